@@ -1,0 +1,69 @@
+// What a rule says. Views print it, they never add to it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model/model.hpp"
+
+namespace forksight {
+
+enum class Certainty { kPossible, kLikely, kCertain };  // in rising order: --fail-on compares
+enum class Outcome { kHang, kMayHang, kError, kCorruption, kCured };
+enum class CulpritKind { kLock, kPool, kThread, kHandler, kPipe, kFileLock, kProcess, kDevice };
+
+struct Holder {
+  std::int32_t pid = 0;
+  std::int32_t tid = 0;
+  std::string name;
+  std::string library;         // of the start routine
+  std::string start_routine;
+  bool alive = false;          // in the process that suffers
+};
+
+struct Culprit {
+  CulpritKind kind = CulpritKind::kLock;
+  std::string name;            // "cache_mu (std::mutex)", "libgomp pool of 2 threads"
+  std::string library;
+  std::uint64_t address = 0;
+  std::optional<Holder> holder;
+  model::Stack stack;          // where it was acquired or made
+};
+
+struct Fix {
+  std::string text;
+  bool verified = false;       // tried by the hazard suite for this rule
+};
+
+struct Victim {
+  std::int32_t pid = 0;
+  std::string via;             // "wait4", "pipe" ...
+};
+
+struct ForkSite {
+  std::int32_t pid = 0;        // the parent
+  std::int32_t child = 0;
+  model::Stack stack;
+};
+
+struct Finding {
+  std::string rule;            // slug of the catalogue
+  Certainty certainty = Certainty::kPossible;
+  Outcome outcome = Outcome::kMayHang;
+  std::string fingerprint;     // 16 hex digits over rule, library, symbols; no addresses, no pids
+  std::string summary;         // one line that survives alone in a log
+  model::ProcessId process = 0;
+  std::int32_t tid = 0;
+  std::string thread_name;
+  Culprit culprit;
+  model::Stack stack;          // of the thread that suffers
+  std::optional<ForkSite> fork;
+  std::vector<std::string> chain;  // from the symptom to the cause, one sentence each
+  std::vector<Victim> victims;
+  std::vector<Fix> fixes;      // the verified one first
+  std::uint64_t count = 1;     // equal findings merged
+};
+
+}  // namespace forksight

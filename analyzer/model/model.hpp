@@ -1,0 +1,180 @@
+// What is known about a set of processes, whatever the evidence was: traces, live processes, cores all fill this.
+// Plain data, indices instead of pointers: collect/ builds it, diagnose/ reads it, nothing changes it afterwards.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace forksight::model {
+
+// Index into one of Model's vectors.
+using ProcessId = std::size_t;
+using ThreadId = std::size_t;
+using LockId = std::size_t;
+using PoolId = std::size_t;
+using ForkId = std::size_t;
+
+struct Frame {
+  std::string function;      // demangled, "" if unknown. Inlined frames are frames of their own, innermost first.
+  std::string file;          // source file as the debug information has it, "" if none
+  int line = 0;              // 0: unknown
+  std::string module;        // path of the library or executable, "" if the address is in none
+  std::uint64_t offset = 0;  // link-time address in the module
+  bool approximate = false;  // found by scanning, not by unwinding
+  bool inlined = false;
+  bool python = false;
+};
+
+struct Stack {
+  std::vector<Frame> frames;  // innermost first
+  bool cut = false;           // outer frames are missing
+  bool known() const { return !frames.empty(); }
+};
+
+struct Thread {
+  ProcessId process = 0;
+  std::int32_t tid = 0;
+  std::string name;
+  std::int32_t creator_tid = 0;   // 0: unknown
+  std::string start_routine;      // symbol of the function given to pthread_create, "" if unknown
+  std::string start_library;      // path of its module
+  Stack created_at;
+  bool is_main = false;
+};
+
+enum class LockKind { kMutex, kRwlockRead, kRwlockWrite, kSpinlock, kSemaphore };
+enum class MutexType { kNormal, kRecursive, kErrorcheck, kAdaptive, kUnknown };
+
+struct Lock {
+  std::uint64_t address = 0;
+  LockKind kind = LockKind::kMutex;
+  MutexType type = MutexType::kUnknown;  // mutexes only
+  bool robust = false;
+  bool priority_inherit = false;
+  bool process_shared = false;
+  std::string name;      // "cache_mu", "queue+0x40", "" if it is not in a module
+  std::string module;    // path of the module that holds it; "" for heap and stack
+};
+
+// One lock that was held at a fork.
+struct Held {
+  LockId lock = 0;
+  ThreadId holder = 0;
+  Stack acquired_at;        // may be empty: caught between the lock and its record
+  bool by_forking_thread = false;
+};
+
+enum class RuntimeKind { kUnknown, kLibgomp, kLibomp, kLibiomp5 };
+enum class CureMethod { kClamp, kQuiesce, kRebuild };
+enum class CureResult { kApplied, kRefusedInRegion, kRefusedByRuntime, kRefusedNoImage };
+
+// A thread pool of a runtime, as the forking thread saw it at one fork.
+struct Pool {
+  RuntimeKind kind = RuntimeKind::kUnknown;
+  std::string library;               // path
+  bool in_region = false;            // fork inside a parallel region, active or serialised
+  bool rebuilds_itself = false;
+  std::int32_t max_threads = -1;
+  std::uint32_t workers_before = 0;  // at fork entry, of the forking thread
+  std::uint32_t workers_lost = 0;    // after the prepare handlers: these do not exist in the child
+  std::uint64_t workers_total = 0;   // whoever made them
+  std::vector<ThreadId> workers;     // those of workers_lost that are known
+  Stack made_at;                     // the region that made the pool
+  std::optional<CureMethod> cure;
+  CureResult cure_result = CureResult::kApplied;
+};
+
+struct Fork {
+  ProcessId process = 0;                 // the parent
+  std::optional<ProcessId> child;
+  std::uint64_t ordinal = 0;
+  std::uint64_t time_ns = 0;             // CLOCK_MONOTONIC
+  ThreadId forking_thread = 0;
+  Stack stack;
+  std::vector<ThreadId> lost_threads;    // all threads of the parent but the forking one
+  std::uint32_t unknown_threads = 0;     // lost threads of which nothing is known
+  std::vector<Held> held;
+  std::vector<PoolId> pools;
+  std::uint64_t prepare_ns = 0;
+  std::uint64_t total_ns = 0;
+  int error = 0;                         // errno of a failed fork
+};
+
+enum class TouchKind { kLock, kUnlockRefused, kParallel };
+enum class TouchAction { kNone, kAborted, kRecovered };
+
+// A forked process operates on something that its fork broke.
+struct Touch {
+  ForkId fork = 0;
+  ProcessId process = 0;
+  std::int32_t tid = 0;
+  std::uint64_t time_ns = 0;
+  TouchKind kind = TouchKind::kLock;
+  TouchAction action = TouchAction::kNone;
+  std::optional<std::size_t> held;   // index into Fork::held (kLock, kUnlockRefused)
+  std::optional<PoolId> pool;        // kParallel
+  Stack stack;
+  std::uint32_t team = 0;            // kParallel: threads that the region would get
+  std::uint32_t clause = 0;          // kParallel: its num_threads clause, 0: none
+  bool timed = false;                // has a deadline
+  bool by_owner = false;             // matched by the owner in the lock's memory only
+  bool cured = false;                // a cure let it pass (kParallel)
+  bool returned = false;
+  int result = 0;                    // valid if returned
+};
+
+enum class WaitKind { kUnknown, kRunning, kFutex, kWaitChild, kPipeRead, kPoll, kSleep, kOther };
+
+// What one thread of a process was seen doing from outside.
+struct Wait {
+  std::int32_t tid = 0;
+  std::string name;
+  WaitKind kind = WaitKind::kUnknown;
+  std::uint64_t object = 0;          // kFutex: address of the word
+  std::int64_t target_pid = 0;       // kWaitChild: >0 that child, -1 any child
+  bool has_timeout = false;
+  bool is_shared = false;            // kFutex: the word is in a shared mapping, or the operation is not private
+  char state = '?';                  // /proc/PID/stat field 3
+};
+
+enum class Liveness {
+  kUnknown,
+  kAwake,        // could go on
+  kDead,         // proved: no task can wake any of its threads
+  kDeadButForSignal,  // no task can wake it, only a signal handler could
+  kSpinning,     // ran all the time without leaving the touch that it was in
+  kVictim,       // waits only for processes that are dead
+  kEnded,
+};
+
+struct Process {
+  std::int32_t pid = 0;
+  std::int32_t ppid = 0;
+  std::uint64_t start_ticks = 0;     // with pid: the identity. 0: unknown
+  std::string exe;
+  std::vector<std::string> cmdline;
+  std::string host;
+  int rank = -1;
+  int world_size = -1;
+  Liveness liveness = Liveness::kUnknown;
+  std::uint64_t stuck_for_ms = 0;    // with kDead.., kSpinning, kVictim: how long it has been seen so
+  std::vector<Wait> waits;
+  std::optional<ProcessId> waits_for;  // kVictim: the process that it waits for
+  std::string waits_via;             // kVictim: "wait4", "pipe" ...
+  std::optional<int> exit_status;    // as of wait(2)
+};
+
+struct Model {
+  std::vector<Process> processes;
+  std::vector<Thread> threads;
+  std::vector<Lock> locks;
+  std::vector<Pool> pools;
+  std::vector<Fork> forks;
+  std::vector<Touch> touches;
+  std::vector<std::string> command;   // of the run, if there was one
+  std::vector<std::string> limits;    // what could not be seen, one sentence each
+};
+
+}  // namespace forksight::model

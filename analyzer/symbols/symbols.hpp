@@ -1,0 +1,66 @@
+// From addresses to names: modules, frames with file and line, locks that are globals, and stacks unwound offline.
+// One Symbolizer stands for the modules of one process image; it keeps ELF and DWARF data open and caches what it
+// found. Not thread-safe. Built on libdw (elfutils), which also finds separate debug files by build-id.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "model/model.hpp"
+
+namespace forksight::symbols {
+
+struct Module {
+  std::string path;
+  std::uint64_t bias = 0;
+  std::uint64_t start = 0;
+  std::uint64_t end = 0;
+  std::vector<std::uint8_t> build_id;  // as recorded; empty: not checked against the file
+};
+
+// Registers of the innermost frame and the bytes from `sp` upward.
+struct StackSample {
+  std::uint64_t pc = 0;   // a return address: the call is the instruction before it
+  std::uint64_t sp = 0;
+  std::uint64_t fp = 0;
+  std::span<const std::byte> memory;
+  bool cut = false;       // the bytes end before the stack does
+  bool frozen = false;    // inner frames may have been overwritten since: resynchronise where unwinding fails
+};
+
+struct DataSymbol {
+  std::string name;      // demangled; "+0x8" appended inside of a larger object
+  std::string module;    // path
+};
+
+struct CodeSymbol {
+  std::string function;  // demangled
+  std::string module;
+};
+
+class Symbolizer {
+ public:
+  explicit Symbolizer(std::vector<Module> modules);
+  ~Symbolizer();
+  Symbolizer(const Symbolizer&) = delete;
+  Symbolizer& operator=(const Symbolizer&) = delete;
+
+  // All frames, innermost first, inlined ones expanded. Frames of the shim itself are left out.
+  model::Stack unwind(const StackSample& sample);
+  // The object that holds `address`, if it is in a module's symbol table (exported or not).
+  bool find_data(std::uint64_t address, DataSymbol& out);
+  // The function that holds `address`, an exact address (not a return address).
+  bool find_code(std::uint64_t address, CodeSymbol& out);
+
+  // What could not be seen: a module that changed since (build-id), is gone, or has no symbols. Grows with use.
+  const std::vector<std::string>& limits() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace forksight::symbols

@@ -1,0 +1,353 @@
+// The trace file, version 1: what the shim writes and the analyzer reads.
+//
+// One file a process image. It is created by the first process that has something to say, and is inherited, as a
+// shared mapping, by every child that is forked from it (until exec): parent and children append to the same file.
+// The bytes of a record are in the page cache as soon as they are stored, so they survive SIGKILL of all writers.
+//
+//   [ TraceHeader, 4096 bytes ][ record ][ record ] ... [ zeros up to `allocated` ]
+//
+// A record is a RecordHeader, a fixed payload, and for some types a variable tail. Records follow each other without
+// gaps, each a multiple of kRecordAlign bytes. Writers claim space without a lock: a compare-exchange of the first
+// word from 0 to {size, type, kWriting} IS the claim, so the chain can be walked whatever the writer does next, or
+// whenever it dies; one release store of {size, type, kCommitted} publishes the record. A record that stays in
+// kWriting is a hole of known size: its writer died, or has not finished.
+//
+// References between records are file offsets of the RecordHeader (0: none). A reference only ever points backwards.
+// All integers are native-endian; the header says which. Only x86-64 Linux writes version 1.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace forksight::trace {
+
+inline constexpr std::uint64_t kMagic = 0x31'54'48'47'53'4b'52'46;  // "FRKSGHT1" in memory order
+inline constexpr std::uint32_t kVersion = 1;
+inline constexpr std::uint32_t kByteOrder = 0x01020304;
+inline constexpr std::uint32_t kHeaderBytes = 4096;
+inline constexpr std::uint32_t kRecordAlign = 16;
+inline constexpr std::uint32_t kMaxRecordBytes = 1U << 20U;
+inline constexpr std::uint64_t kMaxTraceBytes = 64ULL << 20U;
+inline constexpr char kFileSuffix[] = ".fstrace";
+
+static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
+
+// --- the header -------------------------------------------------------------------------------------------------
+
+enum class OmpPolicy : std::uint32_t { kObserve = 0, kClamp = 1, kQuiesce = 2, kRebuild = 3, kAuto = 4 };
+enum class OrphanPolicy : std::uint32_t { kReport = 0, kAbort = 1, kRecover = 2 };
+
+enum HeaderFlag : std::uint32_t { kCmdlineCut = 1U << 0U, kExeCut = 1U << 1U };
+
+struct TraceHeader {
+  std::uint64_t magic;  // stored last, with release
+  std::uint32_t version;
+  std::uint32_t header_bytes;
+  std::uint32_t byte_order;
+  std::uint32_t pointer_bytes;
+  std::uint64_t capacity;                       // bytes the file may grow to
+  std::atomic<std::uint64_t> allocated;         // bytes that the file system has promised; only grows
+  std::atomic<std::uint64_t> tail;              // a hint: records start at or before it; the chain itself is the truth
+  std::atomic<std::uint64_t> dropped_records;   // records that found no space
+  std::atomic<std::uint64_t> dropped_bytes;
+  std::uint64_t realtime_ns;                    // CLOCK_REALTIME and ...
+  std::uint64_t monotonic_ns;                   // ... CLOCK_MONOTONIC when the file was created
+  std::uint64_t start_ticks;                    // start time of `pid`, /proc/PID/stat field 22
+  std::int32_t pid;                             // the process that created the file, as it sees itself
+  std::int32_t ppid;
+  std::int32_t rank;                            // -1: none of the launchers' variables was set
+  std::int32_t world_size;                      // -1: unknown
+  std::uint32_t cmdline_bytes;                  // of `cmdline`, NUL between arguments
+  std::uint32_t flags;                          // HeaderFlag
+  char writer_version[16];
+  char rank_variable[32];                       // the variable that gave `rank`, "" for none
+  char host[64];
+  OmpPolicy omp_policy;
+  OrphanPolicy orphan_policy;
+  std::uint8_t reserved[24];
+  char exe[1024];                               // NUL-terminated
+  char cmdline[2816];
+};
+static_assert(sizeof(TraceHeader) == kHeaderBytes);
+static_assert(offsetof(TraceHeader, capacity) == 24);
+static_assert(offsetof(TraceHeader, realtime_ns) == 64);
+static_assert(offsetof(TraceHeader, pid) == 88);
+static_assert(offsetof(TraceHeader, writer_version) == 112);
+static_assert(offsetof(TraceHeader, host) == 160);
+static_assert(offsetof(TraceHeader, exe) == 256);
+static_assert(offsetof(TraceHeader, cmdline) == 1280);
+
+// --- records ----------------------------------------------------------------------------------------------------
+
+enum class RecordState : std::uint8_t { kFree = 0, kWriting = 1, kCommitted = 2 };
+
+enum class RecordType : std::uint16_t {
+  kModule = 1,      // ModuleRecord
+  kModuleGone = 2,  // ModuleGoneRecord
+  kStack = 3,       // StackRecord
+  kThread = 4,      // ThreadRecord
+  kRuntime = 5,     // RuntimeRecord
+  kHandlers = 6,    // HandlersRecord
+  kFork = 7,        // ForkRecord
+  kForked = 8,      // ForkedRecord
+  kHeld = 9,        // HeldRecord
+  kTouch = 10,      // TouchRecord
+  kTouchEnd = 11,   // TouchEndRecord
+  kCure = 12,       // CureRecord
+  kNote = 13,       // NoteRecord
+};
+
+// The first word of a record: size in bytes, header included (low 32 bits), type (16), state (8), zero (8).
+constexpr std::uint64_t pack_word(std::uint32_t size, RecordType type, RecordState state) {
+  return std::uint64_t{size} | std::uint64_t{static_cast<std::uint16_t>(type)} << 32U |
+         std::uint64_t{static_cast<std::uint8_t>(state)} << 48U;
+}
+constexpr std::uint32_t word_size(std::uint64_t word) { return static_cast<std::uint32_t>(word); }
+constexpr RecordType word_type(std::uint64_t word) {
+  return static_cast<RecordType>(static_cast<std::uint16_t>(word >> 32U));
+}
+constexpr RecordState word_state(std::uint64_t word) {
+  return static_cast<RecordState>(static_cast<std::uint8_t>(word >> 48U));
+}
+
+struct RecordHeader {
+  std::atomic<std::uint64_t> word;
+  std::int32_t pid;  // the writer
+  std::int32_t tid;
+  std::uint64_t time_ns;  // CLOCK_MONOTONIC
+  std::uint64_t reserved;
+};
+static_assert(sizeof(RecordHeader) == 32);
+static_assert(offsetof(RecordHeader, pid) == 8);
+static_assert(offsetof(RecordHeader, time_ns) == 16);
+
+// A loaded ELF object. Valid for all later records of this file, until a kModuleGone with the same `bias`.
+// Tail: path_bytes of path (the main program's is the real path of the executable; "[vdso]" for the vdso).
+struct ModuleRecord {
+  std::uint64_t bias;   // l_addr: run-time address minus link-time address
+  std::uint64_t start;  // lowest mapped address
+  std::uint64_t end;    // one past the highest
+  std::uint32_t build_id_bytes;
+  std::uint32_t path_bytes;
+  std::uint8_t build_id[32];
+};
+static_assert(sizeof(ModuleRecord) == 64);
+
+struct ModuleGoneRecord {
+  std::uint64_t bias;
+};
+static_assert(sizeof(ModuleGoneRecord) == 8);
+
+enum StackFlag : std::uint32_t {
+  kStackCut = 1U << 0U,          // bytes were left out at the outer end: the bound was reached
+  kStackFrozen = 1U << 1U,       // copied in a forked child out of another thread's stack, after the first frame
+                                 // had gone on: inner frames may have been overwritten
+};
+
+// A stack to be unwound later. The innermost frame is at `pc` (a return address: the call is just before it), and its
+// registers are rsp = `sp`, rbp = `fp`, as they are after that return. Tail: `bytes` of memory from `sp` upward.
+struct StackRecord {
+  std::uint64_t pc;
+  std::uint64_t sp;
+  std::uint64_t fp;
+  std::uint32_t bytes;
+  std::uint32_t flags;  // StackFlag
+};
+static_assert(sizeof(StackRecord) == 32);
+
+enum ThreadFlag : std::uint32_t {
+  kThreadMain = 1U << 0U,     // the initial thread of the process image, or the forking thread's continuation
+  kThreadForeign = 1U << 1U,  // not created through pthread_create: no creator, no start routine
+};
+
+// A thread that the shim knows of. Written when a fork first refers to it.
+struct ThreadRecord {
+  std::int32_t tid;
+  std::int32_t creator_tid;       // 0: unknown
+  std::uint64_t start_routine;    // address; 0: unknown
+  std::uint64_t creation_stack;   // ref to kStack, 0: none; its `pc` lies in the caller of pthread_create
+  std::uint64_t created_ns;       // CLOCK_MONOTONIC
+  std::uint32_t flags;            // ThreadFlag
+  std::uint32_t reserved;
+  char name[16];                  // comm, NUL-terminated
+};
+static_assert(sizeof(ThreadRecord) == 56);
+
+enum class RuntimeKind : std::uint32_t {
+  kUnknown = 0,
+  kLibgomp = 1,   // GNU OpenMP
+  kLibomp = 2,    // LLVM OpenMP
+  kLibiomp5 = 3,  // Intel OpenMP
+};
+
+enum RuntimeFlag : std::uint32_t {
+  kInParallel = 1U << 0U,   // the forking thread is inside a parallel region, active or serialised
+  kRebuildsItself = 1U << 1U,  // the runtime has an atfork handler of its own that rebuilds the pool in the child
+};
+
+// An OpenMP runtime as the forking thread saw it at one fork.
+struct RuntimeRecord {
+  std::uint64_t module_bias;       // ModuleRecord::bias of the library
+  RuntimeKind kind;
+  std::uint32_t flags;             // RuntimeFlag
+  std::int32_t max_threads;        // omp_get_max_threads() of the forking thread, -1: not asked
+  std::int32_t level;              // omp_get_level() of the forking thread, -1: not asked
+  std::uint32_t pool_before;       // live workers that the forking thread had made through this runtime, at fork entry
+  std::uint32_t pool_at_fork;      // the same after all prepare handlers: what the child has lost
+  std::uint64_t pool_thread;       // ref to kThread of the first such worker: its creation stack is where the pool was made
+  std::uint64_t workers_total;     // live workers of this runtime, whoever made them
+};
+static_assert(sizeof(RuntimeRecord) == 48);
+
+// The atfork handlers registered through __register_atfork, in order of registration. Tail: `count` HandlerEntry.
+struct HandlerEntry {
+  std::uint64_t prepare;  // addresses, 0: none
+  std::uint64_t parent;
+  std::uint64_t child;
+};
+struct HandlersRecord {
+  std::uint32_t count;
+  std::uint32_t dropped;  // registered beyond what the shim keeps
+};
+static_assert(sizeof(HandlerEntry) == 24);
+static_assert(sizeof(HandlersRecord) == 8);
+
+enum ForkFlag : std::uint32_t {
+  kForkByWrapper = 1U << 0U,   // fork() itself was called; else daemon, forkpty: seen by the handlers only
+  kForkThreadsSame = 1U << 1U, // `threads` is that of an earlier fork: no thread came or went
+};
+
+enum class WaitKind : std::uint32_t { kNone = 0, kCondition = 1, kJoin = 2, kSemaphore = 3 };
+
+struct ForkThread {
+  std::uint64_t thread;       // ref to kThread
+  std::uint64_t wait_object;  // address of what it waits for, 0: none known
+  WaitKind wait_kind;
+  std::uint32_t held;         // locks held, as its own array says
+};
+static_assert(sizeof(ForkThread) == 24);
+
+// A fork, written in prepare by the forking thread, last of all handlers. Tail: `thread_count` ForkThread, then
+// `runtime_count` refs (u64) to kRuntime. The threads exclude the forking one.
+struct ForkRecord {
+  std::uint64_t ordinal;          // 1 for the first fork of this trace
+  std::uint64_t stack;            // ref to kStack of the caller of fork
+  std::uint64_t forking_thread;   // ref to kThread
+  std::uint64_t handlers;         // ref to kHandlers, 0: none registered
+  std::uint32_t flags;            // ForkFlag
+  std::uint32_t thread_count;
+  std::uint32_t runtime_count;
+  std::uint32_t tasks;            // entries of /proc/self/task, 0: could not be read; more than thread_count+1: unknown threads
+  std::uint64_t prepare_ns;       // time from fork entry to here: the other libraries' prepare handlers, and ours
+};
+static_assert(sizeof(ForkRecord) == 56);
+
+// The fork's result, written by the parent after its handlers ran.
+struct ForkedRecord {
+  std::uint64_t fork;       // ref to kFork
+  std::int32_t child;       // pid, -1: fork failed
+  std::int32_t error;       // errno of a failed fork
+  std::uint64_t total_ns;   // from entry to here
+};
+static_assert(sizeof(ForkedRecord) == 24);
+
+enum class LockKind : std::uint32_t {
+  kMutex = 1,
+  kRwlockRead = 2,
+  kRwlockWrite = 3,
+  kSpinlock = 4,
+  kSemaphore = 5,
+};
+
+// A lock that was held at the instant of the fork, written by the child out of its frozen copy, before anything else
+// runs there. Held by the forking thread itself when `thread` is the fork's forking_thread.
+struct HeldRecord {
+  std::uint64_t fork;           // ref to kFork
+  std::uint64_t lock;           // address
+  std::uint64_t thread;         // ref to kThread of the holder
+  std::uint64_t stack;          // ref to kStack where it was acquired, 0: caught between lock and record
+  LockKind kind;
+  std::uint32_t memory_bytes;   // of `memory` that are valid
+  std::uint8_t memory[56];      // the lock's own bytes (glibc x86-64: mutex 40, rwlock 56, sem 32, spin 4)
+};
+static_assert(sizeof(HeldRecord) == 96);
+
+enum class TouchKind : std::uint32_t {
+  kLock = 1,          // an acquisition that found the lock taken; `held` says by whom
+  kUnlockRefused = 2, // an unlock that the lock refused (EPERM): its owner is a thread of the parent
+  kParallel = 3,      // a parallel region of a runtime whose pool did not survive; `runtime` says which
+};
+
+enum class TouchAction : std::uint32_t { kNone = 0, kAborted = 1, kRecovered = 2 };
+
+enum TouchFlag : std::uint32_t {
+  kTouchTimed = 1U << 0U,    // the call has a deadline: it errors instead of hanging
+  kTouchByOwner = 1U << 1U,  // no array entry matched; the owner in the lock's memory is a lost thread
+};
+
+// Written BEFORE the call that may block. A touch without a kTouchEnd has not come back.
+struct TouchRecord {
+  std::uint64_t fork;        // ref to kFork
+  TouchKind kind;
+  TouchAction action;        // what the policy made of it
+  std::uint64_t held;        // ref to kHeld (kLock, kUnlockRefused), else 0
+  std::uint64_t runtime;     // ref to kRuntime (kParallel), else 0
+  std::uint64_t object;      // address of the lock; entry point of the runtime for kParallel
+  std::uint64_t stack;       // ref to kStack of the caller
+  std::uint32_t team;        // kParallel: threads that the region would get
+  std::uint32_t clause;      // kParallel: what num_threads asks for, 0: no clause
+  std::uint32_t flags;       // TouchFlag
+  std::uint32_t reserved;
+};
+static_assert(sizeof(TouchRecord) == 64);
+
+struct TouchEndRecord {
+  std::uint64_t touch;   // ref to kTouch
+  std::int32_t result;   // what the call returned (0 for a region)
+  std::uint32_t reserved;
+};
+static_assert(sizeof(TouchEndRecord) == 16);
+
+enum class CureMethod : std::uint32_t { kClamp = 1, kQuiesce = 2, kRebuild = 3 };
+enum class CureResult : std::uint32_t {
+  kApplied = 0,
+  kRefusedInRegion = 1,    // the fork is inside a parallel region or an explicit task
+  kRefusedByRuntime = 2,   // omp_pause_resource_all failed or is missing
+  kRefusedNoImage = 3,     // no TLS block of this thread to restore
+};
+
+// What was done about one runtime at one fork. With kApplied, a region in the child that a lost pool would have hung
+// is a cured one; the first such region is recorded with `used` set and its stack.
+struct CureRecord {
+  std::uint64_t fork;      // ref to kFork
+  std::uint64_t runtime;   // ref to kRuntime
+  CureMethod method;
+  CureResult result;
+  std::uint64_t stack;     // ref to kStack of the first region of the child, 0: no region yet
+  std::uint32_t used;      // 1: this is the record of that first region
+  std::uint32_t clause;    // its num_threads clause, 0: none
+  std::uint32_t team;      // threads it would have got without the cure
+  std::uint32_t reserved;
+};
+static_assert(sizeof(CureRecord) == 48);
+
+enum class NoteCode : std::uint32_t {
+  kThreadTableFull = 1,   // value: threads that were not recorded
+  kHeldOverflow = 2,      // value: acquisitions that did not fit a thread's array
+  kModuleTableFull = 3,   // value: modules not recorded
+  kHandlerTableFull = 4,
+  kGrowFailed = 5,        // value: errno; the trace could not grow
+  kForkStackUnknown = 6,  // the bounds of the forking thread's stack are not known
+  kHookUnresolved = 7,    // value: index of the hook whose function libc does not have
+};
+
+// Something that could not be seen or done: becomes a line of limits[].
+struct NoteRecord {
+  NoteCode code;
+  std::uint32_t reserved;
+  std::uint64_t value;
+};
+static_assert(sizeof(NoteRecord) == 16);
+
+}  // namespace forksight::trace
