@@ -1,0 +1,15 @@
+// The exit statuses of every verb but `run`, which passes on the program's own.
+#pragma once
+
+namespace forksight {
+
+enum class ExitStatus : int {
+  kNothingFound = 0,
+  kFindings = 1,
+  kUsage = 2,
+  kUnreadable = 3,  // the evidence could not be read
+};
+
+constexpr int as_int(ExitStatus status) { return static_cast<int>(status); }
+
+}  // namespace forksight

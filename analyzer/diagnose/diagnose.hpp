@@ -1,0 +1,21 @@
+// From the model to what is to be said about it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "diagnose/finding.hpp"
+#include "model/model.hpp"
+
+namespace forksight {
+
+// All rules, equal findings merged, victims attached; the certain ones first, hangs before the rest.
+std::vector<Finding> diagnose(const model::Model& model);
+
+// Processes that are proven dead and that none of `findings` explains: one sentence each, for Model::limits.
+std::vector<std::string> find_unexplained(const model::Model& model, const std::vector<Finding>& findings);
+
+// Both: what a report is made of. Appends to model.limits.
+std::vector<Finding> conclude(model::Model& model);
+
+}  // namespace forksight

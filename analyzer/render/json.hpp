@@ -1,0 +1,17 @@
+// The report for machines: docs/report.schema.json says what is in it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "diagnose/finding.hpp"
+#include "model/model.hpp"
+
+namespace forksight::render {
+
+inline constexpr char kReportSchema[] = "forksight-report/1";
+
+// UTF-8 whatever bytes the names had; ends with a newline.
+std::string render_json(const model::Model& model, const std::vector<Finding>& findings);
+
+}  // namespace forksight::render
