@@ -214,8 +214,7 @@ static_assert(sizeof(HandlerEntry) == 24);
 static_assert(sizeof(HandlersRecord) == 8);
 
 enum ForkFlag : std::uint32_t {
-  kForkByWrapper = 1U << 0U,   // fork() itself was called; else daemon, forkpty: seen by the handlers only
-  kForkThreadsSame = 1U << 1U, // `threads` is that of an earlier fork: no thread came or went
+  kForkByWrapper = 1U << 0U,  // fork() itself was called; else daemon, forkpty: seen by the handlers only
 };
 
 enum class WaitKind : std::uint32_t { kNone = 0, kCondition = 1, kJoin = 2, kSemaphore = 3 };

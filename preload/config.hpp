@@ -1,0 +1,22 @@
+// What the environment asks of the shim, read once by the initialiser.
+#pragma once
+
+#include "forksight/trace/format.hpp"
+
+namespace forksight {
+
+struct Config {
+  trace::OmpPolicy omp = trace::OmpPolicy::kObserve;
+  trace::OrphanPolicy on_orphan = trace::OrphanPolicy::kReport;
+  char out[1024] = {};  // absolute path of the trace folder, "" for none
+  std::int32_t rank = -1;
+  std::int32_t world_size = -1;
+  char rank_variable[32] = {};
+};
+
+extern Config g_config;
+
+// `environment`: as passed to constructors; libc's own may not be set up yet.
+void read_config(char** environment);
+
+}  // namespace forksight

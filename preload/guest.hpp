@@ -1,0 +1,11 @@
+// House rules of the shim, enforced by the compiler. Include last, in every source file of preload/.
+//
+// The shim runs inside strangers' processes, in fork handlers and in forked children. It may not allocate, print,
+// take libc's locks, or call anything that does. What is poisoned here does not compile.
+#pragma once
+
+#pragma GCC poison malloc calloc realloc free posix_memalign aligned_alloc strdup
+#pragma GCC poison printf fprintf snprintf sprintf vsnprintf puts fputs fopen fdopen fclose fwrite perror
+#pragma GCC poison getenv setenv strerror dlsym dlvsym dlopen dlclose dl_iterate_phdr dladdr
+#pragma GCC poison abort exit atexit system popen sleep usleep nanosleep raise kill signal sigaction
+#pragma GCC poison localtime gmtime strftime syslog backtrace syscall

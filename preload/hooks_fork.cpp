@@ -1,0 +1,173 @@
+// fork and the shim's own handlers.
+//
+// The shim registers its handlers before the first of anybody else's (the hook of __register_atfork initialises it
+// first). glibc runs prepare handlers last-in-first-out and child handlers first-in-first-out, so ours run closest to
+// the fork on both sides: prepare sees what the other libraries' handlers made of their pools and locks, and the child
+// is watched before any of their handlers can touch what was lost.
+//
+// Processes that never had a second thread pass through with two loads and a branch.
+#include <errno.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "atfork_list.hpp"
+#include "clock.hpp"
+#include "hooks_fork.hpp"
+#include "modules.hpp"
+#include "next.hpp"
+#include "omp_policy.hpp"
+#include "orphans.hpp"
+#include "site.hpp"
+#include "slots.hpp"
+#include "sys.hpp"
+#include "thread_records.hpp"
+#include "writer.hpp"
+
+#include "guest.hpp"
+
+namespace forksight {
+
+namespace {
+
+constexpr std::size_t kForkStackBytes = 16U << 10U;
+
+constinit std::uint64_t g_ordinal = 0;
+constinit std::uint32_t g_noted_threads = 0;
+
+std::uint32_t count_tasks() {
+  struct stat status {};
+  // The link count of the directory is the number of threads plus two.
+  if (sys::call(SYS_newfstatat, AT_FDCWD, sys::word("/proc/self/task"), sys::word(&status), 0) != 0) return 0;
+  return status.st_nlink > 2 ? static_cast<std::uint32_t>(status.st_nlink - 2) : 0;
+}
+
+bool is_other_thread(const Slot& slot, const Slot* self) {
+  return &slot != self && slot.epoch == g_epoch && slot.state.load(std::memory_order_acquire) == SlotState::kLive;
+}
+
+std::uint32_t count_other_threads(const Slot* self) {
+  std::uint32_t count = 0;
+  for (std::uint32_t i = 0; i < slot_count(); ++i) count += is_other_thread(slot_at(i), self) ? 1U : 0U;
+  return count;
+}
+
+// Returns how many were filled in: a thread may have come or gone since they were counted.
+std::uint32_t fill_threads(trace::ForkThread* out, std::uint32_t room, const Slot* self) {
+  std::uint32_t filled = 0;
+  for (std::uint32_t i = 0; i < slot_count() && filled < room; ++i) {
+    Slot& slot = slot_at(i);
+    if (!is_other_thread(slot, self)) continue;
+    out[filled++] = {slot.record, slot.wait_kind == trace::WaitKind::kNone ? 0 : slot.wait_object, slot.wait_kind, slot.depth};
+  }
+  return filled;
+}
+
+void record_threads(Slot* self) {
+  ensure_thread_record(*self);
+  for (std::uint32_t i = 0; i < slot_count(); ++i) {
+    if (is_other_thread(slot_at(i), self)) ensure_thread_record(slot_at(i));
+  }
+  if (g_lost_threads_unrecorded != g_noted_threads) {
+    g_noted_threads = g_lost_threads_unrecorded;
+    append_note(trace::NoteCode::kThreadTableFull, g_noted_threads);
+  }
+}
+
+std::uint64_t record_fork(Slot* self, std::uint32_t runtimes, const Site& site, bool by_wrapper) {
+  const std::uint64_t stack = append_stack(site, self, kForkStackBytes, false, Importance::kFact);
+  const std::uint64_t handlers = ensure_handlers_record();
+  const std::uint32_t threads = count_other_threads(self);
+  Record record(trace::RecordType::kFork,
+                sizeof(trace::ForkRecord) + threads * sizeof(trace::ForkThread) + runtimes * sizeof(std::uint64_t));
+  if (!record) return 0;
+  auto* const tail = reinterpret_cast<trace::ForkThread*>(record.payload() + sizeof(trace::ForkRecord));
+  const std::uint32_t filled = fill_threads(tail, threads, self);
+  auto* references = reinterpret_cast<std::uint64_t*>(tail + filled);
+  for (const RuntimeAtFork& runtime : self->runtimes) {
+    if (runtime.record != 0) *references++ = runtime.record;
+  }
+  *record.as<trace::ForkRecord>() = {__atomic_add_fetch(&g_ordinal, 1, __ATOMIC_RELAXED),
+                                     stack,
+                                     self->record,
+                                     handlers,
+                                     by_wrapper ? trace::kForkByWrapper : 0U,
+                                     filled,
+                                     runtimes,
+                                     count_tasks(),
+                                     by_wrapper ? now_ns() - self->fork_entry_ns : 0};
+  return record.commit();
+}
+
+void enter_fork(Slot* self, const Site& site) {
+  self->fork_site = site;
+  self->fork_entry_ns = now_ns();
+  count_pools(self);
+}
+
+}  // namespace
+
+bool fork_is_watched() { return g_had_threads.load(std::memory_order_relaxed); }
+
+void on_prepare() {
+  if (!fork_is_watched()) return;
+  Slot* const self = own_slot();
+  hold_modules();
+  if (self == nullptr) return;
+  open_trace();
+  refresh_modules();
+  const bool by_wrapper = self->fork_site.pc != 0;
+  if (!by_wrapper) count_pools(self);  // daemon, forkpty: fork inside of libc
+  record_threads(self);
+  const std::uint32_t runtimes = prepare_runtimes(self);
+  self->fork_record = record_fork(self, runtimes, by_wrapper ? self->fork_site : FORKSIGHT_SITE(), by_wrapper);
+}
+
+void on_parent() {
+  if (fork_is_watched()) release_modules(false);
+}
+
+// fork-child-safe: system calls, our own memory, and glibc's TLS look-up; the policy calls into libgomp's own setters.
+void on_child() {
+  if (!fork_is_watched()) return;
+  release_modules(true);
+  ++g_epoch;
+  Slot* const self = t_slot;
+  if (self == nullptr) return;
+  self->epoch = g_epoch;
+  // Before the thread gets its new identity: holders are compared with the old one.
+  g_next.armed = collect_orphans(self);
+  self->tid = sys::getpid();
+  self->flags |= trace::kThreadMain;
+  self->record = 0;
+  self->overflow = 0;
+  settle_runtimes_in_child(self);
+}
+
+}  // namespace forksight
+
+using namespace forksight;
+
+// The parent and the child return as from the real fork; errno is the real one's.
+FORKSIGHT_EXPORT(pid_t, fork, ) {
+  const auto real_fork = FORKSIGHT_NEXT(fork);
+  if (!fork_is_watched()) return real_fork();
+  Slot* const self = own_slot();
+  if (self == nullptr) return real_fork();
+  enter_fork(self, FORKSIGHT_SITE());
+  const pid_t child = real_fork();
+  self->fork_site = {};
+  if (child != 0 && self->fork_record != 0) {
+    append(trace::RecordType::kForked,
+           trace::ForkedRecord{self->fork_record, child, child < 0 ? errno : 0, now_ns() - self->fork_entry_ns});
+  }
+  return child;
+}
+
+// What pthread_atfork calls. Ours are registered first.
+FORKSIGHT_EXPORT(int, __register_atfork, void (*prepare)(), void (*parent)(), void (*child)(), void* library) {
+  initialise();
+  using Register = int (*)(void (*)(), void (*)(), void (*)(), void*);
+  const int result = reinterpret_cast<Register>(next_of(g_next.__register_atfork))(prepare, parent, child, library);
+  if (result == 0) note_atfork_handlers(prepare, parent, child);
+  return result;
+}

@@ -1,0 +1,42 @@
+// Brings the shim up: once, by the constructor or by the first hook, whichever comes first. Other libraries'
+// constructors run before ours and may already lock, create threads, or register handlers.
+#include <unistd.h>
+
+#include <atomic>
+
+#include "config.hpp"
+#include "hooks_fork.hpp"
+#include "next.hpp"
+#include "slots.hpp"
+
+#include "guest.hpp"
+
+namespace forksight {
+
+namespace {
+
+enum class Stage : int { kCold, kStarting, kUp };
+constinit std::atomic<Stage> g_stage{Stage::kCold};
+
+void start() {
+  if (!resolve_next()) return;
+  read_config(environ);
+  map_slots();
+  using Register = int (*)(void (*)(), void (*)(), void (*)(), void*);
+  reinterpret_cast<Register>(g_next.__register_atfork)(on_prepare, on_parent, on_child, nullptr);
+}
+
+}  // namespace
+
+void initialise_slow() {
+  Stage expected = Stage::kCold;
+  // A second caller at this time (a thread that a constructor made) goes on unrecorded.
+  if (!g_stage.compare_exchange_strong(expected, Stage::kStarting, std::memory_order_acq_rel)) return;
+  start();
+  g_next.ready = true;
+  g_stage.store(Stage::kUp, std::memory_order_release);
+}
+
+}  // namespace forksight
+
+__attribute__((constructor)) static void forksight_constructor() { forksight::initialise(); }

@@ -1,0 +1,62 @@
+// What glibc keeps inside its locks, x86-64, since 2.25 (rwlock) and 2.34 (the others): nptl/
+// struct_mutex.h, struct_rwlock.h, semaphoreP.h, and pthread_spin_lock.S for the spinlock's 1 = free.
+#pragma once
+
+#include <string.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "forksight/trace/format.hpp"
+
+namespace forksight {
+
+struct MutexMemory {
+  std::uint32_t lock;  // 0 free; robust and PI kinds keep the owner's tid here
+  std::uint32_t count;
+  std::int32_t owner;
+  std::uint32_t users;
+  std::uint32_t kind;
+
+  bool is_robust() const { return (kind & 0x10U) != 0; }
+  bool is_pi() const { return (kind & 0x20U) != 0; }
+  bool is_shared() const { return (kind & 0x80U) != 0; }
+  // Kinds whose unlock and relock compare the caller's tid with the owner's: recursive 1, errorcheck 2, robust, PI.
+  bool checks_owner() const { return (kind & 3U) == 1 || (kind & 3U) == 2 || is_robust() || is_pi(); }
+};
+
+struct RwlockMemory {
+  std::uint32_t readers;  // count << 3 | phase bits
+  std::uint32_t writers;
+  std::uint32_t wrphase_futex;
+  std::uint32_t writers_futex;
+  std::uint32_t pad[2];
+  std::int32_t cur_writer;
+  std::int32_t shared;
+};
+
+struct SemaphoreMemory {
+  std::uint32_t value;
+  std::uint32_t waiters;
+  std::int32_t shared;  // 0 private, 128 shared
+};
+
+constexpr std::size_t lock_bytes(trace::LockKind kind) {
+  switch (kind) {
+    case trace::LockKind::kMutex: return 40;
+    case trace::LockKind::kRwlockRead:
+    case trace::LockKind::kRwlockWrite: return 56;
+    case trace::LockKind::kSpinlock: return 4;
+    case trace::LockKind::kSemaphore: return 32;
+  }
+  return 0;
+}
+
+template <class T>
+T decode_lock(const void* memory) {
+  T value;
+  memcpy(&value, memory, sizeof value);
+  return value;
+}
+
+}  // namespace forksight

@@ -1,0 +1,34 @@
+#include "next.hpp"
+
+#include <link.h>
+#include <string.h>
+
+#include "elf_view.hpp"
+
+#include "guest.hpp"
+
+namespace forksight {
+
+constinit Next g_next = {};
+
+bool resolve_next() {
+  // At this time (a constructor, or a hook called by an earlier one) the loader has built the list of the start-up
+  // objects in the order of the global scope, and no other thread can change it unnoticed: the search stops at libc.
+  const link_map* self = _r_debug.r_map;
+  while (self != nullptr && self->l_ld != _DYNAMIC) self = self->l_next;
+  if (self == nullptr) return false;
+  for (const link_map* map = self->l_next; map != nullptr; map = map->l_next) {
+    if (map->l_ld == nullptr) continue;
+    const ElfView view(map->l_addr, map->l_ld);
+#define FORKSIGHT_HOOK(name, required) \
+  if (g_next.name == nullptr) g_next.name = reinterpret_cast<void*>(view.find_function(#name));
+#include "hooks.def"
+    if (g_next.fork != nullptr && view.soname() != nullptr && strcmp(view.soname(), "libc.so.6") == 0) break;
+  }
+  bool complete = true;
+#define FORKSIGHT_HOOK(name, required) complete = complete && (!(required) || g_next.name != nullptr);
+#include "hooks.def"
+  return complete;
+}
+
+}  // namespace forksight

@@ -1,0 +1,42 @@
+// The functions behind the hooks: the next definition of each after the shim, in the order of the global scope, as
+// RTLD_NEXT would find it. Filled in by the initialiser; a hook that runs before that calls the initialiser first.
+#pragma once
+
+#include <pthread.h>
+#include <semaphore.h>
+#include <sys/types.h>
+#include <time.h>
+
+namespace forksight {
+
+struct Next {
+#define FORKSIGHT_HOOK(name, required) void* name;
+#include "hooks.def"
+  bool ready;
+  // True in a forked child that inherited locks of lost threads: acquisitions then look before they block.
+  bool armed;
+};
+
+extern Next g_next;
+
+// False if a required function is missing: then every hook of it fails as a missing function would, by a trap.
+bool resolve_next();
+
+// Brings the shim up. Called by the constructor or by the first hook, whichever comes first; a load afterwards.
+void initialise_slow();
+inline void initialise() {
+  if (__builtin_expect(!g_next.ready, 0)) initialise_slow();
+}
+
+// NAME's real function, with NAME's type.
+#define FORKSIGHT_NEXT(name) (reinterpret_cast<decltype(&::name)>(::forksight::next_of(::forksight::g_next.name)))
+
+inline void* next_of(void*& function) {
+  if (__builtin_expect(function == nullptr, 0)) {
+    initialise();
+    if (function == nullptr) __builtin_trap();
+  }
+  return function;
+}
+
+}  // namespace forksight

@@ -1,0 +1,214 @@
+#include "omp_policy.hpp"
+
+#include <dlfcn.h>
+#include <string.h>
+
+#include "config.hpp"
+#include "sys.hpp"
+#include "writer.hpp"
+
+#include "guest.hpp"
+
+namespace forksight {
+
+constinit bool g_watch_regions = false;
+
+namespace {
+
+using trace::CureMethod;
+using trace::CureResult;
+using trace::OmpPolicy;
+using trace::RuntimeKind;
+
+constexpr int kPauseHard = 2;  // omp_pause_hard, OpenMP 5.0
+constexpr std::size_t kStackBytes = 16U << 10U;
+
+enum class WatchMode : std::uint8_t { kNone, kLost, kClamped, kCured };
+
+// What became of one runtime of the forking thread in this process.
+struct Watch {
+  WatchMode mode;
+  CureMethod method;
+  std::int32_t max_threads;      // of the forking thread, before a clamp
+  std::uint64_t fork_record;
+  std::uint64_t runtime_record;
+};
+constinit Watch g_watches[kMaxRuntimes] = {};
+constinit const Slot* g_watched_thread = nullptr;
+
+// The thread's TLS block of a library. No lock and no allocation: glibc looks into the thread's own vector.
+std::uint64_t find_tls_block(const Runtime& runtime) {
+  void* block = nullptr;
+  const auto* map = reinterpret_cast<const void*>(runtime.map);
+  if (runtime.tls_bytes == 0 || dlinfo(const_cast<void*>(map), RTLD_DI_TLS_DATA, &block) != 0) return 0;
+  return reinterpret_cast<std::uint64_t>(block);
+}
+
+// libgomp's per-thread state may point to a task or team on this thread's own stack: then it is in the middle of
+// something that returns into it (an undeferred explicit task), and wiping it would break that return.
+bool points_to_own_stack(const Runtime& runtime, std::uint64_t block, const Slot& slot) {
+  const auto here = reinterpret_cast<std::uint64_t>(__builtin_frame_address(0));
+  for (std::size_t at = 0; at + sizeof(std::uint64_t) <= runtime.tls_bytes; at += sizeof(std::uint64_t)) {
+    std::uint64_t value = 0;
+    memcpy(&value, reinterpret_cast<const void*>(block + at), sizeof value);
+    if (value >= here && value < slot.stack_top) return true;
+  }
+  return false;
+}
+
+bool rebuild_is_possible(const Runtime& runtime, const RuntimeAtFork& at_fork, const Slot& slot) {
+  return at_fork.tls_block != 0 && slot.stack_top != 0 && !points_to_own_stack(runtime, at_fork.tls_block, slot);
+}
+
+CureMethod choose_method(const Runtime& runtime, const RuntimeAtFork& at_fork, const Slot& slot) {
+  switch (g_config.omp) {
+    case OmpPolicy::kClamp: return CureMethod::kClamp;
+    case OmpPolicy::kQuiesce: return CureMethod::kQuiesce;
+    case OmpPolicy::kRebuild: return CureMethod::kRebuild;
+    default: break;
+  }
+  // Rebuilding touches nothing but the child's own copy of a pool that is lost anyway. Quiescing is libgomp's own
+  // interface, but takes the parent's pool and its threadprivate data. Clamping costs the child its threads.
+  if (rebuild_is_possible(runtime, at_fork, slot)) return CureMethod::kRebuild;
+  return runtime.pause_all != nullptr ? CureMethod::kQuiesce : CureMethod::kClamp;
+}
+
+void prepare_cure(Runtime& runtime, RuntimeAtFork& at_fork, Slot& slot, std::int32_t level) {
+  if (g_config.omp == OmpPolicy::kObserve) return;
+  at_fork.tls_block = find_tls_block(runtime);
+  at_fork.method = choose_method(runtime, at_fork, slot);
+  at_fork.due = true;
+  at_fork.result = CureResult::kApplied;
+  if (level > 0) {
+    at_fork.result = CureResult::kRefusedInRegion;
+    return;
+  }
+  if (at_fork.method == CureMethod::kRebuild && !rebuild_is_possible(runtime, at_fork, slot)) {
+    at_fork.result = CureResult::kRefusedNoImage;
+  }
+  if (at_fork.method == CureMethod::kQuiesce) {
+    if (runtime.pause_all == nullptr || runtime.pause_all(kPauseHard) != 0) at_fork.result = CureResult::kRefusedByRuntime;
+    at_fork.workers_lost = count_workers(runtime, slot.tid, nullptr);
+  }
+}
+
+std::uint64_t record_thread_of(Slot* worker) { return worker == nullptr ? 0 : worker->record; }
+
+void rebuild(const Runtime& runtime, const RuntimeAtFork& at_fork) {
+  auto* const block = reinterpret_cast<std::byte*>(at_fork.tls_block);
+  memcpy(block, runtime.tls_image, runtime.tls_image_bytes);
+  memset(block + runtime.tls_image_bytes, 0, runtime.tls_bytes - runtime.tls_image_bytes);
+  // The thread's own settings lived in what was wiped. libgomp allocates them anew on the first change.
+  if (runtime.set_num_threads != nullptr && runtime.get_max_threads() != at_fork.max_threads) {
+    runtime.set_num_threads(at_fork.max_threads);
+  }
+  if (runtime.set_dynamic != nullptr && runtime.get_dynamic != nullptr && (runtime.get_dynamic() != 0) != at_fork.dynamic) {
+    runtime.set_dynamic(at_fork.dynamic ? 1 : 0);
+  }
+  if (runtime.set_max_active_levels != nullptr && runtime.get_max_active_levels != nullptr &&
+      runtime.get_max_active_levels() != at_fork.max_active_levels) {
+    runtime.set_max_active_levels(at_fork.max_active_levels);
+  }
+}
+
+void settle(Runtime& runtime, const RuntimeAtFork& at_fork, std::uint64_t fork_record, Watch& watch) {
+  watch = {WatchMode::kLost, at_fork.method, at_fork.max_threads, fork_record, at_fork.record};
+  if (at_fork.due) {
+    if (at_fork.result == CureResult::kApplied) {
+      watch.mode = WatchMode::kCured;
+      if (at_fork.method == CureMethod::kRebuild) rebuild(runtime, at_fork);
+      if (at_fork.method == CureMethod::kClamp) {
+        // What the runtime says it would give must agree with what it gives: OpenBLAS asks first, then spins for the
+        // partner that it was promised.
+        if (runtime.set_num_threads != nullptr) runtime.set_num_threads(1);
+        watch.mode = WatchMode::kClamped;
+      }
+    }
+    append(trace::RecordType::kCure,
+           trace::CureRecord{fork_record, at_fork.record, at_fork.method, at_fork.result, 0, 0, 0, 0, 0});
+  }
+  g_watch_regions = true;
+}
+
+}  // namespace
+
+void count_pools(Slot* forking) {
+  for (std::uint32_t i = 0; i < kMaxRuntimes; ++i) {
+    const Runtime& runtime = runtime_at(i);
+    forking->runtimes[i].workers_before = runtime.present ? count_workers(runtime, forking->tid, nullptr) : 0;
+  }
+}
+
+std::uint32_t prepare_runtimes(Slot* forking) {
+  std::uint32_t recorded = 0;
+  for (std::uint32_t i = 0; i < kMaxRuntimes; ++i) {
+    Runtime& runtime = runtime_at(i);
+    RuntimeAtFork& at_fork = forking->runtimes[i];
+    at_fork = {0, 0, at_fork.workers_before, 0, {}, {}, false, false, -1, -1};
+    if (!runtime.present) continue;
+    const bool is_libgomp = runtime.kind == RuntimeKind::kLibgomp;
+    Slot* first = nullptr;
+    at_fork.workers_lost = count_workers(runtime, forking->tid, &first);
+    const std::uint64_t first_record = record_thread_of(first);
+    std::int32_t level = -1;
+    // A runtime is asked only where it has been used: asking initialises LLVM's, and an idle one needs no answer.
+    if (is_libgomp || at_fork.workers_lost > 0) {
+      level = runtime.get_level != nullptr ? runtime.get_level() : -1;
+      at_fork.max_threads = runtime.get_max_threads();
+    }
+    if (runtime.get_dynamic != nullptr && is_libgomp) at_fork.dynamic = runtime.get_dynamic() != 0;
+    if (runtime.get_max_active_levels != nullptr && is_libgomp) at_fork.max_active_levels = runtime.get_max_active_levels();
+    if (is_libgomp && (at_fork.workers_lost > 0 || level > 0)) prepare_cure(runtime, at_fork, *forking, level);
+    at_fork.record = append(
+        trace::RecordType::kRuntime,
+        trace::RuntimeRecord{runtime.bias, runtime.kind,
+                             (level > 0 ? trace::kInParallel : 0U) | (is_libgomp ? 0U : trace::kRebuildsItself),
+                             at_fork.max_threads, level, at_fork.workers_before, at_fork.workers_lost, first_record,
+                             count_all_workers(runtime)});
+    ++recorded;
+  }
+  return recorded;
+}
+
+void settle_runtimes_in_child(Slot* forking) {
+  for (std::uint32_t i = 0; i < kMaxRuntimes; ++i) {
+    Runtime& runtime = runtime_at(i);
+    const RuntimeAtFork& at_fork = forking->runtimes[i];
+    if (!runtime.present || runtime.kind != RuntimeKind::kLibgomp) continue;
+    if (at_fork.workers_lost == 0 && !at_fork.due) continue;
+    g_watched_thread = forking;
+    settle(runtime, at_fork, forking->fork_record, g_watches[i]);
+  }
+}
+
+RegionGuard enter_watched_region(Runtime& runtime, OmpEntry entry, std::uint32_t clause, const Site& site) {
+  Watch& watch = g_watches[&runtime - &runtime_at(0)];
+  if (watch.mode == WatchMode::kNone || t_slot != g_watched_thread || t_slot == nullptr) return {0, clause};
+  const bool clamped = watch.mode == WatchMode::kClamped;
+  std::uint32_t team = predict_team(runtime, clause);
+  if (clamped && clause == 0 && watch.max_threads > 0) team = static_cast<std::uint32_t>(watch.max_threads);
+  const std::uint32_t allowed = clamped ? 1 : clause;
+  if (team < 2) return {0, allowed};
+  if (watch.mode == WatchMode::kLost) {
+    const std::uint64_t stack = append_stack(site, t_slot, kStackBytes, false, Importance::kFinding);
+    const trace::TouchRecord touch{watch.fork_record, trace::TouchKind::kParallel, trace::TouchAction::kNone, 0,
+                                   watch.runtime_record, entry_of(runtime, entry), stack, team, clause, 0, 0};
+    return {append(trace::RecordType::kTouch, touch, Importance::kFinding), allowed};
+  }
+  // Cured: said once, with the region that would have hung.
+  if (watch.fork_record != 0) {
+    const std::uint64_t stack = append_stack(site, t_slot, kStackBytes, false, Importance::kFinding);
+    append(trace::RecordType::kCure,
+           trace::CureRecord{watch.fork_record, watch.runtime_record, watch.method, CureResult::kApplied, stack, 1, clause, team, 0},
+           Importance::kFinding);
+    watch.fork_record = 0;
+  }
+  if (!clamped) watch.mode = WatchMode::kNone;
+  return {0, allowed};
+}
+
+void leave_watched_region(const RegionGuard& guard) {
+  if (guard.touch != 0) append(trace::RecordType::kTouchEnd, trace::TouchEndRecord{guard.touch, 0, 0}, Importance::kFinding);
+}
+
+}  // namespace forksight

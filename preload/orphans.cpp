@@ -1,0 +1,220 @@
+#include "orphans.hpp"
+
+#include <errno.h>
+#include <string.h>
+
+#include "config.hpp"
+#include "lock_memory.hpp"
+#include "sys.hpp"
+#include "thread_records.hpp"
+#include "writer.hpp"
+
+#include "guest.hpp"
+
+namespace forksight {
+
+namespace {
+
+using trace::LockKind;
+
+constexpr std::uint32_t kMaxOrphans = 512;
+constexpr std::size_t kFrozenStackBytes = 16U << 10U;
+constexpr std::size_t kTouchStackBytes = 16U << 10U;
+
+struct Orphan {
+  std::uint64_t tagged;       // address and kind; 0: forgotten
+  std::uint64_t held_record;
+  std::uint64_t fork_record;
+  std::int32_t holder_tid;
+  bool by_forking_thread;
+  bool by_owner;  // known by the owner in its memory alone
+  bool touched;
+};
+
+constinit Orphan g_orphans[kMaxOrphans] = {};
+constinit std::uint32_t g_orphan_count = 0;
+
+bool is_same_lock(std::uint64_t tagged, const volatile void* lock) {
+  return tagged != 0 && lock_address(tagged) == reinterpret_cast<std::uint64_t>(lock);
+}
+
+// Does the lock's own memory say that `tid` holds it, in this process alone?
+bool confirms(LockKind kind, const void* memory, std::int32_t tid) {
+  switch (kind) {
+    case LockKind::kMutex: {
+      const auto mutex = decode_lock<MutexMemory>(memory);
+      return mutex.lock != 0 && !mutex.is_shared() && (mutex.owner == tid || mutex.owner == 0);
+    }
+    case LockKind::kRwlockRead: {
+      const auto rwlock = decode_lock<RwlockMemory>(memory);
+      return rwlock.shared == 0 && rwlock.readers >> 3U != 0;
+    }
+    case LockKind::kRwlockWrite: {
+      const auto rwlock = decode_lock<RwlockMemory>(memory);
+      return rwlock.shared == 0 && rwlock.cur_writer == tid;
+    }
+    case LockKind::kSpinlock: return decode_lock<std::int32_t>(memory) != 1;
+    case LockKind::kSemaphore: {
+      const auto semaphore = decode_lock<SemaphoreMemory>(memory);
+      return semaphore.shared == 0 && semaphore.value == 0;
+    }
+  }
+  return false;
+}
+
+// Locks that the continuing thread cannot release in the child although it holds them.
+bool breaks_for_holder(LockKind kind, const void* memory) {
+  if (kind == LockKind::kMutex) return decode_lock<MutexMemory>(memory).checks_owner();
+  return kind == LockKind::kRwlockWrite;
+}
+
+void remember(std::uint64_t tagged, std::uint64_t held, std::uint64_t fork, std::int32_t tid, bool by_forking_thread, bool by_owner = false) {
+  if (g_orphan_count == kMaxOrphans) return;
+  g_orphans[g_orphan_count++] = {tagged, held, fork, tid, by_forking_thread, by_owner, false};
+}
+
+std::uint64_t append_held(std::uint64_t fork, std::uint64_t tagged, const void* memory, std::size_t bytes, Slot& holder,
+                          std::uint64_t stack) {
+  trace::HeldRecord record{fork, lock_address(tagged), ensure_thread_record(holder), stack, lock_kind(tagged),
+                           static_cast<std::uint32_t>(bytes), {}};
+  memcpy(record.memory, memory, bytes);
+  return append(trace::RecordType::kHeld, record);
+}
+
+bool collect_from(Slot& holder, std::uint64_t fork, std::int32_t tid_at_fork, bool is_forking) {
+  bool found = false;
+  for (std::uint32_t i = 0; i < holder.depth && i < kMaxHeldLocks; ++i) {
+    const HeldLock entry = holder.held[i];
+    if (entry.lock == 0) continue;
+    std::uint8_t memory[56] = {};
+    const std::size_t bytes = lock_bytes(lock_kind(entry.lock));
+    const auto* lock = reinterpret_cast<const void*>(lock_address(entry.lock));
+    if (sys::read_memory(lock, memory, bytes, true) != bytes) continue;
+    if (!confirms(lock_kind(entry.lock), memory, tid_at_fork)) continue;
+    const std::uint64_t stack = append_stack(entry.site, &holder, kFrozenStackBytes, !is_forking, Importance::kFact);
+    const std::uint64_t held = append_held(fork, entry.lock, memory, bytes, holder, stack);
+    if (is_forking && !breaks_for_holder(lock_kind(entry.lock), memory)) continue;
+    remember(entry.lock, held, fork, tid_at_fork, is_forking);
+    found = true;
+  }
+  return found || holder.overflow != 0;
+}
+
+// The lock is still in the state that the fork left it in.
+bool is_still_lost(const Orphan& orphan) {
+  std::uint8_t memory[56] = {};
+  const LockKind kind = lock_kind(orphan.tagged);
+  const std::size_t bytes = lock_bytes(kind);
+  const auto* lock = reinterpret_cast<const void*>(lock_address(orphan.tagged));
+  if (sys::read_memory(lock, memory, bytes, true) != bytes) return false;
+  // A rwlock that its writer "released" under a foreign tid is no longer written by anyone, yet corrupt.
+  return confirms(kind, memory, orphan.holder_tid) || (orphan.by_forking_thread && kind == LockKind::kRwlockWrite);
+}
+
+// No array entry matched (the fork fell between the lock and its record): a mutex still names its owner.
+Orphan* adopt_by_owner(const volatile void* lock) {
+  MutexMemory mutex{};
+  if (sys::read_memory(const_cast<const void*>(lock), &mutex, sizeof mutex, true) != sizeof mutex) return nullptr;
+  if (mutex.lock == 0 || mutex.owner <= 0 || mutex.is_shared() || g_orphan_count == kMaxOrphans) return nullptr;
+  if (find_slot_by_tid(mutex.owner, true) != nullptr) return nullptr;
+  Slot* const holder = find_slot_by_tid(mutex.owner, false);
+  if (holder == nullptr || sys::thread_exists(sys::getpid(), mutex.owner)) return nullptr;
+  std::uint8_t memory[56] = {};
+  memcpy(memory, const_cast<const void*>(lock), lock_bytes(LockKind::kMutex));
+  const std::uint64_t tagged = tag_lock(lock, LockKind::kMutex);
+  const std::uint64_t fork = t_slot != nullptr ? t_slot->fork_record : 0;
+  const std::uint64_t held = append_held(fork, tagged, memory, lock_bytes(LockKind::kMutex), *holder, 0);
+  remember(tagged, held, fork, mutex.owner, false, true);
+  return &g_orphans[g_orphan_count - 1];
+}
+
+Orphan* find_orphan(const volatile void* lock, LockKind kind) {
+  for (std::uint32_t i = 0; i < g_orphan_count; ++i) {
+    Orphan& orphan = g_orphans[i];
+    if (!is_same_lock(orphan.tagged, lock)) continue;
+    // A reader does not wait for readers.
+    if (kind == LockKind::kRwlockRead && lock_kind(orphan.tagged) == LockKind::kRwlockRead) continue;
+    if (is_still_lost(orphan)) return &orphan;
+  }
+  return kind == LockKind::kMutex ? adopt_by_owner(lock) : nullptr;
+}
+
+// Re-initialises the lock in place, keeping its kind. What it protected stays as its holder left it.
+void recover(const volatile void* lock, LockKind kind) {
+  auto* const memory = const_cast<void*>(lock);
+  switch (kind) {
+    case LockKind::kMutex: memset(memory, 0, offsetof(MutexMemory, kind)); break;
+    case LockKind::kRwlockRead:
+    case LockKind::kRwlockWrite: memset(memory, 0, offsetof(RwlockMemory, shared)); break;
+    case LockKind::kSpinlock: *static_cast<std::int32_t*>(memory) = 1; break;
+    case LockKind::kSemaphore: *static_cast<SemaphoreMemory*>(memory) = {1, 0, 0}; break;
+  }
+}
+
+[[noreturn]] void end_process() {
+  sys::call(SYS_tgkill, sys::getpid(), sys::gettid(), SIGABRT);
+  for (;;) sys::call(SYS_exit_group, 128 + SIGABRT);
+}
+
+std::uint64_t append_touch(const Orphan& orphan, trace::TouchKind kind, trace::TouchAction action, std::uint32_t flags,
+                           const Site& site) {
+  const std::uint64_t stack = append_stack(site, t_slot, kTouchStackBytes, false, Importance::kFinding);
+  const trace::TouchRecord touch{orphan.fork_record, kind, action, orphan.held_record, 0, lock_address(orphan.tagged), stack,
+                                 0, 0, flags, 0};
+  return append(trace::RecordType::kTouch, touch, Importance::kFinding);
+}
+
+}  // namespace
+
+bool collect_orphans(Slot* forking) {
+  bool found = g_orphan_count > 0;
+  const std::uint64_t fork = forking->fork_record;
+  for (std::uint32_t i = 0; i < slot_count(); ++i) {
+    Slot& slot = slot_at(i);
+    const SlotState state = slot.state.load(std::memory_order_relaxed);
+    if (&slot == forking || slot.depth == 0 || slot.epoch + 1 != g_epoch) continue;
+    if (state != SlotState::kLive && state != SlotState::kEnded) continue;
+    found = collect_from(slot, fork, slot.tid, false) || found;
+  }
+  return (forking->depth != 0 && collect_from(*forking, fork, forking->tid, true)) || found;
+}
+
+Touch touch_lock(const volatile void* lock, LockKind kind, bool timed, const Site& site) {
+  Orphan* const orphan = find_orphan(lock, kind);
+  if (orphan == nullptr) return {0};
+  trace::TouchAction action = trace::TouchAction::kNone;
+  if (g_config.on_orphan == trace::OrphanPolicy::kAbort && !timed) action = trace::TouchAction::kAborted;
+  if (g_config.on_orphan == trace::OrphanPolicy::kRecover) action = trace::TouchAction::kRecovered;
+  const std::uint64_t record =
+      append_touch(*orphan, trace::TouchKind::kLock, action, (timed ? trace::kTouchTimed : 0U) | (orphan->by_owner ? trace::kTouchByOwner : 0U), site);
+  orphan->touched = true;
+  if (action == trace::TouchAction::kAborted) end_process();
+  if (action == trace::TouchAction::kRecovered) {
+    recover(lock, lock_kind(orphan->tagged));
+    forget_orphan(lock);
+  }
+  return {record};
+}
+
+void end_touch(const Touch& touch, int result) {
+  if (touch.record == 0) return;
+  append(trace::RecordType::kTouchEnd, trace::TouchEndRecord{touch.record, result, 0}, Importance::kFinding);
+}
+
+void touch_refused_unlock(const volatile void* lock, int result, const Site& site) {
+  for (std::uint32_t i = 0; i < g_orphan_count; ++i) {
+    Orphan& orphan = g_orphans[i];
+    if (!orphan.by_forking_thread || !is_same_lock(orphan.tagged, lock) || orphan.touched) continue;
+    orphan.touched = true;
+    end_touch({append_touch(orphan, trace::TouchKind::kUnlockRefused, trace::TouchAction::kNone, 0, site)}, result);
+    return;
+  }
+}
+
+void forget_orphan(const volatile void* lock) {
+  for (std::uint32_t i = 0; i < g_orphan_count; ++i) {
+    if (is_same_lock(g_orphans[i].tagged, lock)) g_orphans[i].tagged = 0;
+  }
+}
+
+}  // namespace forksight

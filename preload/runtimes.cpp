@@ -1,0 +1,190 @@
+#include "runtimes.hpp"
+
+#include <string.h>
+
+#include "elf_view.hpp"
+
+#include "guest.hpp"
+
+namespace forksight {
+
+namespace {
+
+constinit Runtime g_runtimes[kMaxRuntimes] = {};
+// The only runtime of the process, the common case; null if there are none or several, or nobody looked.
+constinit Runtime* g_single = nullptr;
+
+constexpr const char* kEntryNames[] = {
+#define FORKSIGHT_OMP_HOOK(name) #name,
+#include "hooks.def"
+};
+
+template <class Function>
+void look_up(const ElfView& view, const char* name, Function*& out) {
+  out = reinterpret_cast<Function*>(view.find_function(name));
+}
+
+void update_single() {
+  Runtime* only = nullptr;
+  std::uint32_t count = 0;
+  for (Runtime& runtime : g_runtimes) {
+    if (runtime.present) {
+      only = &runtime;
+      ++count;
+    }
+  }
+  __atomic_store_n(&g_single, count == 1 ? only : nullptr, __ATOMIC_RELEASE);
+}
+
+// A library that provides the GOMP entry points also to others' code.
+bool provides_gomp(const Module& module) { return module.runtime >= 0; }
+
+const Module* find_by_soname(const char* name) {
+  for (std::uint32_t i = 0; i < module_count(); ++i) {
+    const Module& module = module_at(i);
+    if (module.end == 0) continue;
+    const char* soname = ElfView(module.bias, module.dynamic).soname();
+    if (soname != nullptr && strcmp(soname, name) == 0) return &module;
+    // A library without a soname is needed by its file name.
+    const char* path = module.map->l_name;
+    const char* slash = path != nullptr ? strrchr(path, '/') : nullptr;
+    if (slash != nullptr && strcmp(slash + 1, name) == 0) return &module;
+  }
+  return nullptr;
+}
+
+// Breadth first over the needed libraries, as the loader binds.
+int find_provider(const Module& root) {
+  constexpr std::uint32_t kQueue = 96;
+  const Module* queue[kQueue] = {&root};
+  std::uint32_t filled = 1;
+  for (std::uint32_t at = 0; at < filled; ++at) {
+    const Module& module = *queue[at];
+    if (module.end == 0) continue;
+    if (provides_gomp(module)) return module.runtime;
+    ElfView(module.bias, module.dynamic).for_each_needed([&](const char* name) {
+      const Module* needed = find_by_soname(name);
+      bool known = needed == nullptr || filled == kQueue;
+      for (std::uint32_t i = 0; i < filled && !known; ++i) known = queue[i] == needed;
+      if (!known) queue[filled++] = needed;
+      return filled < kQueue;
+    });
+  }
+  return -1;
+}
+
+int provider_of(Module& module) {
+  if (module.provider == -2) module.provider = static_cast<std::int16_t>(find_provider(module));
+  return module.provider;
+}
+
+bool is_worker(const Runtime& runtime, const Slot& slot) {
+  return slot.state.load(std::memory_order_acquire) == SlotState::kLive && slot.epoch == g_epoch &&
+         slot.start_routine >= runtime.start && slot.start_routine < runtime.end;
+}
+
+}  // namespace
+
+int recognise_runtime(const Module& module) {
+  const ElfView view(module.bias, module.dynamic);
+  const bool has_kmp = view.find_function("__kmpc_fork_call") != 0;
+  const bool has_gomp = view.find_function("GOMP_parallel") != 0;
+  // The shim itself exports the GOMP entries, and nothing that a runtime has beside them.
+  if ((!has_kmp && !has_gomp) || view.find_function("omp_get_max_threads") == 0) return -1;
+  for (std::uint32_t i = 0; i < kMaxRuntimes; ++i) {
+    Runtime& runtime = g_runtimes[i];
+    if (runtime.present) continue;
+    runtime = {};
+    runtime.kind = !has_kmp ? trace::RuntimeKind::kLibgomp
+                   : view.soname() != nullptr && strncmp(view.soname(), "libiomp5", 8) == 0 ? trace::RuntimeKind::kLibiomp5
+                                                                                           : trace::RuntimeKind::kLibomp;
+    runtime.map = module.map;
+    runtime.bias = module.bias;
+    runtime.dynamic = module.dynamic;
+    runtime.start = module.start;
+    runtime.end = module.end;
+    for (std::uint32_t p = 0; p < module.phdr_count; ++p) {
+      const ElfW(Phdr)& phdr = module.phdrs[p];
+      if (phdr.p_type != PT_TLS) continue;
+      runtime.tls_image = reinterpret_cast<const void*>(module.bias + phdr.p_vaddr);
+      runtime.tls_image_bytes = phdr.p_filesz;
+      runtime.tls_bytes = phdr.p_memsz;
+    }
+    look_up(view, "omp_get_max_threads", runtime.get_max_threads);
+    look_up(view, "omp_get_level", runtime.get_level);
+    look_up(view, "omp_set_num_threads", runtime.set_num_threads);
+    look_up(view, "omp_get_max_active_levels", runtime.get_max_active_levels);
+    look_up(view, "omp_set_max_active_levels", runtime.set_max_active_levels);
+    look_up(view, "omp_get_dynamic", runtime.get_dynamic);
+    look_up(view, "omp_set_dynamic", runtime.set_dynamic);
+    look_up(view, "omp_get_thread_limit", runtime.get_thread_limit);
+    look_up(view, "omp_pause_resource_all", runtime.pause_all);
+    runtime.present = true;
+    update_single();
+    return static_cast<int>(i);
+  }
+  return -1;
+}
+
+void forget_runtime(std::uint32_t index) {
+  g_runtimes[index].present = false;
+  update_single();
+}
+
+void forget_providers() { update_single(); }
+
+Runtime& runtime_at(std::uint32_t index) { return g_runtimes[index]; }
+
+Runtime* runtime_of_caller(std::uint64_t caller) {
+  Runtime* const single = __atomic_load_n(&g_single, __ATOMIC_ACQUIRE);
+  if (FORKSIGHT_LIKELY(single != nullptr)) return single;
+  Module* module = find_module(caller);
+  if (module == nullptr || module_count() == 0) {
+    refresh_modules();
+    module = find_module(caller);
+  }
+  if (g_single != nullptr) return g_single;
+  if (module_count() == 0) return nullptr;
+  int index = provider_of(module_at(0));
+  if (index < 0 && module != nullptr) index = provider_of(*module);
+  for (std::uint32_t i = 0; i < kMaxRuntimes && index < 0; ++i) {
+    if (g_runtimes[i].present) index = static_cast<int>(i);
+  }
+  return index < 0 ? nullptr : &g_runtimes[index];
+}
+
+std::uint64_t entry_of(Runtime& runtime, OmpEntry entry) {
+  std::uint64_t& address = runtime.entries[static_cast<std::size_t>(entry)];
+  if (FORKSIGHT_UNLIKELY(address == 0)) {
+    address = ElfView(runtime.bias, runtime.dynamic).find_function(kEntryNames[static_cast<std::size_t>(entry)]);
+  }
+  return address;
+}
+
+std::uint32_t count_workers(const Runtime& runtime, std::int32_t creator_tid, Slot** first) {
+  std::uint32_t count = 0;
+  for (std::uint32_t i = 0; i < slot_count(); ++i) {
+    Slot& slot = slot_at(i);
+    if (!is_worker(runtime, slot) || slot.creator_tid != creator_tid) continue;
+    if (count++ == 0 && first != nullptr) *first = &slot;
+  }
+  return count;
+}
+
+std::uint32_t count_all_workers(const Runtime& runtime) {
+  std::uint32_t count = 0;
+  for (std::uint32_t i = 0; i < slot_count(); ++i) count += is_worker(runtime, slot_at(i)) ? 1U : 0U;
+  return count;
+}
+
+std::uint32_t predict_team(const Runtime& runtime, std::uint32_t clause) {
+  if (runtime.get_max_active_levels != nullptr && runtime.get_level != nullptr &&
+      runtime.get_level() >= runtime.get_max_active_levels()) {
+    return 1;
+  }
+  int team = clause != 0 ? static_cast<int>(clause) : runtime.get_max_threads != nullptr ? runtime.get_max_threads() : 1;
+  if (runtime.get_thread_limit != nullptr && team > runtime.get_thread_limit()) team = runtime.get_thread_limit();
+  return team < 1 ? 1 : static_cast<std::uint32_t>(team);
+}
+
+}  // namespace forksight

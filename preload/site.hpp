@@ -1,0 +1,31 @@
+// Where a hooked function was called: the three registers from which its caller can be unwound.
+#pragma once
+
+#include <cstdint>
+
+namespace forksight {
+
+struct Site {
+  std::uint64_t pc;  // return address
+  std::uint64_t sp;  // the call frame address: rsp of the caller after the return
+  std::uint64_t fp;  // rbp of the caller
+};
+
+}  // namespace forksight
+
+// Must be used in the hook itself. Naming the frame address gives the function a frame pointer, so that the saved rbp,
+// the return address and the caller's rsp lie at fixed offsets (x86-64 psABI 3.2.2).
+#define FORKSIGHT_SITE()                                                                                    \
+  ::forksight::Site {                                                                                       \
+    static_cast<const std::uint64_t*>(__builtin_frame_address(0))[1],                                       \
+        reinterpret_cast<std::uint64_t>(__builtin_frame_address(0)) + 16,                                   \
+        static_cast<const std::uint64_t*>(__builtin_frame_address(0))[0]                                    \
+  }
+
+// Defines an exported function without colliding with libc's own declaration of it.
+#define FORKSIGHT_EXPORT(result, name, ...)                                                              \
+  extern "C" [[gnu::visibility("default")]] result forksight_hook_##name(__VA_ARGS__) __asm__(#name);    \
+  result forksight_hook_##name(__VA_ARGS__)
+
+#define FORKSIGHT_LIKELY(condition) __builtin_expect(!!(condition), 1)
+#define FORKSIGHT_UNLIKELY(condition) __builtin_expect(!!(condition), 0)

@@ -1,0 +1,176 @@
+#include "slots.hpp"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <time.h>
+
+#include "clock.hpp"
+#include "sys.hpp"
+
+#include "guest.hpp"
+
+// The end of the initial thread's stack, kept by the dynamic loader (GLIBC_2.2.5).
+extern "C" void* __libc_stack_end;
+
+namespace forksight {
+
+thread_local constinit Slot* t_slot = nullptr;
+constinit std::uint32_t g_epoch = 1;
+constinit std::atomic<bool> g_had_threads{false};
+constinit std::uint32_t g_lost_threads_unrecorded = 0;
+
+namespace {
+
+constinit std::byte* g_slots = nullptr;
+constinit std::atomic<std::uint32_t> g_used{0};
+constinit std::atomic<std::uint32_t> g_hint{0};
+
+bool claim(Slot& slot, SlotState from) {
+  return slot.state.compare_exchange_strong(from, SlotState::kReserved, std::memory_order_acq_rel);
+}
+
+// A slot whose thread is gone: ended and confirmed by the kernel, or left behind by the process that we were forked
+// from. A thread that was cancelled never marks its slot; it is found when the table runs full.
+bool claim_dead(Slot& slot, std::int32_t pid, bool any_state) {
+  const SlotState state = slot.state.load(std::memory_order_acquire);
+  if (state == SlotState::kFree || state == SlotState::kReserved) return false;
+  const bool ours = slot.epoch == g_epoch;
+  if (!ours) return claim(slot, state);
+  if (state != SlotState::kEnded && !any_state) return false;
+  return !sys::thread_exists(pid, slot.tid) && claim(slot, state);
+}
+
+void reset(Slot& slot) {
+  slot.depth = 0;
+  slot.overflow = 0;
+  slot.epoch = g_epoch;
+  slot.tid = 0;
+  slot.creator_tid = 0;
+  slot.wait_object = 0;
+  slot.wait_kind = trace::WaitKind::kNone;
+  slot.flags = 0;
+  slot.thread_pointer = 0;
+  slot.stack_top = 0;
+  slot.start_routine = 0;
+  slot.argument = 0;
+  slot.created_ns = 0;
+  memset(slot.name, 0, sizeof slot.name);
+  slot.record = 0;
+  slot.fork_record = 0;
+  slot.fork_entry_ns = 0;
+  slot.fork_site = {};
+  slot.creation_site = {};
+  slot.creation_bytes = 0;
+  slot.creation_cut = 0;
+}
+
+}  // namespace
+
+bool map_slots() {
+  constexpr std::size_t kBytes = std::size_t{kMaxSlots} * kSlotBytes;
+  void* memory = sys::map(kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
+  if (memory == nullptr) return false;
+  // A huge page would cost every process 2 MiB and every fork its copy.
+  sys::call(SYS_madvise, sys::word(memory), static_cast<long>(kBytes), MADV_NOHUGEPAGE);
+  g_slots = static_cast<std::byte*>(memory);
+  return true;
+}
+
+std::uint32_t slot_count() { return g_used.load(std::memory_order_acquire); }
+
+Slot& slot_at(std::uint32_t index) { return *reinterpret_cast<Slot*>(g_slots + std::size_t{index} * kSlotBytes); }
+
+Slot* reserve_slot() {
+  if (g_slots == nullptr) return nullptr;
+  const std::uint32_t used = slot_count();
+  const std::int32_t pid = sys::getpid();
+  // Reuse first, beginning where the last one was found, so that memory stays as small as the number of threads.
+  const std::uint32_t hint = g_hint.load(std::memory_order_relaxed);
+  for (std::uint32_t step = 0; step < used && step < 64; ++step) {
+    const std::uint32_t index = (hint + step) % used;
+    Slot& slot = slot_at(index);
+    const SlotState state = slot.state.load(std::memory_order_acquire);
+    if ((state == SlotState::kFree && claim(slot, state)) || claim_dead(slot, pid, false)) {
+      g_hint.store(index, std::memory_order_relaxed);
+      reset(slot);
+      return &slot;
+    }
+  }
+  std::uint32_t next = used;
+  while (next < kMaxSlots) {
+    // A scan above may take the new slot between the two steps: then try the one after it.
+    if (g_used.compare_exchange_weak(next, next + 1, std::memory_order_acq_rel) &&
+        claim(slot_at(next), SlotState::kFree)) {
+      reset(slot_at(next));
+      return &slot_at(next);
+    }
+  }
+  for (std::uint32_t index = 0; index < kMaxSlots; ++index) {
+    Slot& slot = slot_at(index);
+    const SlotState state = slot.state.load(std::memory_order_acquire);
+    if ((state == SlotState::kFree && claim(slot, state)) || claim_dead(slot, pid, true)) {
+      reset(slot);
+      return &slot;
+    }
+  }
+  __atomic_fetch_add(&g_lost_threads_unrecorded, 1, __ATOMIC_RELAXED);
+  return nullptr;
+}
+
+void release_slot(Slot* slot) { slot->state.store(SlotState::kFree, std::memory_order_release); }
+
+Slot* own_slot() {
+  if (FORKSIGHT_LIKELY(t_slot != nullptr)) return t_slot;
+  Slot* slot = reserve_slot();
+  if (slot == nullptr) return nullptr;
+  slot->tid = sys::gettid();
+  slot->created_ns = now_ns();
+  slot->thread_pointer = reinterpret_cast<std::uint64_t>(__builtin_thread_pointer());
+  if (slot->tid == sys::getpid()) {
+    slot->flags = trace::kThreadMain;
+    slot->stack_top = reinterpret_cast<std::uint64_t>(__libc_stack_end);
+  } else {
+    slot->flags = trace::kThreadForeign;
+    g_had_threads.store(true, std::memory_order_relaxed);
+  }
+  sys::call(SYS_prctl, PR_GET_NAME, sys::word(slot->name));
+  slot->state.store(SlotState::kLive, std::memory_order_release);
+  t_slot = slot;
+  return slot;
+}
+
+Slot* find_slot_by_tid(std::int32_t tid, bool of_this_process) {
+  const std::uint32_t used = slot_count();
+  for (std::uint32_t index = 0; index < used; ++index) {
+    Slot& slot = slot_at(index);
+    const SlotState state = slot.state.load(std::memory_order_acquire);
+    if (state != SlotState::kLive && state != SlotState::kEnded) continue;
+    if (slot.tid == tid && (slot.epoch == g_epoch) == of_this_process) return &slot;
+  }
+  return nullptr;
+}
+
+Slot* find_slot_by_thread_pointer(std::uint64_t thread_pointer) {
+  const std::uint32_t used = slot_count();
+  for (std::uint32_t index = 0; index < used; ++index) {
+    Slot& slot = slot_at(index);
+    const SlotState state = slot.state.load(std::memory_order_acquire);
+    if ((state == SlotState::kLive || state == SlotState::kReserved) && slot.epoch == g_epoch &&
+        slot.thread_pointer == thread_pointer) {
+      return &slot;
+    }
+  }
+  return nullptr;
+}
+
+StackBound stack_bound(const Slot* slot, std::uint64_t sp, std::size_t limit) {
+  constexpr std::uint64_t kPage = 4096;
+  // On an alternate signal stack sp is not in [.., stack_top), or far from it.
+  constexpr std::uint64_t kLargestStack = std::uint64_t{1} << 30U;
+  const bool known = slot != nullptr && slot->stack_top > sp && slot->stack_top - sp < kLargestStack;
+  const std::uint64_t bytes = known ? slot->stack_top - sp : kPage - sp % kPage;
+  return {bytes < limit ? static_cast<std::size_t>(bytes) : limit, !known || bytes > limit};
+}
+
+}  // namespace forksight

@@ -1,0 +1,110 @@
+// One slot a thread: who it is and which locks it holds. All slots lie in one private mapping, so a forked child has
+// a frozen copy of every thread's slot as it was at the instant of the fork.
+//
+// Only its own thread writes the held array of a slot. Readers are the forked child (nothing moves there) and the
+// forking thread (which only counts). Slots of the parent's other threads are recognised in the child by their epoch:
+// they stay readable until reused, and nothing needs to be cleared after a fork.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "forksight/trace/format.hpp"
+#include "site.hpp"
+
+namespace forksight {
+
+inline constexpr std::uint32_t kSlotBytes = 8192;
+inline constexpr std::uint32_t kMaxSlots = 4096;
+inline constexpr std::uint32_t kMaxHeldLocks = 64;
+inline constexpr std::uint32_t kCreationStackBytes = 4096;
+
+struct HeldLock {
+  std::uint64_t lock;  // address; 0: a hole, or an entry about to be filled. The kind is in the top byte.
+  Site site;
+};
+static_assert(sizeof(HeldLock) == 32);
+
+// User-space addresses end below 2^47 (2^56 with five-level tables, which need an explicit mmap hint).
+inline constexpr unsigned kKindShift = 56;
+constexpr std::uint64_t tag_lock(const volatile void* lock, trace::LockKind kind) {
+  return reinterpret_cast<std::uint64_t>(lock) | std::uint64_t{static_cast<std::uint32_t>(kind)} << kKindShift;
+}
+constexpr std::uint64_t lock_address(std::uint64_t tagged) { return tagged & ((std::uint64_t{1} << kKindShift) - 1); }
+constexpr trace::LockKind lock_kind(std::uint64_t tagged) { return static_cast<trace::LockKind>(tagged >> kKindShift); }
+
+inline constexpr std::uint32_t kMaxRuntimes = 8;
+
+// One OpenMP runtime at the fork that a thread is in the middle of: kept in its slot, so that the child has it.
+struct RuntimeAtFork {
+  std::uint64_t record;       // ref of the kRuntime record
+  std::uint64_t tls_block;    // the thread's TLS block of the runtime, 0: none
+  std::uint32_t workers_before;
+  std::uint32_t workers_lost;
+  trace::CureMethod method;   // valid if `due`
+  trace::CureResult result;
+  bool due;                   // a cure was chosen: applied or refused
+  bool dynamic;
+  std::int32_t max_threads;
+  std::int32_t max_active_levels;
+};
+
+enum class SlotState : std::uint32_t { kFree = 0, kReserved = 1, kLive = 2, kEnded = 3 };
+
+struct alignas(64) Slot {
+  std::atomic<SlotState> state;
+  std::uint32_t depth;         // entries of `held` in use
+  std::uint32_t overflow;      // acquisitions that found the array full
+  std::uint32_t epoch;         // of the process that the thread lives in
+  std::int32_t tid;
+  std::int32_t creator_tid;
+  std::uint64_t wait_object;
+  trace::WaitKind wait_kind;
+  std::uint32_t flags;         // trace::ThreadFlag
+  std::uint64_t thread_pointer;
+  std::uint64_t stack_top;     // 0: unknown
+  std::uint64_t start_routine;
+  std::uint64_t argument;
+  std::uint64_t created_ns;
+  char name[16];
+  std::uint64_t record;        // ref of the kThread record in this trace, 0: not written
+  std::uint64_t fork_record;   // ref of the fork that this thread is in the middle of
+  std::uint64_t fork_entry_ns;
+  Site fork_site;              // of the fork() wrapper; pc 0: not inside of it
+  Site creation_site;
+  std::uint32_t creation_bytes;
+  std::uint32_t creation_cut;
+  RuntimeAtFork runtimes[kMaxRuntimes];
+  HeldLock held[kMaxHeldLocks];
+  std::byte creation_stack[kCreationStackBytes];
+};
+static_assert(sizeof(Slot) <= kSlotBytes);
+
+// Null until the thread's first hook, and for ever where there is no table or no free slot.
+extern thread_local constinit Slot* t_slot;
+extern std::uint32_t g_epoch;          // bumped in every forked child
+extern std::uint32_t g_lost_threads_unrecorded;
+extern std::atomic<bool> g_had_threads;
+
+bool map_slots();
+// The slot of the calling thread, registered now if need be; null if that is impossible. Preserves errno.
+Slot* own_slot();
+// For a thread about to be created. Null: the thread goes unrecorded.
+Slot* reserve_slot();
+void release_slot(Slot* slot);
+
+std::uint32_t slot_count();  // slots that were ever used
+Slot& slot_at(std::uint32_t index);
+Slot* find_slot_by_tid(std::int32_t tid, bool of_this_process);
+Slot* find_slot_by_thread_pointer(std::uint64_t thread_pointer);
+
+// The bytes from `sp` to the end of the stack of `slot`, at most `limit`; where the end is not known, to the end of
+// sp's page, which is mapped for certain.
+struct StackBound {
+  std::size_t bytes;
+  bool cut;
+};
+StackBound stack_bound(const Slot* slot, std::uint64_t sp, std::size_t limit);
+
+}  // namespace forksight

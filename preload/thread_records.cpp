@@ -1,0 +1,32 @@
+#include "thread_records.hpp"
+
+#include <string.h>
+
+#include "sys.hpp"
+#include "writer.hpp"
+
+#include "guest.hpp"
+
+namespace forksight {
+
+std::uint64_t ensure_thread_record(Slot& slot) {
+  if (slot.record != 0 || !trace_is_open()) return slot.record;
+  std::uint64_t stack = 0;
+  if (slot.creation_site.pc != 0) {
+    stack = append_saved_stack(slot.creation_site, slot.creation_stack, slot.creation_bytes, slot.creation_cut != 0);
+  }
+  trace::ThreadRecord record{slot.tid, slot.creator_tid, slot.start_routine, stack, slot.created_ns, slot.flags, 0, {}};
+  memcpy(record.name, slot.name, sizeof record.name - 1);
+  slot.record = append(trace::RecordType::kThread, record);
+  return slot.record;
+}
+
+void keep_creation_stack(Slot& created, const Slot* creator, const Site& site) {
+  const StackBound bound = stack_bound(creator, site.sp, kCreationStackBytes);
+  created.creation_site = site;
+  created.creation_bytes = static_cast<std::uint32_t>(
+      sys::read_memory(reinterpret_cast<const void*>(site.sp), created.creation_stack, bound.bytes));
+  created.creation_cut = bound.cut ? 1 : 0;
+}
+
+}  // namespace forksight
