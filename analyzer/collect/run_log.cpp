@@ -1,0 +1,81 @@
+#include "collect/run_log.hpp"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "collect/run_log_names.hpp"
+
+namespace forksight::collect {
+namespace {
+
+using Json = nlohmann::json;
+
+Json wait_to_json(const model::Wait& wait) {
+  return Json{{"tid", wait.tid},
+              {"name", wait.name},
+              {"state", std::string(1, wait.state)},
+              {"kind", name_of(kWaitKindNames, wait.kind)},
+              {"object", fmt::format("{:#x}", wait.object)},
+              {"target_pid", wait.target_pid},
+              {"has_timeout", wait.has_timeout},
+              {"is_shared", wait.is_shared}};
+}
+
+Json process_to_json(const LoggedProcess& process) {
+  Json json{{"pid", process.pid},
+            {"ppid", process.ppid},
+            {"start_ticks", process.start_ticks},
+            {"comm", process.comm},
+            {"exe", process.exe},
+            {"cmdline", process.cmdline},
+            {"liveness", name_of(kLivenessNames, process.liveness)}};
+  if (process.stuck_for_ms != 0) json["stuck_for_ms"] = process.stuck_for_ms;
+  if (process.exit_status) json["exit_status"] = *process.exit_status;
+  if (process.waits_for_pid != 0) {
+    json["waits_for"] = {{"pid", process.waits_for_pid}, {"start_ticks", process.waits_for_start_ticks}};
+    json["waits_via"] = process.waits_via;
+  }
+  Json& waits = json["waits"] = Json::array();
+  for (const model::Wait& wait : process.waits) waits.push_back(wait_to_json(wait));
+  return json;
+}
+
+}  // namespace
+
+std::string to_json(const RunLog& log) {
+  Json json{{"schema", kRunLogSchema},       {"command", log.command}, {"started_at", log.started_at},
+            {"host", log.host},              {"limits", log.limits}};
+  Json& processes = json["processes"] = Json::array();
+  for (const LoggedProcess& process : log.processes) processes.push_back(process_to_json(process));
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+Result<std::filesystem::path> write_run_log(const std::filesystem::path& folder, const RunLog& log) {
+  const std::filesystem::path file = folder / kRunLogFile;
+  const std::filesystem::path draft = folder / (std::string(kRunLogFile) + ".new");
+  const auto fail = [&]() { return Error{fmt::format("{}: {}", draft.string(), std::strerror(errno))}; };
+  const int fd = ::open(draft.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+  if (fd < 0) return fail();
+  const std::string text = to_json(log);
+  for (std::size_t done = 0; done < text.size();) {
+    const ssize_t wrote = ::write(fd, text.data() + done, text.size() - done);
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote < 0) {
+      const Error error = fail();
+      ::close(fd);
+      ::unlink(draft.c_str());
+      return error;
+    }
+    done += static_cast<std::size_t>(wrote);
+  }
+  ::close(fd);
+  if (::rename(draft.c_str(), file.c_str()) != 0) return fail();
+  return file;
+}
+
+}  // namespace forksight::collect

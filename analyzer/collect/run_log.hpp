@@ -1,0 +1,57 @@
+// run.json: what `forksight run` saw of a process tree from outside, beside the traces in the folder of the run. With it
+// `forksight report` finds later what `run` found.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/model.hpp"
+#include "result.hpp"
+
+namespace forksight::collect {
+
+inline constexpr char kRunLogSchema[] = "forksight-run/1";
+inline constexpr char kRunLogFile[] = "run.json";
+
+struct LoggedProcess {
+  std::int32_t pid = 0;
+  std::int32_t ppid = 0;
+  std::uint64_t start_ticks = 0;
+  std::string comm;
+  std::string exe;
+  std::vector<std::string> cmdline;
+  model::Liveness liveness = model::Liveness::kUnknown;
+  std::uint64_t stuck_for_ms = 0;
+  std::vector<model::Wait> waits;
+  std::int32_t waits_for_pid = 0;           // 0: for none
+  std::uint64_t waits_for_start_ticks = 0;
+  std::string waits_via;
+  std::optional<int> exit_status;           // as of wait(2)
+};
+
+struct RunLog {
+  std::vector<std::string> command;
+  std::string started_at;                   // ISO 8601 with the offset from UTC
+  std::string host;
+  std::vector<LoggedProcess> processes;
+  std::vector<std::string> limits;
+};
+
+std::string to_json(const RunLog& log);
+
+// The text is hostile input: sizes, types and ranges are checked, names that are not known are errors.
+Result<RunLog> parse_run_log(std::string_view text);
+Result<RunLog> read_run_log(const std::filesystem::path& file);
+
+// Replaces run.json in `folder` by rename: a reader sees the old one or the new one.
+Result<std::filesystem::path> write_run_log(const std::filesystem::path& folder, const RunLog& log);
+
+// Adds what the log knows to the processes of the same host, pid and start time (those of a trace may not know their
+// start), and adds those that no trace has. Does nothing twice: a second merge of the same log changes nothing.
+void merge_run_log(model::Model& model, const RunLog& log);
+
+}  // namespace forksight::collect

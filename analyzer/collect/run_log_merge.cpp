@@ -1,0 +1,71 @@
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "collect/run_log.hpp"
+
+namespace forksight::collect {
+namespace {
+
+bool is_same_host(const model::Process& process, const RunLog& log) {
+  return process.host.empty() || log.host.empty() || process.host == log.host;
+}
+
+// The processes of each pid, so that a run of many thousands merges in linear time.
+using ByPid = std::multimap<std::int32_t, model::ProcessId>;
+
+// An equal start time beats an unknown one.
+std::optional<model::ProcessId> find_process(const model::Model& model, const ByPid& by_pid, const RunLog& log,
+                                             std::int32_t pid, std::uint64_t start_ticks) {
+  std::optional<model::ProcessId> found;
+  const auto [begin, end] = by_pid.equal_range(pid);
+  for (auto entry = begin; entry != end; ++entry) {
+    const model::Process& process = model.processes[entry->second];
+    if (!is_same_host(process, log)) continue;
+    if (process.start_ticks == start_ticks) return entry->second;
+    if (process.start_ticks == 0 || start_ticks == 0) found = entry->second;
+  }
+  return found;
+}
+
+void fill(model::Process& process, const LoggedProcess& logged, const RunLog& log) {
+  if (process.start_ticks == 0) process.start_ticks = logged.start_ticks;
+  if (process.ppid == 0) process.ppid = logged.ppid;
+  // The log was written later than the trace's header, after an exec perhaps.
+  if (!logged.exe.empty()) process.exe = logged.exe;
+  if (!logged.cmdline.empty()) process.cmdline = logged.cmdline;
+  if (process.host.empty()) process.host = log.host;
+  process.liveness = logged.liveness;
+  process.stuck_for_ms = logged.stuck_for_ms;
+  process.waits = logged.waits;
+  process.waits_via = logged.waits_via;
+  if (logged.exit_status) process.exit_status = logged.exit_status;
+}
+
+}  // namespace
+
+void merge_run_log(model::Model& model, const RunLog& log) {
+  if (model.command.empty()) model.command = log.command;
+  for (const std::string& limit : log.limits) {
+    if (std::find(model.limits.begin(), model.limits.end(), limit) == model.limits.end()) model.limits.push_back(limit);
+  }
+  ByPid by_pid;
+  for (model::ProcessId id = 0; id < model.processes.size(); ++id) by_pid.emplace(model.processes[id].pid, id);
+  for (const LoggedProcess& logged : log.processes) {
+    auto id = find_process(model, by_pid, log, logged.pid, logged.start_ticks);
+    if (!id) {
+      id = model.processes.size();
+      model.processes.emplace_back().pid = logged.pid;
+      by_pid.emplace(logged.pid, *id);
+    }
+    fill(model.processes[*id], logged, log);
+  }
+  for (const LoggedProcess& logged : log.processes) {
+    if (logged.waits_for_pid == 0) continue;
+    const auto id = find_process(model, by_pid, log, logged.pid, logged.start_ticks);
+    const auto target = find_process(model, by_pid, log, logged.waits_for_pid, logged.waits_for_start_ticks);
+    if (id) model.processes[*id].waits_for = target;
+  }
+}
+
+}  // namespace forksight::collect

@@ -1,0 +1,51 @@
+// The words of run.json for the enumerations of the model.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+#include "model/model.hpp"
+
+namespace forksight::collect {
+
+inline constexpr std::array<std::pair<model::Liveness, std::string_view>, 7> kLivenessNames{{
+    {model::Liveness::kUnknown, "unknown"},
+    {model::Liveness::kAwake, "awake"},
+    {model::Liveness::kDead, "dead"},
+    {model::Liveness::kDeadButForSignal, "dead-but-for-signal"},
+    {model::Liveness::kSpinning, "spinning"},
+    {model::Liveness::kVictim, "victim"},
+    {model::Liveness::kEnded, "ended"},
+}};
+
+inline constexpr std::array<std::pair<model::WaitKind, std::string_view>, 8> kWaitKindNames{{
+    {model::WaitKind::kUnknown, "unknown"},
+    {model::WaitKind::kRunning, "running"},
+    {model::WaitKind::kFutex, "futex"},
+    {model::WaitKind::kWaitChild, "wait-child"},
+    {model::WaitKind::kPipeRead, "pipe-read"},
+    {model::WaitKind::kPoll, "poll"},
+    {model::WaitKind::kSleep, "sleep"},
+    {model::WaitKind::kOther, "other"},
+}};
+
+template <class Names, class Value>
+constexpr std::string_view name_of(const Names& names, Value value) {
+  for (const auto& [known, name] : names) {
+    if (known == value) return name;
+  }
+  return names.front().second;
+}
+
+template <class Names>
+constexpr auto value_of(const Names& names, std::string_view text) -> std::optional<std::remove_cvref_t<decltype(names.front().first)>> {
+  for (const auto& [value, name] : names) {
+    if (name == text) return value;
+  }
+  return std::nullopt;
+}
+
+}  // namespace forksight::collect

@@ -1,0 +1,214 @@
+#include <fmt/core.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "collect/run_log.hpp"
+#include "collect/run_log_names.hpp"
+
+namespace forksight::collect {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::size_t kMaxBytes = 256U << 20U;
+constexpr std::size_t kMaxText = 64U << 10U;
+constexpr std::size_t kMaxItems = 1U << 20U;
+constexpr int kMaxDepth = 8;
+
+// Reads members of one object. The first thing that is wrong stays in `problem`.
+class Reader {
+ public:
+  Reader(const Json& object, std::string where, std::string& problem)
+      : object_(object), where_(std::move(where)), problem_(problem) {
+    if (!object.is_object()) complain("is no object");
+  }
+
+  const Json* find(const char* name) const {
+    if (!object_.is_object()) return nullptr;
+    const auto member = object_.find(name);
+    return member == object_.end() ? nullptr : &*member;
+  }
+
+  void text(const char* name, std::string& out) const {
+    if (const Json* value = find(name)) assign_text(*value, name, out);
+  }
+
+  void texts(const char* name, std::vector<std::string>& out) const {
+    for_each(name, [&](const Json& item) { assign_text(item, name, out.emplace_back()); });
+  }
+
+  template <class T>
+  void number(const char* name, T& out) const {
+    const Json* value = find(name);
+    if (value == nullptr) return;
+    if (value->is_number_unsigned()) {
+      const auto number = value->get<std::uint64_t>();
+      if (number <= static_cast<std::uint64_t>(std::numeric_limits<T>::max())) {
+        out = static_cast<T>(number);
+        return;
+      }
+    } else if (value->is_number_integer()) {
+      const auto number = value->get<std::int64_t>();
+      if (std::in_range<T>(number)) {
+        out = static_cast<T>(number);
+        return;
+      }
+    }
+    complain(name, "is no number in range");
+  }
+
+  void flag(const char* name, bool& out) const {
+    const Json* value = find(name);
+    if (value == nullptr) return;
+    if (value->is_boolean()) {
+      out = value->get<bool>();
+    } else {
+      complain(name, "is neither true nor false");
+    }
+  }
+
+  template <class Names, class Value>
+  void word(const char* name, const Names& names, Value& out) const {
+    std::string read;
+    text(name, read);
+    if (const auto value = value_of(names, read)) {
+      out = *value;
+    } else {
+      complain(name, fmt::format("is an unknown word \"{}\"", read.substr(0, 40)));
+    }
+  }
+
+  void address(const char* name, std::uint64_t& out) const {
+    std::string read;
+    text(name, read);
+    if (read.empty()) return;
+    char* end = nullptr;
+    errno = 0;
+    const unsigned long long value = std::strtoull(read.c_str(), &end, 16);
+    if (errno != 0 || *end != '\0' || !read.starts_with("0x")) {
+      complain(name, "is no address");
+      return;
+    }
+    out = value;
+  }
+
+  template <class Visit>
+  void for_each(const char* name, const Visit& visit) const {
+    const Json* list = find(name);
+    if (list == nullptr) return;
+    if (!list->is_array() || list->size() > kMaxItems) {
+      complain(name, "is no list of bearable size");
+      return;
+    }
+    for (const Json& item : *list) visit(item);
+  }
+
+  void complain(std::string_view name, std::string_view what) const {
+    if (problem_.empty()) problem_ = fmt::format("{}: \"{}\" {}", where_, name, what);
+  }
+  void complain(std::string_view what) const {
+    if (problem_.empty()) problem_ = fmt::format("{} {}", where_, what);
+  }
+
+ private:
+  void assign_text(const Json& value, const char* name, std::string& out) const {
+    if (!value.is_string() || value.get_ref<const std::string&>().size() > kMaxText) {
+      complain(name, "is no text of bearable size");
+      return;
+    }
+    out = value.get<std::string>();
+  }
+
+  const Json& object_;
+  std::string where_;
+  std::string& problem_;
+};
+
+model::Wait read_wait(const Json& json, std::string& problem) {
+  model::Wait wait;
+  const Reader reader(json, "a wait", problem);
+  std::string state;
+  reader.number("tid", wait.tid);
+  reader.text("name", wait.name);
+  reader.text("state", state);
+  if (state.size() == 1) wait.state = state.front();
+  reader.word("kind", kWaitKindNames, wait.kind);
+  reader.address("object", wait.object);
+  reader.number("target_pid", wait.target_pid);
+  reader.flag("has_timeout", wait.has_timeout);
+  reader.flag("is_shared", wait.is_shared);
+  return wait;
+}
+
+LoggedProcess read_process(const Json& json, std::string& problem) {
+  LoggedProcess process;
+  const Reader reader(json, "a process", problem);
+  reader.number("pid", process.pid);
+  if (process.pid <= 0) reader.complain("has no pid");
+  reader.number("ppid", process.ppid);
+  reader.number("start_ticks", process.start_ticks);
+  reader.text("comm", process.comm);
+  reader.text("exe", process.exe);
+  reader.texts("cmdline", process.cmdline);
+  reader.word("liveness", kLivenessNames, process.liveness);
+  reader.number("stuck_for_ms", process.stuck_for_ms);
+  reader.text("waits_via", process.waits_via);
+  reader.for_each("waits", [&](const Json& wait) { process.waits.push_back(read_wait(wait, problem)); });
+  if (const Json* target = reader.find("waits_for")) {
+    const Reader of(*target, "\"waits_for\"", problem);
+    of.number("pid", process.waits_for_pid);
+    of.number("start_ticks", process.waits_for_start_ticks);
+  }
+  if (reader.find("exit_status") != nullptr) reader.number("exit_status", process.exit_status.emplace());
+  return process;
+}
+
+}  // namespace
+
+Result<RunLog> parse_run_log(std::string_view text) {
+  if (text.size() > kMaxBytes) return Error{fmt::format("{} bytes: too big for a run log", text.size())};
+  bool too_deep = false;
+  const auto watch_depth = [&](int depth, Json::parse_event_t, Json&) {
+    if (depth > kMaxDepth) too_deep = true;
+    return !too_deep;
+  };
+  const Json json = Json::parse(text, watch_depth, false);
+  if (too_deep || json.is_discarded()) return Error{"not valid JSON: cut, or not a run log"};
+  std::string problem;
+  const Reader reader(json, "the run log", problem);
+  std::string schema;
+  reader.text("schema", schema);
+  if (problem.empty() && schema != kRunLogSchema) {
+    return Error{fmt::format("schema \"{}\", this build reads \"{}\"", schema.substr(0, 40), kRunLogSchema)};
+  }
+  RunLog log;
+  reader.texts("command", log.command);
+  reader.text("started_at", log.started_at);
+  reader.text("host", log.host);
+  reader.texts("limits", log.limits);
+  reader.for_each("processes", [&](const Json& process) { log.processes.push_back(read_process(process, problem)); });
+  if (!problem.empty()) return Error{problem};
+  return log;
+}
+
+Result<RunLog> read_run_log(const std::filesystem::path& file) {
+  std::ifstream stream(file, std::ios::binary);
+  if (!stream) return Error{fmt::format("{}: {}", file.string(), std::strerror(errno))};
+  std::string text;
+  std::vector<char> piece(1U << 16U);
+  while (stream.read(piece.data(), static_cast<std::streamsize>(piece.size())) || stream.gcount() > 0) {
+    text.append(piece.data(), static_cast<std::size_t>(stream.gcount()));
+    if (text.size() > kMaxBytes) return Error{fmt::format("{}: too big for a run log", file.string())};
+  }
+  auto log = parse_run_log(text);
+  if (!log) return Error{fmt::format("{}: {}", file.string(), log.error())};
+  return log;
+}
+
+}  // namespace forksight::collect
