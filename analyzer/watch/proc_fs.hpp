@@ -1,0 +1,44 @@
+// Reading /proc of other processes. Nothing here stops, traces or signals them: a read is all that happens.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "watch/evidence.hpp"
+
+namespace forksight::watch {
+
+enum class ReadOutcome { kOk, kGone, kRefused };
+
+struct ReadText {
+  ReadOutcome outcome = ReadOutcome::kGone;
+  std::string text;
+  explicit operator bool() const { return outcome == ReadOutcome::kOk; }
+};
+
+// At most `limit` bytes of a file; what is longer is cut.
+ReadText read_file(const std::string& path, std::size_t limit = 64U << 10U);
+
+std::optional<std::string> read_link(const std::string& path);
+
+struct ListedNumbers {
+  ReadOutcome outcome = ReadOutcome::kGone;
+  std::vector<std::int32_t> numbers;  // ascending
+};
+// The entries of a directory whose names are numbers: processes, threads, descriptors.
+ListedNumbers list_numbers(const std::string& folder);
+
+std::string proc_path(std::int32_t pid, std::string_view entry);                     // /proc/PID/entry
+std::string task_path(std::int32_t pid, std::int32_t tid, std::string_view entry);   // /proc/PID/task/TID/entry
+
+std::optional<Stat> read_stat(std::int32_t pid);
+bool is_same_process(const ProcessKey& key);
+
+std::string read_exe(std::int32_t pid);                        // "" if it cannot be read; without " (deleted)"
+std::vector<std::string> read_cmdline(std::int32_t pid);
+std::vector<std::int32_t> read_children(std::int32_t pid);     // of all of its threads
+
+}  // namespace forksight::watch

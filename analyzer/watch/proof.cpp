@@ -1,0 +1,106 @@
+#include "watch/proof.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "watch/wait_class.hpp"
+
+namespace forksight::watch {
+namespace {
+
+// Signals 32 and 33 (SIGCANCEL/SIGTIMER, SIGSETXID) are glibc's own.
+constexpr std::uint64_t kReservedSignals = 1ULL << 31U | 1ULL << 32U;
+
+bool has_tids(const Round& round, const std::vector<std::int32_t>& tids) {
+  return std::equal(round.threads.begin(), round.threads.end(), tids.begin(), tids.end(),
+                    [](const ThreadSample& thread, std::int32_t tid) { return thread.tid == tid; });
+}
+
+// Why the wait of one thread proves nothing; "" if it does.
+std::string find_way_out(const ProcessEvidence& evidence, const ThreadSample& thread, const WaitFacts& facts,
+                         bool& lasting) {
+  const WaitTarget target = classify(thread);
+  switch (target.kind) {
+    case WaitClass::kEnded: return "";
+    case WaitClass::kAwakable: return fmt::format("thread {} may go on", thread.tid);
+    case WaitClass::kChild:
+    case WaitClass::kPipeRead:
+    case WaitClass::kPipeWrite:
+      if (!facts.wakers_known) return fmt::format("thread {} waits for somebody who is not known", thread.tid);
+      break;
+    case WaitClass::kPlainFutex:
+      if (facts.mapping != WordMapping::kPrivate) {
+        lasting = true;
+        return fmt::format("thread {} waits on shared memory", thread.tid);
+      }
+      [[fallthrough]];
+    case WaitClass::kPrivateFutex: {
+      const std::string& function = facts.kernel_function;
+      const bool silent = function.empty() || function == "0" || target.priority_inherit;
+      if (!silent && function.find("futex") == std::string::npos) {
+        return fmt::format("thread {} sleeps in {}", thread.tid, function);
+      }
+      break;
+    }
+  }
+  if (target.priority_inherit) {
+    const auto is_owner = [&](const ThreadSample& other) { return facts.pi_owner == other.tid; };
+    if (!std::any_of(evidence.first.threads.begin(), evidence.first.threads.end(), is_owner)) {
+      return fmt::format("thread {} waits for an owner that is not of its process", thread.tid);
+    }
+  }
+  const std::uint64_t arriving = (thread.status.pending | thread.status.shared_pending) & ~thread.status.blocked;
+  if (arriving != 0) return fmt::format("a signal is on its way to thread {}", thread.tid);
+  return "";
+}
+
+Proof refuse(std::string why, bool lasting = false) {
+  Proof proof;
+  proof.why_not = std::move(why);
+  proof.lasting = lasting;
+  return proof;
+}
+
+}  // namespace
+
+bool is_unchanged(const ThreadSample& before, const ThreadSample& after) {
+  if (before.tid != after.tid || before.ended() != after.ended()) return false;
+  if (before.ended()) return true;
+  return before.status.state == after.status.state && before.call == after.call &&
+         before.status.voluntary == after.status.voluntary && before.status.nonvoluntary == after.status.nonvoluntary;
+}
+
+Proof prove(const ProcessEvidence& evidence) {
+  if (!evidence.same_process) return refuse("the process ended");
+  if (!evidence.is_x86_64) return refuse("not an x86-64 program", true);
+  if (evidence.has_io_uring) return refuse("it uses io_uring", true);
+  if (evidence.sharing == Sharing::kShared) return refuse("another process shares its memory", true);
+  const Round& first = evidence.first;
+  const Round& second = evidence.second;
+  if (first.threads.empty() || evidence.facts.size() != first.threads.size()) return refuse("no thread was seen");
+  if (!has_tids(first, evidence.tids_between) || !has_tids(second, evidence.tids_between)) {
+    return refuse("threads came or went");
+  }
+  Proof proof;
+  bool has_live_thread = false;
+  for (std::size_t index = 0; index < first.threads.size(); ++index) {
+    const ThreadSample& thread = second.threads[index];
+    if (!is_unchanged(first.threads[index], thread)) return refuse(fmt::format("thread {} ran", thread.tid));
+    const WaitFacts& facts = evidence.facts[index];
+    bool lasting = false;
+    if (std::string way_out = find_way_out(evidence, thread, facts, lasting); !way_out.empty()) {
+      return refuse(std::move(way_out), lasting);
+    }
+    if (thread.ended()) continue;
+    has_live_thread = true;
+    if ((thread.status.caught & ~kReservedSignals) != 0) proof.handler_could = true;
+    proof.wakers.insert(proof.wakers.end(), facts.wakers.begin(), facts.wakers.end());
+  }
+  if (!has_live_thread) return refuse("the process ended");
+  proof.stuck = true;
+  return proof;
+}
+
+}  // namespace forksight::watch

@@ -1,0 +1,89 @@
+#include "watch/run_folder.hpp"
+
+#include <fmt/core.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+#include <string>
+#include <system_error>
+
+#include "collect/run_log.hpp"
+#include "forksight/trace/format.hpp"
+
+namespace forksight::watch {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr mode_t kOwnerOnly = 0700;
+constexpr int kMaxAttempts = 100;
+
+std::string name_of_now() {
+  const std::time_t now = std::time(nullptr);
+  std::tm local{};
+  ::localtime_r(&now, &local);
+  std::string text(32, '\0');
+  text.resize(std::strftime(text.data(), text.size(), "%Y%m%d-%H%M%S", &local));
+  return fmt::format("{}-{}", text, ::getpid());
+}
+
+// Like mkdir -p; 0 or an errno.
+int make_folders(const fs::path& folder) {
+  if (::mkdir(folder.c_str(), kOwnerOnly) == 0) return 0;
+  if (errno == ENOENT && folder.has_parent_path() && folder.parent_path() != folder) {
+    const int error = make_folders(folder.parent_path());
+    if (error != 0) return error;
+    return ::mkdir(folder.c_str(), kOwnerOnly) == 0 || errno == EEXIST ? 0 : errno;
+  }
+  return errno == EEXIST ? 0 : errno;
+}
+
+}  // namespace
+
+Result<RunFolder> RunFolder::make(const fs::path& out) {
+  std::error_code ignored;
+  fs::path shown = out;
+  if (!shown.has_filename() && shown.has_parent_path()) shown = shown.parent_path();  // "dir/"
+  const fs::path root = fs::absolute(shown, ignored);
+  const auto fail = [&](int error) {
+    return Error{fmt::format("{}: cannot be used for the traces: {}; choose another folder with --out", out.string(),
+                             std::strerror(error))};
+  };
+  if (root.empty()) return fail(ENOENT);
+  const bool existed = fs::exists(root, ignored);
+  if (const int error = make_folders(root); error != 0) return fail(error);
+  const std::string name = name_of_now();
+  for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {
+    // Ranks of one job on several machines may share folder, second and pid.
+    const std::string unique = attempt == 0 ? name : fmt::format("{}-{}", name, attempt);
+    if (::mkdir((root / unique).c_str(), kOwnerOnly) == 0) {
+      RunFolder folder;
+      folder.path_ = root / unique;
+      folder.shown_ = shown / unique;
+      if (!existed) folder.made_out_ = root;
+      return folder;
+    }
+    if (errno != EEXIST) return fail(errno);
+  }
+  return fail(EEXIST);
+}
+
+bool RunFolder::has_traces() const {
+  std::error_code error;
+  for (fs::directory_iterator entry(path_, error), end; !error && entry != end; entry.increment(error)) {
+    if (entry->path().extension() == trace::kFileSuffix) return true;
+  }
+  return false;
+}
+
+void RunFolder::remove_if_empty() const {
+  if (has_traces()) return;
+  ::unlink((path_ / collect::kRunLogFile).c_str());
+  // rmdir refuses what is not empty: whatever somebody else put there stays.
+  if (::rmdir(path_.c_str()) == 0 && !made_out_.empty()) ::rmdir(made_out_.c_str());
+}
+
+}  // namespace forksight::watch

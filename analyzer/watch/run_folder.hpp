@@ -1,0 +1,27 @@
+// The folder of one run: made before CMD starts, removed again if nothing was written into it.
+#pragma once
+
+#include <filesystem>
+
+#include "result.hpp"
+
+namespace forksight::watch {
+
+class RunFolder {
+ public:
+  // Makes `out` and in it a folder named by local time and pid, both for their owner alone. Never reuses one.
+  static Result<RunFolder> make(const std::filesystem::path& out);
+
+  const std::filesystem::path& path() const { return path_; }  // absolute
+  std::filesystem::path shown() const { return shown_; }       // as the user gave it
+  bool has_traces() const;
+  // Removes the folder, and `out` if make() made it and nothing else is in it. A folder with a trace in it stays.
+  void remove_if_empty() const;
+
+ private:
+  std::filesystem::path path_;
+  std::filesystem::path shown_;
+  std::filesystem::path made_out_;  // "" if it was there before
+};
+
+}  // namespace forksight::watch

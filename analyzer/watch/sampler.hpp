@@ -1,0 +1,38 @@
+// Samples the threads of a process, and looks up what their waits depend on. Reads only: nothing is stopped.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "watch/evidence.hpp"
+#include "watch/wait_class.hpp"
+
+namespace forksight::watch {
+
+// One thread; nullopt if it is gone, or the kernel refuses (`refused` is set then).
+std::optional<ThreadSample> sample_thread(std::int32_t pid, std::int32_t tid, bool& refused);
+
+// All threads that are there now; nullopt if one vanished under way, or if reading is refused.
+std::optional<Round> sample_round(std::int32_t pid, bool& refused);
+
+// True if this thread alone shows that its process may go on: one small read. What cannot be read is no such sign.
+bool is_awake(std::int32_t pid, std::int32_t tid);
+
+// Is the program of this process x86-64 code.
+bool runs_x86_64(std::int32_t pid);
+
+bool has_io_uring(std::int32_t pid);
+
+// Looks through all processes for one that has the same memory but is not the same process.
+Sharing find_sharing(const ProcessKey& key);
+
+// Mapping and owner of a futex word, and what the kernel says the thread sleeps in. Wakers are not looked up here.
+WaitFacts look_up_futex(std::int32_t pid, const ThreadSample& thread);
+
+// The process behind a pidfd of another process; nullopt if it has ended or cannot be seen.
+std::optional<std::int32_t> resolve_pidfd(std::int32_t pid, std::int32_t fd);
+
+}  // namespace forksight::watch

@@ -1,0 +1,237 @@
+#include "watch/supervisor.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "watch/proc_fs.hpp"
+#include "watch/sampler.hpp"
+#include "watch/wait_class.hpp"
+#include "watch/wait_graph.hpp"
+
+namespace forksight::watch {
+namespace {
+
+constexpr int kRefusalsThatCount = 4;  // fewer are seen at an exec
+
+bool is_same_round(const Round& before, const Round& after) {
+  return std::equal(before.threads.begin(), before.threads.end(), after.threads.begin(), after.threads.end(),
+                    [](const ThreadSample& one, const ThreadSample& other) { return is_unchanged(one, other); });
+}
+
+// A thread that by itself shows its process to be awake; 0: none. All ended counts as awake: a process that is leaving.
+std::int32_t find_witness(const Round& round, bool& all_ended) {
+  all_ended = true;
+  for (const ThreadSample& thread : round.threads) {
+    const WaitClass kind = classify(thread).kind;
+    if (kind == WaitClass::kAwakable) return thread.tid;
+    if (kind != WaitClass::kEnded) all_ended = false;
+  }
+  return 0;
+}
+
+}  // namespace
+
+Supervisor::Supervisor(std::int32_t root, Clock::duration hang_after) : tree_(root), hang_after_(hang_after) {}
+
+void Supervisor::look(Clock::time_point now, Clock::duration age) {
+  tree_.refresh();
+  for (const auto& [pid, member] : tree_.living()) look_at(member, now);
+  std::erase_if(watched_, [&](const auto& entry) { return !tree_.living().contains(entry.first); });
+
+  std::vector<std::int32_t> candidates;
+  for (const auto& [pid, watched] : watched_) {
+    const bool is_blocked = !watched.last.threads.empty() && !watched.hopeless;
+    if (is_blocked && now - watched.since >= age) candidates.push_back(pid);
+  }
+  const std::vector<std::int32_t> suspects = find_suspects(candidates, now);
+  put_to_proof(suspects);
+  conclude(suspects);
+  spins_.look(now);
+  add_spinning(now, age);
+}
+
+void Supervisor::look_at(const Member& member, Clock::time_point now) {
+  const std::int32_t pid = member.key.pid;
+  Watched& watched = watched_[pid];
+  if (watched.key != member.key) {
+    watched = Watched{};
+    watched.key = member.key;
+  }
+  if (watched.witness != 0 && is_awake(pid, watched.witness)) return;
+  bool refused = false;
+  auto round = sample_round(pid, refused);
+  watched.refusals = refused ? watched.refusals + 1 : 0;
+  if (watched.refusals >= kRefusalsThatCount) unreadable_[member.key] = member.exe.empty() ? member.comm : member.exe;
+  bool all_ended = false;
+  watched.witness = round ? find_witness(*round, all_ended) : 0;
+  if (!round || watched.witness != 0 || all_ended) {
+    watched.last.threads.clear();
+    return;
+  }
+  if (!watched.last.threads.empty() && is_same_round(watched.last, *round)) {
+    watched.last = std::move(*round);  // signals may be pending now
+    return;
+  }
+  watched.last = std::move(*round);
+  watched.since = now;
+  watched.hopeless = false;
+  watched.proof.reset();
+}
+
+// Those candidates that nobody awake could wake, as far as is known without another look at them.
+std::vector<std::int32_t> Supervisor::find_suspects(const std::vector<std::int32_t>& candidates, Clock::time_point now) {
+  std::vector<std::int32_t> suspects;
+  if (candidates.empty()) return suspects;
+  std::map<std::int32_t, std::size_t> node_of;
+  for (const std::int32_t pid : candidates) node_of.emplace(pid, node_of.size());
+
+  std::vector<Node> nodes;
+  bool wants_scan = false;
+  const auto build = [&](bool may_scan) {
+    nodes.assign(candidates.size(), Node{});
+    wants_scan = false;
+    for (const std::int32_t pid : candidates) {
+      const Watched& watched = watched_.at(pid);
+      Node& node = nodes[node_of.at(pid)];
+      for (const ThreadSample& thread : watched.last.threads) {
+        WaitFacts facts;
+        const auto answer = wakers_.find(pid, thread, tree_, false, facts);
+        const WaitClass kind = classify(thread).kind;
+        const bool is_pipe = kind == WaitClass::kPipeRead || kind == WaitClass::kPipeWrite;
+        const bool is_open = answer == WakerFinder::Answer::kNeedsScan;
+        if (is_pipe && (is_open || answer == WakerFinder::Answer::kKnown) && !watched.proof) wants_scan = true;
+        // Without a scan of this poll a pipe proves nothing: its holders may have changed.
+        if (answer == WakerFinder::Answer::kUnknown || is_open || (is_pipe && !may_scan && !watched.proof)) {
+          node.awake = true;
+        }
+        for (const Waker& waker : facts.wakers) {
+          const auto target = node_of.find(waker.pid);
+          node.edges.push_back({target == node_of.end() ? candidates.size() : target->second, waker.via});
+        }
+      }
+    }
+  };
+  build(false);
+  if (wants_scan && wakers_.is_scan_due(now)) {
+    wakers_.scan(tree_);
+    build(true);
+  }
+  const std::vector<Judgement> judgements = judge(nodes);
+  for (const std::int32_t pid : candidates) {
+    if (judgements[node_of.at(pid)].fate != Fate::kAwake) suspects.push_back(pid);
+  }
+  return suspects;
+}
+
+ProcessEvidence Supervisor::gather(const Watched& watched) {
+  const std::int32_t pid = watched.key.pid;
+  ProcessEvidence evidence;
+  evidence.key = watched.key;
+  evidence.first = watched.last;
+  evidence.is_x86_64 = runs_x86_64(pid);
+  evidence.has_io_uring = has_io_uring(pid);
+  evidence.sharing = find_sharing(watched.key);
+  for (const ThreadSample& thread : watched.last.threads) {
+    WaitFacts facts = look_up_futex(pid, thread);
+    wakers_.find(pid, thread, tree_, true, facts);
+    evidence.facts.push_back(std::move(facts));
+  }
+  return evidence;
+}
+
+// The first round of each was taken at the beginning of this poll; here follow the task lists, then the second rounds.
+void Supervisor::put_to_proof(const std::vector<std::int32_t>& suspects) {
+  std::vector<ProcessEvidence> all;
+  for (const std::int32_t pid : suspects) {
+    if (const Watched& watched = watched_.at(pid); !watched.proof) all.push_back(gather(watched));
+  }
+  for (ProcessEvidence& evidence : all) {
+    evidence.tids_between = list_numbers(proc_path(evidence.key.pid, "task")).numbers;
+  }
+  for (ProcessEvidence& evidence : all) {
+    bool refused = false;
+    if (auto round = sample_round(evidence.key.pid, refused)) evidence.second = std::move(*round);
+    evidence.same_process = is_same_process(evidence.key);
+    Proof proof = prove(evidence);
+    Watched& watched = watched_.at(evidence.key.pid);
+    if (!proof.stuck) {
+      watched.hopeless = proof.lasting;
+      continue;
+    }
+    if (evidence.sharing == Sharing::kUnknown) sharing_unknown_ = true;
+    watched.proof = std::move(proof);
+    watched.facts = std::move(evidence.facts);
+  }
+}
+
+void Supervisor::conclude(const std::vector<std::int32_t>& suspects) {
+  verdicts_.clear();
+  std::vector<std::int32_t> pids;
+  std::map<std::int32_t, std::size_t> node_of;
+  for (const std::int32_t pid : suspects) {
+    if (!watched_.at(pid).proof) continue;
+    node_of.emplace(pid, pids.size());
+    pids.push_back(pid);
+  }
+  std::vector<Node> nodes(pids.size());
+  for (std::size_t node = 0; node < pids.size(); ++node) {
+    for (const Waker& waker : watched_.at(pids[node]).proof->wakers) {
+      const auto target = node_of.find(waker.pid);
+      nodes[node].edges.push_back({target == node_of.end() ? pids.size() : target->second, waker.via});
+    }
+  }
+  const std::vector<Judgement> judgements = judge(nodes);
+  for (std::size_t node = 0; node < pids.size(); ++node) {
+    const Judgement& judgement = judgements[node];
+    if (judgement.fate == Fate::kAwake) {
+      watched_.at(pids[node]).proof.reset();  // a closer look found somebody who could wake it: ask again
+      continue;
+    }
+    const Watched& watched = watched_.at(pids[node]);
+    Verdict verdict;
+    verdict.key = watched.key;
+    verdict.since = watched.since;
+    verdict.via = judgement.via;
+    if (judgement.waits_for) verdict.waits_for = watched_.at(pids[*judgement.waits_for]).key;
+    const bool handler_could = watched.proof->handler_could;
+    verdict.liveness = handler_could ? model::Liveness::kDeadButForSignal : model::Liveness::kDead;
+    if (judgement.fate == Fate::kVictim) verdict.liveness = model::Liveness::kVictim;
+    for (std::size_t index = 0; index < watched.last.threads.size(); ++index) {
+      verdict.waits.push_back(describe_wait(watched.last.threads[index], &watched.facts[index]));
+    }
+    tree_.refresh_identity(watched.key.pid);
+    verdicts_.emplace(verdict.key, std::move(verdict));
+  }
+}
+
+void Supervisor::add_spinning(Clock::time_point now, Clock::duration age) {
+  // Less than two looks show nothing.
+  constexpr Clock::duration kLeastAge = std::chrono::milliseconds(400);
+  for (const Spin& spin : spins_.spinning(now, std::max(age, kLeastAge))) {
+    const auto member = tree_.living().find(spin.touch.pid);
+    if (member == tree_.living().end() || verdicts_.contains(member->second.key)) continue;
+    Verdict verdict;
+    verdict.key = member->second.key;
+    verdict.since = spin.since;
+    verdict.liveness = model::Liveness::kSpinning;
+    bool refused = false;
+    if (const auto round = sample_round(spin.touch.pid, refused)) {
+      for (const ThreadSample& thread : round->threads) verdict.waits.push_back(describe_wait(thread, nullptr));
+    }
+    verdicts_.emplace(verdict.key, std::move(verdict));
+  }
+}
+
+std::vector<std::string> Supervisor::limits() const {
+  std::vector<std::string> limits;
+  for (const auto& [key, program] : unreadable_) {
+    limits.push_back(fmt::format("process {} ({}) could not be watched: the kernel refuses a look at it", key.pid, program));
+  }
+  if (sharing_unknown_) {
+    limits.emplace_back("processes that share memory without being threads were not looked for: kcmp is forbidden here");
+  }
+  return limits;
+}
+
+}  // namespace forksight::watch

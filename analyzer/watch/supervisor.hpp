@@ -1,0 +1,82 @@
+// Looks at a process tree from outside, at a steady pace, and says which of its processes will never go on.
+//
+// A look at a healthy process costs two small reads: its stat, and the one thread that showed it to be awake the last
+// time. Only where that thread no longer does so are all threads sampled; only what has not moved for `hang_after` is
+// a candidate; only candidates that, as far as is known, nobody could wake are put to the proof (proof.hpp).
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model/model.hpp"
+#include "watch/evidence.hpp"
+#include "watch/proof.hpp"
+#include "watch/spin.hpp"
+#include "watch/tree.hpp"
+#include "watch/wakers.hpp"
+
+namespace forksight::watch {
+
+using Clock = std::chrono::steady_clock;
+
+struct Verdict {
+  ProcessKey key;
+  model::Liveness liveness = model::Liveness::kUnknown;  // kDead, kDeadButForSignal, kSpinning or kVictim
+  Clock::time_point since;
+  std::vector<model::Wait> waits;
+  std::optional<ProcessKey> waits_for;
+  std::string via;
+};
+
+class Supervisor {
+ public:
+  Supervisor(std::int32_t root, Clock::duration hang_after);
+
+  void poll(Clock::time_point now) { look(now, hang_after_); }
+  // The same, but what is stuck counts at any age: for a last word before the evidence goes away.
+  void poll_at_any_age(Clock::time_point now) { look(now, Clock::duration::zero()); }
+
+  void set_touches(const std::vector<OpenTouch>& touches) { spins_.follow(touches); }
+
+  Tree& tree() { return tree_; }
+  const Tree& tree() const { return tree_; }
+  // Everything that is stuck as of the latest poll.
+  const std::map<ProcessKey, Verdict>& verdicts() const { return verdicts_; }
+  // What could not be seen, one sentence each.
+  std::vector<std::string> limits() const;
+
+ private:
+  struct Watched {
+    ProcessKey key;
+    std::int32_t witness = 0;  // the thread that showed the process to be awake
+    int refusals = 0;          // looks in succession that the kernel refused
+    Round last;                // all blocked; empty: awake
+    Clock::time_point since;   // `last` has not changed since
+    bool hopeless = false;     // no proof can be had as long as `last` stays
+    std::optional<Proof> proof;
+    std::vector<WaitFacts> facts;
+  };
+
+  void look(Clock::time_point now, Clock::duration age);
+  void look_at(const Member& member, Clock::time_point now);
+  std::vector<std::int32_t> find_suspects(const std::vector<std::int32_t>& candidates, Clock::time_point now);
+  void put_to_proof(const std::vector<std::int32_t>& suspects);
+  ProcessEvidence gather(const Watched& watched);
+  void conclude(const std::vector<std::int32_t>& suspects);
+  void add_spinning(Clock::time_point now, Clock::duration age);
+
+  Tree tree_;
+  Clock::duration hang_after_;
+  std::map<std::int32_t, Watched> watched_;
+  std::map<ProcessKey, Verdict> verdicts_;
+  WakerFinder wakers_;
+  SpinWatch spins_;
+  std::map<ProcessKey, std::string> unreadable_;  // program
+  bool sharing_unknown_ = false;
+};
+
+}  // namespace forksight::watch

@@ -1,0 +1,111 @@
+#include "watch/tree.hpp"
+
+#include <set>
+#include <utility>
+
+#include "watch/proc_fs.hpp"
+
+namespace forksight::watch {
+namespace {
+
+// A walk may cost this share of one processor, so big trees are walked less often than they are looked at.
+constexpr int kWalkShare = 200;
+// A virtualised /proc/loadavg may tell old news: do not rely on it for longer than this.
+constexpr std::chrono::seconds kLongestTrust{2};
+
+// The last field of /proc/loadavg is the newest pid: while it stays the same nothing was forked, and no thread made.
+std::string read_newest_pid() {
+  std::string text = read_file("/proc/loadavg").text;
+  const std::size_t blank = text.rfind(' ');
+  return blank == std::string::npos ? std::string() : text.substr(blank + 1);
+}
+
+}  // namespace
+
+Tree::Tree(std::int32_t root) : root_(root) { take(root); }
+
+bool Tree::take(std::int32_t pid) {
+  if (living_.contains(pid)) return false;
+  auto stat = read_stat(pid);
+  if (!stat) return false;
+  Member member;
+  member.key = {pid, stat->start_ticks};
+  member.ppid = stat->ppid;
+  member.state = stat->state;
+  member.comm = std::move(stat->comm);
+  living_.emplace(pid, std::move(member));
+  refresh_identity(pid);
+  ++seen_;
+  return true;
+}
+
+bool Tree::adopt(const ProcessKey& key) {
+  if (!is_same_process(key)) return false;
+  take(key.pid);
+  return true;
+}
+
+void Tree::refresh_identity(std::int32_t pid) {
+  const auto member = living_.find(pid);
+  if (member == living_.end()) return;
+  if (std::string exe = read_exe(pid); !exe.empty()) member->second.exe = std::move(exe);
+  if (auto cmdline = read_cmdline(pid); !cmdline.empty()) member->second.cmdline = std::move(cmdline);
+}
+
+void Tree::refresh() {
+  for (auto entry = living_.begin(); entry != living_.end();) {
+    Member& member = entry->second;
+    auto stat = read_stat(member.key.pid);
+    if (!stat || stat->start_ticks != member.key.start_ticks) {
+      entry = living_.erase(entry);
+      continue;
+    }
+    member.ppid = stat->ppid;
+    member.state = stat->state;
+    if (member.comm != stat->comm) {
+      member.comm = std::move(stat->comm);
+      refresh_identity(member.key.pid);
+    }
+    ++entry;
+  }
+  discover();
+}
+
+void Tree::discover() {
+  const auto start = std::chrono::steady_clock::now();
+  if (start < next_walk_) return;
+  std::string newest = read_newest_pid();
+  const bool is_news = newest.empty() || newest != last_loadavg_;
+  if (!is_news && start < last_walk_ + kLongestTrust) return;
+  last_loadavg_ = std::move(newest);
+  last_walk_ = start;
+  std::vector<std::int32_t> open;
+  for (const auto& [pid, member] : living_) open.push_back(pid);
+  while (!open.empty()) {
+    const std::int32_t pid = open.back();
+    open.pop_back();
+    for (const std::int32_t child : read_children(pid)) {
+      if (take(child)) open.push_back(child);
+    }
+  }
+  const auto end = std::chrono::steady_clock::now();
+  next_walk_ = end + (end - start) * kWalkShare;
+}
+
+std::vector<ProcessKey> Tree::descendants() const {
+  std::set<std::int32_t> inside;
+  std::vector<ProcessKey> found;
+  // A parent may have the greater pid (they wrap around): repeat until nothing is added.
+  for (bool grew = true; grew;) {
+    grew = false;
+    for (const auto& [pid, member] : living_) {
+      if (inside.contains(pid) || (pid != root_ && !inside.contains(member.ppid))) continue;
+      inside.insert(pid);
+      found.push_back(member.key);
+      grew = true;
+    }
+  }
+  return found;
+}
+
+}  // namespace forksight::watch

@@ -1,0 +1,53 @@
+// The processes of one run: CMD, everything that descends from it, and what was given to another parent on the way.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "watch/evidence.hpp"
+
+namespace forksight::watch {
+
+struct Member {
+  ProcessKey key;
+  std::int32_t ppid = 0;
+  char state = '?';
+  std::string comm;
+  std::string exe;
+  std::vector<std::string> cmdline;
+};
+
+class Tree {
+ public:
+  explicit Tree(std::int32_t root);
+
+  // Drops those that ended, finds new ones. A read a process, and one more a thread where new processes may exist.
+  void refresh();
+
+  // Takes a process in that the walk did not meet. False if it has ended.
+  bool adopt(const ProcessKey& key);
+
+  // Program and arguments as they are now: an exec changes both.
+  void refresh_identity(std::int32_t pid);
+
+  const std::map<std::int32_t, Member>& living() const { return living_; }
+  std::size_t seen() const { return seen_; }  // processes met so far
+  // The living that descend from the root now, by their parents.
+  std::vector<ProcessKey> descendants() const;
+
+ private:
+  bool take(std::int32_t pid);
+  void discover();
+
+  std::int32_t root_;
+  std::map<std::int32_t, Member> living_;
+  std::size_t seen_ = 0;
+  std::string last_loadavg_;
+  std::chrono::steady_clock::time_point last_walk_{};
+  std::chrono::steady_clock::time_point next_walk_{};
+};
+
+}  // namespace forksight::watch

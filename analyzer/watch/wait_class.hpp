@@ -1,0 +1,35 @@
+// What a blocked thread waits for, as far as its system call alone tells.
+#pragma once
+
+#include <cstdint>
+
+#include "model/model.hpp"
+#include "watch/evidence.hpp"
+
+namespace forksight::watch {
+
+enum class WaitClass {
+  kAwakable,      // runs, or could be woken by time, a descriptor, or anything else that is not looked into
+  kPrivateFutex,  // without a timeout, with the PRIVATE flag: only its own address space can wake it
+  kPlainFutex,    // without a timeout and without the flag: the same if the word is in a private mapping
+  kChild,         // wait4, waitid
+  kPipeRead,      // read() of a descriptor that may be a pipe
+  kPipeWrite,     // write() to one
+  kEnded,         // an exited thread: wakes nobody, waits for nothing
+};
+
+struct WaitTarget {
+  WaitClass kind = WaitClass::kAwakable;
+  std::uint64_t word = 0;         // futexes
+  bool priority_inherit = false;  // FUTEX_LOCK_PI, FUTEX_LOCK_PI2
+  std::int64_t child = 0;         // kChild: > 0 that pid; -1 any child, or a group of them
+  std::int32_t pidfd = -1;        // kChild by waitid(P_PIDFD): the descriptor, to be resolved
+  std::int32_t fd = -1;           // pipes
+};
+
+WaitTarget classify(const ThreadSample& thread);
+
+// The same for the model. `facts` may be null.
+model::Wait describe_wait(const ThreadSample& thread, const WaitFacts* facts);
+
+}  // namespace forksight::watch
