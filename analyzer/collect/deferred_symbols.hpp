@@ -1,0 +1,52 @@
+// Addresses met while a trace is read, to be named when it has been read to its end: then the module lists are complete
+// and each ELF file is opened once.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "collect/module_map.hpp"
+#include "collect/trace_file.hpp"
+#include "model/model.hpp"
+
+namespace forksight::collect {
+
+class DeferredSymbols {
+ public:
+  template <class T>
+  using Place = std::function<T&(model::Model&)>;  // by index: the model's vectors still move
+
+  // `record` is a kStack record of a file that outlives this object.
+  void add_stack(ImagePtr image, const TraceRecord& record, Place<model::Stack> place);
+  void add_code(ImagePtr image, std::uint64_t address, Place<std::string> function);
+  void add_data(ImagePtr image, std::uint64_t address, Place<std::string> name, Place<std::string> module);
+
+  // Fills all places; what could not be seen goes to model.limits.
+  void resolve(model::Model& model);
+
+ private:
+  struct StackTask {
+    ImagePtr image;
+    TraceRecord record;
+    Place<model::Stack> place;
+  };
+  struct CodeTask {
+    ImagePtr image;
+    std::uint64_t address;
+    Place<std::string> function;
+  };
+  struct DataTask {
+    ImagePtr image;
+    std::uint64_t address;
+    Place<std::string> name;
+    Place<std::string> module;
+  };
+  std::vector<StackTask> stacks_;
+  std::vector<CodeTask> code_;
+  std::vector<DataTask> data_;
+};
+
+}  // namespace forksight::collect

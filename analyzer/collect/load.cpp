@@ -1,0 +1,91 @@
+#include "collect/load.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <string>
+#include <system_error>
+
+#include "collect/process_table.hpp"
+#include "collect/run_log.hpp"
+#include "collect/trace_file.hpp"
+#include "collect/trace_reader.hpp"
+
+namespace forksight::collect {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+
+struct Evidence {
+  std::vector<fs::path> traces;
+  std::vector<fs::path> run_logs;
+};
+
+// Never throws: a folder that cannot be entered, or vanishes under way, is said and passed over.
+void search_folder(const fs::path& folder, Evidence& evidence, std::vector<std::string>& limits) {
+  std::error_code error;
+  fs::recursive_directory_iterator at(folder, fs::directory_options::skip_permission_denied, error);
+  while (!error && at != fs::recursive_directory_iterator()) {
+    const fs::path& path = at->path();
+    if (path.extension() == trace::kFileSuffix) evidence.traces.push_back(path);
+    if (path.filename() == kRunLogFile) evidence.run_logs.push_back(path);
+    at.increment(error);
+  }
+  if (error) limits.push_back(fmt::format("{}: not searched to its end: {}", folder.string(), error.message()));
+}
+
+}  // namespace
+
+Result<model::Model> load_run(const std::vector<fs::path>& paths, const LoadOptions& options) {
+  model::Model model;
+  Evidence evidence;
+  for (const fs::path& path : paths) {
+    std::error_code error;
+    const fs::file_status status = fs::status(path, error);
+    if (!fs::exists(status)) return Error{fmt::format("{}: {}", path.string(), error ? error.message() : "no such file or folder")};
+    if (!fs::is_directory(status)) {
+      evidence.traces.push_back(path);
+      continue;
+    }
+    const std::size_t before = evidence.traces.size() + evidence.run_logs.size();
+    search_folder(path, evidence, model.limits);
+    if (evidence.traces.size() + evidence.run_logs.size() == before && model.limits.empty()) {
+      return Error{fmt::format("{}: no *{} and no {} in it; name the folder that `forksight run` wrote", path.string(),
+                               trace::kFileSuffix, kRunLogFile)};
+    }
+  }
+  // The same file under two names of its folder is one; and the order is the same on every run.
+  for (auto* const list : {&evidence.traces, &evidence.run_logs}) {
+    std::ranges::sort(*list);
+    list->erase(std::ranges::unique(*list).begin(), list->end());
+  }
+
+  ProcessTable processes(model);
+  std::string first_error;
+  std::size_t unreadable = 0;
+  for (std::size_t i = 0; i < evidence.traces.size(); ++i) {
+    if (options.progress) options.progress(i, evidence.traces.size());
+    const Result<TraceFile> file = TraceFile::read(evidence.traces[i]);
+    if (!file) {
+      if (unreadable++ == 0) first_error = file.error();
+      model.limits.push_back(file.error());
+      continue;
+    }
+    TraceReader(file.value(), model, processes, options.symbolize).read();
+  }
+  if (options.progress) options.progress(evidence.traces.size(), evidence.traces.size());
+  if (unreadable > 0 && unreadable == evidence.traces.size()) return Error{first_error};
+  for (const fs::path& path : evidence.run_logs) {
+    const auto log = read_run_log(path);
+    if (log) {
+      merge_run_log(model, log.value());
+    } else {
+      model.limits.push_back(log.error());
+    }
+  }
+  return model;
+}
+
+}  // namespace forksight::collect

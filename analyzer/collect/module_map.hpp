@@ -1,0 +1,42 @@
+// The modules that the processes of one trace had at the time of each record. All share one list, until one process
+// maps something where another module was before: it then goes on with a list of its own.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "model/model.hpp"
+#include "symbols/symbols.hpp"
+
+namespace forksight::collect {
+
+// Grows while the trace is read; no two modules overlap.
+struct Image {
+  std::vector<symbols::Module> modules;
+
+  // Path of the module that holds an address, or that is mapped at a bias; "" for none.
+  std::string find_path(std::uint64_t address) const;
+  std::string find_path_by_bias(std::uint64_t bias) const;
+};
+using ImagePtr = std::shared_ptr<Image>;
+
+class ModuleMap {
+ public:
+  const ImagePtr& image_of(model::ProcessId process);
+  // From here on `child` sees what `parent` sees.
+  void inherit(model::ProcessId child, model::ProcessId parent);
+  // False: the module was left out, the trace names more than any process can have.
+  bool add(model::ProcessId process, symbols::Module module);
+
+ private:
+  static constexpr std::size_t kMaxModules = 8192;
+  static constexpr std::size_t kMaxImages = 256;
+
+  std::unordered_map<model::ProcessId, ImagePtr> images_;
+  std::size_t copies_ = 0;
+};
+
+}  // namespace forksight::collect

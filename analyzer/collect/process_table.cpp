@@ -1,0 +1,60 @@
+#include "collect/process_table.hpp"
+
+namespace forksight::collect {
+
+namespace {
+
+bool may_be_parent(std::int32_t one, std::int32_t other) { return one == 0 || other == 0 || one == other; }
+
+}  // namespace
+
+model::ProcessId ProcessTable::add(const TraceInfo& info, std::int32_t pid, std::int32_t ppid, const Entry& entry) {
+  model::Process process;
+  process.pid = pid;
+  process.ppid = ppid;
+  process.exe = info.exe;
+  process.cmdline = info.cmdline;
+  process.host = info.host;
+  process.rank = info.rank;
+  process.world_size = info.world_size;
+  model_.processes.push_back(std::move(process));
+  auto& same_pid = entries_[{info.host, pid}];
+  same_pid.push_back(entry);
+  same_pid.back().process = model_.processes.size() - 1;
+  return same_pid.back().process;
+}
+
+model::ProcessId ProcessTable::enter_creator(const TraceInfo& info) {
+  for (Entry& entry : entries_[{info.host, info.pid}]) {
+    model::Process& known = model_.processes[entry.process];
+    const bool is_same = entry.is_creator ? known.start_ticks == info.start_ticks
+                                          : entry.seen_ns <= info.monotonic_ns && may_be_parent(known.ppid, info.ppid);
+    if (!is_same) continue;
+    // The later image is what the process is now.
+    if (entry.seen_ns <= info.monotonic_ns) {
+      known.exe = info.exe;
+      known.cmdline = info.cmdline;
+    }
+    known.start_ticks = info.start_ticks;
+    known.ppid = info.ppid;
+    entry.is_creator = true;
+    return entry.process;
+  }
+  const model::ProcessId process = add(info, info.pid, info.ppid, {0, info.monotonic_ns, true, false});
+  model_.processes[process].start_ticks = info.start_ticks;
+  return process;
+}
+
+model::ProcessId ProcessTable::enter_child(const TraceInfo& info, std::int32_t pid, std::int32_t pid_of_parent,
+                                           std::uint64_t time_ns) {
+  for (Entry& entry : entries_[{info.host, pid}]) {
+    const model::Process& known = model_.processes[entry.process];
+    // A child that went on to exec has a trace of its own, begun later than its fork.
+    if (entry.is_child || entry.seen_ns < time_ns || !may_be_parent(known.ppid, pid_of_parent)) continue;
+    entry.is_child = true;
+    return entry.process;
+  }
+  return add(info, pid, pid_of_parent, {0, time_ns, false, true});
+}
+
+}  // namespace forksight::collect

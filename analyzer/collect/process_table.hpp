@@ -1,0 +1,39 @@
+// Which process a record is about. Traces name pids, and a pid is no identity: it is used again by later processes, and
+// one process has several traces when it execs. Within a host, pid and start time are one; where the start time is not
+// known (forked children, which share their parent's trace) pid, parent and order in time decide.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "collect/trace_file.hpp"
+#include "model/model.hpp"
+
+namespace forksight::collect {
+
+class ProcessTable {
+ public:
+  explicit ProcessTable(model::Model& model) : model_(model) {}
+
+  // The process that created a trace.
+  model::ProcessId enter_creator(const TraceInfo& info);
+  // A forked child of `parent`, seen first at `time_ns`; pid_of_parent 0: not known which process forked it.
+  model::ProcessId enter_child(const TraceInfo& info, std::int32_t pid, std::int32_t pid_of_parent, std::uint64_t time_ns);
+
+ private:
+  struct Entry {
+    model::ProcessId process = 0;
+    std::uint64_t seen_ns = 0;
+    bool is_creator = false;  // of a trace: its start time is known
+    bool is_child = false;    // appeared in a fork
+  };
+  model::ProcessId add(const TraceInfo& info, std::int32_t pid, std::int32_t ppid, const Entry& entry);
+
+  model::Model& model_;
+  std::map<std::pair<std::string, std::int32_t>, std::vector<Entry>> entries_;
+};
+
+}  // namespace forksight::collect

@@ -1,0 +1,58 @@
+#include "collect/record_size.hpp"
+
+#include <cstring>
+
+namespace forksight::collect {
+
+namespace {
+
+template <class T>
+bool read_fixed(std::span<const std::byte> payload, T& out) {
+  if (payload.size() < sizeof(T)) return false;
+  std::memcpy(&out, payload.data(), sizeof(T));
+  return true;
+}
+
+template <class T>
+bool holds(std::span<const std::byte> payload) {
+  return payload.size() >= sizeof(T);
+}
+
+// Products of two 32-bit counts and small sizes: no overflow in 64 bits.
+template <class T, class TailBytes>
+bool holds_with_tail(std::span<const std::byte> payload, TailBytes tail_bytes) {
+  T fixed;
+  return read_fixed(payload, fixed) && payload.size() - sizeof(T) >= tail_bytes(fixed);
+}
+
+}  // namespace
+
+bool has_whole_payload(trace::RecordType type, std::span<const std::byte> payload) {
+  using trace::RecordType;
+  switch (type) {
+    case RecordType::kModule:
+      return holds_with_tail<trace::ModuleRecord>(payload, [](const auto& fixed) { return std::uint64_t{fixed.path_bytes}; });
+    case RecordType::kModuleGone: return holds<trace::ModuleGoneRecord>(payload);
+    case RecordType::kStack:
+      return holds_with_tail<trace::StackRecord>(payload, [](const auto& fixed) { return std::uint64_t{fixed.bytes}; });
+    case RecordType::kThread: return holds<trace::ThreadRecord>(payload);
+    case RecordType::kRuntime: return holds<trace::RuntimeRecord>(payload);
+    case RecordType::kHandlers:
+      return holds_with_tail<trace::HandlersRecord>(
+          payload, [](const auto& fixed) { return std::uint64_t{fixed.count} * sizeof(trace::HandlerEntry); });
+    case RecordType::kFork:
+      return holds_with_tail<trace::ForkRecord>(payload, [](const auto& fixed) {
+        return std::uint64_t{fixed.thread_count} * sizeof(trace::ForkThread) +
+               std::uint64_t{fixed.runtime_count} * sizeof(std::uint64_t);
+      });
+    case RecordType::kForked: return holds<trace::ForkedRecord>(payload);
+    case RecordType::kHeld: return holds<trace::HeldRecord>(payload);
+    case RecordType::kTouch: return holds<trace::TouchRecord>(payload);
+    case RecordType::kTouchEnd: return holds<trace::TouchEndRecord>(payload);
+    case RecordType::kCure: return holds<trace::CureRecord>(payload);
+    case RecordType::kNote: return holds<trace::NoteRecord>(payload);
+  }
+  return true;
+}
+
+}  // namespace forksight::collect

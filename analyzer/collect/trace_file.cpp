@@ -1,0 +1,202 @@
+#include "collect/trace_file.hpp"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <memory>
+
+#include "collect/record_size.hpp"
+
+namespace forksight::collect {
+
+namespace {
+
+using trace::RecordState;
+using trace::RecordType;
+using trace::TraceHeader;
+
+class Descriptor {
+ public:
+  explicit Descriptor(int fd) : fd_(fd) {}
+  ~Descriptor() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int get() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+template <class T>
+T read_at(std::span<const std::byte> bytes, std::size_t offset) {
+  T value;
+  std::memcpy(&value, bytes.data() + offset, sizeof value);
+  return value;
+}
+
+// A text field of fixed width: up to its NUL, or all of it.
+std::string read_text(std::span<const std::byte> bytes, std::size_t offset, std::size_t width) {
+  const char* const text = reinterpret_cast<const char*>(bytes.data() + offset);
+  return {text, ::strnlen(text, width)};
+}
+
+std::vector<std::string> split_arguments(const std::string& joined) {
+  std::vector<std::string> arguments;
+  std::size_t start = 0;
+  while (start < joined.size()) {
+    const std::size_t end = std::min(joined.find('\0', start), joined.size());
+    arguments.push_back(joined.substr(start, end - start));
+    start = end + 1;
+  }
+  return arguments;
+}
+
+}  // namespace
+
+// Not mapped: a file that another process truncates under a mapping is a SIGBUS.
+Result<TraceFile> TraceFile::read(const std::filesystem::path& path) {
+  // Non-blocking: a FIFO of that name must not hang us.
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  struct stat status {};
+  if (file.get() < 0 || ::fstat(file.get(), &status) != 0) {
+    return Error{fmt::format("{}: cannot be opened: {}", path.string(), std::strerror(errno))};
+  }
+  if (!S_ISREG(status.st_mode)) return Error{path.string() + ": not a regular file, so not a forksight trace"};
+  const auto size = std::min(static_cast<std::uint64_t>(status.st_size), trace::kMaxTraceBytes);
+  std::vector<std::byte> bytes(size);
+  std::size_t have = 0;
+  while (have < bytes.size()) {
+    const ssize_t got = ::read(file.get(), bytes.data() + have, bytes.size() - have);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return Error{fmt::format("{}: cannot be read: {}", path.string(), std::strerror(errno))};
+    if (got == 0) break;
+    have += static_cast<std::size_t>(got);
+  }
+  bytes.resize(have);
+  return parse(path.string(), std::move(bytes));
+}
+
+Result<TraceFile> TraceFile::parse(std::string name, std::vector<std::byte> bytes) {
+  TraceFile file(std::move(name), std::move(bytes));
+  if (auto error = file.read_header()) return Error{file.name_ + ": " + *error};
+  file.walk_chain();
+  return file;
+}
+
+std::optional<std::string> TraceFile::read_header() {
+  const std::span<const std::byte> bytes = bytes_;
+  const auto first_bytes = bytes.first(std::min<std::size_t>(bytes.size(), sizeof(std::uint64_t)));
+  if (std::ranges::all_of(first_bytes, [](std::byte b) { return b == std::byte{0}; })) {
+    // The magic is stored last.
+    say("its writer had not finished creating it; nothing was recorded here");
+    bytes_.clear();
+    return std::nullopt;
+  }
+  const bool has_magic = bytes.size() >= sizeof(std::uint64_t) && read_at<std::uint64_t>(bytes, 0) == trace::kMagic;
+  if (!has_magic) {
+    constexpr std::array<char, 8> kSwapped = {'1', 'T', 'H', 'G', 'S', 'K', 'R', 'F'};
+    if (bytes.size() >= kSwapped.size() && std::memcmp(bytes.data(), kSwapped.data(), kSwapped.size()) == 0) {
+      return "written on a machine of the other byte order; read it on one like that";
+    }
+    return "not a forksight trace; name the folder that `forksight run` wrote";
+  }
+  if (bytes.size() < trace::kHeaderBytes) {
+    return fmt::format("cut inside its header: {} bytes of {}; copy it again, whole", bytes.size(), trace::kHeaderBytes);
+  }
+  const auto version = read_at<std::uint32_t>(bytes, offsetof(TraceHeader, version));
+  if (version == 0 || version > trace::kVersion) {
+    return fmt::format("version {}, this build reads up to {}; use the build that recorded it", version, trace::kVersion);
+  }
+  const auto byte_order = read_at<std::uint32_t>(bytes, offsetof(TraceHeader, byte_order));
+  if (byte_order != trace::kByteOrder) {
+    return fmt::format("byte order mark {:#x}, expected {:#x}; read it on a machine like the one that wrote it", byte_order,
+                       trace::kByteOrder);
+  }
+  const auto header_bytes = read_at<std::uint32_t>(bytes, offsetof(TraceHeader, header_bytes));
+  const auto pointer_bytes = read_at<std::uint32_t>(bytes, offsetof(TraceHeader, pointer_bytes));
+  if (header_bytes != trace::kHeaderBytes || pointer_bytes != sizeof(void*)) {
+    return fmt::format("header of {} bytes and pointers of {}, expected {} and {}; the file is damaged", header_bytes,
+                       pointer_bytes, trace::kHeaderBytes, sizeof(void*));
+  }
+  info_.pid = read_at<std::int32_t>(bytes, offsetof(TraceHeader, pid));
+  info_.ppid = read_at<std::int32_t>(bytes, offsetof(TraceHeader, ppid));
+  info_.start_ticks = read_at<std::uint64_t>(bytes, offsetof(TraceHeader, start_ticks));
+  info_.monotonic_ns = read_at<std::uint64_t>(bytes, offsetof(TraceHeader, monotonic_ns));
+  info_.rank = std::max(-1, read_at<std::int32_t>(bytes, offsetof(TraceHeader, rank)));
+  info_.world_size = std::max(-1, read_at<std::int32_t>(bytes, offsetof(TraceHeader, world_size)));
+  info_.host = read_text(bytes, offsetof(TraceHeader, host), sizeof(TraceHeader::host));
+  info_.exe = read_text(bytes, offsetof(TraceHeader, exe), sizeof(TraceHeader::exe));
+  const auto cmdline_bytes = std::min<std::size_t>(
+      read_at<std::uint32_t>(bytes, offsetof(TraceHeader, cmdline_bytes)), sizeof(TraceHeader::cmdline));
+  const char* const cmdline = reinterpret_cast<const char*>(bytes.data() + offsetof(TraceHeader, cmdline));
+  info_.cmdline = split_arguments(std::string(cmdline, cmdline_bytes));
+  const auto flags = read_at<std::uint32_t>(bytes, offsetof(TraceHeader, flags));
+  info_.cmdline_cut = (flags & trace::kCmdlineCut) != 0;
+  info_.dropped_records = read_at<std::uint64_t>(bytes, offsetof(TraceHeader, dropped_records));
+  info_.dropped_bytes = read_at<std::uint64_t>(bytes, offsetof(TraceHeader, dropped_bytes));
+  if (info_.dropped_records > 0) {
+    say(fmt::format("{} records ({} bytes) found no space and are missing", info_.dropped_records, info_.dropped_bytes));
+  }
+  return std::nullopt;
+}
+
+void TraceFile::walk_chain() {
+  const std::span<const std::byte> bytes = bytes_;
+  if (bytes.empty()) return;
+  std::uint64_t at = trace::kHeaderBytes;
+  std::uint64_t number = 0;  // of the record before `at`, holes included
+  std::uint64_t holes = 0;
+  std::uint64_t malformed = 0;
+  bool ended = false;
+  while (bytes.size() - at >= sizeof(trace::RecordHeader)) {
+    const auto word = read_at<std::uint64_t>(bytes, at);
+    if (word == 0) {
+      ended = true;
+      break;
+    }
+    const std::uint64_t size = trace::word_size(word);
+    const RecordState state = trace::word_state(word);
+    const bool is_plausible = size >= sizeof(trace::RecordHeader) && size % trace::kRecordAlign == 0 &&
+                              size <= trace::kMaxRecordBytes && word >> 56U == 0 &&
+                              (state == RecordState::kWriting || state == RecordState::kCommitted);
+    if (!is_plausible) {
+      say(fmt::format("damaged after record {}: the next one begins with {:#018x}, which no writer writes; what follows is not used",
+                      number, word));
+      ended = true;
+      break;
+    }
+    if (size > bytes.size() - at) break;
+    ++number;
+    TraceRecord record;
+    record.offset = at;
+    record.type = trace::word_type(word);
+    record.pid = read_at<std::int32_t>(bytes, at + offsetof(trace::RecordHeader, pid));
+    record.tid = read_at<std::int32_t>(bytes, at + offsetof(trace::RecordHeader, tid));
+    record.time_ns = read_at<std::uint64_t>(bytes, at + offsetof(trace::RecordHeader, time_ns));
+    record.payload = bytes.subspan(at + sizeof(trace::RecordHeader), size - sizeof(trace::RecordHeader));
+    at += size;
+    if (state == RecordState::kWriting) {
+      ++holes;
+    } else if (!has_whole_payload(record.type, record.payload)) {
+      ++malformed;
+    } else {
+      records_.push_back(record);
+    }
+  }
+  if (!ended && at < read_at<std::uint64_t>(bytes, offsetof(TraceHeader, tail))) {
+    say(fmt::format("cut after record {}: the file ends at byte {}, its records went on; copy it again, whole", number, bytes.size()));
+  }
+  if (holes > 0) {
+    say(fmt::format("{} of {} records were begun and not finished (a writer that was killed, or is still at it)", holes, number));
+  }
+  if (malformed > 0) say(fmt::format("{} of {} records are shorter than what they must hold and were skipped", malformed, number));
+}
+
+}  // namespace forksight::collect

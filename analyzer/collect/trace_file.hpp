@@ -1,0 +1,87 @@
+// A trace file as untrusted bytes: its header, and the chain of its committed records. Every record handed out has its
+// fixed part and its whole tail; references between records are the reader's to check.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "forksight/trace/format.hpp"
+#include "result.hpp"
+
+namespace forksight::collect {
+
+struct TraceInfo {
+  std::int32_t pid = 0;
+  std::int32_t ppid = 0;
+  std::uint64_t start_ticks = 0;
+  std::uint64_t monotonic_ns = 0;
+  int rank = -1;
+  int world_size = -1;
+  std::string host;
+  std::string exe;
+  std::vector<std::string> cmdline;
+  bool cmdline_cut = false;
+  std::uint64_t dropped_records = 0;
+  std::uint64_t dropped_bytes = 0;
+};
+
+struct TraceRecord {
+  std::uint64_t offset = 0;
+  trace::RecordType type{};
+  std::int32_t pid = 0;
+  std::int32_t tid = 0;
+  std::uint64_t time_ns = 0;
+  std::span<const std::byte> payload;  // at least the fixed part of its type
+
+  template <class T>
+  T fixed() const {
+    static_assert(std::is_trivially_copyable_v<T>);
+    T value;
+    std::memcpy(&value, payload.data(), sizeof value);
+    return value;
+  }
+  // The variable part after a fixed part of type T.
+  template <class T>
+  std::span<const std::byte> tail() const {
+    return payload.subspan(sizeof(T));
+  }
+};
+
+class TraceFile {
+ public:
+  // The error is one sentence that names the file. A file that its writer has not finished creating has no records.
+  static Result<TraceFile> read(const std::filesystem::path& path);
+  static Result<TraceFile> parse(std::string name, std::vector<std::byte> bytes);
+
+  TraceFile(TraceFile&&) = default;
+  TraceFile& operator=(TraceFile&&) = default;
+  TraceFile(const TraceFile&) = delete;
+  TraceFile& operator=(const TraceFile&) = delete;
+
+  const std::string& name() const { return name_; }
+  const TraceInfo& info() const { return info_; }
+  const std::vector<TraceRecord>& records() const { return records_; }
+  // What is missing or strange, one sentence each, each starting with the name.
+  const std::vector<std::string>& limits() const { return limits_; }
+
+ private:
+  TraceFile(std::string name, std::vector<std::byte> bytes) : name_(std::move(name)), bytes_(std::move(bytes)) {}
+  std::optional<std::string> read_header();
+  void walk_chain();
+  void say(const std::string& what) { limits_.push_back(name_ + ": " + what); }
+
+  std::string name_;
+  std::vector<std::byte> bytes_;
+  TraceInfo info_;
+  std::vector<TraceRecord> records_;
+  std::vector<std::string> limits_;
+};
+
+}  // namespace forksight::collect

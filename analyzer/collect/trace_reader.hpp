@@ -1,0 +1,72 @@
+// From the records of one trace file to the model.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "collect/deferred_symbols.hpp"
+#include "collect/module_map.hpp"
+#include "collect/process_table.hpp"
+#include "collect/trace_file.hpp"
+#include "model/model.hpp"
+
+namespace forksight::collect {
+
+class TraceReader {
+ public:
+  // `file` must outlive the reader. With `symbolize` unset no name is looked up.
+  TraceReader(const TraceFile& file, model::Model& model, ProcessTable& processes, bool symbolize);
+  void read();
+
+ private:
+  // What a record became: its index in the model (kStack: in the file; kHeld: in its fork's list).
+  struct Target {
+    trace::RecordType type{};
+    std::size_t index = 0;
+    model::ForkId fork = 0;  // kHeld only
+  };
+
+  void read_record(const TraceRecord& record);
+  void read_module(const TraceRecord& record);
+  void read_thread(const TraceRecord& record);
+  void read_runtime(const TraceRecord& record);
+  void read_fork(const TraceRecord& record);
+  void read_forked(const TraceRecord& record);
+  void read_held(const TraceRecord& record);
+  void read_touch(const TraceRecord& record);
+  void read_touch_end(const TraceRecord& record);
+  void read_cure(const TraceRecord& record);
+  void read_note(const TraceRecord& record);
+  void attach_workers();
+
+  // References: 0 is none; one that is not committed, of another type, or further on, is counted and is none.
+  std::optional<Target> find(std::uint64_t reference, trace::RecordType type);
+  void become(const TraceRecord& record, std::size_t index, model::ForkId fork = 0);
+  void name_stack(model::ProcessId process, std::uint64_t reference, DeferredSymbols::Place<model::Stack> place);
+
+  model::ProcessId process_of(const TraceRecord& record);
+  // The child of a fork, made known by its pid.
+  model::ProcessId child_of(model::ForkId fork, std::int32_t pid, std::uint64_t time_ns);
+  model::LockId lock_of(const trace::HeldRecord& held, model::ProcessId process);
+
+  const TraceFile& file_;
+  model::Model& model_;
+  ProcessTable& processes_;
+  bool symbolize_;
+  model::ForkId first_fork_;  // of this file
+  model::ProcessId creator_ = 0;
+  ModuleMap modules_;
+  DeferredSymbols deferred_;
+  std::unordered_map<std::uint64_t, Target> targets_;
+  std::unordered_map<std::int32_t, model::ProcessId> by_pid_;       // the latest of that pid
+  std::unordered_map<model::ProcessId, bool> has_fork_;             // its birth is known
+  std::unordered_map<std::uint64_t, std::vector<model::LockId>> locks_;
+  std::unordered_map<model::ThreadId, std::uint64_t> creation_stacks_;
+  std::uint64_t bad_references_ = 0;
+  std::uint64_t modules_left_out_ = 0;
+  std::uint64_t free_locks_touched_ = 0;
+};
+
+}  // namespace forksight::collect

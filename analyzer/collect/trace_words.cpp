@@ -1,0 +1,98 @@
+#include "collect/trace_words.hpp"
+
+#include <fmt/core.h>
+
+#include <cstring>
+
+namespace forksight::collect {
+
+namespace {
+
+template <class E>
+bool is_within(E value, E first, E last) {
+  return value >= first && value <= last;
+}
+
+}  // namespace
+
+bool is_known(trace::LockKind kind) { return is_within(kind, trace::LockKind::kMutex, trace::LockKind::kSemaphore); }
+bool is_known(trace::TouchKind kind) { return is_within(kind, trace::TouchKind::kLock, trace::TouchKind::kParallel); }
+bool is_known(trace::CureMethod method) { return is_within(method, trace::CureMethod::kClamp, trace::CureMethod::kRebuild); }
+bool is_known(trace::CureResult result) {
+  return is_within(result, trace::CureResult::kApplied, trace::CureResult::kRefusedNoImage);
+}
+
+model::LockKind to_model(trace::LockKind kind) {
+  switch (kind) {
+    case trace::LockKind::kRwlockRead: return model::LockKind::kRwlockRead;
+    case trace::LockKind::kRwlockWrite: return model::LockKind::kRwlockWrite;
+    case trace::LockKind::kSpinlock: return model::LockKind::kSpinlock;
+    case trace::LockKind::kSemaphore: return model::LockKind::kSemaphore;
+    case trace::LockKind::kMutex: break;
+  }
+  return model::LockKind::kMutex;
+}
+
+model::RuntimeKind to_model(trace::RuntimeKind kind) {
+  switch (kind) {
+    case trace::RuntimeKind::kLibgomp: return model::RuntimeKind::kLibgomp;
+    case trace::RuntimeKind::kLibomp: return model::RuntimeKind::kLibomp;
+    case trace::RuntimeKind::kLibiomp5: return model::RuntimeKind::kLibiomp5;
+    case trace::RuntimeKind::kUnknown: break;
+  }
+  return model::RuntimeKind::kUnknown;
+}
+
+model::TouchKind to_model(trace::TouchKind kind) {
+  switch (kind) {
+    case trace::TouchKind::kUnlockRefused: return model::TouchKind::kUnlockRefused;
+    case trace::TouchKind::kParallel: return model::TouchKind::kParallel;
+    case trace::TouchKind::kLock: break;
+  }
+  return model::TouchKind::kLock;
+}
+
+model::TouchAction to_model(trace::TouchAction action) {
+  switch (action) {
+    case trace::TouchAction::kAborted: return model::TouchAction::kAborted;
+    case trace::TouchAction::kRecovered: return model::TouchAction::kRecovered;
+    case trace::TouchAction::kNone: break;
+  }
+  return model::TouchAction::kNone;
+}
+
+model::CureMethod to_model(trace::CureMethod method) {
+  switch (method) {
+    case trace::CureMethod::kQuiesce: return model::CureMethod::kQuiesce;
+    case trace::CureMethod::kRebuild: return model::CureMethod::kRebuild;
+    case trace::CureMethod::kClamp: break;
+  }
+  return model::CureMethod::kClamp;
+}
+
+model::CureResult to_model(trace::CureResult result) {
+  switch (result) {
+    case trace::CureResult::kRefusedInRegion: return model::CureResult::kRefusedInRegion;
+    case trace::CureResult::kRefusedByRuntime: return model::CureResult::kRefusedByRuntime;
+    case trace::CureResult::kRefusedNoImage: return model::CureResult::kRefusedNoImage;
+    case trace::CureResult::kApplied: break;
+  }
+  return model::CureResult::kApplied;
+}
+
+std::string describe_note(trace::NoteCode code, std::uint64_t value) {
+  switch (code) {
+    case trace::NoteCode::kThreadTableFull: return fmt::format("{} threads did not fit and were not recorded", value);
+    case trace::NoteCode::kHeldOverflow: return fmt::format("{} lock acquisitions did not fit a thread's list of held locks", value);
+    case trace::NoteCode::kModuleTableFull: return fmt::format("{} libraries did not fit and were not recorded", value);
+    case trace::NoteCode::kHandlerTableFull: return fmt::format("{} atfork handlers did not fit and were not recorded", value);
+    case trace::NoteCode::kGrowFailed:
+      return fmt::format("the trace could not grow ({}), later facts are missing",
+                         value < 4096 ? std::strerror(static_cast<int>(value)) : "unknown error");
+    case trace::NoteCode::kForkStackUnknown: return "the bounds of the forking thread's stack are not known, its frames are missing";
+    case trace::NoteCode::kHookUnresolved: return fmt::format("libc has no function for hook {}, calls of it were not seen", value);
+  }
+  return fmt::format("note {} with value {}, which this build does not know", static_cast<std::uint32_t>(code), value);
+}
+
+}  // namespace forksight::collect

@@ -1,0 +1,27 @@
+// The enumerations of the trace format, checked and turned into those of the model; and what its notes mean.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "forksight/trace/format.hpp"
+#include "model/model.hpp"
+
+namespace forksight::collect {
+
+// Values that this reader does not know are of a writer that it must not guess about.
+bool is_known(trace::LockKind kind);
+bool is_known(trace::TouchKind kind);
+bool is_known(trace::CureMethod method);
+bool is_known(trace::CureResult result);
+
+model::LockKind to_model(trace::LockKind kind);
+model::RuntimeKind to_model(trace::RuntimeKind kind);
+model::TouchKind to_model(trace::TouchKind kind);
+model::TouchAction to_model(trace::TouchAction action);
+model::CureMethod to_model(trace::CureMethod method);
+model::CureResult to_model(trace::CureResult result);
+
+std::string describe_note(trace::NoteCode code, std::uint64_t value);
+
+}  // namespace forksight::collect
