@@ -72,7 +72,7 @@ Launch explain(const std::string& name, int error) {
 
 }  // namespace
 
-Launch launch(const std::vector<std::string>& command, const Environment& overrides, const sigset_t& signals) {
+Launch launch(const std::vector<std::string>& command, const Environment& overrides, const SignalState& signals) {
   Launch result;
   std::vector<std::string> arguments = command;
   std::vector<std::string> variables = build_environment(overrides);
@@ -86,7 +86,8 @@ Launch launch(const std::vector<std::string>& command, const Environment& overri
   }
   const pid_t pid = ::fork();
   if (pid == 0) {
-    ::sigprocmask(SIG_SETMASK, &signals, nullptr);
+    if (signals.ignores_child) ::signal(SIGCHLD, SIG_IGN);
+    ::sigprocmask(SIG_SETMASK, &signals.mask, nullptr);
     ::execvpe(argument_pointers.front(), argument_pointers.data(), variable_pointers.data());
     const int error = errno;
     [[maybe_unused]] const ssize_t sent = ::write(ends[1], &error, sizeof error);

@@ -24,9 +24,15 @@ struct Launch {
   std::string message;  // pid < 0: why
 };
 
-// `overrides` replace or join the variables of this process; nothing else changes. `signals` is the mask that CMD gets.
-// Returns when the exec has happened or failed; only then is `pid` CMD.
-Launch launch(const std::vector<std::string>& command, const Environment& overrides, const sigset_t& signals);
+// What of this process' signal handling was changed and is to be undone for CMD.
+struct SignalState {
+  sigset_t mask;
+  bool ignores_child = false;  // SIGCHLD was ignored
+};
+
+// `overrides` replace or join the variables of this process; nothing else changes. Returns when the exec has happened
+// or failed; only then is `pid` CMD.
+Launch launch(const std::vector<std::string>& command, const Environment& overrides, const SignalState& signals);
 
 // Where the installed or built tree has the shim, from the running executable.
 Result<std::filesystem::path> find_shim();

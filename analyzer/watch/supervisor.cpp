@@ -32,7 +32,7 @@ std::int32_t find_witness(const Round& round, bool& all_ended) {
 
 }  // namespace
 
-Supervisor::Supervisor(std::int32_t root, Clock::duration hang_after) : tree_(root), hang_after_(hang_after) {}
+Supervisor::Supervisor(std::int32_t root, Clock::duration spin_age) : tree_(root), spin_age_(spin_age) {}
 
 void Supervisor::look(Clock::time_point now, Clock::duration age) {
   tree_.refresh();
@@ -48,7 +48,7 @@ void Supervisor::look(Clock::time_point now, Clock::duration age) {
   put_to_proof(suspects);
   conclude(suspects);
   spins_.look(now);
-  add_spinning(now, age);
+  add_spinning(now);
 }
 
 void Supervisor::look_at(const Member& member, Clock::time_point now) {
@@ -205,10 +205,10 @@ void Supervisor::conclude(const std::vector<std::int32_t>& suspects) {
   }
 }
 
-void Supervisor::add_spinning(Clock::time_point now, Clock::duration age) {
+void Supervisor::add_spinning(Clock::time_point now) {
   // Less than two looks show nothing.
   constexpr Clock::duration kLeastAge = std::chrono::milliseconds(400);
-  for (const Spin& spin : spins_.spinning(now, std::max(age, kLeastAge))) {
+  for (const Spin& spin : spins_.spinning(now, std::max(spin_age_, kLeastAge))) {
     const auto member = tree_.living().find(spin.touch.pid);
     if (member == tree_.living().end() || verdicts_.contains(member->second.key)) continue;
     Verdict verdict;

@@ -1,8 +1,8 @@
 // Looks at a process tree from outside, at a steady pace, and says which of its processes will never go on.
 //
 // A look at a healthy process costs two small reads: its stat, and the one thread that showed it to be awake the last
-// time. Only where that thread no longer does so are all threads sampled; only what has not moved for `hang_after` is
-// a candidate; only candidates that, as far as is known, nobody could wake are put to the proof (proof.hpp).
+// time. Only where that thread no longer does so are all threads sampled; only what has not moved from one look to the
+// next is a candidate; only candidates that, as far as is known, nobody could wake are put to the proof (proof.hpp).
 #pragma once
 
 #include <chrono>
@@ -34,10 +34,12 @@ struct Verdict {
 
 class Supervisor {
  public:
-  Supervisor(std::int32_t root, Clock::duration hang_after);
+  // A process counts as spinning after `spin_age`. A proof does not depend on age: Verdict::since tells it.
+  Supervisor(std::int32_t root, Clock::duration spin_age);
 
-  void poll(Clock::time_point now) { look(now, hang_after_); }
-  // The same, but what is stuck counts at any age: for a last word before the evidence goes away.
+  // One look at the tree. Meant to be called every quarter of a second.
+  void poll(Clock::time_point now) { look(now, kSettled); }
+  // The same, but what came to rest a moment ago counts too: a last word before the evidence goes away.
   void poll_at_any_age(Clock::time_point now) { look(now, Clock::duration::zero()); }
 
   void set_touches(const std::vector<OpenTouch>& touches) { spins_.follow(touches); }
@@ -61,16 +63,19 @@ class Supervisor {
     std::vector<WaitFacts> facts;
   };
 
+  // Most processes that rest for shorter than this are about to go on: not worth a proof.
+  static constexpr Clock::duration kSettled = std::chrono::milliseconds(200);
+
   void look(Clock::time_point now, Clock::duration age);
   void look_at(const Member& member, Clock::time_point now);
   std::vector<std::int32_t> find_suspects(const std::vector<std::int32_t>& candidates, Clock::time_point now);
   void put_to_proof(const std::vector<std::int32_t>& suspects);
   ProcessEvidence gather(const Watched& watched);
   void conclude(const std::vector<std::int32_t>& suspects);
-  void add_spinning(Clock::time_point now, Clock::duration age);
+  void add_spinning(Clock::time_point now);
 
   Tree tree_;
-  Clock::duration hang_after_;
+  Clock::duration spin_age_;
   std::map<std::int32_t, Watched> watched_;
   std::map<ProcessKey, Verdict> verdicts_;
   WakerFinder wakers_;
