@@ -4,11 +4,10 @@
 
 namespace forksight {
 
-bool pop_held_slow(Slot* slot, std::uint64_t lock, HeldLock* popped) {
+bool pop_held_slow(Slot* slot, std::uint64_t lock) {
   std::uint32_t index = slot->depth;
   while (index > 0 && lock_address(slot->held[index - 1].lock) != lock) --index;
   if (index == 0) return false;
-  if (popped != nullptr) *popped = slot->held[index - 1];
   slot->held[index - 1].lock = 0;
   compiler_fence();
   while (slot->depth > 0 && slot->held[slot->depth - 1].lock == 0) --slot->depth;

@@ -15,7 +15,16 @@ namespace forksight {
 
 inline void compiler_fence() { std::atomic_signal_fence(std::memory_order_seq_cst); }
 
-inline void push_held(Slot* slot, std::uint64_t tagged, const Site& site) {
+// `From`: a Frame, read only now, or a Site.
+inline void store_site(Site& to, const Site& site) { to = site; }
+inline void store_site(Site& to, Frame frame) {
+  to.pc = frame.address[1];
+  to.sp = reinterpret_cast<std::uint64_t>(frame.address + 2);
+  to.fp = frame.address[0];
+}
+
+template <class From>
+inline void push_held(Slot* slot, std::uint64_t tagged, const From& from) {
   const std::uint32_t depth = slot->depth;
   if (FORKSIGHT_UNLIKELY(depth >= kMaxHeldLocks)) {
     ++slot->overflow;
@@ -24,28 +33,24 @@ inline void push_held(Slot* slot, std::uint64_t tagged, const Site& site) {
   slot->depth = depth + 1;
   HeldLock& entry = slot->held[depth];
   compiler_fence();
-  entry.site = site;
+  store_site(entry.site, from);
   compiler_fence();
   entry.lock = tagged;
 }
 
-// Out of order, or not there at all (locked by another thread, or before the shim was ready).
-bool pop_held_slow(Slot* slot, std::uint64_t lock, HeldLock* popped);
-
-// Removes the innermost entry of the lock at `lock`, of whatever kind.
-inline bool pop_held(Slot* slot, const volatile void* lock, HeldLock* popped = nullptr) {
-  const auto address = reinterpret_cast<std::uint64_t>(lock);
+// Removes the innermost entry of the lock at `lock` if it is the innermost of all; `kind` is the likeliest of its kinds.
+inline bool pop_held(Slot* slot, const volatile void* lock, trace::LockKind kind) {
   const std::uint32_t depth = slot->depth;
-  if (FORKSIGHT_LIKELY(depth > 0 && lock_address(slot->held[depth - 1].lock) == address)) {
-    HeldLock& entry = slot->held[depth - 1];
-    if (popped != nullptr) *popped = entry;
-    entry.lock = 0;
-    compiler_fence();
-    slot->depth = depth - 1;
-    return true;
-  }
-  return pop_held_slow(slot, address, popped);
+  if (FORKSIGHT_UNLIKELY(depth == 0 || slot->held[depth - 1].lock != tag_lock(lock, kind))) return false;
+  slot->held[depth - 1].lock = 0;
+  compiler_fence();
+  slot->depth = depth - 1;
+  return true;
 }
+
+// The same for an entry anywhere in the array, of whatever kind; false if there is none (locked by another thread, or
+// before the shim was ready).
+bool pop_held_slow(Slot* slot, std::uint64_t lock);
 
 // For locks that one thread may take many times without giving back (a semaphore that is a signal): one entry.
 void push_held_once(Slot* slot, std::uint64_t tagged, const Site& site);

@@ -119,7 +119,7 @@ void on_prepare() {
   if (!by_wrapper) count_pools(self);  // daemon, forkpty: fork inside of libc
   record_threads(self);
   const std::uint32_t runtimes = prepare_runtimes(self);
-  self->fork_record = record_fork(self, runtimes, by_wrapper ? self->fork_site : FORKSIGHT_SITE(), by_wrapper);
+  self->fork_record = record_fork(self, runtimes, by_wrapper ? self->fork_site : FORKSIGHT_FRAME().site(), by_wrapper);
 }
 
 void on_parent() {
@@ -135,7 +135,8 @@ void on_child() {
   if (self == nullptr) return;
   self->epoch = g_epoch;
   // Before the thread gets its new identity: holders are compared with the old one.
-  g_next.armed = collect_orphans(self);
+  collect_orphans(self);
+  t_fast = locks_are_watched() ? nullptr : self;
   self->tid = sys::getpid();
   self->flags |= trace::kThreadMain;
   self->record = 0;
@@ -153,7 +154,7 @@ FORKSIGHT_EXPORT(pid_t, fork, ) {
   if (!fork_is_watched()) return real_fork();
   Slot* const self = own_slot();
   if (self == nullptr) return real_fork();
-  enter_fork(self, FORKSIGHT_SITE());
+  enter_fork(self, FORKSIGHT_FRAME().site());
   const pid_t child = real_fork();
   self->fork_site = {};
   if (child != 0 && self->fork_record != 0) {

@@ -11,14 +11,17 @@ namespace {
 constexpr auto kKind = trace::LockKind::kMutex;
 
 template <class Lock>
-__attribute__((noinline, cold)) int lock_armed(pthread_mutex_t* mutex, bool timed, const Site& site, Lock lock) {
-  return acquire_armed(mutex, kKind, timed, site, [&] { return FORKSIGHT_NEXT(pthread_mutex_trylock)(mutex); }, lock);
+__attribute__((always_inline)) inline int lock_mutex(pthread_mutex_t* mutex, bool timed, Lock lock) {
+  return acquire(mutex, kKind, timed, lock, [=] { return FORKSIGHT_NEXT(pthread_mutex_trylock)(mutex); });
 }
 
-__attribute__((noinline, cold)) int unlock_armed(pthread_mutex_t* mutex, const Site& site) {
+// Reached by a tail call: the frame is the hook's own, as far as its caller can tell.
+__attribute__((noinline, cold)) int unlock_slow(pthread_mutex_t* mutex) {
+  release_slow(mutex);
   const int result = FORKSIGHT_NEXT(pthread_mutex_unlock)(mutex);
+  if (!locks_are_watched()) return result;
   if (result == EPERM) {
-    touch_refused_unlock(mutex, result, site);
+    touch_refused_unlock(mutex, result, FORKSIGHT_FRAME().site());
   } else if (result == 0) {
     forget_orphan(mutex);
   }
@@ -27,18 +30,18 @@ __attribute__((noinline, cold)) int unlock_armed(pthread_mutex_t* mutex, const S
 
 // A condition wait gives the mutex back while it blocks. When it is cancelled, the unwinding passes here and the entry
 // is not restored: the cleanup handler's unlock then finds none, which is harmless.
+// Always inlined: the frame named here is the hook's.
 template <class Wait>
-int wait_on(pthread_cond_t* condition, pthread_mutex_t* mutex, const Site& site, Wait wait) {
-  const bool was_held = note_released(mutex);
+__attribute__((always_inline)) inline int wait_on(pthread_cond_t* condition, pthread_mutex_t* mutex, Wait wait) {
+  const bool was_held = release_fast(mutex, kKind) || release_slow(mutex);
   Slot* const slot = t_slot;
-  if (slot != nullptr) {
-    slot->wait_object = reinterpret_cast<std::uint64_t>(condition);
-    slot->wait_kind = trace::WaitKind::kCondition;
-  }
+  if (slot == nullptr) return wait();
+  slot->wait_object = reinterpret_cast<std::uint64_t>(condition);
+  slot->wait_kind = trace::WaitKind::kCondition;
   const int result = wait();
-  if (slot != nullptr) slot->wait_kind = trace::WaitKind::kNone;
-  // All results but these are given before the mutex was released, or after it was acquired again.
-  if (was_held && result != EPERM) note_acquired(mutex, kKind, site);
+  slot->wait_kind = trace::WaitKind::kNone;
+  // Whatever the result, a mutex that was held before is held again.
+  if (was_held) note_acquired<Push::kEach>(slot, mutex, kKind, FORKSIGHT_FRAME());
   return result;
 }
 
@@ -46,52 +49,42 @@ int wait_on(pthread_cond_t* condition, pthread_mutex_t* mutex, const Site& site,
 
 // Locks the mutex; on success the thread holds it from this call site.
 FORKSIGHT_EXPORT(int, pthread_mutex_lock, pthread_mutex_t* mutex) {
-  const auto lock = FORKSIGHT_NEXT(pthread_mutex_lock);
-  const int result = FORKSIGHT_UNLIKELY(g_next.armed) ? lock_armed(mutex, false, FORKSIGHT_SITE(), [&] { return lock(mutex); })
-                                                      : lock(mutex);
-  if (FORKSIGHT_LIKELY(was_acquired(result))) note_acquired(mutex, kKind, FORKSIGHT_SITE());
-  return result;
+  return lock_mutex(mutex, false, [=] { return FORKSIGHT_RESOLVED(pthread_mutex_lock)(mutex); });
 }
 
-// Never blocks, so it touches nothing.
 FORKSIGHT_EXPORT(int, pthread_mutex_trylock, pthread_mutex_t* mutex) {
-  const int result = FORKSIGHT_NEXT(pthread_mutex_trylock)(mutex);
-  if (was_acquired(result)) note_acquired(mutex, kKind, FORKSIGHT_SITE());
-  return result;
+  return attempt(mutex, kKind, [=] { return FORKSIGHT_NEXT(pthread_mutex_trylock)(mutex); });
 }
 
+// With a deadline: in a child with orphans it errors instead of hanging, and is recorded so.
 FORKSIGHT_EXPORT(int, pthread_mutex_timedlock, pthread_mutex_t* mutex, const timespec* deadline) {
-  const auto lock = [&] { return FORKSIGHT_NEXT(pthread_mutex_timedlock)(mutex, deadline); };
-  const int result = FORKSIGHT_UNLIKELY(g_next.armed) ? lock_armed(mutex, true, FORKSIGHT_SITE(), lock) : lock();
-  if (FORKSIGHT_LIKELY(was_acquired(result))) note_acquired(mutex, kKind, FORKSIGHT_SITE());
-  return result;
+  return lock_mutex(mutex, true, 
+                    [=] { return FORKSIGHT_NEXT(pthread_mutex_timedlock)(mutex, deadline); });
 }
 
 FORKSIGHT_EXPORT(int, pthread_mutex_clocklock, pthread_mutex_t* mutex, clockid_t clock, const timespec* deadline) {
-  const auto lock = [&] { return FORKSIGHT_NEXT(pthread_mutex_clocklock)(mutex, clock, deadline); };
-  const int result = FORKSIGHT_UNLIKELY(g_next.armed) ? lock_armed(mutex, true, FORKSIGHT_SITE(), lock) : lock();
-  if (FORKSIGHT_LIKELY(was_acquired(result))) note_acquired(mutex, kKind, FORKSIGHT_SITE());
-  return result;
+  return lock_mutex(mutex, true, 
+                    [=] { return FORKSIGHT_NEXT(pthread_mutex_clocklock)(mutex, clock, deadline); });
 }
 
 // Forgets the mutex before it is free, so that no other thread's acquisition can overtake.
 FORKSIGHT_EXPORT(int, pthread_mutex_unlock, pthread_mutex_t* mutex) {
-  note_released(mutex);
-  if (FORKSIGHT_UNLIKELY(g_next.armed)) return unlock_armed(mutex, FORKSIGHT_SITE());
-  return FORKSIGHT_NEXT(pthread_mutex_unlock)(mutex);
+  if (FORKSIGHT_UNLIKELY(!release_fast(mutex, kKind))) return unlock_slow(mutex);
+  return FORKSIGHT_RESOLVED(pthread_mutex_unlock)(mutex);
 }
 
+// The mutex is not held during the wait, and held from this call site on after it.
 FORKSIGHT_EXPORT(int, pthread_cond_wait, pthread_cond_t* condition, pthread_mutex_t* mutex) {
-  return wait_on(condition, mutex, FORKSIGHT_SITE(), [&] { return FORKSIGHT_NEXT(pthread_cond_wait)(condition, mutex); });
+  return wait_on(condition, mutex, [=] { return FORKSIGHT_NEXT(pthread_cond_wait)(condition, mutex); });
 }
 
 FORKSIGHT_EXPORT(int, pthread_cond_timedwait, pthread_cond_t* condition, pthread_mutex_t* mutex, const timespec* deadline) {
-  return wait_on(condition, mutex, FORKSIGHT_SITE(),
-                 [&] { return FORKSIGHT_NEXT(pthread_cond_timedwait)(condition, mutex, deadline); });
+  return wait_on(condition, mutex, 
+                 [=] { return FORKSIGHT_NEXT(pthread_cond_timedwait)(condition, mutex, deadline); });
 }
 
 FORKSIGHT_EXPORT(int, pthread_cond_clockwait, pthread_cond_t* condition, pthread_mutex_t* mutex, clockid_t clock,
                  const timespec* deadline) {
-  return wait_on(condition, mutex, FORKSIGHT_SITE(),
-                 [&] { return FORKSIGHT_NEXT(pthread_cond_clockwait)(condition, mutex, clock, deadline); });
+  return wait_on(condition, mutex, 
+                 [=] { return FORKSIGHT_NEXT(pthread_cond_clockwait)(condition, mutex, clock, deadline); });
 }

@@ -42,7 +42,7 @@ inline void end(const Call& call) {
 // All have (function, data, num_threads) in front.
 #define FORKSIGHT_REGION(result_type, keep, give, name, parameters, arguments)                         \
   FORKSIGHT_EXPORT(result_type, name, Body fn, void* data, unsigned num_threads FORKSIGHT_UNWRAP parameters) { \
-    const Call call = begin(OmpEntry::name, num_threads, FORKSIGHT_SITE());                            \
+    const Call call = begin(OmpEntry::name, num_threads, FORKSIGHT_FRAME().site());                            \
     using Function = result_type (*)(Body, void*, unsigned FORKSIGHT_UNWRAP parameters);               \
     keep reinterpret_cast<Function>(call.function)(fn, data, call.guard.clause FORKSIGHT_UNWRAP arguments); \
     end(call);                                                                                         \

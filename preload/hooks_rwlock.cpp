@@ -8,69 +8,58 @@ using namespace forksight;
 
 namespace {
 
-using trace::LockKind;
+constexpr auto kRead = trace::LockKind::kRwlockRead;
+constexpr auto kWrite = trace::LockKind::kRwlockWrite;
 
 template <class Lock>
-int acquire(pthread_rwlock_t* rwlock, LockKind kind, bool timed, const Site& site, Lock lock) {
-  int result = 0;
-  if (FORKSIGHT_LIKELY(!g_next.armed)) {
-    result = lock();
-  } else {
-    const auto try_lock = [&] {
-      return kind == LockKind::kRwlockRead ? FORKSIGHT_NEXT(pthread_rwlock_tryrdlock)(rwlock)
-                                           : FORKSIGHT_NEXT(pthread_rwlock_trywrlock)(rwlock);
-    };
-    result = acquire_armed(rwlock, kind, timed, site, try_lock, lock);
-  }
-  if (FORKSIGHT_LIKELY(result == 0)) note_acquired(rwlock, kind, site);
-  return result;
+__attribute__((always_inline)) inline int lock_to_read(pthread_rwlock_t* rwlock, bool timed, Lock lock) {
+  return acquire(rwlock, kRead, timed, lock, [=] { return FORKSIGHT_NEXT(pthread_rwlock_tryrdlock)(rwlock); });
+}
+
+template <class Lock>
+__attribute__((always_inline)) inline int lock_to_write(pthread_rwlock_t* rwlock, bool timed, Lock lock) {
+  return acquire(rwlock, kWrite, timed, lock, [=] { return FORKSIGHT_NEXT(pthread_rwlock_trywrlock)(rwlock); });
 }
 
 }  // namespace
 
 FORKSIGHT_EXPORT(int, pthread_rwlock_rdlock, pthread_rwlock_t* rwlock) {
-  return acquire(rwlock, LockKind::kRwlockRead, false, FORKSIGHT_SITE(),
-                 [&] { return FORKSIGHT_NEXT(pthread_rwlock_rdlock)(rwlock); });
-}
-
-FORKSIGHT_EXPORT(int, pthread_rwlock_wrlock, pthread_rwlock_t* rwlock) {
-  return acquire(rwlock, LockKind::kRwlockWrite, false, FORKSIGHT_SITE(),
-                 [&] { return FORKSIGHT_NEXT(pthread_rwlock_wrlock)(rwlock); });
+  return lock_to_read(rwlock, false, [=] { return FORKSIGHT_RESOLVED(pthread_rwlock_rdlock)(rwlock); });
 }
 
 FORKSIGHT_EXPORT(int, pthread_rwlock_timedrdlock, pthread_rwlock_t* rwlock, const timespec* deadline) {
-  return acquire(rwlock, LockKind::kRwlockRead, true, FORKSIGHT_SITE(),
-                 [&] { return FORKSIGHT_NEXT(pthread_rwlock_timedrdlock)(rwlock, deadline); });
-}
-
-FORKSIGHT_EXPORT(int, pthread_rwlock_timedwrlock, pthread_rwlock_t* rwlock, const timespec* deadline) {
-  return acquire(rwlock, LockKind::kRwlockWrite, true, FORKSIGHT_SITE(),
-                 [&] { return FORKSIGHT_NEXT(pthread_rwlock_timedwrlock)(rwlock, deadline); });
+  return lock_to_read(rwlock, true, 
+                      [=] { return FORKSIGHT_NEXT(pthread_rwlock_timedrdlock)(rwlock, deadline); });
 }
 
 FORKSIGHT_EXPORT(int, pthread_rwlock_clockrdlock, pthread_rwlock_t* rwlock, clockid_t clock, const timespec* deadline) {
-  return acquire(rwlock, LockKind::kRwlockRead, true, FORKSIGHT_SITE(),
-                 [&] { return FORKSIGHT_NEXT(pthread_rwlock_clockrdlock)(rwlock, clock, deadline); });
+  return lock_to_read(rwlock, true, 
+                      [=] { return FORKSIGHT_NEXT(pthread_rwlock_clockrdlock)(rwlock, clock, deadline); });
+}
+
+FORKSIGHT_EXPORT(int, pthread_rwlock_wrlock, pthread_rwlock_t* rwlock) {
+  return lock_to_write(rwlock, false, [=] { return FORKSIGHT_RESOLVED(pthread_rwlock_wrlock)(rwlock); });
+}
+
+FORKSIGHT_EXPORT(int, pthread_rwlock_timedwrlock, pthread_rwlock_t* rwlock, const timespec* deadline) {
+  return lock_to_write(rwlock, true, 
+                       [=] { return FORKSIGHT_NEXT(pthread_rwlock_timedwrlock)(rwlock, deadline); });
 }
 
 FORKSIGHT_EXPORT(int, pthread_rwlock_clockwrlock, pthread_rwlock_t* rwlock, clockid_t clock, const timespec* deadline) {
-  return acquire(rwlock, LockKind::kRwlockWrite, true, FORKSIGHT_SITE(),
-                 [&] { return FORKSIGHT_NEXT(pthread_rwlock_clockwrlock)(rwlock, clock, deadline); });
+  return lock_to_write(rwlock, true, 
+                       [=] { return FORKSIGHT_NEXT(pthread_rwlock_clockwrlock)(rwlock, clock, deadline); });
 }
 
 FORKSIGHT_EXPORT(int, pthread_rwlock_tryrdlock, pthread_rwlock_t* rwlock) {
-  const int result = FORKSIGHT_NEXT(pthread_rwlock_tryrdlock)(rwlock);
-  if (result == 0) note_acquired(rwlock, LockKind::kRwlockRead, FORKSIGHT_SITE());
-  return result;
+  return attempt(rwlock, kRead, [=] { return FORKSIGHT_NEXT(pthread_rwlock_tryrdlock)(rwlock); });
 }
 
 FORKSIGHT_EXPORT(int, pthread_rwlock_trywrlock, pthread_rwlock_t* rwlock) {
-  const int result = FORKSIGHT_NEXT(pthread_rwlock_trywrlock)(rwlock);
-  if (result == 0) note_acquired(rwlock, LockKind::kRwlockWrite, FORKSIGHT_SITE());
-  return result;
+  return attempt(rwlock, kWrite, [=] { return FORKSIGHT_NEXT(pthread_rwlock_trywrlock)(rwlock); });
 }
 
 FORKSIGHT_EXPORT(int, pthread_rwlock_unlock, pthread_rwlock_t* rwlock) {
-  note_released(rwlock);
-  return FORKSIGHT_NEXT(pthread_rwlock_unlock)(rwlock);
+  if (!release_fast(rwlock, kRead)) release_slow(rwlock);
+  return FORKSIGHT_RESOLVED(pthread_rwlock_unlock)(rwlock);
 }

@@ -9,79 +9,59 @@ using namespace forksight;
 
 namespace {
 
-using trace::LockKind;
+constexpr auto kSpin = trace::LockKind::kSpinlock;
+constexpr auto kSemaphore = trace::LockKind::kSemaphore;
 
-void note_taken(sem_t* semaphore, const Site& site) {
-  Slot* const slot = own_slot();
-  if (slot != nullptr) push_held_once(slot, tag_lock(semaphore, LockKind::kSemaphore), site);
+// Semaphore functions report by errno: what our own attempts leave there is undone. A wait is a cancellation point also
+// where it need not block, an attempt is none.
+int try_semaphore(sem_t* semaphore) {
+  pthread_testcancel();
+  const int saved = errno;
+  if (FORKSIGHT_NEXT(sem_trywait)(semaphore) == 0) return 0;
+  const int error = errno == EAGAIN ? EBUSY : errno;
+  errno = saved;
+  return error;
 }
 
-// Semaphore functions report by errno: what our own attempts leave there is undone.
 template <class Wait>
-int wait_on(sem_t* semaphore, bool timed, const Site& site, Wait wait) {
-  int result = 0;
-  if (FORKSIGHT_LIKELY(!g_next.armed)) {
-    result = wait();
-  } else {
-    // The wait is a cancellation point even where it need not block.
-    pthread_testcancel();
-    const int saved = errno;
-    const auto try_wait = [&] {
-      const int tried = FORKSIGHT_NEXT(sem_trywait)(semaphore);
-      if (tried == 0) return 0;
-      const int error = errno == EAGAIN ? EBUSY : errno;
-      errno = saved;
-      return error;
-    };
-    result = acquire_armed(semaphore, LockKind::kSemaphore, timed, site, try_wait, wait);
-  }
-  if (FORKSIGHT_LIKELY(result == 0)) note_taken(semaphore, site);
-  return result;
+__attribute__((always_inline)) inline int wait_on(sem_t* semaphore, bool timed, Wait wait) {
+  return acquire<Push::kOnce>(semaphore, kSemaphore, timed, wait, [=] { return try_semaphore(semaphore); });
 }
 
 }  // namespace
 
 FORKSIGHT_EXPORT(int, pthread_spin_lock, pthread_spinlock_t* spin) {
-  const auto lock = [&] { return FORKSIGHT_NEXT(pthread_spin_lock)(spin); };
-  const auto try_lock = [&] { return FORKSIGHT_NEXT(pthread_spin_trylock)(spin); };
-  const int result = FORKSIGHT_UNLIKELY(g_next.armed)
-                         ? acquire_armed(const_cast<int*>(spin), LockKind::kSpinlock, false, FORKSIGHT_SITE(), try_lock, lock)
-                         : lock();
-  if (FORKSIGHT_LIKELY(result == 0)) note_acquired(spin, LockKind::kSpinlock, FORKSIGHT_SITE());
-  return result;
+  return acquire(spin, kSpin, false, [=] { return FORKSIGHT_RESOLVED(pthread_spin_lock)(spin); },
+                 [=] { return FORKSIGHT_NEXT(pthread_spin_trylock)(spin); });
 }
 
 FORKSIGHT_EXPORT(int, pthread_spin_trylock, pthread_spinlock_t* spin) {
-  const int result = FORKSIGHT_NEXT(pthread_spin_trylock)(spin);
-  if (result == 0) note_acquired(spin, LockKind::kSpinlock, FORKSIGHT_SITE());
-  return result;
+  return attempt(spin, kSpin, [=] { return FORKSIGHT_NEXT(pthread_spin_trylock)(spin); });
 }
 
 FORKSIGHT_EXPORT(int, pthread_spin_unlock, pthread_spinlock_t* spin) {
-  note_released(spin);
-  return FORKSIGHT_NEXT(pthread_spin_unlock)(spin);
+  if (!release_fast(spin, kSpin)) release_slow(spin);
+  return FORKSIGHT_RESOLVED(pthread_spin_unlock)(spin);
 }
 
 FORKSIGHT_EXPORT(int, sem_wait, sem_t* semaphore) {
-  return wait_on(semaphore, false, FORKSIGHT_SITE(), [&] { return FORKSIGHT_NEXT(sem_wait)(semaphore); });
+  return wait_on(semaphore, false, [=] { return FORKSIGHT_RESOLVED(sem_wait)(semaphore); });
 }
 
 FORKSIGHT_EXPORT(int, sem_timedwait, sem_t* semaphore, const timespec* deadline) {
-  return wait_on(semaphore, true, FORKSIGHT_SITE(), [&] { return FORKSIGHT_NEXT(sem_timedwait)(semaphore, deadline); });
+  return wait_on(semaphore, true, [=] { return FORKSIGHT_NEXT(sem_timedwait)(semaphore, deadline); });
 }
 
 FORKSIGHT_EXPORT(int, sem_clockwait, sem_t* semaphore, clockid_t clock, const timespec* deadline) {
-  return wait_on(semaphore, true, FORKSIGHT_SITE(), [&] { return FORKSIGHT_NEXT(sem_clockwait)(semaphore, clock, deadline); });
+  return wait_on(semaphore, true, [=] { return FORKSIGHT_NEXT(sem_clockwait)(semaphore, clock, deadline); });
 }
 
 FORKSIGHT_EXPORT(int, sem_trywait, sem_t* semaphore) {
-  const int result = FORKSIGHT_NEXT(sem_trywait)(semaphore);
-  if (result == 0) note_taken(semaphore, FORKSIGHT_SITE());
-  return result;
+  return attempt<Push::kOnce>(semaphore, kSemaphore, [=] { return FORKSIGHT_NEXT(sem_trywait)(semaphore); });
 }
 
 // Async-signal-safe, as POSIX asks of it.
 FORKSIGHT_EXPORT(int, sem_post, sem_t* semaphore) {
-  note_released(semaphore);
-  return FORKSIGHT_NEXT(sem_post)(semaphore);
+  if (!release_fast(semaphore, kSemaphore)) release_slow(semaphore);
+  return FORKSIGHT_RESOLVED(sem_post)(semaphore);
 }

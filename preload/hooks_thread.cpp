@@ -3,6 +3,7 @@
 
 #include "clock.hpp"
 #include "next.hpp"
+#include "orphans.hpp"
 #include "site.hpp"
 #include "slots.hpp"
 #include "sys.hpp"
@@ -27,6 +28,7 @@ void* run_thread(void* argument) {
   // glibc puts the thread's control block at the top of its stack, also of one that the program brought.
   slot->stack_top = slot->thread_pointer;
   t_slot = slot;
+  t_fast = locks_are_watched() ? nullptr : slot;
   slot->state.store(SlotState::kLive, std::memory_order_release);
   void* const result = start(start_argument);
   // Destructors of thread-local data run after this, and may lock: the slot stays the thread's own until the kernel
@@ -55,7 +57,7 @@ FORKSIGHT_EXPORT(int, pthread_create, pthread_t* thread, const pthread_attr_t* a
   g_had_threads.store(true, std::memory_order_relaxed);
   Slot* const slot = reserve_slot();
   if (slot == nullptr) return create(thread, attributes, start, argument);
-  describe(*slot, start, argument, FORKSIGHT_SITE());
+  describe(*slot, start, argument, FORKSIGHT_FRAME().site());
   const int result = create(thread, attributes, run_thread, slot);
   if (result != 0) release_slot(slot);
   return result;

@@ -1,4 +1,4 @@
-// The three steps that lock hooks share. The fast path of an acquisition is: call, compare, push.
+// What all lock hooks share. The fast path of an acquisition is: one thread-local load and branch, the real call, push.
 #pragma once
 
 #include <errno.h>
@@ -12,31 +12,79 @@ namespace forksight {
 // EOWNERDEAD: a robust mutex was acquired, its former owner is dead.
 inline bool was_acquired(int result) { return result == 0 || result == EOWNERDEAD; }
 
-inline void note_acquired(const volatile void* lock, trace::LockKind kind, const Site& site) {
-  Slot* slot = t_slot;
-  if (FORKSIGHT_UNLIKELY(slot == nullptr)) slot = own_slot();
-  if (FORKSIGHT_LIKELY(slot != nullptr)) push_held(slot, tag_lock(lock, kind), site);
-}
+enum class Push { kEach, kOnce };  // see push_held_once
 
-// Before the real unlock: afterwards the lock may be somebody else's, or its memory gone.
-inline bool note_released(const volatile void* lock, HeldLock* popped = nullptr) {
-  Slot* slot = t_slot;
-  return slot != nullptr && pop_held(slot, lock, popped);
-}
-
-// In an armed child: try first; if the lock is taken, say what is known about it before blocking.
-// `try_lock` returns EBUSY for a taken lock; `lock` is the call that may block.
-template <class TryLock, class Lock>
-int acquire_armed(const volatile void* object, trace::LockKind kind, bool timed, const Site& site, TryLock try_lock, Lock lock) {
-  int result = try_lock();
-  if (result != EBUSY) {
-    if (was_acquired(result)) forget_orphan(object);
-    return was_acquired(result) ? result : lock();
+template <Push push>
+inline void note_acquired(Slot* slot, const volatile void* lock, trace::LockKind kind, Frame frame) {
+  if constexpr (push == Push::kEach) {
+    push_held(slot, tag_lock(lock, kind), frame);
+  } else {
+    push_held_once(slot, tag_lock(lock, kind), frame.site());
   }
-  const Touch touch = touch_lock(object, kind, timed, site);
+}
+
+// The child of a fork that orphaned locks: try first; if the lock is taken, say what is known about it before blocking.
+// `try_lock` returns EBUSY for a taken lock; `lock` is the call that may block.
+template <class Lock, class TryLock>
+int acquire_watched(const volatile void* object, trace::LockKind kind, bool timed, Frame frame, Lock lock,
+                    TryLock try_lock) {
+  int result = try_lock();
+  if (was_acquired(result)) {
+    forget_orphan(object);
+    return result;
+  }
+  if (result != EBUSY) return lock();
+  const Touch touch = touch_lock(object, kind, timed, frame.site());
   result = lock();
   end_touch(touch, result);
   return result;
+}
+
+template <Push push, class Lock, class TryLock>
+__attribute__((noinline, cold)) int acquire_slow(const volatile void* object, trace::LockKind kind, bool timed,
+                                                 Frame frame, Lock lock, TryLock try_lock) {
+  initialise();
+  Slot* const slot = own_slot();
+  const int result = locks_are_watched() ? acquire_watched(object, kind, timed, frame, lock, try_lock) : lock();
+  if (slot != nullptr && was_acquired(result)) note_acquired<push>(slot, object, kind, frame);
+  return result;
+}
+
+// Acquires by `lock`, which returns what the hook returns, and holds the lock from the hook's caller on if that
+// succeeds. Always inlined: the frame named here is the hook's.
+template <Push push = Push::kEach, class Lock, class TryLock>
+__attribute__((always_inline)) inline int acquire(const volatile void* object, trace::LockKind kind, bool timed, Lock lock,
+                                                  TryLock try_lock) {
+  if (FORKSIGHT_UNLIKELY(fast_slot() == nullptr)) {
+    return acquire_slow<push>(object, kind, timed, FORKSIGHT_FRAME(), lock, try_lock);
+  }
+  const int result = lock();
+  // Slot and frame are looked up again: two loads are cheaper than registers saved over the call.
+  if (FORKSIGHT_LIKELY(was_acquired(result))) note_acquired<push>(fast_slot(), object, kind, FORKSIGHT_FRAME());
+  return result;
+}
+
+// An attempt never blocks, so it touches nothing.
+template <Push push = Push::kEach, class TryLock>
+__attribute__((always_inline)) inline int attempt(const volatile void* object, trace::LockKind kind, TryLock try_lock) {
+  const int result = try_lock();
+  if (!was_acquired(result)) return result;
+  Slot* const slot = own_slot();
+  if (slot != nullptr) note_acquired<push>(slot, object, kind, FORKSIGHT_FRAME());
+  return result;
+}
+
+// Before the real unlock: afterwards the lock may be somebody else's, or its memory gone. False: the slow path is due,
+// because the entry is not the innermost one, or because this thread or child has no fast path.
+inline bool release_fast(const volatile void* lock, trace::LockKind kind) {
+  Slot* const slot = fast_slot();
+  return FORKSIGHT_LIKELY(slot != nullptr) && pop_held(slot, lock, kind);
+}
+
+inline bool release_slow(const volatile void* lock) {
+  initialise();
+  Slot* const slot = t_slot;
+  return slot != nullptr && pop_held_slow(slot, reinterpret_cast<std::uint64_t>(lock));
 }
 
 }  // namespace forksight

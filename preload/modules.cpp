@@ -26,9 +26,14 @@ constinit std::uint32_t g_count = 0;
 constinit std::atomic<std::int32_t> g_busy{0};  // tid of the thread at work, 0: none
 constinit thread_local bool t_holding = false;
 
-bool same(const Module& module, const link_map* at, const link_map& node) {
-  return module.map == at && module.bias == node.l_addr && module.dynamic == node.l_ld &&
-         module.name == reinterpret_cast<std::uint64_t>(node.l_name);
+// Is the object still loaded, under the same list node? _dl_find_object (glibc 2.35) answers without a lock, so the node
+// is not touched before it is known to be alive.
+bool is_unchanged(const Module& module, const link_map* at) {
+  if (module.map != at) return false;
+  dl_find_object found{};
+  if (module.is_permanent) return true;
+  return _dl_find_object(const_cast<ElfW(Dyn)*>(module.dynamic), &found) == 0 && found.dlfo_link_map == at &&
+         module.bias == at->l_addr && module.name == reinterpret_cast<std::uint64_t>(at->l_name);
 }
 
 // Finds program headers and the mapped range; false if the object is gone already.
@@ -140,7 +145,8 @@ void read_rest(std::uint32_t keep, const link_map* at, const link_map* head) {
     link_map node{};
     if (sys::read_memory(at, &node, offsetof(link_map, l_prev), true) < offsetof(link_map, l_prev)) break;
     Module& module = g_modules[g_count];
-    module = {at, node.l_addr, node.l_ld, reinterpret_cast<std::uint64_t>(node.l_name), 0, 0, 0, -1, -2, nullptr, false};
+    module = {at, node.l_addr, node.l_ld, reinterpret_cast<std::uint64_t>(node.l_name), 0, 0, 0, -1, -2, nullptr, false,
+              at == head || node.l_addr == getauxval(AT_SYSINFO_EHDR)};
     if (node.l_ld != nullptr && read_layout(module, at == head)) {
       module.runtime = static_cast<std::int16_t>(recognise_runtime(module));
     } else {
@@ -159,35 +165,14 @@ void refresh_held() {
     if (memory == nullptr) return;
     g_modules = static_cast<Module*>(memory);
   }
-  // One system call for eight nodes: are all still what they were, and does the last still end the list?
   const link_map* const head = _r_debug.r_map;
   const link_map* at = head;
   std::uint32_t index = 0;
-  bool changed = false;
-  while (index < g_count && !changed) {
-    constexpr std::uint32_t kBatch = 8;
-    link_map nodes[kBatch];
-    iovec local[kBatch];
-    iovec remote[kBatch];
-    const std::uint32_t batch = g_count - index < kBatch ? g_count - index : kBatch;
-    for (std::uint32_t i = 0; i < batch; ++i) {
-      local[i] = {&nodes[i], offsetof(link_map, l_prev)};
-      remote[i] = {const_cast<link_map*>(g_modules[index + i].map), offsetof(link_map, l_prev)};
-    }
-    const long got = sys::call(SYS_process_vm_readv, sys::getpid(), sys::word(local), batch, sys::word(remote), batch, 0);
-    const bool refused = got < 0 && got != -14;
-    for (std::uint32_t i = 0; i < batch; ++i) {
-      if (refused) memcpy(&nodes[i], remote[i].iov_base, remote[i].iov_len);
-      if (!refused && got < static_cast<long>((i + 1) * offsetof(link_map, l_prev))) changed = true;
-      if (changed || g_modules[index + i].map != at || !same(g_modules[index + i], at, nodes[i])) {
-        changed = true;
-        break;
-      }
-      at = nodes[i].l_next;
-      ++index;
-    }
+  while (index < g_count && is_unchanged(g_modules[index], at)) {
+    at = g_modules[index].map->l_next;
+    ++index;
   }
-  if (changed || at != nullptr) read_rest(index, at, head);
+  if (index < g_count || at != nullptr) read_rest(index, at, head);
   if (!trace_is_open()) return;
   for (std::uint32_t i = 0; i < g_count; ++i) {
     if (!g_modules[i].recorded) record_module(g_modules[i], g_modules[i].map == head);

@@ -1,7 +1,8 @@
 // The loaded objects, as far as the shim needs them: which are OpenMP runtimes, what is new since the trace was last
 // told. The loader's list is read without its lock (a thread may sit in a dl_iterate_phdr callback for ever; a plain
-// fork() would not wait for it, so we must not either): every byte of a list node is fetched by process_vm_readv,
-// which does not fault when another thread unloads a library meanwhile.
+// fork() would not wait for it, so we must not either). Known nodes are confirmed by _dl_find_object, which is
+// lock-free; new ones are fetched by process_vm_readv, which does not fault when another thread unloads a library
+// meanwhile.
 #pragma once
 
 #include <elf.h>
@@ -25,6 +26,7 @@ struct Module {
   std::int16_t provider;      // the runtime that serves this module's GOMP calls, -1: none, -2: not asked yet
   const ElfW(Phdr) * phdrs;
   bool recorded;              // in the trace
+  bool is_permanent;          // the program itself, the vdso
 };
 
 // Brings the table up to date and, if a trace is open, appends records of what came and went.

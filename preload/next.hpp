@@ -13,8 +13,6 @@ struct Next {
 #define FORKSIGHT_HOOK(name, required) void* name;
 #include "hooks.def"
   bool ready;
-  // True in a forked child that inherited locks of lost threads: acquisitions then look before they block.
-  bool armed;
 };
 
 extern Next g_next;
@@ -30,6 +28,9 @@ inline void initialise() {
 
 // NAME's real function, with NAME's type.
 #define FORKSIGHT_NEXT(name) (reinterpret_cast<decltype(&::name)>(::forksight::next_of(::forksight::g_next.name)))
+
+// The same after initialise(), for functions that every libc has.
+#define FORKSIGHT_RESOLVED(name) (reinterpret_cast<decltype(&::name)>(::forksight::g_next.name))
 
 inline void* next_of(void*& function) {
   if (__builtin_expect(function == nullptr, 0)) {

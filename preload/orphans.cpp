@@ -33,6 +33,7 @@ struct Orphan {
 
 constinit Orphan g_orphans[kMaxOrphans] = {};
 constinit std::uint32_t g_orphan_count = 0;
+constinit bool g_watching = false;
 
 bool is_same_lock(std::uint64_t tagged, const volatile void* lock) {
   return tagged != 0 && lock_address(tagged) == reinterpret_cast<std::uint64_t>(lock);
@@ -166,8 +167,10 @@ std::uint64_t append_touch(const Orphan& orphan, trace::TouchKind kind, trace::T
 
 }  // namespace
 
-bool collect_orphans(Slot* forking) {
-  bool found = g_orphan_count > 0;
+bool locks_are_watched() { return g_watching; }
+
+void collect_orphans(Slot* forking) {
+  bool found = g_watching;
   const std::uint64_t fork = forking->fork_record;
   for (std::uint32_t i = 0; i < slot_count(); ++i) {
     Slot& slot = slot_at(i);
@@ -176,7 +179,7 @@ bool collect_orphans(Slot* forking) {
     if (state != SlotState::kLive && state != SlotState::kEnded) continue;
     found = collect_from(slot, fork, slot.tid, false) || found;
   }
-  return (forking->depth != 0 && collect_from(*forking, fork, forking->tid, true)) || found;
+  g_watching = (forking->depth != 0 && collect_from(*forking, fork, forking->tid, true)) || found;
 }
 
 Touch touch_lock(const volatile void* lock, LockKind kind, bool timed, const Site& site) {

@@ -11,9 +11,12 @@
 
 namespace forksight {
 
+// True in a forked child that inherited such locks.
+bool locks_are_watched();
+
 // In the child, before anything else runs: reads the frozen held arrays, settles each entry by the lock's own memory,
-// writes the facts. Returns true if there is anything to look out for. fork-child-safe.
-bool collect_orphans(Slot* forking);
+// writes the facts. fork-child-safe.
+void collect_orphans(Slot* forking);
 
 // What is known to be lost about the lock that an operation found taken.
 struct Touch {

@@ -11,16 +11,19 @@ struct Site {
   std::uint64_t fp;  // rbp of the caller
 };
 
+// The frame of a hook, one word: what follows is read from it when it is needed, not carried over the real call.
+// Saved rbp, return address and the caller's rsp lie at fixed offsets (x86-64 psABI 3.2.2).
+struct Frame {
+  const std::uint64_t* address;
+
+  Site site() const { return {address[1], reinterpret_cast<std::uint64_t>(address + 2), address[0]}; }
+};
+
 }  // namespace forksight
 
-// Must be used in the hook itself. Naming the frame address gives the function a frame pointer, so that the saved rbp,
-// the return address and the caller's rsp lie at fixed offsets (x86-64 psABI 3.2.2).
-#define FORKSIGHT_SITE()                                                                                    \
-  ::forksight::Site {                                                                                       \
-    static_cast<const std::uint64_t*>(__builtin_frame_address(0))[1],                                       \
-        reinterpret_cast<std::uint64_t>(__builtin_frame_address(0)) + 16,                                   \
-        static_cast<const std::uint64_t*>(__builtin_frame_address(0))[0]                                    \
-  }
+// Must be used in the hook itself; naming the frame address gives the function a frame pointer.
+#define FORKSIGHT_FRAME() \
+  ::forksight::Frame { static_cast<const std::uint64_t*>(__builtin_frame_address(0)) }
 
 // Defines an exported function without colliding with libc's own declaration of it.
 #define FORKSIGHT_EXPORT(result, name, ...)                                                              \

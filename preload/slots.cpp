@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "clock.hpp"
+#include "orphans.hpp"
 #include "sys.hpp"
 
 #include "guest.hpp"
@@ -16,6 +17,7 @@ extern "C" void* __libc_stack_end;
 namespace forksight {
 
 thread_local constinit Slot* t_slot = nullptr;
+thread_local constinit Slot* t_fast = nullptr;
 constinit std::uint32_t g_epoch = 1;
 constinit std::atomic<bool> g_had_threads{false};
 constinit std::uint32_t g_lost_threads_unrecorded = 0;
@@ -137,6 +139,7 @@ Slot* own_slot() {
   sys::call(SYS_prctl, PR_GET_NAME, sys::word(slot->name));
   slot->state.store(SlotState::kLive, std::memory_order_release);
   t_slot = slot;
+  t_fast = locks_are_watched() ? nullptr : slot;
   return slot;
 }
 

@@ -21,18 +21,21 @@ inline constexpr std::uint32_t kMaxHeldLocks = 64;
 inline constexpr std::uint32_t kCreationStackBytes = 4096;
 
 struct HeldLock {
-  std::uint64_t lock;  // address; 0: a hole, or an entry about to be filled. The kind is in the top byte.
+  std::uint64_t lock;  // tagged address; 0: a hole, or an entry about to be filled
   Site site;
 };
 static_assert(sizeof(HeldLock) == 32);
 
-// User-space addresses end below 2^47 (2^56 with five-level tables, which need an explicit mmap hint).
+// An address with the lock's kind in its top byte, which user-space addresses leave free (they end below 2^47, or 2^56
+// with five-level tables). A mutex, the commonest, is tagged 0.
 inline constexpr unsigned kKindShift = 56;
-constexpr std::uint64_t tag_lock(const volatile void* lock, trace::LockKind kind) {
-  return reinterpret_cast<std::uint64_t>(lock) | std::uint64_t{static_cast<std::uint32_t>(kind)} << kKindShift;
+inline std::uint64_t tag_lock(const volatile void* lock, trace::LockKind kind) {
+  return reinterpret_cast<std::uint64_t>(lock) | std::uint64_t{static_cast<std::uint32_t>(kind) - 1} << kKindShift;
 }
 constexpr std::uint64_t lock_address(std::uint64_t tagged) { return tagged & ((std::uint64_t{1} << kKindShift) - 1); }
-constexpr trace::LockKind lock_kind(std::uint64_t tagged) { return static_cast<trace::LockKind>(tagged >> kKindShift); }
+constexpr trace::LockKind lock_kind(std::uint64_t tagged) {
+  return static_cast<trace::LockKind>((tagged >> kKindShift) + 1);
+}
 
 inline constexpr std::uint32_t kMaxRuntimes = 8;
 
@@ -83,6 +86,16 @@ static_assert(sizeof(Slot) <= kSlotBytes);
 
 // Null until the thread's first hook, and for ever where there is no table or no free slot.
 extern thread_local constinit Slot* t_slot;
+// What the lock path looks at: t_slot, but null in a forked child that inherited orphaned locks, where every
+// acquisition takes the slow path and looks before it blocks. So one branch tells all the rare cases.
+extern thread_local constinit Slot* t_fast asm("forksight_t_fast");
+// Reads t_fast anew at every use. Left to itself the compiler keeps the variable's TLS offset in a register over the
+// real call, and saves that register in every hook.
+__attribute__((always_inline)) inline Slot* fast_slot() {
+  Slot* slot = nullptr;
+  asm volatile("movq forksight_t_fast@gottpoff(%%rip), %0\n\tmovq %%fs:(%0), %0" : "=r"(slot));
+  return slot;
+}
 extern std::uint32_t g_epoch;          // bumped in every forked child
 extern std::uint32_t g_lost_threads_unrecorded;
 extern std::atomic<bool> g_had_threads;
