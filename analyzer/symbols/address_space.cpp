@@ -1,0 +1,41 @@
+#include "symbols/address_space.hpp"
+
+#include <algorithm>
+
+namespace forksight::symbols {
+
+AddressSpace::AddressSpace(std::vector<Module> modules) {
+  std::stable_sort(modules.begin(), modules.end(), [](const Module& a, const Module& b) { return a.start < b.start; });
+  for (Module& module : modules) {
+    if (module.start >= module.end) continue;
+    if (!entries_.empty() && module.start < entries_.back().module.end) continue;
+    entries_.push_back({std::move(module), false, nullptr});
+  }
+}
+
+void AddressSpace::add_limit(std::string sentence) {
+  if (said_.insert(sentence).second) limits_.push_back(std::move(sentence));
+}
+
+void AddressSpace::open(Entry& entry) {
+  entry.is_opened = true;
+  if (entry.module.path.empty() || entry.module.path.front() != '/') return;  // [vdso] and the like: no file
+  auto elf = ElfModule::open(entry.module.path, entry.module.build_id);
+  if (!elf) {
+    add_limit(elf.error());
+    return;
+  }
+  entry.binary = std::make_unique<Binary>(std::move(elf).value());
+}
+
+AddressSpace::Place AddressSpace::locate(std::uint64_t address) {
+  const auto after = std::upper_bound(entries_.begin(), entries_.end(), address,
+                                      [](std::uint64_t value, const Entry& entry) { return value < entry.module.start; });
+  if (after == entries_.begin()) return {};
+  Entry& entry = *std::prev(after);
+  if (address >= entry.module.end) return {};
+  if (!entry.is_opened) open(entry);
+  return {&entry.module, entry.binary.get(), address - entry.module.bias};
+}
+
+}  // namespace forksight::symbols

@@ -1,0 +1,45 @@
+// The modules of one process image by address.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "symbols/binary.hpp"
+#include "symbols/symbols.hpp"
+
+namespace forksight::symbols {
+
+class AddressSpace {
+ public:
+  // Modules come from a trace: those with impossible or overlapping ranges are left out.
+  explicit AddressSpace(std::vector<Module> modules);
+
+  struct Place {
+    const Module* module = nullptr;  // null: the address is in no module
+    Binary* binary = nullptr;        // null: the module's file cannot be used, limits() says why
+    std::uint64_t address = 0;       // link-time
+    explicit operator bool() const { return binary != nullptr; }
+  };
+  // Opens the module's file if need be.
+  Place locate(std::uint64_t address);
+
+  // A fact for limits(), each once.
+  void add_limit(std::string sentence);
+  const std::vector<std::string>& limits() const { return limits_; }
+
+ private:
+  struct Entry {
+    Module module;
+    bool is_opened = false;
+    std::unique_ptr<Binary> binary;
+  };
+  void open(Entry& entry);
+
+  std::vector<Entry> entries_;  // by start
+  std::vector<std::string> limits_;
+  std::unordered_set<std::string> said_;
+};
+
+}  // namespace forksight::symbols

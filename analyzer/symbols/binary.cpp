@@ -1,0 +1,45 @@
+#include "symbols/binary.hpp"
+
+#include <algorithm>
+#include <string_view>
+
+#include "symbols/names.hpp"
+
+namespace forksight::symbols {
+namespace {
+
+std::size_t leading_underscores(std::string_view name) { return std::min(name.find_first_not_of('_'), name.size()); }
+
+// libc's sources call it __GI___clone3 or ___pthread_mutex_lock; its users call it by the symbol.
+bool is_better_known(std::string_view symbol, std::string_view source_name) {
+  if (source_name.empty()) return true;
+  if (source_name.find("::") != std::string_view::npos || source_name.front() != '_') return false;
+  return leading_underscores(symbol) < leading_underscores(source_name);
+}
+
+}  // namespace
+
+const SymbolTable& Binary::symbols() {
+  if (!symbols_) symbols_.emplace(*elf_);
+  return *symbols_;
+}
+
+SourceMap& Binary::sources() {
+  if (!sources_) sources_.emplace(*elf_);
+  return *sources_;
+}
+
+const std::vector<SourceFrame>& Binary::frames_at(std::uint64_t address) {
+  const auto [entry, is_new] = frames_.try_emplace(address);
+  if (!is_new) return entry->second;
+  std::vector<SourceFrame> frames = sources().find(address);
+  if (frames.empty()) frames.emplace_back();
+  SourceFrame& outermost = frames.back();
+  if (const Symbol* symbol = symbols().find_function(address); symbol != nullptr) {
+    std::string name = readable_name(symbol->name);
+    if (is_better_known(name, outermost.function)) outermost.function = std::move(name);
+  }
+  return entry->second = std::move(frames);
+}
+
+}  // namespace forksight::symbols

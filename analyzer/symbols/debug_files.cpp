@@ -1,0 +1,94 @@
+#include "symbols/debug_files.hpp"
+
+#include <elfutils/libdwelf.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace forksight::symbols {
+namespace {
+
+// Does the file at `fd` carry this build-id?
+bool has_build_id(int fd, const unsigned char* bits, int length) {
+  Elf* elf = elf_begin(fd, ELF_C_READ_MMAP, nullptr);
+  if (elf == nullptr) return false;
+  const void* found = nullptr;
+  const ssize_t found_length = dwelf_elf_gnu_build_id(elf, &found);
+  const bool same = found_length == length && std::memcmp(found, bits, static_cast<std::size_t>(length)) == 0;
+  elf_end(elf);
+  return same;
+}
+
+// CRC-32 of the whole file, as .gnu_debuglink has it (polynomial 0xedb88320).
+bool has_crc(int fd, GElf_Word expected) {
+  std::vector<unsigned char> buffer(1U << 16U);
+  std::uint32_t crc = 0xffffffff;
+  off_t at = 0;
+  for (;;) {
+    const ssize_t got = pread(fd, buffer.data(), buffer.size(), at);
+    if (got < 0) return false;
+    if (got == 0) break;
+    for (ssize_t i = 0; i < got; ++i) {
+      crc ^= buffer[static_cast<std::size_t>(i)];
+      for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1U) ^ ((crc & 1U) != 0 ? 0xedb88320U : 0U);
+    }
+    at += got;
+  }
+  return ~crc == expected;
+}
+
+}  // namespace
+
+int open_regular_file(const char* path) {
+  const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  if (fd < 0) return -1;
+  struct stat status {};
+  if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode)) return fd;
+  close(fd);
+  errno = EINVAL;
+  return -1;
+}
+
+int find_debug_file(Dwfl_Module* module, void** userdata, const char* name, Dwarf_Addr base, const char* file_name,
+                    const char* debuglink_file, GElf_Word debuglink_crc, char** debuginfo_file_name) {
+  // A link with neither a checksum nor its own build-id to compare is the one to dwz's shared file.
+  const bool is_shared_part = debuglink_file != nullptr && debuglink_crc == 0;
+  if (!is_shared_part) {
+    const int fd = dwfl_build_id_find_debuginfo(module, userdata, name, base, file_name, debuglink_file,
+                                                debuglink_crc, debuginfo_file_name);
+    if (fd >= 0) return fd;
+  }
+  if (debuglink_file == nullptr || file_name == nullptr) return -1;
+
+  const std::filesystem::path link(debuglink_file);
+  std::vector<std::filesystem::path> candidates;
+  if (link.is_absolute()) {
+    candidates.push_back(link);
+  } else {
+    const std::filesystem::path folder = std::filesystem::path(file_name).parent_path();
+    candidates = {folder / link, folder / ".debug" / link,
+                  std::filesystem::path("/usr/lib/debug") / folder.relative_path() / link};
+  }
+  const unsigned char* bits = nullptr;
+  GElf_Addr vaddr = 0;
+  const int length = dwfl_module_build_id(module, &bits, &vaddr);
+  for (const auto& candidate : candidates) {
+    const int fd = open_regular_file(candidate.c_str());
+    if (fd < 0) continue;
+    const bool fits = is_shared_part || (length > 0 ? has_build_id(fd, bits, length) : has_crc(fd, debuglink_crc));
+    if (fits) {
+      *debuginfo_file_name = strdup(candidate.c_str());
+      return fd;
+    }
+    close(fd);
+  }
+  return -1;
+}
+
+}  // namespace forksight::symbols

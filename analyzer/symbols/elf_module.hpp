@@ -1,0 +1,53 @@
+// One ELF file and all that is read out of it. Addresses here are link-time ones: what is found holds for every process
+// that maps the file, wherever.
+#pragma once
+
+#include <elfutils/libdwfl.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "result.hpp"
+
+namespace forksight::symbols {
+
+class ElfModule {
+ public:
+  // An error is one sentence for limits[]. With an empty `build_id` the file is taken as it is.
+  static Result<std::unique_ptr<ElfModule>> open(const std::string& path, std::span<const std::uint8_t> build_id);
+  ~ElfModule();
+  ElfModule(const ElfModule&) = delete;
+  ElfModule& operator=(const ElfModule&) = delete;
+
+  const std::string& path() const { return path_; }
+  Dwfl_Module* dwfl() const { return module_; }
+
+  bool is_executable(std::uint64_t address) const;
+  // The file's bytes from `address` to the end of its segment; empty if no segment of the file has it.
+  std::span<const std::byte> bytes_at(std::uint64_t address) const;
+
+ private:
+  struct Segment {
+    std::uint64_t start;
+    std::uint64_t memory_bytes;
+    std::uint64_t file_bytes;
+    std::uint64_t file_offset;
+    bool executable;
+  };
+
+  ElfModule() = default;
+  const Segment* segment_of(std::uint64_t address) const;
+
+  std::string path_;
+  Dwfl* session_ = nullptr;
+  Dwfl_Module* module_ = nullptr;
+  std::span<const std::byte> image_;
+  std::vector<Segment> segments_;
+};
+
+}  // namespace forksight::symbols

@@ -1,0 +1,155 @@
+#include "symbols/names.hpp"
+
+#include <cxxabi.h>
+
+#include <array>
+#include <cstdlib>
+#include <memory>
+
+namespace forksight::symbols {
+namespace {
+
+constexpr std::string_view kAnonymous = "(anonymous namespace)";
+
+void replace_all(std::string& text, std::string_view from, std::string_view to) {
+  for (std::size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) {
+    text.replace(at, from.size(), to);
+  }
+}
+
+bool is_word(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_'; }
+
+// Length of an operator's name at `at` ("operator()", "operator<<", "operator new[]"), 0 if there is none. Its brackets
+// are no brackets.
+std::size_t operator_length(std::string_view text, std::size_t at) {
+  constexpr std::string_view kWord = "operator";
+  if (text.substr(at, kWord.size()) != kWord || (at > 0 && is_word(text[at - 1]))) return 0;
+  std::string_view rest = text.substr(at + kWord.size());
+  if (rest.empty() || is_word(rest.front())) return 0;
+  for (std::string_view symbol : {"()", "[]", "<=>", "->*", "->", "<<=", ">>=", "<<", ">>", "<=", ">=", "<", ">"}) {
+    if (rest.starts_with(symbol)) return kWord.size() + symbol.size();
+  }
+  return kWord.size();
+}
+
+// Drops what stands in round brackets outside of template arguments and lambda descriptions, and whatever the last
+// bracket was followed by (" const", " &").
+std::string without_parameters(std::string_view text) {
+  std::string out;
+  int angle = 0;
+  int curly = 0;
+  for (std::size_t i = 0; i < text.size();) {
+    if (std::size_t length = operator_length(text, i); length > 0) {
+      out.append(text.substr(i, length));
+      i += length;
+      continue;
+    }
+    if (text.substr(i).starts_with(kAnonymous)) {
+      out.append(kAnonymous);
+      i += kAnonymous.size();
+      continue;
+    }
+    const char c = text[i];
+    if (c == '<') ++angle;
+    if (c == '>' && angle > 0) --angle;
+    if (c == '{') ++curly;
+    if (c == '}' && curly > 0) --curly;
+    if (c == '(' && angle == 0 && curly == 0) {
+      int depth = 0;
+      std::size_t end = i;
+      for (; end < text.size(); ++end) {
+        if (text[end] == '(') ++depth;
+        if (text[end] == ')' && --depth == 0) break;
+      }
+      if (end >= text.size()) return out;  // not balanced: what came before is the name
+      i = end + 1;
+      const std::size_t next = text.find("::", i);
+      if (next == std::string_view::npos) return out;  // the last list: only qualifiers follow
+      for (std::string_view qualifier : {" const", " volatile", " &&", " &"}) {
+        if (text.substr(i).starts_with(qualifier)) i += qualifier.size();
+      }
+      continue;
+    }
+    out.push_back(c);
+    ++i;
+  }
+  return out;
+}
+
+// "void app::f<int>" -> "app::f<int>": a return type ends at the last space outside of brackets.
+std::string without_return_type(const std::string& text) {
+  int depth = 0;
+  std::size_t start = 0;
+  for (std::size_t i = 0; i < text.size();) {
+    if (std::size_t length = operator_length(text, i); length > 0) break;  // "operator bool" has its own space
+    if (std::string_view(text).substr(i).starts_with(kAnonymous)) {
+      i += kAnonymous.size();
+      continue;
+    }
+    const char c = text[i];
+    if (c == '<' || c == '{' || c == '(') ++depth;
+    if ((c == '>' || c == '}' || c == ')') && depth > 0) --depth;
+    if (c == ' ' && depth == 0) start = i + 1;
+    ++i;
+  }
+  return text.substr(start);
+}
+
+// What compilers append to the names of parts and copies of a function. "._omp_fn.0" stays: it says something.
+std::string_view without_clone_suffix(std::string_view name) {
+  for (std::string_view suffix : {".isra.", ".part.", ".constprop.", ".llvm.", ".lto_priv.", ".cold"}) {
+    if (const std::size_t at = name.find(suffix); at != std::string_view::npos && at > 0) name = name.substr(0, at);
+  }
+  return name;
+}
+
+}  // namespace
+
+std::string tidy_name(std::string_view demangled) {
+  std::string_view body = demangled;
+  std::string suffix;
+  if (const std::size_t clone = body.find(" [clone "); clone != std::string_view::npos) {
+    const std::size_t omp = body.find("._omp_fn.", clone);
+    if (omp != std::string_view::npos) suffix = body.substr(omp, body.find(']', omp) - omp);
+    body = body.substr(0, clone);
+  }
+  if (const std::size_t version = body.find('@'); version != std::string_view::npos && version > 0) {
+    body = body.substr(0, version);
+  }
+  // "vtable for X", "guard variable for f()::x", "non-virtual thunk to X::f()": the words are part of the name.
+  std::string prefix;
+  for (std::string_view words : {"guard variable for ", "vtable for ", "VTT for ", "typeinfo for ", "typeinfo name for ",
+                                 "non-virtual thunk to ", "virtual thunk to ", "reference temporary for ",
+                                 "TLS wrapper function for ", "TLS init function for "}) {
+    if (body.starts_with(words)) {
+      prefix = words;
+      body.remove_prefix(words.size());
+      break;
+    }
+  }
+  std::string text(body);
+  replace_all(text, "std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> >", "std::string");
+  replace_all(text, "std::__cxx11::", "std::");
+  replace_all(text, "std::__1::", "std::");
+  replace_all(text, "> >", ">>");
+  replace_all(text, "> >", ">>");
+  text = without_return_type(without_parameters(text));
+  return prefix + std::string(without_clone_suffix(text)) + suffix;
+}
+
+std::string readable_name(const char* linkage_name) {
+  if (linkage_name == nullptr) return {};
+  std::string_view name(linkage_name);
+  if (name.starts_with("_Z")) {
+    int status = 0;
+    const std::unique_ptr<char, decltype(&std::free)> text(
+        abi::__cxa_demangle(linkage_name, nullptr, nullptr, &status), &std::free);
+    if (status == 0 && text) return tidy_name(text.get());
+  }
+  if (const std::size_t version = name.find('@'); version != std::string_view::npos && version > 0) {
+    name = name.substr(0, version);
+  }
+  return std::string(without_clone_suffix(name));
+}
+
+}  // namespace forksight::symbols

@@ -1,0 +1,15 @@
+// Names for people: demangled, without parameter lists, return types and compiler suffixes; template arguments stay.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace forksight::symbols {
+
+// "_ZN3app5CacheIiE3getEi" -> "app::Cache<int>::get"; a C name comes back as it is.
+std::string readable_name(const char* linkage_name);
+
+// The same for a name that is demangled already: "void app::f<int>(int) [clone .isra.0]" -> "app::f<int>".
+std::string tidy_name(std::string_view demangled);
+
+}  // namespace forksight::symbols

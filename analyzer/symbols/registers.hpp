@@ -1,0 +1,36 @@
+// What an unwinder knows at one frame: the x86-64 registers by DWARF number, unknown until found, and the bytes.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <span>
+
+namespace forksight::symbols {
+
+inline constexpr std::size_t kRbp = 6;
+inline constexpr std::size_t kRsp = 7;
+inline constexpr std::size_t kReturnAddress = 16;
+inline constexpr std::size_t kRegisterCount = 17;
+
+using Registers = std::array<std::optional<std::uint64_t>, kRegisterCount>;
+
+// The recorded bytes of a stack, from `start` upward.
+struct StackBytes {
+  std::uint64_t start = 0;
+  std::span<const std::byte> bytes;
+
+  std::uint64_t end() const { return start + bytes.size(); }
+  std::optional<std::uint64_t> read(std::uint64_t address) const {
+    if (address < start || bytes.size() < sizeof(std::uint64_t)) return std::nullopt;
+    const std::uint64_t offset = address - start;
+    if (offset > bytes.size() - sizeof(std::uint64_t)) return std::nullopt;
+    std::uint64_t value = 0;
+    std::memcpy(&value, bytes.data() + offset, sizeof value);
+    return value;
+  }
+};
+
+}  // namespace forksight::symbols

@@ -1,0 +1,128 @@
+#include "symbols/source_map.hpp"
+
+#include <dwarf.h>
+
+#include <cstdlib>
+#include <memory>
+
+#include "symbols/dwarf_names.hpp"
+
+namespace forksight::symbols {
+namespace {
+
+struct Location {
+  std::string file;
+  int line = 0;
+};
+
+Location location_of(Dwarf_Die& unit, std::uint64_t address) {
+  Location location;
+  Dwarf_Line* line = dwarf_getsrc_die(&unit, address);
+  if (line == nullptr) return location;
+  dwarf_lineno(line, &location.line);
+  if (location.line > 0) location.file = absolute_source_path(unit, dwarf_linesrc(line, nullptr, nullptr));
+  return location;
+}
+
+// Where an inlined function was called from.
+Location call_site_of(Dwarf_Die& unit, Dwarf_Die& inlined) {
+  Location location;
+  Dwarf_Attribute attribute;
+  Dwarf_Word value = 0;
+  if (dwarf_formudata(dwarf_attr(&inlined, DW_AT_call_line, &attribute), &value) == 0) {
+    location.line = static_cast<int>(value);
+  }
+  Dwarf_Files* files = nullptr;
+  std::size_t count = 0;
+  if (dwarf_formudata(dwarf_attr(&inlined, DW_AT_call_file, &attribute), &value) == 0 &&
+      dwarf_getsrcfiles(&unit, &files, &count) == 0 && value < count) {
+    location.file = absolute_source_path(unit, dwarf_filesrc(files, value, nullptr, nullptr));
+  }
+  return location;
+}
+
+// With split debug information the unit's entries are in another file; its lines stay here.
+Dwarf_Die unit_with_entries(Dwarf_Die unit) {
+  Dwarf_Die split;
+  std::uint8_t type = 0;
+  if (dwarf_cu_info(unit.cu, nullptr, &type, nullptr, &split, nullptr, nullptr, nullptr) == 0 &&
+      type == DW_UT_skeleton && split.addr != nullptr) {
+    return split;
+  }
+  return unit;
+}
+
+}  // namespace
+
+SourceMap::SourceMap(const ElfModule& module) : module_(module) {
+  Dwarf_Addr bias = 0;  // zero: the module is loaded at its link-time address
+  has_dwarf_ = dwfl_module_getdwarf(module.dwfl(), &bias) != nullptr;
+}
+
+// Clang leaves .debug_aranges out.
+void SourceMap::index_units() {
+  indexed_ = true;
+  Dwarf_Addr bias = 0;
+  Dwarf_Die* unit = nullptr;
+  while ((unit = dwfl_module_nextcu(module_.dwfl(), unit, &bias)) != nullptr) {
+    Dwarf_Addr base = 0;
+    Dwarf_Addr start = 0;
+    Dwarf_Addr end = 0;
+    for (ptrdiff_t at = 0; (at = dwarf_ranges(unit, at, &base, &start, &end)) > 0;) {
+      if (start < end) units_.insert_or_assign(start, Range{end, *unit});
+    }
+  }
+}
+
+std::optional<Dwarf_Die> SourceMap::unit_at(std::uint64_t address) {
+  if (!has_dwarf_) return std::nullopt;
+  Dwarf_Addr bias = 0;
+  Dwarf_Die* unit = dwfl_module_addrdie(module_.dwfl(), address, &bias);
+  if (unit != nullptr && dwarf_haspc(unit, address) > 0) return *unit;
+  if (!indexed_) index_units();
+  const auto next = units_.upper_bound(address);
+  if (next != units_.begin() && address < std::prev(next)->second.end) return std::prev(next)->second.unit;
+  return std::nullopt;
+}
+
+std::vector<SourceFrame> SourceMap::find(std::uint64_t address) {
+  std::vector<SourceFrame> frames;
+  std::optional<Dwarf_Die> line_unit = unit_at(address);
+  if (!line_unit) return frames;
+  Dwarf_Die unit = unit_with_entries(*line_unit);
+  Location location = location_of(*line_unit, address);
+
+  // The entries that contain the address by place: dwarf_getscopes alone would go on, past an inlined call, with
+  // where the inlined function was written.
+  Dwarf_Die* raw = nullptr;
+  int count = dwarf_getscopes(&unit, address, &raw);
+  std::unique_ptr<Dwarf_Die, decltype(&std::free)> innermost(raw, &std::free);
+  if (count > 0) {
+    Dwarf_Die* chain = nullptr;
+    count = dwarf_getscopes_die(raw, &chain);
+    innermost.reset(chain);
+    raw = chain;
+  }
+  for (int i = 0; i < count; ++i) {
+    const int tag = dwarf_tag(&raw[i]);
+    if (tag != DW_TAG_inlined_subroutine && tag != DW_TAG_subprogram) continue;
+    SourceFrame frame;
+    bool needs_symbol = false;
+    frame.function = dwarf_function_name(raw[i], needs_symbol);
+    frame.inlined = tag == DW_TAG_inlined_subroutine;
+    if (!frame.inlined && needs_symbol) frame.function.clear();
+    frame.file = location.file;
+    frame.line = location.line;
+    if (frame.inlined) location = call_site_of(unit, raw[i]);
+    const bool is_last = !frame.inlined;
+    frames.push_back(std::move(frame));
+    if (is_last) return frames;
+  }
+  SourceFrame frame;  // in no function that DWARF knows, assembler for example
+  frame.file = location.file;
+  frame.line = location.line;
+  frames.push_back(std::move(frame));
+  return frames;
+}
+
+}  // namespace forksight::symbols

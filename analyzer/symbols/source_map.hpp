@@ -1,0 +1,46 @@
+// From code to source: function, file and line by DWARF, inlined calls expanded.
+#pragma once
+
+#include <elfutils/libdw.h>
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "symbols/elf_module.hpp"
+
+namespace forksight::symbols {
+
+struct SourceFrame {
+  std::string function;  // "" if DWARF does not name it
+  std::string file;
+  int line = 0;
+  bool inlined = false;  // into the next one
+};
+
+class SourceMap {
+ public:
+  explicit SourceMap(const ElfModule& module);
+
+  // Innermost first; empty where there is no debug information for `address`. The last one is the function itself.
+  std::vector<SourceFrame> find(std::uint64_t address);
+
+  bool has_debug_information() const { return has_dwarf_; }
+
+ private:
+  std::optional<Dwarf_Die> unit_at(std::uint64_t address);
+  void index_units();
+
+  const ElfModule& module_;
+  bool has_dwarf_ = false;
+  bool indexed_ = false;
+  struct Range {
+    std::uint64_t end;
+    Dwarf_Die unit;
+  };
+  std::map<std::uint64_t, Range> units_;  // by start, where .debug_aranges does not have them
+};
+
+}  // namespace forksight::symbols

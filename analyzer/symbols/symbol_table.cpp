@@ -1,0 +1,84 @@
+#include "symbols/symbol_table.hpp"
+
+#include <algorithm>
+#include <string_view>
+#include <tuple>
+
+namespace forksight::symbols {
+namespace {
+
+// Hand-written assembler often leaves a function's size out. Beyond this distance the name says nothing.
+constexpr std::uint64_t kMaxUnsizedBytes = 4096;
+
+// Less is better: exported before local, few leading underscores, short.
+auto rank(const Symbol& symbol) {
+  const std::string_view name(symbol.name);
+  const std::size_t underscores = std::min(name.find_first_not_of('_'), name.size());
+  const bool is_internal = name.starts_with("__GI_") || name.find('@') != std::string_view::npos;
+  return std::tuple(symbol.binding == STB_LOCAL, is_internal, name.starts_with("_Z") ? 0 : underscores, name.size(),
+                    name);
+}
+
+}  // namespace
+
+SymbolTable::SymbolTable(const ElfModule& module) {
+  const int count = dwfl_module_getsymtab(module.dwfl());
+  for (int i = 1; i < count; ++i) {
+    GElf_Sym entry;
+    GElf_Addr address = 0;
+    GElf_Word section = 0;
+    const char* name = dwfl_module_getsym_info(module.dwfl(), i, &entry, &address, &section, nullptr, nullptr);
+    if (name == nullptr || *name == '\0' || section == SHN_UNDEF || section == SHN_ABS) continue;
+    Symbol symbol{address, entry.st_size, name, static_cast<std::uint8_t>(GELF_ST_BIND(entry.st_info))};
+    const auto type = GELF_ST_TYPE(entry.st_info);
+    if (type == STT_FUNC || type == STT_GNU_IFUNC || (type == STT_NOTYPE && module.is_executable(address))) {
+      functions_.symbols.push_back(symbol);
+    } else if ((type == STT_OBJECT || type == STT_COMMON) && symbol.size > 0) {
+      objects_.symbols.push_back(symbol);
+    }
+  }
+  functions_.finish();
+  objects_.finish();
+}
+
+void SymbolTable::Sorted::finish() {
+  std::sort(symbols.begin(), symbols.end(), [](const Symbol& a, const Symbol& b) {
+    return std::tuple(a.start, rank(b)) < std::tuple(b.start, rank(a));  // the best name of an address comes last
+  });
+  reach.reserve(symbols.size());
+  std::uint64_t farthest = 0;
+  for (const Symbol& symbol : symbols) {
+    const std::uint64_t end = symbol.start + symbol.size;
+    if (end >= symbol.start) farthest = std::max(farthest, end);
+    reach.push_back(farthest);
+  }
+}
+
+const Symbol* SymbolTable::Sorted::find(std::uint64_t address) const {
+  const auto after = std::upper_bound(symbols.begin(), symbols.end(), address,
+                                      [](std::uint64_t value, const Symbol& symbol) { return value < symbol.start; });
+  const Symbol* best = nullptr;
+  const Symbol* unsized = nullptr;
+  for (auto at = static_cast<std::size_t>(after - symbols.begin()); at-- > 0;) {
+    const Symbol& symbol = symbols[at];
+    if (best != nullptr && symbol.start < best->start) break;
+    if (symbol.size == 0) {
+      const bool is_nearest = unsized == nullptr && reach[at] <= symbol.start;
+      if (is_nearest && best == nullptr && address - symbol.start < kMaxUnsizedBytes) unsized = &symbol;
+    } else if (address - symbol.start < symbol.size && (best == nullptr || symbol.size < best->size)) {
+      best = &symbol;
+    }
+    if (reach[at] <= address && best == nullptr) break;  // nothing before reaches as far
+  }
+  return best != nullptr ? best : unsized;
+}
+
+const Symbol* SymbolTable::find_function_named(std::string_view name) const {
+  for (const Symbol& symbol : functions_.symbols) {
+    const std::string_view candidate(symbol.name);
+    if (candidate == name) return &symbol;
+  }
+  return nullptr;
+}
+
+}  // namespace forksight::symbols

@@ -1,0 +1,47 @@
+// A module's ELF symbols, sorted: those of .symtab (of the file itself or of its debug file), else .dynsym.
+#pragma once
+
+#include <elfutils/libdwfl.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "symbols/elf_module.hpp"
+
+namespace forksight::symbols {
+
+struct Symbol {
+  std::uint64_t start = 0;
+  std::uint64_t size = 0;
+  const char* name = nullptr;  // lives as long as the module
+  std::uint8_t binding = 0;
+};
+
+class SymbolTable {
+ public:
+  explicit SymbolTable(const ElfModule& module);
+
+  // The function or object that contains `address`; null if none does. A symbol without a size contains what follows
+  // it up to the next one, functions only. Of several names for one address the one best known to users.
+  const Symbol* find_function(std::uint64_t address) const { return functions_.find(address); }
+  const Symbol* find_object(std::uint64_t address) const { return objects_.find(address); }
+  // The function that is called `name`; null if there is none.
+  const Symbol* find_function_named(std::string_view name) const;
+
+  bool has_functions() const { return !functions_.symbols.empty(); }
+
+ private:
+  struct Sorted {
+    std::vector<Symbol> symbols;
+    std::vector<std::uint64_t> reach;  // the farthest end among symbols[0..i]
+
+    void finish();
+    const Symbol* find(std::uint64_t address) const;
+  };
+
+  Sorted functions_;
+  Sorted objects_;
+};
+
+}  // namespace forksight::symbols

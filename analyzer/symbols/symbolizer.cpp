@@ -1,0 +1,108 @@
+#include "symbols/symbols.hpp"
+
+#include <fmt/format.h>
+
+#include <unordered_map>
+#include <utility>
+
+#include "symbols/address_space.hpp"
+#include "symbols/names.hpp"
+#include "symbols/resync.hpp"
+#include "symbols/unwinder.hpp"
+
+namespace forksight::symbols {
+namespace {
+
+bool is_shim(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  return path.compare(slash == std::string::npos ? 0 : slash + 1, std::string::npos, "libforksight.so") == 0;
+}
+
+}  // namespace
+
+struct Symbolizer::State {
+  explicit State(std::vector<Module> modules) : space(std::move(modules)) {}
+
+  std::vector<model::Frame> name(const RawFrame& raw);
+
+  AddressSpace space;
+  std::unordered_map<std::uint64_t, std::vector<model::Frame>> named;  // by look-up address
+};
+
+// The model's frames for one machine frame; none for the shim's own.
+std::vector<model::Frame> Symbolizer::State::name(const RawFrame& raw) {
+  const std::uint64_t address = raw.lookup_address();
+  const auto [entry, is_new] = named.try_emplace(address);
+  std::vector<model::Frame>& frames = entry->second;
+  if (!is_new) return frames;
+  const AddressSpace::Place place = space.locate(address);
+  if (place.module != nullptr && is_shim(place.module->path)) return frames;
+  model::Frame frame;
+  if (place.module != nullptr) {
+    frame.module = place.module->path;
+    frame.offset = raw.pc - place.module->bias;
+  }
+  if (!place) {
+    frames.push_back(std::move(frame));
+    return frames;
+  }
+  for (const SourceFrame& source : place.binary->frames_at(place.address)) {
+    frame.function = source.function;
+    frame.file = source.file;
+    frame.line = source.line;
+    frame.inlined = source.inlined;
+    frames.push_back(frame);
+  }
+  if (frames.back().function.empty()) {
+    space.add_limit(fmt::format("{}: is stripped: some of its functions have no names", place.module->path));
+  }
+  return frames;
+}
+
+Symbolizer::Symbolizer(std::vector<Module> modules) : state_(std::make_unique<State>(std::move(modules))) {}
+Symbolizer::~Symbolizer() = default;
+
+model::Stack Symbolizer::unwind(const StackSample& sample) {
+  model::Stack stack;
+  if (sample.pc == 0) return stack;
+  Registers registers{};
+  registers[kReturnAddress] = sample.pc;
+  registers[kRsp] = sample.sp;
+  registers[kRbp] = sample.fp;
+  const StackBytes bytes{sample.sp, sample.memory};
+  const Walk walk = sample.frozen ? walk_frozen(state_->space, registers, bytes, sample.cut)
+                                  : Unwinder(state_->space).walk(registers, bytes, false);
+  for (const RawFrame& raw : walk.frames) {
+    for (model::Frame& frame : state_->name(raw)) {
+      frame.approximate = raw.is_approximate;
+      stack.frames.push_back(std::move(frame));
+    }
+  }
+  stack.cut = walk.end != WalkEnd::kThreadStart;
+  return stack;
+}
+
+bool Symbolizer::find_data(std::uint64_t address, DataSymbol& out) {
+  const AddressSpace::Place place = state_->space.locate(address);
+  if (!place) return false;
+  const Symbol* symbol = place.binary->symbols().find_object(place.address);
+  if (symbol == nullptr) return false;
+  out.name = readable_name(symbol->name);
+  if (const std::uint64_t offset = place.address - symbol->start; offset > 0) out.name += fmt::format("+{:#x}", offset);
+  out.module = place.module->path;
+  return true;
+}
+
+bool Symbolizer::find_code(std::uint64_t address, CodeSymbol& out) {
+  const AddressSpace::Place place = state_->space.locate(address);
+  if (!place) return false;
+  std::string function = place.binary->frames_at(place.address).back().function;
+  if (function.empty()) return false;
+  out.function = std::move(function);
+  out.module = place.module->path;
+  return true;
+}
+
+const std::vector<std::string>& Symbolizer::limits() const { return state_->space.limits(); }
+
+}  // namespace forksight::symbols

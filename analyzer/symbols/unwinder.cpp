@@ -1,0 +1,78 @@
+#include "symbols/unwinder.hpp"
+
+#include "symbols/call_site.hpp"
+
+namespace forksight::symbols {
+namespace {
+
+// Deep recursion beyond this is cut: a report shows a screen of it at most.
+constexpr std::size_t kMaxFrames = 2048;
+
+// Without call frame information: the chain that code with frame pointers keeps.
+Step step_by_frame_pointer(Registers& registers, const StackBytes& stack) {
+  const auto fp = registers[kRbp];
+  const auto sp = registers[kRsp];
+  if (!fp || !sp || *fp < *sp || *fp % 8 != 0) return Step::kUnknown;
+  const auto caller_fp = stack.read(*fp);
+  const auto caller_pc = stack.read(*fp + 8);
+  if (!caller_fp || !caller_pc) return *fp >= stack.end() - 8 ? Step::kBeyondBytes : Step::kUnknown;
+  Registers caller{};
+  caller[kRbp] = caller_fp;
+  caller[kRsp] = *fp + 16;
+  caller[kReturnAddress] = caller_pc;
+  registers = caller;
+  return Step::kCaller;
+}
+
+}  // namespace
+
+bool Unwinder::is_return_address(std::uint64_t address) {
+  if (address == 0) return false;
+  const AddressSpace::Place place = space_.locate(address - 1);
+  return place && is_after_call(place.binary->elf(), place.address + 1);
+}
+
+Step Unwinder::step(const RawFrame& frame, Registers& registers, const StackBytes& stack, bool& by_frame_pointer) {
+  by_frame_pointer = false;
+  const AddressSpace::Place place = space_.locate(frame.lookup_address());
+  if (place) {
+    const Step step = place.binary->cfi().step(place.address, registers, stack);
+    if (step != Step::kNoRule) return step;
+  }
+  by_frame_pointer = true;
+  return step_by_frame_pointer(registers, stack);
+}
+
+Walk Unwinder::walk(const Registers& innermost, const StackBytes& stack, bool strict) {
+  Walk walk;
+  Registers registers = innermost;
+  bool is_approximate = false;
+  bool is_exact = false;
+  while (walk.frames.size() < kMaxFrames) {
+    RawFrame frame{*registers[kReturnAddress], *registers[kRsp], is_exact, is_approximate};
+    walk.frames.push_back(frame);
+    bool by_frame_pointer = false;
+    const Step step = this->step(frame, registers, stack, by_frame_pointer);
+    if (step == Step::kOutermost) {
+      walk.end = WalkEnd::kThreadStart;
+      return walk;
+    }
+    if (step == Step::kBeyondBytes) walk.end = WalkEnd::kBytesEnd;
+    if (step != Step::kCaller) return walk;
+    if (!registers[kRsp] || *registers[kRsp] <= frame.sp || *registers[kReturnAddress] == 0) return walk;
+
+    const AddressSpace::Place place = space_.locate(frame.lookup_address());
+    is_exact = place && place.binary->cfi().is_signal_frame(place.address);
+    if (is_exact || (!strict && !by_frame_pointer)) continue;
+    const bool is_signal_return = [&] {
+      const AddressSpace::Place caller = space_.locate(*registers[kReturnAddress] - 1);
+      return caller && caller.binary->cfi().is_signal_frame(caller.address);
+    }();
+    if (!is_signal_return && !is_return_address(*registers[kReturnAddress])) return walk;
+    is_approximate = is_approximate || by_frame_pointer;
+  }
+  walk.end = WalkEnd::kBytesEnd;
+  return walk;
+}
+
+}  // namespace forksight::symbols

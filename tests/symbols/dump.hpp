@@ -1,0 +1,40 @@
+// What a fixture recorded, and where in its source the marked lines are.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "symbols/symbols.hpp"
+
+namespace forksight::symbols {
+
+struct RecordedStack {
+  StackSample sample;
+  std::vector<std::byte> bytes;
+};
+
+struct Dump {
+  std::string program;
+  std::vector<Module> modules;
+  std::map<std::string, RecordedStack> stacks;
+  std::map<std::string, std::uint64_t> data;
+  std::map<std::string, std::uint64_t> code;
+
+  StackSample sample(const std::string& label) const;
+};
+
+// Runs the program of the fixture and reads what it wrote. Throws std::runtime_error.
+Dump run_fixture(const std::string& name);
+
+// Line of "// MARK: name" in one of the fixture's sources, "scenes.cpp" and "library.cpp"; throws if it has none.
+struct Mark {
+  std::string file;  // absolute
+  int line = 0;
+};
+Mark find_mark(const std::string& name);
+
+// "function file:line" for each frame, for messages.
+std::string describe(const model::Stack& stack);
+
+}  // namespace forksight::symbols

@@ -1,0 +1,59 @@
+#include "symbols/names.hpp"
+
+#include <gtest/gtest.h>
+
+namespace forksight::symbols {
+namespace {
+
+TEST(Names, LeavesCNamesAlone) {
+  EXPECT_EQ(readable_name("cblas_dgemm"), "cblas_dgemm");
+  EXPECT_EQ(readable_name(nullptr), "");
+  EXPECT_EQ(readable_name(""), "");
+  EXPECT_EQ(readable_name("_Zthis is no mangled name"), "_Zthis is no mangled name");
+}
+
+TEST(Names, DropsWhatCompilersAndLinkersAppend) {
+  EXPECT_EQ(readable_name("compress.constprop.0.isra.0"), "compress");
+  EXPECT_EQ(readable_name("fail.cold"), "fail");
+  EXPECT_EQ(readable_name("pthread_create@@GLIBC_2.34"), "pthread_create");
+  EXPECT_EQ(readable_name("main._omp_fn.0"), "main._omp_fn.0");
+  EXPECT_EQ(readable_name("_ZN3app4workEi._omp_fn.1"), "app::work._omp_fn.1");
+}
+
+TEST(Names, DropsParametersAndReturnTypes) {
+  EXPECT_EQ(tidy_name("app::Cache<int>::get(int) const"), "app::Cache<int>::get");
+  EXPECT_EQ(tidy_name("void app::run<int (*)(char)>(int (*)(char))"), "app::run<int (*)(char)>");
+  EXPECT_EQ(tidy_name("app::(anonymous namespace)::lock()"), "app::(anonymous namespace)::lock");
+  EXPECT_EQ(tidy_name("(anonymous namespace)::mutex"), "(anonymous namespace)::mutex");
+  EXPECT_EQ(tidy_name("main::{lambda(int)#1}::operator()(int) const"), "main::{lambda(int)#1}::operator()");
+  EXPECT_EQ(tidy_name("app::f(int)::{lambda()#2}::operator()() const"), "app::f::{lambda()#2}::operator()");
+  EXPECT_EQ(tidy_name("app::get() const::instance"), "app::get::instance");
+  EXPECT_EQ(tidy_name("guard variable for app::get()::instance"), "guard variable for app::get::instance");
+}
+
+TEST(Names, KeepsOperators) {
+  EXPECT_EQ(tidy_name("app::Box::operator()(int)"), "app::Box::operator()");
+  EXPECT_EQ(tidy_name("app::Box::operator<<(int)"), "app::Box::operator<<");
+  EXPECT_EQ(tidy_name("app::Box::operator->() const"), "app::Box::operator->");
+  EXPECT_EQ(tidy_name("app::Box::operator bool() const"), "app::Box::operator bool");
+  EXPECT_EQ(tidy_name("app::Box::operator new[](unsigned long)"), "app::Box::operator new[]");
+  EXPECT_EQ(tidy_name("bool operator< <int>(app::Box<int> const&)"), "operator< <int>");
+}
+
+TEST(Names, ShortensTheStandardLibrary) {
+  EXPECT_EQ(tidy_name("app::open(std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> >)"),
+            "app::open");
+  EXPECT_EQ(tidy_name("std::map<std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> >, "
+                      "app::Box<int> >::find(int)"),
+            "std::map<std::string, app::Box<int>>::find");
+}
+
+TEST(Names, SurvivesNonsense) {
+  for (const char* text : {"(", ")", "((((", "f(", "f)(", "operator", "operator(", "<<<<", ">>>>", "{(}", " [clone ",
+                           "a [clone ._omp_fn.", "@", "::", "f()::"}) {
+    tidy_name(text);
+  }
+}
+
+}  // namespace
+}  // namespace forksight::symbols
