@@ -1,0 +1,56 @@
+#!/usr/bin/python3
+"""Audits the shim's ELF file: what it needs, what it exports, how it reaches thread-local storage.
+
+  check_elf.py needed|exports|tls|relocations LIBRARY HOOKS_DEF
+"""
+import re
+import subprocess
+import sys
+
+
+def readelf(*arguments):
+    return subprocess.run(["readelf", "-W", *arguments], check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
+def needed(library, _):
+    found = set(re.findall(r"\(NEEDED\).*\[(.*)\]", readelf("-d", library)))
+    allowed = {"libc.so.6", "ld-linux-x86-64.so.2"}
+    return [f"needs {name}" for name in sorted(found - allowed)] + ([] if "libc.so.6" in found else ["does not need libc"])
+
+
+def exports(library, hooks):
+    listed = set(re.findall(r"^FORKSIGHT_(?:OMP_)?HOOK\((\w+)", open(hooks, encoding="utf-8").read(), re.M))
+    exported = set()
+    for line in readelf("--dyn-syms", library).splitlines():
+        fields = line.split()
+        if len(fields) >= 8 and fields[4] in ("GLOBAL", "WEAK") and fields[6] != "UND":
+            exported.add(fields[7].split("@")[0])
+    return [f"exports {name}, not in the list" for name in sorted(exported - listed)] + [
+        f"does not export {name}" for name in sorted(listed - exported)]
+
+
+def tls(library, _):
+    return ["imports __tls_get_addr"] if "__tls_get_addr" in readelf("--dyn-syms", library) else []
+
+
+def allocation(library, _):
+    """What the shim may not even import: allocators, stdio, the loader's locked entry points."""
+    banned = {"malloc", "calloc", "realloc", "free", "printf", "fprintf", "snprintf", "fopen", "dlopen", "dlsym",
+              "dl_iterate_phdr", "getenv", "abort", "exit", "syslog", "pthread_mutex_lock"}
+    imported = {fields[7].split("@")[0] for fields in map(str.split, readelf("--dyn-syms", library).splitlines())
+                if len(fields) >= 8 and fields[6] == "UND"}
+    return [f"imports {name}" for name in sorted(imported & banned)]
+
+
+def main():
+    checks = {"needed": needed, "exports": exports, "tls": tls, "imports": allocation}
+    if len(sys.argv) != 4 or sys.argv[1] not in checks:
+        sys.exit(__doc__)
+    problems = checks[sys.argv[1]](sys.argv[2], sys.argv[3])
+    for problem in problems:
+        print(f"{sys.argv[2]}: {problem}")
+    sys.exit(1 if problems else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,88 @@
+#!/usr/bin/python3
+"""Runs the probe bare and under a preload library and compares everything that the program can see.
+
+  check_guest.py SCENE PROBE LIBRARY [COUNTER]
+
+Scenes: plain, allocations, missing, read-only, not-a-folder, full, tiny-file, no-descriptors.
+Exit status: 0 the same, 1 different, 77 the scene cannot be set up here.
+"""
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+
+
+def run(probe, library, folder, preload=(), arguments=(), limit=None):
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("FORKSIGHT_")}
+    libraries = list(preload) + ([library] if library else [])
+    if libraries:
+        environment["LD_PRELOAD"] = ":".join(libraries)
+    if folder is not None:
+        environment["FORKSIGHT_OUT"] = folder
+    result = subprocess.run([probe, *arguments], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                            stdin=subprocess.DEVNULL, text=True, timeout=50, preexec_fn=limit)
+    return result.returncode, result.stdout, result.stderr
+
+
+def compare(bare, under):
+    for name, one, other in zip(("exit status", "standard output", "standard error"), bare, under):
+        if one != other:
+            print(f"{name} differs")
+            before, after = str(one).splitlines(), str(other).splitlines()
+            for line in [f"  - {x}" for x in before if x not in after] + [f"  + {x}" for x in after if x not in before]:
+                print(line)
+            return 1
+    return 0
+
+
+def in_tiny_tmpfs(scene_arguments):
+    """Again, inside of a mount namespace with 64 KiB of tmpfs."""
+    script = 'mount -t tmpfs -o size=64k none "$1" && shift && exec "$@"'
+    with tempfile.TemporaryDirectory() as folder:
+        probe = subprocess.run(["unshare", "--mount", "sh", "-c", script, "sh", folder, "true"], stderr=subprocess.PIPE, text=True)
+        if probe.returncode != 0:
+            print(f"skipped: no mount namespace here: {probe.stderr.strip()}")
+            return 77
+        command = ["unshare", "--mount", "sh", "-c", script, "sh", folder, sys.executable, __file__, f"tmpfs:{folder}", *scene_arguments]
+        return subprocess.run(command).returncode
+
+
+def main():
+    if len(sys.argv) < 4:
+        sys.exit(__doc__)
+    scene, probe, library = sys.argv[1:4]
+    if scene == "full":
+        return in_tiny_tmpfs(sys.argv[2:])
+    with tempfile.TemporaryDirectory() as folder:
+        arguments, limit, preload = (), None, ()
+        out = folder
+        if scene == "missing":
+            out = folder + "/does/not/exist"
+        elif scene == "read-only":
+            out = "/proc/self"
+        elif scene == "not-a-folder":
+            out = "/dev/full"
+        elif scene.startswith("tmpfs:"):
+            out = scene[len("tmpfs:"):]
+        elif scene == "tiny-file":
+            limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (8192, 8192))
+        elif scene == "no-descriptors":
+            arguments = ("no-descriptors",)
+        elif scene == "allocations":
+            preload = (sys.argv[4],)
+        elif scene != "plain":
+            sys.exit(f"check_guest.py: no scene {scene}")
+        bare = run(probe, None, None, preload, arguments, limit)
+        if bare[0] != 7:
+            print(f"the bare probe ended with {bare[0]}: {bare[2]}")
+            return 1
+        under = run(probe, library, out, preload, arguments, limit)
+        if scene == "plain" and not any(name.endswith(".fstrace") for name in os.listdir(folder)) and "forksight" in library:
+            print("no trace was written: the probe did not run under the shim")
+            return 1
+        return compare(bare, under)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
