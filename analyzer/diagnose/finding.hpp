@@ -55,6 +55,7 @@ struct Finding {
   std::string fingerprint;     // 16 hex digits over rule, library, symbols; no addresses, no pids
   std::string summary;         // one line that survives alone in a log
   model::ProcessId process = 0;
+  std::vector<model::ProcessId> processes;  // all that show it, once findings are merged; `process` is the first
   std::int32_t tid = 0;
   std::string thread_name;
   Culprit culprit;

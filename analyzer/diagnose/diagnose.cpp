@@ -1,0 +1,124 @@
+#include "diagnose/diagnose.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <unordered_set>
+
+#include "diagnose/evidence.hpp"
+#include "diagnose/fingerprint.hpp"
+#include "diagnose/rules.hpp"
+#include "diagnose/words.hpp"
+
+namespace forksight {
+
+namespace {
+
+int gravity(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::kHang: return 0;
+    case Outcome::kMayHang: return 1;
+    case Outcome::kCorruption: return 2;
+    case Outcome::kError: return 3;
+    case Outcome::kCured: return 4;
+  }
+  return 5;
+}
+
+std::vector<Finding> merge_equal(std::vector<Finding> all) {
+  std::vector<Finding> merged;
+  std::map<std::tuple<std::string, Outcome, Certainty>, std::size_t> known;
+  for (Finding& finding : all) {
+    const auto [at, is_new] = known.try_emplace({finding.fingerprint, finding.outcome, finding.certainty}, merged.size());
+    if (is_new) {
+      merged.push_back(std::move(finding));
+      continue;
+    }
+    Finding& first = merged[at->second];
+    first.count += finding.count;
+    first.processes.insert(first.processes.end(), finding.processes.begin(), finding.processes.end());
+  }
+  // One process may show the same finding several times.
+  for (Finding& finding : merged) {
+    std::unordered_set<model::ProcessId> seen;
+    std::erase_if(finding.processes, [&](model::ProcessId id) { return !seen.insert(id).second; });
+  }
+  return merged;
+}
+
+// The process at the end of the chain of waits, and nothing if it runs in a circle.
+std::optional<model::ProcessId> find_root(const model::Model& model, model::ProcessId id) {
+  std::unordered_set<model::ProcessId> seen;
+  while (model.processes[id].liveness == model::Liveness::kVictim && model.processes[id].waits_for) {
+    if (!seen.insert(id).second) return std::nullopt;
+    id = *model.processes[id].waits_for;
+  }
+  return id;
+}
+
+void attach_victims(const model::Model& model, std::vector<Finding>& findings) {
+  std::map<model::ProcessId, std::vector<model::ProcessId>> by_root;
+  for (model::ProcessId id = 0; id < model.processes.size(); ++id) {
+    if (model.processes[id].liveness != model::Liveness::kVictim) continue;
+    const auto root = find_root(model, id);
+    if (root && *root != id) by_root[*root].push_back(id);
+  }
+  for (Finding& finding : findings) {
+    std::unordered_set<model::ProcessId> seen;
+    for (const model::ProcessId about : finding.processes) {
+      for (const model::ProcessId victim : by_root[about]) {
+        if (!seen.insert(victim).second) continue;
+        finding.victims.push_back({model.processes[victim].pid, model.processes[victim].waits_via});
+      }
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<Finding> diagnose(const model::Model& model) {
+  const Evidence evidence(model);
+  std::vector<Finding> findings;
+  for (const Rule& rule : all_rules()) {
+    if (rule.evaluate != nullptr) rule.evaluate(evidence, findings);
+  }
+  for (Finding& finding : findings) finding.fingerprint = fingerprint(finding);
+  findings = merge_equal(std::move(findings));
+  attach_victims(model, findings);
+  for (Finding& finding : findings) {
+    std::ranges::stable_partition(finding.fixes, [](const Fix& fix) { return fix.verified; });
+  }
+  std::ranges::stable_sort(findings, [](const Finding& one, const Finding& other) {
+    return std::tuple(-static_cast<int>(one.certainty), gravity(one.outcome)) <
+           std::tuple(-static_cast<int>(other.certainty), gravity(other.outcome));
+  });
+  return findings;
+}
+
+std::vector<std::string> find_unexplained(const model::Model& model, const std::vector<Finding>& findings) {
+  std::unordered_set<model::ProcessId> explained;
+  for (const Finding& finding : findings) {
+    if (finding.outcome != Outcome::kCured) explained.insert(finding.processes.begin(), finding.processes.end());
+  }
+  std::vector<std::string> sentences;
+  for (model::ProcessId id = 0; id < model.processes.size(); ++id) {
+    const model::Process& process = model.processes[id];
+    if (!is_proven_dead(process) || explained.contains(id)) continue;
+    const std::string name = process.exe.empty() ? std::string() : fmt::format(" ({})", words::base_name(process.exe));
+    const std::string since = process.stuck_for_ms > 0 ? fmt::format(" for {}", words::duration(process.stuck_for_ms)) : std::string();
+    const char* const proof = process.liveness == model::Liveness::kDead ? "no task can wake it" : "only a signal handler could wake it";
+    sentences.push_back(fmt::format("process {}{} has been stuck{}, {}, and no rule explains why; see where: gdb -p {} -batch -ex 'thread apply all bt'",
+                                    process.pid, name, since, proof, process.pid));
+  }
+  return sentences;
+}
+
+std::vector<Finding> conclude(model::Model& model) {
+  std::vector<Finding> findings = diagnose(model);
+  for (std::string& sentence : find_unexplained(model, findings)) model.limits.push_back(std::move(sentence));
+  return findings;
+}
+
+}  // namespace forksight

@@ -1,0 +1,142 @@
+#include "diagnose/evidence.hpp"
+
+#include <fmt/core.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+
+#include "diagnose/words.hpp"
+
+namespace forksight {
+
+using model::Liveness;
+
+namespace {
+
+std::string describe_waits(const model::Process& process) {
+  const bool all_futex =
+      !process.waits.empty() && std::ranges::all_of(process.waits, [](const auto& wait) { return wait.kind == model::WaitKind::kFutex; });
+  if (process.waits.size() == 1 && all_futex) {
+    return fmt::format("its only thread sleeps in futex({:#x}) without a timeout", process.waits.front().object);
+  }
+  if (all_futex) return fmt::format("all its {} threads sleep in futexes without a timeout", process.waits.size());
+  if (process.waits.size() == 1) return "its only thread sleeps without a timeout";
+  return "all its threads sleep without a timeout";
+}
+
+std::string thread_name(const model::Model& model, const model::Touch& touch) {
+  for (const model::Wait& wait : model.processes[touch.process].waits) {
+    if (wait.tid == touch.tid && !wait.name.empty()) return wait.name;
+  }
+  // A forked process starts with the name of the thread that forked it.
+  const model::Process& process = model.processes[touch.process];
+  const model::Fork& fork = model.forks[touch.fork];
+  return touch.tid == process.pid && fork.child == touch.process ? model.threads[fork.forking_thread].name : std::string();
+}
+
+}  // namespace
+
+bool is_proven_dead(const model::Process& process) {
+  return process.liveness == Liveness::kDead || process.liveness == Liveness::kDeadButForSignal;
+}
+
+bool has_ended(const model::Process& process) { return process.liveness == Liveness::kEnded || process.exit_status.has_value(); }
+
+Evidence::Evidence(const model::Model& model) : model_(model), is_forked_(model.processes.size()) {
+  const auto saw = [&](model::ProcessId process, std::int32_t tid, std::uint64_t time_ns) {
+    std::uint64_t& last = last_act_[{process, tid}];
+    last = std::max(last, time_ns);
+  };
+  for (const model::Fork& fork : model.forks) {
+    if (fork.child) is_forked_[*fork.child] = true;
+    saw(fork.process, model.threads[fork.forking_thread].tid, fork.time_ns);
+  }
+  for (const model::Touch& touch : model.touches) saw(touch.process, touch.tid, touch.time_ns);
+}
+
+std::string Evidence::name(model::ProcessId id) const { return words::process(model_.processes[id], is_forked_[id]); }
+
+bool Evidence::went_on_after(const model::Touch& touch) const {
+  return last_act_.at({touch.process, touch.tid}) > touch.time_ns;
+}
+
+std::optional<Certainty> Evidence::find_hang(const model::Touch& touch) const {
+  if (touch.returned || touch.cured || went_on_after(touch)) return std::nullopt;
+  const model::Process& about = process(touch.process);
+  if (is_proven_dead(about) || about.stuck_for_ms > 0) return Certainty::kCertain;
+  if (!about.exit_status || !WIFEXITED(*about.exit_status)) return Certainty::kCertain;
+  // It left by itself. A handler may have done that, or another thread, around a thread that hung; or the call came
+  // back and only its record is missing.
+  if (WEXITSTATUS(*about.exit_status) == 0 && touch.tid == about.pid) return std::nullopt;
+  return Certainty::kLikely;
+}
+
+ForkSite Evidence::fork_site(const model::Fork& fork) const {
+  ForkSite site;
+  site.pid = process(fork.process).pid;
+  site.child = fork.child ? process(*fork.child).pid : 0;
+  site.stack = fork.stack;
+  return site;
+}
+
+Holder Evidence::holder(const model::Thread& thread) const {
+  Holder holder;
+  holder.pid = process(thread.process).pid;
+  holder.tid = thread.tid;
+  holder.name = thread.name;
+  holder.library = thread.start_library;
+  holder.start_routine = thread.start_routine;
+  return holder;
+}
+
+Finding Evidence::begin_finding(const char* slug, const model::Touch& touch) const {
+  Finding finding;
+  finding.rule = slug;
+  finding.process = touch.process;
+  finding.processes = {touch.process};
+  finding.tid = touch.tid;
+  finding.thread_name = thread_name(model_, touch);
+  finding.stack = touch.stack;
+  finding.fork = fork_site(fork(touch));
+  return finding;
+}
+
+std::string_view hangs(const model::Process& process) { return has_ended(process) ? "hung" : "hangs"; }
+
+std::string describe_liveness(const model::Process& process) {
+  const std::string since = process.stuck_for_ms > 0 ? fmt::format("For {} ", words::duration(process.stuck_for_ms)) : std::string();
+  const auto sentence = [&](std::string_view when_unknown, std::string text) {
+    return since.empty() ? std::string(when_unknown) + text : since + text;
+  };
+  switch (process.liveness) {
+    case Liveness::kDead:
+      return sentence("Seen from outside ", describe_waits(process) + ", and no task is left that could wake it: this is proven, it never goes on.");
+    case Liveness::kDeadButForSignal:
+      return sentence("Seen from outside ", describe_waits(process) + ": no task can wake it, only a signal handler could.");
+    case Liveness::kSpinning:
+      return sentence("Seen from outside ", "it runs all the time and has not left this call: it spins for what never comes.");
+    case Liveness::kEnded:
+      if (!since.empty()) return fmt::format("It was stuck for {} before it ended.", words::duration(process.stuck_for_ms));
+      break;
+    default: break;
+  }
+  return {};
+}
+
+std::string describe_end(const model::Process& process) {
+  if (!process.exit_status) return {};
+  const int status = *process.exit_status;
+  if (WIFSIGNALED(status)) {
+    const char* const name = ::sigabbrev_np(WTERMSIG(status));
+    return fmt::format("It was ended by signal {}{}.", WTERMSIG(status), name == nullptr ? std::string() : fmt::format(" (SIG{})", name));
+  }
+  if (WIFEXITED(status) && WEXITSTATUS(status) != 0) return fmt::format("It exited with status {}.", WEXITSTATUS(status));
+  return {};
+}
+
+void add_sentence(Finding& finding, std::string sentence) {
+  if (!sentence.empty()) finding.chain.push_back(std::move(sentence));
+}
+
+}  // namespace forksight

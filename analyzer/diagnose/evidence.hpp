@@ -1,0 +1,60 @@
+// What the model says about one touch and the process that made it, asked by several rules.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "diagnose/finding.hpp"
+#include "model/model.hpp"
+
+namespace forksight {
+
+// A model, and what is asked of it again and again. The model must outlive it.
+class Evidence {
+ public:
+  explicit Evidence(const model::Model& model);
+
+  const model::Model& model() const { return model_; }
+  const model::Process& process(model::ProcessId id) const { return model_.processes[id]; }
+  const model::Fork& fork(const model::Touch& touch) const { return model_.forks[touch.fork]; }
+  // "child 4242"
+  std::string name(model::ProcessId id) const;
+
+  // How certain it is that the call of this touch never comes back; nullopt: it came back. For touches whose mechanism
+  // always hangs.
+  std::optional<Certainty> find_hang(const model::Touch& touch) const;
+
+  // What all findings about a touch have in common: process, thread, stack, fork.
+  Finding begin_finding(const char* slug, const model::Touch& touch) const;
+  ForkSite fork_site(const model::Fork& fork) const;
+  Holder holder(const model::Thread& thread) const;
+
+ private:
+  // The thread was seen to do something later, so the call came back although nothing says so.
+  bool went_on_after(const model::Touch& touch) const;
+
+  const model::Model& model_;
+  std::vector<bool> is_forked_;                                                  // by process
+  std::map<std::pair<model::ProcessId, std::int32_t>, std::uint64_t> last_act_;  // by process and tid
+};
+
+// Proved by looking at the process from outside that no task can wake it.
+bool is_proven_dead(const model::Process& process);
+bool has_ended(const model::Process& process);
+
+// "hangs", or "hung" of a process that has ended.
+std::string_view hangs(const model::Process& process);
+// One sentence with what was seen from outside; "" if nothing was.
+std::string describe_liveness(const model::Process& process);
+// How it ended, if that tells: "It was ended by signal 9 (SIGKILL)."; else "".
+std::string describe_end(const model::Process& process);
+
+// Appends the sentence unless it is empty.
+void add_sentence(Finding& finding, std::string sentence);
+
+}  // namespace forksight

@@ -1,0 +1,132 @@
+#include "diagnose/locks.hpp"
+
+#include <fmt/core.h>
+
+#include <cerrno>
+
+#include "diagnose/words.hpp"
+
+namespace forksight::locks {
+
+namespace {
+
+std::optional<Orphan> find_held(const model::Model& model, const model::Touch& touch) {
+  if (touch.kind == model::TouchKind::kParallel || !touch.held) return std::nullopt;
+  const model::Held& held = model.forks[touch.fork].held[*touch.held];
+  return Orphan{held, model.locks[held.lock], model.threads[held.holder]};
+}
+
+std::string errno_words(int code) {
+  const char* const name = ::strerrorname_np(code);
+  return name == nullptr ? fmt::format("error {}", code) : name;
+}
+
+}  // namespace
+
+std::optional<Orphan> find_orphan(const model::Model& model, const model::Touch& touch) {
+  auto found = find_held(model, touch);
+  return found && !found->held.by_forking_thread && touch.kind == model::TouchKind::kLock ? found : std::nullopt;
+}
+
+std::optional<Orphan> find_own(const model::Model& model, const model::Touch& touch) {
+  auto found = find_held(model, touch);
+  return found && found->held.by_forking_thread ? found : std::nullopt;
+}
+
+std::optional<End> find_end(const Evidence& evidence, const model::Touch& touch) {
+  if (touch.action == model::TouchAction::kRecovered) return End{Certainty::kCertain, Outcome::kCured};
+  if (touch.action == model::TouchAction::kAborted) return End{Certainty::kCertain, Outcome::kError};
+  if (touch.returned) {
+    if (touch.result == 0) return std::nullopt;
+    return End{Certainty::kCertain, Outcome::kError};
+  }
+  const auto hang = evidence.find_hang(touch);
+  if (!hang) return std::nullopt;
+  // With a deadline it comes back, without the lock.
+  if (touch.timed) return End{Certainty::kLikely, Outcome::kError};
+  return End{*hang, Outcome::kHang};
+}
+
+Culprit describe_lock(const Evidence& evidence, const Orphan& orphan) {
+  Culprit culprit;
+  culprit.kind = CulpritKind::kLock;
+  culprit.name = orphan.lock.name.empty() ? words::lock(orphan.lock)
+                                          : fmt::format("{} ({})", orphan.lock.name, words::lock_kind(orphan.lock));
+  culprit.library = orphan.lock.module;
+  culprit.address = orphan.lock.address;
+  culprit.holder = evidence.holder(orphan.holder);
+  culprit.stack = orphan.held.acquired_at;
+  return culprit;
+}
+
+std::string head(const Evidence& evidence, const model::Touch& touch, const model::Lock& lock, const End& end, const char* verb) {
+  const std::string child = evidence.name(touch.process);
+  std::string place = words::place(touch.stack);
+  if (!place.empty()) place = fmt::format(" ({})", place);
+  const std::string name = words::lock(lock);
+  switch (end.outcome) {
+    case Outcome::kCured: return fmt::format("{} would have hung {} {}{}; recovered: forksight re-initialised it", child, verb, name, place);
+    case Outcome::kError:
+      if (touch.action == model::TouchAction::kAborted) {
+        return fmt::format("{} was aborted by --on-orphan=abort {} {}{}", child, verb, name, place);
+      }
+      if (touch.returned) {
+        return fmt::format("{} failed {} {}{} with {}", child, verb, name, place, touch.timed ? "ETIMEDOUT" : errno_words(touch.result));
+      }
+      if (touch.timed) return fmt::format("{} waits in vain {} {}{}, until its deadline", child, verb, name, place);
+      return fmt::format("{} is aborted by libc {} {}{}", child, verb, name, place);
+    default: return fmt::format("{} {} {} {}{}", child, hangs(evidence.process(touch.process)), verb, name, place);
+  }
+}
+
+std::string cause(const Evidence& evidence, const model::Touch& touch, const Orphan& orphan) {
+  return fmt::format("{} held it{} and was left behind by fork(){}", words::thread(orphan.holder),
+                     words::at(", taken at ", orphan.held.acquired_at), words::at(" at ", evidence.fork(touch).stack));
+}
+
+void tell(const Evidence& evidence, const model::Touch& touch, const Orphan& orphan, const End& end, const char* verb,
+          std::string nature, Finding& finding) {
+  const model::Process& child = evidence.process(touch.process);
+  const model::Fork& fork = evidence.fork(touch);
+  const std::string name = words::lock(orphan.lock);
+  add_sentence(finding, fmt::format("Thread {} of {} is at {}, {} {}.", touch.tid, evidence.name(touch.process),
+                                    words::place(touch.stack).empty() ? "an unknown place" : words::long_place(touch.stack), verb, name));
+  if (end.outcome == Outcome::kHang) add_sentence(finding, describe_liveness(child));
+  add_sentence(finding, fmt::format("At the fork it was held by {} of process {}{}{}.", words::thread(orphan.holder),
+                                    evidence.process(fork.process).pid,
+                                    orphan.holder.start_routine.empty() ? std::string() : ", started with " + orphan.holder.start_routine,
+                                    words::at(", which took it at ", orphan.held.acquired_at)));
+  add_sentence(finding, fmt::format("fork(){} copied the lock in its locked state, but only the thread that called fork: in the child nobody "
+                                    "is left to release it.",
+                                    words::at(" at ", fork.stack)));
+  add_sentence(finding, std::move(nature));
+  if (touch.by_owner) add_sentence(finding, "The holder is known from the lock's own memory; where it took the lock was not seen.");
+  if (end.outcome == Outcome::kCured) {
+    add_sentence(finding, "forksight re-initialised the lock (--on-orphan=recover). What it protects is as its holder left it in the middle "
+                          "of its work: it may be half-changed, and the child now uses it.");
+  }
+  if (touch.action == model::TouchAction::kAborted) {
+    add_sentence(finding, "forksight ended the child here (--on-orphan=abort), so that it fails instead of hanging.");
+  } else {
+    add_sentence(finding, describe_end(child));
+  }
+}
+
+void add_fixes(const model::Process& process, const model::Touch& touch, const Orphan& orphan, const char* reset, Finding& finding) {
+  const std::string name = words::lock(orphan.lock);
+  if (words::is_python(process)) {
+    finding.fixes.push_back({"In Python, start workers with multiprocessing.set_start_method(\"forkserver\") or \"spawn\": they begin "
+                             "without the parent's locks."});
+  } else {
+    finding.fixes.push_back({"Exec right after fork(), or use posix_spawn(): then no lock of the parent matters."});
+  }
+  finding.fixes.push_back({fmt::format("Guard {} with pthread_atfork(): lock it in prepare, unlock it in parent, and in child {}.", name, reset)});
+  finding.fixes.push_back({fmt::format("Fork before {} is started, while the process has one thread.", words::thread(orphan.holder))});
+  if (touch.action == model::TouchAction::kNone && !touch.timed) {
+    finding.fixes.push_back({"To keep a job running for now: `forksight run --on-orphan=recover -- ...` re-initialises the lock when the child "
+                             "needs it. What it protects may be half-changed."});
+    finding.fixes.push_back({"To fail at once instead of hanging: `forksight run --on-orphan=abort -- ...`."});
+  }
+}
+
+}  // namespace forksight::locks

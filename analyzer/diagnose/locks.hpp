@@ -1,0 +1,40 @@
+// What the rules about locks share. Each of them has its own evidence, certainty and words.
+#pragma once
+
+#include <string>
+
+#include "diagnose/evidence.hpp"
+
+namespace forksight::locks {
+
+struct Orphan {
+  const model::Held& held;
+  const model::Lock& lock;
+  const model::Thread& holder;
+};
+
+// The lock of a touch, held at the fork by a thread that the child does not have.
+std::optional<Orphan> find_orphan(const model::Model& model, const model::Touch& touch);
+// The lock of a touch, held at the fork by the thread that forked.
+std::optional<Orphan> find_own(const model::Model& model, const model::Touch& touch);
+
+// What became of the call; nullopt: nothing that harmed.
+struct End {
+  Certainty certainty = Certainty::kCertain;
+  Outcome outcome = Outcome::kHang;
+};
+std::optional<End> find_end(const Evidence& evidence, const model::Touch& touch);
+
+Culprit describe_lock(const Evidence& evidence, const Orphan& orphan);
+
+// "child 4242 hangs locking cache_mu (app.c:31)", for each outcome.
+std::string head(const Evidence& evidence, const model::Touch& touch, const model::Lock& lock, const End& end, const char* verb);
+// "thread 4240 "worker" took it at app.c:12 and was left behind by fork() at app.c:20"
+std::string cause(const Evidence& evidence, const model::Touch& touch, const Orphan& orphan);
+
+// The chain of an orphaned lock. `nature` says why this kind of lock does not come free by itself.
+void tell(const Evidence& evidence, const model::Touch& touch, const Orphan& orphan, const End& end, const char* verb,
+          std::string nature, Finding& finding);
+void add_fixes(const model::Process& process, const model::Touch& touch, const Orphan& orphan, const char* reset, Finding& finding);
+
+}  // namespace forksight::locks

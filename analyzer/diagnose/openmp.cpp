@@ -1,0 +1,75 @@
+#include "diagnose/openmp.hpp"
+
+#include <fmt/core.h>
+
+#include "diagnose/words.hpp"
+
+namespace forksight::openmp {
+
+namespace {
+
+constexpr std::uint32_t kSmallestTeam = 2;  // a team of one needs no pool
+
+bool is_c_source(std::string_view file) {
+  for (const std::string_view suffix : {".c", ".cc", ".cpp", ".cxx", ".C", ".h", ".hpp"}) {
+    if (file.ends_with(suffix)) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+const model::Pool* find_lost_pool(const model::Model& model, const model::Touch& touch) {
+  if (touch.kind != model::TouchKind::kParallel || !touch.pool) return nullptr;
+  const model::Pool& pool = model.pools[*touch.pool];
+  if (pool.kind != model::RuntimeKind::kLibgomp || pool.rebuilds_itself || touch.team < kSmallestTeam) return nullptr;
+  return pool.in_region || pool.workers_lost > 0 ? &pool : nullptr;
+}
+
+std::string region(const model::Touch& touch) {
+  const model::Frame* const frame = words::find_user_frame(touch.stack);
+  const std::string name = frame != nullptr && is_c_source(frame->file) ? "#pragma omp parallel" : "an OpenMP parallel region";
+  const std::string where = words::place(touch.stack);
+  return where.empty() ? name : fmt::format("{} ({})", name, where);
+}
+
+std::string pool_name(const model::Pool& pool) {
+  if (pool.workers_lost == 0) return "libgomp team";
+  return fmt::format("libgomp pool of {}", words::count(pool.workers_lost + 1ULL, "thread", "threads"));
+}
+
+std::string_view option(model::CureMethod method) {
+  switch (method) {
+    case model::CureMethod::kClamp: return "--omp=clamp";
+    case model::CureMethod::kQuiesce: return "--omp=quiesce";
+    case model::CureMethod::kRebuild: break;
+  }
+  return "--omp=rebuild";
+}
+
+std::string_view method_name(model::CureMethod method) { return option(method).substr(std::string_view("--omp=").size()); }
+
+Culprit describe_pool(const Evidence& evidence, const model::Pool& pool) {
+  Culprit culprit;
+  culprit.kind = CulpritKind::kPool;
+  culprit.name = pool_name(pool);
+  culprit.library = pool.library;
+  culprit.stack = pool.made_at;
+  if (!pool.workers.empty()) culprit.holder = evidence.holder(evidence.model().threads[pool.workers.front()]);
+  return culprit;
+}
+
+void add_general_fixes(Finding& finding, const model::Process& process) {
+  if (words::is_python(process)) {
+    finding.fixes.push_back({"In Python, start workers with multiprocessing.set_start_method(\"forkserver\") or \"spawn\": they exec, and "
+                             "begin without the parent's threads."});
+  } else {
+    finding.fixes.push_back({"Start the child with posix_spawn(), or exec right after fork(): a new program begins without a lost pool."});
+  }
+  finding.fixes.push_back({"Use OpenMP only in the children: fork before the first parallel region of the forking thread, or make that "
+                           "region in a thread that does not fork."});
+  finding.fixes.push_back({"Run on LLVM's OpenMP runtime (clang -fopenmp, or LD_PRELOAD=libomp.so for code built by gcc): it makes its "
+                           "pool anew in the child."});
+}
+
+}  // namespace forksight::openmp

@@ -1,0 +1,27 @@
+// What the two rules about libgomp's pools share.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "diagnose/evidence.hpp"
+
+namespace forksight::openmp {
+
+// A touch of a libgomp pool that this child has lost, or of a region that it was forked inside of; else null.
+const model::Pool* find_lost_pool(const model::Model& model, const model::Touch& touch);
+
+Culprit describe_pool(const Evidence& evidence, const model::Pool& pool);
+
+// "#pragma omp parallel (app.c:31)"
+std::string region(const model::Touch& touch);
+// "libgomp pool of 4 threads"
+std::string pool_name(const model::Pool& pool);
+// "--omp=rebuild"
+std::string_view option(model::CureMethod method);
+std::string_view method_name(model::CureMethod method);
+
+// Ways to do without fork or without a pool, for this process.
+void add_general_fixes(Finding& finding, const model::Process& process);
+
+}  // namespace forksight::openmp

@@ -1,0 +1,28 @@
+// The rules, out of one table: rules.def.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "diagnose/finding.hpp"
+
+namespace forksight {
+
+class Evidence;
+
+struct Rule {
+  const char* slug;
+  const char* title;
+  // Appends what it finds. Null for topics, which only ever are part of another finding.
+  void (*evaluate)(const Evidence& evidence, std::vector<Finding>& findings);
+};
+
+std::span<const Rule> all_rules();
+
+namespace rules {
+#define FORKSIGHT_RULE(function, slug, title) void function(const Evidence& evidence, std::vector<Finding>& findings);
+#define FORKSIGHT_TOPIC(slug, title)
+#include "diagnose/rules.def"
+}  // namespace rules
+
+}  // namespace forksight

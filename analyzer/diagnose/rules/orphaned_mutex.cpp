@@ -1,0 +1,50 @@
+// A mutex that another thread held at the fork stays locked in the child for ever: its owner is not there. A robust one
+// does not tell, since in the parent its owner lives; a priority-inheriting one makes libc abort the child, because the
+// kernel does not know the owner's tid in this process.
+#include <fmt/core.h>
+
+#include "diagnose/locks.hpp"
+#include "diagnose/rules.hpp"
+#include "diagnose/words.hpp"
+
+namespace forksight::rules {
+
+namespace {
+
+std::string nature_of(const model::Lock& lock) {
+  if (lock.priority_inherit) {
+    return "It is a priority-inheriting mutex: the kernel is asked to lend to its owner, does not know that thread here, and libc aborts.";
+  }
+  if (lock.robust) return "That it is robust does not help: its owner did not die, it lives on in the parent.";
+  return {};
+}
+
+// What a child handler may do: kinds that compare the owner refuse to be unlocked under the child's new tid.
+const char* reset_of(const model::Lock& lock) {
+  const bool checks_owner = lock.robust || lock.priority_inherit || lock.type == model::MutexType::kRecursive ||
+                            lock.type == model::MutexType::kErrorcheck;
+  return checks_owner ? "re-initialise it (this kind refuses to be unlocked there)" : "unlock it";
+}
+
+}  // namespace
+
+void orphaned_mutex(const Evidence& evidence, std::vector<Finding>& findings) {
+  for (const model::Touch& touch : evidence.model().touches) {
+    const auto orphan = locks::find_orphan(evidence.model(), touch);
+    if (!orphan || orphan->lock.kind != model::LockKind::kMutex) continue;
+    auto end = locks::find_end(evidence, touch);
+    if (!end) continue;
+    if (orphan->lock.priority_inherit && end->outcome == Outcome::kHang) end->outcome = Outcome::kError;
+    Finding finding = evidence.begin_finding("orphaned-mutex", touch);
+    finding.certainty = end->certainty;
+    finding.outcome = end->outcome;
+    finding.culprit = locks::describe_lock(evidence, *orphan);
+    finding.summary = fmt::format("{}: {}", locks::head(evidence, touch, orphan->lock, *end, "locking"),
+                                  locks::cause(evidence, touch, *orphan));
+    locks::tell(evidence, touch, *orphan, *end, "locking", nature_of(orphan->lock), finding);
+    locks::add_fixes(evidence.process(touch.process), touch, *orphan, reset_of(orphan->lock), finding);
+    findings.push_back(std::move(finding));
+  }
+}
+
+}  // namespace forksight::rules

@@ -1,0 +1,33 @@
+// A rwlock held elsewhere at the fork: a lost writer blocks everybody in the child, a lost reader blocks writers.
+#include <fmt/core.h>
+
+#include "diagnose/locks.hpp"
+#include "diagnose/rules.hpp"
+#include "diagnose/words.hpp"
+
+namespace forksight::rules {
+
+void orphaned_rwlock(const Evidence& evidence, std::vector<Finding>& findings) {
+  for (const model::Touch& touch : evidence.model().touches) {
+    const auto orphan = locks::find_orphan(evidence.model(), touch);
+    if (!orphan) continue;
+    const bool by_reader = orphan->lock.kind == model::LockKind::kRwlockRead;
+    if (!by_reader && orphan->lock.kind != model::LockKind::kRwlockWrite) continue;
+    const auto end = locks::find_end(evidence, touch);
+    if (!end) continue;
+    Finding finding = evidence.begin_finding("orphaned-rwlock", touch);
+    finding.certainty = end->certainty;
+    finding.outcome = end->outcome;
+    finding.culprit = locks::describe_lock(evidence, *orphan);
+    finding.summary = fmt::format("{}: {} as {}", locks::head(evidence, touch, orphan->lock, *end, "locking"),
+                                  locks::cause(evidence, touch, *orphan), by_reader ? "a reader" : "its writer");
+    locks::tell(evidence, touch, *orphan, *end, "locking",
+                by_reader ? "The lost reader is still counted: writers wait for it, readers of the child may enter."
+                          : "The lost writer still owns it: readers and writers of the child wait for it.",
+                finding);
+    locks::add_fixes(evidence.process(touch.process), touch, *orphan, "re-initialise it (an unlock there corrupts its count)", finding);
+    findings.push_back(std::move(finding));
+  }
+}
+
+}  // namespace forksight::rules

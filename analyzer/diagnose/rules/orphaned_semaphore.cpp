@@ -1,0 +1,38 @@
+// A semaphore that is used as a lock (CPython's locks are) and was taken by another thread at the fork. Its memory has
+// no owner, and a semaphore may as well be a signal that somebody in the child is going to post: so this is certain
+// only where the process is proven dead.
+#include <fmt/core.h>
+
+#include "diagnose/locks.hpp"
+#include "diagnose/rules.hpp"
+#include "diagnose/words.hpp"
+
+namespace forksight::rules {
+
+void orphaned_semaphore(const Evidence& evidence, std::vector<Finding>& findings) {
+  for (const model::Touch& touch : evidence.model().touches) {
+    const auto orphan = locks::find_orphan(evidence.model(), touch);
+    if (!orphan || orphan->lock.kind != model::LockKind::kSemaphore) continue;
+    auto end = locks::find_end(evidence, touch);
+    if (!end) continue;
+    const model::Process& child = evidence.process(touch.process);
+    const bool is_proven = is_proven_dead(child) || child.stuck_for_ms > 0;
+    if (end->outcome == Outcome::kHang && !is_proven) *end = {Certainty::kLikely, Outcome::kMayHang};
+    Finding finding = evidence.begin_finding("orphaned-semaphore", touch);
+    finding.certainty = end->certainty;
+    finding.outcome = end->outcome;
+    finding.culprit = locks::describe_lock(evidence, *orphan);
+    const std::string head = end->outcome == Outcome::kMayHang
+                                 ? fmt::format("{} waits for {}{}, likely for ever", evidence.name(touch.process),
+                                               words::lock(orphan->lock), words::at(" at ", touch.stack))
+                                 : locks::head(evidence, touch, orphan->lock, *end, "waiting for");
+    finding.summary = fmt::format("{}: {}", head, locks::cause(evidence, touch, *orphan));
+    const char* const nature = is_proven ? "A semaphore has no owner, but no task is left that could post it."
+                                         : "A semaphore has no owner: if it is a signal and not a lock, somebody in the child may still post it.";
+    locks::tell(evidence, touch, *orphan, *end, "waiting for", nature, finding);
+    locks::add_fixes(child, touch, *orphan, "post it", finding);
+    findings.push_back(std::move(finding));
+  }
+}
+
+}  // namespace forksight::rules

@@ -1,0 +1,28 @@
+// A spinlock held elsewhere at the fork: the child burns a CPU for ever.
+#include <fmt/core.h>
+
+#include "diagnose/locks.hpp"
+#include "diagnose/rules.hpp"
+#include "diagnose/words.hpp"
+
+namespace forksight::rules {
+
+void orphaned_spinlock(const Evidence& evidence, std::vector<Finding>& findings) {
+  for (const model::Touch& touch : evidence.model().touches) {
+    const auto orphan = locks::find_orphan(evidence.model(), touch);
+    if (!orphan || orphan->lock.kind != model::LockKind::kSpinlock) continue;
+    const auto end = locks::find_end(evidence, touch);
+    if (!end) continue;
+    Finding finding = evidence.begin_finding("orphaned-spinlock", touch);
+    finding.certainty = end->certainty;
+    finding.outcome = end->outcome;
+    finding.culprit = locks::describe_lock(evidence, *orphan);
+    finding.summary = fmt::format("{}: {}", locks::head(evidence, touch, orphan->lock, *end, "spinning for"),
+                                  locks::cause(evidence, touch, *orphan));
+    locks::tell(evidence, touch, *orphan, *end, "spinning for", "It does not sleep: it takes a whole CPU, and looks busy in top.", finding);
+    locks::add_fixes(evidence.process(touch.process), touch, *orphan, "unlock it", finding);
+    findings.push_back(std::move(finding));
+  }
+}
+
+}  // namespace forksight::rules

@@ -1,0 +1,113 @@
+#include "diagnose/words.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+
+namespace forksight::words {
+
+namespace {
+
+bool starts_with_any(std::string_view text, std::initializer_list<std::string_view> prefixes) {
+  return std::ranges::any_of(prefixes, [&](std::string_view prefix) { return text.starts_with(prefix); });
+}
+
+bool is_of_runtime(const model::Frame& frame) {
+  if (starts_with_any(base_name(frame.module), {"libc.so", "libc-", "libpthread", "libstdc++", "libc++", "libgomp", "libomp",
+                                                "libiomp5", "ld-linux", "ld-2", "ld.so", "libforksight", "linux-vdso", "[vdso]"})) {
+    return true;
+  }
+  // Headers that are compiled into the program: std::lock_guard is not where the user should look.
+  return starts_with_any(frame.function, {"std::", "__gnu_cxx::", "__gthread_", "void std::"}) ||
+         frame.file.find("/include/c++/") != std::string::npos;
+}
+
+std::string frame_place(const model::Frame& frame) {
+  if (!frame.file.empty() && frame.line > 0) return fmt::format("{}:{}", base_name(frame.file), frame.line);
+  const std::string_view module = base_name(frame.module);
+  if (!frame.function.empty()) return module.empty() ? frame.function : fmt::format("{} in {}", frame.function, module);
+  return module.empty() ? std::string() : fmt::format("{}+{:#x}", module, frame.offset);
+}
+
+}  // namespace
+
+std::string_view base_name(std::string_view path) {
+  const std::size_t slash = path.rfind('/');
+  return slash == std::string_view::npos ? path : path.substr(slash + 1);
+}
+
+const model::Frame* find_user_frame(const model::Stack& stack) {
+  const auto at = std::ranges::find_if(stack.frames, [](const model::Frame& frame) {
+    return !is_of_runtime(frame) && !(frame.function.empty() && frame.module.empty());
+  });
+  return at == stack.frames.end() ? nullptr : &*at;
+}
+
+std::string place(const model::Stack& stack) {
+  const model::Frame* const frame = find_user_frame(stack);
+  return frame == nullptr ? std::string() : frame_place(*frame);
+}
+
+std::string at(std::string_view before, const model::Stack& stack) {
+  const std::string where = place(stack);
+  return where.empty() ? where : std::string(before) + where;
+}
+
+std::string long_place(const model::Stack& stack) {
+  const model::Frame* const frame = find_user_frame(stack);
+  if (frame == nullptr) return {};
+  const bool named_already = frame->file.empty() || frame->line == 0 || frame->function.empty();
+  return named_already ? frame_place(*frame) : fmt::format("{} ({})", frame_place(*frame), frame->function);
+}
+
+std::string process(const model::Process& process, bool is_forked) {
+  std::string name = fmt::format("{} {}", is_forked ? "child" : "process", process.pid);
+  if (process.rank >= 0) name += fmt::format(" of rank {}", process.rank);
+  return name;
+}
+
+std::string quoted(std::string_view name) { return name.empty() ? std::string() : fmt::format(" \"{}\"", name); }
+
+std::string thread(const model::Thread& thread) { return fmt::format("thread {}{}", thread.tid, quoted(thread.name)); }
+
+std::string lock(const model::Lock& lock) {
+  return lock.name.empty() ? fmt::format("the {} at {:#x}", lock_kind(lock), lock.address) : lock.name;
+}
+
+std::string lock_kind(const model::Lock& lock) {
+  switch (lock.kind) {
+    case model::LockKind::kRwlockRead:
+    case model::LockKind::kRwlockWrite: return "rwlock";
+    case model::LockKind::kSpinlock: return "spinlock";
+    case model::LockKind::kSemaphore: return "semaphore";
+    case model::LockKind::kMutex: break;
+  }
+  std::string kind;
+  if (lock.robust) kind += "robust ";
+  if (lock.priority_inherit) kind += "priority-inheriting ";
+  switch (lock.type) {
+    case model::MutexType::kRecursive: kind += "recursive "; break;
+    case model::MutexType::kErrorcheck: kind += "error-checking "; break;
+    case model::MutexType::kAdaptive: kind += "adaptive "; break;
+    case model::MutexType::kNormal:
+    case model::MutexType::kUnknown: break;
+  }
+  return kind + "mutex";
+}
+
+std::string duration(std::uint64_t ms) {
+  const std::uint64_t seconds = ms / 1000;
+  if (ms < 1000) return fmt::format("{} ms", ms);
+  if (seconds < 60) return fmt::format("{}.{} s", seconds, ms % 1000 / 100);
+  if (seconds < 3600) return fmt::format("{} min {} s", seconds / 60, seconds % 60);
+  return fmt::format("{} h {} min", seconds / 3600, seconds % 3600 / 60);
+}
+
+std::string count(std::uint64_t number, std::string_view one, std::string_view many) {
+  return fmt::format("{} {}", number, number == 1 ? one : many);
+}
+
+bool is_python(const model::Process& process) { return base_name(process.exe).starts_with("python"); }
+
+}  // namespace forksight::words

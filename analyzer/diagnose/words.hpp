@@ -1,0 +1,44 @@
+// How places, processes, threads, locks and times are called in sentences. Short forms: base names, no addresses where
+// there is a name.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "model/model.hpp"
+
+namespace forksight::words {
+
+std::string_view base_name(std::string_view path);
+
+// The first frame that is the user's: not of libc, libstdc++, an OpenMP runtime, the loader or forksight, nor of a
+// standard header. Null if there is none.
+const model::Frame* find_user_frame(const model::Stack& stack);
+
+// "app.c:31", "work in libfoo.so", "libfoo.so+0x12f0"; "" if nothing is known.
+std::string place(const model::Stack& stack);
+// The same with a word before it, or "" : at(" at ", stack).
+std::string at(std::string_view before, const model::Stack& stack);
+// With the function: "app.c:31 (work)".
+std::string long_place(const model::Stack& stack);
+
+// "child 4242", "child 4242 of rank 3"; "process 4242" if no fork of it is known.
+std::string process(const model::Process& process, bool is_forked);
+// "thread 4240 \"worker\"".
+std::string thread(const model::Thread& thread);
+std::string quoted(std::string_view name);  // "" for ""
+
+// "cache_mu", "the mutex at 0x55d0c0"
+std::string lock(const model::Lock& lock);
+// "mutex", "recursive robust mutex", "rwlock"
+std::string lock_kind(const model::Lock& lock);
+
+// "1.4 s", "3 min 20 s", "2 h 5 min"
+std::string duration(std::uint64_t ms);
+// "1 thread", "3 threads"
+std::string count(std::uint64_t number, std::string_view one, std::string_view many);
+
+bool is_python(const model::Process& process);
+
+}  // namespace forksight::words
