@@ -1,0 +1,42 @@
+// What the cases share: handovers that force an interleaving. Pipes and raw futexes, never a lock: nothing here may be
+// part of the defect or be seen as one. No sleeps.
+#pragma once
+
+#include <linux/futex.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+struct baton {
+  int end[2];
+};
+
+static inline struct baton baton_make(void) {
+  struct baton b;
+  if (pipe(b.end) != 0) abort();
+  return b;
+}
+
+static inline void baton_pass(struct baton b) {
+  if (write(b.end[1], "", 1) != 1) abort();
+}
+
+static inline void baton_wait(struct baton b) {
+  char byte;
+  if (read(b.end[0], &byte, 1) != 1) abort();
+}
+
+// The calling thread does nothing more until its process ends. Only its own process could wake it, and does not.
+static inline void park(void) {
+  static int word;
+  for (;;) syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, 0, NULL, NULL, 0);
+}
+
+// Waits for the child; its exit status, or 128 + the signal that ended it.
+static inline int end_of(pid_t child) {
+  int status = 0;
+  if (child < 0 || waitpid(child, &status, 0) != child) abort();
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}

@@ -1,0 +1,56 @@
+// Mechanism: a worker thread reads under config_lock while main forks; the child's writer waits for that reader.
+// To blame:  the fork, in a process with a thread that holds locks. glibc keeps no record of who reads.
+// User sees: children read the configuration well, and stop as soon as one wants to change it.
+// Fix:       fork before the worker starts, or exec in the child, or re-initialise the lock in a child handler.
+// Repaired:  the child only reads, which a lost reader does not keep out.
+//
+// EXPECT-BARE: hang
+// EXPECT: orphaned-rwlock certain hang lock=config_lock holder=reader start=reader_main victims=1
+// EXPECT-STACK: culprit read_config@acquire reader_main@read
+// EXPECT-STACK: stack change_config@touch main@child
+#include <pthread.h>
+
+#include "../baton.h"
+
+static pthread_rwlock_t config_lock = PTHREAD_RWLOCK_INITIALIZER;
+static int config = 1;
+static struct baton reader_is_inside;
+
+__attribute__((noinline)) static int read_config(void) {
+  pthread_rwlock_rdlock(&config_lock);  // MARK: acquire
+  const int seen = config;
+  baton_pass(reader_is_inside);
+  park();
+  pthread_rwlock_unlock(&config_lock);
+  return seen;
+}
+
+static void* reader_main(void* unused) {
+  pthread_setname_np(pthread_self(), "reader");
+  config += read_config();  // MARK: read
+  return unused;
+}
+
+__attribute__((noinline)) static int change_config(void) {
+#ifdef REPAIRED
+  pthread_rwlock_rdlock(&config_lock);
+#else
+  pthread_rwlock_wrlock(&config_lock);  // MARK: touch
+#endif
+  const int seen = config;
+  pthread_rwlock_unlock(&config_lock);
+  return seen;
+}
+
+int main(void) {
+  pthread_t reader;
+  reader_is_inside = baton_make();
+  pthread_create(&reader, NULL, reader_main, NULL);
+  baton_wait(reader_is_inside);
+  const pid_t child = fork();
+  if (child == 0) {
+    const int seen = change_config();  // MARK: child
+    _exit(seen == 1 ? 0 : 1);
+  }
+  return end_of(child);
+}

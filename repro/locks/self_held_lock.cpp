@@ -1,0 +1,54 @@
+// Mechanism: the forking thread itself holds an error-checking mutex. In the child it has another thread id, which the
+//            mutex does not take for its owner: the unlock is refused.
+// To blame:  a mutex that checks its owner, held across a fork.
+// User sees: "unlock: Operation not permitted" in every child, and the mutex stays locked there.
+// Fix:       a normal mutex, or re-initialise the mutex in the child.
+// Repaired:  a normal mutex, which asks nobody.
+//
+// EXPECT-BARE: error
+// EXPECT: self-held-lock certain error lock=state_mutex victims=0
+// EXPECT-STACK: culprit fork_consistent@acquire main@fork-call
+// EXPECT-STACK: stack leave@touch main@child
+#include <pthread.h>
+
+#include "../baton.h"
+
+pthread_mutex_t state_mutex;
+baton helper_runs = baton_make();
+
+void* helper_main(void*) {
+  baton_pass(helper_runs);
+  park();
+  return nullptr;
+}
+
+[[gnu::noinline]] int leave() {
+  const int error = pthread_mutex_unlock(&state_mutex);  // MARK: touch
+  return error == 0 ? 0 : 1;
+}
+
+[[gnu::noinline]] pid_t fork_consistent() {
+  pthread_mutex_lock(&state_mutex);  // MARK: acquire
+  const pid_t child = fork();
+  if (child < 0) abort();
+  return child;
+}
+
+int main() {
+  pthread_mutexattr_t kind;
+  pthread_mutexattr_init(&kind);
+#ifndef REPAIRED
+  pthread_mutexattr_settype(&kind, PTHREAD_MUTEX_ERRORCHECK);
+#endif
+  pthread_mutex_init(&state_mutex, &kind);
+  pthread_t helper;
+  pthread_create(&helper, nullptr, helper_main, nullptr);
+  baton_wait(helper_runs);
+  const pid_t child = fork_consistent();  // MARK: fork-call
+  if (child == 0) {
+    const int failed = leave();  // MARK: child
+    _exit(failed);
+  }
+  const int failed = leave();
+  return failed != 0 ? failed : end_of(child);
+}

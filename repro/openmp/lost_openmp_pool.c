@@ -1,0 +1,54 @@
+// Mechanism: a parallel region makes a team of two, fork() copies libgomp's record of it but not its worker, and the
+//            child's region waits for that worker.
+// To blame:  fork() after a parallel region of libgomp in the same thread; LLVM's libomp rebuilds its pool in the child.
+// User sees: the child stops at the end of its first parallel region, at 0 % CPU, with part of the work done.
+// Fix:       omp_pause_resource_all(omp_pause_hard) before the fork, or fork first, or exec in the child.
+// Repaired:  the pool is paused before the fork.
+//
+// EXPECT-BARE: hang
+// EXPECT-BARE(active): spin
+// EXPECT: lost-openmp-pool certain hang culprit="libgomp pool of 2 threads" victims=1
+// EXPECT-STACK: culprit sum_in_parallel@region main@parent
+// EXPECT-STACK: stack sum_in_parallel@region main@child
+// EXPECT-STACK: fork main@fork
+// EXPECT-CURED: --omp=quiesce stdout="parent: sum 500500 by 2 threads" stdout="child: sum 500500 by 2 threads"
+// EXPECT-CURED: --omp=rebuild stdout="parent: sum 500500 by 2 threads" stdout="child: sum 500500 by 2 threads"
+// EXPECT-CURED: --omp=clamp stdout="parent: sum 500500 by 2 threads" stdout="child: sum 500500 by 1 threads"
+// EXPECT-CURED: stdout="parent: sum 500500 by 2 threads" stdout="child: sum 500500 by 2 threads"
+//
+// The same program on LLVM's runtime, by its own compiler and through the entry points that it has for GCC's code:
+// EXPECT-BARE(libomp): ok
+// EXPECT-NONE(libomp)
+// EXPECT-BARE(gcc-libomp): ok
+// EXPECT-NONE(gcc-libomp)
+#include <omp.h>
+
+#include "../baton.h"
+
+__attribute__((noinline)) static int sum_in_parallel(const char* who) {
+  int sum = 0;
+  int threads = 0;
+#pragma omp parallel num_threads(2) reduction(+ : sum)  // MARK: region
+  {
+#pragma omp master
+    threads = omp_get_num_threads();
+#pragma omp for
+    for (int i = 1; i <= 1000; ++i) sum += i;
+  }
+  printf("%s: sum %d by %d threads\n", who, sum, threads);
+  fflush(stdout);
+  return sum == 500500 ? 0 : 1;
+}
+
+int main(void) {
+  int failed = sum_in_parallel("parent");  // MARK: parent
+#ifdef REPAIRED
+  omp_pause_resource_all(omp_pause_hard);
+#endif
+  const pid_t child = fork();  // MARK: fork
+  if (child == 0) {
+    failed = sum_in_parallel("child");  // MARK: child
+    _exit(failed);
+  }
+  return failed != 0 ? failed : end_of(child);
+}

@@ -1,0 +1,27 @@
+// Opens plugin.c's library as interpreters open their extensions: RTLD_LOCAL, so that no global look-up sees it or what
+// it brings along.
+#pragma once
+
+#include <dlfcn.h>
+#include <string.h>
+
+#include "../baton.h"
+
+struct plugin {
+  int (*sum)(int* threads);
+  void (*pause)(void);
+};
+
+static inline struct plugin plugin_open(const char* path) {
+  struct plugin opened;
+  void* const library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  void* const sum = library == NULL ? NULL : dlsym(library, "plugin_sum");
+  void* const pause = library == NULL ? NULL : dlsym(library, "plugin_pause");
+  if (sum == NULL || pause == NULL) {
+    fprintf(stderr, "%s\n", dlerror());
+    exit(1);
+  }
+  memcpy(&opened.sum, &sum, sizeof opened.sum);
+  memcpy(&opened.pause, &pause, sizeof opened.pause);
+  return opened;
+}

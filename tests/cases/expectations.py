@@ -1,0 +1,137 @@
+"""What a case says of itself: the EXPECT lines and MARK comments of its source."""
+import re
+import shlex
+from dataclasses import dataclass, field
+from pathlib import Path
+
+LINE = re.compile(r"^\s*//\s*EXPECT(?P<kind>-[A-Z]+)?(?:\((?P<variant>[^)]*)\))?(?::\s*(?P<text>.*))?$")
+MARK = re.compile(r"//\s*MARK:\s*(?P<name>\S+)\s*$")
+BARE = ("hang", "spin", "error", "ok")
+FIELDS = ("culprit", "lock", "holder", "start", "library", "victims")
+
+
+class ExpectationError(Exception):
+    """The case's own lines make no sense."""
+
+
+@dataclass(frozen=True)
+class Frame:
+    function: str
+    file: str
+    line: int
+
+    def __str__(self):
+        return f"{self.function} ({self.file}:{self.line})"
+
+
+@dataclass
+class Expected:
+    """One finding."""
+    rule: str
+    certainty: str
+    outcome: str
+    fields: dict = field(default_factory=dict)
+    stacks: dict = field(default_factory=dict)  # culprit, stack, fork -> [Frame], innermost first
+
+
+@dataclass
+class Cure:
+    """A run whose options let the program end well."""
+    options: list
+    stdout: list
+
+
+@dataclass
+class Expectations:
+    bare: str
+    findings: list
+    cures: list
+
+
+def find_marks(source):
+    """{name: line} of one file's MARK comments."""
+    marks = {}
+    for number, text in enumerate(source.read_text().splitlines(), start=1):
+        found = MARK.search(text)
+        if not found:
+            continue
+        if found["name"] in marks:
+            raise ExpectationError(f"{source}:{number}: MARK {found['name']} is there twice")
+        marks[found["name"]] = number
+    return marks
+
+
+def parse_frame(text, source):
+    """function@mark, or function@file:mark for a file beside the source."""
+    function, at, place = text.partition("@")
+    if not at:
+        raise ExpectationError(f"frame {text}: write function@mark")
+    file, colon, mark = place.rpartition(":")
+    where = source.with_name(file) if colon else source
+    marks = find_marks(where)
+    if mark not in marks:
+        raise ExpectationError(f"frame {text}: {where} has no MARK {mark}")
+    return Frame(function, where.name, marks[mark])
+
+
+def parse_finding(words):
+    if len(words) < 3:
+        raise ExpectationError("EXPECT: rule certainty outcome [field=value]")
+    fields = {}
+    for word in words[3:]:
+        key, equals, value = word.partition("=")
+        if not equals or key not in FIELDS:
+            raise ExpectationError(f"EXPECT: {word}: fields are {', '.join(FIELDS)}")
+        fields[key] = value
+    return Expected(*words[:3], fields=fields)
+
+
+def parse_cure(words):
+    cure = Cure([word for word in words if not word.startswith("stdout=")], [])
+    cure.stdout = [word.partition("=")[2] for word in words if word.startswith("stdout=")]
+    if not cure.stdout:
+        raise ExpectationError("EXPECT-CURED: say what the cured program prints: stdout=\"...\"")
+    return cure
+
+
+def select_lines(source, variant):
+    """The lines that count for `variant`: of each kind its own ones, or else the ones without a name."""
+    lines = []
+    for number, text in enumerate(source.read_text().splitlines(), start=1):
+        found = LINE.match(text)
+        if found:
+            lines.append((found["kind"] or "", found["variant"] or "", found["text"] or "", number))
+    own_findings = any(kind in ("", "-NONE") and name == variant for kind, name, _, _ in lines)
+    own_bare = any(kind == "-BARE" and name == variant for kind, name, _, _ in lines)
+    for kind, name, text, number in lines:
+        own = own_bare if kind == "-BARE" else own_findings
+        if name == (variant if own else ""):
+            yield kind, text, number
+
+
+def read_expectations(source, variant):
+    source = Path(source)
+    if variant == "repaired":
+        return Expectations("ok", [], [])
+    bare, silent, findings, cures = "", False, [], []
+    for kind, text, number in select_lines(source, variant):
+        words = shlex.split(text)
+        if kind == "-BARE":
+            bare = text.strip()
+        elif kind == "-NONE":
+            silent = True
+        elif kind == "":
+            findings.append(parse_finding(words))
+        elif kind == "-CURED":
+            cures.append(parse_cure(words))
+        elif kind == "-STACK":
+            if not findings or len(words) < 2 or words[0] not in ("culprit", "stack", "fork"):
+                raise ExpectationError(f"{source}:{number}: EXPECT-STACK: culprit|stack|fork function@mark..., after its EXPECT")
+            findings[-1].stacks[words[0]] = [parse_frame(word, source) for word in words[1:]]
+        else:
+            raise ExpectationError(f"{source}:{number}: EXPECT{kind} is unknown")
+    if bare not in BARE:
+        raise ExpectationError(f"{source}: EXPECT-BARE must say one of {', '.join(BARE)}")
+    if silent == bool(findings):
+        raise ExpectationError(f"{source}: say what is found (EXPECT:), or that nothing is (EXPECT-NONE), and not both")
+    return Expectations(bare, findings, cures)

@@ -1,0 +1,124 @@
+"""Runs one case of the hazard suite and judges what is said of it: bare, under observation, and with each cure.
+
+Exit status 0: as expected. 1: not. 2: the case's own expectations, or the call, make no sense.
+"""
+import argparse
+import json
+import shlex
+import sys
+import tempfile
+from pathlib import Path
+
+import processes
+from compare import compare_cured, compare_findings
+from expectations import ExpectationError, read_expectations
+
+BARE_LIMIT_S = 20
+RUN_LIMIT_S = 25
+
+
+def say(title, lines):
+    print(f"{title}:")
+    for line in lines:
+        print(line)
+
+
+def judge_bare(case, expected, folder):
+    program = processes.Program([case], folder)
+    try:
+        seen = program.watch(BARE_LIMIT_S)
+        if seen == expected:
+            return []
+        lines = [f"  expected {expected}, seen {seen} (status {program.status()})"]
+        if program.status() is None:
+            lines.append(processes.stacks(processes.descendants()))
+        return lines + [program.stdout(), program.stderr()]
+    finally:
+        program.end()
+
+
+def run_forksight(forksight, options, case, folder):
+    """(argv, program after its end, report or None, difference lines)"""
+    report = Path(folder, "report.json")
+    argv = [forksight, "run", *options, "--out", str(Path(folder, "out")), "--format", "json", "--report", str(report), "--", case]
+    program = processes.Program(argv, folder)
+    lines = []
+    try:
+        status = program.wait(RUN_LIMIT_S)
+        if status is None:
+            lines = [f"  not done after {RUN_LIMIT_S} s; its processes:", processes.stacks(processes.descendants())]
+    finally:
+        left = program.end()
+    if left and not lines:
+        lines.append("  forksight ended and left processes of the case behind")
+    if lines:
+        return argv, program, None, lines
+    try:
+        return argv, program, json.loads(report.read_text()), []
+    except (OSError, ValueError) as error:
+        return argv, program, None, [f"  no report (exit status {status}): {error}"]
+
+
+def judge_run(argv, program, lines):
+    if not lines:
+        return True
+    say("as seen by `" + shlex.join(argv) + "`", lines + [program.stdout(), program.stderr()])
+    return False
+
+
+def judge_observed(forksight, case, expected, folder):
+    options = ["--omp=observe", "--on-hang", "kill"]
+    argv, program, report, lines = run_forksight(forksight, options, case, folder)
+    if report is not None:
+        lines = compare_findings(report, expected.findings)
+        if expected.bare == "ok" and program.status() != 0:
+            lines.append(f"  exit status: expected 0, got {program.status()}")
+    return judge_run(argv, program, lines)
+
+
+def judge_cure(forksight, case, cure, expected, folder):
+    argv, program, report, lines = run_forksight(forksight, cure.options + ["--on-hang", "kill"], case, folder)
+    if report is not None:
+        lines = compare_cured(report, expected.findings)
+        if program.status() != 0:
+            lines.append(f"  exit status: expected 0, got {program.status()}")
+        printed = program.stdout().splitlines()
+        lines += [f"  stdout: expected a line \"{line}\"" for line in cure.stdout if line not in printed]
+    return judge_run(argv, program, lines)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--source", required=True)
+    parser.add_argument("--case", required=True)
+    parser.add_argument("--variant", default="")
+    parser.add_argument("--forksight", help="without it only the bare program is judged")
+    options = parser.parse_args()
+    try:
+        expected = read_expectations(options.source, options.variant)
+    except (ExpectationError, OSError) as error:
+        print(f"judge: {error}", file=sys.stderr)
+        return 2
+    processes.become_reaper()
+
+    def fresh():
+        return tempfile.TemporaryDirectory(prefix="forksight-case-")
+
+    with fresh() as folder:
+        lines = judge_bare(options.case, expected.bare, folder)
+    if lines:
+        say("as seen without forksight", lines)
+    good = not lines
+    if options.forksight:
+        with fresh() as folder:
+            good &= judge_observed(options.forksight, options.case, expected, folder)
+        for cure in expected.cures:
+            with fresh() as folder:
+                good &= judge_cure(options.forksight, options.case, cure, expected, folder)
+    if not good:
+        print("to repeat: " + shlex.join(["/usr/bin/python3", "-B", *sys.argv]))
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
