@@ -1,0 +1,136 @@
+#include "render/json.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "forksight/version.hpp"
+#include "render/names.hpp"
+
+namespace forksight::render {
+
+namespace {
+
+// Keeps the order in which members are written: the report reads from the outside in.
+using Json = nlohmann::ordered_json;
+
+template <class T, class ToJson>
+Json array_of(const std::vector<T>& items, ToJson to_json) {
+  Json array = Json::array();
+  for (const T& item : items) array.push_back(to_json(item));
+  return array;
+}
+
+Json to_json(const model::Frame& frame) {
+  return {{"function", frame.function}, {"file", frame.file},         {"line", frame.line},
+          {"module", frame.module},     {"offset", frame.offset},     {"approximate", frame.approximate},
+          {"inlined", frame.inlined},   {"python", frame.python}};
+}
+
+Json stack_to_json(const model::Stack& stack) {
+  return array_of(stack.frames, [](const auto& frame) { return to_json(frame); });
+}
+
+Json rank_of(const model::Process& process) { return process.rank < 0 ? Json() : Json(process.rank); }
+
+Json brief(const model::Process& process) {
+  return {{"pid", process.pid},         {"ppid", process.ppid}, {"exe", process.exe},
+          {"cmdline", process.cmdline}, {"host", process.host}, {"rank", rank_of(process)}};
+}
+
+Json to_json(const model::Wait& wait) {
+  return {{"tid", wait.tid},
+          {"name", wait.name},
+          {"kind", name_of(wait.kind)},
+          {"object", wait.object},
+          {"target_pid", wait.target_pid},
+          {"has_timeout", wait.has_timeout},
+          {"state", std::string(1, wait.state)}};
+}
+
+Json to_json(const model::Process& process, const model::Model& model) {
+  Json json = brief(process);
+  json["world_size"] = process.world_size < 0 ? Json() : Json(process.world_size);
+  json["liveness"] = name_of(process.liveness);
+  json["stuck_for_ms"] = process.stuck_for_ms;
+  json["exit_status"] = process.exit_status ? Json(*process.exit_status) : Json();
+  json["waits_for"] = process.waits_for ? Json(model.processes[*process.waits_for].pid) : Json();
+  json["waits_via"] = process.waits_via;
+  json["waits"] = array_of(process.waits, [](const auto& wait) { return to_json(wait); });
+  return json;
+}
+
+Json to_json(const model::Pool& pool) {
+  return {{"kind", name_of(pool.kind)},
+          {"library", pool.library},
+          {"workers_before", pool.workers_before},
+          {"workers_lost", pool.workers_lost},
+          {"in_region", pool.in_region},
+          {"rebuilds_itself", pool.rebuilds_itself},
+          {"cure", pool.cure ? Json(name_of(*pool.cure)) : Json()},
+          {"cure_result", pool.cure ? Json(name_of(pool.cure_result)) : Json()}};
+}
+
+Json to_json(const model::Fork& fork, const model::Model& model) {
+  Json json = {{"pid", model.processes[fork.process].pid},
+               {"child", fork.child ? Json(model.processes[*fork.child].pid) : Json()},
+               {"tid", model.threads[fork.forking_thread].tid},
+               {"time_ns", fork.time_ns},
+               {"prepare_ns", fork.prepare_ns},
+               {"total_ns", fork.total_ns},
+               {"error", fork.error},
+               {"lost_threads", fork.lost_threads.size() + fork.unknown_threads},
+               {"held_locks", fork.held.size()}};
+  json["pools"] = array_of(fork.pools, [&](model::PoolId id) { return to_json(model.pools[id]); });
+  json["stack"] = stack_to_json(fork.stack);
+  return json;
+}
+
+Json to_json(const Holder& holder) {
+  return {{"pid", holder.pid},         {"tid", holder.tid},
+          {"name", holder.name},       {"library", holder.library},
+          {"start_routine", holder.start_routine}, {"alive", holder.alive}};
+}
+
+Json to_json(const Culprit& culprit) {
+  return {{"kind", name_of(culprit.kind)}, {"name", culprit.name},
+          {"library", culprit.library},    {"address", culprit.address},
+          {"holder", culprit.holder ? to_json(*culprit.holder) : Json()}, {"stack", stack_to_json(culprit.stack)}};
+}
+
+Json to_json(const Finding& finding, const model::Model& model) {
+  Json json = {{"rule", finding.rule},
+               {"certainty", name_of(finding.certainty)},
+               {"outcome", name_of(finding.outcome)},
+               {"fingerprint", finding.fingerprint},
+               {"summary", finding.summary},
+               {"count", finding.count},
+               {"process", brief(model.processes[finding.process])}};
+  json["processes"] = array_of(finding.processes, [&](model::ProcessId id) {
+    const model::Process& process = model.processes[id];
+    return Json{{"pid", process.pid}, {"host", process.host}, {"rank", rank_of(process)}};
+  });
+  json["thread"] = {{"tid", finding.tid}, {"name", finding.thread_name}};
+  json["culprit"] = to_json(finding.culprit);
+  json["stack"] = stack_to_json(finding.stack);
+  json["fork"] = Json();
+  if (finding.fork) {
+    json["fork"] = {{"pid", finding.fork->pid}, {"child", finding.fork->child}, {"stack", stack_to_json(finding.fork->stack)}};
+  }
+  json["chain"] = finding.chain;
+  json["victims"] = array_of(finding.victims, [](const Victim& v) { return Json{{"pid", v.pid}, {"via", v.via}}; });
+  json["fixes"] = array_of(finding.fixes, [](const Fix& fix) { return Json{{"text", fix.text}, {"verified", fix.verified}}; });
+  return json;
+}
+
+}  // namespace
+
+std::string render_json(const model::Model& model, const std::vector<Finding>& findings) {
+  Json report = {{"schema", kReportSchema}, {"tool", {{"name", "forksight"}, {"version", FORKSIGHT_VERSION}}}, {"command", model.command}};
+  report["processes"] = array_of(model.processes, [&](const auto& process) { return to_json(process, model); });
+  report["forks"] = array_of(model.forks, [&](const auto& fork) { return to_json(fork, model); });
+  report["findings"] = array_of(findings, [&](const auto& finding) { return to_json(finding, model); });
+  report["limits"] = model.limits;
+  // Names may be any bytes; what is no UTF-8 is replaced, not thrown about.
+  return report.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
+}
+
+}  // namespace forksight::render

@@ -1,0 +1,95 @@
+#include "render/names.hpp"
+
+namespace forksight::render {
+
+const char* name_of(Certainty certainty) {
+  switch (certainty) {
+    case Certainty::kCertain: return "certain";
+    case Certainty::kLikely: return "likely";
+    case Certainty::kPossible: break;
+  }
+  return "possible";
+}
+
+const char* name_of(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::kHang: return "hang";
+    case Outcome::kError: return "error";
+    case Outcome::kCorruption: return "corruption";
+    case Outcome::kCured: return "cured";
+    case Outcome::kMayHang: break;
+  }
+  return "may-hang";
+}
+
+const char* name_of(CulpritKind kind) {
+  switch (kind) {
+    case CulpritKind::kLock: return "lock";
+    case CulpritKind::kPool: return "pool";
+    case CulpritKind::kThread: return "thread";
+    case CulpritKind::kHandler: return "handler";
+    case CulpritKind::kPipe: return "pipe";
+    case CulpritKind::kFileLock: return "file-lock";
+    case CulpritKind::kDevice: return "device";
+    case CulpritKind::kProcess: break;
+  }
+  return "process";
+}
+
+const char* name_of(model::Liveness liveness) {
+  switch (liveness) {
+    case model::Liveness::kAwake: return "awake";
+    case model::Liveness::kDead: return "dead";
+    case model::Liveness::kDeadButForSignal: return "dead-but-for-signal";
+    case model::Liveness::kSpinning: return "spinning";
+    case model::Liveness::kVictim: return "victim";
+    case model::Liveness::kEnded: return "ended";
+    case model::Liveness::kUnknown: break;
+  }
+  return "unknown";
+}
+
+const char* name_of(model::WaitKind kind) {
+  switch (kind) {
+    case model::WaitKind::kRunning: return "running";
+    case model::WaitKind::kFutex: return "futex";
+    case model::WaitKind::kWaitChild: return "wait-child";
+    case model::WaitKind::kPipeRead: return "pipe-read";
+    case model::WaitKind::kPoll: return "poll";
+    case model::WaitKind::kSleep: return "sleep";
+    case model::WaitKind::kOther: return "other";
+    case model::WaitKind::kUnknown: break;
+  }
+  return "unknown";
+}
+
+const char* name_of(model::RuntimeKind kind) {
+  switch (kind) {
+    case model::RuntimeKind::kLibgomp: return "libgomp";
+    case model::RuntimeKind::kLibomp: return "libomp";
+    case model::RuntimeKind::kLibiomp5: return "libiomp5";
+    case model::RuntimeKind::kUnknown: break;
+  }
+  return "unknown";
+}
+
+const char* name_of(model::CureMethod method) {
+  switch (method) {
+    case model::CureMethod::kClamp: return "clamp";
+    case model::CureMethod::kQuiesce: return "quiesce";
+    case model::CureMethod::kRebuild: break;
+  }
+  return "rebuild";
+}
+
+const char* name_of(model::CureResult result) {
+  switch (result) {
+    case model::CureResult::kRefusedInRegion: return "refused-in-region";
+    case model::CureResult::kRefusedByRuntime: return "refused-by-runtime";
+    case model::CureResult::kRefusedNoImage: return "refused-no-image";
+    case model::CureResult::kApplied: break;
+  }
+  return "applied";
+}
+
+}  // namespace forksight::render

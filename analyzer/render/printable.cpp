@@ -1,0 +1,72 @@
+#include "render/printable.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <iterator>
+
+namespace forksight::render {
+
+namespace {
+
+bool is_continuation(char c) { return (static_cast<unsigned char>(c) & 0xc0U) == 0x80U; }
+
+// Length of the well-formed sequence that `text` begins with (RFC 3629: no overlong forms, no surrogates); 0 if none.
+std::size_t sequence_length(std::string_view text, std::uint32_t& code_point) {
+  const auto first = static_cast<unsigned char>(text.front());
+  if (first < 0x80) {
+    code_point = first;
+    return 1;
+  }
+  std::size_t length = 0;
+  std::uint32_t smallest = 0;
+  if ((first & 0xe0U) == 0xc0U) {
+    length = 2, smallest = 0x80, code_point = first & 0x1fU;
+  } else if ((first & 0xf0U) == 0xe0U) {
+    length = 3, smallest = 0x800, code_point = first & 0x0fU;
+  } else if ((first & 0xf8U) == 0xf0U) {
+    length = 4, smallest = 0x10000, code_point = first & 0x07U;
+  } else {
+    return 0;
+  }
+  if (text.size() < length) return 0;
+  for (std::size_t i = 1; i < length; ++i) {
+    if (!is_continuation(text[i])) return 0;
+    code_point = code_point << 6U | (static_cast<unsigned char>(text[i]) & 0x3fU);
+  }
+  const bool is_surrogate = code_point >= 0xd800 && code_point <= 0xdfff;
+  return code_point < smallest || code_point > 0x10ffff || is_surrogate ? 0 : length;
+}
+
+// C0, DEL, C1, and what turns the direction of the line.
+bool is_control(std::uint32_t code_point) {
+  return code_point < 0x20 || (code_point >= 0x7f && code_point < 0xa0) || (code_point >= 0x202a && code_point <= 0x202e) ||
+         (code_point >= 0x2066 && code_point <= 0x2069) || code_point == 0x2028 || code_point == 0x2029;
+}
+
+}  // namespace
+
+std::string printable(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  while (!text.empty()) {
+    std::uint32_t code_point = 0;
+    const std::size_t length = sequence_length(text, code_point);
+    if (length > 0 && !is_control(code_point)) {
+      out.append(text.substr(0, length));
+    } else {
+      for (const char c : text.substr(0, std::max<std::size_t>(length, 1))) {
+        fmt::format_to(std::back_inserter(out), "\\x{:02x}", static_cast<unsigned char>(c));
+      }
+    }
+    text.remove_prefix(std::max<std::size_t>(length, 1));
+  }
+  return out;
+}
+
+std::size_t width(std::string_view printable_text) {
+  return static_cast<std::size_t>(std::ranges::count_if(printable_text, [](char c) { return !is_continuation(c); }));
+}
+
+}  // namespace forksight::render

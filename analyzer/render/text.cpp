@@ -1,0 +1,231 @@
+#include "render/text.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cstdlib>
+#include <set>
+#include <string_view>
+
+#include "diagnose/words.hpp"
+#include "render/names.hpp"
+#include "render/page.hpp"
+
+namespace forksight::render {
+
+namespace {
+
+constexpr std::size_t kMostFrames = 6;
+constexpr std::size_t kMostPids = 8;
+constexpr std::size_t kMostLimits = 12;
+
+std::string upper(std::string text) {
+  for (char& c : text) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  return text;
+}
+
+Style style_of(const Finding& finding) {
+  if (finding.outcome == Outcome::kCured) return Style::kGood;
+  return finding.certainty == Certainty::kCertain ? Style::kBad : Style::kWarn;
+}
+
+// "certain hang", "likely error", "cured hang"
+std::string kind_of(const Finding& finding) {
+  if (finding.outcome == Outcome::kCured) return "cured hang";
+  const Outcome outcome = finding.outcome == Outcome::kMayHang ? Outcome::kHang : finding.outcome;
+  return fmt::format("{} {}", name_of(finding.certainty), name_of(outcome));
+}
+
+// Below the working directory, relative to it: a path that can be clicked and opened.
+std::string shorten(const std::string& file, const std::filesystem::path& cwd) {
+  std::string base = cwd.string();
+  if (base.empty() || base == "/") return file;
+  if (!base.ends_with('/')) base += '/';
+  return file.starts_with(base) ? file.substr(base.size()) : file;
+}
+
+class TextReport {
+ public:
+  TextReport(const model::Model& model, const std::vector<Finding>& findings, const TextOptions& options)
+      : model_(model), findings_(findings), options_(options), page_(options.colour) {}
+
+  std::string render() {
+    head();
+    std::size_t number = 0;
+    for (const Finding& finding : findings_) describe(++number, finding);
+    if (options_.limits) limits();
+    return page_.take();
+  }
+
+ private:
+  void head() {
+    const std::string seen = fmt::format("{}, {}", words::count(model_.processes.size(), "process", "processes"),
+                                         words::count(model_.forks.size(), "fork of a process with threads", "forks of processes with threads"));
+    if (findings_.empty()) {
+      page_.line(Style::kBold, fmt::format("forksight: nothing found in {}", seen));
+      return;
+    }
+    page_.line(Style::kBold, fmt::format("forksight: {} in {}", words::count(findings_.size(), "finding", "findings"), seen));
+  }
+
+  void describe(std::size_t number, const Finding& finding) {
+    page_.blank();
+    const std::string times = finding.count > 1 ? fmt::format(", {} times", finding.count) : std::string();
+    page_.line(style_of(finding), fmt::format("{}. {}: {}{}", number, upper(kind_of(finding)), finding.rule, times));
+    page_.line(Style::kBold, finding.summary);
+    page_.blank();
+    sufferer(finding);
+    culprit(finding);
+    if (finding.fork && finding.fork->stack.known()) {
+      page_.labelled("Forked", fmt::format("by process {}:", finding.fork->pid));
+      stack(finding.fork->stack);
+    }
+    page_.labelled("Why", "");
+    for (const std::string& sentence : finding.chain) page_.item(Style::kFaint, "-", sentence);
+    affected(finding);
+    page_.labelled("What to do", "");
+    for (const Fix& fix : finding.fixes) {
+      page_.item(fix.verified ? Style::kGood : Style::kFaint, fix.verified ? "[tested]" : "-", fix.text);
+    }
+    page_.labelled("More", fmt::format("forksight explain {}   (fingerprint {})", finding.rule, finding.fingerprint));
+  }
+
+  void sufferer(const Finding& finding) {
+    const model::Process& process = model_.processes[finding.process];
+    std::string text = fmt::format("thread {}{} of process {}", finding.tid, words::quoted(finding.thread_name), process.pid);
+    if (!process.exe.empty()) text += fmt::format(" ({})", words::base_name(process.exe));
+    if (process.rank >= 0) text += fmt::format(", rank {}", process.rank);
+    if (!process.host.empty()) text += fmt::format(" on {}", process.host);
+    if (process.stuck_for_ms > 0) text += fmt::format(", stuck for {}", words::duration(process.stuck_for_ms));
+    const char* const label = finding.outcome == Outcome::kCured ? "Who" : finding.outcome == Outcome::kError ? "What fails" : "What hangs";
+    page_.labelled(label, text);
+    stack(finding.stack);
+  }
+
+  void culprit(const Finding& finding) {
+    const Culprit& culprit = finding.culprit;
+    const bool is_lock = culprit.kind == CulpritKind::kLock;
+    std::string text = culprit.name;
+    if (!culprit.library.empty()) text += fmt::format(", {} {}", is_lock ? "in" : "of", words::base_name(culprit.library));
+    page_.labelled("On", text);
+    if (is_lock && culprit.holder) {
+      const Holder& holder = *culprit.holder;
+      std::string held = fmt::format("thread {}{} of process {}", holder.tid, words::quoted(holder.name), holder.pid);
+      if (!holder.start_routine.empty()) held += fmt::format(", started with {}", holder.start_routine);
+      if (!holder.library.empty()) held += fmt::format(" of {}", words::base_name(holder.library));
+      page_.labelled("Held by", held + (culprit.stack.known() ? ", which took it here:" : "; where it took it is not known"));
+    } else if (culprit.stack.known()) {
+      page_.labelled("", culprit.kind == CulpritKind::kThread ? "the first of them was created here:" : "made here:");
+    }
+    stack(culprit.stack);
+  }
+
+  void affected(const Finding& finding) {
+    if (finding.processes.size() > 1) page_.labelled("Found in", places(finding));
+    if (finding.victims.empty()) return;
+    std::string text;
+    for (std::size_t i = 0; i < finding.victims.size() && i < kMostPids; ++i) {
+      const Victim& victim = finding.victims[i];
+      text += fmt::format("{}process {}{}", i == 0 ? "" : ", ", victim.pid, victim.via.empty() ? "" : " (" + victim.via + ")");
+    }
+    if (finding.victims.size() > kMostPids) text += fmt::format(" and {} more", finding.victims.size() - kMostPids);
+    page_.labelled("Waiting", text + fmt::format(": {} for this, and will go on when it is gone", finding.victims.size() == 1 ? "waits" : "wait"));
+  }
+
+  // "64 processes: ranks 0-63 of 64, on 8 hosts, first on node3"
+  std::string places(const Finding& finding) const {
+    std::set<int> ranks;
+    std::set<std::string> hosts;
+    int world_size = -1;
+    std::string pids;
+    for (std::size_t i = 0; i < finding.processes.size(); ++i) {
+      const model::Process& process = model_.processes[finding.processes[i]];
+      if (process.rank >= 0) ranks.insert(process.rank);
+      world_size = std::max(world_size, process.world_size);
+      hosts.insert(process.host);
+      if (i < kMostPids) pids += fmt::format("{}{}", i == 0 ? "" : ", ", process.pid);
+    }
+    if (finding.processes.size() > kMostPids) pids += ", ...";
+    std::string text = words::count(finding.processes.size(), "process", "processes");
+    if (!ranks.empty()) {
+      text += fmt::format(": {} {}", ranks.size() == 1 ? "rank" : "ranks", ranges(ranks));
+      if (world_size > 0) text += fmt::format(" of {}", world_size);
+    } else {
+      text += ": " + pids;
+    }
+    const std::string& first = model_.processes[finding.process].host;
+    if (hosts.size() > 1) text += fmt::format(", on {} hosts, first on {}", hosts.size(), first);
+    return text;
+  }
+
+  static std::string ranges(const std::set<int>& numbers) {
+    std::string text;
+    for (auto at = numbers.begin(); at != numbers.end();) {
+      const int first = *at;
+      int last = first;
+      for (++at; at != numbers.end() && *at == last + 1; ++at) last = *at;
+      text += fmt::format("{}{}", text.empty() ? "" : ", ", first);
+      if (last > first) text += fmt::format("-{}", last);
+    }
+    return text;
+  }
+
+  // The user's own frames and a few around them; all are in the JSON report.
+  void stack(const model::Stack& stack) {
+    if (!stack.known()) return;
+    const auto& frames = stack.frames;
+    const model::Frame* const mine = words::find_user_frame(stack);
+    const std::size_t user = mine == nullptr ? 0 : static_cast<std::size_t>(mine - frames.data());
+    const std::size_t first = user > 2 ? user - 2 : 0;
+    const std::size_t last = std::min(frames.size(), first + kMostFrames);
+    if (first > 0) page_.row(fmt::format("({} inside of {})", words::count(first, "frame", "frames"), words::base_name(frames[first - 1].module)), "");
+    for (std::size_t i = first; i < last; ++i) frame(frames[i]);
+    if (last < frames.size()) page_.row(fmt::format("({} more)", words::count(frames.size() - last, "frame", "frames")), "");
+    if (last == frames.size() && stack.cut) page_.row("(outer frames were not recorded)", "");
+  }
+
+  void frame(const model::Frame& frame) {
+    std::string where;
+    if (!frame.file.empty()) {
+      where = shorten(frame.file, options_.cwd);
+      if (frame.line > 0) where += fmt::format(":{}", frame.line);
+    } else if (!frame.module.empty()) {
+      where = fmt::format("{}+{:#x}", words::base_name(frame.module), frame.offset);
+    }
+    if (frame.inlined) where += " (inlined)";
+    if (frame.approximate) where += " (approximate)";
+    page_.row(frame.function.empty() ? "??" : frame.function, where);
+  }
+
+  void limits() {
+    if (model_.limits.empty()) return;
+    page_.blank();
+    page_.line(Style::kBold, "What could not be seen:");
+    for (std::size_t i = 0; i < model_.limits.size() && i < kMostLimits; ++i) page_.item(Style::kFaint, "-", model_.limits[i]);
+    if (model_.limits.size() > kMostLimits) {
+      page_.item(Style::kFaint, "-", fmt::format("{} more; --format json has them all", model_.limits.size() - kMostLimits));
+    }
+  }
+
+  const model::Model& model_;
+  const std::vector<Finding>& findings_;
+  const TextOptions& options_;
+  Page page_;
+};
+
+}  // namespace
+
+bool wants_colour(int fd) {
+  const char* const no_color = std::getenv("NO_COLOR");
+  const char* const terminal = std::getenv("TERM");
+  if (no_color != nullptr && *no_color != '\0') return false;
+  return terminal != nullptr && std::string_view(terminal) != "dumb" && ::isatty(fd) == 1;
+}
+
+std::string render_text(const model::Model& model, const std::vector<Finding>& findings, const TextOptions& options) {
+  return TextReport(model, findings, options).render();
+}
+
+}  // namespace forksight::render
