@@ -1,0 +1,115 @@
+#include "command/run_history.hpp"
+
+#include <fmt/core.h>
+#include <sys/utsname.h>
+
+#include <algorithm>
+#include <chrono>
+#include <ctime>
+#include <utility>
+
+#include "watch/proc_fs.hpp"
+
+namespace forksight {
+namespace {
+
+std::string host_name() {
+  utsname names{};
+  return ::uname(&names) == 0 ? names.nodename : "";
+}
+
+std::string time_of_now() {
+  const std::time_t now = std::time(nullptr);
+  std::tm local{};
+  ::localtime_r(&now, &local);
+  std::string text(40, '\0');
+  text.resize(std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%S%z", &local));
+  return text;
+}
+
+collect::LoggedProcess row_of(const watch::Member& member) {
+  collect::LoggedProcess row;
+  row.pid = member.key.pid;
+  row.start_ticks = member.key.start_ticks;
+  row.ppid = member.ppid;
+  row.comm = member.comm;
+  row.exe = member.exe;
+  row.cmdline = member.cmdline;
+  row.liveness = model::Liveness::kAwake;
+  return row;
+}
+
+// True if the process' memory map can be read and the shim is not in it.
+bool runs_without_shim(std::int32_t pid) {
+  constexpr std::size_t kMaxMaps = 16U << 20U;
+  const watch::ReadText maps = watch::read_file(watch::proc_path(pid, "maps"), kMaxMaps);
+  return maps && !maps.text.empty() && maps.text.size() < kMaxMaps &&
+         maps.text.find("/libforksight.so") == std::string::npos;
+}
+
+}  // namespace
+
+RunHistory::RunHistory(std::vector<std::string> command) {
+  base_.command = std::move(command);
+  base_.started_at = time_of_now();
+  base_.host = host_name();
+}
+
+void RunHistory::note(const watch::Supervisor& supervisor, const std::map<watch::ProcessKey, watch::Verdict>& stuck,
+                      watch::Clock::time_point now) {
+  take_back(supervisor, stuck);
+  for (const auto& [key, verdict] : stuck) {
+    has_stuck_ = true;
+    const bool is_new = !kept_.contains(key) || kept_.at(key).liveness == model::Liveness::kAwake;
+    collect::LoggedProcess& row = kept_[key];
+    const auto member = supervisor.tree().living().find(key.pid);
+    if (member != supervisor.tree().living().end() && member->second.key == key) row = row_of(member->second);
+    row.liveness = verdict.liveness;
+    row.stuck_for_ms = static_cast<std::uint64_t>(
+        std::chrono::duration_cast<std::chrono::milliseconds>(now - verdict.since).count());
+    row.waits = verdict.waits;
+    row.waits_via = verdict.waits_for ? verdict.via : "";
+    row.waits_for_pid = verdict.waits_for ? verdict.waits_for->pid : 0;
+    row.waits_for_start_ticks = verdict.waits_for ? verdict.waits_for->start_ticks : 0;
+    if (is_new && verdict.liveness != model::Liveness::kVictim && runs_without_shim(key.pid)) {
+      add_limit(fmt::format("process {} ({}) runs without the shim: what it did before it hung is not known", key.pid, row.comm));
+    }
+  }
+}
+
+// Spinning is no proof: a process that got out of it is taken back. What was proved stays, the process may be dying now.
+void RunHistory::take_back(const watch::Supervisor& supervisor, const std::map<watch::ProcessKey, watch::Verdict>& stuck) {
+  for (auto& [key, row] : kept_) {
+    const auto member = supervisor.tree().living().find(key.pid);
+    const bool lives = member != supervisor.tree().living().end() && member->second.key == key;
+    if (row.liveness != model::Liveness::kSpinning || stuck.contains(key) || !lives) continue;
+    row = row_of(member->second);
+  }
+}
+
+void RunHistory::note_command(const watch::Member& member) { kept_[member.key] = row_of(member); }
+
+void RunHistory::note_end(const watch::ProcessKey& key, int status) {
+  collect::LoggedProcess& row = kept_[key];
+  row.pid = key.pid;
+  row.start_ticks = key.start_ticks;
+  row.exit_status = status;
+  const bool was_stuck = row.stuck_for_ms != 0 || !row.waits.empty();
+  if (!was_stuck) row.liveness = model::Liveness::kEnded;
+}
+
+void RunHistory::add_limit(const std::string& sentence) {
+  if (std::find(base_.limits.begin(), base_.limits.end(), sentence) == base_.limits.end()) base_.limits.push_back(sentence);
+}
+
+collect::RunLog RunHistory::log(const watch::Supervisor& supervisor) const {
+  collect::RunLog log = base_;
+  for (std::string& limit : supervisor.limits()) log.limits.push_back(std::move(limit));
+  for (const auto& [key, row] : kept_) log.processes.push_back(row);
+  for (const auto& [pid, member] : supervisor.tree().living()) {
+    if (!kept_.contains(member.key)) log.processes.push_back(row_of(member));
+  }
+  return log;
+}
+
+}  // namespace forksight

@@ -1,0 +1,38 @@
+// What the supervisor saw so far, kept past the end of the processes: the contents of run.json.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "collect/run_log.hpp"
+#include "watch/supervisor.hpp"
+
+namespace forksight {
+
+class RunHistory {
+ public:
+  explicit RunHistory(std::vector<std::string> command);
+
+  // Takes over everything that is stuck now. `stuck` may hold more than the supervisor's own verdicts.
+  void note(const watch::Supervisor& supervisor, const std::map<watch::ProcessKey, watch::Verdict>& stuck,
+            watch::Clock::time_point now);
+  // CMD ended, with this status as of wait(2).
+  void note_end(const watch::ProcessKey& key, int status);
+  // CMD's own row: it may end before the first look.
+  void note_command(const watch::Member& member);
+  void add_limit(const std::string& sentence);
+
+  bool has_stuck() const { return has_stuck_; }
+  collect::RunLog log(const watch::Supervisor& supervisor) const;
+
+ private:
+  void take_back(const watch::Supervisor& supervisor, const std::map<watch::ProcessKey, watch::Verdict>& stuck);
+
+  collect::RunLog base_;
+  std::map<watch::ProcessKey, collect::LoggedProcess> kept_;
+  bool has_stuck_ = false;
+};
+
+}  // namespace forksight

@@ -1,0 +1,165 @@
+#include "command/run_report.hpp"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <system_error>
+
+#include "render/json.hpp"
+#include "render/text.hpp"
+
+namespace forksight {
+namespace {
+
+// Standard error may be a pipe that somebody made non-blocking, or one that nobody reads any more.
+void write_all(int fd, const std::string& text) {
+  for (std::size_t done = 0; done < text.size();) {
+    const ssize_t wrote = ::write(fd, text.data() + done, text.size() - done);
+    if (wrote >= 0) {
+      done += static_cast<std::size_t>(wrote);
+      continue;
+    }
+    if (errno == EAGAIN) {
+      pollfd waiting{fd, POLLOUT, 0};
+      ::poll(&waiting, 1, -1);
+    } else if (errno != EINTR) {
+      return;
+    }
+  }
+}
+
+render::TextOptions text_options(int fd) {
+  render::TextOptions options;
+  options.colour = render::wants_colour(fd);
+  options.limits = false;
+  std::error_code ignored;
+  options.cwd = std::filesystem::current_path(ignored);
+  return options;
+}
+
+}  // namespace
+
+RunReport::RunReport(const RunOptions& options) : options_(options) {}
+
+RunReport::~RunReport() {
+  if (file_ >= 0) ::close(file_);
+}
+
+std::string RunReport::open() {
+  if (options_.report.empty()) return "";
+  file_ = ::open(options_.report.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY, 0666);
+  if (file_ < 0) return fmt::format("{}: cannot be written: {}", options_.report.string(), std::strerror(errno));
+  struct stat status {};
+  is_regular_ = ::fstat(file_, &status) == 0 && S_ISREG(status.st_mode);
+  if (is_regular_ && ::ftruncate(file_, 0) != 0) {
+    return fmt::format("{}: cannot be written: {}", options_.report.string(), std::strerror(errno));
+  }
+  return "";
+}
+
+// A file always holds one whole report: it is written anew.
+void RunReport::write_whole(const std::string& text) const {
+  if (is_regular_ && (::lseek(file_, 0, SEEK_SET) != 0 || ::ftruncate(file_, 0) != 0)) return;
+  write_all(file_, text);
+}
+
+bool RunReport::say(const model::Model& model, const std::vector<Finding>& findings,
+                    const std::vector<std::string>& unexplained) {
+  std::vector<Finding> fresh;
+  for (const Finding& finding : findings) {
+    if (said_.insert(finding.fingerprint).second) fresh.push_back(finding);
+  }
+  std::string sentences;
+  bool has_news = !fresh.empty();
+  for (const std::string& sentence : unexplained) {
+    const bool is_new = said_.insert(sentence).second;
+    has_news = has_news || is_new;
+    if (is_new || is_regular_) sentences += fmt::format("forksight: {}\n", sentence);
+  }
+  if (!has_news) return false;
+  if (options_.format == ReportFormat::kJson) {
+    last_document_ = render::render_json(model, findings);
+    if (file_ >= 0) {
+      write_whole(last_document_);
+    } else {
+      write_all(STDERR_FILENO, last_document_);
+    }
+    return true;
+  }
+  const int fd = file_ >= 0 ? file_ : STDERR_FILENO;
+  const std::vector<Finding>& shown = is_regular_ ? findings : fresh;
+  std::string text = shown.empty() ? "" : render::render_text(model, shown, text_options(fd));
+  text += sentences;
+  if (file_ >= 0) {
+    write_whole(text);
+  } else {
+    write_all(fd, text);
+  }
+  return true;
+}
+
+void RunReport::say_last(const model::Model& model, const std::vector<Finding>& findings,
+                         const std::vector<std::string>& unexplained) {
+  say(model, findings, unexplained);
+  if (options_.format == ReportFormat::kJson) {
+    std::string document = render::render_json(model, findings);
+    if (document == last_document_) return;
+    if (file_ >= 0) {
+      write_whole(document);
+    } else if (!options_.quiet || !findings.empty()) {
+      write_all(STDERR_FILENO, document);
+    }
+    last_document_ = std::move(document);
+  } else if (is_regular_) {
+    render::TextOptions whole = text_options(file_);
+    whole.limits = true;
+    write_whole(render::render_text(model, findings, whole));
+  }
+}
+
+void RunReport::say_summary(const model::Model& model, const std::vector<Finding>& findings, std::size_t unexplained,
+                            std::size_t processes, const std::filesystem::path& folder) const {
+  // A document on standard error stays alone: whoever asked for it parses it.
+  if (options_.format == ReportFormat::kJson && file_ < 0) return;
+  if (!is_regular_) {
+    for (const std::string& limit : model.limits) note("not seen: " + limit);
+  }
+  std::string line = count_findings(findings);
+  if (line.empty() && unexplained == 0) line = "nothing found";
+  if (unexplained > 0) {
+    line += fmt::format("{}{} hung without a known cause", line.empty() ? "" : ", ", unexplained);
+  }
+  line += fmt::format(" in {} process{}", processes, processes == 1 ? "" : "es");
+  if (file_ >= 0) line += fmt::format("; report in {}", options_.report.string());
+  if (!folder.empty()) line += fmt::format("; traces in {}", folder.string());
+  note(line);
+}
+
+void RunReport::note(const std::string& line) const {
+  if (options_.quiet) return;
+  write_all(STDERR_FILENO, fmt::format("forksight: {}\n", line));
+}
+
+std::string count_findings(const std::vector<Finding>& findings) {
+  if (findings.empty()) return "";
+  const auto count = [&](Certainty certainty) {
+    return std::count_if(findings.begin(), findings.end(),
+                         [&](const Finding& finding) { return finding.certainty == certainty; });
+  };
+  std::string parts;
+  const auto add = [&](Certainty certainty, const char* word) {
+    if (const auto number = count(certainty); number > 0) parts += fmt::format("{}{} {}", parts.empty() ? "" : ", ", number, word);
+  };
+  add(Certainty::kCertain, "certain");
+  add(Certainty::kLikely, "likely");
+  add(Certainty::kPossible, "possible");
+  return fmt::format("{} finding{} ({})", findings.size(), findings.size() == 1 ? "" : "s", parts);
+}
+
+}  // namespace forksight

@@ -1,0 +1,53 @@
+// What `run` says, and where. A finding is said once a run, when it is first made.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "command/run_session.hpp"
+#include "diagnose/finding.hpp"
+#include "model/model.hpp"
+#include "result.hpp"
+
+namespace forksight {
+
+class RunReport {
+ public:
+  explicit RunReport(const RunOptions& options);
+  ~RunReport();
+  RunReport(const RunReport&) = delete;
+  RunReport& operator=(const RunReport&) = delete;
+
+  // Opens --report FILE, so that a path that cannot be written is said before CMD starts. "" if all is well.
+  std::string open();
+
+  // Says the findings that are new, and the sentences about unexplained processes that are. True if any was.
+  bool say(const model::Model& model, const std::vector<Finding>& findings, const std::vector<std::string>& unexplained);
+  // The same at the end; for JSON the whole, found or not.
+  void say_last(const model::Model& model, const std::vector<Finding>& findings,
+                const std::vector<std::string>& unexplained);
+
+  // The last line, and what could not be seen. `folder` is where the traces are, "" if there are none.
+  void say_summary(const model::Model& model, const std::vector<Finding>& findings, std::size_t unexplained,
+                   std::size_t processes, const std::filesystem::path& folder) const;
+
+  // One line of forksight's own on standard error, unless quiet.
+  void note(const std::string& line) const;
+
+ private:
+  void write_whole(const std::string& text) const;
+
+  const RunOptions& options_;
+  int file_ = -1;              // --report FILE
+  bool is_regular_ = false;
+  std::set<std::string> said_;  // fingerprints, and sentences
+  std::string last_document_;  // JSON
+};
+
+// "1 finding (1 certain)"; "" for none.
+std::string count_findings(const std::vector<Finding>& findings);
+
+}  // namespace forksight

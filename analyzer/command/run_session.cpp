@@ -1,0 +1,330 @@
+#include "command/run_session.hpp"
+
+#include <fmt/core.h>
+#include <sys/pidfd.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <set>
+
+#include "collect/load.hpp"
+#include "command/exit_status.hpp"
+#include "command/run_history.hpp"
+#include "command/run_report.hpp"
+#include "command/run_signals.hpp"
+#include "diagnose/diagnose.hpp"
+#include "watch/launch.hpp"
+#include "watch/proc_fs.hpp"
+#include "watch/run_folder.hpp"
+#include "watch/supervisor.hpp"
+#include "watch/trace_news.hpp"
+
+namespace forksight {
+namespace {
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+using Verdicts = std::map<watch::ProcessKey, watch::Verdict>;
+
+constexpr std::chrono::milliseconds kPace{250};
+constexpr int kLoadShare = 50;  // reading growing traces may take one part in so many of the time
+constexpr int kSignalled = 128;
+
+int shell_status(int status) { return WIFSIGNALED(status) ? kSignalled + WTERMSIG(status) : WEXITSTATUS(status); }
+
+// Signals by pid hit whoever has it now: a descriptor of the process is taken first, then its identity is checked.
+void send_signal(const watch::ProcessKey& key, int signal) {
+  const long fd = ::syscall(SYS_pidfd_open, key.pid, 0);
+  if (fd < 0) {
+    if (errno == ENOSYS && watch::is_same_process(key)) ::kill(key.pid, signal);
+    return;
+  }
+  if (watch::is_same_process(key)) ::syscall(SYS_pidfd_send_signal, fd, signal, nullptr, 0);
+  ::close(static_cast<int>(fd));
+}
+
+class Session {
+ public:
+  Session(const RunOptions& options, RunReport& report, watch::RunFolder folder, const RunSignals& signals, pid_t command)
+      : options_(options),
+        report_(report),
+        folder_(std::move(folder)),
+        signals_(signals),
+        supervisor_(command, options.hang_after),
+        history_(options.command),
+        news_(folder_.path()),
+        command_pid_(command) {
+    const auto member = supervisor_.tree().living().find(command);
+    if (member != supervisor_.tree().living().end()) {
+      command_ = member->second.key;
+      history_.note_command(member->second);
+    }
+  }
+
+  void add_limit(const std::string& sentence) { history_.add_limit(sentence); }
+
+  int run() {
+    Clock::time_point next_look = Clock::now() + kPace;
+    while (!status_ && !given_up_) {
+      if (const auto signal = signals_.wait(next_look)) {
+        handle(*signal);
+        continue;
+      }
+      look();
+      // A look that took long, or a stopped machine, is not made up for.
+      next_look = std::max(next_look + kPace, Clock::now() + kPace / 2);
+    }
+    return finish();
+  }
+
+ private:
+  struct Diagnosis {
+    model::Model model;
+    std::vector<Finding> findings;
+    std::vector<std::string> unexplained;
+  };
+
+  void look() {
+    follow_traces();
+    const auto now = Clock::now();
+    supervisor_.poll(now);
+    const Verdicts& verdicts = supervisor_.verdicts();
+    history_.note(supervisor_, verdicts, now);
+    const bool has_news = std::any_of(verdicts.begin(), verdicts.end(), [&](const auto& entry) {
+      return now - entry.second.since >= options_.hang_after && !reported_.contains(entry.first);
+    });
+    if (has_news) report_stuck(verdicts);
+    if (killing_) kill_tree();
+  }
+
+  void report_stuck(const Verdicts& verdicts) {
+    for (const auto& [key, verdict] : verdicts) reported_.insert(key);
+    write_log();
+    const Diagnosis diagnosis = diagnose_folder();
+    note_severity(diagnosis.findings);
+    report_.say(diagnosis.model, diagnosis.findings, diagnosis.unexplained);
+    if (options_.on_hang == OnHang::kKill) killing_ = true;
+  }
+
+  // What the traces say about processes to look at: those that the walk did not meet, and threads that may be spinning.
+  void follow_traces() {
+    if (news_.arrived()) has_unread_traces_ = true;
+    const auto start = Clock::now();
+    if (!has_unread_traces_ || start < next_load_) return;
+    has_unread_traces_ = false;
+    collect::LoadOptions quick;
+    quick.symbolize = false;
+    const auto model = collect::load_run({folder_.path()}, quick);
+    if (model) {
+      adopt(model.value());
+      follow_touches(model.value());
+    }
+    const auto end = Clock::now();
+    next_load_ = end + (end - start) * kLoadShare;
+  }
+
+  void adopt(const model::Model& model) {
+    const std::string mark = fmt::format("FORKSIGHT_OUT={}", folder_.path().string());
+    for (const model::Process& process : model.processes) {
+      if (process.pid <= 0 || supervisor_.tree().living().contains(process.pid)) continue;
+      const auto stat = watch::read_stat(process.pid);
+      if (!stat) continue;
+      // A forked child's start is not in the trace: its environment must say that it is one of ours.
+      const bool is_ours = process.start_ticks != 0
+                               ? process.start_ticks == stat->start_ticks
+                               : watch::read_file(watch::proc_path(process.pid, "environ")).text.find(mark) != std::string::npos;
+      if (is_ours) supervisor_.tree().adopt({process.pid, stat->start_ticks});
+    }
+  }
+
+  void follow_touches(const model::Model& model) {
+    std::vector<watch::OpenTouch> open;
+    for (const model::Touch& touch : model.touches) {
+      const bool may_spin = !touch.returned && !touch.timed && !touch.cured && touch.action == model::TouchAction::kNone;
+      if (may_spin && touch.process < model.processes.size()) open.push_back({model.processes[touch.process].pid, touch.tid});
+    }
+    supervisor_.set_touches(open);
+  }
+
+  void write_log() {
+    const auto written = collect::write_run_log(folder_.path(), history_.log(supervisor_));
+    if (!written) report_.note(written.error());
+  }
+
+  Diagnosis diagnose_folder() {
+    Diagnosis result;
+    auto model = collect::load_run({folder_.path()});
+    if (model) {
+      result.model = std::move(model).value();
+    } else {
+      collect::merge_run_log(result.model, history_.log(supervisor_));
+      result.model.limits.push_back(model.error());
+    }
+    result.findings = diagnose(result.model);
+    result.unexplained = find_unexplained(result.model, result.findings);
+    return result;
+  }
+
+  void handle(const signalfd_siginfo& info) {
+    const int signal = static_cast<int>(info.ssi_signo);
+    if (signal == SIGCHLD) {
+      reap();
+      return;
+    }
+    // The terminal and the kernel send to the whole process group, CMD included; kill(1) meant CMD, and found us.
+    const bool by_process = info.ssi_code <= 0;
+    const bool ends = signal == SIGINT || signal == SIGQUIT || signal == SIGTERM || signal == SIGHUP;
+    const bool hangs = ends && report_before_the_end();
+    if (hangs && (signal == SIGINT || signal == SIGQUIT) && ++interrupts_ > 1) {
+      given_up_ = true;
+      status_on_giving_up_ = kSignalled + signal;
+      return;
+    }
+    if (by_process) send_signal(command_, signal);
+  }
+
+  // CMD may be on its way out already: what the latest look proved of it still counts. True if something hangs.
+  bool report_before_the_end() {
+    Verdicts stuck = supervisor_.verdicts();
+    const auto now = Clock::now();
+    supervisor_.poll_at_any_age(now);
+    std::erase_if(stuck, [&](const auto& entry) {
+      return watch::is_same_process(entry.first) && !supervisor_.verdicts().contains(entry.first);
+    });
+    for (const auto& [key, verdict] : supervisor_.verdicts()) stuck[key] = verdict;
+    if (stuck.empty()) return false;
+    history_.note(supervisor_, stuck, now);
+    const bool was_said =
+        std::all_of(stuck.begin(), stuck.end(), [&](const auto& entry) { return reported_.contains(entry.first); });
+    if (was_said) {
+      report_.note("still hung, as reported above");
+    } else {
+      report_stuck(stuck);
+    }
+    return true;
+  }
+
+  // As process 1 of a container we get orphans, too.
+  void reap() {
+    for (;;) {
+      int status = 0;
+      const pid_t pid = ::waitpid(-1, &status, WNOHANG);
+      if (pid < 0 && errno == EINTR) continue;
+      if (pid <= 0) return;
+      if (pid != command_pid_) continue;
+      status_ = status;
+      history_.note_end(command_, status);
+    }
+  }
+
+  // Parents first, so that none replaces a child that it lost.
+  void kill_tree() {
+    supervisor_.tree().refresh();
+    std::vector<watch::ProcessKey> targets = supervisor_.tree().descendants();
+    for (const auto& [key, verdict] : supervisor_.verdicts()) targets.push_back(key);
+    for (const watch::ProcessKey& key : targets) send_signal(key, SIGKILL);
+  }
+
+  int finish() {
+    if (given_up_) reap();
+    follow_traces_to_the_end();
+    const auto now = Clock::now();
+    supervisor_.poll_at_any_age(now);
+    history_.note(supervisor_, supervisor_.verdicts(), now);
+    if (killing_) kill_tree();
+    Diagnosis diagnosis;
+    const bool has_evidence = folder_.has_traces() || history_.has_stuck();
+    if (has_evidence) {
+      write_log();
+      diagnosis = diagnose_folder();
+    } else {
+      collect::merge_run_log(diagnosis.model, history_.log(supervisor_));
+    }
+    note_severity(diagnosis.findings);
+    const bool keeps_folder = has_evidence || !diagnosis.findings.empty();
+    if (!keeps_folder) folder_.remove_if_empty();
+    report_.say_last(diagnosis.model, diagnosis.findings, diagnosis.unexplained);
+    report_.say_summary(diagnosis.model, diagnosis.findings, diagnosis.unexplained.size(), supervisor_.tree().seen(),
+                        keeps_folder ? folder_.shown() : fs::path());
+    return exit_status();
+  }
+
+  // A process that lost its parent with CMD is known by its trace alone.
+  void follow_traces_to_the_end() {
+    next_load_ = Clock::time_point{};
+    supervisor_.tree().refresh();
+    follow_traces();
+  }
+
+  // What was found once stays found: a process that hung may be gone when CMD ends.
+  void note_severity(const std::vector<Finding>& findings) {
+    for (const Finding& finding : findings) fails_ = fails_ || finding.certainty >= options_.fail_on;
+  }
+
+  int exit_status() const {
+    if (options_.error_exitcode && fails_) return *options_.error_exitcode;
+    return status_ ? shell_status(*status_) : status_on_giving_up_;
+  }
+
+  const RunOptions& options_;
+  RunReport& report_;
+  watch::RunFolder folder_;
+  const RunSignals& signals_;
+  watch::Supervisor supervisor_;
+  RunHistory history_;
+  watch::TraceNews news_;
+  pid_t command_pid_;
+  watch::ProcessKey command_;
+  std::set<watch::ProcessKey> reported_;
+  std::optional<int> status_;  // CMD's, as of wait(2)
+  int interrupts_ = 0;         // while something hung
+  bool fails_ = false;         // something at or above --fail-on was found
+  bool given_up_ = false;
+  int status_on_giving_up_ = 0;
+  bool killing_ = false;
+  bool has_unread_traces_ = false;
+  Clock::time_point next_load_{};
+};
+
+int fail(const std::string& message, int status) {
+  fmt::print(stderr, "forksight: error: {}\n", message);
+  return status;
+}
+
+}  // namespace
+
+int run_session(const RunOptions& options) {
+  const auto shim = watch::find_shim();
+  if (!shim) return fail(shim.error(), kRunFailed);
+  RunReport report(options);
+  if (std::string problem = report.open(); !problem.empty()) return fail(problem, as_int(ExitStatus::kUsage));
+  auto folder = watch::RunFolder::make(options.out);
+  if (!folder) return fail(folder.error(), as_int(ExitStatus::kUsage));
+
+  const RunSignals signals;
+  const watch::Environment environment{
+      {"LD_PRELOAD", watch::preload_value(shim.value(), std::getenv("LD_PRELOAD"))},
+      {"FORKSIGHT_OUT", folder->path().string()},
+      {"FORKSIGHT_OMP", options.omp},
+      {"FORKSIGHT_ON_ORPHAN", options.on_orphan},
+  };
+  const watch::Launch command = watch::launch(options.command, environment, signals.before());
+  if (command.pid < 0) {
+    folder->remove_if_empty();
+    return fail(command.message, command.exit_code);
+  }
+  Session session(options, report, std::move(folder).value(), signals, command.pid);
+  for (const std::string& limit : watch::find_preload_limits(watch::resolve_program(options.command.front()))) {
+    session.add_limit(limit);
+  }
+  return session.run();
+}
+
+}  // namespace forksight

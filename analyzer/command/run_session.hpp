@@ -1,0 +1,38 @@
+// One run: CMD under the shim, its tree watched, what is found said at once and at the end. One thread, which waits
+// for signals and for the time of the next look; nothing of the tree is ever stopped or interrupted.
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "diagnose/finding.hpp"
+
+namespace forksight {
+
+enum class OnHang { kReport, kKill };
+enum class ReportFormat { kText, kJson };
+
+struct RunOptions {
+  std::vector<std::string> command;
+  std::filesystem::path out = "forksight-out";
+  std::string omp = "auto";
+  std::string on_orphan = "report";
+  OnHang on_hang = OnHang::kReport;
+  std::chrono::milliseconds hang_after{1000};
+  std::optional<int> error_exitcode;
+  Certainty fail_on = Certainty::kLikely;
+  ReportFormat format = ReportFormat::kText;
+  std::filesystem::path report;  // "": standard error
+  bool quiet = false;
+};
+
+// forksight's own failures, as env(1) and timeout(1) have it: CMD was not started.
+inline constexpr int kRunFailed = 125;
+
+// What to exit with.
+int run_session(const RunOptions& options);
+
+}  // namespace forksight

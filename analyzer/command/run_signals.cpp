@@ -1,0 +1,52 @@
+#include "command/run_signals.hpp"
+
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+
+namespace forksight {
+namespace {
+
+constexpr int kRead[] = {SIGCHLD, SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
+// Writing the report to a pipe that nobody reads, or from the background of a terminal that forbids it, must neither
+// kill nor stop us. Blocked, not ignored: CMD would inherit an ignored signal through its exec.
+constexpr int kOnlyBlocked[] = {SIGPIPE, SIGTTOU};
+
+}  // namespace
+
+RunSignals::RunSignals() {
+  sigset_t read;
+  sigemptyset(&read);
+  for (const int signal : kRead) sigaddset(&read, signal);
+  sigset_t blocked = read;
+  for (const int signal : kOnlyBlocked) sigaddset(&blocked, signal);
+  ::sigprocmask(SIG_BLOCK, &blocked, &before_.mask);
+  // An ignored SIGCHLD, which is inherited, would have the kernel reap CMD and its status with it.
+  struct sigaction child {};
+  child.sa_handler = SIG_DFL;
+  struct sigaction previous {};
+  ::sigaction(SIGCHLD, &child, &previous);
+  before_.ignores_child = previous.sa_handler == SIG_IGN;
+  fd_ = ::signalfd(-1, &read, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+RunSignals::~RunSignals() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+std::optional<signalfd_siginfo> RunSignals::wait(std::chrono::steady_clock::time_point until) const {
+  for (;;) {
+    signalfd_siginfo info{};
+    if (::read(fd_, &info, sizeof info) == static_cast<ssize_t>(sizeof info)) return info;
+    const auto left = until - std::chrono::steady_clock::now();
+    if (left.count() <= 0) return std::nullopt;
+    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(left);
+    const timespec timeout{seconds.count(), std::chrono::nanoseconds(left - seconds).count()};
+    pollfd waiting{fd_, POLLIN, 0};
+    ::ppoll(&waiting, 1, &timeout, nullptr);
+  }
+}
+
+}  // namespace forksight
