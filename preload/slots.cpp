@@ -54,6 +54,7 @@ void reset(Slot& slot) {
   slot.flags = 0;
   slot.thread_pointer = 0;
   slot.stack_top = 0;
+  slot.is_initial_stack = false;
   slot.start_routine = 0;
   slot.argument = 0;
   slot.created_ns = 0;
@@ -132,6 +133,7 @@ Slot* own_slot() {
   if (slot->tid == sys::getpid()) {
     slot->flags = trace::kThreadMain;
     slot->stack_top = reinterpret_cast<std::uint64_t>(__libc_stack_end);
+    slot->is_initial_stack = true;
   } else {
     slot->flags = trace::kThreadForeign;
     g_had_threads.store(true, std::memory_order_relaxed);
@@ -169,11 +171,15 @@ Slot* find_slot_by_thread_pointer(std::uint64_t thread_pointer) {
 
 StackBound stack_bound(const Slot* slot, std::uint64_t sp, std::size_t limit) {
   constexpr std::uint64_t kPage = 4096;
-  // On an alternate signal stack sp is not in [.., stack_top), or far from it.
   constexpr std::uint64_t kLargestStack = std::uint64_t{1} << 30U;
+  // x86-64 Linux keeps at least 128 MiB between the top of the initial stack and the next mapping (MIN_GAP in
+  // arch/x86/mm/mmap.c), so an address this close below the top lies in that stack, and so does all above it.
+  constexpr std::uint64_t kSurelyInitialStack = std::uint64_t{64} << 20U;
+  // On an alternate signal stack, or a coroutine's, sp is not below stack_top, or far from it.
   const bool known = slot != nullptr && slot->stack_top > sp && slot->stack_top - sp < kLargestStack;
   const std::uint64_t bytes = known ? slot->stack_top - sp : kPage - sp % kPage;
-  return {bytes < limit ? static_cast<std::size_t>(bytes) : limit, !known || bytes > limit};
+  const bool mapped = !known || (slot->is_initial_stack && bytes < kSurelyInitialStack);
+  return {bytes < limit ? static_cast<std::size_t>(bytes) : limit, !known || bytes > limit, mapped};
 }
 
 }  // namespace forksight

@@ -67,6 +67,7 @@ struct alignas(64) Slot {
   std::uint32_t flags;         // trace::ThreadFlag
   std::uint64_t thread_pointer;
   std::uint64_t stack_top;     // 0: unknown
+  bool is_initial_stack;       // the one that the kernel made for the process
   std::uint64_t start_routine;
   std::uint64_t argument;
   std::uint64_t created_ns;
@@ -117,6 +118,7 @@ Slot* find_slot_by_thread_pointer(std::uint64_t thread_pointer);
 struct StackBound {
   std::size_t bytes;
   bool cut;
+  bool mapped;  // all of it, for certain: it may be read without asking the kernel
 };
 StackBound stack_bound(const Slot* slot, std::uint64_t sp, std::size_t limit);
 

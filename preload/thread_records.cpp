@@ -24,8 +24,7 @@ std::uint64_t ensure_thread_record(Slot& slot) {
 void keep_creation_stack(Slot& created, const Slot* creator, const Site& site) {
   const StackBound bound = stack_bound(creator, site.sp, kCreationStackBytes);
   created.creation_site = site;
-  created.creation_bytes = static_cast<std::uint32_t>(
-      sys::read_memory(reinterpret_cast<const void*>(site.sp), created.creation_stack, bound.bytes));
+  created.creation_bytes = read_stack(site.sp, created.creation_stack, bound);
   created.creation_cut = bound.cut ? 1 : 0;
 }
 

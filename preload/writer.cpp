@@ -242,6 +242,13 @@ std::uint64_t Record::commit() {
   return offset_;
 }
 
+std::uint32_t read_stack(std::uint64_t sp, void* to, const StackBound& bound) {
+  const auto* from = reinterpret_cast<const void*>(sp);
+  if (!bound.mapped) return static_cast<std::uint32_t>(sys::read_memory(from, to, bound.bytes));
+  memcpy(to, from, bound.bytes);
+  return static_cast<std::uint32_t>(bound.bytes);
+}
+
 std::uint64_t append_stack(const Site& site, const Slot* slot, std::size_t limit, bool frozen, Importance importance) {
   const StackBound bound = stack_bound(slot, site.sp, limit);
   Record record(trace::RecordType::kStack, sizeof(trace::StackRecord) + bound.bytes, importance);
@@ -250,8 +257,7 @@ std::uint64_t append_stack(const Site& site, const Slot* slot, std::size_t limit
   stack->pc = site.pc;
   stack->sp = site.sp;
   stack->fp = site.fp;
-  stack->bytes = static_cast<std::uint32_t>(
-      sys::read_memory(reinterpret_cast<const void*>(site.sp), record.payload() + sizeof(trace::StackRecord), bound.bytes));
+  stack->bytes = read_stack(site.sp, record.payload() + sizeof(trace::StackRecord), bound);
   stack->flags = (bound.cut || stack->bytes < bound.bytes ? trace::kStackCut : 0U) | (frozen ? trace::kStackFrozen : 0U);
   return record.commit();
 }

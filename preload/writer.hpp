@@ -52,6 +52,8 @@ std::uint64_t append(trace::RecordType type, const T& payload, Importance import
   return record.commit();
 }
 
+// Copies the bytes of a stack; fewer than asked for if it is not all mapped.
+std::uint32_t read_stack(std::uint64_t sp, void* to, const StackBound& bound);
 // The stack at `site`; its bytes are read from this process's memory now. `slot`: whose stack it is, for its end.
 std::uint64_t append_stack(const Site& site, const Slot* slot, std::size_t limit, bool frozen, Importance importance);
 // A stack that was copied earlier.
