@@ -1,0 +1,203 @@
+#include "collect/run_log.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+namespace forksight::collect {
+namespace {
+
+namespace fs = std::filesystem;
+
+LoggedProcess stuck_process() {
+  LoggedProcess process;
+  process.pid = 4711;
+  process.ppid = 42;
+  process.start_ticks = 0xffffffffffffffff;
+  process.comm = "app";
+  process.exe = "/opt/a \"b\"/app";
+  process.cmdline = {"app", "", "--x=ä"};
+  process.liveness = model::Liveness::kDeadButForSignal;
+  process.stuck_for_ms = 1234;
+  process.waits_for_pid = 4712;
+  process.waits_for_start_ticks = 99;
+  process.waits_via = "pipe";
+  process.exit_status = 9;
+  model::Wait wait;
+  wait.tid = 4711;
+  wait.name = "w\x01";
+  wait.kind = model::WaitKind::kFutex;
+  wait.object = 0xffff800000001000;
+  wait.target_pid = -1;
+  wait.has_timeout = true;
+  wait.is_shared = true;
+  wait.state = 'S';
+  process.waits = {wait};
+  return process;
+}
+
+RunLog sample_log() {
+  RunLog log;
+  log.command = {"python", "train.py"};
+  log.started_at = "2026-11-21T08:00:00+0000";
+  log.host = "node3";
+  log.limits = {"one thing was not seen"};
+  LoggedProcess target;
+  target.pid = 4712;
+  target.start_ticks = 99;
+  target.liveness = model::Liveness::kDead;
+  log.processes = {stuck_process(), target};
+  return log;
+}
+
+TEST(RunLog, SurvivesTheRoundTrip) {
+  const auto read = parse_run_log(to_json(sample_log()));
+  ASSERT_TRUE(read) << read.error();
+  EXPECT_EQ(to_json(read.value()), to_json(sample_log()));
+  const LoggedProcess& process = read->processes.at(0);
+  EXPECT_EQ(process.start_ticks, 0xffffffffffffffffU);
+  EXPECT_EQ(process.cmdline, stuck_process().cmdline);
+  EXPECT_EQ(process.liveness, model::Liveness::kDeadButForSignal);
+  EXPECT_EQ(process.exit_status, 9);
+  ASSERT_EQ(process.waits.size(), 1U);
+  EXPECT_EQ(process.waits[0].object, 0xffff800000001000U);
+  EXPECT_EQ(process.waits[0].state, 'S');
+  EXPECT_FALSE(read->processes.at(1).exit_status);
+}
+
+TEST(RunLog, NamesThatAreNoTextAreReplacedNotFatal) {
+  RunLog log = sample_log();
+  log.processes[0].comm = "\xff\xfe";
+  EXPECT_TRUE(parse_run_log(to_json(log)));
+}
+
+TEST(RunLog, RefusesEveryCut) {
+  const std::string whole = to_json(sample_log());
+  for (std::size_t length = 0; length + 2 < whole.size(); ++length) {
+    ASSERT_FALSE(parse_run_log(std::string_view(whole).substr(0, length))) << length;
+  }
+}
+
+TEST(RunLog, RefusesWhatIsHostile) {
+  const std::string head = R"({"schema":"forksight-run/1",)";
+  const std::string bad[] = {
+      "",
+      "[]",
+      "null",
+      R"({"schema":"forksight-run/2"})",
+      R"({"schema":7})",
+      R"({})",
+      head + R"("command":"ls"})",
+      head + R"("command":[1]})",
+      head + R"("processes":{}})",
+      head + R"("processes":[7]})",
+      head + R"("processes":[{}]})",
+      head + R"("processes":[{"pid":0,"liveness":"dead"}]})",
+      head + R"("processes":[{"pid":-5,"liveness":"dead"}]})",
+      head + R"("processes":[{"pid":99999999999,"liveness":"dead"}]})",
+      head + R"("processes":[{"pid":1.5,"liveness":"dead"}]})",
+      head + R"("processes":[{"pid":"1","liveness":"dead"}]})",
+      head + R"("processes":[{"pid":1,"liveness":"undead"}]})",
+      head + R"("processes":[{"pid":1}]})",
+      head + R"("processes":[{"pid":1,"liveness":"dead","start_ticks":-1}]})",
+      head + R"("processes":[{"pid":1,"liveness":"dead","exit_status":"9"}]})",
+      head + R"("processes":[{"pid":1,"liveness":"dead","waits":[{"kind":"nap"}]}]})",
+      head + R"("processes":[{"pid":1,"liveness":"dead","waits":[{"kind":"futex","object":"zz"}]}]})",
+      head + R"("processes":[{"pid":1,"liveness":"dead","waits":[{"kind":"futex","object":"0x10000000000000000"}]}]})",
+      head + R"("processes":[{"pid":1,"liveness":"dead","waits":[{"kind":"futex","is_shared":1}]}]})",
+      head + R"("host":")" + std::string(100'000, 'h') + R"("})",
+      std::string(100'000, '['),
+      head + R"("limits":)" + std::string(5000, '[') + std::string(5000, ']') + "}",
+  };
+  for (const std::string& text : bad) EXPECT_FALSE(parse_run_log(text)) << text.substr(0, 120);
+}
+
+class RunLogFile : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = (fs::temp_directory_path() / "forksight-run-log-XXXXXX").string();
+    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
+    folder_ = pattern;
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+  fs::path folder_;
+};
+
+TEST_F(RunLogFile, IsReplacedAsAWhole) {
+  ASSERT_TRUE(write_run_log(folder_, RunLog{}));
+  const auto written = write_run_log(folder_, sample_log());
+  ASSERT_TRUE(written);
+  EXPECT_EQ(written.value(), folder_ / "run.json");
+  const auto read = read_run_log(written.value());
+  ASSERT_TRUE(read) << read.error();
+  EXPECT_EQ(read->host, "node3");
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder_), fs::directory_iterator()), 1);
+}
+
+TEST_F(RunLogFile, ErrorsNameTheFile) {
+  const auto missing = read_run_log(folder_ / "run.json");
+  ASSERT_FALSE(missing);
+  EXPECT_NE(missing.error().find("run.json"), std::string::npos);
+  EXPECT_FALSE(write_run_log(folder_ / "none", RunLog{}));
+}
+
+TEST(MergeRunLog, AddsWhatNoTraceHas) {
+  model::Model model;
+  merge_run_log(model, sample_log());
+  ASSERT_EQ(model.processes.size(), 2U);
+  EXPECT_EQ(model.command, sample_log().command);
+  EXPECT_EQ(model.limits.size(), 1U);
+  EXPECT_EQ(model.processes[0].liveness, model::Liveness::kDeadButForSignal);
+  ASSERT_TRUE(model.processes[0].waits_for);
+  EXPECT_EQ(*model.processes[0].waits_for, 1U);
+  EXPECT_EQ(model.processes[0].host, "node3");
+}
+
+TEST(MergeRunLog, TwiceIsOnce) {
+  model::Model model;
+  merge_run_log(model, sample_log());
+  merge_run_log(model, sample_log());
+  EXPECT_EQ(model.processes.size(), 2U);
+  EXPECT_EQ(model.limits.size(), 1U);
+}
+
+model::Process traced(std::int32_t pid, std::uint64_t start_ticks, const std::string& host) {
+  model::Process process;
+  process.pid = pid;
+  process.start_ticks = start_ticks;
+  process.host = host;
+  process.rank = 3;
+  return process;
+}
+
+TEST(MergeRunLog, FillsTheProcessOfATrace) {
+  model::Model model;
+  model.processes = {traced(4712, 0, "node3"), traced(4711, 0xffffffffffffffff, "node3")};
+  merge_run_log(model, sample_log());
+  ASSERT_EQ(model.processes.size(), 2U);
+  EXPECT_EQ(model.processes[0].start_ticks, 99U);
+  EXPECT_EQ(model.processes[0].liveness, model::Liveness::kDead);
+  EXPECT_EQ(model.processes[1].stuck_for_ms, 1234U);
+  EXPECT_EQ(model.processes[1].rank, 3);
+  EXPECT_EQ(model.processes[1].waits_for, 0U);
+}
+
+TEST(MergeRunLog, KeepsHostsAndReusedPidsApart) {
+  model::Model model;
+  model.processes = {traced(4711, 0, "node4"), traced(4711, 5, "node3"), traced(4712, 99, "node3")};
+  merge_run_log(model, sample_log());
+  ASSERT_EQ(model.processes.size(), 4U);
+  EXPECT_EQ(model.processes[0].liveness, model::Liveness::kUnknown);
+  EXPECT_EQ(model.processes[1].liveness, model::Liveness::kUnknown);
+  EXPECT_EQ(model.processes[2].liveness, model::Liveness::kDead);
+  EXPECT_EQ(model.processes[3].liveness, model::Liveness::kDeadButForSignal);
+  EXPECT_EQ(model.processes[3].waits_for, 2U);
+}
+
+}  // namespace
+}  // namespace forksight::collect
