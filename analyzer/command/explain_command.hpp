@@ -1,0 +1,17 @@
+// The verb `explain`: the pages of docs/hazards, which are part of the binary.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace forksight {
+
+// Adds the verb; `status` as in add_report_command.
+void add_explain_command(CLI::App& app, int& status);
+
+// The names of the catalogue that somebody who typed `slug` may have meant, the nearest first.
+std::vector<std::string> find_nearest_slugs(std::string_view slug);
+
+}  // namespace forksight

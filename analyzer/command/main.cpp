@@ -1,0 +1,59 @@
+// forksight: the command. What libraries throw ends here, as one line and an exit status.
+#include <CLI/CLI.hpp>
+
+#include <exception>
+#include <memory>
+#include <string>
+
+#include "command/exit_status.hpp"
+#include "command/explain_command.hpp"
+#include "command/formatter.hpp"
+#include "command/output.hpp"
+#include "command/report_command.hpp"
+#include "command/run_command.hpp"
+#include "forksight/version.hpp"
+
+namespace {
+
+constexpr char kExamples[] = R"(Examples:
+  forksight run -- python train.py       run it as always; what hangs is named, what can be cured is
+  forksight report forksight-out/        read the traces again, of one run or of many ranks
+  forksight explain lost-openmp-pool     what a finding means, and how to fix it
+
+)";
+
+int parse_and_run(int argc, char** argv) {
+  int status = forksight::as_int(forksight::ExitStatus::kNothingFound);
+  CLI::App app("Fork-safety and deadlock diagnosis for Linux processes", "forksight");
+  app.formatter(std::make_shared<forksight::ExampleFormatter>("forksight [OPTIONS] VERB ...", kExamples));
+  app.set_version_flag("--version", std::string("forksight ") + FORKSIGHT_VERSION);
+  app.require_subcommand(1);
+  forksight::add_run_command(app, argc, argv, status);
+  forksight::add_report_command(app, status);
+  forksight::add_explain_command(app, status);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    // Help and version come this way, too.
+    if (error.get_exit_code() == 0) return app.exit(error);
+    std::string verb;
+    for (const CLI::App* chosen : app.get_subcommands()) verb = chosen->get_name() + " ";
+    const std::string what = argc < 2 ? std::string("no verb given") : error.what();
+    forksight::say_error(what + "; try `forksight " + verb + "--help`");
+    return forksight::as_int(forksight::ExitStatus::kUsage);
+  }
+  return status;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return parse_and_run(argc, argv);
+  } catch (const std::exception& error) {
+    forksight::say_error(error.what());
+  } catch (...) {
+    forksight::say_error("an unknown failure inside of a library");
+  }
+  return forksight::as_int(forksight::ExitStatus::kUnreadable);
+}
