@@ -15,9 +15,9 @@
 namespace forksight::watch {
 namespace {
 
-WordMapping find_mapping(std::int32_t pid, std::uint64_t word) {
+WordMapping find_mapping(std::int32_t tid, std::uint64_t word) {
   constexpr std::size_t kMaxMaps = 16U << 20U;
-  const ReadText maps = read_file(proc_path(pid, "maps"), kMaxMaps);
+  const ReadText maps = read_file(proc_path(tid, "maps"), kMaxMaps);
   for (std::size_t start = 0; start < maps.text.size();) {
     std::size_t end = maps.text.find('\n', start);
     if (end == std::string::npos) break;  // a line that was cut
@@ -31,8 +31,8 @@ WordMapping find_mapping(std::int32_t pid, std::uint64_t word) {
   return WordMapping::kUnknown;
 }
 
-std::optional<std::int32_t> read_futex_owner(std::int32_t pid, std::uint64_t word) {
-  const int fd = ::open(proc_path(pid, "mem").c_str(), O_RDONLY | O_CLOEXEC);
+std::optional<std::int32_t> read_futex_owner(std::int32_t tid, std::uint64_t word) {
+  const int fd = ::open(proc_path(tid, "mem").c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return std::nullopt;
   std::uint32_t value = 0;
   const ssize_t got = ::pread(fd, &value, sizeof value, static_cast<off_t>(word));
@@ -87,8 +87,8 @@ bool is_awake(std::int32_t pid, std::int32_t tid) {
   return classify(thread).kind == WaitClass::kAwakable;
 }
 
-bool runs_x86_64(std::int32_t pid) {
-  const int fd = ::open(proc_path(pid, "exe").c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+bool runs_x86_64(std::int32_t tid) {
+  const int fd = ::open(proc_path(tid, "exe").c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   if (fd < 0) return false;
   Elf64_Ehdr header;
   const ssize_t got = ::pread(fd, &header, sizeof header, 0);
@@ -97,39 +97,39 @@ bool runs_x86_64(std::int32_t pid) {
          header.e_ident[EI_CLASS] == ELFCLASS64 && header.e_machine == EM_X86_64;
 }
 
-bool has_io_uring(std::int32_t pid) {
+bool has_io_uring(std::int32_t tid) {
   // A ring may be mapped without a descriptor, or open without being mapped.
   constexpr std::size_t kMaxMaps = 16U << 20U;
-  if (read_file(proc_path(pid, "maps"), kMaxMaps).text.find("[io_uring]") != std::string::npos) return true;
-  for (const std::int32_t fd : list_numbers(proc_path(pid, "fd")).numbers) {
-    const auto link = read_link(proc_path(pid, "fd/" + std::to_string(fd)));
+  if (read_file(proc_path(tid, "maps"), kMaxMaps).text.find("[io_uring]") != std::string::npos) return true;
+  for (const std::int32_t fd : list_numbers(proc_path(tid, "fd")).numbers) {
+    const auto link = read_link(proc_path(tid, "fd/" + std::to_string(fd)));
     if (link && link->find("[io_uring]") != std::string::npos) return true;
   }
   return false;
 }
 
-Sharing find_sharing(const ProcessKey& key) {
+Sharing find_sharing(std::int32_t pid, std::int32_t tid) {
   const ListedNumbers pids = list_numbers("/proc");
-  for (const std::int32_t pid : pids.numbers) {
-    if (pid == key.pid) continue;
-    const long order = ::syscall(SYS_kcmp, key.pid, pid, KCMP_VM, 0, 0);
+  for (const std::int32_t other : pids.numbers) {
+    if (other == pid) continue;
+    const long order = ::syscall(SYS_kcmp, tid, other, KCMP_VM, 0, 0);
     if (order == 0) return Sharing::kShared;
     // EPERM: a process of somebody else; memory is not shared across a change of rights that exec would make.
     // ESRCH: it ended, or is a kernel thread.
     if (order < 0 && errno != EPERM && errno != ESRCH && errno != EACCES) return Sharing::kUnknown;
   }
   // Where kcmp is forbidden altogether it fails for every pair: ask for one that must answer.
-  const long self = ::syscall(SYS_kcmp, key.pid, key.pid, KCMP_VM, 0, 0);
+  const long self = ::syscall(SYS_kcmp, tid, tid, KCMP_VM, 0, 0);
   return self == 0 ? Sharing::kAlone : Sharing::kUnknown;
 }
 
-WaitFacts look_up_futex(std::int32_t pid, const ThreadSample& thread) {
+WaitFacts look_up_futex(const ThreadSample& thread) {
   WaitFacts facts;
   const WaitTarget target = classify(thread);
   if (target.kind != WaitClass::kPrivateFutex && target.kind != WaitClass::kPlainFutex) return facts;
-  if (target.kind == WaitClass::kPlainFutex) facts.mapping = find_mapping(pid, target.word);
-  if (target.priority_inherit) facts.pi_owner = read_futex_owner(pid, target.word);
-  facts.kernel_function = read_file(task_path(pid, thread.tid, "wchan")).text;
+  if (target.kind == WaitClass::kPlainFutex) facts.mapping = find_mapping(thread.tid, target.word);
+  if (target.priority_inherit) facts.pi_owner = read_futex_owner(thread.tid, target.word);
+  facts.kernel_function = read_file(proc_path(thread.tid, "wchan")).text;
   return facts;
 }
 

@@ -21,16 +21,19 @@ std::optional<Round> sample_round(std::int32_t pid, bool& refused);
 // True if this thread alone shows that its process may go on: one small read. What cannot be read is no such sign.
 bool is_awake(std::int32_t pid, std::int32_t tid);
 
-// Is the program of this process x86-64 code.
-bool runs_x86_64(std::int32_t pid);
+// What follows is asked of a thread that lives: a first thread that has ended has no memory and no descriptors any more
+// while the others go on. /proc/TID works for threads too.
 
-bool has_io_uring(std::int32_t pid);
+// Is its program x86-64 code.
+bool runs_x86_64(std::int32_t tid);
 
-// Looks through all processes for one that has the same memory but is not the same process.
-Sharing find_sharing(const ProcessKey& key);
+bool has_io_uring(std::int32_t tid);
+
+// Looks through all processes for one that has the memory of this thread of `pid` but is another.
+Sharing find_sharing(std::int32_t pid, std::int32_t tid);
 
 // Mapping and owner of a futex word, and what the kernel says the thread sleeps in. Wakers are not looked up here.
-WaitFacts look_up_futex(std::int32_t pid, const ThreadSample& thread);
+WaitFacts look_up_futex(const ThreadSample& thread);
 
 // The process behind a pidfd of another process; nullopt if it has ended or cannot be seen.
 std::optional<std::int32_t> resolve_pidfd(std::int32_t pid, std::int32_t fd);

@@ -129,11 +129,15 @@ ProcessEvidence Supervisor::gather(const Watched& watched) {
   ProcessEvidence evidence;
   evidence.key = watched.key;
   evidence.first = watched.last;
-  evidence.is_x86_64 = runs_x86_64(pid);
-  evidence.has_io_uring = has_io_uring(pid);
-  evidence.sharing = find_sharing(watched.key);
   for (const ThreadSample& thread : watched.last.threads) {
-    WaitFacts facts = look_up_futex(pid, thread);
+    if (thread.ended()) continue;
+    evidence.is_x86_64 = runs_x86_64(thread.tid);
+    evidence.has_io_uring = has_io_uring(thread.tid);
+    evidence.sharing = find_sharing(pid, thread.tid);
+    break;
+  }
+  for (const ThreadSample& thread : watched.last.threads) {
+    WaitFacts facts = look_up_futex(thread);
     wakers_.find(pid, thread, tree_, true, facts);
     evidence.facts.push_back(std::move(facts));
   }

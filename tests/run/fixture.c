@@ -1,0 +1,283 @@
+/* A program that hangs, or does not, in the way that its argument names. It writes one byte to standard output when its
+ * processes have reached, or are one call away from, the state that they stay in. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+static uint32_t word = 1;
+
+static void say_ready(void) {
+  if (write(STDOUT_FILENO, "r", 1) != 1) _exit(99);
+}
+
+static void wait_on(uint32_t* address, int operation, const struct timespec* timeout) {
+  for (;;) syscall(SYS_futex, address, operation, *address, timeout, NULL, FUTEX_BITSET_MATCH_ANY);
+}
+
+static void hang(void) { wait_on(&word, FUTEX_WAIT_PRIVATE, NULL); }
+
+static void* hang_thread(void* unused) {
+  (void)unused;
+  hang();
+  return NULL;
+}
+
+static pid_t fork_hung(void) {
+  const pid_t child = fork();
+  if (child == 0) hang();
+  return child;
+}
+
+static void pass(int signal) { (void)signal; }
+
+static void dead(void) {
+  say_ready();
+  hang();
+}
+
+static void dead_threads(void) {
+  pthread_t threads[3];
+  for (int i = 0; i < 3; ++i) pthread_create(&threads[i], NULL, hang_thread, NULL);
+  say_ready();
+  pthread_join(threads[0], NULL);
+}
+
+static void dead_caught(void) {
+  struct sigaction action;
+  memset(&action, 0, sizeof action);
+  action.sa_handler = pass;
+  sigaction(SIGUSR1, &action, NULL);
+  dead();
+}
+
+static void* leave_others(void* leader) {
+  pthread_join(*(pthread_t*)leader, NULL);
+  say_ready();
+  hang();
+  return NULL;
+}
+
+static void leader_gone(void) {
+  static pthread_t self;
+  self = pthread_self();
+  pthread_t thread;
+  pthread_create(&thread, NULL, leave_others, &self);
+  pthread_exit(NULL);
+}
+
+static void plain_private(void) {
+  say_ready();
+  wait_on(&word, FUTEX_WAIT, NULL);
+}
+
+static void timed(void) {
+  const struct timespec hour = {3600, 0};
+  say_ready();
+  wait_on(&word, FUTEX_WAIT_PRIVATE, &hour);
+}
+
+static void shared(void) {
+  uint32_t* map = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  say_ready();
+  wait_on(map, FUTEX_WAIT, NULL);
+}
+
+static char sibling_stack[65536] __attribute__((aligned(16)));
+
+static int run_sibling(void* unused) {
+  (void)unused;
+  for (;;) pause();
+  return 0;
+}
+
+/* Not a thread, yet it could wake us: it has our memory. */
+static void vm_sibling(void) {
+  clone(run_sibling, sibling_stack + sizeof sibling_stack, CLONE_VM | SIGCHLD, NULL);
+  dead();
+}
+
+static void* run_poller(void* unused) {
+  (void)unused;
+  const int poller = epoll_create1(0);
+  struct epoll_event event;
+  say_ready();
+  for (;;) epoll_wait(poller, &event, 1, -1);
+  return NULL;
+}
+
+static void idle_epoll(void) {
+  pthread_t thread;
+  pthread_create(&thread, NULL, run_poller, NULL);
+  hang();
+}
+
+static void idle_sleep(void) {
+  say_ready();
+  for (;;) sleep(3600);
+}
+
+static void idle_socket(void) {
+  int ends[2];
+  char byte;
+  if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0) _exit(99);
+  say_ready();
+  if (read(ends[0], &byte, 1) < 0) _exit(98);
+}
+
+static void parent(void) {
+  const pid_t child = fork_hung();
+  say_ready();
+  waitpid(child, NULL, 0);
+}
+
+static void parent_id(void) {
+  const pid_t child = fork_hung();
+  siginfo_t info;
+  say_ready();
+  waitid(P_PID, (id_t)child, &info, WEXITED);
+}
+
+static void parent_any(void) {
+  fork_hung();
+  fork_hung();
+  say_ready();
+  wait(NULL);
+}
+
+static void parent_mixed(void) {
+  fork_hung();
+  if (fork() == 0) {
+    for (;;) pause();
+  }
+  say_ready();
+  wait(NULL);
+}
+
+static void grandparent(void) {
+  if (fork() == 0) parent();
+  wait(NULL);
+}
+
+static void pipe_victim(void) {
+  int ends[2];
+  char byte;
+  if (pipe(ends) != 0) _exit(99);
+  fork_hung();
+  close(ends[1]);
+  say_ready();
+  if (read(ends[0], &byte, 1) < 0) _exit(98);
+}
+
+static void pipe_self(void) {
+  int ends[2];
+  char byte;
+  if (pipe(ends) != 0) _exit(99);
+  say_ready();
+  if (read(ends[0], &byte, 1) < 0) _exit(98);
+}
+
+static void pipe_ring(void) {
+  int there[2];
+  int back[2];
+  char byte;
+  if (pipe(there) != 0 || pipe(back) != 0) _exit(99);
+  if (fork() == 0) {
+    close(there[1]);
+    close(back[0]);
+    if (read(there[0], &byte, 1) < 0) _exit(98);
+  }
+  close(there[0]);
+  close(back[1]);
+  say_ready();
+  if (read(back[0], &byte, 1) < 0) _exit(98);
+}
+
+static void pipe_healthy(void) {
+  int ends[2];
+  char byte;
+  if (pipe(ends) != 0) _exit(99);
+  if (fork() == 0) {
+    for (;;) pause();
+  }
+  close(ends[1]);
+  say_ready();
+  if (read(ends[0], &byte, 1) < 0) _exit(98);
+}
+
+/* Its child fills a pipe that it never reads, because it hangs. */
+static void pipe_full(void) {
+  int ends[2];
+  static char bytes[1 << 20];
+  if (pipe(ends) != 0) _exit(99);
+  if (fork() == 0) {
+    close(ends[0]);
+    if (write(ends[1], bytes, sizeof bytes) < 0) _exit(98);
+  }
+  close(ends[1]);
+  say_ready();
+  hang();
+}
+
+/* The parent ends, the hung child lives on. */
+static void orphan(void) {
+  fork_hung();
+  say_ready();
+}
+
+static void write_and_exit(void) {
+  puts("line one");
+  fputs("line two\n", stderr);
+}
+
+static const struct {
+  const char* name;
+  void (*run)(void);
+} modes[] = {
+    {"dead", dead},
+    {"dead-threads", dead_threads},
+    {"dead-caught", dead_caught},
+    {"leader-gone", leader_gone},
+    {"plain-private", plain_private},
+    {"timed", timed},
+    {"shared", shared},
+    {"vm-sibling", vm_sibling},
+    {"idle-epoll", idle_epoll},
+    {"idle-sleep", idle_sleep},
+    {"idle-socket", idle_socket},
+    {"parent", parent},
+    {"parent-id", parent_id},
+    {"parent-any", parent_any},
+    {"parent-mixed", parent_mixed},
+    {"grandparent", grandparent},
+    {"pipe-victim", pipe_victim},
+    {"pipe-self", pipe_self},
+    {"pipe-ring", pipe_ring},
+    {"pipe-healthy", pipe_healthy},
+    {"pipe-full", pipe_full},
+    {"orphan", orphan},
+    {"write", write_and_exit},
+};
+
+int main(int argc, char** argv) {
+  if (argc < 2) return 99;
+  for (size_t i = 0; i < sizeof modes / sizeof modes[0]; ++i) {
+    if (strcmp(argv[1], modes[i].name) != 0) continue;
+    modes[i].run();
+    return argc > 2 ? atoi(argv[2]) : 0;
+  }
+  return 99;
+}

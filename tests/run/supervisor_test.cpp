@@ -1,0 +1,243 @@
+// The supervisor on real processes. Time is passed in: polls follow each other as fast as they are made.
+#include "watch/supervisor.hpp"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <chrono>
+#include <string>
+
+#include "fixture_process.hpp"
+#include "watch/proc_fs.hpp"
+#include "watch/sampler.hpp"
+
+namespace forksight::watch {
+namespace {
+
+using Liveness = model::Liveness;
+using test::FixtureProcess;
+
+constexpr std::chrono::milliseconds kPace{250};
+constexpr int kManyPolls = 12;
+
+class Watch {
+ public:
+  explicit Watch(const std::string& mode) : program_({FORKSIGHT_FIXTURE, mode}), ready_(program_.wait_ready()),
+                                            supervisor_(program_.pid(), std::chrono::seconds(1)) {}
+
+  bool ready() const { return ready_; }
+  pid_t pid() const { return program_.pid(); }
+  Supervisor& supervisor() { return supervisor_; }
+  Clock::time_point now() const { return now_; }
+  void poll() {
+    now_ += kPace;
+    supervisor_.poll(now_);
+  }
+
+  // Polls until `count` processes are stuck: the byte of readiness is written just before the last call.
+  bool wait_stuck(std::size_t count) {
+    const auto limit = Clock::now() + std::chrono::seconds(20);
+    while (Clock::now() < limit) {
+      poll();
+      if (supervisor_.verdicts().size() >= count) return true;
+    }
+    return false;
+  }
+
+  // Polls until every thread of the first process sleeps, then many times more: how many are stuck at most.
+  std::size_t stuck_at_most() {
+    const auto limit = Clock::now() + std::chrono::seconds(20);
+    bool sleeps = false;
+    while (!sleeps && Clock::now() < limit) {
+      poll();
+      bool refused = false;
+      const auto round = sample_round(pid(), refused);
+      sleeps = round && std::all_of(round->threads.begin(), round->threads.end(),
+                                    [](const ThreadSample& thread) { return thread.status.state == 'S'; });
+    }
+    EXPECT_TRUE(sleeps);
+    std::size_t most = 0;
+    for (int times = 0; times < kManyPolls; ++times) {
+      poll();
+      most = std::max(most, supervisor_.verdicts().size());
+    }
+    return most;
+  }
+
+  const Verdict* verdict_of(pid_t process) const {
+    for (const auto& [key, verdict] : supervisor_.verdicts()) {
+      if (key.pid == process) return &verdict;
+    }
+    return nullptr;
+  }
+  // The one stuck process that is not the first.
+  const Verdict* other() const {
+    for (const auto& [key, verdict] : supervisor_.verdicts()) {
+      if (key.pid != pid()) return &verdict;
+    }
+    return nullptr;
+  }
+
+ private:
+  FixtureProcess program_;
+  bool ready_;
+  Supervisor supervisor_;
+  Clock::time_point now_ = Clock::now();
+};
+
+void expect_dead(const std::string& mode, Liveness liveness, std::size_t threads) {
+  Watch watch(mode);
+  ASSERT_TRUE(watch.ready());
+  ASSERT_TRUE(watch.wait_stuck(1)) << mode;
+  const Verdict* verdict = watch.verdict_of(watch.pid());
+  ASSERT_NE(verdict, nullptr);
+  EXPECT_EQ(verdict->liveness, liveness);
+  EXPECT_EQ(verdict->waits.size(), threads);
+  EXPECT_FALSE(verdict->waits_for);
+}
+
+TEST(Supervisor, APrivateFutexIsDead) { expect_dead("dead", Liveness::kDead, 1); }
+TEST(Supervisor, AllThreadsInFutexesAreDead) { expect_dead("dead-threads", Liveness::kDead, 4); }
+TEST(Supervisor, ACaughtSignalIsSaid) { expect_dead("dead-caught", Liveness::kDeadButForSignal, 1); }
+TEST(Supervisor, ALeaderThatLeftDoesNotHideTheRest) { expect_dead("leader-gone", Liveness::kDead, 2); }
+TEST(Supervisor, APlainFutexOnPrivateMemoryIsDead) { expect_dead("plain-private", Liveness::kDead, 1); }
+TEST(Supervisor, AReaderOfItsOwnPipeIsDead) { expect_dead("pipe-self", Liveness::kDead, 1); }
+
+class Silent : public testing::TestWithParam<const char*> {};
+TEST_P(Silent, IsNotStuck) {
+  Watch watch(GetParam());
+  ASSERT_TRUE(watch.ready());
+  EXPECT_EQ(watch.stuck_at_most(), 0U);
+}
+INSTANTIATE_TEST_SUITE_P(Supervisor, Silent,
+                         testing::Values("timed", "shared", "vm-sibling", "idle-epoll", "idle-sleep", "idle-socket",
+                                         "pipe-healthy"),
+                         [](const auto& test) {
+                           std::string name = test.param;
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
+
+class Victims : public testing::TestWithParam<std::pair<const char*, const char*>> {};
+TEST_P(Victims, WaitForTheDead) {
+  const auto [mode, via] = GetParam();
+  Watch watch(mode);
+  ASSERT_TRUE(watch.ready());
+  ASSERT_TRUE(watch.wait_stuck(2));
+  const Verdict* victim = watch.verdict_of(watch.pid());
+  const Verdict* dead = watch.other();
+  ASSERT_NE(victim, nullptr);
+  ASSERT_NE(dead, nullptr);
+  EXPECT_EQ(victim->liveness, Liveness::kVictim);
+  EXPECT_EQ(victim->via, via);
+  EXPECT_EQ(dead->liveness, Liveness::kDead);
+  EXPECT_FALSE(dead->waits_for);
+  ASSERT_TRUE(victim->waits_for);
+  EXPECT_NE(victim->waits_for->pid, watch.pid());
+}
+INSTANTIATE_TEST_SUITE_P(Supervisor, Victims,
+                         testing::Values(std::pair("parent", "wait4"), std::pair("parent-id", "wait4"),
+                                         std::pair("pipe-victim", "pipe")),
+                         [](const auto& test) {
+                           std::string name = test.param.first;
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
+
+TEST(Supervisor, AnyChildMeansAllChildren) {
+  Watch watch("parent-any");
+  ASSERT_TRUE(watch.wait_stuck(3));
+  EXPECT_EQ(watch.verdict_of(watch.pid())->liveness, Liveness::kVictim);
+}
+
+TEST(Supervisor, AHealthyChildKeepsItsParentAwake) {
+  Watch watch("parent-mixed");
+  ASSERT_TRUE(watch.wait_stuck(1));
+  for (int times = 0; times < kManyPolls; ++times) {
+    watch.poll();
+    EXPECT_EQ(watch.supervisor().verdicts().size(), 1U);
+    EXPECT_EQ(watch.verdict_of(watch.pid()), nullptr);
+  }
+}
+
+TEST(Supervisor, VictimsOfVictimsAreVictims) {
+  Watch watch("grandparent");
+  ASSERT_TRUE(watch.wait_stuck(3));
+  std::size_t dead = 0;
+  for (const auto& [key, verdict] : watch.supervisor().verdicts()) dead += verdict.liveness == Liveness::kDead ? 1 : 0;
+  EXPECT_EQ(dead, 1U);
+  EXPECT_EQ(watch.verdict_of(watch.pid())->liveness, Liveness::kVictim);
+}
+
+TEST(Supervisor, ARingOfPipesIsItsOwnCause) {
+  Watch watch("pipe-ring");
+  ASSERT_TRUE(watch.wait_stuck(2));
+  for (const auto& [key, verdict] : watch.supervisor().verdicts()) {
+    EXPECT_EQ(verdict.liveness, Liveness::kDead);
+    EXPECT_TRUE(verdict.waits_for);
+  }
+}
+
+TEST(Supervisor, AWriterToAPipeThatTheDeadShouldReadIsAVictim) {
+  Watch watch("pipe-full");
+  ASSERT_TRUE(watch.wait_stuck(2));
+  EXPECT_EQ(watch.verdict_of(watch.pid())->liveness, Liveness::kDead);
+  EXPECT_EQ(watch.other()->liveness, Liveness::kVictim);
+  EXPECT_EQ(watch.other()->waits_for->pid, watch.pid());
+}
+
+TEST(Supervisor, TheFirstMomentCounts) {
+  Watch watch("dead");
+  ASSERT_TRUE(watch.wait_stuck(1));
+  const auto since = watch.verdict_of(watch.pid())->since;
+  watch.poll();
+  EXPECT_EQ(watch.verdict_of(watch.pid())->since, since);
+}
+
+TEST(Supervisor, ALastWordNeedsNoAge) {
+  Watch watch("dead");
+  const auto limit = Clock::now() + std::chrono::seconds(20);
+  while (watch.supervisor().verdicts().empty() && Clock::now() < limit) {
+    watch.supervisor().poll_at_any_age(watch.now());  // time stands still
+  }
+  EXPECT_EQ(watch.supervisor().verdicts().size(), 1U);
+}
+
+// A handler gets the process out of its wait and it blocks again: the time starts anew.
+TEST(Supervisor, AProcessThatRanIsLookedAtAnew) {
+  Watch watch("dead-caught");
+  ASSERT_TRUE(watch.wait_stuck(1));
+  const auto before = watch.verdict_of(watch.pid())->since;
+  ASSERT_EQ(::kill(watch.pid(), SIGUSR1), 0);
+  const auto limit = Clock::now() + std::chrono::seconds(20);
+  const auto started_anew = [&] {
+    const Verdict* verdict = watch.verdict_of(watch.pid());
+    return verdict != nullptr && verdict->since > before;
+  };
+  while (!started_anew() && Clock::now() < limit) watch.poll();
+  EXPECT_TRUE(started_anew());
+}
+
+TEST(Supervisor, AnEndedProcessIsForgotten) {
+  Watch watch("dead");
+  ASSERT_TRUE(watch.wait_stuck(1));
+  ASSERT_EQ(::kill(watch.pid(), SIGKILL), 0);
+  siginfo_t info;
+  ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(watch.pid()), &info, WEXITED | WNOWAIT), 0);
+  watch.poll();
+  EXPECT_TRUE(watch.supervisor().verdicts().empty());
+}
+
+TEST(Supervisor, APidIsNoIdentity) {
+  Watch watch("dead");
+  ASSERT_TRUE(watch.wait_stuck(1));
+  const ProcessKey key = watch.verdict_of(watch.pid())->key;
+  EXPECT_TRUE(is_same_process(key));
+  EXPECT_FALSE(is_same_process({key.pid, key.start_ticks + 1}));
+  EXPECT_FALSE(watch.supervisor().tree().adopt({key.pid, key.start_ticks + 1}));
+}
+
+}  // namespace
+}  // namespace forksight::watch
