@@ -138,7 +138,7 @@ void give() { g_busy.store(0, std::memory_order_release); }
 // Entries before `keep` are unchanged; what follows in the loader's list replaces the rest of the table.
 void read_rest(std::uint32_t keep, const link_map* at, const link_map* head) {
   for (std::uint32_t i = keep; i < g_count; ++i) forget(g_modules[i]);
-  if (keep < g_count) forget_providers();
+  if (keep < g_count) forget_callers();
   g_count = keep;
   for (std::uint32_t i = 0; i < keep; ++i) g_modules[i].provider = -2;
   while (at != nullptr && g_count < kMaxModules) {

@@ -1,6 +1,9 @@
 #include "runtimes.hpp"
 
+#include <dlfcn.h>
 #include <string.h>
+
+#include <atomic>
 
 #include "elf_view.hpp"
 
@@ -11,8 +14,17 @@ namespace forksight {
 namespace {
 
 constinit Runtime g_runtimes[kMaxRuntimes] = {};
-// The only runtime of the process, the common case; null if there are none or several, or nobody looked.
-constinit Runtime* g_single = nullptr;
+
+// Which runtime serves the callers in one loaded object. Entries are written once, value before key, and only cleared
+// when objects have gone; where they run out, the answer is worked out anew at each call.
+struct CallerEntry {
+  std::atomic<const link_map*> map;
+  const void* start;
+  Runtime* runtime;
+};
+constexpr std::uint32_t kCallers = 64;
+constinit CallerEntry g_callers[kCallers] = {};
+constinit std::atomic<std::uint32_t> g_caller_count{0};
 
 constexpr const char* kEntryNames[] = {
 #define FORKSIGHT_OMP_HOOK(name) #name,
@@ -22,18 +34,6 @@ constexpr const char* kEntryNames[] = {
 template <class Function>
 void look_up(const ElfView& view, const char* name, Function*& out) {
   out = reinterpret_cast<Function*>(view.find_function(name));
-}
-
-void update_single() {
-  Runtime* only = nullptr;
-  std::uint32_t count = 0;
-  for (Runtime& runtime : g_runtimes) {
-    if (runtime.present) {
-      only = &runtime;
-      ++count;
-    }
-  }
-  __atomic_store_n(&g_single, count == 1 ? only : nullptr, __ATOMIC_RELEASE);
 }
 
 // A library that provides the GOMP entry points also to others' code.
@@ -120,37 +120,46 @@ int recognise_runtime(const Module& module) {
     look_up(view, "omp_get_thread_limit", runtime.get_thread_limit);
     look_up(view, "omp_pause_resource_all", runtime.pause_all);
     runtime.present = true;
-    update_single();
     return static_cast<int>(i);
   }
   return -1;
 }
 
-void forget_runtime(std::uint32_t index) {
-  g_runtimes[index].present = false;
-  update_single();
-}
+void forget_runtime(std::uint32_t index) { g_runtimes[index].present = false; }
 
-void forget_providers() { update_single(); }
+void forget_callers() {
+  for (CallerEntry& entry : g_callers) entry.map.store(nullptr, std::memory_order_relaxed);
+  g_caller_count.store(0, std::memory_order_release);
+}
 
 Runtime& runtime_at(std::uint32_t index) { return g_runtimes[index]; }
 
 Runtime* runtime_of_caller(std::uint64_t caller) {
-  Runtime* const single = __atomic_load_n(&g_single, __ATOMIC_ACQUIRE);
-  if (FORKSIGHT_LIKELY(single != nullptr)) return single;
-  Module* module = find_module(caller);
-  if (module == nullptr || module_count() == 0) {
-    refresh_modules();
-    module = find_module(caller);
+  dl_find_object found{};
+  if (_dl_find_object(reinterpret_cast<void*>(caller), &found) != 0) found = {};
+  const std::uint32_t known = g_caller_count.load(std::memory_order_acquire);
+  for (std::uint32_t i = 0; i < known && i < kCallers; ++i) {
+    const CallerEntry& entry = g_callers[i];
+    if (entry.map.load(std::memory_order_acquire) == found.dlfo_link_map && entry.start == found.dlfo_map_start) {
+      return entry.runtime;
+    }
   }
-  if (g_single != nullptr) return g_single;
+  refresh_modules();
   if (module_count() == 0) return nullptr;
+  Module* const module = find_module(caller);
   int index = provider_of(module_at(0));
   if (index < 0 && module != nullptr) index = provider_of(*module);
   for (std::uint32_t i = 0; i < kMaxRuntimes && index < 0; ++i) {
     if (g_runtimes[i].present) index = static_cast<int>(i);
   }
-  return index < 0 ? nullptr : &g_runtimes[index];
+  if (index < 0) return nullptr;
+  const std::uint32_t at = module != nullptr ? g_caller_count.fetch_add(1, std::memory_order_acq_rel) : kCallers;
+  if (at < kCallers) {
+    g_callers[at].start = found.dlfo_map_start;
+    g_callers[at].runtime = &g_runtimes[index];
+    g_callers[at].map.store(found.dlfo_link_map, std::memory_order_release);
+  }
+  return &g_runtimes[index];
 }
 
 std::uint64_t entry_of(Runtime& runtime, OmpEntry entry) {

@@ -43,11 +43,13 @@ struct Runtime {
 // Index of the runtime that `module` is, entered into the table; -1 if it is none.
 int recognise_runtime(const Module& module);
 void forget_runtime(std::uint32_t index);
-void forget_providers();
+void forget_callers();
 Runtime& runtime_at(std::uint32_t index);
 
 // The runtime that a GOMP call from `caller` would have been bound to without the shim: the one that the program
 // itself needs, else the one in the caller's own tree of needed libraries, else the first. Null if there is none.
+// Getting this wrong gives wrong results (the body asks its own runtime for its thread number), so every caller's
+// object is looked up at every call, lock-free; what is remembered is the answer.
 Runtime* runtime_of_caller(std::uint64_t caller);
 std::uint64_t entry_of(Runtime& runtime, OmpEntry entry);
 
