@@ -29,6 +29,11 @@ SourceMap& Binary::sources() {
   return *sources_;
 }
 
+MachineCode& Binary::code() {
+  if (!code_) code_.emplace(*elf_);
+  return *code_;
+}
+
 const std::vector<SourceFrame>& Binary::frames_at(std::uint64_t address) {
   const auto [entry, is_new] = frames_.try_emplace(address);
   if (!is_new) return entry->second;

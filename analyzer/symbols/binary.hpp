@@ -10,6 +10,7 @@
 
 #include "symbols/cfi.hpp"
 #include "symbols/elf_module.hpp"
+#include "symbols/machine_code.hpp"
 #include "symbols/source_map.hpp"
 #include "symbols/symbol_table.hpp"
 
@@ -23,6 +24,7 @@ class Binary {
   Cfi& cfi() { return cfi_; }
   const SymbolTable& symbols();
   SourceMap& sources();
+  MachineCode& code();
 
   // What stands at `address` (for a return address: one less), inlined calls expanded, innermost first. One frame at
   // least; its function is "" where no symbol covers the address.
@@ -33,6 +35,7 @@ class Binary {
   Cfi cfi_;
   std::optional<SymbolTable> symbols_;
   std::optional<SourceMap> sources_;
+  std::optional<MachineCode> code_;
   std::unordered_map<std::uint64_t, std::vector<SourceFrame>> frames_;
 };
 

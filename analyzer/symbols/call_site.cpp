@@ -7,7 +7,8 @@ namespace {
 
 std::uint8_t byte_at(std::span<const std::byte> bytes, std::size_t at) { return std::to_integer<std::uint8_t>(bytes[at]); }
 
-// Length of the ff /2 (call r/m64) at the start of `bytes`, 0 if it is none.
+}  // namespace
+
 std::size_t indirect_call_length(std::span<const std::byte> bytes) {
   std::size_t at = 0;
   if (!bytes.empty() && (byte_at(bytes, 0) == 0x3e || byte_at(bytes, 0) == 0xf2)) ++at;  // notrack, bnd
@@ -31,8 +32,6 @@ std::size_t indirect_call_length(std::span<const std::byte> bytes) {
   if (mode == 2) length += 4;
   return length;
 }
-
-}  // namespace
 
 std::optional<std::uint64_t> direct_call_target(const ElfModule& elf, std::uint64_t address) {
   if (address < 5) return std::nullopt;

@@ -2,6 +2,7 @@
 
 #include <dwarf.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <memory>
 
@@ -82,6 +83,34 @@ const Cfi::Row& Cfi::row_at(std::uint64_t pc) {
 bool Cfi::is_signal_frame(std::uint64_t pc) {
   const Row& row = row_at(pc);
   return row.is_known && row.is_signal;
+}
+
+std::optional<std::uint64_t> Cfi::frame_address(std::uint64_t pc, const Registers& registers,
+                                                const StackBytes& stack) {
+  const Row& row = row_at(pc);
+  if (!row.is_known) return std::nullopt;
+  ExpressionContext context{registers, stack, std::nullopt};
+  return evaluate(row.cfa, context);
+}
+
+std::optional<std::uint64_t> Cfi::stack_depth(std::uint64_t pc) {
+  const Row& row = row_at(pc);
+  if (!row.is_known || row.cfa.size() != 1) return std::nullopt;
+  const Dwarf_Op& op = row.cfa[0];
+  if (op.atom == DW_OP_bregx && op.number == kRsp) return op.number2;
+  if (op.atom == DW_OP_breg0 + kRsp) return op.number;
+  return std::nullopt;
+}
+
+std::uint64_t Cfi::saved_bytes(std::uint64_t pc) {
+  std::uint64_t lowest = 0;
+  for (const Rule& rule : row_at(pc).rules) {
+    if (rule.kind != Rule::Kind::kMemory || rule.operations.size() != 2) continue;
+    if (rule.operations[0].atom != DW_OP_call_frame_cfa || rule.operations[1].atom != DW_OP_plus_uconst) continue;
+    const std::uint64_t below = 0 - rule.operations[1].number;
+    if (below < 4096) lowest = std::max(lowest, below);
+  }
+  return lowest;
 }
 
 Step Cfi::step(std::uint64_t pc, Registers& registers, const StackBytes& stack) {

@@ -30,6 +30,15 @@ class Cfi {
   // values, with [kReturnAddress] that of the frame itself; they change only if the answer is kCaller.
   Step step(std::uint64_t pc, Registers& registers, const StackBytes& stack);
 
+  // The frame's CFA, if it can be computed.
+  std::optional<std::uint64_t> frame_address(std::uint64_t pc, const Registers& registers, const StackBytes& stack);
+
+  // Bytes between rsp and the CFA at `pc`, if the CFA is defined by rsp there.
+  std::optional<std::uint64_t> stack_depth(std::uint64_t pc);
+
+  // Bytes from the lowest register that the frame at `pc` has saved up to its CFA, the return address included.
+  std::uint64_t saved_bytes(std::uint64_t pc);
+
   // The frame at `pc` was interrupted by a signal: its caller's pc is exact, not a return address.
   bool is_signal_frame(std::uint64_t pc);
 

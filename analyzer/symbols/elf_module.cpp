@@ -68,7 +68,9 @@ Result<std::unique_ptr<ElfModule>> ElfModule::open(const std::string& path, std:
   if (elf_getphdrnum(elf, &count) == 0) {
     for (std::size_t i = 0; i < count; ++i) {
       GElf_Phdr segment;
-      if (gelf_getphdr(elf, static_cast<int>(i), &segment) == nullptr || segment.p_type != PT_LOAD) continue;
+      if (gelf_getphdr(elf, static_cast<int>(i), &segment) == nullptr) break;
+      if (segment.p_type == PT_GNU_EH_FRAME) self->unwind_table_address_ = segment.p_vaddr;
+      if (segment.p_type != PT_LOAD) continue;
       self->segments_.push_back({segment.p_vaddr, segment.p_memsz, segment.p_filesz, segment.p_offset,
                                  (segment.p_flags & PF_X) != 0});
     }

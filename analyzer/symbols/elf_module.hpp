@@ -27,6 +27,8 @@ class ElfModule {
   const std::string& path() const { return path_; }
   Dwfl_Module* dwfl() const { return module_; }
 
+  // Of .eh_frame_hdr; 0 if there is none.
+  std::uint64_t unwind_table_address() const { return unwind_table_address_; }
   bool is_executable(std::uint64_t address) const;
   // The file's bytes from `address` to the end of its segment; empty if no segment of the file has it.
   std::span<const std::byte> bytes_at(std::uint64_t address) const;
@@ -48,6 +50,7 @@ class ElfModule {
   Dwfl_Module* module_ = nullptr;
   std::span<const std::byte> image_;
   std::vector<Segment> segments_;
+  std::uint64_t unwind_table_address_ = 0;
 };
 
 }  // namespace forksight::symbols

@@ -74,11 +74,14 @@ const Symbol* SymbolTable::Sorted::find(std::uint64_t address) const {
 }
 
 const Symbol* SymbolTable::find_function_named(std::string_view name) const {
-  for (const Symbol& symbol : functions_.symbols) {
-    const std::string_view candidate(symbol.name);
-    if (candidate == name) return &symbol;
+  if (by_name_.empty()) {
+    for (std::size_t i = 0; i < functions_.symbols.size(); ++i) {
+      const std::string_view symbol(functions_.symbols[i].name);
+      by_name_.emplace(symbol.substr(0, symbol.find('@')), i);
+    }
   }
-  return nullptr;
+  const auto found = by_name_.find(name);
+  return found == by_name_.end() ? nullptr : &functions_.symbols[found->second];
 }
 
 }  // namespace forksight::symbols

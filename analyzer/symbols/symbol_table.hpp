@@ -4,7 +4,8 @@
 #include <elfutils/libdwfl.h>
 
 #include <cstdint>
-#include <string>
+#include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "symbols/elf_module.hpp"
@@ -32,6 +33,8 @@ class SymbolTable {
   bool has_functions() const { return !functions_.symbols.empty(); }
 
  private:
+  mutable std::unordered_map<std::string_view, std::size_t> by_name_;  // functions; filled when first asked
+
   struct Sorted {
     std::vector<Symbol> symbols;
     std::vector<std::uint64_t> reach;  // the farthest end among symbols[0..i]

@@ -7,7 +7,7 @@
 
 #include "symbols/address_space.hpp"
 #include "symbols/names.hpp"
-#include "symbols/resync.hpp"
+#include "symbols/frozen.hpp"
 #include "symbols/unwinder.hpp"
 
 namespace forksight::symbols {
@@ -73,7 +73,12 @@ model::Stack Symbolizer::unwind(const StackSample& sample) {
   const Walk walk = sample.frozen ? walk_frozen(state_->space, registers, bytes, sample.cut)
                                   : Unwinder(state_->space).walk(registers, bytes, false);
   for (const RawFrame& raw : walk.frames) {
-    for (model::Frame& frame : state_->name(raw)) {
+    std::vector<model::Frame> frames = state_->name(raw);
+    if (raw.is_line_unknown && !frames.empty()) {
+      frames.erase(frames.begin(), frames.end() - 1);  // inlined calls are places in the function too
+      frames.back().line = 0;
+    }
+    for (model::Frame& frame : frames) {
       frame.approximate = raw.is_approximate;
       stack.frames.push_back(std::move(frame));
     }

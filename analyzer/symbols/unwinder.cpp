@@ -49,7 +49,7 @@ Walk Unwinder::walk(const Registers& innermost, const StackBytes& stack, bool st
   bool is_approximate = false;
   bool is_exact = false;
   while (walk.frames.size() < kMaxFrames) {
-    RawFrame frame{*registers[kReturnAddress], *registers[kRsp], is_exact, is_approximate};
+    RawFrame frame{*registers[kReturnAddress], *registers[kRsp], is_exact, is_approximate, false};
     walk.frames.push_back(frame);
     bool by_frame_pointer = false;
     const Step step = this->step(frame, registers, stack, by_frame_pointer);

@@ -14,6 +14,7 @@ struct RawFrame {
   std::uint64_t sp = 0;        // its rsp
   bool is_exact = false;       // `pc` is no return address: the frame was interrupted by a signal
   bool is_approximate = false;
+  bool is_line_unknown = false;  // the function is right, but it has several calls that `pc` may stand for
 
   std::uint64_t lookup_address() const { return is_exact ? pc : pc - 1; }
 };

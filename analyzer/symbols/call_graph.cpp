@@ -1,0 +1,96 @@
+#include "symbols/call_graph.hpp"
+
+#include <string_view>
+
+namespace forksight::symbols {
+namespace {
+
+constexpr int kMaxJumps = 3;  // a wrapper's tail call of a wrapper, and one more
+
+std::optional<Function> function_named(const Function& where, const char* name) {
+  const Symbol* symbol = where.binary->symbols().find_function_named(name);
+  if (symbol == nullptr) return std::nullopt;
+  const auto range = where.binary->code().function_at(symbol->start);
+  if (!range || range->start != symbol->start) return std::nullopt;
+  return Function{where.module, where.binary, *range};
+}
+
+Link leads_into(const Function& from, const Branch& branch, const Function& to, int jumps) {
+  if (branch.name == nullptr && from.binary == to.binary && to.range.contains(branch.target)) return Link::kProved;
+  Link answer = Link::kRefuted;
+  for (const Function& callee : resolve_branch(from, branch, to)) {
+    if (callee == to) return Link::kProved;
+    if (jumps == 0) continue;
+    const CodeFacts& facts = callee.binary->code().facts(callee.range);
+    if (facts.is_thunk) answer = Link::kPossible;
+    for (const Branch& jump : facts.branches) {
+      if (jump.is_call) continue;
+      const Link link = leads_into(callee, jump, to, jumps - 1);
+      if (link == Link::kProved) return link;
+      if (link == Link::kPossible) answer = link;
+    }
+  }
+  return answer;
+}
+
+// Calls for the case that something has failed: they are no work.
+bool is_failure(std::string_view name) {
+  for (const std::string_view part : {"__throw", "_Unwind_", "__cxa_", "__stack_chk_fail", "terminate", "abort"}) {
+    if (name.find(part) != std::string_view::npos) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+bool ends_after(const Function& function, std::uint64_t address) {
+  const CodeFacts& facts = function.binary->code().facts(function.range);
+  for (const std::uint64_t call : facts.pointer_calls) {
+    if (call > address) return false;
+  }
+  for (const Branch& branch : facts.branches) {
+    if (!branch.is_call || branch.end <= address) continue;
+    const Symbol* symbol = branch.name == nullptr ? function.binary->symbols().find_function(branch.target) : nullptr;
+    const char* name = symbol != nullptr ? symbol->name : branch.name;
+    if (name == nullptr || !is_failure(name)) return false;
+  }
+  return true;
+}
+
+std::optional<Function> function_of(AddressSpace& space, const RawFrame& frame) {
+  const AddressSpace::Place place = space.locate(frame.lookup_address());
+  if (!place) return std::nullopt;
+  const auto range = place.binary->code().function_at(place.address);
+  if (!range) return std::nullopt;
+  return Function{place.module, place.binary, *range};
+}
+
+std::vector<Function> resolve_branch(const Function& from, const Branch& branch, const Function& other) {
+  std::vector<Function> functions;
+  if (branch.name == nullptr) {
+    const auto range = from.binary->code().function_at(branch.target);
+    if (range && range->start == branch.target) functions.push_back({from.module, from.binary, *range});
+    return functions;
+  }
+  if (const auto function = function_named(from, branch.name)) functions.push_back(*function);
+  if (other.binary != from.binary) {
+    if (const auto function = function_named(other, branch.name)) functions.push_back(*function);
+  }
+  return functions;
+}
+
+Link leads_into(const Function& from, const Branch& branch, const Function& to) {
+  return leads_into(from, branch, to, kMaxJumps);
+}
+
+Link check_link(AddressSpace& space, const RawFrame& callee, const RawFrame& caller) {
+  if (caller.is_exact || callee.is_exact) return Link::kPossible;
+  const auto inner = function_of(space, callee);
+  const auto outer = function_of(space, caller);
+  if (!inner || !outer) return Link::kPossible;
+  const auto call = outer->binary->code().call_before(caller.pc - outer->module->bias);
+  if (!call) return Link::kPossible;
+  return leads_into(*outer, *call, *inner);
+}
+
+}  // namespace forksight::symbols

@@ -1,0 +1,196 @@
+#include "symbols/frozen.hpp"
+
+#include "symbols/call_graph.hpp"
+#include "symbols/call_path.hpp"
+
+namespace forksight::symbols {
+namespace {
+
+// Bounds of the search: a hostile trace must not cost more than a large honest one.
+constexpr std::size_t kMaxCandidates = 2000;
+constexpr std::size_t kMaxFunctionsVisited = 20000;
+
+bool is_complete(const Walk& walk, bool is_cut) {
+  if (walk.end == WalkEnd::kThreadStart) return true;
+  return is_cut && walk.end == WalkEnd::kBytesEnd && walk.frames.size() > 2;
+}
+
+bool has_refuted_link(AddressSpace& space, const std::vector<RawFrame>& frames) {
+  for (std::size_t i = 1; i < frames.size(); ++i) {
+    if (check_link(space, frames[i - 1], frames[i]) == Link::kRefuted) return true;
+  }
+  return false;
+}
+
+// A caller that is on the stack now, and how the innermost frames came from it.
+struct Resumption {
+  Walk outer;
+  CallPath path;
+};
+
+// The calls by pointer of the function that is still there: the first step of a way that the code does not tell.
+std::optional<CallPath> path_by_pointer(const PathQuery& query) {
+  const auto& calls = query.from.binary->code().facts(query.from.range).pointer_calls;
+  if (calls.empty()) return std::nullopt;
+  const bool is_ambiguous = calls.size() > 1;
+  return CallPath{{{query.from, query.from.module->bias + calls.front(), query.from_sp, is_ambiguous}}, false};
+}
+
+class Resync {
+ public:
+  Resync(AddressSpace& space, Unwinder& unwinder, const StackBytes& stack, bool is_cut)
+      : space_(space), unwinder_(unwinder), stack_(stack), is_cut_(is_cut) {}
+
+  // Callers of `innermost`, whose own return address is, or was, right below `cfa`.
+  std::optional<Resumption> find(const RawFrame& innermost, std::uint64_t cfa);
+
+ private:
+  std::optional<Walk> walk_from(std::uint64_t slot, std::uint64_t word, Registers& registers);
+  std::optional<PathQuery> query_for(const Walk& outer, const Registers& registers, const Function& goal,
+                                     std::uint64_t cfa);
+
+  AddressSpace& space_;
+  Unwinder& unwinder_;
+  const StackBytes& stack_;
+  bool is_cut_;
+};
+
+// The walk that starts with the return address `word`, if it is sound up to the thread's start.
+std::optional<Walk> Resync::walk_from(std::uint64_t slot, std::uint64_t word, Registers& registers) {
+  registers = Registers{};
+  registers[kReturnAddress] = word;
+  registers[kRsp] = slot + 8;
+  const auto below = stack_.read(slot - 8);
+  const bool has_frame_pointer = below && *below > slot && *below < stack_.end() && *below % 8 == 0;
+  for (const bool with_frame_pointer : {true, false}) {
+    if (with_frame_pointer && !has_frame_pointer) continue;
+    registers[kRbp] = with_frame_pointer ? below : std::nullopt;
+    Walk walk = unwinder_.walk(registers, stack_, true);
+    if (is_complete(walk, is_cut_) && !has_refuted_link(space_, walk.frames)) return walk;
+  }
+  return std::nullopt;
+}
+
+std::optional<PathQuery> Resync::query_for(const Walk& outer, const Registers& registers, const Function& goal,
+                                           std::uint64_t cfa) {
+  const RawFrame& frame = outer.frames.front();
+  const auto function = function_of(space_, frame);
+  if (!function) return std::nullopt;
+  PathQuery query;
+  query.from = *function;
+  query.from_sp = frame.sp;
+  query.from_cfa =
+      function->binary->cfi().frame_address(frame.lookup_address() - function->module->bias, registers, stack_);
+  query.goal = goal;
+  query.goal_cfa = cfa;
+  return query;
+}
+
+std::optional<Resumption> Resync::find(const RawFrame& innermost, std::uint64_t cfa) {
+  const auto goal = function_of(space_, innermost);
+  std::optional<Resumption> by_code;     // a way exists, but its frames cannot be measured
+  std::optional<Resumption> by_pointer;  // a way may lead through a call by pointer
+  std::size_t candidates = 0;
+  std::size_t budget = kMaxFunctionsVisited;
+  for (std::uint64_t slot = (cfa - 1) & ~std::uint64_t{7}; candidates < kMaxCandidates; slot += 8) {
+    const auto word = stack_.read(slot);
+    if (!word) break;
+    if (!unwinder_.is_return_address(*word)) continue;
+    ++candidates;
+    Registers registers{};
+    std::optional<Walk> outer = walk_from(slot, *word, registers);
+    if (!outer || !goal) continue;
+    const auto query = query_for(*outer, registers, *goal, cfa);
+    if (!query) continue;
+    auto path = find_call_path(*query, budget);
+    if (path && path->is_exact) return Resumption{std::move(*outer), std::move(*path)};
+    if (path && !by_code) {
+      by_code = Resumption{std::move(*outer), std::move(*path)};
+      continue;
+    }
+    if (!path && !by_pointer && (path = path_by_pointer(*query))) {
+      by_pointer = Resumption{std::move(*outer), std::move(*path)};
+    }
+  }
+  return by_code ? by_code : by_pointer;
+}
+
+void append(Walk& result, Resumption resumption) {
+  std::vector<RawFrame>& outer = resumption.outer.frames;
+  const std::vector<CallSite>& sites = resumption.path.sites;
+  for (std::size_t i = sites.size(); i-- > 1;) {
+    result.frames.push_back({sites[i].return_address, sites[i].sp, false, true, sites[i].is_ambiguous});
+  }
+  outer.front().pc = sites.front().return_address;
+  outer.front().is_line_unknown = sites.front().is_ambiguous;
+  for (RawFrame& frame : outer) {
+    frame.is_approximate = true;
+    result.frames.push_back(frame);
+  }
+  result.end = resumption.outer.end;
+}
+
+// Does `caller`'s function hold another call that leads into `callee`'s, with rsp in the same place?
+bool has_another_call(AddressSpace& space, const RawFrame& callee, const RawFrame& caller) {
+  const auto inner = function_of(space, callee);
+  const auto outer = function_of(space, caller);
+  if (!inner || !outer) return false;
+  Cfi& cfi = outer->binary->cfi();
+  const std::uint64_t end = caller.pc - outer->module->bias;
+  const auto depth = cfi.stack_depth(end - 1);
+  for (const Branch& branch : outer->binary->code().facts(outer->range).branches) {
+    if (!branch.is_call || branch.end == end || cfi.stack_depth(branch.end - 1) != depth) continue;
+    if (leads_into(*outer, branch, *inner) == Link::kProved) return true;
+  }
+  return false;
+}
+
+// A sound stack can still be that of a later call: where "lock(a); lock(b);" are two calls of one wrapper, the second
+// leaves the same frames with another return address. So the line of the wrapper's caller is only known if it has one
+// such call.
+void doubt_lines(AddressSpace& space, Walk& walk) {
+  for (std::size_t i = 0; i + 1 < walk.frames.size(); ++i) {
+    const RawFrame& frame = walk.frames[i];
+    const auto function = function_of(space, frame);
+    if (!function || !ends_after(*function, frame.pc - function->module->bias)) return;
+    RawFrame& caller = walk.frames[i + 1];
+    if (check_link(space, frame, caller) != Link::kProved) return;
+    if (!has_another_call(space, frame, caller)) continue;
+    caller.is_line_unknown = true;
+    caller.is_approximate = true;
+  }
+}
+
+}  // namespace
+
+Walk walk_frozen(AddressSpace& space, const Registers& innermost, const StackBytes& stack, bool is_cut) {
+  Unwinder unwinder(space);
+  Walk plain = unwinder.walk(innermost, stack, true);
+  if (is_complete(plain, is_cut) && !has_refuted_link(space, plain.frames)) {
+    doubt_lines(space, plain);
+    return plain;
+  }
+
+  // Callers that the machine code proves are kept; the search starts from the last of them.
+  Walk result;
+  result.frames.push_back(plain.frames.front());
+  std::size_t kept = 1;
+  while (kept < plain.frames.size() &&
+         check_link(space, plain.frames[kept - 1], plain.frames[kept]) == Link::kProved) {
+    result.frames.push_back(plain.frames[kept++]);
+  }
+  doubt_lines(space, result);
+  std::optional<std::uint64_t> cfa;
+  if (kept < plain.frames.size()) {
+    cfa = plain.frames[kept].sp;  // a caller's rsp after the return is its callee's CFA
+  } else if (const auto place = space.locate(result.frames.back().lookup_address()); place && kept == 1) {
+    cfa = place.binary->cfi().frame_address(place.address, innermost, stack);
+  }
+  if (!cfa || *cfa <= result.frames.back().sp) return result;
+  if (auto resumption = Resync(space, unwinder, stack, is_cut).find(result.frames.back(), *cfa)) {
+    append(result, std::move(*resumption));
+  }
+  return result;
+}
+
+}  // namespace forksight::symbols

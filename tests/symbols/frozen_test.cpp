@@ -1,0 +1,124 @@
+// A lock's stack, when the functions that took it have returned and others have run where they were.
+#include <gtest/gtest.h>
+
+#include "dump.hpp"
+
+namespace forksight::symbols {
+namespace {
+
+struct Expected {
+  std::string function;
+  std::string mark;  // "" for a line that cannot be known
+};
+
+class Frozen : public testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    dump_ = run_fixture(GetParam());
+    symbolizer_ = std::make_unique<Symbolizer>(dump_.modules);
+  }
+
+  // Only functions of the fixture's own files: the standard library's are inlined at will.
+  void expect(const std::string& label, const std::vector<Expected>& frames) {
+    const model::Stack stack = symbolizer_->unwind(dump_.sample(label));
+    SCOPED_TRACE(label + "\n" + describe(stack));
+    EXPECT_FALSE(stack.cut);
+    ASSERT_FALSE(stack.frames.empty());
+    EXPECT_FALSE(stack.frames.front().approximate);
+    EXPECT_EQ(stack.frames.back().function, "clone3");
+    std::vector<model::Frame> own;
+    for (const model::Frame& frame : stack.frames) {
+      if (frame.file.starts_with(SYMBOLS_SOURCES)) own.push_back(frame);
+    }
+    ASSERT_EQ(own.size(), frames.size());
+    for (std::size_t i = 0; i < own.size(); ++i) {
+      EXPECT_EQ(own[i].function, frames[i].function);
+      EXPECT_EQ(own[i].line, frames[i].mark.empty() ? 0 : find_mark(frames[i].mark).line) << frames[i].mark;
+    }
+  }
+
+  bool is_optimised() const { return std::string_view(GetParam()).find("O2") != std::string_view::npos; }
+
+  Dump dump_;
+  std::unique_ptr<Symbolizer> symbolizer_;
+};
+
+const std::vector<Expected> kLockFrames = {{"app::Mutex::native_lock", "native-lock"},
+                                           {"app::Mutex::lock", "mutex-lock"}};
+
+std::vector<Expected> with_lock_frames(std::vector<Expected> outer) {
+  outer.insert(outer.begin(), kLockFrames.begin(), kLockFrames.end());
+  return outer;
+}
+
+TEST_P(Frozen, PutsTheGuardsFramesBack) {
+  expect("guard", with_lock_frames({{"app::holder", "holder-lock"}, {"app::frozen_thread", "thread-holder"}}));
+}
+
+TEST_P(Frozen, PutsAWrapperBack) {
+  expect("acquire", with_lock_frames({{"app::acquire", "acquire-lock"},
+                                      {"app::holds_by_acquire", "acquire-call"},
+                                      {"app::frozen_thread", "thread-acquire"}}));
+}
+
+TEST_P(Frozen, IsNotMisledByOthersThatLock) {
+  expect("nested", with_lock_frames({{"app::holds_while_others_lock", "nested-lock"},
+                                     {"app::frozen_thread", "thread-nested"}}));
+}
+
+TEST_P(Frozen, GivesNoLineWhereItMayBeEither) {
+  expect("two", with_lock_frames({{"app::acquire", "acquire-lock"},
+                                  {"app::holds_one_of_two", ""},
+                                  {"app::frozen_thread", "thread-two"}}));
+}
+
+TEST_P(Frozen, GivesNoLineWhereALaterCallLooksTheSame) {
+  expect("waits", with_lock_frames({{"app::acquire", "acquire-lock"},
+                                    {"app::waits_for_second", ""},
+                                    {"app::frozen_thread", "thread-waits"}}));
+}
+
+// What was called by pointer is left out; what is given is right.
+TEST_P(Frozen, LeavesOutWhatTheCodeDoesNotTell) {
+  std::vector<Expected> frames = {{"app::holds_by_pointer", "strategy-call"}, {"app::frozen_thread", "thread-pointer"}};
+  if (is_optimised()) frames.insert(frames.begin(), {"app::acquire", "acquire-lock"});
+  expect("pointer", with_lock_frames(frames));
+}
+
+TEST_P(Frozen, PutsBackAFunctionThatIsGoneAltogether) {
+  expect("gone", with_lock_frames({{"app::acquire", "acquire-lock"},
+                                   {"app::takes_and_returns", "gone-acquire"},
+                                   {"app::gone_thread", "thread-gone"}}));
+}
+
+// Two functions would do, and both have returned: neither is named.
+TEST_P(Frozen, NamesNoFunctionWhereItMayBeEither) {
+  std::vector<Expected> frames = {{"app::either_thread", ""}};
+  if (is_optimised()) frames.insert(frames.begin(), {"app::acquire", "acquire-lock"});
+  expect("either", with_lock_frames(frames));
+}
+
+// Nothing was lost: what is found is as good as any other stack.
+TEST_P(Frozen, IsExactWhereTheFramesAreStillThere) {
+  StackSample sample = dump_.sample("recursion");
+  const model::Stack expected = symbolizer_->unwind(sample);
+  sample.frozen = true;
+  EXPECT_EQ(describe(symbolizer_->unwind(sample)), describe(expected));
+}
+
+TEST_P(Frozen, MarksWhatWasNotUnwound) {
+  if (is_optimised()) GTEST_SKIP() << "the guard is inlined: nothing is lost";
+  const model::Stack stack = symbolizer_->unwind(dump_.sample("guard"));
+  SCOPED_TRACE(describe(stack));
+  for (const model::Frame& frame : stack.frames) {
+    if (frame.function == "app::holder" || frame.function == "clone3") {
+      EXPECT_TRUE(frame.approximate);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Compiled, Frozen, testing::Values("O0", "O0nopie", "O2", "O2fp", "O2nopie", "O2dwarf4"),
+                         [](const auto& test) { return std::string(test.param); });
+
+}  // namespace
+}  // namespace forksight::symbols
