@@ -14,7 +14,6 @@ from compare import compare_cured, compare_findings
 from expectations import ExpectationError, read_expectations
 
 BARE_LIMIT_S = 20
-RUN_LIMIT_S = 25
 
 
 def say(title, lines):
@@ -37,16 +36,16 @@ def judge_bare(case, expected, folder):
         program.end()
 
 
-def run_forksight(forksight, options, case, folder):
+def run_forksight(forksight, options, case, folder, limit_s):
     """(argv, program after its end, report or None, difference lines)"""
     report = Path(folder, "report.json")
     argv = [forksight, "run", *options, "--out", str(Path(folder, "out")), "--format", "json", "--report", str(report), "--", case]
     program = processes.Program(argv, folder)
     lines = []
     try:
-        status = program.wait(RUN_LIMIT_S)
+        status = program.wait(limit_s)
         if status is None:
-            lines = [f"  not done after {RUN_LIMIT_S} s; its processes:", processes.stacks(processes.descendants())]
+            lines = [f"  not done after {limit_s} s; its processes:", processes.stacks(processes.descendants())]
     finally:
         left = program.end()
     if left and not lines:
@@ -66,9 +65,9 @@ def judge_run(argv, program, lines):
     return False
 
 
-def judge_observed(forksight, case, expected, folder):
-    options = ["--omp=observe", "--on-hang", "kill"]
-    argv, program, report, lines = run_forksight(forksight, options, case, folder)
+def judge_observed(options, expected, folder):
+    flags = ["--omp=observe", "--on-hang", "kill"]
+    argv, program, report, lines = run_forksight(options.forksight, flags, options.case, folder, options.limit)
     if report is not None:
         lines = compare_findings(report, expected.findings)
         if expected.bare == "ok" and program.status() != 0:
@@ -76,8 +75,9 @@ def judge_observed(forksight, case, expected, folder):
     return judge_run(argv, program, lines)
 
 
-def judge_cure(forksight, case, cure, expected, folder):
-    argv, program, report, lines = run_forksight(forksight, cure.options + ["--on-hang", "kill"], case, folder)
+def judge_cure(options, cure, expected, folder):
+    flags = cure.options + ["--on-hang", "kill"]
+    argv, program, report, lines = run_forksight(options.forksight, flags, options.case, folder, options.limit)
     if report is not None:
         lines = compare_cured(report, expected.findings)
         if program.status() != 0:
@@ -93,6 +93,7 @@ def main():
     parser.add_argument("--case", required=True)
     parser.add_argument("--variant", default="")
     parser.add_argument("--forksight", help="without it only the bare program is judged")
+    parser.add_argument("--limit", type=float, default=25, help="seconds for each run under forksight")
     options = parser.parse_args()
     try:
         expected = read_expectations(options.source, options.variant)
@@ -111,10 +112,10 @@ def main():
     good = not lines
     if options.forksight:
         with fresh() as folder:
-            good &= judge_observed(options.forksight, options.case, expected, folder)
+            good &= judge_observed(options, expected, folder)
         for cure in expected.cures:
             with fresh() as folder:
-                good &= judge_cure(options.forksight, options.case, cure, expected, folder)
+                good &= judge_cure(options, cure, expected, folder)
     if not good:
         print("to repeat: " + shlex.join(["/usr/bin/python3", "-B", *sys.argv]))
     return 0 if good else 1

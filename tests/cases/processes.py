@@ -119,13 +119,14 @@ class Program:
                 return "ok" if self.status() == 0 else "error"
             tasks = look(descendants())
             asleep = {key: task for key, task in tasks.items() if task.state == "S"}
-            if asleep != before or not tasks:
+            # A process that is forked between the listing and the look is missing from `first`.
+            if asleep != before or set(tasks) != set(first):
                 before, since, first = asleep, time.monotonic(), tasks
             busy = [key for key in tasks if key not in asleep]
-            if not busy and time.monotonic() - since >= QUIET_S:
+            if tasks and not busy and time.monotonic() - since >= QUIET_S:
                 return "hang"
             spun = [key for key in busy if key in first and tasks[key].ticks - first[key].ticks >= SPIN_S * TICKS_A_SECOND]
-            if spun and set(tasks) == set(first):
+            if spun:
                 return "spin"
             time.sleep(LOOK_EVERY_S)
         return "undecided"

@@ -1,0 +1,20 @@
+# What an installation has beside the command and the shim, which install themselves: the record format's headers, as a
+# CMake package (find_package(forksight), target forksight::trace), and the documents.
+include(CMakePackageConfigHelpers)
+set(forksight_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/forksight)
+
+set_target_properties(forksight_trace PROPERTIES EXPORT_NAME trace)
+target_compile_features(forksight_trace INTERFACE cxx_std_20)
+install(DIRECTORY trace/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.hpp")
+install(FILES ${PROJECT_BINARY_DIR}/trace/include/forksight/version.hpp DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/forksight)
+install(TARGETS forksight_trace EXPORT forksight-targets)
+install(EXPORT forksight-targets NAMESPACE forksight:: DESTINATION ${forksight_package_dir})
+
+configure_package_config_file(cmake/forksight-config.cmake.in forksight-config.cmake
+  INSTALL_DESTINATION ${forksight_package_dir} NO_SET_AND_CHECK_MACRO)
+write_basic_package_version_file(forksight-config-version.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/forksight-config.cmake ${PROJECT_BINARY_DIR}/forksight-config-version.cmake
+  DESTINATION ${forksight_package_dir})
+
+install(FILES LICENSE README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(DIRECTORY docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN "*.md" PATTERN "*.json")

@@ -1,0 +1,49 @@
+"""Installs into a scratch prefix, runs what was installed, and builds and runs a program that uses the package."""
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+
+def run(argv, **options):
+    """Output of a command that must succeed."""
+    done = subprocess.run([str(word) for word in argv], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          text=True, check=False, timeout=100, **options)
+    print("$", *argv)
+    print(done.stdout, end="")
+    if done.returncode != 0:
+        sys.exit(f"exit status {done.returncode}")
+    return done.stdout
+
+
+def check(arguments, scratch):
+    prefix = scratch / "prefix"
+    run([arguments.cmake, "--install", arguments.build, "--prefix", prefix])
+
+    forksight = prefix / arguments.bindir / "forksight"
+    if arguments.version not in run([forksight, "--version"]).split():
+        sys.exit(f"forksight --version does not say {arguments.version}")
+    # A line of the build tree in the loader's path would hide a shim that was not installed.
+    environment = {"PATH": os.environ["PATH"], "HOME": str(scratch)}
+    run([forksight, "run", "--", "true"], cwd=scratch, env=environment)
+    seen = run([forksight, "run", "--", "sh", "-c", "grep -o '/.*libforksight[^ ]*' /proc/self/maps | sort -u"], cwd=scratch, env=environment)
+    if not any(line.startswith(str(prefix)) for line in seen.splitlines()):
+        sys.exit(f"the installed shim is not loaded: {seen!r}")
+
+    build = scratch / "build"
+    run([arguments.cmake, "-S", arguments.consumer, "-B", build, f"-DCMAKE_PREFIX_PATH={prefix}", f"-DCMAKE_CXX_COMPILER={arguments.cxx}"])
+    run([arguments.cmake, "--build", build])
+    expected = f"forksight {arguments.version}, trace version 1\n"
+    printed = run([build / "consumer"])
+    if printed != expected:
+        sys.exit(f"the consumer printed {printed!r}, not {expected!r}")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    for name in ("cmake", "build", "consumer", "cxx", "version", "bindir"):
+        parser.add_argument("--" + name, required=True)
+    with tempfile.TemporaryDirectory(prefix="forksight-install-") as folder:
+        check(parser.parse_args(), Path(folder))

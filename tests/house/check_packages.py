@@ -1,0 +1,55 @@
+"""packages.txt is the one list of packages: well-formed, known to Debian, read by ./bootstrap, and repeated nowhere."""
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from house import conclude, is_script, tracked_files
+
+NAME = re.compile(r"[a-z0-9][a-z0-9+.-]+\Z")
+INSTALLS = re.compile(r"\b(apt-get|apt|aptitude)\s+(-\S+\s+)*install\b(?P<rest>.*)")
+
+
+def read_list(root):
+    return [line.partition("#")[0].strip() for line in Path(root, "packages.txt").read_text().splitlines()]
+
+
+def check_list(packages):
+    problems = [f"packages.txt: {name}: not the name of one package" for name in packages if not NAME.match(name)]
+    problems += [f"packages.txt: {name} is there twice" for name in sorted(set(packages)) if packages.count(name) > 1]
+    return problems
+
+
+def check_installed(packages):
+    """The build that runs this test has them all: a name that Debian does not have, or that changed, is seen here."""
+    problems = []
+    for name in packages:
+        asked = subprocess.run(["dpkg-query", "-W", "-f=${db:Status-Status}", name], capture_output=True, text=True, check=False)
+        if asked.stdout != "installed":
+            problems.append(f"packages.txt: {name} is not installed here, and the build works: is it needed?")
+    return problems
+
+
+def check_uses(root, packages):
+    """Names of packages in scripts, and installations that name them, are second lists."""
+    problems = []
+    if "packages.txt" not in Path(root, "bootstrap").read_text():
+        problems.append("bootstrap does not read packages.txt")
+    for path in tracked_files(root):
+        if not (is_script(path) or path.suffix in (".yml", ".yaml")):
+            continue
+        for number, line in enumerate(path.read_text().splitlines(), start=1):
+            found = INSTALLS.search(line)
+            named = [name for name in packages if found and name in found["rest"].split()]
+            if named:
+                problems.append(f"{path.relative_to(root)}:{number}: a second list of packages: {' '.join(named)}")
+    return problems
+
+
+def check(root):
+    packages = [name for name in read_list(root) if name]
+    return check_list(packages) + check_installed(packages) + check_uses(root, packages)
+
+
+if __name__ == "__main__":
+    conclude(check(Path(sys.argv[1])))

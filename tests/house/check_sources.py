@@ -1,0 +1,44 @@
+"""Sources are small, free of tabs, trailing blanks and absolute paths of somebody's machine, and each names one version."""
+import re
+import sys
+from pathlib import Path
+
+from house import conclude, tracked_files
+
+SOURCES = (".cpp", ".hpp", ".c", ".h", ".py", ".sh", ".cmake", ".def")
+MAX_LINES = 400
+FORBIDDEN = (
+    (re.compile(r"\bPASS_REGULAR_EXPRESSION\s"), "passes a matching test that fails; compare in the test instead"),
+    (re.compile(r"(?<![\w/.$}])/(home|work|root|Users)/"), "a path of one machine"),
+)
+
+
+def check_file(path, name):
+    lines = path.read_text(errors="replace").split("\n")
+    problems = []
+    if len(lines) > MAX_LINES + 1:
+        problems.append(f"{name}: {len(lines) - 1} lines; past {MAX_LINES}, look for the second subject")
+    for number, line in enumerate(lines, start=1):
+        if line.rstrip() != line:
+            problems.append(f"{name}:{number}: trailing blanks")
+        if "\t" in line:
+            problems.append(f"{name}:{number}: a tab")
+        problems += [f"{name}:{number}: {why}" for pattern, why in FORBIDDEN if pattern.search(line)]
+    if lines[-1] != "":
+        problems.append(f"{name}: no newline at the end")
+    return problems
+
+
+def check(root):
+    """This file has the patterns in it, and the test of the checks has examples."""
+    problems = []
+    for path in tracked_files(root):
+        name = path.relative_to(root)
+        exempt = name.parts[:2] == ("tests", "house") and path.suffix == ".py"
+        if (path.suffix in SOURCES or path.name == "CMakeLists.txt") and not exempt:
+            problems += check_file(path, name)
+    return problems
+
+
+if __name__ == "__main__":
+    conclude(check(Path(sys.argv[1])))

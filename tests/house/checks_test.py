@@ -1,0 +1,105 @@
+"""The checks of the house, each on a house that breaks its rule."""
+import tempfile
+import unittest
+from pathlib import Path
+
+import check_docs
+import check_packages
+import check_scripts
+import check_sources
+import check_tests
+
+
+class House(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="forksight-house-")
+        self.addCleanup(folder.cleanup)
+        self.root = Path(folder.name)
+
+    def write(self, name, text, mode=0o644):
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        path.chmod(mode)
+
+    def assertProblem(self, problems, *words):
+        self.assertTrue(any(all(word in problem for word in words) for problem in problems), problems)
+
+    def test_scripts(self):
+        self.write("good", "#!/usr/bin/env bash\nset -euo pipefail\necho\n", 0o755)
+        self.write("good.py", "print(1)\n")
+        self.assertEqual(check_scripts.check(self.root), [])
+        self.write("open", "#!/usr/bin/env bash\nset -eu\nif true\n", 0o755)
+        self.write("careless", "#!/usr/bin/env bash\necho\n", 0o644)
+        self.write("bad.py", "def\n")
+        problems = check_scripts.check(self.root)
+        self.assertProblem(problems, "open", "syntax error")
+        self.assertProblem(problems, "careless", "no `set -eu`")
+        self.assertProblem(problems, "careless", "not executable")
+        self.assertProblem(problems, "bad.py")
+
+    def test_no_scripts(self):
+        self.assertProblem(check_scripts.check(self.root), "no shell script")
+
+    def test_packages(self):
+        self.write("bootstrap", "#!/usr/bin/env bash\nset -eu\ncat packages.txt\n", 0o755)
+        self.write("packages.txt", "# comment\nbash  # is there always\n")
+        self.assertEqual(check_packages.check(self.root), [])
+        self.write("packages.txt", "bash\nbash\nno-such-package-at-all\ntwo words\n")
+        problems = check_packages.check(self.root)
+        self.assertProblem(problems, "bash is there twice")
+        self.assertProblem(problems, "no-such-package-at-all is not installed")
+        self.assertProblem(problems, "two words: not the name")
+
+    def test_second_list(self):
+        self.write("packages.txt", "bash\n")
+        self.write("bootstrap", "#!/usr/bin/env bash\nset -eu\napt-get install -y bash\n", 0o755)
+        problems = check_packages.check(self.root)
+        self.assertProblem(problems, "bootstrap:3", "second list")
+        self.assertProblem(problems, "does not read packages.txt")
+
+    def test_sources(self):
+        self.write("good.cpp", "int a;\n")
+        self.assertEqual(check_sources.check(self.root), [])
+        self.write("long.cpp", "int a;\n" * 401)
+        self.write("bad.hpp", "int a; \n\tint b;")
+        self.write("CMakeLists.txt", "set(x PASS_REGULAR_EXPRESSION ok)\nset(y /home/me/x)\n")
+        problems = check_sources.check(self.root)
+        self.assertProblem(problems, "long.cpp: 401 lines")
+        self.assertProblem(problems, "bad.hpp:1: trailing blanks")
+        self.assertProblem(problems, "bad.hpp:2: a tab")
+        self.assertProblem(problems, "bad.hpp: no newline")
+        self.assertProblem(problems, "CMakeLists.txt:1: passes")
+        self.assertProblem(problems, "CMakeLists.txt:2: a path")
+
+    def test_registered(self):
+        good = {"name": "a", "command": ["x"], "properties": [{"name": "TIMEOUT", "value": 5.0}, {"name": "LABELS", "value": ["unit"]}]}
+        self.assertEqual(check_tests.check([good]), [])
+        self.assertProblem(check_tests.check([]), "no tests")
+        problems = check_tests.check([{"name": "b", "properties": [{"name": "LABELS", "value": ["quick"]}]}])
+        self.assertProblem(problems, "b: no TIMEOUT")
+        self.assertProblem(problems, "b: unknown labels quick")
+        self.assertProblem(problems, "b: what it runs is not built")
+        self.assertProblem(check_tests.check([{"name": "c", "command": ["x"]}]), "c: no LABELS")
+
+    def test_docs(self):
+        self.write("CMakePresets.json", '{"configurePresets": [{"name": "dev"}]}')
+        self.write("docs/a.md", "[b](b.md) `tests/<suite>` `--omp=clamp` `forksight run --omp=x -- cmd --unknown` --preset dev\n")
+        self.write("docs/b.md", "[a](https://example.org/none) `make -C x`\n")
+        self.write("tests/one/x", "")
+        self.write("docs/hazards/known.md", "")
+        self.write("repro/good.c", "// EXPECT: known certain hang\n")
+        self.assertEqual(check_docs.check(self.root, {"--omp"}), [])
+        self.write("docs/b.md", "[c](c.md) `docs/none.md` `--gone` --preset none\n    $ forksight run --lost -- x\n")
+        self.write("repro/bad.c", "// EXPECT(x): unknown certain hang\n")
+        problems = check_docs.check(self.root, {"--omp"})
+        self.assertProblem(problems, "link to c.md")
+        self.assertProblem(problems, "docs/none.md is not there")
+        self.assertProblem(problems, "--gone is in no --help")
+        self.assertProblem(problems, "--lost is in no --help")
+        self.assertProblem(problems, "no preset none")
+        self.assertProblem(problems, "repro/bad.c: unknown has no")
+
+
+if __name__ == "__main__":
+    unittest.main()

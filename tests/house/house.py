@@ -1,0 +1,29 @@
+"""What the checks of the house share: a list of problems, said at the end."""
+import subprocess
+import sys
+from pathlib import Path
+
+
+def tracked_files(root):
+    """All files that belong to the repository: git's list, or, in an unpacked archive, what is there."""
+    listed = subprocess.run(["git", "-C", str(root), "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+                            capture_output=True, check=False)
+    if listed.returncode == 0:
+        names = [name for name in listed.stdout.decode().split("\0") if name]
+    else:
+        names = [str(path.relative_to(root)) for path in Path(root).rglob("*") if path.is_file()]
+        names = [name for name in names if not name.startswith((".git/", "build/", "forksight-out/"))]
+    return [Path(root, name) for name in sorted(names) if Path(root, name).is_file()]
+
+
+def is_script(path):
+    with open(path, "rb") as file:
+        return file.read(64).startswith((b"#!/usr/bin/env bash", b"#!/bin/sh", b"#!/bin/bash"))
+
+
+def conclude(problems):
+    for problem in problems:
+        print(problem)
+    if problems:
+        print(f"{len(problems)} problem(s)")
+    sys.exit(1 if problems else 0)
