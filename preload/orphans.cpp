@@ -5,6 +5,7 @@
 
 #include "config.hpp"
 #include "lock_memory.hpp"
+#include "mappings.hpp"
 #include "sys.hpp"
 #include "thread_records.hpp"
 #include "writer.hpp"
@@ -98,6 +99,7 @@ bool collect_from(Slot& holder, std::uint64_t fork, std::int32_t tid_at_fork, bo
     remember(entry.lock, held, fork, tid_at_fork, is_forking);
     found = true;
   }
+  if (holder.overflow != 0) append_note(trace::NoteCode::kHeldOverflow, holder.overflow);
   return found || holder.overflow != 0;
 }
 
@@ -135,6 +137,8 @@ Orphan* find_orphan(const volatile void* lock, LockKind kind) {
     if (!is_same_lock(orphan.tagged, lock)) continue;
     // A reader does not wait for readers.
     if (kind == LockKind::kRwlockRead && lock_kind(orphan.tagged) == LockKind::kRwlockRead) continue;
+    // A spinlock does not say whether processes share it; a shared one has a live owner in the parent.
+    if (kind == LockKind::kSpinlock && is_in_shared_mapping(lock)) continue;
     if (is_still_lost(orphan)) return &orphan;
   }
   return kind == LockKind::kMutex ? adopt_by_owner(lock) : nullptr;

@@ -25,6 +25,8 @@ constinit std::uint32_t g_lost_threads_unrecorded = 0;
 namespace {
 
 constinit std::byte* g_slots = nullptr;
+// The table was full when this thread asked: it goes unrecorded, and does not search again at every lock.
+constinit thread_local bool t_refused = false;
 constinit std::atomic<std::uint32_t> g_used{0};
 constinit std::atomic<std::uint32_t> g_hint{0};
 
@@ -125,8 +127,12 @@ void release_slot(Slot* slot) { slot->state.store(SlotState::kFree, std::memory_
 
 Slot* own_slot() {
   if (FORKSIGHT_LIKELY(t_slot != nullptr)) return t_slot;
+  if (t_refused || g_slots == nullptr) return nullptr;
   Slot* slot = reserve_slot();
-  if (slot == nullptr) return nullptr;
+  if (slot == nullptr) {
+    t_refused = true;
+    return nullptr;
+  }
   slot->tid = sys::gettid();
   slot->created_ns = now_ns();
   slot->thread_pointer = reinterpret_cast<std::uint64_t>(__builtin_thread_pointer());

@@ -1,0 +1,9 @@
+#pragma once
+
+namespace forksight {
+
+// Does `address` lie in a MAP_SHARED mapping? Reads /proc/self/maps: tens of microseconds, for rare decisions only.
+// False also where that cannot be read. fork-child-safe.
+bool is_in_shared_mapping(const volatile void* address);
+
+}  // namespace forksight
