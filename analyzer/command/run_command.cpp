@@ -5,8 +5,10 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "command/formatter.hpp"
 #include "command/run_session.hpp"
 
 namespace forksight {
@@ -30,23 +32,23 @@ line that is not understood; 125 if forksight itself failed, 126 if CMD cannot b
 Ctrl-C reaches CMD as always. If something hangs, the diagnosis is printed first, and a second Ctrl-C stops waiting for CMD
 and leaves it as it is. Signals sent to forksight by kill(1) (INT, QUIT, TERM, HUP, USR1, USR2) are passed on to CMD.)";
 
-// Examples come first: they are what is looked for.
-class RunFormatter : public CLI::Formatter {
- public:
-  std::string make_description(const CLI::App* app) const override {
-    return app->get_description() + "\n\n" + kExamples;
-  }
-  std::string make_usage(const CLI::App*, std::string) const override {
-    return "Usage: forksight run [OPTIONS] -- CMD [ARG...]\n";
-  }
-};
-
 struct CommandLine {
   RunOptions options;
   double hang_after_seconds = 1;
   int error_exitcode = -1;
+  std::string on_hang = "report";
+  std::string format = "text";
+  std::string fail_on = "likely";
   std::vector<std::string> ignored;  // CMD as the parser split it
 };
+
+const std::map<std::string, OnHang> kOnHang{{"report", OnHang::kReport}, {"kill", OnHang::kKill}};
+const std::map<std::string, ReportFormat> kFormats{{"text", ReportFormat::kText}, {"json", ReportFormat::kJson}};
+const std::map<std::string, Certainty> kCertainties{
+    {"certain", Certainty::kCertain}, {"likely", Certainty::kLikely}, {"possible", Certainty::kPossible}};
+
+// The type name shows the choices already.
+CLI::Validator one_of(std::vector<std::string> words) { return CLI::IsMember(std::move(words)).description(""); }
 
 std::vector<std::string> words_after_dashes(int argc, const char* const* argv) {
   std::vector<std::string> words;
@@ -62,19 +64,16 @@ void add_options(CLI::App& run, CommandLine& line) {
   RunOptions& options = line.options;
   constexpr char kHang[] = "When something hangs";
   run.add_option("--hang-after", line.hang_after_seconds, "Report a process that has been stuck for this many seconds")
-      ->type_name("SECONDS")->check(CLI::Range(0.1, 86400.0))->capture_default_str()->group(kHang);
-  run.add_option("--on-hang", options.on_hang, "report: say it and go on waiting. kill: say it, then SIGKILL the tree")
-      ->transform(CLI::CheckedTransformer(std::map<std::string, OnHang>{{"report", OnHang::kReport}, {"kill", OnHang::kKill}}))
-      ->type_name("report|kill")->default_str("report")->group(kHang);
+      ->type_name("SECONDS")->check(CLI::Range(0.1, 86400.0).description(""))->capture_default_str()->group(kHang);
+  run.add_option("--on-hang", line.on_hang, "report: say it and go on waiting; kill: say it, then SIGKILL the whole tree")
+      ->check(one_of({"report", "kill"}))->type_name("report|kill")->capture_default_str()->group(kHang);
 
   constexpr char kCure[] = "What the shim does at a fork";
-  run.add_option("--omp", options.omp, "OpenMP pools that a fork would lose: auto takes the soundest cure that applies; "
-                 "observe records only")
-      ->check(CLI::IsMember({"auto", "observe", "clamp", "quiesce", "rebuild"}))
+  run.add_option("--omp", options.omp, "OpenMP pools that a fork would lose: auto takes the soundest cure, observe only records")
+      ->check(one_of({"auto", "observe", "clamp", "quiesce", "rebuild"}))
       ->type_name("auto|observe|clamp|quiesce|rebuild")->capture_default_str()->group(kCure);
-  run.add_option("--on-orphan", options.on_orphan, "A child is about to wait for a lock whose holder its fork left behind: "
-                 "recover re-initialises the lock, abort ends the child")
-      ->check(CLI::IsMember({"report", "abort", "recover"}))
+  run.add_option("--on-orphan", options.on_orphan, "When a child would wait for a lock that nobody can release: abort it, or recover the lock")
+      ->check(one_of({"report", "abort", "recover"}))
       ->type_name("report|abort|recover")->capture_default_str()->group(kCure);
 
   constexpr char kOutput[] = "What comes out, and where";
@@ -82,26 +81,23 @@ void add_options(CLI::App& run, CommandLine& line) {
       ->type_name("DIR")->default_str("forksight-out")->group(kOutput);
   run.add_option("--report", options.report, "Write the report to FILE instead of standard error")
       ->type_name("FILE")->group(kOutput);
-  run.add_option("--format", options.format, "json: the whole report as one document, written again when it grows")
-      ->transform(CLI::CheckedTransformer(
-          std::map<std::string, ReportFormat>{{"text", ReportFormat::kText}, {"json", ReportFormat::kJson}}))
-      ->type_name("text|json")->default_str("text")->group(kOutput);
+  run.add_option("--format", line.format, "json: the whole report as one document, written again when it grows")
+      ->check(one_of({"text", "json"}))->type_name("text|json")->capture_default_str()->group(kOutput);
   run.add_flag("-q,--quiet", options.quiet, "Print findings only")->group(kOutput);
 
   constexpr char kStatus[] = "The exit status, for scripts";
   run.add_option("--error-exitcode", line.error_exitcode, "Exit with N if something was found, cured hazards included")
-      ->type_name("N")->check(CLI::Range(0, 255))->group(kStatus);
-  run.add_option("--fail-on", options.fail_on, "The least certainty that counts for --error-exitcode")
-      ->transform(CLI::CheckedTransformer(std::map<std::string, Certainty>{
-          {"certain", Certainty::kCertain}, {"likely", Certainty::kLikely}, {"possible", Certainty::kPossible}}))
-      ->type_name("certain|likely|possible")->default_str("likely")->group(kStatus);
+      ->type_name("N")->check(CLI::Range(0, 255).description(""))->group(kStatus);
+  run.add_option("--fail-on", line.fail_on, "The least certainty that counts for --error-exitcode")
+      ->check(one_of({"certain", "likely", "possible"}))
+      ->type_name("certain|likely|possible")->capture_default_str()->group(kStatus);
 }
 
 }  // namespace
 
 void add_run_command(CLI::App& app, int argc, const char* const* argv, int& status) {
   CLI::App* run = app.add_subcommand("run", kDescription);
-  run->formatter(std::make_shared<RunFormatter>());
+  run->formatter(std::make_shared<ExampleFormatter>("forksight run [OPTIONS] -- CMD [ARG...]", kExamples));
   run->footer(kFooter);
   const auto line = std::make_shared<CommandLine>();
   run->add_option("CMD", line->ignored, "The command and its arguments, after \"--\"")->type_name(" ");
@@ -109,8 +105,11 @@ void add_run_command(CLI::App& app, int argc, const char* const* argv, int& stat
   run->callback([line, argc, argv, &status] {
     line->options.command = words_after_dashes(argc, argv);
     if (line->options.command.empty()) {
-      throw CLI::ValidationError("run", "no command; put it after \"--\": forksight run [OPTIONS] -- CMD [ARG...]");
+      throw CLI::ValidationError("no command; put it after \"--\": forksight run [OPTIONS] -- CMD [ARG...]");
     }
+    line->options.on_hang = kOnHang.at(line->on_hang);
+    line->options.format = kFormats.at(line->format);
+    line->options.fail_on = kCertainties.at(line->fail_on);
     if (line->error_exitcode >= 0) line->options.error_exitcode = line->error_exitcode;
     line->options.hang_after = std::chrono::milliseconds(std::lround(line->hang_after_seconds * 1000));
     status = run_session(line->options);

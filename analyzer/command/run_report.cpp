@@ -78,7 +78,8 @@ bool RunReport::say(const model::Model& model, const std::vector<Finding>& findi
   std::string sentences;
   bool has_news = !fresh.empty();
   for (const std::string& sentence : unexplained) {
-    const bool is_new = said_.insert(sentence).second;
+    // "process 123 (app) …": how long it hangs changes, the process does not.
+    const bool is_new = said_.insert(sentence.substr(0, sentence.find('('))).second;
     has_news = has_news || is_new;
     if (is_new || is_regular_) sentences += fmt::format("forksight: {}\n", sentence);
   }
@@ -131,10 +132,8 @@ void RunReport::say_summary(const model::Model& model, const std::vector<Finding
     for (const std::string& limit : model.limits) note("not seen: " + limit);
   }
   std::string line = count_findings(findings);
-  if (line.empty() && unexplained == 0) line = "nothing found";
-  if (unexplained > 0) {
-    line += fmt::format("{}{} hung without a known cause", line.empty() ? "" : ", ", unexplained);
-  }
+  if (line.empty()) line = unexplained == 0 ? "nothing found" : "no finding";
+  if (unexplained > 0) line += fmt::format(", but {} unexplained hang{}", unexplained, unexplained == 1 ? "" : "s");
   line += fmt::format(" in {} process{}", processes, processes == 1 ? "" : "es");
   if (file_ >= 0) line += fmt::format("; report in {}", options_.report.string());
   if (!folder.empty()) line += fmt::format("; traces in {}", folder.string());

@@ -9,13 +9,13 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
-#include <cstdio>
 #include <cstdlib>
 #include <map>
 #include <set>
 
 #include "collect/load.hpp"
 #include "command/exit_status.hpp"
+#include "command/output.hpp"
 #include "command/run_history.hpp"
 #include "command/run_report.hpp"
 #include "command/run_signals.hpp"
@@ -251,7 +251,7 @@ class Session {
     const bool keeps_folder = has_evidence || !diagnosis.findings.empty();
     if (!keeps_folder) folder_.remove_if_empty();
     report_.say_last(diagnosis.model, diagnosis.findings, diagnosis.unexplained);
-    report_.say_summary(diagnosis.model, diagnosis.findings, diagnosis.unexplained.size(), supervisor_.tree().seen(),
+    report_.say_summary(diagnosis.model, diagnosis.findings, diagnosis.unexplained.size(), std::max(supervisor_.tree().seen(), diagnosis.model.processes.size()),
                         keeps_folder ? folder_.shown() : fs::path());
     return exit_status();
   }
@@ -294,7 +294,7 @@ class Session {
 };
 
 int fail(const std::string& message, int status) {
-  fmt::print(stderr, "forksight: error: {}\n", message);
+  say_error(message);
   return status;
 }
 
