@@ -33,7 +33,7 @@ void* run_thread(void* argument) {
   void* const result = start(start_argument);
   // Destructors of thread-local data run after this, and may lock: the slot stays the thread's own until the kernel
   // confirms that the thread is gone.
-  slot->state.store(SlotState::kEnded, std::memory_order_release);
+  end_slot(slot);
   return result;
 }
 

@@ -29,6 +29,8 @@ constinit std::byte* g_slots = nullptr;
 constinit thread_local bool t_refused = false;
 constinit std::atomic<std::uint32_t> g_used{0};
 constinit std::atomic<std::uint32_t> g_hint{0};
+// No slot was to be had, and no thread has ended since: searching again asks the kernel for every thread in vain.
+constinit std::atomic<bool> g_exhausted{false};
 
 bool claim(Slot& slot, SlotState from) {
   return slot.state.compare_exchange_strong(from, SlotState::kReserved, std::memory_order_acq_rel);
@@ -43,6 +45,11 @@ bool claim_dead(Slot& slot, std::int32_t pid, bool any_state) {
   if (!ours) return claim(slot, state);
   if (state != SlotState::kEnded && !any_state) return false;
   return !sys::thread_exists(pid, slot.tid) && claim(slot, state);
+}
+
+Slot* count_unrecorded() {
+  __atomic_fetch_add(&g_lost_threads_unrecorded, 1, __ATOMIC_RELAXED);
+  return nullptr;
 }
 
 void reset(Slot& slot) {
@@ -111,6 +118,7 @@ Slot* reserve_slot() {
       return &slot_at(next);
     }
   }
+  if (g_exhausted.load(std::memory_order_relaxed)) return count_unrecorded();
   for (std::uint32_t index = 0; index < kMaxSlots; ++index) {
     Slot& slot = slot_at(index);
     const SlotState state = slot.state.load(std::memory_order_acquire);
@@ -119,8 +127,14 @@ Slot* reserve_slot() {
       return &slot;
     }
   }
-  __atomic_fetch_add(&g_lost_threads_unrecorded, 1, __ATOMIC_RELAXED);
-  return nullptr;
+  g_exhausted.store(true, std::memory_order_relaxed);
+  return count_unrecorded();
+}
+
+void end_slot(Slot* slot) {
+  slot->state.store(SlotState::kEnded, std::memory_order_release);
+  // Written only where it changes: the line is shared by all threads.
+  if (g_exhausted.load(std::memory_order_relaxed)) g_exhausted.store(false, std::memory_order_relaxed);
 }
 
 void release_slot(Slot* slot) { slot->state.store(SlotState::kFree, std::memory_order_release); }

@@ -107,6 +107,8 @@ Slot* own_slot();
 // For a thread about to be created. Null: the thread goes unrecorded.
 Slot* reserve_slot();
 void release_slot(Slot* slot);
+// The thread's own function has returned.
+void end_slot(Slot* slot);
 
 std::uint32_t slot_count();  // slots that were ever used
 Slot& slot_at(std::uint32_t index);
