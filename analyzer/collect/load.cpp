@@ -44,7 +44,8 @@ Result<model::Model> load_run(const std::vector<fs::path>& paths, const LoadOpti
   for (const fs::path& path : paths) {
     std::error_code error;
     const fs::file_status status = fs::status(path, error);
-    if (!fs::exists(status)) return Error{fmt::format("{}: {}", path.string(), error ? error.message() : "no such file or folder")};
+    if (status.type() == fs::file_type::not_found) return Error{path.string() + ": no such file or folder"};
+    if (error) return Error{fmt::format("{}: {}", path.string(), error.message())};
     if (!fs::is_directory(status)) {
       evidence.traces.push_back(path);
       continue;

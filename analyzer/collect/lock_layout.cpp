@@ -39,7 +39,8 @@ LockState decode_mutex(std::span<const std::uint8_t> memory) {
   }
   state.robust = (kind & kRobust) != 0;
   state.priority_inherit = (kind & kPriorityInherit) != 0;
-  state.process_shared = (kind & kShared) != 0;
+  // glibc sets the sharing bit of every robust mutex (pthread_mutex_init.c): there it says nothing.
+  state.process_shared = (kind & kShared) != 0 && !state.robust;
   state.owner = int_at(memory, 8);
   if (state.robust || state.priority_inherit) {
     state.held = (lock & kTidMask) != 0;

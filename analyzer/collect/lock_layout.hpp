@@ -17,7 +17,7 @@ struct LockState {
   model::MutexType type = model::MutexType::kUnknown;
   bool robust = false;
   bool priority_inherit = false;
-  bool process_shared = false;
+  bool process_shared = false;  // false for robust mutexes: their memory does not tell
   std::int32_t owner = 0;  // tid; 0: the memory does not say
 };
 

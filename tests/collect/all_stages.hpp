@@ -1,0 +1,27 @@
+// Bytes through all stages, as the fuzz tests want it. Touches every string of the result.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "collect/process_table.hpp"
+#include "collect/trace_file.hpp"
+#include "collect/trace_reader.hpp"
+#include "diagnose/diagnose.hpp"
+#include "render/json.hpp"
+#include "render/text.hpp"
+
+namespace forksight::test {
+
+// The size of what was rendered; 0 if the file was refused.
+inline std::size_t run_all_stages(std::vector<std::byte> bytes) {
+  const auto file = collect::TraceFile::parse("fuzz.fstrace", std::move(bytes));
+  if (!file) return 0;
+  model::Model model;
+  collect::ProcessTable processes(model);
+  collect::TraceReader(file.value(), model, processes, false).read();
+  const std::vector<Finding> findings = conclude(model);
+  return render::render_text(model, findings).size() + render::render_json(model, findings).size();
+}
+
+}  // namespace forksight::test

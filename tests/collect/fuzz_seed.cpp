@@ -1,0 +1,19 @@
+// fuzz_seed FOLDER: good traces for the fuzzer to start from.
+#include <filesystem>
+
+#include "support/scenes.hpp"
+
+int main(int argc, char** argv) {
+  using namespace forksight;
+  if (argc != 2) return 2;
+  const std::filesystem::path folder = argv[1];
+  std::filesystem::create_directories(folder);
+  test::LockTrace lock({});
+  lock.end(lock.touch(trace::TouchKind::kLock), 0);
+  lock.trace.write(folder / "lock");
+  test::PoolTrace pool({});
+  pool.touch(4);
+  pool.cure(trace::CureMethod::kRebuild, trace::CureResult::kApplied, true);
+  pool.trace.write(folder / "pool");
+  return 0;
+}

@@ -1,0 +1,101 @@
+#include "collect/load.hpp"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <fstream>
+
+#include "support/scenes.hpp"
+
+namespace forksight::collect {
+namespace {
+
+namespace fs = std::filesystem;
+
+class LoadRun : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = fs::path(testing::TempDir()) / ("forksight_load_" + std::to_string(::getpid()));
+    fs::remove_all(folder_);
+    fs::create_directories(folder_);
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+  Result<model::Model> load(const std::vector<fs::path>& paths) { return load_run(paths, {.symbolize = false, .progress = {}}); }
+
+  fs::path folder_;
+};
+
+TEST_F(LoadRun, ReadsFoldersOfFolders) {
+  fs::create_directories(folder_ / "run-1" / "deep");
+  fs::create_directories(folder_ / "run-2");
+  test::LockTrace one({});
+  one.touch(trace::TouchKind::kLock);
+  one.trace.write(folder_ / "run-1" / "deep" / "a.fstrace");
+  test::LockTrace two({}, 2500);
+  two.trace.host("node2");
+  two.touch(trace::TouchKind::kLock);
+  two.trace.write(folder_ / "run-2" / "b.fstrace");
+  const auto model = load({folder_});
+  ASSERT_TRUE(model.ok());
+  EXPECT_EQ(model->processes.size(), 4U);
+  EXPECT_EQ(model->touches.size(), 2U);
+  // Indices of the second trace do not run into the first one's.
+  EXPECT_EQ(model->processes[model->touches[1].process].pid, 2500);
+  EXPECT_EQ(model->forks[model->touches[1].fork].process, 2U);
+}
+
+TEST_F(LoadRun, ReadsAFileOnceThoughItIsNamedTwice) {
+  test::LockTrace scene({});
+  scene.trace.write(folder_ / "a.fstrace");
+  const auto model = load({folder_, folder_ / "a.fstrace", folder_});
+  ASSERT_TRUE(model.ok());
+  EXPECT_EQ(model->forks.size(), 1U);
+}
+
+TEST_F(LoadRun, AFolderWithoutEvidenceIsAnError) {
+  const auto model = load({folder_});
+  ASSERT_FALSE(model.ok());
+  EXPECT_EQ(model.error(), folder_.string() + ": no *.fstrace and no run.json in it; name the folder that `forksight run` wrote");
+}
+
+TEST_F(LoadRun, AMissingFolderIsAnError) {
+  const auto model = load({folder_ / "none"});
+  ASSERT_FALSE(model.ok());
+  EXPECT_EQ(model.error(), (folder_ / "none").string() + ": no such file or folder");
+}
+
+TEST_F(LoadRun, OneUnreadableTraceOfTwoIsALimit) {
+  test::LockTrace scene({});
+  scene.trace.write(folder_ / "good.fstrace");
+  std::ofstream(folder_ / "bad.fstrace") << "something else";
+  const auto model = load({folder_});
+  ASSERT_TRUE(model.ok());
+  ASSERT_EQ(model->limits.size(), 1U);
+  EXPECT_NE(model->limits[0].find("bad.fstrace: not a forksight trace"), std::string::npos);
+  EXPECT_EQ(model->forks.size(), 1U);
+}
+
+TEST_F(LoadRun, OnlyUnreadableTracesAreAnError) {
+  std::ofstream(folder_ / "bad.fstrace") << "something else";
+  EXPECT_FALSE(load({folder_}).ok());
+}
+
+TEST_F(LoadRun, ARunLogAloneIsEvidence) {
+  std::ofstream(folder_ / "run.json") << "{}";
+  const auto model = load({folder_});
+  ASSERT_TRUE(model.ok());
+  EXPECT_EQ(model->limits.size(), 1U);  // this one says nothing, and that is said
+}
+
+TEST_F(LoadRun, TellsItsProgress) {
+  test::LockTrace({}).trace.write(folder_ / "a.fstrace");
+  test::LockTrace({}).trace.write(folder_ / "b.fstrace");
+  std::vector<std::pair<std::size_t, std::size_t>> seen;
+  const auto model =
+      load_run({folder_}, {.symbolize = false, .progress = [&](std::size_t done, std::size_t total) { seen.emplace_back(done, total); }});
+  ASSERT_TRUE(model.ok());
+  EXPECT_EQ(seen, (std::vector<std::pair<std::size_t, std::size_t>>{{0, 2}, {1, 2}, {2, 2}}));
+}
+
+}  // namespace
+}  // namespace forksight::collect

@@ -1,0 +1,147 @@
+// The layouts are those of this libc: real locks are brought into each state, and their bytes decoded.
+#include "collect/lock_layout.hpp"
+
+#include <gtest/gtest.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <thread>
+
+#include "support/scenes.hpp"
+
+namespace forksight::collect {
+namespace {
+
+template <class T>
+LockState decode(trace::LockKind kind, const T& lock) {
+  std::uint8_t bytes[sizeof(T)];
+  std::memcpy(bytes, &lock, sizeof lock);
+  const auto state = decode_lock(kind, bytes);
+  EXPECT_TRUE(state.has_value());
+  return state.value_or(LockState{});
+}
+
+std::int32_t own_tid() { return static_cast<std::int32_t>(::syscall(SYS_gettid)); }
+
+struct MutexCase {
+  const char* name;
+  int type;
+  int robust;
+  int protocol;
+  int shared;
+  model::MutexType expected;
+};
+
+class RealMutex : public testing::TestWithParam<MutexCase> {};
+
+TEST_P(RealMutex, IsDecoded) {
+  const MutexCase& about = GetParam();
+  pthread_mutexattr_t attributes;
+  pthread_mutexattr_init(&attributes);
+  ASSERT_EQ(pthread_mutexattr_settype(&attributes, about.type), 0);
+  ASSERT_EQ(pthread_mutexattr_setrobust(&attributes, about.robust), 0);
+  ASSERT_EQ(pthread_mutexattr_setprotocol(&attributes, about.protocol), 0);
+  ASSERT_EQ(pthread_mutexattr_setpshared(&attributes, about.shared), 0);
+  pthread_mutex_t mutex;
+  ASSERT_EQ(pthread_mutex_init(&mutex, &attributes), 0);
+
+  EXPECT_FALSE(decode(trace::LockKind::kMutex, mutex).held);
+  ASSERT_EQ(pthread_mutex_lock(&mutex), 0);
+  const LockState held = decode(trace::LockKind::kMutex, mutex);
+  EXPECT_TRUE(held.held);
+  EXPECT_EQ(held.owner, own_tid());
+  EXPECT_EQ(held.type, about.expected);
+  EXPECT_EQ(held.robust, about.robust == PTHREAD_MUTEX_ROBUST);
+  EXPECT_EQ(held.priority_inherit, about.protocol == PTHREAD_PRIO_INHERIT);
+  EXPECT_EQ(held.process_shared, about.shared == PTHREAD_PROCESS_SHARED && !held.robust);
+  ASSERT_EQ(pthread_mutex_unlock(&mutex), 0);
+  EXPECT_FALSE(decode(trace::LockKind::kMutex, mutex).held);
+  pthread_mutex_destroy(&mutex);
+  pthread_mutexattr_destroy(&attributes);
+}
+
+constexpr int kPrivate = PTHREAD_PROCESS_PRIVATE;
+INSTANTIATE_TEST_SUITE_P(
+    Kinds, RealMutex,
+    testing::Values(
+        MutexCase{"normal", PTHREAD_MUTEX_NORMAL, PTHREAD_MUTEX_STALLED, PTHREAD_PRIO_NONE, kPrivate, model::MutexType::kNormal},
+        MutexCase{"recursive", PTHREAD_MUTEX_RECURSIVE, PTHREAD_MUTEX_STALLED, PTHREAD_PRIO_NONE, kPrivate, model::MutexType::kRecursive},
+        MutexCase{"errorcheck", PTHREAD_MUTEX_ERRORCHECK, PTHREAD_MUTEX_STALLED, PTHREAD_PRIO_NONE, kPrivate, model::MutexType::kErrorcheck},
+        MutexCase{"robust", PTHREAD_MUTEX_NORMAL, PTHREAD_MUTEX_ROBUST, PTHREAD_PRIO_NONE, kPrivate, model::MutexType::kNormal},
+        MutexCase{"pi", PTHREAD_MUTEX_NORMAL, PTHREAD_MUTEX_STALLED, PTHREAD_PRIO_INHERIT, kPrivate, model::MutexType::kNormal},
+        MutexCase{"shared", PTHREAD_MUTEX_NORMAL, PTHREAD_MUTEX_STALLED, PTHREAD_PRIO_NONE, PTHREAD_PROCESS_SHARED, model::MutexType::kNormal},
+        MutexCase{"all", PTHREAD_MUTEX_RECURSIVE, PTHREAD_MUTEX_ROBUST, PTHREAD_PRIO_INHERIT, PTHREAD_PROCESS_SHARED,
+                  model::MutexType::kRecursive}),
+    [](const auto& about) { return about.param.name; });
+
+TEST(RealRwlock, IsDecoded) {
+  pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
+  EXPECT_FALSE(decode(trace::LockKind::kRwlockRead, lock).held);
+  EXPECT_FALSE(decode(trace::LockKind::kRwlockWrite, lock).held);
+  ASSERT_EQ(pthread_rwlock_rdlock(&lock), 0);
+  EXPECT_TRUE(decode(trace::LockKind::kRwlockRead, lock).held);
+  EXPECT_FALSE(decode(trace::LockKind::kRwlockWrite, lock).held);
+  pthread_rwlock_unlock(&lock);
+  EXPECT_FALSE(decode(trace::LockKind::kRwlockRead, lock).held);
+  ASSERT_EQ(pthread_rwlock_wrlock(&lock), 0);
+  const LockState written = decode(trace::LockKind::kRwlockWrite, lock);
+  EXPECT_TRUE(written.held);
+  EXPECT_EQ(written.owner, own_tid());
+  EXPECT_FALSE(written.process_shared);
+  pthread_rwlock_unlock(&lock);
+  EXPECT_FALSE(decode(trace::LockKind::kRwlockWrite, lock).held);
+
+  pthread_rwlockattr_t attributes;
+  pthread_rwlockattr_init(&attributes);
+  pthread_rwlockattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
+  pthread_rwlock_t shared;
+  pthread_rwlock_init(&shared, &attributes);
+  EXPECT_TRUE(decode(trace::LockKind::kRwlockRead, shared).process_shared);
+}
+
+TEST(RealSpinlock, IsDecoded) {
+  pthread_spinlock_t lock;
+  pthread_spin_init(&lock, PTHREAD_PROCESS_PRIVATE);
+  const auto held = [&] {
+    const int value = lock;  // pthread_spinlock_t is a volatile int
+    return decode(trace::LockKind::kSpinlock, value).held;
+  };
+  EXPECT_FALSE(held());
+  pthread_spin_lock(&lock);
+  EXPECT_TRUE(held());
+  pthread_spin_unlock(&lock);
+  EXPECT_FALSE(held());
+}
+
+TEST(RealSemaphore, IsDecoded) {
+  sem_t semaphore;
+  sem_init(&semaphore, 0, 1);
+  EXPECT_FALSE(decode(trace::LockKind::kSemaphore, semaphore).held);
+  sem_wait(&semaphore);
+  EXPECT_TRUE(decode(trace::LockKind::kSemaphore, semaphore).held);
+  EXPECT_FALSE(decode(trace::LockKind::kSemaphore, semaphore).process_shared);
+  sem_destroy(&semaphore);
+  sem_init(&semaphore, 1, 1);
+  EXPECT_TRUE(decode(trace::LockKind::kSemaphore, semaphore).process_shared);
+}
+
+TEST(DecodeLock, TooFewBytesTellNothing) {
+  const std::vector<std::uint8_t> bytes(56);
+  EXPECT_FALSE(decode_lock(trace::LockKind::kMutex, std::span(bytes).first(39)).has_value());
+  EXPECT_FALSE(decode_lock(trace::LockKind::kRwlockRead, std::span(bytes).first(55)).has_value());
+  EXPECT_FALSE(decode_lock(trace::LockKind::kSpinlock, std::span(bytes).first(3)).has_value());
+  EXPECT_FALSE(decode_lock(trace::LockKind::kSemaphore, std::span(bytes).first(11)).has_value());
+  EXPECT_FALSE(decode_lock(static_cast<trace::LockKind>(77), bytes).has_value());
+}
+
+TEST(DecodeLock, WaitersAloneDoNotHoldARobustMutex) {
+  const auto state = decode_lock(trace::LockKind::kMutex, test::mutex_memory(0x10, 0, 0x8000'0000));
+  ASSERT_TRUE(state.has_value());
+  EXPECT_FALSE(state->held);
+}
+
+}  // namespace
+}  // namespace forksight::collect

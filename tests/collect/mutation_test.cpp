@@ -1,0 +1,84 @@
+// A good trace with bytes flipped, words overwritten, records cut out and the end cut off, 30,000 times, the same each
+// run. Sanitizers see what a plain build would not.
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "collect/all_stages.hpp"
+#include "support/scenes.hpp"
+
+namespace forksight {
+namespace {
+
+constexpr int kRounds = 30'000;
+
+std::vector<std::byte> good_trace() {
+  test::LockTrace scene({});
+  scene.end(scene.touch(trace::TouchKind::kLock, trace::kTouchTimed), 110);
+  scene.touch(trace::TouchKind::kLock);
+  test::TraceBuilder& trace = scene.trace;
+  trace.as(test::kParent);
+  const auto stack = trace.stack(0x5550'0000'1234, {1, 2, 3, 4});
+  const auto worker = trace.thread(1500, "omp", test::kParent, 0x5550'0000'1300, stack);
+  const auto runtime = trace.record(trace::RecordType::kRuntime, trace::RuntimeRecord{0x5550'0000'0000, trace::RuntimeKind::kLibgomp, 0, 4,
+                                                                                      0, 1, 1, worker, 1});
+  trace::ForkRecord fixed{};
+  fixed.ordinal = 2;
+  fixed.stack = stack;
+  fixed.tasks = 9;
+  const auto fork = trace.fork(fixed, {worker}, {runtime});
+  trace.record(trace::RecordType::kForked, trace::ForkedRecord{fork, 2600, 0, 5});
+  trace.as(2600).record(trace::RecordType::kTouch, trace::TouchRecord{fork, trace::TouchKind::kParallel, trace::TouchAction::kNone, 0,
+                                                                      runtime, 0x40, stack, 4, 0, 0, 0});
+  trace.record(trace::RecordType::kCure, trace::CureRecord{fork, runtime, trace::CureMethod::kClamp, trace::CureResult::kApplied, stack, 1,
+                                                           0, 4, 0});
+  trace.record(trace::RecordType::kNote, trace::NoteRecord{trace::NoteCode::kHeldOverflow, 0, 3});
+  trace.record(trace::RecordType::kModuleGone, trace::ModuleGoneRecord{0x5550'0000'0000});
+  trace.record(trace::RecordType::kHandlers, trace::HandlersRecord{0, 2});
+  return trace.bytes();
+}
+
+TEST(Mutation, NeverBreaksTheReader) {
+  const std::vector<std::byte> good = good_trace();
+  std::mt19937 random(20'240'229);
+  const auto below = [&](std::size_t bound) { return static_cast<std::size_t>(random() % bound); };
+  // Interesting values for counts, sizes, references and enumerators.
+  const std::uint64_t values[] = {0, 1, 2, 16, 0x7fff'ffff, 0xffff'ffff, ~std::uint64_t{0}, 4096, good.size(), good.size() - 16};
+  const std::size_t records = good.size() - trace::kHeaderBytes;
+  std::size_t accepted = 0;
+  for (int round = 0; round < kRounds; ++round) {
+    std::vector<std::byte> bytes = good;
+    const std::size_t changes = 1 + below(4);
+    for (std::size_t change = 0; change < changes; ++change) {
+      // Mostly in the records: the header is a page, and most of it is text.
+      const std::size_t at = below(8) == 0 ? below(256) : trace::kHeaderBytes + below(records);
+      if (at >= bytes.size()) continue;
+      switch (below(4)) {
+        case 0: bytes[at] ^= static_cast<std::byte>(1U << below(8)); break;
+        case 1: bytes[at] = static_cast<std::byte>(below(256)); break;
+        case 2: {
+          const std::uint64_t value = values[below(std::size(values))];
+          const std::size_t width = below(2) == 0 ? 4 : 8;
+          const std::size_t aligned = at / width * width;
+          if (aligned + width <= bytes.size()) std::memcpy(bytes.data() + aligned, &value, width);
+          break;
+        }
+        default: bytes.resize(at); break;
+      }
+    }
+    accepted += test::run_all_stages(std::move(bytes)) > 0 ? 1U : 0U;
+  }
+  // Were all refused at the door, nothing would have been tested.
+  EXPECT_GT(accepted, static_cast<std::size_t>(kRounds) / 2);
+}
+
+TEST(Mutation, EachPrefixIsRead) {
+  const std::vector<std::byte> good = good_trace();
+  for (std::size_t size = 0; size <= good.size(); size += size < trace::kHeaderBytes ? 97 : 1) {
+    const bool accepted = test::run_all_stages({good.begin(), good.begin() + static_cast<std::ptrdiff_t>(size)}) > 0;
+    EXPECT_EQ(accepted, size == 0 || size >= trace::kHeaderBytes) << size;
+  }
+}
+
+}  // namespace
+}  // namespace forksight

@@ -1,0 +1,208 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "support/scenes.hpp"
+
+namespace forksight::collect {
+namespace {
+
+using test::kChild;
+using test::kHolder;
+using test::kParent;
+using test::LockTrace;
+using test::PoolTrace;
+using test::read_model;
+using test::TraceBuilder;
+
+bool has_limit(const model::Model& model, const std::string& part) {
+  return std::ranges::any_of(model.limits, [&](const std::string& limit) { return limit.find(part) != std::string::npos; });
+}
+
+TEST(TraceReader, ReadsALockThatWasHeld) {
+  LockTrace scene({});
+  const auto touch = scene.touch(trace::TouchKind::kLock, trace::kTouchTimed);
+  scene.end(touch, 110);
+  const model::Model model = read_model(scene.trace);
+  ASSERT_EQ(model.processes.size(), 2U);
+  EXPECT_EQ(model.processes[0].pid, kParent);
+  EXPECT_EQ(model.processes[0].start_ticks, 777U);
+  EXPECT_EQ(model.processes[1].pid, kChild);
+  EXPECT_EQ(model.processes[1].ppid, kParent);
+  EXPECT_EQ(model.processes[1].host, "node1");
+
+  ASSERT_EQ(model.forks.size(), 1U);
+  const model::Fork& fork = model.forks[0];
+  EXPECT_EQ(fork.child, std::optional<model::ProcessId>(1));
+  EXPECT_EQ(fork.total_ns, 100'000U);
+  EXPECT_EQ(model.threads[fork.forking_thread].tid, kParent);
+  ASSERT_EQ(fork.lost_threads.size(), 1U);
+  EXPECT_EQ(model.threads[fork.lost_threads[0]].name, "worker");
+  EXPECT_EQ(model.threads[fork.lost_threads[0]].start_library, "/opt/app/app");
+  EXPECT_EQ(model.threads[fork.lost_threads[0]].process, 0U);
+  EXPECT_EQ(fork.unknown_threads, 0U);
+
+  ASSERT_EQ(fork.held.size(), 1U);
+  EXPECT_EQ(fork.held[0].holder, fork.lost_threads[0]);
+  EXPECT_FALSE(fork.held[0].by_forking_thread);
+  EXPECT_EQ(model.locks[fork.held[0].lock].address, test::kLockAddress);
+  EXPECT_EQ(model.locks[fork.held[0].lock].type, model::MutexType::kNormal);
+
+  ASSERT_EQ(model.touches.size(), 1U);
+  EXPECT_EQ(model.touches[0].process, 1U);
+  EXPECT_EQ(model.touches[0].held, std::optional<std::size_t>(0));
+  EXPECT_TRUE(model.touches[0].timed);
+  EXPECT_TRUE(model.touches[0].returned);
+  EXPECT_EQ(model.touches[0].result, 110);
+  EXPECT_TRUE(model.limits.empty());
+}
+
+TEST(TraceReader, ALockWhoseMemorySaysFreeIsNotHeld) {
+  LockTrace scene({.memory = test::mutex_memory(0, 0, 0)});
+  scene.touch(trace::TouchKind::kLock);
+  const model::Model model = read_model(scene.trace);
+  EXPECT_TRUE(model.forks[0].held.empty());
+  EXPECT_TRUE(model.touches.empty());
+  EXPECT_TRUE(has_limit(model, "nobody held at the fork"));
+}
+
+TEST(TraceReader, ReadsAPoolItsWorkersAndItsCure) {
+  PoolTrace scene({.workers = 3});
+  scene.cure(trace::CureMethod::kRebuild, trace::CureResult::kApplied, false);
+  scene.cure(trace::CureMethod::kRebuild, trace::CureResult::kApplied, true, 4);
+  const model::Model model = read_model(scene.trace);
+  ASSERT_EQ(model.pools.size(), 1U);
+  const model::Pool& pool = model.pools[0];
+  EXPECT_EQ(pool.kind, model::RuntimeKind::kLibgomp);
+  EXPECT_EQ(pool.library, "/usr/lib/libgomp.so.1");
+  EXPECT_EQ(pool.workers_lost, 3U);
+  EXPECT_EQ(pool.workers.size(), 3U);
+  EXPECT_EQ(pool.cure, std::optional(model::CureMethod::kRebuild));
+  EXPECT_EQ(pool.cure_result, model::CureResult::kApplied);
+  ASSERT_EQ(model.touches.size(), 1U);
+  EXPECT_TRUE(model.touches[0].cured);
+  EXPECT_EQ(model.touches[0].team, 4U);
+  EXPECT_EQ(model.processes[model.touches[0].process].pid, kChild);
+}
+
+TEST(TraceReader, AFailedForkHasNoChild) {
+  TraceBuilder trace;
+  const auto thread = trace.thread(kParent, "app");
+  trace::ForkRecord fixed{};
+  fixed.forking_thread = thread;
+  const auto fork = trace.fork(fixed, {}, {});
+  trace.record(trace::RecordType::kForked, trace::ForkedRecord{fork, -1, 11, 5});
+  const model::Model model = read_model(trace);
+  EXPECT_FALSE(model.forks[0].child.has_value());
+  EXPECT_EQ(model.forks[0].error, 11);
+  EXPECT_EQ(model.processes.size(), 1U);
+}
+
+TEST(TraceReader, CountsThreadsThatNobodyKnows) {
+  TraceBuilder trace;
+  const auto forking = trace.thread(kParent, "app");
+  const auto other = trace.thread(kHolder, "worker");
+  trace::ForkRecord fixed{};
+  fixed.forking_thread = forking;
+  fixed.tasks = 5;
+  trace.fork(fixed, {other}, {});
+  EXPECT_EQ(read_model(trace).forks[0].unknown_threads, 3U);
+}
+
+TEST(TraceReader, APidThatIsUsedAgainIsAnotherChild) {
+  TraceBuilder trace;
+  const auto thread = trace.thread(kParent, "app");
+  trace::ForkRecord fixed{};
+  fixed.forking_thread = thread;
+  const auto first = trace.fork(fixed, {}, {});
+  trace.record(trace::RecordType::kForked, trace::ForkedRecord{first, kChild, 0, 5});
+  const auto second = trace.fork(fixed, {}, {});
+  trace.record(trace::RecordType::kForked, trace::ForkedRecord{second, kChild, 0, 5});
+  const model::Model model = read_model(trace);
+  ASSERT_EQ(model.processes.size(), 3U);
+  EXPECT_NE(model.forks[0].child, model.forks[1].child);
+}
+
+TEST(TraceReader, AChildThatWritesFirstIsTheOneThatTheParentNamesLater) {
+  TraceBuilder trace;
+  const auto thread = trace.thread(kParent, "app");
+  trace::ForkRecord fixed{};
+  fixed.forking_thread = thread;
+  const auto fork = trace.fork(fixed, {}, {});
+  trace.as(kChild).thread(kChild, "app");
+  trace.as(kParent).record(trace::RecordType::kForked, trace::ForkedRecord{fork, kChild, 0, 5});
+  const model::Model model = read_model(trace);
+  ASSERT_EQ(model.processes.size(), 2U);
+  EXPECT_EQ(model.processes[1].ppid, kParent);
+  EXPECT_EQ(model.forks[0].child, std::optional<model::ProcessId>(1));
+}
+
+TEST(TraceReader, AGrandchildBlamesTheForkThatLostTheLock) {
+  LockTrace scene({});
+  TraceBuilder& trace = scene.trace;
+  trace.as(kChild);
+  const auto thread = trace.thread(kChild, "app");
+  trace::ForkRecord fixed{};
+  fixed.ordinal = 2;
+  fixed.forking_thread = thread;
+  const auto second = trace.fork(fixed, {}, {});
+  trace.record(trace::RecordType::kForked, trace::ForkedRecord{second, 3000, 0, 5});
+  scene.child = 3000;
+  scene.touch(trace::TouchKind::kLock);
+  const model::Model model = read_model(trace);
+  ASSERT_EQ(model.touches.size(), 1U);
+  EXPECT_EQ(model.processes[model.touches[0].process].pid, 3000);
+  EXPECT_EQ(model.processes[model.touches[0].process].ppid, kChild);
+  EXPECT_EQ(model.touches[0].fork, 0U);
+  EXPECT_EQ(model.forks[1].child, std::optional(model.touches[0].process));
+}
+
+TEST(TraceReader, IgnoresReferencesThatLeadNowhere) {
+  LockTrace scene({});
+  const auto touch = scene.touch(trace::TouchKind::kLock);
+  const auto record = [&](std::uint64_t fork, std::uint64_t held) {
+    scene.trace.record(trace::RecordType::kTouch, trace::TouchRecord{fork, trace::TouchKind::kLock, trace::TouchAction::kNone, held, 0, 0,
+                                                                     0, 0, 0, 0, 0});
+  };
+  record(scene.fork, scene.fork);                       // another type
+  record(scene.fork + 8, scene.held);                   // inside of a record
+  record(scene.fork, 0xffff'ffff'ffff'fff0);            // beyond the file
+  record(scene.fork, scene.trace.size());               // itself
+  record(scene.fork, touch + 1'000);                    // further on
+  scene.trace.record(trace::RecordType::kTouchEnd, trace::TouchEndRecord{scene.held, 0, 0});
+  const model::Model model = read_model(scene.trace);
+  EXPECT_EQ(model.touches.size(), 1U);
+  EXPECT_FALSE(model.touches[0].returned);
+  EXPECT_TRUE(has_limit(model, "6 references lead to no earlier record"));
+}
+
+TEST(TraceReader, PassesOverEnumeratorsThatItDoesNotKnow) {
+  LockTrace scene({});
+  scene.trace.record(trace::RecordType::kTouch, trace::TouchRecord{scene.fork, static_cast<trace::TouchKind>(9), trace::TouchAction::kNone,
+                                                                   scene.held, 0, 0, 0, 0, 0, 0, 0});
+  scene.trace.record(trace::RecordType::kHeld,
+                     trace::HeldRecord{scene.fork, 1, 0, 0, static_cast<trace::LockKind>(77), 56, {}});
+  const model::Model model = read_model(scene.trace);
+  EXPECT_TRUE(model.touches.empty());
+  EXPECT_EQ(model.forks[0].held.size(), 1U);
+}
+
+TEST(TraceReader, NotesBecomeLimits) {
+  TraceBuilder trace;
+  trace.record(trace::RecordType::kNote, trace::NoteRecord{trace::NoteCode::kThreadTableFull, 0, 17});
+  trace.record(trace::RecordType::kNote, trace::NoteRecord{static_cast<trace::NoteCode>(99), 0, 1});
+  trace.record(trace::RecordType::kNote, trace::NoteRecord{trace::NoteCode::kGrowFailed, 0, ~std::uint64_t{0}});
+  const model::Model model = read_model(trace);
+  EXPECT_TRUE(has_limit(model, "process 1000: 17 threads did not fit"));
+  EXPECT_TRUE(has_limit(model, "note 99 with value 1"));
+  EXPECT_TRUE(has_limit(model, "could not grow (unknown error)"));
+}
+
+TEST(TraceReader, ThreadNamesMayBeAnything) {
+  TraceBuilder trace;
+  trace.thread(1, std::string(16, '\xff'));
+  EXPECT_EQ(read_model(trace).threads.at(0).name, std::string(16, '\xff'));
+}
+
+}  // namespace
+}  // namespace forksight::collect

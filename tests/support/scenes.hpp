@@ -1,0 +1,74 @@
+// The hazards as traces: a parent 1000 with threads, a child 2000, and what the child touched.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <vector>
+
+#include "forksight/trace/format.hpp"
+#include "model/model.hpp"
+#include "support/trace_builder.hpp"
+
+namespace forksight::test {
+
+inline constexpr std::int32_t kParent = TraceBuilder::kPid;
+inline constexpr std::int32_t kHolder = 1001;
+inline constexpr std::int32_t kChild = 2000;
+inline constexpr std::uint64_t kLockAddress = 0x555'0000'4040;
+
+// The bytes of a lock in the state that it had at the fork.
+std::vector<std::uint8_t> mutex_memory(std::uint32_t kind, std::int32_t owner, std::uint32_t lock = 2);
+std::vector<std::uint8_t> rwlock_memory(std::uint32_t readers, std::int32_t writer);
+std::vector<std::uint8_t> spinlock_memory(std::int32_t value);
+std::vector<std::uint8_t> semaphore_memory(std::uint32_t value);
+
+struct LockScene {
+  trace::LockKind kind = trace::LockKind::kMutex;
+  std::vector<std::uint8_t> memory = mutex_memory(0, kHolder);
+  bool by_forking_thread = false;
+};
+
+// A fork of a parent with one more thread, which (or the forking one) holds a lock. `child` may be any pid.
+class LockTrace {
+ public:
+  explicit LockTrace(const LockScene& scene, std::int32_t child = kChild);
+
+  std::uint64_t touch(trace::TouchKind kind, std::uint32_t flags = 0, trace::TouchAction action = trace::TouchAction::kNone);
+  void end(std::uint64_t touch, std::int32_t result);
+
+  TraceBuilder trace;
+  std::int32_t child;
+  std::uint64_t fork = 0;
+  std::uint64_t held = 0;
+};
+
+struct PoolScene {
+  trace::RuntimeKind kind = trace::RuntimeKind::kLibgomp;
+  std::uint32_t flags = 0;
+  std::uint32_t workers = 3;
+};
+
+// A fork of a parent whose forking thread has an OpenMP pool.
+class PoolTrace {
+ public:
+  explicit PoolTrace(const PoolScene& scene, std::int32_t child = kChild);
+
+  std::uint64_t touch(std::uint32_t team);
+  void end(std::uint64_t touch);
+  void cure(trace::CureMethod method, trace::CureResult result, bool used, std::uint32_t team = 4);
+
+  TraceBuilder trace;
+  std::int32_t child;
+  std::uint64_t fork = 0;
+  std::uint64_t runtime = 0;
+};
+
+// What the reader makes of it, without looking up names.
+model::Model read_model(const TraceBuilder& trace);
+void read_into(model::Model& model, const TraceBuilder& trace);
+
+// "work app.c:31": function and place in /src/app/; "work libfoo.so": function and module.
+model::Stack make_stack(std::initializer_list<const char*> frames);
+
+}  // namespace forksight::test
