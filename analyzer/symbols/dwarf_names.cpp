@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
+#include <string_view>
 #include <vector>
 
 #include "symbols/names.hpp"
@@ -64,7 +65,9 @@ std::string qualified_name(Dwarf_Die function, std::string name) {
       case DW_TAG_class_type:
       case DW_TAG_structure_type:
       case DW_TAG_union_type:
-        name = std::string(scope_name != nullptr ? scope_name : "{lambda}") + "::" + name;
+        // GCC calls the class of a lambda "<lambda(int)>", Clang does not name it.
+        if (scope_name == nullptr || std::string_view(scope_name).starts_with("<lambda")) scope_name = "{lambda}";
+        name = std::string(scope_name) + "::" + name;
         break;
       case DW_TAG_subprogram:
         if (scope_name != nullptr) name = std::string(scope_name) + "::" + name;

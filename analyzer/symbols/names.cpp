@@ -32,6 +32,33 @@ std::size_t operator_length(std::string_view text, std::size_t at) {
   return kWord.size();
 }
 
+// "{lambda(int, char)#2}" (GCC) and "$_1" (Clang) become "{lambda#2}".
+std::string with_short_lambdas(std::string_view text) {
+  constexpr std::string_view kGcc = "{lambda(";
+  std::string out;
+  for (std::size_t i = 0; i < text.size();) {
+    if (text.substr(i).starts_with(kGcc)) {
+      int depth = 1;
+      std::size_t end = i + kGcc.size();
+      for (; end < text.size() && depth > 0; ++end) {
+        if (text[end] == '(') ++depth;
+        if (text[end] == ')') --depth;
+      }
+      out.append("{lambda");
+      i = end;
+    } else if (text.substr(i).starts_with("$_") && i + 2 < text.size() && text[i + 2] >= '0' && text[i + 2] <= '9') {
+      unsigned number = 0;
+      for (i += 2; i < text.size() && text[i] >= '0' && text[i] <= '9' && number < 100000; ++i) {
+        number = number * 10 + static_cast<unsigned>(text[i] - '0');
+      }
+      out.append("{lambda#").append(std::to_string(number + 1)).append("}");
+    } else {
+      out.push_back(text[i++]);
+    }
+  }
+  return out;
+}
+
 // Drops what stands in round brackets outside of template arguments and lambda descriptions, and whatever the last
 // bracket was followed by (" const", " &").
 std::string without_parameters(std::string_view text) {
@@ -127,7 +154,7 @@ std::string tidy_name(std::string_view demangled) {
       break;
     }
   }
-  std::string text(body);
+  std::string text = with_short_lambdas(body);
   replace_all(text, "std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> >", "std::string");
   replace_all(text, "std::__cxx11::", "std::");
   replace_all(text, "std::__1::", "std::");

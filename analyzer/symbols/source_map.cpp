@@ -2,9 +2,6 @@
 
 #include <dwarf.h>
 
-#include <cstdlib>
-#include <memory>
-
 #include "symbols/dwarf_names.hpp"
 
 namespace forksight::symbols {
@@ -92,32 +89,19 @@ std::vector<SourceFrame> SourceMap::find(std::uint64_t address) {
   Dwarf_Die unit = unit_with_entries(*line_unit);
   Location location = location_of(*line_unit, address);
 
-  // The entries that contain the address by place: dwarf_getscopes alone would go on, past an inlined call, with
-  // where the inlined function was written.
-  Dwarf_Die* raw = nullptr;
-  int count = dwarf_getscopes(&unit, address, &raw);
-  std::unique_ptr<Dwarf_Die, decltype(&std::free)> innermost(raw, &std::free);
-  if (count > 0) {
-    Dwarf_Die* chain = nullptr;
-    count = dwarf_getscopes_die(raw, &chain);
-    innermost.reset(chain);
-    raw = chain;
-  }
-  for (int i = 0; i < count; ++i) {
-    const int tag = dwarf_tag(&raw[i]);
-    if (tag != DW_TAG_inlined_subroutine && tag != DW_TAG_subprogram) continue;
+  const auto found = functions_.try_emplace(unit.addr, unit).first;
+  for (Dwarf_Die& entry : found->second.chain_at(address)) {
     SourceFrame frame;
     bool needs_symbol = false;
-    frame.function = dwarf_function_name(raw[i], needs_symbol);
-    frame.inlined = tag == DW_TAG_inlined_subroutine;
+    frame.function = dwarf_function_name(entry, needs_symbol);
+    frame.inlined = dwarf_tag(&entry) == DW_TAG_inlined_subroutine;
     if (!frame.inlined && needs_symbol) frame.function.clear();
     frame.file = location.file;
     frame.line = location.line;
-    if (frame.inlined) location = call_site_of(unit, raw[i]);
-    const bool is_last = !frame.inlined;
+    if (frame.inlined) location = call_site_of(unit, entry);
     frames.push_back(std::move(frame));
-    if (is_last) return frames;
   }
+  if (!frames.empty()) return frames;
   SourceFrame frame;  // in no function that DWARF knows, assembler for example
   frame.file = location.file;
   frame.line = location.line;

@@ -7,9 +7,11 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "symbols/elf_module.hpp"
+#include "symbols/unit_functions.hpp"
 
 namespace forksight::symbols {
 
@@ -40,6 +42,7 @@ class SourceMap {
     std::uint64_t end;
     Dwarf_Die unit;
   };
+  std::unordered_map<const void*, UnitFunctions> functions_;  // by unit
   std::map<std::uint64_t, Range> units_;  // by start, where .debug_aranges does not have them
 };
 

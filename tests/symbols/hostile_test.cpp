@@ -125,7 +125,7 @@ TEST(Hostile, ShuffledStacksEnd) {
     }
     sample.memory = bytes;
     sample.frozen = random() % 2 == 0;
-    sample.sp += round % 7 == 0 ? 1 : 0;
+    if (round % 7 == 0) ++sample.sp;
     if (round % 11 == 0) sample.fp = random();
     const model::Stack stack = symbolizer.unwind(sample);
     EXPECT_FALSE(stack.frames.empty());

@@ -25,8 +25,10 @@ TEST(Names, DropsParametersAndReturnTypes) {
   EXPECT_EQ(tidy_name("void app::run<int (*)(char)>(int (*)(char))"), "app::run<int (*)(char)>");
   EXPECT_EQ(tidy_name("app::(anonymous namespace)::lock()"), "app::(anonymous namespace)::lock");
   EXPECT_EQ(tidy_name("(anonymous namespace)::mutex"), "(anonymous namespace)::mutex");
-  EXPECT_EQ(tidy_name("main::{lambda(int)#1}::operator()(int) const"), "main::{lambda(int)#1}::operator()");
-  EXPECT_EQ(tidy_name("app::f(int)::{lambda()#2}::operator()() const"), "app::f::{lambda()#2}::operator()");
+  EXPECT_EQ(tidy_name("main::{lambda(int)#1}::operator()(int) const"), "main::{lambda#1}::operator()");
+  EXPECT_EQ(tidy_name("main::$_0::operator()(int) const"), "main::{lambda#1}::operator()");
+  EXPECT_EQ(tidy_name("void std::run<app::f(int)::{lambda(int (*)(int))#12}>(int)"), "std::run<app::f(int)::{lambda#12}>");
+  EXPECT_EQ(tidy_name("app::f(int)::{lambda()#2}::operator()() const"), "app::f::{lambda#2}::operator()");
   EXPECT_EQ(tidy_name("app::get() const::instance"), "app::get::instance");
   EXPECT_EQ(tidy_name("guard variable for app::get()::instance"), "guard variable for app::get::instance");
 }
@@ -50,7 +52,8 @@ TEST(Names, ShortensTheStandardLibrary) {
 
 TEST(Names, SurvivesNonsense) {
   for (const char* text : {"(", ")", "((((", "f(", "f)(", "operator", "operator(", "<<<<", ">>>>", "{(}", " [clone ",
-                           "a [clone ._omp_fn.", "@", "::", "f()::"}) {
+                           "a [clone ._omp_fn.", "@", "::", "f()::", "{lambda(", "{lambda(()", "$_",
+                           "$_99999999999999999999"}) {
     tidy_name(text);
   }
 }

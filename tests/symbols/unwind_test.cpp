@@ -34,7 +34,7 @@ const std::vector<Scene>& scenes() {
         {"main", "main-recursion"}},
        "_start"},
       {"lambda",
-       {{"app::runs_lambda::{lambda(int)#1}::operator()", "lambda-body"},
+       {{"app::runs_lambda::{lambda#1}::operator()", "lambda-body"},
         {"app::runs_lambda", "lambda-call"},
         {"main", "main-lambda"}},
        "_start"},
