@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "sys.hpp"
+
 #include "guest.hpp"
 
 namespace forksight {
@@ -27,66 +29,113 @@ std::uint32_t sysv_hash(const char* name) {
 }
 
 constexpr ElfW(Half) kHiddenVersion = 0x8000;
+constexpr std::uint32_t kMaxDynamic = 512;    // entries; real objects have about 30
+constexpr std::uint32_t kMaxChain = 1U << 16U;  // links followed in a hash chain of an object that may be garbage
 
 }  // namespace
 
-ElfView::ElfView(ElfW(Addr) bias, const ElfW(Dyn) * dynamic) : bias_(bias), dynamic_(dynamic) {
-  ElfW(Xword) soname = 0;
-  for (const ElfW(Dyn)* entry = dynamic; entry->d_tag != DT_NULL; ++entry) {
+ElfView::ElfView(ElfW(Addr) bias, const ElfW(Dyn) * dynamic, Trust trust)
+    : bias_(bias), dynamic_(reinterpret_cast<std::uint64_t>(dynamic)), trust_(trust) {
+  ElfW(Dyn) entry;
+  for (std::uint32_t i = 0; read_entry(i, entry); ++i) {
     // glibc relocates these in place on x86-64, but not for the vdso, whose section it may not write.
-    const ElfW(Addr) value = entry->d_un.d_ptr;
+    const ElfW(Addr) value = entry.d_un.d_ptr;
     const ElfW(Addr) address = value < bias ? value + bias : value;
-    switch (entry->d_tag) {
-      case DT_SYMTAB: symbols_ = reinterpret_cast<const ElfW(Sym)*>(address); break;
-      case DT_STRTAB: strings_ = reinterpret_cast<const char*>(address); break;
-      case DT_GNU_HASH: gnu_hash_ = reinterpret_cast<const std::uint32_t*>(address); break;
-      case DT_HASH: sysv_hash_ = reinterpret_cast<const std::uint32_t*>(address); break;
-      case DT_VERSYM: versions_ = reinterpret_cast<const ElfW(Half)*>(address); break;
-      case DT_SONAME: soname = value; break;
+    switch (entry.d_tag) {
+      case DT_SYMTAB: symbols_ = address; break;
+      case DT_STRTAB: strings_ = address; break;
+      case DT_GNU_HASH: gnu_hash_ = address; break;
+      case DT_HASH: sysv_hash_ = address; break;
+      case DT_VERSYM: versions_ = address; break;
+      case DT_SONAME: soname_ = value; break;
       default: break;
     }
   }
-  if (strings_ != nullptr && soname != 0) soname_ = strings_ + soname;
 }
 
-bool ElfView::matches(std::uint32_t index, const char* name) const {
-  const ElfW(Sym)& symbol = symbols_[index];
+bool ElfView::read(std::uint64_t address, void* to, std::size_t bytes) const {
+  const auto* from = reinterpret_cast<const void*>(address);
+  if (trust_ == Trust::kNone) return sys::read_memory(from, to, bytes, true) == bytes;
+  memcpy(to, from, bytes);
+  return true;
+}
+
+bool ElfView::read_entry(std::uint32_t index, ElfW(Dyn) & entry) const {
+  return index < kMaxDynamic && read(dynamic_ + index * sizeof entry, &entry, sizeof entry) && entry.d_tag != DT_NULL;
+}
+
+bool ElfView::read_string(std::uint64_t offset, char (&to)[kNameBytes]) const {
+  if (strings_ == 0) return false;
+  const auto* from = reinterpret_cast<const char*>(strings_ + offset);
+  std::size_t got = 0;
+  if (trust_ == Trust::kNone) {
+    got = sys::read_memory(from, to, kNameBytes, true);
+  } else {
+    got = strnlen(from, kNameBytes - 1) + 1;
+    memcpy(to, from, got);
+  }
+  return memchr(to, '\0', got) != nullptr;
+}
+
+bool ElfView::has_soname(const char* name) const {
+  char soname[kNameBytes];
+  return soname_ != 0 && read_string(soname_, soname) && strcmp(soname, name) == 0;
+}
+
+bool ElfView::matches(std::uint32_t index, const char* name, std::uint64_t& value) const {
+  ElfW(Sym) symbol;
+  ElfW(Half) version = 0;
+  char found[kNameBytes];
+  if (!read(symbols_ + index * sizeof symbol, &symbol, sizeof symbol)) return false;
   if (symbol.st_shndx == SHN_UNDEF || symbol.st_value == 0 || ELF64_ST_TYPE(symbol.st_info) != STT_FUNC) return false;
-  if (versions_ != nullptr && (versions_[index] & kHiddenVersion) != 0) return false;
-  return strcmp(strings_ + symbol.st_name, name) == 0;
+  if (versions_ != 0 && !read(versions_ + index * sizeof version, &version, sizeof version)) return false;
+  value = bias_ + symbol.st_value;
+  return (version & kHiddenVersion) == 0 && read_string(symbol.st_name, found) && strcmp(found, name) == 0;
+}
+
+std::uint64_t ElfView::find_by_gnu_hash(const char* name) const {
+  // Layout: nbuckets, first symbol, bloom words, bloom shift, bloom[], buckets[], chains[].
+  std::uint32_t head[4];
+  if (!read(gnu_hash_, head, sizeof head) || head[0] == 0 || head[2] == 0) return 0;
+  const std::uint32_t hash = gnu_hash(name);
+  const std::uint64_t bloom = gnu_hash_ + sizeof head;
+  const std::uint64_t buckets = bloom + std::uint64_t{head[2]} * sizeof(std::uint64_t);
+  const std::uint64_t chains = buckets + std::uint64_t{head[0]} * sizeof(std::uint32_t);
+  std::uint64_t word = 0;
+  if (!read(bloom + hash / 64 % head[2] * sizeof word, &word, sizeof word)) return 0;
+  if ((word >> hash % 64 & word >> (hash >> head[3] % 32) % 64 & 1U) == 0) return 0;
+  std::uint32_t index = 0;
+  if (!read(buckets + hash % head[0] * sizeof index, &index, sizeof index) || index < head[1]) return 0;
+  for (std::uint32_t step = 0; step < kMaxChain; ++step, ++index) {
+    std::uint32_t entry = 0;
+    std::uint64_t value = 0;
+    if (!read(chains + std::uint64_t{index - head[1]} * sizeof entry, &entry, sizeof entry)) return 0;
+    if ((entry | 1U) == (hash | 1U) && matches(index, name, value)) return value;
+    if ((entry & 1U) != 0) return 0;
+  }
+  return 0;
+}
+
+std::uint64_t ElfView::find_by_sysv_hash(const char* name) const {
+  // Layout: nbucket, nchain, bucket[], chain[].
+  std::uint32_t head[2];
+  if (!read(sysv_hash_, head, sizeof head) || head[0] == 0) return 0;
+  const std::uint64_t buckets = sysv_hash_ + sizeof head;
+  const std::uint64_t chains = buckets + std::uint64_t{head[0]} * sizeof(std::uint32_t);
+  std::uint32_t index = 0;
+  if (!read(buckets + sysv_hash(name) % head[0] * sizeof index, &index, sizeof index)) return 0;
+  for (std::uint32_t step = 0; step < kMaxChain && index != STN_UNDEF; ++step) {
+    std::uint64_t value = 0;
+    if (matches(index, name, value)) return value;
+    if (!read(chains + std::uint64_t{index} * sizeof index, &index, sizeof index)) return 0;
+  }
+  return 0;
 }
 
 std::uint64_t ElfView::find_function(const char* name) const {
-  if (symbols_ == nullptr || strings_ == nullptr) return 0;
-  if (gnu_hash_ != nullptr) {
-    // Layout: nbuckets, first symbol, bloom words, bloom shift, bloom[], buckets[], chains[].
-    const std::uint32_t hash = gnu_hash(name);
-    const std::uint32_t buckets = gnu_hash_[0];
-    const std::uint32_t first = gnu_hash_[1];
-    const std::uint32_t bloom_words = gnu_hash_[2];
-    if (buckets == 0 || bloom_words == 0) return 0;
-    const auto* bloom = reinterpret_cast<const std::uint64_t*>(gnu_hash_ + 4);
-    const std::uint64_t word = bloom[hash / 64 % bloom_words];
-    if ((word >> hash % 64 & word >> (hash >> gnu_hash_[3]) % 64 & 1U) == 0) return 0;
-    const auto* bucket = reinterpret_cast<const std::uint32_t*>(bloom + bloom_words);
-    const std::uint32_t* chain = bucket + buckets;
-    std::uint32_t index = bucket[hash % buckets];
-    if (index < first) return 0;
-    for (;; ++index) {
-      const std::uint32_t entry = chain[index - first];
-      if ((entry | 1U) == (hash | 1U) && matches(index, name)) return bias_ + symbols_[index].st_value;
-      if ((entry & 1U) != 0) return 0;
-    }
-  }
-  if (sysv_hash_ != nullptr && sysv_hash_[0] != 0) {
-    // Layout: nbucket, nchain, bucket[], chain[].
-    const std::uint32_t* bucket = sysv_hash_ + 2;
-    const std::uint32_t* chain = bucket + sysv_hash_[0];
-    for (std::uint32_t index = bucket[sysv_hash(name) % sysv_hash_[0]]; index != STN_UNDEF; index = chain[index]) {
-      if (matches(index, name)) return bias_ + symbols_[index].st_value;
-    }
-  }
-  return 0;
+  if (symbols_ == 0 || strings_ == 0) return 0;
+  if (gnu_hash_ != 0) return find_by_gnu_hash(name);
+  return sysv_hash_ != 0 ? find_by_sysv_hash(name) : 0;
 }
 
 }  // namespace forksight

@@ -1,41 +1,56 @@
 // Reads a loaded ELF object through its dynamic section: symbols, needed libraries, soname. No loader lock, no
-// allocation: dlsym and dl_iterate_phdr take locks that another thread may hold for as long as it likes.
-// x86-64 only. The object must stay loaded during a call.
+// allocation: dlsym and dl_iterate_phdr take locks that another thread may hold for as long as it likes. x86-64 only.
+//
+// An object that another thread may unload meanwhile is read with Trust::kNone: every access is a bounded copy that
+// fails where the memory is gone (sys::read_memory). What stays loaded for certain is read directly.
 #pragma once
 
 #include <elf.h>
 #include <link.h>
 
+#include <cstddef>
 #include <cstdint>
 
 namespace forksight {
 
+enum class Trust { kNone, kStaysLoaded };
+
 class ElfView {
  public:
-  ElfView(ElfW(Addr) bias, const ElfW(Dyn) * dynamic);
+  static constexpr std::size_t kNameBytes = 128;  // longer names are never what we look for
+
+  ElfView(ElfW(Addr) bias, const ElfW(Dyn) * dynamic, Trust trust);
 
   // The default version of an exported, defined function; 0 if there is none.
   std::uint64_t find_function(const char* name) const;
-  const char* soname() const { return soname_; }
+  bool has_soname(const char* name) const;
   // Calls visit(name) for each DT_NEEDED, until it returns false.
   template <class Visit>
   void for_each_needed(Visit visit) const {
-    for (const ElfW(Dyn)* entry = dynamic_; strings_ != nullptr && entry->d_tag != DT_NULL; ++entry) {
-      if (entry->d_tag == DT_NEEDED && !visit(strings_ + entry->d_un.d_val)) return;
+    ElfW(Dyn) entry;
+    char name[kNameBytes];
+    for (std::uint32_t i = 0; read_entry(i, entry); ++i) {
+      if (entry.d_tag == DT_NEEDED && read_string(entry.d_un.d_val, name) && !visit(name)) return;
     }
   }
 
  private:
-  bool matches(std::uint32_t index, const char* name) const;
+  bool read(std::uint64_t address, void* to, std::size_t bytes) const;
+  bool read_entry(std::uint32_t index, ElfW(Dyn) & entry) const;  // false at the end
+  bool read_string(std::uint64_t offset, char (&to)[kNameBytes]) const;
+  bool matches(std::uint32_t index, const char* name, std::uint64_t& value) const;
+  std::uint64_t find_by_gnu_hash(const char* name) const;
+  std::uint64_t find_by_sysv_hash(const char* name) const;
 
   ElfW(Addr) bias_;
-  const ElfW(Dyn) * dynamic_;
-  const ElfW(Sym) * symbols_ = nullptr;
-  const char* strings_ = nullptr;
-  const char* soname_ = nullptr;
-  const std::uint32_t* gnu_hash_ = nullptr;
-  const std::uint32_t* sysv_hash_ = nullptr;
-  const ElfW(Half) * versions_ = nullptr;
+  std::uint64_t dynamic_;
+  Trust trust_;
+  std::uint64_t symbols_ = 0;  // addresses, 0: the object has none
+  std::uint64_t strings_ = 0;
+  std::uint64_t soname_ = 0;   // offset in strings_
+  std::uint64_t gnu_hash_ = 0;
+  std::uint64_t sysv_hash_ = 0;
+  std::uint64_t versions_ = 0;
 };
 
 }  // namespace forksight

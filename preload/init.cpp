@@ -6,6 +6,7 @@
 
 #include "config.hpp"
 #include "hooks_fork.hpp"
+#include "modules.hpp"
 #include "next.hpp"
 #include "slots.hpp"
 
@@ -22,6 +23,7 @@ void start() {
   if (!resolve_next()) return;
   read_config(environ);
   map_slots();
+  note_startup_modules();
   using Register = int (*)(void (*)(), void (*)(), void (*)(), void*);
   reinterpret_cast<Register>(g_next.__register_atfork)(on_prepare, on_parent, on_child, nullptr);
 }

@@ -20,76 +20,76 @@ namespace {
 
 // The head of glibc's link_map is its public part: l_addr, l_name, l_ld, l_next, l_prev (<link.h>).
 static_assert(offsetof(link_map, l_next) == 24);
+constexpr std::size_t kNodeBytes = offsetof(link_map, l_prev);
 
 constinit Module* g_modules = nullptr;  // mapped on first use: 64 KiB that most processes never need
 constinit std::uint32_t g_count = 0;
+constinit const link_map* g_last_at_startup = nullptr;
 constinit std::atomic<std::int32_t> g_busy{0};  // tid of the thread at work, 0: none
 constinit thread_local bool t_holding = false;
 
-// Is the object still loaded, under the same list node? _dl_find_object (glibc 2.35) answers without a lock, so the node
-// is not touched before it is known to be alive.
-bool is_unchanged(const Module& module, const link_map* at) {
-  if (module.map != at) return false;
-  dl_find_object found{};
-  if (module.is_permanent) return true;
-  return _dl_find_object(const_cast<ElfW(Dyn)*>(module.dynamic), &found) == 0 && found.dlfo_link_map == at &&
-         module.bias == at->l_addr && module.name == reinterpret_cast<std::uint64_t>(at->l_name);
+bool copy(std::uint64_t from, void* to, std::size_t bytes) {
+  return sys::read_memory(reinterpret_cast<const void*>(from), to, bytes, true) == bytes;
 }
 
-// Finds program headers and the mapped range; false if the object is gone already.
-bool read_layout(Module& module, bool is_main) {
-  ElfW(Ehdr) head{};
-  if (is_main) {
-    module.phdrs = reinterpret_cast<const ElfW(Phdr)*>(getauxval(AT_PHDR));
-    module.phdr_count = static_cast<std::uint32_t>(getauxval(AT_PHNUM));
-  } else {
-    dl_find_object found{};
-    const std::uint64_t vdso = getauxval(AT_SYSINFO_EHDR);
-    std::uint64_t base = vdso;
-    if (module.bias != vdso) {
-      if (_dl_find_object(const_cast<ElfW(Dyn)*>(module.dynamic), &found) != 0) return false;
-      base = reinterpret_cast<std::uint64_t>(found.dlfo_map_start);
+// NT_GNU_BUILD_ID of a PT_NOTE segment (owner "GNU", type 3).
+void read_build_id(Module& module, std::uint64_t at, std::uint64_t end) {
+  while (at + sizeof(ElfW(Nhdr)) <= end) {
+    ElfW(Nhdr) note;
+    char owner[4];
+    if (!copy(at, &note, sizeof note)) return;
+    const std::uint64_t name = at + sizeof note;
+    const std::uint64_t data = name + ((note.n_namesz + 3U) & ~3U);
+    if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == sizeof owner && note.n_descsz <= sizeof module.build_id &&
+        copy(name, owner, sizeof owner) && memcmp(owner, "GNU", sizeof owner) == 0 &&
+        copy(data, module.build_id, note.n_descsz)) {
+      module.build_id_bytes = note.n_descsz;
+      return;
     }
-    if (sys::read_memory(reinterpret_cast<const void*>(base), &head, sizeof head, true) != sizeof head) return false;
-    if (memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 || head.e_phentsize != sizeof(ElfW(Phdr))) return false;
-    module.phdrs = reinterpret_cast<const ElfW(Phdr)*>(base + head.e_phoff);
-    module.phdr_count = head.e_phnum;
+    at = data + ((note.n_descsz + 3U) & ~3U);
   }
-  module.start = ~std::uint64_t{0};
-  module.end = 0;
-  for (std::uint32_t i = 0; i < module.phdr_count; ++i) {
-    ElfW(Phdr) phdr{};
-    if (sys::read_memory(module.phdrs + i, &phdr, sizeof phdr, true) != sizeof phdr) return false;
-    if (phdr.p_type != PT_LOAD) continue;
-    const std::uint64_t low = module.bias + phdr.p_vaddr;
-    const std::uint64_t high = low + phdr.p_memsz;
-    if (low < module.start) module.start = low;
-    if (high > module.end) module.end = high;
+}
+
+void read_segment(Module& module, const ElfW(Phdr) & phdr) {
+  const std::uint64_t low = module.bias + phdr.p_vaddr;
+  if (phdr.p_type == PT_LOAD) {
+    if (module.end == 0 || low < module.start) module.start = low;
+    if (low + phdr.p_memsz > module.end) module.end = low + phdr.p_memsz;
+  } else if (phdr.p_type == PT_TLS) {
+    module.tls_image = low;
+    module.tls_image_bytes = phdr.p_filesz;
+    module.tls_bytes = phdr.p_memsz;
+  } else if (phdr.p_type == PT_NOTE && module.build_id_bytes == 0) {
+    read_build_id(module, low, low + phdr.p_filesz);
+  }
+}
+
+// Finds where the ELF header is mapped; 0 if the object is gone already.
+std::uint64_t find_header(const Module& module) {
+  if (module.bias == getauxval(AT_SYSINFO_EHDR)) return module.bias;
+  dl_find_object found{};
+  // glibc 2.35; lock-free.
+  if (_dl_find_object(const_cast<ElfW(Dyn)*>(module.dynamic), &found) != 0) return 0;
+  return reinterpret_cast<std::uint64_t>(found.dlfo_map_start);
+}
+
+bool read_layout(Module& module, bool is_main) {
+  std::uint64_t phdrs = getauxval(AT_PHDR);
+  std::uint64_t count = getauxval(AT_PHNUM);
+  if (!is_main) {
+    ElfW(Ehdr) head;
+    const std::uint64_t base = find_header(module);
+    if (base == 0 || !copy(base, &head, sizeof head)) return false;
+    if (memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 || head.e_phentsize != sizeof(ElfW(Phdr))) return false;
+    phdrs = base + head.e_phoff;
+    count = head.e_phnum;
+  }
+  for (std::uint64_t i = 0; i < count; ++i) {
+    ElfW(Phdr) phdr;
+    if (!copy(phdrs + i * sizeof phdr, &phdr, sizeof phdr)) return false;
+    read_segment(module, phdr);
   }
   return module.end > module.start;
-}
-
-// NT_GNU_BUILD_ID of a PT_NOTE segment (owner "GNU", type 3); returns its length.
-std::uint32_t read_build_id(const Module& module, std::uint8_t (&out)[32]) {
-  for (std::uint32_t i = 0; i < module.phdr_count; ++i) {
-    const ElfW(Phdr)& phdr = module.phdrs[i];
-    if (phdr.p_type != PT_NOTE) continue;
-    std::uint64_t at = module.bias + phdr.p_vaddr;
-    const std::uint64_t end = at + phdr.p_filesz;
-    while (at + sizeof(ElfW(Nhdr)) <= end) {
-      const auto* note = reinterpret_cast<const ElfW(Nhdr)*>(at);
-      const std::uint64_t name = at + sizeof(ElfW(Nhdr));
-      const std::uint64_t data = name + ((note->n_namesz + 3U) & ~3U);
-      if (data + note->n_descsz > end) break;
-      if (note->n_type == NT_GNU_BUILD_ID && note->n_namesz == 4 && memcmp(reinterpret_cast<const void*>(name), "GNU", 4) == 0 &&
-          note->n_descsz <= sizeof out) {
-        memcpy(out, reinterpret_cast<const void*>(data), note->n_descsz);
-        return note->n_descsz;
-      }
-      at = data + ((note->n_descsz + 3U) & ~3U);
-    }
-  }
-  return 0;
 }
 
 void record_module(Module& module, bool is_main) {
@@ -110,7 +110,8 @@ void record_module(Module& module, bool is_main) {
   entry->bias = module.bias;
   entry->start = module.start;
   entry->end = module.end;
-  entry->build_id_bytes = read_build_id(module, entry->build_id);
+  entry->build_id_bytes = module.build_id_bytes;
+  memcpy(entry->build_id, module.build_id, sizeof entry->build_id);
   entry->path_bytes = static_cast<std::uint32_t>(length);
   memcpy(record.payload() + sizeof(trace::ModuleRecord), path, length);
   record.commit();
@@ -135,51 +136,92 @@ bool take() {
 
 void give() { g_busy.store(0, std::memory_order_release); }
 
+Module describe(const link_map* at, const link_map& node, const link_map* head, bool is_permanent) {
+  Module module{};
+  module.map = at;
+  module.bias = node.l_addr;
+  module.dynamic = node.l_ld;
+  module.name = reinterpret_cast<std::uint64_t>(node.l_name);
+  module.runtime = -1;
+  module.provider = -2;
+  module.is_permanent = is_permanent;
+  if (node.l_ld != nullptr && read_layout(module, at == head)) {
+    module.runtime = static_cast<std::int16_t>(recognise_runtime(module));
+  } else {
+    // Kept, so that the table stays in step with the list; empty, so that nothing is found in it.
+    module.start = module.end = 0;
+    module.recorded = true;
+  }
+  return module;
+}
+
 // Entries before `keep` are unchanged; what follows in the loader's list replaces the rest of the table.
-void read_rest(std::uint32_t keep, const link_map* at, const link_map* head) {
+void read_rest(std::uint32_t keep, const link_map* at) {
+  const link_map* const head = _r_debug.r_map;
   for (std::uint32_t i = keep; i < g_count; ++i) forget(g_modules[i]);
   if (keep < g_count) forget_callers();
-  g_count = keep;
   for (std::uint32_t i = 0; i < keep; ++i) g_modules[i].provider = -2;
-  while (at != nullptr && g_count < kMaxModules) {
-    link_map node{};
-    if (sys::read_memory(at, &node, offsetof(link_map, l_prev), true) < offsetof(link_map, l_prev)) break;
-    Module& module = g_modules[g_count];
-    module = {at, node.l_addr, node.l_ld, reinterpret_cast<std::uint64_t>(node.l_name), 0, 0, 0, -1, -2, nullptr, false,
-              at == head || node.l_addr == getauxval(AT_SYSINFO_EHDR)};
-    if (node.l_ld != nullptr && read_layout(module, at == head)) {
-      module.runtime = static_cast<std::int16_t>(recognise_runtime(module));
-    } else {
-      // Kept, so that the table stays in step with the list; empty, so that nothing is found in it.
-      module.start = module.end = 0;
-      module.recorded = true;
-    }
-    ++g_count;
+  bool is_permanent = keep == 0 || g_modules[keep - 1].map != g_last_at_startup;
+  is_permanent = is_permanent && (keep == 0 || g_modules[keep - 1].is_permanent);
+  for (g_count = keep; at != nullptr && g_count < kMaxModules; ++g_count) {
+    link_map node;
+    if (sys::read_memory(at, &node, kNodeBytes, true) != kNodeBytes) break;
+    g_modules[g_count] = describe(at, node, head, is_permanent);
+    is_permanent = is_permanent && at != g_last_at_startup;
     at = node.l_next;
   }
 }
 
+bool same(const Module& module, const link_map& node) {
+  return module.bias == node.l_addr && module.dynamic == node.l_ld && module.name == reinterpret_cast<std::uint64_t>(node.l_name);
+}
+
+// How many entries, from the first that was not there at start-up, are still what they were; `at` moves along the list.
+// One system call for eight nodes.
+std::uint32_t count_unchanged(std::uint32_t index, const link_map*& at) {
+  constexpr std::uint32_t kBatch = 8;
+  while (index < g_count) {
+    link_map nodes[kBatch];
+    iovec local[kBatch];
+    iovec remote[kBatch];
+    const std::uint32_t batch = g_count - index < kBatch ? g_count - index : kBatch;
+    for (std::uint32_t i = 0; i < batch; ++i) {
+      local[i] = {&nodes[i], kNodeBytes};
+      remote[i] = {const_cast<link_map*>(g_modules[index + i].map), kNodeBytes};
+    }
+    const std::size_t got = sys::read_pieces(local, remote, batch);
+    for (std::uint32_t i = 0; i < batch; ++i) {
+      const Module& module = g_modules[index + i];
+      if (got < (i + 1) * kNodeBytes || module.map != at || !same(module, nodes[i])) return index + i;
+      at = nodes[i].l_next;
+    }
+    index += batch;
+  }
+  return index;
+}
+
 void refresh_held() {
   if (g_modules == nullptr) {
-    void* memory = sys::map(sizeof(Module) * kMaxModules, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
+    void* memory = sys::map(sizeof(Module) * kMaxModules, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
     if (memory == nullptr) return;
     g_modules = static_cast<Module*>(memory);
   }
-  const link_map* const head = _r_debug.r_map;
-  const link_map* at = head;
+  const link_map* at = _r_debug.r_map;
   std::uint32_t index = 0;
-  while (index < g_count && is_unchanged(g_modules[index], at)) {
-    at = g_modules[index].map->l_next;
-    ++index;
-  }
-  if (index < g_count || at != nullptr) read_rest(index, at, head);
+  while (index < g_count && g_modules[index].is_permanent) at = g_modules[index++].map->l_next;
+  index = count_unchanged(index, at);
+  if (index < g_count || at != nullptr) read_rest(index, at);
   if (!trace_is_open()) return;
   for (std::uint32_t i = 0; i < g_count; ++i) {
-    if (!g_modules[i].recorded) record_module(g_modules[i], g_modules[i].map == head);
+    if (!g_modules[i].recorded) record_module(g_modules[i], i == 0);
   }
 }
 
 }  // namespace
+
+void note_startup_modules() {
+  for (const link_map* at = _r_debug.r_map; at != nullptr; at = at->l_next) g_last_at_startup = at;
+}
 
 void refresh_modules() {
   if (t_holding) return refresh_held();

@@ -1,8 +1,6 @@
 #include "next.hpp"
 
 #include <link.h>
-#include <string.h>
-
 #include "elf_view.hpp"
 
 #include "guest.hpp"
@@ -19,11 +17,11 @@ bool resolve_next() {
   if (self == nullptr) return false;
   for (const link_map* map = self->l_next; map != nullptr; map = map->l_next) {
     if (map->l_ld == nullptr) continue;
-    const ElfView view(map->l_addr, map->l_ld);
+    const ElfView view(map->l_addr, map->l_ld, Trust::kStaysLoaded);
 #define FORKSIGHT_HOOK(name, required) \
   if (g_next.name == nullptr) g_next.name = reinterpret_cast<void*>(view.find_function(#name));
 #include "hooks.def"
-    if (g_next.fork != nullptr && view.soname() != nullptr && strcmp(view.soname(), "libc.so.6") == 0) break;
+    if (view.has_soname("libc.so.6")) break;
   }
   bool complete = true;
 #define FORKSIGHT_HOOK(name, required) complete = complete && (!(required) || g_next.name != nullptr);

@@ -6,6 +6,7 @@
 #include <atomic>
 
 #include "elf_view.hpp"
+#include "sys.hpp"
 
 #include "guest.hpp"
 
@@ -36,19 +37,26 @@ void look_up(const ElfView& view, const char* name, Function*& out) {
   out = reinterpret_cast<Function*>(view.find_function(name));
 }
 
+ElfView view_of(const Module& module) {
+  return {module.bias, module.dynamic, module.is_permanent ? Trust::kStaysLoaded : Trust::kNone};
+}
+
 // A library that provides the GOMP entry points also to others' code.
 bool provides_gomp(const Module& module) { return module.runtime >= 0; }
 
-const Module* find_by_soname(const char* name) {
+// A library without a soname is needed by its file name.
+bool has_file_name(const Module& module, const char* name) {
+  char path[512];
+  const std::size_t got = sys::read_memory(reinterpret_cast<const void*>(module.name), path, sizeof path, true);
+  const auto* end = static_cast<const char*>(memchr(path, '\0', got));
+  const auto* slash = end != nullptr ? strrchr(path, '/') : nullptr;
+  return slash != nullptr && strcmp(slash + 1, name) == 0;
+}
+
+const Module* find_needed(const char* name) {
   for (std::uint32_t i = 0; i < module_count(); ++i) {
     const Module& module = module_at(i);
-    if (module.end == 0) continue;
-    const char* soname = ElfView(module.bias, module.dynamic).soname();
-    if (soname != nullptr && strcmp(soname, name) == 0) return &module;
-    // A library without a soname is needed by its file name.
-    const char* path = module.map->l_name;
-    const char* slash = path != nullptr ? strrchr(path, '/') : nullptr;
-    if (slash != nullptr && strcmp(slash + 1, name) == 0) return &module;
+    if (module.end != 0 && (view_of(module).has_soname(name) || has_file_name(module, name))) return &module;
   }
   return nullptr;
 }
@@ -62,8 +70,8 @@ int find_provider(const Module& root) {
     const Module& module = *queue[at];
     if (module.end == 0) continue;
     if (provides_gomp(module)) return module.runtime;
-    ElfView(module.bias, module.dynamic).for_each_needed([&](const char* name) {
-      const Module* needed = find_by_soname(name);
+    view_of(module).for_each_needed([&](const char* name) {
+      const Module* needed = find_needed(name);
       bool known = needed == nullptr || filled == kQueue;
       for (std::uint32_t i = 0; i < filled && !known; ++i) known = queue[i] == needed;
       if (!known) queue[filled++] = needed;
@@ -86,7 +94,7 @@ bool is_worker(const Runtime& runtime, const Slot& slot) {
 }  // namespace
 
 int recognise_runtime(const Module& module) {
-  const ElfView view(module.bias, module.dynamic);
+  const ElfView view = view_of(module);
   const bool has_kmp = view.find_function("__kmpc_fork_call") != 0;
   const bool has_gomp = view.find_function("GOMP_parallel") != 0;
   // The shim itself exports the GOMP entries, and nothing that a runtime has beside them.
@@ -96,20 +104,16 @@ int recognise_runtime(const Module& module) {
     if (runtime.present) continue;
     runtime = {};
     runtime.kind = !has_kmp ? trace::RuntimeKind::kLibgomp
-                   : view.soname() != nullptr && strncmp(view.soname(), "libiomp5", 8) == 0 ? trace::RuntimeKind::kLibiomp5
+                   : view.has_soname("libiomp5.so") ? trace::RuntimeKind::kLibiomp5
                                                                                            : trace::RuntimeKind::kLibomp;
     runtime.map = module.map;
     runtime.bias = module.bias;
     runtime.dynamic = module.dynamic;
     runtime.start = module.start;
     runtime.end = module.end;
-    for (std::uint32_t p = 0; p < module.phdr_count; ++p) {
-      const ElfW(Phdr)& phdr = module.phdrs[p];
-      if (phdr.p_type != PT_TLS) continue;
-      runtime.tls_image = reinterpret_cast<const void*>(module.bias + phdr.p_vaddr);
-      runtime.tls_image_bytes = phdr.p_filesz;
-      runtime.tls_bytes = phdr.p_memsz;
-    }
+    runtime.tls_image = reinterpret_cast<const void*>(module.tls_image);
+    runtime.tls_image_bytes = module.tls_image_bytes;
+    runtime.tls_bytes = module.tls_bytes;
     look_up(view, "omp_get_max_threads", runtime.get_max_threads);
     look_up(view, "omp_get_level", runtime.get_level);
     look_up(view, "omp_set_num_threads", runtime.set_num_threads);
@@ -165,7 +169,7 @@ Runtime* runtime_of_caller(std::uint64_t caller) {
 std::uint64_t entry_of(Runtime& runtime, OmpEntry entry) {
   std::uint64_t& address = runtime.entries[static_cast<std::size_t>(entry)];
   if (FORKSIGHT_UNLIKELY(address == 0)) {
-    address = ElfView(runtime.bias, runtime.dynamic).find_function(kEntryNames[static_cast<std::size_t>(entry)]);
+    address = ElfView(runtime.bias, runtime.dynamic, Trust::kStaysLoaded).find_function(kEntryNames[static_cast<std::size_t>(entry)]);
   }
   return address;
 }

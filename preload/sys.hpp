@@ -66,4 +66,17 @@ inline std::size_t read_memory(const void* from, void* to, std::size_t bytes, bo
   return bytes;
 }
 
+// The same for several pieces at once. Stops at the first that is not mapped; returns the bytes of those before it, and
+// perhaps a part of it.
+inline std::size_t read_pieces(iovec* local, iovec* remote, std::uint32_t count) {
+  const long got = call(SYS_process_vm_readv, getpid(), word(local), count, word(remote), count, 0);
+  if (got >= 0) return static_cast<std::size_t>(got);
+  if (got == -14 /* EFAULT */) return 0;
+  std::size_t bytes = 0;
+  for (std::uint32_t i = 0; i < count; bytes += local[i++].iov_len) {
+    __builtin_memcpy(local[i].iov_base, remote[i].iov_base, local[i].iov_len);
+  }
+  return bytes;
+}
+
 }  // namespace forksight::sys

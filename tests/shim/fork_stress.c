@@ -1,0 +1,64 @@
+/* 1,000 forks from 8 threads that lock, allocate, print to files, open and close libraries, create and join threads all
+ * the time. Bare, this neither hangs nor fails: nor may it under the shim. Ends with 0, or prints what went wrong. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { kThreads = 8, kForks = 1000 };
+
+static pthread_mutex_t g_mutex = PTHREAD_MUTEX_INITIALIZER;
+static atomic_int g_forks;
+static atomic_int g_failures;
+
+static void* return_at_once(void* argument) { return argument; }
+
+static void fail(const char* what) {
+  perror(what);
+  atomic_fetch_add(&g_failures, 1);
+}
+
+static void be_busy(void) {
+  pthread_t thread;
+  pthread_mutex_lock(&g_mutex);
+  pthread_mutex_unlock(&g_mutex);
+  free(malloc(100));
+  FILE* file = fopen("/dev/null", "w");
+  if (file == NULL || fprintf(file, "%p", (void*)file) < 0 || fclose(file) != 0) fail("file");
+  void* library = dlopen("libm.so.6", RTLD_NOW);
+  if (library == NULL || dlclose(library) != 0) fail("dlopen");
+  if (pthread_create(&thread, NULL, return_at_once, NULL) != 0 || pthread_join(thread, NULL) != 0) fail("pthread_create");
+}
+
+static void fork_once(void) {
+  const struct timespec past = {1, 0};
+  const pid_t child = fork();
+  if (child == 0) {
+    free(malloc(10));
+    pthread_mutex_timedlock(&g_mutex, &past); /* perhaps an orphan */
+    _exit(0);
+  }
+  int status = -1;
+  if (child < 0 || waitpid(child, &status, 0) != child || status != 0) fail("child");
+}
+
+static void* work(void* unused) {
+  while (atomic_fetch_add(&g_forks, 1) < kForks) {
+    be_busy();
+    fork_once();
+  }
+  return unused;
+}
+
+int main(void) {
+  pthread_t threads[kThreads];
+  for (int i = 0; i < kThreads; ++i) {
+    if (pthread_create(&threads[i], NULL, work, NULL) != 0) return 1;
+  }
+  for (int i = 0; i < kThreads; ++i) pthread_join(threads[i], NULL);
+  return atomic_load(&g_failures) == 0 ? 0 : 1;
+}
