@@ -1,7 +1,7 @@
 /* A program that hangs, or does not, in the way that its argument names. It writes one byte to standard output when its
  * processes have reached, or are one call away from, the state that they stay in. */
 #define _GNU_SOURCE
-#include <errno.h>
+#include <fcntl.h>
 #include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
@@ -238,6 +238,44 @@ static void orphan(void) {
   say_ready();
 }
 
+/* The parent ends, a healthy child lives on. */
+static void leave_daemon(void) {
+  if (fork() == 0) {
+    for (;;) pause();
+  }
+}
+
+/* Ends with 40 plus the number of the signal that it got. */
+static void take_signal(void) {
+  sigset_t signals;
+  int signal = 0;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGHUP);
+  sigaddset(&signals, SIGUSR1);
+  sigaddset(&signals, SIGINT);
+  sigprocmask(SIG_BLOCK, &signals, NULL);
+  say_ready();
+  sigwait(&signals, &signal);
+  _exit(40 + signal);
+}
+
+/* What a program sees of the way in which it was started. */
+static void describe_start(void) {
+  sigset_t mask;
+  struct sigaction child;
+  sigprocmask(SIG_BLOCK, NULL, &mask);
+  sigaction(SIGCHLD, NULL, &child);
+  int blocked = 0;
+  for (int signal = 1; signal < 32; ++signal) blocked += sigismember(&mask, signal);
+  printf("group %s, blocked %d, child %s, descriptors", getpgid(0) == getpgid(getppid()) ? "same" : "other", blocked,
+         child.sa_handler == SIG_IGN ? "ignored" : "default");
+  for (int fd = 0; fd < 64; ++fd) {
+    if (fcntl(fd, F_GETFD) >= 0) printf(" %d", fd);
+  }
+  printf("\n");
+}
+
 static void write_and_exit(void) {
   puts("line one");
   fputs("line two\n", stderr);
@@ -269,11 +307,19 @@ static const struct {
     {"pipe-healthy", pipe_healthy},
     {"pipe-full", pipe_full},
     {"orphan", orphan},
+    {"daemon", leave_daemon},
+    {"take-signal", take_signal},
+    {"describe-start", describe_start},
     {"write", write_and_exit},
 };
 
 int main(int argc, char** argv) {
   if (argc < 2) return 99;
+  if (strcmp(argv[1], "ignore-children") == 0 && argc > 2) { /* and become another program */
+    signal(SIGCHLD, SIG_IGN);
+    execvp(argv[2], argv + 2);
+    return 99;
+  }
   for (size_t i = 0; i < sizeof modes / sizeof modes[0]; ++i) {
     if (strcmp(argv[1], modes[i].name) != 0) continue;
     modes[i].run();

@@ -13,7 +13,8 @@
 
 namespace forksight::test {
 
-FixtureProcess::FixtureProcess(const std::vector<std::string>& command, bool capture) {
+FixtureProcess::FixtureProcess(const std::vector<std::string>& command, bool capture,
+                               const std::string& folder) {
   // What loses its parent becomes our child: it can be waited for then.
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   int ends[2];
@@ -25,6 +26,7 @@ FixtureProcess::FixtureProcess(const std::vector<std::string>& command, bool cap
   pid_ = ::fork();
   if (pid_ == 0) {
     ::setpgid(0, 0);
+    if (!folder.empty() && ::chdir(folder.c_str()) != 0) ::_exit(125);
     ::dup2(ends[1], STDOUT_FILENO);
     if (error_ >= 0) {
       ::dup2(error_, STDERR_FILENO);
@@ -41,14 +43,18 @@ FixtureProcess::FixtureProcess(const std::vector<std::string>& command, bool cap
 FixtureProcess::~FixtureProcess() {
   if (pid_ > 0) {
     ::kill(-pid_, SIGKILL);
-    // Members of the group, orphans too; ECHILD when none is left.
-    for (;;) {
-      const pid_t ended = ::waitpid(-pid_, nullptr, 0);
-      if (ended < 0 && errno != EINTR) break;
-    }
+    wait_group_end();
   }
   if (output_ >= 0) ::close(output_);
   if (error_ >= 0) ::close(error_);
+}
+
+// Orphans are our children too; ECHILD when none is left.
+void FixtureProcess::wait_group_end() {
+  for (;;) {
+    const pid_t ended = ::waitpid(-pid_, nullptr, 0);
+    if (ended < 0 && errno != EINTR) return;
+  }
 }
 
 bool FixtureProcess::wait_ready() {
@@ -68,7 +74,6 @@ int FixtureProcess::wait_end() {
       return -1;
     }
   }
-  reaped_ = true;
   return status;
 }
 

@@ -11,7 +11,8 @@ namespace forksight::test {
 class FixtureProcess {
  public:
   // With `capture`, standard error goes to a file of its own, which stderr_text() reads; else it is the test's.
-  explicit FixtureProcess(const std::vector<std::string>& command, bool capture = false);
+  // `folder`, if given, is the working directory.
+  explicit FixtureProcess(const std::vector<std::string>& command, bool capture = false, const std::string& folder = "");
   // Kills the group, and reaps all that came out of it.
   ~FixtureProcess();
   FixtureProcess(const FixtureProcess&) = delete;
@@ -24,6 +25,8 @@ class FixtureProcess {
   int wait_end();
   std::string stdout_text();         // to the end of file
   std::string stderr_text() const;   // so far
+  // Blocks until everything that came out of it has ended.
+  void wait_group_end();
   // Blocks until `text` stands in standard error, or the first process ended: then false.
   bool wait_stderr(const std::string& text);
 
@@ -31,7 +34,6 @@ class FixtureProcess {
   pid_t pid_ = -1;
   int output_ = -1;
   int error_ = -1;
-  bool reaped_ = false;
 };
 
 }  // namespace forksight::test

@@ -1,0 +1,391 @@
+// `forksight run` from outside: exit statuses, streams, signals, and what stays on disk.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "fixture_process.hpp"
+#include "watch/proc_fs.hpp"
+
+namespace forksight {
+namespace {
+
+namespace fs = std::filesystem;
+using test::FixtureProcess;
+using Words = std::vector<std::string>;
+
+constexpr char kFixture[] = FORKSIGHT_FIXTURE;
+constexpr char kHazard[] = FORKSIGHT_HAZARD;
+constexpr char kSlug[] = "orphaned-mutex";
+
+struct Outcome {
+  int status = 0;  // as of wait(2)
+  std::string output;
+  std::string error;
+};
+
+int exit_code(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : -1; }
+
+std::string last_line(const std::string& text) {
+  const std::string whole = text.substr(0, text.find_last_not_of('\n') + 1);
+  return whole.substr(whole.rfind('\n') + 1);
+}
+
+std::string read_whole(const fs::path& file) {
+  std::ifstream stream(file);
+  return {std::istreambuf_iterator<char>(stream), {}};
+}
+
+class RunCommand : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = (fs::temp_directory_path() / "forksight-run-XXXXXX").string();
+    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
+    folder_ = pattern;
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  static Words command(const Words& options, const Words& program) {
+    Words words{FORKSIGHT_COMMAND, "run"};
+    words.insert(words.end(), options.begin(), options.end());
+    words.emplace_back("--");
+    words.insert(words.end(), program.begin(), program.end());
+    return words;
+  }
+
+  Outcome execute(const Words& words) const {
+    FixtureProcess process(words, true, folder_.string());
+    Outcome outcome;
+    outcome.status = process.wait_end();
+    outcome.error = process.stderr_text();
+    // Whoever lives on holds the pipe: end them first.
+    ::kill(-process.pid(), SIGKILL);
+    process.wait_group_end();
+    outcome.output = process.stdout_text();
+    return outcome;
+  }
+  Outcome run(const Words& options, const Words& program) const { return execute(command(options, program)); }
+
+  fs::path out() const { return folder_ / "forksight-out"; }
+  std::vector<fs::path> run_folders() const {
+    if (!fs::exists(out())) return {};
+    return {fs::directory_iterator(out()), fs::directory_iterator()};
+  }
+
+  fs::path folder_;
+};
+
+TEST_F(RunCommand, PassesTheStatusAndTheStreams) {
+  const Outcome outcome = run({}, {kFixture, "write", "3"});
+  EXPECT_EQ(exit_code(outcome.status), 3);
+  EXPECT_EQ(outcome.output, "line one\n");
+  EXPECT_EQ(outcome.error, "line two\nforksight: nothing found in 1 process\n");
+  EXPECT_FALSE(fs::exists(out()));
+}
+
+TEST_F(RunCommand, AFolderThatWasThereStays) {
+  fs::create_directory(out());
+  run({}, {kFixture, "write"});
+  EXPECT_TRUE(fs::exists(out()));
+  EXPECT_TRUE(run_folders().empty());
+}
+
+TEST_F(RunCommand, DeathBySignalIsAStatus) {
+  const Outcome outcome = run({"-q"}, {"sh", "-c", "kill -TERM $$"});
+  EXPECT_EQ(exit_code(outcome.status), 128 + SIGTERM);
+  EXPECT_EQ(outcome.error, "");
+}
+
+TEST_F(RunCommand, ArgumentsArriveAsTheyAre) {
+  const Words arguments{"[1,2]", "", "a b", "--", "-q", "--out", "{}", "%s", "\"x", "run"};
+  Words program{"printf", "<%s>"};
+  program.insert(program.end(), arguments.begin(), arguments.end());
+  std::string expected;
+  for (const std::string& argument : arguments) expected += "<" + argument + ">";
+  EXPECT_EQ(run({"-q"}, program).output, expected);
+}
+
+TEST_F(RunCommand, WhatCannotBeRunIsSaidInOneLine) {
+  const Outcome missing = run({}, {"no-such-command"});
+  EXPECT_EQ(exit_code(missing.status), 127);
+  EXPECT_EQ(missing.error, "forksight: error: no-such-command: command not found\n");
+  const Outcome absent = run({}, {"./no-such-file"});
+  EXPECT_EQ(exit_code(absent.status), 127);
+  std::ofstream(folder_ / "text") << "no program\n";
+  const Outcome refused = run({}, {"./text"});
+  EXPECT_EQ(exit_code(refused.status), 126);
+  EXPECT_EQ(refused.error, "forksight: error: ./text: cannot be run: Permission denied\n");
+  std::ofstream(folder_ / "script") << "#!/no/such/shell\n";
+  fs::permissions(folder_ / "script", fs::perms::owner_all);
+  EXPECT_EQ(exit_code(run({}, {"./script"}).status), 126);
+  EXPECT_FALSE(fs::exists(out()));
+}
+
+TEST_F(RunCommand, UsageErrorsAreTwoAndStartNothing) {
+  const Words good{kFixture, "write"};
+  for (const Words& options : std::vector<Words>{{"--no-such-option"},
+                                                 {"--omp", "magic"},
+                                                 {"--on-orphan", "pray"},
+                                                 {"--on-hang", "wait"},
+                                                 {"--hang-after", "0"},
+                                                 {"--hang-after", "soon"},
+                                                 {"--format", "yaml"},
+                                                 {"--fail-on", "maybe"},
+                                                 {"--error-exitcode", "256"},
+                                                 {"--out", "/proc/nowhere"},
+                                                 {"--report", "/no/such/folder/report"}}) {
+    const Outcome outcome = run(options, good);
+    EXPECT_EQ(exit_code(outcome.status), 2) << options.front();
+    EXPECT_EQ(outcome.output, "") << options.front();
+    EXPECT_TRUE(outcome.error.starts_with("forksight: error: ")) << outcome.error;
+  }
+  EXPECT_EQ(exit_code(execute({FORKSIGHT_COMMAND, "run"}).status), 2);
+  EXPECT_EQ(exit_code(execute({FORKSIGHT_COMMAND, "run", kFixture}).status), 2);
+  EXPECT_EQ(exit_code(execute({FORKSIGHT_COMMAND, "run", "--"}).status), 2);
+}
+
+TEST_F(RunCommand, AFindingGivesTheErrorExitcode) {
+  const Outcome plain = run({}, {kHazard, "failed"});
+  EXPECT_EQ(exit_code(plain.status), 5);
+  EXPECT_NE(plain.error.find(kSlug), std::string::npos) << plain.error;
+  EXPECT_TRUE(last_line(plain.error).starts_with("forksight: 1 finding (1 certain) in 2 processes; traces in forksight-out/"))
+      << plain.error;
+  EXPECT_EQ(exit_code(run({"--error-exitcode", "9"}, {kHazard, "failed"}).status), 9);
+  EXPECT_EQ(exit_code(run({"--error-exitcode", "0"}, {kHazard, "failed"}).status), 0);
+  EXPECT_EQ(exit_code(run({"--error-exitcode", "9"}, {kFixture, "write", "3"}).status), 3);
+}
+
+TEST_F(RunCommand, FailOnSetsTheThreshold) {
+  const Outcome likely = run({"--error-exitcode", "9"}, {kHazard, "killed"});
+  EXPECT_EQ(exit_code(likely.status), 9);
+  EXPECT_NE(likely.error.find("1 finding (1 likely)"), std::string::npos) << likely.error;
+  EXPECT_EQ(exit_code(run({"--error-exitcode", "9", "--fail-on", "possible"}, {kHazard, "killed"}).status), 9);
+  EXPECT_EQ(exit_code(run({"--error-exitcode", "9", "--fail-on", "certain"}, {kHazard, "killed"}).status), 6);
+  EXPECT_EQ(exit_code(run({"--error-exitcode", "9", "--fail-on", "certain"}, {kHazard, "failed"}).status), 9);
+}
+
+TEST_F(RunCommand, AHangIsNamedAtOnceAndKilledOnDemand) {
+  FixtureProcess process(command({"--on-hang", "kill"}, {kHazard, "hang"}), true, folder_.string());
+  ASSERT_TRUE(process.wait_ready());
+  const auto hung = std::chrono::steady_clock::now();
+  ASSERT_TRUE(process.wait_stderr(kSlug)) << process.stderr_text();
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - hung;
+  std::cout << "named " << took.count() << " s after the hang\n";
+  RecordProperty("seconds_to_report", std::to_string(took.count()));
+  EXPECT_LT(took.count(), 10.0);
+  EXPECT_EQ(exit_code(process.wait_end()), 128 + SIGKILL);
+  process.wait_group_end();  // nothing of the tree is left, or this test runs into its timeout
+  const std::string error = process.stderr_text();
+  EXPECT_EQ(error.find("CERTAIN HANG"), error.rfind("CERTAIN HANG")) << error;
+  EXPECT_NE(last_line(error).find("1 finding (1 certain)"), std::string::npos) << error;
+  EXPECT_NE(error.find("Waiting"), std::string::npos) << "the parent is a victim: " << error;
+}
+
+TEST_F(RunCommand, AHangIsWaitedForByDefault) {
+  FixtureProcess process(command({"--hang-after", "0.2"}, {kHazard, "hang"}), true, folder_.string());
+  ASSERT_TRUE(process.wait_stderr(kSlug)) << process.stderr_text();
+  EXPECT_EQ(::kill(process.pid(), 0), 0);
+  // Not said a second time while it lasts: the run log goes on, the text does not.
+  ASSERT_EQ(::kill(process.pid(), SIGTERM), 0);
+  EXPECT_EQ(exit_code(process.wait_end()), 128 + SIGTERM);
+  const std::string error = process.stderr_text();
+  EXPECT_EQ(error.find("CERTAIN HANG"), error.rfind("CERTAIN HANG")) << error;
+}
+
+TEST_F(RunCommand, ADeadProcessThatNoRuleExplainsIsSaid) {
+  const Outcome outcome = run({"--on-hang", "kill", "--hang-after", "0.2"}, {kFixture, "dead"});
+  EXPECT_EQ(exit_code(outcome.status), 128 + SIGKILL);
+  EXPECT_NE(outcome.error.find("no rule explains"), std::string::npos) << outcome.error;
+  EXPECT_TRUE(last_line(outcome.error).starts_with("forksight: no finding, but 1 unexplained hang in 1 process; traces in "))
+      << outcome.error;
+}
+
+TEST_F(RunCommand, WhatIsHealthyIsLeftAlone) {
+  FixtureProcess process(command({"--on-hang", "kill", "--hang-after", "0.1"}, {kFixture, "idle-epoll"}), true, folder_.string());
+  ASSERT_TRUE(process.wait_ready());
+  // Several looks, which the number of context switches of the waiting command counts.
+  const auto looks = [&] {
+    const auto status = watch::parse_status(watch::read_file(watch::proc_path(process.pid(), "status")).text);
+    return status ? status->voluntary : 0;
+  };
+  const auto before = looks();
+  while (looks() < before + 8) ::usleep(20'000);
+  EXPECT_EQ(process.stderr_text(), "");
+  ASSERT_EQ(::kill(process.pid(), SIGTERM), 0);
+  EXPECT_EQ(exit_code(process.wait_end()), 128 + SIGTERM);
+  EXPECT_EQ(last_line(process.stderr_text()), "forksight: nothing found in 1 process");
+}
+
+TEST_F(RunCommand, AnInterruptPrintsTheDiagnosisFirst) {
+  FixtureProcess process(command({"--hang-after", "3600"}, {kHazard, "handler"}), true, folder_.string());
+  ASSERT_TRUE(process.wait_ready());
+  ASSERT_EQ(::kill(process.pid(), SIGINT), 0);
+  EXPECT_EQ(exit_code(process.wait_end()), 7);
+  const std::string error = process.stderr_text();
+  ASSERT_NE(error.find(kSlug), std::string::npos) << error;
+  ASSERT_NE(error.find("interrupted"), std::string::npos) << error;
+  EXPECT_LT(error.find(kSlug), error.find("interrupted"));
+}
+
+// As a terminal does it: both get the signal, and CMD is faster.
+TEST_F(RunCommand, AnInterruptThatKillsCmdStillGetsADiagnosis) {
+  FixtureProcess process(command({"--hang-after", "3600"}, {kHazard, "hang"}), true, folder_.string());
+  ASSERT_TRUE(process.wait_ready());
+  const auto children = watch::read_children(process.pid());
+  ASSERT_EQ(children.size(), 1U);
+  ASSERT_EQ(::kill(children.front(), SIGINT), 0);
+  ASSERT_EQ(::kill(process.pid(), SIGINT), 0);
+  EXPECT_EQ(exit_code(process.wait_end()), 128 + SIGINT);
+  EXPECT_NE(process.stderr_text().find(kSlug), std::string::npos) << process.stderr_text();
+}
+
+TEST_F(RunCommand, ASecondInterruptStopsWaiting) {
+  FixtureProcess process(command({"--hang-after", "3600"}, {kHazard, "stubborn"}), true, folder_.string());
+  ASSERT_TRUE(process.wait_ready());
+  const auto children = watch::read_children(process.pid());
+  ASSERT_EQ(children.size(), 1U);
+  ASSERT_EQ(::kill(process.pid(), SIGINT), 0);
+  ASSERT_TRUE(process.wait_stderr(kSlug));
+  ASSERT_EQ(::kill(process.pid(), SIGINT), 0);
+  EXPECT_EQ(exit_code(process.wait_end()), 128 + SIGINT);
+  EXPECT_EQ(::kill(children.front(), 0), 0) << "CMD is left as it is";
+}
+
+TEST_F(RunCommand, SignalsFromOutsideArePassedOn) {
+  for (const int signal : {SIGTERM, SIGHUP, SIGUSR1, SIGINT}) {
+    FixtureProcess process(command({"-q"}, {kFixture, "take-signal"}), true, folder_.string());
+    ASSERT_TRUE(process.wait_ready());
+    ASSERT_EQ(::kill(process.pid(), signal), 0);
+    EXPECT_EQ(exit_code(process.wait_end()), 40 + signal);
+  }
+}
+
+TEST_F(RunCommand, AHungChildThatOutlivesCmdIsReported) {
+  const Outcome outcome = run({}, {kHazard, "orphan"});
+  EXPECT_EQ(exit_code(outcome.status), 4);
+  EXPECT_NE(outcome.error.find(kSlug), std::string::npos) << outcome.error;
+}
+
+TEST_F(RunCommand, ADaemonIsNotWaitedFor) {
+  EXPECT_EQ(exit_code(run({"-q"}, {kFixture, "daemon", "2"}).status), 2);
+}
+
+TEST_F(RunCommand, TheReportGoesWhereItIsSent) {
+  const fs::path file = folder_ / "report.txt";
+  std::ofstream(file) << std::string(100'000, 'x');  // an old one, longer
+  const Outcome outcome = run({"--report", "report.txt"}, {kHazard, "failed"});
+  EXPECT_EQ(outcome.error.find("CERTAIN"), std::string::npos) << outcome.error;
+  EXPECT_NE(last_line(outcome.error).find("report in report.txt"), std::string::npos) << outcome.error;
+  const std::string report = read_whole(file);
+  EXPECT_NE(report.find(kSlug), std::string::npos) << report;
+  EXPECT_EQ(report.find("xxx"), std::string::npos);
+}
+
+TEST_F(RunCommand, AReportFileIsWholeWhileTheHangLasts) {
+  FixtureProcess process(command({"-q", "--format", "json", "--report", "report.json", "--hang-after", "0.2"}, {kHazard, "hang"}),
+                         true, folder_.string());
+  ASSERT_TRUE(process.wait_ready());
+  nlohmann::json report;
+  while (!report.is_object()) {
+    report = nlohmann::json::parse(read_whole(folder_ / "report.json"), nullptr, false);
+    ::usleep(10'000);
+  }
+  ASSERT_EQ(report.at("findings").size(), 1U);
+  EXPECT_EQ(report.at("findings").at(0).at("rule"), kSlug);
+  EXPECT_EQ(process.stderr_text(), "");
+}
+
+TEST_F(RunCommand, JsonOnStandardErrorStandsAlone) {
+  const Outcome outcome = run({"--format", "json"}, {kHazard, "failed"});
+  const auto report = nlohmann::json::parse(outcome.error, nullptr, false);
+  ASSERT_TRUE(report.is_object()) << outcome.error;
+  EXPECT_EQ(report.at("findings").at(0).at("rule"), kSlug);
+}
+
+TEST_F(RunCommand, QuietPrintsFindingsOnly) {
+  EXPECT_EQ(run({"-q"}, {kFixture, "write"}).error, "line two\n");
+  const std::string error = run({"-q"}, {kHazard, "failed"}).error;
+  EXPECT_NE(error.find(kSlug), std::string::npos);
+  EXPECT_EQ(error.find("traces in"), std::string::npos) << error;
+}
+
+TEST_F(RunCommand, TheFolderIsItsOwnersAlone) {
+  run({"-q"}, {kHazard, "failed"});
+  ASSERT_EQ(run_folders().size(), 1U);
+  for (const fs::path& folder : {out(), run_folders().front()}) {
+    struct stat status {};
+    ASSERT_EQ(::stat(folder.c_str(), &status), 0);
+    EXPECT_EQ(status.st_mode & 07777U, 0700U) << folder;
+  }
+}
+
+TEST_F(RunCommand, WhatRunFoundReportFindsLater) {
+  run({"-q", "--on-hang", "kill", "--hang-after", "0.2"}, {kHazard, "hang"});
+  const Outcome later = execute({FORKSIGHT_COMMAND, "report", "forksight-out"});
+  EXPECT_EQ(exit_code(later.status), 1);
+  EXPECT_NE(later.output.find("CERTAIN HANG: orphaned-mutex"), std::string::npos) << later.output;
+}
+
+std::set<std::string> lines_of(const std::string& text) {
+  std::istringstream stream(text);
+  std::set<std::string> lines;
+  for (std::string line; std::getline(stream, line);) lines.insert(line);
+  return lines;
+}
+
+TEST_F(RunCommand, TheEnvironmentGainsFourVariables) {
+  const std::set<std::string> before = lines_of(execute({"env", "A=1", "env"}).output);
+  const std::set<std::string> after =
+      lines_of(execute({"env", "A=1", FORKSIGHT_COMMAND, "run", "-q", "--omp", "clamp", "--on-orphan", "abort", "--", "env"}).output);
+  std::set<std::string> names;
+  for (const std::string& line : after) {
+    if (!before.contains(line)) names.insert(line.substr(0, line.find('=')));
+  }
+  EXPECT_EQ(names, (std::set<std::string>{"FORKSIGHT_OMP", "FORKSIGHT_ON_ORPHAN", "FORKSIGHT_OUT", "LD_PRELOAD"}));
+  for (const std::string& line : before) EXPECT_TRUE(after.contains(line)) << line;
+  EXPECT_TRUE(after.contains("FORKSIGHT_OMP=clamp"));
+  EXPECT_TRUE(after.contains("FORKSIGHT_ON_ORPHAN=abort"));
+}
+
+TEST_F(RunCommand, TheShimStandsInFrontOfOtherPreloads) {
+  const Outcome outcome = execute({"env", "LD_PRELOAD=libc.so.6", FORKSIGHT_COMMAND, "run", "-q", "--", "printenv", "LD_PRELOAD"});
+  EXPECT_TRUE(outcome.output.starts_with("/")) << outcome.output;
+  EXPECT_TRUE(outcome.output.ends_with("/libforksight.so:libc.so.6\n")) << outcome.output;
+}
+
+TEST_F(RunCommand, CmdStartsAsItWouldAlone) {
+  const Words alone{"sh", "-c", std::string(kFixture) + " describe-start"};
+  const Words watched{"sh", "-c", std::string(FORKSIGHT_COMMAND) + " run -q -- " + kFixture + " describe-start"};
+  EXPECT_EQ(execute(watched).output, execute(alone).output);
+  const Words ignoring{kFixture, "ignore-children", FORKSIGHT_COMMAND, "run", "-q", "--", kFixture, "describe-start", "3"};
+  const Outcome outcome = execute(ignoring);
+  EXPECT_EQ(exit_code(outcome.status), 3);
+  EXPECT_NE(outcome.output.find("child ignored"), std::string::npos) << outcome.output;
+}
+
+TEST_F(RunCommand, StandardInputIsCmds) {
+  const Outcome outcome = execute({"sh", "-c", std::string("printf 'a\\nb' | ") + FORKSIGHT_COMMAND + " run -q -- cat"});
+  EXPECT_EQ(outcome.output, "a\nb");
+}
+
+TEST_F(RunCommand, AStaticProgramIsALimit) {
+  const Outcome outcome = run({}, {FORKSIGHT_STATIC});
+  EXPECT_EQ(exit_code(outcome.status), 0);
+  EXPECT_NE(outcome.error.find("is statically linked"), std::string::npos) << outcome.error;
+}
+
+}  // namespace
+}  // namespace forksight

@@ -1,0 +1,2 @@
+/* The loader, and with it the shim, has no part in this one. */
+int main(void) { return 0; }
