@@ -31,8 +31,8 @@ namespace {
 
 constexpr std::size_t kForkStackBytes = 16U << 10U;
 
-constinit std::uint64_t g_ordinal = 0;
-constinit std::uint32_t g_noted_threads = 0;
+FORKSIGHT_WRITTEN_AT_FORK constinit std::uint64_t g_ordinal = 0;
+FORKSIGHT_WRITTEN_AT_FORK constinit std::uint32_t g_noted_threads = 0;
 
 std::uint32_t count_tasks() {
   struct stat status {};

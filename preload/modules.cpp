@@ -25,7 +25,7 @@ constexpr std::size_t kNodeBytes = offsetof(link_map, l_prev);
 constinit Module* g_modules = nullptr;  // mapped on first use: 64 KiB that most processes never need
 constinit std::uint32_t g_count = 0;
 constinit const link_map* g_last_at_startup = nullptr;
-constinit std::atomic<std::int32_t> g_busy{0};  // tid of the thread at work, 0: none
+FORKSIGHT_WRITTEN_AT_FORK constinit std::atomic<std::int32_t> g_busy{0};  // tid of the thread at work, 0: none
 constinit thread_local bool t_holding = false;
 
 bool copy(std::uint64_t from, void* to, std::size_t bytes) {

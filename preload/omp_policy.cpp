@@ -11,7 +11,7 @@
 
 namespace forksight {
 
-constinit bool g_watch_regions = false;
+FORKSIGHT_WRITTEN_AT_FORK constinit bool g_watch_regions = false;
 
 namespace {
 

@@ -33,8 +33,8 @@ struct Orphan {
 };
 
 constinit Orphan g_orphans[kMaxOrphans] = {};
-constinit std::uint32_t g_orphan_count = 0;
-constinit bool g_watching = false;
+FORKSIGHT_WRITTEN_AT_FORK constinit std::uint32_t g_orphan_count = 0;
+FORKSIGHT_WRITTEN_AT_FORK constinit bool g_watching = false;
 
 bool is_same_lock(std::uint64_t tagged, const volatile void* lock) {
   return tagged != 0 && lock_address(tagged) == reinterpret_cast<std::uint64_t>(lock);

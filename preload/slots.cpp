@@ -18,7 +18,7 @@ namespace forksight {
 
 thread_local constinit Slot* t_slot = nullptr;
 thread_local constinit Slot* t_fast = nullptr;
-constinit std::uint32_t g_epoch = 1;
+FORKSIGHT_WRITTEN_AT_FORK constinit std::uint32_t g_epoch = 1;
 constinit std::atomic<bool> g_had_threads{false};
 constinit std::uint32_t g_lost_threads_unrecorded = 0;
 
