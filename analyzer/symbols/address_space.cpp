@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "symbols/binary_store.hpp"
+
 namespace forksight::symbols {
 
 AddressSpace::AddressSpace(std::vector<Module> modules) {
@@ -20,12 +22,12 @@ void AddressSpace::add_limit(std::string sentence) {
 void AddressSpace::open(Entry& entry) {
   entry.is_opened = true;
   if (entry.module.path.empty() || entry.module.path.front() != '/') return;  // [vdso] and the like: no file
-  auto elf = ElfModule::open(entry.module.path, entry.module.build_id);
-  if (!elf) {
-    add_limit(elf.error());
-    return;
+  auto binary = open_binary(entry.module.path, entry.module.build_id);
+  if (binary) {
+    entry.binary = binary.value();
+  } else {
+    add_limit(binary.error());
   }
-  entry.binary = std::make_unique<Binary>(std::move(elf).value());
 }
 
 AddressSpace::Place AddressSpace::locate(std::uint64_t address) {
@@ -35,7 +37,7 @@ AddressSpace::Place AddressSpace::locate(std::uint64_t address) {
   Entry& entry = *std::prev(after);
   if (address >= entry.module.end) return {};
   if (!entry.is_opened) open(entry);
-  return {&entry.module, entry.binary.get(), address - entry.module.bias};
+  return {&entry.module, entry.binary, address - entry.module.bias};
 }
 
 }  // namespace forksight::symbols

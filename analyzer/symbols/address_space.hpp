@@ -33,7 +33,7 @@ class AddressSpace {
   struct Entry {
     Module module;
     bool is_opened = false;
-    std::unique_ptr<Binary> binary;
+    Binary* binary = nullptr;
   };
   void open(Entry& entry);
 

@@ -34,6 +34,11 @@ MachineCode& Binary::code() {
   return *code_;
 }
 
+const Variables& Binary::variables() {
+  if (!variables_) variables_.emplace(*elf_);
+  return *variables_;
+}
+
 const std::vector<SourceFrame>& Binary::frames_at(std::uint64_t address) {
   const auto [entry, is_new] = frames_.try_emplace(address);
   if (!is_new) return entry->second;

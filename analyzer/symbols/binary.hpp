@@ -13,6 +13,7 @@
 #include "symbols/machine_code.hpp"
 #include "symbols/source_map.hpp"
 #include "symbols/symbol_table.hpp"
+#include "symbols/variables.hpp"
 
 namespace forksight::symbols {
 
@@ -25,6 +26,7 @@ class Binary {
   const SymbolTable& symbols();
   SourceMap& sources();
   MachineCode& code();
+  const Variables& variables();
 
   // What stands at `address` (for a return address: one less), inlined calls expanded, innermost first. One frame at
   // least; its function is "" where no symbol covers the address.
@@ -36,6 +38,7 @@ class Binary {
   std::optional<SymbolTable> symbols_;
   std::optional<SourceMap> sources_;
   std::optional<MachineCode> code_;
+  std::optional<Variables> variables_;
   std::unordered_map<std::uint64_t, std::vector<SourceFrame>> frames_;
 };
 

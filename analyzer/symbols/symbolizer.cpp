@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "symbols/address_space.hpp"
+#include "symbols/binary_store.hpp"
 #include "symbols/names.hpp"
 #include "symbols/frozen.hpp"
 #include "symbols/unwinder.hpp"
@@ -63,6 +64,7 @@ Symbolizer::Symbolizer(std::vector<Module> modules) : state_(std::make_unique<St
 Symbolizer::~Symbolizer() = default;
 
 model::Stack Symbolizer::unwind(const StackSample& sample) {
+  const std::scoped_lock lock(binaries_mutex());
   model::Stack stack;
   if (sample.pc == 0) return stack;
   Registers registers{};
@@ -88,17 +90,19 @@ model::Stack Symbolizer::unwind(const StackSample& sample) {
 }
 
 bool Symbolizer::find_data(std::uint64_t address, DataSymbol& out) {
+  const std::scoped_lock lock(binaries_mutex());
   const AddressSpace::Place place = state_->space.locate(address);
   if (!place) return false;
   const Symbol* symbol = place.binary->symbols().find_object(place.address);
   if (symbol == nullptr) return false;
   out.name = readable_name(symbol->name);
-  if (const std::uint64_t offset = place.address - symbol->start; offset > 0) out.name += fmt::format("+{:#x}", offset);
+  out.name += place.binary->variables().member_path(symbol->start, place.address - symbol->start);
   out.module = place.module->path;
   return true;
 }
 
 bool Symbolizer::find_code(std::uint64_t address, CodeSymbol& out) {
+  const std::scoped_lock lock(binaries_mutex());
   const AddressSpace::Place place = state_->space.locate(address);
   if (!place) return false;
   std::string function = place.binary->frames_at(place.address).back().function;

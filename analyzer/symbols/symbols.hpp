@@ -1,6 +1,8 @@
 // From addresses to names: modules, frames with file and line, locks that are globals, and stacks unwound offline.
 // One Symbolizer stands for the modules of one process image; it keeps ELF and DWARF data open and caches what it
-// found. Not thread-safe. Built on libdw (elfutils), which also finds separate debug files by build-id.
+// found, and what one has learnt about a file the others share. One Symbolizer is not for two threads at a time;
+// several, in several threads, are. Built on libdw (elfutils); separate debug files are found by build-id and by debug
+// link, on this machine alone.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +34,7 @@ struct StackSample {
 };
 
 struct DataSymbol {
-  std::string name;      // demangled; "+0x8" appended inside of a larger object
+  std::string name;      // demangled; inside of a larger object "queue.mutex", "locks[3]" or "queue+0x8"
   std::string module;    // path
 };
 

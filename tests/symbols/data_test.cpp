@@ -13,10 +13,15 @@ TEST_P(Data, NamesObjects) {
   Symbolizer symbolizer(dump.modules);
   const std::map<std::string, std::string> expected = {
       {"global", "app::global_lock"},
-      {"member", "app::queue+0x8"},
+      {"member", "app::queue.mutex"},
       {"file", "app::file_lock"},
       {"nameless", "app::(anonymous namespace)::nameless_lock"},
-      {"local", "app::local_static::instance"},
+      {"element", "app::shards[2].inner.mutex"},
+      {"base", "app::derived.mutex"},
+      {"guarded", "app::guarded.mutex"},
+      {"first", "app::guarded.mutex"},
+      {"plain", "app::plain_mutexes[1]"},
+      {"local", "app::local_static::instance.words"},
       {"exported", "library::exported_lock"},
       {"hidden", "library::hidden_lock+0x8"},
   };
@@ -60,6 +65,8 @@ TEST(DataStripped, ExportedObjectsKeepTheirNames) {
   DataSymbol symbol;
   ASSERT_TRUE(symbolizer.find_data(dump.data.at("exported"), symbol));
   EXPECT_EQ(symbol.name, "library::exported_lock");
+  ASSERT_TRUE(symbolizer.find_data(dump.data.at("exported") + 12, symbol));
+  EXPECT_EQ(symbol.name, "library::exported_lock+0xc");
   EXPECT_FALSE(symbolizer.find_data(dump.data.at("global"), symbol));
 }
 

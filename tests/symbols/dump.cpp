@@ -75,6 +75,13 @@ StackSample Dump::sample(const std::string& label) const {
   return sample;
 }
 
+std::vector<std::string> fixtures_with_debug_information() {
+  std::vector<std::string> names;
+  std::istringstream list(SYMBOLS_FIXTURE_NAMES);
+  for (std::string name; std::getline(list, name, ',');) names.push_back(name);
+  return names;
+}
+
 Dump run_fixture(const std::string& name) {
   Dump dump;
   dump.program = std::string(SYMBOLS_FIXTURES) + "/" + name + "/symbols_scenes_" + name;

@@ -24,6 +24,9 @@ struct Dump {
   StackSample sample(const std::string& label) const;
 };
 
+// Names of all fixtures but the stripped one.
+std::vector<std::string> fixtures_with_debug_information();
+
 // Runs the program of the fixture and reads what it wrote. Throws std::runtime_error.
 Dump run_fixture(const std::string& name);
 

@@ -11,7 +11,7 @@ struct Expected {
   std::string mark;  // "" for a line that cannot be known
 };
 
-class Frozen : public testing::TestWithParam<const char*> {
+class Frozen : public testing::TestWithParam<std::string> {
  protected:
   void SetUp() override {
     dump_ = run_fixture(GetParam());
@@ -37,7 +37,7 @@ class Frozen : public testing::TestWithParam<const char*> {
     }
   }
 
-  bool is_optimised() const { return std::string_view(GetParam()).find("O2") != std::string_view::npos; }
+  bool is_optimised() const { return GetParam().find("O0") == std::string::npos; }
 
   Dump dump_;
   std::unique_ptr<Symbolizer> symbolizer_;
@@ -128,8 +128,8 @@ TEST_P(Frozen, MarksWhatWasNotUnwound) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Compiled, Frozen, testing::Values("O0", "O0nopie", "O2", "O2fp", "O2nopie", "O2dwarf4"),
-                         [](const auto& test) { return std::string(test.param); });
+INSTANTIATE_TEST_SUITE_P(Compiled, Frozen, testing::ValuesIn(fixtures_with_debug_information()),
+                         [](const auto& test) { return test.param; });
 
 }  // namespace
 }  // namespace forksight::symbols

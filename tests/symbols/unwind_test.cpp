@@ -51,7 +51,7 @@ const std::vector<Scene>& scenes() {
   return kScenes;
 }
 
-class Unwind : public testing::TestWithParam<const char*> {};
+class Unwind : public testing::TestWithParam<std::string> {};
 
 TEST_P(Unwind, FindsEveryFrame) {
   const Dump dump = run_fixture(GetParam());
@@ -130,8 +130,8 @@ TEST_P(Unwind, SaysWhereTheBytesEnded) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Compiled, Unwind, testing::Values("O0", "O0nopie", "O2", "O2fp", "O2nopie", "O2dwarf4"),
-                         [](const auto& test) { return std::string(test.param); });
+INSTANTIATE_TEST_SUITE_P(Compiled, Unwind, testing::ValuesIn(fixtures_with_debug_information()),
+                         [](const auto& test) { return test.param; });
 
 TEST(UnwindStripped, ReachesTheThreadStartWithoutNames) {
   const Dump dump = run_fixture("stripped");
@@ -145,6 +145,12 @@ TEST(UnwindStripped, ReachesTheThreadStartWithoutNames) {
     EXPECT_EQ(stack.frames[0].function, "");
     EXPECT_GT(stack.frames[0].offset, 0U);
   }
+  // A name of the dynamic symbol table is only for what lies within its symbol.
+  const model::Stack stack = symbolizer.unwind(dump.sample("library"));
+  SCOPED_TRACE(describe(stack));
+  ASSERT_GE(stack.frames.size(), 3U);
+  EXPECT_EQ(stack.frames[1].function, "");
+  EXPECT_EQ(stack.frames[2].function, "library::visit");
   std::size_t said = 0;
   for (const std::string& limit : symbolizer.limits()) {
     if (limit.starts_with(dump.program + ":")) ++said;
