@@ -6,6 +6,8 @@
 // Repaired:  the child handler makes the mutex anew.
 //
 // EXPECT-BARE: hang
+// EXPECT: self-held-lock certain error lock=cache_mutex
+// EXPECT-STACK: culprit prepare@acquire
 // EXPECT: self-held-lock certain hang lock=cache_mutex victims=1
 // EXPECT-STACK: culprit prepare@acquire
 // EXPECT-STACK: stack look_up@touch main@child

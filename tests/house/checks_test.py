@@ -6,6 +6,7 @@ from pathlib import Path
 import check_docs
 import check_packages
 import check_scripts
+import check_session
 import check_sources
 import check_tests
 
@@ -99,6 +100,14 @@ class House(unittest.TestCase):
         self.assertProblem(problems, "--lost is in no --help")
         self.assertProblem(problems, "no preset none")
         self.assertProblem(problems, "repro/bad.c: unknown has no")
+
+    def test_session(self):
+        text = "```console\n$ echo child 12 waits 1.5 s\nchild 7 waits\n  0.1 s\n$ true\n```\n"
+        self.assertEqual(check_session.check(text, self.root, "x"), [])
+        self.assertEqual(check_session.check("```console\n$ echo build/release\nb\n```\n", self.root, "b"), [])
+        self.assertProblem(check_session.check("no session", self.root, "x"), "no session")
+        self.assertProblem(check_session.check(text.replace("waits\n", "sleeps\n"), self.root, "x"), "it prints", "child 12 waits")
+        self.assertProblem(check_session.check("```console\n$ true\nwords\n```\n", self.root, "x"), "words")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,32 @@
+// Mechanism: the master of a team of two forks inside of a parallel region. The child is one thread of that team, and
+//            waits at the region's end for the other.
+// To blame:  fork() between the braces of a region: no runtime and no cure can help.
+// User sees: the child stops at the closing brace, at 0 % CPU.
+// Fix:       fork outside of the region, or leave the child by _exit() or exec before the region ends.
+// Repaired:  the child leaves by _exit() inside of the region.
+//
+// EXPECT-BARE: hang
+// EXPECT: fork-inside-parallel-region certain hang victims=1
+// EXPECT-STACK: fork main@fork
+#include <omp.h>
+
+#include "../baton.h"
+
+int main(void) {
+  pid_t child = -1;
+  const struct baton forked = baton_make();
+#pragma omp parallel num_threads(2)
+  {
+    if (omp_get_thread_num() == 0) {
+      child = fork();  // MARK: fork
+#ifdef REPAIRED
+      if (child == 0) _exit(0);
+#endif
+      if (child != 0) baton_pass(forked);
+    } else {
+      baton_wait(forked);
+    }
+  }
+  if (child == 0) _exit(0);
+  return end_of(child);
+}
