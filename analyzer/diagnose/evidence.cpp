@@ -17,12 +17,9 @@ namespace {
 std::string describe_waits(const model::Process& process) {
   const bool all_futex =
       !process.waits.empty() && std::ranges::all_of(process.waits, [](const auto& wait) { return wait.kind == model::WaitKind::kFutex; });
-  if (process.waits.size() == 1 && all_futex) {
-    return fmt::format("its only thread sleeps in futex({:#x}) without a timeout", process.waits.front().object);
-  }
-  if (all_futex) return fmt::format("all its {} threads sleep in futexes without a timeout", process.waits.size());
-  if (process.waits.size() == 1) return "its only thread sleeps without a timeout";
-  return "all its threads sleep without a timeout";
+  const char* const where = all_futex ? " in a futex" : "";
+  if (process.waits.size() > 1) return fmt::format("all its {} threads have slept{} without a timeout", process.waits.size(), where);
+  return fmt::format("its only thread has slept{} without a timeout", where);
 }
 
 std::string thread_name(const model::Model& model, const model::Touch& touch) {
@@ -102,22 +99,28 @@ Finding Evidence::begin_finding(const char* slug, const model::Touch& touch) con
   return finding;
 }
 
+Finding Evidence::begin_finding(const char* slug, const model::Fork& fork) const {
+  const model::Process& child = process(*fork.child);
+  Finding finding;
+  finding.rule = slug;
+  finding.process = *fork.child;
+  finding.processes = {*fork.child};
+  finding.tid = child.waits.empty() ? child.pid : child.waits.front().tid;
+  if (!child.waits.empty()) finding.thread_name = child.waits.front().name;
+  finding.fork = fork_site(fork);
+  return finding;
+}
+
 std::string_view hangs(const model::Process& process) { return has_ended(process) ? "hung" : "hangs"; }
 
 std::string describe_liveness(const model::Process& process) {
-  const std::string since = process.stuck_for_ms > 0 ? fmt::format("For {} ", words::duration(process.stuck_for_ms)) : std::string();
-  const auto sentence = [&](std::string_view when_unknown, std::string text) {
-    return since.empty() ? std::string(when_unknown) + text : since + text;
-  };
+  const std::string since = process.stuck_for_ms > 0 ? fmt::format("For {} ", words::duration(process.stuck_for_ms)) : "Seen from outside, ";
   switch (process.liveness) {
-    case Liveness::kDead:
-      return sentence("Seen from outside ", describe_waits(process) + ", and no task is left that could wake it: this is proven, it never goes on.");
-    case Liveness::kDeadButForSignal:
-      return sentence("Seen from outside ", describe_waits(process) + ": no task can wake it, only a signal handler could.");
-    case Liveness::kSpinning:
-      return sentence("Seen from outside ", "it runs all the time and has not left this call: it spins for what never comes.");
+    case Liveness::kDead: return since + describe_waits(process) + ", and no task is left that could wake it: proven, it never goes on.";
+    case Liveness::kDeadButForSignal: return since + describe_waits(process) + ": no task can wake it, only a signal handler could.";
+    case Liveness::kSpinning: return since + "it has run without a pause and has not left this call: it spins for what never comes.";
     case Liveness::kEnded:
-      if (!since.empty()) return fmt::format("It was stuck for {} before it ended.", words::duration(process.stuck_for_ms));
+      if (process.stuck_for_ms > 0) return fmt::format("It was stuck for {} before it ended.", words::duration(process.stuck_for_ms));
       break;
     default: break;
   }

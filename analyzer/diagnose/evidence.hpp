@@ -31,6 +31,8 @@ class Evidence {
 
   // What all findings about a touch have in common: process, thread, stack, fork.
   Finding begin_finding(const char* slug, const model::Touch& touch) const;
+  // The same for a child that touched nothing that is known. The fork must have a child.
+  Finding begin_finding(const char* slug, const model::Fork& fork) const;
   ForkSite fork_site(const model::Fork& fork) const;
   Holder holder(const model::Thread& thread) const;
 

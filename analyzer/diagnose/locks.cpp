@@ -80,8 +80,9 @@ std::string head(const Evidence& evidence, const model::Touch& touch, const mode
 }
 
 std::string cause(const Evidence& evidence, const model::Touch& touch, const Orphan& orphan) {
-  return fmt::format("{} held it{} and was left behind by fork(){}", words::thread(orphan.holder),
-                     words::at(", taken at ", orphan.held.acquired_at), words::at(" at ", evidence.fork(touch).stack));
+  const std::string taken = words::place(orphan.held.acquired_at);
+  return fmt::format("{} {} and was left behind by fork(){}", words::thread(orphan.holder),
+                     taken.empty() ? "held it" : "took it at " + taken, words::at(" at ", evidence.fork(touch).stack));
 }
 
 void tell(const Evidence& evidence, const model::Touch& touch, const Orphan& orphan, const End& end, const char* verb,

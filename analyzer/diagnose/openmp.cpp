@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include "diagnose/words.hpp"
 
 namespace forksight::openmp {
@@ -23,8 +25,11 @@ const model::Pool* find_lost_pool(const model::Model& model, const model::Touch&
   if (touch.kind != model::TouchKind::kParallel || !touch.pool) return nullptr;
   const model::Pool& pool = model.pools[*touch.pool];
   if (pool.kind != model::RuntimeKind::kLibgomp || pool.rebuilds_itself || touch.team < kSmallestTeam) return nullptr;
-  return pool.in_region || pool.workers_lost > 0 ? &pool : nullptr;
+  // A cure may have left no worker to lose.
+  return pool.in_region || pool.workers_lost > 0 || touch.cured ? &pool : nullptr;
 }
+
+bool is_team_in_region(const model::Pool& pool) { return pool.in_region && pool.workers_lost > 0; }
 
 std::string region(const model::Touch& touch) {
   const model::Frame* const frame = words::find_user_frame(touch.stack);
@@ -33,9 +38,12 @@ std::string region(const model::Touch& touch) {
   return where.empty() ? name : fmt::format("{} ({})", name, where);
 }
 
+std::uint32_t workers(const model::Pool& pool) { return std::max(pool.workers_before, pool.workers_lost); }
+
 std::string pool_name(const model::Pool& pool) {
-  if (pool.workers_lost == 0) return "libgomp team";
-  return fmt::format("libgomp pool of {}", words::count(pool.workers_lost + 1ULL, "thread", "threads"));
+  const char* const runtime = pool.kind == model::RuntimeKind::kLibgomp ? "libgomp" : "libomp";
+  if (workers(pool) == 0) return fmt::format("{} team", runtime);
+  return fmt::format("{} pool of {}", runtime, words::count(workers(pool) + 1ULL, "thread", "threads"));
 }
 
 std::string_view option(model::CureMethod method) {

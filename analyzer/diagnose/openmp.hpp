@@ -11,10 +11,15 @@ namespace forksight::openmp {
 // A touch of a libgomp pool that this child has lost, or of a region that it was forked inside of; else null.
 const model::Pool* find_lost_pool(const model::Model& model, const model::Touch& touch);
 
+// The fork was made inside of a region of a team that really has other threads.
+bool is_team_in_region(const model::Pool& pool);
+
 Culprit describe_pool(const Evidence& evidence, const model::Pool& pool);
 
 // "#pragma omp parallel (app.c:31)"
 std::string region(const model::Touch& touch);
+// Threads of the pool but for the one that forked, before any cure.
+std::uint32_t workers(const model::Pool& pool);
 // "libgomp pool of 4 threads"
 std::string pool_name(const model::Pool& pool);
 // "--omp=rebuild"

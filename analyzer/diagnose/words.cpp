@@ -23,6 +23,11 @@ bool is_of_runtime(const model::Frame& frame) {
          frame.file.find("/include/c++/") != std::string::npos;
 }
 
+bool is_of_user(const model::Frame& frame) {
+  if (frame.function.empty() && frame.module.empty()) return false;
+  return frame.function != "_start" && !is_of_runtime(frame);
+}
+
 std::string frame_place(const model::Frame& frame) {
   if (!frame.file.empty() && frame.line > 0) return fmt::format("{}:{}", base_name(frame.file), frame.line);
   const std::string_view module = base_name(frame.module);
@@ -37,11 +42,17 @@ std::string_view base_name(std::string_view path) {
   return slash == std::string_view::npos ? path : path.substr(slash + 1);
 }
 
+std::pair<std::size_t, std::size_t> find_user_part(const model::Stack& stack) {
+  const auto& frames = stack.frames;
+  const auto first = std::ranges::find_if(frames, is_of_user);
+  const auto last = std::find_if(frames.rbegin(), frames.rend(), is_of_user);
+  if (first == frames.end()) return {0, 0};
+  return {static_cast<std::size_t>(first - frames.begin()), static_cast<std::size_t>(frames.rend() - last)};
+}
+
 const model::Frame* find_user_frame(const model::Stack& stack) {
-  const auto at = std::ranges::find_if(stack.frames, [](const model::Frame& frame) {
-    return !is_of_runtime(frame) && !(frame.function.empty() && frame.module.empty());
-  });
-  return at == stack.frames.end() ? nullptr : &*at;
+  const auto [first, last] = find_user_part(stack);
+  return first == last ? nullptr : &stack.frames[first];
 }
 
 std::string place(const model::Stack& stack) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "model/model.hpp"
 
@@ -15,6 +16,8 @@ std::string_view base_name(std::string_view path);
 // The first frame that is the user's: not of libc, libstdc++, an OpenMP runtime, the loader or forksight, nor of a
 // standard header. Null if there is none.
 const model::Frame* find_user_frame(const model::Stack& stack);
+// The user's frames and what lies between them, as indices [first, last); empty if there is none.
+std::pair<std::size_t, std::size_t> find_user_part(const model::Stack& stack);
 
 // "app.c:31", "work in libfoo.so", "libfoo.so+0x12f0"; "" if nothing is known.
 std::string place(const model::Stack& stack);

@@ -131,7 +131,7 @@ class TextReport {
       text += fmt::format("{}process {}{}", i == 0 ? "" : ", ", victim.pid, victim.via.empty() ? "" : " (" + victim.via + ")");
     }
     if (finding.victims.size() > kMostPids) text += fmt::format(" and {} more", finding.victims.size() - kMostPids);
-    page_.labelled("Waiting", text + fmt::format(": {} for this, and will go on when it is gone", finding.victims.size() == 1 ? "waits" : "wait"));
+    page_.labelled("Waiting", text + (finding.victims.size() == 1 ? " waits for this: a victim, not the cause" : " wait for this: victims, not causes"));
   }
 
   // "64 processes: ranks 0-63 of 64, on 8 hosts, first on node3"
@@ -172,18 +172,16 @@ class TextReport {
     return text;
   }
 
-  // The user's own frames and a few around them; all are in the JSON report.
+  // The user's own frames; all are in the JSON report.
   void stack(const model::Stack& stack) {
     if (!stack.known()) return;
     const auto& frames = stack.frames;
-    const model::Frame* const mine = words::find_user_frame(stack);
-    const std::size_t user = mine == nullptr ? 0 : static_cast<std::size_t>(mine - frames.data());
-    const std::size_t first = user > 2 ? user - 2 : 0;
-    const std::size_t last = std::min(frames.size(), first + kMostFrames);
-    if (first > 0) page_.row(fmt::format("({} inside of {})", words::count(first, "frame", "frames"), words::base_name(frames[first - 1].module)), "");
-    for (std::size_t i = first; i < last; ++i) frame(frames[i]);
-    if (last < frames.size()) page_.row(fmt::format("({} more)", words::count(frames.size() - last, "frame", "frames")), "");
-    if (last == frames.size() && stack.cut) page_.row("(outer frames were not recorded)", "");
+    auto [first, last] = words::find_user_part(stack);
+    if (first == last) last = frames.size();
+    const std::size_t shown = std::min(last, first + kMostFrames);
+    for (std::size_t i = first; i < shown; ++i) frame(frames[i]);
+    if (shown < last) page_.row(fmt::format("({} more)", words::count(last - shown, "frame", "frames")), "");
+    if (shown == last && stack.cut) page_.row("(outer frames were not recorded)", "");
   }
 
   void frame(const model::Frame& frame) {

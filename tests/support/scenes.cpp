@@ -125,6 +125,16 @@ model::Model read_model(const TraceBuilder& trace) {
   return model;
 }
 
+model::Wait futex_wait(std::int32_t tid) {
+  model::Wait wait;
+  wait.tid = tid;
+  wait.name = "app";
+  wait.kind = model::WaitKind::kFutex;
+  wait.object = 0x555'0000'4040;
+  wait.state = 'S';
+  return wait;
+}
+
 model::Stack make_stack(std::initializer_list<const char*> frames) {
   model::Stack stack;
   for (const std::string text : frames) {

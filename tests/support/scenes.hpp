@@ -68,6 +68,9 @@ class PoolTrace {
 model::Model read_model(const TraceBuilder& trace);
 void read_into(model::Model& model, const TraceBuilder& trace);
 
+// A thread that sleeps in a futex without a timeout.
+model::Wait futex_wait(std::int32_t tid);
+
 // "work app.c:31": function and place in /src/app/; "work libfoo.so": function and module.
 model::Stack make_stack(std::initializer_list<const char*> frames);
 

@@ -1,7 +1,12 @@
 // A fork between the beginning and the end of a parallel region: the child is the only thread of a team that says it
-// has more, and its next region (or the end of this one) waits for them. No cure works: the team's state is on the
-// stacks of threads that are gone.
+// has more, and its next region, or the end of this one, waits for them (libgomp), or it crashes there (LLVM's libomp).
+// No cure works: the team's state is on the stacks of threads that are gone.
 #include <fmt/core.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <unordered_set>
 
 #include "diagnose/openmp.hpp"
 #include "diagnose/rules.hpp"
@@ -9,37 +14,85 @@
 
 namespace forksight::rules {
 
-void fork_inside_parallel_region(const Evidence& evidence, std::vector<Finding>& findings) {
+namespace {
+
+bool has_crashed(const model::Process& process) {
+  return process.exit_status && WIFSIGNALED(*process.exit_status) && WTERMSIG(*process.exit_status) == SIGSEGV;
+}
+
+void tell(const Evidence& evidence, const model::Fork& fork, const model::Pool& pool, Finding& finding) {
+  const model::Process& child = evidence.process(finding.process);
+  add_sentence(finding, describe_liveness(child));
+  add_sentence(finding, fmt::format("fork(){} was called by thread {} of process {} inside of a parallel region: the child is one thread "
+                                    "of a team whose others were not copied.",
+                                    words::at(" at ", fork.stack), evidence.model().threads[fork.forking_thread].tid,
+                                    evidence.process(fork.process).pid));
+  add_sentence(finding, finding.outcome == Outcome::kError ? "LLVM's OpenMP runtime frees the team in the child while it is in it."
+                                                           : "libgomp still counts them, and waits for them at its next barrier.");
+  if (pool.cure && pool.cure_result == model::CureResult::kRefusedInRegion) {
+    add_sentence(finding, "forksight did not touch the pool: inside of a region nothing can be cured.");
+  }
+  add_sentence(finding, describe_end(child));
+  finding.fixes.push_back({"Move fork() out of the parallel region: after its closing brace, forksight can cure the pool at run time."});
+  finding.fixes.push_back({"If the child only starts another program, use posix_spawn(), or fork and exec without any OpenMP in between."});
+  finding.fixes.push_back({"If the region must fork, let the child leave by _exit() before the region ends, without entering another one."});
+}
+
+std::string forked_inside(const model::Fork& fork) {
+  return fmt::format("it was forked{} inside of a parallel region, whose other threads it does not have", words::at(" at ", fork.stack));
+}
+
+// The child starts another region.
+void find_touches(const Evidence& evidence, std::vector<Finding>& findings) {
   for (const model::Touch& touch : evidence.model().touches) {
     const model::Pool* const pool = openmp::find_lost_pool(evidence.model(), touch);
     if (pool == nullptr || !pool->in_region) continue;
     const auto hang = evidence.find_hang(touch);
     if (!hang) continue;
-    const model::Process& child = evidence.process(touch.process);
-    const model::Fork& fork = evidence.fork(touch);
     Finding finding = evidence.begin_finding("fork-inside-parallel-region", touch);
     finding.certainty = *hang;
     finding.outcome = Outcome::kHang;
     finding.culprit = openmp::describe_pool(evidence, *pool);
-    finding.summary = fmt::format("{} {} in {}: it was forked{} inside of a parallel region, whose other threads it does not have",
-                                  evidence.name(touch.process), hangs(child), openmp::region(touch), words::at(" at ", fork.stack));
+    finding.summary = fmt::format("{} {} in {}: {}", evidence.name(touch.process), hangs(evidence.process(touch.process)),
+                                  openmp::region(touch), forked_inside(evidence.fork(touch)));
     add_sentence(finding, fmt::format("Thread {} of {} entered a parallel region for {} threads{} and has not come out.", touch.tid,
                                       evidence.name(touch.process), touch.team, words::at(" at ", touch.stack)));
-    add_sentence(finding, describe_liveness(child));
-    add_sentence(finding, fmt::format("fork(){} was called by thread {} of process {} inside of a parallel region: the child is one thread "
-                                      "of a team whose others were not copied.",
-                                      words::at(" at ", fork.stack), evidence.model().threads[fork.forking_thread].tid,
-                                      evidence.process(fork.process).pid));
-    add_sentence(finding, "libgomp still counts them, and waits for them at its next barrier.");
-    if (pool->cure && pool->cure_result == model::CureResult::kRefusedInRegion) {
-      add_sentence(finding, "forksight did not touch the pool: inside of a region nothing can be cured.");
-    }
-    add_sentence(finding, describe_end(child));
-    finding.fixes.push_back({"Move fork() out of the parallel region: after its closing brace, forksight can cure the pool at run time."});
-    finding.fixes.push_back({"If the child only starts another program, use posix_spawn(), or fork and exec without any OpenMP in between."});
-    finding.fixes.push_back({"If the region must fork, let the child leave by _exit() without entering another region."});
+    tell(evidence, evidence.fork(touch), *pool, finding);
     findings.push_back(std::move(finding));
   }
+}
+
+// The child comes to the end of the region that it was forked in: no call of it is seen, only that it is stuck.
+void find_ends(const Evidence& evidence, std::vector<Finding>& findings) {
+  const model::Model& model = evidence.model();
+  std::unordered_set<model::ProcessId> explained;
+  for (const model::Touch& touch : model.touches) {
+    if (!touch.returned && !touch.cured) explained.insert(touch.process);
+  }
+  for (const model::Fork& fork : model.forks) {
+    if (!fork.child || explained.contains(*fork.child)) continue;
+    const model::Process& child = evidence.process(*fork.child);
+    const auto at = std::ranges::find_if(fork.pools, [&](model::PoolId id) { return openmp::is_team_in_region(model.pools[id]); });
+    if (at == fork.pools.end()) continue;
+    const model::Pool& pool = model.pools[*at];
+    const bool is_libgomp = pool.kind == model::RuntimeKind::kLibgomp;
+    const bool is_stuck = is_proven_dead(child) || child.liveness == model::Liveness::kSpinning;
+    if (is_libgomp ? !is_stuck : !has_crashed(child)) continue;
+    Finding finding = evidence.begin_finding("fork-inside-parallel-region", fork);
+    finding.certainty = is_libgomp && is_proven_dead(child) ? Certainty::kCertain : Certainty::kLikely;
+    finding.outcome = is_libgomp ? Outcome::kHang : Outcome::kError;
+    finding.culprit = openmp::describe_pool(evidence, pool);
+    finding.summary = fmt::format("{} {}: {}", evidence.name(*fork.child), is_libgomp ? hangs(child) : "died of SIGSEGV", forked_inside(fork));
+    tell(evidence, fork, pool, finding);
+    findings.push_back(std::move(finding));
+  }
+}
+
+}  // namespace
+
+void fork_inside_parallel_region(const Evidence& evidence, std::vector<Finding>& findings) {
+  find_touches(evidence, findings);
+  find_ends(evidence, findings);
 }
 
 }  // namespace forksight::rules

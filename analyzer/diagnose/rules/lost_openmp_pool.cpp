@@ -42,7 +42,7 @@ void tell(const Evidence& evidence, const model::Touch& touch, const model::Pool
   }
   add_sentence(finding, fmt::format("libgomp wanted them from the pool of the thread that forked, thread {} of process {}: {}{}.",
                                     evidence.model().threads[fork.forking_thread].tid, evidence.process(fork.process).pid,
-                                    words::count(pool.workers_lost, "worker", "workers"), words::at(", made at ", pool.made_at)));
+                                    words::count(openmp::workers(pool), "worker", "workers"), words::at(", made at ", pool.made_at)));
   add_sentence(finding, fmt::format("fork(){} copied libgomp's note of these workers, not the workers: the child began with one thread.",
                                     words::at(" at ", fork.stack)));
   add_sentence(finding, "libgomp has no atfork handler, so it does not notice; this hangs each time, not now and then.");

@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "diagnose/evidence.hpp"
+#include "diagnose/openmp.hpp"
 #include "diagnose/rules.hpp"
 #include "diagnose/words.hpp"
 
@@ -31,15 +32,9 @@ Finding describe(const Evidence& evidence, const model::Fork& fork) {
   const model::Model& model = evidence.model();
   const model::Process& child = evidence.process(*fork.child);
   const std::size_t lost = fork.lost_threads.size() + fork.unknown_threads;
-  Finding finding;
-  finding.rule = "lost-wakeup";
+  Finding finding = evidence.begin_finding("lost-wakeup", fork);
   finding.certainty = Certainty::kCertain;
   finding.outcome = Outcome::kHang;
-  finding.process = *fork.child;
-  finding.processes = {*fork.child};
-  finding.tid = child.waits.empty() ? child.pid : child.waits.front().tid;
-  if (!child.waits.empty()) finding.thread_name = child.waits.front().name;
-  finding.fork = evidence.fork_site(fork);
   finding.culprit.kind = CulpritKind::kThread;
   finding.culprit.name = words::count(lost, "lost thread", "lost threads");
   if (!fork.lost_threads.empty()) {
@@ -78,7 +73,8 @@ void lost_wakeup(const Evidence& evidence, std::vector<Finding>& findings) {
   for (const model::Fork& fork : model.forks) {
     if (!fork.child || explained.contains(*fork.child) || fork.lost_threads.size() + fork.unknown_threads == 0) continue;
     const model::Process& child = evidence.process(*fork.child);
-    if (!is_proven_dead(child)) continue;
+    const auto in_region = [&](model::PoolId id) { return openmp::is_team_in_region(model.pools[id]); };
+    if (!is_proven_dead(child) || std::ranges::any_of(fork.pools, in_region)) continue;  // fork-inside-parallel-region
     const bool in_futex = std::ranges::any_of(child.waits, [](const auto& wait) { return wait.kind == model::WaitKind::kFutex; });
     if (in_futex) findings.push_back(describe(evidence, fork));
   }

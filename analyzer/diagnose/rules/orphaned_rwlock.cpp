@@ -19,8 +19,8 @@ void orphaned_rwlock(const Evidence& evidence, std::vector<Finding>& findings) {
     finding.certainty = end->certainty;
     finding.outcome = end->outcome;
     finding.culprit = locks::describe_lock(evidence, *orphan);
-    finding.summary = fmt::format("{}: {} as {}", locks::head(evidence, touch, orphan->lock, *end, "locking"),
-                                  locks::cause(evidence, touch, *orphan), by_reader ? "a reader" : "its writer");
+    finding.summary = fmt::format("{}: {} {}", locks::head(evidence, touch, orphan->lock, *end, "locking"),
+                                  by_reader ? "reader" : "writer", locks::cause(evidence, touch, *orphan));
     locks::tell(evidence, touch, *orphan, *end, "locking",
                 by_reader ? "The lost reader is still counted: writers wait for it, readers of the child may enter."
                           : "The lost writer still owns it: readers and writers of the child wait for it.",

@@ -15,7 +15,9 @@ namespace forksight::rules {
 namespace {
 
 std::string summarise(const Evidence& evidence, const model::Touch& touch, const locks::Orphan& own, const locks::End& end) {
-  const std::string cause = fmt::format("the forking thread held it{} across fork(){}", words::at(", taken at ", own.held.acquired_at),
+  const std::string taken = words::place(own.held.acquired_at);
+  const std::string cause = fmt::format("the forking thread {} it across fork(){}",
+                                        taken.empty() ? "held" : fmt::format("took it at {} and held", taken),
                                         words::at(" at ", evidence.fork(touch).stack));
   if (touch.kind == model::TouchKind::kUnlockRefused) {
     return fmt::format("{} cannot unlock {}{}: {}, and its owner is the parent's thread {}", evidence.name(touch.process),

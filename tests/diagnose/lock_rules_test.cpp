@@ -1,0 +1,206 @@
+#include <gtest/gtest.h>
+
+#include <cerrno>
+
+#include "diagnose/diagnose.hpp"
+#include "support/scenes.hpp"
+
+namespace forksight {
+namespace {
+
+using test::LockScene;
+using test::LockTrace;
+using test::read_model;
+
+constexpr int kRecursive = 1;
+constexpr int kRobust = 0x10;
+constexpr int kPriorityInherit = 0x20;
+
+struct Kind {
+  const char* slug;
+  LockScene scene;
+};
+
+// A lock of each kind, held by another thread at the fork.
+const Kind kKinds[] = {
+    {"orphaned-mutex", {}},
+    {"orphaned-mutex", {.memory = test::mutex_memory(kRobust, test::kHolder, 0x8000'0000U | test::kHolder)}},
+    {"orphaned-rwlock", {.kind = trace::LockKind::kRwlockWrite, .memory = test::rwlock_memory(3, test::kHolder)}},
+    {"orphaned-rwlock", {.kind = trace::LockKind::kRwlockRead, .memory = test::rwlock_memory(8, 0)}},
+    {"orphaned-spinlock", {.kind = trace::LockKind::kSpinlock, .memory = test::spinlock_memory(0)}},
+    {"orphaned-semaphore", {.kind = trace::LockKind::kSemaphore, .memory = test::semaphore_memory(0)}},
+};
+
+model::Model touched(const LockScene& lock, std::uint32_t flags = 0, trace::TouchAction action = trace::TouchAction::kNone) {
+  LockTrace scene(lock);
+  scene.touch(trace::TouchKind::kLock, flags, action);
+  return read_model(scene.trace);
+}
+
+model::Model touched_and_returned(const LockScene& lock, std::int32_t result, std::uint32_t flags = 0) {
+  LockTrace scene(lock);
+  scene.end(scene.touch(trace::TouchKind::kLock, flags), result);
+  return read_model(scene.trace);
+}
+
+class OrphanedLock : public testing::TestWithParam<Kind> {};
+
+TEST_P(OrphanedLock, HangsIfTheCallDoesNotReturn) {
+  model::Model model = touched(GetParam().scene);
+  model.processes[1].liveness = model::Liveness::kDead;
+  model.processes[1].stuck_for_ms = 1400;
+  const auto findings = diagnose(model);
+  ASSERT_EQ(findings.size(), 1U);
+  const Finding& finding = findings[0];
+  EXPECT_EQ(finding.rule, GetParam().slug);
+  EXPECT_EQ(finding.certainty, Certainty::kCertain);
+  EXPECT_EQ(finding.outcome, Outcome::kHang);
+  EXPECT_EQ(model.processes[finding.process].pid, test::kChild);
+  EXPECT_EQ(finding.tid, test::kChild);
+  EXPECT_EQ(finding.culprit.kind, CulpritKind::kLock);
+  EXPECT_EQ(finding.culprit.address, test::kLockAddress);
+  ASSERT_TRUE(finding.culprit.holder.has_value());
+  EXPECT_EQ(finding.culprit.holder->tid, test::kHolder);
+  EXPECT_EQ(finding.culprit.holder->pid, test::kParent);
+  EXPECT_FALSE(finding.culprit.holder->alive);
+  ASSERT_TRUE(finding.fork.has_value());
+  EXPECT_EQ(finding.fork->pid, test::kParent);
+  EXPECT_EQ(finding.fork->child, test::kChild);
+  EXPECT_EQ(finding.fingerprint.size(), 16U);
+  EXPECT_FALSE(finding.chain.empty());
+  EXPECT_FALSE(finding.fixes.empty());
+}
+
+TEST_P(OrphanedLock, IsSilentIfNothingTouchesIt) {
+  LockTrace scene(GetParam().scene);
+  model::Model model = read_model(scene.trace);
+  EXPECT_TRUE(diagnose(model).empty());
+}
+
+TEST_P(OrphanedLock, IsSilentIfTheCallSucceeds) { EXPECT_TRUE(diagnose(touched_and_returned(GetParam().scene, 0)).empty()); }
+
+TEST_P(OrphanedLock, IsAnErrorIfItTimesOut) {
+  const auto findings = diagnose(touched_and_returned(GetParam().scene, ETIMEDOUT, trace::kTouchTimed));
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].rule, GetParam().slug);
+  EXPECT_EQ(findings[0].outcome, Outcome::kError);
+  EXPECT_EQ(findings[0].certainty, Certainty::kCertain);
+  EXPECT_NE(findings[0].summary.find("ETIMEDOUT"), std::string::npos) << findings[0].summary;
+}
+
+TEST_P(OrphanedLock, WithADeadlineIsNoHangWhileItWaits) {
+  const auto findings = diagnose(touched(GetParam().scene, trace::kTouchTimed));
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].outcome, Outcome::kError);
+  EXPECT_EQ(findings[0].certainty, Certainty::kLikely);
+}
+
+TEST_P(OrphanedLock, IsCuredByRecoveryWithTheRiskSaid) {
+  LockTrace scene(GetParam().scene);
+  scene.end(scene.touch(trace::TouchKind::kLock, 0, trace::TouchAction::kRecovered), 0);
+  const auto findings = diagnose(read_model(scene.trace));
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].outcome, Outcome::kCured);
+  std::string all;
+  for (const std::string& sentence : findings[0].chain) all += sentence;
+  EXPECT_NE(all.find("half-changed"), std::string::npos) << all;
+}
+
+TEST_P(OrphanedLock, IsAnErrorIfTheChildWasAborted) {
+  const auto findings = diagnose(touched(GetParam().scene, 0, trace::TouchAction::kAborted));
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].outcome, Outcome::kError);
+  EXPECT_NE(findings[0].summary.find("--on-orphan=abort"), std::string::npos);
+}
+
+TEST_P(OrphanedLock, IsSilentIfTheThreadWasSeenLater) {
+  LockTrace scene(GetParam().scene);
+  scene.touch(trace::TouchKind::kLock);
+  scene.end(scene.touch(trace::TouchKind::kLock), 0);
+  EXPECT_TRUE(diagnose(read_model(scene.trace)).empty());
+}
+
+TEST_P(OrphanedLock, IsSilentIfTheChildExitedWell) {
+  model::Model model = touched(GetParam().scene);
+  model.processes[1].exit_status = 0;
+  EXPECT_TRUE(diagnose(model).empty());
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, OrphanedLock, testing::ValuesIn(kKinds));
+
+TEST(OrphanedMutex, OfTheKindThatLibcAbortsIsAnError) {
+  const auto findings = diagnose(touched({.memory = test::mutex_memory(kPriorityInherit, test::kHolder, test::kHolder)}));
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].outcome, Outcome::kError);
+  EXPECT_NE(findings[0].summary.find("is aborted by libc"), std::string::npos) << findings[0].summary;
+}
+
+TEST(OrphanedMutex, NamesEverythingInOneLine) {
+  model::Model model = touched({});
+  model.touches[0].stack = test::make_stack({"__lll_lock_wait libc.so.6", "std::mutex::lock mutex:100", "get cache.cpp:31", "main app.cpp:50"});
+  model.forks[0].held[0].acquired_at = test::make_stack({"fill cache.cpp:12", "run worker.cpp:9"});
+  model.forks[0].stack = test::make_stack({"fork libc.so.6", "main app.cpp:20"});
+  model.locks[0].name = "cache_mu";
+  const auto findings = diagnose(model);
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].summary,
+            "child 2000 hangs locking cache_mu (cache.cpp:31): thread 1001 \"worker\" took it at cache.cpp:12 and was left behind by "
+            "fork() at app.cpp:20");
+}
+
+TEST(OrphanedMutex, IsLikelyIfTheChildLeftByItself) {
+  model::Model model = touched({});
+  model.processes[1].exit_status = 3 << 8;
+  const auto findings = diagnose(model);
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].certainty, Certainty::kLikely);
+}
+
+TEST(OrphanedMutex, IsCertainIfTheChildWasKilled) {
+  model::Model model = touched({});
+  model.processes[1].exit_status = 9;
+  model.processes[1].liveness = model::Liveness::kEnded;
+  const auto findings = diagnose(model);
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].certainty, Certainty::kCertain);
+  EXPECT_NE(findings[0].summary.find("child 2000 hung locking"), std::string::npos);
+  EXPECT_EQ(findings[0].chain.back(), "It was ended by signal 9 (SIGKILL).");
+}
+
+TEST(OrphanedSemaphore, IsOnlyLikelyWithoutTheProof) {
+  const LockScene semaphore{.kind = trace::LockKind::kSemaphore, .memory = test::semaphore_memory(0)};
+  const auto findings = diagnose(touched(semaphore));
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].certainty, Certainty::kLikely);
+  EXPECT_EQ(findings[0].outcome, Outcome::kMayHang);
+}
+
+TEST(SelfHeldLock, ARefusedUnlockIsAnError) {
+  LockTrace scene({.memory = test::mutex_memory(kRecursive, test::kParent, 1), .by_forking_thread = true});
+  scene.end(scene.touch(trace::TouchKind::kUnlockRefused), EPERM);
+  const auto findings = diagnose(read_model(scene.trace));
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].rule, "self-held-lock");
+  EXPECT_EQ(findings[0].outcome, Outcome::kError);
+  EXPECT_EQ(findings[0].certainty, Certainty::kCertain);
+  EXPECT_EQ(findings[0].culprit.holder->tid, test::kParent);
+}
+
+TEST(SelfHeldLock, ALaterLockHangs) {
+  LockTrace scene({.memory = test::mutex_memory(kRecursive, test::kParent, 1), .by_forking_thread = true});
+  scene.end(scene.touch(trace::TouchKind::kUnlockRefused), EPERM);
+  scene.touch(trace::TouchKind::kLock);
+  const auto findings = diagnose(read_model(scene.trace));
+  ASSERT_EQ(findings.size(), 2U);
+  EXPECT_EQ(findings[0].rule, "self-held-lock");
+  EXPECT_EQ(findings[0].outcome, Outcome::kHang);  // the hang comes first
+  EXPECT_EQ(findings[1].outcome, Outcome::kError);
+}
+
+TEST(SelfHeldLock, HoldingALockAcrossTheForkIsNoFinding) {
+  LockTrace scene({.memory = test::mutex_memory(0, test::kParent, 1), .by_forking_thread = true});
+  EXPECT_TRUE(diagnose(read_model(scene.trace)).empty());
+}
+
+}  // namespace
+}  // namespace forksight

@@ -1,0 +1,134 @@
+#include <gtest/gtest.h>
+
+#include "diagnose/diagnose.hpp"
+#include "support/scenes.hpp"
+
+namespace forksight {
+namespace {
+
+using test::PoolScene;
+using test::PoolTrace;
+using test::read_model;
+
+model::Model touched(const PoolScene& pool, std::uint32_t team = 4) {
+  PoolTrace scene(pool);
+  scene.touch(team);
+  return read_model(scene.trace);
+}
+
+TEST(LostOpenmpPool, HangsIfTheRegionDoesNotEnd) {
+  const model::Model model = touched({.workers = 3});
+  const auto findings = diagnose(model);
+  ASSERT_EQ(findings.size(), 1U);
+  const Finding& finding = findings[0];
+  EXPECT_EQ(finding.rule, "lost-openmp-pool");
+  EXPECT_EQ(finding.certainty, Certainty::kCertain);
+  EXPECT_EQ(finding.outcome, Outcome::kHang);
+  EXPECT_EQ(finding.culprit.kind, CulpritKind::kPool);
+  EXPECT_EQ(finding.culprit.name, "libgomp pool of 4 threads");
+  EXPECT_EQ(finding.culprit.library, "/usr/lib/libgomp.so.1");
+  EXPECT_EQ(finding.culprit.holder->tid, test::kHolder);
+  ASSERT_FALSE(finding.fixes.empty());
+  EXPECT_TRUE(finding.fixes[0].verified);
+  EXPECT_NE(finding.fixes[0].text.find("--omp=rebuild"), std::string::npos);
+}
+
+TEST(LostOpenmpPool, NamesEverythingInOneLine) {
+  model::Model model = touched({.workers = 1}, 2);
+  model.touches[0].stack = test::make_stack({"GOMP_parallel libgomp.so.1", "work app.c:31", "main app.c:40"});
+  model.pools[0].made_at = test::make_stack({"GOMP_parallel libgomp.so.1", "work app.c:12"});
+  model.forks[0].stack = test::make_stack({"main app.c:20"});
+  const auto findings = diagnose(model);
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].summary,
+            "child 2000 hangs in #pragma omp parallel (app.c:31): its libgomp pool of 2 threads was made at app.c:12 and lost in fork() at "
+            "app.c:20");
+}
+
+TEST(LostOpenmpPool, IsSilentWhereItDoesNotHang) {
+  EXPECT_TRUE(diagnose(touched({.workers = 3}, 1)).empty()) << "a team of one";
+  EXPECT_TRUE(diagnose(touched({.workers = 0})).empty()) << "no worker was lost";
+  EXPECT_TRUE(diagnose(touched({.kind = trace::RuntimeKind::kLibomp})).empty()) << "rebuilds itself";
+  EXPECT_TRUE(diagnose(touched({.flags = trace::kRebuildsItself})).empty()) << "rebuilds itself";
+  PoolTrace untouched({});
+  EXPECT_TRUE(diagnose(read_model(untouched.trace)).empty()) << "no region in the child";
+  PoolTrace returned({});
+  returned.end(returned.touch(4));
+  EXPECT_TRUE(diagnose(read_model(returned.trace)).empty()) << "the region ended";
+}
+
+TEST(LostOpenmpPool, IsCuredByEachMethod) {
+  const std::pair<trace::CureMethod, const char*> methods[] = {
+      {trace::CureMethod::kRebuild, "rebuild"}, {trace::CureMethod::kQuiesce, "quiesce"}, {trace::CureMethod::kClamp, "clamp"}};
+  for (const auto& [method, name] : methods) {
+    PoolTrace scene({});
+    scene.cure(method, trace::CureResult::kApplied, false);
+    EXPECT_TRUE(diagnose(read_model(scene.trace)).empty()) << "nothing was touched yet";
+    scene.cure(method, trace::CureResult::kApplied, true);
+    const auto findings = diagnose(read_model(scene.trace));
+    ASSERT_EQ(findings.size(), 1U) << name;
+    EXPECT_EQ(findings[0].outcome, Outcome::kCured);
+    EXPECT_EQ(findings[0].certainty, Certainty::kCertain);
+    EXPECT_NE(findings[0].summary.find(std::string("would have hung in ")), std::string::npos);
+    EXPECT_NE(findings[0].summary.find(std::string("cured by ") + name), std::string::npos) << findings[0].summary;
+    EXPECT_NE(findings[0].fixes[0].text.find(std::string("--omp=") + name), std::string::npos);
+  }
+}
+
+// After a quiesce the pool has no workers left to lose, and would have had.
+TEST(LostOpenmpPool, IsCuredEvenIfNoWorkerIsLeftAtTheFork) {
+  PoolTrace scene({.workers = 0});
+  scene.cure(trace::CureMethod::kQuiesce, trace::CureResult::kApplied, true);
+  const auto findings = diagnose(read_model(scene.trace));
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].outcome, Outcome::kCured);
+}
+
+TEST(LostOpenmpPool, DoesNotAdviseTheCureThatWasRefused) {
+  PoolTrace scene({});
+  scene.cure(trace::CureMethod::kRebuild, trace::CureResult::kRefusedNoImage, false);
+  scene.touch(4);
+  const auto findings = diagnose(read_model(scene.trace));
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].outcome, Outcome::kHang);
+  for (const Fix& fix : findings[0].fixes) EXPECT_EQ(fix.text.find("--omp=rebuild"), std::string::npos) << fix.text;
+}
+
+TEST(ForkInsideParallelRegion, ReplacesTheLostPool) {
+  PoolTrace scene({.flags = trace::kInParallel});
+  scene.cure(trace::CureMethod::kRebuild, trace::CureResult::kRefusedInRegion, false);
+  scene.touch(4);
+  const auto findings = diagnose(read_model(scene.trace));
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].rule, "fork-inside-parallel-region");
+  EXPECT_EQ(findings[0].certainty, Certainty::kCertain);
+  EXPECT_EQ(findings[0].outcome, Outcome::kHang);
+  for (const Fix& fix : findings[0].fixes) EXPECT_FALSE(fix.verified);
+}
+
+TEST(ForkInsideParallelRegion, IsFoundAtTheEndOfTheRegionByTheProof) {
+  PoolTrace scene({.flags = trace::kInParallel});
+  model::Model model = read_model(scene.trace);
+  EXPECT_TRUE(diagnose(model).empty());
+  model.processes[1].liveness = model::Liveness::kDead;
+  model.processes[1].waits = {test::futex_wait(test::kChild)};
+  const auto findings = diagnose(model);
+  ASSERT_EQ(findings.size(), 1U);  // and no lost-wakeup beside it
+  EXPECT_EQ(findings[0].rule, "fork-inside-parallel-region");
+  EXPECT_EQ(findings[0].certainty, Certainty::kCertain);
+}
+
+TEST(ForkInsideParallelRegion, CrashesUnderLibomp) {
+  PoolTrace scene({.kind = trace::RuntimeKind::kLibomp, .flags = trace::kInParallel | trace::kRebuildsItself});
+  model::Model model = read_model(scene.trace);
+  model.processes[1].exit_status = 11;
+  const auto findings = diagnose(model);
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].rule, "fork-inside-parallel-region");
+  EXPECT_EQ(findings[0].outcome, Outcome::kError);
+  model.processes[1].exit_status = 0;
+  EXPECT_TRUE(diagnose(model).empty());
+}
+
+}  // namespace
+}  // namespace forksight

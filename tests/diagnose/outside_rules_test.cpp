@@ -1,0 +1,108 @@
+// What is found from outside: a dead child that touched nothing, and victims.
+#include <gtest/gtest.h>
+
+#include "diagnose/diagnose.hpp"
+#include "support/scenes.hpp"
+
+namespace forksight {
+namespace {
+
+using test::LockTrace;
+using test::read_model;
+
+model::Model dead_child() {
+  LockTrace scene({});
+  model::Model model = read_model(scene.trace);
+  model.processes[1].liveness = model::Liveness::kDead;
+  model.processes[1].stuck_for_ms = 1400;
+  model.processes[1].waits = {test::futex_wait(test::kChild)};
+  return model;
+}
+
+TEST(LostWakeup, IsCertainByTheFutexProof) {
+  const auto findings = diagnose(dead_child());
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].rule, "lost-wakeup");
+  EXPECT_EQ(findings[0].certainty, Certainty::kCertain);
+  EXPECT_EQ(findings[0].outcome, Outcome::kHang);
+  EXPECT_EQ(findings[0].culprit.kind, CulpritKind::kThread);
+  EXPECT_EQ(findings[0].culprit.holder->tid, test::kHolder);
+  EXPECT_EQ(findings[0].thread_name, "app");
+  std::string all;
+  for (const std::string& sentence : findings[0].chain) all += sentence;
+  EXPECT_NE(all.find("is not known"), std::string::npos);
+  EXPECT_NE(all.find("1.4 s"), std::string::npos);
+}
+
+TEST(LostWakeup, IsSilentWithoutTheProofOrWithoutLostThreads) {
+  model::Model awake = dead_child();
+  awake.processes[1].liveness = model::Liveness::kAwake;
+  EXPECT_TRUE(diagnose(awake).empty());
+  model::Model alone = dead_child();
+  alone.forks[0].lost_threads.clear();
+  EXPECT_TRUE(diagnose(alone).empty());
+  EXPECT_EQ(find_unexplained(alone, {}).size(), 1U);
+  model::Model in_pipe = dead_child();
+  in_pipe.processes[1].waits[0].kind = model::WaitKind::kPipeRead;
+  EXPECT_TRUE(diagnose(in_pipe).empty());
+}
+
+TEST(LostWakeup, IsSilentIfATouchExplainsIt) {
+  LockTrace scene({});
+  scene.touch(trace::TouchKind::kLock);
+  model::Model model = read_model(scene.trace);
+  model.processes[1].liveness = model::Liveness::kDead;
+  model.processes[1].waits = {test::futex_wait(test::kChild)};
+  const auto findings = diagnose(model);
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].rule, "orphaned-mutex");
+}
+
+TEST(LostWakeup, SaysThatAHandlerCouldWakeIt) {
+  model::Model model = dead_child();
+  model.processes[1].liveness = model::Liveness::kDeadButForSignal;
+  const auto findings = diagnose(model);
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_NE(findings[0].chain[0].find("only a signal handler could"), std::string::npos) << findings[0].chain[0];
+}
+
+TEST(Victims, AreListedUnderTheirCauseAcrossGenerations) {
+  model::Model model = dead_child();
+  model.processes[0].liveness = model::Liveness::kVictim;
+  model.processes[0].waits_for = 1;
+  model.processes[0].waits_via = "wait4";
+  model::Process launcher;
+  launcher.pid = 900;
+  launcher.liveness = model::Liveness::kVictim;
+  launcher.waits_for = 0;
+  launcher.waits_via = "pipe";
+  model.processes.push_back(launcher);
+  const auto findings = diagnose(model);
+  ASSERT_EQ(findings.size(), 1U);
+  ASSERT_EQ(findings[0].victims.size(), 2U);
+  EXPECT_EQ(findings[0].victims[0].pid, test::kParent);
+  EXPECT_EQ(findings[0].victims[0].via, "wait4");
+  EXPECT_EQ(findings[0].victims[1].pid, 900);
+}
+
+TEST(Victims, InACircleBelongToNobody) {
+  model::Model model = dead_child();
+  for (model::ProcessId id : {0U, 1U}) {
+    model.processes[id].liveness = model::Liveness::kVictim;
+    model.processes[id].waits_for = 1 - id;
+  }
+  EXPECT_TRUE(diagnose(model).empty());
+}
+
+TEST(Conclude, SaysWhatNoRuleExplains) {
+  model::Model model = dead_child();
+  model.processes[0].liveness = model::Liveness::kDead;
+  model.processes[0].exe = "/opt/app/app";
+  const auto findings = conclude(model);
+  EXPECT_EQ(findings.size(), 1U);
+  ASSERT_EQ(model.limits.size(), 1U);
+  EXPECT_NE(model.limits[0].find("process 1000 (app) has been stuck"), std::string::npos) << model.limits[0];
+}
+
+}  // namespace
+}  // namespace forksight

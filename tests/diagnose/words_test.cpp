@@ -1,0 +1,53 @@
+#include "diagnose/words.hpp"
+
+#include <gtest/gtest.h>
+
+#include "support/scenes.hpp"
+
+namespace forksight::words {
+namespace {
+
+TEST(Words, Durations) {
+  EXPECT_EQ(duration(0), "0 ms");
+  EXPECT_EQ(duration(999), "999 ms");
+  EXPECT_EQ(duration(1400), "1.4 s");
+  EXPECT_EQ(duration(59'999), "59.9 s");
+  EXPECT_EQ(duration(200'000), "3 min 20 s");
+  EXPECT_EQ(duration(7'500'000), "2 h 5 min");
+}
+
+TEST(Words, TheUserFrameIsNotOfARuntime) {
+  const model::Stack stack = test::make_stack({"futex_wait libc.so.6", "?? libgomp-a34b3233.so.1.0.0", "std::mutex::lock mutex:10",
+                                               "work app.c:31", "main app.c:40", "__libc_start_main libc.so.6"});
+  ASSERT_NE(find_user_frame(stack), nullptr);
+  EXPECT_EQ(find_user_frame(stack)->function, "work");
+  EXPECT_EQ(find_user_part(stack), (std::pair<std::size_t, std::size_t>{3, 5}));
+  EXPECT_EQ(place(stack), "app.c:31");
+  EXPECT_EQ(long_place(stack), "app.c:31 (work)");
+}
+
+TEST(Words, PlacesGetByWithWhatIsKnown) {
+  EXPECT_EQ(place({}), "");
+  EXPECT_EQ(at(" at ", {}), "");
+  EXPECT_EQ(place(test::make_stack({"dgemm_ libopenblas.so.0"})), "dgemm_ in libopenblas.so.0");
+  model::Stack bare;
+  bare.frames.emplace_back();
+  bare.frames[0].module = "/usr/lib/libfoo.so";
+  bare.frames[0].offset = 0x12f0;
+  EXPECT_EQ(place(bare), "libfoo.so+0x12f0");
+  EXPECT_EQ(place(test::make_stack({"futex_wait libc.so.6"})), "");
+}
+
+TEST(Words, Locks) {
+  model::Lock lock;
+  lock.address = 0x55d0c0;
+  EXPECT_EQ(words::lock(lock), "the mutex at 0x55d0c0");
+  lock.type = model::MutexType::kRecursive;
+  lock.robust = true;
+  EXPECT_EQ(lock_kind(lock), "robust recursive mutex");
+  lock.name = "cache_mu";
+  EXPECT_EQ(words::lock(lock), "cache_mu");
+}
+
+}  // namespace
+}  // namespace forksight::words
