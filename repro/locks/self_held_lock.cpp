@@ -1,7 +1,7 @@
-// Mechanism: the forking thread itself holds an error-checking mutex. In the child it has another thread id, which the
-//            mutex does not take for its owner: the unlock is refused.
+// Mechanism: the forking thread itself holds a recursive mutex. In the child it has another thread id, which the mutex
+//            does not take for its owner: the unlock is refused.
 // To blame:  a mutex that checks its owner, held across a fork.
-// User sees: "unlock: Operation not permitted" in every child, and the mutex stays locked there.
+// User sees: an unlock that fails with EPERM in every child, and the mutex stays locked there.
 // Fix:       a normal mutex, or re-initialise the mutex in the child.
 // Repaired:  a normal mutex, which asks nobody.
 //
@@ -38,7 +38,7 @@ int main() {
   pthread_mutexattr_t kind;
   pthread_mutexattr_init(&kind);
 #ifndef REPAIRED
-  pthread_mutexattr_settype(&kind, PTHREAD_MUTEX_ERRORCHECK);
+  pthread_mutexattr_settype(&kind, PTHREAD_MUTEX_RECURSIVE);
 #endif
   pthread_mutex_init(&state_mutex, &kind);
   pthread_t helper;
