@@ -30,9 +30,10 @@ namespace forksight {
 namespace {
 
 constexpr std::size_t kForkStackBytes = 16U << 10U;
+// Asking /proc for the number of threads costs 4 us: the first forks do, then one in so many.
+constexpr std::uint64_t kForksCountedEach = 16;
 
-FORKSIGHT_WRITTEN_AT_FORK constinit std::uint64_t g_ordinal = 0;
-FORKSIGHT_WRITTEN_AT_FORK constinit std::uint32_t g_noted_threads = 0;
+constinit std::uint32_t g_noted_threads = 0;
 
 std::uint32_t count_tasks() {
   struct stat status {};
@@ -42,7 +43,7 @@ std::uint32_t count_tasks() {
 }
 
 bool is_other_thread(const Slot& slot, const Slot* self) {
-  return &slot != self && slot.epoch == g_epoch && slot.state.load(std::memory_order_acquire) == SlotState::kLive;
+  return &slot != self && slot.epoch == epoch() && slot.state.load(std::memory_order_acquire) == SlotState::kLive;
 }
 
 std::uint32_t count_other_threads(const Slot* self) {
@@ -74,6 +75,7 @@ void record_threads(Slot* self) {
 }
 
 std::uint64_t record_fork(Slot* self, std::uint32_t runtimes, const Site& site, bool by_wrapper) {
+  const std::uint64_t ordinal = next_fork_ordinal();
   const std::uint64_t stack = append_stack(site, self, kForkStackBytes, false, Importance::kFact);
   const std::uint64_t handlers = ensure_handlers_record();
   const std::uint32_t threads = count_other_threads(self);
@@ -86,14 +88,14 @@ std::uint64_t record_fork(Slot* self, std::uint32_t runtimes, const Site& site, 
   for (const RuntimeAtFork& runtime : self->runtimes) {
     if (runtime.record != 0) *references++ = runtime.record;
   }
-  *record.as<trace::ForkRecord>() = {__atomic_add_fetch(&g_ordinal, 1, __ATOMIC_RELAXED),
+  *record.as<trace::ForkRecord>() = {ordinal,
                                      stack,
                                      self->record,
                                      handlers,
                                      by_wrapper ? trace::kForkByWrapper : 0U,
                                      filled,
                                      runtimes,
-                                     count_tasks(),
+                                     ordinal < kForksCountedEach || ordinal % kForksCountedEach == 0 ? count_tasks() : 0,
                                      by_wrapper ? now_ns() - self->fork_entry_ns : 0};
   return record.commit();
 }
@@ -111,7 +113,6 @@ bool fork_is_watched() { return g_had_threads.load(std::memory_order_relaxed); }
 void on_prepare() {
   if (!fork_is_watched()) return;
   Slot* const self = own_slot();
-  hold_modules();
   if (self == nullptr) return;
   open_trace();
   refresh_modules();
@@ -120,23 +121,20 @@ void on_prepare() {
   record_threads(self);
   const std::uint32_t runtimes = prepare_runtimes(self);
   self->fork_record = record_fork(self, runtimes, by_wrapper ? self->fork_site : FORKSIGHT_FRAME().site(), by_wrapper);
-}
-
-void on_parent() {
-  if (fork_is_watched()) release_modules(false);
+  self->fork_site = {};  // not after the fork: that would cost the parent a page
 }
 
 // fork-child-safe: system calls, our own memory, and glibc's TLS look-up; the policy calls into libgomp's own setters.
 void on_child() {
   if (!fork_is_watched()) return;
-  release_modules(true);
-  ++g_epoch;
+  release_modules_in_child();
+  begin_next_epoch();
   Slot* const self = t_slot;
   if (self == nullptr) return;
-  self->epoch = g_epoch;
+  self->epoch = epoch();
   // Before the thread gets its new identity: holders are compared with the old one.
   collect_orphans(self);
-  t_fast = locks_are_watched() ? nullptr : self;
+  if (locks_are_watched()) t_fast = nullptr;
   self->tid = sys::getpid();
   self->flags |= trace::kThreadMain;
   self->record = 0;
@@ -156,7 +154,6 @@ FORKSIGHT_EXPORT(pid_t, fork, ) {
   if (self == nullptr) return real_fork();
   enter_fork(self, FORKSIGHT_FRAME().site());
   const pid_t child = real_fork();
-  self->fork_site = {};
   if (child != 0 && self->fork_record != 0) {
     append(trace::RecordType::kForked,
            trace::ForkedRecord{self->fork_record, child, child < 0 ? errno : 0, now_ns() - self->fork_entry_ns});

@@ -4,7 +4,6 @@
 namespace forksight {
 
 void on_prepare();
-void on_parent();
 void on_child();
 
 }  // namespace forksight

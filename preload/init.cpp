@@ -22,10 +22,10 @@ constinit std::atomic<Stage> g_stage{Stage::kCold};
 void start() {
   if (!resolve_next()) return;
   read_config(environ);
-  map_slots();
-  note_startup_modules();
+  map_slots(module_table_bytes());
+  start_modules(slots_extra());
   using Register = int (*)(void (*)(), void (*)(), void (*)(), void*);
-  reinterpret_cast<Register>(g_next.__register_atfork)(on_prepare, on_parent, on_child, nullptr);
+  reinterpret_cast<Register>(g_next.__register_atfork)(on_prepare, nullptr, on_child, nullptr);
 }
 
 }  // namespace

@@ -22,11 +22,11 @@ namespace {
 static_assert(offsetof(link_map, l_next) == 24);
 constexpr std::size_t kNodeBytes = offsetof(link_map, l_prev);
 
-constinit Module* g_modules = nullptr;  // mapped on first use: 64 KiB that most processes never need
+constinit Module* g_modules = nullptr;
 constinit std::uint32_t g_count = 0;
 constinit const link_map* g_last_at_startup = nullptr;
-FORKSIGHT_WRITTEN_AT_FORK constinit std::atomic<std::int32_t> g_busy{0};  // tid of the thread at work, 0: none
-constinit thread_local bool t_holding = false;
+constinit std::atomic<std::int32_t> g_busy{0};  // tid of the thread at work, 0: none
+constinit bool g_all_recorded = false;
 
 bool copy(std::uint64_t from, void* to, std::size_t bytes) {
   return sys::read_memory(reinterpret_cast<const void*>(from), to, bytes, true) == bytes;
@@ -152,6 +152,7 @@ Module describe(const link_map* at, const link_map& node, const link_map* head, 
     module.start = module.end = 0;
     module.recorded = true;
   }
+  g_all_recorded = false;
   return module;
 }
 
@@ -200,34 +201,46 @@ std::uint32_t count_unchanged(std::uint32_t index, const link_map*& at) {
   return index;
 }
 
-void refresh_held() {
-  if (g_modules == nullptr) {
-    void* memory = sys::map(sizeof(Module) * kMaxModules, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
-    if (memory == nullptr) return;
-    g_modules = static_cast<Module*>(memory);
-  }
-  const link_map* at = _r_debug.r_map;
+// The first entry that is not what the loader's list says now; `at`: the list node that belongs there.
+std::uint32_t find_change(const link_map*& at) {
+  at = _r_debug.r_map;
   std::uint32_t index = 0;
   while (index < g_count && g_modules[index].is_permanent) at = g_modules[index++].map->l_next;
-  index = count_unchanged(index, at);
+  return count_unchanged(index, at);
+}
+
+void refresh_held() {
+  const link_map* at = nullptr;
+  const std::uint32_t index = find_change(at);
   if (index < g_count || at != nullptr) read_rest(index, at);
   if (!trace_is_open()) return;
   for (std::uint32_t i = 0; i < g_count; ++i) {
     if (!g_modules[i].recorded) record_module(g_modules[i], i == 0);
   }
+  g_all_recorded = true;
 }
 
 }  // namespace
 
-void note_startup_modules() {
+std::size_t module_table_bytes() { return sizeof(Module) * kMaxModules; }
+
+void start_modules(void* table) {
+  g_modules = static_cast<Module*>(table);
   for (const link_map* at = _r_debug.r_map; at != nullptr; at = at->l_next) g_last_at_startup = at;
 }
 
 void refresh_modules() {
-  if (t_holding) return refresh_held();
+  if (g_modules == nullptr) return;
+  // Nothing is written where nothing changed. A torn view of another thread's work looks like a change.
+  const link_map* at = nullptr;
+  if (find_change(at) == g_count && at == nullptr && g_count != 0 && (g_all_recorded || !trace_is_open())) return;
   if (!take()) return;
   refresh_held();
   give();
+}
+
+void release_modules_in_child() {
+  if (g_busy.load(std::memory_order_relaxed) != 0) give();
 }
 
 std::uint32_t module_count() { return g_count; }
@@ -238,15 +251,6 @@ Module* find_module(std::uint64_t address) {
     if (address >= g_modules[i].start && address < g_modules[i].end) return &g_modules[i];
   }
   return nullptr;
-}
-
-void hold_modules() { t_holding = take(); }
-
-void release_modules(bool in_child) {
-  // In the child the holder may be a thread that is gone: its work is left as it was, and seen to be incomplete by
-  // the next refresh.
-  if (in_child || t_holding) give();
-  t_holding = false;
 }
 
 }  // namespace forksight

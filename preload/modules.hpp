@@ -31,8 +31,10 @@ struct Module {
   bool is_permanent;          // loaded at start-up: the loader never unloads it
 };
 
+// Bytes that the table needs; the initialiser gives them.
+std::size_t module_table_bytes();
 // Remembers which objects were there at start-up. By the initialiser.
-void note_startup_modules();
+void start_modules(void* table);
 // Brings the table up to date and, if a trace is open, appends records of what came and went.
 // Bounded in time; where another thread is at it for long, the table stays as it was.
 void refresh_modules();
@@ -40,8 +42,8 @@ std::uint32_t module_count();
 Module& module_at(std::uint32_t index);
 Module* find_module(std::uint64_t address);
 
-// Held over a fork, so that the child inherits a whole table. A fork waits for at most a few milliseconds.
-void hold_modules();
-void release_modules(bool in_child);
+// In a forked child: whoever was at work on the table is gone. What it left is whole up to its count, and the next
+// refresh goes on from there.
+void release_modules_in_child();
 
 }  // namespace forksight

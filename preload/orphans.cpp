@@ -179,7 +179,7 @@ void collect_orphans(Slot* forking) {
   for (std::uint32_t i = 0; i < slot_count(); ++i) {
     Slot& slot = slot_at(i);
     const SlotState state = slot.state.load(std::memory_order_relaxed);
-    if (&slot == forking || slot.depth == 0 || slot.epoch + 1 != g_epoch) continue;
+    if (&slot == forking || slot.depth == 0 || slot.epoch + 1 != epoch()) continue;
     if (state != SlotState::kLive && state != SlotState::kEnded) continue;
     found = collect_from(slot, fork, slot.tid, false) || found;
   }

@@ -87,7 +87,7 @@ int provider_of(Module& module) {
 }
 
 bool is_worker(const Runtime& runtime, const Slot& slot) {
-  return slot.state.load(std::memory_order_acquire) == SlotState::kLive && slot.epoch == g_epoch &&
+  return slot.state.load(std::memory_order_acquire) == SlotState::kLive && slot.epoch == epoch() &&
          slot.start_routine >= runtime.start && slot.start_routine < runtime.end;
 }
 

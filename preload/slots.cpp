@@ -18,13 +18,20 @@ namespace forksight {
 
 thread_local constinit Slot* t_slot = nullptr;
 thread_local constinit Slot* t_fast = nullptr;
-FORKSIGHT_WRITTEN_AT_FORK constinit std::uint32_t g_epoch = 1;
 constinit std::atomic<bool> g_had_threads{false};
 constinit std::uint32_t g_lost_threads_unrecorded = 0;
 
 namespace {
 
-constinit std::byte* g_slots = nullptr;
+// What precedes the first slot.
+struct alignas(64) TableHead {
+  std::uint32_t epoch;
+};
+
+constexpr std::size_t kTableBytes = sizeof(TableHead) + std::size_t{kMaxSlots} * kSlotBytes;
+
+constinit std::byte* g_table = nullptr;
+TableHead& head() { return *reinterpret_cast<TableHead*>(g_table); }
 // The table was full when this thread asked: it goes unrecorded, and does not search again at every lock.
 constinit thread_local bool t_refused = false;
 constinit std::atomic<std::uint32_t> g_used{0};
@@ -41,7 +48,7 @@ bool claim(Slot& slot, SlotState from) {
 bool claim_dead(Slot& slot, std::int32_t pid, bool any_state) {
   const SlotState state = slot.state.load(std::memory_order_acquire);
   if (state == SlotState::kFree || state == SlotState::kReserved) return false;
-  const bool ours = slot.epoch == g_epoch;
+  const bool ours = slot.epoch == epoch();
   if (!ours) return claim(slot, state);
   if (state != SlotState::kEnded && !any_state) return false;
   return !sys::thread_exists(pid, slot.tid) && claim(slot, state);
@@ -55,7 +62,7 @@ Slot* count_unrecorded() {
 void reset(Slot& slot) {
   slot.depth = 0;
   slot.overflow = 0;
-  slot.epoch = g_epoch;
+  slot.epoch = epoch();
   slot.tid = 0;
   slot.creator_tid = 0;
   slot.wait_object = 0;
@@ -79,22 +86,30 @@ void reset(Slot& slot) {
 
 }  // namespace
 
-bool map_slots() {
-  constexpr std::size_t kBytes = std::size_t{kMaxSlots} * kSlotBytes;
-  void* memory = sys::map(kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
+bool map_slots(std::size_t extra_bytes) {
+  const std::size_t bytes = kTableBytes + extra_bytes;
+  void* memory = sys::map(bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
   if (memory == nullptr) return false;
   // A huge page would cost every process 2 MiB and every fork its copy.
-  sys::call(SYS_madvise, sys::word(memory), static_cast<long>(kBytes), MADV_NOHUGEPAGE);
-  g_slots = static_cast<std::byte*>(memory);
+  sys::call(SYS_madvise, sys::word(memory), static_cast<long>(bytes), MADV_NOHUGEPAGE);
+  g_table = static_cast<std::byte*>(memory);
+  head().epoch = 1;
   return true;
+}
+
+void* slots_extra() { return g_table == nullptr ? nullptr : g_table + kTableBytes; }
+
+std::uint32_t epoch() { return g_table == nullptr ? 0 : head().epoch; }
+void begin_next_epoch() {
+  if (g_table != nullptr) ++head().epoch;
 }
 
 std::uint32_t slot_count() { return g_used.load(std::memory_order_acquire); }
 
-Slot& slot_at(std::uint32_t index) { return *reinterpret_cast<Slot*>(g_slots + std::size_t{index} * kSlotBytes); }
+Slot& slot_at(std::uint32_t index) { return *reinterpret_cast<Slot*>(g_table + sizeof(TableHead) + std::size_t{index} * kSlotBytes); }
 
 Slot* reserve_slot() {
-  if (g_slots == nullptr) return nullptr;
+  if (g_table == nullptr) return nullptr;
   const std::uint32_t used = slot_count();
   const std::int32_t pid = sys::getpid();
   // Reuse first, beginning where the last one was found, so that memory stays as small as the number of threads.
@@ -141,7 +156,7 @@ void release_slot(Slot* slot) { slot->state.store(SlotState::kFree, std::memory_
 
 Slot* own_slot() {
   if (FORKSIGHT_LIKELY(t_slot != nullptr)) return t_slot;
-  if (t_refused || g_slots == nullptr) return nullptr;
+  if (t_refused || g_table == nullptr) return nullptr;
   Slot* slot = reserve_slot();
   if (slot == nullptr) {
     t_refused = true;
@@ -171,7 +186,7 @@ Slot* find_slot_by_tid(std::int32_t tid, bool of_this_process) {
     Slot& slot = slot_at(index);
     const SlotState state = slot.state.load(std::memory_order_acquire);
     if (state != SlotState::kLive && state != SlotState::kEnded) continue;
-    if (slot.tid == tid && (slot.epoch == g_epoch) == of_this_process) return &slot;
+    if (slot.tid == tid && (slot.epoch == epoch()) == of_this_process) return &slot;
   }
   return nullptr;
 }
@@ -181,7 +196,7 @@ Slot* find_slot_by_thread_pointer(std::uint64_t thread_pointer) {
   for (std::uint32_t index = 0; index < used; ++index) {
     Slot& slot = slot_at(index);
     const SlotState state = slot.state.load(std::memory_order_acquire);
-    if ((state == SlotState::kLive || state == SlotState::kReserved) && slot.epoch == g_epoch &&
+    if ((state == SlotState::kLive || state == SlotState::kReserved) && slot.epoch == epoch() &&
         slot.thread_pointer == thread_pointer) {
       return &slot;
     }

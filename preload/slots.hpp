@@ -59,7 +59,7 @@ struct alignas(64) Slot {
   std::atomic<SlotState> state;
   std::uint32_t depth;         // entries of `held` in use
   std::uint32_t overflow;      // acquisitions that found the array full
-  std::uint32_t epoch;         // of the process that the thread lives in
+  std::uint32_t epoch;         // epoch() of the process that the thread lives in
   std::int32_t tid;
   std::int32_t creator_tid;
   std::uint64_t wait_object;
@@ -97,11 +97,16 @@ __attribute__((always_inline)) inline Slot* fast_slot() {
   asm volatile("movq forksight_t_fast@gottpoff(%%rip), %0\n\tmovq %%fs:(%0), %0" : "=r"(slot));
   return slot;
 }
-extern std::uint32_t g_epoch;          // bumped in every forked child
+// The epoch of this process: one more than its parent's. It lies beside the first slot, which is mostly the forking
+// thread's: every page that is written after a fork is copied by the kernel.
+std::uint32_t epoch();
+void begin_next_epoch();
 extern std::uint32_t g_lost_threads_unrecorded;
 extern std::atomic<bool> g_had_threads;
 
-bool map_slots();
+// Maps the table of slots, and behind it `extra_bytes` for others' use (see slots_extra): every mapping costs every fork.
+bool map_slots(std::size_t extra_bytes);
+void* slots_extra();  // null without a table
 // The slot of the calling thread, registered now if need be; null if that is impossible. Preserves errno.
 Slot* own_slot();
 // For a thread about to be created. Null: the thread goes unrecorded.

@@ -42,6 +42,8 @@ bool trace_is_open();
 // Creates the file if the configuration asks for one and there is none yet. Where it cannot be created nothing is
 // recorded, now and later. Returns trace_is_open().
 bool open_trace();
+// 1 for the first fork of this trace; 0 without a trace.
+std::uint64_t next_fork_ordinal();
 
 // Returns 0 where there is no trace or no space.
 template <class T>

@@ -65,7 +65,8 @@ struct TraceHeader {
   char host[64];
   OmpPolicy omp_policy;
   OrphanPolicy orphan_policy;
-  std::uint8_t reserved[24];
+  std::atomic<std::uint64_t> forks;             // forks recorded so far, of all processes of this file
+  std::uint8_t reserved[16];
   char exe[1024];                               // NUL-terminated
   char cmdline[2816];
 };
@@ -237,7 +238,7 @@ struct ForkRecord {
   std::uint32_t flags;            // ForkFlag
   std::uint32_t thread_count;
   std::uint32_t runtime_count;
-  std::uint32_t tasks;            // entries of /proc/self/task, 0: could not be read; more than thread_count+1: unknown threads
+  std::uint32_t tasks;            // entries of /proc/self/task, 0: not asked at this fork; more than thread_count+1: unknown threads
   std::uint64_t prepare_ns;       // time from fork entry to here: the other libraries' prepare handlers, and ours
 };
 static_assert(sizeof(ForkRecord) == 56);
