@@ -18,13 +18,13 @@ bool resolve_next() {
   for (const link_map* map = self->l_next; map != nullptr; map = map->l_next) {
     if (map->l_ld == nullptr) continue;
     const ElfView view(map->l_addr, map->l_ld, Trust::kStaysLoaded);
-#define FORKSIGHT_HOOK(name, required) \
+#define FORKSIGHT_HOOK(name, required, contract) \
   if (g_next.name == nullptr) g_next.name = reinterpret_cast<void*>(view.find_function(#name));
 #include "hooks.def"
     if (view.has_soname("libc.so.6")) break;
   }
   bool complete = true;
-#define FORKSIGHT_HOOK(name, required) complete = complete && (!(required) || g_next.name != nullptr);
+#define FORKSIGHT_HOOK(name, required, contract) complete = complete && (!(required) || g_next.name != nullptr);
 #include "hooks.def"
   return complete;
 }

@@ -10,7 +10,7 @@
 namespace forksight {
 
 struct Next {
-#define FORKSIGHT_HOOK(name, required) void* name;
+#define FORKSIGHT_HOOK(name, required, contract) void* name;
 #include "hooks.def"
   bool ready;
 };

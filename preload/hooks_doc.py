@@ -1,0 +1,46 @@
+#!/usr/bin/python3
+"""Writes docs/hooks.md from preload/hooks.def, or compares the two.
+
+  hooks_doc.py HOOKS_DEF          print the page
+  hooks_doc.py HOOKS_DEF PAGE     exit 1 if PAGE is not what would be printed
+"""
+import re
+import sys
+
+HEAD = """# What the shim interposes
+
+Made from `preload/hooks.def` by `preload/hooks_doc.py`; a test holds them together. Each hook calls the next definition of
+the function in the global scope and returns exactly what that returned. None allocates, takes a lock that could be held
+at a fork, or changes `errno`.
+
+| function | contract |
+|---|---|
+"""
+
+OMP = """
+Entry points of OpenMP runtimes, called by code that GCC compiled. Each call goes on to the runtime that its caller's
+object would have been bound to. In a child whose forking thread lost a libgomp pool the region is recorded before it is
+entered, or held at one thread (`--omp=clamp`).
+
+"""
+
+
+def page(definition):
+    text = open(definition, encoding="utf-8").read()
+    lines = [f"| `{name}` | {contract} |" for name, contract in re.findall(r'^FORKSIGHT_HOOK\((\w+), [01], "(.*)"\)', text, re.M)]
+    entries = [f"- `{name}`" for name in re.findall(r"^FORKSIGHT_OMP_HOOK\((\w+)\)", text, re.M)]
+    return HEAD + "\n".join(lines) + "\n" + OMP + "\n".join(entries) + "\n"
+
+
+def main():
+    if len(sys.argv) not in (2, 3):
+        sys.exit(__doc__)
+    wanted = page(sys.argv[1])
+    if len(sys.argv) == 2:
+        print(wanted, end="")
+    elif open(sys.argv[2], encoding="utf-8").read() != wanted:
+        sys.exit(f"{sys.argv[2]} is out of date: write it anew with preload/hooks_doc.py preload/hooks.def > docs/hooks.md")
+
+
+if __name__ == "__main__":
+    main()
