@@ -57,6 +57,23 @@ bool ends_after(const Function& function, std::uint64_t address) {
   return true;
 }
 
+std::vector<std::uint64_t> frame_depths(const Function& function, std::uint64_t call_end) {
+  Cfi& cfi = function.binary->cfi();
+  if (const auto depth = cfi.stack_depth(call_end - 1)) return {*depth};
+  const auto subtracted = prologue_subtraction(function.binary->elf(), function.range);
+  if (!subtracted) return {};
+  // Registers are saved by pushes, or by stores into what has been subtracted.
+  constexpr std::uint64_t kFrameLinkBytes = 16;
+  const std::uint64_t saved = cfi.saved_bytes(call_end - 1);
+  if (saved <= kFrameLinkBytes) return {kFrameLinkBytes + *subtracted};
+  return {saved + *subtracted, kFrameLinkBytes + *subtracted};
+}
+
+bool is_same_line(const Function& function, std::uint64_t call_end, std::uint64_t other_call_end) {
+  const int line = function.binary->frames_at(call_end - 1).back().line;
+  return line != 0 && line == function.binary->frames_at(other_call_end - 1).back().line;
+}
+
 std::optional<Function> function_of(AddressSpace& space, const RawFrame& frame) {
   const AddressSpace::Place place = space.locate(frame.lookup_address());
   if (!place) return std::nullopt;

@@ -33,6 +33,13 @@ std::optional<Function> function_of(AddressSpace& space, const RawFrame& frame);
 // somebody else and has returned since. Calls that report an error do not count.
 bool ends_after(const Function& function, std::uint64_t address);
 
+// Bytes between rsp and the CFA of `function` during the call that ends at `call_end`: from the call frame information,
+// or, with a frame pointer, from how the function begins. Of several answers one is right; none if it cannot be told.
+std::vector<std::uint64_t> frame_depths(const Function& function, std::uint64_t call_end);
+
+// Do two calls of a function stand in the same line?
+bool is_same_line(const Function& function, std::uint64_t call_end, std::uint64_t other_call_end);
+
 // Did the call before `caller`'s return address lead to the frame `callee`?
 Link check_link(AddressSpace& space, const RawFrame& callee, const RawFrame& caller);
 

@@ -32,16 +32,12 @@ class Search {
 
 std::vector<std::uint64_t> Search::sp_at_call(const Function& function, std::uint64_t call_end,
                                               std::optional<std::uint64_t> cfa, bool is_first) const {
-  Cfi& cfi = function.binary->cfi();
-  if (const auto depth = cfi.stack_depth(call_end - 1); depth && cfa) return {*cfa - *depth};
-  if (is_first) return {query_.from_sp};  // with a frame pointer rsp is the same at all calls, as a rule
-  const auto subtracted = prologue_subtraction(function.binary->elf(), function.range);
-  if (!subtracted || !cfa) return {};
-  // Registers are saved by pushes, or by stores into what has been subtracted.
-  constexpr std::uint64_t kFrameLinkBytes = 16;
-  const std::uint64_t saved = cfi.saved_bytes(call_end - 1);
-  if (saved <= kFrameLinkBytes) return {*cfa - kFrameLinkBytes - *subtracted};
-  return {*cfa - saved - *subtracted, *cfa - kFrameLinkBytes - *subtracted};
+  // With a frame pointer rsp is the same at all calls, as a rule.
+  if (is_first && !function.binary->cfi().stack_depth(call_end - 1)) return {query_.from_sp};
+  std::vector<std::uint64_t> places;
+  if (!cfa) return places;
+  for (const std::uint64_t depth : frame_depths(function, call_end)) places.push_back(*cfa - depth);
+  return places;
 }
 
 void Search::keep(bool is_exact) {
@@ -53,7 +49,11 @@ void Search::keep(bool is_exact) {
   std::vector<CallSite>& sites = kept->sites;
   std::size_t i = 0;
   for (; i < sites.size() && i < path_.size() && sites[i].function == path_[i].function; ++i) {
-    if (sites[i].return_address != path_[i].return_address) sites[i].is_ambiguous = true;
+    const std::uint64_t bias = path_[i].function.module->bias;
+    if (sites[i].return_address != path_[i].return_address &&
+        !is_same_line(path_[i].function, sites[i].return_address - bias, path_[i].return_address - bias)) {
+      sites[i].is_ambiguous = true;
+    }
   }
   if (i < sites.size()) sites.resize(i);
 }

@@ -32,8 +32,7 @@ struct Resumption {
 std::optional<CallPath> path_by_pointer(const PathQuery& query) {
   const auto& calls = query.from.binary->code().facts(query.from.range).pointer_calls;
   if (calls.empty()) return std::nullopt;
-  const bool is_ambiguous = calls.size() > 1;
-  return CallPath{{{query.from, query.from.module->bias + calls.front(), query.from_sp, is_ambiguous}}, false};
+  return CallPath{{{query.from, query.from.module->bias + calls.front(), query.from_sp, true}}, false};
 }
 
 class Resync {
@@ -45,6 +44,7 @@ class Resync {
   std::optional<Resumption> find(const RawFrame& innermost, std::uint64_t cfa);
 
  private:
+  std::vector<std::optional<std::uint64_t>> frame_pointers(std::uint64_t slot, std::uint64_t word) const;
   std::optional<Walk> walk_from(std::uint64_t slot, std::uint64_t word, Registers& registers);
   std::optional<PathQuery> query_for(const Walk& outer, const Registers& registers, const Function& goal,
                                      std::uint64_t cfa);
@@ -55,16 +55,28 @@ class Resync {
   bool is_cut_;
 };
 
+// What rbp can have been after the return to `word`, whose slot on the stack is known: what the frame of the function
+// has room for, what a callee with a frame pointer saved right below, or nothing that matters.
+std::vector<std::optional<std::uint64_t>> Resync::frame_pointers(std::uint64_t slot, std::uint64_t word) const {
+  std::vector<std::optional<std::uint64_t>> candidates;
+  const auto function = function_of(space_, {word, slot + 8, false, false, false});
+  const std::uint64_t call_end = function ? word - function->module->bias : 0;
+  if (function && !function->binary->cfi().stack_depth(call_end - 1)) {
+    for (const std::uint64_t depth : frame_depths(*function, call_end)) candidates.push_back(slot + 8 + depth - 16);
+  }
+  const auto below = stack_.read(slot - 8);
+  if (below && *below > slot && *below < stack_.end() && *below % 8 == 0) candidates.push_back(below);
+  candidates.push_back(std::nullopt);
+  return candidates;
+}
+
 // The walk that starts with the return address `word`, if it is sound up to the thread's start.
 std::optional<Walk> Resync::walk_from(std::uint64_t slot, std::uint64_t word, Registers& registers) {
   registers = Registers{};
   registers[kReturnAddress] = word;
   registers[kRsp] = slot + 8;
-  const auto below = stack_.read(slot - 8);
-  const bool has_frame_pointer = below && *below > slot && *below < stack_.end() && *below % 8 == 0;
-  for (const bool with_frame_pointer : {true, false}) {
-    if (with_frame_pointer && !has_frame_pointer) continue;
-    registers[kRbp] = with_frame_pointer ? below : std::nullopt;
+  for (const std::optional<std::uint64_t> frame_pointer : frame_pointers(slot, word)) {
+    registers[kRbp] = frame_pointer;
     Walk walk = unwinder_.walk(registers, stack_, true);
     if (is_complete(walk, is_cut_) && !has_refuted_link(space_, walk.frames)) return walk;
   }
@@ -140,6 +152,7 @@ bool has_another_call(AddressSpace& space, const RawFrame& callee, const RawFram
   const auto depth = cfi.stack_depth(end - 1);
   for (const Branch& branch : outer->binary->code().facts(outer->range).branches) {
     if (!branch.is_call || branch.end == end || cfi.stack_depth(branch.end - 1) != depth) continue;
+    if (is_same_line(*outer, end, branch.end)) continue;
     if (leads_into(*outer, branch, *inner) == Link::kProved) return true;
   }
   return false;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 
@@ -14,9 +15,21 @@
 namespace forksight::symbols {
 namespace {
 
-bool is_shim(const std::string& path) {
+std::string_view file_name(std::string_view path) {
   const std::size_t slash = path.rfind('/');
-  return path.compare(slash == std::string::npos ? 0 : slash + 1, std::string::npos, "libforksight.so") == 0;
+  return slash == std::string_view::npos ? path : path.substr(slash + 1);
+}
+
+bool is_shim(const std::string& path) { return file_name(path) == "libforksight.so"; }
+
+// Libraries that distributions strip and whose own functions say nothing about the program: not worth a limit.
+bool is_runtime(const std::string& path) {
+  const std::string_view name = file_name(path);
+  for (const std::string_view prefix : {"libc.so", "libc-", "ld-linux", "libpthread", "libstdc++", "libc++", "libgcc_s",
+                                        "libgomp", "libomp", "libiomp5"}) {
+    if (name.starts_with(prefix)) return true;
+  }
+  return false;
 }
 
 }  // namespace
@@ -54,7 +67,7 @@ std::vector<model::Frame> Symbolizer::State::name(const RawFrame& raw) {
     frame.inlined = source.inlined;
     frames.push_back(frame);
   }
-  if (frames.back().function.empty()) {
+  if (frames.back().function.empty() && !is_runtime(place.module->path)) {
     space.add_limit(fmt::format("{}: is stripped: some of its functions have no names", place.module->path));
   }
   return frames;

@@ -89,7 +89,7 @@ TEST_P(Frozen, LeavesOutWhatTheCodeDoesNotTell) {
   for (const model::Frame& frame : stack.frames) {
     while (at < truth.size() && truth[at] != frame.function) ++at;
     ASSERT_LT(at, truth.size()) << frame.function;
-    if (frame.function == "app::holds_by_pointer") {
+    if (frame.function == "app::holds_by_pointer" && frame.line != 0) {
       EXPECT_EQ(frame.line, find_mark("strategy-call").line);
     }
   }
