@@ -90,8 +90,9 @@ void tell(const Evidence& evidence, const model::Touch& touch, const Orphan& orp
   const model::Process& child = evidence.process(touch.process);
   const model::Fork& fork = evidence.fork(touch);
   const std::string name = words::lock(orphan.lock);
-  add_sentence(finding, fmt::format("Thread {} of {} is at {}, {} {}.", touch.tid, evidence.name(touch.process),
-                                    words::place(touch.stack).empty() ? "an unknown place" : words::long_place(touch.stack), verb, name));
+  const std::string where = words::long_place(touch.stack);
+  add_sentence(finding, fmt::format("Thread {} of {} is {}{} {}.", touch.tid, evidence.name(touch.process),
+                                    where.empty() ? where : fmt::format("at {}, ", where), verb, name));
   if (end.outcome == Outcome::kHang) add_sentence(finding, describe_liveness(child));
   add_sentence(finding, fmt::format("At the fork it was held by {} of process {}{}{}.", words::thread(orphan.holder),
                                     evidence.process(fork.process).pid,

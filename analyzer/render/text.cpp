@@ -114,8 +114,8 @@ class TextReport {
       const Holder& holder = *culprit.holder;
       std::string held = fmt::format("thread {}{} of process {}", holder.tid, words::quoted(holder.name), holder.pid);
       if (!holder.start_routine.empty()) held += fmt::format(", started with {}", holder.start_routine);
-      if (!holder.library.empty()) held += fmt::format(" of {}", words::base_name(holder.library));
-      page_.labelled("Held by", held + (culprit.stack.known() ? ", which took it here:" : "; where it took it is not known"));
+      if (!holder.library.empty()) held += fmt::format("{} in {}", holder.start_routine.empty() ? ", started" : "", words::base_name(holder.library));
+      page_.labelled("Held by", held + (culprit.stack.known() ? "; it took it here:" : "; where it took it is not known"));
     } else if (culprit.stack.known()) {
       page_.labelled("", culprit.kind == CulpritKind::kThread ? "the first of them was created here:" : "made here:");
     }

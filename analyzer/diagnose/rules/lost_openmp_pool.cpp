@@ -40,7 +40,7 @@ void tell(const Evidence& evidence, const model::Touch& touch, const model::Pool
                                       words::count(others, "other thread", "others")));
     add_sentence(finding, describe_liveness(child));
   }
-  add_sentence(finding, fmt::format("libgomp wanted them from the pool of the thread that forked, thread {} of process {}: {}{}.",
+  add_sentence(finding, fmt::format("The others were to come from the libgomp pool of the thread that forked, thread {} of process {}: {}{}.",
                                     evidence.model().threads[fork.forking_thread].tid, evidence.process(fork.process).pid,
                                     words::count(openmp::workers(pool), "worker", "workers"), words::at(", made at ", pool.made_at)));
   add_sentence(finding, fmt::format("fork(){} copied libgomp's note of these workers, not the workers: the child began with one thread.",

@@ -1,0 +1,163 @@
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "cli/command_line.hpp"
+#include "forksight/version.hpp"
+#include "support/scenes.hpp"
+
+namespace forksight {
+namespace {
+
+namespace fs = std::filesystem;
+using test::Finished;
+using test::run_forksight;
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+// One line that says what is wrong, and nothing on standard output.
+void expect_error(const Finished& run, int status, const std::string& line) {
+  EXPECT_EQ(run.status, status);
+  EXPECT_EQ(run.err, "forksight: error: " + line + "\n");
+  EXPECT_EQ(run.out, "");
+}
+
+class Cli : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = fs::path(testing::TempDir()) / ("forksight_cli_" + std::to_string(::getpid()));
+    fs::remove_all(folder_);
+    fs::create_directories(folder_ / "hang");
+    fs::create_directories(folder_ / "silent");
+    fs::create_directories(folder_ / "bad");
+    fs::create_directories(folder_ / "empty");
+    test::LockTrace hang({});
+    hang.touch(trace::TouchKind::kLock);
+    hang.trace.write(folder_ / "hang" / "a.fstrace");
+    test::LockTrace({}, 2500).trace.host("node2").write(folder_ / "silent" / "b.fstrace");
+    std::ofstream(folder_ / "bad" / "c.fstrace") << "no trace at all, but long enough for one";
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+  std::string at(const char* name) const { return (folder_ / name).string(); }
+
+  fs::path folder_;
+};
+
+TEST_F(Cli, ReportExitsByWhatItFound) {
+  const Finished hang = run_forksight({"report", at("hang")});
+  EXPECT_EQ(hang.status, 1);
+  EXPECT_TRUE(has(hang.out, "CERTAIN HANG: orphaned-mutex")) << hang.out;
+  EXPECT_EQ(hang.err, "");
+  const Finished silent = run_forksight({"report", at("silent")});
+  EXPECT_EQ(silent.status, 0);
+  EXPECT_TRUE(has(silent.out, "forksight: nothing found in 2 processes")) << silent.out;
+  EXPECT_EQ(silent.err, "");
+}
+
+TEST_F(Cli, ReportTakesManyFoldersAndFiles) {
+  const Finished run = run_forksight({"report", at("silent"), at("hang/a.fstrace"), at("hang")});
+  EXPECT_EQ(run.status, 1);
+  EXPECT_TRUE(has(run.out, "1 finding in 4 processes")) << run.out;
+}
+
+TEST_F(Cli, ReportUsesWhatIsReadable) {
+  const Finished run = run_forksight({"report", at("hang"), at("bad")});
+  EXPECT_EQ(run.status, 1);
+  EXPECT_TRUE(has(run.out, "c.fstrace: not a forksight trace")) << run.out;
+}
+
+TEST_F(Cli, ReportPrintsNoColourIntoAFile) { EXPECT_FALSE(has(run_forksight({"report", at("hang")}).out, "\x1b")); }
+
+TEST_F(Cli, ReportAsJson) {
+  const Finished run = run_forksight({"report", "--format", "json", at("hang")});
+  EXPECT_EQ(run.status, 1);
+  EXPECT_TRUE(run.out.starts_with("{\n  \"schema\": \"forksight-report/1\"")) << run.out;
+  EXPECT_TRUE(has(run.out, "\"rule\": \"orphaned-mutex\""));
+}
+
+TEST_F(Cli, EvidenceThatCannotBeReadIsThree) {
+  expect_error(run_forksight({"report", at("none")}), 3, at("none") + ": no such file or folder");
+  expect_error(run_forksight({"report", at("empty")}), 3,
+               at("empty") + ": no *.fstrace and no run.json in it; name the folder that `forksight run` wrote");
+  expect_error(run_forksight({"report", at("bad")}), 3,
+               at("bad") + "/c.fstrace: not a forksight trace; name the folder that `forksight run` wrote");
+}
+
+TEST_F(Cli, AFullDiskIsNoSilence) {
+  const Finished run = run_forksight({"report", at("silent")}, "/dev/full");
+  EXPECT_EQ(run.status, 3);
+  EXPECT_EQ(run.err, "forksight: error: standard output: No space left on device\n");
+  EXPECT_EQ(run_forksight({"explain"}, "/dev/full").status, 3);
+}
+
+TEST_F(Cli, UsageErrorsAreTwo) {
+  expect_error(run_forksight({}), 2, "no verb given; try `forksight --help`");
+  expect_error(run_forksight({"report"}), 2, "DIR is required; try `forksight report --help`");
+  const Finished format = run_forksight({"report", "--format", "xml", at("hang")});
+  EXPECT_EQ(format.status, 2);
+  EXPECT_TRUE(has(format.err, "xml")) << format.err;
+  const Finished verb = run_forksight({"reprot", at("hang")});
+  EXPECT_EQ(verb.status, 2);
+  EXPECT_TRUE(has(verb.err, "reprot")) << verb.err;
+  const Finished option = run_forksight({"report", "--colour", at("hang")});
+  EXPECT_EQ(option.status, 2);
+  EXPECT_TRUE(has(option.err, "--colour")) << option.err;
+  for (const Finished& run : {format, verb, option}) {
+    EXPECT_TRUE(run.err.starts_with("forksight: error: ")) << run.err;
+    EXPECT_EQ(run.err.find('\n'), run.err.size() - 1) << run.err;
+  }
+}
+
+TEST_F(Cli, ErrorsPassNoControlCharacters) {
+  const Finished run = run_forksight({"report", "\x1b[31m\n"});
+  EXPECT_EQ(run.status, 3);
+  EXPECT_EQ(run.err, "forksight: error: \\x1b[31m\\x0a: no such file or folder\n");
+}
+
+TEST_F(Cli, HelpBeginsWithExamples) {
+  for (const std::vector<std::string>& verb : {std::vector<std::string>{}, {"report"}, {"explain"}}) {
+    std::vector<std::string> arguments = verb;
+    arguments.emplace_back("--help");
+    const Finished run = run_forksight(arguments);
+    EXPECT_EQ(run.status, 0);
+    EXPECT_EQ(run.err, "");
+    const std::size_t examples = run.out.find("\nExamples:\n");
+    ASSERT_NE(examples, std::string::npos) << run.out;
+    EXPECT_LT(examples, run.out.find("\nUsage: forksight")) << run.out;
+    EXPECT_TRUE(has(run.out, "forksight " + (verb.empty() ? "run" : verb[0]))) << run.out;
+  }
+}
+
+TEST_F(Cli, Version) {
+  const Finished run = run_forksight({"--version"});
+  EXPECT_EQ(run.status, 0);
+  EXPECT_EQ(run.out, "forksight " FORKSIGHT_VERSION "\n");
+}
+
+TEST_F(Cli, ExplainListsAndPrintsEveryPage) {
+  const Finished list = run_forksight({"explain"});
+  EXPECT_EQ(list.status, 0);
+  std::size_t pages = 0;
+  for (const auto& entry : fs::directory_iterator(FORKSIGHT_HAZARD_PAGES)) {
+    const std::string slug = entry.path().stem().string();
+    EXPECT_TRUE(has(list.out, "\n" + slug + " ") || list.out.starts_with(slug + " ")) << slug;
+    std::ostringstream page;
+    page << std::ifstream(entry.path()).rdbuf();
+    const Finished run = run_forksight({"explain", slug});
+    EXPECT_EQ(run.status, 0);
+    EXPECT_EQ(run.out, page.str());
+    ++pages;
+  }
+  EXPECT_GE(pages, 9U);
+}
+
+TEST_F(Cli, ExplainSuggestsWhatMayBeMeant) {
+  expect_error(run_forksight({"explain", "orphand-mutex"}), 2, "orphand-mutex: no such hazard; did you mean orphaned-mutex?");
+  expect_error(run_forksight({"explain", "zzz"}), 2, "zzz: no such hazard; `forksight explain` lists them");
+}
+
+}  // namespace
+}  // namespace forksight

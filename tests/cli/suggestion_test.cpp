@@ -1,0 +1,26 @@
+#include <gtest/gtest.h>
+
+#include "command/explain_command.hpp"
+
+namespace forksight {
+namespace {
+
+TEST(NearestSlugs, ByPart) {
+  EXPECT_EQ(find_nearest_slugs("openmp"), std::vector<std::string>{"lost-openmp-pool"});
+  EXPECT_EQ(find_nearest_slugs("orphaned").size(), 3U);  // never more than three
+}
+
+TEST(NearestSlugs, ByTypingErrors) {
+  EXPECT_EQ(find_nearest_slugs("orphaned-mutxe"), std::vector<std::string>{"orphaned-mutex"});
+  EXPECT_EQ(find_nearest_slugs("lostwakeup"), std::vector<std::string>{"lost-wakeup"});
+  EXPECT_EQ(find_nearest_slugs("orphaned_rwlock").front(), "orphaned-rwlock");
+}
+
+TEST(NearestSlugs, NothingForNothing) {
+  EXPECT_TRUE(find_nearest_slugs("").empty());
+  EXPECT_TRUE(find_nearest_slugs("xyzzy").empty());
+  EXPECT_TRUE(find_nearest_slugs(std::string(100'000, 'x')).empty());
+}
+
+}  // namespace
+}  // namespace forksight

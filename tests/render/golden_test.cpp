@@ -1,0 +1,70 @@
+// FORKSIGHT_UPDATE_GOLDEN=1 writes the files anew: then look at the difference.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+
+#include "diagnose/diagnose.hpp"
+#include "render/samples.hpp"
+#include "render/text.hpp"
+
+namespace forksight {
+namespace {
+
+std::string render(const test::Sample& sample, bool colour) {
+  render::TextOptions options;
+  options.colour = colour;
+  options.cwd = "/src/app";
+  return render::render_text(sample.model, diagnose(sample.model), options);
+}
+
+class Golden : public testing::TestWithParam<test::Sample> {};
+
+TEST_P(Golden, Text) {
+  const std::string path = FORKSIGHT_GOLDEN "/" + GetParam().name + ".txt";
+  const std::string text = render(GetParam(), false);
+  if (std::getenv("FORKSIGHT_UPDATE_GOLDEN") != nullptr) std::ofstream(path) << text;
+  std::ostringstream golden;
+  golden << std::ifstream(path).rdbuf();
+  EXPECT_EQ(text, golden.str());
+}
+
+TEST_P(Golden, OnlyNewlinesControlTheTerminal) {
+  for (const char c : render(GetParam(), false)) {
+    EXPECT_TRUE(c == '\n' || static_cast<unsigned char>(c) >= 0x20) << static_cast<int>(c);
+    EXPECT_NE(c, '\x7f');
+  }
+}
+
+// With the escapes that are ours taken away, the coloured text is the plain one.
+TEST_P(Golden, ColourAddsNothingElse) {
+  std::string coloured = render(GetParam(), true);
+  EXPECT_NE(coloured.find("\x1b["), std::string::npos);
+  for (std::size_t at = coloured.find('\x1b'); at != std::string::npos; at = coloured.find('\x1b')) {
+    coloured.erase(at, coloured.find('m', at) + 1 - at);
+  }
+  EXPECT_EQ(coloured, render(GetParam(), false));
+}
+
+TEST_P(Golden, LinesAreShortButForSummaries) {
+  std::istringstream text(render(GetParam(), false));
+  const auto findings = diagnose(GetParam().model);
+  std::size_t long_lines = 0;
+  for (std::string line; std::getline(text, line);) {
+    if (line.size() > 110) ++long_lines;
+    EXPECT_FALSE(line.ends_with(' ')) << line;
+  }
+  EXPECT_LE(long_lines, findings.size());
+}
+
+std::string name_of(const testing::TestParamInfo<test::Sample>& about) {
+  std::string name = about.param.name;
+  for (char& c : name) c = c == '-' ? '_' : c;
+  return name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Samples, Golden, testing::ValuesIn(test::all_samples()), name_of);
+
+}  // namespace
+}  // namespace forksight

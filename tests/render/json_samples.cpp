@@ -1,0 +1,16 @@
+// All samples as JSON reports, one after another, each ended by a NUL.
+#include <cstdio>
+
+#include "diagnose/diagnose.hpp"
+#include "render/json.hpp"
+#include "render/samples.hpp"
+
+int main() {
+  for (forksight::test::Sample& sample : forksight::test::all_samples()) {
+    const auto findings = forksight::conclude(sample.model);
+    const std::string text = forksight::render::render_json(sample.model, findings);
+    std::fwrite(text.data(), 1, text.size(), stdout);
+    std::fputc('\0', stdout);
+  }
+  return std::fflush(stdout) == 0 ? 0 : 1;
+}

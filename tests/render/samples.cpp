@@ -1,0 +1,110 @@
+#include "render/samples.hpp"
+
+#include <cerrno>
+
+#include "support/scenes.hpp"
+
+namespace forksight::test {
+
+namespace {
+
+Sample lost_openmp_pool() {
+  PoolTrace scene({.workers = 1});
+  scene.touch(2);
+  Sample sample{"lost-openmp-pool", read_model(scene.trace)};
+  model::Model& model = sample.model;
+  model.touches[0].stack = make_stack({"gomp_team_barrier_wait_end libgomp.so.1", "work app.c:31", "main app.c:50", "__libc_start_main libc.so.6"});
+  model.pools[0].made_at = make_stack({"GOMP_parallel libgomp.so.1", "work app.c:31", "main app.c:44"});
+  model.forks[0].stack = make_stack({"main app.c:47"});
+  model.processes[1].liveness = model::Liveness::kDead;
+  model.processes[1].stuck_for_ms = 1400;
+  model.processes[1].waits = {futex_wait(kChild)};
+  model.processes[0].liveness = model::Liveness::kVictim;
+  model.processes[0].waits_for = 1;
+  model.processes[0].waits_via = "wait4";
+  model.command = {"./app", "--fast"};
+  model.limits = {"/usr/lib/libgomp.so.1: is stripped: some of its functions have no names"};
+  return sample;
+}
+
+Sample orphaned_mutex() {
+  LockTrace scene({});
+  scene.touch(trace::TouchKind::kLock);
+  Sample sample{"orphaned-mutex", read_model(scene.trace)};
+  model::Model& model = sample.model;
+  model.touches[0].stack = make_stack({"__lll_lock_wait libc.so.6", "pthread_mutex_lock libc.so.6", "get src/cache.cpp:31",
+                                       "handle src/server.cpp:77", "serve src/server.cpp:90", "loop src/server.cpp:101",
+                                       "start src/server.cpp:120", "run src/main.cpp:40", "main src/main.cpp:52"});
+  model.touches[0].stack.frames[3].inlined = true;
+  model.forks[0].held[0].acquired_at = make_stack({"refill src/cache.cpp:12", "worker_main src/worker.cpp:9"});
+  model.forks[0].held[0].acquired_at.frames[0].approximate = true;
+  model.forks[0].held[0].acquired_at.cut = true;
+  model.forks[0].stack = make_stack({"fork libc.so.6", "start src/server.cpp:118"});
+  model.locks[0].name = "cache_mu";
+  model.locks[0].module = "/opt/app/app";
+  model.threads[1].start_routine = "worker_main";
+  return sample;
+}
+
+Sample many_ranks() {
+  Sample sample{"many-ranks", {}};
+  for (int rank = 0; rank < 12; ++rank) {
+    if (rank == 5) continue;
+    LockTrace scene({.kind = trace::LockKind::kSemaphore, .memory = semaphore_memory(0)}, 3000 + rank);
+    scene.trace.host("node" + std::to_string(rank / 4)).rank(rank, 12).creator(1000, 1, 77);
+    scene.touch(trace::TouchKind::kLock);
+    read_into(sample.model, scene.trace);
+  }
+  return sample;
+}
+
+Sample cured() {
+  PoolTrace scene({.workers = 3});
+  scene.cure(trace::CureMethod::kRebuild, trace::CureResult::kApplied, false);
+  scene.cure(trace::CureMethod::kRebuild, trace::CureResult::kApplied, true);
+  return {"cured", read_model(scene.trace)};
+}
+
+Sample refused_unlock() {
+  LockTrace scene({.memory = mutex_memory(1, kParent, 1), .by_forking_thread = true});
+  scene.end(scene.touch(trace::TouchKind::kUnlockRefused), EPERM);
+  return {"self-held-lock", read_model(scene.trace)};
+}
+
+Sample lost_wakeup() {
+  LockTrace scene({});
+  Sample sample{"lost-wakeup", read_model(scene.trace)};
+  sample.model.processes[1].liveness = model::Liveness::kDeadButForSignal;
+  sample.model.processes[1].stuck_for_ms = 61'000;
+  sample.model.processes[1].waits = {futex_wait(kChild), futex_wait(kChild + 1)};
+  return sample;
+}
+
+// Names out of a trace are whatever bytes somebody put there.
+Sample hostile() {
+  Sample sample = orphaned_mutex();
+  sample.name = "hostile";
+  model::Model& model = sample.model;
+  const std::string bytes = "\x1b[31mred\x07\xff\xc3(\xed\xa0\x80\n\t\"\\";
+  model.locks[0].name = bytes;
+  model.threads[1].name = bytes;
+  model.threads[1].start_routine = bytes;
+  model.processes[1].exe = "/tmp/" + bytes;
+  model.processes[1].cmdline = {bytes, std::string("a\0b", 3)};
+  model.processes[1].host = bytes;
+  model.touches[0].stack.frames[2].function = bytes;
+  model.touches[0].stack.frames[2].file = bytes;
+  model.limits = {bytes};
+  model.command = {bytes};
+  return sample;
+}
+
+Sample nothing() { return {"nothing", read_model(LockTrace({}).trace)}; }
+
+}  // namespace
+
+std::vector<Sample> all_samples() {
+  return {lost_openmp_pool(), orphaned_mutex(), many_ranks(), cured(), refused_unlock(), lost_wakeup(), hostile(), nothing(), {"empty", {}}};
+}
+
+}  // namespace forksight::test
