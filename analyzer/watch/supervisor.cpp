@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "watch/proc_fs.hpp"
 #include "watch/sampler.hpp"
@@ -13,6 +14,7 @@ namespace forksight::watch {
 namespace {
 
 constexpr int kRefusalsThatCount = 4;  // fewer are seen at an exec
+constexpr std::chrono::seconds kLongestRest{2};  // between two rounds of samples
 
 bool is_same_round(const Round& before, const Round& after) {
   return std::equal(before.threads.begin(), before.threads.end(), after.threads.begin(), after.threads.end(),
@@ -35,8 +37,12 @@ std::int32_t find_witness(const Round& round, bool& all_ended) {
 Supervisor::Supervisor(std::int32_t root, Clock::duration spin_age) : tree_(root), spin_age_(spin_age) {}
 
 void Supervisor::look(Clock::time_point now, Clock::duration age) {
-  tree_.refresh();
-  for (const auto& [pid, member] : tree_.living()) look_at(member, now);
+  tree_.refresh([this](std::int32_t pid) {
+    const auto watched = watched_.find(pid);
+    const bool rests = watched != watched_.end() && !watched->second.last.threads.empty();
+    return rests ? watched->second.since : Clock::time_point::max();
+  });
+  for (const auto& [pid, member] : tree_.living()) look_at(member, now, age == Clock::duration::zero());
   std::erase_if(watched_, [&](const auto& entry) { return !tree_.living().contains(entry.first); });
 
   std::vector<std::int32_t> candidates;
@@ -51,7 +57,7 @@ void Supervisor::look(Clock::time_point now, Clock::duration age) {
   add_spinning(now);
 }
 
-void Supervisor::look_at(const Member& member, Clock::time_point now) {
+void Supervisor::look_at(const Member& member, Clock::time_point now, bool at_once) {
   const std::int32_t pid = member.key.pid;
   Watched& watched = watched_[pid];
   if (watched.key != member.key) {
@@ -59,6 +65,7 @@ void Supervisor::look_at(const Member& member, Clock::time_point now) {
     watched.key = member.key;
   }
   if (watched.witness != 0 && is_awake(pid, watched.witness)) return;
+  if (!watched.last.threads.empty() && now < watched.next_look && !at_once) return;
   bool refused = false;
   auto round = sample_round(pid, refused);
   watched.refusals = refused ? watched.refusals + 1 : 0;
@@ -71,10 +78,12 @@ void Supervisor::look_at(const Member& member, Clock::time_point now) {
   }
   if (!watched.last.threads.empty() && is_same_round(watched.last, *round)) {
     watched.last = std::move(*round);  // signals may be pending now
+    watched.next_look = now + std::min<Clock::duration>((now - watched.since) / 2, kLongestRest);
     return;
   }
   watched.last = std::move(*round);
   watched.since = now;
+  watched.next_look = now;
   watched.hopeless = false;
   watched.proof.reset();
 }
@@ -170,7 +179,7 @@ void Supervisor::put_to_proof(const std::vector<std::int32_t>& suspects) {
 }
 
 void Supervisor::conclude(const std::vector<std::int32_t>& suspects) {
-  verdicts_.clear();
+  const std::map<ProcessKey, Verdict> before = std::exchange(verdicts_, {});
   std::vector<std::int32_t> pids;
   std::map<std::int32_t, std::size_t> node_of;
   for (const std::int32_t pid : suspects) {
@@ -204,7 +213,7 @@ void Supervisor::conclude(const std::vector<std::int32_t>& suspects) {
     for (std::size_t index = 0; index < watched.last.threads.size(); ++index) {
       verdict.waits.push_back(describe_wait(watched.last.threads[index], &watched.facts[index]));
     }
-    tree_.refresh_identity(watched.key.pid);
+    if (!before.contains(verdict.key)) tree_.refresh_identity(watched.key.pid);
     verdicts_.emplace(verdict.key, std::move(verdict));
   }
 }

@@ -58,6 +58,7 @@ class Supervisor {
     int refusals = 0;          // looks in succession that the kernel refused
     Round last;                // all blocked; empty: awake
     Clock::time_point since;   // `last` has not changed since
+    Clock::time_point next_look;
     bool hopeless = false;     // no proof can be had as long as `last` stays
     std::optional<Proof> proof;
     std::vector<WaitFacts> facts;
@@ -67,7 +68,7 @@ class Supervisor {
   static constexpr Clock::duration kSettled = std::chrono::milliseconds(200);
 
   void look(Clock::time_point now, Clock::duration age);
-  void look_at(const Member& member, Clock::time_point now);
+  void look_at(const Member& member, Clock::time_point now, bool at_once);
   std::vector<std::int32_t> find_suspects(const std::vector<std::int32_t>& candidates, Clock::time_point now);
   void put_to_proof(const std::vector<std::int32_t>& suspects);
   ProcessEvidence gather(const Watched& watched);

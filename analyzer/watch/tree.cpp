@@ -52,7 +52,7 @@ void Tree::refresh_identity(std::int32_t pid) {
   if (auto cmdline = read_cmdline(pid); !cmdline.empty()) member->second.cmdline = std::move(cmdline);
 }
 
-void Tree::refresh() {
+void Tree::refresh(const RestingSince& resting_since) {
   for (auto entry = living_.begin(); entry != living_.end();) {
     Member& member = entry->second;
     auto stat = read_stat(member.key.pid);
@@ -68,19 +68,21 @@ void Tree::refresh() {
     }
     ++entry;
   }
-  discover();
+  discover(resting_since);
 }
 
-void Tree::discover() {
+void Tree::discover(const RestingSince& resting_since) {
   const auto start = std::chrono::steady_clock::now();
   if (start < next_walk_) return;
   std::string newest = read_newest_pid();
   const bool is_news = newest.empty() || newest != last_loadavg_;
   if (!is_news && start < last_walk_ + kLongestTrust) return;
   last_loadavg_ = std::move(newest);
-  last_walk_ = start;
   std::vector<std::int32_t> open;
-  for (const auto& [pid, member] : living_) open.push_back(pid);
+  for (const auto& [pid, member] : living_) {
+    if (!resting_since || resting_since(pid) >= last_walk_) open.push_back(pid);
+  }
+  last_walk_ = start;
   while (!open.empty()) {
     const std::int32_t pid = open.back();
     open.pop_back();

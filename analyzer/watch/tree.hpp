@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -24,8 +25,12 @@ class Tree {
  public:
   explicit Tree(std::int32_t root);
 
-  // Drops those that ended, finds new ones. A read a process, and one more a thread where new processes may exist.
-  void refresh();
+  // Since when no thread of a process has run; the end of time if one may be running now.
+  using RestingSince = std::function<std::chrono::steady_clock::time_point(std::int32_t pid)>;
+
+  // Drops those that ended, finds new ones. A read a process, and one more a thread where new processes may exist:
+  // what has not run since the latest walk has not forked.
+  void refresh(const RestingSince& resting_since = {});
 
   // Takes a process in that the walk did not meet. False if it has ended.
   bool adopt(const ProcessKey& key);
@@ -40,7 +45,7 @@ class Tree {
 
  private:
   bool take(std::int32_t pid);
-  void discover();
+  void discover(const RestingSince& resting_since);
 
   std::int32_t root_;
   std::map<std::int32_t, Member> living_;

@@ -9,7 +9,7 @@
 namespace forksight::watch {
 namespace {
 
-constexpr int kScanShare = 150;  // of the time, one part may go into scans
+constexpr int kScanShare = 250;  // of the time, one part may go into scans
 
 }  // namespace
 
