@@ -7,7 +7,7 @@ namespace forksight::symbols {
 namespace {
 
 // Bounds of the search: a hostile trace must not cost more than a large honest one.
-constexpr std::size_t kMaxCandidates = 2000;
+constexpr std::size_t kMaxCandidates = 1000;
 constexpr std::size_t kMaxFunctionsVisited = 20000;
 
 bool is_complete(const Walk& walk, bool is_cut) {
@@ -53,6 +53,8 @@ class Resync {
   Unwinder& unwinder_;
   const StackBytes& stack_;
   bool is_cut_;
+  std::size_t candidates_ = 0;
+  std::size_t budget_ = kMaxFunctionsVisited;
 };
 
 // What rbp can have been after the return to `word`, whose slot on the stack is known: what the frame of the function
@@ -102,19 +104,17 @@ std::optional<Resumption> Resync::find(const RawFrame& innermost, std::uint64_t 
   const auto goal = function_of(space_, innermost);
   std::optional<Resumption> by_code;     // a way exists, but its frames cannot be measured
   std::optional<Resumption> by_pointer;  // a way may lead through a call by pointer
-  std::size_t candidates = 0;
-  std::size_t budget = kMaxFunctionsVisited;
-  for (std::uint64_t slot = (cfa - 1) & ~std::uint64_t{7}; candidates < kMaxCandidates; slot += 8) {
+  for (std::uint64_t slot = (cfa - 1) & ~std::uint64_t{7}; candidates_ < kMaxCandidates; slot += 8) {
     const auto word = stack_.read(slot);
     if (!word) break;
     if (!unwinder_.is_return_address(*word)) continue;
-    ++candidates;
+    ++candidates_;
     Registers registers{};
     std::optional<Walk> outer = walk_from(slot, *word, registers);
     if (!outer || !goal) continue;
     const auto query = query_for(*outer, registers, *goal, cfa);
     if (!query) continue;
-    auto path = find_call_path(*query, budget);
+    auto path = find_call_path(*query, budget_);
     if (path && path->is_exact) return Resumption{std::move(*outer), std::move(*path)};
     if (path && !by_code) {
       by_code = Resumption{std::move(*outer), std::move(*path)};
@@ -125,6 +125,22 @@ std::optional<Resumption> Resync::find(const RawFrame& innermost, std::uint64_t 
     }
   }
   return by_code ? by_code : by_pointer;
+}
+
+// Where the CFA of `frame` can be. Only the innermost frame's registers are known for certain: a saved rbp may be stale.
+std::vector<std::uint64_t> frame_addresses(AddressSpace& space, const RawFrame& frame, const Registers* registers,
+                                           const StackBytes& stack) {
+  std::vector<std::uint64_t> addresses;
+  const auto place = space.locate(frame.lookup_address());
+  if (registers != nullptr && place) {
+    if (const auto cfa = place.binary->cfi().frame_address(place.address, *registers, stack)) addresses.push_back(*cfa);
+  } else if (const auto function = function_of(space, frame)) {
+    for (const std::uint64_t depth : frame_depths(*function, frame.pc - function->module->bias)) {
+      addresses.push_back(frame.sp + depth);
+    }
+  }
+  std::erase_if(addresses, [&](std::uint64_t address) { return address <= frame.sp; });
+  return addresses;
 }
 
 void append(Walk& result, Resumption resumption) {
@@ -193,15 +209,15 @@ Walk walk_frozen(AddressSpace& space, const Registers& innermost, const StackByt
     result.frames.push_back(plain.frames[kept++]);
   }
   doubt_lines(space, result);
-  std::optional<std::uint64_t> cfa;
-  if (kept < plain.frames.size()) {
-    cfa = plain.frames[kept].sp;  // a caller's rsp after the return is its callee's CFA
-  } else if (const auto place = space.locate(result.frames.back().lookup_address()); place && kept == 1) {
-    cfa = place.binary->cfi().frame_address(place.address, innermost, stack);
-  }
-  if (!cfa || *cfa <= result.frames.back().sp) return result;
-  if (auto resumption = Resync(space, unwinder, stack, is_cut).find(result.frames.back(), *cfa)) {
-    append(result, std::move(*resumption));
+  Resync resync(space, unwinder, stack, is_cut);
+  for (std::size_t last = kept; last-- > 0;) {
+    for (const std::uint64_t cfa : frame_addresses(space, result.frames[last], last == 0 ? &innermost : nullptr, stack)) {
+      auto resumption = resync.find(result.frames[last], cfa);
+      if (!resumption) continue;
+      result.frames.resize(last + 1);
+      append(result, std::move(*resumption));
+      return result;
+    }
   }
   return result;
 }

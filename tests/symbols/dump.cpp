@@ -82,9 +82,9 @@ std::vector<std::string> fixtures_with_debug_information() {
   return names;
 }
 
-Dump run_fixture(const std::string& name) {
+Dump run_fixture(const std::string& name, const std::string& program) {
   Dump dump;
-  dump.program = std::string(SYMBOLS_FIXTURES) + "/" + name + "/symbols_scenes_" + name;
+  dump.program = std::string(SYMBOLS_FIXTURES) + "/" + name + "/symbols_" + program + "_" + name;
   std::string path = "/tmp/forksight-symbols-XXXXXX";
   const int fd = mkstemp(path.data());
   if (fd < 0) throw std::runtime_error("no temporary file");
@@ -98,7 +98,7 @@ Dump run_fixture(const std::string& name) {
 }
 
 Mark find_mark(const std::string& name) {
-  for (const char* file : {"scenes.cpp", "library.cpp"}) {
+  for (const char* file : {"scenes.cpp", "library.cpp", "locks.cpp"}) {
     const std::string path = std::string(SYMBOLS_SOURCES) + "/" + file;
     std::ifstream in(path);
     int number = 0;

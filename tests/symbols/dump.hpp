@@ -27,10 +27,10 @@ struct Dump {
 // Names of all fixtures but the stripped one.
 std::vector<std::string> fixtures_with_debug_information();
 
-// Runs the program of the fixture and reads what it wrote. Throws std::runtime_error.
-Dump run_fixture(const std::string& name);
+// Runs a program of the fixture, "scenes" or "locks", and reads what it wrote. Throws std::runtime_error.
+Dump run_fixture(const std::string& name, const std::string& program = "scenes");
 
-// Line of "// MARK: name" in one of the fixture's sources, "scenes.cpp" and "library.cpp"; throws if it has none.
+// Line of "// MARK: name" in one of the fixture's sources, "scenes.cpp", "library.cpp" or "locks.cpp"; throws if it has none.
 struct Mark {
   std::string file;  // absolute
   int line = 0;
