@@ -189,6 +189,20 @@ std::optional<std::uint64_t> prologue_subtraction(const ElfModule& elf, const Co
   constexpr std::size_t kMaxPrologueBytes = 64;
   auto bytes = elf.bytes_at(function.start);
   bytes = bytes.first(std::min({bytes.size(), std::size_t{function.end - function.start}, kMaxPrologueBytes}));
+  if (starts_with(bytes, {0xf3, 0x0f, 0x1e, 0xfa})) bytes = bytes.subspan(4);  // endbr64
+  if (starts_with(bytes, {0x55, 0x48, 0x89, 0xe5})) {
+    bytes = bytes.subspan(4);
+    for (;;) {  // pushes of rbx and r12 to r15
+      if (starts_with(bytes, {0x53})) {
+        bytes = bytes.subspan(1);
+      } else if (starts_with(bytes, {0x41}) && bytes.size() > 1 && (byte_at(bytes, 1) & 0xfcU) == 0x54) {
+        bytes = bytes.subspan(2);
+      } else {
+        break;
+      }
+    }
+    if (starts_with(bytes, {0x50})) return 8;  // push %rax: Clang's way to make room for one word
+  }
   for (; !bytes.empty(); bytes = bytes.subspan(1)) {
     if (byte_at(bytes, 0) == 0xe8 || byte_at(bytes, 0) == 0xc3) break;  // a call or a return: it has begun
     if (starts_with(bytes, {0x48, 0x83, 0xe4})) return std::nullopt;    // and $n,%rsp
