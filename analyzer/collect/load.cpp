@@ -60,7 +60,7 @@ Result<model::Model> load_run(const std::vector<fs::path>& paths, const LoadOpti
   // The same file under two names of its folder is one; and the order is the same on every run.
   for (auto* const list : {&evidence.traces, &evidence.run_logs}) {
     std::ranges::sort(*list);
-    list->erase(std::ranges::unique(*list).begin(), list->end());
+    list->erase(std::unique(list->begin(), list->end()), list->end());
   }
 
   ProcessTable processes(model);

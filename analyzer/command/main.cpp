@@ -22,6 +22,18 @@ constexpr char kExamples[] = R"(Examples:
 
 )";
 
+std::string describe(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
+  const auto chosen = app.get_subcommands();
+  if (!chosen.empty()) return std::string(error.what()) + "; try `forksight " + chosen.front()->get_name() + " --help`";
+  if (argc < 2) return "no verb given; try `forksight --help`";
+  if (argv[1][0] == '-') return std::string(error.what()) + "; try `forksight --help`";
+  std::string verbs;
+  for (const CLI::App* verb : app.get_subcommands([](const CLI::App*) { return true; })) {
+    verbs += (verbs.empty() ? "" : ", ") + verb->get_name();
+  }
+  return std::string(argv[1]) + ": no such verb; there are " + verbs;
+}
+
 int parse_and_run(int argc, char** argv) {
   int status = forksight::as_int(forksight::ExitStatus::kNothingFound);
   CLI::App app("Fork-safety and deadlock diagnosis for Linux processes", "forksight");
@@ -36,10 +48,7 @@ int parse_and_run(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     // Help and version come this way, too.
     if (error.get_exit_code() == 0) return app.exit(error);
-    std::string verb;
-    for (const CLI::App* chosen : app.get_subcommands()) verb = chosen->get_name() + " ";
-    const std::string what = argc < 2 ? std::string("no verb given") : error.what();
-    forksight::say_error(what + "; try `forksight " + verb + "--help`");
+    forksight::say_error(describe(app, error, argc, argv));
     return forksight::as_int(forksight::ExitStatus::kUsage);
   }
   return status;

@@ -88,7 +88,7 @@ std::vector<Finding> diagnose(const model::Model& model) {
   findings = merge_equal(std::move(findings));
   attach_victims(model, findings);
   for (Finding& finding : findings) {
-    std::ranges::stable_partition(finding.fixes, [](const Fix& fix) { return fix.verified; });
+    std::stable_partition(finding.fixes.begin(), finding.fixes.end(), [](const Fix& fix) { return fix.verified; });
   }
   std::ranges::stable_sort(findings, [](const Finding& one, const Finding& other) {
     return std::tuple(-static_cast<int>(one.certainty), gravity(one.outcome)) <
