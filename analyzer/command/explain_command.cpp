@@ -78,7 +78,7 @@ void add_explain_command(CLI::App& app, int& status) {
   auto slug = std::make_shared<std::string>();
   CLI::App* const verb = app.add_subcommand("explain", "A hazard in full: what, how to recognise, how to fix");
   verb->formatter(std::make_shared<ExampleFormatter>("forksight explain [SLUG]", kExamples));
-  verb->add_option("SLUG", *slug, "Its name, as reports have it")->group("What to explain");
+  verb->add_option("SLUG", *slug, "Its name, as reports have it")->type_name("")->group("What to explain");
   verb->callback([slug, &status] { status = as_int(explain(*slug)); });
 }
 

@@ -26,7 +26,7 @@ std::string describe(const CLI::App& app, const CLI::ParseError& error, int argc
   const auto chosen = app.get_subcommands();
   if (!chosen.empty()) return std::string(error.what()) + "; try `forksight " + chosen.front()->get_name() + " --help`";
   if (argc < 2) return "no verb given; try `forksight --help`";
-  if (argv[1][0] == '-') return std::string(error.what()) + "; try `forksight --help`";
+  if (argv[1][0] == '-') return std::string(argv[1]) + ": no such option before the verb; try `forksight --help`";
   std::string verbs;
   for (const CLI::App* verb : app.get_subcommands([](const CLI::App*) { return true; })) {
     verbs += (verbs.empty() ? "" : ", ") + verb->get_name();

@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <filesystem>
-#include <map>
 #include <memory>
 #include <string>
 #include <system_error>
@@ -31,11 +30,9 @@ constexpr char kExamples[] = R"(Examples:
 constexpr char kFooter[] = R"(
 Exit status: 0 nothing found, 1 something found, 2 the line was not understood, 3 the evidence could not be read.)";
 
-enum class Format { kText, kJson };
-
 struct CommandLine {
   std::vector<std::filesystem::path> folders;
-  Format format = Format::kText;
+  std::string format = "text";
 };
 
 ExitStatus report(const CommandLine& line) {
@@ -50,7 +47,7 @@ ExitStatus report(const CommandLine& line) {
   }
   const std::vector<Finding> findings = conclude(model.value());
   std::string text;
-  if (line.format == Format::kJson) {
+  if (line.format == "json") {
     text = render::render_json(model.value(), findings);
   } else {
     render::TextOptions options;
@@ -71,9 +68,9 @@ void add_report_command(CLI::App& app, int& status) {
   verb->formatter(std::make_shared<ExampleFormatter>("forksight report [OPTIONS] DIR...", kExamples));
   verb->footer(kFooter);
   verb->add_option("DIR", line->folders, "Folders that `forksight run` wrote, searched recursively; or single *.fstrace files")
-      ->required()->group("What to read");
+      ->required()->type_name("")->group("What to read");
   verb->add_option("--format", line->format, "How to say it")
-      ->transform(CLI::CheckedTransformer(std::map<std::string, Format>{{"text", Format::kText}, {"json", Format::kJson}}))
+      ->check(CLI::Validator([](std::string& word) { return word == "text" || word == "json" ? "" : word + " is neither text nor json"; }, ""))
       ->type_name("text|json")->default_str("text")->group("What comes out");
   verb->callback([line, &status] { status = as_int(report(*line)); });
 }

@@ -96,15 +96,15 @@ TEST_F(Cli, AFullDiskIsNoSilence) {
 TEST_F(Cli, UsageErrorsAreTwo) {
   expect_error(run_forksight({}), 2, "no verb given; try `forksight --help`");
   expect_error(run_forksight({"report"}), 2, "DIR is required; try `forksight report --help`");
-  const Finished format = run_forksight({"report", "--format", "xml", at("hang")});
-  EXPECT_EQ(format.status, 2);
-  EXPECT_TRUE(has(format.err, "xml")) << format.err;
+  expect_error(run_forksight({"--bad"}), 2, "--bad: no such option before the verb; try `forksight --help`");
+  expect_error(run_forksight({"report", "--format", "xml", at("hang")}), 2,
+               "--format: xml is neither text nor json; try `forksight report --help`");
   const Finished verb = run_forksight({"reprot", at("hang")});
   expect_error(verb, 2, "reprot: no such verb; there are run, report, explain");
   const Finished option = run_forksight({"report", "--colour", at("hang")});
   EXPECT_EQ(option.status, 2);
   EXPECT_TRUE(has(option.err, "--colour")) << option.err;
-  for (const Finished& run : {format, verb, option}) {
+  for (const Finished& run : {verb, option}) {
     EXPECT_TRUE(run.err.starts_with("forksight: error: ")) << run.err;
     EXPECT_EQ(run.err.find('\n'), run.err.size() - 1) << run.err;
   }
