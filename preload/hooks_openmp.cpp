@@ -20,15 +20,15 @@ struct Call {
 };
 
 // Which runtime serves this caller, and with which num_threads it may be asked.
-inline Call begin(OmpEntry entry, unsigned clause, const forksight::Site& site) {
+inline Call begin(const forksight::Region& region, const forksight::Site& site) {
   forksight::initialise();
   forksight::Runtime* runtime = forksight::runtime_of_caller(site.pc);
-  const std::uint64_t function = runtime != nullptr ? forksight::entry_of(*runtime, entry) : 0;
+  const std::uint64_t function = runtime != nullptr ? forksight::entry_of(*runtime, region.entry) : 0;
   // Bound to a runtime that has since been unloaded, or that never had this entry: the loader would have refused.
   if (FORKSIGHT_UNLIKELY(function == 0)) __builtin_trap();
-  Call call{reinterpret_cast<void*>(function), {0, clause}};
+  Call call{reinterpret_cast<void*>(function), {0, region.clause}};
   if (FORKSIGHT_UNLIKELY(forksight::g_watch_regions)) {
-    call.guard = forksight::enter_watched_region(*runtime, entry, clause, site);
+    call.guard = forksight::enter_watched_region(*runtime, region, site);
   }
   return call;
 }
@@ -40,22 +40,22 @@ inline void end(const Call& call) {
 }  // namespace
 
 // All have (function, data, num_threads) in front.
-#define FORKSIGHT_REGION(result_type, keep, give, name, parameters, arguments)                         \
+#define FORKSIGHT_REGION(result_type, keep, give, name, sections, parameters, arguments)                         \
   FORKSIGHT_EXPORT(result_type, name, Body fn, void* data, unsigned num_threads FORKSIGHT_UNWRAP parameters) { \
-    const Call call = begin(OmpEntry::name, num_threads, FORKSIGHT_FRAME().site());                            \
+    const Call call = begin({OmpEntry::name, num_threads, sections}, FORKSIGHT_FRAME().site());               \
     using Function = result_type (*)(Body, void*, unsigned FORKSIGHT_UNWRAP parameters);               \
     keep reinterpret_cast<Function>(call.function)(fn, data, call.guard.clause FORKSIGHT_UNWRAP arguments); \
     end(call);                                                                                         \
     give;                                                                                              \
   }
 #define FORKSIGHT_UNWRAP(...) __VA_OPT__(, ) __VA_ARGS__
-#define FORKSIGHT_VOID_REGION(name, parameters, arguments) FORKSIGHT_REGION(void, , return, name, parameters, arguments)
+#define FORKSIGHT_VOID_REGION(name, parameters, arguments) FORKSIGHT_REGION(void, , return, name, 0, parameters, arguments)
 
 FORKSIGHT_VOID_REGION(GOMP_parallel, (unsigned flags), (flags))
 FORKSIGHT_VOID_REGION(GOMP_parallel_start, (), ())
-FORKSIGHT_VOID_REGION(GOMP_parallel_sections, (unsigned count, unsigned flags), (count, flags))
-FORKSIGHT_VOID_REGION(GOMP_parallel_sections_start, (unsigned count), (count))
-FORKSIGHT_REGION(unsigned, const unsigned result =, return result, GOMP_parallel_reductions, (unsigned flags), (flags))
+FORKSIGHT_REGION(void, , return, GOMP_parallel_sections, count, (unsigned count, unsigned flags), (count, flags))
+FORKSIGHT_REGION(void, , return, GOMP_parallel_sections_start, count, (unsigned count), (count))
+FORKSIGHT_REGION(unsigned, const unsigned result =, return result, GOMP_parallel_reductions, 0, (unsigned flags), (flags))
 
 #define FORKSIGHT_CHUNKED(name)                                                                        \
   FORKSIGHT_VOID_REGION(name, (long start, long stop, long step, long chunk, unsigned flags), (start, stop, step, chunk, flags))

@@ -181,18 +181,21 @@ void settle_runtimes_in_child(Slot* forking) {
   }
 }
 
-RegionGuard enter_watched_region(Runtime& runtime, OmpEntry entry, std::uint32_t clause, const Site& site) {
+RegionGuard enter_watched_region(Runtime& runtime, const Region& region, const Site& site) {
+  const std::uint32_t clause = region.clause;
   Watch& watch = g_watches[&runtime - &runtime_at(0)];
   if (watch.mode == WatchMode::kNone || t_slot != g_watched_thread || t_slot == nullptr) return {0, clause};
   const bool clamped = watch.mode == WatchMode::kClamped;
-  std::uint32_t team = predict_team(runtime, clause);
+  const Team predicted = predict_team(runtime, clause, region.sections);
+  std::uint32_t team = predicted.size;
   if (clamped && clause == 0 && watch.max_threads > 0) team = static_cast<std::uint32_t>(watch.max_threads);
   const std::uint32_t allowed = clamped ? 1 : clause;
   if (team < 2) return {0, allowed};
   if (watch.mode == WatchMode::kLost) {
     const std::uint64_t stack = append_stack(site, t_slot, kStackBytes, false, Importance::kFinding);
     const trace::TouchRecord touch{watch.fork_record, trace::TouchKind::kParallel, trace::TouchAction::kNone, 0,
-                                   watch.runtime_record, entry_of(runtime, entry), stack, team, clause, 0, 0};
+                                   watch.runtime_record, entry_of(runtime, region.entry), stack, team, clause,
+                                   predicted.is_guess ? trace::kTouchTeamGuess : 0U, 0};
     return {append(trace::RecordType::kTouch, touch, Importance::kFinding), allowed};
   }
   // Cured: said once, with the region that would have hung.

@@ -25,8 +25,13 @@ struct RegionGuard {
   std::uint64_t touch;   // ref to end after the region, 0: none
   std::uint32_t clause;  // what to ask the runtime for
 };
+struct Region {
+  OmpEntry entry;
+  std::uint32_t clause;    // num_threads, 0: none
+  std::uint32_t sections;  // of a sections construct, else 0
+};
 // A region is about to start in a watched child.
-RegionGuard enter_watched_region(Runtime& runtime, OmpEntry entry, std::uint32_t clause, const Site& site);
+RegionGuard enter_watched_region(Runtime& runtime, const Region& region, const Site& site);
 void leave_watched_region(const RegionGuard& guard);
 
 }  // namespace forksight

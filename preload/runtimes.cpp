@@ -116,6 +116,7 @@ int recognise_runtime(const Module& module) {
     runtime.tls_bytes = module.tls_bytes;
     look_up(view, "omp_get_max_threads", runtime.get_max_threads);
     look_up(view, "omp_get_level", runtime.get_level);
+    look_up(view, "omp_get_active_level", runtime.get_active_level);
     look_up(view, "omp_set_num_threads", runtime.set_num_threads);
     look_up(view, "omp_get_max_active_levels", runtime.get_max_active_levels);
     look_up(view, "omp_set_max_active_levels", runtime.set_max_active_levels);
@@ -190,14 +191,18 @@ std::uint32_t count_all_workers(const Runtime& runtime) {
   return count;
 }
 
-std::uint32_t predict_team(const Runtime& runtime, std::uint32_t clause) {
-  if (runtime.get_max_active_levels != nullptr && runtime.get_level != nullptr &&
-      runtime.get_level() >= runtime.get_max_active_levels()) {
-    return 1;
+Team predict_team(const Runtime& runtime, std::uint32_t clause, std::uint32_t sections) {
+  if (runtime.get_max_active_levels != nullptr && runtime.get_active_level != nullptr &&
+      runtime.get_active_level() >= runtime.get_max_active_levels()) {
+    return {1, false};
   }
-  int team = clause != 0 ? static_cast<int>(clause) : runtime.get_max_threads != nullptr ? runtime.get_max_threads() : 1;
-  if (runtime.get_thread_limit != nullptr && team > runtime.get_thread_limit()) team = runtime.get_thread_limit();
-  return team < 1 ? 1 : static_cast<std::uint32_t>(team);
+  std::uint32_t size = clause != 0 ? clause : static_cast<std::uint32_t>(runtime.get_max_threads());
+  if (sections != 0 && sections < size) size = sections;
+  if (runtime.get_thread_limit != nullptr) {
+    const auto limit = static_cast<std::uint32_t>(runtime.get_thread_limit());
+    if (limit < size) size = limit;
+  }
+  return {size < 1 ? 1 : size, runtime.get_dynamic != nullptr && runtime.get_dynamic() != 0};
 }
 
 }  // namespace forksight

@@ -30,6 +30,7 @@ struct Runtime {
   std::size_t tls_bytes;   // 0: no TLS segment
   int (*get_max_threads)();
   int (*get_level)();
+  int (*get_active_level)();
   void (*set_num_threads)(int);
   int (*get_max_active_levels)();
   void (*set_max_active_levels)(int);
@@ -57,7 +58,12 @@ std::uint64_t entry_of(Runtime& runtime, OmpEntry entry);
 std::uint32_t count_workers(const Runtime& runtime, std::int32_t creator_tid, Slot** first);
 std::uint32_t count_all_workers(const Runtime& runtime);
 
-// What a region of the calling thread with this num_threads clause (0: none) would get.
-std::uint32_t predict_team(const Runtime& runtime, std::uint32_t clause);
+// What a region of the calling thread would get, as gomp_resolve_num_threads works it out (libgomp/parallel.c, GCC 12).
+struct Team {
+  std::uint32_t size;
+  bool is_guess;  // OMP_DYNAMIC: the load of the machine decides, it may be fewer
+};
+// `clause`: num_threads, 0 for none; `sections`: of a sections construct, which needs no more threads, 0 for others.
+Team predict_team(const Runtime& runtime, std::uint32_t clause, std::uint32_t sections);
 
 }  // namespace forksight

@@ -283,6 +283,7 @@ enum class TouchAction : std::uint32_t { kNone = 0, kAborted = 1, kRecovered = 2
 
 enum TouchFlag : std::uint32_t {
   kTouchTimed = 1U << 0U,    // the call has a deadline: it errors instead of hanging
+  kTouchTeamGuess = 1U << 2U,  // kParallel: the runtime may settle for a smaller team than `team` (OMP_DYNAMIC)
   kTouchByOwner = 1U << 1U,  // no array entry matched; the owner in the lock's memory is a lost thread
 };
 
