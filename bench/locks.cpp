@@ -112,7 +112,13 @@ BENCHMARK(with_thread<rwlock_pair>)->Name("rwlock_read/threads");
 BENCHMARK(with_thread<semaphore_pair>)->Name("semaphore/threads");
 BENCHMARK(with_thread<spin_pair>)->Name("spinlock/threads");
 BENCHMARK(fork_call)->Name("fork_call")->Arg(1)->Arg(16)->Arg(64)->UseManualTime()->Unit(benchmark::kMicrosecond);
-BENCHMARK(fork_and_wait)->Name("fork_and_wait")->Arg(1)->Arg(16)->Arg(64)->UseManualTime()->Unit(benchmark::kMicrosecond);
+BENCHMARK(fork_and_wait)
+    ->Name("fork_and_wait")
+    ->Arg(1)
+    ->Arg(16)
+    ->Arg(64)
+    ->UseManualTime()
+    ->Unit(benchmark::kMicrosecond);
 
 }  // namespace
 

@@ -47,7 +47,7 @@ class ElfView {
   Trust trust_;
   std::uint64_t symbols_ = 0;  // addresses, 0: the object has none
   std::uint64_t strings_ = 0;
-  std::uint64_t soname_ = 0;   // offset in strings_
+  std::uint64_t soname_ = 0;  // offset in strings_
   std::uint64_t gnu_hash_ = 0;
   std::uint64_t sysv_hash_ = 0;
   std::uint64_t versions_ = 0;

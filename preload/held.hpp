@@ -38,7 +38,8 @@ inline void push_held(Slot* slot, std::uint64_t tagged, const From& from) {
   entry.lock = tagged;
 }
 
-// Removes the innermost entry of the lock at `lock` if it is the innermost of all; `kind` is the likeliest of its kinds.
+// Removes the innermost entry of the lock at `lock` if it is the innermost of all; `kind` is the likeliest of its
+// kinds.
 inline bool pop_held(Slot* slot, const volatile void* lock, trace::LockKind kind) {
   const std::uint32_t depth = slot->depth;
   if (FORKSIGHT_UNLIKELY(depth == 0 || slot->held[depth - 1].lock != tag_lock(lock, kind))) return false;

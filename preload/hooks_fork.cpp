@@ -58,7 +58,8 @@ std::uint32_t fill_threads(trace::ForkThread* out, std::uint32_t room, const Slo
   for (std::uint32_t i = 0; i < slot_count() && filled < room; ++i) {
     Slot& slot = slot_at(i);
     if (!is_other_thread(slot, self)) continue;
-    out[filled++] = {slot.record, slot.wait_kind == trace::WaitKind::kNone ? 0 : slot.wait_object, slot.wait_kind, slot.depth};
+    out[filled++] = {slot.record, slot.wait_kind == trace::WaitKind::kNone ? 0 : slot.wait_object, slot.wait_kind,
+                     slot.depth};
   }
   return filled;
 }
@@ -88,15 +89,16 @@ std::uint64_t record_fork(Slot* self, std::uint32_t runtimes, const Site& site, 
   for (const RuntimeAtFork& runtime : self->runtimes) {
     if (runtime.record != 0) *references++ = runtime.record;
   }
-  *record.as<trace::ForkRecord>() = {ordinal,
-                                     stack,
-                                     self->record,
-                                     handlers,
-                                     by_wrapper ? trace::kForkByWrapper : 0U,
-                                     filled,
-                                     runtimes,
-                                     ordinal < kForksCountedEach || ordinal % kForksCountedEach == 0 ? count_tasks() : 0,
-                                     by_wrapper ? now_ns() - self->fork_entry_ns : 0};
+  *record.as<trace::ForkRecord>() = {
+      ordinal,
+      stack,
+      self->record,
+      handlers,
+      by_wrapper ? trace::kForkByWrapper : 0U,
+      filled,
+      runtimes,
+      ordinal < kForksCountedEach || ordinal % kForksCountedEach == 0 ? count_tasks() : 0,
+      by_wrapper ? now_ns() - self->fork_entry_ns : 0};
   return record.commit();
 }
 

@@ -58,13 +58,11 @@ FORKSIGHT_EXPORT(int, pthread_mutex_trylock, pthread_mutex_t* mutex) {
 
 // With a deadline: in a child with orphans it errors instead of hanging, and is recorded so.
 FORKSIGHT_EXPORT(int, pthread_mutex_timedlock, pthread_mutex_t* mutex, const timespec* deadline) {
-  return lock_mutex(mutex, true, 
-                    [=] { return FORKSIGHT_NEXT(pthread_mutex_timedlock)(mutex, deadline); });
+  return lock_mutex(mutex, true, [=] { return FORKSIGHT_NEXT(pthread_mutex_timedlock)(mutex, deadline); });
 }
 
 FORKSIGHT_EXPORT(int, pthread_mutex_clocklock, pthread_mutex_t* mutex, clockid_t clock, const timespec* deadline) {
-  return lock_mutex(mutex, true, 
-                    [=] { return FORKSIGHT_NEXT(pthread_mutex_clocklock)(mutex, clock, deadline); });
+  return lock_mutex(mutex, true, [=] { return FORKSIGHT_NEXT(pthread_mutex_clocklock)(mutex, clock, deadline); });
 }
 
 // Forgets the mutex before it is free, so that no other thread's acquisition can overtake.
@@ -78,13 +76,13 @@ FORKSIGHT_EXPORT(int, pthread_cond_wait, pthread_cond_t* condition, pthread_mute
   return wait_on(condition, mutex, [=] { return FORKSIGHT_NEXT(pthread_cond_wait)(condition, mutex); });
 }
 
-FORKSIGHT_EXPORT(int, pthread_cond_timedwait, pthread_cond_t* condition, pthread_mutex_t* mutex, const timespec* deadline) {
-  return wait_on(condition, mutex, 
-                 [=] { return FORKSIGHT_NEXT(pthread_cond_timedwait)(condition, mutex, deadline); });
+FORKSIGHT_EXPORT(int, pthread_cond_timedwait, pthread_cond_t* condition, pthread_mutex_t* mutex,
+                 const timespec* deadline) {
+  return wait_on(condition, mutex, [=] { return FORKSIGHT_NEXT(pthread_cond_timedwait)(condition, mutex, deadline); });
 }
 
 FORKSIGHT_EXPORT(int, pthread_cond_clockwait, pthread_cond_t* condition, pthread_mutex_t* mutex, clockid_t clock,
                  const timespec* deadline) {
-  return wait_on(condition, mutex, 
+  return wait_on(condition, mutex,
                  [=] { return FORKSIGHT_NEXT(pthread_cond_clockwait)(condition, mutex, clock, deadline); });
 }

@@ -40,26 +40,29 @@ inline void end(const Call& call) {
 }  // namespace
 
 // All have (function, data, num_threads) in front.
-#define FORKSIGHT_REGION(result_type, keep, give, name, sections, parameters, arguments)                         \
+#define FORKSIGHT_REGION(result_type, keep, give, name, sections, parameters, arguments)                       \
   FORKSIGHT_EXPORT(result_type, name, Body fn, void* data, unsigned num_threads FORKSIGHT_UNWRAP parameters) { \
-    const Call call = begin({OmpEntry::name, num_threads, sections}, FORKSIGHT_FRAME().site());               \
-    using Function = result_type (*)(Body, void*, unsigned FORKSIGHT_UNWRAP parameters);               \
-    keep reinterpret_cast<Function>(call.function)(fn, data, call.guard.clause FORKSIGHT_UNWRAP arguments); \
-    end(call);                                                                                         \
-    give;                                                                                              \
+    const Call call = begin({OmpEntry::name, num_threads, sections}, FORKSIGHT_FRAME().site());                \
+    using Function = result_type (*)(Body, void*, unsigned FORKSIGHT_UNWRAP parameters);                       \
+    keep reinterpret_cast<Function>(call.function)(fn, data, call.guard.clause FORKSIGHT_UNWRAP arguments);    \
+    end(call);                                                                                                 \
+    give;                                                                                                      \
   }
 #define FORKSIGHT_UNWRAP(...) __VA_OPT__(, ) __VA_ARGS__
-#define FORKSIGHT_VOID_REGION(name, parameters, arguments) FORKSIGHT_REGION(void, , return, name, 0, parameters, arguments)
+#define FORKSIGHT_VOID_REGION(name, parameters, arguments) \
+  FORKSIGHT_REGION(void, , return, name, 0, parameters, arguments)
 
 FORKSIGHT_VOID_REGION(GOMP_parallel, (unsigned flags), (flags))
 FORKSIGHT_VOID_REGION(GOMP_parallel_start, (), ())
 FORKSIGHT_REGION(void, , return, GOMP_parallel_sections, count, (unsigned count, unsigned flags), (count, flags))
 FORKSIGHT_REGION(void, , return, GOMP_parallel_sections_start, count, (unsigned count), (count))
-FORKSIGHT_REGION(unsigned, const unsigned result =, return result, GOMP_parallel_reductions, 0, (unsigned flags), (flags))
+FORKSIGHT_REGION(unsigned, const unsigned result =, return result, GOMP_parallel_reductions, 0, (unsigned flags),
+                 (flags))
 
-#define FORKSIGHT_CHUNKED(name)                                                                        \
-  FORKSIGHT_VOID_REGION(name, (long start, long stop, long step, long chunk, unsigned flags), (start, stop, step, chunk, flags))
-#define FORKSIGHT_UNCHUNKED(name)                                                                      \
+#define FORKSIGHT_CHUNKED(name)                                                               \
+  FORKSIGHT_VOID_REGION(name, (long start, long stop, long step, long chunk, unsigned flags), \
+                        (start, stop, step, chunk, flags))
+#define FORKSIGHT_UNCHUNKED(name) \
   FORKSIGHT_VOID_REGION(name, (long start, long stop, long step, unsigned flags), (start, stop, step, flags))
 
 FORKSIGHT_CHUNKED(GOMP_parallel_loop_static)
@@ -71,7 +74,10 @@ FORKSIGHT_UNCHUNKED(GOMP_parallel_loop_runtime)
 FORKSIGHT_UNCHUNKED(GOMP_parallel_loop_nonmonotonic_runtime)
 FORKSIGHT_UNCHUNKED(GOMP_parallel_loop_maybe_nonmonotonic_runtime)
 
-FORKSIGHT_VOID_REGION(GOMP_parallel_loop_static_start, (long start, long stop, long step, long chunk), (start, stop, step, chunk))
-FORKSIGHT_VOID_REGION(GOMP_parallel_loop_dynamic_start, (long start, long stop, long step, long chunk), (start, stop, step, chunk))
-FORKSIGHT_VOID_REGION(GOMP_parallel_loop_guided_start, (long start, long stop, long step, long chunk), (start, stop, step, chunk))
+FORKSIGHT_VOID_REGION(GOMP_parallel_loop_static_start, (long start, long stop, long step, long chunk),
+                      (start, stop, step, chunk))
+FORKSIGHT_VOID_REGION(GOMP_parallel_loop_dynamic_start, (long start, long stop, long step, long chunk),
+                      (start, stop, step, chunk))
+FORKSIGHT_VOID_REGION(GOMP_parallel_loop_guided_start, (long start, long stop, long step, long chunk),
+                      (start, stop, step, chunk))
 FORKSIGHT_VOID_REGION(GOMP_parallel_loop_runtime_start, (long start, long stop, long step), (start, stop, step))

@@ -28,12 +28,11 @@ FORKSIGHT_EXPORT(int, pthread_rwlock_rdlock, pthread_rwlock_t* rwlock) {
 }
 
 FORKSIGHT_EXPORT(int, pthread_rwlock_timedrdlock, pthread_rwlock_t* rwlock, const timespec* deadline) {
-  return lock_to_read(rwlock, true, 
-                      [=] { return FORKSIGHT_NEXT(pthread_rwlock_timedrdlock)(rwlock, deadline); });
+  return lock_to_read(rwlock, true, [=] { return FORKSIGHT_NEXT(pthread_rwlock_timedrdlock)(rwlock, deadline); });
 }
 
 FORKSIGHT_EXPORT(int, pthread_rwlock_clockrdlock, pthread_rwlock_t* rwlock, clockid_t clock, const timespec* deadline) {
-  return lock_to_read(rwlock, true, 
+  return lock_to_read(rwlock, true,
                       [=] { return FORKSIGHT_NEXT(pthread_rwlock_clockrdlock)(rwlock, clock, deadline); });
 }
 
@@ -42,12 +41,11 @@ FORKSIGHT_EXPORT(int, pthread_rwlock_wrlock, pthread_rwlock_t* rwlock) {
 }
 
 FORKSIGHT_EXPORT(int, pthread_rwlock_timedwrlock, pthread_rwlock_t* rwlock, const timespec* deadline) {
-  return lock_to_write(rwlock, true, 
-                       [=] { return FORKSIGHT_NEXT(pthread_rwlock_timedwrlock)(rwlock, deadline); });
+  return lock_to_write(rwlock, true, [=] { return FORKSIGHT_NEXT(pthread_rwlock_timedwrlock)(rwlock, deadline); });
 }
 
 FORKSIGHT_EXPORT(int, pthread_rwlock_clockwrlock, pthread_rwlock_t* rwlock, clockid_t clock, const timespec* deadline) {
-  return lock_to_write(rwlock, true, 
+  return lock_to_write(rwlock, true,
                        [=] { return FORKSIGHT_NEXT(pthread_rwlock_clockwrlock)(rwlock, clock, deadline); });
 }
 

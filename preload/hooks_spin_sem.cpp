@@ -31,8 +31,9 @@ __attribute__((always_inline)) inline int wait_on(sem_t* semaphore, bool timed, 
 }  // namespace
 
 FORKSIGHT_EXPORT(int, pthread_spin_lock, pthread_spinlock_t* spin) {
-  return acquire(spin, kSpin, false, [=] { return FORKSIGHT_RESOLVED(pthread_spin_lock)(spin); },
-                 [=] { return FORKSIGHT_NEXT(pthread_spin_trylock)(spin); });
+  return acquire(
+      spin, kSpin, false, [=] { return FORKSIGHT_RESOLVED(pthread_spin_lock)(spin); },
+      [=] { return FORKSIGHT_NEXT(pthread_spin_trylock)(spin); });
 }
 
 FORKSIGHT_EXPORT(int, pthread_spin_trylock, pthread_spinlock_t* spin) {

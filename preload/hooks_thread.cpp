@@ -52,7 +52,8 @@ void describe(Slot& slot, StartRoutine start, void* argument, const Site& site) 
 
 }  // namespace
 
-FORKSIGHT_EXPORT(int, pthread_create, pthread_t* thread, const pthread_attr_t* attributes, StartRoutine start, void* argument) {
+FORKSIGHT_EXPORT(int, pthread_create, pthread_t* thread, const pthread_attr_t* attributes, StartRoutine start,
+                 void* argument) {
   const auto create = FORKSIGHT_NEXT(pthread_create);
   g_had_threads.store(true, std::memory_order_relaxed);
   Slot* const slot = reserve_slot();
@@ -67,7 +68,8 @@ FORKSIGHT_EXPORT(int, pthread_setname_np, pthread_t thread, const char* name) {
   const int result = FORKSIGHT_NEXT(pthread_setname_np)(thread, name);
   if (result != 0) return result;
   const auto pointer = static_cast<std::uint64_t>(thread);
-  Slot* const slot = t_slot != nullptr && t_slot->thread_pointer == pointer ? t_slot : find_slot_by_thread_pointer(pointer);
+  Slot* const slot =
+      t_slot != nullptr && t_slot->thread_pointer == pointer ? t_slot : find_slot_by_thread_pointer(pointer);
   if (slot != nullptr) {
     strncpy(slot->name, name, sizeof slot->name - 1);
     slot->record = 0;  // the next fork tells it again

@@ -53,8 +53,8 @@ __attribute__((noinline, cold)) int acquire_slow(const volatile void* object, tr
 // Acquires by `lock`, which returns what the hook returns, and holds the lock from the hook's caller on if that
 // succeeds. Always inlined: the frame named here is the hook's.
 template <Push push = Push::kEach, class Lock, class TryLock>
-__attribute__((always_inline)) inline int acquire(const volatile void* object, trace::LockKind kind, bool timed, Lock lock,
-                                                  TryLock try_lock) {
+__attribute__((always_inline)) inline int acquire(const volatile void* object, trace::LockKind kind, bool timed,
+                                                  Lock lock, TryLock try_lock) {
   if (FORKSIGHT_UNLIKELY(fast_slot() == nullptr)) {
     return acquire_slow<push>(object, kind, timed, FORKSIGHT_FRAME(), lock, try_lock);
   }

@@ -174,7 +174,8 @@ void read_rest(std::uint32_t keep, const link_map* at) {
 }
 
 bool same(const Module& module, const link_map& node) {
-  return module.bias == node.l_addr && module.dynamic == node.l_ld && module.name == reinterpret_cast<std::uint64_t>(node.l_name);
+  return module.bias == node.l_addr && module.dynamic == node.l_ld &&
+         module.name == reinterpret_cast<std::uint64_t>(node.l_name);
 }
 
 // How many entries, from the first that was not there at start-up, are still what they were; `at` moves along the list.

@@ -1,7 +1,7 @@
 // The loaded objects, as far as the shim needs them: which are OpenMP runtimes, what is new since the trace was last
 // told. The loader's list is read without its lock (a thread may sit in a dl_iterate_phdr callback for ever; a plain
-// fork() would not wait for it, so we must not either). Objects of the start-up are read directly; whatever came later is
-// fetched by process_vm_readv, which does not fault when another thread unloads it meanwhile.
+// fork() would not wait for it, so we must not either). Objects of the start-up are read directly; whatever came later
+// is fetched by process_vm_readv, which does not fault when another thread unloads it meanwhile.
 #pragma once
 
 #include <elf.h>
@@ -17,18 +17,18 @@ struct Module {
   const link_map* map;
   std::uint64_t bias;
   const ElfW(Dyn) * dynamic;
-  std::uint64_t name;         // address of the loader's name string, part of the identity
-  std::uint64_t start;        // mapped range; 0, 0: gone before it could be read
+  std::uint64_t name;   // address of the loader's name string, part of the identity
+  std::uint64_t start;  // mapped range; 0, 0: gone before it could be read
   std::uint64_t end;
-  std::uint64_t tls_image;    // PT_TLS: what a new thread's block starts from
+  std::uint64_t tls_image;  // PT_TLS: what a new thread's block starts from
   std::uint64_t tls_image_bytes;
-  std::uint64_t tls_bytes;    // 0: no TLS segment
+  std::uint64_t tls_bytes;  // 0: no TLS segment
   std::uint32_t build_id_bytes;
   std::uint8_t build_id[32];
-  std::int16_t runtime;       // index into the table of OpenMP runtimes, -1: is none
-  std::int16_t provider;      // the runtime that serves this module's GOMP calls, -1: none, -2: not asked yet
-  bool recorded;              // in the trace
-  bool is_permanent;          // loaded at start-up: the loader never unloads it
+  std::int16_t runtime;   // index into the table of OpenMP runtimes, -1: is none
+  std::int16_t provider;  // the runtime that serves this module's GOMP calls, -1: none, -2: not asked yet
+  bool recorded;          // in the trace
+  bool is_permanent;      // loaded at start-up: the loader never unloads it
 };
 
 // Bytes that the table needs; the initialiser gives them.

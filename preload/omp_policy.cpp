@@ -29,7 +29,7 @@ enum class WatchMode : std::uint8_t { kNone, kLost, kClamped, kCured };
 struct Watch {
   WatchMode mode;
   CureMethod method;
-  std::int32_t max_threads;      // of the forking thread, before a clamp
+  std::int32_t max_threads;  // of the forking thread, before a clamp
   std::uint64_t fork_record;
   std::uint64_t runtime_record;
 };
@@ -87,7 +87,8 @@ void prepare_cure(Runtime& runtime, RuntimeAtFork& at_fork, Slot& slot, std::int
     at_fork.result = CureResult::kRefusedNoImage;
   }
   if (at_fork.method == CureMethod::kQuiesce) {
-    if (runtime.pause_all == nullptr || runtime.pause_all(kPauseHard) != 0) at_fork.result = CureResult::kRefusedByRuntime;
+    if (runtime.pause_all == nullptr || runtime.pause_all(kPauseHard) != 0)
+      at_fork.result = CureResult::kRefusedByRuntime;
     at_fork.workers_lost = count_workers(runtime, slot.tid, nullptr);
   }
 }
@@ -102,7 +103,8 @@ void rebuild(const Runtime& runtime, const RuntimeAtFork& at_fork) {
   if (runtime.set_num_threads != nullptr && runtime.get_max_threads() != at_fork.max_threads) {
     runtime.set_num_threads(at_fork.max_threads);
   }
-  if (runtime.set_dynamic != nullptr && runtime.get_dynamic != nullptr && (runtime.get_dynamic() != 0) != at_fork.dynamic) {
+  if (runtime.set_dynamic != nullptr && runtime.get_dynamic != nullptr &&
+      (runtime.get_dynamic() != 0) != at_fork.dynamic) {
     runtime.set_dynamic(at_fork.dynamic ? 1 : 0);
   }
   if (runtime.set_max_active_levels != nullptr && runtime.get_max_active_levels != nullptr &&
@@ -157,14 +159,15 @@ std::uint32_t prepare_runtimes(Slot* forking) {
       at_fork.max_threads = runtime.get_max_threads();
     }
     if (runtime.get_dynamic != nullptr && is_libgomp) at_fork.dynamic = runtime.get_dynamic() != 0;
-    if (runtime.get_max_active_levels != nullptr && is_libgomp) at_fork.max_active_levels = runtime.get_max_active_levels();
+    if (runtime.get_max_active_levels != nullptr && is_libgomp)
+      at_fork.max_active_levels = runtime.get_max_active_levels();
     if (is_libgomp && (at_fork.workers_lost > 0 || level > 0)) prepare_cure(runtime, at_fork, *forking, level);
-    at_fork.record = append(
-        trace::RecordType::kRuntime,
-        trace::RuntimeRecord{runtime.bias, runtime.kind,
-                             (level > 0 ? trace::kInParallel : 0U) | (is_libgomp ? 0U : trace::kRebuildsItself),
-                             at_fork.max_threads, level, at_fork.workers_before, at_fork.workers_lost, first_record,
-                             count_all_workers(runtime)});
+    at_fork.record =
+        append(trace::RecordType::kRuntime,
+               trace::RuntimeRecord{runtime.bias, runtime.kind,
+                                    (level > 0 ? trace::kInParallel : 0U) | (is_libgomp ? 0U : trace::kRebuildsItself),
+                                    at_fork.max_threads, level, at_fork.workers_before, at_fork.workers_lost,
+                                    first_record, count_all_workers(runtime)});
     ++recorded;
   }
   return recorded;
@@ -193,16 +196,25 @@ RegionGuard enter_watched_region(Runtime& runtime, const Region& region, const S
   if (team < 2) return {0, allowed};
   if (watch.mode == WatchMode::kLost) {
     const std::uint64_t stack = append_stack(site, t_slot, kStackBytes, false, Importance::kFinding);
-    const trace::TouchRecord touch{watch.fork_record, trace::TouchKind::kParallel, trace::TouchAction::kNone, 0,
-                                   watch.runtime_record, entry_of(runtime, region.entry), stack, team, clause,
-                                   predicted.is_guess ? trace::kTouchTeamGuess : 0U, 0};
+    const trace::TouchRecord touch{watch.fork_record,
+                                   trace::TouchKind::kParallel,
+                                   trace::TouchAction::kNone,
+                                   0,
+                                   watch.runtime_record,
+                                   entry_of(runtime, region.entry),
+                                   stack,
+                                   team,
+                                   clause,
+                                   predicted.is_guess ? trace::kTouchTeamGuess : 0U,
+                                   0};
     return {append(trace::RecordType::kTouch, touch, Importance::kFinding), allowed};
   }
   // Cured: said once, with the region that would have hung.
   if (watch.fork_record != 0) {
     const std::uint64_t stack = append_stack(site, t_slot, kStackBytes, false, Importance::kFinding);
     append(trace::RecordType::kCure,
-           trace::CureRecord{watch.fork_record, watch.runtime_record, watch.method, CureResult::kApplied, stack, 1, clause, team, 0},
+           trace::CureRecord{watch.fork_record, watch.runtime_record, watch.method, CureResult::kApplied, stack, 1,
+                             clause, team, 0},
            Importance::kFinding);
     watch.fork_record = 0;
   }
@@ -211,7 +223,8 @@ RegionGuard enter_watched_region(Runtime& runtime, const Region& region, const S
 }
 
 void leave_watched_region(const RegionGuard& guard) {
-  if (guard.touch != 0) append(trace::RecordType::kTouchEnd, trace::TouchEndRecord{guard.touch, 0, 0}, Importance::kFinding);
+  if (guard.touch != 0)
+    append(trace::RecordType::kTouchEnd, trace::TouchEndRecord{guard.touch, 0, 0}, Importance::kFinding);
 }
 
 }  // namespace forksight

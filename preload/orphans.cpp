@@ -23,7 +23,7 @@ constexpr std::size_t kFrozenStackBytes = 16U << 10U;
 constexpr std::size_t kTouchStackBytes = 16U << 10U;
 
 struct Orphan {
-  std::uint64_t tagged;       // address and kind; 0: forgotten
+  std::uint64_t tagged;  // address and kind; 0: forgotten
   std::uint64_t held_record;
   std::uint64_t fork_record;
   std::int32_t holder_tid;
@@ -70,15 +70,17 @@ bool breaks_for_holder(LockKind kind, const void* memory) {
   return kind == LockKind::kRwlockWrite;
 }
 
-void remember(std::uint64_t tagged, std::uint64_t held, std::uint64_t fork, std::int32_t tid, bool by_forking_thread, bool by_owner = false) {
+void remember(std::uint64_t tagged, std::uint64_t held, std::uint64_t fork, std::int32_t tid, bool by_forking_thread,
+              bool by_owner = false) {
   if (g_orphan_count == kMaxOrphans) return;
   g_orphans[g_orphan_count++] = {tagged, held, fork, tid, by_forking_thread, by_owner, false};
 }
 
 std::uint64_t append_held(std::uint64_t fork, std::uint64_t tagged, const void* memory, std::size_t bytes, Slot& holder,
                           std::uint64_t stack) {
-  trace::HeldRecord record{fork, lock_address(tagged), ensure_thread_record(holder), stack, lock_kind(tagged),
-                           static_cast<std::uint32_t>(bytes), {}};
+  trace::HeldRecord record{fork,  lock_address(tagged), ensure_thread_record(holder),
+                           stack, lock_kind(tagged),    static_cast<std::uint32_t>(bytes),
+                           {}};
   memcpy(record.memory, memory, bytes);
   return append(trace::RecordType::kHeld, record);
 }
@@ -164,8 +166,8 @@ void recover(const volatile void* lock, LockKind kind) {
 std::uint64_t append_touch(const Orphan& orphan, trace::TouchKind kind, trace::TouchAction action, std::uint32_t flags,
                            const Site& site) {
   const std::uint64_t stack = append_stack(site, t_slot, kTouchStackBytes, false, Importance::kFinding);
-  const trace::TouchRecord touch{orphan.fork_record, kind, action, orphan.held_record, 0, lock_address(orphan.tagged), stack,
-                                 0, 0, flags, 0};
+  const trace::TouchRecord touch{
+      orphan.fork_record, kind, action, orphan.held_record, 0, lock_address(orphan.tagged), stack, 0, 0, flags, 0};
   return append(trace::RecordType::kTouch, touch, Importance::kFinding);
 }
 
@@ -193,7 +195,8 @@ Touch touch_lock(const volatile void* lock, LockKind kind, bool timed, const Sit
   if (g_config.on_orphan == trace::OrphanPolicy::kAbort && !timed) action = trace::TouchAction::kAborted;
   if (g_config.on_orphan == trace::OrphanPolicy::kRecover) action = trace::TouchAction::kRecovered;
   const std::uint64_t record =
-      append_touch(*orphan, trace::TouchKind::kLock, action, (timed ? trace::kTouchTimed : 0U) | (orphan->by_owner ? trace::kTouchByOwner : 0U), site);
+      append_touch(*orphan, trace::TouchKind::kLock, action,
+                   (timed ? trace::kTouchTimed : 0U) | (orphan->by_owner ? trace::kTouchByOwner : 0U), site);
   orphan->touched = true;
   if (action == trace::TouchAction::kAborted) end_process();
   if (action == trace::TouchAction::kRecovered) {

@@ -103,9 +103,9 @@ int recognise_runtime(const Module& module) {
     Runtime& runtime = g_runtimes[i];
     if (runtime.present) continue;
     runtime = {};
-    runtime.kind = !has_kmp ? trace::RuntimeKind::kLibgomp
+    runtime.kind = !has_kmp                         ? trace::RuntimeKind::kLibgomp
                    : view.has_soname("libiomp5.so") ? trace::RuntimeKind::kLibiomp5
-                                                                                           : trace::RuntimeKind::kLibomp;
+                                                    : trace::RuntimeKind::kLibomp;
     runtime.map = module.map;
     runtime.bias = module.bias;
     runtime.dynamic = module.dynamic;
@@ -170,7 +170,8 @@ Runtime* runtime_of_caller(std::uint64_t caller) {
 std::uint64_t entry_of(Runtime& runtime, OmpEntry entry) {
   std::uint64_t& address = runtime.entries[static_cast<std::size_t>(entry)];
   if (FORKSIGHT_UNLIKELY(address == 0)) {
-    address = ElfView(runtime.bias, runtime.dynamic, Trust::kStaysLoaded).find_function(kEntryNames[static_cast<std::size_t>(entry)]);
+    address = ElfView(runtime.bias, runtime.dynamic, Trust::kStaysLoaded)
+                  .find_function(kEntryNames[static_cast<std::size_t>(entry)]);
   }
   return address;
 }

@@ -25,9 +25,9 @@ struct Runtime {
   const ElfW(Dyn) * dynamic;
   std::uint64_t start;  // mapped range: a thread whose start routine lies here is a worker
   std::uint64_t end;
-  const void* tls_image;   // PT_TLS: what a new thread's block starts from
+  const void* tls_image;  // PT_TLS: what a new thread's block starts from
   std::size_t tls_image_bytes;
-  std::size_t tls_bytes;   // 0: no TLS segment
+  std::size_t tls_bytes;  // 0: no TLS segment
   int (*get_max_threads)();
   int (*get_level)();
   int (*get_active_level)();

@@ -26,13 +26,13 @@ struct Frame {
   ::forksight::Frame { static_cast<const std::uint64_t*>(__builtin_frame_address(0)) }
 
 // Defines an exported function without colliding with libc's own declaration of it.
-#define FORKSIGHT_EXPORT(result, name, ...)                                                              \
-  extern "C" [[gnu::visibility("default")]] result forksight_hook_##name(__VA_ARGS__) __asm__(#name);    \
+#define FORKSIGHT_EXPORT(result, name, ...)                                                           \
+  extern "C" [[gnu::visibility("default")]] result forksight_hook_##name(__VA_ARGS__) __asm__(#name); \
   result forksight_hook_##name(__VA_ARGS__)
 
 #define FORKSIGHT_LIKELY(condition) __builtin_expect(!!(condition), 1)
 #define FORKSIGHT_UNLIKELY(condition) __builtin_expect(!!(condition), 0)
 
-// For the few variables that are written at every fork. Each page that is written after a fork is copied by the kernel, in
-// the parent and in the child; in .data all of these share one page, scattered over .bss they would be several.
+// For the few variables that are written at every fork. Each page that is written after a fork is copied by the kernel,
+// in the parent and in the child; in .data all of these share one page, scattered over .bss they would be several.
 #define FORKSIGHT_WRITTEN_AT_FORK __attribute__((section(".data")))

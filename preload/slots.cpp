@@ -106,7 +106,9 @@ void begin_next_epoch() {
 
 std::uint32_t slot_count() { return g_used.load(std::memory_order_acquire); }
 
-Slot& slot_at(std::uint32_t index) { return *reinterpret_cast<Slot*>(g_table + sizeof(TableHead) + std::size_t{index} * kSlotBytes); }
+Slot& slot_at(std::uint32_t index) {
+  return *reinterpret_cast<Slot*>(g_table + sizeof(TableHead) + std::size_t{index} * kSlotBytes);
+}
 
 Slot* reserve_slot() {
   if (g_table == nullptr) return nullptr;

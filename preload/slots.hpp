@@ -41,13 +41,13 @@ inline constexpr std::uint32_t kMaxRuntimes = 8;
 
 // One OpenMP runtime at the fork that a thread is in the middle of: kept in its slot, so that the child has it.
 struct RuntimeAtFork {
-  std::uint64_t record;       // ref of the kRuntime record
-  std::uint64_t tls_block;    // the thread's TLS block of the runtime, 0: none
+  std::uint64_t record;     // ref of the kRuntime record
+  std::uint64_t tls_block;  // the thread's TLS block of the runtime, 0: none
   std::uint32_t workers_before;
   std::uint32_t workers_lost;
-  trace::CureMethod method;   // valid if `due`
+  trace::CureMethod method;  // valid if `due`
   trace::CureResult result;
-  bool due;                   // a cure was chosen: applied or refused
+  bool due;  // a cure was chosen: applied or refused
   bool dynamic;
   std::int32_t max_threads;
   std::int32_t max_active_levels;
@@ -57,25 +57,25 @@ enum class SlotState : std::uint32_t { kFree = 0, kReserved = 1, kLive = 2, kEnd
 
 struct alignas(64) Slot {
   std::atomic<SlotState> state;
-  std::uint32_t depth;         // entries of `held` in use
-  std::uint32_t overflow;      // acquisitions that found the array full
-  std::uint32_t epoch;         // epoch() of the process that the thread lives in
+  std::uint32_t depth;     // entries of `held` in use
+  std::uint32_t overflow;  // acquisitions that found the array full
+  std::uint32_t epoch;     // epoch() of the process that the thread lives in
   std::int32_t tid;
   std::int32_t creator_tid;
   std::uint64_t wait_object;
   trace::WaitKind wait_kind;
-  std::uint32_t flags;         // trace::ThreadFlag
+  std::uint32_t flags;  // trace::ThreadFlag
   std::uint64_t thread_pointer;
-  std::uint64_t stack_top;     // 0: unknown
-  bool is_initial_stack;       // the one that the kernel made for the process
+  std::uint64_t stack_top;  // 0: unknown
+  bool is_initial_stack;    // the one that the kernel made for the process
   std::uint64_t start_routine;
   std::uint64_t argument;
   std::uint64_t created_ns;
   char name[16];
-  std::uint64_t record;        // ref of the kThread record in this trace, 0: not written
-  std::uint64_t fork_record;   // ref of the fork that this thread is in the middle of
+  std::uint64_t record;       // ref of the kThread record in this trace, 0: not written
+  std::uint64_t fork_record;  // ref of the fork that this thread is in the middle of
   std::uint64_t fork_entry_ns;
-  Site fork_site;              // of the fork() wrapper; pc 0: not inside of it
+  Site fork_site;  // of the fork() wrapper; pc 0: not inside of it
   Site creation_site;
   std::uint32_t creation_bytes;
   std::uint32_t creation_cut;
@@ -104,7 +104,8 @@ void begin_next_epoch();
 extern std::uint32_t g_lost_threads_unrecorded;
 extern std::atomic<bool> g_had_threads;
 
-// Maps the table of slots, and behind it `extra_bytes` for others' use (see slots_extra): every mapping costs every fork.
+// Maps the table of slots, and behind it `extra_bytes` for others' use (see slots_extra): every mapping costs every
+// fork.
 bool map_slots(std::size_t extra_bytes);
 void* slots_extra();  // null without a table
 // The slot of the calling thread, registered now if need be; null if that is impossible. Preserves errno.

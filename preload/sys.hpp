@@ -36,7 +36,9 @@ inline std::int32_t gettid() { return static_cast<std::int32_t>(call(SYS_gettid)
 inline void yield() { call(SYS_sched_yield); }
 
 // Is `tid` a thread of this process? Signal 0 is no signal: the kernel only looks the thread up.
-inline bool thread_exists(std::int32_t pid, std::int32_t tid) { return call(SYS_tgkill, pid, tid, 0) != -3 /* ESRCH */; }
+inline bool thread_exists(std::int32_t pid, std::int32_t tid) {
+  return call(SYS_tgkill, pid, tid, 0) != -3 /* ESRCH */;
+}
 
 inline int open(const char* path, int flags, int mode = 0) {
   return static_cast<int>(call(SYS_openat, AT_FDCWD, word(path), flags, mode));

@@ -109,9 +109,12 @@ std::uint64_t read_start_ticks() {
 void fill_identity(TraceHeader& head) {
   utsname names{};
   if (sys::call(SYS_uname, sys::word(&names)) == 0) memcpy(head.host, names.nodename, sizeof head.host - 1);
-  const long exe = sys::call(SYS_readlinkat, AT_FDCWD, sys::word("/proc/self/exe"), sys::word(head.exe), sizeof head.exe);
+  const long exe =
+      sys::call(SYS_readlinkat, AT_FDCWD, sys::word("/proc/self/exe"), sys::word(head.exe), sizeof head.exe);
   if (exe == static_cast<long>(sizeof head.exe)) head.flags |= trace::kExeCut;
-  head.exe[exe < 0 ? 0 : exe < static_cast<long>(sizeof head.exe) ? exe : static_cast<long>(sizeof head.exe) - 1] = '\0';
+  head.exe[exe < 0                                    ? 0
+           : exe < static_cast<long>(sizeof head.exe) ? exe
+                                                      : static_cast<long>(sizeof head.exe) - 1] = '\0';
   const int fd = sys::open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
   if (fd >= 0) {
     const long got = sys::read(fd, head.cmdline, sizeof head.cmdline);
@@ -262,7 +265,8 @@ std::uint64_t append_stack(const Site& site, const Slot* slot, std::size_t limit
   stack->sp = site.sp;
   stack->fp = site.fp;
   stack->bytes = read_stack(site.sp, record.payload() + sizeof(trace::StackRecord), bound);
-  stack->flags = (bound.cut || stack->bytes < bound.bytes ? trace::kStackCut : 0U) | (frozen ? trace::kStackFrozen : 0U);
+  stack->flags =
+      (bound.cut || stack->bytes < bound.bytes ? trace::kStackCut : 0U) | (frozen ? trace::kStackFrozen : 0U);
   return record.commit();
 }
 

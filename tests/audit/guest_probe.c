@@ -1,7 +1,8 @@
 /* Does a bit of everything that the shim interposes and prints what it sees: results, errno, order of handlers, open
  * descriptors. Run bare and under the shim, the output and the exit status (7) must be the same to the letter.
  *
- * With an argument it does that with the shim in trouble: "no-descriptors" leaves no free descriptor before the forks. */
+ * With an argument it does that with the shim in trouble: "no-descriptors" leaves no free descriptor before the forks.
+ */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
@@ -23,18 +24,19 @@
 /* A value that no call leaves behind by itself. */
 enum { kSentinel = 4711 };
 
-#define SHOW(expression)                                        \
-  do {                                                          \
-    errno = kSentinel;                                          \
-    const int result_ = (expression);                           \
-    const int errno_ = errno;                                   \
+#define SHOW(expression)                                         \
+  do {                                                           \
+    errno = kSentinel;                                           \
+    const int result_ = (expression);                            \
+    const int errno_ = errno;                                    \
     printf("%s = %d, errno %d\n", #expression, result_, errno_); \
   } while (0)
 
 static struct timespec long_ago(void) { return (struct timespec){.tv_sec = 1, .tv_nsec = 0}; }
 
 static void show_mutexes(void) {
-  const int types[] = {PTHREAD_MUTEX_NORMAL, PTHREAD_MUTEX_RECURSIVE, PTHREAD_MUTEX_ERRORCHECK, PTHREAD_MUTEX_ADAPTIVE_NP};
+  const int types[] = {PTHREAD_MUTEX_NORMAL, PTHREAD_MUTEX_RECURSIVE, PTHREAD_MUTEX_ERRORCHECK,
+                       PTHREAD_MUTEX_ADAPTIVE_NP};
   for (unsigned i = 0; i < 4; ++i) {
     pthread_mutexattr_t attributes;
     pthread_mutex_t mutex;
@@ -97,9 +99,7 @@ static sem_t g_semaphore;
 static atomic_int g_waiting;
 static atomic_int g_cleaned;
 
-static void unlock(void* mutex) {
-  atomic_store(&g_cleaned, 1 + pthread_mutex_unlock(mutex));
-}
+static void unlock(void* mutex) { atomic_store(&g_cleaned, 1 + pthread_mutex_unlock(mutex)); }
 
 static void* wait_for_condition(void* unused) {
   (void)unused;
@@ -126,7 +126,10 @@ static void* leave_by_exit(void* unused) {
 static void join_and_show(const char* what, pthread_t thread) {
   void* result = NULL;
   const int joined = pthread_join(thread, &result);
-  printf("%s: join %d, %s\n", what, joined, result == PTHREAD_CANCELED ? "cancelled" : result == (void*)(intptr_t)5 ? "five" : "other");
+  printf("%s: join %d, %s\n", what, joined,
+         result == PTHREAD_CANCELED     ? "cancelled"
+         : result == (void*)(intptr_t)5 ? "five"
+                                        : "other");
 }
 
 static void show_conditions_and_cancellation(void) {

@@ -19,11 +19,26 @@ static pid_t g_first;
 
 static void count(void) { atomic_fetch_add(g_count != NULL ? g_count : &g_early, 1); }
 
-void* malloc(size_t size) { count(); return __libc_malloc(size); }
-void* calloc(size_t number, size_t size) { count(); return __libc_calloc(number, size); }
-void* realloc(void* old, size_t size) { count(); return __libc_realloc(old, size); }
-void* aligned_alloc(size_t alignment, size_t size) { count(); return __libc_memalign(alignment, size); }
-void* memalign(size_t alignment, size_t size) { count(); return __libc_memalign(alignment, size); }
+void* malloc(size_t size) {
+  count();
+  return __libc_malloc(size);
+}
+void* calloc(size_t number, size_t size) {
+  count();
+  return __libc_calloc(number, size);
+}
+void* realloc(void* old, size_t size) {
+  count();
+  return __libc_realloc(old, size);
+}
+void* aligned_alloc(size_t alignment, size_t size) {
+  count();
+  return __libc_memalign(alignment, size);
+}
+void* memalign(size_t alignment, size_t size) {
+  count();
+  return __libc_memalign(alignment, size);
+}
 
 __attribute__((constructor)) static void begin(void) {
   g_first = getpid();

@@ -1,5 +1,5 @@
-/* Writes to its trace without pause until it is killed: three threads lock and unlock, the main thread forks, each child
- * tries a lock that another thread held at the fork. Children die with the parent. */
+/* Writes to its trace without pause until it is killed: three threads lock and unlock, the main thread forks, each
+ * child tries a lock that another thread held at the fork. Children die with the parent. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <signal.h>

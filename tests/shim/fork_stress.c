@@ -31,7 +31,8 @@ static void be_busy(void) {
   if (file == NULL || fputs("busy", file) < 0 || fclose(file) != 0) fail("file");
   void* library = dlopen("libm.so.6", RTLD_NOW);
   if (library == NULL || dlclose(library) != 0) fail("dlopen");
-  if (pthread_create(&thread, NULL, return_at_once, NULL) != 0 || pthread_join(thread, NULL) != 0) fail("pthread_create");
+  if (pthread_create(&thread, NULL, return_at_once, NULL) != 0 || pthread_join(thread, NULL) != 0)
+    fail("pthread_create");
 }
 
 static void fork_once(void) {

@@ -46,28 +46,28 @@ struct TraceHeader {
   std::uint32_t header_bytes;
   std::uint32_t byte_order;
   std::uint32_t pointer_bytes;
-  std::uint64_t capacity;                       // bytes the file may grow to
-  std::atomic<std::uint64_t> allocated;         // bytes that the file system has promised; only grows
-  std::atomic<std::uint64_t> tail;              // a hint: records start at or before it; the chain itself is the truth
-  std::atomic<std::uint64_t> dropped_records;   // records that found no space
+  std::uint64_t capacity;                      // bytes the file may grow to
+  std::atomic<std::uint64_t> allocated;        // bytes that the file system has promised; only grows
+  std::atomic<std::uint64_t> tail;             // a hint: records start at or before it; the chain itself is the truth
+  std::atomic<std::uint64_t> dropped_records;  // records that found no space
   std::atomic<std::uint64_t> dropped_bytes;
-  std::uint64_t realtime_ns;                    // CLOCK_REALTIME and ...
-  std::uint64_t monotonic_ns;                   // ... CLOCK_MONOTONIC when the file was created
-  std::uint64_t start_ticks;                    // start time of `pid`, /proc/PID/stat field 22
-  std::int32_t pid;                             // the process that created the file, as it sees itself
+  std::uint64_t realtime_ns;   // CLOCK_REALTIME and ...
+  std::uint64_t monotonic_ns;  // ... CLOCK_MONOTONIC when the file was created
+  std::uint64_t start_ticks;   // start time of `pid`, /proc/PID/stat field 22
+  std::int32_t pid;            // the process that created the file, as it sees itself
   std::int32_t ppid;
-  std::int32_t rank;                            // -1: none of the launchers' variables was set
-  std::int32_t world_size;                      // -1: unknown
-  std::uint32_t cmdline_bytes;                  // of `cmdline`, NUL between arguments
-  std::uint32_t flags;                          // HeaderFlag
+  std::int32_t rank;            // -1: none of the launchers' variables was set
+  std::int32_t world_size;      // -1: unknown
+  std::uint32_t cmdline_bytes;  // of `cmdline`, NUL between arguments
+  std::uint32_t flags;          // HeaderFlag
   char writer_version[16];
-  char rank_variable[32];                       // the variable that gave `rank`, "" for none
+  char rank_variable[32];  // the variable that gave `rank`, "" for none
   char host[64];
   OmpPolicy omp_policy;
   OrphanPolicy orphan_policy;
-  std::atomic<std::uint64_t> forks;             // forks recorded so far, of all processes of this file
+  std::atomic<std::uint64_t> forks;  // forks recorded so far, of all processes of this file
   std::uint8_t reserved[16];
-  char exe[1024];                               // NUL-terminated
+  char exe[1024];  // NUL-terminated
   char cmdline[2816];
 };
 static_assert(sizeof(TraceHeader) == kHeaderBytes);
@@ -141,9 +141,9 @@ struct ModuleGoneRecord {
 static_assert(sizeof(ModuleGoneRecord) == 8);
 
 enum StackFlag : std::uint32_t {
-  kStackCut = 1U << 0U,          // bytes were left out at the outer end: the bound was reached
-  kStackFrozen = 1U << 1U,       // copied in a forked child out of another thread's stack, after the first frame
-                                 // had gone on: inner frames may have been overwritten
+  kStackCut = 1U << 0U,     // bytes were left out at the outer end: the bound was reached
+  kStackFrozen = 1U << 1U,  // copied in a forked child out of another thread's stack, after the first frame
+                            // had gone on: inner frames may have been overwritten
 };
 
 // A stack to be unwound later. The innermost frame is at `pc` (a return address: the call is just before it), and its
@@ -165,13 +165,13 @@ enum ThreadFlag : std::uint32_t {
 // A thread that the shim knows of. Written when a fork first refers to it.
 struct ThreadRecord {
   std::int32_t tid;
-  std::int32_t creator_tid;       // 0: unknown
-  std::uint64_t start_routine;    // address; 0: unknown
-  std::uint64_t creation_stack;   // ref to kStack, 0: none; its `pc` lies in the caller of pthread_create
-  std::uint64_t created_ns;       // CLOCK_MONOTONIC
-  std::uint32_t flags;            // ThreadFlag
+  std::int32_t creator_tid;      // 0: unknown
+  std::uint64_t start_routine;   // address; 0: unknown
+  std::uint64_t creation_stack;  // ref to kStack, 0: none; its `pc` lies in the caller of pthread_create
+  std::uint64_t created_ns;      // CLOCK_MONOTONIC
+  std::uint32_t flags;           // ThreadFlag
   std::uint32_t reserved;
-  char name[16];                  // comm, NUL-terminated
+  char name[16];  // comm, NUL-terminated
 };
 static_assert(sizeof(ThreadRecord) == 56);
 
@@ -183,21 +183,21 @@ enum class RuntimeKind : std::uint32_t {
 };
 
 enum RuntimeFlag : std::uint32_t {
-  kInParallel = 1U << 0U,   // the forking thread is inside a parallel region, active or serialised
+  kInParallel = 1U << 0U,      // the forking thread is inside a parallel region, active or serialised
   kRebuildsItself = 1U << 1U,  // the runtime has an atfork handler of its own that rebuilds the pool in the child
 };
 
 // An OpenMP runtime as the forking thread saw it at one fork.
 struct RuntimeRecord {
-  std::uint64_t module_bias;       // ModuleRecord::bias of the library
+  std::uint64_t module_bias;  // ModuleRecord::bias of the library
   RuntimeKind kind;
-  std::uint32_t flags;             // RuntimeFlag
-  std::int32_t max_threads;        // omp_get_max_threads() of the forking thread, -1: not asked
-  std::int32_t level;              // omp_get_level() of the forking thread, -1: not asked
-  std::uint32_t pool_before;       // live workers that the forking thread had made through this runtime, at fork entry
-  std::uint32_t pool_at_fork;      // the same after all prepare handlers: what the child has lost
-  std::uint64_t pool_thread;       // ref to kThread of the first such worker: its creation stack is where the pool was made
-  std::uint64_t workers_total;     // live workers of this runtime, whoever made them
+  std::uint32_t flags;         // RuntimeFlag
+  std::int32_t max_threads;    // omp_get_max_threads() of the forking thread, -1: not asked
+  std::int32_t level;          // omp_get_level() of the forking thread, -1: not asked
+  std::uint32_t pool_before;   // live workers that the forking thread had made through this runtime, at fork entry
+  std::uint32_t pool_at_fork;  // the same after all prepare handlers: what the child has lost
+  std::uint64_t pool_thread;   // ref to kThread of the first such worker: its creation stack is where the pool was made
+  std::uint64_t workers_total;  // live workers of this runtime, whoever made them
 };
 static_assert(sizeof(RuntimeRecord) == 48);
 
@@ -224,31 +224,32 @@ struct ForkThread {
   std::uint64_t thread;       // ref to kThread
   std::uint64_t wait_object;  // address of what it waits for, 0: none known
   WaitKind wait_kind;
-  std::uint32_t held;         // locks held, as its own array says
+  std::uint32_t held;  // locks held, as its own array says
 };
 static_assert(sizeof(ForkThread) == 24);
 
 // A fork, written in prepare by the forking thread, last of all handlers. Tail: `thread_count` ForkThread, then
 // `runtime_count` refs (u64) to kRuntime. The threads exclude the forking one.
 struct ForkRecord {
-  std::uint64_t ordinal;          // 1 for the first fork of this trace
-  std::uint64_t stack;            // ref to kStack of the caller of fork
-  std::uint64_t forking_thread;   // ref to kThread
-  std::uint64_t handlers;         // ref to kHandlers, 0: none registered
-  std::uint32_t flags;            // ForkFlag
+  std::uint64_t ordinal;         // 1 for the first fork of this trace
+  std::uint64_t stack;           // ref to kStack of the caller of fork
+  std::uint64_t forking_thread;  // ref to kThread
+  std::uint64_t handlers;        // ref to kHandlers, 0: none registered
+  std::uint32_t flags;           // ForkFlag
   std::uint32_t thread_count;
   std::uint32_t runtime_count;
-  std::uint32_t tasks;            // entries of /proc/self/task, 0: not asked at this fork; more than thread_count+1: unknown threads
-  std::uint64_t prepare_ns;       // time from fork entry to here: the other libraries' prepare handlers, and ours
+  std::uint32_t
+      tasks;  // entries of /proc/self/task, 0: not asked at this fork; more than thread_count+1: unknown threads
+  std::uint64_t prepare_ns;  // time from fork entry to here: the other libraries' prepare handlers, and ours
 };
 static_assert(sizeof(ForkRecord) == 56);
 
 // The fork's result, written by the parent after its handlers ran.
 struct ForkedRecord {
-  std::uint64_t fork;       // ref to kFork
-  std::int32_t child;       // pid, -1: fork failed
-  std::int32_t error;       // errno of a failed fork
-  std::uint64_t total_ns;   // from entry to here
+  std::uint64_t fork;      // ref to kFork
+  std::int32_t child;      // pid, -1: fork failed
+  std::int32_t error;      // errno of a failed fork
+  std::uint64_t total_ns;  // from entry to here
 };
 static_assert(sizeof(ForkedRecord) == 24);
 
@@ -263,49 +264,49 @@ enum class LockKind : std::uint32_t {
 // A lock that was held at the instant of the fork, written by the child out of its frozen copy, before anything else
 // runs there. Held by the forking thread itself when `thread` is the fork's forking_thread.
 struct HeldRecord {
-  std::uint64_t fork;           // ref to kFork
-  std::uint64_t lock;           // address
-  std::uint64_t thread;         // ref to kThread of the holder
-  std::uint64_t stack;          // ref to kStack where it was acquired, 0: caught between lock and record
+  std::uint64_t fork;    // ref to kFork
+  std::uint64_t lock;    // address
+  std::uint64_t thread;  // ref to kThread of the holder
+  std::uint64_t stack;   // ref to kStack where it was acquired, 0: caught between lock and record
   LockKind kind;
-  std::uint32_t memory_bytes;   // of `memory` that are valid
-  std::uint8_t memory[56];      // the lock's own bytes (glibc x86-64: mutex 40, rwlock 56, sem 32, spin 4)
+  std::uint32_t memory_bytes;  // of `memory` that are valid
+  std::uint8_t memory[56];     // the lock's own bytes (glibc x86-64: mutex 40, rwlock 56, sem 32, spin 4)
 };
 static_assert(sizeof(HeldRecord) == 96);
 
 enum class TouchKind : std::uint32_t {
-  kLock = 1,          // an acquisition that found the lock taken; `held` says by whom
-  kUnlockRefused = 2, // an unlock that the lock refused (EPERM): its owner is a thread of the parent
-  kParallel = 3,      // a parallel region of a runtime whose pool did not survive; `runtime` says which
+  kLock = 1,           // an acquisition that found the lock taken; `held` says by whom
+  kUnlockRefused = 2,  // an unlock that the lock refused (EPERM): its owner is a thread of the parent
+  kParallel = 3,       // a parallel region of a runtime whose pool did not survive; `runtime` says which
 };
 
 enum class TouchAction : std::uint32_t { kNone = 0, kAborted = 1, kRecovered = 2 };
 
 enum TouchFlag : std::uint32_t {
-  kTouchTimed = 1U << 0U,    // the call has a deadline: it errors instead of hanging
+  kTouchTimed = 1U << 0U,      // the call has a deadline: it errors instead of hanging
   kTouchTeamGuess = 1U << 2U,  // kParallel: the runtime may settle for a smaller team than `team` (OMP_DYNAMIC)
-  kTouchByOwner = 1U << 1U,  // no array entry matched; the owner in the lock's memory is a lost thread
+  kTouchByOwner = 1U << 1U,    // no array entry matched; the owner in the lock's memory is a lost thread
 };
 
 // Written BEFORE the call that may block. A touch without a kTouchEnd has not come back.
 struct TouchRecord {
-  std::uint64_t fork;        // ref to kFork
+  std::uint64_t fork;  // ref to kFork
   TouchKind kind;
-  TouchAction action;        // what the policy made of it
-  std::uint64_t held;        // ref to kHeld (kLock, kUnlockRefused), else 0
-  std::uint64_t runtime;     // ref to kRuntime (kParallel), else 0
-  std::uint64_t object;      // address of the lock; entry point of the runtime for kParallel
-  std::uint64_t stack;       // ref to kStack of the caller
-  std::uint32_t team;        // kParallel: threads that the region would get
-  std::uint32_t clause;      // kParallel: what num_threads asks for, 0: no clause
-  std::uint32_t flags;       // TouchFlag
+  TouchAction action;     // what the policy made of it
+  std::uint64_t held;     // ref to kHeld (kLock, kUnlockRefused), else 0
+  std::uint64_t runtime;  // ref to kRuntime (kParallel), else 0
+  std::uint64_t object;   // address of the lock; entry point of the runtime for kParallel
+  std::uint64_t stack;    // ref to kStack of the caller
+  std::uint32_t team;     // kParallel: threads that the region would get
+  std::uint32_t clause;   // kParallel: what num_threads asks for, 0: no clause
+  std::uint32_t flags;    // TouchFlag
   std::uint32_t reserved;
 };
 static_assert(sizeof(TouchRecord) == 64);
 
 struct TouchEndRecord {
-  std::uint64_t touch;   // ref to kTouch
-  std::int32_t result;   // what the call returned (0 for a region)
+  std::uint64_t touch;  // ref to kTouch
+  std::int32_t result;  // what the call returned (0 for a region)
   std::uint32_t reserved;
 };
 static_assert(sizeof(TouchEndRecord) == 16);
@@ -313,30 +314,30 @@ static_assert(sizeof(TouchEndRecord) == 16);
 enum class CureMethod : std::uint32_t { kClamp = 1, kQuiesce = 2, kRebuild = 3 };
 enum class CureResult : std::uint32_t {
   kApplied = 0,
-  kRefusedInRegion = 1,    // the fork is inside a parallel region or an explicit task
-  kRefusedByRuntime = 2,   // omp_pause_resource_all failed or is missing
-  kRefusedNoImage = 3,     // no TLS block of this thread to restore
+  kRefusedInRegion = 1,   // the fork is inside a parallel region or an explicit task
+  kRefusedByRuntime = 2,  // omp_pause_resource_all failed or is missing
+  kRefusedNoImage = 3,    // no TLS block of this thread to restore
 };
 
 // What was done about one runtime at one fork. With kApplied, a region in the child that a lost pool would have hung
 // is a cured one; the first such region is recorded with `used` set and its stack.
 struct CureRecord {
-  std::uint64_t fork;      // ref to kFork
-  std::uint64_t runtime;   // ref to kRuntime
+  std::uint64_t fork;     // ref to kFork
+  std::uint64_t runtime;  // ref to kRuntime
   CureMethod method;
   CureResult result;
-  std::uint64_t stack;     // ref to kStack of the first region of the child, 0: no region yet
-  std::uint32_t used;      // 1: this is the record of that first region
-  std::uint32_t clause;    // its num_threads clause, 0: none
-  std::uint32_t team;      // threads it would have got without the cure
+  std::uint64_t stack;   // ref to kStack of the first region of the child, 0: no region yet
+  std::uint32_t used;    // 1: this is the record of that first region
+  std::uint32_t clause;  // its num_threads clause, 0: none
+  std::uint32_t team;    // threads it would have got without the cure
   std::uint32_t reserved;
 };
 static_assert(sizeof(CureRecord) == 48);
 
 enum class NoteCode : std::uint32_t {
-  kThreadTableFull = 1,   // value: threads that were not recorded
-  kHeldOverflow = 2,      // value: acquisitions that did not fit a thread's array
-  kModuleTableFull = 3,   // value: modules not recorded
+  kThreadTableFull = 1,  // value: threads that were not recorded
+  kHeldOverflow = 2,     // value: acquisitions that did not fit a thread's array
+  kModuleTableFull = 3,  // value: modules not recorded
   kHandlerTableFull = 4,
   kGrowFailed = 5,        // value: errno; the trace could not grow
   kForkStackUnknown = 6,  // the bounds of the forking thread's stack are not known
