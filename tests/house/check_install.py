@@ -28,12 +28,14 @@ def check(arguments, scratch):
     # A line of the build tree in the loader's path would hide a shim that was not installed.
     environment = {"PATH": os.environ["PATH"], "HOME": str(scratch)}
     run([forksight, "run", "--", "true"], cwd=scratch, env=environment)
-    seen = run([forksight, "run", "--", "sh", "-c", "grep -o '/.*libforksight[^ ]*' /proc/self/maps | sort -u"], cwd=scratch, env=environment)
+    show_shim = "grep -o '/.*libforksight[^ ]*' /proc/self/maps | sort -u"
+    seen = run([forksight, "run", "--", "sh", "-c", show_shim], cwd=scratch, env=environment)
     if not any(line.startswith(str(prefix)) for line in seen.splitlines()):
         sys.exit(f"the installed shim is not loaded: {seen!r}")
 
     build = scratch / "build"
-    run([arguments.cmake, "-S", arguments.consumer, "-B", build, f"-DCMAKE_PREFIX_PATH={prefix}", f"-DCMAKE_CXX_COMPILER={arguments.cxx}"])
+    run([arguments.cmake, "-G", arguments.generator, "-S", arguments.consumer, "-B", build,
+         f"-DCMAKE_PREFIX_PATH={prefix}", f"-DCMAKE_CXX_COMPILER={arguments.cxx}"])
     run([arguments.cmake, "--build", build])
     expected = f"forksight {arguments.version}, trace version 1\n"
     printed = run([build / "consumer"])
@@ -43,7 +45,7 @@ def check(arguments, scratch):
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    for name in ("cmake", "build", "consumer", "cxx", "version", "bindir"):
+    for name in ("cmake", "build", "consumer", "generator", "cxx", "version", "bindir"):
         parser.add_argument("--" + name, required=True)
     with tempfile.TemporaryDirectory(prefix="forksight-install-") as folder:
         check(parser.parse_args(), Path(folder))

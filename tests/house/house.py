@@ -6,9 +6,12 @@ from pathlib import Path
 
 def tracked_files(root):
     """All files that belong to the repository: git's list, or, in an unpacked archive, what is there."""
-    listed = subprocess.run(["git", "-C", str(root), "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-                            capture_output=True, check=False)
-    if listed.returncode == 0:
+    try:
+        listed = subprocess.run(["git", "-C", str(root), "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+                                capture_output=True, check=False)
+    except FileNotFoundError:
+        listed = None
+    if listed is not None and listed.returncode == 0:
         names = [name for name in listed.stdout.decode().split("\0") if name]
     else:
         names = [str(path.relative_to(root)) for path in Path(root).rglob("*") if path.is_file()]
