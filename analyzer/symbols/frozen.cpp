@@ -1,5 +1,7 @@
 #include "symbols/frozen.hpp"
 
+#include <algorithm>
+
 #include "symbols/call_graph.hpp"
 #include "symbols/call_path.hpp"
 
@@ -33,6 +35,15 @@ std::optional<CallPath> path_by_pointer(const PathQuery& query) {
   const auto& calls = query.from.binary->code().facts(query.from.range).pointer_calls;
   if (calls.empty()) return std::nullopt;
   return CallPath{{{query.from, query.from.module->bias + calls.front(), query.from_sp, true}}, false};
+}
+
+// The frames add up, and the functions that have returned did nothing but take the lock: a guard's constructor, a
+// wrapper. Functions that go on after they took it give it back before they return, as a rule.
+bool is_ordinary(const CallPath& path) {
+  if (!path.is_exact) return false;
+  return std::all_of(path.sites.begin() + 1, path.sites.end(), [](const CallSite& site) {
+    return ends_after(site.function, site.return_address - site.function.module->bias);
+  });
 }
 
 class Resync {
@@ -102,7 +113,7 @@ std::optional<PathQuery> Resync::query_for(const Walk& outer, const Registers& r
 
 std::optional<Resumption> Resync::find(const RawFrame& innermost, std::uint64_t cfa) {
   const auto goal = function_of(space_, innermost);
-  std::optional<Resumption> by_code;     // a way exists, but its frames cannot be measured
+  std::optional<Resumption> by_code;     // a way exists, but not the ordinary one
   std::optional<Resumption> by_pointer;  // a way may lead through a call by pointer
   for (std::uint64_t slot = (cfa - 1) & ~std::uint64_t{7}; candidates_ < kMaxCandidates; slot += 8) {
     const auto word = stack_.read(slot);
@@ -115,8 +126,11 @@ std::optional<Resumption> Resync::find(const RawFrame& innermost, std::uint64_t 
     const auto query = query_for(*outer, registers, *goal, cfa);
     if (!query) continue;
     auto path = find_call_path(*query, budget_);
-    if (path && path->is_exact) return Resumption{std::move(*outer), std::move(*path)};
+    if (path && is_ordinary(*path)) return Resumption{std::move(*outer), std::move(*path)};
     if (path && !by_code) {
+      // Both this function and one that it called, now, by pointer may have led to the lock: what they share is left.
+      if (by_pointer) path->sites.resize(1);
+      path->sites.front().is_ambiguous = path->sites.front().is_ambiguous || by_pointer;
       by_code = Resumption{std::move(*outer), std::move(*path)};
       continue;
     }

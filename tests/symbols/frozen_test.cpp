@@ -66,6 +66,13 @@ TEST_P(Frozen, IsNotMisledByOthersThatLock) {
                                      {"app::frozen_thread", "thread-nested"}}));
 }
 
+TEST_P(Frozen, TellsByTheDistanceOnTheStackWhoLocked) {
+  expect("deep", with_lock_frames({{"app::acquire", "acquire-lock"},
+                                   {"app::takes_deep_down", "deep-acquire"},
+                                   {"app::holds_deep_lock", "deep-call"},
+                                   {"app::frozen_thread", "thread-deep"}}));
+}
+
 TEST_P(Frozen, GivesNoLineWhereItMayBeEither) {
   expect("two", with_lock_frames({{"app::acquire", "acquire-lock"},
                                   {"app::holds_one_of_two", ""},

@@ -46,6 +46,7 @@ const std::vector<Scene>& scenes() {
        "_start"},
       {"alloca", {{"app::with_alloca", "alloca-body"}, {"main", "main-alloca"}}, "_start"},
       {"signal", {{"app::on_signal", "handler"}, {"app::interrupted", "raise"}, {"main", "main-signal"}}, "_start"},
+      {"fault", {{"app::on_fault", "fault-handler"}, {"app::faults", "fault"}, {"main", "main-fault"}}, "_start"},
       {"noreturn", {{"app::leave_thread", "leave-body"}, {"app::ends_in_noreturn", "leave-call"}}, "clone3"},
   };
   return kScenes;
