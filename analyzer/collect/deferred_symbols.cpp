@@ -59,7 +59,8 @@ void DeferredSymbols::add_code(ImagePtr image, std::uint64_t address, Place<std:
   code_.push_back({std::move(image), address, std::move(function)});
 }
 
-void DeferredSymbols::add_data(ImagePtr image, std::uint64_t address, Place<std::string> name, Place<std::string> module) {
+void DeferredSymbols::add_data(ImagePtr image, std::uint64_t address, Place<std::string> name,
+                               Place<std::string> module) {
   data_.push_back({std::move(image), address, std::move(name), std::move(module)});
 }
 

@@ -17,7 +17,6 @@ namespace fs = std::filesystem;
 
 namespace {
 
-
 struct Evidence {
   std::vector<fs::path> traces;
   std::vector<fs::path> run_logs;

@@ -26,8 +26,9 @@ LockState decode_mutex(std::span<const std::uint8_t> memory) {
   constexpr std::uint32_t kPriorityInherit = 0x20;
   constexpr std::uint32_t kPriorityProtect = 0x40;
   constexpr std::uint32_t kShared = 0x80;
-  constexpr std::uint32_t kTidMask = 0x3fff'ffff;       // of robust and PI mutexes; the rest are FUTEX_WAITERS, FUTEX_OWNER_DIED
-  constexpr std::uint32_t kCeilingMask = 0xfff8'0000;   // of priority-protected ones: the ceiling, not a state
+  constexpr std::uint32_t kTidMask =
+      0x3fff'ffff;  // of robust and PI mutexes; the rest are FUTEX_WAITERS, FUTEX_OWNER_DIED
+  constexpr std::uint32_t kCeilingMask = 0xfff8'0000;  // of priority-protected ones: the ceiling, not a state
   const std::uint32_t lock = word_at(memory, 0);
   const std::uint32_t kind = word_at(memory, 16);
   LockState state;

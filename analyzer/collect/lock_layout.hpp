@@ -18,7 +18,7 @@ struct LockState {
   bool robust = false;
   bool priority_inherit = false;
   bool process_shared = false;  // false for robust mutexes: their memory does not tell
-  std::int32_t owner = 0;  // tid; 0: the memory does not say
+  std::int32_t owner = 0;       // tid; 0: the memory does not say
 };
 
 // nullopt: too few bytes to tell.

@@ -21,7 +21,8 @@ class ProcessTable {
   // The process that created a trace.
   model::ProcessId enter_creator(const TraceInfo& info);
   // A forked child of `parent`, seen first at `time_ns`; pid_of_parent 0: not known which process forked it.
-  model::ProcessId enter_child(const TraceInfo& info, std::int32_t pid, std::int32_t pid_of_parent, std::uint64_t time_ns);
+  model::ProcessId enter_child(const TraceInfo& info, std::int32_t pid, std::int32_t pid_of_parent,
+                               std::uint64_t time_ns);
 
  private:
   struct Entry {

@@ -31,7 +31,8 @@ bool has_whole_payload(trace::RecordType type, std::span<const std::byte> payloa
   using trace::RecordType;
   switch (type) {
     case RecordType::kModule:
-      return holds_with_tail<trace::ModuleRecord>(payload, [](const auto& fixed) { return std::uint64_t{fixed.path_bytes}; });
+      return holds_with_tail<trace::ModuleRecord>(payload,
+                                                  [](const auto& fixed) { return std::uint64_t{fixed.path_bytes}; });
     case RecordType::kModuleGone: return holds<trace::ModuleGoneRecord>(payload);
     case RecordType::kStack:
       return holds_with_tail<trace::StackRecord>(payload, [](const auto& fixed) { return std::uint64_t{fixed.bytes}; });

@@ -108,16 +108,18 @@ std::optional<std::string> TraceFile::read_header() {
     return "not a forksight trace; name the folder that `forksight run` wrote";
   }
   if (bytes.size() < trace::kHeaderBytes) {
-    return fmt::format("cut inside its header: {} bytes of {}; copy it again, whole", bytes.size(), trace::kHeaderBytes);
+    return fmt::format("cut inside its header: {} bytes of {}; copy it again, whole", bytes.size(),
+                       trace::kHeaderBytes);
   }
   const auto version = read_at<std::uint32_t>(bytes, offsetof(TraceHeader, version));
   if (version == 0 || version > trace::kVersion) {
-    return fmt::format("version {}, this build reads up to {}; use the build that recorded it", version, trace::kVersion);
+    return fmt::format("version {}, this build reads up to {}; use the build that recorded it", version,
+                       trace::kVersion);
   }
   const auto byte_order = read_at<std::uint32_t>(bytes, offsetof(TraceHeader, byte_order));
   if (byte_order != trace::kByteOrder) {
-    return fmt::format("byte order mark {:#x}, expected {:#x}; read it on a machine like the one that wrote it", byte_order,
-                       trace::kByteOrder);
+    return fmt::format("byte order mark {:#x}, expected {:#x}; read it on a machine like the one that wrote it",
+                       byte_order, trace::kByteOrder);
   }
   const auto header_bytes = read_at<std::uint32_t>(bytes, offsetof(TraceHeader, header_bytes));
   const auto pointer_bytes = read_at<std::uint32_t>(bytes, offsetof(TraceHeader, pointer_bytes));
@@ -133,8 +135,8 @@ std::optional<std::string> TraceFile::read_header() {
   info_.world_size = std::max(-1, read_at<std::int32_t>(bytes, offsetof(TraceHeader, world_size)));
   info_.host = read_text(bytes, offsetof(TraceHeader, host), sizeof(TraceHeader::host));
   info_.exe = read_text(bytes, offsetof(TraceHeader, exe), sizeof(TraceHeader::exe));
-  const auto cmdline_bytes = std::min<std::size_t>(
-      read_at<std::uint32_t>(bytes, offsetof(TraceHeader, cmdline_bytes)), sizeof(TraceHeader::cmdline));
+  const auto cmdline_bytes = std::min<std::size_t>(read_at<std::uint32_t>(bytes, offsetof(TraceHeader, cmdline_bytes)),
+                                                   sizeof(TraceHeader::cmdline));
   const char* const cmdline = reinterpret_cast<const char*>(bytes.data() + offsetof(TraceHeader, cmdline));
   info_.cmdline = split_arguments(std::string(cmdline, cmdline_bytes));
   const auto flags = read_at<std::uint32_t>(bytes, offsetof(TraceHeader, flags));
@@ -142,7 +144,8 @@ std::optional<std::string> TraceFile::read_header() {
   info_.dropped_records = read_at<std::uint64_t>(bytes, offsetof(TraceHeader, dropped_records));
   info_.dropped_bytes = read_at<std::uint64_t>(bytes, offsetof(TraceHeader, dropped_bytes));
   if (info_.dropped_records > 0) {
-    say(fmt::format("{} records ({} bytes) found no space and are missing", info_.dropped_records, info_.dropped_bytes));
+    say(fmt::format("{} records ({} bytes) found no space and are missing", info_.dropped_records,
+                    info_.dropped_bytes));
   }
   return std::nullopt;
 }
@@ -167,7 +170,9 @@ void TraceFile::walk_chain() {
                               size <= trace::kMaxRecordBytes && word >> 56U == 0 &&
                               (state == RecordState::kWriting || state == RecordState::kCommitted);
     if (!is_plausible) {
-      say(fmt::format("damaged after record {}: the next one begins with {:#018x}, which no writer writes; what follows is not used",
+      say(
+          fmt::format("damaged after record {}: the next one begins with {:#018x}, which no writer writes; what "
+                      "follows is not used",
                       number, word));
       ended = true;
       break;
@@ -191,12 +196,15 @@ void TraceFile::walk_chain() {
     }
   }
   if (!ended && at < read_at<std::uint64_t>(bytes, offsetof(TraceHeader, tail))) {
-    say(fmt::format("cut after record {}: the file ends at byte {}, its records went on; copy it again, whole", number, bytes.size()));
+    say(fmt::format("cut after record {}: the file ends at byte {}, its records went on; copy it again, whole", number,
+                    bytes.size()));
   }
   if (holes > 0) {
-    say(fmt::format("{} of {} records were begun and not finished (a writer that was killed, or is still at it)", holes, number));
+    say(fmt::format("{} of {} records were begun and not finished (a writer that was killed, or is still at it)", holes,
+                    number));
   }
-  if (malformed > 0) say(fmt::format("{} of {} records are shorter than what they must hold and were skipped", malformed, number));
+  if (malformed > 0)
+    say(fmt::format("{} of {} records are shorter than what they must hold and were skipped", malformed, number));
 }
 
 }  // namespace forksight::collect

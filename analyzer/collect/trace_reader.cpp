@@ -17,7 +17,9 @@ namespace {
 constexpr std::size_t kMaxPools = 64;  // of one fork; the shim keeps fewer
 constexpr std::size_t kNotHeld = static_cast<std::size_t>(-1);
 
-std::string text_of(std::span<const std::byte> bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
+std::string text_of(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
 
 template <class T>
 T element_at(std::span<const std::byte> bytes, std::size_t index) {
@@ -42,9 +44,12 @@ void TraceReader::read() {
   }
   model_.limits.insert(model_.limits.end(), file_.limits().begin(), file_.limits().end());
   const auto say = [&](const std::string& what) { model_.limits.push_back(file_.name() + ": " + what); };
-  if (bad_references_ > 0) say(fmt::format("{} references lead to no earlier record of the right type and were ignored", bad_references_));
-  if (modules_left_out_ > 0) say(fmt::format("{} modules more than any process can have were left out", modules_left_out_));
-  if (free_locks_touched_ > 0) say(fmt::format("{} operations on locks that nobody held at the fork were ignored", free_locks_touched_));
+  if (bad_references_ > 0)
+    say(fmt::format("{} references lead to no earlier record of the right type and were ignored", bad_references_));
+  if (modules_left_out_ > 0)
+    say(fmt::format("{} modules more than any process can have were left out", modules_left_out_));
+  if (free_locks_touched_ > 0)
+    say(fmt::format("{} operations on locks that nobody held at the fork were ignored", free_locks_touched_));
 }
 
 void TraceReader::read_record(const TraceRecord& record) {
@@ -77,7 +82,8 @@ void TraceReader::become(const TraceRecord& record, std::size_t index, model::Fo
   targets_[record.offset] = {record.type, index, fork};
 }
 
-void TraceReader::name_stack(model::ProcessId process, std::uint64_t reference, DeferredSymbols::Place<model::Stack> place) {
+void TraceReader::name_stack(model::ProcessId process, std::uint64_t reference,
+                             DeferredSymbols::Place<model::Stack> place) {
   const auto stack = find(reference, RecordType::kStack);
   if (!stack || !symbolize_) return;
   deferred_.add_stack(modules_.image_of(process), file_.records()[stack->index], std::move(place));
@@ -137,10 +143,12 @@ void TraceReader::read_thread(const TraceRecord& record) {
   thread.start_library = fixed.start_routine == 0 ? std::string() : image->find_path(fixed.start_routine);
   thread.is_main = (fixed.flags & trace::kThreadMain) != 0;
   model_.threads.push_back(std::move(thread));
-  name_stack(process, fixed.creation_stack, [id](model::Model& m) -> auto& { return m.threads[id].created_at; });
+  name_stack(
+      process, fixed.creation_stack, [id](model::Model & m) -> auto& { return m.threads[id].created_at; });
   creation_stacks_[id] = fixed.creation_stack;
   if (symbolize_ && fixed.start_routine != 0) {
-    deferred_.add_code(image, fixed.start_routine, [id](model::Model& m) -> auto& { return m.threads[id].start_routine; });
+    deferred_.add_code(
+        image, fixed.start_routine, [id](model::Model & m) -> auto& { return m.threads[id].start_routine; });
   }
   become(record, id);
 }
@@ -160,7 +168,8 @@ void TraceReader::read_runtime(const TraceRecord& record) {
   pool.workers_total = fixed.workers_total;
   model_.pools.push_back(std::move(pool));
   if (const auto worker = find(fixed.pool_thread, RecordType::kThread)) {
-    name_stack(process, creation_stacks_[worker->index], [id](model::Model& m) -> auto& { return m.pools[id].made_at; });
+    name_stack(
+        process, creation_stacks_[worker->index], [id](model::Model & m) -> auto& { return m.pools[id].made_at; });
   }
   become(record, id);
 }
@@ -201,7 +210,8 @@ void TraceReader::read_fork(const TraceRecord& record) {
   }
   const model::ProcessId process = fork.process;
   model_.forks.push_back(std::move(fork));
-  name_stack(process, fixed.stack, [id](model::Model& m) -> auto& { return m.forks[id].stack; });
+  name_stack(
+      process, fixed.stack, [id](model::Model & m) -> auto& { return m.forks[id].stack; });
   become(record, id);
 }
 
@@ -241,8 +251,8 @@ model::LockId TraceReader::lock_of(const trace::HeldRecord& held, model::Process
   locks_[held.lock].push_back(id);
   if (symbolize_) {
     deferred_.add_data(
-        modules_.image_of(process), held.lock, [id](model::Model& m) -> auto& { return m.locks[id].name; },
-        [id](model::Model& m) -> auto& { return m.locks[id].module; });
+        modules_.image_of(process), held.lock, [id](model::Model & m) -> auto& { return m.locks[id].name; },
+        [id](model::Model & m) -> auto& { return m.locks[id].module; });
   }
   return id;
 }
@@ -267,8 +277,9 @@ void TraceReader::read_held(const TraceRecord& record) {
   held.by_forking_thread = holder->index == about.forking_thread;
   const std::size_t index = about.held.size();
   about.held.push_back(std::move(held));
-  name_stack(child, fixed.stack,
-             [fork_id, index](model::Model& m) -> auto& { return m.forks[fork_id].held[index].acquired_at; });
+  name_stack(
+      child, fixed.stack,
+      [ fork_id, index ](model::Model & m) -> auto& { return m.forks[fork_id].held[index].acquired_at; });
   become(record, index, fork_id);
 }
 
@@ -306,7 +317,8 @@ void TraceReader::read_touch(const TraceRecord& record) {
   }
   const model::ProcessId process = touch.process;
   model_.touches.push_back(std::move(touch));
-  name_stack(process, fixed.stack, [id](model::Model& m) -> auto& { return m.touches[id].stack; });
+  name_stack(
+      process, fixed.stack, [id](model::Model & m) -> auto& { return m.touches[id].stack; });
   become(record, id);
 }
 
@@ -341,12 +353,14 @@ void TraceReader::read_cure(const TraceRecord& record) {
   touch.cured = true;
   const model::ProcessId process = touch.process;
   model_.touches.push_back(std::move(touch));
-  name_stack(process, fixed.stack, [id](model::Model& m) -> auto& { return m.touches[id].stack; });
+  name_stack(
+      process, fixed.stack, [id](model::Model & m) -> auto& { return m.touches[id].stack; });
 }
 
 void TraceReader::read_note(const TraceRecord& record) {
   const auto fixed = record.fixed<trace::NoteRecord>();
-  std::string sentence = fmt::format("{}: process {}: {}", file_.name(), record.pid, describe_note(fixed.code, fixed.value));
+  std::string sentence =
+      fmt::format("{}: process {}: {}", file_.name(), record.pid, describe_note(fixed.code, fixed.value));
   if (std::ranges::find(model_.limits, sentence) == model_.limits.end()) model_.limits.push_back(std::move(sentence));
 }
 
@@ -359,7 +373,8 @@ void TraceReader::attach_workers() {
       model::Pool& pool = model_.pools[pool_id];
       for (const model::ThreadId thread : fork.lost_threads) {
         const model::Thread& candidate = model_.threads[thread];
-        const bool is_worker = candidate.creator_tid == forking_tid && !pool.library.empty() && candidate.start_library == pool.library;
+        const bool is_worker =
+            candidate.creator_tid == forking_tid && !pool.library.empty() && candidate.start_library == pool.library;
         if (is_worker && pool.workers.size() < pool.workers_lost) pool.workers.push_back(thread);
       }
     }

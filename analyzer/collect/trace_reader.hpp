@@ -60,8 +60,8 @@ class TraceReader {
   ModuleMap modules_;
   DeferredSymbols deferred_;
   std::unordered_map<std::uint64_t, Target> targets_;
-  std::unordered_map<std::int32_t, model::ProcessId> by_pid_;       // the latest of that pid
-  std::unordered_map<model::ProcessId, bool> has_fork_;             // its birth is known
+  std::unordered_map<std::int32_t, model::ProcessId> by_pid_;  // the latest of that pid
+  std::unordered_map<model::ProcessId, bool> has_fork_;        // its birth is known
   std::unordered_map<std::uint64_t, std::vector<model::LockId>> locks_;
   std::unordered_map<model::ThreadId, std::uint64_t> creation_stacks_;
   std::uint64_t bad_references_ = 0;

@@ -17,7 +17,9 @@ bool is_within(E value, E first, E last) {
 
 bool is_known(trace::LockKind kind) { return is_within(kind, trace::LockKind::kMutex, trace::LockKind::kSemaphore); }
 bool is_known(trace::TouchKind kind) { return is_within(kind, trace::TouchKind::kLock, trace::TouchKind::kParallel); }
-bool is_known(trace::CureMethod method) { return is_within(method, trace::CureMethod::kClamp, trace::CureMethod::kRebuild); }
+bool is_known(trace::CureMethod method) {
+  return is_within(method, trace::CureMethod::kClamp, trace::CureMethod::kRebuild);
+}
 bool is_known(trace::CureResult result) {
   return is_within(result, trace::CureResult::kApplied, trace::CureResult::kRefusedNoImage);
 }
@@ -83,14 +85,18 @@ model::CureResult to_model(trace::CureResult result) {
 std::string describe_note(trace::NoteCode code, std::uint64_t value) {
   switch (code) {
     case trace::NoteCode::kThreadTableFull: return fmt::format("{} threads did not fit and were not recorded", value);
-    case trace::NoteCode::kHeldOverflow: return fmt::format("{} lock acquisitions did not fit a thread's list of held locks", value);
+    case trace::NoteCode::kHeldOverflow:
+      return fmt::format("{} lock acquisitions did not fit a thread's list of held locks", value);
     case trace::NoteCode::kModuleTableFull: return fmt::format("{} libraries did not fit and were not recorded", value);
-    case trace::NoteCode::kHandlerTableFull: return fmt::format("{} atfork handlers did not fit and were not recorded", value);
+    case trace::NoteCode::kHandlerTableFull:
+      return fmt::format("{} atfork handlers did not fit and were not recorded", value);
     case trace::NoteCode::kGrowFailed:
       return fmt::format("the trace could not grow ({}), later facts are missing",
                          value < 4096 ? std::strerror(static_cast<int>(value)) : "unknown error");
-    case trace::NoteCode::kForkStackUnknown: return "the bounds of the forking thread's stack are not known, its frames are missing";
-    case trace::NoteCode::kHookUnresolved: return fmt::format("libc has no function for hook {}, calls of it were not seen", value);
+    case trace::NoteCode::kForkStackUnknown:
+      return "the bounds of the forking thread's stack are not known, its frames are missing";
+    case trace::NoteCode::kHookUnresolved:
+      return fmt::format("libc has no function for hook {}, calls of it were not seen", value);
   }
   return fmt::format("note {} with value {}, which this build does not know", static_cast<std::uint32_t>(code), value);
 }

@@ -9,9 +9,12 @@ namespace forksight {
 
 class ExampleFormatter : public CLI::Formatter {
  public:
-  ExampleFormatter(std::string usage, std::string examples) : usage_(std::move(usage)), examples_(std::move(examples)) {}
+  ExampleFormatter(std::string usage, std::string examples)
+      : usage_(std::move(usage)), examples_(std::move(examples)) {}
 
-  std::string make_description(const CLI::App* app) const override { return app->get_description() + "\n\n" + examples_; }
+  std::string make_description(const CLI::App* app) const override {
+    return app->get_description() + "\n\n" + examples_;
+  }
   std::string make_usage(const CLI::App*, std::string) const override { return "Usage: " + usage_ + "\n"; }
 
  private:

@@ -67,11 +67,18 @@ void add_report_command(CLI::App& app, int& status) {
   CLI::App* const verb = app.add_subcommand("report", "Read traces again, of one run or of many ranks");
   verb->formatter(std::make_shared<ExampleFormatter>("forksight report [OPTIONS] DIR...", kExamples));
   verb->footer(kFooter);
-  verb->add_option("DIR", line->folders, "Folders that `forksight run` wrote, searched recursively; or single *.fstrace files")
-      ->required()->type_name("")->group("What to read");
+  verb->add_option("DIR", line->folders,
+                   "Folders that `forksight run` wrote, searched recursively; or single *.fstrace files")
+      ->required()
+      ->type_name("")
+      ->group("What to read");
   verb->add_option("--format", line->format, "How to say it")
-      ->check(CLI::Validator([](std::string& word) { return word == "text" || word == "json" ? "" : word + " is neither text nor json"; }, ""))
-      ->type_name("text|json")->default_str("text")->group("What comes out");
+      ->check(CLI::Validator(
+          [](std::string& word) { return word == "text" || word == "json" ? "" : word + " is neither text nor json"; },
+          ""))
+      ->type_name("text|json")
+      ->default_str("text")
+      ->group("What comes out");
   verb->callback([line, &status] { status = as_int(report(*line)); });
 }
 

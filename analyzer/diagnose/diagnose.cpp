@@ -31,7 +31,8 @@ std::vector<Finding> merge_equal(std::vector<Finding> all) {
   std::vector<Finding> merged;
   std::map<std::tuple<std::string, Outcome, Certainty>, std::size_t> known;
   for (Finding& finding : all) {
-    const auto [at, is_new] = known.try_emplace({finding.fingerprint, finding.outcome, finding.certainty}, merged.size());
+    const auto [at, is_new] =
+        known.try_emplace({finding.fingerprint, finding.outcome, finding.certainty}, merged.size());
     if (is_new) {
       merged.push_back(std::move(finding));
       continue;
@@ -107,10 +108,14 @@ std::vector<std::string> find_unexplained(const model::Model& model, const std::
     const model::Process& process = model.processes[id];
     if (!is_proven_dead(process) || explained.contains(id)) continue;
     const std::string name = process.exe.empty() ? std::string() : fmt::format(" ({})", words::base_name(process.exe));
-    const std::string since = process.stuck_for_ms > 0 ? fmt::format(" for {}", words::duration(process.stuck_for_ms)) : std::string();
-    const char* const proof = process.liveness == model::Liveness::kDead ? "no task can wake it" : "only a signal handler could wake it";
-    sentences.push_back(fmt::format("process {}{} has been stuck{}, {}, and no rule explains why; see where: gdb -p {} -batch -ex 'thread apply all bt'",
-                                    process.pid, name, since, proof, process.pid));
+    const std::string since =
+        process.stuck_for_ms > 0 ? fmt::format(" for {}", words::duration(process.stuck_for_ms)) : std::string();
+    const char* const proof =
+        process.liveness == model::Liveness::kDead ? "no task can wake it" : "only a signal handler could wake it";
+    sentences.push_back(
+        fmt::format("process {}{} has been stuck{}, {}, and no rule explains why; see where: gdb -p {} -batch -ex "
+                    "'thread apply all bt'",
+                    process.pid, name, since, proof, process.pid));
   }
   return sentences;
 }

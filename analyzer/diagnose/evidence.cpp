@@ -15,10 +15,12 @@ using model::Liveness;
 namespace {
 
 std::string describe_waits(const model::Process& process) {
-  const bool all_futex =
-      !process.waits.empty() && std::ranges::all_of(process.waits, [](const auto& wait) { return wait.kind == model::WaitKind::kFutex; });
+  const bool all_futex = !process.waits.empty() && std::ranges::all_of(process.waits, [](const auto& wait) {
+    return wait.kind == model::WaitKind::kFutex;
+  });
   const char* const where = all_futex ? " in a futex" : "";
-  if (process.waits.size() > 1) return fmt::format("all its {} threads have slept{} without a timeout", process.waits.size(), where);
+  if (process.waits.size() > 1)
+    return fmt::format("all its {} threads have slept{} without a timeout", process.waits.size(), where);
   return fmt::format("its only thread has slept{} without a timeout", where);
 }
 
@@ -29,7 +31,8 @@ std::string thread_name(const model::Model& model, const model::Touch& touch) {
   // A forked process starts with the name of the thread that forked it.
   const model::Process& process = model.processes[touch.process];
   const model::Fork& fork = model.forks[touch.fork];
-  return touch.tid == process.pid && fork.child == touch.process ? model.threads[fork.forking_thread].name : std::string();
+  return touch.tid == process.pid && fork.child == touch.process ? model.threads[fork.forking_thread].name
+                                                                 : std::string();
 }
 
 }  // namespace
@@ -38,7 +41,13 @@ bool is_proven_dead(const model::Process& process) {
   return process.liveness == Liveness::kDead || process.liveness == Liveness::kDeadButForSignal;
 }
 
-bool has_ended(const model::Process& process) { return process.liveness == Liveness::kEnded || process.exit_status.has_value(); }
+bool is_beyond_signals(const model::Process& process) {
+  return process.liveness == Liveness::kDead || (process.liveness == Liveness::kEnded && process.stuck_for_ms > 0);
+}
+
+bool has_ended(const model::Process& process) {
+  return process.liveness == Liveness::kEnded || process.exit_status.has_value();
+}
 
 Evidence::Evidence(const model::Model& model) : model_(model), is_forked_(model.processes.size()) {
   const auto saw = [&](model::ProcessId process, std::int32_t tid, std::uint64_t time_ns) {
@@ -114,13 +123,18 @@ Finding Evidence::begin_finding(const char* slug, const model::Fork& fork) const
 std::string_view hangs(const model::Process& process) { return has_ended(process) ? "hung" : "hangs"; }
 
 std::string describe_liveness(const model::Process& process) {
-  const std::string since = process.stuck_for_ms > 0 ? fmt::format("For {} ", words::duration(process.stuck_for_ms)) : "Seen from outside, ";
+  const std::string since =
+      process.stuck_for_ms > 0 ? fmt::format("For {} ", words::duration(process.stuck_for_ms)) : "Seen from outside, ";
   switch (process.liveness) {
-    case Liveness::kDead: return since + describe_waits(process) + ", and no task is left that could wake it: proven, it never goes on.";
-    case Liveness::kDeadButForSignal: return since + describe_waits(process) + ": no task can wake it, only a signal handler could.";
-    case Liveness::kSpinning: return since + "it has run without a pause and has not left this call: it spins for what never comes.";
+    case Liveness::kDead:
+      return since + describe_waits(process) + ", and no task is left that could wake it: proven, it never goes on.";
+    case Liveness::kDeadButForSignal:
+      return since + describe_waits(process) + ": no task can wake it, only a signal handler could.";
+    case Liveness::kSpinning:
+      return since + "it has run without a pause and has not left this call: it spins for what never comes.";
     case Liveness::kEnded:
-      if (process.stuck_for_ms > 0) return fmt::format("It was stuck for {} before it ended.", words::duration(process.stuck_for_ms));
+      if (process.stuck_for_ms > 0)
+        return fmt::format("It was stuck for {} before it ended.", words::duration(process.stuck_for_ms));
       break;
     default: break;
   }
@@ -132,9 +146,11 @@ std::string describe_end(const model::Process& process) {
   const int status = *process.exit_status;
   if (WIFSIGNALED(status)) {
     const char* const name = ::sigabbrev_np(WTERMSIG(status));
-    return fmt::format("It was ended by signal {}{}.", WTERMSIG(status), name == nullptr ? std::string() : fmt::format(" (SIG{})", name));
+    return fmt::format("It was ended by signal {}{}.", WTERMSIG(status),
+                       name == nullptr ? std::string() : fmt::format(" (SIG{})", name));
   }
-  if (WIFEXITED(status) && WEXITSTATUS(status) != 0) return fmt::format("It exited with status {}.", WEXITSTATUS(status));
+  if (WIFEXITED(status) && WEXITSTATUS(status) != 0)
+    return fmt::format("It exited with status {}.", WEXITSTATUS(status));
   return {};
 }
 

@@ -47,6 +47,8 @@ class Evidence {
 
 // Proved by looking at the process from outside that no task can wake it.
 bool is_proven_dead(const model::Process& process);
+// The same, and no signal handler could wake it either; or it was so until it was ended.
+bool is_beyond_signals(const model::Process& process);
 bool has_ended(const model::Process& process);
 
 // "hangs", or "hung" of a process that has ended.

@@ -18,53 +18,53 @@ struct Holder {
   std::int32_t pid = 0;
   std::int32_t tid = 0;
   std::string name;
-  std::string library;         // of the start routine
+  std::string library;  // of the start routine
   std::string start_routine;
-  bool alive = false;          // in the process that suffers
+  bool alive = false;  // in the process that suffers
 };
 
 struct Culprit {
   CulpritKind kind = CulpritKind::kLock;
-  std::string name;            // "cache_mu (std::mutex)", "libgomp pool of 2 threads"
+  std::string name;  // "cache_mu (std::mutex)", "libgomp pool of 2 threads"
   std::string library;
   std::uint64_t address = 0;
   std::optional<Holder> holder;
-  model::Stack stack;          // where it was acquired or made
+  model::Stack stack;  // where it was acquired or made
 };
 
 struct Fix {
   std::string text;
-  bool verified = false;       // tried by the hazard suite for this rule
+  bool verified = false;  // tried by the hazard suite for this rule
 };
 
 struct Victim {
   std::int32_t pid = 0;
-  std::string via;             // "wait4", "pipe" ...
+  std::string via;  // "wait4", "pipe" ...
 };
 
 struct ForkSite {
-  std::int32_t pid = 0;        // the parent
+  std::int32_t pid = 0;  // the parent
   std::int32_t child = 0;
   model::Stack stack;
 };
 
 struct Finding {
-  std::string rule;            // slug of the catalogue
+  std::string rule;  // slug of the catalogue
   Certainty certainty = Certainty::kPossible;
   Outcome outcome = Outcome::kMayHang;
-  std::string fingerprint;     // 16 hex digits over rule, library, symbols; no addresses, no pids
-  std::string summary;         // one line that survives alone in a log
+  std::string fingerprint;  // 16 hex digits over rule, library, symbols; no addresses, no pids
+  std::string summary;      // one line that survives alone in a log
   model::ProcessId process = 0;
   std::vector<model::ProcessId> processes;  // all that show it, once findings are merged; `process` is the first
   std::int32_t tid = 0;
   std::string thread_name;
   Culprit culprit;
-  model::Stack stack;          // of the thread that suffers
+  model::Stack stack;  // of the thread that suffers
   std::optional<ForkSite> fork;
   std::vector<std::string> chain;  // from the symptom to the cause, one sentence each
   std::vector<Victim> victims;
-  std::vector<Fix> fixes;      // the verified one first
-  std::uint64_t count = 1;     // equal findings merged
+  std::vector<Fix> fixes;   // the verified one first
+  std::uint64_t count = 1;  // equal findings merged
 };
 
 }  // namespace forksight

@@ -25,13 +25,15 @@ class Fnv1a {
 };
 
 void add_stack(Fnv1a& hash, const model::Stack& stack) {
-  for (const model::Frame& frame : stack.frames) hash.add(frame.function.empty() ? words::base_name(frame.module) : frame.function);
+  for (const model::Frame& frame : stack.frames)
+    hash.add(frame.function.empty() ? words::base_name(frame.module) : frame.function);
   hash.add("|");
 }
 
 // "cache_mu (mutex)" but not "the mutex at 0x55d0c0", nor a count of threads.
 std::string_view stable_name(const Culprit& culprit) {
-  return culprit.kind == CulpritKind::kLock && !culprit.library.empty() ? std::string_view(culprit.name) : std::string_view();
+  return culprit.kind == CulpritKind::kLock && !culprit.library.empty() ? std::string_view(culprit.name)
+                                                                        : std::string_view();
 }
 
 }  // namespace

@@ -59,19 +59,28 @@ Culprit describe_lock(const Evidence& evidence, const Orphan& orphan) {
   return culprit;
 }
 
-std::string head(const Evidence& evidence, const model::Touch& touch, const model::Lock& lock, const End& end, const char* verb) {
+std::string name(const model::Touch& touch, const model::Lock& lock) {
+  if (!lock.name.empty() || !words::is_python_lock(touch.stack)) return words::lock(lock);
+  return fmt::format("a Python lock ({} at {:#x})", words::lock_kind(lock), lock.address);
+}
+
+std::string head(const Evidence& evidence, const model::Touch& touch, const model::Lock& lock, const End& end,
+                 const char* verb) {
   const std::string child = evidence.name(touch.process);
   std::string place = words::place(touch.stack);
   if (!place.empty()) place = fmt::format(" ({})", place);
-  const std::string name = words::lock(lock);
+  const std::string name = locks::name(touch, lock);
   switch (end.outcome) {
-    case Outcome::kCured: return fmt::format("{} would have hung {} {}{}; recovered: forksight re-initialised it", child, verb, name, place);
+    case Outcome::kCured:
+      return fmt::format("{} would have hung {} {}{}; recovered: forksight re-initialised it", child, verb, name,
+                         place);
     case Outcome::kError:
       if (touch.action == model::TouchAction::kAborted) {
         return fmt::format("{} was aborted by --on-orphan=abort {} {}{}", child, verb, name, place);
       }
       if (touch.returned) {
-        return fmt::format("{} failed {} {}{} with {}", child, verb, name, place, touch.timed ? "ETIMEDOUT" : errno_words(touch.result));
+        return fmt::format("{} failed {} {}{} with {}", child, verb, name, place,
+                           touch.timed ? "ETIMEDOUT" : errno_words(touch.result));
       }
       if (touch.timed) return fmt::format("{} waits in vain {} {}{}, until its deadline", child, verb, name, place);
       return fmt::format("{} is aborted by libc {} {}{}", child, verb, name, place);
@@ -89,23 +98,31 @@ void tell(const Evidence& evidence, const model::Touch& touch, const Orphan& orp
           std::string nature, Finding& finding) {
   const model::Process& child = evidence.process(touch.process);
   const model::Fork& fork = evidence.fork(touch);
-  const std::string name = words::lock(orphan.lock);
+  const std::string name = locks::name(touch, orphan.lock);
   const std::string where = words::long_place(touch.stack);
   add_sentence(finding, fmt::format("Thread {} of {} is {}{} {}.", touch.tid, evidence.name(touch.process),
                                     where.empty() ? where : fmt::format("at {}, ", where), verb, name));
   if (end.outcome == Outcome::kHang) add_sentence(finding, describe_liveness(child));
-  add_sentence(finding, fmt::format("At the fork it was held by {} of process {}{}{}.", words::thread(orphan.holder),
-                                    evidence.process(fork.process).pid,
-                                    orphan.holder.start_routine.empty() ? std::string() : ", started with " + orphan.holder.start_routine,
-                                    words::at(", which took it at ", orphan.held.acquired_at)));
-  add_sentence(finding, fmt::format("fork(){} copied the lock in its locked state, but only the thread that called fork: in the child nobody "
-                                    "is left to release it.",
-                                    words::at(" at ", fork.stack)));
+  add_sentence(
+      finding,
+      fmt::format("At the fork it was held by {} of process {}{}{}.", words::thread(orphan.holder),
+                  evidence.process(fork.process).pid,
+                  orphan.holder.start_routine.empty() ? std::string() : ", started with " + orphan.holder.start_routine,
+                  words::at(", which took it at ", orphan.held.acquired_at)));
+  add_sentence(
+      finding,
+      fmt::format(
+          "fork(){} copied the lock in its locked state, but only the thread that called fork: in the child nobody "
+          "is left to release it.",
+          words::at(" at ", fork.stack)));
   add_sentence(finding, std::move(nature));
-  if (touch.by_owner) add_sentence(finding, "The holder is known from the lock's own memory; where it took the lock was not seen.");
+  if (touch.by_owner)
+    add_sentence(finding, "The holder is known from the lock's own memory; where it took the lock was not seen.");
   if (end.outcome == Outcome::kCured) {
-    add_sentence(finding, "forksight re-initialised the lock (--on-orphan=recover). What it protects is as its holder left it in the middle "
-                          "of its work: it may be half-changed, and the child now uses it.");
+    add_sentence(finding,
+                 "forksight re-initialised the lock (--on-orphan=recover). What it protects is as its holder left it "
+                 "in the middle "
+                 "of its work: it may be half-changed, and the child now uses it.");
   }
   if (touch.action == model::TouchAction::kAborted) {
     add_sentence(finding, "forksight ended the child here (--on-orphan=abort), so that it fails instead of hanging.");
@@ -114,19 +131,31 @@ void tell(const Evidence& evidence, const model::Touch& touch, const Orphan& orp
   }
 }
 
-void add_fixes(const model::Process& process, const model::Touch& touch, const Orphan& orphan, const char* reset, Finding& finding) {
-  const std::string name = words::lock(orphan.lock);
+void add_fixes(const model::Process& process, const model::Touch& touch, const Orphan& orphan, const char* reset,
+               Finding& finding) {
   if (words::is_python(process)) {
-    finding.fixes.push_back({"In Python, start workers with multiprocessing.set_start_method(\"forkserver\") or \"spawn\": they begin "
-                             "without the parent's locks."});
+    finding.fixes.push_back(
+        {"In Python, start workers with multiprocessing.set_start_method(\"forkserver\") or \"spawn\": they begin "
+         "without the parent's locks."});
+    finding.fixes.push_back(
+        {"For a lock of your own: make it anew in the child, with os.register_at_fork(after_in_child=...)."});
+    if (!has_ended(process)) {
+      finding.fixes.push_back({fmt::format("See the Python lines of both sides: py-spy dump --pid {} and --pid {}.",
+                                           process.pid, process.ppid)});
+    }
   } else {
     finding.fixes.push_back({"Exec right after fork(), or use posix_spawn(): then no lock of the parent matters."});
+    finding.fixes.push_back(
+        {fmt::format("Guard {} with pthread_atfork(): lock it in prepare, unlock it in parent, and in child {}.",
+                     words::lock(orphan.lock), reset)});
   }
-  finding.fixes.push_back({fmt::format("Guard {} with pthread_atfork(): lock it in prepare, unlock it in parent, and in child {}.", name, reset)});
-  finding.fixes.push_back({fmt::format("Fork before {} is started, while the process has one thread.", words::thread(orphan.holder))});
+  finding.fixes.push_back(
+      {fmt::format("Fork before {} is started, while the process has one thread.", words::thread(orphan.holder))});
   if (touch.action == model::TouchAction::kNone && !touch.timed) {
-    finding.fixes.push_back({"To keep a job running for now: `forksight run --on-orphan=recover -- ...` re-initialises the lock when the child "
-                             "needs it. What it protects may be half-changed."});
+    finding.fixes.push_back(
+        {"To keep a job running for now: `forksight run --on-orphan=recover -- ...` re-initialises the lock when the "
+         "child "
+         "needs it. What it protects may be half-changed."});
     finding.fixes.push_back({"To fail at once instead of hanging: `forksight run --on-orphan=abort -- ...`."});
   }
 }

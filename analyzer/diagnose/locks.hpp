@@ -27,14 +27,18 @@ std::optional<End> find_end(const Evidence& evidence, const model::Touch& touch)
 
 Culprit describe_lock(const Evidence& evidence, const Orphan& orphan);
 
+// "cache_mu", "a Python lock (semaphore at 0x55d0c0)"
+std::string name(const model::Touch& touch, const model::Lock& lock);
 // "child 4242 hangs locking cache_mu (app.c:31)", for each outcome.
-std::string head(const Evidence& evidence, const model::Touch& touch, const model::Lock& lock, const End& end, const char* verb);
+std::string head(const Evidence& evidence, const model::Touch& touch, const model::Lock& lock, const End& end,
+                 const char* verb);
 // "thread 4240 "worker" took it at app.c:12 and was left behind by fork() at app.c:20"
 std::string cause(const Evidence& evidence, const model::Touch& touch, const Orphan& orphan);
 
 // The chain of an orphaned lock. `nature` says why this kind of lock does not come free by itself.
 void tell(const Evidence& evidence, const model::Touch& touch, const Orphan& orphan, const End& end, const char* verb,
           std::string nature, Finding& finding);
-void add_fixes(const model::Process& process, const model::Touch& touch, const Orphan& orphan, const char* reset, Finding& finding);
+void add_fixes(const model::Process& process, const model::Touch& touch, const Orphan& orphan, const char* reset,
+               Finding& finding);
 
 }  // namespace forksight::locks

@@ -33,7 +33,8 @@ bool is_team_in_region(const model::Pool& pool) { return pool.in_region && pool.
 
 std::string region(const model::Touch& touch) {
   const model::Frame* const frame = words::find_user_frame(touch.stack);
-  const std::string name = frame != nullptr && is_c_source(frame->file) ? "#pragma omp parallel" : "an OpenMP parallel region";
+  const std::string name =
+      frame != nullptr && is_c_source(frame->file) ? "#pragma omp parallel" : "an OpenMP parallel region";
   const std::string where = words::place(touch.stack);
   return where.empty() ? name : fmt::format("{} ({})", name, where);
 }
@@ -55,7 +56,9 @@ std::string_view option(model::CureMethod method) {
   return "--omp=rebuild";
 }
 
-std::string_view method_name(model::CureMethod method) { return option(method).substr(std::string_view("--omp=").size()); }
+std::string_view method_name(model::CureMethod method) {
+  return option(method).substr(std::string_view("--omp=").size());
+}
 
 Culprit describe_pool(const Evidence& evidence, const model::Pool& pool) {
   Culprit culprit;
@@ -69,15 +72,19 @@ Culprit describe_pool(const Evidence& evidence, const model::Pool& pool) {
 
 void add_general_fixes(Finding& finding, const model::Process& process) {
   if (words::is_python(process)) {
-    finding.fixes.push_back({"In Python, start workers with multiprocessing.set_start_method(\"forkserver\") or \"spawn\": they exec, and "
-                             "begin without the parent's threads."});
+    finding.fixes.push_back(
+        {"In Python, start workers with multiprocessing.set_start_method(\"forkserver\") or \"spawn\": they exec, and "
+         "begin without the parent's threads."});
   } else {
-    finding.fixes.push_back({"Start the child with posix_spawn(), or exec right after fork(): a new program begins without a lost pool."});
+    finding.fixes.push_back(
+        {"Start the child with posix_spawn(), or exec right after fork(): a new program begins without a lost pool."});
   }
-  finding.fixes.push_back({"Use OpenMP only in the children: fork before the first parallel region of the forking thread, or make that "
-                           "region in a thread that does not fork."});
-  finding.fixes.push_back({"Run on LLVM's OpenMP runtime (clang -fopenmp, or LD_PRELOAD=libomp.so for code built by gcc): it makes its "
-                           "pool anew in the child."});
+  finding.fixes.push_back(
+      {"Use OpenMP only in the children: fork before the first parallel region of the forking thread, or make that "
+       "region in a thread that does not fork."});
+  finding.fixes.push_back(
+      {"Run on LLVM's OpenMP runtime (clang -fopenmp, or LD_PRELOAD=libomp.so for code built by gcc): it makes its "
+       "pool anew in the child."});
 }
 
 }  // namespace forksight::openmp

@@ -14,10 +14,13 @@ bool starts_with_any(std::string_view text, std::initializer_list<std::string_vi
 }
 
 bool is_of_runtime(const model::Frame& frame) {
-  if (starts_with_any(base_name(frame.module), {"libc.so", "libc-", "libpthread", "libstdc++", "libc++", "libgomp", "libomp",
-                                                "libiomp5", "ld-linux", "ld-2", "ld.so", "libforksight", "linux-vdso", "[vdso]"})) {
+  if (starts_with_any(base_name(frame.module),
+                      {"libc.so", "libc-", "libpthread", "libstdc++", "libc++", "libgomp", "libomp", "libiomp5",
+                       "ld-linux", "ld-2", "ld.so", "libforksight", "linux-vdso", "[vdso]"})) {
     return true;
   }
+  // The interpreter's own C says nothing about the script that it runs.
+  if (!frame.python && starts_with_any(base_name(frame.module), {"python", "libpython"})) return true;
   // Headers that are compiled into the program: std::lock_guard is not where the user should look.
   return starts_with_any(frame.function, {"std::", "__gnu_cxx::", "__gthread_", "void std::"}) ||
          frame.file.find("/include/c++/") != std::string::npos;
@@ -120,5 +123,10 @@ std::string count(std::uint64_t number, std::string_view one, std::string_view m
 }
 
 bool is_python(const model::Process& process) { return base_name(process.exe).starts_with("python"); }
+
+bool is_python_lock(const model::Stack& stack) {
+  return std::ranges::any_of(
+      stack.frames, [](const model::Frame& frame) { return frame.function.starts_with("PyThread_acquire_lock"); });
+}
 
 }  // namespace forksight::words

@@ -43,5 +43,7 @@ std::string duration(std::uint64_t ms);
 std::string count(std::uint64_t number, std::string_view one, std::string_view many);
 
 bool is_python(const model::Process& process);
+// The wait is that of a lock object of CPython.
+bool is_python_lock(const model::Stack& stack);
 
 }  // namespace forksight::words

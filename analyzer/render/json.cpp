@@ -20,8 +20,8 @@ Json array_of(const std::vector<T>& items, ToJson to_json) {
 }
 
 Json to_json(const model::Frame& frame) {
-  return {{"function", frame.function}, {"file", frame.file},         {"line", frame.line},
-          {"module", frame.module},     {"offset", frame.offset},     {"approximate", frame.approximate},
+  return {{"function", frame.function}, {"file", frame.file},     {"line", frame.line},
+          {"module", frame.module},     {"offset", frame.offset}, {"approximate", frame.approximate},
           {"inlined", frame.inlined},   {"python", frame.python}};
 }
 
@@ -85,15 +85,21 @@ Json to_json(const model::Fork& fork, const model::Model& model) {
 }
 
 Json to_json(const Holder& holder) {
-  return {{"pid", holder.pid},         {"tid", holder.tid},
-          {"name", holder.name},       {"library", holder.library},
-          {"start_routine", holder.start_routine}, {"alive", holder.alive}};
+  return {{"pid", holder.pid},
+          {"tid", holder.tid},
+          {"name", holder.name},
+          {"library", holder.library},
+          {"start_routine", holder.start_routine},
+          {"alive", holder.alive}};
 }
 
 Json to_json(const Culprit& culprit) {
-  return {{"kind", name_of(culprit.kind)}, {"name", culprit.name},
-          {"library", culprit.library},    {"address", culprit.address},
-          {"holder", culprit.holder ? to_json(*culprit.holder) : Json()}, {"stack", stack_to_json(culprit.stack)}};
+  return {{"kind", name_of(culprit.kind)},
+          {"name", culprit.name},
+          {"library", culprit.library},
+          {"address", culprit.address},
+          {"holder", culprit.holder ? to_json(*culprit.holder) : Json()},
+          {"stack", stack_to_json(culprit.stack)}};
 }
 
 Json to_json(const Finding& finding, const model::Model& model) {
@@ -113,18 +119,23 @@ Json to_json(const Finding& finding, const model::Model& model) {
   json["stack"] = stack_to_json(finding.stack);
   json["fork"] = Json();
   if (finding.fork) {
-    json["fork"] = {{"pid", finding.fork->pid}, {"child", finding.fork->child}, {"stack", stack_to_json(finding.fork->stack)}};
+    json["fork"] = {
+        {"pid", finding.fork->pid}, {"child", finding.fork->child}, {"stack", stack_to_json(finding.fork->stack)}};
   }
   json["chain"] = finding.chain;
   json["victims"] = array_of(finding.victims, [](const Victim& v) { return Json{{"pid", v.pid}, {"via", v.via}}; });
-  json["fixes"] = array_of(finding.fixes, [](const Fix& fix) { return Json{{"text", fix.text}, {"verified", fix.verified}}; });
+  json["fixes"] = array_of(finding.fixes, [](const Fix& fix) {
+    return Json{{"text", fix.text}, {"verified", fix.verified}};
+  });
   return json;
 }
 
 }  // namespace
 
 std::string render_json(const model::Model& model, const std::vector<Finding>& findings) {
-  Json report = {{"schema", kReportSchema}, {"tool", {{"name", "forksight"}, {"version", FORKSIGHT_VERSION}}}, {"command", model.command}};
+  Json report = {{"schema", kReportSchema},
+                 {"tool", {{"name", "forksight"}, {"version", FORKSIGHT_VERSION}}},
+                 {"command", model.command}};
   report["processes"] = array_of(model.processes, [&](const auto& process) { return to_json(process, model); });
   report["forks"] = array_of(model.forks, [&](const auto& fork) { return to_json(fork, model); });
   report["findings"] = array_of(findings, [&](const auto& finding) { return to_json(finding, model); });

@@ -61,13 +61,15 @@ class TextReport {
 
  private:
   void head() {
-    const std::string seen = fmt::format("{}, {}", words::count(model_.processes.size(), "process", "processes"),
-                                         words::count(model_.forks.size(), "fork of a process with threads", "forks of processes with threads"));
+    const std::string seen = fmt::format(
+        "{}, {}", words::count(model_.processes.size(), "process", "processes"),
+        words::count(model_.forks.size(), "fork of a process with threads", "forks of processes with threads"));
     if (findings_.empty()) {
       page_.line(Style::kBold, fmt::format("forksight: nothing found in {}", seen));
       return;
     }
-    page_.line(Style::kBold, fmt::format("forksight: {} in {}", words::count(findings_.size(), "finding", "findings"), seen));
+    page_.line(Style::kBold,
+               fmt::format("forksight: {} in {}", words::count(findings_.size(), "finding", "findings"), seen));
   }
 
   void describe(std::size_t number, const Finding& finding) {
@@ -94,12 +96,15 @@ class TextReport {
 
   void sufferer(const Finding& finding) {
     const model::Process& process = model_.processes[finding.process];
-    std::string text = fmt::format("thread {}{} of process {}", finding.tid, words::quoted(finding.thread_name), process.pid);
+    std::string text =
+        fmt::format("thread {}{} of process {}", finding.tid, words::quoted(finding.thread_name), process.pid);
     if (!process.exe.empty()) text += fmt::format(" ({})", words::base_name(process.exe));
     if (process.rank >= 0) text += fmt::format(", rank {}", process.rank);
     if (!process.host.empty()) text += fmt::format(" on {}", process.host);
     if (process.stuck_for_ms > 0) text += fmt::format(", stuck for {}", words::duration(process.stuck_for_ms));
-    const char* const label = finding.outcome == Outcome::kCured ? "Who" : finding.outcome == Outcome::kError ? "What fails" : "What hangs";
+    const char* const label = finding.outcome == Outcome::kCured   ? "Who"
+                              : finding.outcome == Outcome::kError ? "What fails"
+                                                                   : "What hangs";
     page_.labelled(label, text);
     stack(finding.stack);
   }
@@ -108,14 +113,18 @@ class TextReport {
     const Culprit& culprit = finding.culprit;
     const bool is_lock = culprit.kind == CulpritKind::kLock;
     std::string text = culprit.name;
-    if (!culprit.library.empty()) text += fmt::format(", {} {}", is_lock ? "in" : "of", words::base_name(culprit.library));
+    if (!culprit.library.empty())
+      text += fmt::format(", {} {}", is_lock ? "in" : "of", words::base_name(culprit.library));
     page_.labelled("On", text);
     if (is_lock && culprit.holder) {
       const Holder& holder = *culprit.holder;
       std::string held = fmt::format("thread {}{} of process {}", holder.tid, words::quoted(holder.name), holder.pid);
       if (!holder.start_routine.empty()) held += fmt::format(", started with {}", holder.start_routine);
-      if (!holder.library.empty()) held += fmt::format("{} in {}", holder.start_routine.empty() ? ", started" : "", words::base_name(holder.library));
-      page_.labelled("Held by", held + (culprit.stack.known() ? "; it took it here:" : "; where it took it is not known"));
+      if (!holder.library.empty())
+        held +=
+            fmt::format("{} in {}", holder.start_routine.empty() ? ", started" : "", words::base_name(holder.library));
+      page_.labelled("Held by",
+                     held + (culprit.stack.known() ? "; it took it here:" : "; where it took it is not known"));
     } else if (culprit.stack.known()) {
       page_.labelled("", culprit.kind == CulpritKind::kThread ? "the first of them was created here:" : "made here:");
     }
@@ -128,10 +137,12 @@ class TextReport {
     std::string text;
     for (std::size_t i = 0; i < finding.victims.size() && i < kMostPids; ++i) {
       const Victim& victim = finding.victims[i];
-      text += fmt::format("{}process {}{}", i == 0 ? "" : ", ", victim.pid, victim.via.empty() ? "" : " (" + victim.via + ")");
+      text += fmt::format("{}process {}{}", i == 0 ? "" : ", ", victim.pid,
+                          victim.via.empty() ? "" : " (" + victim.via + ")");
     }
     if (finding.victims.size() > kMostPids) text += fmt::format(" and {} more", finding.victims.size() - kMostPids);
-    page_.labelled("Waiting", text + (finding.victims.size() == 1 ? " waits for this: a victim, not the cause" : " wait for this: victims, not causes"));
+    page_.labelled("Waiting", text + (finding.victims.size() == 1 ? " waits for this: a victim, not the cause"
+                                                                  : " wait for this: victims, not causes"));
   }
 
   // "64 processes: ranks 0-63 of 64, on 8 hosts, first on node3"
@@ -201,9 +212,11 @@ class TextReport {
     if (model_.limits.empty()) return;
     page_.blank();
     page_.line(Style::kBold, "What could not be seen:");
-    for (std::size_t i = 0; i < model_.limits.size() && i < kMostLimits; ++i) page_.item(Style::kFaint, "-", model_.limits[i]);
+    for (std::size_t i = 0; i < model_.limits.size() && i < kMostLimits; ++i)
+      page_.item(Style::kFaint, "-", model_.limits[i]);
     if (model_.limits.size() > kMostLimits) {
-      page_.item(Style::kFaint, "-", fmt::format("{} more; --format json has them all", model_.limits.size() - kMostLimits));
+      page_.item(Style::kFaint, "-",
+                 fmt::format("{} more; --format json has them all", model_.limits.size() - kMostLimits));
     }
   }
 

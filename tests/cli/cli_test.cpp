@@ -154,7 +154,8 @@ TEST_F(Cli, ExplainListsAndPrintsEveryPage) {
 }
 
 TEST_F(Cli, ExplainSuggestsWhatMayBeMeant) {
-  expect_error(run_forksight({"explain", "orphand-mutex"}), 2, "orphand-mutex: no such hazard; did you mean orphaned-mutex?");
+  expect_error(run_forksight({"explain", "orphand-mutex"}), 2,
+               "orphand-mutex: no such hazard; did you mean orphaned-mutex?");
   expect_error(run_forksight({"explain", "zzz"}), 2, "zzz: no such hazard; `forksight explain` lists them");
 }
 

@@ -7,7 +7,7 @@
 namespace forksight::test {
 
 struct Finished {
-  int status = -1;     // its exit status; 128 + signal if one ended it
+  int status = -1;  // its exit status; 128 + signal if one ended it
   std::string out;
   std::string err;
 };

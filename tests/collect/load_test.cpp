@@ -20,7 +20,9 @@ class LoadRun : public testing::Test {
     fs::create_directories(folder_);
   }
   void TearDown() override { fs::remove_all(folder_); }
-  Result<model::Model> load(const std::vector<fs::path>& paths) { return load_run(paths, {.symbolize = false, .progress = {}}); }
+  Result<model::Model> load(const std::vector<fs::path>& paths) {
+    return load_run(paths, {.symbolize = false, .progress = {}});
+  }
 
   fs::path folder_;
 };
@@ -55,7 +57,8 @@ TEST_F(LoadRun, ReadsAFileOnceThoughItIsNamedTwice) {
 TEST_F(LoadRun, AFolderWithoutEvidenceIsAnError) {
   const auto model = load({folder_});
   ASSERT_FALSE(model.ok());
-  EXPECT_EQ(model.error(), folder_.string() + ": no *.fstrace and no run.json in it; name the folder that `forksight run` wrote");
+  EXPECT_EQ(model.error(),
+            folder_.string() + ": no *.fstrace and no run.json in it; name the folder that `forksight run` wrote");
 }
 
 TEST_F(LoadRun, AMissingFolderIsAnError) {
@@ -91,8 +94,9 @@ TEST_F(LoadRun, TellsItsProgress) {
   test::LockTrace({}).trace.write(folder_ / "a.fstrace");
   test::LockTrace({}).trace.write(folder_ / "b.fstrace");
   std::vector<std::pair<std::size_t, std::size_t>> seen;
-  const auto model =
-      load_run({folder_}, {.symbolize = false, .progress = [&](std::size_t done, std::size_t total) { seen.emplace_back(done, total); }});
+  const auto model = load_run({folder_}, {.symbolize = false, .progress = [&](std::size_t done, std::size_t total) {
+                                            seen.emplace_back(done, total);
+                                          }});
   ASSERT_TRUE(model.ok());
   EXPECT_EQ(seen, (std::vector<std::pair<std::size_t, std::size_t>>{{0, 2}, {1, 2}, {2, 2}}));
 }

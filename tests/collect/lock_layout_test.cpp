@@ -66,15 +66,20 @@ TEST_P(RealMutex, IsDecoded) {
 constexpr int kPrivate = PTHREAD_PROCESS_PRIVATE;
 INSTANTIATE_TEST_SUITE_P(
     Kinds, RealMutex,
-    testing::Values(
-        MutexCase{"normal", PTHREAD_MUTEX_NORMAL, PTHREAD_MUTEX_STALLED, PTHREAD_PRIO_NONE, kPrivate, model::MutexType::kNormal},
-        MutexCase{"recursive", PTHREAD_MUTEX_RECURSIVE, PTHREAD_MUTEX_STALLED, PTHREAD_PRIO_NONE, kPrivate, model::MutexType::kRecursive},
-        MutexCase{"errorcheck", PTHREAD_MUTEX_ERRORCHECK, PTHREAD_MUTEX_STALLED, PTHREAD_PRIO_NONE, kPrivate, model::MutexType::kErrorcheck},
-        MutexCase{"robust", PTHREAD_MUTEX_NORMAL, PTHREAD_MUTEX_ROBUST, PTHREAD_PRIO_NONE, kPrivate, model::MutexType::kNormal},
-        MutexCase{"pi", PTHREAD_MUTEX_NORMAL, PTHREAD_MUTEX_STALLED, PTHREAD_PRIO_INHERIT, kPrivate, model::MutexType::kNormal},
-        MutexCase{"shared", PTHREAD_MUTEX_NORMAL, PTHREAD_MUTEX_STALLED, PTHREAD_PRIO_NONE, PTHREAD_PROCESS_SHARED, model::MutexType::kNormal},
-        MutexCase{"all", PTHREAD_MUTEX_RECURSIVE, PTHREAD_MUTEX_ROBUST, PTHREAD_PRIO_INHERIT, PTHREAD_PROCESS_SHARED,
-                  model::MutexType::kRecursive}),
+    testing::Values(MutexCase{"normal", PTHREAD_MUTEX_NORMAL, PTHREAD_MUTEX_STALLED, PTHREAD_PRIO_NONE, kPrivate,
+                              model::MutexType::kNormal},
+                    MutexCase{"recursive", PTHREAD_MUTEX_RECURSIVE, PTHREAD_MUTEX_STALLED, PTHREAD_PRIO_NONE, kPrivate,
+                              model::MutexType::kRecursive},
+                    MutexCase{"errorcheck", PTHREAD_MUTEX_ERRORCHECK, PTHREAD_MUTEX_STALLED, PTHREAD_PRIO_NONE,
+                              kPrivate, model::MutexType::kErrorcheck},
+                    MutexCase{"robust", PTHREAD_MUTEX_NORMAL, PTHREAD_MUTEX_ROBUST, PTHREAD_PRIO_NONE, kPrivate,
+                              model::MutexType::kNormal},
+                    MutexCase{"pi", PTHREAD_MUTEX_NORMAL, PTHREAD_MUTEX_STALLED, PTHREAD_PRIO_INHERIT, kPrivate,
+                              model::MutexType::kNormal},
+                    MutexCase{"shared", PTHREAD_MUTEX_NORMAL, PTHREAD_MUTEX_STALLED, PTHREAD_PRIO_NONE,
+                              PTHREAD_PROCESS_SHARED, model::MutexType::kNormal},
+                    MutexCase{"all", PTHREAD_MUTEX_RECURSIVE, PTHREAD_MUTEX_ROBUST, PTHREAD_PRIO_INHERIT,
+                              PTHREAD_PROCESS_SHARED, model::MutexType::kRecursive}),
     [](const auto& about) { return about.param.name; });
 
 TEST(RealRwlock, IsDecoded) {

@@ -5,7 +5,9 @@
 namespace forksight::collect {
 namespace {
 
-symbols::Module module(const char* path, std::uint64_t start, std::uint64_t end) { return {path, start, start, end, {}}; }
+symbols::Module module(const char* path, std::uint64_t start, std::uint64_t end) {
+  return {path, start, start, end, {}};
+}
 
 TEST(ModuleMap, FindsByAddressAndByBias) {
   ModuleMap map;
@@ -51,7 +53,8 @@ TEST(ModuleMap, ParentAndChildMayMapDifferentThingsAtOneAddress) {
 TEST(ModuleMap, IsBounded) {
   ModuleMap map;
   std::size_t left_out = 0;
-  for (std::uint64_t i = 0; i < 10'000; ++i) left_out += map.add(0, module("/m", i * 0x1000, (i + 1) * 0x1000)) ? 0U : 1U;
+  for (std::uint64_t i = 0; i < 10'000; ++i)
+    left_out += map.add(0, module("/m", i * 0x1000, (i + 1) * 0x1000)) ? 0U : 1U;
   EXPECT_EQ(left_out, 10'000U - 8192U);
   left_out = 0;
   for (std::uint64_t i = 0; i < 400; ++i) left_out += map.add(1, module("/m", 0x1000, 0x2001 + i)) ? 0U : 1U;

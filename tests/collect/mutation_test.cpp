@@ -20,18 +20,20 @@ std::vector<std::byte> good_trace() {
   trace.as(test::kParent);
   const auto stack = trace.stack(0x5550'0000'1234, {1, 2, 3, 4});
   const auto worker = trace.thread(1500, "omp", test::kParent, 0x5550'0000'1300, stack);
-  const auto runtime = trace.record(trace::RecordType::kRuntime, trace::RuntimeRecord{0x5550'0000'0000, trace::RuntimeKind::kLibgomp, 0, 4,
-                                                                                      0, 1, 1, worker, 1});
+  const auto runtime =
+      trace.record(trace::RecordType::kRuntime,
+                   trace::RuntimeRecord{0x5550'0000'0000, trace::RuntimeKind::kLibgomp, 0, 4, 0, 1, 1, worker, 1});
   trace::ForkRecord fixed{};
   fixed.ordinal = 2;
   fixed.stack = stack;
   fixed.tasks = 9;
   const auto fork = trace.fork(fixed, {worker}, {runtime});
   trace.record(trace::RecordType::kForked, trace::ForkedRecord{fork, 2600, 0, 5});
-  trace.as(2600).record(trace::RecordType::kTouch, trace::TouchRecord{fork, trace::TouchKind::kParallel, trace::TouchAction::kNone, 0,
-                                                                      runtime, 0x40, stack, 4, 0, 0, 0});
-  trace.record(trace::RecordType::kCure, trace::CureRecord{fork, runtime, trace::CureMethod::kClamp, trace::CureResult::kApplied, stack, 1,
-                                                           0, 4, 0});
+  trace.as(2600).record(trace::RecordType::kTouch,
+                        trace::TouchRecord{fork, trace::TouchKind::kParallel, trace::TouchAction::kNone, 0, runtime,
+                                           0x40, stack, 4, 0, 0, 0});
+  trace.record(trace::RecordType::kCure, trace::CureRecord{fork, runtime, trace::CureMethod::kClamp,
+                                                           trace::CureResult::kApplied, stack, 1, 0, 4, 0});
   trace.record(trace::RecordType::kNote, trace::NoteRecord{trace::NoteCode::kHeldOverflow, 0, 3});
   trace.record(trace::RecordType::kModuleGone, trace::ModuleGoneRecord{0x5550'0000'0000});
   trace.record(trace::RecordType::kHandlers, trace::HandlersRecord{0, 2});
@@ -43,7 +45,8 @@ TEST(Mutation, NeverBreaksTheReader) {
   std::mt19937 random(20'240'229);
   const auto below = [&](std::size_t bound) { return static_cast<std::size_t>(random() % bound); };
   // Interesting values for counts, sizes, references and enumerators.
-  const std::uint64_t values[] = {0, 1, 2, 16, 0x7fff'ffff, 0xffff'ffff, ~std::uint64_t{0}, 4096, good.size(), good.size() - 16};
+  const std::uint64_t values[] = {
+      0, 1, 2, 16, 0x7fff'ffff, 0xffff'ffff, ~std::uint64_t{0}, 4096, good.size(), good.size() - 16};
   const std::size_t records = good.size() - trace::kHeaderBytes;
   std::size_t accepted = 0;
   for (int round = 0; round < kRounds; ++round) {

@@ -5,7 +5,8 @@
 namespace forksight::collect {
 namespace {
 
-TraceInfo info(std::int32_t pid, std::int32_t ppid, std::uint64_t start_ticks, std::uint64_t monotonic_ns, const char* exe = "/app") {
+TraceInfo info(std::int32_t pid, std::int32_t ppid, std::uint64_t start_ticks, std::uint64_t monotonic_ns,
+               const char* exe = "/app") {
   TraceInfo info;
   info.pid = pid;
   info.ppid = ppid;
@@ -31,7 +32,8 @@ TEST(ProcessTable, TwoTracesOfOneProcessAreOne) {
 
 TEST(ProcessTable, APidThatIsUsedAgainIsAnotherProcess) {
   Table table;
-  EXPECT_NE(table.processes.enter_creator(info(10, 1, 500, 1000)), table.processes.enter_creator(info(10, 1, 900, 2000)));
+  EXPECT_NE(table.processes.enter_creator(info(10, 1, 500, 1000)),
+            table.processes.enter_creator(info(10, 1, 900, 2000)));
 }
 
 TEST(ProcessTable, TheSamePidOnTwoHostsIsTwoProcesses) {

@@ -52,7 +52,8 @@ TEST(TraceFile, RefusesANewerVersion) {
 TEST(TraceFile, RefusesTheOtherByteOrder) {
   TraceBuilder swapped;
   swapped.poke(0, __builtin_bswap64(trace::kMagic));
-  EXPECT_EQ(error_of(swapped.bytes()), "a.fstrace: written on a machine of the other byte order; read it on one like that");
+  EXPECT_EQ(error_of(swapped.bytes()),
+            "a.fstrace: written on a machine of the other byte order; read it on one like that");
   TraceBuilder odd;
   odd.poke(offsetof(TraceHeader, byte_order), std::uint32_t{0x04030201});
   EXPECT_NE(error_of(odd.bytes()).find("byte order mark 0x4030201"), std::string::npos);
@@ -110,11 +111,11 @@ TEST(TraceFile, StopsAtWordsThatNoWriterWrites) {
   const auto thread = trace::RecordType::kThread;
   const auto committed = trace::RecordState::kCommitted;
   const std::uint64_t strange[] = {
-      trace::pack_word(16, thread, committed),                              // smaller than a header
-      trace::pack_word(100, thread, committed),                             // not aligned
-      trace::pack_word(trace::kMaxRecordBytes + 16, thread, committed),     // larger than any
-      trace::pack_word(96, thread, static_cast<trace::RecordState>(3)),     // no such state
-      trace::pack_word(96, thread, committed) | std::uint64_t{1} << 60U,    // high byte in use
+      trace::pack_word(16, thread, committed),                            // smaller than a header
+      trace::pack_word(100, thread, committed),                           // not aligned
+      trace::pack_word(trace::kMaxRecordBytes + 16, thread, committed),   // larger than any
+      trace::pack_word(96, thread, static_cast<trace::RecordState>(3)),   // no such state
+      trace::pack_word(96, thread, committed) | std::uint64_t{1} << 60U,  // high byte in use
   };
   for (const std::uint64_t word : strange) {
     TraceBuilder trace;
@@ -168,15 +169,17 @@ TEST(TraceFile, PassesTypesThatItDoesNotKnow) {
 TEST(TraceFile, SaysWhatWasDropped) {
   const auto file = TraceFile::parse("a.fstrace", TraceBuilder().dropped(12, 3400).bytes());
   ASSERT_TRUE(file.ok());
-  EXPECT_EQ(file->limits(), std::vector<std::string>{"a.fstrace: 12 records (3400 bytes) found no space and are missing"});
+  EXPECT_EQ(file->limits(),
+            std::vector<std::string>{"a.fstrace: 12 records (3400 bytes) found no space and are missing"});
 }
 
 TEST(TraceFile, TextsWithoutTheirNulAreBounded) {
-  const auto file = TraceFile::parse("a.fstrace", TraceBuilder()
-                                                      .host(std::string(200, 'h'))
-                                                      .exe(std::string(2000, 'e'), std::string(100, 'c'))
-                                                      .poke(offsetof(TraceHeader, cmdline_bytes), std::uint32_t{0xffff'ffff})
-                                                      .bytes());
+  const auto file =
+      TraceFile::parse("a.fstrace", TraceBuilder()
+                                        .host(std::string(200, 'h'))
+                                        .exe(std::string(2000, 'e'), std::string(100, 'c'))
+                                        .poke(offsetof(TraceHeader, cmdline_bytes), std::uint32_t{0xffff'ffff})
+                                        .bytes());
   ASSERT_TRUE(file.ok());
   EXPECT_EQ(file->info().host.size(), 64U);
   EXPECT_EQ(file->info().exe.size(), 1024U);

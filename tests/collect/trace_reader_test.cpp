@@ -16,7 +16,8 @@ using test::read_model;
 using test::TraceBuilder;
 
 bool has_limit(const model::Model& model, const std::string& part) {
-  return std::ranges::any_of(model.limits, [&](const std::string& limit) { return limit.find(part) != std::string::npos; });
+  return std::ranges::any_of(model.limits,
+                             [&](const std::string& limit) { return limit.find(part) != std::string::npos; });
 }
 
 TEST(TraceReader, ReadsALockThatWasHeld) {
@@ -161,14 +162,15 @@ TEST(TraceReader, IgnoresReferencesThatLeadNowhere) {
   LockTrace scene({});
   const auto touch = scene.touch(trace::TouchKind::kLock);
   const auto record = [&](std::uint64_t fork, std::uint64_t held) {
-    scene.trace.record(trace::RecordType::kTouch, trace::TouchRecord{fork, trace::TouchKind::kLock, trace::TouchAction::kNone, held, 0, 0,
-                                                                     0, 0, 0, 0, 0});
+    scene.trace.record(
+        trace::RecordType::kTouch,
+        trace::TouchRecord{fork, trace::TouchKind::kLock, trace::TouchAction::kNone, held, 0, 0, 0, 0, 0, 0, 0});
   };
-  record(scene.fork, scene.fork);                       // another type
-  record(scene.fork + 8, scene.held);                   // inside of a record
-  record(scene.fork, 0xffff'ffff'ffff'fff0);            // beyond the file
-  record(scene.fork, scene.trace.size());               // itself
-  record(scene.fork, touch + 1'000);                    // further on
+  record(scene.fork, scene.fork);             // another type
+  record(scene.fork + 8, scene.held);         // inside of a record
+  record(scene.fork, 0xffff'ffff'ffff'fff0);  // beyond the file
+  record(scene.fork, scene.trace.size());     // itself
+  record(scene.fork, touch + 1'000);          // further on
   scene.trace.record(trace::RecordType::kTouchEnd, trace::TouchEndRecord{scene.held, 0, 0});
   const model::Model model = read_model(scene.trace);
   EXPECT_EQ(model.touches.size(), 1U);
@@ -178,8 +180,9 @@ TEST(TraceReader, IgnoresReferencesThatLeadNowhere) {
 
 TEST(TraceReader, PassesOverEnumeratorsThatItDoesNotKnow) {
   LockTrace scene({});
-  scene.trace.record(trace::RecordType::kTouch, trace::TouchRecord{scene.fork, static_cast<trace::TouchKind>(9), trace::TouchAction::kNone,
-                                                                   scene.held, 0, 0, 0, 0, 0, 0, 0});
+  scene.trace.record(trace::RecordType::kTouch,
+                     trace::TouchRecord{scene.fork, static_cast<trace::TouchKind>(9), trace::TouchAction::kNone,
+                                        scene.held, 0, 0, 0, 0, 0, 0, 0});
   scene.trace.record(trace::RecordType::kHeld,
                      trace::HeldRecord{scene.fork, 1, 0, 0, static_cast<trace::LockKind>(77), 56, {}});
   const model::Model model = read_model(scene.trace);

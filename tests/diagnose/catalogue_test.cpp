@@ -44,8 +44,9 @@ TEST(Catalogue, EachPageTellsTheSame) {
     const std::string page = read(fs::path(FORKSIGHT_HAZARD_PAGES) / (std::string(rule.slug) + ".md"));
     EXPECT_TRUE(page.starts_with("# " + std::string(rule.slug) + "\n")) << rule.slug;
     std::size_t last = 0;
-    for (const char* heading : {"\n## What happens\n", "\n## How to recognise it without forksight\n", "\n## Smallest example\n",
-                                "\n## Fixes\n", "\n## What forksight can cure\n", "\n## False positives\n"}) {
+    for (const char* heading :
+         {"\n## What happens\n", "\n## How to recognise it without forksight\n", "\n## Smallest example\n",
+          "\n## Fixes\n", "\n## What forksight can cure\n", "\n## False positives\n"}) {
       const std::size_t at = page.find(heading);
       EXPECT_NE(at, std::string::npos) << rule.slug << " has no" << heading;
       EXPECT_GT(at, last) << rule.slug << ": in another order:" << heading;

@@ -31,7 +31,8 @@ const Kind kKinds[] = {
     {"orphaned-semaphore", {.kind = trace::LockKind::kSemaphore, .memory = test::semaphore_memory(0)}},
 };
 
-model::Model touched(const LockScene& lock, std::uint32_t flags = 0, trace::TouchAction action = trace::TouchAction::kNone) {
+model::Model touched(const LockScene& lock, std::uint32_t flags = 0,
+                     trace::TouchAction action = trace::TouchAction::kNone) {
   LockTrace scene(lock);
   scene.touch(trace::TouchKind::kLock, flags, action);
   return read_model(scene.trace);
@@ -77,7 +78,9 @@ TEST_P(OrphanedLock, IsSilentIfNothingTouchesIt) {
   EXPECT_TRUE(diagnose(model).empty());
 }
 
-TEST_P(OrphanedLock, IsSilentIfTheCallSucceeds) { EXPECT_TRUE(diagnose(touched_and_returned(GetParam().scene, 0)).empty()); }
+TEST_P(OrphanedLock, IsSilentIfTheCallSucceeds) {
+  EXPECT_TRUE(diagnose(touched_and_returned(GetParam().scene, 0)).empty());
+}
 
 TEST_P(OrphanedLock, IsAnErrorIfItTimesOut) {
   const auto findings = diagnose(touched_and_returned(GetParam().scene, ETIMEDOUT, trace::kTouchTimed));
@@ -129,7 +132,8 @@ TEST_P(OrphanedLock, IsSilentIfTheChildExitedWell) {
 INSTANTIATE_TEST_SUITE_P(Kinds, OrphanedLock, testing::ValuesIn(kKinds));
 
 TEST(OrphanedMutex, OfTheKindThatLibcAbortsIsAnError) {
-  const auto findings = diagnose(touched({.memory = test::mutex_memory(kPriorityInherit, test::kHolder, test::kHolder)}));
+  const auto findings =
+      diagnose(touched({.memory = test::mutex_memory(kPriorityInherit, test::kHolder, test::kHolder)}));
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].outcome, Outcome::kError);
   EXPECT_NE(findings[0].summary.find("is aborted by libc"), std::string::npos) << findings[0].summary;
@@ -137,14 +141,16 @@ TEST(OrphanedMutex, OfTheKindThatLibcAbortsIsAnError) {
 
 TEST(OrphanedMutex, NamesEverythingInOneLine) {
   model::Model model = touched({});
-  model.touches[0].stack = test::make_stack({"__lll_lock_wait libc.so.6", "std::mutex::lock mutex:100", "get cache.cpp:31", "main app.cpp:50"});
+  model.touches[0].stack = test::make_stack(
+      {"__lll_lock_wait libc.so.6", "std::mutex::lock mutex:100", "get cache.cpp:31", "main app.cpp:50"});
   model.forks[0].held[0].acquired_at = test::make_stack({"fill cache.cpp:12", "run worker.cpp:9"});
   model.forks[0].stack = test::make_stack({"fork libc.so.6", "main app.cpp:20"});
   model.locks[0].name = "cache_mu";
   const auto findings = diagnose(model);
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].summary,
-            "child 2000 hangs locking cache_mu (cache.cpp:31): thread 1001 \"worker\" took it at cache.cpp:12 and was left behind by "
+            "child 2000 hangs locking cache_mu (cache.cpp:31): thread 1001 \"worker\" took it at cache.cpp:12 and was "
+            "left behind by "
             "fork() at app.cpp:20");
 }
 
@@ -173,6 +179,28 @@ TEST(OrphanedSemaphore, IsOnlyLikelyWithoutTheProof) {
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].certainty, Certainty::kLikely);
   EXPECT_EQ(findings[0].outcome, Outcome::kMayHang);
+
+  model::Model with_handlers = touched(semaphore);
+  with_handlers.processes[1].liveness = model::Liveness::kDeadButForSignal;
+  EXPECT_EQ(diagnose(with_handlers).at(0).certainty, Certainty::kLikely);
+  with_handlers.touches[0].stack = test::make_stack({"PyThread_acquire_lock_timed python3.11"});
+  EXPECT_EQ(diagnose(with_handlers).at(0).certainty, Certainty::kCertain);
+}
+
+TEST(OrphanedSemaphore, OfPythonIsCalledALockAndFixedInPython) {
+  model::Model model = touched({.kind = trace::LockKind::kSemaphore, .memory = test::semaphore_memory(0)});
+  model.processes[1].exe = "/usr/bin/python3.11";
+  model.processes[1].liveness = model::Liveness::kDead;
+  model.touches[0].stack =
+      test::make_stack({"__new_sem_wait libc.so.6", "PyThread_acquire_lock_timed python3.11", "?? python3.11"});
+  model.forks[0].stack = test::make_stack({"fork libc.so.6", "?? python3.11"});
+  const auto findings = diagnose(model);
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].summary,
+            "child 2000 hangs waiting for a Python lock (semaphore at 0x55500004040): thread 1001 \"worker\" held it "
+            "and was left behind by "
+            "fork()");
+  for (const Fix& fix : findings[0].fixes) EXPECT_EQ(fix.text.find("pthread_atfork"), std::string::npos) << fix.text;
 }
 
 TEST(SelfHeldLock, ARefusedUnlockIsAnError) {

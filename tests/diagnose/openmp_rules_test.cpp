@@ -41,7 +41,8 @@ TEST(LostOpenmpPool, NamesEverythingInOneLine) {
   const auto findings = diagnose(model);
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].summary,
-            "child 2000 hangs in #pragma omp parallel (app.c:31): its libgomp pool of 2 threads was made at app.c:12 and lost in fork() at "
+            "child 2000 hangs in #pragma omp parallel (app.c:31): its libgomp pool of 2 threads was made at app.c:12 "
+            "and lost in fork() at "
             "app.c:20");
 }
 
@@ -58,8 +59,9 @@ TEST(LostOpenmpPool, IsSilentWhereItDoesNotHang) {
 }
 
 TEST(LostOpenmpPool, IsCuredByEachMethod) {
-  const std::pair<trace::CureMethod, const char*> methods[] = {
-      {trace::CureMethod::kRebuild, "rebuild"}, {trace::CureMethod::kQuiesce, "quiesce"}, {trace::CureMethod::kClamp, "clamp"}};
+  const std::pair<trace::CureMethod, const char*> methods[] = {{trace::CureMethod::kRebuild, "rebuild"},
+                                                               {trace::CureMethod::kQuiesce, "quiesce"},
+                                                               {trace::CureMethod::kClamp, "clamp"}};
   for (const auto& [method, name] : methods) {
     PoolTrace scene({});
     scene.cure(method, trace::CureResult::kApplied, false);

@@ -58,11 +58,13 @@ TEST(LostWakeup, IsSilentIfATouchExplainsIt) {
   EXPECT_EQ(findings[0].rule, "orphaned-mutex");
 }
 
-TEST(LostWakeup, SaysThatAHandlerCouldWakeIt) {
+TEST(LostWakeup, IsOnlyLikelyWhereAHandlerCouldWakeIt) {
   model::Model model = dead_child();
   model.processes[1].liveness = model::Liveness::kDeadButForSignal;
   const auto findings = diagnose(model);
   ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].certainty, Certainty::kLikely);
+  EXPECT_EQ(findings[0].outcome, Outcome::kMayHang);
   EXPECT_NE(findings[0].chain[0].find("only a signal handler could"), std::string::npos) << findings[0].chain[0];
 }
 

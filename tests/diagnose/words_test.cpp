@@ -17,8 +17,9 @@ TEST(Words, Durations) {
 }
 
 TEST(Words, TheUserFrameIsNotOfARuntime) {
-  const model::Stack stack = test::make_stack({"futex_wait libc.so.6", "?? libgomp-a34b3233.so.1.0.0", "std::mutex::lock mutex:10",
-                                               "work app.c:31", "main app.c:40", "__libc_start_main libc.so.6"});
+  const model::Stack stack =
+      test::make_stack({"futex_wait libc.so.6", "?? libgomp-a34b3233.so.1.0.0", "std::mutex::lock mutex:10",
+                        "work app.c:31", "main app.c:40", "__libc_start_main libc.so.6"});
   ASSERT_NE(find_user_frame(stack), nullptr);
   EXPECT_EQ(find_user_frame(stack)->function, "work");
   EXPECT_EQ(find_user_part(stack), (std::pair<std::size_t, std::size_t>{3, 5}));

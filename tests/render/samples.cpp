@@ -13,7 +13,8 @@ Sample lost_openmp_pool() {
   scene.touch(2);
   Sample sample{"lost-openmp-pool", read_model(scene.trace)};
   model::Model& model = sample.model;
-  model.touches[0].stack = make_stack({"gomp_team_barrier_wait_end libgomp.so.1", "work app.c:31", "main app.c:50", "__libc_start_main libc.so.6"});
+  model.touches[0].stack = make_stack(
+      {"gomp_team_barrier_wait_end libgomp.so.1", "work app.c:31", "main app.c:50", "__libc_start_main libc.so.6"});
   model.pools[0].made_at = make_stack({"GOMP_parallel libgomp.so.1", "work app.c:31", "main app.c:44"});
   model.forks[0].stack = make_stack({"main app.c:47"});
   model.processes[1].liveness = model::Liveness::kDead;
@@ -32,9 +33,10 @@ Sample orphaned_mutex() {
   scene.touch(trace::TouchKind::kLock);
   Sample sample{"orphaned-mutex", read_model(scene.trace)};
   model::Model& model = sample.model;
-  model.touches[0].stack = make_stack({"__lll_lock_wait libc.so.6", "pthread_mutex_lock libc.so.6", "get src/cache.cpp:31",
-                                       "handle src/server.cpp:77", "serve src/server.cpp:90", "loop src/server.cpp:101",
-                                       "start src/server.cpp:120", "run src/main.cpp:40", "main src/main.cpp:52"});
+  model.touches[0].stack =
+      make_stack({"__lll_lock_wait libc.so.6", "pthread_mutex_lock libc.so.6", "get src/cache.cpp:31",
+                  "handle src/server.cpp:77", "serve src/server.cpp:90", "loop src/server.cpp:101",
+                  "start src/server.cpp:120", "run src/main.cpp:40", "main src/main.cpp:52"});
   model.touches[0].stack.frames[3].inlined = true;
   model.forks[0].held[0].acquired_at = make_stack({"refill src/cache.cpp:12", "worker_main src/worker.cpp:9"});
   model.forks[0].held[0].acquired_at.frames[0].approximate = true;
@@ -104,7 +106,8 @@ Sample nothing() { return {"nothing", read_model(LockTrace({}).trace)}; }
 }  // namespace
 
 std::vector<Sample> all_samples() {
-  return {lost_openmp_pool(), orphaned_mutex(), many_ranks(), cured(), refused_unlock(), lost_wakeup(), hostile(), nothing(), {"empty", {}}};
+  return {lost_openmp_pool(), orphaned_mutex(), many_ranks(), cured(),      refused_unlock(),
+          lost_wakeup(),      hostile(),        nothing(),    {"empty", {}}};
 }
 
 }  // namespace forksight::test

@@ -58,8 +58,9 @@ LockTrace::LockTrace(const LockScene& scene, std::int32_t child_pid) : child(chi
   fixed.tasks = 2;
   fork = trace.fork(fixed, {holder}, {});
   trace.as(child);
-  trace::HeldRecord record{fork, kLockAddress, scene.by_forking_thread ? forking : holder, 0, scene.kind,
-                           static_cast<std::uint32_t>(scene.memory.size()), {}};
+  trace::HeldRecord record{fork, kLockAddress, scene.by_forking_thread ? forking : holder,
+                           0,    scene.kind,   static_cast<std::uint32_t>(scene.memory.size()),
+                           {}};
   std::copy(scene.memory.begin(), scene.memory.end(), record.memory);
   held = trace.record(trace::RecordType::kHeld, record);
   trace.as(kParent);
@@ -85,8 +86,9 @@ PoolTrace::PoolTrace(const PoolScene& scene, std::int32_t child_pid) : child(chi
     workers.push_back(trace.thread(kHolder + static_cast<std::int32_t>(i), "app", kParent, kGompBias + 0x1500));
   }
   const std::uint64_t first = workers.empty() ? 0 : workers.front();
-  runtime = trace.record(trace::RecordType::kRuntime, trace::RuntimeRecord{kGompBias, scene.kind, scene.flags, 4, 0, scene.workers,
-                                                                           scene.workers, first, scene.workers});
+  runtime = trace.record(trace::RecordType::kRuntime,
+                         trace::RuntimeRecord{kGompBias, scene.kind, scene.flags, 4, 0, scene.workers, scene.workers,
+                                              first, scene.workers});
   trace::ForkRecord fixed{};
   fixed.ordinal = 1;
   fixed.forking_thread = forking;
@@ -98,8 +100,8 @@ PoolTrace::PoolTrace(const PoolScene& scene, std::int32_t child_pid) : child(chi
 std::uint64_t PoolTrace::touch(std::uint32_t team) {
   trace.as(child);
   return trace.record(trace::RecordType::kTouch,
-                      trace::TouchRecord{fork, trace::TouchKind::kParallel, trace::TouchAction::kNone, 0, runtime, 0x7f00'0000'2000, 0,
-                                         team, 0, 0, 0});
+                      trace::TouchRecord{fork, trace::TouchKind::kParallel, trace::TouchAction::kNone, 0, runtime,
+                                         0x7f00'0000'2000, 0, team, 0, 0, 0});
 }
 
 void PoolTrace::end(std::uint64_t touch) {
@@ -109,7 +111,8 @@ void PoolTrace::end(std::uint64_t touch) {
 
 void PoolTrace::cure(trace::CureMethod method, trace::CureResult result, bool used, std::uint32_t team) {
   trace.as(child);
-  trace.record(trace::RecordType::kCure, trace::CureRecord{fork, runtime, method, result, 0, used ? 1U : 0U, 0, team, 0});
+  trace.record(trace::RecordType::kCure,
+               trace::CureRecord{fork, runtime, method, result, 0, used ? 1U : 0U, 0, team, 0});
 }
 
 void read_into(model::Model& model, const TraceBuilder& trace) {

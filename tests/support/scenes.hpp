@@ -34,7 +34,8 @@ class LockTrace {
  public:
   explicit LockTrace(const LockScene& scene, std::int32_t child = kChild);
 
-  std::uint64_t touch(trace::TouchKind kind, std::uint32_t flags = 0, trace::TouchAction action = trace::TouchAction::kNone);
+  std::uint64_t touch(trace::TouchKind kind, std::uint32_t flags = 0,
+                      trace::TouchAction action = trace::TouchAction::kNone);
   void end(std::uint64_t touch, std::int32_t result);
 
   TraceBuilder trace;

@@ -59,7 +59,8 @@ TraceBuilder& TraceBuilder::exe(std::string_view path, std::string_view cmdline)
   auto* const at = bytes_.data() + offsetof(TraceHeader, exe);
   std::memset(at, 0, sizeof(TraceHeader::exe) + sizeof(TraceHeader::cmdline));
   std::memcpy(at, path.data(), std::min(path.size(), sizeof(TraceHeader::exe)));
-  std::memcpy(bytes_.data() + offsetof(TraceHeader, cmdline), cmdline.data(), std::min(cmdline.size(), sizeof(TraceHeader::cmdline)));
+  std::memcpy(bytes_.data() + offsetof(TraceHeader, cmdline), cmdline.data(),
+              std::min(cmdline.size(), sizeof(TraceHeader::cmdline)));
   return poke(offsetof(TraceHeader, cmdline_bytes), static_cast<std::uint32_t>(cmdline.size()));
 }
 
@@ -74,7 +75,8 @@ TraceBuilder& TraceBuilder::as(std::int32_t pid, std::int32_t tid) {
   return *this;
 }
 
-std::uint64_t TraceBuilder::append(trace::RecordType type, const std::vector<std::byte>& payload, trace::RecordState state) {
+std::uint64_t TraceBuilder::append(trace::RecordType type, const std::vector<std::byte>& payload,
+                                   trace::RecordState state) {
   const std::uint64_t offset = bytes_.size();
   constexpr std::size_t kAlign = trace::kRecordAlign;
   const std::size_t size = (sizeof(trace::RecordHeader) + payload.size() + kAlign - 1) / kAlign * kAlign;
@@ -84,7 +86,8 @@ std::uint64_t TraceBuilder::append(trace::RecordType type, const std::vector<std
   poke(offset + offsetof(trace::RecordHeader, pid), pid_);
   poke(offset + offsetof(trace::RecordHeader, tid), tid_);
   poke(offset + offsetof(trace::RecordHeader, time_ns), time_ns_);
-  std::copy(payload.begin(), payload.end(), bytes_.begin() + static_cast<std::ptrdiff_t>(offset + sizeof(trace::RecordHeader)));
+  std::copy(payload.begin(), payload.end(),
+            bytes_.begin() + static_cast<std::ptrdiff_t>(offset + sizeof(trace::RecordHeader)));
   return offset;
 }
 
@@ -111,8 +114,8 @@ std::uint64_t TraceBuilder::stack(std::uint64_t pc, const std::vector<std::uint6
   return append(trace::RecordType::kStack, payload);
 }
 
-std::uint64_t TraceBuilder::thread(std::int32_t tid, std::string_view name, std::int32_t creator_tid, std::uint64_t start_routine,
-                                   std::uint64_t creation_stack, std::uint32_t flags) {
+std::uint64_t TraceBuilder::thread(std::int32_t tid, std::string_view name, std::int32_t creator_tid,
+                                   std::uint64_t start_routine, std::uint64_t creation_stack, std::uint32_t flags) {
   trace::ThreadRecord fixed{tid, creator_tid, start_routine, creation_stack, 0, flags, 0, {}};
   std::memcpy(fixed.name, name.data(), std::min(name.size(), sizeof fixed.name));
   return record(trace::RecordType::kThread, fixed);

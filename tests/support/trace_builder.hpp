@@ -39,12 +39,13 @@ class TraceBuilder {
   // Each returns the offset of its record: the reference to it.
   std::uint64_t module(std::string_view path, std::uint64_t bias, std::uint64_t start, std::uint64_t end);
   std::uint64_t stack(std::uint64_t pc, const std::vector<std::uint64_t>& words, std::uint32_t flags = 0);
-  std::uint64_t thread(std::int32_t tid, std::string_view name, std::int32_t creator_tid = 0, std::uint64_t start_routine = 0,
-                       std::uint64_t creation_stack = 0, std::uint32_t flags = 0);
+  std::uint64_t thread(std::int32_t tid, std::string_view name, std::int32_t creator_tid = 0,
+                       std::uint64_t start_routine = 0, std::uint64_t creation_stack = 0, std::uint32_t flags = 0);
   std::uint64_t fork(const trace::ForkRecord& fixed, const std::vector<std::uint64_t>& threads,
                      const std::vector<std::uint64_t>& runtimes);
   template <class T>
-  std::uint64_t record(trace::RecordType type, const T& fixed, trace::RecordState state = trace::RecordState::kCommitted) {
+  std::uint64_t record(trace::RecordType type, const T& fixed,
+                       trace::RecordState state = trace::RecordState::kCommitted) {
     static_assert(std::is_trivially_copyable_v<T>);
     std::vector<std::byte> payload(sizeof fixed);
     std::memcpy(payload.data(), &fixed, sizeof fixed);

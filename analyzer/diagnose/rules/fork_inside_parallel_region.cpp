@@ -23,23 +23,31 @@ bool has_crashed(const model::Process& process) {
 void tell(const Evidence& evidence, const model::Fork& fork, const model::Pool& pool, Finding& finding) {
   const model::Process& child = evidence.process(finding.process);
   add_sentence(finding, describe_liveness(child));
-  add_sentence(finding, fmt::format("fork(){} was called by thread {} of process {} inside of a parallel region: the child is one thread "
-                                    "of a team whose others were not copied.",
-                                    words::at(" at ", fork.stack), evidence.model().threads[fork.forking_thread].tid,
-                                    evidence.process(fork.process).pid));
-  add_sentence(finding, finding.outcome == Outcome::kError ? "LLVM's OpenMP runtime frees the team in the child while it is in it."
-                                                           : "libgomp still counts them, and waits for them at its next barrier.");
+  add_sentence(
+      finding,
+      fmt::format("fork(){} was called by thread {} of process {} inside of a parallel region: the child is one thread "
+                  "of a team whose others were not copied.",
+                  words::at(" at ", fork.stack), evidence.model().threads[fork.forking_thread].tid,
+                  evidence.process(fork.process).pid));
+  add_sentence(finding, finding.outcome == Outcome::kError
+                            ? "LLVM's OpenMP runtime frees the team in the child while it is in it."
+                            : "libgomp still counts them, and waits for them at its next barrier.");
   if (pool.cure && pool.cure_result == model::CureResult::kRefusedInRegion) {
     add_sentence(finding, "forksight did not touch the pool: inside of a region nothing can be cured.");
   }
   add_sentence(finding, describe_end(child));
-  finding.fixes.push_back({"Move fork() out of the parallel region: after its closing brace, forksight can cure the pool at run time."});
-  finding.fixes.push_back({"If the child only starts another program, use posix_spawn(), or fork and exec without any OpenMP in between."});
-  finding.fixes.push_back({"If the region must fork, let the child leave by _exit() before the region ends, without entering another one."});
+  finding.fixes.push_back(
+      {"Move fork() out of the parallel region: after its closing brace, forksight can cure the pool at run time."});
+  finding.fixes.push_back(
+      {"If the child only starts another program, use posix_spawn(), or fork and exec without any OpenMP in between."});
+  finding.fixes.push_back(
+      {"If the region must fork, let the child leave by _exit() before the region ends, without entering another "
+       "one."});
 }
 
 std::string forked_inside(const model::Fork& fork) {
-  return fmt::format("it was forked{} inside of a parallel region, whose other threads it does not have", words::at(" at ", fork.stack));
+  return fmt::format("it was forked{} inside of a parallel region, whose other threads it does not have",
+                     words::at(" at ", fork.stack));
 }
 
 // The child starts another region.
@@ -53,10 +61,12 @@ void find_touches(const Evidence& evidence, std::vector<Finding>& findings) {
     finding.certainty = *hang;
     finding.outcome = Outcome::kHang;
     finding.culprit = openmp::describe_pool(evidence, *pool);
-    finding.summary = fmt::format("{} {} in {}: {}", evidence.name(touch.process), hangs(evidence.process(touch.process)),
-                                  openmp::region(touch), forked_inside(evidence.fork(touch)));
-    add_sentence(finding, fmt::format("Thread {} of {} entered a parallel region for {} threads{} and has not come out.", touch.tid,
-                                      evidence.name(touch.process), touch.team, words::at(" at ", touch.stack)));
+    finding.summary =
+        fmt::format("{} {} in {}: {}", evidence.name(touch.process), hangs(evidence.process(touch.process)),
+                    openmp::region(touch), forked_inside(evidence.fork(touch)));
+    add_sentence(finding,
+                 fmt::format("Thread {} of {} entered a parallel region for {} threads{} and has not come out.",
+                             touch.tid, evidence.name(touch.process), touch.team, words::at(" at ", touch.stack)));
     tell(evidence, evidence.fork(touch), *pool, finding);
     findings.push_back(std::move(finding));
   }
@@ -72,7 +82,8 @@ void find_ends(const Evidence& evidence, std::vector<Finding>& findings) {
   for (const model::Fork& fork : model.forks) {
     if (!fork.child || explained.contains(*fork.child)) continue;
     const model::Process& child = evidence.process(*fork.child);
-    const auto at = std::ranges::find_if(fork.pools, [&](model::PoolId id) { return openmp::is_team_in_region(model.pools[id]); });
+    const auto at =
+        std::ranges::find_if(fork.pools, [&](model::PoolId id) { return openmp::is_team_in_region(model.pools[id]); });
     if (at == fork.pools.end()) continue;
     const model::Pool& pool = model.pools[*at];
     const bool is_libgomp = pool.kind == model::RuntimeKind::kLibgomp;
@@ -82,7 +93,8 @@ void find_ends(const Evidence& evidence, std::vector<Finding>& findings) {
     finding.certainty = is_libgomp && is_proven_dead(child) ? Certainty::kCertain : Certainty::kLikely;
     finding.outcome = is_libgomp ? Outcome::kHang : Outcome::kError;
     finding.culprit = openmp::describe_pool(evidence, pool);
-    finding.summary = fmt::format("{} {}: {}", evidence.name(*fork.child), is_libgomp ? hangs(child) : "died of SIGSEGV", forked_inside(fork));
+    finding.summary = fmt::format("{} {}: {}", evidence.name(*fork.child),
+                                  is_libgomp ? hangs(child) : "died of SIGSEGV", forked_inside(fork));
     tell(evidence, fork, pool, finding);
     findings.push_back(std::move(finding));
   }

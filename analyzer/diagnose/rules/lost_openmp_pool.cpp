@@ -35,33 +35,48 @@ void tell(const Evidence& evidence, const model::Touch& touch, const model::Pool
     add_sentence(finding, fmt::format("Thread {} of {} started a parallel region for {} threads{}.", touch.tid,
                                       evidence.name(touch.process), touch.team, words::at(" at ", touch.stack)));
   } else {
-    add_sentence(finding, fmt::format("Thread {} of {} entered a parallel region for {} threads{} and has not come out: it waits for {}.",
-                                      touch.tid, evidence.name(touch.process), touch.team, words::at(" at ", touch.stack),
-                                      words::count(others, "other thread", "others")));
+    add_sentence(
+        finding,
+        fmt::format("Thread {} of {} entered a parallel region for {} threads{} and has not come out: it waits for {}.",
+                    touch.tid, evidence.name(touch.process), touch.team, words::at(" at ", touch.stack),
+                    words::count(others, "other thread", "others")));
     add_sentence(finding, describe_liveness(child));
   }
-  add_sentence(finding, fmt::format("The others were to come from the libgomp pool of the thread that forked, thread {} of process {}: {}{}.",
-                                    evidence.model().threads[fork.forking_thread].tid, evidence.process(fork.process).pid,
-                                    words::count(openmp::workers(pool), "worker", "workers"), words::at(", made at ", pool.made_at)));
-  add_sentence(finding, fmt::format("fork(){} copied libgomp's note of these workers, not the workers: the child began with one thread.",
-                                    words::at(" at ", fork.stack)));
-  add_sentence(finding, "libgomp has no atfork handler, so it does not notice; this hangs each time, not now and then.");
+  add_sentence(
+      finding,
+      fmt::format(
+          "The others were to come from the libgomp pool of the thread that forked, thread {} of process {}: {}{}.",
+          evidence.model().threads[fork.forking_thread].tid, evidence.process(fork.process).pid,
+          words::count(openmp::workers(pool), "worker", "workers"), words::at(", made at ", pool.made_at)));
+  add_sentence(
+      finding,
+      fmt::format("fork(){} copied libgomp's note of these workers, not the workers: the child began with one thread.",
+                  words::at(" at ", fork.stack)));
+  add_sentence(finding,
+               "libgomp has no atfork handler, so it does not notice; this hangs each time, not now and then.");
   if (touch.cured) {
     switch (pool.cure.value_or(model::CureMethod::kRebuild)) {
       case model::CureMethod::kRebuild:
-        add_sentence(finding, "forksight reset the child's copy of libgomp's thread state at the fork (rebuild): the region got a fresh team of full size.");
+        add_sentence(finding,
+                     "forksight reset the child's copy of libgomp's thread state at the fork (rebuild): the region got "
+                     "a fresh team of full size.");
         break;
       case model::CureMethod::kQuiesce:
-        add_sentence(finding, "forksight ended the pool before the fork (quiesce): parent and child each made a new one of full size.");
+        add_sentence(
+            finding,
+            "forksight ended the pool before the fork (quiesce): parent and child each made a new one of full size.");
         break;
       case model::CureMethod::kClamp:
         add_sentence(finding, "forksight held the child at one thread (clamp): the region ran, but not in parallel.");
         break;
     }
   } else if (pool.cure && pool.cure_result == model::CureResult::kRefusedByRuntime) {
-    add_sentence(finding, "forksight tried to end the pool before the fork (quiesce), but omp_pause_resource_all refused or is missing.");
+    add_sentence(
+        finding,
+        "forksight tried to end the pool before the fork (quiesce), but omp_pause_resource_all refused or is missing.");
   } else if (pool.cure && pool.cure_result == model::CureResult::kRefusedNoImage) {
-    add_sentence(finding, "forksight could not rebuild the pool at this fork: libgomp's thread state was in use or not found.");
+    add_sentence(finding,
+                 "forksight could not rebuild the pool at this fork: libgomp's thread state was in use or not found.");
   }
   add_sentence(finding, describe_end(child));
 }
@@ -72,22 +87,29 @@ void add_fixes(const model::Process& process, const model::Touch& touch, const m
   const bool has_quiesce_failed = was_refused && *pool.cure == model::CureMethod::kQuiesce;
   if (touch.cured) {
     finding.fixes.push_back({fmt::format("Keep running under `forksight run {} -- ...`: it cures this at each fork.",
-                                         openmp::option(pool.cure.value_or(model::CureMethod::kRebuild))), true});
+                                         openmp::option(pool.cure.value_or(model::CureMethod::kRebuild))),
+                             true});
   } else {
     if (!has_rebuild_failed) {
-      finding.fixes.push_back({"Run it under `forksight run --omp=rebuild -- ...`: the child makes a fresh pool of full size, the parent "
-                               "pays nothing.", true});
+      finding.fixes.push_back(
+          {"Run it under `forksight run --omp=rebuild -- ...`: the child makes a fresh pool of full size, the parent "
+           "pays nothing.",
+           true});
     }
     if (!has_quiesce_failed) {
-      finding.fixes.push_back({"Or `forksight run --omp=quiesce -- ...`: the pool is ended before each fork, by OpenMP's own call (0.1 to "
-                               "0.4 ms a fork in the parent).", true});
+      finding.fixes.push_back(
+          {"Or `forksight run --omp=quiesce -- ...`: the pool is ended before each fork, by OpenMP's own call (0.1 to "
+           "0.4 ms a fork in the parent).",
+           true});
     }
     if (has_rebuild_failed || has_quiesce_failed) {
-      finding.fixes.push_back({"Or `forksight run --omp=clamp -- ...`: the child runs its regions with one thread.", true});
+      finding.fixes.push_back(
+          {"Or `forksight run --omp=clamp -- ...`: the child runs its regions with one thread.", true});
     }
   }
-  finding.fixes.push_back({"In the program: call omp_pause_resource_all(omp_pause_hard) before fork(), outside of parallel regions (gcc 9 "
-                           "or later)."});
+  finding.fixes.push_back(
+      {"In the program: call omp_pause_resource_all(omp_pause_hard) before fork(), outside of parallel regions (gcc 9 "
+       "or later)."});
   openmp::add_general_fixes(finding, process);
 }
 

@@ -13,7 +13,8 @@ namespace {
 
 std::string nature_of(const model::Lock& lock) {
   if (lock.priority_inherit) {
-    return "It is a priority-inheriting mutex: the kernel is asked to lend to its owner, does not know that thread here, and libc aborts.";
+    return "It is a priority-inheriting mutex: the kernel is asked to lend to its owner, does not know that thread "
+           "here, and libc aborts.";
   }
   if (lock.robust) return "That it is robust does not help: its owner did not die, it lives on in the parent.";
   return {};

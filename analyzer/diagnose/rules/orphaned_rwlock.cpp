@@ -25,7 +25,8 @@ void orphaned_rwlock(const Evidence& evidence, std::vector<Finding>& findings) {
                 by_reader ? "The lost reader is still counted: writers wait for it, readers of the child may enter."
                           : "The lost writer still owns it: readers and writers of the child wait for it.",
                 finding);
-    locks::add_fixes(evidence.process(touch.process), touch, *orphan, "re-initialise it (an unlock there corrupts its count)", finding);
+    locks::add_fixes(evidence.process(touch.process), touch, *orphan,
+                     "re-initialise it (an unlock there corrupts its count)", finding);
     findings.push_back(std::move(finding));
   }
 }

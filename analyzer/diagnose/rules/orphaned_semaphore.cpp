@@ -1,6 +1,6 @@
 // A semaphore that is used as a lock (CPython's locks are) and was taken by another thread at the fork. Its memory has
 // no owner, and a semaphore may as well be a signal that somebody in the child is going to post: so this is certain
-// only where the process is proven dead.
+// only where the process is proven dead. A handler may post, too; not the locks of CPython, which no handler releases.
 #include <fmt/core.h>
 
 #include "diagnose/locks.hpp"
@@ -16,7 +16,7 @@ void orphaned_semaphore(const Evidence& evidence, std::vector<Finding>& findings
     auto end = locks::find_end(evidence, touch);
     if (!end) continue;
     const model::Process& child = evidence.process(touch.process);
-    const bool is_proven = is_proven_dead(child) || child.stuck_for_ms > 0;
+    const bool is_proven = is_beyond_signals(child) || (is_proven_dead(child) && words::is_python_lock(touch.stack));
     if (end->outcome == Outcome::kHang && !is_proven) *end = {Certainty::kLikely, Outcome::kMayHang};
     Finding finding = evidence.begin_finding("orphaned-semaphore", touch);
     finding.certainty = end->certainty;
@@ -24,11 +24,13 @@ void orphaned_semaphore(const Evidence& evidence, std::vector<Finding>& findings
     finding.culprit = locks::describe_lock(evidence, *orphan);
     const std::string head = end->outcome == Outcome::kMayHang
                                  ? fmt::format("{} waits for {}{}, likely for ever", evidence.name(touch.process),
-                                               words::lock(orphan->lock), words::at(" at ", touch.stack))
+                                               locks::name(touch, orphan->lock), words::at(" at ", touch.stack))
                                  : locks::head(evidence, touch, orphan->lock, *end, "waiting for");
     finding.summary = fmt::format("{}: {}", head, locks::cause(evidence, touch, *orphan));
-    const char* const nature = is_proven ? "A semaphore has no owner, but no task is left that could post it."
-                                         : "A semaphore has no owner: if it is a signal and not a lock, somebody in the child may still post it.";
+    const char* const nature =
+        is_proven
+            ? "A semaphore has no owner, but no task is left that could post it."
+            : "A semaphore has no owner: if it is a signal and not a lock, somebody in the child may still post it.";
     locks::tell(evidence, touch, *orphan, *end, "waiting for", nature, finding);
     locks::add_fixes(child, touch, *orphan, "post it", finding);
     findings.push_back(std::move(finding));

@@ -19,7 +19,8 @@ void orphaned_spinlock(const Evidence& evidence, std::vector<Finding>& findings)
     finding.culprit = locks::describe_lock(evidence, *orphan);
     finding.summary = fmt::format("{}: {}", locks::head(evidence, touch, orphan->lock, *end, "spinning for"),
                                   locks::cause(evidence, touch, *orphan));
-    locks::tell(evidence, touch, *orphan, *end, "spinning for", "It does not sleep: it takes a whole CPU, and looks busy in top.", finding);
+    locks::tell(evidence, touch, *orphan, *end, "spinning for",
+                "It does not sleep: it takes a whole CPU, and looks busy in top.", finding);
     locks::add_fixes(evidence.process(touch.process), touch, *orphan, "unlock it", finding);
     findings.push_back(std::move(finding));
   }

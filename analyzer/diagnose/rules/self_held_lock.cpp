@@ -14,14 +14,16 @@ namespace forksight::rules {
 
 namespace {
 
-std::string summarise(const Evidence& evidence, const model::Touch& touch, const locks::Orphan& own, const locks::End& end) {
+std::string summarise(const Evidence& evidence, const model::Touch& touch, const locks::Orphan& own,
+                      const locks::End& end) {
   const std::string taken = words::place(own.held.acquired_at);
   const std::string cause = fmt::format("the forking thread {} it across fork(){}",
                                         taken.empty() ? "held" : fmt::format("took it at {} and held", taken),
                                         words::at(" at ", evidence.fork(touch).stack));
   if (touch.kind == model::TouchKind::kUnlockRefused) {
-    return fmt::format("{} cannot unlock {}{}: {}, and its owner is the parent's thread {}", evidence.name(touch.process),
-                       words::lock(own.lock), words::at(" at ", touch.stack), cause, own.holder.tid);
+    return fmt::format("{} cannot unlock {}{}: {}, and its owner is the parent's thread {}",
+                       evidence.name(touch.process), words::lock(own.lock), words::at(" at ", touch.stack), cause,
+                       own.holder.tid);
   }
   return fmt::format("{}: {}", locks::head(evidence, touch, own.lock, end, "locking"), cause);
 }
@@ -33,7 +35,8 @@ void self_held_lock(const Evidence& evidence, std::vector<Finding>& findings) {
     const auto own = locks::find_own(evidence.model(), touch);
     if (!own) continue;
     const bool is_refused = touch.kind == model::TouchKind::kUnlockRefused;
-    const auto end = is_refused ? std::optional(locks::End{Certainty::kCertain, Outcome::kError}) : locks::find_end(evidence, touch);
+    const auto end =
+        is_refused ? std::optional(locks::End{Certainty::kCertain, Outcome::kError}) : locks::find_end(evidence, touch);
     if (!end) continue;
     const model::Process& child = evidence.process(touch.process);
     const model::Fork& fork = evidence.fork(touch);
@@ -45,32 +48,44 @@ void self_held_lock(const Evidence& evidence, std::vector<Finding>& findings) {
     finding.summary = summarise(evidence, touch, *own, *end);
     const std::string where = words::long_place(touch.stack);
     if (is_refused) {
-      add_sentence(finding, fmt::format("Thread {} of {} unlocked {}{}{}; the lock did not accept it and stays locked.", touch.tid,
-                                        evidence.name(touch.process), name, where.empty() ? "" : " at ", where));
+      add_sentence(finding,
+                   fmt::format("Thread {} of {} unlocked {}{}{}; the lock did not accept it and stays locked.",
+                               touch.tid, evidence.name(touch.process), name, where.empty() ? "" : " at ", where));
     } else {
-      add_sentence(finding, fmt::format("Thread {} of {} locks {}{}{}, which is still locked from before the fork.", touch.tid,
-                                        evidence.name(touch.process), name, where.empty() ? "" : " at ", where));
+      add_sentence(finding,
+                   fmt::format("Thread {} of {} locks {}{}{}, which is still locked from before the fork.", touch.tid,
+                               evidence.name(touch.process), name, where.empty() ? "" : " at ", where));
       if (end->outcome == Outcome::kHang) add_sentence(finding, describe_liveness(child));
     }
-    add_sentence(finding, fmt::format("The forking thread, {} of process {}, had taken it{} and held it across fork(){}.",
-                                      words::thread(own->holder), evidence.process(fork.process).pid,
-                                      words::at(" at ", own->held.acquired_at), words::at(" at ", fork.stack)));
-    add_sentence(finding, fmt::format("A {} remembers its owner by thread id {}; in the child the same thread has another id, so the lock "
-                                      "takes it for a stranger.",
-                                      words::lock_kind(own->lock), own->holder.tid));
+    add_sentence(finding,
+                 fmt::format("The forking thread, {} of process {}, had taken it{} and held it across fork(){}.",
+                             words::thread(own->holder), evidence.process(fork.process).pid,
+                             words::at(" at ", own->held.acquired_at), words::at(" at ", fork.stack)));
+    add_sentence(
+        finding,
+        fmt::format(
+            "A {} remembers its owner by thread id {}; in the child the same thread has another id, so the lock "
+            "takes it for a stranger.",
+            words::lock_kind(own->lock), own->holder.tid));
     if (end->outcome == Outcome::kCured) {
-      add_sentence(finding, "forksight re-initialised the lock (--on-orphan=recover); what it protects is as it was at the fork.");
+      add_sentence(
+          finding,
+          "forksight re-initialised the lock (--on-orphan=recover); what it protects is as it was at the fork.");
     }
     add_sentence(finding, describe_end(child));
-    finding.fixes.push_back({fmt::format("Re-initialise {} in the child, in a pthread_atfork() child handler: an unlock there is refused.", name)});
+    finding.fixes.push_back({fmt::format(
+        "Re-initialise {} in the child, in a pthread_atfork() child handler: an unlock there is refused.", name)});
     finding.fixes.push_back({"Release the lock before fork()."});
     if (own->lock.kind == model::LockKind::kMutex) {
-      finding.fixes.push_back({"Make it a normal mutex (PTHREAD_MUTEX_NORMAL, std::mutex) if it need not be recursive: those can be unlocked "
-                               "in the child."});
+      finding.fixes.push_back(
+          {"Make it a normal mutex (PTHREAD_MUTEX_NORMAL, std::mutex) if it need not be recursive: those can be "
+           "unlocked "
+           "in the child."});
     }
     if (touch.action == model::TouchAction::kNone && !is_refused) {
-      finding.fixes.push_back({"To keep a job running for now: `forksight run --on-orphan=recover -- ...` re-initialises the lock when the "
-                               "child needs it."});
+      finding.fixes.push_back(
+          {"To keep a job running for now: `forksight run --on-orphan=recover -- ...` re-initialises the lock when the "
+           "child needs it."});
     }
     findings.push_back(std::move(finding));
   }
