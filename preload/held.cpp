@@ -5,20 +5,19 @@
 namespace forksight {
 
 bool pop_held_slow(Slot* slot, std::uint64_t lock) {
-  std::uint32_t index = slot->depth;
-  while (index > 0 && lock_address(slot->held[index - 1].lock) != lock) --index;
-  if (index == 0) return false;
-  slot->held[index - 1].lock = 0;
+  HeldLock* entry = slot->top - 1;
+  while (entry > slot->held && lock_address(entry->lock) != lock) --entry;
+  if (entry == slot->held) return false;
+  entry->lock = 0;
   compiler_fence();
-  while (slot->depth > 0 && slot->held[slot->depth - 1].lock == 0) --slot->depth;
+  while (slot->top > slot->held + 1 && slot->top[-1].lock == 0) --slot->top;
   return true;
 }
 
 void push_held_once(Slot* slot, std::uint64_t tagged, const Site& site) {
-  for (std::uint32_t index = slot->depth; index > 0; --index) {
-    HeldLock& entry = slot->held[index - 1];
-    if (entry.lock == tagged) {
-      entry.site = site;
+  for (HeldLock* entry = slot->top - 1; entry > slot->held; --entry) {
+    if (entry->lock == tagged) {
+      entry->site = site;
       return;
     }
   }

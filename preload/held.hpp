@@ -1,7 +1,7 @@
 // The held array of the calling thread: push on acquisition, pop on release. This is the lock path; nothing here
 // walks, hashes, allocates or calls.
 //
-// Order of the stores: `depth` first, then the site, then `lock`. A signal handler that locks in between uses the
+// Order of the stores: `top` first, then the site, then `lock`. A signal handler that locks in between uses the
 // next entry and gives it back; a forked child that freezes in between sees lock == 0, a hole. On release `lock` is
 // cleared first. Compiler fences suffice: the only concurrent reader is a forked child, whose copy was taken by the
 // kernel after every store that it contains.
@@ -25,27 +25,26 @@ inline void store_site(Site& to, Frame frame) {
 
 template <class From>
 inline void push_held(Slot* slot, std::uint64_t tagged, const From& from) {
-  const std::uint32_t depth = slot->depth;
-  if (FORKSIGHT_UNLIKELY(depth >= kMaxHeldLocks)) {
+  HeldLock* const entry = slot->top;
+  if (FORKSIGHT_UNLIKELY(entry == slot->held + 1 + kMaxHeldLocks)) {
     ++slot->overflow;
     return;
   }
-  slot->depth = depth + 1;
-  HeldLock& entry = slot->held[depth];
+  slot->top = entry + 1;
   compiler_fence();
-  store_site(entry.site, from);
+  store_site(entry->site, from);
   compiler_fence();
-  entry.lock = tagged;
+  entry->lock = tagged;
 }
 
 // Removes the innermost entry of the lock at `lock` if it is the innermost of all; `kind` is the likeliest of its
 // kinds.
 inline bool pop_held(Slot* slot, const volatile void* lock, trace::LockKind kind) {
-  const std::uint32_t depth = slot->depth;
-  if (FORKSIGHT_UNLIKELY(depth == 0 || slot->held[depth - 1].lock != tag_lock(lock, kind))) return false;
-  slot->held[depth - 1].lock = 0;
+  HeldLock* const entry = slot->top - 1;
+  if (FORKSIGHT_UNLIKELY(entry->lock != tag_lock(lock, kind))) return false;
+  entry->lock = 0;
   compiler_fence();
-  slot->depth = depth - 1;
+  slot->top = entry;
   return true;
 }
 

@@ -59,7 +59,7 @@ std::uint32_t fill_threads(trace::ForkThread* out, std::uint32_t room, const Slo
     Slot& slot = slot_at(i);
     if (!is_other_thread(slot, self)) continue;
     out[filled++] = {slot.record, slot.wait_kind == trace::WaitKind::kNone ? 0 : slot.wait_object, slot.wait_kind,
-                     slot.depth};
+                     depth(slot)};
   }
   return filled;
 }

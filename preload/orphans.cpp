@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include <iterator>
+
 #include "config.hpp"
 #include "lock_memory.hpp"
 #include "mappings.hpp"
@@ -87,8 +89,8 @@ std::uint64_t append_held(std::uint64_t fork, std::uint64_t tagged, const void* 
 
 bool collect_from(Slot& holder, std::uint64_t fork, std::int32_t tid_at_fork, bool is_forking) {
   bool found = false;
-  for (std::uint32_t i = 0; i < holder.depth && i < kMaxHeldLocks; ++i) {
-    const HeldLock entry = holder.held[i];
+  for (const HeldLock* at = &holder.held[1]; at < holder.top && at < std::end(holder.held); ++at) {
+    const HeldLock entry = *at;
     if (entry.lock == 0) continue;
     std::uint8_t memory[56] = {};
     const std::size_t bytes = lock_bytes(lock_kind(entry.lock));
@@ -181,11 +183,11 @@ void collect_orphans(Slot* forking) {
   for (std::uint32_t i = 0; i < slot_count(); ++i) {
     Slot& slot = slot_at(i);
     const SlotState state = slot.state.load(std::memory_order_relaxed);
-    if (&slot == forking || slot.depth == 0 || slot.epoch + 1 != epoch()) continue;
+    if (&slot == forking || depth(slot) == 0 || slot.epoch + 1 != epoch()) continue;
     if (state != SlotState::kLive && state != SlotState::kEnded) continue;
     found = collect_from(slot, fork, slot.tid, false) || found;
   }
-  g_watching = (forking->depth != 0 && collect_from(*forking, fork, forking->tid, true)) || found;
+  g_watching = (depth(*forking) != 0 && collect_from(*forking, fork, forking->tid, true)) || found;
 }
 
 Touch touch_lock(const volatile void* lock, LockKind kind, bool timed, const Site& site) {

@@ -60,7 +60,7 @@ Slot* count_unrecorded() {
 }
 
 void reset(Slot& slot) {
-  slot.depth = 0;
+  slot.top = &slot.held[1];
   slot.overflow = 0;
   slot.epoch = epoch();
   slot.tid = 0;

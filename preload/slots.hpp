@@ -56,8 +56,8 @@ struct RuntimeAtFork {
 enum class SlotState : std::uint32_t { kFree = 0, kReserved = 1, kLive = 2, kEnded = 3 };
 
 struct alignas(64) Slot {
+  HeldLock* top;  // one past the innermost entry of `held`
   std::atomic<SlotState> state;
-  std::uint32_t depth;     // entries of `held` in use
   std::uint32_t overflow;  // acquisitions that found the array full
   std::uint32_t epoch;     // epoch() of the process that the thread lives in
   std::int32_t tid;
@@ -80,10 +80,15 @@ struct alignas(64) Slot {
   std::uint32_t creation_bytes;
   std::uint32_t creation_cut;
   RuntimeAtFork runtimes[kMaxRuntimes];
-  HeldLock held[kMaxHeldLocks];
+  // The first entry is never used: its lock stays 0, so that the innermost entry can be compared without asking whether
+  // there is one.
+  HeldLock held[1 + kMaxHeldLocks];
   std::byte creation_stack[kCreationStackBytes];
 };
 static_assert(sizeof(Slot) <= kSlotBytes);
+
+// Locks held by a thread, holes included.
+inline std::uint32_t depth(const Slot& slot) { return static_cast<std::uint32_t>(slot.top - &slot.held[1]); }
 
 // Null until the thread's first hook, and for ever where there is no table or no free slot.
 extern thread_local constinit Slot* t_slot;
