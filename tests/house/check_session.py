@@ -1,4 +1,5 @@
-"""The README's sessions are real: each command of a console block is run, and prints what the block says.
+"""The README's sessions are real: each command of a console block is run, and prints what the block says. With --update
+the README gets what they print.
 
 Compared are the words: process ids, durations and the host differ from run to run, and line breaks follow their lengths.
 """
@@ -34,21 +35,36 @@ def words(text):
     return re.sub(r"\b(process|child|thread) \d+", r"\1 PID", text)
 
 
+def run(command, root, build):
+    ran = subprocess.run(["bash", "-c", command.replace(BUILD, build)], cwd=root, env=dict(os.environ, LC_ALL="C"),
+                         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=40, check=False)
+    return ran.stdout.strip("\n")
+
+
 def check(text, root, build):
     session = read_session(text)
     problems = [] if session else ["README.md: no session"]
-    environment = dict(os.environ, LC_ALL="C")
     for command, expected in session:
-        ran = subprocess.run(["bash", "-c", command.replace(BUILD, build)], cwd=root, env=environment, stdin=subprocess.DEVNULL,
-                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=40, check=False)
-        if words(ran.stdout) != words(expected):
-            problems.append(f"$ {command}\n--- README.md has:\n{expected}\n--- it prints:\n{ran.stdout}")
+        printed = run(command, root, build)
+        if words(printed) != words(expected):
+            problems.append(f"$ {command}\n--- README.md has:\n{expected}\n--- it prints (check_session.py --update):\n{printed}")
     return problems
+
+
+def update(text, root, build):
+    def replay(block):
+        commands = [command for command, _ in read_session(block.group())]
+        return "```console\n" + "".join(f"$ {command}\n{run(command, root, build)}\n" for command in commands) + "```"
+    return BLOCK.sub(replay, text)
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("root", type=Path)
     parser.add_argument("--build", required=True, help=f"what {BUILD} stands for")
+    parser.add_argument("--update", action="store_true")
     arguments = parser.parse_args()
-    conclude(check((arguments.root / "README.md").read_text(), arguments.root, arguments.build))
+    readme = arguments.root / "README.md"
+    if arguments.update:
+        readme.write_text(update(readme.read_text(), arguments.root, arguments.build))
+    conclude(check(readme.read_text(), arguments.root, arguments.build))

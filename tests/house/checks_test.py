@@ -108,6 +108,8 @@ class House(unittest.TestCase):
         self.assertProblem(check_session.check("no session", self.root, "x"), "no session")
         self.assertProblem(check_session.check(text.replace("waits\n", "sleeps\n"), self.root, "x"), "it prints", "child 12 waits")
         self.assertProblem(check_session.check("```console\n$ true\nwords\n```\n", self.root, "x"), "words")
+        self.assertEqual(check_session.update("a\n```console\n$ echo build/release\nold\n```\nz\n", self.root, "b"),
+                         "a\n```console\n$ echo build/release\nb\n```\nz\n")
 
 
 if __name__ == "__main__":
