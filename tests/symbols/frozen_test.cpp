@@ -37,6 +37,8 @@ class Frozen : public testing::TestWithParam<std::string> {
     }
   }
 
+  bool is_optimised() const { return GetParam().find("O0") == std::string::npos; }
+
   Dump dump_;
   std::unique_ptr<Symbolizer> symbolizer_;
 };
