@@ -85,11 +85,11 @@ bool RunReport::say(const model::Model& model, const std::vector<Finding>& findi
   }
   if (!has_news) return false;
   if (options_.format == ReportFormat::kJson) {
-    last_document_ = render::render_json(model, findings);
+    const std::string document = render::render_json(model, findings);
     if (file_ >= 0) {
-      write_whole(last_document_);
+      write_whole(document);
     } else {
-      write_all(STDERR_FILENO, last_document_);
+      write_all(STDERR_FILENO, document);
     }
     return true;
   }
@@ -107,16 +107,14 @@ bool RunReport::say(const model::Model& model, const std::vector<Finding>& findi
 
 void RunReport::say_last(const model::Model& model, const std::vector<Finding>& findings,
                          const std::vector<std::string>& unexplained) {
-  say(model, findings, unexplained);
+  const bool has_news = say(model, findings, unexplained);
   if (options_.format == ReportFormat::kJson) {
-    std::string document = render::render_json(model, findings);
-    if (document == last_document_) return;
-    if (file_ >= 0) {
-      write_whole(document);
-    } else if (!options_.quiet || !findings.empty()) {
-      write_all(STDERR_FILENO, document);
+    // A file gets the last state. A stream gets a second document only if it holds more than the first.
+    if (is_regular_) {
+      write_whole(render::render_json(model, findings));
+    } else if (!has_news && said_.empty() && (!options_.quiet || !findings.empty())) {
+      write_all(file_ >= 0 ? file_ : STDERR_FILENO, render::render_json(model, findings));
     }
-    last_document_ = std::move(document);
   } else if (is_regular_) {
     render::TextOptions whole = text_options(file_);
     whole.limits = true;

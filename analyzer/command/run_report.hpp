@@ -44,7 +44,6 @@ class RunReport {
   int file_ = -1;              // --report FILE
   bool is_regular_ = false;
   std::set<std::string> said_;  // fingerprints, and sentences
-  std::string last_document_;  // JSON
 };
 
 // "1 finding (1 certain)"; "" for none.

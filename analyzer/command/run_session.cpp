@@ -251,7 +251,9 @@ class Session {
     const bool keeps_folder = has_evidence || !diagnosis.findings.empty();
     if (!keeps_folder) folder_.remove_if_empty();
     report_.say_last(diagnosis.model, diagnosis.findings, diagnosis.unexplained);
-    report_.say_summary(diagnosis.model, diagnosis.findings, diagnosis.unexplained.size(), std::max(supervisor_.tree().seen(), diagnosis.model.processes.size()),
+    // Short-lived processes are known by their traces alone.
+    const std::size_t processes = std::max(supervisor_.tree().seen(), diagnosis.model.processes.size());
+    report_.say_summary(diagnosis.model, diagnosis.findings, diagnosis.unexplained.size(), processes,
                         keeps_folder ? folder_.shown() : fs::path());
     return exit_status();
   }

@@ -315,6 +315,13 @@ TEST_F(RunCommand, JsonOnStandardErrorStandsAlone) {
   EXPECT_EQ(report.at("findings").at(0).at("rule"), kSlug);
 }
 
+TEST_F(RunCommand, JsonOfAHangIsOneDocument) {
+  const Outcome outcome = run({"--format", "json", "--on-hang", "kill", "--hang-after", "0.2"}, {kHazard, "hang"});
+  EXPECT_TRUE(nlohmann::json::parse(outcome.error, nullptr, false).is_object()) << outcome.error;
+  const Outcome nothing = run({"--format", "json"}, {"true"});
+  EXPECT_TRUE(nlohmann::json::parse(nothing.error, nullptr, false).is_object()) << nothing.error;
+}
+
 TEST_F(RunCommand, QuietPrintsFindingsOnly) {
   EXPECT_EQ(run({"-q"}, {kFixture, "write"}).error, "line two\n");
   const std::string error = run({"-q"}, {kHazard, "failed"}).error;
