@@ -42,12 +42,18 @@ bool is_same_lock(std::uint64_t tagged, const volatile void* lock) {
   return tagged != 0 && lock_address(tagged) == reinterpret_cast<std::uint64_t>(lock);
 }
 
-// Does the lock's own memory say that `tid` holds it, in this process alone?
-bool confirms(LockKind kind, const void* memory, std::int32_t tid) {
+// A lock that other processes use has a live owner in the parent. glibc sets the pshared bit of every robust mutex
+// (nptl/pthread_mutex_init.c): of those the mapping decides.
+bool is_process_shared(const MutexMemory& mutex, const volatile void* lock) {
+  return mutex.is_shared() && (!mutex.is_robust() || is_in_shared_mapping(lock));
+}
+
+// Does the lock's own memory, copied from `lock`, say that `tid` holds it, in this process alone?
+bool confirms(LockKind kind, const void* memory, const volatile void* lock, std::int32_t tid) {
   switch (kind) {
     case LockKind::kMutex: {
       const auto mutex = decode_lock<MutexMemory>(memory);
-      return mutex.lock != 0 && !mutex.is_shared() && (mutex.owner == tid || mutex.owner == 0);
+      return mutex.lock != 0 && (mutex.owner == tid || mutex.owner == 0) && !is_process_shared(mutex, lock);
     }
     case LockKind::kRwlockRead: {
       const auto rwlock = decode_lock<RwlockMemory>(memory);
@@ -96,7 +102,7 @@ bool collect_from(Slot& holder, std::uint64_t fork, std::int32_t tid_at_fork, bo
     const std::size_t bytes = lock_bytes(lock_kind(entry.lock));
     const auto* lock = reinterpret_cast<const void*>(lock_address(entry.lock));
     if (sys::read_memory(lock, memory, bytes, true) != bytes) continue;
-    if (!confirms(lock_kind(entry.lock), memory, tid_at_fork)) continue;
+    if (!confirms(lock_kind(entry.lock), memory, lock, tid_at_fork)) continue;
     const std::uint64_t stack = append_stack(entry.site, &holder, kFrozenStackBytes, !is_forking, Importance::kFact);
     const std::uint64_t held = append_held(fork, entry.lock, memory, bytes, holder, stack);
     if (is_forking && !breaks_for_holder(lock_kind(entry.lock), memory)) continue;
@@ -115,14 +121,16 @@ bool is_still_lost(const Orphan& orphan) {
   const auto* lock = reinterpret_cast<const void*>(lock_address(orphan.tagged));
   if (sys::read_memory(lock, memory, bytes, true) != bytes) return false;
   // A rwlock that its writer "released" under a foreign tid is no longer written by anyone, yet corrupt.
-  return confirms(kind, memory, orphan.holder_tid) || (orphan.by_forking_thread && kind == LockKind::kRwlockWrite);
+  return confirms(kind, memory, lock, orphan.holder_tid) ||
+         (orphan.by_forking_thread && kind == LockKind::kRwlockWrite);
 }
 
 // No array entry matched (the fork fell between the lock and its record): a mutex still names its owner.
 Orphan* adopt_by_owner(const volatile void* lock) {
   MutexMemory mutex{};
   if (sys::read_memory(const_cast<const void*>(lock), &mutex, sizeof mutex, true) != sizeof mutex) return nullptr;
-  if (mutex.lock == 0 || mutex.owner <= 0 || mutex.is_shared() || g_orphan_count == kMaxOrphans) return nullptr;
+  if (mutex.lock == 0 || mutex.owner <= 0 || g_orphan_count == kMaxOrphans) return nullptr;
+  if (is_process_shared(mutex, lock)) return nullptr;
   if (find_slot_by_tid(mutex.owner, true) != nullptr) return nullptr;
   Slot* const holder = find_slot_by_tid(mutex.owner, false);
   if (holder == nullptr || sys::thread_exists(sys::getpid(), mutex.owner)) return nullptr;
