@@ -299,6 +299,7 @@ void TraceReader::read_touch(const TraceRecord& record) {
   touch.team = fixed.team;
   touch.clause = fixed.clause;
   touch.timed = (fixed.flags & trace::kTouchTimed) != 0;
+  touch.is_team_guess = (fixed.flags & trace::kTouchTeamGuess) != 0;
   touch.by_owner = (fixed.flags & trace::kTouchByOwner) != 0;
   if (fixed.kind == trace::TouchKind::kParallel) {
     const auto pool = find(fixed.runtime, RecordType::kRuntime);

@@ -2,8 +2,6 @@
 
 #include <fmt/core.h>
 
-#include <cstring>
-
 namespace forksight::collect {
 
 namespace {
@@ -87,16 +85,6 @@ std::string describe_note(trace::NoteCode code, std::uint64_t value) {
     case trace::NoteCode::kThreadTableFull: return fmt::format("{} threads did not fit and were not recorded", value);
     case trace::NoteCode::kHeldOverflow:
       return fmt::format("{} lock acquisitions did not fit a thread's list of held locks", value);
-    case trace::NoteCode::kModuleTableFull: return fmt::format("{} libraries did not fit and were not recorded", value);
-    case trace::NoteCode::kHandlerTableFull:
-      return fmt::format("{} atfork handlers did not fit and were not recorded", value);
-    case trace::NoteCode::kGrowFailed:
-      return fmt::format("the trace could not grow ({}), later facts are missing",
-                         value < 4096 ? std::strerror(static_cast<int>(value)) : "unknown error");
-    case trace::NoteCode::kForkStackUnknown:
-      return "the bounds of the forking thread's stack are not known, its frames are missing";
-    case trace::NoteCode::kHookUnresolved:
-      return fmt::format("libc has no function for hook {}, calls of it were not seen", value);
   }
   return fmt::format("note {} with value {}, which this build does not know", static_cast<std::uint32_t>(code), value);
 }

@@ -70,7 +70,10 @@ bool Evidence::went_on_after(const model::Touch& touch) const {
 std::optional<Certainty> Evidence::find_hang(const model::Touch& touch) const {
   if (touch.returned || touch.cured || went_on_after(touch)) return std::nullopt;
   const model::Process& about = process(touch.process);
-  if (is_proven_dead(about) || about.stuck_for_ms > 0) return Certainty::kCertain;
+  if (is_proven_dead(about)) return Certainty::kCertain;
+  // A region that runs alone and long looks like one that spins for its team.
+  if (touch.is_team_guess) return Certainty::kLikely;
+  if (about.stuck_for_ms > 0) return Certainty::kCertain;
   if (!about.exit_status || !WIFEXITED(*about.exit_status)) return Certainty::kCertain;
   // It left by itself. A handler may have done that, or another thread, around a thread that hung; or the call came
   // back and only its record is missing.

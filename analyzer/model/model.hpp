@@ -119,6 +119,7 @@ struct Touch {
   std::uint32_t team = 0;            // kParallel: threads that the region would get
   std::uint32_t clause = 0;          // kParallel: its num_threads clause, 0: none
   bool timed = false;                // has a deadline
+  bool is_team_guess = false;        // kParallel: the runtime may have settled for fewer threads (OMP_DYNAMIC)
   bool by_owner = false;             // matched by the owner in the lock's memory only
   bool cured = false;                // a cure let it pass (kParallel)
   bool returned = false;

@@ -194,11 +194,11 @@ TEST(TraceReader, NotesBecomeLimits) {
   TraceBuilder trace;
   trace.record(trace::RecordType::kNote, trace::NoteRecord{trace::NoteCode::kThreadTableFull, 0, 17});
   trace.record(trace::RecordType::kNote, trace::NoteRecord{static_cast<trace::NoteCode>(99), 0, 1});
-  trace.record(trace::RecordType::kNote, trace::NoteRecord{trace::NoteCode::kGrowFailed, 0, ~std::uint64_t{0}});
+  trace.record(trace::RecordType::kNote, trace::NoteRecord{trace::NoteCode::kHeldOverflow, 0, 3});
   const model::Model model = read_model(trace);
   EXPECT_TRUE(has_limit(model, "process 1000: 17 threads did not fit"));
   EXPECT_TRUE(has_limit(model, "note 99 with value 1"));
-  EXPECT_TRUE(has_limit(model, "could not grow (unknown error)"));
+  EXPECT_TRUE(has_limit(model, "3 lock acquisitions did not fit"));
 }
 
 TEST(TraceReader, ThreadNamesMayBeAnything) {

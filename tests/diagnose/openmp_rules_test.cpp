@@ -33,6 +33,16 @@ TEST(LostOpenmpPool, HangsIfTheRegionDoesNotEnd) {
   EXPECT_NE(finding.fixes[0].text.find("--omp=rebuild"), std::string::npos);
 }
 
+TEST(LostOpenmpPool, IsLikelyWhereTheTeamIsAGuess) {
+  PoolTrace scene({.workers = 3});
+  scene.touch(4, trace::kTouchTeamGuess);
+  model::Model model = read_model(scene.trace);
+  ASSERT_EQ(diagnose(model).size(), 1U);
+  EXPECT_EQ(diagnose(model)[0].certainty, Certainty::kLikely) << "OMP_DYNAMIC may have given a team of one";
+  model.processes[model.touches[0].process].liveness = model::Liveness::kDead;
+  EXPECT_EQ(diagnose(model)[0].certainty, Certainty::kCertain) << "proven dead";
+}
+
 TEST(LostOpenmpPool, NamesEverythingInOneLine) {
   model::Model model = touched({.workers = 1}, 2);
   model.touches[0].stack = test::make_stack({"GOMP_parallel libgomp.so.1", "work app.c:31", "main app.c:40"});

@@ -97,11 +97,11 @@ PoolTrace::PoolTrace(const PoolScene& scene, std::int32_t child_pid) : child(chi
   trace.record(trace::RecordType::kForked, trace::ForkedRecord{fork, child, 0, 100'000});
 }
 
-std::uint64_t PoolTrace::touch(std::uint32_t team) {
+std::uint64_t PoolTrace::touch(std::uint32_t team, std::uint32_t flags) {
   trace.as(child);
   return trace.record(trace::RecordType::kTouch,
                       trace::TouchRecord{fork, trace::TouchKind::kParallel, trace::TouchAction::kNone, 0, runtime,
-                                         0x7f00'0000'2000, 0, team, 0, 0, 0});
+                                         0x7f00'0000'2000, 0, team, 0, flags, 0});
 }
 
 void PoolTrace::end(std::uint64_t touch) {

@@ -55,7 +55,7 @@ class PoolTrace {
  public:
   explicit PoolTrace(const PoolScene& scene, std::int32_t child = kChild);
 
-  std::uint64_t touch(std::uint32_t team);
+  std::uint64_t touch(std::uint32_t team, std::uint32_t flags = 0);
   void end(std::uint64_t touch);
   void cure(trace::CureMethod method, trace::CureResult result, bool used, std::uint32_t team = 4);
 

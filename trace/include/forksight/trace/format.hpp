@@ -218,7 +218,7 @@ enum ForkFlag : std::uint32_t {
   kForkByWrapper = 1U << 0U,  // fork() itself was called; else daemon, forkpty: seen by the handlers only
 };
 
-enum class WaitKind : std::uint32_t { kNone = 0, kCondition = 1, kJoin = 2, kSemaphore = 3 };
+enum class WaitKind : std::uint32_t { kNone = 0, kCondition = 1 };
 
 struct ForkThread {
   std::uint64_t thread;       // ref to kThread
@@ -337,11 +337,6 @@ static_assert(sizeof(CureRecord) == 48);
 enum class NoteCode : std::uint32_t {
   kThreadTableFull = 1,  // value: threads that were not recorded
   kHeldOverflow = 2,     // value: acquisitions that did not fit a thread's array
-  kModuleTableFull = 3,  // value: modules not recorded
-  kHandlerTableFull = 4,
-  kGrowFailed = 5,        // value: errno; the trace could not grow
-  kForkStackUnknown = 6,  // the bounds of the forking thread's stack are not known
-  kHookUnresolved = 7,    // value: index of the hook whose function libc does not have
 };
 
 // Something that could not be seen or done: becomes a line of limits[].
