@@ -17,76 +17,14 @@
 #include <string>
 #include <vector>
 
-#include "fixture_process.hpp"
+#include "run_command_fixture.hpp"
 #include "watch/proc_fs.hpp"
 
 namespace forksight {
 namespace {
 
 namespace fs = std::filesystem;
-using test::FixtureProcess;
-using Words = std::vector<std::string>;
-
-constexpr char kFixture[] = FORKSIGHT_FIXTURE;
-constexpr char kHazard[] = FORKSIGHT_HAZARD;
-constexpr char kSlug[] = "orphaned-mutex";
-
-struct Outcome {
-  int status = 0;  // as of wait(2)
-  std::string output;
-  std::string error;
-};
-
-int exit_code(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : -1; }
-
-std::string last_line(const std::string& text) {
-  const std::string whole = text.substr(0, text.find_last_not_of('\n') + 1);
-  return whole.substr(whole.rfind('\n') + 1);
-}
-
-std::string read_whole(const fs::path& file) {
-  std::ifstream stream(file);
-  return {std::istreambuf_iterator<char>(stream), {}};
-}
-
-class RunCommand : public testing::Test {
- protected:
-  void SetUp() override {
-    std::string pattern = (fs::temp_directory_path() / "forksight-run-XXXXXX").string();
-    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
-    folder_ = pattern;
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
-  static Words command(const Words& options, const Words& program) {
-    Words words{FORKSIGHT_COMMAND, "run"};
-    words.insert(words.end(), options.begin(), options.end());
-    words.emplace_back("--");
-    words.insert(words.end(), program.begin(), program.end());
-    return words;
-  }
-
-  Outcome execute(const Words& words) const {
-    FixtureProcess process(words, true, folder_.string());
-    Outcome outcome;
-    outcome.status = process.wait_end();
-    outcome.error = process.stderr_text();
-    // Whoever lives on holds the pipe: end them first.
-    ::kill(-process.pid(), SIGKILL);
-    process.wait_group_end();
-    outcome.output = process.stdout_text();
-    return outcome;
-  }
-  Outcome run(const Words& options, const Words& program) const { return execute(command(options, program)); }
-
-  fs::path out() const { return folder_ / "forksight-out"; }
-  std::vector<fs::path> run_folders() const {
-    if (!fs::exists(out())) return {};
-    return {fs::directory_iterator(out()), fs::directory_iterator()};
-  }
-
-  fs::path folder_;
-};
+using namespace test;
 
 TEST_F(RunCommand, PassesTheStatusAndTheStreams) {
   const Outcome outcome = run({}, {kFixture, "write", "3"});
@@ -344,57 +282,6 @@ TEST_F(RunCommand, WhatRunFoundReportFindsLater) {
   const Outcome later = execute({FORKSIGHT_COMMAND, "report", "forksight-out"});
   EXPECT_EQ(exit_code(later.status), 1);
   EXPECT_NE(later.output.find("CERTAIN HANG: orphaned-mutex"), std::string::npos) << later.output;
-}
-
-std::set<std::string> lines_of(const std::string& text) {
-  std::istringstream stream(text);
-  std::set<std::string> lines;
-  for (std::string line; std::getline(stream, line);) lines.insert(line);
-  return lines;
-}
-
-TEST_F(RunCommand, TheEnvironmentGainsFourVariables) {
-  const std::set<std::string> before = lines_of(execute({"env", "A=1", "env"}).output);
-  const std::set<std::string> after =
-      lines_of(execute({"env", "A=1", FORKSIGHT_COMMAND, "run", "-q", "--omp", "clamp", "--on-orphan", "abort", "--", "env"}).output);
-  std::set<std::string> names;
-  for (const std::string& line : after) {
-    if (!before.contains(line)) names.insert(line.substr(0, line.find('=')));
-  }
-  EXPECT_EQ(names, (std::set<std::string>{"FORKSIGHT_OMP", "FORKSIGHT_ON_ORPHAN", "FORKSIGHT_OUT", "LD_PRELOAD"}));
-  for (const std::string& line : before) EXPECT_TRUE(after.contains(line)) << line;
-  EXPECT_TRUE(after.contains("FORKSIGHT_OMP=clamp"));
-  EXPECT_TRUE(after.contains("FORKSIGHT_ON_ORPHAN=abort"));
-}
-
-TEST_F(RunCommand, TheShimStandsInFrontOfOtherPreloads) {
-#ifdef __SANITIZE_ADDRESS__
-  GTEST_SKIP() << "a sanitized command refuses to start under LD_PRELOAD";
-#endif
-  const Outcome outcome = execute({"env", "LD_PRELOAD=libc.so.6", FORKSIGHT_COMMAND, "run", "-q", "--", "printenv", "LD_PRELOAD"});
-  EXPECT_TRUE(outcome.output.starts_with("/")) << outcome.output;
-  EXPECT_TRUE(outcome.output.ends_with("/libforksight.so:libc.so.6\n")) << outcome.output;
-}
-
-TEST_F(RunCommand, CmdStartsAsItWouldAlone) {
-  const Words alone{"sh", "-c", std::string(kFixture) + " describe-start"};
-  const Words watched{"sh", "-c", std::string(FORKSIGHT_COMMAND) + " run -q -- " + kFixture + " describe-start"};
-  EXPECT_EQ(execute(watched).output, execute(alone).output);
-  const Words ignoring{kFixture, "ignore-children", FORKSIGHT_COMMAND, "run", "-q", "--", kFixture, "describe-start", "3"};
-  const Outcome outcome = execute(ignoring);
-  EXPECT_EQ(exit_code(outcome.status), 3);
-  EXPECT_NE(outcome.output.find("child ignored"), std::string::npos) << outcome.output;
-}
-
-TEST_F(RunCommand, StandardInputIsCmds) {
-  const Outcome outcome = execute({"sh", "-c", std::string("printf 'a\\nb' | ") + FORKSIGHT_COMMAND + " run -q -- cat"});
-  EXPECT_EQ(outcome.output, "a\nb");
-}
-
-TEST_F(RunCommand, AStaticProgramIsALimit) {
-  const Outcome outcome = run({}, {FORKSIGHT_STATIC});
-  EXPECT_EQ(exit_code(outcome.status), 0);
-  EXPECT_NE(outcome.error.find("is statically linked"), std::string::npos) << outcome.error;
 }
 
 }  // namespace

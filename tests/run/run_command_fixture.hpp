@@ -1,0 +1,83 @@
+// What the tests of `forksight run` from outside share: a folder of their own, and the outcome of a command.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "fixture_process.hpp"
+
+namespace forksight::test {
+
+namespace fs = std::filesystem;
+using Words = std::vector<std::string>;
+
+constexpr char kFixture[] = FORKSIGHT_FIXTURE;
+constexpr char kHazard[] = FORKSIGHT_HAZARD;
+constexpr char kSlug[] = "orphaned-mutex";
+
+struct Outcome {
+  int status = 0;  // as of wait(2)
+  std::string output;
+  std::string error;
+};
+
+inline int exit_code(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : -1; }
+
+inline std::string last_line(const std::string& text) {
+  const std::string whole = text.substr(0, text.find_last_not_of('\n') + 1);
+  return whole.substr(whole.rfind('\n') + 1);
+}
+
+inline std::string read_whole(const fs::path& file) {
+  std::ifstream stream(file);
+  return {std::istreambuf_iterator<char>(stream), {}};
+}
+
+class RunCommand : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = (fs::temp_directory_path() / "forksight-run-XXXXXX").string();
+    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
+    folder_ = pattern;
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  static Words command(const Words& options, const Words& program) {
+    Words words{FORKSIGHT_COMMAND, "run"};
+    words.insert(words.end(), options.begin(), options.end());
+    words.emplace_back("--");
+    words.insert(words.end(), program.begin(), program.end());
+    return words;
+  }
+
+  Outcome execute(const Words& words) const {
+    FixtureProcess process(words, true, folder_.string());
+    Outcome outcome;
+    outcome.status = process.wait_end();
+    outcome.error = process.stderr_text();
+    // Whoever lives on holds the pipe: end them first.
+    ::kill(-process.pid(), SIGKILL);
+    process.wait_group_end();
+    outcome.output = process.stdout_text();
+    return outcome;
+  }
+  Outcome run(const Words& options, const Words& program) const { return execute(command(options, program)); }
+
+  fs::path out() const { return folder_ / "forksight-out"; }
+  std::vector<fs::path> run_folders() const {
+    if (!fs::exists(out())) return {};
+    return {fs::directory_iterator(out()), fs::directory_iterator()};
+  }
+
+  fs::path folder_;
+};
+
+}  // namespace forksight::test

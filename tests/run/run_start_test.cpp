@@ -1,0 +1,71 @@
+// What CMD gets under `forksight run`: environment, preloads, arguments, signals, standard input.
+#include <gtest/gtest.h>
+
+#include <set>
+#include <sstream>
+#include <string>
+
+#include "run_command_fixture.hpp"
+
+namespace forksight {
+namespace {
+
+using namespace test;
+
+std::set<std::string> lines_of(const std::string& text) {
+  std::istringstream stream(text);
+  std::set<std::string> lines;
+  for (std::string line; std::getline(stream, line);) lines.insert(line);
+  return lines;
+}
+
+TEST_F(RunCommand, TheEnvironmentGainsFourVariables) {
+  const std::set<std::string> before = lines_of(execute({"env", "A=1", "env"}).output);
+  const std::set<std::string> after = lines_of(
+      execute({"env", "A=1", FORKSIGHT_COMMAND, "run", "-q", "--omp", "clamp", "--on-orphan", "abort", "--", "env"})
+          .output);
+  std::set<std::string> names;
+  for (const std::string& line : after) {
+    if (!before.contains(line)) names.insert(line.substr(0, line.find('=')));
+  }
+  EXPECT_EQ(names, (std::set<std::string>{"FORKSIGHT_OMP", "FORKSIGHT_ON_ORPHAN", "FORKSIGHT_OUT", "LD_PRELOAD"}));
+  for (const std::string& line : before) EXPECT_TRUE(after.contains(line)) << line;
+  EXPECT_TRUE(after.contains("FORKSIGHT_OMP=clamp"));
+  EXPECT_TRUE(after.contains("FORKSIGHT_ON_ORPHAN=abort"));
+}
+
+TEST_F(RunCommand, TheShimStandsInFrontOfOtherPreloads) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "a sanitized command refuses to start under LD_PRELOAD";
+#endif
+  const Outcome outcome =
+      execute({"env", "LD_PRELOAD=libc.so.6", FORKSIGHT_COMMAND, "run", "-q", "--", "printenv", "LD_PRELOAD"});
+  EXPECT_TRUE(outcome.output.starts_with("/")) << outcome.output;
+  EXPECT_TRUE(outcome.output.ends_with("/libforksight.so:libc.so.6\n")) << outcome.output;
+}
+
+TEST_F(RunCommand, CmdStartsAsItWouldAlone) {
+  const Words alone{"sh", "-c", std::string(kFixture) + " describe-start"};
+  const Words watched{"sh", "-c", std::string(FORKSIGHT_COMMAND) + " run -q -- " + kFixture + " describe-start"};
+  EXPECT_EQ(execute(watched).output, execute(alone).output);
+  const Words ignoring{kFixture, "ignore-children", FORKSIGHT_COMMAND, "run", "-q",
+                       "--",     kFixture,          "describe-start",  "3"};
+  const Outcome outcome = execute(ignoring);
+  EXPECT_EQ(exit_code(outcome.status), 3);
+  EXPECT_NE(outcome.output.find("child ignored"), std::string::npos) << outcome.output;
+}
+
+TEST_F(RunCommand, StandardInputIsCmds) {
+  const Outcome outcome =
+      execute({"sh", "-c", std::string("printf 'a\\nb' | ") + FORKSIGHT_COMMAND + " run -q -- cat"});
+  EXPECT_EQ(outcome.output, "a\nb");
+}
+
+TEST_F(RunCommand, AStaticProgramIsALimit) {
+  const Outcome outcome = run({}, {FORKSIGHT_STATIC});
+  EXPECT_EQ(exit_code(outcome.status), 0);
+  EXPECT_NE(outcome.error.find("is statically linked"), std::string::npos) << outcome.error;
+}
+
+}  // namespace
+}  // namespace forksight
