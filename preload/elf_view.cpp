@@ -48,6 +48,8 @@ ElfView::ElfView(ElfW(Addr) bias, const ElfW(Dyn) * dynamic, Trust trust)
       case DT_HASH: sysv_hash_ = address; break;
       case DT_VERSYM: versions_ = address; break;
       case DT_SONAME: soname_ = value; break;
+      case DT_RELA: relocations_ = address; break;
+      case DT_RELASZ: relocation_bytes_ = value; break;
       default: break;
     }
   }
@@ -136,6 +138,22 @@ std::uint64_t ElfView::find_function(const char* name) const {
   if (symbols_ == 0 || strings_ == 0) return 0;
   if (gnu_hash_ != 0) return find_by_gnu_hash(name);
   return sysv_hash_ != 0 ? find_by_sysv_hash(name) : 0;
+}
+
+bool ElfView::find_static_tls_offset(std::int64_t& offset) const {
+  constexpr std::uint64_t kMostBytes = 1U << 20U;
+  if (relocations_ == 0 || relocation_bytes_ > kMostBytes) return false;
+  for (std::uint64_t at = 0; at + sizeof(ElfW(Rela)) <= relocation_bytes_; at += sizeof(ElfW(Rela))) {
+    ElfW(Rela) entry;
+    std::int64_t value = 0;
+    if (!read(relocations_ + at, &entry, sizeof entry)) return false;
+    // Without a symbol the addend is the offset in the object's own segment (x86-64 psABI, TLS relocations).
+    if (ELF64_R_TYPE(entry.r_info) != R_X86_64_TPOFF64 || ELF64_R_SYM(entry.r_info) != 0) continue;
+    if (!read(bias_ + entry.r_offset, &value, sizeof value)) return false;
+    offset = value - entry.r_addend;
+    return true;
+  }
+  return false;
 }
 
 }  // namespace forksight

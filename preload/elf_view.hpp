@@ -24,6 +24,10 @@ class ElfView {
   // The default version of an exported, defined function; 0 if there is none.
   std::uint64_t find_function(const char* name) const;
   bool has_soname(const char* name) const;
+  // Where the object's TLS segment begins, relative to the thread pointer; false if its code does not say (it uses the
+  // dynamic TLS models). Read from a relocation of the initial-exec model, which the loader has filled in: that is the
+  // only place where glibc shows it without a lock for an object that came by dlopen.
+  bool find_static_tls_offset(std::int64_t& offset) const;
   // Calls visit(name) for each DT_NEEDED, until it returns false.
   template <class Visit>
   void for_each_needed(Visit visit) const {
@@ -51,6 +55,8 @@ class ElfView {
   std::uint64_t gnu_hash_ = 0;
   std::uint64_t sysv_hash_ = 0;
   std::uint64_t versions_ = 0;
+  std::uint64_t relocations_ = 0;  // DT_RELA
+  std::uint64_t relocation_bytes_ = 0;
 };
 
 }  // namespace forksight

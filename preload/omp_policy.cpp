@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "config.hpp"
+#include "elf_view.hpp"
 #include "sys.hpp"
 #include "writer.hpp"
 
@@ -36,11 +37,18 @@ struct Watch {
 constinit Watch g_watches[kMaxRuntimes] = {};
 constinit const Slot* g_watched_thread = nullptr;
 
-// The thread's TLS block of a library. No lock and no allocation: glibc looks into the thread's own vector.
+// The calling thread's TLS block of a library. No lock and no allocation.
 std::uint64_t find_tls_block(const Runtime& runtime) {
+  if (runtime.tls_bytes == 0) return 0;
+  std::int64_t offset = 0;
+  const auto thread_pointer = reinterpret_cast<std::uint64_t>(__builtin_thread_pointer());
+  // Every libgomp is built with the initial-exec model.
+  if (ElfView(runtime.bias, runtime.dynamic, Trust::kStaysLoaded).find_static_tls_offset(offset)) {
+    return thread_pointer + static_cast<std::uint64_t>(offset);
+  }
   void* block = nullptr;
   const auto* map = reinterpret_cast<const void*>(runtime.map);
-  if (runtime.tls_bytes == 0 || dlinfo(const_cast<void*>(map), RTLD_DI_TLS_DATA, &block) != 0) return 0;
+  if (dlinfo(const_cast<void*>(map), RTLD_DI_TLS_DATA, &block) != 0) return 0;
   return reinterpret_cast<std::uint64_t>(block);
 }
 

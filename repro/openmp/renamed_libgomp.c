@@ -11,6 +11,7 @@
 // EXPECT-STACK: stack plugin_sum@plugin.c:plugin-region use_plugin@call main@child
 // EXPECT-STACK: fork main@fork
 // EXPECT-CURED: --omp=quiesce stdout="parent: sum 500500 by 2 threads" stdout="child: sum 500500 by 2 threads"
+// EXPECT-CURED: --omp=rebuild stdout="parent: sum 500500 by 2 threads" stdout="child: sum 500500 by 2 threads"
 // EXPECT-CURED: --omp=clamp stdout="parent: sum 500500 by 2 threads" stdout="child: sum 500500 by 1 threads"
 // EXPECT-CURED: stdout="parent: sum 500500 by 2 threads" stdout="child: sum 500500 by 2 threads"
 #include "plugin.h"

@@ -11,6 +11,7 @@
 // EXPECT-STACK: stack plugin_sum@plugin.c:plugin-region use_plugin@call main@child
 // EXPECT-STACK: fork main@fork
 // EXPECT-CURED: --omp=quiesce stdout="child: 2 threads"
+// EXPECT-CURED: --omp=rebuild stdout="child: 2 threads"
 // EXPECT-CURED: --omp=clamp stdout="child: 1 threads"
 // EXPECT-CURED: stdout="child: 2 threads"
 #include "plugin.h"
