@@ -12,6 +12,7 @@
 
 #include "atfork_list.hpp"
 #include "clock.hpp"
+#include "fork_stack.hpp"
 #include "hooks_fork.hpp"
 #include "modules.hpp"
 #include "next.hpp"
@@ -29,7 +30,6 @@ namespace forksight {
 
 namespace {
 
-constexpr std::size_t kForkStackBytes = 16U << 10U;
 // Asking /proc for the number of threads costs 4 us: the first forks do, then one in so many.
 constexpr std::uint64_t kForksCountedEach = 16;
 
@@ -77,7 +77,7 @@ void record_threads(Slot* self) {
 
 std::uint64_t record_fork(Slot* self, std::uint32_t runtimes, const Site& site, bool by_wrapper) {
   const std::uint64_t ordinal = next_fork_ordinal();
-  const std::uint64_t stack = append_stack(site, self, kForkStackBytes, false, Importance::kFact);
+  const std::uint64_t stack = record_fork_stack(*self, site);
   const std::uint64_t handlers = ensure_handlers_record();
   const std::uint32_t threads = count_other_threads(self);
   Record record(trace::RecordType::kFork,

@@ -79,6 +79,8 @@ void reset(Slot& slot) {
   slot.fork_record = 0;
   slot.fork_entry_ns = 0;
   slot.fork_site = {};
+  slot.last_fork_site = {};
+  slot.last_fork_stack = 0;
   slot.creation_site = {};
   slot.creation_bytes = 0;
   slot.creation_cut = 0;

@@ -75,7 +75,9 @@ struct alignas(64) Slot {
   std::uint64_t record;       // ref of the kThread record in this trace, 0: not written
   std::uint64_t fork_record;  // ref of the fork that this thread is in the middle of
   std::uint64_t fork_entry_ns;
-  Site fork_site;  // of the fork() wrapper; pc 0: not inside of it
+  Site fork_site;                 // of the fork() wrapper; pc 0: not inside of it
+  Site last_fork_site;            // of the last fork whose stack was recorded, and ...
+  std::uint64_t last_fork_stack;  // ... the ref of that record, 0: none
   Site creation_site;
   std::uint32_t creation_bytes;
   std::uint32_t creation_cut;

@@ -210,6 +210,8 @@ bool create_file() {
 
 bool trace_is_open() { return __atomic_load_n(&g_file, __ATOMIC_ACQUIRE) != nullptr; }
 
+const void* record_payload(std::uint64_t reference) { return record_at(reference) + 1; }
+
 bool open_trace() {
   if (trace_is_open()) return true;
   if (g_config.out[0] == '\0' || g_refused.load(std::memory_order_relaxed)) return false;

@@ -39,6 +39,8 @@ class Record {
 };
 
 bool trace_is_open();
+// The payload of a record that this process, or its ancestor, committed.
+const void* record_payload(std::uint64_t reference);
 // Creates the file if the configuration asks for one and there is none yet. Where it cannot be created nothing is
 // recorded, now and later. Returns trace_is_open().
 bool open_trace();
