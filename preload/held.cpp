@@ -14,14 +14,14 @@ bool pop_held_slow(Slot* slot, std::uint64_t lock) {
   return true;
 }
 
-void push_held_once(Slot* slot, std::uint64_t tagged, const Site& site) {
+void push_held_once_slow(Slot* slot, std::uint64_t tagged, Frame frame) {
   for (HeldLock* entry = slot->top - 1; entry > slot->held; --entry) {
     if (entry->lock == tagged) {
-      entry->site = site;
+      store_site(entry->site, frame);
       return;
     }
   }
-  push_held(slot, tagged, site);
+  push_held(slot, tagged, frame);
 }
 
 }  // namespace forksight

@@ -15,16 +15,13 @@ namespace forksight {
 
 inline void compiler_fence() { std::atomic_signal_fence(std::memory_order_seq_cst); }
 
-// `From`: a Frame, read only now, or a Site.
-inline void store_site(Site& to, const Site& site) { to = site; }
 inline void store_site(Site& to, Frame frame) {
   to.pc = frame.address[1];
   to.sp = reinterpret_cast<std::uint64_t>(frame.address + 2);
   to.fp = frame.address[0];
 }
 
-template <class From>
-inline void push_held(Slot* slot, std::uint64_t tagged, const From& from) {
+inline void push_held(Slot* slot, std::uint64_t tagged, Frame frame) {
   HeldLock* const entry = slot->top;
   if (FORKSIGHT_UNLIKELY(entry == slot->held + 1 + kMaxHeldLocks)) {
     ++slot->overflow;
@@ -32,7 +29,7 @@ inline void push_held(Slot* slot, std::uint64_t tagged, const From& from) {
   }
   slot->top = entry + 1;
   compiler_fence();
-  store_site(entry->site, from);
+  store_site(entry->site, frame);
   compiler_fence();
   entry->lock = tagged;
 }
@@ -53,6 +50,13 @@ inline bool pop_held(Slot* slot, const volatile void* lock, trace::LockKind kind
 bool pop_held_slow(Slot* slot, std::uint64_t lock);
 
 // For locks that one thread may take many times without giving back (a semaphore that is a signal): one entry.
-void push_held_once(Slot* slot, std::uint64_t tagged, const Site& site);
+void push_held_once_slow(Slot* slot, std::uint64_t tagged, Frame frame);
+inline void push_held_once(Slot* slot, std::uint64_t tagged, Frame frame) {
+  if (FORKSIGHT_LIKELY(slot->top == slot->held + 1)) {
+    push_held(slot, tagged, frame);
+  } else {
+    push_held_once_slow(slot, tagged, frame);
+  }
+}
 
 }  // namespace forksight

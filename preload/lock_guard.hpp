@@ -19,7 +19,7 @@ inline void note_acquired(Slot* slot, const volatile void* lock, trace::LockKind
   if constexpr (push == Push::kEach) {
     push_held(slot, tag_lock(lock, kind), frame);
   } else {
-    push_held_once(slot, tag_lock(lock, kind), frame.site());
+    push_held_once(slot, tag_lock(lock, kind), frame);
   }
 }
 
