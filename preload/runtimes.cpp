@@ -46,7 +46,7 @@ bool provides_gomp(const Module& module) { return module.runtime >= 0; }
 
 // A library without a soname is needed by its file name.
 bool has_file_name(const Module& module, const char* name) {
-  char path[512];
+  char path[256];
   const std::size_t got = sys::read_memory(reinterpret_cast<const void*>(module.name), path, sizeof path, true);
   const auto* end = static_cast<const char*>(memchr(path, '\0', got));
   const auto* slash = end != nullptr ? strrchr(path, '/') : nullptr;
@@ -63,7 +63,7 @@ const Module* find_needed(const char* name) {
 
 // Breadth first over the needed libraries, as the loader binds.
 int find_provider(const Module& root) {
-  constexpr std::uint32_t kQueue = 96;
+  constexpr std::uint32_t kQueue = 48;  // with what is called below: within 1 KiB of the caller's stack
   const Module* queue[kQueue] = {&root};
   std::uint32_t filled = 1;
   for (std::uint32_t at = 0; at < filled; ++at) {
