@@ -217,7 +217,7 @@ StackBound stack_bound(const Slot* slot, std::uint64_t sp, std::size_t limit) {
   // On an alternate signal stack, or a coroutine's, sp is not below stack_top, or far from it.
   const bool known = slot != nullptr && slot->stack_top > sp && slot->stack_top - sp < kLargestStack;
   const std::uint64_t bytes = known ? slot->stack_top - sp : kPage - sp % kPage;
-  const bool mapped = !known || (slot->is_initial_stack && bytes < kSurelyInitialStack);
+  const bool mapped = known && slot->is_initial_stack && bytes < kSurelyInitialStack;
   return {bytes < limit ? static_cast<std::size_t>(bytes) : limit, !known || bytes > limit, mapped};
 }
 
