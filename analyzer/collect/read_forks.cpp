@@ -1,0 +1,96 @@
+// Forks: who, with which threads, and whose child a process is.
+#include <algorithm>
+#include <cstring>
+
+#include "collect/trace_reader.hpp"
+
+namespace forksight::collect {
+
+using trace::RecordType;
+
+namespace {
+
+constexpr std::size_t kMaxPools = 64;  // of one fork; the shim keeps fewer
+
+template <class T>
+T element_at(std::span<const std::byte> bytes, std::size_t index) {
+  T value;
+  std::memcpy(&value, bytes.data() + index * sizeof value, sizeof value);
+  return value;
+}
+
+}  // namespace
+
+model::ProcessId TraceReader::child_of(model::ForkId fork, std::int32_t pid, std::uint64_t time_ns) {
+  model::Fork& about = model_.forks[fork];
+  if (about.child) return *about.child;
+  const std::int32_t parent_pid = model_.processes[about.process].pid;
+  const auto known = by_pid_.find(pid);
+  model::ProcessId child = 0;
+  if (known != by_pid_.end() && !has_fork_[known->second] && known->second != about.process) {
+    child = known->second;
+    if (model_.processes[child].ppid == 0) model_.processes[child].ppid = parent_pid;
+  } else {
+    child = processes_.enter_child(file_.info(), pid, parent_pid, std::min(time_ns, about.time_ns));
+    by_pid_[pid] = child;
+    modules_.inherit(child, about.process);
+  }
+  has_fork_[child] = true;
+  about.child = child;
+  return child;
+}
+
+void TraceReader::read_fork(const TraceRecord& record) {
+  const auto fixed = record.fixed<trace::ForkRecord>();
+  const model::ForkId id = model_.forks.size();
+  model::Fork fork;
+  fork.process = process_of(record);
+  fork.ordinal = fixed.ordinal;
+  fork.time_ns = record.time_ns;
+  fork.prepare_ns = fixed.prepare_ns;
+  if (const auto thread = find(fixed.forking_thread, RecordType::kThread)) {
+    fork.forking_thread = thread->index;
+  } else {
+    model::Thread forking;
+    forking.process = fork.process;
+    forking.tid = record.tid;
+    model_.threads.push_back(std::move(forking));
+    fork.forking_thread = model_.threads.size() - 1;
+  }
+  const auto tail = record.tail<trace::ForkRecord>();
+  for (std::size_t i = 0; i < fixed.thread_count; ++i) {
+    const auto thread = find(element_at<trace::ForkThread>(tail, i).thread, RecordType::kThread);
+    if (thread) {
+      fork.lost_threads.push_back(thread->index);
+    } else {
+      ++fork.unknown_threads;
+    }
+  }
+  // Entries of /proc/self/task beyond what the shim knows of; the forking thread is one of them.
+  if (fixed.tasks > fixed.thread_count + 1ULL) fork.unknown_threads += fixed.tasks - fixed.thread_count - 1;
+  const auto runtimes = tail.subspan(fixed.thread_count * sizeof(trace::ForkThread));
+  for (std::size_t i = 0; i < fixed.runtime_count; ++i) {
+    const auto pool = find(element_at<std::uint64_t>(runtimes, i), RecordType::kRuntime);
+    if (!pool || fork.pools.size() >= kMaxPools) continue;
+    if (std::ranges::find(fork.pools, pool->index) == fork.pools.end()) fork.pools.push_back(pool->index);
+  }
+  const model::ProcessId process = fork.process;
+  model_.forks.push_back(std::move(fork));
+  name_stack(
+      process, fixed.stack, [id](model::Model & m) -> auto& { return m.forks[id].stack; });
+  become(record, id);
+}
+
+void TraceReader::read_forked(const TraceRecord& record) {
+  const auto fixed = record.fixed<trace::ForkedRecord>();
+  const auto fork = find(fixed.fork, RecordType::kFork);
+  if (!fork) return;
+  model_.forks[fork->index].total_ns = fixed.total_ns;
+  if (fixed.child > 0) {
+    child_of(fork->index, fixed.child, record.time_ns);
+  } else {
+    model_.forks[fork->index].error = fixed.error;
+  }
+}
+
+}  // namespace forksight::collect

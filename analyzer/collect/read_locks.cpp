@@ -1,0 +1,123 @@
+// Locks held at a fork, and what forked processes do with them.
+#include <algorithm>
+#include <string>
+
+#include "collect/lock_layout.hpp"
+#include "collect/trace_reader.hpp"
+#include "collect/trace_words.hpp"
+
+namespace forksight::collect {
+
+using trace::RecordType;
+
+namespace {
+
+constexpr std::size_t kNotHeld = static_cast<std::size_t>(-1);
+
+}  // namespace
+
+model::LockId TraceReader::lock_of(const trace::HeldRecord& held, model::ProcessId process) {
+  const auto bytes = std::min<std::size_t>(held.memory_bytes, sizeof held.memory);
+  const auto state = decode_lock(held.kind, std::span(held.memory).first(bytes));
+  model::Lock lock;
+  lock.address = held.lock;
+  lock.kind = to_model(held.kind);
+  if (state) {
+    lock.type = state->type;
+    lock.robust = state->robust;
+    lock.priority_inherit = state->priority_inherit;
+    lock.process_shared = state->process_shared;
+  }
+  for (const model::LockId known : locks_[held.lock]) {
+    const model::Lock& other = model_.locks[known];
+    if (other.kind == lock.kind && other.type == lock.type && other.robust == lock.robust &&
+        other.priority_inherit == lock.priority_inherit) {
+      return known;
+    }
+  }
+  const model::LockId id = model_.locks.size();
+  model_.locks.push_back(std::move(lock));
+  locks_[held.lock].push_back(id);
+  if (symbolize_) {
+    deferred_.add_data(
+        modules_.image_of(process), held.lock, [id](model::Model & m) -> auto& { return m.locks[id].name; },
+        [id](model::Model & m) -> auto& { return m.locks[id].module; });
+  }
+  return id;
+}
+
+void TraceReader::read_held(const TraceRecord& record) {
+  const auto fixed = record.fixed<trace::HeldRecord>();
+  const auto fork = find(fixed.fork, RecordType::kFork);
+  const auto holder = find(fixed.thread, RecordType::kThread);
+  if (!fork || !holder || !is_known(fixed.kind)) return;
+  const model::ForkId fork_id = fork->index;
+  const model::ProcessId child = child_of(fork_id, record.pid, record.time_ns);
+  const auto bytes = std::min<std::size_t>(fixed.memory_bytes, sizeof fixed.memory);
+  const auto state = decode_lock(fixed.kind, std::span(fixed.memory).first(bytes));
+  // Caught between the lock's release and the record of it: nobody holds it.
+  if (state && !state->held) return become(record, kNotHeld, fork_id);
+  // The child wrote down a thread that only its parent has.
+  model::Fork& about = model_.forks[fork_id];
+  if (holder->index != about.forking_thread) model_.threads[holder->index].process = about.process;
+  model::Held held;
+  held.lock = lock_of(fixed, child);
+  held.holder = holder->index;
+  held.by_forking_thread = holder->index == about.forking_thread;
+  const std::size_t index = about.held.size();
+  about.held.push_back(std::move(held));
+  name_stack(
+      child, fixed.stack,
+      [ fork_id, index ](model::Model & m) -> auto& { return m.forks[fork_id].held[index].acquired_at; });
+  become(record, index, fork_id);
+}
+
+void TraceReader::read_touch(const TraceRecord& record) {
+  const auto fixed = record.fixed<trace::TouchRecord>();
+  const auto fork = find(fixed.fork, RecordType::kFork);
+  if (!fork || !is_known(fixed.kind)) return;
+  if (by_pid_.find(record.pid) == by_pid_.end()) child_of(fork->index, record.pid, record.time_ns);
+  const std::size_t id = model_.touches.size();
+  model::Touch touch;
+  touch.fork = fork->index;
+  touch.process = process_of(record);
+  touch.tid = record.tid;
+  touch.time_ns = record.time_ns;
+  touch.kind = to_model(fixed.kind);
+  touch.action = to_model(fixed.action);
+  touch.team = fixed.team;
+  touch.clause = fixed.clause;
+  touch.timed = (fixed.flags & trace::kTouchTimed) != 0;
+  touch.is_team_guess = (fixed.flags & trace::kTouchTeamGuess) != 0;
+  touch.by_owner = (fixed.flags & trace::kTouchByOwner) != 0;
+  if (fixed.kind == trace::TouchKind::kParallel) {
+    const auto pool = find(fixed.runtime, RecordType::kRuntime);
+    if (!pool) return;
+    touch.pool = pool->index;
+  } else {
+    const auto held = find(fixed.held, RecordType::kHeld);
+    if (!held) return;
+    if (held->index == kNotHeld) {
+      ++free_locks_touched_;
+      return;
+    }
+    // The fork that lost the lock is the one to blame, wherever the touch was made.
+    touch.fork = held->fork;
+    touch.held = held->index;
+  }
+  const model::ProcessId process = touch.process;
+  model_.touches.push_back(std::move(touch));
+  name_stack(
+      process, fixed.stack, [id](model::Model & m) -> auto& { return m.touches[id].stack; });
+  become(record, id);
+}
+
+void TraceReader::read_touch_end(const TraceRecord& record) {
+  const auto fixed = record.fixed<trace::TouchEndRecord>();
+  const auto touch = find(fixed.touch, RecordType::kTouch);
+  if (!touch) return;
+  model_.touches[touch->index].returned = true;
+  model_.touches[touch->index].result = fixed.result;
+}
+
+}  // namespace forksight::collect
