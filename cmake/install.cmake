@@ -5,7 +5,7 @@ set(forksight_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/forksight)
 
 set_target_properties(forksight_trace PROPERTIES EXPORT_NAME trace)
 target_compile_features(forksight_trace INTERFACE cxx_std_20)
-install(DIRECTORY trace/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.hpp")
+install(DIRECTORY trace/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.hpp" PATTERN "*.def")
 install(FILES ${PROJECT_BINARY_DIR}/trace/include/forksight/version.hpp DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/forksight)
 install(TARGETS forksight_trace EXPORT forksight-targets)
 install(EXPORT forksight-targets NAMESPACE forksight:: DESTINATION ${forksight_package_dir})

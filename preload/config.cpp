@@ -89,8 +89,15 @@ void read_rank(char** environment) {
 void read_config(char** environment) {
   constexpr const char* kOmp[] = {"observe", "clamp", "quiesce", "rebuild", "auto"};
   constexpr const char* kOrphan[] = {"report", "abort", "recover"};
+  // What is not understood, and what follows it, is left out.
+  trace::read_cures(find_variable(environment, "FORKSIGHT_CURE"), g_config.cures);
+  if (cures(trace::Cure::kOmp)) g_config.omp = trace::OmpPolicy::kAuto;
+  if (cures(trace::Cure::kOrphans)) g_config.on_orphan = trace::OrphanPolicy::kRecover;
+  // The particular says more than the list.
   choose(find_variable(environment, "FORKSIGHT_OMP"), kOmp, g_config.omp);
   choose(find_variable(environment, "FORKSIGHT_ON_ORPHAN"), kOrphan, g_config.on_orphan);
+  g_config.cures.put(trace::Cure::kOmp, g_config.omp != trace::OmpPolicy::kObserve);
+  g_config.cures.put(trace::Cure::kOrphans, g_config.on_orphan == trace::OrphanPolicy::kRecover);
   read_folder(find_variable(environment, "FORKSIGHT_OUT"));
   read_rank(environment);
 }

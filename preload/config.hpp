@@ -1,6 +1,7 @@
 // What the environment asks of the shim, read once by the initialiser.
 #pragma once
 
+#include "forksight/trace/cures.hpp"
 #include "forksight/trace/format.hpp"
 
 namespace forksight {
@@ -8,13 +9,16 @@ namespace forksight {
 struct Config {
   trace::OmpPolicy omp = trace::OmpPolicy::kObserve;
   trace::OrphanPolicy on_orphan = trace::OrphanPolicy::kReport;
-  char out[1024] = {};  // absolute path of the trace folder, "" for none
+  trace::CureSet cures;  // agrees with `omp` and `on_orphan`
+  char out[1024] = {};   // absolute path of the trace folder, "" for none
   std::int32_t rank = -1;
   std::int32_t world_size = -1;
   char rank_variable[32] = {};
 };
 
 extern Config g_config;
+
+inline bool cures(trace::Cure cure) { return g_config.cures.has(cure); }
 
 // `environment`: as passed to constructors; libc's own may not be set up yet.
 void read_config(char** environment);

@@ -141,6 +141,7 @@ void fill_header(TraceHeader& head, std::uint64_t allocated) {
   head.world_size = g_config.world_size;
   head.omp_policy = g_config.omp;
   head.orphan_policy = g_config.on_orphan;
+  head.cures = g_config.cures.bits;
   memcpy(head.rank_variable, g_config.rank_variable, sizeof head.rank_variable);
   memcpy(head.writer_version, FORKSIGHT_VERSION, sizeof(FORKSIGHT_VERSION));
   fill_identity(head);

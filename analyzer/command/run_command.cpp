@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "command/formatter.hpp"
+#include "command/run_cures.hpp"
 #include "command/run_session.hpp"
 
 namespace forksight {
@@ -21,7 +22,8 @@ constexpr char kExamples[] = R"(Examples:
   forksight run --on-hang kill -- make test  a hung test ends instead of blocking the queue
   forksight run --error-exitcode 9 --report hang.txt -- ./server
                                              a gate for CI: exit with 9 if something was found, the report in a file
-  forksight run --omp observe -- ./solver    cure nothing, see what would have happened
+  forksight run --cure none -- ./solver      cure nothing, see what would have happened
+  forksight run --cure auto -- ./server      cure all that can be cured without a risk
 
 )";
 
@@ -69,6 +71,9 @@ void add_options(CLI::App& run, CommandLine& line) {
       ->check(one_of({"report", "kill"}))->type_name("report|kill")->capture_default_str()->group(kHang);
 
   constexpr char kCure[] = "What the shim does at a fork";
+  run.add_option("--cure", options.cure, "What is mended at a fork: auto is all that is sound, none only watches; see below")
+      ->check(CLI::Validator([](std::string& list) { return check_cures(list); }, "", "cures"))
+      ->type_name("auto|none|LIST")->capture_default_str()->group(kCure);
   run.add_option("--omp", options.omp, "OpenMP pools that a fork would lose: auto takes the soundest cure, observe only records")
       ->check(one_of({"auto", "observe", "clamp", "quiesce", "rebuild"}))
       ->type_name("auto|observe|clamp|quiesce|rebuild")->capture_default_str()->group(kCure);
@@ -98,15 +103,16 @@ void add_options(CLI::App& run, CommandLine& line) {
 void add_run_command(CLI::App& app, int argc, const char* const* argv, int& status) {
   CLI::App* run = app.add_subcommand("run", kDescription);
   run->formatter(std::make_shared<ExampleFormatter>("forksight run [OPTIONS] -- CMD [ARG...]", kExamples));
-  run->footer(kFooter);
+  run->footer("\n" + describe_cures() + kFooter);
   const auto line = std::make_shared<CommandLine>();
   run->add_option("CMD", line->ignored, "The command and its arguments, after \"--\"")->type_name(" ");
   add_options(*run, *line);
-  run->callback([line, argc, argv, &status] {
+  run->callback([line, run, argc, argv, &status] {
     line->options.command = words_after_dashes(argc, argv);
     if (line->options.command.empty()) {
       throw CLI::ValidationError("no command; put it after \"--\": forksight run [OPTIONS] -- CMD [ARG...]");
     }
+    settle_cures(line->options, run->count("--omp") > 0, run->count("--on-orphan") > 0);
     line->options.on_hang = kOnHang.at(line->on_hang);
     line->options.format = kFormats.at(line->format);
     line->options.fail_on = kCertainties.at(line->fail_on);

@@ -316,6 +316,7 @@ int run_session(const RunOptions& options) {
       {"FORKSIGHT_OUT", folder->path().string()},
       {"FORKSIGHT_OMP", options.omp},
       {"FORKSIGHT_ON_ORPHAN", options.on_orphan},
+      {"FORKSIGHT_CURE", options.cure},
   };
   const watch::Launch command = watch::launch(options.command, environment, signals.before());
   if (command.pid < 0) {

@@ -20,6 +20,7 @@ struct RunOptions {
   std::filesystem::path out = "forksight-out";
   std::string omp = "auto";
   std::string on_orphan = "report";
+  std::string cure = "omp";
   OnHang on_hang = OnHang::kReport;
   std::chrono::milliseconds hang_after{1000};
   std::optional<int> error_exitcode;

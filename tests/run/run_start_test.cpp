@@ -19,7 +19,7 @@ std::set<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-TEST_F(RunCommand, TheEnvironmentGainsFourVariables) {
+TEST_F(RunCommand, TheEnvironmentGainsFiveVariables) {
   const std::set<std::string> before = lines_of(execute({"env", "A=1", "env"}).output);
   const std::set<std::string> after = lines_of(
       execute({"env", "A=1", FORKSIGHT_COMMAND, "run", "-q", "--omp", "clamp", "--on-orphan", "abort", "--", "env"})
@@ -28,10 +28,35 @@ TEST_F(RunCommand, TheEnvironmentGainsFourVariables) {
   for (const std::string& line : after) {
     if (!before.contains(line)) names.insert(line.substr(0, line.find('=')));
   }
-  EXPECT_EQ(names, (std::set<std::string>{"FORKSIGHT_OMP", "FORKSIGHT_ON_ORPHAN", "FORKSIGHT_OUT", "LD_PRELOAD"}));
+  EXPECT_EQ(names, (std::set<std::string>{"FORKSIGHT_CURE", "FORKSIGHT_OMP", "FORKSIGHT_ON_ORPHAN", "FORKSIGHT_OUT",
+                                          "LD_PRELOAD"}));
   for (const std::string& line : before) EXPECT_TRUE(after.contains(line)) << line;
   EXPECT_TRUE(after.contains("FORKSIGHT_OMP=clamp"));
   EXPECT_TRUE(after.contains("FORKSIGHT_ON_ORPHAN=abort"));
+  EXPECT_TRUE(after.contains("FORKSIGHT_CURE=omp"));
+}
+
+TEST_F(RunCommand, ACureStandsForItsOptionUnlessThatIsGiven) {
+  struct Case {
+    Words options;
+    const char* omp;
+    const char* on_orphan;
+    const char* cure;
+  };
+  const Case cases[] = {
+      {{}, "auto", "report", "omp"},
+      {{"--cure", "none"}, "observe", "report", "none"},
+      {{"--cure=orphans"}, "observe", "recover", "orphans"},
+      {{"--cure", "none", "--omp", "clamp"}, "clamp", "report", "omp"},
+      {{"--cure=omp,orphans", "--omp=observe", "--on-orphan=abort"}, "observe", "abort", "none"},
+      {{"--on-orphan=recover"}, "auto", "recover", "omp,orphans"},
+  };
+  for (const Case& one : cases) {
+    Words options = one.options;
+    options.emplace_back("-q");
+    const Outcome outcome = run(options, {"printenv", "FORKSIGHT_OMP", "FORKSIGHT_ON_ORPHAN", "FORKSIGHT_CURE"});
+    EXPECT_EQ(outcome.output, std::string(one.omp) + "\n" + one.on_orphan + "\n" + one.cure + "\n");
+  }
 }
 
 TEST_F(RunCommand, TheShimStandsInFrontOfOtherPreloads) {

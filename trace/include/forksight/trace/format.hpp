@@ -66,7 +66,8 @@ struct TraceHeader {
   OmpPolicy omp_policy;
   OrphanPolicy orphan_policy;
   std::atomic<std::uint64_t> forks;  // forks recorded so far, of all processes of this file
-  std::uint8_t reserved[16];
+  std::uint32_t cures;  // a bit for each cure of cures.def that is on
+  std::uint8_t reserved[12];
   char exe[1024];  // NUL-terminated
   char cmdline[2816];
 };
