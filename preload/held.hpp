@@ -1,10 +1,10 @@
 // The held array of the calling thread: push on acquisition, pop on release. This is the lock path; nothing here
 // walks, hashes, allocates or calls.
 //
-// Order of the stores: `top` first, then the site, then `lock`. A signal handler that locks in between uses the
-// next entry and gives it back; a forked child that freezes in between sees lock == 0, a hole. On release `lock` is
-// cleared first. Compiler fences suffice: the only concurrent reader is a forked child, whose copy was taken by the
-// kernel after every store that it contains.
+// An entry becomes visible with `top`, whole, and nothing is cleared on release. A signal handler that locks before
+// `top` is stored uses the same entry and gives it back; so the entry is looked at after the store: `sp` was stored
+// first and no handler's is equal, hence if it is still there, so is the rest. Compiler fences suffice: the only
+// concurrent reader is a forked child, whose copy was taken by the kernel after every store that it contains.
 #pragma once
 
 #include <atomic>
@@ -21,26 +21,35 @@ inline void store_site(Site& to, Frame frame) {
   to.fp = frame.address[0];
 }
 
+// True for the address one past the array.
+inline bool is_end(const HeldLock* entry) {
+  return (reinterpret_cast<std::uint64_t>(entry) & (kHeldArrayBytes - 1)) == 0;
+}
+
+// In assembly: fast_path.hpp.
 inline void push_held(Slot* slot, std::uint64_t tagged, Frame frame) {
   HeldLock* const entry = slot->top;
-  if (FORKSIGHT_UNLIKELY(entry == slot->held + 1 + kMaxHeldLocks)) {
+  if (FORKSIGHT_UNLIKELY(is_end(entry))) {
     ++slot->overflow;
     return;
   }
-  slot->top = entry + 1;
-  compiler_fence();
-  store_site(entry->site, frame);
-  compiler_fence();
-  entry->lock = tagged;
+  const Site site = frame.site();
+  do {
+    entry->site.sp = site.sp;
+    compiler_fence();
+    entry->lock = tagged;
+    entry->site.pc = site.pc;
+    entry->site.fp = site.fp;
+    compiler_fence();
+    slot->top = entry + 1;
+    compiler_fence();
+  } while (FORKSIGHT_UNLIKELY(entry->site.sp != site.sp));
 }
 
-// Removes the innermost entry of the lock at `lock` if it is the innermost of all; `kind` is the likeliest of its
-// kinds.
-inline bool pop_held(Slot* slot, const volatile void* lock, trace::LockKind kind) {
+// Removes the innermost entry if it is of the lock at `lock`.
+inline bool pop_held(Slot* slot, const volatile void* lock) {
   HeldLock* const entry = slot->top - 1;
-  if (FORKSIGHT_UNLIKELY(entry->lock != tag_lock(lock, kind))) return false;
-  entry->lock = 0;
-  compiler_fence();
+  if (FORKSIGHT_UNLIKELY(lock_address(entry->lock) != reinterpret_cast<std::uint64_t>(lock))) return false;
   slot->top = entry;
   return true;
 }

@@ -15,7 +15,7 @@ constexpr auto kKind = trace::LockKind::kMutex;
 // Always inlined: the frame named here is the hook's.
 template <class Wait>
 __attribute__((always_inline)) inline int wait_on(pthread_cond_t* condition, pthread_mutex_t* mutex, Wait wait) {
-  const bool was_held = release_fast(mutex, kKind) || release_slow(mutex);
+  const bool was_held = release_fast(mutex) || release_slow(mutex);
   Slot* const slot = t_slot;
   if (slot == nullptr) return wait();
   slot->wait_object = reinterpret_cast<std::uint64_t>(condition);

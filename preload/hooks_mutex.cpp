@@ -1,4 +1,5 @@
 // Mutexes of every kind.
+#include "fast_path.hpp"
 #include "lock_guard.hpp"
 #include "site.hpp"
 
@@ -15,24 +16,16 @@ __attribute__((always_inline)) inline int lock_mutex(pthread_mutex_t* mutex, boo
   return acquire(mutex, kKind, timed, lock, [=] { return FORKSIGHT_NEXT(pthread_mutex_trylock)(mutex); });
 }
 
-// Reached by a tail call: the frame is the hook's own, as far as its caller can tell.
-__attribute__((noinline, cold)) int unlock_slow(pthread_mutex_t* mutex) {
-  release_slow(mutex);
-  const int result = FORKSIGHT_NEXT(pthread_mutex_unlock)(mutex);
-  if (!locks_are_watched()) return result;
-  if (result == EPERM) {
-    touch_refused_unlock(mutex, result, FORKSIGHT_FRAME().site());
-  } else if (result == 0) {
-    forget_orphan(mutex);
-  }
-  return result;
-}
-
 }  // namespace
 
 // Locks the mutex; on success the thread holds it from this call site.
-FORKSIGHT_EXPORT(int, pthread_mutex_lock, pthread_mutex_t* mutex) {
-  return lock_mutex(mutex, false, [=] { return FORKSIGHT_RESOLVED(pthread_mutex_lock)(mutex); });
+FORKSIGHT_ACQUIRE_MUTEX_HOOK(pthread_mutex_lock);
+static_assert(EOWNERDEAD == 130);
+
+extern "C" int forksight_slow_pthread_mutex_lock(pthread_mutex_t* mutex, Frame frame) {
+  return acquire_slow<Push::kEach>(
+      mutex, kKind, false, frame, [=] { return FORKSIGHT_NEXT(pthread_mutex_lock)(mutex); },
+      [=] { return FORKSIGHT_NEXT(pthread_mutex_trylock)(mutex); });
 }
 
 FORKSIGHT_EXPORT(int, pthread_mutex_trylock, pthread_mutex_t* mutex) {
@@ -49,7 +42,17 @@ FORKSIGHT_EXPORT(int, pthread_mutex_clocklock, pthread_mutex_t* mutex, clockid_t
 }
 
 // Forgets the mutex before it is free, so that no other thread's acquisition can overtake.
-FORKSIGHT_EXPORT(int, pthread_mutex_unlock, pthread_mutex_t* mutex) {
-  if (FORKSIGHT_UNLIKELY(!release_fast(mutex, kKind))) return unlock_slow(mutex);
-  return FORKSIGHT_RESOLVED(pthread_mutex_unlock)(mutex);
+FORKSIGHT_RELEASE_HOOK(pthread_mutex_unlock);
+
+// The frame is the hook's own, as far as its caller can tell.
+extern "C" int forksight_slow_pthread_mutex_unlock(pthread_mutex_t* mutex) {
+  release_slow(mutex);
+  const int result = FORKSIGHT_NEXT(pthread_mutex_unlock)(mutex);
+  if (!locks_are_watched()) return result;
+  if (result == EPERM) {
+    touch_refused_unlock(mutex, result, FORKSIGHT_FRAME().site());
+  } else if (result == 0) {
+    forget_orphan(mutex);
+  }
+  return result;
 }

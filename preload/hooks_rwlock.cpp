@@ -1,4 +1,5 @@
 // Read-write locks. A reader leaves no trace of who it is in the lock: only the held arrays know.
+#include "fast_path.hpp"
 #include "lock_guard.hpp"
 #include "site.hpp"
 
@@ -23,8 +24,12 @@ __attribute__((always_inline)) inline int lock_to_write(pthread_rwlock_t* rwlock
 
 }  // namespace
 
-FORKSIGHT_EXPORT(int, pthread_rwlock_rdlock, pthread_rwlock_t* rwlock) {
-  return lock_to_read(rwlock, false, [=] { return FORKSIGHT_RESOLVED(pthread_rwlock_rdlock)(rwlock); });
+FORKSIGHT_ACQUIRE_HOOK(pthread_rwlock_rdlock, trace::LockKind::kRwlockRead);
+
+extern "C" int forksight_slow_pthread_rwlock_rdlock(pthread_rwlock_t* rwlock, Frame frame) {
+  return acquire_slow<Push::kEach>(
+      rwlock, kRead, false, frame, [=] { return FORKSIGHT_NEXT(pthread_rwlock_rdlock)(rwlock); },
+      [=] { return FORKSIGHT_NEXT(pthread_rwlock_tryrdlock)(rwlock); });
 }
 
 FORKSIGHT_EXPORT(int, pthread_rwlock_timedrdlock, pthread_rwlock_t* rwlock, const timespec* deadline) {
@@ -36,8 +41,12 @@ FORKSIGHT_EXPORT(int, pthread_rwlock_clockrdlock, pthread_rwlock_t* rwlock, cloc
                       [=] { return FORKSIGHT_NEXT(pthread_rwlock_clockrdlock)(rwlock, clock, deadline); });
 }
 
-FORKSIGHT_EXPORT(int, pthread_rwlock_wrlock, pthread_rwlock_t* rwlock) {
-  return lock_to_write(rwlock, false, [=] { return FORKSIGHT_RESOLVED(pthread_rwlock_wrlock)(rwlock); });
+FORKSIGHT_ACQUIRE_HOOK(pthread_rwlock_wrlock, trace::LockKind::kRwlockWrite);
+
+extern "C" int forksight_slow_pthread_rwlock_wrlock(pthread_rwlock_t* rwlock, Frame frame) {
+  return acquire_slow<Push::kEach>(
+      rwlock, kWrite, false, frame, [=] { return FORKSIGHT_NEXT(pthread_rwlock_wrlock)(rwlock); },
+      [=] { return FORKSIGHT_NEXT(pthread_rwlock_trywrlock)(rwlock); });
 }
 
 FORKSIGHT_EXPORT(int, pthread_rwlock_timedwrlock, pthread_rwlock_t* rwlock, const timespec* deadline) {
@@ -57,7 +66,9 @@ FORKSIGHT_EXPORT(int, pthread_rwlock_trywrlock, pthread_rwlock_t* rwlock) {
   return attempt(rwlock, kWrite, [=] { return FORKSIGHT_NEXT(pthread_rwlock_trywrlock)(rwlock); });
 }
 
-FORKSIGHT_EXPORT(int, pthread_rwlock_unlock, pthread_rwlock_t* rwlock) {
-  if (!release_fast(rwlock, kRead)) release_slow(rwlock);
-  return FORKSIGHT_RESOLVED(pthread_rwlock_unlock)(rwlock);
+FORKSIGHT_RELEASE_HOOK(pthread_rwlock_unlock);
+
+extern "C" int forksight_slow_pthread_rwlock_unlock(pthread_rwlock_t* rwlock) {
+  release_slow(rwlock);
+  return FORKSIGHT_NEXT(pthread_rwlock_unlock)(rwlock);
 }

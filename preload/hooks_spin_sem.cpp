@@ -1,5 +1,6 @@
 // Spinlocks, and semaphores used as locks. A semaphore may be a signal instead: one thread waits, another posts. So a
 // thread keeps one entry a semaphore at most, and its value in the frozen memory decides whether it was taken.
+#include "fast_path.hpp"
 #include "lock_guard.hpp"
 #include "site.hpp"
 
@@ -30,9 +31,11 @@ __attribute__((always_inline)) inline int wait_on(sem_t* semaphore, bool timed, 
 
 }  // namespace
 
-FORKSIGHT_EXPORT(int, pthread_spin_lock, pthread_spinlock_t* spin) {
-  return acquire(
-      spin, kSpin, false, [=] { return FORKSIGHT_RESOLVED(pthread_spin_lock)(spin); },
+FORKSIGHT_ACQUIRE_HOOK(pthread_spin_lock, trace::LockKind::kSpinlock);
+
+extern "C" int forksight_slow_pthread_spin_lock(pthread_spinlock_t* spin, Frame frame) {
+  return acquire_slow<Push::kEach>(
+      spin, kSpin, false, frame, [=] { return FORKSIGHT_NEXT(pthread_spin_lock)(spin); },
       [=] { return FORKSIGHT_NEXT(pthread_spin_trylock)(spin); });
 }
 
@@ -40,13 +43,23 @@ FORKSIGHT_EXPORT(int, pthread_spin_trylock, pthread_spinlock_t* spin) {
   return attempt(spin, kSpin, [=] { return FORKSIGHT_NEXT(pthread_spin_trylock)(spin); });
 }
 
-FORKSIGHT_EXPORT(int, pthread_spin_unlock, pthread_spinlock_t* spin) {
-  if (!release_fast(spin, kSpin)) release_slow(spin);
-  return FORKSIGHT_RESOLVED(pthread_spin_unlock)(spin);
+FORKSIGHT_RELEASE_HOOK(pthread_spin_unlock);
+
+extern "C" int forksight_slow_pthread_spin_unlock(pthread_spinlock_t* spin) {
+  release_slow(spin);
+  return FORKSIGHT_NEXT(pthread_spin_unlock)(spin);
 }
 
-FORKSIGHT_EXPORT(int, sem_wait, sem_t* semaphore) {
-  return wait_on(semaphore, false, [=] { return FORKSIGHT_RESOLVED(sem_wait)(semaphore); });
+FORKSIGHT_ACQUIRE_ONCE_HOOK(sem_wait, trace::LockKind::kSemaphore);
+
+extern "C" int forksight_slow_sem_wait(sem_t* semaphore, Frame frame) {
+  return acquire_slow<Push::kOnce>(
+      semaphore, kSemaphore, false, frame, [=] { return FORKSIGHT_NEXT(sem_wait)(semaphore); },
+      [=] { return try_semaphore(semaphore); });
+}
+extern "C" int forksight_once_sem_wait(sem_t* semaphore, Frame frame) {
+  push_held_once(t_slot, tag_lock(semaphore, kSemaphore), frame);
+  return 0;
 }
 
 FORKSIGHT_EXPORT(int, sem_timedwait, sem_t* semaphore, const timespec* deadline) {
@@ -62,7 +75,9 @@ FORKSIGHT_EXPORT(int, sem_trywait, sem_t* semaphore) {
 }
 
 // Async-signal-safe, as POSIX asks of it.
-FORKSIGHT_EXPORT(int, sem_post, sem_t* semaphore) {
-  if (!release_fast(semaphore, kSemaphore)) release_slow(semaphore);
-  return FORKSIGHT_RESOLVED(sem_post)(semaphore);
+FORKSIGHT_RELEASE_HOOK(sem_post);
+
+extern "C" int forksight_slow_sem_post(sem_t* semaphore) {
+  release_slow(semaphore);
+  return FORKSIGHT_NEXT(sem_post)(semaphore);
 }

@@ -51,16 +51,16 @@ __attribute__((noinline, cold)) int acquire_slow(const volatile void* object, tr
 }
 
 // Acquires by `lock`, which returns what the hook returns, and holds the lock from the hook's caller on if that
-// succeeds. Always inlined: the frame named here is the hook's.
+// succeeds. Always inlined: the frame named here is the hook's. The commonest operations have this in assembly.
 template <Push push = Push::kEach, class Lock, class TryLock>
 __attribute__((always_inline)) inline int acquire(const volatile void* object, trace::LockKind kind, bool timed,
                                                   Lock lock, TryLock try_lock) {
-  if (FORKSIGHT_UNLIKELY(fast_slot() == nullptr)) {
+  if (FORKSIGHT_UNLIKELY(t_fast == nullptr)) {
     return acquire_slow<push>(object, kind, timed, FORKSIGHT_FRAME(), lock, try_lock);
   }
   const int result = lock();
-  // Slot and frame are looked up again: two loads are cheaper than registers saved over the call.
-  if (FORKSIGHT_LIKELY(was_acquired(result))) note_acquired<push>(fast_slot(), object, kind, FORKSIGHT_FRAME());
+  // t_fast may have gone meanwhile, by a fork in a signal handler.
+  if (FORKSIGHT_LIKELY(was_acquired(result))) note_acquired<push>(t_slot, object, kind, FORKSIGHT_FRAME());
   return result;
 }
 
@@ -76,9 +76,9 @@ __attribute__((always_inline)) inline int attempt(const volatile void* object, t
 
 // Before the real unlock: afterwards the lock may be somebody else's, or its memory gone. False: the slow path is due,
 // because the entry is not the innermost one, or because this thread or child has no fast path.
-inline bool release_fast(const volatile void* lock, trace::LockKind kind) {
-  Slot* const slot = fast_slot();
-  return FORKSIGHT_LIKELY(slot != nullptr) && pop_held(slot, lock, kind);
+inline bool release_fast(const volatile void* lock) {
+  Slot* const slot = t_fast;
+  return FORKSIGHT_LIKELY(slot != nullptr) && pop_held(slot, lock);
 }
 
 inline bool release_slow(const volatile void* lock) {

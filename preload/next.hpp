@@ -15,7 +15,7 @@ struct Next {
   bool ready;
 };
 
-extern Next g_next;
+extern Next g_next asm("forksight_g_next");  // by that name to fast_path.hpp
 
 // False if a required function is missing: then every hook of it fails as a missing function would, by a trap.
 bool resolve_next();

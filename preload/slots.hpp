@@ -17,14 +17,16 @@ namespace forksight {
 
 inline constexpr std::uint32_t kSlotBytes = 8192;
 inline constexpr std::uint32_t kMaxSlots = 4096;
-inline constexpr std::uint32_t kMaxHeldLocks = 64;
+inline constexpr std::uint32_t kMaxHeldLocks = 63;
 inline constexpr std::uint32_t kCreationStackBytes = 4096;
 
 struct HeldLock {
-  std::uint64_t lock;  // tagged address; 0: a hole, or an entry about to be filled
+  std::uint64_t lock;  // tagged address; 0: a hole
   Site site;
 };
 static_assert(sizeof(HeldLock) == 32);
+// The array and one entry more, aligned so that the low bits of an entry's address tell the end.
+inline constexpr std::uint32_t kHeldArrayBytes = (1 + kMaxHeldLocks) * sizeof(HeldLock);
 
 // An address with the lock's kind in its top byte, which user-space addresses leave free (they end below 2^47, or 2^56
 // with five-level tables). A mutex, the commonest, is tagged 0.
@@ -84,7 +86,7 @@ struct alignas(64) Slot {
   RuntimeAtFork runtimes[kMaxRuntimes];
   // The first entry is never used: its lock stays 0, so that the innermost entry can be compared without asking whether
   // there is one.
-  HeldLock held[1 + kMaxHeldLocks];
+  alignas(kHeldArrayBytes) HeldLock held[1 + kMaxHeldLocks];
   std::byte creation_stack[kCreationStackBytes];
 };
 static_assert(sizeof(Slot) <= kSlotBytes);
@@ -97,13 +99,6 @@ extern thread_local constinit Slot* t_slot;
 // What the lock path looks at: t_slot, but null in a forked child that inherited orphaned locks, where every
 // acquisition takes the slow path and looks before it blocks. So one branch tells all the rare cases.
 extern thread_local constinit Slot* t_fast asm("forksight_t_fast");
-// Reads t_fast anew at every use. Left to itself the compiler keeps the variable's TLS offset in a register over the
-// real call, and saves that register in every hook.
-__attribute__((always_inline)) inline Slot* fast_slot() {
-  Slot* slot = nullptr;
-  asm volatile("movq forksight_t_fast@gottpoff(%%rip), %0\n\tmovq %%fs:(%0), %0" : "=r"(slot));
-  return slot;
-}
 // The epoch of this process: one more than its parent's. It lies beside the first slot, which is mostly the forking
 // thread's: every page that is written after a fork is copied by the kernel.
 std::uint32_t epoch();
