@@ -13,7 +13,7 @@ constexpr auto kKind = trace::LockKind::kMutex;
 
 template <class Lock>
 __attribute__((always_inline)) inline int lock_mutex(pthread_mutex_t* mutex, bool timed, Lock lock) {
-  return acquire(mutex, kKind, timed, lock, [=] { return FORKSIGHT_NEXT(pthread_mutex_trylock)(mutex); });
+  return acquire(mutex, kKind, timed, lock);
 }
 
 }  // namespace
@@ -23,9 +23,8 @@ FORKSIGHT_ACQUIRE_MUTEX_HOOK(pthread_mutex_lock);
 static_assert(EOWNERDEAD == 130);
 
 extern "C" int forksight_slow_pthread_mutex_lock(pthread_mutex_t* mutex, Frame frame) {
-  return acquire_slow<Push::kEach>(
-      mutex, kKind, false, frame, [=] { return FORKSIGHT_NEXT(pthread_mutex_lock)(mutex); },
-      [=] { return FORKSIGHT_NEXT(pthread_mutex_trylock)(mutex); });
+  return acquire_slow<Push::kEach>(mutex, kKind, false, frame,
+                                   [=] { return FORKSIGHT_NEXT(pthread_mutex_lock)(mutex); });
 }
 
 FORKSIGHT_EXPORT(int, pthread_mutex_trylock, pthread_mutex_t* mutex) {

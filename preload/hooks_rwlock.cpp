@@ -14,12 +14,12 @@ constexpr auto kWrite = trace::LockKind::kRwlockWrite;
 
 template <class Lock>
 __attribute__((always_inline)) inline int lock_to_read(pthread_rwlock_t* rwlock, bool timed, Lock lock) {
-  return acquire(rwlock, kRead, timed, lock, [=] { return FORKSIGHT_NEXT(pthread_rwlock_tryrdlock)(rwlock); });
+  return acquire(rwlock, kRead, timed, lock);
 }
 
 template <class Lock>
 __attribute__((always_inline)) inline int lock_to_write(pthread_rwlock_t* rwlock, bool timed, Lock lock) {
-  return acquire(rwlock, kWrite, timed, lock, [=] { return FORKSIGHT_NEXT(pthread_rwlock_trywrlock)(rwlock); });
+  return acquire(rwlock, kWrite, timed, lock);
 }
 
 }  // namespace
@@ -27,9 +27,8 @@ __attribute__((always_inline)) inline int lock_to_write(pthread_rwlock_t* rwlock
 FORKSIGHT_ACQUIRE_HOOK(pthread_rwlock_rdlock, trace::LockKind::kRwlockRead);
 
 extern "C" int forksight_slow_pthread_rwlock_rdlock(pthread_rwlock_t* rwlock, Frame frame) {
-  return acquire_slow<Push::kEach>(
-      rwlock, kRead, false, frame, [=] { return FORKSIGHT_NEXT(pthread_rwlock_rdlock)(rwlock); },
-      [=] { return FORKSIGHT_NEXT(pthread_rwlock_tryrdlock)(rwlock); });
+  return acquire_slow<Push::kEach>(rwlock, kRead, false, frame,
+                                   [=] { return FORKSIGHT_NEXT(pthread_rwlock_rdlock)(rwlock); });
 }
 
 FORKSIGHT_EXPORT(int, pthread_rwlock_timedrdlock, pthread_rwlock_t* rwlock, const timespec* deadline) {
@@ -44,9 +43,8 @@ FORKSIGHT_EXPORT(int, pthread_rwlock_clockrdlock, pthread_rwlock_t* rwlock, cloc
 FORKSIGHT_ACQUIRE_HOOK(pthread_rwlock_wrlock, trace::LockKind::kRwlockWrite);
 
 extern "C" int forksight_slow_pthread_rwlock_wrlock(pthread_rwlock_t* rwlock, Frame frame) {
-  return acquire_slow<Push::kEach>(
-      rwlock, kWrite, false, frame, [=] { return FORKSIGHT_NEXT(pthread_rwlock_wrlock)(rwlock); },
-      [=] { return FORKSIGHT_NEXT(pthread_rwlock_trywrlock)(rwlock); });
+  return acquire_slow<Push::kEach>(rwlock, kWrite, false, frame,
+                                   [=] { return FORKSIGHT_NEXT(pthread_rwlock_wrlock)(rwlock); });
 }
 
 FORKSIGHT_EXPORT(int, pthread_rwlock_timedwrlock, pthread_rwlock_t* rwlock, const timespec* deadline) {

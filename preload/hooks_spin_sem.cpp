@@ -13,20 +13,9 @@ namespace {
 constexpr auto kSpin = trace::LockKind::kSpinlock;
 constexpr auto kSemaphore = trace::LockKind::kSemaphore;
 
-// Semaphore functions report by errno: what our own attempts leave there is undone. A wait is a cancellation point also
-// where it need not block, an attempt is none.
-int try_semaphore(sem_t* semaphore) {
-  pthread_testcancel();
-  const int saved = errno;
-  if (FORKSIGHT_NEXT(sem_trywait)(semaphore) == 0) return 0;
-  const int error = errno == EAGAIN ? EBUSY : errno;
-  errno = saved;
-  return error;
-}
-
 template <class Wait>
 __attribute__((always_inline)) inline int wait_on(sem_t* semaphore, bool timed, Wait wait) {
-  return acquire<Push::kOnce>(semaphore, kSemaphore, timed, wait, [=] { return try_semaphore(semaphore); });
+  return acquire<Push::kOnce>(semaphore, kSemaphore, timed, wait);
 }
 
 }  // namespace
@@ -34,9 +23,7 @@ __attribute__((always_inline)) inline int wait_on(sem_t* semaphore, bool timed, 
 FORKSIGHT_ACQUIRE_HOOK(pthread_spin_lock, trace::LockKind::kSpinlock);
 
 extern "C" int forksight_slow_pthread_spin_lock(pthread_spinlock_t* spin, Frame frame) {
-  return acquire_slow<Push::kEach>(
-      spin, kSpin, false, frame, [=] { return FORKSIGHT_NEXT(pthread_spin_lock)(spin); },
-      [=] { return FORKSIGHT_NEXT(pthread_spin_trylock)(spin); });
+  return acquire_slow<Push::kEach>(spin, kSpin, false, frame, [=] { return FORKSIGHT_NEXT(pthread_spin_lock)(spin); });
 }
 
 FORKSIGHT_EXPORT(int, pthread_spin_trylock, pthread_spinlock_t* spin) {
@@ -53,9 +40,8 @@ extern "C" int forksight_slow_pthread_spin_unlock(pthread_spinlock_t* spin) {
 FORKSIGHT_ACQUIRE_ONCE_HOOK(sem_wait, trace::LockKind::kSemaphore);
 
 extern "C" int forksight_slow_sem_wait(sem_t* semaphore, Frame frame) {
-  return acquire_slow<Push::kOnce>(
-      semaphore, kSemaphore, false, frame, [=] { return FORKSIGHT_NEXT(sem_wait)(semaphore); },
-      [=] { return try_semaphore(semaphore); });
+  return acquire_slow<Push::kOnce>(semaphore, kSemaphore, false, frame,
+                                   [=] { return FORKSIGHT_NEXT(sem_wait)(semaphore); });
 }
 extern "C" int forksight_once_sem_wait(sem_t* semaphore, Frame frame) {
   push_held_once(t_slot, tag_lock(semaphore, kSemaphore), frame);

@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "held.hpp"
+#include "lock_memory.hpp"
 #include "next.hpp"
 #include "orphans.hpp"
 
@@ -23,40 +24,36 @@ inline void note_acquired(Slot* slot, const volatile void* lock, trace::LockKind
   }
 }
 
-// The child of a fork that orphaned locks: try first; if the lock is taken, say what is known about it before blocking.
-// `try_lock` returns EBUSY for a taken lock; `lock` is the call that may block.
-template <class Lock, class TryLock>
-int acquire_watched(const volatile void* object, trace::LockKind kind, bool timed, Frame frame, Lock lock,
-                    TryLock try_lock) {
-  int result = try_lock();
-  if (was_acquired(result)) {
-    forget_orphan(object);
-    return result;
-  }
-  if (result != EBUSY) return lock();
-  const Touch touch = touch_lock(object, kind, timed, frame.site());
-  result = lock();
+// The child of a fork that orphaned locks: if the lock is taken, says what is known about it before blocking. Looks at
+// the lock and does not try it: an attempt ignores invalid deadlines, is no cancellation point, and leaves a robust
+// mutex that is beyond recovery locked (glibc 2.36).
+template <class Lock>
+int acquire_watched(const volatile void* object, trace::LockKind kind, bool timed, Frame frame, Lock lock) {
+  const Touch touch = is_taken(kind, object) ? touch_lock(object, kind, timed, frame.site()) : Touch{0};
+  const int result = lock();
   end_touch(touch, result);
+  // Readers that were lost stay lost when one more reads.
+  if (was_acquired(result) && kind != trace::LockKind::kRwlockRead) forget_orphan(object);
   return result;
 }
 
-template <Push push, class Lock, class TryLock>
+template <Push push, class Lock>
 __attribute__((noinline, cold)) int acquire_slow(const volatile void* object, trace::LockKind kind, bool timed,
-                                                 Frame frame, Lock lock, TryLock try_lock) {
+                                                 Frame frame, Lock lock) {
   initialise();
   Slot* const slot = own_slot();
-  const int result = locks_are_watched() ? acquire_watched(object, kind, timed, frame, lock, try_lock) : lock();
+  const int result = locks_are_watched() ? acquire_watched(object, kind, timed, frame, lock) : lock();
   if (slot != nullptr && was_acquired(result)) note_acquired<push>(slot, object, kind, frame);
   return result;
 }
 
 // Acquires by `lock`, which returns what the hook returns, and holds the lock from the hook's caller on if that
 // succeeds. Always inlined: the frame named here is the hook's. The commonest operations have this in assembly.
-template <Push push = Push::kEach, class Lock, class TryLock>
+template <Push push = Push::kEach, class Lock>
 __attribute__((always_inline)) inline int acquire(const volatile void* object, trace::LockKind kind, bool timed,
-                                                  Lock lock, TryLock try_lock) {
+                                                  Lock lock) {
   if (FORKSIGHT_UNLIKELY(t_fast == nullptr)) {
-    return acquire_slow<push>(object, kind, timed, FORKSIGHT_FRAME(), lock, try_lock);
+    return acquire_slow<push>(object, kind, timed, FORKSIGHT_FRAME(), lock);
   }
   const int result = lock();
   // t_fast may have gone meanwhile, by a fork in a signal handler.

@@ -18,6 +18,10 @@ struct MutexMemory {
   std::uint32_t users;
   std::uint32_t kind;
 
+  // What a robust mutex's word says beside the owner's tid once that thread has ended: the next one gets it.
+  static constexpr std::uint32_t kOwnerDied = 0x40000000;
+
+  bool is_taken() const { return lock != 0 && (!is_robust() || (lock & kOwnerDied) == 0); }
   bool is_robust() const { return (kind & 0x10U) != 0; }
   bool is_pi() const { return (kind & 0x20U) != 0; }
   bool is_shared() const { return (kind & 0x80U) != 0; }
@@ -57,6 +61,19 @@ T decode_lock(const void* memory) {
   T value;
   memcpy(&value, memory, sizeof value);
   return value;
+}
+
+// Would an acquisition find the lock taken? Reads it where it lies, as that acquisition would.
+inline bool is_taken(trace::LockKind kind, const volatile void* lock) {
+  const void* const memory = const_cast<const void*>(lock);
+  switch (kind) {
+    case trace::LockKind::kMutex: return decode_lock<MutexMemory>(memory).is_taken();
+    case trace::LockKind::kRwlockRead:
+    case trace::LockKind::kRwlockWrite: return decode_lock<RwlockMemory>(memory).readers != 0;
+    case trace::LockKind::kSpinlock: return decode_lock<std::int32_t>(memory) != 1;
+    case trace::LockKind::kSemaphore: return decode_lock<SemaphoreMemory>(memory).value == 0;
+  }
+  return false;
 }
 
 }  // namespace forksight
