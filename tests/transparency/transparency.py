@@ -1,0 +1,145 @@
+#!/usr/bin/python3
+"""Runs the probes of a group bare and under a preload library, in every context, and compares what they say.
+
+  transparency.py run PROGRAM SOURCE LIBRARY [--context NAME] [--probe NAME] [--no-trace]
+  transparency.py covers NM HOOKS_DEF... --programs SOURCE=PROGRAM...
+
+`run`: the library works in turn without a folder for its trace, with one, with one that does not exist, and with each
+value that the `ENV:` lines of SOURCE name. A difference is shown as a diff, with the command to repeat it.
+`covers`: each hook of the lists is named in a `COVERS:` line, by a program that imports the function.
+"""
+import argparse
+import difflib
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+
+TIMEOUT_S = 60
+EVERYWHERE = [{}, {"FORKSIGHT_OUT": "{folder}"}, {"FORKSIGHT_OUT": "{folder}/none"},
+              {"FORKSIGHT_OUT": "{folder}", "FORKSIGHT_ON_ORPHAN": "recover"},
+              {"FORKSIGHT_OUT": "{folder}", "FORKSIGHT_ON_ORPHAN": "abort"}]
+
+
+def words_of(source, key):
+    """The words after `KEY:` in the comment lines of a source."""
+    with open(source, encoding="utf-8") as file:
+        return " ".join(re.findall(rf"^(?: \*|//) {key}: (.*)$", file.read(), re.M)).split()
+
+
+def settings_of(source):
+    settings = list(EVERYWHERE)
+    for word in words_of(source, "ENV"):
+        name, _, values = word.partition("=")
+        settings += [{"FORKSIGHT_OUT": "{folder}", name: value} for value in values.split(",")]
+    return settings
+
+
+def run(program, arguments, library, setting, folder):
+    """(exit status or None, lines of stdout and stderr)."""
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("FORKSIGHT_")}
+    environment["OMP_WAIT_POLICY"] = "passive"  # else a team spins for longer than all the rest takes
+    environment.update({key: value.format(folder=folder) for key, value in setting.items()})
+    if library:
+        environment["LD_PRELOAD"] = library
+    with subprocess.Popen([program, *arguments], env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True, errors="replace", start_new_session=True) as process:
+        try:
+            output, _ = process.communicate(timeout=TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            output, _ = process.communicate()
+            return None, output.splitlines()
+    return process.returncode, output.splitlines()
+
+
+def show_difference(bare, under, setting, command):
+    print(f"differs: {' '.join(f'{key}={value}' for key, value in setting.items())} {command}")
+    for status, name in ((bare[0], "bare"), (under[0], "under the shim")):
+        print(f"  {name}: " + ("did not end" if status is None else f"exit status {status}"))
+    for line in difflib.unified_diff(bare[1], under[1], "bare", "under the shim", lineterm="", n=4):
+        print("  " + line)
+
+
+def compare(options):
+    library = os.path.abspath(options.library)
+    listed = subprocess.run([options.program], check=True, stdout=subprocess.PIPE, text=True).stdout.split()
+    contexts = [options.context] if options.context else listed
+    failures = compared = 0
+    for context in contexts:
+        arguments = [context] + ([options.probe] if options.probe else [])
+        bare = run(options.program, arguments, None, {}, "")
+        if bare[0] != 7:
+            print(f"bare, {context}: exit status {bare[0]}", *bare[1][-20:], sep="\n  ")
+            return 1
+        if not any(line.startswith("- ") for line in bare[1]):
+            continue  # no probe of this group runs there
+        for setting in settings_of(options.source):
+            with tempfile.TemporaryDirectory() as folder:
+                under = run(options.program, arguments, library, setting, folder)
+                recorded = any(name.endswith(".fstrace") for name in os.listdir(folder))
+            compared += 1
+            if under != bare:
+                failures += 1
+                show_difference(bare, under, setting, f"LD_PRELOAD={library} {options.program} {' '.join(arguments)}")
+            elif context == "watched-child" and setting == EVERYWHERE[1] and not recorded and not options.no_trace:
+                failures += 1
+                print(f"{context}: no trace was written: this did not run under the shim")
+    print(f"{compared} runs compared with {len(contexts)} bare ones: {failures} differ")
+    return 1 if failures or not compared else 0
+
+
+def hooks_in(paths):
+    hooks = set()
+    for path in paths:
+        with open(path, encoding="utf-8") as file:
+            hooks |= set(re.findall(r"^FORKSIGHT_\w*HOOK\((\w+)", file.read(), re.M))
+    return hooks
+
+
+def imports(nm, program):
+    lines = subprocess.run([nm, "-D", "--undefined-only", program], check=True, stdout=subprocess.PIPE, text=True).stdout
+    return {line.split()[-1].split("@")[0] for line in lines.splitlines() if line.strip()}
+
+
+def covers(options):
+    hooks = hooks_in(options.lists)
+    problems = [] if hooks else ["no hooks in the lists"]
+    covered = set()
+    for pair in options.programs:
+        source, _, program = pair.partition("=")
+        named = set(words_of(source, "COVERS"))
+        imported = imports(options.nm, program)
+        covered |= named & imported
+        problems += [f"{source}: covers {name}, which its program does not call" for name in sorted(named - imported)]
+        problems += [f"{source}: covers {name}, which is no hook" for name in sorted(named - hooks)]
+    problems += [f"{name}: no probe in tests/transparency/probes covers it" for name in sorted(hooks - covered)]
+    for problem in problems:
+        print(problem)
+    return 1 if problems else 0
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(required=True)
+    one = commands.add_parser("run")
+    one.add_argument("program")
+    one.add_argument("source")
+    one.add_argument("library")
+    one.add_argument("--context", help="this one only")
+    one.add_argument("--probe", help="this one only")
+    one.add_argument("--no-trace", action="store_true", help="the library is none that writes traces")
+    one.set_defaults(do=compare)
+    other = commands.add_parser("covers")
+    other.add_argument("nm")
+    other.add_argument("lists", nargs="+")
+    other.add_argument("--programs", nargs="+", required=True)
+    other.set_defaults(do=covers)
+    options = parser.parse_args()
+    sys.exit(options.do(options))
+
+
+if __name__ == "__main__":
+    main()
