@@ -1,5 +1,6 @@
-# What an installation has beside the command and the shim, which install themselves: the record format's headers, as a
-# CMake package (find_package(forksight), target forksight::trace), and the documents.
+# What an installation has beside the command and the shim, which install themselves: the record format's headers and
+# the annotations for locks, as a CMake package (find_package(forksight), targets forksight::trace and
+# forksight::annotate), and the documents.
 include(CMakePackageConfigHelpers)
 set(forksight_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/forksight)
 
@@ -7,7 +8,9 @@ set_target_properties(forksight_trace PROPERTIES EXPORT_NAME trace)
 target_compile_features(forksight_trace INTERFACE cxx_std_20)
 install(DIRECTORY trace/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.hpp" PATTERN "*.def")
 install(FILES ${PROJECT_BINARY_DIR}/trace/include/forksight/version.hpp DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/forksight)
-install(TARGETS forksight_trace EXPORT forksight-targets)
+set_target_properties(forksight_annotate PROPERTIES EXPORT_NAME annotate)
+install(DIRECTORY preload/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
+install(TARGETS forksight_trace forksight_annotate EXPORT forksight-targets)
 install(EXPORT forksight-targets NAMESPACE forksight:: DESTINATION ${forksight_package_dir})
 
 configure_package_config_file(cmake/forksight-config.cmake.in forksight-config.cmake

@@ -17,6 +17,20 @@ at a fork, or changes `errno`.
 |---|---|
 """
 
+LATE = """
+Found by the hook itself, because they may come with a library that is loaded later, or must go on by a jump:
+
+| function | contract |
+|---|---|
+"""
+
+ANNOTATIONS = """
+The shim's own, called by programs that use [`<forksight/annotate.h>`](annotate.md):
+
+| function | contract |
+|---|---|
+"""
+
 OMP = """
 Entry points of OpenMP runtimes, called by code that GCC compiled. Each call goes on to the runtime that its caller's
 object would have been bound to. In a child whose forking thread lost a libgomp pool the region is recorded before it is
@@ -27,9 +41,12 @@ entered, or held at one thread (`--omp=clamp`).
 
 def page(definition):
     text = open(definition, encoding="utf-8").read()
-    lines = [f"| `{name}` | {contract} |" for name, contract in re.findall(r'^FORKSIGHT_HOOK\((\w+), [01], "(.*)"\)', text, re.M)]
+    def table(macro):
+        found = re.findall(rf'^FORKSIGHT_{macro}\((\w+),(?: [01],)? "(.*)"\)', text, re.M)
+        return "\n".join(f"| `{name}` | {contract} |" for name, contract in found) + "\n"
+
     entries = [f"- `{name}`" for name in re.findall(r"^FORKSIGHT_OMP_HOOK\((\w+)\)", text, re.M)]
-    return HEAD + "\n".join(lines) + "\n" + OMP + "\n".join(entries) + "\n"
+    return HEAD + table("HOOK") + LATE + table("LATE_HOOK") + ANNOTATIONS + table("ANNOTATION") + OMP + "\n".join(entries) + "\n"
 
 
 def main():

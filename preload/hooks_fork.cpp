@@ -7,13 +7,13 @@
 //
 // Processes that never had a second thread pass through with two loads and a branch.
 #include <errno.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "atfork_list.hpp"
 #include "clock.hpp"
 #include "fork_stack.hpp"
 #include "hooks_fork.hpp"
+#include "lost_waits.hpp"
 #include "modules.hpp"
 #include "next.hpp"
 #include "omp_policy.hpp"
@@ -21,6 +21,7 @@
 #include "site.hpp"
 #include "slots.hpp"
 #include "sys.hpp"
+#include "tasks.hpp"
 #include "thread_records.hpp"
 #include "writer.hpp"
 
@@ -34,13 +35,6 @@ namespace {
 constexpr std::uint64_t kForksCountedEach = 16;
 
 constinit std::uint32_t g_noted_threads = 0;
-
-std::uint32_t count_tasks() {
-  struct stat status {};
-  // The link count of the directory is the number of threads plus two.
-  if (sys::call(SYS_newfstatat, AT_FDCWD, sys::word("/proc/self/task"), sys::word(&status), 0) != 0) return 0;
-  return status.st_nlink > 2 ? static_cast<std::uint32_t>(status.st_nlink - 2) : 0;
-}
 
 bool is_other_thread(const Slot& slot, const Slot* self) {
   return &slot != self && slot.epoch == epoch() && slot.state.load(std::memory_order_acquire) == SlotState::kLive;
@@ -136,11 +130,13 @@ void on_child() {
   self->epoch = epoch();
   // Before the thread gets its new identity: holders are compared with the old one.
   collect_orphans(self);
+  note_lost_threads(self->fork_record);
   if (locks_are_watched()) t_fast = nullptr;
   self->tid = sys::getpid();
   self->flags |= trace::kThreadMain;
   self->record = 0;
   self->overflow = 0;
+  self->open_touch = 0;
   settle_runtimes_in_child(self);
 }
 

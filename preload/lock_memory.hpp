@@ -52,6 +52,8 @@ constexpr std::size_t lock_bytes(trace::LockKind kind) {
     case trace::LockKind::kRwlockWrite: return 56;
     case trace::LockKind::kSpinlock: return 4;
     case trace::LockKind::kSemaphore: return 32;
+    case trace::LockKind::kGuard: return 8;
+    case trace::LockKind::kCustom: return 0;  // laid out as its author likes
   }
   return 0;
 }
@@ -63,6 +65,10 @@ T decode_lock(const void* memory) {
   return value;
 }
 
+// Some thread is in the initialisation that a guard variable stands for. In the Itanium C++ ABI its first byte says
+// that it is done; libstdc++ and libc++abi both keep what is under way in the second.
+constexpr bool is_initialising(std::uint64_t guard) { return (guard & 0xff) == 0 && (guard & 0xff00) != 0; }
+
 // Would an acquisition find the lock taken? Reads it where it lies, as that acquisition would.
 inline bool is_taken(trace::LockKind kind, const volatile void* lock) {
   const void* const memory = const_cast<const void*>(lock);
@@ -72,6 +78,8 @@ inline bool is_taken(trace::LockKind kind, const volatile void* lock) {
     case trace::LockKind::kRwlockWrite: return decode_lock<RwlockMemory>(memory).readers != 0;
     case trace::LockKind::kSpinlock: return decode_lock<std::int32_t>(memory) != 1;
     case trace::LockKind::kSemaphore: return decode_lock<SemaphoreMemory>(memory).value == 0;
+    case trace::LockKind::kGuard: return is_initialising(decode_lock<std::uint64_t>(memory));
+    case trace::LockKind::kCustom: break;  // its annotations say so
   }
   return false;
 }

@@ -8,6 +8,7 @@
 
 #include "clock.hpp"
 #include "elf_view.hpp"
+#include "guard_runtime.hpp"
 #include "runtimes.hpp"
 #include "sys.hpp"
 #include "writer.hpp"
@@ -160,7 +161,10 @@ Module describe(const link_map* at, const link_map& node, const link_map* head, 
 void read_rest(std::uint32_t keep, const link_map* at) {
   const link_map* const head = _r_debug.r_map;
   for (std::uint32_t i = keep; i < g_count; ++i) forget(g_modules[i]);
-  if (keep < g_count) forget_callers();
+  if (keep < g_count) {
+    forget_callers();
+    forget_guard_callers();
+  }
   for (std::uint32_t i = 0; i < keep; ++i) g_modules[i].provider = -2;
   bool is_permanent = keep == 0 || g_modules[keep - 1].map != g_last_at_startup;
   is_permanent = is_permanent && (keep == 0 || g_modules[keep - 1].is_permanent);
@@ -229,6 +233,8 @@ void start_modules(void* table) {
   g_modules = static_cast<Module*>(table);
   for (const link_map* at = _r_debug.r_map; at != nullptr; at = at->l_next) g_last_at_startup = at;
 }
+
+const link_map* last_at_startup() { return g_last_at_startup; }
 
 void refresh_modules() {
   if (g_modules == nullptr) return;

@@ -35,6 +35,8 @@ struct Module {
 std::size_t module_table_bytes();
 // Remembers which objects were there at start-up. By the initialiser.
 void start_modules(void* table);
+// The last of them in the loader's list; null before start_modules, when all are.
+const link_map* last_at_startup();
 // Brings the table up to date and, if a trace is open, appends records of what came and went.
 // Bounded in time; where another thread is at it for long, the table stays as it was.
 void refresh_modules();

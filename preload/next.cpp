@@ -2,6 +2,7 @@
 
 #include <link.h>
 #include "elf_view.hpp"
+#include "hooks_syscall.hpp"
 
 #include "guest.hpp"
 
@@ -15,14 +16,17 @@ bool resolve_next() {
   const link_map* self = _r_debug.r_map;
   while (self != nullptr && self->l_ld != _DYNAMIC) self = self->l_next;
   if (self == nullptr) return false;
+  std::uint64_t real_syscall = 0;
   for (const link_map* map = self->l_next; map != nullptr; map = map->l_next) {
     if (map->l_ld == nullptr) continue;
     const ElfView view(map->l_addr, map->l_ld, Trust::kStaysLoaded);
 #define FORKSIGHT_HOOK(name, required, contract) \
   if (g_next.name == nullptr) g_next.name = reinterpret_cast<void*>(view.find_function(#name));
 #include "hooks.def"
+    if (real_syscall == 0) real_syscall = view.find_function("syscall");
     if (view.has_soname("libc.so.6")) break;
   }
+  if (real_syscall != 0) set_next_syscall(reinterpret_cast<void*>(real_syscall));
   bool complete = true;
 #define FORKSIGHT_HOOK(name, required, contract) complete = complete && (!(required) || g_next.name != nullptr);
 #include "hooks.def"

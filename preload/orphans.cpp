@@ -68,9 +68,14 @@ bool confirms(LockKind kind, const void* memory, const volatile void* lock, std:
       const auto semaphore = decode_lock<SemaphoreMemory>(memory);
       return semaphore.shared == 0 && semaphore.value == 0;
     }
+    case LockKind::kGuard: return is_initialising(decode_lock<std::uint64_t>(memory));
+    case LockKind::kCustom: return true;  // what its annotations say
   }
   return false;
 }
+
+// An annotated lock may have a pthread lock as its first member: same address, two locks.
+bool is_custom(LockKind kind) { return kind == LockKind::kCustom; }
 
 // Locks that the continuing thread cannot release in the child although it holds them.
 bool breaks_for_holder(LockKind kind, const void* memory) {
@@ -90,6 +95,10 @@ std::uint64_t append_held(std::uint64_t fork, std::uint64_t tagged, const void* 
                            stack, lock_kind(tagged),    static_cast<std::uint32_t>(bytes),
                            {}};
   memcpy(record.memory, memory, bytes);
+  if (is_custom(record.kind)) {
+    record.memory_bytes = 1;
+    record.memory[0] = (tagged & kSharedHold) != 0 ? 1 : 0;
+  }
   return append(trace::RecordType::kHeld, record);
 }
 
@@ -143,11 +152,12 @@ Orphan* adopt_by_owner(const volatile void* lock) {
   return &g_orphans[g_orphan_count - 1];
 }
 
-Orphan* find_orphan(const volatile void* lock, LockKind kind) {
+Orphan* find_orphan(const volatile void* lock, LockKind kind, bool shared) {
   for (std::uint32_t i = 0; i < g_orphan_count; ++i) {
     Orphan& orphan = g_orphans[i];
-    if (!is_same_lock(orphan.tagged, lock)) continue;
+    if (!is_same_lock(orphan.tagged, lock) || is_custom(kind) != is_custom(lock_kind(orphan.tagged))) continue;
     // A reader does not wait for readers.
+    if (shared && (orphan.tagged & kSharedHold) != 0) continue;
     if (kind == LockKind::kRwlockRead && lock_kind(orphan.tagged) == LockKind::kRwlockRead) continue;
     // A spinlock does not say whether processes share it; a shared one has a live owner in the parent.
     if (kind == LockKind::kSpinlock && is_in_shared_mapping(lock)) continue;
@@ -165,6 +175,8 @@ void recover(const volatile void* lock, LockKind kind) {
     case LockKind::kRwlockWrite: memset(memory, 0, offsetof(RwlockMemory, shared)); break;
     case LockKind::kSpinlock: *static_cast<std::int32_t*>(memory) = 1; break;
     case LockKind::kSemaphore: *static_cast<SemaphoreMemory*>(memory) = {1, 0, 0}; break;
+    case LockKind::kGuard: *static_cast<std::uint64_t*>(memory) = 0; break;  // the child initialises the static itself
+    case LockKind::kCustom: break;
   }
 }
 
@@ -198,12 +210,12 @@ void collect_orphans(Slot* forking) {
   g_watching = (depth(*forking) != 0 && collect_from(*forking, fork, forking->tid, true)) || found;
 }
 
-Touch touch_lock(const volatile void* lock, LockKind kind, bool timed, const Site& site) {
-  Orphan* const orphan = find_orphan(lock, kind);
+Touch touch_lock(const volatile void* lock, LockKind kind, bool timed, const Site& site, bool shared) {
+  Orphan* const orphan = find_orphan(lock, kind, shared);
   if (orphan == nullptr) return {0};
   trace::TouchAction action = trace::TouchAction::kNone;
   if (g_config.on_orphan == trace::OrphanPolicy::kAbort && !timed) action = trace::TouchAction::kAborted;
-  if (g_config.on_orphan == trace::OrphanPolicy::kRecover) action = trace::TouchAction::kRecovered;
+  if (g_config.on_orphan == trace::OrphanPolicy::kRecover && !is_custom(kind)) action = trace::TouchAction::kRecovered;
   const std::uint64_t record =
       append_touch(*orphan, trace::TouchKind::kLock, action,
                    (timed ? trace::kTouchTimed : 0U) | (orphan->by_owner ? trace::kTouchByOwner : 0U), site);

@@ -24,7 +24,8 @@ struct Touch {
 };
 
 // An acquisition is about to block. Writes the finding first; applies --on-orphan.
-Touch touch_lock(const volatile void* lock, trace::LockKind kind, bool timed, const Site& site);
+// `shared`: a reader's, of a lock of the program's own.
+Touch touch_lock(const volatile void* lock, trace::LockKind kind, bool timed, const Site& site, bool shared = false);
 // The acquisition came back after all.
 void end_touch(const Touch& touch, int result);
 // An unlock of a lock that the forking thread held was refused.

@@ -77,6 +77,7 @@ void reset(Slot& slot) {
   memset(slot.name, 0, sizeof slot.name);
   slot.record = 0;
   slot.fork_record = 0;
+  slot.open_touch = 0;
   slot.fork_entry_ns = 0;
   slot.fork_site = {};
   slot.last_fork_site = {};

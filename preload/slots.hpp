@@ -31,12 +31,13 @@ inline constexpr std::uint32_t kHeldArrayBytes = (1 + kMaxHeldLocks) * sizeof(He
 // An address with the lock's kind in its top byte, which user-space addresses leave free (they end below 2^47, or 2^56
 // with five-level tables). A mutex, the commonest, is tagged 0.
 inline constexpr unsigned kKindShift = 56;
+inline constexpr std::uint64_t kSharedHold = std::uint64_t{1} << 63U;  // of a lock of one's own: held by a reader
 inline std::uint64_t tag_lock(const volatile void* lock, trace::LockKind kind) {
   return reinterpret_cast<std::uint64_t>(lock) | std::uint64_t{static_cast<std::uint32_t>(kind) - 1} << kKindShift;
 }
 constexpr std::uint64_t lock_address(std::uint64_t tagged) { return tagged & ((std::uint64_t{1} << kKindShift) - 1); }
 constexpr trace::LockKind lock_kind(std::uint64_t tagged) {
-  return static_cast<trace::LockKind>((tagged >> kKindShift) + 1);
+  return static_cast<trace::LockKind>(((tagged & ~kSharedHold) >> kKindShift) + 1);
 }
 
 inline constexpr std::uint32_t kMaxRuntimes = 8;
@@ -76,6 +77,7 @@ struct alignas(64) Slot {
   char name[16];
   std::uint64_t record;       // ref of the kThread record in this trace, 0: not written
   std::uint64_t fork_record;  // ref of the fork that this thread is in the middle of
+  std::uint64_t open_touch;   // ref of a touch that the program itself says the end of (annotations), 0: none
   std::uint64_t fork_entry_ns;
   Site fork_site;                 // of the fork() wrapper; pc 0: not inside of it
   Site last_fork_site;            // of the last fork whose stack was recorded, and ...

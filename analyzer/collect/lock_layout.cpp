@@ -9,6 +9,7 @@ namespace {
 constexpr std::size_t kMutexBytes = 40;
 constexpr std::size_t kRwlockBytes = 56;
 constexpr std::size_t kSpinlockBytes = 4;
+constexpr std::size_t kGuardBytes = 8;
 constexpr std::size_t kSemaphoreBytes = 12;  // value and waiters in one word, then the sharing flag
 
 std::uint32_t word_at(std::span<const std::uint8_t> memory, std::size_t offset) {
@@ -89,6 +90,14 @@ std::optional<LockState> decode_lock(trace::LockKind kind, std::span<const std::
       if (memory.size() < kSemaphoreBytes) return std::nullopt;
       state.held = word_at(memory, 0) == 0;
       state.process_shared = word_at(memory, 8) != 0;
+      return state;
+    case trace::LockKind::kGuard:
+      if (memory.size() < kGuardBytes) return std::nullopt;
+      // The Itanium C++ ABI: byte 0 says that it is done; libstdc++ and libc++abi keep what is under way in byte 1.
+      state.held = memory[0] == 0 && memory[1] != 0;
+      return state;
+    case trace::LockKind::kCustom:
+      state.held = true;  // its annotations are all that is known
       return state;
   }
   return std::nullopt;

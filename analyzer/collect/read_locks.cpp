@@ -13,6 +13,7 @@ using trace::RecordType;
 namespace {
 
 constexpr std::size_t kNotHeld = static_cast<std::size_t>(-1);
+constexpr std::size_t kMostLabelBytes = 128;  // as the shim writes it
 
 }  // namespace
 
@@ -90,6 +91,7 @@ void TraceReader::read_touch(const TraceRecord& record) {
   touch.timed = (fixed.flags & trace::kTouchTimed) != 0;
   touch.is_team_guess = (fixed.flags & trace::kTouchTeamGuess) != 0;
   touch.by_owner = (fixed.flags & trace::kTouchByOwner) != 0;
+  if (fixed.kind == trace::TouchKind::kFutexWait) return read_futex_wait(record, fixed, std::move(touch));
   if (fixed.kind == trace::TouchKind::kParallel) {
     const auto pool = find(fixed.runtime, RecordType::kRuntime);
     if (!pool) return;
@@ -110,6 +112,38 @@ void TraceReader::read_touch(const TraceRecord& record) {
   name_stack(
       process, fixed.stack, [id](model::Model & m) -> auto& { return m.touches[id].stack; });
   become(record, id);
+}
+
+// No lock, no pool: what is known is the word.
+void TraceReader::read_futex_wait(const TraceRecord& record, const trace::TouchRecord& fixed, model::Touch touch) {
+  const std::size_t id = model_.touches.size();
+  const model::ProcessId process = touch.process;
+  touch.object = fixed.object;
+  touch.value = fixed.team;
+  touch.team = 0;
+  touch.clause = 0;
+  touch.has_handlers = (fixed.flags & trace::kTouchHandlers) != 0;
+  model_.touches.push_back(std::move(touch));
+  name_stack(
+      process, fixed.stack, [id](model::Model & m) -> auto& { return m.touches[id].stack; });
+  if (symbolize_) {
+    deferred_.add_data(
+        modules_.image_of(process), fixed.object, [id](model::Model & m) -> auto& { return m.touches[id].object_name; },
+        [id](model::Model & m) -> auto& { return m.touches[id].object_module; });
+  }
+  become(record, id);
+}
+
+void TraceReader::read_lock_name(const TraceRecord& record) {
+  const auto fixed = record.fixed<trace::LockNameRecord>();
+  const auto touch = find(fixed.touch, RecordType::kTouch);
+  if (!touch) return;
+  const model::Touch& about = model_.touches[touch->index];
+  if (!about.held) return;
+  model::Lock& lock = model_.locks[model_.forks[about.fork].held[*about.held].lock];
+  const auto text = record.tail<trace::LockNameRecord>().first(fixed.bytes);
+  if (lock.kind == model::LockKind::kCustom)
+    lock.label.assign(reinterpret_cast<const char*>(text.data()), std::min(text.size(), kMostLabelBytes));
 }
 
 void TraceReader::read_touch_end(const TraceRecord& record) {

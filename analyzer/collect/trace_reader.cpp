@@ -57,6 +57,7 @@ void TraceReader::read_record(const TraceRecord& record) {
     case RecordType::kTouchEnd: return read_touch_end(record);
     case RecordType::kCure: return read_cure(record);
     case RecordType::kNote: return read_note(record);
+    case RecordType::kLockName: return read_lock_name(record);
   }
 }
 

@@ -37,6 +37,8 @@ class TraceReader {
   void read_held(const TraceRecord& record);
   void read_touch(const TraceRecord& record);
   void read_touch_end(const TraceRecord& record);
+  void read_futex_wait(const TraceRecord& record, const trace::TouchRecord& fixed, model::Touch touch);
+  void read_lock_name(const TraceRecord& record);
   void read_cure(const TraceRecord& record);
   void read_note(const TraceRecord& record);
   void attach_workers();

@@ -13,8 +13,13 @@ bool is_within(E value, E first, E last) {
 
 }  // namespace
 
-bool is_known(trace::LockKind kind) { return is_within(kind, trace::LockKind::kMutex, trace::LockKind::kSemaphore); }
-bool is_known(trace::TouchKind kind) { return is_within(kind, trace::TouchKind::kLock, trace::TouchKind::kParallel); }
+bool is_known(trace::LockKind kind) {
+  return is_within(kind, trace::LockKind::kMutex, trace::LockKind::kSemaphore) ||
+         is_within(kind, trace::LockKind::kGuard, trace::LockKind::kCustom);
+}
+bool is_known(trace::TouchKind kind) {
+  return is_within(kind, trace::TouchKind::kLock, trace::TouchKind::kParallel) || kind == trace::TouchKind::kFutexWait;
+}
 bool is_known(trace::CureMethod method) {
   return is_within(method, trace::CureMethod::kClamp, trace::CureMethod::kRebuild);
 }
@@ -28,6 +33,8 @@ model::LockKind to_model(trace::LockKind kind) {
     case trace::LockKind::kRwlockWrite: return model::LockKind::kRwlockWrite;
     case trace::LockKind::kSpinlock: return model::LockKind::kSpinlock;
     case trace::LockKind::kSemaphore: return model::LockKind::kSemaphore;
+    case trace::LockKind::kGuard: return model::LockKind::kGuard;
+    case trace::LockKind::kCustom: return model::LockKind::kCustom;
     case trace::LockKind::kMutex: break;
   }
   return model::LockKind::kMutex;
@@ -47,6 +54,7 @@ model::TouchKind to_model(trace::TouchKind kind) {
   switch (kind) {
     case trace::TouchKind::kUnlockRefused: return model::TouchKind::kUnlockRefused;
     case trace::TouchKind::kParallel: return model::TouchKind::kParallel;
+    case trace::TouchKind::kFutexWait: return model::TouchKind::kFutexWait;
     case trace::TouchKind::kLock: break;
   }
   return model::TouchKind::kLock;

@@ -37,6 +37,10 @@ std::string thread_name(const model::Model& model, const model::Touch& touch) {
 
 }  // namespace
 
+bool is_open_hazard(const model::Touch& touch) {
+  return !touch.returned && !touch.cured && touch.kind != model::TouchKind::kFutexWait;
+}
+
 bool is_proven_dead(const model::Process& process) {
   return process.liveness == Liveness::kDead || process.liveness == Liveness::kDeadButForSignal;
 }
@@ -58,13 +62,17 @@ Evidence::Evidence(const model::Model& model) : model_(model), is_forked_(model.
     if (fork.child) is_forked_[*fork.child] = true;
     saw(fork.process, model.threads[fork.forking_thread].tid, fork.time_ns);
   }
-  for (const model::Touch& touch : model.touches) saw(touch.process, touch.tid, touch.time_ns);
+  for (const model::Touch& touch : model.touches) {
+    // Waiting for a lock may well be a futex wait: that is not going on.
+    if (touch.kind != model::TouchKind::kFutexWait) saw(touch.process, touch.tid, touch.time_ns);
+  }
 }
 
 std::string Evidence::name(model::ProcessId id) const { return words::process(model_.processes[id], is_forked_[id]); }
 
 bool Evidence::went_on_after(const model::Touch& touch) const {
-  return last_act_.at({touch.process, touch.tid}) > touch.time_ns;
+  const auto last = last_act_.find({touch.process, touch.tid});
+  return last != last_act_.end() && last->second > touch.time_ns;
 }
 
 std::optional<Certainty> Evidence::find_hang(const model::Touch& touch) const {

@@ -45,6 +45,8 @@ class Evidence {
   std::map<std::pair<model::ProcessId, std::int32_t>, std::uint64_t> last_act_;  // by process and tid
 };
 
+// The call did not come back and harms by itself: it is what its process is stuck in, if that is stuck.
+bool is_open_hazard(const model::Touch& touch);
 // Proved by looking at the process from outside that no task can wake it.
 bool is_proven_dead(const model::Process& process);
 // The same, and no signal handler could wake it either; or it was so until it was ended.

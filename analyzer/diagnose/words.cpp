@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 
 namespace forksight::words {
 
@@ -29,6 +30,17 @@ bool is_of_runtime(const model::Frame& frame) {
 bool is_of_user(const model::Frame& frame) {
   if (frame.function.empty() && frame.module.empty()) return false;
   return frame.function != "_start" && !is_of_runtime(frame);
+}
+
+// Its name ends in what a lock's operation is called: "SpinLock::lock", "fl_acquire", "enter_critical_section".
+bool is_lock_function(std::string_view function) {
+  function = function.substr(0, function.find('('));
+  const std::size_t scope = function.rfind("::");
+  if (scope != std::string_view::npos) function.remove_prefix(scope + 2);
+  std::string name(function);
+  std::ranges::transform(name, name.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return std::ranges::any_of(std::array{"lock", "acquire", "enter", "wait"},
+                             [&](const char* word) { return name.find(word) != std::string::npos; });
 }
 
 std::string frame_place(const model::Frame& frame) {
@@ -63,6 +75,17 @@ std::string place(const model::Stack& stack) {
   return frame == nullptr ? std::string() : frame_place(*frame);
 }
 
+model::Stack without_lock_functions(const model::Stack& stack) {
+  const auto [first, last] = find_user_part(stack);
+  for (std::size_t i = first; i < last; ++i) {
+    if (!is_of_user(stack.frames[i]) || is_lock_function(stack.frames[i].function)) continue;
+    model::Stack rest = stack;
+    rest.frames.erase(rest.frames.begin(), rest.frames.begin() + static_cast<std::ptrdiff_t>(i));
+    return rest;
+  }
+  return stack;
+}
+
 std::string at(std::string_view before, const model::Stack& stack) {
   const std::string where = place(stack);
   return where.empty() ? where : std::string(before) + where;
@@ -86,7 +109,24 @@ std::string quoted(std::string_view name) { return name.empty() ? std::string() 
 std::string thread(const model::Thread& thread) { return fmt::format("thread {}{}", thread.tid, quoted(thread.name)); }
 
 std::string lock(const model::Lock& lock) {
+  if (lock.kind == model::LockKind::kGuard && !lock.name.empty()) return static_variable(lock.name);
   return lock.name.empty() ? fmt::format("the {} at {:#x}", lock_kind(lock), lock.address) : lock.name;
+}
+
+std::string static_variable(std::string_view guard) {
+  constexpr std::string_view kPrefix = "guard variable for ";
+  if (!guard.starts_with(kPrefix)) return fmt::format("the static behind {}", guard);
+  guard.remove_prefix(kPrefix.size());
+  // The last "::" outside of brackets ends the scope.
+  std::size_t split = std::string_view::npos;
+  int depth = 0;
+  for (std::size_t i = 0; i + 1 < guard.size(); ++i) {
+    if (std::string_view("<({[").find(guard[i]) != std::string_view::npos) ++depth;
+    if (std::string_view(">)}]").find(guard[i]) != std::string_view::npos) --depth;
+    if (depth == 0 && guard[i] == ':' && guard[i + 1] == ':') split = i;
+  }
+  if (split == std::string_view::npos) return fmt::format("static {}", guard);
+  return fmt::format("static {} of {}", guard.substr(split + 2), guard.substr(0, split));
 }
 
 std::string lock_kind(const model::Lock& lock) {
@@ -95,6 +135,8 @@ std::string lock_kind(const model::Lock& lock) {
     case model::LockKind::kRwlockWrite: return "rwlock";
     case model::LockKind::kSpinlock: return "spinlock";
     case model::LockKind::kSemaphore: return "semaphore";
+    case model::LockKind::kGuard: return "initialisation guard";
+    case model::LockKind::kCustom: return lock.label.empty() ? "custom lock" : lock.label;
     case model::LockKind::kMutex: break;
   }
   std::string kind;

@@ -19,6 +19,10 @@ const model::Frame* find_user_frame(const model::Stack& stack);
 // The user's frames and what lies between them, as indices [first, last); empty if there is none.
 std::pair<std::size_t, std::size_t> find_user_part(const model::Stack& stack);
 
+// The stack from the first of the user's frames that is no operation of a lock ("SpinLock::lock"); all of it if there
+// is no such frame. For locks that are the user's own: where they are used says more than where they are made.
+model::Stack without_lock_functions(const model::Stack& stack);
+
 // "app.c:31", "work in libfoo.so", "libfoo.so+0x12f0"; "" if nothing is known.
 std::string place(const model::Stack& stack);
 // The same with a word before it, or "" : at(" at ", stack).
@@ -34,6 +38,8 @@ std::string quoted(std::string_view name);  // "" for ""
 
 // "cache_mu", "the mutex at 0x55d0c0"
 std::string lock(const model::Lock& lock);
+// What a guard variable guards: "static table of shop::prices" for "guard variable for shop::prices::table".
+std::string static_variable(std::string_view guard);
 // "mutex", "recursive robust mutex", "rwlock"
 std::string lock_kind(const model::Lock& lock);
 

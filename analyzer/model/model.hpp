@@ -44,7 +44,7 @@ struct Thread {
   bool is_main = false;
 };
 
-enum class LockKind { kMutex, kRwlockRead, kRwlockWrite, kSpinlock, kSemaphore };
+enum class LockKind { kMutex, kRwlockRead, kRwlockWrite, kSpinlock, kSemaphore, kGuard, kCustom };
 enum class MutexType { kNormal, kRecursive, kErrorcheck, kAdaptive, kUnknown };
 
 struct Lock {
@@ -56,6 +56,7 @@ struct Lock {
   bool process_shared = false;
   std::string name;      // "cache_mu", "queue+0x40", "" if it is not in a module
   std::string module;    // path of the module that holds it; "" for heap and stack
+  std::string label;     // kCustom: what its annotations call this kind of lock, "" if nothing
 };
 
 // One lock that was held at a fork.
@@ -102,7 +103,8 @@ struct Fork {
   int error = 0;                         // errno of a failed fork
 };
 
-enum class TouchKind { kLock, kUnlockRefused, kParallel };
+// kFutexWait is no fault by itself: it says what a child waits for that nothing but a signal handler can wake.
+enum class TouchKind { kLock, kUnlockRefused, kParallel, kFutexWait };
 enum class TouchAction { kNone, kAborted, kRecovered };
 
 // A forked process operates on something that its fork broke.
@@ -122,6 +124,11 @@ struct Touch {
   bool is_team_guess = false;        // kParallel: the runtime may have settled for fewer threads (OMP_DYNAMIC)
   bool by_owner = false;             // matched by the owner in the lock's memory only
   bool cured = false;                // a cure let it pass (kParallel)
+  std::uint64_t object = 0;          // kFutexWait: address of the word
+  std::string object_name;           // "ready", "queue+0x40", "" if it is not in a module
+  std::string object_module;         // path of the module that holds it; "" for heap and stack
+  std::uint32_t value = 0;           // kFutexWait: of the word
+  bool has_handlers = false;         // kFutexWait: a signal handler might end it
   bool returned = false;
   int result = 0;                    // valid if returned
 };

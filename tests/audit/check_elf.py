@@ -19,7 +19,7 @@ def needed(library, _):
 
 
 def exports(library, hooks):
-    listed = set(re.findall(r"^FORKSIGHT_(?:OMP_)?HOOK\((\w+)", open(hooks, encoding="utf-8").read(), re.M))
+    listed = set(re.findall(r"^FORKSIGHT_(?:[A-Z]+_)?(?:HOOK|ANNOTATION)\((\w+)", open(hooks, encoding="utf-8").read(), re.M))
     exported = set()
     for line in readelf("--dyn-syms", library).splitlines():
         fields = line.split()

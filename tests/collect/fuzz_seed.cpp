@@ -11,6 +11,10 @@ int main(int argc, char** argv) {
   test::LockTrace lock({});
   lock.end(lock.touch(trace::TouchKind::kLock), 0);
   lock.trace.write(folder / "lock");
+  test::LockTrace custom({.kind = trace::LockKind::kCustom, .memory = {1}});
+  custom.name(custom.touch(trace::TouchKind::kLock), "spin lock");
+  custom.end(custom.wait(), 4);
+  custom.trace.write(folder / "custom");
   test::PoolTrace pool({});
   pool.touch(4);
   pool.cure(trace::CureMethod::kRebuild, trace::CureResult::kApplied, true);

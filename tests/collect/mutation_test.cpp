@@ -16,6 +16,7 @@ std::vector<std::byte> good_trace() {
   test::LockTrace scene({});
   scene.end(scene.touch(trace::TouchKind::kLock, trace::kTouchTimed), 110);
   scene.touch(trace::TouchKind::kLock);
+  scene.end(scene.wait(trace::kTouchHandlers), 4);
   test::TraceBuilder& trace = scene.trace;
   trace.as(test::kParent);
   const auto stack = trace.stack(0x5550'0000'1234, {1, 2, 3, 4});
@@ -34,6 +35,18 @@ std::vector<std::byte> good_trace() {
                                            0x40, stack, 4, 0, 0, 0});
   trace.record(trace::RecordType::kCure, trace::CureRecord{fork, runtime, trace::CureMethod::kClamp,
                                                            trace::CureResult::kApplied, stack, 1, 0, 4, 0});
+  const auto guard =
+      trace.record(trace::RecordType::kHeld,
+                   trace::HeldRecord{fork, 0x5550'0000'4100, worker, stack, trace::LockKind::kGuard, 8, {0, 1, 1}});
+  const auto custom = trace.record(trace::RecordType::kHeld,
+                                   trace::HeldRecord{fork, 0x40, worker, stack, trace::LockKind::kCustom, 1, {}});
+  const auto touch = [&](std::uint64_t held) {
+    return trace.record(
+        trace::RecordType::kTouch,
+        trace::TouchRecord{fork, trace::TouchKind::kLock, trace::TouchAction::kNone, held, 0, 0x40, stack, 0, 0, 0, 0});
+  };
+  touch(guard);
+  scene.name(touch(custom), "futex lock");
   trace.record(trace::RecordType::kNote, trace::NoteRecord{trace::NoteCode::kHeldOverflow, 0, 3});
   trace.record(trace::RecordType::kModuleGone, trace::ModuleGoneRecord{0x5550'0000'0000});
   trace.record(trace::RecordType::kHandlers, trace::HandlersRecord{0, 2});

@@ -158,6 +158,54 @@ TEST(TraceReader, AGrandchildBlamesTheForkThatLostTheLock) {
   EXPECT_EQ(model.forks[1].child, std::optional(model.touches[0].process));
 }
 
+TEST(TraceReader, ReadsWhatTheProgramCallsItsLock) {
+  LockTrace scene({.kind = trace::LockKind::kCustom, .memory = {0}});
+  scene.name(scene.touch(trace::TouchKind::kLock), "queue lock");
+  const model::Model model = read_model(scene.trace);
+  ASSERT_EQ(model.locks.size(), 1U);
+  EXPECT_EQ(model.locks[0].kind, model::LockKind::kCustom);
+  EXPECT_EQ(model.locks[0].label, "queue lock");
+}
+
+TEST(TraceReader, ANameIsOfACustomLockAndBounded) {
+  LockTrace mutex({});
+  mutex.name(mutex.touch(trace::TouchKind::kLock), "queue lock");
+  EXPECT_EQ(read_model(mutex.trace).locks[0].label, "");
+  LockTrace custom({.kind = trace::LockKind::kCustom, .memory = {0}});
+  custom.name(custom.touch(trace::TouchKind::kLock), std::string(4000, 'x'));
+  EXPECT_EQ(read_model(custom.trace).locks[0].label.size(), 128U);
+  LockTrace wait({});
+  wait.name(wait.wait(), "no lock");
+  EXPECT_EQ(read_model(wait.trace).touches.size(), 1U);
+}
+
+TEST(TraceReader, AGuardThatSaysDoneIsNotHeld) {
+  for (const std::uint64_t done : {0ULL, 1ULL, 0x101ULL}) {
+    LockTrace scene({.kind = trace::LockKind::kGuard, .memory = test::guard_memory(done)});
+    EXPECT_TRUE(read_model(scene.trace).forks[0].held.empty()) << done;
+  }
+  // libc++ says "under way" in another bit of the same byte.
+  for (const std::uint64_t busy : {0x100ULL, 0x10100ULL, 0x200ULL}) {
+    LockTrace scene({.kind = trace::LockKind::kGuard, .memory = test::guard_memory(busy)});
+    EXPECT_EQ(read_model(scene.trace).forks[0].held.size(), 1U) << busy;
+  }
+}
+
+TEST(TraceReader, ReadsAFutexWait) {
+  LockTrace scene({});
+  scene.end(scene.wait(trace::kTouchHandlers), 4);
+  const model::Model model = read_model(scene.trace);
+  ASSERT_EQ(model.touches.size(), 1U);
+  const model::Touch& touch = model.touches[0];
+  EXPECT_EQ(touch.kind, model::TouchKind::kFutexWait);
+  EXPECT_EQ(touch.object, test::kLockAddress);
+  EXPECT_EQ(touch.value, 7U);
+  EXPECT_EQ(touch.team, 0U);
+  EXPECT_TRUE(touch.has_handlers);
+  EXPECT_TRUE(touch.returned);
+  EXPECT_FALSE(touch.held.has_value());
+}
+
 TEST(TraceReader, IgnoresReferencesThatLeadNowhere) {
   LockTrace scene({});
   const auto touch = scene.touch(trace::TouchKind::kLock);

@@ -29,6 +29,8 @@ const Kind kKinds[] = {
     {"orphaned-rwlock", {.kind = trace::LockKind::kRwlockRead, .memory = test::rwlock_memory(8, 0)}},
     {"orphaned-spinlock", {.kind = trace::LockKind::kSpinlock, .memory = test::spinlock_memory(0)}},
     {"orphaned-semaphore", {.kind = trace::LockKind::kSemaphore, .memory = test::semaphore_memory(0)}},
+    {"interrupted-static-init", {.kind = trace::LockKind::kGuard, .memory = test::guard_memory(0x10100)}},
+    {"orphaned-custom-lock", {.kind = trace::LockKind::kCustom, .memory = {0}}},
 };
 
 model::Model touched(const LockScene& lock, std::uint32_t flags = 0,

@@ -68,6 +68,83 @@ TEST(LostWakeup, IsOnlyLikelyWhereAHandlerCouldWakeIt) {
   EXPECT_NE(findings[0].chain[0].find("only a signal handler could"), std::string::npos) << findings[0].chain[0];
 }
 
+model::Model waiting_child(std::uint32_t flags = 0, bool has_returned = false) {
+  LockTrace scene({});
+  const auto wait = scene.wait(flags);
+  if (has_returned) scene.end(wait, 4);
+  model::Model model = read_model(scene.trace);
+  model.touches[0].stack =
+      test::make_stack({"syscall libc.so.6", "std::__atomic_futex_unsigned_base::_M_futex_wait_until libstdc++.so.6",
+                        "std::future<int>::get future:10", "consume app.cpp:31", "main app.cpp:40"});
+  return model;
+}
+
+TEST(LostWakeup, NamesTheFuture) {
+  model::Model model = waiting_child();
+  model.processes[1].liveness = model::Liveness::kDead;
+  model.processes[1].stuck_for_ms = 1400;
+  model.processes[1].waits = {test::futex_wait(test::kChild)};
+  const auto findings = diagnose(model);
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].rule, "lost-wakeup");
+  EXPECT_EQ(findings[0].certainty, Certainty::kCertain);
+  EXPECT_EQ(findings[0].stack.frames.size(), 5U);
+  EXPECT_NE(findings[0].summary.find("hangs in std::future::get() (app.cpp:31)"), std::string::npos)
+      << findings[0].summary;
+  std::string all;
+  for (const std::string& sentence : findings[0].chain) all += sentence;
+  EXPECT_NE(all.find("promise"), std::string::npos) << all;
+  EXPECT_EQ(all.find("is not known"), std::string::npos) << all;
+}
+
+TEST(LostWakeup, IsLikelyIfOnlyTheShimSawIt) {
+  const auto findings = diagnose(waiting_child());
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].certainty, Certainty::kLikely);
+  EXPECT_EQ(findings[0].outcome, Outcome::kHang);
+}
+
+TEST(LostWakeup, IsSilentAboutWaitsThatMayEnd) {
+  EXPECT_TRUE(diagnose(waiting_child(trace::kTouchHandlers)).empty());
+  EXPECT_TRUE(diagnose(waiting_child(0, true)).empty());
+  // Seen from outside, and not proved: it was on its way to do so when the run ended.
+  model::Model awake = waiting_child();
+  awake.processes[1].liveness = model::Liveness::kAwake;
+  EXPECT_TRUE(diagnose(awake).empty());
+  model::Model ended = waiting_child();
+  ended.processes[1].exit_status = 9;
+  EXPECT_TRUE(diagnose(ended).empty());
+}
+
+TEST(LostWakeup, AFutexWaitDoesNotHideTheLockItIsPartOf) {
+  LockTrace scene({.kind = trace::LockKind::kGuard, .memory = test::guard_memory(0x100)});
+  scene.touch(trace::TouchKind::kLock);
+  scene.wait();
+  model::Model model = read_model(scene.trace);
+  model.processes[1].liveness = model::Liveness::kDead;
+  model.processes[1].waits = {test::futex_wait(test::kChild)};
+  const auto findings = diagnose(model);
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].rule, "interrupted-static-init");
+}
+
+TEST(LostWakeup, AGrandchildBlamesTheForkThatLeftThreadsBehind) {
+  LockTrace scene({});
+  test::TraceBuilder& trace = scene.trace;
+  trace.as(test::kChild);
+  trace::ForkRecord fixed{};
+  fixed.ordinal = 2;
+  fixed.forking_thread = trace.thread(test::kChild, "app");
+  const auto second = trace.fork(fixed, {}, {});
+  trace.record(trace::RecordType::kForked, trace::ForkedRecord{second, 3000, 0, 5});
+  scene.child = 3000;
+  scene.wait();
+  const auto findings = diagnose(read_model(trace));
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].tid, 3000);
+  EXPECT_EQ(findings[0].fork->pid, test::kParent);
+}
+
 TEST(Victims, AreListedUnderTheirCauseAcrossGenerations) {
   model::Model model = dead_child();
   model.processes[0].liveness = model::Liveness::kVictim;

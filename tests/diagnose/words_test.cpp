@@ -27,6 +27,26 @@ TEST(Words, TheUserFrameIsNotOfARuntime) {
   EXPECT_EQ(long_place(stack), "app.c:31 (work)");
 }
 
+TEST(Words, AGuardIsCalledByWhatItGuards) {
+  EXPECT_EQ(static_variable("guard variable for shop::prices::table"), "static table of shop::prices");
+  EXPECT_EQ(static_variable("guard variable for get<a::b>(int)::instance"), "static instance of get<a::b>(int)");
+  EXPECT_EQ(static_variable("guard variable for table"), "static table");
+  EXPECT_EQ(static_variable("libfoo.so+0x4010"), "the static behind libfoo.so+0x4010");
+  model::Lock guard;
+  guard.kind = model::LockKind::kGuard;
+  guard.address = 0x10;
+  EXPECT_EQ(lock(guard), "the initialisation guard at 0x10");
+}
+
+TEST(Words, ALockOfOnesOwnIsToldByItsUse) {
+  const auto stack = test::make_stack({"SpinLock::lock spin.hpp:12", "std::lock_guard<SpinLock>::lock_guard mutex:10",
+                                       "push queue.cpp:31", "main app.c:40"});
+  EXPECT_EQ(place(without_lock_functions(stack)), "queue.cpp:31");
+  const auto only = test::make_stack({"fl_acquire lock.c:12", "clone3 libc.so.6"});
+  EXPECT_EQ(place(without_lock_functions(only)), "lock.c:12");
+  EXPECT_FALSE(without_lock_functions({}).known());
+}
+
 TEST(Words, PlacesGetByWithWhatIsKnown) {
   EXPECT_EQ(place({}), "");
   EXPECT_EQ(at(" at ", {}), "");

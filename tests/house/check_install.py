@@ -41,6 +41,11 @@ def check(arguments, scratch):
     printed = run([build / "consumer"])
     if printed != expected:
         sys.exit(f"the consumer printed {printed!r}, not {expected!r}")
+    for way, under in (("no-pie", "heard"), ("pie", "heard"), ("static", "not heard")):
+        program = build / f"annotated-{way}"
+        alone, watched = run([program]).strip(), run([forksight, "run", "-q", "--", program], cwd=scratch, env=environment)
+        if alone != "not heard" or under not in watched.splitlines():
+            sys.exit(f"the annotations of {program} were {alone!r} alone and {watched!r} under the shim, not {under!r}")
 
 
 if __name__ == "__main__":

@@ -48,6 +48,12 @@ std::vector<std::uint8_t> semaphore_memory(std::uint32_t value) {
   return bytes;
 }
 
+std::vector<std::uint8_t> guard_memory(std::uint64_t value) {
+  std::vector<std::uint8_t> bytes(8);
+  put(bytes, 0, value);
+  return bytes;
+}
+
 LockTrace::LockTrace(const LockScene& scene, std::int32_t child_pid) : child(child_pid) {
   trace.module("/opt/app/app", kAppBias, kAppBias, kAppBias + 0x10000);
   const std::uint64_t forking = trace.thread(kParent, "app", 0, 0, 0, trace::kThreadMain);
@@ -71,6 +77,22 @@ std::uint64_t LockTrace::touch(trace::TouchKind kind, std::uint32_t flags, trace
   trace.as(child);
   return trace.record(trace::RecordType::kTouch,
                       trace::TouchRecord{fork, kind, action, held, 0, kLockAddress, 0, 0, 0, flags, 0});
+}
+
+std::uint64_t LockTrace::wait(std::uint32_t flags) {
+  constexpr std::uint32_t kWaitPrivate = 0x80;
+  trace.as(child);
+  return trace.record(trace::RecordType::kTouch,
+                      trace::TouchRecord{fork, trace::TouchKind::kFutexWait, trace::TouchAction::kNone, 0, 0,
+                                         kLockAddress, 0, 7, kWaitPrivate, flags, 0});
+}
+
+void LockTrace::name(std::uint64_t touch, std::string_view text) {
+  const trace::LockNameRecord fixed{touch, static_cast<std::uint32_t>(text.size()), 0};
+  std::vector<std::byte> payload(sizeof fixed + text.size());
+  std::memcpy(payload.data(), &fixed, sizeof fixed);
+  std::memcpy(payload.data() + sizeof fixed, text.data(), text.size());
+  trace.as(child).append(trace::RecordType::kLockName, payload);
 }
 
 void LockTrace::end(std::uint64_t touch, std::int32_t result) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "forksight/trace/format.hpp"
@@ -22,6 +23,7 @@ std::vector<std::uint8_t> mutex_memory(std::uint32_t kind, std::int32_t owner, s
 std::vector<std::uint8_t> rwlock_memory(std::uint32_t readers, std::int32_t writer);
 std::vector<std::uint8_t> spinlock_memory(std::int32_t value);
 std::vector<std::uint8_t> semaphore_memory(std::uint32_t value);
+std::vector<std::uint8_t> guard_memory(std::uint64_t value);
 
 struct LockScene {
   trace::LockKind kind = trace::LockKind::kMutex;
@@ -36,6 +38,9 @@ class LockTrace {
 
   std::uint64_t touch(trace::TouchKind kind, std::uint32_t flags = 0,
                       trace::TouchAction action = trace::TouchAction::kNone);
+  // The child's only thread falls asleep in a futex of its own.
+  std::uint64_t wait(std::uint32_t flags = 0);
+  void name(std::uint64_t touch, std::string_view text);
   void end(std::uint64_t touch, std::int32_t result);
 
   TraceBuilder trace;

@@ -77,7 +77,7 @@ void find_ends(const Evidence& evidence, std::vector<Finding>& findings) {
   const model::Model& model = evidence.model();
   std::unordered_set<model::ProcessId> explained;
   for (const model::Touch& touch : model.touches) {
-    if (!touch.returned && !touch.cured) explained.insert(touch.process);
+    if (is_open_hazard(touch)) explained.insert(touch.process);
   }
   for (const model::Fork& fork : model.forks) {
     if (!fork.child || explained.contains(*fork.child)) continue;

@@ -1,11 +1,14 @@
-// A forked child that lost threads, sleeps for good by the futex proof, and has touched nothing that explains it: what
-// it waits for was to come from a thread that it does not have. Which lock, condition or future that is, is not known.
+// A forked child that lost threads, sleeps for good by the futex proof, and has touched no lock or pool that explains
+// it: what it waits for was to come from a thread that it does not have. Where the wait came by syscall(), its stack
+// tells what it is: a future, an atomic's wait, a latch. Where it came from inside of libc, that is not known.
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <map>
 #include <unordered_set>
 
 #include "diagnose/evidence.hpp"
+#include "diagnose/futex_waits.hpp"
 #include "diagnose/openmp.hpp"
 #include "diagnose/rules.hpp"
 #include "diagnose/words.hpp"
@@ -31,40 +34,100 @@ std::string name_lost(const model::Model& model, const model::Fork& fork) {
   return names;
 }
 
-Finding describe(const Evidence& evidence, const model::Fork& fork) {
+// A child that lost threads, and the wait that it was seen to begin, if one was.
+struct Suspect {
+  const model::Fork& fork;
+  model::ProcessId child;
+  const model::Touch* wait;
+};
+
+std::string on(const model::Touch& wait) {
+  return wait.object_name.empty() ? std::string() : fmt::format(" on {}", wait.object_name);
+}
+
+void fill_culprit(const Evidence& evidence, const model::Fork& fork, Finding& finding) {
   const model::Model& model = evidence.model();
-  const model::Process& child = evidence.process(*fork.child);
   const std::size_t lost = fork.lost_threads.size() + fork.unknown_threads;
-  Finding finding = evidence.begin_finding("lost-wakeup", fork);
-  // A handler that posts a semaphore is a legal way to be woken: many daemons end so.
-  const bool is_certain = is_beyond_signals(child);
-  finding.certainty = is_certain ? Certainty::kCertain : Certainty::kLikely;
-  finding.outcome = is_certain ? Outcome::kHang : Outcome::kMayHang;
   finding.culprit.kind = CulpritKind::kThread;
   finding.culprit.name = words::count(lost, "lost thread", "lost threads");
-  if (!fork.lost_threads.empty()) {
-    const model::Thread& first = model.threads[fork.lost_threads.front()];
-    finding.culprit.holder = evidence.holder(first);
-    finding.culprit.library = first.start_library;
-    // std::thread starts everything inside of libstdc++: whose thread it is, its creator tells.
-    if (const model::Frame* const creator = words::find_user_frame(first.created_at))
-      finding.culprit.library = creator->module;
-    finding.culprit.stack = first.created_at;
+  if (fork.lost_threads.empty()) return;
+  const model::Thread& first = model.threads[fork.lost_threads.front()];
+  finding.culprit.holder = evidence.holder(first);
+  finding.culprit.library = first.start_library;
+  // std::thread starts everything inside of libstdc++: whose thread it is, its creator tells.
+  if (const model::Frame* const creator = words::find_user_frame(first.created_at))
+    finding.culprit.library = creator->module;
+  finding.culprit.stack = first.created_at;
+}
+
+std::string summarise(const Evidence& evidence, const Suspect& suspect, const Finding& finding) {
+  const model::Fork& fork = suspect.fork;
+  const std::size_t lost = fork.lost_threads.size() + fork.unknown_threads;
+  const bool for_handler = finding.outcome == Outcome::kMayHang;
+  const std::string cause =
+      fmt::format("{} of its parent {} not copied by fork(){}", words::count(lost, "thread", "threads"),
+                  lost == 1 ? "was" : "were", words::at(" at ", fork.stack));
+  const std::string child = evidence.name(suspect.child);
+  const std::string_view hang = hangs(evidence.process(suspect.child));
+  const char* const waker = for_handler ? "no task can wake, only a signal handler" : "nobody is left to wake";
+  if (suspect.wait == nullptr) return fmt::format("{} {} in a futex that {}: {}", child, hang, waker, cause);
+  const std::string place = words::place(suspect.wait->stack);
+  return fmt::format("{} {} in {}{}{}, which {}: {}", child, hang, futex_waits::find_purpose(suspect.wait->stack).what,
+                     on(*suspect.wait), place.empty() ? place : fmt::format(" ({})", place), waker, cause);
+}
+
+void tell_wait(const Evidence& evidence, const model::Touch& wait, Finding& finding) {
+  const auto purpose = futex_waits::find_purpose(wait.stack);
+  const std::string where = words::long_place(wait.stack);
+  const std::string word =
+      wait.object_name.empty() ? fmt::format("at {:#x}", wait.object) : fmt::format("{}", wait.object_name);
+  add_sentence(finding,
+               fmt::format("Thread {} of {} is {}in {}; it sleeps until the word {} is no longer {:#x}.", wait.tid,
+                           evidence.name(wait.process), where.empty() ? where : fmt::format("at {}, ", where),
+                           purpose.what, word, wait.value));
+  add_sentence(finding, describe_liveness(evidence.process(wait.process)));
+  if (!evidence.process(wait.process).waits.empty()) return;
+  add_sentence(finding,
+               "When it fell asleep it was the only thread of its process, the word was in memory of its own, and no "
+               "signal had a handler: nothing could wake it.");
+}
+
+Finding describe(const Evidence& evidence, const Suspect& suspect) {
+  const model::Model& model = evidence.model();
+  const model::Fork& fork = suspect.fork;
+  const model::Process& child = evidence.process(suspect.child);
+  const std::size_t lost = fork.lost_threads.size() + fork.unknown_threads;
+  Finding finding = suspect.wait == nullptr ? evidence.begin_finding("lost-wakeup", fork)
+                                            : evidence.begin_finding("lost-wakeup", *suspect.wait);
+  if (is_beyond_signals(child)) {
+    finding.certainty = Certainty::kCertain;
+    finding.outcome = Outcome::kHang;
+  } else {
+    // A handler that posts a semaphore is a legal way to be woken: many daemons end so.
+    finding.certainty = Certainty::kLikely;
+    finding.outcome = is_proven_dead(child) ? Outcome::kMayHang : Outcome::kHang;
   }
-  finding.summary =
-      fmt::format("{} hangs in a futex that {}: {} of its parent {} not copied by fork(){}", evidence.name(*fork.child),
-                  is_certain ? "nobody is left to wake" : "no task can wake, only a signal handler",
-                  words::count(lost, "thread", "threads"), lost == 1 ? "was" : "were", words::at(" at ", fork.stack));
-  add_sentence(finding, describe_liveness(child));
+  fill_culprit(evidence, fork, finding);
+  finding.summary = summarise(evidence, suspect, finding);
+  if (suspect.wait != nullptr) {
+    tell_wait(evidence, *suspect.wait, finding);
+  } else {
+    add_sentence(finding, describe_liveness(child));
+  }
   add_sentence(finding, fmt::format("It was forked{} from process {}, which had {} more: {}.",
                                     words::at(" at ", fork.stack), evidence.process(fork.process).pid,
                                     words::count(lost, "thread", "threads"), name_lost(model, fork)));
-  add_sentence(finding, "The child has none of these; what it waits for was to come from one of them.");
-  add_sentence(finding,
-               "Which lock, condition or future it is, is not known: forksight saw no lock operation of the child on a "
-               "lock held at "
-               "the fork. It may be a condition variable, a future, or a lock inside of libc or of another language.");
-  if (!has_ended(child)) {
+  if (suspect.wait != nullptr) {
+    add_sentence(finding, fmt::format("The child has none of these: {} was to come from there.",
+                                      futex_waits::find_purpose(suspect.wait->stack).other_side));
+  } else {
+    add_sentence(finding, "The child has none of these; what it waits for was to come from one of them.");
+    add_sentence(finding,
+                 "Which lock, condition or future it is, is not known: forksight saw no lock operation of the child on "
+                 "a lock held at the fork. It may be a condition variable, a future, or a lock inside of libc or of "
+                 "another language.");
+  }
+  if (!has_ended(child) && suspect.wait == nullptr) {
     finding.fixes.push_back(
         {fmt::format("See where it waits: gdb -p {} -batch -ex 'thread apply all bt'.", child.pid)});
   }
@@ -79,24 +142,47 @@ Finding describe(const Evidence& evidence, const model::Fork& fork) {
   return finding;
 }
 
+// Nothing was seen of it from outside: the shim's own conditions (see touch_futex) are all there is.
+bool is_stuck_by_itself(const Evidence& evidence, const model::Touch& wait) {
+  const model::Process& process = evidence.process(wait.process);
+  return !wait.has_handlers && process.liveness == model::Liveness::kUnknown && !process.exit_status &&
+         evidence.find_hang(wait).has_value();
+}
+
+bool sleeps_in_futex(const model::Process& process) {
+  return is_proven_dead(process) && std::ranges::any_of(process.waits, [](const model::Wait& wait) {
+           return wait.kind == model::WaitKind::kFutex;
+         });
+}
+
+bool is_in_region(const model::Model& model, const model::Fork& fork) {  // fork-inside-parallel-region
+  return std::ranges::any_of(fork.pools, [&](model::PoolId id) { return openmp::is_team_in_region(model.pools[id]); });
+}
+
 }  // namespace
 
 void lost_wakeup(const Evidence& evidence, std::vector<Finding>& findings) {
   const model::Model& model = evidence.model();
   std::unordered_set<model::ProcessId> explained;
+  std::map<model::ProcessId, const model::Touch*> waits;  // the last that did not come back
   for (const model::Touch& touch : model.touches) {
-    if (!touch.returned && !touch.cured) explained.insert(touch.process);
+    if (is_open_hazard(touch)) explained.insert(touch.process);
+    if (touch.kind == model::TouchKind::kFutexWait && !touch.returned) waits[touch.process] = &touch;
   }
+  const auto consider = [&](const Suspect& suspect) {
+    const std::size_t lost = suspect.fork.lost_threads.size() + suspect.fork.unknown_threads;
+    if (lost == 0 || is_in_region(model, suspect.fork) || !explained.insert(suspect.child).second) return;
+    const bool is_stuck = sleeps_in_futex(evidence.process(suspect.child)) ||
+                          (suspect.wait != nullptr && is_stuck_by_itself(evidence, *suspect.wait));
+    if (is_stuck) findings.push_back(describe(evidence, suspect));
+  };
   for (const model::Fork& fork : model.forks) {
-    if (!fork.child || explained.contains(*fork.child) || fork.lost_threads.size() + fork.unknown_threads == 0)
-      continue;
-    const model::Process& child = evidence.process(*fork.child);
-    const auto in_region = [&](model::PoolId id) { return openmp::is_team_in_region(model.pools[id]); };
-    if (!is_proven_dead(child) || std::ranges::any_of(fork.pools, in_region)) continue;  // fork-inside-parallel-region
-    const bool in_futex =
-        std::ranges::any_of(child.waits, [](const auto& wait) { return wait.kind == model::WaitKind::kFutex; });
-    if (in_futex) findings.push_back(describe(evidence, fork));
+    if (!fork.child) continue;
+    const auto wait = waits.find(*fork.child);
+    consider({fork, *fork.child, wait == waits.end() ? nullptr : wait->second});
   }
+  // Children of children: their own fork left nobody behind, but one before it did.
+  for (const auto& [process, wait] : waits) consider({model.forks[wait->fork], process, wait});
 }
 
 }  // namespace forksight::rules

@@ -98,6 +98,7 @@ enum class RecordType : std::uint16_t {
   kTouchEnd = 11,   // TouchEndRecord
   kCure = 12,       // CureRecord
   kNote = 13,       // NoteRecord
+  kLockName = 18,   // LockNameRecord
 };
 
 // The first word of a record: size in bytes, header included (low 32 bits), type (16), state (8), zero (8).
@@ -219,7 +220,7 @@ enum ForkFlag : std::uint32_t {
   kForkByWrapper = 1U << 0U,  // fork() itself was called; else daemon, forkpty: seen by the handlers only
 };
 
-enum class WaitKind : std::uint32_t { kNone = 0, kCondition = 1 };
+enum class WaitKind : std::uint32_t { kNone = 0, kCondition = 1, kFutex = 8 };
 
 struct ForkThread {
   std::uint64_t thread;       // ref to kThread
@@ -260,6 +261,8 @@ enum class LockKind : std::uint32_t {
   kRwlockWrite = 3,
   kSpinlock = 4,
   kSemaphore = 5,
+  kGuard = 8,   // the guard variable of a static that is being initialised
+  kCustom = 9,  // a lock of the program's own, as its annotations say
 };
 
 // A lock that was held at the instant of the fork, written by the child out of its frozen copy, before anything else
@@ -271,7 +274,8 @@ struct HeldRecord {
   std::uint64_t stack;   // ref to kStack where it was acquired, 0: caught between lock and record
   LockKind kind;
   std::uint32_t memory_bytes;  // of `memory` that are valid
-  std::uint8_t memory[56];     // the lock's own bytes (glibc x86-64: mutex 40, rwlock 56, sem 32, spin 4)
+  std::uint8_t memory[56];     // the lock's own bytes (glibc x86-64: mutex 40, rwlock 56, sem 32, spin 4;
+                               // guard 8; kCustom: one byte, 1 if it is held by a reader)
 };
 static_assert(sizeof(HeldRecord) == 96);
 
@@ -279,6 +283,8 @@ enum class TouchKind : std::uint32_t {
   kLock = 1,           // an acquisition that found the lock taken; `held` says by whom
   kUnlockRefused = 2,  // an unlock that the lock refused (EPERM): its owner is a thread of the parent
   kParallel = 3,       // a parallel region of a runtime whose pool did not survive; `runtime` says which
+  kFutexWait = 10,     // a futex wait, by syscall(), that nothing but a signal handler can end: no deadline, a word of
+                       // this process alone, and no other thread. `fork` is the one that left threads behind
 };
 
 enum class TouchAction : std::uint32_t { kNone = 0, kAborted = 1, kRecovered = 2 };
@@ -287,6 +293,7 @@ enum TouchFlag : std::uint32_t {
   kTouchTimed = 1U << 0U,      // the call has a deadline: it errors instead of hanging
   kTouchTeamGuess = 1U << 2U,  // kParallel: the runtime may settle for a smaller team than `team` (OMP_DYNAMIC)
   kTouchByOwner = 1U << 1U,    // no array entry matched; the owner in the lock's memory is a lost thread
+  kTouchHandlers = 1U << 8U,   // kFutexWait: some signal has a handler (or nobody knows)
 };
 
 // Written BEFORE the call that may block. A touch without a kTouchEnd has not come back.
@@ -296,10 +303,10 @@ struct TouchRecord {
   TouchAction action;     // what the policy made of it
   std::uint64_t held;     // ref to kHeld (kLock, kUnlockRefused), else 0
   std::uint64_t runtime;  // ref to kRuntime (kParallel), else 0
-  std::uint64_t object;   // address of the lock; entry point of the runtime for kParallel
+  std::uint64_t object;   // address of the lock or futex word; entry point of the runtime for kParallel
   std::uint64_t stack;    // ref to kStack of the caller
-  std::uint32_t team;     // kParallel: threads that the region would get
-  std::uint32_t clause;   // kParallel: what num_threads asks for, 0: no clause
+  std::uint32_t team;     // kParallel: threads that the region would get; kFutexWait: the value that the word has
+  std::uint32_t clause;   // kParallel: what num_threads asks for, 0: no clause; kFutexWait: the operation and its flags
   std::uint32_t flags;    // TouchFlag
   std::uint32_t reserved;
 };
@@ -311,6 +318,14 @@ struct TouchEndRecord {
   std::uint32_t reserved;
 };
 static_assert(sizeof(TouchEndRecord) == 16);
+
+// What the program calls the lock of a touch. Tail: `bytes` of text.
+struct LockNameRecord {
+  std::uint64_t touch;  // ref to kTouch (kLock) of a lock of kind kCustom
+  std::uint32_t bytes;
+  std::uint32_t reserved;
+};
+static_assert(sizeof(LockNameRecord) == 16);
 
 enum class CureMethod : std::uint32_t { kClamp = 1, kQuiesce = 2, kRebuild = 3 };
 enum class CureResult : std::uint32_t {

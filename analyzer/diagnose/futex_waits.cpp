@@ -1,0 +1,76 @@
+#include "diagnose/futex_waits.hpp"
+
+#include <string_view>
+
+#include "diagnose/words.hpp"
+
+namespace forksight::futex_waits {
+
+namespace {
+
+struct Known {
+  std::string_view part;  // of a function's name
+  const char* what;
+  const char* other_side;
+};
+
+constexpr const char kSetter[] = "the promise, std::async or packaged task that sets it";
+constexpr const char kNotifier[] = "the thread that changes the value and calls notify";
+constexpr const char kRustUnlock[] = "the thread that holds it";
+
+// libstdc++ (their inlined frames, and what a stripped library still exports), libc++, Rust's standard library and
+// crates, abseil, folly. In this order: what is built upon another comes before it.
+constexpr Known kKnown[] = {
+    {"std::future<", "std::future::get()", kSetter},
+    {"std::shared_future<", "std::shared_future::get()", kSetter},
+    {"std::__basic_future<", "a std::future", kSetter},
+    {"std::__future_base::", "a std::future", kSetter},
+    {"std::__atomic_futex_unsigned", "a std::future", kSetter},
+    {"std::latch::", "std::latch::wait()", "the threads that count it down"},
+    {"std::barrier<", "std::barrier::wait()", "the other threads that arrive"},
+    {"std::__tree_barrier", "std::barrier::wait()", "the other threads that arrive"},
+    {"std::counting_semaphore<", "std::counting_semaphore::acquire()", "the thread that releases it"},
+    {"std::__atomic_semaphore::", "std::counting_semaphore::acquire()", "the thread that releases it"},
+    {"__cxa_guard_acquire", "the initialisation of a static variable", "the thread that initialises it"},
+    {"std::atomic", "std::atomic::wait()", kNotifier},
+    {"std::__atomic_base<", "std::atomic::wait()", kNotifier},
+    {"std::__atomic_wait", "std::atomic::wait()", kNotifier},
+    {"std::__detail::__platform_wait", "std::atomic::wait()", kNotifier},
+    {"std::__1::__libcpp_atomic", "std::atomic::wait()", kNotifier},
+    {"std::__1::__cxx_atomic", "std::atomic::wait()", kNotifier},
+    {"parking_lot", "a parking_lot lock", kRustUnlock},
+    {"Mutex::lock_contended", "a Rust std::sync::Mutex", kRustUnlock},
+    {"RwLock::read_contended", "a Rust std::sync::RwLock", kRustUnlock},
+    {"RwLock::write_contended", "a Rust std::sync::RwLock", kRustUnlock},
+    {"Condvar::wait", "a Rust std::sync::Condvar", "the thread that notifies it"},
+    {"std::thread::park", "Rust's thread::park()", "the thread that unparks it"},
+    {"absl::", "an abseil Mutex or CondVar", "the thread that holds it, or that signals it"},
+    {"folly::", "a folly lock or baton", "the thread that holds it, or that posts it"},
+};
+
+// What a function takes is not what it is.
+const Known* find_known(std::string_view function) {
+  function = function.substr(0, function.find('('));
+  for (const Known& known : kKnown) {
+    if (function.find(known.part) != std::string_view::npos) return &known;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+Purpose find_purpose(const model::Stack& stack) {
+  // From the user's frame inwards: what the user called comes before what that is made of.
+  const std::size_t user = words::find_user_part(stack).first;
+  for (std::size_t i = user; i-- > 0;) {
+    if (const Known* const known = find_known(stack.frames[i].function)) return {known->what, known->other_side};
+  }
+  // Libraries that are no part of a language: their frames count as the user's.
+  for (const char* const library : {"absl::", "folly::", "parking_lot"}) {
+    if (user == stack.frames.size() || !stack.frames[user].function.starts_with(library)) continue;
+    if (const Known* const known = find_known(library)) return {known->what, known->other_side};
+  }
+  return {"a futex", "a thread that wakes it"};
+}
+
+}  // namespace forksight::futex_waits

@@ -1,0 +1,82 @@
+// A static variable of a function is initialised by the first thread that comes by; others wait until it is done. A
+// fork in the middle leaves the guard variable saying "under way" in a child where nobody is on that way.
+#include <fmt/core.h>
+
+#include "diagnose/locks.hpp"
+#include "diagnose/rules.hpp"
+#include "diagnose/words.hpp"
+
+namespace forksight::rules {
+
+namespace {
+
+std::string summarise(const Evidence& evidence, const model::Touch& touch, const locks::Orphan& orphan,
+                      const locks::End& end) {
+  const std::string began = words::place(orphan.held.acquired_at);
+  return fmt::format("{}: {} {} initialising it and was left behind by fork(){}",
+                     locks::head(evidence, touch, orphan.lock, end, "waiting for"), words::thread(orphan.holder),
+                     began.empty() ? "was" : fmt::format("was (at {})", began),
+                     words::at(" at ", evidence.fork(touch).stack));
+}
+
+void tell(const Evidence& evidence, const model::Touch& touch, const locks::Orphan& orphan, const locks::End& end,
+          Finding& finding) {
+  const model::Process& child = evidence.process(touch.process);
+  const model::Fork& fork = evidence.fork(touch);
+  const std::string where = words::long_place(touch.stack);
+  add_sentence(finding, fmt::format("Thread {} of {} is {}waiting until {} is initialised.", touch.tid,
+                                    evidence.name(touch.process), where.empty() ? where : fmt::format("at {}, ", where),
+                                    words::lock(orphan.lock)));
+  if (end.outcome == Outcome::kHang) add_sentence(finding, describe_liveness(child));
+  add_sentence(finding,
+               fmt::format("At the fork {} of process {}{} was in the middle of that{}.", words::thread(orphan.holder),
+                           evidence.process(fork.process).pid,
+                           orphan.holder.start_routine.empty() ? std::string()
+                                                               : ", started with " + orphan.holder.start_routine + ",",
+                           words::at(", which it began at ", orphan.held.acquired_at)));
+  add_sentence(
+      finding,
+      fmt::format("fork(){} copied the guard variable, which says that somebody is at it, but not that thread: "
+                  "in the child nobody ever says that it is done.",
+                  words::at(" at ", fork.stack)));
+  if (end.outcome == Outcome::kCured) {
+    add_sentence(finding,
+                 "forksight reset the guard (--on-orphan=recover): the child initialises the static itself, over what "
+                 "the other thread had made of it by then; what that had changed elsewhere may be half-changed.");
+  }
+  if (touch.action == model::TouchAction::kAborted) {
+    add_sentence(finding, "forksight ended the child here (--on-orphan=abort), so that it fails instead of hanging.");
+  } else {
+    add_sentence(finding, describe_end(child));
+  }
+}
+
+}  // namespace
+
+void interrupted_static_init(const Evidence& evidence, std::vector<Finding>& findings) {
+  for (const model::Touch& touch : evidence.model().touches) {
+    const auto orphan = locks::find_orphan(evidence.model(), touch);
+    if (!orphan || orphan->lock.kind != model::LockKind::kGuard) continue;
+    const auto end = locks::find_end(evidence, touch);
+    if (!end) continue;
+    Finding finding = evidence.begin_finding("interrupted-static-init", touch);
+    finding.certainty = end->certainty;
+    finding.outcome = end->outcome;
+    finding.culprit = locks::describe_lock(evidence, *orphan);
+    finding.culprit.name = words::lock(orphan->lock);
+    finding.summary = summarise(evidence, touch, *orphan, *end);
+    tell(evidence, touch, *orphan, *end, finding);
+    finding.fixes.push_back({fmt::format(
+        "Use {} once before fork(), or before the other threads start: then it is done.", words::lock(orphan->lock))});
+    finding.fixes.push_back({"Exec right after fork(), or use posix_spawn(): then no static of the parent matters."});
+    finding.fixes.push_back({"Initialise it without a lock: `constinit`, or a global with a constant initialiser."});
+    if (touch.action == model::TouchAction::kNone) {
+      finding.fixes.push_back(
+          {"To keep a job running for now: `forksight run --on-orphan=recover -- ...` lets the child initialise it. "
+           "What the other thread had allocated or registered by then stays."});
+    }
+    findings.push_back(std::move(finding));
+  }
+}
+
+}  // namespace forksight::rules

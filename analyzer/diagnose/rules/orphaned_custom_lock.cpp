@@ -1,0 +1,57 @@
+// A lock that the program's authors made themselves, and annotated (<forksight/annotate.h>): who holds it, and who
+// waits, is what the annotations say. What it does while it waits, sleep or spin, is the authors' business.
+#include <fmt/core.h>
+
+#include "diagnose/locks.hpp"
+#include "diagnose/rules.hpp"
+#include "diagnose/words.hpp"
+
+namespace forksight::rules {
+
+namespace {
+
+void add_fixes(const model::Process& child, const model::Touch& touch, const locks::Orphan& orphan, Finding& finding) {
+  const std::string name = words::lock(orphan.lock);
+  finding.fixes.push_back({"Exec right after fork(), or use posix_spawn(): then no lock of the parent matters."});
+  finding.fixes.push_back(
+      {fmt::format("Guard {} with pthread_atfork(): lock it in prepare, unlock it in parent and in child.", name)});
+  finding.fixes.push_back({fmt::format(
+      "Or reset {} in a pthread_atfork() child handler, if what it protects can be reset with it.", name)});
+  finding.fixes.push_back(
+      {fmt::format("Fork before {} is started, while the process has one thread.", words::thread(orphan.holder))});
+  if (touch.action == model::TouchAction::kNone && !touch.timed && !has_ended(child)) {
+    finding.fixes.push_back({"To fail at once instead of hanging: `forksight run --on-orphan=abort -- ...`."});
+  }
+}
+
+}  // namespace
+
+void orphaned_custom_lock(const Evidence& evidence, std::vector<Finding>& findings) {
+  for (const model::Touch& touch : evidence.model().touches) {
+    const auto orphan = locks::find_orphan(evidence.model(), touch);
+    if (!orphan || orphan->lock.kind != model::LockKind::kCustom) continue;
+    const auto end = locks::find_end(evidence, touch);
+    if (!end) continue;
+    const model::Process& child = evidence.process(touch.process);
+    Finding finding = evidence.begin_finding("orphaned-custom-lock", touch);
+    finding.certainty = end->certainty;
+    finding.outcome = end->outcome;
+    finding.culprit = locks::describe_lock(evidence, *orphan);
+    // The stacks begin inside of the lock; the words name the places that use it.
+    model::Touch used = touch;
+    used.stack = words::without_lock_functions(touch.stack);
+    model::Held held = orphan->held;
+    held.acquired_at = words::without_lock_functions(held.acquired_at);
+    const locks::Orphan told{held, orphan->lock, orphan->holder};
+    finding.summary = fmt::format("{}: {}", locks::head(evidence, used, orphan->lock, *end, "waiting for"),
+                                  locks::cause(evidence, used, told));
+    const char* const nature = child.liveness == model::Liveness::kSpinning
+                                   ? "It does not sleep: it takes a whole CPU, and looks busy in top."
+                                   : "That the lock is held, and by whom, is what its annotations said.";
+    locks::tell(evidence, used, told, *end, "waiting for", nature, finding);
+    add_fixes(child, touch, *orphan, finding);
+    findings.push_back(std::move(finding));
+  }
+}
+
+}  // namespace forksight::rules

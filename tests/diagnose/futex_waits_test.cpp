@@ -1,0 +1,46 @@
+// What a futex wait is for, by the functions on its stack.
+#include "diagnose/futex_waits.hpp"
+
+#include <gtest/gtest.h>
+
+#include "support/scenes.hpp"
+
+namespace forksight::futex_waits {
+namespace {
+
+std::string what(std::initializer_list<const char*> frames) { return find_purpose(test::make_stack(frames)).what; }
+
+TEST(FutexWaits, TheOutermostLibraryFunctionNamesIt) {
+  // As GCC 12 lays them out with debug information: what the user called lies outermost.
+  EXPECT_EQ(what({"std::__atomic_futex_unsigned_base::_M_futex_wait_until libstdc++.so.6",
+                  "std::__future_base::_State_baseV2::wait future:350", "std::shared_future<int>::get future:900",
+                  "consume app.cpp:31"}),
+            "std::shared_future::get()");
+  EXPECT_EQ(what({"std::__detail::__platform_wait<int> atomic_wait.h:100", "std::__atomic_base<long>::wait base.h:1",
+                  "std::latch::wait latch:60", "main app.cpp:31"}),
+            "std::latch::wait()");
+  EXPECT_EQ(what({"std::__detail::__platform_wait<int> atomic_wait.h:100", "std::atomic<int>::wait atomic:1",
+                  "main app.cpp:31"}),
+            "std::atomic::wait()");
+}
+
+TEST(FutexWaits, AStrippedLibraryStillTells) {
+  EXPECT_EQ(what({"std::__atomic_futex_unsigned_base::_M_futex_wait_until libstdc++.so.6", "main app.cpp:31"}),
+            "a std::future");
+  EXPECT_EQ(what({"__cxa_guard_acquire libstdc++.so.6", "main app.cpp:31"}), "the initialisation of a static variable");
+}
+
+TEST(FutexWaits, OtherLanguagesAndLibraries) {
+  EXPECT_EQ(what({"std::sys::sync::mutex::futex::Mutex::lock_contended futex.rs:110", "app::work work.rs:4"}),
+            "a Rust std::sync::Mutex");
+  EXPECT_EQ(what({"absl::synchronization_internal::FutexImpl::WaitUntil futex.h:3", "main app.cpp:31"}),
+            "an abseil Mutex or CondVar");
+}
+
+TEST(FutexWaits, WhatAFunctionTakesIsNotWhatItIs) {
+  EXPECT_EQ(what({"syscall libc.so.6", "poll(std::atomic<int>&) app.cpp:12"}), "a futex");
+  EXPECT_EQ(find_purpose({}).what, "a futex");
+}
+
+}  // namespace
+}  // namespace forksight::futex_waits
