@@ -1,0 +1,75 @@
+// Mechanism: a spin lock of one's own (a std::atomic_flag) is held by a worker thread while main forks; the child spins
+//            for it. It makes no call at all: nobody could see it but for its annotations.
+// To blame:  the fork, in a process with a thread that holds locks, of whatever make.
+// User sees: the child takes 100 % CPU for ever.
+// Fix:       fork before the worker starts, or exec in the child, or clear the flag in a child handler.
+// Repaired:  the worker has released the lock before the fork.
+//
+// EXPECT-BARE: spin
+// EXPECT: orphaned-custom-lock certain hang culprit="queue_lock.flag_ (spin lock)" holder=worker start=worker_main
+// EXPECT-STACK: culprit SpinLock::lock@acquired push@take worker_main@fill
+// EXPECT-STACK: stack SpinLock::lock@waiting pop@touch main@child
+#include <pthread.h>
+
+#include <atomic>
+#include <mutex>
+
+#include <forksight/annotate.h>
+
+#include "../baton.h"
+
+class SpinLock {
+ public:
+  [[gnu::noinline]] void lock() {
+    if (flag_.test_and_set(std::memory_order_acquire)) {
+      FORKSIGHT_LOCK_WAITING(this, "spin lock");  // MARK: waiting
+      while (flag_.test_and_set(std::memory_order_acquire)) __builtin_ia32_pause();
+    }
+    FORKSIGHT_LOCK_ACQUIRED(this, "spin lock");  // MARK: acquired
+  }
+  void unlock() {
+    FORKSIGHT_LOCK_RELEASED(this);
+    flag_.clear(std::memory_order_release);
+  }
+
+ private:
+  std::atomic_flag flag_;
+};
+
+SpinLock queue_lock;
+int queued = 0;
+baton worker_holds = baton_make();
+
+[[gnu::noinline]] int push() {
+  const std::lock_guard<SpinLock> guard(queue_lock);  // MARK: take
+#ifndef REPAIRED
+  baton_pass(worker_holds);
+  park();
+#endif
+  return ++queued;
+}
+
+void* worker_main(void*) {
+  pthread_setname_np(pthread_self(), "worker");
+  if (push() == 0) abort();  // MARK: fill
+  baton_pass(worker_holds);
+  park();
+  return nullptr;
+}
+
+[[gnu::noinline]] int pop() {
+  const std::lock_guard<SpinLock> guard(queue_lock);  // MARK: touch
+  return --queued;
+}
+
+int main() {
+  pthread_t worker;
+  pthread_create(&worker, nullptr, worker_main, nullptr);
+  baton_wait(worker_holds);
+  const pid_t child = fork();
+  if (child == 0) {
+    const int left = pop();  // MARK: child
+    _exit(left == 0 ? 0 : 1);
+  }
+  return end_of(child);
+}

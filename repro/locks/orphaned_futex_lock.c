@@ -1,0 +1,91 @@
+// Mechanism: a lock of one's own on a futex (Drepper's "mutex2") is held by a worker thread while main forks; the child
+//            waits for it. Only the lock's annotations tell that it is a lock, and who has it.
+// To blame:  the fork, in a process with a thread that holds locks, of whatever make.
+// User sees: the child stops in syscall(), 0 % CPU; nothing says what for.
+// Fix:       fork before the worker starts, or exec in the child, or reset the lock in a child handler.
+// Repaired:  the worker has released the lock before the fork.
+// Variant plain: the same without annotations. That it hangs is proved as well, but not why.
+//
+// EXPECT-BARE: hang
+// EXPECT: orphaned-custom-lock certain hang culprit="cache_lock.state (futex lock)" start=worker_main victims=1
+// EXPECT-STACK: culprit fl_lock@acquired fill_cache@take worker_main@fill
+// EXPECT-STACK: stack fl_lock@waiting read_cache@touch main@child
+// EXPECT(plain): lost-wakeup certain hang culprit="1 lost thread" holder=worker start=worker_main victims=1
+// EXPECT-STACK(plain): stack fl_lock@sleep read_cache@touch main@child
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "../baton.h"
+
+#ifdef PLAIN
+#define FORKSIGHT_LOCK_WAITING(lock, name) ((void)(lock))
+#define FORKSIGHT_LOCK_ACQUIRED(lock, name) ((void)(lock))
+#define FORKSIGHT_LOCK_RELEASED(lock) ((void)(lock))
+#else
+#include <forksight/annotate.h>
+#endif
+
+struct futex_lock {
+  atomic_int state;  // 0 free, 1 taken, 2 taken and waited for
+};
+
+static void __attribute__((noinline)) fl_lock(struct futex_lock* lock) {
+  int seen = 0;
+  if (!atomic_compare_exchange_strong(&lock->state, &seen, 1)) {
+    FORKSIGHT_LOCK_WAITING(lock, "futex lock");  // MARK: waiting
+    while (atomic_exchange(&lock->state, 2) != 0) {
+      syscall(SYS_futex, &lock->state, FUTEX_WAIT_PRIVATE, 2, NULL, NULL, 0);  // MARK: sleep
+    }
+  }
+  FORKSIGHT_LOCK_ACQUIRED(lock, "futex lock");  // MARK: acquired
+}
+
+static void fl_unlock(struct futex_lock* lock) {
+  FORKSIGHT_LOCK_RELEASED(lock);
+  if (atomic_exchange(&lock->state, 0) == 2) syscall(SYS_futex, &lock->state, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+}
+
+static struct futex_lock cache_lock;
+static int cache;
+static struct baton worker_holds;
+static struct baton never;
+
+static __attribute__((noinline)) int fill_cache(void) {
+  fl_lock(&cache_lock);  // MARK: take
+  cache = 1;
+#ifndef REPAIRED
+  baton_pass(worker_holds);
+  baton_wait(never);
+#endif
+  fl_unlock(&cache_lock);
+  return cache;
+}
+
+static void* worker_main(void* unused) {
+  pthread_setname_np(pthread_self(), "worker");
+  const int filled = fill_cache();  // MARK: fill
+  baton_pass(worker_holds);
+  park();
+  return filled ? unused : NULL;
+}
+
+static __attribute__((noinline)) int read_cache(void) {
+  fl_lock(&cache_lock);  // MARK: touch
+  const int value = cache;
+  fl_unlock(&cache_lock);
+  return value;
+}
+
+int main(void) {
+  pthread_t worker;
+  worker_holds = baton_make();
+  never = baton_make();
+  pthread_create(&worker, NULL, worker_main, NULL);
+  baton_wait(worker_holds);
+  const pid_t child = fork();
+  if (child == 0) {
+    const int value = read_cache();  // MARK: child
+    _exit(value == 1 ? 0 : 1);
+  }
+  return end_of(child);
+}

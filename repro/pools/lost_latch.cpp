@@ -1,0 +1,50 @@
+// Mechanism: worker threads of the parent count a std::latch down; the child waits for the zero that they will not
+//            bring about there.
+// To blame:  the fork, between the start of the workers and their end.
+// User sees: the child stops in std::latch::wait(), 0 % CPU.
+// Fix:       fork before the workers are started, or wait before the fork, or exec in the child.
+// Repaired:  the workers have counted it down before the fork.
+//
+// EXPECT-BARE: hang
+// EXPECT: lost-wakeup certain hang culprit="2 lost threads" holder=worker start=worker_main victims=1
+// EXPECT-STACK: stack await_workers@touch main@child
+// EXPECT-STACK: fork main@fork
+#include <pthread.h>
+
+#include <latch>
+
+#include "../baton.h"
+
+constexpr int kWorkers = 2;
+std::latch all_done{kWorkers};
+baton worker_runs = baton_make();
+
+void* worker_main(void*) {
+  pthread_setname_np(pthread_self(), "worker");
+#ifdef REPAIRED
+  all_done.count_down();
+#endif
+  baton_pass(worker_runs);
+  park();
+  all_done.count_down();
+  return nullptr;
+}
+
+[[gnu::noinline]] bool await_workers() {
+  all_done.wait();  // MARK: touch
+  return all_done.try_wait();
+}
+
+int main() {
+  pthread_t threads[kWorkers];
+  for (pthread_t& thread : threads) {
+    pthread_create(&thread, nullptr, worker_main, nullptr);
+    baton_wait(worker_runs);
+  }
+  const pid_t child = fork();  // MARK: fork
+  if (child == 0) {
+    const bool done = await_workers();  // MARK: child
+    _exit(done ? 0 : 1);
+  }
+  return end_of(child);
+}
