@@ -1,0 +1,51 @@
+"""Whole commands, as users run them: a build and a configure script."""
+import os
+import resource
+import shutil
+import subprocess
+import sys
+
+
+def _run(command, folder, environment=None):
+    done = subprocess.run(command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True, check=False)
+    if done.returncode != 0:
+        sys.exit(f"bench.py: {' '.join(map(str, command))} ended with {done.returncode}:\n{done.stdout[-2000:]}")
+
+
+def _processor_ns():
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return (used.ru_utime + used.ru_stime) * 1e9
+
+
+def _timed(command, folder, environment):
+    """Processor time of all its processes: seconds by the clock are those of everybody else on the machine, too."""
+    begin = _processor_ns()
+    _run(command, folder, environment)
+    return _processor_ns() - begin
+
+
+def _make(scratch, source):
+    """The shim's sources, by make: some twenty compilers, two at a time."""
+    build = scratch / "make"
+    plain = {key: value for key, value in os.environ.items() if not key.startswith("CMAKE_") and key != "LD_PRELOAD"}
+    _run(["cmake", "-S", source, "-B", build, "-G", "Unix Makefiles", "-DCMAKE_BUILD_TYPE=Release",
+          "-DFORKSIGHT_BUILD_TESTS=OFF", "-DFORKSIGHT_BUILD_BENCH=OFF"], scratch, plain)
+
+    def run(environment):
+        _run(["make", "clean"], build)
+        return _timed(["make", "-j2", "forksight_preload"], build, environment)
+    return run
+
+
+def _configure(scratch, source):
+    """A script that autoconf makes of bench/configure/configure.ac."""
+    folder = scratch / "configure"
+    shutil.copytree(source / "bench" / "configure", folder)
+    _run(["autoconf"], folder)
+    return lambda environment: _timed(["./configure", "--cache-file=/dev/null", "-q"], folder, environment)
+
+
+def prepare(name, scratch, source):
+    """A function from an environment to the nanoseconds of processor time that the command takes in it."""
+    return {"make": _make, "configure": _configure}[name](scratch, source)

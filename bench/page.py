@@ -1,0 +1,60 @@
+"""The table of ratios, on the terminal and in docs/performance.md."""
+import os
+import platform
+import re
+import subprocess
+
+BEGIN, END = "<!-- bench: begin -->", "<!-- bench: end -->"
+OTHERS = (("empty", "an empty preload"), ("tsan", "TSan"), ("helgrind", "Helgrind"), ("drd", "DRD"))
+
+
+def duration(nanoseconds):
+    for unit, size in (("s", 1e9), ("ms", 1e6), ("us", 1e3)):
+        if nanoseconds >= size:
+            return f"{nanoseconds / size:.3g} {unit}" if nanoseconds < 100 * size else f"{nanoseconds / size:.0f} {unit}"
+    return f"{nanoseconds:.1f} ns"
+
+
+def ratio(times, variant):
+    value = times[variant] / times["bare"]
+    return f"{value:.2f}" if value < 10 else f"{value:.0f}"
+
+
+def _row(measure, times):
+    cells = [measure.text, duration(times["bare"]), duration(times["shim"]), ratio(times, "shim"),
+             "" if measure.at_most is None else f"{measure.at_most:.2f}"]
+    return cells + [ratio(times, variant) if variant in times else "" for variant, _ in OTHERS]
+
+
+def table(measures, results):
+    rows = [["", "bare", "with the shim", "ratio", "at most"] + [name for _, name in OTHERS]]
+    rows += [_row(measure, results[measure.benchmark]) for measure in measures if measure.benchmark in results]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    lines = ["| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths)) + " |" for row in rows]
+    lines.insert(1, "|" + "|".join("-" * (width + 2) for width in widths) + "|")
+    return "\n".join(lines)
+
+
+def over(measures, results):
+    """What costs more than it may, to the two places that the table has."""
+    lines = []
+    for measure in measures:
+        times = results.get(measure.benchmark)
+        if times and measure.at_most is not None and round(times["shim"] / times["bare"], 2) > measure.at_most:
+            lines.append(f"over: {measure.text}: {ratio(times, 'shim')}, may be {measure.at_most:.2f}")
+    return lines
+
+
+def machine():
+    with open("/proc/cpuinfo", encoding="utf-8") as file:
+        model = re.search(r"^model name\s*: (.*)$", file.read(), re.M)
+    libc = subprocess.run(["getconf", "GNU_LIBC_VERSION"], check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
+    return f"{os.cpu_count()} CPUs ({model.group(1) if model else platform.machine()}), Linux {platform.release()}, {libc}"
+
+
+def update(path, measures, results):
+    text = path.read_text(encoding="utf-8")
+    begin, end = text.index(BEGIN) + len(BEGIN), text.index(END)
+    load = f"load average {os.getloadavg()[2]:.1f} over the last fifteen minutes"
+    middle = f"\nMeasured on {machine()}, {load}.\n\n{table(measures, results)}\n"
+    path.write_text(text[:begin] + middle + text[end:], encoding="utf-8")
