@@ -45,18 +45,6 @@ GuardRuntime find_at_startup() {
   return {};
 }
 
-// Of callers that came by dlopen into a process that started without a C++ runtime. Written once, value before key.
-struct CallerEntry {
-  std::atomic<const link_map*> map;
-  const void* start;
-  const link_map* provider;
-  const void* provider_start;
-  GuardRuntime runtime;
-};
-constexpr std::uint32_t kCallers = 256;
-constinit CallerEntry g_callers[kCallers] = {};
-constinit std::atomic<std::uint32_t> g_caller_count{0};
-
 dl_find_object find_object(std::uint64_t address) {
   dl_find_object found{};
   // glibc 2.35; lock-free.
@@ -64,23 +52,40 @@ dl_find_object find_object(std::uint64_t address) {
   return found;
 }
 
-// The provider is still what it was when it was found.
-bool is_current(const CallerEntry& entry) {
-  const auto at = find_object(reinterpret_cast<std::uint64_t>(entry.runtime.acquire));
-  return at.dlfo_link_map == entry.provider && at.dlfo_map_start == entry.provider_start;
+// Which object that is: another one may be loaded where it was, and even have its link map. FNV-1a over its path and
+// ELF header, which tells one build from another. Of objects that are in use, so they stay for now. 0: none.
+std::uint64_t identify(const dl_find_object& object) {
+  if (object.dlfo_link_map == nullptr) return 0;
+  std::uint64_t hash = 0xcbf29ce484222325;
+  const auto add = [&hash](char byte) { hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001b3; };
+  for (const char* at = object.dlfo_link_map->l_name; *at != '\0'; ++at) add(*at);
+  const auto* const header = static_cast<const char*>(object.dlfo_map_start);
+  for (std::size_t i = 0; i < sizeof(ElfW(Ehdr)); ++i) add(header[i]);
+  return hash ^ reinterpret_cast<std::uint64_t>(object.dlfo_map_start);
 }
 
-void remember(const dl_find_object& caller, const GuardRuntime& runtime) {
-  if (caller.dlfo_link_map == nullptr) return;
+// Of callers that came by dlopen into a process that started without a C++ runtime. Written once, value before key.
+struct CallerEntry {
+  std::atomic<std::uint64_t> caller;  // identify(), 0: empty
+  std::uint64_t provider;
+  GuardRuntime runtime;
+};
+constexpr std::uint32_t kCallers = 256;
+constinit CallerEntry g_callers[kCallers] = {};
+constinit std::atomic<std::uint32_t> g_caller_count{0};
+
+std::uint64_t provider_of(const GuardRuntime& runtime) {
+  return identify(find_object(reinterpret_cast<std::uint64_t>(runtime.acquire)));
+}
+
+void remember(std::uint64_t caller, const GuardRuntime& runtime) {
+  if (caller == 0) return;
   const std::uint32_t index = g_caller_count.fetch_add(1, std::memory_order_acq_rel);
   if (index >= kCallers) return;
-  const auto provider = find_object(reinterpret_cast<std::uint64_t>(runtime.acquire));
   CallerEntry& entry = g_callers[index];
-  entry.start = caller.dlfo_map_start;
-  entry.provider = provider.dlfo_link_map;
-  entry.provider_start = provider.dlfo_map_start;
+  entry.provider = provider_of(runtime);
   entry.runtime = runtime;
-  entry.map.store(caller.dlfo_link_map, std::memory_order_release);
+  entry.caller.store(caller, std::memory_order_release);
 }
 
 ElfView view_of(const Module& module) {
@@ -113,23 +118,23 @@ GuardRuntime guard_runtime_of(std::uint64_t caller) {
     g_startup_state.store(is_complete(found) ? State::kPresent : State::kAbsent, std::memory_order_release);
   }
   if (FORKSIGHT_LIKELY(g_startup_state.load(std::memory_order_acquire) == State::kPresent)) return g_startup;
-  const auto at = find_object(caller);
+  const std::uint64_t object = identify(find_object(caller));
   const std::uint32_t known = g_caller_count.load(std::memory_order_acquire);
   for (std::uint32_t i = 0; i < known && i < kCallers; ++i) {
     const CallerEntry& entry = g_callers[i];
-    if (entry.map.load(std::memory_order_acquire) == at.dlfo_link_map && entry.start == at.dlfo_map_start &&
-        is_current(entry)) {
+    if (object != 0 && entry.caller.load(std::memory_order_acquire) == object &&
+        entry.provider == provider_of(entry.runtime)) {
       return entry.runtime;
     }
   }
   const GuardRuntime found = find_for(caller);
   if (!is_complete(found)) __builtin_trap();
-  remember(at, found);
+  remember(object, found);
   return found;
 }
 
 void forget_guard_callers() {
-  for (CallerEntry& entry : g_callers) entry.map.store(nullptr, std::memory_order_relaxed);
+  for (CallerEntry& entry : g_callers) entry.caller.store(0, std::memory_order_relaxed);
   g_caller_count.store(0, std::memory_order_release);
 }
 

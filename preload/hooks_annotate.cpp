@@ -26,15 +26,17 @@ std::uint64_t tag_of(const volatile void* lock, bool shared) {
   return tag_lock(lock, kKind) | (shared ? kSharedHold : 0);
 }
 
-// Exact in kind: an annotated lock may lie where a pthread lock lies. The innermost hold, reading or writing.
-void pop(Slot* slot, const volatile void* lock) {
+// Exact in kind: an annotated lock may lie where a pthread lock lies. The innermost hold, reading or writing; false if
+// the thread has none.
+bool pop(Slot* slot, const volatile void* lock) {
   const std::uint64_t tagged = tag_of(lock, false);
   HeldLock* entry = slot->top - 1;
   while (entry > slot->held && (entry->lock & ~kSharedHold) != tagged) --entry;
-  if (entry == slot->held) return;
+  if (entry == slot->held) return false;
   entry->lock = 0;
   compiler_fence();
   while (slot->top > slot->held + 1 && slot->top[-1].lock == 0) --slot->top;
+  return true;
 }
 
 void append_name(std::uint64_t touch, const char* name) {
@@ -71,18 +73,20 @@ FORKSIGHT_EXPORT(void, forksight_lock_waiting, const volatile void* lock, const 
 FORKSIGHT_EXPORT(void, forksight_lock_acquired, const volatile void* lock, const char*, unsigned flags) {
   initialise();
   Slot* const slot = own_slot();
+  const bool shared = (flags & FORKSIGHT_SHARED) != 0;
   if (FORKSIGHT_UNLIKELY(locks_are_watched())) {
     end_wait(slot, 0);
-    forget_orphan(lock);
+    forget_orphan(lock, shared);
   }
-  if (slot != nullptr) push_held(slot, tag_of(lock, (flags & FORKSIGHT_SHARED) != 0), FORKSIGHT_FRAME());
+  if (slot != nullptr) push_held(slot, tag_of(lock, shared), FORKSIGHT_FRAME());
 }
 
 FORKSIGHT_EXPORT(void, forksight_lock_released, const volatile void* lock) {
   initialise();
-  if (FORKSIGHT_UNLIKELY(locks_are_watched())) forget_orphan(lock);
   Slot* const slot = t_slot;
-  if (slot != nullptr) pop(slot, lock);
+  if (slot != nullptr && pop(slot, lock)) return;
+  // Whoever releases what it does not hold resets it: a child handler.
+  if (FORKSIGHT_UNLIKELY(locks_are_watched())) forget_orphan(lock);
 }
 
 FORKSIGHT_EXPORT(void, forksight_lock_gave_up, const volatile void*) {

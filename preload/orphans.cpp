@@ -243,8 +243,9 @@ void touch_refused_unlock(const volatile void* lock, int result, const Site& sit
   }
 }
 
-void forget_orphan(const volatile void* lock) {
+void forget_orphan(const volatile void* lock, bool keep_readers) {
   for (std::uint32_t i = 0; i < g_orphan_count; ++i) {
+    if (keep_readers && (g_orphans[i].tagged & kSharedHold) != 0) continue;
     if (is_same_lock(g_orphans[i].tagged, lock)) g_orphans[i].tagged = 0;
   }
 }

@@ -31,6 +31,7 @@ void end_touch(const Touch& touch, int result);
 // An unlock of a lock that the forking thread held was refused.
 void touch_refused_unlock(const volatile void* lock, int result, const Site& site);
 // The child acquired or released the lock properly: it is no orphan (any more).
-void forget_orphan(const volatile void* lock);
+// `keep_readers`: of a lock of the program's own, acquired by a reader beside those that are lost.
+void forget_orphan(const volatile void* lock, bool keep_readers = false);
 
 }  // namespace forksight

@@ -1,0 +1,38 @@
+// A library with a static to initialise. With OWN_RUNTIME it brings the functions for that, and counts their calls.
+#include <cstdint>
+
+#ifdef OWN_RUNTIME
+namespace {
+int g_calls;
+}
+extern "C" {
+// Laid out as libc++abi does it: byte 0 done, bit 1 of byte 1 under way.
+int __cxa_guard_acquire(std::uint64_t* guard) {
+  ++g_calls;
+  if ((*guard & 1) != 0) return 0;
+  *guard = 0x200;
+  return 1;
+}
+void __cxa_guard_release(std::uint64_t* guard) {
+  ++g_calls;
+  *guard = 0x101;
+}
+void __cxa_guard_abort(std::uint64_t* guard) { *guard = 0; }
+int own_calls() { return g_calls; }
+}
+#endif
+
+namespace {
+
+struct Value {
+  Value() : number(*&seed) {}
+  static inline volatile int seed = 42;
+  int number;
+};
+
+}  // namespace
+
+extern "C" int use_static() {
+  static Value value;
+  return value.number;
+}
