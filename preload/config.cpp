@@ -32,6 +32,10 @@ std::int32_t decode_count(const char* text) {
   return static_cast<std::int32_t>(value);
 }
 
+// Real-time signals that are not glibc's own.
+constexpr std::int32_t kFirstRealTime = 34;
+constexpr std::int32_t kLastRealTime = 64;
+
 // A value that is not in the table leaves the default: the command checks its options, and a guest never complains.
 template <class T, std::size_t N>
 void choose(const char* text, const char* const (&names)[N], T& out) {
@@ -98,6 +102,8 @@ void read_config(char** environment) {
   choose(find_variable(environment, "FORKSIGHT_ON_ORPHAN"), kOrphan, g_config.on_orphan);
   g_config.cures.put(trace::Cure::kOmp, g_config.omp != trace::OmpPolicy::kObserve);
   g_config.cures.put(trace::Cure::kOrphans, g_config.on_orphan == trace::OrphanPolicy::kRecover);
+  const std::int32_t number = decode_count(find_variable(environment, "FORKSIGHT_PYTHON_SIGNAL"));
+  if (number >= kFirstRealTime && number <= kLastRealTime) g_config.python_signal = number;
   read_folder(find_variable(environment, "FORKSIGHT_OUT"));
   read_rank(environment);
 }

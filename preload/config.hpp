@@ -14,6 +14,7 @@ struct Config {
   std::int32_t rank = -1;
   std::int32_t world_size = -1;
   char rank_variable[32] = {};
+  std::int32_t python_signal = 0;  // 0: none
 };
 
 extern Config g_config;

@@ -18,6 +18,7 @@
 #include "next.hpp"
 #include "omp_policy.hpp"
 #include "orphans.hpp"
+#include "python.hpp"
 #include "site.hpp"
 #include "slots.hpp"
 #include "sys.hpp"
@@ -117,6 +118,7 @@ void on_prepare() {
   record_threads(self);
   const std::uint32_t runtimes = prepare_runtimes(self);
   self->fork_record = record_fork(self, runtimes, by_wrapper ? self->fork_site : FORKSIGHT_FRAME().site(), by_wrapper);
+  record_python_in_prepare(self->fork_record);
   self->fork_site = {};  // not after the fork: that would cost the parent a page
 }
 
@@ -131,7 +133,10 @@ void on_child() {
   // Before the thread gets its new identity: holders are compared with the old one.
   collect_orphans(self);
   note_lost_threads(self->fork_record);
-  if (locks_are_watched()) t_fast = nullptr;
+  if (locks_are_watched()) {
+    t_fast = nullptr;
+    record_python_in_child(self->fork_record);
+  }
   self->tid = sys::getpid();
   self->flags |= trace::kThreadMain;
   self->record = 0;

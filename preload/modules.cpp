@@ -9,6 +9,7 @@
 #include "clock.hpp"
 #include "elf_view.hpp"
 #include "guard_runtime.hpp"
+#include "python.hpp"
 #include "runtimes.hpp"
 #include "sys.hpp"
 #include "writer.hpp"
@@ -121,6 +122,7 @@ void record_module(Module& module, bool is_main) {
 
 void forget(Module& module) {
   if (module.recorded) append(trace::RecordType::kModuleGone, trace::ModuleGoneRecord{module.bias});
+  forget_python(module);
   if (module.runtime >= 0) forget_runtime(static_cast<std::uint32_t>(module.runtime));
 }
 
@@ -148,6 +150,7 @@ Module describe(const link_map* at, const link_map& node, const link_map* head, 
   module.is_permanent = is_permanent;
   if (node.l_ld != nullptr && read_layout(module, at == head)) {
     module.runtime = static_cast<std::int16_t>(recognise_runtime(module));
+    recognise_python(module);
   } else {
     // Kept, so that the table stays in step with the list; empty, so that nothing is found in it.
     module.start = module.end = 0;

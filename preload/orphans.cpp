@@ -8,6 +8,7 @@
 #include "config.hpp"
 #include "lock_memory.hpp"
 #include "mappings.hpp"
+#include "python.hpp"
 #include "sys.hpp"
 #include "thread_records.hpp"
 #include "writer.hpp"
@@ -219,6 +220,7 @@ Touch touch_lock(const volatile void* lock, LockKind kind, bool timed, const Sit
   const std::uint64_t record =
       append_touch(*orphan, trace::TouchKind::kLock, action,
                    (timed ? trace::kTouchTimed : 0U) | (orphan->by_owner ? trace::kTouchByOwner : 0U), site);
+  record_python_at_touch(record);
   orphan->touched = true;
   if (action == trace::TouchAction::kAborted) end_process();
   if (action == trace::TouchAction::kRecovered) {

@@ -15,7 +15,7 @@ std::uint64_t ensure_thread_record(Slot& slot) {
   if (slot.creation_site.pc != 0) {
     stack = append_saved_stack(slot.creation_site, slot.creation_stack, slot.creation_bytes, slot.creation_cut != 0);
   }
-  trace::ThreadRecord record{slot.tid, slot.creator_tid, slot.start_routine, stack, slot.created_ns, slot.flags, 0, {}};
+  trace::ThreadRecord record{slot.tid, slot.creator_tid, slot.start_routine, stack, slot.created_ns, slot.flags, 0, {}, slot.thread_pointer};
   memcpy(record.name, slot.name, sizeof record.name - 1);
   slot.record = append(trace::RecordType::kThread, record);
   return slot.record;

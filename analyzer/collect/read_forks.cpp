@@ -35,6 +35,7 @@ model::ProcessId TraceReader::child_of(model::ForkId fork, std::int32_t pid, std
     by_pid_[pid] = child;
     modules_.inherit(child, about.process);
   }
+  model_.processes[child].python_signal = model_.processes[about.process].python_signal;
   has_fork_[child] = true;
   about.child = child;
   return child;

@@ -55,6 +55,11 @@ bool has_whole_payload(trace::RecordType type, std::span<const std::byte> payloa
     case RecordType::kLockName:
       return holds_with_tail<trace::LockNameRecord>(payload,
                                                     [](const auto& fixed) { return std::uint64_t{fixed.bytes}; });
+    case RecordType::kPythonStacks:
+      return holds_with_tail<trace::PythonStacksRecord>(payload,
+                                                        [](const auto& fixed) { return std::uint64_t{fixed.bytes}; });
+    case RecordType::kPythonAtFork: return holds<trace::PythonAtForkRecord>(payload);
+    case RecordType::kPythonSignal: return holds<trace::PythonSignalRecord>(payload);
   }
   return true;
 }

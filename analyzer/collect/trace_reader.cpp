@@ -31,6 +31,7 @@ void TraceReader::read() {
     for (const TraceRecord& record : file_.records()) read_record(record);
     attach_workers();
     if (symbolize_) deferred_.resolve(model_);
+    join_python();
   }
   model_.limits.insert(model_.limits.end(), file_.limits().begin(), file_.limits().end());
   const auto say = [&](const std::string& what) { model_.limits.push_back(file_.name() + ": " + what); };
@@ -58,6 +59,9 @@ void TraceReader::read_record(const TraceRecord& record) {
     case RecordType::kCure: return read_cure(record);
     case RecordType::kNote: return read_note(record);
     case RecordType::kLockName: return read_lock_name(record);
+    case RecordType::kPythonStacks: return read_python_stacks(record);
+    case RecordType::kPythonAtFork: return read_python_at_fork(record);
+    case RecordType::kPythonSignal: return read_python_signal(record);
   }
 }
 
@@ -113,6 +117,7 @@ void TraceReader::read_thread(const TraceRecord& record) {
   thread.name.assign(fixed.name, ::strnlen(fixed.name, sizeof fixed.name));
   thread.creator_tid = fixed.creator_tid;
   thread.start_library = fixed.start_routine == 0 ? std::string() : image->find_path(fixed.start_routine);
+  thread.pointer = fixed.thread_pointer;
   thread.is_main = (fixed.flags & trace::kThreadMain) != 0;
   model_.threads.push_back(std::move(thread));
   name_stack(

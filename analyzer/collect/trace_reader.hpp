@@ -41,7 +41,12 @@ class TraceReader {
   void read_lock_name(const TraceRecord& record);
   void read_cure(const TraceRecord& record);
   void read_note(const TraceRecord& record);
+  void read_python_stacks(const TraceRecord& record);
+  void read_python_at_fork(const TraceRecord& record);
+  void read_python_signal(const TraceRecord& record);
   void attach_workers();
+  // Python's frames into the native stacks, once these are unwound.
+  void join_python();
 
   // References: 0 is none; one that is not committed, of another type, or further on, is counted and is none.
   std::optional<Target> find(std::uint64_t reference, trace::RecordType type);
@@ -66,6 +71,7 @@ class TraceReader {
   std::unordered_map<model::ProcessId, bool> has_fork_;        // its birth is known
   std::unordered_map<std::uint64_t, std::vector<model::LockId>> locks_;
   std::unordered_map<model::ThreadId, std::uint64_t> creation_stacks_;
+  std::unordered_map<std::size_t, model::PythonId> python_of_touch_;  // by index of the touch
   std::uint64_t bad_references_ = 0;
   std::uint64_t modules_left_out_ = 0;
   std::uint64_t free_locks_touched_ = 0;

@@ -15,20 +15,21 @@ bool starts_with_any(std::string_view text, std::initializer_list<std::string_vi
 }
 
 bool is_of_runtime(const model::Frame& frame) {
+  if (frame.python) return is_python_library(frame);
   if (starts_with_any(base_name(frame.module),
                       {"libc.so", "libc-", "libpthread", "libstdc++", "libc++", "libgomp", "libomp", "libiomp5",
                        "ld-linux", "ld-2", "ld.so", "libforksight", "linux-vdso", "[vdso]"})) {
     return true;
   }
   // The interpreter's own C says nothing about the script that it runs.
-  if (!frame.python && starts_with_any(base_name(frame.module), {"python", "libpython"})) return true;
+  if (starts_with_any(base_name(frame.module), {"python", "libpython"})) return true;
   // Headers that are compiled into the program: std::lock_guard is not where the user should look.
   return starts_with_any(frame.function, {"std::", "__gnu_cxx::", "__gthread_", "void std::"}) ||
          frame.file.find("/include/c++/") != std::string::npos;
 }
 
 bool is_of_user(const model::Frame& frame) {
-  if (frame.function.empty() && frame.module.empty()) return false;
+  if (frame.function.empty() && frame.module.empty() && !frame.python) return false;
   return frame.function != "_start" && !is_of_runtime(frame);
 }
 
@@ -162,6 +163,13 @@ std::string duration(std::uint64_t ms) {
 
 std::string count(std::uint64_t number, std::string_view one, std::string_view many) {
   return fmt::format("{} {}", number, number == 1 ? one : many);
+}
+
+bool is_python_library(const model::Frame& frame) {
+  const std::string_view file = frame.file;
+  if (file.empty() || file.starts_with("<frozen ")) return true;
+  const std::size_t folder = file.find("/lib/python3");
+  return folder != std::string_view::npos && file.find("-packages/", folder) == std::string_view::npos;
 }
 
 bool is_python(const model::Process& process) { return base_name(process.exe).starts_with("python"); }

@@ -48,6 +48,8 @@ std::string duration(std::uint64_t ms);
 // "1 thread", "3 threads"
 std::string count(std::uint64_t number, std::string_view one, std::string_view many);
 
+// Of Python's standard library, and not of a package that was installed.
+bool is_python_library(const model::Frame& frame);
 bool is_python(const model::Process& process);
 // The wait is that of a lock object of CPython.
 bool is_python_lock(const model::Stack& stack);

@@ -42,7 +42,16 @@ struct Thread {
   std::string start_library;      // path of its module
   Stack created_at;
   bool is_main = false;
+  std::uint64_t pointer = 0;      // pthread_self(), 0: unknown
 };
+
+// What a Python interpreter says about one thread.
+struct PythonThread {
+  std::uint64_t pointer = 0;  // pthread_self(): that of the native Thread
+  Stack stack;
+};
+using PythonThreads = std::vector<PythonThread>;  // of one moment
+using PythonId = std::size_t;
 
 enum class LockKind { kMutex, kRwlockRead, kRwlockWrite, kSpinlock, kSemaphore, kGuard, kCustom };
 enum class MutexType { kNormal, kRecursive, kErrorcheck, kAdaptive, kUnknown };
@@ -98,6 +107,7 @@ struct Fork {
   std::uint32_t unknown_threads = 0;     // lost threads of which nothing is known
   std::vector<Held> held;
   std::vector<PoolId> pools;
+  std::optional<PythonId> python;        // where Python's threads were
   std::uint64_t prepare_ns = 0;
   std::uint64_t total_ns = 0;
   int error = 0;                         // errno of a failed fork
@@ -172,6 +182,8 @@ struct Process {
   std::optional<ProcessId> waits_for;  // kVictim: the process that it waits for
   std::string waits_via;             // kVictim: "wait4", "pipe" ...
   std::optional<int> exit_status;    // as of wait(2)
+  std::optional<PythonId> python;    // where its threads are: `run` asked after it was stuck
+  int python_signal = 0;             // by which it may be asked; 0: by none
 };
 
 struct Model {
@@ -180,6 +192,7 @@ struct Model {
   std::vector<Lock> locks;
   std::vector<Pool> pools;
   std::vector<Fork> forks;
+  std::vector<PythonThreads> python;
   std::vector<Touch> touches;
   std::vector<std::string> command;   // of the run, if there was one
   std::vector<std::string> limits;    // what could not be seen, one sentence each

@@ -99,7 +99,8 @@ Json to_json(const Culprit& culprit) {
           {"library", culprit.library},
           {"address", culprit.address},
           {"holder", culprit.holder ? to_json(*culprit.holder) : Json()},
-          {"stack", stack_to_json(culprit.stack)}};
+          {"stack", stack_to_json(culprit.stack)},
+          {"stack_at_fork", culprit.is_at_fork}};
 }
 
 Json to_json(const Finding& finding, const model::Model& model) {

@@ -123,8 +123,10 @@ class TextReport {
       if (!holder.library.empty())
         held +=
             fmt::format("{} in {}", holder.start_routine.empty() ? ", started" : "", words::base_name(holder.library));
-      page_.labelled("Held by",
-                     held + (culprit.stack.known() ? "; it took it here:" : "; where it took it is not known"));
+      const char* const where = !culprit.stack.known() ? "; where it took it is not known"
+                                : culprit.is_at_fork   ? "; at the fork it was here:"
+                                                       : "; it took it here:";
+      page_.labelled("Held by", held + where);
     } else if (culprit.stack.known()) {
       page_.labelled("", culprit.kind == CulpritKind::kThread ? "the first of them was created here:" : "made here:");
     }

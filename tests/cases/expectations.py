@@ -4,8 +4,8 @@ import shlex
 from dataclasses import dataclass, field
 from pathlib import Path
 
-LINE = re.compile(r"^\s*//\s*EXPECT(?P<kind>-[A-Z]+)?(?:\((?P<variant>[^)]*)\))?(?::\s*(?P<text>.*))?$")
-MARK = re.compile(r"//\s*MARK:\s*(?P<name>\S+)\s*$")
+LINE = re.compile(r"^\s*(?://|#)\s*EXPECT(?P<kind>-[A-Z]+)?(?:\((?P<variant>[^)]*)\))?(?::\s*(?P<text>.*))?$")
+MARK = re.compile(r"(?://|#)\s*MARK:\s*(?P<name>\S+)\s*$")
 BARE = ("hang", "spin", "error", "ok")
 FIELDS = ("culprit", "lock", "holder", "start", "library", "victims")
 

@@ -22,8 +22,13 @@ def say(title, lines):
         print(line)
 
 
-def judge_bare(case, expected, folder):
-    program = processes.Program([case], folder)
+def command_of(options):
+    """A script gets the name of its variant as its argument."""
+    return [options.interpreter, "-B", options.case, options.variant] if options.interpreter else [options.case]
+
+
+def judge_bare(command, expected, folder):
+    program = processes.Program(command, folder)
     try:
         seen = program.watch(BARE_LIMIT_S)
         if seen == expected:
@@ -36,10 +41,10 @@ def judge_bare(case, expected, folder):
         program.end()
 
 
-def run_forksight(forksight, options, case, folder, limit_s):
+def run_forksight(forksight, options, command, folder, limit_s):
     """(argv, program after its end, report or None, difference lines)"""
     report = Path(folder, "report.json")
-    argv = [forksight, "run", *options, "--out", str(Path(folder, "out")), "--format", "json", "--report", str(report), "--", case]
+    argv = [forksight, "run", *options, "--out", str(Path(folder, "out")), "--format", "json", "--report", str(report), "--", *command]
     program = processes.Program(argv, folder)
     lines = []
     try:
@@ -67,7 +72,7 @@ def judge_run(argv, program, lines):
 
 def judge_observed(options, expected, folder):
     flags = ["--omp=observe", "--on-hang", "kill"]
-    argv, program, report, lines = run_forksight(options.forksight, flags, options.case, folder, options.limit)
+    argv, program, report, lines = run_forksight(options.forksight, flags, command_of(options), folder, options.limit)
     if report is not None:
         lines = compare_findings(report, expected.findings)
         if expected.bare == "ok" and program.status() != 0:
@@ -77,7 +82,7 @@ def judge_observed(options, expected, folder):
 
 def judge_cure(options, cure, expected, folder):
     flags = cure.options + ["--on-hang", "kill"]
-    argv, program, report, lines = run_forksight(options.forksight, flags, options.case, folder, options.limit)
+    argv, program, report, lines = run_forksight(options.forksight, flags, command_of(options), folder, options.limit)
     if report is not None:
         lines = compare_cured(report, expected.findings)
         if program.status() != 0:
@@ -92,6 +97,7 @@ def main():
     parser.add_argument("--source", required=True)
     parser.add_argument("--case", required=True)
     parser.add_argument("--variant", default="")
+    parser.add_argument("--interpreter", help="runs --case, which is a script; it gets the variant as its argument")
     parser.add_argument("--forksight", help="without it only the bare program is judged")
     parser.add_argument("--limit", type=float, default=25, help="seconds for each run under forksight")
     options = parser.parse_args()
@@ -106,7 +112,7 @@ def main():
         return tempfile.TemporaryDirectory(prefix="forksight-case-")
 
     with fresh() as folder:
-        lines = judge_bare(options.case, expected.bare, folder)
+        lines = judge_bare(command_of(options), expected.bare, folder)
     if lines:
         say("as seen without forksight", lines)
     good = not lines

@@ -47,6 +47,16 @@ std::vector<std::byte> good_trace() {
   };
   touch(guard);
   scene.name(touch(custom), "futex lock");
+  const auto python_touch = scene.touch(trace::TouchKind::kLock);
+  const char* const text =
+      "Stack (most recent call first):\n  File \"/app/a.py\", line 12 in f\n\n"
+      "Thread 0x00007f00005dc000 (most recent call first):\n  File \"<string>\", line ??? in g\n  ...\n";
+  trace.as(2600).python(trace::PythonMoment::kTouch, text, 2600, python_touch);
+  trace.as(test::kParent);
+  const auto python = trace.python(trace::PythonMoment::kFork, text, test::kParent);
+  trace.record(trace::RecordType::kPythonAtFork, trace::PythonAtForkRecord{fork, python});
+  trace.python(trace::PythonMoment::kRequest, text, test::kParent);
+  trace.record(trace::RecordType::kPythonSignal, trace::PythonSignalRecord{60, 0});
   trace.record(trace::RecordType::kNote, trace::NoteRecord{trace::NoteCode::kHeldOverflow, 0, 3});
   trace.record(trace::RecordType::kModuleGone, trace::ModuleGoneRecord{0x5550'0000'0000});
   trace.record(trace::RecordType::kHandlers, trace::HandlersRecord{0, 2});

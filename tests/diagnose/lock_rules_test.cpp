@@ -185,24 +185,6 @@ TEST(OrphanedSemaphore, IsOnlyLikelyWithoutTheProof) {
   model::Model with_handlers = touched(semaphore);
   with_handlers.processes[1].liveness = model::Liveness::kDeadButForSignal;
   EXPECT_EQ(diagnose(with_handlers).at(0).certainty, Certainty::kLikely);
-  with_handlers.touches[0].stack = test::make_stack({"PyThread_acquire_lock_timed python3.11"});
-  EXPECT_EQ(diagnose(with_handlers).at(0).certainty, Certainty::kCertain);
-}
-
-TEST(OrphanedSemaphore, OfPythonIsCalledALockAndFixedInPython) {
-  model::Model model = touched({.kind = trace::LockKind::kSemaphore, .memory = test::semaphore_memory(0)});
-  model.processes[1].exe = "/usr/bin/python3.11";
-  model.processes[1].liveness = model::Liveness::kDead;
-  model.touches[0].stack =
-      test::make_stack({"__new_sem_wait libc.so.6", "PyThread_acquire_lock_timed python3.11", "?? python3.11"});
-  model.forks[0].stack = test::make_stack({"fork libc.so.6", "?? python3.11"});
-  const auto findings = diagnose(model);
-  ASSERT_EQ(findings.size(), 1U);
-  EXPECT_EQ(findings[0].summary,
-            "child 2000 hangs waiting for a Python lock (semaphore at 0x55500004040): thread 1001 \"worker\" held it "
-            "and was left behind by "
-            "fork()");
-  for (const Fix& fix : findings[0].fixes) EXPECT_EQ(fix.text.find("pthread_atfork"), std::string::npos) << fix.text;
 }
 
 TEST(SelfHeldLock, ARefusedUnlockIsAnError) {

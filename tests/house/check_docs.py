@@ -13,7 +13,7 @@ OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]+")
 PATH = re.compile(r"(?:\./)?[\w.-]+(?:/[\w.<>*-]+)*/?\Z")
 PRESET = re.compile(r"--preset[ =](\w+)")
 FOLDERS = ("analyzer", "bench", "cmake", "docs", "preload", "repro", "tests", "trace", ".ci")
-SLUG_IN_CASE = re.compile(r"//\s*EXPECT(?:\([^)]*\))?:\s*(\S+)")
+SLUG_IN_CASE = re.compile(r"(?://|#)\s*EXPECT(?:\([^)]*\))?:\s*(\S+)")
 VERBS = ("run", "report", "explain")
 
 
@@ -63,7 +63,7 @@ def check_cases(root):
     """Every rule that a case expects has its page."""
     problems = []
     for path in tracked_files(root):
-        if path.relative_to(root).parts[0] == "repro" and path.suffix in (".c", ".cpp"):
+        if path.relative_to(root).parts[0] == "repro" and path.suffix in (".c", ".cpp", ".py"):
             for slug in SLUG_IN_CASE.findall(path.read_text()):
                 if not Path(root, "docs/hazards", slug + ".md").exists():
                     problems.append(f"{path.relative_to(root)}: {slug} has no docs/hazards/{slug}.md")

@@ -116,9 +116,19 @@ std::uint64_t TraceBuilder::stack(std::uint64_t pc, const std::vector<std::uint6
 
 std::uint64_t TraceBuilder::thread(std::int32_t tid, std::string_view name, std::int32_t creator_tid,
                                    std::uint64_t start_routine, std::uint64_t creation_stack, std::uint32_t flags) {
-  trace::ThreadRecord fixed{tid, creator_tid, start_routine, creation_stack, 0, flags, 0, {}};
+  trace::ThreadRecord fixed{tid, creator_tid, start_routine, creation_stack, 0, flags, 0, {}, pointer_of(tid)};
   std::memcpy(fixed.name, name.data(), std::min(name.size(), sizeof fixed.name));
   return record(trace::RecordType::kThread, fixed);
+}
+
+std::uint64_t TraceBuilder::python(trace::PythonMoment moment, std::string_view text, std::int32_t writer_tid,
+                                   std::uint64_t touch) {
+  const trace::PythonStacksRecord fixed{touch, pointer_of(writer_tid), moment, static_cast<std::uint32_t>(text.size()),
+                                        0,     0};
+  std::vector<std::byte> payload;
+  append_bytes(payload, &fixed, sizeof fixed);
+  append_bytes(payload, text.data(), text.size());
+  return append(trace::RecordType::kPythonStacks, payload);
 }
 
 std::uint64_t TraceBuilder::fork(const trace::ForkRecord& fixed, const std::vector<std::uint64_t>& threads,

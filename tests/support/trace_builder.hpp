@@ -18,6 +18,9 @@ class TraceBuilder {
  public:
   static constexpr std::int32_t kPid = 1000;
 
+  // The thread pointer that thread() gives to a thread.
+  static constexpr std::uint64_t pointer_of(std::int32_t tid) { return 0x7f00'0000'0000 + static_cast<std::uint64_t>(tid) * 4096; }
+
   TraceBuilder();  // of process 1000, child of 900, on "node1", running /opt/app/app
 
   // The header's fields. A value may be anything.
@@ -43,6 +46,8 @@ class TraceBuilder {
                        std::uint64_t start_routine = 0, std::uint64_t creation_stack = 0, std::uint32_t flags = 0);
   std::uint64_t fork(const trace::ForkRecord& fixed, const std::vector<std::uint64_t>& threads,
                      const std::vector<std::uint64_t>& runtimes);
+  // `writer_tid` is the thread whose stack has no number.
+  std::uint64_t python(trace::PythonMoment moment, std::string_view text, std::int32_t writer_tid, std::uint64_t touch = 0);
   template <class T>
   std::uint64_t record(trace::RecordType type, const T& fixed,
                        trace::RecordState state = trace::RecordState::kCommitted) {

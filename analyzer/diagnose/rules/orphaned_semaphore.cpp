@@ -1,6 +1,6 @@
-// A semaphore that is used as a lock (CPython's locks are) and was taken by another thread at the fork. Its memory has
-// no owner, and a semaphore may as well be a signal that somebody in the child is going to post: so this is certain
-// only where the process is proven dead. A handler may post, too; not the locks of CPython, which no handler releases.
+// A semaphore that is used as a lock and was taken by another thread at the fork. Its memory has no owner, and a
+// semaphore may as well be a signal that somebody in the child, or a handler, is going to post: so this is certain only
+// where the process is proven dead and handles no signal.
 #include <fmt/core.h>
 
 #include "diagnose/locks.hpp"
@@ -13,10 +13,11 @@ void orphaned_semaphore(const Evidence& evidence, std::vector<Finding>& findings
   for (const model::Touch& touch : evidence.model().touches) {
     const auto orphan = locks::find_orphan(evidence.model(), touch);
     if (!orphan || orphan->lock.kind != model::LockKind::kSemaphore) continue;
+    if (words::is_python_lock(touch.stack)) continue;  // python-lock-orphaned
     auto end = locks::find_end(evidence, touch);
     if (!end) continue;
     const model::Process& child = evidence.process(touch.process);
-    const bool is_proven = is_beyond_signals(child) || (is_proven_dead(child) && words::is_python_lock(touch.stack));
+    const bool is_proven = is_beyond_signals(child);
     if (end->outcome == Outcome::kHang && !is_proven) *end = {Certainty::kLikely, Outcome::kMayHang};
     Finding finding = evidence.begin_finding("orphaned-semaphore", touch);
     finding.certainty = end->certainty;

@@ -99,6 +99,9 @@ enum class RecordType : std::uint16_t {
   kCure = 12,       // CureRecord
   kNote = 13,       // NoteRecord
   kLockName = 18,   // LockNameRecord
+  kPythonStacks = 36,  // PythonStacksRecord
+  kPythonAtFork = 37,  // PythonAtForkRecord
+  kPythonSignal = 38,  // PythonSignalRecord
 };
 
 // The first word of a record: size in bytes, header included (low 32 bits), type (16), state (8), zero (8).
@@ -173,9 +176,10 @@ struct ThreadRecord {
   std::uint64_t created_ns;      // CLOCK_MONOTONIC
   std::uint32_t flags;           // ThreadFlag
   std::uint32_t reserved;
-  char name[16];  // comm, NUL-terminated
+  char name[16];                 // comm, NUL-terminated
+  std::uint64_t thread_pointer;  // pthread_self(); 0: unknown
 };
-static_assert(sizeof(ThreadRecord) == 56);
+static_assert(sizeof(ThreadRecord) == 64);
 
 enum class RuntimeKind : std::uint32_t {
   kUnknown = 0,
@@ -349,6 +353,40 @@ struct CureRecord {
   std::uint32_t reserved;
 };
 static_assert(sizeof(CureRecord) == 48);
+
+enum class PythonMoment : std::uint32_t {
+  kFork = 1,     // in prepare, or in the child before anything runs there: all threads of the forking process
+  kTouch = 2,    // the touching thread alone, before it may block
+  kRequest = 3,  // all threads, when `forksight run` asked for them
+};
+
+// What the interpreter's own traceback dumper says. Tail: `bytes` of text. The lines of a thread follow a line
+// "Thread 0xID (most recent call first):", "Current thread 0xID ..." or, for the writing thread, "Stack ...", where ID is
+// ThreadRecord::thread_pointer.
+struct PythonStacksRecord {
+  std::uint64_t touch;  // ref to kTouch (PythonMoment::kTouch), else 0
+  std::uint64_t writer;  // thread pointer of the thread that wrote it
+  PythonMoment moment;
+  std::uint32_t bytes;
+  std::uint32_t cut;  // 1: there was more text
+  std::uint32_t reserved;
+};
+static_assert(sizeof(PythonStacksRecord) == 32);
+
+// The Python stacks at one fork: forks from the same place with the same stacks share them.
+struct PythonAtForkRecord {
+  std::uint64_t fork;    // ref to kFork
+  std::uint64_t stacks;  // ref to kPythonStacks (PythonMoment::kFork)
+};
+static_assert(sizeof(PythonAtForkRecord) == 16);
+
+// From here on the writer answers this signal, sent with kPythonRequest as its value, by a record of kPythonStacks.
+struct PythonSignalRecord {
+  std::uint32_t signal;
+  std::uint32_t reserved;
+};
+static_assert(sizeof(PythonSignalRecord) == 8);
+inline constexpr std::uint64_t kPythonRequest = 0x46'53'50'59;  // "FSPY"
 
 enum class NoteCode : std::uint32_t {
   kThreadTableFull = 1,  // value: threads that were not recorded

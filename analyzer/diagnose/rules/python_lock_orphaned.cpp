@@ -1,0 +1,133 @@
+// A lock of CPython (threading.Lock and all that is built on it: queue.Queue, Condition, the locks of modules being
+// imported and of buffered files) that another thread held at the fork. CPython re-initialises its own few in the
+// child; the rest stay taken. Up to 3.12 these locks are semaphores. No handler releases one: that for Ctrl-C, which
+// every Python has, throws an exception at most. So the futex proof holds with handlers, too.
+#include <fmt/core.h>
+
+#include "diagnose/locks.hpp"
+#include "diagnose/python.hpp"
+#include "diagnose/rules.hpp"
+#include "diagnose/words.hpp"
+
+namespace forksight::rules {
+
+namespace {
+
+std::string tell_wait(const model::Touch& touch) {
+  const std::string operation = python::operation(touch.stack);
+  const std::string where = words::at(" at ", touch.stack);
+  return operation.empty() ? where + ", acquiring a lock of Python" : fmt::format("{} in {}", where, operation);
+}
+
+// "thread 4240 "loader" (loader.py:33, load)"
+std::string tell_holder(const model::Thread& thread, const model::Stack* at_fork) {
+  const std::string place = at_fork == nullptr ? std::string() : python::place(*at_fork);
+  // The kernel's name of a thread is the interpreter's, unless the program gave it one.
+  const bool is_named = !thread.name.empty() && !thread.name.starts_with("python");
+  const std::string name = is_named ? words::thread(thread) : fmt::format("thread {}", thread.tid);
+  return name + (place.empty() ? place : fmt::format(" ({})", place));
+}
+
+std::string head(const Evidence& evidence, const model::Touch& touch, const locks::End& end) {
+  const std::string child = python::process(evidence, touch.process);
+  const std::string wait = tell_wait(touch);
+  switch (end.outcome) {
+    case Outcome::kCured:
+      return fmt::format("{} would have hung{}; recovered: forksight re-initialised the lock", child, wait);
+    case Outcome::kMayHang: return fmt::format("{} waits{}, likely for ever", child, wait);
+    case Outcome::kHang: return fmt::format("{} {}{}", child, hangs(evidence.process(touch.process)), wait);
+    default: break;
+  }
+  if (touch.action == model::TouchAction::kAborted)
+    return fmt::format("{} was aborted by --on-orphan=abort{}", child, wait);
+  return touch.returned ? fmt::format("{} gave up{}: its time was over", child, wait)
+                        : fmt::format("{} waits in vain{}, until its time is over", child, wait);
+}
+
+void tell_chain(const Evidence& evidence, const model::Touch& touch, const locks::Orphan& orphan, const locks::End& end,
+                const model::Stack* at_fork, Finding& finding) {
+  const model::Fork& fork = evidence.fork(touch);
+  add_sentence(finding,
+               fmt::format("Thread {} of {} waits{}.", touch.tid, evidence.name(touch.process), tell_wait(touch)));
+  if (end.outcome == Outcome::kHang) add_sentence(finding, describe_liveness(evidence.process(touch.process)));
+  std::string doing;
+  if (at_fork != nullptr) {
+    const std::string operation = python::operation(*at_fork);
+    doing = fmt::format(", which was then at {}{}", python::place(*at_fork),
+                        operation.empty() ? operation : fmt::format(" in {}", operation));
+  }
+  add_sentence(finding,
+               fmt::format("At the fork{} the lock was held by {} of process {}{}.", words::at(" at ", fork.stack),
+                           words::thread(orphan.holder), evidence.process(fork.process).pid, doing));
+  add_sentence(finding,
+               "fork() copied the lock in its locked state, but only the thread that called it: in the child nobody is "
+               "left to release it. A lock of Python does not know its holder, so it does not notice.");
+  if (end.outcome == Outcome::kHang && evidence.process(touch.process).liveness == model::Liveness::kDeadButForSignal)
+    add_sentence(finding,
+                 "A signal handler of Python may end the wait by an exception, as Ctrl-C does; none gives the lock.");
+  if (end.outcome == Outcome::kMayHang)
+    add_sentence(finding, "Another thread of the child could still release it: it is not proven that none does.");
+  if (end.outcome == Outcome::kCured) {
+    add_sentence(finding,
+                 "forksight re-initialised the lock (--on-orphan=recover). What it protects is as its holder left it "
+                 "in the middle of its work: it may be half-changed, and the child now uses it.");
+  }
+  if (touch.action == model::TouchAction::kAborted) {
+    add_sentence(finding, "forksight ended the child here (--on-orphan=abort), so that it fails instead of hanging.");
+  } else {
+    add_sentence(finding, describe_end(evidence.process(touch.process)));
+  }
+}
+
+void add_fixes(const model::Touch& touch, Finding& finding) {
+  python::add_fixes(finding);
+  finding.fixes.push_back(
+      {"For a lock of your own: os.register_at_fork(before=lock.acquire, after_in_parent=lock.release, "
+       "after_in_child=lock.release): every fork then waits for the holder.",
+       true});
+  if (touch.action != model::TouchAction::kNone || touch.timed) return;
+  finding.fixes.push_back(
+      {"To keep a job running for now: `forksight run --on-orphan=recover -- ...` re-initialises the lock when the "
+       "child "
+       "needs it. What it protects may be half-changed."});
+  finding.fixes.push_back({"To fail at once instead of hanging: `forksight run --on-orphan=abort -- ...`."});
+}
+
+}  // namespace
+
+void python_lock_orphaned(const Evidence& evidence, std::vector<Finding>& findings) {
+  const model::Model& model = evidence.model();
+  for (const model::Touch& touch : model.touches) {
+    const auto orphan = locks::find_orphan(model, touch);
+    if (!orphan || orphan->lock.kind != model::LockKind::kSemaphore || !words::is_python_lock(touch.stack)) continue;
+    // Interrupted by a signal, not refused: the interpreter comes back to it.
+    if (touch.returned && !touch.timed && touch.action == model::TouchAction::kNone) continue;
+    auto end = locks::find_end(evidence, touch);
+    if (!end) continue;
+    const model::Process& child = evidence.process(touch.process);
+    if (end->outcome == Outcome::kHang && !is_proven_dead(child) && !is_beyond_signals(child)) {
+      *end = {Certainty::kLikely, Outcome::kMayHang};
+    }
+    const model::Fork& fork = evidence.fork(touch);
+    const model::Stack* const at_fork = python::find_at_fork(model, fork, orphan->holder);
+    Finding finding = evidence.begin_finding("python-lock-orphaned", touch);
+    finding.certainty = end->certainty;
+    finding.outcome = end->outcome;
+    finding.culprit = locks::describe_lock(evidence, *orphan);
+    finding.culprit.name = fmt::format("a lock of Python (semaphore at {:#x})", orphan->lock.address);
+    if (at_fork != nullptr) {
+      finding.culprit.stack = *at_fork;
+      finding.culprit.is_at_fork = true;
+      finding.culprit.holder->start_routine = python::start_function(*at_fork);
+      finding.culprit.holder->library.clear();
+    }
+    finding.summary = fmt::format("{}: the lock was held by {} when process {} forked{}", head(evidence, touch, *end),
+                                  tell_holder(orphan->holder, at_fork), evidence.process(fork.process).pid,
+                                  words::at(" at ", fork.stack));
+    tell_chain(evidence, touch, *orphan, *end, at_fork, finding);
+    add_fixes(touch, finding);
+    findings.push_back(std::move(finding));
+  }
+}
+
+}  // namespace forksight::rules

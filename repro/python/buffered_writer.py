@@ -1,0 +1,38 @@
+# Mechanism: a thread is inside of write() on a buffered file (a pipe that is full) while main forks. The file's own
+#            lock stays taken in the child.
+# To blame:  os.fork() in a process with threads.
+# User sees: the child stops at its first write to the same file.
+# Fix:       spawn or forkserver, or a file of its own for the child.
+# Repaired:  the child opens a buffered file of its own.
+#
+# EXPECT-BARE: hang
+# EXPECT: python-lock-orphaned certain hang start=write_much victims=1
+# EXPECT-STACK: culprit write_much@inside
+# EXPECT-STACK: stack <module>@touch
+# EXPECT-STACK: fork <module>@fork
+import fcntl
+import os
+import sys
+import threading
+
+from baton import end_of
+
+reader, writer = os.pipe()
+fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 4096)
+log = open(writer, "wb", buffering=1024)
+
+
+def write_much():
+    log.write(b"x" * 65536)  # MARK: inside
+
+
+threading.Thread(target=write_much, daemon=True).start()
+# The first byte is there when write() is under way, with the lock; it does not come back before all of it is read.
+os.read(reader, 1)
+child = os.fork()  # MARK: fork
+if child == 0:
+    if sys.argv[1] == "repaired":
+        log = open(os.devnull, "wb", buffering=1024)
+    log.write(b"y")  # MARK: touch
+    os._exit(0)
+sys.exit(end_of(child))

@@ -1,0 +1,49 @@
+# Mechanism: a thread holds a threading.Lock while main forks: the lock stays taken in the child.
+# To blame:  os.fork() in a process with threads.
+# User sees: the child stops at its first `with lock`, the parent in waitpid().
+# Fix:       spawn or forkserver (start_methods.py), or a hook around the fork that waits for the holder.
+# Repaired:  os.register_at_fork() takes the lock before the fork and releases it on both sides.
+#
+# EXPECT-BARE: hang
+# EXPECT: python-lock-orphaned certain hang start=load victims=1
+# EXPECT-STACK: culprit load@inside
+# EXPECT-STACK: stack work@touch <module>@child
+# EXPECT-STACK: fork <module>@fork
+#
+# With a deadline it is an error, not a hang.
+# EXPECT-BARE(timed): error
+# EXPECT(timed): python-lock-orphaned certain error start=load victims=0
+import os
+import sys
+import threading
+
+from baton import Baton, end_of
+
+VARIANT = sys.argv[1]
+cache_lock = threading.Lock()
+loader_is_inside = Baton()
+
+
+def load():
+    with cache_lock:
+        if VARIANT == "repaired":
+            loader_is_inside.give()
+        else:
+            loader_is_inside.give_and_park()  # MARK: inside
+
+
+def work():
+    if VARIANT == "timed":
+        return 0 if cache_lock.acquire(timeout=0.3) else 3
+    with cache_lock:  # MARK: touch
+        return 0
+
+
+if VARIANT == "repaired":
+    os.register_at_fork(before=cache_lock.acquire, after_in_parent=cache_lock.release, after_in_child=cache_lock.release)
+threading.Thread(target=load, name="loader", daemon=True).start()
+loader_is_inside.take()
+child = os.fork()  # MARK: fork
+if child == 0:
+    os._exit(work())  # MARK: child
+sys.exit(end_of(child))

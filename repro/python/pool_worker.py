@@ -1,0 +1,43 @@
+# Mechanism: multiprocessing.Pool with the start method fork; a thread of the parent holds a lock that the workers need.
+# To blame:  the start method. It is the default on Linux up to Python 3.13.
+# User sees: pool.map() never comes back.
+# Fix:       spawn or forkserver.
+# Repaired:  the pool is made before the thread takes the lock.
+#
+# EXPECT-BARE: hang
+# EXPECT: python-lock-orphaned certain hang start=load victims=0
+# EXPECT-STACK: culprit load@inside
+# EXPECT-STACK: stack work@touch
+# EXPECT-STACK: fork <module>@pool
+import multiprocessing
+import sys
+import threading
+
+from baton import Baton
+
+model_lock = threading.Lock()
+loader_is_inside = Baton()
+
+
+def load():
+    with model_lock:
+        loader_is_inside.give_and_park()  # MARK: inside
+
+
+def work(number):
+    with model_lock:  # MARK: touch
+        return number
+
+
+def start_loader():
+    threading.Thread(target=load, daemon=True).start()
+    loader_is_inside.take()
+
+
+if sys.argv[1] != "repaired":
+    start_loader()
+with multiprocessing.get_context("fork").Pool(1) as pool:  # MARK: pool
+    if sys.argv[1] == "repaired":
+        start_loader()
+    done = pool.map(work, [1])
+sys.exit(0 if done == [1] else 1)

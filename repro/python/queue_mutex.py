@@ -1,0 +1,42 @@
+# Mechanism: a thread is inside of queue.Queue.put(), with the queue's mutex, while main forks.
+# To blame:  os.fork() in a process with threads. The queue belongs to one process.
+# User sees: the child stops in put().
+# Fix:       no fork, or a queue of its own for the child.
+# Repaired:  the child makes a queue of its own.
+#
+# EXPECT-BARE: hang
+# EXPECT: python-lock-orphaned certain hang start=produce victims=1
+# EXPECT-STACK: culprit _put@inside produce@put
+# EXPECT-STACK: stack <module>@touch
+# EXPECT-STACK: fork <module>@fork
+import os
+import queue
+import sys
+import threading
+
+from baton import Baton, end_of
+
+producer_is_inside = Baton()
+
+
+class SlowQueue(queue.Queue):
+    """Stops where put() has the mutex: a thread may be there at any fork."""
+
+    def _put(self, item):
+        producer_is_inside.give_and_park()  # MARK: inside
+
+
+def produce():
+    jobs.put("one")  # MARK: put
+
+
+jobs = SlowQueue()
+threading.Thread(target=produce, daemon=True).start()
+producer_is_inside.take()
+child = os.fork()  # MARK: fork
+if child == 0:
+    if sys.argv[1] == "repaired":
+        jobs = queue.Queue()
+    jobs.put("two")  # MARK: touch
+    os._exit(0)
+sys.exit(end_of(child))

@@ -1,0 +1,42 @@
+# Mechanism: locks that CPython itself makes anew in the child: that of a logging handler in use by another thread, and an
+#            RLock that the forking thread holds across its fork.
+# To blame:  nobody.
+# User sees: nothing.
+# Fix:       none is needed.
+#
+# EXPECT-BARE: ok
+# EXPECT-NONE
+import logging
+import os
+import threading
+
+from baton import Baton, end_of
+
+own = threading.RLock()
+logger_is_inside = Baton()
+
+
+class SlowOnce(logging.StreamHandler):
+    """Stops where emit() has the handler's lock."""
+
+    first = True
+
+    def emit(self, record):
+        if SlowOnce.first:
+            SlowOnce.first = False
+            logger_is_inside.give_and_park()
+        super().emit(record)
+
+
+logging.basicConfig(handlers=[SlowOnce()])
+threading.Thread(target=logging.warning, args=("from the thread",), daemon=True).start()
+logger_is_inside.take()
+with own:
+    child = os.fork()
+    if child == 0:
+        with own:
+            logging.warning("from the child")
+if child == 0:
+    with own:
+        os._exit(0)
+os._exit(end_of(child))  # not sys.exit(): the thread has the lock of the handler that would be closed

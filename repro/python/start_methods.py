@@ -1,0 +1,66 @@
+# Mechanism: workers that are started by spawn or forkserver, a fork before the first thread, or another program, while
+#            a thread holds a lock: none of them inherits it.
+# To blame:  nobody.
+# User sees: nothing.
+# Fix:       none is needed.
+#
+# EXPECT-BARE: hang
+# EXPECT: python-lock-orphaned certain hang start=load victims=1
+# EXPECT-STACK: culprit load@inside
+# EXPECT-STACK: stack work@touch
+# EXPECT-STACK: fork main@start
+# EXPECT-BARE(spawn): ok
+# EXPECT-NONE(spawn)
+# EXPECT-BARE(forkserver): ok
+# EXPECT-NONE(forkserver)
+# EXPECT-BARE(before): ok
+# EXPECT-NONE(before)
+# EXPECT-BARE(subprocess): ok
+# EXPECT-NONE(subprocess)
+import multiprocessing
+import subprocess
+import sys
+import threading
+from multiprocessing import forkserver, resource_tracker
+
+from baton import Baton
+
+lock = threading.Lock()
+
+
+def load(inside):
+    with lock:
+        inside.give_and_park()  # MARK: inside
+
+
+def start_loader():
+    inside = Baton()
+    threading.Thread(target=load, args=(inside,), daemon=True).start()
+    inside.take()
+
+
+def work():
+    with lock:  # MARK: touch
+        pass
+
+
+def main(variant):
+    if variant == "subprocess":
+        start_loader()
+        return subprocess.run(["true"], preexec_fn=lambda: None, check=False).returncode
+    worker = multiprocessing.get_context(variant if variant in ("spawn", "forkserver") else "fork").Process(target=work)
+    if variant == "before":
+        worker.start()
+        start_loader()
+    else:
+        start_loader()
+        worker.start()  # MARK: start
+    worker.join()
+    # Both end by themselves, some time after us; the judge wants nobody left behind.
+    forkserver._forkserver._stop()
+    resource_tracker._resource_tracker._stop()
+    return worker.exitcode
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

@@ -1,0 +1,139 @@
+// Locks of Python: lines of Python in the place of the interpreter's own frames.
+#include <gtest/gtest.h>
+
+#include <cerrno>
+
+#include "diagnose/diagnose.hpp"
+#include "support/scenes.hpp"
+
+namespace forksight {
+namespace {
+
+using test::LockTrace;
+using test::read_model;
+
+const test::LockScene kPythonLock{.kind = trace::LockKind::kSemaphore, .memory = test::semaphore_memory(0)};
+
+// The rule knows such a lock by the interpreter's function that waits for it.
+void put_interpreter_below(model::Model& model) {
+  auto& frames = model.touches[0].stack.frames;
+  const auto native = test::make_stack({"__new_sem_wait libc.so.6", "PyThread_acquire_lock_timed python3.11"});
+  frames.insert(frames.begin(), native.frames.begin(), native.frames.end());
+}
+
+struct Scene {
+  explicit Scene(std::string_view touch_text = "") : trace(kPythonLock) {
+    trace.trace.exe("/usr/bin/python3.11", std::string_view("python3\0-B\0/app/train.py\0", 25));
+    trace.trace.as(test::kParent);
+    const auto python = trace.trace.python(trace::PythonMoment::kFork, kAtFork, test::kParent);
+    trace.trace.record(trace::RecordType::kPythonAtFork, trace::PythonAtForkRecord{trace.fork, python});
+    touch = trace.touch(trace::TouchKind::kLock);
+    trace.trace.python(trace::PythonMoment::kTouch, touch_text.empty() ? kAtTouch : touch_text, test::kChild, touch);
+  }
+  model::Model model(model::Liveness liveness = model::Liveness::kDead) const {
+    model::Model model = read_model(trace.trace);
+    put_interpreter_below(model);
+    model.processes[1].liveness = liveness;
+    return model;
+  }
+
+  static constexpr std::string_view kAtTouch =
+      "Stack (most recent call first):\n"
+      "  File \"/usr/lib/python3.11/queue.py\", line 133 in put\n"
+      "  File \"/app/worker.py\", line 12 in work\n"
+      "  File \"/app/train.py\", line 51 in <module>\n";
+  // Thread 0x7f00003e9000 is the holder's.
+  static constexpr std::string_view kAtFork =
+      "Stack (most recent call first):\n"
+      "  File \"/app/train.py\", line 50 in main\n"
+      "  File \"/app/train.py\", line 90 in <module>\n"
+      "Thread 0x00007f00003e9000 (most recent call first):\n"
+      "  File \"/app/loader.py\", line 33 in load\n"
+      "  File \"/usr/lib/python3.11/threading.py\", line 982 in run\n";
+
+  LockTrace trace;
+  std::uint64_t touch = 0;
+};
+
+TEST(PythonLockOrphaned, IsToldInLinesOfPython) {
+  static_assert(test::TraceBuilder::pointer_of(test::kHolder) == 0x7f00'003e'9000);
+  const auto findings = diagnose(Scene().model());
+  ASSERT_EQ(findings.size(), 1U);
+  const Finding& finding = findings[0];
+  EXPECT_EQ(finding.rule, "python-lock-orphaned");
+  EXPECT_EQ(finding.certainty, Certainty::kCertain);
+  EXPECT_EQ(finding.outcome, Outcome::kHang);
+  EXPECT_EQ(finding.summary,
+            "child 2000 (python3 train.py) hangs at worker.py:12 in queue.Queue.put: the lock was held by thread 1001 "
+            "\"worker\" (loader.py:33, load) when process 1000 forked at train.py:50");
+  EXPECT_TRUE(finding.culprit.is_at_fork);
+  ASSERT_EQ(finding.culprit.stack.frames.size(), 2U);
+  EXPECT_EQ(finding.culprit.holder->start_routine, "load");
+  for (const Fix& fix : finding.fixes) EXPECT_EQ(fix.text.find("pthread_atfork"), std::string::npos) << fix.text;
+}
+
+TEST(PythonLockOrphaned, IsCertainWithPythonsOwnHandler) {
+  const auto findings = diagnose(Scene().model(model::Liveness::kDeadButForSignal));
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].certainty, Certainty::kCertain);
+}
+
+TEST(PythonLockOrphaned, IsOnlyLikelyWithoutTheProof) {
+  const auto findings = diagnose(Scene().model(model::Liveness::kAwake));
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].certainty, Certainty::kLikely);
+  EXPECT_EQ(findings[0].outcome, Outcome::kMayHang);
+}
+
+TEST(PythonLockOrphaned, DoesWithoutStacksOfPython) {
+  LockTrace scene(kPythonLock);
+  scene.touch(trace::TouchKind::kLock);
+  model::Model model = read_model(scene.trace);
+  put_interpreter_below(model);
+  model.processes[1].liveness = model::Liveness::kDead;
+  const auto findings = diagnose(model);
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].rule, "python-lock-orphaned");
+  EXPECT_FALSE(findings[0].culprit.is_at_fork);
+  EXPECT_EQ(findings[0].summary,
+            "child 2000 (app) hangs, acquiring a lock of Python: the lock was held by thread 1001 \"worker\" when "
+            "process 1000 forked");
+}
+
+TEST(PythonLockOrphaned, SaysWhatTheUserCalled) {
+  const auto summary_of = [](std::string_view file, std::string_view function) {
+    const std::string text =
+        "Stack (most recent call first):\n  File \"/usr/lib/python3.11/threading.py\", line 2 in wait\n"
+        "  File \"" +
+        std::string(file) + "\", line 1 in " + std::string(function) +
+        "\n  File \"/usr/lib/python3/dist-packages/app/w.py\", line 12 in f\n";
+    return diagnose(Scene(text).model()).at(0).summary;
+  };
+  EXPECT_NE(summary_of("/usr/lib/python3.11/concurrent/futures/thread.py", "submit")
+                .find(" at w.py:12 in ThreadPoolExecutor.submit:"),
+            std::string::npos);
+  EXPECT_NE(summary_of("<frozen importlib._bootstrap>", "_find_and_load").find(" at w.py:12 in import:"),
+            std::string::npos);
+  EXPECT_NE(summary_of("/usr/lib/python3.11/logging/__init__.py", "acquire").find(" in logging.acquire:"),
+            std::string::npos);
+}
+
+TEST(PythonLockOrphaned, IsSilentIfASignalInterruptedIt) {
+  Scene scene;
+  scene.trace.end(scene.touch, -1);
+  EXPECT_TRUE(diagnose(scene.model(model::Liveness::kAwake)).empty());
+}
+
+TEST(PythonLockOrphaned, IsAnErrorIfItTimesOut) {
+  LockTrace scene(kPythonLock);
+  scene.end(scene.touch(trace::TouchKind::kLock, trace::kTouchTimed), -1);
+  model::Model model = read_model(scene.trace);
+  put_interpreter_below(model);
+  const auto findings = diagnose(model);
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].outcome, Outcome::kError);
+  EXPECT_NE(findings[0].summary.find("gave up"), std::string::npos) << findings[0].summary;
+}
+
+}  // namespace
+}  // namespace forksight
