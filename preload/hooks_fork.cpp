@@ -11,6 +11,7 @@
 
 #include "atfork_list.hpp"
 #include "clock.hpp"
+#include "config.hpp"
 #include "fork_stack.hpp"
 #include "hooks_fork.hpp"
 #include "lost_waits.hpp"
@@ -105,7 +106,11 @@ void enter_fork(Slot* self, const Site& site) {
 
 }  // namespace
 
-bool fork_is_watched() { return g_had_threads.load(std::memory_order_relaxed); }
+bool fork_is_watched() {
+  if (g_had_threads.load(std::memory_order_relaxed)) return true;
+  // The one thread of a process can lose its own locks, too; without the cure that is not worth a file.
+  return cures(trace::Cure::kSelfHeld) && t_slot != nullptr && depth(*t_slot) != 0;
+}
 
 void on_prepare() {
   if (!fork_is_watched()) return;

@@ -51,7 +51,7 @@ extern "C" int forksight_slow_pthread_mutex_unlock(pthread_mutex_t* mutex) {
   if (result == EPERM) {
     touch_refused_unlock(mutex, result, FORKSIGHT_FRAME().site());
   } else if (result == 0) {
-    forget_orphan(mutex);
+    forget_released(mutex, FORKSIGHT_FRAME().site());
   }
   return result;
 }

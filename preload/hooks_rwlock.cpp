@@ -66,7 +66,9 @@ FORKSIGHT_EXPORT(int, pthread_rwlock_trywrlock, pthread_rwlock_t* rwlock) {
 
 FORKSIGHT_RELEASE_HOOK(pthread_rwlock_unlock);
 
+// The frame is the hook's own, as far as its caller can tell.
 extern "C" int forksight_slow_pthread_rwlock_unlock(pthread_rwlock_t* rwlock) {
   release_slow(rwlock);
+  if (locks_are_watched()) forget_given(rwlock, FORKSIGHT_FRAME().site());
   return FORKSIGHT_NEXT(pthread_rwlock_unlock)(rwlock);
 }

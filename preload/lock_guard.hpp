@@ -32,8 +32,7 @@ int acquire_watched(const volatile void* object, trace::LockKind kind, bool time
   const Touch touch = is_taken(kind, object) ? touch_lock(object, kind, timed, frame.site()) : Touch{0};
   const int result = lock();
   end_touch(touch, result);
-  // Readers that were lost stay lost when one more reads.
-  if (was_acquired(result) && kind != trace::LockKind::kRwlockRead) forget_orphan(object);
+  if (was_acquired(result)) forget_acquired(object, kind, frame.site());
   return result;
 }
 
@@ -66,6 +65,9 @@ template <Push push = Push::kEach, class TryLock>
 __attribute__((always_inline)) inline int attempt(const volatile void* object, trace::LockKind kind, TryLock try_lock) {
   const int result = try_lock();
   if (!was_acquired(result)) return result;
+  if (FORKSIGHT_UNLIKELY(t_fast == nullptr) && locks_are_watched()) {
+    forget_acquired(object, kind, FORKSIGHT_FRAME().site());
+  }
   Slot* const slot = own_slot();
   if (slot != nullptr) note_acquired<push>(slot, object, kind, FORKSIGHT_FRAME());
   return result;

@@ -17,6 +17,9 @@ struct MutexMemory {
   std::int32_t owner;
   std::uint32_t users;
   std::uint32_t kind;
+  std::uint32_t spins;
+  std::uint64_t list_previous;  // robust: its place among what its owner holds
+  std::uint64_t list_next;
 
   // What a robust mutex's word says beside the owner's tid once that thread has ended: the next one gets it.
   static constexpr std::uint32_t kOwnerDied = 0x40000000;
@@ -28,6 +31,8 @@ struct MutexMemory {
   // Kinds whose unlock and relock compare the caller's tid with the owner's: recursive 1, errorcheck 2, robust, PI.
   bool checks_owner() const { return (kind & 3U) == 1 || (kind & 3U) == 2 || is_robust() || is_pi(); }
 };
+
+static_assert(sizeof(MutexMemory) == 40);
 
 struct RwlockMemory {
   std::uint32_t readers;  // count << 3 | phase bits

@@ -65,19 +65,26 @@ class MapsParser {
   bool is_shared_ = false;
 };
 
-}  // namespace
+enum class Sharing { kUnknown, kPrivate, kShared };
 
-bool is_in_shared_mapping(const volatile void* address) {
+Sharing find_sharing(const volatile void* address) {
   char chunk[512];
   const int fd = sys::open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return false;
+  if (fd < 0) return Sharing::kUnknown;
   MapsParser parser(reinterpret_cast<std::uint64_t>(address));
   bool found = false;
   for (long got = sys::read(fd, chunk, sizeof chunk); got > 0 && !found; got = sys::read(fd, chunk, sizeof chunk)) {
     for (long i = 0; i < got && !found; ++i) found = parser.feed(chunk[i]);
   }
   sys::close(fd);
-  return found && parser.is_shared();
+  if (!found) return Sharing::kUnknown;
+  return parser.is_shared() ? Sharing::kShared : Sharing::kPrivate;
 }
+
+}  // namespace
+
+bool is_in_shared_mapping(const volatile void* address) { return find_sharing(address) == Sharing::kShared; }
+
+bool is_in_private_mapping(const volatile void* address) { return find_sharing(address) == Sharing::kPrivate; }
 
 }  // namespace forksight

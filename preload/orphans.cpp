@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "config.hpp"
+#include "lock_cures.hpp"
 #include "lock_memory.hpp"
 #include "mappings.hpp"
 #include "python.hpp"
@@ -33,6 +34,7 @@ struct Orphan {
   bool by_forking_thread;
   bool by_owner;  // known by the owner in its memory alone
   bool touched;
+  bool given;  // to the child (--cure=self-held): no orphan, but its first use is worth a word
 };
 
 constinit Orphan g_orphans[kMaxOrphans] = {};
@@ -84,10 +86,18 @@ bool breaks_for_holder(LockKind kind, const void* memory) {
   return kind == LockKind::kRwlockWrite;
 }
 
-void remember(std::uint64_t tagged, std::uint64_t held, std::uint64_t fork, std::int32_t tid, bool by_forking_thread,
-              bool by_owner = false) {
-  if (g_orphan_count == kMaxOrphans) return;
-  g_orphans[g_orphan_count++] = {tagged, held, fork, tid, by_forking_thread, by_owner, false};
+Orphan* remember(std::uint64_t tagged, std::uint64_t held, std::uint64_t fork, std::int32_t tid) {
+  if (g_orphan_count == kMaxOrphans) return nullptr;
+  Orphan& orphan = g_orphans[g_orphan_count++];
+  orphan = {tagged, held, fork, tid, false, false, false, false};
+  return &orphan;
+}
+
+Orphan* find_given(const volatile void* lock) {
+  for (std::uint32_t i = 0; i < g_orphan_count; ++i) {
+    if (g_orphans[i].given && is_same_lock(g_orphans[i].tagged, lock)) return &g_orphans[i];
+  }
+  return nullptr;
 }
 
 std::uint64_t append_held(std::uint64_t fork, std::uint64_t tagged, const void* memory, std::size_t bytes, Slot& holder,
@@ -116,7 +126,13 @@ bool collect_from(Slot& holder, std::uint64_t fork, std::int32_t tid_at_fork, bo
     const std::uint64_t stack = append_stack(entry.site, &holder, kFrozenStackBytes, !is_forking, Importance::kFact);
     const std::uint64_t held = append_held(fork, entry.lock, memory, bytes, holder, stack);
     if (is_forking && !breaks_for_holder(lock_kind(entry.lock), memory)) continue;
-    remember(entry.lock, held, fork, tid_at_fork, is_forking);
+    if (is_forking) forget_orphan(lock);  // of an earlier fork: it was free since
+    Orphan* const orphan = remember(entry.lock, held, fork, tid_at_fork);
+    if (orphan == nullptr) continue;
+    orphan->by_forking_thread = is_forking;
+    // A lock that was taken several times is no longer this tid's after the first of its entries.
+    orphan->given = is_forking && cures(trace::Cure::kSelfHeld) &&
+                    give_to_child(const_cast<void*>(lock), lock_kind(entry.lock), tid_at_fork, sys::getpid());
     found = true;
   }
   if (holder.overflow != 0) append_note(trace::NoteCode::kHeldOverflow, holder.overflow);
@@ -149,14 +165,16 @@ Orphan* adopt_by_owner(const volatile void* lock) {
   const std::uint64_t tagged = tag_lock(lock, LockKind::kMutex);
   const std::uint64_t fork = t_slot != nullptr ? t_slot->fork_record : 0;
   const std::uint64_t held = append_held(fork, tagged, memory, lock_bytes(LockKind::kMutex), *holder, 0);
-  remember(tagged, held, fork, mutex.owner, false, true);
-  return &g_orphans[g_orphan_count - 1];
+  Orphan* const orphan = remember(tagged, held, fork, mutex.owner);
+  if (orphan != nullptr) orphan->by_owner = true;
+  return orphan;
 }
 
 Orphan* find_orphan(const volatile void* lock, LockKind kind, bool shared) {
   for (std::uint32_t i = 0; i < g_orphan_count; ++i) {
     Orphan& orphan = g_orphans[i];
-    if (!is_same_lock(orphan.tagged, lock) || is_custom(kind) != is_custom(lock_kind(orphan.tagged))) continue;
+    if (orphan.given || !is_same_lock(orphan.tagged, lock)) continue;
+    if (is_custom(kind) != is_custom(lock_kind(orphan.tagged))) continue;
     // A reader does not wait for readers.
     if (shared && (orphan.tagged & kSharedHold) != 0) continue;
     if (kind == LockKind::kRwlockRead && lock_kind(orphan.tagged) == LockKind::kRwlockRead) continue;
@@ -165,20 +183,6 @@ Orphan* find_orphan(const volatile void* lock, LockKind kind, bool shared) {
     if (is_still_lost(orphan)) return &orphan;
   }
   return kind == LockKind::kMutex ? adopt_by_owner(lock) : nullptr;
-}
-
-// Re-initialises the lock in place, keeping its kind. What it protected stays as its holder left it.
-void recover(const volatile void* lock, LockKind kind) {
-  auto* const memory = const_cast<void*>(lock);
-  switch (kind) {
-    case LockKind::kMutex: memset(memory, 0, offsetof(MutexMemory, kind)); break;
-    case LockKind::kRwlockRead:
-    case LockKind::kRwlockWrite: memset(memory, 0, offsetof(RwlockMemory, shared)); break;
-    case LockKind::kSpinlock: *static_cast<std::int32_t*>(memory) = 1; break;
-    case LockKind::kSemaphore: *static_cast<SemaphoreMemory*>(memory) = {1, 0, 0}; break;
-    case LockKind::kGuard: *static_cast<std::uint64_t*>(memory) = 0; break;  // the child initialises the static itself
-    case LockKind::kCustom: break;
-  }
 }
 
 [[noreturn]] void end_process() {
@@ -195,6 +199,13 @@ std::uint64_t append_touch(const Orphan& orphan, trace::TouchKind kind, trace::T
 }
 
 }  // namespace
+
+void forget_orphan(const volatile void* lock, bool keep_readers) {
+  for (std::uint32_t i = 0; i < g_orphan_count; ++i) {
+    if (keep_readers && (g_orphans[i].tagged & kSharedHold) != 0) continue;
+    if (is_same_lock(g_orphans[i].tagged, lock)) g_orphans[i].tagged = 0;
+  }
+}
 
 bool locks_are_watched() { return g_watching; }
 
@@ -216,17 +227,16 @@ Touch touch_lock(const volatile void* lock, LockKind kind, bool timed, const Sit
   if (orphan == nullptr) return {0};
   trace::TouchAction action = trace::TouchAction::kNone;
   if (g_config.on_orphan == trace::OrphanPolicy::kAbort && !timed) action = trace::TouchAction::kAborted;
-  if (g_config.on_orphan == trace::OrphanPolicy::kRecover && !is_custom(kind)) action = trace::TouchAction::kRecovered;
+  const bool recovers = g_config.on_orphan == trace::OrphanPolicy::kRecover &&
+                        recover_lock(const_cast<void*>(lock), lock_kind(orphan->tagged));
+  if (recovers) action = trace::TouchAction::kRecovered;
   const std::uint64_t record =
       append_touch(*orphan, trace::TouchKind::kLock, action,
                    (timed ? trace::kTouchTimed : 0U) | (orphan->by_owner ? trace::kTouchByOwner : 0U), site);
   record_python_at_touch(record);
   orphan->touched = true;
   if (action == trace::TouchAction::kAborted) end_process();
-  if (action == trace::TouchAction::kRecovered) {
-    recover(lock, lock_kind(orphan->tagged));
-    forget_orphan(lock);
-  }
+  if (recovers) forget_orphan(lock);
   return {record};
 }
 
@@ -245,11 +255,26 @@ void touch_refused_unlock(const volatile void* lock, int result, const Site& sit
   }
 }
 
-void forget_orphan(const volatile void* lock, bool keep_readers) {
-  for (std::uint32_t i = 0; i < g_orphan_count; ++i) {
-    if (keep_readers && (g_orphans[i].tagged & kSharedHold) != 0) continue;
-    if (is_same_lock(g_orphans[i].tagged, lock)) g_orphans[i].tagged = 0;
+void forget_acquired(const volatile void* lock, LockKind kind, const Site& site) {
+  if (kind == LockKind::kRwlockRead) return;  // readers that were lost stay lost when one more reads
+  const Orphan* const given = find_given(lock);
+  // Not a lock that its own child handler made anew, and that is taken for the first time.
+  const bool is_relock = given != nullptr && lock_kind(given->tagged) == LockKind::kMutex &&
+                         decode_lock<MutexMemory>(const_cast<const void*>(lock)).count > 1;
+  if (is_relock) end_touch({append_touch(*given, trace::TouchKind::kLock, trace::TouchAction::kGiven, 0, site)}, 0);
+  forget_orphan(lock);
+}
+
+void forget_released(const volatile void* lock, const Site& site) {
+  const Orphan* const given = find_given(lock);
+  if (given != nullptr) {
+    end_touch({append_touch(*given, trace::TouchKind::kUnlockRefused, trace::TouchAction::kGiven, 0, site)}, 0);
   }
+  forget_orphan(lock);
+}
+
+void forget_given(const volatile void* lock, const Site& site) {
+  if (find_given(lock) != nullptr) forget_released(lock, site);
 }
 
 }  // namespace forksight

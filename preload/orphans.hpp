@@ -30,8 +30,14 @@ Touch touch_lock(const volatile void* lock, trace::LockKind kind, bool timed, co
 void end_touch(const Touch& touch, int result);
 // An unlock of a lock that the forking thread held was refused.
 void touch_refused_unlock(const volatile void* lock, int result, const Site& site);
-// The child acquired or released the lock properly: it is no orphan (any more).
+// It is no orphan any more.
 // `keep_readers`: of a lock of the program's own, acquired by a reader beside those that are lost.
 void forget_orphan(const volatile void* lock, bool keep_readers = false);
+// The child acquired, or released, the lock properly: forgotten, too. Says so where that is due to
+// --cure=self-held.
+void forget_acquired(const volatile void* lock, trace::LockKind kind, const Site& site);
+void forget_released(const volatile void* lock, const Site& site);
+// The same for a release, of a lock that was cured only.
+void forget_given(const volatile void* lock, const Site& site);
 
 }  // namespace forksight

@@ -64,6 +64,7 @@ model::TouchAction to_model(trace::TouchAction action) {
   switch (action) {
     case trace::TouchAction::kAborted: return model::TouchAction::kAborted;
     case trace::TouchAction::kRecovered: return model::TouchAction::kRecovered;
+    case trace::TouchAction::kGiven: return model::TouchAction::kGiven;
     case trace::TouchAction::kNone: break;
   }
   return model::TouchAction::kNone;

@@ -34,7 +34,8 @@ std::optional<Orphan> find_own(const model::Model& model, const model::Touch& to
 }
 
 std::optional<End> find_end(const Evidence& evidence, const model::Touch& touch) {
-  if (touch.action == model::TouchAction::kRecovered) return End{Certainty::kCertain, Outcome::kCured};
+  const bool is_cured = touch.action == model::TouchAction::kRecovered || touch.action == model::TouchAction::kGiven;
+  if (is_cured) return End{Certainty::kCertain, Outcome::kCured};
   if (touch.action == model::TouchAction::kAborted) return End{Certainty::kCertain, Outcome::kError};
   if (touch.returned) {
     if (touch.result == 0) return std::nullopt;

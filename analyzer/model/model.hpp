@@ -115,7 +115,7 @@ struct Fork {
 
 // kFutexWait is no fault by itself: it says what a child waits for that nothing but a signal handler can wake.
 enum class TouchKind { kLock, kUnlockRefused, kParallel, kFutexWait };
-enum class TouchAction { kNone, kAborted, kRecovered };
+enum class TouchAction { kNone, kAborted, kRecovered, kGiven };
 
 // A forked process operates on something that its fork broke.
 struct Touch {

@@ -9,6 +9,8 @@
 // EXPECT: self-held-lock certain error lock=state_mutex victims=0
 // EXPECT-STACK: culprit fork_consistent@acquire main@fork-call
 // EXPECT-STACK: stack leave@touch main@child
+// EXPECT-CURED: --cure=self-held stdout="child: unlocked"
+// EXPECT-CURED: --cure=auto stdout="child: unlocked"
 #include <pthread.h>
 
 #include "../baton.h"
@@ -47,6 +49,8 @@ int main() {
   const pid_t child = fork_consistent();  // MARK: fork-call
   if (child == 0) {
     const int failed = leave();  // MARK: child
+    printf("child: %s\n", failed != 0 ? "refused" : "unlocked");
+    fflush(stdout);
     _exit(failed);
   }
   const int failed = leave();

@@ -6,11 +6,13 @@
 // Repaired:  the child handler makes the mutex anew.
 //
 // EXPECT-BARE: hang
-// EXPECT: self-held-lock certain error lock=cache_mutex
-// EXPECT-STACK: culprit prepare@acquire
 // EXPECT: self-held-lock certain hang lock=cache_mutex victims=1
 // EXPECT-STACK: culprit prepare@acquire
 // EXPECT-STACK: stack look_up@touch main@child
+// EXPECT-CURED: --cure=self-held stdout="child: 1 entries"
+// EXPECT-CURED: --cure=auto stdout="child: 1 entries"
+// EXPECT-CURED: --on-orphan=recover stdout="child: 1 entries"
+// EXPECT-CURED(repaired): --cure=self-held stdout="child: 1 entries"
 #include <pthread.h>
 
 #include <mutex>
@@ -51,6 +53,8 @@ int main() {
   const pid_t child = fork();
   if (child == 0) {
     const int entries = look_up();  // MARK: child
+    printf("child: %d entries\n", entries);
+    fflush(stdout);
     _exit(entries == 1 ? 0 : 1);
   }
   return end_of(child);

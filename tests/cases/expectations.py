@@ -112,7 +112,10 @@ def select_lines(source, variant):
 def read_expectations(source, variant):
     source = Path(source)
     if variant == "repaired":
-        return Expectations("ok", [], [])
+        # A cure that is not needed changes nothing and says nothing.
+        lines = [LINE.match(text) for text in source.read_text().splitlines()]
+        return Expectations("ok", [], [parse_cure(shlex.split(line["text"])) for line in lines
+                                       if line and line["kind"] == "-CURED" and line["variant"] == "repaired"])
     bare, silent, findings, cures = "", False, [], []
     for kind, text, number in select_lines(source, variant):
         words = shlex.split(text)

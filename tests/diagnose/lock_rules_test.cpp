@@ -203,10 +203,42 @@ TEST(SelfHeldLock, ALaterLockHangs) {
   scene.end(scene.touch(trace::TouchKind::kUnlockRefused), EPERM);
   scene.touch(trace::TouchKind::kLock);
   const auto findings = diagnose(read_model(scene.trace));
-  ASSERT_EQ(findings.size(), 2U);
+  ASSERT_EQ(findings.size(), 1U) << "one cause, one finding";
   EXPECT_EQ(findings[0].rule, "self-held-lock");
-  EXPECT_EQ(findings[0].outcome, Outcome::kHang);  // the hang comes first
-  EXPECT_EQ(findings[1].outcome, Outcome::kError);
+  EXPECT_EQ(findings[0].outcome, Outcome::kHang);
+  EXPECT_NE(findings[0].chain[0].find("refused (EPERM)"), std::string::npos) << findings[0].chain[0];
+}
+
+TEST(SelfHeldLock, ALaterLockThatIsRecoveredTakesTheRefusalAlong) {
+  LockTrace scene({.memory = test::mutex_memory(kRecursive, test::kParent, 1), .by_forking_thread = true});
+  scene.end(scene.touch(trace::TouchKind::kUnlockRefused), EPERM);
+  scene.end(scene.touch(trace::TouchKind::kLock, 0, trace::TouchAction::kRecovered), 0);
+  const auto findings = diagnose(read_model(scene.trace));
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].outcome, Outcome::kCured);
+}
+
+TEST(SelfHeldLock, ALockThatWasGivenToTheChildIsCured) {
+  LockTrace scene({.memory = test::mutex_memory(kRecursive, test::kParent, 1), .by_forking_thread = true});
+  scene.end(scene.touch(trace::TouchKind::kUnlockRefused, 0, trace::TouchAction::kGiven), 0);
+  const auto findings = diagnose(read_model(scene.trace));
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].outcome, Outcome::kCured);
+  EXPECT_EQ(findings[0].certainty, Certainty::kCertain);
+  EXPECT_NE(findings[0].summary.find("would have failed unlocking"), std::string::npos) << findings[0].summary;
+  ASSERT_FALSE(findings[0].fixes.empty());
+  EXPECT_TRUE(findings[0].fixes[0].verified);
+}
+
+TEST(SelfHeldLock, LocksOfTwoProcessesAreTwoUntilMerged) {
+  LockTrace one({.memory = test::mutex_memory(kRecursive, test::kParent, 1), .by_forking_thread = true});
+  one.end(one.touch(trace::TouchKind::kUnlockRefused), EPERM);
+  LockTrace other({.memory = test::mutex_memory(kRecursive, test::kParent, 1), .by_forking_thread = true}, 2500);
+  other.trace.host("node2");
+  other.touch(trace::TouchKind::kLock);
+  model::Model model = read_model(one.trace);
+  test::read_into(model, other.trace);
+  EXPECT_EQ(diagnose(model).size(), 2U);
 }
 
 TEST(SelfHeldLock, HoldingALockAcrossTheForkIsNoFinding) {

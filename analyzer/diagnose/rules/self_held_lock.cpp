@@ -4,7 +4,9 @@
 // fine, and are never touched in this sense.
 #include <fmt/core.h>
 
+#include <map>
 #include <string>
+#include <tuple>
 
 #include "diagnose/locks.hpp"
 #include "diagnose/rules.hpp"
@@ -14,79 +16,138 @@ namespace forksight::rules {
 
 namespace {
 
-std::string summarise(const Evidence& evidence, const model::Touch& touch, const locks::Orphan& own,
-                      const locks::End& end) {
+using model::Touch;
+using model::TouchAction;
+using model::TouchKind;
+
+// One lock of one fork in one process: however often it is touched there, it is one finding.
+using Key = std::tuple<model::ProcessId, model::ForkId, std::size_t>;
+
+Key key_of(const Touch& touch) { return {touch.process, touch.fork, touch.held.value_or(0)}; }
+
+bool is_refused_unlock(const Touch& touch) {
+  return touch.kind == TouchKind::kUnlockRefused && touch.action == TouchAction::kNone;
+}
+
+std::optional<locks::End> find_end(const Evidence& evidence, const Touch& touch, const model::Lock& lock) {
+  if (is_refused_unlock(touch)) return locks::End{Certainty::kCertain, Outcome::kError};
+  auto end = locks::find_end(evidence, touch);
+  // libc aborts: the kernel does not know the owner's tid in this process. A robust one waits for it.
+  if (end && end->outcome == Outcome::kHang && lock.priority_inherit && !lock.robust) end->outcome = Outcome::kError;
+  return end;
+}
+
+std::string summarise(const Evidence& evidence, const Touch& touch, const locks::Orphan& own, const locks::End& end) {
   const std::string taken = words::place(own.held.acquired_at);
+  const std::string child = evidence.name(touch.process);
   const std::string cause = fmt::format("the forking thread {} it across fork(){}",
                                         taken.empty() ? "held" : fmt::format("took it at {} and held", taken),
                                         words::at(" at ", evidence.fork(touch).stack));
-  if (touch.kind == model::TouchKind::kUnlockRefused) {
-    return fmt::format("{} cannot unlock {}{}: {}, and its owner is the parent's thread {}",
-                       evidence.name(touch.process), words::lock(own.lock), words::at(" at ", touch.stack), cause,
-                       own.holder.tid);
+  if (touch.action == TouchAction::kGiven) {
+    const bool is_unlock = touch.kind == TouchKind::kUnlockRefused;
+    return fmt::format("{} would have failed {} {}{}; cured by self-held: {}", child,
+                       is_unlock ? "unlocking" : "locking", words::lock(own.lock), words::at(" at ", touch.stack),
+                       cause);
+  }
+  if (is_refused_unlock(touch)) {
+    return fmt::format("{} cannot unlock {}{}: {}, and its owner is the parent's thread {}", child,
+                       words::lock(own.lock), words::at(" at ", touch.stack), cause, own.holder.tid);
   }
   return fmt::format("{}: {}", locks::head(evidence, touch, own.lock, end, "locking"), cause);
+}
+
+void tell_touch(const Evidence& evidence, const Touch& touch, const locks::Orphan& own, const Touch* refused,
+                const locks::End& end, Finding& finding) {
+  const std::string name = words::lock(own.lock);
+  const std::string who = fmt::format("Thread {} of {}", touch.tid, evidence.name(touch.process));
+  std::string where = words::long_place(touch.stack);
+  if (!where.empty()) where = " at " + where;
+  if (is_refused_unlock(touch)) {
+    add_sentence(finding,
+                 fmt::format("{} unlocked {}{}; the lock did not accept it and stays locked.", who, name, where));
+    return;
+  }
+  if (touch.action == TouchAction::kGiven) {
+    add_sentence(finding, fmt::format("{} {} {}{}, still locked from before the fork.", who,
+                                      touch.kind == TouchKind::kUnlockRefused ? "unlocked" : "locked", name, where));
+    return;
+  }
+  if (refused != nullptr) {
+    add_sentence(finding, fmt::format("{} had unlocked {}{}, which was refused (EPERM) and left it locked.", who, name,
+                                      words::at(" at ", refused->stack)));
+  }
+  add_sentence(finding, fmt::format("{} locks {}{}, which is still locked from before the fork.", who, name, where));
+  if (end.outcome == Outcome::kHang) add_sentence(finding, describe_liveness(evidence.process(touch.process)));
+}
+
+void tell(const Evidence& evidence, const Touch& touch, const locks::Orphan& own, Finding& finding) {
+  const model::Fork& fork = evidence.fork(touch);
+  add_sentence(finding, fmt::format("The forking thread, {} of process {}, had taken it{} and held it across fork(){}.",
+                                    words::thread(own.holder), evidence.process(fork.process).pid,
+                                    words::at(" at ", own.held.acquired_at), words::at(" at ", fork.stack)));
+  add_sentence(finding,
+               fmt::format("A {} remembers its owner by thread id {}; in the child the same thread has another id, so "
+                           "the lock takes it for a stranger.",
+                           words::lock_kind(own.lock), own.holder.tid));
+  if (touch.action == TouchAction::kRecovered) {
+    add_sentence(finding,
+                 "forksight re-initialised the lock (--on-orphan=recover); what it protects is as it was at the fork.");
+  }
+  if (touch.action == TouchAction::kGiven) {
+    add_sentence(finding,
+                 "forksight wrote the child's thread id into the lock at the fork (self-held): it is held by the same "
+                 "thread as before, and what it protects is as that thread left it.");
+  }
+  add_sentence(finding, describe_end(evidence.process(touch.process)));
+}
+
+void add_fixes(const Touch& touch, const locks::Orphan& own, Finding& finding) {
+  const char* const option = "forksight run --cure=self-held -- ...";
+  if (touch.action == TouchAction::kGiven) {
+    finding.fixes.push_back({fmt::format("Keep running under `{}`: it cures this at each fork.", option), true});
+  } else {
+    finding.fixes.push_back(
+        {fmt::format("Run it under `{}`: the child's thread becomes the lock's owner.", option), true});
+  }
+  finding.fixes.push_back(
+      {fmt::format("Re-initialise {} in the child, in a pthread_atfork() child handler: an unlock there is refused.",
+                   words::lock(own.lock)),
+       true});
+  finding.fixes.push_back({"Release the lock before fork()."});
+  if (own.lock.kind == model::LockKind::kMutex) {
+    finding.fixes.push_back(
+        {"Make it a normal mutex (PTHREAD_MUTEX_NORMAL, std::mutex) if it need not be recursive: those can be "
+         "unlocked in the child.",
+         true});
+  }
 }
 
 }  // namespace
 
 void self_held_lock(const Evidence& evidence, std::vector<Finding>& findings) {
-  for (const model::Touch& touch : evidence.model().touches) {
+  // A refused unlock and what comes of it have one cause: the later touch tells both.
+  std::map<Key, const Touch*> refused;
+  std::map<Key, const Touch*> last;
+  for (const Touch& touch : evidence.model().touches) {
     const auto own = locks::find_own(evidence.model(), touch);
-    if (!own) continue;
-    const bool is_refused = touch.kind == model::TouchKind::kUnlockRefused;
-    const auto end =
-        is_refused ? std::optional(locks::End{Certainty::kCertain, Outcome::kError}) : locks::find_end(evidence, touch);
-    if (!end) continue;
-    const model::Process& child = evidence.process(touch.process);
-    const model::Fork& fork = evidence.fork(touch);
-    const std::string name = words::lock(own->lock);
+    if (!own || !find_end(evidence, touch, own->lock)) continue;
+    if (is_refused_unlock(touch)) refused.try_emplace(key_of(touch), &touch);
+    const auto [at, is_first] = last.try_emplace(key_of(touch), &touch);
+    if (!is_first && is_refused_unlock(*at->second)) at->second = &touch;
+  }
+  for (const auto& [key, about] : last) {
+    const Touch& touch = *about;
+    const auto own = locks::find_own(evidence.model(), touch);
+    const auto end = find_end(evidence, touch, own->lock);
+    const auto before = refused.find(key);
     Finding finding = evidence.begin_finding("self-held-lock", touch);
     finding.certainty = end->certainty;
     finding.outcome = end->outcome;
     finding.culprit = locks::describe_lock(evidence, *own);
     finding.summary = summarise(evidence, touch, *own, *end);
-    const std::string where = words::long_place(touch.stack);
-    if (is_refused) {
-      add_sentence(finding,
-                   fmt::format("Thread {} of {} unlocked {}{}{}; the lock did not accept it and stays locked.",
-                               touch.tid, evidence.name(touch.process), name, where.empty() ? "" : " at ", where));
-    } else {
-      add_sentence(finding,
-                   fmt::format("Thread {} of {} locks {}{}{}, which is still locked from before the fork.", touch.tid,
-                               evidence.name(touch.process), name, where.empty() ? "" : " at ", where));
-      if (end->outcome == Outcome::kHang) add_sentence(finding, describe_liveness(child));
-    }
-    add_sentence(finding,
-                 fmt::format("The forking thread, {} of process {}, had taken it{} and held it across fork(){}.",
-                             words::thread(own->holder), evidence.process(fork.process).pid,
-                             words::at(" at ", own->held.acquired_at), words::at(" at ", fork.stack)));
-    add_sentence(
-        finding,
-        fmt::format(
-            "A {} remembers its owner by thread id {}; in the child the same thread has another id, so the lock "
-            "takes it for a stranger.",
-            words::lock_kind(own->lock), own->holder.tid));
-    if (end->outcome == Outcome::kCured) {
-      add_sentence(
-          finding,
-          "forksight re-initialised the lock (--on-orphan=recover); what it protects is as it was at the fork.");
-    }
-    add_sentence(finding, describe_end(child));
-    finding.fixes.push_back({fmt::format(
-        "Re-initialise {} in the child, in a pthread_atfork() child handler: an unlock there is refused.", name)});
-    finding.fixes.push_back({"Release the lock before fork()."});
-    if (own->lock.kind == model::LockKind::kMutex) {
-      finding.fixes.push_back(
-          {"Make it a normal mutex (PTHREAD_MUTEX_NORMAL, std::mutex) if it need not be recursive: those can be "
-           "unlocked "
-           "in the child."});
-    }
-    if (touch.action == model::TouchAction::kNone && !is_refused) {
-      finding.fixes.push_back(
-          {"To keep a job running for now: `forksight run --on-orphan=recover -- ...` re-initialises the lock when the "
-           "child needs it."});
-    }
+    tell_touch(evidence, touch, *own, before == refused.end() ? nullptr : before->second, *end, finding);
+    tell(evidence, touch, *own, finding);
+    add_fixes(touch, *own, finding);
     findings.push_back(std::move(finding));
   }
 }

@@ -291,7 +291,14 @@ enum class TouchKind : std::uint32_t {
                        // this process alone, and no other thread. `fork` is the one that left threads behind
 };
 
-enum class TouchAction : std::uint32_t { kNone = 0, kAborted = 1, kRecovered = 2 };
+enum class TouchAction : std::uint32_t {
+  kNone = 0,
+  kAborted = 1,
+  kRecovered = 2,
+  // The lock had been given to the child at the fork (--cure=self-held): this first use of it succeeded. A kLock would
+  // have waited or failed, a kUnlockRefused would have been refused.
+  kGiven = 3,
+};
 
 enum TouchFlag : std::uint32_t {
   kTouchTimed = 1U << 0U,      // the call has a deadline: it errors instead of hanging

@@ -1,0 +1,127 @@
+// Mechanism: the forking thread holds a lock that knows its owner by thread id, in each kind that there is, while
+// another
+//            thread waits for it. The child's thread has another id: its unlock is refused (a rwlock is corrupted by
+//            it), and its next lock waits for itself.
+// To blame:  a lock that checks its owner, held across a fork.
+// User sees: the child stops in a lock that it has given back, by all appearances.
+// Fix:       re-initialise the lock in the child, or a normal mutex.
+// Repaired:  the child makes the lock anew.
+//
+// EXPECT-BARE: hang
+// EXPECT: self-held-lock certain hang lock=state_lock victims=1
+// EXPECT-STACK: culprit fork_consistent@acquire main@fork-call
+// EXPECT-STACK: stack enter@relock main@child
+// EXPECT-CURED: --cure=self-held stdout="child: excluded 16, went on"
+// EXPECT-CURED: --cure=auto stdout="child: excluded 16, went on"
+// EXPECT-CURED: --on-orphan=recover stdout="child: excluded 16, went on"
+// EXPECT-CURED(repaired): --cure=self-held stdout="child: excluded 16, went on"
+//
+// libc aborts a process that locks a priority-inheriting mutex whose owner the kernel does not know here:
+// EXPECT-BARE(pi): error
+// EXPECT(pi): self-held-lock certain error lock=state_lock
+// EXPECT-STACK(pi): culprit fork_consistent@acquire main@fork-call
+// EXPECT-CURED(pi): --cure=self-held stdout="child: excluded 16, went on"
+// EXPECT-CURED(pi): --cure=auto stdout="child: excluded 16, went on"
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+
+#include "../baton.h"
+
+#ifdef RWLOCK
+static pthread_rwlock_t state_lock;
+static void make(void) { pthread_rwlock_init(&state_lock, NULL); }
+#define take() pthread_rwlock_wrlock(&state_lock)
+#define attempt() pthread_rwlock_trywrlock(&state_lock)
+#define give() pthread_rwlock_unlock(&state_lock)
+// A reader that waits is counted.
+static int is_awaited(void) { return __atomic_load_n(&state_lock.__data.__readers, __ATOMIC_SEQ_CST) >> 3 != 0; }
+#else
+#ifndef TYPE
+#define TYPE PTHREAD_MUTEX_NORMAL
+#endif
+#ifndef ROBUST
+#define ROBUST PTHREAD_MUTEX_STALLED
+#endif
+#ifndef PROTOCOL
+#define PROTOCOL PTHREAD_PRIO_NONE
+#endif
+static pthread_mutex_t state_lock;
+static void make(void) {
+  pthread_mutexattr_t kind;
+  pthread_mutexattr_init(&kind);
+  pthread_mutexattr_settype(&kind, TYPE);
+  pthread_mutexattr_setrobust(&kind, ROBUST);
+  pthread_mutexattr_setprotocol(&kind, PROTOCOL);
+  pthread_mutex_init(&state_lock, &kind);
+}
+#define take() pthread_mutex_lock(&state_lock)
+#define attempt() pthread_mutex_trylock(&state_lock)
+#define give() pthread_mutex_unlock(&state_lock)
+// The word of those that keep the owner there has a bit for waiters, the others' is 2.
+static int is_awaited(void) {
+  const unsigned word = (unsigned)__atomic_load_n(&state_lock.__data.__lock, __ATOMIC_SEQ_CST);
+  return word == 2 || (word & 0x80000000U) != 0;
+}
+#endif
+
+static struct baton forked;
+
+static void* waiter_main(void* unused) {
+#ifdef RWLOCK
+  pthread_rwlock_rdlock(&state_lock);
+#else
+  take();
+#endif
+  give();
+  baton_wait(forked);
+  return unused;
+}
+
+static void* excluded_main(void* result) {
+  *(int*)result = attempt();
+  return NULL;
+}
+
+__attribute__((noinline)) static int enter(void) {
+  pthread_t other;
+  int result = 0;
+  take();  // MARK: relock
+  pthread_create(&other, NULL, excluded_main, &result);
+  pthread_join(other, NULL);
+  give();
+  return result;
+}
+
+__attribute__((noinline)) static pid_t fork_consistent(void) {
+  pthread_t waiter;
+  take();  // MARK: acquire
+  pthread_create(&waiter, NULL, waiter_main, NULL);
+  while (!is_awaited()) sched_yield();
+  const pid_t child = fork();
+  if (child < 0) abort();
+  if (child != 0) {
+    give();
+    baton_pass(forked);
+    pthread_join(waiter, NULL);
+  }
+  return child;
+}
+
+int main(void) {
+  forked = baton_make();
+  make();
+  const pid_t child = fork_consistent();  // MARK: fork-call
+  if (child == 0) {
+#ifdef REPAIRED
+    make();
+#else
+    give();
+#endif
+    const int excluded = enter();  // MARK: child
+    printf("child: excluded %d, went on\n", excluded);
+    fflush(stdout);
+    _exit(excluded == EBUSY ? 0 : 1);
+  }
+  return end_of(child);
+}
