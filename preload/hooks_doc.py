@@ -34,7 +34,8 @@ The shim's own, called by programs that use [`<forksight/annotate.h>`](annotate.
 OMP = """
 Entry points of OpenMP runtimes, called by code that GCC compiled. Each call goes on to the runtime that its caller's
 object would have been bound to. In a child whose forking thread lost a libgomp pool the region is recorded before it is
-entered, or held at one thread (`--omp=clamp`).
+entered, or held at one thread (`--omp=clamp`). Of `omp_pause_resource` and `omp_pause_resource_all` is remembered that
+the calling thread has no pool from then on; without a runtime they fail.
 
 """
 

@@ -124,6 +124,7 @@ void on_prepare() {
   const std::uint32_t runtimes = prepare_runtimes(self);
   self->fork_record = record_fork(self, runtimes, by_wrapper ? self->fork_site : FORKSIGHT_FRAME().site(), by_wrapper);
   record_python_in_prepare(self->fork_record);
+  self->is_fork_by_wrapper = by_wrapper;
   self->fork_site = {};  // not after the fork: that would cost the parent a page
 }
 
@@ -148,6 +149,7 @@ void on_child() {
   self->overflow = 0;
   self->open_touch = 0;
   settle_runtimes_in_child(self);
+  if (!self->is_fork_by_wrapper) restore_runtimes_in_child(self);
 }
 
 }  // namespace forksight
@@ -162,6 +164,11 @@ FORKSIGHT_EXPORT(pid_t, fork, ) {
   if (self == nullptr) return real_fork();
   enter_fork(self, FORKSIGHT_FRAME().site());
   const pid_t child = real_fork();
+  if (child == 0) {
+    const int saved = errno;
+    restore_runtimes_in_child(self);
+    errno = saved;
+  }
   if (child != 0 && self->fork_record != 0) {
     append(trace::RecordType::kForked,
            trace::ForkedRecord{self->fork_record, child, child < 0 ? errno : 0, now_ns() - self->fork_entry_ns});

@@ -37,6 +37,14 @@ struct Watch {
 constinit Watch g_watches[kMaxRuntimes] = {};
 constinit const Slot* g_watched_thread = nullptr;
 
+// A region that is entered by one call and left by another (GOMP_parallel_start, GOMP_parallel_end), of the watched
+// thread: the outermost that touched something, and how many were entered since.
+struct SplitRegion {
+  RegionGuard guard;
+  std::uint32_t depth;
+};
+constinit SplitRegion g_split = {};
+
 // The calling thread's TLS block of a library. No lock and no allocation.
 std::uint64_t find_tls_block(const Runtime& runtime) {
   if (runtime.tls_bytes == 0) return 0;
@@ -95,22 +103,62 @@ void prepare_cure(Runtime& runtime, RuntimeAtFork& at_fork, Slot& slot, std::int
     at_fork.result = CureResult::kRefusedNoImage;
   }
   if (at_fork.method == CureMethod::kQuiesce) {
-    if (runtime.pause_all == nullptr || runtime.pause_all(kPauseHard) != 0)
+    if (runtime.pause_all == nullptr || runtime.pause_all(kPauseHard) != 0) {
       at_fork.result = CureResult::kRefusedByRuntime;
-    at_fork.workers_lost = count_workers(runtime, slot.tid, nullptr);
+    } else {
+      retire_workers(runtime, slot.tid);
+      at_fork.workers_lost = 0;
+    }
   }
 }
 
 std::uint64_t record_thread_of(Slot* worker) { return worker == nullptr ? 0 : worker->record; }
 
-void rebuild(const Runtime& runtime, const RuntimeAtFork& at_fork) {
+// The forking thread's block as it was, where it is small enough (libgomp 12: 0x98 bytes), by runtime.
+constexpr std::size_t kMostKeptWords = 32;
+constinit std::uint64_t g_kept_blocks[kMaxRuntimes][kMostKeptWords] = {};
+
+bool is_kept(const Runtime& runtime) { return runtime.tls_bytes <= sizeof g_kept_blocks[0]; }
+
+void rebuild(const Runtime& runtime, const RuntimeAtFork& at_fork, std::uint32_t index) {
   auto* const block = reinterpret_cast<std::byte*>(at_fork.tls_block);
+  if (is_kept(runtime)) memcpy(g_kept_blocks[index], block, runtime.tls_bytes);
   memcpy(block, runtime.tls_image, runtime.tls_image_bytes);
   memset(block + runtime.tls_image_bytes, 0, runtime.tls_bytes - runtime.tls_image_bytes);
-  // The thread's own settings lived in what was wiped. libgomp allocates them anew on the first change.
-  if (runtime.set_num_threads != nullptr && runtime.get_max_threads() != at_fork.max_threads) {
-    runtime.set_num_threads(at_fork.max_threads);
+}
+
+// The word of a new thread's block that libgomp fills when a setting is changed for the first time: its pointer to the
+// task that has all of the thread's settings. Null if it is not exactly one word.
+std::uint64_t* find_settings(const Runtime& runtime, std::uint64_t block) {
+  std::uint64_t* found = nullptr;
+  for (std::size_t at = 0; at + sizeof(std::uint64_t) <= runtime.tls_bytes; at += sizeof(std::uint64_t)) {
+    std::uint64_t fresh = 0;
+    if (at < runtime.tls_image_bytes) {
+      const std::size_t rest = runtime.tls_image_bytes - at;
+      memcpy(&fresh, static_cast<const std::byte*>(runtime.tls_image) + at, rest < sizeof fresh ? rest : sizeof fresh);
+    }
+    auto* const word = reinterpret_cast<std::uint64_t*>(block + at);
+    if (*word == fresh) continue;
+    if (found != nullptr) return nullptr;
+    found = word;
   }
+  return found;
+}
+
+// What the thread had set (number of threads, schedule, thread limit, nesting, ...) was wiped with the rest. libgomp
+// allocates: not before the allocator's own child handler has run.
+void restore_settings(const Runtime& runtime, const RuntimeAtFork& at_fork, std::uint32_t index) {
+  if (runtime.set_num_threads == nullptr) return;
+  const bool is_fresh = is_kept(runtime) && find_settings(runtime, at_fork.tls_block) == nullptr;
+  if (is_fresh) {
+    runtime.set_num_threads(at_fork.max_threads);
+    if (std::uint64_t* const settings = find_settings(runtime, at_fork.tls_block); settings != nullptr) {
+      *settings =
+          g_kept_blocks[index][(reinterpret_cast<std::uint64_t>(settings) - at_fork.tls_block) / sizeof *settings];
+      return;
+    }
+  }
+  if (runtime.get_max_threads() != at_fork.max_threads) runtime.set_num_threads(at_fork.max_threads);
   if (runtime.set_dynamic != nullptr && runtime.get_dynamic != nullptr &&
       (runtime.get_dynamic() != 0) != at_fork.dynamic) {
     runtime.set_dynamic(at_fork.dynamic ? 1 : 0);
@@ -121,16 +169,14 @@ void rebuild(const Runtime& runtime, const RuntimeAtFork& at_fork) {
   }
 }
 
-void settle(Runtime& runtime, const RuntimeAtFork& at_fork, std::uint64_t fork_record, Watch& watch) {
+void settle(Runtime& runtime, const RuntimeAtFork& at_fork, std::uint64_t fork_record, std::uint32_t index) {
+  Watch& watch = g_watches[index];
   watch = {WatchMode::kLost, at_fork.method, at_fork.max_threads, fork_record, at_fork.record};
   if (at_fork.due) {
     if (at_fork.result == CureResult::kApplied) {
       watch.mode = WatchMode::kCured;
-      if (at_fork.method == CureMethod::kRebuild) rebuild(runtime, at_fork);
+      if (at_fork.method == CureMethod::kRebuild) rebuild(runtime, at_fork, index);
       if (at_fork.method == CureMethod::kClamp) {
-        // What the runtime says it would give must agree with what it gives: OpenBLAS asks first, then spins for the
-        // partner that it was promised.
-        if (runtime.set_num_threads != nullptr) runtime.set_num_threads(1);
         watch.mode = WatchMode::kClamped;
       }
     }
@@ -188,7 +234,21 @@ void settle_runtimes_in_child(Slot* forking) {
     if (!runtime.present || runtime.kind != RuntimeKind::kLibgomp) continue;
     if (at_fork.workers_lost == 0 && !at_fork.due) continue;
     g_watched_thread = forking;
-    settle(runtime, at_fork, forking->fork_record, g_watches[i]);
+    settle(runtime, at_fork, forking->fork_record, i);
+  }
+}
+
+void restore_runtimes_in_child(Slot* forking) {
+  if (!g_watch_regions || forking != g_watched_thread) return;
+  for (std::uint32_t i = 0; i < kMaxRuntimes; ++i) {
+    const RuntimeAtFork& at_fork = forking->runtimes[i];
+    const bool is_rebuilt = runtime_at(i).present && at_fork.due && at_fork.method == CureMethod::kRebuild &&
+                            at_fork.result == CureResult::kApplied;
+    if (is_rebuilt) restore_settings(runtime_at(i), at_fork, i);
+    // What the runtime says it would give must agree with what it gives: OpenBLAS asks first, then spins for the
+    // partner that it was promised.
+    const bool is_clamped = runtime_at(i).present && g_watches[i].mode == WatchMode::kClamped;
+    if (is_clamped && runtime_at(i).set_num_threads != nullptr) runtime_at(i).set_num_threads(1);
   }
 }
 
@@ -228,6 +288,20 @@ RegionGuard enter_watched_region(Runtime& runtime, const Region& region, const S
   }
   if (!clamped) watch.mode = WatchMode::kNone;
   return {0, allowed};
+}
+
+void enter_split_region(const RegionGuard& guard) {
+  if (t_slot != g_watched_thread || (guard.touch == 0 && g_split.depth == 0)) return;
+  if (g_split.depth++ == 0) {
+    g_split.guard = guard;
+  } else {
+    leave_watched_region(guard);  // it is inside of the other
+  }
+}
+
+void leave_split_region() {
+  if (t_slot != g_watched_thread || g_split.depth == 0) return;
+  if (--g_split.depth == 0) leave_watched_region(g_split.guard);
 }
 
 void leave_watched_region(const RegionGuard& guard) {

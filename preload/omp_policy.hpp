@@ -17,6 +17,8 @@ void count_pools(Slot* forking);
 std::uint32_t prepare_runtimes(Slot* forking);
 // In the child, before the other libraries' handlers. fork-child-safe.
 void settle_runtimes_in_child(Slot* forking);
+// Later, when the other libraries' child handlers are through: the part of it that allocates.
+void restore_runtimes_in_child(Slot* forking);
 
 // True in a child whose forking thread lost a libgomp pool: the region hooks look before they call.
 extern bool g_watch_regions;
@@ -33,5 +35,8 @@ struct Region {
 // A region is about to start in a watched child.
 RegionGuard enter_watched_region(Runtime& runtime, const Region& region, const Site& site);
 void leave_watched_region(const RegionGuard& guard);
+// The same where the entry returns at the region's beginning: the team may be waited for there or at its end.
+void enter_split_region(const RegionGuard& guard);
+void leave_split_region();
 
 }  // namespace forksight

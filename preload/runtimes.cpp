@@ -52,7 +52,7 @@ int provider_of(Module& module) {
 }
 
 bool is_worker(const Runtime& runtime, const Slot& slot) {
-  return slot.state.load(std::memory_order_acquire) == SlotState::kLive && slot.epoch == epoch() &&
+  return slot.state.load(std::memory_order_acquire) == SlotState::kLive && slot.epoch == epoch() && !slot.is_retired &&
          slot.start_routine >= runtime.start && slot.start_routine < runtime.end;
 }
 
@@ -149,6 +149,13 @@ std::uint32_t count_workers(const Runtime& runtime, std::int32_t creator_tid, Sl
     if (count++ == 0 && first != nullptr) *first = &slot;
   }
   return count;
+}
+
+void retire_workers(const Runtime& runtime, std::int32_t creator_tid) {
+  for (std::uint32_t i = 0; i < slot_count(); ++i) {
+    Slot& slot = slot_at(i);
+    if (is_worker(runtime, slot) && slot.creator_tid == creator_tid) slot.is_retired = true;
+  }
 }
 
 std::uint32_t count_all_workers(const Runtime& runtime) {

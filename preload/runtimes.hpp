@@ -57,6 +57,8 @@ std::uint64_t entry_of(Runtime& runtime, OmpEntry entry);
 // Threads that `creator` made through this runtime and that live still: its pool, but for the master.
 std::uint32_t count_workers(const Runtime& runtime, std::int32_t creator_tid, Slot** first);
 std::uint32_t count_all_workers(const Runtime& runtime);
+// The runtime has ended its pool of `creator` (omp_pause_resource_all): the threads go, later, by pthread_exit.
+void retire_workers(const Runtime& runtime, std::int32_t creator_tid);
 
 // What a region of the calling thread would get, as gomp_resolve_num_threads works it out (libgomp/parallel.c, GCC 12).
 struct Team {

@@ -71,6 +71,7 @@ void reset(Slot& slot) {
   slot.thread_pointer = 0;
   slot.stack_top = 0;
   slot.is_initial_stack = false;
+  slot.is_retired = false;
   slot.start_routine = 0;
   slot.argument = 0;
   slot.created_ns = 0;
@@ -78,6 +79,7 @@ void reset(Slot& slot) {
   slot.record = 0;
   slot.fork_record = 0;
   slot.open_touch = 0;
+  slot.is_fork_by_wrapper = false;
   slot.fork_entry_ns = 0;
   slot.fork_site = {};
   slot.last_fork_site = {};

@@ -71,6 +71,7 @@ struct alignas(64) Slot {
   std::uint64_t thread_pointer;
   std::uint64_t stack_top;  // 0: unknown
   bool is_initial_stack;    // the one that the kernel made for the process
+  bool is_retired;          // a worker that its runtime has let go: it may not have ended yet
   std::uint64_t start_routine;
   std::uint64_t argument;
   std::uint64_t created_ns;
@@ -78,6 +79,7 @@ struct alignas(64) Slot {
   std::uint64_t record;       // ref of the kThread record in this trace, 0: not written
   std::uint64_t fork_record;  // ref of the fork that this thread is in the middle of
   std::uint64_t open_touch;   // ref of a touch that the program itself says the end of (annotations), 0: none
+  bool is_fork_by_wrapper;    // else daemon, forkpty
   std::uint64_t fork_entry_ns;
   Site fork_site;                 // of the fork() wrapper; pc 0: not inside of it
   Site last_fork_site;            // of the last fork whose stack was recorded, and ...

@@ -5,7 +5,7 @@
  * COVERS: GOMP_parallel_loop_runtime GOMP_parallel_loop_nonmonotonic_dynamic GOMP_parallel_loop_nonmonotonic_guided
  * COVERS: GOMP_parallel_loop_nonmonotonic_runtime GOMP_parallel_loop_maybe_nonmonotonic_runtime
  * COVERS: GOMP_parallel_loop_static_start GOMP_parallel_loop_dynamic_start GOMP_parallel_loop_guided_start
- * COVERS: GOMP_parallel_loop_runtime_start
+ * COVERS: GOMP_parallel_loop_runtime_start GOMP_parallel_end omp_pause_resource omp_pause_resource_all
  * FLAGS: -fopenmp -O2
  * ENV: FORKSIGHT_OMP=observe,clamp,quiesce,rebuild,auto
  */
@@ -193,3 +193,17 @@ static void fork_with_pool(void) {
   use_team();
 }
 PROBE_IN(forks, WHERE) { in_thread(fork_with_pool); }
+
+/* A pool that the program ends itself; the region after it makes another. */
+static void pause_pool(void) {
+  use_team();
+  say("  pause %d, errno %d", omp_pause_resource_all(omp_pause_hard), errno);
+  use_team();
+  say("  pause of the host %d", omp_pause_resource(omp_pause_soft, omp_get_initial_device()));
+  say("  pause of no device %d", omp_pause_resource(omp_pause_hard, 1000));
+  use_team();
+#pragma omp parallel num_threads(kTeam)
+#pragma omp master
+  say("  pause inside of a region %d", omp_pause_resource_all(omp_pause_hard));
+}
+PROBE_IN(pauses, WHERE) { in_thread(pause_pool); }
