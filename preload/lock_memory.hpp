@@ -50,15 +50,42 @@ struct SemaphoreMemory {
   std::int32_t shared;  // 0 private, 128 shared
 };
 
+// Since 2.25 and up to 2.40: waiters are in one of two groups, G1, which signals go to, and G2, which new waiters join.
+struct ConditionMemory {
+  std::uint64_t wseq;          // waiters so far << 1 | index of G2
+  std::uint64_t g1_start;      // position of G1's first waiter << 1
+  std::uint32_t g_refs[2];     // waiters inside of a group << 1
+  std::uint32_t g_size[2];     // those not signalled yet; G2's is relative
+  std::uint32_t g1_orig_size;  // << 2
+  std::uint32_t wrefs;         // waiters << 3 | destroyer waits | clock | process-shared
+  std::uint32_t g_signals[2];
+
+  std::uint32_t waiters() const { return wrefs >> 3U; }
+  std::uint64_t position() const { return wseq >> 1U; }
+};
+static_assert(sizeof(ConditionMemory) == 48);
+
+struct BarrierMemory {
+  std::uint32_t in;     // arrivals so far
+  std::uint32_t round;  // arrivals of the rounds that are complete
+  std::uint32_t count;
+  std::int32_t shared;
+  std::uint32_t out;  // arrivals that have left
+
+  std::uint32_t pending() const { return in - round; }
+};
+
 constexpr std::size_t lock_bytes(trace::LockKind kind) {
   switch (kind) {
     case trace::LockKind::kMutex: return 40;
     case trace::LockKind::kRwlockRead:
     case trace::LockKind::kRwlockWrite: return 56;
     case trace::LockKind::kSpinlock: return 4;
-    case trace::LockKind::kSemaphore: return 32;
     case trace::LockKind::kGuard: return 8;
     case trace::LockKind::kCustom: return 0;  // laid out as its author likes
+    case trace::LockKind::kSemaphore:
+    case trace::LockKind::kBarrier: return 32;
+    case trace::LockKind::kCondition: return sizeof(ConditionMemory);
   }
   return 0;
 }
@@ -85,6 +112,8 @@ inline bool is_taken(trace::LockKind kind, const volatile void* lock) {
     case trace::LockKind::kSemaphore: return decode_lock<SemaphoreMemory>(memory).value == 0;
     case trace::LockKind::kGuard: return is_initialising(decode_lock<std::uint64_t>(memory));
     case trace::LockKind::kCustom: break;  // its annotations say so
+    case trace::LockKind::kBarrier:
+    case trace::LockKind::kCondition: break;  // nobody acquires these
   }
   return false;
 }

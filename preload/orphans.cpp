@@ -73,6 +73,8 @@ bool confirms(LockKind kind, const void* memory, const volatile void* lock, std:
     }
     case LockKind::kGuard: return is_initialising(decode_lock<std::uint64_t>(memory));
     case LockKind::kCustom: return true;  // what its annotations say
+    case LockKind::kBarrier:
+    case LockKind::kCondition: break;  // lost_waiters.hpp
   }
   return false;
 }
@@ -185,11 +187,6 @@ Orphan* find_orphan(const volatile void* lock, LockKind kind, bool shared) {
   return kind == LockKind::kMutex ? adopt_by_owner(lock) : nullptr;
 }
 
-[[noreturn]] void end_process() {
-  sys::call(SYS_tgkill, sys::getpid(), sys::gettid(), SIGABRT);
-  for (;;) sys::call(SYS_exit_group, 128 + SIGABRT);
-}
-
 std::uint64_t append_touch(const Orphan& orphan, trace::TouchKind kind, trace::TouchAction action, std::uint32_t flags,
                            const Site& site) {
   const std::uint64_t stack = append_stack(site, t_slot, kTouchStackBytes, false, Importance::kFinding);
@@ -205,6 +202,11 @@ void forget_orphan(const volatile void* lock, bool keep_readers) {
     if (keep_readers && (g_orphans[i].tagged & kSharedHold) != 0) continue;
     if (is_same_lock(g_orphans[i].tagged, lock)) g_orphans[i].tagged = 0;
   }
+}
+
+void end_process() {
+  sys::call(SYS_tgkill, sys::getpid(), sys::gettid(), SIGABRT);
+  for (;;) sys::call(SYS_exit_group, 128 + SIGABRT);
 }
 
 bool locks_are_watched() { return g_watching; }

@@ -40,4 +40,7 @@ void forget_released(const volatile void* lock, const Site& site);
 // The same for a release, of a lock that was cured only.
 void forget_given(const volatile void* lock, const Site& site);
 
+// As abort() would end it, without its handlers.
+[[noreturn]] void end_process();
+
 }  // namespace forksight

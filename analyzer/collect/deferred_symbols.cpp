@@ -81,7 +81,7 @@ void DeferredSymbols::resolve(model::Model& model) {
     symbols::DataSymbol symbol;
     if (!symbolizers.of(task.image).find_data(task.address, symbol)) continue;
     task.name(model) = std::move(symbol.name);
-    task.module(model) = std::move(symbol.module);
+    if (task.module) task.module(model) = std::move(symbol.module);
   }
   symbolizers.append_limits(model.limits);
 }

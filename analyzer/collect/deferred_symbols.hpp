@@ -22,6 +22,7 @@ class DeferredSymbols {
   // `record` is a kStack record of a file that outlives this object.
   void add_stack(ImagePtr image, const TraceRecord& record, Place<model::Stack> place);
   void add_code(ImagePtr image, std::uint64_t address, Place<std::string> function);
+  // `module` may be empty.
   void add_data(ImagePtr image, std::uint64_t address, Place<std::string> name, Place<std::string> module);
 
   // Fills all places; what could not be seen goes to model.limits.

@@ -10,6 +10,8 @@ constexpr std::size_t kMutexBytes = 40;
 constexpr std::size_t kRwlockBytes = 56;
 constexpr std::size_t kSpinlockBytes = 4;
 constexpr std::size_t kGuardBytes = 8;
+constexpr std::size_t kConditionBytes = 48;
+constexpr std::size_t kBarrierBytes = 20;
 constexpr std::size_t kSemaphoreBytes = 12;  // value and waiters in one word, then the sharing flag
 
 std::uint32_t word_at(std::span<const std::uint8_t> memory, std::size_t offset) {
@@ -98,6 +100,18 @@ std::optional<LockState> decode_lock(trace::LockKind kind, std::span<const std::
       return state;
     case trace::LockKind::kCustom:
       state.held = true;  // its annotations are all that is known
+      return state;
+    case trace::LockKind::kBarrier:
+      if (memory.size() < kBarrierBytes) return std::nullopt;
+      state.waiters = word_at(memory, 0) - word_at(memory, 16);  // in, out
+      state.held = state.waiters != 0;
+      state.process_shared = word_at(memory, 12) != 0;
+      return state;
+    case trace::LockKind::kCondition:
+      if (memory.size() < kConditionBytes) return std::nullopt;
+      state.waiters = word_at(memory, 36) >> 3U;  // wrefs
+      state.held = state.waiters != 0;
+      state.process_shared = (word_at(memory, 36) & 1U) != 0;
       return state;
   }
   return std::nullopt;

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "collect/trace_reader.hpp"
+#include "collect/trace_words.hpp"
 
 namespace forksight::collect {
 
@@ -60,9 +61,13 @@ void TraceReader::read_fork(const TraceRecord& record) {
   }
   const auto tail = record.tail<trace::ForkRecord>();
   for (std::size_t i = 0; i < fixed.thread_count; ++i) {
-    const auto thread = find(element_at<trace::ForkThread>(tail, i).thread, RecordType::kThread);
+    const auto entry = element_at<trace::ForkThread>(tail, i);
+    const auto thread = find(entry.thread, RecordType::kThread);
     if (thread) {
       fork.lost_threads.push_back(thread->index);
+      if (const auto kind = to_model(entry.wait_kind)) {
+        fork.lost_waits.push_back({thread->index, *kind, entry.wait_object, {}});
+      }
     } else {
       ++fork.unknown_threads;
     }
@@ -77,9 +82,20 @@ void TraceReader::read_fork(const TraceRecord& record) {
   }
   const model::ProcessId process = fork.process;
   model_.forks.push_back(std::move(fork));
+  name_lost_waits(id);
   name_stack(
       process, fixed.stack, [id](model::Model & m) -> auto& { return m.forks[id].stack; });
   become(record, id);
+}
+
+void TraceReader::name_lost_waits(model::ForkId id) {
+  if (!symbolize_) return;
+  const model::Fork& fork = model_.forks[id];
+  for (std::size_t i = 0; i < fork.lost_waits.size(); ++i) {
+    if (fork.lost_waits[i].kind == model::AwaitedKind::kThread) continue;
+    deferred_.add_data(modules_.image_of(fork.process), fork.lost_waits[i].object,
+                       [ id, i ](model::Model & m) -> auto& { return m.forks[id].lost_waits[i].name; }, {});
+  }
 }
 
 void TraceReader::read_forked(const TraceRecord& record) {

@@ -65,6 +65,7 @@ void TraceReader::read_held(const TraceRecord& record) {
   held.lock = lock_of(fixed, child);
   held.holder = holder->index;
   held.by_forking_thread = holder->index == about.forking_thread;
+  held.waiters = state ? state->waiters : 0;
   const std::size_t index = about.held.size();
   about.held.push_back(std::move(held));
   name_stack(
@@ -91,6 +92,8 @@ void TraceReader::read_touch(const TraceRecord& record) {
   touch.timed = (fixed.flags & trace::kTouchTimed) != 0;
   touch.is_team_guess = (fixed.flags & trace::kTouchTeamGuess) != 0;
   touch.by_owner = (fixed.flags & trace::kTouchByOwner) != 0;
+  touch.is_stolen = (fixed.flags & trace::kTouchStolen) != 0;
+  touch.operation = to_model(static_cast<trace::SyncOperation>(fixed.operation));
   if (fixed.kind == trace::TouchKind::kFutexWait) return read_futex_wait(record, fixed, std::move(touch));
   if (fixed.kind == trace::TouchKind::kParallel) {
     const auto pool = find(fixed.runtime, RecordType::kRuntime);

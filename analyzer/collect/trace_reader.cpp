@@ -119,6 +119,7 @@ void TraceReader::read_thread(const TraceRecord& record) {
   thread.start_library = fixed.start_routine == 0 ? std::string() : image->find_path(fixed.start_routine);
   thread.pointer = fixed.thread_pointer;
   thread.is_main = (fixed.flags & trace::kThreadMain) != 0;
+  thread.has_ended = (fixed.flags & trace::kThreadEnded) != 0;
   model_.threads.push_back(std::move(thread));
   name_stack(
       process, fixed.creation_stack, [id](model::Model & m) -> auto& { return m.threads[id].created_at; });

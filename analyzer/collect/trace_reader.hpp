@@ -47,6 +47,7 @@ class TraceReader {
   void attach_workers();
   // Python's frames into the native stacks, once these are unwound.
   void join_python();
+  void name_lost_waits(model::ForkId id);
 
   // References: 0 is none; one that is not committed, of another type, or further on, is counted and is none.
   std::optional<Target> find(std::uint64_t reference, trace::RecordType type);

@@ -13,12 +13,10 @@ bool is_within(E value, E first, E last) {
 
 }  // namespace
 
-bool is_known(trace::LockKind kind) {
-  return is_within(kind, trace::LockKind::kMutex, trace::LockKind::kSemaphore) ||
-         is_within(kind, trace::LockKind::kGuard, trace::LockKind::kCustom);
-}
+bool is_known(trace::LockKind kind) { return is_within(kind, trace::LockKind::kMutex, trace::LockKind::kCustom); }
 bool is_known(trace::TouchKind kind) {
-  return is_within(kind, trace::TouchKind::kLock, trace::TouchKind::kParallel) || kind == trace::TouchKind::kFutexWait;
+  return is_within(kind, trace::TouchKind::kLock, trace::TouchKind::kParallel) ||
+         is_within(kind, trace::TouchKind::kCondition, trace::TouchKind::kFutexWait);
 }
 bool is_known(trace::CureMethod method) {
   return is_within(method, trace::CureMethod::kClamp, trace::CureMethod::kRebuild);
@@ -35,6 +33,8 @@ model::LockKind to_model(trace::LockKind kind) {
     case trace::LockKind::kSemaphore: return model::LockKind::kSemaphore;
     case trace::LockKind::kGuard: return model::LockKind::kGuard;
     case trace::LockKind::kCustom: return model::LockKind::kCustom;
+    case trace::LockKind::kBarrier: return model::LockKind::kBarrier;
+    case trace::LockKind::kCondition: return model::LockKind::kCondition;
     case trace::LockKind::kMutex: break;
   }
   return model::LockKind::kMutex;
@@ -55,6 +55,8 @@ model::TouchKind to_model(trace::TouchKind kind) {
     case trace::TouchKind::kUnlockRefused: return model::TouchKind::kUnlockRefused;
     case trace::TouchKind::kParallel: return model::TouchKind::kParallel;
     case trace::TouchKind::kFutexWait: return model::TouchKind::kFutexWait;
+    case trace::TouchKind::kCondition: return model::TouchKind::kCondition;
+    case trace::TouchKind::kBarrier: return model::TouchKind::kBarrier;
     case trace::TouchKind::kLock: break;
   }
   return model::TouchKind::kLock;
@@ -68,6 +70,29 @@ model::TouchAction to_model(trace::TouchAction action) {
     case trace::TouchAction::kNone: break;
   }
   return model::TouchAction::kNone;
+}
+
+model::SyncOperation to_model(trace::SyncOperation operation) {
+  switch (operation) {
+    case trace::SyncOperation::kDestroy: return model::SyncOperation::kDestroy;
+    case trace::SyncOperation::kSignal: return model::SyncOperation::kSignal;
+    case trace::SyncOperation::kBroadcast: return model::SyncOperation::kBroadcast;
+    case trace::SyncOperation::kWait: return model::SyncOperation::kWait;
+    case trace::SyncOperation::kNone: break;
+  }
+  return model::SyncOperation::kNone;
+}
+
+std::optional<model::AwaitedKind> to_model(trace::WaitKind kind) {
+  switch (kind) {
+    case trace::WaitKind::kCondition: return model::AwaitedKind::kCondition;
+    case trace::WaitKind::kBarrier: return model::AwaitedKind::kBarrier;
+    case trace::WaitKind::kJoin: return model::AwaitedKind::kThread;
+    case trace::WaitKind::kSemaphore: return model::AwaitedKind::kSemaphore;
+    case trace::WaitKind::kFutex: return model::AwaitedKind::kFutex;
+    case trace::WaitKind::kNone: break;
+  }
+  return std::nullopt;
 }
 
 model::CureMethod to_model(trace::CureMethod method) {
@@ -94,6 +119,8 @@ std::string describe_note(trace::NoteCode code, std::uint64_t value) {
     case trace::NoteCode::kThreadTableFull: return fmt::format("{} threads did not fit and were not recorded", value);
     case trace::NoteCode::kHeldOverflow:
       return fmt::format("{} lock acquisitions did not fit a thread's list of held locks", value);
+    case trace::NoteCode::kLostWaitsFull:
+      return fmt::format("{} condition variables and barriers on which lost threads waited were not watched", value);
   }
   return fmt::format("note {} with value {}, which this build does not know", static_cast<std::uint32_t>(code), value);
 }

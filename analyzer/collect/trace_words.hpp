@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "forksight/trace/format.hpp"
@@ -19,6 +20,8 @@ model::LockKind to_model(trace::LockKind kind);
 model::RuntimeKind to_model(trace::RuntimeKind kind);
 model::TouchKind to_model(trace::TouchKind kind);
 model::TouchAction to_model(trace::TouchAction action);
+model::SyncOperation to_model(trace::SyncOperation operation);
+std::optional<model::AwaitedKind> to_model(trace::WaitKind kind);  // nullopt: none, or not known
 model::CureMethod to_model(trace::CureMethod method);
 model::CureResult to_model(trace::CureResult result);
 

@@ -138,6 +138,8 @@ std::string lock_kind(const model::Lock& lock) {
     case model::LockKind::kSemaphore: return "semaphore";
     case model::LockKind::kGuard: return "initialisation guard";
     case model::LockKind::kCustom: return lock.label.empty() ? "custom lock" : lock.label;
+    case model::LockKind::kBarrier: return "barrier";
+    case model::LockKind::kCondition: return "condition variable";
     case model::LockKind::kMutex: break;
   }
   std::string kind;
@@ -151,6 +153,25 @@ std::string lock_kind(const model::Lock& lock) {
     case model::MutexType::kUnknown: break;
   }
   return kind + "mutex";
+}
+
+std::string awaited(const model::Model& model, const model::LostWait& wait) {
+  const char* kind = "condition variable";
+  switch (wait.kind) {
+    case model::AwaitedKind::kBarrier: kind = "barrier"; break;
+    case model::AwaitedKind::kSemaphore: kind = "semaphore"; break;
+    case model::AwaitedKind::kFutex: kind = "futex word"; break;
+    case model::AwaitedKind::kThread: {
+      for (const model::Thread& other : model.threads) {
+        const bool is_of_it = other.process == model.threads[wait.thread].process;
+        if (is_of_it && wait.object != 0 && static_cast<std::uint64_t>(other.tid) == wait.object)
+          return "the end of " + thread(other);
+      }
+      return "the end of another thread";
+    }
+    case model::AwaitedKind::kCondition: break;
+  }
+  return wait.name.empty() ? fmt::format("the {} at {:#x}", kind, wait.object) : fmt::format("{} {}", kind, wait.name);
 }
 
 std::string duration(std::uint64_t ms) {

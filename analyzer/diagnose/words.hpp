@@ -43,6 +43,9 @@ std::string static_variable(std::string_view guard);
 // "mutex", "recursive robust mutex", "rwlock"
 std::string lock_kind(const model::Lock& lock);
 
+// "condition variable queue_cv", "the barrier at 0x55d0c0", "the end of thread 4240 \"worker\"".
+std::string awaited(const model::Model& model, const model::LostWait& wait);
+
 // "1.4 s", "3 min 20 s", "2 h 5 min"
 std::string duration(std::uint64_t ms);
 // "1 thread", "3 threads"

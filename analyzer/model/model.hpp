@@ -42,6 +42,7 @@ struct Thread {
   std::string start_library;      // path of its module
   Stack created_at;
   bool is_main = false;
+  bool has_ended = false;         // before a fork, with locks held
   std::uint64_t pointer = 0;      // pthread_self(), 0: unknown
 };
 
@@ -53,7 +54,18 @@ struct PythonThread {
 using PythonThreads = std::vector<PythonThread>;  // of one moment
 using PythonId = std::size_t;
 
-enum class LockKind { kMutex, kRwlockRead, kRwlockWrite, kSpinlock, kSemaphore, kGuard, kCustom };
+// Condition variables and barriers are "held" by whoever waits there.
+enum class LockKind {
+  kMutex,
+  kRwlockRead,
+  kRwlockWrite,
+  kSpinlock,
+  kSemaphore,
+  kBarrier,
+  kCondition,
+  kGuard,
+  kCustom
+};
 enum class MutexType { kNormal, kRecursive, kErrorcheck, kAdaptive, kUnknown };
 
 struct Lock {
@@ -74,6 +86,17 @@ struct Held {
   ThreadId holder = 0;
   Stack acquired_at;        // may be empty: caught between the lock and its record
   bool by_forking_thread = false;
+  std::uint32_t waiters = 0;  // barriers and condition variables: all that wait there; `holder` is one of them
+};
+
+enum class AwaitedKind { kCondition, kBarrier, kThread, kSemaphore, kFutex };
+
+// What a lost thread waited for when its process was about to fork.
+struct LostWait {
+  ThreadId thread = 0;
+  AwaitedKind kind = AwaitedKind::kCondition;
+  std::uint64_t object = 0;  // address; of a thread: its tid, 0: unknown
+  std::string name;          // "queue_cv", "" if it is not in a module
 };
 
 enum class RuntimeKind { kUnknown, kLibgomp, kLibomp, kLibiomp5 };
@@ -105,6 +128,7 @@ struct Fork {
   Stack stack;
   std::vector<ThreadId> lost_threads;    // all threads of the parent but the forking one
   std::uint32_t unknown_threads = 0;     // lost threads of which nothing is known
+  std::vector<LostWait> lost_waits;
   std::vector<Held> held;
   std::vector<PoolId> pools;
   std::optional<PythonId> python;        // where Python's threads were
@@ -114,7 +138,8 @@ struct Fork {
 };
 
 // kFutexWait is no fault by itself: it says what a child waits for that nothing but a signal handler can wake.
-enum class TouchKind { kLock, kUnlockRefused, kParallel, kFutexWait };
+enum class TouchKind { kLock, kUnlockRefused, kParallel, kCondition, kBarrier, kFutexWait };
+enum class SyncOperation { kNone, kDestroy, kSignal, kBroadcast, kWait };
 enum class TouchAction { kNone, kAborted, kRecovered, kGiven };
 
 // A forked process operates on something that its fork broke.
@@ -125,7 +150,7 @@ struct Touch {
   std::uint64_t time_ns = 0;
   TouchKind kind = TouchKind::kLock;
   TouchAction action = TouchAction::kNone;
-  std::optional<std::size_t> held;   // index into Fork::held (kLock, kUnlockRefused)
+  std::optional<std::size_t> held;   // index into Fork::held (all kinds but kParallel)
   std::optional<PoolId> pool;        // kParallel
   Stack stack;
   std::uint32_t team = 0;            // kParallel: threads that the region would get
@@ -133,6 +158,8 @@ struct Touch {
   bool timed = false;                // has a deadline
   bool is_team_guess = false;        // kParallel: the runtime may have settled for fewer threads (OMP_DYNAMIC)
   bool by_owner = false;             // matched by the owner in the lock's memory only
+  SyncOperation operation = SyncOperation::kNone;  // kCondition, kBarrier
+  bool is_stolen = false;            // kCondition: the signal went to a waiter of the parent
   bool cured = false;                // a cure let it pass (kParallel)
   std::uint64_t object = 0;          // kFutexWait: address of the word
   std::string object_name;           // "ready", "queue+0x40", "" if it is not in a module

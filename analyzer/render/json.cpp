@@ -1,5 +1,6 @@
 #include "render/json.hpp"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "forksight/version.hpp"
@@ -78,7 +79,10 @@ Json to_json(const model::Fork& fork, const model::Model& model) {
                {"total_ns", fork.total_ns},
                {"error", fork.error},
                {"lost_threads", fork.lost_threads.size() + fork.unknown_threads},
-               {"held_locks", fork.held.size()}};
+               {"held_locks", std::ranges::count_if(fork.held, [&](const model::Held& held) {
+                  const model::LockKind kind = model.locks[held.lock].kind;
+                  return kind != model::LockKind::kCondition && kind != model::LockKind::kBarrier;
+                })}};
   json["pools"] = array_of(fork.pools, [&](model::PoolId id) { return to_json(model.pools[id]); });
   json["stack"] = stack_to_json(fork.stack);
   return json;

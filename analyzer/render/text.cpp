@@ -102,9 +102,10 @@ class TextReport {
     if (process.rank >= 0) text += fmt::format(", rank {}", process.rank);
     if (!process.host.empty()) text += fmt::format(" on {}", process.host);
     if (process.stuck_for_ms > 0) text += fmt::format(", stuck for {}", words::duration(process.stuck_for_ms));
-    const char* const label = finding.outcome == Outcome::kCured   ? "Who"
-                              : finding.outcome == Outcome::kError ? "What fails"
-                                                                   : "What hangs";
+    const char* const label = finding.outcome == Outcome::kCured        ? "Who"
+                              : finding.outcome == Outcome::kError      ? "What fails"
+                              : finding.outcome == Outcome::kCorruption ? "What is wrong"
+                                                                        : "What hangs";
     page_.labelled(label, text);
     stack(finding.stack);
   }
@@ -123,10 +124,11 @@ class TextReport {
       if (!holder.library.empty())
         held +=
             fmt::format("{} in {}", holder.start_routine.empty() ? ", started" : "", words::base_name(holder.library));
-      const char* const where = !culprit.stack.known() ? "; where it took it is not known"
-                                : culprit.is_at_fork   ? "; at the fork it was here:"
-                                                       : "; it took it here:";
-      page_.labelled("Held by", held + where);
+      const char* const verb = culprit.is_waited_for ? "waits" : "took it";
+      const std::string where = !culprit.stack.known() ? fmt::format("; where it {} is not known", verb)
+                                : culprit.is_at_fork   ? std::string("; at the fork it was here:")
+                                                       : fmt::format("; it {} here:", verb);
+      page_.labelled(culprit.is_waited_for ? "Waited for by" : "Held by", held + where);
     } else if (culprit.stack.known()) {
       page_.labelled("", culprit.kind == CulpritKind::kThread ? "the first of them was created here:" : "made here:");
     }

@@ -15,6 +15,12 @@ int main(int argc, char** argv) {
   custom.name(custom.touch(trace::TouchKind::kLock), "spin lock");
   custom.end(custom.wait(), 4);
   custom.trace.write(folder / "custom");
+  test::LockTrace condition({.kind = trace::LockKind::kCondition,
+                             .memory = test::condition_memory(2),
+                             .holder_waits = trace::WaitKind::kCondition});
+  condition.touch(trace::TouchKind::kCondition, trace::kTouchStolen, trace::TouchAction::kNone,
+                  trace::SyncOperation::kSignal);
+  condition.trace.write(folder / "condition");
   test::PoolTrace pool({});
   pool.touch(4);
   pool.cure(trace::CureMethod::kRebuild, trace::CureResult::kApplied, true);

@@ -139,6 +139,8 @@ TEST(DecodeLock, TooFewBytesTellNothing) {
   EXPECT_FALSE(decode_lock(trace::LockKind::kRwlockRead, std::span(bytes).first(55)).has_value());
   EXPECT_FALSE(decode_lock(trace::LockKind::kSpinlock, std::span(bytes).first(3)).has_value());
   EXPECT_FALSE(decode_lock(trace::LockKind::kSemaphore, std::span(bytes).first(11)).has_value());
+  EXPECT_FALSE(decode_lock(trace::LockKind::kBarrier, std::span(bytes).first(19)).has_value());
+  EXPECT_FALSE(decode_lock(trace::LockKind::kCondition, std::span(bytes).first(47)).has_value());
   EXPECT_FALSE(decode_lock(static_cast<trace::LockKind>(77), bytes).has_value());
 }
 
@@ -146,6 +148,48 @@ TEST(DecodeLock, WaitersAloneDoNotHoldARobustMutex) {
   const auto state = decode_lock(trace::LockKind::kMutex, test::mutex_memory(0x10, 0, 0x8000'0000));
   ASSERT_TRUE(state.has_value());
   EXPECT_FALSE(state->held);
+}
+
+TEST(RealCondition, CountsItsWaiters) {
+  pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+  pthread_cond_t condition = PTHREAD_COND_INITIALIZER;
+  bool waits = false;
+  bool may_go = false;
+  EXPECT_FALSE(decode(trace::LockKind::kCondition, condition).held);
+  std::thread waiter([&] {
+    pthread_mutex_lock(&mutex);
+    waits = true;
+    while (!may_go) pthread_cond_wait(&condition, &mutex);
+    pthread_mutex_unlock(&mutex);
+  });
+  for (bool is_inside = false; !is_inside; std::this_thread::yield()) {
+    pthread_mutex_lock(&mutex);
+    is_inside = waits;
+    pthread_mutex_unlock(&mutex);
+  }
+  const LockState state = decode(trace::LockKind::kCondition, condition);
+  EXPECT_TRUE(state.held);
+  EXPECT_EQ(state.waiters, 1U);
+  EXPECT_FALSE(state.process_shared);
+  pthread_mutex_lock(&mutex);
+  may_go = true;
+  pthread_cond_broadcast(&condition);
+  pthread_mutex_unlock(&mutex);
+  waiter.join();
+  EXPECT_FALSE(decode(trace::LockKind::kCondition, condition).held);
+}
+
+TEST(RealBarrier, CountsItsArrivals) {
+  pthread_barrier_t barrier;
+  ASSERT_EQ(pthread_barrier_init(&barrier, nullptr, 2), 0);
+  EXPECT_FALSE(decode(trace::LockKind::kBarrier, barrier).held);
+  std::thread one([&] { pthread_barrier_wait(&barrier); });
+  while (!decode(trace::LockKind::kBarrier, barrier).held) std::this_thread::yield();
+  EXPECT_EQ(decode(trace::LockKind::kBarrier, barrier).waiters, 1U);
+  pthread_barrier_wait(&barrier);
+  one.join();
+  EXPECT_FALSE(decode(trace::LockKind::kBarrier, barrier).held);
+  pthread_barrier_destroy(&barrier);
 }
 
 }  // namespace

@@ -67,6 +67,38 @@ TEST(TraceReader, ALockWhoseMemorySaysFreeIsNotHeld) {
   EXPECT_TRUE(has_limit(model, "nobody held at the fork"));
 }
 
+TEST(TraceReader, ReadsWhatALostThreadWaitedFor) {
+  LockTrace scene({.kind = trace::LockKind::kCondition,
+                   .memory = test::condition_memory(3),
+                   .holder_waits = trace::WaitKind::kCondition});
+  scene.touch(trace::TouchKind::kCondition, trace::kTouchStolen, trace::TouchAction::kNone,
+              trace::SyncOperation::kSignal);
+  const model::Model model = read_model(scene.trace);
+  ASSERT_EQ(model.forks[0].lost_waits.size(), 1U);
+  const model::LostWait& wait = model.forks[0].lost_waits[0];
+  EXPECT_EQ(wait.thread, model.forks[0].lost_threads[0]);
+  EXPECT_EQ(wait.kind, model::AwaitedKind::kCondition);
+  EXPECT_EQ(wait.object, test::kLockAddress);
+  ASSERT_EQ(model.forks[0].held.size(), 1U);
+  EXPECT_EQ(model.forks[0].held[0].waiters, 3U);
+  ASSERT_EQ(model.touches.size(), 1U);
+  EXPECT_EQ(model.touches[0].kind, model::TouchKind::kCondition);
+  EXPECT_EQ(model.touches[0].operation, model::SyncOperation::kSignal);
+  EXPECT_TRUE(model.touches[0].is_stolen);
+}
+
+TEST(TraceReader, AWaitOfAKindThatItDoesNotKnowIsLeftOut) {
+  LockTrace scene({.holder_waits = static_cast<trace::WaitKind>(77)});
+  EXPECT_TRUE(read_model(scene.trace).forks[0].lost_waits.empty());
+}
+
+TEST(TraceReader, KnowsAThreadThatEndedWithItsLocks) {
+  LockTrace scene({.holder_flags = trace::kThreadEnded});
+  const model::Model model = read_model(scene.trace);
+  EXPECT_TRUE(model.threads[model.forks[0].held[0].holder].has_ended);
+  EXPECT_FALSE(model.threads[model.forks[0].forking_thread].has_ended);
+}
+
 TEST(TraceReader, ReadsAPoolItsWorkersAndItsCure) {
   PoolTrace scene({.workers = 3});
   scene.cure(trace::CureMethod::kRebuild, trace::CureResult::kApplied, false);
@@ -229,7 +261,7 @@ TEST(TraceReader, IgnoresReferencesThatLeadNowhere) {
 TEST(TraceReader, PassesOverEnumeratorsThatItDoesNotKnow) {
   LockTrace scene({});
   scene.trace.record(trace::RecordType::kTouch,
-                     trace::TouchRecord{scene.fork, static_cast<trace::TouchKind>(9), trace::TouchAction::kNone,
+                     trace::TouchRecord{scene.fork, static_cast<trace::TouchKind>(99), trace::TouchAction::kNone,
                                         scene.held, 0, 0, 0, 0, 0, 0, 0});
   scene.trace.record(trace::RecordType::kHeld,
                      trace::HeldRecord{scene.fork, 1, 0, 0, static_cast<trace::LockKind>(77), 56, {}});

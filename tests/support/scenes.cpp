@@ -54,15 +54,31 @@ std::vector<std::uint8_t> guard_memory(std::uint64_t value) {
   return bytes;
 }
 
+std::vector<std::uint8_t> condition_memory(std::uint32_t waiters) {
+  std::vector<std::uint8_t> bytes(48);
+  put(bytes, 36, waiters << 3U);
+  return bytes;
+}
+
+std::vector<std::uint8_t> barrier_memory(std::uint32_t arrived, std::uint32_t left) {
+  std::vector<std::uint8_t> bytes(32);
+  put(bytes, 0, arrived);
+  put(bytes, 8, arrived + 1);
+  put(bytes, 16, left);
+  return bytes;
+}
+
 LockTrace::LockTrace(const LockScene& scene, std::int32_t child_pid) : child(child_pid) {
   trace.module("/opt/app/app", kAppBias, kAppBias, kAppBias + 0x10000);
   const std::uint64_t forking = trace.thread(kParent, "app", 0, 0, 0, trace::kThreadMain);
-  const std::uint64_t holder = trace.thread(kHolder, "worker", kParent, kAppBias + 0x1200);
+  const std::uint64_t holder = trace.thread(kHolder, "worker", kParent, kAppBias + 0x1200, 0, scene.holder_flags);
   trace::ForkRecord fixed{};
   fixed.ordinal = 1;
   fixed.forking_thread = forking;
   fixed.tasks = 2;
   fork = trace.fork(fixed, {holder}, {});
+  trace.poke(fork + sizeof(trace::RecordHeader) + sizeof fixed,
+             trace::ForkThread{holder, kLockAddress, scene.holder_waits, 0});
   trace.as(child);
   trace::HeldRecord record{fork, kLockAddress, scene.by_forking_thread ? forking : holder,
                            0,    scene.kind,   static_cast<std::uint32_t>(scene.memory.size()),
@@ -73,10 +89,11 @@ LockTrace::LockTrace(const LockScene& scene, std::int32_t child_pid) : child(chi
   trace.record(trace::RecordType::kForked, trace::ForkedRecord{fork, child, 0, 100'000});
 }
 
-std::uint64_t LockTrace::touch(trace::TouchKind kind, std::uint32_t flags, trace::TouchAction action) {
+std::uint64_t LockTrace::touch(trace::TouchKind kind, std::uint32_t flags, trace::TouchAction action,
+                               trace::SyncOperation operation) {
   trace.as(child);
-  return trace.record(trace::RecordType::kTouch,
-                      trace::TouchRecord{fork, kind, action, held, 0, kLockAddress, 0, 0, 0, flags, 0});
+  return trace.record(trace::RecordType::kTouch, trace::TouchRecord{fork, kind, action, held, 0, kLockAddress, 0, 0, 0,
+                                                                    flags, static_cast<std::uint32_t>(operation)});
 }
 
 std::uint64_t LockTrace::wait(std::uint32_t flags) {

@@ -24,11 +24,15 @@ std::vector<std::uint8_t> rwlock_memory(std::uint32_t readers, std::int32_t writ
 std::vector<std::uint8_t> spinlock_memory(std::int32_t value);
 std::vector<std::uint8_t> semaphore_memory(std::uint32_t value);
 std::vector<std::uint8_t> guard_memory(std::uint64_t value);
+std::vector<std::uint8_t> condition_memory(std::uint32_t waiters);
+std::vector<std::uint8_t> barrier_memory(std::uint32_t arrived, std::uint32_t left);
 
 struct LockScene {
   trace::LockKind kind = trace::LockKind::kMutex;
   std::vector<std::uint8_t> memory = mutex_memory(0, kHolder);
   bool by_forking_thread = false;
+  std::uint32_t holder_flags = 0;                         // trace::ThreadFlag
+  trace::WaitKind holder_waits = trace::WaitKind::kNone;  // at the fork, for kLockAddress
 };
 
 // A fork of a parent with one more thread, which (or the forking one) holds a lock. `child` may be any pid.
@@ -37,7 +41,8 @@ class LockTrace {
   explicit LockTrace(const LockScene& scene, std::int32_t child = kChild);
 
   std::uint64_t touch(trace::TouchKind kind, std::uint32_t flags = 0,
-                      trace::TouchAction action = trace::TouchAction::kNone);
+                      trace::TouchAction action = trace::TouchAction::kNone,
+                      trace::SyncOperation operation = trace::SyncOperation::kNone);
   // The child's only thread falls asleep in a futex of its own.
   std::uint64_t wait(std::uint32_t flags = 0);
   void name(std::uint64_t touch, std::string_view text);

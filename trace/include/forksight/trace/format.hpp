@@ -109,6 +109,7 @@ static_assert(sizeof(StackRecord) == 32);
 enum ThreadFlag : std::uint32_t {
   kThreadMain = 1U << 0U,     // the initial thread of the process image, or the forking thread's continuation
   kThreadForeign = 1U << 1U,  // not created through pthread_create: no creator, no start routine
+  kThreadEnded = 1U << 2U,    // it ended before the fork, with locks in its array
 };
 
 // A thread that the shim knows of. Written when a fork first refers to it.
@@ -168,7 +169,14 @@ enum ForkFlag : std::uint32_t {
   kForkByWrapper = 1U << 0U,  // fork() itself was called; else daemon, forkpty: seen by the handlers only
 };
 
-enum class WaitKind : std::uint32_t { kNone = 0, kCondition = 1, kFutex = 8 };
+enum class WaitKind : std::uint32_t {
+  kNone = 0,
+  kCondition = 1,
+  kBarrier = 2,
+  kJoin = 3,  // the object is the tid of the thread that is waited for, 0: unknown
+  kSemaphore = 4,
+  kFutex = 8,
+};
 
 struct ForkThread {
   std::uint64_t thread;       // ref to kThread
@@ -209,21 +217,24 @@ enum class LockKind : std::uint32_t {
   kRwlockWrite = 3,
   kSpinlock = 4,
   kSemaphore = 5,
-  kGuard = 8,   // the guard variable of a static that is being initialised
-  kCustom = 9,  // a lock of the program's own, as its annotations say
+  kBarrier = 6,    // "held" by a thread that has arrived and waits
+  kCondition = 7,  // "held" by a thread that waits
+  kGuard = 8,      // the guard variable of a static that is being initialised
+  kCustom = 9,     // a lock of the program's own, as its annotations say
 };
 
 // A lock that was held at the instant of the fork, written by the child out of its frozen copy, before anything else
-// runs there. Held by the forking thread itself when `thread` is the fork's forking_thread.
+// runs there. Held by the forking thread itself when `thread` is the fork's forking_thread. Barriers and condition
+// variables: written at the child's first touch, one record for each of the first few threads that waited there.
 struct HeldRecord {
   std::uint64_t fork;    // ref to kFork
   std::uint64_t lock;    // address
   std::uint64_t thread;  // ref to kThread of the holder
-  std::uint64_t stack;   // ref to kStack where it was acquired, 0: caught between lock and record
+  std::uint64_t stack;   // ref to kStack where it was acquired (or waited for), 0: caught between lock and record
   LockKind kind;
   std::uint32_t memory_bytes;  // of `memory` that are valid
-  std::uint8_t memory[56];     // the lock's own bytes (glibc x86-64: mutex 40, rwlock 56, sem 32, spin 4;
-                               // guard 8; kCustom: one byte, 1 if it is held by a reader)
+  std::uint8_t memory[56];     // the lock's own bytes (glibc x86-64: mutex 40, rwlock 56, sem and barrier 32, spin 4,
+                               // condition variable 48; guard 8; kCustom: one byte, 1 if it is held by a reader)
 };
 static_assert(sizeof(HeldRecord) == 96);
 
@@ -231,9 +242,13 @@ enum class TouchKind : std::uint32_t {
   kLock = 1,           // an acquisition that found the lock taken; `held` says by whom
   kUnlockRefused = 2,  // an unlock that the lock refused (EPERM): its owner is a thread of the parent
   kParallel = 3,       // a parallel region of a runtime whose pool did not survive; `runtime` says which
+  kCondition = 8,      // `operation` on a condition variable that counts waiters of the parent; `held` is one of them
+  kBarrier = 9,        // `operation` on a barrier that counts arrivals of the parent; `held` is one of them
   kFutexWait = 10,     // a futex wait, by syscall(), that nothing but a signal handler can end: no deadline, a word of
                        // this process alone, and no other thread. `fork` is the one that left threads behind
 };
+
+enum class SyncOperation : std::uint32_t { kNone = 0, kDestroy = 1, kSignal = 2, kBroadcast = 3, kWait = 4 };
 
 enum class TouchAction : std::uint32_t {
   kNone = 0,
@@ -249,6 +264,7 @@ enum TouchFlag : std::uint32_t {
   kTouchTeamGuess = 1U << 2U,  // kParallel: the runtime may settle for a smaller team than `team` (OMP_DYNAMIC)
   kTouchByOwner = 1U << 1U,    // no array entry matched; the owner in the lock's memory is a lost thread
   kTouchHandlers = 1U << 8U,   // kFutexWait: some signal has a handler (or nobody knows)
+  kTouchStolen = 1U << 9U,     // kCondition: the signal goes to a waiter of the parent, and a waiter of the child gets none
 };
 
 // Written BEFORE the call that may block. A touch without a kTouchEnd has not come back.
@@ -263,7 +279,7 @@ struct TouchRecord {
   std::uint32_t team;     // kParallel: threads that the region would get; kFutexWait: the value that the word has
   std::uint32_t clause;   // kParallel: what num_threads asks for, 0: no clause; kFutexWait: the operation and its flags
   std::uint32_t flags;    // TouchFlag
-  std::uint32_t reserved;
+  std::uint32_t operation;  // SyncOperation (kCondition, kBarrier), else 0
 };
 static_assert(sizeof(TouchRecord) == 64);
 
@@ -342,6 +358,7 @@ inline constexpr std::uint64_t kPythonRequest = 0x46'53'50'59;  // "FSPY"
 enum class NoteCode : std::uint32_t {
   kThreadTableFull = 1,  // value: threads that were not recorded
   kHeldOverflow = 2,     // value: acquisitions that did not fit a thread's array
+  kLostWaitsFull = 16,   // value: condition variables and barriers with lost waiters that did not fit
 };
 
 // Something that could not be seen or done: becomes a line of limits[].
