@@ -9,11 +9,13 @@
 #include <errno.h>
 #include <unistd.h>
 
+#include "abandoned.hpp"
 #include "atfork_list.hpp"
 #include "clock.hpp"
 #include "config.hpp"
 #include "fork_stack.hpp"
 #include "hooks_fork.hpp"
+#include "lost_waiters.hpp"
 #include "lost_waits.hpp"
 #include "modules.hpp"
 #include "next.hpp"
@@ -48,14 +50,21 @@ std::uint32_t count_other_threads(const Slot* self) {
   return count;
 }
 
+// Of a join, the tid of the thread that is waited for.
+std::uint64_t awaited_object(const Slot& slot) {
+  if (slot.wait_kind == trace::WaitKind::kNone) return 0;
+  if (slot.wait_kind != trace::WaitKind::kJoin) return slot.wait_object;
+  const Slot* const awaited = find_slot_by_thread_pointer(slot.wait_object);
+  return awaited == nullptr ? 0 : static_cast<std::uint64_t>(awaited->tid);
+}
+
 // Returns how many were filled in: a thread may have come or gone since they were counted.
 std::uint32_t fill_threads(trace::ForkThread* out, std::uint32_t room, const Slot* self) {
   std::uint32_t filled = 0;
   for (std::uint32_t i = 0; i < slot_count() && filled < room; ++i) {
     Slot& slot = slot_at(i);
     if (!is_other_thread(slot, self)) continue;
-    out[filled++] = {slot.record, slot.wait_kind == trace::WaitKind::kNone ? 0 : slot.wait_object, slot.wait_kind,
-                     depth(slot)};
+    out[filled++] = {slot.record, awaited_object(slot), slot.wait_kind, depth(slot)};
   }
   return filled;
 }
@@ -63,7 +72,9 @@ std::uint32_t fill_threads(trace::ForkThread* out, std::uint32_t room, const Slo
 void record_threads(Slot* self) {
   ensure_thread_record(*self);
   for (std::uint32_t i = 0; i < slot_count(); ++i) {
-    if (is_other_thread(slot_at(i), self)) ensure_thread_record(slot_at(i));
+    Slot& slot = slot_at(i);
+    if (is_other_thread(slot, self)) ensure_thread_record(slot);
+    look_for_abandoned(slot);
   }
   if (g_lost_threads_unrecorded != g_noted_threads) {
     g_noted_threads = g_lost_threads_unrecorded;
@@ -139,6 +150,7 @@ void on_child() {
   // Before the thread gets its new identity: holders are compared with the old one.
   collect_orphans(self);
   note_lost_threads(self->fork_record);
+  collect_lost_waiters(self);
   if (locks_are_watched()) {
     t_fast = nullptr;
     record_python_in_child(self->fork_record);

@@ -6,6 +6,7 @@
 
 #include "config.hpp"
 #include "hooks_fork.hpp"
+#include "lost_waiters.hpp"
 #include "modules.hpp"
 #include "next.hpp"
 #include "slots.hpp"
@@ -26,6 +27,7 @@ void start() {
   start_modules(slots_extra());
   using Register = int (*)(void (*)(), void (*)(), void (*)(), void*);
   reinterpret_cast<Register>(g_next.__register_atfork)(on_prepare, nullptr, on_child, nullptr);
+  begin_watching_sync();
 }
 
 }  // namespace

@@ -85,6 +85,8 @@ bool recover_lock(void* lock, LockKind kind) {
     case LockKind::kSemaphore: *static_cast<SemaphoreMemory*>(lock) = {1, 0, 0}; break;
     case LockKind::kGuard: *static_cast<std::uint64_t*>(lock) = 0; break;  // the child initialises the static itself
     case LockKind::kCustom: return false;                                  // only its own code knows what it is
+    case LockKind::kBarrier:
+    case LockKind::kCondition: return false;  // lost_waiters.hpp
   }
   return true;
 }

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <semaphore.h>
 #include <sys/types.h>
+#include <threads.h>
 #include <time.h>
 
 namespace forksight {

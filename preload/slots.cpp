@@ -5,6 +5,7 @@
 #include <sys/prctl.h>
 #include <time.h>
 
+#include "abandoned.hpp"
 #include "clock.hpp"
 #include "orphans.hpp"
 #include "sys.hpp"
@@ -44,14 +45,17 @@ bool claim(Slot& slot, SlotState from) {
 }
 
 // A slot whose thread is gone: ended and confirmed by the kernel, or left behind by the process that we were forked
-// from. A thread that was cancelled never marks its slot; it is found when the table runs full.
+// from. One that ended with locks held is spared until the table runs full: it alone knows who holds them.
 bool claim_dead(Slot& slot, std::int32_t pid, bool any_state) {
   const SlotState state = slot.state.load(std::memory_order_acquire);
   if (state == SlotState::kFree || state == SlotState::kReserved) return false;
   const bool ours = slot.epoch == epoch();
   if (!ours) return claim(slot, state);
-  if (state != SlotState::kEnded && !any_state) return false;
-  return !sys::thread_exists(pid, slot.tid) && claim(slot, state);
+  if (!any_state && (state != SlotState::kEnded || (slot.flags & trace::kThreadEnded) != 0)) return false;
+  if (sys::thread_exists(pid, slot.tid) || !claim(slot, state)) return false;
+  if (any_state || !mark_if_abandoned(slot)) return true;
+  slot.state.store(SlotState::kEnded, std::memory_order_release);
+  return false;
 }
 
 Slot* count_unrecorded() {
@@ -67,6 +71,7 @@ void reset(Slot& slot) {
   slot.creator_tid = 0;
   slot.wait_object = 0;
   slot.wait_kind = trace::WaitKind::kNone;
+  slot.wait_site = {};
   slot.flags = 0;
   slot.thread_pointer = 0;
   slot.stack_top = 0;

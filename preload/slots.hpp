@@ -87,6 +87,7 @@ struct alignas(64) Slot {
   Site creation_site;
   std::uint32_t creation_bytes;
   std::uint32_t creation_cut;
+  Site wait_site;  // of the call that waits for wait_object
   RuntimeAtFork runtimes[kMaxRuntimes];
   // The first entry is never used: its lock stays 0, so that the innermost entry can be compared without asking whether
   // there is one.

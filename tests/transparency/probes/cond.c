@@ -1,5 +1,6 @@
 /* Condition variables.
  * COVERS: pthread_cond_wait pthread_cond_timedwait pthread_cond_clockwait
+ * COVERS: pthread_cond_signal pthread_cond_broadcast pthread_cond_destroy
  */
 #include "probe.h"
 
@@ -111,4 +112,53 @@ PROBE(keeps_the_others) {
   in_thread(try_both);
   SHOW(pthread_mutex_unlock(&g_mutex));
   SHOW(pthread_mutex_unlock(&g_kept));
+}
+
+/* A fork while a thread waits: the child may signal, broadcast once, initialise anew and destroy. */
+static void* wait_for_ever(void* unused) {
+  pthread_mutex_lock(&g_mutex);
+  g_woken = 1;
+  while (g_woken != 2) pthread_cond_wait(&g_condition, &g_mutex);
+  pthread_mutex_unlock(&g_mutex);
+  return unused;
+}
+static void use_in_child(void) {
+  const struct timespec past = long_ago();
+  SHOW(pthread_cond_signal(&g_condition));
+  pthread_mutex_lock(&g_mutex);
+  SHOW(pthread_cond_timedwait(&g_condition, &g_mutex, &past));
+  pthread_mutex_unlock(&g_mutex);
+  SHOW(pthread_cond_init(&g_condition, NULL));
+  SHOW(pthread_cond_broadcast(&g_condition));
+  pthread_mutex_lock(&g_mutex);
+  SHOW(pthread_cond_timedwait(&g_condition, &g_mutex, &past));
+  pthread_mutex_unlock(&g_mutex);
+  SHOW(pthread_cond_destroy(&g_condition));
+}
+static void broadcast_in_child(void) { SHOW(pthread_cond_broadcast(&g_condition)); }
+PROBE_IN(waiters_of_the_parent, IN_MAIN | IN_MAIN_OF_MANY | IN_CHILD | IN_WATCHED_CHILD | AT_EXIT) {
+  pthread_t thread;
+  make(PTHREAD_MUTEX_NORMAL);
+  g_woken = 0;
+  if (pthread_create(&thread, NULL, wait_for_ever, NULL) != 0) return;
+  for (int is_inside = 0; !is_inside;) {
+    pthread_mutex_lock(&g_mutex);
+    is_inside = g_woken;
+    pthread_mutex_unlock(&g_mutex);
+  }
+  in_child(use_in_child);
+  in_child(broadcast_in_child);
+  pthread_mutex_lock(&g_mutex);
+  g_woken = 2;
+  SHOW(pthread_cond_broadcast(&g_condition));
+  pthread_mutex_unlock(&g_mutex);
+  pthread_join(thread, NULL);
+  SHOW(pthread_cond_destroy(&g_condition));
+}
+
+PROBE(nobody_waits) {
+  make(PTHREAD_MUTEX_NORMAL);
+  SHOW(pthread_cond_signal(&g_condition));
+  SHOW(pthread_cond_broadcast(&g_condition));
+  SHOW(pthread_cond_destroy(&g_condition));
 }
