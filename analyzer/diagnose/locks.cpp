@@ -30,7 +30,16 @@ std::optional<Orphan> find_orphan(const model::Model& model, const model::Touch&
 
 std::optional<Orphan> find_own(const model::Model& model, const model::Touch& touch) {
   auto found = find_held(model, touch);
-  return found && found->held.by_forking_thread ? found : std::nullopt;
+  const bool is_of_lock = touch.kind == model::TouchKind::kLock || touch.kind == model::TouchKind::kUnlockRefused;
+  return found && is_of_lock && found->held.by_forking_thread ? found : std::nullopt;
+}
+
+std::optional<Orphan> find_awaited(const model::Model& model, const model::Touch& touch) {
+  auto found = find_held(model, touch);
+  if (!found || found->held.by_forking_thread) return std::nullopt;
+  const bool agrees = (touch.kind == model::TouchKind::kCondition && found->lock.kind == model::LockKind::kCondition) ||
+                      (touch.kind == model::TouchKind::kBarrier && found->lock.kind == model::LockKind::kBarrier);
+  return agrees ? found : std::nullopt;
 }
 
 std::optional<End> find_end(const Evidence& evidence, const model::Touch& touch) {
@@ -56,8 +65,15 @@ Culprit describe_lock(const Evidence& evidence, const Orphan& orphan) {
   culprit.library = orphan.lock.module;
   culprit.address = orphan.lock.address;
   culprit.holder = evidence.holder(orphan.holder);
+  culprit.is_waited_for =
+      orphan.lock.kind == model::LockKind::kCondition || orphan.lock.kind == model::LockKind::kBarrier;
   culprit.stack = orphan.held.acquired_at;
   return culprit;
+}
+
+std::string name_waiters(const Orphan& orphan) {
+  const std::string first = words::thread(orphan.holder);
+  return orphan.held.waiters > 1 ? fmt::format("{} and {} more", first, orphan.held.waiters - 1) : first;
 }
 
 std::string name(const model::Touch& touch, const model::Lock& lock) {
@@ -91,6 +107,11 @@ std::string head(const Evidence& evidence, const model::Touch& touch, const mode
 
 std::string cause(const Evidence& evidence, const model::Touch& touch, const Orphan& orphan) {
   const std::string taken = words::place(orphan.held.acquired_at);
+  if (orphan.holder.has_ended) {
+    return fmt::format("{} {} and ended without releasing it, before fork(){}", words::thread(orphan.holder),
+                       taken.empty() ? "held it" : "took it at " + taken,
+                       words::at(" at ", evidence.fork(touch).stack));
+  }
   return fmt::format("{} {} and was left behind by fork(){}", words::thread(orphan.holder),
                      taken.empty() ? "held it" : "took it at " + taken, words::at(" at ", evidence.fork(touch).stack));
 }
@@ -110,12 +131,19 @@ void tell(const Evidence& evidence, const model::Touch& touch, const Orphan& orp
                   evidence.process(fork.process).pid,
                   orphan.holder.start_routine.empty() ? std::string() : ", started with " + orphan.holder.start_routine,
                   words::at(", which took it at ", orphan.held.acquired_at)));
-  add_sentence(
-      finding,
-      fmt::format(
-          "fork(){} copied the lock in its locked state, but only the thread that called fork: in the child nobody "
-          "is left to release it.",
-          words::at(" at ", fork.stack)));
+  if (orphan.holder.has_ended) {
+    add_sentence(
+        finding,
+        "That thread ended with the lock held. Nobody can release it any more, in the parent no more than in the "
+        "child: the fork is not to blame.");
+  }
+  if (!orphan.holder.has_ended)
+    add_sentence(
+        finding,
+        fmt::format(
+            "fork(){} copied the lock in its locked state, but only the thread that called fork: in the child nobody "
+            "is left to release it.",
+            words::at(" at ", fork.stack)));
   add_sentence(finding, std::move(nature));
   if (touch.by_owner)
     add_sentence(finding, "The holder is known from the lock's own memory; where it took the lock was not seen.");
@@ -134,7 +162,18 @@ void tell(const Evidence& evidence, const model::Touch& touch, const Orphan& orp
 
 void add_fixes(const model::Process& process, const model::Touch& touch, const Orphan& orphan, const char* reset,
                Finding& finding) {
-  if (words::is_python(process)) {
+  if (orphan.holder.has_ended) {
+    finding.fixes.push_back(
+        {fmt::format(
+             "Release {} on every way out of {}: a guard object (std::lock_guard) or pthread_cleanup_push() covers "
+             "return, exceptions, pthread_exit() and cancellation.",
+             words::lock(orphan.lock), words::thread(orphan.holder)),
+         true});
+    finding.fixes.push_back(
+        {"Make it a robust mutex (pthread_mutexattr_setrobust): the next to lock it is told EOWNERDEAD and can mend "
+         "what it "
+         "protects."});
+  } else if (words::is_python(process)) {
     finding.fixes.push_back(
         {"In Python, start workers with multiprocessing.set_start_method(\"forkserver\") or \"spawn\": they begin "
          "without the parent's locks."});
@@ -150,9 +189,12 @@ void add_fixes(const model::Process& process, const model::Touch& touch, const O
         {fmt::format("Guard {} with pthread_atfork(): lock it in prepare, unlock it in parent, and in child {}.",
                      words::lock(orphan.lock), reset)});
   }
-  finding.fixes.push_back(
-      {fmt::format("Fork before {} is started, while the process has one thread.", words::thread(orphan.holder))});
-  if (touch.action == model::TouchAction::kNone && !touch.timed) {
+  if (!orphan.holder.has_ended) {
+    finding.fixes.push_back(
+        {fmt::format("Fork before {} is started, while the process has one thread.", words::thread(orphan.holder))});
+  }
+  const bool is_touched = touch.held.has_value();
+  if (is_touched && touch.action == model::TouchAction::kNone && !touch.timed) {
     finding.fixes.push_back(
         {"To keep a job running for now: `forksight run --on-orphan=recover -- ...` re-initialises the lock when the "
          "child "

@@ -15,6 +15,8 @@ struct Orphan {
 
 // The lock of a touch, held at the fork by a thread that the child does not have.
 std::optional<Orphan> find_orphan(const model::Model& model, const model::Touch& touch);
+// The condition variable or barrier of a touch, with the first of the threads that waited there at the fork.
+std::optional<Orphan> find_awaited(const model::Model& model, const model::Touch& touch);
 // The lock of a touch, held at the fork by the thread that forked.
 std::optional<Orphan> find_own(const model::Model& model, const model::Touch& touch);
 
@@ -38,6 +40,9 @@ std::string cause(const Evidence& evidence, const model::Touch& touch, const Orp
 // The chain of an orphaned lock. `nature` says why this kind of lock does not come free by itself.
 void tell(const Evidence& evidence, const model::Touch& touch, const Orphan& orphan, const End& end, const char* verb,
           std::string nature, Finding& finding);
+// Holders beyond the first, of a barrier or condition variable: "thread 4240 \"worker\" and 3 more".
+std::string name_waiters(const Orphan& orphan);
+
 void add_fixes(const model::Process& process, const model::Touch& touch, const Orphan& orphan, const char* reset,
                Finding& finding);
 

@@ -27,6 +27,8 @@ std::string name_lost(const model::Model& model, const model::Fork& fork) {
     const std::string created = words::at(" created at ", thread.created_at);
     names += created.empty() && !thread.start_routine.empty() ? fmt::format(" started with {}", thread.start_routine)
                                                               : created;
+    const auto wait = std::ranges::find(fork.lost_waits, fork.lost_threads[i], &model::LostWait::thread);
+    if (wait != fork.lost_waits.end()) names += fmt::format(", which waited for {}", words::awaited(model, *wait));
   }
   const std::size_t more =
       fork.lost_threads.size() - std::min(fork.lost_threads.size(), kMostNamed) + fork.unknown_threads;
@@ -176,6 +178,10 @@ void lost_wakeup(const Evidence& evidence, std::vector<Finding>& findings) {
                           (suspect.wait != nullptr && is_stuck_by_itself(evidence, *suspect.wait));
     if (is_stuck) findings.push_back(describe(evidence, suspect));
   };
+  // The rules before this one, too: a signal that was lost came back.
+  for (const Finding& finding : findings) {
+    if (finding.outcome == Outcome::kHang || finding.outcome == Outcome::kMayHang) explained.insert(finding.process);
+  }
   for (const model::Fork& fork : model.forks) {
     if (!fork.child) continue;
     const auto wait = waits.find(*fork.child);

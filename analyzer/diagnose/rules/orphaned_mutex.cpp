@@ -3,6 +3,9 @@
 // kernel does not know the owner's tid in this process.
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <set>
+
 #include "diagnose/locks.hpp"
 #include "diagnose/rules.hpp"
 #include "diagnose/words.hpp"
@@ -27,6 +30,45 @@ const char* reset_of(const model::Lock& lock) {
   return checks_owner ? "re-initialise it (this kind refuses to be unlocked there)" : "unlock it";
 }
 
+// The parent, too, waits for a mutex whose owner ended: the futex word is the mutex's first.
+void find_in_parents(const Evidence& evidence, std::vector<Finding>& findings) {
+  const model::Model& model = evidence.model();
+  std::set<std::pair<model::ProcessId, std::uint64_t>> said;
+  for (const model::Fork& fork : model.forks) {
+    const model::Process& parent = evidence.process(fork.process);
+    if (!is_proven_dead(parent) && !is_beyond_signals(parent)) continue;
+    for (const model::Held& held : fork.held) {
+      const locks::Orphan orphan{held, model.locks[held.lock], model.threads[held.holder]};
+      if (!orphan.holder.has_ended || orphan.lock.kind != model::LockKind::kMutex) continue;
+      const auto wait = std::ranges::find_if(parent.waits, [&](const model::Wait& one) {
+        return one.kind == model::WaitKind::kFutex && one.object == orphan.lock.address;
+      });
+      if (wait == parent.waits.end() || !said.emplace(fork.process, orphan.lock.address).second) continue;
+      Finding finding;
+      finding.rule = "orphaned-mutex";
+      finding.certainty = is_beyond_signals(parent) ? Certainty::kCertain : Certainty::kLikely;
+      finding.outcome = is_beyond_signals(parent) ? Outcome::kHang : Outcome::kMayHang;
+      finding.process = fork.process;
+      finding.processes = {fork.process};
+      finding.tid = wait->tid;
+      finding.thread_name = wait->name;
+      finding.culprit = locks::describe_lock(evidence, orphan);
+      const std::string taken = words::at(" at ", held.acquired_at);
+      finding.summary =
+          fmt::format("{} {} locking {}: {} took it{} and ended without releasing it", evidence.name(fork.process),
+                      hangs(parent), words::lock(orphan.lock), words::thread(orphan.holder), taken);
+      add_sentence(finding, fmt::format("Thread {} of {} waits for {}.", wait->tid, evidence.name(fork.process),
+                                        words::lock(orphan.lock)));
+      add_sentence(finding, describe_liveness(parent));
+      add_sentence(finding, fmt::format("{} took it{} and ended with it held; nobody can release it any more.",
+                                        words::thread(orphan.holder), taken));
+      add_sentence(finding, describe_end(parent));
+      locks::add_fixes(parent, {}, orphan, "", finding);
+      findings.push_back(std::move(finding));
+    }
+  }
+}
+
 }  // namespace
 
 void orphaned_mutex(const Evidence& evidence, std::vector<Finding>& findings) {
@@ -46,6 +88,7 @@ void orphaned_mutex(const Evidence& evidence, std::vector<Finding>& findings) {
     locks::add_fixes(evidence.process(touch.process), touch, *orphan, reset_of(orphan->lock), finding);
     findings.push_back(std::move(finding));
   }
+  find_in_parents(evidence, findings);
 }
 
 }  // namespace forksight::rules

@@ -1,0 +1,99 @@
+// A barrier at which other threads had arrived at the fork counts them in the child. The round they began can only be
+// completed by others in their place, and then lets them pass too early; destroy waits for them to leave, for ever.
+#include <fmt/core.h>
+
+#include "diagnose/locks.hpp"
+#include "diagnose/rules.hpp"
+#include "diagnose/words.hpp"
+
+namespace forksight::rules {
+
+namespace {
+
+using locks::End;
+using locks::Orphan;
+using model::SyncOperation;
+
+std::optional<End> find_end(const Evidence& evidence, const model::Touch& touch) {
+  if (touch.action != model::TouchAction::kNone) return locks::find_end(evidence, touch);
+  const bool waits = touch.operation == SyncOperation::kWait;
+  if (touch.returned) {
+    if (!waits) return std::nullopt;
+    return End{Certainty::kCertain, Outcome::kCorruption};
+  }
+  const auto hang = evidence.find_hang(touch);
+  if (!hang) return std::nullopt;
+  // Other threads of the child may still arrive.
+  const model::Process& child = evidence.process(touch.process);
+  const bool is_proven = is_proven_dead(child) || is_beyond_signals(child);
+  if (waits && !is_proven) return End{Certainty::kLikely, Outcome::kMayHang};
+  return End{*hang, Outcome::kHang};
+}
+
+std::string head(const Evidence& evidence, const model::Touch& touch, const Orphan& orphan, const End& end) {
+  const std::string child = evidence.name(touch.process);
+  const std::string name = words::lock(orphan.lock);
+  const char* const verb = touch.operation == SyncOperation::kDestroy ? "destroying" : "waiting at";
+  std::string place = words::place(touch.stack);
+  if (!place.empty()) place = fmt::format(" ({})", place);
+  switch (end.outcome) {
+    case Outcome::kCorruption:
+      return fmt::format("{} passed {}{} too early: it counted threads that do not exist there", child, name, place);
+    case Outcome::kError: return fmt::format("{} was aborted by --on-orphan=abort {} {}{}", child, verb, name, place);
+    case Outcome::kMayHang: return fmt::format("{} is still {} {}{}, likely for ever", child, verb, name, place);
+    default: return fmt::format("{} {} {} {}{}", child, hangs(evidence.process(touch.process)), verb, name, place);
+  }
+}
+
+}  // namespace
+
+void orphaned_barrier(const Evidence& evidence, std::vector<Finding>& findings) {
+  for (const model::Touch& touch : evidence.model().touches) {
+    if (touch.kind != model::TouchKind::kBarrier) continue;
+    const auto orphan = locks::find_awaited(evidence.model(), touch);
+    if (!orphan) continue;
+    const auto end = find_end(evidence, touch);
+    if (!end) continue;
+    const model::Process& child = evidence.process(touch.process);
+    const model::Fork& fork = evidence.fork(touch);
+    const bool is_many = orphan->held.waiters > 1;
+    Finding finding = evidence.begin_finding("orphaned-barrier", touch);
+    finding.certainty = end->certainty;
+    finding.outcome = end->outcome;
+    finding.culprit = locks::describe_lock(evidence, *orphan);
+    finding.summary =
+        fmt::format("{}: {} had arrived there{} and {} left behind by fork(){}", head(evidence, touch, *orphan, *end),
+                    locks::name_waiters(*orphan), words::at(" at ", orphan->held.acquired_at), is_many ? "were" : "was",
+                    words::at(" at ", fork.stack));
+    const std::string where = words::long_place(touch.stack);
+    add_sentence(finding, fmt::format("Thread {} of {} is {}{} {}.", touch.tid, evidence.name(touch.process),
+                                      where.empty() ? where : fmt::format("at {}, ", where),
+                                      touch.operation == SyncOperation::kDestroy ? "destroying" : "waiting at",
+                                      words::lock(orphan->lock)));
+    if (end->outcome == Outcome::kHang) add_sentence(finding, describe_liveness(child));
+    add_sentence(finding, fmt::format("At the fork {} of process {} had arrived there and waited for the others.",
+                                      locks::name_waiters(*orphan), evidence.process(fork.process).pid));
+    add_sentence(finding, fmt::format("fork(){} copied the count of arrivals, but only the thread that called fork.",
+                                      words::at(" at ", fork.stack)));
+    if (touch.operation == SyncOperation::kDestroy) {
+      add_sentence(finding, "pthread_barrier_destroy() waits until all who arrived have left. Those never will.");
+    } else if (end->outcome == Outcome::kCorruption) {
+      add_sentence(finding, "The round was complete although fewer threads than the barrier asks for were there.");
+    } else {
+      add_sentence(finding, "The threads that would complete the round are not in the child.");
+    }
+    add_sentence(finding, describe_end(child));
+    finding.fixes.push_back(
+        {fmt::format(
+             "Make {} anew in the child, in a pthread_atfork() child handler: pthread_barrier_init() with the count "
+             "of the child's own threads, without a destroy before it.",
+             words::lock(orphan->lock)),
+         true});
+    finding.fixes.push_back({"Exec right after fork(), or use posix_spawn()."});
+    finding.fixes.push_back({fmt::format("Fork before {} is started, or while no thread is at the barrier.",
+                                         words::thread(orphan->holder))});
+    findings.push_back(std::move(finding));
+  }
+}
+
+}  // namespace forksight::rules

@@ -1,0 +1,158 @@
+// A condition variable on which other threads waited at the fork still counts them in the child. They never leave, so
+// whoever waits for them to leave hangs: destroy always, signal and broadcast when they need the lost waiters' group.
+// And a signal may go to one of them while a waiter of the child sleeps on.
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "diagnose/locks.hpp"
+#include "diagnose/rules.hpp"
+#include "diagnose/words.hpp"
+
+namespace forksight::rules {
+
+namespace {
+
+using locks::End;
+using locks::Orphan;
+using model::SyncOperation;
+
+constexpr std::uint64_t kConditionBytes = 48;
+
+const char* verb_of(SyncOperation operation) {
+  switch (operation) {
+    case SyncOperation::kSignal: return "signalling";
+    case SyncOperation::kBroadcast: return "broadcasting to";
+    default: return "destroying";
+  }
+}
+
+bool sleeps_in(const model::Process& process, const model::Lock& condition) {
+  return std::ranges::any_of(process.waits, [&](const model::Wait& wait) {
+    return wait.kind == model::WaitKind::kFutex && wait.object >= condition.address &&
+           wait.object - condition.address < kConditionBytes;
+  });
+}
+
+std::optional<End> find_end(const Evidence& evidence, const model::Touch& touch, const Orphan& orphan) {
+  if (touch.action != model::TouchAction::kNone) return locks::find_end(evidence, touch);
+  if (!touch.is_stolen) {
+    const auto hang = touch.returned ? std::nullopt : evidence.find_hang(touch);
+    return hang ? std::optional(End{*hang, Outcome::kHang}) : std::nullopt;
+  }
+  // The signal itself came back. Later ones may have made up for it, unless a waiter still sleeps there.
+  const model::Process& child = evidence.process(touch.process);
+  if (!sleeps_in(child, orphan.lock)) return std::nullopt;
+  if (is_beyond_signals(child)) return End{Certainty::kCertain, Outcome::kHang};
+  if (is_proven_dead(child)) return End{Certainty::kLikely, Outcome::kMayHang};
+  return std::nullopt;
+}
+
+std::string head(const Evidence& evidence, const model::Touch& touch, const Orphan& orphan, const End& end) {
+  const std::string child = evidence.name(touch.process);
+  const std::string name = words::lock(orphan.lock);
+  const char* const verb = verb_of(touch.operation);
+  std::string place = words::place(touch.stack);
+  if (!place.empty()) place = fmt::format(" ({})", place);
+  const std::string_view hangs_now = hangs(evidence.process(touch.process));
+  if (end.outcome == Outcome::kCured) {
+    return touch.is_stolen
+               ? fmt::format("{} would have lost the wake-up of {}{}; cured: forksight made it anew", child, name,
+                             place)
+               : fmt::format("{} would have hung {} {}{}; cured: forksight made it anew", child, verb, name, place);
+  }
+  if (end.outcome == Outcome::kError)
+    return fmt::format("{} was aborted by --on-orphan=abort {} {}{}", child, verb, name, place);
+  if (touch.is_stolen) return fmt::format("{} {} waiting on {}: its wake-up{} was lost", child, hangs_now, name, place);
+  return fmt::format("{} {} {} {}{}", child, hangs_now, verb, name, place);
+}
+
+std::string cause_of(const Evidence& evidence, const model::Touch& touch, const Orphan& orphan) {
+  return fmt::format("{} waited on it{} and {} left behind by fork(){}", locks::name_waiters(orphan),
+                     words::at(" at ", orphan.held.acquired_at), orphan.held.waiters > 1 ? "were" : "was",
+                     words::at(" at ", evidence.fork(touch).stack));
+}
+
+const char* nature_of(const model::Touch& touch) {
+  if (touch.is_stolen)
+    return "The signal was given to one of these, who were there first; the thread of the child that waits got none.";
+  if (touch.operation == SyncOperation::kDestroy)
+    return "pthread_cond_destroy() waits until all waiters have left. Those never will. Destructors of condition "
+           "variables "
+           "do this, also those that exit() runs.";
+  return "Before a new group of waiters can be woken, the group before it must have left. Its members never will.";
+}
+
+void tell(const Evidence& evidence, const model::Touch& touch, const Orphan& orphan, const End& end, Finding& finding) {
+  const model::Process& child = evidence.process(touch.process);
+  const model::Fork& fork = evidence.fork(touch);
+  const std::string name = words::lock(orphan.lock);
+  const std::string where = words::long_place(touch.stack);
+  if (touch.is_stolen) {
+    add_sentence(finding, fmt::format("Thread {} of {} signalled {}{}, where a thread of the child waited.", touch.tid,
+                                      evidence.name(touch.process), name, where.empty() ? where : " at " + where));
+  } else {
+    add_sentence(finding,
+                 fmt::format("Thread {} of {} is {}{} {}.", touch.tid, evidence.name(touch.process),
+                             where.empty() ? where : fmt::format("at {}, ", where), verb_of(touch.operation), name));
+  }
+  if (end.outcome == Outcome::kHang || end.outcome == Outcome::kMayHang)
+    add_sentence(finding, describe_liveness(child));
+  add_sentence(finding, fmt::format("At the fork {} waited on it{}: {} of process {}.",
+                                    words::count(orphan.held.waiters, "thread", "threads"),
+                                    words::at(" at ", orphan.held.acquired_at), locks::name_waiters(orphan),
+                                    evidence.process(fork.process).pid));
+  add_sentence(finding, fmt::format("fork(){} copied the count of waiters, but only the thread that called fork.",
+                                    words::at(" at ", fork.stack)));
+  add_sentence(finding, nature_of(touch));
+  if (end.outcome == Outcome::kCured) {
+    add_sentence(finding,
+                 "forksight made it anew in the child, with its clock, before the child used it. That is sound: a "
+                 "condition variable holds nothing but its waiters, and the child had none.");
+  }
+  add_sentence(finding, touch.action == model::TouchAction::kAborted
+                            ? "forksight ended the child here (--on-orphan=abort), so that it fails instead of hanging."
+                            : describe_end(child));
+}
+
+void add_fixes(const model::Touch& touch, const Orphan& orphan, const End& end, Finding& finding) {
+  const std::string name = words::lock(orphan.lock);
+  finding.fixes.push_back(
+      {fmt::format(
+           "Make {} anew in the child, in a pthread_atfork() child handler: pthread_cond_init() without a destroy "
+           "before it, or placement new for a std::condition_variable.",
+           name),
+       true});
+  if (touch.operation == SyncOperation::kDestroy)
+    finding.fixes.push_back(
+        {"Leave the child by _exit() or exec, so that no destructor of the parent's objects runs."});
+  finding.fixes.push_back(
+      {fmt::format("Fork before {} is started, or end the pool in prepare and start it again in parent and child.",
+                   words::thread(orphan.holder))});
+  if (end.outcome != Outcome::kCured) {
+    finding.fixes.push_back(
+        {"To keep a job running for now: `forksight run --cure=condvars -- ...` makes it anew in the child.", true});
+  }
+}
+
+}  // namespace
+
+void orphaned_condvar(const Evidence& evidence, std::vector<Finding>& findings) {
+  for (const model::Touch& touch : evidence.model().touches) {
+    if (touch.kind != model::TouchKind::kCondition) continue;
+    const auto orphan = locks::find_awaited(evidence.model(), touch);
+    if (!orphan) continue;
+    const auto end = find_end(evidence, touch, *orphan);
+    if (!end) continue;
+    Finding finding = evidence.begin_finding("orphaned-condvar", touch);
+    finding.certainty = end->certainty;
+    finding.outcome = end->outcome;
+    finding.culprit = locks::describe_lock(evidence, *orphan);
+    finding.summary = fmt::format("{}: {}", head(evidence, touch, *orphan, *end), cause_of(evidence, touch, *orphan));
+    tell(evidence, touch, *orphan, *end, finding);
+    add_fixes(touch, *orphan, *end, finding);
+    findings.push_back(std::move(finding));
+  }
+}
+
+}  // namespace forksight::rules

@@ -1,0 +1,75 @@
+// Mechanism: a thread ends with a mutex held. Nobody can ever unlock it: neither the child that main forks then, nor, in
+//            variant `parent`, main itself. How it ends is a variant, too: it returns, or it is cancelled in a condition
+//            wait, which locks the mutex again before it unwinds (`cancelled`), or it calls pthread_exit (`exits`).
+// To blame:  the thread's way out. The fork is only where it comes to light.
+// User sees: a lock whose owner is not in the list of threads.
+// Fix:       unlock on every way out: pthread_cleanup_push, or a guard object.
+// Repaired:  so.
+//
+// EXPECT-BARE: hang
+// EXPECT: orphaned-mutex certain hang lock=mutex holder=worker start=worker_main victims=1
+// EXPECT-STACK: culprit worker_main@acquire
+// EXPECT-STACK: stack main@touch
+// EXPECT(cancelled): orphaned-mutex certain hang lock=mutex holder=worker start=worker_main victims=1
+// EXPECT-STACK(cancelled): culprit worker_main@wait
+// EXPECT-STACK(cancelled): stack main@touch
+// EXPECT(parent): orphaned-mutex certain hang lock=mutex holder=worker start=worker_main
+// EXPECT-STACK(parent): culprit worker_main@acquire
+#include <pthread.h>
+
+#include "../baton.h"
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t never = PTHREAD_COND_INITIALIZER;
+static struct baton worker_waits;
+
+static void unlock(void* unused) {
+  (void)unused;
+#ifdef REPAIRED
+  pthread_mutex_unlock(&mutex);
+#endif
+}
+
+static void* worker_main(void* unused) {
+  pthread_setname_np(pthread_self(), "worker");
+  pthread_mutex_lock(&mutex);  // MARK: acquire
+  pthread_cleanup_push(unlock, NULL);
+  pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+  baton_pass(worker_waits);
+  pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
+#ifdef CANCELLED
+  for (;;) pthread_cond_wait(&never, &mutex);  // MARK: wait
+#endif
+#ifdef EXITS
+  pthread_exit(NULL);
+#endif
+  pthread_cleanup_pop(1);
+  return unused;
+}
+
+int main(void) {
+  pthread_t worker;
+  worker_waits = baton_make();
+  pthread_create(&worker, NULL, worker_main, NULL);
+  baton_wait(worker_waits);
+#ifdef CANCELLED
+  pthread_cancel(worker);
+#else
+  (void)never;
+#endif
+  pthread_join(worker, NULL);
+  const pid_t child = fork();
+  if (child == 0) {
+#ifndef PARENT
+    pthread_mutex_lock(&mutex);  // MARK: touch
+    pthread_mutex_unlock(&mutex);
+#endif
+    _exit(0);
+  }
+  const int status = end_of(child);
+#ifdef PARENT
+  pthread_mutex_lock(&mutex);
+  pthread_mutex_unlock(&mutex);
+#endif
+  return status;
+}

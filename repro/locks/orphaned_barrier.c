@@ -1,0 +1,63 @@
+// Mechanism: a thread has arrived at a barrier for three and waits for main and another, but main forks. The child arrives
+//            as well, and nobody else ever does. Variant `destroy`: it destroys the barrier, which waits until the lost
+//            thread has left. Variant `passes`: the barrier is for two, so that the child passes with a thread that it does
+//            not have.
+// To blame:  the fork, while a thread was at the barrier.
+// User sees: the child stops at a barrier that its parent passes; or it goes on too early.
+// Fix:       make the barrier anew in the child, for as many threads as it has.
+// Repaired:  so, for one.
+//
+// EXPECT-BARE: hang
+// EXPECT-BARE(passes): ok
+// EXPECT: orphaned-barrier certain hang lock=barrier holder=worker start=worker_main victims=1
+// EXPECT-STACK: culprit worker_main@arrive
+// EXPECT-STACK: stack main@wait
+// EXPECT-STACK: fork main@fork
+// EXPECT(destroy): orphaned-barrier certain hang lock=barrier holder=worker start=worker_main victims=1
+// EXPECT-STACK(destroy): culprit worker_main@arrive
+// EXPECT-STACK(destroy): stack main@destroy
+// EXPECT(passes): orphaned-barrier certain corruption lock=barrier holder=worker start=worker_main
+// EXPECT-STACK(passes): culprit worker_main@arrive
+// EXPECT-STACK(passes): stack main@wait
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+
+#include "../baton.h"
+
+#ifdef PASSES
+enum { kThreads = 2 };
+#else
+enum { kThreads = 3 };
+#endif
+
+static pthread_barrier_t barrier;
+
+static void* worker_main(void* unused) {
+  pthread_setname_np(pthread_self(), "worker");
+  pthread_barrier_wait(&barrier);  // MARK: arrive
+  return unused;
+}
+
+// The first word of glibc's barrier counts arrivals: there is no other way to know that a thread is inside.
+static unsigned arrivals(void) { return atomic_load((_Atomic unsigned*)(void*)&barrier); }
+
+int main(void) {
+  pthread_t worker;
+  pthread_barrier_init(&barrier, NULL, kThreads);
+  pthread_create(&worker, NULL, worker_main, NULL);
+  while (arrivals() == 0) sched_yield();
+  const pid_t child = fork();  // MARK: fork
+  if (child == 0) {
+#ifdef REPAIRED
+    pthread_barrier_init(&barrier, NULL, 1);
+#endif
+#ifdef DESTROY
+    pthread_barrier_destroy(&barrier);  // MARK: destroy
+#else
+    pthread_barrier_wait(&barrier);  // MARK: wait
+#endif
+    _exit(0);
+  }
+  return end_of(child);
+}

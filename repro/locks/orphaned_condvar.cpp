@@ -1,0 +1,60 @@
+// Mechanism: a pool's thread waits on a condition variable while main forks. In the child it is still counted as a
+//            waiter, and ~condition_variable waits until all waiters have left.
+// To blame:  the fork, after the pool was started; and that the child destroys what the parent made.
+// User sees: the child stops in exit(), in a destructor, after its work is done.
+// Fix:       leave the child by _exit() or exec; or make the condition variable anew in a child handler.
+// Repaired:  a child handler makes it anew, in place and without destroying it first.
+//
+// EXPECT-BARE: hang
+// EXPECT: orphaned-condvar certain hang holder=pool start=pool_main victims=1
+// EXPECT-STACK: culprit pool_main@wait
+// EXPECT-STACK: fork main@fork
+// EXPECT-CURED: --omp=observe --cure=condvars stdout="child: done"
+#include <pthread.h>
+
+#include <condition_variable>
+#include <mutex>
+#include <new>
+
+#include "../baton.h"
+
+struct Pool {
+  std::mutex mutex;
+  std::condition_variable job_came;
+  int jobs = 0;
+};
+
+Pool* pool;
+baton pool_waits = baton_make();
+
+void* pool_main(void*) {
+  pthread_setname_np(pthread_self(), "pool");
+  std::unique_lock lock(pool->mutex);
+  baton_pass(pool_waits);
+  while (pool->jobs == 0) pool->job_came.wait(lock);  // MARK: wait
+  return nullptr;
+}
+
+#ifdef REPAIRED
+void make_anew() { new (&pool->job_came) std::condition_variable; }
+#endif
+
+int main() {
+#ifdef REPAIRED
+  pthread_atfork(nullptr, nullptr, make_anew);
+#endif
+  pool = new Pool;
+  pthread_t thread;
+  if (pthread_create(&thread, nullptr, pool_main, nullptr) != 0) return 1;
+  baton_wait(pool_waits);
+  pool->mutex.lock();  // given back by the thread inside of its wait
+  pool->mutex.unlock();
+  const pid_t child = fork();  // MARK: fork
+  if (child == 0) {
+    delete pool;
+    puts("child: done");
+    fflush(stdout);
+    _exit(0);
+  }
+  return end_of(child);
+}

@@ -1,0 +1,84 @@
+// Mechanism: another thread holds a mutex at the fork; the kind of mutex is a variant: error-checking, adaptive, robust (the
+//            child is not told EOWNERDEAD, for the owner lives on in the parent), and priority-inheriting, where the kernel
+//            does not know the owner in the child and libc aborts it. `c11` is an mtx_t.
+// To blame:  the fork, in a process with a thread that holds locks.
+// User sees: the child stops in a lock, or is aborted: "The futex facility returned an unexpected error code."
+// Fix:       exec in the child, fork before the thread starts, or re-initialise the mutex in a child handler.
+// Repaired:  the thread has left the mutex before the fork.
+//
+// EXPECT-BARE: hang
+// EXPECT-BARE(pi): error
+// EXPECT: orphaned-mutex certain hang lock=mutex holder=holder start=holder_main victims=1
+// EXPECT-STACK: culprit holder_main@acquire
+// EXPECT-STACK: stack main@touch
+// EXPECT-STACK: fork main@fork
+// EXPECT(pi): orphaned-mutex certain error lock=mutex holder=holder start=holder_main
+// EXPECT-STACK(pi): culprit holder_main@acquire
+// EXPECT-STACK(pi): stack main@touch
+#include <pthread.h>
+#include <threads.h>
+
+#include "../baton.h"
+
+#ifdef C11
+static mtx_t mutex;
+#define LOCK mtx_lock
+#define UNLOCK mtx_unlock
+#else
+static pthread_mutex_t mutex;
+#define LOCK pthread_mutex_lock
+#define UNLOCK pthread_mutex_unlock
+#endif
+#ifndef TYPE
+#define TYPE PTHREAD_MUTEX_NORMAL
+#endif
+#ifndef ROBUST
+#define ROBUST PTHREAD_MUTEX_STALLED
+#endif
+#ifndef PROTOCOL
+#define PROTOCOL PTHREAD_PRIO_NONE
+#endif
+
+static struct baton holder_is_ready;
+
+static void make_mutex(void) {
+#ifdef C11
+  mtx_init(&mutex, mtx_plain);
+#else
+  pthread_mutexattr_t attributes;
+  pthread_mutexattr_init(&attributes);
+  pthread_mutexattr_settype(&attributes, TYPE);
+  pthread_mutexattr_setrobust(&attributes, ROBUST);
+  pthread_mutexattr_setprotocol(&attributes, PROTOCOL);
+  pthread_mutex_init(&mutex, &attributes);
+#endif
+}
+
+static int holder_main(void* unused) {
+  (void)unused;
+  pthread_setname_np(pthread_self(), "holder");
+  LOCK(&mutex);  // MARK: acquire
+#ifndef REPAIRED
+  baton_pass(holder_is_ready);
+  park();
+#endif
+  UNLOCK(&mutex);
+  baton_pass(holder_is_ready);
+  park();
+  return 0;
+}
+
+int main(void) {
+  thrd_t holder;
+  make_mutex();
+  holder_is_ready = baton_make();
+  if (thrd_create(&holder, holder_main, NULL) != thrd_success) return 1;
+  baton_wait(holder_is_ready);
+  const pid_t child = fork();  // MARK: fork
+  if (child == 0) {
+    LOCK(&mutex);  // MARK: touch
+    UNLOCK(&mutex);
+    _exit(0);
+  }
+  return end_of(child);
+}
