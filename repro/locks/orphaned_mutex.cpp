@@ -9,6 +9,10 @@
 // EXPECT-STACK: culprit push_item@acquire fill_queue@call worker_main@fill
 // EXPECT-STACK: stack pop_item@touch consume@consume main@child
 // EXPECT-STACK: fork start_consumer@fork main@start
+// EXPECT-CURED: --on-orphan=recover stdout="child: went on"
+// EXPECT-CURED: --cure=auto,orphans stdout="child: went on"
+// EXPECT-RUN: --on-orphan=recover outcome=cured status=0 says="it may be half-changed"
+// EXPECT-RUN: --on-orphan=abort outcome=error status=134 says="fails instead of hanging"
 #include <pthread.h>
 
 #include <mutex>
@@ -64,6 +68,8 @@ int main() {
   const pid_t child = start_consumer();  // MARK: start
   if (child == 0) {
     const int failed = consume();  // MARK: child
+    printf("child: went on\n");
+    fflush(stdout);
     _exit(failed);
   }
   return end_of(child);

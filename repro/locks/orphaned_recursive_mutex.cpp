@@ -8,6 +8,10 @@
 // EXPECT: orphaned-mutex certain hang lock=log_mutex holder=logger start=logger_main victims=1
 // EXPECT-STACK: culprit write_report@outer logger_main@report
 // EXPECT-STACK: stack log_line@touch main@child
+// EXPECT-CURED: --on-orphan=recover stdout="child: went on"
+// EXPECT-CURED: --cure=auto,orphans stdout="child: went on"
+// EXPECT-RUN: --on-orphan=recover outcome=cured status=0 says="it may be half-changed"
+// EXPECT-RUN: --on-orphan=abort outcome=error status=134 says="fails instead of hanging"
 #include <pthread.h>
 
 #include <mutex>
@@ -57,6 +61,8 @@ int main() {
   const pid_t child = fork();
   if (child == 0) {
     const int line = log_line();  // MARK: child
+    printf("child: went on\n");
+    fflush(stdout);
     _exit(line > 0 ? 0 : 1);
   }
   return end_of(child);

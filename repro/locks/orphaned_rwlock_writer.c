@@ -8,6 +8,10 @@
 // EXPECT: orphaned-rwlock certain hang lock=config_lock holder=writer start=writer_main victims=1
 // EXPECT-STACK: culprit reload_config@acquire writer_main@reload
 // EXPECT-STACK: stack read_config@touch main@child
+// EXPECT-CURED: --on-orphan=recover stdout="child: went on"
+// EXPECT-CURED: --cure=auto,orphans stdout="child: went on"
+// EXPECT-RUN: --on-orphan=recover outcome=cured status=0 says="it may be half-changed"
+// EXPECT-RUN: --on-orphan=abort outcome=error status=134 says="fails instead of hanging"
 #include <pthread.h>
 
 #include "../baton.h"
@@ -56,6 +60,8 @@ int main(void) {
   const pid_t child = fork();
   if (child == 0) {
     const int seen = read_config();  // MARK: child
+    printf("child: went on\n");
+    fflush(stdout);
     _exit(seen == 1 ? 0 : 1);
   }
   return end_of(child);

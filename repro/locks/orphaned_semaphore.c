@@ -8,6 +8,10 @@
 // EXPECT: orphaned-semaphore certain hang lock=import_lock holder=importer start=importer_main victims=1
 // EXPECT-STACK: culprit import_module@acquire importer_main@import
 // EXPECT-STACK: stack load_plugin@touch main@child
+// EXPECT-CURED: --on-orphan=recover stdout="child: went on"
+// EXPECT-CURED: --cure=auto,orphans stdout="child: went on"
+// EXPECT-RUN: --on-orphan=recover outcome=cured status=0 says="it may be half-changed"
+// EXPECT-RUN: --on-orphan=abort outcome=error status=134 says="fails instead of hanging"
 #include <pthread.h>
 #include <semaphore.h>
 
@@ -55,6 +59,8 @@ int main(void) {
   const pid_t child = fork();
   if (child == 0) {
     const int loaded = load_plugin();  // MARK: child
+    printf("child: went on\n");
+    fflush(stdout);
     _exit(loaded > 0 ? 0 : 1);
   }
   return end_of(child);

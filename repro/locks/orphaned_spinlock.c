@@ -8,6 +8,10 @@
 // EXPECT: orphaned-spinlock certain hang lock=ring_lock holder=producer start=producer_main
 // EXPECT-STACK: culprit put@acquire producer_main@put
 // EXPECT-STACK: stack take@touch main@child
+// EXPECT-CURED: --on-orphan=recover stdout="child: went on"
+// EXPECT-CURED: --cure=auto,orphans stdout="child: went on"
+// EXPECT-RUN: --on-orphan=recover outcome=cured status=0 says="it may be half-changed"
+// EXPECT-RUN: --on-orphan=abort outcome=error status=134 says="fails instead of hanging"
 #include <pthread.h>
 
 #include "../baton.h"
@@ -54,6 +58,8 @@ int main(void) {
   const pid_t child = fork();
   if (child == 0) {
     const int items = take();  // MARK: child
+    printf("child: went on\n");
+    fflush(stdout);
     _exit(items == 1 ? 0 : 1);
   }
   return end_of(child);

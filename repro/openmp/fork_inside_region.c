@@ -8,6 +8,10 @@
 // EXPECT-BARE: hang
 // EXPECT: fork-inside-parallel-region certain hang victims=1
 // EXPECT-STACK: fork main@fork
+// EXPECT-RUN: --omp=rebuild outcome=hang status=137 says="inside of a region nothing can be cured"
+// EXPECT-RUN: --omp=quiesce outcome=hang status=137 says="inside of a region nothing can be cured"
+// EXPECT-RUN: --omp=clamp outcome=hang status=137 says="inside of a region nothing can be cured"
+// EXPECT-RUN: --cure=auto outcome=hang status=137 says="inside of a region nothing can be cured"
 #include <omp.h>
 
 #include "../baton.h"

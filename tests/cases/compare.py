@@ -93,11 +93,14 @@ def compare_findings(report, expected):
     return lines
 
 
-def compare_cured(report, expected):
-    """What was expected as a hang is there still, as cured, and nothing else."""
-    got = sorted((finding.get("rule"), finding.get("outcome")) for finding in report.get("findings", []))
-    want = sorted((finding.rule, "cured") for finding in expected)
-    if got == want:
-        return []
-    return ["  expected: " + (", ".join(" ".join(pair) for pair in want) or "nothing")] + \
-           [f"  the report has: {describe(finding)}" for finding in report.get("findings", [])]
+def compare_ended(report, expected, outcome, says):
+    """What was expected as a hang is there still, with the outcome of this run, and nothing else."""
+    findings = report.get("findings", [])
+    got = sorted((finding.get("rule"), finding.get("outcome")) for finding in findings)
+    want = sorted((finding.rule, outcome) for finding in expected)
+    lines = []
+    if got != want:
+        lines = ["  expected: " + (", ".join(" ".join(pair) for pair in want) or "nothing")] + \
+                [f"  the report has: {describe(finding)}" for finding in findings]
+    told = " ".join(" ".join(finding.get("chain") or []) for finding in findings)
+    return lines + [f"  no finding says: {part}" for part in says if part not in told]

@@ -36,9 +36,12 @@ class Expected:
 
 @dataclass
 class Cure:
-    """A run whose options let the program end well."""
+    """A run whose options change how the program ends: well, if nothing else is said."""
     options: list
     stdout: list
+    outcome: str = "cured"
+    status: int = 0
+    says: list = field(default_factory=list)  # parts of the findings' sentences
 
 
 @dataclass
@@ -86,12 +89,24 @@ def parse_finding(words):
     return Expected(*words[:3], fields=fields)
 
 
-def parse_cure(words):
-    cure = Cure([word for word in words if not word.startswith("stdout=")], [])
-    cure.stdout = [word.partition("=")[2] for word in words if word.startswith("stdout=")]
-    if not cure.stdout:
-        raise ExpectationError("EXPECT-CURED: say what the cured program prints: stdout=\"...\"")
-    return cure
+def parse_run(words, kind):
+    """EXPECT-CURED: options stdout="..."; EXPECT-RUN: options outcome=... status=... says="..."."""
+    keys = ("stdout",) if kind == "-CURED" else ("stdout", "outcome", "status", "says")
+    values = {key: [] for key in keys}
+    options = []
+    for word in words:
+        key, equals, value = word.partition("=")
+        if equals and key in values:
+            values[key].append(value)
+        else:
+            options.append(word)
+    if kind == "-CURED":
+        if not values["stdout"]:
+            raise ExpectationError("EXPECT-CURED: say what the cured program prints: stdout=\"...\"")
+        return Cure(options, values["stdout"])
+    if len(values["outcome"]) != 1 or len(values["status"]) != 1 or not values["status"][0].isdigit():
+        raise ExpectationError("EXPECT-RUN: say how it ends: outcome=error status=134")
+    return Cure(options, values["stdout"], values["outcome"][0], int(values["status"][0]), values["says"])
 
 
 def select_lines(source, variant):
@@ -114,7 +129,7 @@ def read_expectations(source, variant):
     if variant == "repaired":
         # A cure that is not needed changes nothing and says nothing.
         lines = [LINE.match(text) for text in source.read_text().splitlines()]
-        return Expectations("ok", [], [parse_cure(shlex.split(line["text"])) for line in lines
+        return Expectations("ok", [], [parse_run(shlex.split(line["text"]), "-CURED") for line in lines
                                        if line and line["kind"] == "-CURED" and line["variant"] == "repaired"])
     bare, silent, findings, cures = "", False, [], []
     for kind, text, number in select_lines(source, variant):
@@ -125,8 +140,8 @@ def read_expectations(source, variant):
             silent = True
         elif kind == "":
             findings.append(parse_finding(words))
-        elif kind == "-CURED":
-            cures.append(parse_cure(words))
+        elif kind in ("-CURED", "-RUN"):
+            cures.append(parse_run(words, kind))
         elif kind == "-STACK":
             if not findings or len(words) < 2 or words[0] not in ("culprit", "stack", "fork"):
                 raise ExpectationError(f"{source}:{number}: EXPECT-STACK: culprit|stack|fork function@mark..., after its EXPECT")

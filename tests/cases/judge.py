@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 
 import processes
-from compare import compare_cured, compare_findings
+from compare import compare_ended, compare_findings
 from expectations import ExpectationError, read_expectations
 
 BARE_LIMIT_S = 20
@@ -84,9 +84,9 @@ def judge_cure(options, cure, expected, folder):
     flags = cure.options + ["--on-hang", "kill"]
     argv, program, report, lines = run_forksight(options.forksight, flags, command_of(options), folder, options.limit)
     if report is not None:
-        lines = compare_cured(report, expected.findings)
-        if program.status() != 0:
-            lines.append(f"  exit status: expected 0, got {program.status()}")
+        lines = compare_ended(report, expected.findings, cure.outcome, cure.says)
+        if program.status() != cure.status:
+            lines.append(f"  exit status: expected {cure.status}, got {program.status()}")
         printed = program.stdout().splitlines()
         lines += [f"  stdout: expected a line \"{line}\"" for line in cure.stdout if line not in printed]
     return judge_run(argv, program, lines)

@@ -109,6 +109,16 @@ class Judge(unittest.TestCase):
         self.assertRed(self.judge(cured=[]), "expected: orphaned-mutex cured")
         self.assertRed(self.judge(program="echo 'child: 1 threads'"), 'expected a line "child: 2 threads"')
 
+    def test_other_ends(self):
+        ended = SOURCE.replace("EXPECT-CURED:", "EXPECT-RUN:").replace("stdout=", "outcome=error status=3 says=refused stdout=")
+        error = changed(changed(FINDING, ["outcome"], "error"), ["chain"], ["It was refused."])
+        self.assertRed(self.judge(ended, cured=[FINDING]), "expected: orphaned-mutex error", "no finding says: refused")
+        self.assertRed(self.judge(ended, cured=[error]), "exit status: expected 3, got 0")
+        ended = ended.replace("status=3", "status=0")
+        judged = self.judge(ended, cured=[error])
+        self.assertEqual((judged.returncode, judged.stdout), (0, ""), judged.stderr)
+        self.assertEqual(self.judge(ended.replace("outcome=error", "")).returncode, 2)
+
     def test_bare(self):
         self.assertRed(self.judge(SOURCE.replace("BARE: ok", "BARE: hang")), "expected hang, seen ok")
         self.assertRed(self.judge(program="exit 3"), "expected ok, seen error (status 3)", "exit status: expected 0, got 3")
