@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "config.hpp"
+#include "held_stacks.hpp"
 #include "lock_cures.hpp"
 #include "lock_memory.hpp"
 #include "mappings.hpp"
@@ -23,7 +24,6 @@ namespace {
 using trace::LockKind;
 
 constexpr std::uint32_t kMaxOrphans = 512;
-constexpr std::size_t kFrozenStackBytes = 16U << 10U;
 constexpr std::size_t kTouchStackBytes = 16U << 10U;
 
 struct Orphan {
@@ -125,7 +125,7 @@ bool collect_from(Slot& holder, std::uint64_t fork, std::int32_t tid_at_fork, bo
     const auto* lock = reinterpret_cast<const void*>(lock_address(entry.lock));
     if (sys::read_memory(lock, memory, bytes, true) != bytes) continue;
     if (!confirms(lock_kind(entry.lock), memory, lock, tid_at_fork)) continue;
-    const std::uint64_t stack = append_stack(entry.site, &holder, kFrozenStackBytes, !is_forking, Importance::kFact);
+    const std::uint64_t stack = record_held_stack(entry.site, holder, is_forking);
     const std::uint64_t held = append_held(fork, entry.lock, memory, bytes, holder, stack);
     if (is_forking && !breaks_for_holder(lock_kind(entry.lock), memory)) continue;
     if (is_forking) forget_orphan(lock);  // of an earlier fork: it was free since

@@ -13,7 +13,8 @@ std::uint64_t ensure_thread_record(Slot& slot) {
   if (slot.record != 0 || !trace_is_open()) return slot.record;
   std::uint64_t stack = 0;
   if (slot.creation_site.pc != 0) {
-    stack = append_saved_stack(slot.creation_site, slot.creation_stack, slot.creation_bytes, slot.creation_cut != 0);
+    stack = append_saved_stack(slot.creation_site, slot.creation_stack, slot.creation_bytes,
+                               slot.creation_cut != 0 ? trace::kStackCut : 0U);
   }
   trace::ThreadRecord record{slot.tid, slot.creator_tid, slot.start_routine, stack, slot.created_ns, slot.flags, 0, {}, slot.thread_pointer};
   memcpy(record.name, slot.name, sizeof record.name - 1);

@@ -131,7 +131,7 @@ void fill_header(TraceHeader& head, std::uint64_t allocated) {
   head.pointer_bytes = sizeof(void*);
   head.capacity = trace::kMaxTraceBytes;
   head.allocated.store(allocated, std::memory_order_relaxed);
-  head.tail.store(trace::kHeaderBytes, std::memory_order_relaxed);
+  head.tail.store(trace::kHeaderBytes + sizeof(RecordHeader) + sizeof(trace::RecentRecord), std::memory_order_relaxed);
   head.realtime_ns = now_ns(CLOCK_REALTIME);
   head.monotonic_ns = now_ns();
   head.start_ticks = read_start_ticks();
@@ -202,6 +202,14 @@ bool create_file() {
     sys::unlink(g_path);
     return false;
   }
+  // The first record, before anybody else can write: its words are all zero as they are.
+  auto* const first = reinterpret_cast<RecordHeader*>(static_cast<std::byte*>(memory) + trace::kHeaderBytes);
+  first->pid = sys::getpid();
+  first->tid = sys::gettid();
+  first->time_ns = now_ns();
+  constexpr std::uint32_t kRecentBytes = sizeof(RecordHeader) + sizeof(trace::RecentRecord);
+  static_assert(kRecentBytes % trace::kRecordAlign == 0 && trace::kHeaderBytes + kRecentBytes < kSmallestFile);
+  first->word.store(trace::pack_word(kRecentBytes, trace::RecordType::kRecent, RecordState::kCommitted));
   fill_header(*static_cast<TraceHeader*>(memory), bytes);
   g_file = static_cast<std::byte*>(memory);
   return true;
@@ -222,6 +230,11 @@ bool open_trace() {
   if (!opened) g_refused.store(true, std::memory_order_relaxed);
   g_opening.store(false, std::memory_order_release);
   return opened;
+}
+
+trace::RecentRecord* recent_stacks() {
+  if (!trace_is_open()) return nullptr;
+  return reinterpret_cast<trace::RecentRecord*>(record_at(trace::kHeaderBytes) + 1);
 }
 
 std::uint64_t next_fork_ordinal() {
@@ -273,10 +286,10 @@ std::uint64_t append_stack(const Site& site, const Slot* slot, std::size_t limit
   return record.commit();
 }
 
-std::uint64_t append_saved_stack(const Site& site, const void* bytes, std::uint32_t count, bool cut) {
+std::uint64_t append_saved_stack(const Site& site, const void* bytes, std::uint32_t count, std::uint32_t flags) {
   Record record(trace::RecordType::kStack, sizeof(trace::StackRecord) + count);
   if (!record) return 0;
-  *record.as<trace::StackRecord>() = {site.pc, site.sp, site.fp, count, cut ? trace::kStackCut : 0U};
+  *record.as<trace::StackRecord>() = {site.pc, site.sp, site.fp, count, flags};
   memcpy(record.payload() + sizeof(trace::StackRecord), bytes, count);
   return record.commit();
 }

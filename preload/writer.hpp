@@ -44,6 +44,8 @@ const void* record_payload(std::uint64_t reference);
 // Creates the file if the configuration asks for one and there is none yet. Where it cannot be created nothing is
 // recorded, now and later. Returns trace_is_open().
 bool open_trace();
+// What all processes of this trace have written lately; null without a trace.
+trace::RecentRecord* recent_stacks();
 // 1 for the first fork of this trace; 0 without a trace.
 std::uint64_t next_fork_ordinal();
 
@@ -60,8 +62,8 @@ std::uint64_t append(trace::RecordType type, const T& payload, Importance import
 std::uint32_t read_stack(std::uint64_t sp, void* to, const StackBound& bound);
 // The stack at `site`; its bytes are read from this process's memory now. `slot`: whose stack it is, for its end.
 std::uint64_t append_stack(const Site& site, const Slot* slot, std::size_t limit, bool frozen, Importance importance);
-// A stack that was copied earlier.
-std::uint64_t append_saved_stack(const Site& site, const void* bytes, std::uint32_t count, bool cut);
+// A stack that was copied earlier. `flags`: trace::StackFlag.
+std::uint64_t append_saved_stack(const Site& site, const void* bytes, std::uint32_t count, std::uint32_t flags);
 void append_note(trace::NoteCode code, std::uint64_t value);
 
 }  // namespace forksight

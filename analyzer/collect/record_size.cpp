@@ -52,6 +52,7 @@ bool has_whole_payload(trace::RecordType type, std::span<const std::byte> payloa
     case RecordType::kTouchEnd: return holds<trace::TouchEndRecord>(payload);
     case RecordType::kCure: return holds<trace::CureRecord>(payload);
     case RecordType::kNote: return holds<trace::NoteRecord>(payload);
+    case RecordType::kRecent: return true;
     case RecordType::kLockName:
       return holds_with_tail<trace::LockNameRecord>(payload,
                                                     [](const auto& fixed) { return std::uint64_t{fixed.bytes}; });

@@ -46,6 +46,7 @@ enum class RecordType : std::uint16_t {
   kPythonStacks = 36,  // PythonStacksRecord
   kPythonAtFork = 37,  // PythonAtForkRecord
   kPythonSignal = 38,  // PythonSignalRecord
+  kRecent = 48,        // RecentRecord
 };
 
 // The first word of a record: size in bytes, header included (low 32 bits), type (16), state (8), zero (8).
@@ -105,6 +106,14 @@ struct StackRecord {
   std::uint32_t flags;  // StackFlag
 };
 static_assert(sizeof(StackRecord) == 32);
+
+// The first record of a file. References to kStack that writers look up, so as not to write the same stack again; a
+// reader has no use for them.
+inline constexpr std::uint32_t kRecentStacks = 256;
+struct RecentRecord {
+  std::atomic<std::uint64_t> stacks[kRecentStacks];
+};
+static_assert(sizeof(RecentRecord) == 2048);
 
 enum ThreadFlag : std::uint32_t {
   kThreadMain = 1U << 0U,     // the initial thread of the process image, or the forking thread's continuation

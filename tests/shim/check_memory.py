@@ -1,0 +1,34 @@
+#!/usr/bin/python3
+"""What the shim takes a thread: the same program bare and under it.
+
+  check_memory.py PROGRAM SHIM THREADS KIB_EACH
+
+64 KiB are granted whatever the number of threads: the page of the table's head, and what comes with the first thread.
+"""
+import os
+import subprocess
+import sys
+import tempfile
+
+GRANTED_KIB = 64
+
+
+def kib(program, threads, **environment):
+    done = subprocess.run([program, threads], env=dict(os.environ, **environment), stdout=subprocess.PIPE, text=True, check=True)
+    return int(done.stdout)
+
+
+def main():
+    program, shim, threads, each = sys.argv[1:]
+    bare = kib(program, threads)
+    with tempfile.TemporaryDirectory() as folder:
+        under = kib(program, threads, LD_PRELOAD=shim, FORKSIGHT_OUT=folder)
+    more = under - bare
+    print(f"{threads} threads: {bare} KiB bare, {under} under the shim; {more / int(threads):.2f} KiB more each, at most {each}")
+    if more <= 0:
+        print("no more than bare: this did not run under the shim")
+    sys.exit(0 if 0 < more <= int(threads) * int(each) + GRANTED_KIB else 1)
+
+
+if __name__ == "__main__":
+    main()
