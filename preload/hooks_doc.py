@@ -4,12 +4,13 @@
   hooks_doc.py HOOKS_DEF          print the page
   hooks_doc.py HOOKS_DEF PAGE     exit 1 if PAGE is not what would be printed
 """
+import os
 import re
 import sys
 
 HEAD = """# What the shim interposes
 
-Made from `preload/hooks.def` by `preload/hooks_doc.py`; a test holds them together. Each hook calls the next definition of
+Made from `preload/hooks.def` and `preload/libc_calls.def` by `preload/hooks_doc.py`; a test holds them together. Each hook calls the next definition of
 the function in the global scope and returns exactly what that returned. None allocates, takes a lock that could be held
 at a fork, or changes `errno`.
 
@@ -31,13 +32,40 @@ The shim's own, called by programs that use [`<forksight/annotate.h>`](annotate.
 |---|---|
 """
 
+LIBC = """
+## Libc functions with locks that fork() does not reset
+
+Each marks, in a process that has had a second thread, that its thread is inside, and where it was called; returns what the
+real function returned. In a child whose parent had another thread inside of a function with a lock in common, the call is
+recorded before it is made. With `--cure=quiesce-libc` it waits, for a bounded time, while another thread forks.
+
+| locks | functions |
+|---|---|
+"""
+
 OMP = """
+## OpenMP
+
 Entry points of OpenMP runtimes, called by code that GCC compiled. Each call goes on to the runtime that its caller's
 object would have been bound to. In a child whose forking thread lost a libgomp pool the region is recorded before it is
 entered, or held at one thread (`--omp=clamp`). Of `omp_pause_resource` and `omp_pause_resource_all` is remembered that
 the calling thread has no pool from then on; without a runtime they fail.
 
 """
+
+
+def libc_table(definition):
+    """Functions by the set of locks that they may take, in the order of the list."""
+    text = open(os.path.join(os.path.dirname(definition), "libc_calls.def"), encoding="utf-8").read()
+    by_locks = {}
+    for name, locks in re.findall(r"^FORKSIGHT_(?:LIBC|VARIADIC)_HOOK\((\w+), ([\w| ]+),", text, re.M):
+        by_locks.setdefault(locks, []).append(f"`{name}`")
+    locks_file = os.path.join(os.path.dirname(definition), "../trace/include/forksight/trace/libc_locks.def")
+    names = dict(re.findall(r'^FORKSIGHT_LIBC_LOCK\((\w+), "([^"]+)"', open(locks_file, encoding="utf-8").read(), re.M))
+    rows = []
+    for locks, functions in by_locks.items():
+        rows.append(f"| {', '.join('`' + names[lock] + '`' for lock in locks.split(' | '))} | {', '.join(functions)} |")
+    return "\n".join(rows) + "\n"
 
 
 def page(definition):
@@ -47,7 +75,8 @@ def page(definition):
         return "\n".join(f"| `{name}` | {contract} |" for name, contract in found) + "\n"
 
     entries = [f"- `{name}`" for name in re.findall(r"^FORKSIGHT_OMP_HOOK\((\w+)\)", text, re.M)]
-    return HEAD + table("HOOK") + LATE + table("LATE_HOOK") + ANNOTATIONS + table("ANNOTATION") + OMP + "\n".join(entries) + "\n"
+    return (HEAD + table("HOOK") + LATE + table("LATE_HOOK") + ANNOTATIONS + table("ANNOTATION") + LIBC + libc_table(definition) + OMP +
+            "\n".join(entries) + "\n")
 
 
 def main():

@@ -17,6 +17,7 @@
 #include "hooks_fork.hpp"
 #include "lost_waiters.hpp"
 #include "lost_waits.hpp"
+#include "libc_calls.hpp"
 #include "modules.hpp"
 #include "next.hpp"
 #include "omp_policy.hpp"
@@ -136,7 +137,13 @@ void on_prepare() {
   self->fork_record = record_fork(self, runtimes, by_wrapper ? self->fork_site : FORKSIGHT_FRAME().site(), by_wrapper);
   record_python_in_prepare(self->fork_record);
   self->is_fork_by_wrapper = by_wrapper;
+  quiesce_calls(self);   // last: nothing of ours comes between it and the fork
   self->fork_site = {};  // not after the fork: that would cost the parent a page
+}
+
+void on_parent() {
+  Slot* const self = t_slot;
+  if (self != nullptr) open_gate(self);
 }
 
 // fork-child-safe: system calls, our own memory, and glibc's TLS look-up; the policy calls into libgomp's own setters.
@@ -155,6 +162,7 @@ void on_child() {
     t_fast = nullptr;
     record_python_in_child(self->fork_record);
   }
+  collect_calls(self);
   self->tid = sys::getpid();
   self->flags |= trace::kThreadMain;
   self->record = 0;

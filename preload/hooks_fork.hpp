@@ -4,6 +4,7 @@
 namespace forksight {
 
 void on_prepare();
+void on_parent();
 void on_child();
 
 }  // namespace forksight

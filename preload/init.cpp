@@ -6,6 +6,7 @@
 
 #include "config.hpp"
 #include "hooks_fork.hpp"
+#include "libc_calls.hpp"
 #include "lost_waiters.hpp"
 #include "modules.hpp"
 #include "next.hpp"
@@ -25,8 +26,9 @@ void start() {
   read_config(environ);
   map_slots(module_table_bytes());
   start_modules(slots_extra());
+  start_quiescing();
   using Register = int (*)(void (*)(), void (*)(), void (*)(), void*);
-  reinterpret_cast<Register>(g_next.__register_atfork)(on_prepare, nullptr, on_child, nullptr);
+  reinterpret_cast<Register>(g_next.__register_atfork)(on_prepare, on_parent, on_child, nullptr);
   begin_watching_sync();
 }
 

@@ -10,14 +10,34 @@ namespace forksight {
 
 constinit Next g_next = {};
 
+namespace {
+
+// The first object after the shim, in the order of the global scope; null if the shim is not in the loader's list.
+const link_map* first_after_shim() {
+  const link_map* self = _r_debug.r_map;
+  while (self != nullptr && self->l_ld != _DYNAMIC) self = self->l_next;
+  return self == nullptr ? nullptr : self->l_next;
+}
+
+}  // namespace
+
+std::uint64_t find_next(const char* name) {
+  for (const link_map* map = first_after_shim(); map != nullptr; map = map->l_next) {
+    if (map->l_ld == nullptr) continue;
+    const ElfView view(map->l_addr, map->l_ld, Trust::kStaysLoaded);
+    if (const std::uint64_t found = view.find_function(name)) return found;
+    if (view.has_soname("libc.so.6")) break;
+  }
+  return 0;
+}
+
 bool resolve_next() {
   // At this time (a constructor, or a hook called by an earlier one) the loader has built the list of the start-up
   // objects in the order of the global scope, and no other thread can change it unnoticed: the search stops at libc.
-  const link_map* self = _r_debug.r_map;
-  while (self != nullptr && self->l_ld != _DYNAMIC) self = self->l_next;
-  if (self == nullptr) return false;
+  const link_map* map = first_after_shim();
+  if (map == nullptr) return false;
   std::uint64_t real_syscall = 0;
-  for (const link_map* map = self->l_next; map != nullptr; map = map->l_next) {
+  for (; map != nullptr; map = map->l_next) {
     if (map->l_ld == nullptr) continue;
     const ElfView view(map->l_addr, map->l_ld, Trust::kStaysLoaded);
 #define FORKSIGHT_HOOK(name, required, contract) \

@@ -8,6 +8,8 @@
 #include <threads.h>
 #include <time.h>
 
+#include <cstdint>
+
 namespace forksight {
 
 struct Next {
@@ -17,6 +19,10 @@ struct Next {
 };
 
 extern Next g_next asm("forksight_g_next");  // by that name to fast_path.hpp
+
+// The next definition of `name` after the shim, up to libc; 0 if there is none. Reads the loader's list without its
+// lock: what it visits was loaded at start-up and stays. async-signal-safe and fork-child-safe.
+std::uint64_t find_next(const char* name);
 
 // False if a required function is missing: then every hook of it fails as a missing function would, by a trap.
 bool resolve_next();

@@ -92,6 +92,10 @@ void reset(Slot& slot) {
   slot.creation_site = {};
   slot.creation_bytes = 0;
   slot.creation_cut = 0;
+  slot.call_depth = 0;
+  slot.call_serial = 0;
+  slot.call_outlasted = 0;
+  slot.holds_gate = false;
 }
 
 }  // namespace

@@ -56,6 +56,15 @@ struct RuntimeAtFork {
   std::int32_t max_active_levels;
 };
 
+inline constexpr std::uint32_t kMaxCalls = 6;
+
+// A libc function that the thread is inside of.
+struct CallInFlight {
+  std::uint32_t call;  // 1 + index into the list of calls; 0: a hole
+  std::uint32_t reserved;
+  Site site;
+};
+
 enum class SlotState : std::uint32_t { kFree = 0, kReserved = 1, kLive = 2, kEnded = 3 };
 
 struct alignas(64) Slot {
@@ -67,7 +76,11 @@ struct alignas(64) Slot {
   std::int32_t creator_tid;
   std::uint64_t wait_object;
   trace::WaitKind wait_kind;
-  std::uint32_t flags;  // trace::ThreadFlag
+  std::uint32_t flags;           // trace::ThreadFlag
+  std::uint32_t call_depth;      // entries of `calls` in use; more than it has: the innermost are not kept
+  std::uint32_t call_serial;     // of the outermost call: tells one from the next
+  std::uint32_t call_outlasted;  // the serial of a call that a fork has waited for in vain
+  bool holds_gate;               // this thread's fork keeps others from new calls
   std::uint64_t thread_pointer;
   std::uint64_t stack_top;  // 0: unknown
   bool is_initial_stack;    // the one that the kernel made for the process
@@ -89,6 +102,7 @@ struct alignas(64) Slot {
   std::uint32_t creation_cut;
   Site wait_site;  // of the call that waits for wait_object
   RuntimeAtFork runtimes[kMaxRuntimes];
+  CallInFlight calls[kMaxCalls];
   // The first entry is never used: its lock stays 0, so that the innermost entry can be compared without asking whether
   // there is one.
   alignas(kHeldArrayBytes) HeldLock held[1 + kMaxHeldLocks];

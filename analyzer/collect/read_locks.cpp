@@ -99,6 +99,14 @@ void TraceReader::read_touch(const TraceRecord& record) {
     const auto pool = find(fixed.runtime, RecordType::kRuntime);
     if (!pool) return;
     touch.pool = pool->index;
+  } else if (fixed.kind == trace::TouchKind::kLibcCall) {
+    const auto in_flight = find(fixed.held, RecordType::kInFlight);
+    const auto call = find(fixed.object, RecordType::kLibcCall);
+    if (!in_flight || !call) return;
+    touch.fork = in_flight->fork;
+    touch.in_flight = in_flight->index;
+    touch.call = libc_calls_[call->index];
+    touch.cured = (fixed.flags & trace::kTouchCured) != 0;
   } else {
     const auto held = find(fixed.held, RecordType::kHeld);
     if (!held) return;

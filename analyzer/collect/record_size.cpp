@@ -51,6 +51,9 @@ bool has_whole_payload(trace::RecordType type, std::span<const std::byte> payloa
     case RecordType::kTouch: return holds<trace::TouchRecord>(payload);
     case RecordType::kTouchEnd: return holds<trace::TouchEndRecord>(payload);
     case RecordType::kCure: return holds<trace::CureRecord>(payload);
+    case RecordType::kLibcCall: return holds<trace::LibcCallRecord>(payload);
+    case RecordType::kInFlight: return holds<trace::InFlightRecord>(payload);
+    case RecordType::kQuiesced: return holds<trace::QuiescedRecord>(payload);
     case RecordType::kNote: return holds<trace::NoteRecord>(payload);
     case RecordType::kRecent: return true;
     case RecordType::kLockName:

@@ -57,6 +57,9 @@ void TraceReader::read_record(const TraceRecord& record) {
     case RecordType::kTouch: return read_touch(record);
     case RecordType::kTouchEnd: return read_touch_end(record);
     case RecordType::kCure: return read_cure(record);
+    case RecordType::kLibcCall: return read_libc_call(record);
+    case RecordType::kInFlight: return read_in_flight(record);
+    case RecordType::kQuiesced: return read_quiesced(record);
     case RecordType::kNote: return read_note(record);
     case RecordType::kLockName: return read_lock_name(record);
     case RecordType::kPythonStacks: return read_python_stacks(record);

@@ -21,11 +21,12 @@ class TraceReader {
   void read();
 
  private:
-  // What a record became: its index in the model (kStack: in the file; kHeld: in its fork's list).
+  // What a record became: its index in the model (kStack: in the file; kHeld, kInFlight: in its fork's list; kLibcCall: in
+  // libc_calls_).
   struct Target {
     trace::RecordType type{};
     std::size_t index = 0;
-    model::ForkId fork = 0;  // kHeld only
+    model::ForkId fork = 0;  // kHeld, kInFlight only
   };
 
   void read_record(const TraceRecord& record);
@@ -40,6 +41,9 @@ class TraceReader {
   void read_futex_wait(const TraceRecord& record, const trace::TouchRecord& fixed, model::Touch touch);
   void read_lock_name(const TraceRecord& record);
   void read_cure(const TraceRecord& record);
+  void read_libc_call(const TraceRecord& record);
+  void read_in_flight(const TraceRecord& record);
+  void read_quiesced(const TraceRecord& record);
   void read_note(const TraceRecord& record);
   void read_python_stacks(const TraceRecord& record);
   void read_python_at_fork(const TraceRecord& record);
@@ -73,6 +77,7 @@ class TraceReader {
   std::unordered_map<std::uint64_t, std::vector<model::LockId>> locks_;
   std::unordered_map<model::ThreadId, std::uint64_t> creation_stacks_;
   std::unordered_map<std::size_t, model::PythonId> python_of_touch_;  // by index of the touch
+  std::vector<model::LibcCall> libc_calls_;
   std::uint64_t bad_references_ = 0;
   std::uint64_t modules_left_out_ = 0;
   std::uint64_t free_locks_touched_ = 0;

@@ -16,7 +16,8 @@ bool is_within(E value, E first, E last) {
 bool is_known(trace::LockKind kind) { return is_within(kind, trace::LockKind::kMutex, trace::LockKind::kCustom); }
 bool is_known(trace::TouchKind kind) {
   return is_within(kind, trace::TouchKind::kLock, trace::TouchKind::kParallel) ||
-         is_within(kind, trace::TouchKind::kCondition, trace::TouchKind::kFutexWait);
+         is_within(kind, trace::TouchKind::kCondition, trace::TouchKind::kFutexWait) ||
+         kind == trace::TouchKind::kLibcCall;
 }
 bool is_known(trace::CureMethod method) {
   return is_within(method, trace::CureMethod::kClamp, trace::CureMethod::kRebuild);
@@ -57,6 +58,7 @@ model::TouchKind to_model(trace::TouchKind kind) {
     case trace::TouchKind::kFutexWait: return model::TouchKind::kFutexWait;
     case trace::TouchKind::kCondition: return model::TouchKind::kCondition;
     case trace::TouchKind::kBarrier: return model::TouchKind::kBarrier;
+    case trace::TouchKind::kLibcCall: return model::TouchKind::kLibcCall;
     case trace::TouchKind::kLock: break;
   }
   return model::TouchKind::kLock;

@@ -99,6 +99,28 @@ struct LostWait {
   std::string name;          // "queue_cv", "" if it is not in a module
 };
 
+// A libc function that takes locks which fork() does not reset in the child.
+struct LibcCall {
+  std::string function;
+  std::uint64_t locks = 0;  // set of trace::LibcLock that it may take
+};
+
+// A thread was inside of one at a fork.
+struct CallInFlight {
+  LibcCall call;
+  ThreadId thread = 0;
+  Stack called_at;
+  bool by_forking_thread = false;
+  bool ended = false;       // the fork waited for it: nothing of it is lost
+};
+
+// A fork waited for other threads' libc calls (--cure=quiesce-libc).
+struct Quiesced {
+  std::uint64_t waited_ns = 0;
+  std::uint32_t waited_for = 0;  // threads
+  std::uint32_t left = 0;        // of them, still inside when the time was up
+};
+
 enum class RuntimeKind { kUnknown, kLibgomp, kLibomp, kLibiomp5 };
 enum class CureMethod { kClamp, kQuiesce, kRebuild };
 enum class CureResult { kApplied, kRefusedInRegion, kRefusedByRuntime, kRefusedNoImage };
@@ -130,6 +152,8 @@ struct Fork {
   std::uint32_t unknown_threads = 0;     // lost threads of which nothing is known
   std::vector<LostWait> lost_waits;
   std::vector<Held> held;
+  std::vector<CallInFlight> calls;
+  std::optional<Quiesced> quiesced;
   std::vector<PoolId> pools;
   std::optional<PythonId> python;        // where Python's threads were
   std::uint64_t prepare_ns = 0;
@@ -138,7 +162,7 @@ struct Fork {
 };
 
 // kFutexWait is no fault by itself: it says what a child waits for that nothing but a signal handler can wake.
-enum class TouchKind { kLock, kUnlockRefused, kParallel, kCondition, kBarrier, kFutexWait };
+enum class TouchKind { kLock, kUnlockRefused, kParallel, kCondition, kBarrier, kFutexWait, kLibcCall };
 enum class SyncOperation { kNone, kDestroy, kSignal, kBroadcast, kWait };
 enum class TouchAction { kNone, kAborted, kRecovered, kGiven };
 
@@ -152,6 +176,8 @@ struct Touch {
   TouchAction action = TouchAction::kNone;
   std::optional<std::size_t> held;   // index into Fork::held (all kinds but kParallel)
   std::optional<PoolId> pool;        // kParallel
+  std::optional<std::size_t> in_flight;  // kLibcCall: index into Fork::calls
+  LibcCall call;                     // kLibcCall: the function that the child called
   Stack stack;
   std::uint32_t team = 0;            // kParallel: threads that the region would get
   std::uint32_t clause = 0;          // kParallel: its num_threads clause, 0: none
@@ -160,7 +186,7 @@ struct Touch {
   bool by_owner = false;             // matched by the owner in the lock's memory only
   SyncOperation operation = SyncOperation::kNone;  // kCondition, kBarrier
   bool is_stolen = false;            // kCondition: the signal went to a waiter of the parent
-  bool cured = false;                // a cure let it pass (kParallel)
+  bool cured = false;                // a cure let it pass (kParallel, kLibcCall)
   std::uint64_t object = 0;          // kFutexWait: address of the word
   std::string object_name;           // "ready", "queue+0x40", "" if it is not in a module
   std::string object_module;         // path of the module that holds it; "" for heap and stack

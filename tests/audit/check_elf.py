@@ -3,6 +3,7 @@
 
   check_elf.py needed|exports|tls|relocations LIBRARY HOOKS_DEF
 """
+import os
 import re
 import subprocess
 import sys
@@ -19,7 +20,9 @@ def needed(library, _):
 
 
 def exports(library, hooks):
-    listed = set(re.findall(r"^FORKSIGHT_(?:[A-Z]+_)?(?:HOOK|ANNOTATION)\((\w+)", open(hooks, encoding="utf-8").read(), re.M))
+    listed = set()
+    for path in (hooks, os.path.join(os.path.dirname(hooks), "libc_calls.def")):
+        listed |= set(re.findall(r"^FORKSIGHT_(?:[A-Z]+_)?(?:HOOK|ANNOTATION)\((\w+)", open(path, encoding="utf-8").read(), re.M))
     exported = set()
     for line in readelf("--dyn-syms", library).splitlines():
         fields = line.split()

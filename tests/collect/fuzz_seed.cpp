@@ -25,5 +25,9 @@ int main(int argc, char** argv) {
   pool.touch(4);
   pool.cure(trace::CureMethod::kRebuild, trace::CureResult::kApplied, true);
   pool.trace.write(folder / "pool");
+  test::LibcTrace libc({"localtime", trace::bit_of(trace::LibcLock::kTimeZone)});
+  libc.quiesced(1, 1, 1);
+  libc.end(libc.touch({"tzset", trace::bit_of(trace::LibcLock::kTimeZone)}));
+  libc.trace.write(folder / "libc");
   return 0;
 }

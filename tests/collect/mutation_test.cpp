@@ -60,6 +60,15 @@ std::vector<std::byte> good_trace() {
   trace.record(trace::RecordType::kNote, trace::NoteRecord{trace::NoteCode::kHeldOverflow, 0, 3});
   trace.record(trace::RecordType::kModuleGone, trace::ModuleGoneRecord{0x5550'0000'0000});
   trace.record(trace::RecordType::kHandlers, trace::HandlersRecord{0, 2});
+  trace.as(test::kParent);
+  const auto call = trace.record(trace::RecordType::kLibcCall,
+                                 trace::LibcCallRecord{trace::bit_of(trace::LibcLock::kTimeZone), "tzset"});
+  const auto in_flight =
+      trace.as(2600).record(trace::RecordType::kInFlight, trace::InFlightRecord{fork, worker, call, stack, 0, 0});
+  trace.record(trace::RecordType::kQuiesced, trace::QuiescedRecord{fork, 5, 2, 1});
+  trace.record(trace::RecordType::kTouch,
+               trace::TouchRecord{fork, trace::TouchKind::kLibcCall, trace::TouchAction::kNone, in_flight, 0, call,
+                                  stack, 0, 0, 0, 0});
   return trace.bytes();
 }
 

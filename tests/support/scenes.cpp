@@ -154,6 +154,45 @@ void PoolTrace::cure(trace::CureMethod method, trace::CureResult result, bool us
                trace::CureRecord{fork, runtime, method, result, 0, used ? 1U : 0U, 0, team, 0});
 }
 
+LibcTrace::LibcTrace(const LibcCallScene& scene, std::uint32_t flags, std::int32_t child_pid) : child(child_pid) {
+  const std::uint64_t forking = trace.thread(kParent, "app", 0, 0, 0, trace::kThreadMain);
+  const std::uint64_t other = trace.thread(kHolder, "worker", kParent, kAppBias + 0x1200);
+  trace::ForkRecord fixed{};
+  fixed.ordinal = 1;
+  fixed.forking_thread = forking;
+  fixed.tasks = 2;
+  fork = trace.fork(fixed, {other}, {});
+  const std::uint64_t function = call(scene);
+  if ((flags & trace::kInFlightEnded) == 0) trace.as(child);
+  in_flight = trace.record(trace::RecordType::kInFlight, trace::InFlightRecord{fork, other, function, 0, flags, 0});
+  trace.as(kParent);
+  trace.record(trace::RecordType::kForked, trace::ForkedRecord{fork, child, 0, 100'000});
+}
+
+std::uint64_t LibcTrace::call(const LibcCallScene& call) {
+  trace::LibcCallRecord record{call.locks, {}};
+  std::strncpy(record.name, call.function, sizeof record.name - 1);
+  return trace.record(trace::RecordType::kLibcCall, record);
+}
+
+void LibcTrace::quiesced(std::uint64_t waited_ns, std::uint32_t waited_for, std::uint32_t left) {
+  trace.as(kParent);
+  trace.record(trace::RecordType::kQuiesced, trace::QuiescedRecord{fork, waited_ns, waited_for, left});
+}
+
+std::uint64_t LibcTrace::touch(const LibcCallScene& function, std::uint32_t flags) {
+  trace.as(child);
+  const std::uint64_t record = call(function);
+  return trace.record(trace::RecordType::kTouch,
+                      trace::TouchRecord{fork, trace::TouchKind::kLibcCall, trace::TouchAction::kNone, in_flight, 0,
+                                         record, 0, 0, 0, flags, 0});
+}
+
+void LibcTrace::end(std::uint64_t touch) {
+  trace.as(child);
+  trace.record(trace::RecordType::kTouchEnd, trace::TouchEndRecord{touch, 0, 0});
+}
+
 void read_into(model::Model& model, const TraceBuilder& trace) {
   const auto file = collect::TraceFile::parse("test.fstrace", trace.bytes());
   if (!file) throw std::runtime_error(file.error());

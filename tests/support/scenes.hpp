@@ -75,6 +75,29 @@ class PoolTrace {
   std::uint64_t runtime = 0;
 };
 
+struct LibcCallScene {
+  const char* function;
+  std::uint64_t locks;
+};
+
+// A fork of a parent whose other thread is inside of a libc function.
+class LibcTrace {
+ public:
+  explicit LibcTrace(const LibcCallScene& in_flight, std::uint32_t flags = 0, std::int32_t child = kChild);
+
+  void quiesced(std::uint64_t waited_ns, std::uint32_t waited_for, std::uint32_t left);
+  std::uint64_t touch(const LibcCallScene& call, std::uint32_t flags = 0);
+  void end(std::uint64_t touch);
+
+  TraceBuilder trace;
+  std::int32_t child;
+  std::uint64_t fork = 0;
+  std::uint64_t in_flight = 0;
+
+ private:
+  std::uint64_t call(const LibcCallScene& call);
+};
+
 // What the reader makes of it, without looking up names.
 model::Model read_model(const TraceBuilder& trace);
 void read_into(model::Model& model, const TraceBuilder& trace);

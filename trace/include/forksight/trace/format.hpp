@@ -21,6 +21,7 @@
 #include <cstdint>
 
 #include "forksight/trace/header.hpp"
+#include "forksight/trace/libc_calls.hpp"
 
 namespace forksight::trace {
 
@@ -46,6 +47,9 @@ enum class RecordType : std::uint16_t {
   kPythonStacks = 36,  // PythonStacksRecord
   kPythonAtFork = 37,  // PythonAtForkRecord
   kPythonSignal = 38,  // PythonSignalRecord
+  kLibcCall = 20,   // LibcCallRecord
+  kInFlight = 21,   // InFlightRecord
+  kQuiesced = 22,   // QuiescedRecord
   kRecent = 48,        // RecentRecord
 };
 
@@ -255,6 +259,7 @@ enum class TouchKind : std::uint32_t {
   kBarrier = 9,        // `operation` on a barrier that counts arrivals of the parent; `held` is one of them
   kFutexWait = 10,     // a futex wait, by syscall(), that nothing but a signal handler can end: no deadline, a word of
                        // this process alone, and no other thread. `fork` is the one that left threads behind
+  kLibcCall = 16,      // a libc function whose lock a lost thread may hold; `held` is a kInFlight, `object` a kLibcCall
 };
 
 enum class SyncOperation : std::uint32_t { kNone = 0, kDestroy = 1, kSignal = 2, kBroadcast = 3, kWait = 4 };
@@ -274,6 +279,7 @@ enum TouchFlag : std::uint32_t {
   kTouchByOwner = 1U << 1U,    // no array entry matched; the owner in the lock's memory is a lost thread
   kTouchHandlers = 1U << 8U,   // kFutexWait: some signal has a handler (or nobody knows)
   kTouchStolen = 1U << 9U,     // kCondition: the signal goes to a waiter of the parent, and a waiter of the child gets none
+  kTouchCured = 1U << 16U,     // kLibcCall: the fork waited for the call in flight, so that this one is free
 };
 
 // Written BEFORE the call that may block. A touch without a kTouchEnd has not come back.
@@ -281,9 +287,9 @@ struct TouchRecord {
   std::uint64_t fork;  // ref to kFork
   TouchKind kind;
   TouchAction action;     // what the policy made of it
-  std::uint64_t held;     // ref to kHeld (kLock, kUnlockRefused), else 0
+  std::uint64_t held;     // ref to kHeld (kLock, kUnlockRefused) or kInFlight (kLibcCall), else 0
   std::uint64_t runtime;  // ref to kRuntime (kParallel), else 0
-  std::uint64_t object;   // address of the lock or futex word; entry point of the runtime for kParallel
+  std::uint64_t object;   // address of the lock or futex word; entry point of the runtime (kParallel); ref to kLibcCall
   std::uint64_t stack;    // ref to kStack of the caller
   std::uint32_t team;     // kParallel: threads that the region would get; kFutexWait: the value that the word has
   std::uint32_t clause;   // kParallel: what num_threads asks for, 0: no clause; kFutexWait: the operation and its flags

@@ -1,0 +1,48 @@
+// Libc functions that threads were inside of at a fork.
+#include <cstring>
+
+#include "collect/trace_reader.hpp"
+
+namespace forksight::collect {
+
+using trace::RecordType;
+
+void TraceReader::read_libc_call(const TraceRecord& record) {
+  const auto fixed = record.fixed<trace::LibcCallRecord>();
+  libc_calls_.push_back({std::string(fixed.name, ::strnlen(fixed.name, sizeof fixed.name)), fixed.locks});
+  become(record, libc_calls_.size() - 1);
+}
+
+void TraceReader::read_in_flight(const TraceRecord& record) {
+  const auto fixed = record.fixed<trace::InFlightRecord>();
+  const auto fork = find(fixed.fork, RecordType::kFork);
+  const auto thread = find(fixed.thread, RecordType::kThread);
+  const auto call = find(fixed.call, RecordType::kLibcCall);
+  if (!fork || !thread || !call) return;
+  const model::ForkId fork_id = fork->index;
+  model::Fork& about = model_.forks[fork_id];
+  const bool by_child = record.pid != model_.processes[about.process].pid;
+  const model::ProcessId writer = by_child ? child_of(fork_id, record.pid, record.time_ns) : about.process;
+  // The child wrote down a thread that only its parent has.
+  if (thread->index != about.forking_thread) model_.threads[thread->index].process = about.process;
+  model::CallInFlight in_flight;
+  in_flight.call = libc_calls_[call->index];
+  in_flight.thread = thread->index;
+  in_flight.by_forking_thread = thread->index == about.forking_thread;
+  in_flight.ended = (fixed.flags & trace::kInFlightEnded) != 0;
+  const std::size_t index = about.calls.size();
+  about.calls.push_back(std::move(in_flight));
+  name_stack(
+      writer, fixed.stack,
+      [ fork_id, index ](model::Model & m) -> auto& { return m.forks[fork_id].calls[index].called_at; });
+  become(record, index, fork_id);
+}
+
+void TraceReader::read_quiesced(const TraceRecord& record) {
+  const auto fixed = record.fixed<trace::QuiescedRecord>();
+  const auto fork = find(fixed.fork, RecordType::kFork);
+  if (!fork) return;
+  model_.forks[fork->index].quiesced = model::Quiesced{fixed.waited_ns, fixed.waited_for, fixed.left};
+}
+
+}  // namespace forksight::collect

@@ -1,0 +1,21 @@
+// A thread was inside of a libc function that takes a lock of libc's own: localtime, setenv, getpwnam and a hundred
+// more. fork() resets some of these locks in the child (malloc's, stdio's), not these. Whether the thread held the lock
+// at that instant cannot be seen; a child that stands still in a function which takes the same lock proves it.
+#include "diagnose/libc_calls.hpp"
+#include "diagnose/rules.hpp"
+
+namespace forksight::rules {
+
+void libc_lock_in_flight(const Evidence& evidence, std::vector<Finding>& findings) {
+  for (const model::Touch& touch : evidence.model().touches) {
+    const auto lost = libc_calls::find_lost(evidence.model(), touch);
+    if (!lost || lost->lock == trace::LibcLock::kLoader) continue;
+    const auto end = libc_calls::find_end(evidence, touch);
+    if (!end) continue;
+    Finding finding = libc_calls::describe(evidence, "libc-lock-in-flight", touch, *lost, *end);
+    libc_calls::add_fixes(evidence.fork(touch), touch, *lost, finding);
+    findings.push_back(std::move(finding));
+  }
+}
+
+}  // namespace forksight::rules

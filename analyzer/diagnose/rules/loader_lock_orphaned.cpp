@@ -1,0 +1,23 @@
+// A callback of dl_iterate_phdr runs under the loader's lock of its list of objects. fork() resets the loader's other
+// locks in the child, not this one: whatever walks or changes the list there waits for ever.
+#include "diagnose/libc_calls.hpp"
+#include "diagnose/rules.hpp"
+
+namespace forksight::rules {
+
+void loader_lock_orphaned(const Evidence& evidence, std::vector<Finding>& findings) {
+  for (const model::Touch& touch : evidence.model().touches) {
+    const auto lost = libc_calls::find_lost(evidence.model(), touch);
+    if (!lost || lost->lock != trace::LibcLock::kLoader) continue;
+    const auto end = libc_calls::find_end(evidence, touch);
+    if (!end) continue;
+    Finding finding = libc_calls::describe(evidence, "loader-lock-orphaned", touch, *lost, *end);
+    add_sentence(finding, "Callbacks of dl_iterate_phdr run under this lock; dlopen and dlclose take it, too.");
+    libc_calls::add_fixes(evidence.fork(touch), touch, *lost, finding);
+    finding.fixes.push_back(
+        {"Keep callbacks of dl_iterate_phdr short: copy what they are given, and do the work after it has returned."});
+    findings.push_back(std::move(finding));
+  }
+}
+
+}  // namespace forksight::rules

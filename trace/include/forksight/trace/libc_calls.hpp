@@ -1,0 +1,50 @@
+// The part of the trace format about libc's functions with locks of their own. Included by format.hpp.
+#pragma once
+
+#include <cstdint>
+
+namespace forksight::trace {
+
+// The numbers of libc_locks.def; as a set, bit 1 << number.
+enum class LibcLock : std::uint32_t {
+#define FORKSIGHT_LIBC_LOCK(id, name, what) id,
+#include "forksight/trace/libc_locks.def"
+  kCount,
+};
+static_assert(static_cast<unsigned>(LibcLock::kCount) <= 64);
+constexpr std::uint64_t bit_of(LibcLock lock) { return std::uint64_t{1} << static_cast<unsigned>(lock); }
+
+// A function of libc that takes locks which no atfork handler of libc resets; written when another record first refers
+// to it.
+struct LibcCallRecord {
+  std::uint64_t locks;  // set of LibcLock that it may take
+  char name[32];        // NUL-terminated
+};
+static_assert(sizeof(LibcCallRecord) == 40);
+
+enum InFlightFlag : std::uint32_t {
+  kInFlightEnded = 1U << 0U,  // the fork waited for it, and it ended (see kQuiesced): nothing of it is lost
+};
+
+// A thread was inside of a libc function at the instant of the fork, and may have held its locks. Written by the child
+// out of its frozen copy; for calls that the fork waited for, by the parent in prepare.
+struct InFlightRecord {
+  std::uint64_t fork;    // ref to kFork
+  std::uint64_t thread;  // ref to kThread: may be the fork's forking_thread
+  std::uint64_t call;    // ref to kLibcCall
+  std::uint64_t stack;   // ref to kStack of the function's caller
+  std::uint32_t flags;   // InFlightFlag
+  std::uint32_t reserved;
+};
+static_assert(sizeof(InFlightRecord) == 40);
+
+// A fork waited for other threads' libc calls to end (--cure=quiesce-libc). Written in prepare.
+struct QuiescedRecord {
+  std::uint64_t fork;  // ref to kFork
+  std::uint64_t waited_ns;
+  std::uint32_t waited_for;  // threads that were inside of such a call
+  std::uint32_t left;        // of these, still inside when the time was up
+};
+static_assert(sizeof(QuiescedRecord) == 24);
+
+}  // namespace forksight::trace
