@@ -124,12 +124,15 @@ static_assert(forksight::kKindShift == 56);
   FORKSIGHT_ACQUIRE_TAGGED(name, ::forksight::trace::LockKind::kMutex, 130, "")
 
 // The same for a lock that one thread may take many times without giving it back: one entry (push_held_once), by
-// `extern "C" int forksight_once_NAME(T* lock, Frame frame)`, which returns 0.
+// `extern "C" int forksight_once_NAME(T* lock, Frame frame)`, which returns 0. Its first word is its value, and where that
+// is 0 the call may block: that comes by the slow way, too, which notes the wait.
 #define FORKSIGHT_ACQUIRE_ONCE_HOOK(name, kind)                                       \
   FORKSIGHT_ASM_CONSTANTS(name, kind)                                                 \
   FORKSIGHT_ASM_FUNCTION(name,                                                        \
                          FORKSIGHT_ASM_LOAD(forksight_t_fast, rax)                    \
                          "  testq %rax, %rax\n"                                       \
+                         "  je 3f\n"                                                  \
+                         "  cmpl $0, (%rdi)\n"                                        \
                          "  je 3f\n"                                                  \
                          FORKSIGHT_ASM_CALL_NEXT(name)                                \
                          "  testl %eax, %eax\n"                                       \

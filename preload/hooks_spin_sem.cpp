@@ -3,6 +3,7 @@
 #include "fast_path.hpp"
 #include "lock_guard.hpp"
 #include "site.hpp"
+#include "wait_guard.hpp"
 
 #include "guest.hpp"
 
@@ -13,9 +14,18 @@ namespace {
 constexpr auto kSpin = trace::LockKind::kSpinlock;
 constexpr auto kSemaphore = trace::LockKind::kSemaphore;
 
+// A wait that may block is noted, one that finds a value is not.
+template <class Wait>
+int wait_noted(sem_t* semaphore, Frame frame, Wait wait) {
+  Slot* const slot = t_slot;
+  if (slot == nullptr || !is_taken(kSemaphore, semaphore)) return wait();
+  return note_wait(slot, trace::WaitKind::kSemaphore, reinterpret_cast<std::uint64_t>(semaphore), frame, nullptr, wait);
+}
+
 template <class Wait>
 __attribute__((always_inline)) inline int wait_on(sem_t* semaphore, bool timed, Wait wait) {
-  return acquire<Push::kOnce>(semaphore, kSemaphore, timed, wait);
+  const Frame frame = FORKSIGHT_FRAME();
+  return acquire<Push::kOnce>(semaphore, kSemaphore, timed, [=] { return wait_noted(semaphore, frame, wait); });
 }
 
 }  // namespace
@@ -40,8 +50,9 @@ extern "C" int forksight_slow_pthread_spin_unlock(pthread_spinlock_t* spin) {
 FORKSIGHT_ACQUIRE_ONCE_HOOK(sem_wait, trace::LockKind::kSemaphore);
 
 extern "C" int forksight_slow_sem_wait(sem_t* semaphore, Frame frame) {
-  return acquire_slow<Push::kOnce>(semaphore, kSemaphore, false, frame,
-                                   [=] { return FORKSIGHT_NEXT(sem_wait)(semaphore); });
+  return acquire_slow<Push::kOnce>(semaphore, kSemaphore, false, frame, [=] {
+    return wait_noted(semaphore, frame, [=] { return FORKSIGHT_NEXT(sem_wait)(semaphore); });
+  });
 }
 extern "C" int forksight_once_sem_wait(sem_t* semaphore, Frame frame) {
   push_held_once(t_slot, tag_lock(semaphore, kSemaphore), frame);

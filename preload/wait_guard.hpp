@@ -19,6 +19,10 @@ struct NotedWait {
   Slot* slot;
   pthread_mutex_t* mutex;  // given back for the time of the wait; null: none that the thread is known to hold
   Frame frame;
+  // What the thread waited for before: a signal handler may wait, too.
+  trace::WaitKind outer_kind;
+  std::uint64_t outer_object;
+  Site outer_site;
   _pthread_cleanup_buffer buffer;
 };
 
@@ -26,6 +30,12 @@ struct NotedWait {
 inline void leave_wait(NotedWait& wait) {
   wait.slot->wait_kind = trace::WaitKind::kNone;
   compiler_fence();
+  if (FORKSIGHT_UNLIKELY(wait.outer_kind != trace::WaitKind::kNone)) {
+    wait.slot->wait_object = wait.outer_object;
+    wait.slot->wait_site = wait.outer_site;
+    compiler_fence();
+    wait.slot->wait_kind = wait.outer_kind;
+  }
   if (wait.mutex != nullptr) push_held(wait.slot, tag_lock(wait.mutex, trace::LockKind::kMutex), wait.frame);
 }
 inline void leave_cancelled_wait(void* wait) { leave_wait(*static_cast<NotedWait*>(wait)); }
@@ -34,7 +44,10 @@ inline void leave_cancelled_wait(void* wait) { leave_wait(*static_cast<NotedWait
 template <class Wait>
 __attribute__((always_inline)) inline int note_wait(Slot* slot, trace::WaitKind kind, std::uint64_t object, Frame frame,
                                                     pthread_mutex_t* mutex, Wait wait) {
-  NotedWait noted{slot, mutex, frame, {}};
+  NotedWait noted{slot, mutex, frame, slot->wait_kind, slot->wait_object, {}, {}};
+  if (FORKSIGHT_UNLIKELY(noted.outer_kind != trace::WaitKind::kNone)) noted.outer_site = slot->wait_site;
+  slot->wait_kind = trace::WaitKind::kNone;
+  compiler_fence();
   slot->wait_object = object;
   store_site(slot->wait_site, frame);
   compiler_fence();
