@@ -95,7 +95,7 @@ bool read_layout(Module& module, bool is_main) {
 }
 
 void record_module(Module& module, bool is_main) {
-  char path[512];
+  static char path[512];  // by the thread at work alone; a caller's stack may be a small one
   std::size_t length = 0;
   const auto* name = reinterpret_cast<const char*>(module.name);
   if (is_main) {
@@ -188,7 +188,7 @@ bool same(const Module& module, const link_map& node) {
 // How many entries, from the first that was not there at start-up, are still what they were; `at` moves along the list.
 // One system call for eight nodes.
 std::uint32_t count_unchanged(std::uint32_t index, const link_map*& at) {
-  constexpr std::uint32_t kBatch = 8;
+  constexpr std::uint32_t kBatch = 4;  // some 300 bytes of the stack
   while (index < g_count) {
     link_map nodes[kBatch];
     iovec local[kBatch];

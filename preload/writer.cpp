@@ -28,6 +28,8 @@ constinit std::byte* g_file = nullptr;
 constinit std::atomic<bool> g_refused{false};
 constinit std::atomic<bool> g_opening{false};
 constinit char g_path[1280] = {};
+// One thread at a time creates the file: what it needs for that need not be on its stack, which may be a small one.
+constinit utsname g_names = {};
 
 TraceHeader* header() { return reinterpret_cast<TraceHeader*>(g_file); }
 RecordHeader* record_at(std::uint64_t offset) { return reinterpret_cast<RecordHeader*>(g_file + offset); }
@@ -89,7 +91,7 @@ std::uint64_t claim(std::uint32_t size, trace::RecordType type, Importance impor
 }
 
 std::uint64_t read_start_ticks() {
-  char text[512];
+  static char text[512];  // see g_names
   const int fd = sys::open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
   if (fd < 0) return 0;
   const long got = sys::read(fd, text, sizeof text - 1);
@@ -107,8 +109,7 @@ std::uint64_t read_start_ticks() {
 }
 
 void fill_identity(TraceHeader& head) {
-  utsname names{};
-  if (sys::call(SYS_uname, sys::word(&names)) == 0) memcpy(head.host, names.nodename, sizeof head.host - 1);
+  if (sys::call(SYS_uname, sys::word(&g_names)) == 0) memcpy(head.host, g_names.nodename, sizeof head.host - 1);
   const long exe =
       sys::call(SYS_readlinkat, AT_FDCWD, sys::word("/proc/self/exe"), sys::word(head.exe), sizeof head.exe);
   if (exe == static_cast<long>(sizeof head.exe)) head.flags |= trace::kExeCut;
@@ -174,12 +175,11 @@ char* put_decimal(char* at, std::uint32_t value) {
 
 // OUT/HOST.PID.TIME.fstrace: unique over the ranks of a job that share one folder.
 void compose_path() {
-  utsname names{};
-  sys::call(SYS_uname, sys::word(&names));
+  sys::call(SYS_uname, sys::word(&g_names));
   char* at = put_text(g_path, g_config.out);
   *at++ = '/';
-  names.nodename[63] = '\0';
-  at = put_text(at, names.nodename);
+  g_names.nodename[63] = '\0';
+  at = put_text(at, g_names.nodename);
   *at++ = '.';
   at = put_decimal(at, static_cast<std::uint32_t>(sys::getpid()));
   *at++ = '.';

@@ -29,6 +29,7 @@ static void be_busy(void) {
   free(malloc(100));
   FILE* file = fopen("/dev/null", "w");
   if (file == NULL || fputs("busy", file) < 0 || fclose(file) != 0) fail("file");
+  printf("busy\n");
   void* library = dlopen("libm.so.6", RTLD_NOW);
   if (library == NULL || dlclose(library) != 0) fail("dlopen");
   if (pthread_create(&thread, NULL, return_at_once, NULL) != 0 || pthread_join(thread, NULL) != 0)
@@ -40,6 +41,7 @@ static void fork_once(void) {
   const pid_t child = fork();
   if (child == 0) {
     free(malloc(10));
+    printf("child\n");
     pthread_mutex_timedlock(&g_mutex, &past); /* perhaps an orphan */
     _exit(0);
   }

@@ -1,0 +1,143 @@
+/* How much stack hooked functions use: each line is a name and the bytes below the caller's frame that were written
+ * during the call, found by painting them before. For a thread, on a stack of its own. */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { kStack = 256 << 10, kPainted = 128 << 10, kPaint = 0xa5 };
+
+static pthread_mutex_t g_mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t g_held = PTHREAD_MUTEX_INITIALIZER;
+static pthread_rwlock_t g_rwlock = PTHREAD_RWLOCK_INITIALIZER;
+static pthread_cond_t g_condition = PTHREAD_COND_INITIALIZER;
+static pthread_spinlock_t g_spin;
+static sem_t g_semaphore;
+static const struct timespec kPast = {1, 0};
+static int g_pipe[2];
+
+static void* return_at_once(void* unused) { return unused; }
+
+static void use_mutex(void) {
+  pthread_mutex_lock(&g_mutex);
+  pthread_mutex_trylock(&g_mutex);
+  pthread_mutex_unlock(&g_mutex);
+}
+static void use_timed_mutex(void) {
+  pthread_mutex_timedlock(&g_mutex, &kPast);
+  pthread_mutex_unlock(&g_mutex);
+}
+static void wait_for_condition(void) {
+  pthread_mutex_lock(&g_mutex);
+  pthread_cond_timedwait(&g_condition, &g_mutex, &kPast);
+  pthread_mutex_unlock(&g_mutex);
+}
+static void use_rwlock(void) {
+  pthread_rwlock_rdlock(&g_rwlock);
+  pthread_rwlock_unlock(&g_rwlock);
+  pthread_rwlock_wrlock(&g_rwlock);
+  pthread_rwlock_unlock(&g_rwlock);
+}
+static void use_semaphore(void) {
+  sem_wait(&g_semaphore);
+  sem_post(&g_semaphore);
+}
+static void use_spinlock(void) {
+  pthread_spin_lock(&g_spin);
+  pthread_spin_unlock(&g_spin);
+}
+static void make_thread(void) {
+  pthread_t thread;
+  if (pthread_create(&thread, NULL, return_at_once, NULL) == 0) pthread_join(thread, NULL);
+}
+static void set_name(void) { pthread_setname_np(pthread_self(), "painted"); }
+static void touch_orphan(void) {
+  if (pthread_mutex_timedlock(&g_held, &kPast) == 0) abort();
+}
+
+/* Inlined, so that what is painted is below the frame of its caller, up to the stack pointer. */
+__attribute__((always_inline)) static inline unsigned char* paint(void) {
+  unsigned char* below = NULL;
+  __asm__ volatile("movq %%rsp, %0" : "=r"(below));
+  for (unsigned char* at = below - kPainted; at < below; ++at) *(volatile unsigned char*)at = kPaint;
+  return below;
+}
+__attribute__((always_inline)) static inline long used(const unsigned char* below) {
+  const unsigned char* at = below - kPainted;
+  while (at < below && *(const volatile unsigned char*)at == kPaint) ++at;
+  return below - at;
+}
+
+__attribute__((noinline)) static long measure(void (*call)(void)) {
+  const unsigned char* const below = paint();
+  call();
+  return used(below);
+}
+
+/* Prepare handlers in the parent; in the child also what its handlers did. */
+__attribute__((noinline)) static void measure_fork(void) {
+  const unsigned char* const below = paint();
+  int results[2];
+  if (pipe(results) != 0) abort();
+  const pid_t child = fork();
+  const long bytes = used(below);
+  if (child == 0) {
+    const long touch = measure(touch_orphan);
+    if (write(results[1], &bytes, sizeof bytes) < 0 || write(results[1], &touch, sizeof touch) < 0) abort();
+    _exit(0);
+  }
+  waitpid(child, NULL, 0);
+  long in_child = -1;
+  long touch = -1;
+  if (read(results[0], &in_child, sizeof in_child) < 0 || read(results[0], &touch, sizeof touch) < 0) abort();
+  printf("fork %ld\nfork_in_child %ld\ntouch_of_an_orphan %ld\n", bytes, in_child, touch);
+}
+
+static void* hold(void* unused) {
+  char byte = 0;
+  pthread_mutex_lock(&g_held);
+  if (write(g_pipe[1], &byte, 1) != 1) abort();
+  for (;;) pause();
+  return unused;
+}
+
+static void* run(void* unused) {
+  static const struct {
+    const char* name;
+    void (*call)(void);
+  } kCalls[] = {{"mutex", use_mutex},
+                {"timed_mutex", use_timed_mutex},
+                {"condition", wait_for_condition},
+                {"rwlock", use_rwlock},
+                {"semaphore", use_semaphore},
+                {"spinlock", use_spinlock},
+                {"create", make_thread},
+                {"setname", set_name}};
+  for (unsigned i = 0; i < sizeof kCalls / sizeof kCalls[0]; ++i) {
+    printf("%s %ld\n", kCalls[i].name, measure(kCalls[i].call));
+  }
+  fflush(stdout);
+  measure_fork();
+  return unused;
+}
+
+int main(void) {
+  pthread_t thread;
+  pthread_attr_t attributes;
+  char byte;
+  sem_init(&g_semaphore, 0, 1);
+  pthread_spin_init(&g_spin, PTHREAD_PROCESS_PRIVATE);
+  if (pipe(g_pipe) != 0 || pthread_create(&thread, NULL, hold, NULL) != 0 || read(g_pipe[0], &byte, 1) != 1) return 1;
+  pthread_attr_init(&attributes);
+  pthread_attr_setstacksize(&attributes, kStack);
+  if (pthread_create(&thread, &attributes, run, NULL) != 0) return 1;
+  pthread_join(thread, NULL);
+  return 0;
+}
