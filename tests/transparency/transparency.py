@@ -24,9 +24,12 @@ EVERYWHERE = [{}, {"FORKSIGHT_OUT": "{folder}"}, {"FORKSIGHT_OUT": "{folder}/non
 
 
 def words_of(source, key):
-    """The words after `KEY:` in the comment lines of a source."""
+    """The words after `KEY:` in the first comment of a source, up to the next key or an empty line, however wrapped."""
     with open(source, encoding="utf-8") as file:
-        return " ".join(re.findall(rf"^(?: \*|//) {key}: (.*)$", file.read(), re.M)).split()
+        head = re.match(r"(?:/\*.*?\*/|(?://[^\n]*\n)+)", file.read(), re.S)
+    text = re.sub(r"^(?: \*/?|//)", "", head.group(), flags=re.M) if head else ""
+    found = re.findall(rf"\b{key}: (.*?)(?=\b[A-Z]+: |\n\s*\n|\Z)", text, re.S)
+    return " ".join(found).replace("*/", "").split()
 
 
 def settings_of(source):
