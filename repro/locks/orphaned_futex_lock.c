@@ -5,6 +5,8 @@
 // Fix:       fork before the worker starts, or exec in the child, or reset the lock in a child handler.
 // Repaired:  the worker has released the lock before the fork.
 // Variant plain: the same without annotations. That it hangs is proved as well, but not why.
+// Variant handler: a child handler resets the lock, and says so.
+// Variant timed: the child gives up after a moment, and says so.
 //
 // EXPECT-BARE: hang
 // EXPECT: orphaned-custom-lock certain hang culprit="cache_lock.state (futex lock)" start=worker_main victims=1
@@ -12,8 +14,15 @@
 // EXPECT-STACK: stack fl_lock@waiting read_cache@touch main@child
 // EXPECT(plain): lost-wakeup certain hang culprit="1 lost thread" holder=worker start=worker_main victims=1
 // EXPECT-STACK(plain): stack fl_lock@sleep read_cache@touch main@child
+// EXPECT-BARE(handler): ok
+// EXPECT-NONE(handler)
+// EXPECT-BARE(timed): error
+// EXPECT(timed): orphaned-custom-lock certain error culprit="cache_lock.state (futex lock)" start=worker_main
+// EXPECT-STACK(timed): stack fl_lock_for@timed read_cache@try main@child
+#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <time.h>
 
 #include "../baton.h"
 
@@ -39,6 +48,22 @@ static void __attribute__((noinline)) fl_lock(struct futex_lock* lock) {
   }
   FORKSIGHT_LOCK_ACQUIRED(lock, "futex lock");  // MARK: acquired
 }
+
+#ifdef TIMED
+static int __attribute__((noinline)) fl_lock_for(struct futex_lock* lock, struct timespec time) {
+  int seen = 0;
+  if (!atomic_compare_exchange_strong(&lock->state, &seen, 1)) {
+    FORKSIGHT_LOCK_WAITING_AS(lock, "futex lock", FORKSIGHT_TIMED);  // MARK: timed
+    while (atomic_exchange(&lock->state, 2) != 0) {
+      if (syscall(SYS_futex, &lock->state, FUTEX_WAIT_PRIVATE, 2, &time, NULL, 0) == 0 || errno != ETIMEDOUT) continue;
+      FORKSIGHT_LOCK_GAVE_UP(lock);
+      return ETIMEDOUT;
+    }
+  }
+  FORKSIGHT_LOCK_ACQUIRED(lock, "futex lock");
+  return 0;
+}
+#endif
 
 static void fl_unlock(struct futex_lock* lock) {
   FORKSIGHT_LOCK_RELEASED(lock);
@@ -70,13 +95,28 @@ static void* worker_main(void* unused) {
 }
 
 static __attribute__((noinline)) int read_cache(void) {
+#ifdef TIMED
+  const struct timespec moment = {.tv_nsec = 1000000};
+  if (fl_lock_for(&cache_lock, moment) != 0) return -1;  // MARK: try
+#else
   fl_lock(&cache_lock);  // MARK: touch
+#endif
   const int value = cache;
   fl_unlock(&cache_lock);
   return value;
 }
 
+#ifdef HANDLER
+static void reset_in_child(void) {
+  FORKSIGHT_LOCK_RELEASED(&cache_lock);
+  atomic_store(&cache_lock.state, 0);
+}
+#endif
+
 int main(void) {
+#ifdef HANDLER
+  pthread_atfork(NULL, NULL, reset_in_child);
+#endif
   pthread_t worker;
   worker_holds = baton_make();
   never = baton_make();

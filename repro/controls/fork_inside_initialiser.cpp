@@ -1,0 +1,35 @@
+// A function's static is initialised by a constructor that forks, beside another thread. The child is in the middle of
+// the initialisation, as its parent is, and finishes it: nobody is missing.
+//
+// EXPECT-BARE: ok
+// EXPECT-NONE
+#include <pthread.h>
+
+#include "../baton.h"
+
+baton idler_runs = baton_make();
+
+struct Forks {
+  Forks() : child(fork()) {}
+  pid_t child;
+};
+
+Forks& forked() {
+  static Forks value;
+  return value;
+}
+
+void* idler_main(void*) {
+  baton_pass(idler_runs);
+  park();
+  return nullptr;
+}
+
+int main() {
+  pthread_t idler;
+  pthread_create(&idler, nullptr, idler_main, nullptr);
+  baton_wait(idler_runs);
+  const pid_t child = forked().child;
+  if (child == 0) _exit(forked().child == 0 ? 0 : 1);
+  return end_of(child);
+}
