@@ -53,6 +53,13 @@ the calling thread has no pool from then on; without a runtime they fail.
 
 """
 
+CUDA = """
+Entry points of the CUDA driver, called by symbol, through `dlsym` or through `cuGetProcAddress`. Each call goes on to the
+driver. The first `cuInit` that succeeds keeps its stack; in a child of a process that had initialised the driver each
+function's first call is recorded, with the driver's answer.
+
+"""
+
 
 def libc_table(definition):
     """Functions by the set of locks that they may take, in the order of the list."""
@@ -75,8 +82,9 @@ def page(definition):
         return "\n".join(f"| `{name}` | {contract} |" for name, contract in found) + "\n"
 
     entries = [f"- `{name}`" for name in re.findall(r"^FORKSIGHT_OMP_HOOK\((\w+)\)", text, re.M)]
-    return (HEAD + table("HOOK") + LATE + table("LATE_HOOK") + ANNOTATIONS + table("ANNOTATION") + LIBC + libc_table(definition) + OMP +
-            "\n".join(entries) + "\n")
+    functions = [f"- `{name}`" for name in re.findall(r"^FORKSIGHT_CUDA_HOOK\((\w+), \d+\)", text, re.M)]
+    return (HEAD + table("HOOK") + LATE + table("LATE_HOOK") + ANNOTATIONS + table("ANNOTATION") +
+            LIBC + libc_table(definition) + OMP + "\n".join(entries) + "\n" + CUDA + "\n".join(functions) + "\n")
 
 
 def main():

@@ -13,6 +13,7 @@
 #include "atfork_list.hpp"
 #include "clock.hpp"
 #include "config.hpp"
+#include "cuda.hpp"
 #include "fork_stack.hpp"
 #include "hooks_fork.hpp"
 #include "lost_waiters.hpp"
@@ -114,6 +115,7 @@ void enter_fork(Slot* self, const Site& site) {
   self->fork_site = site;
   self->fork_entry_ns = now_ns();
   count_pools(self);
+  ask_cuda(*self, site);
 }
 
 }  // namespace
@@ -137,6 +139,7 @@ void on_prepare() {
   self->fork_record = record_fork(self, runtimes, by_wrapper ? self->fork_site : FORKSIGHT_FRAME().site(), by_wrapper);
   record_python_in_prepare(self->fork_record);
   self->is_fork_by_wrapper = by_wrapper;
+  record_cuda(self->fork_record);
   quiesce_calls(self);   // last: nothing of ours comes between it and the fork
   self->fork_site = {};  // not after the fork: that would cost the parent a page
 }
@@ -170,6 +173,7 @@ void on_child() {
   self->open_touch = 0;
   settle_runtimes_in_child(self);
   if (!self->is_fork_by_wrapper) restore_runtimes_in_child(self);
+  settle_cuda_in_child(self->fork_record);
 }
 
 }  // namespace forksight

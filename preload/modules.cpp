@@ -7,6 +7,7 @@
 #include <atomic>
 
 #include "clock.hpp"
+#include "cuda.hpp"
 #include "elf_view.hpp"
 #include "guard_runtime.hpp"
 #include "python.hpp"
@@ -57,6 +58,10 @@ void read_segment(Module& module, const ElfW(Phdr) & phdr) {
   if (phdr.p_type == PT_LOAD) {
     if (module.end == 0 || low < module.start) module.start = low;
     if (low + phdr.p_memsz > module.end) module.end = low + phdr.p_memsz;
+    if ((phdr.p_flags & PF_X) != 0) {
+      if (module.code_end == 0) module.code = low;
+      module.code_end = low + phdr.p_memsz;
+    }
   } else if (phdr.p_type == PT_TLS) {
     module.tls_image = low;
     module.tls_image_bytes = phdr.p_filesz;
@@ -124,6 +129,7 @@ void forget(Module& module) {
   if (module.recorded) append(trace::RecordType::kModuleGone, trace::ModuleGoneRecord{module.bias});
   forget_python(module);
   if (module.runtime >= 0) forget_runtime(static_cast<std::uint32_t>(module.runtime));
+  forget_cuda(module);
 }
 
 bool take() {
@@ -151,6 +157,7 @@ Module describe(const link_map* at, const link_map& node, const link_map* head, 
   if (node.l_ld != nullptr && read_layout(module, at == head)) {
     module.runtime = static_cast<std::int16_t>(recognise_runtime(module));
     recognise_python(module);
+    recognise_cuda(module);
   } else {
     // Kept, so that the table stays in step with the list; empty, so that nothing is found in it.
     module.start = module.end = 0;

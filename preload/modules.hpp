@@ -20,6 +20,8 @@ struct Module {
   std::uint64_t name;   // address of the loader's name string, part of the identity
   std::uint64_t start;  // mapped range; 0, 0: gone before it could be read
   std::uint64_t end;
+  std::uint64_t code;  // its executable part
+  std::uint64_t code_end;
   std::uint64_t tls_image;  // PT_TLS: what a new thread's block starts from
   std::uint64_t tls_image_bytes;
   std::uint64_t tls_bytes;  // 0: no TLS segment

@@ -107,6 +107,10 @@ void TraceReader::read_touch(const TraceRecord& record) {
     touch.in_flight = in_flight->index;
     touch.call = libc_calls_[call->index];
     touch.cured = (fixed.flags & trace::kTouchCured) != 0;
+  } else if (fixed.kind == trace::TouchKind::kCudaCall) {
+    const auto function = find(fixed.runtime, RecordType::kCudaFunction);
+    if (!function) return;
+    touch.function = cuda_functions_[function->index];
   } else {
     const auto held = find(fixed.held, RecordType::kHeld);
     if (!held) return;

@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "forksight/trace/cuda.hpp"
+
 namespace forksight::collect {
 
 namespace {
@@ -56,6 +58,8 @@ bool has_whole_payload(trace::RecordType type, std::span<const std::byte> payloa
     case RecordType::kQuiesced: return holds<trace::QuiescedRecord>(payload);
     case RecordType::kNote: return holds<trace::NoteRecord>(payload);
     case RecordType::kRecent: return true;
+    case RecordType::kCuda: return holds<trace::CudaRecord>(payload);
+    case RecordType::kCudaFunction: return holds<trace::CudaFunctionRecord>(payload);
     case RecordType::kLockName:
       return holds_with_tail<trace::LockNameRecord>(payload,
                                                     [](const auto& fixed) { return std::uint64_t{fixed.bytes}; });

@@ -61,6 +61,8 @@ void TraceReader::read_record(const TraceRecord& record) {
     case RecordType::kInFlight: return read_in_flight(record);
     case RecordType::kQuiesced: return read_quiesced(record);
     case RecordType::kNote: return read_note(record);
+    case RecordType::kCuda: return read_cuda(record);
+    case RecordType::kCudaFunction: return read_cuda_function(record);
     case RecordType::kLockName: return read_lock_name(record);
     case RecordType::kPythonStacks: return read_python_stacks(record);
     case RecordType::kPythonAtFork: return read_python_at_fork(record);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -48,6 +49,8 @@ class TraceReader {
   void read_python_stacks(const TraceRecord& record);
   void read_python_at_fork(const TraceRecord& record);
   void read_python_signal(const TraceRecord& record);
+  void read_cuda(const TraceRecord& record);
+  void read_cuda_function(const TraceRecord& record);
   void attach_workers();
   // Python's frames into the native stacks, once these are unwound.
   void join_python();
@@ -78,6 +81,7 @@ class TraceReader {
   std::unordered_map<model::ThreadId, std::uint64_t> creation_stacks_;
   std::unordered_map<std::size_t, model::PythonId> python_of_touch_;  // by index of the touch
   std::vector<model::LibcCall> libc_calls_;
+  std::vector<std::string> cuda_functions_;  // what a kCudaFunction became an index of
   std::uint64_t bad_references_ = 0;
   std::uint64_t modules_left_out_ = 0;
   std::uint64_t free_locks_touched_ = 0;

@@ -17,7 +17,7 @@ bool is_known(trace::LockKind kind) { return is_within(kind, trace::LockKind::kM
 bool is_known(trace::TouchKind kind) {
   return is_within(kind, trace::TouchKind::kLock, trace::TouchKind::kParallel) ||
          is_within(kind, trace::TouchKind::kCondition, trace::TouchKind::kFutexWait) ||
-         kind == trace::TouchKind::kLibcCall;
+         kind == trace::TouchKind::kLibcCall || kind == trace::TouchKind::kCudaCall;
 }
 bool is_known(trace::CureMethod method) {
   return is_within(method, trace::CureMethod::kClamp, trace::CureMethod::kRebuild);
@@ -59,6 +59,7 @@ model::TouchKind to_model(trace::TouchKind kind) {
     case trace::TouchKind::kCondition: return model::TouchKind::kCondition;
     case trace::TouchKind::kBarrier: return model::TouchKind::kBarrier;
     case trace::TouchKind::kLibcCall: return model::TouchKind::kLibcCall;
+    case trace::TouchKind::kCudaCall: return model::TouchKind::kCudaCall;
     case trace::TouchKind::kLock: break;
   }
   return model::TouchKind::kLock;
@@ -114,6 +115,16 @@ model::CureResult to_model(trace::CureResult result) {
     case trace::CureResult::kApplied: break;
   }
   return model::CureResult::kApplied;
+}
+
+model::CudaWay to_model(trace::CudaWay way) {
+  switch (way) {
+    case trace::CudaWay::kSymbol: return model::CudaWay::kSymbol;
+    case trace::CudaWay::kDlsym: return model::CudaWay::kDlsym;
+    case trace::CudaWay::kGetProcAddress: return model::CudaWay::kGetProcAddress;
+    case trace::CudaWay::kUnknown: break;
+  }
+  return model::CudaWay::kUnknown;
 }
 
 std::string describe_note(trace::NoteCode code, std::uint64_t value) {

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "forksight/trace/cuda.hpp"
 #include "forksight/trace/format.hpp"
 #include "model/model.hpp"
 
@@ -24,6 +25,7 @@ model::SyncOperation to_model(trace::SyncOperation operation);
 std::optional<model::AwaitedKind> to_model(trace::WaitKind kind);  // nullopt: none, or not known
 model::CureMethod to_model(trace::CureMethod method);
 model::CureResult to_model(trace::CureResult result);
+model::CudaWay to_model(trace::CudaWay way);
 
 std::string describe_note(trace::NoteCode code, std::uint64_t value);
 

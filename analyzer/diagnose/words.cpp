@@ -18,7 +18,7 @@ bool is_of_runtime(const model::Frame& frame) {
   if (frame.python) return is_python_library(frame);
   if (starts_with_any(base_name(frame.module),
                       {"libc.so", "libc-", "libpthread", "libstdc++", "libc++", "libgomp", "libomp", "libiomp5",
-                       "ld-linux", "ld-2", "ld.so", "libforksight", "linux-vdso", "[vdso]"})) {
+                       "ld-linux", "ld-2", "ld.so", "libforksight", "libcuda.so", "libcudart", "linux-vdso", "[vdso]"})) {
     return true;
   }
   // The interpreter's own C says nothing about the script that it runs.

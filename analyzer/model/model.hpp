@@ -141,6 +141,24 @@ struct Pool {
   CureResult cure_result = CureResult::kApplied;
 };
 
+// How a program came by the CUDA driver's functions.
+enum class CudaWay { kUnknown, kSymbol, kDlsym, kGetProcAddress };
+
+// The CUDA driver of a process, as it was at one fork.
+struct Cuda {
+  std::string library;               // path
+  bool is_initialised = false;       // by this process, or, with `was_lost`, by an ancestor of it
+  bool was_lost = false;             // before an earlier fork: of no use to the forking process either
+  bool asked = false;                // devices and contexts are the driver's own answers at this fork
+  int version = 0;                   // 12020 is 12.2, 0: unknown
+  int devices = -1;                  // -1: unknown
+  std::vector<int> active_contexts;  // devices whose primary context is active
+  CudaWay init_way = CudaWay::kUnknown;
+  std::int32_t init_tid = 0;         // 0: the first cuInit was not seen
+  std::string init_thread;
+  Stack init_stack;                  // its caller
+};
+
 struct Fork {
   ProcessId process = 0;                 // the parent
   std::optional<ProcessId> child;
@@ -156,13 +174,14 @@ struct Fork {
   std::optional<Quiesced> quiesced;
   std::vector<PoolId> pools;
   std::optional<PythonId> python;        // where Python's threads were
+  std::optional<Cuda> cuda;              // none: no driver is loaded
   std::uint64_t prepare_ns = 0;
   std::uint64_t total_ns = 0;
   int error = 0;                         // errno of a failed fork
 };
 
 // kFutexWait is no fault by itself: it says what a child waits for that nothing but a signal handler can wake.
-enum class TouchKind { kLock, kUnlockRefused, kParallel, kCondition, kBarrier, kFutexWait, kLibcCall };
+enum class TouchKind { kLock, kUnlockRefused, kParallel, kCondition, kBarrier, kFutexWait, kLibcCall, kCudaCall };
 enum class SyncOperation { kNone, kDestroy, kSignal, kBroadcast, kWait };
 enum class TouchAction { kNone, kAborted, kRecovered, kGiven };
 
@@ -194,6 +213,7 @@ struct Touch {
   bool has_handlers = false;         // kFutexWait: a signal handler might end it
   bool returned = false;
   int result = 0;                    // valid if returned
+  std::string function;              // kCudaCall: what was called
 };
 
 enum class WaitKind { kUnknown, kRunning, kFutex, kWaitChild, kPipeRead, kPoll, kSleep, kOther };

@@ -70,6 +70,24 @@ Json to_json(const model::Pool& pool) {
           {"cure_result", pool.cure ? Json(name_of(pool.cure_result)) : Json()}};
 }
 
+Json to_json(const model::Cuda& cuda) {
+  Json json = {{"library", cuda.library},
+               {"version", cuda.version == 0 ? Json() : Json(cuda.version)},
+               {"initialised", cuda.is_initialised},
+               {"lost", cuda.was_lost},
+               {"asked", cuda.asked},
+               {"devices", cuda.devices < 0 ? Json() : Json(cuda.devices)},
+               {"active_contexts", cuda.active_contexts},
+               {"init", Json()}};
+  if (cuda.init_tid != 0) {
+    json["init"] = {{"tid", cuda.init_tid},
+                    {"thread", cuda.init_thread},
+                    {"way", name_of(cuda.init_way)},
+                    {"stack", stack_to_json(cuda.init_stack)}};
+  }
+  return json;
+}
+
 Json to_json(const model::Fork& fork, const model::Model& model) {
   Json json = {{"pid", model.processes[fork.process].pid},
                {"child", fork.child ? Json(model.processes[*fork.child].pid) : Json()},
@@ -84,6 +102,7 @@ Json to_json(const model::Fork& fork, const model::Model& model) {
                   return kind != model::LockKind::kCondition && kind != model::LockKind::kBarrier;
                 })}};
   json["pools"] = array_of(fork.pools, [&](model::PoolId id) { return to_json(model.pools[id]); });
+  json["cuda"] = fork.cuda ? to_json(*fork.cuda) : Json();
   json["stack"] = stack_to_json(fork.stack);
   return json;
 }

@@ -36,6 +36,16 @@ const char* name_of(CulpritKind kind) {
   return "process";
 }
 
+const char* name_of(model::CudaWay way) {
+  switch (way) {
+    case model::CudaWay::kSymbol: return "symbol";
+    case model::CudaWay::kDlsym: return "dlsym";
+    case model::CudaWay::kGetProcAddress: return "cuGetProcAddress";
+    case model::CudaWay::kUnknown: break;
+  }
+  return "unknown";
+}
+
 const char* name_of(model::Liveness liveness) {
   switch (liveness) {
     case model::Liveness::kAwake: return "awake";

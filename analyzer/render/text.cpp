@@ -110,6 +110,11 @@ class TextReport {
     stack(finding.stack);
   }
 
+  static const char* made(CulpritKind kind) {
+    if (kind == CulpritKind::kThread) return "the first of them was created here:";
+    return kind == CulpritKind::kDevice ? "initialised here:" : "made here:";
+  }
+
   void culprit(const Finding& finding) {
     const Culprit& culprit = finding.culprit;
     const bool is_lock = culprit.kind == CulpritKind::kLock;
@@ -130,7 +135,7 @@ class TextReport {
                                                        : fmt::format("; it {} here:", verb);
       page_.labelled(culprit.is_waited_for ? "Waited for by" : "Held by", held + where);
     } else if (culprit.stack.known()) {
-      page_.labelled("", culprit.kind == CulpritKind::kThread ? "the first of them was created here:" : "made here:");
+      page_.labelled("", made(culprit.kind));
     }
     stack(culprit.stack);
   }

@@ -1,6 +1,7 @@
 // fuzz_seed FOLDER: good traces for the fuzzer to start from.
 #include <filesystem>
 
+#include "support/cuda_scene.hpp"
 #include "support/scenes.hpp"
 
 int main(int argc, char** argv) {
@@ -29,5 +30,8 @@ int main(int argc, char** argv) {
   libc.quiesced(1, 1, 1);
   libc.end(libc.touch({"tzset", trace::bit_of(trace::LibcLock::kTimeZone)}));
   libc.trace.write(folder / "libc");
+  test::CudaTrace cuda({});
+  cuda.answer(cuda.call("cuInit"), 3);
+  cuda.trace.write(folder / "cuda");
   return 0;
 }

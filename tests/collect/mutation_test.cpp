@@ -5,6 +5,7 @@
 #include <random>
 
 #include "collect/all_stages.hpp"
+#include "forksight/trace/cuda.hpp"
 #include "support/scenes.hpp"
 
 namespace forksight {
@@ -61,14 +62,25 @@ std::vector<std::byte> good_trace() {
   trace.record(trace::RecordType::kModuleGone, trace::ModuleGoneRecord{0x5550'0000'0000});
   trace.record(trace::RecordType::kHandlers, trace::HandlersRecord{0, 2});
   trace.as(test::kParent);
-  const auto call = trace.record(trace::RecordType::kLibcCall,
+  const auto libc_call = trace.record(trace::RecordType::kLibcCall,
                                  trace::LibcCallRecord{trace::bit_of(trace::LibcLock::kTimeZone), "tzset"});
   const auto in_flight =
-      trace.as(2600).record(trace::RecordType::kInFlight, trace::InFlightRecord{fork, worker, call, stack, 0, 0});
+      trace.as(2600).record(trace::RecordType::kInFlight, trace::InFlightRecord{fork, worker, libc_call, stack, 0, 0});
   trace.record(trace::RecordType::kQuiesced, trace::QuiescedRecord{fork, 5, 2, 1});
   trace.record(trace::RecordType::kTouch,
-               trace::TouchRecord{fork, trace::TouchKind::kLibcCall, trace::TouchAction::kNone, in_flight, 0, call,
+               trace::TouchRecord{fork, trace::TouchKind::kLibcCall, trace::TouchAction::kNone, in_flight, 0, libc_call,
                                   stack, 0, 0, 0, 0});
+  trace::CudaRecord cuda{};
+  cuda.fork = fork;
+  cuda.init_stack = stack;
+  cuda.init_tid = test::kParent;
+  cuda.flags = trace::kCudaInitialised;
+  trace.record(trace::RecordType::kCuda, cuda);
+  const auto function = trace.record(trace::RecordType::kCudaFunction, trace::CudaFunctionRecord{0x40, "cuInit"});
+  const auto call = trace.record(trace::RecordType::kTouch,
+                                 trace::TouchRecord{fork, trace::TouchKind::kCudaCall, trace::TouchAction::kNone, 0,
+                                                    function, 0x40, stack, 0, 0, 0, 0});
+  trace.record(trace::RecordType::kTouchEnd, trace::TouchEndRecord{call, 3, 0});
   return trace.bytes();
 }
 

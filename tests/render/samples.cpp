@@ -2,6 +2,7 @@
 
 #include <cerrno>
 
+#include "support/cuda_scene.hpp"
 #include "support/scenes.hpp"
 
 namespace forksight::test {
@@ -82,6 +83,19 @@ Sample lost_wakeup() {
   return sample;
 }
 
+Sample cuda_used_after_fork() {
+  CudaTrace scene({});
+  scene.answer(scene.call("cuMemAlloc_v2"), 3);
+  scene.answer(scene.call("cuMemcpyHtoD_v2"), 3);
+  Sample sample{"cuda-used-after-fork", read_model(scene.trace)};
+  sample.model.touches[0].stack = make_stack({"allocate app.c:31", "main app.c:40"});
+  sample.model.forks[0].cuda->init_stack =
+      make_stack({"cudaGetDeviceCount libcudart.so.12", "count_gpus libvision.so.2", "main app.c:12"});
+  sample.model.forks[0].stack = make_stack({"main app.c:38"});
+  sample.model.processes[1].exit_status = 1 << 8;
+  return sample;
+}
+
 // Names out of a trace are whatever bytes somebody put there.
 Sample hostile() {
   Sample sample = orphaned_mutex();
@@ -106,8 +120,8 @@ Sample nothing() { return {"nothing", read_model(LockTrace({}).trace)}; }
 }  // namespace
 
 std::vector<Sample> all_samples() {
-  return {lost_openmp_pool(), orphaned_mutex(), many_ranks(), cured(),      refused_unlock(),
-          lost_wakeup(),      hostile(),        nothing(),    {"empty", {}}};
+  return {lost_openmp_pool(), orphaned_mutex(),       many_ranks(), cured(),   refused_unlock(),
+          lost_wakeup(),      cuda_used_after_fork(), hostile(),    nothing(), {"empty", {}}};
 }
 
 }  // namespace forksight::test

@@ -44,6 +44,8 @@ enum class RecordType : std::uint16_t {
   kCure = 12,          // CureRecord
   kNote = 13,          // NoteRecord
   kLockName = 18,      // LockNameRecord
+  kCuda = 32,          // CudaRecord, in cuda.hpp
+  kCudaFunction = 33,  // CudaFunctionRecord
   kPythonStacks = 36,  // PythonStacksRecord
   kPythonAtFork = 37,  // PythonAtForkRecord
   kPythonSignal = 38,  // PythonSignalRecord
@@ -260,6 +262,7 @@ enum class TouchKind : std::uint32_t {
   kFutexWait = 10,     // a futex wait, by syscall(), that nothing but a signal handler can end: no deadline, a word of
                        // this process alone, and no other thread. `fork` is the one that left threads behind
   kLibcCall = 16,      // a libc function whose lock a lost thread may hold; `held` is a kInFlight, `object` a kLibcCall
+  kCudaCall = 28,      // a call of a CUDA driver that was initialised before the fork; `runtime` says which function
 };
 
 enum class SyncOperation : std::uint32_t { kNone = 0, kDestroy = 1, kSignal = 2, kBroadcast = 3, kWait = 4 };
@@ -287,9 +290,10 @@ struct TouchRecord {
   std::uint64_t fork;  // ref to kFork
   TouchKind kind;
   TouchAction action;     // what the policy made of it
-  std::uint64_t held;     // ref to kHeld (kLock, kUnlockRefused) or kInFlight (kLibcCall), else 0
-  std::uint64_t runtime;  // ref to kRuntime (kParallel), else 0
-  std::uint64_t object;   // address of the lock or futex word; entry point of the runtime (kParallel); ref to kLibcCall
+  std::uint64_t held;     // ref to kHeld (kLock, kUnlockRefused), to kInFlight (kLibcCall), else 0
+  std::uint64_t runtime;  // ref to kRuntime (kParallel), to kCudaFunction (kCudaCall), else 0
+  std::uint64_t object;   // address of the lock or futex word, of the entry point of the runtime or the driver; ref to
+                          // kLibcCall
   std::uint64_t stack;    // ref to kStack of the caller
   std::uint32_t team;     // kParallel: threads that the region would get; kFutexWait: the value that the word has
   std::uint32_t clause;   // kParallel: what num_threads asks for, 0: no clause; kFutexWait: the operation and its flags

@@ -1,0 +1,43 @@
+// The CUDA driver at a fork, and which of its functions a forked child called.
+#include <cstring>
+
+#include "collect/trace_reader.hpp"
+#include "collect/trace_words.hpp"
+#include "forksight/trace/cuda.hpp"
+
+namespace forksight::collect {
+
+using trace::RecordType;
+
+void TraceReader::read_cuda(const TraceRecord& record) {
+  const auto fixed = record.fixed<trace::CudaRecord>();
+  const auto fork = find(fixed.fork, RecordType::kFork);
+  if (!fork || model_.forks[fork->index].cuda) return;
+  const model::ForkId id = fork->index;
+  const model::ProcessId process = process_of(record);
+  model::Cuda cuda;
+  cuda.library = modules_.image_of(process)->find_path_by_bias(fixed.module_bias);
+  cuda.is_initialised = (fixed.flags & trace::kCudaInitialised) != 0;
+  cuda.was_lost = (fixed.flags & trace::kCudaLost) != 0;
+  cuda.asked = (fixed.flags & trace::kCudaAsked) != 0;
+  cuda.version = fixed.driver_version;
+  cuda.devices = fixed.devices;
+  for (int device = 0; device < 64; ++device) {
+    if ((fixed.active_contexts >> static_cast<unsigned>(device) & 1U) != 0) cuda.active_contexts.push_back(device);
+  }
+  cuda.init_way = to_model(fixed.init_way);
+  cuda.init_tid = fixed.init_tid;
+  cuda.init_thread.assign(fixed.init_thread, ::strnlen(fixed.init_thread, sizeof fixed.init_thread));
+  model_.forks[id].cuda = std::move(cuda);
+  name_stack(
+      process, fixed.init_stack, [id](model::Model & m) -> auto& { return m.forks[id].cuda->init_stack; });
+  become(record, id);
+}
+
+void TraceReader::read_cuda_function(const TraceRecord& record) {
+  const auto fixed = record.fixed<trace::CudaFunctionRecord>();
+  cuda_functions_.emplace_back(fixed.name, ::strnlen(fixed.name, sizeof fixed.name));
+  become(record, cuda_functions_.size() - 1);
+}
+
+}  // namespace forksight::collect

@@ -1,0 +1,115 @@
+// dlsym: how nearly every program comes by the CUDA driver's functions.
+//
+// The real dlsym looks at its return address: RTLD_NEXT and RTLD_DEFAULT mean the caller's object. So the hook must not
+// be its caller. It is a jump: two bytes of the name are compared, and all but names with "cu" in front go on to the
+// real function with every register and the stack as they came.
+#include <dlfcn.h>
+#include <string.h>
+
+#include "cuda.hpp"
+#include "elf_view.hpp"
+#include "modules.hpp"
+#include "next.hpp"
+
+#include "guest.hpp"
+
+using namespace forksight;
+
+extern "C" {
+// Null until the first call. Read by the jump below.
+[[gnu::visibility("hidden"), gnu::used]] constinit void* forksight_real_dlsym = nullptr;
+
+// In rax and rdx. Unless it is final, the real function is jumped to.
+struct DlsymAnswer {
+  void* address;
+  std::uint64_t is_final;
+};
+[[gnu::visibility("hidden"), gnu::used]] DlsymAnswer forksight_answer_dlsym(void* handle, const char* name,
+                                                                            std::uint64_t caller);
+}
+
+namespace {
+
+using RealDlsym = void* (*)(void*, const char*);
+
+bool needs_driver(std::uint64_t caller) {
+  refresh_modules();
+  const Module* const module = find_module(caller);
+  if (module == nullptr) return false;
+  bool found = false;
+  ElfView(module->bias, module->dynamic, module->is_permanent ? Trust::kStaysLoaded : Trust::kNone)
+      .for_each_needed([&](const char* needed) {
+        found = strncmp(needed, "libcuda.so", 10) == 0;
+        return !found;
+      });
+  return found;
+}
+
+// The search would meet the shim's own export. Would it meet another without the shim? The search behind the shim
+// tells, and leaves the right dlerror() where it would not.
+DlsymAnswer answer_for_export(const char* name, std::uint64_t caller, bool sees_its_own) {
+  const auto real = reinterpret_cast<RealDlsym>(forksight_real_dlsym);
+  const bool is_there = (sees_its_own && needs_driver(caller)) || real(RTLD_NEXT, name) != nullptr;
+  return {nullptr, is_there ? 0U : 1U};
+}
+
+}  // namespace
+
+DlsymAnswer forksight_answer_dlsym(void* handle, const char* name, std::uint64_t caller) {
+  if (forksight_real_dlsym == nullptr) {
+    initialise();
+    forksight_real_dlsym = reinterpret_cast<void*>(find_next("dlsym"));
+  }
+  if (name == nullptr || !is_cuda_name(name)) return {nullptr, 0};
+  // What a caller finds behind itself it gets as it is: it interposes the driver, too.
+  if (handle == RTLD_DEFAULT || handle == RTLD_NEXT) return answer_for_export(name, caller, handle == RTLD_DEFAULT);
+  const auto real = reinterpret_cast<RealDlsym>(forksight_real_dlsym);
+  void* const found = real(handle, name);
+  if (found == nullptr) return {nullptr, 1};
+  const auto address = reinterpret_cast<std::uint64_t>(found);
+  if (is_in_shim(address)) return answer_for_export(name, caller, false);
+  return {reinterpret_cast<void*>(wrap_cuda(name, address, trace::CudaWay::kDlsym)), 1};
+}
+
+// name may be null or one byte long: its second byte is looked at only if the first is a 'c'.
+asm(R"(
+  .text
+  .p2align 4
+  .globl dlsym
+  .type dlsym, @function
+dlsym:
+  .cfi_startproc
+  testq %rsi, %rsi
+  je 2f
+  cmpb $'c', (%rsi)
+  jne 1f
+  cmpb $'u', 1(%rsi)
+  je 2f
+1:
+  movq forksight_real_dlsym(%rip), %rax
+  testq %rax, %rax
+  je 2f
+  jmp *%rax
+2:
+  pushq %rdi
+  .cfi_adjust_cfa_offset 8
+  pushq %rsi
+  .cfi_adjust_cfa_offset 8
+  subq $8, %rsp
+  .cfi_adjust_cfa_offset 8
+  movq 24(%rsp), %rdx
+  call forksight_answer_dlsym
+  addq $8, %rsp
+  .cfi_adjust_cfa_offset -8
+  popq %rsi
+  .cfi_adjust_cfa_offset -8
+  popq %rdi
+  .cfi_adjust_cfa_offset -8
+  testq %rdx, %rdx
+  jne 3f
+  jmp *forksight_real_dlsym(%rip)
+3:
+  ret
+  .cfi_endproc
+  .size dlsym, . - dlsym
+)");

@@ -1,0 +1,26 @@
+// The test driver's other entry points: all that the shim watches and test_driver.c does not have. They do nothing but
+// remember the words that they were called with, so that a test sees that each of them arrived.
+#include <stdint.h>
+
+typedef uint64_t Word;
+
+int test_driver_is_usable(void);
+extern Word test_driver_words[11];
+Word test_driver_words[11];
+
+#define WORDS_6 Word a, Word b, Word c, Word d, Word e, Word f
+#define WORDS_10 WORDS_6, Word g, Word h, Word i, Word j
+#define WORDS_11 WORDS_10, Word k
+#define LIST_6 a, b, c, d, e, f
+#define LIST_10 LIST_6, g, h, i, j
+#define LIST_11 LIST_10, k
+
+// Weak: those of test_driver.c are the ones.
+#define FORKSIGHT_CUDA_HOOK(name, words)                                       \
+  int name(WORDS_##words);                                                     \
+  __attribute__((weak)) int name(WORDS_##words) {                              \
+    const Word given[] = {LIST_##words};                                       \
+    for (unsigned at = 0; at < words; ++at) test_driver_words[at] = given[at]; \
+    return test_driver_is_usable() ? 0 : 3;                                    \
+  }
+#include "../../preload/hooks.def"
