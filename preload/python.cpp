@@ -38,9 +38,10 @@ constinit std::atomic<bool> g_has_python{false};
 constexpr std::size_t kMostBytes = 32U << 10U;
 // A server forks from the same place over and over. These forks are told in full, ...
 constexpr std::uint32_t kForksToldEach = 16;
-// ... those after them once in so long, and no more than so many altogether. A child that needs it tells it itself.
+// ... those after them once in so long. A child that inherited orphans tells its own.
 constexpr std::uint64_t kRestNs = 100'000'000;
-constexpr std::uint32_t kMostTold = 2000;
+// Beyond this part of the trace there is room for plainer facts only.
+constexpr std::uint64_t kRoomBytes = trace::kMaxTraceBytes / 4;
 
 // All of it is written at forks that are told, by a thread that holds the GIL or is alone.
 constinit std::uint32_t g_told = 0;
@@ -185,15 +186,16 @@ void record_python_in_prepare(std::uint64_t fork) {
   ThreadState* const own = fork == 0 ? nullptr : state_with_gil();
   if (own == nullptr) return;
   answer_python_signal();
+  if (fork > kRoomBytes) return;
   const std::uint64_t now = now_ns();
-  if (g_told >= kForksToldEach && (now - g_last_ns < kRestNs || g_told >= kMostTold)) return;
+  if (g_told >= kForksToldEach && now - g_last_ns < kRestNs) return;
   ++g_told;
   g_last_ns = now;
   record_fork(fork, own);
 }
 
 void record_python_in_child(std::uint64_t fork) {
-  if (fork == 0 || fork == g_last_fork) return;
+  if (fork == 0 || fork > kRoomBytes || fork == g_last_fork) return;
   ThreadState* const own = state_with_gil();
   if (own != nullptr) record_fork(fork, own);
 }

@@ -17,6 +17,7 @@
 #include "command/exit_status.hpp"
 #include "command/output.hpp"
 #include "command/run_history.hpp"
+#include "command/run_python.hpp"
 #include "command/run_report.hpp"
 #include "command/run_signals.hpp"
 #include "diagnose/diagnose.hpp"
@@ -106,6 +107,7 @@ class Session {
 
   void report_stuck(const Verdicts& verdicts) {
     for (const auto& [key, verdict] : verdicts) reported_.insert(key);
+    if (const auto quick = load_quickly()) request_python_stacks(quick.value(), verdicts, supervisor_);
     write_log();
     const Diagnosis diagnosis = diagnose_folder();
     note_severity(diagnosis.findings);
@@ -119,15 +121,20 @@ class Session {
     const auto start = Clock::now();
     if (!has_unread_traces_ || start < next_load_) return;
     has_unread_traces_ = false;
-    collect::LoadOptions quick;
-    quick.symbolize = false;
-    const auto model = collect::load_run({folder_.path()}, quick);
+    const auto model = load_quickly();
     if (model) {
       adopt(model.value());
       follow_touches(model.value());
+      follow_python(model.value());
     }
     const auto end = Clock::now();
     next_load_ = end + (end - start) * kLoadShare;
+  }
+
+  Result<model::Model> load_quickly() const {
+    collect::LoadOptions quick;
+    quick.symbolize = false;
+    return collect::load_run({folder_.path()}, quick);
   }
 
   void adopt(const model::Model& model) {
@@ -142,6 +149,14 @@ class Session {
                                : watch::read_file(watch::proc_path(process.pid, "environ")).text.find(mark) != std::string::npos;
       if (is_ours) supervisor_.tree().adopt({process.pid, stat->start_ticks});
     }
+  }
+
+  void follow_python(const model::Model& model) {
+    std::map<std::int32_t, int> signals;
+    for (const model::Process& process : model.processes) {
+      if (process.python_signal != 0) signals[process.pid] = process.python_signal;
+    }
+    supervisor_.set_own_signals(std::move(signals));
   }
 
   void follow_touches(const model::Model& model) {
@@ -317,6 +332,7 @@ int run_session(const RunOptions& options) {
       {"FORKSIGHT_OMP", options.omp},
       {"FORKSIGHT_ON_ORPHAN", options.on_orphan},
       {"FORKSIGHT_CURE", options.cure},
+      {"FORKSIGHT_PYTHON_SIGNAL", python_signal_value()},
   };
   const watch::Launch command = watch::launch(options.command, environment, signals.before());
   if (command.pid < 0) {

@@ -101,7 +101,12 @@ std::vector<Finding> diagnose(const model::Model& model) {
 std::vector<std::string> find_unexplained(const model::Model& model, const std::vector<Finding>& findings) {
   std::unordered_set<model::ProcessId> explained;
   for (const Finding& finding : findings) {
-    if (finding.outcome != Outcome::kCured) explained.insert(finding.processes.begin(), finding.processes.end());
+    if (finding.outcome == Outcome::kCured) continue;
+    explained.insert(finding.processes.begin(), finding.processes.end());
+    for (model::ProcessId id = 0; id < model.processes.size(); ++id) {
+      const auto is_it = [&](const Victim& victim) { return victim.pid == model.processes[id].pid; };
+      if (std::ranges::any_of(finding.victims, is_it)) explained.insert(id);
+    }
   }
   std::vector<std::string> sentences;
   for (model::ProcessId id = 0; id < model.processes.size(); ++id) {

@@ -127,6 +127,12 @@ Finding Evidence::begin_finding(const char* slug, const model::Fork& fork) const
   finding.processes = {*fork.child};
   finding.tid = child.waits.empty() ? child.pid : child.waits.front().tid;
   if (!child.waits.empty()) finding.thread_name = child.waits.front().name;
+  if (child.python) {
+    const std::uint64_t own = model_.threads[fork.forking_thread].pointer;
+    for (const model::PythonThread& thread : model_.python[*child.python]) {
+      if (own != 0 && thread.pointer == own) finding.stack = thread.stack;
+    }
+  }
   finding.fork = fork_site(fork);
   return finding;
 }

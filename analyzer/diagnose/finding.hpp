@@ -31,7 +31,7 @@ struct Culprit {
   std::optional<Holder> holder;
   bool is_waited_for = false;  // the holder does not hold it but waits there: condition variables, barriers
   model::Stack stack;          // where it was acquired or made; or, ...
-  bool is_at_fork = false;     // ... of a lock, where its holder was at the fork: where it took it is not known
+  bool is_at_fork = false;     // ... where its holder was at the fork: more is not known
 };
 
 struct Fix {

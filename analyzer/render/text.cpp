@@ -110,9 +110,10 @@ class TextReport {
     stack(finding.stack);
   }
 
-  static const char* made(CulpritKind kind) {
-    if (kind == CulpritKind::kThread) return "the first of them was created here:";
-    return kind == CulpritKind::kDevice ? "initialised here:" : "made here:";
+  static const char* made(const Culprit& culprit) {
+    if (culprit.is_at_fork) return "at the fork it was here:";
+    if (culprit.kind == CulpritKind::kThread) return "the first of them was created here:";
+    return culprit.kind == CulpritKind::kDevice ? "initialised here:" : "made here:";
   }
 
   void culprit(const Finding& finding) {
@@ -135,7 +136,7 @@ class TextReport {
                                                        : fmt::format("; it {} here:", verb);
       page_.labelled(culprit.is_waited_for ? "Waited for by" : "Held by", held + where);
     } else if (culprit.stack.known()) {
-      page_.labelled("", made(culprit.kind));
+      page_.labelled("", made(culprit));
     }
     stack(culprit.stack);
   }

@@ -53,6 +53,7 @@ struct ProcessEvidence {
   bool same_process = false;   // the start time was the same after the second round
   bool is_x86_64 = false;      // system call numbers mean what we think
   bool has_io_uring = false;
+  std::uint64_t own_signals = 0;  // handled by the shim, and waking nobody
   Sharing sharing = Sharing::kUnknown;  // is there a process of other threads with the same memory
   Round first;
   std::vector<std::int32_t> tids_between;  // listed after the first round and before the second

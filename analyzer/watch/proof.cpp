@@ -95,7 +95,7 @@ Proof prove(const ProcessEvidence& evidence) {
     }
     if (thread.ended()) continue;
     has_live_thread = true;
-    if ((thread.status.caught & ~kReservedSignals) != 0) proof.handler_could = true;
+    if ((thread.status.caught & ~kReservedSignals & ~evidence.own_signals) != 0) proof.handler_could = true;
     proof.wakers.insert(proof.wakers.end(), facts.wakers.begin(), facts.wakers.end());
   }
   if (!has_live_thread) return refuse("the process ended");

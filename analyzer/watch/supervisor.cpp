@@ -21,6 +21,15 @@ bool is_same_round(const Round& before, const Round& after) {
                     [](const ThreadSample& one, const ThreadSample& other) { return is_unchanged(one, other); });
 }
 
+// The same but for the number of times that its threads were scheduled.
+bool is_same_but_stirred(const Round& before, const Round& after) {
+  return std::equal(before.threads.begin(), before.threads.end(), after.threads.begin(), after.threads.end(),
+                    [](const ThreadSample& one, const ThreadSample& other) {
+                      return one.tid == other.tid && one.ended() == other.ended() &&
+                             (one.ended() || (one.status.state == other.status.state && one.call == other.call));
+                    });
+}
+
 // A thread that by itself shows its process to be awake; 0: none. All ended counts as awake: a process that is leaving.
 std::int32_t find_witness(const Round& round, bool& all_ended) {
   all_ended = true;
@@ -81,11 +90,18 @@ void Supervisor::look_at(const Member& member, Clock::time_point now, bool at_on
     watched.next_look = now + std::min<Clock::duration>((now - watched.since) / 2, kLongestRest);
     return;
   }
+  const bool is_our_doing = watched.stirred && is_same_but_stirred(watched.last, *round);
+  watched.stirred = false;
   watched.last = std::move(*round);
-  watched.since = now;
+  if (!is_our_doing) watched.since = now;
   watched.next_look = now;
   watched.hopeless = false;
   watched.proof.reset();
+}
+
+void Supervisor::expect_stir(const ProcessKey& key) {
+  const auto watched = watched_.find(key.pid);
+  if (watched != watched_.end() && watched->second.key == key) watched->second.stirred = true;
 }
 
 // Those candidates that nobody awake could wake, as far as is known without another look at them.
@@ -138,6 +154,9 @@ ProcessEvidence Supervisor::gather(const Watched& watched) {
   ProcessEvidence evidence;
   evidence.key = watched.key;
   evidence.first = watched.last;
+  if (const auto own = own_signals_.find(pid); own != own_signals_.end()) {
+    evidence.own_signals = std::uint64_t{1} << static_cast<unsigned>(own->second - 1);
+  }
   for (const ThreadSample& thread : watched.last.threads) {
     if (thread.ended()) continue;
     evidence.is_x86_64 = runs_x86_64(thread.tid);

@@ -10,6 +10,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "model/model.hpp"
@@ -44,6 +45,12 @@ class Supervisor {
 
   void set_touches(const std::vector<OpenTouch>& touches) { spins_.follow(touches); }
 
+  // Signals that the shim handles in a process of that pid, and that wake nobody: they are no way out of a wait.
+  void set_own_signals(std::map<std::int32_t, int> signals) { own_signals_ = std::move(signals); }
+  // We have sent it such a signal: that its threads were scheduled once is no sign of life, if they are found in the
+  // same calls afterwards.
+  void expect_stir(const ProcessKey& key);
+
   Tree& tree() { return tree_; }
   const Tree& tree() const { return tree_; }
   // Everything that is stuck as of the latest poll.
@@ -59,6 +66,7 @@ class Supervisor {
     Round last;                // all blocked; empty: awake
     Clock::time_point since;   // `last` has not changed since
     Clock::time_point next_look;
+    bool stirred = false;      // by us, since `last`
     bool hopeless = false;     // no proof can be had as long as `last` stays
     std::optional<Proof> proof;
     std::vector<WaitFacts> facts;
@@ -82,6 +90,7 @@ class Supervisor {
   WakerFinder wakers_;
   SpinWatch spins_;
   std::map<ProcessKey, std::string> unreadable_;  // program
+  std::map<std::int32_t, int> own_signals_;       // by pid
   bool sharing_unknown_ = false;
 };
 

@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <cerrno>
+#include <sstream>
+#include <utility>
 
 #include "diagnose/diagnose.hpp"
 #include "support/scenes.hpp"
@@ -133,6 +135,77 @@ TEST(PythonLockOrphaned, IsAnErrorIfItTimesOut) {
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].outcome, Outcome::kError);
   EXPECT_NE(findings[0].summary.find("gave up"), std::string::npos) << findings[0].summary;
+}
+
+// A dead child that touched nothing, its own stack, and what its lost thread was at.
+model::Model asked(std::string_view child, std::string_view partner, std::string_view other_thread = "") {
+  LockTrace scene(kPythonLock);
+  scene.trace.exe("/usr/bin/python3.11", std::string_view("python3\0-m\0app\0", 15));
+  const auto thread = [](std::int32_t tid, std::string_view frames) {
+    std::ostringstream text;
+    text << "Thread 0x" << std::hex << test::TraceBuilder::pointer_of(tid) << " (most recent call first):\n" << frames;
+    return text.str();
+  };
+  scene.trace.as(test::kParent);
+  const auto python = scene.trace.python(trace::PythonMoment::kFork, thread(test::kHolder, partner), test::kParent);
+  scene.trace.record(trace::RecordType::kPythonAtFork, trace::PythonAtForkRecord{scene.fork, python});
+  std::string text = thread(test::kParent, child);  // the child's thread goes on with the pointer of the forking one
+  if (!other_thread.empty()) text += thread(77, other_thread);
+  scene.trace.as(test::kChild).python(trace::PythonMoment::kRequest, text, test::kParent);
+  model::Model model = read_model(scene.trace);
+  model.processes[1].liveness = model::Liveness::kDeadButForSignal;
+  model.processes[1].waits = {test::futex_wait(test::kChild)};
+  return model;
+}
+
+constexpr std::string_view kResult =
+    "  File \"/usr/lib/python3.11/threading.py\", line 320 in wait\n"
+    "  File \"/usr/lib/python3.11/concurrent/futures/_base.py\", line 451 in result\n"
+    "  File \"/app/a.py\", line 7 in ask\n";
+constexpr std::string_view kWorker =
+    "  File \"/usr/lib/python3.11/concurrent/futures/thread.py\", line 81 in _worker\n";
+constexpr std::string_view kImporting =
+    "  File \"/app/plugin.py\", line 3 in <module>\n  File \"<frozen importlib._bootstrap>\", line 690 in "
+    "_load_unlocked\n";
+constexpr std::string_view kImports =
+    "  File \"<frozen importlib._bootstrap>\", line 120 in acquire\n  File \"/app/a.py\", line 7 in ask\n";
+constexpr std::string_view kGets =
+    "  File \"/usr/lib/python3.11/multiprocessing/queues.py\", line 103 in get\n  File \"/app/a.py\", line 7 in ask\n";
+constexpr std::string_view kFeeds = "  File \"/usr/lib/python3.11/multiprocessing/queues.py\", line 231 in _feed\n";
+
+TEST(PythonWaits, ArePairsOfFunctions) {
+  struct Pair {
+    std::string_view child, partner;
+    const char* slug;
+    Certainty certainty;
+  };
+  for (const Pair& pair : {Pair{kResult, kWorker, "lost-wakeup", Certainty::kCertain},
+                           Pair{kImports, kImporting, "python-lock-orphaned", Certainty::kCertain},
+                           Pair{kGets, kFeeds, "lost-feeder-thread", Certainty::kLikely},
+                           Pair{kResult, kFeeds, "lost-wakeup", Certainty::kLikely},
+                           Pair{kGets, kWorker, "lost-wakeup", Certainty::kLikely}}) {
+    const auto findings = diagnose(asked(pair.child, pair.partner));
+    ASSERT_EQ(findings.size(), 1U) << pair.slug;
+    EXPECT_EQ(findings[0].rule, pair.slug);
+    EXPECT_EQ(findings[0].certainty, pair.certainty) << findings[0].summary;
+    EXPECT_EQ(findings[0].summary.find("child 2000 (python3 -m app) hangs at a.py:7 in "), 0U) << findings[0].summary;
+    EXPECT_EQ(findings[0].stack.frames.back().function, "ask");
+  }
+}
+
+TEST(PythonWaits, AreNotBlamedOnAThreadThatTheChildHasItself) {
+  const auto findings = diagnose(asked(kResult, kWorker, kWorker));
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].certainty, Certainty::kLikely) << findings[0].summary;
+}
+
+TEST(PythonWaits, AreSilentWhileTheChildIsAwake) {
+  for (const auto& [child, partner] :
+       {std::pair(kResult, kWorker), std::pair(kImports, kImporting), std::pair(kGets, kFeeds)}) {
+    model::Model model = asked(child, partner);
+    model.processes[1].liveness = model::Liveness::kAwake;
+    EXPECT_TRUE(diagnose(model).empty());
+  }
 }
 
 }  // namespace

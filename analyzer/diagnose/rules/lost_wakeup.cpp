@@ -10,6 +10,7 @@
 #include "diagnose/evidence.hpp"
 #include "diagnose/futex_waits.hpp"
 #include "diagnose/openmp.hpp"
+#include "diagnose/python_waits.hpp"
 #include "diagnose/rules.hpp"
 #include "diagnose/words.hpp"
 
@@ -129,6 +130,7 @@ Finding describe(const Evidence& evidence, const Suspect& suspect) {
                  "a lock held at the fork. It may be a condition variable, a future, or a lock inside of libc or of "
                  "another language.");
   }
+  if (python::retell(evidence, fork, finding)) return finding;
   if (!has_ended(child) && suspect.wait == nullptr) {
     finding.fixes.push_back(
         {fmt::format("See where it waits: gdb -p {} -batch -ex 'thread apply all bt'.", child.pid)});
@@ -173,6 +175,7 @@ void lost_wakeup(const Evidence& evidence, std::vector<Finding>& findings) {
   }
   const auto consider = [&](const Suspect& suspect) {
     const std::size_t lost = suspect.fork.lost_threads.size() + suspect.fork.unknown_threads;
+    if (python::is_explained(evidence, suspect.fork)) return;
     if (lost == 0 || is_in_region(model, suspect.fork) || !explained.insert(suspect.child).second) return;
     const bool is_stuck = sleeps_in_futex(evidence.process(suspect.child)) ||
                           (suspect.wait != nullptr && is_stuck_by_itself(evidence, *suspect.wait));

@@ -6,6 +6,7 @@
 
 #include "diagnose/locks.hpp"
 #include "diagnose/python.hpp"
+#include "diagnose/python_waits.hpp"
 #include "diagnose/rules.hpp"
 #include "diagnose/words.hpp"
 
@@ -93,6 +94,34 @@ void add_fixes(const model::Touch& touch, Finding& finding) {
   finding.fixes.push_back({"To fail at once instead of hanging: `forksight run --on-orphan=abort -- ...`."});
 }
 
+// The lock of a module is a pair of locks and a count, with an owner that only Python knows: no touch of an orphan, but
+// the stacks of both sides tell.
+Finding describe_import(const Evidence& evidence, const model::Fork& fork, const python::Wait& wait) {
+  const model::ProcessId child = *fork.child;
+  Finding finding = evidence.begin_finding("python-lock-orphaned", fork);
+  finding.certainty = Certainty::kCertain;
+  finding.outcome = Outcome::kHang;
+  finding.culprit.name = "the lock of a module that is being imported";
+  finding.culprit.holder = evidence.holder(*wait.partner);
+  finding.culprit.holder->start_routine = python::start_function(*wait.partner_at_fork);
+  finding.culprit.holder->library.clear();
+  finding.culprit.stack = *wait.partner_at_fork;
+  finding.culprit.is_at_fork = true;
+  finding.summary = fmt::format("{} {}{} in import: the module was being imported by {} when process {} forked{}",
+                                python::process(evidence, child), hangs(evidence.process(child)),
+                                words::at(" at ", finding.stack), tell_holder(*wait.partner, wait.partner_at_fork),
+                                evidence.process(fork.process).pid, words::at(" at ", fork.stack));
+  add_sentence(finding, describe_liveness(evidence.process(child)));
+  add_sentence(
+      finding,
+      fmt::format("It waits until another thread has imported the module. At the fork{} {} of process "
+                  "{} was at it; the child does not have that thread.",
+                  words::at(" at ", fork.stack), words::thread(*wait.partner), evidence.process(fork.process).pid));
+  python::add_fixes(finding);
+  finding.fixes.push_back({"Import the module before the thread is started.", true});
+  return finding;
+}
+
 }  // namespace
 
 void python_lock_orphaned(const Evidence& evidence, std::vector<Finding>& findings) {
@@ -127,6 +156,10 @@ void python_lock_orphaned(const Evidence& evidence, std::vector<Finding>& findin
     tell_chain(evidence, touch, *orphan, *end, at_fork, finding);
     add_fixes(touch, finding);
     findings.push_back(std::move(finding));
+  }
+  for (const model::Fork& fork : model.forks) {
+    const auto wait = python::find_wait(evidence, fork);
+    if (wait && wait->need == python::Need::kModule) findings.push_back(describe_import(evidence, fork, *wait));
   }
 }
 

@@ -1,0 +1,92 @@
+#include "command/run_python.hpp"
+
+#include <sys/pidfd.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <thread>
+#include <vector>
+
+#include "forksight/trace/format.hpp"
+#include "watch/proc_fs.hpp"
+#include "watch/sampler.hpp"
+
+namespace forksight {
+namespace {
+
+constexpr char kVariable[] = "FORKSIGHT_PYTHON_SIGNAL";
+// Real-time, and far from both ends: runtimes and debuggers take theirs from there.
+constexpr char kOurChoice[] = "52";
+constexpr std::chrono::milliseconds kPatience{500};
+constexpr std::chrono::milliseconds kPause{5};
+
+std::uint64_t bit_of(int signal) { return std::uint64_t{1} << static_cast<unsigned>(signal - 1); }
+
+bool would_answer(std::int32_t pid, int signal) {
+  bool refused = false;
+  const auto round = watch::sample_round(pid, refused);
+  if (!round) return false;
+  const auto answers = [&](const watch::ThreadSample& thread) {
+    return (thread.status.caught & bit_of(signal)) != 0 && (thread.status.blocked & bit_of(signal)) == 0;
+  };
+  return std::any_of(round->threads.begin(), round->threads.end(), answers);
+}
+
+bool has_answered(std::int32_t pid, int signal) {
+  bool refused = false;
+  const auto round = watch::sample_round(pid, refused);
+  if (!round) return refused;
+  return std::all_of(round->threads.begin(), round->threads.end(), [&](const watch::ThreadSample& thread) {
+    const bool is_on_its_way = ((thread.status.pending | thread.status.shared_pending) & bit_of(signal)) != 0;
+    return thread.ended() || (thread.status.state == 'S' && !is_on_its_way);
+  });
+}
+
+bool send_request(const watch::ProcessKey& key, int signal) {
+  const long fd = ::syscall(SYS_pidfd_open, key.pid, 0);
+  if (fd < 0) return false;
+  siginfo_t info{};
+  info.si_signo = signal;
+  info.si_code = SI_QUEUE;
+  info.si_pid = ::getpid();
+  info.si_uid = ::getuid();
+  info.si_value.sival_ptr = reinterpret_cast<void*>(trace::kPythonRequest);
+  const bool sent = watch::is_same_process(key) && ::syscall(SYS_pidfd_send_signal, fd, signal, &info, 0) == 0;
+  ::close(static_cast<int>(fd));
+  return sent;
+}
+
+}  // namespace
+
+std::string python_signal_value() {
+  const char* const given = std::getenv(kVariable);
+  return given == nullptr ? kOurChoice : given;
+}
+
+void request_python_stacks(const model::Model& quick, const std::map<watch::ProcessKey, watch::Verdict>& stuck,
+                           watch::Supervisor& supervisor) {
+  std::vector<std::pair<std::int32_t, int>> asked;
+  for (const auto& [key, verdict] : stuck) {
+    if (verdict.liveness == model::Liveness::kSpinning) continue;
+    int signal = 0;
+    for (const model::Process& process : quick.processes) {
+      const bool is_it = process.pid == key.pid && (process.start_ticks == 0 || process.start_ticks == key.start_ticks);
+      if (is_it && !process.python) signal = process.python_signal;
+    }
+    if (signal == 0 || !would_answer(key.pid, signal)) continue;
+    if (!send_request(key, signal)) continue;
+    supervisor.expect_stir(key);
+    asked.emplace_back(key.pid, signal);
+  }
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  while (!asked.empty() && std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::sleep_for(kPause);
+    std::erase_if(asked, [](const auto& entry) { return has_answered(entry.first, entry.second); });
+  }
+}
+
+}  // namespace forksight

@@ -1,0 +1,83 @@
+// multiprocessing.Queue sends from a background thread of its own, which the first put() starts. In a child of a plain
+// os.fork() the queue believes in a feeder that is not there: what the child puts stays in its buffer. That the child
+// put something before it fell asleep is not seen, so this is likely, not certain.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <unordered_set>
+
+#include "diagnose/python.hpp"
+#include "diagnose/python_waits.hpp"
+#include "diagnose/rules.hpp"
+#include "diagnose/words.hpp"
+
+namespace forksight::rules {
+
+namespace {
+
+// Processes that wait, by whatever way, for `child`; it may wait for them, too.
+void add_waiting(const model::Model& model, model::ProcessId child, Finding& finding) {
+  for (model::ProcessId id = 0; id < model.processes.size(); ++id) {
+    if (id == child || model.processes[id].liveness == model::Liveness::kVictim) continue;
+    std::unordered_set<model::ProcessId> seen;
+    auto at = std::optional(id);
+    while (at && seen.insert(*at).second && at != child) at = model.processes[*at].waits_for;
+    if (at == child && is_proven_dead(model.processes[id])) {
+      finding.victims.push_back({model.processes[id].pid, model.processes[id].waits_via});
+    }
+  }
+}
+
+Finding describe(const Evidence& evidence, const model::Fork& fork, const python::Wait& wait) {
+  const model::ProcessId child = *fork.child;
+  const model::Process& process = evidence.process(child);
+  const std::int32_t parent = evidence.process(fork.process).pid;
+  Finding finding = evidence.begin_finding("lost-feeder-thread", fork);
+  finding.certainty = Certainty::kLikely;
+  finding.outcome = Outcome::kHang;
+  finding.culprit.kind = CulpritKind::kThread;
+  finding.culprit.name = "the feeder thread of a multiprocessing.Queue";
+  finding.culprit.holder = evidence.holder(*wait.partner);
+  finding.culprit.holder->start_routine = "_feed";
+  finding.culprit.stack = *wait.partner_at_fork;
+  finding.culprit.is_at_fork = true;
+  const std::string called = python::operation(finding.stack);
+  const std::string forked = words::at(" at ", fork.stack);
+  finding.summary = fmt::format(
+      "{} {}{}{}: the feeder thread of a multiprocessing.Queue, thread {}, was left behind when process {} "
+      "forked{}; what the child puts never leaves it",
+      python::process(evidence, child), hangs(process), words::at(" at ", finding.stack),
+      called.empty() ? called : " in " + called, wait.partner->tid, parent, forked);
+  add_sentence(finding, describe_liveness(process));
+  add_sentence(finding,
+               fmt::format("A multiprocessing.Queue sends from a thread of its own. Process {} had one, thread {}, "
+                           "at its fork{}; the child has the queue, and not the thread.",
+                           parent, wait.partner->tid, forked));
+  add_sentence(
+      finding,
+      "put() in the child starts no other: the queue believes that it has one. So what the child puts stays in "
+      "its buffer, and an answer to it never comes.");
+  add_sentence(finding, "That the child put something before it fell asleep was not seen.");
+  finding.fixes.push_back({"Start the child with multiprocessing.Process: then the queue gets a fresh feeder.", true});
+  finding.fixes.push_back(
+      {"Or let the child make queues of its own, or use multiprocessing.SimpleQueue, which has no feeder."});
+  add_waiting(evidence.model(), child, finding);
+  return finding;
+}
+
+}  // namespace
+
+void lost_feeder_thread(const Evidence& evidence, std::vector<Finding>& findings) {
+  const model::Model& model = evidence.model();
+  std::unordered_set<model::ProcessId> explained;
+  for (const model::Touch& touch : model.touches) {
+    if (is_open_hazard(touch)) explained.insert(touch.process);
+  }
+  for (const model::Fork& fork : model.forks) {
+    if (!fork.child || explained.contains(*fork.child)) continue;
+    const auto wait = python::find_wait(evidence, fork);
+    if (wait && wait->need == python::Need::kFeeder) findings.push_back(describe(evidence, fork, *wait));
+  }
+}
+
+}  // namespace forksight::rules

@@ -1,0 +1,1 @@
+"""A module whose body takes as long as its importer likes."""
