@@ -63,6 +63,11 @@ Evidence::Evidence(const model::Model& model) : model_(model), is_forked_(model.
     saw(fork.process, model.threads[fork.forking_thread].tid, fork.time_ns);
   }
   for (const model::Touch& touch : model.touches) {
+    if (!is_open_hazard(touch)) continue;
+    std::uint64_t& last = last_open_[{touch.process, touch.tid}];
+    last = std::max(last, touch.time_ns);
+  }
+  for (const model::Touch& touch : model.touches) {
     // Waiting for a lock may well be a futex wait: that is not going on.
     if (touch.kind != model::TouchKind::kFutexWait) saw(touch.process, touch.tid, touch.time_ns);
   }
@@ -71,6 +76,11 @@ Evidence::Evidence(const model::Model& model) : model_(model), is_forked_(model.
 std::string Evidence::name(model::ProcessId id) const { return words::process(model_.processes[id], is_forked_[id]); }
 
 bool Evidence::went_on_after(const model::Touch& touch) const {
+  // Inside of a region runs the program's own code: what it did there, and came back from, is no end of the region.
+  if (touch.kind == model::TouchKind::kParallel) {
+    const auto open = last_open_.find({touch.process, touch.tid});
+    return open != last_open_.end() && open->second > touch.time_ns;
+  }
   const auto last = last_act_.find({touch.process, touch.tid});
   return last != last_act_.end() && last->second > touch.time_ns;
 }

@@ -41,8 +41,9 @@ class Evidence {
   bool went_on_after(const model::Touch& touch) const;
 
   const model::Model& model_;
-  std::vector<bool> is_forked_;                                                  // by process
-  std::map<std::pair<model::ProcessId, std::int32_t>, std::uint64_t> last_act_;  // by process and tid
+  std::vector<bool> is_forked_;                                                   // by process
+  std::map<std::pair<model::ProcessId, std::int32_t>, std::uint64_t> last_act_;   // by process and tid
+  std::map<std::pair<model::ProcessId, std::int32_t>, std::uint64_t> last_open_;  // the same, of what did not come back
 };
 
 // The call did not come back and harms by itself: it is what its process is stuck in, if that is stuck.

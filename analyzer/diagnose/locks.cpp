@@ -184,7 +184,8 @@ void add_fixes(const model::Process& process, const model::Touch& touch, const O
                                            process.pid, process.ppid)});
     }
   } else {
-    finding.fixes.push_back({"Exec right after fork(), or use posix_spawn(): then no lock of the parent matters."});
+    finding.fixes.push_back(
+        {"Exec right after fork(), or use posix_spawn(): then no lock of the parent matters.", true});
     finding.fixes.push_back(
         {fmt::format("Guard {} with pthread_atfork(): lock it in prepare, unlock it in parent, and in child {}.",
                      words::lock(orphan.lock), reset)});
@@ -198,8 +199,9 @@ void add_fixes(const model::Process& process, const model::Touch& touch, const O
     finding.fixes.push_back(
         {"To keep a job running for now: `forksight run --on-orphan=recover -- ...` re-initialises the lock when the "
          "child "
-         "needs it. What it protects may be half-changed."});
-    finding.fixes.push_back({"To fail at once instead of hanging: `forksight run --on-orphan=abort -- ...`."});
+         "needs it. What it protects may be half-changed.",
+         true});
+    finding.fixes.push_back({"To fail at once instead of hanging: `forksight run --on-orphan=abort -- ...`.", true});
   }
 }
 

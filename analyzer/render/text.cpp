@@ -26,14 +26,10 @@ std::string upper(std::string text) {
   return text;
 }
 
-Style style_of(const Finding& finding) {
-  if (finding.outcome == Outcome::kCured) return Style::kGood;
-  return finding.certainty == Certainty::kCertain ? Style::kBad : Style::kWarn;
-}
+Style style_of(const Finding& finding) { return finding.certainty == Certainty::kCertain ? Style::kBad : Style::kWarn; }
 
-// "certain hang", "likely error", "cured hang"
+// "certain hang", "likely error"
 std::string kind_of(const Finding& finding) {
-  if (finding.outcome == Outcome::kCured) return "cured hang";
   const Outcome outcome = finding.outcome == Outcome::kMayHang ? Outcome::kHang : finding.outcome;
   return fmt::format("{} {}", name_of(finding.certainty), name_of(outcome));
 }
@@ -54,7 +50,10 @@ class TextReport {
   std::string render() {
     head();
     std::size_t number = 0;
-    for (const Finding& finding : findings_) describe(++number, finding);
+    for (const Finding& finding : findings_) {
+      if (finding.outcome != Outcome::kCured) describe(++number, finding);
+    }
+    cured(number);
     if (options_.limits) limits();
     return page_.take();
   }
@@ -94,6 +93,36 @@ class TextReport {
     page_.labelled("More", fmt::format("forksight explain {}   (fingerprint {})", finding.rule, finding.fingerprint));
   }
 
+  // What went on because of a cure: short, since nothing is broken now, but each with what to change.
+  void cured(std::size_t number) {
+    bool is_first = true;
+    for (const Finding& finding : findings_) {
+      if (finding.outcome != Outcome::kCured) continue;
+      if (is_first) {
+        page_.blank();
+        page_.line(Style::kGood, "Cured, so that it went on; without forksight each of these would have stopped it:");
+      }
+      is_first = false;
+      page_.blank();
+      const std::string times = finding.count > 1 ? fmt::format(", {} times", finding.count) : std::string();
+      page_.line(Style::kGood, fmt::format("{}. CURED: {}{}", ++number, finding.rule, times));
+      page_.line(Style::kBold, finding.summary);
+      if (finding.stack.known()) page_.labelled("Where", "");
+      stack(finding.stack);
+      if (finding.processes.size() > 1) page_.labelled("Found in", places(finding));
+      // Of the chain, what was done and what that risks.
+      page_.labelled("How", "");
+      for (const std::string& sentence : finding.chain) {
+        if (sentence.starts_with("forksight ")) page_.item(Style::kFaint, "-", sentence);
+      }
+      page_.labelled("To be rid of it", "");
+      for (const Fix& fix : finding.fixes) {
+        if (fix.text.find("forksight run") == std::string::npos) page_.item(Style::kFaint, "-", fix.text);
+      }
+      page_.labelled("More", fmt::format("forksight explain {}   (fingerprint {})", finding.rule, finding.fingerprint));
+    }
+  }
+
   void sufferer(const Finding& finding) {
     const model::Process& process = model_.processes[finding.process];
     std::string text =
@@ -102,8 +131,7 @@ class TextReport {
     if (process.rank >= 0) text += fmt::format(", rank {}", process.rank);
     if (!process.host.empty()) text += fmt::format(" on {}", process.host);
     if (process.stuck_for_ms > 0) text += fmt::format(", stuck for {}", words::duration(process.stuck_for_ms));
-    const char* const label = finding.outcome == Outcome::kCured        ? "Who"
-                              : finding.outcome == Outcome::kError      ? "What fails"
+    const char* const label = finding.outcome == Outcome::kError        ? "What fails"
                               : finding.outcome == Outcome::kCorruption ? "What is wrong"
                                                                         : "What hangs";
     page_.labelled(label, text);

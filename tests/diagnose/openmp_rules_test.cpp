@@ -142,5 +142,22 @@ TEST(ForkInsideParallelRegion, CrashesUnderLibomp) {
   EXPECT_TRUE(diagnose(model).empty());
 }
 
+TEST(LostOpenmpPool, ARegionInsideOfTheRegionThatCameBackIsNotItsEnd) {
+  PoolTrace scene({});
+  scene.touch(3);
+  scene.end(scene.touch(2));
+  const auto findings = diagnose(read_model(scene.trace));
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].rule, "lost-openmp-pool");
+  EXPECT_EQ(findings[0].outcome, Outcome::kHang);
+}
+
+TEST(LostOpenmpPool, OfNestedRegionsTheInnermostOpenOneIsNamed) {
+  PoolTrace scene({});
+  scene.touch(3);
+  scene.touch(2);
+  EXPECT_EQ(diagnose(read_model(scene.trace)).size(), 1U);
+}
+
 }  // namespace
 }  // namespace forksight
