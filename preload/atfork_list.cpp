@@ -2,7 +2,9 @@
 
 #include <atomic>
 
+#include "atfork_run.hpp"
 #include "forksight/trace/format.hpp"
+#include "forksight/trace/handlers.hpp"
 #include "writer.hpp"
 
 #include "guest.hpp"
@@ -11,20 +13,53 @@ namespace forksight {
 
 namespace {
 
-constexpr std::uint32_t kMaxHandlers = 128;
+struct Entry {
+  std::atomic<bool> filled;
+  AtforkHandlers handlers;
+  const void* library;
+};
 
-constinit trace::HandlerEntry g_handlers[kMaxHandlers] = {};
+constinit Entry g_entries[kMaxHandlers] = {};
 constinit std::atomic<std::uint32_t> g_registered{0};
 constinit std::uint32_t g_recorded = 0;
 constinit std::uint64_t g_record = 0;
 
+std::uint64_t address_of(AtforkHandler handler) { return reinterpret_cast<std::uint64_t>(handler); }
+
+bool is_same(const Entry& entry, const AtforkHandlers& handlers, const void* library) {
+  return entry.filled.load(std::memory_order_acquire) && entry.library == library &&
+         entry.handlers.prepare == handlers.prepare && entry.handlers.parent == handlers.parent &&
+         entry.handlers.child == handlers.child;
+}
+
+AtforkHandlers guise(std::uint32_t place, const AtforkHandlers& handlers) {
+  const auto of = [place](AtforkHandler handler, trace::HandlerPhase phase) {
+    return handler == nullptr ? nullptr : trampoline(place, phase);
+  };
+  return {of(handlers.prepare, trace::HandlerPhase::kPrepare), of(handlers.parent, trace::HandlerPhase::kParent),
+          of(handlers.child, trace::HandlerPhase::kChild)};
+}
+
 }  // namespace
 
-void note_atfork_handlers(void (*prepare)(), void (*parent)(), void (*child)()) {
-  const std::uint32_t index = g_registered.fetch_add(1, std::memory_order_relaxed);
-  if (index >= kMaxHandlers) return;
-  g_handlers[index] = {reinterpret_cast<std::uint64_t>(prepare), reinterpret_cast<std::uint64_t>(parent),
-                       reinterpret_cast<std::uint64_t>(child)};
+AtforkHandlers wrap_handlers(const AtforkHandlers& handlers, const void* library) {
+  for (std::uint32_t place = 0; place < handler_count(); ++place) {
+    if (is_same(g_entries[place], handlers, library)) return guise(place, handlers);
+  }
+  const std::uint32_t place = g_registered.fetch_add(1, std::memory_order_relaxed);
+  if (place >= kMaxHandlers) return handlers;
+  Entry& entry = g_entries[place];
+  entry.handlers = handlers;
+  entry.library = library;
+  entry.filled.store(true, std::memory_order_release);
+  return guise(place, handlers);
+}
+
+AtforkHandlers handlers_at(std::uint32_t place) { return g_entries[place].handlers; }
+
+std::uint32_t handler_count() {
+  const std::uint32_t registered = g_registered.load(std::memory_order_relaxed);
+  return registered < kMaxHandlers ? registered : kMaxHandlers;
 }
 
 std::uint64_t ensure_handlers_record() {
@@ -34,9 +69,14 @@ std::uint64_t ensure_handlers_record() {
   Record record(trace::RecordType::kHandlers, sizeof(trace::HandlersRecord) + kept * sizeof(trace::HandlerEntry));
   if (!record) return 0;
   *record.as<trace::HandlersRecord>() = {kept, registered - kept};
-  __builtin_memcpy(record.payload() + sizeof(trace::HandlersRecord), g_handlers, kept * sizeof(trace::HandlerEntry));
+  auto* const entries = reinterpret_cast<trace::HandlerEntry*>(record.payload() + sizeof(trace::HandlersRecord));
+  for (std::uint32_t i = 0; i < kept; ++i) {
+    const AtforkHandlers& of = g_entries[i].handlers;
+    entries[i] = {address_of(of.prepare), address_of(of.parent), address_of(of.child)};
+  }
   g_record = record.commit();
   g_recorded = registered;
+  if (registered > kept) append_note(trace::NoteCode::kHandlersUnwrapped, registered - kept);
   return g_record;
 }
 

@@ -11,10 +11,12 @@
 
 #include "abandoned.hpp"
 #include "atfork_list.hpp"
+#include "atfork_run.hpp"
 #include "clock.hpp"
 #include "config.hpp"
 #include "cuda.hpp"
 #include "fork_stack.hpp"
+#include "forksight/trace/handlers.hpp"
 #include "hooks_fork.hpp"
 #include "lost_waiters.hpp"
 #include "lost_waits.hpp"
@@ -111,11 +113,49 @@ std::uint64_t record_fork(Slot* self, std::uint32_t runtimes, const Site& site, 
   return record.commit();
 }
 
+// Which threads live now: those that the other libraries' prepare handlers end are no loss.
+void mark_living(Slot* self) {
+  self->lived_count = slot_count();
+  for (std::uint32_t i = 0; i < self->lived_count; i += 64) {
+    std::uint64_t word = 0;
+    for (std::uint32_t bit = 0; bit < 64 && i + bit < self->lived_count; ++bit) {
+      if (is_other_thread(slot_at(i + bit), self)) word |= std::uint64_t{1} << bit;
+    }
+    self->lived_at_entry[i / 64] = word;
+  }
+}
+
+// A slot that was taken again since says nothing of the thread that had it.
+bool has_gone(const Slot* self, std::uint32_t index) {
+  const bool lived = (self->lived_at_entry[index / 64] >> index % 64 & 1U) != 0;
+  const Slot& slot = slot_at(index);
+  return lived && slot.epoch == epoch() && slot.state.load(std::memory_order_acquire) == SlotState::kEnded;
+}
+
+void record_gone(Slot* self) {
+  std::uint32_t count = 0;
+  for (std::uint32_t i = 0; i < self->lived_count; ++i) count += has_gone(self, i) ? 1U : 0U;
+  if (count == 0) return;
+  for (std::uint32_t i = 0; i < self->lived_count; ++i) {
+    if (has_gone(self, i)) ensure_thread_record(slot_at(i));
+  }
+  Record record(trace::RecordType::kGone, sizeof(trace::GoneRecord) + count * sizeof(std::uint64_t));
+  if (!record) return;
+  auto* const references = reinterpret_cast<std::uint64_t*>(record.payload() + sizeof(trace::GoneRecord));
+  std::uint32_t filled = 0;
+  for (std::uint32_t i = 0; i < self->lived_count && filled < count; ++i) {
+    if (has_gone(self, i)) references[filled++] = slot_at(i).record;
+  }
+  *record.as<trace::GoneRecord>() = {self->fork_record, filled, 0};
+  record.commit();
+}
+
 void enter_fork(Slot* self, const Site& site) {
   self->fork_site = site;
   self->fork_entry_ns = now_ns();
   count_pools(self);
   ask_cuda(*self, site);
+  mark_living(self);
 }
 
 }  // namespace
@@ -139,6 +179,8 @@ void on_prepare() {
   self->fork_record = record_fork(self, runtimes, by_wrapper ? self->fork_site : FORKSIGHT_FRAME().site(), by_wrapper);
   record_python_in_prepare(self->fork_record);
   self->is_fork_by_wrapper = by_wrapper;
+  if (by_wrapper) record_gone(self);
+  name_fork_of_run(*self);
   record_cuda(self->fork_record);
   quiesce_calls(self);   // last: nothing of ours comes between it and the fork
   self->fork_site = {};  // not after the fork: that would cost the parent a page
@@ -171,6 +213,7 @@ void on_child() {
   self->record = 0;
   self->overflow = 0;
   self->open_touch = 0;
+  forget_run_in_child(*self);
   settle_runtimes_in_child(self);
   if (!self->is_fork_by_wrapper) restore_runtimes_in_child(self);
   settle_cuda_in_child(self->fork_record);
@@ -200,11 +243,11 @@ FORKSIGHT_EXPORT(pid_t, fork, ) {
   return child;
 }
 
-// What pthread_atfork calls. Ours are registered first.
+// What pthread_atfork calls. Ours are registered first; all others in the guise of a trampoline (atfork_list.hpp).
 FORKSIGHT_EXPORT(int, __register_atfork, void (*prepare)(), void (*parent)(), void (*child)(), void* library) {
   initialise();
   using Register = int (*)(void (*)(), void (*)(), void (*)(), void*);
-  const int result = reinterpret_cast<Register>(next_of(g_next.__register_atfork))(prepare, parent, child, library);
-  if (result == 0) note_atfork_handlers(prepare, parent, child);
-  return result;
+  const AtforkHandlers guise = wrap_handlers({prepare, parent, child}, library);
+  return reinterpret_cast<Register>(next_of(g_next.__register_atfork))(guise.prepare, guise.parent, guise.child,
+                                                                       library);
 }

@@ -3,6 +3,8 @@
 
 namespace forksight {
 
+// False until the process has, or had, a second thread.
+bool fork_is_watched();
 void on_prepare();
 void on_parent();
 void on_child();

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "atfork_run.hpp"
 #include "held.hpp"
 #include "lock_memory.hpp"
 #include "next.hpp"
@@ -24,13 +25,19 @@ inline void note_acquired(Slot* slot, const volatile void* lock, trace::LockKind
   }
 }
 
-// The child of a fork that orphaned locks: if the lock is taken, says what is known about it before blocking. Looks at
-// the lock and does not try it: an attempt ignores invalid deadlines, is no cancellation point, and leaves a robust
-// mutex that is beyond recovery locked (glibc 2.36).
+// The child of a fork that orphaned locks, and a thread inside of an atfork handler: if the lock is taken, says what is
+// known about it before blocking. Looks at the lock and does not try it: an attempt ignores invalid deadlines, is no
+// cancellation point, and leaves a robust mutex that is beyond recovery locked (glibc 2.36).
 template <class Lock>
 int acquire_watched(const volatile void* object, trace::LockKind kind, bool timed, Frame frame, Lock lock) {
-  const Touch touch = is_taken(kind, object) ? touch_lock(object, kind, timed, frame.site()) : Touch{0};
+  const bool taken = is_taken(kind, object);
+  const Touch touch = taken && locks_are_watched() ? touch_lock(object, kind, timed, frame.site()) : Touch{0};
+  const HandlerWait wait = taken
+                               ? begin_handler_wait(trace::HandlerWaitKind::kLock,
+                                                    reinterpret_cast<std::uint64_t>(object), kind, timed, frame.site())
+                               : HandlerWait{0};
   const int result = lock();
+  end_handler_wait(wait);
   end_touch(touch, result);
   if (was_acquired(result)) forget_acquired(object, kind, frame.site());
   return result;
@@ -41,7 +48,8 @@ __attribute__((noinline, cold)) int acquire_slow(const volatile void* object, tr
                                                  Frame frame, Lock lock) {
   initialise();
   Slot* const slot = own_slot();
-  const int result = locks_are_watched() ? acquire_watched(object, kind, timed, frame, lock) : lock();
+  const bool is_watched = locks_are_watched() || is_in_handler(slot);
+  const int result = is_watched ? acquire_watched(object, kind, timed, frame, lock) : lock();
   if (slot != nullptr && was_acquired(result)) note_acquired<push>(slot, object, kind, frame);
   return result;
 }

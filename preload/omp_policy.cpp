@@ -22,7 +22,8 @@ using trace::OmpPolicy;
 using trace::RuntimeKind;
 
 constexpr int kPauseHard = 2;  // omp_pause_hard, OpenMP 5.0
-constexpr std::size_t kStackBytes = 16U << 10U;
+// OpenBLAS has frames of twenty KiB between a program and the region.
+constexpr std::size_t kStackBytes = 64U << 10U;
 
 enum class WatchMode : std::uint8_t { kNone, kLost, kClamped, kCured };
 

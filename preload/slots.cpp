@@ -89,6 +89,10 @@ void reset(Slot& slot) {
   slot.fork_site = {};
   slot.last_fork_site = {};
   slot.last_fork_stack = 0;
+  slot.handler_run = 0;
+  slot.untimed_run = 0;
+  slot.handler_depth = 0;
+  slot.lived_count = 0;
   slot.creation_site = {};
   slot.creation_bytes = 0;
   slot.creation_cut = 0;

@@ -101,8 +101,13 @@ struct alignas(64) Slot {
   std::uint32_t creation_bytes;
   std::uint32_t creation_cut;
   Site wait_site;  // of the call that waits for wait_object
+  std::uint64_t handler_run;    // ref of the kHandlerRun record of the fork that this thread is in, 0: none
+  std::uint64_t untimed_run;    // the one that all its forks share whose handlers are not timed, 0: none yet
+  std::uint32_t handler_depth;  // atfork handlers that this thread is inside of
+  std::uint32_t lived_count;    // slots that `lived_at_entry` speaks of
   RuntimeAtFork runtimes[kMaxRuntimes];
   CallInFlight calls[kMaxCalls];
+  std::uint64_t lived_at_entry[kMaxSlots / 64];  // a bit a slot: another thread's, alive when fork() was entered
   // The first entry is never used: its lock stays 0, so that the innermost entry can be compared without asking whether
   // there is one.
   alignas(kHeldArrayBytes) HeldLock held[1 + kMaxHeldLocks];

@@ -1,6 +1,7 @@
 // What a thread waits for, noted in its slot while it waits: a fork tells it of each thread that the child loses.
 #pragma once
 
+#include "atfork_run.hpp"
 #include "held.hpp"
 #include "next.hpp"
 #include "slots.hpp"
@@ -44,6 +45,13 @@ inline void leave_cancelled_wait(void* wait) { leave_wait(*static_cast<NotedWait
 template <class Wait>
 __attribute__((always_inline)) inline int note_wait(Slot* slot, trace::WaitKind kind, std::uint64_t object, Frame frame,
                                                     pthread_mutex_t* mutex, Wait wait) {
+  HandlerWait in_handler{0};
+  const bool is_told = kind == trace::WaitKind::kJoin || kind == trace::WaitKind::kCondition;
+  if (is_told && FORKSIGHT_UNLIKELY(is_in_handler(slot))) {
+    const auto what =
+        kind == trace::WaitKind::kJoin ? trace::HandlerWaitKind::kJoin : trace::HandlerWaitKind::kCondition;
+    in_handler = begin_handler_wait(what, object, trace::LockKind::kMutex, false, frame.site());
+  }
   NotedWait noted{slot, mutex, frame, slot->wait_kind, slot->wait_object, {}, {}};
   if (FORKSIGHT_UNLIKELY(noted.outer_kind != trace::WaitKind::kNone)) noted.outer_site = slot->wait_site;
   slot->wait_kind = trace::WaitKind::kNone;
@@ -56,6 +64,7 @@ __attribute__((always_inline)) inline int note_wait(Slot* slot, trace::WaitKind 
   const int result = wait();
   _pthread_cleanup_pop(&noted.buffer, 0);
   leave_wait(noted);
+  end_handler_wait(in_handler);
   return result;
 }
 

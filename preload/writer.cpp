@@ -241,6 +241,8 @@ std::uint64_t next_fork_ordinal() {
   return trace_is_open() ? header()->forks.fetch_add(1, std::memory_order_relaxed) + 1 : 0;
 }
 
+std::uint64_t forks_so_far() { return trace_is_open() ? header()->forks.load(std::memory_order_relaxed) : 0; }
+
 Record::Record(trace::RecordType type, std::size_t payload_bytes, Importance importance) : type_(type) {
   if (!trace_is_open()) return;
   constexpr std::size_t kAlign = trace::kRecordAlign;

@@ -48,6 +48,7 @@ bool open_trace();
 trace::RecentRecord* recent_stacks();
 // 1 for the first fork of this trace; 0 without a trace.
 std::uint64_t next_fork_ordinal();
+std::uint64_t forks_so_far();  // recorded in this trace, by all its processes
 
 // Returns 0 where there is no trace or no space.
 template <class T>

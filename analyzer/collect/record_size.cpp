@@ -1,4 +1,5 @@
 #include "collect/record_size.hpp"
+#include "forksight/trace/handlers.hpp"
 
 #include <cstring>
 
@@ -68,6 +69,13 @@ bool has_whole_payload(trace::RecordType type, std::span<const std::byte> payloa
                                                         [](const auto& fixed) { return std::uint64_t{fixed.bytes}; });
     case RecordType::kPythonAtFork: return holds<trace::PythonAtForkRecord>(payload);
     case RecordType::kPythonSignal: return holds<trace::PythonSignalRecord>(payload);
+    case RecordType::kGone:
+      return holds_with_tail<trace::GoneRecord>(
+          payload, [](const auto& fixed) { return std::uint64_t{fixed.count} * sizeof(std::uint64_t); });
+    case RecordType::kHandlerRun:
+      return holds_with_tail<trace::HandlerRunRecord>(
+          payload, [](const auto& fixed) { return std::uint64_t{fixed.count} * sizeof(trace::HandlerTimes); });
+    case RecordType::kHandlerWait: return holds<trace::HandlerWaitRecord>(payload);
   }
   return true;
 }

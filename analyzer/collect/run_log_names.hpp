@@ -11,12 +11,13 @@
 
 namespace forksight::collect {
 
-inline constexpr std::array<std::pair<model::Liveness, std::string_view>, 7> kLivenessNames{{
+inline constexpr std::array<std::pair<model::Liveness, std::string_view>, 8> kLivenessNames{{
     {model::Liveness::kUnknown, "unknown"},
     {model::Liveness::kAwake, "awake"},
     {model::Liveness::kDead, "dead"},
     {model::Liveness::kDeadButForSignal, "dead-but-for-signal"},
     {model::Liveness::kSpinning, "spinning"},
+    {model::Liveness::kStalled, "stalled"},
     {model::Liveness::kVictim, "victim"},
     {model::Liveness::kEnded, "ended"},
 }};

@@ -21,7 +21,12 @@ std::string text_of(std::span<const std::byte> bytes) {
 }  // namespace
 
 TraceReader::TraceReader(const TraceFile& file, model::Model& model, ProcessTable& processes, bool symbolize)
-    : file_(file), model_(model), processes_(processes), symbolize_(symbolize), first_fork_(model.forks.size()) {}
+    : file_(file),
+      model_(model),
+      processes_(processes),
+      symbolize_(symbolize),
+      first_fork_(model.forks.size()),
+      first_thread_(model.threads.size()) {}
 
 void TraceReader::read() {
   if (!file_.records().empty()) {
@@ -30,7 +35,9 @@ void TraceReader::read() {
     has_fork_[creator_] = true;
     for (const TraceRecord& record : file_.records()) read_record(record);
     attach_workers();
+    attach_handler_runs();
     if (symbolize_) deferred_.resolve(model_);
+    sort_threads_by_owner();
     join_python();
   }
   model_.limits.insert(model_.limits.end(), file_.limits().begin(), file_.limits().end());
@@ -50,7 +57,7 @@ void TraceReader::read_record(const TraceRecord& record) {
     case RecordType::kStack: return become(record, static_cast<std::size_t>(&record - file_.records().data()));
     case RecordType::kThread: return read_thread(record);
     case RecordType::kRuntime: return read_runtime(record);
-    case RecordType::kHandlers: return become(record, 0);
+    case RecordType::kHandlers: return read_handlers(record);
     case RecordType::kFork: return read_fork(record);
     case RecordType::kForked: return read_forked(record);
     case RecordType::kHeld: return read_held(record);
@@ -68,6 +75,9 @@ void TraceReader::read_record(const TraceRecord& record) {
     case RecordType::kPythonAtFork: return read_python_at_fork(record);
     case RecordType::kPythonSignal: return read_python_signal(record);
     case RecordType::kRecent: return;  // the writers' own
+    case RecordType::kGone: return read_gone(record);
+    case RecordType::kHandlerRun: return read_handler_run(record);
+    case RecordType::kHandlerWait: return read_handler_wait(record);
   }
 }
 

@@ -51,6 +51,15 @@ class TraceReader {
   void read_python_signal(const TraceRecord& record);
   void read_cuda(const TraceRecord& record);
   void read_cuda_function(const TraceRecord& record);
+  void read_gone(const TraceRecord& record);
+  void read_handlers(const TraceRecord& record);
+  void read_handler_run(const TraceRecord& record);
+  void read_handler_wait(const TraceRecord& record);
+  void attach_handler_runs();
+  void attach_run(const TraceRecord& record, model::ProcessId process);
+  void attach_times(const TraceRecord& record, model::ForkId fork, model::ProcessId process);
+  void attach_wait(const TraceRecord& record, model::HandlerRun& run);
+  void sort_threads_by_owner();
   void attach_workers();
   // Python's frames into the native stacks, once these are unwound.
   void join_python();
@@ -71,6 +80,7 @@ class TraceReader {
   ProcessTable& processes_;
   bool symbolize_;
   model::ForkId first_fork_;  // of this file
+  model::ThreadId first_thread_;
   model::ProcessId creator_ = 0;
   ModuleMap modules_;
   DeferredSymbols deferred_;
@@ -82,6 +92,11 @@ class TraceReader {
   std::unordered_map<std::size_t, model::PythonId> python_of_touch_;  // by index of the touch
   std::vector<model::LibcCall> libc_calls_;
   std::vector<std::string> cuda_functions_;  // what a kCudaFunction became an index of
+  // Lists of handlers, by the index that a kHandlers record became: where its entries begin, and how many they are.
+  std::vector<std::pair<model::HandlerId, std::size_t>> handler_lists_;
+  // Records that change in place name what comes after them: they are read last.
+  std::vector<std::pair<const TraceRecord*, model::ProcessId>> handler_runs_;
+  std::unordered_map<std::uint64_t, std::vector<const TraceRecord*>> handler_waits_;  // open ones, by their run
   std::uint64_t bad_references_ = 0;
   std::uint64_t modules_left_out_ = 0;
   std::uint64_t free_locks_touched_ = 0;

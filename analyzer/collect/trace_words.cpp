@@ -26,6 +26,13 @@ bool is_known(trace::CureResult result) {
   return is_within(result, trace::CureResult::kApplied, trace::CureResult::kRefusedNoImage);
 }
 
+bool is_known(trace::HandlerPhase phase) {
+  return is_within(phase, trace::HandlerPhase::kPrepare, trace::HandlerPhase::kChild);
+}
+bool is_known(trace::HandlerWaitKind kind) {
+  return is_within(kind, trace::HandlerWaitKind::kLock, trace::HandlerWaitKind::kCondition);
+}
+
 model::LockKind to_model(trace::LockKind kind) {
   switch (kind) {
     case trace::LockKind::kRwlockRead: return model::LockKind::kRwlockRead;
@@ -107,6 +114,24 @@ model::CureMethod to_model(trace::CureMethod method) {
   return model::CureMethod::kClamp;
 }
 
+model::HandlerPhase to_model(trace::HandlerPhase phase) {
+  switch (phase) {
+    case trace::HandlerPhase::kParent: return model::HandlerPhase::kParent;
+    case trace::HandlerPhase::kChild: return model::HandlerPhase::kChild;
+    case trace::HandlerPhase::kPrepare: break;
+  }
+  return model::HandlerPhase::kPrepare;
+}
+
+model::HandlerWaitKind to_model(trace::HandlerWaitKind kind) {
+  switch (kind) {
+    case trace::HandlerWaitKind::kJoin: return model::HandlerWaitKind::kJoin;
+    case trace::HandlerWaitKind::kCondition: return model::HandlerWaitKind::kCondition;
+    case trace::HandlerWaitKind::kLock: break;
+  }
+  return model::HandlerWaitKind::kLock;
+}
+
 model::CureResult to_model(trace::CureResult result) {
   switch (result) {
     case trace::CureResult::kRefusedInRegion: return model::CureResult::kRefusedInRegion;
@@ -134,6 +159,9 @@ std::string describe_note(trace::NoteCode code, std::uint64_t value) {
       return fmt::format("{} lock acquisitions did not fit a thread's list of held locks", value);
     case trace::NoteCode::kLostWaitsFull:
       return fmt::format("{} condition variables and barriers on which lost threads waited were not watched", value);
+    case trace::NoteCode::kHandlersUnwrapped:
+      return fmt::format("{} atfork handlers did not fit the list: they are neither timed nor named while they run",
+                         value);
   }
   return fmt::format("note {} with value {}, which this build does not know", static_cast<std::uint32_t>(code), value);
 }

@@ -7,6 +7,7 @@
 
 #include "forksight/trace/cuda.hpp"
 #include "forksight/trace/format.hpp"
+#include "forksight/trace/handlers.hpp"
 #include "model/model.hpp"
 
 namespace forksight::collect {
@@ -16,6 +17,8 @@ bool is_known(trace::LockKind kind);
 bool is_known(trace::TouchKind kind);
 bool is_known(trace::CureMethod method);
 bool is_known(trace::CureResult result);
+bool is_known(trace::HandlerPhase phase);
+bool is_known(trace::HandlerWaitKind kind);
 
 model::LockKind to_model(trace::LockKind kind);
 model::RuntimeKind to_model(trace::RuntimeKind kind);
@@ -26,6 +29,8 @@ std::optional<model::AwaitedKind> to_model(trace::WaitKind kind);  // nullopt: n
 model::CureMethod to_model(trace::CureMethod method);
 model::CureResult to_model(trace::CureResult result);
 model::CudaWay to_model(trace::CudaWay way);
+model::HandlerPhase to_model(trace::HandlerPhase phase);
+model::HandlerWaitKind to_model(trace::HandlerWaitKind kind);
 
 std::string describe_note(trace::NoteCode code, std::uint64_t value);
 

@@ -77,12 +77,12 @@ void RunHistory::note(const watch::Supervisor& supervisor, const std::map<watch:
   }
 }
 
-// Spinning is no proof: a process that got out of it is taken back. What was proved stays, the process may be dying now.
+// Spinning and stalling are no proof: a process that got out of it is taken back. What was proved stays, the process may be dying now.
 void RunHistory::take_back(const watch::Supervisor& supervisor, const std::map<watch::ProcessKey, watch::Verdict>& stuck) {
   for (auto& [key, row] : kept_) {
     const auto member = supervisor.tree().living().find(key.pid);
     const bool lives = member != supervisor.tree().living().end() && member->second.key == key;
-    if (row.liveness != model::Liveness::kSpinning || stuck.contains(key) || !lives) continue;
+    if ((row.liveness != model::Liveness::kSpinning && row.liveness != model::Liveness::kStalled) || stuck.contains(key) || !lives) continue;
     row = row_of(member->second);
   }
 }

@@ -126,6 +126,7 @@ class Session {
       adopt(model.value());
       follow_touches(model.value());
       follow_python(model.value());
+      follow_handlers(model.value());
     }
     const auto end = Clock::now();
     next_load_ = end + (end - start) * kLoadShare;
@@ -166,6 +167,17 @@ class Session {
       if (may_spin && touch.process < model.processes.size()) open.push_back({model.processes[touch.process].pid, touch.tid});
     }
     supervisor_.set_touches(open);
+  }
+
+  void follow_handlers(const model::Model& model) {
+    std::vector<watch::StalledCall> calls;
+    for (const model::HandlerRun& run : model.handler_runs) {
+      const Clock::time_point since{std::chrono::nanoseconds(run.since_ns)};
+      if (run.process < model.processes.size()) calls.push_back({model.processes[run.process].pid, run.tid, since});
+    }
+    supervisor_.set_handlers(calls);
+    // A handler that comes back changes its record in place, which is no news.
+    has_unread_traces_ = has_unread_traces_ || !calls.empty();
   }
 
   void write_log() {

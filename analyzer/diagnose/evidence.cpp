@@ -114,6 +114,7 @@ Holder Evidence::holder(const model::Thread& thread) const {
   holder.name = thread.name;
   holder.library = thread.start_library;
   holder.start_routine = thread.start_routine;
+  holder.owner = model::info_of(thread.owner).key;
   return holder;
 }
 
@@ -159,6 +160,7 @@ std::string describe_liveness(const model::Process& process) {
       return since + describe_waits(process) + ": no task can wake it, only a signal handler could.";
     case Liveness::kSpinning:
       return since + "it has run without a pause and has not left this call: it spins for what never comes.";
+    case Liveness::kStalled: return since + "this call has not come back; that nothing will ever let it is not proven.";
     case Liveness::kEnded:
       if (process.stuck_for_ms > 0)
         return fmt::format("It was stuck for {} before it ended.", words::duration(process.stuck_for_ms));

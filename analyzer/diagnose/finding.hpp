@@ -20,6 +20,7 @@ struct Holder {
   std::string name;
   std::string library;  // of the start routine
   std::string start_routine;
+  std::string owner;  // as in owners.def: "openblas", "unknown"
   bool alive = false;  // in the process that suffers
 };
 

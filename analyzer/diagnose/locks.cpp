@@ -4,6 +4,8 @@
 
 #include <cerrno>
 
+#include "diagnose/handlers.hpp"
+#include "diagnose/pools.hpp"
 #include "diagnose/words.hpp"
 
 namespace forksight::locks {
@@ -23,12 +25,18 @@ std::string errno_words(int code) {
 
 }  // namespace
 
-std::optional<Orphan> find_orphan(const model::Model& model, const model::Touch& touch) {
+std::optional<Orphan> find_any_orphan(const model::Model& model, const model::Touch& touch) {
+  if (handlers::find_run(model, touch) != nullptr) return std::nullopt;
   auto found = find_held(model, touch);
   return found && !found->held.by_forking_thread && touch.kind == model::TouchKind::kLock ? found : std::nullopt;
 }
 
+std::optional<Orphan> find_orphan(const model::Model& model, const model::Touch& touch) {
+  return pools::find_blas_library(model, touch).empty() ? find_any_orphan(model, touch) : std::nullopt;
+}
+
 std::optional<Orphan> find_own(const model::Model& model, const model::Touch& touch) {
+  if (handlers::find_run(model, touch) != nullptr) return std::nullopt;
   auto found = find_held(model, touch);
   const bool is_of_lock = touch.kind == model::TouchKind::kLock || touch.kind == model::TouchKind::kUnlockRefused;
   return found && is_of_lock && found->held.by_forking_thread ? found : std::nullopt;
@@ -127,8 +135,8 @@ void tell(const Evidence& evidence, const model::Touch& touch, const Orphan& orp
   if (end.outcome == Outcome::kHang) add_sentence(finding, describe_liveness(child));
   add_sentence(
       finding,
-      fmt::format("At the fork it was held by {} of process {}{}{}.", words::thread(orphan.holder),
-                  evidence.process(fork.process).pid,
+      fmt::format("At the fork it was held by {}{} of process {}{}{}.", words::thread(orphan.holder),
+                  words::worker_of(orphan.holder), evidence.process(fork.process).pid,
                   orphan.holder.start_routine.empty() ? std::string() : ", started with " + orphan.holder.start_routine,
                   words::at(", which took it at ", orphan.held.acquired_at)));
   if (orphan.holder.has_ended) {

@@ -29,6 +29,13 @@ const model::Pool* find_lost_pool(const model::Model& model, const model::Touch&
   return pool.in_region || pool.workers_lost > 0 || touch.cured ? &pool : nullptr;
 }
 
+const model::Pool* find_other_runtime(const model::Model& model, const model::Fork& fork) {
+  for (const model::PoolId id : fork.pools) {
+    if (model.pools[id].rebuilds_itself) return &model.pools[id];
+  }
+  return nullptr;
+}
+
 bool is_team_in_region(const model::Pool& pool) { return pool.in_region && pool.workers_lost > 0; }
 
 std::string region(const model::Touch& touch) {

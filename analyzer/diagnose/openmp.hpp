@@ -11,6 +11,9 @@ namespace forksight::openmp {
 // A touch of a libgomp pool that this child has lost, or of a region that it was forked inside of; else null.
 const model::Pool* find_lost_pool(const model::Model& model, const model::Touch& touch);
 
+// A runtime of the same process that makes its pool anew in the child; null if there is none.
+const model::Pool* find_other_runtime(const model::Model& model, const model::Fork& fork);
+
 // The fork was made inside of a region of a team that really has other threads.
 bool is_team_in_region(const model::Pool& pool);
 

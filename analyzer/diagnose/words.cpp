@@ -87,6 +87,13 @@ model::Stack without_lock_functions(const model::Stack& stack) {
   return stack;
 }
 
+std::string outer_place(const model::Stack& stack, model::Owner owner) {
+  for (const model::Frame& frame : stack.frames) {
+    if (is_of_user(frame) && model::find_owner_of_library(frame.module) != owner) return frame_place(frame);
+  }
+  return {};
+}
+
 std::string at(std::string_view before, const model::Stack& stack) {
   const std::string where = place(stack);
   return where.empty() ? where : std::string(before) + where;
@@ -108,6 +115,11 @@ std::string process(const model::Process& process, bool is_forked) {
 std::string quoted(std::string_view name) { return name.empty() ? std::string() : fmt::format(" \"{}\"", name); }
 
 std::string thread(const model::Thread& thread) { return fmt::format("thread {}{}", thread.tid, quoted(thread.name)); }
+
+std::string worker_of(const model::Thread& thread) {
+  if (thread.owner == model::Owner::kUnknown || thread.owner == model::Owner::kStdThread) return {};
+  return fmt::format(" (a worker of {})", model::info_of(thread.owner).name);
+}
 
 std::string lock(const model::Lock& lock) {
   if (lock.kind == model::LockKind::kGuard && !lock.name.empty()) return static_variable(lock.name);

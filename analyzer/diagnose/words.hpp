@@ -27,6 +27,8 @@ model::Stack without_lock_functions(const model::Stack& stack);
 std::string place(const model::Stack& stack);
 // The same with a word before it, or "" : at(" at ", stack).
 std::string at(std::string_view before, const model::Stack& stack);
+// The first place of the user's outside of the library of `owner`.
+std::string outer_place(const model::Stack& stack, model::Owner owner);
 // With the function: "app.c:31 (work)".
 std::string long_place(const model::Stack& stack);
 
@@ -34,6 +36,8 @@ std::string long_place(const model::Stack& stack);
 std::string process(const model::Process& process, bool is_forked);
 // "thread 4240 \"worker\"".
 std::string thread(const model::Thread& thread);
+// " (a worker of FFTW)"; "" for a thread of the program's own.
+std::string worker_of(const model::Thread& thread);
 std::string quoted(std::string_view name);  // "" for ""
 
 // "cache_mu", "the mutex at 0x55d0c0"

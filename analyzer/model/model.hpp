@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "model/owners.hpp"
+
 namespace forksight::model {
 
 // Index into one of Model's vectors.
@@ -15,6 +17,7 @@ using ThreadId = std::size_t;
 using LockId = std::size_t;
 using PoolId = std::size_t;
 using ForkId = std::size_t;
+using HandlerId = std::size_t;
 
 struct Frame {
   std::string function;      // demangled, "" if unknown. Inlined frames are frames of their own, innermost first.
@@ -41,6 +44,7 @@ struct Thread {
   std::string start_routine;      // symbol of the function given to pthread_create, "" if unknown
   std::string start_library;      // path of its module
   Stack created_at;
+  Owner owner = Owner::kUnknown;
   bool is_main = false;
   bool has_ended = false;         // before a fork, with locks held
   std::uint64_t pointer = 0;      // pthread_self(), 0: unknown
@@ -159,6 +163,63 @@ struct Cuda {
   Stack init_stack;                  // its caller
 };
 
+// What became of the threads of one owner at one fork.
+enum class PoolState {
+  kLost,      // not in the child, and nobody there knows
+  kHandled,   // ended by its library's prepare handler, or never needed in the child
+  kRebuilds,  // not in the child; its library makes them anew there
+};
+struct ThreadPool {
+  Owner owner = Owner::kUnknown;
+  std::string library;            // path; of std::thread and unknown owners: of who made them
+  std::vector<ThreadId> threads;  // after all prepare handlers, the forking thread left out
+  std::uint32_t before = 0;       // when fork() was entered
+  PoolState state = PoolState::kLost;
+};
+
+enum class HandlerPhase { kPrepare, kParent, kChild };
+
+// What one call of pthread_atfork registered.
+struct AtforkHandlers {
+  std::string library;       // path, of the first of them
+  std::string functions[3];  // by phase; "" for none, or for one without a symbol
+  bool has[3] = {};
+};
+
+struct HandlerTime {
+  HandlerId handlers = 0;
+  std::optional<std::uint64_t> ns[3];  // by phase
+};
+
+enum class HandlerWaitKind { kLock, kJoin, kCondition };
+
+// What an atfork handler was seen to wait for.
+struct HandlerWait {
+  HandlerWaitKind kind = HandlerWaitKind::kLock;
+  std::uint64_t object = 0;       // address
+  std::string object_name;        // of a lock or condition variable that is a global
+  std::string object_module;      // path of the module that holds it
+  std::optional<ThreadId> owner;  // holds the lock, or is to be joined
+  Stack owner_stack;              // where it took the lock
+  Stack stack;
+  bool timed = false;
+};
+
+// A handler that had been called and had not come back when the trace was read.
+struct HandlerRun {
+  ProcessId process = 0;
+  std::int32_t tid = 0;
+  std::optional<ForkId> fork;      // none while its prepare handlers run
+  std::optional<ThreadId> thread;  // the forking one; of a child: none
+  HandlerPhase phase = HandlerPhase::kPrepare;
+  HandlerId handlers = 0;
+  std::uint32_t place = 0;     // 1: the first that is called in this phase
+  std::uint32_t of = 0;        // that have a function for this phase
+  std::uint64_t since_ns = 0;  // CLOCK_MONOTONIC
+  Stack fork_stack;
+  std::vector<HandlerWait> waits;  // that have not come back, oldest first
+};
+
 struct Fork {
   ProcessId process = 0;                 // the parent
   std::optional<ProcessId> child;
@@ -169,6 +230,9 @@ struct Fork {
   std::vector<ThreadId> lost_threads;    // all threads of the parent but the forking one
   std::uint32_t unknown_threads = 0;     // lost threads of which nothing is known
   std::vector<LostWait> lost_waits;
+  std::vector<ThreadId> gone_threads;    // lived when fork() was entered, ended by the prepare handlers' end
+  std::vector<ThreadPool> thread_pools;  // lost_threads and gone_threads by owner
+  std::vector<HandlerTime> handlers;     // in order of registration
   std::vector<Held> held;
   std::vector<CallInFlight> calls;
   std::optional<Quiesced> quiesced;
@@ -236,6 +300,7 @@ enum class Liveness {
   kDead,         // proved: no task can wake any of its threads
   kDeadButForSignal,  // no task can wake it, only a signal handler could
   kSpinning,     // ran all the time without leaving the touch that it was in
+  kStalled,      // has been in an atfork handler for long; not proved
   kVictim,       // waits only for processes that are dead
   kEnded,
 };
@@ -266,6 +331,8 @@ struct Model {
   std::vector<Pool> pools;
   std::vector<Fork> forks;
   std::vector<PythonThreads> python;
+  std::vector<AtforkHandlers> handlers;
+  std::vector<HandlerRun> handler_runs;
   std::vector<Touch> touches;
   std::vector<std::string> command;   // of the run, if there was one
   std::vector<std::string> limits;    // what could not be seen, one sentence each

@@ -88,6 +88,28 @@ Json to_json(const model::Cuda& cuda) {
   return json;
 }
 
+Json to_json(const model::ThreadPool& pool) {
+  const model::OwnerInfo& owner = model::info_of(pool.owner);
+  return {{"owner", owner.key},
+          {"library", pool.library},
+          {"threads_before", pool.before},
+          {"threads_after", pool.threads.size()},
+          {"state", name_of(pool.state)}};
+}
+
+Json to_json(const model::HandlerTime& time, const model::Model& model) {
+  constexpr const char* kPhases[] = {"prepare", "parent", "child"};
+  const model::AtforkHandlers& handlers = model.handlers[time.handlers];
+  Json json = {{"library", handlers.library}};
+  for (std::size_t phase = 0; phase < std::size(kPhases); ++phase) {
+    json[kPhases[phase]] = Json();
+    if (!handlers.has[phase]) continue;
+    json[kPhases[phase]] = {{"function", handlers.functions[phase]},
+                            {"ns", time.ns[phase] ? Json(*time.ns[phase]) : Json()}};
+  }
+  return json;
+}
+
 Json to_json(const model::Fork& fork, const model::Model& model) {
   Json json = {{"pid", model.processes[fork.process].pid},
                {"child", fork.child ? Json(model.processes[*fork.child].pid) : Json()},
@@ -101,6 +123,10 @@ Json to_json(const model::Fork& fork, const model::Model& model) {
                   const model::LockKind kind = model.locks[held.lock].kind;
                   return kind != model::LockKind::kCondition && kind != model::LockKind::kBarrier;
                 })}};
+  json["threads_before"] = 1 + fork.lost_threads.size() + fork.unknown_threads + fork.gone_threads.size();
+  json["threads_after"] = 1 + fork.lost_threads.size() + fork.unknown_threads;
+  json["thread_pools"] = array_of(fork.thread_pools, [](const auto& pool) { return to_json(pool); });
+  json["handlers"] = array_of(fork.handlers, [&](const auto& time) { return to_json(time, model); });
   json["pools"] = array_of(fork.pools, [&](model::PoolId id) { return to_json(model.pools[id]); });
   json["cuda"] = fork.cuda ? to_json(*fork.cuda) : Json();
   json["stack"] = stack_to_json(fork.stack);
@@ -113,6 +139,7 @@ Json to_json(const Holder& holder) {
           {"name", holder.name},
           {"library", holder.library},
           {"start_routine", holder.start_routine},
+          {"owner", holder.owner},
           {"alive", holder.alive}};
 }
 

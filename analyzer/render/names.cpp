@@ -46,12 +46,22 @@ const char* name_of(model::CudaWay way) {
   return "unknown";
 }
 
+const char* name_of(model::PoolState state) {
+  switch (state) {
+    case model::PoolState::kHandled: return "handled";
+    case model::PoolState::kRebuilds: return "rebuilds";
+    case model::PoolState::kLost: break;
+  }
+  return "lost";
+}
+
 const char* name_of(model::Liveness liveness) {
   switch (liveness) {
     case model::Liveness::kAwake: return "awake";
     case model::Liveness::kDead: return "dead";
     case model::Liveness::kDeadButForSignal: return "dead-but-for-signal";
     case model::Liveness::kSpinning: return "spinning";
+    case model::Liveness::kStalled: return "stalled";
     case model::Liveness::kVictim: return "victim";
     case model::Liveness::kEnded: return "ended";
     case model::Liveness::kUnknown: break;

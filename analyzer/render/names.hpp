@@ -10,6 +10,7 @@ const char* name_of(Certainty certainty);       // "certain"
 const char* name_of(Outcome outcome);           // "may-hang"
 const char* name_of(CulpritKind kind);          // "file-lock"
 const char* name_of(model::CudaWay way);
+const char* name_of(model::PoolState state);
 const char* name_of(model::Liveness liveness);  // "dead"
 const char* name_of(model::WaitKind kind);      // "futex"
 const char* name_of(model::RuntimeKind kind);   // "libgomp"

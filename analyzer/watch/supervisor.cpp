@@ -64,6 +64,7 @@ void Supervisor::look(Clock::time_point now, Clock::duration age) {
   conclude(suspects);
   spins_.look(now);
   add_spinning(now);
+  add_stalled(now);
 }
 
 void Supervisor::look_at(const Member& member, Clock::time_point now, bool at_once) {
@@ -251,6 +252,24 @@ void Supervisor::add_spinning(Clock::time_point now) {
     if (const auto round = sample_round(spin.touch.pid, refused)) {
       for (const ThreadSample& thread : round->threads) verdict.waits.push_back(describe_wait(thread, nullptr));
     }
+    verdicts_.emplace(verdict.key, std::move(verdict));
+  }
+}
+
+// No proof: a handler may wait for a minute and then go on. Ten times what a user waits for a proof is long.
+void Supervisor::add_stalled(Clock::time_point now) {
+  constexpr int kPatience = 10;
+  for (const StalledCall& call : calls_) {
+    const auto member = tree_.living().find(call.pid);
+    if (member == tree_.living().end() || verdicts_.contains(member->second.key)) continue;
+    if (now - call.since < spin_age_ * kPatience) continue;
+    Verdict verdict;
+    verdict.key = member->second.key;
+    verdict.since = call.since;
+    verdict.liveness = model::Liveness::kStalled;
+    bool refused = false;
+    if (const auto thread = sample_thread(call.pid, call.tid, refused))
+      verdict.waits.push_back(describe_wait(*thread, nullptr));
     verdicts_.emplace(verdict.key, std::move(verdict));
   }
 }

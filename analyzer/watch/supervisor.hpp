@@ -26,11 +26,18 @@ using Clock = std::chrono::steady_clock;
 
 struct Verdict {
   ProcessKey key;
-  model::Liveness liveness = model::Liveness::kUnknown;  // kDead, kDeadButForSignal, kSpinning or kVictim
+  model::Liveness liveness = model::Liveness::kUnknown;  // kDead, kDeadButForSignal, kSpinning, kStalled or kVictim
   Clock::time_point since;
   std::vector<model::Wait> waits;
   std::optional<ProcessKey> waits_for;
   std::string via;
+};
+
+// A call that does not come back, and of which no more is known.
+struct StalledCall {
+  std::int32_t pid = 0;
+  std::int32_t tid = 0;
+  Clock::time_point since;
 };
 
 class Supervisor {
@@ -50,6 +57,8 @@ class Supervisor {
   // We have sent it such a signal: that its threads were scheduled once is no sign of life, if they are found in the
   // same calls afterwards.
   void expect_stir(const ProcessKey& key);
+  // Threads that are in the middle of an atfork handler, and since when: long ones count as stalled.
+  void set_handlers(const std::vector<StalledCall>& calls) { calls_ = calls; }
 
   Tree& tree() { return tree_; }
   const Tree& tree() const { return tree_; }
@@ -82,6 +91,7 @@ class Supervisor {
   ProcessEvidence gather(const Watched& watched);
   void conclude(const std::vector<std::int32_t>& suspects);
   void add_spinning(Clock::time_point now);
+  void add_stalled(Clock::time_point now);
 
   Tree tree_;
   Clock::duration spin_age_;
@@ -89,6 +99,7 @@ class Supervisor {
   std::map<ProcessKey, Verdict> verdicts_;
   WakerFinder wakers_;
   SpinWatch spins_;
+  std::vector<StalledCall> calls_;
   std::map<ProcessKey, std::string> unreadable_;  // program
   std::map<std::int32_t, int> own_signals_;       // by pid
   bool sharing_unknown_ = false;

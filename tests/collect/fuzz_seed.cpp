@@ -2,6 +2,7 @@
 #include <filesystem>
 
 #include "support/cuda_scene.hpp"
+#include "support/handler_scene.hpp"
 #include "support/scenes.hpp"
 
 int main(int argc, char** argv) {
@@ -33,5 +34,6 @@ int main(int argc, char** argv) {
   test::CudaTrace cuda({});
   cuda.answer(cuda.call("cuInit"), 3);
   cuda.trace.write(folder / "cuda");
+  test::whole_handler_trace().write(folder / "handlers");
   return 0;
 }

@@ -6,6 +6,7 @@
 
 #include "collect/all_stages.hpp"
 #include "forksight/trace/cuda.hpp"
+#include "support/handler_scene.hpp"
 #include "support/scenes.hpp"
 
 namespace forksight {
@@ -84,8 +85,9 @@ std::vector<std::byte> good_trace() {
   return trace.bytes();
 }
 
-TEST(Mutation, NeverBreaksTheReader) {
-  const std::vector<std::byte> good = good_trace();
+std::vector<std::byte> good_handlers() { return test::whole_handler_trace().bytes(); }
+
+void mutate(const std::vector<std::byte>& good) {
   std::mt19937 random(20'240'229);
   const auto below = [&](std::size_t bound) { return static_cast<std::size_t>(random() % bound); };
   // Interesting values for counts, sizes, references and enumerators.
@@ -119,13 +121,17 @@ TEST(Mutation, NeverBreaksTheReader) {
   EXPECT_GT(accepted, static_cast<std::size_t>(kRounds) / 2);
 }
 
-TEST(Mutation, EachPrefixIsRead) {
-  const std::vector<std::byte> good = good_trace();
+void cut(const std::vector<std::byte>& good) {
   for (std::size_t size = 0; size <= good.size(); size += size < trace::kHeaderBytes ? 97 : 1) {
     const bool accepted = test::run_all_stages({good.begin(), good.begin() + static_cast<std::ptrdiff_t>(size)}) > 0;
     EXPECT_EQ(accepted, size == 0 || size >= trace::kHeaderBytes) << size;
   }
 }
+
+TEST(Mutation, NeverBreaksTheReader) { mutate(good_trace()); }
+TEST(Mutation, NeverBreaksTheReaderOfHandlers) { mutate(good_handlers()); }
+TEST(Mutation, EachPrefixIsRead) { cut(good_trace()); }
+TEST(Mutation, EachPrefixOfHandlersIsRead) { cut(good_handlers()); }
 
 }  // namespace
 }  // namespace forksight

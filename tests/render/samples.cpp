@@ -3,6 +3,7 @@
 #include <cerrno>
 
 #include "support/cuda_scene.hpp"
+#include "support/handler_scene.hpp"
 #include "support/scenes.hpp"
 
 namespace forksight::test {
@@ -96,6 +97,20 @@ Sample cuda_used_after_fork() {
   return sample;
 }
 
+Sample stuck_handler() {
+  Sample sample{"atfork-handler-stuck", read_model(whole_handler_trace())};
+  model::Model& model = sample.model;
+  model.processes[0].liveness = model::Liveness::kDead;
+  model.processes[0].stuck_for_ms = 2'000;
+  model.processes[0].waits = {futex_wait(kParent), futex_wait(kHolder)};
+  model.handlers[0].functions[0] = "end_pool";
+  model.handler_runs[0].fork_stack = make_stack({"main app.c:20"});
+  model.handler_runs[0].waits[0].stack = make_stack({"pthread_join libc.so.6", "end_pool libpool.so"});
+  model.threads[1].created_at = make_stack({"pthread_create libc.so.6", "start_pool libpool.so", "main app.c:12"});
+  model.threads[1].start_routine = "pool_main";
+  return sample;
+}
+
 // Names out of a trace are whatever bytes somebody put there.
 Sample hostile() {
   Sample sample = orphaned_mutex();
@@ -121,7 +136,7 @@ Sample nothing() { return {"nothing", read_model(LockTrace({}).trace)}; }
 
 std::vector<Sample> all_samples() {
   return {lost_openmp_pool(), orphaned_mutex(),       many_ranks(), cured(),   refused_unlock(),
-          lost_wakeup(),      cuda_used_after_fork(), hostile(),    nothing(), {"empty", {}}};
+          lost_wakeup(),      cuda_used_after_fork(), stuck_handler(), hostile(),    nothing(), {"empty", {}}};
 }
 
 }  // namespace forksight::test

@@ -121,6 +121,8 @@ void lost_openmp_pool(const Evidence& evidence, std::vector<Finding>& findings) 
     if (pool == nullptr || pool->in_region) continue;
     const auto hang = evidence.find_hang(touch);
     if (!touch.cured && !hang) continue;
+    if (!touch.cured && openmp::find_other_runtime(evidence.model(), evidence.fork(touch)) != nullptr)
+      continue;  // mixed-openmp-runtimes
     Finding finding = evidence.begin_finding("lost-openmp-pool", touch);
     finding.certainty = touch.cured ? Certainty::kCertain : *hang;
     finding.outcome = touch.cured ? Outcome::kCured : Outcome::kHang;

@@ -3,46 +3,15 @@
 // tells what it is: a future, an atomic's wait, a latch. Where it came from inside of libc, that is not known.
 #include <fmt/core.h>
 
-#include <algorithm>
-#include <map>
-#include <unordered_set>
-
 #include "diagnose/evidence.hpp"
 #include "diagnose/futex_waits.hpp"
-#include "diagnose/openmp.hpp"
-#include "diagnose/python_waits.hpp"
+#include "diagnose/pools.hpp"
 #include "diagnose/rules.hpp"
 #include "diagnose/words.hpp"
 
 namespace forksight::rules {
 
 namespace {
-
-constexpr std::size_t kMostNamed = 4;
-
-std::string name_lost(const model::Model& model, const model::Fork& fork) {
-  std::string names;
-  for (std::size_t i = 0; i < fork.lost_threads.size() && i < kMostNamed; ++i) {
-    const model::Thread& thread = model.threads[fork.lost_threads[i]];
-    names += (names.empty() ? "" : ", ") + words::thread(thread);
-    const std::string created = words::at(" created at ", thread.created_at);
-    names += created.empty() && !thread.start_routine.empty() ? fmt::format(" started with {}", thread.start_routine)
-                                                              : created;
-    const auto wait = std::ranges::find(fork.lost_waits, fork.lost_threads[i], &model::LostWait::thread);
-    if (wait != fork.lost_waits.end()) names += fmt::format(", which waited for {}", words::awaited(model, *wait));
-  }
-  const std::size_t more =
-      fork.lost_threads.size() - std::min(fork.lost_threads.size(), kMostNamed) + fork.unknown_threads;
-  if (more > 0) names += fmt::format("{}{} more", names.empty() ? "" : " and ", more);
-  return names;
-}
-
-// A child that lost threads, and the wait that it was seen to begin, if one was.
-struct Suspect {
-  const model::Fork& fork;
-  model::ProcessId child;
-  const model::Touch* wait;
-};
 
 std::string on(const model::Touch& wait) {
   return wait.object_name.empty() ? std::string() : fmt::format(" on {}", wait.object_name);
@@ -63,8 +32,8 @@ void fill_culprit(const Evidence& evidence, const model::Fork& fork, Finding& fi
   finding.culprit.stack = first.created_at;
 }
 
-std::string summarise(const Evidence& evidence, const Suspect& suspect, const Finding& finding) {
-  const model::Fork& fork = suspect.fork;
+std::string summarise(const Evidence& evidence, const pools::LostWait& suspect, const Finding& finding) {
+  const model::Fork& fork = *suspect.fork;
   const std::size_t lost = fork.lost_threads.size() + fork.unknown_threads;
   const bool for_handler = finding.outcome == Outcome::kMayHang;
   const std::string cause =
@@ -95,21 +64,14 @@ void tell_wait(const Evidence& evidence, const model::Touch& wait, Finding& find
                "signal had a handler: nothing could wake it.");
 }
 
-Finding describe(const Evidence& evidence, const Suspect& suspect) {
+Finding describe(const Evidence& evidence, const pools::LostWait& suspect) {
   const model::Model& model = evidence.model();
-  const model::Fork& fork = suspect.fork;
+  const model::Fork& fork = *suspect.fork;
   const model::Process& child = evidence.process(suspect.child);
   const std::size_t lost = fork.lost_threads.size() + fork.unknown_threads;
   Finding finding = suspect.wait == nullptr ? evidence.begin_finding("lost-wakeup", fork)
                                             : evidence.begin_finding("lost-wakeup", *suspect.wait);
-  if (is_beyond_signals(child)) {
-    finding.certainty = Certainty::kCertain;
-    finding.outcome = Outcome::kHang;
-  } else {
-    // A handler that posts a semaphore is a legal way to be woken: many daemons end so.
-    finding.certainty = Certainty::kLikely;
-    finding.outcome = is_proven_dead(child) ? Outcome::kMayHang : Outcome::kHang;
-  }
+  pools::set_certainty(child, finding);
   fill_culprit(evidence, fork, finding);
   finding.summary = summarise(evidence, suspect, finding);
   if (suspect.wait != nullptr) {
@@ -117,9 +79,10 @@ Finding describe(const Evidence& evidence, const Suspect& suspect) {
   } else {
     add_sentence(finding, describe_liveness(child));
   }
-  add_sentence(finding, fmt::format("It was forked{} from process {}, which had {} more: {}.",
-                                    words::at(" at ", fork.stack), evidence.process(fork.process).pid,
-                                    words::count(lost, "thread", "threads"), name_lost(model, fork)));
+  add_sentence(finding,
+               fmt::format("It was forked{} from process {}, which had {} more: {}.", words::at(" at ", fork.stack),
+                           evidence.process(fork.process).pid, words::count(lost, "thread", "threads"),
+                           pools::name_threads(model, fork)));
   if (suspect.wait != nullptr) {
     add_sentence(finding, fmt::format("The child has none of these: {} was to come from there.",
                                       futex_waits::find_purpose(suspect.wait->stack).other_side));
@@ -146,52 +109,13 @@ Finding describe(const Evidence& evidence, const Suspect& suspect) {
   return finding;
 }
 
-// Nothing was seen of it from outside: the shim's own conditions (see touch_futex) are all there is.
-bool is_stuck_by_itself(const Evidence& evidence, const model::Touch& wait) {
-  const model::Process& process = evidence.process(wait.process);
-  return !wait.has_handlers && process.liveness == model::Liveness::kUnknown && !process.exit_status &&
-         evidence.find_hang(wait).has_value();
-}
-
-bool sleeps_in_futex(const model::Process& process) {
-  return is_proven_dead(process) && std::ranges::any_of(process.waits, [](const model::Wait& wait) {
-           return wait.kind == model::WaitKind::kFutex;
-         });
-}
-
-bool is_in_region(const model::Model& model, const model::Fork& fork) {  // fork-inside-parallel-region
-  return std::ranges::any_of(fork.pools, [&](model::PoolId id) { return openmp::is_team_in_region(model.pools[id]); });
-}
-
 }  // namespace
 
 void lost_wakeup(const Evidence& evidence, std::vector<Finding>& findings) {
-  const model::Model& model = evidence.model();
-  std::unordered_set<model::ProcessId> explained;
-  std::map<model::ProcessId, const model::Touch*> waits;  // the last that did not come back
-  for (const model::Touch& touch : model.touches) {
-    if (is_open_hazard(touch)) explained.insert(touch.process);
-    if (touch.kind == model::TouchKind::kFutexWait && !touch.returned) waits[touch.process] = &touch;
+  for (const pools::LostWait& wait : pools::find_lost_waits(evidence, findings)) {
+    const bool has_name = pools::find_pool(evidence.model(), wait) != nullptr;  // lost-thread-pool
+    if (!has_name) findings.push_back(describe(evidence, wait));
   }
-  const auto consider = [&](const Suspect& suspect) {
-    const std::size_t lost = suspect.fork.lost_threads.size() + suspect.fork.unknown_threads;
-    if (python::is_explained(evidence, suspect.fork)) return;
-    if (lost == 0 || is_in_region(model, suspect.fork) || !explained.insert(suspect.child).second) return;
-    const bool is_stuck = sleeps_in_futex(evidence.process(suspect.child)) ||
-                          (suspect.wait != nullptr && is_stuck_by_itself(evidence, *suspect.wait));
-    if (is_stuck) findings.push_back(describe(evidence, suspect));
-  };
-  // The rules before this one, too: a signal that was lost came back.
-  for (const Finding& finding : findings) {
-    if (finding.outcome == Outcome::kHang || finding.outcome == Outcome::kMayHang) explained.insert(finding.process);
-  }
-  for (const model::Fork& fork : model.forks) {
-    if (!fork.child) continue;
-    const auto wait = waits.find(*fork.child);
-    consider({fork, *fork.child, wait == waits.end() ? nullptr : wait->second});
-  }
-  // Children of children: their own fork left nobody behind, but one before it did.
-  for (const auto& [process, wait] : waits) consider({model.forks[wait->fork], process, wait});
 }
 
 }  // namespace forksight::rules

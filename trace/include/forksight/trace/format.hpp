@@ -46,6 +46,9 @@ enum class RecordType : std::uint16_t {
   kLockName = 18,      // LockNameRecord
   kCuda = 32,          // CudaRecord, in cuda.hpp
   kCudaFunction = 33,  // CudaFunctionRecord
+  kGone = 26,          // GoneRecord, in handlers.hpp
+  kHandlerRun = 27,    // HandlerRunRecord, in handlers.hpp
+  kHandlerWait = 28,   // HandlerWaitRecord, in handlers.hpp
   kPythonStacks = 36,  // PythonStacksRecord
   kPythonAtFork = 37,  // PythonAtForkRecord
   kPythonSignal = 38,  // PythonSignalRecord
@@ -378,6 +381,8 @@ enum class NoteCode : std::uint32_t {
   kThreadTableFull = 1,  // value: threads that were not recorded
   kHeldOverflow = 2,     // value: acquisitions that did not fit a thread's array
   kLostWaitsFull = 16,   // value: condition variables and barriers with lost waiters that did not fit
+
+  kHandlersUnwrapped = 30,  // value: atfork handlers that are neither timed nor named while they run
 };
 
 // Something that could not be seen or done: becomes a line of limits[].

@@ -1,0 +1,169 @@
+#include "diagnose/handlers.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "diagnose/words.hpp"
+
+namespace forksight::handlers {
+
+namespace {
+
+constexpr const char* kPhaseNames[] = {"prepare", "parent", "child"};
+
+std::size_t index_of(model::HandlerPhase phase) { return static_cast<std::size_t>(phase); }
+
+std::string ordinal(std::uint32_t number) {
+  const std::uint32_t last = number % 10;
+  const bool is_teen = number / 10 % 10 == 1;
+  const char* const ending = is_teen || last == 0 || last > 3 ? "th" : last == 1 ? "st" : last == 2 ? "nd" : "rd";
+  return fmt::format("{}{}", number, ending);
+}
+
+// "prepare handler shutdown_pool of libfoo.so (1st of 2)"
+std::string handler_name(const model::Model& model, const model::HandlerRun& run, bool with_library) {
+  const model::AtforkHandlers& handlers = model.handlers[run.handlers];
+  const std::string& function = handlers.functions[index_of(run.phase)];
+  std::string name = fmt::format("{} handler", kPhaseNames[index_of(run.phase)]);
+  if (!function.empty()) name += ' ' + function;
+  if (with_library && !handlers.library.empty()) name += fmt::format(" of {}", words::base_name(handlers.library));
+  return name + fmt::format(" ({} of {})", ordinal(run.place), run.of);
+}
+
+const model::HandlerWait* innermost_wait(const model::HandlerRun& run) {
+  return run.waits.empty() ? nullptr : &run.waits.back();
+}
+
+std::string object_name(const model::HandlerWait& wait, const char* kind) {
+  return wait.object_name.empty() ? fmt::format("the {} at {:#x}", kind, wait.object) : wait.object_name;
+}
+
+// "thread 12 "worker", a worker of OpenBLAS"; of the thread itself "itself".
+std::string owner_words(const model::Model& model, const model::HandlerRun& run, const model::HandlerWait& wait) {
+  const model::Thread& owner = model.threads[*wait.owner];
+  const bool is_self = run.thread ? *run.thread == *wait.owner : owner.tid == run.tid;
+  return is_self ? "the forking thread itself" : words::thread(owner) + words::worker_of(owner);
+}
+
+// "locks cache_mu (app.c:31), which thread 12 took at app.c:20"
+std::string wait_words(const model::Model& model, const model::HandlerRun& run, const model::HandlerWait& wait) {
+  std::string place = words::place(wait.stack);
+  if (!place.empty()) place = fmt::format(" ({})", place);
+  switch (wait.kind) {
+    case model::HandlerWaitKind::kJoin:
+      return wait.owner ? fmt::format("joins {}{}", owner_words(model, run, wait), place)
+                        : fmt::format("joins a thread{}", place);
+    case model::HandlerWaitKind::kCondition:
+      return fmt::format("waits on {}{}", object_name(wait, "condition variable"), place);
+    case model::HandlerWaitKind::kLock: break;
+  }
+  std::string text = fmt::format("locks {}{}", object_name(wait, "lock"), place);
+  if (wait.owner) {
+    text += fmt::format(", which {} {}", owner_words(model, run, wait),
+                        wait.owner_stack.known() ? "took" + words::at(" at ", wait.owner_stack) : "holds");
+  }
+  return text;
+}
+
+std::string touch_words(const model::Model& model, const model::Touch& touch) {
+  if (!touch.held) return {};
+  const model::Held& held = model.forks[touch.fork].held[*touch.held];
+  std::string place = words::place(touch.stack);
+  if (!place.empty()) place = fmt::format(" ({})", place);
+  const std::string taken = words::at(" at ", held.acquired_at);
+  const std::string holder =
+      held.by_forking_thread ? "the forking thread itself" : words::thread(model.threads[held.holder]);
+  return fmt::format("locks {}{}, which {} {} and which nobody has in the child", words::lock(model.locks[held.lock]),
+                     place, holder, taken.empty() ? "held" : "took" + taken);
+}
+
+const model::Stack& fork_stack_of(const model::Model& model, const model::HandlerRun& run) {
+  return run.fork_stack.known() || !run.fork ? run.fork_stack : model.forks[*run.fork].stack;
+}
+
+std::string order_sentence(const model::Model& model, const model::HandlerRun& run) {
+  const std::string library = model.handlers[run.handlers].library;
+  return fmt::format("{} handlers are called {}; this one is number {} of {}{}.", kPhaseNames[index_of(run.phase)],
+                     run.phase == model::HandlerPhase::kPrepare ? "last registered first" : "first registered first",
+                     run.place, run.of,
+                     library.empty() ? std::string() : fmt::format(", registered by {}", words::base_name(library)));
+}
+
+}  // namespace
+
+const model::HandlerRun* find_run(const model::Model& model, const model::Touch& touch) {
+  if (touch.returned || touch.cured || touch.timed || touch.action != model::TouchAction::kNone) return nullptr;
+  const auto at = std::ranges::find_if(model.handler_runs, [&](const model::HandlerRun& run) {
+    return run.process == touch.process && run.tid == touch.tid && run.since_ns <= touch.time_ns;
+  });
+  return at == model.handler_runs.end() ? nullptr : &*at;
+}
+
+bool is_in_handler(const model::Model& model, model::ProcessId process) {
+  return std::ranges::any_of(model.handler_runs, [&](const auto& run) { return run.process == process; });
+}
+
+std::optional<End> find_end(const Evidence& evidence, const model::HandlerRun& run) {
+  const model::Process& process = evidence.process(run.process);
+  if (is_beyond_signals(process)) return End{Certainty::kCertain, Outcome::kHang};
+  // Or it was so when it was last seen, and was then ended from outside.
+  switch (process.liveness) {
+    case model::Liveness::kDeadButForSignal: return End{Certainty::kLikely, Outcome::kMayHang};
+    case model::Liveness::kSpinning:
+    case model::Liveness::kStalled: return End{Certainty::kLikely, Outcome::kHang};
+    default: return std::nullopt;
+  }
+}
+
+Finding describe(const char* slug, const Evidence& evidence, const model::HandlerRun& run, const End& end,
+                 const model::Touch* touch) {
+  const model::Model& model = evidence.model();
+  const model::Process& process = evidence.process(run.process);
+  const model::HandlerWait* const wait = innermost_wait(run);
+  const model::AtforkHandlers& handlers = model.handlers[run.handlers];
+  const model::Stack& fork_stack = fork_stack_of(model, run);
+  const std::string waits = touch != nullptr && touch->held ? touch_words(model, *touch)
+                            : wait != nullptr               ? wait_words(model, run, *wait)
+                                                            : std::string();
+  Finding finding;
+  finding.rule = slug;
+  finding.certainty = end.certainty;
+  finding.outcome = end.outcome;
+  finding.process = run.process;
+  finding.processes = {run.process};
+  finding.tid = run.tid;
+  if (run.thread) finding.thread_name = model.threads[*run.thread].name;
+  finding.culprit.kind = CulpritKind::kHandler;
+  finding.culprit.name = handler_name(model, run, false);
+  finding.culprit.library = handlers.library;
+  if (touch != nullptr && touch->held) {
+    const model::Held& held = model.forks[touch->fork].held[*touch->held];
+    finding.culprit.holder = evidence.holder(model.threads[held.holder]);
+    finding.culprit.stack = held.acquired_at;
+  } else if (wait != nullptr && wait->owner) {
+    finding.culprit.holder = evidence.holder(model.threads[*wait->owner]);
+    finding.culprit.holder->alive = model.threads[*wait->owner].process == run.process;
+    finding.culprit.stack = wait->owner_stack.known() ? wait->owner_stack : model.threads[*wait->owner].created_at;
+  }
+  if (wait != nullptr) finding.stack = wait->stack;
+  if (touch != nullptr) finding.stack = touch->stack;
+  if (run.fork) {
+    finding.fork = evidence.fork_site(model.forks[*run.fork]);
+  } else {
+    finding.fork = ForkSite{process.pid, 0, fork_stack};
+  }
+  finding.summary =
+      fmt::format("{} {} in fork(){}: {} {}", evidence.name(run.process), hangs(process), words::at(" at ", fork_stack),
+                  handler_name(model, run, true), waits.empty() ? "does not return" : waits);
+  add_sentence(finding, fmt::format("Thread {} of {} called fork(){}, which calls the handlers that pthread_atfork() "
+                                    "registered before it returns.",
+                                    run.tid, evidence.name(run.process), words::at(" at ", fork_stack)));
+  add_sentence(finding, order_sentence(model, run));
+  if (!waits.empty()) add_sentence(finding, fmt::format("The handler {}.", waits));
+  add_sentence(finding, describe_liveness(process));
+  add_sentence(finding, describe_end(process));
+  return finding;
+}
+
+}  // namespace forksight::handlers

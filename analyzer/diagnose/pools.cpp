@@ -1,0 +1,169 @@
+#include "diagnose/pools.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <map>
+#include <unordered_set>
+
+#include "diagnose/handlers.hpp"
+#include "diagnose/openmp.hpp"
+#include "diagnose/python_waits.hpp"
+#include "diagnose/words.hpp"
+
+namespace forksight::pools {
+
+namespace {
+
+constexpr std::size_t kMostNamed = 4;
+constexpr std::size_t kSmallestPool = 2;  // of a program's own: one thread is no pool
+
+bool is_of_table(model::Owner owner) { return owner != model::Owner::kUnknown && owner != model::Owner::kStdThread; }
+
+// Regions that wait for a lost libgomp pool are seen as touches, and Python has rules of its own.
+bool is_told_elsewhere(model::Owner owner) { return owner == model::Owner::kLibgomp || owner == model::Owner::kPython; }
+
+bool was_made_at_one_place(const model::Model& model, const model::ThreadPool& pool) {
+  const std::string place = words::place(model.threads[pool.threads.front()].created_at);
+  return !place.empty() && std::ranges::all_of(pool.threads, [&](model::ThreadId id) {
+    return words::place(model.threads[id].created_at) == place;
+  });
+}
+
+bool is_blas(model::Owner owner) {
+  return owner == model::Owner::kOpenblas || owner == model::Owner::kBlis || owner == model::Owner::kMkl;
+}
+
+// Nothing was seen of it from outside: the shim's own conditions (see touch_futex) are all there is.
+bool is_stuck_by_itself(const Evidence& evidence, const model::Touch& wait) {
+  const model::Process& process = evidence.process(wait.process);
+  return !wait.has_handlers && process.liveness == model::Liveness::kUnknown && !process.exit_status &&
+         evidence.find_hang(wait).has_value();
+}
+
+bool sleeps_in_futex(const model::Process& process) {
+  return is_proven_dead(process) && std::ranges::any_of(process.waits, [](const model::Wait& wait) {
+           return wait.kind == model::WaitKind::kFutex;
+         });
+}
+
+bool is_in_region(const model::Model& model, const model::Fork& fork) {  // fork-inside-parallel-region
+  return std::ranges::any_of(fork.pools, [&](model::PoolId id) { return openmp::is_team_in_region(model.pools[id]); });
+}
+
+// The one pool that a child can be waiting for; null where there are several, or threads that are no pool.
+const model::ThreadPool* find_only_pool(const model::Model& model, const model::Fork& fork) {
+  if (fork.unknown_threads > 0) return nullptr;
+  const model::ThreadPool* only = nullptr;
+  for (const model::ThreadPool& pool : fork.thread_pools) {
+    if (pool.state != model::PoolState::kLost || pool.owner == model::Owner::kLibgomp) continue;
+    if (only != nullptr) return nullptr;
+    only = &pool;
+  }
+  if (only == nullptr || is_told_elsewhere(only->owner)) return nullptr;
+  if (is_of_table(only->owner)) return only;
+  if (only->owner != model::Owner::kStdThread) return nullptr;
+  return only->threads.size() >= kSmallestPool && was_made_at_one_place(model, *only) ? only : nullptr;
+}
+
+// The pool of the library through which the wait was called.
+const model::ThreadPool* find_called_pool(const model::Fork& fork, const model::Stack& stack) {
+  for (const model::Frame& frame : stack.frames) {
+    const model::Owner owner = model::find_owner_of_library(frame.module);
+    if (!is_of_table(owner) || is_told_elsewhere(owner)) continue;
+    const auto at = std::ranges::find_if(fork.thread_pools, [&](const model::ThreadPool& pool) {
+      return pool.owner == owner && pool.state == model::PoolState::kLost;
+    });
+    return at == fork.thread_pools.end() ? nullptr : &*at;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+std::vector<LostWait> find_lost_waits(const Evidence& evidence, const std::vector<Finding>& findings) {
+  const model::Model& model = evidence.model();
+  std::unordered_set<model::ProcessId> explained;
+  std::map<model::ProcessId, const model::Touch*> waits;  // the last that did not come back
+  for (const model::Touch& touch : model.touches) {
+    if (is_open_hazard(touch)) explained.insert(touch.process);
+    if (touch.kind == model::TouchKind::kFutexWait && !touch.returned) waits[touch.process] = &touch;
+  }
+  // The rules before, too: a signal that was lost came back.
+  for (const Finding& finding : findings) {
+    if (finding.outcome == Outcome::kHang || finding.outcome == Outcome::kMayHang) explained.insert(finding.process);
+  }
+  std::vector<LostWait> found;
+  const auto consider = [&](const LostWait& wait) {
+    const std::size_t lost = wait.fork->lost_threads.size() + wait.fork->unknown_threads;
+    if (python::is_explained(evidence, *wait.fork)) return;
+    if (lost == 0 || is_in_region(model, *wait.fork) || handlers::is_in_handler(model, wait.child)) return;
+    if (!explained.insert(wait.child).second) return;
+    const bool is_stuck = sleeps_in_futex(evidence.process(wait.child)) ||
+                          (wait.wait != nullptr && is_stuck_by_itself(evidence, *wait.wait));
+    if (is_stuck) found.push_back(wait);
+  };
+  for (const model::Fork& fork : model.forks) {
+    if (!fork.child) continue;
+    const auto wait = waits.find(*fork.child);
+    consider({&fork, *fork.child, wait == waits.end() ? nullptr : wait->second});
+  }
+  // Children of children: their own fork left nobody behind, but one before it did.
+  for (const auto& [process, wait] : waits) consider({&model.forks[wait->fork], process, wait});
+  return found;
+}
+
+void set_certainty(const model::Process& child, Finding& finding) {
+  if (is_beyond_signals(child)) {
+    finding.certainty = Certainty::kCertain;
+    finding.outcome = Outcome::kHang;
+  } else {
+    // A handler that posts a semaphore is a legal way to be woken: many daemons end so.
+    finding.certainty = Certainty::kLikely;
+    finding.outcome = is_proven_dead(child) ? Outcome::kMayHang : Outcome::kHang;
+  }
+}
+
+const model::ThreadPool* find_pool(const model::Model& model, const LostWait& wait) {
+  const model::ThreadPool* const called =
+      wait.wait == nullptr ? nullptr : find_called_pool(*wait.fork, wait.wait->stack);
+  return called != nullptr ? called : find_only_pool(model, *wait.fork);
+}
+
+std::string pool_name(const model::ThreadPool& pool) {
+  if (pool.owner == model::Owner::kStdThread)
+    return fmt::format("pool of {}", words::count(pool.threads.size(), "std::thread", "std::threads"));
+  const std::string size = words::count(pool.threads.size(), "thread", "threads");
+  return is_of_table(pool.owner) ? fmt::format("{} pool of {}", model::info_of(pool.owner).name, size)
+                                 : fmt::format("pool of {}", size);
+}
+
+std::string name_threads(const model::Model& model, const model::Fork& fork) {
+  const std::vector<model::ThreadId>& threads = fork.lost_threads;
+  std::string names;
+  for (std::size_t i = 0; i < threads.size() && i < kMostNamed; ++i) {
+    const model::Thread& thread = model.threads[threads[i]];
+    names += (names.empty() ? "" : ", ") + words::thread(thread) + words::worker_of(thread);
+    const std::string created = words::at(" created at ", thread.created_at);
+    names += created.empty() && !thread.start_routine.empty() ? fmt::format(" started with {}", thread.start_routine)
+                                                              : created;
+    const auto wait = std::ranges::find(fork.lost_waits, threads[i], &model::LostWait::thread);
+    if (wait != fork.lost_waits.end()) names += fmt::format(", which waited for {}", words::awaited(model, *wait));
+  }
+  const std::size_t more = threads.size() - std::min(threads.size(), kMostNamed) + fork.unknown_threads;
+  if (more > 0) names += fmt::format("{}{} more", names.empty() ? "" : " and ", more);
+  return names;
+}
+
+std::string_view find_blas_library(const model::Model& model, const model::Touch& touch) {
+  if (!touch.held) return {};
+  const model::Lock& lock = model.locks[model.forks[touch.fork].held[*touch.held].lock];
+  const model::Frame* const frame = words::find_user_frame(touch.stack);
+  // Without a symbol the lock has no module: then it is the caller's, or of the heap.
+  const std::string_view library = !lock.module.empty() ? std::string_view(lock.module)
+                                   : frame != nullptr   ? std::string_view(frame->module)
+                                                        : std::string_view();
+  return is_blas(model::find_owner_of_library(library)) ? library : std::string_view();
+}
+
+}  // namespace forksight::pools

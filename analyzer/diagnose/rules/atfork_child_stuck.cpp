@@ -1,0 +1,37 @@
+// A child handler that does not come back: fork() never returns, in the child. It does what a child of a process with
+// threads may not do: takes a lock that a lost thread holds, or waits for that thread.
+#include "diagnose/handlers.hpp"
+#include "diagnose/rules.hpp"
+
+namespace forksight::rules {
+
+namespace {
+
+const model::Touch* find_touch(const model::Model& model, const model::HandlerRun& run) {
+  for (const model::Touch& touch : model.touches) {
+    if (handlers::find_run(model, touch) == &run) return &touch;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+void atfork_child_stuck(const Evidence& evidence, std::vector<Finding>& findings) {
+  for (const model::HandlerRun& run : evidence.model().handler_runs) {
+    if (run.phase != model::HandlerPhase::kChild) continue;
+    const auto end = handlers::find_end(evidence, run);
+    if (!end) continue;
+    Finding finding = handlers::describe("atfork-child-stuck", evidence, run, *end, find_touch(evidence.model(), run));
+    add_sentence(finding,
+                 "A child handler may only do what is async-signal-safe: the locks of libraries are as other threads "
+                 "left them, and those threads are not there.");
+    finding.fixes.push_back(
+        {"In the library: let the child handler only re-initialise what its prepare handler had locked, and start "
+         "threads at the first use after the fork."});
+    finding.fixes.push_back({"Use posix_spawn() where the child is another program: it calls no handlers."});
+    finding.fixes.push_back({"Fork before the library is used, or while none of its threads is at work."});
+    findings.push_back(std::move(finding));
+  }
+}
+
+}  // namespace forksight::rules

@@ -1,0 +1,33 @@
+// A prepare or parent handler that does not come back: fork() never returns, in the parent. Mostly it locks or joins
+// what another thread has, which in turn waits for the one that forks.
+#include "diagnose/handlers.hpp"
+#include "diagnose/rules.hpp"
+
+namespace forksight::rules {
+
+void atfork_handler_stuck(const Evidence& evidence, std::vector<Finding>& findings) {
+  for (const model::HandlerRun& run : evidence.model().handler_runs) {
+    if (run.phase == model::HandlerPhase::kChild) continue;
+    const auto end = handlers::find_end(evidence, run);
+    if (!end) continue;
+    Finding finding = handlers::describe("atfork-handler-stuck", evidence, run, *end, nullptr);
+    const bool is_prepare = run.phase == model::HandlerPhase::kPrepare;
+    add_sentence(finding, is_prepare ? "No child was made yet."
+                                     : "The child was made and runs; its parent does not get to know of it.");
+    const bool joins = !run.waits.empty() && run.waits.back().kind == model::HandlerWaitKind::kJoin;
+    if (joins) {
+      finding.fixes.push_back(
+          {"Let nobody use the library whose handler this is while another thread forks: its handler waits for its "
+           "threads, and they wait for work that is in progress."});
+    } else {
+      finding.fixes.push_back(
+          {"Do not call fork() while holding a lock that a prepare handler takes, nor while another thread waits for "
+           "this one with that lock held."});
+    }
+    finding.fixes.push_back(
+        {"Use posix_spawn() or vfork() and exec where the child is another program: they call no handlers."});
+    findings.push_back(std::move(finding));
+  }
+}
+
+}  // namespace forksight::rules

@@ -1,0 +1,52 @@
+// OpenBLAS ends an idle pool before a fork and makes it anew on both sides. It cannot do that for a call that another
+// thread is in the middle of: the lock that serialises such calls is copied locked, and the child's next call waits for
+// a thread that it does not have.
+#include <fmt/core.h>
+
+#include "diagnose/locks.hpp"
+#include "diagnose/pools.hpp"
+#include "diagnose/rules.hpp"
+#include "diagnose/words.hpp"
+
+namespace forksight::rules {
+
+void lost_blas_pool(const Evidence& evidence, std::vector<Finding>& findings) {
+  const model::Model& model = evidence.model();
+  for (const model::Touch& touch : model.touches) {
+    const std::string_view library = pools::find_blas_library(model, touch);
+    if (library.empty()) continue;
+    const model::Owner blas = model::find_owner_of_library(library);
+    const auto orphan = locks::find_any_orphan(model, touch);
+    if (!orphan) continue;
+    const auto end = locks::find_end(evidence, touch);
+    if (!end) continue;
+    const model::OwnerInfo& owner = model::info_of(blas);
+    Finding finding = evidence.begin_finding("lost-blas-pool", touch);
+    finding.certainty = end->certainty;
+    finding.outcome = end->outcome;
+    finding.culprit = locks::describe_lock(evidence, *orphan);
+    finding.culprit.kind = CulpritKind::kPool;
+    finding.culprit.library = library;
+    finding.culprit.name = fmt::format("{} pool", owner.name);
+    std::string place = words::outer_place(touch.stack, blas);
+    if (!place.empty()) place = fmt::format(" ({})", place);
+    const std::string inside = words::outer_place(orphan->held.acquired_at, blas);
+    finding.summary = fmt::format(
+        "{} {} in {}{}: {} was inside of it{} at fork(){} and was left behind", evidence.name(touch.process),
+        hangs(evidence.process(touch.process)), owner.name, place, words::thread(orphan->holder),
+        inside.empty() ? std::string() : fmt::format(" ({})", inside), words::at(" at ", evidence.fork(touch).stack));
+    locks::tell(evidence, touch, *orphan, *end, "locking",
+                fmt::format("The lock is {}'s own: it lets one thread at a time use the pool. Its atfork handlers end "
+                            "and restart an idle pool, but leave a call in progress as it is.",
+                            owner.name),
+                finding);
+    finding.fixes.push_back({owner.fix});
+    finding.fixes.push_back(
+        {"Let the threads that compute and the thread that forks take turns: a lock of your own "
+         "around both."});
+    finding.fixes.push_back({"Exec right after fork(), or use posix_spawn(): then no lock of the parent matters."});
+    findings.push_back(std::move(finding));
+  }
+}
+
+}  // namespace forksight::rules

@@ -1,0 +1,66 @@
+// A forked child sleeps for good, and the only threads that could have woken it are those of one pool that its fork
+// left behind. The same proof as lost-wakeup, with a culprit that has a name.
+#include <fmt/core.h>
+
+#include "diagnose/futex_waits.hpp"
+#include "diagnose/pools.hpp"
+#include "diagnose/rules.hpp"
+#include "diagnose/words.hpp"
+
+namespace forksight::rules {
+
+namespace {
+
+Finding describe(const Evidence& evidence, const pools::LostWait& wait, const model::ThreadPool& pool) {
+  const model::Model& model = evidence.model();
+  const model::Fork& fork = *wait.fork;
+  const model::Process& child = evidence.process(wait.child);
+  const model::Thread& first = model.threads[pool.threads.front()];
+  const model::OwnerInfo& owner = model::info_of(pool.owner);
+  Finding finding = wait.wait == nullptr ? evidence.begin_finding("lost-thread-pool", fork)
+                                         : evidence.begin_finding("lost-thread-pool", *wait.wait);
+  pools::set_certainty(child, finding);
+  finding.culprit.kind = CulpritKind::kPool;
+  finding.culprit.name = pools::pool_name(pool);
+  finding.culprit.library = pool.library;
+  finding.culprit.holder = evidence.holder(first);
+  finding.culprit.stack = first.created_at;
+  std::string made = words::outer_place(first.created_at, pool.owner);
+  if (made.empty()) made = words::place(first.created_at);
+  if (!made.empty()) made = ", made at " + made;
+  std::string where = words::place(finding.stack);
+  if (!where.empty()) where = fmt::format(" in {} ({})", futex_waits::find_purpose(finding.stack).what, where);
+  const char* const but = finding.outcome == Outcome::kMayHang ? "; only a signal handler could wake it" : "";
+  finding.summary =
+      fmt::format("{} {}{} waiting for its {}{}, which fork(){} did not copy{}", evidence.name(wait.child),
+                  hangs(child), where, pools::pool_name(pool), made, words::at(" at ", fork.stack), but);
+  add_sentence(finding, describe_liveness(child));
+  add_sentence(finding, fmt::format("It was forked{} from process {}. Of that one's threads it lost: {}.",
+                                    words::at(" at ", fork.stack), evidence.process(fork.process).pid,
+                                    pools::name_threads(model, fork)));
+  add_sentence(finding,
+               "The pool's queue was copied, its threads were not: work that the child hands in is taken by nobody.");
+  finding.fixes.push_back({owner.fix});
+  if (words::is_python(child)) {
+    finding.fixes.push_back(
+        {"In Python, start workers with multiprocessing.set_start_method(\"forkserver\") or \"spawn\"."});
+  } else {
+    finding.fixes.push_back({"Exec right after fork(), or use posix_spawn()."});
+  }
+  if (!has_ended(child)) {
+    finding.fixes.push_back(
+        {fmt::format("See where it waits: gdb -p {} -batch -ex 'thread apply all bt'.", child.pid)});
+  }
+  return finding;
+}
+
+}  // namespace
+
+void lost_thread_pool(const Evidence& evidence, std::vector<Finding>& findings) {
+  for (const pools::LostWait& wait : pools::find_lost_waits(evidence, findings)) {
+    const model::ThreadPool* const pool = pools::find_pool(evidence.model(), wait);
+    if (pool != nullptr) findings.push_back(describe(evidence, wait, *pool));
+  }
+}
+
+}  // namespace forksight::rules

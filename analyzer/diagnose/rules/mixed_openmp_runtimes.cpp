@@ -1,0 +1,53 @@
+// Two OpenMP runtimes in one process, and the child hangs in the one that does not notice a fork while the other would
+// have gone on. It is lost-openmp-pool, with another way out: bring everything to one runtime. Two runtimes that hang
+// nobody are no finding.
+#include <fmt/core.h>
+
+#include "diagnose/openmp.hpp"
+#include "diagnose/rules.hpp"
+#include "diagnose/words.hpp"
+
+namespace forksight::rules {
+
+void mixed_openmp_runtimes(const Evidence& evidence, std::vector<Finding>& findings) {
+  for (const model::Touch& touch : evidence.model().touches) {
+    const model::Pool* const pool = openmp::find_lost_pool(evidence.model(), touch);
+    if (pool == nullptr || pool->in_region || touch.cured) continue;
+    const model::Pool* const other = openmp::find_other_runtime(evidence.model(), evidence.fork(touch));
+    const auto hang = evidence.find_hang(touch);
+    if (other == nullptr || !hang) continue;
+    const std::string_view lost = words::base_name(pool->library);
+    const std::string_view rebuilt = words::base_name(other->library);
+    Finding finding = evidence.begin_finding("mixed-openmp-runtimes", touch);
+    finding.certainty = *hang;
+    finding.outcome = Outcome::kHang;
+    finding.culprit = openmp::describe_pool(evidence, *pool);
+    finding.summary = fmt::format(
+        "{} {} in {}: it runs on {}, whose pool was lost in fork(){}; the process has {} besides, which would have "
+        "made "
+        "its own anew",
+        evidence.name(touch.process), hangs(evidence.process(touch.process)), openmp::region(touch), lost,
+        words::at(" at ", evidence.fork(touch).stack), rebuilt);
+    add_sentence(finding,
+                 fmt::format("Thread {} of {} entered a parallel region for {} threads{} and has not come out.",
+                             touch.tid, evidence.name(touch.process), touch.team, words::at(" at ", touch.stack)));
+    add_sentence(finding, describe_liveness(evidence.process(touch.process)));
+    add_sentence(finding, fmt::format("Two OpenMP runtimes are loaded: {} ({}) and {} ({}).", lost,
+                                      "does not notice a fork", rebuilt, "makes its pool anew in the child"));
+    add_sentence(finding,
+                 "Which one a region runs on is decided library by library, when the loader binds them: the program's "
+                 "own regions may be safe while a library's are not.");
+    add_sentence(finding, describe_end(evidence.process(touch.process)));
+    finding.fixes.push_back(
+        {fmt::format("Bring everything to {}: it has libgomp's entry points, too, and serves code "
+                     "built by gcc (LD_PRELOAD={}, or link that and not libgomp).",
+                     rebuilt, rebuilt)});
+    finding.fixes.push_back(
+        {"Or run it under `forksight run --omp=rebuild -- ...`: the child makes a fresh libgomp pool of full size.",
+         true});
+    openmp::add_general_fixes(finding, evidence.process(touch.process));
+    findings.push_back(std::move(finding));
+  }
+}
+
+}  // namespace forksight::rules

@@ -1,0 +1,87 @@
+#include "model/owners.hpp"
+
+#include <fnmatch.h>
+
+#include <array>
+#include <string>
+
+#include "model/model.hpp"
+
+namespace forksight::model {
+
+namespace {
+
+constexpr std::array kOwners{
+#define FORKSIGHT_OWNER(id, key, name, libraries, starts, fate, measured, fix) \
+  OwnerInfo{Owner::id, key, name, libraries, starts, OwnerFate::fate, measured, fix},
+#include "model/owners.def"
+};
+
+constexpr OwnerInfo kNobody{Owner::kUnknown,
+                            "unknown",
+                            "the program",
+                            "",
+                            "",
+                            OwnerFate::kLost,
+                            "",
+                            "Start the threads anew in the child (pthread_atfork() child handler), or fork before they "
+                            "are started."};
+
+constexpr const char* kGeneral =
+#define FORKSIGHT_GENERAL(libraries) libraries
+#include "model/owners.def"
+    ;
+
+std::string_view base_name(std::string_view path) {
+  const std::size_t slash = path.rfind('/');
+  return slash == std::string_view::npos ? path : path.substr(slash + 1);
+}
+
+// `patterns` are separated by '|'.
+bool matches(std::string_view patterns, std::string_view text) {
+  if (text.empty()) return false;
+  const std::string subject(text);
+  while (!patterns.empty()) {
+    const std::size_t bar = patterns.find('|');
+    const std::string pattern(patterns.substr(0, bar));
+    if (::fnmatch(pattern.c_str(), subject.c_str(), 0) == 0) return true;
+    patterns = bar == std::string_view::npos ? std::string_view() : patterns.substr(bar + 1);
+  }
+  return false;
+}
+
+bool is_general(std::string_view path) { return matches(kGeneral, base_name(path)); }
+
+}  // namespace
+
+std::span<const OwnerInfo> all_owners() { return kOwners; }
+
+const OwnerInfo& info_of(Owner owner) {
+  return owner == Owner::kUnknown ? kNobody : kOwners[static_cast<std::size_t>(owner)];
+}
+
+std::string_view find_owning_library(const Thread& thread) {
+  if (!is_general(thread.start_library)) return thread.start_library;
+  for (const Frame& frame : thread.created_at.frames) {
+    if (!frame.module.empty() && !is_general(frame.module)) return frame.module;
+  }
+  return thread.start_library;
+}
+
+Owner find_owner_of_library(std::string_view path) {
+  for (const OwnerInfo& info : kOwners) {
+    if (matches(info.libraries, base_name(path))) return info.owner;
+  }
+  return Owner::kUnknown;
+}
+
+Owner find_owner(const Thread& thread) {
+  const std::string_view library = base_name(find_owning_library(thread));
+  for (const OwnerInfo& info : kOwners) {
+    if (matches(info.libraries, library) || matches(info.starts, thread.start_routine)) return info.owner;
+  }
+  // What made it has no line: then it is the general start routine's.
+  return find_owner_of_library(thread.start_library);
+}
+
+}  // namespace forksight::model

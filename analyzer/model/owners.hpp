@@ -1,0 +1,40 @@
+// Whose thread it is: a library's pool, or the program's own. One table: owners.def.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+namespace forksight::model {
+
+struct Thread;
+
+enum class Owner {
+#define FORKSIGHT_OWNER(id, key, name, libraries, starts, fate, measured, fix) id,
+#include "model/owners.def"
+  kUnknown,  // a thread of the program's own, or of a library that is not in the table
+};
+
+enum class OwnerFate { kLost, kHandles, kRebuilds, kUnneeded };
+
+struct OwnerInfo {
+  Owner owner;
+  const char* key;
+  const char* name;
+  const char* libraries;
+  const char* starts;
+  OwnerFate fate;
+  const char* measured;
+  const char* fix;
+};
+
+std::span<const OwnerInfo> all_owners();  // without kUnknown
+const OwnerInfo& info_of(Owner owner);    // of kUnknown, too
+
+// By start routine, its library, and the stack that made the thread.
+Owner find_owner(const Thread& thread);
+// By the library alone.
+Owner find_owner_of_library(std::string_view path);
+// The library whose thread it is: that of the start routine, or of the maker where that one is a general one.
+std::string_view find_owning_library(const Thread& thread);
+
+}  // namespace forksight::model

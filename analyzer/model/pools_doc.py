@@ -1,0 +1,83 @@
+#!/usr/bin/python3
+"""Writes docs/pools.md from analyzer/model/owners.def, or compares the two.
+
+  pools_doc.py OWNERS_DEF          print the page
+  pools_doc.py OWNERS_DEF PAGE     exit 1 if PAGE is not what would be printed
+"""
+import re
+import sys
+
+HEAD = """# Whose threads forksight knows
+
+Made from `analyzer/model/owners.def` by `analyzer/model/pools_doc.py`; a test holds them together. One line there is one
+owner more.
+
+A thread belongs to the library that has its start routine. Where that is a general one ({general}), the stack that made
+the thread tells: the innermost other library on it. The first line that matches counts; what matches none is `unknown`,
+the program's own.
+
+Every fork in the JSON report (`forks[].thread_pools`) lists the pools that the process had, with their threads when
+`fork()` was entered and when all prepare handlers had run:
+
+| state | means |
+|---|---|
+| `handled` | its library ended it before the fork, or nothing in the child needs it |
+| `rebuilds` | not in the child, and its library makes it anew there |
+| `lost` | not in the child, whose copy of the library's memory says that it is |
+
+| owner | what it is | library | or start routine | what its library does about a fork | known from | what to do |
+|---|---|---|---|---|---|---|
+"""
+
+FATES = {
+    "kLost": "nothing: lost",
+    "kHandles": "ends an idle pool, makes it anew on both sides",
+    "kRebuilds": "makes it anew in the child",
+    "kUnneeded": "needs it no more in the child",
+}
+
+
+def entries(text, macro):
+    """The arguments of each use of a macro: strings joined, identifiers as they are."""
+    for body in re.findall(rf"^{macro}\((.*?)\)$", text, re.M | re.S):
+        arguments, rest = [], body.strip()
+        while rest:
+            found = re.match(r'\s*((?:"(?:[^"\\]|\\.)*"\s*)+|\w+)\s*(?:,|$)', rest)
+            if not found:
+                sys.exit(f"cannot read: {rest[:60]}")
+            word = found.group(1)
+            parts = re.findall(r'"((?:[^"\\]|\\.)*)"', word)
+            arguments.append("".join(parts).replace('\\"', '"') if word.startswith('"') else word)
+            rest = rest[found.end():]
+        yield arguments
+
+
+def patterns(text):
+    return ", ".join(f"`{pattern}`" for pattern in text.split("|") if pattern)
+
+
+def page(definition):
+    with open(definition, encoding="utf-8") as file:
+        text = file.read()
+    general = " or ".join(patterns(arguments[0]) for arguments in entries(text, "FORKSIGHT_GENERAL"))
+    rows = []
+    for _, key, name, libraries, starts, fate, measured, fix in entries(text, "FORKSIGHT_OWNER"):
+        rows.append(f"| `{key}` | {name} | {patterns(libraries)} | {patterns(starts)} | {FATES[fate]} | {measured} | {fix} |")
+    return HEAD.format(general=general) + "\n".join(rows) + "\n"
+
+
+def main():
+    if len(sys.argv) not in (2, 3):
+        sys.exit(__doc__)
+    wanted = page(sys.argv[1])
+    if len(sys.argv) == 2:
+        print(wanted, end="")
+        return
+    with open(sys.argv[2], encoding="utf-8") as file:
+        if file.read() != wanted:
+            sys.exit(f"{sys.argv[2]} is out of date: write it anew with "
+                     "analyzer/model/pools_doc.py analyzer/model/owners.def > docs/pools.md")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,105 @@
+// What a handler waits for, said before it blocks. The thread is in the middle of a fork and about to sleep: a search
+// through the slots costs it nothing that counts.
+#include "atfork_run.hpp"
+#include "forksight/trace/handlers.hpp"
+#include "lock_memory.hpp"
+#include "sys.hpp"
+#include "thread_records.hpp"
+#include "writer.hpp"
+
+#include "guest.hpp"
+
+namespace forksight {
+
+namespace {
+
+using trace::HandlerWaitKind;
+using trace::HandlerWaitRecord;
+using trace::LockKind;
+
+constexpr std::size_t kStackBytes = 16U << 10U;
+
+template <class Memory>
+bool read_lock(std::uint64_t object, Memory& memory) {
+  return sys::read_memory(reinterpret_cast<const void*>(object), &memory, sizeof memory, true) == sizeof memory;
+}
+
+// The tid that the lock itself names; 0: none.
+std::int32_t owner_of(std::uint64_t object, LockKind kind) {
+  if (kind == LockKind::kMutex) {
+    MutexMemory mutex{};
+    return read_lock(object, mutex) ? mutex.owner : 0;
+  }
+  if (kind == LockKind::kRwlockRead || kind == LockKind::kRwlockWrite) {
+    RwlockMemory rwlock{};
+    return read_lock(object, rwlock) ? rwlock.cur_writer : 0;
+  }
+  return 0;
+}
+
+const HeldLock* find_entry(const Slot& slot, std::uint64_t object) {
+  const std::uint32_t entries = depth(slot);
+  for (std::uint32_t i = 1; i <= entries && i <= kMaxHeldLocks; ++i) {
+    if (lock_address(slot.held[i].lock) == object) return &slot.held[i];
+  }
+  return nullptr;
+}
+
+struct Holder {
+  Slot* slot;
+  const HeldLock* entry;
+};
+
+// Who holds the lock, as its memory says, or else as the arrays do. In a forked child that may be a thread which is not
+// there.
+Holder find_holder(std::uint64_t object, LockKind kind) {
+  if (const std::int32_t owner = owner_of(object, kind); owner > 0) {
+    Slot* slot = find_slot_by_tid(owner, true);
+    if (slot == nullptr) slot = find_slot_by_tid(owner, false);
+    return {slot, slot != nullptr ? find_entry(*slot, object) : nullptr};
+  }
+  for (std::uint32_t i = 0; i < slot_count(); ++i) {
+    Slot& slot = slot_at(i);
+    if (slot.state.load(std::memory_order_acquire) != SlotState::kLive) continue;
+    if (const HeldLock* const entry = find_entry(slot, object)) return {&slot, entry};
+  }
+  return {nullptr, nullptr};
+}
+
+}  // namespace
+
+HandlerWait begin_handler_wait(HandlerWaitKind kind, std::uint64_t object, LockKind lock_kind, bool timed,
+                               const Site& site) {
+  Slot* const self = t_slot;
+  if (!is_in_handler(self) || self->handler_run == 0) return {0};
+  Holder holder{nullptr, nullptr};
+  if (kind == HandlerWaitKind::kJoin) holder.slot = find_slot_by_thread_pointer(object);
+  if (kind == HandlerWaitKind::kLock) holder = find_holder(object, lock_kind);
+  const std::uint64_t owner = holder.slot != nullptr ? ensure_thread_record(*holder.slot) : 0;
+  // The holder may be about to release it: then its stack is no longer what it was, and bytes are all that we copy.
+  const std::uint64_t owner_stack = holder.entry != nullptr ? append_stack(holder.entry->site, holder.slot, kStackBytes,
+                                                                           holder.slot != self, Importance::kFinding)
+                                                            : 0;
+  const std::uint64_t stack = append_stack(site, self, kStackBytes, false, Importance::kFinding);
+  Record record(trace::RecordType::kHandlerWait, sizeof(HandlerWaitRecord), Importance::kFinding);
+  if (!record) return {0};
+  auto* const wait = record.as<HandlerWaitRecord>();
+  wait->run = self->handler_run;
+  wait->object = object;
+  wait->owner = owner;
+  wait->owner_stack = owner_stack;
+  wait->stack = stack;
+  wait->kind = kind;
+  wait->lock_kind = static_cast<std::uint32_t>(lock_kind);
+  wait->timed = timed ? 1U : 0U;
+  wait->done = 0;
+  return {record.commit()};
+}
+
+void end_handler_wait(const HandlerWait& wait) {
+  if (wait.record == 0) return;
+  auto* const record = static_cast<HandlerWaitRecord*>(const_cast<void*>(record_payload(wait.record)));
+  __atomic_store_n(&record->done, 1, __ATOMIC_RELEASE);
+}
+
+}  // namespace forksight

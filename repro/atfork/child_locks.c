@@ -1,0 +1,44 @@
+// Mechanism: a library resets itself in a child handler, under its mutex, without having taken it in prepare. Another
+//            thread was inside at the fork: the handler waits for a thread that the child does not have.
+// To blame:  the library's handlers: what the child handler locks, prepare must have locked.
+// User sees: the child stops in fork(), 0 % CPU, before a line of its own has run.
+// Fix:       lock in prepare, or re-initialise in the child handler instead of locking.
+// Repaired:  the child handler re-initialises the mutex.
+//
+// EXPECT-BARE: hang
+// EXPECT: atfork-child-stuck certain hang culprit="child handler reset (1st of 1)" holder=worker
+// start=worker_main victims=1 EXPECT-STACK: culprit worker_main@take EXPECT-STACK: stack reset@lock EXPECT-STACK: fork
+// main@fork
+#include <pthread.h>
+
+#include "../baton.h"
+
+static pthread_mutex_t cache = PTHREAD_MUTEX_INITIALIZER;
+static struct baton is_inside;
+
+static void reset(void) {
+#ifdef REPAIRED
+  cache = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+#endif
+  pthread_mutex_lock(&cache);  // MARK: lock
+  pthread_mutex_unlock(&cache);
+}
+
+static void* worker_main(void* unused) {
+  pthread_setname_np(pthread_self(), "worker");
+  pthread_mutex_lock(&cache);  // MARK: take
+  baton_pass(is_inside);
+  park();
+  return unused;
+}
+
+int main(void) {
+  pthread_t worker;
+  is_inside = baton_make();
+  pthread_atfork(NULL, NULL, reset);
+  pthread_create(&worker, NULL, worker_main, NULL);
+  baton_wait(is_inside);
+  const pid_t child = fork();  // MARK: fork
+  if (child == 0) _exit(0);
+  return end_of(child);
+}

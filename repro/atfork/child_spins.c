@@ -1,0 +1,37 @@
+// Mechanism: a child handler waits, by looking again and again, for a thread to say that it has noticed the fork. That
+//            thread was not copied.
+// To blame:  the library's child handler.
+// User sees: the child never comes out of fork(), at 100 % CPU.
+// Fix:       the handler must not wait for anybody: there is one thread in the child.
+// Repaired:  the child handler does what the thread would have done.
+//
+// EXPECT-BARE: spin
+// EXPECT: atfork-child-stuck likely hang culprit="child handler wait_for_worker (1st of 1)"
+// library=child_spins victims=0 EXPECT-STACK: fork main@fork
+#include <pthread.h>
+
+#include "../baton.h"
+
+static int noticed;
+
+static void wait_for_worker(void) {
+#ifdef REPAIRED
+  noticed = 1;
+#endif
+  while (__atomic_load_n(&noticed, __ATOMIC_ACQUIRE) == 0) {
+  }
+}
+
+static void* worker_main(void* unused) {
+  park();
+  return unused;
+}
+
+int main(void) {
+  pthread_t worker;
+  pthread_atfork(NULL, NULL, wait_for_worker);
+  pthread_create(&worker, NULL, worker_main, NULL);
+  const pid_t child = fork();  // MARK: fork
+  if (child == 0) _exit(0);
+  return end_of(child);
+}

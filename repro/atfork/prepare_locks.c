@@ -1,0 +1,46 @@
+// Mechanism: a library guards its mutex as POSIX advises: its prepare handler locks it. The program forks while it
+// holds
+//            that mutex itself, in a callback of the library: the handler waits for the thread that it runs in.
+// To blame:  fork() with the library's mutex held.
+// User sees: the parent stops in fork(), 0 % CPU; there is no child yet.
+// Fix:       fork after the mutex is released, or posix_spawn(), which calls no handlers.
+// Repaired:  the mutex is released before the fork.
+//
+// EXPECT-BARE: hang
+// EXPECT: atfork-handler-stuck certain hang culprit="prepare handler prepare (2nd of 2)"
+// library=prepare_locks EXPECT-STACK: culprit main@take EXPECT-STACK: stack prepare@lock EXPECT-STACK: fork main@fork
+#include <pthread.h>
+
+#include "../baton.h"
+
+static pthread_mutex_t registry = PTHREAD_MUTEX_INITIALIZER;
+
+static int forks;
+
+static void prepare(void) {
+  pthread_mutex_lock(&registry);  // MARK: lock
+  ++forks;
+}
+
+static void release(void) { pthread_mutex_unlock(&registry); }
+
+static void nothing(void) {}
+
+static void* other_main(void* unused) {
+  park();
+  return unused;
+}
+
+int main(void) {
+  pthread_t other;
+  pthread_atfork(prepare, release, release);
+  pthread_atfork(nothing, NULL, NULL);
+  pthread_create(&other, NULL, other_main, NULL);
+  pthread_mutex_lock(&registry);  // MARK: take
+#ifdef REPAIRED
+  pthread_mutex_unlock(&registry);
+#endif
+  const pid_t child = fork();  // MARK: fork
+  if (child == 0) _exit(0);
+  return end_of(child);
+}

@@ -1,0 +1,37 @@
+// Mechanism: FFTW has a thread for its plans. The child executes a plan for two threads: half of it is handed to a
+// thread
+//            that was not copied, and waited for.
+// To blame:  the fork between plan and use. FFTW has no atfork handler.
+// User sees: the child stops in fftw_execute, 0 % CPU.
+// Fix:       plans for one thread in the child, or made before any thread is.
+// Repaired:  the child makes a plan of its own for one thread.
+//
+// EXPECT-BARE: hang
+// EXPECT: lost-thread-pool certain hang culprit="FFTW pool of 1 thread" library=libfftw3_threads.so.3 victims=1
+// EXPECT-STACK: culprit main@transform
+// EXPECT-STACK: fork main@fork
+#include <fftw3.h>
+
+#include "../baton.h"
+
+enum { kPoints = 1 << 16 };
+
+int main(void) {
+  if (fftw_init_threads() == 0) return 1;
+  fftw_plan_with_nthreads(2);
+  fftw_complex* const in = fftw_alloc_complex(kPoints);
+  fftw_complex* const out = fftw_alloc_complex(kPoints);
+  const fftw_plan plan = fftw_plan_dft_1d(kPoints, in, out, FFTW_FORWARD, FFTW_ESTIMATE);
+  fftw_execute(plan);          // MARK: transform
+  const pid_t child = fork();  // MARK: fork
+  if (child == 0) {
+#ifdef REPAIRED
+    fftw_plan_with_nthreads(1);
+    fftw_execute(fftw_plan_dft_1d(kPoints, in, out, FFTW_FORWARD, FFTW_ESTIMATE));
+#else
+    fftw_execute(plan);
+#endif
+    _exit(0);
+  }
+  return end_of(child);
+}

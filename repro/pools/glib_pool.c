@@ -1,0 +1,45 @@
+// Mechanism: a GThreadPool runs its jobs in threads of the parent. The child hands in a job, and waits for its answer.
+// To blame:  the fork, after the pool was made. GLib supports nothing but exec after a fork.
+// User sees: the child stops in g_async_queue_pop, 0 % CPU.
+// Fix:       make the pool in the child, or exec there.
+// Repaired:  the child makes a pool of its own.
+//
+// EXPECT-BARE: hang
+// EXPECT: lost-thread-pool certain hang culprit="GLib pool of 1 thread" library=libglib-2.0.so.0
+// EXPECT-STACK: fork main@fork
+#include <glib.h>
+
+#include "../baton.h"
+
+static GAsyncQueue* answers;
+
+static void answer(gpointer job, gpointer unused) {
+  (void)unused;
+  g_async_queue_push(answers, job);
+}
+
+__attribute__((noinline)) static int run_job(GThreadPool* pool) {
+  g_thread_pool_push(pool, GINT_TO_POINTER(7), NULL);  // MARK: job
+  return GPOINTER_TO_INT(g_async_queue_pop(answers));
+}
+
+static GThreadPool* make_pool(void) {
+  answers = g_async_queue_new();
+  return g_thread_pool_new(answer, NULL, 1, FALSE, NULL);
+}
+
+int main(void) {
+  GThreadPool* pool = make_pool();
+  if (run_job(pool) != 7) return 1;  // MARK: first
+  const pid_t child = fork();        // MARK: fork
+  if (child == 0) {
+#ifdef REPAIRED
+    // An exclusive pool shares nothing with the others, whose threads are gone.
+    answers = g_async_queue_new();
+    pool = g_thread_pool_new(answer, NULL, 1, TRUE, NULL);
+#endif
+    const int job = run_job(pool);
+    _exit(job == 7 ? 0 : 1);
+  }
+  return end_of(child);
+}

@@ -1,0 +1,62 @@
+// Mechanism: a thread is inside of a matrix product when main forks. OpenBLAS lets one product at a time use its pool,
+// by a
+//            mutex of its own; the child inherits it locked, and its own product waits for a thread that it does not
+//            have.
+// To blame:  the fork in the middle of the other thread's product. OpenBLAS's atfork handlers care for an idle pool
+// only. User sees: the child stops in its first product, 0 % CPU. Fix:       let computing and forking take turns, or
+// use one BLAS thread, or exec in the child. Repaired:  the worker is done with its product before main forks. The
+// worker is held where OpenBLAS allocates its work space, with the mutex locked: by a malloc of the program's own.
+//
+// EXPECT-BARE: hang
+// EXPECT: lost-blas-pool certain hang culprit="OpenBLAS pool" holder=worker start=worker_main library=libopenblas.so.0
+// victims=1 EXPECT-STACK: culprit multiply@product worker_main@work EXPECT-STACK: stack multiply@product main@child
+// EXPECT-STACK: fork main@fork
+#include <pthread.h>
+
+#include "../baton.h"
+#include "blas.h"
+
+enum { kSize = 512 };
+static double a[kSize * kSize], b[kSize * kSize], c[kSize * kSize];
+static struct baton is_inside;
+static __thread int is_worker;
+
+void* __libc_malloc(size_t bytes);
+void* malloc(size_t bytes) {
+#ifndef REPAIRED
+  if (is_worker) {
+    is_worker = 0;
+    baton_pass(is_inside);
+    park();
+  }
+#endif
+  return __libc_malloc(bytes);
+}
+
+__attribute__((noinline)) static int multiply(void) {
+  blas_product(kSize, a, b, c);  // MARK: product
+  return c[0] == 0.0;
+}
+
+static void* worker_main(void* unused) {
+  pthread_setname_np(pthread_self(), "worker");
+  is_worker = 1;
+  multiply();  // MARK: work
+  baton_pass(is_inside);
+  park();
+  return unused;
+}
+
+int main(void) {
+  pthread_t worker;
+  is_inside = baton_make();
+  if (!multiply()) return 1;
+  pthread_create(&worker, NULL, worker_main, NULL);
+  baton_wait(is_inside);
+  const pid_t child = fork();  // MARK: fork
+  if (child == 0) {
+    const int right = multiply();  // MARK: child
+    _exit(right ? 0 : 1);
+  }
+  return end_of(child);
+}

@@ -1,0 +1,64 @@
+// Mechanism: TBB started a worker for a loop of the parent. In the child a loop runs on the one thread that is left; a
+// task
+//            that is enqueued, to be run by a worker, is run by nobody.
+// To blame:  the fork, after TBB had started its workers.
+// User sees: the child stops where it waits for the task, 0 % CPU.
+// Fix:       tbb::finalize() before fork(), or exec in the child.
+// Repaired:  the child runs a loop, which needs no worker.
+//
+// EXPECT-BARE: hang
+// EXPECT: lost-thread-pool certain hang culprit="TBB pool of 1 thread" library=libtbb.so.12 victims=1
+// EXPECT-STACK: fork main@fork
+#include <tbb/global_control.h>
+#include <tbb/parallel_for.h>
+#include <tbb/task_arena.h>
+
+#include <atomic>
+
+#include "../baton.h"
+
+namespace {
+
+// Ends when both have begun: so that TBB needs its worker for certain.
+void meet() {
+  std::atomic<int> begun{0};
+  tbb::parallel_for(
+      0, 2,
+      [&](int) {
+        ++begun;
+        begun.notify_all();
+        for (int seen = begun; seen < 2; seen = begun) begun.wait(seen);
+      },
+      tbb::simple_partitioner());
+}
+
+int sum() {
+  std::atomic<int> total{0};
+  tbb::parallel_for(0, 1000, [&](int i) { total += i; });
+  return total;
+}
+
+[[maybe_unused]] void enqueue() {
+  tbb::task_arena arena(2);
+  static std::atomic<int> done{0};
+  arena.enqueue([] {
+    done = 1;
+    done.notify_all();
+  });
+  done.wait(0);
+}
+
+}  // namespace
+
+int main() {
+  const tbb::global_control two(tbb::global_control::max_allowed_parallelism, 2);
+  meet();
+  const pid_t child = fork();  // MARK: fork
+  if (child == 0) {
+#ifndef REPAIRED
+    enqueue();
+#endif
+    _exit(sum() == 499500 ? 0 : 1);
+  }
+  return end_of(child);
+}

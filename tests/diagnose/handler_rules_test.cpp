@@ -1,0 +1,139 @@
+// Atfork handlers that do not come back: by what the trace says of them, and what is known of their process.
+#include <gtest/gtest.h>
+
+#include "diagnose/diagnose.hpp"
+#include "support/handler_scene.hpp"
+
+namespace forksight {
+namespace {
+
+using test::HandlerTrace;
+using test::read_model;
+
+constexpr std::size_t kParentId = 0;
+constexpr std::size_t kChildId = 1;
+
+model::Model stuck_in_prepare(model::Liveness liveness) {
+  HandlerTrace scene;
+  scene.run(trace::HandlerPhase::kPrepare, 0);
+  model::Model model = read_model(scene.trace);
+  model.processes[kParentId].liveness = liveness;
+  model.processes[kParentId].stuck_for_ms = 1500;
+  model.handlers[0].functions[0] = "end_pool";
+  return model;
+}
+
+TEST(AtforkHandlerStuck, NamesTheHandlerAndItsPlace) {
+  model::Model model = stuck_in_prepare(model::Liveness::kDead);
+  model.handler_runs[0].fork_stack = test::make_stack({"main app.c:20"});
+  const auto findings = diagnose(model);
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].rule, "atfork-handler-stuck");
+  EXPECT_EQ(findings[0].certainty, Certainty::kCertain);
+  EXPECT_EQ(findings[0].outcome, Outcome::kHang);
+  EXPECT_EQ(findings[0].culprit.kind, CulpritKind::kHandler);
+  // Registered first, so called last.
+  EXPECT_EQ(findings[0].culprit.name, "prepare handler end_pool (2nd of 2)");
+  EXPECT_EQ(findings[0].culprit.library, "/usr/lib/libpool.so");
+  EXPECT_EQ(
+      findings[0].summary,
+      "process 1000 hangs in fork() at app.c:20: prepare handler end_pool of libpool.so (2nd of 2) does not return");
+  EXPECT_TRUE(find_unexplained(model, findings).empty());
+}
+
+TEST(AtforkHandlerStuck, IsOnlyLikelyWithoutTheProof) {
+  const auto stalled = diagnose(stuck_in_prepare(model::Liveness::kStalled));
+  ASSERT_EQ(stalled.size(), 1U);
+  EXPECT_EQ(stalled[0].certainty, Certainty::kLikely);
+  const auto by_signal = diagnose(stuck_in_prepare(model::Liveness::kDeadButForSignal));
+  ASSERT_EQ(by_signal.size(), 1U);
+  EXPECT_EQ(by_signal[0].certainty, Certainty::kLikely);
+  EXPECT_EQ(by_signal[0].outcome, Outcome::kMayHang);
+}
+
+TEST(AtforkHandlerStuck, IsSilentOfAHandlerThatMayBeAtWork) {
+  EXPECT_TRUE(diagnose(stuck_in_prepare(model::Liveness::kAwake)).empty());
+  EXPECT_TRUE(diagnose(stuck_in_prepare(model::Liveness::kUnknown)).empty());
+  HandlerTrace scene;
+  scene.run(trace::HandlerPhase::kPrepare, std::nullopt);
+  model::Model model = read_model(scene.trace);
+  EXPECT_TRUE(model.handler_runs.empty());
+}
+
+TEST(AtforkHandlerStuck, SaysWhatItWaitsForAndWhoHasIt) {
+  HandlerTrace scene;
+  const std::uint64_t run = scene.run(trace::HandlerPhase::kPrepare, 0);
+  scene.wait(run, trace::HandlerWaitKind::kJoin, scene.worker);
+  model::Model model = read_model(scene.trace);
+  model.processes[kParentId].liveness = model::Liveness::kDead;
+  model.threads[1].owner = model::Owner::kOpenblas;
+  auto findings = diagnose(model);
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_NE(findings[0].summary.find("joins thread 1001 \"worker\" (a worker of OpenBLAS)"), std::string::npos)
+      << findings[0].summary;
+  EXPECT_EQ(findings[0].culprit.holder->tid, test::kHolder);
+  EXPECT_TRUE(findings[0].culprit.holder->alive);
+  EXPECT_EQ(findings[0].culprit.holder->owner, "openblas");
+
+  HandlerTrace own;
+  own.wait(own.run(trace::HandlerPhase::kPrepare, 0), trace::HandlerWaitKind::kLock, own.forking);
+  model = read_model(own.trace);
+  model.processes[kParentId].liveness = model::Liveness::kDead;
+  findings = diagnose(model);
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_NE(findings[0].summary.find("which the forking thread itself holds"), std::string::npos)
+      << findings[0].summary;
+}
+
+TEST(AtforkHandlerStuck, ForgetsAWaitThatCameBack) {
+  HandlerTrace scene;
+  scene.wait(scene.run(trace::HandlerPhase::kPrepare, 0), trace::HandlerWaitKind::kLock, scene.worker, 1);
+  const model::Model model = read_model(scene.trace);
+  ASSERT_EQ(model.handler_runs.size(), 1U);
+  EXPECT_TRUE(model.handler_runs[0].waits.empty());
+}
+
+model::Model stuck_in_child(bool touches) {
+  HandlerTrace scene;
+  scene.make_child();
+  scene.run(trace::HandlerPhase::kChild, 1);
+  if (touches) scene.touch();
+  model::Model model = read_model(scene.trace);
+  model.processes[kChildId].liveness = model::Liveness::kDead;
+  model.processes[kChildId].waits = {test::futex_wait(test::kChild)};
+  return model;
+}
+
+// One cause, one finding: neither lost-wakeup nor orphaned-mutex beside it.
+TEST(AtforkChildStuck, TellsOfWhatTheHandlerTouched) {
+  const auto findings = diagnose(stuck_in_child(true));
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].rule, "atfork-child-stuck");
+  EXPECT_EQ(findings[0].certainty, Certainty::kCertain);
+  EXPECT_EQ(findings[0].culprit.holder->tid, test::kHolder);
+  EXPECT_NE(findings[0].summary.find("nobody has in the child"), std::string::npos) << findings[0].summary;
+  ASSERT_TRUE(findings[0].fork);
+  EXPECT_EQ(findings[0].fork->child, test::kChild);
+}
+
+TEST(AtforkChildStuck, IsFoundWithoutATouch) {
+  const auto findings = diagnose(stuck_in_child(false));
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].rule, "atfork-child-stuck");
+  EXPECT_NE(findings[0].summary.find("does not return"), std::string::npos);
+}
+
+TEST(AtforkChildStuck, LeavesTouchesAfterTheHandlersToTheirRules) {
+  HandlerTrace scene;
+  scene.make_child();
+  scene.run(trace::HandlerPhase::kChild, std::nullopt);
+  scene.touch();
+  model::Model model = read_model(scene.trace);
+  model.processes[kChildId].liveness = model::Liveness::kDead;
+  const auto findings = diagnose(model);
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].rule, "orphaned-mutex");
+}
+
+}  // namespace
+}  // namespace forksight

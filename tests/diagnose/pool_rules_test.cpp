@@ -1,0 +1,149 @@
+// Children that wait for a pool which their fork left behind.
+#include <gtest/gtest.h>
+
+#include "diagnose/diagnose.hpp"
+#include "support/scenes.hpp"
+
+namespace forksight {
+namespace {
+
+using model::Owner;
+using model::PoolState;
+using test::LockTrace;
+using test::PoolTrace;
+using test::read_model;
+
+// A dead child of a parent whose other threads are of the given owners: one pool each.
+model::Model dead_child(std::initializer_list<std::pair<Owner, std::size_t>> pools) {
+  LockTrace scene({});
+  model::Model model = read_model(scene.trace);
+  model::Fork& fork = model.forks[0];
+  fork.lost_threads.clear();
+  fork.thread_pools.clear();
+  for (const auto& [owner, size] : pools) {
+    model::ThreadPool pool;
+    pool.owner = owner;
+    pool.library = "/usr/lib/libpool.so";
+    for (std::size_t i = 0; i < size; ++i) {
+      model::Thread thread;
+      thread.tid = static_cast<std::int32_t>(3000 + model.threads.size());
+      thread.owner = owner;
+      thread.created_at = test::make_stack({"start app.c:7", "main app.c:20"});
+      pool.threads.push_back(model.threads.size());
+      fork.lost_threads.push_back(model.threads.size());
+      model.threads.push_back(thread);
+    }
+    pool.before = static_cast<std::uint32_t>(size);
+    fork.thread_pools.push_back(std::move(pool));
+  }
+  model.processes[1].liveness = model::Liveness::kDead;
+  model.processes[1].waits = {test::futex_wait(test::kChild)};
+  return model;
+}
+
+std::string only_rule(const model::Model& model) {
+  const auto findings = diagnose(model);
+  return findings.size() == 1 ? findings[0].rule : std::to_string(findings.size()) + " findings";
+}
+
+TEST(LostThreadPool, NamesTheOnlyPool) {
+  model::Model model = dead_child({{Owner::kFftw, 2}});
+  model.forks[0].stack = test::make_stack({"main app.c:30"});
+  const auto findings = diagnose(model);
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].rule, "lost-thread-pool");
+  EXPECT_EQ(findings[0].certainty, Certainty::kCertain);
+  EXPECT_EQ(findings[0].culprit.name, "FFTW pool of 2 threads");
+  EXPECT_EQ(findings[0].culprit.holder->owner, "fftw");
+  EXPECT_EQ(
+      findings[0].summary,
+      "child 2000 hangs waiting for its FFTW pool of 2 threads, made at app.c:7, which fork() at app.c:30 did not "
+      "copy");
+  ASSERT_FALSE(findings[0].fixes.empty());
+  EXPECT_NE(findings[0].fixes[0].text.find("fftw_plan_with_nthreads"), std::string::npos);
+  for (const Fix& fix : findings[0].fixes) EXPECT_FALSE(fix.verified);
+}
+
+TEST(LostThreadPool, IsLikelyWhereAHandlerCouldWake) {
+  model::Model model = dead_child({{Owner::kGlib, 1}});
+  model.processes[1].liveness = model::Liveness::kDeadButForSignal;
+  const auto findings = diagnose(model);
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].certainty, Certainty::kLikely);
+  EXPECT_EQ(findings[0].outcome, Outcome::kMayHang);
+}
+
+TEST(LostThreadPool, TakesOwnThreadsForAPoolIfSeveralWereMadeAtOnePlace) {
+  EXPECT_EQ(only_rule(dead_child({{Owner::kStdThread, 2}})), "lost-thread-pool");
+  EXPECT_EQ(only_rule(dead_child({{Owner::kUnknown, 3}})), "lost-wakeup") << "a program's threads may be anything";
+  EXPECT_EQ(only_rule(dead_child({{Owner::kStdThread, 1}})), "lost-wakeup");
+  EXPECT_EQ(only_rule(dead_child({{Owner::kUnknown, 1}})), "lost-wakeup");
+  model::Model apart = dead_child({{Owner::kStdThread, 2}});
+  apart.threads.back().created_at = test::make_stack({"other app.c:9", "main app.c:21"});
+  EXPECT_EQ(only_rule(apart), "lost-wakeup");
+}
+
+TEST(LostThreadPool, DoesNotGuess) {
+  EXPECT_EQ(only_rule(dead_child({{Owner::kFftw, 2}, {Owner::kTbb, 2}})), "lost-wakeup") << "which one is not known";
+  model::Model with_unknown = dead_child({{Owner::kFftw, 2}});
+  with_unknown.forks[0].unknown_threads = 1;
+  EXPECT_EQ(only_rule(with_unknown), "lost-wakeup");
+  model::Model with_rebuilt = dead_child({{Owner::kFftw, 2}, {Owner::kLibomp, 3}});
+  with_rebuilt.forks[0].thread_pools[1].state = PoolState::kRebuilds;
+  EXPECT_EQ(only_rule(with_rebuilt), "lost-thread-pool") << "a pool that is made anew is no loss";
+}
+
+TEST(LostThreadPool, NeedsTheProof) {
+  model::Model model = dead_child({{Owner::kFftw, 2}});
+  model.processes[1].liveness = model::Liveness::kAwake;
+  EXPECT_TRUE(diagnose(model).empty());
+}
+
+TEST(LostBlasPool, TakesTheLockOfOpenblas) {
+  LockTrace scene({});
+  scene.touch(trace::TouchKind::kLock);
+  model::Model model = read_model(scene.trace);
+  model.locks[0].module = "/usr/lib/libopenblas.so.0";
+  const auto findings = diagnose(model);
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].rule, "lost-blas-pool");
+  EXPECT_EQ(findings[0].certainty, Certainty::kCertain);
+  EXPECT_EQ(findings[0].culprit.name, "OpenBLAS pool");
+  model.locks[0].module = "/opt/app/app";
+  EXPECT_EQ(only_rule(model), "orphaned-mutex");
+}
+
+model::Model hung_region(bool with_libomp) {
+  PoolTrace scene({.workers = 3});
+  scene.touch(4);
+  model::Model model = read_model(scene.trace);
+  if (with_libomp) {
+    model::Pool other;
+    other.kind = model::RuntimeKind::kLibomp;
+    other.library = "/usr/lib/libomp.so.5";
+    other.rebuilds_itself = true;
+    model.forks[0].pools.push_back(model.pools.size());
+    model.pools.push_back(other);
+  }
+  return model;
+}
+
+TEST(MixedOpenmpRuntimes, ReplacesTheLostPool) {
+  EXPECT_EQ(only_rule(hung_region(false)), "lost-openmp-pool");
+  const auto findings = diagnose(hung_region(true));
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].rule, "mixed-openmp-runtimes");
+  EXPECT_EQ(findings[0].certainty, Certainty::kCertain);
+  EXPECT_NE(findings[0].summary.find("libomp.so.5"), std::string::npos);
+}
+
+TEST(MixedOpenmpRuntimes, IsSilentIfNothingHangs) {
+  model::Model model = hung_region(true);
+  model.touches[0].returned = true;
+  EXPECT_TRUE(diagnose(model).empty());
+  model.touches[0].cured = true;
+  EXPECT_EQ(only_rule(model), "lost-openmp-pool") << "cured: one way out suffices";
+}
+
+}  // namespace
+}  // namespace forksight

@@ -1,0 +1,62 @@
+// Records of atfork handlers: the threads that they end, how far they have come, and what they wait for.
+#pragma once
+
+#include <cstdint>
+
+#include "forksight/trace/format.hpp"
+
+namespace forksight::trace {
+
+// Threads that lived when fork() was entered and had ended when all prepare handlers had run: a library that ends its
+// pool there has taken care of it. Tail: `count` refs (u64) to kThread.
+struct GoneRecord {
+  std::uint64_t fork;  // ref to kFork
+  std::uint32_t count;
+  std::uint32_t reserved;
+};
+static_assert(sizeof(GoneRecord) == 16);
+
+enum class HandlerPhase : std::uint32_t { kPrepare = 1, kParent = 2, kChild = 3 };
+
+// How far the atfork handlers of one fork have come, in the process of `header.pid`; parent and child each have one.
+// Written before the first handler of the program or of its libraries is called, and CHANGED IN PLACE by the thread
+// that runs them: `running` is set before each handler and cleared after it. One that stays set names a handler that
+// has not come back. Tail: `count` HandlerTimes, of the handlers in the order of kHandlers; times of one that has not
+// run are 0.
+struct HandlerTimes {
+  std::uint64_t prepare_ns;
+  std::uint64_t parent_ns;
+  std::uint64_t child_ns;
+};
+struct HandlerRunRecord {
+  std::uint64_t fork;      // ref to kFork, 0: its prepare handlers have not all run
+  std::uint64_t handlers;  // ref to kHandlers
+  std::uint64_t stack;     // ref to kStack of the caller of fork, 0: unknown
+  std::uint64_t thread;    // ref to kThread of the forking thread, 0 in the child
+  std::uint64_t since_ns;  // CLOCK_MONOTONIC: when the running handler was called
+  std::uint32_t running;   // 0: none; else HandlerPhase in the top byte, below it one more than its place in kHandlers
+  std::uint32_t count;
+};
+static_assert(sizeof(HandlerTimes) == 24);
+static_assert(sizeof(HandlerRunRecord) == 48);
+constexpr std::uint32_t pack_running(HandlerPhase phase, std::uint32_t place) {
+  return static_cast<std::uint32_t>(phase) << 24U | (place + 1);
+}
+
+enum class HandlerWaitKind : std::uint32_t { kLock = 1, kJoin = 2, kCondition = 3 };
+
+// An atfork handler is about to block: written before the call, `done` is set IN PLACE when it has come back.
+struct HandlerWaitRecord {
+  std::uint64_t run;          // ref to kHandlerRun
+  std::uint64_t object;       // address of the lock or condition variable; thread pointer of the thread to be joined
+  std::uint64_t owner;        // ref to kThread of the lock's holder, or of the thread to be joined; 0: not known
+  std::uint64_t owner_stack;  // ref to kStack where the holder took the lock, 0: not known
+  std::uint64_t stack;        // ref to kStack of the caller
+  HandlerWaitKind kind;
+  std::uint32_t lock_kind;  // LockKind, with kLock
+  std::uint32_t timed;      // the call has a deadline
+  std::uint32_t done;
+};
+static_assert(sizeof(HandlerWaitRecord) == 56);
+
+}  // namespace forksight::trace
