@@ -17,10 +17,11 @@
 #include "cuda.hpp"
 #include "fork_stack.hpp"
 #include "forksight/trace/handlers.hpp"
+#include "fork_turn.hpp"
 #include "hooks_fork.hpp"
+#include "libc_calls.hpp"
 #include "lost_waiters.hpp"
 #include "lost_waits.hpp"
-#include "libc_calls.hpp"
 #include "modules.hpp"
 #include "next.hpp"
 #include "omp_policy.hpp"
@@ -28,6 +29,7 @@
 #include "python.hpp"
 #include "site.hpp"
 #include "slots.hpp"
+#include "streams.hpp"
 #include "sys.hpp"
 #include "tasks.hpp"
 #include "thread_records.hpp"
@@ -86,7 +88,7 @@ void record_threads(Slot* self) {
   }
 }
 
-std::uint64_t record_fork(Slot* self, std::uint32_t runtimes, const Site& site, bool by_wrapper) {
+std::uint64_t record_fork(Slot* self, std::uint32_t runtimes, const Site& site, std::uint32_t flags) {
   const std::uint64_t ordinal = next_fork_ordinal();
   const std::uint64_t stack = record_fork_stack(*self, site);
   const std::uint64_t handlers = ensure_handlers_record();
@@ -105,11 +107,11 @@ std::uint64_t record_fork(Slot* self, std::uint32_t runtimes, const Site& site, 
       stack,
       self->record,
       handlers,
-      by_wrapper ? trace::kForkByWrapper : 0U,
+      flags,
       filled,
       runtimes,
       ordinal < kForksCountedEach || ordinal % kForksCountedEach == 0 ? count_tasks() : 0,
-      by_wrapper ? now_ns() - self->fork_entry_ns : 0};
+      flags != 0 ? now_ns() - self->fork_entry_ns : 0};
   return record.commit();
 }
 
@@ -176,7 +178,8 @@ void on_prepare() {
   if (!by_wrapper) count_pools(self);  // daemon, forkpty: fork inside of libc
   record_threads(self);
   const std::uint32_t runtimes = prepare_runtimes(self);
-  self->fork_record = record_fork(self, runtimes, by_wrapper ? self->fork_site : FORKSIGHT_FRAME().site(), by_wrapper);
+  self->fork_record = record_fork(self, runtimes, by_wrapper ? self->fork_site : FORKSIGHT_FRAME().site(),
+                                  by_wrapper ? trace::kForkByWrapper : 0U);
   record_python_in_prepare(self->fork_record);
   self->is_fork_by_wrapper = by_wrapper;
   if (by_wrapper) record_gone(self);
@@ -191,14 +194,16 @@ void on_parent() {
   if (self != nullptr) open_gate(self);
 }
 
-// fork-child-safe: system calls, our own memory, and glibc's TLS look-up; the policy calls into libgomp's own setters.
-void on_child() {
-  if (!fork_is_watched()) return;
+namespace {
+
+// fork-child-safe: system calls and our own memory. Null: nothing is known of this thread.
+Slot* begin_child() {
   release_modules_in_child();
   begin_next_epoch();
   Slot* const self = t_slot;
-  if (self == nullptr) return;
+  if (self == nullptr) return nullptr;
   self->epoch = epoch();
+  pass_turn_to_child(self->tid);
   // Before the thread gets its new identity: holders are compared with the old one.
   collect_orphans(self);
   note_lost_threads(self->fork_record);
@@ -214,9 +219,40 @@ void on_child() {
   self->overflow = 0;
   self->open_touch = 0;
   forget_run_in_child(*self);
+  return self;
+}
+
+}  // namespace
+
+// The policy calls into glibc's TLS look-up and libgomp's own setters, beside what begin_child does.
+void on_child() {
+  if (!fork_is_watched()) return;
+  Slot* const self = begin_child();
+  if (self == nullptr) return;
   settle_runtimes_in_child(self);
   if (!self->is_fork_by_wrapper) restore_runtimes_in_child(self);
   settle_cuda_in_child(self->fork_record);
+}
+
+void prepare_bypass(Slot* self, const Site& site, std::uint32_t flags) {
+  self->fork_entry_ns = now_ns();
+  open_trace();
+  refresh_modules();
+  record_threads(self);
+  for (RuntimeAtFork& runtime : self->runtimes) runtime.record = 0;
+  self->fork_record = record_fork(self, 0, site, flags);
+}
+
+void child_of_bypass() {
+  Slot* const self = begin_child();
+  if (self == nullptr) return;
+  record_streams(self->fork_record);
+}
+
+void parent_of_bypass(Slot* self, long child, int error) {
+  if (self->fork_record == 0) return;
+  append(trace::RecordType::kForked, trace::ForkedRecord{self->fork_record, static_cast<std::int32_t>(child),
+                                                         child < 0 ? error : 0, now_ns() - self->fork_entry_ns});
 }
 
 }  // namespace forksight
@@ -229,8 +265,10 @@ FORKSIGHT_EXPORT(pid_t, fork, ) {
   if (!fork_is_watched()) return real_fork();
   Slot* const self = own_slot();
   if (self == nullptr) return real_fork();
+  const bool has_turn = take_turn(self);
   enter_fork(self, FORKSIGHT_FRAME().site());
   const pid_t child = real_fork();
+  if (has_turn) give_turn(self);
   if (child == 0) {
     const int saved = errno;
     restore_runtimes_in_child(self);

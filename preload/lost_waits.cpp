@@ -59,6 +59,8 @@ void note_lost_threads(std::uint64_t fork) {
   if (record->thread_count > 0 || record->tasks > 1) g_losing_fork = fork;
 }
 
+std::uint64_t losing_fork() { return g_losing_fork; }
+
 bool has_lost_threads() { return g_losing_fork != 0; }
 
 Touch touch_futex(const volatile std::uint32_t* word, std::uint32_t operation, std::uint32_t value, const Site& site) {

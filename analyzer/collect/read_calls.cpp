@@ -38,6 +38,16 @@ void TraceReader::read_in_flight(const TraceRecord& record) {
   become(record, index, fork_id);
 }
 
+void TraceReader::read_stream(const TraceRecord& record) {
+  const auto fixed = record.fixed<trace::StreamRecord>();
+  const auto fork = find(fixed.fork, RecordType::kFork);
+  const auto thread = find(fixed.thread, RecordType::kThread);
+  if (!fork || !thread) return;
+  model::Fork& about = model_.forks[fork->index];
+  model_.threads[thread->index].process = about.process;
+  about.streams.push_back({fixed.lock, fixed.number, thread->index});
+}
+
 void TraceReader::read_quiesced(const TraceRecord& record) {
   const auto fixed = record.fixed<trace::QuiescedRecord>();
   const auto fork = find(fixed.fork, RecordType::kFork);

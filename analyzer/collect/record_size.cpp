@@ -56,6 +56,7 @@ bool has_whole_payload(trace::RecordType type, std::span<const std::byte> payloa
     case RecordType::kCure: return holds<trace::CureRecord>(payload);
     case RecordType::kLibcCall: return holds<trace::LibcCallRecord>(payload);
     case RecordType::kInFlight: return holds<trace::InFlightRecord>(payload);
+    case RecordType::kStream: return holds<trace::StreamRecord>(payload);
     case RecordType::kQuiesced: return holds<trace::QuiescedRecord>(payload);
     case RecordType::kNote: return holds<trace::NoteRecord>(payload);
     case RecordType::kRecent: return true;

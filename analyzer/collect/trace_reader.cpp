@@ -66,6 +66,7 @@ void TraceReader::read_record(const TraceRecord& record) {
     case RecordType::kCure: return read_cure(record);
     case RecordType::kLibcCall: return read_libc_call(record);
     case RecordType::kInFlight: return read_in_flight(record);
+    case RecordType::kStream: return read_stream(record);
     case RecordType::kQuiesced: return read_quiesced(record);
     case RecordType::kNote: return read_note(record);
     case RecordType::kCuda: return read_cuda(record);

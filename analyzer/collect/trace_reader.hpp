@@ -44,6 +44,7 @@ class TraceReader {
   void read_cure(const TraceRecord& record);
   void read_libc_call(const TraceRecord& record);
   void read_in_flight(const TraceRecord& record);
+  void read_stream(const TraceRecord& record);
   void read_quiesced(const TraceRecord& record);
   void read_note(const TraceRecord& record);
   void read_python_stacks(const TraceRecord& record);

@@ -17,7 +17,7 @@ bool is_known(trace::LockKind kind) { return is_within(kind, trace::LockKind::kM
 bool is_known(trace::TouchKind kind) {
   return is_within(kind, trace::TouchKind::kLock, trace::TouchKind::kParallel) ||
          is_within(kind, trace::TouchKind::kCondition, trace::TouchKind::kFutexWait) ||
-         kind == trace::TouchKind::kLibcCall || kind == trace::TouchKind::kCudaCall;
+         kind == trace::TouchKind::kLibcCall || kind == trace::TouchKind::kExit || kind == trace::TouchKind::kCudaCall;
 }
 bool is_known(trace::CureMethod method) {
   return is_within(method, trace::CureMethod::kClamp, trace::CureMethod::kRebuild);
@@ -67,6 +67,7 @@ model::TouchKind to_model(trace::TouchKind kind) {
     case trace::TouchKind::kBarrier: return model::TouchKind::kBarrier;
     case trace::TouchKind::kLibcCall: return model::TouchKind::kLibcCall;
     case trace::TouchKind::kCudaCall: return model::TouchKind::kCudaCall;
+    case trace::TouchKind::kExit: return model::TouchKind::kExit;
     case trace::TouchKind::kLock: break;
   }
   return model::TouchKind::kLock;

@@ -70,6 +70,10 @@ std::optional<Lost> find_lost(const model::Model& model, const model::Touch& tou
               static_cast<std::size_t>(std::popcount(common))};
 }
 
+bool is_in_handler(const model::Model& model, const model::Touch& touch, const Lost& lost) {
+  return lost.in_flight.by_forking_thread && words::is_in_signal_handler(model.forks[touch.fork].stack);
+}
+
 std::string_view name(trace::LibcLock lock) { return words_of(lock).name; }
 std::string_view what(trace::LibcLock lock) { return words_of(lock).what; }
 

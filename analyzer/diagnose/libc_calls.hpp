@@ -19,6 +19,9 @@ struct Lost {
 };
 std::optional<Lost> find_lost(const model::Model& model, const model::Touch& touch);
 
+// The forking thread itself was inside of the function when a signal came, whose handler forked.
+bool is_in_handler(const model::Model& model, const model::Touch& touch, const Lost& lost);
+
 std::string_view name(trace::LibcLock lock);  // "tzset_lock"
 std::string_view what(trace::LibcLock lock);  // "libc's lock of the time zone"
 

@@ -97,6 +97,8 @@ std::vector<LostWait> find_lost_waits(const Evidence& evidence, const std::vecto
   const auto consider = [&](const LostWait& wait) {
     const std::size_t lost = wait.fork->lost_threads.size() + wait.fork->unknown_threads;
     if (python::is_explained(evidence, *wait.fork)) return;
+    // The other rules that have a word on a child that touched nothing.
+    if (wait.wait == nullptr && (wait.fork->bypassed || words::is_in_signal_handler(wait.fork->stack))) return;
     if (lost == 0 || is_in_region(model, *wait.fork) || handlers::is_in_handler(model, wait.child)) return;
     if (!explained.insert(wait.child).second) return;
     const bool is_stuck = sleeps_in_futex(evidence.process(wait.child)) ||

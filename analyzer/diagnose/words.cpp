@@ -205,6 +205,10 @@ bool is_python_library(const model::Frame& frame) {
   return folder != std::string_view::npos && file.find("-packages/", folder) == std::string_view::npos;
 }
 
+bool is_in_signal_handler(const model::Stack& stack) {
+  return std::ranges::any_of(stack.frames, [](const model::Frame& frame) { return frame.function == "__restore_rt"; });
+}
+
 bool is_python(const model::Process& process) { return base_name(process.exe).starts_with("python"); }
 
 bool is_python_lock(const model::Stack& stack) {

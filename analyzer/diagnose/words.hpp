@@ -57,6 +57,9 @@ std::string count(std::uint64_t number, std::string_view one, std::string_view m
 
 // Of Python's standard library, and not of a package that was installed.
 bool is_python_library(const model::Frame& frame);
+// Somewhere on it the kernel called a signal handler.
+bool is_in_signal_handler(const model::Stack& stack);
+
 bool is_python(const model::Process& process);
 // The wait is that of a lock object of CPython.
 bool is_python_lock(const model::Stack& stack);

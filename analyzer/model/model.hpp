@@ -118,6 +118,13 @@ struct CallInFlight {
   bool ended = false;       // the fork waited for it: nothing of it is lost
 };
 
+// A standard stream that another thread had locked at a fork.
+struct LockedStream {
+  std::uint64_t lock = 0;  // address of the futex word
+  int number = 1;
+  ThreadId thread = 0;
+};
+
 // A fork waited for other threads' libc calls (--cure=quiesce-libc).
 struct Quiesced {
   std::uint64_t waited_ns = 0;
@@ -235,6 +242,7 @@ struct Fork {
   std::vector<HandlerTime> handlers;     // in order of registration
   std::vector<Held> held;
   std::vector<CallInFlight> calls;
+  std::vector<LockedStream> streams;     // of forks that bypassed the handlers
   std::optional<Quiesced> quiesced;
   std::vector<PoolId> pools;
   std::optional<PythonId> python;        // where Python's threads were
@@ -242,10 +250,22 @@ struct Fork {
   std::uint64_t prepare_ns = 0;
   std::uint64_t total_ns = 0;
   int error = 0;                         // errno of a failed fork
+  bool bypassed = false;                 // by _Fork() or clone(): no handler ran
+  bool by_clone = false;
 };
 
 // kFutexWait is no fault by itself: it says what a child waits for that nothing but a signal handler can wake.
-enum class TouchKind { kLock, kUnlockRefused, kParallel, kCondition, kBarrier, kFutexWait, kLibcCall, kCudaCall };
+enum class TouchKind {
+  kLock,
+  kUnlockRefused,
+  kParallel,
+  kCondition,
+  kBarrier,
+  kFutexWait,
+  kLibcCall,
+  kExit,
+  kCudaCall,
+};
 enum class SyncOperation { kNone, kDestroy, kSignal, kBroadcast, kWait };
 enum class TouchAction { kNone, kAborted, kRecovered, kGiven };
 

@@ -67,6 +67,7 @@ std::vector<std::byte> good_trace() {
                                  trace::LibcCallRecord{trace::bit_of(trace::LibcLock::kTimeZone), "tzset"});
   const auto in_flight =
       trace.as(2600).record(trace::RecordType::kInFlight, trace::InFlightRecord{fork, worker, libc_call, stack, 0, 0});
+  trace.record(trace::RecordType::kStream, trace::StreamRecord{fork, worker, 0x40, 1, 0});
   trace.record(trace::RecordType::kQuiesced, trace::QuiescedRecord{fork, 5, 2, 1});
   trace.record(trace::RecordType::kTouch,
                trace::TouchRecord{fork, trace::TouchKind::kLibcCall, trace::TouchAction::kNone, in_flight, 0, libc_call,

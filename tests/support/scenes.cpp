@@ -156,7 +156,7 @@ void PoolTrace::cure(trace::CureMethod method, trace::CureResult result, bool us
 
 LibcTrace::LibcTrace(const LibcCallScene& scene, std::uint32_t flags, std::int32_t child_pid) : child(child_pid) {
   const std::uint64_t forking = trace.thread(kParent, "app", 0, 0, 0, trace::kThreadMain);
-  const std::uint64_t other = trace.thread(kHolder, "worker", kParent, kAppBias + 0x1200);
+  other = trace.thread(kHolder, "worker", kParent, kAppBias + 0x1200);
   trace::ForkRecord fixed{};
   fixed.ordinal = 1;
   fixed.forking_thread = forking;

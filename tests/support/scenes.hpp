@@ -92,6 +92,7 @@ class LibcTrace {
   TraceBuilder trace;
   std::int32_t child;
   std::uint64_t fork = 0;
+  std::uint64_t other = 0;  // the thread
   std::uint64_t in_flight = 0;
 
  private:

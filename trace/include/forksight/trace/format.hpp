@@ -55,6 +55,7 @@ enum class RecordType : std::uint16_t {
   kLibcCall = 20,   // LibcCallRecord
   kInFlight = 21,   // InFlightRecord
   kQuiesced = 22,   // QuiescedRecord
+  kStream = 23,     // StreamRecord
   kRecent = 48,        // RecentRecord
 };
 
@@ -185,6 +186,8 @@ static_assert(sizeof(HandlersRecord) == 8);
 
 enum ForkFlag : std::uint32_t {
   kForkByWrapper = 1U << 0U,  // fork() itself was called; else daemon, forkpty: seen by the handlers only
+  kForkBypassed = 1U << 16U,  // _Fork() or clone(): no atfork handler runs, libc's own locks are not reset
+  kForkByClone = 1U << 17U,   // ... clone()
 };
 
 enum class WaitKind : std::uint32_t {
@@ -266,6 +269,7 @@ enum class TouchKind : std::uint32_t {
                        // this process alone, and no other thread. `fork` is the one that left threads behind
   kLibcCall = 16,      // a libc function whose lock a lost thread may hold; `held` is a kInFlight, `object` a kLibcCall
   kCudaCall = 28,      // a call of a CUDA driver that was initialised before the fork; `runtime` says which function
+  kExit = 17,          // exit() of a child that lost threads: it never returns
 };
 
 enum class SyncOperation : std::uint32_t { kNone = 0, kDestroy = 1, kSignal = 2, kBroadcast = 3, kWait = 4 };

@@ -47,4 +47,15 @@ struct QuiescedRecord {
 };
 static_assert(sizeof(QuiescedRecord) == 24);
 
+// A standard stream that another thread had locked at a fork that bypassed the handlers (kForkBypassed); fork() itself
+// resets such locks. Written by the child.
+struct StreamRecord {
+  std::uint64_t fork;    // ref to kFork
+  std::uint64_t thread;  // ref to kThread of the holder
+  std::uint64_t lock;    // address of the lock's futex word
+  std::int32_t number;   // 0, 1 or 2: stdin, stdout, stderr
+  std::uint32_t reserved;
+};
+static_assert(sizeof(StreamRecord) == 32);
+
 }  // namespace forksight::trace

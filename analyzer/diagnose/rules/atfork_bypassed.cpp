@@ -1,0 +1,92 @@
+// A child of _Fork() or clone(): no atfork handler ran, so the locks of malloc, of streams and of the loader are as
+// they were. These are never touched in a way that can be seen; but a child that is proven dead waits for something,
+// and where that is the lock of a stream which another thread held, it is known for what.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <unordered_set>
+
+#include "diagnose/evidence.hpp"
+#include "diagnose/rules.hpp"
+#include "diagnose/words.hpp"
+
+namespace forksight::rules {
+
+namespace {
+
+const char* stream_name(int number) { return number == 0 ? "stdin" : number == 2 ? "stderr" : "stdout"; }
+
+const model::LockedStream* find_stream(const model::Process& child, const model::Fork& fork) {
+  for (const model::Wait& wait : child.waits) {
+    const auto at = std::ranges::find(fork.streams, wait.object, &model::LockedStream::lock);
+    if (wait.kind == model::WaitKind::kFutex && at != fork.streams.end()) return &*at;
+  }
+  return nullptr;
+}
+
+Finding describe(const Evidence& evidence, const model::Fork& fork) {
+  const model::Model& model = evidence.model();
+  const model::Process& child = evidence.process(*fork.child);
+  const model::LockedStream* const stream = find_stream(child, fork);
+  const char* const how = fork.by_clone ? "clone()" : "_Fork()";
+  const std::string where = words::at(" at ", fork.stack);
+  Finding finding = evidence.begin_finding("atfork-bypassed", fork);
+  finding.certainty = stream != nullptr ? Certainty::kCertain : Certainty::kLikely;
+  finding.outcome = Outcome::kHang;
+  finding.culprit.kind = CulpritKind::kLock;
+  const std::size_t lost = fork.lost_threads.size() + fork.unknown_threads;
+  std::string cause =
+      fmt::format("it was made by {}{}, which resets none of libc's locks, and {} of its parent left behind", how,
+                  where, words::count(lost, "thread was", "threads were"));
+  std::string lock = "a futex that no task can wake";
+  if (stream != nullptr) {
+    const model::Thread& holder = model.threads[stream->thread];
+    lock = fmt::format("the lock of {}", stream_name(stream->number));
+    cause = fmt::format("{} held it when {}{} made the child, and resets no lock", words::thread(holder), how, where);
+    finding.culprit.address = stream->lock;
+    finding.culprit.library = "libc.so.6";
+    finding.culprit.holder = evidence.holder(holder);
+  }
+  finding.culprit.name = stream != nullptr ? lock : "a lock inside of libc";
+  finding.summary = fmt::format("{} {} in {}: {}", evidence.name(*fork.child), hangs(child), lock, cause);
+  add_sentence(finding, describe_liveness(child));
+  if (stream != nullptr) {
+    add_sentence(finding,
+                 fmt::format("The futex that it sleeps in is {}, which {} of process {} had locked.", lock,
+                             words::thread(model.threads[stream->thread]), evidence.process(fork.process).pid));
+  } else {
+    add_sentence(finding,
+                 "Which lock it is, is not known: forksight saw no operation of the child on a lock that it knows.");
+  }
+  add_sentence(finding,
+               fmt::format("{} runs no atfork handler, and libc does not put its own locks in order in such a "
+                           "child: those of malloc, of streams, of the loader stay as other threads held them.",
+                           how));
+  add_sentence(finding, describe_end(child));
+  finding.fixes.push_back({"Use fork(), which resets these locks in the child.", true});
+  finding.fixes.push_back(
+      {fmt::format("After {} call only async-signal-safe functions (signal-safety(7)), then exec or _exit.", how)});
+  finding.fixes.push_back({"Exec in the child, or use posix_spawn()."});
+  return finding;
+}
+
+}  // namespace
+
+void atfork_bypassed(const Evidence& evidence, std::vector<Finding>& findings) {
+  const model::Model& model = evidence.model();
+  std::unordered_set<model::ProcessId> explained;
+  for (const model::Touch& touch : model.touches) {
+    if (!touch.returned && !touch.cured) explained.insert(touch.process);
+  }
+  for (const model::Fork& fork : model.forks) {
+    if (!fork.bypassed || !fork.child || explained.contains(*fork.child)) continue;
+    if (fork.lost_threads.size() + fork.unknown_threads == 0) continue;
+    if (words::is_in_signal_handler(fork.stack)) continue;  // fork-in-signal-handler
+    const model::Process& child = evidence.process(*fork.child);
+    const bool in_futex =
+        std::ranges::any_of(child.waits, [](const auto& wait) { return wait.kind == model::WaitKind::kFutex; });
+    if (is_proven_dead(child) && in_futex) findings.push_back(describe(evidence, fork));
+  }
+}
+
+}  // namespace forksight::rules

@@ -1,0 +1,86 @@
+// A fork whose stack has a signal handler on it. Its child goes on within the handler; what the signal interrupted may
+// hold a lock that only the interrupted code, further down the child's own stack, would release.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <unordered_set>
+
+#include "diagnose/libc_calls.hpp"
+#include "diagnose/rules.hpp"
+#include "diagnose/words.hpp"
+
+namespace forksight::rules {
+
+namespace {
+
+// What ran when the signal came: the frames outside of the handler's.
+model::Stack find_interrupted(const model::Stack& stack) {
+  const auto at = std::ranges::find(stack.frames, "__restore_rt", &model::Frame::function);
+  model::Stack interrupted;
+  interrupted.cut = stack.cut;
+  if (at != stack.frames.end()) interrupted.frames.assign(at + 1, stack.frames.end());
+  return interrupted;
+}
+
+void add_fixes(Finding& finding) {
+  finding.fixes.push_back(
+      {"Let the handler only set a flag or write to a pipe, and fork outside of it (or take the signal by signalfd or "
+       "sigwait)."});
+  finding.fixes.push_back(
+      {"In the child call nothing but async-signal-safe functions (signal-safety(7)), then exec or _exit.", true});
+}
+
+// The child stands still, and nothing was seen of why.
+Finding describe_untouched(const Evidence& evidence, const model::Fork& fork) {
+  const model::Process& child = evidence.process(*fork.child);
+  const model::Stack interrupted = find_interrupted(fork.stack);
+  Finding finding = evidence.begin_finding("fork-in-signal-handler", fork);
+  finding.certainty = Certainty::kLikely;
+  finding.outcome = Outcome::kHang;
+  finding.culprit.kind = CulpritKind::kThread;
+  finding.culprit.name = "the code that the signal interrupted";
+  finding.culprit.stack = interrupted;
+  finding.summary = fmt::format(
+      "{} {} in a futex that no task can wake: it was forked in a signal handler{}, on top of what the signal "
+      "interrupted{}",
+      evidence.name(*fork.child), hangs(child), words::at(" at ", fork.stack), words::at(" at ", interrupted));
+  add_sentence(finding, describe_liveness(child));
+  add_sentence(finding, fmt::format("It was forked{} within a signal handler, which had interrupted its thread{}.",
+                                    words::at(" at ", fork.stack), words::at(" at ", interrupted)));
+  add_sentence(
+      finding,
+      "The child goes on within the handler: a lock that the interrupted code holds is not released before the "
+      "handler returns. Which lock it waits for is not known.");
+  add_sentence(finding, describe_end(child));
+  add_fixes(finding);
+  return finding;
+}
+
+}  // namespace
+
+void fork_in_signal_handler(const Evidence& evidence, std::vector<Finding>& findings) {
+  const model::Model& model = evidence.model();
+  std::unordered_set<model::ProcessId> explained;
+  for (const model::Touch& touch : model.touches) {
+    if (!touch.returned && !touch.cured) explained.insert(touch.process);
+    const auto lost = libc_calls::find_lost(model, touch);
+    if (!lost || !libc_calls::is_in_handler(model, touch, *lost)) continue;
+    const auto end = libc_calls::find_end(evidence, touch);
+    if (!end) continue;
+    Finding finding = libc_calls::describe(evidence, "fork-in-signal-handler", touch, *lost, *end);
+    add_sentence(finding,
+                 "A signal came while it was in there, and the handler forked: the call goes on only after the "
+                 "handler has returned, in the child, too.");
+    add_fixes(finding);
+    findings.push_back(std::move(finding));
+  }
+  for (const model::Fork& fork : model.forks) {
+    if (!fork.child || explained.contains(*fork.child) || !words::is_in_signal_handler(fork.stack)) continue;
+    const model::Process& child = evidence.process(*fork.child);
+    const bool in_futex =
+        std::ranges::any_of(child.waits, [](const auto& wait) { return wait.kind == model::WaitKind::kFutex; });
+    if (is_proven_dead(child) && in_futex) findings.push_back(describe_untouched(evidence, fork));
+  }
+}
+
+}  // namespace forksight::rules

@@ -1,0 +1,95 @@
+// A forked child calls exit(): the exit handlers and static destructors that the parent registered run in the child,
+// where the threads that they stop, join or wait for do not exist. A child that gets through is no finding; one that
+// stands still in exit(), or crashes there, is.
+#include <fmt/core.h>
+#include <sys/wait.h>
+
+#include <csignal>
+#include <optional>
+
+#include "diagnose/evidence.hpp"
+#include "diagnose/rules.hpp"
+#include "diagnose/words.hpp"
+
+namespace forksight::rules {
+
+namespace {
+
+struct End {
+  Certainty certainty;
+  Outcome outcome;
+};
+
+bool is_crash(int signal) {
+  return signal == SIGSEGV || signal == SIGABRT || signal == SIGBUS || signal == SIGFPE || signal == SIGILL;
+}
+
+// exit() never comes back, so that it did not is no evidence.
+std::optional<End> find_end(const Evidence& evidence, const model::Touch& touch) {
+  const model::Process& child = evidence.process(touch.process);
+  if (!evidence.find_hang(touch)) return std::nullopt;  // something else was touched after it: that is the finding
+  if (is_proven_dead(child) || is_beyond_signals(child)) return End{Certainty::kCertain, Outcome::kHang};
+  if (child.liveness == model::Liveness::kSpinning) return End{Certainty::kLikely, Outcome::kHang};
+  if (child.exit_status && WIFSIGNALED(*child.exit_status) && is_crash(WTERMSIG(*child.exit_status))) {
+    return End{Certainty::kLikely, Outcome::kError};
+  }
+  return std::nullopt;
+}
+
+const model::Touch* find_wait(const model::Model& model, const model::Touch& exit) {
+  const model::Touch* found = nullptr;
+  for (const model::Touch& touch : model.touches) {
+    if (touch.kind == model::TouchKind::kFutexWait && touch.process == exit.process && touch.tid == exit.tid &&
+        touch.time_ns > exit.time_ns && !touch.returned) {
+      found = &touch;
+    }
+  }
+  return found;
+}
+
+}  // namespace
+
+void inherited_exit_handlers(const Evidence& evidence, std::vector<Finding>& findings) {
+  for (const model::Touch& touch : evidence.model().touches) {
+    if (touch.kind != model::TouchKind::kExit) continue;
+    const auto end = find_end(evidence, touch);
+    if (!end) continue;
+    const model::Process& child = evidence.process(touch.process);
+    const model::Fork& fork = evidence.fork(touch);
+    const model::Touch* const wait = find_wait(evidence.model(), touch);
+    const std::size_t lost = fork.lost_threads.size() + fork.unknown_threads;
+    Finding finding = evidence.begin_finding("inherited-exit-handlers", touch);
+    finding.certainty = end->certainty;
+    finding.outcome = end->outcome;
+    finding.culprit.kind = CulpritKind::kHandler;
+    finding.culprit.name = "exit handlers of the parent";
+    if (wait != nullptr) finding.stack = wait->stack;
+    const std::string handler = wait == nullptr ? std::string() : words::at(", in a handler at ", wait->stack);
+    finding.summary =
+        fmt::format("{} {} in exit(){}{}: its parent's exit handlers run in it, without {} that fork(){} left behind",
+                    evidence.name(touch.process), end->outcome == Outcome::kError ? "crashed" : hangs(child),
+                    words::at(" at ", touch.stack), handler, words::count(lost, "the thread", "the threads"),
+                    words::at(" at ", fork.stack));
+    add_sentence(finding, fmt::format("Thread {} of {} called exit(){} and is still inside of it.", touch.tid,
+                                      evidence.name(touch.process), words::at(" at ", touch.stack)));
+    if (wait != nullptr) {
+      add_sentence(finding,
+                   fmt::format("An exit handler or static destructor waits{}.", words::at(" at ", wait->stack)));
+    }
+    add_sentence(finding, describe_liveness(child));
+    add_sentence(finding,
+                 fmt::format("exit() runs what its parent, process {}, had registered with atexit() and all static "
+                             "destructors. Written for the parent, they stop or join threads that the child does not "
+                             "have.",
+                             evidence.process(fork.process).pid));
+    add_sentence(finding, describe_end(child));
+    finding.fixes.push_back({"End a forked child that does not exec by _exit(): it runs no handlers.", true});
+    finding.fixes.push_back({"If the child's own output is buffered, call fflush(stdout) before _exit()."});
+    finding.fixes.push_back(
+        {"In the handler, do nothing in a process other than the one that registered it: keep getpid() and compare."});
+    if (words::is_python(child)) finding.fixes.push_back({"In Python, end such a child by os._exit()."});
+    findings.push_back(std::move(finding));
+  }
+}
+
+}  // namespace forksight::rules

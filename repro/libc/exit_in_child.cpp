@@ -1,0 +1,48 @@
+// Mechanism: a worker's destructor asks it to stop and waits for its answer. It is a static object, so a forked child that
+//            calls exit() runs the destructor, too, where there is no worker to answer.
+// To blame:  exit() in the child. Its handlers were written for the process that made the threads.
+// User sees: a child that has done its work and does not end, and a parent that waits for it.
+// Fix:       _exit() in forked children.
+// Repaired:  _exit().
+//
+// EXPECT-BARE: hang
+// EXPECT: inherited-exit-handlers certain hang victims=1
+#include <atomic>
+#include <cstdlib>
+#include <thread>
+
+#include "../baton.h"
+
+namespace {
+
+struct Worker {
+  enum : int { kRuns, kIsAsked, kHasStopped };
+  std::atomic<int> state{kRuns};
+  std::thread thread{[this] {
+    state.wait(kRuns);
+    state = kHasStopped;
+    state.notify_all();
+  }};
+
+  ~Worker() {
+    int before = kRuns;
+    if (state.compare_exchange_strong(before, kIsAsked)) state.notify_all();
+    while (state != kHasStopped) state.wait(kIsAsked);
+    thread.join();
+  }
+};
+
+}  // namespace
+
+int main() {
+  static Worker worker;
+  const pid_t child = fork();
+  if (child == 0) {
+#ifdef REPAIRED
+    _exit(worker.state);
+#else
+    std::exit(worker.state);
+#endif
+  }
+  return end_of(child);
+}

@@ -1,0 +1,71 @@
+// Mechanism: a signal comes while main is inside of localtime(), which holds libc's lock of the time zone. The handler
+//            forks, and the child calls localtime(): it waits for the lock that it itself holds, further down its stack.
+// To blame:  the fork in the signal handler.
+// User sees: a crash reporter, or a watchdog, whose child hangs.
+// Fix:       let the handler set a flag, and fork elsewhere.
+// Repaired:  the child says what it has to say by write(2).
+//
+// EXPECT-BARE: hang
+// EXPECT: fork-in-signal-handler certain hang lock=tzset_lock victims=0
+// EXPECT-STACK: culprit main@inside
+// EXPECT-STACK: stack stamp@touch on_signal@child
+#include <signal.h>
+#include <time.h>
+
+#include "slow.h"
+
+static char zone[256];
+static volatile int end = -1;
+static volatile int status = -1;
+
+static __attribute__((noinline)) int stamp(void) {
+#ifdef REPAIRED
+  return write(STDOUT_FILENO, "now\n", 4) == 4 ? 0 : 1;
+#else
+  const time_t now = 0;
+  const struct tm* const out = localtime(&now);  // MARK: touch
+  return out == NULL ? 1 : 0;
+#endif
+}
+
+static void on_signal(int number) {
+  (void)number;
+  const pid_t child = fork();
+  if (child == 0) {
+    const int result = stamp();  // MARK: child
+    _exit(result);
+  }
+  status = end_of(child);
+  close(end);  // the zone's file ends: localtime() can go on
+}
+
+static void* sender_main(void* unused) {
+  end = open(zone, O_WRONLY);  // main has opened the other end, and reads from it with the lock held
+  unlink(zone);
+  syscall(SYS_tgkill, getpid(), getpid(), SIGUSR1);
+  park();
+  return unused;
+}
+
+int main(void) {
+  char folder[] = "/tmp/forksight-case-XXXXXX";
+  char value[300];
+  pthread_t sender;
+  const time_t now = 0;
+  const struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+  sigset_t signals;
+  if (mkdtemp(folder) == NULL) abort();
+  make_fifo(folder, "zone", zone);
+  snprintf(value, sizeof value, ":%s", zone);
+  setenv("TZ", value, 1);
+  sigaction(SIGUSR1, &action, NULL);
+  // The thread must not take the signal.
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGUSR1);
+  pthread_sigmask(SIG_BLOCK, &signals, NULL);
+  pthread_create(&sender, NULL, sender_main, NULL);
+  pthread_sigmask(SIG_UNBLOCK, &signals, NULL);
+  const struct tm* const out = localtime(&now);  // MARK: inside
+  rmdir(folder);
+  return out == NULL ? 1 : status;
+}

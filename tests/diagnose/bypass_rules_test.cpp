@@ -1,0 +1,148 @@
+// Forks that go past the handlers, out of a signal handler, and children that exit.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <csignal>
+
+#include "diagnose/diagnose.hpp"
+#include "support/scenes.hpp"
+
+namespace forksight {
+namespace {
+
+using test::LibcTrace;
+using test::make_stack;
+using test::read_model;
+
+constexpr std::uint64_t kTimeZone = trace::bit_of(trace::LibcLock::kTimeZone);
+constexpr std::uint64_t kStreamLock = 0x7f00'0000'4a70;
+
+void prove_dead(model::Model& model, std::uint64_t futex = kStreamLock) {
+  model.processes[1].liveness = model::Liveness::kDead;
+  model.processes[1].stuck_for_ms = 1400;
+  model.processes[1].waits = {test::futex_wait(test::kChild)};
+  model.processes[1].waits[0].object = futex;
+}
+
+model::Model bypassed(bool with_stream) {
+  LibcTrace scene({"localtime", kTimeZone});
+  scene.trace.as(test::kChild);
+  if (with_stream) {
+    scene.trace.record(trace::RecordType::kStream, trace::StreamRecord{scene.fork, scene.other, kStreamLock, 1, 0});
+  }
+  model::Model model = read_model(scene.trace);
+  model.forks[0].bypassed = true;
+  return model;
+}
+
+TEST(AtforkBypassed, IsCertainOfTheLockOfAStream) {
+  model::Model model = bypassed(true);
+  prove_dead(model);
+  const auto findings = diagnose(model);
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].rule, "atfork-bypassed");
+  EXPECT_EQ(findings[0].certainty, Certainty::kCertain);
+  EXPECT_EQ(findings[0].culprit.name, "the lock of stdout");
+  ASSERT_TRUE(findings[0].culprit.holder.has_value());
+  EXPECT_EQ(findings[0].culprit.holder->tid, test::kHolder);
+}
+
+TEST(AtforkBypassed, IsLikelyOfAnotherFutex) {
+  model::Model model = bypassed(true);
+  prove_dead(model, 0x1000);
+  const auto findings = diagnose(model);
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].rule, "atfork-bypassed");
+  EXPECT_EQ(findings[0].certainty, Certainty::kLikely);
+}
+
+TEST(AtforkBypassed, IsSilentOfAChildThatLives) { EXPECT_TRUE(diagnose(bypassed(true)).empty()); }
+
+TEST(AtforkBypassed, LeavesATouchToItsRule) {
+  LibcTrace scene({"localtime", kTimeZone});
+  scene.touch({"localtime", kTimeZone});
+  model::Model model = read_model(scene.trace);
+  model.forks[0].bypassed = true;
+  prove_dead(model);
+  const auto findings = diagnose(model);
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].rule, "libc-lock-in-flight");
+}
+
+const char* const kHandlerStack[] = {"on_signal app.c:10", "__restore_rt libc.so.6", "main app.c:20"};
+
+model::Stack handler_stack() { return make_stack({kHandlerStack[0], kHandlerStack[1], kHandlerStack[2]}); }
+
+TEST(ForkInSignalHandler, IsCertainWhereTheInterruptedCallHoldsTheLock) {
+  LibcTrace scene({"localtime", kTimeZone});
+  scene.touch({"localtime", kTimeZone});
+  model::Model model = read_model(scene.trace);
+  model.forks[0].stack = handler_stack();
+  model.forks[0].calls[0].by_forking_thread = true;
+  prove_dead(model);
+  const auto findings = diagnose(model);
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].rule, "fork-in-signal-handler");
+  EXPECT_EQ(findings[0].certainty, Certainty::kCertain);
+}
+
+TEST(ForkInSignalHandler, IsLikelyOfAChildThatTouchedNothing) {
+  model::Model model = read_model(LibcTrace({"localtime", kTimeZone}).trace);
+  model.forks[0].stack = handler_stack();
+  prove_dead(model);
+  const auto findings = diagnose(model);
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].rule, "fork-in-signal-handler");
+  EXPECT_EQ(findings[0].certainty, Certainty::kLikely);
+  ASSERT_FALSE(findings[0].culprit.stack.frames.empty());
+  EXPECT_EQ(findings[0].culprit.stack.frames[0].function, "main");
+}
+
+TEST(ForkInSignalHandler, IsSilentOfAChildThatLives) {
+  model::Model model = read_model(LibcTrace({"localtime", kTimeZone}).trace);
+  model.forks[0].stack = handler_stack();
+  EXPECT_TRUE(diagnose(model).empty());
+}
+
+model::Model exited() {
+  LibcTrace scene({"localtime", kTimeZone});
+  scene.trace.as(test::kChild);
+  trace::TouchRecord touch{};
+  touch.fork = scene.fork;
+  touch.kind = trace::TouchKind::kExit;
+  scene.trace.record(trace::RecordType::kTouch, touch);
+  return read_model(scene.trace);
+}
+
+TEST(InheritedExitHandlers, AreCertainOfAChildThatIsProvenDead) {
+  model::Model model = exited();
+  prove_dead(model);
+  const auto findings = diagnose(model);
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].rule, "inherited-exit-handlers");
+  EXPECT_EQ(findings[0].certainty, Certainty::kCertain);
+  EXPECT_EQ(findings[0].outcome, Outcome::kHang);
+}
+
+TEST(InheritedExitHandlers, AreSilentIfTheChildGotThrough) {
+  for (const int status : {0, 3 << 8, SIGTERM, SIGKILL}) {
+    model::Model model = exited();
+    model.processes[1].liveness = model::Liveness::kEnded;
+    model.processes[1].exit_status = status;
+    EXPECT_TRUE(diagnose(model).empty()) << status;
+  }
+  EXPECT_TRUE(diagnose(exited()).empty()) << "nobody saw how it ended";
+}
+
+TEST(InheritedExitHandlers, AreAnErrorIfTheChildCrashed) {
+  model::Model model = exited();
+  model.processes[1].liveness = model::Liveness::kEnded;
+  model.processes[1].exit_status = SIGSEGV;
+  const auto findings = diagnose(model);
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].outcome, Outcome::kError);
+  EXPECT_EQ(findings[0].certainty, Certainty::kLikely);
+}
+
+}  // namespace
+}  // namespace forksight

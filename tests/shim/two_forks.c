@@ -1,0 +1,74 @@
+/* Two threads fork at once, and a prepare handler of theirs is not made for that. Exit status 0: one came after the other
+ * (--cure=serialise-forks); 3: both were in the handler at the same time, as without the cure. No luck is needed: the
+ * first in the handler stays until the second is in it, too, or sleeps in a futex on its way. With "nested" a handler
+ * forks itself, which must not wait for its own turn. */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static atomic_int g_inside, g_overlap, g_forking, g_nested;
+static atomic_int g_tids[2];
+static int g_nest;
+
+static long call_of(int tid) {
+  char name[64], text[64] = "";
+  snprintf(name, sizeof name, "/proc/self/task/%d/syscall", tid);
+  const int fd = open(name, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return -1;
+  const ssize_t got = read(fd, text, sizeof text - 1);
+  close(fd);
+  return got > 0 && text[0] >= '0' && text[0] <= '9' ? atol(text) : -1;
+}
+
+static int fork_once(void) {
+  const pid_t child = fork();
+  if (child == 0) _exit(0);
+  int status = -1;
+  return child > 0 && waitpid(child, &status, 0) == child && status == 0;
+}
+
+static void prepare(void) {
+  if (g_nest) {
+    if (atomic_exchange(&g_nested, 1) == 0 && !fork_once()) abort();
+    return;
+  }
+  if (atomic_fetch_add(&g_inside, 1) != 0) atomic_store(&g_overlap, 1);
+  const int other = atomic_load(&g_tids[0]) == (int)syscall(SYS_gettid) ? 1 : 0;
+  while (atomic_load(&g_forking) == 2 && atomic_load(&g_inside) < 2 && call_of(atomic_load(&g_tids[other])) != SYS_futex) {
+    sched_yield();
+  }
+}
+static void parent(void) {
+  if (!g_nest) atomic_fetch_sub(&g_inside, 1);
+}
+
+static void* fork_in_thread(void* index) {
+  atomic_store(&g_tids[(size_t)index], (int)syscall(SYS_gettid));
+  atomic_fetch_add(&g_forking, 1);
+  while (atomic_load(&g_forking) < 2) sched_yield();
+  const int good = fork_once();
+  atomic_store(&g_forking, 3);
+  return good ? index : (void*)9;
+}
+
+int main(int argc, char** argv) {
+  pthread_t threads[2];
+  g_nest = argc > 1 && strcmp(argv[1], "nested") == 0;
+  if (g_nest) atomic_store(&g_forking, 1);
+  pthread_atfork(prepare, parent, NULL);
+  for (size_t i = 0; i < 2; ++i) pthread_create(&threads[i], NULL, fork_in_thread, (void*)i);
+  for (size_t i = 0; i < 2; ++i) {
+    void* result = NULL;
+    pthread_join(threads[i], &result);
+    if (result != (void*)i) return 1;
+  }
+  return atomic_load(&g_overlap) ? 3 : 0;
+}
