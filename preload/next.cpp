@@ -4,8 +4,6 @@
 #include "elf_view.hpp"
 #include "hooks_syscall.hpp"
 
-#include "guest.hpp"
-
 namespace forksight {
 
 constinit Next g_next = {};
@@ -54,3 +52,6 @@ bool resolve_next() {
 }
 
 }  // namespace forksight
+
+// After the list of hooks, which names what must not be called.
+#include "guest.hpp"

@@ -7,8 +7,6 @@
 #include "elf_view.hpp"
 #include "scope.hpp"
 
-#include "guest.hpp"
-
 namespace forksight {
 
 namespace {
@@ -179,3 +177,6 @@ Team predict_team(const Runtime& runtime, std::uint32_t clause, std::uint32_t se
 }
 
 }  // namespace forksight
+
+// After the list of hooks, which names what must not be called.
+#include "guest.hpp"

@@ -99,6 +99,8 @@ void TraceReader::read_touch(const TraceRecord& record) {
     const auto pool = find(fixed.runtime, RecordType::kRuntime);
     if (!pool) return;
     touch.pool = pool->index;
+  } else if (fixed.kind == trace::TouchKind::kExit) {
+    // It is about no object: the fork is all that there is to say.
   } else if (fixed.kind == trace::TouchKind::kLibcCall) {
     const auto in_flight = find(fixed.held, RecordType::kInFlight);
     const auto call = find(fixed.object, RecordType::kLibcCall);

@@ -206,7 +206,7 @@ bool is_python_library(const model::Frame& frame) {
 }
 
 bool is_in_signal_handler(const model::Stack& stack) {
-  return std::ranges::any_of(stack.frames, [](const model::Frame& frame) { return frame.function == "__restore_rt"; });
+  return std::ranges::any_of(stack.frames, [](const model::Frame& frame) { return frame.function == model::kSignalFrame; });
 }
 
 bool is_python(const model::Process& process) { return base_name(process.exe).starts_with("python"); }

@@ -19,6 +19,9 @@ using PoolId = std::size_t;
 using ForkId = std::size_t;
 using HandlerId = std::size_t;
 
+// What stands for a frame that the kernel made: outside of it is what a signal interrupted.
+inline constexpr char kSignalFrame[] = "<signal handler called>";
+
 struct Frame {
   std::string function;      // demangled, "" if unknown. Inlined frames are frames of their own, innermost first.
   std::string file;          // source file as the debug information has it, "" if none

@@ -87,8 +87,16 @@ model::Stack Symbolizer::unwind(const StackSample& sample) {
   const StackBytes bytes{sample.sp, sample.memory};
   const Walk walk = sample.frozen ? walk_frozen(state_->space, registers, bytes, sample.cut)
                                   : Unwinder(state_->space).walk(registers, bytes, false);
-  for (const RawFrame& raw : walk.frames) {
+  for (std::size_t i = 0; i < walk.frames.size(); ++i) {
+    const RawFrame& raw = walk.frames[i];
     std::vector<model::Frame> frames = state_->name(raw);
+    // The handler returns to libc's trampoline, which nobody has called.
+    if (i + 1 < walk.frames.size() && walk.frames[i + 1].is_exact && !frames.empty()) {
+      frames.erase(frames.begin(), frames.end() - 1);
+      frames.back().function = model::kSignalFrame;
+      frames.back().file.clear();
+      frames.back().line = 0;
+    }
     if (raw.is_line_unknown && !frames.empty()) {
       frames.erase(frames.begin(), frames.end() - 1);  // inlined calls are places in the function too
       frames.back().line = 0;

@@ -15,7 +15,7 @@ namespace {
 
 // What ran when the signal came: the frames outside of the handler's.
 model::Stack find_interrupted(const model::Stack& stack) {
-  const auto at = std::ranges::find(stack.frames, "__restore_rt", &model::Frame::function);
+  const auto at = std::ranges::find(stack.frames, model::kSignalFrame, &model::Frame::function);
   model::Stack interrupted;
   interrupted.cut = stack.cut;
   if (at != stack.frames.end()) interrupted.frames.assign(at + 1, stack.frames.end());
