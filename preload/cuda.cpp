@@ -23,7 +23,7 @@ using trace::CudaWay;
 constexpr std::size_t kNameBytes = 32;
 constexpr char kNames[][kNameBytes] = {
 #define FORKSIGHT_CUDA_HOOK(name, words) #name,
-#include "hooks.def"
+#include "cuda_hooks.def"
 };
 static_assert(sizeof(trace::CudaFunctionRecord::name) >= kNameBytes);
 

@@ -21,7 +21,7 @@ namespace forksight {
 
 enum class CudaEntry : std::uint32_t {
 #define FORKSIGHT_CUDA_HOOK(name, words) name,
-#include "hooks.def"
+#include "cuda_hooks.def"
   kCount,
 };
 inline constexpr std::uint32_t kCudaEntries = static_cast<std::uint32_t>(CudaEntry::kCount);

@@ -90,7 +90,7 @@ using namespace forksight;
   static int handed_out_##name(FORKSIGHT_WORDS_##words) {                             \
     return call<CudaEntry::name, wrapper>(FORKSIGHT_FRAME(), FORKSIGHT_PASS_##words); \
   }
-#include "hooks.def"
+#include "cuda_hooks.def"
 
 namespace forksight {
 
@@ -101,7 +101,7 @@ std::uint64_t cuda_wrapper(CudaEntry entry, std::uint32_t wrapper) {
   case CudaEntry::name:                                                          \
     return wrapper == 1 ? reinterpret_cast<std::uint64_t>(&handed_out_##name<1>) \
                         : reinterpret_cast<std::uint64_t>(&handed_out_##name<2>);
-#include "hooks.def"
+#include "cuda_hooks.def"
     case CudaEntry::kCount: break;
   }
   return 0;

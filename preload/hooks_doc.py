@@ -82,7 +82,8 @@ def page(definition):
         return "\n".join(f"| `{name}` | {contract} |" for name, contract in found) + "\n"
 
     entries = [f"- `{name}`" for name in re.findall(r"^FORKSIGHT_OMP_HOOK\((\w+)\)", text, re.M)]
-    functions = [f"- `{name}`" for name in re.findall(r"^FORKSIGHT_CUDA_HOOK\((\w+), \d+\)", text, re.M)]
+    cuda = open(os.path.join(os.path.dirname(definition), "cuda_hooks.def"), encoding="utf-8").read()
+    functions = [f"- `{name}`" for name in re.findall(r"^FORKSIGHT_CUDA_HOOK\((\w+), \d+\)", cuda, re.M)]
     return (HEAD + table("HOOK") + LATE + table("LATE_HOOK") + ANNOTATIONS + table("ANNOTATION") +
             LIBC + libc_table(definition) + OMP + "\n".join(entries) + "\n" + CUDA + "\n".join(functions) + "\n")
 

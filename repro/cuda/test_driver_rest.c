@@ -23,4 +23,4 @@ Word test_driver_words[11];
     for (unsigned at = 0; at < words; ++at) test_driver_words[at] = given[at]; \
     return test_driver_is_usable() ? 0 : 3;                                    \
   }
-#include "../../preload/hooks.def"
+#include "../../preload/cuda_hooks.def"

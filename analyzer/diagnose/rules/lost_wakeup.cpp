@@ -6,6 +6,7 @@
 #include "diagnose/evidence.hpp"
 #include "diagnose/futex_waits.hpp"
 #include "diagnose/pools.hpp"
+#include "diagnose/python_waits.hpp"
 #include "diagnose/rules.hpp"
 #include "diagnose/words.hpp"
 
@@ -79,10 +80,9 @@ Finding describe(const Evidence& evidence, const pools::LostWait& suspect) {
   } else {
     add_sentence(finding, describe_liveness(child));
   }
-  add_sentence(finding,
-               fmt::format("It was forked{} from process {}, which had {} more: {}.", words::at(" at ", fork.stack),
-                           evidence.process(fork.process).pid, words::count(lost, "thread", "threads"),
-                           pools::name_threads(model, fork)));
+  add_sentence(finding, fmt::format("It was forked{} from process {}, which had {} more: {}.",
+                                    words::at(" at ", fork.stack), evidence.process(fork.process).pid,
+                                    words::count(lost, "thread", "threads"), pools::name_threads(model, fork)));
   if (suspect.wait != nullptr) {
     add_sentence(finding, fmt::format("The child has none of these: {} was to come from there.",
                                       futex_waits::find_purpose(suspect.wait->stack).other_side));
