@@ -6,7 +6,7 @@
 // Repaired:  the child says what it has to say by write(2).
 //
 // EXPECT-BARE: hang
-// EXPECT: fork-in-signal-handler certain hang lock=tzset_lock victims=0
+// EXPECT: fork-in-signal-handler certain hang lock=tzset_lock victims=1
 // EXPECT-STACK: culprit main@inside
 // EXPECT-STACK: stack stamp@touch on_signal@child
 #include <signal.h>

@@ -6,7 +6,8 @@ namespace forksight {
 namespace {
 
 TEST(NearestSlugs, ByPart) {
-  EXPECT_EQ(find_nearest_slugs("openmp"), std::vector<std::string>{"lost-openmp-pool"});
+  EXPECT_EQ(find_nearest_slugs("openmp"), (std::vector<std::string>{"lost-openmp-pool", "mixed-openmp-runtimes"}));
+  EXPECT_EQ(find_nearest_slugs("spinlock"), std::vector<std::string>{"orphaned-spinlock"});
   EXPECT_EQ(find_nearest_slugs("orphaned").size(), 3U);  // never more than three
 }
 

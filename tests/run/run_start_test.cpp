@@ -19,7 +19,7 @@ std::set<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-TEST_F(RunCommand, TheEnvironmentGainsFiveVariables) {
+TEST_F(RunCommand, TheEnvironmentGainsSixVariables) {
   const std::set<std::string> before = lines_of(execute({"env", "A=1", "env"}).output);
   const std::set<std::string> after = lines_of(
       execute({"env", "A=1", FORKSIGHT_COMMAND, "run", "-q", "--omp", "clamp", "--on-orphan", "abort", "--", "env"})
@@ -29,7 +29,7 @@ TEST_F(RunCommand, TheEnvironmentGainsFiveVariables) {
     if (!before.contains(line)) names.insert(line.substr(0, line.find('=')));
   }
   EXPECT_EQ(names, (std::set<std::string>{"FORKSIGHT_CURE", "FORKSIGHT_OMP", "FORKSIGHT_ON_ORPHAN", "FORKSIGHT_OUT",
-                                          "LD_PRELOAD"}));
+                                          "FORKSIGHT_PYTHON_SIGNAL", "LD_PRELOAD"}));
   for (const std::string& line : before) EXPECT_TRUE(after.contains(line)) << line;
   EXPECT_TRUE(after.contains("FORKSIGHT_OMP=clamp"));
   EXPECT_TRUE(after.contains("FORKSIGHT_ON_ORPHAN=abort"));
