@@ -13,6 +13,7 @@
 #include <deque>
 #include <functional>
 #include <future>
+#include <latch>
 #include <mutex>
 #include <semaphore>
 #include <thread>
@@ -24,8 +25,9 @@ namespace {
 
 class Pool {
  public:
-  explicit Pool(int size) {
+  explicit Pool(int size) : started_(size) {
     for (int i = 0; i < size; ++i) threads_.emplace_back([this] { work(); });
+    started_.wait();  // a thread that has not begun is not known by its start routine
   }
   std::future<int> submit(int value) {
     std::packaged_task<int()> task([value] { return value; });
@@ -40,6 +42,7 @@ class Pool {
 
  private:
   [[noreturn]] void work() {
+    started_.count_down();
     for (;;) {
       came_.acquire();
       std::packaged_task<int()> task;
@@ -52,6 +55,7 @@ class Pool {
     }
   }
 
+  std::latch started_;
   std::mutex mutex_;
   std::counting_semaphore<> came_{0};
   std::deque<std::packaged_task<int()>> tasks_;
