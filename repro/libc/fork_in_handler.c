@@ -1,5 +1,6 @@
 // Mechanism: a signal comes while main is inside of localtime(), which holds libc's lock of the time zone. The handler
-//            forks, and the child calls localtime(): it waits for the lock that it itself holds, further down its stack.
+//            forks, and the child calls localtime(): it waits for the lock that it itself holds, further down its
+//            stack.
 // To blame:  the fork in the signal handler.
 // User sees: a crash reporter, or a watchdog, whose child hangs.
 // Fix:       let the handler set a flag, and fork elsewhere.
@@ -9,7 +10,9 @@
 // EXPECT: fork-in-signal-handler certain hang lock=tzset_lock victims=1
 // EXPECT-STACK: culprit main@inside
 // EXPECT-STACK: stack stamp@touch on_signal@child
+#include <sched.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <time.h>
 
 #include "slow.h"
@@ -40,7 +43,11 @@ static void on_signal(int number) {
 }
 
 static void* sender_main(void* unused) {
-  end = open(zone, O_WRONLY);  // main has opened the other end, and reads from it with the lock held
+  int left = 0;
+  end = open(zone, O_WRONLY);  // main has opened the other end, with the lock held
+  // Once it has read something it is past malloc(), whose lock fork() takes in this very thread.
+  if (write(end, "TZif", 4) != 4) abort();
+  while (ioctl(end, FIONREAD, &left) == 0 && left > 0) sched_yield();
   unlink(zone);
   syscall(SYS_tgkill, getpid(), getpid(), SIGUSR1);
   park();
