@@ -91,6 +91,15 @@ def stacks(pids):
     return "\n".join(text)
 
 
+def is_being_killed(pid):
+    """SIGKILL has been sent and not been carried out yet: on a busy machine that takes until its next turn."""
+    for line in read_or_empty(Path(f"/proc/{pid}/status")).splitlines():
+        name, _, value = line.partition(":")
+        if name in ("SigPnd", "ShdPnd") and int(value, 16) >> (signal.SIGKILL - 1) & 1:
+            return True
+    return False
+
+
 class Program:
     """One program and its descendants, in a session of their own. Output goes to files in `folder`."""
 
@@ -145,7 +154,7 @@ class Program:
         while True:
             alive = [pid for pid in descendants() if stat_fields(f"/proc/{pid}/stat")[:1] not in ([], ["Z"])]
             for pid in alive:
-                left = True
+                left = left or not is_being_killed(pid)
                 try:
                     os.kill(pid, signal.SIGKILL)
                 except ProcessLookupError:
