@@ -1,0 +1,46 @@
+// A process as evidence, from whatever source: its memory, what is mapped where, its threads and what each is doing.
+// Filled from a live process (live.hpp) or from a core file (core.hpp); everything that explains a hang reads this.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "image/memory.hpp"
+#include "symbols/registers.hpp"
+#include "symbols/symbols.hpp"
+#include "watch/proc_text.hpp"
+
+namespace forksight::image {
+
+struct Thread {
+  std::int32_t tid = 0;
+  std::string name;        // "" in a core that does not tell
+  char state = '?';        // as in /proc/PID/stat
+  bool has_ended = false;  // a zombie: no stack, no call
+  // By DWARF number; kReturnAddress is the exact pc. Without a stop only rsp and pc are known; none of an ended thread.
+  std::optional<symbols::Registers> registers;
+  std::uint64_t fs_base = 0;           // pthread_self() on x86-64; 0: unknown
+  std::optional<watch::Syscall> call;  // what it is blocked in; of a core: by the registers, if pc is behind a syscall
+};
+
+struct Image {
+  std::int32_t pid = 0;
+  std::int32_t ppid = 0;
+  std::uint64_t start_ticks = 0;  // 0: unknown
+  std::string exe;
+  std::vector<std::string> cmdline;
+  std::vector<watch::Mapping> mappings;  // ascending
+  std::vector<symbols::Module> modules;  // ELF files among them
+  std::vector<Thread> threads;           // main thread first, then ascending
+  std::shared_ptr<const Memory> memory;  // never null
+  std::vector<std::string> limits;       // what could not be seen, one sentence each
+  bool is_core = false;                  // no kernel state: no descriptors, no other processes
+
+  // The mapping that holds `address`; null if none does.
+  const watch::Mapping* mapping_of(std::uint64_t address) const;
+};
+
+}  // namespace forksight::image
