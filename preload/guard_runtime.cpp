@@ -1,10 +1,9 @@
 #include "guard_runtime.hpp"
 
-#include <dlfcn.h>
-
 #include <atomic>
 
 #include "elf_view.hpp"
+#include "loaded_object.hpp"
 #include "modules.hpp"
 #include "scope.hpp"
 #include "site.hpp"
@@ -43,25 +42,6 @@ GuardRuntime find_at_startup() {
     if (map == last) break;
   }
   return {};
-}
-
-dl_find_object find_object(std::uint64_t address) {
-  dl_find_object found{};
-  // glibc 2.35; lock-free.
-  if (_dl_find_object(reinterpret_cast<void*>(address), &found) != 0) found = {};
-  return found;
-}
-
-// Which object that is: another one may be loaded where it was, and even have its link map. FNV-1a over its path and
-// ELF header, which tells one build from another. Of objects that are in use, so they stay for now. 0: none.
-std::uint64_t identify(const dl_find_object& object) {
-  if (object.dlfo_link_map == nullptr) return 0;
-  std::uint64_t hash = 0xcbf29ce484222325;
-  const auto add = [&hash](char byte) { hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001b3; };
-  for (const char* at = object.dlfo_link_map->l_name; *at != '\0'; ++at) add(*at);
-  const auto* const header = static_cast<const char*>(object.dlfo_map_start);
-  for (std::size_t i = 0; i < sizeof(ElfW(Ehdr)); ++i) add(header[i]);
-  return hash ^ reinterpret_cast<std::uint64_t>(object.dlfo_map_start);
 }
 
 // Of callers that came by dlopen into a process that started without a C++ runtime. Written once, value before key.

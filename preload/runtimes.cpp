@@ -1,10 +1,9 @@
 #include "runtimes.hpp"
 
-#include <dlfcn.h>
-
 #include <atomic>
 
 #include "elf_view.hpp"
+#include "loaded_object.hpp"
 #include "scope.hpp"
 
 namespace forksight {
@@ -16,8 +15,7 @@ constinit Runtime g_runtimes[kMaxRuntimes] = {};
 // Which runtime serves the callers in one loaded object. Entries are written once, value before key, and only cleared
 // when objects have gone; where they run out, the answer is worked out anew at each call.
 struct CallerEntry {
-  std::atomic<const link_map*> map;
-  const void* start;
+  std::atomic<std::uint64_t> caller;  // identify(), 0: empty
   Runtime* runtime;
 };
 constexpr std::uint32_t kCallers = 64;
@@ -96,21 +94,18 @@ int recognise_runtime(const Module& module) {
 void forget_runtime(std::uint32_t index) { g_runtimes[index].present = false; }
 
 void forget_callers() {
-  for (CallerEntry& entry : g_callers) entry.map.store(nullptr, std::memory_order_relaxed);
+  for (CallerEntry& entry : g_callers) entry.caller.store(0, std::memory_order_relaxed);
   g_caller_count.store(0, std::memory_order_release);
 }
 
 Runtime& runtime_at(std::uint32_t index) { return g_runtimes[index]; }
 
 Runtime* runtime_of_caller(std::uint64_t caller) {
-  dl_find_object found{};
-  if (_dl_find_object(reinterpret_cast<void*>(caller), &found) != 0) found = {};
+  const std::uint64_t object = identify(find_object(caller));
   const std::uint32_t known = g_caller_count.load(std::memory_order_acquire);
   for (std::uint32_t i = 0; i < known && i < kCallers; ++i) {
     const CallerEntry& entry = g_callers[i];
-    if (entry.map.load(std::memory_order_acquire) == found.dlfo_link_map && entry.start == found.dlfo_map_start) {
-      return entry.runtime;
-    }
+    if (object != 0 && entry.caller.load(std::memory_order_acquire) == object) return entry.runtime;
   }
   refresh_modules();
   if (module_count() == 0) return nullptr;
@@ -121,11 +116,11 @@ Runtime* runtime_of_caller(std::uint64_t caller) {
     if (g_runtimes[i].present) index = static_cast<int>(i);
   }
   if (index < 0) return nullptr;
-  const std::uint32_t at = module != nullptr ? g_caller_count.fetch_add(1, std::memory_order_acq_rel) : kCallers;
+  const std::uint32_t at =
+      object != 0 && module != nullptr ? g_caller_count.fetch_add(1, std::memory_order_acq_rel) : kCallers;
   if (at < kCallers) {
-    g_callers[at].start = found.dlfo_map_start;
     g_callers[at].runtime = &g_runtimes[index];
-    g_callers[at].map.store(found.dlfo_link_map, std::memory_order_release);
+    g_callers[at].caller.store(object, std::memory_order_release);
   }
   return &g_runtimes[index];
 }
