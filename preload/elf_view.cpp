@@ -79,20 +79,28 @@ bool ElfView::read_string(std::uint64_t offset, char (&to)[kNameBytes]) const {
   return memchr(to, '\0', got) != nullptr;
 }
 
-bool ElfView::has_soname(const char* name) const {
-  char soname[kNameBytes];
-  return soname_ != 0 && read_string(soname_, soname) && strcmp(soname, name) == 0;
+// In pieces: names are long, and a caller's stack may be a small one.
+bool ElfView::has_string(std::uint64_t offset, const char* text) const {
+  if (strings_ == 0) return false;
+  const std::size_t bytes = strlen(text) + 1;
+  char piece[32];
+  for (std::size_t at = 0; at < bytes; at += sizeof piece) {
+    const std::size_t length = bytes - at < sizeof piece ? bytes - at : sizeof piece;
+    if (!read(strings_ + offset + at, piece, length) || memcmp(piece, text + at, length) != 0) return false;
+  }
+  return true;
 }
+
+bool ElfView::has_soname(const char* name) const { return soname_ != 0 && has_string(soname_, name); }
 
 bool ElfView::matches(std::uint32_t index, const char* name, std::uint64_t& value) const {
   ElfW(Sym) symbol;
   ElfW(Half) version = 0;
-  char found[kNameBytes];
   if (!read(symbols_ + index * sizeof symbol, &symbol, sizeof symbol)) return false;
   if (symbol.st_shndx == SHN_UNDEF || symbol.st_value == 0 || ELF64_ST_TYPE(symbol.st_info) != STT_FUNC) return false;
   if (versions_ != 0 && !read(versions_ + index * sizeof version, &version, sizeof version)) return false;
   value = bias_ + symbol.st_value;
-  return (version & kHiddenVersion) == 0 && read_string(symbol.st_name, found) && strcmp(found, name) == 0;
+  return (version & kHiddenVersion) == 0 && has_string(symbol.st_name, name);
 }
 
 std::uint64_t ElfView::find_by_gnu_hash(const char* name) const {

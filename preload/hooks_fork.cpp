@@ -16,9 +16,10 @@
 #include "config.hpp"
 #include "cuda.hpp"
 #include "fork_stack.hpp"
-#include "forksight/trace/handlers.hpp"
 #include "fork_turn.hpp"
+#include "forksight/trace/handlers.hpp"
 #include "hooks_fork.hpp"
+#include "kept_errno.hpp"
 #include "libc_calls.hpp"
 #include "lost_waiters.hpp"
 #include "lost_waits.hpp"
@@ -88,10 +89,10 @@ void record_threads(Slot* self) {
   }
 }
 
-std::uint64_t record_fork(Slot* self, std::uint32_t runtimes, const Site& site, std::uint32_t flags) {
+// Out of line: its frame is a big one, and what record_fork calls first goes deep.
+__attribute__((noinline)) std::uint64_t append_fork(Slot* self, std::uint32_t runtimes, std::uint32_t flags,
+                                                    std::uint64_t stack, std::uint64_t handlers) {
   const std::uint64_t ordinal = next_fork_ordinal();
-  const std::uint64_t stack = record_fork_stack(*self, site);
-  const std::uint64_t handlers = ensure_handlers_record();
   const std::uint32_t threads = count_other_threads(self);
   Record record(trace::RecordType::kFork,
                 sizeof(trace::ForkRecord) + threads * sizeof(trace::ForkThread) + runtimes * sizeof(std::uint64_t));
@@ -113,6 +114,11 @@ std::uint64_t record_fork(Slot* self, std::uint32_t runtimes, const Site& site, 
       ordinal < kForksCountedEach || ordinal % kForksCountedEach == 0 ? count_tasks() : 0,
       flags != 0 ? now_ns() - self->fork_entry_ns : 0};
   return record.commit();
+}
+
+std::uint64_t record_fork(Slot* self, std::uint32_t runtimes, const Site& site, std::uint32_t flags) {
+  const std::uint64_t stack = record_fork_stack(*self, site);
+  return append_fork(self, runtimes, flags, stack, ensure_handlers_record());
 }
 
 // Which threads live now: those that the other libraries' prepare handlers end are no loss.
@@ -152,7 +158,9 @@ void record_gone(Slot* self) {
   record.commit();
 }
 
+// Runtimes and drivers are asked: foreign code, here, in on_prepare and in on_child.
 void enter_fork(Slot* self, const Site& site) {
+  const KeptErrno kept;
   self->fork_site = site;
   self->fork_entry_ns = now_ns();
   count_pools(self);
@@ -172,6 +180,7 @@ void on_prepare() {
   if (!fork_is_watched()) return;
   Slot* const self = own_slot();
   if (self == nullptr) return;
+  const KeptErrno kept;
   open_trace();
   refresh_modules();
   const bool by_wrapper = self->fork_site.pc != 0;
@@ -227,6 +236,7 @@ Slot* begin_child() {
 // The policy calls into glibc's TLS look-up and libgomp's own setters, beside what begin_child does.
 void on_child() {
   if (!fork_is_watched()) return;
+  const KeptErrno kept;
   Slot* const self = begin_child();
   if (self == nullptr) return;
   settle_runtimes_in_child(self);
@@ -270,9 +280,8 @@ FORKSIGHT_EXPORT(pid_t, fork, ) {
   const pid_t child = real_fork();
   if (has_turn) give_turn(self);
   if (child == 0) {
-    const int saved = errno;
+    const KeptErrno kept;
     restore_runtimes_in_child(self);
-    errno = saved;
   }
   if (child != 0 && self->fork_record != 0) {
     append(trace::RecordType::kForked,

@@ -80,7 +80,8 @@ std::uint64_t find_header(const Module& module) {
   return reinterpret_cast<std::uint64_t>(found.dlfo_map_start);
 }
 
-bool read_layout(Module& module, bool is_main) {
+// Out of line: what it needs of the stack is given back before others go deeper.
+__attribute__((noinline)) bool read_layout(Module& module, bool is_main) {
   std::uint64_t phdrs = getauxval(AT_PHDR);
   std::uint64_t count = getauxval(AT_PHNUM);
   if (!is_main) {
@@ -99,7 +100,7 @@ bool read_layout(Module& module, bool is_main) {
   return module.end > module.start;
 }
 
-void record_module(Module& module, bool is_main) {
+__attribute__((noinline)) void record_module(Module& module, bool is_main) {
   static char path[512];  // by the thread at work alone; a caller's stack may be a small one
   std::size_t length = 0;
   const auto* name = reinterpret_cast<const char*>(module.name);
@@ -145,8 +146,8 @@ bool take() {
 
 void give() { g_busy.store(0, std::memory_order_release); }
 
-Module describe(const link_map* at, const link_map& node, const link_map* head, bool is_permanent) {
-  Module module{};
+void describe(const link_map* at, const link_map& node, const link_map* head, bool is_permanent, Module& module) {
+  module = {};
   module.map = at;
   module.bias = node.l_addr;
   module.dynamic = node.l_ld;
@@ -164,7 +165,6 @@ Module describe(const link_map* at, const link_map& node, const link_map* head, 
     module.recorded = true;
   }
   g_all_recorded = false;
-  return module;
 }
 
 // Entries before `keep` are unchanged; what follows in the loader's list replaces the rest of the table.
@@ -181,7 +181,7 @@ void read_rest(std::uint32_t keep, const link_map* at) {
   for (g_count = keep; at != nullptr && g_count < kMaxModules; ++g_count) {
     link_map node;
     if (sys::read_memory(at, &node, kNodeBytes, true) != kNodeBytes) break;
-    g_modules[g_count] = describe(at, node, head, is_permanent);
+    describe(at, node, head, is_permanent, g_modules[g_count]);
     is_permanent = is_permanent && at != g_last_at_startup;
     at = node.l_next;
   }
@@ -217,7 +217,7 @@ std::uint32_t count_unchanged(std::uint32_t index, const link_map*& at) {
 }
 
 // The first entry that is not what the loader's list says now; `at`: the list node that belongs there.
-std::uint32_t find_change(const link_map*& at) {
+__attribute__((noinline)) std::uint32_t find_change(const link_map*& at) {
   at = _r_debug.r_map;
   std::uint32_t index = 0;
   while (index < g_count && g_modules[index].is_permanent) at = g_modules[index++].map->l_next;

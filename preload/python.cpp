@@ -1,6 +1,5 @@
 #include "python.hpp"
 
-#include <errno.h>
 #include <pthread.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -9,6 +8,7 @@
 
 #include "clock.hpp"
 #include "elf_view.hpp"
+#include "kept_errno.hpp"
 #include "python_signal.hpp"
 #include "site.hpp"
 #include "sys.hpp"
@@ -71,7 +71,7 @@ class DumpedText {
  public:
   template <class Dump>
   explicit DumpedText(Dump dump) {
-    const int saved = errno;
+    const KeptErrno kept;
     int ends[2];
     if (sys::call(SYS_pipe2, sys::word(ends), O_CLOEXEC | O_NONBLOCK) == 0) {
       // Standard streams that the program has closed: nobody may write there what is meant for them.
@@ -83,7 +83,6 @@ class DumpedText {
       }
       for (const int end : ends) sys::close(end);
     }
-    errno = saved;
   }
   ~DumpedText() {
     if (text_ != nullptr) sys::unmap(text_, kMostBytes);

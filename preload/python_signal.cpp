@@ -1,9 +1,9 @@
 #include "python_signal.hpp"
 
-#include <errno.h>
 #include <signal.h>
 
 #include "config.hpp"
+#include "kept_errno.hpp"
 #include "sys.hpp"
 #include "writer.hpp"
 
@@ -51,7 +51,7 @@ void pass_on(int number) {
 }
 
 void on_request(int number, siginfo_t* info, void*) {
-  const int saved = errno;
+  const KeptErrno kept;
   const bool is_request =
       info->si_code == SI_QUEUE && reinterpret_cast<std::uint64_t>(info->si_value.sival_ptr) == trace::kPythonRequest;
   if (is_request) {
@@ -59,7 +59,6 @@ void on_request(int number, siginfo_t* info, void*) {
   } else {
     pass_on(number);
   }
-  errno = saved;
 }
 
 }  // namespace

@@ -1,15 +1,14 @@
 #!/usr/bin/python3
 """What hooks use of the caller's stack, beyond what the bare functions do.  check_stack.py PROBE LIBRARY
 
-A thread may have 16 KiB in all, and call from wherever it is: 1 KiB for a hook. The first fork of a process, which reads
-the loader's list, may take 2 KiB.
+A thread may have 16 KiB in all, and call from wherever it is: 1 KiB for a hook.
 """
 import os
 import subprocess
 import sys
 import tempfile
 
-HOOK_BYTES, FIRST_FORK_BYTES = 1024, 2048
+HOOK_BYTES = 1024
 
 
 def measure(probe, **environment):
@@ -25,9 +24,8 @@ def main():
     failed = bare.keys() != under.keys() or not bare
     for name, count in bare.items():
         more = under[name] - count
-        at_most = FIRST_FORK_BYTES if name in ("fork", "fork_in_child") else HOOK_BYTES
-        failed = failed or more > at_most
-        print(f"{name:20} bare {count:6}, under the shim {under[name]:6}, more {more:6}{'  <-- too much' if more > at_most else ''}")
+        failed = failed or more > HOOK_BYTES
+        print(f"{name:20} bare {count:6}, under the shim {under[name]:6}, more {more:6}{'  <-- too much' if more > HOOK_BYTES else ''}")
     sys.exit(1 if failed else 0)
 
 
