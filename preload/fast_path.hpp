@@ -154,9 +154,10 @@ static_assert(forksight::kKindShift == 56);
                          "3:\n"                                                       \
                          FORKSIGHT_ASM_WITH_FRAME("forksight_slow_" #name))
 
-// Defines the hook NAME(lock), which forgets the lock, of whatever kind, and releases it by the real NAME. If it is not
-// the innermost entry: a jump to `extern "C" int forksight_slow_NAME(T* lock)`.
-#define FORKSIGHT_RELEASE_HOOK(name)                                                  \
+// Defines the hook NAME(lock), which forgets the lock and releases it by the real NAME. If it is not the innermost
+// entry: a jump to `extern "C" int forksight_slow_NAME(T* lock)`. `is_it` leaves 0 where rcx, the tag of that entry, is of
+// the lock in rdi.
+#define FORKSIGHT_RELEASE_TAGGED(name, is_it)                                         \
   FORKSIGHT_ASM_CONSTANTS(name, ::forksight::trace::LockKind::kMutex)                 \
   FORKSIGHT_ASM_FUNCTION(name,                                                        \
                          FORKSIGHT_ASM_LOAD(forksight_t_fast, rax)                    \
@@ -165,12 +166,16 @@ static_assert(forksight::kKindShift == 56);
                          "  movq (%rax), %rdx\n"                                      \
                          "  movq -32(%rdx), %rcx\n"                                   \
                          "  xorq %rdi, %rcx\n"                                        \
-                         "  shlq $8, %rcx\n"                                          \
+                         is_it                                                        \
                          "  jne 3f\n"                                                 \
                          "  subq $32, %rdx\n"                                         \
                          "  movq %rdx, (%rax)\n"                                      \
                          "  jmp *forksight_g_next+forksight_next_" #name "(%rip)\n"   \
                          "3:\n"                                                       \
                          "  jmp forksight_slow_" #name "\n")
+
+// As is_libc_lock_at(): bits 56 to 58 do not count. A mutex is tagged 0.
+#define FORKSIGHT_RELEASE_HOOK(name) FORKSIGHT_RELEASE_TAGGED(name, "  rolq $5, %rcx\n  shlq $3, %rcx\n")
+#define FORKSIGHT_RELEASE_MUTEX_HOOK(name) FORKSIGHT_RELEASE_TAGGED(name, "")
 
 // clang-format on

@@ -6,7 +6,7 @@ namespace forksight {
 
 bool pop_held_slow(Slot* slot, std::uint64_t lock) {
   HeldLock* entry = slot->top - 1;
-  while (entry > slot->held && lock_address(entry->lock) != lock) --entry;
+  while (entry > slot->held && !is_libc_lock_at(entry->lock, lock)) --entry;
   if (entry == slot->held) return false;
   entry->lock = 0;
   compiler_fence();

@@ -46,10 +46,10 @@ inline void push_held(Slot* slot, std::uint64_t tagged, Frame frame) {
   } while (FORKSIGHT_UNLIKELY(entry->site.sp != site.sp));
 }
 
-// Removes the innermost entry if it is of the lock at `lock`.
+// Removes the innermost entry if it is of the libc lock at `lock`.
 inline bool pop_held(Slot* slot, const volatile void* lock) {
   HeldLock* const entry = slot->top - 1;
-  if (FORKSIGHT_UNLIKELY(lock_address(entry->lock) != reinterpret_cast<std::uint64_t>(lock))) return false;
+  if (FORKSIGHT_UNLIKELY(!is_libc_lock_at(entry->lock, reinterpret_cast<std::uint64_t>(lock)))) return false;
   slot->top = entry;
   return true;
 }

@@ -76,7 +76,7 @@ FORKSIGHT_EXPORT(void, forksight_lock_acquired, const volatile void* lock, const
   const bool shared = (flags & FORKSIGHT_SHARED) != 0;
   if (FORKSIGHT_UNLIKELY(locks_are_watched())) {
     end_wait(slot, 0);
-    forget_orphan(lock, shared);
+    forget_orphan(lock, kKind, shared);
   }
   if (slot != nullptr) push_held(slot, tag_of(lock, shared), FORKSIGHT_FRAME());
 }
@@ -86,7 +86,7 @@ FORKSIGHT_EXPORT(void, forksight_lock_released, const volatile void* lock) {
   Slot* const slot = t_slot;
   if (slot != nullptr && pop(slot, lock)) return;
   // Whoever releases what it does not hold resets it: a child handler.
-  if (FORKSIGHT_UNLIKELY(locks_are_watched())) forget_orphan(lock);
+  if (FORKSIGHT_UNLIKELY(locks_are_watched())) forget_orphan(lock, kKind);
 }
 
 FORKSIGHT_EXPORT(void, forksight_lock_gave_up, const volatile void*) {

@@ -21,7 +21,7 @@ __attribute__((noinline, cold)) int unlock_slow(mtx_t* mutex) {
   if (result == thrd_error) {
     touch_refused_unlock(mutex, EPERM, FORKSIGHT_FRAME().site());
   } else if (result == thrd_success) {
-    forget_orphan(mutex);
+    forget_orphan(mutex, trace::LockKind::kMutex);
   }
   return result;
 }

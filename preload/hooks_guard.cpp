@@ -39,7 +39,7 @@ FORKSIGHT_EXPORT(int, __cxa_guard_acquire, std::uint64_t* guard) {
   const int must_initialise = runtime.acquire(guard);
   if (FORKSIGHT_UNLIKELY(locks_are_watched())) {
     end_touch(touch, 0);
-    forget_orphan(guard);
+    forget_orphan(guard, kKind);
   }
   if (must_initialise != 0 && slot != nullptr) push_held(slot, tag_lock(guard, kKind), frame);
   return must_initialise;

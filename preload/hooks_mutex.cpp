@@ -41,7 +41,7 @@ FORKSIGHT_EXPORT(int, pthread_mutex_clocklock, pthread_mutex_t* mutex, clockid_t
 }
 
 // Forgets the mutex before it is free, so that no other thread's acquisition can overtake.
-FORKSIGHT_RELEASE_HOOK(pthread_mutex_unlock);
+FORKSIGHT_RELEASE_MUTEX_HOOK(pthread_mutex_unlock);
 
 // The frame is the hook's own, as far as its caller can tell.
 extern "C" int forksight_slow_pthread_mutex_unlock(pthread_mutex_t* mutex) {

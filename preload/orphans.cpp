@@ -41,8 +41,12 @@ constinit Orphan g_orphans[kMaxOrphans] = {};
 FORKSIGHT_WRITTEN_AT_FORK constinit std::uint32_t g_orphan_count = 0;
 FORKSIGHT_WRITTEN_AT_FORK constinit bool g_watching = false;
 
-bool is_same_lock(std::uint64_t tagged, const volatile void* lock) {
-  return tagged != 0 && lock_address(tagged) == reinterpret_cast<std::uint64_t>(lock);
+// An annotated lock may have a lock of libc as its first member: same address, two locks.
+bool is_custom(LockKind kind) { return kind == LockKind::kCustom; }
+
+bool is_same_lock(std::uint64_t tagged, const volatile void* lock, LockKind kind) {
+  return tagged != 0 && lock_address(tagged) == reinterpret_cast<std::uint64_t>(lock) &&
+         is_custom(lock_kind(tagged)) == is_custom(kind);
 }
 
 // A lock that other processes use has a live owner in the parent. glibc sets the pshared bit of every robust mutex
@@ -79,9 +83,6 @@ bool confirms(LockKind kind, const void* memory, const volatile void* lock, std:
   return false;
 }
 
-// An annotated lock may have a pthread lock as its first member: same address, two locks.
-bool is_custom(LockKind kind) { return kind == LockKind::kCustom; }
-
 // Locks that the continuing thread cannot release in the child although it holds them.
 bool breaks_for_holder(LockKind kind, const void* memory) {
   if (kind == LockKind::kMutex) return decode_lock<MutexMemory>(memory).checks_owner();
@@ -97,7 +98,7 @@ Orphan* remember(std::uint64_t tagged, std::uint64_t held, std::uint64_t fork, s
 
 Orphan* find_given(const volatile void* lock) {
   for (std::uint32_t i = 0; i < g_orphan_count; ++i) {
-    if (g_orphans[i].given && is_same_lock(g_orphans[i].tagged, lock)) return &g_orphans[i];
+    if (g_orphans[i].given && is_same_lock(g_orphans[i].tagged, lock, LockKind::kMutex)) return &g_orphans[i];
   }
   return nullptr;
 }
@@ -128,7 +129,7 @@ bool collect_from(Slot& holder, std::uint64_t fork, std::int32_t tid_at_fork, bo
     const std::uint64_t stack = record_held_stack(entry.site, holder, is_forking);
     const std::uint64_t held = append_held(fork, entry.lock, memory, bytes, holder, stack);
     if (is_forking && !breaks_for_holder(lock_kind(entry.lock), memory)) continue;
-    if (is_forking) forget_orphan(lock);  // of an earlier fork: it was free since
+    if (is_forking) forget_orphan(lock, lock_kind(entry.lock));  // of an earlier fork: it was free since
     Orphan* const orphan = remember(entry.lock, held, fork, tid_at_fork);
     if (orphan == nullptr) continue;
     orphan->by_forking_thread = is_forking;
@@ -175,8 +176,7 @@ Orphan* adopt_by_owner(const volatile void* lock) {
 Orphan* find_orphan(const volatile void* lock, LockKind kind, bool shared) {
   for (std::uint32_t i = 0; i < g_orphan_count; ++i) {
     Orphan& orphan = g_orphans[i];
-    if (orphan.given || !is_same_lock(orphan.tagged, lock)) continue;
-    if (is_custom(kind) != is_custom(lock_kind(orphan.tagged))) continue;
+    if (orphan.given || !is_same_lock(orphan.tagged, lock, kind)) continue;
     // A reader does not wait for readers.
     if (shared && (orphan.tagged & kSharedHold) != 0) continue;
     if (kind == LockKind::kRwlockRead && lock_kind(orphan.tagged) == LockKind::kRwlockRead) continue;
@@ -197,10 +197,10 @@ std::uint64_t append_touch(const Orphan& orphan, trace::TouchKind kind, trace::T
 
 }  // namespace
 
-void forget_orphan(const volatile void* lock, bool keep_readers) {
+void forget_orphan(const volatile void* lock, LockKind kind, bool keep_readers) {
   for (std::uint32_t i = 0; i < g_orphan_count; ++i) {
     if (keep_readers && (g_orphans[i].tagged & kSharedHold) != 0) continue;
-    if (is_same_lock(g_orphans[i].tagged, lock)) g_orphans[i].tagged = 0;
+    if (is_same_lock(g_orphans[i].tagged, lock, kind)) g_orphans[i].tagged = 0;
   }
 }
 
@@ -238,7 +238,7 @@ Touch touch_lock(const volatile void* lock, LockKind kind, bool timed, const Sit
   record_python_at_touch(record);
   orphan->touched = true;
   if (action == trace::TouchAction::kAborted) end_process();
-  if (recovers) forget_orphan(lock);
+  if (recovers) forget_orphan(lock, kind);
   return {record};
 }
 
@@ -250,7 +250,7 @@ void end_touch(const Touch& touch, int result) {
 void touch_refused_unlock(const volatile void* lock, int result, const Site& site) {
   for (std::uint32_t i = 0; i < g_orphan_count; ++i) {
     Orphan& orphan = g_orphans[i];
-    if (!orphan.by_forking_thread || !is_same_lock(orphan.tagged, lock) || orphan.touched) continue;
+    if (!orphan.by_forking_thread || !is_same_lock(orphan.tagged, lock, LockKind::kMutex) || orphan.touched) continue;
     orphan.touched = true;
     end_touch({append_touch(orphan, trace::TouchKind::kUnlockRefused, trace::TouchAction::kNone, 0, site)}, result);
     return;
@@ -264,7 +264,7 @@ void forget_acquired(const volatile void* lock, LockKind kind, const Site& site)
   const bool is_relock = given != nullptr && lock_kind(given->tagged) == LockKind::kMutex &&
                          decode_lock<MutexMemory>(const_cast<const void*>(lock)).count > 1;
   if (is_relock) end_touch({append_touch(*given, trace::TouchKind::kLock, trace::TouchAction::kGiven, 0, site)}, 0);
-  forget_orphan(lock);
+  forget_orphan(lock, kind);
 }
 
 void forget_released(const volatile void* lock, const Site& site) {
@@ -272,7 +272,7 @@ void forget_released(const volatile void* lock, const Site& site) {
   if (given != nullptr) {
     end_touch({append_touch(*given, trace::TouchKind::kUnlockRefused, trace::TouchAction::kGiven, 0, site)}, 0);
   }
-  forget_orphan(lock);
+  forget_orphan(lock, LockKind::kMutex);
 }
 
 void forget_given(const volatile void* lock, const Site& site) {

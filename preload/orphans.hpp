@@ -32,7 +32,7 @@ void end_touch(const Touch& touch, int result);
 void touch_refused_unlock(const volatile void* lock, int result, const Site& site);
 // It is no orphan any more.
 // `keep_readers`: of a lock of the program's own, acquired by a reader beside those that are lost.
-void forget_orphan(const volatile void* lock, bool keep_readers = false);
+void forget_orphan(const volatile void* lock, trace::LockKind kind, bool keep_readers = false);
 // The child acquired, or released, the lock properly: forgotten, too. Says so where that is due to
 // --cure=self-held.
 void forget_acquired(const volatile void* lock, trace::LockKind kind, const Site& site);

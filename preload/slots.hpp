@@ -35,6 +35,14 @@ inline constexpr std::uint64_t kSharedHold = std::uint64_t{1} << 63U;  // of a l
 inline std::uint64_t tag_lock(const volatile void* lock, trace::LockKind kind) {
   return reinterpret_cast<std::uint64_t>(lock) | std::uint64_t{static_cast<std::uint32_t>(kind) - 1} << kKindShift;
 }
+// Is this the tag of the libc object at `lock`, of whatever kind: at one address is one of them. An annotated lock may
+// lie at the same address as one of libc's.
+constexpr std::uint64_t kLibcKinds = std::uint64_t{7} << kKindShift;
+static_assert((static_cast<std::uint32_t>(trace::LockKind::kGuard) - 1) <= 7 &&
+              static_cast<std::uint32_t>(trace::LockKind::kCustom) - 1 == 8);
+constexpr bool is_libc_lock_at(std::uint64_t tagged, std::uint64_t lock) {
+  return ((tagged ^ lock) & ~kLibcKinds) == 0;
+}
 constexpr std::uint64_t lock_address(std::uint64_t tagged) { return tagged & ((std::uint64_t{1} << kKindShift) - 1); }
 constexpr trace::LockKind lock_kind(std::uint64_t tagged) {
   return static_cast<trace::LockKind>(((tagged & ~kSharedHold) >> kKindShift) + 1);
@@ -100,7 +108,7 @@ struct alignas(64) Slot {
   Site creation_site;
   std::uint32_t creation_bytes;
   std::uint32_t creation_cut;
-  Site wait_site;  // of the call that waits for wait_object
+  Site wait_site;               // of the call that waits for wait_object
   std::uint64_t handler_run;    // ref of the kHandlerRun record of the fork that this thread is in, 0: none
   std::uint64_t untimed_run;    // the one that all its forks share whose handlers are not timed, 0: none yet
   std::uint32_t handler_depth;  // atfork handlers that this thread is inside of

@@ -6,6 +6,7 @@
 // Repaired:  the worker has released the lock before the fork.
 // Variant plain: the same without annotations. That it hangs is proved as well, but not why.
 // Variant handler: a child handler resets the lock, and says so.
+// Variant around: the lock begins with a mutex, which is released inside of it: two locks with one address.
 // Variant timed: the child gives up after a moment, and says so.
 //
 // EXPECT-BARE: hang
@@ -14,6 +15,7 @@
 // EXPECT-STACK: stack fl_lock@waiting read_cache@touch main@child
 // EXPECT(plain): lost-wakeup certain hang culprit="1 lost thread" holder=worker start=worker_main victims=1
 // EXPECT-STACK(plain): stack fl_lock@sleep read_cache@touch main@child
+// EXPECT(around): orphaned-custom-lock certain hang culprit="cache_lock.entry (futex lock)" start=worker_main victims=1
 // EXPECT-BARE(handler): ok
 // EXPECT-NONE(handler)
 // EXPECT-BARE(timed): error
@@ -34,19 +36,33 @@
 #include <forksight/annotate.h>
 #endif
 
+#ifdef AROUND
+#define ENTRY pthread_mutex_t entry;
+#define ENTER(lock) pthread_mutex_lock(&(lock)->entry)
+#define LEAVE(lock) pthread_mutex_unlock(&(lock)->entry)
+#else
+#define ENTRY
+#define ENTER(lock) ((void)(lock))
+#define LEAVE(lock) ((void)(lock))
+#endif
+
 struct futex_lock {
+  ENTRY
   atomic_int state;  // 0 free, 1 taken, 2 taken and waited for
 };
 
 static void __attribute__((noinline)) fl_lock(struct futex_lock* lock) {
   int seen = 0;
+  ENTER(lock);
   if (!atomic_compare_exchange_strong(&lock->state, &seen, 1)) {
+    LEAVE(lock);
     FORKSIGHT_LOCK_WAITING(lock, "futex lock");  // MARK: waiting
     while (atomic_exchange(&lock->state, 2) != 0) {
       syscall(SYS_futex, &lock->state, FUTEX_WAIT_PRIVATE, 2, NULL, NULL, 0);  // MARK: sleep
     }
   }
   FORKSIGHT_LOCK_ACQUIRED(lock, "futex lock");  // MARK: acquired
+  if (seen == 0) LEAVE(lock);
 }
 
 #ifdef TIMED
