@@ -1,8 +1,9 @@
 #!/usr/bin/python3
 """Measures what the shim costs, in one run, and prints one table of ratios to bare.
 
-Machines are shared and noisy, so only ratios within one run mean anything. Bare and shimmed runs alternate in short
-rounds; of each the minimum over the rounds is taken, the time that nothing else disturbed. The same programs run under
+Machines are shared and noisy, so only ratios within one run mean anything. In each of many short rounds a measure is
+taken bare, with an empty preload and with the shim, one right after the other; the ratio is the median of the rounds'
+ratios. What a benchmark reports of its round is a quantile (bench/samples.hpp). The same programs run under
 ThreadSanitizer (rebuilt), Helgrind and DRD.
 
   bench.py --bin DIR --shim libforksight.so [--rounds N] [--groups locks,forks] [--update docs/performance.md]
@@ -10,7 +11,6 @@ ThreadSanitizer (rebuilt), Helgrind and DRD.
 import argparse
 import json
 import os
-import re
 import subprocess
 import sys
 import tempfile
@@ -18,7 +18,8 @@ from pathlib import Path
 
 import commands
 import page
-from measures import COMPARED, COMPARED_FORKS, GROUPS
+from measures import COMPARED, GROUPS
+from results import Results
 
 VALGRIND = {"helgrind": ["valgrind", "-q", "--tool=helgrind"], "drd": ["valgrind", "-q", "--tool=drd"]}
 
@@ -33,59 +34,59 @@ def environment_of(library, folder):
     return environment
 
 
-def run_program(command, names, min_time, environment):
-    """{benchmark: nanoseconds} of the named benchmarks."""
-    scale = {"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9}
-    pattern = "|".join(re.sub(r"(/real_time|/manual_time).*$", "", name) for name in names)
+def run_program(command, benchmark, min_time, environment):
+    """The counters of one benchmark: its figures of one round, in nanoseconds."""
+    pattern = f"^{benchmark}(/iterations:[0-9]+)?(/real_time)?(/threads:[0-9]+)?$"
     done = subprocess.run([*command, "--benchmark_format=json", f"--benchmark_min_time={min_time}",
-                           f"--benchmark_filter=^({pattern})(/|$)"], env=environment, check=True,
+                           f"--benchmark_filter={pattern}"], env=environment, check=True,
                           stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
     rows = json.loads(done.stdout)["benchmarks"]
-    failed = [row["name"] for row in rows if row.get("error_occurred")]
-    if failed:
-        sys.exit(f"bench.py: {' '.join(failed)} failed")
-    return {row["name"]: row["real_time"] * scale[row["time_unit"]] for row in rows if row["name"] in names}
+    if len(rows) != 1 or rows[0].get("error_occurred"):
+        sys.exit(f"bench.py: {benchmark} failed")
+    return rows[0]
 
 
-class Results:
-    """The least time of each measure and variant."""
-
-    def __init__(self):
-        self.times = {}
-
-    def add(self, variant, found):
-        for name, time in found.items():
-            best = self.times.setdefault(name, {})
-            best[variant] = min(time, best.get(variant, time))
-
-
-def by_program(measures):
-    programs = {}
+def by_benchmark(measures):
+    """Measures that are figures of the same run, together."""
+    benchmarks = {}
     for measure in measures:
-        programs.setdefault(measure.program, []).append(measure.benchmark)
-    return programs
+        benchmarks.setdefault((measure.program, measure.benchmark), []).append(measure)
+    return benchmarks.items()
+
+
+def add_round(results, measures, rows):
+    for measure in measures:
+        results.add(measure, {variant: row[measure.figure] for variant, row in rows.items()})
+
+
+def by_turns(number, options, take):
+    """{variant: what `take` made of its environment}, every other round in the opposite order."""
+    variants = [("bare", None), ("empty", options.empty), ("shim", options.shim)]
+    taken = {}
+    for variant, library in variants if number % 2 == 0 else reversed(variants):
+        with tempfile.TemporaryDirectory() as folder:
+            taken[variant] = take(environment_of(library, folder))
+    return taken
 
 
 def measure_programs(options, measures, results):
     for number in range(options.rounds):
-        for program, names in by_program(measures).items():
-            variants = [("bare", None), ("shim", options.shim)]
-            if any(name.startswith("start/") for name in names):
-                variants.append(("empty", options.empty))
-            for variant, library in variants if number % 2 == 0 else reversed(variants):
-                with tempfile.TemporaryDirectory() as folder:
-                    found = run_program([options.bin / f"bench_{program}"], names, options.min_time,
-                                        environment_of(library, folder))
-                results.add(variant, found)
+        for (program, benchmark), figures in by_benchmark(measures):
+            command = [options.bin / f"bench_{program}"]
+            add_round(results, figures, by_turns(
+                number, options, lambda environment: run_program(command, benchmark, options.min_time, environment)))
         options.progress(f"round {number + 1} of {options.rounds}")
 
 
 def measure_others(options, measures, results):
-    """ThreadSanitizer, Helgrind and DRD: orders of magnitude need fewer rounds."""
-    for variant in options.others:
-        for program, names in by_program(measures).items():
-            command = [*VALGRIND.get(variant, []), options.bin / f"bench_{program}{'_tsan' if variant == 'tsan' else ''}"]
-            results.add(variant, run_program(command, names, options.min_time / 2, environment_of(None, "")))
+    """ThreadSanitizer, Helgrind and DRD: orders of magnitude need few rounds, each with a bare run of its own."""
+    environment = environment_of(None, "")
+    for variant in options.others * min(3, options.rounds):
+        for (program, benchmark), figures in by_benchmark(measures):
+            bare = [options.bin / f"bench_{program}"]
+            other = [*VALGRIND.get(variant, []), f"{bare[0]}{'_tsan' if variant == 'tsan' else ''}"]
+            add_round(results, figures, {name: run_program(command, benchmark, options.min_time / 2, environment)
+                                         for name, command in (("bare", bare), (variant, other))})
         options.progress(variant)
 
 
@@ -96,11 +97,7 @@ def measure_commands(options, measures, results):
         wanted = [commands.prepare(measure.benchmark, Path(scratch), options.source) for measure in measures]
         for number in range(options.command_rounds):
             for measure, command in zip(measures, wanted):
-                variants = [("bare", None), ("empty", options.empty), ("shim", options.shim)]
-                for variant, library in variants if number % 2 == 0 else reversed(variants):
-                    with tempfile.TemporaryDirectory() as folder:
-                        time = command(environment_of(library, folder))
-                    results.add(variant, {measure.benchmark: time})
+                results.add(measure, by_turns(number, options, command))
             options.progress(f"commands, round {number + 1} of {options.command_rounds}")
 
 
@@ -120,7 +117,7 @@ def parse():
     parser.add_argument("--shim", required=True, help="libforksight.so")
     parser.add_argument("--empty", required=True, help="a library that does nothing")
     parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--command-rounds", type=int, default=5)
+    parser.add_argument("--command-rounds", type=int, default=11)
     parser.add_argument("--min-time", type=float, default=0.05, help="seconds a benchmark and round")
     parser.add_argument("--groups", default=",".join(GROUPS), help=f"some of {','.join(GROUPS)}")
     parser.add_argument("--others", default="tsan,helgrind,drd", help="what to compare with, or none")
@@ -147,14 +144,12 @@ def main():
     measures = selected(groups, options)
     programs = [measure for measure in measures if measure.program != "command"]
     measure_programs(options, programs, results)
-    compared = [measure for measure in programs if measure in sum((GROUPS[name] for name in COMPARED), [])
-                or measure.benchmark in COMPARED_FORKS]
-    measure_others(options, compared, results)
+    measure_others(options, [measure for measure in programs if measure in COMPARED], results)
     measure_commands(options, [measure for measure in measures if measure.program == "command"], results)
-    print(page.table(measures, results.times))
+    print(page.table(measures, results))
     if options.update:
-        page.update(options.update, measures, results.times)
-    over = page.over(measures, results.times)
+        page.update(options.update, measures, results)
+    over = page.over(measures, results)
     for line in over:
         print(line)
     sys.exit(1 if over and options.check else 0)

@@ -3,6 +3,8 @@
 
 #include <vector>
 
+#include "samples.hpp"
+
 extern "C" void dgemm_(const char*, const char*, const int*, const int*, const int*, const double*, const double*,
                        const int*, const double*, const int*, const double*, double*, const int*);
 
@@ -16,10 +18,10 @@ void dgemm(benchmark::State& state) {
   const std::vector<double> a(size, 1.5);
   const std::vector<double> b(size, 0.5);
   std::vector<double> c(size);
-  for (auto _ : state) {
+  forksight::bench::sample<1>(state, forksight::bench::kLowDecile, [&] {
     dgemm_("N", "N", &n, &n, &n, &one, a.data(), &n, b.data(), &n, &zero, c.data(), &n);
     benchmark::DoNotOptimize(c.data());
-  }
+  });
 }
 
 BENCHMARK(dgemm)->Name("openblas/dgemm")->Arg(64)->Arg(512)->UseRealTime()->Unit(benchmark::kMicrosecond);

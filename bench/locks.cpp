@@ -7,49 +7,55 @@
 #include <mutex>
 
 #include "idle_threads.hpp"
+#include "samples.hpp"
 
 namespace {
 
 using forksight::bench::IdleThreads;
+
+template <typename Pair>
+void measure(benchmark::State& state, Pair pair) {
+  forksight::bench::sample<1000>(state, forksight::bench::kLowDecile, pair);
+}
 
 pthread_mutex_t g_mutex = PTHREAD_MUTEX_INITIALIZER;
 pthread_rwlock_t g_rwlock = PTHREAD_RWLOCK_INITIALIZER;
 std::mutex g_std_mutex;
 
 void mutex_pair(benchmark::State& state) {
-  for (auto _ : state) {
+  measure(state, [&] {
     pthread_mutex_lock(&g_mutex);
     pthread_mutex_unlock(&g_mutex);
-  }
+  });
 }
 void std_mutex_pair(benchmark::State& state) {
-  for (auto _ : state) {
+  measure(state, [&] {
     const std::lock_guard<std::mutex> guard(g_std_mutex);
     benchmark::ClobberMemory();
-  }
+  });
 }
 void rwlock_pair(benchmark::State& state) {
-  for (auto _ : state) {
+  measure(state, [&] {
     pthread_rwlock_rdlock(&g_rwlock);
     pthread_rwlock_unlock(&g_rwlock);
-  }
+  });
 }
 void semaphore_pair(benchmark::State& state) {
   sem_t semaphore;
   sem_init(&semaphore, 0, 1);
-  for (auto _ : state) {
+  measure(state, [&] {
     sem_wait(&semaphore);
     sem_post(&semaphore);
-  }
+  });
   sem_destroy(&semaphore);
 }
 void spin_pair(benchmark::State& state) {
   pthread_spinlock_t spin;
   pthread_spin_init(&spin, PTHREAD_PROCESS_PRIVATE);
-  for (auto _ : state) {
+  measure(state, [&] {
     pthread_spin_lock(&spin);
     pthread_spin_unlock(&spin);
-  }
+  });
   pthread_spin_destroy(&spin);
 }
 

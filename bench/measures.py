@@ -1,15 +1,18 @@
 """What is measured, what it is called in the table, and how much of the bare time it may take at most."""
 from collections import namedtuple
 
-Measure = namedtuple("Measure", "program benchmark text at_most")
+# `figure` is the counter of the benchmark that is read.
+Measure = namedtuple("Measure", "program benchmark text at_most figure", defaults=["figure"])
 
 _FORKS = [(threads, held) for threads in (1, 16, 64, 256) for held in (0, 1)]
 
 
-def _fork(kind, threads, held):
-    words = "the call" if kind == "call" else "until the child is reaped"
+def _fork(figure, threads, held, heap=False):
+    words = {"call": "the call", "whole": "until the child is reaped"}[figure]
     others = f"{threads} other thread{'s' if threads > 1 else ''}"
-    return f"`fork()`, {others}{', a held lock' if held else ''}, {words}"
+    return Measure("forks", f"fork{'_1GiB' if heap else ''}/threads:{threads}/held:{held}",
+                   f"`fork()`, {others}{', a held lock' if held else ''}, {words}{', 1 GiB in use' if heap else ''}",
+                   None, figure)
 
 
 LOCKS = [
@@ -22,27 +25,24 @@ LOCKS = [
     Measure("locks", "spinlock/threads", "`pthread_spinlock_t`", 1.25),
 ]
 THREADS = [
-    Measure("threads", "mutex/contended/real_time/threads:2", "`pthread_mutex_t`, contended by two threads", 1.05),
-    Measure("threads", "condition/ping_pong/real_time", "condition variable, there and back", 1.05),
-    Measure("threads", "thread/create_and_join/real_time", "`pthread_create` and `pthread_join`", 1.10),
+    Measure("threads", "mutex/contended", "`pthread_mutex_t`, contended by two threads", 1.05),
+    Measure("threads", "condition/ping_pong", "condition variable, there and back", 1.05),
+    Measure("threads", "thread/create_and_join", "`pthread_create` and `pthread_join`", 1.10),
 ]
-FORKS = [Measure("forks", f"fork_{kind}/threads:{threads}/held:{held}/manual_time", _fork(kind, threads, held), None)
-         for kind in ("call", "whole") for threads, held in _FORKS]
-FORKS += [Measure("forks", f"fork_{kind}_1GiB/threads:1/held:{held}/manual_time", _fork(kind, 1, held) + ", 1 GiB in use", None)
-          for kind in ("call", "whole") for held in (0, 1)]
+FORKS = [_fork(figure, threads, held) for figure in ("call", "whole") for threads, held in _FORKS]
+FORKS += [_fork(figure, 1, held, heap=True) for figure in ("call", "whole") for held in (0, 1)]
 LIBRARIES = [
-    Measure("openmp", "openmp/empty_parallel/real_time", "empty `omp parallel`, libgomp", 1.00),
-    Measure("blas", "openblas/dgemm/64/real_time", "OpenBLAS `dgemm`, 64 x 64", 1.00),
-    Measure("blas", "openblas/dgemm/512/real_time", "OpenBLAS `dgemm`, 512 x 512", 1.00),
+    Measure("openmp", "openmp/empty_parallel", "empty `omp parallel`, libgomp", 1.00),
+    Measure("blas", "openblas/dgemm/64", "OpenBLAS `dgemm`, 64 x 64", 1.00),
+    Measure("blas", "openblas/dgemm/512", "OpenBLAS `dgemm`, 512 x 512", 1.00),
 ]
-STARTS = [Measure("threads", "start/true_1000/iterations:1000/real_time", "`/bin/true` started, mean of 1000", 1.15)]
+STARTS = [Measure("threads", "start/true", "`/bin/true` started", 1.15)]
 COMMANDS = [
-    Measure("command", "make", "`make -j2` of the shim's sources", 1.05),
+    Measure("command", "make", "`make -j2` of some of the shim's sources", 1.05),
     Measure("command", "configure", "a `configure` script of autoconf", 1.05),
 ]
 GROUPS = {"locks": LOCKS, "threads": THREADS, "forks": FORKS, "libraries": LIBRARIES, "starts": STARTS,
           "commands": COMMANDS}
 
 # The same programs under what else watches locks; of forks, a few.
-COMPARED = ["locks", "threads"]
-COMPARED_FORKS = [f"fork_call/threads:{threads}/held:0/manual_time" for threads in (1, 64)]
+COMPARED = [*LOCKS, *THREADS, _fork("call", 1, 0), _fork("call", 64, 0)]

@@ -1,13 +1,15 @@
 // What the shim adds to a parallel region that does nothing: GCC's libgomp, a team of two.
 #include <benchmark/benchmark.h>
 
+#include "samples.hpp"
+
 namespace {
 
 void empty_region(benchmark::State& state) {
-  for (auto _ : state) {
+  forksight::bench::sample<1>(state, forksight::bench::kLowDecile, [] {
 #pragma omp parallel num_threads(2)
     benchmark::ClobberMemory();
-  }
+  });
 }
 
 BENCHMARK(empty_region)->Name("openmp/empty_parallel")->UseRealTime();

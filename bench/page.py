@@ -15,20 +15,23 @@ def duration(nanoseconds):
     return f"{nanoseconds:.1f} ns"
 
 
-def ratio(times, variant):
-    value = times[variant] / times["bare"]
+def ratio(measure, results, variant):
+    value = results.ratio(measure, variant)
+    if value is None:
+        return ""
     return f"{value:.2f}" if value < 10 else f"{value:.0f}"
 
 
-def _row(measure, times):
-    cells = [measure.text, duration(times["bare"]), duration(times["shim"]), ratio(times, "shim"),
-             "" if measure.at_most is None else f"{measure.at_most:.2f}"]
-    return cells + [ratio(times, variant) if variant in times else "" for variant, _ in OTHERS]
+def _row(measure, results):
+    times = [duration(time) for time in results.times(measure, "shim")]
+    at_most = "" if measure.at_most is None else f"{measure.at_most:.2f}"
+    cells = [measure.text, *times, ratio(measure, results, "shim"), at_most]
+    return cells + [ratio(measure, results, variant) for variant, _ in OTHERS]
 
 
 def table(measures, results):
     rows = [["", "bare", "with the shim", "ratio", "at most"] + [name for _, name in OTHERS]]
-    rows += [_row(measure, results[measure.benchmark]) for measure in measures if measure.benchmark in results]
+    rows += [_row(measure, results) for measure in measures]
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     lines = ["| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths)) + " |" for row in rows]
     lines.insert(1, "|" + "|".join("-" * (width + 2) for width in widths) + "|")
@@ -39,9 +42,8 @@ def over(measures, results):
     """What costs more than it may, to the two places that the table has."""
     lines = []
     for measure in measures:
-        times = results.get(measure.benchmark)
-        if times and measure.at_most is not None and round(times["shim"] / times["bare"], 2) > measure.at_most:
-            lines.append(f"over: {measure.text}: {ratio(times, 'shim')}, may be {measure.at_most:.2f}")
+        if measure.at_most is not None and round(results.ratio(measure, "shim"), 2) > measure.at_most:
+            lines.append(f"over: {measure.text}: {ratio(measure, results, 'shim')}, may be {measure.at_most:.2f}")
     return lines
 
 

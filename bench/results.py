@@ -1,0 +1,27 @@
+"""What the rounds found, and the figures that are made of them."""
+import statistics
+
+
+class Results:
+    """A round holds nanoseconds of one measure by variant, "bare" among them, all taken within the same few seconds."""
+
+    def __init__(self):
+        self.rounds = {}
+
+    def add(self, measure, times):
+        self.rounds.setdefault(measure, []).append(times)
+
+    def ratios(self, measure, variant):
+        return [times[variant] / times["bare"] for times in self.rounds[measure] if variant in times]
+
+    def ratio(self, measure, variant):
+        """The median of the rounds' ratios: what slowed a whole round down slowed both of it down. None without rounds."""
+        ratios = self.ratios(measure, variant)
+        return statistics.median_low(ratios) if ratios else None
+
+    def times(self, measure, variant):
+        """Bare and `variant`, of the round that has the median ratio."""
+        rounds = [times for times in self.rounds[measure] if variant in times]
+        ratios = self.ratios(measure, variant)
+        middle = rounds[ratios.index(statistics.median_low(ratios))]
+        return middle["bare"], middle[variant]

@@ -1,0 +1,54 @@
+// What one round of a benchmark reports. On a shared machine the mean is mostly what else ran: one operation that was
+// preempted for 4 ms weighs as much as eighty forks. So each operation is timed (of those that take nanoseconds, a
+// batch), and a quantile of the times is the figure, in nanoseconds an operation, as a counter.
+#pragma once
+
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <vector>
+
+namespace forksight::bench {
+
+using Clock = std::chrono::steady_clock;
+
+// What disturbs an operation makes it longer. Not the minimum, which is luck's, too.
+constexpr double kLowDecile = 0.1;
+// Where two threads meet, a disturbance can also make it shorter: while one of them waits for a processor, the other
+// finds the lock free.
+constexpr double kMedian = 0.5;
+
+class Samples {
+ public:
+  Samples() { nanoseconds_.reserve(std::size_t{1} << 14U); }
+
+  void add(Clock::duration took, int operations = 1) {
+    nanoseconds_.push_back(std::chrono::duration<double, std::nano>(took).count() / operations);
+  }
+  [[nodiscard]] benchmark::Counter quantile(double part) {
+    if (nanoseconds_.empty()) return 0;
+    const auto rank = static_cast<std::ptrdiff_t>(part * static_cast<double>(nanoseconds_.size() - 1));
+    std::nth_element(nanoseconds_.begin(), nanoseconds_.begin() + rank, nanoseconds_.end());
+    // Each thread of a benchmark has samples of its own.
+    return {nanoseconds_[static_cast<std::size_t>(rank)], benchmark::Counter::kAvgThreads};
+  }
+
+ private:
+  std::vector<double> nanoseconds_;
+};
+
+// The benchmark is `operation`, again and again, `kBatch` at a time.
+template <int kBatch, typename Operation>
+void sample(benchmark::State& state, double part, Operation operation) {
+  Samples samples;
+  while (state.KeepRunningBatch(kBatch)) {
+    const auto begin = Clock::now();
+    for (int i = 0; i < kBatch; ++i) operation();
+    samples.add(Clock::now() - begin, kBatch);
+  }
+  state.counters["figure"] = samples.quantile(part);
+}
+
+}  // namespace forksight::bench
