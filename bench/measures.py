@@ -24,6 +24,11 @@ LOCKS = [
     Measure("locks", "semaphore/threads", "`sem_t`", 1.25),
     Measure("locks", "spinlock/threads", "`pthread_spinlock_t`", 1.25),
 ]
+# To be compared with each other, too.
+ANNOTATIONS = [
+    Measure("annotate", "spin_lock/bare", "a spin lock of the program's own", None),
+    Measure("annotate", "spin_lock/annotated", "a spin lock of the program's own, annotated", None),
+]
 THREADS = [
     Measure("threads", "mutex/contended", "`pthread_mutex_t`, contended by two threads", 1.05),
     Measure("threads", "condition/ping_pong", "condition variable, there and back", 1.05),
@@ -41,8 +46,8 @@ COMMANDS = [
     Measure("command", "make", "`make -j2` of some of the shim's sources", 1.05),
     Measure("command", "configure", "a `configure` script of autoconf", 1.05),
 ]
-GROUPS = {"locks": LOCKS, "threads": THREADS, "forks": FORKS, "libraries": LIBRARIES, "starts": STARTS,
-          "commands": COMMANDS}
+GROUPS = {"locks": LOCKS, "annotations": ANNOTATIONS, "threads": THREADS, "forks": FORKS, "libraries": LIBRARIES,
+          "starts": STARTS, "commands": COMMANDS}
 
 # The same programs under what else watches locks; of forks, a few.
 COMPARED = [*LOCKS, *THREADS, _fork("call", 1, 0), _fork("call", 64, 0)]
