@@ -1,6 +1,6 @@
-// Mechanism: another thread holds a mutex at the fork; the kind of mutex is a variant: error-checking, adaptive, robust (the
-//            child is not told EOWNERDEAD, for the owner lives on in the parent), and priority-inheriting, where the kernel
-//            does not know the owner in the child and libc aborts it. `c11` is an mtx_t.
+// Mechanism: another thread holds a mutex at the fork; the kind of mutex is a variant: error-checking, adaptive, robust
+//            (the child is not told EOWNERDEAD, for the owner lives on in the parent), and priority-inheriting, where
+//            the kernel does not know the owner in the child and libc aborts it. `c11` is an mtx_t.
 // To blame:  the fork, in a process with a thread that holds locks.
 // User sees: the child stops in a lock, or is aborted: "The futex facility returned an unexpected error code."
 // Fix:       exec in the child, fork before the thread starts, or re-initialise the mutex in a child handler.
@@ -19,40 +19,21 @@
 #include <threads.h>
 
 #include "../baton.h"
+#include "mutex_kind.h"
 
 #ifdef C11
 static mtx_t mutex;
+static void make_mutex(void) { mtx_init(&mutex, mtx_plain); }
 #define LOCK mtx_lock
 #define UNLOCK mtx_unlock
 #else
 static pthread_mutex_t mutex;
+static void make_mutex(void) { make_mutex_of_kind(&mutex); }
 #define LOCK pthread_mutex_lock
 #define UNLOCK pthread_mutex_unlock
 #endif
-#ifndef TYPE
-#define TYPE PTHREAD_MUTEX_NORMAL
-#endif
-#ifndef ROBUST
-#define ROBUST PTHREAD_MUTEX_STALLED
-#endif
-#ifndef PROTOCOL
-#define PROTOCOL PTHREAD_PRIO_NONE
-#endif
 
 static struct baton holder_is_ready;
-
-static void make_mutex(void) {
-#ifdef C11
-  mtx_init(&mutex, mtx_plain);
-#else
-  pthread_mutexattr_t attributes;
-  pthread_mutexattr_init(&attributes);
-  pthread_mutexattr_settype(&attributes, TYPE);
-  pthread_mutexattr_setrobust(&attributes, ROBUST);
-  pthread_mutexattr_setprotocol(&attributes, PROTOCOL);
-  pthread_mutex_init(&mutex, &attributes);
-#endif
-}
 
 static int holder_main(void* unused) {
   (void)unused;

@@ -1,7 +1,6 @@
 // Mechanism: the forking thread holds a lock that knows its owner by thread id, in each kind that there is, while
-// another
-//            thread waits for it. The child's thread has another id: its unlock is refused (a rwlock is corrupted by
-//            it), and its next lock waits for itself.
+//            another thread waits for it. The child's thread has another id: its unlock is refused (a rwlock is
+//            corrupted by it), and its next lock waits for itself.
 // To blame:  a lock that checks its owner, held across a fork.
 // User sees: the child stops in a lock that it has given back, by all appearances.
 // Fix:       re-initialise the lock in the child, or a normal mutex.
@@ -27,6 +26,7 @@
 #include <sched.h>
 
 #include "../baton.h"
+#include "mutex_kind.h"
 
 #ifdef RWLOCK
 static pthread_rwlock_t state_lock;
@@ -37,24 +37,8 @@ static void make(void) { pthread_rwlock_init(&state_lock, NULL); }
 // A reader that waits is counted.
 static int is_awaited(void) { return __atomic_load_n(&state_lock.__data.__readers, __ATOMIC_SEQ_CST) >> 3 != 0; }
 #else
-#ifndef TYPE
-#define TYPE PTHREAD_MUTEX_NORMAL
-#endif
-#ifndef ROBUST
-#define ROBUST PTHREAD_MUTEX_STALLED
-#endif
-#ifndef PROTOCOL
-#define PROTOCOL PTHREAD_PRIO_NONE
-#endif
 static pthread_mutex_t state_lock;
-static void make(void) {
-  pthread_mutexattr_t kind;
-  pthread_mutexattr_init(&kind);
-  pthread_mutexattr_settype(&kind, TYPE);
-  pthread_mutexattr_setrobust(&kind, ROBUST);
-  pthread_mutexattr_setprotocol(&kind, PROTOCOL);
-  pthread_mutex_init(&state_lock, &kind);
-}
+static void make(void) { make_mutex_of_kind(&state_lock); }
 #define take() pthread_mutex_lock(&state_lock)
 #define attempt() pthread_mutex_trylock(&state_lock)
 #define give() pthread_mutex_unlock(&state_lock)
