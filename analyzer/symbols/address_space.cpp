@@ -21,8 +21,10 @@ void AddressSpace::add_limit(std::string sentence) {
 
 void AddressSpace::open(Entry& entry) {
   entry.is_opened = true;
-  if (entry.module.path.empty() || entry.module.path.front() != '/') return;  // [vdso] and the like: no file
-  auto binary = open_binary(entry.module.path, entry.module.build_id);
+  const Module& module = entry.module;
+  if (!module.bytes && !module.path.starts_with('/')) return;  // [vdso] and the like: no file
+  if (module.bytes && module.bytes->empty()) return;
+  auto binary = open_binary(module);
   if (binary) {
     entry.binary = binary.value();
   } else {
@@ -31,8 +33,9 @@ void AddressSpace::open(Entry& entry) {
 }
 
 AddressSpace::Place AddressSpace::locate(std::uint64_t address) {
-  const auto after = std::upper_bound(entries_.begin(), entries_.end(), address,
-                                      [](std::uint64_t value, const Entry& entry) { return value < entry.module.start; });
+  const auto after =
+      std::upper_bound(entries_.begin(), entries_.end(), address,
+                       [](std::uint64_t value, const Entry& entry) { return value < entry.module.start; });
   if (after == entries_.begin()) return {};
   Entry& entry = *std::prev(after);
   if (address >= entry.module.end) return {};

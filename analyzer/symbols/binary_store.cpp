@@ -1,6 +1,9 @@
 #include "symbols/binary_store.hpp"
 
 #include <map>
+#include <memory>
+#include <string>
+#include <tuple>
 #include <vector>
 
 namespace forksight::symbols {
@@ -10,12 +13,14 @@ std::mutex& binaries_mutex() {
   return mutex;
 }
 
-Result<Binary*> open_binary(const std::string& path, std::span<const std::uint8_t> build_id) {
-  using Key = std::pair<std::string, std::vector<std::uint8_t>>;
+Result<Binary*> open_binary(const Module& module) {
+  // Bytes are told apart by their address, which stays theirs: the store keeps them.
+  using Bytes = std::shared_ptr<const std::vector<std::byte>>;
+  using Key = std::tuple<std::string, std::string, std::vector<std::uint8_t>, Bytes>;
   static std::map<Key, Binary> store;
-  Key key(path, std::vector<std::uint8_t>(build_id.begin(), build_id.end()));
+  Key key(module.path, module.file, module.build_id, module.bytes);
   if (const auto found = store.find(key); found != store.end()) return &found->second;
-  auto elf = ElfModule::open(path, build_id);
+  auto elf = ElfModule::open(module);
   if (!elf) return Error{elf.error()};
   return &store.try_emplace(std::move(key), std::move(elf).value()).first->second;
 }

@@ -1,14 +1,11 @@
 // Binaries that are open already. A job's processes map the same files: what one trace paid for, others find read.
 #pragma once
 
-#include <cstdint>
-#include <memory>
 #include <mutex>
-#include <span>
-#include <string>
 
 #include "result.hpp"
 #include "symbols/binary.hpp"
+#include "symbols/symbols.hpp"
 
 namespace forksight::symbols {
 
@@ -16,6 +13,6 @@ namespace forksight::symbols {
 std::mutex& binaries_mutex();
 
 // The same answer for the same file and build-id for as long as the program runs. Needs the mutex held.
-Result<Binary*> open_binary(const std::string& path, std::span<const std::uint8_t> build_id);
+Result<Binary*> open_binary(const Module& module);
 
 }  // namespace forksight::symbols

@@ -2,6 +2,7 @@
 
 #include <elfutils/libdwelf.h>
 #include <fmt/format.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,6 +17,24 @@ namespace {
 // The ELF file is handed over open: libdwfl never looks for one.
 int find_no_elf(Dwfl_Module*, void**, const char*, Dwarf_Addr, char**, Elf**) { return -1; }
 
+// A file without a name that holds `bytes`; -1 with errno.
+int open_bytes(const std::vector<std::byte>& bytes) {
+  const int fd = memfd_create("forksight-module", MFD_CLOEXEC);
+  if (fd < 0) return -1;
+  std::size_t done = 0;
+  while (done < bytes.size()) {
+    const ssize_t put = pwrite(fd, bytes.data() + done, bytes.size() - done, static_cast<off_t>(done));
+    if (put <= 0) {
+      const int error = put < 0 ? errno : ENOSPC;
+      close(fd);
+      errno = error;
+      return -1;
+    }
+    done += static_cast<std::size_t>(put);
+  }
+  return fd;
+}
+
 char* g_debug_path = nullptr;  // the default: /usr/lib/debug
 
 const Dwfl_Callbacks kCallbacks = {
@@ -27,8 +46,11 @@ const Dwfl_Callbacks kCallbacks = {
 
 }  // namespace
 
-Result<std::unique_ptr<ElfModule>> ElfModule::open(const std::string& path, std::span<const std::uint8_t> build_id) {
-  const int fd = open_regular_file(path.c_str());
+Result<std::unique_ptr<ElfModule>> ElfModule::open(const Module& module) {
+  const std::string& path = module.path;
+  const std::vector<std::uint8_t>& build_id = module.build_id;
+  const std::string& file = module.file.empty() ? path : module.file;
+  const int fd = module.bytes ? open_bytes(*module.bytes) : open_regular_file(file.c_str());
   if (fd < 0) {
     return Error{fmt::format("{}: cannot be read ({}): its frames have no names", path,
                              errno == EINVAL ? "not a regular file" : std::strerror(errno))};
@@ -41,7 +63,7 @@ Result<std::unique_ptr<ElfModule>> ElfModule::open(const std::string& path, std:
     return Error{fmt::format("{}: cannot be read ({})", path, dwfl_errmsg(-1))};
   }
   dwfl_report_begin(self->session_);
-  self->module_ = dwfl_report_elf(self->session_, path.c_str(), path.c_str(), fd, 0, true);
+  self->module_ = dwfl_report_elf(self->session_, path.c_str(), file.c_str(), fd, 0, true);
   if (self->module_ == nullptr) close(fd);
   dwfl_report_end(self->session_, nullptr, nullptr);
   GElf_Addr bias = 0;
@@ -71,8 +93,8 @@ Result<std::unique_ptr<ElfModule>> ElfModule::open(const std::string& path, std:
       if (gelf_getphdr(elf, static_cast<int>(i), &segment) == nullptr) break;
       if (segment.p_type == PT_GNU_EH_FRAME) self->unwind_table_address_ = segment.p_vaddr;
       if (segment.p_type != PT_LOAD) continue;
-      self->segments_.push_back({segment.p_vaddr, segment.p_memsz, segment.p_filesz, segment.p_offset,
-                                 (segment.p_flags & PF_X) != 0});
+      self->segments_.push_back(
+          {segment.p_vaddr, segment.p_memsz, segment.p_filesz, segment.p_offset, (segment.p_flags & PF_X) != 0});
     }
   }
   return self;

@@ -13,13 +13,14 @@
 #include <vector>
 
 #include "result.hpp"
+#include "symbols/symbols.hpp"
 
 namespace forksight::symbols {
 
 class ElfModule {
  public:
-  // An error is one sentence for limits[]. With an empty `build_id` the file is taken as it is.
-  static Result<std::unique_ptr<ElfModule>> open(const std::string& path, std::span<const std::uint8_t> build_id);
+  // An error is one sentence for limits[]. Without a build-id the file is taken as it is.
+  static Result<std::unique_ptr<ElfModule>> open(const Module& module);
   ~ElfModule();
   ElfModule(const ElfModule&) = delete;
   ElfModule& operator=(const ElfModule&) = delete;

@@ -5,6 +5,7 @@
 // link, on this machine alone.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -20,22 +21,24 @@ struct Module {
   std::uint64_t bias = 0;
   std::uint64_t start = 0;
   std::uint64_t end = 0;
-  std::vector<std::uint8_t> build_id;  // as recorded; empty: not checked against the file
+  std::vector<std::uint8_t> build_id;                        // as recorded; empty: not checked against the file
+  std::string file = {};                                     // where the file is read, if not at `path`
+  std::shared_ptr<const std::vector<std::byte>> bytes = {};  // null, or the file itself: none is read
 };
 
 // Registers of the innermost frame and the bytes from `sp` upward.
 struct StackSample {
-  std::uint64_t pc = 0;   // a return address: the call is the instruction before it
+  std::uint64_t pc = 0;  // a return address: the call is the instruction before it
   std::uint64_t sp = 0;
   std::uint64_t fp = 0;
   std::span<const std::byte> memory;
-  bool cut = false;       // the bytes end before the stack does
-  bool frozen = false;    // inner frames may have been overwritten since: resynchronise where unwinding fails
+  bool cut = false;     // the bytes end before the stack does
+  bool frozen = false;  // inner frames may have been overwritten since: resynchronise where unwinding fails
 };
 
 struct DataSymbol {
-  std::string name;      // demangled; inside of a larger object "queue.mutex", "locks[3]" or "queue+0x8"
-  std::string module;    // path
+  std::string name;    // demangled; inside of a larger object "queue.mutex", "locks[3]" or "queue+0x8"
+  std::string module;  // path
 };
 
 struct CodeSymbol {

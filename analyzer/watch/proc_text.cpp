@@ -126,7 +126,8 @@ std::optional<Mapping> parse_mapping(std::string_view line) {
   mapping.writable = rights[1] == 'w';
   mapping.executable = rights[2] == 'x';
   mapping.shared = rights[3] != 'p';
-  for (int skipped = 0; skipped < 3; ++skipped) next_word(line);  // offset, device, inode
+  if (!parse_hex(next_word(line), mapping.offset)) return std::nullopt;
+  for (int skipped = 0; skipped < 2; ++skipped) next_word(line);  // device, inode
   mapping.path = std::string(trim(line));
   return mapping;
 }

@@ -29,7 +29,7 @@ struct Stat {
   std::string comm;
   char state = '?';
   std::int32_t ppid = 0;
-  std::uint64_t cpu_ticks = 0;    // user + system
+  std::uint64_t cpu_ticks = 0;  // user + system
   std::uint64_t start_ticks = 0;
 };
 std::optional<Stat> parse_stat(std::string_view text);
@@ -43,7 +43,7 @@ struct Status {
   std::uint64_t shared_pending = 0;  // of the process
   std::uint64_t blocked = 0;
   std::uint64_t caught = 0;
-  std::uint64_t voluntary = 0;       // context switches
+  std::uint64_t voluntary = 0;  // context switches
   std::uint64_t nonvoluntary = 0;
 };
 // Only with all of the fields above: a kernel that leaves one out proves nothing.
@@ -58,6 +58,7 @@ struct Mapping {
   bool executable = false;
   bool shared = false;
   std::string path;
+  std::uint64_t offset = 0;  // in the file
 };
 std::optional<Mapping> parse_mapping(std::string_view line);
 
