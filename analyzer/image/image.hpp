@@ -2,6 +2,7 @@
 // Filled from a live process (live.hpp) or from a core file (core.hpp); everything that explains a hang reads this.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -24,6 +25,8 @@ struct Thread {
   std::optional<symbols::Registers> registers;
   std::uint64_t fs_base = 0;           // pthread_self() on x86-64; 0: unknown
   std::optional<watch::Syscall> call;  // what it is blocked in; of a core: by the registers, if pc is behind a syscall
+  // From rsp upward, read together with the registers of a thread that was on its way. Empty: the memory has not moved.
+  std::vector<std::byte> stack;
 };
 
 struct Image {

@@ -1,0 +1,39 @@
+// The first facts of an ELF file, out of the file itself or out of a process that maps it: program headers and
+// build-id. Either may be hostile.
+#pragma once
+
+#include <elf.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "image/memory.hpp"
+
+namespace forksight::image {
+
+struct ElfHead {
+  Elf64_Ehdr header{};
+  std::vector<Elf64_Phdr> segments;
+  std::vector<std::uint8_t> build_id;  // empty: has none
+  std::uint64_t first_address = 0;     // link-time, of the file's first byte; a multiple of the page size
+  std::uint64_t end_address = 0;       // link-time, behind the last segment; likewise
+
+  // Of one program or library, as far as can be told: the same build-id, or without any the same headers.
+  bool is_same_file(const ElfHead& other) const;
+};
+
+// Of the file whose first byte is mapped at `start`. nullopt: no x86-64 ELF file.
+std::optional<ElfHead> read_mapped_head(const Memory& memory, std::uint64_t start);
+std::optional<ElfHead> read_file_head(const std::string& path);
+
+// The file put together out of what is mapped of it: without sections, its writable part changed. It is good for
+// exported names and unwinding. Empty if it is larger than `limit`.
+std::vector<std::byte> copy_mapped_file(const Memory& memory, std::uint64_t start, const ElfHead& head,
+                                        std::size_t limit);
+
+}  // namespace forksight::image

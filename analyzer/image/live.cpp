@@ -1,0 +1,140 @@
+#include "image/live.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "image/live_memory.hpp"
+#include "image/modules.hpp"
+#include "image/refusal.hpp"
+#include "image/stop.hpp"
+#include "watch/proc_fs.hpp"
+#include "watch/sampler.hpp"
+
+namespace forksight::image {
+namespace {
+
+constexpr std::size_t kMaxMapsBytes = 64U << 20U;
+
+std::vector<watch::Mapping> read_mappings(std::int32_t tid) {
+  std::vector<watch::Mapping> mappings;
+  const watch::ReadText maps = watch::read_file(watch::proc_path(tid, "maps"), kMaxMapsBytes);
+  for (std::size_t start = 0; start < maps.text.size();) {
+    const std::size_t end = maps.text.find('\n', start);
+    if (end == std::string::npos) break;  // a line that was cut
+    auto mapping = watch::parse_mapping(std::string_view(maps.text).substr(start, end - start));
+    start = end + 1;
+    if (!mapping || mapping->start >= mapping->end) continue;
+    // A mapping that was made while the text was read may come out of order.
+    if (!mappings.empty() && mapping->start < mappings.back().end) continue;
+    mappings.push_back(std::move(*mapping));
+  }
+  return mappings;
+}
+
+Thread make_thread(const watch::ThreadSample& sample) {
+  Thread thread;
+  thread.tid = sample.tid;
+  thread.name = sample.status.name;
+  thread.state = sample.status.state;
+  thread.has_ended = sample.ended();
+  if (thread.has_ended || sample.call.running) return thread;
+  if (sample.call.in_syscall) thread.call = sample.call;
+  if (sample.call.sp == 0 || sample.call.pc == 0) return thread;
+  symbols::Registers registers{};
+  registers[symbols::kRsp] = sample.call.sp;
+  registers[symbols::kReturnAddress] = sample.call.pc;
+  thread.registers = registers;
+  return thread;
+}
+
+// Threads that were traced by somebody else when they were looked at are left out of `stoppable`.
+void read_threads(Image& image, std::vector<std::int32_t>& stoppable) {
+  std::int32_t tracer = 0;
+  std::size_t stopped = 0;
+  bool refused = false;
+  for (const std::int32_t tid : watch::list_numbers(watch::proc_path(image.pid, "task")).numbers) {
+    const auto sample = watch::sample_thread(image.pid, tid, refused);
+    if (!sample) continue;  // it has just ended
+    image.threads.push_back(make_thread(*sample));
+    if (sample->status.tracer != 0) tracer = sample->status.tracer;
+    if (sample->status.state == 'T' || sample->status.state == 't') ++stopped;
+    if (sample->status.tracer == 0 && may_be_stopped(image.threads.back())) stoppable.push_back(tid);
+  }
+  std::stable_partition(image.threads.begin(), image.threads.end(),
+                        [&](const Thread& thread) { return thread.tid == image.pid; });
+  if (refused) image.limits.push_back("the kernel does not tell what some threads are blocked in");
+  if (tracer != 0) {
+    image.limits.push_back(
+        fmt::format("process {} is traced by {}: its threads are seen as that left them, with fewer "
+                    "registers",
+                    image.pid, pid_and_name(tracer)));
+  } else if (stopped > 0) {
+    image.limits.push_back(
+        fmt::format("{} thread{} of process {} {} stopped by a signal: left so, and seen with fewer "
+                    "registers",
+                    stopped, stopped == 1 ? "" : "s", image.pid, stopped == 1 ? "is" : "are"));
+  }
+}
+
+// A first thread that has ended shows neither memory nor mappings: any other stands in for it.
+std::int32_t find_live_thread(std::int32_t pid) {
+  for (const std::int32_t tid : watch::list_numbers(watch::proc_path(pid, "task")).numbers) {
+    const auto stat = watch::parse_stat(watch::read_file(watch::task_path(pid, tid, "stat")).text);
+    if (stat && stat->state != 'Z' && stat->state != 'X') return tid;
+  }
+  return 0;
+}
+
+std::string gone(std::int32_t pid) { return fmt::format("process {}: ended while it was looked at", pid); }
+
+}  // namespace
+
+Result<Image> open_live(std::int32_t pid, const LiveOptions& options) {
+  if (auto obstacle = find_obstacle(pid)) return Error{std::move(*obstacle)};
+  const auto stat = watch::read_stat(pid);
+  const std::int32_t guide = find_live_thread(pid);
+  if (!stat || guide == 0) return Error{gone(pid)};
+  const auto memory = LiveMemory::open(guide);
+  if (!memory) return Error{errno == ENOENT || errno == ESRCH ? gone(pid) : explain_refusal(pid)};
+  if (!watch::runs_x86_64(guide)) {
+    return Error{fmt::format("process {}: its program is no x86-64 code, which is all that forksight reads", pid)};
+  }
+
+  Image image;
+  image.pid = pid;
+  image.ppid = stat->ppid;
+  image.start_ticks = stat->start_ticks;
+  image.exe = watch::read_exe(guide);
+  image.cmdline = watch::read_cmdline(guide);
+  image.memory = memory;
+  image.mappings = read_mappings(guide);
+  image.modules = find_modules(
+      *memory, image.mappings,
+      [&](const watch::Mapping& mapping) {
+        const std::string path = without_deleted(mapping.path);
+        std::vector<std::string> places;
+        if (path == image.exe) places.push_back(watch::proc_path(guide, "exe"));
+        places.push_back(watch::proc_path(guide, "root") + path);
+        places.push_back(watch::proc_path(guide, fmt::format("map_files/{:x}-{:x}", mapping.start, mapping.end)));
+        return places;
+      },
+      image.limits);
+
+  std::vector<std::int32_t> stoppable;
+  read_threads(image, stoppable);
+  if (!watch::is_same_process({pid, image.start_ticks}) || image.threads.empty()) return Error{gone(pid)};
+  if (!options.stop) return image;
+  if (options.stop_only) {
+    std::erase_if(stoppable, [&](std::int32_t tid) {
+      const auto thread = std::find_if(image.threads.begin(), image.threads.end(),
+                                       [&](const Thread& candidate) { return candidate.tid == tid; });
+      return thread == image.threads.end() || !options.stop_only(*thread);
+    });
+  }
+  stop_and_read_registers(image, stoppable);
+  return image;
+}
+
+}  // namespace forksight::image

@@ -1,0 +1,35 @@
+#include "image/live_memory.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <limits>
+
+#include "watch/proc_fs.hpp"
+
+namespace forksight::image {
+
+// /proc/PID/mem and not process_vm_readv: that goes by pid, and takes a successor's memory for the process'.
+std::shared_ptr<const LiveMemory> LiveMemory::open(std::int32_t tid) {
+  const int fd = ::open(watch::proc_path(tid, "mem").c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return nullptr;
+  return std::shared_ptr<const LiveMemory>(new LiveMemory(fd));
+}
+
+LiveMemory::~LiveMemory() { ::close(fd_); }
+
+std::size_t LiveMemory::read(std::uint64_t address, std::span<std::byte> bytes) const {
+  std::size_t done = 0;
+  while (done < bytes.size()) {
+    const std::uint64_t at = address + done;
+    if (at < address || at > static_cast<std::uint64_t>(std::numeric_limits<off_t>::max())) break;
+    const ssize_t got = ::pread(fd_, bytes.data() + done, bytes.size() - done, static_cast<off_t>(at));
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) break;
+    done += static_cast<std::size_t>(got);
+  }
+  return done;
+}
+
+}  // namespace forksight::image

@@ -1,0 +1,87 @@
+#include "image/modules.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "image/elf_head.hpp"
+
+namespace forksight::image {
+namespace {
+
+constexpr std::size_t kMaxCopyBytes = 64U << 20U;
+constexpr std::size_t kMaxCopiesBytes = 512U << 20U;
+constexpr std::string_view kDeleted = " (deleted)";
+
+// A file that was only opened for reading, as debuggers do, is no module: its code does not lie where it would run.
+bool is_code_mapped(const ElfHead& head, const watch::Mapping& first, const std::vector<watch::Mapping>& mappings) {
+  const std::uint64_t bias = first.start - head.first_address;
+  for (const Elf64_Phdr& segment : head.segments) {
+    if (segment.p_type != PT_LOAD || (segment.p_flags & PF_X) == 0) continue;
+    const std::uint64_t code = bias + segment.p_vaddr;
+    const auto after =
+        std::upper_bound(mappings.begin(), mappings.end(), code,
+                         [](std::uint64_t value, const watch::Mapping& mapping) { return value < mapping.start; });
+    if (after == mappings.begin()) return false;
+    const watch::Mapping& mapping = *std::prev(after);
+    // Code that was moved to huge pages has lost its path.
+    return code < mapping.end && mapping.executable && (mapping.path.empty() || mapping.path == first.path);
+  }
+  return false;
+}
+
+}  // namespace
+
+std::string without_deleted(const std::string& path) {
+  return path.ends_with(kDeleted) ? path.substr(0, path.size() - kDeleted.size()) : path;
+}
+
+std::vector<symbols::Module> find_modules(const Memory& memory, const std::vector<watch::Mapping>& mappings,
+                                          const OtherPlaces& other_places, std::vector<std::string>& limits) {
+  std::vector<symbols::Module> modules;
+  std::size_t copied = 0;
+  for (const watch::Mapping& mapping : mappings) {
+    const bool is_vdso = mapping.path == "[vdso]";
+    if (mapping.offset != 0 || (!is_vdso && !mapping.path.starts_with('/'))) continue;
+    if (!modules.empty() && mapping.start < modules.back().end) continue;
+    const auto head = read_mapped_head(memory, mapping.start);
+    if (!head || !is_code_mapped(*head, mapping, mappings)) continue;
+    symbols::Module module;
+    module.path = without_deleted(mapping.path);
+    module.bias = mapping.start - head->first_address;
+    module.start = mapping.start;
+    module.end = module.bias + head->end_address;
+    module.build_id = head->build_id;
+
+    bool is_found = false;
+    std::vector<std::string> places = other_places(mapping);
+    if (!is_vdso) places.insert(places.begin(), module.path);
+    for (const std::string& place : places) {
+      const auto found = read_file_head(place);
+      if (!found || !found->is_same_file(*head)) continue;
+      if (place != module.path) module.file = place;
+      is_found = true;
+      break;
+    }
+    if (!is_found) {
+      auto bytes = copy_mapped_file(memory, mapping.start, *head, std::min(kMaxCopyBytes, kMaxCopiesBytes - copied));
+      copied += bytes.size();
+      if (bytes.empty()) {
+        limits.push_back(
+            fmt::format("{}: the file is gone or has changed since it was loaded, and is too large to be "
+                        "read out of memory: its frames have no names",
+                        module.path));
+      }
+      module.bytes = std::make_shared<const std::vector<std::byte>>(std::move(bytes));
+      if (!is_vdso && !module.bytes->empty()) {
+        limits.push_back(
+            fmt::format("{}: the file is gone or has changed since it was loaded: exported names only", module.path));
+      }
+    }
+    modules.push_back(std::move(module));
+  }
+  return modules;
+}
+
+}  // namespace forksight::image

@@ -1,0 +1,25 @@
+// The ELF files that a process has mapped, found in its memory: so a file that was replaced meanwhile is noticed.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "image/memory.hpp"
+#include "symbols/symbols.hpp"
+#include "watch/proc_text.hpp"
+
+namespace forksight::image {
+
+// Where else than at its path the file of a mapping may be found, best first.
+using OtherPlaces = std::function<std::vector<std::string>(const watch::Mapping&)>;
+
+// One for each ELF file whose code is mapped, ascending. A module whose file is not to be found as it was mapped, and
+// [vdso], brings the bytes that memory has of it. `limits` gets a sentence for each that can bring neither.
+std::vector<symbols::Module> find_modules(const Memory& memory, const std::vector<watch::Mapping>& mappings,
+                                          const OtherPlaces& other_places, std::vector<std::string>& limits);
+
+// "/usr/lib/libx.so (deleted)" without the remark.
+std::string without_deleted(const std::string& path);
+
+}  // namespace forksight::image

@@ -1,0 +1,123 @@
+#include "image/refusal.hpp"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <string_view>
+
+#include "watch/proc_fs.hpp"
+
+namespace forksight::image {
+namespace {
+
+using watch::find_field;
+using watch::parse_decimal;
+using watch::proc_path;
+
+constexpr unsigned kCapSysPtrace = 19;  // linux/capability.h
+
+std::optional<std::int64_t> number_field(std::string_view status, std::string_view name) {
+  const auto field = find_field(status, name);
+  return field ? parse_decimal(*field) : std::nullopt;
+}
+
+bool may_trace_everyone() {
+  const auto status = watch::read_file("/proc/self/status");
+  const auto field = find_field(status.text, "CapEff");
+  return field && (std::strtoull(std::string(*field).c_str(), nullptr, 16) >> kCapSysPtrace & 1U) != 0;
+}
+
+// All of real, effective and saved user must be ours.
+std::optional<std::int64_t> find_other_user(std::string_view status) {
+  std::string_view ids = find_field(status, "Uid").value_or("");
+  for (int column = 0; column < 3 && !ids.empty(); ++column) {
+    const std::size_t length = std::min(ids.find_first_of("\t "), ids.size());
+    const auto id = parse_decimal(ids.substr(0, length));
+    if (id && *id != static_cast<std::int64_t>(geteuid())) return id;
+    ids.remove_prefix(std::min(length + 1, ids.size()));
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> explain_yama() {
+  const auto scope = parse_decimal(watch::read_file("/proc/sys/kernel/yama/ptrace_scope").text);
+  if (!scope || *scope <= 0) return std::nullopt;
+  if (*scope == 1) {
+    return "the kernel lets only its ancestors look into it (kernel.yama.ptrace_scope is 1): run forksight as root, "
+           "with sudo, or start the program by `forksight run`";
+  }
+  if (*scope == 2) {
+    return "the kernel lets only root look into processes (kernel.yama.ptrace_scope is 2): run forksight as root";
+  }
+  return "the kernel lets nobody look into processes until it is restarted (kernel.yama.ptrace_scope is 3)";
+}
+
+bool has_live_thread(std::int32_t pid) {
+  for (const std::int32_t tid : watch::list_numbers(proc_path(pid, "task")).numbers) {
+    const auto stat = watch::parse_stat(watch::read_file(watch::task_path(pid, tid, "stat")).text);
+    if (stat && stat->state != 'Z' && stat->state != 'X') return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+std::string pid_and_name(std::int32_t pid) {
+  const auto stat = watch::read_stat(pid);
+  return stat ? fmt::format("{} ({})", pid, stat->comm) : fmt::format("{}", pid);
+}
+
+std::optional<std::string> find_obstacle(std::int32_t pid) {
+  if (pid == getpid()) return fmt::format("process {}: is forksight itself", pid);
+  const auto status = watch::read_file(proc_path(pid, "status"));
+  if (pid <= 0 || !status) {
+    if (pid > 0 && kill(pid, 0) != 0 && errno == EPERM) {
+      return fmt::format("process {}: is another user's, and hidden: run forksight as that user or as root", pid);
+    }
+    return fmt::format("process {}: there is none", pid);
+  }
+  if (const auto leader = number_field(status.text, "Tgid"); leader && *leader != pid) {
+    return fmt::format("process {}: is a thread of process {}: ask for that", pid, *leader);
+  }
+  const std::string_view state = find_field(status.text, "State").value_or("?");
+  const bool is_zombie = state.starts_with('Z') || state.starts_with('X');
+  if (is_zombie && !has_live_thread(pid)) {
+    const auto parent = static_cast<std::int32_t>(number_field(status.text, "PPid").value_or(0));
+    return fmt::format("process {}: has ended already, it is a zombie: its parent {} has not waited for it", pid,
+                       pid_and_name(parent));
+  }
+  if (!is_zombie && !find_field(status.text, "VmSize")) {
+    return fmt::format("process {}: is a thread of the kernel ({})", pid,
+                       find_field(status.text, "Name").value_or("?"));
+  }
+  return std::nullopt;
+}
+
+std::string explain_refusal(std::int32_t pid) {
+  const auto status = watch::read_file(proc_path(pid, "status"));
+  if (!status) return fmt::format("process {}: ended while it was looked at", pid);
+  const bool is_privileged = may_trace_everyone();
+  const auto user = find_other_user(status.text);
+  if (user && !is_privileged) {
+    return fmt::format(
+        "process {}: belongs to another user (uid {}): run forksight as that user, as root, or with "
+        "CAP_SYS_PTRACE",
+        pid, *user);
+  }
+  if (const auto yama = explain_yama(); yama && !is_privileged) return fmt::format("process {}: {}", pid, *yama);
+  if (is_privileged) {
+    return fmt::format(
+        "process {}: the kernel does not let us look into it, whatever our rights are: its user "
+        "namespace or a security module stands between",
+        pid);
+  }
+  return fmt::format(
+      "process {}: is protected from its own user (it changed its rights, or asked for it by "
+      "PR_SET_DUMPABLE): run forksight as root, or with CAP_SYS_PTRACE",
+      pid);
+}
+
+}  // namespace forksight::image

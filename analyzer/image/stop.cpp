@@ -1,0 +1,253 @@
+// Who stops: a thread of its own, for the kernel lets go of all that a tracing thread has when that ends, whatever
+// happened before. A thread under PTRACE_SEIZE sees no signal; but it leaves its system call, and comes back to it by
+// the kernel's own restart, which some calls do not have: signal(7), "Interruption of system calls and library
+// functions by stop signals".
+#include "image/stop.hpp"
+
+#include <elf.h>
+#include <fmt/format.h>
+#include <linux/futex.h>
+#include <signal.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/user.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <thread>
+
+#include "image/refusal.hpp"
+
+namespace forksight::image {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr auto kPatience = std::chrono::milliseconds(200);
+constexpr std::size_t kMaxLate = 5;  // then the process as a whole does not answer
+constexpr std::size_t kStackBytes = 64U << 10U;
+constexpr std::int64_t kRestartNoHand = 514;  // the kernel's ERESTARTNOHAND: again, unless a handler runs
+
+// linux/futex.h of a later day.
+constexpr std::uint64_t kFutexLockPi2 = 13;
+constexpr std::int64_t kSysFutexWaitv = 449;
+
+bool is_restarted_futex(std::uint64_t operation) {
+  switch (static_cast<std::uint32_t>(operation) & ~std::uint32_t{FUTEX_PRIVATE_FLAG | FUTEX_CLOCK_REALTIME}) {
+    case FUTEX_WAIT:
+    case FUTEX_WAIT_BITSET:
+    case FUTEX_LOCK_PI:
+    case kFutexLockPi2: return true;
+    default: return false;
+  }
+}
+
+// Calls that fail with EINTR before they have done anything: they can be made again.
+bool may_be_repeated(std::uint64_t number) {
+  switch (number) {
+    case SYS_read:
+    case SYS_readv:
+    case SYS_recvfrom:
+    case SYS_recvmsg:
+    case SYS_recvmmsg:
+    case SYS_accept:
+    case SYS_accept4:
+    case SYS_write:
+    case SYS_writev:
+    case SYS_sendto:
+    case SYS_sendmsg:
+    case SYS_epoll_wait:
+    case SYS_epoll_pwait:
+    case SYS_epoll_pwait2:
+    case SYS_semop:
+    case SYS_semtimedop:
+    case SYS_rt_sigtimedwait:
+    case SYS_io_getevents: return true;
+    default: return false;
+  }
+}
+
+enum class Outcome { kDone, kGone, kRefused, kLate };
+
+// A thread of `pid` that is held still from stop() on until the object ends.
+class Held {
+ public:
+  explicit Held(std::int32_t tid) : tid_(tid) {}
+  ~Held() {
+    if (is_stopped_) ptrace(PTRACE_DETACH, tid_, nullptr, signal_);
+  }
+  Held(const Held&) = delete;
+  Held& operator=(const Held&) = delete;
+
+  Outcome stop();
+  // Mends what the stop has broken: a call that would come back with EINTR is made again.
+  bool read(user_regs_struct& registers);
+
+ private:
+  std::int32_t tid_;
+  bool is_stopped_ = false;
+  long signal_ = 0;  // one that came at the same time, to be delivered
+};
+
+Outcome Held::stop() {
+  if (ptrace(PTRACE_SEIZE, tid_, nullptr, nullptr) != 0) return errno == ESRCH ? Outcome::kGone : Outcome::kRefused;
+  if (ptrace(PTRACE_INTERRUPT, tid_, nullptr, nullptr) != 0) return Outcome::kGone;
+  const auto deadline = Clock::now() + kPatience;
+  auto pause = std::chrono::microseconds(10);
+  for (;;) {
+    int status = 0;
+    const pid_t got = waitpid(tid_, &status, __WALL | __WNOTHREAD | WNOHANG);
+    if (got == tid_ && WIFSTOPPED(status)) {
+      is_stopped_ = true;
+      if (status >> 16 != PTRACE_EVENT_STOP) signal_ = WSTOPSIG(status);
+      return Outcome::kDone;
+    }
+    if (got == tid_ || (got < 0 && errno != EINTR)) return Outcome::kGone;
+    if (Clock::now() >= deadline) return Outcome::kLate;
+    std::this_thread::sleep_for(pause);
+    pause = std::min(pause * 2, std::chrono::microseconds(1000));
+  }
+}
+
+bool Held::read(user_regs_struct& registers) {
+  iovec room{&registers, sizeof registers};
+  if (ptrace(PTRACE_GETREGSET, tid_, NT_PRSTATUS, &room) != 0 || room.iov_len != sizeof registers) return false;
+  const auto result = static_cast<std::int64_t>(registers.rax);
+  if (signal_ == 0 && result == -EINTR && may_be_repeated(registers.orig_rax)) {
+    ptrace(PTRACE_POKEUSER, tid_, offsetof(user, regs.rax), -kRestartNoHand);
+  }
+  return true;
+}
+
+symbols::Registers by_dwarf_number(const user_regs_struct& r) {
+  return {r.rax, r.rdx, r.rcx, r.rbx, r.rsi, r.rdi, r.rbp, r.rsp, r.r8,
+          r.r9,  r.r10, r.r11, r.r12, r.r13, r.r14, r.r15, r.rip};
+}
+
+// Between -512 and -530 lie the kernel's own errors, of calls that it means to restart.
+bool is_in_call(const user_regs_struct& registers) {
+  const auto result = static_cast<std::int64_t>(registers.rax);
+  return static_cast<std::int64_t>(registers.orig_rax) >= 0 && result <= -512 && result > -530;
+}
+
+watch::Syscall call_of(const user_regs_struct& r) {
+  watch::Syscall call;
+  call.in_syscall = true;
+  call.number = static_cast<std::int64_t>(r.orig_rax);
+  call.args = {r.rdi, r.rsi, r.rdx, r.r10, r.r8, r.r9};
+  call.sp = r.rsp;
+  call.pc = r.rip;
+  return call;
+}
+
+std::vector<std::byte> read_stack(const Image& image, std::uint64_t sp) {
+  const watch::Mapping* mapping = image.mapping_of(sp);
+  if (mapping == nullptr || !mapping->readable) return {};
+  return image.memory->bytes(sp, std::min<std::uint64_t>(mapping->end - sp, kStackBytes));
+}
+
+Outcome read_thread(const Image& image, Thread& thread) {
+  Held held(thread.tid);
+  const Outcome outcome = held.stop();
+  if (outcome != Outcome::kDone) return outcome;
+  user_regs_struct registers{};
+  if (!held.read(registers)) return Outcome::kGone;
+  thread.registers = by_dwarf_number(registers);
+  thread.fs_base = registers.fs_base;
+  const bool has_moved = !thread.call || thread.call->pc != registers.rip || thread.call->sp != registers.rsp;
+  if (has_moved) {
+    thread.call.reset();
+    if (is_in_call(registers)) thread.call = call_of(registers);
+    thread.stack = read_stack(image, registers.rsp);
+  }
+  return outcome;
+}
+
+struct Progress {
+  std::size_t next = 0;
+  std::size_t late = 0;
+  int refused = 0;  // errno of the first
+};
+
+// Until all are done, or one is late: then this thread has to end, for the kernel to let go of that.
+void read_some(Image& image, std::span<const std::int32_t> tids, Progress& progress) {
+  while (progress.next < tids.size()) {
+    const std::int32_t tid = tids[progress.next++];
+    const auto thread = std::find_if(image.threads.begin(), image.threads.end(),
+                                     [&](const Thread& candidate) { return candidate.tid == tid; });
+    if (thread == image.threads.end() || !may_be_stopped(*thread)) continue;
+    const Outcome outcome = read_thread(image, *thread);
+    if (outcome == Outcome::kRefused && progress.refused == 0) progress.refused = errno;
+    if (outcome == Outcome::kRefused) return;
+    if (outcome == Outcome::kLate) {
+      ++progress.late;
+      return;
+    }
+  }
+}
+
+}  // namespace
+
+bool may_be_stopped(const watch::Syscall& call) {
+  switch (call.number) {
+    case SYS_futex: return is_restarted_futex(call.args[1]);
+    case kSysFutexWaitv:
+    case SYS_read:
+    case SYS_readv:
+    case SYS_write:
+    case SYS_writev:
+    case SYS_wait4:
+    case SYS_waitid:
+    case SYS_flock:
+    case SYS_fcntl:
+    case SYS_poll:
+    case SYS_ppoll:
+    case SYS_select:
+    case SYS_pselect6:
+    case SYS_nanosleep:
+    case SYS_clock_nanosleep:
+    case SYS_restart_syscall:
+    case SYS_pause:
+    case SYS_rt_sigsuspend:
+    case SYS_accept:
+    case SYS_accept4:
+    case SYS_recvfrom:
+    case SYS_recvmsg:
+    case SYS_sendto:
+    case SYS_sendmsg:
+    case SYS_msgrcv:
+    case SYS_msgsnd:
+    case SYS_open:
+    case SYS_openat: return true;
+    default: return false;
+  }
+}
+
+bool may_be_stopped(const Thread& thread) {
+  if (thread.has_ended) return false;
+  if (thread.state == 'S' && thread.call) return may_be_stopped(*thread.call);
+  return thread.state == 'R';
+}
+
+void stop_and_read_registers(Image& image, std::span<const std::int32_t> tids) {
+  if (image.is_core) return;
+  Progress progress;
+  while (progress.next < tids.size() && progress.refused == 0 && progress.late < kMaxLate) {
+    std::thread(read_some, std::ref(image), tids, std::ref(progress)).join();
+  }
+  if (progress.refused != 0) {
+    image.limits.push_back(fmt::format("threads of {} could not be stopped for a moment ({}): stacks may be incomplete",
+                                       pid_and_name(image.pid), std::strerror(progress.refused)));
+  }
+  if (progress.late > 0) {
+    image.limits.push_back(fmt::format("{} thread{} of {} did not stop within 200 ms: stacks may be incomplete",
+                                       progress.late, progress.late == 1 ? "" : "s", pid_and_name(image.pid)));
+  }
+}
+
+}  // namespace forksight::image

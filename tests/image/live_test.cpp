@@ -1,0 +1,97 @@
+#include "image/live.hpp"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <string>
+
+#include "blocked_process.hpp"
+
+namespace forksight::image {
+namespace {
+
+using test::BlockedProcess;
+
+std::string error_of(std::int32_t pid) {
+  const auto image = open_live(pid);
+  return image ? "" : image.error();
+}
+
+TEST(Live, SaysWhatAProcessIs) {
+  BlockedProcess process([] { return static_cast<long>(pause()); });
+  process.wait_blocked();
+  const auto image = open_live(process.pid());
+  ASSERT_TRUE(image) << image.error();
+  EXPECT_EQ(image->pid, process.pid());
+  EXPECT_EQ(image->ppid, getpid());
+  EXPECT_TRUE(image->exe.ends_with("image_tests")) << image->exe;
+  ASSERT_FALSE(image->cmdline.empty());
+  EXPECT_FALSE(image->is_core);
+  ASSERT_EQ(image->threads.size(), 1U);
+  EXPECT_EQ(image->threads.front().name, "image_tests");
+  EXPECT_EQ(image->threads.front().state, 'S');
+  ASSERT_TRUE(image->threads.front().call);
+
+  static const std::uint64_t kWord = 0x1122334455667788;
+  EXPECT_EQ(image->memory->value<std::uint64_t>(reinterpret_cast<std::uint64_t>(&kWord)), kWord);
+  EXPECT_FALSE(image->memory->value<std::uint64_t>(8));
+  ASSERT_NE(image->mapping_of(reinterpret_cast<std::uint64_t>(&kWord)), nullptr);
+  EXPECT_EQ(image->mapping_of(8), nullptr);
+
+  const auto has = [&](const std::string& name) {
+    return std::any_of(image->modules.begin(), image->modules.end(),
+                       [&](const symbols::Module& module) { return module.path.ends_with(name); });
+  };
+  EXPECT_TRUE(has("image_tests"));
+  EXPECT_TRUE(has("libc.so.6"));
+  EXPECT_TRUE(has("[vdso]"));
+}
+
+TEST(Live, ReadsAsFarAsThereIsMemory) {
+  BlockedProcess process([] { return static_cast<long>(pause()); });
+  process.wait_blocked();
+  const auto image = open_live(process.pid(), {false, nullptr});
+  ASSERT_TRUE(image);
+  const auto stack = std::find_if(image->mappings.begin(), image->mappings.end(),
+                                  [](const watch::Mapping& mapping) { return mapping.path == "[stack]"; });
+  ASSERT_NE(stack, image->mappings.end());
+  EXPECT_EQ(image->memory->bytes(stack->end - 100, 4096).size(), 100U);
+  EXPECT_TRUE(image->memory->bytes(~std::uint64_t{0} - 4, 100).empty());
+}
+
+TEST(Live, SaysWhyNot) {
+  EXPECT_NE(error_of(getpid()).find("forksight itself"), std::string::npos);
+  EXPECT_NE(error_of(0x7fffffff).find("there is none"), std::string::npos);
+  EXPECT_NE(error_of(-1).find("there is none"), std::string::npos);
+
+  const pid_t child = fork();
+  if (child == 0) _exit(0);
+  siginfo_t info{};
+  ASSERT_EQ(waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT), 0);
+  const std::string zombie = error_of(child);
+  EXPECT_NE(zombie.find("zombie"), std::string::npos) << zombie;
+  EXPECT_NE(zombie.find(std::to_string(getpid()) + " (image_tests)"), std::string::npos) << zombie;
+  waitpid(child, nullptr, 0);
+}
+
+TEST(Live, LeavesAStoppedProcessStopped) {
+  BlockedProcess process([] { return static_cast<long>(pause()); });
+  process.wait_blocked();
+  kill(process.pid(), SIGSTOP);
+  int status = 0;
+  ASSERT_EQ(waitpid(process.pid(), &status, WUNTRACED), process.pid());
+  const auto image = open_live(process.pid());
+  ASSERT_TRUE(image) << image.error();
+  EXPECT_EQ(image->threads.front().state, 'T');
+  ASSERT_FALSE(image->limits.empty());
+  EXPECT_NE(image->limits.front().find("stopped by a signal"), std::string::npos);
+  const auto again = open_live(process.pid());
+  ASSERT_TRUE(again);
+  EXPECT_EQ(again->threads.front().state, 'T');
+}
+
+}  // namespace
+}  // namespace forksight::image
