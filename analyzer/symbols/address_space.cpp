@@ -32,6 +32,12 @@ void AddressSpace::open(Entry& entry) {
   }
 }
 
+Binary* AddressSpace::binary(std::size_t index) {
+  Entry& entry = entries_[index];
+  if (!entry.is_opened) open(entry);
+  return entry.binary;
+}
+
 AddressSpace::Place AddressSpace::locate(std::uint64_t address) {
   const auto after =
       std::upper_bound(entries_.begin(), entries_.end(), address,

@@ -25,6 +25,11 @@ class AddressSpace {
   // Opens the module's file if need be.
   Place locate(std::uint64_t address);
 
+  // The modules in order, opened if need be: of the one at `index`, less than size().
+  std::size_t size() const { return entries_.size(); }
+  const Module& module(std::size_t index) const { return entries_[index].module; }
+  Binary* binary(std::size_t index);
+
   // A fact for limits(), each once.
   void add_limit(std::string sentence);
   const std::vector<std::string>& limits() const { return limits_; }

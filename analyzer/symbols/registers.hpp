@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <optional>
 #include <span>
 
@@ -17,16 +18,21 @@ inline constexpr std::size_t kRegisterCount = 17;
 
 using Registers = std::array<std::optional<std::uint64_t>, kRegisterCount>;
 
+// A word of the process, from wherever it may be; nullopt if it cannot be read.
+using WordReader = std::function<std::optional<std::uint64_t>(std::uint64_t address)>;
+
 // The recorded bytes of a stack, from `start` upward.
 struct StackBytes {
   std::uint64_t start = 0;
   std::span<const std::byte> bytes;
+  const WordReader* beyond = nullptr;  // where the rest of memory is at hand: a stack that a signal switched to has two
 
   std::uint64_t end() const { return start + bytes.size(); }
   std::optional<std::uint64_t> read(std::uint64_t address) const {
-    if (address < start || bytes.size() < sizeof(std::uint64_t)) return std::nullopt;
     const std::uint64_t offset = address - start;
-    if (offset > bytes.size() - sizeof(std::uint64_t)) return std::nullopt;
+    if (address < start || bytes.size() < sizeof(std::uint64_t) || offset > bytes.size() - sizeof(std::uint64_t)) {
+      return beyond != nullptr ? (*beyond)(address) : std::nullopt;
+    }
     std::uint64_t value = 0;
     std::memcpy(&value, bytes.data() + offset, sizeof value);
     return value;

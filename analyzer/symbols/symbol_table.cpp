@@ -73,15 +73,17 @@ const Symbol* SymbolTable::Sorted::find(std::uint64_t address) const {
   return best != nullptr ? best : unsized;
 }
 
-const Symbol* SymbolTable::find_function_named(std::string_view name) const {
-  if (by_name_.empty()) {
-    for (std::size_t i = 0; i < functions_.symbols.size(); ++i) {
-      const std::string_view symbol(functions_.symbols[i].name);
-      by_name_.emplace(symbol.substr(0, symbol.find('@')), i);
+const Symbol* SymbolTable::Sorted::find_named(std::string_view name) const {
+  if (by_name.empty()) {
+    for (std::size_t i = 0; i < symbols.size(); ++i) {
+      const std::string_view symbol(symbols[i].name);
+      const auto [entry, is_new] = by_name.try_emplace(symbol.substr(0, symbol.find('@')), i);
+      const bool was_local = !is_new && symbols[entry->second].binding == STB_LOCAL;
+      if (was_local && symbols[i].binding != STB_LOCAL) entry->second = i;
     }
   }
-  const auto found = by_name_.find(name);
-  return found == by_name_.end() ? nullptr : &functions_.symbols[found->second];
+  const auto found = by_name.find(name);
+  return found == by_name.end() ? nullptr : &symbols[found->second];
 }
 
 }  // namespace forksight::symbols

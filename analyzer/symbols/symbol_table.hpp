@@ -27,20 +27,22 @@ class SymbolTable {
   // it up to the next one, functions only. Of several names for one address the one best known to users.
   const Symbol* find_function(std::uint64_t address) const { return functions_.find(address); }
   const Symbol* find_object(std::uint64_t address) const { return objects_.find(address); }
-  // The function that is called `name`; null if there is none.
-  const Symbol* find_function_named(std::string_view name) const;
+  // The function or object that is called `name`, an exported one if there is any; null if there is none.
+  const Symbol* find_function_named(std::string_view name) const { return functions_.find_named(name); }
+  const Symbol* find_object_named(std::string_view name) const { return objects_.find_named(name); }
 
   bool has_functions() const { return !functions_.symbols.empty(); }
 
  private:
-  mutable std::unordered_map<std::string_view, std::size_t> by_name_;  // functions; filled when first asked
-
   struct Sorted {
     std::vector<Symbol> symbols;
     std::vector<std::uint64_t> reach;  // the farthest end among symbols[0..i]
 
     void finish();
     const Symbol* find(std::uint64_t address) const;
+    const Symbol* find_named(std::string_view name) const;
+
+    mutable std::unordered_map<std::string_view, std::size_t> by_name;  // filled when first asked
   };
 
   Sorted functions_;

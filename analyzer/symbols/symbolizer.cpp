@@ -8,8 +8,9 @@
 
 #include "symbols/address_space.hpp"
 #include "symbols/binary_store.hpp"
-#include "symbols/names.hpp"
 #include "symbols/frozen.hpp"
+#include "symbols/names.hpp"
+#include "symbols/thread_walk.hpp"
 #include "symbols/unwinder.hpp"
 
 namespace forksight::symbols {
@@ -38,6 +39,7 @@ struct Symbolizer::State {
   explicit State(std::vector<Module> modules) : space(std::move(modules)) {}
 
   std::vector<model::Frame> name(const RawFrame& raw);
+  model::Stack name(const Walk& walk);
 
   AddressSpace space;
   std::unordered_map<std::uint64_t, std::vector<model::Frame>> named;  // by look-up address
@@ -73,23 +75,11 @@ std::vector<model::Frame> Symbolizer::State::name(const RawFrame& raw) {
   return frames;
 }
 
-Symbolizer::Symbolizer(std::vector<Module> modules) : state_(std::make_unique<State>(std::move(modules))) {}
-Symbolizer::~Symbolizer() = default;
-
-model::Stack Symbolizer::unwind(const StackSample& sample) {
-  const std::scoped_lock lock(binaries_mutex());
+model::Stack Symbolizer::State::name(const Walk& walk) {
   model::Stack stack;
-  if (sample.pc == 0) return stack;
-  Registers registers{};
-  registers[kReturnAddress] = sample.pc;
-  registers[kRsp] = sample.sp;
-  registers[kRbp] = sample.fp;
-  const StackBytes bytes{sample.sp, sample.memory};
-  const Walk walk = sample.frozen ? walk_frozen(state_->space, registers, bytes, sample.cut)
-                                  : Unwinder(state_->space).walk(registers, bytes, false);
   for (std::size_t i = 0; i < walk.frames.size(); ++i) {
     const RawFrame& raw = walk.frames[i];
-    std::vector<model::Frame> frames = state_->name(raw);
+    std::vector<model::Frame> frames = name(raw);
     // The handler returns to libc's trampoline, which nobody has called.
     if (i + 1 < walk.frames.size() && walk.frames[i + 1].is_exact && !frames.empty()) {
       frames.erase(frames.begin(), frames.end() - 1);
@@ -108,6 +98,28 @@ model::Stack Symbolizer::unwind(const StackSample& sample) {
   }
   stack.cut = walk.end != WalkEnd::kThreadStart;
   return stack;
+}
+
+Symbolizer::Symbolizer(std::vector<Module> modules) : state_(std::make_unique<State>(std::move(modules))) {}
+Symbolizer::~Symbolizer() = default;
+
+model::Stack Symbolizer::unwind(const StackSample& sample) {
+  const std::scoped_lock lock(binaries_mutex());
+  if (sample.pc == 0) return {};
+  Registers registers{};
+  registers[kReturnAddress] = sample.pc;
+  registers[kRsp] = sample.sp;
+  registers[kRbp] = sample.fp;
+  const StackBytes bytes{sample.sp, sample.memory};
+  const Walk walk = sample.frozen ? walk_frozen(state_->space, registers, bytes, sample.cut)
+                                  : Unwinder(state_->space).walk(registers, bytes, false);
+  return state_->name(walk);
+}
+
+model::Stack Symbolizer::unwind_thread(const Registers& registers, const StackBytes& stack) {
+  const std::scoped_lock lock(binaries_mutex());
+  if (!registers[kReturnAddress] || !registers[kRsp]) return {};
+  return state_->name(walk_thread(state_->space, registers, stack));
 }
 
 bool Symbolizer::find_data(std::uint64_t address, DataSymbol& out) {
@@ -131,6 +143,20 @@ bool Symbolizer::find_code(std::uint64_t address, CodeSymbol& out) {
   out.function = std::move(function);
   out.module = place.module->path;
   return true;
+}
+
+std::optional<std::uint64_t> Symbolizer::find_symbol(std::string_view name, std::string_view file_prefix) {
+  const std::scoped_lock lock(binaries_mutex());
+  for (std::size_t i = 0; i < state_->space.size(); ++i) {
+    const Module& module = state_->space.module(i);
+    if (!file_name(module.path).starts_with(file_prefix)) continue;
+    Binary* const binary = state_->space.binary(i);
+    if (binary == nullptr) continue;
+    const Symbol* symbol = binary->symbols().find_function_named(name);
+    if (symbol == nullptr) symbol = binary->symbols().find_object_named(name);
+    if (symbol != nullptr) return module.bias + symbol->start;
+  }
+  return std::nullopt;
 }
 
 const std::vector<std::string>& Symbolizer::limits() const { return state_->space.limits(); }

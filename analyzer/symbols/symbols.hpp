@@ -8,11 +8,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "model/model.hpp"
+#include "symbols/registers.hpp"
 
 namespace forksight::symbols {
 
@@ -55,10 +58,17 @@ class Symbolizer {
 
   // All frames, innermost first, inlined ones expanded. Frames of the shim itself are left out.
   model::Stack unwind(const StackSample& sample);
+  // The same of a thread that stands still, in a live process or a core: its pc is exact, and any register may be
+  // known. Frames behind one whose caller only a register that is not known could tell are found by the code, and
+  // approximate.
+  model::Stack unwind_thread(const Registers& registers, const StackBytes& stack);
   // The object that holds `address`, if it is in a module's symbol table (exported or not).
   bool find_data(std::uint64_t address, DataSymbol& out);
   // The function that holds `address`, an exact address (not a return address).
   bool find_code(std::uint64_t address, CodeSymbol& out);
+  // Run-time address of the function or object `name`, as its symbol has it (not demangled), exported or not. In the
+  // first module that has it, of those whose file name starts with `file_prefix`: without one, all modules are opened.
+  std::optional<std::uint64_t> find_symbol(std::string_view name, std::string_view file_prefix = {});
 
   // What could not be seen: a module that changed since (build-id), is gone, or has no symbols. Grows with use.
   const std::vector<std::string>& limits() const;

@@ -43,11 +43,10 @@ Step Unwinder::step(const RawFrame& frame, Registers& registers, const StackByte
   return step_by_frame_pointer(registers, stack);
 }
 
-Walk Unwinder::walk(const Registers& innermost, const StackBytes& stack, bool strict) {
+Walk Unwinder::walk(const Registers& innermost, const StackBytes& stack, bool strict, bool is_exact) {
   Walk walk;
   Registers registers = innermost;
   bool is_approximate = false;
-  bool is_exact = false;
   while (walk.frames.size() < kMaxFrames) {
     RawFrame frame{*registers[kReturnAddress], *registers[kRsp], is_exact, is_approximate, false};
     walk.frames.push_back(frame);
@@ -59,10 +58,12 @@ Walk Unwinder::walk(const Registers& innermost, const StackBytes& stack, bool st
     }
     if (step == Step::kBeyondBytes) walk.end = WalkEnd::kBytesEnd;
     if (step != Step::kCaller) return walk;
-    if (!registers[kRsp] || *registers[kRsp] <= frame.sp || *registers[kReturnAddress] == 0) return walk;
-
     const AddressSpace::Place place = space_.locate(frame.lookup_address());
     is_exact = place && place.binary->cfi().is_signal_frame(place.address);
+    // A handler's stack may lie above the one that was interrupted.
+    const bool may_go_down = is_exact && stack.beyond != nullptr;
+    if (!registers[kRsp] || (*registers[kRsp] <= frame.sp && !may_go_down)) return walk;
+    if (*registers[kReturnAddress] == 0) return walk;
     if (is_exact || (!strict && !by_frame_pointer)) continue;
     const bool is_signal_return = [&] {
       const AddressSpace::Place caller = space_.locate(*registers[kReturnAddress] - 1);

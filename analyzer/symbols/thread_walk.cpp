@@ -1,0 +1,88 @@
+#include "symbols/thread_walk.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "symbols/call_graph.hpp"
+#include "symbols/frozen.hpp"
+
+namespace forksight::symbols {
+namespace {
+
+constexpr std::uint64_t kFirstPage = 4096;
+constexpr int kMaxRepairs = 64;  // frames in a row whose rbp nobody saved
+
+// How far the walk got: first of all to the thread's start.
+auto worth(const Walk& walk) { return std::pair(walk.end == WalkEnd::kThreadStart, walk.frames.size()); }
+
+void append(Walk& walk, Walk outer) {
+  for (RawFrame& frame : outer.frames) {
+    frame.is_approximate = true;
+    walk.frames.push_back(frame);
+  }
+  walk.end = outer.end;
+}
+
+// The callers of the last frame of `walk`, if its size can be told.
+std::optional<Walk> find_callers(AddressSpace& space, Unwinder& unwinder, const RawFrame& frame,
+                                 const StackBytes& stack) {
+  const auto function = function_of(space, frame);
+  if (!function) return std::nullopt;
+  std::optional<Walk> best;
+  for (const std::uint64_t depth : frame_depths(*function, frame.pc - function->module->bias)) {
+    if (depth < 16) continue;
+    Registers caller{};
+    caller[kRsp] = frame.sp + depth;
+    caller[kReturnAddress] = stack.read(frame.sp + depth - 8);
+    caller[kRbp] = stack.read(frame.sp + depth - 16);  // such a function saves it first of all
+    if (!caller[kReturnAddress] || !unwinder.is_return_address(*caller[kReturnAddress])) continue;
+    Walk outer = unwinder.walk(caller, stack, true);
+    if (!best || worth(outer) > worth(*best)) best = std::move(outer);
+  }
+  return best;
+}
+
+// As found by searching the stack; where the frames are those of `plain` they are as certain as they were there.
+void keep_certainty(Walk& found, const Walk& plain) {
+  for (std::size_t i = 0; i < std::min(found.frames.size(), plain.frames.size()); ++i) {
+    if (found.frames[i].pc != plain.frames[i].pc || found.frames[i].sp != plain.frames[i].sp) return;
+    found.frames[i] = plain.frames[i];
+  }
+}
+
+}  // namespace
+
+Walk walk_thread(AddressSpace& space, const Registers& innermost, const StackBytes& stack) {
+  Unwinder unwinder(space);
+  const std::uint64_t pc = innermost[kReturnAddress].value_or(0);
+  const std::uint64_t sp = innermost[kRsp].value_or(0);
+  if (pc < kFirstPage) {
+    // A call through a null pointer: only the return address has been pushed.
+    Walk walk{{{pc, sp, true, false, false}}, WalkEnd::kLost};
+    Registers caller = innermost;
+    caller[kReturnAddress] = stack.read(sp);
+    caller[kRsp] = sp + 8;
+    if (!caller[kReturnAddress] || !unwinder.is_return_address(*caller[kReturnAddress])) return walk;
+    const Walk outer = unwinder.walk(caller, stack, false);
+    walk.frames.insert(walk.frames.end(), outer.frames.begin(), outer.frames.end());
+    walk.end = outer.end;
+    return walk;
+  }
+
+  Walk walk = unwinder.walk(innermost, stack, false, true);
+  for (int repairs = 0; walk.end == WalkEnd::kLost && repairs < kMaxRepairs; ++repairs) {
+    auto outer = find_callers(space, unwinder, walk.frames.back(), stack);
+    if (!outer) break;
+    append(walk, std::move(*outer));
+  }
+  if (walk.end == WalkEnd::kLost && !innermost[kRbp]) {
+    Walk found = walk_frozen(space, innermost, {stack.start, stack.bytes}, false);
+    if (worth(found) > worth(walk)) {
+      keep_certainty(found, walk);
+      return found;
+    }
+  }
+  return walk;
+}
+
+}  // namespace forksight::symbols
