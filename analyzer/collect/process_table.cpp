@@ -34,7 +34,11 @@ model::ProcessId ProcessTable::enter_creator(const TraceInfo& info) {
     if (entry.seen_ns <= info.monotonic_ns) {
       known.exe = info.exe;
       known.cmdline = info.cmdline;
+      known.python_signal = 0;
+      known.shim_start = 0;
     }
+    // A forked child writes to its parent's trace until it execs.
+    if (entry.is_child) known.has_execed = true;
     known.start_ticks = info.start_ticks;
     known.ppid = info.ppid;
     entry.is_creator = true;
@@ -48,10 +52,11 @@ model::ProcessId ProcessTable::enter_creator(const TraceInfo& info) {
 model::ProcessId ProcessTable::enter_child(const TraceInfo& info, std::int32_t pid, std::int32_t pid_of_parent,
                                            std::uint64_t time_ns) {
   for (Entry& entry : entries_[{info.host, pid}]) {
-    const model::Process& known = model_.processes[entry.process];
+    model::Process& known = model_.processes[entry.process];
     // A child that went on to exec has a trace of its own, begun later than its fork.
     if (entry.is_child || entry.seen_ns < time_ns || !may_be_parent(known.ppid, pid_of_parent)) continue;
     entry.is_child = true;
+    if (entry.is_creator) known.has_execed = true;
     return entry.process;
   }
   return add(info, pid, pid_of_parent, {0, time_ns, false, true});

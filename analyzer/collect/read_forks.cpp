@@ -1,6 +1,5 @@
 // Forks: who, with which threads, and whose child a process is.
 #include <algorithm>
-#include <cstring>
 
 #include "collect/trace_reader.hpp"
 #include "collect/trace_words.hpp"
@@ -12,13 +11,6 @@ using trace::RecordType;
 namespace {
 
 constexpr std::size_t kMaxPools = 64;  // of one fork; the shim keeps fewer
-
-template <class T>
-T element_at(std::span<const std::byte> bytes, std::size_t index) {
-  T value;
-  std::memcpy(&value, bytes.data() + index * sizeof value, sizeof value);
-  return value;
-}
 
 }  // namespace
 
@@ -36,7 +28,10 @@ model::ProcessId TraceReader::child_of(model::ForkId fork, std::int32_t pid, std
     by_pid_[pid] = child;
     modules_.inherit(child, about.process);
   }
-  model_.processes[child].python_signal = model_.processes[about.process].python_signal;
+  if (!model_.processes[child].has_execed) {
+    model_.processes[child].python_signal = model_.processes[about.process].python_signal;
+    model_.processes[child].shim_start = model_.processes[about.process].shim_start;
+  }
   has_fork_[child] = true;
   about.child = child;
   return child;
@@ -63,7 +58,7 @@ void TraceReader::read_fork(const TraceRecord& record) {
   }
   const auto tail = record.tail<trace::ForkRecord>();
   for (std::size_t i = 0; i < fixed.thread_count; ++i) {
-    const auto entry = element_at<trace::ForkThread>(tail, i);
+    const auto entry = TraceRecord::element_at<trace::ForkThread>(tail, i);
     const auto thread = find(entry.thread, RecordType::kThread);
     if (thread) {
       fork.lost_threads.push_back(thread->index);
@@ -78,7 +73,7 @@ void TraceReader::read_fork(const TraceRecord& record) {
   if (fixed.tasks > fixed.thread_count + 1ULL) fork.unknown_threads += fixed.tasks - fixed.thread_count - 1;
   const auto runtimes = tail.subspan(fixed.thread_count * sizeof(trace::ForkThread));
   for (std::size_t i = 0; i < fixed.runtime_count; ++i) {
-    const auto pool = find(element_at<std::uint64_t>(runtimes, i), RecordType::kRuntime);
+    const auto pool = find(TraceRecord::element_at<std::uint64_t>(runtimes, i), RecordType::kRuntime);
     if (!pool || fork.pools.size() >= kMaxPools) continue;
     if (std::ranges::find(fork.pools, pool->index) == fork.pools.end()) fork.pools.push_back(pool->index);
   }

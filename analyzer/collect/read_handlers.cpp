@@ -1,6 +1,5 @@
 // Atfork handlers: which there are, how long each took, and which one is running.
 #include <algorithm>
-#include <cstring>
 
 #include "collect/trace_reader.hpp"
 #include "collect/trace_words.hpp"
@@ -16,13 +15,6 @@ constexpr std::size_t kMaxHandlers = 1024;  // of one list; the shim keeps fewer
 constexpr std::size_t kMaxWaits = 16;       // of one handler, one inside of the other
 constexpr std::uint32_t kPlaceMask = (1U << 24U) - 1;
 
-template <class T>
-T element_at(std::span<const std::byte> bytes, std::size_t index) {
-  T value;
-  std::memcpy(&value, bytes.data() + index * sizeof value, sizeof value);
-  return value;
-}
-
 }  // namespace
 
 void TraceReader::read_handlers(const TraceRecord& record) {
@@ -31,7 +23,7 @@ void TraceReader::read_handlers(const TraceRecord& record) {
   const ImagePtr& image = modules_.image_of(process_of(record));
   handler_lists_.emplace_back(model_.handlers.size(), count);
   for (std::size_t i = 0; i < count; ++i) {
-    const auto entry = element_at<trace::HandlerEntry>(tail, i);
+    const auto entry = TraceRecord::element_at<trace::HandlerEntry>(tail, i);
     const std::uint64_t addresses[] = {entry.prepare, entry.parent, entry.child};
     const model::HandlerId id = model_.handlers.size();
     model::AtforkHandlers& handlers = model_.handlers.emplace_back();
@@ -74,7 +66,7 @@ void TraceReader::attach_times(const TraceRecord& record, model::ForkId fork_id,
   for (std::size_t i = fork.handlers.size(); i < count; ++i) fork.handlers.push_back({first + i, {}});
   const bool in_parent = process == fork.process;
   for (std::size_t i = 0; i < count; ++i) {
-    const auto times = element_at<trace::HandlerTimes>(record.tail<trace::HandlerRunRecord>(), i);
+    const auto times = TraceRecord::element_at<trace::HandlerTimes>(record.tail<trace::HandlerRunRecord>(), i);
     auto& ns = fork.handlers[i].ns;
     if (in_parent && times.prepare_ns != 0) ns[0] = times.prepare_ns;
     if (in_parent && times.parent_ns != 0) ns[1] = times.parent_ns;

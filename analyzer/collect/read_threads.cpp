@@ -1,6 +1,5 @@
 // Whose threads there were at a fork, and which of them the prepare handlers ended.
 #include <algorithm>
-#include <cstring>
 #include <map>
 
 #include "collect/trace_reader.hpp"
@@ -16,9 +15,7 @@ void TraceReader::read_gone(const TraceRecord& record) {
   if (!fork) return;
   const auto tail = record.tail<trace::GoneRecord>();
   for (std::size_t i = 0; i < fixed.count; ++i) {
-    std::uint64_t reference = 0;
-    std::memcpy(&reference, tail.data() + i * sizeof reference, sizeof reference);
-    const auto thread = find(reference, RecordType::kThread);
+    const auto thread = find(TraceRecord::element_at<std::uint64_t>(tail, i), RecordType::kThread);
     if (thread) model_.forks[fork->index].gone_threads.push_back(thread->index);
   }
 }

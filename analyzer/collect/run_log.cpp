@@ -36,6 +36,7 @@ Json process_to_json(const LoggedProcess& process) {
             {"liveness", name_of(kLivenessNames, process.liveness)}};
   if (process.stuck_for_ms != 0) json["stuck_for_ms"] = process.stuck_for_ms;
   if (process.exit_status) json["exit_status"] = *process.exit_status;
+  if (process.shim_start) json["shim_start"] = fmt::format("{:#x}", *process.shim_start);
   if (process.waits_for_pid != 0) {
     json["waits_for"] = {{"pid", process.waits_for_pid}, {"start_ticks", process.waits_for_start_ticks}};
     json["waits_via"] = process.waits_via;
@@ -48,8 +49,11 @@ Json process_to_json(const LoggedProcess& process) {
 }  // namespace
 
 std::string to_json(const RunLog& log) {
-  Json json{{"schema", kRunLogSchema},       {"command", log.command}, {"started_at", log.started_at},
-            {"host", log.host},              {"limits", log.limits}};
+  Json json{{"schema", kRunLogSchema},
+            {"command", log.command},
+            {"started_at", log.started_at},
+            {"host", log.host},
+            {"limits", log.limits}};
   Json& processes = json["processes"] = Json::array();
   for (const LoggedProcess& process : log.processes) processes.push_back(process_to_json(process));
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";

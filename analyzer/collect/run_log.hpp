@@ -1,5 +1,5 @@
-// run.json: what `forksight run` saw of a process tree from outside, beside the traces in the folder of the run. With it
-// `forksight report` finds later what `run` found.
+// run.json: what `forksight run` saw of a process tree from outside, beside the traces in the folder of the run. With
+// it `forksight report` finds later what `run` found.
 #pragma once
 
 #include <cstdint>
@@ -27,15 +27,16 @@ struct LoggedProcess {
   model::Liveness liveness = model::Liveness::kUnknown;
   std::uint64_t stuck_for_ms = 0;
   std::vector<model::Wait> waits;
-  std::int32_t waits_for_pid = 0;           // 0: for none
+  std::int32_t waits_for_pid = 0;  // 0: for none
   std::uint64_t waits_for_start_ticks = 0;
   std::string waits_via;
   std::optional<int> exit_status;           // as of wait(2)
+  std::optional<std::uint64_t> shim_start;  // where the shim was mapped, 0: nowhere; none: not looked at
 };
 
 struct RunLog {
   std::vector<std::string> command;
-  std::string started_at;                   // ISO 8601 with the offset from UTC
+  std::string started_at;  // ISO 8601 with the offset from UTC
   std::string host;
   std::vector<LoggedProcess> processes;
   std::vector<std::string> limits;

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <map>
+#include <string_view>
 #include <utility>
 
 #include "collect/run_log.hpp"
@@ -28,10 +29,21 @@ std::optional<model::ProcessId> find_process(const model::Model& model, const By
   return found;
 }
 
+// The log was written later than the trace: another program, or another place of the shim, is another image. Of paths
+// the names alone are compared: after a chroot() the rest depends on who looks. The trace cuts a long one.
+bool is_other_image(const model::Process& process, const LoggedProcess& logged) {
+  const auto name_of = [](const std::string& path) { return std::string_view(path).substr(path.rfind('/') + 1); };
+  const std::string_view traced = name_of(process.exe);
+  const std::string_view seen = name_of(logged.exe);
+  const bool is_cut = logged.exe.starts_with(process.exe);
+  if (!seen.empty() && !is_cut && !traced.starts_with(seen) && !seen.starts_with(traced)) return true;
+  return process.shim_start != 0 && logged.shim_start && *logged.shim_start != process.shim_start;
+}
+
 void fill(model::Process& process, const LoggedProcess& logged, const RunLog& log) {
+  process.has_execed = process.has_execed || is_other_image(process, logged);
   if (process.start_ticks == 0) process.start_ticks = logged.start_ticks;
   if (process.ppid == 0) process.ppid = logged.ppid;
-  // The log was written later than the trace's header, after an exec perhaps.
   if (!logged.exe.empty()) process.exe = logged.exe;
   if (!logged.cmdline.empty()) process.cmdline = logged.cmdline;
   if (process.host.empty()) process.host = log.host;

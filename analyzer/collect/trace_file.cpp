@@ -143,7 +143,8 @@ std::optional<std::string> TraceFile::read_header() {
   info_.cmdline_cut = (flags & trace::kCmdlineCut) != 0;
   info_.dropped_records = read_at<std::uint64_t>(bytes, offsetof(TraceHeader, dropped_records));
   info_.dropped_bytes = read_at<std::uint64_t>(bytes, offsetof(TraceHeader, dropped_bytes));
-  if (info_.dropped_records > 0) {
+  has_gaps_ = info_.dropped_records > 0;
+  if (has_gaps_) {
     say(fmt::format("{} records ({} bytes) found no space and are missing", info_.dropped_records,
                     info_.dropped_bytes));
   }
@@ -174,6 +175,7 @@ void TraceFile::walk_chain() {
           fmt::format("damaged after record {}: the next one begins with {:#018x}, which no writer writes; what "
                       "follows is not used",
                       number, word));
+      has_gaps_ = true;
       ended = true;
       break;
     }
@@ -189,13 +191,16 @@ void TraceFile::walk_chain() {
     at += size;
     if (state == RecordState::kWriting) {
       ++holes;
+      has_gaps_ = has_gaps_ || record.type == RecordType::kTouchEnd;
     } else if (!has_whole_payload(record.type, record.payload)) {
       ++malformed;
+      has_gaps_ = true;
     } else {
       records_.push_back(record);
     }
   }
   if (!ended && at < read_at<std::uint64_t>(bytes, offsetof(TraceHeader, tail))) {
+    has_gaps_ = true;
     say(fmt::format("cut after record {}: the file ends at byte {}, its records went on; copy it again, whole", number,
                     bytes.size()));
   }

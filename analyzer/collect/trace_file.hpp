@@ -52,6 +52,14 @@ struct TraceRecord {
   std::span<const std::byte> tail() const {
     return payload.subspan(sizeof(T));
   }
+  // Of an array there. The caller has checked that there is such an element.
+  template <class T>
+  static T element_at(std::span<const std::byte> tail, std::size_t index) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    T value;
+    std::memcpy(&value, tail.data() + index * sizeof value, sizeof value);
+    return value;
+  }
 };
 
 class TraceFile {
@@ -68,6 +76,8 @@ class TraceFile {
   const std::string& name() const { return name_; }
   const TraceInfo& info() const { return info_; }
   const std::vector<TraceRecord>& records() const { return records_; }
+  // Records may be missing that something else is told by: that a call came back, for one.
+  bool has_gaps() const { return has_gaps_; }
   // What is missing or strange, one sentence each, each starting with the name.
   const std::vector<std::string>& limits() const { return limits_; }
 
@@ -77,6 +87,7 @@ class TraceFile {
   void walk_chain();
   void say(const std::string& what) { limits_.push_back(name_ + ": " + what); }
 
+  bool has_gaps_ = false;
   std::string name_;
   std::vector<std::byte> bytes_;
   TraceInfo info_;

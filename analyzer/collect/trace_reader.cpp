@@ -14,6 +14,8 @@ using trace::RecordType;
 
 namespace {
 
+constexpr std::size_t kMostNotes = 64;  // that are repeated to the user, of one file
+
 std::string text_of(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
@@ -39,6 +41,9 @@ void TraceReader::read() {
     if (symbolize_) deferred_.resolve(model_);
     sort_threads_by_owner();
     join_python();
+    for (const auto& [pid, process] : by_pid_) {
+      if (file_.has_gaps()) model_.processes[process].has_gaps = true;
+    }
   }
   model_.limits.insert(model_.limits.end(), file_.limits().begin(), file_.limits().end());
   const auto say = [&](const std::string& what) { model_.limits.push_back(file_.name() + ": " + what); };
@@ -46,6 +51,7 @@ void TraceReader::read() {
     say(fmt::format("{} references lead to no earlier record of the right type and were ignored", bad_references_));
   if (modules_left_out_ > 0)
     say(fmt::format("{} modules more than any process can have were left out", modules_left_out_));
+  if (notes_left_out_ > 0) say(fmt::format("{} notes more of its processes were left out", notes_left_out_));
   if (free_locks_touched_ > 0)
     say(fmt::format("{} operations on locks that nobody held at the fork were ignored", free_locks_touched_));
 }
@@ -120,7 +126,9 @@ void TraceReader::read_module(const TraceRecord& record) {
   module.end = fixed.end;
   const auto id_bytes = std::min<std::size_t>(fixed.build_id_bytes, sizeof fixed.build_id);
   module.build_id.assign(fixed.build_id, fixed.build_id + id_bytes);
-  if (!modules_.add(process_of(record), std::move(module))) ++modules_left_out_;
+  const model::ProcessId process = process_of(record);
+  if (module.path.ends_with("/libforksight.so")) model_.processes[process].shim_start = module.start;
+  if (!modules_.add(process, std::move(module))) ++modules_left_out_;
 }
 
 void TraceReader::read_thread(const TraceRecord& record) {
@@ -152,7 +160,13 @@ void TraceReader::read_note(const TraceRecord& record) {
   const auto fixed = record.fixed<trace::NoteRecord>();
   std::string sentence =
       fmt::format("{}: process {}: {}", file_.name(), record.pid, describe_note(fixed.code, fixed.value));
-  if (std::ranges::find(model_.limits, sentence) == model_.limits.end()) model_.limits.push_back(std::move(sentence));
+  if (notes_.contains(sentence)) return;
+  if (notes_.size() == kMostNotes) {
+    ++notes_left_out_;
+    return;
+  }
+  notes_.insert(sentence);
+  model_.limits.push_back(std::move(sentence));
 }
 
 }  // namespace forksight::collect

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -22,8 +23,8 @@ class TraceReader {
   void read();
 
  private:
-  // What a record became: its index in the model (kStack: in the file; kHeld, kInFlight: in its fork's list; kLibcCall: in
-  // libc_calls_).
+  // What a record became: its index in the model (kStack: in the file; kHeld, kInFlight: in its fork's list; kLibcCall:
+  // in libc_calls_).
   struct Target {
     trace::RecordType type{};
     std::size_t index = 0;
@@ -98,6 +99,8 @@ class TraceReader {
   // Records that change in place name what comes after them: they are read last.
   std::vector<std::pair<const TraceRecord*, model::ProcessId>> handler_runs_;
   std::unordered_map<std::uint64_t, std::vector<const TraceRecord*>> handler_waits_;  // open ones, by their run
+  std::set<std::string> notes_;
+  std::uint64_t notes_left_out_ = 0;
   std::uint64_t bad_references_ = 0;
   std::uint64_t modules_left_out_ = 0;
   std::uint64_t free_locks_touched_ = 0;

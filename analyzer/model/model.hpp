@@ -345,6 +345,9 @@ struct Process {
   std::optional<int> exit_status;    // as of wait(2)
   std::optional<PythonId> python;    // where its threads are: `run` asked after it was stuck
   int python_signal = 0;             // by which it may be asked; 0: by none
+  std::uint64_t shim_start = 0;      // where its traces say that the shim is mapped; 0: not known
+  bool has_execed = false;           // of a forked process: what it had inherited is gone
+  bool has_gaps = false;             // records about it may be missing: no space, or the file was cut
 };
 
 struct Model {

@@ -51,6 +51,7 @@ TEST(ProcessTable, AChildThatExecsKeepsItsIdentity) {
   const auto child = table.processes.enter_child(parent, 20, 10, 1500);
   EXPECT_EQ(table.processes.enter_creator(info(20, 10, 600, 1700, "/exec")), child);
   EXPECT_EQ(table.model.processes[child].exe, "/exec");
+  EXPECT_TRUE(table.model.processes[child].has_execed);
   EXPECT_EQ(table.model.processes[child].start_ticks, 600U);
 
   Table reversed;
@@ -58,6 +59,7 @@ TEST(ProcessTable, AChildThatExecsKeepsItsIdentity) {
   reversed.processes.enter_creator(parent);
   EXPECT_EQ(reversed.processes.enter_child(parent, 20, 10, 1500), exec);
   EXPECT_EQ(reversed.model.processes[exec].exe, "/exec");
+  EXPECT_TRUE(reversed.model.processes[exec].has_execed);
 }
 
 TEST(ProcessTable, ATraceOlderThanTheForkIsOfAnEarlierProcess) {

@@ -173,6 +173,30 @@ TEST(TraceFile, SaysWhatWasDropped) {
             std::vector<std::string>{"a.fstrace: 12 records (3400 bytes) found no space and are missing"});
 }
 
+TEST(TraceFile, KnowsThatRecordsMayBeMissing) {
+  const auto has_gaps = [](const std::vector<std::byte>& bytes) {
+    const auto file = TraceFile::parse("a.fstrace", bytes);
+    return file.ok() && file->has_gaps();
+  };
+  const trace::TouchEndRecord end{};
+  EXPECT_FALSE(has_gaps(TraceBuilder().bytes()));
+  EXPECT_TRUE(has_gaps(TraceBuilder().dropped(1, 64).bytes()));
+  TraceBuilder unfinished;
+  unfinished.record(trace::RecordType::kTouchEnd, end, trace::RecordState::kWriting);
+  EXPECT_TRUE(has_gaps(unfinished.bytes()));
+  TraceBuilder other;
+  other.record(trace::RecordType::kForked, trace::ForkedRecord{}, trace::RecordState::kWriting);
+  EXPECT_FALSE(has_gaps(other.bytes())) << "no call came back by that";
+  TraceBuilder damaged;
+  damaged.end_with(0x1234);
+  EXPECT_TRUE(has_gaps(damaged.bytes()));
+  TraceBuilder cut;
+  cut.record(trace::RecordType::kTouchEnd, end);
+  std::vector<std::byte> bytes = cut.bytes(0);
+  bytes.resize(bytes.size() - 8);
+  EXPECT_TRUE(has_gaps(bytes));
+}
+
 TEST(TraceFile, TextsWithoutTheirNulAreBounded) {
   const auto file =
       TraceFile::parse("a.fstrace", TraceBuilder()

@@ -281,6 +281,33 @@ TEST(TraceReader, NotesBecomeLimits) {
   EXPECT_TRUE(has_limit(model, "3 lock acquisitions did not fit"));
 }
 
+TEST(TraceReader, NotesAreBounded) {
+  TraceBuilder trace;
+  for (std::uint64_t i = 0; i < 100; ++i) {
+    trace.record(trace::RecordType::kNote, trace::NoteRecord{trace::NoteCode::kThreadTableFull, 0, i});
+  }
+  const model::Model model = read_model(trace);
+  ASSERT_EQ(model.limits.size(), 65U);
+  EXPECT_NE(model.limits.back().find("36 notes more"), std::string::npos) << model.limits.back();
+}
+
+TEST(TraceReader, ChildrenHaveTheImageOfTheirParent) {
+  test::LockTrace scene({});
+  scene.trace.as(test::kParent).module("/opt/lib/libforksight.so", 0x7000'0000, 0x7000'1000, 0x7000'9000);
+  scene.trace.dropped(1, 64);
+  scene.trace.record(trace::RecordType::kPythonSignal, trace::PythonSignalRecord{52, 0});
+  trace::ForkRecord fixed{};
+  fixed.forking_thread = scene.trace.thread(test::kParent, "app");
+  const auto second = scene.trace.fork(fixed, {}, {});
+  scene.trace.record(trace::RecordType::kForked, trace::ForkedRecord{second, 3000, 0, 5});
+  const model::Model model = read_model(scene.trace);
+  const model::Process& child = model.processes.back();
+  EXPECT_EQ(child.pid, 3000);
+  EXPECT_EQ(child.shim_start, 0x7000'1000U);
+  EXPECT_EQ(child.python_signal, 52);
+  EXPECT_TRUE(child.has_gaps);
+}
+
 TEST(TraceReader, ThreadNamesMayBeAnything) {
   TraceBuilder trace;
   trace.thread(1, std::string(16, '\xff'));

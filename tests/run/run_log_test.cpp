@@ -187,6 +187,36 @@ TEST(MergeRunLog, FillsTheProcessOfATrace) {
   EXPECT_EQ(model.processes[1].waits_for, 0U);
 }
 
+TEST(MergeRunLog, KnowsAnotherImage) {
+  const auto has_execed = [](const std::string& traced_exe, std::uint64_t traced_shim, const std::string& seen_exe,
+                             std::optional<std::uint64_t> seen_shim) {
+    model::Model model;
+    model.processes = {traced(4711, 5, "node3")};
+    model.processes[0].exe = traced_exe;
+    model.processes[0].shim_start = traced_shim;
+    RunLog log;
+    log.host = "node3";
+    log.processes = {stuck_process()};
+    log.processes[0].start_ticks = 5;
+    log.processes[0].exe = seen_exe;
+    log.processes[0].shim_start = seen_shim;
+    const auto read = parse_run_log(to_json(log));
+    merge_run_log(model, read.value());
+    merge_run_log(model, read.value());
+    return model.processes[0].has_execed;
+  };
+  EXPECT_FALSE(has_execed("/opt/app", 0x7000, "/opt/app", 0x7000));
+  EXPECT_TRUE(has_execed("/opt/app", 0x7000, "/bin/sleep", std::nullopt));
+  EXPECT_TRUE(has_execed("/opt/app", 0x7000, "/opt/app", 0x8000)) << "itself, anew";
+  EXPECT_TRUE(has_execed("/opt/app", 0x7000, "/opt/app", 0)) << "without the shim";
+  EXPECT_FALSE(has_execed("/opt/app", 0x7000, "/opt/app", std::nullopt));
+  EXPECT_FALSE(has_execed("/opt/app", 0x7000, "", std::nullopt));
+  EXPECT_FALSE(has_execed("/opt/app", 0, "/opt/app", 0x8000));
+  EXPECT_FALSE(has_execed("/app", 0x7000, "/var/chroot/app", 0x7000)) << "seen from another root";
+  EXPECT_FALSE(has_execed("/opt/app (deleted)", 0x7000, "/opt/app", 0x7000));
+  EXPECT_FALSE(has_execed("/opt/very-lo", 0x7000, "/opt/very-long/app", 0x7000)) << "the trace cut it";
+}
+
 TEST(MergeRunLog, KeepsHostsAndReusedPidsApart) {
   model::Model model;
   model.processes = {traced(4711, 0, "node4"), traced(4711, 5, "node3"), traced(4712, 99, "node3")};
