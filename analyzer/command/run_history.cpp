@@ -39,14 +39,6 @@ collect::LoggedProcess row_of(const watch::Member& member) {
   return row;
 }
 
-// True if the process' memory map can be read and the shim is not in it.
-bool runs_without_shim(std::int32_t pid) {
-  constexpr std::size_t kMaxMaps = 16U << 20U;
-  const watch::ReadText maps = watch::read_file(watch::proc_path(pid, "maps"), kMaxMaps);
-  return maps && !maps.text.empty() && maps.text.size() < kMaxMaps &&
-         maps.text.find("/libforksight.so") == std::string::npos;
-}
-
 }  // namespace
 
 RunHistory::RunHistory(std::vector<std::string> command) {
@@ -62,27 +54,34 @@ void RunHistory::note(const watch::Supervisor& supervisor, const std::map<watch:
     has_stuck_ = true;
     const bool is_new = !kept_.contains(key) || kept_.at(key).liveness == model::Liveness::kAwake;
     collect::LoggedProcess& row = kept_[key];
+    const auto shim_start = is_new ? watch::find_shim(key.pid) : row.shim_start;
     const auto member = supervisor.tree().living().find(key.pid);
     if (member != supervisor.tree().living().end() && member->second.key == key) row = row_of(member->second);
     row.liveness = verdict.liveness;
-    row.stuck_for_ms = static_cast<std::uint64_t>(
-        std::chrono::duration_cast<std::chrono::milliseconds>(now - verdict.since).count());
+    row.stuck_for_ms =
+        static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(now - verdict.since).count());
     row.waits = verdict.waits;
     row.waits_via = verdict.waits_for ? verdict.via : "";
     row.waits_for_pid = verdict.waits_for ? verdict.waits_for->pid : 0;
     row.waits_for_start_ticks = verdict.waits_for ? verdict.waits_for->start_ticks : 0;
-    if (is_new && verdict.liveness != model::Liveness::kVictim && runs_without_shim(key.pid)) {
-      add_limit(fmt::format("process {} ({}) runs without the shim: what it did before it hung is not known", key.pid, row.comm));
+    row.shim_start = shim_start;
+    if (is_new && verdict.liveness != model::Liveness::kVictim && row.shim_start == 0U) {
+      add_limit(fmt::format("process {} ({}) runs without the shim: what it did before it hung is not known", key.pid,
+                            row.comm));
     }
   }
 }
 
-// Spinning and stalling are no proof: a process that got out of it is taken back. What was proved stays, the process may be dying now.
-void RunHistory::take_back(const watch::Supervisor& supervisor, const std::map<watch::ProcessKey, watch::Verdict>& stuck) {
+// Spinning and stalling are no proof: a process that got out of it is taken back. What was proved stays, the process
+// may be dying now.
+void RunHistory::take_back(const watch::Supervisor& supervisor,
+                           const std::map<watch::ProcessKey, watch::Verdict>& stuck) {
   for (auto& [key, row] : kept_) {
     const auto member = supervisor.tree().living().find(key.pid);
     const bool lives = member != supervisor.tree().living().end() && member->second.key == key;
-    if ((row.liveness != model::Liveness::kSpinning && row.liveness != model::Liveness::kStalled) || stuck.contains(key) || !lives) continue;
+    if ((row.liveness != model::Liveness::kSpinning && row.liveness != model::Liveness::kStalled) ||
+        stuck.contains(key) || !lives)
+      continue;
     row = row_of(member->second);
   }
 }
@@ -99,7 +98,8 @@ void RunHistory::note_end(const watch::ProcessKey& key, int status) {
 }
 
 void RunHistory::add_limit(const std::string& sentence) {
-  if (std::find(base_.limits.begin(), base_.limits.end(), sentence) == base_.limits.end()) base_.limits.push_back(sentence);
+  if (std::find(base_.limits.begin(), base_.limits.end(), sentence) == base_.limits.end())
+    base_.limits.push_back(sentence);
 }
 
 collect::RunLog RunHistory::log(const watch::Supervisor& supervisor) const {

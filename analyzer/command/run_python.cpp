@@ -26,6 +26,19 @@ constexpr std::chrono::milliseconds kPause{5};
 
 std::uint64_t bit_of(int signal) { return std::uint64_t{1} << static_cast<unsigned>(signal - 1); }
 
+// 0: none, or it was another image that said so. After an exec the signal has its default action, which would end the
+// process, or a handler of the new program's.
+int find_signal(const model::Model& quick, const watch::ProcessKey& key) {
+  const auto shim_start = watch::find_shim(key.pid);
+  if (shim_start.value_or(0) == 0) return 0;
+  int signal = 0;
+  for (const model::Process& process : quick.processes) {
+    const bool is_it = process.pid == key.pid && (process.start_ticks == 0 || process.start_ticks == key.start_ticks);
+    if (is_it && !process.python && process.shim_start == *shim_start) signal = process.python_signal;
+  }
+  return signal;
+}
+
 bool would_answer(std::int32_t pid, int signal) {
   bool refused = false;
   const auto round = watch::sample_round(pid, refused);
@@ -72,11 +85,7 @@ void request_python_stacks(const model::Model& quick, const std::map<watch::Proc
   std::vector<std::pair<std::int32_t, int>> asked;
   for (const auto& [key, verdict] : stuck) {
     if (verdict.liveness == model::Liveness::kSpinning) continue;
-    int signal = 0;
-    for (const model::Process& process : quick.processes) {
-      const bool is_it = process.pid == key.pid && (process.start_ticks == 0 || process.start_ticks == key.start_ticks);
-      if (is_it && !process.python) signal = process.python_signal;
-    }
+    const int signal = find_signal(quick, key);
     if (signal == 0 || !would_answer(key.pid, signal)) continue;
     if (!send_request(key, signal)) continue;
     supervisor.expect_stir(key);

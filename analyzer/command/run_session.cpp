@@ -53,7 +53,8 @@ void send_signal(const watch::ProcessKey& key, int signal) {
 
 class Session {
  public:
-  Session(const RunOptions& options, RunReport& report, watch::RunFolder folder, const RunSignals& signals, pid_t command)
+  Session(const RunOptions& options, RunReport& report, watch::RunFolder folder, const RunSignals& signals,
+          pid_t command)
       : options_(options),
         report_(report),
         folder_(std::move(folder)),
@@ -145,17 +146,18 @@ class Session {
       const auto stat = watch::read_stat(process.pid);
       if (!stat) continue;
       // A forked child's start is not in the trace: its environment must say that it is one of ours.
-      const bool is_ours = process.start_ticks != 0
-                               ? process.start_ticks == stat->start_ticks
-                               : watch::read_file(watch::proc_path(process.pid, "environ")).text.find(mark) != std::string::npos;
+      const bool is_ours =
+          process.start_ticks != 0
+              ? process.start_ticks == stat->start_ticks
+              : watch::read_file(watch::proc_path(process.pid, "environ")).text.find(mark) != std::string::npos;
       if (is_ours) supervisor_.tree().adopt({process.pid, stat->start_ticks});
     }
   }
 
   void follow_python(const model::Model& model) {
-    std::map<std::int32_t, int> signals;
+    std::map<std::int32_t, watch::OwnSignal> signals;
     for (const model::Process& process : model.processes) {
-      if (process.python_signal != 0) signals[process.pid] = process.python_signal;
+      if (process.python_signal != 0) signals[process.pid] = {process.python_signal, process.shim_start};
     }
     supervisor_.set_own_signals(std::move(signals));
   }
@@ -163,8 +165,10 @@ class Session {
   void follow_touches(const model::Model& model) {
     std::vector<watch::OpenTouch> open;
     for (const model::Touch& touch : model.touches) {
-      const bool may_spin = !touch.returned && !touch.timed && !touch.cured && touch.action == model::TouchAction::kNone;
-      if (may_spin && touch.process < model.processes.size()) open.push_back({model.processes[touch.process].pid, touch.tid});
+      const bool may_spin =
+          !touch.returned && !touch.timed && !touch.cured && touch.action == model::TouchAction::kNone;
+      if (may_spin && touch.process < model.processes.size())
+        open.push_back({model.processes[touch.process].pid, touch.tid});
     }
     supervisor_.set_touches(open);
   }

@@ -121,4 +121,15 @@ std::vector<std::int32_t> read_children(std::int32_t pid) {
   return children;
 }
 
+std::optional<std::uint64_t> find_shim(std::int32_t pid) {
+  constexpr std::size_t kMaxMaps = 16U << 20U;
+  const ReadText maps = read_file(proc_path(pid, "maps"), kMaxMaps);
+  if (!maps || maps.text.empty() || maps.text.size() >= kMaxMaps) return std::nullopt;
+  const std::size_t name = maps.text.find("/libforksight.so");
+  if (name == std::string::npos) return 0;
+  const std::size_t line = maps.text.rfind('\n', name) + 1;  // of the first line: npos + 1
+  const auto mapping = parse_mapping(std::string_view(maps.text).substr(line, maps.text.find('\n', name) - line));
+  return mapping ? std::optional(mapping->start) : std::nullopt;
+}
+
 }  // namespace forksight::watch

@@ -31,14 +31,18 @@ struct ListedNumbers {
 // The entries of a directory whose names are numbers: processes, threads, descriptors.
 ListedNumbers list_numbers(const std::string& folder);
 
-std::string proc_path(std::int32_t pid, std::string_view entry);                     // /proc/PID/entry
-std::string task_path(std::int32_t pid, std::int32_t tid, std::string_view entry);   // /proc/PID/task/TID/entry
+std::string proc_path(std::int32_t pid, std::string_view entry);                    // /proc/PID/entry
+std::string task_path(std::int32_t pid, std::int32_t tid, std::string_view entry);  // /proc/PID/task/TID/entry
 
 std::optional<Stat> read_stat(std::int32_t pid);
 bool is_same_process(const ProcessKey& key);
 
-std::string read_exe(std::int32_t pid);                        // "" if it cannot be read; without " (deleted)"
+std::string read_exe(std::int32_t pid);  // "" if it cannot be read; without " (deleted)"
 std::vector<std::string> read_cmdline(std::int32_t pid);
-std::vector<std::int32_t> read_children(std::int32_t pid);     // of all of its threads
+std::vector<std::int32_t> read_children(std::int32_t pid);  // of all of its threads
+
+// Where the shim is mapped: it tells one image of a process from the next, after an exec. 0: nowhere; nullopt: its
+// memory map could not be read to the end.
+std::optional<std::uint64_t> find_shim(std::int32_t pid);
 
 }  // namespace forksight::watch

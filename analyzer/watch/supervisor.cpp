@@ -13,7 +13,7 @@
 namespace forksight::watch {
 namespace {
 
-constexpr int kRefusalsThatCount = 4;  // fewer are seen at an exec
+constexpr int kRefusalsThatCount = 4;            // fewer are seen at an exec
 constexpr std::chrono::seconds kLongestRest{2};  // between two rounds of samples
 
 bool is_same_round(const Round& before, const Round& after) {
@@ -106,7 +106,8 @@ void Supervisor::expect_stir(const ProcessKey& key) {
 }
 
 // Those candidates that nobody awake could wake, as far as is known without another look at them.
-std::vector<std::int32_t> Supervisor::find_suspects(const std::vector<std::int32_t>& candidates, Clock::time_point now) {
+std::vector<std::int32_t> Supervisor::find_suspects(const std::vector<std::int32_t>& candidates,
+                                                    Clock::time_point now) {
   std::vector<std::int32_t> suspects;
   if (candidates.empty()) return suspects;
   std::map<std::int32_t, std::size_t> node_of;
@@ -155,8 +156,8 @@ ProcessEvidence Supervisor::gather(const Watched& watched) {
   ProcessEvidence evidence;
   evidence.key = watched.key;
   evidence.first = watched.last;
-  if (const auto own = own_signals_.find(pid); own != own_signals_.end()) {
-    evidence.own_signals = std::uint64_t{1} << static_cast<unsigned>(own->second - 1);
+  if (const auto own = own_signals_.find(pid); own != own_signals_.end() && find_shim(pid) == own->second.shim_start) {
+    evidence.own_signals = std::uint64_t{1} << static_cast<unsigned>(own->second.signal - 1);
   }
   for (const ThreadSample& thread : watched.last.threads) {
     if (thread.ended()) continue;
@@ -277,10 +278,12 @@ void Supervisor::add_stalled(Clock::time_point now) {
 std::vector<std::string> Supervisor::limits() const {
   std::vector<std::string> limits;
   for (const auto& [key, program] : unreadable_) {
-    limits.push_back(fmt::format("process {} ({}) could not be watched: the kernel refuses a look at it", key.pid, program));
+    limits.push_back(
+        fmt::format("process {} ({}) could not be watched: the kernel refuses a look at it", key.pid, program));
   }
   if (sharing_unknown_) {
-    limits.emplace_back("processes that share memory without being threads were not looked for: kcmp is forbidden here");
+    limits.emplace_back(
+        "processes that share memory without being threads were not looked for: kcmp is forbidden here");
   }
   return limits;
 }

@@ -40,6 +40,12 @@ struct StalledCall {
   Clock::time_point since;
 };
 
+// The shim answers this signal; as long as it is mapped there, for another image has handlers of its own.
+struct OwnSignal {
+  int signal = 0;
+  std::uint64_t shim_start = 0;
+};
+
 class Supervisor {
  public:
   // A process counts as spinning after `spin_age`. A proof does not depend on age: Verdict::since tells it.
@@ -53,7 +59,7 @@ class Supervisor {
   void set_touches(const std::vector<OpenTouch>& touches) { spins_.follow(touches); }
 
   // Signals that the shim handles in a process of that pid, and that wake nobody: they are no way out of a wait.
-  void set_own_signals(std::map<std::int32_t, int> signals) { own_signals_ = std::move(signals); }
+  void set_own_signals(std::map<std::int32_t, OwnSignal> signals) { own_signals_ = std::move(signals); }
   // We have sent it such a signal: that its threads were scheduled once is no sign of life, if they are found in the
   // same calls afterwards.
   void expect_stir(const ProcessKey& key);
@@ -75,8 +81,8 @@ class Supervisor {
     Round last;                // all blocked; empty: awake
     Clock::time_point since;   // `last` has not changed since
     Clock::time_point next_look;
-    bool stirred = false;      // by us, since `last`
-    bool hopeless = false;     // no proof can be had as long as `last` stays
+    bool stirred = false;   // by us, since `last`
+    bool hopeless = false;  // no proof can be had as long as `last` stays
     std::optional<Proof> proof;
     std::vector<WaitFacts> facts;
   };
@@ -100,8 +106,8 @@ class Supervisor {
   WakerFinder wakers_;
   SpinWatch spins_;
   std::vector<StalledCall> calls_;
-  std::map<ProcessKey, std::string> unreadable_;  // program
-  std::map<std::int32_t, int> own_signals_;       // by pid
+  std::map<ProcessKey, std::string> unreadable_;   // program
+  std::map<std::int32_t, OwnSignal> own_signals_;  // by pid
   bool sharing_unknown_ = false;
 };
 
