@@ -121,11 +121,10 @@ void add_fixes(const model::Process& process, const model::Cuda& cuda, Finding& 
   if (words::is_python(process)) {
     finding.fixes.push_back(
         {"In Python, start workers with multiprocessing.set_start_method(\"spawn\") or \"forkserver\" (of PyTorch: "
-         "torch.multiprocessing, or DataLoader(multiprocessing_context=\"spawn\")): they exec, and begin without CUDA.",
-         true});
+         "torch.multiprocessing, or DataLoader(multiprocessing_context=\"spawn\")): they exec, and begin without "
+         "CUDA."});
   } else {
-    finding.fixes.push_back(
-        {"Exec in the child, or start it with posix_spawn(): a new program can initialise CUDA for itself.", true});
+    finding.fixes.push_back({"Exec in the child: a new program can initialise CUDA for itself.", true});
   }
   finding.fixes.push_back(
       {"If the parent only asks whether there are GPUs, let it ask NVML, which does not initialise CUDA "

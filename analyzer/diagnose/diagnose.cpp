@@ -40,6 +40,7 @@ std::vector<Finding> merge_equal(std::vector<Finding> all) {
     Finding& first = merged[at->second];
     first.count += finding.count;
     first.processes.insert(first.processes.end(), finding.processes.begin(), finding.processes.end());
+    first.victims.insert(first.victims.end(), finding.victims.begin(), finding.victims.end());
   }
   // One process may show the same finding several times.
   for (Finding& finding : merged) {
@@ -67,6 +68,7 @@ void attach_victims(const model::Model& model, std::vector<Finding>& findings) {
     if (root && *root != id) by_root[*root].push_back(id);
   }
   for (Finding& finding : findings) {
+    if (finding.outcome == Outcome::kCured) continue;
     std::unordered_set<model::ProcessId> seen;
     for (const model::ProcessId about : finding.processes) {
       for (const model::ProcessId victim : by_root[about]) {
@@ -100,18 +102,16 @@ std::vector<Finding> diagnose(const model::Model& model) {
 
 std::vector<std::string> find_unexplained(const model::Model& model, const std::vector<Finding>& findings) {
   std::unordered_set<model::ProcessId> explained;
+  std::unordered_set<std::int32_t> victims;
   for (const Finding& finding : findings) {
     if (finding.outcome == Outcome::kCured) continue;
     explained.insert(finding.processes.begin(), finding.processes.end());
-    for (model::ProcessId id = 0; id < model.processes.size(); ++id) {
-      const auto is_it = [&](const Victim& victim) { return victim.pid == model.processes[id].pid; };
-      if (std::ranges::any_of(finding.victims, is_it)) explained.insert(id);
-    }
+    for (const Victim& victim : finding.victims) victims.insert(victim.pid);
   }
   std::vector<std::string> sentences;
   for (model::ProcessId id = 0; id < model.processes.size(); ++id) {
     const model::Process& process = model.processes[id];
-    if (!is_proven_dead(process) || explained.contains(id)) continue;
+    if (!is_proven_dead(process) || explained.contains(id) || victims.contains(process.pid)) continue;
     const std::string name = process.exe.empty() ? std::string() : fmt::format(" ({})", words::base_name(process.exe));
     const std::string since =
         process.stuck_for_ms > 0 ? fmt::format(" for {}", words::duration(process.stuck_for_ms)) : std::string();

@@ -45,15 +45,23 @@ bool is_proven_dead(const model::Process& process) {
   return process.liveness == Liveness::kDead || process.liveness == Liveness::kDeadButForSignal;
 }
 
-bool is_beyond_signals(const model::Process& process) {
-  return process.liveness == Liveness::kDead || (process.liveness == Liveness::kEnded && process.stuck_for_ms > 0);
+bool is_dead_in_futex(const model::Process& process) {
+  return is_proven_dead(process) && std::ranges::any_of(process.waits, [](const model::Wait& wait) {
+           return wait.kind == model::WaitKind::kFutex;
+         });
 }
+
+bool is_beyond_signals(const model::Process& process) { return process.liveness == Liveness::kDead; }
 
 bool has_ended(const model::Process& process) {
   return process.liveness == Liveness::kEnded || process.exit_status.has_value();
 }
 
-Evidence::Evidence(const model::Model& model) : model_(model), is_forked_(model.processes.size()) {
+Evidence::Evidence(const model::Model& model)
+    : model_(model),
+      is_forked_(model.processes.size()),
+      has_open_hazard_(model.processes.size()),
+      is_in_handler_(model.processes.size()) {
   const auto saw = [&](model::ProcessId process, std::int32_t tid, std::uint64_t time_ns) {
     std::uint64_t& last = last_act_[{process, tid}];
     last = std::max(last, time_ns);
@@ -63,9 +71,16 @@ Evidence::Evidence(const model::Model& model) : model_(model), is_forked_(model.
     saw(fork.process, model.threads[fork.forking_thread].tid, fork.time_ns);
   }
   for (const model::Touch& touch : model.touches) {
+    if (touch.kind == model::TouchKind::kFutexWait && !touch.returned) open_waits_[touch.process] = &touch;
     if (!is_open_hazard(touch)) continue;
+    has_open_hazard_[touch.process] = true;
     std::uint64_t& last = last_open_[{touch.process, touch.tid}];
     last = std::max(last, touch.time_ns);
+  }
+  for (const model::HandlerRun& run : model.handler_runs) {
+    is_in_handler_[run.process] = true;
+    const model::HandlerRun*& outermost = handlers_[{run.process, run.tid}];
+    if (outermost == nullptr || run.since_ns < outermost->since_ns) outermost = &run;
   }
   for (const model::Touch& touch : model.touches) {
     // Waiting for a lock may well be a futex wait: that is not going on.
@@ -74,6 +89,23 @@ Evidence::Evidence(const model::Model& model) : model_(model), is_forked_(model.
 }
 
 std::string Evidence::name(model::ProcessId id) const { return words::process(model_.processes[id], is_forked_[id]); }
+
+const model::Process* Evidence::find_untouched_child(const model::Fork& fork) const {
+  if (!fork.child || has_open_hazard_[*fork.child]) return nullptr;
+  const model::Process& child = process(*fork.child);
+  return child.has_execed ? nullptr : &child;
+}
+
+const model::Touch* Evidence::find_open_wait(model::ProcessId id) const {
+  const auto found = open_waits_.find(id);
+  return found == open_waits_.end() ? nullptr : found->second;
+}
+
+const model::HandlerRun* Evidence::find_handler(const model::Touch& touch) const {
+  if (touch.returned || touch.cured || touch.timed || touch.action != model::TouchAction::kNone) return nullptr;
+  const auto found = handlers_.find({touch.process, touch.tid});
+  return found != handlers_.end() && found->second->since_ns <= touch.time_ns ? found->second : nullptr;
+}
 
 bool Evidence::went_on_after(const model::Touch& touch) const {
   // Inside of a region runs the program's own code: what it did there, and came back from, is no end of the region.
@@ -88,7 +120,11 @@ bool Evidence::went_on_after(const model::Touch& touch) const {
 std::optional<Certainty> Evidence::find_hang(const model::Touch& touch) const {
   if (touch.returned || touch.cured || went_on_after(touch)) return std::nullopt;
   const model::Process& about = process(touch.process);
+  // An exec ends all threads: none is in a call that was made before.
+  if (about.has_execed) return std::nullopt;
   if (is_proven_dead(about)) return Certainty::kCertain;
+  // That it came back may be among the records that are missing.
+  if (about.has_gaps) return Certainty::kLikely;
   // A region that runs alone and long looks like one that spins for its team.
   if (touch.is_team_guess) return Certainty::kLikely;
   if (about.stuck_for_ms > 0) return Certainty::kCertain;
@@ -161,10 +197,6 @@ std::string describe_liveness(const model::Process& process) {
     case Liveness::kSpinning:
       return since + "it has run without a pause and has not left this call: it spins for what never comes.";
     case Liveness::kStalled: return since + "this call has not come back; that nothing will ever let it is not proven.";
-    case Liveness::kEnded:
-      if (process.stuck_for_ms > 0)
-        return fmt::format("It was stuck for {} before it ended.", words::duration(process.stuck_for_ms));
-      break;
     default: break;
   }
   return {};

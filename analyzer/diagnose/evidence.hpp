@@ -29,6 +29,18 @@ class Evidence {
   // always hangs.
   std::optional<Certainty> find_hang(const model::Touch& touch) const;
 
+  // The child of this fork, if it went on without exec and is stuck in nothing that it was seen to touch; else null.
+  const model::Process* find_untouched_child(const model::Fork& fork) const;
+  // The last futex wait of the process that did not come back; null if there is none.
+  const model::Touch* find_open_wait(model::ProcessId id) const;
+  bool has_open_hazard(model::ProcessId id) const { return has_open_hazard_[id]; }
+
+  // The atfork handler that the touching thread was in the middle of when it blocked: what it touched is told with the
+  // handler. Null if it was in none, or if the touch ended.
+  const model::HandlerRun* find_handler(const model::Touch& touch) const;
+  // A process that is in the middle of a handler: its hang is told with that.
+  bool is_in_handler(model::ProcessId id) const { return is_in_handler_[id]; }
+
   // What all findings about a touch have in common: process, thread, stack, fork.
   Finding begin_finding(const char* slug, const model::Touch& touch) const;
   // The same for a child that touched nothing that is known. The fork must have a child.
@@ -41,16 +53,23 @@ class Evidence {
   bool went_on_after(const model::Touch& touch) const;
 
   const model::Model& model_;
-  std::vector<bool> is_forked_;                                                   // by process
-  std::map<std::pair<model::ProcessId, std::int32_t>, std::uint64_t> last_act_;   // by process and tid
-  std::map<std::pair<model::ProcessId, std::int32_t>, std::uint64_t> last_open_;  // the same, of what did not come back
+  using ThreadKey = std::pair<model::ProcessId, std::int32_t>;  // with the tid
+  std::vector<bool> is_forked_;                                 // by process, as the next two
+  std::vector<bool> has_open_hazard_;
+  std::vector<bool> is_in_handler_;
+  std::map<ThreadKey, std::uint64_t> last_act_;
+  std::map<ThreadKey, std::uint64_t> last_open_;            // the same, of what did not come back
+  std::map<ThreadKey, const model::HandlerRun*> handlers_;  // the outermost
+  std::map<model::ProcessId, const model::Touch*> open_waits_;
 };
 
 // The call did not come back and harms by itself: it is what its process is stuck in, if that is stuck.
 bool is_open_hazard(const model::Touch& touch);
 // Proved by looking at the process from outside that no task can wake it.
 bool is_proven_dead(const model::Process& process);
-// The same, and no signal handler could wake it either; or it was so until it was ended.
+// And one of its threads waits in a futex.
+bool is_dead_in_futex(const model::Process& process);
+// Proved dead, and no signal handler could wake it either.
 bool is_beyond_signals(const model::Process& process);
 bool has_ended(const model::Process& process);
 

@@ -92,20 +92,9 @@ std::string order_sentence(const model::Model& model, const model::HandlerRun& r
 
 }  // namespace
 
-const model::HandlerRun* find_run(const model::Model& model, const model::Touch& touch) {
-  if (touch.returned || touch.cured || touch.timed || touch.action != model::TouchAction::kNone) return nullptr;
-  const auto at = std::ranges::find_if(model.handler_runs, [&](const model::HandlerRun& run) {
-    return run.process == touch.process && run.tid == touch.tid && run.since_ns <= touch.time_ns;
-  });
-  return at == model.handler_runs.end() ? nullptr : &*at;
-}
-
-bool is_in_handler(const model::Model& model, model::ProcessId process) {
-  return std::ranges::any_of(model.handler_runs, [&](const auto& run) { return run.process == process; });
-}
-
 std::optional<End> find_end(const Evidence& evidence, const model::HandlerRun& run) {
   const model::Process& process = evidence.process(run.process);
+  if (run.phase == model::HandlerPhase::kChild && process.has_execed) return std::nullopt;
   if (is_beyond_signals(process)) return End{Certainty::kCertain, Outcome::kHang};
   // Or it was so when it was last seen, and was then ended from outside.
   switch (process.liveness) {

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 
@@ -81,7 +82,10 @@ std::optional<End> find_end(const Evidence& evidence, const model::Touch& touch)
   if (touch.cured) return End{Certainty::kPossible, Outcome::kCured};
   if (!evidence.find_hang(touch)) return std::nullopt;
   const model::Process& child = evidence.process(touch.process);
-  if (is_proven_dead(child) || is_beyond_signals(child)) return End{Certainty::kCertain, Outcome::kHang};
+  // A lock of libc is a futex: in a pipe or a wait4 it stands for another reason.
+  const auto wait = std::ranges::find(child.waits, touch.tid, &model::Wait::tid);
+  if (wait != child.waits.end() && wait->kind != model::WaitKind::kFutex && is_proven_dead(child)) return std::nullopt;
+  if (is_proven_dead(child)) return End{Certainty::kCertain, Outcome::kHang};
   if (child.liveness == model::Liveness::kSpinning) return End{Certainty::kLikely, Outcome::kHang};
   // Nobody looked at it from outside: it may as well have been killed in the middle of a slow call.
   if (child.liveness == model::Liveness::kUnknown && !child.exit_status) {

@@ -4,7 +4,6 @@
 
 #include <cerrno>
 
-#include "diagnose/handlers.hpp"
 #include "diagnose/pools.hpp"
 #include "diagnose/words.hpp"
 
@@ -25,25 +24,25 @@ std::string errno_words(int code) {
 
 }  // namespace
 
-std::optional<Orphan> find_any_orphan(const model::Model& model, const model::Touch& touch) {
-  if (handlers::find_run(model, touch) != nullptr) return std::nullopt;
-  auto found = find_held(model, touch);
+std::optional<Orphan> find_any_orphan(const Evidence& evidence, const model::Touch& touch) {
+  if (evidence.find_handler(touch) != nullptr) return std::nullopt;
+  auto found = find_held(evidence.model(), touch);
   return found && !found->held.by_forking_thread && touch.kind == model::TouchKind::kLock ? found : std::nullopt;
 }
 
-std::optional<Orphan> find_orphan(const model::Model& model, const model::Touch& touch) {
-  return pools::find_blas_library(model, touch).empty() ? find_any_orphan(model, touch) : std::nullopt;
+std::optional<Orphan> find_orphan(const Evidence& evidence, const model::Touch& touch) {
+  return pools::find_blas_library(evidence.model(), touch).empty() ? find_any_orphan(evidence, touch) : std::nullopt;
 }
 
-std::optional<Orphan> find_own(const model::Model& model, const model::Touch& touch) {
-  if (handlers::find_run(model, touch) != nullptr) return std::nullopt;
-  auto found = find_held(model, touch);
+std::optional<Orphan> find_own(const Evidence& evidence, const model::Touch& touch) {
+  if (evidence.find_handler(touch) != nullptr) return std::nullopt;
+  auto found = find_held(evidence.model(), touch);
   const bool is_of_lock = touch.kind == model::TouchKind::kLock || touch.kind == model::TouchKind::kUnlockRefused;
   return found && is_of_lock && found->held.by_forking_thread ? found : std::nullopt;
 }
 
-std::optional<Orphan> find_awaited(const model::Model& model, const model::Touch& touch) {
-  auto found = find_held(model, touch);
+std::optional<Orphan> find_awaited(const Evidence& evidence, const model::Touch& touch) {
+  auto found = find_held(evidence.model(), touch);
   if (!found || found->held.by_forking_thread) return std::nullopt;
   const bool agrees = (touch.kind == model::TouchKind::kCondition && found->lock.kind == model::LockKind::kCondition) ||
                       (touch.kind == model::TouchKind::kBarrier && found->lock.kind == model::LockKind::kBarrier);
@@ -55,7 +54,8 @@ std::optional<End> find_end(const Evidence& evidence, const model::Touch& touch)
   if (is_cured) return End{Certainty::kCertain, Outcome::kCured};
   if (touch.action == model::TouchAction::kAborted) return End{Certainty::kCertain, Outcome::kError};
   if (touch.returned) {
-    if (touch.result == 0) return std::nullopt;
+    // EOWNERDEAD: it has the lock, as robust ones are meant to tell.
+    if (touch.result == 0 || touch.result == EOWNERDEAD) return std::nullopt;
     return End{Certainty::kCertain, Outcome::kError};
   }
   const auto hang = evidence.find_hang(touch);
@@ -105,7 +105,7 @@ std::string head(const Evidence& evidence, const model::Touch& touch, const mode
       }
       if (touch.returned) {
         return fmt::format("{} failed {} {}{} with {}", child, verb, name, place,
-                           touch.timed ? "ETIMEDOUT" : errno_words(touch.result));
+                           touch.timed && touch.result < 0 ? "ETIMEDOUT" : errno_words(touch.result));
       }
       if (touch.timed) return fmt::format("{} waits in vain {} {}{}, until its deadline", child, verb, name, place);
       return fmt::format("{} is aborted by libc {} {}{}", child, verb, name, place);
@@ -192,8 +192,8 @@ void add_fixes(const model::Process& process, const model::Touch& touch, const O
                                            process.pid, process.ppid)});
     }
   } else {
-    finding.fixes.push_back(
-        {"Exec right after fork(), or use posix_spawn(): then no lock of the parent matters.", true});
+    finding.fixes.push_back({"Exec right after fork(): then no lock of the parent matters.", true});
+    finding.fixes.push_back({"Start another program by posix_spawn(): nothing of yours runs in its child."});
     finding.fixes.push_back(
         {fmt::format("Guard {} with pthread_atfork(): lock it in prepare, unlock it in parent, and in child {}.",
                      words::lock(orphan.lock), reset)});

@@ -15,13 +15,13 @@ struct Orphan {
 
 // The lock of a touch, held at the fork by a thread that the child does not have; but nullopt where another rule tells
 // of it: with the atfork handler that the child is in, or with the BLAS library whose lock it is.
-std::optional<Orphan> find_orphan(const model::Model& model, const model::Touch& touch);
+std::optional<Orphan> find_orphan(const Evidence& evidence, const model::Touch& touch);
 // The condition variable or barrier of a touch, with the first of the threads that waited there at the fork.
-std::optional<Orphan> find_awaited(const model::Model& model, const model::Touch& touch);
+std::optional<Orphan> find_awaited(const Evidence& evidence, const model::Touch& touch);
 // The same whoever tells of it.
-std::optional<Orphan> find_any_orphan(const model::Model& model, const model::Touch& touch);
+std::optional<Orphan> find_any_orphan(const Evidence& evidence, const model::Touch& touch);
 // The lock of a touch, held at the fork by the thread that forked.
-std::optional<Orphan> find_own(const model::Model& model, const model::Touch& touch);
+std::optional<Orphan> find_own(const Evidence& evidence, const model::Touch& touch);
 
 // What became of the call; nullopt: nothing that harmed.
 struct End {

@@ -3,10 +3,8 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <map>
 #include <unordered_set>
 
-#include "diagnose/handlers.hpp"
 #include "diagnose/openmp.hpp"
 #include "diagnose/python_waits.hpp"
 #include "diagnose/words.hpp"
@@ -39,12 +37,6 @@ bool is_stuck_by_itself(const Evidence& evidence, const model::Touch& wait) {
   const model::Process& process = evidence.process(wait.process);
   return !wait.has_handlers && process.liveness == model::Liveness::kUnknown && !process.exit_status &&
          evidence.find_hang(wait).has_value();
-}
-
-bool sleeps_in_futex(const model::Process& process) {
-  return is_proven_dead(process) && std::ranges::any_of(process.waits, [](const model::Wait& wait) {
-           return wait.kind == model::WaitKind::kFutex;
-         });
 }
 
 bool is_in_region(const model::Model& model, const model::Fork& fork) {  // fork-inside-parallel-region
@@ -84,34 +76,31 @@ const model::ThreadPool* find_called_pool(const model::Fork& fork, const model::
 std::vector<LostWait> find_lost_waits(const Evidence& evidence, const std::vector<Finding>& findings) {
   const model::Model& model = evidence.model();
   std::unordered_set<model::ProcessId> explained;
-  std::map<model::ProcessId, const model::Touch*> waits;  // the last that did not come back
-  for (const model::Touch& touch : model.touches) {
-    if (is_open_hazard(touch)) explained.insert(touch.process);
-    if (touch.kind == model::TouchKind::kFutexWait && !touch.returned) waits[touch.process] = &touch;
-  }
-  // The rules before, too: a signal that was lost came back.
+  // By the rules before: not all of it is an open touch, for a signal that was lost came back.
   for (const Finding& finding : findings) {
     if (finding.outcome == Outcome::kHang || finding.outcome == Outcome::kMayHang) explained.insert(finding.process);
   }
   std::vector<LostWait> found;
   const auto consider = [&](const LostWait& wait) {
+    if (evidence.has_open_hazard(wait.child) || evidence.process(wait.child).has_execed) return;
     const std::size_t lost = wait.fork->lost_threads.size() + wait.fork->unknown_threads;
     if (python::is_explained(evidence, *wait.fork)) return;
     // The other rules that have a word on a child that touched nothing.
     if (wait.wait == nullptr && (wait.fork->bypassed || words::is_in_signal_handler(wait.fork->stack))) return;
-    if (lost == 0 || is_in_region(model, *wait.fork) || handlers::is_in_handler(model, wait.child)) return;
+    if (lost == 0 || is_in_region(model, *wait.fork) || evidence.is_in_handler(wait.child)) return;
     if (!explained.insert(wait.child).second) return;
-    const bool is_stuck = sleeps_in_futex(evidence.process(wait.child)) ||
+    const bool is_stuck = is_dead_in_futex(evidence.process(wait.child)) ||
                           (wait.wait != nullptr && is_stuck_by_itself(evidence, *wait.wait));
     if (is_stuck) found.push_back(wait);
   };
   for (const model::Fork& fork : model.forks) {
-    if (!fork.child) continue;
-    const auto wait = waits.find(*fork.child);
-    consider({&fork, *fork.child, wait == waits.end() ? nullptr : wait->second});
+    if (fork.child) consider({&fork, *fork.child, evidence.find_open_wait(*fork.child)});
   }
   // Children of children: their own fork left nobody behind, but one before it did.
-  for (const auto& [process, wait] : waits) consider({&model.forks[wait->fork], process, wait});
+  for (model::ProcessId id = 0; id < model.processes.size(); ++id) {
+    const model::Touch* const wait = evidence.find_open_wait(id);
+    if (wait != nullptr) consider({&model.forks[wait->fork], id, wait});
+  }
   return found;
 }
 

@@ -49,7 +49,7 @@ std::optional<Wait> find_partner(const Evidence& evidence, const model::Fork& fo
 }
 
 const model::Stack* stack_of_child(const Evidence& evidence, const model::Fork& fork) {
-  if (!fork.child) return nullptr;
+  if (!fork.child || evidence.process(*fork.child).has_execed) return nullptr;
   const model::Model& model = evidence.model();
   return find_at_hang(model, evidence.process(*fork.child), model.threads[fork.forking_thread].pointer);
 }

@@ -122,8 +122,22 @@ TEST(InheritedExitHandlers, AreCertainOfAChildThatIsProvenDead) {
   const auto findings = diagnose(model);
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].rule, "inherited-exit-handlers");
+  EXPECT_NE(findings[0].summary.find("without the 1 thread that fork() left behind"), std::string::npos)
+      << findings[0].summary;
   EXPECT_EQ(findings[0].certainty, Certainty::kCertain);
   EXPECT_EQ(findings[0].outcome, Outcome::kHang);
+}
+
+TEST(ForkRules, AreSilentIfTheChildExeced) {
+  for (const bool in_handler : {false, true}) {
+    model::Model model = bypassed(true);
+    if (in_handler)
+      model.forks[0].stack = make_stack({"on_signal app.c:9", "<signal handler called>", "main app.c:30"});
+    prove_dead(model);
+    EXPECT_EQ(diagnose(model).size(), 1U);
+    model.processes[1].has_execed = true;
+    EXPECT_TRUE(diagnose(model).empty());
+  }
 }
 
 TEST(InheritedExitHandlers, AreSilentIfTheChildGotThrough) {

@@ -58,6 +58,16 @@ TEST(LibcLockInFlight, IsSilentIfTheCallCameBack) {
   EXPECT_TRUE(diagnose(read_model(scene.trace)).empty());
 }
 
+TEST(LibcLockInFlight, IsSilentOfAChildThatWaitsForSomethingElseInThere) {
+  LibcTrace scene({"localtime", kTimeZone});
+  scene.touch({"mktime", kTimeZone});
+  model::Model model = dead(scene);
+  model.processes[1].waits = {test::futex_wait(test::kChild)};
+  ASSERT_EQ(diagnose(model).size(), 1U);
+  model.processes[1].waits[0].kind = model::WaitKind::kPipeRead;
+  EXPECT_TRUE(diagnose(model).empty());
+}
+
 TEST(LibcLockInFlight, IsSilentIfTheFunctionsShareNoLock) {
   LibcTrace scene({"localtime", kTimeZone});
   scene.touch({"setlocale", kLocale});

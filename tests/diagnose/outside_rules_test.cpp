@@ -19,6 +19,17 @@ model::Model dead_child() {
   return model;
 }
 
+model::Model waiting_child(std::uint32_t flags = 0, bool has_returned = false) {
+  LockTrace scene({});
+  const auto wait = scene.wait(flags);
+  if (has_returned) scene.end(wait, 4);
+  model::Model model = read_model(scene.trace);
+  model.touches[0].stack =
+      test::make_stack({"syscall libc.so.6", "std::__atomic_futex_unsigned_base::_M_futex_wait_until libstdc++.so.6",
+                        "std::future<int>::get future:10", "consume app.cpp:31", "main app.cpp:40"});
+  return model;
+}
+
 TEST(LostWakeup, IsCertainByTheFutexProof) {
   const auto findings = diagnose(dead_child());
   ASSERT_EQ(findings.size(), 1U);
@@ -47,6 +58,16 @@ TEST(LostWakeup, IsSilentWithoutTheProofOrWithoutLostThreads) {
   EXPECT_TRUE(diagnose(in_pipe).empty());
 }
 
+TEST(LostWakeup, IsSilentIfTheChildExeced) {
+  model::Model model = dead_child();
+  model.processes[1].has_execed = true;
+  EXPECT_TRUE(diagnose(model).empty());
+  EXPECT_EQ(find_unexplained(model, {}).size(), 1U);
+  model::Model waiting = waiting_child();
+  waiting.processes[1].has_execed = true;
+  EXPECT_TRUE(diagnose(waiting).empty());
+}
+
 TEST(LostWakeup, IsSilentIfATouchExplainsIt) {
   LockTrace scene({});
   scene.touch(trace::TouchKind::kLock);
@@ -66,17 +87,6 @@ TEST(LostWakeup, IsOnlyLikelyWhereAHandlerCouldWakeIt) {
   EXPECT_EQ(findings[0].certainty, Certainty::kLikely);
   EXPECT_EQ(findings[0].outcome, Outcome::kMayHang);
   EXPECT_NE(findings[0].chain[0].find("only a signal handler could"), std::string::npos) << findings[0].chain[0];
-}
-
-model::Model waiting_child(std::uint32_t flags = 0, bool has_returned = false) {
-  LockTrace scene({});
-  const auto wait = scene.wait(flags);
-  if (has_returned) scene.end(wait, 4);
-  model::Model model = read_model(scene.trace);
-  model.touches[0].stack =
-      test::make_stack({"syscall libc.so.6", "std::__atomic_futex_unsigned_base::_M_futex_wait_until libstdc++.so.6",
-                        "std::future<int>::get future:10", "consume app.cpp:31", "main app.cpp:40"});
-  return model;
 }
 
 TEST(LostWakeup, NamesTheFuture) {
@@ -162,6 +172,19 @@ TEST(Victims, AreListedUnderTheirCauseAcrossGenerations) {
   EXPECT_EQ(findings[0].victims[0].pid, test::kParent);
   EXPECT_EQ(findings[0].victims[0].via, "wait4");
   EXPECT_EQ(findings[0].victims[1].pid, 900);
+}
+
+TEST(Victims, AreNotThoseOfWhatWasCured) {
+  LockTrace scene({});
+  scene.end(scene.touch(trace::TouchKind::kLock, 0, trace::TouchAction::kRecovered), 0);
+  model::Model model = read_model(scene.trace);
+  model.processes[1].liveness = model::Liveness::kDead;
+  model.processes[0].liveness = model::Liveness::kVictim;
+  model.processes[0].waits_for = 1;
+  const auto findings = diagnose(model);
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].outcome, Outcome::kCured);
+  EXPECT_TRUE(findings[0].victims.empty());
 }
 
 TEST(Victims, InACircleBelongToNobody) {

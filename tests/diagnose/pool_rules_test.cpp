@@ -109,6 +109,11 @@ TEST(LostBlasPool, TakesTheLockOfOpenblas) {
   EXPECT_EQ(findings[0].rule, "lost-blas-pool");
   EXPECT_EQ(findings[0].certainty, Certainty::kCertain);
   EXPECT_EQ(findings[0].culprit.name, "OpenBLAS pool");
+  model.touches[0].action = model::TouchAction::kRecovered;
+  EXPECT_NE(diagnose(model)[0].summary.find("child 2000 would have hung, but for --on-orphan=recover, in OpenBLAS"),
+            std::string::npos)
+      << diagnose(model)[0].summary;
+  model.touches[0].action = model::TouchAction::kNone;
   model.locks[0].module = "/opt/app/app";
   EXPECT_EQ(only_rule(model), "orphaned-mutex");
 }

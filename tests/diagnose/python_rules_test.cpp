@@ -193,6 +193,20 @@ TEST(PythonWaits, ArePairsOfFunctions) {
   }
 }
 
+TEST(PythonWaits, OfAModuleAreOneFindingWithTheLockInIt) {
+  model::Model model = asked(kImports, kImporting);
+  model::Touch touch;
+  touch.process = 1;
+  touch.tid = test::kChild;
+  touch.held = 0;
+  touch.stack = test::make_stack({"__new_sem_wait libc.so.6", "PyThread_acquire_lock_timed python3.11"});
+  ASSERT_FALSE(model.forks[0].held.empty());
+  model.touches.push_back(touch);
+  const auto findings = diagnose(model);
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_NE(findings[0].summary.find("in import"), std::string::npos) << findings[0].summary;
+}
+
 TEST(PythonWaits, AreNotBlamedOnAThreadThatTheChildHasItself) {
   const auto findings = diagnose(asked(kResult, kWorker, kWorker));
   ASSERT_EQ(findings.size(), 1U);

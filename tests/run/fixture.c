@@ -313,8 +313,26 @@ static const struct {
     {"write", write_and_exit},
 };
 
+static void be_asked(int signal) {
+  (void)signal;
+  if (write(STDOUT_FILENO, "asked", 5) != 5) _exit(99);
+}
+
+/* Answers, or does not answer, all real-time signals itself. */
+static void dead_with_handlers(void) {
+  for (int signal = SIGRTMIN; signal <= SIGRTMAX; ++signal) {
+    struct sigaction action;
+    memset(&action, 0, sizeof action);
+    action.sa_handler = be_asked;
+    action.sa_flags = SA_RESTART;
+    sigaction(signal, &action, NULL);
+  }
+  dead();
+}
+
 int main(int argc, char** argv) {
   if (argc < 2) return 99;
+  if (strcmp(argv[1], "dead-with-handlers") == 0) dead_with_handlers();
   if (strcmp(argv[1], "ignore-children") == 0 && argc > 2) { /* and become another program */
     signal(SIGCHLD, SIG_IGN);
     execvp(argv[2], argv + 2);

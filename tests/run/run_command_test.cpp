@@ -41,6 +41,25 @@ TEST_F(RunCommand, AFolderThatWasThereStays) {
   EXPECT_TRUE(run_folders().empty());
 }
 
+// The child of a Python that answers a signal becomes another program: that one is left alone, whether it handles the
+// signal or has the default action for it, which would end it. Nor does the fork explain why it hangs.
+TEST_F(RunCommand, AProgramAfterAnExecIsNotAskedForPythonStacks) {
+  const std::string script =
+      "import os, sys, threading\n"
+      "threading.Thread(target=threading.Event().wait, daemon=True).start()\n"
+      "child = os.fork()\n"
+      "if child == 0: os.execv(sys.argv[1], sys.argv[1:])\n"
+      "sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) != -9)\n";
+  for (const char* const mode : {"dead-with-handlers", "dead"}) {
+    const Outcome outcome =
+        run({"--hang-after", "0.3", "--on-hang", "kill"}, {"/usr/bin/python3", "-c", script, kFixture, mode});
+    EXPECT_EQ(outcome.output, "r") << "the program was sent a signal of ours";
+    EXPECT_NE(outcome.error.find("no rule explains why"), std::string::npos) << outcome.error;
+    EXPECT_EQ(outcome.error.find("certain"), std::string::npos) << outcome.error;
+    EXPECT_EQ(outcome.error.find("likely"), std::string::npos) << outcome.error;
+  }
+}
+
 TEST_F(RunCommand, DeathBySignalIsAStatus) {
   const Outcome outcome = run({"-q"}, {"sh", "-c", "kill -TERM $$"});
   EXPECT_EQ(exit_code(outcome.status), 128 + SIGTERM);
@@ -99,7 +118,8 @@ TEST_F(RunCommand, AFindingGivesTheErrorExitcode) {
   const Outcome plain = run({}, {kHazard, "failed"});
   EXPECT_EQ(exit_code(plain.status), 5);
   EXPECT_NE(plain.error.find(kSlug), std::string::npos) << plain.error;
-  EXPECT_TRUE(last_line(plain.error).starts_with("forksight: 1 finding (1 certain) in 2 processes; traces in forksight-out/"))
+  EXPECT_TRUE(
+      last_line(plain.error).starts_with("forksight: 1 finding (1 certain) in 2 processes; traces in forksight-out/"))
       << plain.error;
   EXPECT_EQ(exit_code(run({"--error-exitcode", "9"}, {kHazard, "failed"}).status), 9);
   EXPECT_EQ(exit_code(run({"--error-exitcode", "0"}, {kHazard, "failed"}).status), 0);
@@ -147,12 +167,14 @@ TEST_F(RunCommand, ADeadProcessThatNoRuleExplainsIsSaid) {
   const Outcome outcome = run({"--on-hang", "kill", "--hang-after", "0.2"}, {kFixture, "dead"});
   EXPECT_EQ(exit_code(outcome.status), 128 + SIGKILL);
   EXPECT_NE(outcome.error.find("no rule explains"), std::string::npos) << outcome.error;
-  EXPECT_TRUE(last_line(outcome.error).starts_with("forksight: no finding, but 1 unexplained hang in 1 process; traces in "))
+  EXPECT_TRUE(
+      last_line(outcome.error).starts_with("forksight: no finding, but 1 unexplained hang in 1 process; traces in "))
       << outcome.error;
 }
 
 TEST_F(RunCommand, WhatIsHealthyIsLeftAlone) {
-  FixtureProcess process(command({"--on-hang", "kill", "--hang-after", "0.1"}, {kFixture, "idle-epoll"}), true, folder_.string());
+  FixtureProcess process(command({"--on-hang", "kill", "--hang-after", "0.1"}, {kFixture, "idle-epoll"}), true,
+                         folder_.string());
   ASSERT_TRUE(process.wait_ready());
   // Several looks, which the number of context switches of the waiting command counts.
   const auto looks = [&] {
@@ -217,9 +239,7 @@ TEST_F(RunCommand, AHungChildThatOutlivesCmdIsReported) {
   EXPECT_NE(outcome.error.find(kSlug), std::string::npos) << outcome.error;
 }
 
-TEST_F(RunCommand, ADaemonIsNotWaitedFor) {
-  EXPECT_EQ(exit_code(run({"-q"}, {kFixture, "daemon", "2"}).status), 2);
-}
+TEST_F(RunCommand, ADaemonIsNotWaitedFor) { EXPECT_EQ(exit_code(run({"-q"}, {kFixture, "daemon", "2"}).status), 2); }
 
 TEST_F(RunCommand, TheReportGoesWhereItIsSent) {
   const fs::path file = folder_ / "report.txt";
@@ -233,8 +253,9 @@ TEST_F(RunCommand, TheReportGoesWhereItIsSent) {
 }
 
 TEST_F(RunCommand, AReportFileIsWholeWhileTheHangLasts) {
-  FixtureProcess process(command({"-q", "--format", "json", "--report", "report.json", "--hang-after", "0.2"}, {kHazard, "hang"}),
-                         true, folder_.string());
+  FixtureProcess process(
+      command({"-q", "--format", "json", "--report", "report.json", "--hang-after", "0.2"}, {kHazard, "hang"}), true,
+      folder_.string());
   ASSERT_TRUE(process.wait_ready());
   nlohmann::json report;
   while (!report.is_object()) {

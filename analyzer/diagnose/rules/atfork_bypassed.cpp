@@ -4,7 +4,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <unordered_set>
 
 #include "diagnose/evidence.hpp"
 #include "diagnose/rules.hpp"
@@ -73,19 +72,12 @@ Finding describe(const Evidence& evidence, const model::Fork& fork) {
 }  // namespace
 
 void atfork_bypassed(const Evidence& evidence, std::vector<Finding>& findings) {
-  const model::Model& model = evidence.model();
-  std::unordered_set<model::ProcessId> explained;
-  for (const model::Touch& touch : model.touches) {
-    if (!touch.returned && !touch.cured) explained.insert(touch.process);
-  }
-  for (const model::Fork& fork : model.forks) {
-    if (!fork.bypassed || !fork.child || explained.contains(*fork.child)) continue;
+  for (const model::Fork& fork : evidence.model().forks) {
+    const model::Process* const child = evidence.find_untouched_child(fork);
+    if (!fork.bypassed || child == nullptr || evidence.find_open_wait(*fork.child) != nullptr) continue;
     if (fork.lost_threads.size() + fork.unknown_threads == 0) continue;
     if (words::is_in_signal_handler(fork.stack)) continue;  // fork-in-signal-handler
-    const model::Process& child = evidence.process(*fork.child);
-    const bool in_futex =
-        std::ranges::any_of(child.waits, [](const auto& wait) { return wait.kind == model::WaitKind::kFutex; });
-    if (is_proven_dead(child) && in_futex) findings.push_back(describe(evidence, fork));
+    if (is_dead_in_futex(*child)) findings.push_back(describe(evidence, fork));
   }
 }
 

@@ -1,27 +1,22 @@
 // A child handler that does not come back: fork() never returns, in the child. It does what a child of a process with
 // threads may not do: takes a lock that a lost thread holds, or waits for that thread.
+#include <map>
+
 #include "diagnose/handlers.hpp"
 #include "diagnose/rules.hpp"
 
 namespace forksight::rules {
 
-namespace {
-
-const model::Touch* find_touch(const model::Model& model, const model::HandlerRun& run) {
-  for (const model::Touch& touch : model.touches) {
-    if (handlers::find_run(model, touch) == &run) return &touch;
-  }
-  return nullptr;
-}
-
-}  // namespace
-
 void atfork_child_stuck(const Evidence& evidence, std::vector<Finding>& findings) {
+  std::map<const model::HandlerRun*, const model::Touch*> touches;  // the first of each
+  for (const model::Touch& touch : evidence.model().touches) touches.try_emplace(evidence.find_handler(touch), &touch);
   for (const model::HandlerRun& run : evidence.model().handler_runs) {
     if (run.phase != model::HandlerPhase::kChild) continue;
     const auto end = handlers::find_end(evidence, run);
     if (!end) continue;
-    Finding finding = handlers::describe("atfork-child-stuck", evidence, run, *end, find_touch(evidence.model(), run));
+    const auto touch = touches.find(&run);
+    Finding finding =
+        handlers::describe("atfork-child-stuck", evidence, run, *end, touch == touches.end() ? nullptr : touch->second);
     add_sentence(finding,
                  "A child handler may only do what is async-signal-safe: the locks of libraries are as other threads "
                  "left them, and those threads are not there.");

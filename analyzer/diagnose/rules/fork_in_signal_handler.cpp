@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <unordered_set>
 
 #include "diagnose/libc_calls.hpp"
 #include "diagnose/rules.hpp"
@@ -27,7 +26,7 @@ void add_fixes(Finding& finding) {
       {"Let the handler only set a flag or write to a pipe, and fork outside of it (or take the signal by signalfd or "
        "sigwait)."});
   finding.fixes.push_back(
-      {"In the child call nothing but async-signal-safe functions (signal-safety(7)), then exec or _exit.", true});
+      {"In the child call nothing but async-signal-safe functions (signal-safety(7)), and leave by _exit().", true});
 }
 
 // The child stands still, and nothing was seen of why.
@@ -60,9 +59,7 @@ Finding describe_untouched(const Evidence& evidence, const model::Fork& fork) {
 
 void fork_in_signal_handler(const Evidence& evidence, std::vector<Finding>& findings) {
   const model::Model& model = evidence.model();
-  std::unordered_set<model::ProcessId> explained;
   for (const model::Touch& touch : model.touches) {
-    if (!touch.returned && !touch.cured) explained.insert(touch.process);
     const auto lost = libc_calls::find_lost(model, touch);
     if (!lost || !libc_calls::is_in_handler(model, touch, *lost)) continue;
     const auto end = libc_calls::find_end(evidence, touch);
@@ -75,11 +72,10 @@ void fork_in_signal_handler(const Evidence& evidence, std::vector<Finding>& find
     findings.push_back(std::move(finding));
   }
   for (const model::Fork& fork : model.forks) {
-    if (!fork.child || explained.contains(*fork.child) || !words::is_in_signal_handler(fork.stack)) continue;
-    const model::Process& child = evidence.process(*fork.child);
-    const bool in_futex =
-        std::ranges::any_of(child.waits, [](const auto& wait) { return wait.kind == model::WaitKind::kFutex; });
-    if (is_proven_dead(child) && in_futex) findings.push_back(describe_untouched(evidence, fork));
+    const model::Process* const child = evidence.find_untouched_child(fork);
+    if (child == nullptr || evidence.find_open_wait(*fork.child) != nullptr) continue;
+    if (is_dead_in_futex(*child) && words::is_in_signal_handler(fork.stack))
+      findings.push_back(describe_untouched(evidence, fork));
   }
 }
 

@@ -6,7 +6,6 @@
 #include <sys/wait.h>
 
 #include <algorithm>
-#include <unordered_set>
 
 #include "diagnose/openmp.hpp"
 #include "diagnose/rules.hpp"
@@ -75,13 +74,10 @@ void find_touches(const Evidence& evidence, std::vector<Finding>& findings) {
 // The child comes to the end of the region that it was forked in: no call of it is seen, only that it is stuck.
 void find_ends(const Evidence& evidence, std::vector<Finding>& findings) {
   const model::Model& model = evidence.model();
-  std::unordered_set<model::ProcessId> explained;
-  for (const model::Touch& touch : model.touches) {
-    if (is_open_hazard(touch)) explained.insert(touch.process);
-  }
   for (const model::Fork& fork : model.forks) {
-    if (!fork.child || explained.contains(*fork.child)) continue;
-    const model::Process& child = evidence.process(*fork.child);
+    const model::Process* const found = evidence.find_untouched_child(fork);
+    if (found == nullptr) continue;
+    const model::Process& child = *found;
     const auto at =
         std::ranges::find_if(fork.pools, [&](model::PoolId id) { return openmp::is_team_in_region(model.pools[id]); });
     if (at == fork.pools.end()) continue;

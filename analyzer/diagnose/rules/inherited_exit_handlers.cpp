@@ -28,7 +28,7 @@ bool is_crash(int signal) {
 std::optional<End> find_end(const Evidence& evidence, const model::Touch& touch) {
   const model::Process& child = evidence.process(touch.process);
   if (!evidence.find_hang(touch)) return std::nullopt;  // something else was touched after it: that is the finding
-  if (is_proven_dead(child) || is_beyond_signals(child)) return End{Certainty::kCertain, Outcome::kHang};
+  if (is_proven_dead(child)) return End{Certainty::kCertain, Outcome::kHang};
   if (child.liveness == model::Liveness::kSpinning) return End{Certainty::kLikely, Outcome::kHang};
   if (child.exit_status && WIFSIGNALED(*child.exit_status) && is_crash(WTERMSIG(*child.exit_status))) {
     return End{Certainty::kLikely, Outcome::kError};
@@ -36,15 +36,10 @@ std::optional<End> find_end(const Evidence& evidence, const model::Touch& touch)
   return std::nullopt;
 }
 
-const model::Touch* find_wait(const model::Model& model, const model::Touch& exit) {
-  const model::Touch* found = nullptr;
-  for (const model::Touch& touch : model.touches) {
-    if (touch.kind == model::TouchKind::kFutexWait && touch.process == exit.process && touch.tid == exit.tid &&
-        touch.time_ns > exit.time_ns && !touch.returned) {
-      found = &touch;
-    }
-  }
-  return found;
+// What the thread waits for within exit(), if that was seen.
+const model::Touch* find_wait(const Evidence& evidence, const model::Touch& exit) {
+  const model::Touch* const wait = evidence.find_open_wait(exit.process);
+  return wait != nullptr && wait->tid == exit.tid && wait->time_ns > exit.time_ns ? wait : nullptr;
 }
 
 }  // namespace
@@ -56,7 +51,7 @@ void inherited_exit_handlers(const Evidence& evidence, std::vector<Finding>& fin
     if (!end) continue;
     const model::Process& child = evidence.process(touch.process);
     const model::Fork& fork = evidence.fork(touch);
-    const model::Touch* const wait = find_wait(evidence.model(), touch);
+    const model::Touch* const wait = find_wait(evidence, touch);
     const std::size_t lost = fork.lost_threads.size() + fork.unknown_threads;
     Finding finding = evidence.begin_finding("inherited-exit-handlers", touch);
     finding.certainty = end->certainty;
@@ -65,11 +60,11 @@ void inherited_exit_handlers(const Evidence& evidence, std::vector<Finding>& fin
     finding.culprit.name = "exit handlers of the parent";
     if (wait != nullptr) finding.stack = wait->stack;
     const std::string handler = wait == nullptr ? std::string() : words::at(", in a handler at ", wait->stack);
-    finding.summary =
-        fmt::format("{} {} in exit(){}{}: its parent's exit handlers run in it, without {} that fork(){} left behind",
-                    evidence.name(touch.process), end->outcome == Outcome::kError ? "crashed" : hangs(child),
-                    words::at(" at ", touch.stack), handler, words::count(lost, "the thread", "the threads"),
-                    words::at(" at ", fork.stack));
+    finding.summary = fmt::format(
+        "{} {} in exit(){}{}: its parent's exit handlers run in it, without the {} that fork(){} left behind",
+        evidence.name(touch.process), end->outcome == Outcome::kError ? "crashed" : hangs(child),
+        words::at(" at ", touch.stack), handler, words::count(lost, "thread", "threads"),
+        words::at(" at ", fork.stack));
     add_sentence(finding, fmt::format("Thread {} of {} called exit(){} and is still inside of it.", touch.tid,
                                       evidence.name(touch.process), words::at(" at ", touch.stack)));
     if (wait != nullptr) {

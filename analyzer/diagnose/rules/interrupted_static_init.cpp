@@ -55,7 +55,7 @@ void tell(const Evidence& evidence, const model::Touch& touch, const locks::Orph
 
 void interrupted_static_init(const Evidence& evidence, std::vector<Finding>& findings) {
   for (const model::Touch& touch : evidence.model().touches) {
-    const auto orphan = locks::find_orphan(evidence.model(), touch);
+    const auto orphan = locks::find_orphan(evidence, touch);
     if (!orphan || orphan->lock.kind != model::LockKind::kGuard) continue;
     const auto end = locks::find_end(evidence, touch);
     if (!end) continue;

@@ -10,13 +10,23 @@
 
 namespace forksight::rules {
 
+namespace {
+
+std::string what_became(const model::Process& child, const model::Touch& touch, Outcome outcome) {
+  if (outcome == Outcome::kCured) return "would have hung, but for --on-orphan=recover, in";
+  if (outcome != Outcome::kError) return fmt::format("{} in", hangs(child));
+  return touch.action == model::TouchAction::kAborted ? "was aborted by --on-orphan=abort in" : "waited in vain in";
+}
+
+}  // namespace
+
 void lost_blas_pool(const Evidence& evidence, std::vector<Finding>& findings) {
   const model::Model& model = evidence.model();
   for (const model::Touch& touch : model.touches) {
     const std::string_view library = pools::find_blas_library(model, touch);
     if (library.empty()) continue;
     const model::Owner blas = model::find_owner_of_library(library);
-    const auto orphan = locks::find_any_orphan(model, touch);
+    const auto orphan = locks::find_any_orphan(evidence, touch);
     if (!orphan) continue;
     const auto end = locks::find_end(evidence, touch);
     if (!end) continue;
@@ -31,10 +41,11 @@ void lost_blas_pool(const Evidence& evidence, std::vector<Finding>& findings) {
     std::string place = words::outer_place(touch.stack, blas);
     if (!place.empty()) place = fmt::format(" ({})", place);
     const std::string inside = words::outer_place(orphan->held.acquired_at, blas);
-    finding.summary = fmt::format(
-        "{} {} in {}{}: {} was inside of it{} at fork(){} and was left behind", evidence.name(touch.process),
-        hangs(evidence.process(touch.process)), owner.name, place, words::thread(orphan->holder),
-        inside.empty() ? std::string() : fmt::format(" ({})", inside), words::at(" at ", evidence.fork(touch).stack));
+    finding.summary =
+        fmt::format("{} {} {}{}: {} was inside of it{} at fork(){} and was left behind", evidence.name(touch.process),
+                    what_became(evidence.process(touch.process), touch, end->outcome), owner.name, place,
+                    words::thread(orphan->holder), inside.empty() ? std::string() : fmt::format(" ({})", inside),
+                    words::at(" at ", evidence.fork(touch).stack));
     locks::tell(evidence, touch, *orphan, *end, "locking",
                 fmt::format("The lock is {}'s own: it lets one thread at a time use the pool. Its atfork handlers end "
                             "and restart an idle pool, but leave a call in progress as it is.",

@@ -3,8 +3,9 @@
 // put something before it fell asleep is not seen, so this is likely, not certain.
 #include <fmt/core.h>
 
-#include <algorithm>
-#include <unordered_set>
+#include <map>
+#include <set>
+#include <vector>
 
 #include "diagnose/python.hpp"
 #include "diagnose/python_waits.hpp"
@@ -15,16 +16,25 @@ namespace forksight::rules {
 
 namespace {
 
-// Processes that wait, by whatever way, for `child`; it may wait for them, too.
+// Processes that wait, directly or through others, for `child`; it may wait for them, too.
 void add_waiting(const model::Model& model, model::ProcessId child, Finding& finding) {
+  std::multimap<model::ProcessId, model::ProcessId> waiting;  // by the one that is waited for
   for (model::ProcessId id = 0; id < model.processes.size(); ++id) {
-    if (id == child || model.processes[id].liveness == model::Liveness::kVictim) continue;
-    std::unordered_set<model::ProcessId> seen;
-    auto at = std::optional(id);
-    while (at && seen.insert(*at).second && at != child) at = model.processes[*at].waits_for;
-    if (at == child && is_proven_dead(model.processes[id])) {
-      finding.victims.push_back({model.processes[id].pid, model.processes[id].waits_via});
+    if (model.processes[id].waits_for) waiting.emplace(*model.processes[id].waits_for, id);
+  }
+  std::set<model::ProcessId> reached{child};
+  for (std::vector<model::ProcessId> next{child}; !next.empty();) {
+    const auto [begin, end] = waiting.equal_range(next.back());
+    next.pop_back();
+    for (auto entry = begin; entry != end; ++entry) {
+      if (reached.insert(entry->second).second) next.push_back(entry->second);
     }
+  }
+  reached.erase(child);
+  for (const model::ProcessId id : reached) {
+    const model::Process& process = model.processes[id];
+    // Those that are nothing but victims are added to every finding.
+    if (is_proven_dead(process)) finding.victims.push_back({process.pid, process.waits_via});
   }
 }
 
@@ -68,13 +78,8 @@ Finding describe(const Evidence& evidence, const model::Fork& fork, const python
 }  // namespace
 
 void lost_feeder_thread(const Evidence& evidence, std::vector<Finding>& findings) {
-  const model::Model& model = evidence.model();
-  std::unordered_set<model::ProcessId> explained;
-  for (const model::Touch& touch : model.touches) {
-    if (is_open_hazard(touch)) explained.insert(touch.process);
-  }
-  for (const model::Fork& fork : model.forks) {
-    if (!fork.child || explained.contains(*fork.child)) continue;
+  for (const model::Fork& fork : evidence.model().forks) {
+    if (evidence.find_untouched_child(fork) == nullptr) continue;
     const auto wait = python::find_wait(evidence, fork);
     if (wait && wait->need == python::Need::kFeeder) findings.push_back(describe(evidence, fork, *wait));
   }

@@ -43,8 +43,7 @@ void mixed_openmp_runtimes(const Evidence& evidence, std::vector<Finding>& findi
                      "built by gcc (LD_PRELOAD={}, or link that and not libgomp).",
                      rebuilt, rebuilt)});
     finding.fixes.push_back(
-        {"Or run it under `forksight run --omp=rebuild -- ...`: the child makes a fresh libgomp pool of full size.",
-         true});
+        {"Or run it under `forksight run --omp=rebuild -- ...`: the child makes a fresh libgomp pool of full size."});
     openmp::add_general_fixes(finding, evidence.process(touch.process));
     findings.push_back(std::move(finding));
   }

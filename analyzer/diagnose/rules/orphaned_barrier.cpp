@@ -25,7 +25,7 @@ std::optional<End> find_end(const Evidence& evidence, const model::Touch& touch)
   if (!hang) return std::nullopt;
   // Other threads of the child may still arrive.
   const model::Process& child = evidence.process(touch.process);
-  const bool is_proven = is_proven_dead(child) || is_beyond_signals(child);
+  const bool is_proven = is_proven_dead(child);
   if (waits && !is_proven) return End{Certainty::kLikely, Outcome::kMayHang};
   return End{*hang, Outcome::kHang};
 }
@@ -50,7 +50,7 @@ std::string head(const Evidence& evidence, const model::Touch& touch, const Orph
 void orphaned_barrier(const Evidence& evidence, std::vector<Finding>& findings) {
   for (const model::Touch& touch : evidence.model().touches) {
     if (touch.kind != model::TouchKind::kBarrier) continue;
-    const auto orphan = locks::find_awaited(evidence.model(), touch);
+    const auto orphan = locks::find_awaited(evidence, touch);
     if (!orphan) continue;
     const auto end = find_end(evidence, touch);
     if (!end) continue;

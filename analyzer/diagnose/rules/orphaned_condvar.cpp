@@ -140,7 +140,7 @@ void add_fixes(const model::Touch& touch, const Orphan& orphan, const End& end, 
 void orphaned_condvar(const Evidence& evidence, std::vector<Finding>& findings) {
   for (const model::Touch& touch : evidence.model().touches) {
     if (touch.kind != model::TouchKind::kCondition) continue;
-    const auto orphan = locks::find_awaited(evidence.model(), touch);
+    const auto orphan = locks::find_awaited(evidence, touch);
     if (!orphan) continue;
     const auto end = find_end(evidence, touch, *orphan);
     if (!end) continue;

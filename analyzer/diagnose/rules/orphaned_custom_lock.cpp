@@ -28,7 +28,7 @@ void add_fixes(const model::Process& child, const model::Touch& touch, const loc
 
 void orphaned_custom_lock(const Evidence& evidence, std::vector<Finding>& findings) {
   for (const model::Touch& touch : evidence.model().touches) {
-    const auto orphan = locks::find_orphan(evidence.model(), touch);
+    const auto orphan = locks::find_orphan(evidence, touch);
     if (!orphan || orphan->lock.kind != model::LockKind::kCustom) continue;
     const auto end = locks::find_end(evidence, touch);
     if (!end) continue;

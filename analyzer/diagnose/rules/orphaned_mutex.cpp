@@ -14,8 +14,8 @@ namespace forksight::rules {
 
 namespace {
 
-std::string nature_of(const model::Lock& lock) {
-  if (lock.priority_inherit) {
+std::string nature_of(const model::Lock& lock, Outcome outcome) {
+  if (lock.priority_inherit && outcome == Outcome::kError) {
     return "It is a priority-inheriting mutex: the kernel is asked to lend to its owner, does not know that thread "
            "here, and libc aborts.";
   }
@@ -36,7 +36,7 @@ void find_in_parents(const Evidence& evidence, std::vector<Finding>& findings) {
   std::set<std::pair<model::ProcessId, std::uint64_t>> said;
   for (const model::Fork& fork : model.forks) {
     const model::Process& parent = evidence.process(fork.process);
-    if (!is_proven_dead(parent) && !is_beyond_signals(parent)) continue;
+    if (!is_proven_dead(parent)) continue;
     for (const model::Held& held : fork.held) {
       const locks::Orphan orphan{held, model.locks[held.lock], model.threads[held.holder]};
       if (!orphan.holder.has_ended || orphan.lock.kind != model::LockKind::kMutex) continue;
@@ -73,18 +73,19 @@ void find_in_parents(const Evidence& evidence, std::vector<Finding>& findings) {
 
 void orphaned_mutex(const Evidence& evidence, std::vector<Finding>& findings) {
   for (const model::Touch& touch : evidence.model().touches) {
-    const auto orphan = locks::find_orphan(evidence.model(), touch);
+    const auto orphan = locks::find_orphan(evidence, touch);
     if (!orphan || orphan->lock.kind != model::LockKind::kMutex) continue;
     auto end = locks::find_end(evidence, touch);
     if (!end) continue;
-    if (orphan->lock.priority_inherit && end->outcome == Outcome::kHang) end->outcome = Outcome::kError;
+    const bool sleeps = is_proven_dead(evidence.process(touch.process));
+    if (orphan->lock.priority_inherit && end->outcome == Outcome::kHang && !sleeps) end->outcome = Outcome::kError;
     Finding finding = evidence.begin_finding("orphaned-mutex", touch);
     finding.certainty = end->certainty;
     finding.outcome = end->outcome;
     finding.culprit = locks::describe_lock(evidence, *orphan);
     finding.summary = fmt::format("{}: {}", locks::head(evidence, touch, orphan->lock, *end, "locking"),
                                   locks::cause(evidence, touch, *orphan));
-    locks::tell(evidence, touch, *orphan, *end, "locking", nature_of(orphan->lock), finding);
+    locks::tell(evidence, touch, *orphan, *end, "locking", nature_of(orphan->lock, end->outcome), finding);
     locks::add_fixes(evidence.process(touch.process), touch, *orphan, reset_of(orphan->lock), finding);
     findings.push_back(std::move(finding));
   }

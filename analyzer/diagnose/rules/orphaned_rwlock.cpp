@@ -9,7 +9,7 @@ namespace forksight::rules {
 
 void orphaned_rwlock(const Evidence& evidence, std::vector<Finding>& findings) {
   for (const model::Touch& touch : evidence.model().touches) {
-    const auto orphan = locks::find_orphan(evidence.model(), touch);
+    const auto orphan = locks::find_orphan(evidence, touch);
     if (!orphan) continue;
     const bool by_reader = orphan->lock.kind == model::LockKind::kRwlockRead;
     if (!by_reader && orphan->lock.kind != model::LockKind::kRwlockWrite) continue;

@@ -3,6 +3,8 @@
 // where the process is proven dead and handles no signal.
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include "diagnose/locks.hpp"
 #include "diagnose/rules.hpp"
 #include "diagnose/words.hpp"
@@ -11,14 +13,18 @@ namespace forksight::rules {
 
 void orphaned_semaphore(const Evidence& evidence, std::vector<Finding>& findings) {
   for (const model::Touch& touch : evidence.model().touches) {
-    const auto orphan = locks::find_orphan(evidence.model(), touch);
+    const auto orphan = locks::find_orphan(evidence, touch);
     if (!orphan || orphan->lock.kind != model::LockKind::kSemaphore) continue;
     if (words::is_python_lock(touch.stack)) continue;  // python-lock-orphaned
+    // Interrupted by a signal: sem_wait() says so, and its callers call again.
+    if (touch.returned && !touch.timed && touch.action == model::TouchAction::kNone) continue;
     auto end = locks::find_end(evidence, touch);
     if (!end) continue;
     const model::Process& child = evidence.process(touch.process);
     const bool is_proven = is_beyond_signals(child);
     if (end->outcome == Outcome::kHang && !is_proven) *end = {Certainty::kLikely, Outcome::kMayHang};
+    // Nobody may have been going to post it in that time, in the parent either.
+    if (touch.returned) end->certainty = std::min(end->certainty, Certainty::kLikely);
     Finding finding = evidence.begin_finding("orphaned-semaphore", touch);
     finding.certainty = end->certainty;
     finding.outcome = end->outcome;

@@ -9,7 +9,7 @@ namespace forksight::rules {
 
 void orphaned_spinlock(const Evidence& evidence, std::vector<Finding>& findings) {
   for (const model::Touch& touch : evidence.model().touches) {
-    const auto orphan = locks::find_orphan(evidence.model(), touch);
+    const auto orphan = locks::find_orphan(evidence, touch);
     if (!orphan || orphan->lock.kind != model::LockKind::kSpinlock) continue;
     const auto end = locks::find_end(evidence, touch);
     if (!end) continue;

@@ -4,6 +4,8 @@
 // every Python has, throws an exception at most. So the futex proof holds with handlers, too.
 #include <fmt/core.h>
 
+#include <set>
+
 #include "diagnose/locks.hpp"
 #include "diagnose/python.hpp"
 #include "diagnose/python_waits.hpp"
@@ -126,15 +128,25 @@ Finding describe_import(const Evidence& evidence, const model::Fork& fork, const
 
 void python_lock_orphaned(const Evidence& evidence, std::vector<Finding>& findings) {
   const model::Model& model = evidence.model();
+  std::set<model::ProcessId> importing;
+  for (const model::Fork& fork : model.forks) {
+    const auto wait = python::find_wait(evidence, fork);
+    if (!wait || wait->need != python::Need::kModule) continue;
+    importing.insert(*fork.child);
+    findings.push_back(describe_import(evidence, fork, *wait));
+  }
   for (const model::Touch& touch : model.touches) {
-    const auto orphan = locks::find_orphan(model, touch);
+    // The lock that others of the lost threads had in their hands while they waited for the same module.
+    if (importing.contains(touch.process) && touch.tid == evidence.process(touch.process).pid && !touch.returned)
+      continue;
+    const auto orphan = locks::find_orphan(evidence, touch);
     if (!orphan || orphan->lock.kind != model::LockKind::kSemaphore || !words::is_python_lock(touch.stack)) continue;
     // Interrupted by a signal, not refused: the interpreter comes back to it.
     if (touch.returned && !touch.timed && touch.action == model::TouchAction::kNone) continue;
     auto end = locks::find_end(evidence, touch);
     if (!end) continue;
     const model::Process& child = evidence.process(touch.process);
-    if (end->outcome == Outcome::kHang && !is_proven_dead(child) && !is_beyond_signals(child)) {
+    if (end->outcome == Outcome::kHang && !is_proven_dead(child)) {
       *end = {Certainty::kLikely, Outcome::kMayHang};
     }
     const model::Fork& fork = evidence.fork(touch);
@@ -156,10 +168,6 @@ void python_lock_orphaned(const Evidence& evidence, std::vector<Finding>& findin
     tell_chain(evidence, touch, *orphan, *end, at_fork, finding);
     add_fixes(touch, finding);
     findings.push_back(std::move(finding));
-  }
-  for (const model::Fork& fork : model.forks) {
-    const auto wait = python::find_wait(evidence, fork);
-    if (wait && wait->need == python::Need::kModule) findings.push_back(describe_import(evidence, fork, *wait));
   }
 }
 

@@ -129,7 +129,7 @@ void self_held_lock(const Evidence& evidence, std::vector<Finding>& findings) {
   std::map<Key, const Touch*> refused;
   std::map<Key, const Touch*> last;
   for (const Touch& touch : evidence.model().touches) {
-    const auto own = locks::find_own(evidence.model(), touch);
+    const auto own = locks::find_own(evidence, touch);
     if (!own || !find_end(evidence, touch, own->lock)) continue;
     if (is_refused_unlock(touch)) refused.try_emplace(key_of(touch), &touch);
     const auto [at, is_first] = last.try_emplace(key_of(touch), &touch);
@@ -137,7 +137,7 @@ void self_held_lock(const Evidence& evidence, std::vector<Finding>& findings) {
   }
   for (const auto& [key, about] : last) {
     const Touch& touch = *about;
-    const auto own = locks::find_own(evidence.model(), touch);
+    const auto own = locks::find_own(evidence, touch);
     const auto end = find_end(evidence, touch, own->lock);
     const auto before = refused.find(key);
     Finding finding = evidence.begin_finding("self-held-lock", touch);
