@@ -114,7 +114,9 @@ std::vector<std::byte> copy_mapped_file(const Memory& memory, std::uint64_t star
     if (segment.p_type != PT_LOAD || segment.p_filesz == 0) continue;
     if (segment.p_offset > limit || segment.p_filesz > limit - segment.p_offset) return {};
     file.resize(std::max<std::size_t>(file.size(), segment.p_offset + segment.p_filesz));
-    memory.read(bias + segment.p_vaddr, std::span(file).subspan(segment.p_offset, segment.p_filesz));
+    const auto room = std::span(file).subspan(segment.p_offset, segment.p_filesz);
+    const bool is_whole = memory.read(bias + segment.p_vaddr, room) == room.size();
+    if (!is_whole && (segment.p_flags & PF_W) == 0) return {};
   }
   if (file.size() < sizeof(Elf64_Ehdr)) return {};
   Elf64_Ehdr header = head.header;

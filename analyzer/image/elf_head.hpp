@@ -32,7 +32,7 @@ std::optional<ElfHead> read_mapped_head(const Memory& memory, std::uint64_t star
 std::optional<ElfHead> read_file_head(const std::string& path);
 
 // The file put together out of what is mapped of it: without sections, its writable part changed. It is good for
-// exported names and unwinding. Empty if it is larger than `limit`.
+// exported names and unwinding. Empty if it is larger than `limit`, or if its code or tables cannot be read.
 std::vector<std::byte> copy_mapped_file(const Memory& memory, std::uint64_t start, const ElfHead& head,
                                         std::size_t limit);
 

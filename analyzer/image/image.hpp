@@ -19,7 +19,7 @@ namespace forksight::image {
 struct Thread {
   std::int32_t tid = 0;
   std::string name;        // "" in a core that does not tell
-  char state = '?';        // as in /proc/PID/stat
+  char state = '?';        // as in /proc/PID/stat; of a core S in a call, R elsewhere
   bool has_ended = false;  // a zombie: no stack, no call
   // By DWARF number; kReturnAddress is the exact pc. Without a stop only rsp and pc are known; none of an ended thread.
   std::optional<symbols::Registers> registers;
@@ -41,6 +41,8 @@ struct Image {
   std::shared_ptr<const Memory> memory;  // never null
   std::vector<std::string> limits;       // what could not be seen, one sentence each
   bool is_core = false;                  // no kernel state: no descriptors, no other processes
+  std::int32_t signal = 0;               // of a core: what it was dumped for; 0: nothing, it was asked for
+  std::int32_t signal_tid = 0;           // and the thread that got it
 
   // The mapping that holds `address`; null if none does.
   const watch::Mapping* mapping_of(std::uint64_t address) const;

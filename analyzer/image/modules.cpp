@@ -68,10 +68,8 @@ std::vector<symbols::Module> find_modules(const Memory& memory, const std::vecto
       auto bytes = copy_mapped_file(memory, mapping.start, *head, std::min(kMaxCopyBytes, kMaxCopiesBytes - copied));
       copied += bytes.size();
       if (bytes.empty()) {
-        limits.push_back(
-            fmt::format("{}: the file is gone or has changed since it was loaded, and is too large to be "
-                        "read out of memory: its frames have no names",
-                        module.path));
+        limits.push_back(fmt::format("{}: the file is not there as it was when it was loaded: its frames have no names",
+                                     module.path));
       }
       module.bytes = std::make_shared<const std::vector<std::byte>>(std::move(bytes));
       if (!is_vdso && !module.bytes->empty()) {

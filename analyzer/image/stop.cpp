@@ -22,6 +22,7 @@
 #include <thread>
 
 #include "image/refusal.hpp"
+#include "image/user_registers.hpp"
 
 namespace forksight::image {
 namespace {
@@ -122,27 +123,6 @@ bool Held::read(user_regs_struct& registers) {
     ptrace(PTRACE_POKEUSER, tid_, offsetof(user, regs.rax), -kRestartNoHand);
   }
   return true;
-}
-
-symbols::Registers by_dwarf_number(const user_regs_struct& r) {
-  return {r.rax, r.rdx, r.rcx, r.rbx, r.rsi, r.rdi, r.rbp, r.rsp, r.r8,
-          r.r9,  r.r10, r.r11, r.r12, r.r13, r.r14, r.r15, r.rip};
-}
-
-// Between -512 and -530 lie the kernel's own errors, of calls that it means to restart.
-bool is_in_call(const user_regs_struct& registers) {
-  const auto result = static_cast<std::int64_t>(registers.rax);
-  return static_cast<std::int64_t>(registers.orig_rax) >= 0 && result <= -512 && result > -530;
-}
-
-watch::Syscall call_of(const user_regs_struct& r) {
-  watch::Syscall call;
-  call.in_syscall = true;
-  call.number = static_cast<std::int64_t>(r.orig_rax);
-  call.args = {r.rdi, r.rsi, r.rdx, r.r10, r.r8, r.r9};
-  call.sp = r.rsp;
-  call.pc = r.rip;
-  return call;
 }
 
 std::vector<std::byte> read_stack(const Image& image, std::uint64_t sp) {

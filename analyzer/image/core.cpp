@@ -1,0 +1,258 @@
+#include "image/core.hpp"
+
+#include <elf.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "image/core_cmdline.hpp"
+#include "image/core_memory.hpp"
+#include "image/core_notes.hpp"
+#include "image/elf_head.hpp"
+#include "image/modules.hpp"
+#include "image/user_registers.hpp"
+
+namespace forksight::image {
+namespace {
+
+constexpr std::uint64_t kVsyscall = 0xffff'ffff'ff60'0000;
+
+// An ELF file that was mapped, from its first byte on.
+struct Program {
+  std::uint64_t start = 0;
+  std::string path;
+  ElfHead head;
+  bool is_in_core = false;  // the head is; else it is that of the file that lies there now
+};
+
+// The part of NT_FILE's list that belongs to the program: its pieces lie where its segments put them.
+template <class Visit>
+void for_each_piece(const Program& program, const std::vector<CoreMapping>& files, Visit visit) {
+  const std::uint64_t end = program.start + (program.head.end_address - program.head.first_address);
+  for (const CoreMapping& file : files) {
+    if (file.start >= program.start && file.start < end && file.path == program.path) visit(file);
+  }
+}
+
+std::vector<Program> find_programs(const CoreMemory& memory, const std::vector<CoreMapping>& files,
+                                   std::vector<std::string>& limits) {
+  std::vector<Program> programs;
+  for (const CoreMapping& file : files) {
+    if (file.offset != 0) continue;
+    auto head = read_mapped_head(memory, file.start);
+    const bool is_in_core = memory.value<std::uint32_t>(file.start).has_value();
+    if (!is_in_core) head = read_file_head(without_deleted(file.path));
+    if (!head) continue;
+    if (!is_in_core) {
+      limits.push_back(
+          fmt::format("{}: the core does not tell whether it is the file that was mapped; it is taken as "
+                      "it is now",
+                      file.path));
+    }
+    programs.push_back({file.start, file.path, std::move(*head), is_in_core});
+  }
+  return programs;
+}
+
+// The one whose program headers the kernel told the process of.
+const Program* find_main_program(const std::vector<Program>& programs, const CoreNotes& notes) {
+  const auto headers = notes.auxiliary.find(AT_PHDR);
+  if (headers == notes.auxiliary.end()) return nullptr;
+  for (const Program& program : programs) {
+    if (program.start + program.head.header.e_phoff == headers->second) return &program;
+  }
+  return nullptr;
+}
+
+std::string hex(const std::vector<std::uint8_t>& id) {
+  return id.empty() ? "none" : fmt::format("{:02x}", fmt::join(id, ""));
+}
+
+// Why `exe` cannot be the program that this is a core of; "" if it can.
+std::string find_mismatch(const std::string& core, const std::string& exe, const Program* main) {
+  const auto given = read_file_head(exe);
+  if (!given) return fmt::format("{}: is no x86-64 program that can be read", exe);
+  if (main == nullptr || !main->is_in_core || given->is_same_file(main->head)) return "";
+  return fmt::format("{}: is a core of another program than {} (build-id {}, that has {})", core, exe,
+                     hex(main->head.build_id), hex(given->build_id));
+}
+
+bool is_executable(const std::vector<Program>& programs, const CoreMapping& file) {
+  for (const Program& program : programs) {
+    if (program.path != file.path) continue;
+    for (const Elf64_Phdr& segment : program.head.segments) {
+      if (segment.p_type != PT_LOAD || (segment.p_flags & PF_X) == 0) continue;
+      const std::uint64_t start = segment.p_offset & ~std::uint64_t{4095};
+      if (file.offset >= start && file.offset < segment.p_offset + segment.p_filesz) return true;
+    }
+  }
+  return false;
+}
+
+// A core does not say what is shared with others: these are, by what they are.
+bool is_shared_by_name(const std::string& path) {
+  return path.starts_with("/dev/shm/") || path.starts_with("/dev/zero") || path.starts_with("/SYSV") ||
+         path.starts_with("/memfd:");
+}
+
+std::vector<watch::Mapping> merge_mappings(const CoreMemory& memory, const CoreNotes& notes,
+                                           const std::vector<Program>& programs) {
+  std::vector<watch::Mapping> mappings;
+  for (const CoreFile::Segment& segment : memory.file().segments()) {
+    watch::Mapping mapping;
+    mapping.start = segment.start;
+    mapping.end = segment.end;
+    mapping.readable = (segment.flags & PF_R) != 0;
+    mapping.writable = (segment.flags & PF_W) != 0;
+    mapping.executable = (segment.flags & PF_X) != 0;
+    mappings.push_back(std::move(mapping));
+  }
+  // gcore leaves out what it did not dump.
+  const std::size_t segments = mappings.size();
+  std::size_t at = 0;
+  for (const CoreMapping& file : notes.files) {
+    while (at < segments && mappings[at].end <= file.start) ++at;
+    if (at < segments && mappings[at].start < file.end) {
+      for (std::size_t i = at; i < segments && mappings[i].start < file.end; ++i) {
+        if (mappings[i].start < file.start) continue;
+        mappings[i].path = file.path;
+        mappings[i].offset = file.offset + (mappings[i].start - file.start);
+      }
+      continue;
+    }
+    watch::Mapping mapping;
+    mapping.start = file.start;
+    mapping.end = file.end;
+    mapping.readable = true;
+    mapping.executable = is_executable(programs, file);
+    mapping.path = file.path;
+    mapping.offset = file.offset;
+    mappings.push_back(std::move(mapping));
+  }
+  std::stable_sort(mappings.begin(), mappings.end(),
+                   [](const watch::Mapping& a, const watch::Mapping& b) { return a.start < b.start; });
+  std::uint64_t end = 0;
+  std::erase_if(mappings, [&](const watch::Mapping& mapping) {
+    if (mapping.start < end) return true;
+    end = mapping.end;
+    return false;
+  });
+
+  const auto auxiliary = [&](std::uint64_t type) {
+    const auto found = notes.auxiliary.find(type);
+    return found == notes.auxiliary.end() ? 0 : found->second;
+  };
+  const std::uint64_t vdso = auxiliary(AT_SYSINFO_EHDR);
+  const std::uint64_t on_stack = auxiliary(AT_EXECFN);
+  for (watch::Mapping& mapping : mappings) {
+    mapping.shared = is_shared_by_name(mapping.path);
+    if (!mapping.path.empty()) continue;
+    if (vdso >= mapping.start && vdso < mapping.end) mapping.path = "[vdso]";
+    if (on_stack >= mapping.start && on_stack < mapping.end) mapping.path = "[stack]";
+    if (mapping.start == kVsyscall) mapping.path = "[vsyscall]";
+  }
+  return mappings;
+}
+
+Thread make_thread(const CoreThread& from, const Memory& memory) {
+  Thread thread;
+  thread.tid = from.tid;
+  thread.registers = by_dwarf_number(from.registers);
+  thread.fs_base = from.registers.fs_base;
+  const auto before = memory.value<std::uint16_t>(from.registers.rip - 2);
+  constexpr std::uint16_t kSyscallInstruction = 0x050f;  // 0f 05
+  const bool is_behind_syscall = !before || *before == kSyscallInstruction;
+  if (is_in_call(from.registers) && is_behind_syscall) thread.call = call_of(from.registers);
+  thread.state = thread.call ? 'S' : 'R';
+  return thread;
+}
+
+std::vector<std::string> find_cmdline(const Image& image, const CoreNotes& notes) {
+  for (const watch::Mapping& mapping : image.mappings) {
+    if (mapping.path != "[stack]") continue;
+    auto arguments = find_arguments(*image.memory, mapping.start, mapping.end, notes.auxiliary_bytes);
+    if (!arguments.empty()) return arguments;
+  }
+  std::vector<std::string> arguments;
+  for (std::size_t start = 0; start < notes.arguments.size();) {
+    const std::size_t end = std::min(notes.arguments.find(' ', start), notes.arguments.size());
+    if (end > start) arguments.push_back(notes.arguments.substr(start, end - start));
+    start = end + 1;
+  }
+  return arguments;
+}
+
+void add_threads(Image& image, const CoreNotes& notes) {
+  image.pid = notes.pid;
+  image.ppid = notes.ppid;
+  for (const CoreThread& thread : notes.threads) image.threads.push_back(make_thread(thread, *image.memory));
+  std::stable_sort(image.threads.begin(), image.threads.end(),
+                   [](const Thread& a, const Thread& b) { return a.tid < b.tid; });
+  if (image.pid == 0) image.pid = image.threads.front().tid;
+  std::stable_partition(image.threads.begin(), image.threads.end(),
+                        [&](const Thread& thread) { return thread.tid == image.pid; });
+  image.signal = notes.threads.front().signal;
+  image.signal_tid = image.signal != 0 ? notes.threads.front().tid : 0;
+}
+
+}  // namespace
+
+Result<Image> open_core(const std::string& path, const CoreOptions& options) {
+  auto file = CoreFile::open(path);
+  if (!file) return Error{file.error()};
+  const CoreNotes notes = decode_notes(file->notes());
+  if (notes.threads.empty()) {
+    return Error{fmt::format("{}: holds no threads{}", path, file->missing_bytes() > 0 ? ": it is cut" : "")};
+  }
+  Image image;
+  image.is_core = true;
+  if (file->missing_bytes() > 0) {
+    image.limits.push_back(
+        fmt::format("{}: is cut, {} bytes are missing (ulimit -c, or a full disk): stacks and locks "
+                    "may be incomplete",
+                    path, file->missing_bytes()));
+  }
+  const auto memory = std::make_shared<CoreMemory>(std::move(file).value());
+  if (notes.files.empty()) {
+    image.limits.push_back(fmt::format("{}: does not say which files were mapped: its frames have no names", path));
+  }
+  const std::vector<Program> programs = find_programs(*memory, notes.files, image.limits);
+  const Program* const main = find_main_program(programs, notes);
+  if (!options.exe.empty()) {
+    if (std::string mismatch = find_mismatch(path, options.exe, main); !mismatch.empty()) return Error{mismatch};
+  }
+  for (const Program& program : programs) {
+    std::vector<std::string> places{without_deleted(program.path)};
+    if (&program == main && !options.exe.empty()) places.insert(places.begin(), options.exe);
+    const auto place = std::find_if(places.begin(), places.end(), [&](const std::string& candidate) {
+      const auto head = read_file_head(candidate);
+      return head && head->is_same_file(program.head);
+    });
+    if (place == places.end()) continue;
+    for_each_piece(program, notes.files,
+                   [&](const CoreMapping& piece) { memory->add_file(piece.start, piece.end, piece.offset, *place); });
+  }
+
+  image.memory = memory;
+  image.mappings = merge_mappings(*memory, notes, programs);
+  image.modules = find_modules(
+      *memory, image.mappings,
+      [&](const watch::Mapping& mapping) {
+        const bool is_main = main != nullptr && mapping.start == main->start && !options.exe.empty();
+        return is_main ? std::vector<std::string>{options.exe} : std::vector<std::string>{};
+      },
+      image.limits);
+  image.exe = main != nullptr ? without_deleted(main->path) : notes.name;
+  add_threads(image, notes);
+  image.cmdline = find_cmdline(image, notes);
+  const bool is_main_readable = std::any_of(image.modules.begin(), image.modules.end(), [&](const auto& module) {
+    return main != nullptr && module.start == main->start && (!module.bytes || !module.bytes->empty());
+  });
+  if (main != nullptr && !is_main_readable) {
+    image.limits.push_back(fmt::format("{}: the program is not here as it was: name its file by --exe", image.exe));
+  }
+  return image;
+}
+
+}  // namespace forksight::image

@@ -1,0 +1,163 @@
+#include "image/core_file.hpp"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <string_view>
+#include <utility>
+
+#include "symbols/debug_files.hpp"
+
+namespace forksight::image {
+namespace {
+
+constexpr std::size_t kMaxNoteBytes = 512U << 20U;  // a thread takes 4 to 12 KiB
+constexpr std::size_t kMaxSegments = 4U << 20U;     // vm.max_map_count is 65530, unless it was raised
+
+struct Packing {
+  std::string_view magic;
+  const char* name;
+  const char* command;
+};
+constexpr Packing kPackings[] = {
+    {{"\x28\xb5\x2f\xfd", 4}, "zstd", "zstd -d"},
+    {{"\x1f\x8b", 2}, "gzip", "gzip -dk"},
+    {{"\xfd\x37\x7a\x58\x5a", 5}, "xz", "xz -dk"},
+    {{"\x04\x22\x4d\x18", 4}, "lz4", "lz4 -d"},
+    {{"BZh", 3}, "bzip2", "bzip2 -dk"},
+};
+
+std::string machine_name(std::uint16_t machine) {
+  switch (machine) {
+    case EM_AARCH64: return "aarch64";
+    case EM_386: return "32-bit x86";
+    case EM_ARM: return "32-bit ARM";
+    case EM_PPC64: return "ppc64";
+    case EM_S390: return "s390";
+    case EM_RISCV: return "RISC-V";
+    default: return fmt::format("another machine's (number {})", machine);
+  }
+}
+
+// Why this is no core that we read; "" if it is one.
+std::string find_fault(const std::string& path, std::string_view head) {
+  for (const Packing& packing : kPackings) {
+    if (!head.starts_with(packing.magic)) continue;
+    return fmt::format("{}: is packed with {}: unpack it first, `{} {}`", path, packing.name, packing.command, path);
+  }
+  Elf64_Ehdr header{};
+  if (head.size() < EI_NIDENT || !head.starts_with(std::string_view(ELFMAG, SELFMAG))) {
+    return fmt::format("{}: is no core file", path);
+  }
+  std::memcpy(&header, head.data(), std::min(head.size(), sizeof header));
+  // The machine stands at the same place in files of 32 bits.
+  if (head.size() >= offsetof(Elf64_Ehdr, e_version) && header.e_machine != EM_X86_64) {
+    return fmt::format("{}: comes from a process of {} code, forksight reads x86-64 alone", path,
+                       machine_name(header.e_machine));
+  }
+  if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_ident[EI_DATA] != ELFDATA2LSB) {
+    return fmt::format("{}: comes from a 32-bit process, forksight reads 64-bit ones alone", path);
+  }
+  if (head.size() < sizeof header) return fmt::format("{}: is cut within its first bytes", path);
+  if (header.e_type != ET_CORE) {
+    return fmt::format("{}: is no core file but {}: name the core, and this by --exe", path,
+                       header.e_type == ET_EXEC || header.e_type == ET_DYN ? "a program or a library" : "an object");
+  }
+  if (header.e_phentsize != sizeof(Elf64_Phdr)) return fmt::format("{}: is damaged: its segments have no size", path);
+  return "";
+}
+
+}  // namespace
+
+CoreFile::CoreFile(CoreFile&& other) noexcept
+    : fd_(std::exchange(other.fd_, -1)),
+      size_(other.size_),
+      missing_bytes_(other.missing_bytes_),
+      segments_(std::move(other.segments_)),
+      notes_(std::move(other.notes_)) {}
+
+CoreFile::~CoreFile() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+std::size_t CoreFile::read(std::uint64_t offset, std::span<std::byte> bytes) const {
+  std::size_t done = 0;
+  while (done < bytes.size() && offset + done < size_) {
+    const ssize_t got = ::pread(fd_, bytes.data() + done, bytes.size() - done, static_cast<off_t>(offset + done));
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) break;
+    done += static_cast<std::size_t>(got);
+  }
+  return done;
+}
+
+Result<std::vector<Elf64_Phdr>> CoreFile::read_table(const std::string& path, const Elf64_Ehdr& header) const {
+  std::uint64_t count = header.e_phnum;
+  if (count == PN_XNUM) {
+    Elf64_Shdr first{};
+    const auto room = std::as_writable_bytes(std::span(&first, 1));
+    if (read(header.e_shoff, room) != room.size()) {
+      return Error{fmt::format("{}: is cut: the table of its segments is missing", path)};
+    }
+    count = first.sh_info;
+  }
+  const bool fits = header.e_phoff <= size_ && count <= (size_ - header.e_phoff) / sizeof(Elf64_Phdr);
+  if (count == 0 || count > kMaxSegments || !fits) {
+    return Error{
+        fmt::format("{}: is cut or damaged: the table of its segments is not in it ({} bytes are there)", path, size_)};
+  }
+  std::vector<Elf64_Phdr> table(count);
+  const auto room = std::as_writable_bytes(std::span(table));
+  if (read(header.e_phoff, room) != room.size()) return Error{fmt::format("{}: cannot be read", path)};
+  return table;
+}
+
+void CoreFile::add(const Elf64_Phdr& entry) {
+  const std::uint64_t there =
+      entry.p_offset >= size_ ? 0 : std::min<std::uint64_t>(entry.p_filesz, size_ - entry.p_offset);
+  missing_bytes_ += std::min(entry.p_filesz - there, std::uint64_t{1} << 48U);
+  if (entry.p_type == PT_NOTE) {
+    const std::size_t before = notes_.size();
+    notes_.resize(before + std::min<std::uint64_t>(there, kMaxNoteBytes - before));
+    notes_.resize(before + read(entry.p_offset, std::span(notes_).subspan(before)));
+  }
+  const std::uint64_t end = entry.p_vaddr + entry.p_memsz;
+  if (entry.p_type != PT_LOAD || end <= entry.p_vaddr) return;
+  segments_.push_back({entry.p_vaddr, end, std::min(there, entry.p_memsz), entry.p_offset, entry.p_flags});
+}
+
+Result<CoreFile> CoreFile::open(const std::string& path) {
+  const int fd = symbols::open_regular_file(path.c_str());
+  if (fd < 0) {
+    return Error{
+        fmt::format("{}: cannot be read ({})", path, errno == EINVAL ? "not a regular file" : std::strerror(errno))};
+  }
+  CoreFile file(fd);
+  struct stat status {};
+  if (::fstat(fd, &status) == 0) file.size_ = static_cast<std::uint64_t>(status.st_size);
+  Elf64_Ehdr header{};
+  const std::size_t got = file.read(0, std::as_writable_bytes(std::span(&header, 1)));
+  std::string head(got, '\0');
+  std::memcpy(head.data(), &header, got);
+  if (got == 0) return Error{fmt::format("{}: is empty", path)};
+  if (std::string fault = find_fault(path, head); !fault.empty()) return Error{std::move(fault)};
+
+  const auto table = file.read_table(path, header);
+  if (!table) return Error{table.error()};
+  for (const Elf64_Phdr& entry : table.value()) file.add(entry);
+  std::stable_sort(file.segments_.begin(), file.segments_.end(),
+                   [](const Segment& a, const Segment& b) { return a.start < b.start; });
+  std::uint64_t end = 0;
+  std::erase_if(file.segments_, [&](const Segment& segment) {
+    if (segment.start < end) return true;
+    end = segment.end;
+    return false;
+  });
+  return file;
+}
+
+}  // namespace forksight::image

@@ -1,0 +1,52 @@
+// The outer shape of a core file (elf(5), ET_CORE): segments of memory and notes. Hostile input: all is checked here,
+// so that a segment's bytes are in the file.
+#pragma once
+
+#include <elf.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "result.hpp"
+
+namespace forksight::image {
+
+class CoreFile {
+ public:
+  struct Segment {
+    std::uint64_t start = 0;
+    std::uint64_t end = 0;
+    std::uint64_t bytes = 0;   // of them in the file: from `start` on
+    std::uint64_t offset = 0;  // where
+    std::uint32_t flags = 0;   // PF_R and so on
+  };
+
+  // An error is one sentence: what the file is instead, and what to do with it.
+  static Result<CoreFile> open(const std::string& path);
+  CoreFile(CoreFile&& other) noexcept;
+  ~CoreFile();
+  CoreFile& operator=(CoreFile&&) = delete;
+
+  const std::vector<Segment>& segments() const { return segments_; }  // ascending, none overlaps
+  const std::vector<std::byte>& notes() const { return notes_; }
+  std::uint64_t missing_bytes() const { return missing_bytes_; }  // that the file was cut by
+
+  // pread, and not a mapping: a file that is cut meanwhile is a short read.
+  std::size_t read(std::uint64_t offset, std::span<std::byte> bytes) const;
+
+ private:
+  explicit CoreFile(int fd) : fd_(fd) {}
+  Result<std::vector<Elf64_Phdr>> read_table(const std::string& path, const Elf64_Ehdr& header) const;
+  void add(const Elf64_Phdr& entry);
+
+  int fd_;
+  std::uint64_t size_ = 0;
+  std::uint64_t missing_bytes_ = 0;
+  std::vector<Segment> segments_;
+  std::vector<std::byte> notes_;
+};
+
+}  // namespace forksight::image

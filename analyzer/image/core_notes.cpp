@@ -1,0 +1,112 @@
+#include "image/core_notes.hpp"
+
+#include <elf.h>
+#include <sys/procfs.h>
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <string_view>
+
+namespace forksight::image {
+namespace {
+
+static_assert(sizeof(elf_prstatus) == 336 && offsetof(elf_prstatus, pr_pid) == 32 &&
+                  offsetof(elf_prstatus, pr_reg) == 112 && sizeof(elf_prstatus::pr_reg) == sizeof(user_regs_struct),
+              "the layout is that of x86-64");
+static_assert(sizeof(elf_prpsinfo) == 136 && offsetof(elf_prpsinfo, pr_pid) == 24, "the layout is that of x86-64");
+
+constexpr std::uint64_t kMaxOffset = std::uint64_t{1} << 62U;
+
+std::uint64_t align_4(std::uint64_t size) { return (size + 3) & ~std::uint64_t{3}; }
+
+template <class T>
+std::optional<T> value_at(std::span<const std::byte> bytes, std::uint64_t offset) {
+  if (offset > bytes.size() || bytes.size() - offset < sizeof(T)) return std::nullopt;
+  T value;
+  std::memcpy(&value, bytes.data() + offset, sizeof value);
+  return value;
+}
+
+// Up to the first NUL, or all.
+std::string text_of(const char* text, std::size_t size) { return std::string(text, strnlen(text, size)); }
+
+void decode_thread(std::span<const std::byte> bytes, CoreNotes& notes) {
+  const auto status = value_at<elf_prstatus>(bytes, 0);
+  if (!status || status->pr_pid <= 0) return;
+  CoreThread thread;
+  thread.tid = status->pr_pid;
+  thread.signal = status->pr_cursig;
+  std::memcpy(&thread.registers, &status->pr_reg, sizeof thread.registers);
+  notes.threads.push_back(thread);
+}
+
+void decode_process(std::span<const std::byte> bytes, CoreNotes& notes) {
+  const auto info = value_at<elf_prpsinfo>(bytes, 0);
+  if (!info) return;
+  notes.pid = std::max(info->pr_pid, 0);
+  notes.ppid = std::max(info->pr_ppid, 0);
+  notes.name = text_of(info->pr_fname, sizeof info->pr_fname);
+  notes.arguments = text_of(info->pr_psargs, sizeof info->pr_psargs);
+  while (notes.arguments.ends_with(' ')) notes.arguments.pop_back();
+}
+
+// Two words, the number of entries and the unit of offsets; three words an entry; then the paths, each with a NUL.
+void decode_files(std::span<const std::byte> bytes, CoreNotes& notes) {
+  const auto count = value_at<std::uint64_t>(bytes, 0);
+  const auto unit = value_at<std::uint64_t>(bytes, 8);
+  constexpr std::uint64_t kHead = 16;
+  constexpr std::uint64_t kEntry = 24;
+  if (!count || !unit || *unit == 0 || *count > (bytes.size() - kHead) / kEntry) return;
+  const auto names_bytes = bytes.subspan(kHead + *count * kEntry);
+  std::string_view names(reinterpret_cast<const char*>(names_bytes.data()), names_bytes.size());
+  for (std::uint64_t i = 0; i < *count; ++i) {
+    const std::size_t length = names.find('\0');
+    if (length == std::string_view::npos) break;
+    CoreMapping file;
+    file.start = *value_at<std::uint64_t>(bytes, kHead + i * kEntry);
+    file.end = *value_at<std::uint64_t>(bytes, kHead + i * kEntry + 8);
+    const std::uint64_t pages = *value_at<std::uint64_t>(bytes, kHead + i * kEntry + 16);
+    file.path = std::string(names.substr(0, length));
+    names.remove_prefix(length + 1);
+    if (file.start >= file.end || pages > kMaxOffset / *unit) continue;
+    file.offset = pages * *unit;
+    notes.files.push_back(std::move(file));
+  }
+  std::stable_sort(notes.files.begin(), notes.files.end(),
+                   [](const CoreMapping& a, const CoreMapping& b) { return a.start < b.start; });
+}
+
+void decode_auxiliary(std::span<const std::byte> bytes, CoreNotes& notes) {
+  notes.auxiliary_bytes.assign(bytes.begin(), bytes.end());
+  for (std::uint64_t at = 0;; at += sizeof(Elf64_auxv_t)) {
+    const auto entry = value_at<Elf64_auxv_t>(bytes, at);
+    if (!entry || entry->a_type == AT_NULL) break;
+    notes.auxiliary.emplace(entry->a_type, entry->a_un.a_val);
+  }
+}
+
+}  // namespace
+
+CoreNotes decode_notes(std::span<const std::byte> bytes) {
+  CoreNotes notes;
+  while (const auto head = value_at<Elf64_Nhdr>(bytes, 0)) {
+    const std::uint64_t name_at = sizeof *head;
+    const std::uint64_t body_at = name_at + align_4(head->n_namesz);
+    const std::uint64_t end = body_at + align_4(head->n_descsz);
+    if (body_at > bytes.size() || head->n_descsz > bytes.size() - body_at) break;
+    const std::string_view name(reinterpret_cast<const char*>(bytes.data() + name_at), head->n_namesz);
+    const auto body = bytes.subspan(body_at, head->n_descsz);
+    if (name.starts_with("CORE")) {
+      if (head->n_type == NT_PRSTATUS) decode_thread(body, notes);
+      if (head->n_type == NT_PRPSINFO) decode_process(body, notes);
+      if (head->n_type == NT_FILE) decode_files(body, notes);
+      if (head->n_type == NT_AUXV) decode_auxiliary(body, notes);
+    }
+    if (end >= bytes.size()) break;
+    bytes = bytes.subspan(end);
+  }
+  return notes;
+}
+
+}  // namespace forksight::image

@@ -1,0 +1,44 @@
+// The notes of a core file: what the kernel says of the process and its threads.
+// Layouts: struct elf_prstatus and elf_prpsinfo of <sys/procfs.h>; NT_FILE as in the kernel's fs/binfmt_elf.c.
+#pragma once
+
+#include <sys/user.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace forksight::image {
+
+struct CoreThread {
+  std::int32_t tid = 0;
+  std::int32_t signal = 0;
+  user_regs_struct registers{};
+};
+
+// A piece of a file that was mapped.
+struct CoreMapping {
+  std::uint64_t start = 0;
+  std::uint64_t end = 0;
+  std::uint64_t offset = 0;
+  std::string path;
+};
+
+struct CoreNotes {
+  std::vector<CoreThread> threads;  // as they stand there: the first is the one that got the signal
+  std::int32_t pid = 0;             // 0: it is not said
+  std::int32_t ppid = 0;
+  std::string name;                                  // of the program, up to 15 bytes
+  std::string arguments;                             // up to 79 bytes of them, separated by blanks
+  std::vector<CoreMapping> files;                    // ascending
+  std::map<std::uint64_t, std::uint64_t> auxiliary;  // AT_... of <elf.h>
+  std::vector<std::byte> auxiliary_bytes;
+};
+
+// What can be read of them: a note that makes no sense is left out, one that is cut ends it.
+CoreNotes decode_notes(std::span<const std::byte> notes);
+
+}  // namespace forksight::image

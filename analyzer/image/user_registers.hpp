@@ -1,0 +1,17 @@
+// What ptrace and cores say of a thread: struct user_regs_struct of <sys/user.h>.
+#pragma once
+
+#include <sys/user.h>
+
+#include "image/image.hpp"
+
+namespace forksight::image {
+
+symbols::Registers by_dwarf_number(const user_regs_struct& registers);
+
+// Was the thread taken out of a system call that it will come back to, or that the stop has cut short? The kernel
+// leaves one of its own errors (-512 and below) or -EINTR where the result goes.
+bool is_in_call(const user_regs_struct& registers);
+watch::Syscall call_of(const user_regs_struct& registers);
+
+}  // namespace forksight::image

@@ -1,0 +1,105 @@
+// Damaged cores, the same damage each run: whatever stands in one, opening it and walking its stacks ends, in an error or in less than was there.
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <random>
+#include <string>
+
+#include "hang_process.hpp"
+#include "image/core.hpp"
+#include "image/live.hpp"
+#include "image/stacks.hpp"
+#include "support/core_writer.hpp"
+
+namespace forksight::image {
+namespace {
+
+constexpr int kRounds = 6'000;
+
+// A file that is changed in place, and put back.
+class Patient {
+ public:
+  explicit Patient(std::vector<std::byte> bytes) : bytes_(std::move(bytes)), fd_(memfd_create("core", MFD_CLOEXEC)) {
+    restore();
+  }
+  ~Patient() { close(fd_); }
+  Patient(const Patient&) = delete;
+  Patient& operator=(const Patient&) = delete;
+
+  std::string path() const { return "/proc/self/fd/" + std::to_string(fd_); }
+  std::size_t size() const { return bytes_.size(); }
+  void put(std::size_t offset, const void* value, std::size_t size) {
+    EXPECT_EQ(pwrite(fd_, value, size, static_cast<off_t>(offset)), static_cast<ssize_t>(size));
+  }
+  void cut(std::size_t size) { EXPECT_EQ(ftruncate(fd_, static_cast<off_t>(size)), 0); }
+  void restore() { put(0, bytes_.data(), bytes_.size()); }
+
+ private:
+  std::vector<std::byte> bytes_;
+  int fd_;
+};
+
+std::size_t walk(const std::string& path) {
+  const auto image = open_core(path);
+  if (!image) {
+    EXPECT_FALSE(image.error().empty());
+    return 0;
+  }
+  Stacks stacks(image.value());
+  std::size_t frames = 0;
+  for (const Thread& thread : image->threads) frames += stacks.of(thread).frames.size();
+  return frames;
+}
+
+std::vector<std::byte> make_victim() {
+  const test::HangProcess process(std::string(IMAGE_FIXTURES) + "/image_hang_O0");
+  const auto live = open_live(process.pid());
+  if (!live) throw std::runtime_error(live.error());
+  return test::make_core(live.value());
+}
+
+TEST(CoreMutation, SurvivesDamage) {
+  Patient patient(make_victim());
+  const std::size_t whole = walk(patient.path());
+  ASSERT_GT(whole, 20U);
+  std::mt19937_64 random(20240229);
+  // Headers and notes come first, and are what most can go wrong with.
+  const std::size_t head = std::min<std::size_t>(patient.size(), 12U << 10U);
+  const std::uint64_t words[] = {0,
+                                 1,
+                                 0xff,
+                                 0xffff,
+                                 0x7fff'ffff,
+                                 0xffff'ffff,
+                                 std::uint64_t{1} << 47U,
+                                 ~std::uint64_t{0},
+                                 ~std::uint64_t{0} - 4095,
+                                 std::uint64_t{1} << 63U};
+  for (int round = 0; round < kRounds; ++round) {
+    const int changes = 1 + static_cast<int>(random() % 4);
+    for (int i = 0; i < changes; ++i) {
+      const std::size_t range = random() % 4 == 0 ? patient.size() : head;
+      const std::size_t size = std::size_t{1} << (random() % 4);
+      const std::size_t offset = random() % (range - size) / size * size;
+      const std::uint64_t value = random() % 2 == 0 ? random() : words[random() % std::size(words)];
+      patient.put(offset, &value, size);
+    }
+    walk(patient.path());
+    patient.restore();
+  }
+  EXPECT_EQ(walk(patient.path()), whole);
+}
+
+TEST(CoreMutation, SurvivesEveryCut) {
+  Patient patient(make_victim());
+  for (std::size_t size = patient.size(); size > 0;
+       size = size > 16384 ? size * 3 / 4 : size - std::min<std::size_t>(size, 97)) {
+    patient.cut(size);
+    walk(patient.path());
+  }
+}
+
+}  // namespace
+}  // namespace forksight::image
