@@ -1,0 +1,206 @@
+#include "inspect/python/python_frames.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <optional>
+#include <set>
+
+#include "inspect/python/python_lines.hpp"
+#include "inspect/python/python_objects.hpp"
+
+namespace forksight::inspect {
+namespace {
+
+constexpr std::size_t kMostInterpreters = 64;
+constexpr std::size_t kMostThreads = 4096;
+constexpr std::size_t kMostFrames = 128;  // shown of a thread
+constexpr std::size_t kMostSteps = 1024;  // looked at
+
+// Between C and Python, since 3.12: no function of the program's.
+constexpr std::uint8_t kOwnedByCStack = 3;
+
+class Reader {
+ public:
+  Reader(const image::Image& image, const PythonInterpreter& python)
+      : image_(image), memory_(*image.memory), python_(python), layout_(python.layout), objects_(memory_, layout_) {}
+
+  std::vector<PythonThread> read();
+  // There are thread states, or should be, but they are not what they must be.
+  bool is_strange() const { return is_strange_; }
+
+ private:
+  std::uint64_t word(std::uint64_t address) const { return memory_.value<std::uint64_t>(address).value_or(0); }
+  std::uint64_t gil_holder(std::uint64_t interpreter) const;
+  void read_interpreter(std::uint64_t interpreter);
+  void add_thread(std::uint64_t state, std::uint64_t gil_holder);
+  std::int32_t find_tid(std::uint64_t state, std::uint64_t pointer) const;
+  std::uint64_t innermost_frame(std::uint64_t state) const;
+  model::Stack walk(std::uint64_t frame, std::uint64_t& innermost_code);
+  std::optional<model::Frame> read_frame(std::uint64_t frame, std::uint64_t code);
+  int find_line(std::uint64_t frame, const PythonCode& code) const;
+
+  const image::Image& image_;
+  const image::Memory& memory_;
+  const PythonInterpreter& python_;
+  const PythonLayout& layout_;
+  PythonObjects objects_;
+  std::vector<PythonThread> threads_;
+  bool is_strange_ = false;
+};
+
+std::vector<PythonThread> Reader::read() {
+  std::set<std::uint64_t> seen;
+  std::uint64_t interpreter = word(python_.runtime + layout_.interpreters);
+  while (interpreter != 0 && seen.size() < kMostInterpreters && seen.insert(interpreter).second) {
+    read_interpreter(interpreter);
+    interpreter = word(interpreter + layout_.interpreter_next);
+  }
+  // Interpreters and states are listed last made first.
+  std::ranges::reverse(threads_);
+  return std::move(threads_);
+}
+
+// The thread state that has the GIL; 0: none.
+std::uint64_t Reader::gil_holder(std::uint64_t interpreter) const {
+  const std::uint64_t gil =
+      layout_.runtime_gil != 0 ? python_.runtime + layout_.runtime_gil : word(interpreter + layout_.interpreter_gil);
+  if (gil == 0 || memory_.value<std::int32_t>(gil + layout_.gil_locked) != 1) return 0;
+  return word(gil + layout_.gil_holder);
+}
+
+void Reader::read_interpreter(std::uint64_t interpreter) {
+  const std::uint64_t holder = gil_holder(interpreter);
+  std::set<std::uint64_t> seen;
+  std::uint64_t state = word(interpreter + layout_.threads);
+  while (state != 0 && threads_.size() < kMostThreads && seen.size() < kMostThreads && seen.insert(state).second) {
+    if (word(state + layout_.thread_interpreter) != interpreter) {
+      is_strange_ = true;
+      return;
+    }
+    add_thread(state, holder);
+    state = word(state + layout_.thread_next);
+  }
+}
+
+void Reader::add_thread(std::uint64_t state, std::uint64_t gil_holder) {
+  PythonThread thread;
+  thread.pointer = word(state + layout_.thread_id);
+  if (thread.pointer == 0) return;
+  thread.holds_gil = state == gil_holder;
+  std::uint64_t code = 0;
+  thread.stack = walk(innermost_frame(state), code);
+  if (thread.stack.known()) thread.locals = objects_.local_names(code);
+  // A state that was made for a thread to come has the pointer of its maker; the threads of several interpreters have
+  // one each.
+  const auto known = std::ranges::find(threads_, thread.pointer, &PythonThread::pointer);
+  if (known != threads_.end()) {
+    const bool holds_gil = known->holds_gil || thread.holds_gil;
+    if (!known->stack.known()) *known = std::move(thread);
+    known->holds_gil = holds_gil;
+    return;
+  }
+  thread.tid = find_tid(state, thread.pointer);
+  threads_.push_back(std::move(thread));
+}
+
+// Numbers that the process knows its threads by count where pointers are not known: they are of its own pid namespace,
+// and that of the thread that forked is old until Python's handler has run.
+std::int32_t Reader::find_tid(std::uint64_t state, std::uint64_t pointer) const {
+  const auto by_pointer = std::ranges::find(image_.threads, pointer, &image::Thread::fs_base);
+  if (by_pointer != image_.threads.end()) return by_pointer->tid;
+  const auto named = [&](std::uint64_t number) {
+    return std::ranges::any_of(image_.threads, [&](const image::Thread& thread) {
+      return thread.fs_base == 0 && thread.tid > 0 && static_cast<std::uint64_t>(thread.tid) == number;
+    });
+  };
+  constexpr std::uint64_t kTidInPthread = 0x2d0;  // glibc 2.36; the kernel writes the child's own there in a fork
+  const auto in_pthread = memory_.value<std::int32_t>(pointer + kTidInPthread).value_or(0);
+  if (in_pthread > 0 && named(static_cast<std::uint64_t>(in_pthread))) return in_pthread;
+  if (layout_.native_id == 0) return 0;
+  const std::uint64_t native = word(state + layout_.native_id);
+  return named(native) ? static_cast<std::int32_t>(native) : 0;
+}
+
+std::uint64_t Reader::innermost_frame(std::uint64_t state) const {
+  const std::uint64_t pointer = word(state + layout_.thread_frame);
+  if (layout_.has_cframe == 0) return pointer;
+  return pointer == 0 ? 0 : word(pointer + layout_.cframe_frame);
+}
+
+model::Stack Reader::walk(std::uint64_t frame, std::uint64_t& innermost_code) {
+  model::Stack stack;
+  for (std::size_t step = 0; frame != 0; ++step) {
+    const bool is_shim =
+        layout_.minor >= 12 && memory_.value<std::uint8_t>(frame + layout_.frame_owner) == kOwnedByCStack;
+    if (!is_shim) {
+      const std::uint64_t code = word(frame + layout_.frame_code);
+      auto shown = step < kMostSteps && stack.frames.size() < kMostFrames ? read_frame(frame, code) : std::nullopt;
+      if (!shown) {
+        stack.cut = true;
+        break;
+      }
+      if (!stack.known()) innermost_code = code;
+      stack.frames.push_back(std::move(*shown));
+    }
+    const auto next = memory_.value<std::uint64_t>(frame + layout_.frame_back);
+    stack.cut = !next || step >= kMostSteps;
+    if (stack.cut) break;
+    frame = *next;
+  }
+  if (!stack.known() && stack.cut) is_strange_ = true;
+  return stack;
+}
+
+std::optional<model::Frame> Reader::read_frame(std::uint64_t frame, std::uint64_t address) {
+  const PythonCode* const code = objects_.code(address);
+  if (code == nullptr || !objects_.spend(code->name.size() + code->file.size() + sizeof(model::Frame)))
+    return std::nullopt;
+  model::Frame shown;
+  shown.function = code->name;
+  shown.file = code->file;
+  shown.line = find_line(frame, *code);
+  shown.python = true;
+  return shown;
+}
+
+int Reader::find_line(std::uint64_t frame, const PythonCode& code) const {
+  constexpr std::int64_t kUnit = 2;  // bytes of an instruction
+  if (layout_.frame_line != 0) {
+    // Set while the thread is being traced.
+    const auto line = memory_.value<std::int32_t>(frame + layout_.frame_line).value_or(0);
+    if (line > 0) return line;
+  }
+  std::int64_t address = 0;
+  if (code.instructions != 0) {
+    address = static_cast<std::int64_t>(word(frame + layout_.frame_instruction) - code.instructions);
+  } else {
+    address = memory_.value<std::int32_t>(frame + layout_.frame_instruction).value_or(-1);
+    if (layout_.lines != PythonLines::kDeltas && address >= 0) address *= kUnit;
+  }
+  return find_python_line(layout_.lines, code.lines, code.first_line, address);
+}
+
+}  // namespace
+
+std::vector<PythonThread> read_python_threads(const image::Image& image, const PythonInterpreter& python,
+                                              std::vector<std::string>& limits) {
+  Reader reader(image, python);
+  auto threads = reader.read();
+  const bool any = std::ranges::any_of(threads, [](const PythonThread& thread) { return thread.stack.known(); });
+  if (!any && reader.is_strange()) {
+    limits.push_back(
+        fmt::format("no stacks of Python of process {}: its memory is not laid out like that of CPython "
+                    "3.{}",
+                    image.pid, python.layout.minor));
+  }
+  return threads;
+}
+
+std::vector<PythonThread> read_python_threads(const image::Image& image, symbols::Symbolizer& symbols,
+                                              std::vector<std::string>& limits) {
+  const auto python = find_python(image, symbols, limits);
+  return python ? read_python_threads(image, *python, limits) : std::vector<PythonThread>{};
+}
+
+}  // namespace forksight::inspect

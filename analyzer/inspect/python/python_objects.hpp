@@ -1,0 +1,52 @@
+// Strings, bytes and code objects of CPython, out of the memory of its process. What is no such object is empty; all
+// that is kept and read is bounded, over the reader's life.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "image/memory.hpp"
+#include "inspect/python/python_layout.hpp"
+
+namespace forksight::inspect {
+
+struct PythonCode {
+  std::string name;  // co_name, in UTF-8
+  std::string file;
+  int first_line = 0;
+  std::uint64_t instructions = 0;  // address of the first one; 0 up to 3.10
+  std::vector<std::byte> lines;
+};
+
+class PythonObjects {
+ public:
+  PythonObjects(const image::Memory& memory, const PythonLayout& layout) : memory_(memory), layout_(layout) {}
+
+  // Null: there is no code object. Cached; the pointer is good for as long as this is.
+  const PythonCode* code(std::uint64_t address);
+  // In the order of the code: arguments first.
+  std::vector<std::string> local_names(std::uint64_t code);
+
+  // Of at most `most` characters, the rest is left out. What is no character of UTF-8 is U+FFFD.
+  std::string string(std::uint64_t address, std::size_t most);
+  std::vector<std::byte> bytes(std::uint64_t address, std::size_t most);
+
+  // Takes from what may be used in all; false: it was not enough.
+  bool spend(std::size_t size);
+
+ private:
+  std::uint64_t word(std::uint64_t address) const { return memory_.value<std::uint64_t>(address).value_or(0); }
+  bool is_code(std::uint64_t address);
+  std::vector<std::byte> read(std::uint64_t address, std::size_t size);
+
+  const image::Memory& memory_;
+  const PythonLayout& layout_;
+  std::map<std::uint64_t, PythonCode> codes_;  // without a name and a file: no code object
+  std::uint64_t code_type_ = 0;                // once it is known
+  std::size_t left_ = std::size_t{64} << 20U;
+};
+
+}  // namespace forksight::inspect

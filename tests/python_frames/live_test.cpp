@@ -1,0 +1,152 @@
+// Every interpreter of this machine, against what it says of itself.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+
+#include "image/live.hpp"
+#include "image/stacks.hpp"
+#include "inspect/python/python_frames.hpp"
+#include "python_process.hpp"
+
+namespace forksight::inspect {
+namespace {
+
+using test::PythonProcess;
+using test::ToldFrame;
+using test::ToldThread;
+
+constexpr std::size_t kMostFrames = 128;
+
+struct Seen {
+  std::vector<PythonThread> threads;
+  std::vector<std::string> limits;
+};
+
+Seen look_at(pid_t pid, bool stop) {
+  const auto image = image::open_live(pid, {stop, nullptr});
+  if (!image) throw std::runtime_error(image.error());
+  EXPECT_TRUE(is_python(image.value()));
+  image::Stacks stacks(image.value());
+  Seen seen;
+  seen.threads = read_python_threads(image.value(), stacks.symbols(), seen.limits);
+  return seen;
+}
+
+std::vector<ToldFrame> frames_of(const PythonThread& thread) {
+  std::vector<ToldFrame> frames;
+  for (const model::Frame& frame : thread.stack.frames) {
+    EXPECT_TRUE(frame.python);
+    frames.push_back({frame.function, frame.file, frame.line});
+  }
+  return frames;
+}
+
+class PythonFrames : public testing::TestWithParam<int> {
+ protected:
+  void SetUp() override {
+    interpreters_ = test::find_interpreters(GetParam());
+    if (interpreters_.empty()) GTEST_SKIP() << "no CPython 3." << GetParam() << " here";
+  }
+
+  static const PythonThread& thread_of(const Seen& seen, const ToldThread& told) {
+    const auto found = std::ranges::find(seen.threads, told.pointer, &PythonThread::pointer);
+    if (found == seen.threads.end()) throw std::runtime_error("no thread " + told.name);
+    return *found;
+  }
+
+  static void compare(const Seen& seen, const PythonProcess& process) {
+    EXPECT_TRUE(seen.limits.empty()) << seen.limits.front();
+    ASSERT_EQ(seen.threads.size(), process.told().size());
+    for (const ToldThread& told : process.told()) {
+      SCOPED_TRACE(told.name);
+      const PythonThread& thread = thread_of(seen, told);
+      auto expected = told.frames;
+      EXPECT_EQ(thread.stack.cut, expected.size() > kMostFrames);
+      if (expected.size() > kMostFrames) expected.resize(kMostFrames);
+      const auto frames = frames_of(thread);
+      ASSERT_EQ(frames.size(), expected.size());
+      for (std::size_t i = 0; i < frames.size(); ++i) {
+        EXPECT_EQ(frames[i].function, expected[i].function) << i;
+        EXPECT_EQ(frames[i].file, expected[i].file) << i;
+        EXPECT_EQ(frames[i].line, expected[i].line) << i << " " << frames[i].function;
+      }
+    }
+  }
+
+  std::vector<std::string> interpreters_;
+};
+
+TEST_P(PythonFrames, AreThoseThatPythonTells) {
+  for (const std::string& interpreter : interpreters_) {
+    SCOPED_TRACE(interpreter);
+    const PythonProcess process(interpreter, "read");
+    ASSERT_FALSE(process.told().empty());
+    for (const bool stop : {true, false}) {
+      const Seen seen = look_at(process.pid(), stop);
+      compare(seen, process);
+      for (const ToldThread& told : process.told()) {
+        EXPECT_EQ(thread_of(seen, told).tid, told.tid) << told.name << (stop ? "" : ", without a stop");
+        EXPECT_FALSE(thread_of(seen, told).holds_gil);
+      }
+      EXPECT_EQ(seen.threads.front().tid, process.pid());
+    }
+  }
+}
+
+TEST_P(PythonFrames, NameTheLocalsOfTheInnermost) {
+  for (const std::string& interpreter : interpreters_) {
+    SCOPED_TRACE(interpreter);
+    const PythonProcess process(interpreter, "read");
+    ASSERT_FALSE(process.told().empty());
+    const Seen seen = look_at(process.pid(), true);
+    const auto locals = [&](const char* name) {
+      return thread_of(seen, *std::ranges::find(process.told(), name, &ToldThread::name)).locals;
+    };
+    EXPECT_EQ(locals("nested"), (std::vector<std::string>{"depth", "label", "lock", "total"}));
+    EXPECT_EQ(locals("latin"), (std::vector<std::string>{"ä"}));
+    EXPECT_EQ(locals("bmp"), std::vector<std::string>{});
+  }
+}
+
+TEST_P(PythonFrames, TellWhoHasTheGil) {
+  for (const std::string& interpreter : interpreters_) {
+    SCOPED_TRACE(interpreter);
+    const PythonProcess process(interpreter, "gil");
+    ASSERT_FALSE(process.told().empty());
+    const Seen seen = look_at(process.pid(), true);
+    compare(seen, process);
+    for (const ToldThread& told : process.told()) EXPECT_EQ(thread_of(seen, told).holds_gil, told.name == "main");
+  }
+}
+
+TEST_P(PythonFrames, OfAForkedChildAreItsOwn) {
+  for (const std::string& interpreter : interpreters_) {
+    SCOPED_TRACE(interpreter);
+    const PythonProcess process(interpreter, "fork");
+    ASSERT_EQ(process.told().size(), 1U);
+    for (const bool stop : {true, false}) {
+      const Seen seen = look_at(process.pid(), stop);
+      compare(seen, process);
+      EXPECT_EQ(seen.threads.front().tid, process.pid());
+    }
+  }
+}
+
+TEST_P(PythonFrames, OfLostThreadsStayWhereCodeInCForked) {
+  for (const std::string& interpreter : interpreters_) {
+    SCOPED_TRACE(interpreter);
+    const PythonProcess process(interpreter, "c-fork");
+    ASSERT_GT(process.told().size(), 1U);
+    const Seen seen = look_at(process.pid(), true);
+    compare(seen, process);
+    for (const ToldThread& told : process.told())
+      EXPECT_EQ(thread_of(seen, told).tid, told.name == "main" ? process.pid() : 0) << told.name;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(CPython, PythonFrames, testing::Range(kFirstPythonMinor, kLastPythonMinor + 1),
+                         [](const auto& test) { return "3_" + std::to_string(test.param); });
+
+}  // namespace
+}  // namespace forksight::inspect

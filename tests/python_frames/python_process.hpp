@@ -1,0 +1,53 @@
+// scene.py, running in an interpreter of this machine, with all of its threads where they stay.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace forksight::test {
+
+// Programs that are CPython 3.`minor`: that of the system, of /usr/local, those of pyenv.
+std::vector<std::string> find_interpreters(int minor);
+
+// All that it writes to its standard output.
+std::string output_of(const std::vector<std::string>& command);
+
+struct ToldFrame {
+  std::string function;
+  std::string file;
+  int line = 0;
+  friend bool operator==(const ToldFrame&, const ToldFrame&) = default;
+};
+
+// What Python says of itself.
+struct ToldThread {
+  std::string name;
+  std::uint64_t pointer = 0;
+  std::int32_t tid = 0;
+  std::vector<ToldFrame> frames;
+};
+
+class PythonProcess {
+ public:
+  PythonProcess(const std::string& interpreter, const std::string& mode);
+  ~PythonProcess();  // ends and reaps it
+  PythonProcess(const PythonProcess&) = delete;
+  PythonProcess& operator=(const PythonProcess&) = delete;
+
+  pid_t pid() const { return told_pid_; }  // of the one to look at: with a fork, the child
+  const std::vector<ToldThread>& told() const { return told_; }
+
+ private:
+  void read_line();
+
+  pid_t pid_ = -1;
+  pid_t told_pid_ = -1;
+  int input_ = -1;
+  int output_ = -1;
+  std::vector<ToldThread> told_;
+};
+
+}  // namespace forksight::test
