@@ -222,6 +222,7 @@ Result<Image> open_core(const std::string& path, const CoreOptions& options) {
   if (!options.exe.empty()) {
     if (std::string mismatch = find_mismatch(path, options.exe, main); !mismatch.empty()) return Error{mismatch};
   }
+  bool is_main_found = false;
   for (const Program& program : programs) {
     std::vector<std::string> places{without_deleted(program.path)};
     if (&program == main && !options.exe.empty()) places.insert(places.begin(), options.exe);
@@ -230,6 +231,7 @@ Result<Image> open_core(const std::string& path, const CoreOptions& options) {
       return head && head->is_same_file(program.head);
     });
     if (place == places.end()) continue;
+    is_main_found = is_main_found || &program == main;
     for_each_piece(program, notes.files,
                    [&](const CoreMapping& piece) { memory->add_file(piece.start, piece.end, piece.offset, *place); });
   }
@@ -246,10 +248,7 @@ Result<Image> open_core(const std::string& path, const CoreOptions& options) {
   image.exe = main != nullptr ? without_deleted(main->path) : notes.name;
   add_threads(image, notes);
   image.cmdline = find_cmdline(image, notes);
-  const bool is_main_readable = std::any_of(image.modules.begin(), image.modules.end(), [&](const auto& module) {
-    return main != nullptr && module.start == main->start && (!module.bytes || !module.bytes->empty());
-  });
-  if (main != nullptr && !is_main_readable) {
+  if (main != nullptr && !is_main_found) {
     image.limits.push_back(fmt::format("{}: the program is not here as it was: name its file by --exe", image.exe));
   }
   return image;

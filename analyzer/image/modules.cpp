@@ -67,14 +67,18 @@ std::vector<symbols::Module> find_modules(const Memory& memory, const std::vecto
     if (!is_found) {
       auto bytes = copy_mapped_file(memory, mapping.start, *head, std::min(kMaxCopyBytes, kMaxCopiesBytes - copied));
       copied += bytes.size();
-      if (bytes.empty()) {
-        limits.push_back(fmt::format("{}: the file is not there as it was when it was loaded: its frames have no names",
-                                     module.path));
-      }
-      module.bytes = std::make_shared<const std::vector<std::byte>>(std::move(bytes));
-      if (!is_vdso && !module.bytes->empty()) {
+      if (!bytes.empty() && !is_vdso) {
         limits.push_back(
             fmt::format("{}: the file is gone or has changed since it was loaded: exported names only", module.path));
+      }
+      if (bytes.empty() && module.build_id.empty()) {
+        limits.push_back(fmt::format(
+            "{}: the file is gone or has changed since it was loaded: its frames have no names", module.path));
+      }
+      // With a build-id the file that lies there now is not mistaken for it, and the one that was may be found
+      // elsewhere.
+      if (!bytes.empty() || module.build_id.empty()) {
+        module.bytes = std::make_shared<const std::vector<std::byte>>(std::move(bytes));
       }
     }
     modules.push_back(std::move(module));

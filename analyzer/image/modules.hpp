@@ -15,7 +15,7 @@ namespace forksight::image {
 using OtherPlaces = std::function<std::vector<std::string>(const watch::Mapping&)>;
 
 // One for each ELF file whose code is mapped, ascending. A module whose file is not to be found as it was mapped, and
-// [vdso], brings the bytes that memory has of it. `limits` gets a sentence for each that can bring neither.
+// [vdso], brings the bytes that memory has of it; where they are not complete the symbolizer says that it has no names.
 std::vector<symbols::Module> find_modules(const Memory& memory, const std::vector<watch::Mapping>& mappings,
                                           const OtherPlaces& other_places, std::vector<std::string>& limits);
 

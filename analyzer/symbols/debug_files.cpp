@@ -5,7 +5,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <string>
@@ -13,17 +15,6 @@
 
 namespace forksight::symbols {
 namespace {
-
-// Does the file at `fd` carry this build-id?
-bool has_build_id(int fd, const unsigned char* bits, int length) {
-  Elf* elf = elf_begin(fd, ELF_C_READ_MMAP, nullptr);
-  if (elf == nullptr) return false;
-  const void* found = nullptr;
-  const ssize_t found_length = dwelf_elf_gnu_build_id(elf, &found);
-  const bool same = found_length == length && std::memcmp(found, bits, static_cast<std::size_t>(length)) == 0;
-  elf_end(elf);
-  return same;
-}
 
 // CRC-32 of the whole file, as .gnu_debuglink has it (polynomial 0xedb88320).
 bool has_crc(int fd, GElf_Word expected) {
@@ -43,27 +34,17 @@ bool has_crc(int fd, GElf_Word expected) {
   return ~crc == expected;
 }
 
-}  // namespace
+std::atomic<bool> g_may_ask_servers = false;
 
-int open_regular_file(const char* path) {
-  const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-  if (fd < 0) return -1;
-  struct stat status {};
-  if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode)) return fd;
-  close(fd);
-  errno = EINVAL;
-  return -1;
+bool may_ask_servers() {
+  if (!g_may_ask_servers) return false;
+  const char* const urls = std::getenv("DEBUGINFOD_URLS");
+  return urls != nullptr && *urls != '\0';
 }
 
-int find_debug_file(Dwfl_Module* module, void** userdata, const char* name, Dwarf_Addr base, const char* file_name,
-                    const char* debuglink_file, GElf_Word debuglink_crc, char** debuginfo_file_name) {
-  // A link with neither a checksum nor its own build-id to compare is the one to dwz's shared file.
-  const bool is_shared_part = debuglink_file != nullptr && debuglink_crc == 0;
-  if (!is_shared_part) {
-    const int fd = dwfl_build_id_find_debuginfo(module, userdata, name, base, file_name, debuglink_file,
-                                                debuglink_crc, debuginfo_file_name);
-    if (fd >= 0) return fd;
-  }
+// On this machine, by the debug link.
+int find_linked_file(Dwfl_Module* module, const char* file_name, const char* debuglink_file, GElf_Word debuglink_crc,
+                     bool is_shared_part, char** debuginfo_file_name) {
   if (debuglink_file == nullptr || file_name == nullptr) return -1;
 
   const std::filesystem::path link(debuglink_file);
@@ -81,7 +62,8 @@ int find_debug_file(Dwfl_Module* module, void** userdata, const char* name, Dwar
   for (const auto& candidate : candidates) {
     const int fd = open_regular_file(candidate.c_str());
     if (fd < 0) continue;
-    const bool fits = is_shared_part || (length > 0 ? has_build_id(fd, bits, length) : has_crc(fd, debuglink_crc));
+    const bool fits = is_shared_part || (length > 0 ? has_build_id(fd, {bits, static_cast<std::size_t>(length)})
+                                                    : has_crc(fd, debuglink_crc));
     if (fits) {
       *debuginfo_file_name = strdup(candidate.c_str());
       return fd;
@@ -89,6 +71,69 @@ int find_debug_file(Dwfl_Module* module, void** userdata, const char* name, Dwar
     close(fd);
   }
   return -1;
+}
+
+}  // namespace
+
+void allow_debuginfod() { g_may_ask_servers = true; }
+
+int fetch_elf_file(std::span<const std::uint8_t> build_id) {
+  if (!may_ask_servers() || build_id.empty()) return -1;
+  static constexpr Dwfl_Callbacks kByBuildId = {dwfl_build_id_find_elf, dwfl_build_id_find_debuginfo, nullptr, nullptr};
+  Dwfl* const session = dwfl_begin(&kByBuildId);
+  if (session == nullptr) return -1;
+  dwfl_report_begin(session);
+  constexpr GElf_Addr kAnywhere = 0x10000;  // libdwfl wants addresses of the module and of its build-id
+  Dwfl_Module* const module = dwfl_report_module(session, "wanted", kAnywhere, 2 * kAnywhere);
+  int fd = -1;
+  if (module != nullptr && dwfl_module_report_build_id(module, build_id.data(), build_id.size(), kAnywhere + 64) == 0) {
+    char* file_name = nullptr;
+    Elf* elf = nullptr;
+    fd = dwfl_build_id_find_elf(module, nullptr, "wanted", kAnywhere, &file_name, &elf);
+    if (elf != nullptr) elf_end(elf);
+    std::free(file_name);
+  }
+  dwfl_report_end(session, nullptr, nullptr);
+  dwfl_end(session);
+  return fd;
+}
+
+bool has_build_id(int fd, std::span<const std::uint8_t> build_id) {
+  elf_version(EV_CURRENT);  // nobody else may have yet
+  Elf* elf = elf_begin(fd, ELF_C_READ_MMAP, nullptr);
+  if (elf == nullptr) return false;
+  const void* found = nullptr;
+  const ssize_t length = dwelf_elf_gnu_build_id(elf, &found);
+  const bool same =
+      length == static_cast<ssize_t>(build_id.size()) && std::memcmp(found, build_id.data(), build_id.size()) == 0;
+  elf_end(elf);
+  return same;
+}
+
+int open_regular_file(const char* path) {
+  const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  if (fd < 0) return -1;
+  struct stat status {};
+  if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode)) return fd;
+  close(fd);
+  errno = EINVAL;
+  return -1;
+}
+
+int find_debug_file(Dwfl_Module* module, void** userdata, const char* name, Dwarf_Addr base, const char* file_name,
+                    const char* debuglink_file, GElf_Word debuglink_crc, char** debuginfo_file_name) {
+  // A link with neither a checksum nor its own build-id to compare is the one to dwz's shared file.
+  const bool is_shared_part = debuglink_file != nullptr && debuglink_crc == 0;
+  if (!is_shared_part) {
+    const int fd = dwfl_build_id_find_debuginfo(module, userdata, name, base, file_name, debuglink_file, debuglink_crc,
+                                                debuginfo_file_name);
+    if (fd >= 0) return fd;
+  }
+  const int fd =
+      find_linked_file(module, file_name, debuglink_file, debuglink_crc, is_shared_part, debuginfo_file_name);
+  if (fd >= 0 || is_shared_part || !may_ask_servers()) return fd;
+  return dwfl_standard_find_debuginfo(module, userdata, name, base, file_name, debuglink_file, debuglink_crc,
+                                      debuginfo_file_name);
 }
 
 }  // namespace forksight::symbols

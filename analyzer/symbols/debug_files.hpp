@@ -1,14 +1,30 @@
 // Where separate debug information lies: by build-id, by debug link, and the shared part that dwz makes. Only files of
-// this machine: unlike libdwfl's own search it never asks a debuginfod server, so a report cannot wait for a network.
+// this machine, unless allowed otherwise: unlike libdwfl's own search it asks no debuginfod server by itself, so a
+// report cannot wait for a network.
 #pragma once
 
 #include <elfutils/libdwfl.h>
+
+#include <cstdint>
+#include <span>
 
 namespace forksight::symbols {
 
 // A Dwfl_Callbacks::find_debuginfo.
 int find_debug_file(Dwfl_Module* module, void** userdata, const char* name, Dwarf_Addr base, const char* file_name,
                     const char* debuglink_file, GElf_Word debuglink_crc, char** debuginfo_file_name);
+
+// From now on what this machine does not have is asked of the servers that DEBUGINFOD_URLS names, if it names any:
+// programs and libraries too, by build-id. libdwfl loads libdebuginfod for it, which keeps what it fetched in
+// ~/.cache/debuginfod_client and gives up after DEBUGINFOD_TIMEOUT seconds without progress (by default 90). For
+// whoever asks about a process or a core of another machine, and waits.
+void allow_debuginfod();
+
+// The program or library with this build-id, from such a server: a descriptor, or -1.
+int fetch_elf_file(std::span<const std::uint8_t> build_id);
+
+// Does the file carry this build-id, of one byte at least?
+bool has_build_id(int fd, std::span<const std::uint8_t> build_id);
 
 // Opens a regular file for reading, without waiting for a FIFO's writer. -1 with errno.
 int open_regular_file(const char* path);

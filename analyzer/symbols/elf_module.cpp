@@ -35,6 +35,17 @@ int open_bytes(const std::vector<std::byte>& bytes) {
   return fd;
 }
 
+// Asks for the file that was mapped, if what lies at its place is another.
+int open_file(const std::string& file, const std::vector<std::uint8_t>& build_id) {
+  const int fd = open_regular_file(file.c_str());
+  const int error = errno;
+  if (build_id.empty() || (fd >= 0 && has_build_id(fd, build_id))) return fd;
+  const int fetched = fetch_elf_file(build_id);
+  if (fetched >= 0 && fd >= 0) close(fd);
+  errno = error;
+  return fetched >= 0 ? fetched : fd;
+}
+
 char* g_debug_path = nullptr;  // the default: /usr/lib/debug
 
 const Dwfl_Callbacks kCallbacks = {
@@ -50,7 +61,7 @@ Result<std::unique_ptr<ElfModule>> ElfModule::open(const Module& module) {
   const std::string& path = module.path;
   const std::vector<std::uint8_t>& build_id = module.build_id;
   const std::string& file = module.file.empty() ? path : module.file;
-  const int fd = module.bytes ? open_bytes(*module.bytes) : open_regular_file(file.c_str());
+  const int fd = module.bytes ? open_bytes(*module.bytes) : open_file(file, build_id);
   if (fd < 0) {
     return Error{fmt::format("{}: cannot be read ({}): its frames have no names", path,
                              errno == EINVAL ? "not a regular file" : std::strerror(errno))};

@@ -2,7 +2,7 @@
 // One Symbolizer stands for the modules of one process image; it keeps ELF and DWARF data open and caches what it
 // found, and what one has learnt about a file the others share. One Symbolizer is not for two threads at a time;
 // several, in several threads, are. Built on libdw (elfutils); separate debug files are found by build-id and by debug
-// link, on this machine alone.
+// link, on this machine alone (but see debug_files.hpp).
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,5 @@
-// Damaged cores, the same damage each run: whatever stands in one, opening it and walking its stacks ends, in an error or in less than was there.
+// Damaged cores, the same damage each run: whatever stands in one, opening it and walking its stacks ends, in an error
+// or in less than was there.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <unistd.h>

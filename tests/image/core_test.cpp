@@ -173,7 +173,6 @@ TEST_F(Core, TakesTheProgramFromWhereItIsNow) {
   EXPECT_TRUE(std::any_of(without->limits.begin(), without->limits.end(), [](const std::string& limit) {
     return limit.find("name its file by --exe") != std::string::npos;
   }));
-  EXPECT_NE(stacks_of(without.value()), stacks);
 
   const auto with = open_core(write(bytes), {kProgram});
   ASSERT_TRUE(with) << with.error();

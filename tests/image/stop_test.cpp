@@ -10,7 +10,6 @@
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/file.h>
-#include <sys/ipc.h>
 #include <sys/mman.h>
 #include <sys/msg.h>
 #include <sys/select.h>
@@ -18,73 +17,27 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cerrno>
-#include <climits>
 #include <cstring>
 #include <functional>
 #include <string>
 
 #include "blocked_process.hpp"
+#include "blocking_objects.hpp"
 #include "image/live.hpp"
 
 namespace forksight::image {
 namespace {
 
 using test::BlockedProcess;
+using Objects = test::BlockingObjects;
 
 constexpr timespec kShort{0, 400'000'000};
-
-// What calls block on, made before the fork, and how the test ends the wait.
-struct Objects {
-  Objects() {
-    word = static_cast<std::atomic<std::uint32_t>*>(
-        mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
-    EXPECT_EQ(pipe2(pipe_ends, O_CLOEXEC), 0);
-    EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets), 0);
-    semaphore = semget(IPC_PRIVATE, 1, 0600);
-    messages = msgget(IPC_PRIVATE, 0600);
-    file = memfd_create("lock", MFD_CLOEXEC);
-    epoll = epoll_create1(EPOLL_CLOEXEC);
-    epoll_event interest{};
-    interest.events = EPOLLIN;
-    epoll_ctl(epoll, EPOLL_CTL_ADD, pipe_ends[0], &interest);
-  }
-  ~Objects() {
-    munmap(word, 4096);
-    for (const int fd : {pipe_ends[0], pipe_ends[1], sockets[0], sockets[1], file, epoll}) close(fd);
-    semctl(semaphore, 0, IPC_RMID);
-    msgctl(messages, IPC_RMID, nullptr);
-  }
-  Objects(const Objects&) = delete;
-  Objects& operator=(const Objects&) = delete;
-
-  void fill_pipe() const {
-    fcntl(pipe_ends[1], F_SETFL, O_NONBLOCK);
-    const std::string page(4096, 'x');
-    while (write(pipe_ends[1], page.data(), page.size()) > 0) {
-    }
-    fcntl(pipe_ends[1], F_SETFL, 0);
-  }
-  void write_byte() const { EXPECT_EQ(write(pipe_ends[1], "x", 1), 1); }
-  void send_byte() const { EXPECT_EQ(write(sockets[1], "x", 1), 1); }
-  void wake() const {
-    *word = 1;
-    syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
-  }
-
-  std::atomic<std::uint32_t>* word;
-  int pipe_ends[2];
-  int sockets[2];
-  int semaphore;
-  int messages;
-  int file;
-  int epoll;
-};
 
 struct Case {
   const char* name;
@@ -94,6 +47,7 @@ struct Case {
   int error = 0;
   bool is_allowed = true;  // by the table; else it is stopped by force, as if it had run when it was last seen
   std::function<void(const Objects&)> prepare = nullptr;
+  int signal = 0;  // that ends the wait
 };
 
 void PrintTo(const Case& test, std::ostream* out) { *out << test.name; }
@@ -101,6 +55,10 @@ void PrintTo(const Case& test, std::ostream* out) { *out << test.name; }
 long futex(const Objects& o, int operation, const timespec* timeout, unsigned value = 0) {
   return syscall(SYS_futex, o.word, operation, value, timeout, nullptr, FUTEX_BITSET_MATCH_ANY);
 }
+
+volatile int g_signals = 0;
+
+void note_signal(int) { g_signals = g_signals + 1; }
 
 struct Message {
   long type = 1;
@@ -142,6 +100,59 @@ const Case kCases[] = {
        return read(o.sockets[0], &byte, 1);
      },
      &Objects::send_byte, 1},
+    {"readv",
+     [](const Objects& o) {
+       char byte;
+       const iovec piece{&byte, 1};
+       return readv(o.pipe_ends[0], &piece, 1);
+     },
+     &Objects::write_byte, 1},
+    {"send",
+     [](const Objects& o) {
+       const std::string page(4096, 'x');
+       return send(o.sockets[0], page.data(), page.size(), 0);
+     },
+     [](const Objects& o) {
+       std::string room(1U << 20U, 'x');
+       EXPECT_GT(read(o.sockets[1], room.data(), room.size()), 0);
+     },
+     4096, 0, true,
+     [](const Objects& o) {
+       const std::string page(4096, 'x');
+       while (send(o.sockets[0], page.data(), page.size(), MSG_DONTWAIT) > 0) {
+       }
+     }},
+    {"msgsnd",
+     [](const Objects& o) {
+       Message message;
+       return static_cast<long>(msgsnd(o.messages, &message, 1, 0));
+     },
+     [](const Objects& o) {
+       Message message;
+       EXPECT_EQ(msgrcv(o.messages, &message, 1, 0, 0), 1);
+     },
+     0, 0, true,
+     [](const Objects& o) {
+       const Message message;
+       while (msgsnd(o.messages, &message, 1, IPC_NOWAIT) == 0) {
+       }
+     }},
+    {"sigsuspend",
+     [](const Objects&) {
+       sigset_t none;
+       sigemptyset(&none);
+       signal(SIGUSR1, note_signal);
+       sigsuspend(&none);
+       return g_signals == 1 ? 1L : 0L;
+     },
+     nullptr, 1, 0, true, nullptr, SIGUSR1},
+    {"pause",
+     [](const Objects&) {
+       signal(SIGUSR1, note_signal);
+       pause();
+       return g_signals == 1 ? 1L : 0L;
+     },
+     nullptr, 1, 0, true, nullptr, SIGUSR1},
     {"recv",
      [](const Objects& o) {
        char byte;
@@ -367,6 +378,7 @@ TEST_P(Stop, LeavesNoTraceInTheCall) {
   }
   process.wait_blocked();
   if (test.wake) test.wake(objects);
+  if (test.signal != 0) kill(process.pid(), test.signal);
   const BlockedProcess::Outcome outcome = process.wait_outcome();
   EXPECT_TRUE(outcome.is_done);
   EXPECT_EQ(outcome.result, test.result) << std::strerror(outcome.error);
