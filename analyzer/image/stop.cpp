@@ -143,6 +143,7 @@ Outcome read_thread(const Image& image, Thread& thread) {
   if (has_moved) {
     thread.call.reset();
     if (is_in_call(registers)) thread.call = call_of(registers);
+    thread.state = thread.call ? 'S' : 'R';
     thread.stack = read_stack(image, registers.rsp);
   }
   return outcome;

@@ -1,14 +1,19 @@
 #include "image/live.hpp"
 
+#include <grp.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <string>
 
 #include "blocked_process.hpp"
+#include "hang_process.hpp"
+#include "image/stacks.hpp"
 
 namespace forksight::image {
 namespace {
@@ -75,6 +80,60 @@ TEST(Live, SaysWhyNot) {
   EXPECT_NE(zombie.find("zombie"), std::string::npos) << zombie;
   EXPECT_NE(zombie.find(std::to_string(getpid()) + " (image_tests)"), std::string::npos) << zombie;
   waitpid(child, nullptr, 0);
+}
+
+TEST(Live, LooksAtATracedProcessWithoutAStop) {
+  const pid_t child = fork();
+  if (child == 0) {
+    ptrace(PTRACE_TRACEME, 0, nullptr, nullptr);
+    raise(SIGSTOP);
+    _exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFSTOPPED(status));
+  const auto image = open_live(child);
+  EXPECT_TRUE(image) << image.error();
+  if (image) {
+    EXPECT_EQ(image->threads.front().state, 't');
+    EXPECT_EQ(image->limits.size(), 1U);
+    const std::string tracer = "is traced by " + std::to_string(getpid()) + " (image_tests)";
+    EXPECT_NE(image->limits.front().find(tracer), std::string::npos) << image->limits.front();
+  }
+  kill(child, SIGKILL);
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+}
+
+TEST(Live, NeedsTheRightsOfItsUser) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can be two users";
+  BlockedProcess process([] { return static_cast<long>(pause()); });
+  process.wait_blocked();
+  const pid_t other = fork();
+  if (other == 0) {
+    const bool is_nobody = setgroups(0, nullptr) == 0 && setgid(65534) == 0 && setuid(65534) == 0;
+    const std::string error = error_of(process.pid());
+    _exit(is_nobody && error.find("belongs to another user (uid 0)") != std::string::npos ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(other, &status, 0), other);
+  EXPECT_EQ(status, 0);
+}
+
+TEST(Live, KnowsAFileThatIsGone) {
+  const std::string program = testing::TempDir() + "forksight_gone_" + std::to_string(getpid());
+  std::filesystem::copy_file(std::string(IMAGE_FIXTURES) + "/image_hang_O0", program);
+  const test::HangProcess process(program);
+  std::filesystem::remove(program);
+  std::filesystem::copy_file(std::string(IMAGE_FIXTURES) + "/image_hang_O2", program);  // an update
+  const auto image = open_live(process.pid());
+  std::filesystem::remove(program);
+  ASSERT_TRUE(image) << image.error();
+  EXPECT_EQ(image->exe, program);
+  EXPECT_EQ(image->modules.front().path, program);
+  EXPECT_TRUE(image->modules.front().file.ends_with("/exe")) << image->modules.front().file;
+  Stacks stacks(image.value());
+  const std::string names = test::names_of(stacks.of(image->threads.front()));
+  EXPECT_NE(names.find("wait_for main"), std::string::npos) << names;
 }
 
 TEST(Live, LeavesAStoppedProcessStopped) {
