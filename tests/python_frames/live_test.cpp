@@ -1,13 +1,17 @@
 // Every interpreter of this machine, against what it says of itself.
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <string>
 
+#include "image/core.hpp"
 #include "image/live.hpp"
 #include "image/stacks.hpp"
 #include "inspect/python/python_frames.hpp"
 #include "python_process.hpp"
+#include "support/core_writer.hpp"
 
 namespace forksight::inspect {
 namespace {
@@ -23,14 +27,18 @@ struct Seen {
   std::vector<std::string> limits;
 };
 
+Seen look_at(const image::Image& image) {
+  EXPECT_TRUE(is_python(image));
+  image::Stacks stacks(image);
+  Seen seen;
+  seen.threads = read_python_threads(image, stacks.symbols(), seen.limits);
+  return seen;
+}
+
 Seen look_at(pid_t pid, bool stop) {
   const auto image = image::open_live(pid, {stop, nullptr});
   if (!image) throw std::runtime_error(image.error());
-  EXPECT_TRUE(is_python(image.value()));
-  image::Stacks stacks(image.value());
-  Seen seen;
-  seen.threads = read_python_threads(image.value(), stacks.symbols(), seen.limits);
-  return seen;
+  return look_at(image.value());
 }
 
 std::vector<ToldFrame> frames_of(const PythonThread& thread) {
@@ -142,6 +150,26 @@ TEST_P(PythonFrames, OfLostThreadsStayWhereCodeInCForked) {
     compare(seen, process);
     for (const ToldThread& told : process.told())
       EXPECT_EQ(thread_of(seen, told).tid, told.name == "main" ? process.pid() : 0) << told.name;
+  }
+}
+
+TEST_P(PythonFrames, OfACoreAreThoseOfTheProcess) {
+  for (const std::string& interpreter : interpreters_) {
+    SCOPED_TRACE(interpreter);
+    const PythonProcess process(interpreter, "read");
+    ASSERT_FALSE(process.told().empty());
+    const auto live = image::open_live(process.pid());
+    ASSERT_TRUE(live) << live.error();
+    const int fd = memfd_create("core", MFD_CLOEXEC);
+    const std::string path = "/proc/self/fd/" + std::to_string(fd);
+    // The stacks of its threads are larger than that, its heap is not.
+    test::write_file(path, test::make_core(live.value(), {.whole_up_to = 32U << 20U}));
+    const auto core = image::open_core(path);
+    ASSERT_TRUE(core) << core.error();
+    const Seen seen = look_at(core.value());
+    close(fd);
+    compare(seen, process);
+    for (const ToldThread& told : process.told()) EXPECT_EQ(thread_of(seen, told).tid, told.tid) << told.name;
   }
 }
 

@@ -16,7 +16,6 @@ namespace forksight::test {
 namespace {
 
 constexpr std::uint64_t kPage = 4096;
-constexpr std::uint64_t kSmall = 1U << 20U;
 constexpr std::uint64_t kTop = 64U << 10U;
 constexpr std::uint64_t kErestartsys = 512;
 
@@ -134,7 +133,7 @@ std::vector<Piece> make_pieces(const image::Image& live, const CoreScene& scene)
       }
       continue;
     }
-    if (size <= kSmall) {
+    if (size <= scene.whole_up_to) {
       pieces.push_back({mapping, size});
       continue;
     }

@@ -51,7 +51,9 @@ class Reader {
 
 std::vector<PythonThread> Reader::read() {
   std::set<std::uint64_t> seen;
-  std::uint64_t interpreter = word(python_.runtime + layout_.interpreters);
+  const auto first = memory_.value<std::uint64_t>(python_.runtime + layout_.interpreters);
+  is_strange_ = !first;
+  std::uint64_t interpreter = first.value_or(0);
   while (interpreter != 0 && seen.size() < kMostInterpreters && seen.insert(interpreter).second) {
     read_interpreter(interpreter);
     interpreter = word(interpreter + layout_.interpreter_next);
@@ -190,8 +192,8 @@ std::vector<PythonThread> read_python_threads(const image::Image& image, const P
   const bool any = std::ranges::any_of(threads, [](const PythonThread& thread) { return thread.stack.known(); });
   if (!any && reader.is_strange()) {
     limits.push_back(
-        fmt::format("no stacks of Python of process {}: its memory is not laid out like that of CPython "
-                    "3.{}",
+        fmt::format("no stacks of Python of process {}: its memory is not all there, or not laid out like that of "
+                    "CPython 3.{}",
                     image.pid, python.layout.minor));
   }
   return threads;
