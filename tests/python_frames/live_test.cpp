@@ -173,6 +173,27 @@ TEST_P(PythonFrames, OfACoreAreThoseOfTheProcess) {
   }
 }
 
+TEST_P(PythonFrames, AreReadWhileAThreadRuns) {
+  for (const std::string& interpreter : interpreters_) {
+    SCOPED_TRACE(interpreter);
+    const PythonProcess process(interpreter, "busy");
+    ASSERT_FALSE(process.told().empty());
+    const auto image = image::open_live(process.pid(), {false, nullptr});
+    ASSERT_TRUE(image) << image.error();
+    image::Stacks stacks(image.value());
+    Seen seen;
+    const auto python = find_python(image.value(), stacks.symbols(), seen.limits);
+    ASSERT_TRUE(python);
+    for (int round = 0; round < 100; ++round) {
+      seen.threads = read_python_threads(image.value(), *python, seen.limits);
+      std::erase_if(seen.threads, [&](const PythonThread& thread) {
+        return std::ranges::find(process.told(), thread.pointer, &ToldThread::pointer) == process.told().end();
+      });
+      compare(seen, process);
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(CPython, PythonFrames, testing::Range(kFirstPythonMinor, kLastPythonMinor + 1),
                          [](const auto& test) { return "3_" + std::to_string(test.param); });
 

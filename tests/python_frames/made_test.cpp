@@ -148,9 +148,13 @@ TEST_P(MadeFrames, OfAThreadOfAnotherInterpreterAreNotBelieved) {
 TEST_P(MadeFrames, OfAStateForAThreadToComeAreItsMakers) {
   python_.thread(0x7000, 100, python_.frames({{code(U"start"), 0}})[0]);
   python_.thread(0x7000, 100, 0);
-  const auto threads = read();
+  image::Image image = python_.image();
+  image.threads.emplace_back().tid = 100;
+  image.threads[0].fs_base = 0x7000;
+  const auto threads = read(image);
   ASSERT_EQ(threads.size(), 1U);
   EXPECT_EQ(text(threads[0]), "start /app/main.py:15\n");
+  EXPECT_EQ(threads[0].tid, 100);
 }
 
 TEST_P(MadeFrames, AreSaidToBeMissingWithTheirMemory) {

@@ -1,6 +1,7 @@
 """Threads that stay where they are, each in its own kind of code, and what Python itself says of them: one line of JSON.
 
-Then the first thread waits for the end of its input: by os.read; "gil": with the GIL; "fork" and "c-fork": in a child.
+Then the first thread waits for the end of its input: by os.read; "gil": with the GIL; "fork" and "c-fork": in a child;
+"busy": while another runs.
 """
 import ctypes
 import json
@@ -146,6 +147,16 @@ THREADS = {
 }
 
 
+def run():
+    def numbers(count):
+        for number in range(count):
+            yield [each for each in range(number)]
+
+    while True:
+        for each in numbers(5):
+            sorted(each, key=lambda value: -value)
+
+
 def frames_of(frame):
     frames = []
     while frame is not None:
@@ -197,6 +208,8 @@ def main():
         thread.start()
     while not all(is_there(thread) for thread in threads):
         time.sleep(0)
+    if mode == "busy":
+        threading.Thread(target=run, name="busy", daemon=True).start()
     waiter = read_input_with_gil if mode == "gil" else read_input
     if mode in ("fork", "c-fork"):
         child = os.fork() if mode == "fork" else ctypes.PyDLL(None).fork()

@@ -16,6 +16,7 @@ constexpr std::size_t kMostInterpreters = 64;
 constexpr std::size_t kMostThreads = 4096;
 constexpr std::size_t kMostFrames = 128;  // shown of a thread
 constexpr std::size_t kMostSteps = 1024;  // looked at
+constexpr int kMostAttempts = 4;
 
 // Between C and Python, since 3.12: no function of the program's.
 constexpr std::uint8_t kOwnedByCStack = 3;
@@ -91,15 +92,22 @@ void Reader::add_thread(std::uint64_t state, std::uint64_t gil_holder) {
   if (thread.pointer == 0) return;
   thread.holds_gil = state == gil_holder;
   std::uint64_t code = 0;
-  thread.stack = walk(innermost_frame(state), code);
+  bool is_whole = false;
+  // A thread that runs may change its frames meanwhile.
+  for (int attempt = 0; attempt < kMostAttempts && !is_whole; ++attempt) {
+    thread.stack = walk(innermost_frame(state), code);
+    is_whole = !thread.stack.cut || thread.stack.frames.size() == kMostFrames;
+  }
+  if (!is_whole && !thread.stack.known()) is_strange_ = true;
   if (thread.stack.known()) thread.locals = objects_.local_names(code);
   // A state that was made for a thread to come has the pointer of its maker; the threads of several interpreters have
   // one each.
   const auto known = std::ranges::find(threads_, thread.pointer, &PythonThread::pointer);
   if (known != threads_.end()) {
-    const bool holds_gil = known->holds_gil || thread.holds_gil;
-    if (!known->stack.known()) *known = std::move(thread);
-    known->holds_gil = holds_gil;
+    known->holds_gil = known->holds_gil || thread.holds_gil;
+    if (known->stack.known()) return;
+    known->stack = std::move(thread.stack);
+    known->locals = std::move(thread.locals);
     return;
   }
   thread.tid = find_tid(state, thread.pointer);
@@ -150,7 +158,6 @@ model::Stack Reader::walk(std::uint64_t frame, std::uint64_t& innermost_code) {
     if (stack.cut) break;
     frame = *next;
   }
-  if (!stack.known() && stack.cut) is_strange_ = true;
   return stack;
 }
 
