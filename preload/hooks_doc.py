@@ -10,7 +10,7 @@ import sys
 
 HEAD = """# What the shim interposes
 
-Made from `preload/hooks.def` and `preload/libc_calls.def` by `preload/hooks_doc.py`; a test holds them together. Each hook calls the next definition of
+Made from `preload/hooks.def` and `trace/include/forksight/trace/libc_calls.def` by `preload/hooks_doc.py`; a test holds them together. Each hook calls the next definition of
 the function in the global scope and returns exactly what that returned. None allocates, takes a lock that could be held
 at a fork, or changes `errno`.
 
@@ -63,7 +63,7 @@ function's first call is recorded, with the driver's answer.
 
 def libc_table(definition):
     """Functions by the set of locks that they may take, in the order of the list."""
-    text = open(os.path.join(os.path.dirname(definition), "libc_calls.def"), encoding="utf-8").read()
+    text = open(os.path.join(os.path.dirname(definition), "../trace/include/forksight/trace/libc_calls.def"), encoding="utf-8").read()
     by_locks = {}
     for name, locks in re.findall(r"^FORKSIGHT_(?:LIBC|VARIADIC)_HOOK\((\w+), ([\w| ]+),", text, re.M):
         by_locks.setdefault(locks, []).append(f"`{name}`")

@@ -55,7 +55,7 @@ __attribute__((always_inline)) inline auto guard_call(LibcCall call, Frame frame
     if (FORKSIGHT_LIKELY(!is_marked())) return real arguments;                                        \
     return guard_call(LibcCall::name, FORKSIGHT_FRAME(), [=]() -> result { return real arguments; }); \
   }
-#include "libc_calls.def"
+#include "forksight/trace/libc_calls.def"
 
 // Variadic: libc's own is vsyslog with the list of arguments made here.
 FORKSIGHT_EXPORT(void, syslog, int priority, const char* format, ...) {

@@ -27,7 +27,7 @@ struct CallEntry {
 constexpr CallEntry kCalls[] = {
 #define FORKSIGHT_LIBC_HOOK(name, locks, takes, result, parameters, arguments) {#name, locks, takes},
 #define FORKSIGHT_VARIADIC_HOOK(name, locks, takes) {#name, locks, takes},
-#include "libc_calls.def"
+#include "forksight/trace/libc_calls.def"
 };
 static_assert(sizeof kCalls / sizeof *kCalls == kCallCount);
 

@@ -17,7 +17,7 @@ namespace forksight {
 enum class LibcCall : std::uint32_t {
 #define FORKSIGHT_LIBC_HOOK(name, locks, takes, result, parameters, arguments) name,
 #define FORKSIGHT_VARIADIC_HOOK(name, locks, takes) name,
-#include "libc_calls.def"
+#include "forksight/trace/libc_calls.def"
   kCount,
 };
 
