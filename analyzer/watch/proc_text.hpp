@@ -29,9 +29,12 @@ struct Stat {
   std::string comm;
   char state = '?';
   std::int32_t ppid = 0;
+  std::uint64_t flags = 0;      // PF_* of include/linux/sched.h
   std::uint64_t cpu_ticks = 0;  // user + system
   std::uint64_t start_ticks = 0;
 };
+// PF_FORKNOEXEC: a copy of its parent's memory.
+inline constexpr std::uint64_t kForkedWithoutExec = 0x40;
 std::optional<Stat> parse_stat(std::string_view text);
 
 // /proc/PID/task/TID/status
