@@ -18,9 +18,10 @@ namespace forksight::image {
 
 struct Thread {
   std::int32_t tid = 0;
-  std::string name;        // "" in a core that does not tell
-  char state = '?';        // as in /proc/PID/stat; of a core S in a call, R elsewhere
-  bool has_ended = false;  // a zombie: no stack, no call
+  std::string name;               // "" in a core that does not tell
+  char state = '?';               // as in /proc/PID/stat; of a core S in a call, R elsewhere
+  std::uint64_t start_ticks = 0;  // 0: unknown
+  bool has_ended = false;         // a zombie: no stack, no call
   // By DWARF number; kReturnAddress is the exact pc. Without a stop only rsp and pc are known; none of an ended thread.
   std::optional<symbols::Registers> registers;
   std::uint64_t fs_base = 0;           // pthread_self() on x86-64; 0: unknown

@@ -159,6 +159,18 @@ std::optional<std::uint64_t> Symbolizer::find_symbol(std::string_view name, std:
   return std::nullopt;
 }
 
+std::string Symbolizer::find_callee(std::uint64_t return_address) {
+  const std::scoped_lock lock(binaries_mutex());
+  if (return_address == 0) return {};
+  const AddressSpace::Place place = state_->space.locate(return_address - 1);
+  if (!place) return {};
+  const auto call = place.binary->code().call_before(place.address + 1);
+  if (!call) return {};
+  if (call->name != nullptr) return call->name;
+  const Symbol* const symbol = place.binary->symbols().find_function(call->target);
+  return symbol != nullptr && symbol->start == call->target ? symbol->name : std::string();
+}
+
 const std::vector<std::string>& Symbolizer::limits() const { return state_->space.limits(); }
 
 }  // namespace forksight::symbols
