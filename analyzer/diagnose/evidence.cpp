@@ -117,16 +117,31 @@ bool Evidence::went_on_after(const model::Touch& touch) const {
   return last != last_act_.end() && last->second > touch.time_ns;
 }
 
+// A spin that was seen from outside only is a sample, no proof.
+bool Evidence::is_guess(const model::Touch& touch) const {
+  return fork(touch).is_inferred && process(touch.process).liveness == model::Liveness::kSpinning;
+}
+
+// Inferred from outside: that a lock is taken, its memory tells; of some kinds not by whom, and it may be by the child
+// itself.
+bool Evidence::has_unknown_holder(const model::Touch& touch) const {
+  if (!fork(touch).is_inferred || !touch.held) return false;
+  const model::Held& held = fork(touch).held[*touch.held];
+  const model::LockKind kind = model_.locks[held.lock].kind;
+  const bool may_be_own = kind == model::LockKind::kSemaphore || kind == model::LockKind::kRwlockRead;
+  return may_be_own && model_.threads[held.holder].tid == 0;
+}
+
 std::optional<Certainty> Evidence::find_hang(const model::Touch& touch) const {
   if (touch.returned || touch.cured || went_on_after(touch)) return std::nullopt;
   const model::Process& about = process(touch.process);
   // An exec ends all threads: none is in a call that was made before.
   if (about.has_execed) return std::nullopt;
-  if (is_proven_dead(about)) return Certainty::kCertain;
+  if (is_proven_dead(about)) return has_unknown_holder(touch) ? Certainty::kLikely : Certainty::kCertain;
   // That it came back may be among the records that are missing.
   if (about.has_gaps) return Certainty::kLikely;
   // A region that runs alone and long looks like one that spins for its team.
-  if (touch.is_team_guess) return Certainty::kLikely;
+  if (touch.is_team_guess || is_guess(touch)) return Certainty::kLikely;
   if (about.stuck_for_ms > 0) return Certainty::kCertain;
   if (!about.exit_status || !WIFEXITED(*about.exit_status)) return Certainty::kCertain;
   // It left by itself. A handler may have done that, or another thread, around a thread that hung; or the call came

@@ -49,6 +49,8 @@ class Evidence {
   Holder holder(const model::Thread& thread) const;
 
  private:
+  bool is_guess(const model::Touch& touch) const;
+  bool has_unknown_holder(const model::Touch& touch) const;
   // The thread was seen to do something later, so the call came back although nothing says so.
   bool went_on_after(const model::Touch& touch) const;
 

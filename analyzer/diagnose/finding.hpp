@@ -20,7 +20,7 @@ struct Holder {
   std::string name;
   std::string library;  // of the start routine
   std::string start_routine;
-  std::string owner;  // as in owners.def: "openblas", "unknown"
+  std::string owner;   // as in owners.def: "openblas", "unknown"
   bool alive = false;  // in the process that suffers
 };
 
@@ -33,6 +33,7 @@ struct Culprit {
   bool is_waited_for = false;  // the holder does not hold it but waits there: condition variables, barriers
   model::Stack stack;          // where it was acquired or made; or, ...
   bool is_at_fork = false;     // ... where its holder was at the fork: more is not known
+  bool is_now = false;         // ... where its holder, who has it still, is now
 };
 
 struct Fix {

@@ -28,7 +28,7 @@ std::string handler_name(const model::Model& model, const model::HandlerRun& run
   std::string name = fmt::format("{} handler", kPhaseNames[index_of(run.phase)]);
   if (!function.empty()) name += ' ' + function;
   if (with_library && !handlers.library.empty()) name += fmt::format(" of {}", words::base_name(handlers.library));
-  return name + fmt::format(" ({} of {})", ordinal(run.place), run.of);
+  return run.place == 0 ? name : name + fmt::format(" ({} of {})", ordinal(run.place), run.of);
 }
 
 const model::HandlerWait* innermost_wait(const model::HandlerRun& run) {
@@ -84,6 +84,9 @@ const model::Stack& fork_stack_of(const model::Model& model, const model::Handle
 
 std::string order_sentence(const model::Model& model, const model::HandlerRun& run) {
   const std::string library = model.handlers[run.handlers].library;
+  if (run.place == 0) {
+    return library.empty() ? std::string() : fmt::format("This one is of {}.", words::base_name(library));
+  }
   return fmt::format("{} handlers are called {}; this one is number {} of {}{}.", kPhaseNames[index_of(run.phase)],
                      run.phase == model::HandlerPhase::kPrepare ? "last registered first" : "first registered first",
                      run.place, run.of,

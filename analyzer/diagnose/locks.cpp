@@ -76,6 +76,10 @@ Culprit describe_lock(const Evidence& evidence, const Orphan& orphan) {
   culprit.is_waited_for =
       orphan.lock.kind == model::LockKind::kCondition || orphan.lock.kind == model::LockKind::kBarrier;
   culprit.stack = orphan.held.acquired_at;
+  if (!culprit.stack.known() && orphan.held.holder_now.known()) {
+    culprit.stack = orphan.held.holder_now;
+    culprit.is_now = true;
+  }
   return culprit;
 }
 
@@ -139,6 +143,14 @@ void tell(const Evidence& evidence, const model::Touch& touch, const Orphan& orp
                   words::worker_of(orphan.holder), evidence.process(fork.process).pid,
                   orphan.holder.start_routine.empty() ? std::string() : ", started with " + orphan.holder.start_routine,
                   words::at(", which took it at ", orphan.held.acquired_at)));
+  if (orphan.held.holder_now.known()) {
+    add_sentence(finding, fmt::format("In process {} that thread has it still{}.", evidence.process(fork.process).pid,
+                                      words::at(", and is now at ", orphan.held.holder_now)));
+  }
+  if (orphan.holder.tid == 0) {
+    add_sentence(finding,
+                 "Which thread that was, its memory does not tell: without the shim only the lock itself can be seen.");
+  }
   if (orphan.holder.has_ended) {
     add_sentence(
         finding,

@@ -24,7 +24,9 @@ bool is_c_source(std::string_view file) {
 const model::Pool* find_lost_pool(const model::Model& model, const model::Touch& touch) {
   if (touch.kind != model::TouchKind::kParallel || !touch.pool) return nullptr;
   const model::Pool& pool = model.pools[*touch.pool];
-  if (pool.kind != model::RuntimeKind::kLibgomp || pool.rebuilds_itself || touch.team < kSmallestTeam) return nullptr;
+  if (pool.kind != model::RuntimeKind::kLibgomp || pool.rebuilds_itself ||
+      (touch.team != 0 && touch.team < kSmallestTeam))
+    return nullptr;
   // A cure may have left no worker to lose.
   return pool.in_region || pool.workers_lost > 0 || touch.cured ? &pool : nullptr;
 }
@@ -44,6 +46,10 @@ std::string region(const model::Touch& touch) {
       frame != nullptr && is_c_source(frame->file) ? "#pragma omp parallel" : "an OpenMP parallel region";
   const std::string where = words::place(touch.stack);
   return where.empty() ? name : fmt::format("{} ({})", name, where);
+}
+
+std::string size(const model::Touch& touch) {
+  return touch.team == 0 ? "a parallel region" : fmt::format("a parallel region for {} threads", touch.team);
 }
 
 std::uint32_t workers(const model::Pool& pool) { return std::max(pool.workers_before, pool.workers_lost); }

@@ -21,6 +21,8 @@ Culprit describe_pool(const Evidence& evidence, const model::Pool& pool);
 
 // "#pragma omp parallel (app.c:31)"
 std::string region(const model::Touch& touch);
+// "a parallel region for 4 threads"; without a number where it is not known.
+std::string size(const model::Touch& touch);
 // Threads of the pool but for the one that forked, before any cure.
 std::uint32_t workers(const model::Pool& pool);
 // "libgomp pool of 4 threads"

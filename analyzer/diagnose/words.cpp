@@ -16,9 +16,9 @@ bool starts_with_any(std::string_view text, std::initializer_list<std::string_vi
 
 bool is_of_runtime(const model::Frame& frame) {
   if (frame.python) return is_python_library(frame);
-  if (starts_with_any(base_name(frame.module),
-                      {"libc.so", "libc-", "libpthread", "libstdc++", "libc++", "libgomp", "libomp", "libiomp5",
-                       "ld-linux", "ld-2", "ld.so", "libforksight", "libcuda.so", "libcudart", "linux-vdso", "[vdso]"})) {
+  if (starts_with_any(base_name(frame.module), {"libc.so", "libc-", "libpthread", "libstdc++", "libc++", "libgomp",
+                                                "libomp", "libiomp5", "ld-linux", "ld-2", "ld.so", "libforksight",
+                                                "libcuda.so", "libcudart", "linux-vdso", "[vdso]"})) {
     return true;
   }
   // The interpreter's own C says nothing about the script that it runs.
@@ -114,7 +114,10 @@ std::string process(const model::Process& process, bool is_forked) {
 
 std::string quoted(std::string_view name) { return name.empty() ? std::string() : fmt::format(" \"{}\"", name); }
 
-std::string thread(const model::Thread& thread) { return fmt::format("thread {}{}", thread.tid, quoted(thread.name)); }
+std::string thread(const model::Thread& thread) {
+  if (thread.tid == 0) return "another thread";
+  return fmt::format("thread {}{}", thread.tid, quoted(thread.name));
+}
 
 std::string worker_of(const model::Thread& thread) {
   if (thread.owner == model::Owner::kUnknown || thread.owner == model::Owner::kStdThread) return {};
@@ -206,7 +209,8 @@ bool is_python_library(const model::Frame& frame) {
 }
 
 bool is_in_signal_handler(const model::Stack& stack) {
-  return std::ranges::any_of(stack.frames, [](const model::Frame& frame) { return frame.function == model::kSignalFrame; });
+  return std::ranges::any_of(stack.frames,
+                             [](const model::Frame& frame) { return frame.function == model::kSignalFrame; });
 }
 
 bool is_python(const model::Process& process) { return base_name(process.exe).starts_with("python"); }

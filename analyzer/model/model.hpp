@@ -92,6 +92,7 @@ struct Held {
   LockId lock = 0;
   ThreadId holder = 0;
   Stack acquired_at;        // may be empty: caught between the lock and its record
+  Stack holder_now;         // where it is, if it is known to hold it still
   bool by_forking_thread = false;
   std::uint32_t waiters = 0;  // barriers and condition variables: all that wait there; `holder` is one of them
 };
@@ -255,6 +256,7 @@ struct Fork {
   int error = 0;                         // errno of a failed fork
   bool bypassed = false;                 // by _Fork() or clone(): no handler ran
   bool by_clone = false;
+  bool is_inferred = false;              // from processes as they are now: threads are those of the parent now
 };
 
 // kFutexWait is no fault by itself: it says what a child waits for that nothing but a signal handler can wake.

@@ -150,7 +150,8 @@ Json to_json(const Culprit& culprit) {
           {"address", culprit.address},
           {"holder", culprit.holder ? to_json(*culprit.holder) : Json()},
           {"stack", stack_to_json(culprit.stack)},
-          {"stack_at_fork", culprit.is_at_fork}};
+          {"stack_at_fork", culprit.is_at_fork},
+          {"stack_now", culprit.is_now}};
 }
 
 Json to_json(const Finding& finding, const model::Model& model) {

@@ -140,6 +140,7 @@ class TextReport {
 
   static const char* made(const Culprit& culprit) {
     if (culprit.is_at_fork) return "at the fork it was here:";
+    if (culprit.is_now) return "it is now here:";
     if (culprit.kind == CulpritKind::kThread) return "the first of them was created here:";
     if (culprit.kind == CulpritKind::kHandler) return "what it waits for was taken or made here:";
     return culprit.kind == CulpritKind::kDevice ? "initialised here:" : "made here:";
@@ -154,7 +155,9 @@ class TextReport {
     page_.labelled("On", text);
     if (is_lock && culprit.holder) {
       const Holder& holder = *culprit.holder;
-      std::string held = fmt::format("thread {}{} of process {}", holder.tid, words::quoted(holder.name), holder.pid);
+      std::string held = holder.tid == 0 ? fmt::format("a thread of process {}", holder.pid)
+                                         : fmt::format("thread {}{} of process {}", holder.tid,
+                                                       words::quoted(holder.name), holder.pid);
       if (!holder.start_routine.empty()) held += fmt::format(", started with {}", holder.start_routine);
       if (!holder.library.empty())
         held +=
@@ -162,6 +165,7 @@ class TextReport {
       const char* const verb = culprit.is_waited_for ? "waits" : "took it";
       const std::string where = !culprit.stack.known() ? fmt::format("; where it {} is not known", verb)
                                 : culprit.is_at_fork   ? std::string("; at the fork it was here:")
+                                : culprit.is_now       ? std::string("; it is now here:")
                                                        : fmt::format("; it {} here:", verb);
       page_.labelled(culprit.is_waited_for ? "Waited for by" : "Held by", held + where);
     } else if (culprit.stack.known()) {

@@ -64,8 +64,8 @@ void find_touches(const Evidence& evidence, std::vector<Finding>& findings) {
         fmt::format("{} {} in {}: {}", evidence.name(touch.process), hangs(evidence.process(touch.process)),
                     openmp::region(touch), forked_inside(evidence.fork(touch)));
     add_sentence(finding,
-                 fmt::format("Thread {} of {} entered a parallel region for {} threads{} and has not come out.",
-                             touch.tid, evidence.name(touch.process), touch.team, words::at(" at ", touch.stack)));
+                 fmt::format("Thread {} of {} entered {}{} and has not come out.", touch.tid,
+                             evidence.name(touch.process), openmp::size(touch), words::at(" at ", touch.stack)));
     tell(evidence, evidence.fork(touch), *pool, finding);
     findings.push_back(std::move(finding));
   }

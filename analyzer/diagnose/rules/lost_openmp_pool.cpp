@@ -30,16 +30,16 @@ std::string summarise(const Evidence& evidence, const model::Touch& touch, const
 void tell(const Evidence& evidence, const model::Touch& touch, const model::Pool& pool, Finding& finding) {
   const model::Process& child = evidence.process(touch.process);
   const model::Fork& fork = evidence.fork(touch);
-  const auto others = touch.team - 1;
+  // Of a region that was seen from outside only, the size is not known.
+  const std::string others =
+      touch.team == 0 ? std::string("its team") : words::count(touch.team - 1, "other thread", "others");
   if (touch.cured) {
-    add_sentence(finding, fmt::format("Thread {} of {} started a parallel region for {} threads{}.", touch.tid,
-                                      evidence.name(touch.process), touch.team, words::at(" at ", touch.stack)));
+    add_sentence(finding, fmt::format("Thread {} of {} started {}{}.", touch.tid, evidence.name(touch.process),
+                                      openmp::size(touch), words::at(" at ", touch.stack)));
   } else {
-    add_sentence(
-        finding,
-        fmt::format("Thread {} of {} entered a parallel region for {} threads{} and has not come out: it waits for {}.",
-                    touch.tid, evidence.name(touch.process), touch.team, words::at(" at ", touch.stack),
-                    words::count(others, "other thread", "others")));
+    add_sentence(finding, fmt::format("Thread {} of {} entered {}{} and has not come out: it waits for {}.", touch.tid,
+                                      evidence.name(touch.process), openmp::size(touch), words::at(" at ", touch.stack),
+                                      others));
     add_sentence(finding, describe_liveness(child));
   }
   add_sentence(
@@ -54,6 +54,11 @@ void tell(const Evidence& evidence, const model::Touch& touch, const model::Pool
                   words::at(" at ", fork.stack)));
   add_sentence(finding,
                "libgomp has no atfork handler, so it does not notice; this hangs each time, not now and then.");
+  if (fork.is_inferred) {
+    add_sentence(finding,
+                 "Had the fork been made inside of a parallel region, it would look the same from outside; then no cure "
+                 "helps but to move it out.");
+  }
   if (touch.cured) {
     switch (pool.cure.value_or(model::CureMethod::kRebuild)) {
       case model::CureMethod::kRebuild:

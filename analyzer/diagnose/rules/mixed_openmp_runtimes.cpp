@@ -29,8 +29,8 @@ void mixed_openmp_runtimes(const Evidence& evidence, std::vector<Finding>& findi
         evidence.name(touch.process), hangs(evidence.process(touch.process)), openmp::region(touch), lost,
         words::at(" at ", evidence.fork(touch).stack), rebuilt);
     add_sentence(finding,
-                 fmt::format("Thread {} of {} entered a parallel region for {} threads{} and has not come out.",
-                             touch.tid, evidence.name(touch.process), touch.team, words::at(" at ", touch.stack)));
+                 fmt::format("Thread {} of {} entered {}{} and has not come out.", touch.tid,
+                             evidence.name(touch.process), openmp::size(touch), words::at(" at ", touch.stack)));
     add_sentence(finding, describe_liveness(evidence.process(touch.process)));
     add_sentence(finding, fmt::format("Two OpenMP runtimes are loaded: {} ({}) and {} ({}).", lost,
                                       "does not notice a fork", rebuilt, "makes its pool anew in the child"));
