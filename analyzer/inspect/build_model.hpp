@@ -1,0 +1,30 @@
+// From processes as they are found, alive or in a core, to the model that traces make, too: what a fork left behind is
+// inferred from the child's memory and from what its parent's threads are doing now.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "image/image.hpp"
+#include "model/model.hpp"
+
+namespace forksight::inspect {
+
+struct Subject {
+  image::Image image;
+  std::optional<std::size_t> parent;  // index of the subject that has `ppid`
+  std::optional<bool> is_forked;      // it is a copy of its parent, and has not called exec; nullopt: not known
+  model::Liveness liveness = model::Liveness::kUnknown;
+  std::uint64_t stuck_for_ms = 0;
+  std::vector<model::Wait> waits;
+  std::optional<std::size_t> waits_for;  // index, with kVictim
+  std::string waits_via;
+};
+
+// The processes of the model are the subjects, in their order.
+model::Model build_model(const std::vector<Subject>& subjects);
+
+}  // namespace forksight::inspect

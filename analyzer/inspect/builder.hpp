@@ -1,0 +1,73 @@
+// The parts of build_model, one file each: threads (builder.cpp), what a fork left behind (lost_objects.cpp), atfork
+// handlers that do not return (stuck_handlers.cpp).
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "image/stacks.hpp"
+#include "inspect/build_model.hpp"
+#include "inspect/python/python_frames.hpp"
+#include "inspect/stuck_call.hpp"
+
+namespace forksight::inspect {
+
+// One thread as far as it was looked at.
+struct ThreadFacts {
+  model::ThreadId id = 0;
+  model::Stack stack;  // whole; empty: not known
+  StuckCall call;
+};
+
+class Builder {
+ public:
+  Builder(const std::vector<Subject>& subjects, model::Model& model) : subjects_(subjects), model_(model) {}
+  void build();
+
+ private:
+  void add_process(std::size_t subject);
+  bool is_of_interest(std::size_t subject) const;
+  void add_threads(std::size_t subject);
+
+  // One fork a child, inferred.
+  std::optional<model::ForkId> add_fork(std::size_t child);
+  void note_signal_handler(model::Fork& fork) const;
+  void add_pools(model::Fork& fork);
+  bool is_in_lost_pool(const StuckCall& call, const model::Fork& fork) const;
+  bool is_in_region(std::size_t child, const model::Fork& fork) const;
+  void add_other_runtimes(std::size_t child, model::Fork& fork);
+  std::string find_runtime_of_blas(std::size_t child, const StuckCall& call, const model::Fork& fork) const;
+  bool note_stream(std::size_t child, const StuckCall& call, model::Fork& fork);
+  void explain(std::size_t subject, const image::Thread& thread, model::ForkId fork);
+  std::optional<model::Held> lost_object(std::size_t child, const StuckCall& call, const model::Fork& fork);
+  std::optional<model::Held> lost_lock(std::size_t child, const StuckCall& call, const model::Fork& fork);
+  std::optional<model::Held> lost_waiters(std::size_t child, const StuckCall& call, const model::Fork& fork);
+  std::optional<model::Held> lost_initialiser(std::size_t child, const StuckCall& call, const model::Fork& fork);
+  void touch_libc_call(model::Touch touch, const StuckCall& call, model::Fork& fork);
+  void touch_region(model::Touch touch, const StuckCall& call, model::Fork& fork);
+  model::LockId add_lock(std::size_t subject, std::uint64_t address, model::LockKind kind);
+  std::optional<model::ThreadId> find_owner(std::size_t child, std::int32_t tid, const model::Fork& fork) const;
+
+  void find_ended_owner(std::size_t subject, const image::Thread& thread);
+  void read_python(std::size_t subject);
+  static void note_python(const image::Thread& thread, const std::vector<PythonThread>& threads, StuckCall& call);
+  void add_stuck_handler(std::size_t subject, const image::Thread& thread, std::optional<model::ForkId> fork);
+
+  CalleeOf callee_of(std::size_t subject);
+  bool name_data(std::size_t subject, std::uint64_t address, std::string& name, std::string& module);
+  image::Stacks& stacks_of(std::size_t subject);
+  const ThreadFacts& facts_of(std::size_t subject, std::int32_t tid) const { return facts_.at({subject, tid}); }
+  // A thread of which no more is known than that it was there.
+  model::ThreadId unknown_thread(model::ProcessId process);
+
+  const std::vector<Subject>& subjects_;
+  model::Model& model_;
+  std::map<std::size_t, std::unique_ptr<image::Stacks>> stacks_;
+  std::map<std::size_t, std::vector<PythonThread>> threads_of_python_;
+  std::map<std::pair<std::size_t, std::int32_t>, ThreadFacts> facts_;  // by subject and tid
+};
+
+}  // namespace forksight::inspect

@@ -1,0 +1,223 @@
+#include "inspect/live_tree.hpp"
+
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <optional>
+#include <set>
+#include <thread>
+
+#include "image/live.hpp"
+#include "image/stacks.hpp"
+#include "inspect/stuck_call.hpp"
+#include "watch/last_run.hpp"
+#include "watch/proc_fs.hpp"
+#include "watch/sampler.hpp"
+#include "watch/supervisor.hpp"
+
+namespace forksight::inspect {
+namespace {
+
+using watch::Clock;
+using watch::ProcessKey;
+
+constexpr std::size_t kMostAncestors = 64;
+// A thread that is busy at each of so many looks, so far apart, spins.
+constexpr int kSpinLooks = 6;
+constexpr std::chrono::milliseconds kSpinPace{80};
+
+// From the parent up, as far as the session goes: what is beyond started the job and is no part of it.
+std::vector<std::int32_t> find_ancestors(std::int32_t pid) {
+  std::vector<std::int32_t> found;
+  const pid_t session = ::getsid(pid);
+  for (auto stat = watch::read_stat(pid); stat && found.size() < kMostAncestors;) {
+    const std::int32_t parent = stat->ppid;
+    if (parent <= 1 || ::getsid(parent) != session || parent == ::getpid()) break;
+    found.push_back(parent);
+    stat = watch::read_stat(parent);
+  }
+  return found;
+}
+
+class Look {
+ public:
+  Look(std::int32_t pid, const LiveTreeOptions& options)
+      : pid_(pid), options_(options), supervisor_(pid, Clock::duration::zero()) {}
+
+  LiveTree take() {
+    for (const std::int32_t ancestor : find_ancestors(pid_)) {
+      if (const auto stat = watch::read_stat(ancestor)) supervisor_.tree().adopt({ancestor, stat->start_ticks});
+    }
+    supervisor_.poll_at_any_age(Clock::now());
+    note_rest();
+    look_for_spinning();
+    choose();
+    open_images();
+    link();
+    result_.limits = supervisor_.limits();
+    return std::move(result_);
+  }
+
+ private:
+  // Before anything is stopped: that counts as running.
+  void note_rest() {
+    for (const auto& [key, verdict] : supervisor_.verdicts()) {
+      if (const auto rest = watch::resting_time(key.pid)) rest_[key.pid] = *rest;
+    }
+  }
+
+  // A thread that only runs may be at work. What makes it a spin is where it is: the images tell.
+  void look_for_spinning() {
+    std::map<std::int32_t, std::set<std::int32_t>> busy;
+    const auto running = [&](std::int32_t pid) {
+      std::set<std::int32_t> tids;
+      for (const std::int32_t tid : watch::list_numbers(watch::proc_path(pid, "task")).numbers) {
+        bool refused = false;
+        const auto thread = watch::sample_thread(pid, tid, refused);
+        if (thread && thread->status.state == 'R') tids.insert(tid);
+      }
+      return tids;
+    };
+    for (const auto& [pid, member] : supervisor_.tree().living()) {
+      if (supervisor_.verdicts().contains(member.key)) continue;
+      if (auto tids = running(pid); !tids.empty()) busy[pid] = std::move(tids);
+    }
+    for (int look = 1; look < kSpinLooks && !busy.empty(); ++look) {
+      std::this_thread::sleep_for(kSpinPace);
+      for (auto entry = busy.begin(); entry != busy.end();) {
+        const auto now = running(entry->first);
+        std::erase_if(entry->second, [&](std::int32_t tid) { return !now.contains(tid); });
+        entry = entry->second.empty() ? busy.erase(entry) : std::next(entry);
+      }
+    }
+    spinning_ = std::move(busy);
+  }
+
+  int generation_of(std::int32_t pid) const {
+    int generation = 0;
+    while (pid != pid_) {
+      const auto member = supervisor_.tree().living().find(pid);
+      if (member == supervisor_.tree().living().end()) return 0;  // an ancestor
+      pid = member->second.ppid;
+      ++generation;
+    }
+    return generation;
+  }
+
+  void choose() {
+    for (const auto& [pid, member] : supervisor_.tree().living()) {
+      if (options_.depth >= 0 && generation_of(pid) > options_.depth) continue;
+      index_.emplace(pid, chosen_.size());
+      chosen_.push_back(member);
+    }
+  }
+
+  bool is_stuck(const watch::Member& member) const {
+    return supervisor_.verdicts().contains(member.key) || spinning_.contains(member.key.pid);
+  }
+
+  // Of a process that is well nothing is read but what it is called, unless a stuck one is its child.
+  bool is_needed(const watch::Member& member) const {
+    return is_stuck(member) || member.key.pid == pid_ || std::ranges::any_of(chosen_, [&](const watch::Member& other) {
+             return other.ppid == member.key.pid && is_stuck(other);
+           });
+  }
+
+  void open_images() {
+    for (std::size_t i = 0; i < chosen_.size(); ++i) {
+      if (options_.progress) options_.progress(i, chosen_.size());
+      const watch::Member& member = chosen_[i];
+      Subject subject;
+      subject.liveness = model::Liveness::kAwake;
+      if (is_needed(member)) {
+        image::LiveOptions live;
+        live.stop = options_.stop && is_stuck(member);
+        auto image = image::open_live(member.key.pid, live);
+        if (image) {
+          subject.image = std::move(image).value();
+        } else {
+          result_.limits.push_back(image.error());
+        }
+      }
+      subject.image.pid = member.key.pid;
+      subject.image.ppid = member.ppid;
+      subject.image.start_ticks = member.key.start_ticks;
+      subject.image.exe = member.exe;
+      subject.image.cmdline = member.cmdline;
+      if (const auto stat = watch::read_stat(member.key.pid)) {
+        subject.is_forked = (stat->flags & watch::kForkedWithoutExec) != 0;
+      }
+      for (image::Thread& thread : subject.image.threads) {
+        const auto stat =
+            watch::parse_stat(watch::read_file(watch::task_path(member.key.pid, thread.tid, "stat")).text);
+        if (stat) thread.start_ticks = stat->start_ticks;
+      }
+      result_.threads += watch::list_numbers(watch::proc_path(member.key.pid, "task")).numbers.size();
+      judge(member, subject);
+      result_.subjects.push_back(std::move(subject));
+    }
+    if (options_.progress) options_.progress(chosen_.size(), chosen_.size());
+  }
+
+  void judge(const watch::Member& member, Subject& subject) const {
+    const auto verdict = supervisor_.verdicts().find(member.key);
+    if (verdict != supervisor_.verdicts().end()) {
+      subject.liveness = verdict->second.liveness;
+      subject.waits = verdict->second.waits;
+      if (verdict->second.waits_for) {
+        const auto target = index_.find(verdict->second.waits_for->pid);
+        if (target != index_.end()) subject.waits_for = target->second;
+        subject.waits_via = verdict->second.via;
+      }
+    } else if (spinning_.contains(member.key.pid) && is_in_hazard(subject)) {
+      subject.liveness = model::Liveness::kSpinning;
+    } else {
+      return;
+    }
+    const auto rest = rest_.find(member.key.pid);
+    if (rest != rest_.end()) subject.stuck_for_ms = static_cast<std::uint64_t>(rest->second.count());
+  }
+
+  // Inside of a lock or of an OpenMP runtime, at two looks.
+  bool is_in_hazard(const Subject& subject) const {
+    return std::ranges::any_of(subject.image.threads, [&](const image::Thread& thread) {
+      if (!spinning_.at(subject.image.pid).contains(thread.tid) || !thread.registers) return false;
+      image::Stacks stacks(subject.image);
+      const StuckCall call = recognise(thread, stacks.of(thread), make_callee_of(subject.image, stacks.symbols()));
+      return call.is_in_fork || call.kind == CallKind::kSpinlock || call.kind == CallKind::kParallel ||
+             call.kind == CallKind::kLibcCall ||
+             (!call.stack.frames.empty() &&
+              model::find_owner_of_library(call.stack.frames.front().module) == model::Owner::kOpenblas);
+    });
+  }
+
+  void link() {
+    for (Subject& subject : result_.subjects) {
+      const auto parent = index_.find(subject.image.ppid);
+      if (parent != index_.end() && result_.subjects[parent->second].image.memory) subject.parent = parent->second;
+    }
+  }
+
+  std::int32_t pid_;
+  const LiveTreeOptions& options_;
+  watch::Supervisor supervisor_;
+  std::map<std::int32_t, std::chrono::milliseconds> rest_;   // by pid
+  std::map<std::int32_t, std::set<std::int32_t>> spinning_;  // tids by pid
+  std::vector<watch::Member> chosen_;
+  std::map<std::int32_t, std::size_t> index_;  // by pid
+  LiveTree result_;
+};
+
+}  // namespace
+
+Result<LiveTree> look_at_tree(std::int32_t pid, const LiveTreeOptions& options) {
+  image::LiveOptions no_stop;
+  no_stop.stop = false;
+  if (const auto first = image::open_live(pid, no_stop); !first) return Error{first.error()};
+  return Look(pid, options).take();
+}
+
+}  // namespace forksight::inspect

@@ -1,0 +1,32 @@
+// A process that hangs, with all that belongs to it: its descendants, its ancestors in the same session. First without
+// stopping anything, by /proc; then those threads that are proved to be stuck are stopped for a moment, for their
+// registers.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "inspect/build_model.hpp"
+#include "result.hpp"
+
+namespace forksight::inspect {
+
+struct LiveTreeOptions {
+  bool stop = true;  // false: nothing is ever traced; stacks are found as well as can be without registers
+  int depth = -1;    // generations of descendants, -1: all
+  std::function<void(std::size_t done, std::size_t total)> progress;  // processes looked at; may be empty
+};
+
+struct LiveTree {
+  std::vector<Subject> subjects;
+  std::size_t threads = 0;
+  std::vector<std::string> limits;
+};
+
+// The error is one sentence about `pid` itself: not there, not ours to look at, not of a kind that can be explained.
+Result<LiveTree> look_at_tree(std::int32_t pid, const LiveTreeOptions& options = {});
+
+}  // namespace forksight::inspect

@@ -1,0 +1,53 @@
+#include "inspect/pthreads.hpp"
+
+#include <algorithm>
+
+namespace forksight::inspect {
+namespace {
+
+constexpr std::uint64_t kUsualOffset = 0x2d0;
+constexpr std::uint64_t kFirstOffset = 0x80;
+constexpr std::uint64_t kLastOffset = 0x900;
+
+bool is_at(const image::Image& image, std::uint64_t offset) {
+  bool any = false;
+  for (const image::Thread& thread : image.threads) {
+    if (thread.fs_base == 0) continue;
+    if (image.memory->value<std::int32_t>(thread.fs_base + offset) != thread.tid) return false;
+    any = true;
+  }
+  return any;
+}
+
+}  // namespace
+
+std::optional<std::uint64_t> find_tid_offset(const image::Image& image) {
+  if (is_at(image, kUsualOffset)) return kUsualOffset;
+  for (std::uint64_t offset = kFirstOffset; offset < kLastOffset; offset += 8) {
+    if (is_at(image, offset)) return offset;
+  }
+  return std::nullopt;
+}
+
+std::int32_t find_forking_thread(const image::Image& child, const image::Image& parent) {
+  const auto first = std::ranges::find(child.threads, child.pid, &image::Thread::tid);
+  const auto offset = find_tid_offset(child);
+  if (first == child.threads.end() || first->fs_base == 0 || !offset) return 0;
+  const auto tid = parent.memory->value<std::int32_t>(first->fs_base + *offset);
+  if (!tid || std::ranges::find(parent.threads, *tid, &image::Thread::tid) == parent.threads.end()) return 0;
+  return *tid;
+}
+
+bool is_same_layout(const image::Image& one, const image::Image& other) {
+  if (one.exe.empty() || one.exe != other.exe || one.modules.empty() || other.modules.empty()) return false;
+  // The program and libc: what was loaded since may differ.
+  const auto has = [&](const symbols::Module& module) {
+    return std::ranges::any_of(other.modules, [&](const symbols::Module& candidate) {
+      return candidate.bias == module.bias && candidate.path == module.path;
+    });
+  };
+  const auto count = std::ranges::count_if(one.modules, has);
+  return count * 2 > static_cast<std::ptrdiff_t>(std::min(one.modules.size(), other.modules.size()));
+}
+
+}  // namespace forksight::inspect

@@ -1,0 +1,22 @@
+// What glibc keeps of its threads: pthread_self() is the address of a struct pthread, which has the thread's tid.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "image/image.hpp"
+
+namespace forksight::inspect {
+
+// Where in struct pthread the tid is (0x2d0 in glibc 2.36 on x86-64; other versions are asked for it: it is where all
+// threads of the process have theirs). nullopt: no thread's pthread_self() is known.
+std::optional<std::uint64_t> find_tid_offset(const image::Image& image);
+
+// The thread of `parent` that forked `child`: the child's first thread has its struct pthread, at the same address.
+// 0: unknown, or `child` is no copy of `parent`.
+std::int32_t find_forking_thread(const image::Image& child, const image::Image& parent);
+
+// Do both run the same program, mapped at the same places: is one a fork of the other that has not called exec.
+bool is_same_layout(const image::Image& one, const image::Image& other);
+
+}  // namespace forksight::inspect

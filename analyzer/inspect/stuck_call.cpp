@@ -1,0 +1,162 @@
+#include "inspect/stuck_call.hpp"
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
+
+#include <algorithm>
+#include <string_view>
+
+#include "inspect/libc_locks.hpp"
+
+namespace forksight::inspect {
+namespace {
+
+constexpr std::size_t kRdi = 5;  // DWARF number
+
+bool is_libstdcxx(std::string_view module) {
+  return module.find("libstdc++") != std::string_view::npos || module.find("libc++") != std::string_view::npos;
+}
+
+// In a program that is linked statically, libc's functions are known by their names alone.
+bool is_of_runtime(const model::Frame& frame) {
+  if (is_libc(frame.module) || is_libgomp(frame.module) || is_libstdcxx(frame.module)) return true;
+  const std::string_view name = public_name(frame.function);
+  return kind_of_function(name) != CallKind::kUnknown || name.starts_with("lll_lock_wait") ||
+         name.starts_with("futex_abstimed_wait") || name == "syscall";
+}
+
+// Frames that the thread is inside of before it comes to the program's own code.
+std::size_t count_runtime_frames(const model::Stack& stack) {
+  const auto end = std::find_if_not(stack.frames.begin(), stack.frames.end(), is_of_runtime);
+  return static_cast<std::size_t>(end - stack.frames.begin());
+}
+
+bool is_futex_wait(const watch::Syscall& call) {
+  if (!call.in_syscall || call.number != SYS_futex) return false;
+  const std::uint64_t command = call.args[1] & ~std::uint64_t{FUTEX_PRIVATE_FLAG | FUTEX_CLOCK_REALTIME} & 0xffffffffU;
+  return command == FUTEX_WAIT || command == FUTEX_WAIT_BITSET || command == FUTEX_LOCK_PI || command == 13;
+}
+
+// From the word to the object that it is a part of. Objects of 8 bytes' alignment tell one of two words from the other.
+std::uint64_t object_of(CallKind kind, std::uint64_t word) {
+  const bool is_even = word % 8 == 0;
+  switch (kind) {
+    case CallKind::kRwlockRead:
+    case CallKind::kRwlockWrite: return word - (is_even ? 8 : 12);     // __wrphase_futex, __writers_futex
+    case CallKind::kConditionWait: return word - (is_even ? 40 : 44);  // __g_signals[2]
+    case CallKind::kConditionSignal:
+    case CallKind::kConditionBroadcast: return word - (is_even ? 16 : 20);  // __g_refs[2]
+    case CallKind::kConditionDestroy: return word - 36;                     // __wrefs
+    case CallKind::kBarrierWait: return word - 4;                           // current_round
+    default: return word;
+  }
+}
+
+// A mutex of the library's own inside of pthread_cond_signal and the like has another word than the object.
+CallKind innermost_kind(const model::Stack& stack, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) {
+    const CallKind kind = kind_of_function(public_name(stack.frames[i].function));
+    if (kind != CallKind::kUnknown) return kind;
+  }
+  return CallKind::kUnknown;
+}
+
+model::LibcCall libc_call_of(std::string_view function) {
+  for (const std::string_view candidate : {function, public_name(function)}) {
+    const std::uint64_t locks = libc_locks_of(candidate);
+    if (locks != 0) return {std::string(candidate), locks};
+  }
+  return {};
+}
+
+// The function of libc that the program called, if it is one with a lock that fork() does not reset.
+// Frames from `first` to before `count` are libc's.
+model::LibcCall called_function(const model::Stack& stack, std::size_t first, std::size_t count,
+                                const std::string& callee) {
+  if (model::LibcCall call = libc_call_of(callee); call.locks != 0) return call;
+  for (std::size_t i = count; i-- > first;) {
+    if (model::LibcCall call = libc_call_of(stack.frames[i].function); call.locks != 0) return call;
+  }
+  return {};
+}
+
+bool calls_any(const model::Stack& stack, std::initializer_list<std::string_view> names) {
+  return std::ranges::any_of(stack.frames, [&](const model::Frame& frame) {
+    const std::string_view name = public_name(frame.function);
+    return is_libc(frame.module) && std::ranges::find(names, name) != names.end();
+  });
+}
+
+// A barrier within a region: the region is what the program's code is in.
+void drop_region_body(model::Stack& stack) {
+  auto& frames = stack.frames;
+  if (frames.empty() || frames.front().function.find("._omp_fn.") == std::string::npos) return;
+  const auto is_gomp = [](const model::Frame& frame) { return is_libgomp(frame.module); };
+  const auto entry = std::ranges::find_if(frames, is_gomp);
+  if (entry != frames.end()) frames.erase(frames.begin(), std::find_if_not(entry, frames.end(), is_gomp));
+}
+
+}  // namespace
+
+CalleeOf make_callee_of(const image::Image& image, symbols::Symbolizer& symbolizer) {
+  return [&image, &symbolizer](const model::Frame& caller) -> std::string {
+    for (const symbols::Module& module : image.modules) {
+      if (module.path == caller.module) return symbolizer.find_callee(module.bias + caller.offset);
+    }
+    return {};
+  };
+}
+
+StuckCall recognise(const image::Thread& thread, const model::Stack& stack, const CalleeOf& callee_of) {
+  StuckCall found;
+  const std::size_t count = count_runtime_frames(stack);
+  const auto split = stack.frames.begin() + static_cast<std::ptrdiff_t>(count);
+  found.stack.frames.assign(split, stack.frames.end());
+  found.stack.cut = stack.cut;
+  found.is_in_fork = calls_any(stack, {"fork", "libc_fork", "run_prefork_handlers", "run_postfork_handlers"});
+  found.is_in_exit = calls_any(stack, {"exit", "run_exit_handlers"});
+  if (thread.call && is_futex_wait(*thread.call)) {
+    found.word = thread.call->args[0];
+    found.value = static_cast<std::uint32_t>(thread.call->args[2]);
+    found.is_private = (thread.call->args[1] & FUTEX_PRIVATE_FLAG) != 0;
+    found.is_timed = thread.call->args[3] != 0;
+  }
+  const auto gomp =
+      std::find_if(stack.frames.begin(), split, [](const auto& frame) { return is_libgomp(frame.module); });
+  const std::string callee = split == stack.frames.end() ? std::string() : callee_of(*split);
+  found.kind = innermost_kind(stack, count);
+  if (found.kind == CallKind::kUnknown && count > 0) found.kind = kind_of_function(public_name(callee));
+  if (gomp != split) {
+    found.kind = CallKind::kParallel;
+    found.library = gomp->module;
+    drop_region_body(found.stack);
+    return found;
+  }
+  // libc has locks of several kinds, and takes them by the same functions.
+  if (count > 0) found.libc_call = called_function(stack, 0, count, callee);
+  if (found.libc_call.locks != 0) found.kind = CallKind::kLibcCall;
+  if (found.kind == CallKind::kUnknown && found.word != 0) found.kind = CallKind::kFutex;
+  if (found.word != 0) {
+    found.object = object_of(found.kind, found.word);
+  } else if (found.kind == CallKind::kSpinlock && thread.registers && (*thread.registers)[kRdi]) {
+    found.object = *(*thread.registers)[kRdi];
+  }
+  return found;
+}
+
+StuckCall recognise_outer_libc_call(const model::Stack& stack, const CalleeOf& callee_of) {
+  StuckCall found;
+  for (std::size_t i = stack.frames.size(); i-- > 1;) {
+    if (is_libc(stack.frames[i].module) || !is_libc(stack.frames[i - 1].module)) continue;
+    std::size_t first = i;
+    while (first > 0 && is_libc(stack.frames[first - 1].module)) --first;
+    found.libc_call = called_function(stack, first, i, callee_of(stack.frames[i]));
+    if (found.libc_call.locks == 0) continue;
+    found.kind = CallKind::kLibcCall;
+    found.stack.frames.assign(stack.frames.begin() + static_cast<std::ptrdiff_t>(i), stack.frames.end());
+    break;
+  }
+  return found;
+}
+
+}  // namespace forksight::inspect

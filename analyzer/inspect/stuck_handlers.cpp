@@ -1,0 +1,76 @@
+// fork() that has not returned: the frame of fork() is on the stack, and what it called is an atfork handler.
+#include <algorithm>
+#include <string_view>
+
+#include "inspect/builder.hpp"
+
+namespace forksight::inspect {
+namespace {
+
+bool is_fork(const model::Frame& frame) {
+  const std::string_view name = public_name(frame.function);
+  return is_libc(frame.module) &&
+         (name == "fork" || name == "libc_fork" || name == "run_prefork_handlers" || name == "run_postfork_handlers");
+}
+
+model::HandlerWaitKind wait_kind(CallKind kind) {
+  switch (kind) {
+    case CallKind::kJoin: return model::HandlerWaitKind::kJoin;
+    case CallKind::kConditionWait: return model::HandlerWaitKind::kCondition;
+    default: return model::HandlerWaitKind::kLock;
+  }
+}
+
+}  // namespace
+
+void Builder::add_stuck_handler(std::size_t subject, const image::Thread& thread, std::optional<model::ForkId> fork) {
+  const ThreadFacts& facts = facts_of(subject, thread.tid);
+  const auto& frames = facts.stack.frames;
+  const auto innermost = std::ranges::find_if(frames, is_fork);
+  const auto outer = std::find_if_not(innermost, frames.end(), [](const auto& frame) { return is_libc(frame.module); });
+  model::HandlerRun run;
+  run.process = subject;
+  run.tid = thread.tid;
+  run.thread = facts.id;
+  run.fork_stack.frames.assign(outer, frames.end());
+  run.fork_stack.cut = facts.stack.cut;
+  // A child has the frame of the fork() that made it; the thread that forked it is past its own.
+  const bool is_child =
+      fork && thread.tid == subjects_[subject].image.pid && subjects_[subject].image.threads.size() == 1 &&
+      !facts_of(model_.forks[*fork].process, model_.threads[model_.forks[*fork].forking_thread].tid).call.is_in_fork;
+  run.phase = is_child ? model::HandlerPhase::kChild : model::HandlerPhase::kPrepare;
+  if (is_child) run.fork = fork;
+  model::AtforkHandlers handlers;
+  if (innermost != frames.begin()) {
+    const model::Frame& handler = *(innermost - 1);
+    handlers.library = handler.module;
+    handlers.functions[static_cast<std::size_t>(run.phase)] = handler.function;
+  }
+  handlers.has[static_cast<std::size_t>(run.phase)] = true;
+  run.handlers = model_.handlers.size();
+  model_.handlers.push_back(std::move(handlers));
+
+  const StuckCall& call = facts.call;
+  if (call.kind != CallKind::kUnknown) {
+    model::HandlerWait wait;
+    wait.kind = wait_kind(call.kind);
+    wait.object = call.object;
+    wait.timed = call.is_timed;
+    // Up to the frame of fork().
+    wait.stack = call.stack;
+    name_data(subject, call.object, wait.object_name, wait.object_module);
+    std::int32_t owner = 0;
+    if (call.kind == CallKind::kJoin) owner = static_cast<std::int32_t>(call.value);
+    if (call.kind == CallKind::kMutex) {
+      owner = subjects_[subject].image.memory->value<std::int32_t>(call.object + 8).value_or(0);
+    }
+    if (const auto at = facts_.find({subject, owner}); at != facts_.end()) {
+      wait.owner = at->second.id;
+      wait.owner_stack = at->second.stack;
+    }
+    run.waits.push_back(std::move(wait));
+  }
+  model_.handler_runs.push_back(std::move(run));
+}
+
+}  // namespace forksight::inspect
