@@ -11,12 +11,14 @@
 #include "command/output.hpp"
 #include "command/report_command.hpp"
 #include "command/run_command.hpp"
+#include "command/why_command.hpp"
 #include "forksight/version.hpp"
 
 namespace {
 
 constexpr char kExamples[] = R"(Examples:
   forksight run -- python train.py       run it as always; what hangs is named, what can be cured is
+  forksight why 4242                     a process hangs already: why, and what to do
   forksight report forksight-out/        read the traces again, of one run or of many ranks
   forksight explain lost-openmp-pool     what a finding means, and how to fix it
 
@@ -41,6 +43,7 @@ int parse_and_run(int argc, char** argv) {
   app.set_version_flag("--version", std::string("forksight ") + FORKSIGHT_VERSION);
   app.require_subcommand(1);
   forksight::add_run_command(app, argc, argv, status);
+  forksight::add_why_command(app, status);
   forksight::add_report_command(app, status);
   forksight::add_explain_command(app, status);
   try {

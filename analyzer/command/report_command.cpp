@@ -1,21 +1,15 @@
 #include "command/report_command.hpp"
 
-#include <unistd.h>
-
 #include <filesystem>
 #include <memory>
 #include <string>
-#include <system_error>
 #include <vector>
 
 #include "collect/load.hpp"
-#include "command/exit_status.hpp"
 #include "command/formatter.hpp"
 #include "command/output.hpp"
 #include "command/progress.hpp"
-#include "diagnose/diagnose.hpp"
-#include "render/json.hpp"
-#include "render/text.hpp"
+#include "command/show_report.hpp"
 
 namespace forksight {
 namespace {
@@ -45,19 +39,7 @@ ExitStatus report(const CommandLine& line) {
     say_error(model.error());
     return ExitStatus::kUnreadable;
   }
-  const std::vector<Finding> findings = conclude(model.value());
-  std::string text;
-  if (line.format == "json") {
-    text = render::render_json(model.value(), findings);
-  } else {
-    render::TextOptions options;
-    options.colour = render::wants_colour(STDOUT_FILENO);
-    std::error_code ignored;
-    options.cwd = std::filesystem::current_path(ignored);
-    text = render::render_text(model.value(), findings, options);
-  }
-  if (!write_out(text)) return ExitStatus::kUnreadable;
-  return findings.empty() ? ExitStatus::kNothingFound : ExitStatus::kFindings;
+  return show_report(model.value(), line.format);
 }
 
 }  // namespace
@@ -72,13 +54,7 @@ void add_report_command(CLI::App& app, int& status) {
       ->required()
       ->type_name("")
       ->group("What to read");
-  verb->add_option("--format", line->format, "How to say it")
-      ->check(CLI::Validator(
-          [](std::string& word) { return word == "text" || word == "json" ? "" : word + " is neither text nor json"; },
-          ""))
-      ->type_name("text|json")
-      ->default_str("text")
-      ->group("What comes out");
+  add_format_option(*verb, line->format);
   verb->callback([line, &status] { status = as_int(report(*line)); });
 }
 

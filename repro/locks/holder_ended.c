@@ -15,6 +15,8 @@
 // EXPECT-STACK(cancelled): stack main@touch
 // EXPECT(parent): orphaned-mutex certain hang lock=mutex holder=worker start=worker_main
 // EXPECT-STACK(parent): culprit worker_main@acquire
+// EXPECT-WHY: orphaned-mutex certain hang lock=mutex victims=1
+// EXPECT-WHY(parent): orphaned-mutex certain hang lock=mutex
 #include <pthread.h>
 
 #include "../baton.h"

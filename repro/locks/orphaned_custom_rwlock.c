@@ -9,6 +9,7 @@
 // EXPECT: orphaned-custom-lock certain hang culprit="table_lock.readers (rw lock)" start=worker_main victims=1
 // EXPECT-STACK: culprit rw_lock_shared@acquired
 // EXPECT-STACK: stack rw_lock@waiting write_table@touch main@child
+// EXPECT-WHY: lost-wakeup certain hang victims=1
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>

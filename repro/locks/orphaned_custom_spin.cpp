@@ -9,6 +9,7 @@
 // EXPECT: orphaned-custom-lock certain hang culprit="queue_lock.flag_ (spin lock)" holder=worker start=worker_main
 // EXPECT-STACK: culprit SpinLock::lock@acquired push@take worker_main@fill
 // EXPECT-STACK: stack SpinLock::lock@waiting pop@touch main@child
+// EXPECT-UNKNOWN: without its annotations it is a loop like any other
 #include <pthread.h>
 
 #include <atomic>

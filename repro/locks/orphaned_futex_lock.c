@@ -21,6 +21,7 @@
 // EXPECT-BARE(timed): error
 // EXPECT(timed): orphaned-custom-lock certain error culprit="cache_lock.state (futex lock)" start=worker_main
 // EXPECT-STACK(timed): stack fl_lock_for@timed read_cache@try main@child
+// EXPECT-WHY: lost-wakeup certain hang victims=1
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>

@@ -28,6 +28,8 @@
 // EXPECT-NONE(libomp)
 // EXPECT-BARE(gcc-libomp): ok
 // EXPECT-NONE(gcc-libomp)
+// EXPECT-WHY: lost-openmp-pool certain hang culprit="libgomp pool of 2 threads" victims=1
+// EXPECT-WHY(active): lost-openmp-pool likely hang culprit="libgomp pool of 2 threads"
 #include <omp.h>
 
 #include "../baton.h"

@@ -11,6 +11,7 @@
 // EXPECT-STACK: stack multiply@product main@child
 // EXPECT-STACK: fork main@fork
 // EXPECT-CURED: --omp=rebuild stdout="child: right"
+// EXPECT-WHY: lost-openmp-pool likely hang culprit="libgomp pool of 2 threads" library=libgomp.so.1.0.0
 #include <dirent.h>
 #include <stdlib.h>
 #include <string.h>

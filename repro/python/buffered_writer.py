@@ -10,6 +10,7 @@
 # EXPECT-STACK: culprit write_much@inside
 # EXPECT-STACK: stack <module>@touch
 # EXPECT-STACK: fork <module>@fork
+# EXPECT-WHY: python-lock-orphaned likely hang victims=1
 import fcntl
 import os
 import sys

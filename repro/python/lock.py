@@ -13,6 +13,7 @@
 # With a deadline it is an error, not a hang.
 # EXPECT-BARE(timed): error
 # EXPECT(timed): python-lock-orphaned certain error start=load victims=0
+# EXPECT-WHY: python-lock-orphaned likely hang victims=1
 import os
 import sys
 import threading

@@ -9,6 +9,7 @@
 # EXPECT-STACK: culprit load@inside
 # EXPECT-STACK: stack work@touch
 # EXPECT-STACK: fork <module>@pool
+# EXPECT-WHY: python-lock-orphaned likely hang victims=0
 import multiprocessing
 import sys
 import threading

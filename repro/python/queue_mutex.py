@@ -9,6 +9,7 @@
 # EXPECT-STACK: culprit _put@inside produce@put
 # EXPECT-STACK: stack <module>@touch
 # EXPECT-STACK: fork <module>@fork
+# EXPECT-WHY: python-lock-orphaned likely hang victims=1
 import os
 import queue
 import sys

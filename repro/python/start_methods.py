@@ -17,6 +17,7 @@
 # EXPECT-NONE(before)
 # EXPECT-BARE(subprocess): ok
 # EXPECT-NONE(subprocess)
+# EXPECT-WHY: python-lock-orphaned likely hang victims=1
 import multiprocessing
 import subprocess
 import sys

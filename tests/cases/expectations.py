@@ -1,4 +1,5 @@
 """What a case says of itself: the EXPECT lines and MARK comments of its source."""
+import os
 import re
 import shlex
 from dataclasses import dataclass, field
@@ -7,6 +8,7 @@ from pathlib import Path
 LINE = re.compile(r"^\s*(?://|#)\s*EXPECT(?P<kind>-[A-Z]+)?(?:\((?P<variant>[^)]*)\))?(?::\s*(?P<text>.*))?$")
 MARK = re.compile(r"(?://|#)\s*MARK:\s*(?P<name>\S+)\s*$")
 BARE = ("hang", "spin", "error", "ok")
+LIBRARIES = "/usr/lib/x86_64-linux-gnu"
 FIELDS = ("culprit", "lock", "holder", "start", "library", "victims")
 
 
@@ -49,6 +51,7 @@ class Expectations:
     bare: str
     findings: list
     cures: list
+    why: list  # what `forksight why` finds of the bare program
 
 
 def find_marks(source):
@@ -109,6 +112,18 @@ def parse_run(words, kind):
     return Cure(options, values["stdout"], values["outcome"][0], int(values["status"][0]), values["says"])
 
 
+def from_outside(finding):
+    """The same of a process that nobody watched: where a lock was taken or a pool made, and how many handlers there
+    are, is not known; libraries are files, not the names that they are linked by."""
+    fields = dict(finding.fields)
+    if "culprit" in fields:
+        fields["culprit"] = re.sub(r" \(\d+\w\w of \d+\)$", "", fields["culprit"])
+    if "library" in fields:
+        fields["library"] = os.path.basename(os.path.realpath(os.path.join(LIBRARIES, fields["library"])))
+    return Expected(finding.rule, finding.certainty, finding.outcome, fields,
+                    {name: frames for name, frames in finding.stacks.items() if name == "stack"})
+
+
 def select_lines(source, variant):
     """The lines that count for `variant`: of each kind its own ones, or else the ones without a name."""
     lines = []
@@ -118,8 +133,9 @@ def select_lines(source, variant):
             lines.append((found["kind"] or "", found["variant"] or "", found["text"] or "", number))
     own_findings = any(kind in ("", "-NONE") and name == variant for kind, name, _, _ in lines)
     own_bare = any(kind == "-BARE" and name == variant for kind, name, _, _ in lines)
+    own_why = any(kind in ("-WHY", "-UNKNOWN") and name == variant for kind, name, _, _ in lines)
     for kind, name, text, number in lines:
-        own = own_bare if kind == "-BARE" else own_findings
+        own = {"-BARE": own_bare, "-WHY": own_why, "-UNKNOWN": own_why}.get(kind, own_findings)
         if name == (variant if own else ""):
             yield kind, text, number
 
@@ -130,8 +146,8 @@ def read_expectations(source, variant):
         # A cure that is not needed changes nothing and says nothing.
         lines = [LINE.match(text) for text in source.read_text().splitlines()]
         return Expectations("ok", [], [parse_run(shlex.split(line["text"]), "-CURED") for line in lines
-                                       if line and line["kind"] == "-CURED" and line["variant"] == "repaired"])
-    bare, silent, findings, cures = "", False, [], []
+                                       if line and line["kind"] == "-CURED" and line["variant"] == "repaired"], [])
+    bare, silent, findings, cures, why, unknown = "", False, [], [], [], ""
     for kind, text, number in select_lines(source, variant):
         words = shlex.split(text)
         if kind == "-BARE":
@@ -140,6 +156,10 @@ def read_expectations(source, variant):
             silent = True
         elif kind == "":
             findings.append(parse_finding(words))
+        elif kind == "-WHY":
+            why.append(parse_finding(words))
+        elif kind == "-UNKNOWN":
+            unknown = text.strip()
         elif kind in ("-CURED", "-RUN"):
             cures.append(parse_run(words, kind))
         elif kind == "-STACK":
@@ -152,4 +172,6 @@ def read_expectations(source, variant):
         raise ExpectationError(f"{source}: EXPECT-BARE must say one of {', '.join(BARE)}")
     if silent == bool(findings):
         raise ExpectationError(f"{source}: say what is found (EXPECT:), or that nothing is (EXPECT-NONE), and not both")
-    return Expectations(bare, findings, cures)
+    if not why and not unknown:
+        why = [from_outside(finding) for finding in findings]
+    return Expectations(bare, findings, cures, why)

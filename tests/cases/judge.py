@@ -5,6 +5,7 @@ Exit status 0: as expected. 1: not. 2: the case's own expectations, or the call,
 import argparse
 import json
 import shlex
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -27,13 +28,24 @@ def command_of(options):
     return [options.interpreter, "-B", options.case, options.variant] if options.interpreter else [options.case]
 
 
-def judge_bare(command, expected, folder):
+def judge_why(forksight, program, expected, folder):
+    """What is said of the hung program, which nobody watched until now."""
+    argv = [forksight, "why", str(program.popen.pid), "--format", "json"]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=BARE_LIMIT_S, check=False)
+    try:
+        lines = compare_findings(json.loads(done.stdout), expected.why)
+    except ValueError as error:
+        lines = [f"  no report (exit status {done.returncode}): {error}"]
+    return ["as explained by `forksight why`:", *lines, done.stderr] if lines else []
+
+
+def judge_bare(command, expected, folder, forksight):
     program = processes.Program(command, folder)
     try:
         seen = program.watch(BARE_LIMIT_S)
-        if seen == expected:
-            return []
-        lines = [f"  expected {expected}, seen {seen} (status {program.status()})"]
+        if seen == expected.bare:
+            return judge_why(forksight, program, expected, folder) if forksight and seen in ("hang", "spin") else []
+        lines = [f"  expected {expected.bare}, seen {seen} (status {program.status()})"]
         if program.status() is None:
             lines.append(processes.stacks(processes.descendants()))
         return lines + [program.stdout(), program.stderr()]
@@ -99,6 +111,7 @@ def main():
     parser.add_argument("--variant", default="")
     parser.add_argument("--interpreter", help="runs --case, which is a script; it gets the variant as its argument")
     parser.add_argument("--forksight", help="without it only the bare program is judged")
+    parser.add_argument("--bare", action="store_true", help="only the bare program, and `forksight why` of it")
     parser.add_argument("--limit", type=float, default=25, help="seconds for each run under forksight")
     options = parser.parse_args()
     try:
@@ -112,11 +125,11 @@ def main():
         return tempfile.TemporaryDirectory(prefix="forksight-case-")
 
     with fresh() as folder:
-        lines = judge_bare(command_of(options), expected.bare, folder)
+        lines = judge_bare(command_of(options), expected, folder, options.forksight)
     if lines:
         say("as seen without forksight", lines)
     good = not lines
-    if options.forksight:
+    if options.forksight and not options.bare:
         with fresh() as folder:
             good &= judge_observed(options, expected, folder)
         for cure in expected.cures:

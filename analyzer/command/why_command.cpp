@@ -1,0 +1,93 @@
+#include "command/why_command.hpp"
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "command/formatter.hpp"
+#include "command/output.hpp"
+#include "command/progress.hpp"
+#include "command/show_report.hpp"
+#include "diagnose/diagnose.hpp"
+#include "inspect/live_tree.hpp"
+
+namespace forksight {
+namespace {
+
+constexpr char kDescription[] = "Explain a process that hangs, with its whole tree; nothing need have been prepared";
+
+constexpr char kExamples[] = R"(Examples:
+  forksight why 4242                     who waits for whom, who is to blame, what to do
+  forksight why 4242 --watch             wait until something of it hangs for good, then say why
+  forksight why 4242 --no-stop           by /proc alone: no thread is stopped, not even for a moment
+
+)";
+
+constexpr char kFooter[] = R"(
+Threads that are proved to be stuck are stopped for some tens of microseconds, one at a time, for their registers; what
+waits in a call that would notice is left alone. Needs the rights to trace the process: its user, and where
+kernel.yama.ptrace_scope is 1 an ancestor of it, or root.
+
+Exit status: 0 nothing found, 1 something found, 2 the line was not understood, 3 the process could not be looked at.)";
+
+struct CommandLine {
+  std::int32_t pid = 0;
+  inspect::LiveTreeOptions options;
+  bool no_stop = false;
+  bool watch = false;
+  std::string format = "text";
+};
+
+constexpr std::chrono::seconds kWatchPace{1};
+
+ExitStatus explain(const CommandLine& line) {
+  for (;;) {
+    Progress progress("looking at processes");
+    inspect::LiveTreeOptions options = line.options;
+    options.stop = !line.no_stop;
+    options.progress = [&](std::size_t done, std::size_t total) { progress.show(done, total); };
+    auto tree = inspect::look_at_tree(line.pid, options);
+    progress.clear();
+    if (!tree) {
+      say_error(tree.error());
+      return ExitStatus::kUnreadable;
+    }
+    model::Model model = inspect::build_model(tree->subjects);
+    model.limits.insert(model.limits.end(), tree->limits.begin(), tree->limits.end());
+    const bool is_over = !line.watch || !diagnose(model).empty();
+    if (is_over) return show_report(model, line.format);
+    std::this_thread::sleep_for(kWatchPace);
+  }
+}
+
+}  // namespace
+
+void add_why_command(CLI::App& app, int& status) {
+  auto line = std::make_shared<CommandLine>();
+  CLI::App* const verb = app.add_subcommand("why", kDescription);
+  verb->formatter(std::make_shared<ExampleFormatter>("forksight why [OPTIONS] PID", kExamples));
+  verb->footer(kFooter);
+  verb->add_option("PID", line->pid, "The process that hangs, or the parent of those that do")
+      ->required()
+      ->check(CLI::Validator(
+          [](std::string& word) {
+            const bool is_number = !word.empty() && word.find_first_not_of("0123456789") == std::string::npos;
+            return is_number && word.size() < 10 && std::stol(word) > 0 ? "" : word + " is no process id";
+          },
+          ""))
+      ->type_name("")
+      ->group("What to look at");
+  verb->add_option("--depth", line->options.depth, "Generations of descendants to look at; all by default")
+      ->check(CLI::Range(0, 1000).description(""))
+      ->type_name("N")
+      ->group("What to look at");
+  verb->add_flag("--no-stop", line->no_stop, "Stop no thread: registers stay unknown, stacks may be incomplete")
+      ->group("How to look");
+  verb->add_flag("--watch", line->watch, "Look again every second until something is found, or the process ends")
+      ->group("How to look");
+  add_format_option(*verb, line->format);
+  verb->callback([line, &status] { status = as_int(explain(*line)); });
+}
+
+}  // namespace forksight
