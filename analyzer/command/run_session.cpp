@@ -17,6 +17,7 @@
 #include "command/exit_status.hpp"
 #include "command/output.hpp"
 #include "command/run_history.hpp"
+#include "command/run_outside.hpp"
 #include "command/run_python.hpp"
 #include "command/run_report.hpp"
 #include "command/run_signals.hpp"
@@ -199,6 +200,8 @@ class Session {
       result.model.limits.push_back(model.error());
     }
     result.findings = diagnose(result.model);
+    if (!status_) outside_.look(command_pid_, result.model, result.findings);
+    outside_.add_to(result.model, result.findings);
     result.unexplained = find_unexplained(result.model, result.findings);
     return result;
   }
@@ -312,6 +315,7 @@ class Session {
   const RunSignals& signals_;
   watch::Supervisor supervisor_;
   RunHistory history_;
+  OutsideFindings outside_;
   watch::TraceNews news_;
   pid_t command_pid_;
   watch::ProcessKey command_;

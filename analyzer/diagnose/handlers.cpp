@@ -138,6 +138,7 @@ Finding describe(const char* slug, const Evidence& evidence, const model::Handle
     finding.culprit.holder->alive = model.threads[*wait->owner].process == run.process;
     finding.culprit.stack = wait->owner_stack.known() ? wait->owner_stack : model.threads[*wait->owner].created_at;
   }
+  finding.culprit.is_now = run.place == 0 && finding.culprit.stack.known();  // seen from outside only
   if (wait != nullptr) finding.stack = wait->stack;
   if (touch != nullptr) finding.stack = touch->stack;
   if (run.fork) {

@@ -48,7 +48,8 @@ class Look {
       : pid_(pid), options_(options), supervisor_(pid, Clock::duration::zero()) {}
 
   LiveTree take() {
-    for (const std::int32_t ancestor : find_ancestors(pid_)) {
+    ancestors_ = find_ancestors(pid_);
+    for (const std::int32_t ancestor : ancestors_) {
       if (const auto stat = watch::read_stat(ancestor)) supervisor_.tree().adopt({ancestor, stat->start_ticks});
     }
     supervisor_.poll_at_any_age(Clock::now());
@@ -107,9 +108,17 @@ class Look {
     return generation;
   }
 
+  bool is_ancestor(std::int32_t pid) const { return std::ranges::find(ancestors_, pid) != ancestors_.end(); }
+
+  bool has_stuck_child(std::int32_t pid) const {
+    return std::ranges::any_of(supervisor_.tree().living(),
+                               [&](const auto& entry) { return entry.second.ppid == pid && is_stuck(entry.second); });
+  }
+
   void choose() {
     for (const auto& [pid, member] : supervisor_.tree().living()) {
       if (options_.depth >= 0 && generation_of(pid) > options_.depth) continue;
+      if (is_ancestor(pid) && !is_stuck(member) && !has_stuck_child(pid)) continue;
       index_.emplace(pid, chosen_.size());
       chosen_.push_back(member);
     }
@@ -121,9 +130,7 @@ class Look {
 
   // Of a process that is well nothing is read but what it is called, unless a stuck one is its child.
   bool is_needed(const watch::Member& member) const {
-    return is_stuck(member) || member.key.pid == pid_ || std::ranges::any_of(chosen_, [&](const watch::Member& other) {
-             return other.ppid == member.key.pid && is_stuck(other);
-           });
+    return is_stuck(member) || member.key.pid == pid_ || has_stuck_child(member.key.pid);
   }
 
   void open_images() {
@@ -206,6 +213,7 @@ class Look {
   watch::Supervisor supervisor_;
   std::map<std::int32_t, std::chrono::milliseconds> rest_;   // by pid
   std::map<std::int32_t, std::set<std::int32_t>> spinning_;  // tids by pid
+  std::vector<std::int32_t> ancestors_;
   std::vector<watch::Member> chosen_;
   std::map<std::int32_t, std::size_t> index_;  // by pid
   LiveTree result_;

@@ -140,7 +140,8 @@ class TextReport {
 
   static const char* made(const Culprit& culprit) {
     if (culprit.is_at_fork) return "at the fork it was here:";
-    if (culprit.is_now) return "it is now here:";
+    if (culprit.is_now)
+      return culprit.kind == CulpritKind::kHandler ? "what it waits for is now here:" : "it is now here:";
     if (culprit.kind == CulpritKind::kThread) return "the first of them was created here:";
     if (culprit.kind == CulpritKind::kHandler) return "what it waits for was taken or made here:";
     return culprit.kind == CulpritKind::kDevice ? "initialised here:" : "made here:";

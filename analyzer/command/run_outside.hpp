@@ -1,0 +1,29 @@
+// What the traces of a run do not explain is looked at from outside, as `forksight why` does it: processes that were
+// started without the shim, programs that are linked statically, locks that no hook sees.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "diagnose/finding.hpp"
+#include "model/model.hpp"
+
+namespace forksight {
+
+class OutsideFindings {
+ public:
+  // Looks at `pid` and its tree, if a stuck process of `model` has no finding. What was found once stays found: the
+  // process may be gone when the run ends.
+  void look(std::int32_t pid, const model::Model& model, const std::vector<Finding>& findings);
+  // Adds what was found to processes that `findings` do not explain; `model` gets those that it does not have.
+  void add_to(model::Model& model, std::vector<Finding>& findings) const;
+
+ private:
+  struct Kept {
+    Finding finding;
+    std::vector<model::Process> processes;  // parallel to finding.processes
+  };
+  std::vector<Kept> kept_;
+};
+
+}  // namespace forksight

@@ -1,0 +1,23 @@
+// `forksight run` of programs in which the shim has no part: explained from outside.
+#include "run_command_fixture.hpp"
+
+namespace forksight {
+namespace {
+
+using namespace test;
+
+TEST_F(RunCommand, AProgramWithoutTheShimIsExplainedFromOutside) {
+  const Outcome outcome = run({"--on-hang", "kill"}, {"/usr/bin/env", "-u", "LD_PRELOAD", kHazard, "wait"});
+  EXPECT_NE(outcome.error.find("CERTAIN HANG: orphaned-mutex"), std::string::npos) << outcome.error;
+  EXPECT_NE(outcome.error.find("locking table_mutex"), std::string::npos) << outcome.error;
+  EXPECT_NE(outcome.error.find("runs without the shim"), std::string::npos) << outcome.error;
+}
+
+TEST_F(RunCommand, WhatWasFoundFromOutsideCountsForTheExitStatus) {
+  const Outcome outcome =
+      run({"--on-hang", "kill", "--error-exitcode", "9", "-q"}, {"/usr/bin/env", "-u", "LD_PRELOAD", kHazard, "wait"});
+  EXPECT_EQ(exit_code(outcome.status), 9) << outcome.error;
+}
+
+}  // namespace
+}  // namespace forksight
