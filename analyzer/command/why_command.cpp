@@ -9,6 +9,7 @@
 #include "command/output.hpp"
 #include "command/progress.hpp"
 #include "command/show_report.hpp"
+#include "command/why_awake.hpp"
 #include "diagnose/diagnose.hpp"
 #include "inspect/live_tree.hpp"
 
@@ -56,7 +57,12 @@ ExitStatus explain(const CommandLine& line) {
     model::Model model = inspect::build_model(tree->subjects);
     model.limits.insert(model.limits.end(), tree->limits.begin(), tree->limits.end());
     const bool is_over = !line.watch || !diagnose(model).empty();
-    if (is_over) return show_report(model, line.format);
+    if (is_over) {
+      const ExitStatus status = show_report(model, line.format);
+      const bool is_silent = status == ExitStatus::kNothingFound && line.format == "text";
+      if (is_silent && !write_out(describe_awake(tree.value()))) return ExitStatus::kUnreadable;
+      return status;
+    }
     std::this_thread::sleep_for(kWatchPace);
   }
 }

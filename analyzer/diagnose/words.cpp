@@ -126,7 +126,9 @@ std::string worker_of(const model::Thread& thread) {
 
 std::string lock(const model::Lock& lock) {
   if (lock.kind == model::LockKind::kGuard && !lock.name.empty()) return static_variable(lock.name);
-  return lock.name.empty() ? fmt::format("the {} at {:#x}", lock_kind(lock), lock.address) : lock.name;
+  if (!lock.name.empty()) return lock.name;
+  const std::string where = lock.place.empty() ? std::string() : fmt::format(" ({})", lock.place);
+  return fmt::format("the {} at {:#x}{}", lock_kind(lock), lock.address, where);
 }
 
 std::string static_variable(std::string_view guard) {

@@ -40,7 +40,7 @@ std::string thread(const model::Thread& thread);
 std::string worker_of(const model::Thread& thread);
 std::string quoted(std::string_view name);  // "" for ""
 
-// "cache_mu", "the mutex at 0x55d0c0"
+// "cache_mu", "the mutex at 0x55d0c0", "the mutex at 0x7f40 (/dev/shm/queue+0x40)"
 std::string lock(const model::Lock& lock);
 // What a guard variable guards: "static table of shop::prices" for "guard variable for shop::prices::table".
 std::string static_variable(std::string_view guard);

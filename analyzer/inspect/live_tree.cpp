@@ -58,6 +58,7 @@ class Look {
     choose();
     open_images();
     link();
+    note_awake();
     result_.limits = supervisor_.limits();
     return std::move(result_);
   }
@@ -97,15 +98,14 @@ class Look {
     spinning_ = std::move(busy);
   }
 
+  // -1: it does not descend from the process that was asked about.
   int generation_of(std::int32_t pid) const {
-    int generation = 0;
-    while (pid != pid_) {
+    for (int generation = 0;; ++generation) {
+      if (pid == pid_) return generation;
       const auto member = supervisor_.tree().living().find(pid);
-      if (member == supervisor_.tree().living().end()) return 0;  // an ancestor
+      if (member == supervisor_.tree().living().end()) return -1;
       pid = member->second.ppid;
-      ++generation;
     }
-    return generation;
   }
 
   bool is_ancestor(std::int32_t pid) const { return std::ranges::find(ancestors_, pid) != ancestors_.end(); }
@@ -115,12 +115,31 @@ class Look {
                                [&](const auto& entry) { return entry.second.ppid == pid && is_stuck(entry.second); });
   }
 
+  // The process and its descendants; ancestors that it holds up; and whoever else of the session waits for one of
+  // these, or is waited for.
   void choose() {
+    std::set<std::int32_t> pids;
     for (const auto& [pid, member] : supervisor_.tree().living()) {
-      if (options_.depth >= 0 && generation_of(pid) > options_.depth) continue;
-      if (is_ancestor(pid) && !is_stuck(member) && !has_stuck_child(pid)) continue;
+      const int generation = generation_of(pid);
+      const bool is_below = generation >= 0 && (options_.depth < 0 || generation <= options_.depth);
+      if (is_below || (is_ancestor(pid) && (is_stuck(member) || has_stuck_child(pid)))) pids.insert(pid);
+    }
+    for (bool grew = true; grew;) {
+      grew = false;
+      for (const auto& [key, verdict] : supervisor_.verdicts()) {
+        if (!verdict.waits_for) continue;
+        const std::int32_t target = verdict.waits_for->pid;
+        if (pids.contains(key.pid) == pids.contains(target)) continue;
+        pids.insert(key.pid);
+        pids.insert(target);
+        grew = true;
+      }
+    }
+    for (const std::int32_t pid : pids) {
+      const auto member = supervisor_.tree().living().find(pid);
+      if (member == supervisor_.tree().living().end()) continue;
       index_.emplace(pid, chosen_.size());
-      chosen_.push_back(member);
+      chosen_.push_back(member->second);
     }
   }
 
@@ -199,6 +218,22 @@ class Look {
              (!call.stack.frames.empty() &&
               model::find_owner_of_library(call.stack.frames.front().module) == model::Owner::kOpenblas);
     });
+  }
+
+  void note_awake() {
+    for (const watch::Member& member : chosen_) {
+      const std::size_t index = index_.at(member.key.pid);
+      if (generation_of(member.key.pid) < 0 || result_.subjects[index].liveness != model::Liveness::kAwake) continue;
+      bool refused = false;
+      const auto round = watch::sample_round(member.key.pid, refused);
+      if (!round) continue;
+      AwakeProcess process{member.key.pid, member.exe, {}};
+      for (const watch::ThreadSample& thread : round->threads) {
+        if (!thread.ended())
+          process.threads.push_back({thread.tid, thread.status.name, thread.status.state, thread.call});
+      }
+      result_.awake.push_back(std::move(process));
+    }
   }
 
   void link() {

@@ -20,8 +20,22 @@ struct LiveTreeOptions {
   std::function<void(std::size_t done, std::size_t total)> progress;  // processes looked at; may be empty
 };
 
+// A process that is not stuck: what its threads are in.
+struct AwakeProcess {
+  std::int32_t pid = 0;
+  std::string exe;
+  struct Thread {
+    std::int32_t tid = 0;
+    std::string name;
+    char state = '?';
+    watch::Syscall call;
+  };
+  std::vector<Thread> threads;
+};
+
 struct LiveTree {
   std::vector<Subject> subjects;
+  std::vector<AwakeProcess> awake;  // the process that was asked about and its descendants
   std::size_t threads = 0;
   std::vector<std::string> limits;
 };

@@ -6,6 +6,7 @@
 
 #include "collect/lock_layout.hpp"
 #include "inspect/builder.hpp"
+#include "inspect/places.hpp"
 
 namespace forksight::inspect {
 namespace {
@@ -97,7 +98,9 @@ model::LockId Builder::add_lock(std::size_t subject, std::uint64_t address, Lock
     lock.priority_inherit = state->priority_inherit;
     lock.process_shared = state->process_shared;
   }
-  name_data(subject, address, lock.name, lock.module);
+  if (!name_data(subject, address, lock.name, lock.module)) {
+    lock.place = describe_place(subjects_[subject].image, address);
+  }
   model_.locks.push_back(std::move(lock));
   return model_.locks.size() - 1;
 }

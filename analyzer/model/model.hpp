@@ -84,6 +84,7 @@ struct Lock {
   bool process_shared = false;
   std::string name;      // "cache_mu", "queue+0x40", "" if it is not in a module
   std::string module;    // path of the module that holds it; "" for heap and stack
+  std::string place;     // without a name: "heap", "/dev/shm/queue+0x40", "" if nothing is known
   std::string label;     // kCustom: what its annotations call this kind of lock, "" if nothing
 };
 

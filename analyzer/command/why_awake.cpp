@@ -1,0 +1,105 @@
+#include "command/why_awake.hpp"
+
+#include <fmt/core.h>
+#include <linux/futex.h>
+#include <sys/syscall.h>
+
+#include <algorithm>
+#include <map>
+
+#include "diagnose/words.hpp"
+#include "render/printable.hpp"
+
+namespace forksight {
+namespace {
+
+constexpr std::size_t kMostProcesses = 16;
+constexpr std::size_t kMostKinds = 8;
+
+const char* name_of(std::int64_t number) {
+  switch (number) {
+    case SYS_read: return "read";
+    case SYS_readv: return "readv";
+    case SYS_write: return "write";
+    case SYS_writev: return "writev";
+    case SYS_poll:
+    case SYS_ppoll: return "poll";
+    case SYS_select:
+    case SYS_pselect6: return "select";
+    case SYS_epoll_wait:
+    case SYS_epoll_pwait:
+    case SYS_epoll_pwait2: return "epoll_wait";
+    case SYS_nanosleep:
+    case SYS_clock_nanosleep: return "a sleep";
+    case SYS_wait4:
+    case SYS_waitid: return "wait for a child";
+    case SYS_accept:
+    case SYS_accept4: return "accept";
+    case SYS_recvfrom:
+    case SYS_recvmsg:
+    case SYS_recvmmsg: return "recv";
+    case SYS_sendto:
+    case SYS_sendmsg:
+    case SYS_sendmmsg: return "send";
+    case SYS_connect: return "connect";
+    case SYS_pause: return "pause";
+    case SYS_rt_sigtimedwait:
+    case SYS_rt_sigsuspend: return "a wait for a signal";
+    case SYS_flock: return "flock";
+    case SYS_fcntl: return "fcntl";
+    case SYS_semop:
+    case SYS_semtimedop: return "semop";
+    case SYS_msgrcv: return "msgrcv";
+    case SYS_io_getevents: return "io_getevents";
+    case SYS_ioctl: return "ioctl";
+    default: return nullptr;
+  }
+}
+
+std::string describe(const inspect::AwakeProcess::Thread& thread) {
+  if (thread.state == 'T' || thread.state == 't') return "stopped";
+  if (thread.state == 'R' || thread.call.running) return "running";
+  if (thread.state == 'D') return "in the kernel, not to be interrupted (disk, network file system)";
+  if (!thread.call.in_syscall) return "waiting outside of a system call";
+  if (thread.call.number == SYS_futex) {
+    const bool is_timed = thread.call.args[3] != 0;
+    return is_timed ? "in a futex with a timeout" : "in a futex without a timeout";
+  }
+  const char* const name = name_of(thread.call.number);
+  return name != nullptr ? fmt::format("in {}", name) : fmt::format("in system call {}", thread.call.number);
+}
+
+std::string list(const std::map<std::string, std::vector<std::string>>& kinds) {
+  std::string text;
+  std::size_t shown = 0;
+  for (const auto& [what, threads] : kinds) {
+    if (++shown > kMostKinds) break;
+    text +=
+        fmt::format("    - {}: {}\n",
+                    threads.size() == 1 ? threads.front() : words::count(threads.size(), "thread", "threads"), what);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string describe_awake(const inspect::LiveTree& tree) {
+  if (tree.awake.empty()) return {};
+  std::string text = "Not stuck for good; as far as can be told from outside, each can still be woken:\n";
+  for (std::size_t i = 0; i < tree.awake.size() && i < kMostProcesses; ++i) {
+    const inspect::AwakeProcess& process = tree.awake[i];
+    std::map<std::string, std::vector<std::string>> kinds;
+    for (const auto& thread : process.threads) {
+      kinds[describe(thread)].push_back(
+          render::printable(fmt::format("thread {}{}", thread.tid, words::quoted(thread.name))));
+    }
+    const std::string exe(words::base_name(process.exe));
+    text +=
+        render::printable(fmt::format("  process {}{}", process.pid, exe.empty() ? exe : fmt::format(" ({})", exe))) +
+        "\n" + list(kinds);
+  }
+  if (tree.awake.size() > kMostProcesses) text += fmt::format("  and {} more\n", tree.awake.size() - kMostProcesses);
+  return text;
+}
+
+}  // namespace forksight
