@@ -1,0 +1,61 @@
+// Processes out of nothing, for what is made of them: the ELF files of this test are their modules, everything else is
+// written byte by byte. A thread's stack is a list of functions, each at its first instruction, where nothing but the
+// return address has been pushed.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "image/image.hpp"
+#include "inspect/build_model.hpp"
+
+namespace forksight::test {
+
+class MadeMemory final : public image::Memory {
+ public:
+  void put(std::uint64_t address, std::span<const std::uint8_t> bytes);
+  std::size_t read(std::uint64_t address, std::span<std::byte> bytes) const override;
+
+ private:
+  std::map<std::uint64_t, std::uint8_t> bytes_;
+};
+
+inline constexpr std::uint64_t kHeap = 0x7e00'0000'0000;        // private
+inline constexpr std::uint64_t kSharedHeap = 0x7e10'0000'0000;  // a shared mapping
+inline constexpr std::uint64_t kHeapBytes = 0x10'0000;
+
+// Run-time address of a function or object, by its symbol. Throws if there is none.
+std::uint64_t address_of(const std::string& symbol);
+// Path of the module that starts so: "libc.so".
+std::string path_of(const std::string& file_prefix);
+
+using Names = std::vector<std::string>;  // functions, innermost first
+
+class MadeProcess {
+ public:
+  MadeProcess(std::int32_t pid, std::int32_t ppid);
+
+  // Sleeps in a futex of that word; 0: in pause().
+  image::Thread& add_thread(std::int32_t tid, const Names& stack, std::uint64_t word = 0);
+  // The same, with its struct pthread at `pointer`.
+  image::Thread& add_thread_at(std::uint64_t pointer, std::int32_t tid, const Names& stack, std::uint64_t word = 0);
+  void put(std::uint64_t address, std::span<const std::uint8_t> bytes) { memory_->put(address, bytes); }
+  void put_word(std::uint64_t address, std::uint32_t word);
+
+  image::Image image;
+
+ private:
+  std::shared_ptr<MadeMemory> memory_;
+  std::uint64_t next_stack_;
+};
+
+// A child that is dead by the futex proof, and its parent, which waits for it.
+std::vector<inspect::Subject> family(const MadeProcess& parent, const MadeProcess& child);
+// Futex waits, one for each thread that has one.
+std::vector<model::Wait> waits_of(const image::Image& image);
+
+}  // namespace forksight::test
