@@ -85,6 +85,8 @@ std::vector<LostWait> find_lost_waits(const Evidence& evidence, const std::vecto
     if (evidence.has_open_hazard(wait.child) || evidence.process(wait.child).has_execed) return;
     const std::size_t lost = wait.fork->lost_threads.size() + wait.fork->unknown_threads;
     if (python::is_explained(evidence, *wait.fork)) return;
+    // Who looked at all of its threads knows what they wait for: for each other.
+    if (wait.wait == nullptr && wait.fork->is_inferred) return;
     // The other rules that have a word on a child that touched nothing.
     if (wait.wait == nullptr && (wait.fork->bypassed || words::is_in_signal_handler(wait.fork->stack))) return;
     if (lost == 0 || is_in_region(model, *wait.fork) || evidence.is_in_handler(wait.child)) return;

@@ -79,14 +79,28 @@ void Builder::add_process(std::size_t subject) {
   model_.processes.push_back(std::move(process));
 }
 
-// Is it stuck by itself, or did it fork one that is: the stacks of others say nothing.
+const ThreadFacts& Builder::facts_of(std::size_t subject, std::int32_t tid) const {
+  static const ThreadFacts nothing;
+  const auto at = facts_.find({subject, tid});
+  return at == facts_.end() ? nothing : at->second;
+}
+
+// By itself, and not for another that is.
+bool Builder::is_stuck(std::size_t subject) const {
+  const model::Liveness liveness = subjects_[subject].liveness;
+  return liveness != model::Liveness::kAwake && liveness != model::Liveness::kVictim;
+}
+
+// Is it stuck, or did it fork one that is: the stacks of others say nothing.
 bool Builder::is_of_interest(std::size_t subject) const {
-  const auto is_stuck = [](const Subject& one) {
-    return one.liveness != model::Liveness::kAwake && one.liveness != model::Liveness::kVictim;
-  };
-  return is_stuck(subjects_[subject]) || std::ranges::any_of(subjects_, [&](const Subject& other) {
-           return other.parent == subject && is_stuck(other) && is_same_layout(other.image, subjects_[subject].image);
-         });
+  if (is_stuck(subject)) return true;
+  for (std::size_t other = 0; other < subjects_.size(); ++other) {
+    if (subjects_[other].parent == subject && is_stuck(other) &&
+        is_same_layout(subjects_[other].image, subjects_[subject].image)) {
+      return true;
+    }
+  }
+  return false;
 }
 
 void Builder::add_threads(std::size_t subject) {
@@ -160,6 +174,8 @@ std::optional<model::ForkId> Builder::add_fork(std::size_t child) {
   fork.is_inferred = true;
   const std::int32_t known = find_forking_thread(subject.image, parent);
   const std::int32_t forking = known != 0 ? known : parent.pid;
+  const bool is_there = facts_.contains({*subject.parent, forking});
+  if (!is_there) fork.forking_thread = unknown_thread(*subject.parent);
   for (const image::Thread& thread : parent.threads) {
     const model::ThreadId id = facts_of(*subject.parent, thread.tid).id;
     if (thread.tid == forking) {
@@ -204,6 +220,20 @@ void Builder::add_pools(model::Fork& fork) {
   for (model::ThreadPool& pool : fork.thread_pools) pool.state = state_of(pool);
 }
 
+// What a process that goes on has on its stacks is its work.
+void Builder::explain_all(std::size_t subject, std::optional<model::ForkId> fork) {
+  if (!is_stuck(subject)) return;
+  const std::size_t first_touch = model_.touches.size();
+  for (const image::Thread& thread : subjects_[subject].image.threads) {
+    if (fork) {
+      explain(subject, thread, *fork);
+    } else if (subjects_[subject].is_forked == false) {
+      find_ended_owner(subject, thread);
+    }
+  }
+  drop_guesses(subject, first_touch);
+}
+
 void Builder::build() {
   for (std::size_t subject = 0; subject < subjects_.size(); ++subject) add_process(subject);
   for (std::size_t subject = 0; subject < subjects_.size(); ++subject) add_threads(subject);
@@ -213,12 +243,8 @@ void Builder::build() {
       if (facts_of(subject, thread.tid).call.is_in_fork) {
         add_stuck_handler(subject, thread, fork);
       }
-      if (fork) {
-        explain(subject, thread, *fork);
-      } else if (subjects_[subject].is_forked == false) {
-        find_ended_owner(subject, thread);
-      }
     }
+    explain_all(subject, fork);
     for (const std::string& limit : subjects_[subject].image.limits) model_.limits.push_back(limit);
   }
   for (const auto& [subject, stacks] : stacks_) {

@@ -1,5 +1,5 @@
 // The parts of build_model, one file each: threads (builder.cpp), what a fork left behind (lost_objects.cpp), atfork
-// handlers that do not return (stuck_handlers.cpp).
+// handlers that do not return (stuck_handlers.cpp), waits of its threads for each other (own_waits.cpp).
 #pragma once
 
 #include <map>
@@ -29,6 +29,7 @@ class Builder {
 
  private:
   void add_process(std::size_t subject);
+  bool is_stuck(std::size_t subject) const;
   bool is_of_interest(std::size_t subject) const;
   void add_threads(std::size_t subject);
 
@@ -41,7 +42,13 @@ class Builder {
   void add_other_runtimes(std::size_t child, model::Fork& fork);
   std::string find_runtime_of_blas(std::size_t child, const StuckCall& call, const model::Fork& fork) const;
   bool note_stream(std::size_t child, const StuckCall& call, model::Fork& fork);
+  void explain_all(std::size_t subject, std::optional<model::ForkId> fork);
   void explain(std::size_t subject, const image::Thread& thread, model::ForkId fork);
+  // Waits among the threads of one process (own_waits.cpp).
+  std::int32_t find_own_holder(std::size_t subject, const StuckCall& call) const;
+  bool has_own_deadlock(std::size_t subject) const;
+  bool is_guess(const model::Touch& touch) const;
+  void drop_guesses(std::size_t subject, std::size_t first_touch);
   std::optional<model::Held> lost_object(std::size_t child, const StuckCall& call, const model::Fork& fork);
   std::optional<model::Held> lost_lock(std::size_t child, const StuckCall& call, const model::Fork& fork);
   std::optional<model::Held> lost_waiters(std::size_t child, const StuckCall& call, const model::Fork& fork);
@@ -59,7 +66,8 @@ class Builder {
   CalleeOf callee_of(std::size_t subject);
   bool name_data(std::size_t subject, std::uint64_t address, std::string& name, std::string& module);
   image::Stacks& stacks_of(std::size_t subject);
-  const ThreadFacts& facts_of(std::size_t subject, std::int32_t tid) const { return facts_.at({subject, tid}); }
+  // Of a thread that the process does not have: nothing.
+  const ThreadFacts& facts_of(std::size_t subject, std::int32_t tid) const;
   // A thread of which no more is known than that it was there.
   model::ThreadId unknown_thread(model::ProcessId process);
 

@@ -376,7 +376,7 @@ void Builder::explain(std::size_t subject, const image::Thread& thread, model::F
     model_.touches.push_back(std::move(touch));
     return;
   }
-  if (call.word == 0 || call.is_timed) return;
+  if (call.word == 0 || call.is_timed || find_own_holder(subject, call) != 0) return;
   touch.kind = model::TouchKind::kFutexWait;
   touch.object = call.object;
   touch.value = call.value;

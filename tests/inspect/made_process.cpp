@@ -4,6 +4,7 @@
 #include <link.h>
 #include <linux/futex.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -28,7 +29,7 @@ __attribute__((used)) pthread_mutex_t made_mutex;
 __attribute__((used)) pthread_cond_t made_condition;
 __attribute__((used)) pthread_barrier_t made_barrier;
 __attribute__((used)) std::uint64_t made_guard;
-__attribute__((used)) std::uint64_t made_semaphore[4];
+__attribute__((used)) sem_t made_semaphore;
 }
 
 namespace forksight::test {
@@ -121,6 +122,28 @@ std::string path_of(const std::string& file_prefix) {
   throw std::runtime_error("no module " + file_prefix);
 }
 
+namespace {
+
+// A return address in clone() from which nothing is to be unwound any further: where a thread begins. It depends on
+// the libc, so it is asked for.
+std::uint64_t find_thread_start() {
+  constexpr std::uint64_t kMostBytes = 0x80;
+  symbols::Symbolizer symbolizer(modules());
+  for (std::uint64_t offset = 1; offset < kMostBytes; ++offset) {
+    std::vector<std::uint8_t> bytes;
+    append_word(bytes, address_of("clone") + offset);
+    append_word(bytes, 0);
+    symbols::Registers registers{};
+    registers[symbols::kRsp] = kStacks;
+    registers[symbols::kReturnAddress] = address_of("made_worker");
+    const model::Stack stack = symbolizer.unwind_thread(registers, {kStacks, std::as_bytes(std::span(bytes)), nullptr});
+    if (!stack.cut && stack.frames.size() == 2) return address_of("clone") + offset;
+  }
+  throw std::runtime_error("no end of clone()");
+}
+
+}  // namespace
+
 MadeProcess::MadeProcess(std::int32_t pid, std::int32_t ppid)
     : memory_(std::make_shared<MadeMemory>()), next_stack_(kStacks) {
   image.pid = pid;
@@ -141,7 +164,8 @@ image::Thread& MadeProcess::add_thread_at(std::uint64_t pointer, std::int32_t ti
                                           std::uint64_t word) {
   std::vector<std::uint8_t> bytes;
   for (std::size_t i = 1; i < stack.size(); ++i) append_word(bytes, address_of(stack[i]) + 1);
-  append_word(bytes, 0);
+  static const std::uint64_t thread_start = find_thread_start();
+  append_word(bytes, thread_start);
   const std::uint64_t sp = next_stack_ + kStackBytes / 2;
   next_stack_ += kStackBytes;
   put(sp, bytes);

@@ -1,0 +1,284 @@
+// What a fork left behind, inferred from made-up processes; and the one rule that each of them is.
+#include "inspect/build_model.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "diagnose/diagnose.hpp"
+#include "made_process.hpp"
+#include "support/scenes.hpp"
+
+namespace forksight::inspect {
+namespace {
+
+using test::address_of;
+using test::kHeap;
+using test::kSharedHeap;
+using test::MadeProcess;
+using test::Names;
+
+constexpr std::int32_t kParent = 1000;
+constexpr std::int32_t kWorker = 1001;
+constexpr std::int32_t kChild = 2000;
+constexpr int kShared = 0x80;
+constexpr std::uint64_t kMainPointer = kHeap + 0x8'0000;
+constexpr std::uint64_t kWorkerPointer = kHeap + 0x8'1000;
+
+// A parent with a worker, and a child that waits for a mutex; the same mutex in both.
+struct MutexScene {
+  explicit MutexScene(std::int32_t owner = kWorker, std::uint64_t address = address_of("made_mutex"),
+                      std::uint32_t kind = 0)
+      : parent(kParent, 1), child(kChild, kParent), mutex(address) {
+    parent.add_thread_at(kMainPointer, kParent, {"wait4", "made_main"});
+    parent.add_thread_at(kWorkerPointer, kWorker, {"pause", "made_fill_cache", "made_worker"});
+    child.add_thread_at(kMainPointer, kChild, {"pthread_mutex_lock", "made_drain_cache", "made_main"}, mutex);
+    // fork() copied what the parent knew of its own thread.
+    child.put_word(kWorkerPointer + 0x2d0, kWorker);
+    for (MadeProcess* process : {&parent, &child}) process->put(mutex, test::mutex_memory(kind, owner));
+  }
+
+  std::vector<Subject> subjects() const { return test::family(parent, child); }
+  model::Model model() const { return build_model(subjects()); }
+
+  MadeProcess parent;
+  MadeProcess child;
+  std::uint64_t mutex;
+};
+
+std::vector<std::string> rules_of(const model::Model& model) {
+  std::vector<std::string> rules;
+  for (const Finding& finding : diagnose(model)) rules.push_back(finding.rule);
+  return rules;
+}
+
+using Rules = std::vector<std::string>;
+
+TEST(Orphan, IsHeldByAThreadOfTheParent) {
+  const MutexScene scene;
+  const model::Model model = scene.model();
+  ASSERT_EQ(model.forks.size(), 1U);
+  const model::Fork& fork = model.forks.front();
+  EXPECT_TRUE(fork.is_inferred);
+  EXPECT_EQ(model.threads[fork.forking_thread].tid, kParent);
+  ASSERT_EQ(fork.lost_threads.size(), 1U);
+  EXPECT_EQ(model.threads[fork.lost_threads.front()].tid, kWorker);
+  ASSERT_EQ(fork.held.size(), 1U);
+  const model::Held& held = fork.held.front();
+  EXPECT_EQ(model.threads[held.holder].tid, kWorker);
+  EXPECT_EQ(model.threads[held.holder].process, 0U);
+  EXPECT_FALSE(held.by_forking_thread);
+  EXPECT_EQ(model.locks[held.lock].name, "made_mutex");
+  EXPECT_EQ(model.locks[held.lock].address, scene.mutex);
+  ASSERT_EQ(model.touches.size(), 1U);
+  EXPECT_EQ(model.touches.front().tid, kChild);
+  EXPECT_EQ(model.touches.front().kind, model::TouchKind::kLock);
+  EXPECT_TRUE(model.touches.front().by_owner);
+  ASSERT_TRUE(model.touches.front().stack.known());
+  EXPECT_EQ(model.touches.front().stack.frames.front().function, "made_drain_cache");
+}
+
+TEST(Orphan, IsOneFindingWithItsHolderAndItsVictim) {
+  const auto findings = diagnose(MutexScene().model());
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].rule, "orphaned-mutex");
+  EXPECT_EQ(findings[0].certainty, Certainty::kCertain);
+  EXPECT_EQ(findings[0].outcome, Outcome::kHang);
+  ASSERT_TRUE(findings[0].culprit.holder);
+  EXPECT_EQ(findings[0].culprit.holder->tid, kWorker);
+  EXPECT_EQ(findings[0].victims.size(), 1U);
+}
+
+TEST(Orphan, ItsHolderStandsWhereItIsWhileTheParentsCopySaysSo) {
+  const MutexScene scene;
+  const model::Model holds = scene.model();
+  ASSERT_TRUE(holds.forks.front().held.front().holder_now.known());
+  EXPECT_EQ(holds.forks.front().held.front().holder_now.frames[1].function, "made_fill_cache");
+
+  MutexScene let_go;
+  let_go.parent.put(let_go.mutex, test::mutex_memory(0, 0, 0));
+  EXPECT_FALSE(let_go.model().forks.front().held.front().holder_now.known());
+  EXPECT_EQ(rules_of(let_go.model()), Rules{"orphaned-mutex"});
+
+  MutexScene taken_by_another;
+  taken_by_another.parent.put(taken_by_another.mutex, test::mutex_memory(0, kParent));
+  EXPECT_FALSE(taken_by_another.model().forks.front().held.front().holder_now.known());
+  EXPECT_EQ(rules_of(taken_by_another.model()), Rules{"orphaned-mutex"});
+}
+
+TEST(Orphan, ItsHolderMayHaveEndedSince) {
+  MutexScene scene;
+  scene.parent.image.threads.pop_back();
+  const model::Model model = scene.model();
+  ASSERT_EQ(model.forks.front().held.size(), 1U);
+  const model::Held& held = model.forks.front().held.front();
+  EXPECT_EQ(model.threads[held.holder].tid, kWorker);
+  EXPECT_FALSE(held.holder_now.known());
+  EXPECT_EQ(rules_of(model), Rules{"orphaned-mutex"});
+}
+
+// Two threads of the child's own, one of which has it: no fork is to blame.
+TEST(Orphan, IsNoneIfAThreadOfTheChildHoldsIt) {
+  MutexScene scene(kChild + 1);
+  scene.child.add_thread(kChild + 1, {"pause", "made_worker"});
+  auto subjects = scene.subjects();
+  const model::Model model = build_model(subjects);
+  EXPECT_TRUE(model.forks.front().held.empty());
+  EXPECT_EQ(rules_of(model), Rules{});
+}
+
+// AB and BA: both of its threads wait, for each other.
+TEST(Orphan, IsNoneInADeadlockOfTheChildsOwn) {
+  MutexScene scene(kChild + 1);
+  scene.child.add_thread(kChild + 1, {"pthread_mutex_lock", "made_worker"}, kHeap + 0x100);
+  scene.child.put(kHeap + 0x100, test::mutex_memory(0, kChild));
+  const model::Model model = scene.model();
+  EXPECT_TRUE(model.forks.front().held.empty());
+  EXPECT_EQ(rules_of(model), Rules{});
+}
+
+TEST(Orphan, IsNoneIfTheLockIsSharedBetweenProcesses) {
+  EXPECT_TRUE(MutexScene(kWorker, kHeap + 0x100, kShared).model().forks.front().held.empty());
+  EXPECT_TRUE(MutexScene(kWorker, kSharedHeap + 0x100).model().forks.front().held.empty());
+}
+
+TEST(Orphan, ThatTheForkingThreadHeldIsItsOwn) {
+  constexpr int kRecursive = 1;
+  const MutexScene scene(kParent, address_of("made_mutex"), kRecursive);
+  const model::Model model = scene.model();
+  ASSERT_EQ(model.forks.front().held.size(), 1U);
+  EXPECT_TRUE(model.forks.front().held.front().by_forking_thread);
+  EXPECT_EQ(rules_of(model), Rules{"self-held-lock"});
+}
+
+// The worker forked, not the first thread.
+TEST(InferredFork, IsByTheThreadWhoseStructTheChildHas) {
+  MutexScene scene(kParent);
+  scene.child.image.threads.clear();
+  scene.child.add_thread_at(kWorkerPointer, kChild, {"pthread_mutex_lock", "made_worker"}, scene.mutex);
+  const model::Model model = scene.model();
+  const model::Fork& fork = model.forks.front();
+  EXPECT_EQ(model.threads[fork.forking_thread].tid, kWorker);
+  ASSERT_EQ(fork.lost_threads.size(), 1U);
+  EXPECT_EQ(model.threads[fork.lost_threads.front()].tid, kParent);
+  EXPECT_FALSE(fork.held.front().by_forking_thread);
+  EXPECT_EQ(rules_of(model), Rules{"orphaned-mutex"});
+}
+
+TEST(InferredFork, LosesNoThreadThatIsYoungerThanTheChild) {
+  MutexScene scene;
+  scene.child.image.start_ticks = 5000;
+  scene.parent.image.threads[0].start_ticks = 4000;
+  const auto lost = [&](std::uint64_t start, std::int32_t tid) {
+    scene.parent.image.threads[1].start_ticks = start;
+    scene.parent.image.threads[1].tid = tid;
+    return scene.model().forks.front().lost_threads.size();
+  };
+  EXPECT_EQ(lost(4999, kWorker), 1U);
+  EXPECT_EQ(lost(5001, kWorker), 0U);
+  // Within one tick of the clock the numbers tell.
+  EXPECT_EQ(lost(5000, kWorker), 1U);
+  EXPECT_EQ(lost(5000, kChild + 1), 0U);
+  EXPECT_EQ(lost(0, kChild + 1), 1U);
+  scene.parent.image.threads[1].has_ended = true;
+  EXPECT_EQ(lost(4999, kWorker), 0U);
+}
+
+TEST(InferredFork, IsNoneOfAChildThatCalledExec) {
+  const MutexScene scene;
+  auto subjects = scene.subjects();
+  subjects[1].is_forked = false;
+  const model::Model model = build_model(subjects);
+  EXPECT_TRUE(std::ranges::none_of(model.forks, [](const model::Fork& fork) { return fork.child.has_value(); }));
+  EXPECT_TRUE(model.touches.empty());
+}
+
+TEST(InferredFork, IsNoneOfAnotherProgramOrWithoutAParent) {
+  const MutexScene scene;
+  auto subjects = scene.subjects();
+  subjects[1].is_forked.reset();
+  subjects[1].image.exe = "/usr/bin/other";
+  EXPECT_TRUE(build_model(subjects).forks.empty());
+  subjects = scene.subjects();
+  subjects[1].parent.reset();
+  EXPECT_TRUE(build_model(subjects).forks.empty());
+}
+
+TEST(InferredFork, OfAChildThatIsWellSaysNothing) {
+  const MutexScene scene;
+  auto subjects = scene.subjects();
+  subjects[1].liveness = model::Liveness::kAwake;
+  subjects[1].waits.clear();
+  subjects[0].liveness = model::Liveness::kAwake;
+  subjects[0].waits_for.reset();
+  EXPECT_EQ(rules_of(build_model(subjects)), Rules{});
+}
+
+// A worker process with idle threads, one of whose own children hangs: that is of interest, what its parent does is
+// not.
+TEST(InferredFork, SaysNothingOfAnAwakeProcessWhoseChildHangs) {
+  MutexScene scene;
+  const std::uint64_t semaphore = kHeap + 0x200;
+  scene.child.add_thread(kChild + 1, {"sem_wait", "made_worker"}, semaphore);
+  scene.child.put(semaphore, test::semaphore_memory(0));
+  MadeProcess grandchild(3000, kChild);
+  grandchild.add_thread_at(kMainPointer, 3000, {"pthread_mutex_lock", "made_main"}, kHeap + 0x100);
+  grandchild.put(kHeap + 0x100, test::mutex_memory(0, kChild + 1));
+  auto subjects = scene.subjects();
+  subjects[0].liveness = subjects[1].liveness = model::Liveness::kAwake;
+  subjects[0].waits_for.reset();
+  subjects[1].stuck_for_ms = 0;
+  subjects.push_back({});
+  subjects[2].image = grandchild.image;
+  subjects[2].parent = 1;
+  subjects[2].is_forked = true;
+  subjects[2].liveness = model::Liveness::kDead;
+  subjects[2].stuck_for_ms = 1000;
+  subjects[2].waits = test::waits_of(grandchild.image);
+  const model::Model model = build_model(subjects);
+  EXPECT_TRUE(std::ranges::all_of(model.touches, [](const model::Touch& touch) { return touch.process == 2; }));
+  const auto findings = diagnose(model);
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].rule, "orphaned-mutex");
+  EXPECT_EQ(findings[0].process, 2U);
+}
+
+// Workers that the child started itself idle while its first thread hangs: who blames them is wrong.
+TEST(Orphan, IsToBlameAndNotTheIdleWorkersBesideIt) {
+  MutexScene scene;
+  const std::uint64_t semaphore = kHeap + 0x200;
+  const std::uint64_t condition = kHeap + 0x300;
+  scene.child.add_thread(kChild + 1, {"sem_wait", "made_worker"}, semaphore);
+  scene.child.add_thread(kChild + 2, {"pthread_cond_wait", "made_worker"}, condition + 40);
+  scene.child.put(semaphore, test::semaphore_memory(0));
+  scene.child.put(condition, test::condition_memory(1));
+  EXPECT_EQ(rules_of(scene.model()), Rules{"orphaned-mutex"});
+}
+
+TEST(EndedOwner, IsToldOfAProcessThatIsNoFork) {
+  MadeProcess process(kParent, 1);
+  const std::uint64_t mutex = address_of("made_mutex");
+  process.add_thread(kParent, {"pthread_mutex_lock", "made_main"}, mutex);
+  process.put(mutex, test::mutex_memory(0, kWorker));
+  std::vector<Subject> subjects(1);
+  subjects[0].image = process.image;
+  subjects[0].is_forked = false;
+  subjects[0].liveness = model::Liveness::kDead;
+  subjects[0].stuck_for_ms = 1000;
+  subjects[0].waits = test::waits_of(process.image);
+  const auto findings = diagnose(build_model(subjects));
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].rule, "orphaned-mutex");
+  EXPECT_EQ(findings[0].culprit.holder->tid, kWorker);
+
+  // It has it itself, or nobody has it, or another process may have it.
+  process.put(mutex, test::mutex_memory(0, kParent));
+  EXPECT_EQ(rules_of(build_model(subjects)), Rules{});
+  process.put(mutex, test::mutex_memory(0, 0, 0));
+  EXPECT_EQ(rules_of(build_model(subjects)), Rules{});
+  process.put(mutex, test::mutex_memory(kShared, kWorker));
+  EXPECT_EQ(rules_of(build_model(subjects)), Rules{});
+}
+
+}  // namespace
+}  // namespace forksight::inspect

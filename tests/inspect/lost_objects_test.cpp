@@ -1,0 +1,243 @@
+// What else a child may wait for that its fork broke, one scene each: the object in the child's memory, its lost thread
+// in the parent, and exactly the rule that it is.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+
+#include "diagnose/diagnose.hpp"
+#include "forksight/trace/libc_calls.hpp"
+#include "inspect/build_model.hpp"
+#include "made_process.hpp"
+#include "support/scenes.hpp"
+
+namespace forksight::inspect {
+namespace {
+
+using test::address_of;
+using test::kHeap;
+using test::MadeProcess;
+using test::Names;
+
+constexpr std::int32_t kParent = 1000;
+constexpr std::int32_t kWorker = 1001;
+constexpr std::int32_t kChild = 2000;
+constexpr std::uint64_t kMainPointer = kHeap + 0x8'0000;
+
+struct Scene {
+  // The parent's worker and the child's first thread, each in its own call.
+  Scene(const Names& worker, std::uint64_t worker_word, const Names& stuck, std::uint64_t stuck_word)
+      : parent(kParent, 1), child(kChild, kParent) {
+    parent.add_thread_at(kMainPointer, kParent, {"wait4", "made_main"});
+    parent.add_thread(kWorker, worker, worker_word);
+    child.add_thread_at(kMainPointer, kChild, stuck, stuck_word);
+  }
+
+  void put(std::uint64_t address, const std::vector<std::uint8_t>& bytes) {
+    parent.put(address, bytes);
+    child.put(address, bytes);
+  }
+
+  model::Model model() const { return build_model(test::family(parent, child)); }
+
+  MadeProcess parent;
+  MadeProcess child;
+};
+
+std::vector<std::string> rules_of(const Scene& scene) {
+  std::vector<std::string> rules;
+  for (const Finding& finding : diagnose(scene.model())) rules.push_back(finding.rule);
+  return rules;
+}
+
+using Rules = std::vector<std::string>;
+
+const model::Held& only_held(const model::Model& model) {
+  EXPECT_EQ(model.forks.size(), 1U);
+  EXPECT_EQ(model.forks.at(0).held.size(), 1U);
+  return model.forks.at(0).held.at(0);
+}
+
+TEST(LostObject, ARwlockTellsItsWriter) {
+  Scene scene({"pause", "made_worker"}, 0, {"pthread_rwlock_rdlock", "made_main"}, kHeap + 0x100 + 8);
+  scene.put(kHeap + 0x100, test::rwlock_memory(3, kWorker));
+  const model::Model model = scene.model();
+  EXPECT_EQ(model.threads[only_held(model).holder].tid, kWorker);
+  EXPECT_EQ(model.locks[only_held(model).lock].kind, model::LockKind::kRwlockWrite);
+  EXPECT_EQ(model.locks[only_held(model).lock].address, kHeap + 0x100);
+  EXPECT_EQ(rules_of(scene), Rules{"orphaned-rwlock"});
+}
+
+TEST(LostObject, ARwlockDoesNotTellItsReaders) {
+  Scene scene({"pause", "made_worker"}, 0, {"pthread_rwlock_wrlock", "made_main"}, kHeap + 0x100 + 12);
+  scene.put(kHeap + 0x100, test::rwlock_memory(8, 0));
+  const model::Model model = scene.model();
+  EXPECT_EQ(model.threads[only_held(model).holder].tid, 0);
+  EXPECT_EQ(model.locks[only_held(model).lock].kind, model::LockKind::kRwlockRead);
+  EXPECT_EQ(rules_of(scene), Rules{"orphaned-rwlock"});
+}
+
+TEST(LostObject, ASemaphoreThatIsEmptyHasNoOwner) {
+  const std::uint64_t semaphore = address_of("made_semaphore");
+  Scene scene({"pause", "made_worker"}, 0, {"sem_wait", "made_main"}, semaphore);
+  scene.put(semaphore, test::semaphore_memory(0));
+  EXPECT_EQ(rules_of(scene), Rules{"orphaned-semaphore"});
+  EXPECT_EQ(scene.model().locks.at(0).name, "made_semaphore");
+}
+
+TEST(LostObject, AConditionCountsWhoWaitedThere) {
+  const std::uint64_t condition = kHeap + 0x100;
+  Scene scene({"pthread_cond_wait", "made_worker"}, condition + 40, {"pthread_cond_destroy", "made_main"},
+              condition + 36);
+  scene.put(condition, test::condition_memory(1));
+  const model::Model model = scene.model();
+  EXPECT_EQ(only_held(model).waiters, 1U);
+  EXPECT_EQ(model.threads[only_held(model).holder].tid, kWorker);
+  EXPECT_TRUE(only_held(model).holder_now.known());
+  EXPECT_EQ(model.touches.at(0).operation, model::SyncOperation::kDestroy);
+  EXPECT_EQ(rules_of(scene), Rules{"orphaned-condvar"});
+}
+
+TEST(LostObject, AWaiterOfTheChildsOwnIsNotLost) {
+  const std::uint64_t condition = kHeap + 0x100;
+  Scene scene({"pause", "made_worker"}, 0, {"pthread_cond_destroy", "made_main"}, condition + 36);
+  scene.child.add_thread(kChild + 1, {"pthread_cond_wait", "made_worker"}, condition + 40);
+  scene.put(condition, test::condition_memory(1));
+  EXPECT_TRUE(scene.model().forks.at(0).held.empty());
+}
+
+TEST(LostObject, ABarrierCountsWhoHadArrived) {
+  const std::uint64_t barrier = kHeap + 0x100;
+  Scene scene({"pthread_barrier_wait", "made_worker"}, barrier + 4, {"pthread_barrier_wait", "made_main"}, barrier + 4);
+  scene.put(barrier, test::barrier_memory(1, 0));
+  scene.child.put(barrier, test::barrier_memory(2, 0));  // and itself
+  const model::Model model = scene.model();
+  EXPECT_EQ(only_held(model).waiters, 1U);
+  EXPECT_EQ(model.threads[only_held(model).holder].tid, kWorker);
+  EXPECT_EQ(rules_of(scene), Rules{"orphaned-barrier"});
+}
+
+TEST(LostObject, AGuardIsWithWhomIsInsideOfTheSameFunction) {
+  const std::uint64_t guard = address_of("made_guard");
+  Scene scene({"pause", "made_fill_cache", "made_worker"}, 0,
+              {"syscall", "__cxa_guard_acquire", "made_fill_cache", "made_main"}, guard);
+  scene.put(guard, test::guard_memory(0x100));
+  const model::Model model = scene.model();
+  EXPECT_EQ(model.threads[only_held(model).holder].tid, kWorker);
+  EXPECT_EQ(model.locks[only_held(model).lock].kind, model::LockKind::kGuard);
+  EXPECT_EQ(rules_of(scene), Rules{"interrupted-static-init"});
+}
+
+TEST(LostObject, AGuardThatIsDoneHoldsNobodyUp) {
+  const std::uint64_t guard = address_of("made_guard");
+  Scene scene({"pause", "made_worker"}, 0, {"syscall", "__cxa_guard_acquire", "made_fill_cache", "made_main"}, guard);
+  scene.put(guard, test::guard_memory(1));
+  EXPECT_TRUE(scene.model().forks.at(0).held.empty());
+}
+
+TEST(LostObject, AFunctionOfLibcIsWithWhomIsInsideOfOneWithTheSameLock) {
+  Scene scene({"read", "localtime_r", "made_fill_cache", "made_worker"}, 0,
+              {"localtime_r", "made_drain_cache", "made_main"}, kHeap + 0x100);
+  scene.child.image.threads.at(0).call->args[2] = 2;
+  const model::Model model = scene.model();
+  const model::Fork& fork = model.forks.at(0);
+  ASSERT_EQ(fork.calls.size(), 1U);
+  EXPECT_EQ(model.threads[fork.calls[0].thread].tid, kWorker);
+  EXPECT_EQ(fork.calls[0].call.function, "localtime_r");
+  ASSERT_TRUE(fork.calls[0].called_at.known());
+  EXPECT_EQ(fork.calls[0].called_at.frames.front().function, "made_fill_cache");
+  ASSERT_EQ(model.touches.size(), 1U);
+  EXPECT_EQ(model.touches[0].kind, model::TouchKind::kLibcCall);
+  EXPECT_EQ(model.touches[0].stack.frames.front().function, "made_drain_cache");
+  EXPECT_EQ(rules_of(scene), Rules{"libc-lock-in-flight"});
+}
+
+TEST(LostObject, AStreamsLockProvesThatForkWasNotCalled) {
+  const std::uint64_t stream = address_of("_IO_stdfile_1_lock");
+  Scene scene({"pause", "made_worker"}, 0, {"puts", "made_main"}, stream);
+  scene.parent.image.threads.at(1).fs_base = kHeap + 0x9'0000;
+  std::vector<std::uint8_t> lock(16);
+  const auto owner = std::bit_cast<std::array<std::uint8_t, 8>>(kHeap + 0x9'0000);
+  lock[0] = 2;
+  lock[4] = 1;
+  std::ranges::copy(owner, lock.begin() + 8);
+  scene.put(stream, lock);
+  const model::Model model = scene.model();
+  ASSERT_EQ(model.forks.at(0).streams.size(), 1U);
+  EXPECT_TRUE(model.forks.at(0).bypassed);
+  EXPECT_EQ(model.forks.at(0).streams[0].number, 1);
+  EXPECT_EQ(model.threads[model.forks.at(0).streams[0].thread].tid, kWorker);
+  EXPECT_EQ(rules_of(scene), Rules{"atfork-bypassed"});
+}
+
+TEST(LostObject, ATeamIsTheWorkersThatWereNotCopied) {
+  Scene scene({"GOMP_parallel", "made_worker"}, kHeap + 0x100, {"GOMP_parallel", "made_fill_cache", "made_main"},
+              kHeap + 0x100);
+  // libgomp's own threads start in it.
+  scene.parent.image.threads.pop_back();
+  scene.parent.add_thread(kWorker, {"omp_get_wtime"}, kHeap + 0x100);
+  const model::Model model = scene.model();
+  ASSERT_EQ(model.pools.size(), 1U);
+  EXPECT_EQ(model.pools[0].workers_lost, 1U);
+  EXPECT_FALSE(model.pools[0].in_region);
+  EXPECT_EQ(model.pools[0].library, test::path_of("libgomp"));
+  EXPECT_EQ(rules_of(scene), Rules{"lost-openmp-pool"});
+}
+
+TEST(StuckHandler, InTheParentIsPrepare) {
+  const std::uint64_t mutex = address_of("made_mutex");
+  MadeProcess process(kParent, 1);
+  process.add_thread(kParent, {"pthread_mutex_lock", "made_handler", "fork", "made_main"}, mutex);
+  process.add_thread(kWorker, {"pthread_join", "made_worker"}, kHeap + 0x500);
+  process.put(mutex, test::mutex_memory(0, kWorker));
+  std::vector<Subject> subjects(1);
+  subjects[0].image = process.image;
+  subjects[0].is_forked = false;
+  subjects[0].liveness = model::Liveness::kDead;
+  subjects[0].stuck_for_ms = 1000;
+  subjects[0].waits = test::waits_of(process.image);
+  const model::Model model = build_model(subjects);
+  ASSERT_EQ(model.handler_runs.size(), 1U);
+  const model::HandlerRun& run = model.handler_runs[0];
+  EXPECT_EQ(run.phase, model::HandlerPhase::kPrepare);
+  EXPECT_EQ(run.fork_stack.frames.at(0).function, "made_main");
+  EXPECT_EQ(model.handlers.at(0).functions[0], "made_handler");
+  ASSERT_EQ(run.waits.size(), 1U);
+  EXPECT_EQ(run.waits[0].object, mutex);
+  ASSERT_TRUE(run.waits[0].owner);
+  EXPECT_EQ(model.threads[*run.waits[0].owner].tid, kWorker);
+  const auto findings = diagnose(model);
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].rule, "atfork-handler-stuck");
+}
+
+TEST(StuckHandler, InTheChildIsTheChilds) {
+  const std::uint64_t mutex = address_of("made_mutex");
+  Scene scene({"pause", "made_worker"}, 0, {"pthread_mutex_lock", "made_handler", "fork", "made_main"}, mutex);
+  scene.put(mutex, test::mutex_memory(0, kWorker));
+  const model::Model model = scene.model();
+  ASSERT_EQ(model.handler_runs.size(), 1U);
+  EXPECT_EQ(model.handler_runs[0].phase, model::HandlerPhase::kChild);
+  EXPECT_EQ(rules_of(scene), Rules{"atfork-child-stuck"});
+}
+
+TEST(LostThread, IsAllThatIsKnownWhereAFutexSaysNoMore) {
+  Scene scene({"pause", "made_worker"}, 0, {"syscall", "made_main"}, kHeap + 0x100);
+  const model::Model model = scene.model();
+  ASSERT_EQ(model.touches.size(), 1U);
+  EXPECT_EQ(model.touches[0].kind, model::TouchKind::kFutexWait);
+  EXPECT_EQ(model.touches[0].object, kHeap + 0x100);
+  const auto findings = diagnose(model);
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_TRUE(findings[0].rule == "lost-wakeup" || findings[0].rule == "lost-thread-pool") << findings[0].rule;
+}
+
+TEST(LostThread, IsNobodyIfTheParentHadNoOther) {
+  Scene scene({"pause", "made_worker"}, 0, {"syscall", "made_main"}, kHeap + 0x100);
+  scene.parent.image.threads.pop_back();
+  EXPECT_EQ(rules_of(scene), Rules{});
+}
+
+}  // namespace
+}  // namespace forksight::inspect
