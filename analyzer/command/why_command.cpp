@@ -1,6 +1,9 @@
 #include "command/why_command.hpp"
 
+#include <fmt/core.h>
+
 #include <chrono>
+#include <cstdio>
 #include <memory>
 #include <string>
 #include <thread>
@@ -11,7 +14,9 @@
 #include "command/show_report.hpp"
 #include "command/why_awake.hpp"
 #include "diagnose/diagnose.hpp"
+#include "image/refusal.hpp"
 #include "inspect/live_tree.hpp"
+#include "watch/proc_fs.hpp"
 
 namespace forksight {
 namespace {
@@ -42,14 +47,26 @@ struct CommandLine {
 
 constexpr std::chrono::seconds kWatchPace{1};
 
+// A zombie has ended, too.
+bool has_ended(const watch::ProcessKey& key) {
+  const auto stat = watch::read_stat(key.pid);
+  return !stat || stat->start_ticks != key.start_ticks || image::find_obstacle(key.pid).has_value();
+}
+
 ExitStatus explain(const CommandLine& line) {
-  for (;;) {
+  const auto first = watch::read_stat(line.pid);
+  const watch::ProcessKey key{line.pid, first ? first->start_ticks : 0};
+  for (bool is_first = true;; is_first = false) {
     Progress progress("looking at processes");
     inspect::LiveTreeOptions options = line.options;
     options.stop = !line.no_stop;
     options.progress = [&](std::size_t done, std::size_t total) { progress.show(done, total); };
     auto tree = inspect::look_at_tree(line.pid, options);
     progress.clear();
+    if (!is_first && has_ended(key)) {
+      fmt::print(stderr, "forksight: process {} has ended; nothing of it was seen to hang\n", line.pid);
+      return ExitStatus::kNothingFound;
+    }
     if (!tree) {
       say_error(tree.error());
       return ExitStatus::kUnreadable;

@@ -1,0 +1,208 @@
+"""why_test.py FORKSIGHT PROGRAM SCHEMA: what `forksight why` says of processes that it cannot explain, or only in part."""
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import unittest
+
+import jsonschema
+
+from observed import LIMIT_S, PTRACE_SEIZE, Command, Program, forbid_ptrace, libc, processes, rules, tree_of
+
+SCHEMA, PROGRAM, FORKSIGHT = sys.argv.pop(), sys.argv.pop(), Command(sys.argv.pop())
+NOBODY = 65534
+
+
+class Refused(unittest.TestCase):
+    """One line on standard error, nothing on standard output."""
+
+    def expect(self, done, status, *parts):
+        self.assertEqual((done.returncode, done.stdout), (status, ""), done.stderr)
+        lines = done.stderr.splitlines()
+        self.assertEqual(len(lines), 1 if status == 3 else len(lines), done.stderr)
+        self.assertTrue(lines and lines[0].startswith("forksight: error: "), done.stderr)
+        for part in parts:
+            self.assertIn(part, done.stderr)
+
+    def test_what_is_no_pid(self):
+        for word in ("0", "-1", "me", "", "12x", "0x10", "99999999999999999999", "1.5", " 1"):
+            with self.subTest(word):
+                done = FORKSIGHT.run(word)
+                self.assertEqual((done.returncode, done.stdout), (2, ""), done.stderr)
+                self.assertNotEqual(done.stderr, "")
+        self.assertEqual(FORKSIGHT.run().returncode, 2)
+        self.assertEqual(FORKSIGHT.run("1", "2").returncode, 2)
+        self.assertEqual(FORKSIGHT.run("1", "--depth", "-1").returncode, 2)
+
+    def test_a_pid_of_nobody(self):
+        self.expect(FORKSIGHT.run(999999999), 3, "process 999999999: there is none")
+
+    def test_a_zombie(self):
+        child = subprocess.Popen(["true"])
+        try:
+            while processes.stat_fields(f"/proc/{child.pid}/stat")[:1] != ["Z"]:
+                time.sleep(0.005)
+            self.expect(FORKSIGHT.run(child.pid), 3, "zombie", f"its parent {os.getpid()}")
+        finally:
+            child.wait(LIMIT_S)
+
+    def test_a_process_that_ends_meanwhile(self):
+        for round_number in range(20):
+            child = subprocess.Popen(["sleep", f"0.00{round_number % 10}"], start_new_session=True)
+            done = FORKSIGHT.run(child.pid)
+            child.wait(LIMIT_S)
+            self.assertIn(done.returncode, (0, 3), done.stderr)
+            if done.returncode == 3:
+                self.expect(done, 3, f"process {child.pid}: ")
+
+    def test_a_thread(self):
+        with Program([PROGRAM, "hang"]) as program:
+            thread = max(int(tid) for tid in os.listdir(f"/proc/{program.pid}/task"))
+            self.expect(FORKSIGHT.run(thread), 3, f"is a thread of process {program.pid}: ask for that")
+
+    def test_itself(self):
+        done = subprocess.run(["sh", "-c", 'exec "$0" why $$', FORKSIGHT.path], capture_output=True, text=True, timeout=LIMIT_S)
+        self.expect(done, 3, "is forksight itself")
+
+    def test_processes_of_another_user(self):
+        """Who runs the tests is root, who may look into everything, or else may not look into process 1."""
+        if os.geteuid() != 0:
+            self.expect(FORKSIGHT.run(1), 3, "process 1: ")
+            return
+        folder, path = FORKSIGHT.copy_for_everybody()
+        as_nobody = ["setpriv", f"--reuid={NOBODY}", "--clear-groups"]
+        with folder, Program([PROGRAM, "wait"]) as program:
+            self.expect(FORKSIGHT.run(program.pid, before=as_nobody, path=path), 3, "belongs to another user (uid 0)", "as root")
+            self.expect(FORKSIGHT.run(1, before=as_nobody, path=path), 3, "process 1: ")
+
+
+class Looked(unittest.TestCase):
+    def setUp(self):
+        with open(SCHEMA, encoding="utf-8") as file:
+            self.validator = jsonschema.Draft7Validator(json.load(file))
+
+    def report(self, *words, **more):
+        report, status = FORKSIGHT.report(*words, **more)
+        errors = [f"{'/'.join(map(str, error.absolute_path))}: {error.message}" for error in self.validator.iter_errors(report)]
+        self.assertEqual(errors, [])
+        self.assertEqual(status, 1 if report["findings"] else 0)
+        return report
+
+    def hung(self, mode="hang"):
+        program = Program([PROGRAM, mode])
+        self.addCleanup(program.end)
+        program.go_on()
+        program.wait_quiet()
+        return program
+
+    def test_one_that_waits_for_its_input(self):
+        with Program([PROGRAM, "wait"]) as program:
+            report = self.report(program.pid)
+            self.assertEqual(rules(report), [])
+            self.assertEqual([one["pid"] for one in report["processes"]], [program.pid])
+            done = FORKSIGHT.run(program.pid)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            program.go_on()
+            self.assertEqual(program.popen.wait(LIMIT_S), 0)
+
+    def test_one_that_hangs(self):
+        report = self.report(self.hung().pid)
+        self.assertEqual(rules(report), ["orphaned-mutex"])
+        self.assertEqual(report["findings"][0]["certainty"], "certain")
+        self.assertEqual(report["findings"][0]["culprit"]["name"], "cache_mutex (mutex)")
+
+    def test_the_child_that_hangs_is_as_good(self):
+        child = tree_of(self.hung().pid)[1]
+        self.assertEqual(rules(self.report(child)), ["orphaned-mutex"])
+
+    def test_generations(self):
+        program = self.hung("chain")
+        self.assertEqual([len(self.report(program.pid, "--depth", depth)["processes"]) for depth in (0, 1, 2, 9)], [1, 2, 3, 3])
+        self.assertEqual(rules(self.report(program.pid, "--depth", 1)), [])
+        self.assertEqual(rules(self.report(program.pid, "--depth", 2)), ["orphaned-mutex"])
+
+    def test_without_a_stop_nothing_is_traced(self):
+        program = self.hung()
+        self.assertEqual(rules(self.report(program.pid, "--no-stop", preexec_fn=forbid_ptrace)), ["orphaned-mutex"])
+        # The trap works: without the option there is a call to kill it for.
+        self.assertEqual(FORKSIGHT.run(program.pid, preexec_fn=forbid_ptrace).returncode, -signal.SIGSYS)
+
+    def test_one_that_is_traced_already(self):
+        program = self.hung()
+        child = tree_of(program.pid)[1]
+        self.assertEqual(libc.ptrace(PTRACE_SEIZE, child, None, None), 0)
+        report = self.report(program.pid)
+        self.assertEqual(rules(report), ["orphaned-mutex"])
+        self.assertTrue(any(f"process {child} is traced by {os.getpid()}" in limit for limit in report["limits"]), report["limits"])
+
+    def test_one_that_is_stopped(self):
+        with Program([PROGRAM, "wait"]) as program:
+            os.kill(program.pid, signal.SIGSTOP)
+            os.waitid(os.P_PID, program.pid, os.WSTOPPED | os.WNOWAIT)
+            report = self.report(program.pid)
+            self.assertEqual(rules(report), [])
+            self.assertTrue(any("stopped by a signal" in limit for limit in report["limits"]), report["limits"])
+            self.assertEqual(processes.stat_fields(f"/proc/{program.pid}/stat")[0], "T")
+            os.kill(program.pid, signal.SIGCONT)
+            program.go_on()
+            self.assertEqual(program.popen.wait(LIMIT_S), 0)
+
+    def test_whose_files_are_gone(self):
+        with Program([PROGRAM, "wait"]) as program:
+            done = FORKSIGHT.run(program.pid, cwd="/")
+            self.assertEqual(done.returncode, 0, done.stderr)
+
+
+class Watching(unittest.TestCase):
+    def start(self, *words):
+        watcher = FORKSIGHT.start(*words, "--watch")
+        # Between two looks it sleeps for a second, and is in no other call for long.
+        deadline = time.monotonic() + LIMIT_S
+        seen = 0
+        while seen < 3 and time.monotonic() < deadline:
+            fields = processes.read_or_empty(f"/proc/{watcher.pid}/syscall").split()
+            seen = seen + 1 if fields[:1] in (["230"], ["35"]) else 0
+            time.sleep(0.1)
+        self.assertEqual(seen, 3, "it does not wait")
+        return watcher
+
+    def end_of(self, watcher):
+        try:
+            out, err = watcher.communicate(timeout=LIMIT_S)
+        except subprocess.TimeoutExpired:
+            watcher.kill()
+            watcher.communicate()
+            raise
+        return watcher.returncode, out, err
+
+    def test_it_speaks_when_something_hangs(self):
+        with Program([PROGRAM, "hang"]) as program:
+            watcher = self.start(program.pid)
+            program.go_on()
+            status, out, _ = self.end_of(watcher)
+            self.assertEqual(status, 1)
+            self.assertIn("orphaned-mutex", out)
+
+    def test_it_ends_with_the_process(self):
+        with Program([PROGRAM, "wait"]) as program:
+            watcher = self.start(program.pid)
+            program.go_on()
+            program.popen.wait(LIMIT_S)
+            status, out, err = self.end_of(watcher)
+            self.assertEqual((status, out), (0, ""), err)
+            self.assertEqual(err, f"forksight: process {program.pid} has ended; nothing of it was seen to hang\n")
+
+    def test_it_ends_with_the_process_that_nobody_waits_for(self):
+        with Program([PROGRAM, "wait"]) as program:
+            watcher = self.start(program.pid)
+            program.go_on()
+            status, _, err = self.end_of(watcher)
+            self.assertEqual(status, 0, err)
+            self.assertIn("has ended", err)
+
+
+if __name__ == "__main__":
+    processes.become_reaper()
+    unittest.main()
