@@ -86,6 +86,16 @@ TEST(LostObject, ASemaphoreThatIsEmptyHasNoOwner) {
   EXPECT_EQ(scene.model().locks.at(0).name, "made_semaphore");
 }
 
+// Daemons wait so for the handler of SIGTERM to post it.
+TEST(LostObject, ASemaphoreThatAHandlerMayPostIsNoFinding) {
+  const std::uint64_t semaphore = address_of("made_semaphore");
+  Scene scene({"pause", "made_worker"}, 0, {"sem_wait", "made_main"}, semaphore);
+  scene.put(semaphore, test::semaphore_memory(0));
+  auto subjects = test::family(scene.parent, scene.child);
+  subjects[1].liveness = model::Liveness::kDeadButForSignal;
+  EXPECT_TRUE(diagnose(build_model(subjects)).empty());
+}
+
 TEST(LostObject, AConditionCountsWhoWaitedThere) {
   const std::uint64_t condition = kHeap + 0x100;
   Scene scene({"pthread_cond_wait", "made_worker"}, condition + 40, {"pthread_cond_destroy", "made_main"},

@@ -22,6 +22,8 @@ void orphaned_semaphore(const Evidence& evidence, std::vector<Finding>& findings
     if (!end) continue;
     const model::Process& child = evidence.process(touch.process);
     const bool is_proven = is_beyond_signals(child);
+    // Seen from outside only: nobody need ever have taken it. A daemon waits so for the handler of SIGTERM.
+    if (evidence.fork(touch).is_inferred && orphan->holder.tid == 0 && !is_proven) continue;
     if (end->outcome == Outcome::kHang && !is_proven) *end = {Certainty::kLikely, Outcome::kMayHang};
     // Nobody may have been going to post it in that time, in the parent either.
     if (touch.returned) end->certainty = std::min(end->certainty, Certainty::kLikely);

@@ -1,0 +1,165 @@
+"""idle_programs.py FORKSIGHT WAITS: programs that are well, and have nothing to do. `forksight why` finds nothing in any
+of them, and none notices that it was looked at: what they waited for comes, and not a call fails.
+
+All are looked at while they wait. Those of REQUIRED must be there; others are looked at where they are installed.
+"""
+import concurrent.futures
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from idle_servers import OPTIONAL, SERVERS
+from idle_starts import Started, communicate, wait_for
+from processes import become_reaper, look
+
+LOOKS = 3
+AT_ONCE = 2
+LIMIT_S = 60
+SETTLE_S = 4
+
+
+def at_once(_program):
+    """Time ends it."""
+
+
+def by_byte(program):
+    program.popen.stdin.write(b"x")
+    program.popen.stdin.flush()
+
+
+def by_signal(program):
+    os.kill(program.pid, signal.SIGUSR1)
+
+
+def by_connecting(times):
+    def connect(program):
+        for _ in range(times):
+            with socket.socket(socket.AF_UNIX) as client:
+                client.settimeout(LIMIT_S)
+                client.connect(program.path)
+                client.recv(1)
+    return connect
+
+
+def by_answer(program):
+    client, _ = program.listener.accept()
+    with client:
+        client.sendall(b"x")
+
+
+# The wait, what ends it, and what it says then.
+WAITS = [
+    ("epoll", by_byte, "1 0"),
+    ("poll", by_byte, "1 0"),
+    ("select", by_byte, "1 0"),
+    ("pipe", by_byte, "1 0"),
+    ("sleepers", at_once, "0 0"),
+    ("pool_and_read", by_byte, "1 0"),
+    ("pool_and_sleep", at_once, "0 0"),
+    ("pool_and_sigwait", by_signal, "1 0"),
+    ("signalfd", by_signal, "1 0"),
+    ("timerfd", at_once, "1 0"),
+    ("pause", by_signal, "-1 EINTR"),
+    ("sigsuspend", by_signal, "-1 EINTR"),
+    ("eventfd", at_once, "0 0"),
+    ("sem_timedwait", at_once, "-1 ETIMEDOUT"),
+    ("cond_timedwait", at_once, "-1 ETIMEDOUT"),
+    ("semtimedop", at_once, "-1 EAGAIN"),
+    ("recv_with_timeout", at_once, "-1 EAGAIN"),
+    ("accept", by_connecting(1), "1 0"),
+    ("client", by_answer, "1 0"),
+    ("live_child", by_byte, "1 0"),
+    ("prefork", by_connecting(3), "3 0"),
+    ("forked_reader", by_byte, "1 0"),
+    ("forked_threads", by_byte, "7 0"),
+    ("forked_pool", by_byte, "7 0"),
+    ("forked_daemon", by_byte, "7 0"),
+    ("flock", by_byte, "7 0"),
+]
+
+
+class Wait(Started):
+    def __init__(self, waits, name, end, expected, folder):
+        self.end_wait, self.expected = end, expected
+        self.path = str(Path(folder, name))
+        self.listener = None
+        if name == "client":
+            self.listener = socket.socket(socket.AF_UNIX)
+            self.listener.bind(self.path)
+            self.listener.listen()
+        super().__init__(name, [waits, name, self.path])
+        if self.popen.stdout.read(1) != b"x":
+            raise RuntimeError(f"{name} did not start")
+
+    def go_on(self):
+        self.end_wait(self)
+        said = communicate(self.popen, LIMIT_S)
+        if self.listener:
+            self.listener.close()
+        return [] if said == self.expected and self.popen.returncode == 0 else [
+            f"{self.name}: its wait gave \"{said}\", not \"{self.expected}\" (status {self.popen.returncode})"]
+
+
+def has_settled(program):
+    before = look(program.tree())
+    time.sleep(0.2)
+    return before and before == look(program.tree()) and all(task.state == "S" for task in before.values())
+
+
+def look_at(forksight, program):
+    """What is wrong with the report, line by line."""
+    wait_for(lambda: has_settled(program), SETTLE_S, None)  # a server may have timers that let it never quite rest
+    lines = []
+    for _ in range(LOOKS):
+        done = subprocess.run([forksight, "why", str(program.pid)], capture_output=True, text=True, timeout=LIMIT_S, check=False)
+        if done.returncode != 0:
+            lines += [f"{program.name}: `forksight why` ends with {done.returncode}:", done.stdout, done.stderr]
+            break
+    return lines
+
+
+def main():
+    forksight, waits = sys.argv[1:]
+    become_reaper()
+    lines, started = [], []
+    with tempfile.TemporaryDirectory(prefix="forksight-idle-") as folder:
+        try:
+            for make in SERVERS:
+                started.append(make(folder))
+            for make in OPTIONAL:
+                if make.is_there():
+                    started.append(make(folder))
+                else:
+                    print(f"not there, and not looked at: {make.__name__}")
+            for name, end, expected in WAITS:
+                if end is not at_once:
+                    started.append(Wait(waits, name, end, expected, folder))
+
+            def start_and_look_at(wait):
+                started.append(Wait(waits, *wait, folder))
+                return look_at(forksight, started[-1])
+
+            with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as looks:
+                for found in looks.map(lambda program: look_at(forksight, program), list(started)):
+                    lines += found
+            # Those whose time runs are started as it is their turn, one by one.
+            for wait in WAITS:
+                if wait[1] is at_once:
+                    lines += start_and_look_at(wait)
+            for program in started:
+                lines += program.go_on()
+        finally:
+            for program in started:
+                program.end()
+    print(f"{len(started)} programs: {' '.join(program.name for program in started)}")
+    print("\n".join(lines))
+    return 1 if lines or len(started) < len(WAITS) + len(SERVERS) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,84 @@
+"""Programs that a test starts, each in a session of its own, and their end. Only these are signalled, by their pids."""
+import os
+import signal
+import subprocess
+import time
+
+from processes import descendants, stat_fields
+
+LIMIT_S = 30
+
+
+def wait_for(condition, limit_s, failure):
+    """True once `condition` is. After `limit_s` False, or `failure` is raised where it is one."""
+    deadline = time.monotonic() + limit_s
+    while time.monotonic() < deadline:
+        if condition():
+            return True
+        time.sleep(0.05)
+    if failure:
+        raise RuntimeError(failure)
+    return False
+
+
+def communicate(popen, limit_s):
+    out, _ = popen.communicate(timeout=limit_s)
+    return out.decode(errors="replace").strip()
+
+
+def parent_of(pid):
+    fields = stat_fields(f"/proc/{pid}/stat")
+    return int(fields[1]) if fields else 0
+
+
+class Started:
+    """A program with pipes to its input and from its output. What it says on standard error is not of interest."""
+
+    def __init__(self, name, argv, **more):
+        self.name = name
+        options = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, **more}
+        self.popen = subprocess.Popen(argv, start_new_session=True, **options)
+
+    @property
+    def pid(self):
+        return self.popen.pid
+
+    def tree(self):
+        mine = {self.pid}
+        parents = {pid: parent_of(pid) for pid in descendants()}
+        while grown := {pid for pid, parent in parents.items() if parent in mine} - mine:
+            mine |= grown
+        return sorted(mine)
+
+    def go_on(self):
+        """Shows that it is as well as before; lines of what is wrong."""
+        return []
+
+    def end(self):
+        """A server is asked first: it may have files, and shared memory, to take away."""
+        tree = self.tree()
+        if self.popen.poll() is None:
+            self.popen.send_signal(signal.SIGTERM)
+            try:
+                self.popen.wait(10)
+            except subprocess.TimeoutExpired:
+                pass
+        for pid in tree:
+            # Those that were orphaned are ours now: nobody else has these pids as long as we have not waited for them.
+            if pid == self.pid or parent_of(pid) in (os.getpid(), self.pid, *tree):
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                except ProcessLookupError:
+                    pass
+        self.popen.wait(LIMIT_S)
+        for pid in tree:
+            try:
+                os.waitpid(pid, 0)
+            except ChildProcessError:
+                pass
+        for pipe in (self.popen.stdin, self.popen.stdout):
+            if pipe:
+                try:
+                    pipe.close()
+                except BrokenPipeError:
+                    pass
