@@ -6,6 +6,7 @@
 #include <string>
 #include <system_error>
 
+#include "collect/name_waits.hpp"
 #include "collect/process_table.hpp"
 #include "collect/run_log.hpp"
 #include "collect/trace_file.hpp"
@@ -85,6 +86,7 @@ Result<model::Model> load_run(const std::vector<fs::path>& paths, const LoadOpti
       model.limits.push_back(log.error());
     }
   }
+  if (options.symbolize) name_waits(model);
   return model;
 }
 

@@ -15,15 +15,37 @@ namespace {
 
 using Json = nlohmann::json;
 
+// What a wait is not about is left out: there is a row a thread.
 Json wait_to_json(const model::Wait& wait) {
-  return Json{{"tid", wait.tid},
-              {"name", wait.name},
-              {"state", std::string(1, wait.state)},
-              {"kind", name_of(kWaitKindNames, wait.kind)},
-              {"object", fmt::format("{:#x}", wait.object)},
-              {"target_pid", wait.target_pid},
-              {"has_timeout", wait.has_timeout},
-              {"is_shared", wait.is_shared}};
+  Json json{{"tid", wait.tid},
+            {"name", wait.name},
+            {"state", std::string(1, wait.state)},
+            {"kind", name_of(kWaitKindNames, wait.kind)},
+            {"object", fmt::format("{:#x}", wait.object)},
+            {"target_pid", wait.target_pid},
+            {"has_timeout", wait.has_timeout},
+            {"is_shared", wait.is_shared},
+            {"is_stuck", wait.is_stuck},
+            {"wakers_known", wait.wakers_known}};
+  if (wait.use != model::FutexUse::kUnknown) {
+    json["use"] = name_of(kFutexUseNames, wait.use);
+    json["owner"] = wait.owner;
+    json["owner_is_gone"] = wait.owner_is_gone;
+    json["readers"] = wait.readers;
+    json["mutex_type"] = name_of(kMutexTypeNames, wait.mutex_type);
+  }
+  if (wait.fd >= 0) json["fd"] = wait.fd;
+  if (!wait.path.empty()) json["path"] = wait.path;
+  if (!wait.object_module.empty()) {
+    json["object_module"] = wait.object_module;
+    json["module_bias"] = fmt::format("{:#x}", wait.module_bias);
+  }
+  if (wait.wakers.empty()) return json;
+  Json& wakers = json["wakers"] = Json::array();
+  for (const model::Waker& waker : wait.wakers) {
+    wakers.push_back({{"pid", waker.pid}, {"tid", waker.tid}, {"fd", waker.fd}, {"via", waker.via}});
+  }
+  return json;
 }
 
 Json process_to_json(const LoggedProcess& process) {

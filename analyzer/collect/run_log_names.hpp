@@ -22,7 +22,7 @@ inline constexpr std::array<std::pair<model::Liveness, std::string_view>, 8> kLi
     {model::Liveness::kEnded, "ended"},
 }};
 
-inline constexpr std::array<std::pair<model::WaitKind, std::string_view>, 8> kWaitKindNames{{
+inline constexpr std::array<std::pair<model::WaitKind, std::string_view>, 15> kWaitKindNames{{
     {model::WaitKind::kUnknown, "unknown"},
     {model::WaitKind::kRunning, "running"},
     {model::WaitKind::kFutex, "futex"},
@@ -31,6 +31,29 @@ inline constexpr std::array<std::pair<model::WaitKind, std::string_view>, 8> kWa
     {model::WaitKind::kPoll, "poll"},
     {model::WaitKind::kSleep, "sleep"},
     {model::WaitKind::kOther, "other"},
+    {model::WaitKind::kPipeWrite, "pipe-write"},
+    {model::WaitKind::kSocketRead, "socket-read"},
+    {model::WaitKind::kSocketWrite, "socket-write"},
+    {model::WaitKind::kFileLock, "file-lock"},
+    {model::WaitKind::kEventfd, "eventfd"},
+    {model::WaitKind::kVfork, "vfork"},
+    {model::WaitKind::kTraced, "traced"},
+}};
+
+inline constexpr std::array<std::pair<model::FutexUse, std::string_view>, 5> kFutexUseNames{{
+    {model::FutexUse::kUnknown, "unknown"},
+    {model::FutexUse::kMutex, "mutex"},
+    {model::FutexUse::kRwlockRead, "rwlock-read"},
+    {model::FutexUse::kRwlockWrite, "rwlock-write"},
+    {model::FutexUse::kJoin, "join"},
+}};
+
+inline constexpr std::array<std::pair<model::MutexType, std::string_view>, 5> kMutexTypeNames{{
+    {model::MutexType::kUnknown, "unknown"},
+    {model::MutexType::kNormal, "normal"},
+    {model::MutexType::kRecursive, "recursive"},
+    {model::MutexType::kErrorcheck, "error-checking"},
+    {model::MutexType::kAdaptive, "adaptive"},
 }};
 
 template <class Names, class Value>
@@ -42,7 +65,8 @@ constexpr std::string_view name_of(const Names& names, Value value) {
 }
 
 template <class Names>
-constexpr auto value_of(const Names& names, std::string_view text) -> std::optional<std::remove_cvref_t<decltype(names.front().first)>> {
+constexpr auto value_of(const Names& names, std::string_view text)
+    -> std::optional<std::remove_cvref_t<decltype(names.front().first)>> {
   for (const auto& [value, name] : names) {
     if (name == text) return value;
   }

@@ -130,6 +130,16 @@ class Reader {
   std::string& problem_;
 };
 
+model::Waker read_waker(const Json& json, std::string& problem) {
+  model::Waker waker;
+  const Reader reader(json, "a waker", problem);
+  reader.number("pid", waker.pid);
+  reader.number("tid", waker.tid);
+  reader.number("fd", waker.fd);
+  reader.text("via", waker.via);
+  return waker;
+}
+
 model::Wait read_wait(const Json& json, std::string& problem) {
   model::Wait wait;
   const Reader reader(json, "a wait", problem);
@@ -143,6 +153,20 @@ model::Wait read_wait(const Json& json, std::string& problem) {
   reader.number("target_pid", wait.target_pid);
   reader.flag("has_timeout", wait.has_timeout);
   reader.flag("is_shared", wait.is_shared);
+  reader.flag("is_stuck", wait.is_stuck);
+  reader.flag("wakers_known", wait.wakers_known);
+  if (reader.find("use") != nullptr) {
+    reader.word("use", kFutexUseNames, wait.use);
+    reader.number("owner", wait.owner);
+    reader.flag("owner_is_gone", wait.owner_is_gone);
+    reader.number("readers", wait.readers);
+    reader.word("mutex_type", kMutexTypeNames, wait.mutex_type);
+  }
+  reader.number("fd", wait.fd);
+  reader.text("path", wait.path);
+  reader.text("object_module", wait.object_module);
+  reader.address("module_bias", wait.module_bias);
+  reader.for_each("wakers", [&](const Json& waker) { wait.wakers.push_back(read_waker(waker, problem)); });
   return wait;
 }
 

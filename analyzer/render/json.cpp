@@ -37,6 +37,10 @@ Json brief(const model::Process& process) {
           {"cmdline", process.cmdline}, {"host", process.host}, {"rank", rank_of(process)}};
 }
 
+Json to_json(const model::Waker& waker) {
+  return {{"pid", waker.pid}, {"tid", waker.tid}, {"fd", waker.fd}, {"via", waker.via}};
+}
+
 Json to_json(const model::Wait& wait) {
   return {{"tid", wait.tid},
           {"name", wait.name},
@@ -44,7 +48,13 @@ Json to_json(const model::Wait& wait) {
           {"object", wait.object},
           {"target_pid", wait.target_pid},
           {"has_timeout", wait.has_timeout},
-          {"state", std::string(1, wait.state)}};
+          {"state", std::string(1, wait.state)},
+          {"use", name_of(wait.use)},
+          {"owner", wait.owner},
+          {"path", wait.path},
+          {"object_name", wait.object_name},
+          {"wakers", array_of(wait.wakers, [](const model::Waker& waker) { return to_json(waker); })},
+          {"stuck", wait.is_stuck}};
 }
 
 Json to_json(const model::Process& process, const model::Model& model) {

@@ -78,7 +78,25 @@ const char* name_of(model::WaitKind kind) {
     case model::WaitKind::kPoll: return "poll";
     case model::WaitKind::kSleep: return "sleep";
     case model::WaitKind::kOther: return "other";
+    case model::WaitKind::kPipeWrite: return "pipe-write";
+    case model::WaitKind::kSocketRead: return "socket-read";
+    case model::WaitKind::kSocketWrite: return "socket-write";
+    case model::WaitKind::kFileLock: return "file-lock";
+    case model::WaitKind::kEventfd: return "eventfd";
+    case model::WaitKind::kVfork: return "vfork";
+    case model::WaitKind::kTraced: return "traced";
     case model::WaitKind::kUnknown: break;
+  }
+  return "unknown";
+}
+
+const char* name_of(model::FutexUse use) {
+  switch (use) {
+    case model::FutexUse::kMutex: return "mutex";
+    case model::FutexUse::kRwlockRead: return "rwlock-read";
+    case model::FutexUse::kRwlockWrite: return "rwlock-write";
+    case model::FutexUse::kJoin: return "join";
+    case model::FutexUse::kUnknown: break;
   }
   return "unknown";
 }

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "model/model.hpp"
 #include "watch/proc_text.hpp"
 
 namespace forksight::watch {
@@ -31,18 +32,37 @@ struct Round {
 
 enum class WordMapping { kUnknown, kPrivate, kShared };
 
+// Who could end a wait.
 struct Waker {
   std::int32_t pid = 0;
-  std::string via;  // "wait4", "pipe"
+  std::string via;       // "wait4", "pipe", "mutex" ...
+  std::int32_t tid = 0;  // 0: any thread of that process
+  std::int32_t fd = -1;  // the descriptor by which it could
   friend bool operator==(const Waker&, const Waker&) = default;
+};
+
+// What the memory around a futex word says that it is part of.
+struct FutexWord {
+  model::FutexUse use = model::FutexUse::kUnknown;
+  std::int32_t owner = 0;  // of a mutex, or of a rwlock held for writing; of a join: the thread that is to end
+  std::uint32_t readers = 0;
+  model::MutexType mutex_type = model::MutexType::kUnknown;
+  std::uint64_t lock = 0;  // its address; 0: not a lock
+  bool owner_is_gone = false;
+  std::string module;      // path of the module that the word is a variable of, and ...
+  std::uint64_t bias = 0;  // ... where that was loaded
 };
 
 // What was looked up about one thread's wait between the two rounds.
 struct WaitFacts {
-  WordMapping mapping = WordMapping::kUnknown;   // of the futex word; looked up for non-private operations
-  std::optional<std::int32_t> pi_owner;          // the tid in the word, for priority-inheriting futexes
-  std::string kernel_function;                   // wchan; "" or "0" where the kernel does not tell
-  bool wakers_known = false;                     // child and pipe waits: `wakers` is complete
+  WordMapping mapping = WordMapping::kUnknown;  // of the futex word; looked up for non-private operations
+  std::optional<std::int32_t> pi_owner;         // the tid in the word, for priority-inheriting futexes
+  std::string kernel_function;                  // wchan; "" or "0" where the kernel does not tell
+  FutexWord word;
+  std::string object;  // "pipe:[17]", "socket:[18]", "eventfd:3", or the path of a file
+  bool is_fifo = false;
+  bool wakers_known = false;    // `wakers` is complete. Without, a private futex is its own process'
+  bool is_open_to_all = false;  // somebody who is not known may end it, as long as it lasts
   std::vector<Waker> wakers;
 };
 
@@ -50,11 +70,12 @@ enum class Sharing { kUnknown, kAlone, kShared };
 
 struct ProcessEvidence {
   ProcessKey key;
-  bool same_process = false;   // the start time was the same after the second round
-  bool is_x86_64 = false;      // system call numbers mean what we think
+  bool same_process = false;  // the start time was the same after the second round
+  bool is_x86_64 = false;     // system call numbers mean what we think
   bool has_io_uring = false;
-  std::uint64_t own_signals = 0;  // handled by the shim, and waking nobody
+  std::uint64_t own_signals = 0;        // handled by the shim, and waking nobody
   Sharing sharing = Sharing::kUnknown;  // is there a process of other threads with the same memory
+  std::vector<std::int32_t> sharers;    // those; without them kShared proves nothing
   Round first;
   std::vector<std::int32_t> tids_between;  // listed after the first round and before the second
   Round second;

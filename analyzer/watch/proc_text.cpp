@@ -35,6 +35,13 @@ std::string_view trim(std::string_view text) {
   return text;
 }
 
+std::optional<std::uint64_t> parse_inode_link(std::string_view link, std::string_view prefix) {
+  if (!link.starts_with(prefix) || !link.ends_with(']')) return std::nullopt;
+  std::uint64_t inode = 0;
+  if (!parse_number(link.substr(prefix.size(), link.size() - prefix.size() - 1), inode)) return std::nullopt;
+  return inode;
+}
+
 bool find_hex(std::string_view text, std::string_view name, std::uint64_t& out) {
   const auto value = find_field(text, name);
   return value && parse_hex(*value, out);
@@ -128,7 +135,8 @@ std::optional<Mapping> parse_mapping(std::string_view line) {
   mapping.executable = rights[2] == 'x';
   mapping.shared = rights[3] != 'p';
   if (!parse_hex(next_word(line), mapping.offset)) return std::nullopt;
-  for (int skipped = 0; skipped < 2; ++skipped) next_word(line);  // device, inode
+  mapping.device = std::string(next_word(line));
+  if (!parse_number(next_word(line), mapping.inode)) return std::nullopt;
   mapping.path = std::string(trim(line));
   return mapping;
 }
@@ -142,13 +150,8 @@ std::vector<std::int32_t> parse_pids(std::string_view text) {
   return pids;
 }
 
-std::optional<std::uint64_t> parse_pipe_link(std::string_view link) {
-  constexpr std::string_view kPrefix = "pipe:[";
-  if (!link.starts_with(kPrefix) || !link.ends_with(']')) return std::nullopt;
-  std::uint64_t inode = 0;
-  if (!parse_number(link.substr(kPrefix.size(), link.size() - kPrefix.size() - 1), inode)) return std::nullopt;
-  return inode;
-}
+std::optional<std::uint64_t> parse_pipe_link(std::string_view link) { return parse_inode_link(link, "pipe:["); }
+std::optional<std::uint64_t> parse_socket_link(std::string_view link) { return parse_inode_link(link, "socket:["); }
 
 std::optional<std::int64_t> parse_decimal(std::string_view text) {
   std::int64_t number = 0;

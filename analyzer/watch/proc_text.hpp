@@ -60,16 +60,19 @@ struct Mapping {
   bool writable = false;
   bool executable = false;
   bool shared = false;
-  std::string path;
   std::uint64_t offset = 0;  // in the file
+  std::string device;        // "fe:00"
+  std::uint64_t inode = 0;   // 0: no file
+  std::string path;
 };
 std::optional<Mapping> parse_mapping(std::string_view line);
 
 // Numbers separated by white space, as in /proc/PID/task/TID/children. What is no pid is left out.
 std::vector<std::int32_t> parse_pids(std::string_view text);
 
-// "pipe:[123]" -> 123
+// "pipe:[123]" -> 123, "socket:[123]" -> 123
 std::optional<std::uint64_t> parse_pipe_link(std::string_view link);
+std::optional<std::uint64_t> parse_socket_link(std::string_view link);
 
 // A whole decimal number.
 std::optional<std::int64_t> parse_decimal(std::string_view text);

@@ -26,13 +26,18 @@ std::string find_way_out(const ProcessEvidence& evidence, const ThreadSample& th
     case WaitClass::kEnded: return "";
     case WaitClass::kAwakable: return fmt::format("thread {} may go on", thread.tid);
     case WaitClass::kChild:
-    case WaitClass::kPipeRead:
-    case WaitClass::kPipeWrite:
+    case WaitClass::kRead:
+    case WaitClass::kWrite:
+    case WaitClass::kPoll:
+    case WaitClass::kFileLock:
+    case WaitClass::kVfork:
+    case WaitClass::kTraced:
+      lasting = facts.is_open_to_all;
       if (!facts.wakers_known) return fmt::format("thread {} waits for somebody who is not known", thread.tid);
       break;
     case WaitClass::kPlainFutex:
-      if (facts.mapping != WordMapping::kPrivate) {
-        lasting = true;
+      if (facts.mapping != WordMapping::kPrivate && (facts.mapping != WordMapping::kShared || !facts.wakers_known)) {
+        lasting = facts.mapping != WordMapping::kShared || facts.is_open_to_all;
         return fmt::format("thread {} waits on shared memory", thread.tid);
       }
       [[fallthrough]];
@@ -76,7 +81,8 @@ Proof prove(const ProcessEvidence& evidence) {
   if (!evidence.same_process) return refuse("the process ended");
   if (!evidence.is_x86_64) return refuse("not an x86-64 program", true);
   if (evidence.has_io_uring) return refuse("it uses io_uring", true);
-  if (evidence.sharing == Sharing::kShared) return refuse("another process shares its memory", true);
+  if (evidence.sharing == Sharing::kShared && evidence.sharers.empty())
+    return refuse("another process shares its memory", true);
   const Round& first = evidence.first;
   const Round& second = evidence.second;
   if (first.threads.empty() || evidence.facts.size() != first.threads.size()) return refuse("no thread was seen");

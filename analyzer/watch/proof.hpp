@@ -17,10 +17,11 @@
 // What else could end such a wait, and what is asked for:
 //  - time: the timeout pointer must be NULL.
 //  - another address space: the PRIVATE flag, or a word in a private writable mapping, where the kernel looks the
-//    futex up by address space too. Shared mappings are not proven.
-//  - a process of other threads that shares the memory (CLONE_VM): must not exist. A vfork child makes its parent wait
-//    in state D, which is no futex wait, but an odd clone() does not. Where the kernel refuses to compare memories the
-//    question stays open, and the report says so.
+//    futex up by address space too. Of a word in a shared mapping all who have it mapped count as wakers, unless its
+//    memory tells who alone could: the owner of a mutex.
+//  - a process of other threads that shares the memory (CLONE_VM) counts as a waker. Where the kernel refuses to
+//  compare
+//    memories the question stays open, and the report says so.
 //  - a signal handler: any caught signal but 32 and 33, which glibc keeps for itself and sends to threads only from
 //    within the process, leaves this one way out: the verdict says so. A signal that is pending and not blocked is
 //    on its way: no verdict.
@@ -39,11 +40,11 @@
 namespace forksight::watch {
 
 struct Proof {
-  bool stuck = false;             // nobody but `wakers` can wake any of its threads
-  bool handler_could = false;     // ... nobody but a signal handler
-  std::vector<Waker> wakers;      // processes that could wake a thread of it
-  std::string why_not;            // !stuck: the first condition that failed
-  bool lasting = false;           // !stuck, and it stays so as long as no thread moves
+  bool stuck = false;          // nobody but `wakers` can wake any of its threads
+  bool handler_could = false;  // ... nobody but a signal handler
+  std::vector<Waker> wakers;   // processes that could wake a thread of it
+  std::string why_not;         // !stuck: the first condition that failed
+  bool lasting = false;        // !stuck, and it stays so as long as no thread moves
 };
 
 // Blocked in the same call as before, and not run in between.

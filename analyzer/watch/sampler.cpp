@@ -10,35 +10,48 @@
 #include <cerrno>
 #include <cstring>
 
+#include "watch/futex_word.hpp"
 #include "watch/proc_fs.hpp"
+#include "watch/process_memory.hpp"
 
 namespace forksight::watch {
 namespace {
 
-WordMapping find_mapping(std::int32_t tid, std::uint64_t word) {
-  constexpr std::size_t kMaxMaps = 16U << 20U;
-  const ReadText maps = read_file(proc_path(tid, "maps"), kMaxMaps);
-  for (std::size_t start = 0; start < maps.text.size();) {
-    std::size_t end = maps.text.find('\n', start);
-    if (end == std::string::npos) break;  // a line that was cut
-    const auto mapping = parse_mapping(std::string_view(maps.text).substr(start, end - start));
-    start = end + 1;
-    if (!mapping || word < mapping->start || word >= mapping->end) continue;
-    if (mapping->shared) return WordMapping::kShared;
-    // A private page that cannot be written may be the file's own, which other processes share.
-    return mapping->writable ? WordMapping::kPrivate : WordMapping::kUnknown;
-  }
-  return WordMapping::kUnknown;
+WordMapping kind_of_mapping(const std::vector<Mapping>& mappings, std::uint64_t word) {
+  const Mapping* const mapping = find_mapping(mappings, word);
+  if (mapping == nullptr) return WordMapping::kUnknown;
+  if (mapping->shared) return WordMapping::kShared;
+  // A private page that cannot be written may be the file's own, which other processes share.
+  return mapping->writable ? WordMapping::kPrivate : WordMapping::kUnknown;
 }
 
-std::optional<std::int32_t> read_futex_owner(std::int32_t tid, std::uint64_t word) {
-  const int fd = ::open(proc_path(tid, "mem").c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return std::nullopt;
-  std::uint32_t value = 0;
-  const ssize_t got = ::pread(fd, &value, sizeof value, static_cast<off_t>(word));
-  ::close(fd);
-  if (got != static_cast<ssize_t>(sizeof value)) return std::nullopt;
-  return static_cast<std::int32_t>(value & static_cast<std::uint32_t>(FUTEX_TID_MASK));
+std::optional<std::int32_t> read_futex_owner(const ProcessMemory& memory, std::uint64_t word) {
+  const auto value = memory.read(word, sizeof(std::uint32_t));
+  if (!value) return std::nullopt;
+  return static_cast<std::int32_t>(*value & static_cast<std::uint64_t>(FUTEX_TID_MASK));
+}
+
+// Who may end the wait for a word in private memory: the owner, if it is known, else any thread of the process.
+void name_wakers(std::int32_t pid, const WaitTarget& target, WaitFacts& facts) {
+  const FutexWord& word = facts.word;
+  facts.wakers_known = true;
+  if (target.priority_inherit) {
+    if (facts.pi_owner) facts.wakers = {{pid, "mutex", *facts.pi_owner}};
+    return;
+  }
+  switch (word.use) {
+    case model::FutexUse::kMutex:
+      if (!word.owner_is_gone) facts.wakers = {{pid, "mutex", word.owner}};
+      break;
+    case model::FutexUse::kRwlockRead:
+    case model::FutexUse::kRwlockWrite:
+      if (!word.owner_is_gone) facts.wakers = {{pid, "rwlock", word.owner}};
+      break;
+    case model::FutexUse::kJoin: facts.wakers = {{pid, "join", word.owner}}; break;
+    case model::FutexUse::kUnknown: break;
+  }
+  // A lock whose owner is not here could be unlocked all the same, if only by mistake.
+  if (facts.wakers.empty()) facts.wakers = {{pid, "futex"}};
 }
 
 }  // namespace
@@ -108,28 +121,50 @@ bool has_io_uring(std::int32_t tid) {
   return false;
 }
 
-Sharing find_sharing(std::int32_t pid, std::int32_t tid) {
-  const ListedNumbers pids = list_numbers("/proc");
-  for (const std::int32_t other : pids.numbers) {
+Sharing find_sharing(std::int32_t pid, std::int32_t tid, std::vector<std::int32_t>& sharers) {
+  for (const std::int32_t other : list_numbers("/proc").numbers) {
     if (other == pid) continue;
     const long order = ::syscall(SYS_kcmp, tid, other, KCMP_VM, 0, 0);
-    if (order == 0) return Sharing::kShared;
+    if (order == 0) sharers.push_back(other);
     // EPERM: a process of somebody else; memory is not shared across a change of rights that exec would make.
     // ESRCH: it ended, or is a kernel thread.
     if (order < 0 && errno != EPERM && errno != ESRCH && errno != EACCES) return Sharing::kUnknown;
   }
+  if (!sharers.empty()) return Sharing::kShared;
   // Where kcmp is forbidden altogether it fails for every pair: ask for one that must answer.
   const long self = ::syscall(SYS_kcmp, tid, tid, KCMP_VM, 0, 0);
   return self == 0 ? Sharing::kAlone : Sharing::kUnknown;
 }
 
-WaitFacts look_up_futex(const ThreadSample& thread) {
+const std::vector<Mapping>& FutexLookup::mappings(std::int32_t tid) {
+  if (!mappings_) mappings_ = read_mappings(tid);
+  return *mappings_;
+}
+
+std::optional<SharedPlace> FutexLookup::find_shared(const ThreadSample& thread) {
+  return find_shared_place(mappings(thread.tid), classify(thread).word);
+}
+
+WaitFacts FutexLookup::look_up(const ThreadSample& thread) {
   WaitFacts facts;
   const WaitTarget target = classify(thread);
   if (target.kind != WaitClass::kPrivateFutex && target.kind != WaitClass::kPlainFutex) return facts;
-  if (target.kind == WaitClass::kPlainFutex) facts.mapping = find_mapping(thread.tid, target.word);
-  if (target.priority_inherit) facts.pi_owner = read_futex_owner(thread.tid, target.word);
   facts.kernel_function = read_file(proc_path(thread.tid, "wchan")).text;
+  const bool is_private = target.kind == WaitClass::kPrivateFutex;
+  facts.mapping = is_private ? WordMapping::kPrivate : kind_of_mapping(mappings(thread.tid), target.word);
+  const ProcessMemory memory(thread.tid);
+  if (target.priority_inherit) facts.pi_owner = read_futex_owner(memory, target.word);
+  const auto lives_here = [&](std::int32_t tid) { return ::access(task_path(pid_, tid, "stat").c_str(), F_OK) == 0; };
+  const auto lives = [](std::int32_t tid) { return ::access(proc_path(tid, "stat").c_str(), F_OK) == 0; };
+  const HasTask owner_lives = facts.mapping == WordMapping::kShared ? HasTask(lives) : HasTask(lives_here);
+  const auto read = [&](std::uint64_t at, std::size_t size) { return memory.read(at, size); };
+  facts.word = identify_word(thread.call, read, lives_here, owner_lives);
+  if (facts.word.use != model::FutexUse::kUnknown || target.priority_inherit) {
+    WordModule module = find_module(mappings(thread.tid), target.word);
+    facts.word.module = std::move(module.path);
+    facts.word.bias = module.bias;
+  }
+  if (facts.mapping == WordMapping::kPrivate) name_wakers(pid_, target, facts);
   return facts;
 }
 

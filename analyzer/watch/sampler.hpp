@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "watch/evidence.hpp"
+#include "watch/mappings.hpp"
 #include "watch/wait_class.hpp"
 
 namespace forksight::watch {
@@ -29,11 +30,24 @@ bool runs_x86_64(std::int32_t tid);
 
 bool has_io_uring(std::int32_t tid);
 
-// Looks through all processes for one that has the memory of this thread of `pid` but is another.
-Sharing find_sharing(std::int32_t pid, std::int32_t tid);
+// Looks through all processes for those that have the memory of this thread of `pid` but are others.
+Sharing find_sharing(std::int32_t pid, std::int32_t tid, std::vector<std::int32_t>& sharers);
 
-// Mapping and owner of a futex word, and what the kernel says the thread sleeps in. Wakers are not looked up here.
-WaitFacts look_up_futex(const ThreadSample& thread);
+// Mapping, owner and use of the futex words of one process, and what the kernel says each thread sleeps in.
+class FutexLookup {
+ public:
+  explicit FutexLookup(std::int32_t pid) : pid_(pid) {}
+  // Who could wake it is said here for words in private memory alone.
+  WaitFacts look_up(const ThreadSample& thread);
+  // Of a word in shared memory; nullopt: what it is shared by has no identity.
+  std::optional<SharedPlace> find_shared(const ThreadSample& thread);
+
+ private:
+  const std::vector<Mapping>& mappings(std::int32_t tid);
+
+  std::int32_t pid_;
+  std::optional<std::vector<Mapping>> mappings_;  // read once
+};
 
 // The process behind a pidfd of another process; nullopt if it has ended or cannot be seen.
 std::optional<std::int32_t> resolve_pidfd(std::int32_t pid, std::int32_t fd);

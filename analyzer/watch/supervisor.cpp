@@ -7,6 +7,7 @@
 
 #include "watch/proc_fs.hpp"
 #include "watch/sampler.hpp"
+#include "watch/thread_graph.hpp"
 #include "watch/wait_class.hpp"
 #include "watch/wait_graph.hpp"
 
@@ -41,11 +42,26 @@ std::int32_t find_witness(const Round& round, bool& all_ended) {
   return 0;
 }
 
+// The threads of processes that share our memory, but for one that sleeps in vfork() until we are gone.
+void add_sharers(std::int32_t pid, const std::vector<std::int32_t>& sharers, std::vector<Waker>& wakers) {
+  for (const std::int32_t sharer : sharers) {
+    for (const std::int32_t tid : list_numbers(proc_path(sharer, "task")).numbers) {
+      const auto children = parse_pids(read_file(task_path(sharer, tid, "children")).text);
+      bool refused = false;
+      const bool is_parent = std::find(children.begin(), children.end(), pid) != children.end();
+      const auto thread = is_parent ? sample_thread(sharer, tid, refused) : std::nullopt;
+      if (thread && classify(*thread).kind == WaitClass::kVfork) continue;
+      wakers.push_back({sharer, "shared memory", tid});
+    }
+  }
+}
+
 }  // namespace
 
 Supervisor::Supervisor(std::int32_t root, Clock::duration spin_age) : tree_(root), spin_age_(spin_age) {}
 
 void Supervisor::look(Clock::time_point now, Clock::duration age) {
+  wakers_.begin_look();
   tree_.refresh([this](std::int32_t pid) {
     const auto watched = watched_.find(pid);
     const bool rests = watched != watched_.end() && !watched->second.last.threads.empty();
@@ -60,7 +76,7 @@ void Supervisor::look(Clock::time_point now, Clock::duration age) {
     if (is_blocked && now - watched.since >= age) candidates.push_back(pid);
   }
   const std::vector<std::int32_t> suspects = find_suspects(candidates, now);
-  put_to_proof(suspects);
+  put_to_proof(suspects, now, age == Clock::duration::zero());
   conclude(suspects);
   spins_.look(now);
   add_spinning(now);
@@ -97,6 +113,8 @@ void Supervisor::look_at(const Member& member, Clock::time_point now, bool at_on
   if (!is_our_doing) watched.since = now;
   watched.next_look = now;
   watched.hopeless = false;
+  watched.rest_before_proof = {};
+  watched.next_proof = {};
   watched.proof.reset();
 }
 
@@ -119,17 +137,18 @@ std::vector<std::int32_t> Supervisor::find_suspects(const std::vector<std::int32
     nodes.assign(candidates.size(), Node{});
     wants_scan = false;
     for (const std::int32_t pid : candidates) {
-      const Watched& watched = watched_.at(pid);
+      Watched& watched = watched_.at(pid);
       Node& node = nodes[node_of.at(pid)];
       for (const ThreadSample& thread : watched.last.threads) {
         WaitFacts facts;
         const auto answer = wakers_.find(pid, thread, tree_, false, facts);
-        const WaitClass kind = classify(thread).kind;
-        const bool is_pipe = kind == WaitClass::kPipeRead || kind == WaitClass::kPipeWrite;
+        const bool asks = WakerFinder::asks_for_scan(classify(thread).kind);
         const bool is_open = answer == WakerFinder::Answer::kNeedsScan;
-        if (is_pipe && (is_open || answer == WakerFinder::Answer::kKnown) && !watched.proof) wants_scan = true;
-        // Without a scan of this poll a pipe proves nothing: its holders may have changed.
-        if (answer == WakerFinder::Answer::kUnknown || is_open || (is_pipe && !may_scan && !watched.proof)) {
+        if (answer == WakerFinder::Answer::kNever) watched.hopeless = true;
+        if (asks && (is_open || answer == WakerFinder::Answer::kKnown) && !watched.proof) wants_scan = true;
+        // Without a scan of this poll a descriptor proves nothing: its holders may have changed.
+        if (answer == WakerFinder::Answer::kUnknown || answer == WakerFinder::Answer::kNever || is_open ||
+            (asks && !may_scan && !watched.proof)) {
           node.awake = true;
         }
         for (const Waker& waker : facts.wakers) {
@@ -163,22 +182,29 @@ ProcessEvidence Supervisor::gather(const Watched& watched) {
     if (thread.ended()) continue;
     evidence.is_x86_64 = runs_x86_64(thread.tid);
     evidence.has_io_uring = has_io_uring(thread.tid);
-    evidence.sharing = find_sharing(pid, thread.tid);
+    evidence.sharing = find_sharing(pid, thread.tid, evidence.sharers);
     break;
   }
+  FutexLookup futexes(pid);
   for (const ThreadSample& thread : watched.last.threads) {
-    WaitFacts facts = look_up_futex(thread);
+    WaitFacts facts = futexes.look_up(thread);
+    if (facts.mapping == WordMapping::kShared) {
+      if (const auto place = futexes.find_shared(thread)) wakers_.find_shared(pid, *place, tree_, facts);
+    }
     wakers_.find(pid, thread, tree_, true, facts);
+    const bool by_memory = facts.mapping == WordMapping::kPrivate && facts.word.owner == 0;
+    if (by_memory) add_sharers(pid, evidence.sharers, facts.wakers);
     evidence.facts.push_back(std::move(facts));
   }
   return evidence;
 }
 
 // The first round of each was taken at the beginning of this poll; here follow the task lists, then the second rounds.
-void Supervisor::put_to_proof(const std::vector<std::int32_t>& suspects) {
+void Supervisor::put_to_proof(const std::vector<std::int32_t>& suspects, Clock::time_point now, bool at_once) {
   std::vector<ProcessEvidence> all;
   for (const std::int32_t pid : suspects) {
-    if (const Watched& watched = watched_.at(pid); !watched.proof) all.push_back(gather(watched));
+    const Watched& watched = watched_.at(pid);
+    if (!watched.proof && (at_once || now >= watched.next_proof)) all.push_back(gather(watched));
   }
   for (ProcessEvidence& evidence : all) {
     evidence.tids_between = list_numbers(proc_path(evidence.key.pid, "task")).numbers;
@@ -191,12 +217,24 @@ void Supervisor::put_to_proof(const std::vector<std::int32_t>& suspects) {
     Watched& watched = watched_.at(evidence.key.pid);
     if (!proof.stuck) {
       watched.hopeless = proof.lasting;
+      watched.rest_before_proof = std::min<Clock::duration>(watched.rest_before_proof + kSettled, kLongestRest);
+      watched.next_proof = now + watched.rest_before_proof;
       continue;
     }
     if (evidence.sharing == Sharing::kUnknown) sharing_unknown_ = true;
     watched.proof = std::move(proof);
     watched.facts = std::move(evidence.facts);
   }
+}
+
+ProcessWaits Supervisor::waits_of(const Watched& watched) {
+  ProcessWaits process;
+  process.pid = watched.key.pid;
+  for (std::size_t index = 0; index < watched.last.threads.size(); ++index) {
+    const ThreadSample& thread = watched.last.threads[index];
+    if (!thread.ended()) process.threads.push_back({thread.tid, false, watched.facts[index].wakers});
+  }
+  return process;
 }
 
 void Supervisor::conclude(const std::vector<std::int32_t>& suspects) {
@@ -208,16 +246,11 @@ void Supervisor::conclude(const std::vector<std::int32_t>& suspects) {
     node_of.emplace(pid, pids.size());
     pids.push_back(pid);
   }
-  std::vector<Node> nodes(pids.size());
+  std::vector<ProcessWaits> processes(pids.size());
+  for (std::size_t node = 0; node < pids.size(); ++node) processes[node] = waits_of(watched_.at(pids[node]));
+  const std::vector<ProcessJudgement> judgements = judge_threads(processes);
   for (std::size_t node = 0; node < pids.size(); ++node) {
-    for (const Waker& waker : watched_.at(pids[node]).proof->wakers) {
-      const auto target = node_of.find(waker.pid);
-      nodes[node].edges.push_back({target == node_of.end() ? pids.size() : target->second, waker.via});
-    }
-  }
-  const std::vector<Judgement> judgements = judge(nodes);
-  for (std::size_t node = 0; node < pids.size(); ++node) {
-    const Judgement& judgement = judgements[node];
+    const ProcessJudgement& judgement = judgements[node];
     if (judgement.fate == Fate::kAwake) {
       watched_.at(pids[node]).proof.reset();  // a closer look found somebody who could wake it: ask again
       continue;
@@ -233,6 +266,7 @@ void Supervisor::conclude(const std::vector<std::int32_t>& suspects) {
     if (judgement.fate == Fate::kVictim) verdict.liveness = model::Liveness::kVictim;
     for (std::size_t index = 0; index < watched.last.threads.size(); ++index) {
       verdict.waits.push_back(describe_wait(watched.last.threads[index], &watched.facts[index]));
+      verdict.waits.back().is_stuck = !watched.last.threads[index].ended();
     }
     if (!before.contains(verdict.key)) tree_.refresh_identity(watched.key.pid);
     verdicts_.emplace(verdict.key, std::move(verdict));

@@ -17,6 +17,7 @@
 #include "watch/evidence.hpp"
 #include "watch/proof.hpp"
 #include "watch/spin.hpp"
+#include "watch/thread_graph.hpp"
 #include "watch/tree.hpp"
 #include "watch/wakers.hpp"
 
@@ -81,8 +82,10 @@ class Supervisor {
     Round last;                // all blocked; empty: awake
     Clock::time_point since;   // `last` has not changed since
     Clock::time_point next_look;
-    bool stirred = false;   // by us, since `last`
-    bool hopeless = false;  // no proof can be had as long as `last` stays
+    bool stirred = false;                 // by us, since `last`
+    bool hopeless = false;                // no proof can be had as long as `last` stays
+    Clock::duration rest_before_proof{};  // grows with each proof that failed
+    Clock::time_point next_proof{};
     std::optional<Proof> proof;
     std::vector<WaitFacts> facts;
   };
@@ -93,8 +96,9 @@ class Supervisor {
   void look(Clock::time_point now, Clock::duration age);
   void look_at(const Member& member, Clock::time_point now, bool at_once);
   std::vector<std::int32_t> find_suspects(const std::vector<std::int32_t>& candidates, Clock::time_point now);
-  void put_to_proof(const std::vector<std::int32_t>& suspects);
+  void put_to_proof(const std::vector<std::int32_t>& suspects, Clock::time_point now, bool at_once);
   ProcessEvidence gather(const Watched& watched);
+  static ProcessWaits waits_of(const Watched& watched);
   void conclude(const std::vector<std::int32_t>& suspects);
   void add_spinning(Clock::time_point now);
   void add_stalled(Clock::time_point now);

@@ -9,12 +9,16 @@
 namespace forksight::watch {
 
 enum class WaitClass {
-  kAwakable,      // runs, or could be woken by time, a descriptor, or anything else that is not looked into
+  kAwakable,      // runs, or could be woken by time, or by anything else that is not looked into
   kPrivateFutex,  // without a timeout, with the PRIVATE flag: only its own address space can wake it
   kPlainFutex,    // without a timeout and without the flag: the same if the word is in a private mapping
   kChild,         // wait4, waitid
-  kPipeRead,      // read() of a descriptor that may be a pipe
-  kPipeWrite,     // write() to one
+  kRead,          // read(), recv() and the like, of a descriptor
+  kWrite,         // write(), send() and the like, to one
+  kPoll,          // poll, select, epoll_wait without a timeout
+  kFileLock,      // flock(), fcntl(F_SETLKW)
+  kVfork,         // for the child that has its memory
+  kTraced,        // stopped, until its tracer lets it go on
   kEnded,         // an exited thread: wakes nobody, waits for nothing
 };
 
@@ -24,7 +28,7 @@ struct WaitTarget {
   bool priority_inherit = false;  // FUTEX_LOCK_PI, FUTEX_LOCK_PI2
   std::int64_t child = 0;         // kChild: > 0 that pid; -1 any child, or a group of them
   std::int32_t pidfd = -1;        // kChild by waitid(P_PIDFD): the descriptor, to be resolved
-  std::int32_t fd = -1;           // pipes
+  std::int32_t fd = -1;           // kRead, kWrite, kFileLock
 };
 
 WaitTarget classify(const ThreadSample& thread);

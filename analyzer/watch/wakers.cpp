@@ -1,40 +1,115 @@
 #include "watch/wakers.hpp"
 
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <utility>
+
+#include "watch/poll_set.hpp"
 #include "watch/proc_fs.hpp"
+#include "watch/process_memory.hpp"
 #include "watch/sampler.hpp"
-#include "watch/wait_class.hpp"
+#include "watch/sockets.hpp"
 
 namespace forksight::watch {
 namespace {
 
+using Answer = WakerFinder::Answer;
+
 constexpr int kScanShare = 250;  // of the time, one part may go into scans
+
+Answer known_if_any(const WaitFacts& facts) {
+  // A reader without writers gets end of file, a writer without readers EPIPE, a lock that is free is granted: they
+  // return. Nobody and yet it waits: whatever that means, it is not understood.
+  return facts.wakers.empty() ? Answer::kUnknown : Answer::kKnown;
+}
+
+std::string socket_name(std::uint64_t inode) { return fmt::format("socket:[{}]", inode); }
+
+std::optional<LockRequest> read_request(const ThreadSample& thread, std::int32_t fd, std::string& path) {
+  const std::string link = proc_path(thread.tid, fmt::format("fd/{}", fd));
+  struct stat status {};
+  auto target = read_link(link);
+  if (!target || ::stat(link.c_str(), &status) != 0) return std::nullopt;
+  path = std::move(*target);
+  LockRequest request;
+  request.family = thread.call.number == SYS_flock ? LockFamily::kFlock : LockFamily::kPosix;
+  request.major = major(status.st_dev);
+  request.minor = minor(status.st_dev);
+  request.inode = status.st_ino;
+  request.writes = true;
+  if (request.family == LockFamily::kFlock) {
+    constexpr std::uint64_t kShared = 1;  // LOCK_SH
+    request.writes = (thread.call.args[1] & kShared) == 0;
+    return request;
+  }
+  struct flock wanted {};
+  if (!ProcessMemory(thread.tid).read(thread.call.args[2], std::as_writable_bytes(std::span(&wanted, 1))))
+    return std::nullopt;
+  request.writes = wanted.l_type == F_WRLCK;
+  // Relative to a position that may have moved, or backwards: the whole file, so that nobody is missed.
+  if (wanted.l_whence != SEEK_SET || wanted.l_start < 0 || wanted.l_len < 0) return request;
+  request.start = static_cast<std::uint64_t>(wanted.l_start);
+  if (wanted.l_len > 0) request.end = request.start + static_cast<std::uint64_t>(wanted.l_len) - 1;
+  return request;
+}
+
+bool are_in_one_pid_namespace(const std::vector<std::int32_t>& pids) {
+  const auto own = read_link("/proc/self/ns/pid");
+  return own && std::all_of(pids.begin(), pids.end(),
+                            [&](std::int32_t pid) { return read_link(proc_path(pid, "ns/pid")) == own; });
+}
 
 }  // namespace
 
 WakerFinder::WakerFinder() {
   for (const std::int32_t fd : list_numbers("/proc/self/fd").numbers) {
-    if (const std::uint64_t inode = find_pipe(::getpid(), fd); inode != 0) outside_.insert(inode);
+    if (Object object = find_object(::getpid(), fd); object.kind != ObjectKind::kOther)
+      outside_.insert(std::move(object.name));
   }
 }
 
-WakerFinder::Answer WakerFinder::find(std::int32_t pid, const ThreadSample& thread, const Tree& tree, bool thorough,
-                                      WaitFacts& facts) {
+void WakerFinder::begin_look() {
+  file_locks_.reset();
+  shared_.reset();
+  peers_.clear();
+  kernel_signals_.clear();
+}
+
+bool WakerFinder::asks_for_scan(WaitClass kind) {
+  return kind == WaitClass::kRead || kind == WaitClass::kWrite || kind == WaitClass::kPoll ||
+         kind == WaitClass::kFileLock;
+}
+
+Answer WakerFinder::find(std::int32_t pid, const ThreadSample& thread, const Tree& tree, bool thorough,
+                         WaitFacts& facts) {
+  const WaitTarget target = classify(thread);
   Answer answer = Answer::kNotAsked;
-  facts.wakers.clear();
-  switch (classify(thread).kind) {
+  switch (target.kind) {
     case WaitClass::kChild: answer = find_children(pid, thread, tree, thorough, facts); break;
-    case WaitClass::kPipeRead:
-    case WaitClass::kPipeWrite: answer = find_pipe_ends(thread, facts); break;
-    default: break;
+    case WaitClass::kVfork: answer = find_vfork_child(pid, thread, facts); break;
+    case WaitClass::kRead:
+    case WaitClass::kWrite: answer = find_other_ends(pid, thread.tid, target.fd, target.kind, thorough, facts); break;
+    case WaitClass::kPoll: answer = find_polled(pid, thread, thorough, facts); break;
+    case WaitClass::kFileLock: answer = find_lock_holders(pid, thread, facts); break;
+    case WaitClass::kTraced:
+      facts.wakers = {{thread.status.tracer, "ptrace"}};
+      answer = Answer::kKnown;
+      break;
+    default: return answer;
   }
   facts.wakers_known = answer == Answer::kKnown;
+  facts.is_open_to_all = answer == Answer::kNever;
   return answer;
 }
 
-WakerFinder::Answer WakerFinder::find_children(std::int32_t pid, const ThreadSample& thread, const Tree& tree,
-                                               bool thorough, WaitFacts& facts) const {
+Answer WakerFinder::find_children(std::int32_t pid, const ThreadSample& thread, const Tree& tree, bool thorough,
+                                  WaitFacts& facts) const {
   const WaitTarget target = classify(thread);
   std::int64_t child = target.child;
   if (target.pidfd >= 0) {
@@ -58,26 +133,155 @@ WakerFinder::Answer WakerFinder::find_children(std::int32_t pid, const ThreadSam
       if (member.ppid == pid) facts.wakers.push_back({other, "wait4"});
     }
   }
-  // No child, and yet it waits: whatever that means, it is not understood.
-  return facts.wakers.empty() ? Answer::kUnknown : Answer::kKnown;
+  return known_if_any(facts);
 }
 
-WakerFinder::Answer WakerFinder::find_pipe_ends(const ThreadSample& thread, WaitFacts& facts) {
-  const WaitTarget target = classify(thread);
-  const std::uint64_t inode = find_pipe(thread.tid, target.fd);
-  if (inode == 0 || outside_.contains(inode)) return Answer::kUnknown;
-  if (!scanned_.contains(inode)) {
-    unscanned_.insert(inode);
-    return Answer::kNeedsScan;
+Answer WakerFinder::find_vfork_child(std::int32_t pid, const ThreadSample& thread, WaitFacts& facts) const {
+  for (const std::int32_t child : parse_pids(read_file(task_path(pid, thread.tid, "children")).text)) {
+    facts.wakers.push_back({child, "vfork"});
   }
+  return known_if_any(facts);
+}
+
+bool WakerFinder::has_scanned(const std::string& object) {
+  if (scanned_.contains(object)) return true;
+  unscanned_.insert(object);
+  return false;
+}
+
+Answer WakerFinder::find_polled(std::int32_t pid, const ThreadSample& thread, bool thorough, WaitFacts& facts) {
+  const auto fds = read_poll_set(thread);
+  if (!fds) return Answer::kUnknown;
+  // Nothing to wait for: pause() by another name, until somebody ends it. That is meant so.
+  if (fds->empty()) return Answer::kNever;
+  for (const std::int32_t fd : *fds) {
+    const Answer answer = find_other_ends(pid, thread.tid, fd, WaitClass::kPoll, thorough, facts);
+    if (answer != Answer::kKnown) return answer;
+  }
+  facts.object.clear();
+  return Answer::kKnown;
+}
+
+Answer WakerFinder::find_other_ends(std::int32_t pid, std::int32_t tid, std::int32_t fd, WaitClass kind, bool thorough,
+                                    WaitFacts& facts) {
+  const Object object = find_object(tid, fd);
+  facts.object = object.name;
+  facts.is_fifo = object.kind == ObjectKind::kFifo;
+  if (object.kind == ObjectKind::kOther || object.kind == ObjectKind::kEpoll || outside_.contains(object.name))
+    return Answer::kNever;
+  if (object.kind == ObjectKind::kSocket) return find_socket_ends(pid, tid, fd, object, facts);
+  if (object.kind == ObjectKind::kProcess) {
+    const auto process = resolve_pidfd(tid, fd);
+    if (!process) return Answer::kUnknown;
+    facts.wakers.push_back({*process, "wait4"});
+    return Answer::kKnown;
+  }
+  if (!has_scanned(object.name)) return Answer::kNeedsScan;
   if (refused_) return Answer::kUnknown;
-  for (const PipeHolder& holder : holders_) {
-    if (holder.inode != inode) continue;
-    const bool could = target.kind == WaitClass::kPipeRead ? holder.writes : holder.reads;
-    if (could) facts.wakers.push_back({holder.pid, "pipe"});
+  const std::vector<Holder>& holders = holders_[object.name];
+  const auto own =
+      std::find_if(holders.begin(), holders.end(), [&](const Holder& one) { return one.pid == pid && one.fd == fd; });
+  const bool is_eventfd = object.kind == ObjectKind::kEventfd;
+  const bool reads = kind == WaitClass::kRead || (kind == WaitClass::kPoll && (own == holders.end() || own->reads));
+  const bool writes = kind == WaitClass::kWrite || (kind == WaitClass::kPoll && (own == holders.end() || own->writes));
+  bool has_any = false;
+  for (const Holder& holder : holders) {
+    const bool could = is_eventfd || (reads && holder.writes) || (writes && holder.reads);
+    if (!could) continue;
+    has_any = true;
+    facts.wakers.push_back({holder.pid, is_eventfd ? "eventfd" : "pipe", 0, holder.fd});
+    if (!is_eventfd || !thorough) continue;
+    const auto [signals, is_new] = kernel_signals_.try_emplace(holder.pid, false);
+    if (is_new) signals->second = may_be_signalled_by_kernel(holder.tid);
+    if (signals->second) return Answer::kUnknown;
   }
-  // A reader without writers gets end of file, a writer without readers EPIPE: both return.
-  return facts.wakers.empty() ? Answer::kUnknown : Answer::kKnown;
+  return has_any ? Answer::kKnown : Answer::kUnknown;
+}
+
+std::optional<std::uint64_t> WakerFinder::peer_of(std::int32_t tid, std::uint64_t inode) {
+  const auto [peer, is_new] = peers_.try_emplace(inode);
+  if (is_new) peer->second = find_peer(tid, inode);
+  return peer->second;
+}
+
+Answer WakerFinder::find_socket_ends(std::int32_t pid, std::int32_t tid, std::int32_t fd, const Object& socket,
+                                     WaitFacts& facts) {
+  const auto peer = peer_of(tid, socket.inode);
+  if (!peer) return Answer::kNever;  // a listener, a datagram from anybody, another machine
+  const std::string other = socket_name(*peer);
+  if (outside_.contains(other) || has_socket_timeout(pid, fd).value_or(true)) return Answer::kNever;
+  const bool both = has_scanned(socket.name);
+  if (!has_scanned(other) || !both) return Answer::kNeedsScan;
+  if (refused_ || holders_[other].empty()) return Answer::kUnknown;
+  for (const Holder& holder : holders_[other]) facts.wakers.push_back({holder.pid, "socket", 0, holder.fd});
+  // shutdown() of its own end wakes it too.
+  for (const Holder& holder : holders_[socket.name]) facts.wakers.push_back({holder.pid, "shutdown", 0, holder.fd});
+  return Answer::kKnown;
+}
+
+const std::vector<FileLock>& WakerFinder::file_locks() {
+  constexpr std::size_t kMaxLocks = 4U << 20U;
+  if (!file_locks_) file_locks_ = parse_file_locks(read_file("/proc/locks", kMaxLocks).text);
+  return *file_locks_;
+}
+
+Answer WakerFinder::find_lock_holders(std::int32_t pid, const ThreadSample& thread, WaitFacts& facts) {
+  const auto request = read_request(thread, classify(thread).fd, facts.object);
+  if (!request) return Answer::kUnknown;
+  const bool has_holders = has_scanned(facts.object);
+  if (!has_holders) return Answer::kNeedsScan;
+  if (refused_) return Answer::kUnknown;
+  for (const FileLock& lock : file_locks()) {
+    if (!is_in_the_way(lock, *request)) continue;
+    if (!lock.is_of_file) {
+      if (lock.pid <= 0) return Answer::kUnknown;
+      if (lock.pid != pid) facts.wakers.push_back({lock.pid, "fcntl"});
+      continue;
+    }
+    bool has_any = false;
+    for (const Holder& holder : holders_[facts.object]) {
+      const auto held = parse_held_locks(read_file(proc_path(holder.tid, fmt::format("fdinfo/{}", holder.fd))).text);
+      if (std::none_of(held.begin(), held.end(), [&](const FileLock& one) { return is_in_the_way(one, *request); }))
+        continue;
+      has_any = true;
+      const char* const via = lock.family == LockFamily::kFlock ? "flock" : "fcntl";
+      facts.wakers.push_back({holder.pid, via, 0, holder.fd});
+    }
+    if (!has_any) return Answer::kUnknown;
+  }
+  return known_if_any(facts);
+}
+
+Answer WakerFinder::find_shared(std::int32_t pid, const SharedPlace& place, const Tree& tree, WaitFacts& facts) {
+  if (!shared_) {
+    std::set<std::int32_t> must_read;
+    for (const auto& [other, member] : tree.living()) must_read.insert(other);
+    shared_ = SharedMemory::read(must_read);
+  }
+  facts.object = place.path;
+  const auto mappers = shared_->mappers(place);
+  if (!mappers) return Answer::kUnknown;
+  const FutexWord& word = facts.word;
+  if (word.use != model::FutexUse::kUnknown && word.owner != 0 && word.use != model::FutexUse::kJoin) {
+    // A tid means something only where all see the same ones.
+    if (!are_in_one_pid_namespace(*mappers)) return Answer::kUnknown;
+    facts.wakers_known = true;
+    if (word.owner_is_gone) return Answer::kKnown;
+    const auto status = read_file(proc_path(word.owner, "status"));
+    const auto owner_process = status ? find_field(status.text, "Tgid") : std::nullopt;
+    const auto owner_pid = static_cast<std::int32_t>(owner_process ? parse_decimal(*owner_process).value_or(0) : 0);
+    const bool is_known = std::find(mappers->begin(), mappers->end(), owner_pid) != mappers->end();
+    facts.wakers_known = is_known;
+    if (is_known) facts.wakers = {{owner_pid, word.use == model::FutexUse::kMutex ? "mutex" : "rwlock", word.owner}};
+    return is_known ? Answer::kKnown : Answer::kUnknown;
+  }
+  if (!is_closed_to_others(place)) {
+    facts.is_open_to_all = true;
+    return Answer::kNever;
+  }
+  for (const std::int32_t mapper : *mappers) facts.wakers.push_back({mapper, "shared memory"});
+  facts.wakers_known = std::find(mappers->begin(), mappers->end(), pid) != mappers->end();
+  return facts.wakers_known ? Answer::kKnown : Answer::kUnknown;
 }
 
 void WakerFinder::scan(const Tree& tree) {
@@ -87,12 +291,14 @@ void WakerFinder::scan(const Tree& tree) {
   std::set<std::int32_t> must_read;
   for (const auto& [pid, member] : tree.living()) must_read.insert(pid);
   std::set<std::int32_t> refused;
-  holders_ = find_holders(scanned_, must_read, refused);
+  holders_.clear();
+  for (Holder& holder : find_holders(scanned_, must_read, refused)) {
+    std::string object = holder.object;
+    holders_[std::move(object)].push_back(std::move(holder));
+  }
   refused_ = !refused.empty();
-  // Pipes that nobody holds any more need not be asked for again.
-  std::set<std::uint64_t> alive;
-  for (const PipeHolder& holder : holders_) alive.insert(holder.inode);
-  scanned_ = std::move(alive);
+  // What nobody holds any more need not be asked for again.
+  std::erase_if(scanned_, [&](const std::string& object) { return !holders_.contains(object); });
   next_scan_ = Clock::now() + (Clock::now() - start) * kScanShare;
 }
 

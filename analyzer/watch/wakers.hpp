@@ -1,15 +1,21 @@
-// Which processes could end a wait for a child or for the other end of a pipe.
+// Which processes could end a wait for a child, for the other end of a pipe or socket, for a file lock, for a word in
+// shared memory. Whatever is not understood to the end is said to be unknown, and proves nothing.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
+#include <string>
 #include <vector>
 
+#include "watch/descriptors.hpp"
 #include "watch/evidence.hpp"
-#include "watch/pipes.hpp"
+#include "watch/file_locks.hpp"
+#include "watch/mappings.hpp"
 #include "watch/tree.hpp"
+#include "watch/wait_class.hpp"
 
 namespace forksight::watch {
 
@@ -17,31 +23,55 @@ class WakerFinder {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // Pipes that this process holds itself came from outside of the tree: somebody out there may write to them.
+  // What this process holds itself came from outside of the tree: somebody out there may write to it.
   WakerFinder();
 
-  enum class Answer { kNotAsked, kKnown, kUnknown, kNeedsScan };
+  // kNever: somebody else may end the wait as long as it lasts. kUnknown: now, or it could not be seen.
+  enum class Answer { kNotAsked, kKnown, kUnknown, kNever, kNeedsScan };
 
-  // Fills `wakers` and `wakers_known` for a thread that waits for a child or a pipe; others are left as they are.
-  // Pipes are answered from the latest scan; one that it did not look for is noted for the next. Children are those
-  // that the tree knows of, or, if `thorough`, those that the kernel tells now, tracees included.
+  // What was read once for all threads of a look is read anew for the next.
+  void begin_look();
+
+  // Fills `object`, `wakers`, `wakers_known` and `is_open_to_all` for a thread that waits for a child, a descriptor, a
+  // lock or its tracer; others are left as they are. Holders of descriptors are taken from the latest scan; what that
+  // did not look for is noted for the next. Children are those that the tree knows of, or, if `thorough`, those that
+  // the kernel tells now, tracees included.
   Answer find(std::int32_t pid, const ThreadSample& thread, const Tree& tree, bool thorough, WaitFacts& facts);
+  // The same for a futex word in shared memory.
+  Answer find_shared(std::int32_t pid, const SharedPlace& place, const Tree& tree, WaitFacts& facts);
+  // Does the answer depend on a scan.
+  static bool asks_for_scan(WaitClass kind);
 
-  // Searches the pipes that were asked for in all processes. May take tens of milliseconds on a big machine, so the
-  // next scan is due only after a multiple of that.
+  // Searches what was asked for in all processes. May take tens of milliseconds on a big machine, so the next scan is
+  // due only after a multiple of that.
   bool is_scan_due(Clock::time_point now) const { return now >= next_scan_; }
   void scan(const Tree& tree);
 
  private:
-  Answer find_children(std::int32_t pid, const ThreadSample& thread, const Tree& tree, bool thorough, WaitFacts& facts) const;
-  Answer find_pipe_ends(const ThreadSample& thread, WaitFacts& facts);
+  Answer find_children(std::int32_t pid, const ThreadSample& thread, const Tree& tree, bool thorough,
+                       WaitFacts& facts) const;
+  Answer find_vfork_child(std::int32_t pid, const ThreadSample& thread, WaitFacts& facts) const;
+  Answer find_polled(std::int32_t pid, const ThreadSample& thread, bool thorough, WaitFacts& facts);
+  Answer find_other_ends(std::int32_t pid, std::int32_t tid, std::int32_t fd, WaitClass kind, bool thorough,
+                         WaitFacts& facts);
+  Answer find_socket_ends(std::int32_t pid, std::int32_t tid, std::int32_t fd, const Object& socket, WaitFacts& facts);
+  Answer find_lock_holders(std::int32_t pid, const ThreadSample& thread, WaitFacts& facts);
+  // False: it was not in the latest scan, and is noted for the next.
+  bool has_scanned(const std::string& object);
+  const std::vector<FileLock>& file_locks();
+  std::optional<std::uint64_t> peer_of(std::int32_t tid, std::uint64_t inode);
 
-  std::set<std::uint64_t> outside_;
-  std::set<std::uint64_t> scanned_;
-  std::set<std::uint64_t> unscanned_;
-  std::vector<PipeHolder> holders_;
+  std::set<std::string> outside_;
+  std::set<std::string> scanned_;
+  std::set<std::string> unscanned_;
+  std::map<std::string, std::vector<Holder>> holders_;
   bool refused_ = false;
   Clock::time_point next_scan_{};
+  // Of one look.
+  std::optional<std::vector<FileLock>> file_locks_;
+  std::optional<SharedMemory> shared_;
+  std::map<std::uint64_t, std::optional<std::uint64_t>> peers_;
+  std::map<std::int32_t, bool> kernel_signals_;
 };
 
 }  // namespace forksight::watch

@@ -11,24 +11,24 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/mman.h>
-#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-static uint32_t word = 1;
+#include "fixture.h"
 
-static void say_ready(void) {
+uint32_t word = 1;
+
+void say_ready(void) {
   if (write(STDOUT_FILENO, "r", 1) != 1) _exit(99);
 }
 
-static void wait_on(uint32_t* address, int operation, const struct timespec* timeout) {
+void wait_on(uint32_t* address, int operation, const struct timespec* timeout) {
   for (;;) syscall(SYS_futex, address, operation, *address, timeout, NULL, FUTEX_BITSET_MATCH_ANY);
 }
 
-static void hang(void) { wait_on(&word, FUTEX_WAIT_PRIVATE, NULL); }
+void hang(void) { wait_on(&word, FUTEX_WAIT_PRIVATE, NULL); }
 
 static void* hang_thread(void* unused) {
   (void)unused;
@@ -36,7 +36,7 @@ static void* hang_thread(void* unused) {
   return NULL;
 }
 
-static pid_t fork_hung(void) {
+pid_t fork_hung(void) {
   const pid_t child = fork();
   if (child == 0) hang();
   return child;
@@ -90,12 +90,6 @@ static void timed(void) {
   wait_on(&word, FUTEX_WAIT_PRIVATE, &hour);
 }
 
-static void shared(void) {
-  uint32_t* map = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  say_ready();
-  wait_on(map, FUTEX_WAIT, NULL);
-}
-
 static char sibling_stack[65536] __attribute__((aligned(16)));
 
 static int run_sibling(void* unused) {
@@ -128,14 +122,6 @@ static void idle_epoll(void) {
 static void idle_sleep(void) {
   say_ready();
   for (;;) sleep(3600);
-}
-
-static void idle_socket(void) {
-  int ends[2];
-  char byte;
-  if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0) _exit(99);
-  say_ready();
-  if (read(ends[0], &byte, 1) < 0) _exit(98);
 }
 
 static void parent(void) {
@@ -281,21 +267,16 @@ static void write_and_exit(void) {
   fputs("line two\n", stderr);
 }
 
-static const struct {
-  const char* name;
-  void (*run)(void);
-} modes[] = {
+static const struct mode modes[] = {
     {"dead", dead},
     {"dead-threads", dead_threads},
     {"dead-caught", dead_caught},
     {"leader-gone", leader_gone},
     {"plain-private", plain_private},
     {"timed", timed},
-    {"shared", shared},
     {"vm-sibling", vm_sibling},
     {"idle-epoll", idle_epoll},
     {"idle-sleep", idle_sleep},
-    {"idle-socket", idle_socket},
     {"parent", parent},
     {"parent-id", parent_id},
     {"parent-any", parent_any},
@@ -311,6 +292,7 @@ static const struct {
     {"take-signal", take_signal},
     {"describe-start", describe_start},
     {"write", write_and_exit},
+    {NULL, NULL},
 };
 
 static void be_asked(int signal) {
@@ -338,10 +320,11 @@ int main(int argc, char** argv) {
     execvp(argv[2], argv + 2);
     return 99;
   }
-  for (size_t i = 0; i < sizeof modes / sizeof modes[0]; ++i) {
-    if (strcmp(argv[1], modes[i].name) != 0) continue;
-    modes[i].run();
-    return argc > 2 ? atoi(argv[2]) : 0;
-  }
-  return 99;
+  const struct mode* mode = modes;
+  while (mode->name != NULL && strcmp(argv[1], mode->name) != 0) ++mode;
+  if (mode->name == NULL) mode = kernel_modes;
+  while (mode->name != NULL && strcmp(argv[1], mode->name) != 0) ++mode;
+  if (mode->name == NULL) return 99;
+  mode->run();
+  return argc > 2 ? atoi(argv[2]) : 0;
 }

@@ -75,13 +75,19 @@ TEST(Proof, AllThreadsInPrivateFutexesAreDead) {
 
 TEST(Proof, AnEndedThreadDoesNotMatter) {
   auto evidence = evidence_of({futex_thread(100), futex_thread(101)});
-  change_both(evidence, 0, [](ThreadSample& thread) { thread.status.state = 'Z'; thread.call = {}; });
+  change_both(evidence, 0, [](ThreadSample& thread) {
+    thread.status.state = 'Z';
+    thread.call = {};
+  });
   EXPECT_TRUE(prove(evidence).stuck);
 }
 
 TEST(Proof, AnEndedProcessIsNotDead) {
   auto evidence = evidence_of({futex_thread(100)});
-  change_both(evidence, 0, [](ThreadSample& thread) { thread.status.state = 'Z'; thread.call = {}; });
+  change_both(evidence, 0, [](ThreadSample& thread) {
+    thread.status.state = 'Z';
+    thread.call = {};
+  });
   expect_open(evidence, "ended");
 }
 
@@ -101,7 +107,10 @@ TEST(Proof, ATimeoutEndsTheWait) {
 
 TEST(Proof, ARunningThreadIsAWayOut) {
   auto evidence = evidence_of({futex_thread(100), futex_thread(101)});
-  change_both(evidence, 0, [](ThreadSample& thread) { thread.call = {}; thread.call.running = true; });
+  change_both(evidence, 0, [](ThreadSample& thread) {
+    thread.call = {};
+    thread.call.running = true;
+  });
   expect_open(evidence, "thread 100 may go on");
 }
 
@@ -114,10 +123,19 @@ TEST(Proof, AStoppedThreadMayBeContinued) {
 }
 
 TEST(Proof, AnotherSystemCallIsAWayOut) {
-  for (const std::int64_t number : {7, 23, 35, 232, 230, 45, 426, 128}) {  // poll, select, sleep, epoll, recvfrom, io_uring…
+  for (const std::int64_t number :
+       {34, 35, 43, 65, 70, 128, 230, 240, 426}) {  // pause, sleep, accept, semop, io_uring…
     auto evidence = evidence_of({futex_thread(100), futex_thread(101)});
     change_both(evidence, 1, [&](ThreadSample& thread) { thread.call.number = number; });
     expect_open(evidence, "thread 101 may go on");
+  }
+  for (const std::int64_t number : {0, 1, 45, 46, 73}) {  // read, write, recvfrom, sendmsg, flock
+    auto evidence = evidence_of({futex_thread(100), futex_thread(101)});
+    change_both(evidence, 1, [&](ThreadSample& thread) { thread.call.number = number; });
+    expect_open(evidence, "not known");
+    EXPECT_FALSE(prove(evidence).lasting);
+    evidence.facts[1].is_open_to_all = true;
+    EXPECT_TRUE(prove(evidence).lasting);
   }
 }
 
@@ -133,9 +151,17 @@ TEST(Proof, APlainFutexNeedsAPrivateMapping) {
   EXPECT_TRUE(prove(evidence).stuck);
   evidence.facts[0].mapping = WordMapping::kShared;
   expect_open(evidence, "shared memory");
+  EXPECT_FALSE(prove(evidence).lasting);
+  evidence.facts[0].is_open_to_all = true;
   EXPECT_TRUE(prove(evidence).lasting);
   evidence.facts[0].mapping = WordMapping::kUnknown;
   expect_open(evidence, "shared memory");
+  // Who has it mapped is known: the question is passed on.
+  evidence.facts[0].mapping = WordMapping::kShared;
+  evidence.facts[0].wakers_known = true;
+  evidence.facts[0].wakers = {{200, "shared memory"}};
+  EXPECT_TRUE(prove(evidence).stuck);
+  EXPECT_EQ(prove(evidence).wakers, evidence.facts[0].wakers);
 }
 
 TEST(Proof, APriorityInheritingFutexNeedsAnOwnerOfItsOwn) {
@@ -165,7 +191,10 @@ TEST(Proof, AThreadThatRanBetweenTheRoundsBreaksTheInstant) {
       [](ThreadSample& thread) { thread.call.sp += 16; },
       [](ThreadSample& thread) { thread.call.pc += 1; },
       [](ThreadSample& thread) { thread.call.args[0] += 4; },
-      [](ThreadSample& thread) { thread.call = {}; thread.call.running = true; },
+      [](ThreadSample& thread) {
+        thread.call = {};
+        thread.call.running = true;
+      },
   };
   for (const auto change : changes) {
     auto evidence = evidence_of({futex_thread(100), futex_thread(101)});
@@ -203,6 +232,8 @@ TEST(Proof, TheProcessAsAWholeMustQualify) {
   evidence = evidence_of({futex_thread(100)});
   evidence.sharing = Sharing::kShared;
   expect_open(evidence, "shares its memory");
+  evidence.sharers = {200};
+  EXPECT_TRUE(prove(evidence).stuck);
   EXPECT_FALSE(prove(evidence_of({})).stuck);
 }
 
@@ -217,7 +248,8 @@ TEST(Proof, TheKernelMayKnowBetterWhatItSleepsIn) {
 }
 
 TEST(Proof, ChildrenAndPipesPassTheQuestionOn) {
-  auto evidence = evidence_of({futex_thread(100), call_thread(101, 61, {200, 0, 0, 0, 0, 0}), call_thread(102, 0, {3, 0, 0, 0, 0, 0})});
+  auto evidence = evidence_of(
+      {futex_thread(100), call_thread(101, 61, {200, 0, 0, 0, 0, 0}), call_thread(102, 0, {3, 0, 0, 0, 0, 0})});
   expect_open(evidence, "not known");
   evidence.facts[1].wakers_known = evidence.facts[2].wakers_known = true;
   evidence.facts[1].wakers = {{200, "wait4"}};
@@ -235,8 +267,33 @@ TEST(Classify, ReadsWhatIsWaitedFor) {
   EXPECT_EQ(classify(call_thread(1, 247, {0, 0, 0, 4, 0, 0})).child, -1);
   EXPECT_EQ(classify(call_thread(1, 247, {3, 9, 0, 4, 0, 0})).pidfd, 9);
   EXPECT_EQ(classify(call_thread(1, 247, {99, 9, 0, 4, 0, 0})).kind, WaitClass::kAwakable);
-  EXPECT_EQ(classify(call_thread(1, 0, {5, 0, 0, 0, 0, 0})).kind, WaitClass::kPipeRead);
-  EXPECT_EQ(classify(call_thread(1, 1, {5, 0, 0, 0, 0, 0})).kind, WaitClass::kPipeWrite);
+  EXPECT_EQ(classify(call_thread(1, 0, {5, 0, 0, 0, 0, 0})).kind, WaitClass::kRead);
+  EXPECT_EQ(classify(call_thread(1, 1, {5, 0, 0, 0, 0, 0})).kind, WaitClass::kWrite);
+}
+
+TEST(Classify, TellsWaitsThatTimeMayEnd) {
+  EXPECT_EQ(classify(call_thread(1, 7, {0x1000, 2, 0xffffffff, 0, 0, 0})).kind, WaitClass::kPoll);
+  EXPECT_EQ(classify(call_thread(1, 7, {0x1000, 2, 0, 0, 0, 0})).kind, WaitClass::kAwakable);
+  EXPECT_EQ(classify(call_thread(1, 23, {4, 0x1000, 0, 0, 0, 0})).kind, WaitClass::kPoll);
+  EXPECT_EQ(classify(call_thread(1, 23, {4, 0x1000, 0, 0, 0x2000, 0})).kind, WaitClass::kAwakable);
+  EXPECT_EQ(classify(call_thread(1, 232, {4, 0x1000, 8, 0xffffffff, 0, 0})).kind, WaitClass::kPoll);
+  EXPECT_EQ(classify(call_thread(1, 299, {4, 0x1000, 8, 0, 0x2000, 0})).kind, WaitClass::kAwakable);
+}
+
+TEST(Classify, KnowsFileLocksVforkAndTracers) {
+  EXPECT_EQ(classify(call_thread(1, 73, {4, 2, 0, 0, 0, 0})).kind, WaitClass::kFileLock);
+  EXPECT_EQ(classify(call_thread(1, 72, {4, 7, 0x1000, 0, 0, 0})).kind, WaitClass::kFileLock);
+  EXPECT_EQ(classify(call_thread(1, 72, {4, 6, 0x1000, 0, 0, 0})).kind, WaitClass::kAwakable);
+  ThreadSample spawning = call_thread(1, 58, {});
+  spawning.status.state = 'D';
+  EXPECT_EQ(classify(spawning).kind, WaitClass::kVfork);
+  spawning.status.state = 'R';
+  EXPECT_EQ(classify(spawning).kind, WaitClass::kAwakable);
+  ThreadSample traced = futex_thread(1);
+  traced.status.state = 't';
+  EXPECT_EQ(classify(traced).kind, WaitClass::kAwakable);
+  traced.status.tracer = 7;
+  EXPECT_EQ(classify(traced).kind, WaitClass::kTraced);
 }
 
 TEST(DescribeWait, SaysWhatTheModelNeeds) {

@@ -37,6 +37,18 @@ LoggedProcess stuck_process() {
   wait.has_timeout = true;
   wait.is_shared = true;
   wait.state = 'S';
+  wait.use = model::FutexUse::kMutex;
+  wait.owner = 4800;
+  wait.owner_is_gone = true;
+  wait.readers = 3;
+  wait.mutex_type = model::MutexType::kRecursive;
+  wait.fd = 7;
+  wait.path = "/dev/shm/jobs";
+  wait.object_module = "/opt/app";
+  wait.module_bias = 0x55d0c0000000;
+  wait.wakers_known = true;
+  wait.wakers = {{4712, 4800, 9, "mutex"}};
+  wait.is_stuck = true;
   process.waits = {wait};
   return process;
 }
@@ -67,6 +79,12 @@ TEST(RunLog, SurvivesTheRoundTrip) {
   ASSERT_EQ(process.waits.size(), 1U);
   EXPECT_EQ(process.waits[0].object, 0xffff800000001000U);
   EXPECT_EQ(process.waits[0].state, 'S');
+  EXPECT_EQ(process.waits[0].use, model::FutexUse::kMutex);
+  EXPECT_EQ(process.waits[0].module_bias, 0x55d0c0000000U);
+  ASSERT_EQ(process.waits[0].wakers.size(), 1U);
+  EXPECT_EQ(process.waits[0].wakers[0].tid, 4800);
+  EXPECT_EQ(process.waits[0].wakers[0].via, "mutex");
+  EXPECT_TRUE(process.waits[0].is_stuck);
   EXPECT_FALSE(read->processes.at(1).exit_status);
 }
 

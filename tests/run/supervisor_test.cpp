@@ -24,8 +24,10 @@ constexpr int kManyPolls = 12;
 
 class Watch {
  public:
-  explicit Watch(const std::string& mode) : program_({FORKSIGHT_FIXTURE, mode}), ready_(program_.wait_ready()),
-                                            supervisor_(program_.pid(), std::chrono::seconds(1)) {}
+  explicit Watch(const std::string& mode)
+      : program_({FORKSIGHT_FIXTURE, mode}),
+        ready_(program_.wait_ready()),
+        supervisor_(program_.pid(), std::chrono::seconds(1)) {}
 
   bool ready() const { return ready_; }
   pid_t pid() const { return program_.pid(); }
@@ -103,6 +105,8 @@ TEST(Supervisor, AllThreadsInFutexesAreDead) { expect_dead("dead-threads", Liven
 TEST(Supervisor, ACaughtSignalIsSaid) { expect_dead("dead-caught", Liveness::kDeadButForSignal, 1); }
 TEST(Supervisor, ALeaderThatLeftDoesNotHideTheRest) { expect_dead("leader-gone", Liveness::kDead, 2); }
 TEST(Supervisor, APlainFutexOnPrivateMemoryIsDead) { expect_dead("plain-private", Liveness::kDead, 1); }
+TEST(Supervisor, AWordSharedWithNobodyIsDead) { expect_dead("shared", Liveness::kDead, 1); }
+TEST(Supervisor, AReaderOfItsOwnSocketIsDead) { expect_dead("socket-self", Liveness::kDead, 1); }
 TEST(Supervisor, AReaderOfItsOwnPipeIsDead) { expect_dead("pipe-self", Liveness::kDead, 1); }
 
 class Silent : public testing::TestWithParam<const char*> {};
@@ -112,8 +116,9 @@ TEST_P(Silent, IsNotStuck) {
   EXPECT_EQ(watch.stuck_at_most(), 0U);
 }
 INSTANTIATE_TEST_SUITE_P(Supervisor, Silent,
-                         testing::Values("timed", "shared", "vm-sibling", "idle-epoll", "idle-sleep", "idle-socket",
-                                         "pipe-healthy"),
+                         testing::Values("timed", "shared-healthy", "vm-sibling", "idle-epoll", "idle-sleep",
+                                         "idle-accept", "pipe-healthy", "socket-healthy", "tcp-healthy",
+                                         "eventfd-healthy", "flock-healthy"),
                          [](const auto& test) {
                            std::string name = test.param;
                            std::replace(name.begin(), name.end(), '-', '_');
@@ -139,12 +144,25 @@ TEST_P(Victims, WaitForTheDead) {
 }
 INSTANTIATE_TEST_SUITE_P(Supervisor, Victims,
                          testing::Values(std::pair("parent", "wait4"), std::pair("parent-id", "wait4"),
-                                         std::pair("pipe-victim", "pipe")),
+                                         std::pair("pipe-victim", "pipe"), std::pair("socket-victim", "socket"),
+                                         std::pair("tcp-victim", "socket"), std::pair("eventfd-victim", "eventfd"),
+                                         std::pair("poll-victim", "pipe"), std::pair("epoll-victim", "pipe"),
+                                         std::pair("select-victim", "pipe"), std::pair("flock-victim", "flock"),
+                                         std::pair("fcntl-victim", "fcntl"), std::pair("vfork-victim", "vfork"),
+                                         std::pair("shared-victim", "shared memory")),
                          [](const auto& test) {
                            std::string name = test.param.first;
                            std::replace(name.begin(), name.end(), '-', '_');
                            return name;
                          });
+
+TEST(Supervisor, AReceiveTimeoutEndsTheWait) {
+  Watch watch("socket-timed");
+  ASSERT_TRUE(watch.wait_stuck(1));
+  for (int times = 0; times < kManyPolls; ++times) watch.poll();
+  EXPECT_EQ(watch.supervisor().verdicts().size(), 1U);
+  EXPECT_EQ(watch.verdict_of(watch.pid()), nullptr);
+}
 
 TEST(Supervisor, AnyChildMeansAllChildren) {
   Watch watch("parent-any");

@@ -1,0 +1,108 @@
+#include "watch/thread_graph.hpp"
+
+#include <deque>
+#include <map>
+#include <unordered_map>
+
+namespace forksight::watch {
+namespace {
+
+// Nodes: first the processes, then all threads in order.
+struct Layout {
+  explicit Layout(const std::vector<ProcessWaits>& processes) {
+    std::size_t next = processes.size();
+    for (std::size_t process = 0; process < processes.size(); ++process) {
+      by_pid.emplace(processes[process].pid, process);
+      first_thread.push_back(next);
+      for (const ThreadWaits& thread : processes[process].threads)
+        by_tid.emplace(std::pair(process, thread.tid), next++);
+    }
+    count = next;
+  }
+  // A node that does not exist for what is not known.
+  std::size_t node_of(const Waker& waker) const {
+    const auto process = by_pid.find(waker.pid);
+    if (process == by_pid.end()) return count;
+    if (waker.tid == 0) return process->second;
+    const auto thread = by_tid.find({process->second, waker.tid});
+    return thread == by_tid.end() ? count : thread->second;
+  }
+
+  std::unordered_map<std::int32_t, std::size_t> by_pid;
+  std::map<std::pair<std::size_t, std::int32_t>, std::size_t> by_tid;
+  std::vector<std::size_t> first_thread;
+  std::size_t count = 0;
+};
+
+std::vector<Node> build(const std::vector<ProcessWaits>& processes, const Layout& layout) {
+  std::vector<Node> nodes(layout.count);
+  for (std::size_t process = 0; process < processes.size(); ++process) {
+    const auto& threads = processes[process].threads;
+    nodes[process].awake = threads.empty();
+    for (std::size_t index = 0; index < threads.size(); ++index) {
+      const std::size_t own = layout.first_thread[process] + index;
+      nodes[process].edges.push_back({own, ""});
+      nodes[own].awake = threads[index].awake;
+      for (const Waker& waker : threads[index].wakers) nodes[own].edges.push_back({layout.node_of(waker), waker.via});
+    }
+  }
+  return nodes;
+}
+
+// From every victim the shortest way, process by process, to one that has a root.
+void find_ways(const std::vector<ProcessWaits>& processes, const Layout& layout,
+               std::vector<ProcessJudgement>& judgements) {
+  struct Way {
+    std::size_t from;
+    std::string via;
+  };
+  std::vector<std::vector<Way>> into(processes.size());
+  std::deque<std::size_t> open;
+  for (std::size_t process = 0; process < processes.size(); ++process) {
+    ProcessJudgement& judgement = judgements[process];
+    if (judgement.fate == Fate::kRoot) open.push_back(process);
+    for (std::size_t index = 0; index < processes[process].threads.size(); ++index) {
+      for (const Waker& waker : processes[process].threads[index].wakers) {
+        const auto target = layout.by_pid.find(waker.pid);
+        if (target == layout.by_pid.end() || target->second == process) continue;
+        into[target->second].push_back({process, waker.via});
+        // In a ring of roots: the next of the ring.
+        if (judgement.threads[index] != Fate::kRoot || judgement.waits_for) continue;
+        judgement.waits_for = target->second;
+        judgement.via = waker.via;
+      }
+    }
+  }
+  while (!open.empty()) {
+    const std::size_t process = open.front();
+    open.pop_front();
+    for (const Way& way : into[process]) {
+      ProcessJudgement& judgement = judgements[way.from];
+      if (judgement.fate != Fate::kVictim || judgement.waits_for) continue;
+      judgement.waits_for = process;
+      judgement.via = way.via;
+      open.push_back(way.from);
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<ProcessJudgement> judge_threads(const std::vector<ProcessWaits>& processes) {
+  const Layout layout(processes);
+  const std::vector<Judgement> nodes = judge(build(processes, layout));
+  std::vector<ProcessJudgement> judgements(processes.size());
+  for (std::size_t process = 0; process < processes.size(); ++process) {
+    ProcessJudgement& judgement = judgements[process];
+    judgement.fate = nodes[process].fate;
+    for (std::size_t index = 0; index < processes[process].threads.size(); ++index) {
+      const Fate fate = nodes[layout.first_thread[process] + index].fate;
+      judgement.threads.push_back(fate);
+      if (judgement.fate == Fate::kVictim && fate == Fate::kRoot) judgement.fate = Fate::kRoot;
+    }
+  }
+  find_ways(processes, layout, judgements);
+  return judgements;
+}
+
+}  // namespace forksight::watch

@@ -1,0 +1,76 @@
+#include "watch/thread_graph.hpp"
+
+#include <gtest/gtest.h>
+
+namespace forksight::watch {
+namespace {
+
+using Fates = std::vector<Fate>;
+constexpr Fate kAwake = Fate::kAwake;
+constexpr Fate kRoot = Fate::kRoot;
+constexpr Fate kVictim = Fate::kVictim;
+
+ThreadWaits runs(std::int32_t tid) { return {tid, true, {}}; }
+ThreadWaits waits(std::int32_t tid, std::vector<Waker> wakers) { return {tid, false, std::move(wakers)}; }
+
+TEST(ThreadGraph, TwoThreadsThatHoldEachOthersLocksAreStuckBesideOneThatRuns) {
+  const auto judged =
+      judge_threads({{100, {runs(100), waits(101, {{100, "mutex", 102}}), waits(102, {{100, "mutex", 101}})}}});
+  EXPECT_EQ(judged[0].fate, kAwake);
+  EXPECT_EQ(judged[0].threads, (Fates{kAwake, kRoot, kRoot}));
+}
+
+TEST(ThreadGraph, AFutexOfUnknownUseIsAwakeAsLongAsAnyThreadIs) {
+  EXPECT_EQ(judge_threads({{100, {runs(100), waits(101, {{100, "futex"}})}}})[0].threads, (Fates{kAwake, kAwake}));
+  EXPECT_EQ(judge_threads({{100, {waits(100, {{100, "futex"}}), waits(101, {{100, "futex"}})}}})[0].threads,
+            (Fates{kRoot, kRoot}));
+}
+
+TEST(ThreadGraph, WhoeverQueuesBehindARingIsItsVictim) {
+  const auto judged = judge_threads(
+      {{100,
+        {waits(100, {{100, "join", 101}}), waits(101, {{100, "mutex", 102}}), waits(102, {{100, "mutex", 101}})}}});
+  EXPECT_EQ(judged[0].fate, kRoot);
+  EXPECT_EQ(judged[0].threads, (Fates{kVictim, kRoot, kRoot}));
+}
+
+// The ring is in one process; the other waits for it, and it waits for the other in turn by one more thread.
+TEST(ThreadGraph, AProcessThatIsWaitedForInTurnIsStillAVictim) {
+  const auto judged = judge_threads(
+      {{100, {waits(100, {{200, "wait4"}}), waits(101, {{100, "mutex", 102}}), waits(102, {{100, "mutex", 101}})}},
+       {200, {waits(200, {{100, "pipe"}})}}});
+  EXPECT_EQ(judged[0].fate, kRoot);
+  EXPECT_EQ(judged[1].fate, kVictim);
+  EXPECT_EQ(judged[1].waits_for, 0U);
+  EXPECT_EQ(judged[1].via, "pipe");
+}
+
+TEST(ThreadGraph, ARingAcrossProcessesIsACause) {
+  const auto judged =
+      judge_threads({{100, {waits(100, {{200, "mutex", 200}})}}, {200, {waits(200, {{100, "flock"}})}}});
+  EXPECT_EQ(judged[0].fate, kRoot);
+  EXPECT_EQ(judged[1].fate, kRoot);
+  EXPECT_EQ(judged[0].waits_for, 1U);
+  EXPECT_EQ(judged[0].via, "mutex");
+  EXPECT_EQ(judged[1].waits_for, 0U);
+}
+
+TEST(ThreadGraph, NobodyToWakeIsARootAndTheUnknownIsAwake) {
+  EXPECT_EQ(judge_threads({{100, {waits(100, {})}}})[0].fate, kRoot);
+  EXPECT_EQ(judge_threads({{100, {waits(100, {{300, "pipe"}})}}})[0].fate, kAwake);
+  EXPECT_EQ(judge_threads({{100, {waits(100, {{100, "mutex", 999}})}}})[0].fate, kAwake);
+  EXPECT_EQ(judge_threads({{100, {}}})[0].fate, kAwake);
+}
+
+TEST(ThreadGraph, VictimsFollowTheShortestWay) {
+  const auto judged = judge_threads({{100, {waits(100, {{200, "wait4"}, {300, "pipe"}})}},
+                                     {200, {waits(200, {{300, "pipe"}})}},
+                                     {300, {waits(300, {{300, "futex"}})}}});
+  EXPECT_EQ(judged[0].waits_for, 2U);
+  EXPECT_EQ(judged[0].via, "pipe");
+  EXPECT_EQ(judged[1].waits_for, 2U);
+  EXPECT_FALSE(judged[2].waits_for);
+}
+
+}  // namespace
+}  // namespace forksight::watch
