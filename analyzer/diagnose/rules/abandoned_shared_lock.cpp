@@ -1,0 +1,54 @@
+// A lock in shared memory whose owner is no task any more: it was killed, or ended, between lock and unlock. All who
+// want it wait for ever. A robust mutex would have told the first of them.
+#include <fmt/core.h>
+
+#include <map>
+
+#include "diagnose/rules.hpp"
+#include "diagnose/wait_cycles.hpp"
+#include "diagnose/words.hpp"
+
+namespace forksight::rules {
+
+void abandoned_shared_lock(const Evidence& evidence, std::vector<Finding>& findings) {
+  const model::Model& model = evidence.model();
+  std::map<std::pair<std::string, std::int32_t>, std::size_t> known;  // by file and owner
+  for (model::ProcessId id = 0; id < model.processes.size(); ++id) {
+    for (const model::Wait& wait : model.processes[id].waits) {
+      const bool is_lock = wait.kind == model::WaitKind::kFutex && wait.use != model::FutexUse::kUnknown &&
+                           wait.use != model::FutexUse::kJoin;
+      if (!wait.is_stuck || !is_lock || !wait.is_shared || !wait.owner_is_gone) continue;
+      const auto [at, is_new] = known.try_emplace({wait.path, wait.owner}, findings.size());
+      if (!is_new) {
+        findings[at->second].processes.push_back(id);
+        continue;
+      }
+      const model::Process& process = model.processes[id];
+      Finding finding;
+      finding.rule = "abandoned-shared-lock";
+      finding.certainty = Certainty::kCertain;
+      finding.outcome = Outcome::kHang;
+      finding.process = id;
+      finding.processes = {id};
+      finding.tid = wait.tid;
+      finding.thread_name = wait.name;
+      finding.culprit = cycles::culprit_lock(wait);
+      finding.summary = fmt::format("{} {} locking {}: thread {} took it and does not exist any more",
+                                    evidence.name(id), hangs(process), cycles::object(wait), wait.owner);
+      add_sentence(finding,
+                   fmt::format("Thread {} of {} waits for {}.", wait.tid, evidence.name(id), cycles::object(wait)));
+      add_sentence(finding, fmt::format("It is locked, and its memory names task {} as the owner: no such task exists.",
+                                        wait.owner));
+      add_sentence(finding, describe_liveness(process));
+      finding.fixes.push_back(
+          {"Make it robust (pthread_mutexattr_setrobust()): the next one to lock it gets EOWNERDEAD, repairs what "
+           "it protects, and goes on (pthread_mutex_consistent())."});
+      finding.fixes.push_back(
+          {"Do not end processes by SIGKILL while they may hold it; to go on now, end all that share it and make it "
+           "anew."});
+      findings.push_back(std::move(finding));
+    }
+  }
+}
+
+}  // namespace forksight::rules

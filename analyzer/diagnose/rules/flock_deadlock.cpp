@@ -1,0 +1,49 @@
+// Processes that wait for each other's file locks, or for a file lock of one that waits for them in another way. The
+// kernel refuses such a ring only if it is made of fcntl() locks of processes alone.
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "diagnose/rules.hpp"
+#include "diagnose/wait_cycles.hpp"
+#include "diagnose/words.hpp"
+
+namespace forksight::rules {
+
+void flock_deadlock(const Evidence& evidence, std::vector<Finding>& findings) {
+  for (cycles::Cycle cycle : cycles::find_cycles(evidence.model())) {
+    if ((!cycles::has_via(cycle, "flock") && !cycles::has_via(cycle, "fcntl")) ||
+        cycles::is_told_elsewhere(evidence, cycle, findings))
+      continue;
+    const auto is_lock = [](const cycles::Link& link) { return link.wait->kind == model::WaitKind::kFileLock; };
+    std::ranges::rotate(cycle, std::ranges::find_if(cycle, is_lock));
+    const cycles::Link& first = cycle.front();
+    Finding finding = cycles::begin_finding("flock-deadlock", evidence, cycle);
+    const model::Process& process = evidence.process(finding.process);
+    const std::string file = cycles::object(*first.wait);
+    finding.culprit.kind = CulpritKind::kFileLock;
+    finding.culprit.name = file;
+    finding.culprit.holder = cycles::holder(evidence, cycle, 0);
+    finding.summary = cycle.size() == 1
+                          ? fmt::format("{} {} locking {}: it holds that lock already, by another descriptor",
+                                        evidence.name(finding.process), hangs(process), file)
+                          : fmt::format("{} {} locking {}: process {} holds it and waits for {} in turn",
+                                        evidence.name(finding.process), hangs(process), file, first.waker->pid,
+                                        evidence.name(finding.process));
+    cycles::tell(evidence, cycle, finding);
+    add_sentence(finding,
+                 cycles::has_via(cycle, "flock")
+                     ? "The kernel does not look for rings of flock() locks: nothing ends this."
+                     : "The kernel finds a ring of fcntl() locks alone, but not one that is closed in another way.");
+    finding.fixes.push_back({"Lock the files in one and the same order in all processes."});
+    finding.fixes.push_back(
+        {"Give the lock back before waiting for the other process; or ask with LOCK_NB (F_SETLK), and give back what "
+         "is held if that fails."});
+    if (cycle.size() == 1)
+      finding.fixes.push_back(
+          {"Open the file once: flock() locks belong to the open file, and two of one process exclude each other."});
+    findings.push_back(std::move(finding));
+  }
+}
+
+}  // namespace forksight::rules

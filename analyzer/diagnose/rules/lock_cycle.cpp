@@ -1,0 +1,53 @@
+// Threads that each hold the lock that the next one waits for: AB-BA and longer, in one process or across several that
+// share the locks. Proved from outside: each lock names its owner, and each owner sleeps until it gets the next.
+#include <fmt/core.h>
+
+#include "diagnose/rules.hpp"
+#include "diagnose/wait_cycles.hpp"
+#include "diagnose/words.hpp"
+
+namespace forksight::rules {
+
+namespace {
+
+bool has_shared_lock(const cycles::Cycle& cycle) {
+  for (const cycles::Link& link : cycle) {
+    if (link.wait->is_shared) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+void lock_cycle(const Evidence& evidence, std::vector<Finding>& findings) {
+  for (const cycles::Cycle& cycle : cycles::find_cycles(evidence.model())) {
+    if (cycle.size() < 2 || !cycles::is_made_of(cycle, {"mutex", "rwlock"})) continue;
+    if (cycles::is_told_elsewhere(evidence, cycle, findings)) continue;
+    Finding finding = cycles::begin_finding("lock-cycle", evidence, cycle);
+    const bool names_process = !cycles::is_of_one_process(cycle);
+    std::string ring;
+    for (const cycles::Link& link : cycle) {
+      ring += fmt::format("{}{} waits for {}", ring.empty() ? "" : ", ", cycles::thread(evidence, link, names_process),
+                          cycles::object(*link.wait));
+    }
+    const model::Process& process = evidence.process(finding.process);
+    finding.summary =
+        fmt::format("{} threads {} in a ring of locks{}: {}", cycle.size(), has_ended(process) ? "hung" : "hang",
+                    names_process ? "" : fmt::format(" in {}", evidence.name(finding.process)), ring);
+    finding.culprit = cycles::culprit_lock(evidence, cycle);
+    cycles::tell(evidence, cycle, finding);
+    add_sentence(finding, "Each of them keeps what the one before it needs: nobody can let go first.");
+    finding.fixes.push_back(
+        {"Take these locks in one and the same order everywhere, or all at once: std::scoped_lock(a, b)."});
+    finding.fixes.push_back(
+        {"Give the first lock back before the second one is taken; or try the second "
+         "(pthread_mutex_trylock()) and, if that fails, give the first one back."});
+    if (has_shared_lock(cycle)) {
+      finding.fixes.push_back(
+          {"Locks in shared memory: make them robust, so that ending one process frees the others."});
+    }
+    findings.push_back(std::move(finding));
+  }
+}
+
+}  // namespace forksight::rules

@@ -1,0 +1,37 @@
+// A thread waits for a mutex that it holds itself: locked twice, and not a recursive one.
+#include <fmt/core.h>
+
+#include "diagnose/rules.hpp"
+#include "diagnose/wait_cycles.hpp"
+#include "diagnose/words.hpp"
+
+namespace forksight::rules {
+
+void self_deadlock(const Evidence& evidence, std::vector<Finding>& findings) {
+  for (const cycles::Cycle& cycle : cycles::find_cycles(evidence.model())) {
+    if (cycle.size() != 1 || !cycles::has_via(cycle, "mutex") || cycles::is_told_elsewhere(evidence, cycle, findings))
+      continue;
+    const cycles::Link& link = cycle.front();
+    Finding finding = cycles::begin_finding("self-deadlock", evidence, cycle);
+    const model::Process& process = evidence.process(finding.process);
+    const std::string name = cycles::object(*link.wait);
+    finding.summary = fmt::format("{} {} locking {}: {} holds it already", evidence.name(finding.process),
+                                  hangs(process), name, cycles::thread(evidence, link, false));
+    finding.culprit = cycles::culprit_lock(evidence, cycle);
+    cycles::tell(evidence, cycle, finding);
+    add_sentence(
+        finding,
+        "It is no recursive mutex: its owner, too, waits until it is unlocked, and only its owner could do that.");
+    finding.fixes.push_back(
+        {fmt::format("Do not call what locks {} while it is held: split off a function that expects it to be "
+                     "held, and call that from both places.",
+                     name)});
+    finding.fixes.push_back(
+        {"If a callback or a signal handler locked it again: call the callback after the lock was given back."});
+    finding.fixes.push_back(
+        {"A recursive mutex (std::recursive_mutex) hides it: what the lock protects may be half-changed then."});
+    findings.push_back(std::move(finding));
+  }
+}
+
+}  // namespace forksight::rules

@@ -1,0 +1,283 @@
+#include "diagnose/wait_cycles.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <optional>
+
+#include "diagnose/words.hpp"
+
+namespace forksight::cycles {
+
+namespace {
+
+using model::WaitKind;
+
+struct Node {
+  model::ProcessId process;
+  const model::Wait* wait;
+};
+
+struct Edge {
+  std::size_t target;
+  const model::Waker* waker;
+};
+
+struct Graph {
+  std::vector<Node> nodes;
+  std::vector<std::vector<Edge>> edges;
+};
+
+// A wait of which no more is known than that a thread of its process, or one with the same memory, could end it.
+// Nor does anybody wait for a shutdown() of his own end.
+bool is_understood(const model::Waker& waker) {
+  return waker.via != "futex" && waker.via != "shared memory" && waker.via != "shutdown";
+}
+
+Graph build(const model::Model& model) {
+  Graph graph;
+  std::map<std::pair<std::string, std::int32_t>, std::vector<std::size_t>> by_process;
+  for (model::ProcessId id = 0; id < model.processes.size(); ++id) {
+    const model::Process& process = model.processes[id];
+    if (process.liveness == model::Liveness::kVictim) continue;  // what it waits for is the cause
+    for (const model::Wait& wait : process.waits) {
+      if (!wait.is_stuck) continue;
+      by_process[{process.host, process.pid}].push_back(graph.nodes.size());
+      graph.nodes.push_back({id, &wait});
+    }
+  }
+  graph.edges.resize(graph.nodes.size());
+  for (std::size_t from = 0; from < graph.nodes.size(); ++from) {
+    const std::string& host = model.processes[graph.nodes[from].process].host;
+    for (const model::Waker& waker : graph.nodes[from].wait->wakers) {
+      const auto threads = by_process.find({host, waker.pid});
+      if (!is_understood(waker) || threads == by_process.end()) continue;
+      // Readers of a rwlock have no names: that it is the writer itself is the one ring that can be told.
+      if (waker.via == "rwlock" && waker.tid == 0) {
+        graph.edges[from].push_back({from, &waker});
+        continue;
+      }
+      for (const std::size_t target : threads->second) {
+        if (waker.tid == 0 || graph.nodes[target].wait->tid == waker.tid) graph.edges[from].push_back({target, &waker});
+      }
+    }
+  }
+  return graph;
+}
+
+// The shortest way from a node back to it; empty if there is none. A way by which a process could wake any of its
+// threads leads to the thread itself, too: that counts for nothing as long as there are others.
+Cycle find_shortest(const Graph& graph, std::size_t start, bool may_be_itself) {
+  struct Step {
+    std::size_t from;
+    const model::Waker* waker;
+  };
+  std::map<std::size_t, Step> came;
+  std::deque<std::size_t> open{start};
+  while (!open.empty()) {
+    const std::size_t at = open.front();
+    open.pop_front();
+    for (const Edge& edge : graph.edges[at]) {
+      if (edge.target == start && at == start && !may_be_itself) continue;
+      if (edge.target != start) {
+        if (came.try_emplace(edge.target, Step{at, edge.waker}).second) open.push_back(edge.target);
+        continue;
+      }
+      Cycle cycle{{graph.nodes[at].process, graph.nodes[at].wait, edge.waker}};
+      for (std::size_t back = at; back != start;) {
+        const Step& step = came.at(back);
+        back = step.from;
+        cycle.insert(cycle.begin(), {graph.nodes[back].process, graph.nodes[back].wait, step.waker});
+      }
+      return cycle;
+    }
+  }
+  return {};
+}
+
+std::string own_word(const model::Wait& wait) {
+  switch (wait.use) {
+    case model::FutexUse::kMutex: return "mutex";
+    case model::FutexUse::kRwlockRead:
+    case model::FutexUse::kRwlockWrite: return "rwlock";
+    default: return "futex";
+  }
+}
+
+std::string descriptor(const model::Wait& wait) {
+  return wait.fd >= 0 ? fmt::format("{} (its descriptor {})", object(wait), wait.fd) : object(wait);
+}
+
+std::string tell_link(const Evidence& evidence, const Cycle& cycle, std::size_t index) {
+  const bool names_process = !is_of_one_process(cycle);
+  const Link& link = cycle[index];
+  const model::Wait& wait = *link.wait;
+  const std::string who = thread(evidence, link, names_process);
+  const std::string next =
+      cycle.size() == 1 ? "it itself" : thread(evidence, cycle[(index + 1) % cycle.size()], names_process);
+  const std::string other = cycle.size() == 1 ? "its own process" : fmt::format("process {}", link.waker->pid);
+  const std::string by = link.waker->fd >= 0 ? fmt::format(" (descriptor {} there)", link.waker->fd) : std::string();
+  switch (wait.kind) {
+    case WaitKind::kWaitChild: return fmt::format("{} waits for process {} to end.", who, link.waker->pid);
+    case WaitKind::kPipeRead:
+      return fmt::format("{} reads from {}, which {} has open for writing{}.", who, descriptor(wait), other, by);
+    case WaitKind::kPipeWrite:
+      return fmt::format("{} writes to {}, which is full and which {} has open for reading{}.", who, descriptor(wait),
+                         other, by);
+    case WaitKind::kSocketRead:
+      return fmt::format("{} receives from {}, whose other end {} has{}.", who, descriptor(wait), other, by);
+    case WaitKind::kSocketWrite:
+      return fmt::format("{} sends to {}, which is full and whose other end {} has{}.", who, descriptor(wait), other,
+                         by);
+    case WaitKind::kPoll: return fmt::format("{} polls, and {} has the other end{}.", who, other, by);
+    case WaitKind::kFileLock:
+      return fmt::format("{} waits for a lock of {}, which {} holds{}.", who, descriptor(wait), other, by);
+    default: break;
+  }
+  if (wait.use == model::FutexUse::kJoin) return fmt::format("{} waits for the end of {}.", who, next);
+  return fmt::format("{} waits for {}, which {} holds.", who, object(wait), next);
+}
+
+}  // namespace
+
+std::vector<Cycle> find_cycles(const model::Model& model) {
+  const Graph graph = build(model);
+  std::map<const model::Wait*, bool> is_told;
+  std::vector<Cycle> cycles;
+  for (std::size_t start = 0; start < graph.nodes.size(); ++start) {
+    if (is_told.contains(graph.nodes[start].wait)) continue;
+    Cycle cycle = find_shortest(graph, start, false);
+    if (cycle.empty()) cycle = find_shortest(graph, start, true);
+    const bool is_new = std::ranges::none_of(cycle, [&](const Link& link) { return is_told.contains(link.wait); });
+    if (cycle.empty() || !is_new) continue;
+    for (const Link& link : cycle) is_told[link.wait] = true;
+    cycles.push_back(std::move(cycle));
+  }
+  return cycles;
+}
+
+bool has_via(const Cycle& cycle, std::string_view via) {
+  return std::ranges::any_of(cycle, [&](const Link& link) { return link.waker->via == via; });
+}
+
+bool is_made_of(const Cycle& cycle, const std::set<std::string_view>& vias) {
+  return std::ranges::all_of(cycle, [&](const Link& link) { return vias.contains(link.waker->via); });
+}
+
+bool is_told_elsewhere(const Evidence& evidence, const Cycle& cycle, const std::vector<Finding>& findings) {
+  return std::ranges::any_of(cycle, [&](const Link& link) {
+    const auto is_run = [&](const model::HandlerRun& run) { return run.process == link.process; };
+    const auto is_touch = [&](const model::Touch& touch) {
+      return touch.process == link.process && touch.tid == link.wait->tid && is_open_hazard(touch);
+    };
+    const auto is_found = [&](const Finding& finding) {
+      const bool hangs = finding.outcome == Outcome::kHang || finding.outcome == Outcome::kMayHang;
+      return finding.fork && finding.process == link.process && hangs;
+    };
+    const model::Model& model = evidence.model();
+    return std::ranges::any_of(model.handler_runs, is_run) || std::ranges::any_of(model.touches, is_touch) ||
+           std::ranges::any_of(findings, is_found);
+  });
+}
+
+bool is_of_one_process(const Cycle& cycle) {
+  return std::ranges::all_of(cycle, [&](const Link& link) { return link.process == cycle.front().process; });
+}
+
+std::string thread(const Evidence& evidence, const Link& link, bool names_process) {
+  std::string name = fmt::format("thread {}{}", link.wait->tid, words::quoted(link.wait->name));
+  const std::int32_t pid = evidence.process(link.process).pid;
+  if (!names_process) return name;
+  return pid == link.wait->tid ? fmt::format("process {}{}", pid, words::quoted(link.wait->name))
+                               : fmt::format("{} of process {}", name, pid);
+}
+
+std::string object(const model::Wait& wait) {
+  if (!wait.object_name.empty()) return wait.object_name;
+  if (wait.kind == WaitKind::kFutex) {
+    const std::string at = fmt::format("the {} at {:#x}", own_word(wait), wait.object);
+    return wait.path.empty() ? at : fmt::format("{} in {}", at, wait.path);
+  }
+  return wait.path.empty() ? "a descriptor" : wait.path;
+}
+
+Holder holder(const Evidence& evidence, const Cycle& cycle, std::size_t index) {
+  const Link& next = cycle[(index + 1) % cycle.size()];
+  Holder holder;
+  holder.pid = evidence.process(next.process).pid;
+  holder.tid = next.wait->tid;
+  holder.name = next.wait->name;
+  holder.alive = true;
+  return holder;
+}
+
+Culprit culprit_lock(const model::Wait& wait) {
+  Culprit culprit;
+  culprit.kind = CulpritKind::kLock;
+  culprit.name = object(wait);
+  if (!wait.object_name.empty()) culprit.name += fmt::format(" ({})", own_word(wait));
+  culprit.library = wait.object_module;
+  culprit.address = wait.object;
+  return culprit;
+}
+
+Culprit culprit_lock(const Evidence& evidence, const Cycle& cycle) {
+  std::size_t index = 0;
+  while (index + 1 < cycle.size() && cycle[index].waker->via == "join") ++index;
+  Culprit culprit = culprit_lock(*cycle[index].wait);
+  culprit.holder = holder(evidence, cycle, index);
+  return culprit;
+}
+
+bool is_reader(const model::Wait& wait) {
+  return wait.kind == WaitKind::kPipeRead || wait.kind == WaitKind::kSocketRead;
+}
+
+bool is_held_open(const Cycle& cycle) {
+  const bool has_reader = std::ranges::any_of(cycle, [](const Link& link) { return is_reader(*link.wait); });
+  const bool has_writer = std::ranges::any_of(cycle, [](const Link& link) {
+    return link.wait->kind == WaitKind::kPipeWrite || link.wait->kind == WaitKind::kSocketWrite;
+  });
+  return has_reader && !has_writer && is_made_of(cycle, {"pipe", "socket", "wait4"}) &&
+         (cycle.size() == 1 || has_via(cycle, "wait4"));
+}
+
+void set_certainty(const Evidence& evidence, const Cycle& cycle, Finding& finding) {
+  // A handler cannot end the wait for a mutex or for a thread: those calls go on after it. Others return to their
+  // caller.
+  const bool is_beyond = std::ranges::all_of(cycle, [&](const Link& link) {
+    const std::string& via = link.waker->via;
+    return via == "mutex" || via == "rwlock" || via == "join" || is_beyond_signals(evidence.process(link.process));
+  });
+  finding.certainty = is_beyond ? Certainty::kCertain : Certainty::kLikely;
+  finding.outcome = is_beyond ? Outcome::kHang : Outcome::kMayHang;
+}
+
+Finding begin_finding(const char* slug, const Evidence& evidence, const Cycle& cycle) {
+  Finding finding;
+  finding.rule = slug;
+  finding.process = cycle.front().process;
+  for (const Link& link : cycle) {
+    if (std::ranges::find(finding.processes, link.process) == finding.processes.end())
+      finding.processes.push_back(link.process);
+  }
+  finding.tid = cycle.front().wait->tid;
+  finding.thread_name = cycle.front().wait->name;
+  set_certainty(evidence, cycle, finding);
+  return finding;
+}
+
+void tell(const Evidence& evidence, const Cycle& cycle, Finding& finding) {
+  for (std::size_t index = 0; index < cycle.size(); ++index) {
+    std::string sentence = tell_link(evidence, cycle, index);
+    sentence.front() = static_cast<char>(sentence.front() == 't'   ? 'T'
+                                         : sentence.front() == 'p' ? 'P'
+                                                                   : sentence.front());
+    add_sentence(finding, std::move(sentence));
+  }
+  add_sentence(finding, describe_liveness(evidence.process(cycle.front().process)));
+}
+
+}  // namespace forksight::cycles

@@ -1,0 +1,34 @@
+// Mechanism: a child takes a mutex in shared memory and ends with it held.
+// To blame:  the child's end between lock and unlock: a crash, a kill, an exit on an error path.
+// User sees: all others stop at that lock.
+// Fix:       a robust mutex, which tells the next one.
+// Repaired:  the mutex is robust; the parent gets EOWNERDEAD and goes on.
+//
+// EXPECT-BARE: hang
+// EXPECT: abandoned-shared-lock certain hang victims=0
+#include <errno.h>
+#include <pthread.h>
+#include <sys/mman.h>
+
+#include "../baton.h"
+
+int main(void) {
+  pthread_mutexattr_t kind;
+  pthread_mutex_t* const lock = mmap(NULL, sizeof *lock, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  pthread_mutexattr_init(&kind);
+  pthread_mutexattr_setpshared(&kind, PTHREAD_PROCESS_SHARED);
+#ifdef REPAIRED
+  pthread_mutexattr_setrobust(&kind, PTHREAD_MUTEX_ROBUST);
+#endif
+  pthread_mutex_init(lock, &kind);
+  const pid_t child = fork();
+  if (child == 0) {
+    pthread_mutex_lock(lock);
+    _exit(0);
+  }
+  if (end_of(child) != 0) return 1;
+  const int error = pthread_mutex_lock(lock);
+  if (error == EOWNERDEAD) pthread_mutex_consistent(lock);
+  pthread_mutex_unlock(lock);
+  return 0;
+}

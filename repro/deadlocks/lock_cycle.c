@@ -1,0 +1,89 @@
+// Mechanism: each of several threads holds one lock and waits for the next one's: a ring. With -DSHARED each is a
+// process of
+//            its own, and the locks lie in memory that they share.
+// To blame:  the orders in which the locks are taken: there is none that all of them keep.
+// User sees: a program that stops now and then, under load, with no CPU time used.
+// Fix:       one order for all locks.
+// Repaired:  the lock with the lower number first.
+//
+// EXPECT-BARE: hang
+// EXPECT: lock-cycle certain hang lock=locks[1] holder=worker-1 victims=0
+// EXPECT(shared): lock-cycle certain hang victims=1
+#include <pthread.h>
+#include <sys/mman.h>
+
+#include "../baton.h"
+
+#ifndef COUNT
+#define COUNT 2
+#endif
+
+static pthread_mutex_t locks[COUNT];
+static pthread_mutex_t* lock_at = locks;
+static struct baton has_first, go_on;
+
+static void work(int own) {
+  int first = own, second = (own + 1) % COUNT;
+#ifdef REPAIRED
+  if (second < first) first = second, second = own;
+#endif
+  pthread_mutex_lock(&lock_at[first]);
+#ifndef REPAIRED
+  baton_pass(has_first);
+  baton_wait(go_on);
+#endif
+  pthread_mutex_lock(&lock_at[second]);
+  pthread_mutex_unlock(&lock_at[second]);
+  pthread_mutex_unlock(&lock_at[first]);
+}
+
+// All have their first lock before any asks for its second.
+static void let_go(void) {
+#ifndef REPAIRED
+  for (int i = 0; i < COUNT; ++i) baton_wait(has_first);
+  for (int i = 0; i < COUNT; ++i) baton_pass(go_on);
+#endif
+}
+
+#ifdef SHARED
+int main(void) {
+  pid_t children[COUNT];
+  pthread_mutexattr_t shared;
+  has_first = baton_make();
+  go_on = baton_make();
+  lock_at = mmap(NULL, sizeof locks, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  pthread_mutexattr_init(&shared);
+  pthread_mutexattr_setpshared(&shared, PTHREAD_PROCESS_SHARED);
+  for (int i = 0; i < COUNT; ++i) pthread_mutex_init(&lock_at[i], &shared);
+  for (int i = 0; i < COUNT; ++i) {
+    children[i] = fork();
+    if (children[i] != 0) continue;
+    work(i);
+    _exit(0);
+  }
+  let_go();
+  int failed = 0;
+  for (int i = 0; i < COUNT; ++i) failed |= end_of(children[i]);
+  return failed;
+}
+#else
+static void* thread_main(void* number) {
+  char name[16];
+  const int own = (int)(long)number;
+  snprintf(name, sizeof name, "worker-%d", own);
+  pthread_setname_np(pthread_self(), name);
+  work(own);
+  return NULL;
+}
+
+int main(void) {
+  pthread_t threads[COUNT];
+  has_first = baton_make();
+  go_on = baton_make();
+  for (int i = 0; i < COUNT; ++i) pthread_mutex_init(&locks[i], NULL);
+  for (int i = 0; i < COUNT; ++i) pthread_create(&threads[i], NULL, thread_main, (void*)(long)i);
+  let_go();
+  for (int i = 0; i < COUNT; ++i) pthread_join(threads[i], NULL);
+  return 0;
+}
+#endif

@@ -1,0 +1,39 @@
+// Mechanism: a reader finds that it must write, and locks for writing what it holds for reading.
+// To blame:  the second lock: a writer waits until all readers have left, itself included.
+// User sees: the program stops at the first write.
+// Fix:       unlock before locking for writing, and look again.
+// Repaired:  it does so.
+//
+// EXPECT-BARE: hang
+// EXPECT: rwlock-upgrade certain hang lock=table_lock victims=0
+// EXPECT(threads): rwlock-upgrade likely hang lock=table_lock victims=0
+#include <pthread.h>
+
+#include "../baton.h"
+
+static pthread_rwlock_t table_lock = PTHREAD_RWLOCK_INITIALIZER;
+static int entries;
+
+static void* look_up(void* unused) {
+  pthread_rwlock_rdlock(&table_lock);
+  if (entries == 0) {
+#ifdef REPAIRED
+    pthread_rwlock_unlock(&table_lock);
+#endif
+    pthread_rwlock_wrlock(&table_lock);
+    ++entries;
+  }
+  pthread_rwlock_unlock(&table_lock);
+  return unused;
+}
+
+int main(void) {
+#ifdef THREADS
+  pthread_t other;
+  pthread_create(&other, NULL, look_up, NULL);
+  pthread_join(other, NULL);
+#else
+  look_up(NULL);
+#endif
+  return entries == 1 ? 0 : 1;
+}

@@ -1,0 +1,62 @@
+// Mechanism: two processes write more to each other than fits into the pipes before either reads. With -DSOCKETS by a
+// pair
+//            of sockets; with -DWAIT the parent waits for the end of a child that writes, instead of reading.
+// To blame:  writing all before reading anything.
+// User sees: it works with small data, and stops with more than 64 KiB.
+// Fix:       read while writing; read before waiting.
+// Repaired:  the parent reads first.
+//
+// EXPECT-BARE: hang
+// EXPECT: pipe-deadlock certain hang victims=0
+#include <sys/socket.h>
+
+#include "../baton.h"
+
+static char bytes[1 << 20];
+
+static void send_all(int fd) {
+  for (size_t done = 0; done < sizeof bytes;) {
+    const ssize_t wrote = write(fd, bytes + done, sizeof bytes - done);
+    if (wrote <= 0) abort();
+    done += (size_t)wrote;
+  }
+}
+
+__attribute__((unused)) static void receive_all(int fd) {
+  for (size_t done = 0; done < sizeof bytes;) {
+    const ssize_t got = read(fd, bytes + done, sizeof bytes - done);
+    if (got <= 0) abort();
+    done += (size_t)got;
+  }
+}
+
+int main(void) {
+#ifdef SOCKETS
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0) abort();
+  const int parent_in = ends[0], parent_out = ends[0], child_in = ends[1], child_out = ends[1];
+#else
+  const struct baton there = baton_make(), back = baton_make();
+  const int parent_in = back.end[0], parent_out = there.end[1], child_in = there.end[0], child_out = back.end[1];
+#endif
+  const pid_t child = fork();
+  if (child == 0) {
+    close(parent_in);
+    if (parent_out != parent_in) close(parent_out);
+    send_all(child_out);
+#ifndef WAIT
+    receive_all(child_in);
+#endif
+    _exit(0);
+  }
+  close(child_in);
+  if (child_out != child_in) close(child_out);
+#if defined(REPAIRED)
+  receive_all(parent_in);
+  send_all(parent_out);
+#elif !defined(WAIT)
+  send_all(parent_out);
+  receive_all(parent_in);
+#endif
+  return end_of(child);
+}

@@ -1,0 +1,208 @@
+// Deadlocks without a fork, on models of what was seen from outside.
+#include <gtest/gtest.h>
+
+#include "diagnose/diagnose.hpp"
+#include "diagnose/wait_cycles.hpp"
+#include "support/scenes.hpp"
+
+namespace forksight {
+namespace {
+
+using model::FutexUse;
+using model::WaitKind;
+
+model::Process process(std::int32_t pid, std::vector<model::Wait> waits) {
+  model::Process process;
+  process.pid = pid;
+  process.exe = "/opt/app";
+  process.liveness = model::Liveness::kDead;
+  process.stuck_for_ms = 1400;
+  process.waits = std::move(waits);
+  return process;
+}
+
+model::Wait wait(std::int32_t tid, WaitKind kind, std::vector<model::Waker> wakers, std::string path = "") {
+  model::Wait wait;
+  wait.tid = tid;
+  wait.name = "app";
+  wait.kind = kind;
+  wait.path = std::move(path);
+  wait.wakers_known = true;
+  wait.wakers = std::move(wakers);
+  wait.is_stuck = true;
+  return wait;
+}
+
+model::Wait futex(std::int32_t tid, FutexUse use, model::Waker waker, std::string name = "") {
+  model::Wait result = wait(tid, WaitKind::kFutex, {std::move(waker)});
+  result.use = use;
+  result.owner = result.wakers.front().tid;
+  result.object = 0x1000 + static_cast<std::uint64_t>(tid);
+  result.object_name = std::move(name);
+  return result;
+}
+
+model::Wait mutex(std::int32_t tid, std::int32_t owner, std::string name = "") {
+  return futex(tid, FutexUse::kMutex, {100, owner, -1, "mutex"}, std::move(name));
+}
+
+model::Model model_of(std::vector<model::Process> processes) {
+  model::Model model;
+  model.processes = std::move(processes);
+  return model;
+}
+
+Finding only_finding(const model::Model& model) {
+  const auto findings = diagnose(model);
+  EXPECT_EQ(findings.size(), 1U);
+  return findings.empty() ? Finding{} : findings.front();
+}
+
+TEST(LockCycle, NamesTheRingAndNotWhoQueuesBehindIt) {
+  const auto found = only_finding(model_of({process(100, {futex(100, FutexUse::kJoin, {100, 101, -1, "join"}),
+                                                          mutex(101, 102, "lock_a"), mutex(102, 101, "lock_b")})}));
+  EXPECT_EQ(found.rule, "lock-cycle");
+  EXPECT_EQ(found.certainty, Certainty::kCertain);
+  EXPECT_EQ(found.tid, 101);
+  EXPECT_EQ(found.culprit.name, "lock_a (mutex)");
+  EXPECT_EQ(found.culprit.holder->tid, 102);
+  EXPECT_NE(found.summary.find("2 threads hang in a ring of locks in process 100"), std::string::npos) << found.summary;
+}
+
+TEST(LockCycle, IsCertainWhateverTheOtherThreadsDo) {
+  model::Model model = model_of({process(100, {mutex(101, 102), mutex(102, 101)})});
+  model.processes[0].liveness = model::Liveness::kAwake;
+  EXPECT_EQ(only_finding(model).certainty, Certainty::kCertain);
+  model.processes[0].waits[0].is_stuck = false;
+  EXPECT_TRUE(diagnose(model).empty());
+}
+
+TEST(LockCycle, MayGoAcrossProcesses) {
+  model::Model model = model_of({process(100, {mutex(100, 0)}), process(200, {mutex(200, 0)})});
+  model.processes[0].waits[0].wakers = {{200, 200, -1, "mutex"}};
+  model.processes[1].waits[0].wakers = {{100, 100, -1, "mutex"}};
+  const Finding found = only_finding(model);
+  EXPECT_EQ(found.rule, "lock-cycle");
+  EXPECT_EQ(found.processes.size(), 2U);
+}
+
+TEST(LockCycle, TwoRingsAreTwo) {
+  const auto model = model_of({process(100, {mutex(1, 2, "a"), mutex(2, 1, "b"), mutex(3, 4, "c"), mutex(4, 3, "d")})});
+  EXPECT_EQ(cycles::find_cycles(model).size(), 2U);
+}
+
+TEST(SelfDeadlock, IsARingOfOne) {
+  const Finding found = only_finding(model_of({process(100, {mutex(100, 100, "table_lock")})}));
+  EXPECT_EQ(found.rule, "self-deadlock");
+  EXPECT_EQ(found.certainty, Certainty::kCertain);
+}
+
+TEST(RwlockUpgrade, IsCertainOnlyWithoutOtherThreads) {
+  model::Wait upgrade = futex(100, FutexUse::kRwlockWrite, {100, 0, -1, "rwlock"}, "table_lock");
+  upgrade.readers = 1;
+  EXPECT_EQ(only_finding(model_of({process(100, {upgrade})})).certainty, Certainty::kCertain);
+  const auto beside = model_of({process(100, {upgrade, futex(101, FutexUse::kUnknown, {100, 0, -1, "futex"})})});
+  EXPECT_EQ(only_finding(beside).rule, "rwlock-upgrade");
+  EXPECT_EQ(only_finding(beside).certainty, Certainty::kLikely);
+  upgrade.readers = 0;
+  EXPECT_TRUE(diagnose(model_of({process(100, {upgrade})})).empty());
+}
+
+TEST(JoinCycle, WithAndWithoutALock) {
+  const auto locked = only_finding(
+      model_of({process(100, {futex(100, FutexUse::kJoin, {100, 101, -1, "join"}), mutex(101, 100, "state_lock")})}));
+  EXPECT_EQ(locked.rule, "join-cycle");
+  EXPECT_EQ(locked.culprit.name, "state_lock (mutex)");
+  const auto ring = only_finding(model_of({process(100, {futex(100, FutexUse::kJoin, {100, 101, -1, "join"}),
+                                                         futex(101, FutexUse::kJoin, {100, 100, -1, "join"})})}));
+  EXPECT_EQ(ring.rule, "join-cycle");
+  EXPECT_EQ(ring.culprit.kind, CulpritKind::kThread);
+}
+
+TEST(FlockDeadlock, ClosesRingsOfAnyKind) {
+  const model::Wait lock = wait(200, WaitKind::kFileLock, {{100, 0, 3, "flock"}}, "/run/a.lock");
+  const auto pure = only_finding(model_of(
+      {process(100, {wait(100, WaitKind::kFileLock, {{200, 0, 4, "flock"}}, "/run/b.lock")}), process(200, {lock})}));
+  EXPECT_EQ(pure.rule, "flock-deadlock");
+  EXPECT_EQ(pure.culprit.name, "/run/b.lock");
+  EXPECT_EQ(pure.culprit.kind, CulpritKind::kFileLock);
+  const auto crossed = only_finding(model_of(
+      {process(100, {wait(100, WaitKind::kPipeRead, {{200, 0, 4, "pipe"}}, "pipe:[7]")}), process(200, {lock})}));
+  EXPECT_EQ(crossed.rule, "flock-deadlock");
+  EXPECT_EQ(crossed.culprit.name, "/run/a.lock");
+}
+
+TEST(PipeHeldOpen, IsTheReaderItselfOrWhoWaitsForIt) {
+  const auto own =
+      only_finding(model_of({process(100, {wait(100, WaitKind::kPipeRead, {{100, 0, 4, "pipe"}}, "pipe:[7]")})}));
+  EXPECT_EQ(own.rule, "pipe-held-open");
+  EXPECT_NE(own.summary.find("itself"), std::string::npos);
+  const auto parent =
+      only_finding(model_of({process(100, {wait(100, WaitKind::kWaitChild, {{200, 0, -1, "wait4"}})}),
+                             process(200, {wait(200, WaitKind::kPipeRead, {{100, 0, 4, "pipe"}}, "pipe:[7]")})}));
+  EXPECT_EQ(parent.rule, "pipe-held-open");
+  EXPECT_EQ(parent.tid, 200);
+  EXPECT_NE(parent.summary.find("process 100 has it open for writing (descriptor 4)"), std::string::npos)
+      << parent.summary;
+}
+
+TEST(PipeDeadlock, IsTheOneThatWritesOrAConversation) {
+  const model::Wait child = wait(200, WaitKind::kPipeWrite, {{100, 0, 4, "pipe"}}, "pipe:[7]");
+  const auto unread = only_finding(
+      model_of({process(100, {wait(100, WaitKind::kWaitChild, {{200, 0, -1, "wait4"}})}), process(200, {child})}));
+  EXPECT_EQ(unread.rule, "pipe-deadlock");
+  EXPECT_EQ(unread.tid, 200);
+  const auto silent = only_finding(model_of(
+      {process(100, {wait(100, WaitKind::kSocketRead, {{200, 0, 4, "socket"}, {100, 0, 3, "shutdown"}}, "socket:[7]")}),
+       process(200,
+               {wait(200, WaitKind::kSocketRead, {{100, 0, 3, "socket"}, {200, 0, 4, "shutdown"}}, "socket:[8]")})}));
+  EXPECT_EQ(silent.rule, "pipe-deadlock");
+  EXPECT_EQ(silent.processes.size(), 2U);
+}
+
+TEST(PipeDeadlock, IsOnlyLikelyWhereAHandlerCouldEndIt) {
+  model::Model model = model_of({process(100, {wait(100, WaitKind::kPipeRead, {{100, 0, 4, "pipe"}}, "pipe:[7]")})});
+  model.processes[0].liveness = model::Liveness::kDeadButForSignal;
+  EXPECT_EQ(only_finding(model).certainty, Certainty::kLikely);
+  model.processes[0].liveness = model::Liveness::kVictim;
+  EXPECT_TRUE(diagnose(model).empty()) << "another one is the cause";
+}
+
+TEST(AbandonedSharedLock, IsOneFindingForAllWhoWant) {
+  model::Wait lock = mutex(100, 77);
+  lock.wakers.clear();
+  lock.is_shared = true;
+  lock.owner_is_gone = true;
+  lock.path = "/dev/shm/jobs";
+  model::Wait other = lock;
+  other.tid = 200;
+  const Finding found = only_finding(model_of({process(100, {lock}), process(200, {other})}));
+  EXPECT_EQ(found.rule, "abandoned-shared-lock");
+  EXPECT_EQ(found.processes.size(), 2U);
+  EXPECT_NE(found.summary.find("thread 77 took it and does not exist any more"), std::string::npos) << found.summary;
+  lock.owner_is_gone = false;
+  EXPECT_TRUE(diagnose(model_of({process(100, {lock})})).empty());
+}
+
+TEST(QueueLockAbandoned, IsNeverMoreThanLikely) {
+  model::Wait semaphore = wait(100, WaitKind::kFutex, {{100, 0, -1, "shared memory"}}, "/dev/shm/sem.mp-x (deleted)");
+  semaphore.is_shared = true;
+  const Finding found = only_finding(model_of({process(100, {semaphore})}));
+  EXPECT_EQ(found.rule, "queue-lock-abandoned");
+  EXPECT_EQ(found.certainty, Certainty::kLikely);
+  semaphore.path = "/dev/zero (deleted)";
+  EXPECT_TRUE(diagnose(model_of({process(100, {semaphore})})).empty());
+}
+
+// What a fork broke is told by its own rule.
+TEST(WaitCycles, AreSilentWhereAForkIsTheCause) {
+  test::LockTrace scene({});
+  scene.touch(trace::TouchKind::kLock);
+  model::Model model = test::read_model(scene.trace);
+  model.processes[1].liveness = model::Liveness::kDead;
+  model.processes[1].waits = {futex(test::kChild, FutexUse::kMutex, {test::kChild, test::kChild, -1, "mutex"})};
+  EXPECT_EQ(only_finding(model).rule, "orphaned-mutex");
+}
+
+}  // namespace
+}  // namespace forksight
