@@ -114,7 +114,7 @@ std::string tell_link(const Evidence& evidence, const Cycle& cycle, std::size_t 
   const bool names_process = !is_of_one_process(cycle);
   const Link& link = cycle[index];
   const model::Wait& wait = *link.wait;
-  const std::string who = thread(evidence, link, names_process);
+  const std::string who = thread(evidence, link, names_process) + words::at(" at ", wait.stack);
   const std::string next =
       cycle.size() == 1 ? "it itself" : thread(evidence, cycle[(index + 1) % cycle.size()], names_process);
   const std::string other = cycle.size() == 1 ? "its own process" : fmt::format("process {}", link.waker->pid);
@@ -228,6 +228,8 @@ Culprit culprit_lock(const Evidence& evidence, const Cycle& cycle) {
   while (index + 1 < cycle.size() && cycle[index].waker->via == "join") ++index;
   Culprit culprit = culprit_lock(*cycle[index].wait);
   culprit.holder = holder(evidence, cycle, index);
+  culprit.stack = cycle.size() == 1 ? model::Stack{} : cycle[(index + 1) % cycle.size()].wait->stack;
+  culprit.is_now = culprit.stack.known();
   return culprit;
 }
 
@@ -265,6 +267,7 @@ Finding begin_finding(const char* slug, const Evidence& evidence, const Cycle& c
   }
   finding.tid = cycle.front().wait->tid;
   finding.thread_name = cycle.front().wait->name;
+  finding.stack = cycle.front().wait->stack;
   set_certainty(evidence, cycle, finding);
   return finding;
 }

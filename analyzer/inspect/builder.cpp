@@ -126,6 +126,12 @@ void Builder::add_threads(std::size_t subject) {
     model_.threads.push_back(std::move(thread));
     facts_.emplace(std::pair(subject, from.tid), std::move(facts));
   }
+  for (model::Wait& wait : model_.processes[subject].waits) {
+    const auto facts = facts_.find({subject, wait.tid});
+    if (facts != facts_.end()) wait.stack = facts->second.stack;
+    const bool is_lock = wait.use != model::FutexUse::kUnknown && wait.use != model::FutexUse::kJoin;
+    if (has_stacks && is_lock) name_data(subject, wait.object, wait.object_name, wait.object_module);
+  }
 }
 
 void Builder::read_python(std::size_t subject) {

@@ -358,6 +358,7 @@ struct Wait {
   bool wakers_known = false;          // `wakers` are all that could end this wait, signal handlers left aside
   std::vector<Waker> wakers;
   bool is_stuck = false;              // proved: none of them ever will
+  Stack stack;                        // where the thread is, if it could be looked at
 };
 
 enum class Liveness {

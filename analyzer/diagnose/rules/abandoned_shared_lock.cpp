@@ -32,6 +32,7 @@ void abandoned_shared_lock(const Evidence& evidence, std::vector<Finding>& findi
       finding.processes = {id};
       finding.tid = wait.tid;
       finding.thread_name = wait.name;
+      finding.stack = wait.stack;
       finding.culprit = cycles::culprit_lock(wait);
       finding.summary = fmt::format("{} {} locking {}: thread {} took it and does not exist any more",
                                     evidence.name(id), hangs(process), cycles::object(wait), wait.owner);

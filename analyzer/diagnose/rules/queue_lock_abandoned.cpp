@@ -44,6 +44,7 @@ void queue_lock_abandoned(const Evidence& evidence, std::vector<Finding>& findin
       finding.processes = {id};
       finding.tid = wait.tid;
       finding.thread_name = wait.name;
+      finding.stack = wait.stack;
       finding.culprit.kind = CulpritKind::kLock;
       finding.culprit.name = fmt::format("semaphore {}", name);
       finding.culprit.address = wait.object;
