@@ -21,6 +21,13 @@ bool is_of_table(model::Owner owner) { return owner != model::Owner::kUnknown &&
 // Regions that wait for a lost libgomp pool are seen as touches, and Python has rules of its own.
 bool is_told_elsewhere(model::Owner owner) { return owner == model::Owner::kLibgomp || owner == model::Owner::kPython; }
 
+// Threads that were not watched: all in the same function of the program's.
+bool have_one_body(const model::Model& model, const model::ThreadPool& pool) {
+  const std::string& body = model.threads[pool.threads.front()].body;
+  return !body.empty() &&
+         std::ranges::all_of(pool.threads, [&](model::ThreadId id) { return model.threads[id].body == body; });
+}
+
 bool was_made_at_one_place(const model::Model& model, const model::ThreadPool& pool) {
   const std::string place = words::place(model.threads[pool.threads.front()].created_at);
   return !place.empty() && std::ranges::all_of(pool.threads, [&](model::ThreadId id) {
@@ -55,7 +62,9 @@ const model::ThreadPool* find_only_pool(const model::Model& model, const model::
   if (only == nullptr || is_told_elsewhere(only->owner)) return nullptr;
   if (is_of_table(only->owner)) return only;
   if (only->owner != model::Owner::kStdThread) return nullptr;
-  return only->threads.size() >= kSmallestPool && was_made_at_one_place(model, *only) ? only : nullptr;
+  return only->threads.size() >= kSmallestPool && (was_made_at_one_place(model, *only) || have_one_body(model, *only))
+             ? only
+             : nullptr;
 }
 
 // The pool of the library through which the wait was called.

@@ -21,6 +21,13 @@ void find_start(const model::Stack& stack, model::Thread& thread) {
     if (is_thread_start(*frame)) continue;
     thread.start_routine = frame->function;
     thread.start_library = frame->module;
+    // What std::thread calls are templates around the program's own function, whose first frame of its own has a line.
+    const auto body = std::find_if(frame, stack.frames.rend(), [](const model::Frame& one) {
+      return !one.function.empty() && !one.function.starts_with("std::") &&
+             one.function.find("std::thread::") == std::string::npos &&
+             one.module.find("libstdc++") == std::string::npos;
+    });
+    if (body != stack.frames.rend()) thread.body = body->function;
     return;
   }
 }

@@ -46,6 +46,7 @@ struct Thread {
   std::int32_t creator_tid = 0;   // 0: unknown
   std::string start_routine;      // symbol of the function given to pthread_create, "" if unknown
   std::string start_library;      // path of its module
+  std::string body;               // the outermost function of the program's own that it is in now, "" if unknown
   Stack created_at;
   Owner owner = Owner::kUnknown;
   bool is_main = false;

@@ -9,7 +9,7 @@
 // EXPECT-BARE: hang
 // EXPECT: lost-thread-pool certain hang culprit="pool of 2 std::threads" library=std_thread_pool victims=1
 // EXPECT-STACK: fork main@fork
-// EXPECT-WHY: lost-wakeup certain hang victims=1
+// EXPECT-WHY: lost-thread-pool certain hang culprit="pool of 2 std::threads" victims=1
 #include <atomic>
 #include <deque>
 #include <functional>
