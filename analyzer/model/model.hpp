@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "model/owners.hpp"
+#include "model/stack.hpp"
+#include "model/wait.hpp"
 
 namespace forksight::model {
 
@@ -18,26 +20,6 @@ using LockId = std::size_t;
 using PoolId = std::size_t;
 using ForkId = std::size_t;
 using HandlerId = std::size_t;
-
-// What stands for a frame that the kernel made: outside of it is what a signal interrupted.
-inline constexpr char kSignalFrame[] = "<signal handler called>";
-
-struct Frame {
-  std::string function;      // demangled, "" if unknown. Inlined frames are frames of their own, innermost first.
-  std::string file;          // source file as the debug information has it, "" if none
-  int line = 0;              // 0: unknown
-  std::string module;        // path of the library or executable, "" if the address is in none
-  std::uint64_t offset = 0;  // link-time address in the module
-  bool approximate = false;  // found by scanning, not by unwinding
-  bool inlined = false;
-  bool python = false;
-};
-
-struct Stack {
-  std::vector<Frame> frames;  // innermost first
-  bool cut = false;           // outer frames are missing
-  bool known() const { return !frames.empty(); }
-};
 
 struct Thread {
   ProcessId process = 0;
@@ -74,7 +56,6 @@ enum class LockKind {
   kGuard,
   kCustom
 };
-enum class MutexType { kNormal, kRecursive, kErrorcheck, kAdaptive, kUnknown };
 
 struct Lock {
   std::uint64_t address = 0;
@@ -305,61 +286,6 @@ struct Touch {
   bool returned = false;
   int result = 0;                    // valid if returned
   std::string function;              // kCudaCall: what was called
-};
-
-enum class WaitKind {
-  kUnknown,
-  kRunning,
-  kFutex,
-  kWaitChild,
-  kPipeRead,
-  kPoll,
-  kSleep,
-  kOther,
-  kPipeWrite,
-  kSocketRead,
-  kSocketWrite,
-  kFileLock,  // flock, or fcntl with F_SETLKW
-  kEventfd,
-  kVfork,   // for its child to exec or to end
-  kTraced,  // stopped for its tracer
-};
-
-// What a futex word is part of, as far as the bytes around it tell.
-enum class FutexUse { kUnknown, kMutex, kRwlockRead, kRwlockWrite, kJoin };
-
-// Who could end a wait.
-struct Waker {
-  std::int32_t pid = 0;
-  std::int32_t tid = 0;  // 0: any thread of that process
-  std::int32_t fd = -1;  // the descriptor by which it could
-  std::string via;       // "mutex", "join", "wait4", "pipe", "socket", "flock" ...
-};
-
-// What one thread of a process was seen doing from outside.
-struct Wait {
-  std::int32_t tid = 0;
-  std::string name;
-  WaitKind kind = WaitKind::kUnknown;
-  std::uint64_t object = 0;          // kFutex: address of the word; of a rwlock: its own
-  std::int64_t target_pid = 0;       // kWaitChild: >0 that child, -1 any child
-  bool has_timeout = false;
-  bool is_shared = false;            // kFutex: the word is in a shared mapping, or the operation is not private
-  char state = '?';                  // /proc/PID/stat field 3
-  FutexUse use = FutexUse::kUnknown;  // kFutex
-  std::int32_t owner = 0;             // of a mutex, of a rwlock held for writing: its tid; of a join: who is to end
-  std::uint32_t readers = 0;          // of a rwlock
-  MutexType mutex_type = MutexType::kUnknown;
-  bool owner_is_gone = false;         // no task has that tid any more
-  std::int32_t fd = -1;               // of a descriptor's wait
-  std::string path;                   // "pipe:[17]", "/run/a.lock"; of a shared word: the file that is mapped there
-  std::string object_name;            // of a word that is a global: "queue_mutex"
-  std::string object_module;          // path of the module that holds the word
-  std::uint64_t module_bias = 0;      // where that was loaded
-  bool wakers_known = false;          // `wakers` are all that could end this wait, signal handlers left aside
-  std::vector<Waker> wakers;
-  bool is_stuck = false;              // proved: none of them ever will
-  Stack stack;                        // where the thread is, if it could be looked at
 };
 
 enum class Liveness {

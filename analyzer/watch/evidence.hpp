@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "model/model.hpp"
+#include "model/wait.hpp"
 #include "watch/proc_text.hpp"
 
 namespace forksight::watch {

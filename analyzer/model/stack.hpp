@@ -1,0 +1,30 @@
+// Where a thread is, or was.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace forksight::model {
+
+// What stands for a frame that the kernel made: outside of it is what a signal interrupted.
+inline constexpr char kSignalFrame[] = "<signal handler called>";
+
+struct Frame {
+  std::string function;      // demangled, "" if unknown. Inlined frames are frames of their own, innermost first.
+  std::string file;          // source file as the debug information has it, "" if none
+  int line = 0;              // 0: unknown
+  std::string module;        // path of the library or executable, "" if the address is in none
+  std::uint64_t offset = 0;  // link-time address in the module
+  bool approximate = false;  // found by scanning, not by unwinding
+  bool inlined = false;
+  bool python = false;
+};
+
+struct Stack {
+  std::vector<Frame> frames;  // innermost first
+  bool cut = false;           // outer frames are missing
+  bool known() const { return !frames.empty(); }
+};
+
+}  // namespace forksight::model
