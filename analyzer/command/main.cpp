@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "command/core_command.hpp"
 #include "command/exit_status.hpp"
 #include "command/explain_command.hpp"
 #include "command/formatter.hpp"
@@ -19,6 +20,7 @@ namespace {
 constexpr char kExamples[] = R"(Examples:
   forksight run -- python train.py       run it as always; what hangs is named, what can be cured is
   forksight why 4242                     a process hangs already: why, and what to do
+  forksight core hung.4242               the same of a core file, on another machine if need be
   forksight report forksight-out/        read the traces again, of one run or of many ranks
   forksight explain lost-openmp-pool     what a finding means, and how to fix it
 
@@ -44,6 +46,7 @@ int parse_and_run(int argc, char** argv) {
   app.require_subcommand(1);
   forksight::add_run_command(app, argc, argv, status);
   forksight::add_why_command(app, status);
+  forksight::add_core_command(app, status);
   forksight::add_report_command(app, status);
   forksight::add_explain_command(app, status);
   try {

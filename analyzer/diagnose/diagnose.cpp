@@ -117,10 +117,11 @@ std::vector<std::string> find_unexplained(const model::Model& model, const std::
         process.stuck_for_ms > 0 ? fmt::format(" for {}", words::duration(process.stuck_for_ms)) : std::string();
     const char* const proof =
         process.liveness == model::Liveness::kDead ? "no task can wake it" : "only a signal handler could wake it";
+    const std::string where = process.is_core ? std::string("CORE") : fmt::format("-p {}", process.pid);
     sentences.push_back(
-        fmt::format("process {}{} has been stuck{}, {}, and no rule explains why; see where: gdb -p {} -batch -ex "
+        fmt::format("process {}{} has been stuck{}, {}, and no rule explains why; see where: gdb {} -batch -ex "
                     "'thread apply all bt'",
-                    process.pid, name, since, proof, process.pid));
+                    process.pid, name, since, proof, where));
   }
   return sentences;
 }

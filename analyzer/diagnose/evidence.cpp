@@ -128,8 +128,8 @@ bool Evidence::has_unknown_holder(const model::Touch& touch) const {
   if (!fork(touch).is_inferred || !touch.held) return false;
   const model::Held& held = fork(touch).held[*touch.held];
   const model::LockKind kind = model_.locks[held.lock].kind;
-  const bool may_be_own = kind == model::LockKind::kSemaphore || kind == model::LockKind::kRwlockRead;
-  return may_be_own && model_.threads[held.holder].tid == 0;
+  const bool tells_no_owner = kind == model::LockKind::kSemaphore || kind == model::LockKind::kRwlockRead;
+  return held.may_be_own || (tells_no_owner && model_.threads[held.holder].tid == 0);
 }
 
 std::optional<Certainty> Evidence::find_hang(const model::Touch& touch) const {

@@ -112,9 +112,9 @@ Finding describe(const Evidence& evidence, const char* slug, const model::Touch&
                fmt::format("Thread {} of {} called {}(){}, which takes {}.", touch.tid, evidence.name(touch.process),
                            touch.call.function, where.empty() ? where : " at " + where, what(lost.lock)));
   if (end.outcome == Outcome::kHang) add_sentence(finding, describe_liveness(child));
-  add_sentence(finding, fmt::format("At the fork{}, {} of process {} was inside of {}(){}, which takes it, too.",
+  add_sentence(finding, fmt::format("At the fork{}, {} of {} was inside of {}(){}, which takes it, too.",
                                     words::at(" at ", fork.stack), words::thread(lost.holder),
-                                    evidence.process(fork.process).pid, lost.in_flight.call.function,
+                                    words::parent(evidence.process(fork.process)), lost.in_flight.call.function,
                                     words::at(", called at ", lost.in_flight.called_at)));
   if (end.outcome == Outcome::kHang) {
     add_sentence(

@@ -139,13 +139,14 @@ void tell(const Evidence& evidence, const model::Touch& touch, const Orphan& orp
   if (end.outcome == Outcome::kHang) add_sentence(finding, describe_liveness(child));
   add_sentence(
       finding,
-      fmt::format("At the fork it was held by {}{} of process {}{}{}.", words::thread(orphan.holder),
-                  words::worker_of(orphan.holder), evidence.process(fork.process).pid,
+      fmt::format("At the fork it was held by {}{} of {}{}{}.", words::thread(orphan.holder),
+                  words::worker_of(orphan.holder), words::parent(evidence.process(fork.process)),
                   orphan.holder.start_routine.empty() ? std::string() : ", started with " + orphan.holder.start_routine,
                   words::at(", which took it at ", orphan.held.acquired_at)));
   if (orphan.held.holder_now.known()) {
-    add_sentence(finding, fmt::format("In process {} that thread has it still{}.", evidence.process(fork.process).pid,
-                                      words::at(", and is now at ", orphan.held.holder_now)));
+    add_sentence(finding,
+                 fmt::format("In {} that thread has it still{}.", words::parent(evidence.process(fork.process)),
+                             words::at(", and is now at ", orphan.held.holder_now)));
   }
   if (orphan.holder.tid == 0) {
     add_sentence(finding,
@@ -199,7 +200,7 @@ void add_fixes(const model::Process& process, const model::Touch& touch, const O
          "without the parent's locks."});
     finding.fixes.push_back(
         {"For a lock of your own: make it anew in the child, with os.register_at_fork(after_in_child=...)."});
-    if (!has_ended(process)) {
+    if (!has_ended(process) && !process.is_core) {
       finding.fixes.push_back({fmt::format("See the Python lines of both sides: py-spy dump --pid {} and --pid {}.",
                                            process.pid, process.ppid)});
     }

@@ -59,7 +59,7 @@ std::string name_lost(const model::Model& model, const model::Fork& fork) {
   for (std::size_t i = 0; i < fork.lost_threads.size() && i < kMostNamed; ++i) {
     const model::Thread& thread = model.threads[fork.lost_threads[i]];
     const model::Stack* const at_fork = find_at_fork(model, fork, thread);
-    names += fmt::format("{}thread {}", names.empty() ? "" : ", ", thread.tid);
+    names += (names.empty() ? "" : ", ") + words::thread(thread);
     if (at_fork != nullptr) names += fmt::format(" ({})", place(*at_fork));
   }
   const std::size_t more =
@@ -92,7 +92,7 @@ bool retell(const Evidence& evidence, const model::Fork& fork, Finding& finding)
   const model::Process& child = evidence.process(*fork.child);
   const std::string called = operation(*stack);
   const std::string doing = called.empty() ? std::string() : " in " + called;
-  const std::string parent = fmt::format("process {}", evidence.process(fork.process).pid);
+  const std::string parent = words::parent(evidence.process(fork.process));
   const std::string forked = words::at(" at ", fork.stack);
   const std::string head =
       fmt::format("{} {}{}{}", process(evidence, *fork.child), hangs(child), words::at(" at ", *stack), doing);

@@ -112,6 +112,10 @@ std::string process(const model::Process& process, bool is_forked) {
   return name;
 }
 
+std::string parent(const model::Process& process) {
+  return process.pid == 0 ? std::string("its parent") : fmt::format("process {}", process.pid);
+}
+
 std::string quoted(std::string_view name) { return name.empty() ? std::string() : fmt::format(" \"{}\"", name); }
 
 std::string thread(const model::Thread& thread) {

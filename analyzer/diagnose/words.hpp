@@ -34,6 +34,8 @@ std::string long_place(const model::Stack& stack);
 
 // "child 4242", "child 4242 of rank 3"; "process 4242" if no fork of it is known.
 std::string process(const model::Process& process, bool is_forked);
+// "process 4242"; "its parent" where that one has ended, and nobody knows its number.
+std::string parent(const model::Process& process);
 // "thread 4240 \"worker\"".
 std::string thread(const model::Thread& thread);
 // " (a worker of FFTW)"; "" for a thread of the program's own.

@@ -22,7 +22,12 @@ struct Subject {
   std::vector<model::Wait> waits;
   std::optional<std::size_t> waits_for;  // index, with kVictim
   std::string waits_via;
+  bool is_absent = false;  // a parent that is not there to be looked at: no more is known of it than its child tells
 };
+
+// Gives each stuck fork whose parent is none of the subjects an absent one: of the child's ppid where the child is a
+// core or nobody else has it, else of pid 0, which stands for one that has ended.
+void add_absent_parents(std::vector<Subject>& subjects);
 
 // The processes of the model are the subjects, in their order.
 model::Model build_model(const std::vector<Subject>& subjects);

@@ -78,6 +78,7 @@ void Builder::add_process(std::size_t subject) {
   process.start_ticks = from.image.start_ticks;
   process.exe = from.image.exe;
   process.cmdline = from.image.cmdline;
+  process.is_core = from.image.is_core;
   process.liveness = from.liveness;
   process.stuck_for_ms = from.stuck_for_ms;
   process.waits = from.waits;
@@ -180,14 +181,16 @@ std::optional<model::ForkId> Builder::add_fork(std::size_t child) {
   const Subject& subject = subjects_[child];
   if (!subject.parent || subject.is_forked == false) return std::nullopt;
   const image::Image& parent = subjects_[*subject.parent].image;
-  if (!is_same_layout(subject.image, parent)) return std::nullopt;
+  const bool is_absent = subjects_[*subject.parent].is_absent;
+  if (!is_absent && !is_same_layout(subject.image, parent)) return std::nullopt;
   model::Fork fork;
   fork.process = *subject.parent;
   fork.child = child;
   fork.is_inferred = true;
+  if (is_absent) add_threads_of_absent(fork);
   const std::int32_t known = find_forking_thread(subject.image, parent);
   const std::int32_t forking = known != 0 ? known : parent.pid;
-  const bool is_there = facts_.contains({*subject.parent, forking});
+  const bool is_there = is_absent || facts_.contains({*subject.parent, forking});
   if (!is_there) fork.forking_thread = unknown_thread(*subject.parent);
   for (const image::Thread& thread : parent.threads) {
     const model::ThreadId id = facts_of(*subject.parent, thread.tid).id;
@@ -198,7 +201,7 @@ std::optional<model::ForkId> Builder::add_fork(std::size_t child) {
     }
   }
   fork.python = model_.processes[fork.process].python;
-  note_signal_handler(fork);
+  if (!is_absent) note_signal_handler(fork);
   add_pools(fork);
   model_.forks.push_back(std::move(fork));
   return model_.forks.size() - 1;

@@ -35,6 +35,8 @@ class Builder {
 
   // One fork a child, inferred.
   std::optional<model::ForkId> add_fork(std::size_t child);
+  // The threads of a parent that is not there, as the child's memory has them.
+  void add_threads_of_absent(model::Fork& fork);
   void note_signal_handler(model::Fork& fork) const;
   void add_pools(model::Fork& fork);
   bool is_in_lost_pool(const StuckCall& call, const model::Fork& fork) const;
@@ -70,12 +72,18 @@ class Builder {
   const ThreadFacts& facts_of(std::size_t subject, std::int32_t tid) const;
   // A thread of which no more is known than that it was there.
   model::ThreadId unknown_thread(model::ProcessId process);
+  // The same, unless there is only one that it can be.
+  model::ThreadId other_thread(const model::Fork& fork);
+  model::ThreadId add_lost_owner(std::int32_t tid, const model::Fork& fork);
+  // The forking thread may be the owner: its tid is not known.
+  bool may_be_forking_thread(std::size_t child, std::int32_t owner, const model::Fork& fork) const;
 
   const std::vector<Subject>& subjects_;
   model::Model& model_;
   std::map<std::size_t, std::unique_ptr<image::Stacks>> stacks_;
   std::map<std::size_t, std::vector<PythonThread>> threads_of_python_;
   std::map<std::pair<std::size_t, std::int32_t>, ThreadFacts> facts_;  // by subject and tid
+  std::map<std::size_t, model::ThreadId> only_lost_;                   // by absent subject, where only one was lost
 };
 
 }  // namespace forksight::inspect

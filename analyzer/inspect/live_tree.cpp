@@ -59,6 +59,7 @@ class Look {
     open_images();
     link();
     note_awake();
+    add_absent_parents(result_.subjects);
     result_.limits = supervisor_.limits();
     return std::move(result_);
   }

@@ -75,6 +75,8 @@ void Builder::find_ended_owner(std::size_t subject, const image::Thread& thread)
   if (call.kind != CallKind::kMutex || call.object == 0 || is_shared(image, call.object)) return;
   const auto state = read_lock(image, LockKind::kMutex, call.object);
   if (!state || !state->held || state->process_shared || state->owner <= 0 || has_thread(image, state->owner)) return;
+  // Of a core: by its number it is no thread of this process, but of one that made it by _Fork() or clone().
+  if (image.is_core && state->owner < image.pid) return;
   model::Held held;
   held.holder = unknown_thread(subject);
   model_.threads[held.holder].tid = state->owner;
@@ -136,16 +138,16 @@ std::optional<model::Held> Builder::lost_lock(std::size_t child, const StuckCall
     if (owner) {
       held.holder = *owner;
     } else {
-      held.holder = unknown_thread(fork.process);
-      model_.threads[held.holder].tid = state->owner;
+      held.holder = add_lost_owner(state->owner, fork);
     }
     held.by_forking_thread = held.holder == fork.forking_thread;
+    held.may_be_own = may_be_forking_thread(child, state->owner, fork);
     // It is where it is because it has the lock, as long as the parent's copy of the lock says so, too.
     const auto in_parent = read_lock(subjects_[fork.process].image, kind, call.object);
     const bool still_holds = owner && in_parent && in_parent->held && in_parent->owner == state->owner;
     if (still_holds) held.holder_now = facts_of(fork.process, state->owner).stack;
   } else {
-    held.holder = unknown_thread(fork.process);
+    held.holder = other_thread(fork);
   }
   held.lock = add_lock(child, call.object, kind);
   return held;
@@ -177,7 +179,7 @@ std::optional<model::Held> Builder::lost_waiters(std::size_t child, const StuckC
     held.holder = *waiter;
     held.holder_now = facts_of(fork.process, model_.threads[*waiter].tid).stack;
   } else {
-    held.holder = unknown_thread(fork.process);
+    held.holder = other_thread(fork);
   }
   held.lock = add_lock(child, call.object, kind);
   return held;
@@ -200,7 +202,7 @@ std::optional<model::Held> Builder::lost_initialiser(std::size_t child, const St
     held.holder = *initialiser;
     held.holder_now = facts_of(fork.process, model_.threads[*initialiser].tid).stack;
   } else {
-    held.holder = unknown_thread(fork.process);
+    held.holder = other_thread(fork);
   }
   held.lock = add_lock(child, call.object, LockKind::kGuard);
   return held;
@@ -225,14 +227,20 @@ void Builder::touch_libc_call(model::Touch touch, const StuckCall& call, model::
     flight.called_at = other.stack;
     return true;
   };
-  // The thread itself, below the signal handler that forked.
-  const auto& frames = fork.stack.frames;
+  // The thread itself, below the signal handler that forked. Without a parent it may have been one of the child's, too:
+  // that is told as likely, and no lock with it.
+  const bool is_absent = subjects_[fork.process].is_absent;
+  const auto& frames = is_absent ? facts_of(touch.process, touch.tid).stack.frames : fork.stack.frames;
   const auto handler = std::ranges::find(frames, model::kSignalFrame, &model::Frame::function);
   if (handler != frames.end()) {
     model::Stack interrupted;
     interrupted.frames.assign(handler + 1, frames.end());
     const StuckCall own = recognise_outer_libc_call(interrupted, callee_of(touch.process));
     if ((own.libc_call.locks & call.libc_call.locks) != 0) {
+      if (is_absent) {
+        fork.stack.frames.assign(handler == frames.begin() ? handler : handler - 1, frames.end());
+        return;
+      }
       flight.call = own.libc_call;
       flight.called_at = own.stack;
       flight.by_forking_thread = true;
@@ -242,7 +250,7 @@ void Builder::touch_libc_call(model::Touch touch, const StuckCall& call, model::
       flight.by_forking_thread ? fork.lost_threads.end() : std::ranges::find_if(fork.lost_threads, is_inside);
   flight.thread = flight.by_forking_thread            ? fork.forking_thread
                   : inside != fork.lost_threads.end() ? *inside
-                                                      : unknown_thread(fork.process);
+                                                      : other_thread(fork);
   touch.kind = model::TouchKind::kLibcCall;
   touch.call = call.libc_call;
   touch.in_flight = fork.calls.size();

@@ -77,6 +77,7 @@ struct Held {
   Stack acquired_at;        // may be empty: caught between the lock and its record
   Stack holder_now;         // where it is, if it is known to hold it still
   bool by_forking_thread = false;
+  bool may_be_own = false;  // by_forking_thread is not known: the forking thread's tid is not
   std::uint32_t waiters = 0;  // barriers and condition variables: all that wait there; `holder` is one of them
 };
 
@@ -318,6 +319,7 @@ struct Process {
   int python_signal = 0;             // by which it may be asked; 0: by none
   std::uint64_t shim_start = 0;      // where its traces say that the shim is mapped; 0: not known
   bool has_execed = false;           // of a forked process: what it had inherited is gone
+  bool is_core = false;              // seen in a core file: it may be there no more
   bool has_gaps = false;             // records about it may be missing: no space, or the file was cut
 };
 

@@ -156,9 +156,10 @@ class TextReport {
     page_.labelled("On", text);
     if (is_lock && culprit.holder) {
       const Holder& holder = *culprit.holder;
-      std::string held = holder.tid == 0 ? fmt::format("a thread of process {}", holder.pid)
-                                         : fmt::format("thread {}{} of process {}", holder.tid,
-                                                       words::quoted(holder.name), holder.pid);
+      const std::string parent = holder.pid == 0 ? "its parent" : fmt::format("process {}", holder.pid);
+      std::string held = holder.tid == 0
+                             ? "a thread of " + parent
+                             : fmt::format("thread {}{} of {}", holder.tid, words::quoted(holder.name), parent);
       if (!holder.start_routine.empty()) held += fmt::format(", started with {}", holder.start_routine);
       if (!holder.library.empty())
         held +=

@@ -10,6 +10,7 @@
 // EXPECT: libc-lock-in-flight certain hang lock=tzset_lock holder=clock start=clock_main victims=1
 // EXPECT-STACK: culprit read_clock@inside clock_main@call
 // EXPECT-STACK: stack stamp@touch main@child
+// EXPECT-CORE: libc-lock-in-flight certain hang start=clock_main
 #include <time.h>
 
 #include "slow.h"

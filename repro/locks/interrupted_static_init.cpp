@@ -10,6 +10,7 @@
 // EXPECT-STACK: culprit shop::prices@touch loader_main@load
 // EXPECT-STACK: stack shop::prices@touch main@child
 // EXPECT-CURED: --on-orphan=recover stdout="child: price 1"
+// EXPECT-CORE: interrupted-static-init certain hang start=loader_main
 #include <pthread.h>
 
 #include "../baton.h"

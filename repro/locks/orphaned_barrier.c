@@ -19,6 +19,7 @@
 // EXPECT(passes): orphaned-barrier certain corruption lock=barrier holder=worker start=worker_main
 // EXPECT-STACK(passes): culprit worker_main@arrive
 // EXPECT-STACK(passes): stack main@wait
+// EXPECT-CORE: orphaned-barrier certain hang lock=barrier start=worker_main
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>

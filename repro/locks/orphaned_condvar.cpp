@@ -10,6 +10,7 @@
 // EXPECT-STACK: culprit pool_main@wait
 // EXPECT-STACK: fork main@fork
 // EXPECT-CURED: --omp=observe --cure=condvars stdout="child: done"
+// EXPECT-CORE: orphaned-condvar certain hang start=pool_main
 #include <pthread.h>
 
 #include <condition_variable>

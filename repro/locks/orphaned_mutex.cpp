@@ -13,6 +13,7 @@
 // EXPECT-CURED: --cure=auto,orphans stdout="child: went on"
 // EXPECT-RUN: --on-orphan=recover outcome=cured status=0 says="it may be half-changed"
 // EXPECT-RUN: --on-orphan=abort outcome=error status=134 says="fails instead of hanging"
+// EXPECT-CORE: orphaned-mutex certain hang lock=queue_mutex start=worker_main
 #include <pthread.h>
 
 #include <mutex>

@@ -12,6 +12,7 @@
 // EXPECT-CURED: --cure=auto,orphans stdout="child: went on"
 // EXPECT-RUN: --on-orphan=recover outcome=cured status=0 says="it may be half-changed"
 // EXPECT-RUN: --on-orphan=abort outcome=error status=134 says="fails instead of hanging"
+// EXPECT-CORE: orphaned-mutex certain hang lock=log_mutex start=logger_main
 #include <pthread.h>
 
 #include <mutex>

@@ -13,6 +13,7 @@
 // EXPECT-RUN: --on-orphan=recover outcome=cured status=0 says="it may be half-changed"
 // EXPECT-RUN: --on-orphan=abort outcome=error status=134 says="fails instead of hanging"
 // EXPECT-WHY: orphaned-spinlock likely hang lock=ring_lock
+// EXPECT-CORE: orphaned-spinlock likely hang lock=ring_lock start=producer_main
 #include <pthread.h>
 
 #include "../baton.h"

@@ -13,6 +13,7 @@
 // EXPECT-CURED: --cure=auto stdout="child: 1 entries"
 // EXPECT-CURED: --on-orphan=recover stdout="child: 1 entries"
 // EXPECT-CURED(repaired): --cure=self-held stdout="child: 1 entries"
+// EXPECT-CORE: self-held-lock certain hang lock=cache_mutex
 #include <pthread.h>
 
 #include <mutex>

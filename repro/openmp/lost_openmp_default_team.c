@@ -12,6 +12,7 @@
 // EXPECT-CURED: --omp=quiesce stdout="parent: 3 threads" stdout="child: 3 threads"
 // EXPECT-CURED: --omp=rebuild stdout="parent: 3 threads" stdout="child: 3 threads"
 // EXPECT-CURED: --omp=clamp stdout="parent: 3 threads" stdout="child: 1 threads"
+// EXPECT-CORE: lost-openmp-pool certain hang
 #include <omp.h>
 
 #include "../baton.h"

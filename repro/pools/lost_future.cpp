@@ -10,6 +10,7 @@
 // EXPECT-STACK: culprit start_setter@create main@start
 // EXPECT-STACK: stack consume@touch main@child
 // EXPECT-STACK: fork main@fork
+// EXPECT-CORE: lost-wakeup likely may-hang start=setter_main
 #include <pthread.h>
 
 #include <future>

@@ -14,6 +14,7 @@
 # EXPECT-BARE(timed): error
 # EXPECT(timed): python-lock-orphaned certain error start=load victims=0
 # EXPECT-WHY: python-lock-orphaned likely hang victims=1
+# EXPECT-CORE: python-lock-orphaned likely hang
 import os
 import sys
 import threading

@@ -52,6 +52,7 @@ class Expectations:
     findings: list
     cures: list
     why: list  # what `forksight why` finds of the bare program
+    core: list = field(default_factory=list)  # what `forksight core` finds of its child's core; empty: not asked
 
 
 def find_marks(source):
@@ -134,8 +135,9 @@ def select_lines(source, variant):
     own_findings = any(kind in ("", "-NONE") and name == variant for kind, name, _, _ in lines)
     own_bare = any(kind == "-BARE" and name == variant for kind, name, _, _ in lines)
     own_why = any(kind in ("-WHY", "-UNKNOWN") and name == variant for kind, name, _, _ in lines)
+    own_core = any(kind == "-CORE" and name == variant for kind, name, _, _ in lines)
     for kind, name, text, number in lines:
-        own = {"-BARE": own_bare, "-WHY": own_why, "-UNKNOWN": own_why}.get(kind, own_findings)
+        own = {"-CORE": own_core, "-BARE": own_bare, "-WHY": own_why, "-UNKNOWN": own_why}.get(kind, own_findings)
         if name == (variant if own else ""):
             yield kind, text, number
 
@@ -147,7 +149,7 @@ def read_expectations(source, variant):
         lines = [LINE.match(text) for text in source.read_text().splitlines()]
         return Expectations("ok", [], [parse_run(shlex.split(line["text"]), "-CURED") for line in lines
                                        if line and line["kind"] == "-CURED" and line["variant"] == "repaired"], [])
-    bare, silent, findings, cures, why, unknown = "", False, [], [], [], ""
+    bare, silent, findings, cures, why, core, unknown = "", False, [], [], [], [], ""
     for kind, text, number in select_lines(source, variant):
         words = shlex.split(text)
         if kind == "-BARE":
@@ -158,6 +160,8 @@ def read_expectations(source, variant):
             findings.append(parse_finding(words))
         elif kind == "-WHY":
             why.append(parse_finding(words))
+        elif kind == "-CORE":
+            core.append(parse_finding(words))
         elif kind == "-UNKNOWN":
             unknown = text.strip()
         elif kind in ("-CURED", "-RUN"):
@@ -174,4 +178,4 @@ def read_expectations(source, variant):
         raise ExpectationError(f"{source}: say what is found (EXPECT:), or that nothing is (EXPECT-NONE), and not both")
     if not why and not unknown:
         why = [from_outside(finding) for finding in findings]
-    return Expectations(bare, findings, cures, why)
+    return Expectations(bare, findings, cures, why, core)

@@ -5,6 +5,7 @@ Exit status 0: as expected. 1: not. 2: the case's own expectations, or the call,
 import argparse
 import json
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -39,12 +40,32 @@ def judge_why(forksight, program, expected, folder):
     return ["as explained by `forksight why`:", *lines, done.stderr] if lines else []
 
 
+def judge_core(forksight, program, expected, folder):
+    """The same of a core of the process that hangs: of the program itself if it has no child."""
+    if not shutil.which("gcore"):
+        return ["  there is no gcore, which comes with gdb"]
+    alive = [pid for pid in processes.descendants() if processes.stat_fields(f"/proc/{pid}/stat")[:1] not in ([], ["Z"])]
+    pid = max(alive, key=lambda one: (one != program.popen.pid, one))
+    made = subprocess.run(["gcore", "-o", str(Path(folder, "core")), str(pid)], capture_output=True, text=True,
+                          timeout=BARE_LIMIT_S, check=False)
+    argv = [forksight, "core", str(Path(folder, f"core.{pid}")), "--format", "json"]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=BARE_LIMIT_S, check=False)
+    try:
+        lines = compare_findings(json.loads(done.stdout), expected.core)
+    except ValueError as error:
+        lines = [f"  no report (exit status {done.returncode}): {error}", made.stderr]
+    return ["as explained by `forksight core`:", *lines, done.stderr] if lines else []
+
+
 def judge_bare(command, expected, folder, forksight):
     program = processes.Program(command, folder)
     try:
         seen = program.watch(BARE_LIMIT_S)
         if seen == expected.bare:
-            return judge_why(forksight, program, expected, folder) if forksight and seen in ("hang", "spin") else []
+            if not forksight or seen not in ("hang", "spin"):
+                return []
+            lines = judge_why(forksight, program, expected, folder)
+            return lines + (judge_core(forksight, program, expected, folder) if expected.core else [])
         lines = [f"  expected {expected.bare}, seen {seen} (status {program.status()})"]
         if program.status() is None:
             lines.append(processes.stacks(processes.descendants()))

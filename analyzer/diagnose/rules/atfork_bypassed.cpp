@@ -50,9 +50,9 @@ Finding describe(const Evidence& evidence, const model::Fork& fork) {
   finding.summary = fmt::format("{} {} in {}: {}", evidence.name(*fork.child), hangs(child), lock, cause);
   add_sentence(finding, describe_liveness(child));
   if (stream != nullptr) {
-    add_sentence(finding,
-                 fmt::format("The futex that it sleeps in is {}, which {} of process {} had locked.", lock,
-                             words::thread(model.threads[stream->thread]), evidence.process(fork.process).pid));
+    add_sentence(finding, fmt::format("The futex that it sleeps in is {}, which {} of {} had locked.", lock,
+                                      words::thread(model.threads[stream->thread]),
+                                      words::parent(evidence.process(fork.process))));
   } else {
     add_sentence(finding,
                  "Which lock it is, is not known: forksight saw no operation of the child on a lock that it knows.");

@@ -22,12 +22,11 @@ bool has_crashed(const model::Process& process) {
 void tell(const Evidence& evidence, const model::Fork& fork, const model::Pool& pool, Finding& finding) {
   const model::Process& child = evidence.process(finding.process);
   add_sentence(finding, describe_liveness(child));
-  add_sentence(
-      finding,
-      fmt::format("fork(){} was called by thread {} of process {} inside of a parallel region: the child is one thread "
-                  "of a team whose others were not copied.",
-                  words::at(" at ", fork.stack), evidence.model().threads[fork.forking_thread].tid,
-                  evidence.process(fork.process).pid));
+  add_sentence(finding,
+               fmt::format("fork(){} was called by {} of {} inside of a parallel region: the child is one thread "
+                           "of a team whose others were not copied.",
+                           words::at(" at ", fork.stack), words::thread(evidence.model().threads[fork.forking_thread]),
+                           words::parent(evidence.process(fork.process))));
   add_sentence(finding, finding.outcome == Outcome::kError
                             ? "LLVM's OpenMP runtime frees the team in the child while it is in it."
                             : "libgomp still counts them, and waits for them at its next barrier.");

@@ -73,10 +73,10 @@ void inherited_exit_handlers(const Evidence& evidence, std::vector<Finding>& fin
     }
     add_sentence(finding, describe_liveness(child));
     add_sentence(finding,
-                 fmt::format("exit() runs what its parent, process {}, had registered with atexit() and all static "
+                 fmt::format("exit() runs what {}, its parent, had registered with atexit() and all static "
                              "destructors. Written for the parent, they stop or join threads that the child does not "
                              "have.",
-                             evidence.process(fork.process).pid));
+                             words::parent(evidence.process(fork.process))));
     add_sentence(finding, describe_end(child));
     finding.fixes.push_back({"End a forked child that does not exec by _exit(): it runs no handlers.", true});
     finding.fixes.push_back({"If the child's own output is buffered, call fflush(stdout) before _exit()."});

@@ -29,8 +29,8 @@ void tell(const Evidence& evidence, const model::Touch& touch, const locks::Orph
                                     words::lock(orphan.lock)));
   if (end.outcome == Outcome::kHang) add_sentence(finding, describe_liveness(child));
   add_sentence(finding,
-               fmt::format("At the fork {} of process {}{} was in the middle of that{}.", words::thread(orphan.holder),
-                           evidence.process(fork.process).pid,
+               fmt::format("At the fork {} of {}{} was in the middle of that{}.", words::thread(orphan.holder),
+                           words::parent(evidence.process(fork.process)),
                            orphan.holder.start_routine.empty() ? std::string()
                                                                : ", started with " + orphan.holder.start_routine + ",",
                            words::at(", which it began at ", orphan.held.acquired_at)));

@@ -44,10 +44,10 @@ void tell(const Evidence& evidence, const model::Touch& touch, const model::Pool
   }
   add_sentence(
       finding,
-      fmt::format(
-          "The others were to come from the libgomp pool of the thread that forked, thread {} of process {}: {}{}.",
-          evidence.model().threads[fork.forking_thread].tid, evidence.process(fork.process).pid,
-          words::count(openmp::workers(pool), "worker", "workers"), words::at(", made at ", pool.made_at)));
+      fmt::format("The others were to come from the libgomp pool of the thread that forked, {} of {}: {}{}.",
+                  words::thread(evidence.model().threads[fork.forking_thread]),
+                  words::parent(evidence.process(fork.process)),
+                  words::count(openmp::workers(pool), "worker", "workers"), words::at(", made at ", pool.made_at)));
   add_sentence(
       finding,
       fmt::format("fork(){} copied libgomp's note of these workers, not the workers: the child began with one thread.",
@@ -55,9 +55,10 @@ void tell(const Evidence& evidence, const model::Touch& touch, const model::Pool
   add_sentence(finding,
                "libgomp has no atfork handler, so it does not notice; this hangs each time, not now and then.");
   if (fork.is_inferred) {
-    add_sentence(finding,
-                 "Had the fork been made inside of a parallel region, it would look the same from outside; then no cure "
-                 "helps but to move it out.");
+    add_sentence(
+        finding,
+        "Had the fork been made inside of a parallel region, it would look the same from outside; then no cure "
+        "helps but to move it out.");
   }
   if (touch.cured) {
     switch (pool.cure.value_or(model::CureMethod::kRebuild)) {

@@ -35,9 +35,9 @@ Finding describe(const Evidence& evidence, const pools::LostWait& wait, const mo
       fmt::format("{} {}{} waiting for its {}{}, which fork(){} did not copy{}", evidence.name(wait.child),
                   hangs(child), where, pools::pool_name(pool), made, words::at(" at ", fork.stack), but);
   add_sentence(finding, describe_liveness(child));
-  add_sentence(finding, fmt::format("It was forked{} from process {}. Of that one's threads it lost: {}.",
-                                    words::at(" at ", fork.stack), evidence.process(fork.process).pid,
-                                    pools::name_threads(model, fork)));
+  add_sentence(finding,
+               fmt::format("It was forked{} from {}. Of that one's threads it lost: {}.", words::at(" at ", fork.stack),
+                           words::parent(evidence.process(fork.process)), pools::name_threads(model, fork)));
   add_sentence(finding,
                "The pool's queue was copied, its threads were not: work that the child hands in is taken by nobody.");
   finding.fixes.push_back({owner.fix});
@@ -47,7 +47,7 @@ Finding describe(const Evidence& evidence, const pools::LostWait& wait, const mo
   } else {
     finding.fixes.push_back({"Exec right after fork(), or use posix_spawn()."});
   }
-  if (!has_ended(child)) {
+  if (!has_ended(child) && !child.is_core) {
     finding.fixes.push_back(
         {fmt::format("See where it waits: gdb -p {} -batch -ex 'thread apply all bt'.", child.pid)});
   }

@@ -80,8 +80,8 @@ Finding describe(const Evidence& evidence, const pools::LostWait& suspect) {
   } else {
     add_sentence(finding, describe_liveness(child));
   }
-  add_sentence(finding, fmt::format("It was forked{} from process {}, which had {} more: {}.",
-                                    words::at(" at ", fork.stack), evidence.process(fork.process).pid,
+  add_sentence(finding, fmt::format("It was forked{} from {}, which had {} more: {}.", words::at(" at ", fork.stack),
+                                    words::parent(evidence.process(fork.process)),
                                     words::count(lost, "thread", "threads"), pools::name_threads(model, fork)));
   if (suspect.wait != nullptr) {
     add_sentence(finding, fmt::format("The child has none of these: {} was to come from there.",
@@ -94,7 +94,7 @@ Finding describe(const Evidence& evidence, const pools::LostWait& suspect) {
                  "another language.");
   }
   if (python::retell(evidence, fork, finding)) return finding;
-  if (!has_ended(child) && suspect.wait == nullptr) {
+  if (!has_ended(child) && !child.is_core && suspect.wait == nullptr) {
     finding.fixes.push_back(
         {fmt::format("See where it waits: gdb -p {} -batch -ex 'thread apply all bt'.", child.pid)});
   }

@@ -71,8 +71,8 @@ void orphaned_barrier(const Evidence& evidence, std::vector<Finding>& findings) 
                                       touch.operation == SyncOperation::kDestroy ? "destroying" : "waiting at",
                                       words::lock(orphan->lock)));
     if (end->outcome == Outcome::kHang) add_sentence(finding, describe_liveness(child));
-    add_sentence(finding, fmt::format("At the fork {} of process {} had arrived there and waited for the others.",
-                                      locks::name_waiters(*orphan), evidence.process(fork.process).pid));
+    add_sentence(finding, fmt::format("At the fork {} of {} had arrived there and waited for the others.",
+                                      locks::name_waiters(*orphan), words::parent(evidence.process(fork.process))));
     add_sentence(finding, fmt::format("fork(){} copied the count of arrivals, but only the thread that called fork.",
                                       words::at(" at ", fork.stack)));
     if (touch.operation == SyncOperation::kDestroy) {

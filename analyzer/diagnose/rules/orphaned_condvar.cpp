@@ -98,10 +98,10 @@ void tell(const Evidence& evidence, const model::Touch& touch, const Orphan& orp
   }
   if (end.outcome == Outcome::kHang || end.outcome == Outcome::kMayHang)
     add_sentence(finding, describe_liveness(child));
-  add_sentence(finding, fmt::format("At the fork {} waited on it{}: {} of process {}.",
+  add_sentence(finding, fmt::format("At the fork {} waited on it{}: {} of {}.",
                                     words::count(orphan.held.waiters, "thread", "threads"),
                                     words::at(" at ", orphan.held.acquired_at), locks::name_waiters(orphan),
-                                    evidence.process(fork.process).pid));
+                                    words::parent(evidence.process(fork.process))));
   add_sentence(finding, fmt::format("fork(){} copied the count of waiters, but only the thread that called fork.",
                                     words::at(" at ", fork.stack)));
   add_sentence(finding, nature_of(touch));

@@ -60,8 +60,8 @@ void tell_chain(const Evidence& evidence, const model::Touch& touch, const locks
                         operation.empty() ? operation : fmt::format(" in {}", operation));
   }
   add_sentence(finding,
-               fmt::format("At the fork{} the lock was held by {} of process {}{}.", words::at(" at ", fork.stack),
-                           words::thread(orphan.holder), evidence.process(fork.process).pid, doing));
+               fmt::format("At the fork{} the lock was held by {} of {}{}.", words::at(" at ", fork.stack),
+                           words::thread(orphan.holder), words::parent(evidence.process(fork.process)), doing));
   add_sentence(finding,
                "fork() copied the lock in its locked state, but only the thread that called it: in the child nobody is "
                "left to release it. A lock of Python does not know its holder, so it does not notice.");
@@ -109,16 +109,15 @@ Finding describe_import(const Evidence& evidence, const model::Fork& fork, const
   finding.culprit.holder->library.clear();
   finding.culprit.stack = *wait.partner_at_fork;
   finding.culprit.is_at_fork = true;
-  finding.summary = fmt::format("{} {}{} in import: the module was being imported by {} when process {} forked{}",
+  finding.summary = fmt::format("{} {}{} in import: the module was being imported by {} when {} forked{}",
                                 python::process(evidence, child), hangs(evidence.process(child)),
                                 words::at(" at ", finding.stack), tell_holder(*wait.partner, wait.partner_at_fork),
-                                evidence.process(fork.process).pid, words::at(" at ", fork.stack));
+                                words::parent(evidence.process(fork.process)), words::at(" at ", fork.stack));
   add_sentence(finding, describe_liveness(evidence.process(child)));
-  add_sentence(
-      finding,
-      fmt::format("It waits until another thread has imported the module. At the fork{} {} of process "
-                  "{} was at it; the child does not have that thread.",
-                  words::at(" at ", fork.stack), words::thread(*wait.partner), evidence.process(fork.process).pid));
+  add_sentence(finding, fmt::format("It waits until another thread has imported the module. At the fork{} {} of "
+                                    "{} was at it; the child does not have that thread.",
+                                    words::at(" at ", fork.stack), words::thread(*wait.partner),
+                                    words::parent(evidence.process(fork.process))));
   python::add_fixes(finding);
   finding.fixes.push_back({"Import the module before the thread is started.", true});
   return finding;
@@ -162,8 +161,8 @@ void python_lock_orphaned(const Evidence& evidence, std::vector<Finding>& findin
       finding.culprit.holder->start_routine = python::start_function(*at_fork);
       finding.culprit.holder->library.clear();
     }
-    finding.summary = fmt::format("{}: the lock was held by {} when process {} forked{}", head(evidence, touch, *end),
-                                  tell_holder(orphan->holder, at_fork), evidence.process(fork.process).pid,
+    finding.summary = fmt::format("{}: the lock was held by {} when {} forked{}", head(evidence, touch, *end),
+                                  tell_holder(orphan->holder, at_fork), words::parent(evidence.process(fork.process)),
                                   words::at(" at ", fork.stack));
     tell_chain(evidence, touch, *orphan, *end, at_fork, finding);
     add_fixes(touch, finding);

@@ -82,8 +82,8 @@ void tell_touch(const Evidence& evidence, const Touch& touch, const locks::Orpha
 
 void tell(const Evidence& evidence, const Touch& touch, const locks::Orphan& own, Finding& finding) {
   const model::Fork& fork = evidence.fork(touch);
-  add_sentence(finding, fmt::format("The forking thread, {} of process {}, had taken it{} and held it across fork(){}.",
-                                    words::thread(own.holder), evidence.process(fork.process).pid,
+  add_sentence(finding, fmt::format("The forking thread, {} of {}, had taken it{} and held it across fork(){}.",
+                                    words::thread(own.holder), words::parent(evidence.process(fork.process)),
                                     words::at(" at ", own.held.acquired_at), words::at(" at ", fork.stack)));
   add_sentence(finding,
                fmt::format("A {} remembers its owner by thread id {}; in the child the same thread has another id, so "

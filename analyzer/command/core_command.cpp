@@ -1,0 +1,68 @@
+#include "command/core_command.hpp"
+
+#include <memory>
+#include <string>
+
+#include "command/formatter.hpp"
+#include "command/output.hpp"
+#include "command/show_report.hpp"
+#include "inspect/core_subject.hpp"
+#include "symbols/debug_files.hpp"
+
+namespace forksight {
+namespace {
+
+constexpr char kDescription[] = "Explain a process that hung, from its core file alone";
+
+constexpr char kExamples[] = R"(Examples:
+  gcore -o hung 4243                     make a core of a process that hangs; it goes on hanging
+  forksight core hung.4243               what it waits for, who is to blame, what to do
+  forksight core hung.4243 --parent-core hung.4242
+                                         and what the threads of its parent were doing
+  forksight core core.7 --exe ./app      the program lies elsewhere than where it ran
+
+)";
+
+constexpr char kFooter[] = R"(
+Cores of the kernel, of gcore and of coredumpctl are read. Name the core of the process that hangs, not of the one that
+waits for it. Programs, libraries and debug information that are not on this machine are fetched from the servers that
+DEBUGINFOD_URLS names.
+
+Exit status: 0 nothing found, 1 something found, 2 the line was not understood, 3 the core could not be read.)";
+
+struct CommandLine {
+  std::string core;
+  inspect::CoreSubjectOptions options;
+  std::string format = "text";
+};
+
+ExitStatus explain(const CommandLine& line) {
+  symbols::allow_debuginfod();
+  const auto subjects = inspect::open_core_subjects(line.core, line.options);
+  if (!subjects) {
+    say_error(subjects.error());
+    return ExitStatus::kUnreadable;
+  }
+  model::Model model = inspect::build_model(subjects.value());
+  return show_report(model, line.format);
+}
+
+}  // namespace
+
+void add_core_command(CLI::App& app, int& status) {
+  auto line = std::make_shared<CommandLine>();
+  CLI::App* const verb = app.add_subcommand("core", kDescription);
+  verb->formatter(std::make_shared<ExampleFormatter>("forksight core [OPTIONS] CORE", kExamples));
+  verb->footer(kFooter);
+  verb->add_option("CORE", line->core, "The core file")->required()->type_name("")->group("What to look at");
+  verb->add_option("--exe", line->options.exe, "The program, if its file is not where it was")
+      ->type_name("FILE")
+      ->group("What to look at");
+  verb->add_option("--parent-core", line->options.parent_core, "A core of the process that forked it")
+      ->type_name("FILE")
+      ->group("What to look at");
+  add_format_option(*verb, line->format);
+  verb->callback([line, &status] { status = as_int(explain(*line)); });
+}
+
+}  // namespace forksight

@@ -1,0 +1,165 @@
+#include "inspect/lost_pthreads.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <functional>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "inspect/pthreads.hpp"
+
+namespace forksight::inspect {
+namespace {
+
+// struct pthread (nptl/descr.h). It begins with a tcbhead_t: two words of the first three are its own address.
+constexpr std::uint64_t kList = 0x2c0;
+constexpr std::uint64_t kTid = 0x2d0;
+constexpr std::uint64_t kCancelHandling = 0x308;
+constexpr std::uint64_t kUserStack = 0x612;
+constexpr std::uint64_t kStartRoutine = 0x638;
+constexpr std::uint64_t kSize = 0x6a0;
+constexpr std::uint32_t kExitingOrTerminated = 0x30;
+constexpr std::uint64_t kAlignment = 64;
+constexpr std::size_t kMostThreads = 100'000;
+
+// It lies at the end of its stack, which the kernel may have made one with what is mapped behind it.
+constexpr std::uint64_t kSearched = std::uint64_t{64} << 10U;
+
+template <class T>
+T value_at(const std::vector<std::byte>& bytes, std::uint64_t offset) {
+  T value;
+  std::memcpy(&value, bytes.data() + offset, sizeof value);
+  return value;
+}
+
+std::string_view base_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+
+bool is_code(const image::Image& image, std::uint64_t address) {
+  const watch::Mapping* const mapping = image.mapping_of(address);
+  return mapping != nullptr && mapping->executable;
+}
+
+// addq $4, disp32(%rip): the one instruction of fork() that does so adds to __fork_generation (sysdeps/nptl/fork.h).
+std::optional<std::uint64_t> find_counter(std::uint64_t function, const std::vector<std::byte>& code) {
+  constexpr std::size_t kLength = 8;
+  for (std::size_t i = 0; i + kLength <= code.size(); ++i) {
+    const bool is_add = code[i] == std::byte{0x48} && code[i + 1] == std::byte{0x83} && code[i + 2] == std::byte{0x05};
+    if (!is_add || code[i + 7] != std::byte{4}) continue;
+    return function + i + kLength + static_cast<std::uint64_t>(std::int64_t{value_at<std::int32_t>(code, i + 3)});
+  }
+  return std::nullopt;
+}
+
+class Search {
+ public:
+  explicit Search(const image::Image& child) : child_(child) {}
+
+  // By what each begins with, where stacks end.
+  void look_at_stacks() {
+    for (const watch::Mapping& mapping : child_.mappings) {
+      const bool is_data = mapping.readable && mapping.writable && !mapping.executable && !mapping.shared;
+      if (!is_data || !mapping.path.empty()) continue;
+      const std::uint64_t start = mapping.end - std::min(mapping.end - mapping.start, kSearched);
+      const std::vector<std::byte> bytes = child_.memory->bytes(start, mapping.end - start);
+      for (std::uint64_t at = 0; at + kSize <= bytes.size(); at += kAlignment) {
+        const std::uint64_t pointer = start + at;
+        if (value_at<std::uint64_t>(bytes, at) == pointer) add(pointer);
+      }
+    }
+  }
+
+  // fork() leaves them in one ring, GL (dl_stack_cache), whose head is the only one that is no thread's. True: it was
+  // gone through, so all are known.
+  bool follow_list() {
+    if (known_.empty()) return false;
+    std::uint64_t pointer = 0;
+    for (const LostThread& thread : threads_) {
+      if (thread.tid == 0) pointer = thread.pointer;
+    }
+    if (pointer == 0) return false;
+    const std::uint64_t begin = pointer + kList;
+    std::size_t heads = 0;
+    std::uint64_t node = begin;
+    for (std::size_t count = 0; count < kMostThreads; ++count) {
+      const auto next = child_.memory->value<std::uint64_t>(node);
+      if (!next) return false;
+      node = *next;
+      if (node == begin) return heads == 1;
+      if (!add(node - kList) && ++heads > 1) return false;
+    }
+    return false;
+  }
+
+  bool has_ended_one() const { return has_ended_one_; }
+  std::vector<LostThread> take() { return std::move(threads_); }
+
+ private:
+  // False: there is no struct pthread.
+  bool add(std::uint64_t pointer) {
+    if (known_.contains(pointer)) return true;
+    const std::vector<std::byte> bytes = child_.memory->bytes(pointer, kSize);
+    if (bytes.size() < kSize || value_at<std::uint64_t>(bytes, 0) != pointer ||
+        value_at<std::uint64_t>(bytes, 16) != pointer) {
+      return false;
+    }
+    known_.insert(pointer);
+    if (std::ranges::find(child_.threads, pointer, &image::Thread::fs_base) != child_.threads.end()) return true;
+    LostThread thread;
+    thread.pointer = pointer;
+    thread.tid = value_at<std::int32_t>(bytes, kTid);
+    thread.start_routine = value_at<std::uint64_t>(bytes, kStartRoutine);
+    const bool has_own_stack = value_at<std::uint8_t>(bytes, kUserStack) == 0;
+    const bool has_start = is_code(child_, thread.start_routine);
+    if ((value_at<std::uint32_t>(bytes, kCancelHandling) & kExitingOrTerminated) != 0) {
+      has_ended_one_ = true;
+    } else if (has_own_stack ? thread.tid == 0 && has_start : thread.tid > 0) {
+      if (!has_start) thread.start_routine = 0;
+      threads_.push_back(thread);
+    }
+    return true;
+  }
+
+  const image::Image& child_;
+  std::set<std::uint64_t> known_;
+  std::vector<LostThread> threads_;
+  bool has_ended_one_ = false;
+};
+
+}  // namespace
+
+std::optional<bool> was_forked(const image::Image& image, symbols::Symbolizer& symbolizer) {
+  constexpr std::size_t kMostCode = 1024;
+  constexpr std::uint64_t kMostForks = std::uint64_t{1} << 32U;
+  auto function = symbolizer.find_symbol("fork", "libc.so");
+  if (!function) function = symbolizer.find_symbol("fork", base_name(image.exe));
+  if (!function) return std::nullopt;
+  const auto counter = find_counter(*function, image.memory->bytes(*function, kMostCode));
+  if (!counter || *counter % 8 != 0) return std::nullopt;
+  const watch::Mapping* const mapping = image.mapping_of(*counter);
+  const auto count = image.memory->value<std::uint64_t>(*counter);
+  if (mapping == nullptr || !mapping->writable || !count || *count % 4 != 0 || *count / 4 > kMostForks) {
+    return std::nullopt;
+  }
+  return *count > 0;
+}
+
+LostPthreads find_lost_pthreads(const image::Image& child) {
+  LostPthreads found;
+  if (find_tid_offset(child) != kTid) return found;
+  const auto first = std::ranges::find(child.threads, child.pid, &image::Thread::tid);
+  if (first != child.threads.end() && first->registers && (*first->registers)[symbols::kRsp]) {
+    const watch::Mapping* const stack = child.mapping_of(*(*first->registers)[symbols::kRsp]);
+    found.first_forked = stack != nullptr && stack->path == "[stack]";
+  }
+  Search search(child);
+  search.look_at_stacks();
+  found.is_complete = search.follow_list() && !search.has_ended_one();
+  found.threads = search.take();
+  // Stacks are mapped downwards: the eldest comes first.
+  std::ranges::sort(found.threads, std::ranges::greater{}, &LostThread::pointer);
+  return found;
+}
+
+}  // namespace forksight::inspect

@@ -1,0 +1,33 @@
+// What a forked child's own memory tells of its fork: glibc counts forks, and leaves the struct pthread of each thread
+// that was lost where it was. For a child whose parent is not there to be looked at.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "image/image.hpp"
+#include "symbols/symbols.hpp"
+
+namespace forksight::inspect {
+
+// Is it a copy of its parent, made by fork(), that has not called exec? The counter is found in the code of fork(), so
+// no debug information is needed. false: not by fork(), but _Fork() and clone() do not count. nullopt: not known.
+std::optional<bool> was_forked(const image::Image& image, symbols::Symbolizer& symbolizer);
+
+struct LostThread {
+  std::uint64_t pointer = 0;        // pthread_self()
+  std::int32_t tid = 0;             // 0: fork() has erased it; it leaves those whose stack glibc did not make
+  std::uint64_t start_routine = 0;  // 0: the first thread of the parent
+};
+
+struct LostPthreads {
+  std::vector<LostThread> threads;  // the eldest first; those that could be found
+  bool is_complete = false;         // all were found, and there was none that had ended before the fork
+  bool first_forked = false;        // the thread that forked was the parent's first, which has the parent's pid
+};
+
+// Layouts of glibc 2.34 to 2.38 on x86-64; of others nothing is found.
+LostPthreads find_lost_pthreads(const image::Image& child);
+
+}  // namespace forksight::inspect

@@ -1,0 +1,105 @@
+"""One hang, seen in three ways: the trace that the shim wrote, the live processes, a core of the child. All three must
+tell the same story, but for what a source cannot know."""
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+LIMIT_S = 40
+
+
+def stack_of(finding, program):
+    """The program's own frames."""
+    return [(frame["function"], os.path.basename(frame["file"]), frame["line"]) for frame in finding["stack"]
+            if os.path.basename(frame["module"] or "") == program]
+
+
+def story(report, program):
+    """What every source knows."""
+    findings = report["findings"]
+    assert len(findings) == 1, [finding["summary"] for finding in findings]
+    finding = findings[0]
+    holder = finding["culprit"]["holder"]
+    return {
+        "rule": finding["rule"],
+        "certainty": finding["certainty"],
+        "outcome": finding["outcome"],
+        "pid": finding["process"]["pid"],
+        "tid": finding["thread"]["tid"],
+        "lock": finding["culprit"]["name"],
+        "address": finding["culprit"]["address"],
+        "holder": (holder["pid"], holder["tid"]),
+        "start": (holder["start_routine"], os.path.basename(holder["library"])),
+        "holder_name": holder["name"],
+        "stack": stack_of(finding, program),
+        "fork": (finding["fork"]["pid"], finding["fork"]["child"]),
+    }
+
+
+def explain(argv):
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=LIMIT_S, check=False)
+    try:
+        return json.loads(done.stdout)
+    except ValueError:
+        raise AssertionError(f"{argv}: exit status {done.returncode}: {done.stderr}") from None
+
+
+def children(pid):
+    path = Path(f"/proc/{pid}/task/{pid}/children")
+    return [int(word) for word in path.read_text().split()] if path.exists() else []
+
+
+def wait_for_hang(runner, folder):
+    """(parent, child) as soon as the child sleeps in its futex: one thread, the same place at two looks."""
+    deadline = time.monotonic() + LIMIT_S / 2
+    before = ""
+    while time.monotonic() < deadline and runner.poll() is None:
+        for parent in children(runner.pid):
+            for child in children(parent):
+                call = Path(f"/proc/{child}/syscall").read_text()
+                if call.startswith("202 ") and call == before and list(Path(folder, "out").glob("**/*.fstrace")):
+                    return parent, child
+                before = call
+        time.sleep(0.1)
+    raise AssertionError("the program did not hang")
+
+
+def main():
+    forksight, program, cases = sys.argv[1:4]
+    if not shutil.which("gcore"):
+        print("without gcore (package gdb) there is no core")
+        return 77
+    sys.path.insert(0, cases)
+    import processes
+    processes.become_reaper()
+    with tempfile.TemporaryDirectory(prefix="forksight-agree-") as folder:
+        out = str(Path(folder, "out"))
+        runner = processes.Program([forksight, "run", "--omp=observe", "--on-hang", "report", "--out", out, "--", program], folder)
+        try:
+            parent, child = wait_for_hang(runner.popen, folder)
+            live = explain([forksight, "why", str(parent), "--format", "json"])
+            subprocess.run(["gcore", "-o", str(Path(folder, "core")), str(child)], capture_output=True, timeout=LIMIT_S, check=False)
+            core = explain([forksight, "core", str(Path(folder, f"core.{child}")), "--format", "json"])
+        finally:
+            runner.end()
+        trace = explain([forksight, "report", out, "--format", "json"])
+    name = os.path.basename(program)
+    stories = {"trace": story(trace, name), "why": story(live, name), "core": story(core, name)}
+    assert stories["trace"]["pid"] == child and stories["trace"]["stack"], stories["trace"]
+    # Names of threads are the kernel's: a core has none. What a thread was started with is the shim's function here.
+    assert stories["core"].pop("holder_name") == ""
+    assert stories["core"].pop("start") == ("", "")
+    assert stories["why"].pop("start") == stories["trace"].pop("start") == ("logger_main", name)
+    assert stories["why"].pop("holder_name") == stories["trace"].pop("holder_name") != ""
+    differences = [f"{key}: {source} has {stories[source][key]}, the trace {value}"
+                   for key, value in stories["trace"].items() for source in ("why", "core") if stories[source][key] != value]
+    print("\n".join(differences))
+    return 1 if differences else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
