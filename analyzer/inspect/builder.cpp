@@ -247,7 +247,7 @@ void Builder::explain_all(std::size_t subject, std::optional<model::ForkId> fork
       find_ended_owner(subject, thread);
     }
   }
-  drop_guesses(subject, first_touch);
+  settle_touches(subject, first_touch);
 }
 
 void Builder::build() {

@@ -50,7 +50,8 @@ class Builder {
   std::int32_t find_own_holder(std::size_t subject, const StuckCall& call) const;
   bool has_own_deadlock(std::size_t subject) const;
   bool is_guess(const model::Touch& touch) const;
-  void drop_guesses(std::size_t subject, std::size_t first_touch);
+  void settle_touches(std::size_t subject, std::size_t first_touch);
+  void drop_repeated(std::size_t first_touch);
   std::optional<model::Held> lost_object(std::size_t child, const StuckCall& call, const model::Fork& fork);
   std::optional<model::Held> lost_lock(std::size_t child, const StuckCall& call, const model::Fork& fork);
   std::optional<model::Held> lost_waiters(std::size_t child, const StuckCall& call, const model::Fork& fork);

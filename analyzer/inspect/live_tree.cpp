@@ -210,9 +210,9 @@ class Look {
 
   // Inside of a lock or of an OpenMP runtime, at two looks.
   bool is_in_hazard(const Subject& subject) const {
+    image::Stacks stacks(subject.image);
     return std::ranges::any_of(subject.image.threads, [&](const image::Thread& thread) {
       if (!spinning_.at(subject.image.pid).contains(thread.tid) || !thread.registers) return false;
-      image::Stacks stacks(subject.image);
       const StuckCall call = recognise(thread, stacks.of(thread), make_callee_of(subject.image, stacks.symbols()));
       return call.is_in_fork || call.kind == CallKind::kSpinlock || call.kind == CallKind::kParallel ||
              call.kind == CallKind::kLibcCall ||

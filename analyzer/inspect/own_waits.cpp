@@ -1,7 +1,9 @@
 // Waits of a child's threads for each other, and for what may be anybody's: a fork is blamed only for what its own
 // memory proves, or for what nothing else explains.
 #include <algorithm>
+#include <iterator>
 #include <set>
+#include <utility>
 
 #include "inspect/builder.hpp"
 
@@ -40,9 +42,27 @@ bool Builder::is_guess(const model::Touch& touch) const {
   return kind == model::LockKind::kSemaphore || kind == model::LockKind::kRwlockRead;
 }
 
+// Several threads of one process may wait for the same lock: that is one thing to be told, of the first of them.
+void Builder::drop_repeated(std::size_t first_touch) {
+  auto& touches = model_.touches;
+  std::set<std::pair<model::TouchKind, std::uint64_t>> told;
+  const auto is_repeated = [&](const model::Touch& touch) {
+    if (!touch.held) return false;
+    const model::Held& held = model_.forks[touch.fork].held[*touch.held];
+    return !told.emplace(touch.kind, model_.locks[held.lock].address).second;
+  };
+  const auto begin = touches.begin() + static_cast<std::ptrdiff_t>(first_touch);
+  std::vector<model::Touch> kept;
+  std::copy_if(begin, touches.end(), std::back_inserter(kept),
+               [&](const model::Touch& touch) { return !is_repeated(touch); });
+  touches.erase(begin, touches.end());
+  std::ranges::move(kept, std::back_inserter(touches));
+}
+
 // Once something proves why the process hangs, its other threads merely wait for that. What its first thread waits for,
 // which was there at the fork, counts before what threads wait for that it started itself.
-void Builder::drop_guesses(std::size_t subject, std::size_t first_touch) {
+void Builder::settle_touches(std::size_t subject, std::size_t first_touch) {
+  drop_repeated(first_touch);
   auto& touches = model_.touches;
   const auto begin = touches.begin() + static_cast<std::ptrdiff_t>(first_touch);
   // Where it is in exit() says by itself nothing of why.

@@ -255,6 +255,19 @@ TEST(Orphan, IsToBlameAndNotTheIdleWorkersBesideIt) {
   EXPECT_EQ(rules_of(scene.model()), Rules{"orphaned-mutex"});
 }
 
+TEST(Orphan, ThatSeveralThreadsOfOneChildWaitForIsToldOnce) {
+  MutexScene scene;
+  scene.child.add_thread(kChild + 1, {"pthread_mutex_lock", "made_worker"}, scene.mutex);
+  scene.child.add_thread(kChild + 2, {"pthread_mutex_lock", "made_fill_cache", "made_worker"}, scene.mutex);
+  const auto findings = diagnose(scene.model());
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].tid, kChild);
+  // Another one is another matter.
+  scene.child.add_thread(kChild + 3, {"pthread_mutex_lock", "made_worker"}, kHeap + 0x100);
+  scene.child.put(kHeap + 0x100, test::mutex_memory(0, kWorker));
+  EXPECT_EQ(scene.model().touches.size(), 2U);
+}
+
 TEST(EndedOwner, IsToldOfAProcessThatIsNoFork) {
   MadeProcess process(kParent, 1);
   const std::uint64_t mutex = address_of("made_mutex");

@@ -1,0 +1,86 @@
+#!/usr/bin/python3
+"""Measures how long `forksight why` takes to explain a tree of many hung threads, next to eu-stack, which only prints the
+stacks of one process after the other. By turns, so that both meet the same machine; the figures are medians.
+
+  why.py --forksight FORKSIGHT --program bench_why_tree [--processes 16] [--threads 16] [--rounds 9]
+"""
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+
+def children_of(pid):
+    return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def wait_asleep(pids):
+    """Until every thread is in its wait: the byte that says so is written just before."""
+    def is_asleep(path):
+        return path.read_text().rpartition(")")[2].split()[0] == "S"
+
+    while not all(is_asleep(path) for pid in pids for path in Path(f"/proc/{pid}/task").glob("*/stat")):
+        time.sleep(0.05)
+
+
+def timed(commands, status):
+    """Seconds by the clock, and of the processor, of all of them; what the last one wrote."""
+    before, begin = os.times(), time.perf_counter()
+    for command in commands:
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False)
+        if done.returncode != status:
+            sys.exit(f"why.py: {' '.join(map(str, command))} ended with {done.returncode}")
+    after = os.times()
+    used = after.children_user + after.children_system - before.children_user - before.children_system
+    return time.perf_counter() - begin, used, done.stdout
+
+
+def measure(options, top, pids):
+    why = [[options.forksight, "why", str(top), "--format", "json"]]
+    stacks = [["eu-stack", "-p", str(pid)] for pid in pids]
+    taken = {"why": [], "eu-stack": []}
+    for number in range(options.rounds):
+        for name, commands, status in sorted([("why", why, 1), ("eu-stack", stacks, 0)], reverse=number % 2 == 1):
+            *figures, output = timed(commands, status)
+            taken[name].append(figures)
+            if name == "why":
+                findings = json.loads(output)["findings"]
+                if [finding["rule"] for finding in findings] != ["orphaned-mutex"]:
+                    sys.exit(f"why.py: the verdict is {[finding['rule'] for finding in findings]}")
+    return {name: [statistics.median(column) for column in zip(*rounds)] for name, rounds in taken.items()}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--forksight", required=True)
+    parser.add_argument("--program", required=True)
+    parser.add_argument("--processes", type=int, default=16)
+    parser.add_argument("--threads", type=int, default=16)
+    parser.add_argument("--rounds", type=int, default=9)
+    options = parser.parse_args()
+    program = subprocess.Popen([options.program, str(options.processes), str(options.threads)], stdin=subprocess.DEVNULL,
+                               stdout=subprocess.PIPE, start_new_session=True)
+    try:
+        if program.stdout.read(1) != b"x":
+            sys.exit("why.py: the program did not start")
+        pids = [program.pid, *children_of(program.pid)]
+        wait_asleep(pids)
+        figures = measure(options, program.pid, pids)
+    finally:
+        program.kill()  # its children end with it
+        program.wait()
+        program.stdout.close()
+    load = os.getloadavg()[0]
+    print(f"{options.processes} processes with {options.threads} threads each, {options.rounds} rounds, load average {load:.1f}")
+    for name, (clock, processor) in figures.items():
+        print(f"  {name:9} {clock * 1000:7.0f} ms by the clock, {processor * 1000:7.0f} ms of the processor")
+    print(f"  ratio     {figures['why'][0] / figures['eu-stack'][0]:7.2f}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
