@@ -12,6 +12,7 @@
 
 #include "image/live.hpp"
 #include "image/stacks.hpp"
+#include "inspect/spin_look.hpp"
 #include "inspect/stuck_call.hpp"
 #include "watch/last_run.hpp"
 #include "watch/proc_fs.hpp"
@@ -208,17 +209,21 @@ class Look {
     if (rest != rest_.end()) subject.stuck_for_ms = static_cast<std::uint64_t>(rest->second.count());
   }
 
-  // Inside of a lock or of an OpenMP runtime, at two looks.
+  // Inside of a lock or of an OpenMP runtime, and it stays there.
   bool is_in_hazard(const Subject& subject) const {
     image::Stacks stacks(subject.image);
-    return std::ranges::any_of(subject.image.threads, [&](const image::Thread& thread) {
-      if (!spinning_.at(subject.image.pid).contains(thread.tid) || !thread.registers) return false;
+    std::vector<Spinner> spinners;
+    for (const image::Thread& thread : subject.image.threads) {
+      if (!spinning_.at(subject.image.pid).contains(thread.tid) || !thread.registers) continue;
       const StuckCall call = recognise(thread, stacks.of(thread), make_callee_of(subject.image, stacks.symbols()));
-      return call.is_in_fork || call.kind == CallKind::kSpinlock || call.kind == CallKind::kParallel ||
-             call.kind == CallKind::kLibcCall ||
-             (!call.stack.frames.empty() &&
-              model::find_owner_of_library(call.stack.frames.front().module) == model::Owner::kOpenblas);
-    });
+      if (call.is_in_fork) return true;
+      const bool may_spin = call.kind == CallKind::kSpinlock || call.kind == CallKind::kParallel ||
+                            call.kind == CallKind::kLibcCall ||
+                            (!call.stack.frames.empty() &&
+                             model::find_owner_of_library(call.stack.frames.front().module) == model::Owner::kOpenblas);
+      if (may_spin) spinners.push_back({thread.tid, call.kind == CallKind::kSpinlock ? call.object : 0});
+    }
+    return any_stays_in_place(subject.image, spinners);
   }
 
   void note_awake() {
