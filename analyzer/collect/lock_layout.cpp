@@ -24,6 +24,17 @@ std::int32_t int_at(std::span<const std::uint8_t> memory, std::size_t offset) {
   return static_cast<std::int32_t>(word_at(memory, offset));
 }
 
+// Who has arrived and not left. Who destroys a barrier makes `out` what it would be if all had left that the counter
+// has room for (nptl/pthread_barrier_destroy.c), and waits for those who have not.
+std::uint32_t barrier_waiters(std::span<const std::uint8_t> memory) {
+  constexpr std::uint32_t kThreshold = UINT32_MAX / 2;
+  const std::uint32_t in = word_at(memory, 0);
+  const std::uint32_t count = word_at(memory, 8);
+  const std::uint32_t out = word_at(memory, 16);
+  if (out <= in || count == 0) return in - out;
+  return kThreshold - kThreshold % count - out;
+}
+
 LockState decode_mutex(std::span<const std::uint8_t> memory) {
   constexpr std::uint32_t kRobust = 0x10;
   constexpr std::uint32_t kPriorityInherit = 0x20;
@@ -103,7 +114,7 @@ std::optional<LockState> decode_lock(trace::LockKind kind, std::span<const std::
       return state;
     case trace::LockKind::kBarrier:
       if (memory.size() < kBarrierBytes) return std::nullopt;
-      state.waiters = word_at(memory, 0) - word_at(memory, 16);  // in, out
+      state.waiters = barrier_waiters(memory);
       state.held = state.waiters != 0;
       state.process_shared = word_at(memory, 12) != 0;
       return state;

@@ -179,6 +179,14 @@ TEST(RealCondition, CountsItsWaiters) {
   EXPECT_FALSE(decode(trace::LockKind::kCondition, condition).held);
 }
 
+TEST(Barrier, CountsWhoHasNotLeftWhileItIsDestroyed) {
+  // One of three arrived, then pthread_barrier_destroy() came.
+  std::array<std::uint32_t, 5> words{1, 0, 3, 0, 0x7fffffff - 0x7fffffff % 3 - 1};
+  const auto state = decode(trace::LockKind::kBarrier, words);
+  EXPECT_TRUE(state.held);
+  EXPECT_EQ(state.waiters, 1U);
+}
+
 TEST(RealBarrier, CountsItsArrivals) {
   pthread_barrier_t barrier;
   ASSERT_EQ(pthread_barrier_init(&barrier, nullptr, 2), 0);

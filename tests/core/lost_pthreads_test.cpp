@@ -1,0 +1,104 @@
+#include "inspect/lost_pthreads.hpp"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <semaphore>
+#include <thread>
+
+#include "image/live.hpp"
+#include "image/stacks.hpp"
+
+namespace forksight::inspect {
+namespace {
+
+// A child that pauses, or becomes sleep(1), until the end of the scope.
+class Child {
+ public:
+  explicit Child(bool execs = false) {
+    int ends[2];
+    EXPECT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+    pid_ = ::fork();
+    if (pid_ == 0) {
+      if (execs) ::execl("/bin/sleep", "sleep", "1000", nullptr);
+      ::close(ends[0]);
+      ::close(ends[1]);
+      for (;;) ::pause();
+    }
+    ::close(ends[1]);
+    char byte = 0;
+    EXPECT_EQ(::read(ends[0], &byte, 1), 0);  // its end is closed, by the exec or by itself
+    ::close(ends[0]);
+  }
+  ~Child() {
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+  }
+  image::Image look() const {
+    auto image = image::open_live(pid_);
+    EXPECT_TRUE(image) << image.error();
+    return std::move(image).value();
+  }
+
+ private:
+  pid_t pid_ = 0;
+};
+
+std::optional<bool> ask(const image::Image& image) {
+  image::Stacks stacks(image);
+  return was_forked(image, stacks.symbols());
+}
+
+TEST(WasForked, IsCountedByLibc) {
+  const Child child;
+  EXPECT_EQ(ask(child.look()), true);
+  const Child other(true);
+  auto answer = ask(other.look());
+  while (!answer) answer = ask(other.look());  // until libc is loaded; no longer than the test may take
+  EXPECT_EQ(answer, false);
+}
+
+TEST(LostPthreads, AreInTheChildsMemory) {
+  std::binary_semaphore end{0};
+  std::thread other([&] { end.acquire(); });
+  const auto pointer = static_cast<std::uint64_t>(other.native_handle());
+  {
+    const Child child;
+    const LostPthreads lost = find_lost_pthreads(child.look());
+    const auto found = std::ranges::find(lost.threads, pointer, &LostThread::pointer);
+    ASSERT_NE(found, lost.threads.end());
+    EXPECT_EQ(found->tid, 0);
+    EXPECT_NE(found->start_routine, 0U);
+    EXPECT_TRUE(lost.first_forked);
+    EXPECT_EQ(lost.threads.size(), 1U);
+  }
+  end.release();
+  other.join();
+}
+
+TEST(LostPthreads, ThoseThatHaveEndedAreNone) {
+  std::thread([] {}).join();
+  const Child child;
+  const LostPthreads lost = find_lost_pthreads(child.look());
+  EXPECT_TRUE(lost.threads.empty());
+  EXPECT_FALSE(lost.is_complete);
+}
+
+TEST(LostPthreads, AnotherThreadThatForkedLeavesTheFirst) {
+  LostPthreads lost;
+  std::thread([&] {
+    const Child child;
+    lost = find_lost_pthreads(child.look());
+  }).join();
+  EXPECT_FALSE(lost.first_forked);
+  ASSERT_EQ(lost.threads.size(), 1U);
+  EXPECT_EQ(lost.threads.front().tid, ::getpid());
+  EXPECT_EQ(lost.threads.front().start_routine, 0U);
+}
+
+}  // namespace
+}  // namespace forksight::inspect
