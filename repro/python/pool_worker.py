@@ -5,11 +5,11 @@
 # Repaired:  the pool is made before the thread takes the lock.
 #
 # EXPECT-BARE: hang
-# EXPECT: python-lock-orphaned certain hang start=load victims=0
+# EXPECT: python-lock-orphaned certain hang start=load
 # EXPECT-STACK: culprit load@inside
 # EXPECT-STACK: stack work@touch
 # EXPECT-STACK: fork <module>@pool
-# EXPECT-WHY: python-lock-orphaned likely hang victims=0
+# EXPECT-WHY: python-lock-orphaned likely hang
 import multiprocessing
 import sys
 import threading
