@@ -46,7 +46,7 @@ constexpr std::uint64_t kRoomBytes = trace::kMaxTraceBytes / 4;
 // All of it is written at forks that are told, by a thread that holds the GIL or is alone.
 constinit std::uint32_t g_told = 0;
 constinit std::uint64_t g_last_ns = 0;
-constinit std::uint64_t g_last_stacks = 0;  // ref of the kPythonStacks of the last such fork
+constinit std::uint64_t g_last_stacks = 0;  // ref of the kPythonStacks of this process's last such fork
 constinit std::uint64_t g_last_fork = 0;
 
 template <class Function>
@@ -150,8 +150,14 @@ void dump_all(int fd, ThreadState* own) {
 
 void record_fork(std::uint64_t fork, ThreadState* own) {
   const DumpedText text([own](int fd) { dump_all(fd, own); });
-  if (!text.is_that_of(g_last_stacks)) g_last_stacks = text.append(trace::PythonMoment::kFork, 0);
+  // Children that a server forks one after the other from one place would each tell the same.
+  std::atomic<std::uint64_t>& of_all = last_python_stacks();
+  const std::uint64_t others = of_all.load(std::memory_order_acquire);
+  if (!text.is_that_of(g_last_stacks)) {
+    g_last_stacks = text.is_that_of(others) ? others : text.append(trace::PythonMoment::kFork, 0);
+  }
   if (g_last_stacks == 0) return;
+  of_all.store(g_last_stacks, std::memory_order_release);
   append(trace::RecordType::kPythonAtFork, trace::PythonAtForkRecord{fork, g_last_stacks});
   g_last_fork = fork;
 }

@@ -243,6 +243,8 @@ std::uint64_t next_fork_ordinal() {
 
 std::uint64_t forks_so_far() { return trace_is_open() ? header()->forks.load(std::memory_order_relaxed) : 0; }
 
+std::atomic<std::uint64_t>& last_python_stacks() { return header()->python_stacks; }
+
 Record::Record(trace::RecordType type, std::size_t payload_bytes, Importance importance) : type_(type) {
   if (!trace_is_open()) return;
   constexpr std::size_t kAlign = trace::kRecordAlign;

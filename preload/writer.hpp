@@ -49,6 +49,7 @@ trace::RecentRecord* recent_stacks();
 // 1 for the first fork of this trace; 0 without a trace.
 std::uint64_t next_fork_ordinal();
 std::uint64_t forks_so_far();  // recorded in this trace, by all its processes
+std::atomic<std::uint64_t>& last_python_stacks();  // in the header of the trace, which must be open
 
 // Returns 0 where there is no trace or no space.
 template <class T>

@@ -52,7 +52,9 @@ struct TraceHeader {
   OrphanPolicy orphan_policy;
   std::atomic<std::uint64_t> forks;  // forks recorded so far, of all processes of this file
   std::uint32_t cures;               // a bit for each cure of cures.def that is on
-  std::uint8_t reserved[12];
+  std::uint8_t reserved[4];
+  // Where the payload of the kPythonStacks record starts that was written last, by any process of this file. 0: none.
+  std::atomic<std::uint64_t> python_stacks;
   char exe[1024];  // NUL-terminated
   char cmdline[2816];
 };
