@@ -58,8 +58,10 @@ void RunHistory::note(const watch::Supervisor& supervisor, const std::map<watch:
     const auto member = supervisor.tree().living().find(key.pid);
     if (member != supervisor.tree().living().end() && member->second.key == key) row = row_of(member->second);
     row.liveness = verdict.liveness;
-    row.stuck_for_ms =
-        static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(now - verdict.since).count());
+    // Of a process that goes on only threads are stuck.
+    const bool goes_on = verdict.liveness == model::Liveness::kAwake;
+    const auto age = goes_on ? watch::Clock::duration::zero() : now - verdict.since;
+    row.stuck_for_ms = static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(age).count());
     row.waits = verdict.waits;
     row.waits_via = verdict.waits_for ? verdict.via : "";
     row.waits_for_pid = verdict.waits_for ? verdict.waits_for->pid : 0;
@@ -72,16 +74,17 @@ void RunHistory::note(const watch::Supervisor& supervisor, const std::map<watch:
   }
 }
 
-// Spinning and stalling are no proof: a process that got out of it is taken back. What was proved stays, the process
+// Spinning and stalling are no proof, and a thread that is stuck alone may be cancelled by another: a process that got
+// out of it is taken back. What was proved stays, the process
 // may be dying now.
 void RunHistory::take_back(const watch::Supervisor& supervisor,
                            const std::map<watch::ProcessKey, watch::Verdict>& stuck) {
   for (auto& [key, row] : kept_) {
     const auto member = supervisor.tree().living().find(key.pid);
     const bool lives = member != supervisor.tree().living().end() && member->second.key == key;
-    if ((row.liveness != model::Liveness::kSpinning && row.liveness != model::Liveness::kStalled) ||
-        stuck.contains(key) || !lives)
-      continue;
+    const bool is_proved = row.liveness != model::Liveness::kSpinning && row.liveness != model::Liveness::kStalled &&
+                           row.liveness != model::Liveness::kAwake;
+    if (is_proved || stuck.contains(key) || !lives) continue;
     row = row_of(member->second);
   }
 }

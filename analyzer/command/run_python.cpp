@@ -84,7 +84,7 @@ void request_python_stacks(const model::Model& quick, const std::map<watch::Proc
                            watch::Supervisor& supervisor) {
   std::vector<std::pair<std::int32_t, int>> asked;
   for (const auto& [key, verdict] : stuck) {
-    if (verdict.liveness == model::Liveness::kSpinning) continue;
+    if (verdict.liveness == model::Liveness::kSpinning || verdict.liveness == model::Liveness::kAwake) continue;
     const int signal = find_signal(quick, key);
     if (signal == 0 || !would_answer(key.pid, signal)) continue;
     if (!send_request(key, signal)) continue;

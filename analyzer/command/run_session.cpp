@@ -11,7 +11,6 @@
 #include <csignal>
 #include <cstdlib>
 #include <map>
-#include <set>
 
 #include "collect/load.hpp"
 #include "command/exit_status.hpp"
@@ -101,20 +100,36 @@ class Session {
     const Verdicts& verdicts = supervisor_.verdicts();
     history_.note(supervisor_, verdicts, now);
     const bool has_news = std::any_of(verdicts.begin(), verdicts.end(), [&](const auto& entry) {
-      return now - entry.second.since >= options_.hang_after && !reported_.contains(entry.first);
+      return now - entry.second.since >= options_.hang_after && !was_reported(entry.second);
     });
     if (has_news) report_stuck(verdicts);
     if (killing_) kill_tree();
   }
 
+  // One of which only threads were stuck is news once all of it is.
+  bool was_reported(const watch::Verdict& verdict) const {
+    const auto known = reported_.find(verdict.key);
+    if (known == reported_.end()) return false;
+    return known->second != model::Liveness::kAwake || verdict.liveness == model::Liveness::kAwake;
+  }
+
+  // A process that goes on beside some threads of its own that are stuck is ended only if that is proven.
+  static bool is_hang(const Verdicts& verdicts, const std::vector<Finding>& findings) {
+    return std::any_of(verdicts.begin(), verdicts.end(),
+                       [](const auto& entry) { return entry.second.liveness != model::Liveness::kAwake; }) ||
+           std::any_of(findings.begin(), findings.end(), [](const Finding& finding) {
+             return finding.certainty == Certainty::kCertain && finding.outcome == Outcome::kHang;
+           });
+  }
+
   void report_stuck(const Verdicts& verdicts) {
-    for (const auto& [key, verdict] : verdicts) reported_.insert(key);
+    for (const auto& [key, verdict] : verdicts) reported_[key] = verdict.liveness;
     if (const auto quick = load_quickly()) request_python_stacks(quick.value(), verdicts, supervisor_);
     write_log();
     const Diagnosis diagnosis = diagnose_folder();
     note_severity(diagnosis.findings);
     report_.say(diagnosis.model, diagnosis.findings, diagnosis.unexplained);
-    if (options_.on_hang == OnHang::kKill) killing_ = true;
+    if (options_.on_hang == OnHang::kKill && is_hang(verdicts, diagnosis.findings)) killing_ = true;
   }
 
   // What the traces say about processes to look at: those that the walk did not meet, and threads that may be spinning.
@@ -236,7 +251,7 @@ class Session {
     if (stuck.empty()) return false;
     history_.note(supervisor_, stuck, now);
     const bool was_said =
-        std::all_of(stuck.begin(), stuck.end(), [&](const auto& entry) { return reported_.contains(entry.first); });
+        std::all_of(stuck.begin(), stuck.end(), [&](const auto& entry) { return was_reported(entry.second); });
     if (was_said) {
       report_.note("still hung, as reported above");
     } else {
@@ -319,7 +334,7 @@ class Session {
   watch::TraceNews news_;
   pid_t command_pid_;
   watch::ProcessKey command_;
-  std::set<watch::ProcessKey> reported_;
+  std::map<watch::ProcessKey, model::Liveness> reported_;
   std::optional<int> status_;  // CMD's, as of wait(2)
   int interrupts_ = 0;         // while something hung
   bool fails_ = false;         // something at or above --fail-on was found

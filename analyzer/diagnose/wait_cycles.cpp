@@ -97,6 +97,14 @@ Cycle find_shortest(const Graph& graph, std::size_t start, bool may_be_itself) {
   return {};
 }
 
+// Other threads of its process go on. They may cancel one that joins; and a plain mutex that its owner locks again may
+// be meant as a semaphore, which another thread unlocks: no valid program, but one that works.
+bool is_beyond_others(const Cycle& cycle, const Link& link) {
+  if (link.waker->via == "join") return false;
+  const model::MutexType type = link.wait->mutex_type;
+  return cycle.size() > 1 || (type != model::MutexType::kNormal && type != model::MutexType::kAdaptive);
+}
+
 std::string own_word(const model::Wait& wait) {
   switch (wait.use) {
     case model::FutexUse::kMutex: return "mutex";
@@ -251,10 +259,21 @@ void set_certainty(const Evidence& evidence, const Cycle& cycle, Finding& findin
   // caller.
   const bool is_beyond = std::ranges::all_of(cycle, [&](const Link& link) {
     const std::string& via = link.waker->via;
+    if (goes_on(evidence, link)) return is_beyond_others(cycle, link);
     return via == "mutex" || via == "rwlock" || via == "join" || is_beyond_signals(evidence.process(link.process));
   });
   finding.certainty = is_beyond ? Certainty::kCertain : Certainty::kLikely;
   finding.outcome = is_beyond ? Outcome::kHang : Outcome::kMayHang;
+}
+
+bool goes_on(const Evidence& evidence, const Link& link) {
+  return evidence.process(link.process).liveness == model::Liveness::kAwake;
+}
+
+std::string hanging(const Evidence& evidence, const Cycle& cycle) {
+  const model::ProcessId id = cycle.front().process;
+  return fmt::format("{}{} {}", goes_on(evidence, cycle.front()) ? "a thread of " : "", evidence.name(id),
+                     hangs(evidence.process(id)));
 }
 
 Finding begin_finding(const char* slug, const Evidence& evidence, const Cycle& cycle) {
@@ -280,7 +299,11 @@ void tell(const Evidence& evidence, const Cycle& cycle, Finding& finding) {
                                                                    : sentence.front());
     add_sentence(finding, std::move(sentence));
   }
-  add_sentence(finding, describe_liveness(evidence.process(cycle.front().process)));
+  if (goes_on(evidence, cycle.front())) {
+    add_sentence(finding, "Other threads of the process go on: none of them holds what these wait for.");
+  } else {
+    add_sentence(finding, describe_liveness(evidence.process(cycle.front().process)));
+  }
 }
 
 }  // namespace forksight::cycles

@@ -32,6 +32,10 @@ bool is_told_elsewhere(const Evidence& evidence, const Cycle& cycle, const std::
 
 // The finding of a ring as far as all kinds share it: process, thread, certainty, processes.
 Finding begin_finding(const char* slug, const Evidence& evidence, const Cycle& cycle);
+// Only threads are stuck, their process is not.
+bool goes_on(const Evidence& evidence, const Link& link);
+// "process 12 (app) hangs", or "a thread of process 12 (app) hangs".
+std::string hanging(const Evidence& evidence, const Cycle& cycle);
 // One sentence a link: "Thread 12 "a" of process 5 waits for mutex_b, which thread 13 "b" holds."
 void tell(const Evidence& evidence, const Cycle& cycle, Finding& finding);
 // How certain it is that nothing ever ends it: a signal handler might.

@@ -111,8 +111,17 @@ bool Builder::is_of_interest(std::size_t subject) const {
   return false;
 }
 
+// It is stuck beside others of its process that go on.
+bool Builder::is_stuck_alone(std::size_t subject, std::int32_t tid) const {
+  const Subject& own = subjects_[subject];
+  return own.liveness == model::Liveness::kAwake &&
+         std::ranges::any_of(own.waits, [&](const model::Wait& wait) { return wait.is_stuck && wait.tid == tid; });
+}
+
 void Builder::add_threads(std::size_t subject) {
-  const bool has_stacks = is_of_interest(subject);
+  const auto is_partly_stuck = [&](const image::Thread& thread) { return is_stuck_alone(subject, thread.tid); };
+  const bool is_whole = is_of_interest(subject);
+  const bool has_stacks = is_whole || std::ranges::any_of(subjects_[subject].image.threads, is_partly_stuck);
   if (has_stacks) read_python(subject);
   const auto python = threads_of_python_.find(subject);
   for (const image::Thread& from : subjects_[subject].image.threads) {
@@ -124,7 +133,7 @@ void Builder::add_threads(std::size_t subject) {
     thread.name = from.name;
     thread.is_main = from.tid == subjects_[subject].image.pid;
     thread.pointer = from.fs_base;
-    if (has_stacks && from.registers && !from.has_ended) {
+    if ((is_whole || is_partly_stuck(from)) && from.registers && !from.has_ended) {
       facts.stack = stacks_of(subject).of(from);
       facts.call = recognise(from, facts.stack, callee_of(subject));
       find_start(facts.stack, thread);

@@ -30,6 +30,7 @@ class Builder {
  private:
   void add_process(std::size_t subject);
   bool is_stuck(std::size_t subject) const;
+  bool is_stuck_alone(std::size_t subject, std::int32_t tid) const;
   bool is_of_interest(std::size_t subject) const;
   void add_threads(std::size_t subject);
 

@@ -149,6 +149,12 @@ class Look {
     return supervisor_.verdicts().contains(member.key) || spinning_.contains(member.key.pid);
   }
 
+  // Some of its threads are stuck for good, the others are not to be disturbed.
+  bool goes_on(const watch::Member& member) const {
+    const auto verdict = supervisor_.verdicts().find(member.key);
+    return verdict != supervisor_.verdicts().end() && verdict->second.liveness == model::Liveness::kAwake;
+  }
+
   // Of a process that is well nothing is read but what it is called, unless a stuck one is its child.
   bool is_needed(const watch::Member& member) const {
     return is_stuck(member) || member.key.pid == pid_ || has_stuck_child(member.key.pid);
@@ -163,6 +169,12 @@ class Look {
       if (is_needed(member)) {
         image::LiveOptions live;
         live.stop = options_.stop && is_stuck(member);
+        if (goes_on(member)) {
+          live.stop_only = [&](const image::Thread& thread) {
+            const auto& waits = supervisor_.verdicts().at(member.key).waits;
+            return std::ranges::find(waits, thread.tid, &model::Wait::tid) != waits.end();
+          };
+        }
         auto image = image::open_live(member.key.pid, live);
         if (image) {
           subject.image = std::move(image).value();
@@ -200,6 +212,7 @@ class Look {
         if (target != index_.end()) subject.waits_for = target->second;
         subject.waits_via = verdict->second.via;
       }
+      if (goes_on(member)) return;
     } else if (spinning_.contains(member.key.pid) && is_in_hazard(subject)) {
       subject.liveness = model::Liveness::kSpinning;
     } else {
@@ -230,6 +243,7 @@ class Look {
     for (const watch::Member& member : chosen_) {
       const std::size_t index = index_.at(member.key.pid);
       if (generation_of(member.key.pid) < 0 || result_.subjects[index].liveness != model::Liveness::kAwake) continue;
+      if (goes_on(member)) continue;
       bool refused = false;
       const auto round = watch::sample_round(member.key.pid, refused);
       if (!round) continue;

@@ -7,6 +7,7 @@
 
 #include "watch/proc_fs.hpp"
 #include "watch/sampler.hpp"
+#include "watch/stuck_threads.hpp"
 #include "watch/thread_graph.hpp"
 #include "watch/wait_class.hpp"
 #include "watch/wait_graph.hpp"
@@ -81,6 +82,7 @@ void Supervisor::look(Clock::time_point now, Clock::duration age) {
   spins_.look(now);
   add_spinning(now);
   add_stalled(now);
+  add_partly_stuck(now, age == Clock::duration::zero());
 }
 
 void Supervisor::look_at(const Member& member, Clock::time_point now, bool at_once) {
@@ -306,6 +308,34 @@ void Supervisor::add_stalled(Clock::time_point now) {
     if (const auto thread = sample_thread(call.pid, call.tid, refused))
       verdict.waits.push_back(describe_wait(*thread, nullptr));
     verdicts_.emplace(verdict.key, std::move(verdict));
+  }
+}
+
+// Rings of locks in processes that go on. Each thread of each process is looked at, so not at every look.
+void Supervisor::add_partly_stuck(Clock::time_point now, bool at_once) {
+  constexpr int kSearchShare = 200;  // of the time, one part may go into searches
+  if (at_once || now >= next_search_) {
+    const auto start = Clock::now();
+    const std::map<ProcessKey, Verdict> before = std::exchange(partly_, {});
+    for (const auto& [pid, member] : tree_.living()) {
+      if (verdicts_.contains(member.key)) continue;
+      const StuckThreads stuck = find_stuck_threads(pid);
+      if (stuck.empty()) continue;
+      Verdict& verdict = partly_[member.key];
+      verdict.key = member.key;
+      verdict.liveness = model::Liveness::kAwake;
+      const auto known = before.find(member.key);
+      verdict.since = known == before.end() ? now : known->second.since;
+      for (std::size_t index = 0; index < stuck.threads.size(); ++index) {
+        verdict.waits.push_back(describe_wait(stuck.threads[index], &stuck.facts[index]));
+        verdict.waits.back().is_stuck = true;
+      }
+    }
+    next_search_ = now + std::max<Clock::duration>(kLongestRest, (Clock::now() - start) * kSearchShare);
+  }
+  for (const auto& [key, verdict] : partly_) {
+    const auto member = tree_.living().find(key.pid);
+    if (member != tree_.living().end() && member->second.key == key) verdicts_.emplace(key, verdict);
   }
 }
 

@@ -27,7 +27,8 @@ using Clock = std::chrono::steady_clock;
 
 struct Verdict {
   ProcessKey key;
-  model::Liveness liveness = model::Liveness::kUnknown;  // kDead, kDeadButForSignal, kSpinning, kStalled or kVictim
+  // kDead, kDeadButForSignal, kSpinning, kStalled or kVictim; kAwake: only the threads of `waits` are stuck.
+  model::Liveness liveness = model::Liveness::kUnknown;
   Clock::time_point since;
   std::vector<model::Wait> waits;
   std::optional<ProcessKey> waits_for;
@@ -102,6 +103,7 @@ class Supervisor {
   void conclude(const std::vector<std::int32_t>& suspects);
   void add_spinning(Clock::time_point now);
   void add_stalled(Clock::time_point now);
+  void add_partly_stuck(Clock::time_point now, bool at_once);
 
   Tree tree_;
   Clock::duration spin_age_;
@@ -110,6 +112,8 @@ class Supervisor {
   WakerFinder wakers_;
   SpinWatch spins_;
   std::vector<StalledCall> calls_;
+  std::map<ProcessKey, Verdict> partly_;  // as of the latest search for them
+  Clock::time_point next_search_{};
   std::map<ProcessKey, std::string> unreadable_;   // program
   std::map<std::int32_t, OwnSignal> own_signals_;  // by pid
   bool sharing_unknown_ = false;

@@ -1,6 +1,6 @@
 // Mechanism: each of several threads holds one lock and waits for the next one's: a ring. With -DSHARED each is a
-// process of
-//            its own, and the locks lie in memory that they share.
+//            process of its own, and the locks lie in memory that they share. With -DBESIDE the first thread goes on:
+//            it waits for signals.
 // To blame:  the orders in which the locks are taken: there is none that all of them keep.
 // User sees: a program that stops now and then, under load, with no CPU time used.
 // Fix:       one order for all locks.
@@ -83,6 +83,9 @@ int main(void) {
   for (int i = 0; i < COUNT; ++i) pthread_mutex_init(&locks[i], NULL);
   for (int i = 0; i < COUNT; ++i) pthread_create(&threads[i], NULL, thread_main, (void*)(long)i);
   let_go();
+#ifdef BESIDE
+  for (;;) pause();
+#endif
   for (int i = 0; i < COUNT; ++i) pthread_join(threads[i], NULL);
   return 0;
 }

@@ -97,6 +97,19 @@ TEST(SelfDeadlock, IsARingOfOne) {
   EXPECT_EQ(found.certainty, Certainty::kCertain);
 }
 
+// A thread that goes on could unlock it, if only against the rules.
+TEST(SelfDeadlock, IsLikelyWhereTheProcessGoesOn) {
+  model::Model model = model_of({process(100, {mutex(101, 101, "table_lock")})});
+  model.processes[0].liveness = model::Liveness::kAwake;
+  model.processes[0].waits[0].mutex_type = model::MutexType::kNormal;
+  const Finding found = only_finding(model);
+  EXPECT_EQ(found.certainty, Certainty::kLikely);
+  EXPECT_NE(found.summary.find("a thread of process 100 hangs locking table_lock"), std::string::npos)
+      << found.summary;
+  model.processes[0].liveness = model::Liveness::kDead;
+  EXPECT_EQ(only_finding(model).certainty, Certainty::kCertain);
+}
+
 TEST(RwlockUpgrade, IsCertainOnlyWithoutOtherThreads) {
   model::Wait upgrade = futex(100, FutexUse::kRwlockWrite, {100, 0, -1, "rwlock"}, "table_lock");
   upgrade.readers = 1;
@@ -117,6 +130,15 @@ TEST(JoinCycle, WithAndWithoutALock) {
                                                          futex(101, FutexUse::kJoin, {100, 100, -1, "join"})})}));
   EXPECT_EQ(ring.rule, "join-cycle");
   EXPECT_EQ(ring.culprit.kind, CulpritKind::kThread);
+}
+
+// pthread_cancel() ends a join.
+TEST(JoinCycle, IsLikelyWhereTheProcessGoesOn) {
+  model::Model model = model_of({process(100, {futex(100, FutexUse::kJoin, {100, 101, -1, "join"}),
+                                               futex(101, FutexUse::kJoin, {100, 100, -1, "join"})})});
+  EXPECT_EQ(only_finding(model).certainty, Certainty::kCertain);
+  model.processes[0].liveness = model::Liveness::kAwake;
+  EXPECT_EQ(only_finding(model).certainty, Certainty::kLikely);
 }
 
 TEST(FlockDeadlock, ClosesRingsOfAnyKind) {

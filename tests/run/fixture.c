@@ -56,6 +56,29 @@ static void dead_threads(void) {
   pthread_join(threads[0], NULL);
 }
 
+static pthread_mutex_t held = PTHREAD_MUTEX_INITIALIZER;
+
+static void* lock_twice(void* unused) {
+  pthread_mutex_lock(&held);
+  pthread_mutex_lock(&held);
+  return unused;
+}
+
+/* One thread is stuck, and the one that joins it; the first waits for signals. */
+static void* join_it(void* thread) {
+  pthread_join(*(pthread_t*)thread, NULL);
+  return NULL;
+}
+
+static void partly_dead(void) {
+  static pthread_t locker;
+  pthread_t joiner;
+  pthread_create(&locker, NULL, lock_twice, NULL);
+  pthread_create(&joiner, NULL, join_it, &locker);
+  say_ready();
+  for (;;) pause();
+}
+
 static void dead_caught(void) {
   struct sigaction action;
   memset(&action, 0, sizeof action);
@@ -270,6 +293,7 @@ static void write_and_exit(void) {
 static const struct mode modes[] = {
     {"dead", dead},
     {"dead-threads", dead_threads},
+    {"partly-dead", partly_dead},
     {"dead-caught", dead_caught},
     {"leader-gone", leader_gone},
     {"plain-private", plain_private},

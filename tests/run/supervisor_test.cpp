@@ -156,6 +156,24 @@ INSTANTIATE_TEST_SUITE_P(Supervisor, Victims,
                            return name;
                          });
 
+TEST(Supervisor, ThreadsAreStuckInAProcessThatGoesOn) {
+  Watch watch("partly-dead");
+  ASSERT_TRUE(watch.ready());
+  const auto limit = Clock::now() + std::chrono::seconds(20);
+  const auto both = [&] {
+    const Verdict* verdict = watch.verdict_of(watch.pid());
+    return verdict != nullptr && verdict->waits.size() == 2;
+  };
+  while (!both() && Clock::now() < limit) watch.poll();
+  ASSERT_TRUE(both());
+  const Verdict& verdict = *watch.verdict_of(watch.pid());
+  EXPECT_EQ(verdict.liveness, Liveness::kAwake);
+  for (const model::Wait& wait : verdict.waits) {
+    EXPECT_TRUE(wait.is_stuck);
+    EXPECT_EQ(wait.owner, verdict.waits[0].owner) << "one holds it itself, one joins that";
+  }
+}
+
 TEST(Supervisor, AReceiveTimeoutEndsTheWait) {
   Watch watch("socket-timed");
   ASSERT_TRUE(watch.wait_stuck(1));

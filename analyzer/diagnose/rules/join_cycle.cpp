@@ -13,7 +13,6 @@ void join_cycle(const Evidence& evidence, std::vector<Finding>& findings) {
     if (cycles::is_told_elsewhere(evidence, cycle, findings)) continue;
     const bool has_lock = cycles::has_via(cycle, "mutex") || cycles::has_via(cycle, "rwlock");
     Finding finding = cycles::begin_finding("join-cycle", evidence, cycle);
-    const model::Process& process = evidence.process(finding.process);
     std::string ring;
     for (const cycles::Link& link : cycle) {
       const bool joins = link.waker->via == "join";
@@ -21,7 +20,7 @@ void join_cycle(const Evidence& evidence, std::vector<Finding>& findings) {
           joins ? fmt::format("joins thread {}", link.waker->tid) : "waits for " + cycles::object(*link.wait);
       ring += fmt::format("{}{} {}", ring.empty() ? "" : ", ", cycles::thread(evidence, link, false), what);
     }
-    finding.summary = fmt::format("{} {} in pthread_join(): {}", evidence.name(finding.process), hangs(process), ring);
+    finding.summary = fmt::format("{} in pthread_join(): {}", cycles::hanging(evidence, cycle), ring);
     finding.culprit.kind = CulpritKind::kThread;
     finding.culprit.name = "threads that wait for each other's end";
     if (has_lock) finding.culprit = cycles::culprit_lock(evidence, cycle);

@@ -13,15 +13,20 @@ void self_deadlock(const Evidence& evidence, std::vector<Finding>& findings) {
       continue;
     const cycles::Link& link = cycle.front();
     Finding finding = cycles::begin_finding("self-deadlock", evidence, cycle);
-    const model::Process& process = evidence.process(finding.process);
     const std::string name = cycles::object(*link.wait);
-    finding.summary = fmt::format("{} {} locking {}: {} holds it already", evidence.name(finding.process),
-                                  hangs(process), name, cycles::thread(evidence, link, false));
+    finding.summary = fmt::format("{} locking {}: {} holds it already", cycles::hanging(evidence, cycle), name,
+                                  cycles::thread(evidence, link, false));
     finding.culprit = cycles::culprit_lock(evidence, cycle);
     cycles::tell(evidence, cycle, finding);
     add_sentence(
         finding,
         "It is no recursive mutex: its owner, too, waits until it is unlocked, and only its owner could do that.");
+    if (cycles::goes_on(evidence, link)) {
+      add_sentence(
+          finding,
+          "Unless another thread unlocks it in place of its owner, as some programs do: POSIX leaves undefined "
+          "what happens then.");
+    }
     finding.fixes.push_back(
         {fmt::format("Do not call what locks {} while it is held: split off a function that expects it to be "
                      "held, and call that from both places.",

@@ -1,0 +1,25 @@
+// Threads that will never go on although their process does: rings of locks and joins, and who queues behind them.
+//
+// The proof is that of a whole process (proof.hpp), for some of its threads. A thread that waits for a mutex can be let
+// on by its owner alone; if the owners' waits lead back to it, and none of these threads has run between the first look
+// at it and the second, they all slept at the instant between, when their locks were read: nothing that the others do
+// ends that. Neither does a signal handler: such a wait goes on after it.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "watch/evidence.hpp"
+
+namespace forksight::watch {
+
+struct StuckThreads {
+  std::vector<ThreadSample> threads;
+  std::vector<WaitFacts> facts;  // parallel
+  bool empty() const { return threads.empty(); }
+};
+
+// Reads only. A process whose threads wait for nothing of that kind costs two small reads a thread.
+StuckThreads find_stuck_threads(std::int32_t pid);
+
+}  // namespace forksight::watch
