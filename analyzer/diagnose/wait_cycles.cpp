@@ -142,6 +142,8 @@ std::string tell_link(const Evidence& evidence, const Cycle& cycle, std::size_t 
     case WaitKind::kPoll: return fmt::format("{} polls, and {} has the other end{}.", who, other, by);
     case WaitKind::kFileLock:
       return fmt::format("{} waits for a lock of {}, which {} holds{}.", who, descriptor(wait), other, by);
+    case WaitKind::kVfork:
+      return fmt::format("{} is in vfork() until process {} execs or ends.", who, link.waker->pid);
     default: break;
   }
   if (wait.use == model::FutexUse::kJoin) return fmt::format("{} waits for the end of {}.", who, next);

@@ -35,7 +35,7 @@ void add_absent_parents(std::vector<Subject>& subjects) {
   const std::size_t count = subjects.size();
   for (std::size_t i = 0; i < count; ++i) {
     Subject& child = subjects[i];
-    if (child.is_forked != true || !child.image.memory || !may_be_stuck(child) || has_parent(subjects, child)) continue;
+    if (child.is_forked != true || child.is_in_vfork || !child.image.memory || !may_be_stuck(child) || has_parent(subjects, child)) continue;
     Subject parent;
     parent.is_absent = true;
     parent.image.memory = std::make_shared<NoMemory>();

@@ -16,6 +16,7 @@ namespace forksight::inspect {
 struct Subject {
   image::Image image;
   std::optional<std::size_t> parent;  // index of the subject that has `ppid`
+  bool is_in_vfork = false;           // it has its parent's memory, and a thread of that one waits for it in vfork()
   std::optional<bool> is_forked;      // it is a copy of its parent, and has not called exec; nullopt: not known
   model::Liveness liveness = model::Liveness::kUnknown;
   std::uint64_t stuck_for_ms = 0;

@@ -188,7 +188,7 @@ model::ThreadId Builder::unknown_thread(model::ProcessId process) {
 // Threads that the parent has now stand for those that it had then.
 std::optional<model::ForkId> Builder::add_fork(std::size_t child) {
   const Subject& subject = subjects_[child];
-  if (!subject.parent || subject.is_forked == false) return std::nullopt;
+  if (!subject.parent || subject.is_forked == false || subject.is_in_vfork) return std::nullopt;
   const image::Image& parent = subjects_[*subject.parent].image;
   const bool is_absent = subjects_[*subject.parent].is_absent;
   if (!is_absent && !is_same_layout(subject.image, parent)) return std::nullopt;
@@ -247,7 +247,7 @@ void Builder::add_pools(model::Fork& fork) {
 
 // What a process that goes on has on its stacks is its work.
 void Builder::explain_all(std::size_t subject, std::optional<model::ForkId> fork) {
-  if (!is_stuck(subject)) return;
+  if (!is_stuck(subject) || subjects_[subject].is_in_vfork) return;
   const std::size_t first_touch = model_.touches.size();
   for (const image::Thread& thread : subjects_[subject].image.threads) {
     if (fork) {

@@ -189,6 +189,7 @@ class Look {
       subject.image.cmdline = member.cmdline;
       if (const auto stat = watch::read_stat(member.key.pid)) {
         subject.is_forked = (stat->flags & watch::kForkedWithoutExec) != 0;
+        subject.is_in_vfork = *subject.is_forked && watch::is_in_vfork(member.key.pid, member.ppid);
       }
       for (image::Thread& thread : subject.image.threads) {
         const auto stat =

@@ -7,6 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -117,6 +118,17 @@ bool has_io_uring(std::int32_t tid) {
   for (const std::int32_t fd : list_numbers(proc_path(tid, "fd")).numbers) {
     const auto link = read_link(proc_path(tid, "fd/" + std::to_string(fd)));
     if (link && link->find("[io_uring]") != std::string::npos) return true;
+  }
+  return false;
+}
+
+bool is_in_vfork(std::int32_t pid, std::int32_t parent) {
+  for (const std::int32_t tid : list_numbers(proc_path(parent, "task")).numbers) {
+    const auto children = parse_pids(read_file(task_path(parent, tid, "children")).text);
+    if (std::find(children.begin(), children.end(), pid) == children.end()) continue;
+    bool refused = false;
+    const auto thread = sample_thread(parent, tid, refused);
+    return thread && classify(*thread).kind == WaitClass::kVfork;
   }
   return false;
 }

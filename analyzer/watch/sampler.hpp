@@ -30,6 +30,9 @@ bool runs_x86_64(std::int32_t tid);
 
 bool has_io_uring(std::int32_t tid);
 
+// Does a thread of its parent wait in vfork() until `pid` execs or ends: then the two share their memory.
+bool is_in_vfork(std::int32_t pid, std::int32_t parent);
+
 // Looks through all processes for those that have the memory of this thread of `pid` but are others.
 Sharing find_sharing(std::int32_t pid, std::int32_t tid, std::vector<std::int32_t>& sharers);
 

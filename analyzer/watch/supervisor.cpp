@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -54,6 +56,17 @@ void add_sharers(std::int32_t pid, const std::vector<std::int32_t>& sharers, std
       if (thread && classify(*thread).kind == WaitClass::kVfork) continue;
       wakers.push_back({sharer, "shared memory", tid});
     }
+  }
+}
+
+// A child of vfork() takes and finds locks under the tid of the thread that called it: an owner that is no thread of
+// its own is one of whoever shares its memory.
+void find_owner_among(const std::vector<std::int32_t>& sharers, WaitFacts& facts) {
+  for (const std::int32_t sharer : sharers) {
+    if (::access(task_path(sharer, facts.word.owner, "stat").c_str(), F_OK) != 0) continue;
+    facts.word.owner_is_gone = false;
+    facts.wakers = {{sharer, facts.word.use == model::FutexUse::kMutex ? "mutex" : "rwlock", facts.word.owner}};
+    return;
   }
 }
 
@@ -196,6 +209,7 @@ ProcessEvidence Supervisor::gather(const Watched& watched) {
     wakers_.find(pid, thread, tree_, true, facts);
     const bool by_memory = facts.mapping == WordMapping::kPrivate && facts.word.owner == 0;
     if (by_memory) add_sharers(pid, evidence.sharers, facts.wakers);
+    if (facts.mapping == WordMapping::kPrivate && facts.word.owner_is_gone) find_owner_among(evidence.sharers, facts);
     evidence.facts.push_back(std::move(facts));
   }
   return evidence;

@@ -57,6 +57,11 @@ class Task:
     ticks: int
 
 
+def is_in_vfork(pid, tid):
+    """State D, which is else no sleep to rely on: here it is one until the child execs or ends."""
+    return read_or_empty(f"/proc/{pid}/task/{tid}/syscall").startswith("58 ")
+
+
 def look(pids):
     """{(pid, tid): Task} of all threads that are not zombies."""
     tasks = {}
@@ -71,7 +76,8 @@ def look(pids):
                 continue
             status = read_or_empty(f"/proc/{pid}/task/{tid}/status")
             switches = " ".join(line.split()[1] for line in status.splitlines() if "ctxt_switches" in line)
-            tasks[pid, int(tid)] = Task(fields[0], switches, int(fields[11]) + int(fields[12]))
+            state = "S" if fields[0] == "D" and is_in_vfork(pid, tid) else fields[0]
+            tasks[pid, int(tid)] = Task(state, switches, int(fields[11]) + int(fields[12]))
     return tasks
 
 

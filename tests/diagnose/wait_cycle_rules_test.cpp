@@ -91,6 +91,59 @@ TEST(LockCycle, TwoRingsAreTwo) {
   EXPECT_EQ(cycles::find_cycles(model).size(), 2U);
 }
 
+model::Model in_vfork(model::Wait childs) {
+  model::Model model = model_of(
+      {process(100, {wait(100, WaitKind::kVfork, {{200, 0, -1, "vfork"}})}), process(200, {std::move(childs)})});
+  model.processes[0].waits[0].name = "shell";
+  return model;
+}
+
+TEST(VforkMisuse, IsALockOfTheThreadThatWaitsForTheChild) {
+  const Finding found = only_finding(in_vfork(mutex(200, 100, "registry")));
+  EXPECT_EQ(found.rule, "vfork-misuse");
+  EXPECT_EQ(found.certainty, Certainty::kCertain);
+  EXPECT_EQ(found.process, 1U);
+  EXPECT_EQ(found.processes.size(), 2U);
+  EXPECT_EQ(found.culprit.name, "registry (mutex)");
+  EXPECT_EQ(found.culprit.holder->tid, 100);
+  EXPECT_EQ(
+      found.summary,
+      "process 200, a child of vfork(), hangs locking registry: thread 100 \"shell\" of process 100 (app) has it, "
+      "and sleeps in vfork() until this child execs or ends");
+}
+
+TEST(VforkMisuse, IsCertainOfALockWhateverSignalsAreCaught) {
+  model::Model model = in_vfork(mutex(200, 100));
+  model.processes[1].liveness = model::Liveness::kDeadButForSignal;
+  EXPECT_EQ(only_finding(model).certainty, Certainty::kCertain);
+  model = in_vfork(wait(200, WaitKind::kPipeRead, {{100, 0, 4, "pipe"}, {200, 0, 4, "pipe"}}, "pipe:[17]"));
+  EXPECT_EQ(only_finding(model).certainty, Certainty::kCertain);
+  EXPECT_EQ(only_finding(model).culprit.kind, CulpritKind::kThread);
+  model.processes[1].liveness = model::Liveness::kDeadButForSignal;
+  EXPECT_EQ(only_finding(model).certainty, Certainty::kLikely);
+}
+
+TEST(VforkMisuse, NeedsNoRing) {
+  model::Model model = in_vfork(futex(200, FutexUse::kUnknown, {200, 0, -1, "futex"}));
+  model.processes[0].liveness = model::Liveness::kVictim;
+  model.processes[0].waits_for = 1;
+  const Finding found = only_finding(model);
+  EXPECT_EQ(found.rule, "vfork-misuse");
+  EXPECT_EQ(found.processes.size(), 1U);
+  EXPECT_EQ(found.victims.size(), 1U);
+}
+
+TEST(VforkMisuse, IsSilentOfAChildThatGoesOnOrIsAVictim) {
+  model::Model model = in_vfork(mutex(200, 100));
+  model.processes[0].waits[0].is_stuck = false;
+  model.processes[1].waits[0].is_stuck = false;
+  model.processes[1].liveness = model::Liveness::kAwake;
+  EXPECT_TRUE(diagnose(model).empty());
+  model = in_vfork(wait(200, WaitKind::kWaitChild, {{300, 0, -1, "wait4"}}));
+  model.processes[1].liveness = model::Liveness::kVictim;
+  EXPECT_TRUE(diagnose(model).empty());
+}
+
 TEST(SelfDeadlock, IsARingOfOne) {
   const Finding found = only_finding(model_of({process(100, {mutex(100, 100, "table_lock")})}));
   EXPECT_EQ(found.rule, "self-deadlock");

@@ -1,0 +1,180 @@
+// A child of vfork() that can never go on. It runs in its parent's memory, and the thread that made it sleeps in
+// vfork() until it execs or ends: what only that thread could give never comes. Proved from outside, as every wait is:
+// the kernel lets the parent go as soon as the child execs, so a parent that sleeps there has a child that did not.
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "diagnose/rules.hpp"
+#include "diagnose/wait_cycles.hpp"
+#include "diagnose/words.hpp"
+
+namespace forksight::rules {
+
+namespace {
+
+// The thread that is in vfork(), and the child for which it waits.
+struct Suspended {
+  model::ProcessId process = 0;
+  const model::Wait* wait = nullptr;
+  model::ProcessId child = 0;
+};
+
+std::vector<Suspended> find_suspended(const model::Model& model) {
+  std::vector<Suspended> found;
+  for (model::ProcessId id = 0; id < model.processes.size(); ++id) {
+    for (const model::Wait& wait : model.processes[id].waits) {
+      if (wait.kind != model::WaitKind::kVfork || !wait.is_stuck || wait.wakers.size() != 1) continue;
+      for (model::ProcessId child = 0; child < model.processes.size(); ++child) {
+        const bool is_it = model.processes[child].pid == wait.wakers.front().pid &&
+                           model.processes[child].host == model.processes[id].host;
+        if (is_it && is_proven_dead(model.processes[child])) found.push_back({id, &wait, child});
+      }
+    }
+  }
+  return found;
+}
+
+// The ring that the two are in, beginning with the child's own wait; empty if there is none.
+cycles::Cycle find_ring(const std::vector<cycles::Cycle>& all, const Suspended& suspended) {
+  for (const cycles::Cycle& cycle : all) {
+    cycles::Cycle ring = cycle;
+    const auto at = std::ranges::find(ring, suspended.wait, &cycles::Link::wait);
+    if (at == ring.end()) continue;
+    std::ranges::rotate(ring, at + 1);
+    return ring;
+  }
+  return {};
+}
+
+bool is_explained(const std::vector<cycles::Cycle>& all, const Suspended& suspended,
+                  const std::vector<Finding>& findings) {
+  const auto is_child = [&](const cycles::Link& link) { return link.process == suspended.child; };
+  const auto has_child = [&](const cycles::Cycle& cycle) { return std::ranges::any_of(cycle, is_child); };
+  const auto is_of_child = [&](const Finding& finding) {
+    return std::ranges::find(finding.processes, suspended.child) != finding.processes.end();
+  };
+  return std::ranges::any_of(all, has_child) || std::ranges::any_of(findings, is_of_child);
+}
+
+Holder holder_of(const Evidence& evidence, const Suspended& suspended) {
+  Holder holder;
+  holder.pid = evidence.process(suspended.process).pid;
+  holder.tid = suspended.wait->tid;
+  holder.name = suspended.wait->name;
+  holder.alive = true;
+  return holder;
+}
+
+std::string suspended_words(const Evidence& evidence, const Suspended& suspended) {
+  const model::Process& parent = evidence.process(suspended.process);
+  const model::Wait& wait = *suspended.wait;
+  return fmt::format("thread {}{} of {}", wait.tid, words::quoted(wait.name),
+                     words::base_name(parent.exe).empty()
+                         ? fmt::format("process {}", parent.pid)
+                         : fmt::format("process {} ({})", parent.pid, words::base_name(parent.exe)));
+}
+
+std::string wait_words(const model::Wait& wait) {
+  switch (wait.kind) {
+    case model::WaitKind::kFutex:
+      if (wait.use == model::FutexUse::kMutex || wait.use == model::FutexUse::kRwlockRead ||
+          wait.use == model::FutexUse::kRwlockWrite)
+        return "locking " + cycles::object(wait);
+      return "waiting for a wake-up";
+    case model::WaitKind::kPipeRead:
+    case model::WaitKind::kSocketRead: return "reading from " + cycles::object(wait);
+    case model::WaitKind::kPipeWrite:
+    case model::WaitKind::kSocketWrite: return "writing to " + cycles::object(wait);
+    case model::WaitKind::kFileLock: return "locking the file " + cycles::object(wait);
+    case model::WaitKind::kPoll: return "in poll()";
+    default: return "waiting";
+  }
+}
+
+void set_culprit(const Evidence& evidence, const Suspended& suspended, const cycles::Cycle& ring, Finding& finding) {
+  const bool is_lock = !ring.empty() && (ring.front().waker->via == "mutex" || ring.front().waker->via == "rwlock");
+  if (is_lock) {
+    finding.culprit = cycles::culprit_lock(*ring.front().wait);
+    finding.culprit.holder = cycles::holder(evidence, ring, 0);
+  } else {
+    finding.culprit.kind = CulpritKind::kThread;
+    finding.culprit.name = "the thread that is in vfork()";
+    finding.culprit.library = evidence.process(suspended.process).exe;
+    finding.culprit.holder = holder_of(evidence, suspended);
+  }
+  finding.culprit.stack = suspended.wait->stack;
+  finding.culprit.is_now = finding.culprit.stack.known();
+}
+
+Finding describe(const Evidence& evidence, const Suspended& suspended, const cycles::Cycle& ring) {
+  const model::Process& child = evidence.process(suspended.child);
+  const model::Wait& wait = ring.empty() ? child.waits.front() : *ring.front().wait;
+  const bool is_beyond = is_beyond_signals(child);
+  Finding finding;
+  if (ring.empty()) {
+    finding.rule = "vfork-misuse";
+    finding.process = suspended.child;
+    finding.tid = wait.tid;
+    finding.thread_name = wait.name;
+    finding.stack = wait.stack;
+    finding.certainty = is_beyond ? Certainty::kCertain : Certainty::kLikely;
+    finding.outcome = is_beyond ? Outcome::kHang : Outcome::kMayHang;
+  } else {
+    finding = cycles::begin_finding("vfork-misuse", evidence, ring);
+    // A handler lets nobody out of vfork(), nor out of the wait for a lock.
+    const auto via_lock = [](const cycles::Link& link) {
+      return link.waker->via == "mutex" || link.waker->via == "rwlock" || link.waker->via == "vfork";
+    };
+    if (std::ranges::all_of(ring, via_lock)) {
+      finding.certainty = Certainty::kCertain;
+      finding.outcome = Outcome::kHang;
+    }
+  }
+  finding.processes = {suspended.child};
+  if (evidence.process(suspended.process).liveness != model::Liveness::kVictim)
+    finding.processes.push_back(suspended.process);
+  set_culprit(evidence, suspended, ring, finding);
+  const std::string parent = suspended_words(evidence, suspended);
+  const bool is_held = !ring.empty() && ring.size() == 2;
+  finding.summary =
+      fmt::format("process {}, a child of vfork(), {} {}{}: {} {} sleeps in vfork() until this child execs or ends",
+                  child.pid, hangs(child), wait_words(wait), words::at(" at ", wait.stack), parent,
+                  is_held && finding.culprit.kind == CulpritKind::kLock ? "has it, and" : "");
+  if (const auto gap = finding.summary.find("  "); gap != std::string::npos) finding.summary.erase(gap, 1);
+  if (ring.empty()) {
+    add_sentence(finding, fmt::format("Process {} is {}{}, and has not exec'd.", child.pid, wait_words(wait),
+                                      words::at(" at ", wait.stack)));
+    add_sentence(finding, describe_liveness(child));
+    add_sentence(finding,
+                 fmt::format("It has the memory of its parent, where {} is in vfork() and waits for it.", parent));
+  } else {
+    cycles::tell(evidence, ring, finding);
+    add_sentence(finding, fmt::format("Process {} was made by vfork(): it has its parent's memory and locks, and the "
+                                      "thread that made it does nothing until it execs or ends.",
+                                      child.pid));
+  }
+  finding.fixes.push_back(
+      {"In a child of vfork() do nothing but exec or _exit(): open, lock, look up and allocate before vfork()."});
+  finding.fixes.push_back({"posix_spawn(): as quick, and what the child needs is said beforehand, as file actions."});
+  finding.fixes.push_back({"fork(), where the child has work to do before it execs."});
+  return finding;
+}
+
+}  // namespace
+
+void vfork_misuse(const Evidence& evidence, std::vector<Finding>& findings) {
+  const std::vector<Suspended> all = find_suspended(evidence.model());
+  if (all.empty()) return;
+  const std::vector<cycles::Cycle> rings = cycles::find_cycles(evidence.model());
+  for (const Suspended& suspended : all) {
+    const cycles::Cycle ring = find_ring(rings, suspended);
+    const bool ends_with_child = !ring.empty() && ring.front().process == suspended.child;
+    if (ends_with_child ? cycles::is_told_elsewhere(evidence, ring, findings)
+                        : is_explained(rings, suspended, findings))
+      continue;
+    findings.push_back(describe(evidence, suspended, ends_with_child ? ring : cycles::Cycle{}));
+  }
+}
+
+}  // namespace forksight::rules
