@@ -97,13 +97,21 @@ class Session {
     follow_traces();
     const auto now = Clock::now();
     supervisor_.poll(now);
+    history_.note(supervisor_, supervisor_.verdicts(), now);
+    if (has_news(now)) {
+      // Who waits for it is told with it, however short a time.
+      supervisor_.poll_at_any_age(now);
+      history_.note(supervisor_, supervisor_.verdicts(), now);
+      if (has_news(now)) report_stuck(supervisor_.verdicts());
+    }
+    if (killing_) kill_tree();
+  }
+
+  bool has_news(Clock::time_point now) const {
     const Verdicts& verdicts = supervisor_.verdicts();
-    history_.note(supervisor_, verdicts, now);
-    const bool has_news = std::any_of(verdicts.begin(), verdicts.end(), [&](const auto& entry) {
+    return std::any_of(verdicts.begin(), verdicts.end(), [&](const auto& entry) {
       return now - entry.second.since >= options_.hang_after && !was_reported(entry.second);
     });
-    if (has_news) report_stuck(verdicts);
-    if (killing_) kill_tree();
   }
 
   // One of which only threads were stuck is news once all of it is.

@@ -89,8 +89,9 @@ void Supervisor::look(Clock::time_point now, Clock::duration age) {
     const bool is_blocked = !watched.last.threads.empty() && !watched.hopeless;
     if (is_blocked && now - watched.since >= age) candidates.push_back(pid);
   }
-  const std::vector<std::int32_t> suspects = find_suspects(candidates, now);
-  put_to_proof(suspects, now, age == Clock::duration::zero());
+  const bool at_once = age == Clock::duration::zero();
+  const std::vector<std::int32_t> suspects = find_suspects(candidates, now, at_once);
+  put_to_proof(suspects, now, at_once);
   conclude(suspects);
   spins_.look(now);
   add_spinning(now);
@@ -139,8 +140,8 @@ void Supervisor::expect_stir(const ProcessKey& key) {
 }
 
 // Those candidates that nobody awake could wake, as far as is known without another look at them.
-std::vector<std::int32_t> Supervisor::find_suspects(const std::vector<std::int32_t>& candidates,
-                                                    Clock::time_point now) {
+std::vector<std::int32_t> Supervisor::find_suspects(const std::vector<std::int32_t>& candidates, Clock::time_point now,
+                                                    bool at_once) {
   std::vector<std::int32_t> suspects;
   if (candidates.empty()) return suspects;
   std::map<std::int32_t, std::size_t> node_of;
@@ -174,7 +175,7 @@ std::vector<std::int32_t> Supervisor::find_suspects(const std::vector<std::int32
     }
   };
   build(false);
-  if (wants_scan && wakers_.is_scan_due(now)) {
+  if (wants_scan && (at_once || wakers_.is_scan_due(now))) {
     wakers_.scan(tree_);
     build(true);
   }

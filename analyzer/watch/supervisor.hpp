@@ -96,7 +96,8 @@ class Supervisor {
 
   void look(Clock::time_point now, Clock::duration age);
   void look_at(const Member& member, Clock::time_point now, bool at_once);
-  std::vector<std::int32_t> find_suspects(const std::vector<std::int32_t>& candidates, Clock::time_point now);
+  std::vector<std::int32_t> find_suspects(const std::vector<std::int32_t>& candidates, Clock::time_point now,
+                                          bool at_once);
   void put_to_proof(const std::vector<std::int32_t>& suspects, Clock::time_point now, bool at_once);
   ProcessEvidence gather(const Watched& watched);
   static ProcessWaits waits_of(const Watched& watched);

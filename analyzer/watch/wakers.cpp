@@ -154,12 +154,18 @@ Answer WakerFinder::find_polled(std::int32_t pid, const ThreadSample& thread, bo
   if (!fds) return Answer::kUnknown;
   // Nothing to wait for: pause() by another name, until somebody ends it. That is meant so.
   if (fds->empty()) return Answer::kNever;
+  Answer of_all = Answer::kKnown;
   for (const std::int32_t fd : *fds) {
     const Answer answer = find_other_ends(pid, thread.tid, fd, WaitClass::kPoll, thorough, facts);
-    if (answer != Answer::kKnown) return answer;
+    // The others are asked for, too, so that one scan finds them all.
+    if (answer == Answer::kNeedsScan) {
+      of_all = answer;
+    } else if (answer != Answer::kKnown) {
+      return answer;
+    }
   }
   facts.object.clear();
-  return Answer::kKnown;
+  return of_all;
 }
 
 Answer WakerFinder::find_other_ends(std::int32_t pid, std::int32_t tid, std::int32_t fd, WaitClass kind, bool thorough,

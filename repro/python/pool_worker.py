@@ -5,11 +5,11 @@
 # Repaired:  the pool is made before the thread takes the lock.
 #
 # EXPECT-BARE: hang
-# EXPECT: python-lock-orphaned certain hang start=load
+# EXPECT: python-lock-orphaned certain hang start=load victims=1
 # EXPECT-STACK: culprit load@inside
 # EXPECT-STACK: stack work@touch
 # EXPECT-STACK: fork <module>@pool
-# EXPECT-WHY: python-lock-orphaned likely hang
+# EXPECT-WHY: python-lock-orphaned likely hang victims=1
 import multiprocessing
 import sys
 import threading
