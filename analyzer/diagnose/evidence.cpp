@@ -123,13 +123,22 @@ bool Evidence::is_guess(const model::Touch& touch) const {
 }
 
 // Inferred from outside: that a lock is taken, its memory tells; of some kinds not by whom, and it may be by the child
-// itself.
+// itself. Whoever else could have taken a semaphore is not known even where only one thread was lost.
 bool Evidence::has_unknown_holder(const model::Touch& touch) const {
-  if (!fork(touch).is_inferred || !touch.held) return false;
+  if (!fork(touch).is_inferred) return false;
+  const auto is_known = [&](model::ThreadId id) {
+    return model_.threads[id].tid != 0 || !model_.threads[id].start_routine.empty();
+  };
+  if (touch.in_flight) return !is_known(fork(touch).calls[*touch.in_flight].thread);
+  if (!touch.held) return false;
   const model::Held& held = fork(touch).held[*touch.held];
-  const model::LockKind kind = model_.locks[held.lock].kind;
-  const bool tells_no_owner = kind == model::LockKind::kSemaphore || kind == model::LockKind::kRwlockRead;
-  return held.may_be_own || (tells_no_owner && model_.threads[held.holder].tid == 0);
+  if (held.may_be_own) return true;
+  switch (model_.locks[held.lock].kind) {
+    case model::LockKind::kSemaphore:
+    case model::LockKind::kRwlockRead: return model_.threads[held.holder].tid == 0;
+    case model::LockKind::kGuard: return !is_known(held.holder);
+    default: return false;
+  }
 }
 
 std::optional<Certainty> Evidence::find_hang(const model::Touch& touch) const {
@@ -196,6 +205,17 @@ Finding Evidence::begin_finding(const char* slug, const model::Fork& fork) const
     }
   }
   finding.fork = fork_site(fork);
+  return finding;
+}
+
+Finding Evidence::begin_finding(const char* slug, model::ProcessId id, const model::Wait& wait) {
+  Finding finding;
+  finding.rule = slug;
+  finding.process = id;
+  finding.processes = {id};
+  finding.tid = wait.tid;
+  finding.thread_name = wait.name;
+  finding.stack = wait.stack;
   return finding;
 }
 

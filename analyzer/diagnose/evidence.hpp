@@ -45,6 +45,8 @@ class Evidence {
   Finding begin_finding(const char* slug, const model::Touch& touch) const;
   // The same for a child that touched nothing that is known. The fork must have a child.
   Finding begin_finding(const char* slug, const model::Fork& fork) const;
+  // What a thread waits for, as seen from outside.
+  static Finding begin_finding(const char* slug, model::ProcessId id, const model::Wait& wait);
   ForkSite fork_site(const model::Fork& fork) const;
   Holder holder(const model::Thread& thread) const;
 

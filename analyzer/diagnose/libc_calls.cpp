@@ -25,6 +25,11 @@ static_assert(kLocks.size() == static_cast<std::size_t>(trace::LibcLock::kCount)
 
 const LockWords& words_of(trace::LibcLock lock) { return kLocks[static_cast<std::size_t>(lock)]; }
 
+// Without a trace: a thread of the parent is there now.
+bool is_inferred(const Evidence& evidence, const model::Touch& touch, const Lost& lost) {
+  return evidence.fork(touch).is_inferred && lost.in_flight.called_at.known() && !lost.in_flight.by_forking_thread;
+}
+
 std::string holder_of(const Lost& lost) {
   return lost.in_flight.by_forking_thread ? std::string("the forking thread itself") : words::thread(lost.holder);
 }
@@ -32,9 +37,10 @@ std::string holder_of(const Lost& lost) {
 std::string summarise(const Evidence& evidence, const model::Touch& touch, const Lost& lost, const End& end) {
   const std::string child = evidence.name(touch.process);
   const std::string place = words::at(" at ", touch.stack);
-  const std::string inside =
-      fmt::format("{} was inside of {}{} at fork(){}", holder_of(lost), lost.in_flight.call.function,
-                  words::at(" at ", lost.in_flight.called_at), words::at(" at ", evidence.fork(touch).stack));
+  const std::string inside = fmt::format(
+      "{} {} inside of {}{}{}{}", holder_of(lost), is_inferred(evidence, touch, lost) ? "of its parent is" : "was",
+      lost.in_flight.call.function, words::at(" at ", lost.in_flight.called_at),
+      is_inferred(evidence, touch, lost) ? "" : " at fork()", words::at(" at ", evidence.fork(touch).stack));
   if (end.outcome == Outcome::kCured) {
     return fmt::format("{} may have hung in {}{}; the fork waited for it: {}", child, touch.call.function, place,
                        inside);
@@ -80,12 +86,13 @@ std::string_view what(trace::LibcLock lock) { return words_of(lock).what; }
 
 std::optional<End> find_end(const Evidence& evidence, const model::Touch& touch) {
   if (touch.cured) return End{Certainty::kPossible, Outcome::kCured};
-  if (!evidence.find_hang(touch)) return std::nullopt;
+  const auto hang = evidence.find_hang(touch);
+  if (!hang) return std::nullopt;
   const model::Process& child = evidence.process(touch.process);
   // A lock of libc is a futex: in a pipe or a wait4 it stands for another reason.
   const auto wait = std::ranges::find(child.waits, touch.tid, &model::Wait::tid);
   if (wait != child.waits.end() && wait->kind != model::WaitKind::kFutex && is_proven_dead(child)) return std::nullopt;
-  if (is_proven_dead(child)) return End{Certainty::kCertain, Outcome::kHang};
+  if (is_proven_dead(child)) return End{*hang, Outcome::kHang};
   if (child.liveness == model::Liveness::kSpinning) return End{Certainty::kLikely, Outcome::kHang};
   // Nobody looked at it from outside: it may as well have been killed in the middle of a slow call.
   if (child.liveness == model::Liveness::kUnknown && !child.exit_status) {
@@ -112,10 +119,18 @@ Finding describe(const Evidence& evidence, const char* slug, const model::Touch&
                fmt::format("Thread {} of {} called {}(){}, which takes {}.", touch.tid, evidence.name(touch.process),
                            touch.call.function, where.empty() ? where : " at " + where, what(lost.lock)));
   if (end.outcome == Outcome::kHang) add_sentence(finding, describe_liveness(child));
-  add_sentence(finding, fmt::format("At the fork{}, {} of {} was inside of {}(){}, which takes it, too.",
-                                    words::at(" at ", fork.stack), words::thread(lost.holder),
-                                    words::parent(evidence.process(fork.process)), lost.in_flight.call.function,
-                                    words::at(", called at ", lost.in_flight.called_at)));
+  if (is_inferred(evidence, touch, lost)) {
+    add_sentence(finding,
+                 fmt::format("{} of {} is inside of {}(){}, which takes it, too. It is there now: that it was there at "
+                             "the fork already is inferred.",
+                             words::thread(lost.holder), words::parent(evidence.process(fork.process)),
+                             lost.in_flight.call.function, words::at(", called at ", lost.in_flight.called_at)));
+  } else {
+    add_sentence(finding, fmt::format("At the fork{}, {} of {} was inside of {}(){}, which takes it, too.",
+                                      words::at(" at ", fork.stack), words::thread(lost.holder),
+                                      words::parent(evidence.process(fork.process)), lost.in_flight.call.function,
+                                      words::at(", called at ", lost.in_flight.called_at)));
+  }
   if (end.outcome == Outcome::kHang) {
     add_sentence(
         finding,

@@ -279,16 +279,11 @@ std::string hanging(const Evidence& evidence, const Cycle& cycle) {
 }
 
 Finding begin_finding(const char* slug, const Evidence& evidence, const Cycle& cycle) {
-  Finding finding;
-  finding.rule = slug;
-  finding.process = cycle.front().process;
+  Finding finding = Evidence::begin_finding(slug, cycle.front().process, *cycle.front().wait);
   for (const Link& link : cycle) {
     if (std::ranges::find(finding.processes, link.process) == finding.processes.end())
       finding.processes.push_back(link.process);
   }
-  finding.tid = cycle.front().wait->tid;
-  finding.thread_name = cycle.front().wait->name;
-  finding.stack = cycle.front().wait->stack;
   set_certainty(evidence, cycle, finding);
   return finding;
 }

@@ -2,6 +2,7 @@
 // handlers that do not return (stuck_handlers.cpp), waits of its threads for each other (own_waits.cpp).
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -57,6 +58,10 @@ class Builder {
   std::optional<model::Held> lost_lock(std::size_t child, const StuckCall& call, const model::Fork& fork);
   std::optional<model::Held> lost_waiters(std::size_t child, const StuckCall& call, const model::Fork& fork);
   std::optional<model::Held> lost_initialiser(std::size_t child, const StuckCall& call, const model::Fork& fork);
+  std::optional<model::ThreadId> find_only(const model::Fork& fork,
+                                           const std::function<bool(const model::Thread&)>& is_it) const;
+  // Of functions of libc (lost_libc_calls.cpp).
+  StuckCall find_call_in_flight(std::size_t subject, std::int32_t tid, const StuckCall& waiting);
   void touch_libc_call(model::Touch touch, const StuckCall& call, model::Fork& fork);
   void touch_region(model::Touch touch, const StuckCall& call, model::Fork& fork);
   model::LockId add_lock(std::size_t subject, std::uint64_t address, model::LockKind kind);

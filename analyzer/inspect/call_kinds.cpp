@@ -1,5 +1,6 @@
 #include "inspect/call_kinds.hpp"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -48,6 +49,11 @@ constexpr std::array kCalls = std::to_array<std::pair<std::string_view, CallKind
     {"thrd_join", CallKind::kJoin},
 });
 
+// Entry points of libgomp (GCC 12) that take a lock of the program's: no team is waited for.
+constexpr std::array<std::string_view, 8> kOpenmpLocks = {
+    "GOMP_atomic_start", "GOMP_critical_name_start", "GOMP_critical_start", "omp_set_lock",
+    "omp_set_lock_",     "omp_set_nest_lock",        "omp_set_nest_lock_",  "GOMP_ordered_start"};
+
 std::string_view base_name(std::string_view path) {
   const std::size_t slash = path.rfind('/');
   return slash == std::string_view::npos ? path : path.substr(slash + 1);
@@ -74,6 +80,10 @@ CallKind kind_of_function(std::string_view public_name) {
     if (name == public_name) return kind;
   }
   return CallKind::kUnknown;
+}
+
+bool is_lock_of_openmp(std::string_view function) {
+  return std::ranges::find(kOpenmpLocks, function.substr(0, function.find('@'))) != kOpenmpLocks.end();
 }
 
 bool is_libc(std::string_view module) {

@@ -32,6 +32,9 @@ std::string_view public_name(std::string_view function);
 // kUnknown for what says nothing by itself.
 CallKind kind_of_function(std::string_view public_name);
 
+// A function of libgomp's that waits for a lock of the program's: a critical section, omp_set_lock() and the like.
+bool is_lock_of_openmp(std::string_view function);
+
 // libc, the loader, libpthread: what is called from there is no code of the user's.
 bool is_libc(std::string_view module);
 // libgomp under whatever name.

@@ -230,8 +230,7 @@ class Look {
     for (const image::Thread& thread : subject.image.threads) {
       if (!spinning_.at(subject.image.pid).contains(thread.tid) || !thread.registers) continue;
       const StuckCall call = recognise(thread, stacks.of(thread), make_callee_of(subject.image, stacks.symbols()));
-      if (call.is_in_fork) return true;
-      const bool may_spin = call.kind == CallKind::kSpinlock || call.kind == CallKind::kParallel ||
+      const bool may_spin = call.is_in_fork || call.kind == CallKind::kSpinlock || call.kind == CallKind::kParallel ||
                             call.kind == CallKind::kLibcCall ||
                             (!call.stack.frames.empty() &&
                              model::find_owner_of_library(call.stack.frames.front().module) == model::Owner::kOpenblas);

@@ -185,25 +185,29 @@ std::optional<model::Held> Builder::lost_waiters(std::size_t child, const StuckC
   return held;
 }
 
-// A thread of the parent that is inside of the function whose static it is.
+// A thread of the parent that is inside of the function whose static it is, and does not wait for it like the child.
 std::optional<model::Held> Builder::lost_initialiser(std::size_t child, const StuckCall& call,
                                                      const model::Fork& fork) {
   if (call.kind != CallKind::kGuard || call.stack.frames.empty()) return std::nullopt;
   const auto state = read_lock(subjects_[child].image, LockKind::kGuard, call.object);
   if (!state || !state->held) return std::nullopt;
   const std::string& function = call.stack.frames.front().function;
-  const auto is_inside = [&](model::ThreadId id) {
-    const auto& frames = facts_of(fork.process, model_.threads[id].tid).stack.frames;
-    return !function.empty() && std::ranges::find(frames, function, &model::Frame::function) != frames.end();
+  const auto is_initialising = [&](std::size_t subject, std::int32_t tid) {
+    const ThreadFacts& facts = facts_of(subject, tid);
+    // Who waits for it, too, is in the function once.
+    const bool waits_for_it = facts.call.kind == CallKind::kGuard && facts.call.object == call.object;
+    return !function.empty() &&
+           std::ranges::count(facts.stack.frames, function, &model::Frame::function) > (waits_for_it ? 1 : 0);
   };
-  const auto initialiser = std::ranges::find_if(fork.lost_threads, is_inside);
+  // A static of the child's own making: no fork is to blame.
+  const bool is_own = std::ranges::any_of(
+      subjects_[child].image.threads, [&](const image::Thread& thread) { return is_initialising(child, thread.tid); });
+  if (is_own) return std::nullopt;
+  const auto initialiser =
+      find_only(fork, [&](const model::Thread& thread) { return is_initialising(fork.process, thread.tid); });
   model::Held held;
-  if (initialiser != fork.lost_threads.end()) {
-    held.holder = *initialiser;
-    held.holder_now = facts_of(fork.process, model_.threads[*initialiser].tid).stack;
-  } else {
-    held.holder = other_thread(fork);
-  }
+  held.holder = initialiser ? *initialiser : other_thread(fork);
+  if (initialiser) held.holder_now = facts_of(fork.process, model_.threads[*initialiser].tid).stack;
   held.lock = add_lock(child, call.object, LockKind::kGuard);
   return held;
 }
@@ -213,49 +217,6 @@ std::optional<model::Held> Builder::lost_object(std::size_t child, const StuckCa
   if (auto held = lost_lock(child, call, fork)) return held;
   if (auto held = lost_waiters(child, call, fork)) return held;
   return lost_initialiser(child, call, fork);
-}
-
-// The parent's thread that is inside of a function with the same lock.
-void Builder::touch_libc_call(model::Touch touch, const StuckCall& call, model::Fork& fork) {
-  model::CallInFlight flight;
-  flight.call = call.libc_call;
-  const auto is_inside = [&](model::ThreadId id) {
-    const StuckCall other =
-        recognise_outer_libc_call(facts_of(fork.process, model_.threads[id].tid).stack, callee_of(fork.process));
-    if ((other.libc_call.locks & call.libc_call.locks) == 0) return false;
-    flight.call = other.libc_call;
-    flight.called_at = other.stack;
-    return true;
-  };
-  // The thread itself, below the signal handler that forked. Without a parent it may have been one of the child's, too:
-  // that is told as likely, and no lock with it.
-  const bool is_absent = subjects_[fork.process].is_absent;
-  const auto& frames = is_absent ? facts_of(touch.process, touch.tid).stack.frames : fork.stack.frames;
-  const auto handler = std::ranges::find(frames, model::kSignalFrame, &model::Frame::function);
-  if (handler != frames.end()) {
-    model::Stack interrupted;
-    interrupted.frames.assign(handler + 1, frames.end());
-    const StuckCall own = recognise_outer_libc_call(interrupted, callee_of(touch.process));
-    if ((own.libc_call.locks & call.libc_call.locks) != 0) {
-      if (is_absent) {
-        fork.stack.frames.assign(handler == frames.begin() ? handler : handler - 1, frames.end());
-        return;
-      }
-      flight.call = own.libc_call;
-      flight.called_at = own.stack;
-      flight.by_forking_thread = true;
-    }
-  }
-  const auto inside =
-      flight.by_forking_thread ? fork.lost_threads.end() : std::ranges::find_if(fork.lost_threads, is_inside);
-  flight.thread = flight.by_forking_thread            ? fork.forking_thread
-                  : inside != fork.lost_threads.end() ? *inside
-                                                      : other_thread(fork);
-  touch.kind = model::TouchKind::kLibcCall;
-  touch.call = call.libc_call;
-  touch.in_flight = fork.calls.size();
-  fork.calls.push_back(std::move(flight));
-  model_.touches.push_back(std::move(touch));
 }
 
 void Builder::touch_region(model::Touch touch, const StuckCall& call, model::Fork& fork) {

@@ -80,11 +80,19 @@ model::LibcCall called_function(const model::Stack& stack, std::size_t first, st
   return {};
 }
 
-bool calls_any(const model::Stack& stack, std::initializer_list<std::string_view> names) {
-  return std::ranges::any_of(stack.frames, [&](const model::Frame& frame) {
+// The innermost frame of libc's with one of these names.
+auto find_call(const model::Stack& stack, std::initializer_list<std::string_view> names) {
+  return std::ranges::find_if(stack.frames, [&](const model::Frame& frame) {
     const std::string_view name = public_name(frame.function);
     return is_libc(frame.module) && std::ranges::find(names, name) != names.end();
   });
+}
+
+// What fork() does by itself ends; a handler that it called need not.
+bool is_in_fork_handler(const model::Stack& stack) {
+  const auto fork = find_call(stack, {"fork", "libc_fork", "run_prefork_handlers", "run_postfork_handlers"});
+  if (fork == stack.frames.end()) return false;
+  return std::any_of(stack.frames.begin(), fork, [](const model::Frame& frame) { return !is_libc(frame.module); });
 }
 
 // A barrier within a region: the region is what the program's code is in.
@@ -113,8 +121,8 @@ StuckCall recognise(const image::Thread& thread, const model::Stack& stack, cons
   const auto split = stack.frames.begin() + static_cast<std::ptrdiff_t>(count);
   found.stack.frames.assign(split, stack.frames.end());
   found.stack.cut = stack.cut;
-  found.is_in_fork = calls_any(stack, {"fork", "libc_fork", "run_prefork_handlers", "run_postfork_handlers"});
-  found.is_in_exit = calls_any(stack, {"exit", "run_exit_handlers"});
+  found.is_in_fork = is_in_fork_handler(stack);
+  found.is_in_exit = find_call(stack, {"exit", "run_exit_handlers"}) != stack.frames.end();
   if (thread.call && is_futex_wait(*thread.call)) {
     found.word = thread.call->args[0];
     found.value = static_cast<std::uint32_t>(thread.call->args[2]);
@@ -126,14 +134,17 @@ StuckCall recognise(const image::Thread& thread, const model::Stack& stack, cons
   const std::string callee = split == stack.frames.end() ? std::string() : callee_of(*split);
   found.kind = innermost_kind(stack, count);
   if (found.kind == CallKind::kUnknown && count > 0) found.kind = kind_of_function(public_name(callee));
-  if (gomp != split) {
+  const bool is_openmp_lock =
+      std::any_of(gomp, split, [](const auto& frame) { return is_lock_of_openmp(frame.function); });
+  if (gomp != split && !is_openmp_lock && !is_lock_of_openmp(callee)) {
     found.kind = CallKind::kParallel;
     found.library = gomp->module;
     drop_region_body(found.stack);
     return found;
   }
   // libc has locks of several kinds, and takes them by the same functions.
-  if (count > 0) found.libc_call = called_function(stack, 0, count, callee);
+  const bool waits_for_no_lock = found.word == 0 && thread.call && thread.call->in_syscall;
+  if (count > 0 && !waits_for_no_lock) found.libc_call = called_function(stack, 0, count, callee);
   if (found.libc_call.locks != 0) found.kind = CallKind::kLibcCall;
   if (found.kind == CallKind::kUnknown && found.word != 0) found.kind = CallKind::kFutex;
   if (found.word != 0) {

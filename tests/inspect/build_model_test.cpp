@@ -13,28 +13,27 @@ namespace forksight::inspect {
 namespace {
 
 using test::address_of;
+using test::kChild;
 using test::kHeap;
+using test::kHolder;
+using test::kMainPointer;
+using test::kParent;
 using test::kSharedHeap;
 using test::MadeProcess;
-using test::Names;
 
-constexpr std::int32_t kParent = 1000;
-constexpr std::int32_t kWorker = 1001;
-constexpr std::int32_t kChild = 2000;
 constexpr int kShared = 0x80;
-constexpr std::uint64_t kMainPointer = kHeap + 0x8'0000;
 constexpr std::uint64_t kWorkerPointer = kHeap + 0x8'1000;
 
 // A parent with a worker, and a child that waits for a mutex; the same mutex in both.
 struct MutexScene {
-  explicit MutexScene(std::int32_t owner = kWorker, std::uint64_t address = address_of("made_mutex"),
+  explicit MutexScene(std::int32_t owner = kHolder, std::uint64_t address = address_of("made_mutex"),
                       std::uint32_t kind = 0)
       : parent(kParent, 1), child(kChild, kParent), mutex(address) {
     parent.add_thread_at(kMainPointer, kParent, {"wait4", "made_main"});
-    parent.add_thread_at(kWorkerPointer, kWorker, {"pause", "made_fill_cache", "made_worker"});
+    parent.add_thread_at(kWorkerPointer, kHolder, {"pause", "made_fill_cache", "made_worker"});
     child.add_thread_at(kMainPointer, kChild, {"pthread_mutex_lock", "made_drain_cache", "made_main"}, mutex);
     // fork() copied what the parent knew of its own thread.
-    child.put_word(kWorkerPointer + 0x2d0, kWorker);
+    child.put_word(kWorkerPointer + 0x2d0, kHolder);
     for (MadeProcess* process : {&parent, &child}) process->put(mutex, test::mutex_memory(kind, owner));
   }
 
@@ -62,10 +61,10 @@ TEST(Orphan, IsHeldByAThreadOfTheParent) {
   EXPECT_TRUE(fork.is_inferred);
   EXPECT_EQ(model.threads[fork.forking_thread].tid, kParent);
   ASSERT_EQ(fork.lost_threads.size(), 1U);
-  EXPECT_EQ(model.threads[fork.lost_threads.front()].tid, kWorker);
+  EXPECT_EQ(model.threads[fork.lost_threads.front()].tid, kHolder);
   ASSERT_EQ(fork.held.size(), 1U);
   const model::Held& held = fork.held.front();
-  EXPECT_EQ(model.threads[held.holder].tid, kWorker);
+  EXPECT_EQ(model.threads[held.holder].tid, kHolder);
   EXPECT_EQ(model.threads[held.holder].process, 0U);
   EXPECT_FALSE(held.by_forking_thread);
   EXPECT_EQ(model.locks[held.lock].name, "made_mutex");
@@ -85,7 +84,7 @@ TEST(Orphan, IsOneFindingWithItsHolderAndItsVictim) {
   EXPECT_EQ(findings[0].certainty, Certainty::kCertain);
   EXPECT_EQ(findings[0].outcome, Outcome::kHang);
   ASSERT_TRUE(findings[0].culprit.holder);
-  EXPECT_EQ(findings[0].culprit.holder->tid, kWorker);
+  EXPECT_EQ(findings[0].culprit.holder->tid, kHolder);
   EXPECT_EQ(findings[0].victims.size(), 1U);
 }
 
@@ -112,7 +111,7 @@ TEST(Orphan, ItsHolderMayHaveEndedSince) {
   const model::Model model = scene.model();
   ASSERT_EQ(model.forks.front().held.size(), 1U);
   const model::Held& held = model.forks.front().held.front();
-  EXPECT_EQ(model.threads[held.holder].tid, kWorker);
+  EXPECT_EQ(model.threads[held.holder].tid, kHolder);
   EXPECT_FALSE(held.holder_now.known());
   EXPECT_EQ(rules_of(model), Rules{"orphaned-mutex"});
 }
@@ -138,8 +137,8 @@ TEST(Orphan, IsNoneInADeadlockOfTheChildsOwn) {
 }
 
 TEST(Orphan, IsNoneIfTheLockIsSharedBetweenProcesses) {
-  EXPECT_TRUE(MutexScene(kWorker, kHeap + 0x100, kShared).model().forks.front().held.empty());
-  EXPECT_TRUE(MutexScene(kWorker, kSharedHeap + 0x100).model().forks.front().held.empty());
+  EXPECT_TRUE(MutexScene(kHolder, kHeap + 0x100, kShared).model().forks.front().held.empty());
+  EXPECT_TRUE(MutexScene(kHolder, kSharedHeap + 0x100).model().forks.front().held.empty());
 }
 
 TEST(Orphan, ThatTheForkingThreadHeldIsItsOwn) {
@@ -158,7 +157,7 @@ TEST(InferredFork, IsByTheThreadWhoseStructTheChildHas) {
   scene.child.add_thread_at(kWorkerPointer, kChild, {"pthread_mutex_lock", "made_worker"}, scene.mutex);
   const model::Model model = scene.model();
   const model::Fork& fork = model.forks.front();
-  EXPECT_EQ(model.threads[fork.forking_thread].tid, kWorker);
+  EXPECT_EQ(model.threads[fork.forking_thread].tid, kHolder);
   ASSERT_EQ(fork.lost_threads.size(), 1U);
   EXPECT_EQ(model.threads[fork.lost_threads.front()].tid, kParent);
   EXPECT_FALSE(fork.held.front().by_forking_thread);
@@ -174,14 +173,14 @@ TEST(InferredFork, LosesNoThreadThatIsYoungerThanTheChild) {
     scene.parent.image.threads[1].tid = tid;
     return scene.model().forks.front().lost_threads.size();
   };
-  EXPECT_EQ(lost(4999, kWorker), 1U);
-  EXPECT_EQ(lost(5001, kWorker), 0U);
+  EXPECT_EQ(lost(4999, kHolder), 1U);
+  EXPECT_EQ(lost(5001, kHolder), 0U);
   // Within one tick of the clock the numbers tell.
-  EXPECT_EQ(lost(5000, kWorker), 1U);
+  EXPECT_EQ(lost(5000, kHolder), 1U);
   EXPECT_EQ(lost(5000, kChild + 1), 0U);
   EXPECT_EQ(lost(0, kChild + 1), 1U);
   scene.parent.image.threads[1].has_ended = true;
-  EXPECT_EQ(lost(4999, kWorker), 0U);
+  EXPECT_EQ(lost(4999, kHolder), 0U);
 }
 
 TEST(InferredFork, IsNoneOfAChildThatCalledExec) {
@@ -264,7 +263,7 @@ TEST(Orphan, ThatSeveralThreadsOfOneChildWaitForIsToldOnce) {
   EXPECT_EQ(findings[0].tid, kChild);
   // Another one is another matter.
   scene.child.add_thread(kChild + 3, {"pthread_mutex_lock", "made_worker"}, kHeap + 0x100);
-  scene.child.put(kHeap + 0x100, test::mutex_memory(0, kWorker));
+  scene.child.put(kHeap + 0x100, test::mutex_memory(0, kHolder));
   EXPECT_EQ(scene.model().touches.size(), 2U);
 }
 
@@ -272,7 +271,7 @@ TEST(EndedOwner, IsToldOfAProcessThatIsNoFork) {
   MadeProcess process(kParent, 1);
   const std::uint64_t mutex = address_of("made_mutex");
   process.add_thread(kParent, {"pthread_mutex_lock", "made_main"}, mutex);
-  process.put(mutex, test::mutex_memory(0, kWorker));
+  process.put(mutex, test::mutex_memory(0, kHolder));
   std::vector<Subject> subjects(1);
   subjects[0].image = process.image;
   subjects[0].is_forked = false;
@@ -282,14 +281,14 @@ TEST(EndedOwner, IsToldOfAProcessThatIsNoFork) {
   const auto findings = diagnose(build_model(subjects));
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].rule, "orphaned-mutex");
-  EXPECT_EQ(findings[0].culprit.holder->tid, kWorker);
+  EXPECT_EQ(findings[0].culprit.holder->tid, kHolder);
 
   // It has it itself, or nobody has it, or another process may have it.
   process.put(mutex, test::mutex_memory(0, kParent));
   EXPECT_EQ(rules_of(build_model(subjects)), Rules{});
   process.put(mutex, test::mutex_memory(0, 0, 0));
   EXPECT_EQ(rules_of(build_model(subjects)), Rules{});
-  process.put(mutex, test::mutex_memory(kShared, kWorker));
+  process.put(mutex, test::mutex_memory(kShared, kHolder));
   EXPECT_EQ(rules_of(build_model(subjects)), Rules{});
 }
 

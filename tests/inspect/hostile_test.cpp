@@ -13,12 +13,12 @@ namespace forksight::inspect {
 namespace {
 
 using test::address_of;
+using test::kChild;
 using test::kHeap;
+using test::kParent;
 using test::MadeProcess;
 using test::Names;
 
-constexpr std::int32_t kParent = 1000;
-constexpr std::int32_t kChild = 2000;
 constexpr int kRounds = 300;
 
 // Something else at each read; reads may be short.

@@ -16,21 +16,20 @@ namespace forksight::inspect {
 namespace {
 
 using test::address_of;
+using test::kChild;
 using test::kHeap;
+using test::kHolder;
+using test::kMainPointer;
+using test::kParent;
 using test::MadeProcess;
 using test::Names;
-
-constexpr std::int32_t kParent = 1000;
-constexpr std::int32_t kWorker = 1001;
-constexpr std::int32_t kChild = 2000;
-constexpr std::uint64_t kMainPointer = kHeap + 0x8'0000;
 
 struct Scene {
   // The parent's worker and the child's first thread, each in its own call.
   Scene(const Names& worker, std::uint64_t worker_word, const Names& stuck, std::uint64_t stuck_word)
       : parent(kParent, 1), child(kChild, kParent) {
     parent.add_thread_at(kMainPointer, kParent, {"wait4", "made_main"});
-    parent.add_thread(kWorker, worker, worker_word);
+    parent.add_thread(kHolder, worker, worker_word);
     child.add_thread_at(kMainPointer, kChild, stuck, stuck_word);
   }
 
@@ -61,9 +60,9 @@ const model::Held& only_held(const model::Model& model) {
 
 TEST(LostObject, ARwlockTellsItsWriter) {
   Scene scene({"pause", "made_worker"}, 0, {"pthread_rwlock_rdlock", "made_main"}, kHeap + 0x100 + 8);
-  scene.put(kHeap + 0x100, test::rwlock_memory(3, kWorker));
+  scene.put(kHeap + 0x100, test::rwlock_memory(3, kHolder));
   const model::Model model = scene.model();
-  EXPECT_EQ(model.threads[only_held(model).holder].tid, kWorker);
+  EXPECT_EQ(model.threads[only_held(model).holder].tid, kHolder);
   EXPECT_EQ(model.locks[only_held(model).lock].kind, model::LockKind::kRwlockWrite);
   EXPECT_EQ(model.locks[only_held(model).lock].address, kHeap + 0x100);
   EXPECT_EQ(rules_of(scene), Rules{"orphaned-rwlock"});
@@ -103,7 +102,7 @@ TEST(LostObject, AConditionCountsWhoWaitedThere) {
   scene.put(condition, test::condition_memory(1));
   const model::Model model = scene.model();
   EXPECT_EQ(only_held(model).waiters, 1U);
-  EXPECT_EQ(model.threads[only_held(model).holder].tid, kWorker);
+  EXPECT_EQ(model.threads[only_held(model).holder].tid, kHolder);
   EXPECT_TRUE(only_held(model).holder_now.known());
   EXPECT_EQ(model.touches.at(0).operation, model::SyncOperation::kDestroy);
   EXPECT_EQ(rules_of(scene), Rules{"orphaned-condvar"});
@@ -124,7 +123,7 @@ TEST(LostObject, ABarrierCountsWhoHadArrived) {
   scene.child.put(barrier, test::barrier_memory(2, 0));  // and itself
   const model::Model model = scene.model();
   EXPECT_EQ(only_held(model).waiters, 1U);
-  EXPECT_EQ(model.threads[only_held(model).holder].tid, kWorker);
+  EXPECT_EQ(model.threads[only_held(model).holder].tid, kHolder);
   EXPECT_EQ(rules_of(scene), Rules{"orphaned-barrier"});
 }
 
@@ -134,9 +133,44 @@ TEST(LostObject, AGuardIsWithWhomIsInsideOfTheSameFunction) {
               {"syscall", "__cxa_guard_acquire", "made_fill_cache", "made_main"}, guard);
   scene.put(guard, test::guard_memory(0x100));
   const model::Model model = scene.model();
-  EXPECT_EQ(model.threads[only_held(model).holder].tid, kWorker);
+  EXPECT_EQ(model.threads[only_held(model).holder].tid, kHolder);
   EXPECT_EQ(model.locks[only_held(model).lock].kind, model::LockKind::kGuard);
   EXPECT_EQ(rules_of(scene), Rules{"interrupted-static-init"});
+}
+
+// Of two that are inside, or none, it is not known who is at it; nor that it is nobody of the child's.
+TEST(LostObject, AGuardWithoutAKnownInitialiserIsLikely) {
+  const std::uint64_t guard = address_of("made_guard");
+  const Names waits = {"syscall", "__cxa_guard_acquire", "made_fill_cache", "made_worker"};
+  Scene scene({"pause", "made_fill_cache", "made_worker"}, 0,
+              {"syscall", "__cxa_guard_acquire", "made_fill_cache", "made_main"}, guard);
+  scene.parent.add_thread(kHolder + 1, waits, guard);
+  scene.put(guard, test::guard_memory(0x10100));
+  EXPECT_EQ(scene.model().threads[only_held(scene.model()).holder].tid, kHolder) << "who waits as well is not at it";
+  EXPECT_EQ(diagnose(scene.model()).at(0).certainty, Certainty::kCertain);
+
+  scene.parent.add_thread(kHolder + 2, {"pause", "made_fill_cache", "made_worker"});
+  EXPECT_EQ(scene.model().threads[only_held(scene.model()).holder].tid, 0);
+  EXPECT_FALSE(only_held(scene.model()).holder_now.known());
+  ASSERT_EQ(rules_of(scene), Rules{"interrupted-static-init"});
+  EXPECT_EQ(diagnose(scene.model()).at(0).certainty, Certainty::kLikely);
+}
+
+TEST(LostObject, AGuardThatAThreadOfTheChildIsAtIsItsOwn) {
+  const std::uint64_t guard = address_of("made_guard");
+  Scene scene({"pause", "made_fill_cache", "made_worker"}, 0,
+              {"syscall", "__cxa_guard_acquire", "made_fill_cache", "made_main"}, guard);
+  scene.child.add_thread(kChild + 1, {"pause", "made_fill_cache", "made_worker"});
+  scene.put(guard, test::guard_memory(0x10100));
+  EXPECT_TRUE(scene.model().forks.at(0).held.empty());
+}
+
+TEST(LostObject, AGuardThatTheChildItselfIsAtIsItsOwn) {
+  const std::uint64_t guard = address_of("made_guard");
+  Scene scene({"pause", "made_worker"}, 0,
+              {"syscall", "__cxa_guard_acquire", "made_fill_cache", "made_fill_cache", "made_main"}, guard);
+  scene.put(guard, test::guard_memory(0x10100));
+  EXPECT_TRUE(scene.model().forks.at(0).held.empty());
 }
 
 TEST(LostObject, AGuardThatIsDoneHoldsNobodyUp) {
@@ -153,7 +187,7 @@ TEST(LostObject, AFunctionOfLibcIsWithWhomIsInsideOfOneWithTheSameLock) {
   const model::Model model = scene.model();
   const model::Fork& fork = model.forks.at(0);
   ASSERT_EQ(fork.calls.size(), 1U);
-  EXPECT_EQ(model.threads[fork.calls[0].thread].tid, kWorker);
+  EXPECT_EQ(model.threads[fork.calls[0].thread].tid, kHolder);
   EXPECT_EQ(fork.calls[0].call.function, "localtime_r");
   ASSERT_TRUE(fork.calls[0].called_at.known());
   EXPECT_EQ(fork.calls[0].called_at.frames.front().function, "made_fill_cache");
@@ -161,6 +195,29 @@ TEST(LostObject, AFunctionOfLibcIsWithWhomIsInsideOfOneWithTheSameLock) {
   EXPECT_EQ(model.touches[0].kind, model::TouchKind::kLibcCall);
   EXPECT_EQ(model.touches[0].stack.frames.front().function, "made_drain_cache");
   EXPECT_EQ(rules_of(scene), Rules{"libc-lock-in-flight"});
+}
+
+TEST(LostObject, AFunctionOfLibcIsNotWithWhomWaitsForTheSameLock) {
+  const Names waits = {"localtime_r", "made_fill_cache", "made_worker"};
+  const std::uint64_t lock = kHeap + 0x100;
+  Scene scene({"read", "localtime_r", "made_fill_cache", "made_worker"}, 0,
+              {"localtime_r", "made_drain_cache", "made_main"}, lock);
+  scene.parent.add_thread(kHolder + 1, waits, lock);
+  model::Model model = scene.model();
+  EXPECT_EQ(model.threads[model.forks.at(0).calls.at(0).thread].tid, kHolder);
+  EXPECT_EQ(diagnose(model).at(0).certainty, Certainty::kCertain);
+  EXPECT_NE(diagnose(model).at(0).summary.find("of its parent is inside of localtime_r"), std::string::npos);
+
+  // Two that may be it.
+  scene.parent.add_thread(kHolder + 2, {"read", "mktime", "made_fill_cache", "made_worker"});
+  model = scene.model();
+  EXPECT_EQ(model.threads[model.forks.at(0).calls.at(0).thread].tid, 0);
+  EXPECT_EQ(rules_of(scene), Rules{"libc-lock-in-flight"});
+  EXPECT_EQ(diagnose(model).at(0).certainty, Certainty::kLikely);
+
+  // One of the child's own.
+  scene.child.add_thread(kChild + 1, {"read", "mktime", "made_fill_cache", "made_worker"});
+  EXPECT_EQ(rules_of(scene), Rules{});
 }
 
 TEST(LostObject, AStreamsLockProvesThatForkWasNotCalled) {
@@ -177,7 +234,7 @@ TEST(LostObject, AStreamsLockProvesThatForkWasNotCalled) {
   ASSERT_EQ(model.forks.at(0).streams.size(), 1U);
   EXPECT_TRUE(model.forks.at(0).bypassed);
   EXPECT_EQ(model.forks.at(0).streams[0].number, 1);
-  EXPECT_EQ(model.threads[model.forks.at(0).streams[0].thread].tid, kWorker);
+  EXPECT_EQ(model.threads[model.forks.at(0).streams[0].thread].tid, kHolder);
   EXPECT_EQ(rules_of(scene), Rules{"atfork-bypassed"});
 }
 
@@ -186,7 +243,7 @@ TEST(LostObject, ATeamIsTheWorkersThatWereNotCopied) {
               kHeap + 0x100);
   // libgomp's own threads start in it.
   scene.parent.image.threads.pop_back();
-  scene.parent.add_thread(kWorker, {"omp_get_wtime"}, kHeap + 0x100);
+  scene.parent.add_thread(kHolder, {"omp_get_wtime"}, kHeap + 0x100);
   const model::Model model = scene.model();
   ASSERT_EQ(model.pools.size(), 1U);
   EXPECT_EQ(model.pools[0].workers_lost, 1U);
@@ -199,8 +256,8 @@ TEST(StuckHandler, InTheParentIsPrepare) {
   const std::uint64_t mutex = address_of("made_mutex");
   MadeProcess process(kParent, 1);
   process.add_thread(kParent, {"pthread_mutex_lock", "made_handler", "fork", "made_main"}, mutex);
-  process.add_thread(kWorker, {"pthread_join", "made_worker"}, kHeap + 0x500);
-  process.put(mutex, test::mutex_memory(0, kWorker));
+  process.add_thread(kHolder, {"pthread_join", "made_worker"}, kHeap + 0x500);
+  process.put(mutex, test::mutex_memory(0, kHolder));
   std::vector<Subject> subjects(1);
   subjects[0].image = process.image;
   subjects[0].is_forked = false;
@@ -216,7 +273,7 @@ TEST(StuckHandler, InTheParentIsPrepare) {
   ASSERT_EQ(run.waits.size(), 1U);
   EXPECT_EQ(run.waits[0].object, mutex);
   ASSERT_TRUE(run.waits[0].owner);
-  EXPECT_EQ(model.threads[*run.waits[0].owner].tid, kWorker);
+  EXPECT_EQ(model.threads[*run.waits[0].owner].tid, kHolder);
   const auto findings = diagnose(model);
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].rule, "atfork-handler-stuck");
@@ -225,7 +282,7 @@ TEST(StuckHandler, InTheParentIsPrepare) {
 TEST(StuckHandler, InTheChildIsTheChilds) {
   const std::uint64_t mutex = address_of("made_mutex");
   Scene scene({"pause", "made_worker"}, 0, {"pthread_mutex_lock", "made_handler", "fork", "made_main"}, mutex);
-  scene.put(mutex, test::mutex_memory(0, kWorker));
+  scene.put(mutex, test::mutex_memory(0, kHolder));
   const model::Model model = scene.model();
   ASSERT_EQ(model.handler_runs.size(), 1U);
   EXPECT_EQ(model.handler_runs[0].phase, model::HandlerPhase::kChild);

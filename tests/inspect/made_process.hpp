@@ -35,6 +35,9 @@ std::string path_of(const std::string& file_prefix);
 
 using Names = std::vector<std::string>;  // functions, innermost first
 
+// Where the struct pthread of a first thread is.
+inline constexpr std::uint64_t kMainPointer = kHeap + 0x8'0000;
+
 class MadeProcess {
  public:
   MadeProcess(std::int32_t pid, std::int32_t ppid);

@@ -200,6 +200,19 @@ TEST(LibcCall, IsNotAMutexOfTheProgramsOwn) {
   EXPECT_EQ(call.libc_call.locks, 0U);
 }
 
+// Reading a file, or an answer from the network, is no wait for a lock; a tree that another thread tore is none of the
+// kernel's waits.
+TEST(LibcCall, IsAWaitForALockOrASpin) {
+  image::Thread reads = in_futex();
+  reads.call->number = SYS_read;
+  const model::Stack stack = in_libc({"read", "__tz_convert", "localtime_r"});
+  EXPECT_EQ(recognise(reads, stack, no_callee).kind, CallKind::kUnknown);
+  EXPECT_EQ(recognise(reads, stack, no_callee).libc_call.locks, 0U);
+  image::Thread spins;
+  spins.state = 'R';
+  EXPECT_EQ(recognise(spins, in_libc({"gettext"}), no_callee).kind, CallKind::kLibcCall);
+}
+
 // A callback of the program inside of libc is code of the program again.
 TEST(LibcCall, EndsWhereTheProgramIsCalledBack) {
   model::Stack stack = in_libc({"pthread_mutex_lock"});
@@ -251,11 +264,29 @@ TEST(Region, ItsBodyMayWaitForSomethingElse) {
   EXPECT_EQ(call.stack.frames.front().function, "sum._omp_fn.0");
 }
 
-TEST(InFork, IsSeenByTheFrameOfFork) {
+// Critical sections and OpenMP's locks are the program's: no team is waited for.
+TEST(Region, IsNotALockOfTheProgramsOwn) {
+  for (const char* function : {"GOMP_critical_start", "GOMP_critical_name_start", "omp_set_lock@@OMP_3.0",
+                               "omp_set_nest_lock", "GOMP_atomic_start"}) {
+    model::Stack stack;
+    stack.frames = {frame("gomp_mutex_lock_slow", kLibgomp), frame(function, kLibgomp), frame("sum._omp_fn.0"),
+                    frame("GOMP_parallel", kLibgomp), frame("sum")};
+    const StuckCall call = recognise(in_futex(), stack, no_callee);
+    EXPECT_EQ(call.kind, CallKind::kFutex) << function;
+    EXPECT_EQ(call.object, kWord);
+    EXPECT_EQ(call.stack.frames.front().function, "sum._omp_fn.0");
+    stack.frames = {frame("omp_get_num_procs", kLibgomp), frame("take"), frame("main")};
+    EXPECT_EQ(recognise(in_futex(), stack, calls(function)).kind, CallKind::kFutex) << function;
+  }
+}
+
+TEST(InFork, IsSeenByAHandlerInTheFrameOfFork) {
   for (const char* fork : {"fork", "__libc_fork", "__run_prefork_handlers"}) {
     model::Stack stack = in_libc({"pthread_mutex_lock"});
     stack.frames.insert(stack.frames.begin() + 2, frame(fork, kLibc));
     EXPECT_TRUE(recognise(in_futex(), stack, no_callee).is_in_fork) << fork;
+    // Copying a big process takes its time.
+    EXPECT_FALSE(recognise(in_futex(), in_libc({"_Fork", fork}), no_callee).is_in_fork) << fork;
   }
   model::Stack own = in_libc({"pthread_mutex_lock"});
   own.frames[1].function = "fork";  // of the program's own

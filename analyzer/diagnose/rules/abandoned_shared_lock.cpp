@@ -24,15 +24,9 @@ void abandoned_shared_lock(const Evidence& evidence, std::vector<Finding>& findi
         continue;
       }
       const model::Process& process = model.processes[id];
-      Finding finding;
-      finding.rule = "abandoned-shared-lock";
+      Finding finding = Evidence::begin_finding("abandoned-shared-lock", id, wait);
       finding.certainty = Certainty::kCertain;
       finding.outcome = Outcome::kHang;
-      finding.process = id;
-      finding.processes = {id};
-      finding.tid = wait.tid;
-      finding.thread_name = wait.name;
-      finding.stack = wait.stack;
       finding.culprit = cycles::culprit_lock(wait);
       finding.summary = fmt::format("{} {} locking {}: thread {} took it and does not exist any more",
                                     evidence.name(id), hangs(process), cycles::object(wait), wait.owner);

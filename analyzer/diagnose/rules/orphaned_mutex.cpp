@@ -44,14 +44,9 @@ void find_in_parents(const Evidence& evidence, std::vector<Finding>& findings) {
         return one.kind == model::WaitKind::kFutex && one.object == orphan.lock.address;
       });
       if (wait == parent.waits.end() || !said.emplace(fork.process, orphan.lock.address).second) continue;
-      Finding finding;
-      finding.rule = "orphaned-mutex";
+      Finding finding = Evidence::begin_finding("orphaned-mutex", fork.process, *wait);
       finding.certainty = is_beyond_signals(parent) ? Certainty::kCertain : Certainty::kLikely;
       finding.outcome = is_beyond_signals(parent) ? Outcome::kHang : Outcome::kMayHang;
-      finding.process = fork.process;
-      finding.processes = {fork.process};
-      finding.tid = wait->tid;
-      finding.thread_name = wait->name;
       finding.culprit = locks::describe_lock(evidence, orphan);
       const std::string taken = words::at(" at ", held.acquired_at);
       finding.summary =

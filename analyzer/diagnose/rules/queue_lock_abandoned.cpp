@@ -36,15 +36,9 @@ void queue_lock_abandoned(const Evidence& evidence, std::vector<Finding>& findin
         continue;
       }
       const std::string name(words::base_name(wait.path.substr(0, wait.path.find(" (deleted)"))));
-      Finding finding;
-      finding.rule = "queue-lock-abandoned";
+      Finding finding = Evidence::begin_finding("queue-lock-abandoned", id, wait);
       finding.certainty = Certainty::kLikely;
       finding.outcome = Outcome::kHang;
-      finding.process = id;
-      finding.processes = {id};
-      finding.tid = wait.tid;
-      finding.thread_name = wait.name;
-      finding.stack = wait.stack;
       finding.culprit.kind = CulpritKind::kLock;
       finding.culprit.name = fmt::format("semaphore {}", name);
       finding.culprit.address = wait.object;
