@@ -90,12 +90,13 @@ static_assert(forksight::kKindShift == 56);
 // Defines the hook NAME(lock), which acquires a lock of `kind` by the real NAME. What comes at a thread's first lock, and
 // in a child that watches orphans, is `extern "C" int forksight_slow_NAME(T* lock, Frame frame)`. The slot is looked up
 // twice: a signal handler may fork in between, and the child have no fast path.
-#define FORKSIGHT_ACQUIRE_TAGGED(name, kind, owner_died, tag)                               \
+#define FORKSIGHT_ACQUIRE_TAGGED(name, kind, owner_died, tag, inlined)                      \
   FORKSIGHT_ASM_CONSTANTS(name, kind)                                                 \
   FORKSIGHT_ASM_FUNCTION(name,                                                        \
                          FORKSIGHT_ASM_LOAD(forksight_t_fast, rax)                    \
                          "  testq %rax, %rax\n"                                       \
                          "  je 3f\n"                                                  \
+                         inlined                                                      \
                          FORKSIGHT_ASM_CALL_NEXT(name)                                \
                          "  testl %eax, %eax\n"                                       \
                          "  jne 2f\n"                                                 \
@@ -118,10 +119,21 @@ static_assert(forksight::kKindShift == 56);
                          "3:\n"                                                       \
                          FORKSIGHT_ASM_WITH_FRAME("forksight_slow_" #name))
 
-#define FORKSIGHT_ACQUIRE_HOOK(name, kind) FORKSIGHT_ACQUIRE_TAGGED(name, kind, 0, FORKSIGHT_ASM_TAG(name))
+#define FORKSIGHT_ACQUIRE_HOOK(name, kind) FORKSIGHT_ACQUIRE_TAGGED(name, kind, 0, FORKSIGHT_ASM_TAG(name), "")
 // A mutex is tagged 0. EOWNERDEAD is acquired, too.
 #define FORKSIGHT_ACQUIRE_MUTEX_HOOK(name) \
-  FORKSIGHT_ACQUIRE_TAGGED(name, ::forksight::trace::LockKind::kMutex, 130, "")
+  FORKSIGHT_ACQUIRE_TAGGED(name, ::forksight::trace::LockKind::kMutex, 130, "", "")
+// Where the real function is seen to be glibc's, its first attempt is made here: the call alone would cost a tenth of
+// the pair. One that fails goes to the real function, whose loop begins with another attempt.
+#define FORKSIGHT_ACQUIRE_SPIN_HOOK(name)                                             \
+  FORKSIGHT_ACQUIRE_TAGGED(name, ::forksight::trace::LockKind::kSpinlock, 0, FORKSIGHT_ASM_TAG(name), \
+                         "  cmpb $0, forksight_g_spin_is_glibcs(%rip)\n"              \
+                         "  je 7f\n"                                                  \
+                         "  lock decl (%rdi)\n"                                       \
+                         "  jne 7f\n"                                                 \
+                         "  xorl %eax, %eax\n"                                        \
+                         "  jmp 1f\n"                                                 \
+                         "7:\n")
 
 // The same for a lock that one thread may take many times without giving it back: one entry (push_held_once), by
 // `extern "C" int forksight_once_NAME(T* lock, Frame frame)`, which returns 0. Its first word is its value, and where that

@@ -30,7 +30,7 @@ __attribute__((always_inline)) inline int wait_on(sem_t* semaphore, bool timed, 
 
 }  // namespace
 
-FORKSIGHT_ACQUIRE_HOOK(pthread_spin_lock, trace::LockKind::kSpinlock);
+FORKSIGHT_ACQUIRE_SPIN_HOOK(pthread_spin_lock);
 
 extern "C" int forksight_slow_pthread_spin_lock(pthread_spinlock_t* spin, Frame frame) {
   return acquire_slow<Push::kEach>(spin, kSpin, false, frame, [=] { return FORKSIGHT_NEXT(pthread_spin_lock)(spin); });

@@ -1,12 +1,15 @@
 #include "next.hpp"
 
 #include <link.h>
+#include <string.h>
+
 #include "elf_view.hpp"
 #include "hooks_syscall.hpp"
 
 namespace forksight {
 
 constinit Next g_next = {};
+constinit bool g_spin_is_glibcs = false;
 
 namespace {
 
@@ -15,6 +18,14 @@ const link_map* first_after_shim() {
   const link_map* self = _r_debug.r_map;
   while (self != nullptr && self->l_ld != _DYNAMIC) self = self->l_next;
   return self == nullptr ? nullptr : self->l_next;
+}
+
+// lock decl (%rdi); jne +0xb; xor %eax, %eax; ret; 8 bytes of padding; pause; cmpl $0, (%rdi); jg -0x17; jmp -0xb
+bool is_glibcs_spin_lock(const void* function) {
+  constexpr unsigned char kFirst[] = {0xf0, 0xff, 0x0f, 0x75, 0x0b, 0x31, 0xc0, 0xc3};
+  constexpr unsigned char kLoop[] = {0xf3, 0x90, 0x83, 0x3f, 0x00, 0x7f, 0xe9, 0xeb, 0xf7};
+  const auto* const code = static_cast<const unsigned char*>(function);
+  return memcmp(code, kFirst, sizeof kFirst) == 0 && memcmp(code + 16, kLoop, sizeof kLoop) == 0;
 }
 
 }  // namespace
@@ -45,6 +56,7 @@ bool resolve_next() {
     if (view.has_soname("libc.so.6")) break;
   }
   if (real_syscall != 0) set_next_syscall(reinterpret_cast<void*>(real_syscall));
+  if (g_next.pthread_spin_lock != nullptr) g_spin_is_glibcs = is_glibcs_spin_lock(g_next.pthread_spin_lock);
   bool complete = true;
 #define FORKSIGHT_HOOK(name, required, contract) complete = complete && (!(required) || g_next.name != nullptr);
 #include "hooks.def"

@@ -19,6 +19,9 @@ struct Next {
 };
 
 extern Next g_next asm("forksight_g_next");  // by that name to fast_path.hpp
+// The real pthread_spin_lock is, byte by byte, the one of glibc (x86-64, since 2.34): `lock decl`, and a loop behind
+// it.
+extern bool g_spin_is_glibcs asm("forksight_g_spin_is_glibcs");
 
 // The next definition of `name` after the shim, up to libc; 0 if there is none. Reads the loader's list without its
 // lock: what it visits was loaded at start-up and stays. async-signal-safe and fork-child-safe.

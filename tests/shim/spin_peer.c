@@ -1,0 +1,13 @@
+// A library that comes after the shim and has a spinlock of its own making, which counts.
+#include <pthread.h>
+#include <stdatomic.h>
+
+static atomic_uint g_calls;
+
+unsigned spin_peer_calls(void) { return atomic_load(&g_calls); }
+
+int pthread_spin_lock(pthread_spinlock_t* lock) {
+  atomic_fetch_add(&g_calls, 1);
+  while (pthread_spin_trylock(lock) != 0) __builtin_ia32_pause();
+  return 0;
+}
