@@ -18,6 +18,7 @@ using trace::HandlerWaitRecord;
 using trace::LockKind;
 
 constexpr std::size_t kStackBytes = 16U << 10U;
+constexpr std::size_t kHeldStackBytes = 2048;  // only the first frame is certain to be there still
 
 template <class Memory>
 bool read_lock(std::uint64_t object, Memory& memory) {
@@ -66,6 +67,19 @@ Holder find_holder(std::uint64_t object, LockKind kind) {
   return {nullptr, nullptr};
 }
 
+// What the handlers before this one took, of this fork: the locks beyond those that the thread held when it called it.
+__attribute__((noinline)) void record_holds(const Slot& self, std::uint64_t wait) {
+  for (std::uint32_t i = self.held_at_entry + 1; i <= depth(self) && i <= kMaxHeldLocks; ++i) {
+    const HeldLock& entry = self.held[i];
+    const LockKind kind = lock_kind(entry.lock);
+    if (entry.lock == 0 || (kind != LockKind::kMutex && kind != LockKind::kRwlockWrite)) continue;
+    const std::uint64_t stack = append_stack(entry.site, &self, kHeldStackBytes, true, Importance::kFinding);
+    append(trace::RecordType::kHandlerHeld,
+           trace::HandlerHeldRecord{wait, lock_address(entry.lock), stack, static_cast<std::uint32_t>(kind), 0},
+           Importance::kFinding);
+  }
+}
+
 }  // namespace
 
 HandlerWait begin_handler_wait(HandlerWaitKind kind, std::uint64_t object, LockKind lock_kind, bool timed,
@@ -93,7 +107,10 @@ HandlerWait begin_handler_wait(HandlerWaitKind kind, std::uint64_t object, LockK
   wait->lock_kind = static_cast<std::uint32_t>(lock_kind);
   wait->timed = timed ? 1U : 0U;
   wait->done = 0;
-  return {record.commit()};
+  const std::uint64_t reference = record.commit();
+  // The site is known from the entry of fork() until the shim's own prepare handler, the last of all.
+  if (kind == HandlerWaitKind::kLock && self->fork_site.pc != 0) record_holds(*self, reference);
+  return {reference};
 }
 
 void end_handler_wait(const HandlerWait& wait) {

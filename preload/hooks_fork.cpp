@@ -163,6 +163,7 @@ void enter_fork(Slot* self, const Site& site) {
   const KeptErrno kept;
   self->fork_site = site;
   self->fork_entry_ns = now_ns();
+  self->held_at_entry = depth(*self);
   count_pools(self);
   ask_cuda(*self, site);
   mark_living(self);

@@ -112,6 +112,7 @@ struct alignas(64) Slot {
   std::uint64_t handler_run;    // ref of the kHandlerRun record of the fork that this thread is in, 0: none
   std::uint64_t untimed_run;    // the one that all its forks share whose handlers are not timed, 0: none yet
   std::uint32_t handler_depth;  // atfork handlers that this thread is inside of
+  std::uint32_t held_at_entry;  // locks held when fork() was entered; valid while fork_site.pc is not 0
   std::uint32_t lived_count;    // slots that `lived_at_entry` speaks of
   RuntimeAtFork runtimes[kMaxRuntimes];
   CallInFlight calls[kMaxCalls];

@@ -1,4 +1,5 @@
-// The CUDA driver at a fork, and which of its functions a forked child called.
+// The CUDA driver, MPI and UCX at a fork, and which of their functions a forked child called.
+#include <algorithm>
 #include <cstring>
 
 #include "collect/trace_reader.hpp"
@@ -32,6 +33,19 @@ void TraceReader::read_cuda(const TraceRecord& record) {
   name_stack(
       process, fixed.init_stack, [id](model::Model & m) -> auto& { return m.forks[id].cuda->init_stack; });
   become(record, id);
+}
+
+void TraceReader::read_mpi(const TraceRecord& record) {
+  const auto fixed = record.fixed<trace::MpiRecord>();
+  const auto fork = find(fixed.fork, RecordType::kFork);
+  if (!fork || !is_known(fixed.kind)) return;
+  const model::MpiKind kind = to_model(fixed.kind);
+  auto& mpi = model_.forks[fork->index].mpi;
+  if (std::ranges::find(mpi, kind, &model::Mpi::kind) != mpi.end()) return;
+  mpi.push_back({kind,
+                 fixed.module_bias == 0 ? std::string()
+                                        : modules_.image_of(process_of(record))->find_path_by_bias(fixed.module_bias),
+                 (fixed.flags & trace::kMpiLost) != 0});
 }
 
 void TraceReader::read_cuda_function(const TraceRecord& record) {

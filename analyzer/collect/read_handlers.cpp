@@ -13,6 +13,7 @@ namespace {
 
 constexpr std::size_t kMaxHandlers = 1024;  // of one list; the shim keeps fewer
 constexpr std::size_t kMaxWaits = 16;       // of one handler, one inside of the other
+constexpr std::size_t kMaxHolds = 64;       // of one thread: as the shim keeps
 constexpr std::uint32_t kPlaceMask = (1U << 24U) - 1;
 
 }  // namespace
@@ -50,6 +51,11 @@ void TraceReader::read_handler_wait(const TraceRecord& record) {
   if (fixed.done != 0 || !is_known(fixed.kind) || !find(fixed.run, RecordType::kHandlerRun)) return;
   auto& waits = handler_waits_[fixed.run];
   if (waits.size() < kMaxWaits) waits.push_back(&record);
+}
+
+void TraceReader::read_handler_held(const TraceRecord& record) {
+  auto& holds = handler_holds_[record.fixed<trace::HandlerHeldRecord>().wait];
+  if (holds.size() < kMaxHolds) holds.push_back(&record);
 }
 
 void TraceReader::attach_handler_runs() {
@@ -108,6 +114,9 @@ void TraceReader::attach_run(const TraceRecord& record, model::ProcessId process
   ++run.place;
   if (const auto waits = handler_waits_.find(record.offset); waits != handler_waits_.end()) {
     for (const TraceRecord* const wait : waits->second) attach_wait(*wait, run);
+    const auto holds = handler_holds_.find(waits->second.back()->offset);
+    const bool has_holds = run.phase == model::HandlerPhase::kPrepare && holds != handler_holds_.end();
+    for (std::size_t i = 0; has_holds && i < holds->second.size(); ++i) attach_hold(*holds->second[i], run);
   }
   const std::size_t id = model_.handler_runs.size();
   model_.handler_runs.push_back(std::move(run));
@@ -135,6 +144,22 @@ void TraceReader::attach_wait(const TraceRecord& record, model::HandlerRun& run)
       modules_.image_of(run.process), fixed.object,
       [ id, at ](model::Model & m) -> auto& { return m.handler_runs[id].waits[at].object_name; },
       [ id, at ](model::Model & m) -> auto& { return m.handler_runs[id].waits[at].object_module; });
+}
+
+// The same, after its waits.
+void TraceReader::attach_hold(const TraceRecord& record, model::HandlerRun& run) {
+  const auto fixed = record.fixed<trace::HandlerHeldRecord>();
+  const std::size_t id = model_.handler_runs.size();
+  const std::size_t at = run.holds.size();
+  run.holds.emplace_back().object = fixed.lock;
+  name_stack(
+      run.process, fixed.stack,
+      [ id, at ](model::Model & m) -> auto& { return m.handler_runs[id].holds[at].taken_at; });
+  if (!symbolize_) return;
+  deferred_.add_data(
+      modules_.image_of(run.process), fixed.lock,
+      [ id, at ](model::Model & m) -> auto& { return m.handler_runs[id].holds[at].object_name; },
+      [ id, at ](model::Model & m) -> auto& { return m.handler_runs[id].holds[at].object_module; });
 }
 
 }  // namespace forksight::collect

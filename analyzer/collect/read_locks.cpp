@@ -109,7 +109,7 @@ void TraceReader::read_touch(const TraceRecord& record) {
     touch.in_flight = in_flight->index;
     touch.call = libc_calls_[call->index];
     touch.cured = (fixed.flags & trace::kTouchCured) != 0;
-  } else if (fixed.kind == trace::TouchKind::kCudaCall) {
+  } else if (fixed.kind == trace::TouchKind::kCudaCall || fixed.kind == trace::TouchKind::kMpiCall) {
     const auto function = find(fixed.runtime, RecordType::kCudaFunction);
     if (!function) return;
     touch.function = cuda_functions_[function->index];

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "forksight/trace/cuda.hpp"
+#include "forksight/trace/mpi.hpp"
 
 namespace forksight::collect {
 
@@ -77,6 +78,8 @@ bool has_whole_payload(trace::RecordType type, std::span<const std::byte> payloa
       return holds_with_tail<trace::HandlerRunRecord>(
           payload, [](const auto& fixed) { return std::uint64_t{fixed.count} * sizeof(trace::HandlerTimes); });
     case RecordType::kHandlerWait: return holds<trace::HandlerWaitRecord>(payload);
+    case RecordType::kHandlerHeld: return holds<trace::HandlerHeldRecord>(payload);
+    case RecordType::kMpi: return holds<trace::MpiRecord>(payload);
   }
   return true;
 }

@@ -85,6 +85,8 @@ void TraceReader::read_record(const TraceRecord& record) {
     case RecordType::kGone: return read_gone(record);
     case RecordType::kHandlerRun: return read_handler_run(record);
     case RecordType::kHandlerWait: return read_handler_wait(record);
+    case RecordType::kHandlerHeld: return read_handler_held(record);
+    case RecordType::kMpi: return read_mpi(record);
   }
 }
 

@@ -57,10 +57,13 @@ class TraceReader {
   void read_handlers(const TraceRecord& record);
   void read_handler_run(const TraceRecord& record);
   void read_handler_wait(const TraceRecord& record);
+  void read_handler_held(const TraceRecord& record);
+  void read_mpi(const TraceRecord& record);
   void attach_handler_runs();
   void attach_run(const TraceRecord& record, model::ProcessId process);
   void attach_times(const TraceRecord& record, model::ForkId fork, model::ProcessId process);
   void attach_wait(const TraceRecord& record, model::HandlerRun& run);
+  void attach_hold(const TraceRecord& record, model::HandlerRun& run);
   void sort_threads_by_owner();
   void attach_workers();
   // Python's frames into the native stacks, once these are unwound.
@@ -99,6 +102,7 @@ class TraceReader {
   // Records that change in place name what comes after them: they are read last.
   std::vector<std::pair<const TraceRecord*, model::ProcessId>> handler_runs_;
   std::unordered_map<std::uint64_t, std::vector<const TraceRecord*>> handler_waits_;  // open ones, by their run
+  std::unordered_map<std::uint64_t, std::vector<const TraceRecord*>> handler_holds_;  // by their wait
   std::set<std::string> notes_;
   std::uint64_t notes_left_out_ = 0;
   std::uint64_t bad_references_ = 0;

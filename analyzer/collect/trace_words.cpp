@@ -17,7 +17,8 @@ bool is_known(trace::LockKind kind) { return is_within(kind, trace::LockKind::kM
 bool is_known(trace::TouchKind kind) {
   return is_within(kind, trace::TouchKind::kLock, trace::TouchKind::kParallel) ||
          is_within(kind, trace::TouchKind::kCondition, trace::TouchKind::kFutexWait) ||
-         kind == trace::TouchKind::kLibcCall || kind == trace::TouchKind::kExit || kind == trace::TouchKind::kCudaCall;
+         kind == trace::TouchKind::kLibcCall || kind == trace::TouchKind::kExit ||
+         kind == trace::TouchKind::kCudaCall || kind == trace::TouchKind::kMpiCall;
 }
 bool is_known(trace::CureMethod method) {
   return is_within(method, trace::CureMethod::kClamp, trace::CureMethod::kRebuild);
@@ -29,6 +30,7 @@ bool is_known(trace::CureResult result) {
 bool is_known(trace::HandlerPhase phase) {
   return is_within(phase, trace::HandlerPhase::kPrepare, trace::HandlerPhase::kChild);
 }
+bool is_known(trace::MpiKind kind) { return is_within(kind, trace::MpiKind::kMpi, trace::MpiKind::kUcx); }
 bool is_known(trace::HandlerWaitKind kind) {
   return is_within(kind, trace::HandlerWaitKind::kLock, trace::HandlerWaitKind::kCondition);
 }
@@ -67,6 +69,7 @@ model::TouchKind to_model(trace::TouchKind kind) {
     case trace::TouchKind::kBarrier: return model::TouchKind::kBarrier;
     case trace::TouchKind::kLibcCall: return model::TouchKind::kLibcCall;
     case trace::TouchKind::kCudaCall: return model::TouchKind::kCudaCall;
+    case trace::TouchKind::kMpiCall: return model::TouchKind::kMpiCall;
     case trace::TouchKind::kExit: return model::TouchKind::kExit;
     case trace::TouchKind::kLock: break;
   }
@@ -113,6 +116,10 @@ model::CureMethod to_model(trace::CureMethod method) {
     case trace::CureMethod::kClamp: break;
   }
   return model::CureMethod::kClamp;
+}
+
+model::MpiKind to_model(trace::MpiKind kind) {
+  return kind == trace::MpiKind::kUcx ? model::MpiKind::kUcx : model::MpiKind::kMpi;
 }
 
 model::HandlerPhase to_model(trace::HandlerPhase phase) {

@@ -8,6 +8,7 @@
 #include "forksight/trace/cuda.hpp"
 #include "forksight/trace/format.hpp"
 #include "forksight/trace/handlers.hpp"
+#include "forksight/trace/mpi.hpp"
 #include "model/model.hpp"
 
 namespace forksight::collect {
@@ -18,6 +19,7 @@ bool is_known(trace::TouchKind kind);
 bool is_known(trace::CureMethod method);
 bool is_known(trace::CureResult result);
 bool is_known(trace::HandlerPhase phase);
+bool is_known(trace::MpiKind kind);
 bool is_known(trace::HandlerWaitKind kind);
 
 model::LockKind to_model(trace::LockKind kind);
@@ -30,6 +32,7 @@ model::CureMethod to_model(trace::CureMethod method);
 model::CureResult to_model(trace::CureResult result);
 model::CudaWay to_model(trace::CudaWay way);
 model::HandlerPhase to_model(trace::HandlerPhase phase);
+model::MpiKind to_model(trace::MpiKind kind);
 model::HandlerWaitKind to_model(trace::HandlerWaitKind kind);
 
 std::string describe_note(trace::NoteCode code, std::uint64_t value);

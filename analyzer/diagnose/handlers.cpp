@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "diagnose/wait_cycles.hpp"
 #include "diagnose/words.hpp"
 
 namespace forksight::handlers {
@@ -21,13 +22,18 @@ std::string ordinal(std::uint32_t number) {
   return fmt::format("{}{}", number, ending);
 }
 
-// "prepare handler shutdown_pool of libfoo.so (1st of 2)"
-std::string handler_name(const model::Model& model, const model::HandlerRun& run, bool with_library) {
-  const model::AtforkHandlers& handlers = model.handlers[run.handlers];
-  const std::string& function = handlers.functions[index_of(run.phase)];
-  std::string name = fmt::format("{} handler", kPhaseNames[index_of(run.phase)]);
+std::string plain_name(const model::Model& model, model::HandlerId id, model::HandlerPhase phase, bool with_library) {
+  const model::AtforkHandlers& handlers = model.handlers[id];
+  const std::string& function = handlers.functions[index_of(phase)];
+  std::string name = fmt::format("{} handler", kPhaseNames[index_of(phase)]);
   if (!function.empty()) name += ' ' + function;
   if (with_library && !handlers.library.empty()) name += fmt::format(" of {}", words::base_name(handlers.library));
+  return name;
+}
+
+// "prepare handler shutdown_pool of libfoo.so (1st of 2)"
+std::string handler_name(const model::Model& model, const model::HandlerRun& run, bool with_library) {
+  const std::string name = plain_name(model, run.handlers, run.phase, with_library);
   return run.place == 0 ? name : name + fmt::format(" ({} of {})", ordinal(run.place), run.of);
 }
 
@@ -93,7 +99,56 @@ std::string order_sentence(const model::Model& model, const model::HandlerRun& r
                      library.empty() ? std::string() : fmt::format(", registered by {}", words::base_name(library)));
 }
 
+// Those that were called before this one: prepare handlers are called last registered first.
+std::vector<model::HandlerId> find_earlier(const model::Model& model, const model::HandlerRun& run) {
+  std::vector<model::HandlerId> earlier;
+  for (model::HandlerId id = run.handlers + 1; id < model.handlers.size() && earlier.size() + 1 < run.place; ++id) {
+    if (model.handlers[id].has[index_of(run.phase)]) earlier.push_back(id);
+  }
+  return earlier;
+}
+
+// By the function that took the lock; or by its library, if that has one such handler only.
+std::optional<model::HandlerId> find_taker(const model::Model& model, const model::HandlerRun& run,
+                                           const model::HandlerHold& hold) {
+  std::vector<model::HandlerId> of_library;
+  for (const model::HandlerId id : find_earlier(model, run)) {
+    const model::AtforkHandlers& handlers = model.handlers[id];
+    const auto is_its = [&](const model::Frame& frame) {
+      return !frame.function.empty() && frame.function == handlers.functions[index_of(run.phase)] &&
+             frame.module == handlers.library;
+    };
+    if (std::ranges::any_of(hold.taken_at.frames, is_its)) return id;
+    if (hold.taken_at.known() && hold.taken_at.frames.front().module == handlers.library) of_library.push_back(id);
+  }
+  return of_library.size() == 1 ? std::optional(of_library.front()) : std::nullopt;
+}
+
 }  // namespace
+
+std::string name(const model::Model& model, model::HandlerId handlers, model::HandlerPhase phase) {
+  return plain_name(model, handlers, phase, true);
+}
+
+std::string name(const model::HandlerHold& hold) {
+  return hold.object_name.empty() ? fmt::format("the lock at {:#x}", hold.object) : hold.object_name;
+}
+
+std::optional<Inversion> find_inversion(const Evidence& evidence, const model::HandlerRun& run) {
+  const model::HandlerWait* const own = innermost_wait(run);
+  if (run.holds.empty() || own == nullptr || own->kind != model::HandlerWaitKind::kLock) return std::nullopt;
+  for (const cycles::Cycle& ring : cycles::find_cycles(evidence.model())) {
+    for (std::size_t i = 0; i < ring.size(); ++i) {
+      const cycles::Link& link = ring[(i + 1) % ring.size()];
+      const bool is_handler = link.process == run.process && link.wait->tid == run.tid;
+      const auto is_held = [&](const model::HandlerHold& hold) { return hold.object == ring[i].wait->object; };
+      const auto hold = std::ranges::find_if(run.holds, is_held);
+      if (!is_handler || ring.size() < 2 || ring[i].process != run.process || hold == run.holds.end()) continue;
+      return Inversion{&*hold, ring[i].wait, find_taker(evidence.model(), run, *hold)};
+    }
+  }
+  return std::nullopt;
+}
 
 std::optional<End> find_end(const Evidence& evidence, const model::HandlerRun& run) {
   const model::Process& process = evidence.process(run.process);

@@ -158,6 +158,14 @@ struct Cuda {
   Stack init_stack;                  // its caller
 };
 
+// MPI or UCX that was initialised when its process forked.
+enum class MpiKind { kMpi, kUcx };
+struct Mpi {
+  MpiKind kind = MpiKind::kMpi;
+  std::string library;    // path, "" if it is not known
+  bool was_lost = false;  // initialised before an earlier fork, by an ancestor of the forking process
+};
+
 // What became of the threads of one owner at one fork.
 enum class PoolState {
   kLost,      // not in the child, and nobody there knows
@@ -200,6 +208,14 @@ struct HandlerWait {
   bool timed = false;
 };
 
+// A lock that prepare handlers of one fork took before the one that waits.
+struct HandlerHold {
+  std::uint64_t object = 0;   // address
+  std::string object_name;    // of a lock that is a global
+  std::string object_module;  // path of the module that holds it
+  Stack taken_at;             // its first frame is right, the others may be gone
+};
+
 // A handler that had been called and had not come back when the trace was read.
 struct HandlerRun {
   ProcessId process = 0;
@@ -213,6 +229,7 @@ struct HandlerRun {
   std::uint64_t since_ns = 0;  // CLOCK_MONOTONIC
   Stack fork_stack;
   std::vector<HandlerWait> waits;  // that have not come back, oldest first
+  std::vector<HandlerHold> holds;  // kPrepare: as of the innermost of `waits`
 };
 
 struct Fork {
@@ -235,6 +252,7 @@ struct Fork {
   std::vector<PoolId> pools;
   std::optional<PythonId> python;        // where Python's threads were
   std::optional<Cuda> cuda;              // none: no driver is loaded
+  std::vector<Mpi> mpi;                  // one of a kind
   std::uint64_t prepare_ns = 0;
   std::uint64_t total_ns = 0;
   int error = 0;                         // errno of a failed fork
@@ -254,6 +272,7 @@ enum class TouchKind {
   kLibcCall,
   kExit,
   kCudaCall,
+  kMpiCall,
 };
 enum class SyncOperation { kNone, kDestroy, kSignal, kBroadcast, kWait };
 enum class TouchAction { kNone, kAborted, kRecovered, kGiven };
@@ -286,7 +305,7 @@ struct Touch {
   bool has_handlers = false;         // kFutexWait: a signal handler might end it
   bool returned = false;
   int result = 0;                    // valid if returned
-  std::string function;              // kCudaCall: what was called
+  std::string function;              // kCudaCall, kMpiCall: what was called
 };
 
 enum class Liveness {

@@ -93,6 +93,67 @@ TEST(AtforkHandlerStuck, ForgetsAWaitThatCameBack) {
   EXPECT_TRUE(model.handler_runs[0].waits.empty());
 }
 
+constexpr std::uint64_t kEarlierLock = 0x5550'0000'9000;
+
+model::Wait lock_wait(std::int32_t tid, std::uint64_t lock, std::int32_t owner) {
+  model::Wait wait = test::futex_wait(tid);
+  wait.object = lock;
+  wait.use = model::FutexUse::kMutex;
+  wait.owner = owner;
+  wait.wakers = {{test::kParent, owner, -1, "mutex"}};
+  wait.wakers_known = true;
+  wait.is_stuck = true;
+  return wait;
+}
+
+// The handler of libpool.so waits for what the worker has, and the worker for `lock`, which the forking thread has.
+model::Model inverted(std::uint64_t lock) {
+  HandlerTrace scene;
+  const std::uint64_t wait =
+      scene.wait(scene.run(trace::HandlerPhase::kPrepare, 0), trace::HandlerWaitKind::kLock, scene.worker);
+  scene.hold(wait, kEarlierLock);
+  model::Model model = read_model(scene.trace);
+  model.processes[kParentId].liveness = model::Liveness::kDead;
+  model.processes[kParentId].waits = {lock_wait(test::kParent, test::kLockAddress, test::kHolder),
+                                      lock_wait(test::kHolder, lock, test::kParent)};
+  model.processes[kParentId].waits[1].name = "worker";
+  model.handlers[0].functions[0] = "lock_pool";
+  model.handlers[1].functions[0] = "lock_app";
+  return model;
+}
+
+TEST(AtforkOrder, NamesBothHandlersAndBothLocks) {
+  model::Model model = inverted(kEarlierLock);
+  ASSERT_EQ(model.handler_runs.size(), 1U);
+  ASSERT_EQ(model.handler_runs[0].holds.size(), 1U);
+  model.handler_runs[0].waits[0].object_name = "pool_lock";
+  model.handler_runs[0].holds[0].object_name = "app_lock";
+  model.handler_runs[0].holds[0].taken_at = test::make_stack({"lock_app app.c:12"});
+  model.handler_runs[0].holds[0].taken_at.frames[0].module = "/opt/app/app";
+  const auto findings = diagnose(model);
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].rule, "atfork-order");
+  EXPECT_EQ(findings[0].certainty, Certainty::kCertain);
+  EXPECT_EQ(findings[0].culprit.name, "prepare handler lock_pool (2nd of 2)");
+  EXPECT_EQ(findings[0].culprit.holder->tid, test::kHolder);
+  EXPECT_NE(findings[0].summary.find("locks pool_lock"), std::string::npos) << findings[0].summary;
+  EXPECT_NE(findings[0].summary.find("thread 1001 \"worker\" waits for app_lock, which prepare handler lock_app of app "
+                                     "has taken"),
+            std::string::npos)
+      << findings[0].summary;
+}
+
+// Held by the program itself when it forked, or by nobody who is known: the order of the handlers is not to blame.
+TEST(AtforkOrder, IsSilentWhereNoHandlerTookTheLock) {
+  const auto findings = diagnose(inverted(kEarlierLock + 0x40));
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].rule, "atfork-handler-stuck");
+  model::Model unproved = inverted(kEarlierLock);
+  unproved.processes[kParentId].waits[1].is_stuck = false;
+  ASSERT_EQ(diagnose(unproved).size(), 1U);
+  EXPECT_EQ(diagnose(unproved)[0].rule, "atfork-handler-stuck");
+}
+
 model::Model stuck_in_child(bool touches) {
   HandlerTrace scene;
   scene.make_child();

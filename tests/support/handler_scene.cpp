@@ -60,6 +60,10 @@ std::uint64_t HandlerTrace::wait(std::uint64_t run, trace::HandlerWaitKind kind,
                       trace::HandlerWaitRecord{run, kLockAddress, owner, 0, 0, kind, 1, 0, done});
 }
 
+void HandlerTrace::hold(std::uint64_t wait, std::uint64_t lock) {
+  trace.record(trace::RecordType::kHandlerHeld, trace::HandlerHeldRecord{wait, lock, 0, 1, 0});
+}
+
 void HandlerTrace::touch() {
   trace.record(trace::RecordType::kTouch, trace::TouchRecord{fork, trace::TouchKind::kLock, trace::TouchAction::kNone,
                                                              held_, 0, kLockAddress, 0, 0, 0, 0, 0});
@@ -68,6 +72,7 @@ void HandlerTrace::touch() {
 TraceBuilder whole_handler_trace() {
   HandlerTrace scene;
   scene.wait(scene.run(trace::HandlerPhase::kPrepare, 0), trace::HandlerWaitKind::kJoin, scene.worker);
+  scene.hold(scene.wait(scene.run(trace::HandlerPhase::kPrepare, 0), trace::HandlerWaitKind::kLock, scene.worker), 64);
   scene.make_child();
   scene.trace.as(kParent);
   std::vector<std::byte> payload;

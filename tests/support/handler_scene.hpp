@@ -17,6 +17,8 @@ class HandlerTrace {
   // Handlers of one process at the one at `running`, an index in order of registration; nullopt: all came back.
   std::uint64_t run(trace::HandlerPhase phase, std::optional<std::uint32_t> running);
   std::uint64_t wait(std::uint64_t run, trace::HandlerWaitKind kind, std::uint64_t owner, std::uint32_t done = 0);
+  // A prepare handler before the one of this wait has taken a lock.
+  void hold(std::uint64_t wait, std::uint64_t lock);
   // The child touches the lock that the worker held.
   void touch();
 

@@ -9,7 +9,7 @@ void atfork_handler_stuck(const Evidence& evidence, std::vector<Finding>& findin
   for (const model::HandlerRun& run : evidence.model().handler_runs) {
     if (run.phase == model::HandlerPhase::kChild) continue;
     const auto end = handlers::find_end(evidence, run);
-    if (!end) continue;
+    if (!end || handlers::find_inversion(evidence, run)) continue;  // atfork-order
     Finding finding = handlers::describe("atfork-handler-stuck", evidence, run, *end, nullptr);
     const bool is_prepare = run.phase == model::HandlerPhase::kPrepare;
     add_sentence(finding, is_prepare ? "No child was made yet."

@@ -49,6 +49,8 @@ enum class RecordType : std::uint16_t {
   kGone = 26,          // GoneRecord, in handlers.hpp
   kHandlerRun = 27,    // HandlerRunRecord, in handlers.hpp
   kHandlerWait = 28,   // HandlerWaitRecord, in handlers.hpp
+  kHandlerHeld = 29,   // HandlerHeldRecord, in handlers.hpp
+  kMpi = 34,           // MpiRecord, in mpi.hpp
   kPythonStacks = 36,  // PythonStacksRecord
   kPythonAtFork = 37,  // PythonAtForkRecord
   kPythonSignal = 38,  // PythonSignalRecord
@@ -217,8 +219,7 @@ struct ForkRecord {
   std::uint32_t flags;           // ForkFlag
   std::uint32_t thread_count;
   std::uint32_t runtime_count;
-  std::uint32_t
-      tasks;  // entries of /proc/self/task, 0: not asked at this fork; more than thread_count+1: unknown threads
+  std::uint32_t tasks;  // entries of /proc/self/task, 0: not asked; more than thread_count+1: unknown threads
   std::uint64_t prepare_ns;  // time from fork entry to here: the other libraries' prepare handlers, and ours
 };
 static_assert(sizeof(ForkRecord) == 56);
@@ -265,10 +266,10 @@ enum class TouchKind : std::uint32_t {
   kParallel = 3,       // a parallel region of a runtime whose pool did not survive; `runtime` says which
   kCondition = 8,      // `operation` on a condition variable that counts waiters of the parent; `held` is one of them
   kBarrier = 9,        // `operation` on a barrier that counts arrivals of the parent; `held` is one of them
-  kFutexWait = 10,     // a futex wait, by syscall(), that nothing but a signal handler can end: no deadline, a word of
-                       // this process alone, and no other thread. `fork` is the one that left threads behind
+  kFutexWait = 10,     // a futex wait, by syscall(), that only a signal handler can end; `fork` left threads behind
   kLibcCall = 16,      // a libc function whose lock a lost thread may hold; `held` is a kInFlight, `object` a kLibcCall
   kCudaCall = 28,      // a call of a CUDA driver that was initialised before the fork; `runtime` says which function
+  kMpiCall = 29,       // a call of MPI or UCX that was initialised before the fork; `runtime` is a kCudaFunction
   kExit = 17,          // exit() of a child that lost threads: it never returns
 };
 
@@ -385,7 +386,6 @@ enum class NoteCode : std::uint32_t {
   kThreadTableFull = 1,  // value: threads that were not recorded
   kHeldOverflow = 2,     // value: acquisitions that did not fit a thread's array
   kLostWaitsFull = 16,   // value: condition variables and barriers with lost waiters that did not fit
-
   kHandlersUnwrapped = 30,  // value: atfork handlers that are neither timed nor named while they run
 };
 

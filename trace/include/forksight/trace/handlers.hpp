@@ -59,4 +59,16 @@ struct HandlerWaitRecord {
 };
 static_assert(sizeof(HandlerWaitRecord) == 56);
 
+// A lock that the forking thread holds while one of its prepare handlers is about to wait, and that the prepare
+// handlers before it took: it was not held when the first of them was called. Written after the kHandlerWait that it
+// belongs to.
+struct HandlerHeldRecord {
+  std::uint64_t wait;   // ref to kHandlerWait
+  std::uint64_t lock;   // address
+  std::uint64_t stack;  // ref to kStack where it was taken; the frames beyond the first may be overwritten
+  std::uint32_t kind;   // LockKind
+  std::uint32_t reserved;
+};
+static_assert(sizeof(HandlerHeldRecord) == 32);
+
 }  // namespace forksight::trace

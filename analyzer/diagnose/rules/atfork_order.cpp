@@ -1,0 +1,43 @@
+// Prepare handlers of one fork that take locks in another order than the program's threads do: the ring is closed by
+// the order in which the handlers were registered. Proved by the wait of the handler's thread and by that of the lock's
+// holder, and by what the shim says of the locks that the handlers before took.
+#include <fmt/core.h>
+
+#include "diagnose/handlers.hpp"
+#include "diagnose/rules.hpp"
+#include "diagnose/words.hpp"
+
+namespace forksight::rules {
+
+void atfork_order(const Evidence& evidence, std::vector<Finding>& findings) {
+  for (const model::HandlerRun& run : evidence.model().handler_runs) {
+    const auto end = handlers::find_end(evidence, run);
+    const auto inversion = end ? handlers::find_inversion(evidence, run) : std::nullopt;
+    if (!inversion) continue;
+    Finding finding = handlers::describe("atfork-order", evidence, run, *end, nullptr);
+    // No signal handler ends the wait for a lock.
+    finding.certainty = Certainty::kCertain;
+    finding.outcome = Outcome::kHang;
+    const std::string other = fmt::format("thread {}{}", inversion->wait->tid, words::quoted(inversion->wait->name));
+    const std::string lock = handlers::name(*inversion->hold);
+    const std::string taker = inversion->taken_by ? handlers::name(evidence.model(), *inversion->taken_by, run.phase)
+                                                  : std::string("another prepare handler");
+    finding.summary += fmt::format("; {} waits for {}, which {} has taken", other, lock, taker);
+    add_sentence(finding,
+                 fmt::format("Before it, {} took {}{}.", taker, lock, words::at(" at ", inversion->hold->taken_at)));
+    add_sentence(finding, fmt::format("For that waits {}{}: each has what the other needs. No child was made yet.",
+                                      other, words::at(" at ", inversion->wait->stack)));
+    finding.fixes.push_back(
+        {"Register the handlers in the order in which the locks are taken elsewhere: prepare "
+         "handlers are called last registered first, so the lock that is taken first belongs to the "
+         "handler that is registered last."});
+    finding.fixes.push_back(
+        {"Or let the other threads take these locks in the order of the handlers; or take both in one "
+         "handler."});
+    finding.fixes.push_back(
+        {"Use posix_spawn() or vfork() and exec where the child is another program: they call no handlers."});
+    findings.push_back(std::move(finding));
+  }
+}
+
+}  // namespace forksight::rules

@@ -1,0 +1,60 @@
+// Mechanism: two libraries each guard their lock with a prepare handler. A worker takes the ledger's lock and then the
+//            journal's; fork() calls the handlers last registered first, and so takes the journal's and then the
+//            ledger's.
+// To blame:  the order in which the libraries were started: the handlers' order is the reverse of it.
+// User sees: now and then the parent stops in fork(), 0 % CPU; there is no child yet.
+// Fix:       register the handlers in the order in which the locks are taken last.
+// Repaired:  the journal is started first.
+//
+// EXPECT-BARE: hang
+// EXPECT: atfork-order certain hang culprit="prepare handler ledger_prepare (3rd of 3)" library=libledger.so
+// EXPECT-STACK: culprit ledger_begin@order_library.c:begin
+// EXPECT-STACK: stack ledger_prepare@order_library.c:prepare
+// EXPECT-STACK: fork main@fork
+// EXPECT-WHY: atfork-handler-stuck certain hang culprit="prepare handler ledger_prepare" holder=worker
+#include <pthread.h>
+
+#include "../baton.h"
+
+void ledger_start(void);
+void ledger_begin(void);
+void ledger_end(void);
+void journal_start(void);
+void journal_begin(void);
+void journal_end(void);
+
+static struct baton has_ledger, may_go_on;
+
+static void let_worker_go_on(void) { baton_pass(may_go_on); }
+
+static void* worker_main(void* unused) {
+  pthread_setname_np(pthread_self(), "worker");
+  ledger_begin();
+  baton_pass(has_ledger);
+  baton_wait(may_go_on);
+  journal_begin();
+  journal_end();
+  ledger_end();
+  return unused;
+}
+
+int main(void) {
+  pthread_t worker;
+  has_ledger = baton_make();
+  may_go_on = baton_make();
+#ifdef REPAIRED
+  journal_start();
+  ledger_start();
+  pthread_atfork(let_worker_go_on, NULL, NULL);
+#else
+  ledger_start();
+  pthread_atfork(let_worker_go_on, NULL, NULL);
+  journal_start();
+#endif
+  pthread_create(&worker, NULL, worker_main, NULL);
+  baton_wait(has_ledger);
+  const pid_t child = fork();  // MARK: fork
+  if (child == 0) _exit(0);
+  pthread_join(worker, NULL);
+  return end_of(child);
+}
