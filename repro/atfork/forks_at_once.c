@@ -1,0 +1,106 @@
+// Mechanism: a library ends its worker before a fork and starts another one after it, in handlers that are not made for
+//            two threads that fork at once. The first is about to join the worker when the second joins it, forks, and
+//            starts a new one: the first waits for the end of that.
+// To blame:  the library's handlers (OpenBLAS and numpy have had the like), and forks at the same time.
+// User sees: a server that forks from several threads stops now and then in fork(), 0 % CPU.
+// Fix:       a mutex that is held from the prepare handler to the parent handler; or one thread that forks for all.
+// Repaired:  that mutex.
+//
+// EXPECT-BARE: hang
+// EXPECT: atfork-handler-stuck certain hang culprit="prepare handler end_worker (1st of 1)" holder=worker
+// EXPECT-STACK: stack end_worker@join
+// EXPECT-STACK: fork fork_once@fork first_main@first
+// EXPECT-RUN: --cure=serialise-forks outcome=none status=0 stdout="both have forked"
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+
+#include "../baton.h"
+
+static pthread_t worker;
+static atomic_int ended, stops, first_tid, second_tid, second_is_inside, second_has_forked;
+static struct baton first_is_inside;
+#ifdef REPAIRED
+static pthread_mutex_t library = PTHREAD_MUTEX_INITIALIZER;
+#endif
+
+static void* worker_main(void* unused) {
+  pthread_setname_np(pthread_self(), "worker");
+  while (atomic_load(&stops) == 0) syscall(SYS_futex, &stops, FUTEX_WAIT_PRIVATE, 0, NULL, NULL, 0);
+  return unused;
+}
+
+static void start_worker(void) {
+  atomic_store(&stops, 0);
+  pthread_create(&worker, NULL, worker_main, NULL);
+#ifdef REPAIRED
+  pthread_mutex_unlock(&library);
+#endif
+}
+
+static long call_of(int tid) {
+  char name[64], text[64] = "";
+  snprintf(name, sizeof name, "/proc/self/task/%d/syscall", tid);
+  const int fd = open(name, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return -1;
+  const ssize_t got = read(fd, text, sizeof text - 1);
+  close(fd);
+  return got > 0 && text[0] >= '0' && text[0] <= '9' ? atol(text) : -1;
+}
+
+// Until the second thread has forked, or sleeps on its way to the handler: somebody keeps it from running here, too.
+static void let_second_fork(void) {
+  baton_pass(first_is_inside);
+  while (!atomic_load(&second_has_forked)) {
+    if (!atomic_load(&second_is_inside) && call_of(atomic_load(&second_tid)) == SYS_futex) return;
+    sched_yield();
+  }
+}
+
+static void end_worker(void) {
+#ifdef REPAIRED
+  pthread_mutex_lock(&library);
+#endif
+  const int tid = (int)syscall(SYS_gettid);
+  if (tid == atomic_load(&second_tid)) atomic_store(&second_is_inside, 1);
+  atomic_store(&stops, 1);
+  syscall(SYS_futex, &stops, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+  if (tid == atomic_load(&first_tid)) let_second_fork();
+  pthread_join(worker, NULL);  // MARK: join
+  atomic_fetch_add(&ended, 1);
+}
+
+__attribute__((noinline)) static int fork_once(void) {
+  const pid_t child = fork();  // MARK: fork
+  if (child == 0) _exit(0);
+  return end_of(child);
+}
+
+static void* first_main(void* unused) {
+  atomic_store(&first_tid, (int)syscall(SYS_gettid));
+  if (fork_once() != 0) abort();  // MARK: first
+  return unused;
+}
+
+static void* second_main(void* unused) {
+  atomic_store(&second_tid, (int)syscall(SYS_gettid));
+  baton_wait(first_is_inside);
+  if (fork_once() != 0) abort();
+  atomic_store(&second_has_forked, 1);
+  return unused;
+}
+
+int main(void) {
+  pthread_t first, second;
+  first_is_inside = baton_make();
+  pthread_create(&worker, NULL, worker_main, NULL);
+  pthread_atfork(end_worker, start_worker, NULL);
+  pthread_create(&second, NULL, second_main, NULL);
+  while (atomic_load(&second_tid) == 0) sched_yield();
+  pthread_create(&first, NULL, first_main, NULL);
+  pthread_join(first, NULL);
+  pthread_join(second, NULL);
+  puts("both have forked");
+  return 0;
+}
