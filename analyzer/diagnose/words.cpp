@@ -71,9 +71,22 @@ const model::Frame* find_user_frame(const model::Stack& stack) {
   return first == last ? nullptr : &stack.frames[first];
 }
 
+std::size_t count_unlined(const model::Stack& stack) {
+  const auto [first, last] = find_user_part(stack);
+  for (std::size_t i = first; i < last; ++i) {
+    const model::Frame& frame = stack.frames[i];
+    if (frame.python && is_of_user(frame)) return i - first;
+    if (!frame.python && !frame.file.empty() && is_of_user(frame)) return 0;
+  }
+  return 0;
+}
+
 std::string place(const model::Stack& stack) {
   const model::Frame* const frame = find_user_frame(stack);
-  return frame == nullptr ? std::string() : frame_place(*frame);
+  if (frame == nullptr) return {};
+  const std::size_t unlined = count_unlined(stack);
+  if (unlined == 0) return frame_place(*frame);
+  return fmt::format("{}, {}", frame_place(*(frame + unlined)), frame_place(*frame));
 }
 
 model::Stack without_lock_functions(const model::Stack& stack) {
@@ -102,6 +115,7 @@ std::string at(std::string_view before, const model::Stack& stack) {
 std::string long_place(const model::Stack& stack) {
   const model::Frame* const frame = find_user_frame(stack);
   if (frame == nullptr) return {};
+  if (count_unlined(stack) != 0) return place(stack);
   const bool named_already = frame->file.empty() || frame->line == 0 || frame->function.empty();
   return named_already ? frame_place(*frame) : fmt::format("{} ({})", frame_place(*frame), frame->function);
 }

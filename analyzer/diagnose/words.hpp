@@ -19,11 +19,15 @@ const model::Frame* find_user_frame(const model::Stack& stack);
 // The user's frames and what lies between them, as indices [first, last); empty if there is none.
 std::pair<std::size_t, std::size_t> find_user_part(const model::Stack& stack);
 
+// The user's frames of machine code without lines that come before the first line of Python: those of an extension
+// module, by which its user cannot see where in the script it was called. 0 if there is no Python, or lines come first.
+std::size_t count_unlined(const model::Stack& stack);
+
 // The stack from the first of the user's frames that is no operation of a lock ("SpinLock::lock"); all of it if there
 // is no such frame. For locks that are the user's own: where they are used says more than where they are made.
 model::Stack without_lock_functions(const model::Stack& stack);
 
-// "app.c:31", "work in libfoo.so", "libfoo.so+0x12f0"; "" if nothing is known.
+// "app.c:31", "work in libfoo.so", "libfoo.so+0x12f0", "train.py:7, work in libfoo.so"; "" if nothing is known.
 std::string place(const model::Stack& stack);
 // The same with a word before it, or "" : at(" at ", stack).
 std::string at(std::string_view before, const model::Stack& stack);

@@ -18,6 +18,7 @@ namespace forksight::render {
 namespace {
 
 constexpr std::size_t kMostFrames = 6;
+constexpr std::size_t kMostUnlined = 2;  // of them, before the first line of Python
 constexpr std::size_t kMostPids = 8;
 constexpr std::size_t kMostLimits = 12;
 
@@ -234,6 +235,12 @@ class TextReport {
     const auto& frames = stack.frames;
     auto [first, last] = words::find_user_part(stack);
     if (first == last) last = frames.size();
+    const std::size_t unlined = words::count_unlined(stack);
+    if (unlined > kMostUnlined) {
+      for (std::size_t i = first; i < first + kMostUnlined; ++i) frame(frames[i]);
+      page_.row(fmt::format("({} more)", words::count(unlined - kMostUnlined, "frame", "frames")), "");
+      first += unlined;
+    }
     const std::size_t shown = std::min(last, first + kMostFrames);
     for (std::size_t i = first; i < shown; ++i) frame(frames[i]);
     if (shown < last) page_.row(fmt::format("({} more)", words::count(last - shown, "frame", "frames")), "");

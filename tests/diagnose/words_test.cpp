@@ -47,6 +47,23 @@ TEST(Words, ALockOfOnesOwnIsToldByItsUse) {
   EXPECT_FALSE(without_lock_functions({}).known());
 }
 
+// The line of the script leads to the cause; where in an extension module without lines that was comes behind it.
+TEST(Words, AnExtensionModuleIsCalledFromALineOfPython) {
+  model::Stack stack = test::make_stack({"gomp_team_end libgomp.so.1", "at::add libtorch.so", "?? libtorch.so",
+                                         "_PyEval_EvalFrame python3.11", "train train.py:7", "main train.py:31"});
+  for (std::size_t i : {4U, 5U}) stack.frames[i].python = true;
+  EXPECT_EQ(count_unlined(stack), 3U);
+  EXPECT_EQ(place(stack), "train.py:7, at::add in libtorch.so");
+  EXPECT_EQ(long_place(stack), place(stack));
+  stack.frames[1].file = "add.cpp";
+  stack.frames[1].line = 12;
+  EXPECT_EQ(count_unlined(stack), 0U);
+  EXPECT_EQ(place(stack), "add.cpp:12");
+  stack.frames.erase(stack.frames.begin() + 1, stack.frames.begin() + 4);
+  EXPECT_EQ(count_unlined(stack), 0U);
+  EXPECT_EQ(long_place(stack), "train.py:7 (train)");
+}
+
 TEST(Words, PlacesGetByWithWhatIsKnown) {
   EXPECT_EQ(place({}), "");
   EXPECT_EQ(at(" at ", {}), "");
