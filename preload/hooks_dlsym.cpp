@@ -1,14 +1,16 @@
 // dlsym: how nearly every program comes by the CUDA driver's functions.
 //
 // The real dlsym looks at its return address: RTLD_NEXT and RTLD_DEFAULT mean the caller's object. So the hook must not
-// be its caller. It is a jump: two bytes of the name are compared, and all but names with "cu" in front go on to the
-// real function with every register and the stack as they came.
+// be its caller. It is a jump: two bytes of the name are compared, and all but names with "cu", "MP" or "uc" in front
+// go on to the real function with every register and the stack as they came. Functions of MPI and UCX come out as they
+// are; they are looked at so that a program does not find the shim's own where it would have found none.
 #include <dlfcn.h>
 #include <string.h>
 
 #include "cuda.hpp"
 #include "elf_view.hpp"
 #include "modules.hpp"
+#include "mpi.hpp"
 #include "next.hpp"
 
 #include "guest.hpp"
@@ -32,14 +34,15 @@ namespace {
 
 using RealDlsym = void* (*)(void*, const char*);
 
-bool needs_driver(std::uint64_t caller) {
+bool needs_provider(std::uint64_t caller, bool is_cuda) {
   refresh_modules();
   const Module* const module = find_module(caller);
   if (module == nullptr) return false;
   bool found = false;
   ElfView(module->bias, module->dynamic, module->is_permanent ? Trust::kStaysLoaded : Trust::kNone)
       .for_each_needed([&](const char* needed) {
-        found = strncmp(needed, "libcuda.so", 10) == 0;
+        found = is_cuda ? strncmp(needed, "libcuda.so", 10) == 0
+                        : strncmp(needed, "libmpi", 6) == 0 || strncmp(needed, "libucp.so", 9) == 0;
         return !found;
       });
   return found;
@@ -49,7 +52,8 @@ bool needs_driver(std::uint64_t caller) {
 // tells, and leaves the right dlerror() where it would not.
 DlsymAnswer answer_for_export(const char* name, std::uint64_t caller, bool sees_its_own) {
   const auto real = reinterpret_cast<RealDlsym>(forksight_real_dlsym);
-  const bool is_there = (sees_its_own && needs_driver(caller)) || real(RTLD_NEXT, name) != nullptr;
+  const bool is_there =
+      (sees_its_own && needs_provider(caller, is_cuda_name(name))) || real(RTLD_NEXT, name) != nullptr;
   return {nullptr, is_there ? 0U : 1U};
 }
 
@@ -60,7 +64,8 @@ DlsymAnswer forksight_answer_dlsym(void* handle, const char* name, std::uint64_t
     initialise();
     forksight_real_dlsym = reinterpret_cast<void*>(find_next("dlsym"));
   }
-  if (name == nullptr || !is_cuda_name(name)) return {nullptr, 0};
+  const bool is_cuda = name != nullptr && is_cuda_name(name);
+  if (!is_cuda && (name == nullptr || !is_mpi_name(name))) return {nullptr, 0};
   // What a caller finds behind itself it gets as it is: it interposes the driver, too.
   if (handle == RTLD_DEFAULT || handle == RTLD_NEXT) return answer_for_export(name, caller, handle == RTLD_DEFAULT);
   const auto real = reinterpret_cast<RealDlsym>(forksight_real_dlsym);
@@ -68,10 +73,11 @@ DlsymAnswer forksight_answer_dlsym(void* handle, const char* name, std::uint64_t
   if (found == nullptr) return {nullptr, 1};
   const auto address = reinterpret_cast<std::uint64_t>(found);
   if (is_in_shim(address)) return answer_for_export(name, caller, false);
+  if (!is_cuda) return {found, 1};
   return {reinterpret_cast<void*>(wrap_cuda(name, address, trace::CudaWay::kDlsym)), 1};
 }
 
-// name may be null or one byte long: its second byte is looked at only if the first is a 'c'.
+// name may be null or one byte long: its second byte is looked at only if the first is a 'c', 'M' or 'u'.
 asm(R"(
   .text
   .p2align 4
@@ -82,7 +88,7 @@ dlsym:
   testq %rsi, %rsi
   je 2f
   cmpb $'c', (%rsi)
-  jne 1f
+  jne 4f
   cmpb $'u', 1(%rsi)
   je 2f
 1:
@@ -110,6 +116,18 @@ dlsym:
   jmp *forksight_real_dlsym(%rip)
 3:
   ret
+4:
+  cmpb $'M', (%rsi)
+  jne 5f
+  cmpb $'P', 1(%rsi)
+  je 2b
+  jmp 1b
+5:
+  cmpb $'u', (%rsi)
+  jne 1b
+  cmpb $'c', 1(%rsi)
+  je 2b
+  jmp 1b
   .cfi_endproc
   .size dlsym, . - dlsym
 )");

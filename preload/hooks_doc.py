@@ -61,6 +61,16 @@ function's first call is recorded, with the driver's answer.
 """
 
 
+MPI = """
+## MPI and UCX
+
+Each call goes on to the library. In a child of a process that had initialised it, and had not finalised it, each function's
+first call is recorded, with what it returned. Whether MPI is initialised the library itself is asked at the fork
+(`PMPI_Initialized`, `PMPI_Finalized`); of UCX, contexts are counted.
+
+"""
+
+
 def libc_table(definition):
     """Functions by the set of locks that they may take, in the order of the list."""
     text = open(os.path.join(os.path.dirname(definition), "../trace/include/forksight/trace/libc_calls.def"), encoding="utf-8").read()
@@ -84,8 +94,10 @@ def page(definition):
     entries = [f"- `{name}`" for name in re.findall(r"^FORKSIGHT_OMP_HOOK\((\w+)\)", text, re.M)]
     cuda = open(os.path.join(os.path.dirname(definition), "cuda_hooks.def"), encoding="utf-8").read()
     functions = [f"- `{name}`" for name in re.findall(r"^FORKSIGHT_CUDA_HOOK\((\w+), \d+\)", cuda, re.M)]
+    mpi = open(os.path.join(os.path.dirname(definition), "mpi_hooks.def"), encoding="utf-8").read()
+    messages = [f"- `{name}`" for name in re.findall(r"^FORKSIGHT_MPI_HOOK\((\w+), \d+\)", mpi, re.M)]
     return (HEAD + table("HOOK") + LATE + table("LATE_HOOK") + ANNOTATIONS + table("ANNOTATION") +
-            LIBC + libc_table(definition) + OMP + "\n".join(entries) + "\n" + CUDA + "\n".join(functions) + "\n")
+            LIBC + libc_table(definition) + OMP + "\n".join(entries) + "\n" + CUDA + "\n".join(functions) + "\n" + MPI + "\n".join(messages) + "\n")
 
 
 def main():

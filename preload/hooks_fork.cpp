@@ -24,6 +24,7 @@
 #include "lost_waiters.hpp"
 #include "lost_waits.hpp"
 #include "modules.hpp"
+#include "mpi.hpp"
 #include "next.hpp"
 #include "omp_policy.hpp"
 #include "orphans.hpp"
@@ -166,6 +167,7 @@ void enter_fork(Slot* self, const Site& site) {
   self->held_at_entry = depth(*self);
   count_pools(self);
   ask_cuda(*self, site);
+  ask_mpi();
   mark_living(self);
 }
 
@@ -195,6 +197,7 @@ void on_prepare() {
   if (by_wrapper) record_gone(self);
   name_fork_of_run(*self);
   record_cuda(self->fork_record);
+  record_mpi(self->fork_record);
   quiesce_calls(self);   // last: nothing of ours comes between it and the fork
   self->fork_site = {};  // not after the fork: that would cost the parent a page
 }
@@ -243,6 +246,7 @@ void on_child() {
   settle_runtimes_in_child(self);
   if (!self->is_fork_by_wrapper) restore_runtimes_in_child(self);
   settle_cuda_in_child(self->fork_record);
+  settle_mpi_in_child(self->fork_record);
 }
 
 void prepare_bypass(Slot* self, const Site& site, std::uint32_t flags) {

@@ -10,6 +10,7 @@
 #include "cuda.hpp"
 #include "elf_view.hpp"
 #include "guard_runtime.hpp"
+#include "mpi.hpp"
 #include "python.hpp"
 #include "runtimes.hpp"
 #include "sys.hpp"
@@ -131,6 +132,7 @@ void forget(Module& module) {
   forget_python(module);
   if (module.runtime >= 0) forget_runtime(static_cast<std::uint32_t>(module.runtime));
   forget_cuda(module);
+  forget_mpi(module);
 }
 
 bool take() {
@@ -159,6 +161,7 @@ void describe(const link_map* at, const link_map& node, const link_map* head, bo
     module.runtime = static_cast<std::int16_t>(recognise_runtime(module));
     recognise_python(module);
     recognise_cuda(module);
+    recognise_mpi(module);
   } else {
     // Kept, so that the table stays in step with the list; empty, so that nothing is found in it.
     module.start = module.end = 0;

@@ -78,7 +78,7 @@ static void show_at_page_end(void) {
   const long page = sysconf(_SC_PAGESIZE);
   char* const memory = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED || munmap(memory + page, page) != 0) abort();
-  const char* const names[] = {"", "c", "cu", "x", "cuInit", "strlen"};
+  const char* const names[] = {"", "c", "cu", "x", "cuInit", "strlen", "M", "MP", "u", "uc", "MPI_Send", "ucp_cleanup"};
   for (unsigned i = 0; i < sizeof names / sizeof *names; ++i) {
     char* const name = memory + page - strlen(names[i]) - 1;
     strcpy(name, names[i]);
@@ -96,6 +96,8 @@ static void on_signal(int number) {
 static void* in_thread(void* unused) {
   show("thread", RTLD_DEFAULT, "shared_name");
   show("thread", RTLD_DEFAULT, "cuInit");
+  show("thread", RTLD_DEFAULT, "MPI_Send");
+  show("thread", RTLD_NEXT, "ucp_worker_progress");
   return unused;
 }
 

@@ -1,0 +1,160 @@
+// A forked child calls MPI or UCX, which its parent had initialised: connections, registered memory and progress
+// threads are the parent's. What comes of it is the library's affair: some support a fork (RDMAV_FORK_SAFE), so a call
+// that came back well is "possible" only. One finding a process.
+#include <fmt/core.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <map>
+#include <vector>
+
+#include "diagnose/evidence.hpp"
+#include "diagnose/rules.hpp"
+#include "diagnose/words.hpp"
+
+namespace forksight::rules {
+
+namespace {
+
+constexpr std::size_t kMostNamed = 4;
+
+using Touches = std::vector<const model::Touch*>;
+
+const char* name_of(model::MpiKind kind) { return kind == model::MpiKind::kUcx ? "UCX" : "MPI"; }
+
+const model::Mpi* find_library(const Evidence& evidence, const model::Touch& touch) {
+  const auto kind = touch.function.starts_with("ucp_") ? model::MpiKind::kUcx : model::MpiKind::kMpi;
+  const auto& all = evidence.fork(touch).mpi;
+  const auto found = std::ranges::find(all, kind, &model::Mpi::kind);
+  return found == all.end() ? nullptr : &*found;
+}
+
+enum class Fate { kHangs, kEndedInside, kRefused, kWorked };
+
+std::optional<Fate> fate_of(const Evidence& evidence, const model::Touch& touch) {
+  if (touch.returned) return touch.result != 0 ? Fate::kRefused : Fate::kWorked;
+  const model::Process& process = evidence.process(touch.process);
+  if (evidence.find_hang(touch) && (is_proven_dead(process) || process.stuck_for_ms > 0)) return Fate::kHangs;
+  // MPI ends a process itself when a call fails, unless it was told otherwise.
+  const bool failed =
+      process.exit_status && !(WIFEXITED(*process.exit_status) && WEXITSTATUS(*process.exit_status) == 0);
+  if (failed) return Fate::kEndedInside;
+  return std::nullopt;
+}
+
+struct Chosen {
+  const model::Touch* touch = nullptr;
+  Fate fate = Fate::kWorked;
+};
+
+// The gravest, and of these the first.
+Chosen choose(const Evidence& evidence, const Touches& touches) {
+  Chosen chosen;
+  for (const model::Touch* touch : touches) {
+    const auto fate = fate_of(evidence, *touch);
+    if (fate && (chosen.touch == nullptr || *fate < chosen.fate)) chosen = {touch, *fate};
+  }
+  return chosen;
+}
+
+std::string what_came(const Evidence& evidence, const Chosen& chosen, const std::string& where) {
+  const model::Touch& touch = *chosen.touch;
+  switch (chosen.fate) {
+    case Fate::kHangs: return fmt::format("{} in {}{}", hangs(evidence.process(touch.process)), touch.function, where);
+    case Fate::kEndedInside: return fmt::format("ended inside of {}{}", touch.function, where);
+    case Fate::kRefused: return fmt::format("called {}{} and got error {}", touch.function, where, touch.result);
+    case Fate::kWorked: break;
+  }
+  return fmt::format("called {}{}", touch.function, where);
+}
+
+std::string describe_others(const Touches& touches, const model::Touch& chosen) {
+  std::string names;
+  std::size_t count = 0;
+  for (const model::Touch* touch : touches) {
+    if (touch == &chosen) continue;
+    if (count++ < kMostNamed) names += (names.empty() ? "" : ", ") + touch->function;
+  }
+  if (count == 0) return {};
+  if (count > kMostNamed) names += ", ...";
+  return fmt::format("It called {}, too.", names);
+}
+
+void set_certainty(const Evidence& evidence, const Chosen& chosen, Finding& finding) {
+  switch (chosen.fate) {
+    case Fate::kHangs:
+      finding.certainty = *evidence.find_hang(*chosen.touch);
+      finding.outcome = Outcome::kHang;
+      break;
+    case Fate::kEndedInside:
+    case Fate::kRefused:
+      finding.certainty = Certainty::kLikely;
+      finding.outcome = Outcome::kError;
+      break;
+    case Fate::kWorked:
+      finding.certainty = Certainty::kPossible;
+      finding.outcome = Outcome::kCorruption;
+      break;
+  }
+}
+
+Finding describe(const Evidence& evidence, const Touches& touches, const Chosen& chosen, const model::Mpi& mpi) {
+  const model::Touch& touch = *chosen.touch;
+  const model::Fork& fork = evidence.fork(touch);
+  const model::Process& child = evidence.process(touch.process);
+  const char* const library = name_of(mpi.kind);
+  const std::string where = words::at(" at ", touch.stack);
+  const std::string at_fork = words::at(" at ", fork.stack);
+  Finding finding = evidence.begin_finding("mpi-after-fork", touch);
+  set_certainty(evidence, chosen, finding);
+  finding.culprit.kind = CulpritKind::kDevice;
+  finding.culprit.name = library;
+  finding.culprit.library = mpi.library;
+  finding.summary = fmt::format("{} {}: {} was initialised before fork(){}", evidence.name(touch.process),
+                                what_came(evidence, chosen, where), library, at_fork);
+  const std::int32_t parent = evidence.process(fork.process).pid;
+  add_sentence(finding, fmt::format("Thread {} of {} {}.", touch.tid, evidence.name(touch.process),
+                                    what_came(evidence, chosen, where)));
+  if (chosen.fate == Fate::kHangs) add_sentence(finding, describe_liveness(child));
+  add_sentence(finding, describe_others(touches, touch));
+  add_sentence(finding, fmt::format("{}{} had initialised {} before this fork{}{}.",
+                                    mpi.was_lost ? "An ancestor of process " : "Process ", parent, library, at_fork,
+                                    mpi.library.empty() ? "" : fmt::format(" ({})", words::base_name(mpi.library))));
+  add_sentence(
+      finding,
+      "Its connections are the parent's as much as the child's, memory that was registered with a network card is "
+      "not where the card thinks, and threads that moved messages on are not in the child.");
+  if (chosen.fate == Fate::kWorked) {
+    add_sentence(finding,
+                 "The call came back; what two processes send over one connection may be mixed up on the other side.");
+  }
+  add_sentence(finding, describe_end(child));
+  finding.fixes.push_back(
+      {fmt::format("Leave {} to the parent: let the child do what needs none, and hand its results over "
+                   "by a pipe or by shared memory.",
+                   library),
+       true});
+  finding.fixes.push_back(
+      {fmt::format("Fork before {} is initialised; or let the job's launcher start more ranks.", library)});
+  finding.fixes.push_back(
+      {"Exec in the child (posix_spawn()): a new program has nothing of it. With InfiniBand set "
+       "RDMAV_FORK_SAFE=1, or call ibv_fork_init() first of all."});
+  return finding;
+}
+
+}  // namespace
+
+void mpi_after_fork(const Evidence& evidence, std::vector<Finding>& findings) {
+  std::map<model::ProcessId, Touches> by_process;
+  for (const model::Touch& touch : evidence.model().touches) {
+    if (touch.kind == model::TouchKind::kMpiCall && find_library(evidence, touch) != nullptr)
+      by_process[touch.process].push_back(&touch);
+  }
+  for (const auto& [process, touches] : by_process) {
+    const Chosen chosen = choose(evidence, touches);
+    if (chosen.touch != nullptr)
+      findings.push_back(describe(evidence, touches, chosen, *find_library(evidence, *chosen.touch)));
+  }
+}
+
+}  // namespace forksight::rules

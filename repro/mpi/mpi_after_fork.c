@@ -1,0 +1,66 @@
+// Mechanism: the parent initialises MPI, whose thread moves messages on, and forks; the child calls MPI, too, and waits
+//            for a thread that it does not have. With -DREFUSED the library notices the fork and refuses the call; with
+//            -DWORKS the call comes back, over a connection that two processes share now; with -DUCX it is UCX.
+// To blame:  MPI in a child of a process that had initialised it.
+// User sees: a rank that hangs in a collective, errors of the network, or wrong data elsewhere.
+// Fix:       MPI in the parent only; or fork before MPI_Init.
+// Repaired:  the child computes, the parent communicates.
+//
+// EXPECT-BARE: hang
+// EXPECT: mpi-after-fork certain hang culprit=MPI library=libmpi.so.40 victims=1
+// EXPECT-STACK: stack exchange@barrier main@child
+// EXPECT-STACK: fork main@fork
+// EXPECT-WHY: lost-wakeup certain hang
+// EXPECT-BARE(refused): error
+// EXPECT(refused): mpi-after-fork likely error culprit=MPI
+// EXPECT-BARE(works): ok
+// EXPECT(works): mpi-after-fork possible corruption culprit=MPI
+// EXPECT-BARE(ucx): ok
+// EXPECT(ucx): mpi-after-fork possible corruption culprit=UCX
+#include "../baton.h"
+#include "test_mpi.h"
+
+static int world;
+
+__attribute__((noinline)) static int exchange(void) {
+#if defined(REFUSED)
+  void* copy = NULL;
+  return MPI_Comm_dup(&world, &copy);
+#elif defined(WORKS)
+  return MPI_Send("", 1, &world, 0, 0, &world);
+#elif defined(UCX)
+  void* worker = NULL;
+  return ucp_worker_create(&world, NULL, &worker);
+#else
+  const int result = MPI_Barrier(&world);  // MARK: barrier
+  if (result != 0) fprintf(stderr, "MPI_Barrier: %d\n", result);
+  return result;
+#endif
+}
+
+int main(int argc, char** argv) {
+#ifdef UCX
+  void* context = NULL;
+  (void)argc;
+  (void)argv;
+  if (ucp_init_version(1, 13, NULL, NULL, &context) != 0) abort();
+#else
+  if (MPI_Init(&argc, &argv) != 0) abort();
+#endif
+  if (exchange() != 0) abort();
+  const pid_t child = fork();  // MARK: fork
+  if (child == 0) {
+#ifdef REPAIRED
+    _exit(0);
+#else
+    _exit(exchange());  // MARK: child
+#endif
+  }
+  const int status = end_of(child);
+#ifdef UCX
+  ucp_cleanup(context);
+#else
+  if (exchange() != 0 || MPI_Finalize() != 0) abort();
+#endif
+  return status;
+}

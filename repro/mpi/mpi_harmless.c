@@ -1,0 +1,40 @@
+// Mechanism: none. MPI and forks, each in its place: with -DFINALISED the fork comes after MPI_Finalize; with -DBEFORE
+// it
+//            comes before MPI_Init, and each process has an MPI of its own; with -DEXEC the child execs.
+//
+// EXPECT-BARE: ok
+// EXPECT-NONE
+#include "../baton.h"
+#include "test_mpi.h"
+
+static int world;
+
+static int use_mpi(void) {
+  if (MPI_Init(NULL, NULL) != 0 || MPI_Barrier(&world) != 0) return 1;
+#ifndef EXEC
+  if (MPI_Finalize() != 0) return 2;
+#endif
+  return 0;
+}
+
+int main(void) {
+#ifndef BEFORE
+  if (use_mpi() != 0) return 1;
+#endif
+  const pid_t child = fork();
+  if (child == 0) {
+#if defined(EXEC)
+    execl("/bin/true", "true", (char*)NULL);
+    _exit(127);
+#elif defined(BEFORE)
+    _exit(use_mpi());
+#else
+    // Of no use any more, but nobody's connection is shared.
+    _exit(MPI_Send("", 1, &world, 0, 0, &world));
+#endif
+  }
+#ifdef BEFORE
+  if (use_mpi() != 0) return 2;
+#endif
+  return end_of(child);
+}
