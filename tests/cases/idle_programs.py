@@ -1,7 +1,7 @@
 """idle_programs.py FORKSIGHT WAITS: programs that are well, and have nothing to do. `forksight why` finds nothing in any
 of them, and none notices that it was looked at: what they waited for comes, and not a call fails.
 
-All are looked at while they wait. Those of REQUIRED must be there; others are looked at where they are installed.
+All are looked at while they wait.
 """
 import concurrent.futures
 import os
@@ -13,7 +13,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from idle_servers import OPTIONAL, SERVERS
+from idle_servers import SERVERS
 from idle_starts import Started, communicate, wait_for
 from processes import become_reaper, look
 
@@ -131,11 +131,6 @@ def main():
         try:
             for make in SERVERS:
                 started.append(make(folder))
-            for make in OPTIONAL:
-                if make.is_there():
-                    started.append(make(folder))
-                else:
-                    print(f"not there, and not looked at: {make.__name__}")
             for name, end, expected in WAITS:
                 if end is not at_once:
                     started.append(Wait(waits, name, end, expected, folder))

@@ -1,5 +1,5 @@
-"""Servers and interpreters that idle, each with a question that it is asked after it was looked at. Those of SERVERS are
-what packages.txt installs; those of OPTIONAL are big, and looked at where they are."""
+"""Servers and interpreters that idle, each with a question that it is asked after it was looked at. packages.txt installs
+them all."""
 import os
 import pty
 import pwd
@@ -195,23 +195,22 @@ class Node(Script):
     def __init__(self, _folder):
         super().__init__("node", ["node", "-e", "process.stdin.once('data', () => { console.log(42); process.exit(0); }); console.log('idle');"])
 
-    @staticmethod
-    def is_there():
-        return shutil.which("node") is not None
 
-
-class Java(Script):
-    """A dozen threads of the machine's own, and one that reads."""
+class Java(Started):
+    """A dozen threads of the machine's own, and one that reads a password. keytool is what a bare runtime has to run."""
 
     def __init__(self, folder):
-        source = Path(folder, "Idle.java")
-        source.write_text("public class Idle { public static void main(String[] a) throws Exception {\n"
-                          "System.out.println(\"idle\"); System.in.read(); System.out.println(42); } }\n")
-        super().__init__("java", ["java", "-Xshare:auto", "-XX:TieredStopAtLevel=1", str(source)])
+        store = str(Path(folder, "keystore"))
+        subprocess.run(["keytool", "-genkeypair", "-keystore", store, "-storepass", "secret", "-dname", "CN=idle", "-alias", "one",
+                        "-keyalg", "EC"], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=LIMIT_S)
+        super().__init__("java", ["keytool", "-list", "-keystore", store], stderr=subprocess.PIPE)
+        question = b""
+        while not question.endswith(b": "):
+            question += self.popen.stderr.read(1) or b": "
 
-    @staticmethod
-    def is_there():
-        return shutil.which("java") is not None and shutil.which("javac") is not None
+    def go_on(self):
+        out, _ = self.popen.communicate(b"secret\n", timeout=LIMIT_S)
+        return [] if b"one, " in out and self.popen.returncode == 0 else [f"java: {out!r}, status {self.popen.returncode}"]
 
 
 class Postgres(Started):
@@ -240,22 +239,11 @@ class Postgres(Started):
 
     @staticmethod
     def find_user():
-        if os.geteuid() != 0:
-            return None
-        try:
-            return pwd.getpwnam("postgres")
-        except KeyError:
-            return None
+        return pwd.getpwnam("postgres") if os.geteuid() == 0 else None
 
     @staticmethod
     def find_tools():
-        return next((path for path in sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
-                     if all((path / name).exists() for name in ("initdb", "postgres", "psql"))), None)
-
-    @classmethod
-    def is_there(cls):
-        return cls.find_tools() is not None and (os.geteuid() != 0 or cls.find_user() is not None)
+        return max(Path("/usr/lib/postgresql").glob("*/bin"))
 
 
-SERVERS = [Redis, Nginx, bash, python_at_a_terminal, *(script(name) for name in PYTHON)]
-OPTIONAL = [Node, Java, Postgres]
+SERVERS = [Redis, Nginx, Node, Java, Postgres, bash, python_at_a_terminal, *(script(name) for name in PYTHON)]
