@@ -1,5 +1,8 @@
-// A database of users for nsswitch that knows nobody and answers when it may: a directory service that is slow.
+// A database of users, groups and hosts for nsswitch that knows nobody and answers when it may: a directory service
+// that is slow.
 #include <errno.h>
+#include <grp.h>
+#include <netdb.h>
 #include <nss.h>
 #include <pwd.h>
 
@@ -7,10 +10,26 @@
 
 struct baton fsslow_was_asked, fsslow_may_answer;
 
-enum nss_status _nss_fsslow_getpwnam_r(const char* name, struct passwd* out, char* buffer, size_t bytes, int* error) {
-  (void)name, (void)out, (void)buffer, (void)bytes;
+static enum nss_status answer(int* error) {
   baton_pass(fsslow_was_asked);
   baton_wait(fsslow_may_answer);
   *error = ENOENT;
   return NSS_STATUS_NOTFOUND;
+}
+
+enum nss_status _nss_fsslow_getpwnam_r(const char* name, struct passwd* out, char* buffer, size_t bytes, int* error) {
+  (void)name, (void)out, (void)buffer, (void)bytes;
+  return answer(error);
+}
+
+enum nss_status _nss_fsslow_getgrnam_r(const char* name, struct group* out, char* buffer, size_t bytes, int* error) {
+  (void)name, (void)out, (void)buffer, (void)bytes;
+  return answer(error);
+}
+
+enum nss_status _nss_fsslow_gethostbyname_r(const char* name, struct hostent* out, char* buffer, size_t bytes,
+                                            int* error, int* host_error) {
+  (void)name, (void)out, (void)buffer, (void)bytes;
+  *host_error = HOST_NOT_FOUND;
+  return answer(error);
 }

@@ -1,0 +1,71 @@
+// A thread that is surely inside of a libc function, with the function's lock held. Two ways to keep it there, both the
+// program's own: the function allocates under its lock, and malloc() and realloc() are defined here; or it comes by
+// memory that may not be touched yet, and the handler of SIGSEGV keeps the thread until the page may be.
+#pragma once
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "../baton.h"
+
+extern void* __libc_malloc(size_t bytes);
+extern void* __libc_realloc(void* block, size_t bytes);
+
+static struct baton hold_is_on;  // passed by the thread once it is kept
+static struct baton hold_ends;   // and waited for
+
+// Of this thread: how many calls until it is kept in one; 0: it is not.
+static _Thread_local int hold_in_malloc, hold_in_realloc;
+// Of this thread: malloc() counts, and answers, for blocks of this size only; 0: for any.
+static _Thread_local size_t hold_bytes;
+// Of this thread: what malloc() returns instead, once.
+static _Thread_local void* hold_block;
+
+static void hold(void) {
+  baton_pass(hold_is_on);
+  baton_wait(hold_ends);
+}
+
+void* malloc(size_t bytes) {
+  if (hold_bytes == 0 || bytes == hold_bytes) {
+    void* const block = hold_block;
+    hold_block = NULL;
+    if (block != NULL) return block;
+    if (hold_in_malloc != 0 && --hold_in_malloc == 0) hold();
+  }
+  return __libc_malloc(bytes);
+}
+
+void* realloc(void* block, size_t bytes) {
+  if (hold_in_realloc != 0 && --hold_in_realloc == 0) hold();
+  return __libc_realloc(block, bytes);
+}
+
+enum { kPage = 4096 };
+static char* hold_page;  // behind another page, which may be used; null: none
+
+static void on_fault(int number, siginfo_t* info, void* unused) {
+  (void)unused;
+  if ((char*)info->si_addr < hold_page || (char*)info->si_addr >= hold_page + kPage) {
+    signal(number, SIG_DFL);
+    return;
+  }
+  hold();
+  if (mprotect(hold_page, kPage, PROT_READ | PROT_WRITE) != 0) abort();
+}
+
+static void make_page(void) {
+  struct sigaction action = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO};
+  sigaction(SIGSEGV, &action, NULL);
+  char* const pages = mmap(NULL, 2 * kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (pages == MAP_FAILED) abort();
+  hold_page = pages + kPage;
+}
+
+// From now on who comes by the page is kept.
+static void arm_page(void) {
+  if (mprotect(hold_page, kPage, PROT_NONE) != 0) abort();
+}
