@@ -22,6 +22,7 @@
 #include "command/run_signals.hpp"
 #include "diagnose/diagnose.hpp"
 #include "watch/launch.hpp"
+#include "watch/namespaces.hpp"
 #include "watch/proc_fs.hpp"
 #include "watch/run_folder.hpp"
 #include "watch/supervisor.hpp"
@@ -363,6 +364,7 @@ int fail(const std::string& message, int status) {
 int run_session(const RunOptions& options) {
   const auto shim = watch::find_shim();
   if (!shim) return fail(shim.error(), kRunFailed);
+  if (const auto foreign = watch::find_foreign_proc()) return fail(*foreign, kRunFailed);
   RunReport report(options);
   if (std::string problem = report.open(); !problem.empty()) return fail(problem, as_int(ExitStatus::kUsage));
   auto folder = watch::RunFolder::make(options.out);

@@ -13,4 +13,20 @@ const watch::Mapping* Image::mapping_of(std::uint64_t address) const {
   return address < mapping.end ? &mapping : nullptr;
 }
 
+const Thread* Image::find_own(std::int32_t own) const {
+  const auto thread =
+      std::find_if(threads.begin(), threads.end(), [&](const Thread& one) { return own_number(one) == own; });
+  return own != 0 && thread != threads.end() ? &*thread : nullptr;
+}
+
+std::int32_t Image::tid_of(std::int32_t own) const {
+  const Thread* const thread = find_own(own);
+  return thread != nullptr ? thread->tid : own;
+}
+
+std::int32_t Image::own_pid() const {
+  const auto first = std::find_if(threads.begin(), threads.end(), [&](const Thread& one) { return one.tid == pid; });
+  return first != threads.end() ? own_number(*first) : pid;
+}
+
 }  // namespace forksight::image

@@ -18,6 +18,7 @@ namespace forksight::image {
 
 struct Thread {
   std::int32_t tid = 0;
+  std::int32_t own_tid = 0;       // as its own pid namespace numbers it: what its memory holds. 0: as `tid`
   std::string name;               // "" in a core that does not tell
   char state = '?';               // as in /proc/PID/stat; of a core S in a call, R elsewhere
   std::uint64_t start_ticks = 0;  // 0: unknown
@@ -29,6 +30,8 @@ struct Thread {
   // From rsp upward, read together with the registers of a thread that was on its way. Empty: the memory has not moved.
   std::vector<std::byte> stack;
 };
+
+inline std::int32_t own_number(const Thread& thread) { return thread.own_tid != 0 ? thread.own_tid : thread.tid; }
 
 struct Image {
   std::int32_t pid = 0;
@@ -45,6 +48,12 @@ struct Image {
   std::int32_t signal = 0;               // of a core: what it was dumped for; 0: nothing, it was asked for
   std::int32_t signal_tid = 0;           // and the thread that got it
 
+  // The thread whose memory calls it `own`; null if there is none.
+  const Thread* find_own(std::int32_t own) const;
+  // Its tid, and `own` itself for one that is not there any more.
+  std::int32_t tid_of(std::int32_t own) const;
+  // `pid` as its own pid namespace numbers it.
+  std::int32_t own_pid() const;
   // The mapping that holds `address`; null if none does.
   const watch::Mapping* mapping_of(std::uint64_t address) const;
 };

@@ -36,6 +36,7 @@ std::vector<watch::Mapping> read_mappings(std::int32_t tid) {
 Thread make_thread(const watch::ThreadSample& sample) {
   Thread thread;
   thread.tid = sample.tid;
+  thread.own_tid = sample.status.own_tid;
   thread.name = sample.status.name;
   thread.state = sample.status.state;
   thread.has_ended = sample.ended();

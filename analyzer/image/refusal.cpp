@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <string_view>
 
+#include "watch/namespaces.hpp"
 #include "watch/proc_fs.hpp"
 
 namespace forksight::image {
@@ -63,6 +64,16 @@ bool has_live_thread(std::int32_t pid) {
   return false;
 }
 
+// The number may be one of a container's, or of the world around ours.
+std::string explain_absence(std::int32_t pid) {
+  if (const std::int32_t here = pid > 0 ? watch::find_called(pid) : 0; here != 0) {
+    return fmt::format("there is none here; a process in a container is called so there: it is {} here",
+                       pid_and_name(here));
+  }
+  if (watch::is_in_initial_pid_namespace()) return "there is none";
+  return "there is none in this pid namespace (container): what runs outside of it is seen from there only";
+}
+
 }  // namespace
 
 std::string pid_and_name(std::int32_t pid) {
@@ -71,13 +82,14 @@ std::string pid_and_name(std::int32_t pid) {
 }
 
 std::optional<std::string> find_obstacle(std::int32_t pid) {
+  if (const auto foreign = watch::find_foreign_proc()) return fmt::format("process {}: {}", pid, *foreign);
   if (pid == getpid()) return fmt::format("process {}: is forksight itself", pid);
   const auto status = watch::read_file(proc_path(pid, "status"));
   if (pid <= 0 || !status) {
     if (pid > 0 && kill(pid, 0) != 0 && errno == EPERM) {
       return fmt::format("process {}: is another user's, and hidden: run forksight as that user or as root", pid);
     }
-    return fmt::format("process {}: there is none", pid);
+    return fmt::format("process {}: {}", pid, explain_absence(pid));
   }
   if (const auto leader = number_field(status.text, "Tgid"); leader && *leader != pid) {
     return fmt::format("process {}: is a thread of process {}: ask for that", pid, *leader);

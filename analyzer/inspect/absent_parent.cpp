@@ -60,8 +60,9 @@ void Builder::add_threads_of_absent(model::Fork& fork) {
     facts_.try_emplace({fork.process, tid}, facts);
     return facts.id;
   };
-  // The parent's first thread has its pid.
-  const std::int32_t forking = lost.first_forked ? subjects_[fork.process].image.pid : 0;
+  // The parent's first thread has its pid; what that is in a pid namespace of its own is not known.
+  const bool is_contained = subjects_[child].image.own_pid() != subjects_[child].image.pid;
+  const std::int32_t forking = lost.first_forked && !is_contained ? subjects_[fork.process].image.pid : 0;
   fork.forking_thread = add(forking);
   model_.threads[fork.forking_thread].is_main = lost.first_forked;
   for (const LostThread& from : lost.threads) {
@@ -109,7 +110,7 @@ bool Builder::may_be_forking_thread(std::size_t child, std::int32_t owner, const
   if (!subjects_[fork.process].is_absent) return false;
   const bool is_known = std::ranges::any_of(
       fork.lost_threads, [&](model::ThreadId id) { return model_.threads[id].tid == owner && owner != 0; });
-  return owner > subjects_[child].image.pid || (model_.threads[fork.forking_thread].tid == 0 && !is_known);
+  return owner > subjects_[child].image.own_pid() || (model_.threads[fork.forking_thread].tid == 0 && !is_known);
 }
 
 }  // namespace forksight::inspect

@@ -1,38 +1,16 @@
 // What a child waits for that its fork broke: the same facts as the shim records when the child touches it, read out of
 // the child's memory after the event. Who holds it is read from the lock, or from what the parent's threads are in now.
 #include <algorithm>
-#include <array>
 #include <string_view>
 
-#include "collect/lock_layout.hpp"
 #include "inspect/builder.hpp"
 #include "inspect/places.hpp"
+#include "inspect/read_lock.hpp"
 
 namespace forksight::inspect {
 namespace {
 
 using model::LockKind;
-
-trace::LockKind to_trace(LockKind kind) {
-  switch (kind) {
-    case LockKind::kMutex: return trace::LockKind::kMutex;
-    case LockKind::kRwlockRead: return trace::LockKind::kRwlockRead;
-    case LockKind::kRwlockWrite: return trace::LockKind::kRwlockWrite;
-    case LockKind::kSpinlock: return trace::LockKind::kSpinlock;
-    case LockKind::kSemaphore: return trace::LockKind::kSemaphore;
-    case LockKind::kBarrier: return trace::LockKind::kBarrier;
-    case LockKind::kCondition: return trace::LockKind::kCondition;
-    case LockKind::kGuard: return trace::LockKind::kGuard;
-    case LockKind::kCustom: return trace::LockKind::kCustom;
-  }
-  return trace::LockKind::kCustom;
-}
-
-std::optional<collect::LockState> read_lock(const image::Image& image, LockKind kind, std::uint64_t address) {
-  std::array<std::uint8_t, 56> memory{};
-  const std::size_t got = image.memory->read(address, std::as_writable_bytes(std::span(memory)));
-  return collect::decode_lock(to_trace(kind), std::span(memory).first(got));
-}
 
 bool is_shared(const image::Image& image, std::uint64_t address) {
   const watch::Mapping* const mapping = image.mapping_of(address);
@@ -125,10 +103,11 @@ std::optional<model::Held> Builder::lost_lock(std::size_t child, const StuckCall
     case CallKind::kSemaphore: kind = LockKind::kSemaphore; break;
     default: return std::nullopt;
   }
-  auto state = read_lock(image, kind, call.object);
+  const image::Image* const parent = &subjects_[fork.process].image;
+  auto state = read_lock(image, kind, call.object, parent);
   if (kind == LockKind::kRwlockWrite && state && !state->held) {
     kind = LockKind::kRwlockRead;
-    state = read_lock(image, kind, call.object);
+    state = read_lock(image, kind, call.object, parent);
   }
   if (!state || !state->held || state->process_shared || is_shared(image, call.object)) return std::nullopt;
   model::Held held;
@@ -143,7 +122,7 @@ std::optional<model::Held> Builder::lost_lock(std::size_t child, const StuckCall
     held.by_forking_thread = held.holder == fork.forking_thread;
     held.may_be_own = may_be_forking_thread(child, state->owner, fork);
     // It is where it is because it has the lock, as long as the parent's copy of the lock says so, too.
-    const auto in_parent = read_lock(subjects_[fork.process].image, kind, call.object);
+    const auto in_parent = read_lock(*parent, kind, call.object);
     const bool still_holds = owner && in_parent && in_parent->held && in_parent->owner == state->owner;
     if (still_holds) held.holder_now = facts_of(fork.process, state->owner).stack;
   } else {

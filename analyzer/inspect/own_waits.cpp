@@ -21,6 +21,7 @@ std::int32_t Builder::find_own_holder(std::size_t subject, const StuckCall& call
   } else if (call.object != 0 && (call.kind == CallKind::kRwlockRead || call.kind == CallKind::kRwlockWrite)) {
     tid = image.memory->value<std::int32_t>(call.object + kRwlockWriter).value_or(0);
   }
+  tid = image.tid_of(tid);
   return facts_.contains({subject, tid}) ? tid : 0;
 }
 

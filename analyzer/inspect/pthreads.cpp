@@ -13,7 +13,7 @@ bool is_at(const image::Image& image, std::uint64_t offset) {
   bool any = false;
   for (const image::Thread& thread : image.threads) {
     if (thread.fs_base == 0) continue;
-    if (image.memory->value<std::int32_t>(thread.fs_base + offset) != thread.tid) return false;
+    if (image.memory->value<std::int32_t>(thread.fs_base + offset) != own_number(thread)) return false;
     any = true;
   }
   return any;
@@ -34,8 +34,8 @@ std::int32_t find_forking_thread(const image::Image& child, const image::Image& 
   const auto offset = find_tid_offset(child);
   if (first == child.threads.end() || first->fs_base == 0 || !offset) return 0;
   const auto tid = parent.memory->value<std::int32_t>(first->fs_base + *offset);
-  if (!tid || std::ranges::find(parent.threads, *tid, &image::Thread::tid) == parent.threads.end()) return 0;
-  return *tid;
+  const image::Thread* const thread = tid ? parent.find_own(*tid) : nullptr;
+  return thread != nullptr ? thread->tid : 0;
 }
 
 bool is_same_layout(const image::Image& one, const image::Image& other) {

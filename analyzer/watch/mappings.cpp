@@ -2,13 +2,15 @@
 
 #include <dirent.h>
 #include <elf.h>
-#include <fcntl.h>
-#include <unistd.h>
+#include <fmt/core.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 #include <algorithm>
 #include <cstring>
 
 #include "watch/proc_fs.hpp"
+#include "watch/process_memory.hpp"
 
 namespace forksight::watch {
 namespace {
@@ -27,14 +29,22 @@ void for_each_mapping(std::string_view text, const Visit& visit) {
 }
 
 // An executable at a fixed address is where its own headers say.
-bool is_at_fixed_address(const std::string& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-  if (fd < 0) return false;
+bool is_at_fixed_address(std::int32_t tid, std::uint64_t start) {
   Elf64_Ehdr header;
-  const ssize_t got = ::pread(fd, &header, sizeof header, 0);
-  ::close(fd);
-  return got == static_cast<ssize_t>(sizeof header) && std::memcmp(header.e_ident, ELFMAG, SELFMAG) == 0 &&
-         header.e_type == ET_EXEC;
+  return ProcessMemory(tid).read(start, std::as_writable_bytes(std::span(&header, 1))) &&
+         std::memcmp(header.e_ident, ELFMAG, SELFMAG) == 0 && header.e_type == ET_EXEC;
+}
+
+// The folder of what a process has mapped. In a mount namespace of its own the path is seen from its root; it must be
+// the very file system then.
+std::string folder_of(std::int32_t tid, const SharedPlace& place) {
+  const std::string folder = place.path.substr(0, place.path.rfind('/'));
+  if (read_link("/proc/self/ns/mnt") == read_link(proc_path(tid, "ns/mnt"))) return folder;
+  const std::string inside = proc_path(tid, "root") + folder;
+  struct stat status {};
+  if (::stat(inside.c_str(), &status) != 0) return {};
+  return fmt::format("{:02x}:{:02x}", major(status.st_dev), minor(status.st_dev)) == place.device ? inside
+                                                                                                  : std::string();
 }
 
 }  // namespace
@@ -56,7 +66,7 @@ const Mapping* find_mapping(const std::vector<Mapping>& mappings, std::uint64_t 
   return address < mapping.end ? &mapping : nullptr;
 }
 
-WordModule find_module(const std::vector<Mapping>& mappings, std::uint64_t address) {
+WordModule find_module(std::int32_t tid, const std::vector<Mapping>& mappings, std::uint64_t address) {
   const Mapping* at = find_mapping(mappings, address);
   if (at == nullptr) return {};
   // What a module's data does not fill with the file's bytes (.bss) is an anonymous mapping right behind it.
@@ -65,7 +75,7 @@ WordModule find_module(const std::vector<Mapping>& mappings, std::uint64_t addre
   if (at->inode == 0 || !at->path.starts_with('/') || at->path.ends_with(kDeleted) || at->shared) return {};
   for (const Mapping* first = at;; --first) {
     const bool is_head = first->path == at->path && first->offset == 0;
-    if (is_head) return {at->path, is_at_fixed_address(at->path) ? 0 : first->start};
+    if (is_head) return {at->path, is_at_fixed_address(tid, first->start) ? 0 : first->start};
     if (first == mappings.data() || (first->path != at->path && !first->path.empty())) return {};
   }
 }
@@ -76,13 +86,14 @@ std::optional<SharedPlace> find_shared_place(const std::vector<Mapping>& mapping
   return SharedPlace{mapping->device, mapping->inode, mapping->offset + (address - mapping->start), mapping->path};
 }
 
-bool is_closed_to_others(const SharedPlace& place) {
+bool is_closed_to_others(std::int32_t tid, const SharedPlace& place) {
   if (place.path == "/dev/zero (deleted)") return true;  // MAP_ANONYMOUS
   // Of System V: its name is a key that the path does not tell. A memfd may be reached by its descriptors.
   if (!place.path.ends_with(kDeleted) || place.path.starts_with("/SYSV") || place.path.starts_with("/memfd:"))
     return false;
   // sem_open() maps a file under another name than the one that it links it to, and removes the first: look for more.
-  const std::string folder = place.path.substr(0, place.path.rfind('/'));
+  const std::string folder = folder_of(tid, place);
+  if (folder.empty()) return false;
   DIR* const directory = ::opendir(folder.c_str());
   if (directory == nullptr) return false;
   bool has_name = false;

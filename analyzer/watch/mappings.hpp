@@ -16,12 +16,12 @@ std::vector<Mapping> read_mappings(std::int32_t tid);
 
 const Mapping* find_mapping(const std::vector<Mapping>& mappings, std::uint64_t address);
 
-// The ELF file whose variable `address` is, by what is mapped around it; path "" if it is of none.
+// The ELF file whose variable `address` is, by what is mapped around it; path "" if it is of none. `tid` has it mapped.
 struct WordModule {
   std::string path;
   std::uint64_t bias = 0;
 };
-WordModule find_module(const std::vector<Mapping>& mappings, std::uint64_t address);
+WordModule find_module(std::int32_t tid, const std::vector<Mapping>& mappings, std::uint64_t address);
 
 // A byte of shared memory, whatever its address is in each process that maps it.
 struct SharedPlace {
@@ -36,7 +36,8 @@ struct SharedPlace {
 // nullopt: `address` is not in shared memory that has an identity.
 std::optional<SharedPlace> find_shared_place(const std::vector<Mapping>& mappings, std::uint64_t address);
 // Nobody can map it anew, but by forking from one who has it: without a name, or with one that was removed.
-bool is_closed_to_others(const SharedPlace& place);
+// `tid`: who has it mapped.
+bool is_closed_to_others(std::int32_t tid, const SharedPlace& place);
 
 // The shared mappings of all processes that may be read, from one pass over them.
 class SharedMemory {

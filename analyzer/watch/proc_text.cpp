@@ -1,5 +1,6 @@
 #include "watch/proc_text.hpp"
 
+#include <algorithm>
 #include <charconv>
 
 namespace forksight::watch {
@@ -117,6 +118,12 @@ std::optional<Status> parse_status(std::string_view text) {
                      find_number(text, "voluntary_ctxt_switches", status.voluntary) &&
                      find_number(text, "nonvoluntary_ctxt_switches", status.nonvoluntary);
   if (!whole) return std::nullopt;
+  std::string_view numbers = find_field(text, "NSpid").value_or("");
+  std::uint32_t depth = 0;
+  for (std::string_view word = next_word(numbers); parse_number(word, status.own_tid); word = next_word(numbers)) {
+    ++depth;
+  }
+  status.ns_depth = std::max(depth, 1U);
   return status;
 }
 

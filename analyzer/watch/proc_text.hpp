@@ -48,8 +48,10 @@ struct Status {
   std::uint64_t caught = 0;
   std::uint64_t voluntary = 0;  // context switches
   std::uint64_t nonvoluntary = 0;
+  std::int32_t own_tid = 0;    // as its own pid namespace, the innermost, numbers it
+  std::uint32_t ns_depth = 1;  // pid namespaces from that of /proc to its own; 1: the same
 };
-// Only with all of the fields above: a kernel that leaves one out proves nothing.
+// Only with all of the fields above but the last two: a kernel that leaves one out proves nothing.
 std::optional<Status> parse_status(std::string_view text);
 
 // One line of /proc/PID/maps.

@@ -166,18 +166,32 @@ WaitFacts FutexLookup::look_up(const ThreadSample& thread) {
   facts.mapping = is_private ? WordMapping::kPrivate : kind_of_mapping(mappings(thread.tid), target.word);
   const ProcessMemory memory(thread.tid);
   if (target.priority_inherit) facts.pi_owner = read_futex_owner(memory, target.word);
-  const auto lives_here = [&](std::int32_t tid) { return ::access(task_path(pid_, tid, "stat").c_str(), F_OK) == 0; };
-  const auto lives = [](std::int32_t tid) { return ::access(proc_path(tid, "stat").c_str(), F_OK) == 0; };
+  const std::uint32_t depth = thread.status.ns_depth;
+  const auto lives_here = [&](std::int32_t own) { return numbers_.tid_of(own, depth) != 0; };
+  const auto lives = [&](std::int32_t own) { return find_in_namespace_of(thread.tid, own, depth) != 0; };
   const HasTask owner_lives = facts.mapping == WordMapping::kShared ? HasTask(lives) : HasTask(lives_here);
   const auto read = [&](std::uint64_t at, std::size_t size) { return memory.read(at, size); };
   facts.word = identify_word(thread.call, read, lives_here, owner_lives);
+  if (depth > 1) name_owner(thread, facts);
   if (facts.word.use != model::FutexUse::kUnknown || target.priority_inherit) {
-    WordModule module = find_module(mappings(thread.tid), target.word);
+    WordModule module = find_module(thread.tid, mappings(thread.tid), target.word);
     facts.word.module = std::move(module.path);
     facts.word.bias = module.bias;
   }
   if (facts.mapping == WordMapping::kPrivate) name_wakers(pid_, target, facts);
   return facts;
+}
+
+// From the numbers of its own pid namespace to ours. One that is gone keeps the only number that it has.
+void FutexLookup::name_owner(const ThreadSample& thread, WaitFacts& facts) {
+  const std::uint32_t depth = thread.status.ns_depth;
+  if (facts.pi_owner) facts.pi_owner = numbers_.tid_of(*facts.pi_owner, depth);
+  FutexWord& word = facts.word;
+  if (word.owner == 0 || word.owner_is_gone) return;
+  const bool is_shared = facts.mapping == WordMapping::kShared && word.use != model::FutexUse::kJoin;
+  word.owner =
+      is_shared ? find_in_namespace_of(thread.tid, word.owner, depth).value_or(0) : numbers_.tid_of(word.owner, depth);
+  if (word.owner == 0) word = FutexWord{};
 }
 
 std::optional<std::int32_t> resolve_pidfd(std::int32_t pid, std::int32_t fd) {

@@ -9,6 +9,7 @@
 
 #include "watch/evidence.hpp"
 #include "watch/mappings.hpp"
+#include "watch/namespaces.hpp"
 #include "watch/wait_class.hpp"
 
 namespace forksight::watch {
@@ -39,7 +40,7 @@ Sharing find_sharing(std::int32_t pid, std::int32_t tid, std::vector<std::int32_
 // Mapping, owner and use of the futex words of one process, and what the kernel says each thread sleeps in.
 class FutexLookup {
  public:
-  explicit FutexLookup(std::int32_t pid) : pid_(pid) {}
+  explicit FutexLookup(std::int32_t pid) : pid_(pid), numbers_(pid) {}
   // Who could wake it is said here for words in private memory alone.
   WaitFacts look_up(const ThreadSample& thread);
   // Of a word in shared memory; nullopt: what it is shared by has no identity.
@@ -48,7 +49,10 @@ class FutexLookup {
  private:
   const std::vector<Mapping>& mappings(std::int32_t tid);
 
+  void name_owner(const ThreadSample& thread, WaitFacts& facts);
+
   std::int32_t pid_;
+  OwnNumbers numbers_;
   std::optional<std::vector<Mapping>> mappings_;  // read once
 };
 

@@ -1,11 +1,13 @@
 #include "watch/sockets.hpp"
 
+#include <fcntl.h>
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
 #include <linux/sock_diag.h>
 #include <linux/unix_diag.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sched.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
@@ -15,6 +17,8 @@
 #include <charconv>
 #include <cstring>
 #include <string>
+#include <system_error>
+#include <thread>
 #include <vector>
 
 #include "watch/proc_fs.hpp"
@@ -31,9 +35,31 @@ bool copy_out(std::span<const std::byte> bytes, std::size_t at, T& out) {
   return true;
 }
 
-std::optional<std::uint64_t> ask_unix_peer(std::uint64_t inode) {
+int open_diagnosis() { return ::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG); }
+
+// The kernel tells of the sockets of one network namespace: that of the one who asks. A thread enters that of `tid`,
+// for as long as it takes to open a socket there; -1 without the right to.
+int open_diagnosis_of(std::int32_t tid) {
+  const std::string entry = proc_path(tid, "ns/net");
+  if (read_link(entry) == read_link("/proc/self/ns/net")) return open_diagnosis();
+  int fd = -1;
+  const auto enter = [&] {
+    const int space = ::open(entry.c_str(), O_RDONLY | O_CLOEXEC);
+    if (space < 0) return;
+    if (::setns(space, CLONE_NEWNET) == 0) fd = open_diagnosis();
+    ::close(space);
+  };
+  try {
+    std::thread(enter).join();
+  } catch (const std::system_error&) {
+    return -1;  // no thread to be had
+  }
+  return fd;
+}
+
+std::optional<std::uint64_t> ask_unix_peer(std::int32_t tid, std::uint64_t inode) {
   if (inode > UINT32_MAX) return std::nullopt;
-  const int fd = ::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
+  const int fd = open_diagnosis_of(tid);
   if (fd < 0) return std::nullopt;
   struct {
     nlmsghdr header;
@@ -143,7 +169,7 @@ std::optional<std::uint64_t> parse_tcp_peer(std::string_view tcp, std::string_vi
 
 std::optional<std::uint64_t> find_peer(std::int32_t tid, std::uint64_t inode) {
   constexpr std::size_t kMaxTable = 4U << 20U;
-  if (const auto peer = ask_unix_peer(inode)) return peer;
+  if (const auto peer = ask_unix_peer(tid, inode)) return peer;
   return parse_tcp_peer(read_file(proc_path(tid, "net/tcp"), kMaxTable).text,
                         read_file(proc_path(tid, "net/tcp6"), kMaxTable).text, inode);
 }

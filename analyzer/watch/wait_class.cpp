@@ -241,6 +241,9 @@ model::Wait describe_wait(const ThreadSample& thread, const WaitFacts* facts) {
   wait.fd = target.fd;
   if (facts == nullptr) return wait;
   if (wait.kind == model::WaitKind::kFutex) describe_word(*facts, wait);
+  // In our numbers, where the process has others.
+  const bool is_one_child = wait.target_pid > 0 && facts->wakers.size() == 1;
+  if (is_one_child) wait.target_pid = facts->wakers.front().pid;
   wait.path = facts->object;
   wait.wakers_known = facts->wakers_known;
   for (const Waker& waker : facts->wakers) wait.wakers.push_back({waker.pid, waker.tid, waker.fd, waker.via});

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "watch/namespaces.hpp"
 #include "watch/poll_set.hpp"
 #include "watch/proc_fs.hpp"
 #include "watch/process_memory.hpp"
@@ -59,18 +60,30 @@ std::optional<LockRequest> read_request(const ThreadSample& thread, std::int32_t
   return request;
 }
 
-bool are_in_one_pid_namespace(const std::vector<std::int32_t>& pids) {
-  const auto own = read_link("/proc/self/ns/pid");
+bool are_in_namespace_of(std::int32_t tid, const std::vector<std::int32_t>& pids) {
+  const auto own = read_link(proc_path(tid, "ns/pid"));
   return own && std::all_of(pids.begin(), pids.end(),
                             [&](std::int32_t pid) { return read_link(proc_path(pid, "ns/pid")) == own; });
 }
 
+bool covers(const FileLock& held, const LockRequest& request) {
+  return held.writes && held.start <= request.start && request.end <= held.end;
+}
+
 }  // namespace
 
-WakerFinder::WakerFinder() {
-  for (const std::int32_t fd : list_numbers("/proc/self/fd").numbers) {
-    if (Object object = find_object(::getpid(), fd); object.kind != ObjectKind::kOther)
+WakerFinder::WakerFinder() : sees_all_(is_in_initial_pid_namespace()) {
+  const auto add = [&](std::int32_t pid, std::int32_t fd) {
+    if (Object object = find_object(pid, fd); object.kind != ObjectKind::kOther)
       outside_.insert(std::move(object.name));
+  };
+  for (const std::int32_t fd : list_numbers("/proc/self/fd").numbers) add(::getpid(), fd);
+  if (sees_all_) return;
+  // Whose parent is not to be seen was started from outside of this pid namespace, its standard streams given to it.
+  for (const std::int32_t pid : list_numbers("/proc").numbers) {
+    const auto stat = read_stat(pid);
+    if (!stat || stat->ppid != 0) continue;
+    for (std::int32_t fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) add(pid, fd);
   }
 }
 
@@ -117,20 +130,26 @@ Answer WakerFinder::find_children(std::int32_t pid, const ThreadSample& thread, 
     if (!resolved) return Answer::kUnknown;
     child = *resolved;
   }
-  if (child > 0) {
+  // The number that the process passed is one of its own pid namespace.
+  const std::uint32_t depth = target.child > 0 ? thread.status.ns_depth : 1;
+  if (child > 0 && depth <= 1) {
     facts.wakers.push_back({static_cast<std::int32_t>(child), "wait4"});
     return Answer::kKnown;
   }
-  if (thorough) {
-    for (const std::int32_t any : read_children(pid)) facts.wakers.push_back({any, "wait4"});
+  const bool is_one = child > 0;
+  const auto add = [&](std::int32_t any) {
+    if (!is_one || is_called(any, static_cast<std::int32_t>(child), depth)) facts.wakers.push_back({any, "wait4"});
+  };
+  if (thorough || is_one) {
+    for (const std::int32_t any : read_children(pid)) add(any);
     // A tracer waits for what it traces, whoever's child that is.
     for (const auto& [other, member] : tree.living()) {
       const auto status = parse_status(read_file(proc_path(other, "status")).text);
-      if (status && status->tracer == pid) facts.wakers.push_back({other, "wait4"});
+      if (status && status->tracer == pid) add(other);
     }
   } else {
     for (const auto& [other, member] : tree.living()) {
-      if (member.ppid == pid) facts.wakers.push_back({other, "wait4"});
+      if (member.ppid == pid) add(other);
     }
   }
   return known_if_any(facts);
@@ -237,7 +256,12 @@ Answer WakerFinder::find_lock_holders(std::int32_t pid, const ThreadSample& thre
   const bool has_holders = has_scanned(facts.object);
   if (!has_holders) return Answer::kNeedsScan;
   if (refused_) return Answer::kUnknown;
-  for (const FileLock& lock : file_locks()) {
+  // From within a pid namespace /proc/locks leaves out what is held outside of it: only what excludes every other lock
+  // is told then.
+  const auto& locks = file_locks();
+  const auto excludes = [&](const FileLock& lock) { return is_in_the_way(lock, *request) && covers(lock, *request); };
+  if (!sees_all_ && std::none_of(locks.begin(), locks.end(), excludes)) return Answer::kUnknown;
+  for (const FileLock& lock : locks) {
     if (!is_in_the_way(lock, *request)) continue;
     if (!lock.is_of_file) {
       if (lock.pid <= 0) return Answer::kUnknown;
@@ -269,8 +293,9 @@ Answer WakerFinder::find_shared(std::int32_t pid, const SharedPlace& place, cons
   if (!mappers) return Answer::kUnknown;
   const FutexWord& word = facts.word;
   if (word.use != model::FutexUse::kUnknown && word.owner != 0 && word.use != model::FutexUse::kJoin) {
-    // A tid means something only where all see the same ones.
-    if (!are_in_one_pid_namespace(*mappers)) return Answer::kUnknown;
+    // A tid means something only where all see the same ones; somebody may have it mapped whom we do not see.
+    if (!are_in_namespace_of(pid, *mappers)) return Answer::kUnknown;
+    if (!sees_all_ && !is_closed_to_others(pid, place)) return Answer::kUnknown;
     facts.wakers_known = true;
     if (word.owner_is_gone) return Answer::kKnown;
     const auto status = read_file(proc_path(word.owner, "status"));
@@ -281,7 +306,7 @@ Answer WakerFinder::find_shared(std::int32_t pid, const SharedPlace& place, cons
     if (is_known) facts.wakers = {{owner_pid, word.use == model::FutexUse::kMutex ? "mutex" : "rwlock", word.owner}};
     return is_known ? Answer::kKnown : Answer::kUnknown;
   }
-  if (!is_closed_to_others(place)) {
+  if (!is_closed_to_others(pid, place)) {
     facts.is_open_to_all = true;
     return Answer::kNever;
   }

@@ -23,7 +23,8 @@ class WakerFinder {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // What this process holds itself came from outside of the tree: somebody out there may write to it.
+  // What this process holds itself came from outside of the tree: somebody out there may write to it. The same goes
+  // for the standard streams of a container, seen from within.
   WakerFinder();
 
   // kNever: somebody else may end the wait as long as it lasts. kUnknown: now, or it could not be seen.
@@ -61,6 +62,7 @@ class WakerFinder {
   const std::vector<FileLock>& file_locks();
   std::optional<std::uint64_t> peer_of(std::int32_t tid, std::uint64_t inode);
 
+  bool sees_all_;  // no process is hidden from us
   std::set<std::string> outside_;
   std::set<std::string> scanned_;
   std::set<std::string> unscanned_;

@@ -4,6 +4,7 @@
 #include <linux/rtnetlink.h>
 #include <linux/sock_diag.h>
 #include <linux/unix_diag.h>
+#include <unistd.h>
 
 #include <cstring>
 #include <vector>
@@ -130,16 +131,16 @@ TEST(Mappings, NameTheModuleAndTheSharedFileOfAWord) {
         "7000-8000 rw-s 00002000 00:01 9 /dev/zero (deleted)"}) {
     mappings.push_back(parse_mapping(line).value());
   }
-  EXPECT_EQ(find_module(mappings, 0x2800).path, "/no/such/app");
-  EXPECT_EQ(find_module(mappings, 0x3800).path, "/no/such/app") << ".bss";
-  EXPECT_EQ(find_module(mappings, 0x3800).bias, 0x1000U);
-  EXPECT_EQ(find_module(mappings, 0x5800).path, "");
-  EXPECT_EQ(find_module(mappings, 0x4800).path, "");
+  EXPECT_EQ(find_module(0, mappings, 0x2800).path, "/no/such/app");
+  EXPECT_EQ(find_module(0, mappings, 0x3800).path, "/no/such/app") << ".bss";
+  EXPECT_EQ(find_module(0, mappings, 0x3800).bias, 0x1000U);
+  EXPECT_EQ(find_module(0, mappings, 0x5800).path, "");
+  EXPECT_EQ(find_module(0, mappings, 0x4800).path, "");
   const auto place = find_shared_place(mappings, 0x7010);
   ASSERT_TRUE(place);
   EXPECT_EQ(place->offset, 0x2010U);
-  EXPECT_TRUE(is_closed_to_others(*place));
-  EXPECT_FALSE(is_closed_to_others({"00:19", 9, 0, "/dev/shm/sem.jobs"}));
+  EXPECT_TRUE(is_closed_to_others(getpid(), *place));
+  EXPECT_FALSE(is_closed_to_others(getpid(), {"00:19", 9, 0, "/dev/shm/sem.jobs"}));
   EXPECT_FALSE(find_shared_place(mappings, 0x2800));
 }
 

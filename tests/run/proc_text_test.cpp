@@ -7,8 +7,7 @@
 namespace forksight::watch {
 namespace {
 
-constexpr char kFutexLine[] =
-    "202 0x55744edad060 0x80 0x2 0x0 0x0 0x0 0x7f5a79b75e98 0x7f5a79c0012b\n";
+constexpr char kFutexLine[] = "202 0x55744edad060 0x80 0x2 0x0 0x0 0x0 0x7f5a79b75e98 0x7f5a79c0012b\n";
 
 TEST(ParseSyscall, ReadsNumberArgumentsStackAndCode) {
   const auto call = parse_syscall(kFutexLine);
@@ -93,6 +92,16 @@ TEST(ParseStatus, ReadsSignalsAndSwitches) {
   EXPECT_EQ(status->nonvoluntary, 3U);
 }
 
+TEST(ParseStatus, KnowsTheNumberInThePidNamespace) {
+  EXPECT_EQ(parse_status(kStatus)->ns_depth, 1U) << "a kernel that does not tell";
+  const auto same = parse_status(std::string(kStatus) + "NSpid:\t3823\n");
+  EXPECT_EQ(same->own_tid, 3823);
+  EXPECT_EQ(same->ns_depth, 1U);
+  const auto inner = parse_status(std::string(kStatus) + "NSpid:\t3823\t17\t5\n");
+  EXPECT_EQ(inner->own_tid, 5);
+  EXPECT_EQ(inner->ns_depth, 3U);
+}
+
 TEST(ParseStatus, RefusesWhenAFieldIsMissing) {
   for (const char* field : {"Name:", "State:", "TracerPid:", "SigPnd:", "ShdPnd:", "SigBlk:", "SigCgt:",
                             "\nvoluntary_ctxt_switches:", "nonvoluntary_ctxt_switches:"}) {
@@ -103,7 +112,8 @@ TEST(ParseStatus, RefusesWhenAFieldIsMissing) {
 }
 
 TEST(ParseMapping, KnowsPrivateFromShared) {
-  const auto heap = parse_mapping("55744edac000-55744edcd000 rw-p 00003000 fe:00 10952775                   /tmp/a b\n");
+  const auto heap =
+      parse_mapping("55744edac000-55744edcd000 rw-p 00003000 fe:00 10952775                   /tmp/a b\n");
   ASSERT_TRUE(heap);
   EXPECT_EQ(heap->start, 0x55744edac000U);
   EXPECT_EQ(heap->end, 0x55744edcd000U);

@@ -121,15 +121,15 @@ std::int32_t Reader::find_tid(std::uint64_t state, std::uint64_t pointer) const 
   if (by_pointer != image_.threads.end()) return by_pointer->tid;
   const auto named = [&](std::uint64_t number) {
     return std::ranges::any_of(image_.threads, [&](const image::Thread& thread) {
-      return thread.fs_base == 0 && thread.tid > 0 && static_cast<std::uint64_t>(thread.tid) == number;
+      return thread.fs_base == 0 && thread.tid > 0 && static_cast<std::uint64_t>(own_number(thread)) == number;
     });
   };
   constexpr std::uint64_t kTidInPthread = 0x2d0;  // glibc 2.36; the kernel writes the child's own there in a fork
   const auto in_pthread = memory_.value<std::int32_t>(pointer + kTidInPthread).value_or(0);
-  if (in_pthread > 0 && named(static_cast<std::uint64_t>(in_pthread))) return in_pthread;
+  if (in_pthread > 0 && named(static_cast<std::uint64_t>(in_pthread))) return image_.tid_of(in_pthread);
   if (layout_.native_id == 0) return 0;
   const std::uint64_t native = word(state + layout_.native_id);
-  return named(native) ? static_cast<std::int32_t>(native) : 0;
+  return named(native) ? image_.tid_of(static_cast<std::int32_t>(native)) : 0;
 }
 
 std::uint64_t Reader::innermost_frame(std::uint64_t state) const {

@@ -1,0 +1,100 @@
+"""container_test.py FORKSIGHT WAY SOURCE CASE [VARIANT]: a case of the suite hangs in a pid namespace of its own, and
+`forksight why` says the same of it as anywhere else.
+
+WAY is from where it is looked at: `outside` of the namespace; `netted`: the same, with a network namespace, too; `inside`;
+`rooted`: from outside, where the program has another root directory, too, and lies there under a path that is another
+program's here. The process that made the namespace and waits for its end is left out of the victims.
+
+Exit status 77 where namespaces cannot be made: with the reason.
+"""
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from namespaces import NAMESPACES, find_right
+from observed import LIMIT_S, processes
+
+from compare import compare_findings
+from expectations import read_expectations
+
+# A root of its own with nothing but the program and its libraries.
+ROOTED = """
+set -e
+mount -t tmpfs forksight-root "$1"
+for file in $3; do mkdir -p "$1/$(dirname "$file")"; cp -L "$file" "$1/$file"; done
+mkdir -p "$1/proc" "$1/tmp" "$1$(dirname "$4")"
+cp "$2" "$1$4"
+mount -t proc proc "$1/proc"
+exec chroot "$1" "$4"
+"""
+
+
+def libraries_of(case):
+    listed = subprocess.run(["ldd", case], capture_output=True, text=True, timeout=LIMIT_S, check=True).stdout
+    return sorted({word for line in listed.splitlines() for word in line.split() if word.startswith("/")})
+
+
+def command(way, right, case, variant, folder):
+    if way != "rooted":
+        script = ["python3", "-B", case, variant] if case.endswith(".py") else [case]
+        more = ["--net"] if way == "netted" else []
+        return ["unshare", *right, *more, *NAMESPACES, "--mount-proc", *script]
+    root = Path(folder, "root")
+    root.mkdir()
+    decoy = Path(folder, "programs", Path(case).name)
+    decoy.parent.mkdir()
+    shutil.copy("/bin/true", decoy)
+    return ["unshare", *right, *NAMESPACES, "sh", "-c", ROOTED, "sh", str(root), case, " ".join(libraries_of(case)),
+            str(decoy)]
+
+
+def look(forksight, way, right, pid):
+    argv = [forksight, "why", str(pid), "--format", "json"]
+    if way == "inside":
+        entered = ["--user", "--preserve-credentials"] if right else []
+        argv = ["nsenter", "--target", str(pid), *entered, "--pid", "--mount", forksight, "why", "1", "--format", "json"]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=LIMIT_S, check=False)
+    try:
+        return json.loads(done.stdout)
+    except ValueError as error:
+        raise SystemExit(f"no report (status {done.returncode}): {error}: {done.stderr}") from error
+
+
+def main():
+    forksight, way, source, case, *variant = sys.argv[1:]
+    expected = read_expectations(source, variant[0] if variant else "")
+    right = find_right()
+    if right is None:
+        return 77
+    processes.become_reaper()
+    with tempfile.TemporaryDirectory(prefix="forksight-why-") as folder:
+        program = processes.Program(command(way, right, case, variant[0] if variant else "", folder), folder)
+        try:
+            seen = program.watch(LIMIT_S)
+            if seen != expected.bare:
+                print(f"expected {expected.bare}, seen {seen}: {program.stderr()}")
+                return 1
+            children = processes.read_or_empty(f"/proc/{program.popen.pid}/task/{program.popen.pid}/children").split()
+            numbers = processes.read_or_empty(f"/proc/{children[0]}/status").partition("NSpid:")[2].split("\n")[0].split()
+            if len(numbers) != 2 or numbers[1] != "1":
+                print(f"process {children[0]} is of no namespace of its own: {numbers}")
+                return 1
+            report = look(forksight, way, right, int(children[0]))
+        finally:
+            program.end()
+    for finding in report["findings"]:
+        finding["victims"] = [one for one in finding["victims"] if one["pid"] != program.popen.pid]
+    lines = compare_findings(report, expected.why)
+    print("\n".join(lines))
+    for limit in report["limits"] if lines else []:
+        print(f"  not seen: {limit}")
+    return 1 if lines else 0
+
+
+if __name__ == "__main__":
+    os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
+    sys.exit(main())
