@@ -1,5 +1,5 @@
-"""One hang, seen in three ways: the trace that the shim wrote, the live processes, a core of the child. All three must
-tell the same story, but for what a source cannot know."""
+"""sources_agree.py FORKSIGHT PROGRAM START CASES: one hang, seen in three ways: the trace that the shim wrote, the live
+processes, a core of the child. All three must tell the same story, but for what a source cannot know."""
 import json
 import os
 import shutil
@@ -37,6 +37,10 @@ def story(report, program):
         "holder_name": holder["name"],
         "stack": stack_of(finding, program),
         "fork": (finding["fork"]["pid"], finding["fork"]["child"]),
+        # The trace counts every lock that was held, the others those that somebody waits for.
+        "forks": [tuple(fork[key] for key in ("pid", "child", "tid", "threads_before", "lost_threads", "error")) for fork in report["forks"]],
+        "held": report["forks"][0]["held_locks"] > 0,
+        "lineage": [(process["pid"], process["ppid"]) for process in report["processes"] if process["pid"] == finding["process"]["pid"]],
     }
 
 
@@ -69,10 +73,10 @@ def wait_for_hang(runner, folder):
 
 
 def main():
-    forksight, program, cases = sys.argv[1:4]
+    forksight, program, start, cases = sys.argv[1:5]
     if not shutil.which("gcore"):
         print("without gcore (package gdb) there is no core")
-        return 77
+        return 1
     sys.path.insert(0, cases)
     import processes
     processes.become_reaper()
@@ -93,7 +97,7 @@ def main():
     # Names of threads are the kernel's: a core has none. What a thread was started with is the shim's function here.
     assert stories["core"].pop("holder_name") == ""
     assert stories["core"].pop("start") == ("", "")
-    assert stories["why"].pop("start") == stories["trace"].pop("start") == ("logger_main", name)
+    assert stories["why"].pop("start") == stories["trace"].pop("start") == (start, name)
     assert stories["why"].pop("holder_name") == stories["trace"].pop("holder_name") != ""
     differences = [f"{key}: {source} has {stories[source][key]}, the trace {value}"
                    for key, value in stories["trace"].items() for source in ("why", "core") if stories[source][key] != value]
