@@ -1,5 +1,5 @@
 // Forks that run no atfork handlers, neither ours nor libc's. What our handlers would have recorded is recorded by the
-// hooks themselves; nothing is cured. vfork is not interposed: its child runs on its parent's stack and in its memory.
+// hooks themselves; nothing is cured. vfork, which makes no copy of anything, is in hooks_vfork.cpp.
 #include <errno.h>
 #include <sched.h>
 #include <unistd.h>

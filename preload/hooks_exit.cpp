@@ -1,11 +1,12 @@
 // exit() in a forked child that lost threads: the parent's exit handlers and static destructors run there, and may
 // join, wait for or destroy what the child does not have. The call is recorded before any of them runs; a child that
-// gets through is silent.
+// gets through is silent. exit() in a child of vfork() runs them in the parent's own memory.
 #include <atomic>
 
 #include "lost_waits.hpp"
 #include "next.hpp"
 #include "site.hpp"
+#include "vfork_child.hpp"
 #include "writer.hpp"
 
 using namespace forksight;
@@ -29,6 +30,7 @@ void record_exit(const Site& site) {
 FORKSIGHT_EXPORT(void, exit, int status) {
   const auto real = reinterpret_cast<void (*)(int)>(next_of(g_next.exit));
   if (FORKSIGHT_UNLIKELY(has_lost_threads())) record_exit(FORKSIGHT_FRAME().site());
+  if (is_vfork_child()) note_vfork_exit(FORKSIGHT_FRAME().site());
   real(status);
 }
 

@@ -187,7 +187,10 @@ void on_prepare() {
   open_trace();
   refresh_modules();
   const bool by_wrapper = self->fork_site.pc != 0;
-  if (!by_wrapper) count_pools(self);  // daemon, forkpty: fork inside of libc
+  if (!by_wrapper) {  // daemon, forkpty: fork inside of libc
+    count_pools(self);
+    ask_mpi();
+  }
   record_threads(self);
   const std::uint32_t runtimes = prepare_runtimes(self);
   self->fork_record = record_fork(self, runtimes, by_wrapper ? self->fork_site : FORKSIGHT_FRAME().site(),

@@ -3,6 +3,7 @@
 
 #include "collect/trace_reader.hpp"
 #include "collect/trace_words.hpp"
+#include "forksight/trace/vfork.hpp"
 
 namespace forksight::collect {
 
@@ -105,6 +106,16 @@ void TraceReader::read_forked(const TraceRecord& record) {
   } else {
     model_.forks[fork->index].error = fixed.error;
   }
+}
+
+void TraceReader::read_vfork_call(const TraceRecord& record) {
+  const auto fixed = record.fixed<trace::VforkCallRecord>();
+  if (fixed.call != trace::VforkCall::kExit) return;
+  const model::ProcessId process = process_of(record);
+  const std::size_t id = model_.vfork_exits.size();
+  model_.vfork_exits.push_back({process, fixed.child, record.tid, {}});
+  name_stack(
+      process, fixed.stack, [id](model::Model & m) -> auto& { return m.vfork_exits[id].stack; });
 }
 
 }  // namespace forksight::collect

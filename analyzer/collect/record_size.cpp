@@ -5,6 +5,7 @@
 
 #include "forksight/trace/cuda.hpp"
 #include "forksight/trace/mpi.hpp"
+#include "forksight/trace/vfork.hpp"
 
 namespace forksight::collect {
 
@@ -80,6 +81,7 @@ bool has_whole_payload(trace::RecordType type, std::span<const std::byte> payloa
     case RecordType::kHandlerWait: return holds<trace::HandlerWaitRecord>(payload);
     case RecordType::kHandlerHeld: return holds<trace::HandlerHeldRecord>(payload);
     case RecordType::kMpi: return holds<trace::MpiRecord>(payload);
+    case RecordType::kVforkCall: return holds<trace::VforkCallRecord>(payload);
   }
   return true;
 }

@@ -87,6 +87,7 @@ void TraceReader::read_record(const TraceRecord& record) {
     case RecordType::kHandlerWait: return read_handler_wait(record);
     case RecordType::kHandlerHeld: return read_handler_held(record);
     case RecordType::kMpi: return read_mpi(record);
+    case RecordType::kVforkCall: return read_vfork_call(record);
   }
 }
 

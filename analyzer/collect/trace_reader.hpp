@@ -59,6 +59,7 @@ class TraceReader {
   void read_handler_wait(const TraceRecord& record);
   void read_handler_held(const TraceRecord& record);
   void read_mpi(const TraceRecord& record);
+  void read_vfork_call(const TraceRecord& record);
   void attach_handler_runs();
   void attach_run(const TraceRecord& record, model::ProcessId process);
   void attach_times(const TraceRecord& record, model::ForkId fork, model::ProcessId process);

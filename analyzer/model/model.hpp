@@ -342,6 +342,14 @@ struct Process {
   bool has_gaps = false;             // records about it may be missing: no space, or the file was cut
 };
 
+// A child of vfork(), which has its parent's memory, called exit().
+struct VforkExit {
+  ProcessId process = 0;  // the parent
+  std::int32_t child = 0;
+  std::int32_t tid = 0;  // of the parent's thread that called vfork()
+  Stack stack;           // the child's
+};
+
 struct Model {
   std::vector<Process> processes;
   std::vector<Thread> threads;
@@ -352,6 +360,7 @@ struct Model {
   std::vector<AtforkHandlers> handlers;
   std::vector<HandlerRun> handler_runs;
   std::vector<Touch> touches;
+  std::vector<VforkExit> vfork_exits;
   std::vector<std::string> command;   // of the run, if there was one
   std::vector<std::string> limits;    // what could not be seen, one sentence each
 };

@@ -6,6 +6,8 @@
 
 #include "collect/all_stages.hpp"
 #include "forksight/trace/cuda.hpp"
+#include "forksight/trace/mpi.hpp"
+#include "forksight/trace/vfork.hpp"
 #include "support/handler_scene.hpp"
 #include "support/scenes.hpp"
 
@@ -64,7 +66,7 @@ std::vector<std::byte> good_trace() {
   trace.record(trace::RecordType::kHandlers, trace::HandlersRecord{0, 2});
   trace.as(test::kParent);
   const auto libc_call = trace.record(trace::RecordType::kLibcCall,
-                                 trace::LibcCallRecord{trace::bit_of(trace::LibcLock::kTimeZone), "tzset"});
+                                      trace::LibcCallRecord{trace::bit_of(trace::LibcLock::kTimeZone), "tzset"});
   const auto in_flight =
       trace.as(2600).record(trace::RecordType::kInFlight, trace::InFlightRecord{fork, worker, libc_call, stack, 0, 0});
   trace.record(trace::RecordType::kStream, trace::StreamRecord{fork, worker, 0x40, 1, 0});
@@ -83,6 +85,8 @@ std::vector<std::byte> good_trace() {
                                  trace::TouchRecord{fork, trace::TouchKind::kCudaCall, trace::TouchAction::kNone, 0,
                                                     function, 0x40, stack, 0, 0, 0, 0});
   trace.record(trace::RecordType::kTouchEnd, trace::TouchEndRecord{call, 3, 0});
+  trace.record(trace::RecordType::kMpi, trace::MpiRecord{fork, 0x40, trace::MpiKind::kUcx, trace::kMpiLost});
+  trace.record(trace::RecordType::kVforkCall, trace::VforkCallRecord{stack, 2700, trace::VforkCall::kExit});
   return trace.bytes();
 }
 

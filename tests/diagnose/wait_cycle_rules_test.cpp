@@ -133,6 +133,21 @@ TEST(VforkMisuse, NeedsNoRing) {
   EXPECT_EQ(found.victims.size(), 1U);
 }
 
+TEST(VforkMisuse, IsExitInTheChild) {
+  model::Model model = model_of({process(100, {})});
+  model.processes[0].liveness = model::Liveness::kEnded;
+  model.vfork_exits.push_back({0, 200, 101, test::make_stack({"start app.c:31", "main app.c:40"})});
+  const Finding found = only_finding(model);
+  EXPECT_EQ(found.rule, "vfork-misuse");
+  EXPECT_EQ(found.certainty, Certainty::kCertain);
+  EXPECT_EQ(found.outcome, Outcome::kCorruption);
+  EXPECT_EQ(found.tid, 101);
+  EXPECT_EQ(
+      found.summary,
+      "process 200, a child of vfork(), called exit() at app.c:31: the exit handlers of its parent, process 100, ran "
+      "in that one's own memory");
+}
+
 TEST(VforkMisuse, IsSilentOfAChildThatGoesOnOrIsAVictim) {
   model::Model model = in_vfork(mutex(200, 100));
   model.processes[0].waits[0].is_stuck = false;
@@ -157,8 +172,7 @@ TEST(SelfDeadlock, IsLikelyWhereTheProcessGoesOn) {
   model.processes[0].waits[0].mutex_type = model::MutexType::kNormal;
   const Finding found = only_finding(model);
   EXPECT_EQ(found.certainty, Certainty::kLikely);
-  EXPECT_NE(found.summary.find("a thread of process 100 hangs locking table_lock"), std::string::npos)
-      << found.summary;
+  EXPECT_NE(found.summary.find("a thread of process 100 hangs locking table_lock"), std::string::npos) << found.summary;
   model.processes[0].liveness = model::Liveness::kDead;
   EXPECT_EQ(only_finding(model).certainty, Certainty::kCertain);
 }

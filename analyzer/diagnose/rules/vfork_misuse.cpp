@@ -161,9 +161,40 @@ Finding describe(const Evidence& evidence, const Suspended& suspended, const cyc
   return finding;
 }
 
+Finding describe(const Evidence& evidence, const model::VforkExit& made) {
+  const std::string parent = evidence.name(made.process);
+  const std::string where = words::at(" at ", made.stack);
+  Finding finding;
+  finding.rule = "vfork-misuse";
+  finding.certainty = Certainty::kCertain;
+  finding.outcome = Outcome::kCorruption;
+  finding.process = made.process;
+  finding.processes = {made.process};
+  finding.tid = made.tid;
+  finding.stack = made.stack;
+  finding.culprit.kind = CulpritKind::kProcess;
+  finding.culprit.name = "child of vfork()";
+  if (const model::Frame* const frame = words::find_user_frame(made.stack)) finding.culprit.library = frame->module;
+  finding.summary = fmt::format(
+      "process {}, a child of vfork(), called exit(){}: the exit handlers of its parent, {}, ran "
+      "in that one's own memory",
+      made.child, where, parent);
+  add_sentence(finding, fmt::format("Thread {} of {} called vfork(), and its child, process {}, called exit(){}.",
+                                    made.tid, parent, made.child, where));
+  add_sentence(
+      finding,
+      "A child of vfork() has its parent's memory. So the parent's atexit handlers and the destructors of its "
+      "statics have run while it goes on, they do not run again when it ends, and what its streams had in their "
+      "buffers was written.");
+  finding.fixes.push_back({"Call _exit() where exec failed in a child of vfork(): it runs no handlers.", true});
+  finding.fixes.push_back({"posix_spawn(): where exec fails it returns the error, and there is no child."});
+  return finding;
+}
+
 }  // namespace
 
 void vfork_misuse(const Evidence& evidence, std::vector<Finding>& findings) {
+  for (const model::VforkExit& made : evidence.model().vfork_exits) findings.push_back(describe(evidence, made));
   const std::vector<Suspended> all = find_suspended(evidence.model());
   if (all.empty()) return;
   const std::vector<cycles::Cycle> rings = cycles::find_cycles(evidence.model());

@@ -51,6 +51,7 @@ enum class RecordType : std::uint16_t {
   kHandlerWait = 28,   // HandlerWaitRecord, in handlers.hpp
   kHandlerHeld = 29,   // HandlerHeldRecord, in handlers.hpp
   kMpi = 34,           // MpiRecord, in mpi.hpp
+  kVforkCall = 35,     // VforkCallRecord, in vfork.hpp
   kPythonStacks = 36,  // PythonStacksRecord
   kPythonAtFork = 37,  // PythonAtForkRecord
   kPythonSignal = 38,  // PythonSignalRecord
@@ -119,8 +120,7 @@ struct StackRecord {
 };
 static_assert(sizeof(StackRecord) == 32);
 
-// The first record of a file. References to kStack that writers look up, so as not to write the same stack again; a
-// reader has no use for them.
+// The first record of a file. References to kStack for writers alone, so as not to write the same stack again.
 inline constexpr std::uint32_t kRecentStacks = 256;
 struct RecentRecord {
   std::atomic<std::uint64_t> stacks[kRecentStacks];
