@@ -6,18 +6,25 @@
 #include <array>
 #include <chrono>
 #include <limits>
+#include <map>
 #include <optional>
+#include <string>
 #include <thread>
 #include <vector>
 
 #include "image/stop.hpp"
+#include "watch/proc_fs.hpp"
 
 namespace forksight::inspect {
 namespace {
 
 constexpr int kLooks = 12;
+constexpr int kMostLooks = 120;  // on a machine where the process hardly gets a turn
+constexpr std::uint64_t kTurn_ns = 5'000'000;
+constexpr std::uint64_t kProgress_ns = 500'000;
 constexpr int kReadsALook = 25;  // of the words, as far apart as this:
 constexpr std::chrono::milliseconds kPace{1};
+constexpr int kReadsInARow = 40;  // a lock that is fought for is free for moments only
 constexpr std::size_t kMostSpinners = 16;
 constexpr std::uint64_t kMostCode = 512;   // a loop that waits is small; one that computes is unrolled, or calls others
 constexpr std::uint64_t kMostStack = 256;  // a call of pause or sched_yield
@@ -38,6 +45,49 @@ struct Seen {
   Range code;
   Range stack;
   bool has_left = false;
+  int looks = 0;  // that count: it had run since the one before
+  std::uint64_t ran_ns = 0;
+};
+
+// Processor time; of a kernel that does not count it, in coarse steps. 0: the thread has ended.
+std::uint64_t read_runtime_ns(std::int32_t pid, std::int32_t tid) {
+  constexpr std::uint64_t kTick_ns = 10'000'000;  // USER_HZ is 100
+  const std::string text = watch::read_file(watch::task_path(pid, tid, "schedstat")).text;
+  if (const auto ran = watch::parse_decimal(text.substr(0, text.find(' '))); ran && *ran > 0)
+    return static_cast<std::uint64_t>(*ran);
+  const auto stat = watch::parse_stat(watch::read_file(watch::task_path(pid, tid, "stat")).text);
+  return stat ? stat->cpu_ticks * kTick_ns : 0;
+}
+
+// A thread that is ready to run and does not get a processor holds what it holds and stays where it is, too: each of
+// the process must have had its turn while the others were looked at.
+class Turns {
+ public:
+  explicit Turns(std::int32_t pid) : pid_(pid) { note(); }
+  void note() {
+    for (const std::int32_t tid : watch::list_numbers(watch::proc_path(pid_, "task")).numbers) {
+      const auto stat = watch::parse_stat(watch::read_file(watch::task_path(pid_, tid, "stat")).text);
+      if (stat && stat->state == 'R') began_.try_emplace(tid, read_runtime_ns(pid_, tid));
+    }
+  }
+  // All that were ready to run at some time, and live.
+  std::vector<std::int32_t> tids() const {
+    std::vector<std::int32_t> tids;
+    for (const auto& [tid, ran] : began_) {
+      if (read_runtime_ns(pid_, tid) != 0) tids.push_back(tid);
+    }
+    return tids;
+  }
+  bool all_had_one() const {
+    return std::ranges::all_of(began_, [&](const auto& entry) {
+      const std::uint64_t now = read_runtime_ns(pid_, entry.first);
+      return now == 0 || now >= entry.second + kTurn_ns;
+    });
+  }
+
+ private:
+  std::int32_t pid_;
+  std::map<std::int32_t, std::uint64_t> began_;  // by tid, of all that were seen ready to run
 };
 
 class Looks {
@@ -51,7 +101,11 @@ class Looks {
   }
 
   void read_words() {
-    for (Seen& seen : seen_) seen.has_left = seen.has_left || value_of(seen.spinner) != seen.value;
+    for (Seen& seen : seen_) {
+      for (int read = 0; read < kReadsInARow && seen.spinner.word != 0 && !seen.has_left; ++read) {
+        seen.has_left = value_of(seen.spinner) != seen.value;
+      }
+    }
   }
 
   void stop_each() {
@@ -60,18 +114,47 @@ class Looks {
     }
   }
 
+  // Of those that wait for the same lock all must: if one gets it, it is not lost.
   bool any_stayed() const {
-    return std::ranges::any_of(seen_, [](const Seen& seen) {
-      return !seen.has_left && seen.stack.is_within(kMostStack) && seen.code.is_within(kMostCode);
+    return std::ranges::any_of(seen_, [&](const Seen& seen) {
+      if (seen.spinner.word == 0) return has_stayed(seen);
+      return std::ranges::all_of(
+          seen_, [&](const Seen& other) { return other.spinner.word != seen.spinner.word || has_stayed(other); });
     });
   }
 
+  // A lock that is fought for is never seen free, and who has it gets it again before the others: one that waits for it
+  // is starved, not lost, if some thread of its process runs that does not wait for it.
+  bool any_is_lost(const std::vector<std::int32_t>& running) const {
+    return std::ranges::any_of(seen_, [&](const Seen& seen) {
+      if (seen.spinner.word == 0) return has_stayed(seen);
+      return std::ranges::all_of(running, [&](std::int32_t tid) {
+        return std::ranges::any_of(seen_, [&](const Seen& other) {
+          return other.spinner.tid == tid && other.spinner.word == seen.spinner.word && has_stayed(other);
+        });
+      });
+    });
+  }
+
+  bool is_enough() const {
+    return std::ranges::all_of(seen_, [](const Seen& seen) { return seen.has_left || seen.looks >= kLooks; });
+  }
+
  private:
+  static bool has_stayed(const Seen& seen) {
+    return !seen.has_left && seen.stack.is_within(kMostStack) && seen.code.is_within(kMostCode);
+  }
+
   std::optional<std::uint32_t> value_of(const Spinner& spinner) const {
     return spinner.word == 0 ? std::nullopt : memory_.value<std::uint32_t>(spinner.word);
   }
 
+  // One that has not run since is where it was for that alone.
   void stop(Seen& seen) {
+    const std::uint64_t ran = read_runtime_ns(copy_.pid, seen.spinner.tid);
+    if (ran < seen.ran_ns + kProgress_ns) return;
+    seen.ran_ns = ran;
+    ++seen.looks;
     image::Thread thread;
     thread.tid = seen.spinner.tid;
     thread.state = 'R';
@@ -96,14 +179,18 @@ class Looks {
 
 bool any_stays_in_place(const image::Image& image, std::span<const Spinner> spinners) {
   Looks looks(image, spinners);
-  for (int look = 0; look < kLooks && looks.any_stayed(); ++look) {
+  Turns turns(image.pid);
+  bool is_enough = false;
+  for (int look = 0; look < kMostLooks && !is_enough && looks.any_stayed(); ++look) {
     looks.stop_each();
     for (int read = 0; read < kReadsALook && looks.any_stayed(); ++read) {
       std::this_thread::sleep_for(kPace);
       looks.read_words();
     }
+    turns.note();
+    is_enough = looks.is_enough() && turns.all_had_one();
   }
-  return looks.any_stayed();
+  return is_enough && looks.any_stayed() && looks.any_is_lost(turns.tids());
 }
 
 }  // namespace forksight::inspect
