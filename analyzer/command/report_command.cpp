@@ -9,6 +9,7 @@
 #include "command/formatter.hpp"
 #include "command/output.hpp"
 #include "command/progress.hpp"
+#include "command/run_outside.hpp"
 #include "command/show_report.hpp"
 
 namespace forksight {
@@ -39,7 +40,8 @@ ExitStatus report(const CommandLine& line) {
     say_error(model.error());
     return ExitStatus::kUnreadable;
   }
-  return show_report(model.value(), line.format);
+  const OutsideFindings outside = OutsideFindings::read(line.folders, model->limits);
+  return show_report(model.value(), line.format, outside);
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 #include "command/run_outside.hpp"
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
 #include "diagnose/diagnose.hpp"
@@ -14,17 +13,26 @@ using Key = std::pair<std::int32_t, std::uint64_t>;  // pid, start
 
 Key key_of(const model::Process& process) { return {process.pid, process.start_ticks}; }
 
-std::set<std::int32_t> explained_pids(const model::Model& model, const std::vector<Finding>& findings) {
-  std::set<std::int32_t> pids;
-  for (const Finding& finding : findings) {
-    for (const model::ProcessId id : finding.processes) pids.insert(model.processes[id].pid);
-    for (const Victim& victim : finding.victims) pids.insert(victim.pid);
-  }
-  return pids;
+bool is_same(const model::Process& one, const model::Process& other) {
+  const bool is_here = one.host.empty() || other.host.empty() || one.host == other.host;
+  return is_here && key_of(one) == key_of(other);
+}
+
+// Explained, or a victim of what is.
+bool is_explained(const model::Process& process, const model::Model& model, const std::vector<Finding>& findings) {
+  return std::ranges::any_of(findings, [&](const Finding& finding) {
+    const bool is_about = std::ranges::any_of(
+        finding.processes, [&](model::ProcessId id) { return is_same(model.processes[id], process); });
+    const auto is_it = [&](const Victim& victim) { return victim.pid == process.pid; };
+    const std::string& host = model.processes[finding.process].host;
+    const bool is_here = host.empty() || process.host.empty() || host == process.host;
+    return is_about || (is_here && std::ranges::any_of(finding.victims, is_it));
+  });
 }
 
 model::ProcessId find_or_add(model::Model& model, const model::Process& process) {
-  const auto at = std::ranges::find(model.processes, key_of(process), key_of);
+  const auto at =
+      std::ranges::find_if(model.processes, [&](const model::Process& one) { return is_same(one, process); });
   if (at != model.processes.end()) return static_cast<model::ProcessId>(at - model.processes.begin());
   model.processes.push_back(process);
   model.processes.back().waits_for.reset();
@@ -38,18 +46,18 @@ void OutsideFindings::look(std::int32_t pid, const model::Model& model, const st
   const auto tree = inspect::look_at_tree(pid);
   if (!tree) return;
   const model::Model seen = inspect::build_model(tree->subjects);
-  const std::set<std::int32_t> explained = explained_pids(model, findings);
   for (Finding& finding : diagnose(seen)) {
-    const bool is_known =
-        explained.contains(seen.processes[finding.process].pid) || std::ranges::any_of(kept_, [&](const Kept& kept) {
-          return kept.finding.fingerprint == finding.fingerprint &&
-                 key_of(kept.processes.front()) == key_of(seen.processes[finding.process]);
-        });
+    const bool is_known = is_explained(seen.processes[finding.process], model, findings) ||
+                          std::ranges::any_of(kept_, [&](const KeptFinding& kept) {
+                            return kept.finding.fingerprint == finding.fingerprint &&
+                                   key_of(kept.processes.front()) == key_of(seen.processes[finding.process]);
+                          });
     if (is_known) continue;
-    Kept kept;
+    KeptFinding kept;
     for (const model::ProcessId id : finding.processes) {
       model::Process process = seen.processes[id];
       process.python.reset();
+      if (!model.processes.empty()) process.host = model.processes.front().host;
       kept.processes.push_back(std::move(process));
     }
     kept.finding = std::move(finding);
@@ -58,15 +66,39 @@ void OutsideFindings::look(std::int32_t pid, const model::Model& model, const st
 }
 
 void OutsideFindings::add_to(model::Model& model, std::vector<Finding>& findings) const {
-  const std::set<std::int32_t> explained = explained_pids(model, findings);
-  for (const Kept& kept : kept_) {
-    if (explained.contains(kept.processes.front().pid)) continue;
-    Finding finding = kept.finding;
-    finding.processes.clear();
-    for (const model::Process& process : kept.processes) finding.processes.push_back(find_or_add(model, process));
-    finding.process = finding.processes.front();
-    findings.push_back(std::move(finding));
+  std::vector<const KeptFinding*> news;
+  for (const KeptFinding& kept : kept_) {
+    if (!is_explained(kept.processes.front(), model, findings)) news.push_back(&kept);
   }
+  for (const KeptFinding* const kept : news) {
+    Finding finding = kept->finding;
+    finding.processes.clear();
+    for (const model::Process& process : kept->processes) finding.processes.push_back(find_or_add(model, process));
+    finding.process = finding.processes.front();
+    const auto equal = std::ranges::find_if(findings, [&](const Finding& one) {
+      return one.fingerprint == finding.fingerprint && one.outcome == finding.outcome &&
+             one.certainty == finding.certainty;
+    });
+    if (equal == findings.end()) {
+      findings.push_back(std::move(finding));
+      continue;
+    }
+    // The same in another rank.
+    equal->count += finding.count;
+    equal->processes.insert(equal->processes.end(), finding.processes.begin(), finding.processes.end());
+    equal->victims.insert(equal->victims.end(), finding.victims.begin(), finding.victims.end());
+  }
+}
+
+std::string OutsideFindings::write(const std::filesystem::path& folder) const {
+  return kept_.empty() ? std::string() : write_outside(folder, kept_);
+}
+
+OutsideFindings OutsideFindings::read(const std::vector<std::filesystem::path>& folders,
+                                      std::vector<std::string>& limits) {
+  OutsideFindings outside;
+  outside.kept_ = read_outside(folders, limits);
+  return outside;
 }
 
 }  // namespace forksight

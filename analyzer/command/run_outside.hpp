@@ -3,8 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
+#include <string>
 #include <vector>
 
+#include "command/run_outside_file.hpp"
 #include "diagnose/finding.hpp"
 #include "model/model.hpp"
 
@@ -18,12 +21,12 @@ class OutsideFindings {
   // Adds what was found to processes that `findings` do not explain; `model` gets those that it does not have.
   void add_to(model::Model& model, std::vector<Finding>& findings) const;
 
+  // For `forksight report`: writes what was found into the folder of the run; "" or why it could not. Reads it again.
+  std::string write(const std::filesystem::path& folder) const;
+  static OutsideFindings read(const std::vector<std::filesystem::path>& folders, std::vector<std::string>& limits);
+
  private:
-  struct Kept {
-    Finding finding;
-    std::vector<model::Process> processes;  // parallel to finding.processes
-  };
-  std::vector<Kept> kept_;
+  std::vector<KeptFinding> kept_;
 };
 
 }  // namespace forksight

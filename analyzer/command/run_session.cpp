@@ -226,6 +226,7 @@ class Session {
     result.findings = diagnose(result.model);
     if (!status_) outside_.look(command_pid_, result.model, result.findings);
     outside_.add_to(result.model, result.findings);
+    if (const std::string problem = outside_.write(folder_.path()); !problem.empty()) report_.note(problem);
     result.unexplained = find_unexplained(result.model, result.findings);
     return result;
   }

@@ -13,8 +13,10 @@
 
 namespace forksight {
 
-ExitStatus show_report(model::Model& model, const std::string& format) {
-  const std::vector<Finding> findings = conclude(model);
+ExitStatus show_report(model::Model& model, const std::string& format, const OutsideFindings& outside) {
+  std::vector<Finding> findings = diagnose(model);
+  outside.add_to(model, findings);
+  for (std::string& sentence : find_unexplained(model, findings)) model.limits.push_back(std::move(sentence));
   std::string text;
   if (format == "json") {
     text = render::render_json(model, findings);

@@ -6,12 +6,13 @@
 #include <string>
 
 #include "command/exit_status.hpp"
+#include "command/run_outside.hpp"
 #include "model/model.hpp"
 
 namespace forksight {
 
-// `format`: "text" or "json".
-ExitStatus show_report(model::Model& model, const std::string& format);
+// `format`: "text" or "json". `outside`: what a run found and its traces do not tell.
+ExitStatus show_report(model::Model& model, const std::string& format, const OutsideFindings& outside = {});
 
 // The option --format of these verbs.
 void add_format_option(CLI::App& verb, std::string& format);

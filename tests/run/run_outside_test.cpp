@@ -13,6 +13,16 @@ TEST_F(RunCommand, AProgramWithoutTheShimIsExplainedFromOutside) {
   EXPECT_NE(outcome.error.find("runs without the shim"), std::string::npos) << outcome.error;
 }
 
+TEST_F(RunCommand, WhatWasFoundFromOutsideIsReportedLater) {
+  const Outcome outcome = run({"--on-hang", "kill"}, {"/usr/bin/env", "-u", "LD_PRELOAD", kHazard, "wait"});
+  ASSERT_NE(outcome.error.find("locking table_mutex"), std::string::npos) << outcome.error;
+  const Outcome later = execute({FORKSIGHT_COMMAND, "report", out().string()});
+  EXPECT_EQ(exit_code(later.status), 1) << later.error;
+  EXPECT_NE(later.output.find("CERTAIN HANG: orphaned-mutex"), std::string::npos) << later.output;
+  EXPECT_NE(later.output.find("locking table_mutex"), std::string::npos) << later.output;
+  EXPECT_EQ(later.output.find("no rule explains"), std::string::npos) << later.output;
+}
+
 TEST_F(RunCommand, WhatWasFoundFromOutsideCountsForTheExitStatus) {
   const Outcome outcome =
       run({"--on-hang", "kill", "--error-exitcode", "9", "-q"}, {"/usr/bin/env", "-u", "LD_PRELOAD", kHazard, "wait"});

@@ -1,0 +1,33 @@
+// outside.json, beside run.json: what a run found from outside and no trace tells, so that `forksight report` shows it
+// later, too.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "diagnose/finding.hpp"
+#include "model/model.hpp"
+#include "result.hpp"
+
+namespace forksight {
+
+inline constexpr char kOutsideFile[] = "outside.json";
+
+struct KeptFinding {
+  Finding finding;
+  std::vector<model::Process> processes;  // that show it, instead of finding.process and finding.processes
+};
+
+std::string outside_to_json(const std::vector<KeptFinding>& kept);
+// The text is hostile input: sizes, types and words are checked.
+Result<std::vector<KeptFinding>> parse_outside(std::string_view text);
+
+// Replaces the file in `folder`. "" or why it could not.
+std::string write_outside(const std::filesystem::path& folder, const std::vector<KeptFinding>& kept);
+// Of all folders below these, recursively. What cannot be read becomes a sentence of `limits`.
+std::vector<KeptFinding> read_outside(const std::vector<std::filesystem::path>& folders,
+                                      std::vector<std::string>& limits);
+
+}  // namespace forksight
