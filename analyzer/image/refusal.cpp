@@ -43,17 +43,28 @@ std::optional<std::int64_t> find_other_user(std::string_view status) {
   return std::nullopt;
 }
 
-std::optional<std::string> explain_yama() {
-  const auto scope = parse_decimal(watch::read_file("/proc/sys/kernel/yama/ptrace_scope").text);
-  if (!scope || *scope <= 0) return std::nullopt;
-  if (*scope == 1) {
-    return "the kernel lets only its ancestors look into it (kernel.yama.ptrace_scope is 1): run forksight as root, "
-           "with sudo, or start the program by `forksight run`";
+std::optional<std::int64_t> read_yama() {
+  return parse_decimal(watch::read_file("/proc/sys/kernel/yama/ptrace_scope").text);
+}
+
+// What anybody may know: "; without it no more is seen than that its 3 threads sleep".
+std::string describe_seen(std::int32_t pid) {
+  std::size_t asleep = 0;
+  std::size_t running = 0;
+  std::size_t others = 0;
+  for (const std::int32_t tid : watch::list_numbers(proc_path(pid, "task")).numbers) {
+    const auto stat = watch::parse_stat(watch::read_file(watch::task_path(pid, tid, "stat")).text);
+    if (!stat || stat->state == 'Z' || stat->state == 'X') continue;
+    ++(stat->state == 'S' ? asleep : stat->state == 'R' ? running : others);
   }
-  if (*scope == 2) {
-    return "the kernel lets only root look into processes (kernel.yama.ptrace_scope is 2): run forksight as root";
-  }
-  return "the kernel lets nobody look into processes until it is restarted (kernel.yama.ptrace_scope is 3)";
+  const std::size_t all = asleep + running + others;
+  if (all == 0) return {};
+  const std::string threads = all == 1 ? "its only thread" : fmt::format("of its {} threads {}", all, asleep);
+  const std::string sleeps = all == 1 ? (asleep == 1    ? " sleeps"
+                                         : running == 1 ? " runs"
+                                                        : " is stopped or in the kernel")
+                                      : fmt::format(" sleep, {} run", running);
+  return fmt::format("; without that no more is seen than that {}{}", threads, sleeps);
 }
 
 bool has_live_thread(std::int32_t pid) {
@@ -108,7 +119,23 @@ std::optional<std::string> find_obstacle(std::int32_t pid) {
   return std::nullopt;
 }
 
-std::string explain_refusal(std::int32_t pid) {
+std::optional<std::string> explain_yama(std::int64_t scope) {
+  if (scope <= 0) return std::nullopt;
+  if (scope == 1) {
+    return "the kernel lets only its ancestors look into it (kernel.yama.ptrace_scope is 1): run forksight as root, "
+           "with sudo, with CAP_SYS_PTRACE, or start the program by `forksight run`";
+  }
+  if (scope == 2) {
+    return "the kernel lets only root look into processes (kernel.yama.ptrace_scope is 2): run forksight as root, or "
+           "with CAP_SYS_PTRACE";
+  }
+  return "the kernel lets nobody look into processes until it is restarted (kernel.yama.ptrace_scope is 3): without "
+         "that sysctl, or by `forksight run`, which needs no such right for what the shim records";
+}
+
+namespace {
+
+std::string name_lack(std::int32_t pid) {
   const auto status = watch::read_file(proc_path(pid, "status"));
   if (!status) return fmt::format("process {}: ended while it was looked at", pid);
   const bool is_privileged = may_trace_everyone();
@@ -119,7 +146,9 @@ std::string explain_refusal(std::int32_t pid) {
         "CAP_SYS_PTRACE",
         pid, *user);
   }
-  if (const auto yama = explain_yama(); yama && !is_privileged) return fmt::format("process {}: {}", pid, *yama);
+  const auto scope = read_yama();
+  const auto yama = explain_yama(scope.value_or(0));
+  if (yama && (!is_privileged || *scope >= 3)) return fmt::format("process {}: {}", pid, *yama);
   if (is_privileged) {
     return fmt::format(
         "process {}: the kernel does not let us look into it, whatever our rights are: its user "
@@ -131,5 +160,9 @@ std::string explain_refusal(std::int32_t pid) {
       "PR_SET_DUMPABLE): run forksight as root, or with CAP_SYS_PTRACE",
       pid);
 }
+
+}  // namespace
+
+std::string explain_refusal(std::int32_t pid) { return name_lack(pid) + describe_seen(pid); }
 
 }  // namespace forksight::image

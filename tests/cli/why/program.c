@@ -2,11 +2,27 @@
 // the way of the mode once it can read one.
 //
 //   wait    is in read()
+//   private the same, protected from its own user
 //   hang    forks while a thread holds a mutex; after a byte the child locks it
 //   chain   the same, with one process more between the first and the one that hangs
+//
+// and, without being told to, in what somebody could still end:
+//
+//   mutex      locks a mutex that another thread holds, which waits for a signal
+//   semaphore  wants 2 of a System V semaphore that a child made 1 before it ended
+//   messages   receives from a System V queue
+//   queue      receives from a POSIX queue that it has removed the name of
+//   fifo PATH  makes a FIFO, and opens it for reading
+#include <fcntl.h>
+#include <mqueue.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ipc.h>
+#include <sys/msg.h>
+#include <sys/prctl.h>
+#include <sys/sem.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -43,9 +59,61 @@ static void hang_in_child(void) {
   waitpid(child, NULL, 0);
 }
 
+static void wait_for_mutex(void) {
+  pthread_t holder;
+  if (pipe(told) != 0 || pthread_create(&holder, NULL, hold, NULL) != 0) _exit(3);
+  read_byte(told[0]);
+  write_byte(STDOUT_FILENO);
+  pthread_mutex_lock(&cache_mutex);
+}
+
+static void wait_for_semaphore(void) {
+  const int set = semget(IPC_PRIVATE, 1, 0600);
+  struct sembuf one = {0, 1, 0};
+  struct sembuf two = {0, -2, 0};
+  const pid_t child = fork();
+  if (child == 0) _exit(semop(set, &one, 1) == 0 ? 0 : 3);
+  if (waitpid(child, NULL, 0) != child) _exit(3);
+  write_byte(STDOUT_FILENO);
+  semop(set, &two, 1);
+}
+
+static void wait_for_message(void) {
+  struct {
+    long type;
+    char text[8];
+  } message;
+  const int queue = msgget(IPC_PRIVATE, 0600);
+  write_byte(STDOUT_FILENO);
+  msgrcv(queue, &message, sizeof message.text, 0, 0);
+}
+
+static void wait_for_queue(void) {
+  char name[64];
+  char message[64];
+  struct mq_attr size = {.mq_maxmsg = 1, .mq_msgsize = sizeof message};
+  snprintf(name, sizeof name, "/forksight-why-%d", getpid());
+  const mqd_t queue = mq_open(name, O_RDONLY | O_CREAT | O_EXCL, 0600, &size);
+  if (queue < 0 || mq_unlink(name) != 0) _exit(3);
+  write_byte(STDOUT_FILENO);
+  mq_receive(queue, message, sizeof message, NULL);
+}
+
+static void wait_for_writer(const char* path) {
+  if (mkfifo(path, 0600) != 0) _exit(3);
+  write_byte(STDOUT_FILENO);
+  open(path, O_RDONLY);
+}
+
 int main(int argc, char** argv) {
   const char* mode = argc > 1 ? argv[1] : "";
-  if (strcmp(mode, "wait") == 0) {
+  if (strcmp(mode, "mutex") == 0) wait_for_mutex();
+  if (strcmp(mode, "semaphore") == 0) wait_for_semaphore();
+  if (strcmp(mode, "messages") == 0) wait_for_message();
+  if (strcmp(mode, "queue") == 0) wait_for_queue();
+  if (strcmp(mode, "fifo") == 0 && argc > 2) wait_for_writer(argv[2]);
+  if (strcmp(mode, "private") == 0 && prctl(PR_SET_DUMPABLE, 0) != 0) return 3;
+  if (strcmp(mode, "wait") == 0 || strcmp(mode, "private") == 0) {
     write_byte(STDOUT_FILENO);
     read_byte(STDIN_FILENO);
     return 0;
@@ -63,6 +131,6 @@ int main(int argc, char** argv) {
     waitpid(middle, NULL, 0);
     return 0;
   }
-  fprintf(stderr, "program wait|hang|chain\n");
+  fprintf(stderr, "program wait|hang|chain|mutex|semaphore|messages|queue|fifo PATH\n");
   return 2;
 }

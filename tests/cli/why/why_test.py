@@ -1,6 +1,7 @@
 """why_test.py FORKSIGHT PROGRAM SCHEMA: what `forksight why` says of processes that it cannot explain, or only in part."""
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -76,6 +77,23 @@ class Refused(unittest.TestCase):
         with folder, Program([PROGRAM, "wait"]) as program:
             self.expect(FORKSIGHT.run(program.pid, before=as_nobody, path=path), 3, "belongs to another user (uid 0)", "as root")
             self.expect(FORKSIGHT.run(1, before=as_nobody, path=path), 3, "process 1: ")
+
+
+    def test_what_is_protected_from_its_own_user(self):
+        folder, path = FORKSIGHT.copy_for_everybody()
+        as_nobody = ["setpriv", f"--reuid={NOBODY}", "--clear-groups"] if os.geteuid() == 0 else []
+        with folder:
+            program = shutil.copy(PROGRAM, folder.name)
+            os.chmod(program, 0o755)
+            with Program([*as_nobody, program, "private"]) as private:
+                private.wait_quiet()
+                done = FORKSIGHT.run(private.pid, before=as_nobody, path=path)
+                self.expect(done, 3, "is protected from its own user", "or with CAP_SYS_PTRACE",
+                            "no more is seen than that its only thread sleeps")
+                if not as_nobody:
+                    return
+                # Root may look into it.
+                self.assertEqual(FORKSIGHT.run(private.pid).returncode, 0)
 
 
 class Looked(unittest.TestCase):
