@@ -50,13 +50,18 @@ const char* name_of(std::int64_t number) {
     case SYS_semop:
     case SYS_semtimedop: return "semop";
     case SYS_msgrcv: return "msgrcv";
+    case SYS_msgsnd: return "msgsnd";
+    case SYS_mq_timedreceive: return "mq_receive";
+    case SYS_mq_timedsend: return "mq_send";
+    case SYS_open:
+    case SYS_openat: return "open";
     case SYS_io_getevents: return "io_getevents";
     case SYS_ioctl: return "ioctl";
     default: return nullptr;
   }
 }
 
-std::string describe(const inspect::AwakeProcess::Thread& thread) {
+std::string describe_call(const inspect::AwakeProcess::Thread& thread) {
   if (thread.state == 'T' || thread.state == 't') return "stopped";
   if (thread.state == 'R' || thread.call.running) return "running";
   if (thread.state == 'D') return "in the kernel, not to be interrupted (disk, network file system)";
@@ -67,6 +72,11 @@ std::string describe(const inspect::AwakeProcess::Thread& thread) {
   }
   const char* const name = name_of(thread.call.number);
   return name != nullptr ? fmt::format("in {}", name) : fmt::format("in system call {}", thread.call.number);
+}
+
+std::string describe(const inspect::AwakeProcess::Thread& thread) {
+  const std::string call = describe_call(thread);
+  return thread.target.empty() ? call : fmt::format("{}: {}", call, render::printable(thread.target));
 }
 
 std::string list(const std::map<std::string, std::vector<std::string>>& kinds) {

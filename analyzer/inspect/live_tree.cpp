@@ -18,6 +18,7 @@
 #include "watch/proc_fs.hpp"
 #include "watch/sampler.hpp"
 #include "watch/supervisor.hpp"
+#include "watch/wait_words.hpp"
 
 namespace forksight::inspect {
 namespace {
@@ -26,6 +27,7 @@ using watch::Clock;
 using watch::ProcessKey;
 
 constexpr std::size_t kMostAncestors = 64;
+constexpr std::size_t kMostTargets = 64;  // threads of a process of which it is told what they wait for
 // A thread that is busy at each of so many looks, so far apart, spins.
 constexpr int kSpinLooks = 6;
 constexpr std::chrono::milliseconds kSpinPace{80};
@@ -249,8 +251,10 @@ class Look {
       if (!round) continue;
       AwakeProcess process{member.key.pid, member.exe, {}};
       for (const watch::ThreadSample& thread : round->threads) {
-        if (!thread.ended())
-          process.threads.push_back({thread.tid, thread.status.name, thread.status.state, thread.call});
+        if (thread.ended()) continue;
+        const bool is_told = process.threads.size() < kMostTargets && thread.status.state == 'S';
+        process.threads.push_back({thread.tid, thread.status.name, thread.status.state, thread.call,
+                                   is_told ? watch::describe_target(member.key.pid, thread) : std::string()});
       }
       result_.awake.push_back(std::move(process));
     }

@@ -29,6 +29,7 @@ struct AwakeProcess {
     std::string name;
     char state = '?';
     watch::Syscall call;
+    std::string target;  // what it waits for there, as far as that can be told
   };
   std::vector<Thread> threads;
 };

@@ -1,0 +1,57 @@
+"""waiting_test.py FORKSIGHT PROGRAM: of a process that can still be woken it is told what each of its threads waits for."""
+import re
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+from observed import Command, Program, libc, processes
+
+PROGRAM, FORKSIGHT = sys.argv.pop(), Command(sys.argv.pop())
+IPC_RMID = 0
+
+
+class Waiting(unittest.TestCase):
+    def said_of(self, *mode):
+        with Program([PROGRAM, *mode]) as program:
+            program.wait_quiet()
+            done = FORKSIGHT.run(program.pid)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn("Not stuck for good", done.stdout)
+            self.pid = program.pid
+            return done.stdout
+
+    def expect(self, text, pattern):
+        found = re.search(pattern, text)
+        self.assertIsNotNone(found, text)
+        return found
+
+    def test_a_mutex_with_its_owner(self):
+        found = self.expect(self.said_of("mutex"), r"in a futex without a timeout: the mutex at 0x[0-9a-f]+, which thread (\d+) holds")
+        self.assertGreater(int(found[1]), self.pid)
+
+    def test_a_semaphore_of_system_v(self):
+        found = self.expect(self.said_of("semaphore"), r"in semop: System V semaphore set (\d+)(.*)")
+        libc.semctl(int(found[1]), 0, IPC_RMID)
+        self.expect(found[2], r": that number 0, which is 1, reaches 2, last changed by process \d+, which has ended")
+
+    def test_messages_of_system_v(self):
+        found = self.expect(self.said_of("messages"), r"in msgrcv: System V message queue (\d+)(.*)")
+        libc.msgctl(int(found[1]), IPC_RMID, None)
+        self.expect(found[2], r" with 0 messages in it$")
+
+    def test_a_queue_of_posix(self):
+        self.expect(self.said_of("queue"), r"in mq_receive: the POSIX message queue /forksight-why-\d+ \(deleted\); nobody has it open for writing")
+
+    def test_the_other_end_of_a_fifo(self):
+        with tempfile.TemporaryDirectory(prefix="forksight-why-") as folder:
+            path = Path(folder, "fifo")
+            self.expect(self.said_of("fifo", str(path)), rf"in open: the FIFO {path}, for somebody who writes; nobody has it open for writing")
+
+    def test_the_pipe_that_it_reads(self):
+        self.expect(self.said_of("wait"), r"in read: pipe:\[\d+\]")
+
+
+if __name__ == "__main__":
+    processes.become_reaper()
+    unittest.main()
