@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "command/formatter.hpp"
 #include "command/output.hpp"
@@ -14,8 +15,10 @@
 #include "command/show_report.hpp"
 #include "command/why_awake.hpp"
 #include "diagnose/diagnose.hpp"
+#include "diagnose/words.hpp"
 #include "image/refusal.hpp"
 #include "inspect/live_tree.hpp"
+#include "render/printable.hpp"
 #include "watch/proc_fs.hpp"
 
 namespace forksight {
@@ -42,10 +45,24 @@ struct CommandLine {
   inspect::LiveTreeOptions options;
   bool no_stop = false;
   bool watch = false;
+  bool locals = false;
   std::string format = "text";
 };
 
 constexpr std::chrono::seconds kWatchPace{1};
+
+std::string describe_locals(const std::vector<inspect::PythonLocals>& locals) {
+  std::string text = "Locals of the innermost frames of Python, by name:\n";
+  for (const inspect::PythonLocals& one : locals) {
+    std::string names;
+    for (const std::string& name : one.names) names += (names.empty() ? "" : ", ") + name;
+    const model::Frame& frame = one.frame;
+    text += render::printable(fmt::format("  thread {} of process {}, {} ({}:{}): {}", one.tid, one.pid, frame.function,
+                                          words::base_name(frame.file), frame.line, names)) +
+            "\n";
+  }
+  return text;
+}
 
 // A zombie has ended, too.
 bool has_ended(const watch::ProcessKey& key) {
@@ -71,11 +88,13 @@ ExitStatus explain(const CommandLine& line) {
       say_error(tree.error());
       return ExitStatus::kUnreadable;
     }
-    model::Model model = inspect::build_model(tree->subjects);
+    std::vector<inspect::PythonLocals> locals;
+    model::Model model = inspect::build_model(tree->subjects, line.locals ? &locals : nullptr);
     model.limits.insert(model.limits.end(), tree->limits.begin(), tree->limits.end());
     const bool is_over = !line.watch || !diagnose(model).empty();
     if (is_over) {
       const ExitStatus status = show_report(model, line.format);
+      if (!locals.empty() && !write_out(describe_locals(locals))) return ExitStatus::kUnreadable;
       const bool is_silent = status == ExitStatus::kNothingFound && line.format == "text";
       if (is_silent && !write_out(describe_awake(tree.value()))) return ExitStatus::kUnreadable;
       return status;
@@ -110,7 +129,13 @@ void add_why_command(CLI::App& app, int& status) {
   verb->add_flag("--watch", line->watch, "Look again every second until something is found, or the process ends")
       ->group("How to look");
   add_format_option(*verb, line->format);
-  verb->callback([line, &status] { status = as_int(explain(*line)); });
+  verb->add_flag("--locals", line->locals,
+                 "Tell what the innermost Python frames of what hangs call their variables; names only, as text")
+      ->group("What comes out");
+  verb->callback([line, &status] {
+    if (line->locals && line->format != "text") throw CLI::ValidationError("--locals", "is for --format text only");
+    status = as_int(explain(*line));
+  });
 }
 
 }  // namespace forksight

@@ -30,7 +30,15 @@ struct Subject {
 // core or nobody else has it, else of pid 0, which stands for one that has ended.
 void add_absent_parents(std::vector<Subject>& subjects);
 
-// The processes of the model are the subjects, in their order.
-model::Model build_model(const std::vector<Subject>& subjects);
+// What the innermost frame of Python of a thread calls its variables.
+struct PythonLocals {
+  std::int32_t pid = 0;
+  std::int32_t tid = 0;
+  model::Frame frame;
+  std::vector<std::string> names;  // arguments first
+};
+
+// The processes of the model are the subjects, in their order. `locals`: of the threads whose stacks are looked at.
+model::Model build_model(const std::vector<Subject>& subjects, std::vector<PythonLocals>* locals = nullptr);
 
 }  // namespace forksight::inspect

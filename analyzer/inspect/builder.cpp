@@ -157,7 +157,10 @@ void Builder::read_python(std::size_t subject) {
   if (threads.empty()) return;
   model::PythonThreads told;
   for (const PythonThread& thread : threads) {
-    if (!thread.stack.frames.empty()) told.push_back({thread.pointer, thread.stack});
+    if (thread.stack.frames.empty()) continue;
+    told.push_back({thread.pointer, thread.stack});
+    const bool is_wanted = locals_ != nullptr && thread.tid != 0 && !thread.locals.empty();
+    if (is_wanted) locals_->push_back({image.pid, thread.tid, thread.stack.frames.front(), thread.locals});
   }
   model_.processes[subject].python = model_.python.size();
   model_.python.push_back(std::move(told));
@@ -279,9 +282,9 @@ void Builder::build() {
   }
 }
 
-model::Model build_model(const std::vector<Subject>& subjects) {
+model::Model build_model(const std::vector<Subject>& subjects, std::vector<PythonLocals>* locals) {
   model::Model model;
-  Builder(subjects, model).build();
+  Builder(subjects, model, locals).build();
   return model;
 }
 

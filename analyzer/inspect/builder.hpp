@@ -25,7 +25,8 @@ struct ThreadFacts {
 
 class Builder {
  public:
-  Builder(const std::vector<Subject>& subjects, model::Model& model) : subjects_(subjects), model_(model) {}
+  Builder(const std::vector<Subject>& subjects, model::Model& model, std::vector<PythonLocals>* locals)
+      : subjects_(subjects), model_(model), locals_(locals) {}
   void build();
 
  private:
@@ -87,6 +88,7 @@ class Builder {
 
   const std::vector<Subject>& subjects_;
   model::Model& model_;
+  std::vector<PythonLocals>* locals_;  // null: nobody asks for them
   std::map<std::size_t, std::unique_ptr<image::Stacks>> stacks_;
   std::map<std::size_t, std::vector<PythonThread>> threads_of_python_;
   std::map<std::pair<std::size_t, std::int32_t>, ThreadFacts> facts_;  // by subject and tid
