@@ -71,8 +71,7 @@ void HandlerTrace::touch() {
 
 TraceBuilder whole_handler_trace() {
   HandlerTrace scene;
-  scene.wait(scene.run(trace::HandlerPhase::kPrepare, 0), trace::HandlerWaitKind::kJoin, scene.worker);
-  scene.hold(scene.wait(scene.run(trace::HandlerPhase::kPrepare, 0), trace::HandlerWaitKind::kLock, scene.worker), 64);
+  scene.hold(scene.wait(scene.run(trace::HandlerPhase::kPrepare, 0), trace::HandlerWaitKind::kJoin, scene.worker), 64);
   scene.make_child();
   scene.trace.as(kParent);
   std::vector<std::byte> payload;
