@@ -1,14 +1,17 @@
 // syscall(): the way in which libstdc++ (futures, atomic waits, latches, semaphores, guards), Rust's standard library
 // and locks of one's own sleep in a futex.
 //
-// Everything but a futex wait is passed on by a jump, with all registers and the stack as they are: a clone or vfork
-// must come back to the caller's own frame, on whatever stack it named. A wait is an ordinary call with the arguments
-// in the same places, so the hook itself is three instructions for all other numbers, and none of it is C.
+// Everything but a futex wait and a plain fork is passed on by a jump, with all registers and the stack as they are: a
+// clone that shares its memory, or a vfork, must come back to the caller's own frame, on whatever stack it named. A
+// wait is an ordinary call with the arguments in the same places, and so is a fork, whose child comes back in a copy of
+// the stack; so the hook itself is five instructions for all other numbers, and none of it is C.
 #include <errno.h>
 #include <linux/futex.h>
+#include <sched.h>
 #include <time.h>
 
 #include "held.hpp"
+#include "hooks_fork.hpp"
 #include "hooks_syscall.hpp"
 #include "lost_waits.hpp"
 #include "next.hpp"
@@ -68,8 +71,26 @@ extern "C" [[gnu::visibility("hidden"), gnu::used]] long forksight_futex_wait(lo
   return result;
 }
 
+// SYS_fork, and SYS_clone with a copy of the memory, the stack and the thread's TLS. As the hook of _Fork().
+extern "C" [[gnu::visibility("hidden"), gnu::used]] long forksight_raw_fork(long number, long a, long b, long c, long d,
+                                                                            long e, long f) {
+  const auto real = reinterpret_cast<Syscall>(forksight_next_syscall);
+  Slot* const self = fork_is_watched() ? own_slot() : nullptr;
+  if (self == nullptr) return real(number, a, b, c, d, e, f);
+  const std::uint32_t by_clone = number == SYS_clone ? std::uint32_t{trace::kForkByClone} : 0U;
+  prepare_bypass(self, FORKSIGHT_FRAME().site(), trace::kForkBypassed | trace::kForkBySyscall | by_clone);
+  const long child = real(number, a, b, c, d, e, f);
+  if (child == 0) {
+    child_of_bypass();
+  } else {
+    parent_of_bypass(self, child, errno);
+  }
+  return child;
+}
+
 }  // namespace
 
+static_assert(SYS_clone == 56 && SYS_fork == 57 && (CLONE_VM | CLONE_SETTLS) == 0x80100);
 // FUTEX_WAIT is 0, FUTEX_WAIT_BITSET 9, flags are 0x80 and 0x100.
 static_assert(SYS_futex == 202 && FUTEX_WAIT == 0 && FUTEX_WAIT_BITSET == 9 && FUTEX_CMD_MASK == ~0x180);
 asm(R"(
@@ -81,7 +102,18 @@ syscall:
   .cfi_startproc
   cmpq $202, %rdi
   je 1f
+  cmpq $57, %rdi
+  je forksight_raw_fork
+  cmpq $56, %rdi
+  je 2f
+3:
   jmp *forksight_next_syscall(%rip)
+2:
+  testl $0x80100, %esi
+  jnz 3b
+  testq %rdx, %rdx
+  jnz 3b
+  jmp forksight_raw_fork
 1:
   movl %edx, %eax
   andl $~0x180, %eax

@@ -48,6 +48,7 @@ void TraceReader::read_fork(const TraceRecord& record) {
   fork.prepare_ns = fixed.prepare_ns;
   fork.bypassed = (fixed.flags & trace::kForkBypassed) != 0;
   fork.by_clone = (fixed.flags & trace::kForkByClone) != 0;
+  fork.by_syscall = (fixed.flags & trace::kForkBySyscall) != 0;
   if (const auto thread = find(fixed.forking_thread, RecordType::kThread)) {
     fork.forking_thread = thread->index;
   } else {

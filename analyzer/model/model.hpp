@@ -286,6 +286,7 @@ struct Touch {
   TouchKind kind = TouchKind::kLock;
   TouchAction action = TouchAction::kNone;
   std::optional<std::size_t> held;   // index into Fork::held (all kinds but kParallel)
+  bool by_syscall = false;               // by syscall(), with the number of fork or clone
   std::optional<PoolId> pool;        // kParallel
   std::optional<std::size_t> in_flight;  // kLibcCall: index into Fork::calls
   LibcCall call;                     // kLibcCall: the function that the child called

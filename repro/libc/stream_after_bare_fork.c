@@ -1,14 +1,21 @@
-// Mechanism: a thread holds the lock of stdout while main calls _Fork(), which runs no atfork handlers and resets no lock
+// Mechanism: a thread holds the lock of stdout while main calls _Fork(), which runs no atfork handlers and resets no
+// lock
 //            of libc; the child prints. After fork() it would print: fork() resets the locks of streams.
 // To blame:  _Fork(), in a process with threads, in a child that does more than exec.
 // User sees: a child that hangs in printf().
 // Fix:       fork(), or nothing but async-signal-safe calls in the child.
 // Repaired:  fork().
+//            raw, raw_clone: the system call itself, by syscall().
 //
 // EXPECT-BARE: hang
 // EXPECT: atfork-bypassed certain hang holder=printer start=printer_main victims=1
 // EXPECT-STACK: fork main@fork
+// EXPECT(raw): atfork-bypassed certain hang holder=printer start=printer_main victims=1
+// EXPECT-STACK(raw): fork main@raw
+// EXPECT(raw_clone): atfork-bypassed certain hang holder=printer start=printer_main victims=1
+// EXPECT-STACK(raw_clone): fork main@raw_clone
 #include <pthread.h>
+#include <signal.h>
 
 #include "../baton.h"
 
@@ -29,6 +36,10 @@ int main(void) {
   baton_wait(stream_is_locked);
 #ifdef REPAIRED
   const pid_t child = fork();
+#elif defined RAW
+  const pid_t child = (pid_t)syscall(SYS_fork);  // MARK: raw
+#elif defined RAW_CLONE
+  const pid_t child = (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, 0);  // MARK: raw_clone
 #else
   const pid_t child = _Fork();  // MARK: fork
 #endif

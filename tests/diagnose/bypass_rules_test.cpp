@@ -56,6 +56,29 @@ TEST(AtforkBypassed, IsLikelyOfAnotherFutex) {
   EXPECT_EQ(findings[0].certainty, Certainty::kLikely);
 }
 
+TEST(AtforkBypassed, NamesTheCall) {
+  const std::pair<std::uint32_t, const char*> calls[] = {
+      {0, "_Fork()"},
+      {trace::kForkByClone, "clone()"},
+      {trace::kForkBySyscall, "syscall(SYS_fork)"},
+      {trace::kForkBySyscall | trace::kForkByClone, "syscall(SYS_clone)"}};
+  for (const auto& [flags, name] : calls) {
+    test::TraceBuilder trace;
+    trace.as(test::kParent);
+    trace::ForkRecord fixed{};
+    fixed.ordinal = 1;
+    fixed.flags = trace::kForkBypassed | flags;
+    const auto fork = trace.fork(fixed, {trace.thread(test::kHolder, "worker", test::kParent)}, {});
+    trace.record(trace::RecordType::kForked, trace::ForkedRecord{fork, test::kChild, 0, 5});
+    model::Model model = read_model(trace);
+    prove_dead(model);
+    const auto findings = diagnose(model);
+    ASSERT_EQ(findings.size(), 1U);
+    EXPECT_EQ(findings[0].rule, "atfork-bypassed");
+    EXPECT_NE(findings[0].summary.find(std::string("made by ") + name), std::string::npos) << findings[0].summary;
+  }
+}
+
 TEST(AtforkBypassed, IsSilentOfAChildThatLives) { EXPECT_TRUE(diagnose(bypassed(true)).empty()); }
 
 TEST(AtforkBypassed, LeavesATouchToItsRule) {

@@ -1,4 +1,4 @@
-// A child of _Fork() or clone(): no atfork handler ran, so the locks of malloc, of streams and of the loader are as
+// A child of _Fork(), of clone() or of the bare system call: no atfork handler ran, so the locks of malloc, of streams and of the loader are as
 // they were. These are never touched in a way that can be seen; but a child that is proven dead waits for something,
 // and where that is the lock of a stream which another thread held, it is known for what.
 #include <fmt/core.h>
@@ -23,11 +23,16 @@ const model::LockedStream* find_stream(const model::Process& child, const model:
   return nullptr;
 }
 
+const char* name_call(const model::Fork& fork) {
+  if (fork.by_syscall) return fork.by_clone ? "syscall(SYS_clone)" : "syscall(SYS_fork)";
+  return fork.by_clone ? "clone()" : "_Fork()";
+}
+
 Finding describe(const Evidence& evidence, const model::Fork& fork) {
   const model::Model& model = evidence.model();
   const model::Process& child = evidence.process(*fork.child);
   const model::LockedStream* const stream = find_stream(child, fork);
-  const char* const how = fork.by_clone ? "clone()" : "_Fork()";
+  const char* const how = name_call(fork);
   const std::string where = words::at(" at ", fork.stack);
   Finding finding = evidence.begin_finding("atfork-bypassed", fork);
   finding.certainty = stream != nullptr ? Certainty::kCertain : Certainty::kLikely;

@@ -192,6 +192,7 @@ enum ForkFlag : std::uint32_t {
   kForkByClone = 1U << 17U,   // ... clone()
 };
 
+  kForkBySyscall = 1U << 18U,  // ... syscall() with the number of fork or clone
 enum class WaitKind : std::uint32_t {
   kNone = 0,
   kCondition = 1,
