@@ -1,0 +1,42 @@
+// The part of the trace format about Python's stacks. Included by format.hpp.
+#pragma once
+
+#include <cstdint>
+
+namespace forksight::trace {
+
+enum class PythonMoment : std::uint32_t {
+  kFork = 1,     // in prepare, or in the child before anything runs there: all threads of the forking process
+  kTouch = 2,    // the touching thread alone, before it may block
+  kRequest = 3,  // all threads, when `forksight run` asked for them
+};
+
+// What the interpreter's own traceback dumper says. Tail: `bytes` of text. The lines of a thread follow a line
+// "Thread 0xID (most recent call first):", "Current thread 0xID ..." or, for the writing thread, "Stack ...", where ID
+// is ThreadRecord::thread_pointer.
+struct PythonStacksRecord {
+  std::uint64_t touch;   // ref to kTouch (PythonMoment::kTouch), else 0
+  std::uint64_t writer;  // thread pointer of the thread that wrote it
+  PythonMoment moment;
+  std::uint32_t bytes;
+  std::uint32_t cut;  // 1: there was more text
+  std::uint32_t reserved;
+};
+static_assert(sizeof(PythonStacksRecord) == 32);
+
+// The Python stacks at one fork: forks from the same place with the same stacks share them.
+struct PythonAtForkRecord {
+  std::uint64_t fork;    // ref to kFork
+  std::uint64_t stacks;  // ref to kPythonStacks (PythonMoment::kFork)
+};
+static_assert(sizeof(PythonAtForkRecord) == 16);
+
+// From here on the writer answers this signal, sent with kPythonRequest as its value, by a record of kPythonStacks.
+struct PythonSignalRecord {
+  std::uint32_t signal;
+  std::uint32_t reserved;
+};
+static_assert(sizeof(PythonSignalRecord) == 8);
+inline constexpr std::uint64_t kPythonRequest = 0x46'53'50'59;  // "FSPY"
+
+}  // namespace forksight::trace
