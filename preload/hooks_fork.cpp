@@ -35,6 +35,7 @@
 #include "sys.hpp"
 #include "tasks.hpp"
 #include "thread_records.hpp"
+#include "unflushed.hpp"
 #include "writer.hpp"
 
 #include "guest.hpp"
@@ -163,6 +164,7 @@ void record_gone(Slot* self) {
 void enter_fork(Slot* self, const Site& site) {
   const KeptErrno kept;
   self->fork_site = site;
+  self->fork_record = 0;
   self->fork_entry_ns = now_ns();
   self->held_at_entry = depth(*self);
   count_pools(self);
@@ -170,6 +172,9 @@ void enter_fork(Slot* self, const Site& site) {
   ask_mpi();
   mark_living(self);
 }
+
+// A process with one thread has nothing to lose, but may have output that both sides will write.
+bool fork_is_told() { return fork_is_watched() || has_unflushed(); }
 
 }  // namespace
 
@@ -180,7 +185,7 @@ bool fork_is_watched() {
 }
 
 void on_prepare() {
-  if (!fork_is_watched()) return;
+  if (!fork_is_told()) return;
   Slot* const self = own_slot();
   if (self == nullptr) return;
   const KeptErrno kept;
@@ -198,6 +203,7 @@ void on_prepare() {
   record_python_in_prepare(self->fork_record);
   self->is_fork_by_wrapper = by_wrapper;
   if (by_wrapper) record_gone(self);
+  record_unflushed(self->fork_record);
   name_fork_of_run(*self);
   record_cuda(self->fork_record);
   record_mpi(self->fork_record);
@@ -207,7 +213,9 @@ void on_prepare() {
 
 void on_parent() {
   Slot* const self = t_slot;
-  if (self != nullptr) open_gate(self);
+  if (self == nullptr) return;
+  open_gate(self);
+  watch_unflushed_in_parent();
 }
 
 namespace {
@@ -242,10 +250,11 @@ Slot* begin_child() {
 
 // The policy calls into glibc's TLS look-up and libgomp's own setters, beside what begin_child does.
 void on_child() {
-  if (!fork_is_watched()) return;
+  if (!fork_is_watched() && !unflushed_is_recorded()) return;
   const KeptErrno kept;
   Slot* const self = begin_child();
   if (self == nullptr) return;
+  watch_unflushed_in_child(self->fork_record);
   settle_runtimes_in_child(self);
   if (!self->is_fork_by_wrapper) restore_runtimes_in_child(self);
   settle_cuda_in_child(self->fork_record);
@@ -264,6 +273,7 @@ void prepare_bypass(Slot* self, const Site& site, std::uint32_t flags) {
 void child_of_bypass() {
   Slot* const self = begin_child();
   if (self == nullptr) return;
+  watch_unflushed_in_child(self->fork_record);
   record_streams(self->fork_record);
 }
 
@@ -280,13 +290,14 @@ using namespace forksight;
 // The parent and the child return as from the real fork; errno is the real one's.
 FORKSIGHT_EXPORT(pid_t, fork, ) {
   const auto real_fork = FORKSIGHT_NEXT(fork);
-  if (!fork_is_watched()) return real_fork();
+  if (!fork_is_told()) return real_fork();
   Slot* const self = own_slot();
   if (self == nullptr) return real_fork();
   const bool has_turn = take_turn(self);
   enter_fork(self, FORKSIGHT_FRAME().site());
   const pid_t child = real_fork();
   if (has_turn) give_turn(self);
+  if (self->fork_site.pc != 0) self->fork_site = {};  // a prepare handler wrote the output that there was to tell of
   if (child == 0) {
     const KeptErrno kept;
     restore_runtimes_in_child(self);

@@ -6,6 +6,7 @@
 #include "forksight/trace/cuda.hpp"
 #include "forksight/trace/mpi.hpp"
 #include "forksight/trace/vfork.hpp"
+#include "forksight/trace/output.hpp"
 
 namespace forksight::collect {
 
@@ -78,6 +79,8 @@ bool has_whole_payload(trace::RecordType type, std::span<const std::byte> payloa
     case RecordType::kHandlerRun:
       return holds_with_tail<trace::HandlerRunRecord>(
           payload, [](const auto& fixed) { return std::uint64_t{fixed.count} * sizeof(trace::HandlerTimes); });
+    case RecordType::kUnflushed: return holds<trace::UnflushedRecord>(payload);
+    case RecordType::kFlush: return holds<trace::FlushRecord>(payload);
     case RecordType::kHandlerWait: return holds<trace::HandlerWaitRecord>(payload);
     case RecordType::kHandlerHeld: return holds<trace::HandlerHeldRecord>(payload);
     case RecordType::kMpi: return holds<trace::MpiRecord>(payload);

@@ -74,6 +74,8 @@ void TraceReader::read_record(const TraceRecord& record) {
     case RecordType::kInFlight: return read_in_flight(record);
     case RecordType::kStream: return read_stream(record);
     case RecordType::kQuiesced: return read_quiesced(record);
+    case RecordType::kUnflushed: return read_unflushed(record);
+    case RecordType::kFlush: return read_flush(record);
     case RecordType::kNote: return read_note(record);
     case RecordType::kCuda: return read_cuda(record);
     case RecordType::kCudaFunction: return read_cuda_function(record);

@@ -47,6 +47,8 @@ class TraceReader {
   void read_in_flight(const TraceRecord& record);
   void read_stream(const TraceRecord& record);
   void read_quiesced(const TraceRecord& record);
+  void read_unflushed(const TraceRecord& record);
+  void read_flush(const TraceRecord& record);
   void read_note(const TraceRecord& record);
   void read_python_stacks(const TraceRecord& record);
   void read_python_at_fork(const TraceRecord& record);

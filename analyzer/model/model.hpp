@@ -113,6 +113,33 @@ struct LockedStream {
   ThreadId thread = 0;
 };
 
+// How bytes left a stream of stdio.
+enum class FlushKind {
+  kFlush,   // fflush()
+  kClose,   // fclose()
+  kAtExit,  // the process ended by exit() or by the end of main, which flush what is left
+  kGone,    // they were in the stream no more when it was looked at
+};
+
+// A process wrote the bytes of an UnflushedOutput.
+struct Flush {
+  ProcessId process = 0;
+  std::int32_t tid = 0;
+  std::optional<ForkId> fork;  // that the process was made by; none: the first process of its trace
+  FlushKind kind = FlushKind::kFlush;
+  Stack stack;
+};
+
+// Bytes that were in a stream of stdio at a fork, and so in both processes after it.
+struct UnflushedOutput {
+  ForkId fork = 0;           // the first one
+  int fd = -1;
+  int number = -1;           // 0, 1 or 2: stdin, stdout, stderr; -1: another stream
+  std::uint64_t bytes = 0;   // at that fork: the stream may have had more at later ones
+  std::string text;          // the first of them
+  std::vector<Flush> flushes;  // in the order of time
+};
+
 // A fork waited for other threads' libc calls (--cure=quiesce-libc).
 struct Quiesced {
   std::uint64_t waited_ns = 0;
@@ -258,6 +285,7 @@ struct Fork {
   int error = 0;                         // errno of a failed fork
   bool bypassed = false;                 // by _Fork() or clone(): no handler ran
   bool by_clone = false;
+  bool by_syscall = false;               // by syscall(), with the number of fork or clone
   bool is_inferred = false;              // from processes as they are now: threads are those of the parent now
 };
 
@@ -286,7 +314,6 @@ struct Touch {
   TouchKind kind = TouchKind::kLock;
   TouchAction action = TouchAction::kNone;
   std::optional<std::size_t> held;   // index into Fork::held (all kinds but kParallel)
-  bool by_syscall = false;               // by syscall(), with the number of fork or clone
   std::optional<PoolId> pool;        // kParallel
   std::optional<std::size_t> in_flight;  // kLibcCall: index into Fork::calls
   LibcCall call;                     // kLibcCall: the function that the child called
@@ -362,6 +389,7 @@ struct Model {
   std::vector<HandlerRun> handler_runs;
   std::vector<Touch> touches;
   std::vector<VforkExit> vfork_exits;
+  std::vector<UnflushedOutput> unflushed;
   std::vector<std::string> command;   // of the run, if there was one
   std::vector<std::string> limits;    // what could not be seen, one sentence each
 };

@@ -31,6 +31,7 @@ const char* name_of(CulpritKind kind) {
     case CulpritKind::kPipe: return "pipe";
     case CulpritKind::kFileLock: return "file-lock";
     case CulpritKind::kDevice: return "device";
+    case CulpritKind::kStream: return "stream";
     case CulpritKind::kProcess: break;
   }
   return "process";

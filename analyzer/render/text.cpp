@@ -61,9 +61,15 @@ class TextReport {
 
  private:
   void head() {
-    const std::string seen = fmt::format(
-        "{}, {}", words::count(model_.processes.size(), "process", "processes"),
-        words::count(model_.forks.size(), "fork of a process with threads", "forks of processes with threads"));
+    // Of a process with one thread a fork is recorded for the output that it had not written.
+    const bool had_threads = model_.unflushed.empty() || std::ranges::all_of(model_.forks, [](const model::Fork& fork) {
+                               return fork.lost_threads.size() + fork.unknown_threads > 0;
+                             });
+    const std::string forks = had_threads ? words::count(model_.forks.size(), "fork of a process with threads",
+                                                         "forks of processes with threads")
+                                          : words::count(model_.forks.size(), "fork", "forks");
+    const std::string seen =
+        fmt::format("{}, {}", words::count(model_.processes.size(), "process", "processes"), forks);
     if (findings_.empty()) {
       page_.line(Style::kBold, fmt::format("forksight: nothing found in {}", seen));
       return;

@@ -8,6 +8,7 @@
 #include "forksight/trace/cuda.hpp"
 #include "forksight/trace/mpi.hpp"
 #include "forksight/trace/vfork.hpp"
+#include "forksight/trace/output.hpp"
 #include "support/handler_scene.hpp"
 #include "support/scenes.hpp"
 
@@ -61,6 +62,12 @@ std::vector<std::byte> good_trace() {
   trace.record(trace::RecordType::kPythonAtFork, trace::PythonAtForkRecord{fork, python});
   trace.python(trace::PythonMoment::kRequest, text, test::kParent);
   trace.record(trace::RecordType::kPythonSignal, trace::PythonSignalRecord{60, 0});
+  const auto unflushed = trace.record(trace::RecordType::kUnflushed,
+                                      trace::UnflushedRecord{fork, 0x40, 5, 1, 1, 5, 0, {'h', 'e', 'l', 'l', 'o'}});
+  trace.record(trace::RecordType::kFlush, trace::FlushRecord{unflushed, 0, stack, trace::FlushKind::kClose, 0});
+  trace.as(2600).record(trace::RecordType::kFlush,
+                        trace::FlushRecord{unflushed, fork, stack, trace::FlushKind::kAtExit, 0});
+  trace.as(test::kParent);
   trace.record(trace::RecordType::kNote, trace::NoteRecord{trace::NoteCode::kHeldOverflow, 0, 3});
   trace.record(trace::RecordType::kModuleGone, trace::ModuleGoneRecord{0x5550'0000'0000});
   trace.record(trace::RecordType::kHandlers, trace::HandlersRecord{0, 2});

@@ -61,6 +61,8 @@ enum class RecordType : std::uint16_t {
   kQuiesced = 22,   // QuiescedRecord
   kStream = 23,     // StreamRecord
   kRecent = 48,        // RecentRecord
+  kUnflushed = 52,     // UnflushedRecord, in output.hpp
+  kFlush = 53,         // FlushRecord, in output.hpp
 };
 
 // The first word of a record: size in bytes, header included (low 32 bits), type (16), state (8), zero (8).
@@ -191,9 +193,9 @@ enum ForkFlag : std::uint32_t {
   kForkByWrapper = 1U << 0U,  // fork() itself was called; else daemon, forkpty: seen by the handlers only
   kForkBypassed = 1U << 16U,  // _Fork() or clone(): no atfork handler runs, libc's own locks are not reset
   kForkByClone = 1U << 17U,   // ... clone()
+  kForkBySyscall = 1U << 18U,  // ... syscall() with the number of fork or clone
 };
 
-  kForkBySyscall = 1U << 18U,  // ... syscall() with the number of fork or clone
 enum class WaitKind : std::uint32_t {
   kNone = 0,
   kCondition = 1,

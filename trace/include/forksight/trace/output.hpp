@@ -1,0 +1,40 @@
+// The part of the trace format about output that a stream of stdio had not written at a fork: both sides have the bytes
+// then, and each that flushes them writes them.
+#pragma once
+
+#include <cstdint>
+
+namespace forksight::trace {
+
+// Bytes that waited in a stream at a fork. Written in prepare, once: later forks that find the same bytes there, in this
+// process or in a child of it, add nothing.
+struct UnflushedRecord {
+  std::uint64_t fork;    // ref to kFork
+  std::uint64_t stream;  // address of the FILE
+  std::uint64_t bytes;
+  std::int32_t fd;
+  std::int32_t number;  // 0, 1 or 2: stdin, stdout, stderr; -1: another stream
+  std::uint32_t text_bytes;
+  std::uint32_t reserved;
+  char text[40];  // the first of the bytes
+};
+static_assert(sizeof(UnflushedRecord) == 80);
+
+enum class FlushKind : std::uint32_t {
+  kFlush = 1,   // fflush() returned 0
+  kClose = 2,   // fclose() returned 0
+  kAtExit = 3,  // they were there still when the process ended by exit() or by the end of main: libc flushes them next
+  kGone = 4,    // they were there no more: the stream has written them in the course of things
+};
+
+// The writer of this record has written the bytes, to the file that the stream had at the fork.
+struct FlushRecord {
+  std::uint64_t unflushed;  // ref to kUnflushed
+  std::uint64_t fork;       // ref to kFork that made the writer, 0: it is the first process of this trace
+  std::uint64_t stack;      // ref to kStack
+  FlushKind kind;
+  std::uint32_t reserved;
+};
+static_assert(sizeof(FlushRecord) == 32);
+
+}  // namespace forksight::trace
