@@ -19,7 +19,7 @@
 #include "../baton.h"
 
 static pthread_t worker;
-static atomic_int ended, stops, first_tid, second_tid, second_is_inside, second_has_forked;
+static atomic_int ended, stops, workers, first_tid, second_tid, second_is_inside, second_has_forked;
 static struct baton first_is_inside;
 #ifdef REPAIRED
 static pthread_mutex_t library = PTHREAD_MUTEX_INITIALIZER;
@@ -27,6 +27,7 @@ static pthread_mutex_t library = PTHREAD_MUTEX_INITIALIZER;
 
 static void* worker_main(void* unused) {
   pthread_setname_np(pthread_self(), "worker");
+  atomic_fetch_add(&workers, 1);
   while (atomic_load(&stops) == 0) syscall(SYS_futex, &stops, FUTEX_WAIT_PRIVATE, 0, NULL, NULL, 0);
   return unused;
 }
@@ -53,7 +54,8 @@ static long call_of(int tid) {
 static void let_second_fork(void) {
   baton_pass(first_is_inside);
   while (!atomic_load(&second_has_forked)) {
-    if (!atomic_load(&second_is_inside) && call_of(atomic_load(&second_tid)) == SYS_futex) return;
+    // In this order: a thread that is inside sleeps in a futex, too.
+    if (call_of(atomic_load(&second_tid)) == SYS_futex && !atomic_load(&second_is_inside)) return;
     sched_yield();
   }
 }
@@ -87,6 +89,7 @@ static void* second_main(void* unused) {
   atomic_store(&second_tid, (int)syscall(SYS_gettid));
   baton_wait(first_is_inside);
   if (fork_once() != 0) abort();
+  while (atomic_load(&workers) < 2) sched_yield();  // until the new one runs, and has its name
   atomic_store(&second_has_forked, 1);
   return unused;
 }
