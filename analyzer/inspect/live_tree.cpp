@@ -12,6 +12,7 @@
 
 #include "image/live.hpp"
 #include "image/stacks.hpp"
+#include "image/stop.hpp"
 #include "inspect/spin_look.hpp"
 #include "inspect/stuck_call.hpp"
 #include "watch/last_run.hpp"
@@ -30,6 +31,7 @@ constexpr std::size_t kMostAncestors = 64;
 constexpr std::size_t kMostTargets = 64;  // threads of a process of which it is told what they wait for
 // A thread that is busy at each of so many looks, so far apart, spins.
 constexpr int kSpinLooks = 6;
+constexpr int kStopAttempts = 4;
 constexpr std::chrono::milliseconds kSpinPace{80};
 
 // From the parent up, as far as the session goes: what is beyond started the job and is no part of it.
@@ -180,6 +182,7 @@ class Look {
         auto image = image::open_live(member.key.pid, live);
         if (image) {
           subject.image = std::move(image).value();
+          stop_late_spinners(subject.image);
         } else {
           result_.limits.push_back(image.error());
         }
@@ -203,6 +206,22 @@ class Look {
       result_.subjects.push_back(std::move(subject));
     }
     if (options_.progress) options_.progress(chosen_.size(), chosen_.size());
+  }
+
+  // On a busy machine a thread that is ready to run may not get to where it stops in time.
+  void stop_late_spinners(image::Image& image) const {
+    const auto spinning = spinning_.find(image.pid);
+    if (spinning == spinning_.end() || !options_.stop) return;
+    const std::size_t limits = image.limits.size();
+    for (int attempt = 0; attempt < kStopAttempts; ++attempt) {
+      std::vector<std::int32_t> late;
+      for (const image::Thread& thread : image.threads) {
+        if (!thread.registers && spinning->second.contains(thread.tid)) late.push_back(thread.tid);
+      }
+      if (late.empty()) return;
+      image.limits.resize(limits);  // said once
+      image::stop_and_read_registers(image, late);
+    }
   }
 
   void judge(const watch::Member& member, Subject& subject) const {

@@ -154,15 +154,16 @@ class Looks {
     const std::uint64_t ran = read_runtime_ns(copy_.pid, seen.spinner.tid);
     if (ran < seen.ran_ns + kProgress_ns) return;
     seen.ran_ns = ran;
-    ++seen.looks;
     image::Thread thread;
     thread.tid = seen.spinner.tid;
     thread.state = 'R';
     copy_.threads = {thread};
     image::stop_and_read_registers(copy_, std::array{thread.tid});
     const image::Thread& stopped = copy_.threads.front();
+    if (!stopped.registers) return;  // it got no processor to stop on in time
+    ++seen.looks;
     const bool gives_way = stopped.call && stopped.call->number == SYS_sched_yield;
-    if (!stopped.registers || (stopped.call && !gives_way)) {
+    if (stopped.call && !gives_way) {
       seen.has_left = true;
       return;
     }
