@@ -29,9 +29,8 @@ std::vector<std::uint8_t> find_build_id(std::span<const std::byte> notes) {
     const std::uint64_t end = descriptor + align_4(note.n_descsz);
     if (descriptor + note.n_descsz > notes.size()) break;
     if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 && std::memcmp(notes.data() + name, "GNU", 4) == 0) {
-      std::vector<std::uint8_t> id(note.n_descsz);
-      std::memcpy(id.data(), notes.data() + descriptor, id.size());
-      return id;
+      const auto* const id = reinterpret_cast<const std::uint8_t*>(notes.data()) + descriptor;
+      return {id, id + note.n_descsz};
     }
     if (end > notes.size()) break;
     notes = notes.subspan(end);

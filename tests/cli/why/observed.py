@@ -33,6 +33,8 @@ def forbid_ptrace():
     program = Program(4, rules)
     if libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 or libc.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.byref(program)) != 0:
         os._exit(99)
+    # Of a forksight with AddressSanitizer: its search for leaks traces, too.
+    os.environ["ASAN_OPTIONS"] = "detect_leaks=0"
 
 
 class Program:
