@@ -75,7 +75,7 @@ struct CallInFlight {
 
 enum class SlotState : std::uint32_t { kFree = 0, kReserved = 1, kLive = 2, kEnded = 3 };
 
-struct alignas(64) Slot {
+struct Slot {
   HeldLock* top;  // one past the innermost entry of `held`
   std::atomic<SlotState> state;
   std::uint32_t overflow;  // acquisitions that found the array full

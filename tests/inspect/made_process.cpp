@@ -16,9 +16,9 @@
 
 #include "symbols/symbols.hpp"
 
-// What the made processes run, and the globals that they lock.
+// What the made processes run, and the globals that they lock. No two functions are alike, which would make them one.
 #define MADE_FUNCTION(name) \
-  extern "C" __attribute__((noipa, used)) void name() { asm volatile(""); }
+  extern "C" __attribute__((noinline, used)) void name() { asm volatile("# " #name); }
 MADE_FUNCTION(made_main)
 MADE_FUNCTION(made_fill_cache)
 MADE_FUNCTION(made_drain_cache)

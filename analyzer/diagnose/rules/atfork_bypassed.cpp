@@ -1,6 +1,6 @@
-// A child of _Fork(), of clone() or of the bare system call: no atfork handler ran, so the locks of malloc, of streams and of the loader are as
-// they were. These are never touched in a way that can be seen; but a child that is proven dead waits for something,
-// and where that is the lock of a stream which another thread held, it is known for what.
+// A child of _Fork(), of clone() or of the bare system call: no atfork handler ran, so the locks of malloc, of streams
+// and of the loader are as they were. These are never touched in a way that can be seen; but a child that is proven
+// dead waits for something, and where that is the lock of a stream which another thread held, it is known for what.
 #include <fmt/core.h>
 
 #include <algorithm>

@@ -16,7 +16,7 @@ void flock_deadlock(const Evidence& evidence, std::vector<Finding>& findings) {
         cycles::is_told_elsewhere(evidence, cycle, findings))
       continue;
     const auto is_lock = [](const cycles::Link& link) { return link.wait->kind == model::WaitKind::kFileLock; };
-    std::ranges::rotate(cycle, std::ranges::find_if(cycle, is_lock));
+    std::rotate(cycle.begin(), std::ranges::find_if(cycle, is_lock), cycle.end());
     const cycles::Link& first = cycle.front();
     Finding finding = cycles::begin_finding("flock-deadlock", evidence, cycle);
     const model::Process& process = evidence.process(finding.process);

@@ -21,7 +21,7 @@ void pipe_deadlock(const Evidence& evidence, std::vector<Finding>& findings) {
     };
     const auto writer = std::ranges::find_if(cycle, writes);
     const bool is_full = writer != cycle.end();
-    if (is_full) std::ranges::rotate(cycle, writer);
+    if (is_full) std::rotate(cycle.begin(), writer, cycle.end());
     const cycles::Link& first = cycle.front();
     const bool waits_for_end = cycles::has_via(cycle, "wait4");
     Finding finding = cycles::begin_finding("pipe-deadlock", evidence, cycle);

@@ -37,7 +37,7 @@ std::string name_holders(const model::Wait& wait, std::int32_t own) {
 void pipe_held_open(const Evidence& evidence, std::vector<Finding>& findings) {
   for (cycles::Cycle cycle : cycles::find_cycles(evidence.model())) {
     if (!cycles::is_held_open(cycle) || cycles::is_told_elsewhere(evidence, cycle, findings)) continue;
-    std::ranges::rotate(cycle, cycle.begin() + static_cast<std::ptrdiff_t>(find_reader(cycle)));
+    std::rotate(cycle.begin(), cycle.begin() + static_cast<std::ptrdiff_t>(find_reader(cycle)), cycle.end());
     const cycles::Link& reader = cycle.front();
     Finding finding = cycles::begin_finding("pipe-held-open", evidence, cycle);
     const model::Process& process = evidence.process(finding.process);

@@ -41,7 +41,7 @@ cycles::Cycle find_ring(const std::vector<cycles::Cycle>& all, const Suspended& 
     cycles::Cycle ring = cycle;
     const auto at = std::ranges::find(ring, suspended.wait, &cycles::Link::wait);
     if (at == ring.end()) continue;
-    std::ranges::rotate(ring, at + 1);
+    std::rotate(ring.begin(), at + 1, ring.end());
     return ring;
   }
   return {};
