@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "elf_view.hpp"
+#include "function_touch.hpp"
 #include "sys.hpp"
 #include "thread_records.hpp"
 #include "writer.hpp"
@@ -29,7 +30,6 @@ static_assert(sizeof(trace::CudaFunctionRecord::name) >= kNameBytes);
 
 constexpr int kNotInitialised = 3;  // CUDA_ERROR_NOT_INITIALIZED
 constexpr std::size_t kInitStackBytes = 4096;
-constexpr std::size_t kTouchStackBytes = 16U << 10U;
 constexpr std::int32_t kMostDevices = 64;  // bits of active_contexts
 
 // The library that is the driver: the first that exports cuInit and cuDriverGetVersion (the shim has only the former).
@@ -204,20 +204,7 @@ std::uint64_t touch_cuda(CudaEntry entry, std::uint64_t function, const Site& si
   const std::uint64_t bit = std::uint64_t{1} << index % 64;
   // Once a function: a loop over refused calls would fill the trace.
   if ((g_touched[index / 64].fetch_or(bit, std::memory_order_relaxed) & bit) != 0) return 0;
-  trace::CudaFunctionRecord named{function, {}};
-  memcpy(named.name, kNames[index], kNameBytes);
-  const std::uint64_t name = append(trace::RecordType::kCudaFunction, named, Importance::kFinding);
-  const std::uint64_t stack = append_stack(site, own_slot(), kTouchStackBytes, false, Importance::kFinding);
-  return append(trace::RecordType::kTouch,
-                trace::TouchRecord{g_fork_record, trace::TouchKind::kCudaCall, trace::TouchAction::kNone, 0, name,
-                                   function, stack, 0, 0, 0, 0},
-                Importance::kFinding);
-}
-
-void end_cuda_touch(std::uint64_t touch, int result) {
-  if (touch != 0) {
-    append(trace::RecordType::kTouchEnd, trace::TouchEndRecord{touch, result, 0}, Importance::kFinding);
-  }
+  return begin_function_touch(trace::TouchKind::kCudaCall, g_fork_record, kNames[index], function, site);
 }
 
 void recognise_cuda(const Module& module) {

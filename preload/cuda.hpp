@@ -54,7 +54,6 @@ void note_cuda_context();
 
 // In a watched child: the record of this call, 0 for none (the function was recorded already).
 std::uint64_t touch_cuda(CudaEntry entry, std::uint64_t function, const Site& site);
-void end_cuda_touch(std::uint64_t touch, int result);
 
 // The table of modules has a new object, or has lost one.
 void recognise_cuda(const Module& module);

@@ -2,6 +2,7 @@
 // is a load, a branch and a jump. Arguments are passed on as the words that they came as: where the driver takes fewer,
 // the rest is whatever the registers held (x86-64 psABI 3.2.3: integers and pointers only).
 #include "cuda.hpp"
+#include "function_touch.hpp"
 #include "next.hpp"
 #include "site.hpp"
 
@@ -46,7 +47,7 @@ __attribute__((noinline, cold)) int call_slow(CudaEntry entry, std::uint32_t wra
   }
   const std::uint64_t touch = g_watch_cuda ? touch_cuda(entry, function, frame.site()) : 0;
   const int result = reinterpret_cast<int (*)(Words...)>(function)(words...);
-  end_cuda_touch(touch, result);
+  end_function_touch(touch, result);
   if (result == 0 && entry == CudaEntry::cuInit) {
     note_cuda_init(g_cuda_reals[static_cast<std::uint32_t>(entry)][wrapper], frame.site());
   }

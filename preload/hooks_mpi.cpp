@@ -1,6 +1,7 @@
 // The hooks of MPI and UCX. In every process but a forked child of an initialised one a hook is a load, a branch and a
 // call. Arguments are passed on as the words that they came as: where the function takes fewer, the rest is whatever
 // the registers held (x86-64 psABI 3.2.3: integers and pointers only).
+#include "function_touch.hpp"
 #include "mpi.hpp"
 #include "next.hpp"
 #include "site.hpp"
@@ -43,7 +44,7 @@ __attribute__((noinline, cold)) Word call_slow(MpiEntry entry, Frame frame, Word
   if (function == 0) return is_ucx(entry) ? kUcxError : kMpiError;
   const std::uint64_t touch = g_watch_mpi ? touch_mpi(entry, function, frame.site()) : 0;
   const Word result = reinterpret_cast<Word (*)(Words...)>(function)(words...);
-  end_mpi_touch(touch, status_of(entry, result));
+  end_function_touch(touch, status_of(entry, result));
   if (entry == MpiEntry::ucp_init_version && static_cast<int>(result) == 0) note_ucx(1);
   if (entry == MpiEntry::ucp_cleanup) note_ucx(-1);
   return result;

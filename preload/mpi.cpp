@@ -5,6 +5,7 @@
 #include "cuda.hpp"
 #include "elf_view.hpp"
 #include "forksight/trace/mpi.hpp"
+#include "function_touch.hpp"
 #include "writer.hpp"
 
 #include "guest.hpp"
@@ -25,8 +26,6 @@ constexpr char kNames[][kNameBytes] = {
 #include "mpi_hooks.def"
 };
 static_assert(sizeof(trace::CudaFunctionRecord::name) >= kNameBytes);
-
-constexpr std::size_t kTouchStackBytes = 16U << 10U;
 
 // The MPI that is asked: the first library that exports both questions, by the names that no tool stands before.
 struct Library {
@@ -89,20 +88,7 @@ std::uint64_t touch_mpi(MpiEntry entry, std::uint64_t function, const Site& site
   const std::uint64_t bit = std::uint64_t{1} << index;
   // Once a function: a loop of them would fill the trace.
   if ((g_touched.fetch_or(bit, std::memory_order_relaxed) & bit) != 0) return 0;
-  trace::CudaFunctionRecord named{function, {}};
-  memcpy(named.name, kNames[index], kNameBytes);
-  const std::uint64_t name = append(trace::RecordType::kCudaFunction, named, Importance::kFinding);
-  const std::uint64_t stack = append_stack(site, own_slot(), kTouchStackBytes, false, Importance::kFinding);
-  return append(trace::RecordType::kTouch,
-                trace::TouchRecord{g_fork_record, trace::TouchKind::kMpiCall, trace::TouchAction::kNone, 0, name,
-                                   function, stack, 0, 0, 0, 0},
-                Importance::kFinding);
-}
-
-void end_mpi_touch(std::uint64_t touch, int result) {
-  if (touch != 0) {
-    append(trace::RecordType::kTouchEnd, trace::TouchEndRecord{touch, result, 0}, Importance::kFinding);
-  }
+  return begin_function_touch(trace::TouchKind::kMpiCall, g_fork_record, kNames[index], function, site);
 }
 
 void recognise_mpi(const Module& module) {

@@ -33,7 +33,6 @@ void note_ucx(std::int32_t change);
 
 // In a watched child: the record of this call, 0 for none (the function was recorded already).
 std::uint64_t touch_mpi(MpiEntry entry, std::uint64_t function, const Site& site);
-void end_mpi_touch(std::uint64_t touch, int result);
 
 // The table of modules has a new object, or has lost one.
 void recognise_mpi(const Module& module);
