@@ -11,12 +11,12 @@
 // EXPECT-STACK: stack end_worker@join
 // EXPECT-STACK: fork fork_once@fork first_main@first
 // EXPECT-RUN: --cure=serialise-forks outcome=none status=0 stdout="both have forked"
-#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 
 #include "../baton.h"
+#include "../call_of.h"
 
 static pthread_t worker;
 static atomic_int ended, stops, workers, first_tid, second_tid, second_is_inside, second_has_forked;
@@ -38,16 +38,6 @@ static void start_worker(void) {
 #ifdef REPAIRED
   pthread_mutex_unlock(&library);
 #endif
-}
-
-static long call_of(int tid) {
-  char name[64], text[64] = "";
-  snprintf(name, sizeof name, "/proc/self/task/%d/syscall", tid);
-  const int fd = open(name, O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return -1;
-  const ssize_t got = read(fd, text, sizeof text - 1);
-  close(fd);
-  return got > 0 && text[0] >= '0' && text[0] <= '9' ? atol(text) : -1;
 }
 
 // Until the second thread has forked, or sleeps on its way to the handler: somebody keeps it from running here, too.

@@ -3,7 +3,6 @@
  * first in the handler stays until the second is in it, too, or sleeps in a futex on its way. With "nested" a handler
  * forks itself, which must not wait for its own turn. */
 #define _GNU_SOURCE
-#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -14,19 +13,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../../repro/call_of.h"
+
 static atomic_int g_inside, g_overlap, g_forking, g_nested;
 static atomic_int g_tids[2];
 static int g_nest;
-
-static long call_of(int tid) {
-  char name[64], text[64] = "";
-  snprintf(name, sizeof name, "/proc/self/task/%d/syscall", tid);
-  const int fd = open(name, O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return -1;
-  const ssize_t got = read(fd, text, sizeof text - 1);
-  close(fd);
-  return got > 0 && text[0] >= '0' && text[0] <= '9' ? atol(text) : -1;
-}
 
 static int fork_once(void) {
   const pid_t child = fork();
