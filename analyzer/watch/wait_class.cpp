@@ -89,19 +89,6 @@ bool may_vfork(const Syscall& call) {
   return call.number == SYS_vfork || call.number == SYS_clone3 || (call.args[0] & CLONE_VFORK) != 0;
 }
 
-bool is_poll(const Syscall& call) {
-  switch (call.number) {
-    case SYS_poll:
-    case SYS_ppoll:
-    case SYS_select:
-    case SYS_pselect6:
-    case SYS_epoll_wait:
-    case SYS_epoll_pwait:
-    case SYS_epoll_pwait2: return true;
-    default: return false;
-  }
-}
-
 bool has_timeout(const Syscall& call) {
   switch (call.number) {
     case SYS_futex: return call.args[3] != 0;
@@ -119,17 +106,11 @@ bool has_timeout(const Syscall& call) {
 }
 
 model::WaitKind wait_kind(const Syscall& call) {
+  if (is_poll(call)) return model::WaitKind::kPoll;
   switch (call.number) {
     case SYS_futex: return model::WaitKind::kFutex;
     case SYS_wait4:
     case SYS_waitid: return model::WaitKind::kWaitChild;
-    case SYS_poll:
-    case SYS_ppoll:
-    case SYS_select:
-    case SYS_pselect6:
-    case SYS_epoll_wait:
-    case SYS_epoll_pwait:
-    case SYS_epoll_pwait2: return model::WaitKind::kPoll;
     case SYS_nanosleep:
     case SYS_clock_nanosleep: return model::WaitKind::kSleep;
     default: return model::WaitKind::kOther;
@@ -137,6 +118,19 @@ model::WaitKind wait_kind(const Syscall& call) {
 }
 
 }  // namespace
+
+bool is_poll(const Syscall& call) {
+  switch (call.number) {
+    case SYS_poll:
+    case SYS_ppoll:
+    case SYS_select:
+    case SYS_pselect6:
+    case SYS_epoll_wait:
+    case SYS_epoll_pwait:
+    case SYS_epoll_pwait2: return true;
+    default: return false;
+  }
+}
 
 WaitTarget classify(const ThreadSample& thread) {
   WaitTarget target;

@@ -32,6 +32,8 @@ struct WaitTarget {
 };
 
 WaitTarget classify(const ThreadSample& thread);
+// poll, select, epoll_wait and their variants, with or without a timeout.
+bool is_poll(const Syscall& call);
 
 // The same for the model. `facts` may be null.
 model::Wait describe_wait(const ThreadSample& thread, const WaitFacts* facts);

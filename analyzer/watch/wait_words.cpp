@@ -23,6 +23,7 @@
 #include "watch/proc_fs.hpp"
 #include "watch/process_memory.hpp"
 #include "watch/sampler.hpp"
+#include "watch/wait_class.hpp"
 
 namespace forksight::watch {
 namespace {
@@ -175,6 +176,7 @@ std::string describe_child(std::int32_t pid, const ThreadSample& thread) {
 
 std::string describe_target(std::int32_t pid, const ThreadSample& thread) {
   if (thread.ended() || thread.call.running || !thread.call.in_syscall) return {};
+  if (is_poll(thread.call)) return describe_polled(thread);
   switch (thread.call.number) {
     case SYS_futex: return describe_futex(pid, thread);
     case SYS_semop:
@@ -185,13 +187,6 @@ std::string describe_target(std::int32_t pid, const ThreadSample& thread) {
     case SYS_mq_timedsend: return describe_queue(pid, thread);
     case SYS_open:
     case SYS_openat: return describe_open(pid, thread);
-    case SYS_poll:
-    case SYS_ppoll:
-    case SYS_select:
-    case SYS_pselect6:
-    case SYS_epoll_wait:
-    case SYS_epoll_pwait:
-    case SYS_epoll_pwait2: return describe_polled(thread);
     case SYS_wait4:
     case SYS_waitid: return describe_child(pid, thread);
     case SYS_read:
