@@ -49,7 +49,7 @@ constexpr std::array kCalls = std::to_array<std::pair<std::string_view, CallKind
     {"thrd_join", CallKind::kJoin},
 });
 
-// Entry points of libgomp (GCC 12) that take a lock of the program's: no team is waited for.
+// Entry points of libgomp (GCC 12) that take a lock of the program's, or wait for their turn: not for a team.
 constexpr std::array<std::string_view, 8> kOpenmpLocks = {
     "GOMP_atomic_start", "GOMP_critical_name_start", "GOMP_critical_start", "omp_set_lock",
     "omp_set_lock_",     "omp_set_nest_lock",        "omp_set_nest_lock_",  "GOMP_ordered_start"};

@@ -19,7 +19,8 @@ namespace forksight::inspect {
 namespace {
 
 constexpr int kLooks = 12;
-constexpr int kMostLooks = 120;  // on a machine where the process hardly gets a turn
+constexpr int kMostLooks = 120;              // on a machine where the process hardly gets a turn, ...
+constexpr std::chrono::seconds kLongest{6};  // ... and may not stop in time at each of them
 constexpr std::uint64_t kTurn_ns = 5'000'000;
 constexpr std::uint64_t kProgress_ns = 500'000;
 constexpr int kReadsALook = 25;  // of the words, as far apart as this:
@@ -182,7 +183,9 @@ bool any_stays_in_place(const image::Image& image, std::span<const Spinner> spin
   Looks looks(image, spinners);
   Turns turns(image.pid);
   bool is_enough = false;
-  for (int look = 0; look < kMostLooks && !is_enough && looks.any_stayed(); ++look) {
+  const auto deadline = std::chrono::steady_clock::now() + kLongest;
+  const auto may_go_on = [&](int look) { return look < kMostLooks && std::chrono::steady_clock::now() < deadline; };
+  for (int look = 0; may_go_on(look) && !is_enough && looks.any_stayed(); ++look) {
     looks.stop_each();
     for (int read = 0; read < kReadsALook && looks.any_stayed(); ++read) {
       std::this_thread::sleep_for(kPace);
