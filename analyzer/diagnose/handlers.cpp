@@ -144,7 +144,8 @@ std::optional<Inversion> find_inversion(const Evidence& evidence, const model::H
       const auto is_held = [&](const model::HandlerHold& hold) { return hold.object == ring[i].wait->object; };
       const auto hold = std::ranges::find_if(run.holds, is_held);
       if (!is_handler || ring.size() < 2 || ring[i].process != run.process || hold == run.holds.end()) continue;
-      return Inversion{&*hold, ring[i].wait, find_taker(evidence.model(), run, *hold)};
+      return Inversion{&*hold, ring[i].wait, find_taker(evidence.model(), run, *hold),
+                       cycles::is_made_of(ring, {"mutex", "rwlock"})};
     }
   }
   return std::nullopt;

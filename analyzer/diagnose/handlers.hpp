@@ -21,6 +21,7 @@ struct Inversion {
   const model::HandlerHold* hold = nullptr;  // what the earlier handler took, and ...
   const model::Wait* wait = nullptr;         // ... who waits for that
   std::optional<model::HandlerId> taken_by;  // none: which of the earlier ones is not known
+  bool is_of_locks = false;                  // all of the ring: no signal handler ends any of its waits
 };
 std::optional<Inversion> find_inversion(const Evidence& evidence, const model::HandlerRun& run);
 

@@ -143,6 +143,29 @@ TEST(AtforkOrder, NamesBothHandlersAndBothLocks) {
       << findings[0].summary;
 }
 
+// A pipe in the ring: a signal handler could end that wait.
+TEST(AtforkOrder, IsAsCertainAsTheWeakestOfItsWaits) {
+  constexpr std::int32_t kReader = test::kHolder + 1;
+  model::Model model = inverted(kEarlierLock);
+  auto& waits = model.processes[kParentId].waits;
+  waits.push_back(waits[1]);
+  waits[2].tid = kReader;
+  waits[1].kind = model::WaitKind::kPipeRead;
+  waits[1].use = model::FutexUse::kUnknown;
+  waits[1].object = 0;
+  waits[1].path = "pipe:[17]";
+  waits[1].wakers = {{test::kParent, kReader, -1, "pipe"}};
+  auto findings = diagnose(model);
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].rule, "atfork-order");
+  EXPECT_EQ(findings[0].certainty, Certainty::kCertain);
+  model.processes[kParentId].liveness = model::Liveness::kDeadButForSignal;
+  findings = diagnose(model);
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].rule, "atfork-order");
+  EXPECT_EQ(findings[0].certainty, Certainty::kLikely);
+}
+
 // Held by the program itself when it forked, or by nobody who is known: the order of the handlers is not to blame.
 TEST(AtforkOrder, IsSilentWhereNoHandlerTookTheLock) {
   const auto findings = diagnose(inverted(kEarlierLock + 0x40));

@@ -15,9 +15,10 @@ void atfork_order(const Evidence& evidence, std::vector<Finding>& findings) {
     const auto inversion = end ? handlers::find_inversion(evidence, run) : std::nullopt;
     if (!inversion) continue;
     Finding finding = handlers::describe("atfork-order", evidence, run, *end, nullptr);
-    // No signal handler ends the wait for a lock.
-    finding.certainty = Certainty::kCertain;
-    finding.outcome = Outcome::kHang;
+    if (inversion->is_of_locks) {
+      finding.certainty = Certainty::kCertain;
+      finding.outcome = Outcome::kHang;
+    }
     const std::string other = fmt::format("thread {}{}", inversion->wait->tid, words::quoted(inversion->wait->name));
     const std::string lock = handlers::name(*inversion->hold);
     const std::string taker = inversion->taken_by ? handlers::name(evidence.model(), *inversion->taken_by, run.phase)
