@@ -190,8 +190,9 @@ class Session {
   void follow_touches(const model::Model& model) {
     std::vector<watch::OpenTouch> open;
     for (const model::Touch& touch : model.touches) {
-      const bool may_spin =
-          !touch.returned && !touch.timed && !touch.cured && touch.action == model::TouchAction::kNone;
+      // MPI spins for every message that it waits for.
+      const bool may_spin = !touch.returned && !touch.timed && !touch.cured &&
+                            touch.action == model::TouchAction::kNone && touch.kind != model::TouchKind::kMpiCall;
       if (may_spin && touch.process < model.processes.size())
         open.push_back({model.processes[touch.process].pid, touch.tid});
     }

@@ -113,6 +113,18 @@ TEST(MpiAfterFork, IsCertainWhereTheCallHangs) {
   EXPECT_NE(findings[0].summary.find("hangs in MPI_Barrier"), std::string::npos) << findings[0].summary;
 }
 
+// MPI spins while it waits for a message, and a victim's cause is elsewhere.
+TEST(MpiAfterFork, IsNotWhereTheCallTakesLong) {
+  for (const auto liveness : {model::Liveness::kSpinning, model::Liveness::kVictim}) {
+    MpiTrace scene;
+    scene.call("MPI_Recv");
+    model::Model model = read_model(scene.trace);
+    model.processes[1].liveness = liveness;
+    model.processes[1].stuck_for_ms = 60'000;
+    EXPECT_TRUE(diagnose(model).empty());
+  }
+}
+
 TEST(MpiAfterFork, NeedsTheSameLibraryOnBothSides) {
   EXPECT_TRUE(diagnose(answered("ucp_worker_create", 0)).empty());
   EXPECT_TRUE(diagnose(answered("MPI_Send", 0, trace::MpiKind::kUcx)).empty());

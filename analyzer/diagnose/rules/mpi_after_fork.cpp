@@ -34,7 +34,8 @@ enum class Fate { kHangs, kEndedInside, kRefused, kWorked };
 std::optional<Fate> fate_of(const Evidence& evidence, const model::Touch& touch) {
   if (touch.returned) return touch.result != 0 ? Fate::kRefused : Fate::kWorked;
   const model::Process& process = evidence.process(touch.process);
-  if (evidence.find_hang(touch) && (is_proven_dead(process) || process.stuck_for_ms > 0)) return Fate::kHangs;
+  // One that only takes time may wait for a message; a victim waits for what another finding tells.
+  if (evidence.find_hang(touch) && is_proven_dead(process)) return Fate::kHangs;
   // MPI ends a process itself when a call fails, unless it was told otherwise.
   const bool failed =
       process.exit_status && !(WIFEXITED(*process.exit_status) && WEXITSTATUS(*process.exit_status) == 0);
