@@ -1,51 +1,18 @@
 #include "inspect/core_subject.hpp"
 
 #include <fmt/core.h>
-#include <linux/futex.h>
 
-#include <algorithm>
+#include <utility>
 
 #include "image/core.hpp"
 #include "image/stacks.hpp"
+#include "inspect/core_waits.hpp"
 #include "inspect/lost_pthreads.hpp"
 #include "inspect/pthreads.hpp"
 #include "inspect/stuck_call.hpp"
-#include "watch/wait_class.hpp"
 
 namespace forksight::inspect {
 namespace {
-
-watch::ThreadSample sample_of(const image::Thread& thread) {
-  watch::ThreadSample sample;
-  sample.tid = thread.tid;
-  sample.status.name = thread.name;
-  sample.status.state = thread.has_ended ? 'Z' : thread.state;
-  if (thread.call) sample.call = *thread.call;
-  return sample;
-}
-
-// A core does not say which mappings are shared: these are private, by what they are. What the program or a library
-// has of its file is, too: its data are copied when they are written to.
-bool is_private(const image::Image& image, std::uint64_t word) {
-  const watch::Mapping* const mapping = image.mapping_of(word);
-  if (mapping == nullptr || mapping->shared || !mapping->writable) return false;
-  return mapping->path.empty() || mapping->path.starts_with('[') ||
-         std::ranges::find(image.modules, mapping->path, &symbols::Module::path) != image.modules.end();
-}
-
-// By the rules of watch/proof.hpp, as far as memory and registers go.
-bool is_asleep_for_good(const image::Image& image, const image::Thread& thread) {
-  const watch::WaitTarget target = watch::classify(sample_of(thread));
-  if (target.kind == watch::WaitClass::kEnded) return true;
-  if (target.kind == watch::WaitClass::kPlainFutex && !is_private(image, target.word)) return false;
-  if (target.kind != watch::WaitClass::kPlainFutex && target.kind != watch::WaitClass::kPrivateFutex) return false;
-  if (!target.priority_inherit) return true;
-  // An owner of another process wakes by its end.
-  const auto value = image.memory->value<std::uint32_t>(target.word);
-  return value && std::ranges::any_of(image.threads, [&](const image::Thread& other) {
-           return other.tid == static_cast<std::int32_t>(*value & FUTEX_TID_MASK);
-         });
-}
 
 // One sample proves no spin; but in a forked process of one thread nobody is left who could end it.
 bool is_spinning(const Subject& subject) {
@@ -66,14 +33,9 @@ Subject make_subject(image::Image image) {
     image::Stacks stacks(from);
     subject.is_forked = was_forked(from, stacks.symbols());
   }
-  for (const image::Thread& thread : from.threads) {
-    watch::WaitFacts facts;
-    const watch::WaitTarget target = watch::classify(sample_of(thread));
-    if (is_private(from, target.word)) facts.mapping = watch::WordMapping::kPrivate;
-    subject.waits.push_back(watch::describe_wait(sample_of(thread), &facts));
-  }
-  const auto sleeps = [&](const image::Thread& thread) { return is_asleep_for_good(from, thread); };
-  if (std::ranges::all_of(from.threads, sleeps)) {
+  CoreWaits waits = find_core_waits(from);
+  subject.waits = std::move(waits.waits);
+  if (waits.all_for_good) {
     // Whether there is a handler, only the kernel knew.
     subject.liveness = model::Liveness::kDeadButForSignal;
   } else if (is_spinning(subject)) {
@@ -84,11 +46,25 @@ Subject make_subject(image::Image image) {
   return subject;
 }
 
-void add_limits(image::Image& image, const std::string& core, bool has_parent) {
+// A lock whose owner may be a thread of any process that has it mapped.
+void add_shared_locks(const Subject& subject, const std::string& core, std::vector<std::string>& limits) {
+  for (const model::Wait& wait : subject.waits) {
+    const bool is_lock = wait.use != model::FutexUse::kUnknown && wait.use != model::FutexUse::kJoin;
+    if (!is_lock || !wait.is_shared || wait.owner == 0) continue;
+    const char* const kind = wait.use == model::FutexUse::kMutex ? "mutex" : "rwlock";
+    const std::string where = wait.path.empty() ? std::string() : " in " + wait.path;
+    limits.push_back(fmt::format(
+        "{}: thread {} waits for the {} at {:#x}{}, which names thread {} as its owner: other processes may "
+        "share it, and whether that thread lives a core does not tell",
+        core, wait.tid, kind, wait.object, where, wait.owner));
+  }
+}
+
+void add_limits(Subject& subject, const std::string& core, bool has_parent) {
+  image::Image& image = subject.image;
   image.limits.push_back(fmt::format(
       "{}: a core does not tell of signal handlers, descriptors and other processes: that a handler could end the wait "
-      "is "
-      "not ruled out, who waits for this process is not known{}",
+      "is not ruled out, who waits for this process is not known{}",
       core, has_parent ? "" : "; of the process that forked it only what it left in memory is known (--parent-core)"));
   if (image.signal != 0) {
     image.limits.push_back(
@@ -96,6 +72,7 @@ void add_limits(image::Image& image, const std::string& core, bool has_parent) {
                     "crash",
                     core, image.signal, image.signal_tid));
   }
+  add_shared_locks(subject, core, image.limits);
 }
 
 }  // namespace
@@ -119,7 +96,7 @@ Result<std::vector<Subject>> open_core_subjects(const std::string& core, const C
     if (subjects[0].is_forked == false) subjects[0].is_forked.reset();
     subjects.push_back(make_subject(std::move(parent).value()));
   }
-  add_limits(subjects[0].image, core, subjects.size() > 1);
+  add_limits(subjects[0], core, subjects.size() > 1);
   add_absent_parents(subjects);
   return subjects;
 }

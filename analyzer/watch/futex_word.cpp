@@ -128,4 +128,26 @@ FutexWord identify_word(const Syscall& call, const ReadWord& read, const HasTask
   return found;
 }
 
+void name_wakers(std::int32_t pid, const WaitTarget& target, WaitFacts& facts) {
+  const FutexWord& word = facts.word;
+  facts.wakers_known = true;
+  if (target.priority_inherit) {
+    if (facts.pi_owner) facts.wakers = {{pid, "mutex", *facts.pi_owner}};
+    return;
+  }
+  switch (word.use) {
+    case model::FutexUse::kMutex:
+      if (!word.owner_is_gone) facts.wakers = {{pid, "mutex", word.owner}};
+      break;
+    case model::FutexUse::kRwlockRead:
+    case model::FutexUse::kRwlockWrite:
+      if (!word.owner_is_gone) facts.wakers = {{pid, "rwlock", word.owner}};
+      break;
+    case model::FutexUse::kJoin: facts.wakers = {{pid, "join", word.owner}}; break;
+    case model::FutexUse::kUnknown: break;
+  }
+  // A lock whose owner is not here could be unlocked all the same, if only by mistake.
+  if (facts.wakers.empty()) facts.wakers = {{pid, "futex"}};
+}
+
 }  // namespace forksight::watch

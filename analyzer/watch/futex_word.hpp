@@ -11,6 +11,7 @@
 
 #include "watch/evidence.hpp"
 #include "watch/proc_text.hpp"
+#include "watch/wait_class.hpp"
 
 namespace forksight::watch {
 
@@ -23,5 +24,8 @@ using HasTask = std::function<bool(std::int32_t tid)>;
 // shared memory. (A robust mutex calls itself process-shared wherever it lies.) Sets all but the module of the result.
 FutexWord identify_word(const Syscall& call, const ReadWord& read, const HasTask& lives_here,
                         const HasTask& owner_lives);
+
+// Who may end the wait for a word in private memory of process `pid`: the owner, if `facts` know it, else any thread.
+void name_wakers(std::int32_t pid, const WaitTarget& target, WaitFacts& facts);
 
 }  // namespace forksight::watch

@@ -32,29 +32,6 @@ std::optional<std::int32_t> read_futex_owner(const ProcessMemory& memory, std::u
   return static_cast<std::int32_t>(*value & static_cast<std::uint64_t>(FUTEX_TID_MASK));
 }
 
-// Who may end the wait for a word in private memory: the owner, if it is known, else any thread of the process.
-void name_wakers(std::int32_t pid, const WaitTarget& target, WaitFacts& facts) {
-  const FutexWord& word = facts.word;
-  facts.wakers_known = true;
-  if (target.priority_inherit) {
-    if (facts.pi_owner) facts.wakers = {{pid, "mutex", *facts.pi_owner}};
-    return;
-  }
-  switch (word.use) {
-    case model::FutexUse::kMutex:
-      if (!word.owner_is_gone) facts.wakers = {{pid, "mutex", word.owner}};
-      break;
-    case model::FutexUse::kRwlockRead:
-    case model::FutexUse::kRwlockWrite:
-      if (!word.owner_is_gone) facts.wakers = {{pid, "rwlock", word.owner}};
-      break;
-    case model::FutexUse::kJoin: facts.wakers = {{pid, "join", word.owner}}; break;
-    case model::FutexUse::kUnknown: break;
-  }
-  // A lock whose owner is not here could be unlocked all the same, if only by mistake.
-  if (facts.wakers.empty()) facts.wakers = {{pid, "futex"}};
-}
-
 }  // namespace
 
 std::optional<ThreadSample> sample_thread(std::int32_t pid, std::int32_t tid, bool& refused) {

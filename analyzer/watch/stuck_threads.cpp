@@ -1,5 +1,6 @@
 #include "watch/stuck_threads.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "watch/proof.hpp"
@@ -23,27 +24,33 @@ bool has_one_waker(const WaitFacts& facts) {
 
 }  // namespace
 
+std::vector<bool> find_rings(std::int32_t pid, const std::vector<ThreadSample>& threads,
+                             const std::vector<WaitFacts>& facts) {
+  ProcessWaits process;
+  process.pid = pid;
+  for (std::size_t index = 0; index < threads.size(); ++index) {
+    process.threads.push_back({threads[index].tid, !has_one_waker(facts[index]), facts[index].wakers});
+  }
+  const ProcessJudgement judgement = judge_threads({process}).front();
+  std::vector<bool> stuck;
+  for (const Fate fate : judgement.threads) stuck.push_back(fate != Fate::kAwake);
+  return stuck;
+}
+
 StuckThreads find_stuck_threads(std::int32_t pid) {
   StuckThreads stuck;
   bool refused = false;
   const auto round = sample_round(pid, refused);
   if (!round) return stuck;
   FutexLookup lookup(pid);
-  ProcessWaits process;
-  process.pid = pid;
   std::vector<WaitFacts> facts(round->threads.size());
-  bool has_any = false;
   for (std::size_t index = 0; index < round->threads.size(); ++index) {
-    const ThreadSample& thread = round->threads[index];
-    if (is_lock_or_join(thread)) facts[index] = lookup.look_up(thread);
-    const bool waits = has_one_waker(facts[index]);
-    has_any = has_any || waits;
-    process.threads.push_back({thread.tid, !waits, facts[index].wakers});
+    if (is_lock_or_join(round->threads[index])) facts[index] = lookup.look_up(round->threads[index]);
   }
-  if (!has_any || !runs_x86_64(pid)) return stuck;
-  const ProcessJudgement judgement = judge_threads({process}).front();
+  if (std::ranges::none_of(facts, has_one_waker) || !runs_x86_64(pid)) return stuck;
+  const std::vector<bool> in_ring = find_rings(pid, round->threads, facts);
   for (std::size_t index = 0; index < round->threads.size(); ++index) {
-    if (judgement.threads[index] == Fate::kAwake) continue;
+    if (!in_ring[index]) continue;
     auto again = sample_thread(pid, round->threads[index].tid, refused);
     // One that ran may have been of the ring: then nothing is known of the others either.
     if (!again || !is_unchanged(round->threads[index], *again)) return {};

@@ -19,6 +19,10 @@ struct StuckThreads {
   bool empty() const { return threads.empty(); }
 };
 
+// Pure. Which of all threads of a process, at one instant, are in such a ring or behind one. Parallel to `threads`.
+std::vector<bool> find_rings(std::int32_t pid, const std::vector<ThreadSample>& threads,
+                             const std::vector<WaitFacts>& facts);
+
 // Reads only. A process whose threads wait for nothing of that kind costs two small reads a thread.
 StuckThreads find_stuck_threads(std::int32_t pid);
 

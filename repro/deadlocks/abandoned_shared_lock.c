@@ -6,6 +6,7 @@
 //
 // EXPECT-BARE: hang
 // EXPECT: abandoned-shared-lock certain hang victims=0
+// EXPECT-CORE: none
 #include <errno.h>
 #include <pthread.h>
 #include <sys/mman.h>

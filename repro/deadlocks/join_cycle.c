@@ -8,6 +8,8 @@
 // EXPECT-BARE: hang
 // EXPECT: join-cycle certain hang lock=state_lock holder=join_cycle victims=0
 // EXPECT(ring): join-cycle certain hang victims=0
+// EXPECT-CORE: join-cycle certain hang lock=state_lock
+// EXPECT-CORE(ring): join-cycle certain hang
 #include <pthread.h>
 
 #include "../baton.h"

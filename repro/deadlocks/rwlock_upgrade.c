@@ -7,6 +7,8 @@
 // EXPECT-BARE: hang
 // EXPECT: rwlock-upgrade certain hang lock=table_lock victims=0
 // EXPECT(threads): rwlock-upgrade likely hang lock=table_lock victims=0
+// EXPECT-CORE: rwlock-upgrade certain hang lock=table_lock
+// EXPECT-CORE(threads): rwlock-upgrade likely hang lock=table_lock
 #include <pthread.h>
 
 #include "../baton.h"

@@ -6,6 +6,7 @@
 //
 // EXPECT-BARE: hang
 // EXPECT: self-deadlock certain hang lock=table_lock holder=keeper victims=0
+// EXPECT-CORE: self-deadlock certain hang lock=table_lock
 #include <pthread.h>
 
 #include "../baton.h"

@@ -52,7 +52,7 @@ class Expectations:
     findings: list
     cures: list
     why: list  # what `forksight why` finds of the bare program
-    core: list = field(default_factory=list)  # what `forksight core` finds of its child's core; empty: not asked
+    core: list = None  # what `forksight core` finds of its child's core; None: not asked
 
 
 def find_marks(source):
@@ -149,7 +149,7 @@ def read_expectations(source, variant):
         lines = [LINE.match(text) for text in source.read_text().splitlines()]
         return Expectations("ok", [], [parse_run(shlex.split(line["text"]), "-CURED") for line in lines
                                        if line and line["kind"] == "-CURED" and line["variant"] == "repaired"], [])
-    bare, silent, findings, cures, why, core, unknown = "", False, [], [], [], [], ""
+    bare, silent, findings, cures, why, core, unknown = "", False, [], [], [], None, ""
     for kind, text, number in select_lines(source, variant):
         words = shlex.split(text)
         if kind == "-BARE":
@@ -161,7 +161,9 @@ def read_expectations(source, variant):
         elif kind == "-WHY":
             why.append(parse_finding(words))
         elif kind == "-CORE":
-            core.append(parse_finding(words))
+            core = core or []
+            if words != ["none"]:
+                core.append(parse_finding(words))
         elif kind == "-UNKNOWN":
             unknown = text.strip()
         elif kind in ("-CURED", "-RUN"):

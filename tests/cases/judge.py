@@ -65,7 +65,7 @@ def judge_bare(command, expected, folder, forksight):
             if not forksight or seen not in ("hang", "spin"):
                 return []
             lines = judge_why(forksight, program, expected, folder)
-            return lines + (judge_core(forksight, program, expected, folder) if expected.core else [])
+            return lines + (judge_core(forksight, program, expected, folder) if expected.core is not None else [])
         lines = [f"  expected {expected.bare}, seen {seen} (status {program.status()})"]
         if program.status() is None:
             lines.append(processes.stacks(processes.descendants()))
