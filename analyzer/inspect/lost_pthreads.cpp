@@ -70,16 +70,12 @@ class Search {
     }
   }
 
-  // fork() leaves them in one ring, GL (dl_stack_cache), whose head is the only one that is no thread's. True: it was
+  // fork() leaves them in one ring, GL (dl_stack_cache), _Fork() in that of the living; the head of either is the only
+  // one that is no thread's. True: it was
   // gone through, so all are known.
   bool follow_list() {
-    if (known_.empty()) return false;
-    std::uint64_t pointer = 0;
-    for (const LostThread& thread : threads_) {
-      if (thread.tid == 0) pointer = thread.pointer;
-    }
-    if (pointer == 0) return false;
-    const std::uint64_t begin = pointer + kList;
+    if (listed_ == 0) return false;
+    const std::uint64_t begin = listed_ + kList;
     std::size_t heads = 0;
     std::uint64_t node = begin;
     for (std::size_t count = 0; count < kMostThreads; ++count) {
@@ -93,6 +89,7 @@ class Search {
   }
 
   bool has_ended_one() const { return has_ended_one_; }
+  bool is_bypassed() const { return bypassed_; }
   std::vector<LostThread> take() { return std::move(threads_); }
 
  private:
@@ -114,8 +111,11 @@ class Search {
     const bool has_start = is_code(child_, thread.start_routine);
     if ((value_at<std::uint32_t>(bytes, kCancelHandling) & kExitingOrTerminated) != 0) {
       has_ended_one_ = true;
-    } else if (has_own_stack ? thread.tid == 0 && has_start : thread.tid > 0) {
+    } else if (thread.tid >= 0 && (has_own_stack ? has_start : thread.tid > 0)) {
+      if (thread.tid > 0 && child_.find_own(thread.tid) != nullptr) return true;
       if (!has_start) thread.start_routine = 0;
+      if (has_own_stack) listed_ = pointer;
+      bypassed_ = bypassed_ || (has_own_stack && thread.tid > 0);
       threads_.push_back(thread);
     }
     return true;
@@ -125,6 +125,8 @@ class Search {
   std::set<std::uint64_t> known_;
   std::vector<LostThread> threads_;
   bool has_ended_one_ = false;
+  bool bypassed_ = false;
+  std::uint64_t listed_ = 0;  // one whose stack glibc made
 };
 
 }  // namespace
@@ -156,6 +158,7 @@ LostPthreads find_lost_pthreads(const image::Image& child) {
   Search search(child);
   search.look_at_stacks();
   found.is_complete = search.follow_list() && !search.has_ended_one();
+  found.bypassed = search.is_bypassed();
   found.threads = search.take();
   // Stacks are mapped downwards: the eldest comes first.
   std::ranges::sort(found.threads, std::ranges::greater{}, &LostThread::pointer);

@@ -17,7 +17,7 @@ std::optional<bool> was_forked(const image::Image& image, symbols::Symbolizer& s
 
 struct LostThread {
   std::uint64_t pointer = 0;        // pthread_self()
-  std::int32_t tid = 0;             // 0: fork() has erased it; it leaves those whose stack glibc did not make
+  std::int32_t tid = 0;             // 0: fork() has erased it; not of those whose stack glibc did not make
   std::uint64_t start_routine = 0;  // 0: the first thread of the parent
 };
 
@@ -25,6 +25,9 @@ struct LostPthreads {
   std::vector<LostThread> threads;  // the eldest first; those that could be found
   bool is_complete = false;         // all were found, and there was none that had ended before the fork
   bool first_forked = false;        // the thread that forked was the parent's first, which has the parent's pid
+  // Some have a tid still, though no such thread is here. The kernel erases that of one that ends, fork() all of them:
+  // they were those of the process that this one is a copy of, by _Fork().
+  bool bypassed = false;
 };
 
 // Layouts of glibc 2.34 to 2.38 on x86-64; of others nothing is found.

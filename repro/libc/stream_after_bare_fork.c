@@ -14,6 +14,9 @@
 // EXPECT-STACK(raw): fork main@raw
 // EXPECT(raw_clone): atfork-bypassed certain hang holder=printer start=printer_main victims=1
 // EXPECT-STACK(raw_clone): fork main@raw_clone
+// EXPECT-CORE: atfork-bypassed certain hang start=printer_main
+// EXPECT-CORE(raw): none
+// EXPECT-CORE(raw_clone): none
 #include <pthread.h>
 #include <signal.h>
 

@@ -3,10 +3,12 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <semaphore>
 #include <thread>
 
@@ -19,12 +21,25 @@ namespace {
 // A child that pauses, or becomes sleep(1), until the end of the scope.
 class Child {
  public:
-  explicit Child(bool execs = false) {
+  enum class Kind { kFork, kBareFork, kSystemCall, kThread, kExec };
+
+  explicit Child(Kind kind = Kind::kFork) {
     int ends[2];
     EXPECT_EQ(::pipe2(ends, O_CLOEXEC), 0);
-    pid_ = ::fork();
+    switch (kind) {
+      case Kind::kBareFork: pid_ = ::_Fork(); break;
+      case Kind::kSystemCall: pid_ = static_cast<pid_t>(::syscall(SYS_fork)); break;
+      default: pid_ = ::fork();
+    }
     if (pid_ == 0) {
-      if (execs) ::execl("/bin/sleep", "sleep", "1000", nullptr);
+      if (kind == Kind::kExec) ::execl("/bin/sleep", "sleep", "1000", nullptr);
+      if (kind == Kind::kThread) {
+        std::thread([] {}).join();
+        std::thread([&] {
+          ::close(ends[1]);
+          for (;;) ::pause();
+        }).join();
+      }
       ::close(ends[0]);
       ::close(ends[1]);
       for (;;) ::pause();
@@ -56,7 +71,7 @@ std::optional<bool> ask(const image::Image& image) {
 TEST(WasForked, IsCountedByLibc) {
   const Child child;
   EXPECT_EQ(ask(child.look()), true);
-  const Child other(true);
+  const Child other(Child::Kind::kExec);
   auto answer = ask(other.look());
   while (!answer) answer = ask(other.look());  // until libc is loaded; no longer than the test may take
   EXPECT_EQ(answer, false);
@@ -74,10 +89,49 @@ TEST(LostPthreads, AreInTheChildsMemory) {
     EXPECT_EQ(found->tid, 0);
     EXPECT_NE(found->start_routine, 0U);
     EXPECT_TRUE(lost.first_forked);
+    EXPECT_FALSE(lost.bypassed);
     EXPECT_EQ(lost.threads.size(), 1U);
   }
   end.release();
   other.join();
+}
+
+// _Fork() leaves them as they were: with tids of threads that are not there.
+TEST(LostPthreads, OfABareForkHaveTheirTids) {
+  std::binary_semaphore end{0};
+  std::atomic<pid_t> tid{0};
+  std::thread other([&] {
+    tid = ::gettid();
+    tid.notify_one();
+    end.acquire();
+  });
+  tid.wait(0);
+  const auto pointer = static_cast<std::uint64_t>(other.native_handle());
+  {
+    const Child child(Child::Kind::kBareFork);
+    const LostPthreads lost = find_lost_pthreads(child.look());
+    EXPECT_TRUE(lost.bypassed);
+    ASSERT_EQ(lost.threads.size(), 1U);
+    EXPECT_EQ(lost.threads.front().pointer, pointer);
+    EXPECT_EQ(lost.threads.front().tid, tid);
+    EXPECT_NE(lost.threads.front().start_routine, 0U);
+  }
+  {
+    // Its first thread has the number of its parent's, as in a child of vfork(): nothing follows.
+    const Child child(Child::Kind::kSystemCall);
+    EXPECT_FALSE(find_lost_pthreads(child.look()).bypassed);
+  }
+  end.release();
+  other.join();
+}
+
+TEST(LostPthreads, ThoseThatLiveAreNone) {
+  const Child child(Child::Kind::kThread);
+  const image::Image image = child.look();
+  EXPECT_EQ(image.threads.size(), 2U);
+  const LostPthreads lost = find_lost_pthreads(image);
+  EXPECT_TRUE(lost.threads.empty());
+  EXPECT_FALSE(lost.bypassed);
 }
 
 TEST(LostPthreads, ThoseThatHaveEndedAreNone) {
