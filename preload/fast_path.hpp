@@ -3,7 +3,9 @@
 // A pair of uncontended operations takes some twenty cycles, most of them in the two atomic instructions of libc, each
 // of which waits for all stores before it. So what counts here is the number of stores, and a compiler adds some for a
 // frame pointer and saved registers. Written out, an acquisition stores four words of facts and `top`, a release only
-// `top`. Registers are as at the call: unwinding and cancellation pass as through a tail call.
+// `top`. Where two threads contend, what counts is the time in between: hence the facts are stored before the lock is
+// asked for, into the entry above the innermost, and only `top` after it. Registers are as at the call: unwinding and
+// cancellation pass as through a tail call.
 //
 // An entry becomes visible with `top`, whole, and nothing is cleared on release. A signal handler that locks before
 // `top` is stored uses the same entry and gives it back; so the entry is looked at after the store: `sp` was stored
@@ -59,6 +61,11 @@ static_assert(forksight::kKindShift == 56);
   "  movabsq $forksight_tag_" #name ", %r8\n"   \
   "  orq %r8, %rdi\n"
 
+// r8: the lock, tagged.
+#define FORKSIGHT_ASM_TAG_R8(name)              \
+  "  movabsq $forksight_tag_" #name ", %r8\n"   \
+  "  orq %rdi, %r8\n"
+
 // rcx: slot, rdx: entry, rdi: tagged lock. Keeps eax.
 #define FORKSIGHT_ASM_PUSH                      \
   "  leaq 8(%rsp), %rsi\n"                      \
@@ -87,19 +94,103 @@ static_assert(forksight::kKindShift == 56);
   "  .cfi_restore %rbp\n"                       \
   "  ret\n"
 
-// Defines the hook NAME(lock), which acquires a lock of `kind` by the real NAME. What comes at a thread's first lock, and
+// rdx: the entry above the innermost, which is filled before the lock is taken and shown by `top` after it: what a lock
+// costs its other users is the time that it is held, and every instruction in between makes that longer.
+#define FORKSIGHT_ASM_FILL(tag)                 \
+  "  leaq 8(%rsp), %rsi\n"                      \
+  "  movq %rsi, 16(%rdx)\n"                     \
+  tag                                           \
+  "  movq %r8, (%rdx)\n"                        \
+  "  movq %rbp, 24(%rdx)\n"                     \
+  "  movq (%rsp), %r8\n"                        \
+  "  movq %r8, 8(%rdx)\n"
+
+// Defines the hook NAME(lock), which acquires a lock of `kind` by the real NAME; `tag` leaves the tagged lock in r8. What
+// comes at a thread's first lock, and
 // in a child that watches orphans, is `extern "C" int forksight_slow_NAME(T* lock, Frame frame)`. The slot is looked up
-// twice: a signal handler may fork in between, and the child have no fast path.
-#define FORKSIGHT_ACQUIRE_TAGGED(name, kind, owner_died, tag, inlined)                      \
+// twice: a signal handler may fork in between, and the child have no fast path. One that locks uses the filled entry,
+// and is seen as above; one that leaves a lock held has moved `top`, and the entry is written anew.
+#define FORKSIGHT_ACQUIRE_TAGGED(name, kind, owner_died, tag)                      \
   FORKSIGHT_ASM_CONSTANTS(name, kind)                                                 \
   FORKSIGHT_ASM_FUNCTION(name,                                                        \
                          FORKSIGHT_ASM_LOAD(forksight_t_fast, rax)                    \
                          "  testq %rax, %rax\n"                                       \
                          "  je 3f\n"                                                  \
-                         inlined                                                      \
-                         FORKSIGHT_ASM_CALL_NEXT(name)                                \
+                         "  movq (%rax), %rdx\n"                                      \
+                         "  testl $2047, %edx\n"                                      \
+                         "  je 5f\n"                                                  \
+                         FORKSIGHT_ASM_FILL(tag)                                      \
+                         "  pushq %rdi\n"                                             \
+                         "  .cfi_adjust_cfa_offset 8\n"                               \
+                         "  pushq %rdx\n"                                             \
+                         "  .cfi_adjust_cfa_offset 8\n"                               \
+                         "  subq $8, %rsp\n"                                          \
+                         "  .cfi_adjust_cfa_offset 8\n"                               \
+                         "  call *forksight_g_next+forksight_next_" #name "(%rip)\n"  \
+                         "  movq 8(%rsp), %rdx\n"                                     \
+                         "  movq 16(%rsp), %rdi\n"                                    \
+                         "  addq $24, %rsp\n"                                         \
+                         "  .cfi_adjust_cfa_offset -24\n"                             \
+                         "  leaq 8(%rsp), %rsi\n"                                     \
                          "  testl %eax, %eax\n"                                       \
                          "  jne 2f\n"                                                 \
+                         "1:\n"                                                       \
+                         FORKSIGHT_ASM_LOAD(forksight_t_fast, rcx)                    \
+                         "  testq %rcx, %rcx\n"                                       \
+                         "  je 7f\n"                                                  \
+                         "  leaq 32(%rdx), %r9\n"                                     \
+                         "  cmpq %rdx, (%rcx)\n"                                      \
+                         "  jne 6f\n"                                                 \
+                         "  movq %r9, (%rcx)\n"                                       \
+                         "  cmpq %rsi, 16(%rdx)\n"                                    \
+                         "  jne 8f\n"                                                 \
+                         "  ret\n"                                                    \
+                         "2:\n"                                                       \
+                         "  cmpl $" #owner_died ", %eax\n"                            \
+                         "  je 1b\n"                                                  \
+                         "  ret\n"                                                    \
+                         "5:\n"                                                       \
+                         FORKSIGHT_ASM_CALL_NEXT(name)                                \
+                         "  testl %eax, %eax\n"                                       \
+                         "  je 6f\n"                                                  \
+                         "  cmpl $" #owner_died ", %eax\n"                            \
+                         "  jne 7f\n"                                                 \
+                         "6:\n"                                                       \
+                         FORKSIGHT_ASM_LOAD(forksight_t_fast, rcx)                    \
+                         "  testq %rcx, %rcx\n"                                       \
+                         "  je 7f\n"                                                  \
+                         "  movq (%rcx), %rdx\n"                                      \
+                         "  testl $2047, %edx\n"                                      \
+                         "  jne 8f\n"                                                 \
+                         "  incl forksight_overflow(%rcx)\n"                          \
+                         "7:\n"                                                       \
+                         "  ret\n"                                                    \
+                         "8:\n"                                                       \
+                         tag                                                          \
+                         "  movq %r8, %rdi\n"                                         \
+                         FORKSIGHT_ASM_PUSH                                           \
+                         "3:\n"                                                       \
+                         FORKSIGHT_ASM_WITH_FRAME("forksight_slow_" #name))
+
+#define FORKSIGHT_ACQUIRE_HOOK(name, kind) FORKSIGHT_ACQUIRE_TAGGED(name, kind, 0, FORKSIGHT_ASM_TAG_R8(name))
+// A mutex is tagged 0. EOWNERDEAD is acquired, too.
+#define FORKSIGHT_ACQUIRE_MUTEX_HOOK(name) \
+  FORKSIGHT_ACQUIRE_TAGGED(name, ::forksight::trace::LockKind::kMutex, 130, "  movq %rdi, %r8\n")
+
+// The same for a spinlock. Where the real function is seen to be glibc's, its first attempt is made here: the call alone
+// would cost a tenth of the pair. One that fails goes to the real function, whose loop begins with another attempt. The
+// entry is written after it: what its being filled before costs is more than a pair of a few nanoseconds can hide.
+#define FORKSIGHT_ACQUIRE_SPIN_HOOK(name)                                             \
+  FORKSIGHT_ASM_CONSTANTS(name, ::forksight::trace::LockKind::kSpinlock)              \
+  FORKSIGHT_ASM_FUNCTION(name,                                                        \
+                         FORKSIGHT_ASM_LOAD(forksight_t_fast, rax)                    \
+                         "  testq %rax, %rax\n"                                       \
+                         "  je 3f\n"                                                  \
+                         "  cmpb $0, forksight_g_spin_is_glibcs(%rip)\n"              \
+                         "  je 7f\n"                                                  \
+                         "  lock decl (%rdi)\n"                                       \
+                         "  jne 7f\n"                                                 \
+                         "  xorl %eax, %eax\n"                                        \
                          "1:\n"                                                       \
                          FORKSIGHT_ASM_LOAD(forksight_t_fast, rcx)                    \
                          "  testq %rcx, %rcx\n"                                       \
@@ -107,9 +198,10 @@ static_assert(forksight::kKindShift == 56);
                          "  movq (%rcx), %rdx\n"                                      \
                          "  testl $2047, %edx\n"                                      \
                          "  je 5f\n"                                                  \
-                         tag FORKSIGHT_ASM_PUSH                                       \
-                         "2:\n"                                                       \
-                         "  cmpl $" #owner_died ", %eax\n"                            \
+                         FORKSIGHT_ASM_TAG(name) FORKSIGHT_ASM_PUSH                   \
+                         "7:\n"                                                       \
+                         FORKSIGHT_ASM_CALL_NEXT(name)                                \
+                         "  testl %eax, %eax\n"                                       \
                          "  je 1b\n"                                                  \
                          "  ret\n"                                                    \
                          "5:\n"                                                       \
@@ -118,22 +210,6 @@ static_assert(forksight::kKindShift == 56);
                          "  ret\n"                                                    \
                          "3:\n"                                                       \
                          FORKSIGHT_ASM_WITH_FRAME("forksight_slow_" #name))
-
-#define FORKSIGHT_ACQUIRE_HOOK(name, kind) FORKSIGHT_ACQUIRE_TAGGED(name, kind, 0, FORKSIGHT_ASM_TAG(name), "")
-// A mutex is tagged 0. EOWNERDEAD is acquired, too.
-#define FORKSIGHT_ACQUIRE_MUTEX_HOOK(name) \
-  FORKSIGHT_ACQUIRE_TAGGED(name, ::forksight::trace::LockKind::kMutex, 130, "", "")
-// Where the real function is seen to be glibc's, its first attempt is made here: the call alone would cost a tenth of
-// the pair. One that fails goes to the real function, whose loop begins with another attempt.
-#define FORKSIGHT_ACQUIRE_SPIN_HOOK(name)                                             \
-  FORKSIGHT_ACQUIRE_TAGGED(name, ::forksight::trace::LockKind::kSpinlock, 0, FORKSIGHT_ASM_TAG(name), \
-                         "  cmpb $0, forksight_g_spin_is_glibcs(%rip)\n"              \
-                         "  je 7f\n"                                                  \
-                         "  lock decl (%rdi)\n"                                       \
-                         "  jne 7f\n"                                                 \
-                         "  xorl %eax, %eax\n"                                        \
-                         "  jmp 1f\n"                                                 \
-                         "7:\n")
 
 // The same for a lock that one thread may take many times without giving it back: one entry (push_held_once), by
 // `extern "C" int forksight_once_NAME(T* lock, Frame frame)`, which returns 0. Its first word is its value, and where that
