@@ -19,9 +19,11 @@ std::string describe_waits(const model::Process& process) {
     return wait.kind == model::WaitKind::kFutex;
   });
   const char* const where = all_futex ? " in a futex" : "";
+  // A core is of one instant.
   if (process.waits.size() > 1)
-    return fmt::format("all its {} threads have slept{} without a timeout", process.waits.size(), where);
-  return fmt::format("its only thread has slept{} without a timeout", where);
+    return fmt::format("all its {} threads {}{} without a timeout", process.waits.size(),
+                       process.is_core ? "sleep" : "have slept", where);
+  return fmt::format("its only thread {}{} without a timeout", process.is_core ? "sleeps" : "has slept", where);
 }
 
 std::string thread_name(const model::Model& model, const model::Touch& touch) {
@@ -222,14 +224,18 @@ Finding Evidence::begin_finding(const char* slug, model::ProcessId id, const mod
 std::string_view hangs(const model::Process& process) { return has_ended(process) ? "hung" : "hangs"; }
 
 std::string describe_liveness(const model::Process& process) {
-  const std::string since =
-      process.stuck_for_ms > 0 ? fmt::format("For {} ", words::duration(process.stuck_for_ms)) : "Seen from outside, ";
+  const std::string since = process.stuck_for_ms > 0 ? fmt::format("For {} ", words::duration(process.stuck_for_ms))
+                            : process.is_core        ? "In the core, "
+                                                     : "Seen from outside, ";
   switch (process.liveness) {
     case Liveness::kDead:
       return since + describe_waits(process) + ", and no task is left that could wake it: proven, it never goes on.";
     case Liveness::kDeadButForSignal:
       return since + describe_waits(process) + ": no task can wake it, only a signal handler could.";
     case Liveness::kSpinning:
+      if (process.is_core) {
+        return since + "it runs inside of this call and has no other thread, by which alone the call could end.";
+      }
       return since + "it has run without a pause and has not left this call: it spins for what never comes.";
     case Liveness::kStalled: return since + "this call has not come back; that nothing will ever let it is not proven.";
     default: break;

@@ -5,6 +5,7 @@
 #include "inspect/builder.hpp"
 #include "inspect/lost_pthreads.hpp"
 #include "inspect/pthreads.hpp"
+#include "inspect/std_threads.hpp"
 
 namespace forksight::inspect {
 namespace {
@@ -35,7 +36,9 @@ void add_absent_parents(std::vector<Subject>& subjects) {
   const std::size_t count = subjects.size();
   for (std::size_t i = 0; i < count; ++i) {
     Subject& child = subjects[i];
-    if (child.is_forked != true || child.is_in_vfork || !child.image.memory || !may_be_stuck(child) || has_parent(subjects, child)) continue;
+    if (child.is_forked != true || child.is_in_vfork || !child.image.memory || !may_be_stuck(child) ||
+        has_parent(subjects, child))
+      continue;
     Subject parent;
     parent.is_absent = true;
     parent.image.memory = std::make_shared<NoMemory>();
@@ -82,6 +85,12 @@ void Builder::add_threads_of_absent(model::Fork& fork) {
       thread.start_routine = start.function;
     }
     thread.owner = model::find_owner(thread);
+    const bool is_std = thread.owner == model::Owner::kStdThread;
+    if (is_std && find_std_thread_start(subjects_[child].image, stacks_of(child).symbols(), from.argument, start)) {
+      thread.start_routine = start.function;
+      thread.start_library = start.module;
+      thread.body = start.function;
+    }
     fork.lost_threads.push_back(id);
   }
   if (lost.is_complete && lost.threads.size() == 1 && lost.threads.front().tid == 0) {

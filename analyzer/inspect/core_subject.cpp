@@ -14,6 +14,13 @@
 namespace forksight::inspect {
 namespace {
 
+// OpenBLAS gives up the processor only where it waits for another thread.
+bool is_yielding_in_blas(const model::Stack& stack, const StuckCall& call) {
+  return !stack.frames.empty() && is_libc(stack.frames.front().module) &&
+         public_name(stack.frames.front().function) == "sched_yield" && !call.stack.frames.empty() &&
+         model::find_owner_of_library(call.stack.frames.front().module) == model::Owner::kOpenblas;
+}
+
 // One sample proves no spin; but in a forked process of one thread nobody is left who could end it.
 bool is_spinning(const Subject& subject) {
   const image::Image& image = subject.image;
@@ -21,8 +28,9 @@ bool is_spinning(const Subject& subject) {
   if (image.signal != 0) return false;
   image::Stacks stacks(image);
   const image::Thread& thread = image.threads.front();
-  const StuckCall call = recognise(thread, stacks.of(thread), make_callee_of(image, stacks.symbols()));
-  return call.kind == CallKind::kSpinlock || call.kind == CallKind::kParallel;
+  const model::Stack stack = stacks.of(thread);
+  const StuckCall call = recognise(thread, stack, make_callee_of(image, stacks.symbols()));
+  return call.kind == CallKind::kSpinlock || call.kind == CallKind::kParallel || is_yielding_in_blas(stack, call);
 }
 
 Subject make_subject(image::Image image) {

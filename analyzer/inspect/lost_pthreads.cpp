@@ -19,6 +19,7 @@ constexpr std::uint64_t kTid = 0x2d0;
 constexpr std::uint64_t kCancelHandling = 0x308;
 constexpr std::uint64_t kUserStack = 0x612;
 constexpr std::uint64_t kStartRoutine = 0x638;
+constexpr std::uint64_t kArgument = 0x640;
 constexpr std::uint64_t kSize = 0x6a0;
 constexpr std::uint32_t kExitingOrTerminated = 0x30;
 constexpr std::uint64_t kAlignment = 64;
@@ -107,6 +108,7 @@ class Search {
     thread.pointer = pointer;
     thread.tid = value_at<std::int32_t>(bytes, kTid);
     thread.start_routine = value_at<std::uint64_t>(bytes, kStartRoutine);
+    thread.argument = value_at<std::uint64_t>(bytes, kArgument);
     const bool has_own_stack = value_at<std::uint8_t>(bytes, kUserStack) == 0;
     const bool has_start = is_code(child_, thread.start_routine);
     if ((value_at<std::uint32_t>(bytes, kCancelHandling) & kExitingOrTerminated) != 0) {

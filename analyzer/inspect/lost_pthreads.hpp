@@ -19,6 +19,7 @@ struct LostThread {
   std::uint64_t pointer = 0;        // pthread_self()
   std::int32_t tid = 0;             // 0: fork() has erased it; not of those whose stack glibc did not make
   std::uint64_t start_routine = 0;  // 0: the first thread of the parent
+  std::uint64_t argument = 0;       // of that
 };
 
 struct LostPthreads {
