@@ -41,6 +41,7 @@ Subject make_subject(image::Image image) {
     image::Stacks stacks(from);
     subject.is_forked = was_forked(from, stacks.symbols());
   }
+  find_own_numbers(subject.image, subject.is_forked == true);
   if (subject.is_forked != true && find_lost_pthreads(from).bypassed) subject.is_forked = true;
   CoreWaits waits = find_core_waits(from);
   subject.waits = std::move(waits.waits);

@@ -1,6 +1,7 @@
 #include "inspect/pthreads.hpp"
 
 #include <algorithm>
+#include <vector>
 
 namespace forksight::inspect {
 namespace {
@@ -27,6 +28,21 @@ std::optional<std::uint64_t> find_tid_offset(const image::Image& image) {
     if (is_at(image, offset)) return offset;
   }
   return std::nullopt;
+}
+
+void find_own_numbers(image::Image& core, bool is_forked) {
+  constexpr std::uint64_t kSelf = 16;
+  if (core.threads.size() < 2 && !is_forked) return;
+  std::vector<std::int32_t> numbers;
+  for (const image::Thread& thread : core.threads) {
+    for (const std::uint64_t self : {thread.fs_base, thread.fs_base + kSelf}) {
+      if (thread.fs_base == 0 || core.memory->value<std::uint64_t>(self) != thread.fs_base) return;
+    }
+    const auto own = core.memory->value<std::int32_t>(thread.fs_base + kUsualOffset);
+    if (!own || *own <= 0 || *own == thread.tid || std::ranges::find(numbers, *own) != numbers.end()) return;
+    numbers.push_back(*own);
+  }
+  for (std::size_t i = 0; i < numbers.size(); ++i) core.threads[i].own_tid = numbers[i];
 }
 
 std::int32_t find_forking_thread(const image::Image& child, const image::Image& parent) {

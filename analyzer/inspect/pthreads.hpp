@@ -12,6 +12,11 @@ namespace forksight::inspect {
 // threads of the process have theirs). nullopt: no thread's pthread_self() is known.
 std::optional<std::uint64_t> find_tid_offset(const image::Image& image);
 
+// Sets Thread::own_tid of a core that was made from outside of its pid namespace: each thread has another tid in its
+// struct pthread. One thread alone may have that from its parent, by a system call that makes a process, unless it was
+// made by fork(), which puts it right.
+void find_own_numbers(image::Image& core, bool is_forked);
+
 // The thread of `parent` that forked `child`: the child's first thread has its struct pthread, at the same address.
 // 0: unknown, or `child` is no copy of `parent`.
 std::int32_t find_forking_thread(const image::Image& child, const image::Image& parent);

@@ -56,6 +56,60 @@ TEST(TidOffset, IsUnknownBeyondWhatIsSearchedAndWithoutPointers) {
   EXPECT_FALSE(find_tid_offset(process.image));
 }
 
+// As in a core that was made from outside of a container.
+struct Contained {
+  explicit Contained(int count) : process(1000, 1) {
+    for (int i = 0; i < count; ++i) {
+      const std::uint64_t pointer = kHeap + 0x1000 * static_cast<std::uint64_t>(i + 1);
+      process.add_thread_at(pointer, 1000 + i, {"pause", "made_main"});
+      process.put_word(pointer, static_cast<std::uint32_t>(pointer));
+      process.put_word(pointer + 4, static_cast<std::uint32_t>(pointer >> 32U));
+      process.put_word(pointer + 16, static_cast<std::uint32_t>(pointer));
+      process.put_word(pointer + 20, static_cast<std::uint32_t>(pointer >> 32U));
+      number(i, 7 + i);
+    }
+  }
+  void number(int thread, int tid) {
+    process.put_word(kHeap + 0x1000 * static_cast<std::uint64_t>(thread + 1) + kUsual, static_cast<std::uint32_t>(tid));
+  }
+  std::vector<std::int32_t> find(bool is_forked) {
+    find_own_numbers(process.image, is_forked);
+    std::vector<std::int32_t> numbers;
+    for (const image::Thread& thread : process.image.threads) numbers.push_back(thread.own_tid);
+    return numbers;
+  }
+  MadeProcess process;
+};
+
+using Numbers = std::vector<std::int32_t>;
+
+TEST(OwnNumbers, AreThoseInTheStructsOfAllThreads) {
+  EXPECT_EQ(Contained(3).find(false), (Numbers{7, 8, 9}));
+  Contained usual(2);
+  usual.number(0, 1000);
+  usual.number(1, 1001);
+  EXPECT_EQ(usual.find(true), (Numbers{0, 0}));
+}
+
+TEST(OwnNumbers, OfOneThreadMayBeItsParents) {
+  EXPECT_EQ(Contained(1).find(true), (Numbers{7}));
+  EXPECT_EQ(Contained(1).find(false), (Numbers{0}));
+}
+
+TEST(OwnNumbers, WhereAnyDoesNotFitThereAreNone) {
+  for (const int tid : {1001, 7, 0, -5}) {
+    Contained contained(2);
+    contained.number(1, tid);
+    EXPECT_EQ(contained.find(true), (Numbers{0, 0})) << tid;
+  }
+  Contained without(2);
+  without.process.put_word(kHeap + 0x1000 + 16, 5);
+  EXPECT_EQ(without.find(true), (Numbers{0, 0}));
+  Contained nowhere(2);
+  nowhere.process.image.threads[1].fs_base = ~std::uint64_t{0} - 8;
+  EXPECT_EQ(nowhere.find(true), (Numbers{0, 0}));
+}
+
 struct Fork {
   Fork() : parent(1000, 1), child(2000, 1000) {
     parent.add_thread_at(kHeap + 0x1000, 1000, {"pause", "made_main"});

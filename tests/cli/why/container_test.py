@@ -19,7 +19,7 @@ from namespaces import NAMESPACES, find_right
 from observed import LIMIT_S, processes
 
 from compare import compare_findings
-from expectations import read_expectations
+from expectations import Expected, read_expectations
 
 # A root of its own with nothing but the program and its libraries.
 ROOTED = """
@@ -64,6 +64,20 @@ def look(forksight, way, right, pid):
         raise SystemExit(f"no report (status {done.returncode}): {error}: {done.stderr}") from error
 
 
+def look_at_core(forksight, folder):
+    """Of the process that hangs, with the numbers of out here."""
+    pid = max(processes.descendants())
+    subprocess.run(["gcore", "-o", str(Path(folder, "core")), str(pid)], capture_output=True, timeout=LIMIT_S, check=True)
+    argv = [forksight, "core", str(Path(folder, f"core.{pid}")), "--format", "json"]
+    return json.loads(subprocess.run(argv, capture_output=True, text=True, timeout=LIMIT_S, check=False).stdout)
+
+
+def as_contained(findings):
+    """Which number the forking thread had in there is not known: whether it was the owner itself is not either."""
+    return [Expected(one.rule, "likely" if one.rule.startswith("orphaned") else one.certainty, one.outcome,
+                     {key: value for key, value in one.fields.items() if key != "start"}) for one in findings]
+
+
 def main():
     forksight, way, source, case, *variant = sys.argv[1:]
     expected = read_expectations(source, variant[0] if variant else "")
@@ -84,11 +98,14 @@ def main():
                 print(f"process {children[0]} is of no namespace of its own: {numbers}")
                 return 1
             report = look(forksight, way, right, int(children[0]))
+            core = look_at_core(forksight, folder) if way == "outside" and expected.core else None
         finally:
             program.end()
     for finding in report["findings"]:
         finding["victims"] = [one for one in finding["victims"] if one["pid"] != program.popen.pid]
     lines = compare_findings(report, expected.why)
+    if core is not None:
+        lines += [f"  in its core: {line}" for line in compare_findings(core, as_contained(expected.core))]
     print("\n".join(lines))
     for limit in report["limits"] if lines else []:
         print(f"  not seen: {limit}")
