@@ -8,6 +8,7 @@
 // EXPECT-BARE: spin
 // EXPECT: atfork-child-stuck likely hang culprit="child handler wait_for_worker (1st of 1)"
 // EXPECT-WHY: atfork-child-stuck likely hang culprit="child handler wait_for_worker"
+// EXPECT-CORE: none
 // library=child_spins victims=0 EXPECT-STACK: fork main@fork
 #include <pthread.h>
 

@@ -11,6 +11,7 @@
 // EXPECT-STACK: stack end_worker@join
 // EXPECT-STACK: fork fork_once@fork first_main@first
 // EXPECT-RUN: --cure=serialise-forks outcome=none status=0 stdout="both have forked"
+// EXPECT-CORE: atfork-handler-stuck likely may-hang culprit="prepare handler end_worker"
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>

@@ -12,6 +12,7 @@
 // EXPECT-STACK: stack ledger_prepare@order_library.c:prepare
 // EXPECT-STACK: fork main@fork
 // EXPECT-WHY: atfork-handler-stuck certain hang culprit="prepare handler ledger_prepare" holder=worker
+// EXPECT-CORE: atfork-handler-stuck likely may-hang culprit="prepare handler ledger_prepare" library=libledger.so
 #include <pthread.h>
 
 #include "../baton.h"

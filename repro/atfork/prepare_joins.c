@@ -8,6 +8,7 @@
 //
 // EXPECT-BARE: hang
 // EXPECT: atfork-handler-stuck certain hang culprit="prepare handler end_worker (1st of 1)"
+// EXPECT-CORE: atfork-handler-stuck likely may-hang culprit="prepare handler end_worker"
 // holder=worker start=worker_main EXPECT-STACK: culprit main@create EXPECT-STACK: stack end_worker@join EXPECT-STACK:
 // fork main@fork
 #include <pthread.h>

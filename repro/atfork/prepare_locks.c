@@ -8,6 +8,7 @@
 //
 // EXPECT-BARE: hang
 // EXPECT: atfork-handler-stuck certain hang culprit="prepare handler prepare (2nd of 2)"
+// EXPECT-CORE: atfork-handler-stuck likely may-hang culprit="prepare handler prepare"
 // library=prepare_locks EXPECT-STACK: culprit main@take EXPECT-STACK: stack prepare@lock EXPECT-STACK: fork main@fork
 #include <pthread.h>
 

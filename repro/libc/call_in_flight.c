@@ -56,6 +56,12 @@
 // EXPECT(iconv_open): libc-lock-in-flight certain hang holder=worker start=worker_main victims=0
 // EXPECT-STACK(iconv_open): culprit call_iconv_open@iconv_open worker_main@call
 // EXPECT-STACK(iconv_open): stack touch_iconv_open@touch_iconv_open main@child
+// EXPECT-CORE: libc-lock-in-flight certain hang start=worker_main
+// EXPECT-CORE(setenv): libc-lock-in-flight certain hang lock=envlock start=worker_main
+// EXPECT-CORE(strftime): libc-lock-in-flight certain hang lock=tzset_lock start=worker_main
+// EXPECT-CORE(setenv-ends): libc-lock-in-flight likely hang lock=envlock
+// EXPECT-CORE(random-ends): libc-lock-in-flight likely hang
+// EXPECT-CORE(getaddrinfo-ends): libc-lock-in-flight likely hang
 #include <aio.h>
 #include <iconv.h>
 #include <locale.h>

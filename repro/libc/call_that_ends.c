@@ -10,6 +10,7 @@
 // EXPECT-STACK: culprit clock_main@inside
 // EXPECT-STACK: stack main@touch
 // EXPECT-CURED: --cure=quiesce-libc=20000 stdout="child: 1970"
+// EXPECT-CORE: libc-lock-in-flight likely hang lock=tzset_lock
 #include <time.h>
 
 #include "slow.h"

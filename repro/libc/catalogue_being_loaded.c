@@ -9,6 +9,7 @@
 // EXPECT: libc-lock-in-flight certain hang holder=talker start=talker_main victims=0
 // EXPECT-STACK: culprit say@inside talker_main@call
 // EXPECT-STACK: stack complain@touch main@child
+// EXPECT-CORE: libc-lock-in-flight certain hang start=talker_main
 #include <libintl.h>
 #include <locale.h>
 

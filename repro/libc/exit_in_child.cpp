@@ -7,6 +7,7 @@
 //
 // EXPECT-BARE: hang
 // EXPECT: inherited-exit-handlers certain hang victims=1
+// EXPECT-CORE: inherited-exit-handlers certain hang
 #include <atomic>
 #include <cstdlib>
 #include <thread>

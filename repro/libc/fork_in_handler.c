@@ -10,6 +10,7 @@
 // EXPECT: fork-in-signal-handler certain hang lock=tzset_lock victims=1
 // EXPECT-STACK: culprit main@inside
 // EXPECT-STACK: stack stamp@touch on_signal@child
+// EXPECT-CORE: fork-in-signal-handler likely hang
 #include <sched.h>
 #include <signal.h>
 #include <sys/ioctl.h>

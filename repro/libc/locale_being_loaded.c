@@ -9,6 +9,7 @@
 // EXPECT: libc-lock-in-flight certain hang lock=__libc_setlocale_lock holder=parser start=parser_main victims=0
 // EXPECT-STACK: culprit make_locale@inside parser_main@call
 // EXPECT-STACK: stack set_up@touch main@child
+// EXPECT-CORE: libc-lock-in-flight certain hang lock=__libc_setlocale_lock start=parser_main
 #include <locale.h>
 
 #include "slow.h"

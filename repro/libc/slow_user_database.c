@@ -20,6 +20,9 @@
 // EXPECT(host): libc-lock-in-flight certain hang holder=lookup start=lookup_main victims=1
 // EXPECT-STACK(host): culprit find_host@inside_host lookup_main@call
 // EXPECT-STACK(host): stack find_peer@touch_host main@child
+// EXPECT-CORE: libc-lock-in-flight certain hang lock=getpwnam:lock start=lookup_main
+// EXPECT-CORE(group): libc-lock-in-flight certain hang lock=getgrnam:lock start=lookup_main
+// EXPECT-CORE(host): libc-lock-in-flight certain hang start=lookup_main
 #include <grp.h>
 #include <netdb.h>
 #include <nss.h>

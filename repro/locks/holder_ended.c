@@ -17,6 +17,8 @@
 // EXPECT-STACK(parent): culprit worker_main@acquire
 // EXPECT-WHY: orphaned-mutex certain hang lock=mutex victims=1
 // EXPECT-WHY(parent): orphaned-mutex certain hang lock=mutex
+// EXPECT-CORE: orphaned-mutex certain hang lock=mutex
+// EXPECT-CORE(parent): orphaned-mutex likely may-hang lock=mutex
 #include <pthread.h>
 
 #include "../baton.h"

@@ -11,6 +11,7 @@
 // EXPECT-STACK: fork main@fork
 // EXPECT-CURED: --omp=observe --cure=condvars stdout="child: job 2 is done"
 // EXPECT-WHY: lost-wakeup certain hang victims=1
+// EXPECT-CORE: lost-wakeup likely may-hang start=pool_main
 #include <pthread.h>
 
 #include "../baton.h"

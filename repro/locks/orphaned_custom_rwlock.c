@@ -10,6 +10,7 @@
 // EXPECT-STACK: culprit rw_lock_shared@acquired
 // EXPECT-STACK: stack rw_lock@waiting write_table@touch main@child
 // EXPECT-WHY: lost-wakeup certain hang victims=1
+// EXPECT-CORE: lost-wakeup likely may-hang start=worker_main
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -10,6 +10,7 @@
 // EXPECT-STACK: culprit SpinLock::lock@acquired push@take worker_main@fill
 // EXPECT-STACK: stack SpinLock::lock@waiting pop@touch main@child
 // EXPECT-UNKNOWN: without its annotations it is a loop like any other
+// EXPECT-CORE: none
 #include <pthread.h>
 
 #include <atomic>

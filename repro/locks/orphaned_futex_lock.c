@@ -22,6 +22,8 @@
 // EXPECT(timed): orphaned-custom-lock certain error culprit="cache_lock.state (futex lock)" start=worker_main
 // EXPECT-STACK(timed): stack fl_lock_for@timed read_cache@try main@child
 // EXPECT-WHY: lost-wakeup certain hang victims=1
+// EXPECT-CORE: lost-wakeup likely may-hang start=worker_main
+// EXPECT-CORE(plain): lost-wakeup likely may-hang culprit="1 lost thread" start=worker_main
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>

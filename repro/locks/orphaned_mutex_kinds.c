@@ -15,6 +15,7 @@
 // EXPECT(pi): orphaned-mutex certain error lock=mutex holder=holder start=holder_main
 // EXPECT-STACK(pi): culprit holder_main@acquire
 // EXPECT-STACK(pi): stack main@touch
+// EXPECT-CORE: orphaned-mutex certain hang lock=mutex start=holder_main
 #include <pthread.h>
 #include <threads.h>
 

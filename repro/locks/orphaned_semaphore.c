@@ -13,6 +13,7 @@
 // EXPECT-RUN: --on-orphan=recover outcome=cured status=0 says="it may be half-changed"
 // EXPECT-RUN: --on-orphan=abort outcome=error status=134 says="fails instead of hanging"
 // EXPECT-WHY: orphaned-semaphore likely hang lock=import_lock victims=1
+// EXPECT-CORE: none
 #include <pthread.h>
 #include <semaphore.h>
 

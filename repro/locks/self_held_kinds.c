@@ -21,6 +21,7 @@
 // EXPECT-STACK(pi): culprit fork_consistent@acquire main@fork-call
 // EXPECT-CURED(pi): --cure=self-held stdout="child: excluded 16, went on"
 // EXPECT-CURED(pi): --cure=auto stdout="child: excluded 16, went on"
+// EXPECT-CORE: self-held-lock certain hang lock=state_lock
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>

@@ -10,6 +10,7 @@
 // EXPECT-STACK: culprit feed@acquire feeder_main@feed
 // EXPECT-STACK: stack take_job@touch run_pool@work main@pool
 // EXPECT-STACK: fork run_pool@fork main@pool
+// EXPECT-CORE: orphaned-mutex certain hang lock=job_mutex start=feeder_main
 #include <pthread.h>
 
 #include "../baton.h"

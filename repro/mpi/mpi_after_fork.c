@@ -17,6 +17,7 @@
 // EXPECT(works): mpi-after-fork possible corruption culprit=MPI
 // EXPECT-BARE(ucx): ok
 // EXPECT(ucx): mpi-after-fork possible corruption culprit=UCX
+// EXPECT-CORE: lost-wakeup likely may-hang library=libmpi.so.40
 #include "../baton.h"
 #include "test_mpi.h"
 

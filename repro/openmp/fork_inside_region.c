@@ -13,6 +13,7 @@
 // EXPECT-RUN: --omp=clamp outcome=hang status=137 says="inside of a region nothing can be cured"
 // EXPECT-RUN: --cure=auto outcome=hang status=137 says="inside of a region nothing can be cured"
 // EXPECT-WHY: lost-openmp-pool certain hang culprit="libgomp pool of 2 threads"
+// EXPECT-CORE: lost-openmp-pool certain hang culprit="libgomp pool of 2 threads"
 #include <omp.h>
 
 #include "../baton.h"

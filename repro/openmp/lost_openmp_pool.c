@@ -61,3 +61,6 @@ int main(void) {
   }
   return failed != 0 ? failed : end_of(child);
 }
+
+// EXPECT-CORE: lost-openmp-pool certain hang culprit="libgomp pool of 2 threads"
+// EXPECT-CORE(active): lost-openmp-pool likely hang culprit="libgomp pool of 2 threads"

@@ -11,6 +11,7 @@
 // EXPECT-STACK: culprit plugin_sum@plugin.c:plugin-region use_plugin@call main@parent-gcc
 // EXPECT-STACK: stack plugin_sum@plugin.c:plugin-region use_plugin@call main@child
 // EXPECT-STACK: fork main@fork
+// EXPECT-CORE: mixed-openmp-runtimes certain hang culprit="libgomp pool of 2 threads"
 #include "plugin.h"
 
 __attribute__((noinline)) static int use_plugin(struct plugin plugin) {

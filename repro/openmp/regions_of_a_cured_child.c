@@ -13,6 +13,7 @@
 // EXPECT-CURED: --omp=clamp stdout="child: 1, 55, 3" stdout="grandchild: 1, 55, 3"
 // EXPECT-CURED: --cure=auto stdout="child: 6, 55, 3" stdout="grandchild: 6, 55, 3"
 // EXPECT-CURED(repaired): --cure=auto stdout="child: 6, 55, 3" stdout="grandchild: 6, 55, 3"
+// EXPECT-CORE: lost-openmp-pool certain hang
 #include <omp.h>
 #include <pthread.h>
 

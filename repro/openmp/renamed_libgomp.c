@@ -14,6 +14,7 @@
 // EXPECT-CURED: --omp=rebuild stdout="parent: sum 500500 by 2 threads" stdout="child: sum 500500 by 2 threads"
 // EXPECT-CURED: --omp=clamp stdout="parent: sum 500500 by 2 threads" stdout="child: sum 500500 by 1 threads"
 // EXPECT-CURED: stdout="parent: sum 500500 by 2 threads" stdout="child: sum 500500 by 2 threads"
+// EXPECT-CORE: lost-openmp-pool certain hang culprit="libgomp pool of 2 threads" library=libgomp-deadbeef.so.1
 #include "plugin.h"
 
 __attribute__((noinline)) static int use_plugin(struct plugin plugin, const char* who) {

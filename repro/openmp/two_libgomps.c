@@ -14,6 +14,7 @@
 // EXPECT-CURED: --omp=rebuild stdout="child: 2 threads"
 // EXPECT-CURED: --omp=clamp stdout="child: 1 threads"
 // EXPECT-CURED: stdout="child: 2 threads"
+// EXPECT-CORE: lost-openmp-pool certain hang culprit="libgomp pool of 2 threads" library=libgomp-deadbeef.so.1
 #include "plugin.h"
 
 __attribute__((noinline)) static int use_plugin(struct plugin plugin) {

@@ -10,6 +10,7 @@
 // EXPECT: lost-thread-pool certain hang culprit="FFTW pool of 1 thread" library=libfftw3_threads.so.3 victims=1
 // EXPECT-STACK: culprit main@transform
 // EXPECT-STACK: fork main@fork
+// EXPECT-CORE: lost-thread-pool likely may-hang culprit="FFTW pool of 1 thread"
 #include <fftw3.h>
 
 #include "../baton.h"

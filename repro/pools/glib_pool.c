@@ -7,6 +7,7 @@
 // EXPECT-BARE: hang
 // EXPECT: lost-thread-pool certain hang culprit="GLib pool of 1 thread" library=libglib-2.0.so.0
 // EXPECT-STACK: fork main@fork
+// EXPECT-CORE: lost-thread-pool likely may-hang culprit="GLib pool of 1 thread"
 #include <glib.h>
 
 #include "../baton.h"

@@ -8,6 +8,7 @@
 // EXPECT: lost-wakeup certain hang culprit="1 lost thread" holder=notifier start=notifier_main victims=1
 // EXPECT-STACK: stack await_ready@touch main@child
 // EXPECT-STACK: fork main@fork
+// EXPECT-CORE: lost-wakeup likely may-hang culprit="1 lost thread" start=notifier_main
 #include <pthread.h>
 
 #include <atomic>

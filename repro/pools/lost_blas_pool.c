@@ -11,6 +11,7 @@
 // EXPECT: lost-blas-pool certain hang culprit="OpenBLAS pool" holder=worker start=worker_main library=libopenblas.so.0
 // victims=1 EXPECT-STACK: culprit multiply@product worker_main@work EXPECT-STACK: stack multiply@product main@child
 // EXPECT-STACK: fork main@fork
+// EXPECT-CORE: lost-blas-pool certain hang culprit="OpenBLAS pool"
 #include <pthread.h>
 
 #include "../baton.h"

@@ -9,6 +9,7 @@
 // EXPECT: lost-wakeup certain hang culprit="2 lost threads" holder=worker start=worker_main victims=1
 // EXPECT-STACK: stack await_workers@touch main@child
 // EXPECT-STACK: fork main@fork
+// EXPECT-CORE: lost-wakeup likely may-hang culprit="2 lost threads" start=worker_main
 #include <pthread.h>
 
 #include <latch>

@@ -9,6 +9,7 @@
 // EXPECT: lost-wakeup certain hang culprit="1 lost thread" holder=pool start=pool_main victims=1
 // EXPECT-STACK: culprit start_pool@create main@start
 // EXPECT-STACK: fork main@fork
+// EXPECT-CORE: lost-wakeup likely may-hang culprit="1 lost thread" start=pool_main
 #include <pthread.h>
 
 #include "../baton.h"

@@ -12,6 +12,7 @@
 // EXPECT-STACK: fork main@fork
 // EXPECT-CURED: --omp=rebuild stdout="child: right"
 // EXPECT-WHY: lost-openmp-pool likely hang culprit="libgomp pool of 2 threads" library=libgomp.so.1.0.0
+// EXPECT-CORE: lost-openmp-pool likely hang culprit="libgomp pool of 2 threads"
 #include <dirent.h>
 #include <stdlib.h>
 #include <string.h>

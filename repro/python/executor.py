@@ -9,6 +9,7 @@
 # EXPECT: lost-wakeup certain hang start=_worker victims=1
 # EXPECT-STACK: stack <module>@touch
 # EXPECT-STACK: fork <module>@fork
+# EXPECT-CORE: lost-wakeup likely may-hang
 import os
 import sys
 from concurrent.futures import ThreadPoolExecutor

@@ -18,6 +18,7 @@
 # EXPECT-BARE(subprocess): ok
 # EXPECT-NONE(subprocess)
 # EXPECT-WHY: python-lock-orphaned likely hang victims=1
+# EXPECT-CORE: python-lock-orphaned likely hang
 import multiprocessing
 import subprocess
 import sys
