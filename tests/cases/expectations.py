@@ -53,6 +53,7 @@ class Expectations:
     cures: list
     why: list  # what `forksight why` finds of the bare program
     core: list = None  # what `forksight core` finds of its child's core; None: not asked
+    options: list = field(default_factory=list)  # of every run under forksight
 
 
 def find_marks(source):
@@ -142,13 +143,21 @@ def select_lines(source, variant):
             yield kind, text, number
 
 
+def read_options(source):
+    """EXPECT-OPTIONS: of all variants."""
+    found = [LINE.match(text) for text in source.read_text().splitlines()]
+    return [word for line in found if line and line["kind"] == "-OPTIONS" for word in shlex.split(line["text"] or "")]
+
+
 def read_expectations(source, variant):
     source = Path(source)
+    asked = read_options(source)
     if variant == "repaired":
         # A cure that is not needed changes nothing and says nothing.
         lines = [LINE.match(text) for text in source.read_text().splitlines()]
         return Expectations("ok", [], [parse_run(shlex.split(line["text"]), "-CURED") for line in lines
-                                       if line and line["kind"] == "-CURED" and line["variant"] == "repaired"], [])
+                                       if line and line["kind"] == "-CURED" and line["variant"] == "repaired"], [],
+                            options=asked)
     bare, silent, findings, cures, why, core, unknown = "", False, [], [], [], None, ""
     for kind, text, number in select_lines(source, variant):
         words = shlex.split(text)
@@ -166,6 +175,8 @@ def read_expectations(source, variant):
                 core.append(parse_finding(words))
         elif kind == "-UNKNOWN":
             unknown = text.strip()
+        elif kind == "-OPTIONS":
+            pass  # read_options
         elif kind in ("-CURED", "-RUN"):
             cures.append(parse_run(words, kind))
         elif kind == "-STACK":
@@ -180,4 +191,4 @@ def read_expectations(source, variant):
         raise ExpectationError(f"{source}: say what is found (EXPECT:), or that nothing is (EXPECT-NONE), and not both")
     if not why and not unknown:
         why = [from_outside(finding) for finding in findings]
-    return Expectations(bare, findings, cures, why, core)
+    return Expectations(bare, findings, cures, why, core, asked)

@@ -104,7 +104,7 @@ def judge_run(argv, program, lines):
 
 
 def judge_observed(options, expected, folder):
-    flags = ["--omp=observe", "--on-hang", "kill"]
+    flags = ["--omp=observe", *expected.options, "--on-hang", "kill"]
     argv, program, report, lines = run_forksight(options.forksight, flags, command_of(options), folder, options.limit)
     if report is not None:
         lines = compare_findings(report, expected.findings)
@@ -114,7 +114,7 @@ def judge_observed(options, expected, folder):
 
 
 def judge_cure(options, cure, expected, folder):
-    flags = cure.options + ["--on-hang", "kill"]
+    flags = [*cure.options, *expected.options, "--on-hang", "kill"]
     argv, program, report, lines = run_forksight(options.forksight, flags, command_of(options), folder, options.limit)
     if report is not None:
         lines = compare_ended(report, expected.findings, cure.outcome, cure.says)
