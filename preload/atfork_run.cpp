@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "clock.hpp"
+#include "foresight.hpp"
 #include "fork_stack.hpp"
 #include "hooks_fork.hpp"
 #include "modules.hpp"
@@ -138,7 +139,7 @@ void run_watched(Slot& self, std::uint32_t place, HandlerPhase phase, AtforkHand
       __atomic_store_n(&run->running, 0, __ATOMIC_RELEASE);
     }
   }
-  if (--self.handler_depth == 0) t_fast = locks_are_watched() ? nullptr : &self;
+  if (--self.handler_depth == 0) t_fast = fast_slot(&self);
 }
 
 AtforkHandler choose(const AtforkHandlers& handlers, HandlerPhase phase) {

@@ -104,6 +104,8 @@ void read_config(char** environment) {
   g_config.cures.put(trace::Cure::kOrphans, g_config.on_orphan == trace::OrphanPolicy::kRecover);
   const std::int32_t number = decode_count(find_variable(environment, "FORKSIGHT_PYTHON_SIGNAL"));
   if (number >= kFirstRealTime && number <= kLastRealTime) g_config.python_signal = number;
+  g_config.lock_order = decode_count(find_variable(environment, "FORKSIGHT_LOCK_ORDER")) > 0;
+  g_config.predict = decode_count(find_variable(environment, "FORKSIGHT_PREDICT")) > 0;
   read_folder(find_variable(environment, "FORKSIGHT_OUT"));
   read_rank(environment);
 }

@@ -15,6 +15,8 @@ struct Config {
   std::int32_t world_size = -1;
   char rank_variable[32] = {};
   std::int32_t python_signal = 0;  // 0: none
+  bool lock_order = false;
+  bool predict = false;
 };
 
 extern Config g_config;

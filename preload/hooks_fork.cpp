@@ -16,6 +16,7 @@
 #include "config.hpp"
 #include "cuda.hpp"
 #include "fork_stack.hpp"
+#include "foresight.hpp"
 #include "fork_turn.hpp"
 #include "forksight/trace/handlers.hpp"
 #include "hooks_fork.hpp"
@@ -237,6 +238,7 @@ Slot* begin_child() {
     record_python_in_child(self->fork_record);
   }
   collect_calls(self);
+  if (foresees()) foresee_in_child(*self);
   self->tid = sys::getpid();
   self->flags |= trace::kThreadMain;
   self->record = 0;

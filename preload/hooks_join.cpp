@@ -2,6 +2,7 @@
 // child, libc lets the join of a lost thread return at once.
 #include <threads.h>
 
+#include "foresight.hpp"
 #include "next.hpp"
 #include "site.hpp"
 #include "wait_guard.hpp"
@@ -16,7 +17,11 @@ template <class Join>
 __attribute__((always_inline)) inline int join(pthread_t thread, Join join) {
   Slot* const slot = own_slot();
   if (slot == nullptr) return join();
-  return note_wait(slot, trace::WaitKind::kJoin, static_cast<std::uint64_t>(thread), FORKSIGHT_FRAME(), nullptr, join);
+  const auto pointer = static_cast<std::uint64_t>(thread);
+  const std::uint64_t life = foresees() ? find_life(pointer) : 0;
+  const int result = note_wait(slot, trace::WaitKind::kJoin, pointer, FORKSIGHT_FRAME(), nullptr, join);
+  if (life != 0 && result == 0) note_joined(life);
+  return result;
 }
 
 }  // namespace

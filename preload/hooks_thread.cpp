@@ -3,8 +3,8 @@
 #include <threads.h>
 
 #include "clock.hpp"
+#include "foresight.hpp"
 #include "next.hpp"
-#include "orphans.hpp"
 #include "site.hpp"
 #include "slots.hpp"
 #include "sys.hpp"
@@ -34,7 +34,7 @@ Result run_thread(void* argument) {
   // glibc puts the thread's control block at the top of its stack, also of one that the program brought.
   slot->stack_top = slot->thread_pointer;
   t_slot = slot;
-  t_fast = locks_are_watched() ? nullptr : slot;
+  t_fast = fast_slot(slot);
   slot->state.store(SlotState::kLive, std::memory_order_release);
   _pthread_cleanup_buffer buffer;
   _pthread_cleanup_push(&buffer, leave_thread, slot);
@@ -54,6 +54,7 @@ void describe(Slot& slot, std::uint64_t start, void* argument, const Site& site)
     memcpy(slot.name, creator->name, sizeof slot.name);
   }
   keep_creation_stack(slot, creator, site);
+  if (foresees()) begin_life(slot);
 }
 
 // `create` makes a thread that runs its two arguments. Always inlined: the frame named here is the hook's.

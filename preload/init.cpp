@@ -5,6 +5,7 @@
 #include <atomic>
 
 #include "config.hpp"
+#include "foresight.hpp"
 #include "hooks_fork.hpp"
 #include "libc_calls.hpp"
 #include "lost_waiters.hpp"
@@ -26,6 +27,7 @@ void start() {
   read_config(environ);
   map_slots(module_table_bytes());
   start_modules(slots_extra());
+  start_foresight();
   start_quiescing();
   using Register = int (*)(void (*)(), void (*)(), void (*)(), void*);
   reinterpret_cast<Register>(g_next.__register_atfork)(on_prepare, on_parent, on_child, nullptr);

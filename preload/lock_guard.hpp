@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "atfork_run.hpp"
+#include "foresight.hpp"
 #include "held.hpp"
 #include "lock_memory.hpp"
 #include "next.hpp"
@@ -50,7 +51,10 @@ __attribute__((noinline, cold)) int acquire_slow(const volatile void* object, tr
   Slot* const slot = own_slot();
   const bool is_watched = locks_are_watched() || is_in_handler(slot);
   const int result = is_watched ? acquire_watched(object, kind, timed, frame, lock) : lock();
-  if (slot != nullptr && was_acquired(result)) note_acquired<push>(slot, object, kind, frame);
+  if (slot != nullptr && was_acquired(result)) {
+    note_acquired<push>(slot, object, kind, frame);
+    if (foresees()) foresee_acquired(slot, object, kind, !timed);
+  }
   return result;
 }
 
@@ -78,6 +82,7 @@ __attribute__((always_inline)) inline int attempt(const volatile void* object, t
   }
   Slot* const slot = own_slot();
   if (slot != nullptr) note_acquired<push>(slot, object, kind, FORKSIGHT_FRAME());
+  if (slot != nullptr && foresees()) foresee_acquired(slot, object, kind, false);
   return result;
 }
 
@@ -91,6 +96,7 @@ inline bool release_fast(const volatile void* lock) {
 inline bool release_slow(const volatile void* lock) {
   initialise();
   Slot* const slot = t_slot;
+  if (slot != nullptr && foresees()) foresee_released(slot, lock);
   return slot != nullptr && pop_held_slow(slot, reinterpret_cast<std::uint64_t>(lock));
 }
 

@@ -7,7 +7,7 @@
 
 #include "abandoned.hpp"
 #include "clock.hpp"
-#include "orphans.hpp"
+#include "foresight.hpp"
 #include "sys.hpp"
 
 #include "guest.hpp"
@@ -92,6 +92,8 @@ void reset(Slot& slot) {
   slot.handler_run = 0;
   slot.untimed_run = 0;
   slot.handler_depth = 0;
+  slot.life = 0;
+  slot.life_record = 0;
   slot.lived_count = 0;
   slot.creation_site = {};
   slot.creation_bytes = 0;
@@ -192,11 +194,12 @@ Slot* own_slot() {
   } else {
     slot->flags = trace::kThreadForeign;
     g_had_threads.store(true, std::memory_order_relaxed);
+    if (foresees()) meet_foreign_thread();
   }
   sys::call(SYS_prctl, PR_GET_NAME, sys::word(slot->name));
   slot->state.store(SlotState::kLive, std::memory_order_release);
   t_slot = slot;
-  t_fast = locks_are_watched() ? nullptr : slot;
+  t_fast = fast_slot(slot);
   return slot;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "atfork_run.hpp"
+#include "foresight.hpp"
 #include "held.hpp"
 #include "next.hpp"
 #include "slots.hpp"
@@ -37,7 +38,10 @@ inline void leave_wait(NotedWait& wait) {
     compiler_fence();
     wait.slot->wait_kind = wait.outer_kind;
   }
-  if (wait.mutex != nullptr) push_held(wait.slot, tag_lock(wait.mutex, trace::LockKind::kMutex), wait.frame);
+  if (wait.mutex == nullptr) return;
+  push_held(wait.slot, tag_lock(wait.mutex, trace::LockKind::kMutex), wait.frame);
+  // That the mutex is waited for again here, under the locks that were taken after it, is an order, too.
+  if (foresees()) foresee_acquired(wait.slot, wait.mutex, trace::LockKind::kMutex, true);
 }
 inline void leave_cancelled_wait(void* wait) { leave_wait(*static_cast<NotedWait*>(wait)); }
 

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "forksight/trace/cuda.hpp"
+#include "forksight/trace/foresight.hpp"
 #include "forksight/trace/mpi.hpp"
 #include "forksight/trace/vfork.hpp"
 #include "forksight/trace/output.hpp"
@@ -85,6 +86,11 @@ bool has_whole_payload(trace::RecordType type, std::span<const std::byte> payloa
     case RecordType::kHandlerHeld: return holds<trace::HandlerHeldRecord>(payload);
     case RecordType::kMpi: return holds<trace::MpiRecord>(payload);
     case RecordType::kVforkCall: return holds<trace::VforkCallRecord>(payload);
+    case RecordType::kThreadLife: return holds<trace::ThreadLifeRecord>(payload);
+    case RecordType::kLockOrder:
+      return holds_with_tail<trace::LockOrderRecord>(
+          payload, [](const auto& fixed) { return std::uint64_t{fixed.gates} * sizeof(trace::OrderGate); });
+    case RecordType::kRacyTouch: return holds<trace::RacyTouchRecord>(payload);
   }
   return true;
 }

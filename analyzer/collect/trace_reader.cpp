@@ -38,6 +38,7 @@ void TraceReader::read() {
     for (const TraceRecord& record : file_.records()) read_record(record);
     attach_workers();
     attach_handler_runs();
+    attach_lock_orders();
     if (symbolize_) deferred_.resolve(model_);
     sort_threads_by_owner();
     join_python();
@@ -90,6 +91,9 @@ void TraceReader::read_record(const TraceRecord& record) {
     case RecordType::kHandlerHeld: return read_handler_held(record);
     case RecordType::kMpi: return read_mpi(record);
     case RecordType::kVforkCall: return read_vfork_call(record);
+    case RecordType::kThreadLife: return read_thread_life(record);
+    case RecordType::kLockOrder: return read_lock_order(record);
+    case RecordType::kRacyTouch: return read_racy_touch(record);
   }
 }
 

@@ -62,6 +62,11 @@ class TraceReader {
   void read_handler_held(const TraceRecord& record);
   void read_mpi(const TraceRecord& record);
   void read_vfork_call(const TraceRecord& record);
+  void read_thread_life(const TraceRecord& record);
+  void read_lock_order(const TraceRecord& record);
+  void read_racy_touch(const TraceRecord& record);
+  void attach_lock_orders();
+  void attach_lock_order(const TraceRecord& record, model::ProcessId process);
   void attach_handler_runs();
   void attach_run(const TraceRecord& record, model::ProcessId process);
   void attach_times(const TraceRecord& record, model::ForkId fork, model::ProcessId process);
@@ -106,6 +111,7 @@ class TraceReader {
   std::vector<std::pair<const TraceRecord*, model::ProcessId>> handler_runs_;
   std::unordered_map<std::uint64_t, std::vector<const TraceRecord*>> handler_waits_;  // open ones, by their run
   std::unordered_map<std::uint64_t, std::vector<const TraceRecord*>> handler_holds_;  // by their wait
+  std::vector<std::pair<const TraceRecord*, model::ProcessId>> lock_orders_;
   std::set<std::string> notes_;
   std::uint64_t notes_left_out_ = 0;
   std::uint64_t bad_references_ = 0;

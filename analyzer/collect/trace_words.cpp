@@ -167,6 +167,11 @@ std::string describe_note(trace::NoteCode code, std::uint64_t value) {
       return fmt::format("{} lock acquisitions did not fit a thread's list of held locks", value);
     case trace::NoteCode::kLostWaitsFull:
       return fmt::format("{} condition variables and barriers on which lost threads waited were not watched", value);
+    case trace::NoteCode::kLockOrderFull:
+      return fmt::format("--lock-order: {} acquisitions of a lock under another one did not fit the table: an order may be missing",
+                         value);
+    case trace::NoteCode::kHoldTimesFull:
+      return fmt::format("--predict: {} acquisitions did not fit the table: their lock's share is too small, or missing", value);
     case trace::NoteCode::kHandlersUnwrapped:
       return fmt::format("{} atfork handlers did not fit the list: they are neither timed nor named while they run",
                          value);

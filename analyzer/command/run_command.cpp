@@ -24,6 +24,8 @@ constexpr char kExamples[] = R"(Examples:
                                              a gate for CI: exit with 9 if something was found, the report in a file
   forksight run --cure none -- ./solver      cure nothing, see what would have happened
   forksight run --cure auto -- ./server      cure all that can be cured without a risk
+  forksight run --lock-order --predict -- ./tests
+                                             what went well this time, and may hang the next
 
 )";
 
@@ -80,6 +82,12 @@ void add_options(CLI::App& run, CommandLine& line) {
   run.add_option("--on-orphan", options.on_orphan, "When a child would wait for a lock that nobody can release: abort it, or recover the lock")
       ->check(one_of({"report", "abort", "recover"}))
       ->type_name("report|abort|recover")->capture_default_str()->group(kCure);
+
+  constexpr char kForesight[] = "What did not happen, and may";
+  run.add_flag("--lock-order", options.lock_order, "Report locks that threads take in opposite orders; locks take longer")
+      ->group(kForesight);
+  run.add_flag("--predict", options.predict, "Report locks that a child takes and its parent's other threads have now and then, with the odds")
+      ->group(kForesight);
 
   constexpr char kOutput[] = "What comes out, and where";
   run.add_option("--out", options.out, "Folder for the traces, one folder a run inside of it")

@@ -373,7 +373,7 @@ int run_session(const RunOptions& options) {
   if (!folder) return fail(folder.error(), as_int(ExitStatus::kUsage));
 
   const RunSignals signals;
-  const watch::Environment environment{
+  watch::Environment environment{
       {"LD_PRELOAD", watch::preload_value(shim.value(), std::getenv("LD_PRELOAD"))},
       {"FORKSIGHT_OUT", folder->path().string()},
       {"FORKSIGHT_OMP", options.omp},
@@ -381,6 +381,8 @@ int run_session(const RunOptions& options) {
       {"FORKSIGHT_CURE", options.cure},
       {"FORKSIGHT_PYTHON_SIGNAL", python_signal_value()},
   };
+  if (options.lock_order) environment.emplace_back("FORKSIGHT_LOCK_ORDER", "1");
+  if (options.predict) environment.emplace_back("FORKSIGHT_PREDICT", "1");
   const watch::Launch command = watch::launch(options.command, environment, signals.before());
   if (command.pid < 0) {
     folder->remove_if_empty();

@@ -21,6 +21,8 @@ struct RunOptions {
   std::string omp = "auto";
   std::string on_orphan = "report";
   std::string cure = "omp";
+  bool lock_order = false;
+  bool predict = false;
   OnHang on_hang = OnHang::kReport;
   std::chrono::milliseconds hang_after{1000};
   std::optional<int> error_exitcode;

@@ -7,19 +7,13 @@
 #include <string>
 #include <vector>
 
+#include "model/foresight.hpp"
+#include "model/ids.hpp"
 #include "model/owners.hpp"
 #include "model/stack.hpp"
 #include "model/wait.hpp"
 
 namespace forksight::model {
-
-// Index into one of Model's vectors.
-using ProcessId = std::size_t;
-using ThreadId = std::size_t;
-using LockId = std::size_t;
-using PoolId = std::size_t;
-using ForkId = std::size_t;
-using HandlerId = std::size_t;
 
 struct Thread {
   ProcessId process = 0;
@@ -390,6 +384,9 @@ struct Model {
   std::vector<Touch> touches;
   std::vector<VforkExit> vfork_exits;
   std::vector<UnflushedOutput> unflushed;
+  std::vector<ThreadLife> lives;
+  std::vector<LockOrder> lock_orders;
+  std::vector<RacyTouch> racy_touches;
   std::vector<std::string> command;   // of the run, if there was one
   std::vector<std::string> limits;    // what could not be seen, one sentence each
 };

@@ -12,9 +12,11 @@ import subprocess
 import sys
 import tempfile
 
+ASKED = ("FORKSIGHT_LOCK_ORDER", "FORKSIGHT_PREDICT")
+
 
 def run(probe, library, folder, preload=(), arguments=(), limit=None):
-    environment = {key: value for key, value in os.environ.items() if not key.startswith("FORKSIGHT_")}
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("FORKSIGHT_") or key in ASKED}
     libraries = list(preload) + ([library] if library else [])
     if libraries:
         environment["LD_PRELOAD"] = ":".join(libraries)

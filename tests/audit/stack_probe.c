@@ -16,6 +16,7 @@ enum { kStack = 256 << 10, kPainted = 128 << 10, kPaint = 0xa5 };
 
 static pthread_mutex_t g_mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t g_held = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t g_used = PTHREAD_MUTEX_INITIALIZER;
 static pthread_rwlock_t g_rwlock = PTHREAD_RWLOCK_INITIALIZER;
 static pthread_cond_t g_condition = PTHREAD_COND_INITIALIZER;
 static pthread_spinlock_t g_spin;
@@ -28,6 +29,12 @@ static void* return_at_once(void* unused) { return unused; }
 static void use_mutex(void) {
   pthread_mutex_lock(&g_mutex);
   pthread_mutex_trylock(&g_mutex);
+  pthread_mutex_unlock(&g_mutex);
+}
+static void use_both_mutexes(void) {
+  pthread_mutex_lock(&g_mutex);
+  pthread_mutex_lock(&g_used);
+  pthread_mutex_unlock(&g_used);
   pthread_mutex_unlock(&g_mutex);
 }
 static void use_timed_mutex(void) {
@@ -89,19 +96,20 @@ __attribute__((noinline)) static void measure_fork(void) {
   const pid_t child = fork();
   const long bytes = used(below);
   if (child == 0) {
-    const long touch = measure(touch_orphan);
-    if (write(results[1], &bytes, sizeof bytes) < 0 || write(results[1], &touch, sizeof touch) < 0) abort();
+    const long all[] = {bytes, measure(touch_orphan), measure(use_both_mutexes)};
+    if (write(results[1], all, sizeof all) < 0) abort();
     _exit(0);
   }
   waitpid(child, NULL, 0);
-  long in_child = -1;
-  long touch = -1;
-  if (read(results[0], &in_child, sizeof in_child) < 0 || read(results[0], &touch, sizeof touch) < 0) abort();
-  printf("fork %ld\nfork_in_child %ld\ntouch_of_an_orphan %ld\n", bytes, in_child, touch);
+  long all[] = {-1, -1, -1};
+  if (read(results[0], all, sizeof all) < 0) abort();
+  printf("fork %ld\nfork_in_child %ld\ntouch_of_an_orphan %ld\nboth_mutexes_in_child %ld\n", bytes, all[0], all[1], all[2]);
 }
 
 static void* hold(void* unused) {
   char byte = 0;
+  pthread_mutex_lock(&g_used);
+  pthread_mutex_unlock(&g_used);
   pthread_mutex_lock(&g_held);
   if (write(g_pipe[1], &byte, 1) != 1) abort();
   for (;;) pause();
@@ -113,6 +121,7 @@ static void* run(void* unused) {
     const char* name;
     void (*call)(void);
   } kCalls[] = {{"mutex", use_mutex},
+                {"both_mutexes", use_both_mutexes},
                 {"timed_mutex", use_timed_mutex},
                 {"condition", wait_for_condition},
                 {"rwlock", use_rwlock},

@@ -2,10 +2,12 @@
 // run. Sanitizers see what a plain build would not.
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <random>
 
 #include "collect/all_stages.hpp"
 #include "forksight/trace/cuda.hpp"
+#include "forksight/trace/foresight.hpp"
 #include "forksight/trace/mpi.hpp"
 #include "forksight/trace/vfork.hpp"
 #include "forksight/trace/output.hpp"
@@ -94,6 +96,21 @@ std::vector<std::byte> good_trace() {
   trace.record(trace::RecordType::kTouchEnd, trace::TouchEndRecord{call, 3, 0});
   trace.record(trace::RecordType::kMpi, trace::MpiRecord{fork, 0x40, trace::MpiKind::kUcx, trace::kMpiLost});
   trace.record(trace::RecordType::kVforkCall, trace::VforkCallRecord{stack, 2700, trace::VforkCall::kExit});
+  trace.as(test::kParent);
+  const auto life = trace.record(trace::RecordType::kThreadLife, trace::ThreadLifeRecord{0, 1, 0, 0});
+  const auto other_life = trace.record(trace::RecordType::kThreadLife, trace::ThreadLifeRecord{life, 2, 9, 0});
+  const auto order = [&](std::uint64_t of, std::uint64_t held, std::uint64_t taken) {
+    const trace::LockOrderRecord record{of, worker, 0x40, 0x80, held, taken, stack, stack, 3, 4, 2, 1, 2, 1, 0};
+    const trace::OrderGate gate{held + 7, 0, 0};
+    std::vector<std::byte> payload(sizeof record + sizeof gate);
+    std::memcpy(payload.data(), &record, sizeof record);
+    std::memcpy(payload.data() + sizeof record, &gate, sizeof gate);
+    trace.append(trace::RecordType::kLockOrder, payload);
+  };
+  order(life, 1, 2);
+  order(other_life, 2, 1);
+  trace.as(2600).record(trace::RecordType::kRacyTouch,
+                        trace::RacyTouchRecord{fork, 0x40, stack, worker, stack, 31, 1000, 5, 6, 1, 1});
   return trace.bytes();
 }
 

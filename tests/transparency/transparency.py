@@ -20,7 +20,8 @@ import tempfile
 TIMEOUT_S = 60
 EVERYWHERE = [{}, {"FORKSIGHT_OUT": "{folder}"}, {"FORKSIGHT_OUT": "{folder}/none"},
               {"FORKSIGHT_OUT": "{folder}", "FORKSIGHT_ON_ORPHAN": "recover"},
-              {"FORKSIGHT_OUT": "{folder}", "FORKSIGHT_ON_ORPHAN": "abort"}]
+              {"FORKSIGHT_OUT": "{folder}", "FORKSIGHT_ON_ORPHAN": "abort"},
+              {"FORKSIGHT_OUT": "{folder}", "FORKSIGHT_LOCK_ORDER": "1", "FORKSIGHT_PREDICT": "1"}]
 
 
 def words_of(source, key):

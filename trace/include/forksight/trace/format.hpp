@@ -63,6 +63,9 @@ enum class RecordType : std::uint16_t {
   kRecent = 48,        // RecentRecord
   kUnflushed = 52,     // UnflushedRecord, in output.hpp
   kFlush = 53,         // FlushRecord, in output.hpp
+  kThreadLife = 56,    // ThreadLifeRecord, in foresight.hpp
+  kLockOrder = 57,     // LockOrderRecord, in foresight.hpp
+  kRacyTouch = 58,     // RacyTouchRecord, in foresight.hpp
 };
 
 // The first word of a record: size in bytes, header included (low 32 bits), type (16), state (8), zero (8).
@@ -356,6 +359,8 @@ enum class NoteCode : std::uint32_t {
   kThreadTableFull = 1,  // value: threads that were not recorded
   kHeldOverflow = 2,     // value: acquisitions that did not fit a thread's array
   kLostWaitsFull = 16,   // value: condition variables and barriers with lost waiters that did not fit
+  kLockOrderFull = 56,   // value: acquisitions in an order of locks that did not fit the table; changes in place
+  kHoldTimesFull = 57,   // value: acquisitions whose time did not fit the table; changes in place
   kHandlersUnwrapped = 30,  // value: atfork handlers that are neither timed nor named while they run
 };
 

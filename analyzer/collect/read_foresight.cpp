@@ -1,0 +1,113 @@
+// Orders in which threads took locks, and locks that a child took by luck.
+#include <algorithm>
+
+#include "collect/trace_reader.hpp"
+#include "collect/trace_words.hpp"
+#include "forksight/trace/foresight.hpp"
+
+namespace forksight::collect {
+
+using trace::RecordType;
+
+namespace {
+
+constexpr std::size_t kMaxGates = 64;  // the shim's array of held locks has fewer
+
+bool is_followed(trace::LockKind kind) {
+  return kind == trace::LockKind::kMutex || kind == trace::LockKind::kRwlockRead ||
+         kind == trace::LockKind::kRwlockWrite;
+}
+
+model::OrderedLock ordered(std::uint64_t number, trace::LockKind kind) {
+  return {number, kind == trace::LockKind::kRwlockRead};
+}
+
+// One that nothing is known of but where it lies.
+trace::HeldRecord lock_at(std::uint64_t address, trace::LockKind kind) {
+  trace::HeldRecord held{};
+  held.lock = address;
+  held.kind = kind;
+  return held;
+}
+
+}  // namespace
+
+void TraceReader::read_thread_life(const TraceRecord& record) {
+  const auto fixed = record.fixed<trace::ThreadLifeRecord>();
+  model::ThreadLife life;
+  life.process = process_of(record);
+  if (fixed.creator != 0) {
+    if (const auto creator = find(fixed.creator, RecordType::kThreadLife)) life.creator = creator->index;
+  }
+  life.born = fixed.born;
+  life.joined = fixed.joined;
+  become(record, model_.lives.size());
+  model_.lives.push_back(life);
+}
+
+// Libraries that come later may be told after it: it is read when all are known.
+void TraceReader::read_lock_order(const TraceRecord& record) { lock_orders_.emplace_back(&record, process_of(record)); }
+
+void TraceReader::attach_lock_orders() {
+  for (const auto& [record, process] : lock_orders_) attach_lock_order(*record, process);
+}
+
+void TraceReader::attach_lock_order(const TraceRecord& record, model::ProcessId process) {
+  const auto fixed = record.fixed<trace::LockOrderRecord>();
+  const auto held_kind = static_cast<trace::LockKind>(fixed.held_kind);
+  const auto taken_kind = static_cast<trace::LockKind>(fixed.taken_kind);
+  const auto life = find(fixed.life, RecordType::kThreadLife);
+  const auto thread = find(fixed.thread, RecordType::kThread);
+  if (!life || !thread || !is_followed(held_kind) || !is_followed(taken_kind)) return;
+  if (model_.lives[life->index].process != process || fixed.held_number == fixed.taken_number) return;
+  const std::size_t id = model_.lock_orders.size();
+  model::LockOrder order;
+  order.life = life->index;
+  order.thread = thread->index;
+  order.held_as = ordered(fixed.held_number, held_kind);
+  order.taken_as = ordered(fixed.taken_number, taken_kind);
+  order.held = lock_of(lock_at(fixed.held, held_kind), process);
+  order.taken = lock_of(lock_at(fixed.taken, taken_kind), process);
+  const auto tail = record.tail<trace::LockOrderRecord>();
+  const auto gates = std::min<std::size_t>(fixed.gates, kMaxGates);
+  for (std::size_t i = 0; i < gates; ++i) {
+    const auto gate = TraceRecord::element_at<trace::OrderGate>(tail, i);
+    order.gates.push_back({gate.number, gate.shared != 0});
+  }
+  order.first = fixed.first;
+  order.last = fixed.last;
+  order.times = fixed.times;
+  model_.lock_orders.push_back(std::move(order));
+  name_stack(
+      process, fixed.held_stack, [id](model::Model & m) -> auto& { return m.lock_orders[id].held_at; });
+  name_stack(
+      process, fixed.taken_stack, [id](model::Model & m) -> auto& { return m.lock_orders[id].taken_at; });
+}
+
+void TraceReader::read_racy_touch(const TraceRecord& record) {
+  const auto fixed = record.fixed<trace::RacyTouchRecord>();
+  const auto kind = static_cast<trace::LockKind>(fixed.kind);
+  const auto fork = find(fixed.fork, RecordType::kFork);
+  const auto holder = find(fixed.holder, RecordType::kThread);
+  if (!fork || !holder || !is_followed(kind) || fixed.held_ticks == 0 || fixed.window_ticks == 0) return;
+  const std::size_t id = model_.racy_touches.size();
+  model::RacyTouch touch;
+  touch.fork = fork->index;
+  if (by_pid_.find(record.pid) == by_pid_.end()) child_of(fork->index, record.pid, record.time_ns);
+  touch.process = process_of(record);
+  touch.tid = record.tid;
+  touch.lock = lock_of(lock_at(fixed.lock, kind), touch.process);
+  touch.holder = holder->index;
+  touch.share = std::min(1.0, static_cast<double>(fixed.held_ticks) / static_cast<double>(fixed.window_ticks));
+  touch.window_ns = fixed.window_ns;
+  touch.times = fixed.times;
+  touch.threads = fixed.threads;
+  const model::ProcessId process = touch.process;
+  model_.racy_touches.push_back(std::move(touch));
+  name_stack(
+      process, fixed.stack, [id](model::Model & m) -> auto& { return m.racy_touches[id].stack; });
+  name_stack(
+      process, fixed.held_stack, [id](model::Model & m) -> auto& { return m.racy_touches[id].held_at; });
+}
+
+}  // namespace forksight::collect

@@ -1,0 +1,104 @@
+// Threads that have taken the same locks in opposite orders, at times that did not meet (--lock-order). Nothing hangs:
+// what is told is a possibility, with the places that would have to change. Where it did hang, lock-cycle tells it.
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "diagnose/evidence.hpp"
+#include "diagnose/lock_orders.hpp"
+#include "diagnose/rules.hpp"
+#include "diagnose/words.hpp"
+
+namespace forksight::rules {
+
+namespace {
+
+std::string held_name(const model::Model& model, const model::LockOrder& order) {
+  return words::lock(model.locks[order.held]);
+}
+
+std::string taken_name(const model::Model& model, const model::LockOrder& order) {
+  return words::lock(model.locks[order.taken]);
+}
+
+std::string mode(const model::OrderedLock& lock) { return lock.shared ? " to read" : ""; }
+
+std::string times(std::uint64_t count) { return count > 1 ? fmt::format(" ({} times)", count) : std::string(); }
+
+bool hangs_already(const std::vector<Finding>& findings, model::ProcessId process) {
+  return std::ranges::any_of(findings, [&](const Finding& finding) {
+    return finding.rule == "lock-cycle" && std::ranges::count(finding.processes, process) > 0;
+  });
+}
+
+Culprit describe_first(const Evidence& evidence, const model::LockOrder& order) {
+  const model::Lock& lock = evidence.model().locks[order.held];
+  Culprit culprit;
+  culprit.kind = CulpritKind::kLock;
+  culprit.name = lock.name.empty() ? words::lock(lock) : fmt::format("{} ({})", lock.name, words::lock_kind(lock));
+  culprit.library = lock.module;
+  culprit.address = lock.address;
+  culprit.holder = evidence.holder(evidence.model().threads[order.thread]);
+  culprit.stack = order.held_at;
+  return culprit;
+}
+
+std::string name_locks(const model::Model& model, const orders::Ring& ring) {
+  std::string names;
+  for (std::size_t i = 0; i < ring.size(); ++i) {
+    names += fmt::format("{}{}", i == 0 ? "" : i + 1 == ring.size() ? " and " : ", ", held_name(model, *ring[i]));
+  }
+  return names;
+}
+
+void tell(const model::Model& model, const orders::Ring& ring, Finding& finding) {
+  for (const model::LockOrder* order : ring) {
+    const std::string thread = words::thread(model.threads[order->thread]);
+    add_sentence(finding,
+                 fmt::format("{} took {}{}{} and, with it held, {}{}{}{}.", thread, held_name(model, *order),
+                             mode(order->held_as), words::at(" at ", order->held_at), taken_name(model, *order),
+                             mode(order->taken_as), words::at(" at ", order->taken_at), times(order->times)));
+  }
+  add_sentence(finding,
+               "In this run they did not meet. Once each of them has its first lock before any has its second, all of "
+               "them wait, each for the next, for ever.");
+  add_sentence(finding,
+               "No other lock that all of them hold keeps them apart, and none had ended before another one began.");
+}
+
+}  // namespace
+
+void lock_order_inversion(const Evidence& evidence, std::vector<Finding>& findings) {
+  const model::Model& model = evidence.model();
+  for (const orders::Ring& ring : orders::find_rings(model)) {
+    const model::LockOrder& first = *ring.front();
+    const model::ProcessId process = model.lives[first.life].process;
+    if (hangs_already(findings, process)) continue;
+    Finding finding;
+    finding.rule = "lock-order-inversion";
+    finding.certainty = Certainty::kPossible;
+    finding.outcome = Outcome::kMayHang;
+    finding.process = process;
+    finding.processes = {process};
+    finding.tid = model.threads[first.thread].tid;
+    finding.thread_name = model.threads[first.thread].name;
+    finding.stack = first.taken_at;
+    finding.culprit = describe_first(evidence, first);
+    std::string ways;
+    for (const model::LockOrder* order : ring) {
+      ways +=
+          fmt::format("{}{} takes {}, then {}{}", ways.empty() ? "" : "; ", words::thread(model.threads[order->thread]),
+                      held_name(model, *order), taken_name(model, *order), words::at(" at ", order->taken_at));
+    }
+    finding.summary = fmt::format("{} may hang between {}: {}", evidence.name(process), name_locks(model, ring), ways);
+    tell(model, ring, finding);
+    finding.fixes.push_back(
+        {"Take these locks in one and the same order everywhere, or all at once: std::scoped_lock(a, b).", true});
+    finding.fixes.push_back(
+        {"Give the first lock back before the second one is taken; or try the second "
+         "(pthread_mutex_trylock()) and, if that fails, give the first one back."});
+    findings.push_back(std::move(finding));
+  }
+}
+
+}  // namespace forksight::rules

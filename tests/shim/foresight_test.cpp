@@ -1,0 +1,116 @@
+// The tables of --lock-order and --predict as the trace says them: what they measure, and what they do when they are
+// full.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <set>
+#include <string>
+
+#include "collect/load.hpp"
+
+namespace {
+
+namespace fs = std::filesystem;
+using forksight::model::Model;
+
+constexpr std::size_t kPlaces = 4096;
+
+class Foresight : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = (fs::temp_directory_path() / "forksight-foresight-XXXXXX").string();
+    ASSERT_NE(mkdtemp(name.data()), nullptr);
+    folder_ = name;
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  Model run(std::string scene, std::string option) {
+    int ends[2];
+    EXPECT_EQ(pipe2(ends, O_CLOEXEC), 0);
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
+    std::string library = "LD_PRELOAD=" FORKSIGHT_SHIM;
+    std::string out = "FORKSIGHT_OUT=" + folder_.string();
+    char* environment[] = {library.data(), out.data(), option.data(), nullptr};
+    std::string program = FORKSIGHT_PROGRAM;
+    char* arguments[] = {program.data(), scene.data(), nullptr};
+    pid_t child = -1;
+    EXPECT_EQ(posix_spawn(&child, program.c_str(), &actions, nullptr, arguments, environment), 0);
+    posix_spawn_file_actions_destroy(&actions);
+    close(ends[1]);
+    char text[64] = {};
+    EXPECT_GE(read(ends[0], text, sizeof text - 1), 0);
+    printed_ = text;
+    close(ends[0]);
+    int status = -1;
+    EXPECT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+    auto loaded = forksight::collect::load_run({folder_});
+    EXPECT_TRUE(loaded.ok());
+    return loaded.ok() ? std::move(loaded).value() : Model();
+  }
+
+  static bool says(const Model& model, const char* what) {
+    return std::ranges::any_of(model.limits,
+                               [&](const std::string& limit) { return limit.find(what) != std::string::npos; });
+  }
+
+  fs::path folder_;
+  std::string printed_;
+};
+
+TEST_F(Foresight, MeasuresTheShareOfTime) {
+  const Model model = run("share", "FORKSIGHT_PREDICT=1");
+  ASSERT_EQ(model.racy_touches.size(), 1U);
+  const auto& touch = model.racy_touches[0];
+  const double share = std::stod(printed_) / 1000;
+  EXPECT_GT(share, 0.2);
+  // The program's own measure and the shim's differ by what a preemption takes between the two.
+  EXPECT_NEAR(touch.share, share, 0.05);
+  EXPECT_EQ(touch.times, 3U);
+  EXPECT_EQ(touch.threads, 1U);
+  EXPECT_GE(touch.window_ns, 60'000'000U);
+}
+
+TEST_F(Foresight, SaysNothingUnasked) {
+  const Model model = run("share", "FORKSIGHT_PREDICT=0");
+  EXPECT_TRUE(model.racy_touches.empty());
+  EXPECT_EQ(model.forks.size(), 1U);
+  EXPECT_TRUE(run("orders", "UNASKED=1").lock_orders.empty());
+}
+
+TEST_F(Foresight, SaysHowManyOrdersDidNotFit) {
+  const Model model = run("orders", "FORKSIGHT_LOCK_ORDER=1");
+  EXPECT_GT(model.lock_orders.size(), kPlaces / 2);
+  EXPECT_LE(model.lock_orders.size(), kPlaces);
+  EXPECT_TRUE(says(model, std::to_string(6000 - model.lock_orders.size()).c_str()));
+  EXPECT_TRUE(says(model, "--lock-order: "));
+}
+
+TEST_F(Foresight, SaysHowManyTimesDidNotFit) {
+  const Model model = run("holds", "FORKSIGHT_PREDICT=1");
+  EXPECT_TRUE(says(model, "--predict: "));
+  EXPECT_TRUE(model.racy_touches.empty()) << "the worker had been joined";
+}
+
+// A table is full of the parent's keys when the child begins, and of the grandparent's when its child does.
+TEST_F(Foresight, AChildHasRoomOnceItsGrandparentsKeysCount) {
+  const Model model = run("generations", "FORKSIGHT_LOCK_ORDER=1");
+  std::map<forksight::model::ProcessId, std::size_t> orders;
+  for (const auto& order : model.lock_orders) ++orders[model.lives[order.life].process];
+  ASSERT_FALSE(orders.empty());
+  EXPECT_GT(orders.begin()->second, kPlaces / 2) << "the first";
+  EXPECT_GT(orders.size(), 1U);
+  std::set<std::uint64_t> born;
+  for (const auto& [process, count] : orders) EXPECT_LE(count, kPlaces);
+}
+
+}  // namespace
