@@ -1,0 +1,123 @@
+// A core of two threads that hang for each other's mutex, and the same with wrong words where the explanation reads:
+// mutexes, structs of threads, stacks, notes. Whatever stands there a report comes, the same damage each run.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <random>
+#include <thread>
+
+#include "diagnose/diagnose.hpp"
+#include "image/live.hpp"
+#include "inspect/core_subject.hpp"
+#include "support/core_writer.hpp"
+
+namespace forksight::inspect {
+namespace {
+
+constexpr int kRounds = 2000;
+
+pthread_mutex_t g_first = PTHREAD_MUTEX_INITIALIZER;
+pthread_mutex_t g_second = PTHREAD_MUTEX_INITIALIZER;
+
+[[noreturn]] void hang() {
+  pthread_mutex_lock(&g_first);
+  std::thread([] {
+    pthread_mutex_lock(&g_second);
+    pthread_mutex_lock(&g_first);
+  }).detach();
+  // Until the other thread has its first lock.
+  while (pthread_mutex_trylock(&g_second) == 0) {
+    pthread_mutex_unlock(&g_second);
+    sched_yield();
+  }
+  pthread_mutex_lock(&g_second);
+  std::abort();
+}
+
+bool is_asleep(const image::Thread& thread) {
+  return thread.state == 'S' && thread.call && thread.call->number == SYS_futex;
+}
+
+// The core of a child, and what the test wants to damage in it: offsets in the file.
+struct Victim {
+  std::vector<std::byte> core;
+  std::vector<std::size_t> places;
+};
+
+Victim make_victim() {
+  const pid_t child = ::fork();
+  if (child == 0) hang();
+  Victim victim;
+  std::vector<std::uint64_t> pointers;
+  for (bool is_there = false; !is_there;) {  // no longer than the test may take
+    const auto live = image::open_live(child);
+    if (!live) continue;
+    is_there = live->threads.size() == 2 && std::ranges::all_of(live->threads, is_asleep);
+    if (!is_there) continue;
+    victim.core = test::make_core(live.value());
+    for (const image::Thread& thread : live->threads) pointers.push_back(thread.fs_base);
+  }
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+  for (std::size_t at = 0; at + 16 <= victim.core.size(); at += 4) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, &victim.core[at], sizeof word);
+    const bool is_thread = std::ranges::find(pointers, word) != pointers.end();
+    std::uint32_t lock[4];
+    std::memcpy(lock, &victim.core[at], sizeof lock);
+    const auto has_pid = [&](std::uint32_t tid) {
+      return tid >= static_cast<std::uint32_t>(child) && tid <= static_cast<std::uint32_t>(child) + 64;
+    };
+    if (is_thread || (lock[0] == 2 && lock[3] == 1 && has_pid(lock[2]))) victim.places.push_back(at);
+  }
+  return victim;
+}
+
+std::string rules_of(const std::vector<std::byte>& core) {
+  const int fd = memfd_create("core", MFD_CLOEXEC);
+  const auto written = ::write(fd, core.data(), core.size());
+  EXPECT_EQ(written, static_cast<ssize_t>(core.size()));
+  const auto subjects = open_core_subjects("/proc/self/fd/" + std::to_string(fd));
+  ::close(fd);
+  if (!subjects) return "error";
+  std::string all;
+  for (const Finding& finding : diagnose(build_model(subjects.value()))) all += (all.empty() ? "" : " ") + finding.rule;
+  return all;
+}
+
+TEST(DamagedCore, IsExplainedOrNotButNeverABadEnd) {
+  const Victim victim = make_victim();
+  ASSERT_GE(victim.places.size(), 4U);  // two mutexes, two threads
+  ASSERT_EQ(rules_of(victim.core), "lock-cycle");
+  std::mt19937_64 random(20240301);
+  const std::uint64_t words[] = {0, 1, 2, 0x7fff'ffff, 0xffff'ffff, ~std::uint64_t{0}, std::uint64_t{1} << 63U};
+  int others = 0;
+  for (int round = 0; round < kRounds; ++round) {
+    std::vector<std::byte> core = victim.core;
+    const int changes = 1 + static_cast<int>(random() % 3);
+    for (int i = 0; i < changes; ++i) {
+      // Near what is read: within a mutex, or anywhere in a struct of a thread; else in the notes at the head.
+      const std::size_t from = random() % 4 == 0 ? random() % 4096 : victim.places[random() % victim.places.size()];
+      const std::size_t reach = random() % 2 == 0 ? 48 : 0x6a0;
+      const std::size_t size = std::size_t{1} << (random() % 4);
+      const std::size_t at = std::min(from + random() % reach / size * size, core.size() - size);
+      const std::uint64_t value = random() % 2 == 0 ? random() : words[random() % std::size(words)];
+      std::memcpy(&core[at], &value, size);
+    }
+    if (rules_of(core) != "lock-cycle") ++others;
+  }
+  EXPECT_GT(others, 0);  // it does reach what is read
+  EXPECT_LT(others, kRounds);
+}
+
+}  // namespace
+}  // namespace forksight::inspect
