@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "command/formatter.hpp"
 #include "command/output.hpp"
@@ -44,6 +45,7 @@ ExitStatus explain(const CommandLine& line) {
     return ExitStatus::kUnreadable;
   }
   model::Model model = inspect::build_model(subjects.value());
+  if (std::string limit = symbols::debuginfod_limit(); !limit.empty()) model.limits.push_back(std::move(limit));
   return show_report(model, line.format);
 }
 

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "command/formatter.hpp"
@@ -19,6 +20,7 @@
 #include "image/refusal.hpp"
 #include "inspect/live_tree.hpp"
 #include "render/printable.hpp"
+#include "symbols/debug_files.hpp"
 #include "watch/proc_fs.hpp"
 
 namespace forksight {
@@ -36,7 +38,8 @@ constexpr char kExamples[] = R"(Examples:
 constexpr char kFooter[] = R"(
 Threads that are proved to be stuck are stopped for some tens of microseconds, one at a time, for their registers; what
 waits in a call that would notice is left alone. Needs the rights to trace the process: its user, and where
-kernel.yama.ptrace_scope is 1 an ancestor of it, or root.
+kernel.yama.ptrace_scope is 1 an ancestor of it, or root. Debug information that is not on this machine is fetched from
+the servers that DEBUGINFOD_URLS names.
 
 Exit status: 0 nothing found, 1 something found, 2 the line was not understood, 3 the process could not be looked at.)";
 
@@ -71,6 +74,7 @@ bool has_ended(const watch::ProcessKey& key) {
 }
 
 ExitStatus explain(const CommandLine& line) {
+  symbols::allow_debuginfod();
   const auto first = watch::read_stat(line.pid);
   const watch::ProcessKey key{line.pid, first ? first->start_ticks : 0};
   for (bool is_first = true;; is_first = false) {
@@ -91,6 +95,7 @@ ExitStatus explain(const CommandLine& line) {
     std::vector<inspect::PythonLocals> locals;
     model::Model model = inspect::build_model(tree->subjects, line.locals ? &locals : nullptr);
     model.limits.insert(model.limits.end(), tree->limits.begin(), tree->limits.end());
+    if (std::string limit = symbols::debuginfod_limit(); !limit.empty()) model.limits.push_back(std::move(limit));
     const bool is_over = !line.watch || !diagnose(model).empty();
     if (is_over) {
       const ExitStatus status = show_report(model, line.format);

@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -34,12 +35,27 @@ bool has_crc(int fd, GElf_Word expected) {
   return ~crc == expected;
 }
 
+constexpr std::chrono::seconds kPatience{5};
+
 std::atomic<bool> g_may_ask_servers = false;
+std::atomic<bool> g_was_given_up = false;
 
 bool may_ask_servers() {
   if (!g_may_ask_servers) return false;
   const char* const urls = std::getenv("DEBUGINFOD_URLS");
   return urls != nullptr && *urls != '\0';
+}
+
+// `request`: of a file, a descriptor or -1.
+template <class Request>
+int ask_servers(const Request& request) {
+  const auto start = std::chrono::steady_clock::now();
+  const int fd = request();
+  if (fd < 0 && std::chrono::steady_clock::now() - start >= kPatience) {
+    g_may_ask_servers = false;
+    g_was_given_up = true;
+  }
+  return fd;
 }
 
 // On this machine, by the debug link.
@@ -75,7 +91,18 @@ int find_linked_file(Dwfl_Module* module, const char* file_name, const char* deb
 
 }  // namespace
 
-void allow_debuginfod() { g_may_ask_servers = true; }
+void allow_debuginfod() {
+  // Else 90 seconds, three times.
+  ::setenv("DEBUGINFOD_TIMEOUT", "20", 0);
+  ::setenv("DEBUGINFOD_RETRY_LIMIT", "1", 0);
+  g_may_ask_servers = true;
+}
+
+std::string debuginfod_limit() {
+  if (!g_was_given_up) return {};
+  return "a server of DEBUGINFOD_URLS did not answer in time and was not asked again: functions and lines may be "
+         "missing";
+}
 
 int fetch_elf_file(std::span<const std::uint8_t> build_id) {
   if (!may_ask_servers() || build_id.empty()) return -1;
@@ -89,7 +116,7 @@ int fetch_elf_file(std::span<const std::uint8_t> build_id) {
   if (module != nullptr && dwfl_module_report_build_id(module, build_id.data(), build_id.size(), kAnywhere + 64) == 0) {
     char* file_name = nullptr;
     Elf* elf = nullptr;
-    fd = dwfl_build_id_find_elf(module, nullptr, "wanted", kAnywhere, &file_name, &elf);
+    fd = ask_servers([&] { return dwfl_build_id_find_elf(module, nullptr, "wanted", kAnywhere, &file_name, &elf); });
     if (elf != nullptr) elf_end(elf);
     std::free(file_name);
   }
@@ -132,8 +159,10 @@ int find_debug_file(Dwfl_Module* module, void** userdata, const char* name, Dwar
   const int fd =
       find_linked_file(module, file_name, debuglink_file, debuglink_crc, is_shared_part, debuginfo_file_name);
   if (fd >= 0 || is_shared_part || !may_ask_servers()) return fd;
-  return dwfl_standard_find_debuginfo(module, userdata, name, base, file_name, debuglink_file, debuglink_crc,
-                                      debuginfo_file_name);
+  return ask_servers([&] {
+    return dwfl_standard_find_debuginfo(module, userdata, name, base, file_name, debuglink_file, debuglink_crc,
+                                        debuginfo_file_name);
+  });
 }
 
 }  // namespace forksight::symbols

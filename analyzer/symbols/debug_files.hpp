@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 
 namespace forksight::symbols {
 
@@ -16,9 +17,13 @@ int find_debug_file(Dwfl_Module* module, void** userdata, const char* name, Dwar
 
 // From now on what this machine does not have is asked of the servers that DEBUGINFOD_URLS names, if it names any:
 // programs and libraries too, by build-id. libdwfl loads libdebuginfod for it, which keeps what it fetched in
-// ~/.cache/debuginfod_client and gives up after DEBUGINFOD_TIMEOUT seconds without progress (by default 90). For
-// whoever asks about a process or a core of another machine, and waits.
+// ~/.cache/debuginfod_client and gives up after DEBUGINFOD_TIMEOUT seconds without progress, 20 if the environment does
+// not say. For whoever asks about a process or a core, and waits. Changes the environment: before there are threads.
 void allow_debuginfod();
+
+// A server that let us wait for seconds and gave nothing is not asked for the next file. What the report has to say of
+// that; "": nothing.
+std::string debuginfod_limit();
 
 // The program or library with this build-id, from such a server: a descriptor, or -1.
 int fetch_elf_file(std::span<const std::uint8_t> build_id);
