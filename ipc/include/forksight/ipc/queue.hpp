@@ -1,0 +1,127 @@
+// A queue of buffers between processes of one host. A producer writes into a loan, a consumer reads the message; only
+// an index moves. Whoever dies, at any instruction, is found dead and what it held is given to the others: nothing
+// hangs, and every error says who holds what.
+//
+// A queue may be used by any number of threads of its process at once. After fork() the child needs a handle of its
+// own: reattach_after_fork().
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "forksight/ipc/options.hpp"
+#include "forksight/ipc/result.hpp"
+#include "forksight/ipc/snapshot.hpp"
+
+namespace forksight::ipc {
+namespace detail {
+class core;
+class feeder;
+}  // namespace detail
+
+// A buffer to write into. Goes back to the pool if it is not sent.
+class loan {
+ public:
+  loan() = default;
+  loan(loan&&) noexcept;
+  loan& operator=(loan&&) noexcept;
+  ~loan();
+
+  void* data() const { return data_; }
+  // Bytes; 0: it was sent or moved from.
+  std::size_t capacity() const { return capacity_; }
+  explicit operator bool() const { return data_ != nullptr; }
+  // Which buffer it is, 0 to options::buffers - 1: for what a program keeps beside each.
+  std::uint32_t index() const { return buffer_; }
+
+ private:
+  friend class queue;
+  friend class detail::core;
+  void reset();
+  std::shared_ptr<detail::core> core_;
+  void* data_ = nullptr;
+  std::size_t capacity_ = 0;
+  std::uint32_t buffer_ = 0;
+  std::uint32_t generation_ = 0;
+};
+
+// A message to read. Its buffer goes back to the pool with it; with on_death::redeliver that acknowledges it.
+class message {
+ public:
+  message() = default;
+  message(message&&) noexcept;
+  message& operator=(message&&) noexcept;
+  ~message();
+
+  const void* data() const { return data_; }
+  // Bytes.
+  std::size_t size() const { return size_; }
+  // Its pid. The process may have ended.
+  std::uint32_t producer() const { return producer_; }
+  // 1, or how many consumers got it, the others having died with it.
+  std::uint32_t deliveries() const { return deliveries_; }
+  explicit operator bool() const { return data_ != nullptr; }
+  std::uint32_t index() const { return buffer_; }
+  // Now rather than at the end. evicted: others had taken us for dead, and may have given the message to another.
+  result<void> release();
+
+ private:
+  friend class queue;
+  friend class detail::core;
+  std::shared_ptr<detail::core> core_;
+  const void* data_ = nullptr;
+  std::size_t size_ = 0;
+  std::uint32_t buffer_ = 0, generation_ = 0, position_ = 0, producer_ = 0, deliveries_ = 0;
+};
+
+class queue {
+ public:
+  queue() = default;
+  queue(queue&&) noexcept = default;
+  queue& operator=(queue&&) noexcept = default;
+  ~queue();
+
+  // Errors: bad_option, no_space, cgroup_limit, fd_limit, system.
+  static result<queue> create(const options& wanted);
+  // The descriptor stays the caller's. `payload_fd`: of options::readonly_payload, else -1.
+  // Errors: not_found, untrusted, abi_mismatch, corrupt, no_participant, fd_limit, system.
+  static result<queue> attach(int fd, role as = role::any, int payload_fd = -1);
+  static result<queue> attach(const std::string& name, role as = role::any);
+
+  // Of the segment; to be inherited it needs FD_CLOEXEC taken away. -1: this handle is closed.
+  int fd() const;
+  int payload_fd() const;
+  // "/forksight-<32 hex digits>", or empty.
+  std::string name() const;
+  std::size_t buffer_bytes() const;
+
+  // Errors of all that follow: used_after_fork, role, closed, evicted, corrupt.
+  // A free buffer; also timeout.
+  result<loan> acquire(deadline until = deadline::never());
+  // `bytes` of the loan, which is the queue's from then on; on timeout and no_consumer it stays the caller's.
+  result<void> send(loan&& from, std::size_t bytes, deadline until = deadline::never());
+  // Also timeout, producer_died.
+  result<message> receive(deadline until = deadline::never());
+  // Errors of acquire() and send(), and too_large.
+  result<void> send_copy(const void* data, std::size_t bytes, deadline until = deadline::never());
+
+  // This handle sends no more. When no producer is left, consumers get what is queued, then `closed`.
+  void close_producer();
+  // Nobody sends any more. drain: what is queued is still received; else every receive() says `closed` at once.
+  void shutdown(bool drain);
+  // Looks for dead participants now, and gives to the others what they held. Returns how many there were. The blocking
+  // calls do it by themselves.
+  std::size_t recover();
+  snapshot inspect() const;
+
+  // In a forked child: a handle of its own on the same queue. The parent's loans and messages are not the child's.
+  result<queue> reattach_after_fork() const;
+
+ private:
+  std::shared_ptr<detail::core> core_;
+  std::shared_ptr<detail::feeder> feeder_;
+};
+
+}  // namespace forksight::ipc

@@ -1,0 +1,56 @@
+// A queue at one glance: who takes part, who holds what since when, what was lost. Read without stopping anybody, so
+// its parts may be of slightly different instants.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "forksight/ipc/options.hpp"
+#include "forksight/ipc/result.hpp"
+
+namespace forksight::ipc {
+
+struct snapshot {
+  enum class life : std::uint8_t { alive, dead, unknown };
+  struct participant {
+    std::uint32_t index = 0;
+    std::uint32_t pid = 0;
+    life lives = life::unknown;
+    char state = 0;  // of /proc/PID/stat: R, S, D, T, Z; 0: not known
+    bool is_producer = false, is_consumer = false;
+    bool waits_for_message = false, waits_for_slot = false, waits_for_buffer = false;
+    std::uint64_t sent = 0, received = 0;
+    std::string name;
+  };
+  enum class buffer_state : std::uint8_t { free, loaned, queued, held, parked, corrupt };
+  struct buffer {
+    std::uint32_t index = 0;
+    buffer_state state = buffer_state::free;
+    std::uint32_t pid = 0;  // of the participant that has it; 0: nobody's, or of one that is gone
+    std::uint32_t deliveries = 0;
+    std::uint64_t age_ms = 0;  // since the last transition
+  };
+
+  std::string id;    // 32 hex digits
+  std::string name;  // of a named queue, else empty
+  strategy st{};
+  feed f{};
+  on_death od{};
+  full fl{};
+  std::uint32_t slots = 0, buffers = 0, max_participants = 0;
+  std::uint64_t buffer_bytes = 0, segment_bytes = 0;
+  std::uint32_t queued = 0, loaned = 0, held = 0, parked = 0, free = 0;
+  std::vector<participant> participants;
+  std::vector<buffer> in_use;  // all that are not free
+  std::uint64_t dropped = 0, redelivered = 0, lost = 0, recovered = 0, high_water = 0;
+  std::uint64_t blocked_send_ms = 0, blocked_receive_ms = 0;
+  bool is_shut_down = false, is_poisoned = false;
+  std::uint64_t poisoned_offset = 0;
+};
+
+// Of the segment behind a descriptor, or of a named queue, without taking part. Maps it read-only.
+result<snapshot> inspect(int fd);
+result<snapshot> inspect(const std::string& name);
+
+}  // namespace forksight::ipc

@@ -1,0 +1,355 @@
+#include "core.hpp"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+
+#include "failure.hpp"
+#include "process.hpp"
+
+namespace forksight::ipc::detail {
+namespace {
+
+using clock = deadline::clock;
+
+void relax() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+double seconds_since(std::uint64_t start_ns) { return static_cast<double>(coarse_ns() - start_ns) / 1e9; }
+
+const char* what_lacks(wait_kind kind) {
+  switch (kind) {
+    case wait_kind::message: return "no message";
+    case wait_kind::slot: return "no free slot";
+    case wait_kind::buffer: return "no free buffer";
+  }
+  return "nothing";
+}
+
+}  // namespace
+
+fork_mark::fork_mark() {
+  void* const page = mmap(nullptr, kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (page == MAP_FAILED) return;
+  if (madvise(page, kPage, MADV_WIPEONFORK) != 0) {  // Linux 4.14
+    munmap(page, kPage);
+    return;
+  }
+  page_ = static_cast<volatile unsigned char*>(page);
+  *page_ = 1;
+}
+
+fork_mark::~fork_mark() {
+  if (page_ != nullptr) munmap(const_cast<unsigned char*>(page_), kPage);
+}
+
+result<std::shared_ptr<core>> core::open(segment memory, role as) {
+  const std::shared_ptr<core> made(new core(std::move(memory)));
+  if (!made->mark_.is_ours()) return failure(errc::system, "queue: no page that fork() wipes could be had");
+  made->as_ = as;
+  const std::int32_t asked = made->memory_.shape().spin_us;
+  made->spin_us_ = asked >= 0 ? static_cast<std::uint32_t>(asked) : (usable_cpus() > 1 ? 20 : 0);
+  const std::uint32_t roles = as == role::producer ? kProducerRole : as == role::consumer ? kConsumerRole : 0;
+  if (auto joined = made->who_.join(made->memory_.view(), roles); !joined) return joined.error();
+  made->is_joined_ = true;
+  // The first look: who died before us.
+  made->who_.sweep();
+  return made;
+}
+
+core::~core() {
+  // In a forked child the place is the parent's.
+  if (is_joined_ && mark_.is_ours()) who_.leave();
+}
+
+error core::corrupt_at(const void* word) {
+  const std::uint64_t offset = memory_.offset_of(word);
+  header& head = *memory_.view().head;
+  std::uint64_t none = 0;
+  if (head.poisoned.exchange_if(none, offset + 1)) head.poisoned_by.store_relaxed(who_.pid());
+  for (const wait_kind kind : {wait_kind::message, wait_kind::slot, wait_kind::buffer}) wake_all(memory_.view(), kind);
+  std::uint64_t value = 0;
+  __builtin_memcpy(&value, static_cast<const char*>(word), sizeof(std::uint32_t));
+  return failure(
+      errc::corrupt,
+      "queue: what is at offset %llu (0x%llx) no operation writes: a peer has overwritten the segment; the queue "
+      "is poisoned, make a new one",
+      static_cast<unsigned long long>(offset), static_cast<unsigned long long>(value));
+}
+
+error core::evicted() const {
+  return failure(
+      errc::evicted,
+      "queue: process %u was taken for dead by another participant, which gave its place and its buffers to the "
+      "others; nothing is damaged: attach again",
+      who_.pid());
+}
+
+error core::after_step(step_result outcome) {
+  return outcome == step_result::corrupt ? corrupt_at(ring::corrupt_at) : evicted();
+}
+
+result<void> core::check_usable() const {
+  if (!is_ours()) {
+    return failure(
+        errc::used_after_fork,
+        "queue: this handle is of the parent process: call reattach_after_fork() in the child, and use what it "
+        "returns");
+  }
+  const header& head = *memory_.view().head;
+  if (const std::uint64_t poisoned = head.poisoned.load_relaxed(); poisoned != 0) {
+    return failure(errc::corrupt, "queue: was found corrupt at offset %llu by process %llu: make a new one",
+                   static_cast<unsigned long long>(poisoned - 1),
+                   static_cast<unsigned long long>(head.poisoned_by.load_relaxed()));
+  }
+  return {};
+}
+
+result<void> core::begin(std::uint32_t role) {
+  if (auto usable = check_usable(); !usable) return usable;
+  const header& head = *memory_.view().head;
+  if (role == kProducerRole) {
+    if (as_ == role::consumer)
+      return failure(errc::role, "queue: this handle is attached as a consumer, it cannot send");
+    if (producer_closed_.load(std::memory_order_relaxed)) {
+      return failure(errc::closed, "queue: close_producer() was called on this handle");
+    }
+    if ((head.status.load_relaxed() & kShutdown) != 0) return failure(errc::closed, "queue: was shut down");
+  } else if (as_ == role::producer) {
+    return failure(errc::role, "queue: this handle is attached as a producer, it cannot receive");
+  }
+  who_.take_role(role);
+  return {};
+}
+
+void core::leave_wait(wait_kind kind) {
+  std::atomic<std::uint32_t>& threads = threads_waiting_[static_cast<std::size_t>(kind)];
+  if (threads.fetch_sub(1) != 1) return;
+  const ring& view = memory_.view();
+  end_wait(view, kind, who_.index());
+  // Another thread of ours may have begun to wait before the bit was taken away: it looks once more.
+  if (threads.load() != 0) {
+    (void)begin_wait(view, kind, who_.index());
+    wake_all(view, kind);
+  }
+}
+
+template <class Try, class Check>
+result<step_result> core::repeat(wait_kind kind, deadline until, shared_word<std::uint64_t>& blocked_ns, Try attempt,
+                                 Check check) {
+  step_result outcome = attempt();
+  if (outcome != step_result::none) return outcome;
+  const std::uint64_t start = coarse_ns();
+  const ring& view = memory_.view();
+  if (spin_us_ != 0 && !until.is_now()) {
+    const std::uint64_t spin_end = monotonic_ns() + std::uint64_t{spin_us_} * 1000;
+    for (std::uint32_t round = 1;; ++round) {
+      relax();
+      outcome = attempt();
+      if (outcome != step_result::none) return outcome;
+      if (round % 16 == 0 && monotonic_ns() > spin_end) break;
+    }
+  }
+  for (;;) {
+    std::chrono::nanoseconds slice = kSlice;
+    if (!until.is_never()) {
+      // What is dead is not waited for, however short the deadline.
+      const auto left = until.is_now()
+                            ? std::chrono::nanoseconds(0)
+                            : std::chrono::duration_cast<std::chrono::nanoseconds>(until.at() - clock::now());
+      if (left.count() <= 0) {
+        if (who_.sweep() != 0 && (outcome = attempt()) != step_result::none) break;
+        if (auto good = check(); !good) return good.error();
+        blocked_ns.count(coarse_ns() - start);
+        return failure(errc::timeout, "%s after %.1f s: %s; %s", what_lacks(kind), seconds_since(start),
+                       describe_buffers(view).c_str(),
+                       describe_participants(view, kind == wait_kind::message ? kProducerRole : kConsumerRole).c_str());
+      }
+      slice = std::min(slice, left);
+    }
+    threads_waiting_[static_cast<std::size_t>(kind)].fetch_add(1);
+    const std::uint32_t seen = begin_wait(view, kind, who_.index());
+    outcome = attempt();
+    if (outcome != step_result::none) {
+      leave_wait(kind);
+      break;
+    }
+    if (auto good = check(); !good) {
+      leave_wait(kind);
+      return good.error();
+    }
+    const woken how = sleep(view, kind, who_.index(), seen, slice);
+    leave_wait(kind);
+    if (how == woken::slice_over) who_.sweep();
+    outcome = attempt();
+    if (outcome != step_result::none) break;
+    if (who_.is_evicted()) return evicted();
+    if (auto usable = check_usable(); !usable) return usable.error();
+  }
+  blocked_ns.count(coarse_ns() - start);
+  return outcome;
+}
+
+bool core::discard_oldest() {
+  const ring& view = memory_.view();
+  taken oldest;
+  if (view.take(who_.me(), coarse_ns(), oldest) != step_result::done) return false;
+  if (view.release(who_.me(), oldest, coarse_ns()) != step_result::done) return false;
+  view.head->dropped.count(1);
+  return true;
+}
+
+// Somebody may still come and receive; but where there were consumers and none is left, nobody waits without end.
+result<void> core::check_consumers(deadline until) {
+  const header& head = *memory_.view().head;
+  if ((head.status.load() & kShutdown) != 0) return failure(errc::closed, "queue: was shut down");
+  if ((head.roles_seen.load() & kConsumerRole) == 0 || who_.count(kConsumerRole) != 0) return {};
+  if (!until.is_never() && !until.is_now() && clock::now() < until.at()) return {};
+  return failure(errc::no_consumer, "queue: no consumer is left, and there is no room: %s",
+                 describe_buffers(memory_.view()).c_str());
+}
+
+result<loan> core::acquire(deadline until) {
+  if (auto good = begin(kProducerRole); !good) return good.error();
+  const ring& view = memory_.view();
+  if (!memory_.can_write_payload()) {
+    return failure(errc::role, "queue: its payload is read-only but for its creator, this handle cannot send");
+  }
+  const full mode = static_cast<full>(memory_.shape().full);
+  claimed got;
+  const auto attempt = [&] {
+    step_result outcome = view.claim(who_.me(), coarse_ns(), got);
+    while (outcome == step_result::none && mode == full::drop_oldest && discard_oldest()) {
+      outcome = view.claim(who_.me(), coarse_ns(), got);
+    }
+    return outcome;
+  };
+  if (mode == full::fail) until = deadline::now();
+  const auto outcome =
+      repeat(wait_kind::buffer, until, view.head->blocked_send_ns, attempt, [&] { return check_consumers(until); });
+  if (!outcome.has_value()) return outcome.error();
+  loan made;
+  made.core_ = shared_from_this();
+  made.data_ = memory_.payload(got.buffer);
+  made.capacity_ = memory_.shape().buffer_bytes;
+  made.buffer_ = got.buffer;
+  made.generation_ = got.generation;
+  return made;
+}
+
+result<void> core::send(loan& from, std::size_t bytes, deadline until) {
+  if (auto good = begin(kProducerRole); !good) return good.error();
+  if (from.core_.get() != this) return failure(errc::bad_option, "queue: the loan is of another queue, or was sent");
+  if (bytes > from.capacity_) {
+    return failure(errc::too_large, "queue: a message of %zu bytes, buffers have %zu", bytes, from.capacity_);
+  }
+  const ring& view = memory_.view();
+  const full mode = static_cast<full>(memory_.shape().full);
+  const claimed buffer{from.buffer_, from.generation_};
+  const auto attempt = [&] {
+    step_result outcome = view.publish(who_.me(), who_.pid(), buffer, bytes, coarse_ns());
+    while (outcome == step_result::none && mode == full::drop_oldest && discard_oldest()) {
+      outcome = view.publish(who_.me(), who_.pid(), buffer, bytes, coarse_ns());
+    }
+    return outcome;
+  };
+  if (mode == full::fail) until = deadline::now();
+  const auto outcome =
+      repeat(wait_kind::slot, until, view.head->blocked_send_ns, attempt, [&] { return check_consumers(until); });
+  if (!outcome.has_value()) return outcome.error();
+  // Sent or lost, it is not the caller's any more.
+  from.data_ = nullptr;
+  from.capacity_ = 0;
+  const std::shared_ptr<core> kept = std::move(from.core_);
+  if (outcome.value() != step_result::done) return after_step(outcome.value());
+  wake_one(view, wait_kind::message);
+  who_.entry().sent.count(1);
+  const std::uint32_t length = view.head->tail.peek() - view.head->head.peek();
+  if (length <= view.slot_count) view.head->high_water.raise_to(length);
+  return {};
+}
+
+// What a consumer that finds nothing must know before it sleeps. Whether producers are left is asked first, and then
+// whether something is queued: the last one may have sent just before it went.
+result<void> core::check_can_receive() {
+  const ring& view = memory_.view();
+  const std::uint32_t status = view.head->status.load();
+  if ((status & kAborted) != 0) return failure(errc::closed, "queue: was shut down");
+  const bool none_left = (view.head->roles_seen.load() & kProducerRole) != 0 && who_.count(kProducerRole) == 0;
+  if ((status & kShutdown) == 0 && !none_left) return {};
+  if (!view.is_drained(who_.me())) return {};
+  if ((status & kShutdown) != 0) return failure(errc::closed, "queue: was shut down, and is drained");
+  const std::uint64_t last = view.head->last_producer.load();
+  if ((last & kDied) == 0) return failure(errc::closed, "queue: no producer is left, and nothing is queued");
+  const auto pid = static_cast<std::uint32_t>(last);
+  error why =
+      failure(errc::producer_died,
+              "queue: no producer is left, the last one, process %u, died without closing; nothing is queued", pid);
+  why.pid = pid;
+  return why;
+}
+
+result<message> core::receive(deadline until) {
+  if (auto good = begin(kConsumerRole); !good) return good.error();
+  const ring& view = memory_.view();
+  taken got;
+  const auto attempt = [&] {
+    if ((view.head->status.load_relaxed() & kAborted) != 0) return step_result::none;
+    return view.take(who_.me(), coarse_ns(), got);
+  };
+  const auto outcome =
+      repeat(wait_kind::message, until, view.head->blocked_receive_ns, attempt, [&] { return check_can_receive(); });
+  if (!outcome.has_value()) return outcome.error();
+  if (outcome.value() != step_result::done) return after_step(outcome.value());
+  if (!view.redelivers) wake_one(view, wait_kind::slot);
+  who_.entry().received.count(1);
+  message made;
+  made.core_ = shared_from_this();
+  made.data_ = memory_.payload(got.buffer);
+  made.size_ = got.length;
+  made.buffer_ = got.buffer;
+  made.generation_ = got.generation;
+  made.position_ = got.position;
+  made.producer_ = got.producer;
+  made.deliveries_ = got.deliveries;
+  return made;
+}
+
+void core::give_back(loan& from) {
+  if (from.data_ == nullptr || !is_ours()) return;
+  if (memory_.view().give_back(who_.me(), {from.buffer_, from.generation_}, coarse_ns()) == step_result::done) {
+    wake_one(memory_.view(), wait_kind::buffer);
+  }
+}
+
+result<void> core::release(message& from) {
+  if (!is_ours()) return check_usable();
+  const ring& view = memory_.view();
+  const taken message{from.position_, from.buffer_, from.generation_, 0, 0, 0};
+  if (view.release(who_.me(), message, coarse_ns()) != step_result::done) return evicted();
+  wake_one(view, wait_kind::buffer);
+  if (view.redelivers) wake_one(view, wait_kind::slot);
+  return {};
+}
+
+void core::close_producer() {
+  if (!is_ours()) return;
+  producer_closed_ = true;
+  who_.drop_role(kProducerRole);
+}
+
+void core::shutdown(bool drain) {
+  if (!is_ours()) return;
+  const ring& view = memory_.view();
+  (void)view.head->status.fetch_or(drain ? kShutdown : kShutdown | kAborted);
+  for (const wait_kind kind : {wait_kind::message, wait_kind::slot, wait_kind::buffer}) wake_all(view, kind);
+}
+
+std::size_t core::recover() { return is_ours() ? who_.sweep() : 0; }
+
+}  // namespace forksight::ipc::detail

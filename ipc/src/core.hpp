@@ -1,0 +1,84 @@
+// One handle: the segment, our place among its participants, and the blocking calls.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <memory>
+
+#include "forksight/ipc/queue.hpp"
+#include "members.hpp"
+#include "segment.hpp"
+#include "waiting.hpp"
+
+namespace forksight::ipc::detail {
+
+// A page that is zeros in a forked child, MADV_WIPEONFORK: tells one without a system call.
+class fork_mark {
+ public:
+  fork_mark();
+  fork_mark(const fork_mark&) = delete;
+  fork_mark& operator=(const fork_mark&) = delete;
+  ~fork_mark();
+  bool is_ours() const { return page_ != nullptr && *page_ == 1; }
+
+ private:
+  volatile unsigned char* page_ = nullptr;
+};
+
+class core : public std::enable_shared_from_this<core> {
+ public:
+  static result<std::shared_ptr<core>> open(segment memory, role as);
+  ~core();
+
+  result<loan> acquire(deadline until);
+  result<void> send(loan& from, std::size_t bytes, deadline until);
+  result<message> receive(deadline until);
+  void give_back(loan& from);
+  result<void> release(message& from);
+
+  void close_producer();
+  void shutdown(bool drain);
+  std::size_t recover();
+
+  const segment& memory() const { return memory_; }
+  const members& who() const { return who_; }
+  role attached_as() const { return as_; }
+  bool is_ours() const { return mark_.is_ours(); }
+  result<void> check_usable() const;
+
+ private:
+  explicit core(segment memory) : memory_(std::move(memory)) {}
+  result<void> begin(std::uint32_t role);
+  bool discard_oldest();
+  error corrupt_at(const void* word);
+  error evicted() const;
+  error after_step(step_result outcome);
+  result<void> check_can_receive();
+  result<void> check_consumers(deadline until);
+
+  // Tries, spins, sleeps and tries again until it is done or the deadline has passed; `check` is asked before each
+  // sleep.
+  template <class Try, class Check>
+  result<step_result> repeat(wait_kind kind, deadline until, shared_word<std::uint64_t>& blocked_ns, Try attempt,
+                             Check check);
+  void leave_wait(wait_kind kind);
+
+  segment memory_;
+  fork_mark mark_;
+  members who_;
+  role as_ = role::any;
+  std::atomic<bool> producer_closed_{false};
+  std::atomic<bool> is_joined_{false};
+  std::uint32_t spin_us_ = 0;
+  std::array<std::atomic<std::uint32_t>, kWaitKinds> threads_waiting_{};
+};
+
+// "6 HELD by pid 812 (alive, state T, 41 s), 2 QUEUED, 0 LOANED".
+std::string describe_buffers(const ring& of);
+// "3 consumers: pid 812 (alive, state T), ...", or "no consumer".
+std::string describe_participants(const ring& of, std::uint32_t role);
+// A participant's pid with what is known of its process.
+std::string describe_process(const ring& of, std::uint32_t index);
+snapshot take_snapshot(const ring& of, const geometry& shape, const std::string& name);
+
+}  // namespace forksight::ipc::detail

@@ -1,0 +1,239 @@
+// A segment in words and figures: what inspect() returns and what a timeout says.
+#include <fcntl.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <map>
+
+#include "core.hpp"
+#include "failure.hpp"
+#include "process.hpp"
+
+namespace forksight::ipc {
+namespace detail {
+namespace {
+
+std::uint64_t age_ms(std::uint64_t since_ns, std::uint64_t now_ns) {
+  return now_ns > since_ns ? (now_ns - since_ns) / 1'000'000 : 0;
+}
+
+std::string seconds(std::uint64_t milliseconds) {
+  std::array<char, 32> text{};
+  if (milliseconds < 10'000) {
+    std::snprintf(text.data(), text.size(), "%.1f s", static_cast<double>(milliseconds) / 1000);
+  } else {
+    std::snprintf(text.data(), text.size(), "%llu s", static_cast<unsigned long long>(milliseconds / 1000));
+  }
+  return text.data();
+}
+
+snapshot::life public_life(life seen) {
+  return seen == life::alive  ? snapshot::life::alive
+         : seen == life::dead ? snapshot::life::dead
+                              : snapshot::life::unknown;
+}
+
+std::string words_for(std::uint32_t pid, snapshot::life lives, char state) {
+  std::string text = "pid " + std::to_string(pid);
+  switch (lives) {
+    case snapshot::life::dead: return text + " (dead";
+    case snapshot::life::unknown: return text + " (of another pid namespace, or not to be seen";
+    case snapshot::life::alive: break;
+  }
+  text += " (alive";
+  if (state != 0) text += std::string(", state ") + state;
+  return text;
+}
+
+snapshot::participant participant_at(const ring& of, std::uint32_t index) {
+  const participant& entry = of.participants[index];
+  const identity who = identity::of(entry.word.load());
+  snapshot::participant seen;
+  seen.index = index;
+  if (who.state == entry_state::free) return seen;
+  seen.pid = who.pid;
+  seen.lives = public_life(life_of(who, entry.pid_namespace.load()));
+  if (seen.lives == snapshot::life::alive) seen.state = state_of(who.pid);
+  const std::uint32_t roles = entry.roles.load();
+  seen.is_producer = (roles & kProducerRole) != 0;
+  seen.is_consumer = (roles & kConsumerRole) != 0;
+  const auto waits = [&](wait_kind kind) {
+    return (of.head->waiting[static_cast<std::size_t>(kind)][index / 64].load() >> (index % 64) & 1) != 0;
+  };
+  seen.waits_for_message = waits(wait_kind::message);
+  seen.waits_for_slot = waits(wait_kind::slot);
+  seen.waits_for_buffer = waits(wait_kind::buffer);
+  seen.sent = entry.sent.load();
+  seen.received = entry.received.load();
+  std::array<char, sizeof entry.name + 1> name{};
+  for (std::size_t i = 0; i < sizeof entry.name && entry.name[i] != 0; ++i) {
+    const char letter = entry.name[i];
+    name[i] = letter >= ' ' && letter <= '~' ? letter : '?';
+  }
+  seen.name = name.data();
+  return seen;
+}
+
+snapshot::buffer_state public_state(buffer_state state) {
+  switch (state) {
+    case buffer_state::free: return snapshot::buffer_state::free;
+    case buffer_state::loaned: return snapshot::buffer_state::loaned;
+    case buffer_state::queued: return snapshot::buffer_state::queued;
+    case buffer_state::held: return snapshot::buffer_state::held;
+    case buffer_state::parked: return snapshot::buffer_state::parked;
+  }
+  return snapshot::buffer_state::corrupt;
+}
+
+// The participant that a word names, 0: none, or one that is gone.
+std::uint32_t pid_of(const ring& of, owner_id owner) {
+  if (owner.is_nobody() || owner.index() >= of.participant_count) return 0;
+  const identity who = identity::of(of.participants[owner.index()].word.load());
+  return who.state != entry_state::free && who.incarnation == owner.incarnation() ? who.pid : 0;
+}
+
+struct holding {
+  std::uint32_t count = 0;
+  std::uint64_t oldest_ms = 0;
+};
+
+}  // namespace
+
+std::string describe_process(const ring& of, std::uint32_t index) {
+  const snapshot::participant seen = participant_at(of, index);
+  return seen.pid == 0 ? "a process that is gone" : words_for(seen.pid, seen.lives, seen.state) + ")";
+}
+
+std::string describe_buffers(const ring& of) {
+  const std::uint64_t now = coarse_ns();
+  std::map<std::uint16_t, holding> loaned, held;
+  std::uint32_t queued = 0, parked = 0, free = 0;
+  for (std::uint32_t i = 0; i < of.buffer_count; ++i) {
+    const buffer_word word = buffer_word::of(of.buffers[i].word.load());
+    const auto add = [&](std::map<std::uint16_t, holding>& to) {
+      holding& of_owner = to[word.owner.bits()];
+      ++of_owner.count;
+      of_owner.oldest_ms = std::max(of_owner.oldest_ms, age_ms(of.buffers[i].since_ns.load_relaxed(), now));
+    };
+    switch (word.state) {
+      case buffer_state::loaned: add(loaned); break;
+      case buffer_state::held: add(held); break;
+      case buffer_state::queued: ++queued; break;
+      case buffer_state::parked: ++parked; break;
+      case buffer_state::free: ++free; break;
+    }
+  }
+  std::string text;
+  const auto tell = [&](const std::map<std::uint16_t, holding>& all, const char* state) {
+    for (const auto& [bits, of_owner] : all) {
+      const owner_id owner(bits);
+      if (!text.empty()) text += ", ";
+      text += std::to_string(of_owner.count) + " " + state + " by ";
+      const bool is_there = pid_of(of, owner) != 0;
+      if (is_there) {
+        const snapshot::participant seen = participant_at(of, owner.index());
+        text += words_for(seen.pid, seen.lives, seen.state) + ", " + seconds(of_owner.oldest_ms) + ")";
+      } else {
+        text += "a process that is gone";
+      }
+    }
+    if (all.empty()) text += std::string(text.empty() ? "" : ", ") + "0 " + state;
+  };
+  tell(held, "HELD");
+  text += ", " + std::to_string(queued) + " QUEUED";
+  tell(loaned, "LOANED");
+  if (parked != 0) text += ", " + std::to_string(parked) + " PARKED";
+  return text + ", " + std::to_string(free) + " FREE";
+}
+
+std::string describe_participants(const ring& of, std::uint32_t role) {
+  std::string text;
+  std::uint32_t count = 0;
+  for (std::uint32_t i = 0; i < of.participant_count; ++i) {
+    const snapshot::participant seen = participant_at(of, i);
+    if (seen.pid == 0 || !(role == kProducerRole ? seen.is_producer : seen.is_consumer)) continue;
+    ++count;
+    if (count > 4) continue;
+    text += (text.empty() ? ": " : ", ") + words_for(seen.pid, seen.lives, seen.state) + ")";
+  }
+  const char* const what = role == kProducerRole ? "producer" : "consumer";
+  if (count == 0) return std::string("no ") + what;
+  if (count > 4) text += ", ...";
+  return std::to_string(count) + " " + what + (count == 1 ? "" : "s") + text;
+}
+
+snapshot take_snapshot(const ring& of, const geometry& shape, const std::string& name) {
+  snapshot seen;
+  std::array<char, 40> id{};
+  std::snprintf(id.data(), id.size(), "%016llx%016llx", static_cast<unsigned long long>(shape.id[0]),
+                static_cast<unsigned long long>(shape.id[1]));
+  seen.id = id.data();
+  seen.name = name;
+  seen.st = static_cast<strategy>(shape.strategy);
+  seen.f = static_cast<feed>(shape.feed);
+  seen.od = static_cast<on_death>(shape.on_death);
+  seen.fl = static_cast<full>(shape.full);
+  seen.slots = shape.slots;
+  seen.buffers = shape.buffers;
+  seen.max_participants = shape.participants;
+  seen.buffer_bytes = shape.buffer_bytes;
+  seen.segment_bytes = shape.bytes;
+  for (std::uint32_t i = 0; i < of.participant_count; ++i) {
+    snapshot::participant who = participant_at(of, i);
+    if (who.pid != 0) seen.participants.push_back(std::move(who));
+  }
+  const std::uint64_t now = coarse_ns();
+  for (std::uint32_t i = 0; i < of.buffer_count; ++i) {
+    const buffer& entry = of.buffers[i];
+    const buffer_word word = buffer_word::of(entry.word.load());
+    const snapshot::buffer_state state = public_state(word.state);
+    switch (state) {
+      case snapshot::buffer_state::free: ++seen.free; continue;
+      case snapshot::buffer_state::loaned: ++seen.loaned; break;
+      case snapshot::buffer_state::queued: ++seen.queued; break;
+      case snapshot::buffer_state::held: ++seen.held; break;
+      case snapshot::buffer_state::parked: ++seen.parked; break;
+      case snapshot::buffer_state::corrupt: break;
+    }
+    seen.in_use.push_back({i, state, pid_of(of, word.owner), entry.deliveries.load_relaxed(),
+                           age_ms(entry.since_ns.load_relaxed(), now)});
+  }
+  const header& head = *of.head;
+  seen.dropped = head.dropped.peek();
+  seen.redelivered = head.redelivered.peek();
+  seen.lost = head.lost.peek();
+  seen.recovered = head.recovered.peek();
+  seen.high_water = head.high_water.peek();
+  seen.blocked_send_ms = head.blocked_send_ns.peek() / 1'000'000;
+  seen.blocked_receive_ms = head.blocked_receive_ns.peek() / 1'000'000;
+  seen.is_shut_down = (head.status.load() & kShutdown) != 0;
+  const std::uint64_t poisoned = head.poisoned.load();
+  seen.is_poisoned = poisoned != 0;
+  seen.poisoned_offset = poisoned != 0 ? poisoned - 1 : 0;
+  return seen;
+}
+
+}  // namespace detail
+
+namespace {
+
+result<snapshot> inspect_file(result<detail::descriptor> file) {
+  if (!file) return file.error();
+  auto memory = detail::segment::open_to_read(std::move(file).value());
+  if (!memory) return memory.error();
+  return detail::take_snapshot(memory->view(), memory->shape(), memory->name());
+}
+
+}  // namespace
+
+result<snapshot> inspect(int fd) {
+  const int own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+  if (own < 0) return detail::failed_call(errno, "descriptor %d", fd);
+  return inspect_file(detail::descriptor(own));
+}
+
+result<snapshot> inspect(const std::string& name) { return inspect_file(detail::segment::find_named(name)); }
+
+}  // namespace forksight::ipc

@@ -1,0 +1,134 @@
+// What a segment is made of: from options to offsets, and whether offsets that somebody else wrote can be so.
+#include <bit>
+
+#include "crc32c.hpp"
+#include "failure.hpp"
+#include "segment.hpp"
+
+namespace forksight::ipc::detail {
+namespace {
+
+constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 46;
+
+std::uint64_t round_up(std::uint64_t value, std::uint64_t to) { return (value + to - 1) / to * to; }
+
+// From the counts alone, so that what a stranger's header says can be compared with it.
+void place(geometry& shape) {
+  shape.participants_at = kPage;
+  shape.slots_at = shape.participants_at + std::uint64_t{shape.participants} * sizeof(participant);
+  shape.buffers_at = shape.slots_at + std::uint64_t{shape.slots} * sizeof(slot);
+  shape.free_map_at = shape.buffers_at + std::uint64_t{shape.buffers} * sizeof(buffer);
+  const std::uint64_t end = shape.free_map_at + round_up((std::uint64_t{shape.buffers} + 63) / 64 * 8, kLine);
+  // A payload of its own begins its own file.
+  shape.payload_at = shape.readonly_payload != 0 ? 0 : round_up(end, kPage);
+  shape.bytes = shape.readonly_payload != 0 ? round_up(end, kPage)
+                                            : round_up(shape.payload_at + shape.buffers * shape.buffer_bytes, kPage);
+}
+
+bool is_count(std::uint64_t value, std::uint64_t least, std::uint64_t most) { return value >= least && value <= most; }
+
+result<void> check_counts(const geometry& shape, errc code) {
+  if (!is_count(shape.slots, 2, kMaxSlots) || !std::has_single_bit(shape.slots)) {
+    return failure(code, "slots is %u: it can be 2 to %u", shape.slots, kMaxSlots);
+  }
+  if (!is_count(shape.buffers, 1, kMaxBuffers)) {
+    return failure(code, "buffers is %u: it can be 1 to %u", shape.buffers, kMaxBuffers);
+  }
+  if (!is_count(shape.participants, 2, kMaxParticipants)) {
+    return failure(code, "max_participants is %u: it can be 2 to %u", shape.participants, kMaxParticipants);
+  }
+  if (!is_count(shape.buffer_bytes, kLine, kMaxBytes) || shape.buffer_bytes % kLine != 0 ||
+      shape.buffer_bytes > kMaxBytes / shape.buffers) {
+    return failure(code, "buffer_bytes is %llu, for %u buffers: all of them can have %llu bytes at most",
+                   static_cast<unsigned long long>(shape.buffer_bytes), shape.buffers,
+                   static_cast<unsigned long long>(kMaxBytes));
+  }
+  return {};
+}
+
+}  // namespace
+
+std::uint32_t abi_hash() {
+  const std::uint32_t facts[] = {
+      sizeof(header),
+      sizeof(geometry),
+      sizeof(participant),
+      sizeof(slot),
+      sizeof(buffer),
+      sizeof(void*),
+      offsetof(header, tail),
+      offsetof(header, head),
+      offsetof(header, waiting),
+      offsetof(header, status),
+      offsetof(header, dropped),
+      offsetof(participant, wake),
+      offsetof(slot, buffer),
+      offsetof(buffer, since_ns),
+      std::endian::native == std::endian::little ? 1u : 2u,
+      kPage,
+      kLine,
+  };
+  return crc32c(facts, sizeof facts);
+}
+
+result<geometry> plan(const options& wanted) {
+  geometry shape{};
+  shape.major = kMajor;
+  shape.minor = kMinor;
+  shape.abi = abi_hash();
+  if (wanted.slots > kMaxSlots)
+    return failure(errc::bad_option, "slots is %u: it can be 2 to %u", wanted.slots, kMaxSlots);
+  shape.slots = wanted.slots < 2 ? wanted.slots : std::bit_ceil(wanted.slots);
+  shape.buffers = wanted.buffers;
+  shape.participants = wanted.max_participants;
+  shape.max_redeliver = wanted.max_redeliver;
+  shape.buffer_bytes = wanted.buffer_bytes > kMaxBytes ? wanted.buffer_bytes : round_up(wanted.buffer_bytes, kLine);
+  shape.strategy = static_cast<std::uint8_t>(wanted.st);
+  shape.feed = static_cast<std::uint8_t>(wanted.f);
+  shape.on_death = static_cast<std::uint8_t>(wanted.od);
+  shape.full = static_cast<std::uint8_t>(wanted.fl);
+  shape.spin_us = wanted.spin_us;
+  shape.atfork_handlers = wanted.atfork_handlers ? 1 : 0;
+  shape.readonly_payload = wanted.readonly_payload ? 1 : 0;
+  if (auto good = check_counts(shape, errc::bad_option); !good) return good.error();
+  if (wanted.readonly_payload && wanted.st == strategy::named) {
+    return failure(errc::bad_option, "readonly_payload: needs strategy::memfd, a named file cannot be sealed");
+  }
+  place(shape);
+  return shape;
+}
+
+result<void> check(const geometry& shape, std::size_t bytes) {
+  if (shape.major != kMajor) {
+    return failure(errc::abi_mismatch, "segment: made by version %u.%u, this is %u.%u: major versions must agree",
+                   shape.major, shape.minor, kMajor, kMinor);
+  }
+  if (shape.abi != abi_hash()) {
+    return failure(
+        errc::abi_mismatch,
+        "segment: its ABI hash is %08x, ours %08x: made by a build with other sizes, offsets, byte order, page "
+        "or line size",
+        shape.abi, abi_hash());
+  }
+  if (const std::uint32_t crc = crc32c(&shape, offsetof(geometry, crc)); crc != shape.crc) {
+    return failure(errc::corrupt, "segment: the CRC of its header is %08x, not %08x", crc, shape.crc);
+  }
+  if (auto good = check_counts(shape, errc::corrupt); !good) return good;
+  if (shape.strategy > 1 || shape.feed > 1 || shape.on_death > 1 || shape.full > 2 || shape.readonly_payload > 1) {
+    return failure(errc::corrupt, "segment: its header holds an option that there is not");
+  }
+  geometry placed = shape;
+  place(placed);
+  if (placed.participants_at != shape.participants_at || placed.slots_at != shape.slots_at ||
+      placed.buffers_at != shape.buffers_at || placed.free_map_at != shape.free_map_at ||
+      placed.payload_at != shape.payload_at || placed.bytes != shape.bytes) {
+    return failure(errc::corrupt, "segment: the offsets in its header do not follow from its counts");
+  }
+  if (shape.bytes != bytes) {
+    return failure(errc::corrupt, "segment: has %zu bytes, its header says %llu", bytes,
+                   static_cast<unsigned long long>(shape.bytes));
+  }
+  return {};
+}
+
+}  // namespace forksight::ipc::detail

@@ -1,0 +1,77 @@
+#include "process.hpp"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <string_view>
+
+namespace forksight::ipc::detail {
+namespace {
+
+// What follows the name in /proc/PID/stat, which may hold spaces and brackets itself; empty: not there.
+std::string after_name(std::uint32_t pid) {
+  std::array<char, 64> path{};
+  std::snprintf(path.data(), path.size(), "/proc/%u/stat", pid);
+  const int fd = open(path.data(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return {};
+  std::array<char, 1024> text{};
+  const ssize_t got = read(fd, text.data(), text.size());
+  close(fd);
+  if (got <= 0) return {};
+  const std::string_view all(text.data(), static_cast<std::size_t>(got));
+  const std::size_t end = all.rfind(')');
+  return end == std::string_view::npos || end + 2 >= all.size() ? std::string() : std::string(all.substr(end + 2));
+}
+
+std::uint64_t clock_ns(clockid_t clock) {
+  timespec now{};
+  clock_gettime(clock, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+}  // namespace
+
+std::uint64_t start_time_of(std::uint32_t pid) {
+  const std::string text = after_name(pid);
+  std::size_t at = 0;
+  for (int field = 3; field < 22; ++field) {
+    at = text.find(' ', at);
+    if (at == std::string::npos) return 0;
+    ++at;
+  }
+  return std::strtoull(text.c_str() + at, nullptr, 10);
+}
+
+char state_of(std::uint32_t pid) {
+  const std::string text = after_name(pid);
+  return text.empty() ? '\0' : text.front();
+}
+
+std::uint64_t own_pid_namespace() {
+  struct stat about {};
+  return stat("/proc/self/ns/pid", &about) == 0 ? about.st_ino : 1;
+}
+
+std::string own_name() {
+  std::array<char, 16> name{};
+  return prctl(PR_GET_NAME, name.data()) == 0 ? std::string(name.data()) : std::string();
+}
+
+std::uint64_t monotonic_ns() { return clock_ns(CLOCK_MONOTONIC); }
+std::uint64_t coarse_ns() { return clock_ns(CLOCK_MONOTONIC_COARSE); }
+
+unsigned usable_cpus() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  return sched_getaffinity(0, sizeof set, &set) == 0 ? static_cast<unsigned>(CPU_COUNT(&set)) : 1;
+}
+
+}  // namespace forksight::ipc::detail

@@ -1,0 +1,23 @@
+// Who a process is, and whether it lives.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace forksight::ipc::detail {
+
+// Field 22 of /proc/PID/stat (proc(5)), in clock ticks since boot; 0: there is no such process, or /proc does not tell.
+std::uint64_t start_time_of(std::uint32_t pid);
+// The state of field 3: R, S, D, T, t, Z, X; 0: there is no such process, or /proc does not tell.
+char state_of(std::uint32_t pid);
+// Inode of /proc/self/ns/pid; 1 where /proc does not tell.
+std::uint64_t own_pid_namespace();
+// The name of the calling process, at most 15 bytes.
+std::string own_name();
+std::uint64_t monotonic_ns();
+// To the tick of the kernel, 1 to 10 ms; costs a few nanoseconds.
+std::uint64_t coarse_ns();
+// CPUs that the calling thread may run on.
+unsigned usable_cpus();
+
+}  // namespace forksight::ipc::detail

@@ -1,0 +1,160 @@
+#include "forksight/ipc/queue.hpp"
+
+#include <fcntl.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "core.hpp"
+#include "failure.hpp"
+
+namespace forksight::ipc {
+namespace {
+
+error not_open() {
+  return detail::failure(errc::closed, "queue: this handle is empty: create() or attach() makes one");
+}
+
+result<detail::descriptor> copy_of(int fd) {
+  const int own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+  if (own >= 0) return detail::descriptor(own);
+  if (errno == EBADF) return detail::failure(errc::not_found, "descriptor %d: is not open", fd);
+  return detail::failed_call(errno, "descriptor %d", fd);
+}
+
+}  // namespace
+
+loan::loan(loan&& other) noexcept { *this = std::move(other); }
+loan& loan::operator=(loan&& other) noexcept {
+  if (this == &other) return *this;
+  reset();
+  core_ = std::move(other.core_);
+  data_ = std::exchange(other.data_, nullptr);
+  capacity_ = std::exchange(other.capacity_, 0);
+  buffer_ = other.buffer_;
+  generation_ = other.generation_;
+  return *this;
+}
+loan::~loan() { reset(); }
+void loan::reset() {
+  if (core_) core_->give_back(*this);
+  core_.reset();
+  data_ = nullptr;
+  capacity_ = 0;
+}
+
+message::message(message&& other) noexcept { *this = std::move(other); }
+message& message::operator=(message&& other) noexcept {
+  if (this == &other) return *this;
+  (void)release();
+  core_ = std::move(other.core_);
+  data_ = std::exchange(other.data_, nullptr);
+  size_ = std::exchange(other.size_, 0);
+  buffer_ = other.buffer_;
+  generation_ = other.generation_;
+  position_ = other.position_;
+  producer_ = other.producer_;
+  deliveries_ = other.deliveries_;
+  return *this;
+}
+message::~message() { (void)release(); }
+result<void> message::release() {
+  if (!core_) return {};
+  const std::shared_ptr<detail::core> from = std::move(core_);
+  auto done = from->release(*this);
+  data_ = nullptr;
+  size_ = 0;
+  return done;
+}
+
+queue::~queue() = default;
+
+result<queue> queue::create(const options& wanted) {
+  auto memory = detail::segment::create(wanted);
+  if (!memory) return memory.error();
+  auto made = detail::core::open(std::move(memory).value(), wanted.as);
+  if (!made) return made.error();
+  queue handle;
+  handle.core_ = std::move(made).value();
+  return handle;
+}
+
+result<queue> queue::attach(int fd, role as, int payload_fd) {
+  auto own = copy_of(fd);
+  if (!own) return own.error();
+  detail::descriptor payload;
+  if (payload_fd >= 0) {
+    auto own_payload = copy_of(payload_fd);
+    if (!own_payload) return own_payload.error();
+    payload = std::move(own_payload).value();
+  }
+  auto memory = detail::segment::open(std::move(own).value(), std::move(payload));
+  if (!memory) return memory.error();
+  auto made = detail::core::open(std::move(memory).value(), as);
+  if (!made) return made.error();
+  queue handle;
+  handle.core_ = std::move(made).value();
+  return handle;
+}
+
+result<queue> queue::attach(const std::string& name, role as) {
+  auto memory = detail::segment::open_named(name);
+  if (!memory) return memory.error();
+  auto made = detail::core::open(std::move(memory).value(), as);
+  if (!made) return made.error();
+  queue handle;
+  handle.core_ = std::move(made).value();
+  return handle;
+}
+
+int queue::fd() const { return core_ ? core_->memory().fd() : -1; }
+int queue::payload_fd() const { return core_ ? core_->memory().payload_fd() : -1; }
+std::string queue::name() const { return core_ ? core_->memory().name() : std::string(); }
+std::size_t queue::buffer_bytes() const { return core_ ? core_->memory().shape().buffer_bytes : 0; }
+
+result<loan> queue::acquire(deadline until) {
+  if (!core_) return not_open();
+  return core_->acquire(until);
+}
+
+result<void> queue::send(loan&& from, std::size_t bytes, deadline until) {
+  if (!core_) return not_open();
+  return core_->send(from, bytes, until);
+}
+
+result<message> queue::receive(deadline until) {
+  if (!core_) return not_open();
+  return core_->receive(until);
+}
+
+result<void> queue::send_copy(const void* data, std::size_t bytes, deadline until) {
+  if (!core_) return not_open();
+  if (bytes > buffer_bytes()) {
+    return detail::failure(errc::too_large, "queue: a message of %zu bytes, buffers have %zu", bytes, buffer_bytes());
+  }
+  auto got = core_->acquire(until);
+  if (!got) return got.error();
+  if (bytes != 0) std::memcpy(got->data(), data, bytes);
+  return core_->send(*got, bytes, until);
+}
+
+void queue::close_producer() {
+  if (core_) core_->close_producer();
+}
+void queue::shutdown(bool drain) {
+  if (core_) core_->shutdown(drain);
+}
+std::size_t queue::recover() { return core_ ? core_->recover() : 0; }
+
+snapshot queue::inspect() const {
+  if (!core_) return {};
+  const detail::segment& memory = core_->memory();
+  return detail::take_snapshot(memory.view(), memory.shape(), memory.name());
+}
+
+result<queue> queue::reattach_after_fork() const {
+  if (!core_) return not_open();
+  return attach(core_->memory().fd(), core_->attached_as(), core_->memory().payload_fd());
+}
+
+}  // namespace forksight::ipc

@@ -1,0 +1,81 @@
+#include "recovery.hpp"
+
+namespace forksight::ipc::detail {
+
+void recovery::recover_slot(const ring& of, std::uint32_t index, owner_id dead, std::uint64_t now_ns, recovered& what) {
+  slot& entry = of.slots[index];
+  // Again where another survivor was faster: what it left decides.
+  for (;;) {
+    std::uint64_t seen = entry.word.load();
+    const slot_word word = slot_word::of(seen);
+    if (!(word.owner == dead)) return;
+    const std::uint32_t position = word.seq;
+    const slot_word ready{position, {}, slot_state::ready};
+    const slot_word empty{position + of.slot_count, {}, slot_state::empty};
+    const std::uint32_t at = entry.buffer.load_relaxed();
+    const bool has_buffer = at < of.buffer_count;
+    const buffer_word from = has_buffer ? buffer_word::of(of.buffers[at].word.load()) : buffer_word{};
+    const bool is_queued = from == buffer_word{position, {}, buffer_state::queued};
+
+    if (word.state == slot_state::writing) {
+      const slot_word skip{position, {}, slot_state::skip};
+      if (entry.word.exchange_if(seen, (is_queued ? ready : skip).bits())) what.skipped += is_queued ? 0 : 1;
+      return;
+    }
+    if (word.state != slot_state::reading) return;
+    if (is_queued) {
+      if (entry.word.exchange_if(seen, ready.bits())) ++what.requeued;
+      return;
+    }
+    if (!(from == buffer_word{position, dead, buffer_state::held})) {
+      (void)entry.word.exchange_if(seen, empty.bits());
+      return;
+    }
+    if (!of.redelivers) {
+      if (of.free_buffer(at, from, of.buffers[at].generation.load_relaxed(), now_ns) == step_result::done) {
+        ++what.lost;
+        ++what.buffers;
+      }
+      (void)entry.word.exchange_if(seen, empty.bits());
+      return;
+    }
+    std::uint64_t held = from.bits();
+    if (of.buffers[at].deliveries.load_relaxed() > of.max_redeliver) {
+      if (of.buffers[at].word.exchange_if(held, buffer_word{position, {}, buffer_state::parked}.bits())) ++what.parked;
+    } else {
+      (void)of.buffers[at].word.exchange_if(held, buffer_word{position, {}, buffer_state::queued}.bits());
+    }
+  }
+}
+
+void recovery::recover_buffer(const ring& of, std::uint32_t index, owner_id dead, std::uint64_t now_ns,
+                              recovered& what) {
+  buffer& entry = of.buffers[index];
+  const buffer_word word = buffer_word::of(entry.word.load());
+  if (!(word.owner == dead)) return;
+  const bool is_loaned = word.state == buffer_state::loaned;
+  if (!is_loaned && word.state != buffer_state::held) return;
+  const std::uint32_t generation = is_loaned ? word.seq : entry.generation.load_relaxed();
+  if (of.free_buffer(index, word, generation, now_ns) != step_result::done) return;
+  ++what.buffers;
+  if (!is_loaned) ++what.lost;
+}
+
+bool recovery::recover(const ring& of, std::uint32_t index, identity dead, std::uint64_t now_ns, recovered& what) {
+  participant& entry = of.participants[index];
+  if (dead.state == entry_state::live) {
+    const owner_id owner(index, dead.incarnation);
+    for (std::uint32_t i = 0; i < of.slot_count; ++i) recover_slot(of, i, owner, now_ns, what);
+    for (std::uint32_t i = 0; i < of.buffer_count; ++i) recover_buffer(of, i, owner, now_ns, what);
+    for (auto& kind : of.head->waiting) kind[index / 64].fetch_and(~(std::uint64_t{1} << (index % 64)));
+    // Before the entry is free, so that who sees no producer any more sees how the last one went.
+    if ((entry.roles.load() & kProducerRole) != 0 && entry.word.load() == dead.bits()) {
+      of.head->last_producer.store_release(dead.pid | kDied);
+    }
+  }
+  std::uint64_t seen = dead.bits();
+  const identity free{0, 0, static_cast<std::uint8_t>(dead.incarnation + 1), entry_state::free};
+  return entry.word.exchange_if(seen, free.bits());
+}
+
+}  // namespace forksight::ipc::detail

@@ -1,0 +1,84 @@
+// The state machine of slots and buffers, on memory that anybody may have corrupted and whose users may die between any
+// two instructions. No waiting, no clock of its own, no system call.
+//
+// The life of a message: claim() a buffer, publish() it at the next position, take() it, release() it; or give_back()
+// the buffer unsent. The order of the steps is what recovery relies on; see recovery.hpp.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "layout.hpp"
+
+namespace forksight::ipc::detail {
+
+enum class step_result : std::uint8_t {
+  done,
+  none,     // no free buffer, no free slot, no message
+  evicted,  // others have taken us for dead, and recovered what was ours
+  corrupt,  // where: ring::corrupt_at
+};
+
+// A buffer that the caller owns.
+struct claimed {
+  std::uint32_t buffer = kNoBuffer;
+  std::uint32_t generation = 0;
+};
+
+// A message that the caller has taken.
+struct taken {
+  std::uint32_t position = 0;
+  std::uint32_t buffer = kNoBuffer;
+  std::uint32_t generation = 0;
+  std::uint32_t producer = 0;    // pid
+  std::uint32_t deliveries = 0;  // this one included
+  std::uint64_t length = 0;
+};
+
+struct ring {
+  header* head = nullptr;
+  participant* participants = nullptr;
+  slot* slots = nullptr;
+  buffer* buffers = nullptr;
+  shared_word<std::uint64_t>* free_map = nullptr;  // a hint: bit b: buffer b is free
+  std::uint32_t slot_count = 0;                    // a power of two
+  std::uint32_t buffer_count = 0;
+  std::uint32_t participant_count = 0;
+  std::uint64_t buffer_bytes = 0;
+  std::uint32_t max_redeliver = 0;
+  bool redelivers = false;
+
+  slot& at(std::uint32_t position) const { return slots[position & (slot_count - 1)]; }
+  std::uint32_t map_words() const { return (buffer_count + 63) / 64; }
+
+  // Everything free and empty. Before anybody else knows of the segment.
+  void initialise() const;
+
+  step_result claim(owner_id owner, std::uint64_t now_ns, claimed& out) const;
+  step_result give_back(owner_id owner, const claimed& buffer, std::uint64_t now_ns) const;
+  // On `none` the buffer is still the caller's.
+  step_result publish(owner_id owner, std::uint32_t pid, const claimed& buffer, std::uint64_t length,
+                      std::uint64_t now_ns) const;
+  step_result take(owner_id owner, std::uint64_t now_ns, taken& out) const;
+  step_result release(owner_id owner, const taken& message, std::uint64_t now_ns) const;
+
+  // Is there one, now. What they see may be gone at once; a waiter asks after it has said that it waits.
+  bool has_message() const;
+  // Nothing is queued, and nothing can come back: no position is being written, none (redeliver) read by another.
+  bool is_drained(owner_id me) const;
+  bool has_free_slot() const;
+  bool has_free_buffer() const;
+
+  // Of the word that made the last step say `corrupt`; set by the calling thread.
+  static thread_local const void* corrupt_at;
+
+ private:
+  friend struct recovery;
+  step_result free_buffer(std::uint32_t index, buffer_word from, std::uint32_t generation, std::uint64_t now_ns) const;
+  step_result found_corrupt(const void* where) const;
+  // Positions that one call looks at before it says `none`, whatever the others do meanwhile.
+  std::uint32_t step_limit() const { return 4 * slot_count + 1024; }
+  void advance(shared_word<std::uint32_t>& hint, std::uint32_t to) const;
+};
+
+}  // namespace forksight::ipc::detail

@@ -1,0 +1,283 @@
+#include "segment.hpp"
+
+#include <fcntl.h>
+#include <linux/memfd.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "crc32c.hpp"
+#include "failure.hpp"
+#include "process.hpp"
+#include "room.hpp"
+
+#ifndef MFD_NOEXEC_SEAL  // Linux 6.3
+#define MFD_NOEXEC_SEAL 0x0008U
+#endif
+#ifndef F_SEAL_FUTURE_WRITE  // Linux 5.1
+#define F_SEAL_FUTURE_WRITE 0x0010
+#endif
+
+namespace forksight::ipc::detail {
+namespace {
+
+constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+constexpr const char* kNamePrefix = "/forksight-";
+
+std::string name_for(const geometry& shape) {
+  std::array<char, 64> text{};
+  std::snprintf(text.data(), text.size(), "%s%016llx%016llx", kNamePrefix, static_cast<unsigned long long>(shape.id[0]),
+                static_cast<unsigned long long>(shape.id[1]));
+  return text.data();
+}
+
+result<descriptor> make_memfd(const char* name, std::uint64_t bytes) {
+  int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
+  if (fd < 0 && errno == EINVAL) fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  if (fd < 0) return failed_call(errno, "segment: memfd_create");
+  descriptor file(fd);
+  if (fchmod(fd, 0600) != 0) return failed_call(errno, "segment: fchmod");
+  if (auto done = allocate(fd, bytes, "memory"); !done) return done.error();
+  return file;
+}
+
+result<descriptor> make_named(const std::string& name, std::uint64_t bytes) {
+  const int fd = shm_open(name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+  if (fd < 0) return failed_call(errno, "segment: shm_open of %s", name.c_str());
+  descriptor file(fd);
+  // Before it has a size: gc() takes what nobody holds.
+  if (flock(fd, LOCK_SH | LOCK_NB) != 0) return failed_call(errno, "segment: flock of %s", name.c_str());
+  if (auto done = allocate(fd, bytes, "/dev/shm" + name); !done) {
+    shm_unlink(name.c_str());
+    return done.error();
+  }
+  return file;
+}
+
+result<void> check_file(int fd, const struct stat& about) {
+  if (!S_ISREG(about.st_mode)) return failure(errc::untrusted, "descriptor %d: is no file of memory", fd);
+  if (about.st_uid != geteuid()) {
+    return failure(errc::untrusted, "segment: belongs to user %u, we are %u: a queue is for one user's processes",
+                   about.st_uid, geteuid());
+  }
+  if ((about.st_mode & 077) != 0) {
+    return failure(errc::untrusted, "segment: its mode is %03o, others than its owner may use it: it must be 600",
+                   about.st_mode & 0777);
+  }
+  if (about.st_size < static_cast<off_t>(kPage)) {
+    return failure(errc::corrupt, "segment: has %lld bytes, a header alone has %zu",
+                   static_cast<long long>(about.st_size), kPage);
+  }
+  return {};
+}
+
+result<void> check_seals(int fd, int wanted) {
+  const int seals = fcntl(fd, F_GET_SEALS);
+  if (seals < 0 || (seals & wanted) != wanted) {
+    return failure(errc::untrusted, "segment: is not sealed (0x%x, 0x%x is needed): a peer could cut it under our feet",
+                   seals < 0 ? 0 : seals, wanted);
+  }
+  return {};
+}
+
+}  // namespace
+
+segment& segment::operator=(segment&& other) noexcept {
+  std::swap(fd_, other.fd_);
+  std::swap(payload_fd_, other.payload_fd_);
+  std::swap(name_, other.name_);
+  std::swap(shape_, other.shape_);
+  std::swap(view_, other.view_);
+  std::swap(base_, other.base_);
+  std::swap(mapped_, other.mapped_);
+  std::swap(payload_map_, other.payload_map_);
+  std::swap(payload_mapped_, other.payload_mapped_);
+  std::swap(payload_, other.payload_);
+  std::swap(can_write_payload_, other.can_write_payload_);
+  return *this;
+}
+
+segment::~segment() {
+  if (base_ != nullptr) munmap(base_, mapped_);
+  if (payload_map_ != nullptr) munmap(payload_map_, payload_mapped_);
+}
+
+result<segment> segment::create(const options& wanted) {
+  auto planned = plan(wanted);
+  if (!planned) return planned.error();
+  segment made;
+  made.shape_ = *planned;
+  geometry& shape = made.shape_;
+  if (getrandom(shape.id, sizeof shape.id, 0) != sizeof shape.id) return failed_call(errno, "segment: getrandom");
+  shape.creator_namespace = own_pid_namespace();
+  shape.creator_uid = geteuid();
+  shape.crc = crc32c(&shape, offsetof(geometry, crc));
+  const std::uint64_t payload_bytes = shape.readonly_payload != 0 ? shape.buffers * shape.buffer_bytes : 0;
+  if (auto room = check_control_group(shape.bytes + payload_bytes); !room) return room.error();
+
+  const bool is_named = wanted.st == strategy::named;
+  if (is_named) made.name_ = name_for(shape);
+  auto file = is_named ? make_named(made.name_, shape.bytes) : make_memfd("forksight-queue", shape.bytes);
+  if (!file) return file.error();
+  made.fd_ = std::move(file).value();
+  // From here on a name must not be left behind.
+  const auto give_up = [&](error why) -> result<segment> {
+    if (is_named) shm_unlink(made.name_.c_str());
+    return why;
+  };
+  if (!is_named && fcntl(made.fd_.get(), F_ADD_SEALS, kSeals) != 0)
+    return give_up(failed_call(errno, "segment: sealing"));
+  if (payload_bytes != 0) {
+    auto payload = make_memfd("forksight-payload", payload_bytes);
+    if (!payload) return give_up(payload.error());
+    made.payload_fd_ = std::move(payload).value();
+  }
+  if (auto mapped = made.map(access::all); !mapped) return give_up(mapped.error());
+  // After our own mapping, which goes on to be writable.
+  if (payload_bytes != 0 && fcntl(made.payload_fd_.get(), F_ADD_SEALS, kSeals | F_SEAL_FUTURE_WRITE) != 0) {
+    return give_up(failed_call(errno, "segment: sealing its payload against writing"));
+  }
+  std::memcpy(&made.view_.head->shape, &shape, sizeof shape);
+  made.view_.initialise();
+  made.view_.head->magic.store_release(kMagic);  // pairs with the load in open()
+  return made;
+}
+
+result<segment> segment::open(descriptor fd, descriptor payload) {
+  return open(std::move(fd), std::move(payload), access::all);
+}
+
+result<segment> segment::open_to_read(descriptor fd) { return open(std::move(fd), {}, access::read); }
+
+result<segment> segment::open(descriptor fd, descriptor payload, access how) {
+  struct stat about {};
+  if (fstat(fd.get(), &about) != 0) {
+    return errno == EBADF ? failure(errc::not_found, "descriptor %d: is not open", fd.get())
+                          : failed_call(errno, "descriptor %d", fd.get());
+  }
+  if (auto good = check_file(fd.get(), about); !good) return good.error();
+  segment found;
+  found.fd_ = std::move(fd);
+  found.payload_fd_ = std::move(payload);
+
+  void* const page = mmap(nullptr, kPage, PROT_READ, MAP_SHARED, found.fd_.get(), 0);
+  if (page == MAP_FAILED) return failed_call(errno, "segment: mmap");
+  const auto* const head = static_cast<const header*>(page);
+  const std::uint64_t magic = head->magic.load();
+  std::memcpy(&found.shape_, &head->shape, sizeof found.shape_);
+  munmap(page, kPage);
+  const geometry& shape = found.shape_;
+  if (magic != kMagic) {
+    return failure(errc::not_found, "segment: is no queue, or not one yet (its first bytes are %016llx)",
+                   static_cast<unsigned long long>(magic));
+  }
+  if (auto good = check(shape, static_cast<std::size_t>(about.st_size)); !good) return good.error();
+
+  if (shape.strategy == static_cast<std::uint8_t>(strategy::named)) {
+    found.name_ = name_for(shape);
+    if (how == access::read) {
+      if (auto mapped = found.map(how); !mapped) return mapped.error();
+      return found;
+    }
+    // A lock of our own, that ends with us: flock belongs to the open file description, and this one may be shared.
+    std::array<char, 64> path{};
+    std::snprintf(path.data(), path.size(), "/proc/self/fd/%d", found.fd_.get());
+    const int own = ::open(path.data(), O_RDWR | O_CLOEXEC);
+    if (own < 0) return failed_call(errno, "segment: opening %s again", found.name_.c_str());
+    found.fd_ = descriptor(own);
+    if (flock(own, LOCK_SH | LOCK_NB) != 0) return failed_call(errno, "segment: flock of %s", found.name_.c_str());
+  } else if (auto sealed = check_seals(found.fd_.get(), kSeals); !sealed) {
+    return sealed.error();
+  }
+  if (shape.readonly_payload != 0 && how != access::read) {
+    how = access::consume;
+    if (!found.payload_fd_) {
+      return failure(errc::bad_option,
+                     "segment: its payload is read-only, in a file of its own: attach with both descriptors");
+    }
+    struct stat payload_about {};
+    if (fstat(found.payload_fd_.get(), &payload_about) != 0) return failed_call(errno, "segment: its payload");
+    if (auto good = check_file(found.payload_fd_.get(), payload_about); !good) return good.error();
+    if (auto sealed = check_seals(found.payload_fd_.get(), kSeals | F_SEAL_FUTURE_WRITE); !sealed)
+      return sealed.error();
+    if (static_cast<std::uint64_t>(payload_about.st_size) != shape.buffers * shape.buffer_bytes) {
+      return failure(errc::corrupt, "segment: its payload has %lld bytes",
+                     static_cast<long long>(payload_about.st_size));
+    }
+  }
+  if (auto mapped = found.map(how); !mapped) return mapped.error();
+  return found;
+}
+
+result<descriptor> segment::find_named(const std::string& name) {
+  if (!name.starts_with(kNamePrefix) || name.find('/', 1) != std::string::npos) {
+    return failure(errc::bad_option, "%s: is no name of a queue: those are %s<32 hex digits>", name.c_str(),
+                   kNamePrefix);
+  }
+  const int fd = shm_open(name.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0);
+  if (fd < 0) {
+    const int why = errno;
+    if (why == ENOENT) return failure(errc::not_found, "%s: there is no queue of that name", name.c_str());
+    if (why == ELOOP) return failure(errc::untrusted, "%s: is a symbolic link", name.c_str());
+    if (why == EACCES) return failure(errc::untrusted, "%s: belongs to another user", name.c_str());
+    return failed_call(why, "%s", name.c_str());
+  }
+  return descriptor(fd);
+}
+
+result<segment> segment::open_named(const std::string& name) {
+  auto file = find_named(name);
+  if (!file) return file.error();
+  auto found = open(std::move(file).value());
+  if (found && found->name_ != name) {
+    return failure(errc::untrusted, "%s: holds a queue that is called %s", name.c_str(), found->name_.c_str());
+  }
+  return found;
+}
+
+result<void> segment::map(access how) {
+  mapped_ = shape_.bytes;
+  const int rights = how == access::read ? PROT_READ : PROT_READ | PROT_WRITE;
+  void* const all = mmap(nullptr, mapped_, rights, MAP_SHARED, fd_.get(), 0);
+  if (all == MAP_FAILED) return failed_call(errno, "segment: mmap of %zu bytes", mapped_);
+  base_ = all;
+  can_write_payload_ = how == access::all;
+  if (shape_.readonly_payload != 0 && how == access::read) {
+    payload_ = nullptr;
+  } else if (shape_.readonly_payload != 0) {
+    payload_mapped_ = shape_.buffers * shape_.buffer_bytes;
+    void* const payload = mmap(nullptr, payload_mapped_, can_write_payload_ ? PROT_READ | PROT_WRITE : PROT_READ,
+                               MAP_SHARED, payload_fd_.get(), 0);
+    if (payload == MAP_FAILED) return failed_call(errno, "segment: mmap of its payload, %zu bytes", payload_mapped_);
+    payload_map_ = payload;
+    payload_ = static_cast<char*>(payload);
+  } else {
+    payload_ = static_cast<char*>(base_) + shape_.payload_at;
+  }
+  make_view();
+  return {};
+}
+
+void segment::make_view() {
+  char* const base = static_cast<char*>(base_);
+  view_.head = reinterpret_cast<header*>(base);
+  view_.participants = reinterpret_cast<participant*>(base + shape_.participants_at);
+  view_.slots = reinterpret_cast<slot*>(base + shape_.slots_at);
+  view_.buffers = reinterpret_cast<buffer*>(base + shape_.buffers_at);
+  view_.free_map = reinterpret_cast<shared_word<std::uint64_t>*>(base + shape_.free_map_at);
+  view_.slot_count = shape_.slots;
+  view_.buffer_count = shape_.buffers;
+  view_.participant_count = shape_.participants;
+  view_.buffer_bytes = shape_.buffer_bytes;
+  view_.max_redeliver = shape_.max_redeliver;
+  view_.redelivers = shape_.on_death == static_cast<std::uint8_t>(on_death::redeliver);
+}
+
+}  // namespace forksight::ipc::detail

@@ -1,0 +1,89 @@
+// A word of shared memory. Every access of the state machine goes through here, so that the model checker, which
+// compiles the same sources with FORKSIGHT_IPC_MODEL, sees each one and decides who goes on.
+//
+// All read-modify-writes are sequentially consistent, as are the loads that decide whether to sleep or to wake: their
+// pairs are named at their uses.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace forksight::ipc::detail {
+
+#ifdef FORKSIGHT_IPC_MODEL
+void model_step(const void* word);
+void model_saw(std::uint64_t value);
+#else
+inline void model_step(const void* /*word*/) {}
+inline void model_saw(std::uint64_t /*value*/) {}
+#endif
+
+template <class T>
+class shared_word {
+ public:
+  T load() const {
+    model_step(this);
+    const T value = value_.load(std::memory_order_seq_cst);
+    model_saw(value);
+    return value;
+  }
+  // Facts that another word guards.
+  T load_relaxed() const {
+    model_step(this);
+    const T value = value_.load(std::memory_order_relaxed);
+    model_saw(value);
+    return value;
+  }
+  void store_relaxed(T value) {
+    model_step(this);
+    value_.store(value, std::memory_order_relaxed);
+  }
+  void store_release(T value) {
+    model_step(this);
+    value_.store(value, std::memory_order_release);
+  }
+  // True: was `expected`, is `desired`. False: `expected` is what it was.
+  bool exchange_if(T& expected, T desired) {
+    model_step(this);
+    const bool done = value_.compare_exchange_strong(expected, desired, std::memory_order_seq_cst);
+    model_saw(done ? ~std::uint64_t{0} : expected);
+    return done;
+  }
+  T fetch_or(T bits) {
+    model_step(this);
+    const T before = value_.fetch_or(bits, std::memory_order_seq_cst);
+    model_saw(before);
+    return before;
+  }
+  T fetch_and(T bits) {
+    model_step(this);
+    const T before = value_.fetch_and(bits, std::memory_order_seq_cst);
+    model_saw(before);
+    return before;
+  }
+  T fetch_add(T count) {
+    model_step(this);
+    const T before = value_.fetch_add(count, std::memory_order_seq_cst);
+    model_saw(before);
+    return before;
+  }
+  // Counters that nobody decides by.
+  void count(T more) { value_.fetch_add(more, std::memory_order_relaxed); }
+  void raise_to(T value) {
+    T before = value_.load(std::memory_order_relaxed);
+    while (before < value && !value_.compare_exchange_weak(before, value, std::memory_order_relaxed)) {
+    }
+  }
+  T peek() const { return value_.load(std::memory_order_relaxed); }
+  // For the kernel, which knows a futex by its address.
+  std::uint32_t* address() {
+    static_assert(sizeof(T) == sizeof(std::uint32_t));
+    return reinterpret_cast<std::uint32_t*>(&value_);
+  }
+
+ private:
+  std::atomic<T> value_;
+  static_assert(std::atomic<T>::is_always_lock_free && sizeof(std::atomic<T>) == sizeof(T));
+};
+
+}  // namespace forksight::ipc::detail

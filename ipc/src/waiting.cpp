@@ -1,0 +1,71 @@
+#include "waiting.hpp"
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <bit>
+#include <cerrno>
+#include <climits>
+
+namespace forksight::ipc::detail {
+namespace {
+
+// Shared: the word is in memory of several processes. Returns how many slept.
+long futex_wake(shared_word<std::uint32_t>& word) {
+  return syscall(SYS_futex, word.address(), FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+}
+
+// True: it slept, or was just about to; false: it was dead, or awake already.
+bool wake(const ring& of, wait_kind kind, std::uint32_t index) {
+  shared_word<std::uint32_t>& word = of.participants[index].wake[static_cast<std::size_t>(kind)];
+  (void)word.fetch_add(1);
+  return futex_wake(word) > 0;
+}
+
+std::uint64_t bit_of(std::uint32_t index) { return std::uint64_t{1} << (index % 64); }
+
+// Takes waiters out of the map and wakes them, until one of them slept, or `all`.
+void wake_waiters(const ring& of, wait_kind kind, bool all) {
+  auto& map = of.head->waiting[static_cast<std::size_t>(kind)];
+  for (std::uint32_t w = 0; w < (of.participant_count + 63) / 64; ++w) {
+    // Sequentially consistent, after a compare-exchange that is, too: either we see the bit, or its owner, who looks
+    // after it has set it, sees the change.
+    std::uint64_t bits = map[w].load();
+    while (bits != 0) {
+      const std::uint32_t index = w * 64 + static_cast<std::uint32_t>(std::countr_zero(bits));
+      bits &= bits - 1;
+      if (index >= of.participant_count) break;
+      // Another has taken it, and wakes.
+      if ((map[w].fetch_and(~bit_of(index)) & bit_of(index)) == 0) continue;
+      if (wake(of, kind, index) && !all) return;
+    }
+  }
+}
+
+}  // namespace
+
+void wake_one(const ring& of, wait_kind kind) { wake_waiters(of, kind, false); }
+void wake_all(const ring& of, wait_kind kind) { wake_waiters(of, kind, true); }
+
+std::uint32_t begin_wait(const ring& of, wait_kind kind, std::uint32_t index) {
+  const std::uint32_t seen = of.participants[index].wake[static_cast<std::size_t>(kind)].load();
+  (void)of.head->waiting[static_cast<std::size_t>(kind)][index / 64].fetch_or(bit_of(index));
+  return seen;
+}
+
+woken sleep(const ring& of, wait_kind kind, std::uint32_t index, std::uint32_t seen, std::chrono::nanoseconds longest) {
+  // Relative, so that a short wait need not read a clock.
+  const timespec span{static_cast<time_t>(longest.count() / 1'000'000'000),
+                      static_cast<long>(longest.count() % 1'000'000'000)};
+  shared_word<std::uint32_t>& word = of.participants[index].wake[static_cast<std::size_t>(kind)];
+  const long outcome = syscall(SYS_futex, word.address(), FUTEX_WAIT, seen, &span, nullptr, 0);
+  return outcome != 0 && errno == ETIMEDOUT ? woken::slice_over : woken::yes;
+}
+
+void end_wait(const ring& of, wait_kind kind, std::uint32_t index) {
+  auto& map = of.head->waiting[static_cast<std::size_t>(kind)][index / 64];
+  if ((map.load_relaxed() & bit_of(index)) != 0) (void)map.fetch_and(~bit_of(index));
+}
+
+}  // namespace forksight::ipc::detail

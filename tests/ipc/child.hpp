@@ -1,0 +1,75 @@
+// Processes of a test: each is ended and waited for, whatever the test's outcome.
+#pragma once
+
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <functional>
+#include <utility>
+
+namespace forksight::ipc::test {
+
+class child {
+ public:
+  // Runs `body` in a forked child, whose exit status is what it returns.
+  explicit child(const std::function<int()>& body) : pid_(fork()) {
+    if (pid_ < 0) std::abort();
+    if (pid_ != 0) return;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    _exit(body());
+  }
+  child(child&& other) noexcept : pid_(std::exchange(other.pid_, -1)) {}
+  child& operator=(child&&) = delete;
+  child(const child&) = delete;
+  child& operator=(const child&) = delete;
+  ~child() {
+    if (pid_ > 0) kill_and_wait();
+  }
+
+  pid_t pid() const { return pid_; }
+  void signal(int number) const { kill(pid_, number); }
+  // Its exit status, or 128 + the signal that ended it.
+  int wait() {
+    int status = 0;
+    while (waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
+    }
+    pid_ = -1;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  }
+  int kill_and_wait() {
+    kill(pid_, SIGKILL);
+    return wait();
+  }
+
+ private:
+  pid_t pid_;
+};
+
+// Hands one byte from a process to another.
+class baton {
+ public:
+  baton() {
+    if (pipe(ends_) != 0) std::abort();
+  }
+  baton(const baton&) = delete;
+  baton& operator=(const baton&) = delete;
+  ~baton() {
+    close(ends_[0]);
+    close(ends_[1]);
+  }
+  void pass() const {
+    if (write(ends_[1], "", 1) != 1) std::abort();
+  }
+  void take() const {
+    char byte = 0;
+    if (read(ends_[0], &byte, 1) != 1) std::abort();
+  }
+
+ private:
+  int ends_[2] = {-1, -1};
+};
+
+}  // namespace forksight::ipc::test

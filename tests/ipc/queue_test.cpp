@@ -1,0 +1,343 @@
+// What a queue does for its users: one process, several, and those that die.
+#include "forksight/ipc/queue.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "child.hpp"
+
+namespace forksight::ipc {
+namespace {
+
+using namespace std::chrono_literals;
+using test::baton;
+using test::child;
+using testing::HasSubstr;
+
+queue make(options wanted) {
+  auto made = queue::create(wanted);
+  if (!made) ADD_FAILURE() << made.error().text;
+  return std::move(made).value();
+}
+
+options small() {
+  options wanted;
+  wanted.slots = 4;
+  wanted.buffers = 4;
+  wanted.buffer_bytes = 64;
+  return wanted;
+}
+
+std::string text_of(const message& from) { return {static_cast<const char*>(from.data()), from.size()}; }
+
+deadline soon() { return deadline::after(20ms); }
+
+TEST(Queue, HandsOverWhatWasWritten) {
+  queue q = make(small());
+  auto to = q.acquire();
+  ASSERT_TRUE(to) << to.error().text;
+  EXPECT_EQ(to->capacity(), 64u);
+  std::memcpy(to->data(), "hello", 5);
+  ASSERT_TRUE(q.send(std::move(*to), 5));
+  auto got = q.receive();
+  ASSERT_TRUE(got) << got.error().text;
+  EXPECT_EQ(text_of(*got), "hello");
+  EXPECT_EQ(got->producer(), static_cast<std::uint32_t>(getpid()));
+  EXPECT_EQ(got->deliveries(), 1u);
+}
+
+TEST(Queue, KeepsTheOrderOverManyLaps) {
+  queue q = make(small());
+  for (int i = 0; i < 1000; ++i) {
+    for (int k = 0; k < 3; ++k) {
+      const int value = 3 * i + k;
+      ASSERT_TRUE(q.send_copy(&value, sizeof value));
+    }
+    for (int k = 0; k < 3; ++k) {
+      auto got = q.receive(deadline::now());
+      ASSERT_TRUE(got);
+      int value = -1;
+      std::memcpy(&value, got->data(), sizeof value);
+      ASSERT_EQ(value, 3 * i + k);
+    }
+  }
+}
+
+TEST(Queue, AnUnsentLoanAndAReleasedMessageAreFreeAgain) {
+  queue q = make(small());
+  for (int i = 0; i < 100; ++i) {
+    auto to = q.acquire(deadline::now());
+    ASSERT_TRUE(to) << to.error().text;
+  }
+  ASSERT_TRUE(q.send_copy("x", 1));
+  {
+    auto got = q.receive();
+    ASSERT_TRUE(got);
+    EXPECT_TRUE(got->release());
+    EXPECT_EQ(got->data(), nullptr);
+  }
+  EXPECT_EQ(q.inspect().free, 4u);
+}
+
+TEST(Queue, ATimeoutSaysWhoHoldsWhat) {
+  queue q = make(small());
+  std::vector<loan> held;
+  for (int i = 0; i < 4; ++i) held.push_back(std::move(q.acquire()).value());
+  const auto refused = q.acquire(soon());
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, errc::timeout);
+  EXPECT_THAT(refused.error().text, HasSubstr("no free buffer after 0.0 s: 0 HELD, 0 QUEUED, 4 LOANED by pid " +
+                                              std::to_string(getpid()) + " (alive, state R, 0.0 s)"));
+}
+
+TEST(Queue, ALoanThatCouldNotBeSentStaysTheCallers) {
+  options wanted = small();
+  wanted.slots = 2;
+  queue q = make(wanted);
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(q.send_copy("x", 1));
+  auto to = q.acquire();
+  ASSERT_TRUE(to);
+  const auto refused = q.send(std::move(*to), 1, soon());
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, errc::timeout);
+  EXPECT_THAT(refused.error().text, HasSubstr("no free slot"));
+  ASSERT_TRUE(static_cast<bool>(*to));
+  ASSERT_TRUE(q.receive());
+  EXPECT_TRUE(q.send(std::move(*to), 1, soon()));
+}
+
+TEST(Queue, TooLargeAMessageIsRefusedWithBothSizes) {
+  queue q = make(small());
+  const std::vector<char> large(65);
+  const auto refused = q.send_copy(large.data(), large.size());
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, errc::too_large);
+  EXPECT_EQ(refused.error().text, "queue: a message of 65 bytes, buffers have 64");
+}
+
+TEST(Queue, DropOldestDropsTheOldest) {
+  options wanted = small();
+  wanted.fl = full::drop_oldest;
+  queue q = make(wanted);
+  for (const char letter : std::string_view("abcdef")) ASSERT_TRUE(q.send_copy(&letter, 1));
+  std::string got;
+  for (int i = 0; i < 4; ++i) got += text_of(q.receive(deadline::now()).value());
+  EXPECT_EQ(got, "cdef");
+  EXPECT_EQ(q.inspect().dropped, 2u);
+}
+
+TEST(Queue, FullFailDoesNotWait) {
+  options wanted = small();
+  wanted.fl = full::fail;
+  queue q = make(wanted);
+  for (int i = 0; i < 4; ++i) ASSERT_TRUE(q.send_copy("x", 1));
+  const auto refused = q.send_copy("x", 1, deadline::never());
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, errc::timeout);
+}
+
+TEST(Queue, TheLastProducersLeaveEndsTheQueueOnceItIsDrained) {
+  queue q = make(small());
+  auto consumer = queue::attach(q.fd(), role::consumer);
+  ASSERT_TRUE(consumer) << consumer.error().text;
+  ASSERT_TRUE(q.send_copy("x", 1));
+  q.close_producer();
+  EXPECT_TRUE(consumer->receive());
+  const auto over = consumer->receive();
+  ASSERT_FALSE(over);
+  EXPECT_EQ(over.error().code, errc::closed);
+  const auto refused = q.send_copy("x", 1);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, errc::closed);
+}
+
+TEST(Queue, ShutdownWithoutDrainEndsItAtOnce) {
+  queue q = make(small());
+  ASSERT_TRUE(q.send_copy("x", 1));
+  q.shutdown(false);
+  EXPECT_EQ(q.receive().error().code, errc::closed);
+  EXPECT_EQ(q.send_copy("x", 1).error().code, errc::closed);
+}
+
+TEST(Queue, RolesAreKept) {
+  queue q = make(small());
+  auto producer = queue::attach(q.fd(), role::producer);
+  auto consumer = queue::attach(q.fd(), role::consumer);
+  ASSERT_TRUE(producer);
+  ASSERT_TRUE(consumer);
+  EXPECT_EQ(producer->receive().error().code, errc::role);
+  EXPECT_EQ(consumer->acquire().error().code, errc::role);
+}
+
+TEST(Queue, AHandleOfTheParentIsRefusedInTheChild) {
+  queue q = make(small());
+  child other([&] {
+    if (q.receive(deadline::now()).error().code != errc::used_after_fork) return 1;
+    auto own = q.reattach_after_fork();
+    if (!own) return 2;
+    return own->send_copy("child", 5) ? 0 : 3;
+  });
+  auto got = q.receive(deadline::after(10s));
+  ASSERT_TRUE(got) << got.error().text;
+  EXPECT_EQ(text_of(*got), "child");
+  EXPECT_EQ(got->producer(), static_cast<std::uint32_t>(other.pid()));
+  EXPECT_EQ(other.wait(), 0);
+}
+
+TEST(Queue, WakesWhoWaitsInAnotherProcess) {
+  queue q = make(small());
+  child other([&] {
+    auto own = q.reattach_after_fork();
+    for (int i = 0; i < 100; ++i) {
+      auto got = own->receive(deadline::after(10s));
+      if (!got || text_of(*got) != std::to_string(i)) return 1;
+    }
+    return 0;
+  });
+  for (int i = 0; i < 100; ++i) {
+    const std::string text = std::to_string(i);
+    ASSERT_TRUE(q.send_copy(text.data(), text.size(), deadline::after(10s)));
+  }
+  EXPECT_EQ(other.wait(), 0);
+}
+
+TEST(Queue, WhatADeadProducerHadLoanedIsFreeAgain) {
+  queue q = make(small());
+  const baton holds;
+  child other([&] {
+    auto own = q.reattach_after_fork();
+    std::vector<loan> held;
+    for (int i = 0; i < 4; ++i) held.push_back(std::move(own->acquire()).value());
+    holds.pass();
+    pause();
+    return 0;
+  });
+  holds.take();
+  EXPECT_EQ(q.acquire(soon()).error().code, errc::timeout);
+  other.kill_and_wait();
+  EXPECT_TRUE(q.acquire(deadline::after(10s)));
+  EXPECT_EQ(q.inspect().recovered, 1u);
+}
+
+TEST(Queue, WhatADeadConsumerHeldIsLostOrGivenToAnother) {
+  for (const on_death policy : {on_death::drop, on_death::redeliver}) {
+    options wanted = small();
+    wanted.od = policy;
+    queue q = make(wanted);
+    ASSERT_TRUE(q.send_copy("first", 5));
+    ASSERT_TRUE(q.send_copy("second", 6));
+    const baton holds;
+    child other([&] {
+      auto own = q.reattach_after_fork();
+      const auto got = own->receive();
+      holds.pass();
+      pause();
+      return 0;
+    });
+    holds.take();
+    other.kill_and_wait();
+    EXPECT_EQ(q.recover(), 1u);
+    auto got = q.receive(deadline::after(10s));
+    ASSERT_TRUE(got) << got.error().text;
+    EXPECT_EQ(text_of(*got), policy == on_death::drop ? "second" : "first");
+    EXPECT_EQ(got->deliveries(), policy == on_death::drop ? 1u : 2u);
+    EXPECT_EQ(q.inspect().lost, policy == on_death::drop ? 1u : 0u);
+  }
+}
+
+TEST(Queue, AMessageThatKillsItsConsumersIsParked) {
+  options wanted = small();
+  wanted.od = on_death::redeliver;
+  wanted.max_redeliver = 2;
+  queue q = make(wanted);
+  ASSERT_TRUE(q.send_copy("x", 1));
+  for (int i = 0; i < 3; ++i) {
+    child victim([&] {
+      auto own = q.reattach_after_fork();
+      const auto got = own->receive(deadline::after(10s));
+      raise(SIGKILL);
+      return 0;
+    });
+    EXPECT_EQ(victim.wait(), 128 + SIGKILL);
+    q.recover();
+  }
+  EXPECT_EQ(q.receive(soon()).error().code, errc::timeout);
+  EXPECT_EQ(q.inspect().parked, 1u);
+}
+
+TEST(Queue, TheDeathOfTheLastProducerIsSaidAfterTheDrain) {
+  queue q = make(small());
+  child other([&] {
+    auto own = q.reattach_after_fork();
+    if (!own->send_copy("x", 1)) return 1;
+    raise(SIGKILL);
+    return 0;
+  });
+  const auto pid = static_cast<std::uint32_t>(other.pid());
+  EXPECT_EQ(other.wait(), 128 + SIGKILL);
+  EXPECT_TRUE(q.receive(deadline::after(10s)));
+  const auto over = q.receive(deadline::after(10s));
+  ASSERT_FALSE(over);
+  EXPECT_EQ(over.error().code, errc::producer_died);
+  EXPECT_EQ(over.error().pid, pid);
+}
+
+TEST(Queue, WithoutAConsumerLeftAProducerDoesNotWaitForEver) {
+  queue q = make(small());
+  child other([&] {
+    auto own = q.reattach_after_fork();
+    if (!own->receive(deadline::after(10s))) return 1;
+    return 0;
+  });
+  ASSERT_TRUE(q.send_copy("x", 1));
+  EXPECT_EQ(other.wait(), 0);
+  for (int i = 0; i < 4; ++i) ASSERT_TRUE(q.send_copy("x", 1, deadline::after(10s)));
+  const auto refused = q.send_copy("x", 1, deadline::never());
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, errc::no_consumer);
+}
+
+TEST(Queue, ManyThreadsOfOneHandleWaitAtOnce) {
+  queue q = make(small());
+  std::atomic<int> received{0};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&] {
+      while (q.receive(deadline::after(10s))) ++received;
+    });
+  }
+  auto producer = queue::attach(q.fd(), role::producer);
+  ASSERT_TRUE(producer);
+  for (int i = 0; i < 2000; ++i) ASSERT_TRUE(producer->send_copy(&i, sizeof i, deadline::after(10s)));
+  producer->close_producer();
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(received, 2000);
+}
+
+TEST(Queue, AFullTableSaysSo) {
+  options wanted = small();
+  wanted.max_participants = 2;
+  queue q = make(wanted);
+  auto second = queue::attach(q.fd());
+  ASSERT_TRUE(second);
+  const auto third = queue::attach(q.fd());
+  ASSERT_FALSE(third);
+  EXPECT_EQ(third.error().code, errc::no_participant);
+}
+
+TEST(Queue, OptionsThatCannotBeAreNamed) {
+  options wanted = small();
+  wanted.buffers = 0;
+  const auto refused = queue::create(wanted);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, errc::bad_option);
+  EXPECT_THAT(refused.error().text, HasSubstr("buffers is 0"));
+}
+
+}  // namespace
+}  // namespace forksight::ipc
