@@ -24,13 +24,13 @@ from results import Results
 VALGRIND = {"helgrind": ["valgrind", "-q", "--tool=helgrind"], "drd": ["valgrind", "-q", "--tool=drd"]}
 
 
-def environment_of(library, folder):
+def environment_of(library, folder, asks=()):
     environment = {key: value for key, value in os.environ.items() if not key.startswith(("FORKSIGHT_", "LD_PRELOAD"))}
     # A spinning team measures the machine's load, not the library.
     environment["OMP_WAIT_POLICY"] = "passive"
     environment["TSAN_OPTIONS"] = "report_bugs=0"
     if library:
-        environment.update(LD_PRELOAD=library, FORKSIGHT_OUT=folder, FORKSIGHT_OMP="auto")
+        environment.update(LD_PRELOAD=library, FORKSIGHT_OUT=folder, FORKSIGHT_OMP="auto", **{name: "1" for name in asks})
     return environment
 
 
@@ -50,7 +50,7 @@ def by_benchmark(measures):
     """Measures that are figures of the same run, together."""
     benchmarks = {}
     for measure in measures:
-        benchmarks.setdefault((measure.program, measure.benchmark), []).append(measure)
+        benchmarks.setdefault((measure.program, measure.benchmark, measure.asks), []).append(measure)
     return benchmarks.items()
 
 
@@ -59,22 +59,22 @@ def add_round(results, measures, rows):
         results.add(measure, {variant: row[measure.figure] for variant, row in rows.items()})
 
 
-def by_turns(number, options, take):
+def by_turns(number, options, take, asks=()):
     """{variant: what `take` made of its environment}, every other round in the opposite order."""
     variants = [("bare", None), ("empty", options.empty), ("shim", options.shim)]
     taken = {}
     for variant, library in variants if number % 2 == 0 else reversed(variants):
         with tempfile.TemporaryDirectory() as folder:
-            taken[variant] = take(environment_of(library, folder))
+            taken[variant] = take(environment_of(library, folder, asks))
     return taken
 
 
 def measure_programs(options, measures, results):
     for number in range(options.rounds):
-        for (program, benchmark), figures in by_benchmark(measures):
+        for (program, benchmark, asks), figures in by_benchmark(measures):
             command = [options.bin / f"bench_{program}"]
             add_round(results, figures, by_turns(
-                number, options, lambda environment: run_program(command, benchmark, options.min_time, environment)))
+                number, options, lambda environment: run_program(command, benchmark, options.min_time, environment), asks))
         options.progress(f"round {number + 1} of {options.rounds}")
 
 
@@ -82,7 +82,7 @@ def measure_others(options, measures, results):
     """ThreadSanitizer, Helgrind and DRD: orders of magnitude need few rounds, each with a bare run of its own."""
     environment = environment_of(None, "")
     for variant in options.others * min(3, options.rounds):
-        for (program, benchmark), figures in by_benchmark(measures):
+        for (program, benchmark, _), figures in by_benchmark(measures):
             bare = [options.bin / f"bench_{program}"]
             other = [*VALGRIND.get(variant, []), f"{bare[0]}{'_tsan' if variant == 'tsan' else ''}"]
             add_round(results, figures, {name: run_program(command, benchmark, options.min_time / 2, environment)

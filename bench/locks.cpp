@@ -19,6 +19,7 @@ void measure(benchmark::State& state, Pair pair) {
 }
 
 pthread_mutex_t g_mutex = PTHREAD_MUTEX_INITIALIZER;
+pthread_mutex_t g_outer = PTHREAD_MUTEX_INITIALIZER;
 pthread_rwlock_t g_rwlock = PTHREAD_RWLOCK_INITIALIZER;
 std::mutex g_std_mutex;
 
@@ -26,6 +27,14 @@ void mutex_pair(benchmark::State& state) {
   measure(state, [&] {
     pthread_mutex_lock(&g_mutex);
     pthread_mutex_unlock(&g_mutex);
+  });
+}
+void nested_pair(benchmark::State& state) {
+  measure(state, [&] {
+    pthread_mutex_lock(&g_outer);
+    pthread_mutex_lock(&g_mutex);
+    pthread_mutex_unlock(&g_mutex);
+    pthread_mutex_unlock(&g_outer);
   });
 }
 void std_mutex_pair(benchmark::State& state) {
@@ -69,6 +78,7 @@ void with_thread(benchmark::State& state) {
 BENCHMARK(mutex_pair)->Name("mutex/no_threads");
 BENCHMARK(std_mutex_pair)->Name("std_mutex/no_threads");
 BENCHMARK(with_thread<mutex_pair>)->Name("mutex/threads");
+BENCHMARK(with_thread<nested_pair>)->Name("nested_mutexes/threads");
 BENCHMARK(with_thread<std_mutex_pair>)->Name("std_mutex/threads");
 BENCHMARK(with_thread<rwlock_pair>)->Name("rwlock_read/threads");
 BENCHMARK(with_thread<semaphore_pair>)->Name("semaphore/threads");

@@ -1,8 +1,8 @@
 """What is measured, what it is called in the table, and how much of the bare time it may take at most."""
 from collections import namedtuple
 
-# `figure` is the counter of the benchmark that is read.
-Measure = namedtuple("Measure", "program benchmark text at_most figure", defaults=["figure"])
+# `figure` is the counter of the benchmark that is read; `asks` are variables of the shim's environment that are set.
+Measure = namedtuple("Measure", "program benchmark text at_most figure asks", defaults=["figure", ()])
 
 _FORKS = [(threads, held) for threads in (1, 16, 64, 256) for held in (0, 1)]
 
@@ -29,6 +29,17 @@ ANNOTATIONS = [
     Measure("annotate", "spin_lock/bare", "a spin lock of the program's own", None),
     Measure("annotate", "spin_lock/annotated", "a spin lock of the program's own, annotated", None),
 ]
+_ORDER, _PREDICT = ("FORKSIGHT_LOCK_ORDER",), ("FORKSIGHT_PREDICT",)
+# Beside the same without them, in the same run: these must not cost who does not ask.
+FORESIGHT = [
+    Measure("locks", "mutex/threads", "`pthread_mutex_t`, asked for nothing", 1.20),
+    Measure("locks", "mutex/threads", "`pthread_mutex_t`, with `--lock-order`", None, asks=_ORDER),
+    Measure("locks", "mutex/threads", "`pthread_mutex_t`, with `--predict`", None, asks=_PREDICT),
+    Measure("locks", "nested_mutexes/threads", "a mutex under another one, asked for nothing", 1.20),
+    Measure("locks", "nested_mutexes/threads", "a mutex under another one, with `--lock-order`", None, asks=_ORDER),
+    Measure("locks", "nested_mutexes/threads", "a mutex under another one, with `--predict`", None, asks=_PREDICT),
+    Measure("locks", "nested_mutexes/threads", "a mutex under another one, with both", None, asks=_ORDER + _PREDICT),
+]
 THREADS = [
     Measure("threads", "mutex/contended", "`pthread_mutex_t`, contended by two threads", 1.05),
     Measure("threads", "condition/ping_pong", "condition variable, there and back", 1.05),
@@ -46,7 +57,7 @@ COMMANDS = [
     Measure("command", "make", "`make -j2` of some of the shim's sources", 1.05),
     Measure("command", "configure", "a `configure` script of autoconf", 1.05),
 ]
-GROUPS = {"locks": LOCKS, "annotations": ANNOTATIONS, "threads": THREADS, "forks": FORKS, "libraries": LIBRARIES,
+GROUPS = {"locks": LOCKS, "annotations": ANNOTATIONS, "foresight": FORESIGHT, "threads": THREADS, "forks": FORKS, "libraries": LIBRARIES,
           "starts": STARTS, "commands": COMMANDS}
 
 # The same programs under what else watches locks; of forks, a few.
