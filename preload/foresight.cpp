@@ -158,6 +158,7 @@ void foresee_released(Slot* slot, const volatile void* lock) {
 
 void foresee_in_child(Slot& self) {
   freeze_hold_times(self);
+  forget_orders_in_child();
   self.life = 0;
   self.life_record = 0;
 }

@@ -15,6 +15,7 @@ namespace forksight {
 struct HeldNote {
   std::uint64_t number;  // of the lock (lock_number.hpp); 0: it is not followed
   std::uint64_t since;   // ticks(); 0: not timed
+  std::uint64_t stack;   // ref to kStack where it was taken this time, 0: not written
   std::uint32_t hold;    // index into the table of hold times; valid if `since` is
   std::uint32_t reserved;
 };

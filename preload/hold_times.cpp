@@ -42,8 +42,8 @@ struct Hold {
 };
 
 struct Holds {
-  KeyTable keys;
-  Hold at[KeyTable::kPlaces];
+  KeyTable<1> keys;
+  Hold at[kPlaces];
   std::uint64_t looked_at[kLookedAt / 64];
 };
 
@@ -134,8 +134,8 @@ struct Sum {
 __attribute__((noinline)) Sum sum_up(std::uint64_t number, bool by_reader) {
   Sum sum;
   std::uint64_t longest_read = 0;
-  for (std::uint32_t i = 0; i < KeyTable::kPlaces; ++i) {
-    if (KeyTable::age(g_holds->keys.keys[i].load(std::memory_order_relaxed)) != 1) continue;
+  for (std::uint32_t i = 0; i < kPlaces; ++i) {
+    if (KeyTable<1>::age(g_holds->keys.keys[i].load(std::memory_order_relaxed)) != 1) continue;
     const Hold& hold = g_holds->at[i];
     if (hold.number != number || !could_be_lost(hold)) continue;
     const bool is_read = lock_kind(hold.lock) == LockKind::kRwlockRead;
@@ -196,11 +196,11 @@ void begin_window() {
 void begin_hold(Slot& slot, const HeldLock* entry) {
   HeldNote& note = note_of(&slot, entry);
   const bool is_read = lock_kind(entry->lock) == LockKind::kRwlockRead;
-  const std::uint64_t key = KeyTable::key_of(mix(mix(mix(kSeed, life_of(slot)), note.number), is_read ? 2 : 1));
+  const std::uint64_t key = KeyTable<1>::key_of(mix(mix(mix(kSeed, life_of(slot)), note.number), is_read ? 2 : 1));
   std::uint32_t at = g_holds->keys.find(key);
-  if (at == KeyTable::kNone) {
+  if (at == kNoPlace) {
     at = g_holds->keys.add(key);
-    if (at == KeyTable::kNone) return count_in_note(g_full_note, trace::NoteCode::kHoldTimesFull);
+    if (at == kNoPlace) return count_in_note(g_full_note, trace::NoteCode::kHoldTimesFull);
     fill_hold(g_holds->at[at], slot, entry, note.number);
   }
   Hold& hold = g_holds->at[at];
@@ -235,6 +235,7 @@ void freeze_hold_times(const Slot& self) {
     g_frozen.protected_numbers[g_frozen.protected_count++] = note.number;
     note.since = 0;  // that time was the parent's
   }
+  g_full_note = 0;
   memset(g_holds->looked_at, 0, sizeof g_holds->looked_at);
 }
 

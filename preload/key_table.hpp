@@ -1,7 +1,8 @@
 // A bounded set of keys: open addressing, filled by compare-exchange, never emptied. The place of a key is its index,
 // by which others keep what belongs to it. async-signal-safe and fork-child-safe.
 //
-// In a forked child the keys of its parent stay readable; those of its grandparent count as free places.
+// In a forked child the keys of its ancestors count as free places, but for those of the last `kKept` generations,
+// which stay readable.
 #pragma once
 
 #include <atomic>
@@ -18,10 +19,12 @@ constexpr std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
   return hash ^ hash >> 29U;
 }
 
+inline constexpr std::uint32_t kPlaces = 4096;
+inline constexpr std::uint32_t kNoPlace = 0xffff'ffff;
+
+template <std::uint32_t kKept>
 struct KeyTable {
-  static constexpr std::uint32_t kPlaces = 4096;
   static constexpr std::uint32_t kTries = 64;
-  static constexpr std::uint32_t kNone = 0xffff'ffff;
 
   // The epoch in the top bits.
   static std::uint64_t key_of(std::uint64_t hash) { return hash >> 16U | std::uint64_t{epoch() & 0xffffU} << 48U | 1U; }
@@ -35,19 +38,19 @@ struct KeyTable {
       const std::uint32_t at = place(key, step);
       const std::uint64_t found = keys[at].load(std::memory_order_acquire);
       if (found == key) return at;
-      if (age(found) > 1) return kNone;
+      if (age(found) > kKept) return kNoPlace;
     }
-    return kNone;
+    return kNoPlace;
   }
-  // kNone: there is no room near its place.
+  // kNoPlace: there is no room near its place.
   std::uint32_t add(std::uint64_t key) {
     for (std::uint32_t step = 0; step < kTries; ++step) {
       const std::uint32_t at = place(key, step);
       std::uint64_t found = keys[at].load(std::memory_order_acquire);
-      if (age(found) > 1 && keys[at].compare_exchange_strong(found, key, std::memory_order_acq_rel)) return at;
+      if (age(found) > kKept && keys[at].compare_exchange_strong(found, key, std::memory_order_acq_rel)) return at;
       if (found == key) return at;
     }
-    return kNone;
+    return kNoPlace;
   }
 
   std::atomic<std::uint64_t> keys[kPlaces];

@@ -21,8 +21,8 @@ using trace::LockOrderRecord;
 constexpr std::size_t kOrderStackBytes = 2048;
 
 struct Orders {
-  KeyTable keys;
-  std::uint64_t records[KeyTable::kPlaces];  // refs; 0: being written, or there was no room in the trace
+  KeyTable<0> keys;
+  std::uint64_t records[kPlaces];  // refs; 0: being written, or there was no room in the trace
 };
 
 constinit Orders* g_orders = nullptr;
@@ -51,6 +51,12 @@ bool is_still_held(const Slot& slot, const HeldLock* entry) {
   return kind == LockKind::kRwlockWrite ? rwlock.cur_writer == slot.tid : rwlock.readers >> 3U != 0;
 }
 
+// Once for each time that it is taken, however many are taken under it. `gone_on`: its caller may have returned.
+__attribute__((noinline, cold)) void ensure_stack(const Slot& slot, const HeldLock* entry, bool gone_on) {
+  std::uint64_t& stack = note_of(&slot, entry).stack;
+  if (stack == 0) stack = append_stack(entry->site, &slot, kOrderStackBytes, gone_on, Importance::kFact);
+}
+
 // Out of line, as what is rare: the frame of the look-up stays small.
 __attribute__((noinline, cold)) std::uint64_t write_order(Slot& slot, const HeldLock* held, const HeldLock* taken,
                                                           std::uint32_t gates) {
@@ -58,8 +64,6 @@ __attribute__((noinline, cold)) std::uint64_t write_order(Slot& slot, const Held
   want_module_of(taken->site.pc);
   const std::uint64_t thread = ensure_thread_record(slot);
   const std::uint64_t life = ensure_life_record(slot);
-  const std::uint64_t held_stack = append_stack(held->site, &slot, kOrderStackBytes, true, Importance::kFact);
-  const std::uint64_t taken_stack = append_stack(taken->site, &slot, kOrderStackBytes, false, Importance::kFact);
   Record record(trace::RecordType::kLockOrder, sizeof(LockOrderRecord) + gates * sizeof(trace::OrderGate));
   if (!record) return 0;
   auto* gate = reinterpret_cast<trace::OrderGate*>(record.as<LockOrderRecord>() + 1);
@@ -73,8 +77,8 @@ __attribute__((noinline, cold)) std::uint64_t write_order(Slot& slot, const Held
   order.taken = lock_address(taken->lock);
   order.held_number = note_of(&slot, held).number;
   order.taken_number = note_of(&slot, taken).number;
-  order.held_stack = held_stack;
-  order.taken_stack = taken_stack;
+  order.held_stack = note_of(&slot, held).stack;
+  order.taken_stack = note_of(&slot, taken).stack;
   order.first = now_of_lives();
   order.last = order.first;
   order.times = 1;
@@ -87,9 +91,9 @@ __attribute__((noinline, cold)) std::uint64_t write_order(Slot& slot, const Held
 
 void record_order(Slot& slot, const HeldLock* held, const HeldLock* taken, std::uint64_t set, std::uint32_t others) {
   HeldNote& note = note_of(&slot, held);
-  const std::uint64_t key = KeyTable::key_of(mix(set, note.number));
+  const std::uint64_t key = KeyTable<0>::key_of(mix(set, note.number));
   std::uint32_t at = g_orders->keys.find(key);
-  if (at != KeyTable::kNone) {
+  if (at != kNoPlace) {
     const std::uint64_t reference = g_orders->records[at];
     if (reference == 0) return;
     // This thread's own record.
@@ -105,8 +109,11 @@ void record_order(Slot& slot, const HeldLock* held, const HeldLock* taken, std::
   }
   if (!open_trace()) return;
   at = g_orders->keys.add(key);
-  if (at == KeyTable::kNone) return count_in_note(g_full_note, trace::NoteCode::kLockOrderFull);
+  if (at == kNoPlace) return count_in_note(g_full_note, trace::NoteCode::kLockOrderFull);
   g_orders->records[at] = 0;
+  // Not within what follows: the stack need not be as deep.
+  ensure_stack(slot, held, true);
+  ensure_stack(slot, taken, false);
   g_orders->records[at] = write_order(slot, held, taken, others);
 }
 
@@ -114,6 +121,7 @@ void record_order(Slot& slot, const HeldLock* held, const HeldLock* taken, std::
 
 std::size_t lock_order_bytes() { return g_config.lock_order ? sizeof(Orders) : 0; }
 void start_lock_order(void* memory) { g_orders = static_cast<Orders*>(memory); }
+void forget_orders_in_child() { g_full_note = 0; }
 
 void record_orders(Slot& slot, const HeldLock* taken) {
   std::uint32_t held = 0;

@@ -11,6 +11,9 @@ namespace forksight {
 std::size_t lock_order_bytes();
 void start_lock_order(void* memory);  // of so many bytes, all 0
 
+// The note of the parent's full table is the parent's.
+void forget_orders_in_child();
+
 // `taken` is the innermost entry of the calling thread's array, and has a number.
 void record_orders(Slot& slot, const HeldLock* taken);
 

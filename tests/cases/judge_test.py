@@ -119,6 +119,14 @@ class Judge(unittest.TestCase):
         self.assertEqual((judged.returncode, judged.stdout), (0, ""), judged.stderr)
         self.assertEqual(self.judge(ended.replace("outcome=error", "")).returncode, 2)
 
+    def test_options(self):
+        asked = SOURCE.replace("EXPECT-CURED: --omp=rebuild stdout=\"child: 2 threads\"", "EXPECT-OPTIONS: --omp=rebuild")
+        for variant in ("", "O2"):
+            judged = self.judge(asked, observed=[], cured=[FINDING], variant=variant)
+            self.assertEqual((judged.returncode, judged.stdout), (0, ""), judged.stderr)
+        self.assertRed(self.judge(asked, observed=[], cured=[FINDING], variant="repaired"), "not expected: orphaned-mutex")
+        self.assertRed(self.judge(asked.replace("OPTIONS: --omp=rebuild", "OPTIONS:"), observed=[], cured=[FINDING]), "not in the report")
+
     def test_bare(self):
         self.assertRed(self.judge(SOURCE.replace("BARE: ok", "BARE: hang")), "expected hang, seen ok")
         self.assertRed(self.judge(program="exit 3"), "expected ok, seen error (status 3)", "exit status: expected 0, got 3")

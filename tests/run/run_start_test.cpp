@@ -36,6 +36,17 @@ TEST_F(RunCommand, TheEnvironmentGainsSixVariables) {
   EXPECT_TRUE(after.contains("FORKSIGHT_CURE=omp"));
 }
 
+TEST_F(RunCommand, WhatIsToBeForeseenIsAskedOfTheShim) {
+  const auto all =
+      lines_of(execute({"env", FORKSIGHT_COMMAND, "run", "-q", "--lock-order", "--predict", "--", "env"}).output);
+  EXPECT_TRUE(all.contains("FORKSIGHT_LOCK_ORDER=1"));
+  EXPECT_TRUE(all.contains("FORKSIGHT_PREDICT=1"));
+  // Asked for by the environment already.
+  const auto one =
+      lines_of(execute({"env", "FORKSIGHT_PREDICT=1", FORKSIGHT_COMMAND, "run", "-q", "--", "env"}).output);
+  EXPECT_TRUE(one.contains("FORKSIGHT_PREDICT=1"));
+}
+
 TEST_F(RunCommand, ACureStandsForItsOptionUnlessThatIsGiven) {
   struct Case {
     Words options;

@@ -50,7 +50,7 @@ void racy_orphan(const Evidence& evidence, std::vector<Finding>& findings) {
     const model::Lock& lock = model.locks[touch.lock];
     const model::Thread& holder = model.threads[touch.holder];
     // Whoever forks has the GIL, and threads that take the lock may need it for that: not to be seen from here.
-    if (words::is_python(parent) || is_told(findings, parent, lock)) continue;
+    if (words::is_python(parent) || fork.python || is_told(findings, parent, lock)) continue;
     Finding finding;
     finding.rule = "racy-orphan";
     finding.certainty = Certainty::kPossible;

@@ -1,0 +1,73 @@
+// A program that is right: two threads walk a list from its head, each node's lock taken before the one behind it is given
+// back. Nodes are taken out, freed, and put in again elsewhere, so that in the order of addresses each lock comes before
+// each other one sooner or later: it is another lock each time.
+//
+// EXPECT-OPTIONS: --lock-order
+// EXPECT-BARE: ok
+// EXPECT-NONE
+#include <mutex>
+#include <thread>
+
+namespace {
+
+constexpr int kNodes = 8;
+constexpr int kWalks = 2000;
+
+struct Node {
+  std::mutex mutex;
+  Node* next = nullptr;
+};
+
+Node g_head;
+
+// To the node at `place`, which is locked then; those before it are not.
+Node* walk(unsigned place) {
+  g_head.mutex.lock();
+  Node* at = &g_head;
+  while (place-- > 0 && at->next != nullptr) {
+    at->next->mutex.lock();
+    Node* const before = at;
+    at = at->next;
+    before->mutex.unlock();
+  }
+  return at;
+}
+
+void insert_after(unsigned place) {
+  auto* const node = new Node;
+  Node* const at = walk(place);
+  node->next = at->next;
+  at->next = node;
+  at->mutex.unlock();
+}
+
+void remove_after(unsigned place) {
+  Node* const at = walk(place);
+  Node* const gone = at->next;
+  if (gone != nullptr) {
+    gone->mutex.lock();
+    at->next = gone->next;
+    gone->mutex.unlock();
+  }
+  at->mutex.unlock();
+  delete gone;
+}
+
+void work(unsigned random) {
+  for (int i = 0; i < kWalks; ++i) {
+    random = random * 1664525 + 1013904223;
+    remove_after((random >> 16) % kNodes);
+    insert_after((random >> 24) % kNodes);
+  }
+}
+
+}  // namespace
+
+int main() {
+  for (unsigned i = 0; i < kNodes; ++i) insert_after(0);
+  std::thread one(work, 1);
+  std::thread other(work, 2);
+  one.join();
+  other.join();
+  while (g_head.next != nullptr) remove_after(0);
+}
