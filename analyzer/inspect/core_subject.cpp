@@ -33,6 +33,14 @@ bool is_spinning(const Subject& subject) {
   return call.kind == CallKind::kSpinlock || call.kind == CallKind::kParallel || is_yielding_in_blas(stack, call);
 }
 
+// A child of vfork() or of the system call itself has the number of its parent's thread, and other threads of that one
+// have theirs still, while fork() puts all of that right: the memory may be the parent's, who goes on.
+bool has_number_of_parent(const image::Image& image) {
+  const image::Thread& thread = image.threads.front();
+  if (image.threads.size() != 1 || thread.own_tid == 0) return false;
+  return thread.own_tid == image.ppid || find_lost_pthreads(image).bypassed;
+}
+
 Subject make_subject(image::Image image) {
   Subject subject;
   subject.image = std::move(image);
@@ -42,7 +50,12 @@ Subject make_subject(image::Image image) {
     subject.is_forked = was_forked(from, stacks.symbols());
   }
   find_own_numbers(subject.image, subject.is_forked == true);
-  if (subject.is_forked != true && find_lost_pthreads(from).bypassed) subject.is_forked = true;
+  if (has_number_of_parent(from)) {
+    subject.is_forked = false;
+    subject.image.threads.front().own_tid = 0;
+  } else if (subject.is_forked != true && find_lost_pthreads(from).bypassed) {
+    subject.is_forked = true;
+  }
   CoreWaits waits = find_core_waits(from);
   subject.waits = std::move(waits.waits);
   if (waits.all_for_good) {

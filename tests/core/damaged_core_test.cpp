@@ -6,12 +6,14 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
+#include <fstream>
 #include <random>
 #include <thread>
 
@@ -92,6 +94,43 @@ std::string rules_of(const std::vector<std::byte>& core) {
   std::string all;
   for (const Finding& finding : diagnose(build_model(subjects.value()))) all += (all.empty() ? "" : " ") + finding.rule;
   return all;
+}
+
+// Its parent's other thread, which goes on, has the lock; the child has its parent's memory, and number.
+[[noreturn]] void block_in_vfork() {
+  std::thread([] {
+    pthread_mutex_lock(&g_first);
+    for (;;) ::pause();
+  }).detach();
+  while (pthread_mutex_trylock(&g_first) == 0) {
+    pthread_mutex_unlock(&g_first);
+    sched_yield();
+  }
+  if (::vfork() == 0) pthread_mutex_lock(&g_first);
+  std::abort();
+}
+
+pid_t only_child_of(pid_t pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/task/" + std::to_string(pid) + "/children");
+  pid_t child = 0;
+  file >> child;
+  return child;
+}
+
+TEST(CoreOfAVforkedChild, TellsOfNoFork) {
+  ASSERT_EQ(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
+  const pid_t parent = ::fork();
+  if (parent == 0) block_in_vfork();
+  std::vector<std::byte> core;
+  pid_t child = 0;
+  while (core.empty()) {  // no longer than the test may take
+    child = only_child_of(parent);
+    const auto live = child != 0 ? image::open_live(child) : Result<image::Image>(Error{"none yet"});
+    if (live && std::ranges::all_of(live->threads, is_asleep)) core = test::make_core(live.value());
+  }
+  for (const pid_t pid : {child, parent}) ::kill(pid, SIGKILL);
+  for (const pid_t pid : {parent, child}) EXPECT_EQ(::waitpid(pid, nullptr, 0), pid);
+  EXPECT_EQ(rules_of(core), "");
 }
 
 TEST(DamagedCore, IsExplainedOrNotButNeverABadEnd) {
