@@ -10,6 +10,7 @@
 #include "command/explain_command.hpp"
 #include "command/formatter.hpp"
 #include "command/output.hpp"
+#include "command/queue_command.hpp"
 #include "command/report_command.hpp"
 #include "command/run_command.hpp"
 #include "command/why_command.hpp"
@@ -23,6 +24,7 @@ constexpr char kExamples[] = R"(Examples:
   forksight core hung.4242               the same of a core file, on another machine if need be
   forksight report forksight-out/        read the traces again, of one run or of many ranks
   forksight explain lost-openmp-pool     what a finding means, and how to fix it
+  forksight queue inspect 4242           a shared-memory queue: who holds what, who is dead
 
 )";
 
@@ -49,6 +51,7 @@ int parse_and_run(int argc, char** argv) {
   forksight::add_core_command(app, status);
   forksight::add_report_command(app, status);
   forksight::add_explain_command(app, status);
+  forksight::add_queue_command(app, status);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -7,6 +7,7 @@
 
 #include "core.hpp"
 #include "failure.hpp"
+#include "feeder.hpp"
 
 namespace forksight::ipc {
 namespace {
@@ -69,15 +70,20 @@ result<void> message::release() {
 
 queue::~queue() = default;
 
-result<queue> queue::create(const options& wanted) {
-  auto memory = detail::segment::create(wanted);
+result<queue> queue::open(result<detail::segment> memory, role as) {
   if (!memory) return memory.error();
-  auto made = detail::core::open(std::move(memory).value(), wanted.as);
+  auto made = detail::core::open(std::move(memory).value(), as);
   if (!made) return made.error();
   queue handle;
   handle.core_ = std::move(made).value();
+  const detail::geometry& shape = handle.core_->memory().shape();
+  if (shape.feed == static_cast<std::uint8_t>(feed::thread) && as != role::consumer) {
+    handle.feeder_ = std::make_shared<detail::feeder>(handle.core_, shape.atfork_handlers != 0);
+  }
   return handle;
 }
+
+result<queue> queue::create(const options& wanted) { return open(detail::segment::create(wanted), wanted.as); }
 
 result<queue> queue::attach(int fd, role as, int payload_fd) {
   auto own = copy_of(fd);
@@ -88,24 +94,10 @@ result<queue> queue::attach(int fd, role as, int payload_fd) {
     if (!own_payload) return own_payload.error();
     payload = std::move(own_payload).value();
   }
-  auto memory = detail::segment::open(std::move(own).value(), std::move(payload));
-  if (!memory) return memory.error();
-  auto made = detail::core::open(std::move(memory).value(), as);
-  if (!made) return made.error();
-  queue handle;
-  handle.core_ = std::move(made).value();
-  return handle;
+  return open(detail::segment::open(std::move(own).value(), std::move(payload)), as);
 }
 
-result<queue> queue::attach(const std::string& name, role as) {
-  auto memory = detail::segment::open_named(name);
-  if (!memory) return memory.error();
-  auto made = detail::core::open(std::move(memory).value(), as);
-  if (!made) return made.error();
-  queue handle;
-  handle.core_ = std::move(made).value();
-  return handle;
-}
+result<queue> queue::attach(const std::string& name, role as) { return open(detail::segment::open_named(name), as); }
 
 int queue::fd() const { return core_ ? core_->memory().fd() : -1; }
 int queue::payload_fd() const { return core_ ? core_->memory().payload_fd() : -1; }
@@ -132,6 +124,7 @@ result<void> queue::send_copy(const void* data, std::size_t bytes, deadline unti
   if (bytes > buffer_bytes()) {
     return detail::failure(errc::too_large, "queue: a message of %zu bytes, buffers have %zu", bytes, buffer_bytes());
   }
+  if (feeder_) return feeder_->put(data, bytes);
   auto got = core_->acquire(until);
   if (!got) return got.error();
   if (bytes != 0) std::memcpy(got->data(), data, bytes);
@@ -139,6 +132,7 @@ result<void> queue::send_copy(const void* data, std::size_t bytes, deadline unti
 }
 
 void queue::close_producer() {
+  if (feeder_) feeder_->close();
   if (core_) core_->close_producer();
 }
 void queue::shutdown(bool drain) {

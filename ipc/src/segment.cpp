@@ -48,12 +48,20 @@ result<descriptor> make_memfd(const char* name, std::uint64_t bytes) {
   return file;
 }
 
+// gc() takes the name away before it gives up its lock; so who has the lock shared and sees the name, keeps it.
+bool has_name(int fd) {
+  struct stat about {};
+  return fstat(fd, &about) == 0 && about.st_nlink != 0;
+}
+
 result<descriptor> make_named(const std::string& name, std::uint64_t bytes) {
   const int fd = shm_open(name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (fd < 0) return failed_call(errno, "segment: shm_open of %s", name.c_str());
   descriptor file(fd);
   // Before it has a size: gc() takes what nobody holds.
-  if (flock(fd, LOCK_SH | LOCK_NB) != 0) return failed_call(errno, "segment: flock of %s", name.c_str());
+  if (flock(fd, LOCK_SH | LOCK_NB) != 0 || !has_name(fd)) {
+    return failure(errc::not_found, "segment: %s was removed by gc() while it was made: try again", name.c_str());
+  }
   if (auto done = allocate(fd, bytes, "/dev/shm" + name); !done) {
     shm_unlink(name.c_str());
     return done.error();
@@ -70,10 +78,6 @@ result<void> check_file(int fd, const struct stat& about) {
   if ((about.st_mode & 077) != 0) {
     return failure(errc::untrusted, "segment: its mode is %03o, others than its owner may use it: it must be 600",
                    about.st_mode & 0777);
-  }
-  if (about.st_size < static_cast<off_t>(kPage)) {
-    return failure(errc::corrupt, "segment: has %lld bytes, a header alone has %zu",
-                   static_cast<long long>(about.st_size), kPage);
   }
   return {};
 }
@@ -163,6 +167,10 @@ result<segment> segment::open(descriptor fd, descriptor payload, access how) {
                           : failed_call(errno, "descriptor %d", fd.get());
   }
   if (auto good = check_file(fd.get(), about); !good) return good.error();
+  if (about.st_size < static_cast<off_t>(kPage)) {
+    return failure(errc::corrupt, "segment: has %lld bytes, a header alone has %zu",
+                   static_cast<long long>(about.st_size), kPage);
+  }
   segment found;
   found.fd_ = std::move(fd);
   found.payload_fd_ = std::move(payload);
@@ -236,6 +244,9 @@ result<segment> segment::open_named(const std::string& name) {
   auto file = find_named(name);
   if (!file) return file.error();
   auto found = open(std::move(file).value());
+  if (found && !has_name(found->fd_.get())) {
+    return failure(errc::not_found, "%s: was removed by gc() just now", name.c_str());
+  }
   if (found && found->name_ != name) {
     return failure(errc::untrusted, "%s: holds a queue that is called %s", name.c_str(), found->name_.c_str());
   }

@@ -19,6 +19,7 @@ namespace forksight::ipc {
 namespace detail {
 class core;
 class feeder;
+class segment;
 }  // namespace detail
 
 // A buffer to write into. Goes back to the pool if it is not sent.
@@ -104,10 +105,12 @@ class queue {
   result<void> send(loan&& from, std::size_t bytes, deadline until = deadline::never());
   // Also timeout, producer_died.
   result<message> receive(deadline until = deadline::never());
-  // Errors of acquire() and send(), and too_large.
+  // Errors of acquire() and send(), and too_large. feed::thread: puts a copy on a list without bound and returns at
+  // once; what goes wrong later is returned by the next call.
   result<void> send_copy(const void* data, std::size_t bytes, deadline until = deadline::never());
 
-  // This handle sends no more. When no producer is left, consumers get what is queued, then `closed`.
+  // This handle sends no more; feed::thread: after what is on its list. When no producer is left, consumers get what is
+  // queued, then `closed`.
   void close_producer();
   // Nobody sends any more. drain: what is queued is still received; else every receive() says `closed` at once.
   void shutdown(bool drain);
@@ -120,8 +123,9 @@ class queue {
   result<queue> reattach_after_fork() const;
 
  private:
+  static result<queue> open(result<detail::segment> memory, role as);
   std::shared_ptr<detail::core> core_;
-  std::shared_ptr<detail::feeder> feeder_;
+  std::shared_ptr<detail::feeder> feeder_;  // feed::thread
 };
 
 }  // namespace forksight::ipc

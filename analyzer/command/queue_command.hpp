@@ -1,0 +1,11 @@
+// forksight queue: what is in a shared-memory queue and who holds it; queues that were left behind; what one costs
+// here.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+namespace forksight {
+
+void add_queue_command(CLI::App& app, int& status);
+
+}  // namespace forksight

@@ -1,0 +1,14 @@
+// The queues that a process has open, or the one of that name.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "forksight/ipc/snapshot.hpp"
+
+namespace forksight {
+
+// `what`: a pid, a name as "/forksight-<32 hex>", or /proc/PID/fd/N. At least one, or why there is none.
+ipc::result<std::vector<ipc::snapshot>> find_queues(const std::string& what);
+
+}  // namespace forksight

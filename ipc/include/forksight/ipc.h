@@ -1,0 +1,113 @@
+/* The queue for C, and for what loads it by ctypes or cffi: libforksight-ipc.so. See forksight/ipc/queue.hpp.
+ *
+ * Functions return 0, or a code of forksight_queue_code; then `error`, if it is not NULL, says what and who. Times are
+ * milliseconds from now; negative: without end; 0: at once. */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum forksight_queue_code {
+  FORKSIGHT_QUEUE_OK = 0,
+  FORKSIGHT_QUEUE_TIMEOUT,
+  FORKSIGHT_QUEUE_CLOSED,
+  FORKSIGHT_QUEUE_PRODUCER_DIED,
+  FORKSIGHT_QUEUE_NO_CONSUMER,
+  FORKSIGHT_QUEUE_USED_AFTER_FORK,
+  FORKSIGHT_QUEUE_ROLE,
+  FORKSIGHT_QUEUE_EVICTED,
+  FORKSIGHT_QUEUE_TOO_LARGE,
+  FORKSIGHT_QUEUE_NO_SPACE,
+  FORKSIGHT_QUEUE_CGROUP_LIMIT,
+  FORKSIGHT_QUEUE_FD_LIMIT,
+  FORKSIGHT_QUEUE_NO_PARTICIPANT,
+  FORKSIGHT_QUEUE_ABI_MISMATCH,
+  FORKSIGHT_QUEUE_CORRUPT,
+  FORKSIGHT_QUEUE_UNTRUSTED,
+  FORKSIGHT_QUEUE_NOT_FOUND,
+  FORKSIGHT_QUEUE_BAD_OPTION,
+  FORKSIGHT_QUEUE_SYSTEM
+};
+
+struct forksight_queue_error {
+  int32_t code;      /* of forksight_queue_code */
+  int32_t sys_errno; /* 0: none */
+  uint32_t pid;      /* the process that it is about; 0: none */
+  char text[500];    /* cut if longer */
+};
+
+/* All zero: the defaults of forksight::ipc::options. */
+struct forksight_queue_options {
+  uint32_t slots, buffers;
+  uint64_t buffer_bytes;
+  uint32_t named;     /* 1: strategy::named */
+  uint32_t thread;    /* 1: feed::thread */
+  uint32_t redeliver; /* 1: on_death::redeliver */
+  uint32_t full;      /* 0: block, 1: fail, 2: drop_oldest */
+  uint32_t max_redeliver, max_participants;
+  int32_t spin_us; /* 0: the default; -1: none */
+  uint32_t atfork_handlers;
+};
+
+typedef struct forksight_queue forksight_queue;
+/* Ends with its send, its give_back, or the queue's handle. */
+typedef struct forksight_loan forksight_loan;
+typedef struct forksight_message forksight_message;
+
+enum forksight_queue_role { FORKSIGHT_QUEUE_ANY = 0, FORKSIGHT_QUEUE_PRODUCER = 1, FORKSIGHT_QUEUE_CONSUMER = 2 };
+
+int forksight_queue_create(const struct forksight_queue_options* options, forksight_queue** queue,
+                           struct forksight_queue_error* error);
+/* The descriptor stays the caller's. */
+int forksight_queue_attach(int fd, int role, forksight_queue** queue, struct forksight_queue_error* error);
+int forksight_queue_attach_named(const char* name, int role, forksight_queue** queue,
+                                 struct forksight_queue_error* error);
+/* In a forked child: a handle of its own; the parent's is closed, too, when it is not needed there. */
+int forksight_queue_reattach_after_fork(const forksight_queue* parents, forksight_queue** queue,
+                                        struct forksight_queue_error* error);
+/* NULL is allowed. Loans and messages that are left keep what they need. */
+void forksight_queue_close(forksight_queue* queue);
+
+int forksight_queue_fd(const forksight_queue* queue);
+/* Bytes of the name, which is written with its NUL if `size` suffices; 0: it has none. */
+size_t forksight_queue_name(const forksight_queue* queue, char* name, size_t size);
+uint64_t forksight_queue_buffer_bytes(const forksight_queue* queue);
+
+int forksight_queue_acquire(forksight_queue* queue, int64_t timeout_ms, forksight_loan** loan,
+                            struct forksight_queue_error* error);
+void* forksight_loan_data(const forksight_loan* loan);
+uint64_t forksight_loan_capacity(const forksight_loan* loan);
+/* Sent: the loan is gone. Else it stays the caller's. */
+int forksight_queue_send(forksight_queue* queue, forksight_loan* loan, uint64_t bytes, int64_t timeout_ms,
+                         struct forksight_queue_error* error);
+/* Unsent, back to the pool. NULL is allowed. */
+void forksight_loan_give_back(forksight_loan* loan);
+int forksight_queue_send_copy(forksight_queue* queue, const void* data, uint64_t bytes, int64_t timeout_ms,
+                              struct forksight_queue_error* error);
+
+int forksight_queue_receive(forksight_queue* queue, int64_t timeout_ms, forksight_message** message,
+                            struct forksight_queue_error* error);
+const void* forksight_message_data(const forksight_message* message);
+uint64_t forksight_message_size(const forksight_message* message);
+uint32_t forksight_message_producer(const forksight_message* message);
+uint32_t forksight_message_deliveries(const forksight_message* message);
+/* Its buffer goes back to the pool. NULL is allowed. */
+void forksight_message_release(forksight_message* message);
+
+void forksight_queue_close_producer(forksight_queue* queue);
+void forksight_queue_shutdown(forksight_queue* queue, int drain);
+/* How many dead participants there were. */
+size_t forksight_queue_recover(forksight_queue* queue);
+/* Over a connected AF_UNIX socket. */
+int forksight_queue_send_to(int socket, const forksight_queue* queue, int64_t timeout_ms,
+                            struct forksight_queue_error* error);
+int forksight_queue_receive_from(int socket, int role, int64_t timeout_ms, forksight_queue** queue,
+                                 struct forksight_queue_error* error);
+
+#ifdef __cplusplus
+}
+#endif

@@ -1,0 +1,182 @@
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+#include "failure.hpp"
+#include "forksight/ipc.h"
+#include "forksight/ipc/handover.hpp"
+
+namespace ipc = forksight::ipc;
+
+struct forksight_queue {
+  ipc::queue held;
+};
+struct forksight_loan {
+  ipc::loan held;
+};
+struct forksight_message {
+  ipc::message held;
+};
+
+namespace {
+
+static_assert(static_cast<int>(ipc::errc::timeout) + 1 == FORKSIGHT_QUEUE_TIMEOUT);
+static_assert(static_cast<int>(ipc::errc::corrupt) + 1 == FORKSIGHT_QUEUE_CORRUPT);
+static_assert(static_cast<int>(ipc::errc::system) + 1 == FORKSIGHT_QUEUE_SYSTEM);
+
+int tell(const ipc::error& why, forksight_queue_error* to) {
+  const int code = static_cast<int>(why.code) + 1;
+  if (to == nullptr) return code;
+  *to = {};
+  to->code = code;
+  to->sys_errno = why.sys_errno;
+  to->pid = why.pid;
+  std::memcpy(to->text, why.text.data(), std::min(why.text.size(), sizeof to->text - 1));
+  return code;
+}
+
+ipc::deadline until(std::int64_t timeout_ms) {
+  if (timeout_ms == 0) return ipc::deadline::now();
+  constexpr std::int64_t kYears = std::int64_t{1000} * 60 * 60 * 24 * 366 * 100;
+  if (timeout_ms < 0 || timeout_ms > kYears) return ipc::deadline::never();
+  return ipc::deadline::after(std::chrono::milliseconds(timeout_ms));
+}
+
+template <class Handle, class Value>
+int give(ipc::result<Value> made, Handle** to, forksight_queue_error* error) {
+  if (!made) return tell(made.error(), error);
+  *to = new Handle{std::move(made).value()};
+  return FORKSIGHT_QUEUE_OK;
+}
+
+int done(const ipc::result<void>& outcome, forksight_queue_error* error) {
+  return outcome ? FORKSIGHT_QUEUE_OK : tell(outcome.error(), error);
+}
+
+// Nothing may be thrown into C. What the library itself throws is want of memory.
+template <class Body>
+int guarded(forksight_queue_error* error, Body body) {
+  try {
+    return body();
+  } catch (const std::exception& thrown) {
+    return tell({ipc::errc::system, 0, 0, thrown.what()}, error);
+  }
+}
+
+bool is_role(int role) { return role >= FORKSIGHT_QUEUE_ANY && role <= FORKSIGHT_QUEUE_CONSUMER; }
+ipc::error bad_role(int role) {
+  return ipc::detail::failure(ipc::errc::bad_option, "role is %d: it can be 0 to 2", role);
+}
+
+}  // namespace
+
+extern "C" {
+
+int forksight_queue_create(const forksight_queue_options* options, forksight_queue** queue,
+                           forksight_queue_error* error) {
+  return guarded(error, [&] {
+    ipc::options wanted;
+    if (options != nullptr) {
+      if (options->full > 2) {
+        return tell(ipc::detail::failure(ipc::errc::bad_option, "full is %u: it can be 0 to 2", options->full), error);
+      }
+      if (options->slots != 0) wanted.slots = options->slots;
+      if (options->buffers != 0) wanted.buffers = options->buffers;
+      if (options->buffer_bytes != 0) wanted.buffer_bytes = options->buffer_bytes;
+      wanted.st = options->named != 0 ? ipc::strategy::named : ipc::strategy::memfd;
+      wanted.f = options->thread != 0 ? ipc::feed::thread : ipc::feed::direct;
+      wanted.od = options->redeliver != 0 ? ipc::on_death::redeliver : ipc::on_death::drop;
+      wanted.fl = static_cast<ipc::full>(options->full);
+      if (options->max_redeliver != 0) wanted.max_redeliver = options->max_redeliver;
+      if (options->max_participants != 0) wanted.max_participants = options->max_participants;
+      if (options->spin_us != 0) wanted.spin_us = std::max(options->spin_us, 0);
+      wanted.atfork_handlers = options->atfork_handlers != 0;
+    }
+    return give(ipc::queue::create(wanted), queue, error);
+  });
+}
+
+int forksight_queue_attach(int fd, int role, forksight_queue** queue, forksight_queue_error* error) {
+  return guarded(error, [&] {
+    if (!is_role(role)) return tell(bad_role(role), error);
+    return give(ipc::queue::attach(fd, static_cast<ipc::role>(role)), queue, error);
+  });
+}
+
+int forksight_queue_attach_named(const char* name, int role, forksight_queue** queue, forksight_queue_error* error) {
+  return guarded(error, [&] {
+    if (!is_role(role)) return tell(bad_role(role), error);
+    return give(ipc::queue::attach(std::string(name), static_cast<ipc::role>(role)), queue, error);
+  });
+}
+
+int forksight_queue_reattach_after_fork(const forksight_queue* parents, forksight_queue** queue,
+                                        forksight_queue_error* error) {
+  return guarded(error, [&] { return give(parents->held.reattach_after_fork(), queue, error); });
+}
+
+void forksight_queue_close(forksight_queue* queue) { delete queue; }
+
+int forksight_queue_fd(const forksight_queue* queue) { return queue->held.fd(); }
+
+size_t forksight_queue_name(const forksight_queue* queue, char* name, size_t size) {
+  const std::string own = queue->held.name();
+  if (own.size() < size) std::memcpy(name, own.c_str(), own.size() + 1);
+  return own.size();
+}
+
+uint64_t forksight_queue_buffer_bytes(const forksight_queue* queue) { return queue->held.buffer_bytes(); }
+
+int forksight_queue_acquire(forksight_queue* queue, int64_t timeout_ms, forksight_loan** loan,
+                            forksight_queue_error* error) {
+  return guarded(error, [&] { return give(queue->held.acquire(until(timeout_ms)), loan, error); });
+}
+
+void* forksight_loan_data(const forksight_loan* loan) { return loan->held.data(); }
+uint64_t forksight_loan_capacity(const forksight_loan* loan) { return loan->held.capacity(); }
+
+int forksight_queue_send(forksight_queue* queue, forksight_loan* loan, uint64_t bytes, int64_t timeout_ms,
+                         forksight_queue_error* error) {
+  return guarded(error, [&] {
+    const int outcome = done(queue->held.send(std::move(loan->held), bytes, until(timeout_ms)), error);
+    if (outcome == FORKSIGHT_QUEUE_OK) delete loan;
+    return outcome;
+  });
+}
+
+void forksight_loan_give_back(forksight_loan* loan) { delete loan; }
+
+int forksight_queue_send_copy(forksight_queue* queue, const void* data, uint64_t bytes, int64_t timeout_ms,
+                              forksight_queue_error* error) {
+  return guarded(error, [&] { return done(queue->held.send_copy(data, bytes, until(timeout_ms)), error); });
+}
+
+int forksight_queue_receive(forksight_queue* queue, int64_t timeout_ms, forksight_message** message,
+                            forksight_queue_error* error) {
+  return guarded(error, [&] { return give(queue->held.receive(until(timeout_ms)), message, error); });
+}
+
+const void* forksight_message_data(const forksight_message* message) { return message->held.data(); }
+uint64_t forksight_message_size(const forksight_message* message) { return message->held.size(); }
+uint32_t forksight_message_producer(const forksight_message* message) { return message->held.producer(); }
+uint32_t forksight_message_deliveries(const forksight_message* message) { return message->held.deliveries(); }
+void forksight_message_release(forksight_message* message) { delete message; }
+
+void forksight_queue_close_producer(forksight_queue* queue) { queue->held.close_producer(); }
+void forksight_queue_shutdown(forksight_queue* queue, int drain) { queue->held.shutdown(drain != 0); }
+size_t forksight_queue_recover(forksight_queue* queue) { return queue->held.recover(); }
+
+int forksight_queue_send_to(int socket, const forksight_queue* queue, int64_t timeout_ms,
+                            forksight_queue_error* error) {
+  return guarded(error, [&] { return done(ipc::send_queue(socket, queue->held, until(timeout_ms)), error); });
+}
+
+int forksight_queue_receive_from(int socket, int role, int64_t timeout_ms, forksight_queue** queue,
+                                 forksight_queue_error* error) {
+  return guarded(error, [&] {
+    if (!is_role(role)) return tell(bad_role(role), error);
+    return give(ipc::receive_queue(socket, static_cast<ipc::role>(role), until(timeout_ms)), queue, error);
+  });
+}
+
+}  // extern "C"

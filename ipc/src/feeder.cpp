@@ -1,0 +1,125 @@
+#include "feeder.hpp"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+#include "failure.hpp"
+
+namespace forksight::ipc::detail {
+
+// The feeders that ask for their lock to be held across fork(). pthread_atfork() handlers cannot be taken back, so they
+// are registered once for all.
+struct feeder_forks {
+  static feeder_forks& get() {
+    static feeder_forks* const all = new feeder_forks;  // outlives every static's end, as the handlers do
+    return *all;
+  }
+  void add(feeder* one) {
+    const std::lock_guard<std::mutex> guard(mutex);
+    if (!is_registered) {
+      pthread_atfork([] { get().prepare(); }, [] { get().parent(); }, [] { get().child(); });
+      is_registered = true;
+    }
+    feeders.push_back(one);
+  }
+  void remove(feeder* one) {
+    const std::lock_guard<std::mutex> guard(mutex);
+    std::erase(feeders, one);
+  }
+  void prepare() {
+    mutex.lock();
+    for (feeder* const one : feeders) one->state_->mutex.lock();
+  }
+  void parent() {
+    for (feeder* const one : feeders) one->state_->mutex.unlock();
+    mutex.unlock();
+  }
+  // The forking thread holds them all, so they are its to give back; the condition variable may have had a waiter, the
+  // feeder, and is made anew.
+  void child() {
+    for (feeder* const one : feeders) {
+      one->state_->mutex.unlock();
+      new (&one->state_->changed) std::condition_variable;
+    }
+    mutex.unlock();
+  }
+
+  std::mutex mutex;
+  std::vector<feeder*> feeders;
+  bool is_registered = false;
+};
+
+feeder::feeder(std::shared_ptr<core> to, bool atfork_handlers)
+    : core_(std::move(to)), state_(std::make_unique<state>()), has_atfork_(atfork_handlers) {
+  if (has_atfork_) feeder_forks::get().add(this);
+}
+
+feeder::~feeder() {
+  if (!core_->is_ours()) {
+    // The thread is the parent's, and what it waits on may not be destroyed without it.
+    if (has_atfork_) feeder_forks::get().remove(this);
+    if (thread_.joinable()) new (&thread_) std::thread;
+    (void)state_.release();
+    return;
+  }
+  close();
+  if (has_atfork_) feeder_forks::get().remove(this);
+}
+
+result<void> feeder::put(const void* data, std::size_t bytes) {
+  const std::lock_guard<std::mutex> guard(state_->mutex);
+  if (auto usable = core_->check_usable(); !usable) return usable;
+  if (state_->is_closing) return failure(errc::closed, "queue: close_producer() was called on this handle");
+  if (state_->failed) {
+    error why = std::move(*state_->failed);
+    state_->failed.reset();
+    why.text = "an earlier message could not be sent: " + why.text;
+    return why;
+  }
+  const char* const from = static_cast<const char*>(data);
+  state_->list.emplace_back(from, from + bytes);
+  if (!thread_.joinable()) {
+    thread_ = std::thread([this] { run(); });
+    pthread_setname_np(thread_.native_handle(), "forksight-feed");
+  }
+  state_->changed.notify_one();
+  return {};
+}
+
+void feeder::close() {
+  {
+    const std::lock_guard<std::mutex> guard(state_->mutex);
+    state_->is_closing = true;
+    state_->changed.notify_one();
+  }
+  if (thread_.joinable()) thread_.join();
+}
+
+void feeder::run() {
+  for (;;) {
+    std::vector<char> next;
+    {
+      std::unique_lock<std::mutex> lock(state_->mutex);
+      state_->changed.wait(lock, [&] { return state_->is_closing || !state_->list.empty(); });
+      if (state_->list.empty()) return;
+      next = std::move(state_->list.front());
+      state_->list.pop_front();
+    }
+    auto to = core_->acquire(deadline::never());
+    std::optional<error> why;
+    if (!to) {
+      why = to.error();
+    } else {
+      if (!next.empty()) std::memcpy(to->data(), next.data(), next.size());
+      if (auto sent = core_->send(*to, next.size(), deadline::never()); !sent) why = sent.error();
+    }
+    if (!why) continue;
+    const std::lock_guard<std::mutex> guard(state_->mutex);
+    state_->failed = std::move(why);
+  }
+}
+
+}  // namespace forksight::ipc::detail

@@ -1,0 +1,65 @@
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+
+#include "descriptor.hpp"
+#include "failure.hpp"
+#include "forksight/ipc/handover.hpp"
+
+namespace forksight::ipc {
+namespace {
+
+constexpr std::string_view kPrefix = "forksight-";
+
+bool is_queue_name(std::string_view name) {
+  if (!name.starts_with(kPrefix) || name.size() != kPrefix.size() + 32) return false;
+  return name.find_first_not_of("0123456789abcdef", kPrefix.size()) == std::string_view::npos;
+}
+
+void look_at(const std::string& name, bool dry_run, gc_report& report) {
+  const detail::descriptor file(shm_open(name.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0));
+  if (!file) {
+    if (errno != ENOENT) report.skipped.push_back(name + ": " + std::strerror(errno));
+    return;
+  }
+  struct stat about {};
+  if (fstat(file.get(), &about) != 0 || about.st_uid != geteuid()) {
+    report.skipped.push_back(name + ": belongs to another user");
+    return;
+  }
+  // Who makes or attaches one takes the lock shared, and looks afterwards whether the name is still there.
+  if (flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
+    report.in_use.push_back(name);
+    return;
+  }
+  if (!dry_run && shm_unlink(name.c_str()) != 0) {
+    report.skipped.push_back(name + ": " + std::strerror(errno));
+    return;
+  }
+  report.removed.push_back(name);
+}
+
+}  // namespace
+
+result<gc_report> gc(bool dry_run) {
+  const std::unique_ptr<DIR, int (*)(DIR*)> folder(opendir("/dev/shm"), closedir);
+  if (!folder) return detail::failed_call(errno, "/dev/shm");
+  std::vector<std::string> names;
+  while (const dirent* const entry = readdir(folder.get())) {
+    if (is_queue_name(entry->d_name)) names.push_back(std::string("/") + entry->d_name);
+  }
+  std::ranges::sort(names);
+  gc_report report;
+  for (const std::string& name : names) look_at(name, dry_run, report);
+  return report;
+}
+
+}  // namespace forksight::ipc

@@ -1,0 +1,68 @@
+"""The example pair, a consumer killed and a consumer stopped in between, and what `forksight queue` says of them.
+
+Usage: examples_test.py PRODUCER CONSUMER FORKSIGHT"""
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+PRODUCER, CONSUMER, FORKSIGHT = sys.argv[1:4]
+FRAMES = 200
+
+
+def forksight(*arguments):
+    run = subprocess.run([FORKSIGHT, "queue", *arguments], capture_output=True, text=True, timeout=30)
+    assert run.returncode == 0, run
+    return run.stdout
+
+
+def inspect(name):
+    return json.loads(forksight("inspect", name, "--format", "json"))[0]
+
+
+def wait_for(name, is_it):
+    """Until the queue looks so; the test's own timeout is the bound."""
+    while not is_it(seen := inspect(name)):
+        time.sleep(0.01)
+    return seen
+
+
+def main():
+    producer = subprocess.Popen([PRODUCER, str(FRAMES)], stdout=subprocess.PIPE, text=True)
+    name = producer.stdout.readline().strip()
+    started = []
+    try:
+        # Eight buffers, nobody takes them: the producer waits, and that is said.
+        seen = wait_for(name, lambda q: q["queued"] == 8 and any(p["waits_for"] == "buffer" for p in q["participants"]))
+        assert [p["pid"] for p in seen["participants"] if p["producer"]] == [producer.pid], seen
+        by_pid = json.loads(forksight("inspect", str(producer.pid), "--format", "json"))
+        assert [q["id"] for q in by_pid] == [seen["id"]]
+        assert "waits for a free buffer" in forksight("inspect", name)
+        assert "in use: " + name in forksight("gc", "--dry-run")
+
+        victim = subprocess.Popen([CONSUMER, name], stdout=subprocess.DEVNULL)
+        started.append(victim)
+        wait_for(name, lambda q: any(p["pid"] == victim.pid and p["received"] > 3 for p in q["participants"]))
+        victim.kill()
+        victim.wait()
+
+        survivor = subprocess.Popen([CONSUMER, name], stdout=subprocess.PIPE, text=True)
+        started.append(survivor)
+        said = survivor.communicate()[0]
+        assert survivor.returncode == 0, said
+        assert "no producer is left" in said
+        assert producer.wait() == 0
+        assert "removed " + name in forksight("gc")
+        assert not os.path.exists("/dev/shm" + name)
+    finally:
+        for process in [producer, *started]:
+            if process.poll() is None:
+                process.send_signal(signal.SIGKILL)
+                process.wait()
+        if os.path.exists("/dev/shm" + name):
+            os.unlink("/dev/shm" + name)
+
+
+main()

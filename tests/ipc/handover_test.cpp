@@ -1,0 +1,233 @@
+// Queues by socket and by name, the feeder thread, and the view from outside.
+#include "forksight/ipc/handover.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+
+#include <cstring>
+#include <filesystem>
+
+#include "child.hpp"
+
+namespace forksight::ipc {
+namespace {
+
+using namespace std::chrono_literals;
+using test::baton;
+using test::child;
+using testing::Contains;
+using testing::HasSubstr;
+using testing::Not;
+
+class Sockets {
+ public:
+  explicit Sockets(int type = SOCK_STREAM) {
+    if (socketpair(AF_UNIX, type | SOCK_CLOEXEC, 0, ends_) != 0) std::abort();
+  }
+  ~Sockets() {
+    close(ends_[0]);
+    if (ends_[1] >= 0) close(ends_[1]);
+  }
+  int ours() const { return ends_[0]; }
+  int theirs() const { return ends_[1]; }
+  void hang_up() { close(std::exchange(ends_[1], -1)); }
+
+ private:
+  int ends_[2] = {-1, -1};
+};
+
+options small(strategy st = strategy::memfd) {
+  options wanted;
+  wanted.slots = wanted.buffers = 4;
+  wanted.buffer_bytes = 64;
+  wanted.st = st;
+  return wanted;
+}
+
+std::string text_of(const message& from) { return {static_cast<const char*>(from.data()), from.size()}; }
+
+TEST(Handover, AQueueGoesOverASocketOfEitherKind) {
+  for (const int type : {SOCK_STREAM, SOCK_SEQPACKET}) {
+    const Sockets sockets(type);
+    auto made = queue::create(small());
+    ASSERT_TRUE(made);
+    child other([&] {
+      auto got = receive_queue(sockets.theirs(), role::producer, deadline::after(10s));
+      return got && got->send_copy("hello", 5) ? 0 : 1;
+    });
+    ASSERT_TRUE(send_queue(sockets.ours(), *made, deadline::after(10s)));
+    auto got = made->receive(deadline::after(10s));
+    ASSERT_TRUE(got) << got.error().text;
+    EXPECT_EQ(text_of(*got), "hello");
+    EXPECT_EQ(other.wait(), 0);
+  }
+}
+
+TEST(Handover, AReadOnlyPayloadIsReadOnlyForTheOthers) {
+  const Sockets sockets;
+  options wanted = small();
+  wanted.readonly_payload = true;
+  auto made = queue::create(wanted);
+  ASSERT_TRUE(made) << made.error().text;
+  ASSERT_TRUE(made->send_copy("hello", 5));
+  ASSERT_TRUE(send_queue(sockets.ours(), *made));
+  auto got = receive_queue(sockets.theirs());
+  ASSERT_TRUE(got) << got.error().text;
+  EXPECT_EQ(got->acquire().error().code, errc::role);
+  EXPECT_EQ(text_of(got->receive(deadline::now()).value()), "hello");
+}
+
+TEST(Handover, SaysThatThereIsNoDescriptorLeft) {
+  const Sockets sockets;
+  auto made = queue::create(small());
+  ASSERT_TRUE(made);
+  ASSERT_TRUE(send_queue(sockets.ours(), *made));
+  child other([&] {
+    const rlimit none{static_cast<rlim_t>(sockets.theirs()) + 1, 1024};
+    setrlimit(RLIMIT_NOFILE, &none);
+    // Up to the limit, so that nothing is left.
+    while (dup(0) >= 0) {
+    }
+    const auto got = receive_queue(sockets.theirs(), role::any, deadline::after(10s));
+    if (got.has_value() || got.error().code != errc::fd_limit) return 1;
+    return got.error().text.find("RLIMIT_NOFILE is") == std::string::npos ? 2 : 0;
+  });
+  EXPECT_EQ(other.wait(), 0);
+}
+
+TEST(Handover, APeerThatHangsUpOrSaysNothingOrNonsenseIsNamed) {
+  Sockets gone;
+  gone.hang_up();
+  EXPECT_EQ(receive_queue(gone.ours()).error().code, errc::closed);
+  const Sockets silent;
+  EXPECT_EQ(receive_queue(silent.ours(), role::any, deadline::after(10ms)).error().code, errc::timeout);
+  const Sockets strange;
+  ASSERT_EQ(write(strange.theirs(), "nonsense", 8), 8);
+  EXPECT_EQ(receive_queue(strange.ours()).error().code, errc::untrusted);
+  const int file = memfd_create("file", MFD_CLOEXEC);
+  EXPECT_EQ(receive_queue(file).error().code, errc::system);
+  close(file);
+}
+
+TEST(Named, IsFoundByItsName) {
+  auto made = queue::create(small(strategy::named));
+  ASSERT_TRUE(made) << made.error().text;
+  const std::string name = made->name();
+  auto other = queue::attach(name);
+  ASSERT_TRUE(other) << other.error().text;
+  ASSERT_TRUE(made->send_copy("hello", 5));
+  EXPECT_EQ(text_of(other->receive(deadline::now()).value()), "hello");
+  auto seen = inspect(name);
+  ASSERT_TRUE(seen) << seen.error().text;
+  EXPECT_EQ(seen->participants.size(), 2u);
+  shm_unlink(name.c_str());
+}
+
+TEST(Named, GcTakesWhatNobodyUsesAndNothingElse) {
+  auto used = queue::create(small(strategy::named));
+  ASSERT_TRUE(used);
+  std::vector<std::string> left;
+  for (int i = 0; i < 100; ++i) {
+    const baton named;
+    std::array<char, 64> name{};
+    int ends[2];
+    ASSERT_EQ(pipe(ends), 0);
+    child victim([&] {
+      auto made = queue::create(small(strategy::named));
+      if (!made || write(ends[1], made->name().c_str(), made->name().size()) < 0) return 1;
+      raise(SIGKILL);
+      return 0;
+    });
+    ASSERT_GT(read(ends[0], name.data(), name.size() - 1), 0);
+    close(ends[0]);
+    close(ends[1]);
+    EXPECT_EQ(victim.wait(), 128 + SIGKILL);
+    left.emplace_back(name.data());
+  }
+  const auto said = gc(true);
+  ASSERT_TRUE(said.has_value());
+  for (const std::string& name : left) EXPECT_TRUE(std::filesystem::exists("/dev/shm" + name));
+  auto done = gc();
+  ASSERT_TRUE(done);
+  for (const std::string& name : left) {
+    EXPECT_THAT(done->removed, Contains(name));
+    EXPECT_FALSE(std::filesystem::exists("/dev/shm" + name));
+  }
+  EXPECT_THAT(done->in_use, Contains(used->name()));
+  EXPECT_THAT(done->removed, Not(Contains(used->name())));
+  EXPECT_TRUE(queue::attach(used->name()));
+  shm_unlink(used->name().c_str());
+}
+
+TEST(Named, WhatIsNoQueueIsRefusedInWords) {
+  EXPECT_EQ(queue::attach("/forksight-0123456789abcdef0123456789abcdef").error().code, errc::not_found);
+  EXPECT_EQ(queue::attach("nonsense").error().code, errc::bad_option);
+  const int file = memfd_create("file", MFD_CLOEXEC);
+  EXPECT_EQ(queue::attach(file).error().code, errc::untrusted);
+  fchmod(file, 0600);
+  EXPECT_EQ(queue::attach(file).error().code, errc::corrupt);
+  close(file);
+  EXPECT_EQ(queue::attach(file).error().code, errc::not_found);
+}
+
+TEST(Feeder, SendsInTheBackgroundAndTheHandlesEndWaitsForIt) {
+  options wanted = small();
+  wanted.f = feed::thread;
+  auto made = queue::create(wanted);
+  ASSERT_TRUE(made);
+  child consumer([&] {
+    auto own = queue::attach(made->fd(), role::consumer);
+    for (int i = 0; i < 100; ++i) {
+      auto got = own->receive(deadline::after(10s));
+      if (!got || text_of(*got) != std::to_string(i)) return 1;
+    }
+    return 0;
+  });
+  for (int i = 0; i < 100; ++i) {
+    const std::string text = std::to_string(i);
+    ASSERT_TRUE(made->send_copy(text.data(), text.size()));
+  }
+  made->close_producer();
+  EXPECT_EQ(consumer.wait(), 0);
+}
+
+TEST(Feeder, WhatIsOnItsListIsLostWithExit) {
+  options wanted = small();
+  wanted.f = feed::thread;
+  auto made = queue::create(wanted);
+  ASSERT_TRUE(made);
+  child producer([&] {
+    auto own = queue::attach(made->fd(), role::producer);
+    for (int i = 0; i < 100; ++i) {
+      if (!own->send_copy(&i, sizeof i)) return 1;
+    }
+    _exit(7);
+  });
+  EXPECT_EQ(producer.wait(), 7);
+  int got = 0;
+  while (made->receive(deadline::after(200ms))) ++got;
+  EXPECT_LT(got, 100);
+}
+
+TEST(Feeder, ItsLockIsTheChildsToUseWhereTheHandlersAreOn) {
+  options wanted = small();
+  wanted.f = feed::thread;
+  wanted.atfork_handlers = true;
+  auto made = queue::create(wanted);
+  ASSERT_TRUE(made);
+  for (int i = 0; i < 50; ++i) {
+    ASSERT_TRUE(made->send_copy(&i, sizeof i));
+    child other([&] {
+      alarm(20);
+      return made->send_copy("x", 1).error().code == errc::used_after_fork ? 0 : 1;
+    });
+    ASSERT_EQ(other.wait(), 0);
+    ASSERT_TRUE(made->receive(deadline::after(10s)));
+  }
+}
+
+}  // namespace
+}  // namespace forksight::ipc
