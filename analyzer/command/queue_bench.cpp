@@ -36,7 +36,7 @@ class Affinity {
   void pin(int nth) const {
     cpu_set_t one;
     CPU_ZERO(&one);
-    for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    for (std::size_t cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
       if (CPU_ISSET(cpu, &before_) && nth-- == 0) CPU_SET(cpu, &one);
     }
     sched_setaffinity(0, sizeof one, &one);
