@@ -22,6 +22,7 @@
 #include "watch/poll_set.hpp"
 #include "watch/proc_fs.hpp"
 #include "watch/process_memory.hpp"
+#include "watch/queue_wait.hpp"
 #include "watch/sampler.hpp"
 #include "watch/wait_class.hpp"
 
@@ -54,7 +55,7 @@ std::string describe_futex(std::int32_t pid, const ThreadSample& thread) {
   const WaitFacts facts = FutexLookup(pid).look_up(thread);
   const FutexWord& word = facts.word;
   const bool is_join = word.use == model::FutexUse::kJoin;
-  if (word.use == model::FutexUse::kUnknown) return {};
+  if (word.use == model::FutexUse::kUnknown) return describe_queue_wait(pid, thread.tid, thread.call.args[0]);
   if (is_join) return fmt::format("the end of thread {}", word.owner);
   const char* const kind = word.use == model::FutexUse::kMutex ? "mutex" : "rwlock";
   const std::string lock = fmt::format("the {} at {:#x}", kind, word.lock);

@@ -1,0 +1,104 @@
+#include "watch/queue_wait.hpp"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "forksight/ipc/snapshot.hpp"
+#include "watch/proc_fs.hpp"
+
+namespace forksight::watch {
+namespace {
+
+using ipc::snapshot;
+
+bool is_queue(const std::string& path) {
+  return path.starts_with("/memfd:forksight-queue") || path.starts_with("/dev/shm/forksight-");
+}
+
+// By a descriptor of the process' that is of the same file: the mapping itself is open to few.
+std::optional<snapshot> open_queue(std::int32_t pid, const Mapping& mapping) {
+  for (const std::int32_t number : list_numbers(proc_path(pid, "fd")).numbers) {
+    const std::string path = proc_path(pid, fmt::format("fd/{}", number));
+    struct stat about {};
+    if (::stat(path.c_str(), &about) != 0 || about.st_ino != mapping.inode) continue;
+    if (!is_queue(read_link(path).value_or(""))) continue;
+    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (fd < 0) continue;
+    auto seen = ipc::inspect(fd);
+    ::close(fd);
+    if (seen) return std::move(seen).value();
+  }
+  return std::nullopt;
+}
+
+std::string name_participant(const snapshot::participant& who) {
+  std::string text = fmt::format("process {} \"{}\"", who.pid, who.name);
+  if (who.lives == snapshot::life::dead) return text + " (dead)";
+  return who.state == 0 ? text : fmt::format("{} (alive, state {})", text, who.state);
+}
+
+std::string name_pid(const snapshot& queue, std::uint32_t pid) {
+  const auto who = std::ranges::find(queue.participants, pid, &snapshot::participant::pid);
+  return who == queue.participants.end() ? fmt::format("process {}, which is gone", pid) : name_participant(*who);
+}
+
+std::string list_participants(const snapshot& queue, bool snapshot::participant::*role, std::uint32_t but_not) {
+  std::string text;
+  for (const snapshot::participant& who : queue.participants) {
+    if (!(who.*role) || who.pid == but_not) continue;
+    text += (text.empty() ? "" : ", ") + name_participant(who);
+  }
+  return text;
+}
+
+// Who has most of the buffers that are not free.
+std::string name_holder(const snapshot& queue) {
+  struct Held {
+    std::uint32_t count = 0;
+    std::uint64_t oldest_ms = 0;
+  };
+  std::map<std::uint32_t, Held> held;
+  for (const snapshot::buffer& buffer : queue.in_use) {
+    if (buffer.state != snapshot::buffer_state::held && buffer.state != snapshot::buffer_state::loaned) continue;
+    Held& of = held[buffer.pid];
+    ++of.count;
+    of.oldest_ms = std::max(of.oldest_ms, buffer.age_ms);
+  }
+  const auto most = std::ranges::max_element(held, {}, [](const auto& one) { return one.second.count; });
+  if (most == held.end()) return {};
+  return fmt::format("{} held by {} for {:.1f} s", most->second.count, name_pid(queue, most->first),
+                     static_cast<double>(most->second.oldest_ms) / 1000);
+}
+
+}  // namespace
+
+std::string describe_queue_wait(std::int32_t pid, std::int32_t tid, std::uint64_t word) {
+  const std::vector<Mapping> mappings = read_mappings(tid);
+  const Mapping* const mapping = find_mapping(mappings, word);
+  if (mapping == nullptr || !mapping->shared || !is_queue(mapping->path)) return {};
+  const auto queue = open_queue(pid, *mapping);
+  if (!queue) return {};
+  const std::string name = fmt::format("queue {}", queue->id.substr(0, 8));
+  const auto me = std::ranges::find(queue->participants, static_cast<std::uint32_t>(pid), &snapshot::participant::pid);
+  const bool wants_room = me != queue->participants.end() && (me->waits_for_buffer || me->waits_for_slot);
+  if (!wants_room) {
+    const std::string producers =
+        list_participants(*queue, &snapshot::participant::is_producer, static_cast<std::uint32_t>(pid));
+    return fmt::format("a message of {}, {} queued; {}", name, queue->queued,
+                       producers.empty() ? "no other process has sent one" : "sent by " + producers);
+  }
+  const std::string holder = name_holder(*queue);
+  const std::string consumers =
+      list_participants(*queue, &snapshot::participant::is_consumer, static_cast<std::uint32_t>(pid));
+  return fmt::format("{} of {}, {} queued{}; {}", me->waits_for_buffer ? "a free buffer" : "a free slot", name,
+                     queue->queued, holder.empty() ? "" : ", " + holder,
+                     consumers.empty() ? "no other process receives" : "received by " + consumers);
+}
+
+}  // namespace forksight::watch
