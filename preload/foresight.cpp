@@ -68,6 +68,16 @@ HeldNote& note_of(const Slot* slot, const HeldLock* entry) {
 
 bool is_followed(const HeldLock* entry) { return entry->lock != 0 && is_followed(lock_kind(entry->lock)); }
 
+std::uint64_t gate_number(const Slot* slot, const HeldLock* entry) {
+  constexpr std::uint64_t kUnnumbered = std::uint64_t{1} << 62U;
+  if (entry->lock == 0) return 0;
+  if (is_followed(entry)) return note_of(slot, entry).number;
+  const LockKind kind = lock_kind(entry->lock);
+  const bool is_exclusive =
+      kind == LockKind::kSpinlock || (kind == LockKind::kCustom && (entry->lock & kSharedHold) == 0);
+  return is_exclusive ? lock_address(entry->lock) | kUnnumbered : 0;
+}
+
 std::uint64_t life_of(Slot& slot) {
   if (slot.life == 0) slot.life = g_lives.fetch_add(1, std::memory_order_relaxed) + 1;
   return slot.life;

@@ -51,6 +51,9 @@ void foresee_in_child(Slot& self);
 HeldNote& note_of(const Slot* slot, const HeldLock* entry);
 // An entry of the held array that has a valid note.
 bool is_followed(const HeldLock* entry);
+// What an entry keeps others out by: the number of its lock; of a spinlock and an annotated lock, which have none, the
+// address, where a mistake only keeps a finding back. 0: nothing that is known.
+std::uint64_t gate_number(const Slot* slot, const HeldLock* entry);
 // The number of the thread's life, given now if it has none yet; and its record, 0 without a trace.
 std::uint64_t life_of(Slot& slot);
 std::uint64_t ensure_life_record(Slot& slot);

@@ -79,10 +79,8 @@ std::uint64_t ticks() { return g_has_steady_tsc ? __rdtsc() : now_ns(); }
 // The outermost lock that the thread holds exclusively, unless that is `entry`.
 std::uint64_t gate_of(const Slot& slot, const HeldLock* entry) {
   for (const HeldLock* other = &slot.held[1]; other < entry; ++other) {
-    if (is_followed(other) && lock_kind(other->lock) != LockKind::kRwlockRead) {
-      const std::uint64_t number = note_of(&slot, other).number;
-      if (number != 0) return number;
-    }
+    const std::uint64_t number = gate_number(&slot, other);
+    if (number != 0 && lock_kind(other->lock) != LockKind::kRwlockRead) return number;
   }
   return 0;
 }
@@ -230,10 +228,10 @@ void freeze_hold_times(const Slot& self) {
   g_frozen.next_number = next_lock_number();
   g_frozen.protected_count = 0;
   for (const HeldLock* entry = &self.held[1]; entry < self.top; ++entry) {
-    HeldNote& note = note_of(&self, entry);
-    if (!is_followed(entry) || note.number == 0) continue;
-    g_frozen.protected_numbers[g_frozen.protected_count++] = note.number;
-    note.since = 0;  // that time was the parent's
+    const std::uint64_t number = gate_number(&self, entry);
+    if (number == 0) continue;
+    g_frozen.protected_numbers[g_frozen.protected_count++] = number;
+    if (is_followed(entry)) note_of(&self, entry).since = 0;  // that time was the parent's
   }
   g_full_note = 0;
   memset(g_holds->looked_at, 0, sizeof g_holds->looked_at);

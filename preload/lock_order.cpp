@@ -34,7 +34,7 @@ bool is_shared(const HeldLock* entry) { return lock_kind(entry->lock) == LockKin
 template <class Visit>
 void for_each_held(const Slot& slot, const HeldLock* taken, Visit visit) {
   for (const HeldLock* entry = &slot.held[1]; entry < taken; ++entry) {
-    if (is_followed(entry) && note_of(&slot, entry).number != 0) visit(entry);
+    if (gate_number(&slot, entry) != 0) visit(entry);
   }
 }
 
@@ -68,7 +68,7 @@ __attribute__((noinline, cold)) std::uint64_t write_order(Slot& slot, const Held
   if (!record) return 0;
   auto* gate = reinterpret_cast<trace::OrderGate*>(record.as<LockOrderRecord>() + 1);
   for_each_held(slot, taken, [&](const HeldLock* entry) {
-    if (entry != held) *gate++ = {note_of(&slot, entry).number, is_shared(entry) ? 1U : 0U, 0};
+    if (entry != held) *gate++ = {gate_number(&slot, entry), is_shared(entry) ? 1U : 0U, 0};
   });
   auto& order = *record.as<LockOrderRecord>();
   order.life = life;
@@ -128,10 +128,12 @@ void record_orders(Slot& slot, const HeldLock* taken) {
   std::uint64_t set = mix(mix(kSeed, life_of(slot)), note_of(&slot, taken).number << 1U | (is_shared(taken) ? 1U : 0U));
   for_each_held(slot, taken, [&](const HeldLock* entry) {
     ++held;
-    set = mix(set, note_of(&slot, entry).number << 1U | (is_shared(entry) ? 1U : 0U));
+    set = mix(set, gate_number(&slot, entry) << 1U | (is_shared(entry) ? 1U : 0U));
   });
   if (held == 0) return;
-  for_each_held(slot, taken, [&](const HeldLock* entry) { record_order(slot, entry, taken, set, held - 1); });
+  for_each_held(slot, taken, [&](const HeldLock* entry) {
+    if (is_followed(entry)) record_order(slot, entry, taken, set, held - 1);
+  });
 }
 
 }  // namespace forksight

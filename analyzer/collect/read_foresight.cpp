@@ -72,7 +72,7 @@ void TraceReader::attach_lock_order(const TraceRecord& record, model::ProcessId 
   const auto gates = std::min<std::size_t>(fixed.gates, kMaxGates);
   for (std::size_t i = 0; i < gates; ++i) {
     const auto gate = TraceRecord::element_at<trace::OrderGate>(tail, i);
-    order.gates.push_back({gate.number, gate.shared != 0});
+    if (gate.number != 0) order.gates.push_back({gate.number, gate.shared != 0});
   }
   order.first = fixed.first;
   order.last = fixed.last;

@@ -8,6 +8,7 @@
 //            rwlock:  one of them is a rwlock, which a reader has and a writer wants.
 //            wait:    it is taken again after a wait for a condition.
 //            gate:    both do all of it under a third lock.
+//            spin:    the same, under a spinlock.
 //            readers: both only read what the rwlock protects.
 //            tried:   the second lock is tried.
 //            timed:   the second lock is taken with a deadline.
@@ -42,6 +43,8 @@
 //
 // EXPECT-BARE(gate): ok
 // EXPECT-NONE(gate)
+// EXPECT-BARE(spin): ok
+// EXPECT-NONE(spin)
 // EXPECT-BARE(readers): ok
 // EXPECT-NONE(readers)
 // EXPECT-BARE(tried): ok
@@ -71,6 +74,7 @@ static pthread_mutex_t from_mu = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t to_mu = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t third_mu = PTHREAD_MUTEX_INITIALIZER;
 static pthread_rwlock_t from_rw = PTHREAD_RWLOCK_INITIALIZER;
+static pthread_spinlock_t third_spin;
 static pthread_cond_t never = PTHREAD_COND_INITIALIZER;
 static struct baton first_done, second_done, all_done;
 
@@ -80,6 +84,17 @@ static struct baton first_done, second_done, all_done;
 #else
 #define TAKE_FROM() pthread_mutex_lock(&from_mu)
 #define GIVE_FROM() pthread_mutex_unlock(&from_mu)
+#endif
+
+#if defined GATE
+#define ENTER_GATE() pthread_mutex_lock(&third_mu)
+#define LEAVE_GATE() pthread_mutex_unlock(&third_mu)
+#elif defined SPIN
+#define ENTER_GATE() pthread_spin_lock(&third_spin)
+#define LEAVE_GATE() pthread_spin_unlock(&third_spin)
+#else
+#define ENTER_GATE() ((void)0)
+#define LEAVE_GATE() ((void)0)
 #endif
 
 // What the second thread takes while it has one lock, and gives back.
@@ -107,9 +122,7 @@ static void take_inner(void) {
 }
 
 static void backwards(void) {
-#if defined GATE
-  pthread_mutex_lock(&third_mu);
-#endif
+  ENTER_GATE();
 #if defined REPAIRED
   pthread_mutex_lock(&from_mu);
   pthread_mutex_lock(&to_mu);
@@ -128,24 +141,18 @@ static void backwards(void) {
   take_inner();
   pthread_mutex_unlock(&to_mu);
 #endif
-#if defined GATE
-  pthread_mutex_unlock(&third_mu);
-#endif
+  LEAVE_GATE();
   (void)never, (void)take_inner;
 }
 
 static void* debit(void* unused) {
   pthread_setname_np(pthread_self(), "debit");
-#if defined GATE
-  pthread_mutex_lock(&third_mu);
-#endif
+  ENTER_GATE();
   TAKE_FROM();                  // MARK: debit_first
   pthread_mutex_lock(&to_mu);   // MARK: debit_second
   pthread_mutex_unlock(&to_mu);
   GIVE_FROM();
-#if defined GATE
-  pthread_mutex_unlock(&third_mu);
-#endif
+  LEAVE_GATE();
 #if defined ONE
   backwards();
 #endif
@@ -193,6 +200,7 @@ static void* idle(void* unused) {
 int main(void) {
   pthread_t thread[3];
   first_done = baton_make();
+  pthread_spin_init(&third_spin, PTHREAD_PROCESS_PRIVATE);
   second_done = baton_make();
   all_done = baton_make();
   // There is a second thread, whatever the variant.

@@ -8,6 +8,7 @@
 //            reset:   the child's handler makes the lock anew.
 //            joined:  the worker is joined before the fork.
 //            gate:    the worker takes it under a lock that main has across the fork.
+//            spin:    the same, under a spinlock.
 //            tried:   the child tries the lock.
 //            execs:   the child execs.
 //            forker:  main alone takes it.
@@ -33,6 +34,8 @@
 // EXPECT-NONE(joined)
 // EXPECT-BARE(gate): ok
 // EXPECT-NONE(gate)
+// EXPECT-BARE(spin): ok
+// EXPECT-NONE(spin)
 // EXPECT-BARE(tried): ok
 // EXPECT-NONE(tried)
 // EXPECT-BARE(execs): ok
@@ -48,6 +51,7 @@
 static pthread_mutex_t cache_mu = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t gate_mu = PTHREAD_MUTEX_INITIALIZER;
 static pthread_rwlock_t cache_rw = PTHREAD_RWLOCK_INITIALIZER;
+static pthread_spinlock_t gate_spin;
 static struct baton worker_done, main_done;
 
 #if defined RWLOCK
@@ -68,18 +72,25 @@ static struct baton worker_done, main_done;
 #define TAKE_IN_CHILD() TAKE()
 #endif
 
+#if defined GATE
+#define ENTER_GATE() pthread_mutex_lock(&gate_mu)
+#define LEAVE_GATE() pthread_mutex_unlock(&gate_mu)
+#elif defined SPIN
+#define ENTER_GATE() pthread_spin_lock(&gate_spin)
+#define LEAVE_GATE() pthread_spin_unlock(&gate_spin)
+#else
+#define ENTER_GATE() ((void)0)
+#define LEAVE_GATE() ((void)0)
+#endif
+
 static void* work(void* unused) {
   pthread_setname_np(pthread_self(), "worker");
-#if defined GATE
-  pthread_mutex_lock(&gate_mu);
-#endif
+  ENTER_GATE();
 #if !defined FORKER
   TAKE();  // MARK: taken
   GIVE();
 #endif
-#if defined GATE
-  pthread_mutex_unlock(&gate_mu);
-#endif
+  LEAVE_GATE();
   baton_pass(worker_done);
 #if !defined JOINED
   baton_wait(main_done);
@@ -103,6 +114,7 @@ static void reset(void) { pthread_mutex_init(&cache_mu, NULL); }
 int main(void) {
   pthread_t worker;
   worker_done = baton_make();
+  pthread_spin_init(&gate_spin, PTHREAD_PROCESS_PRIVATE);
   main_done = baton_make();
 #if defined REPAIRED
   pthread_atfork(hold, release, release);
@@ -116,9 +128,8 @@ int main(void) {
 #elif defined FORKER
   TAKE();
   GIVE();
-#elif defined GATE
-  pthread_mutex_lock(&gate_mu);
 #endif
+  ENTER_GATE();
   const pid_t child = fork();  // MARK: fork
   if (child == 0) {
 #if defined EXECS
@@ -129,9 +140,7 @@ int main(void) {
     _exit(look_up());
   }
   const int result = end_of(child);
-#if defined GATE
-  pthread_mutex_unlock(&gate_mu);
-#endif
+  LEAVE_GATE();
 #if !defined JOINED
   baton_pass(main_done);
   pthread_join(worker, NULL);
