@@ -73,7 +73,7 @@ TEST_F(Foresight, MeasuresTheShareOfTime) {
   const double share = std::stod(printed_) / 1000;
   EXPECT_GT(share, 0.2);
   // The program's own measure and the shim's differ by what a preemption takes between the two.
-  EXPECT_NEAR(touch.share, share, 0.05);
+  EXPECT_NEAR(touch.share, share, 0.1);
   EXPECT_EQ(touch.times, 3U);
   EXPECT_EQ(touch.threads, 1U);
   EXPECT_GE(touch.window_ns, 60'000'000U);
