@@ -9,7 +9,7 @@ LINE = re.compile(r"^\s*(?://|#)\s*EXPECT(?P<kind>-[A-Z]+)?(?:\((?P<variant>[^)]
 MARK = re.compile(r"(?://|#)\s*MARK:\s*(?P<name>\S+)\s*$")
 BARE = ("hang", "spin", "error", "ok")
 LIBRARIES = "/usr/lib/x86_64-linux-gnu"
-FIELDS = ("culprit", "lock", "holder", "start", "library", "victims")
+FIELDS = ("culprit", "lock", "holder", "start", "library", "victims", "merged")
 
 
 class ExpectationError(Exception):

@@ -90,7 +90,7 @@ class Judge(unittest.TestCase):
                 (["outcome"], "error", "outcome: expected hang"), (["culprit", "name"], "n (mutex)", "lock: expected m"),
                 (["culprit", "kind"], "pool", "lock: expected m"), (["culprit", "holder", "name"], "main", "holder: expected worker"),
                 (["culprit", "holder", "start_routine"], "", "start: expected worker_main"), (["victims"], [], "victims: expected 1"),
-                (["count"], 2, "merged 2 times")):
+                (["count"], 2, "merged 2 times, expected once")):
             with self.subTest(path=path):
                 self.assertRed(self.judge(observed=[changed(FINDING, path, value)]), word)
 

@@ -1,0 +1,44 @@
+// Mechanism: a pool of two buffers goes back and forth: main fills one, a worker reads it and answers in another. The
+//            worker keeps both requests while it waits for a free buffer to answer in: there is none, and never will be.
+// To blame:  the worker, which asks for a buffer before it has given one back.
+// User sees: the worker's acquire() ends at its deadline, and says who holds all buffers: itself.
+// Fix:       answer in the buffer that the request came in (send the index), or release the request first, or more buffers.
+// Repaired:  the request is released before the answer is begun.
+//
+// EXPECT-BARE: error
+// EXPECT-NONE
+#include <forksight/ipc/queue.hpp>
+
+#include <cstring>
+
+#include "../baton.h"
+
+namespace ipc = forksight::ipc;
+using namespace std::chrono_literals;
+
+static int answer_all(ipc::queue& requests) {
+  auto first = requests.receive(ipc::deadline::after(20s));
+  auto second = requests.receive(ipc::deadline::after(20s));
+  if (!first || !second) return 2;
+#ifdef REPAIRED
+  if (!first->release()) return 3;
+#endif
+  auto answer = requests.acquire(ipc::deadline::after(200ms));
+  if (answer) return 0;
+  fprintf(stderr, "%s\n", answer.error().text.c_str());
+  const bool is_said = answer.error().text.find("2 HELD by pid " + std::to_string(getpid())) != std::string::npos;
+  return answer.error().code == ipc::errc::timeout && is_said ? 1 : 4;
+}
+
+int main() {
+  ipc::options shape;
+  shape.slots = shape.buffers = 2;
+  auto made = ipc::queue::create(shape);
+  if (!made || !made->send_copy("one", 3) || !made->send_copy("two", 3)) return 2;
+  const pid_t worker = fork();
+  if (worker == 0) {
+    auto own = made->reattach_after_fork();
+    _exit(own ? answer_all(*own) : 5);
+  }
+  return end_of(worker);
+}

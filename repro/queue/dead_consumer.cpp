@@ -1,0 +1,41 @@
+// Mechanism: a consumer is killed while it has a message. With a lock in shared memory that would be the end of the queue;
+//            here the message goes to the next consumer, and the producer gets its buffer back.
+// To blame:  nobody: a control. What torch.multiprocessing and Boost.Interprocess hang in is no hang here.
+// User sees: nothing but a second delivery.
+// Fix:       none needed.
+//
+// EXPECT-BARE: ok
+// EXPECT-NONE
+#include <forksight/ipc/queue.hpp>
+#include <signal.h>
+
+#include "../baton.h"
+
+namespace ipc = forksight::ipc;
+using namespace std::chrono_literals;
+
+int main() {
+  ipc::options shape;
+  shape.slots = shape.buffers = 2;
+  shape.od = ipc::on_death::redeliver;
+  auto made = ipc::queue::create(shape);
+  if (!made || !made->send_copy("first", 5) || !made->send_copy("second", 6)) return 1;
+  const baton has_it = baton_make();
+  const pid_t victim = fork();
+  if (victim == 0) {
+    auto own = made->reattach_after_fork();
+    const auto message = own->receive();
+    baton_pass(has_it);
+    park();
+  }
+  baton_wait(has_it);
+  kill(victim, SIGKILL);
+  if (end_of(victim) != 128 + SIGKILL) return 2;
+  const pid_t next = fork();
+  if (next == 0) {
+    auto own = made->reattach_after_fork();
+    auto first = own->receive(ipc::deadline::after(20s));
+    _exit(first && first->size() == 5 && first->deliveries() == 2 ? 0 : 1);
+  }
+  return end_of(next);
+}

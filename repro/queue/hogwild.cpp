@@ -1,0 +1,71 @@
+// Mechanism: two trainers change the same parameters in shared memory without a lock (Hogwild), which is correct. The parent
+//            has used OpenMP for a first evaluation, and starts them by fork(): their first parallel region waits for its pool.
+// To blame:  fork() after a parallel region of libgomp in the same thread; the shared parameters are innocent.
+// User sees: all trainers stop in their first step, at 0 % CPU; the parent waits for them.
+// Fix:       start the trainers before the first parallel region, or by exec, or pause OpenMP before the fork.
+// Repaired:  the evaluation comes after the trainers.
+//
+// EXPECT-BARE: hang
+// EXPECT: lost-openmp-pool certain hang culprit="libgomp pool of 2 threads" merged=2
+// EXPECT-STACK: culprit loss@region main@evaluate
+// EXPECT-STACK: stack step@step train@train
+// EXPECT-CURED: stdout="the loss has fallen"
+#include <sys/mman.h>
+
+#include <atomic>
+#include <cmath>
+#include <new>
+
+#include "../baton.h"
+
+constexpr int kParameters = 64;
+constexpr int kSteps = 200;
+constexpr int kTrainers = 2;
+
+// Every trainer reads and writes all of them, at any time: single words, never torn, sometimes overwritten.
+struct Model {
+  std::atomic<float> parameter[kParameters];
+};
+
+[[gnu::noinline]] double loss(const Model& model) {
+  double sum = 0;
+#pragma omp parallel for num_threads(2) reduction(+ : sum)  // MARK: region
+  for (int i = 0; i < kParameters; ++i) {
+    const double wrong = model.parameter[i].load(std::memory_order_relaxed) - i;
+    sum += wrong * wrong;
+  }
+  return sum;
+}
+
+[[gnu::noinline]] void step(Model& model) {
+#pragma omp parallel for num_threads(2)  // MARK: step
+  for (int i = 0; i < kParameters; ++i) {
+    const float now = model.parameter[i].load(std::memory_order_relaxed);
+    model.parameter[i].store(now - 0.05F * 2 * (now - static_cast<float>(i)), std::memory_order_relaxed);
+  }
+}
+
+[[gnu::noinline]] int train(Model& model) {
+  for (int i = 0; i < kSteps; ++i) step(model);  // MARK: train
+  return 0;
+}
+
+int main() {
+  void* const memory = mmap(nullptr, sizeof(Model), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) abort();
+  auto* const model = new (memory) Model{};
+  double before = kParameters * kParameters;
+#ifndef REPAIRED
+  before = loss(*model);  // MARK: evaluate
+#endif
+  pid_t trainers[kTrainers];
+  for (pid_t& trainer : trainers) {
+    trainer = fork();
+    if (trainer == 0) _exit(train(*model));
+  }
+  int failed = 0;
+  for (const pid_t trainer : trainers) failed |= end_of(trainer);
+  const bool has_fallen = loss(*model) < before / 100;
+  puts(has_fallen ? "the loss has fallen" : "the loss has not fallen");
+  return failed != 0 || !has_fallen ? 1 : 0;
+}
