@@ -41,6 +41,9 @@ def check(arguments, scratch):
     printed = run([build / "consumer"])
     if printed != expected:
         sys.exit(f"the consumer printed {printed!r}, not {expected!r}")
+    for program in ("queue-cpp", "queue-c"):
+        if (printed := run([build / program])) != "installed\n":
+            sys.exit(f"{program} printed {printed!r}")
     for way, under in (("no-pie", "heard"), ("pie", "heard"), ("static", "not heard")):
         program = build / f"annotated-{way}"
         alone, watched = run([program]).strip(), run([forksight, "run", "-q", "--", program], cwd=scratch, env=environment)
