@@ -25,7 +25,7 @@
 namespace forksight::inspect {
 namespace {
 
-constexpr int kRounds = 2000;
+constexpr int kRounds = 400;
 
 pthread_mutex_t g_first = PTHREAD_MUTEX_INITIALIZER;
 pthread_mutex_t g_second = PTHREAD_MUTEX_INITIALIZER;
