@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
 #include <cstdlib>
 #include <functional>
@@ -39,6 +40,8 @@ class child {
     pid_ = -1;
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   }
+  // It was waited for already.
+  void forget() { pid_ = -1; }
   int kill_and_wait() {
     kill(pid_, SIGKILL);
     return wait();

@@ -1,0 +1,116 @@
+#include "invariants.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <set>
+
+namespace forksight::ipc::test {
+namespace {
+
+detail::segment open_again(const queue& of) {
+  auto found = detail::segment::open_to_read(detail::descriptor(dup(of.fd())));
+  if (!found) std::abort();
+  return std::move(found).value();
+}
+
+std::string check_at_rest(const queue& survivor) {
+  const snapshot now = survivor.inspect();
+  if (now.is_poisoned) return "the queue is poisoned at " + std::to_string(now.poisoned_offset);
+  if (now.loaned != 0 || now.held != 0) return "a dead process still has a buffer";
+  if (now.free + now.queued + now.parked != now.buffers) return "buffers are not conserved";
+  if (now.participants.size() != 1) return "the entry of a dead process is not free";
+  if (now.od == on_death::redeliver && now.lost != 0) return "a message was lost that nobody had acknowledged";
+  const words memory(survivor);
+  for (auto& kind : memory.view().head->waiting) {
+    for (auto& map : kind) {
+      if (map.load() != 0) return "a dead process still waits";
+    }
+  }
+  return {};
+}
+
+// Every free buffer can be had, and none twice.
+std::string claim_all(queue& survivor, std::size_t buffers) {
+  std::set<std::uint32_t> seen;
+  std::vector<loan> held;
+  for (auto got = survivor.acquire(deadline::now()); got; got = survivor.acquire(deadline::now())) {
+    if (!seen.insert(got->index()).second) return "a buffer was lent twice";
+    held.push_back(std::move(got).value());
+  }
+  if (held.size() == buffers) return {};
+  return std::to_string(held.size()) + " of " + std::to_string(buffers) + " free buffers could be had";
+}
+
+std::string fill_and_empty(queue& survivor, std::size_t buffers, std::size_t slots) {
+  const std::size_t room = std::min(buffers, slots);
+  for (std::uint32_t i = 0; i < room; ++i) {
+    if (!send_number(survivor, 1000 + i)) {
+      return "only " + std::to_string(i) + " of " + std::to_string(room) + " messages could be sent";
+    }
+  }
+  // One too many is refused, or takes the place of the oldest, which is not wanted here.
+  if (survivor.inspect().fl != full::drop_oldest && send_number(survivor, 0)) {
+    return "more messages could be sent than there is room for";
+  }
+  for (std::uint32_t i = 0; i < room; ++i) {
+    auto got = survivor.receive(deadline::now());
+    if (!got) return "message " + std::to_string(i) + " of a full queue did not come: " + got.error().text;
+    std::uint32_t number = 0;
+    if (got->size() == sizeof number) std::memcpy(&number, got->data(), sizeof number);
+    if (number != 1000 + i) return "a full queue gave another message than was next";
+  }
+  if (survivor.receive(deadline::now())) return "a message was doubled";
+  return {};
+}
+
+}  // namespace
+
+words::words(const queue& of) : memory_(open_again(of)) {}
+
+bool send_number(queue& to, std::uint32_t number, deadline until) {
+  return to.send_copy(&number, sizeof number, until).has_value();
+}
+
+leftovers check_survivor(queue& survivor) {
+  leftovers left;
+  // A second look finds nobody dead any more.
+  survivor.recover();
+  if (survivor.recover() != 0) left.broken = "recovery does not end";
+  if (left.broken.empty()) left.broken = check_at_rest(survivor);
+  if (!left.broken.empty()) return left;
+  const snapshot before = survivor.inspect();
+  for (;;) {
+    auto got = survivor.receive(deadline::now());
+    if (!got) {
+      if (got.error().code != errc::timeout && got.error().code != errc::producer_died &&
+          got.error().code != errc::closed) {
+        left.broken = "receive: " + got.error().text;
+        return left;
+      }
+      break;
+    }
+    std::uint32_t number = 0;
+    if (got->size() != sizeof number) {
+      left.broken = "a message has " + std::to_string(got->size()) + " bytes";
+      return left;
+    }
+    std::memcpy(&number, got->data(), sizeof number);
+    left.numbers.push_back(number);
+    if (left.numbers.size() > before.buffers) {
+      left.broken = "more messages came than there are buffers";
+      return left;
+    }
+  }
+  if (left.numbers.size() != before.queued) left.broken = "a queued buffer is behind no message that comes";
+  const std::size_t buffers = before.buffers - before.parked;
+  if (left.broken.empty()) left.broken = claim_all(survivor, buffers);
+  for (int round = 0; round < 2 && left.broken.empty(); ++round) {
+    left.broken = fill_and_empty(survivor, buffers, before.slots);
+  }
+  return left;
+}
+
+}  // namespace forksight::ipc::test

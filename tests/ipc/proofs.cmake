@@ -1,0 +1,33 @@
+# What its proofs share: they look at the words themselves.
+add_library(ipc_invariants STATIC invariants.cpp)
+target_link_libraries(ipc_invariants PUBLIC forksight::ipc PRIVATE forksight_warnings forksight_sanitize)
+target_include_directories(ipc_invariants PUBLIC ${PROJECT_SOURCE_DIR}/ipc/src)
+
+# A death at each instruction; and the same with faults planted, each of which it must find.
+add_library(ipc_step_kill_main OBJECT step_kill.cpp)
+target_link_libraries(ipc_step_kill_main PRIVATE ipc_invariants forksight_warnings forksight_sanitize)
+add_executable(ipc_step_kill)
+target_link_libraries(ipc_step_kill PRIVATE ipc_step_kill_main ipc_invariants forksight_sanitize)
+add_test(NAME ipc.step_kill COMMAND ipc_step_kill)
+set_tests_properties(ipc.step_kill PROPERTIES TIMEOUT 300 LABELS unit)
+# All of it.
+add_test(NAME ipc.step_kill.every COMMAND ipc_step_kill --every)
+set_tests_properties(ipc.step_kill.every PROPERTIES TIMEOUT 7200 LABELS stress)
+
+set(mutants_py ${CMAKE_CURRENT_SOURCE_DIR}/mutants.py)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${mutants_py})
+execute_process(COMMAND ${FORKSIGHT_PYTHON} -B ${mutants_py} --list OUTPUT_VARIABLE mutants COMMAND_ERROR_IS_FATAL ANY)
+foreach(mutant IN LISTS mutants)
+  string(REGEX MATCH "^([a-z_]+)=(.*)$" ignored ${mutant})
+  set(name ${CMAKE_MATCH_1})
+  set(source ${PROJECT_SOURCE_DIR}/ipc/src/${CMAKE_MATCH_2})
+  set(mutated ${CMAKE_CURRENT_BINARY_DIR}/${name}.cpp)
+  add_custom_command(OUTPUT ${mutated} DEPENDS ${source} ${mutants_py}
+    COMMAND ${FORKSIGHT_PYTHON} -B ${mutants_py} ${name} ${PROJECT_SOURCE_DIR}/ipc/src ${mutated})
+  # Before the library's own, which is then not taken out of its archive.
+  add_executable(ipc_mutant_${name} ${mutated})
+  target_link_libraries(ipc_mutant_${name} PRIVATE ipc_step_kill_main ipc_invariants forksight_sanitize)
+  add_test(NAME ipc.mutant.${name}
+    COMMAND ${FORKSIGHT_PYTHON} -B ${CMAKE_CURRENT_SOURCE_DIR}/expect_red.py $<TARGET_FILE:ipc_mutant_${name}> --first)
+  set_tests_properties(ipc.mutant.${name} PROPERTIES TIMEOUT 300 LABELS unit)
+endforeach()
