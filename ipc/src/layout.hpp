@@ -31,7 +31,7 @@ class owner_id {
   constexpr owner_id() = default;
   constexpr explicit owner_id(std::uint16_t bits) : bits_(bits) {}
   constexpr owner_id(std::uint32_t index, std::uint8_t incarnation)
-      : bits_(static_cast<std::uint16_t>(((index + 1) & 0xff) | (incarnation << 8))) {}
+      : bits_(static_cast<std::uint16_t>(((index + 1) & 0xff) | (std::uint32_t{incarnation} << 8))) {}
   constexpr std::uint16_t bits() const { return bits_; }
   constexpr bool is_nobody() const { return bits_ == 0; }
   constexpr std::uint32_t index() const { return (bits_ & 0xffu) - 1; }
