@@ -11,6 +11,7 @@ namespace forksight::ipc::detail {
 namespace {
 
 using clock = deadline::clock;
+using std::chrono::nanoseconds;
 
 void relax() {
 #if defined(__x86_64__)
@@ -155,13 +156,13 @@ result<step_result> core::repeat(wait_kind kind, deadline until, shared_word<std
       if (round % 16 == 0 && monotonic_ns() > spin_end) break;
     }
   }
+  std::uint64_t looked = start;
   for (;;) {
-    std::chrono::nanoseconds slice = kSlice;
+    nanoseconds slice = kSlice;
     if (!until.is_never()) {
       // What is dead is not waited for, however short the deadline.
-      const auto left = until.is_now()
-                            ? std::chrono::nanoseconds(0)
-                            : std::chrono::duration_cast<std::chrono::nanoseconds>(until.at() - clock::now());
+      const auto left =
+          until.is_now() ? nanoseconds(0) : std::chrono::duration_cast<nanoseconds>(until.at() - clock::now());
       if (left.count() <= 0) {
         if (who_.sweep() != 0 && (outcome = attempt()) != step_result::none) break;
         if (auto good = check(); !good) return good.error();
@@ -185,7 +186,11 @@ result<step_result> core::repeat(wait_kind kind, deadline until, shared_word<std
     }
     const woken how = sleep(view, kind, who_.index(), seen, slice);
     leave_wait(kind);
-    if (how == woken::slice_over) who_.sweep();
+    // By the clock, too: signals may end each sleep before its time.
+    if (how == woken::slice_over || coarse_ns() - looked >= static_cast<std::uint64_t>(nanoseconds(kSlice).count())) {
+      who_.sweep();
+      looked = coarse_ns();
+    }
     outcome = attempt();
     if (outcome != step_result::none) break;
     if (who_.is_evicted()) return evicted();

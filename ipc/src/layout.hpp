@@ -143,8 +143,8 @@ static_assert(sizeof(geometry) == 128 && offsetof(geometry, crc) == 124);
 struct header {
   shared_word<std::uint64_t> magic;  // stored last
   geometry shape;
-  alignas(kLine) shared_word<std::uint32_t> tail;  // a hint: every position below was claimed
-  alignas(kLine) shared_word<std::uint32_t> head;  // a hint: every position below was consumed
+  alignas(kLine) shared_word<std::uint32_t> tail;  // a hint, perhaps late: every position below was claimed
+  alignas(kLine) shared_word<std::uint32_t> head;  // a hint, perhaps late: every position below was consumed
   alignas(kLine) shared_word<std::uint64_t> waiting[kWaitKinds][kMapWords];
   alignas(kLine) shared_word<std::uint32_t> status;  // kShutdown, ...
   shared_word<std::uint32_t> roles_seen;

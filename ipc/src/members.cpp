@@ -34,7 +34,8 @@ life find_life(const identity& who, descriptor& kept) {
   if (has_ended(pidfd.get())) return life::dead;
   // Whoever the descriptor is of has not ended yet; so what /proc says now is of the same process.
   const auto start = static_cast<std::uint32_t>(start_time_of(who.pid));
-  if (start != 0 && start != who.start) return life::dead;
+  // 0: /proc could not be read, by us or, when it joined, by that process: no descriptor was left.
+  if (start != 0 && who.start != 0 && start != who.start) return life::dead;
   kept = std::move(pidfd);
   return life::alive;
 }

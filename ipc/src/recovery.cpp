@@ -1,11 +1,24 @@
 #include "recovery.hpp"
 
 namespace forksight::ipc::detail {
+namespace {
 
-void recovery::recover_slot(const ring& of, std::uint32_t index, owner_id dead, std::uint64_t now_ns, recovered& what) {
+// More than there are steps, each of which somebody does: only who writes at random could keep us longer.
+constexpr int kMaxRounds = 64;
+
+// Is the entry still the dead one's. Asked after a word that names the owner was read: an incarnation has 8 bits, and a
+// survivor that was stopped meanwhile must not take what is the next one's by now.
+bool is_still(const ring& of, owner_id owner, identity dead) {
+  return of.participants[owner.index()].word.load() == dead.bits();
+}
+
+}  // namespace
+
+void recovery::recover_slot(const ring& of, std::uint32_t index, owner_id dead, identity who, std::uint64_t now_ns,
+                            recovered& what) {
   slot& entry = of.slots[index];
   // Again where another survivor was faster: what it left decides.
-  for (;;) {
+  for (int round = 0; round < kMaxRounds; ++round) {
     std::uint64_t seen = entry.word.load();
     const slot_word word = slot_word::of(seen);
     if (!(word.owner == dead)) return;
@@ -15,6 +28,7 @@ void recovery::recover_slot(const ring& of, std::uint32_t index, owner_id dead, 
     const std::uint32_t at = entry.buffer.load_relaxed();
     const bool has_buffer = at < of.buffer_count;
     const buffer_word from = has_buffer ? buffer_word::of(of.buffers[at].word.load()) : buffer_word{};
+    if (!is_still(of, dead, who)) return;
     const bool is_queued = from == buffer_word{position, {}, buffer_state::queued};
 
     if (word.state == slot_state::writing) {
@@ -48,13 +62,14 @@ void recovery::recover_slot(const ring& of, std::uint32_t index, owner_id dead, 
   }
 }
 
-void recovery::recover_buffer(const ring& of, std::uint32_t index, owner_id dead, std::uint64_t now_ns,
+void recovery::recover_buffer(const ring& of, std::uint32_t index, owner_id dead, identity who, std::uint64_t now_ns,
                               recovered& what) {
   buffer& entry = of.buffers[index];
   const buffer_word word = buffer_word::of(entry.word.load());
   if (!(word.owner == dead)) return;
   const bool is_loaned = word.state == buffer_state::loaned;
   if (!is_loaned && word.state != buffer_state::held) return;
+  if (!is_still(of, dead, who)) return;
   const std::uint32_t generation = is_loaned ? word.seq : entry.generation.load_relaxed();
   if (of.free_buffer(index, word, generation, now_ns) != step_result::done) return;
   ++what.buffers;
@@ -65,8 +80,8 @@ bool recovery::recover(const ring& of, std::uint32_t index, identity dead, std::
   participant& entry = of.participants[index];
   if (dead.state == entry_state::live) {
     const owner_id owner(index, dead.incarnation);
-    for (std::uint32_t i = 0; i < of.slot_count; ++i) recover_slot(of, i, owner, now_ns, what);
-    for (std::uint32_t i = 0; i < of.buffer_count; ++i) recover_buffer(of, i, owner, now_ns, what);
+    for (std::uint32_t i = 0; i < of.slot_count; ++i) recover_slot(of, i, owner, dead, now_ns, what);
+    for (std::uint32_t i = 0; i < of.buffer_count; ++i) recover_buffer(of, i, owner, dead, now_ns, what);
     for (auto& kind : of.head->waiting) kind[index / 64].fetch_and(~(std::uint64_t{1} << (index % 64)));
     // Before the entry is free, so that who sees no producer any more sees how the last one went.
     if ((entry.roles.load() & kProducerRole) != 0 && entry.word.load() == dead.bits()) {

@@ -32,8 +32,10 @@ struct recovery {
   static bool recover(const ring& of, std::uint32_t index, identity dead, std::uint64_t now_ns, recovered& what);
 
  private:
-  static void recover_slot(const ring& of, std::uint32_t index, owner_id dead, std::uint64_t now_ns, recovered& what);
-  static void recover_buffer(const ring& of, std::uint32_t index, owner_id dead, std::uint64_t now_ns, recovered& what);
+  static void recover_slot(const ring& of, std::uint32_t index, owner_id dead, identity who, std::uint64_t now_ns,
+                           recovered& what);
+  static void recover_buffer(const ring& of, std::uint32_t index, owner_id dead, identity who, std::uint64_t now_ns,
+                             recovered& what);
 };
 
 }  // namespace forksight::ipc::detail

@@ -11,6 +11,8 @@ namespace {
 // How far position `of` is ahead of `than`; negative: behind. Positions wrap.
 std::int32_t ahead(std::uint32_t of, std::uint32_t than) { return static_cast<std::int32_t>(of - than); }
 
+std::uint32_t later(std::uint32_t one, std::uint32_t other) { return ahead(one, other) > 0 ? one : other; }
+
 }  // namespace
 
 step_result ring::found_corrupt(const void* where) const {
@@ -22,6 +24,9 @@ void ring::advance(shared_word<std::uint32_t>& hint, std::uint32_t to) const {
   // Two who store at once may leave the lower one: still true, found out by the next.
   if (ahead(to, hint.load_relaxed()) > 0) hint.store_relaxed(to);
 }
+
+std::uint32_t ring::first_unclaimed(slot_word word) const { return word.seq - slot_count + 1; }
+std::uint32_t ring::first_unconsumed(slot_word word) const { return word.seq - 2 * slot_count + 1; }
 
 void ring::initialise() const {
   for (std::uint32_t i = 0; i < slot_count; ++i) {
@@ -78,17 +83,22 @@ step_result ring::give_back(owner_id owner, const claimed& buffer, std::uint64_t
 step_result ring::publish(owner_id owner, std::uint32_t pid, const claimed& buffer, std::uint64_t length,
                           std::uint64_t now_ns) const {
   std::uint32_t position = head->tail.load_relaxed();
-  // A hint that is behind costs one step a position.
   for (std::uint32_t steps = 0;; ++steps) {
     slot& entry = at(position);
     std::uint64_t seen = entry.word.load();
     const slot_word word = slot_word::of(seen);
     const std::int32_t lap = ahead(word.seq, position);
     if (((word.seq ^ position) & (slot_count - 1)) != 0) return found_corrupt(&entry.word);
-    if (lap < 0 || steps > step_limit()) return step_result::none;
+    if (steps > step_limit()) return step_result::none;
+    if (lap < 0) {
+      // The ring is full, if what was there a lap before was ever claimed. Else the hint is wrong.
+      if (position - word.seq == slot_count && word.state != slot_state::empty) return step_result::none;
+      position = first_unclaimed(word);
+      head->tail.store_relaxed(position);
+      continue;
+    }
     if (lap > 0 || word.state != slot_state::empty) {
-      const std::uint32_t hint = head->tail.load_relaxed();
-      position = ahead(hint, position) > 0 ? hint : position + 1;
+      position = later(later(head->tail.load_relaxed(), first_unclaimed(word)), position + 1);
       continue;
     }
     const slot_word writing{position, owner, slot_state::writing};
@@ -123,11 +133,17 @@ step_result ring::take(owner_id owner, std::uint64_t now_ns, taken& out) const {
     const slot_word word = slot_word::of(seen);
     const std::int32_t lap = ahead(word.seq, position);
     if (((word.seq ^ position) & (slot_count - 1)) != 0) return found_corrupt(&entry.word);
-    if (lap < 0 || steps > step_limit()) return step_result::none;
+    if (steps > step_limit()) return step_result::none;
+    if (lap < 0) {
+      // All the lap is being written or read; or, none of it being so, the hint is wrong.
+      if (!all_before_consumed) return step_result::none;
+      position = first_unconsumed(word);
+      head->head.store_relaxed(position);
+      continue;
+    }
     if (lap > 0) {
-      if (all_before_consumed) advance(head->head, position + 1);
-      const std::uint32_t hint = head->head.load_relaxed();
-      position = ahead(hint, position) > 0 ? hint : position + 1;
+      position = later(later(head->head.load_relaxed(), first_unconsumed(word)), position + 1);
+      if (all_before_consumed) advance(head->head, position);
       continue;
     }
     if (word.state == slot_state::empty) return step_result::none;
@@ -181,45 +197,14 @@ step_result ring::release(owner_id owner, const taken& message, std::uint64_t no
   return step_result::done;
 }
 
-bool ring::has_message() const {
-  std::uint32_t position = head->head.load_relaxed();
-  for (std::uint32_t steps = 0; steps <= step_limit(); ++steps, ++position) {
-    const slot_word word = slot_word::of(at(position).word.load());
-    const std::int32_t lap = ahead(word.seq, position);
-    if (lap < 0) return false;
-    if (lap > 0) continue;
-    if (word.state == slot_state::empty) return false;
-    if (word.state == slot_state::ready || word.state == slot_state::skip) return true;
-  }
-  return true;
-}
-
 bool ring::is_drained(owner_id me) const {
   std::uint32_t position = head->head.load_relaxed();
-  for (std::uint32_t steps = 0; steps <= step_limit(); ++steps, ++position) {
+  for (std::uint32_t steps = 0; steps <= step_limit(); ++steps) {
     const slot_word word = slot_word::of(at(position).word.load());
     const std::int32_t lap = ahead(word.seq, position);
     if (lap < 0 || (lap == 0 && word.state == slot_state::empty)) return true;
-    if (lap > 0 || (word.state == slot_state::reading && (word.owner == me || !redelivers))) continue;
-    return false;
-  }
-  return false;
-}
-
-bool ring::has_free_slot() const {
-  std::uint32_t position = head->tail.load_relaxed();
-  for (std::uint32_t steps = 0; steps <= step_limit(); ++steps, ++position) {
-    const slot_word word = slot_word::of(at(position).word.load());
-    const std::int32_t lap = ahead(word.seq, position);
-    if (lap < 0) return false;
-    if (lap == 0 && word.state == slot_state::empty) return true;
-  }
-  return true;
-}
-
-bool ring::has_free_buffer() const {
-  for (std::uint32_t i = 0; i < buffer_count; ++i) {
-    if (buffer_word::of(buffers[i].word.load()).state == buffer_state::free) return true;
+    if (lap == 0 && (word.state != slot_state::reading || (word.owner != me && redelivers))) return false;
+    position = later(first_unconsumed(word), position + 1);
   }
   return false;
 }

@@ -62,12 +62,8 @@ struct ring {
   step_result take(owner_id owner, std::uint64_t now_ns, taken& out) const;
   step_result release(owner_id owner, const taken& message, std::uint64_t now_ns) const;
 
-  // Is there one, now. What they see may be gone at once; a waiter asks after it has said that it waits.
-  bool has_message() const;
   // Nothing is queued, and nothing can come back: no position is being written, none (redeliver) read by another.
   bool is_drained(owner_id me) const;
-  bool has_free_slot() const;
-  bool has_free_buffer() const;
 
   // Of the word that made the last step say `corrupt`; set by the calling thread.
   static thread_local const void* corrupt_at;
@@ -79,6 +75,11 @@ struct ring {
   // Positions that one call looks at before it says `none`, whatever the others do meanwhile.
   std::uint32_t step_limit() const { return 4 * slot_count + 1024; }
   void advance(shared_word<std::uint32_t>& hint, std::uint32_t to) const;
+  // What a slot's word tells of all positions, so that a hint may be late by any number of them: the one that the slot
+  // had a lap before was consumed; it was claimed when all below it were, and each of those once its own slot was
+  // consumed the lap before that.
+  std::uint32_t first_unclaimed(slot_word word) const;
+  std::uint32_t first_unconsumed(slot_word word) const;
 };
 
 }  // namespace forksight::ipc::detail

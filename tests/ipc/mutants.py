@@ -62,7 +62,7 @@ MUTANTS = {
     # Loans of the dead stay loaned.
     "recovery_without_buffers": (
         "recovery.cpp",
-        "    for (std::uint32_t i = 0; i < of.buffer_count; ++i) recover_buffer(of, i, owner, now_ns, what);\n",
+        "    for (std::uint32_t i = 0; i < of.buffer_count; ++i) recover_buffer(of, i, owner, dead, now_ns, what);\n",
         "",
     ),
 }

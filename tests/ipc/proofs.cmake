@@ -31,3 +31,14 @@ foreach(mutant IN LISTS mutants)
     COMMAND ${FORKSIGHT_PYTHON} -B ${CMAKE_CURRENT_SOURCE_DIR}/expect_red.py $<TARGET_FILE:ipc_mutant_${name}> --first)
   set_tests_properties(ipc.mutant.${name} PROPERTIES TIMEOUT 300 LABELS unit)
 endforeach()
+
+# The words themselves.
+add_executable(ipc_ring_tests ring_test.cpp)
+target_link_libraries(ipc_ring_tests PRIVATE ipc_invariants GTest::gtest_main forksight_warnings forksight_sanitize)
+gtest_discover_tests(ipc_ring_tests TEST_PREFIX ipc. PROPERTIES TIMEOUT 60 LABELS unit)
+
+# Who is alive and who is not.
+add_executable(ipc_liveness_tests liveness_test.cpp)
+target_link_libraries(ipc_liveness_tests PRIVATE
+  ipc_invariants GTest::gtest_main GTest::gmock forksight_warnings forksight_sanitize)
+gtest_discover_tests(ipc_liveness_tests TEST_PREFIX ipc. PROPERTIES TIMEOUT 60 LABELS unit)

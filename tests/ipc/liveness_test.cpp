@@ -1,0 +1,205 @@
+// Who is alive, who is dead, and who is not to be told: stopped, signalled, short of descriptors, elsewhere.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/time.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <functional>
+#include <vector>
+
+#include "child.hpp"
+#include "invariants.hpp"
+
+namespace forksight::ipc {
+namespace {
+
+using namespace std::chrono_literals;
+using test::baton;
+using test::child;
+using test::send_number;
+using testing::HasSubstr;
+
+queue make(on_death policy, std::uint32_t buffers = 4) {
+  options wanted;
+  wanted.slots = 4;
+  wanted.buffers = buffers;
+  wanted.buffer_bytes = 64;
+  wanted.od = policy;
+  auto made = queue::create(wanted);
+  if (!made) ADD_FAILURE() << made.error().text;
+  return std::move(made).value();
+}
+
+void interrupted(int /*signal*/) {}
+
+// Every millisecond a signal ends the sleep, and none lasts as long as a slice.
+TEST(Liveness, SignalsDoNotKeepASleeperFromSeeingADeath) {
+  queue q = make(on_death::drop);
+  const baton holds, waits;
+  child holder([&] {
+    auto own = q.reattach_after_fork();
+    std::vector<loan> held;
+    for (int i = 0; i < 4; ++i) held.push_back(std::move(own->acquire()).value());
+    holds.pass();
+    pause();
+    return 0;
+  });
+  holds.take();
+  child waiter([&] {
+    struct sigaction action {};
+    action.sa_handler = interrupted;
+    sigaction(SIGALRM, &action, nullptr);
+    const itimerval storm{{0, 1000}, {0, 1000}};
+    setitimer(ITIMER_REAL, &storm, nullptr);
+    auto own = q.reattach_after_fork();
+    if (own->acquire(deadline::now())) return 1;
+    waits.pass();
+    const auto start = deadline::clock::now();
+    const auto got = own->acquire(deadline::after(20s));
+    if (!got) return 2;
+    // At the end of its time each call looks once more.
+    return deadline::clock::now() - start < 10s ? 0 : 3;
+  });
+  waits.take();
+  holder.kill_and_wait();
+  EXPECT_EQ(waiter.wait(), 0);
+}
+
+// Its start time cannot be read with the last descriptor taken; that is no reason to take it for another process.
+TEST(Liveness, AProcessWithoutADescriptorLeftIsNotDead) {
+  queue q = make(on_death::drop);
+  const baton holds, over;
+  child poor([&] {
+    const int next = dup(0);
+    close(next);
+    const rlimit limit{static_cast<rlim_t>(next + 1), static_cast<rlim_t>(next + 1)};
+    setrlimit(RLIMIT_NOFILE, &limit);
+    auto own = q.reattach_after_fork();
+    if (!own) return 1;
+    auto got = own->acquire(deadline::now());
+    if (!got) return 2;
+    holds.pass();
+    over.take();
+    return own->send(std::move(*got), 1) ? 0 : 3;
+  });
+  holds.take();
+  EXPECT_EQ(q.recover(), 0u);
+  over.pass();
+  EXPECT_EQ(poor.wait(), 0);
+  EXPECT_TRUE(q.receive(deadline::now()));
+}
+
+// The other way round: who has none left cannot look, and takes nobody for dead who lives; who has ended is dead still.
+TEST(Liveness, WithoutADescriptorNobodyIsTakenForDead) {
+  queue q = make(on_death::drop);
+  const baton ready, holds;
+  child holder([&] {
+    auto own = q.reattach_after_fork();
+    auto got = own->acquire();
+    holds.pass();
+    pause();
+    return 0;
+  });
+  holds.take();
+  const baton ended;
+  child poor([&] {
+    auto own = q.reattach_after_fork();
+    const rlimit limit{3, 3};
+    setrlimit(RLIMIT_NOFILE, &limit);
+    if (own->recover() != 0) return 1;
+    ready.pass();
+    ended.take();
+    return own->recover() == 1 ? 0 : 2;
+  });
+  ready.take();
+  holder.kill_and_wait();
+  ended.pass();
+  EXPECT_EQ(poor.wait(), 0);
+}
+
+TEST(Liveness, OneWhoIsStoppedIsAliveAndNamed) {
+  for (const bool as_consumer : {false, true}) {
+    queue q = make(on_death::redeliver, 1);
+    if (as_consumer) {
+      ASSERT_TRUE(send_number(q, 1));
+    }
+    const baton holds;
+    child stopped([&] {
+      auto own = q.reattach_after_fork();
+      loan lent;
+      message taken;
+      if (as_consumer) taken = std::move(own->receive()).value();
+      if (!as_consumer) lent = std::move(own->acquire()).value();
+      holds.pass();
+      raise(SIGSTOP);
+      if (as_consumer) return taken.release() ? 0 : 1;
+      return own->send(std::move(lent), 1) ? 0 : 2;
+    });
+    holds.take();
+    int status = 0;
+    ASSERT_EQ(waitpid(stopped.pid(), &status, WUNTRACED), stopped.pid());
+    ASSERT_TRUE(WIFSTOPPED(status));
+    // Longer than a few slices.
+    const auto refused = q.acquire(deadline::after(300ms));
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, errc::timeout);
+    EXPECT_THAT(refused.error().text, HasSubstr((as_consumer ? "1 HELD by pid " : "1 LOANED by pid ") +
+                                                std::to_string(stopped.pid()) + " (alive, state T"));
+    EXPECT_EQ(q.recover(), 0u);
+    stopped.signal(SIGCONT);
+    EXPECT_EQ(stopped.wait(), 0);
+    if (!as_consumer) {
+      EXPECT_TRUE(q.receive(deadline::after(5s)));
+    }
+    EXPECT_TRUE(q.acquire(deadline::after(5s)));
+  }
+}
+
+// However it ends with a message in its hands and a loan: the loan is free, the message goes to another or is lost.
+TEST(Liveness, EveryEndWhileHoldingIsADeath) {
+  const std::vector<std::function<void()>> ends = {
+      [] { exit(0); },
+      [] { _exit(0); },
+      [] {
+        const rlimit none{0, 0};
+        setrlimit(RLIMIT_CORE, &none);
+        std::signal(SIGABRT, SIG_DFL);
+        raise(SIGABRT);
+      },
+      [] {
+        const rlimit none{0, 0};
+        setrlimit(RLIMIT_CORE, &none);
+        std::signal(SIGSEGV, SIG_DFL);
+        raise(SIGSEGV);
+      },
+      [] { raise(SIGTERM); },
+      [] { raise(SIGKILL); },
+  };
+  for (const on_death policy : {on_death::drop, on_death::redeliver}) {
+    for (std::size_t i = 0; i < ends.size(); ++i) {
+      queue q = make(policy);
+      ASSERT_TRUE(send_number(q, 1));
+      ASSERT_TRUE(send_number(q, 2));
+      child holder([&] {
+        auto own = new queue(std::move(q.reattach_after_fork()).value());
+        auto held = new message(std::move(own->receive()).value());
+        auto lent = new loan(std::move(own->acquire()).value());
+        if (held->size() != sizeof(std::uint32_t) || lent->capacity() != 64) return 1;
+        ends[i]();
+        return 2;
+      });
+      EXPECT_NE(holder.wait(), 2) << i;
+      const test::leftovers left = test::check_survivor(q);
+      EXPECT_EQ(left.broken, "") << i;
+      const std::vector<std::uint32_t> wanted =
+          policy == on_death::drop ? std::vector<std::uint32_t>{2} : std::vector<std::uint32_t>{1, 2};
+      EXPECT_EQ(left.numbers, wanted) << i;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace forksight::ipc

@@ -1,0 +1,43 @@
+// A ring in memory of our own, small and zeroed, for what looks at its words.
+#pragma once
+
+#include "ring.hpp"
+
+namespace forksight::ipc::test {
+
+template <std::uint32_t kSlots, std::uint32_t kBuffers, std::uint32_t kParticipants>
+struct local_ring {
+  detail::header head{};
+  detail::participant participants[kParticipants]{};
+  detail::slot slots[kSlots]{};
+  detail::buffer buffers[kBuffers]{};
+  detail::shared_word<std::uint64_t> free_map[1]{};
+
+  detail::ring view(bool redelivers) {
+    detail::ring made;
+    made.head = &head;
+    made.participants = participants;
+    made.slots = slots;
+    made.buffers = buffers;
+    made.free_map = free_map;
+    made.slot_count = kSlots;
+    made.buffer_count = kBuffers;
+    made.participant_count = kParticipants;
+    made.buffer_bytes = 64;
+    made.max_redeliver = 3;
+    made.redelivers = redelivers;
+    return made;
+  }
+  static detail::identity identity_of(std::uint32_t index) {
+    return {index + 100, index + 1, 0, detail::entry_state::live};
+  }
+  // With all of its places taken.
+  detail::ring begin(bool redelivers) {
+    const detail::ring made = view(redelivers);
+    made.initialise();
+    for (std::uint32_t i = 0; i < kParticipants; ++i) participants[i].word.store_relaxed(identity_of(i).bits());
+    return made;
+  }
+};
+
+}  // namespace forksight::ipc::test

@@ -1,0 +1,91 @@
+// Hints that are late or wrong, and survivors that are late: what the state machine makes of them.
+#include "ring.hpp"
+
+#include <gtest/gtest.h>
+
+#include "local_ring.hpp"
+#include "recovery.hpp"
+
+namespace forksight::ipc::detail {
+namespace {
+
+using small_ring = test::local_ring<4, 4, 3>;
+constexpr owner_id kFirst(0, 0);
+constexpr owner_id kSecond(1, 0);
+
+step_result pass_one(const ring& of) {
+  claimed buffer;
+  if (const step_result got = of.claim(kFirst, 0, buffer); got != step_result::done) return got;
+  if (const step_result sent = of.publish(kFirst, 100, buffer, 1, 0); sent != step_result::done) return sent;
+  taken message;
+  if (const step_result got = of.take(kSecond, 0, message); got != step_result::done) return got;
+  return of.release(kSecond, message, 0);
+}
+
+// Who is stopped between its look at a hint and its store brings the hint back by all that happened meanwhile.
+TEST(Ring, AHintThatIsFarBehindCostsNothing) {
+  for (const bool redelivers : {false, true}) {
+    small_ring memory;
+    const ring of = memory.begin(redelivers);
+    for (int i = 0; i < 100'000; ++i) ASSERT_EQ(pass_one(of), step_result::done);
+    memory.head.tail.store_relaxed(7);
+    memory.head.head.store_relaxed(5);
+    EXPECT_EQ(pass_one(of), step_result::done);
+    memory.head.tail.store_relaxed(1);
+    EXPECT_EQ(pass_one(of), step_result::done);
+  }
+}
+
+TEST(Ring, AHintThatIsFarBehindHidesNoMessage) {
+  for (const std::uint32_t late : {0u, 90'001u, 99'998u}) {
+    small_ring memory;
+    const ring of = memory.begin(false);
+    for (int i = 0; i < 100'000; ++i) ASSERT_EQ(pass_one(of), step_result::done);
+    claimed buffer;
+    ASSERT_EQ(of.claim(kFirst, 0, buffer), step_result::done);
+    ASSERT_EQ(of.publish(kFirst, 100, buffer, 1, 0), step_result::done);
+    memory.head.head.store_relaxed(late);
+    EXPECT_FALSE(of.is_drained(kSecond));
+    taken message;
+    EXPECT_EQ(of.take(kSecond, 0, message), step_result::done) << late;
+    EXPECT_TRUE(of.is_drained(kSecond));
+  }
+}
+
+// Overwritten by somebody: the slots tell where it must be. One that names another free slot is not told from a true
+// one.
+TEST(Ring, AHintThatIsAheadOfAllSlotsIsBroughtBack) {
+  for (const std::uint32_t wrong : {14u, 16u, 20u, 1'000u, 0x7000'0000u, 0xffff'fff0u}) {
+    for (const bool of_tail : {true, false}) {
+      small_ring memory;
+      const ring of = memory.begin(false);
+      for (int i = 0; i < 10; ++i) ASSERT_EQ(pass_one(of), step_result::done);
+      (of_tail ? memory.head.tail : memory.head.head).store_relaxed(wrong);
+      for (int i = 0; i < 20; ++i) ASSERT_EQ(pass_one(of), step_result::done) << wrong << (of_tail ? " tail" : " head");
+    }
+  }
+}
+
+// A survivor that is stopped while it recovers, until the place was given on as often as an incarnation can tell.
+TEST(Ring, ALateSurvivorTakesNothingFromTheNextOwner) {
+  for (const bool redelivers : {false, true}) {
+    small_ring memory;
+    const ring of = memory.begin(redelivers);
+    identity before = small_ring::identity_of(0);
+    before.pid = 99;
+    claimed lent, sent;
+    ASSERT_EQ(of.claim(kFirst, 0, sent), step_result::done);
+    ASSERT_EQ(of.publish(kFirst, 100, sent, 1, 0), step_result::done);
+    taken message;
+    ASSERT_EQ(of.take(kFirst, 0, message), step_result::done);
+    ASSERT_EQ(of.claim(kFirst, 0, lent), step_result::done);
+    recovered what;
+    EXPECT_FALSE(recovery::recover(of, 0, before, 0, what));
+    EXPECT_EQ(what.buffers + what.requeued + what.lost, 0u);
+    EXPECT_EQ(of.give_back(kFirst, lent, 0), step_result::done);
+    EXPECT_EQ(of.release(kFirst, message, 0), step_result::done);
+  }
+}
+
+}  // namespace
+}  // namespace forksight::ipc::detail
