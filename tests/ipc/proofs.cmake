@@ -65,3 +65,11 @@ foreach(mutant IN LISTS mutants)
     COMMAND ${FORKSIGHT_PYTHON} -B ${CMAKE_CURRENT_SOURCE_DIR}/expect_red.py $<TARGET_FILE:ipc_model_mutant_${name}> --first)
   set_tests_properties(ipc.model_mutant.${name} PROPERTIES TIMEOUT 300 LABELS unit)
 endforeach()
+
+# Deaths at random instants, of many.
+add_executable(ipc_soak soak.cpp)
+target_link_libraries(ipc_soak PRIVATE ipc_invariants forksight_warnings forksight_sanitize)
+add_test(NAME ipc.soak COMMAND ipc_soak --kills 200)
+set_tests_properties(ipc.soak PROPERTIES TIMEOUT 300 LABELS unit)
+add_test(NAME ipc.soak.long COMMAND ipc_soak --kills 10000)
+set_tests_properties(ipc.soak.long PROPERTIES TIMEOUT 7200 LABELS stress)

@@ -1,0 +1,248 @@
+// Producers and consumers are killed at random instants, and others take their places: `soak --kills N [--seed N]`. By
+// what each says beside the queue nothing is lost or doubled beyond the policy, and who has something to do
+// never waits longer than a second.
+#include <sched.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <random>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "child.hpp"
+#include "invariants.hpp"
+
+namespace forksight::ipc::test {
+namespace {
+
+using namespace std::chrono_literals;
+using clock = deadline::clock;
+
+constexpr std::uint32_t kMaxSide = 8;
+constexpr std::uint32_t kMaxIds = 1u << 22;
+
+// What became of each message, in memory of its own that nobody ever waits for.
+struct ledger {
+  std::atomic<std::uint32_t> next_id;
+  std::atomic<std::uint32_t> longest_wait_us;
+  std::atomic<std::uint32_t> problems;
+  std::atomic<std::uint64_t> received;
+  // kTrying before send(), kSent after it; each end of a message is counted.
+  struct message {
+    std::atomic<std::uint8_t> sending, taken, released;
+  } messages[kMaxIds];
+};
+constexpr std::uint8_t kTrying = 1, kSent = 2;
+
+ledger* g_ledger = nullptr;
+
+void note_wait(clock::time_point since) {
+  const auto us =
+      static_cast<std::uint32_t>(std::chrono::duration_cast<std::chrono::microseconds>(clock::now() - since).count());
+  std::uint32_t before = g_ledger->longest_wait_us.load();
+  while (before < us && !g_ledger->longest_wait_us.compare_exchange_weak(before, us)) {
+  }
+}
+
+int refused(const char* what, const error& why) {
+  std::printf("broken: %s: %s\n", what, why.text.c_str());
+  g_ledger->problems.fetch_add(1);
+  return 1;
+}
+
+int produce(const queue& inherited) {
+  auto own = inherited.reattach_after_fork();
+  if (!own) return refused("attach", own.error());
+  for (;;) {
+    const auto start = clock::now();
+    auto to = own->acquire(deadline::after(10s));
+    if (!to) return refused("acquire", to.error());
+    const std::uint32_t id = g_ledger->next_id.fetch_add(1);
+    if (id >= kMaxIds) return 0;
+    std::memcpy(to->data(), &id, sizeof id);
+    g_ledger->messages[id].sending = kTrying;
+    if (auto sent = own->send(std::move(*to), sizeof id, deadline::after(10s)); !sent) {
+      return refused("send", sent.error());
+    }
+    g_ledger->messages[id].sending = kSent;
+    note_wait(start);
+  }
+}
+
+bool note_received(const message& got) {
+  std::uint32_t id = kMaxIds;
+  if (got.size() == sizeof id) std::memcpy(&id, got.data(), sizeof id);
+  if (id >= kMaxIds || g_ledger->messages[id].sending == 0) return false;
+  g_ledger->messages[id].taken.fetch_add(1);
+  g_ledger->received.fetch_add(1);
+  return true;
+}
+
+int consume(const queue& inherited) {
+  auto own = inherited.reattach_after_fork();
+  if (!own) return refused("attach", own.error());
+  for (;;) {
+    const auto start = clock::now();
+    auto got = own->receive(deadline::after(10s));
+    if (!got) return refused("receive", got.error());
+    note_wait(start);
+    if (!note_received(*got)) {
+      std::printf("broken: a message came that nobody sent\n");
+      g_ledger->problems.fetch_add(1);
+      return 1;
+    }
+    std::uint32_t id = 0;
+    std::memcpy(&id, got->data(), sizeof id);
+    if (auto done = got->release(); !done) return refused("release", done.error());
+    g_ledger->messages[id].released.fetch_add(1);
+  }
+}
+
+struct totals {
+  unsigned long kills = 0, sent = 0, received = 0, gone = 0, again = 0;
+  std::uint32_t longest_wait_us = 0;
+  long longest_recovery_us = 0;
+  int broken = 0;
+};
+
+// One queue, `kills` deaths.
+void round_of(on_death policy, std::uint32_t producers, std::uint32_t consumers, unsigned long kills,
+              std::mt19937& random, totals& all) {
+  std::memset(static_cast<void*>(g_ledger), 0, offsetof(ledger, messages));
+  options wanted;
+  wanted.slots = 1u << (1 + random() % 4);
+  wanted.buffers = producers + consumers + random() % 8;
+  wanted.buffer_bytes = 64;
+  wanted.od = policy;
+  wanted.max_redeliver = 1'000'000;
+  wanted.max_participants = 2 * kMaxSide + 4;
+  auto made = queue::create(wanted);
+  if (!made) {
+    std::printf("broken: create: %s\n", made.error().text.c_str());
+    ++all.broken;
+    return;
+  }
+  queue q = std::move(made).value();
+  // The last of a side may be killed: nobody shall take the queue for deserted.
+  std::vector<queue> keepers;
+  for (const role as : {role::producer, role::consumer}) {
+    auto keeper = queue::attach(q.fd(), as);
+    if (!keeper) std::abort();
+    keepers.push_back(std::move(keeper).value());
+  }
+  std::vector<std::unique_ptr<child>> places(producers + consumers);
+  const auto start = [&](std::size_t i) {
+    places[i] = std::make_unique<child>([&] { return i < producers ? produce(q) : consume(q); });
+  };
+  for (std::size_t i = 0; i < places.size(); ++i) start(i);
+  unsigned long consumers_killed = 0;
+  for (unsigned long n = 0; n < kills && g_ledger->problems == 0; ++n) {
+    // Till others have had something to do, and then any instant.
+    const std::uint64_t goal = g_ledger->received + 1 + random() % 16;
+    const auto patience = clock::now() + 5s;
+    while (g_ledger->received < goal && clock::now() < patience) sched_yield();
+    if (g_ledger->received < goal) {
+      std::printf("broken: nothing moved for 5 s\n");
+      ++all.broken;
+      break;
+    }
+    for (auto spin = random() % 20'000; spin != 0; --spin) asm volatile("" ::: "memory");
+    const std::size_t victim = random() % places.size();
+    if (places[victim]->kill_and_wait() != 128 + SIGKILL) {
+      std::printf("broken: a process had ended by itself\n");
+      ++all.broken;
+    }
+    if (victim >= producers) ++consumers_killed;
+    ++all.kills;
+    if (n % 2 == 0) {
+      const auto before = clock::now();
+      q.recover();
+      const auto took = std::chrono::duration_cast<std::chrono::microseconds>(clock::now() - before).count();
+      all.longest_recovery_us = std::max(all.longest_recovery_us, static_cast<long>(took));
+    }
+    start(victim);
+  }
+  for (auto& place : places) place->kill_and_wait();
+  keepers.clear();
+  all.longest_wait_us = std::max(all.longest_wait_us, g_ledger->longest_wait_us.load());
+  all.broken += static_cast<int>(g_ledger->problems);
+  if (g_ledger->longest_wait_us > 1'000'000) {
+    std::printf("broken: somebody waited %.1f s\n", g_ledger->longest_wait_us / 1e6);
+    ++all.broken;
+  }
+
+  const leftovers left = check_survivor(q);
+  if (!left.broken.empty()) {
+    std::printf("broken: %s\n", left.broken.c_str());
+    ++all.broken;
+  }
+  for (const std::uint32_t id : left.numbers) g_ledger->messages[id].taken.fetch_add(1);
+  // Killed at the end, each consumer may have had one more.
+  const unsigned long may_lose = consumers_killed + consumers;
+  unsigned long gone = 0, again = 0;
+  const std::uint32_t ids = std::min(g_ledger->next_id.load(), kMaxIds);
+  for (std::uint32_t id = 0; id < ids; ++id) {
+    ledger::message& one = g_ledger->messages[id];
+    all.sent += one.sending == kSent ? 1u : 0u;
+    all.received += one.taken;
+    if (one.sending == kSent && one.taken == 0) ++gone;
+    if (one.taken > 1) again += one.taken - 1u;
+    if (one.released > 1 || (policy == on_death::drop && one.taken > 1)) {
+      std::printf("broken: message %u came %u times\n", id, one.taken.load());
+      ++all.broken;
+    }
+    one.sending = one.taken = one.released = 0;
+  }
+  // Taken, and not yet noted here when its consumer died: with redeliver it comes again.
+  if (policy == on_death::redeliver ? gone != 0 : gone > may_lose) {
+    std::printf("broken: %lu messages were lost, %lu consumers were killed\n", gone, may_lose);
+    ++all.broken;
+  }
+  if (again > may_lose) {
+    std::printf("broken: %lu messages came again, %lu consumers were killed\n", again, may_lose);
+    ++all.broken;
+  }
+  all.gone += gone;
+  all.again += again;
+}
+
+int main_of(int count, char** arguments) {
+  unsigned long kills = 200;
+  unsigned seed = std::random_device{}();
+  for (int i = 1; i + 1 < count; i += 2) {
+    const unsigned long value = std::strtoul(arguments[i + 1], nullptr, 10);
+    if (std::string_view(arguments[i]) == "--kills") kills = value;
+    if (std::string_view(arguments[i]) == "--seed") seed = static_cast<unsigned>(value);
+  }
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);
+  void* const memory =
+      mmap(nullptr, sizeof(ledger), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) return 2;
+  g_ledger = static_cast<ledger*>(memory);
+  std::printf("seed %u\n", seed);
+  std::mt19937 random(seed);
+  totals all;
+  for (int round = 0; all.kills < kills && all.broken == 0; ++round) {
+    const on_death policy = round % 2 == 0 ? on_death::drop : on_death::redeliver;
+    const auto side = [&] { return static_cast<std::uint32_t>(1 + random() % kMaxSide); };
+    const std::uint32_t producers = side(), consumers = side();
+    round_of(policy, producers, consumers, std::min(100ul, kills - all.kills), random, all);
+  }
+  std::printf(
+      "%lu kills, %lu sent, %lu received, %lu gone with consumers, %lu came again, longest wait %.1f ms, longest "
+      "recovery %.1f ms, %d broken\n",
+      all.kills, all.sent, all.received, all.gone, all.again, all.longest_wait_us / 1e3,
+      static_cast<double>(all.longest_recovery_us) / 1e3, all.broken);
+  return all.broken == 0 ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace forksight::ipc::test
+
+int main(int count, char** arguments) { return forksight::ipc::test::main_of(count, arguments); }
