@@ -73,3 +73,11 @@ add_test(NAME ipc.soak COMMAND ipc_soak --kills 200)
 set_tests_properties(ipc.soak PROPERTIES TIMEOUT 300 LABELS unit)
 add_test(NAME ipc.soak.long COMMAND ipc_soak --kills 10000)
 set_tests_properties(ipc.soak.long PROPERTIES TIMEOUT 7200 LABELS stress)
+
+# A segment that somebody has written into.
+add_executable(ipc_hostile_tests hostile_test.cpp)
+target_link_libraries(ipc_hostile_tests PRIVATE ipc_invariants GTest::gtest_main forksight_warnings forksight_sanitize)
+gtest_discover_tests(ipc_hostile_tests TEST_PREFIX ipc. PROPERTIES TIMEOUT 300 LABELS fuzz)
+add_test(NAME ipc.hostile_peer.long COMMAND ${CMAKE_COMMAND} -E env FORKSIGHT_IPC_EXECUTIONS=1000000
+  $<TARGET_FILE:ipc_hostile_tests> --gtest_filter=Hostile.WordsWrittenAtRandomWhileOthersWork)
+set_tests_properties(ipc.hostile_peer.long PROPERTIES TIMEOUT 7200 LABELS stress)
