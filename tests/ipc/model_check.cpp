@@ -262,7 +262,7 @@ int main_of(int count, char** arguments) {
   struct size {
     std::uint32_t producers, consumers, recoverers, queued;
   };
-  const std::vector<size> sizes = large ? std::vector<size>{{1, 2, 2, 1}, {2, 1, 1, 1}, {2, 2, 1, 0}}
+  const std::vector<size> sizes = large ? std::vector<size>{{2, 1, 1, 0}, {2, 2, 1, 0}, {1, 2, 2, 1}}
                                         : std::vector<size>{{1, 1, 2, 0}, {1, 1, 1, 1}, {1, 2, 1, 0}, {1, 2, 1, 1}};
   g_sees_facts = !large;
   for (const bool redelivers : {false, true}) {
