@@ -16,8 +16,17 @@
 namespace forksight::ipc::detail {
 namespace {
 
+// Is /proc of our pid namespace: in a new one it stays the old one's until it is mounted anew, and its numbers are of
+// other processes.
+bool is_own_proc() {
+  std::array<char, 16> text{};
+  const ssize_t size = readlink("/proc/self", text.data(), text.size() - 1);
+  return size > 0 && std::strtol(text.data(), nullptr, 10) == getpid();
+}
+
 // What follows the name in /proc/PID/stat, which may hold spaces and brackets itself; empty: not there.
 std::string after_name(std::uint32_t pid) {
+  if (!is_own_proc()) return {};
   std::array<char, 64> path{};
   std::snprintf(path.data(), path.size(), "/proc/%u/stat", pid);
   const int fd = open(path.data(), O_RDONLY | O_CLOEXEC);

@@ -81,3 +81,9 @@ gtest_discover_tests(ipc_hostile_tests TEST_PREFIX ipc. PROPERTIES TIMEOUT 300 L
 add_test(NAME ipc.hostile_peer.long COMMAND ${CMAKE_COMMAND} -E env FORKSIGHT_IPC_EXECUTIONS=1000000
   $<TARGET_FILE:ipc_hostile_tests> --gtest_filter=Hostile.WordsWrittenAtRandomWhileOthersWork)
 set_tests_properties(ipc.hostile_peer.long PROPERTIES TIMEOUT 7200 LABELS stress)
+
+# Namespaces, pids that were given on, files that are not to be trusted.
+add_executable(ipc_strangers_tests strangers_test.cpp)
+target_link_libraries(ipc_strangers_tests PRIVATE
+  ipc_invariants GTest::gtest_main GTest::gmock forksight_warnings forksight_sanitize)
+gtest_discover_tests(ipc_strangers_tests TEST_PREFIX ipc. PROPERTIES TIMEOUT 60 LABELS unit)

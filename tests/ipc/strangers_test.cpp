@@ -1,0 +1,212 @@
+// Pids that are another process' now, pid namespaces, and files that are not to be trusted.
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+
+#include <cstdio>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "child.hpp"
+#include "invariants.hpp"
+#include "process.hpp"
+
+namespace forksight::ipc {
+namespace {
+
+using namespace std::chrono_literals;
+using test::baton;
+using test::child;
+using testing::HasSubstr;
+
+queue make() {
+  options wanted;
+  wanted.slots = 4;
+  wanted.buffers = 4;
+  wanted.buffer_bytes = 64;
+  auto made = queue::create(wanted);
+  if (!made) ADD_FAILURE() << made.error().text;
+  return std::move(made).value();
+}
+
+// Attaches, lends itself a buffer, says so, and stays.
+int hold(const queue& q, const baton& holds) {
+  auto own = q.reattach_after_fork();
+  if (!own) return 1;
+  auto lent = own->acquire(deadline::now());
+  if (!lent) return 2;
+  holds.pass();
+  pause();
+  return 0;
+}
+
+constexpr int kNotPermitted = 77;
+
+// Runs `body` as the first process of a pid namespace of its own, with its own /proc or with that of its parent.
+int in_namespace(bool own_proc, const std::function<int()>& body) {
+  child outer([&] {
+    if (unshare(CLONE_NEWPID | CLONE_NEWNS) != 0) return kNotPermitted;
+    child first([&] {
+      if (own_proc && (mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+                       mount("proc", "/proc", "proc", 0, nullptr) != 0)) {
+        return kNotPermitted;
+      }
+      return body();
+    });
+    return first.wait();
+  });
+  return outer.wait();
+}
+
+bool set_last_pid(pid_t pid) {
+  std::FILE* const file = std::fopen("/proc/sys/kernel/ns_last_pid", "w");
+  if (file == nullptr) return false;
+  const bool written = std::fprintf(file, "%d", pid) > 0;
+  return std::fclose(file) == 0 && written;
+}
+
+// The holder is dead and waited for, and its pid is another's by now.
+int reuse_a_pid(bool was_seen_alive) {
+  queue q = make();
+  const baton holds;
+  auto holder = std::make_unique<child>([&] { return hold(q, holds); });
+  holds.take();
+  if (was_seen_alive && q.recover() != 0) return 1;
+  const pid_t pid = holder->pid();
+  const std::uint64_t start = detail::start_time_of(static_cast<std::uint32_t>(pid));
+  holder->kill_and_wait();
+  // Until the clock of start times has gone on.
+  std::unique_ptr<child> other;
+  for (;;) {
+    if (!set_last_pid(pid - 1)) return kNotPermitted;
+    other = std::make_unique<child>([] {
+      pause();
+      return 0;
+    });
+    if (other->pid() != pid) return 2;
+    if (detail::start_time_of(static_cast<std::uint32_t>(pid)) != start) break;
+    other.reset();
+  }
+  if (q.recover() != 1) return 3;
+  return test::check_survivor(q).broken.empty() ? 0 : 4;
+}
+
+void expect_passed(int outcome) {
+  if (outcome == kNotPermitted) GTEST_SKIP() << "a pid namespace of its own: not permitted (CAP_SYS_ADMIN)";
+  EXPECT_EQ(outcome, 0);
+}
+
+TEST(Strangers, APidThatIsAnothersNowIsOfADeadProcess) {
+  expect_passed(in_namespace(true, [] { return reuse_a_pid(false); }));
+}
+
+TEST(Strangers, APidThatIsAnothersNowIsOfADeadProcessThatWasSeenAlive) {
+  expect_passed(in_namespace(true, [] { return reuse_a_pid(true); }));
+}
+
+// Its pid is nobody's here, or somebody else's. It may live, so what it holds stays its own, even when it is dead.
+TEST(Strangers, NobodyOfAnotherPidNamespaceIsTakenForDead) {
+  for (const bool own_proc : {true, false}) {
+    queue q = make();
+    const baton holds, over;
+    child outer([&] {
+      return in_namespace(own_proc, [&] {
+        auto own = q.reattach_after_fork();
+        if (!own) return 1;
+        // The other way round: the creator is of another namespace.
+        if (own->recover() != 0) return 2;
+        auto lent = own->acquire(deadline::now());
+        if (!lent) return 3;
+        holds.pass();
+        over.take();
+        const bool sent = own->send(std::move(*lent), 1).has_value();
+        if (!sent) return 4;
+        auto next = own->acquire(deadline::now());
+        // Ends with it in its hands.
+        _exit(next ? 0 : 5);
+      });
+    });
+    // Not permitted, nobody holds anything.
+    int status = 0;
+    pid_t ended = 0;
+    while (q.inspect().loaned == 0 && (ended = waitpid(outer.pid(), &status, WNOHANG)) == 0) sched_yield();
+    if (ended != 0) {
+      outer.forget();
+      expect_passed(WIFEXITED(status) ? WEXITSTATUS(status) : 1);
+      return;
+    }
+    holds.take();
+    EXPECT_EQ(q.recover(), 0u);
+    std::vector<loan> mine;
+    for (int i = 0; i < 3; ++i) mine.push_back(std::move(q.acquire(deadline::now())).value());
+    const auto refused = q.acquire(deadline::after(150ms));
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, errc::timeout);
+    EXPECT_THAT(refused.error().text, HasSubstr("of another pid namespace"));
+    mine.clear();
+    over.pass();
+    EXPECT_EQ(outer.wait(), 0);
+    EXPECT_TRUE(q.receive(deadline::after(5s)));
+    EXPECT_EQ(q.recover(), 0u);
+    EXPECT_EQ(q.inspect().loaned, 1u);
+  }
+}
+
+// The start time of whoever has that number there is not ours: by it we were taken for dead when that one is replaced.
+TEST(Strangers, AProcOfAnotherPidNamespaceTellsNothing) {
+  expect_passed(in_namespace(false, [] {
+    if (detail::start_time_of(static_cast<std::uint32_t>(getpid())) != 0) return 1;
+    if (detail::state_of(static_cast<std::uint32_t>(getpid())) != 0) return 2;
+    return 0;
+  }));
+}
+
+int copy_of(const queue& q, int seals, off_t bytes) {
+  const int fd = memfd_create("copy", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  EXPECT_EQ(fchmod(fd, 0600), 0);
+  struct stat about {};
+  EXPECT_EQ(fstat(q.fd(), &about), 0);
+  void* const from = mmap(nullptr, static_cast<std::size_t>(about.st_size), PROT_READ, MAP_SHARED, q.fd(), 0);
+  EXPECT_EQ(write(fd, from, static_cast<std::size_t>(about.st_size)), about.st_size);
+  munmap(from, static_cast<std::size_t>(about.st_size));
+  if (bytes >= 0) {
+    EXPECT_EQ(ftruncate(fd, bytes), 0);
+  }
+  EXPECT_EQ(fcntl(fd, F_ADD_SEALS, seals), 0);
+  return fd;
+}
+
+TEST(Strangers, WhatIsNotSealedOrCutIsRefused) {
+  queue q = make();
+  const detail::descriptor good(copy_of(q, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL, -1));
+  EXPECT_TRUE(queue::attach(good.get()));
+  const detail::descriptor open(copy_of(q, F_SEAL_GROW, -1));
+  EXPECT_EQ(queue::attach(open.get()).error().code, errc::untrusted);
+  for (const off_t bytes : {0, 1, 4095, 4096, 8192}) {
+    const detail::descriptor cut(copy_of(q, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL, bytes));
+    EXPECT_EQ(queue::attach(cut.get()).error().code, errc::corrupt) << bytes;
+  }
+}
+
+TEST(Strangers, AnotherModeOrAnotherUserIsRefused) {
+  queue q = make();
+  ASSERT_EQ(fchmod(q.fd(), 0640), 0);
+  EXPECT_EQ(queue::attach(q.fd()).error().code, errc::untrusted);
+  ASSERT_EQ(fchmod(q.fd(), 0600), 0);
+  if (geteuid() != 0) GTEST_SKIP() << "a file of another user: only the superuser can make one";
+  ASSERT_EQ(fchown(q.fd(), 12345, 12345), 0);
+  const auto refused = queue::attach(q.fd());
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, errc::untrusted);
+  EXPECT_THAT(refused.error().text, HasSubstr("belongs to user 12345"));
+}
+
+}  // namespace
+}  // namespace forksight::ipc
