@@ -124,9 +124,15 @@ step_result ring::publish(owner_id owner, std::uint32_t pid, const claimed& buff
   }
 }
 
+std::uint32_t ring::first_ready(std::uint32_t from, std::uint32_t to) const {
+  while (from != to && !(slot_word::of(at(from).word.load()) == slot_word{from, {}, slot_state::ready})) ++from;
+  return from;
+}
+
 step_result ring::take(owner_id owner, std::uint64_t now_ns, taken& out) const {
   std::uint32_t position = head->head.load_relaxed();
   bool all_before_consumed = true;
+  std::uint32_t first_passed = position;
   for (std::uint32_t steps = 0;; ++steps) {
     slot& entry = at(position);
     std::uint64_t seen = entry.word.load();
@@ -153,11 +159,19 @@ step_result ring::take(owner_id owner, std::uint64_t now_ns, taken& out) const {
     }
     if (word.state == slot_state::writing || word.state == slot_state::reading) {
       // Another's, who may be slow or dead: later messages need not wait for it.
+      if (all_before_consumed) first_passed = position;
       all_before_consumed = false;
       ++position;
       continue;
     }
     if (word.state != slot_state::ready) return found_corrupt(&entry.word);
+    // Its producer may have made an earlier one ready, too, since we passed that: what one sends stays in its order.
+    if (!all_before_consumed) {
+      if (const std::uint32_t earlier = first_ready(first_passed, position); earlier != position) {
+        position = earlier;
+        continue;
+      }
+    }
     const slot_word reading{position, owner, slot_state::reading};
     if (!entry.word.exchange_if(seen, reading.bits())) continue;
 

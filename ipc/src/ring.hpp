@@ -74,6 +74,8 @@ struct ring {
   step_result found_corrupt(const void* where) const;
   // Positions that one call looks at before it says `none`, whatever the others do meanwhile.
   std::uint32_t step_limit() const { return 4 * slot_count + 1024; }
+  // Of the positions from `from` on and before `to`; `to`: none.
+  std::uint32_t first_ready(std::uint32_t from, std::uint32_t to) const;
   void advance(shared_word<std::uint32_t>& hint, std::uint32_t to) const;
   // What a slot's word tells of all positions, so that a hint may be late by any number of them: the one that the slot
   // had a lap before was consumed; it was claimed when all below it were, and each of those once its own slot was
