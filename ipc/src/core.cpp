@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "failure.hpp"
 #include "process.hpp"
@@ -143,39 +144,39 @@ void core::leave_wait(wait_kind kind) {
 template <class Try, class Check>
 result<step_result> core::repeat(wait_kind kind, deadline until, shared_word<std::uint64_t>& blocked_ns, Try attempt,
                                  Check check) {
-  step_result outcome = attempt();
-  if (outcome != step_result::none) return outcome;
   const std::uint64_t start = coarse_ns();
+  step_result outcome = attempt(start);
+  if (outcome != step_result::none) return outcome;
   const ring& view = memory_.view();
   if (spin_us_ != 0 && !until.is_now()) {
-    const std::uint64_t spin_end = monotonic_ns() + std::uint64_t{spin_us_} * 1000;
+    std::uint64_t now = monotonic_ns();
+    const std::uint64_t spin_end = now + std::uint64_t{spin_us_} * 1000;
     for (std::uint32_t round = 1;; ++round) {
       relax();
-      outcome = attempt();
+      outcome = attempt(now);
       if (outcome != step_result::none) return outcome;
-      if (round % 16 == 0 && monotonic_ns() > spin_end) break;
+      if (round % 16 == 0 && (now = monotonic_ns()) > spin_end) break;
     }
   }
-  std::uint64_t looked = start;
+  std::uint64_t looked = start, now = coarse_ns();
   for (;;) {
-    nanoseconds slice = kSlice;
+    std::uint64_t until_ns = now + kSliceNs;
     if (!until.is_never()) {
       // What is dead is not waited for, however short the deadline.
-      const auto left =
-          until.is_now() ? nanoseconds(0) : std::chrono::duration_cast<nanoseconds>(until.at() - clock::now());
-      if (left.count() <= 0) {
-        if (who_.sweep() != 0 && (outcome = attempt()) != step_result::none) break;
+      if (until.is_now() || clock::now() >= until.at()) {
+        if (who_.sweep() != 0 && (outcome = attempt(coarse_ns())) != step_result::none) break;
         if (auto good = check(); !good) return good.error();
         blocked_ns.count(coarse_ns() - start);
         return failure(errc::timeout, "%s after %.1f s: %s; %s", what_lacks(kind), seconds_since(start),
                        describe_buffers(view).c_str(),
                        describe_participants(view, kind == wait_kind::message ? kProducerRole : kConsumerRole).c_str());
       }
-      slice = std::min(slice, left);
+      const nanoseconds at = until.at().time_since_epoch();
+      until_ns = std::min(until_ns, static_cast<std::uint64_t>(at.count()));
     }
     threads_waiting_[static_cast<std::size_t>(kind)].fetch_add(1);
     const std::uint32_t seen = begin_wait(view, kind, who_.index());
-    outcome = attempt();
+    outcome = attempt(now);
     if (outcome != step_result::none) {
       leave_wait(kind);
       break;
@@ -184,19 +185,20 @@ result<step_result> core::repeat(wait_kind kind, deadline until, shared_word<std
       leave_wait(kind);
       return good.error();
     }
-    const woken how = sleep(view, kind, who_.index(), seen, slice);
+    const woken how = sleep(view, kind, who_.index(), seen, until_ns);
     leave_wait(kind);
+    now = coarse_ns();
     // By the clock, too: signals may end each sleep before its time.
-    if (how == woken::slice_over || coarse_ns() - looked >= static_cast<std::uint64_t>(nanoseconds(kSlice).count())) {
+    if (how == woken::slice_over || now - looked >= kSliceNs) {
       who_.sweep();
-      looked = coarse_ns();
+      looked = now = coarse_ns();
     }
-    outcome = attempt();
+    outcome = attempt(now);
     if (outcome != step_result::none) break;
     if (who_.is_evicted()) return evicted();
     if (auto usable = check_usable(); !usable) return usable.error();
   }
-  blocked_ns.count(coarse_ns() - start);
+  if (now != start) blocked_ns.count(now - start);
   return outcome;
 }
 
@@ -213,7 +215,7 @@ bool core::discard_oldest() {
 result<void> core::check_consumers(deadline until) {
   const header& head = *memory_.view().head;
   if ((head.status.load() & kShutdown) != 0) return failure(errc::closed, "queue: was shut down");
-  if ((head.roles_seen.load() & kConsumerRole) == 0 || who_.count(kConsumerRole) != 0) return {};
+  if ((head.roles_seen.load() & kConsumerRole) == 0 || who_.has(kConsumerRole)) return {};
   if (!until.is_never() && !until.is_now() && clock::now() < until.at()) return {};
   return failure(errc::no_consumer, "queue: no consumer is left, and there is no room: %s",
                  describe_buffers(memory_.view()).c_str());
@@ -227,10 +229,10 @@ result<loan> core::acquire(deadline until) {
   }
   const full mode = static_cast<full>(memory_.shape().full);
   claimed got;
-  const auto attempt = [&] {
-    step_result outcome = view.claim(who_.me(), coarse_ns(), got);
+  const auto attempt = [&](std::uint64_t now_ns) {
+    step_result outcome = view.claim(who_.me(), now_ns, got);
     while (outcome == step_result::none && mode == full::drop_oldest && discard_oldest()) {
-      outcome = view.claim(who_.me(), coarse_ns(), got);
+      outcome = view.claim(who_.me(), now_ns, got);
     }
     return outcome;
   };
@@ -256,10 +258,10 @@ result<void> core::send(loan& from, std::size_t bytes, deadline until) {
   const ring& view = memory_.view();
   const full mode = static_cast<full>(memory_.shape().full);
   const claimed buffer{from.buffer_, from.generation_};
-  const auto attempt = [&] {
-    step_result outcome = view.publish(who_.me(), who_.pid(), buffer, bytes, coarse_ns());
+  const auto attempt = [&](std::uint64_t now_ns) {
+    step_result outcome = view.publish(who_.me(), who_.pid(), buffer, bytes, now_ns);
     while (outcome == step_result::none && mode == full::drop_oldest && discard_oldest()) {
-      outcome = view.publish(who_.me(), who_.pid(), buffer, bytes, coarse_ns());
+      outcome = view.publish(who_.me(), who_.pid(), buffer, bytes, now_ns);
     }
     return outcome;
   };
@@ -274,8 +276,6 @@ result<void> core::send(loan& from, std::size_t bytes, deadline until) {
   if (outcome.value() != step_result::done) return after_step(outcome.value());
   wake_one(view, wait_kind::message);
   who_.entry().sent.count(1);
-  const std::uint32_t length = view.head->tail.peek() - view.head->head.peek();
-  if (length <= view.slot_count) view.head->high_water.raise_to(length);
   return {};
 }
 
@@ -285,7 +285,7 @@ result<void> core::check_can_receive() {
   const ring& view = memory_.view();
   const std::uint32_t status = view.head->status.load();
   if ((status & kAborted) != 0) return failure(errc::closed, "queue: was shut down");
-  const bool none_left = (view.head->roles_seen.load() & kProducerRole) != 0 && who_.count(kProducerRole) == 0;
+  const bool none_left = (view.head->roles_seen.load() & kProducerRole) != 0 && !who_.has(kProducerRole);
   if ((status & kShutdown) == 0 && !none_left) return {};
   if (!view.is_drained(who_.me())) return {};
   if ((status & kShutdown) != 0) return failure(errc::closed, "queue: was shut down, and is drained");
@@ -303,9 +303,11 @@ result<message> core::receive(deadline until) {
   if (auto good = begin(kConsumerRole); !good) return good.error();
   const ring& view = memory_.view();
   taken got;
-  const auto attempt = [&] {
+  bool is_first = true, waited = false;
+  const auto attempt = [&](std::uint64_t now_ns) {
+    waited = !std::exchange(is_first, false);
     if ((view.head->status.load_relaxed() & kAborted) != 0) return step_result::none;
-    return view.take(who_.me(), coarse_ns(), got);
+    return view.take(who_.me(), now_ns, got);
   };
   const auto outcome =
       repeat(wait_kind::message, until, view.head->blocked_receive_ns, attempt, [&] { return check_can_receive(); });
@@ -313,6 +315,12 @@ result<message> core::receive(deadline until) {
   if (outcome.value() != step_result::done) return after_step(outcome.value());
   if (!view.redelivers) wake_one(view, wait_kind::slot);
   who_.entry().received.count(1);
+  // How many were queued at most is seen by who takes, not by who sends, for whom the consumers' line is a cache miss a
+  // message; and not by who waited, and found the first.
+  if (!waited) {
+    const std::uint32_t length = view.head->tail.peek() - view.head->head.peek() + (view.redelivers ? 0 : 1);
+    if (length <= view.slot_count) view.head->high_water.raise_to(length);
+  }
   message made;
   made.core_ = shared_from_this();
   made.data_ = memory_.payload(got.buffer);

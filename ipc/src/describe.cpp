@@ -205,7 +205,8 @@ snapshot take_snapshot(const ring& of, const geometry& shape, const std::string&
   seen.redelivered = head.redelivered.peek();
   seen.lost = head.lost.peek();
   seen.recovered = head.recovered.peek();
-  seen.high_water = head.high_water.peek();
+  const std::uint32_t now_queued = head.tail.peek() - head.head.peek();
+  seen.high_water = std::max<std::uint64_t>(head.high_water.peek(), now_queued <= of.slot_count ? now_queued : 0);
   seen.blocked_send_ms = head.blocked_send_ns.peek() / 1'000'000;
   seen.blocked_receive_ms = head.blocked_receive_ns.peek() / 1'000'000;
   seen.is_shut_down = (head.status.load() & kShutdown) != 0;

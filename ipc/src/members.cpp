@@ -116,13 +116,12 @@ void members::drop_role(std::uint32_t role) {
   for (const wait_kind kind : {wait_kind::message, wait_kind::slot, wait_kind::buffer}) wake_all(ring_, kind);
 }
 
-std::uint32_t members::count(std::uint32_t role) const {
-  std::uint32_t found = 0;
+bool members::has(std::uint32_t role) const {
   for (std::uint32_t i = 0; i < ring_.participant_count; ++i) {
     const participant& entry = ring_.participants[i];
-    if (identity::of(entry.word.load()).state == entry_state::live && (entry.roles.load() & role) != 0) ++found;
+    if (identity::of(entry.word.load()).state == entry_state::live && (entry.roles.load() & role) != 0) return true;
   }
-  return found;
+  return false;
 }
 
 life members::look_at(std::uint32_t index, const identity& who) {

@@ -40,8 +40,8 @@ class members {
   void take_role(std::uint32_t role);
   void drop_role(std::uint32_t role);
 
-  // Live participants with that role, ourselves included.
-  std::uint32_t count(std::uint32_t role) const;
+  // Is any live participant of that role, ourselves included.
+  bool has(std::uint32_t role) const;
 
   // Looks at every peer, and recovers what the dead have left. Returns how many were dead. One thread at a time: others
   // return 0 at once.

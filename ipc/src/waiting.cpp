@@ -54,12 +54,12 @@ std::uint32_t begin_wait(const ring& of, wait_kind kind, std::uint32_t index) {
   return seen;
 }
 
-woken sleep(const ring& of, wait_kind kind, std::uint32_t index, std::uint32_t seen, std::chrono::nanoseconds longest) {
-  // Relative, so that a short wait need not read a clock.
-  const timespec span{static_cast<time_t>(longest.count() / 1'000'000'000),
-                      static_cast<long>(longest.count() % 1'000'000'000)};
+woken sleep(const ring& of, wait_kind kind, std::uint32_t index, std::uint32_t seen, std::uint64_t until_ns) {
+  // An instant rather than a span: the kernel need not read the clock, and the caller has a cheap one at hand.
+  const timespec until{static_cast<time_t>(until_ns / 1'000'000'000), static_cast<long>(until_ns % 1'000'000'000)};
   shared_word<std::uint32_t>& word = of.participants[index].wake[static_cast<std::size_t>(kind)];
-  const long outcome = syscall(SYS_futex, word.address(), FUTEX_WAIT, seen, &span, nullptr, 0);
+  const long outcome =
+      syscall(SYS_futex, word.address(), FUTEX_WAIT_BITSET, seen, &until, nullptr, FUTEX_BITSET_MATCH_ANY);
   return outcome != 0 && errno == ETIMEDOUT ? woken::slice_over : woken::yes;
 }
 
