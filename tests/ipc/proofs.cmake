@@ -87,6 +87,7 @@ add_executable(ipc_strangers_tests strangers_test.cpp)
 target_link_libraries(ipc_strangers_tests PRIVATE
   ipc_invariants GTest::gtest_main GTest::gmock forksight_warnings forksight_sanitize)
 gtest_discover_tests(ipc_strangers_tests TEST_PREFIX ipc. PROPERTIES TIMEOUT 60 LABELS unit)
+
 # The order of messages, by the same way of compiling.
 add_executable(ipc_order_tests order_test.cpp ${PROJECT_SOURCE_DIR}/ipc/src/ring.cpp)
 target_compile_definitions(ipc_order_tests PRIVATE FORKSIGHT_IPC_MODEL)
