@@ -1,11 +1,16 @@
 // Who is alive, who is dead, and who is not to be told: stopped, signalled, short of descriptors, elsewhere.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/futex.h>
+#include <linux/seccomp.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 
 #include <cerrno>
 #include <csignal>
+#include <cstddef>
 #include <cstring>
 #include <functional>
 #include <vector>
@@ -66,6 +71,51 @@ TEST(Liveness, SignalsDoNotKeepASleeperFromSeeingADeath) {
   waits.take();
   holder.kill_and_wait();
   EXPECT_EQ(waiter.wait(), 0);
+}
+
+// From here on this process wakes nobody, and does not know it.
+bool lose_wakes() {
+  sock_filter filter[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_futex, 0, 4),
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, args[1])),
+      BPF_STMT(BPF_ALU | BPF_AND | BPF_K, 127),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, FUTEX_WAKE, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  const sock_fprog program{sizeof filter / sizeof filter[0], filter};
+  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+TEST(Liveness, AWakeThatIsLostCostsASlice) {
+  queue q = make(on_death::drop);
+  const baton go;
+  child sender([&] {
+    auto own = q.reattach_after_fork();
+    if (!own || !lose_wakes()) return 1;
+    std::uint32_t unused = 0;
+    if (syscall(SYS_futex, &unused, FUTEX_WAKE, 1, nullptr, nullptr, 0) != 0) return 2;
+    for (std::uint32_t i = 0; i < 5; ++i) {
+      go.take();
+      // Sent while the receiver waits: its bit is set before it sleeps.
+      while (true) {
+        bool waits = false;
+        for (const auto& one : own->inspect().participants) waits |= one.waits_for_message;
+        if (waits) break;
+        sched_yield();
+      }
+      if (!send_number(*own, i)) return 3;
+    }
+    return 0;
+  });
+  for (int i = 0; i < 5; ++i) {
+    go.pass();
+    const auto start = deadline::clock::now();
+    EXPECT_TRUE(q.receive(deadline::after(20s)));
+    EXPECT_LT(deadline::clock::now() - start, 10s);
+  }
+  EXPECT_EQ(sender.wait(), 0);
 }
 
 // Its start time cannot be read with the last descriptor taken; that is no reason to take it for another process.

@@ -265,8 +265,8 @@ int main_of(int count, char** arguments) {
   const std::vector<size> sizes = large ? std::vector<size>{{2, 1, 1, 0}, {2, 2, 1, 0}, {1, 2, 2, 1}}
                                         : std::vector<size>{{1, 1, 2, 0}, {1, 1, 1, 1}, {1, 2, 1, 0}, {1, 2, 1, 1}};
   g_sees_facts = !large;
-  for (const bool redelivers : {false, true}) {
-    for (const size& one : sizes) {
+  for (const size& one : sizes) {
+    for (const bool redelivers : {false, true}) {
       for (const int victim : {-1, 0, static_cast<int>(kProducers)}) {
         if (broken != 0 && stops_at_first) break;
         if (!check({redelivers, one.recoverers, victim, one.producers, one.consumers, one.queued}, states)) ++broken;

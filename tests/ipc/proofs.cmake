@@ -94,3 +94,12 @@ target_compile_definitions(ipc_order_tests PRIVATE FORKSIGHT_IPC_MODEL)
 target_include_directories(ipc_order_tests PRIVATE ${PROJECT_SOURCE_DIR}/ipc/src ${PROJECT_SOURCE_DIR}/ipc/include)
 target_link_libraries(ipc_order_tests PRIVATE GTest::gtest_main forksight_warnings)
 gtest_discover_tests(ipc_order_tests TEST_PREFIX ipc. PROPERTIES TIMEOUT 60 LABELS unit)
+
+# For long runs by hand: fuzz_segment CORPUS.
+if(FORKSIGHT_BUILD_FUZZERS)
+  target_compile_options(forksight_ipc PRIVATE -fsanitize=fuzzer-no-link)
+  add_executable(fuzz_segment fuzz_segment.cpp)
+  target_compile_options(fuzz_segment PRIVATE -fsanitize=fuzzer)
+  target_link_options(fuzz_segment PRIVATE -fsanitize=fuzzer)
+  target_link_libraries(fuzz_segment PRIVATE ipc_invariants forksight_warnings forksight_sanitize)
+endif()
