@@ -1,167 +1,25 @@
 #include "forksight/ipc/handover.hpp"
 
-#include <poll.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
-#include <algorithm>
-#include <array>
-#include <cerrno>
-#include <cstring>
-
-#include "core.hpp"
 #include "failure.hpp"
+#include "letter.hpp"
 
 namespace forksight::ipc {
 namespace {
 
-using detail::descriptor;
-using detail::failed_call;
-using detail::failure;
-
-constexpr std::uint32_t kHello = 0x6f686b66;  // "fkho"
-constexpr std::size_t kMostDescriptors = 2;   // segment, payload
-
-struct hello {
-  std::uint32_t magic;
-  std::uint16_t major;
-  std::uint16_t descriptors;
-};
-static_assert(sizeof(hello) == 8);
-
-// The sender's bytes and room for its descriptors, aligned as the macros of cmsg(3) ask for.
-struct envelope {
-  hello bytes{};
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(kMostDescriptors * sizeof(int))> control{};
-};
-
-result<void> check_peer(int socket) {
-  ucred peer{};
-  socklen_t size = sizeof peer;
-  if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) {
-    return failed_call(errno, "socket %d: SO_PEERCRED: a queue goes over a connected AF_UNIX socket", socket);
-  }
-  if (peer.uid != geteuid()) {
-    return failure(errc::untrusted, "socket %d: its peer, process %d, is user %u's, we are %u", socket, peer.pid,
-                   peer.uid, geteuid());
-  }
-  return {};
-}
-
-result<void> wait_for(int socket, short events, deadline until) {
-  for (;;) {
-    int milliseconds = -1;
-    if (!until.is_never()) {
-      const auto left = until.is_now()
-                            ? std::chrono::milliseconds(0)
-                            : std::chrono::ceil<std::chrono::milliseconds>(until.at() - deadline::clock::now());
-      milliseconds = static_cast<int>(std::clamp<long long>(left.count(), 0, 3'600'000));
-    }
-    pollfd ask{socket, events, 0};
-    const int ready = poll(&ask, 1, milliseconds);
-    if (ready > 0) return {};
-    if (ready < 0 && errno != EINTR) return failed_call(errno, "socket %d: poll", socket);
-    if (ready == 0 && milliseconds < 3'600'000) {
-      return failure(errc::timeout, "socket %d: its peer has not %s in time", socket,
-                     events == POLLIN ? "sent a queue" : "taken what was sent");
-    }
-  }
-}
-
-// Takes the descriptors out of what was received, so that none is lost whatever comes next.
-std::array<descriptor, kMostDescriptors> descriptors_of(msghdr& received) {
-  std::array<descriptor, kMostDescriptors> found;
-  std::size_t count = 0;
-  for (cmsghdr* part = CMSG_FIRSTHDR(&received); part != nullptr; part = CMSG_NXTHDR(&received, part)) {
-    if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS) continue;
-    const std::size_t bytes = part->cmsg_len - CMSG_LEN(0);
-    for (std::size_t at = 0; at + sizeof(int) <= bytes; at += sizeof(int)) {
-      int fd = -1;
-      std::memcpy(&fd, CMSG_DATA(part) + at, sizeof fd);
-      descriptor taken(fd);
-      if (count < found.size()) found[count++] = std::move(taken);
-    }
-  }
-  return found;
-}
+constexpr detail::letter_kind kQueueLetter{0x6f686b66, "queue"};  // "fkho"
 
 }  // namespace
 
 result<void> send_queue(int socket, const queue& what, deadline until) {
-  if (what.fd() < 0) return failure(errc::closed, "queue: this handle is empty");
-  if (auto good = check_peer(socket); !good) return good;
-  const std::array<int, kMostDescriptors> fds{what.fd(), what.payload_fd()};
-  const std::size_t count = fds[1] >= 0 ? 2 : 1;
-  envelope out;
-  out.bytes = {kHello, detail::kMajor, static_cast<std::uint16_t>(count)};
-  iovec data{&out.bytes, sizeof out.bytes};
-  msghdr letter{};
-  letter.msg_iov = &data;
-  letter.msg_iovlen = 1;
-  letter.msg_control = out.control.data();
-  letter.msg_controllen = CMSG_SPACE(count * sizeof(int));
-  cmsghdr* const part = CMSG_FIRSTHDR(&letter);
-  part->cmsg_level = SOL_SOCKET;
-  part->cmsg_type = SCM_RIGHTS;
-  part->cmsg_len = CMSG_LEN(count * sizeof(int));
-  std::memcpy(CMSG_DATA(part), fds.data(), count * sizeof(int));
-  std::size_t sent = 0;
-  while (sent < sizeof out.bytes) {
-    if (auto ready = wait_for(socket, POLLOUT, until); !ready) return ready;
-    data = {reinterpret_cast<char*>(&out.bytes) + sent, sizeof out.bytes - sent};
-    const ssize_t got = sendmsg(socket, &letter, MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (got < 0) {
-      if (errno == EINTR || errno == EAGAIN) continue;
-      return failed_call(errno, "socket %d: sending a queue", socket);
-    }
-    sent += static_cast<std::size_t>(got);
-    // The descriptors go with the first byte, once.
-    letter.msg_control = nullptr;
-    letter.msg_controllen = 0;
-  }
-  return {};
+  if (what.fd() < 0) return detail::failure(errc::closed, "queue: this handle is empty");
+  const int fds[] = {what.fd(), what.payload_fd()};
+  return detail::send_descriptors(socket, kQueueLetter, {fds, what.payload_fd() >= 0 ? 2u : 1u}, until);
 }
 
 result<queue> receive_queue(int socket, role as, deadline until) {
-  if (auto good = check_peer(socket); !good) return good.error();
-  envelope in;
-  std::array<descriptor, kMostDescriptors> files;
-  std::size_t received = 0;
-  while (received < sizeof in.bytes) {
-    if (auto ready = wait_for(socket, POLLIN, until); !ready) return ready.error();
-    iovec data{reinterpret_cast<char*>(&in.bytes) + received, sizeof in.bytes - received};
-    msghdr letter{};
-    letter.msg_iov = &data;
-    letter.msg_iovlen = 1;
-    letter.msg_control = in.control.data();
-    letter.msg_controllen = in.control.size();
-    const ssize_t got = recvmsg(socket, &letter, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-    if (got < 0) {
-      if (errno == EINTR || errno == EAGAIN) continue;
-      return failed_call(errno, "socket %d: receiving a queue", socket);
-    }
-    if (got == 0) return failure(errc::closed, "socket %d: its peer has gone without sending a queue", socket);
-    auto found = descriptors_of(letter);
-    if ((letter.msg_flags & MSG_CTRUNC) != 0) {
-      return failure(errc::fd_limit,
-                     "socket %d: a queue was sent, but there was no descriptor left to take it: %s; raise "
-                     "it with ulimit -n and have it sent again",
-                     socket, detail::descriptor_use().c_str());
-    }
-    if (received == 0) files = std::move(found);
-    received += static_cast<std::size_t>(got);
-  }
-  if (in.bytes.magic != kHello) {
-    return failure(errc::untrusted, "socket %d: what was sent is no queue (%08x)", socket, in.bytes.magic);
-  }
-  if (in.bytes.major != detail::kMajor) {
-    return failure(errc::abi_mismatch, "socket %d: a queue of version %u, this is version %u", socket, in.bytes.major,
-                   detail::kMajor);
-  }
-  if (!files[0] || (in.bytes.descriptors == 2) != static_cast<bool>(files[1])) {
-    return failure(errc::untrusted, "socket %d: a queue was sent without its descriptors", socket);
-  }
-  return queue::attach(files[0].get(), as, files[1].get());
+  auto files = detail::receive_descriptors(socket, kQueueLetter, until);
+  if (!files) return files.error();
+  return queue::attach((*files)[0].get(), as, (*files)[1].get());
 }
 
 }  // namespace forksight::ipc

@@ -42,11 +42,12 @@ struct error {
   std::string text;
 };
 
-template <class T>
+// E: of what a library on top of the queue says.
+template <class T, class E = error>
 class [[nodiscard]] result {
  public:
   result(T value) : state_(std::in_place_index<0>, std::move(value)) {}
-  result(ipc::error why) : state_(std::in_place_index<1>, std::move(why)) {}
+  result(E why) : state_(std::in_place_index<1>, std::move(why)) {}
 
   explicit operator bool() const { return state_.index() == 0; }
   bool has_value() const { return state_.index() == 0; }
@@ -60,7 +61,7 @@ class [[nodiscard]] result {
   T* operator->() { return &checked(); }
   T& operator*() { return checked(); }
   // Aborts if there is a value.
-  const ipc::error& error() const {
+  const E& error() const {
     if (has_value()) std::abort();
     return *std::get_if<1>(&state_);
   }
@@ -70,23 +71,23 @@ class [[nodiscard]] result {
     if (!has_value()) std::abort();
     return *std::get_if<0>(&state_);
   }
-  std::variant<T, ipc::error> state_;
+  std::variant<T, E> state_;
 };
 
-template <>
-class [[nodiscard]] result<void> {
+template <class E>
+class [[nodiscard]] result<void, E> {
  public:
   result() = default;
-  result(ipc::error why) : why_(std::move(why)) {}
+  result(E why) : why_(std::move(why)) {}
   explicit operator bool() const { return !why_.has_value(); }
   bool has_value() const { return !why_.has_value(); }
-  const ipc::error& error() const {
+  const E& error() const {
     if (!why_) std::abort();
     return *why_;
   }
 
  private:
-  std::optional<ipc::error> why_;
+  std::optional<E> why_;
 };
 
 }  // namespace forksight::ipc
