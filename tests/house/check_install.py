@@ -44,6 +44,8 @@ def check(arguments, scratch):
     for program in ("queue-cpp", "queue-c"):
         if (printed := run([build / program])) != "installed\n":
             sys.exit(f"{program} printed {printed!r}")
+    if (printed := run([build / "gpu"])) != "refused\n":
+        sys.exit(f"a pool of GPU memory was {printed!r}, with no CUDA initialised")
     for way, under in (("no-pie", "heard"), ("pie", "heard"), ("static", "not heard")):
         program = build / f"annotated-{way}"
         alone, watched = run([program]).strip(), run([forksight, "run", "-q", "--", program], cwd=scratch, env=environment)

@@ -1,0 +1,41 @@
+// The machine's CUDA driver, by dlopen: its functions, and what it says in words.
+#pragma once
+
+#include "driver_types.hpp"
+#include "forksight/ipc_cuda/result.hpp"
+
+namespace forksight::ipc_cuda::detail {
+
+struct driver {
+#define FORKSIGHT_CUDA_FUNCTION(member, symbol, parameters) int(*member) parameters = nullptr;
+#include "driver_functions.def"
+
+  // The one of this process; never closed again. Errors: no_driver.
+  static result<const driver*> load();
+};
+
+// Makes a context current while it lives.
+class current_context {
+ public:
+  current_context(const driver& api, cu_context context)
+      : api_(api), is_pushed_(api.context_push(context) == kSuccess) {}
+  current_context(const current_context&) = delete;
+  current_context& operator=(const current_context&) = delete;
+  ~current_context() {
+    cu_context ours = nullptr;
+    if (is_pushed_) (void)api_.context_pop(&ours);
+  }
+
+ private:
+  const driver& api_;
+  bool is_pushed_;
+};
+
+__attribute__((format(printf, 2, 3))) error failure(errc code, const char* format, ...);
+// "cuMemCreate: 2, CUDA_ERROR_OUT_OF_MEMORY: <what was tried>"
+__attribute__((format(printf, 4, 5))) error failed_call(const driver& api, int answer, const char* function,
+                                                        const char* format, ...);
+// Of the queue, with the codes that are the same here.
+error from_queue(const ipc::error& why);
+
+}  // namespace forksight::ipc_cuda::detail

@@ -1,0 +1,85 @@
+// One handle of a pool: its place in the queue, the memory, and who waits for whose work.
+//
+// When a buffer may be written again. Its last reader is in the card: `recorded`, then the event `done` tells when the
+// reader's work is over, and the writer's stream waits for it; `reading` although the buffer is free, then the reader
+// died with it. The queue gives a buffer back only after the pidfd of who held it was readable; its context has gone by
+// then (the kernel closes a process' descriptors before it says that the process has ended; that this ends its work on
+// the device is the driver's part, and not proven here). The event of a dead reader is not waited for, but the whole
+// context.
+//
+// Whether a message of a dead writer is whole. Its event may not be touched any more; but the writer itself has noted
+// in the card when it saw the event come true. What it has not noted is not given out.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "device_memory.hpp"
+#include "forksight/ipc/queue.hpp"
+#include "forksight/ipc_cuda/gpu_pool.hpp"
+
+namespace forksight::ipc_cuda {
+
+struct gpu_loan::state {
+  std::shared_ptr<detail::pool> from;
+  ipc::loan loan;
+  stream on = nullptr;
+  ~state();
+};
+
+struct gpu_message::state {
+  std::shared_ptr<detail::pool> from;
+  ipc::message message;
+  stream on = nullptr;
+  std::size_t bytes = 0;
+};
+
+namespace detail {
+
+class pool : public std::enable_shared_from_this<pool> {
+ public:
+  static result<std::shared_ptr<pool>> create(const pool_options& wanted);
+  static result<std::shared_ptr<pool>> import(ipc::queue joined, ipc::detail::descriptor card_fd,
+                                              ipc::detail::descriptor memory_fd);
+  ~pool();
+
+  result<gpu_loan> acquire(stream on, deadline until);
+  result<void> send(gpu_loan& from, std::size_t bytes, stream on, deadline until);
+  result<gpu_message> receive(stream on, deadline until);
+  // Of the creator. Errors: in_use; without one the pool is empty afterwards.
+  result<void> close();
+  bool is_creator() const { return is_creator_; }
+  std::size_t recover();
+
+  result<void> check_usable() const;
+  const facts& about() const { return card_.about(); }
+  device_address data(std::uint32_t index) const { return memory_->is_closed() ? 0 : memory_->at(index); }
+  const ipc::queue& as_queue() const { return queue_; }
+  int card_fd() const { return card_.fd(); }
+  int memory_fd() const { return memory_->fd(); }
+
+  void give_back(ipc::loan& unsent, stream on);
+  result<void> release(ipc::message& read, stream on);
+
+ private:
+  pool() = default;
+  result<void> settle(std::uint32_t buffer, stream on);
+  result<void> record_ready(std::uint32_t buffer, stream on);
+  void note_finished();
+  error producer_died(const char* what) const;
+  error failed(int answer, const char* function) const;
+
+  ipc::detail::fork_mark mark_;
+  ipc::queue queue_;
+  card card_;
+  device_memory::use memory_;
+  bool is_creator_ = false;
+  std::uint64_t start_ = 0;
+  bool is_other_namespace_ = false;
+  std::mutex lock_;               // of what follows; the creator's
+  std::vector<bool> unfinished_;  // `ready` was recorded, and has not been seen to come true
+};
+
+}  // namespace detail
+}  // namespace forksight::ipc_cuda

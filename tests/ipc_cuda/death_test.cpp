@@ -1,0 +1,228 @@
+// Writers and readers that are killed, and what the others have of their bytes.
+#include <gtest/gtest.h>
+
+#include "support.hpp"
+
+namespace forksight::ipc_cuda::test {
+namespace {
+
+class Death : public testing::TestWithParam<memory> {};
+INSTANTIATE_TEST_SUITE_P(Kinds, Death, testing::Values(memory::vmm_fd, memory::legacy),
+                         [](const auto& of) { return of.param == memory::legacy ? "legacy" : "vmm_fd"; });
+
+[[noreturn]] void wait_for_the_end() {
+  for (;;) pause();
+}
+
+TEST_P(Death, OfAReaderGivesItsBufferBack) {
+  const sockets way, second_way;
+  const baton is_held, was_killed, is_done;
+  child writer([&] {
+    gpu at;
+    gpu_pool pool = make_pool(small(GetParam(), 1), way.ours());
+    send_filled(at, pool, 1);
+    was_killed.take();
+    gpu_loan again = must(pool.acquire(at.on, soon()));
+    at.fill(again.data(), 2, 5000);
+    must(pool.send(std::move(again), 5000, at.on, soon()));
+    must(send_pool(second_way.ours(), pool, soon()));
+    is_done.take();
+    // What the dead one had open does not count.
+    must(pool.close());
+    return 0;
+  });
+  child victim([&]() -> int {
+    gpu at;
+    gpu_pool pool = must(receive_pool(way.theirs(), soon()));
+    const gpu_message got = must(pool.receive(at.on, soon()));
+    at.shut_gate();
+    is_held.pass();
+    wait_for_the_end();
+  });
+  child survivor([&] {
+    gpu at;
+    gpu_pool pool = must(receive_pool(second_way.theirs(), soon()));
+    gpu_message got = must(pool.receive(at.on, soon()));
+    MUST(got.deliveries() == 1 && at.is_filled(got.data(), 2, 5000));
+    must(got.release(at.on));
+    must(pool.close());
+    is_done.pass();
+    return 0;
+  });
+  is_held.take();
+  EXPECT_EQ(victim.kill_and_wait(), 128 + SIGKILL);
+  was_killed.pass();
+  EXPECT_EQ(survivor.wait(), 0);
+  EXPECT_EQ(writer.wait(), 0);
+}
+
+TEST_P(Death, OfAReaderWhoseReleasedWorkIsNotDoneHoldsNobodyUp) {
+  const sockets way;
+  const baton is_released, was_killed;
+  child writer([&] {
+    gpu at;
+    gpu_pool pool = make_pool(small(GetParam(), 1), way.ours());
+    send_filled(at, pool, 1);
+    was_killed.take();
+    // Its event never comes true: the stream must not wait for it.
+    send_filled(at, pool, 2);
+    MUST(at.stream_synchronize(at.on) == 0);
+    must(pool.close());
+    return 0;
+  });
+  child victim([&]() -> int {
+    gpu at;
+    gpu_pool pool = must(receive_pool(way.theirs(), soon()));
+    gpu_message got = must(pool.receive(at.on, soon()));
+    at.shut_gate();
+    must(got.release(at.on));
+    is_released.pass();
+    wait_for_the_end();
+  });
+  is_released.take();
+  EXPECT_EQ(victim.kill_and_wait(), 128 + SIGKILL);
+  was_killed.pass();
+  EXPECT_EQ(writer.wait(), 0);
+}
+
+TEST_P(Death, OfAReaderGivesItsMessageToAnotherWhereThatIsAskedFor) {
+  const sockets way, second_way;
+  const baton is_held, is_done;
+  child writer([&] {
+    gpu at;
+    pool_options wanted = small(GetParam(), 1);
+    wanted.od = ipc::on_death::redeliver;
+    gpu_pool pool = make_pool(wanted, way.ours());
+    must(send_pool(second_way.ours(), pool, soon()));
+    send_filled(at, pool, 3);
+    is_done.take();
+    // The buffer has had a reader that died with it, and one that released it.
+    send_filled(at, pool, 4);
+    MUST(at.stream_synchronize(at.on) == 0);
+    must(pool.close());
+    return 0;
+  });
+  child victim([&]() -> int {
+    gpu at;
+    gpu_pool pool = must(receive_pool(way.theirs(), soon()));
+    const gpu_message got = must(pool.receive(at.on, soon()));
+    is_held.pass();
+    wait_for_the_end();
+  });
+  is_held.take();
+  EXPECT_EQ(victim.kill_and_wait(), 128 + SIGKILL);
+  child survivor([&] {
+    gpu at;
+    gpu_pool pool = must(receive_pool(second_way.theirs(), soon()));
+    gpu_message got = must(pool.receive(at.on, soon()));
+    MUST(got.deliveries() == 2 && at.is_filled(got.data(), 3, 5000));
+    must(got.release(at.on));
+    must(pool.close());
+    is_done.pass();
+    return 0;
+  });
+  EXPECT_EQ(survivor.wait(), 0);
+  EXPECT_EQ(writer.wait(), 0);
+}
+
+// The reader, which tells by batons when it has the pool and hears by them that the writer has been killed.
+struct stage {
+  sockets way;
+  baton is_open, is_sent, was_killed;
+};
+
+child start_writer(const stage& on, memory kind, bool is_finished) {
+  return child([&on, kind, is_finished]() -> int {
+    gpu at;
+    gpu_pool pool = make_pool(small(kind, 3), on.way.ours());
+    send_filled(at, pool, 1);
+    send_filled(at, pool, 2);
+    MUST(at.stream_synchronize(at.on) == 0);
+    // Notes what has come true.
+    if (is_finished) (void)must(pool.acquire(at.on, soon()));
+    at.shut_gate();
+    send_filled(at, pool, 3);
+    on.is_open.take();
+    on.is_sent.pass();
+    wait_for_the_end();
+  });
+}
+
+TEST(DeadWriter, WhatItHadFinishedIsStillReadAndWhatNotIsNotGivenOut) {
+  stage on;
+  child writer = start_writer(on, memory::vmm_fd, true);
+  const auto pid = static_cast<std::uint32_t>(writer.pid());
+  child reader([&] {
+    gpu at;
+    gpu_pool pool = must(receive_pool(on.way.theirs(), soon()));
+    gpu_message first = must(pool.receive(at.on, soon()));
+    on.is_open.pass();
+    on.was_killed.take();
+    // Received before, read after.
+    MUST(at.is_filled(first.data(), 1, 5000));
+    must(first.release(at.on));
+    gpu_message second = must(pool.receive(at.on, soon()));
+    MUST(at.is_filled(second.data(), 2, 5000));
+    must(second.release(at.on));
+    const auto third = pool.receive(at.on, soon());
+    MUST(!third && third.error().code == errc::producer_died && third.error().pid == pid);
+    MUST(third.error().text.find("not known") != std::string::npos);
+    const auto none = pool.receive(at.on, soon());
+    MUST(!none && none.error().code == errc::producer_died && none.error().pid == pid);
+    must(pool.close());
+    return 0;
+  });
+  on.is_sent.take();
+  EXPECT_EQ(writer.kill_and_wait(), 128 + SIGKILL);
+  on.was_killed.pass();
+  EXPECT_EQ(reader.wait(), 0);
+}
+
+TEST(DeadWriter, OfLegacyMemoryNothingIsTouchedAnyMore) {
+  stage on;
+  child writer = start_writer(on, memory::legacy, true);
+  const auto pid = static_cast<std::uint32_t>(writer.pid());
+  child reader([&] {
+    gpu at;
+    gpu_pool pool = must(receive_pool(on.way.theirs(), soon()));
+    gpu_message first = must(pool.receive(at.on, soon()));
+    on.is_open.pass();
+    on.was_killed.take();
+    for (int again = 0; again < 2; ++again) {
+      const auto none = pool.receive(at.on, soon());
+      MUST(!none && none.error().code == errc::producer_died && none.error().pid == pid);
+    }
+    MUST(first.data() == 0);
+    must(first.release(at.on));
+    must(pool.close());
+    return 0;
+  });
+  on.is_sent.take();
+  EXPECT_EQ(writer.kill_and_wait(), 128 + SIGKILL);
+  on.was_killed.pass();
+  EXPECT_EQ(reader.wait(), 0);
+}
+
+TEST_P(Death, OfAWriterBeforeItsPoolIsReceivedIsSaid) {
+  const sockets way;
+  const baton is_sent;
+  child writer([&]() -> int {
+    gpu at;
+    const gpu_pool pool = make_pool(small(GetParam()), way.ours());
+    is_sent.pass();
+    wait_for_the_end();
+  });
+  is_sent.take();
+  const auto pid = static_cast<std::uint32_t>(writer.pid());
+  EXPECT_EQ(writer.kill_and_wait(), 128 + SIGKILL);
+  child reader([&] {
+    gpu at;
+    const auto none = receive_pool(way.theirs(), soon());
+    MUST(!none && none.error().code == errc::producer_died && none.error().pid == pid);
+    return 0;
+  });
+  EXPECT_EQ(reader.wait(), 0);
+}
+
+}  // namespace
+}  // namespace forksight::ipc_cuda::test

@@ -1,0 +1,335 @@
+// Memory of the test driver: cuMemAlloc and its legacy handles, and what is behind a descriptor.
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include <cstring>
+#include <map>
+
+#include "test_driver.hpp"
+
+namespace forksight::test_driver {
+namespace {
+
+constexpr std::size_t kPage = 4096;
+constexpr std::size_t kGranularity = 2u << 20;
+constexpr std::uint32_t kHandleMagic = 0x6c656761;
+constexpr char kVmmName[] = "forksight-test-driver-vmm";
+
+// In front of the bytes of an allocation of cuMemAlloc, in the same file: who has it open.
+struct open_by {
+  std::atomic<std::uint64_t> peers[64];
+};
+static_assert(sizeof(open_by) <= kPage);
+
+std::uint64_t word_of(const peer& who) { return std::uint64_t{who.pid} | std::uint64_t{who.start} << 32; }
+peer peer_of(std::uint64_t word) { return {static_cast<std::uint32_t>(word), static_cast<std::uint32_t>(word >> 32)}; }
+
+struct legacy_handle {
+  std::uint32_t magic;
+  peer exporter;
+  int fd;
+  std::uint64_t bytes;
+};
+static_assert(sizeof(legacy_handle) <= sizeof(cu_ipc_handle));
+
+struct range {
+  enum class kind { allocated, imported, reserved } what{};
+  std::size_t bytes = 0;
+  int fd = -1;
+  open_by* opened = nullptr;
+  bool is_exported = false;
+  peer exporter{};
+  cu_context context = nullptr;
+  bool is_mapped = false, has_access = false;  // reserved
+};
+std::map<cu_address, range>& g_ranges = *new std::map<cu_address, range>;
+
+struct vmm_allocation {
+  int fd;
+  std::size_t bytes;
+  bool is_exportable;
+};
+std::map<cu_allocation_handle, vmm_allocation>& g_allocations = *new std::map<cu_allocation_handle, vmm_allocation>;
+cu_allocation_handle g_next_allocation = 1;
+
+std::size_t round_up(std::size_t bytes, std::size_t to) { return (bytes + to - 1) / to * to; }
+char* pointer_to(cu_address at) { return reinterpret_cast<char*>(at); }
+cu_address address_of(const void* at) { return reinterpret_cast<cu_address>(at); }
+
+// The range that has the address, or the end.
+auto find_range(cu_address at) {
+  auto it = g_ranges.upper_bound(at);
+  if (it == g_ranges.begin()) return g_ranges.end();
+  --it;
+  return at - it->first < it->second.bytes ? it : g_ranges.end();
+}
+
+// Both the list of who has it open and the bytes.
+bool map_both(range& of, cu_address& base) {
+  void* const list = mmap(nullptr, kPage, PROT_READ | PROT_WRITE, MAP_SHARED, of.fd, 0);
+  void* const data = mmap(nullptr, round_up(of.bytes, kPage), PROT_READ | PROT_WRITE, MAP_SHARED, of.fd, kPage);
+  if (list == MAP_FAILED || data == MAP_FAILED) return false;
+  of.opened = static_cast<open_by*>(list);
+  base = address_of(data);
+  return true;
+}
+
+void forget(std::map<cu_address, range>::iterator it) {
+  munmap(pointer_to(it->first), round_up(it->second.bytes, kPage));
+  if (it->second.opened != nullptr) munmap(it->second.opened, kPage);
+  if (it->second.fd >= 0) close(it->second.fd);
+  g_ranges.erase(it);
+}
+
+}  // namespace
+
+int find_memory(cu_address at, std::size_t bytes, char*& memory) {
+  const auto it = find_range(at);
+  if (it == g_ranges.end() || bytes > it->first + it->second.bytes - at) return kInvalidValue;
+  const range& of = it->second;
+  if (of.what == range::kind::imported && !of.exporter.is_alive()) {
+    misuse("memory of a legacy handle is used after process " + std::to_string(of.exporter.pid) + " has ended");
+  }
+  if (of.what == range::kind::reserved && !of.has_access) return kInvalidValue;
+  memory = pointer_to(at);
+  return kSuccess;
+}
+
+int cuMemAlloc_v2(cu_address* memory, std::size_t bytes) {
+  REQUIRE_CONTEXT();
+  REQUIRE(memory != nullptr && bytes > 0, kInvalidValue);
+  const std::lock_guard held(g_lock);
+  range made;
+  made.what = range::kind::allocated;
+  made.bytes = bytes;
+  made.context = current();
+  made.fd = make_file("forksight-test-driver", kPage + round_up(bytes, kPage));
+  REQUIRE(made.fd >= 0 && map_both(made, *memory), kOutOfMemory);
+  g_ranges.emplace(*memory, made);
+  return kSuccess;
+}
+
+int cuMemFree_v2(cu_address memory) {
+  REQUIRE_CONTEXT();
+  const std::lock_guard held(g_lock);
+  const auto it = g_ranges.find(memory);
+  REQUIRE(it != g_ranges.end() && it->second.what == range::kind::allocated, kInvalidValue);
+  for (const auto& one : it->second.opened->peers) {
+    const std::uint64_t word = one.load();
+    if (word != 0 && peer_of(word).is_alive()) {
+      misuse("cuMemFree while process " + std::to_string(peer_of(word).pid) + " has the memory open");
+    }
+  }
+  forget(it);
+  return kSuccess;
+}
+
+int cuMemGetAddressRange_v2(cu_address* base, std::size_t* bytes, cu_address at) {
+  REQUIRE_CONTEXT();
+  const std::lock_guard held(g_lock);
+  const auto it = find_range(at);
+  REQUIRE(it != g_ranges.end(), kInvalidValue);
+  if (base != nullptr) *base = it->first;
+  if (bytes != nullptr) *bytes = it->second.bytes;
+  return kSuccess;
+}
+
+int cuPointerGetAttribute(void* value, int attribute, cu_address at) {
+  REQUIRE_CONTEXT();
+  REQUIRE(value != nullptr && attribute == kPointerLegacyIpc, kInvalidValue);
+  const std::lock_guard held(g_lock);
+  const auto it = find_range(at);
+  REQUIRE(it != g_ranges.end(), kInvalidValue);
+  *static_cast<int*>(value) = it->second.what == range::kind::allocated && !lacks(attribute) ? 1 : 0;
+  return kSuccess;
+}
+
+int cuIpcGetMemHandle(cu_ipc_handle* handle, cu_address memory) {
+  REQUIRE_CONTEXT();
+  REQUIRE(handle != nullptr, kInvalidValue);
+  const std::lock_guard held(g_lock);
+  // Wherever in the allocation the address is, the handle is of all of it.
+  const auto it = find_range(memory);
+  REQUIRE(it != g_ranges.end() && it->second.what == range::kind::allocated, kInvalidValue);
+  REQUIRE(!lacks(kPointerLegacyIpc), kNotSupported);
+  it->second.is_exported = true;
+  const legacy_handle made{kHandleMagic, peer::self(), it->second.fd, it->second.bytes};
+  std::memset(handle, 0, sizeof *handle);
+  std::memcpy(handle, &made, sizeof made);
+  return kSuccess;
+}
+
+int cuIpcOpenMemHandle_v2(cu_address* memory, cu_ipc_handle handle, unsigned flags) {
+  REQUIRE_CONTEXT();
+  legacy_handle of{};
+  std::memcpy(&of, &handle, sizeof of);
+  REQUIRE(memory != nullptr && flags == kLazyPeerAccess && of.magic == kHandleMagic, kInvalidValue);
+  REQUIRE(word_of(of.exporter) != word_of(peer::self()), kInvalidContext);
+  REQUIRE(of.exporter.is_alive(), kInvalidHandle);
+  const std::lock_guard held(g_lock);
+  for (const auto& [at, known] : g_ranges) {
+    if (known.what != range::kind::imported || known.fd < 0) continue;
+    struct stat theirs {
+    }, ours{};
+    const std::string path = "/proc/" + std::to_string(of.exporter.pid) + "/fd/" + std::to_string(of.fd);
+    if (stat(path.c_str(), &theirs) == 0 && fstat(known.fd, &ours) == 0 && theirs.st_ino == ours.st_ino) {
+      // One context a process may have it open; since CUDA 11 the same one may count. The older rule is kept here.
+      return known.context == current() ? kAlreadyMapped : kInvalidContext;
+    }
+  }
+  range made;
+  made.what = range::kind::imported;
+  made.bytes = of.bytes;
+  made.exporter = of.exporter;
+  made.context = current();
+  made.fd = open_of_process(of.exporter.pid, of.fd);
+  REQUIRE(made.fd >= 0 && map_both(made, *memory), kInvalidHandle);
+  for (auto& one : made.opened->peers) {
+    std::uint64_t before = one.load();
+    if (before != 0 && peer_of(before).is_alive()) continue;
+    if (!one.compare_exchange_strong(before, word_of(peer::self()))) continue;
+    g_ranges.emplace(*memory, made);
+    return kSuccess;
+  }
+  return kOutOfMemory;
+}
+
+int cuIpcCloseMemHandle(cu_address memory) {
+  REQUIRE_CONTEXT();
+  const std::lock_guard held(g_lock);
+  const auto it = g_ranges.find(memory);
+  REQUIRE(it != g_ranges.end() && it->second.what == range::kind::imported, kInvalidValue);
+  for (auto& one : it->second.opened->peers) {
+    std::uint64_t ours = word_of(peer::self());
+    if (one.compare_exchange_strong(ours, 0)) break;
+  }
+  forget(it);
+  return kSuccess;
+}
+
+int cuMemGetAllocationGranularity(std::size_t* bytes, const cu_allocation* of, int which) {
+  REQUIRE_INIT();
+  REQUIRE(bytes != nullptr && of != nullptr && (which == 0 || which == 1), kInvalidValue);
+  *bytes = kGranularity;
+  return kSuccess;
+}
+
+int cuMemCreate(cu_allocation_handle* handle, std::size_t bytes, const cu_allocation* of, unsigned long long flags) {
+  REQUIRE_INIT();
+  REQUIRE(handle != nullptr && of != nullptr && flags == 0, kInvalidValue);
+  REQUIRE(bytes != 0 && bytes % kGranularity == 0, kInvalidValue);
+  REQUIRE(of->type == kAllocationPinned && of->location.type == kLocationDevice, kInvalidValue);
+  REQUIRE(!lacks(kAttributeVmm) && (of->handle_types == 0 || !lacks(kAttributePosixFd)), kNotSupported);
+  const int fd = make_file(kVmmName, bytes);
+  REQUIRE(fd >= 0, kOutOfMemory);
+  const std::lock_guard held(g_lock);
+  *handle = g_next_allocation++;
+  g_allocations.emplace(*handle, vmm_allocation{fd, bytes, of->handle_types == kHandlePosixFd});
+  return kSuccess;
+}
+
+int cuMemRelease(cu_allocation_handle handle) {
+  REQUIRE_INIT();
+  const std::lock_guard held(g_lock);
+  const auto it = g_allocations.find(handle);
+  REQUIRE(it != g_allocations.end(), kInvalidValue);
+  // What is mapped of it stays; the kernel counts.
+  close(it->second.fd);
+  g_allocations.erase(it);
+  return kSuccess;
+}
+
+int cuMemExportToShareableHandle(void* shareable, cu_allocation_handle handle, int type, unsigned long long flags) {
+  REQUIRE_INIT();
+  const std::lock_guard held(g_lock);
+  const auto it = g_allocations.find(handle);
+  REQUIRE(shareable != nullptr && it != g_allocations.end() && type == kHandlePosixFd && flags == 0, kInvalidValue);
+  REQUIRE(it->second.is_exportable, kInvalidValue);
+  const int copy = dup(it->second.fd);
+  REQUIRE(copy >= 0, kOutOfMemory);
+  std::memcpy(shareable, &copy, sizeof copy);
+  return kSuccess;
+}
+
+int cuMemImportFromShareableHandle(cu_allocation_handle* handle, void* shareable, int type) {
+  REQUIRE_INIT();
+  REQUIRE(handle != nullptr && type == kHandlePosixFd, kInvalidValue);
+  const int theirs = static_cast<int>(reinterpret_cast<std::intptr_t>(shareable));
+  char target[64] = {};
+  const std::string path = "/proc/self/fd/" + std::to_string(theirs);
+  REQUIRE(readlink(path.c_str(), target, sizeof target - 1) > 0 && std::strstr(target, kVmmName) != nullptr,
+          kInvalidValue);
+  struct stat about {};
+  REQUIRE(fstat(theirs, &about) == 0, kInvalidValue);
+  const int fd = dup(theirs);
+  REQUIRE(fd >= 0, kOutOfMemory);
+  const std::lock_guard held(g_lock);
+  *handle = g_next_allocation++;
+  g_allocations.emplace(*handle, vmm_allocation{fd, static_cast<std::size_t>(about.st_size), false});
+  return kSuccess;
+}
+
+int cuMemAddressReserve(cu_address* at, std::size_t bytes, std::size_t alignment, cu_address wish,
+                        unsigned long long flags) {
+  REQUIRE_INIT();
+  REQUIRE(at != nullptr && bytes != 0 && bytes % kGranularity == 0 && alignment == 0 && wish == 0 && flags == 0,
+          kInvalidValue);
+  void* const made = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  REQUIRE(made != MAP_FAILED, kOutOfMemory);
+  const std::lock_guard held(g_lock);
+  range of;
+  of.what = range::kind::reserved;
+  of.bytes = bytes;
+  *at = address_of(made);
+  g_ranges.emplace(*at, of);
+  return kSuccess;
+}
+
+int cuMemAddressFree(cu_address at, std::size_t bytes) {
+  REQUIRE_INIT();
+  const std::lock_guard held(g_lock);
+  const auto it = g_ranges.find(at);
+  REQUIRE(it != g_ranges.end() && it->second.what == range::kind::reserved && it->second.bytes == bytes, kInvalidValue);
+  REQUIRE(!it->second.is_mapped, kInvalidValue);
+  forget(it);
+  return kSuccess;
+}
+
+int cuMemMap(cu_address at, std::size_t bytes, std::size_t offset, cu_allocation_handle handle,
+             unsigned long long flags) {
+  REQUIRE_INIT();
+  const std::lock_guard held(g_lock);
+  const auto it = g_ranges.find(at);
+  const auto from = g_allocations.find(handle);
+  REQUIRE(it != g_ranges.end() && it->second.what == range::kind::reserved && !it->second.is_mapped, kInvalidValue);
+  REQUIRE(from != g_allocations.end() && offset == 0 && flags == 0, kInvalidValue);
+  REQUIRE(bytes == it->second.bytes && bytes <= from->second.bytes, kInvalidValue);
+  void* const made = mmap(pointer_to(at), bytes, PROT_NONE, MAP_SHARED | MAP_FIXED, from->second.fd, 0);
+  REQUIRE(made != MAP_FAILED, kOutOfMemory);
+  it->second.is_mapped = true;
+  return kSuccess;
+}
+
+int cuMemUnmap(cu_address at, std::size_t bytes) {
+  REQUIRE_INIT();
+  const std::lock_guard held(g_lock);
+  const auto it = g_ranges.find(at);
+  REQUIRE(it != g_ranges.end() && it->second.is_mapped && it->second.bytes == bytes, kInvalidValue);
+  mmap(pointer_to(at), bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
+  it->second.is_mapped = it->second.has_access = false;
+  return kSuccess;
+}
+
+int cuMemSetAccess(cu_address at, std::size_t bytes, const cu_access* access, std::size_t count) {
+  REQUIRE_INIT();
+  REQUIRE(access != nullptr && count == 1 && access->location.type == kLocationDevice, kInvalidValue);
+  const std::lock_guard held(g_lock);
+  const auto it = g_ranges.find(at);
+  REQUIRE(it != g_ranges.end() && it->second.is_mapped && it->second.bytes == bytes, kInvalidValue);
+  REQUIRE(access->flags == kAccessReadWrite, kNotSupported);
+  REQUIRE(mprotect(pointer_to(at), bytes, PROT_READ | PROT_WRITE) == 0, kOutOfMemory);
+  it->second.has_access = true;
+  return kSuccess;
+}
+
+}  // namespace forksight::test_driver

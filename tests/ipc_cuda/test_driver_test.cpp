@@ -1,0 +1,317 @@
+// The rules that the test driver keeps, and the refusals that only it can bring about: not for a real driver.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+#include <cstring>
+
+#include "support.hpp"
+
+namespace forksight::ipc_cuda::test {
+namespace {
+
+constexpr int kAborted = 128 + SIGABRT;
+
+// What one process makes and another opens, in memory that both have.
+struct shared {
+  cu_ipc_handle memory, event;
+  cu_address at;
+};
+shared& common() {
+  void* const page = mmap(nullptr, sizeof(shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (page == MAP_FAILED) std::abort();
+  return *static_cast<shared*>(page);
+}
+
+void no_core() {
+  const rlimit none{0, 0};
+  setrlimit(RLIMIT_CORE, &none);
+}
+
+// Runs `exporter`, then `importer` while the first waits, then what `exporter` returned.
+void between_two(const std::function<std::function<void(gpu&)>(gpu&, shared&)>& exporter,
+                 const std::function<void(gpu&, shared&)>& importer, int exporters_end) {
+  shared& both = common();
+  const baton is_made, is_opened, may_end;
+  child first([&] {
+    no_core();
+    gpu at;
+    const auto rest = exporter(at, both);
+    is_made.pass();
+    is_opened.take();
+    rest(at);
+    return 0;
+  });
+  child second([&] {
+    no_core();
+    is_made.take();
+    gpu at;
+    importer(at, both);
+    is_opened.pass();
+    may_end.take();
+    return 0;
+  });
+  EXPECT_EQ(first.wait(), exporters_end);
+  may_end.pass();
+  EXPECT_EQ(second.wait(), 0);
+  munmap(&both, sizeof both);
+}
+
+std::function<void(gpu&)> export_memory(gpu& at, shared& to) {
+  MUST(at.memory_alloc(&to.at, 4096) == 0);
+  at.fill(to.at, 1, 2048);
+  at.fill(to.at + 2048, 2, 2048);
+  MUST(at.stream_synchronize(at.on) == 0);
+  // From the middle: it is of the whole all the same.
+  MUST(at.ipc_memory_handle(&to.memory, to.at + 2048) == 0);
+  cu_address opened = 0;
+  MUST(at.ipc_memory_open(&opened, to.memory, kLazyPeerAccess) == kInvalidContext);
+  return [](gpu&) {};
+}
+
+TEST(TestDriver, AHandleIsOfTheWholeAllocationAndOpenedOnce) {
+  between_two(
+      export_memory,
+      [](gpu& at, shared& from) {
+        cu_address opened = 0, again = 0;
+        MUST(at.ipc_memory_open(&opened, from.memory, kLazyPeerAccess) == 0);
+        MUST(at.is_filled(opened, 1, 2048) && at.is_filled(opened + 2048, 2, 2048));
+        MUST(at.ipc_memory_open(&again, from.memory, kLazyPeerAccess) == kAlreadyMapped);
+        MUST(at.ipc_memory_close(opened) == 0);
+        MUST(at.ipc_memory_close(opened) == kInvalidValue);
+        MUST(at.ipc_memory_open(&again, from.memory, kLazyPeerAccess) == 0);
+        MUST(at.ipc_memory_close(again) == 0);
+      },
+      0);
+}
+
+TEST(TestDriver, FreeingWhatAnotherHasOpenEndsTheProgram) {
+  between_two(
+      [](gpu& at, shared& to) -> std::function<void(gpu&)> {
+        (void)export_memory(at, to);
+        return [&to](gpu& later) { MUST(later.memory_free(to.at) == 0); };
+      },
+      [](gpu& at, shared& from) {
+        cu_address opened = 0;
+        MUST(at.ipc_memory_open(&opened, from.memory, kLazyPeerAccess) == 0);
+      },
+      kAborted);
+}
+
+std::function<void(gpu&)> export_event(gpu& at, shared& to) {
+  cu_event event = nullptr;
+  MUST(at.event_create(&event, kEventInterprocess) == kInvalidValue);
+  MUST(at.event_create(&event, kEventDisableTiming) == 0);
+  MUST(at.ipc_event_handle(&to.event, event) == kInvalidHandle);
+  MUST(at.event_destroy(event) == 0);
+  MUST(at.event_create(&event, kEventDisableTiming | kEventInterprocess) == 0);
+  MUST(at.ipc_event_handle(&to.event, event) == 0);
+  cu_event opened = nullptr;
+  MUST(at.ipc_event_open(&opened, to.event) == kInvalidContext);
+  return [event](gpu& later) { MUST(later.event_query(event) == kNotReady); };
+}
+
+TEST(TestDriver, AnEventIsOneInBothProcesses) {
+  between_two(
+      export_event,
+      [](gpu& at, shared& from) {
+        cu_event event = nullptr;
+        MUST(at.ipc_event_open(&event, from.event) == 0);
+        MUST(at.event_query(event) == kSuccess);
+        at.shut_gate();
+        MUST(at.event_record(event, at.on) == 0);
+        MUST(at.event_query(event) == kNotReady);
+      },
+      0);
+}
+
+TEST(TestDriver, AnEventIsNotUsedAfterItWasDestroyed) {
+  shared& both = common();
+  const baton is_made, is_opened, was_destroyed, is_seen;
+  child first([&] {
+    gpu at;
+    cu_event event = nullptr;
+    MUST(at.event_create(&event, kEventDisableTiming | kEventInterprocess) == 0);
+    MUST(at.ipc_event_handle(&both.event, event) == 0);
+    is_made.pass();
+    is_opened.take();
+    MUST(at.event_destroy(event) == 0);
+    was_destroyed.pass();
+    is_seen.take();
+    return 0;
+  });
+  child second([&] {
+    no_core();
+    is_made.take();
+    gpu at;
+    cu_event event = nullptr;
+    MUST(at.ipc_event_open(&event, both.event) == 0);
+    MUST(at.event_record(event, at.on) == 0);
+    is_opened.pass();
+    was_destroyed.take();
+    return at.event_record(event, at.on);
+  });
+  EXPECT_EQ(second.wait(), kAborted);
+  is_seen.pass();
+  EXPECT_EQ(first.wait(), 0);
+  munmap(&both, sizeof both);
+}
+
+TEST(TestDriver, ADeadProcessEventsAndLegacyMemoryAreNotTouched) {
+  for (const bool is_event : {true, false}) {
+    shared& both = common();
+    const baton is_made, is_opened, was_killed;
+    child first([&]() -> int {
+      gpu at;
+      (void)export_memory(at, both);
+      (void)export_event(at, both);
+      is_made.pass();
+      for (;;) pause();
+    });
+    child second([&] {
+      no_core();
+      is_made.take();
+      gpu at;
+      cu_address opened = 0;
+      cu_event event = nullptr;
+      MUST(at.ipc_memory_open(&opened, both.memory, kLazyPeerAccess) == 0);
+      MUST(at.ipc_event_open(&event, both.event) == 0);
+      is_opened.pass();
+      was_killed.take();
+      if (is_event) return at.event_query(event);
+      return at.is_filled(opened, 1, 2048) ? 0 : 1;
+    });
+    is_opened.take();
+    EXPECT_EQ(first.kill_and_wait(), 128 + SIGKILL);
+    was_killed.pass();
+    EXPECT_EQ(second.wait(), kAborted);
+    munmap(&both, sizeof both);
+  }
+}
+
+TEST(TestDriver, NothingWorksWithoutAContextOrInAForkedChild) {
+  child program([] {
+    gpu at;
+    MUST(at.context_set(nullptr) == 0);
+    cu_address memory = 0;
+    cu_event event = nullptr;
+    MUST(at.memory_alloc(&memory, 1) == kInvalidContext);
+    MUST(at.event_create(&event, 0) == kInvalidContext);
+    child forked([&] {
+      int count = 0;
+      MUST(at.init(0) == kNotInitialized);
+      MUST(at.device_count(&count) == kNotInitialized);
+      MUST(at.memory_alloc(&memory, 1) == kNotInitialized);
+      return 0;
+    });
+    return forked.wait();
+  });
+  EXPECT_EQ(program.wait(), 0);
+}
+
+TEST(TestDriver, MemoryWithoutAccessIsNotRead) {
+  child program([] {
+    gpu at;
+    cu_allocation of{};
+    of.type = kAllocationPinned;
+    of.location = {kLocationDevice, at.device};
+    std::size_t unit = 0;
+    cu_allocation_handle handle = 0;
+    cu_address where = 0;
+    MUST(at.granularity(&unit, &of, 0) == 0);
+    MUST(at.vmm_create(&handle, unit / 2, &of, 0) == kInvalidValue);
+    MUST(at.vmm_create(&handle, unit, &of, 0) == 0);
+    int fd = -1;
+    // It was not asked to be one that can be shared.
+    MUST(at.vmm_export(&fd, handle, kHandlePosixFd, 0) == kInvalidValue);
+    MUST(at.vmm_reserve(&where, unit, 0, 0, 0) == 0);
+    MUST(at.vmm_map(where, unit, 0, handle, 0) == 0);
+    char byte = 0;
+    MUST(at.copy_out(&byte, where, 1) == kInvalidValue);
+    MUST(at.vmm_unreserve(where, unit) == kInvalidValue);
+    MUST(at.vmm_unmap(where, unit) == 0);
+    MUST(at.vmm_unreserve(where, unit) == 0);
+    MUST(at.vmm_release(handle) == 0);
+    return 0;
+  });
+  EXPECT_EQ(program.wait(), 0);
+}
+
+TEST(TestDriverRefusals, ADeviceThatLacksWhatIsNeededIsNamed) {
+  struct lack {
+    const char* attribute;
+    memory kind;
+    const char* says;
+  };
+  const lack lacks[] = {{"125", memory::vmm_fd, "no events between processes (attribute 125)"},
+                        {"125", memory::legacy, "no events between processes (attribute 125)"},
+                        {"103", memory::vmm_fd, "(attribute 103): memory::legacy may do"},
+                        {"102", memory::vmm_fd, "(attribute 102): memory::legacy may do"},
+                        {"10", memory::legacy, "(pointer attribute 10): use memory::vmm_fd"}};
+  for (const lack& one : lacks) {
+    child program([&] {
+      setenv("FORKSIGHT_TEST_DRIVER_LACKS", one.attribute, 1);
+      const gpu at;
+      const auto none = gpu_pool::create(small(one.kind));
+      MUST(!none && none.error().code == errc::unsupported && none.error().driver == 0);
+      MUST(none.error().text.find(one.says) != std::string::npos);
+      return 0;
+    });
+    EXPECT_EQ(program.wait(), 0) << one.attribute;
+  }
+  child program([] {
+    setenv("FORKSIGHT_TEST_DRIVER_LACKS", "102,103", 1);
+    const gpu at;
+    must(must(gpu_pool::create(small(memory::legacy))).close());
+    return 0;
+  });
+  EXPECT_EQ(program.wait(), 0);
+}
+
+class TestDriverDevices : public testing::TestWithParam<memory> {};
+INSTANTIATE_TEST_SUITE_P(Kinds, TestDriverDevices, testing::Values(memory::vmm_fd, memory::legacy));
+
+TEST_P(TestDriverDevices, ADeviceIsKnownByItsUuidWhateverItsNumber) {
+  const sockets way, other_way;
+  const baton is_done;
+  child writer([&] {
+    gpu at(1);
+    pool_options wanted = small(GetParam());
+    wanted.device = 1;
+    gpu_pool pool = make_pool(wanted, way.ours());
+    must(send_pool(other_way.ours(), pool, soon()));
+    send_filled(at, pool, 1);
+    is_done.take();
+    is_done.take();
+    must(pool.close());
+    return 0;
+  });
+  child reader([&] {
+    setenv("CUDA_VISIBLE_DEVICES", "1", 1);
+    gpu at;
+    gpu_pool pool = must(receive_pool(way.theirs(), soon()));
+    gpu_message got = must(pool.receive(at.on, soon()));
+    MUST(at.is_filled(got.data(), 1, 5000));
+    must(got.release(at.on));
+    must(pool.close());
+    is_done.pass();
+    return 0;
+  });
+  child blind([&] {
+    setenv("CUDA_VISIBLE_DEVICES", "0", 1);
+    const gpu at;
+    const auto none = receive_pool(other_way.theirs(), soon());
+    MUST(!none && none.error().code == errc::no_device);
+    MUST(none.error().text.find("GPU-5f5f5f5f-5f5f-5f5f-5f5f-5f5f5f5f5f01") != std::string::npos);
+    MUST(none.error().text.find("CUDA_VISIBLE_DEVICES is 0") != std::string::npos);
+    is_done.pass();
+    return 0;
+  });
+  EXPECT_EQ(reader.wait(), 0);
+  EXPECT_EQ(blind.wait(), 0);
+  EXPECT_EQ(writer.wait(), 0);
+}
+
+}  // namespace
+}  // namespace forksight::ipc_cuda::test
