@@ -19,6 +19,7 @@
 #include "foresight.hpp"
 #include "fork_turn.hpp"
 #include "forksight/trace/handlers.hpp"
+#include "held.hpp"
 #include "hooks_fork.hpp"
 #include "kept_errno.hpp"
 #include "libc_calls.hpp"
@@ -60,9 +61,20 @@ std::uint32_t count_other_threads(const Slot* self) {
   return count;
 }
 
-// Of a join, the tid of the thread that is waited for.
+// The set lies on the stack of a thread that may be on its way out of the call: then it is not the set any more. Out of
+// line, as append_fork.
+__attribute__((noinline)) std::uint64_t read_signals(const Slot& slot) {
+  const auto* const set = reinterpret_cast<const void*>(slot.wait_object);
+  std::uint64_t signals = 0;
+  if (sys::read_memory(set, &signals, sizeof signals) != sizeof signals) return 0;
+  compiler_fence();
+  return slot.wait_kind == trace::WaitKind::kSignals ? signals : 0;
+}
+
+// Of a join, the tid of the thread that is waited for; of signals, their set.
 std::uint64_t awaited_object(const Slot& slot) {
   if (slot.wait_kind == trace::WaitKind::kNone) return 0;
+  if (slot.wait_kind == trace::WaitKind::kSignals) return read_signals(slot);
   if (slot.wait_kind != trace::WaitKind::kJoin) return slot.wait_object;
   const Slot* const awaited = find_slot_by_thread_pointer(slot.wait_object);
   return awaited == nullptr ? 0 : static_cast<std::uint64_t>(awaited->tid);

@@ -91,7 +91,9 @@ void TraceReader::name_lost_waits(model::ForkId id) {
   if (!symbolize_) return;
   const model::Fork& fork = model_.forks[id];
   for (std::size_t i = 0; i < fork.lost_waits.size(); ++i) {
-    if (fork.lost_waits[i].kind == model::AwaitedKind::kThread) continue;
+    const bool has_address = fork.lost_waits[i].kind != model::AwaitedKind::kThread &&
+                             fork.lost_waits[i].kind != model::AwaitedKind::kSignals;
+    if (!has_address) continue;
     deferred_.add_data(modules_.image_of(fork.process), fork.lost_waits[i].object,
                        [ id, i ](model::Model & m) -> auto& { return m.forks[id].lost_waits[i].name; }, {});
   }

@@ -58,6 +58,10 @@ Json process_to_json(const LoggedProcess& process) {
             {"liveness", name_of(kLivenessNames, process.liveness)}};
   if (process.stuck_for_ms != 0) json["stuck_for_ms"] = process.stuck_for_ms;
   if (process.exit_status) json["exit_status"] = *process.exit_status;
+  if (process.unheard_signals != 0) {
+    json["unheard_signals"] = fmt::format("{:#x}", process.unheard_signals);
+    json["unheard_for_ms"] = process.unheard_for_ms;
+  }
   if (process.shim_start) json["shim_start"] = fmt::format("{:#x}", *process.shim_start);
   if (process.waits_for_pid != 0) {
     json["waits_for"] = {{"pid", process.waits_for_pid}, {"start_ticks", process.waits_for_start_ticks}};

@@ -30,7 +30,9 @@ struct LoggedProcess {
   std::int32_t waits_for_pid = 0;  // 0: for none
   std::uint64_t waits_for_start_ticks = 0;
   std::string waits_via;
-  std::optional<int> exit_status;           // as of wait(2)
+  std::optional<int> exit_status;     // as of wait(2)
+  std::uint64_t unheard_signals = 0;  // as in model::Process
+  std::uint64_t unheard_for_ms = 0;
   std::optional<std::uint64_t> shim_start;  // where the shim was mapped, 0: nowhere; none: not looked at
 };
 

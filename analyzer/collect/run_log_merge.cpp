@@ -51,6 +51,8 @@ void fill(model::Process& process, const LoggedProcess& logged, const RunLog& lo
   process.stuck_for_ms = logged.stuck_for_ms;
   process.waits = logged.waits;
   process.waits_via = logged.waits_via;
+  process.unheard_signals = logged.unheard_signals;
+  process.unheard_for_ms = logged.unheard_for_ms;
   if (logged.exit_status) process.exit_status = logged.exit_status;
 }
 

@@ -190,6 +190,8 @@ LoggedProcess read_process(const Json& json, std::string& problem) {
     of.number("start_ticks", process.waits_for_start_ticks);
   }
   if (reader.find("exit_status") != nullptr) reader.number("exit_status", process.exit_status.emplace());
+  reader.address("unheard_signals", process.unheard_signals);
+  reader.number("unheard_for_ms", process.unheard_for_ms);
   if (reader.find("shim_start") != nullptr) reader.address("shim_start", process.shim_start.emplace());
   return process;
 }

@@ -104,6 +104,7 @@ std::optional<model::AwaitedKind> to_model(trace::WaitKind kind) {
     case trace::WaitKind::kJoin: return model::AwaitedKind::kThread;
     case trace::WaitKind::kSemaphore: return model::AwaitedKind::kSemaphore;
     case trace::WaitKind::kFutex: return model::AwaitedKind::kFutex;
+    case trace::WaitKind::kSignals: return model::AwaitedKind::kSignals;
     case trace::WaitKind::kNone: break;
   }
   return std::nullopt;

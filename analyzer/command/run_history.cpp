@@ -39,6 +39,10 @@ collect::LoggedProcess row_of(const watch::Member& member) {
   return row;
 }
 
+std::uint64_t milliseconds(watch::Clock::duration time) {
+  return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(time).count());
+}
+
 }  // namespace
 
 RunHistory::RunHistory(std::vector<std::string> command) {
@@ -61,8 +65,10 @@ void RunHistory::note(const watch::Supervisor& supervisor, const std::map<watch:
     // Of a process that goes on only threads are stuck.
     const bool goes_on = verdict.liveness == model::Liveness::kAwake;
     const auto age = goes_on ? watch::Clock::duration::zero() : now - verdict.since;
-    row.stuck_for_ms = static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(age).count());
+    row.stuck_for_ms = milliseconds(age);
     row.waits = verdict.waits;
+    row.unheard_signals = verdict.unheard_signals;
+    row.unheard_for_ms = verdict.unheard_signals == 0 ? 0 : milliseconds(now - verdict.unheard_since);
     row.waits_via = verdict.waits_for ? verdict.via : "";
     row.waits_for_pid = verdict.waits_for ? verdict.waits_for->pid : 0;
     row.waits_for_start_ticks = verdict.waits_for ? verdict.waits_for->start_ticks : 0;

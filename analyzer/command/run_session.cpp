@@ -16,6 +16,7 @@
 #include "command/exit_status.hpp"
 #include "command/output.hpp"
 #include "command/run_history.hpp"
+#include "command/run_lost_signals.hpp"
 #include "command/run_outside.hpp"
 #include "command/run_python.hpp"
 #include "command/run_report.hpp"
@@ -153,6 +154,7 @@ class Session {
       follow_touches(model.value());
       follow_python(model.value());
       follow_handlers(model.value());
+      supervisor_.set_lost_signals(find_lost_signals(model.value()));
     }
     const auto end = Clock::now();
     next_load_ = end + (end - start) * kLoadShare;

@@ -1,6 +1,7 @@
 #include "diagnose/words.hpp"
 
 #include <fmt/core.h>
+#include <string.h>
 
 #include <algorithm>
 #include <array>
@@ -190,6 +191,17 @@ std::string lock_kind(const model::Lock& lock) {
   return kind + "mutex";
 }
 
+std::string signals(std::uint64_t set) {
+  std::string names;
+  for (int number = 1; number <= 64; ++number) {
+    if ((set >> static_cast<unsigned>(number - 1) & 1U) == 0) continue;
+    const char* const name = ::sigabbrev_np(number);
+    names += names.empty() ? "" : ", ";
+    names += name == nullptr ? fmt::format("signal {}", number) : fmt::format("SIG{}", name);
+  }
+  return names.empty() ? "no signal" : names;
+}
+
 std::string awaited(const model::Model& model, const model::LostWait& wait) {
   const char* kind = "condition variable";
   switch (wait.kind) {
@@ -204,6 +216,7 @@ std::string awaited(const model::Model& model, const model::LostWait& wait) {
       }
       return "the end of another thread";
     }
+    case model::AwaitedKind::kSignals: return signals(wait.object);
     case model::AwaitedKind::kCondition: break;
   }
   return wait.name.empty() ? fmt::format("the {} at {:#x}", kind, wait.object) : fmt::format("{} {}", kind, wait.name);

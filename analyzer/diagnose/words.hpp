@@ -53,6 +53,9 @@ std::string static_variable(std::string_view guard);
 // "mutex", "recursive robust mutex", "rwlock"
 std::string lock_kind(const model::Lock& lock);
 
+// "SIGINT, SIGTERM, signal 34"; bit 0 is signal 1.
+std::string signals(std::uint64_t set);
+
 // "condition variable queue_cv", "the barrier at 0x55d0c0", "the end of thread 4240 \"worker\"".
 std::string awaited(const model::Model& model, const model::LostWait& wait);
 

@@ -84,6 +84,7 @@ void Builder::add_process(std::size_t subject) {
   process.waits = from.waits;
   process.waits_for = from.waits_for;
   process.waits_via = from.waits_via;
+  process.unheard_signals = from.unheard_signals;
   model_.processes.push_back(std::move(process));
 }
 
@@ -213,7 +214,10 @@ std::optional<model::ForkId> Builder::add_fork(std::size_t child) {
     }
   }
   fork.python = model_.processes[fork.process].python;
-  if (!is_absent) note_signal_handler(fork);
+  if (!is_absent) {
+    note_signal_handler(fork);
+    note_signal_waits(parent, fork);
+  }
   add_pools(fork);
   model_.forks.push_back(std::move(fork));
   return model_.forks.size() - 1;

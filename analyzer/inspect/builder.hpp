@@ -41,6 +41,7 @@ class Builder {
   // The threads of a parent that is not there, as the child's memory has them.
   void add_threads_of_absent(model::Fork& fork);
   void note_signal_handler(model::Fork& fork) const;
+  void note_signal_waits(const image::Image& parent, model::Fork& fork) const;
   void add_pools(model::Fork& fork);
   bool is_in_lost_pool(const StuckCall& call, const model::Fork& fork) const;
   bool is_in_region(std::size_t child, const model::Fork& fork) const;

@@ -19,6 +19,7 @@
 #include "watch/proc_fs.hpp"
 #include "watch/sampler.hpp"
 #include "watch/supervisor.hpp"
+#include "watch/unheard_signals.hpp"
 #include "watch/wait_words.hpp"
 
 namespace forksight::inspect {
@@ -235,6 +236,10 @@ class Look {
         subject.waits_via = verdict->second.via;
       }
       if (goes_on(member)) return;
+      bool refused = false;
+      if (const auto round = watch::sample_round(member.key.pid, refused)) {
+        subject.unheard_signals = watch::find_unheard(*round, ~std::uint64_t{0});
+      }
     } else if (spinning_.contains(member.key.pid) && is_in_hazard(subject)) {
       subject.liveness = model::Liveness::kSpinning;
     } else {

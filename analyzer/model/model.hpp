@@ -75,13 +75,13 @@ struct Held {
   std::uint32_t waiters = 0;  // barriers and condition variables: all that wait there; `holder` is one of them
 };
 
-enum class AwaitedKind { kCondition, kBarrier, kThread, kSemaphore, kFutex };
+enum class AwaitedKind { kCondition, kBarrier, kThread, kSemaphore, kFutex, kSignals };
 
 // What a lost thread waited for when its process was about to fork.
 struct LostWait {
   ThreadId thread = 0;
   AwaitedKind kind = AwaitedKind::kCondition;
-  std::uint64_t object = 0;  // address; of a thread: its tid, 0: unknown
+  std::uint64_t object = 0;  // address; of a thread: its tid, 0: unknown; of signals: their set, bit 0 is signal 1
   std::string name;          // "queue_cv", "" if it is not in a module
 };
 
@@ -356,6 +356,8 @@ struct Process {
   std::optional<ProcessId> waits_for;  // kVictim: the process that it waits for
   std::string waits_via;             // kVictim: "wait4", "pipe" ...
   std::optional<int> exit_status;    // as of wait(2)
+  std::uint64_t unheard_signals = 0; // pending, all its threads block them, and lost ones took them; bit 0 is signal 1
+  std::uint64_t unheard_for_ms = 0;  // how long the first of them has been seen so
   std::optional<PythonId> python;    // where its threads are: `run` asked after it was stuck
   int python_signal = 0;             // by which it may be asked; 0: by none
   std::uint64_t shim_start = 0;      // where its traces say that the shim is mapped; 0: not known

@@ -18,6 +18,7 @@ namespace forksight::watch {
 namespace {
 
 constexpr int kRefusalsThatCount = 4;            // fewer are seen at an exec
+constexpr int kPatience = 10;                    // times what a user waits for a proof
 constexpr std::chrono::seconds kLongestRest{2};  // between two rounds of samples
 
 bool is_same_round(const Round& before, const Round& after) {
@@ -97,6 +98,7 @@ void Supervisor::look(Clock::time_point now, Clock::duration age) {
   add_spinning(now);
   add_stalled(now);
   add_partly_stuck(now, age == Clock::duration::zero());
+  add_unheard(now);
 }
 
 void Supervisor::look_at(const Member& member, Clock::time_point now, bool at_once) {
@@ -310,7 +312,6 @@ void Supervisor::add_spinning(Clock::time_point now) {
 
 // No proof: a handler may wait for a minute and then go on. Ten times what a user waits for a proof is long.
 void Supervisor::add_stalled(Clock::time_point now) {
-  constexpr int kPatience = 10;
   for (const StalledCall& call : calls_) {
     const auto member = tree_.living().find(call.pid);
     if (member == tree_.living().end() || verdicts_.contains(member->second.key)) continue;
@@ -351,6 +352,24 @@ void Supervisor::add_partly_stuck(Clock::time_point now, bool at_once) {
   for (const auto& [key, verdict] : partly_) {
     const auto member = tree_.living().find(key.pid);
     if (member != tree_.living().end() && member->second.key == key) verdicts_.emplace(key, verdict);
+  }
+}
+
+// A process that is stuck never takes them; one that goes on might, so only after a time: longer if it is at work.
+void Supervisor::add_unheard(Clock::time_point now) {
+  for (const Unheard& unheard : unheard_.look(tree_, now)) {
+    auto known = verdicts_.find(unheard.key);
+    if (known == verdicts_.end()) {
+      if (now - unheard.since < spin_age_ * (unheard.at_rest ? 1 : kPatience)) continue;
+      Verdict verdict;
+      verdict.key = unheard.key;
+      verdict.liveness = model::Liveness::kAwake;
+      verdict.since = unheard.since;
+      for (const ThreadSample& thread : unheard.round.threads) verdict.waits.push_back(describe_wait(thread, nullptr));
+      known = verdicts_.emplace(unheard.key, std::move(verdict)).first;
+    }
+    known->second.unheard_signals = unheard.signals;
+    known->second.unheard_since = unheard.since;
   }
 }
 

@@ -19,6 +19,7 @@
 #include "watch/spin.hpp"
 #include "watch/thread_graph.hpp"
 #include "watch/tree.hpp"
+#include "watch/unheard_signals.hpp"
 #include "watch/wakers.hpp"
 
 namespace forksight::watch {
@@ -33,6 +34,8 @@ struct Verdict {
   std::vector<model::Wait> waits;
   std::optional<ProcessKey> waits_for;
   std::string via;
+  std::uint64_t unheard_signals = 0;  // as in model::Process
+  Clock::time_point unheard_since;
 };
 
 // A call that does not come back, and of which no more is known.
@@ -67,6 +70,8 @@ class Supervisor {
   void expect_stir(const ProcessKey& key);
   // Threads that are in the middle of an atfork handler, and since when: long ones count as stalled.
   void set_handlers(const std::vector<StalledCall>& calls) { calls_ = calls; }
+  // Signals that threads took which forked processes do not have, by their pid.
+  void set_lost_signals(std::map<std::int32_t, std::uint64_t> lost) { unheard_.set_lost(std::move(lost)); }
 
   Tree& tree() { return tree_; }
   const Tree& tree() const { return tree_; }
@@ -105,6 +110,7 @@ class Supervisor {
   void add_spinning(Clock::time_point now);
   void add_stalled(Clock::time_point now);
   void add_partly_stuck(Clock::time_point now, bool at_once);
+  void add_unheard(Clock::time_point now);
 
   Tree tree_;
   Clock::duration spin_age_;
@@ -113,6 +119,7 @@ class Supervisor {
   WakerFinder wakers_;
   SpinWatch spins_;
   std::vector<StalledCall> calls_;
+  UnheardSignals unheard_;
   std::map<ProcessKey, Verdict> partly_;  // as of the latest search for them
   Clock::time_point next_search_{};
   std::map<ProcessKey, std::string> unreadable_;   // program

@@ -28,6 +28,8 @@ LoggedProcess stuck_process() {
   process.waits_for_start_ticks = 99;
   process.waits_via = "pipe";
   process.exit_status = 9;
+  process.unheard_signals = 0x4000;
+  process.unheard_for_ms = 2100;
   model::Wait wait;
   wait.tid = 4711;
   wait.name = "w\x01";
@@ -76,6 +78,8 @@ TEST(RunLog, SurvivesTheRoundTrip) {
   EXPECT_EQ(process.cmdline, stuck_process().cmdline);
   EXPECT_EQ(process.liveness, model::Liveness::kDeadButForSignal);
   EXPECT_EQ(process.exit_status, 9);
+  EXPECT_EQ(process.unheard_signals, 0x4000U);
+  EXPECT_EQ(process.unheard_for_ms, 2100U);
   ASSERT_EQ(process.waits.size(), 1U);
   EXPECT_EQ(process.waits[0].object, 0xffff800000001000U);
   EXPECT_EQ(process.waits[0].state, 'S');
@@ -201,6 +205,8 @@ TEST(MergeRunLog, FillsTheProcessOfATrace) {
   EXPECT_EQ(model.processes[0].start_ticks, 99U);
   EXPECT_EQ(model.processes[0].liveness, model::Liveness::kDead);
   EXPECT_EQ(model.processes[1].stuck_for_ms, 1234U);
+  EXPECT_EQ(model.processes[1].unheard_signals, 0x4000U);
+  EXPECT_EQ(model.processes[1].unheard_for_ms, 2100U);
   EXPECT_EQ(model.processes[1].rank, 3);
   EXPECT_EQ(model.processes[1].waits_for, 0U);
 }

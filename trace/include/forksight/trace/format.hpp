@@ -206,11 +206,12 @@ enum class WaitKind : std::uint32_t {
   kJoin = 3,  // the object is the tid of the thread that is waited for, 0: unknown
   kSemaphore = 4,
   kFutex = 8,
+  kSignals = 16,  // the object is the set of signals that the thread takes, as in the kernel: bit 0 is signal 1
 };
 
 struct ForkThread {
   std::uint64_t thread;       // ref to kThread
-  std::uint64_t wait_object;  // address of what it waits for, 0: none known
+  std::uint64_t wait_object;  // address of what it waits for, or as WaitKind says; 0: none known
   WaitKind wait_kind;
   std::uint32_t held;  // locks held, as its own array says
 };

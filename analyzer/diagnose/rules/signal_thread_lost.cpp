@@ -1,0 +1,89 @@
+// A thread that takes signals by sigwait() was not copied by fork(), and such a signal is pending in the child, blocked
+// by all of its threads. Of a child that sleeps for good it is proven that nobody ever takes it; one that goes on could
+// unblock it some day.
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "diagnose/evidence.hpp"
+#include "diagnose/pools.hpp"
+#include "diagnose/rules.hpp"
+#include "diagnose/words.hpp"
+
+namespace forksight::rules {
+
+namespace {
+
+bool takes(const model::LostWait& wait, std::uint64_t signals) {
+  return wait.kind == model::AwaitedKind::kSignals && (wait.object & signals) != 0;
+}
+
+// What a child sleeps for came from the thread that took its signals, if no other was lost.
+bool lost_only_takers(const model::Fork& fork) {
+  return fork.unknown_threads == 0 && std::ranges::all_of(fork.lost_threads, [&](model::ThreadId id) {
+           return std::ranges::any_of(fork.lost_waits, [&](const model::LostWait& wait) {
+             return wait.thread == id && wait.kind == model::AwaitedKind::kSignals;
+           });
+         });
+}
+
+Finding describe(const Evidence& evidence, const model::Fork& fork, const model::LostWait& taker) {
+  const model::Process& child = evidence.process(*fork.child);
+  const model::Thread& thread = evidence.model().threads[taker.thread];
+  const std::uint64_t pending = child.unheard_signals & taker.object;
+  const bool is_one = (pending & (pending - 1)) == 0;
+  const std::string names = words::signals(pending);
+  Finding finding = evidence.begin_finding("signal-thread-lost", fork);
+  if (is_proven_dead(child)) {
+    pools::set_certainty(child, finding);
+  } else {
+    finding.certainty = Certainty::kLikely;
+    finding.outcome = Outcome::kMayHang;
+  }
+  finding.culprit.kind = CulpritKind::kThread;
+  finding.culprit.name = fmt::format("the thread that takes {}", words::signals(taker.object));
+  finding.culprit.holder = evidence.holder(thread);
+  finding.culprit.library = thread.start_library;
+  finding.culprit.stack = thread.created_at;
+  finding.summary = fmt::format("{} does not take {}: {}, which waits for {} in {}, was not copied by fork(){}",
+                                evidence.name(*fork.child), names, words::thread(thread), is_one ? "it" : "them",
+                                words::parent(evidence.process(fork.process)), words::at(" at ", fork.stack));
+  const std::string since =
+      child.unheard_for_ms > 0 ? fmt::format(" for {}", words::duration(child.unheard_for_ms)) : std::string();
+  add_sentence(finding, fmt::format("{} {} pending in {}{}, and all its threads block {}.", names,
+                                    is_one ? "has been" : "have been", evidence.name(*fork.child), since,
+                                    is_one ? "it" : "them"));
+  add_sentence(finding, describe_liveness(child));
+  add_sentence(finding, fmt::format("It was forked{} from {}, where {} waits in sigwait() for {}.",
+                                    words::at(" at ", fork.stack), words::parent(evidence.process(fork.process)),
+                                    words::thread(thread), words::signals(taker.object)));
+  add_sentence(finding,
+               "The child has the signal mask of the thread that forked it, and not the thread that takes what is "
+               "blocked there: whoever sends such a signal and waits for what comes of it waits in vain.");
+  add_sentence(finding, describe_end(child));
+  finding.fixes.push_back(
+      {"Start such a thread in the child, too: right after fork(), or by a child handler of pthread_atfork().", true});
+  finding.fixes.push_back(
+      {"Unblock the signals in the child (sigprocmask()), once it is set what they shall do there; SIG_DFL ends it."});
+  return finding;
+}
+
+}  // namespace
+
+void signal_thread_lost(const Evidence& evidence, std::vector<Finding>& findings) {
+  for (const model::Fork& fork : evidence.model().forks) {
+    const model::Process* const child = evidence.find_untouched_child(fork);
+    if (child == nullptr || child->unheard_signals == 0 || evidence.is_in_handler(*fork.child)) continue;
+    if (is_proven_dead(*child) && !lost_only_takers(fork)) continue;
+    const auto is_explained = [&](const Finding& finding) {
+      return finding.process == *fork.child &&
+             (finding.outcome == Outcome::kHang || finding.outcome == Outcome::kMayHang);
+    };
+    if (std::ranges::any_of(findings, is_explained)) continue;
+    const auto taker = std::ranges::find_if(
+        fork.lost_waits, [&](const model::LostWait& wait) { return takes(wait, child->unheard_signals); });
+    if (taker != fork.lost_waits.end()) findings.push_back(describe(evidence, fork, *taker));
+  }
+}
+
+}  // namespace forksight::rules

@@ -1,0 +1,72 @@
+#include "watch/unheard_signals.hpp"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "watch/proc_fs.hpp"
+#include "watch/proof.hpp"
+#include "watch/sampler.hpp"
+
+namespace forksight::watch {
+
+namespace {
+
+// A process with a signalfd takes its signals when it reads: how soon, nobody knows. Which signals does not matter
+// here.
+bool reads_signals(std::int32_t pid) {
+  for (const std::int32_t fd : list_numbers(proc_path(pid, "fd")).numbers) {
+    const auto link = read_link(proc_path(pid, "fd/" + std::to_string(fd)));
+    if (!link || link->find("[signalfd]") != std::string::npos) return true;
+  }
+  return false;
+}
+
+bool is_same_round(const Round& before, const Round& after) {
+  return std::equal(before.threads.begin(), before.threads.end(), after.threads.begin(), after.threads.end(),
+                    [](const ThreadSample& one, const ThreadSample& other) { return is_unchanged(one, other); });
+}
+
+}  // namespace
+
+std::uint64_t find_unheard(const Round& round, std::uint64_t lost) {
+  bool lives = false;
+  for (const ThreadSample& thread : round.threads) {
+    if (thread.ended()) continue;
+    lives = true;
+    lost &= thread.status.shared_pending & thread.status.blocked;
+  }
+  return lives ? lost : 0;
+}
+
+std::vector<Unheard> UnheardSignals::look(const Tree& tree, std::chrono::steady_clock::time_point now) {
+  std::vector<Unheard> found;
+  const std::map<ProcessKey, Seen> before = std::exchange(seen_, {});
+  for (const auto& [pid, lost] : lost_) {
+    const auto member = tree.living().find(pid);
+    if (member == tree.living().end()) continue;
+    const auto stat = read_stat(pid);
+    const bool is_copy =
+        stat && stat->start_ticks == member->second.key.start_ticks && (stat->flags & kForkedWithoutExec) != 0;
+    if (!is_copy) continue;
+    bool refused = false;
+    auto round = sample_round(pid, refused);
+    if (!round) continue;
+    const ProcessKey& key = member->second.key;
+    std::uint64_t signals = find_unheard(*round, lost);
+    Seen seen{signals, now, *round};
+    // One that was taken in between, and sent anew, is another one: the rest has been there all the time.
+    const auto known = before.find(key);
+    if (known != before.end() && (known->second.signals & signals) != 0) {
+      signals &= known->second.signals;
+      const bool at_rest = known->second.at_rest && is_same_round(known->second.first, *round);
+      seen = {signals, known->second.since, known->second.first, at_rest};
+    }
+    if (signals == 0) continue;
+    if (!reads_signals(pid)) found.push_back({key, signals, seen.since, seen.at_rest, std::move(*round)});
+    seen_.emplace(key, std::move(seen));
+  }
+  return found;
+}
+
+}  // namespace forksight::watch

@@ -1,0 +1,46 @@
+// Signals that a forked process will not take: they are pending, each of its threads blocks them, and the thread that
+// waited for them in its parent was not copied.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "watch/evidence.hpp"
+#include "watch/tree.hpp"
+
+namespace forksight::watch {
+
+struct Unheard {
+  ProcessKey key;
+  std::uint64_t signals = 0;                    // bit 0 is signal 1
+  std::chrono::steady_clock::time_point since;  // the first of them has been pending, as far as was seen
+  bool at_rest = false;                         // no thread has run since
+  Round round;
+};
+
+// Pure. Which of `lost` are pending for the process and blocked by each thread of it that lives.
+std::uint64_t find_unheard(const Round& round, std::uint64_t lost);
+
+class UnheardSignals {
+ public:
+  // Which signals the lost threads of each process took, by pid. Others are not looked at.
+  void set_lost(std::map<std::int32_t, std::uint64_t> lost) { lost_ = std::move(lost); }
+  // Those that live, have not called exec since, and read no signals from a descriptor.
+  std::vector<Unheard> look(const Tree& tree, std::chrono::steady_clock::time_point now);
+
+ private:
+  struct Seen {
+    std::uint64_t signals = 0;
+    std::chrono::steady_clock::time_point since;
+    Round first;
+    bool at_rest = true;
+  };
+
+  std::map<std::int32_t, std::uint64_t> lost_;
+  std::map<ProcessKey, Seen> seen_;
+};
+
+}  // namespace forksight::watch

@@ -1,0 +1,42 @@
+// What the cases of sigwait() share: a thread that takes SIGTERM, asleep there before the fork.
+#pragma once
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+
+#include "../baton.h"
+
+static struct baton taker_says;
+static pid_t taker_tid;
+
+static sigset_t set_of(int signal) {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, signal);
+  return set;
+}
+
+// As the kernel shows it: "128 ..." is rt_sigtimedwait.
+static int is_taking(void) {
+  char path[64];
+  char text[8] = "";
+  snprintf(path, sizeof path, "/proc/self/task/%d/syscall", taker_tid);
+  const int fd = open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0 || read(fd, text, sizeof text - 1) < 0) abort();
+  close(fd);
+  return strncmp(text, "128 ", 4) == 0;
+}
+
+static void start_taker(void* (*body)(void*)) {
+  pthread_t thread;
+  taker_says = baton_make();
+  if (pthread_create(&thread, NULL, body, NULL) != 0) abort();
+  baton_wait(taker_says);
+}
+
+static void wait_until_taking(void) {
+  while (!is_taking()) sched_yield();
+}

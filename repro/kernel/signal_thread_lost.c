@@ -1,0 +1,76 @@
+// Mechanism: SIGTERM is blocked everywhere but for a thread that takes it by sigwait() and tells the others to end. The
+//            forked child has the mask, not the thread: SIGTERM stays pending, and its main loop is never told.
+//            -DAWAKE: the child waits for work instead, and whoever sent SIGTERM kills it in the end.
+// To blame:  the fork: neither the thread nor the mask was set up for the child.
+// User sees: workers that do not end by SIGTERM, a parent that waits for them, or kills them after its patience.
+// Fix:       start the thread in the child, too, or unblock the signal there.
+// Repaired:  the child starts the thread.
+//
+// EXPECT-BARE: hang
+// EXPECT: signal-thread-lost certain hang culprit="the thread that takes SIGTERM" holder=taker victims=0
+// EXPECT-STACK: fork main@fork
+// EXPECT-UNKNOWN(awake): that the child goes on to ignore it is seen over a time, not at one look
+// EXPECT(awake): signal-thread-lost likely may-hang culprit="the thread that takes SIGTERM" holder=taker victims=0
+#include "signal_thread.h"
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t told = PTHREAD_COND_INITIALIZER;
+static int shall_end;
+
+static void* taker_main(void* unused) {
+  const sigset_t ends = set_of(SIGTERM);
+  int signal = 0;
+  pthread_setname_np(pthread_self(), "taker");
+  taker_tid = gettid();
+  baton_pass(taker_says);
+  while (sigwait(&ends, &signal) != 0 || signal != SIGTERM) {
+  }
+  pthread_mutex_lock(&mutex);
+  shall_end = 1;
+  pthread_cond_signal(&told);
+  pthread_mutex_unlock(&mutex);
+  return unused;
+}
+
+static void serve(void) {
+  pthread_mutex_lock(&mutex);
+  while (!shall_end) pthread_cond_wait(&told, &mutex);
+  pthread_mutex_unlock(&mutex);
+}
+
+#ifdef AWAKE
+// The end of the child, which it is given five seconds for; then SIGKILL.
+static int end_by_force(pid_t child) {
+  const sigset_t ended = set_of(SIGCHLD);
+  const struct timespec patience = {.tv_sec = 5};
+  if (sigtimedwait(&ended, NULL, &patience) != SIGCHLD) kill(child, SIGKILL);
+  return end_of(child) == 128 + SIGKILL ? 0 : 1;
+}
+#endif
+
+int main(void) {
+  sigset_t blocked = set_of(SIGTERM);
+  sigaddset(&blocked, SIGCHLD);
+  pthread_sigmask(SIG_BLOCK, &blocked, NULL);
+  start_taker(taker_main);
+  wait_until_taking();
+  const struct baton work = baton_make();
+  const pid_t child = fork();  // MARK: fork
+  if (child == 0) {
+#if defined(AWAKE)
+    baton_wait(work);
+#elif defined(REPAIRED)
+    start_taker(taker_main);
+#endif
+    serve();
+    _exit(0);
+  }
+  kill(child, SIGTERM);
+#ifdef AWAKE
+  const int status = end_by_force(child);
+#else
+  const int status = end_of(child);
+#endif
+  close(work.end[1]);
+  return status;
+}
