@@ -1,0 +1,103 @@
+// The floor: one producer, one consumer, a ring whose slots are the buffers, and a futex to sleep on without a timeout.
+// Nothing is checked, nothing recovered: whoever waits for a process that dies waits for ever.
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <climits>
+
+#include "transport.hpp"
+
+namespace forksight::bench {
+namespace {
+
+long futex(std::atomic<std::uint32_t>& word, int what, std::uint32_t value) {
+  return syscall(SYS_futex, &word, what, value, nullptr, nullptr, 0);
+}
+
+// A side that finds nothing to do says so, looks once more, and sleeps.
+struct alignas(64) Bed {
+  std::atomic<std::uint32_t> sleeps;
+};
+
+struct Lane {
+  alignas(64) std::atomic<std::uint64_t> tail;
+  alignas(64) std::atomic<std::uint64_t> head;
+  Bed consumer, producer;
+};
+
+void wake(Bed& bed) {
+  std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with the one of wait_until()
+  if (bed.sleeps.load(std::memory_order_relaxed) == 0) return;
+  bed.sleeps.store(0, std::memory_order_relaxed);
+  futex(bed.sleeps, FUTEX_WAKE, INT_MAX);
+}
+
+template <class Condition>
+void wait_until(Bed& bed, unsigned spin_us, Condition is_met) {
+  if (is_met()) return;
+  if (spin_us != 0) {
+    using clock = std::chrono::steady_clock;
+    const auto end = clock::now() + std::chrono::microseconds(spin_us);
+    for (unsigned round = 1; spin_us == kSpinsForEver || round % 16 != 0 || clock::now() < end; ++round) {
+      relax();
+      if (is_met()) return;
+    }
+  }
+  for (;;) {
+    bed.sleeps.store(1, std::memory_order_relaxed);
+    std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with the one of wake()
+    if (is_met()) break;
+    futex(bed.sleeps, FUTEX_WAIT, 1);
+    if (is_met()) break;
+  }
+  bed.sleeps.store(0, std::memory_order_relaxed);
+}
+
+class Bare final : public Transport {
+ public:
+  void prepare(const Shape& shape) override {
+    shape_ = shape;
+    stride_ = (shape.bytes + 4095) & ~std::size_t{4095};
+    lanes_ = static_cast<Lane*>(shared_memory(2 * sizeof(Lane)));
+    for (auto& payload : payload_) payload = static_cast<char*>(shared_memory(stride_ * shape.depth));
+  }
+  void join(Side side) override { out_ = side == Side::kFirst ? 0 : 1; }
+  void* loan() override {
+    Lane& lane = lanes_[out_];
+    const std::uint64_t tail = lane.tail.load(std::memory_order_relaxed);
+    wait_until(lane.producer, shape_.spin_us,
+               [&] { return tail - lane.head.load(std::memory_order_acquire) < shape_.depth; });
+    return payload_[out_] + tail % shape_.depth * stride_;
+  }
+  void send() override {
+    Lane& lane = lanes_[out_];
+    lane.tail.store(lane.tail.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+    wake(lane.consumer);
+  }
+  const void* receive() override {
+    Lane& lane = lanes_[1 - out_];
+    const std::uint64_t head = lane.head.load(std::memory_order_relaxed);
+    wait_until(lane.consumer, shape_.spin_us, [&] { return lane.tail.load(std::memory_order_acquire) != head; });
+    return payload_[1 - out_] + head % shape_.depth * stride_;
+  }
+  void release() override {
+    Lane& lane = lanes_[1 - out_];
+    lane.head.store(lane.head.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+    wake(lane.producer);
+  }
+
+ private:
+  Shape shape_;
+  std::size_t stride_ = 0;
+  Lane* lanes_ = nullptr;
+  char* payload_[2] = {};
+  int out_ = 0;
+};
+
+const Registered kBare{{"bare", [] { return std::make_unique<Bare>(); }, false, true, false}};
+
+}  // namespace
+}  // namespace forksight::bench

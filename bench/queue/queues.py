@@ -1,0 +1,177 @@
+#!/usr/bin/python3
+"""Measures the queue of ipc/ beside its peers: one program family, the same work, one run, and one table.
+
+Machines are shared and noisy, so only ratios within one run mean anything. In each round every measure is taken of
+every transport, one right after the other; figures are medians of the rounds, and the ratio to the bare ring, which is
+not crash-safe, is the median of the rounds' ratios. What is not installed is left out, and said.
+
+  queues.py --program build/release/bin/bench_queue [--rounds N] [--realtime] [--update docs/queue-performance.md]
+"""
+import argparse
+import json
+import os
+import re
+import statistics
+import subprocess
+import sys
+from collections import namedtuple
+from pathlib import Path
+
+import growth
+import peers
+import roudi
+import tables
+
+FLOOR, OURS = "bare", "forksight"
+# `arguments` of the program; `unit` is what a table shows of seconds a message.
+Measure = namedtuple("Measure", "key text unit arguments bytes")
+_TWO = ["--cpu-first", "0", "--cpu-second", "1"]
+_STREAM = ["--measure", "stream", *_TWO, "--spin-us", "20"]
+
+
+def _touched(key, text, size):
+    return Measure(key, text, "GiB/s", [*_STREAM, "--bytes", str(size), "--touch", "1"], size)
+
+
+MEASURES = [
+    Measure("one", "round trip, one CPU", "us", ["--cpu-first", "0", "--cpu-second", "0"], 64),
+    Measure("two", "two CPUs, sleeping", "us", _TWO, 64),
+    Measure("spin", "two CPUs, spinning", "us", [*_TWO, "--spin-us", "ever"], 64),
+    _touched("64k", "64 KiB touched", 64 << 10),
+    _touched("1m", "1 MiB touched", 1 << 20),
+    _touched("64m", "64 MiB touched", 64 << 20),
+    Measure("handoff", "64 MiB hand-off", "us", [*_STREAM, "--bytes", str(64 << 20)], 64 << 20),
+    Measure("small", "64 B one way", "1/s", [*_STREAM, "--depth", "64"], 64),
+]
+
+
+class Bench:
+    def __init__(self, options):
+        self.options, self.serial = options, 0
+        self.kinds = {kind["name"]: kind for kind in json.loads(subprocess.check_output([options.program, "--list"]))}
+        self.left_out = []
+
+    def run(self, name, arguments, seconds=None, timeout=60):
+        """What the program says, or None with a word on why."""
+        self.serial += 1
+        of_peers = ["/usr/bin/python3", "-B", Path(__file__).with_name("peers.py")]
+        command = of_peers if name in peers.NAMES else [self.options.program]
+        realtime = ["chrt", "-f", "10"] if self.options.realtime else []
+        command = [*realtime, *command, "--transport", name, "--name", f"forksight-bench-{os.getpid()}-{self.serial}",
+                   "--seconds", str(seconds or self.options.seconds), *arguments]
+        try:
+            done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=timeout,
+                                  check=False)
+        except subprocess.TimeoutExpired:
+            print(f"queues.py: {name} {' '.join(arguments)}: did not end within {timeout} s", file=sys.stderr)
+            return None
+        for line in done.stdout.splitlines():
+            if line.startswith("{"):
+                return json.loads(line)
+        why = (done.stderr.strip() or "ended without a figure").splitlines()[-1]
+        print(f"queues.py: {name} {' '.join(arguments)}: {why}", file=sys.stderr)
+        return None
+
+    def transports(self, with_iceoryx):
+        """Names, in the order of the table, of what can be measured here."""
+        wanted = [FLOOR, OURS, "pipe", "AF_UNIX", "memfd by SCM_RIGHTS", "Boost message_queue", "Boost, with a pool",
+                  "iceoryx, waitset", "iceoryx, polling", "ZeroMQ ipc"]
+        found = [name for name in wanted if name in self.kinds and (with_iceoryx or not name.startswith("iceoryx"))]
+        self.left_out = [name for name in wanted if name not in found]
+        for name in peers.NAMES:
+            module = "torch.multiprocessing" if name.startswith("torch") else "numpy"
+            has = subprocess.run(["/usr/bin/python3", "-c", f"import {module}"], stderr=subprocess.DEVNULL, check=False)
+            (found if has.returncode == 0 else self.left_out).append(name)
+        chosen = re.split(",(?! )", self.options.transports) if self.options.transports else None
+        return [name for name in found if chosen is None or name in chosen or name == FLOOR]
+
+    def applies(self, name, measure, number):
+        spins = self.kinds.get(name, {}).get("spins", False)
+        if measure.key == "spin":
+            return spins
+        if name == "iceoryx, polling" and measure.key in ("one", "two"):
+            return False  # two that poll on one processor; and polling does not sleep
+        # Slow ones need few rounds.
+        return number < self.options.slow_rounds if name in peers.NAMES else True
+
+    def measure(self, names, measures):
+        """{(name, key): [seconds a message of each round]}"""
+        taken = {}
+        for number in range(self.options.rounds):
+            for measure in measures:
+                for name in names if number % 2 == 0 else reversed(names):
+                    if not self.applies(name, measure, number):
+                        continue
+                    got = self.run(name, measure.arguments)
+                    taken.setdefault((name, measure.key), []).append(got["value"] if got else None)
+            self.options.progress(f"round {number + 1} of {self.options.rounds}")
+        return taken
+
+
+def ratio(taken, name, key, against=FLOOR):
+    """Median of the rounds' ratios of time, or None."""
+    pairs = [(mine, other) for mine, other in zip(taken.get((name, key), []), taken.get((against, key), [])) if mine and other]
+    return statistics.median(mine / other for mine, other in pairs) if pairs else None
+
+
+def gates(taken):
+    """(what, figure, limit, met) of each gate of the specification that was measured."""
+    rows = []
+
+    def add(what, figure, limit, unit, at_most=True):
+        if figure is not None:
+            rows.append((what, f"{figure:.3g}{unit}", f"{'at most' if at_most else 'at least'} {limit:g}{unit}",
+                         figure <= limit if at_most else figure >= limit))
+
+    add("round trip on one CPU, times the bare ring", ratio(taken, OURS, "one"), 1.2, "")
+    add("round trip spinning on two CPUs, times the bare ring", ratio(taken, OURS, "spin"), 2, "")
+    for key, text in (("64k", "64 KiB"), ("1m", "1 MiB"), ("64m", "64 MiB")):
+        slower = ratio(taken, OURS, key)
+        add(f"{text} touched, part of the bare ring's throughput", 1 / slower if slower else None, 0.9, "", at_most=False)
+    handed = [value for value in taken.get((OURS, "handoff"), []) if value]
+    add("hand-off of 64 MiB", statistics.median(handed) * 1e6 if handed else None, 5, " us")
+    for name in ("torch SimpleQueue", "torch Queue"):
+        faster = ratio(taken, name, "small", OURS)
+        add(f"64 B one way, times {name}", faster, 20, "", at_most=False)
+    return rows
+
+
+def parse():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--program", type=Path, required=True, help="bench_queue")
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--slow-rounds", type=int, default=3, help="of the queues of CPython and torch")
+    parser.add_argument("--seconds", type=float, default=0.3, help="a measure, transport and round")
+    parser.add_argument("--transports", help="some of them, separated by commas without blanks; the bare ring is always measured")
+    parser.add_argument("--measures", help=f"some of {','.join(measure.key for measure in MEASURES)}")
+    parser.add_argument("--no-growth", action="store_true", help="not what it costs as participants and slots grow")
+    parser.add_argument("--realtime", action="store_true", help="under chrt -f 10, as root: other work does not interrupt")
+    parser.add_argument("--update", type=Path, help="the page whose tables are replaced by these")
+    options = parser.parse_args()
+    options.progress = lambda text: print(f"queues.py: {text}", file=sys.stderr, flush=True)
+    if not options.program.exists():
+        parser.error(f"{options.program} does not exist; build the target bench_queue first")
+    return options
+
+
+def main():
+    options = parse()
+    bench = Bench(options)
+    measures = [measure for measure in MEASURES if not options.measures or measure.key in options.measures.split(",")]
+    with roudi.running() as with_iceoryx:
+        names = bench.transports(with_iceoryx)
+        taken = bench.measure(names, measures)
+    parts = {"table": tables.of_transports(names, measures, taken, ratio), "gates": tables.of_gates(gates(taken))}
+    if not options.no_growth:
+        parts["growth"] = growth.measure(bench)
+    if bench.left_out:
+        parts["table"] += f"\nNot installed, and left out: {', '.join(bench.left_out)}.\n"
+    print("\n".join(parts.values()))
+    if options.update:
+        tables.update(options.update, parts)
+    if any(not taken.get((name, measure.key), [None])[0] for name in (FLOOR, OURS) for measure in measures):
+        sys.exit("queues.py: the bare ring or the queue could not be measured")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,32 @@
+"""iceoryx's daemon, for as long as something is measured."""
+import contextlib
+import shutil
+import subprocess
+import tempfile
+
+POOLS = [(128, 4096), (65536 + 4096, 32), ((1 << 20) + 4096, 32), ((64 << 20) + 4096, 14)]
+
+
+@contextlib.contextmanager
+def running(sizes=POOLS):
+    """Yields whether it runs: False where it is not installed."""
+    if shutil.which("iox-roudi") is None:
+        yield False
+        return
+    pools = "".join(f"[[segment.mempool]]\nsize = {size}\ncount = {count}\n" for size, count in sizes)
+    with tempfile.NamedTemporaryFile("w", suffix=".toml") as config:
+        config.write(f"[general]\nversion = 1\n[[segment]]\n{pools}")
+        config.flush()
+        with subprocess.Popen(["iox-roudi", "-c", config.name, "-l", "off"], stdout=subprocess.PIPE,
+                              stderr=subprocess.DEVNULL, text=True) as daemon:
+            ready = False
+            for line in daemon.stdout:
+                if "ready for clients" in line:
+                    ready = True
+                    break
+            try:
+                yield ready
+            finally:
+                # Asked to end it would wait for its clients, of whom some were killed.
+                daemon.kill()
+                daemon.wait()
