@@ -33,7 +33,7 @@ namespace {
 
 std::atomic<const driver*> g_driver{nullptr};
 
-std::string format_text(const char* format, va_list arguments) {
+__attribute__((format(printf, 1, 0))) std::string format_text(const char* format, va_list arguments) {
   std::array<char, 1024> text{};
   std::vsnprintf(text.data(), text.size(), format, arguments);
   return text.data();
