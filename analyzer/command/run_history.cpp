@@ -81,8 +81,7 @@ void RunHistory::note(const watch::Supervisor& supervisor, const std::map<watch:
 }
 
 // Spinning and stalling are no proof, and a thread that is stuck alone may be cancelled by another: a process that got
-// out of it is taken back. What was proved stays, the process
-// may be dying now.
+// out of it is taken back. What was proved stays. One that is ending has not got out of anything.
 void RunHistory::take_back(const watch::Supervisor& supervisor,
                            const std::map<watch::ProcessKey, watch::Verdict>& stuck) {
   for (auto& [key, row] : kept_) {
@@ -90,7 +89,7 @@ void RunHistory::take_back(const watch::Supervisor& supervisor,
     const bool lives = member != supervisor.tree().living().end() && member->second.key == key;
     const bool is_proved = row.liveness != model::Liveness::kSpinning && row.liveness != model::Liveness::kStalled &&
                            row.liveness != model::Liveness::kAwake;
-    if (is_proved || stuck.contains(key) || !lives) continue;
+    if (is_proved || stuck.contains(key) || !lives || watch::is_ending(key)) continue;
     row = row_of(member->second);
   }
 }

@@ -258,7 +258,7 @@ class Session {
     const auto now = Clock::now();
     supervisor_.poll_at_any_age(now);
     std::erase_if(stuck, [&](const auto& entry) {
-      return watch::is_same_process(entry.first) && !supervisor_.verdicts().contains(entry.first);
+      return !supervisor_.verdicts().contains(entry.first) && !watch::is_ending(entry.first);
     });
     for (const auto& [key, verdict] : supervisor_.verdicts()) stuck[key] = verdict;
     if (stuck.empty()) return false;

@@ -92,6 +92,17 @@ bool is_same_process(const ProcessKey& key) {
   return stat && stat->start_ticks == key.start_ticks;
 }
 
+bool is_ending(const ProcessKey& key) {
+  if (!is_same_process(key)) return true;
+  // Each of its threads: the first one may have ended alone.
+  const std::vector<std::int32_t> tids = list_numbers(proc_path(key.pid, "task")).numbers;
+  return std::ranges::all_of(tids, [&](std::int32_t tid) {
+    const auto stat = parse_stat(read_file(task_path(key.pid, tid, "stat")).text);
+    const auto status = parse_status(read_file(task_path(key.pid, tid, "status")).text);
+    return !stat || !status || is_ending(*stat, *status);
+  });
+}
+
 std::string read_exe(std::int32_t pid) {
   std::string exe = read_link(proc_path(pid, "exe")).value_or("");
   constexpr std::string_view kDeleted = " (deleted)";

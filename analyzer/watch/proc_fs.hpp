@@ -36,6 +36,8 @@ std::string task_path(std::int32_t pid, std::int32_t tid, std::string_view entry
 
 std::optional<Stat> read_stat(std::int32_t pid);
 bool is_same_process(const ProcessKey& key);
+// It is gone, a zombie, or about to be one.
+bool is_ending(const ProcessKey& key);
 
 std::string read_exe(std::int32_t pid);  // "" if it cannot be read; without " (deleted)"
 std::vector<std::string> read_cmdline(std::int32_t pid);

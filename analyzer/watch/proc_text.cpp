@@ -127,6 +127,11 @@ std::optional<Status> parse_status(std::string_view text) {
   return status;
 }
 
+bool is_ending(const Stat& stat, const Status& status) {
+  constexpr std::uint64_t kKill = 1U << 8U;  // SIGKILL, which a signal that ends all becomes
+  return stat.state == 'Z' || stat.state == 'X' || (stat.flags & kExiting) != 0 || (status.pending & kKill) != 0;
+}
+
 std::optional<Mapping> parse_mapping(std::string_view line) {
   Mapping mapping;
   const std::string_view range = next_word(line);

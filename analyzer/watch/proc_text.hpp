@@ -35,6 +35,7 @@ struct Stat {
 };
 // PF_FORKNOEXEC: a copy of its parent's memory.
 inline constexpr std::uint64_t kForkedWithoutExec = 0x40;
+inline constexpr std::uint64_t kExiting = 0x4;  // PF_EXITING
 std::optional<Stat> parse_stat(std::string_view text);
 
 // /proc/PID/task/TID/status
@@ -53,6 +54,8 @@ struct Status {
 };
 // Only with all of the fields above but the last two: a kernel that leaves one out proves nothing.
 std::optional<Status> parse_status(std::string_view text);
+// Of a thread: it has ended, or SIGKILL is on its way to it.
+bool is_ending(const Stat& stat, const Status& status);
 
 // One line of /proc/PID/maps.
 struct Mapping {

@@ -39,6 +39,19 @@ static void serve(void) {
 }
 
 #ifdef AWAKE
+// Until the child is at rest: of one that runs after it got the signal it is told later.
+static void wait_until_reading(pid_t child) {
+  char path[64];
+  char text[8];
+  snprintf(path, sizeof path, "/proc/%d/syscall", child);
+  do {
+    memset(text, 0, sizeof text);
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0 || read(fd, text, sizeof text - 1) < 0) abort();
+    close(fd);
+  } while (strncmp(text, "0 ", 2) != 0);  // read
+}
+
 // The end of the child, which it is given five seconds for; then SIGKILL.
 static int end_by_force(pid_t child) {
   const sigset_t ended = set_of(SIGCHLD);
@@ -65,6 +78,9 @@ int main(void) {
     serve();
     _exit(0);
   }
+#ifdef AWAKE
+  wait_until_reading(child);
+#endif
   kill(child, SIGTERM);
 #ifdef AWAKE
   const int status = end_by_force(child);

@@ -92,6 +92,22 @@ TEST(ParseStatus, ReadsSignalsAndSwitches) {
   EXPECT_EQ(status->nonvoluntary, 3U);
 }
 
+TEST(IsEnding, TellsByStateFlagAndSignal) {
+  Stat stat;
+  Status status;
+  stat.state = 'S';
+  status.pending = 1U << 14U;
+  EXPECT_FALSE(is_ending(stat, status)) << "SIGTERM may be blocked";
+  status.pending |= 1U << 8U;
+  EXPECT_TRUE(is_ending(stat, status)) << "SIGKILL";
+  status.pending = 0;
+  stat.flags = kForkedWithoutExec | kExiting;
+  EXPECT_TRUE(is_ending(stat, status));
+  stat.flags = kForkedWithoutExec;
+  stat.state = 'Z';
+  EXPECT_TRUE(is_ending(stat, status));
+}
+
 TEST(ParseStatus, KnowsTheNumberInThePidNamespace) {
   EXPECT_EQ(parse_status(kStatus)->ns_depth, 1U) << "a kernel that does not tell";
   const auto same = parse_status(std::string(kStatus) + "NSpid:\t3823\n");

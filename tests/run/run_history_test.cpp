@@ -1,0 +1,88 @@
+// What run.json keeps of a process that was stuck, when it is not any more: nothing, unless it was ended meanwhile.
+#include "command/run_history.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+
+#include "watch/proc_fs.hpp"
+
+namespace forksight {
+namespace {
+
+using watch::Clock;
+using watch::ProcessKey;
+using watch::Verdict;
+
+// A child that does nothing until it is killed.
+class Sleeper {
+ public:
+  Sleeper() : pid_(fork()) {
+    if (pid_ == 0) {
+      for (;;) pause();
+    }
+  }
+  Sleeper(const Sleeper&) = delete;
+  Sleeper& operator=(const Sleeper&) = delete;
+  ~Sleeper() {
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+  }
+
+  ProcessKey key() const { return {pid_, watch::read_stat(pid_).value().start_ticks}; }
+  // It stays a zombie.
+  void end() const {
+    kill(pid_, SIGKILL);
+    siginfo_t info;
+    ASSERT_EQ(waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOWAIT), 0);
+  }
+
+ private:
+  pid_t pid_;
+};
+
+std::map<ProcessKey, Verdict> verdict_of(const ProcessKey& key) {
+  Verdict verdict;
+  verdict.key = key;
+  verdict.liveness = model::Liveness::kAwake;
+  verdict.unheard_signals = 0x4000;
+  verdict.unheard_since = Clock::now();
+  return {{key, verdict}};
+}
+
+std::uint64_t unheard_in(const RunHistory& history, const watch::Supervisor& supervisor, const ProcessKey& key) {
+  for (const collect::LoggedProcess& row : history.log(supervisor).processes) {
+    if (row.pid == key.pid) return row.unheard_signals;
+  }
+  ADD_FAILURE() << "no row";
+  return 0;
+}
+
+TEST(RunHistory, TakesBackWhatWasNotProvedOfAProcessThatGotOutOfIt) {
+  const Sleeper child;
+  watch::Supervisor supervisor(child.key().pid, std::chrono::seconds(1));
+  supervisor.poll(Clock::now());
+  RunHistory history({"sleeper"});
+  history.note(supervisor, verdict_of(child.key()), Clock::now());
+  EXPECT_EQ(unheard_in(history, supervisor, child.key()), 0x4000U);
+  history.note(supervisor, {}, Clock::now());
+  EXPECT_EQ(unheard_in(history, supervisor, child.key()), 0U);
+}
+
+TEST(RunHistory, KeepsItOfOneThatEndedSinceTheTreeWasLookedAt) {
+  const Sleeper child;
+  const ProcessKey key = child.key();
+  watch::Supervisor supervisor(key.pid, std::chrono::seconds(1));
+  supervisor.poll(Clock::now());
+  RunHistory history({"sleeper"});
+  history.note(supervisor, verdict_of(key), Clock::now());
+  child.end();
+  EXPECT_TRUE(watch::is_ending(key));
+  history.note(supervisor, {}, Clock::now());
+  EXPECT_EQ(unheard_in(history, supervisor, key), 0x4000U);
+}
+
+}  // namespace
+}  // namespace forksight
