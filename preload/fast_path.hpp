@@ -106,10 +106,10 @@ static_assert(forksight::kKindShift == 56);
   "  movq %r8, 8(%rdx)\n"
 
 // Defines the hook NAME(lock), which acquires a lock of `kind` by the real NAME; `tag` leaves the tagged lock in r8. What
-// comes at a thread's first lock, and
-// in a child that watches orphans, is `extern "C" int forksight_slow_NAME(T* lock, Frame frame)`. The slot is looked up
-// twice: a signal handler may fork in between, and the child have no fast path. One that locks uses the filled entry,
-// and is seen as above; one that leaves a lock held has moved `top`, and the entry is written anew.
+// comes at a thread's first lock, and in a child that watches orphans, is `extern "C" int forksight_slow_NAME(T* lock,
+// Frame frame)`. The slot is looked up twice: a signal handler may fork in between, and the child have no fast path. One
+// that locks uses the filled entry, and is seen as above; one that leaves a lock held has moved `top`, and the entry is
+// written anew.
 #define FORKSIGHT_ACQUIRE_TAGGED(name, kind, owner_died, tag)                      \
   FORKSIGHT_ASM_CONSTANTS(name, kind)                                                 \
   FORKSIGHT_ASM_FUNCTION(name,                                                        \

@@ -132,7 +132,8 @@ inline std::uint32_t depth(const Slot& slot) { return static_cast<std::uint32_t>
 // Null until the thread's first hook, and for ever where there is no table or no free slot.
 extern thread_local constinit Slot* t_slot;
 // What the lock path looks at: t_slot, but null in a forked child that inherited orphaned locks, where every
-// acquisition takes the slow path and looks before it blocks, and where orders or times of locks are asked for. So one branch tells all the rare cases.
+// acquisition takes the slow path and looks before it blocks, and where orders or times of locks are asked for. So one
+// branch tells all the rare cases.
 extern thread_local constinit Slot* t_fast asm("forksight_t_fast");
 // The epoch of this process: one more than its parent's. It lies beside the first slot, which is mostly the forking
 // thread's: every page that is written after a fork is copied by the kernel.
