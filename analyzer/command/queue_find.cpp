@@ -18,10 +18,6 @@ namespace fs = std::filesystem;
 
 ipc::error failure(ipc::errc code, std::string text) { return {code, 0, 0, std::move(text)}; }
 
-bool is_queue_file(const std::string& target) {
-  return target.starts_with("/memfd:forksight-queue") || target.starts_with("/dev/shm/forksight-");
-}
-
 ipc::result<ipc::snapshot> look_behind(const fs::path& link) {
   const int fd = open(link.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return failure(ipc::errc::not_found, fmt::format("{}: {}", link.string(), std::strerror(errno)));
@@ -46,7 +42,7 @@ ipc::result<std::vector<ipc::snapshot>> queues_of(const std::string& pid) {
   std::string why;
   for (const fs::path& link : links) {
     const fs::path target = fs::read_symlink(link, refused);
-    if (refused || !is_queue_file(target.string())) continue;
+    if (refused || !ipc::is_queue_file(target.string())) continue;
     auto seen = look_behind(link);
     if (!seen) {
       why = seen.error().text;

@@ -17,17 +17,13 @@ namespace {
 
 using ipc::snapshot;
 
-bool is_queue(const std::string& path) {
-  return path.starts_with("/memfd:forksight-queue") || path.starts_with("/dev/shm/forksight-");
-}
-
 // By a descriptor of the process' that is of the same file: the mapping itself is open to few.
 std::optional<snapshot> open_queue(std::int32_t pid, const Mapping& mapping) {
   for (const std::int32_t number : list_numbers(proc_path(pid, "fd")).numbers) {
     const std::string path = proc_path(pid, fmt::format("fd/{}", number));
     struct stat about {};
     if (::stat(path.c_str(), &about) != 0 || about.st_ino != mapping.inode) continue;
-    if (!is_queue(read_link(path).value_or(""))) continue;
+    if (!ipc::is_queue_file(read_link(path).value_or(""))) continue;
     const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
     if (fd < 0) continue;
     auto seen = ipc::inspect(fd);
@@ -81,7 +77,7 @@ std::string name_holder(const snapshot& queue) {
 std::string describe_queue_wait(std::int32_t pid, std::int32_t tid, std::uint64_t word) {
   const std::vector<Mapping> mappings = read_mappings(tid);
   const Mapping* const mapping = find_mapping(mappings, word);
-  if (mapping == nullptr || !mapping->shared || !is_queue(mapping->path)) return {};
+  if (mapping == nullptr || !mapping->shared || !ipc::is_queue_file(mapping->path)) return {};
   const auto queue = open_queue(pid, *mapping);
   if (!queue) return {};
   const std::string name = fmt::format("queue {}", queue->id.substr(0, 8));

@@ -229,6 +229,10 @@ result<snapshot> inspect_file(result<detail::descriptor> file) {
 
 }  // namespace
 
+bool is_queue_file(std::string_view path) {
+  return path.starts_with("/memfd:forksight-queue") || path.starts_with("/dev/shm/forksight-");
+}
+
 result<snapshot> inspect(int fd) {
   const int own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
   if (own < 0) return detail::failed_call(errno, "descriptor %d", fd);

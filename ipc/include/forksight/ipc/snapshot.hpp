@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "forksight/ipc/options.hpp"
@@ -48,6 +49,9 @@ struct snapshot {
   bool is_shut_down = false, is_poisoned = false;
   std::uint64_t poisoned_offset = 0;
 };
+
+// Of a path as /proc shows it: fd/N's link, or a line of maps. Of one that has been removed, too.
+bool is_queue_file(std::string_view path);
 
 // Of the segment behind a descriptor, or of a named queue, without taking part. Maps it read-only.
 result<snapshot> inspect(int fd);
