@@ -131,7 +131,7 @@ result<void> core::begin(std::uint32_t role) {
 
 void core::leave_wait(wait_kind kind) {
   std::atomic<std::uint32_t>& threads = threads_waiting_[static_cast<std::size_t>(kind)];
-  if (threads.fetch_sub(1) != 1) return;
+  if (add_own(threads, ~0U) != 1) return;
   const ring& view = memory_.view();
   end_wait(view, kind, who_.index());
   // Another thread of ours may have begun to wait before the bit was taken away: it looks once more.
@@ -174,7 +174,7 @@ result<step_result> core::repeat(wait_kind kind, deadline until, shared_word<std
       const nanoseconds at = until.at().time_since_epoch();
       until_ns = std::min(until_ns, static_cast<std::uint64_t>(at.count()));
     }
-    threads_waiting_[static_cast<std::size_t>(kind)].fetch_add(1);
+    add_own(threads_waiting_[static_cast<std::size_t>(kind)], 1U);
     const std::uint32_t seen = begin_wait(view, kind, who_.index());
     outcome = attempt(now);
     if (outcome != step_result::none) {
@@ -221,7 +221,7 @@ result<void> core::check_consumers(deadline until) {
                  describe_buffers(memory_.view()).c_str());
 }
 
-result<loan> core::acquire(deadline until) {
+result<loan> core::acquire(const std::shared_ptr<core>& self, deadline until) {
   if (auto good = begin(kProducerRole); !good) return good.error();
   const ring& view = memory_.view();
   if (!memory_.can_write_payload()) {
@@ -230,9 +230,9 @@ result<loan> core::acquire(deadline until) {
   const full mode = static_cast<full>(memory_.shape().full);
   claimed got;
   const auto attempt = [&](std::uint64_t now_ns) {
-    step_result outcome = view.claim(who_.me(), now_ns, got);
+    step_result outcome = view.claim(who_.me(), now_ns, claim_hint_, got);
     while (outcome == step_result::none && mode == full::drop_oldest && discard_oldest()) {
-      outcome = view.claim(who_.me(), now_ns, got);
+      outcome = view.claim(who_.me(), now_ns, claim_hint_, got);
     }
     return outcome;
   };
@@ -241,8 +241,9 @@ result<loan> core::acquire(deadline until) {
       repeat(wait_kind::buffer, until, view.head->blocked_send_ns, attempt, [&] { return check_consumers(until); });
   if (!outcome.has_value()) return outcome.error();
   loan made;
-  made.core_ = shared_from_this();
+  made.core_ = self;
   made.data_ = memory_.payload(got.buffer);
+  __builtin_prefetch(made.data_, 1);  // last in the consumer's cache
   made.capacity_ = memory_.shape().buffer_bytes;
   made.buffer_ = got.buffer;
   made.generation_ = got.generation;
@@ -275,7 +276,7 @@ result<void> core::send(loan& from, std::size_t bytes, deadline until) {
   const std::shared_ptr<core> kept = std::move(from.core_);
   if (outcome.value() != step_result::done) return after_step(outcome.value());
   wake_one(view, wait_kind::message);
-  who_.entry().sent.count(1);
+  who_.entry().sent.count_own(1);
   return {};
 }
 
@@ -299,7 +300,7 @@ result<void> core::check_can_receive() {
   return why;
 }
 
-result<message> core::receive(deadline until) {
+result<message> core::receive(const std::shared_ptr<core>& self, deadline until) {
   if (auto good = begin(kConsumerRole); !good) return good.error();
   const ring& view = memory_.view();
   taken got;
@@ -314,7 +315,7 @@ result<message> core::receive(deadline until) {
   if (!outcome.has_value()) return outcome.error();
   if (outcome.value() != step_result::done) return after_step(outcome.value());
   if (!view.redelivers) wake_one(view, wait_kind::slot);
-  who_.entry().received.count(1);
+  who_.entry().received.count_own(1);
   // How many were queued at most is seen by who takes, not by who sends, for whom the consumers' line is a cache miss a
   // message; and not by who waited, and found the first.
   if (!waited) {
@@ -322,7 +323,7 @@ result<message> core::receive(deadline until) {
     if (length <= view.slot_count) view.head->high_water.raise_to(length);
   }
   message made;
-  made.core_ = shared_from_this();
+  made.core_ = self;
   made.data_ = memory_.payload(got.buffer);
   made.size_ = got.length;
   made.buffer_ = got.buffer;

@@ -25,14 +25,15 @@ class fork_mark {
   volatile unsigned char* page_ = nullptr;
 };
 
-class core : public std::enable_shared_from_this<core> {
+class core {
  public:
   static result<std::shared_ptr<core>> open(segment memory, role as);
   ~core();
 
-  result<loan> acquire(deadline until);
+  // `self`: this one, as what comes back keeps it.
+  result<loan> acquire(const std::shared_ptr<core>& self, deadline until);
   result<void> send(loan& from, std::size_t bytes, deadline until);
-  result<message> receive(deadline until);
+  result<message> receive(const std::shared_ptr<core>& self, deadline until);
   void give_back(loan& from);
   result<void> release(message& from);
 
@@ -70,6 +71,7 @@ class core : public std::enable_shared_from_this<core> {
   std::atomic<bool> producer_closed_{false};
   std::atomic<bool> is_joined_{false};
   std::uint32_t spin_us_ = 0;
+  claim_hint claim_hint_;
   std::array<std::atomic<std::uint32_t>, kWaitKinds> threads_waiting_{};
 };
 

@@ -108,7 +108,7 @@ void feeder::run() {
       next = std::move(state_->list.front());
       state_->list.pop_front();
     }
-    auto to = core_->acquire(deadline::never());
+    auto to = core_->acquire(core_, deadline::never());
     std::optional<error> why;
     if (!to) {
       why = to.error();

@@ -106,7 +106,7 @@ std::size_t queue::buffer_bytes() const { return core_ ? core_->memory().shape()
 
 result<loan> queue::acquire(deadline until) {
   if (!core_) return not_open();
-  return core_->acquire(until);
+  return core_->acquire(core_, until);
 }
 
 result<void> queue::send(loan&& from, std::size_t bytes, deadline until) {
@@ -116,7 +116,7 @@ result<void> queue::send(loan&& from, std::size_t bytes, deadline until) {
 
 result<message> queue::receive(deadline until) {
   if (!core_) return not_open();
-  return core_->receive(until);
+  return core_->receive(core_, until);
 }
 
 result<void> queue::send_copy(const void* data, std::size_t bytes, deadline until) {
@@ -125,7 +125,7 @@ result<void> queue::send_copy(const void* data, std::size_t bytes, deadline unti
     return detail::failure(errc::too_large, "queue: a message of %zu bytes, buffers have %zu", bytes, buffer_bytes());
   }
   if (feeder_) return feeder_->put(data, bytes);
-  auto got = core_->acquire(until);
+  auto got = core_->acquire(core_, until);
   if (!got) return got.error();
   if (bytes != 0) std::memcpy(got->data(), data, bytes);
   return core_->send(*got, bytes, until);

@@ -38,28 +38,49 @@ void ring::initialise() const {
   }
 }
 
-step_result ring::claim(owner_id owner, std::uint64_t now_ns, claimed& out) const {
-  // By the map first; if that has nothing to offer, it may have lost a bit with somebody who died.
-  for (const bool by_map : {true, false}) {
-    for (std::uint32_t w = 0; w < map_words(); ++w) {
-      std::uint64_t bits = by_map ? free_map[w].load() : ~std::uint64_t{0};
-      while (bits != 0) {
-        const std::uint32_t index = w * 64 + static_cast<std::uint32_t>(std::countr_zero(bits));
-        bits &= bits - 1;
-        if (index >= buffer_count) break;
-        buffer& entry = buffers[index];
-        std::uint64_t seen = entry.word.load();
-        const buffer_word word = buffer_word::of(seen);
-        if (word.state != buffer_state::free) continue;
-        if (!entry.word.exchange_if(seen, buffer_word{word.seq, owner, buffer_state::loaned}.bits())) continue;
-        free_map[w].fetch_and(~(std::uint64_t{1} << (index % 64)));
-        entry.generation.store_relaxed(word.seq);
-        entry.deliveries.store_relaxed(0);
-        entry.since_ns.store_relaxed(now_ns);
-        out = {index, word.seq};
-        return step_result::done;
+bool ring::claim_one(owner_id owner, std::uint64_t now_ns, std::uint32_t index, claimed& out) const {
+  buffer& entry = buffers[index];
+  std::uint64_t seen = entry.word.load();
+  const buffer_word word = buffer_word::of(seen);
+  if (word.state != buffer_state::free) return false;
+  if (!entry.word.exchange_if(seen, buffer_word{word.seq, owner, buffer_state::loaned}.bits())) return false;
+  entry.generation.store_relaxed(word.seq);
+  entry.deliveries.store_relaxed(0);
+  __builtin_prefetch(&at(head->tail.peek()), 1);  // where it will be published, probably
+  entry.since_ns.store_relaxed(now_ns);
+  out = {index, word.seq};
+  return true;
+}
+
+step_result ring::claim(owner_id owner, std::uint64_t now_ns, claim_hint& hint, claimed& out) const {
+  const auto found = [&hint](std::uint32_t index, std::uint32_t window) {
+    hint.next.store(index + 1 < window ? index + 1 : 0, std::memory_order_relaxed);
+    return step_result::done;
+  };
+  const std::uint32_t window = hint.window.load(std::memory_order_relaxed);
+  const std::uint32_t next = hint.next.load(std::memory_order_relaxed);
+  if (claim_one(owner, now_ns, next, out)) return found(next, window);
+  // Then by the map, whose bits stay while buffers come and go, and are cleared here by who finds one that is taken.
+  for (std::uint32_t w = 0; w < map_words(); ++w) {
+    std::uint64_t bits = free_map[w].load();
+    while (bits != 0) {
+      const std::uint32_t index = w * 64 + static_cast<std::uint32_t>(std::countr_zero(bits));
+      const std::uint64_t bit = bits & (~bits + 1);
+      bits &= bits - 1;
+      if (index >= buffer_count) break;
+      if (claim_one(owner, now_ns, index, out)) {
+        const std::uint32_t wider = index < window ? window : index + 1;
+        hint.window.store(wider, std::memory_order_relaxed);
+        return found(index, wider);
       }
+      // Whoever frees it looks at the bit after that, as we look at it after the bit was cleared: one of us sets it.
+      (void)free_map[w].fetch_and(~bit);
+      if (buffer_word::of(buffers[index].word.load()).state == buffer_state::free) (void)free_map[w].fetch_or(bit);
     }
+  }
+  // The map may have lost a bit with somebody who died.
+  for (std::uint32_t index = 0; index < buffer_count; ++index) {
+    if (claim_one(owner, now_ns, index, out)) return step_result::done;
   }
   return step_result::none;
 }
@@ -72,7 +93,8 @@ step_result ring::free_buffer(std::uint32_t index, buffer_word from, std::uint32
     return step_result::evicted;
   }
   entry.since_ns.store_relaxed(now_ns);
-  free_map[index / 64].fetch_or(std::uint64_t{1} << (index % 64));
+  const std::uint64_t bit = std::uint64_t{1} << (index % 64);
+  if ((free_map[index / 64].load() & bit) == 0) (void)free_map[index / 64].fetch_or(bit);  // pairs with claim()
   return step_result::done;
 }
 
@@ -178,6 +200,7 @@ step_result ring::take(owner_id owner, std::uint64_t now_ns, taken& out) const {
     const std::uint32_t index = entry.buffer.load_relaxed();
     const std::uint64_t length = entry.length.load_relaxed();
     if (index >= buffer_count) return found_corrupt(&entry.buffer);
+    __builtin_prefetch(payload + index * buffer_bytes);  // comes while we go on
     if (length > buffer_bytes) return found_corrupt(&entry.length);
     buffer& from = buffers[index];
     std::uint64_t queued = buffer_word{position, {}, buffer_state::queued}.bits();

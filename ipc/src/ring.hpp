@@ -5,6 +5,7 @@
 // the buffer unsent. The order of the steps is what recovery relies on; see recovery.hpp.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <optional>
 
@@ -35,18 +36,26 @@ struct taken {
   std::uint64_t length = 0;
 };
 
+// Where a producer looks for a buffer first: in turn among as many of the first ones as it has needed at once so far.
+// Its own; its threads may write it at once, it decides nothing.
+struct claim_hint {
+  std::atomic<std::uint32_t> next{0};
+  std::atomic<std::uint32_t> window{1};
+};
+
 struct ring {
   header* head = nullptr;
   participant* participants = nullptr;
   slot* slots = nullptr;
   buffer* buffers = nullptr;
-  shared_word<std::uint64_t>* free_map = nullptr;  // a hint: bit b: buffer b is free
+  shared_word<std::uint64_t>* free_map = nullptr;  // a hint: bit b: buffer b may be free
   std::uint32_t slot_count = 0;                    // a power of two
   std::uint32_t buffer_count = 0;
   std::uint32_t participant_count = 0;
   std::uint64_t buffer_bytes = 0;
   std::uint32_t max_redeliver = 0;
   bool redelivers = false;
+  const char* payload = nullptr;  // of the first buffer; its address is used, not what is there
 
   slot& at(std::uint32_t position) const { return slots[position & (slot_count - 1)]; }
   std::uint32_t map_words() const { return (buffer_count + 63) / 64; }
@@ -54,7 +63,7 @@ struct ring {
   // Everything free and empty. Before anybody else knows of the segment.
   void initialise() const;
 
-  step_result claim(owner_id owner, std::uint64_t now_ns, claimed& out) const;
+  step_result claim(owner_id owner, std::uint64_t now_ns, claim_hint& hint, claimed& out) const;
   step_result give_back(owner_id owner, const claimed& buffer, std::uint64_t now_ns) const;
   // On `none` the buffer is still the caller's.
   step_result publish(owner_id owner, std::uint32_t pid, const claimed& buffer, std::uint64_t length,
@@ -70,6 +79,7 @@ struct ring {
 
  private:
   friend struct recovery;
+  bool claim_one(owner_id owner, std::uint64_t now_ns, std::uint32_t index, claimed& out) const;
   step_result free_buffer(std::uint32_t index, buffer_word from, std::uint32_t generation, std::uint64_t now_ns) const;
   step_result found_corrupt(const void* where) const;
   // Positions that one call looks at before it says `none`, whatever the others do meanwhile.

@@ -283,6 +283,7 @@ void segment::make_view() {
   view_.slots = reinterpret_cast<slot*>(base + shape_.slots_at);
   view_.buffers = reinterpret_cast<buffer*>(base + shape_.buffers_at);
   view_.free_map = reinterpret_cast<shared_word<std::uint64_t>*>(base + shape_.free_map_at);
+  view_.payload = payload_;
   view_.slot_count = shape_.slots;
   view_.buffer_count = shape_.buffers;
   view_.participant_count = shape_.participants;

@@ -5,6 +5,8 @@
 // pairs are named at their uses.
 #pragma once
 
+#include <sys/single_threaded.h>
+
 #include <atomic>
 #include <cstdint>
 
@@ -17,6 +19,15 @@ void model_saw(std::uint64_t value);
 inline void model_step(const void* /*word*/) {}
 inline void model_saw(std::uint64_t /*value*/) {}
 #endif
+
+// Of a word that only the threads of this process write; returns what it was.
+template <class T>
+T add_own(std::atomic<T>& word, T more) {
+  if (__libc_single_threaded == 0) return word.fetch_add(more);
+  const T before = word.load(std::memory_order_relaxed);
+  word.store(before + more, std::memory_order_relaxed);
+  return before;
+}
 
 template <class T>
 class shared_word {
@@ -69,6 +80,8 @@ class shared_word {
   }
   // Counters that nobody decides by.
   void count(T more) { value_.fetch_add(more, std::memory_order_relaxed); }
+  // Of those that only one process writes.
+  void count_own(T more) { add_own(value_, more); }
   void raise_to(T value) {
     T before = value_.load(std::memory_order_relaxed);
     while (before < value && !value_.compare_exchange_weak(before, value, std::memory_order_relaxed)) {

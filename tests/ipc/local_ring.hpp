@@ -20,6 +20,7 @@ struct local_ring {
     made.slots = slots;
     made.buffers = buffers;
     made.free_map = free_map;
+    made.payload = reinterpret_cast<const char*>(buffers);  // not read
     made.slot_count = kSlots;
     made.buffer_count = kBuffers;
     made.participant_count = kParticipants;
@@ -39,5 +40,11 @@ struct local_ring {
     return made;
   }
 };
+
+// By who has not had a buffer before.
+inline detail::step_result claim(const detail::ring& of, detail::owner_id owner, detail::claimed& out) {
+  detail::claim_hint none;
+  return of.claim(owner, 0, none, out);
+}
 
 }  // namespace forksight::ipc::test

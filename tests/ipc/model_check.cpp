@@ -38,7 +38,7 @@ void produce(actor& self, std::uint32_t index) {
   const ring& of = g_world.view;
   const owner_id me(index, 0);
   claimed mine;
-  const step_result got = of.claim(me, 0, mine);
+  const step_result got = test::claim(of, me, mine);
   self.saw_corrupt |= got == step_result::corrupt;
   if (got != step_result::done) return;
   // The number travels where the payload is not looked at: in the length.
@@ -151,7 +151,7 @@ std::string check_end() {
   for (std::uint32_t round = 0; round < 2; ++round) {
     claimed mine[2];
     for (claimed& one : mine) {
-      if (of.claim(me, 0, one) != step_result::done) return "a buffer is stuck";
+      if (test::claim(of, me, one) != step_result::done) return "a buffer is stuck";
       if (of.publish(me, 0, one, 7, 0) != step_result::done) return "a slot is stuck";
     }
     for (std::uint32_t i = 0; i < 2; ++i) {
@@ -212,7 +212,7 @@ bool check(const plan_of_run& plan, std::uint64_t& states) {
   // By whom does not matter: it is nobody's now.
   claimed before;
   const owner_id first(0, 0);
-  if (plan.queued != 0 && (g_world.view.claim(first, 0, before) != step_result::done ||
+  if (plan.queued != 0 && (test::claim(g_world.view, first, before) != step_result::done ||
                            g_world.view.publish(first, 0, before, kProducers + 1, 0) != step_result::done)) {
     std::abort();
   }

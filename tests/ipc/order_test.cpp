@@ -66,7 +66,7 @@ bool take_first(std::uint64_t sent_steps, std::uint64_t taken_steps, bool redeli
   fiber producer([&] {
     for (std::uint64_t number = 1; number <= 2; ++number) {
       claimed mine;
-      ASSERT_EQ(of.claim(owner_id(0, 0), 0, mine), step_result::done);
+      ASSERT_EQ(test::claim(of, owner_id(0, 0), mine), step_result::done);
       ASSERT_EQ(of.publish(owner_id(0, 0), 1, mine, number, 0), step_result::done);
     }
   });

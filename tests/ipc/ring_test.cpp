@@ -15,7 +15,7 @@ constexpr owner_id kSecond(1, 0);
 
 step_result pass_one(const ring& of) {
   claimed buffer;
-  if (const step_result got = of.claim(kFirst, 0, buffer); got != step_result::done) return got;
+  if (const step_result got = test::claim(of, kFirst, buffer); got != step_result::done) return got;
   if (const step_result sent = of.publish(kFirst, 100, buffer, 1, 0); sent != step_result::done) return sent;
   taken message;
   if (const step_result got = of.take(kSecond, 0, message); got != step_result::done) return got;
@@ -42,7 +42,7 @@ TEST(Ring, AHintThatIsFarBehindHidesNoMessage) {
     const ring of = memory.begin(false);
     for (int i = 0; i < 100'000; ++i) ASSERT_EQ(pass_one(of), step_result::done);
     claimed buffer;
-    ASSERT_EQ(of.claim(kFirst, 0, buffer), step_result::done);
+    ASSERT_EQ(test::claim(of, kFirst, buffer), step_result::done);
     ASSERT_EQ(of.publish(kFirst, 100, buffer, 1, 0), step_result::done);
     memory.head.head.store_relaxed(late);
     EXPECT_FALSE(of.is_drained(kSecond));
@@ -74,11 +74,11 @@ TEST(Ring, ALateSurvivorTakesNothingFromTheNextOwner) {
     identity before = small_ring::identity_of(0);
     before.pid = 99;
     claimed lent, sent;
-    ASSERT_EQ(of.claim(kFirst, 0, sent), step_result::done);
+    ASSERT_EQ(test::claim(of, kFirst, sent), step_result::done);
     ASSERT_EQ(of.publish(kFirst, 100, sent, 1, 0), step_result::done);
     taken message;
     ASSERT_EQ(of.take(kFirst, 0, message), step_result::done);
-    ASSERT_EQ(of.claim(kFirst, 0, lent), step_result::done);
+    ASSERT_EQ(test::claim(of, kFirst, lent), step_result::done);
     recovered what;
     EXPECT_FALSE(recovery::recover(of, 0, before, 0, what));
     EXPECT_EQ(what.buffers + what.requeued + what.lost, 0u);
