@@ -9,6 +9,7 @@
 
 #include "diagnose/evidence.hpp"
 #include "diagnose/fingerprint.hpp"
+#include "diagnose/lock_orders.hpp"
 #include "diagnose/rules.hpp"
 #include "diagnose/words.hpp"
 
@@ -129,6 +130,13 @@ std::vector<std::string> find_unexplained(const model::Model& model, const std::
 std::vector<Finding> conclude(model::Model& model) {
   std::vector<Finding> findings = diagnose(model);
   for (std::string& sentence : find_unexplained(model, findings)) model.limits.push_back(std::move(sentence));
+  if (!model.lock_orders.empty() && !orders::find_rings(model).is_complete) {
+    model.limits.push_back(
+        fmt::format("{} orders of locks: the search for rings among them was given up, longer ones may be missing; run "
+                    "a smaller part "
+                    "of the program under --lock-order",
+                    model.lock_orders.size()));
+  }
   return findings;
 }
 

@@ -55,7 +55,7 @@ class Search {
       by_held_[{process_of(order), order.held_as.number}].push_back(&order);
   }
 
-  std::vector<Ring> run() {
+  Rings run() {
     for (std::size_t length = 2; length <= kLongest; ++length) {
       for (const auto& [key, orders] : by_held_) {
         for (const LockOrder* order : orders) {
@@ -64,7 +64,7 @@ class Search {
         }
       }
     }
-    return std::move(rings_);
+    return {std::move(rings_), steps_ <= kMostSteps};
   }
 
  private:
@@ -114,6 +114,6 @@ class Search {
 
 }  // namespace
 
-std::vector<Ring> find_rings(const model::Model& model) { return Search(model).run(); }
+Rings find_rings(const model::Model& model) { return Search(model).run(); }
 
 }  // namespace forksight::orders

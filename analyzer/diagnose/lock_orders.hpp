@@ -14,7 +14,11 @@ using Ring = std::vector<const model::LockOrder*>;
 // other is in; none over before another's thread was made, or begun after it was joined, for certain; and each waits
 // for a hold that excludes it (not a reader for a reader). One for each set of locks, the shortest; none whose locks
 // contain those of another one. In the order of the locks' numbers; the first link holds the lowest. Rings of more than
-// six links, and what a graph of very many orders would take too long for, are left out.
-std::vector<Ring> find_rings(const model::Model& model);
+// six links are left out.
+struct Rings {
+  std::vector<Ring> found;
+  bool is_complete = true;  // false: of very many orders, the search was given up; the shortest rings come first
+};
+Rings find_rings(const model::Model& model);
 
 }  // namespace forksight::orders

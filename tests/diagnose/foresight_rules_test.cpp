@@ -52,7 +52,7 @@ struct Orders {
     return number;
   }
 
-  std::size_t rings() const { return orders::find_rings(model).size(); }
+  std::size_t rings() const { return orders::find_rings(model).found.size(); }
 
   model::Model model;
 };
@@ -107,11 +107,26 @@ TEST(LockOrderInversion, OfMoreLocksIsFoundAndNotToldTwice) {
   scene.add(scene.life(2, one), 2, 3);
   scene.add(scene.life(3, one), 3, 1);
   ASSERT_EQ(scene.rings(), 1U);
-  EXPECT_EQ(orders::find_rings(scene.model)[0].size(), 3U);
+  EXPECT_EQ(orders::find_rings(scene.model).found[0].size(), 3U);
   // The shorter one says it all.
   scene.add(scene.life(4, one), 2, 1);
   ASSERT_EQ(scene.rings(), 1U);
-  EXPECT_EQ(orders::find_rings(scene.model)[0].size(), 2U);
+  EXPECT_EQ(orders::find_rings(scene.model).found[0].size(), 2U);
+}
+
+TEST(LockOrderInversion, AMazeOfOrdersIsGivenUpAndSaysSo) {
+  Orders scene;
+  const auto first = scene.life(1);
+  constexpr std::uint64_t kLocks = 50;
+  for (std::uint64_t held = 1; held < kLocks; ++held) {
+    for (std::uint64_t taken = held + 1; taken <= kLocks; ++taken) scene.add(scene.life(2, first), held, taken);
+  }
+  EXPECT_FALSE(orders::find_rings(scene.model).is_complete);
+  scene.add(first, kLocks, kLocks - 1);
+  EXPECT_EQ(scene.rings(), 1U) << "short ones come first";
+  EXPECT_EQ(conclude(scene.model).size(), 1U);
+  ASSERT_EQ(scene.model.limits.size(), 1U);
+  EXPECT_TRUE(scene.model.limits[0].starts_with("1226 orders of locks: the search for rings")) << scene.model.limits[0];
 }
 
 TEST(LockOrderInversion, AGateKeepsThemApartUnlessBothReadIt) {

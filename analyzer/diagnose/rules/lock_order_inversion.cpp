@@ -70,7 +70,7 @@ void tell(const model::Model& model, const orders::Ring& ring, Finding& finding)
 
 void lock_order_inversion(const Evidence& evidence, std::vector<Finding>& findings) {
   const model::Model& model = evidence.model();
-  for (const orders::Ring& ring : orders::find_rings(model)) {
+  for (const orders::Ring& ring : orders::find_rings(model).found) {
     const model::LockOrder& first = *ring.front();
     const model::ProcessId process = model.lives[first.life].process;
     if (hangs_already(findings, process)) continue;
