@@ -44,7 +44,8 @@ target_link_libraries(ipc_liveness_tests PRIVATE
 gtest_discover_tests(ipc_liveness_tests TEST_PREFIX ipc. PROPERTIES TIMEOUT 60 LABELS unit)
 
 # Every order of the steps of the state machine, compiled so that each of them can be seen.
-add_library(ipc_model_main OBJECT model_check.cpp)
+add_library(ipc_model_main OBJECT
+  model_automaton.cpp model_check.cpp model_end.cpp model_explorer.cpp model_fiber.cpp model_world.cpp)
 target_compile_definitions(ipc_model_main PUBLIC FORKSIGHT_IPC_MODEL)
 target_include_directories(ipc_model_main PUBLIC ${PROJECT_SOURCE_DIR}/ipc/src ${PROJECT_SOURCE_DIR}/ipc/include)
 target_link_libraries(ipc_model_main PUBLIC forksight_warnings)
@@ -52,8 +53,12 @@ add_executable(ipc_model_check ${PROJECT_SOURCE_DIR}/ipc/src/ring.cpp ${PROJECT_
 target_link_libraries(ipc_model_check PRIVATE ipc_model_main)
 add_test(NAME ipc.model_check COMMAND ipc_model_check)
 set_tests_properties(ipc.model_check PROPERTIES TIMEOUT 300 LABELS unit)
+# What the exploration leaves out leads to no other end.
+add_test(NAME ipc.model_agrees COMMAND ipc_model_check --agree)
+set_tests_properties(ipc.model_agrees PROPERTIES TIMEOUT 300 LABELS unit)
 add_test(NAME ipc.model_check.large COMMAND ipc_model_check --large)
-set_tests_properties(ipc.model_check.large PROPERTIES TIMEOUT 7200 LABELS stress)
+add_test(NAME ipc.model_agrees.large COMMAND ipc_model_check --agree --large)
+set_tests_properties(ipc.model_check.large ipc.model_agrees.large PROPERTIES TIMEOUT 7200 LABELS stress)
 foreach(mutant IN LISTS mutants)
   string(REGEX MATCH "^([a-z_]+)=(.*)[.]cpp$" ignored ${mutant})
   set(name ${CMAKE_MATCH_1})

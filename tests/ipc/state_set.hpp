@@ -1,6 +1,7 @@
 // The states that an exploration has met, each by a hash of 64 bits.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -17,6 +18,16 @@ class state_set {
  public:
   state_set() : cells_(1u << 16) {}
   std::size_t size() const { return size_; }
+  std::size_t bytes() const { return cells_.size() * sizeof(std::uint64_t); }
+  // In order.
+  std::vector<std::uint64_t> all() const {
+    std::vector<std::uint64_t> found;
+    for (const std::uint64_t hash : cells_) {
+      if (hash != 0) found.push_back(hash);
+    }
+    std::ranges::sort(found);
+    return found;
+  }
   bool insert(std::uint64_t hash) {
     if (size_ * 4 > cells_.size() * 3) grow();
     return put(hash == 0 ? 1 : hash);

@@ -1,0 +1,168 @@
+#include "model_automaton.hpp"
+
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+namespace forksight::ipc::test {
+namespace {
+
+using namespace detail;
+
+std::string key_of(const suspended& what, std::uint8_t window) {
+  const actor_view& view = what.view;
+  std::string key{static_cast<char>(window)};
+  for (const bool one : {view.is_over, view.has_sent, view.has_taken, view.has_released, view.saw_corrupt}) {
+    key += one ? '1' : '0';
+  }
+  key += std::to_string(view.number) + (what.next == nullptr ? '.' : '>');
+  key.append(reinterpret_cast<const char*>(&what.next), sizeof what.next);
+  return key + what.bytes;
+}
+
+// The two that change places, counted as users.
+std::uint32_t first_of(std::uint32_t swap) { return swap == 0 ? 0 : kProducers; }
+
+std::uint64_t swapped(std::uint64_t value, std::uint64_t one) {
+  return value == one ? one + 1 : value == one + 1 ? one : value;
+}
+
+}  // namespace
+
+automaton::automaton(const word_table& words) : words_(words) {
+  for (std::uint32_t i = 0; i < kMaxActors; ++i) {
+    const std::uint32_t actor = i < kUsers ? i : kUsers;
+    local made;
+    made.at = start_actor(actor);
+    made.recovers = actor == kUsers;
+    starts_[i] = intern(std::move(made));
+  }
+  for (const local_id one : starts_) locals_[one].before = one;
+  for (std::uint32_t swap = 0; swap < kSwaps; ++swap) {
+    for (std::uint32_t i = 0; i < kMaxActors; ++i) {
+      const std::uint32_t other = i < kUsers ? static_cast<std::uint32_t>(swapped(i, first_of(swap))) : i;
+      locals_[starts_[i]].image[swap] = starts_[other] + 1;
+    }
+  }
+}
+
+local_id automaton::intern(local what) {
+  const auto [at, is_new] = ids_.try_emplace(key_of(what.at, what.window), static_cast<local_id>(locals_.size()));
+  if (!is_new) return at->second;
+  what.word = what.at.next == nullptr ? -1 : words_.find(what.at.next);
+  locals_.push_back(std::move(what));
+  return at->second;
+}
+
+value_id automaton::intern(std::uint64_t value) {
+  const auto [at, is_new] = value_ids_.try_emplace(value, static_cast<value_id>(values_.size()));
+  if (!is_new) return at->second;
+  if (values_.size() > 0xffff) std::abort();
+  known_value made;
+  made.bits = value;
+  // Slots and buffers have theirs at the same place.
+  const auto word = slot_word::of(value);
+  if (!word.owner.is_nobody()) made.owner = static_cast<int>(word.owner.index());
+  values_.push_back(made);
+  return at->second;
+}
+
+// Recovery looks at a slot, then at the slot's buffer, and touches what these guard only if they name the dead one:
+// with the next slot it begins anew.
+std::uint8_t automaton::window_after(local_id from, value_id found) const {
+  const local& one = locals_[from];
+  const word_info& word = words_[static_cast<std::size_t>(one.word)];
+  if (!one.recovers || word.kind != word_kind::guard) return one.window;
+  const bool is_slot = word.bit < kSlots;
+  const std::uint8_t kept = is_slot ? 0 : one.window;
+  const bool names_dead = owner(found) == g_world.plan.victim && owner(found) >= 0;
+  return static_cast<std::uint8_t>(kept | (names_dead ? 1u << word.bit : 0));
+}
+
+automaton::transition automaton::run(local_id from, value_id found) {
+  const word_info& word = words_[static_cast<std::size_t>(locals_[from].word)];
+  const suspended at = locals_[from].at;
+  write_word(word, values_[found].bits);
+  memory_of_ring before;
+  std::memcpy(static_cast<void*>(&before), &g_world.memory, sizeof before);
+  suspended then = resume_actor(at);
+  const std::uint64_t left = read_word(word);
+  // No more than that word, or the table would be wrong.
+  const std::size_t offset = static_cast<std::size_t>(word.at - reinterpret_cast<char*>(&g_world.memory));
+  std::memcpy(reinterpret_cast<char*>(&before) + offset, word.at, word.size);
+  for (std::uint32_t i = 0; i < kBuffers; ++i)
+    before.buffers[i].since_ns.store_relaxed(g_world.memory.buffers[i].since_ns.peek());
+  if (std::memcmp(&before, &g_world.memory, sizeof before) != 0) broken_ = "one step changed more than one word";
+  local made;
+  made.recovers = locals_[from].recovers;
+  made.window = then.view.is_over ? 0 : window_after(from, found);
+  made.at = std::move(then);
+  made.before = from;
+  made.by = found;
+  return {intern(std::move(made)), intern(left)};
+}
+
+automaton::transition automaton::step(local_id from, value_id found) {
+  const std::uint64_t key = std::uint64_t{from} << 16 | found;
+  if (const auto known = table_.find(key); known != table_.end()) return known->second;
+  const transition made = run(from, found);
+  table_.emplace(key, made);
+  return made;
+}
+
+local_id automaton::over(actor_view view) {
+  local made;
+  made.at.view = view;
+  made.at.view.is_over = true;
+  return intern(std::move(made));
+}
+
+local_id automaton::dead(local_id from) { return over(locals_[from].at.view); }
+
+value_id automaton::image(std::uint32_t swap, carried what, value_id of) {
+  std::int32_t known = values_[of].images[swap][static_cast<std::size_t>(what)];
+  if (known >= 0) return static_cast<value_id>(known);
+  std::uint64_t bits = values_[of].bits;
+  const std::uint64_t first = first_of(swap);
+  if (what == carried::owner) {
+    slot_word word = slot_word::of(bits);
+    if (!word.owner.is_nobody()) {
+      const auto index = static_cast<std::uint32_t>(swapped(word.owner.index(), first));
+      word.owner = owner_id(index, word.owner.incarnation());
+    }
+    bits = word.bits();
+  } else if (swap == 0 && what != carried::nothing) {
+    bits = swapped(bits, what == carried::number ? first + 1 : first);
+  }
+  known = intern(bits);
+  values_[of].images[swap][static_cast<std::size_t>(what)] = known;
+  return static_cast<value_id>(known);
+}
+
+local_id automaton::image(std::uint32_t swap, local_id of) {
+  if (locals_[of].image[swap] != 0) return locals_[of].image[swap] - 1;
+  local_id made = 0;
+  if (locals_[of].word < 0) {
+    actor_view view = locals_[of].at.view;
+    if (swap == 0) view.number = static_cast<std::uint32_t>(swapped(view.number, 1));
+    made = over(view);
+  } else {
+    // By the same step of the image of the one before.
+    const local_id before = locals_[of].before;
+    const value_id by = locals_[of].by;
+    const local_id mirrored = image(swap, before);
+    if (locals_[mirrored].word != locals_[before].word) {
+      broken_ = "the users are not alike: one touches another word";
+      return of;
+    }
+    const carried what = words_[static_cast<std::size_t>(locals_[before].word)].what;
+    const transition here = step(before, by);
+    const transition there = step(mirrored, image(swap, what, by));
+    if (there.left != image(swap, what, here.left)) broken_ = "the users are not alike: one leaves another value";
+    made = there.next;
+  }
+  locals_[of].image[swap] = made + 1;
+  return made;
+}
+
+}  // namespace forksight::ipc::test

@@ -1,0 +1,142 @@
+// _longjmp() to another stack is what is wanted here.
+#undef _FORTIFY_SOURCE
+#include "model_fiber.hpp"
+
+#include <setjmp.h>
+#include <ucontext.h>
+
+#include <cstdlib>
+#include <cstring>
+
+#include "model_world.hpp"
+#include "recovery.hpp"
+
+namespace forksight::ipc::test {
+namespace {
+
+using namespace detail;
+
+constexpr std::size_t kStack = 64 * 1024;
+alignas(64) char g_stack[kStack];
+char g_kept[kStack];  // what of it was in use
+std::size_t g_kept_size = 0;
+jmp_buf g_explorer, g_registers;
+bool g_is_running = false;
+const void* g_next = nullptr;
+actor_view g_view;
+std::uint32_t g_actor = 0;
+
+void produce(std::uint32_t index) {
+  const ring& of = g_world.view;
+  const owner_id me(index, 0);
+  claimed mine;
+  const step_result got = test::claim(of, me, mine);
+  g_view.saw_corrupt |= got == step_result::corrupt;
+  if (got != step_result::done) return;
+  // The number travels where the payload is not looked at: in the length.
+  const step_result sent = of.publish(me, index, mine, index + 1, 0);
+  g_view.has_sent = sent == step_result::done;
+  g_view.saw_corrupt |= sent == step_result::corrupt || sent == step_result::evicted;
+  if (sent == step_result::none) g_view.saw_corrupt |= of.give_back(me, mine, 0) != step_result::done;
+}
+
+void consume(std::uint32_t index) {
+  const ring& of = g_world.view;
+  const owner_id me(index, 0);
+  taken message;
+  const step_result got = of.take(me, 0, message);
+  g_view.saw_corrupt |= got == step_result::corrupt || got == step_result::evicted;
+  if (got != step_result::done) return;
+  g_view.has_taken = true;
+  g_view.number = static_cast<std::uint32_t>(message.length);
+  const step_result freed = of.release(me, message, 0);
+  g_view.saw_corrupt |= freed != step_result::done;
+  g_view.has_released = freed == step_result::done;
+}
+
+void recover_victim() {
+  recovered what;
+  const auto index = static_cast<std::uint32_t>(g_world.plan.victim);
+  (void)recovery::recover(g_world.view, index, memory_of_ring::identity_of(index), 0, what);
+  // What nobody had acknowledged goes to another.
+  if (g_world.plan.redelivers && what.lost != 0) g_view.saw_corrupt = true;
+}
+
+void run_actor() {
+  const std::uint32_t index = g_actor;
+  if (index >= kUsers) {
+    if (g_world.plan.victim >= 0) recover_victim();
+  } else if (!g_world.plan.takes_part(index)) {
+    // It is over before it has begun.
+  } else if (index < kProducers) {
+    produce(index);
+  } else {
+    consume(index);
+  }
+  g_view.is_over = true;
+  g_next = nullptr;
+  g_kept_size = 0;
+  _longjmp(g_explorer, 1);
+}
+
+[[noreturn, gnu::noinline]] void leave() {
+  // All frames above this one, and what of this one is nobody's any more.
+  const char* const from = static_cast<const char*>(__builtin_frame_address(0));
+  g_kept_size = static_cast<std::size_t>(g_stack + kStack - from);
+  std::memcpy(g_kept, from, g_kept_size);
+  _longjmp(g_explorer, 1);
+}
+
+suspended put_by() {
+  g_is_running = false;
+  suspended made;
+  made.view = g_view;
+  made.next = g_next;
+  if (made.next == nullptr) return made;
+  made.bytes.assign(reinterpret_cast<const char*>(&g_registers), sizeof g_registers);
+  made.bytes.append(g_kept, g_kept_size);
+  return made;
+}
+
+}  // namespace
+
+suspended start_actor(std::uint32_t actor) {
+  static ucontext_t begin;
+  std::memset(g_stack, 0, sizeof g_stack);
+  std::memset(&g_registers, 0, sizeof g_registers);
+  g_view = {};
+  g_actor = actor;
+  getcontext(&begin);
+  begin.uc_stack = {g_stack, 0, sizeof g_stack};
+  begin.uc_link = nullptr;
+  makecontext(&begin, run_actor, 0);
+  g_is_running = true;
+  if (_setjmp(g_explorer) == 0) setcontext(&begin);
+  return put_by();
+}
+
+suspended resume_actor(const suspended& from) {
+  // What lies below is nobody's, but must not tell one time from another.
+  std::memset(g_stack, 0, sizeof g_stack);
+  std::memcpy(&g_registers, from.bytes.data(), sizeof g_registers);
+  const std::size_t size = from.bytes.size() - sizeof g_registers;
+  std::memcpy(g_stack + kStack - size, from.bytes.data() + sizeof g_registers, size);
+  g_view = from.view;
+  g_is_running = true;
+  if (_setjmp(g_explorer) == 0) _longjmp(g_registers, 1);
+  return put_by();
+}
+
+}  // namespace forksight::ipc::test
+
+namespace forksight::ipc::detail {
+
+void model_step(const void* word) {
+  if (!test::g_is_running || test::word_table::is_ignored(word)) return;
+  test::g_next = word;
+  if (_setjmp(test::g_registers) == 0) test::leave();
+}
+
+void model_saw(std::uint64_t /*value*/) {}
+
+}  // namespace forksight::ipc::detail
