@@ -6,7 +6,6 @@
 //   model_check --large            the former with a message queued before, and with two who recover
 //   model_check --agree [--large]  with and without the reductions, which must agree on every end there is
 //   --first                        stops at the first that is broken
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>

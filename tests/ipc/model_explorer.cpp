@@ -6,7 +6,6 @@
 #include <array>
 #include <cstdio>
 #include <cstring>
-#include <type_traits>
 
 namespace forksight::ipc::test {
 namespace {
@@ -255,7 +254,7 @@ void explorer::push(const state& at) {
   const std::uint8_t moves = moves_from(at);
   if (moves == 0) {
     all_.broken = end_of(at);
-    if (all_.broken.empty()) return;
+    return;
   }
   if (progress_ && seen_.size() % (1u << 20) == 0) say("\r");
   stack_.push_back({at, moves, 0});
