@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include "diagnose/diagnose.hpp"
 #include "support/scenes.hpp"
@@ -133,11 +134,17 @@ TEST(ForkInsideParallelRegion, IsFoundAtTheEndOfTheRegionByTheProof) {
 TEST(ForkInsideParallelRegion, CrashesUnderLibomp) {
   PoolTrace scene({.kind = trace::RuntimeKind::kLibomp, .flags = trace::kInParallel | trace::kRebuildsItself});
   model::Model model = read_model(scene.trace);
-  model.processes[1].exit_status = 11;
-  const auto findings = diagnose(model);
-  ASSERT_EQ(findings.size(), 1U);
-  EXPECT_EQ(findings[0].rule, "fork-inside-parallel-region");
-  EXPECT_EQ(findings[0].outcome, Outcome::kError);
+  for (const int signal : {SIGSEGV, SIGABRT}) {
+    model.processes[1].exit_status = signal;
+    const auto findings = diagnose(model);
+    ASSERT_EQ(findings.size(), 1U);
+    EXPECT_EQ(findings[0].rule, "fork-inside-parallel-region");
+    EXPECT_EQ(findings[0].outcome, Outcome::kError);
+    const char* const name = signal == SIGSEGV ? "died of SIGSEGV" : "died of SIGABRT";
+    EXPECT_NE(findings[0].summary.find(name), std::string::npos) << findings[0].summary;
+  }
+  model.processes[1].exit_status = SIGTERM;
+  EXPECT_TRUE(diagnose(model).empty());
   model.processes[1].exit_status = 0;
   EXPECT_TRUE(diagnose(model).empty());
 }

@@ -15,8 +15,11 @@ namespace forksight::rules {
 
 namespace {
 
-bool has_crashed(const model::Process& process) {
-  return process.exit_status && WIFSIGNALED(*process.exit_status) && WTERMSIG(*process.exit_status) == SIGSEGV;
+// By what libomp does to itself there: it uses a team that it has freed, or sees that and aborts; as a mask of signals.
+std::uint64_t crash(const model::Process& process) {
+  if (!process.exit_status || !WIFSIGNALED(*process.exit_status)) return 0;
+  const int signal = WTERMSIG(*process.exit_status);
+  return signal == SIGSEGV || signal == SIGABRT ? std::uint64_t{1} << static_cast<unsigned>(signal - 1) : 0;
 }
 
 void tell(const Evidence& evidence, const model::Fork& fork, const model::Pool& pool, Finding& finding) {
@@ -83,13 +86,14 @@ void find_ends(const Evidence& evidence, std::vector<Finding>& findings) {
     const model::Pool& pool = model.pools[*at];
     const bool is_libgomp = pool.kind == model::RuntimeKind::kLibgomp;
     const bool is_stuck = is_proven_dead(child) || child.liveness == model::Liveness::kSpinning;
-    if (is_libgomp ? !is_stuck : !has_crashed(child)) continue;
+    if (is_libgomp ? !is_stuck : crash(child) == 0) continue;
     Finding finding = evidence.begin_finding("fork-inside-parallel-region", fork);
     finding.certainty = is_libgomp && is_proven_dead(child) ? Certainty::kCertain : Certainty::kLikely;
     finding.outcome = is_libgomp ? Outcome::kHang : Outcome::kError;
     finding.culprit = openmp::describe_pool(evidence, pool);
-    finding.summary = fmt::format("{} {}: {}", evidence.name(*fork.child),
-                                  is_libgomp ? hangs(child) : "died of SIGSEGV", forked_inside(fork));
+    finding.summary =
+        fmt::format("{} {}: {}", evidence.name(*fork.child),
+                    is_libgomp ? hangs(child) : "died of " + words::signals(crash(child)), forked_inside(fork));
     tell(evidence, fork, pool, finding);
     findings.push_back(std::move(finding));
   }
