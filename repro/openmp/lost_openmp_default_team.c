@@ -33,7 +33,7 @@ int main(void) {
   omp_set_dynamic(0);
   omp_set_num_threads(3);
   int failed = count_threads("parent");  // MARK: parent
-  const pid_t child = fork();  // MARK: fork
+  const pid_t child = fork();            // MARK: fork
   if (child == 0) {
 #ifdef REPAIRED
     omp_set_num_threads(1);
