@@ -14,6 +14,12 @@ def read_list(root):
     return [line.partition("#")[0].strip() for line in Path(root, "packages.txt").read_text().splitlines()]
 
 
+def check_unpacked(root, packages):
+    """Those that are unpacked into build/packages, for they do not go together with installed ones."""
+    return [f"packages.txt: {name} is not in build/packages: ./bootstrap build puts it there" for name in packages
+            if not Path(root, "build/packages", name).is_dir()]
+
+
 def check_list(packages):
     problems = [f"packages.txt: {name}: not the name of one package" for name in packages if not NAME.match(name)]
     problems += [f"packages.txt: {name} is there twice" for name in sorted(set(packages)) if packages.count(name) > 1]
@@ -47,8 +53,11 @@ def check_uses(root, packages):
 
 
 def check(root):
-    packages = [name for name in read_list(root) if name]
-    return check_list(packages) + check_installed(packages) + check_uses(root, packages)
+    listed = [name for name in read_list(root) if name]
+    packages = [name for name in listed if not name.startswith("aside:")]
+    aside = [name.removeprefix("aside:") for name in listed if name.startswith("aside:")]
+    return (check_list(packages + aside) + check_installed(packages) + check_unpacked(root, aside) +
+            check_uses(root, packages + aside))
 
 
 if __name__ == "__main__":
