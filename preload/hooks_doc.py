@@ -19,7 +19,8 @@ at a fork, or changes `errno`.
 """
 
 LATE = """
-Found by the hook itself, because they may come with a library that is loaded later, or must go on by a jump:
+Found by the hook itself, because they may come with a library that is loaded later, must go on by a jump, or are called
+by few programs:
 
 | function | contract |
 |---|---|

@@ -15,8 +15,9 @@
 #include "clock.hpp"
 #include "config.hpp"
 #include "cuda.hpp"
-#include "fork_stack.hpp"
+#include "draws.hpp"
 #include "foresight.hpp"
+#include "fork_stack.hpp"
 #include "fork_turn.hpp"
 #include "forksight/trace/handlers.hpp"
 #include "held.hpp"
@@ -31,6 +32,7 @@
 #include "omp_policy.hpp"
 #include "orphans.hpp"
 #include "python.hpp"
+#include "shares.hpp"
 #include "site.hpp"
 #include "slots.hpp"
 #include "streams.hpp"
@@ -186,8 +188,9 @@ void enter_fork(Slot* self, const Site& site) {
   mark_living(self);
 }
 
-// A process with one thread has nothing to lose, but may have output that both sides will write.
-bool fork_is_told() { return fork_is_watched() || has_unflushed(); }
+// A process with one thread has nothing to lose, but may have output that both sides will write, or files that both
+// sides will use.
+bool fork_is_told() { return fork_is_watched() || has_unflushed() || has_shares(); }
 
 }  // namespace
 
@@ -198,6 +201,7 @@ bool fork_is_watched() {
 }
 
 void on_prepare() {
+  count_fork_of_draws();
   if (!fork_is_told()) return;
   Slot* const self = own_slot();
   if (self == nullptr) return;
@@ -217,6 +221,7 @@ void on_prepare() {
   self->is_fork_by_wrapper = by_wrapper;
   if (by_wrapper) record_gone(self);
   record_unflushed(self->fork_record);
+  record_shares(self->fork_record);
   name_fork_of_run(*self);
   record_cuda(self->fork_record);
   record_mpi(self->fork_record);
@@ -229,6 +234,7 @@ void on_parent() {
   if (self == nullptr) return;
   open_gate(self);
   watch_unflushed_in_parent();
+  watch_shares_in_parent();
 }
 
 namespace {
@@ -260,15 +266,23 @@ Slot* begin_child() {
   return self;
 }
 
+// What is in use on both sides from now on. Of a fork that was not recorded this is all that its child does.
+void watch_copies_in_child(std::uint64_t fork) {
+  watch_shares_in_child(fork);
+  watch_draws_in_child(fork);
+}
+
 }  // namespace
 
 // The policy calls into glibc's TLS look-up and libgomp's own setters, beside what begin_child does.
 void on_child() {
-  if (!fork_is_watched() && !unflushed_is_recorded()) return;
+  if (!fork_is_watched() && !unflushed_is_recorded() && !shares_are_recorded()) return watch_copies_in_child(0);
   const KeptErrno kept;
   Slot* const self = begin_child();
+  const std::uint64_t fork = self == nullptr ? 0 : self->fork_record;
+  watch_copies_in_child(fork);
   if (self == nullptr) return;
-  watch_unflushed_in_child(self->fork_record);
+  watch_unflushed_in_child(fork);
   settle_runtimes_in_child(self);
   if (!self->is_fork_by_wrapper) restore_runtimes_in_child(self);
   settle_cuda_in_child(self->fork_record);
@@ -288,6 +302,7 @@ void child_of_bypass() {
   Slot* const self = begin_child();
   if (self == nullptr) return;
   watch_unflushed_in_child(self->fork_record);
+  watch_copies_in_child(self->fork_record);
   record_streams(self->fork_record);
 }
 

@@ -5,6 +5,7 @@
 #include <unwind.h>
 
 #include "call_marks.hpp"
+#include "draws.hpp"
 #include "libc_calls.hpp"
 #include "site.hpp"
 #include "slots.hpp"
@@ -47,13 +48,30 @@ __attribute__((always_inline)) inline auto guard_call(LibcCall call, Frame frame
 
 }  // namespace
 
-#define FORKSIGHT_LIBC_HOOK(name, locks, takes, result, parameters, arguments)                        \
-  extern "C" [[gnu::visibility("default")]] result forksight_hook_##name parameters asm(#name);       \
-  result forksight_hook_##name parameters {                                                           \
-    FORKSIGHT_UNWOUND();                                                                              \
-    const auto real = reinterpret_cast<result(*) parameters>(real_call(LibcCall::name));              \
-    if (FORKSIGHT_LIKELY(!is_marked())) return real arguments;                                        \
-    return guard_call(LibcCall::name, FORKSIGHT_FRAME(), [=]() -> result { return real arguments; }); \
+// What random() and rand() gave, and that they were seeded. Nothing around all other calls.
+template <LibcCall call, class Real>
+__attribute__((always_inline)) inline auto note_random(Frame frame, Real real) {
+  constexpr bool is_seed =
+      call == LibcCall::srand || call == LibcCall::srandom || call == LibcCall::initstate || call == LibcCall::setstate;
+  if constexpr (is_seed) note_seed(trace::Generator::kRandom);
+  if constexpr (call == LibcCall::rand || call == LibcCall::random) {
+    const auto value = real(frame);
+    note_draw(trace::Generator::kRandom, static_cast<std::uint64_t>(value), frame);
+    return value;
+  } else {
+    return real(frame);
+  }
+}
+
+#define FORKSIGHT_LIBC_HOOK(name, locks, takes, result, parameters, arguments)                  \
+  extern "C" [[gnu::visibility("default")]] result forksight_hook_##name parameters asm(#name); \
+  result forksight_hook_##name parameters {                                                     \
+    FORKSIGHT_UNWOUND();                                                                        \
+    const auto real = reinterpret_cast<result(*) parameters>(real_call(LibcCall::name));        \
+    return note_random<LibcCall::name>(FORKSIGHT_FRAME(), [=](Frame frame) -> result {          \
+      if (FORKSIGHT_LIKELY(!is_marked())) return real arguments;                                \
+      return guard_call(LibcCall::name, frame, [=]() -> result { return real arguments; });     \
+    });                                                                                         \
   }
 #include "forksight/trace/libc_calls.def"
 

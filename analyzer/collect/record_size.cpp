@@ -91,6 +91,9 @@ bool has_whole_payload(trace::RecordType type, std::span<const std::byte> payloa
       return holds_with_tail<trace::LockOrderRecord>(
           payload, [](const auto& fixed) { return std::uint64_t{fixed.gates} * sizeof(trace::OrderGate); });
     case RecordType::kRacyTouch: return holds<trace::RacyTouchRecord>(payload);
+    case RecordType::kShare: return holds<trace::ShareRecord>(payload);
+    case RecordType::kShareUse: return holds<trace::ShareUseRecord>(payload);
+    case RecordType::kDraw: return holds<trace::DrawRecord>(payload);
   }
   return true;
 }

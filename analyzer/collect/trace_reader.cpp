@@ -94,6 +94,9 @@ void TraceReader::read_record(const TraceRecord& record) {
     case RecordType::kThreadLife: return read_thread_life(record);
     case RecordType::kLockOrder: return read_lock_order(record);
     case RecordType::kRacyTouch: return read_racy_touch(record);
+    case RecordType::kShare: return read_share(record);
+    case RecordType::kShareUse: return read_share_use(record);
+    case RecordType::kDraw: return read_draw(record);
   }
 }
 

@@ -65,6 +65,9 @@ class TraceReader {
   void read_thread_life(const TraceRecord& record);
   void read_lock_order(const TraceRecord& record);
   void read_racy_touch(const TraceRecord& record);
+  void read_share(const TraceRecord& record);
+  void read_share_use(const TraceRecord& record);
+  void read_draw(const TraceRecord& record);
   void attach_lock_orders();
   void attach_lock_order(const TraceRecord& record, model::ProcessId process);
   void attach_handler_runs();

@@ -10,6 +10,7 @@
 #include "model/foresight.hpp"
 #include "model/ids.hpp"
 #include "model/owners.hpp"
+#include "model/shares.hpp"
 #include "model/stack.hpp"
 #include "model/wait.hpp"
 
@@ -386,6 +387,8 @@ struct Model {
   std::vector<Touch> touches;
   std::vector<VforkExit> vfork_exits;
   std::vector<UnflushedOutput> unflushed;
+  std::vector<Share> shares;
+  std::vector<Draw> draws;
   std::vector<ThreadLife> lives;
   std::vector<LockOrder> lock_orders;
   std::vector<RacyTouch> racy_touches;

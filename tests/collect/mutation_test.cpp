@@ -69,6 +69,19 @@ std::vector<std::byte> good_trace() {
   trace.record(trace::RecordType::kFlush, trace::FlushRecord{unflushed, 0, stack, trace::FlushKind::kClose, 0});
   trace.as(2600).record(trace::RecordType::kFlush,
                         trace::FlushRecord{unflushed, fork, stack, trace::FlushKind::kAtExit, 0});
+  trace::ShareRecord connection{};
+  connection.fork = fork;
+  connection.kind = trace::ShareKind::kConnection;
+  connection.peer_bytes = 16;
+  connection.peer[0] = 2;  // AF_INET
+  const auto share = trace.record(trace::RecordType::kShare, connection);
+  trace::ShareUseRecord use{};
+  use.share = share;
+  use.fork = fork;
+  use.stack = stack;
+  use.kind = trace::ShareUseKind::kSent;
+  trace.as(2600).record(trace::RecordType::kShareUse, use);
+  trace.record(trace::RecordType::kDraw, trace::DrawRecord{fork, stack, 1804289383, trace::Generator::kRandom, 0});
   trace.as(test::kParent);
   trace.record(trace::RecordType::kNote, trace::NoteRecord{trace::NoteCode::kHeldOverflow, 0, 3});
   trace.record(trace::RecordType::kModuleGone, trace::ModuleGoneRecord{0x5550'0000'0000});

@@ -23,6 +23,7 @@
 #include "forksight/trace/header.hpp"
 #include "forksight/trace/libc_calls.hpp"
 #include "forksight/trace/python.hpp"
+#include "forksight/trace/shares.hpp"
 
 namespace forksight::trace {
 
@@ -66,6 +67,9 @@ enum class RecordType : std::uint16_t {
   kThreadLife = 56,    // ThreadLifeRecord, in foresight.hpp
   kLockOrder = 57,     // LockOrderRecord, in foresight.hpp
   kRacyTouch = 58,     // RacyTouchRecord, in foresight.hpp
+  kShare = 60,         // ShareRecord, in shares.hpp
+  kShareUse = 61,      // ShareUseRecord, in shares.hpp
+  kDraw = 62,          // DrawRecord, in shares.hpp
 };
 
 // The first word of a record: size in bytes, header included (low 32 bits), type (16), state (8), zero (8).

@@ -1,0 +1,57 @@
+// What both sides of a fork use as if it were theirs alone. Part of the model: see model.hpp.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model/ids.hpp"
+#include "model/stack.hpp"
+
+namespace forksight::model {
+
+enum class ShareKind { kEpoll, kConnection };
+
+enum class ShareUseKind {
+  kRemoved,   // kEpoll: an interest that this process had not added
+  kMissed,    // kEpoll: the owner waits, has the file open, and is not told of it any more
+  kSent,      // kConnection: another process than before
+  kReceived,  // the same
+};
+
+struct ShareUse {
+  ProcessId process = 0;
+  std::int32_t tid = 0;
+  std::optional<ForkId> fork;  // that the process was made by; none: the first process of its trace
+  ShareUseKind kind = ShareUseKind::kRemoved;
+  bool owner_waits = false;  // kRemoved: it is in a wait at this instant, with the file open
+  bool under_lock = false;   // kSent, kReceived: with a lock held that processes share
+  int target = -1;           // kRemoved, kMissed
+  std::string target_kind;   // "socket", "pipe", "file", "descriptor"
+  Stack stack;
+};
+
+// An open file that a process had at a fork, which all its forks have, too.
+struct Share {
+  ForkId fork = 0;  // the first one
+  ProcessId owner = 0;
+  ShareKind kind = ShareKind::kEpoll;
+  int fd = -1;
+  std::string peer;            // kConnection: "10.0.0.7:5432", "/run/db.sock"; "" if unknown
+  std::vector<ShareUse> uses;  // in the order of time
+};
+
+enum class Generator { kRandom, kDrand48 };
+
+// The first number that a forked child drew, from the state that it had from its parent.
+struct Draw {
+  ProcessId process = 0;
+  std::int32_t tid = 0;
+  std::optional<ForkId> fork;  // none: of one that was not recorded
+  Generator generator = Generator::kRandom;
+  std::uint64_t value = 0;
+  Stack stack;
+};
+
+}  // namespace forksight::model

@@ -1,0 +1,70 @@
+// The part of the trace format about what a fork leaves both sides with: one epoll instance, one connection, one state
+// of a generator of random numbers.
+#pragma once
+
+#include <cstdint>
+
+namespace forksight::trace {
+
+enum class ShareKind : std::uint32_t { kEpoll = 1, kConnection = 2 };
+
+inline constexpr std::uint32_t kMaxRemoved = 4;
+
+// An open file that a process made and had at a fork: an epoll instance, or a stream socket that it had connected.
+// Written in prepare, at the first such fork. What is not constant is for writers alone, and is accessed atomically.
+struct ShareRecord {
+  std::uint64_t fork;  // ref to kFork
+  ShareKind kind;
+  std::int32_t fd;
+  std::int32_t owner;                  // pid
+  std::uint32_t waiters;               // kEpoll: threads of the owner that are inside of a wait; changes
+  std::uint64_t removed[kMaxRemoved];  // kEpoll: refs to kShareUse whose owner has not looked yet; change
+  // kConnection: who sent and who received last, a pid, and in the upper half how often that was another one than
+  // before; change. At first the owner.
+  std::uint64_t users[2];
+  std::uint64_t device;
+  std::uint64_t inode;
+  std::uint32_t peer_bytes;
+  std::uint32_t reserved;
+  std::uint8_t peer[64];  // kConnection: the beginning of the peer's address, as getpeername() gives it
+};
+static_assert(sizeof(ShareRecord) == 160);
+
+enum class ShareUseKind : std::uint32_t {
+  kRemoved = 1,   // kEpoll: not the owner, by EPOLL_CTL_DEL: an interest that it had not added itself
+  kMissed = 2,    // kEpoll: the owner begins a wait, has the file of such an interest open, and has not added it anew
+  kSent = 3,      // kConnection: somebody else than before
+  kReceived = 4,  // kConnection: somebody else than before
+};
+
+enum ShareUseFlag : std::uint32_t {
+  kOwnerWaits = 1U << 0U,  // kRemoved: the owner has the file open, and is in a wait that it began after the fork
+  kUnderLock = 1U << 1U,   // kSent, kReceived: with a lock held that processes share
+};
+
+struct ShareUseRecord {
+  std::uint64_t share;  // ref to kShare
+  std::uint64_t fork;   // ref to kFork that made the writer, 0: it is the first process of this trace
+  std::uint64_t stack;  // ref to kStack
+  ShareUseKind kind;
+  std::uint32_t flags;   // ShareUseFlag
+  std::int32_t target;   // kRemoved, kMissed: the descriptor that is not watched any more
+  std::uint32_t mode;    // ... what it is, as st_mode
+  std::uint64_t device;  // ... and which
+  std::uint64_t inode;
+};
+static_assert(sizeof(ShareUseRecord) == 56);
+
+enum class Generator : std::uint32_t { kRandom = 1, kDrand48 = 2 };  // random() and rand() are one
+
+// The first number that a forked child draws, from the state that it has from its parent.
+struct DrawRecord {
+  std::uint64_t fork;   // as in ShareUseRecord; a fork that was not recorded leaves the first process of a trace, too
+  std::uint64_t stack;  // ref to kStack
+  std::uint64_t value;  // the generator's own number, all bits of it
+  Generator generator;
+  std::uint32_t reserved;
+};
+static_assert(sizeof(DrawRecord) == 32);
+
+}  // namespace forksight::trace
