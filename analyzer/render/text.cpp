@@ -61,8 +61,9 @@ class TextReport {
 
  private:
   void head() {
-    // Of a process with one thread a fork is recorded for the output that it had not written.
-    const bool had_threads = model_.unflushed.empty() || std::ranges::all_of(model_.forks, [](const model::Fork& fork) {
+    // Of a process with one thread a fork is recorded for the output that it had not written, or the files it shares.
+    const bool only_threads = model_.unflushed.empty() && model_.shares.empty() && model_.draws.empty();
+    const bool had_threads = only_threads || std::ranges::all_of(model_.forks, [](const model::Fork& fork) {
                                return fork.lost_threads.size() + fork.unknown_threads > 0;
                              });
     const std::string forks = had_threads ? words::count(model_.forks.size(), "fork of a process with threads",
@@ -151,6 +152,8 @@ class TextReport {
       return culprit.kind == CulpritKind::kHandler ? "what it waits for is now here:" : "it is now here:";
     if (culprit.kind == CulpritKind::kThread) return "the first of them was created here:";
     if (culprit.kind == CulpritKind::kHandler) return "what it waits for was taken or made here:";
+    if (culprit.kind == CulpritKind::kStream) return "the other one used it here:";
+    if (culprit.kind == CulpritKind::kProcess) return "removed here:";
     return culprit.kind == CulpritKind::kDevice ? "initialised here:" : "made here:";
   }
 

@@ -1,0 +1,108 @@
+// One connection that several processes of a fork send into, or receive from: bytes of one are put between those of
+// another, answers go to whoever reads first. Where one process went on after another had used it, and then that one
+// again, it is likely; where no child came back to it, each may have been done with it by then. One that sends beside
+// one that receives is how some programs are made, and right.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "diagnose/evidence.hpp"
+#include "diagnose/rules.hpp"
+#include "diagnose/words.hpp"
+
+namespace forksight::rules {
+
+namespace {
+
+using model::Share;
+using model::ShareUse;
+using model::ShareUseKind;
+
+std::vector<const ShareUse*> find_uses(const Share& share, ShareUseKind kind) {
+  std::vector<const ShareUse*> uses;
+  for (const ShareUse& use : share.uses) {
+    if (use.kind == kind) uses.push_back(&use);
+  }
+  return uses;
+}
+
+// A child went on with it after another process had used it: two that live at once. The owner lives anyway.
+bool is_used_in_turns(const Share& share, const std::vector<const ShareUse*>& uses) {
+  for (std::size_t i = 0; i < uses.size(); ++i) {
+    if (uses[i]->process == share.owner) continue;
+    for (std::size_t k = i + 2; k < uses.size(); ++k) {
+      if (uses[i]->process == uses[k]->process && uses[i + 1]->process != uses[i]->process) return true;
+    }
+  }
+  return false;
+}
+
+std::string connection(const Share& share) {
+  return share.peer.empty() ? fmt::format("the connection of descriptor {}", share.fd)
+                            : fmt::format("the connection to {} (descriptor {})", share.peer, share.fd);
+}
+
+Finding describe(const Evidence& evidence, const Share& share, const std::vector<const ShareUse*>& uses) {
+  const ShareUse& first = *uses[0];
+  const ShareUse& second = *uses[1];
+  const bool sent = first.kind == ShareUseKind::kSent;
+  const char* const verb = sent ? "send into" : "receive from";
+  const model::Fork& fork = evidence.model().forks[*first.fork];
+  Finding finding = evidence.begin_finding("connection-shared", fork);
+  finding.certainty = is_used_in_turns(share, uses) ? Certainty::kLikely : Certainty::kPossible;
+  finding.outcome = Outcome::kCorruption;
+  finding.process = first.process;
+  finding.processes = {first.process};
+  finding.tid = first.tid;
+  finding.stack = first.stack;
+  finding.culprit.kind = CulpritKind::kStream;
+  finding.culprit.name = connection(share);
+  finding.culprit.stack = second.stack;
+  if (const model::Frame* const frame = words::find_user_frame(first.stack)) finding.culprit.library = frame->module;
+  finding.summary = fmt::format("{} and {} both {} {}, which was open at fork(){}", evidence.name(first.process),
+                                evidence.name(second.process), verb, connection(share), words::at(" at ", fork.stack));
+  add_sentence(finding, fmt::format("{} had connected it before fork(){}; both sides have the one connection, not two.",
+                                    evidence.name(share.owner), words::at(" at ", fork.stack)));
+  for (const ShareUse* use : uses) {
+    add_sentence(finding, fmt::format("{} {}{}.", evidence.name(use->process), sent ? "sent" : "began to receive",
+                                      words::at(" at ", use->stack)));
+    if (use->process == first.process || std::ranges::count(finding.processes, use->process) != 0) continue;
+    if (use->fork) finding.processes.push_back(use->process);
+  }
+  add_sentence(finding,
+               sent ? "Requests of several processes come mixed to the peer, which takes them for one; a farewell of "
+                      "one of them ends the session of all."
+                    : "Whoever reads first gets the answer, whoever had asked; the other one waits, or takes the "
+                      "next one for its own.");
+  if (finding.certainty == Certainty::kPossible) {
+    add_sentence(finding,
+                 "No child came back to it: if each was done with it when the next one began, and ended nothing at the "
+                 "peer, that is right.");
+  }
+  finding.fixes.push_back({"Connect after fork(), each process for itself.", true});
+  finding.fixes.push_back(
+      {"Drop the parent's connection before fork() (engine.dispose(), connections.close_all()), or in the child "
+       "without "
+       "a farewell to the peer: close the descriptor, do not call the library's own close."});
+  return finding;
+}
+
+}  // namespace
+
+void connection_shared(const Evidence& evidence, std::vector<Finding>& findings) {
+  for (const Share& share : evidence.model().shares) {
+    if (share.kind != model::ShareKind::kConnection) continue;
+    for (const ShareUseKind kind : {ShareUseKind::kSent, ShareUseKind::kReceived}) {
+      const std::vector<const ShareUse*> uses = find_uses(share, kind);
+      // The first to follow the owner is a fork of it.
+      if (uses.size() < 2 || !uses[0]->fork || uses[0]->process == uses[1]->process) continue;
+      // What processes agree on by a lock of theirs is no accident.
+      if (std::ranges::any_of(uses, [](const ShareUse* use) { return use->under_lock; })) continue;
+      findings.push_back(describe(evidence, share, uses));
+      break;
+    }
+  }
+}
+
+}  // namespace forksight::rules

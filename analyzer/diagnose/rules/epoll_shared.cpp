@@ -1,0 +1,95 @@
+// A child removed an interest from the epoll instance that it shares with its parent, and the parent waits in it with
+// the file still open: it is not told of it any more. That this is not meant so cannot be proved, unless nothing is
+// left that could wake the parent.
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "diagnose/evidence.hpp"
+#include "diagnose/pools.hpp"
+#include "diagnose/rules.hpp"
+#include "diagnose/words.hpp"
+
+namespace forksight::rules {
+
+namespace {
+
+using model::Share;
+using model::ShareUse;
+using model::ShareUseKind;
+
+// The owner's wait that `removed` has harmed: null if it was seen in it by the child alone.
+const ShareUse* find_missed(const Share& share, const ShareUse& removed) {
+  const auto found = std::find_if(share.uses.begin(), share.uses.end(), [&](const ShareUse& use) {
+    return &use > &removed && use.kind == ShareUseKind::kMissed && use.target == removed.target &&
+           use.process == share.owner;
+  });
+  return found == share.uses.end() ? nullptr : &*found;
+}
+
+Finding describe(const Evidence& evidence, const Share& share, const ShareUse& removed, const ShareUse* missed) {
+  const model::Fork& fork = evidence.model().forks[*removed.fork];
+  const model::Process& owner = evidence.process(share.owner);
+  const std::string target = fmt::format("descriptor {} (a {})", removed.target, removed.target_kind);
+  const std::string child = evidence.name(removed.process);
+  Finding finding;
+  finding.rule = "epoll-shared";
+  finding.process = share.owner;
+  finding.processes = {share.owner};
+  finding.tid = missed != nullptr ? missed->tid : owner.pid;
+  if (missed != nullptr) finding.stack = missed->stack;
+  finding.fork = evidence.fork_site(fork);
+  if (is_proven_dead(owner)) {
+    pools::set_certainty(owner, finding);
+  } else {
+    finding.certainty = Certainty::kLikely;
+    finding.outcome = Outcome::kMayHang;
+  }
+  finding.culprit.kind = CulpritKind::kProcess;
+  finding.culprit.name = fmt::format("the interest in a {}", removed.target_kind);
+  finding.culprit.stack = removed.stack;
+  if (const model::Frame* const frame = words::find_user_frame(removed.stack)) finding.culprit.library = frame->module;
+  finding.summary = fmt::format(
+      "{} waits by epoll and is not told of {}: {}, forked{}, removed it from the instance of both{}",
+      evidence.name(share.owner), target, child, words::at(" at ", fork.stack), words::at(" at ", removed.stack));
+  add_sentence(finding, fmt::format("{} has had epoll descriptor {} since before the fork{}: it is not copied, both "
+                                    "sides use one instance with one list of interests.",
+                                    evidence.name(share.owner), share.fd, words::at(" at ", fork.stack)));
+  add_sentence(finding,
+               fmt::format("{} called epoll_ctl(EPOLL_CTL_DEL) for {}{}, with success, and had not added it itself.",
+                           child, target, words::at(" at ", removed.stack)));
+  add_sentence(finding,
+               missed != nullptr
+                   ? fmt::format("After that {} went into its next wait{}, with the same {} open, and has not added it "
+                                 "again: what happens there it is not told.",
+                                 evidence.name(share.owner), words::at(" at ", missed->stack), removed.target_kind)
+                   : fmt::format("At that instant {} was in a wait that it had begun after the fork, with the same {} "
+                                 "open: what happens there it is not told.",
+                                 evidence.name(share.owner), removed.target_kind));
+  add_sentence(finding, describe_liveness(owner));
+  finding.fixes.push_back(
+      {"Close the inherited epoll descriptor in the child and make a new one there; remove nothing from the old one.",
+       true});
+  finding.fixes.push_back(
+      {"With an event loop: its own call for forks (event_reinit(), ev_loop_fork(), uv_loop_fork()), before anything "
+       "is "
+       "taken out of the loop or closed in it. In Python do not close the inherited loop or selector in the child."});
+  finding.fixes.push_back({"Make the epoll instance after the fork."});
+  return finding;
+}
+
+}  // namespace
+
+void epoll_shared(const Evidence& evidence, std::vector<Finding>& findings) {
+  for (const Share& share : evidence.model().shares) {
+    if (share.kind != model::ShareKind::kEpoll) continue;
+    for (const ShareUse& use : share.uses) {
+      if (use.kind != ShareUseKind::kRemoved || !use.fork || use.process == share.owner) continue;
+      const ShareUse* const missed = find_missed(share, use);
+      if (missed == nullptr && !use.owner_waits) continue;
+      findings.push_back(describe(evidence, share, use, missed));
+    }
+  }
+}
+
+}  // namespace forksight::rules

@@ -1,0 +1,88 @@
+// A prefork server as it should be: workers share the listening socket, close the epoll instance of their parent, and
+// make one of their own, which gets the same number; each takes its interests out again when it ends. main, with an
+// event loop of its own, is the client too: it connects to the workers, and hands each connection on to a child that
+// ends the session while main has closed its side.
+//
+// EXPECT-BARE: ok
+// EXPECT-NONE
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include "../baton.h"
+
+enum { kWorkers = 3 };
+
+static void watch(int epoll, int fd) {
+  struct epoll_event event = {.events = EPOLLIN, .data.fd = fd};
+  if (epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) != 0) abort();
+}
+
+static int next_event(int epoll) {
+  struct epoll_event event;
+  if (epoll_wait(epoll, &event, 1, -1) != 1) abort();
+  return event.data.fd;
+}
+
+static void serve(int inherited, int listener) {
+  close(inherited);
+  const int epoll = epoll_create1(EPOLL_CLOEXEC);
+  if (epoll != inherited) abort();
+  watch(epoll, listener);
+  if (next_event(epoll) != listener) abort();
+  // Another worker may have been faster.
+  const int client = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+  if (client < 0) abort();
+  watch(epoll, client);
+  if (epoll_ctl(epoll, EPOLL_CTL_DEL, listener, NULL) != 0) abort();
+  char letter = 0;
+  while (next_event(epoll) == client && recv(client, &letter, 1, 0) == 1) {
+    if (send(client, &letter, 1, MSG_NOSIGNAL) != 1) abort();
+  }
+  if (epoll_ctl(epoll, EPOLL_CTL_DEL, client, NULL) != 0) abort();
+  _exit(0);
+}
+
+static int ask(int fd, char letter) {
+  char answer = 0;
+  return send(fd, &letter, 1, MSG_NOSIGNAL) == 1 && recv(fd, &answer, 1, 0) == 1 && answer == letter;
+}
+
+// A session that main begins and a child ends.
+static void run_session(const struct sockaddr_un* address, socklen_t bytes, int epoll, struct baton ended) {
+  const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (connect(fd, (const struct sockaddr*)address, bytes) != 0 || !ask(fd, 'a')) abort();
+  const pid_t child = fork();
+  if (child == 0) {
+    if (!ask(fd, 'b')) abort();
+    shutdown(fd, SHUT_RDWR);
+    baton_pass(ended);
+    _exit(0);
+  }
+  close(fd);
+  if (next_event(epoll) != ended.end[0]) abort();
+  baton_wait(ended);
+  if (end_of(child) != 0) abort();
+}
+
+int main(void) {
+  struct sockaddr_un address = {.sun_family = AF_UNIX};
+  socklen_t bytes = sizeof address;
+  const int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  // In the abstract namespace, under a name that the kernel chooses.
+  if (bind(listener, (struct sockaddr*)&address, sizeof(sa_family_t)) != 0 || listen(listener, kWorkers) != 0) abort();
+  if (getsockname(listener, (struct sockaddr*)&address, &bytes) != 0) abort();
+  const int epoll = epoll_create1(EPOLL_CLOEXEC);
+  const struct baton ended = baton_make();
+  watch(epoll, ended.end[0]);
+  pid_t workers[kWorkers];
+  for (int i = 0; i < kWorkers; ++i) {
+    workers[i] = fork();
+    if (workers[i] == 0) serve(epoll, listener);
+  }
+  for (int i = 0; i < kWorkers; ++i) run_session(&address, bytes, epoll, ended);
+  int status = 0;
+  for (int i = 0; i < kWorkers; ++i) status |= end_of(workers[i]);
+  return status;
+}

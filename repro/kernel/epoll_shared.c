@@ -1,0 +1,114 @@
+// Mechanism: main watches the reading end of a pipe by epoll and forks. The child tidies up what it has inherited and
+//            removes the interest: the instance is one, for both sides, and main is not told of its pipe any more.
+//            -DWAITING: main sleeps in epoll_wait() already; another pipe wakes it.
+// To blame:  EPOLL_CTL_DEL in the child; most often by closing an event loop that was inherited.
+// User sees: an event loop that stops to notice one descriptor, or all of them, once a child was forked.
+// Fix:       the child closes the epoll descriptor, which leaves the instance alone, and makes its own.
+// Repaired:  that.
+//            own:     the child adds an interest of its own to the inherited instance, and removes it again.
+//            handed:  main has closed its end of what the child removes.
+//            again:   main adds the interest anew before it waits.
+//
+// EXPECT-BARE: error
+// EXPECT: epoll-shared likely may-hang culprit="the interest in a pipe" victims=0
+// EXPECT-STACK: culprit tidy_up@remove
+// EXPECT-STACK: stack main@wait
+// EXPECT-STACK: fork main@fork
+//
+// EXPECT-BARE(waiting): error
+// EXPECT(waiting): epoll-shared likely may-hang culprit="the interest in a pipe" victims=0
+// EXPECT-STACK(waiting): culprit tidy_up@remove
+//
+// EXPECT-BARE(own): ok
+// EXPECT-NONE(own)
+// EXPECT-BARE(handed): ok
+// EXPECT-NONE(handed)
+// EXPECT-BARE(again): ok
+// EXPECT-NONE(again)
+#include <string.h>
+#include <sys/epoll.h>
+
+#include "../baton.h"
+
+static void watch(int epoll, int fd) {
+  struct epoll_event event = {.events = EPOLLIN, .data.fd = fd};
+  if (epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) != 0) abort();
+}
+
+static void tidy_up(int epoll, struct baton work) {
+#if defined(REPAIRED)
+  close(epoll);
+  close(work.end[0]);
+#elif defined(OWN)
+  struct baton other = baton_make();
+  (void)work;
+  watch(epoll, other.end[0]);
+  if (epoll_ctl(epoll, EPOLL_CTL_DEL, other.end[0], NULL) != 0) abort();
+#else
+  if (epoll_ctl(epoll, EPOLL_CTL_DEL, work.end[0], NULL) != 0) abort();  // MARK: remove
+#endif
+}
+
+#ifdef WAITING
+// main sleeps nowhere else.
+static void wait_until_asleep(pid_t parent) {
+  char path[64];
+  char text[512];
+  char state = 'R';
+  snprintf(path, sizeof path, "/proc/%d/stat", parent);
+  while (state != 'S') {
+    FILE* const file = fopen(path, "r");
+    if (file == NULL || fgets(text, sizeof text, file) == NULL) abort();
+    fclose(file);
+    state = strrchr(text, ')')[2];
+  }
+}
+#endif
+
+int main(void) {
+  const int epoll = epoll_create1(EPOLL_CLOEXEC);
+  struct baton work = baton_make();
+  struct epoll_event event;
+  watch(epoll, work.end[0]);
+#ifdef WAITING
+  const pid_t parent = getpid();
+  const struct baton done = baton_make();
+  watch(epoll, done.end[0]);
+#endif
+#ifdef HANDED
+  const struct baton closed = baton_make();
+#endif
+  const pid_t child = fork();  // MARK: fork
+  if (child == 0) {
+#ifdef WAITING
+    wait_until_asleep(parent);
+#endif
+#ifdef HANDED
+    baton_wait(closed);
+#endif
+    tidy_up(epoll, work);
+#ifdef WAITING
+    baton_pass(done);
+#endif
+    _exit(0);
+  }
+#ifdef HANDED
+  close(work.end[0]);
+  baton_pass(closed);
+#endif
+#ifdef WAITING
+  if (epoll_wait(epoll, &event, 1, -1) != 1 || event.data.fd != done.end[0]) abort();
+  baton_wait(done);
+#endif
+  if (end_of(child) != 0) abort();
+#ifdef HANDED
+  work = baton_make();
+  watch(epoll, work.end[0]);
+#endif
+#ifdef AGAIN
+  watch(epoll, work.end[0]);
+#endif
+  baton_pass(work);
+  const int events = epoll_wait(epoll, &event, 1, 0);  // MARK: wait
+  return events == 1 && event.data.fd == work.end[0] ? 0 : 1;
+}
