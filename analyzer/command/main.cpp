@@ -13,6 +13,7 @@
 #include "command/queue_command.hpp"
 #include "command/report_command.hpp"
 #include "command/run_command.hpp"
+#include "command/suite_command.hpp"
 #include "command/why_command.hpp"
 #include "forksight/version.hpp"
 
@@ -25,6 +26,7 @@ constexpr char kExamples[] = R"(Examples:
   forksight report forksight-out/        read the traces again, of one run or of many ranks
   forksight explain lost-openmp-pool     what a finding means, and how to fix it
   forksight queue inspect 4242           a shared-memory queue: who holds what, who is dead
+  forksight suite run                    is each hazard of the suite seen on this machine?
 
 )";
 
@@ -52,6 +54,7 @@ int parse_and_run(int argc, char** argv) {
   forksight::add_report_command(app, status);
   forksight::add_explain_command(app, status);
   forksight::add_queue_command(app, status);
+  forksight::add_suite_command(app, status);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -14,13 +14,13 @@ PATH = re.compile(r"(?:\./)?[\w.-]+(?:/[\w.<>*-]+)*/?\Z")
 PRESET = re.compile(r"--preset[ =](\w+)")
 FOLDERS = ("analyzer", "bench", "cmake", "docs", "preload", "repro", "tests", "trace", ".ci")
 SLUG_IN_CASE = re.compile(r"(?://|#)\s*EXPECT(?:\([^)]*\))?:\s*(\S+)")
-VERBS = ("run", "why", "core", "report", "explain")
+VERBS = ("run", "why", "core", "report", "explain", "suite list", "suite run")
 
 
 def known_options(forksight):
     """All options that the command's own help names."""
     options = {"--version"}
-    for words in ([], *([verb] for verb in VERBS)):
+    for words in ([], *(verb.split() for verb in VERBS)):
         helped = subprocess.run([forksight, *words, "--help"], capture_output=True, text=True, check=True)
         options |= set(OPTION.findall(helped.stdout))
     return options
@@ -46,7 +46,7 @@ def check_options(text, options, name):
     """Options on every line that calls the command, and those alone in `code`."""
     used = []
     for line in text.splitlines():
-        call = re.search(r"\bforksight (?:run|report|explain|--).*", line)
+        call = re.search(r"\bforksight (?:run|report|explain|suite|--).*", line)
         if call:
             used += OPTION.findall(call.group().partition(" -- ")[0])
     for code in CODE.findall(text):

@@ -1,5 +1,5 @@
-"""container_test.py FORKSIGHT WAY SOURCE CASE [VARIANT]: a case of the suite hangs in a pid namespace of its own, and
-`forksight why` says the same of it as anywhere else.
+"""container_test.py FORKSIGHT COMPARE CASES WAY CASE: a case of the suite in the folder CASES hangs in a pid namespace of
+its own, and `forksight why` says the same of it as anywhere else. COMPARE is the suite's comparison.
 
 WAY is from where it is looked at: `outside` of the namespace; `netted`: the same, with a network namespace, too; `inside`;
 `rooted`: from outside, where the program has another root directory, too, and lies there under a path that is another
@@ -18,9 +18,6 @@ from pathlib import Path
 from namespaces import NAMESPACES, find_right
 from observed import LIMIT_S, processes
 
-from compare import compare_findings
-from expectations import Expected, read_expectations
-
 # A root of its own with nothing but the program and its libraries.
 ROOTED = """
 set -e
@@ -38,11 +35,28 @@ def libraries_of(case):
     return sorted({word for line in listed.splitlines() for word in line.split() if word.startswith("/")})
 
 
-def command(way, right, case, variant, folder):
+def find_case(forksight, cases, name):
+    """What the suite knows of it."""
+    argv = [forksight, "suite", "list", "--cases", cases, "--format", "json", name]
+    return json.loads(subprocess.run(argv, capture_output=True, text=True, timeout=LIMIT_S, check=True).stdout)["cases"][0]
+
+
+def compare_findings(compare, report, expected, folder):
+    """A line for each difference."""
+    paths = [Path(folder, name) for name in ("expected.json", "report.json")]
+    for path, value in zip(paths, (expected, report)):
+        path.write_text(json.dumps(value))
+    done = subprocess.run([compare, *paths], capture_output=True, text=True, timeout=LIMIT_S, check=False)
+    if done.returncode not in (0, 1):
+        raise SystemExit(f"{compare} ends with {done.returncode}: {done.stderr}")
+    return done.stdout.splitlines() or (["  different"] if done.returncode else [])
+
+
+def command(way, right, words, folder):
+    case = words[0]
     if way != "rooted":
-        script = ["python3", "-B", case, variant] if case.endswith(".py") else [case]
         more = ["--net"] if way == "netted" else []
-        return ["unshare", *right, *more, *NAMESPACES, "--mount-proc", *script]
+        return ["unshare", *right, *more, *NAMESPACES, "--mount-proc", *words]
     root = Path(folder, "root")
     root.mkdir()
     decoy = Path(folder, "programs", Path(case).name)
@@ -74,23 +88,24 @@ def look_at_core(forksight, folder):
 
 def as_contained(findings):
     """Which number the forking thread had in there is not known: whether it was the owner itself is not either."""
-    return [Expected(one.rule, "likely" if one.rule.startswith("orphaned") else one.certainty, one.outcome,
-                     {key: value for key, value in one.fields.items() if key != "start"}) for one in findings]
+    return [{**one, "certainty": "likely" if one["rule"].startswith("orphaned") else one["certainty"], "stacks": {},
+             "fields": {key: value for key, value in one["fields"].items() if key != "start"}} for one in findings]
 
 
 def main():
-    forksight, way, source, case, *variant = sys.argv[1:]
-    expected = read_expectations(source, variant[0] if variant else "")
+    forksight, compare, cases, way, name = sys.argv[1:]
+    case = find_case(forksight, cases, name)
+    expected = case["expected"]
     right = find_right()
     if right is None:
         return 77
     processes.become_reaper()
     with tempfile.TemporaryDirectory(prefix="forksight-why-") as folder:
-        program = processes.Program(command(way, right, case, variant[0] if variant else "", folder), folder)
+        program = processes.Program(command(way, right, case["command"], folder), folder)
         try:
             seen = program.watch(LIMIT_S)
-            if seen != expected.bare:
-                print(f"expected {expected.bare}, seen {seen}: {program.stderr()}")
+            if seen != expected["bare"]:
+                print(f"expected {expected['bare']}, seen {seen}: {program.stderr()}")
                 return 1
             children = processes.read_or_empty(f"/proc/{program.popen.pid}/task/{program.popen.pid}/children").split()
             numbers = processes.read_or_empty(f"/proc/{children[0]}/status").partition("NSpid:")[2].split("\n")[0].split()
@@ -98,14 +113,14 @@ def main():
                 print(f"process {children[0]} is of no namespace of its own: {numbers}")
                 return 1
             report = look(forksight, way, right, int(children[0]))
-            core = look_at_core(forksight, folder) if way == "outside" and expected.core else None
+            core = look_at_core(forksight, folder) if way == "outside" and expected["core"] else None
         finally:
             program.end()
-    for finding in report["findings"]:
-        finding["victims"] = [one for one in finding["victims"] if one["pid"] != program.popen.pid]
-    lines = compare_findings(report, expected.why)
-    if core is not None:
-        lines += [f"  in its core: {line}" for line in compare_findings(core, as_contained(expected.core))]
+        for finding in report["findings"]:
+            finding["victims"] = [one for one in finding["victims"] if one["pid"] != program.popen.pid]
+        lines = compare_findings(compare, report, expected["why"], folder)
+        if core is not None:
+            lines += [f"  in its core: {line}" for line in compare_findings(compare, core, as_contained(expected["core"]), folder)]
     print("\n".join(lines))
     for limit in report["limits"] if lines else []:
         print(f"  not seen: {limit}")

@@ -1,0 +1,85 @@
+#include "command/suite_command.hpp"
+
+#include <memory>
+#include <utility>
+
+#include "command/exit_status.hpp"
+#include "command/formatter.hpp"
+#include "command/output.hpp"
+#include "suite/manifest.hpp"
+
+namespace forksight {
+namespace {
+
+constexpr char kDescription[] = "The hazard suite: small programs, each with one defect, and what must be said of them";
+
+constexpr char kExamples[] = R"(Examples:
+  forksight suite list                   all cases: the hazard, how the program ends by itself, what cures it
+  forksight suite run                    is everything seen on this machine as it should be?
+  forksight suite run lost_openmp_pool   one case; globs work, too
+  forksight suite run --library openmp --format junit --report suite.xml
+
+)";
+
+constexpr char kFooter[] = R"(
+Exit status: 0 all as expected, 1 not, 2 the line was not understood, 3 the suite could not be read.)";
+
+constexpr char kGroup[] = "Which cases";
+
+}  // namespace
+
+void add_suite_choice(CLI::App& verb, SuiteChoice& choice) {
+  verb.add_option("CASE", choice.filter.names, "Names, or globs such as 'orphaned_*'; else all")
+      ->type_name("")
+      ->group(kGroup);
+  verb.add_option("--slug", choice.filter.slugs, "Where this hazard is expected; may be given again")
+      ->type_name("SLUG")
+      ->allow_extra_args(false)
+      ->group(kGroup);
+  verb.add_option("--library", choice.filter.folders, "Of this library or kind: openmp, locks, python ...")
+      ->type_name("NAME")
+      ->allow_extra_args(false)
+      ->group(kGroup);
+  verb.add_option("--outcome", choice.filter.outcomes, "Programs that end so by themselves: hang, spin, error, ok")
+      ->type_name("END")
+      ->check(CLI::IsMember({"hang", "spin", "error", "ok"}))
+      ->allow_extra_args(false)
+      ->group(kGroup);
+  verb.add_option("--label", choice.filter.labels, "With this label: stress, gpu")
+      ->type_name("LABEL")
+      ->allow_extra_args(false)
+      ->group(kGroup);
+  verb.add_option("--cases", choice.folder, "The folder of another suite: where its cases.json is")
+      ->type_name("DIR")
+      ->group(kGroup);
+}
+
+bool choose_suite(const SuiteChoice& choice, bool all, ChosenSuite& chosen, int& status) {
+  const auto fail = [&](const std::string& message, ExitStatus with) {
+    say_error(message);
+    status = as_int(with);
+    return false;
+  };
+  const auto folder = choice.folder.empty() ? suite::find_suite() : std::filesystem::absolute(choice.folder);
+  if (!folder) return fail(folder.error(), ExitStatus::kUnreadable);
+  auto suite = suite::read_suite(folder.value());
+  if (!suite) return fail(suite.error(), ExitStatus::kUnreadable);
+  chosen.suite = std::move(suite).value();
+  suite::Selected selected = suite::select(chosen.suite, choice.filter, all);
+  if (!selected.error.message.empty()) {
+    return fail(selected.error.message, selected.error.is_usage ? ExitStatus::kUsage : ExitStatus::kUnreadable);
+  }
+  chosen.entries = std::move(selected.entries);
+  return true;
+}
+
+void add_suite_command(CLI::App& app, int& status) {
+  CLI::App* const verb = app.add_subcommand("suite", kDescription);
+  verb->formatter(std::make_shared<ExampleFormatter>("forksight suite list|run [OPTIONS] [CASE...]", kExamples));
+  verb->footer(kFooter);
+  verb->require_subcommand(1);
+  add_suite_list(*verb, status);
+  add_suite_run(*verb, status);
+}
+
+}  // namespace forksight

@@ -1,0 +1,32 @@
+// `forksight suite`: the hazard suite, what is in it and whether all of it is seen.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include <string>
+
+#include "suite/select.hpp"
+
+namespace forksight {
+
+// Adds the verb; `status` as in add_report_command.
+void add_suite_command(CLI::App& app, int& status);
+
+// What both of its verbs take.
+struct SuiteChoice {
+  std::string folder;  // "": of this executable
+  suite::Filter filter;
+};
+void add_suite_choice(CLI::App& verb, SuiteChoice& choice);
+
+struct ChosenSuite {
+  suite::Suite suite;
+  std::vector<suite::Entry> entries;
+};
+// False, with the exit status in `status`, and said.
+bool choose_suite(const SuiteChoice& choice, bool all, ChosenSuite& chosen, int& status);
+
+void add_suite_list(CLI::App& verb, int& status);
+void add_suite_run(CLI::App& verb, int& status);
+
+}  // namespace forksight

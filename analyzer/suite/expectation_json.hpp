@@ -1,0 +1,18 @@
+// Expectations for machines: part of what `forksight suite list|run --format json` writes.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <vector>
+
+#include "suite/results.hpp"
+
+namespace forksight::suite {
+
+nlohmann::ordered_json to_json(const std::vector<ExpectedFinding>& findings);
+nlohmann::ordered_json to_json(const Expectations& expected);
+nlohmann::ordered_json to_json(const Case& one);
+
+// Back again; throws nlohmann::json::exception for what to_json() did not write.
+std::vector<ExpectedFinding> read_findings(const nlohmann::ordered_json& list);
+
+}  // namespace forksight::suite

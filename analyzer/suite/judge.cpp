@@ -1,0 +1,240 @@
+#include "suite/judge.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <sstream>
+
+#include "suite/compare.hpp"
+#include "suite/needs.hpp"
+#include "suite/processes.hpp"
+#include "suite/program.hpp"
+#include "suite/shell_words.hpp"
+
+namespace forksight::suite {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+using Lines = std::vector<std::string>;
+using Command = std::vector<std::string>;
+
+void append(Lines& lines, const Lines& more) { lines.insert(lines.end(), more.begin(), more.end()); }
+
+void append_text(Lines& lines, const std::string& text) {
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back("  | " + line);
+}
+
+std::string status_text(const std::optional<int>& status) { return status ? std::to_string(*status) : "none yet"; }
+
+class Judge {
+ public:
+  Judge(const Command& command, const Expectations& expected, const JudgeOptions& options)
+      : command_(command), expected_(expected), options_(options) {}
+
+  std::vector<Part> judge_all() {
+    if (wants("bare") || wants("why") || wants("core")) judge_bare();
+    if (wants("observed")) judge_observed();
+    if (wants("runs")) {
+      for (std::size_t index = 0; index < expected_.runs.size(); ++index) judge_run(expected_.runs[index], index);
+    }
+    return std::move(parts_);
+  }
+
+ private:
+  bool wants(const std::string& part) const {
+    return !is_stopped() && (options_.parts.empty() || options_.parts.contains(part));
+  }
+
+  fs::path make_folder(const std::string& name) const {
+    const fs::path folder = options_.folder / name;
+    fs::create_directories(folder);
+    return folder;
+  }
+
+  // The judged part, with the time since `start`.
+  void add(std::string name, const Command& command, Lines lines, Clock::time_point start, State state) {
+    const std::chrono::duration<double> taken = Clock::now() - start;
+    parts_.push_back({std::move(name), state, join_words(command), std::move(lines), taken.count()});
+  }
+  void add(std::string name, const Command& command, Lines lines, Clock::time_point start) {
+    State state = lines.empty() ? State::kGreen : State::kRed;
+    if (is_stopped()) state = State::kUnknown;
+    add(std::move(name), command, std::move(lines), start, state);
+  }
+
+  void judge_bare() {
+    const fs::path folder = make_folder("bare");
+    const Clock::time_point start = Clock::now();
+    Program program(command_, folder, "program");
+    const std::string seen = program.watch(options_.bare_limit);
+    Lines lines;
+    if (seen != expected_.bare) {
+      lines.push_back(
+          fmt::format("  expected {}, seen {} (status {})", expected_.bare, seen, status_text(program.status())));
+      if (!program.status()) append(lines, describe_stacks(folder));
+      append_text(lines, program.read_stdout());
+      append_text(lines, program.read_stderr());
+    }
+    const bool hangs = lines.empty() && (seen == "hang" || seen == "spin");
+    add("bare", command_, std::move(lines), start);
+    if (hangs && wants("why")) judge_why(program, folder);
+    if (hangs && wants("core") && expected_.core) judge_core(program, folder);
+    program.end_all();
+  }
+
+  // What is said of the hung program, which nobody watched until now.
+  void judge_why(const Program& program, const fs::path& folder) {
+    const Clock::time_point start = Clock::now();
+    const Command command = {options_.forksight.string(), "why", std::to_string(program.pid()), "--format", "json"};
+    if (const std::string refused = find_trace_refusal(); !refused.empty()) {
+      return add("why", command, {refused}, start, State::kSkipped);
+    }
+    const Captured said = capture(command, folder, "why", options_.bare_limit);
+    add("why", command, compare_said(said, expected_.why), start);
+  }
+
+  // The same of a core of the process that hangs: of the program itself if it has no child.
+  void judge_core(const Program& program, const fs::path& folder) {
+    const Clock::time_point start = Clock::now();
+    std::vector<pid_t> alive = find_alive();
+    const auto subject =
+        std::ranges::max_element(alive, {}, [&](pid_t pid) { return std::pair(pid != program.pid(), pid); });
+    const std::string pid = std::to_string(subject == alive.end() ? program.pid() : *subject);
+    const Command command = {options_.forksight.string(), "core", folder / ("core." + pid), "--format", "json"};
+    std::string refused = find_in_path("gcore").empty() ? "there is no gcore, which comes with gdb" : "";
+    if (refused.empty()) refused = find_trace_refusal();
+    if (!refused.empty()) return add("core", command, {refused}, start, State::kSkipped);
+    const Captured made = capture({"gcore", "-o", folder / "core", pid}, folder, "gcore", options_.bare_limit);
+    const Captured said = capture(command, folder, "core-report", options_.bare_limit);
+    Lines lines = compare_said(said, *expected_.core);
+    if (!fs::exists(command[2])) append_text(lines, made.err);
+    add("core", command, std::move(lines), start);
+  }
+
+  static Lines compare_said(const Captured& said, const std::vector<ExpectedFinding>& expected) {
+    const Json report = Json::parse(said.out, nullptr, false);
+    Lines lines;
+    if (report.is_discarded()) {
+      lines.push_back(fmt::format("  no report (exit status {})", status_text(said.status)));
+    } else {
+      lines = compare_findings(report, expected);
+    }
+    if (!lines.empty()) append_text(lines, said.err);
+    return lines;
+  }
+
+  struct Run {
+    Command command;
+    Json report;
+    std::optional<int> status;
+    std::string out;
+    Lines lines;  // why there is no report
+  };
+
+  Run run_forksight(const Command& options, const std::string& name) {
+    const fs::path folder = make_folder(name);
+    const fs::path report = folder / "report.json";
+    Run run;
+    run.command = {options_.forksight.string(), "run"};
+    append(run.command, options);
+    append(run.command, {"--out", folder / "out", "--format", "json", "--report", report, "--"});
+    append(run.command, command_);
+    Program program(run.command, folder, "program");
+    run.status = program.wait(options_.run_limit);
+    if (!run.status) {
+      const double limit = std::chrono::duration<double>(options_.run_limit).count();
+      run.lines = {fmt::format("  not done after {:.1f} s; its processes:", limit)};
+      append(run.lines, describe_stacks(folder));
+    }
+    const bool left = program.end_all();
+    if (left && run.lines.empty()) run.lines = {"  forksight ended and left processes of the case behind"};
+    run.out = program.read_stdout();
+    error_text_ = program.read_stderr();
+    if (!run.lines.empty()) return run;
+    std::ifstream stream(report);
+    run.report = Json::parse(std::istreambuf_iterator<char>(stream), {}, nullptr, false);
+    if (run.report.is_discarded()) {
+      run.lines = {fmt::format("  no report (exit status {})", status_text(run.status))};
+    }
+    return run;
+  }
+
+  void conclude(std::string name, const Run& run, Lines lines, Clock::time_point start) {
+    if (!lines.empty()) {
+      append_text(lines, run.out);
+      append_text(lines, error_text_);
+    }
+    add(std::move(name), run.command, std::move(lines), start);
+  }
+
+  void judge_observed() {
+    const Clock::time_point start = Clock::now();
+    Command flags = {"--omp=observe"};
+    append(flags, expected_.options);
+    append(flags, {"--on-hang", "kill"});
+    const Run run = run_forksight(flags, "observed");
+    Lines lines = run.lines;
+    if (lines.empty()) {
+      lines = compare_findings(run.report, expected_.findings);
+      if (expected_.bare == "ok" && run.status != 0) {
+        lines.push_back(fmt::format("  exit status: expected 0, got {}", status_text(run.status)));
+      }
+    }
+    conclude("observed", run, std::move(lines), start);
+  }
+
+  void judge_run(const ExpectedRun& asked, std::size_t number) {
+    const Clock::time_point start = Clock::now();
+    Command flags = asked.options;
+    append(flags, expected_.options);
+    append(flags, {"--on-hang", "kill"});
+    const Run run = run_forksight(flags, fmt::format("run-{}", number + 1));
+    Lines lines = run.lines;
+    if (lines.empty()) {
+      lines = compare_ended(run.report, expected_.findings, asked);
+      if (run.status != asked.status) {
+        lines.push_back(fmt::format("  exit status: expected {}, got {}", asked.status, status_text(run.status)));
+      }
+      Lines printed;
+      std::istringstream text(run.out);
+      for (std::string line; std::getline(text, line);) printed.push_back(line);
+      for (const std::string& line : asked.printed) {
+        if (std::ranges::find(printed, line) == printed.end()) {
+          lines.push_back(fmt::format("  stdout: expected a line \"{}\"", line));
+        }
+      }
+    }
+    conclude(join_words(asked.options), run, std::move(lines), start);
+  }
+
+  const Command& command_;
+  const Expectations& expected_;
+  const JudgeOptions& options_;
+  std::vector<Part> parts_;
+  std::string error_text_;  // of the last run
+};
+
+}  // namespace
+
+std::vector<Part> judge(const Command& command, const Expectations& expected, const JudgeOptions& options) {
+  return Judge(command, expected, options).judge_all();
+}
+
+State overall(const std::vector<Part>& parts) {
+  const auto has = [&](State state) {
+    return std::ranges::any_of(parts, [&](const Part& part) { return part.state == state; });
+  };
+  if (has(State::kRed)) return State::kRed;
+  if (has(State::kUnknown)) return State::kUnknown;
+  if (has(State::kSkipped)) return State::kSkipped;
+  return parts.empty() ? State::kUnknown : State::kGreen;
+}
+
+}  // namespace forksight::suite

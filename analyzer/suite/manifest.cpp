@@ -1,0 +1,84 @@
+#include "suite/manifest.hpp"
+
+#include <fmt/format.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "watch/proc_fs.hpp"
+
+namespace forksight::suite {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+constexpr char kSchema[] = "forksight-suite-cases/1";
+
+Case read_case(const Json& entry, const fs::path& folder) {
+  Case one;
+  entry.at("name").get_to(one.name);
+  entry.at("folder").get_to(one.folder);
+  entry.at("variant").get_to(one.variant);
+  one.source = folder / entry.at("source").get<std::string>();
+  one.program = folder / entry.at("program").get<std::string>();
+  one.interpreter = entry.at("interpreter").get<std::string>();
+  for (const auto& file : entry.at("loads")) one.loads.push_back(folder / file.get<std::string>());
+  entry.at("modules").get_to(one.modules);
+  for (const auto& [name, value] : entry.at("environment").items()) {
+    one.environment.emplace_back(name, value.get<std::string>());
+  }
+  entry.at("labels").get_to(one.labels);
+  return one;
+}
+
+}  // namespace
+
+std::vector<std::string> Case::command() const {
+  if (interpreter.empty()) return {program.string()};
+  return {interpreter.string(), "-B", program.string(), variant};
+}
+
+Result<Suite> read_suite(const fs::path& folder) {
+  const fs::path manifest = folder / "cases.json";
+  std::ifstream stream(manifest);
+  if (!stream) return Error{fmt::format("{}: cannot be read; --cases names the folder of a suite", manifest.string())};
+  Suite suite;
+  suite.folder = folder;
+  try {
+    const Json json = Json::parse(stream);
+    if (json.at("schema") != kSchema) {
+      return Error{fmt::format("{}: its schema is {}, this build reads {}; use the forksight that it was built with",
+                               manifest.string(), json.at("schema").dump(), kSchema)};
+    }
+    std::set<std::string> names;
+    for (const Json& entry : json.at("cases")) {
+      suite.cases.push_back(read_case(entry, folder));
+      const std::string& name = suite.cases.back().name;
+      if (!names.insert(name).second) return Error{fmt::format("{}: {} is there twice", manifest.string(), name)};
+    }
+  } catch (const Json::exception& error) {
+    return Error{fmt::format("{}: {}", manifest.string(), error.what())};
+  }
+  return suite;
+}
+
+Result<fs::path> find_suite() {
+  const auto self = watch::read_link("/proc/self/exe");
+  if (!self) return Error{"cannot find the suite: /proc/self/exe cannot be read"};
+  const fs::path bin = fs::path(*self).parent_path();
+  for (const char* place : {FORKSIGHT_SUITE_FROM_BIN, "../repro"}) {
+    const fs::path folder = (bin / place).lexically_normal();
+    std::error_code error;
+    if (fs::exists(folder / "cases.json", error)) return folder;
+  }
+  return Error{
+      fmt::format("{}: there is no suite; it is built and installed with the tests "
+                  "(FORKSIGHT_BUILD_TESTS), and --cases names another place",
+                  (bin / FORKSIGHT_SUITE_FROM_BIN).lexically_normal().string())};
+}
+
+bool is_control(const Expectations& expected) { return expected.findings.empty(); }
+
+}  // namespace forksight::suite

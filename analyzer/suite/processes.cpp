@@ -1,0 +1,128 @@
+#include "suite/processes.hpp"
+
+#include <fmt/format.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <fstream>
+#include <map>
+#include <sstream>
+
+#include "suite/program.hpp"
+#include "watch/proc_fs.hpp"
+
+namespace forksight::suite {
+namespace {
+
+using namespace std::chrono_literals;
+using watch::read_file;
+using watch::task_path;
+
+volatile std::sig_atomic_t g_is_stopped = 0;
+
+void note_stop(int) { g_is_stopped = 1; }
+
+std::vector<std::string> stacks_by_gdb(pid_t pid, const std::filesystem::path& folder) {
+  const Captured said =
+      capture({"gdb", "-nx", "-batch", "-p", std::to_string(pid), "-ex", "thread apply all bt"}, folder, "gdb", 20s);
+  std::vector<std::string> lines;
+  std::istringstream text(said.out);
+  for (std::string line; std::getline(text, line);) {
+    if (line.starts_with("Thread") || line.starts_with("#")) lines.push_back(line);
+  }
+  return lines;
+}
+
+std::vector<std::string> stacks_by_kernel(pid_t pid) {
+  std::vector<std::string> lines;
+  for (const std::int32_t tid : watch::list_numbers(watch::proc_path(pid, "task")).numbers) {
+    std::string call = read_file(task_path(pid, tid, "syscall")).text;
+    if (!call.empty() && call.back() == '\n') call.pop_back();
+    lines.push_back(
+        fmt::format("thread {}: syscall {}, in {}", tid, call, read_file(task_path(pid, tid, "wchan")).text));
+  }
+  return lines;
+}
+
+// SIGKILL has been sent and not been carried out yet: on a busy machine that takes until its next turn.
+bool is_being_killed(pid_t pid) {
+  const auto status = watch::parse_status(read_file(watch::proc_path(pid, "status")).text);
+  return status && (((status->pending | status->shared_pending) >> (SIGKILL - 1)) & 1U) != 0;
+}
+
+}  // namespace
+
+bool become_reaper() { return ::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0; }
+
+void heed_stop() {
+  struct sigaction action = {};
+  action.sa_handler = note_stop;
+  ::sigaction(SIGTERM, &action, nullptr);
+}
+
+bool is_stopped() { return g_is_stopped != 0; }
+
+std::vector<pid_t> find_descendants() {
+  std::multimap<pid_t, pid_t> children;
+  for (const std::int32_t pid : watch::list_numbers("/proc").numbers) {
+    if (const auto stat = watch::read_stat(pid)) children.emplace(stat->ppid, pid);
+  }
+  std::vector<pid_t> found;
+  std::vector<pid_t> frontier = {::getpid()};
+  while (!frontier.empty()) {
+    const auto [first, last] = children.equal_range(frontier.back());
+    frontier.pop_back();
+    for (auto one = first; one != last; ++one) {
+      found.push_back(one->second);
+      frontier.push_back(one->second);
+    }
+  }
+  return found;
+}
+
+std::vector<pid_t> find_alive() {
+  std::vector<pid_t> alive = find_descendants();
+  std::erase_if(alive, [](pid_t pid) {
+    const auto stat = watch::read_stat(pid);
+    return !stat || stat->state == 'Z';
+  });
+  return alive;
+}
+
+std::vector<std::string> describe_stacks(const std::filesystem::path& folder) {
+  const bool has_gdb = !find_in_path("gdb").empty();
+  std::vector<std::string> lines;
+  for (const pid_t pid : find_descendants()) {
+    lines.push_back(fmt::format("--- process {}: {}", pid, fmt::join(watch::read_cmdline(pid), " ")));
+    const auto more = has_gdb ? stacks_by_gdb(pid, folder) : stacks_by_kernel(pid);
+    lines.insert(lines.end(), more.begin(), more.end());
+  }
+  return lines;
+}
+
+bool end_descendants(const std::function<void(pid_t, int)>& reaped) {
+  bool left = false;
+  const Clock::time_point give_up = Clock::now() + 30s;  // asleep in the kernel for good: not even SIGKILL ends it
+  for (;;) {
+    for (const pid_t pid : find_alive()) {
+      left = left || !is_being_killed(pid);
+      ::kill(pid, SIGKILL);
+    }
+    for (;;) {
+      int status = 0;
+      const pid_t pid = ::waitpid(-1, &status, WNOHANG);
+      if (pid < 0 && errno == EINTR) continue;
+      if (pid < 0) return left;
+      if (pid == 0) break;
+      reaped(pid, status);
+    }
+    if (Clock::now() >= give_up) return true;
+    pause_for(20ms);
+  }
+}
+
+}  // namespace forksight::suite

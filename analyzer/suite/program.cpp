@@ -1,0 +1,200 @@
+#include "suite/program.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <ctime>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <thread>
+
+#include "suite/processes.hpp"
+#include "watch/launch.hpp"
+#include "watch/proc_fs.hpp"
+
+namespace forksight::suite {
+namespace {
+
+using namespace std::chrono_literals;
+namespace fs = std::filesystem;
+
+constexpr auto kLookEvery = 20ms;
+constexpr auto kQuiet = 1s;  // all threads asleep and none of them scheduled once, for so long: a hang
+constexpr int kSpinS = 1;    // CPU time that one thread takes while all others are quiet: a spin
+constexpr int kSysVfork = 58;
+
+struct Task {
+  char state = '?';
+  std::uint64_t voluntary = 0;
+  std::uint64_t nonvoluntary = 0;
+  std::uint64_t ticks = 0;
+  friend bool operator==(const Task&, const Task&) = default;
+};
+using Tasks = std::map<std::pair<pid_t, pid_t>, Task>;
+
+// State D, which is else no sleep to rely on: here it is one until the child execs or ends.
+bool is_in_vfork(pid_t pid, pid_t tid) {
+  const auto call = watch::parse_syscall(watch::read_file(watch::task_path(pid, tid, "syscall")).text);
+  return call && call->number == kSysVfork;
+}
+
+// All threads of `pids` that are not zombies.
+Tasks look_at(const std::vector<pid_t>& pids) {
+  Tasks tasks;
+  for (const pid_t pid : pids) {
+    for (const std::int32_t tid : watch::list_numbers(watch::proc_path(pid, "task")).numbers) {
+      const auto stat = watch::parse_stat(watch::read_file(watch::task_path(pid, tid, "stat")).text);
+      if (!stat || stat->state == 'Z') continue;
+      const auto status = watch::parse_status(watch::read_file(watch::task_path(pid, tid, "status")).text);
+      Task& task = tasks[{pid, tid}];
+      task.state = stat->state == 'D' && is_in_vfork(pid, tid) ? 'S' : stat->state;
+      task.voluntary = status ? status->voluntary : 0;
+      task.nonvoluntary = status ? status->nonvoluntary : 0;
+      task.ticks = stat->cpu_ticks;
+    }
+  }
+  return tasks;
+}
+
+// What a Program's child does before it is the program.
+[[noreturn]] void become(const std::vector<char*>& arguments, int in, int out, int err) {
+  ::setsid();
+  ::dup2(in, STDIN_FILENO);
+  ::dup2(out, STDOUT_FILENO);
+  ::dup2(err, STDERR_FILENO);
+  ::syscall(SYS_close_range, 3U, ~0U, 0U);  // what this process was started with is no part of a case
+  for (const int number : {SIGINT, SIGTERM, SIGPIPE, SIGCHLD, SIGQUIT}) ::signal(number, SIG_DFL);
+  sigset_t none;
+  ::sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  ::execvp(arguments.front(), arguments.data());
+  ::_exit(watch::kNotFound);
+}
+
+std::string read_all(const fs::path& file) {
+  std::ifstream stream(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
+}
+
+}  // namespace
+
+fs::path find_in_path(const std::string& name) {
+  const fs::path found = watch::resolve_program(name);
+  return !found.empty() && ::access(found.c_str(), X_OK) == 0 ? found : fs::path();
+}
+
+void pause_for(Clock::duration time) {
+  if (is_stopped()) time = std::min<Clock::duration>(time, kLookEvery);
+  const auto nanoseconds = std::chrono::duration_cast<std::chrono::nanoseconds>(time).count();
+  timespec wanted = {static_cast<time_t>(nanoseconds / 1'000'000'000), static_cast<long>(nanoseconds % 1'000'000'000)};
+  ::nanosleep(&wanted, nullptr);  // a signal ends it early
+}
+
+Program::Program(const std::vector<std::string>& command, const fs::path& folder, const std::string& name)
+    : stdout_path_(folder / (name + ".stdout")), stderr_path_(folder / (name + ".stderr")) {
+  std::vector<std::string> words = command;
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  const int in = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+  const int out = ::open(stdout_path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  const int err = ::open(stderr_path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  pid_ = ::fork();
+  if (pid_ == 0) become(arguments, in, out, err);
+  if (pid_ < 0) status_ = watch::kNotExecutable;
+  for (const int fd : {in, out, err}) ::close(fd);
+}
+
+std::string Program::read_stdout() const { return read_all(stdout_path_); }
+std::string Program::read_stderr() const { return read_all(stderr_path_); }
+
+void Program::note_end(int wait_status) {
+  status_ = WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
+}
+
+std::optional<int> Program::status() {
+  int status = 0;
+  if (!status_ && ::waitpid(pid_, &status, WNOHANG) == pid_) note_end(status);
+  return status_;
+}
+
+std::string Program::watch(Clock::duration limit) {
+  const Clock::time_point deadline = Clock::now() + limit;
+  const auto spin_ticks = static_cast<std::uint64_t>(kSpinS * ::sysconf(_SC_CLK_TCK));
+  Tasks before;
+  Tasks first;
+  Clock::time_point since = Clock::now();
+  while (Clock::now() < deadline && !is_stopped()) {
+    if (const auto ended = status()) return *ended == 0 ? "ok" : "error";
+    const Tasks tasks = look_at(find_descendants());
+    Tasks asleep = tasks;
+    std::erase_if(asleep, [](const auto& entry) { return entry.second.state != 'S'; });
+    // A process that is forked between the listing and the look is missing from `first`.
+    const bool same_tasks = std::ranges::equal(
+        tasks, first, {}, [](const auto& entry) { return entry.first; }, [](const auto& entry) { return entry.first; });
+    if (asleep != before || !same_tasks) {
+      before = asleep;
+      since = Clock::now();
+      first = tasks;
+    }
+    if (!tasks.empty() && asleep.size() == tasks.size() && Clock::now() - since >= kQuiet) return "hang";
+    for (const auto& [key, task] : tasks) {
+      const auto start = first.find(key);
+      if (task.state != 'S' && start != first.end() && task.ticks - start->second.ticks >= spin_ticks) return "spin";
+    }
+    pause_for(kLookEvery);
+  }
+  return "undecided";
+}
+
+std::optional<int> Program::wait(Clock::duration limit) {
+  const Clock::time_point deadline = Clock::now() + limit;
+  const int descriptor = pid_ > 0 ? static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0)) : -1;
+  while (!status() && Clock::now() < deadline && !is_stopped()) {
+    if (descriptor < 0) {  // an old kernel
+      pause_for(kLookEvery);
+      continue;
+    }
+    pollfd ended = {descriptor, POLLIN, 0};
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
+    ::poll(&ended, 1, static_cast<int>(std::clamp<long>(left, 0, 1000)));  // the rest after the next look
+  }
+  if (descriptor >= 0) ::close(descriptor);
+  return status_;
+}
+
+void Program::kill() {
+  if (status()) return;
+  ::kill(pid_, SIGKILL);
+  int status = 0;
+  while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
+  }
+  note_end(status);
+}
+
+bool Program::end_all() {
+  status();
+  return end_descendants([this](pid_t pid, int wait_status) {
+    if (pid == pid_ && !status_) note_end(wait_status);
+  });
+}
+
+Captured capture(const std::vector<std::string>& command, const fs::path& folder, const std::string& name,
+                 Clock::duration limit) {
+  Program program(command, folder, name);
+  Captured captured;
+  captured.status = program.wait(limit);
+  if (!captured.status) program.kill();
+  captured.out = program.read_stdout();
+  captured.err = program.read_stderr();
+  return captured;
+}
+
+}  // namespace forksight::suite

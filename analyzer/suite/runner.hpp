@@ -1,0 +1,50 @@
+// Runs cases side by side, each in a worker process of its own.
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "result.hpp"
+#include "suite/judge.hpp"
+#include "suite/select.hpp"
+
+namespace forksight::suite {
+
+struct RunnerOptions {
+  JudgeOptions judge;          // its folder is the runner's to choose
+  std::filesystem::path keep;  // a folder a case, with all that was written; "": nothing is kept
+  int jobs = 1;
+  std::chrono::seconds case_limit{150};
+};
+
+struct Snapshot {
+  std::size_t done = 0;
+  std::size_t total = 0;
+  int red = 0;
+  std::vector<std::string> running;
+  double eta_s = 0;  // below 0: not known yet
+};
+
+struct RunnerEvents {
+  std::function<void(const CaseResult&, const Snapshot&)> finished;
+  std::function<void(const Snapshot&)> tick;  // several times a second
+};
+
+struct RunnerResult {
+  std::vector<CaseResult> results;  // in the order of the entries
+  bool is_stopped = false;          // by SIGINT, SIGTERM or SIGHUP: the rest is unknown
+  double seconds = 0;
+};
+
+// How many processors this process may use.
+int count_cores();
+
+// This process becomes a subreaper and must have no other children and no threads. An error if there is no place for
+// the files of a run.
+Result<RunnerResult> run_cases(const std::vector<Entry>& entries, const RunnerOptions& options,
+                               const RunnerEvents& events);
+
+}  // namespace forksight::suite

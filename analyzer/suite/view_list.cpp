@@ -1,0 +1,128 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "forksight/version.hpp"
+#include "suite/expectation_json.hpp"
+#include "suite/rows.hpp"
+#include "suite/shell_words.hpp"
+#include "suite/views.hpp"
+
+namespace forksight::suite {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Row = std::vector<std::string>;
+
+// A verdict about one hazard: "certain hang". Where it is told as another one, that one; "nothing" where it is not.
+std::string describe_verdict(const std::vector<ExpectedFinding>& findings, const std::string& rule) {
+  const auto same = std::ranges::find(findings, rule, &ExpectedFinding::rule);
+  if (same != findings.end()) return same->certainty + " " + same->outcome;
+  if (findings.empty()) return "nothing";
+  return fmt::format("{} `{}`", findings.front().certainty, findings.front().rule);
+}
+
+bool hangs(const Expectations& expected) { return expected.bare == "hang" || expected.bare == "spin"; }
+
+// Runs that change how it ends; one that only says more is left out.
+std::string describe_runs(const Expectations& expected, const char* mark) {
+  std::vector<std::string> runs;
+  for (const ExpectedRun& run : expected.runs) {
+    std::string words = mark + join_words(run.options) + mark;
+    if (run.outcome == "none") {
+      words += " (does not happen)";
+    } else if (run.outcome != "cured") {
+      words += fmt::format(" ({})", run.outcome);
+    }
+    runs.push_back(std::move(words));
+  }
+  return fmt::format("{}", fmt::join(runs, ", "));
+}
+
+std::string describe_certainties(const Expectations& expected) {
+  std::vector<std::string> certainties;
+  for (const ExpectedFinding& finding : expected.findings) {
+    if (std::ranges::find(certainties, finding.certainty) == certainties.end()) {
+      certainties.push_back(finding.certainty);
+    }
+  }
+  return fmt::format("{}", fmt::join(certainties, ", "));
+}
+
+std::string describe_place(const Case& one) {
+  return one.labels.empty() ? one.folder : fmt::format("{} ({})", one.folder, fmt::join(one.labels, ", "));
+}
+
+std::ptrdiff_t count_controls(const std::vector<Entry>& entries) {
+  return std::ranges::count_if(entries, [](const Entry& entry) { return is_control(entry.expected); });
+}
+
+std::string describe_count(const std::vector<Entry>& entries) {
+  return fmt::format("{} cases, {} of them silent controls", entries.size(), count_controls(entries));
+}
+
+}  // namespace
+
+std::vector<std::string> list_rules(const Expectations& expected) {
+  std::vector<std::string> rules;
+  for (const ExpectedFinding& finding : expected.findings) {
+    if (std::ranges::find(rules, finding.rule) == rules.end()) rules.push_back(finding.rule);
+  }
+  return rules;
+}
+
+std::string list_as_table(const std::vector<Entry>& entries) {
+  std::vector<Row> rows = {{"CASE", "HAZARD", "CERTAINTY", "BARE", "LIBRARY", "CURES"}};
+  for (const Entry& entry : entries) {
+    const std::string rules = fmt::format("{}", fmt::join(list_rules(entry.expected), ", "));
+    rows.push_back({entry.which->name, rules.empty() ? "(none)" : rules, describe_certainties(entry.expected),
+                    entry.expected.bare, describe_place(*entry.which), describe_runs(entry.expected, "")});
+  }
+  return align(rows) + "\n" + describe_count(entries) + "\n";
+}
+
+std::string list_as_json(const std::vector<Entry>& entries) {
+  Json cases = Json::array();
+  for (const Entry& entry : entries) {
+    Json one = to_json(*entry.which);
+    one["control"] = is_control(entry.expected);
+    one["expected"] = to_json(entry.expected);
+    cases.push_back(std::move(one));
+  }
+  const Json json = {{"schema", "forksight-suite-list/1"},
+                     {"tool", {{"name", "forksight"}, {"version", FORKSIGHT_VERSION}}},
+                     {"count", entries.size()},
+                     {"controls", count_controls(entries)},
+                     {"cases", cases}};
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::string list_as_markdown(const std::vector<Entry>& entries) {
+  std::map<std::string, std::vector<const Entry*>> by_rule;
+  std::map<std::string, std::vector<std::string>> controls;
+  for (const Entry& entry : entries) {
+    for (const std::string& rule : list_rules(entry.expected)) by_rule[rule].push_back(&entry);
+    if (is_control(entry.expected)) controls[entry.which->folder].push_back(fmt::format("`{}`", entry.which->name));
+  }
+  std::vector<Row> rows = {{"hazard", "case", "bare", "`run`", "`why`", "`core`", "cures"}};
+  for (const auto& [rule, cases] : by_rule) {
+    std::string hazard = fmt::format("[{0}](hazards/{0}.md)", rule);
+    for (const Entry* entry : cases) {
+      const Expectations& expected = entry->expected;
+      rows.push_back({hazard, fmt::format("`{}`", entry->which->name), expected.bare,
+                      describe_verdict(expected.findings, rule),
+                      hangs(expected) ? describe_verdict(expected.why, rule) : "",
+                      expected.core ? describe_verdict(*expected.core, rule) : "", describe_runs(expected, "`")});
+      hazard.clear();
+    }
+  }
+  std::string text = as_markdown_table(rows);
+  std::vector<Row> silent = {{"library", "programs of which nothing may be said"}};
+  for (const auto& [folder, names] : controls) silent.push_back({folder, fmt::format("{}", fmt::join(names, ", "))});
+  text += "\n" + as_markdown_table(silent);
+  return text + "\n" + describe_count(entries) + ".\n";
+}
+
+}  // namespace forksight::suite

@@ -1,0 +1,40 @@
+// What `forksight suite` prints. A view prints what is there, and decides nothing.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "suite/select.hpp"
+
+namespace forksight::suite {
+
+// The cases, with what is expected of each.
+std::string list_as_table(const std::vector<Entry>& entries);
+std::string list_as_json(const std::vector<Entry>& entries);
+// Sorted by hazard, as docs/coverage.md has it.
+std::string list_as_markdown(const std::vector<Entry>& entries);
+
+struct RunView {
+  std::vector<CaseResult> results;
+  double seconds = 0;
+  bool is_strict = false;   // what was skipped counts as red
+  bool is_stopped = false;  // by somebody, before its end
+  bool only_bad = false;    // rows of what is not green alone
+  std::string suite;        // its folder
+};
+
+std::string run_as_table(const RunView& run);
+std::string run_as_json(const RunView& run);
+std::string run_as_markdown(const RunView& run);
+std::string run_as_junit(const RunView& run);
+std::string run_as_tap(const RunView& run);
+
+// Shared by the views.
+bool is_bad(const CaseResult& result, bool is_strict);
+std::string describe_totals(const RunView& run);             // "3 cases: 2 ok, 1 red, in 4.1 s"
+std::vector<std::string> explain(const CaseResult& result);  // all that is to be said of one that is not green
+std::string first_line(const CaseResult& result);            // the same in a line, "" if it is green
+std::string repeat_command(const CaseResult& result);
+std::vector<std::string> list_rules(const Expectations& expected);
+
+}  // namespace forksight::suite

@@ -1,0 +1,63 @@
+#include "suite/worker.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <cstdlib>
+#include <utility>
+
+#include "suite/needs.hpp"
+#include "suite/processes.hpp"
+
+namespace forksight::suite {
+namespace {
+
+using Json = nlohmann::json;
+
+Json write_parts(const std::vector<Part>& parts) {
+  Json list = Json::array();
+  for (const Part& part : parts) {
+    list.push_back({part.name, static_cast<int>(part.state), part.command, part.lines, part.seconds});
+  }
+  return list;
+}
+
+}  // namespace
+
+std::string work(const Entry& entry, const JudgeOptions& options) {
+  std::vector<Part> parts;
+  std::optional<Missing> missing;
+  std::string problem;
+  for (const auto& [name, value] : entry.which->environment) ::setenv(name.c_str(), value.c_str(), 1);
+  if (become_reaper()) {
+    missing = find_missing(*entry.which, options.folder);
+    if (!missing) parts = judge(entry.which->command(), entry.expected, options);
+  } else {
+    problem = "the kernel makes no subreaper of this process";
+  }
+  const Json result = {{"parts", write_parts(parts)},
+                       {"missing", missing ? missing->what : ""},
+                       {"package", missing ? missing->package : ""},
+                       {"problem", problem}};
+  return result.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+bool read_result(const std::string& text, CaseResult& result) {
+  const Json json = Json::parse(text, nullptr, false);
+  if (json.is_discarded() || !text.ends_with('\n')) return false;
+  for (const Json& part : json.at("parts")) {
+    result.parts.push_back({part.at(0), static_cast<State>(part.at(1).get<int>()), part.at(2), part.at(3), part.at(4)});
+  }
+  result.state = overall(result.parts);
+  result.package = json.at("package");
+  if (const std::string missing = json.at("missing"); !missing.empty()) {
+    result.lines.push_back(missing);
+    result.state = State::kSkipped;
+  }
+  if (const std::string problem = json.at("problem"); !problem.empty()) {
+    result.lines.push_back(problem);
+    result.state = State::kRed;
+  }
+  return true;
+}
+
+}  // namespace forksight::suite

@@ -1,0 +1,46 @@
+// compare_report EXPECTED REPORT [RUN]: the suite's comparison alone, for tests that get their reports in another way.
+// EXPECTED is a list of findings as `forksight suite list --format json` has them; RUN one of its runs, whose end is
+// then what is compared. Prints each difference; exit status 1 if there is one, 2 if a file makes no sense.
+#include <cstdio>
+#include <exception>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "suite/compare.hpp"
+#include "suite/expectation_json.hpp"
+
+namespace {
+
+template <class Json>
+Json read(const char* path) {
+  std::ifstream stream(path);
+  return Json::parse(stream);
+}
+
+std::vector<std::string> compare(int argc, char** argv) {
+  const auto expected = forksight::suite::read_findings(read<nlohmann::ordered_json>(argv[1]));
+  const auto report = read<nlohmann::json>(argv[2]);
+  if (argc == 3) return forksight::suite::compare_findings(report, expected);
+  const auto json = read<nlohmann::json>(argv[3]);
+  forksight::suite::ExpectedRun run;
+  run.outcome = json.at("outcome");
+  run.says = json.at("says");
+  return forksight::suite::compare_ended(report, expected, run);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 3 || argc > 4) {
+    std::fputs("compare_report EXPECTED REPORT [RUN]\n", stderr);
+    return 2;
+  }
+  try {
+    const auto lines = compare(argc, argv);
+    for (const std::string& line : lines) std::printf("%s\n", line.c_str());
+    return lines.empty() ? 0 : 1;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return 2;
+  }
+}
