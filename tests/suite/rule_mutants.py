@@ -1,0 +1,74 @@
+"""rule_mutants.py MUTANT RULES CASES: a rule that finds nothing is noticed by the suite.
+
+For each rule of RULES (rules.def) the cheapest case that expects its finding is run under observation alone, twice, by
+MUTANT, which is forksight with the rule that FORKSIGHT_MUTED_RULE names muted. With the rule the case must be green,
+without it red, because that finding is missing. A rule without a case is red.
+"""
+import json
+import os
+import re
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+RULE = re.compile(r'^FORKSIGHT_RULE\((\w+), "([^"]+)"', re.MULTILINE)
+LIMIT_S = 100
+
+
+def cost(case):
+    """Hangs are waited for; an interpreter starts slowly; what is only told when asked for takes longer."""
+    expected = case["expected"]
+    return ({"ok": 0, "error": 0, "hang": 2, "spin": 3}[expected["bare"]] + (1 if case["command"][1:] else 0), len(expected["findings"]))
+
+
+def cheapest(cases, slug):
+    fit = [case for case in cases if not case["labels"] and any(finding["rule"] == slug for finding in case["expected"]["findings"])]
+    return min(fit, key=cost, default=None)
+
+
+def judge(mutant, cases, name, muted):
+    """(green, what is said of it)"""
+    environment = {key: value for key, value in os.environ.items() if key != "FORKSIGHT_MUTED_RULE"}
+    if muted:
+        environment["FORKSIGHT_MUTED_RULE"] = muted
+    argv = [mutant, "suite", "run", name, "--strict", "--only", "observed", "--format", "json", "-q", "--cases", cases]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=LIMIT_S, check=False, env=environment)
+    if done.returncode not in (0, 1):
+        return None, f"exit status {done.returncode}: {done.stderr}"
+    case = json.loads(done.stdout)["cases"][0]
+    return done.returncode == 0, "\n".join(line for part in case["parts"] for line in part["lines"])
+
+
+def check(mutant, cases, listed, slug):
+    case = cheapest(listed, slug)
+    if case is None:
+        return f"{slug}: no case expects it"
+    name = case["name"]
+    green, said = judge(mutant, cases, name, "")
+    if not green:
+        return f"{slug}: {name} is not green with the rule:\n{said}"
+    green, said = judge(mutant, cases, name, slug)
+    if green is None or green:
+        return f"{slug}: {name} is not red without the rule: {said}"
+    if f"expected {slug} " not in said:
+        return f"{slug}: {name} is red without the rule, but not because the finding is missing:\n{said}"
+    print(f"{slug}: {name}", flush=True)
+    return None
+
+
+def main():
+    mutant, rules, cases = sys.argv[1:]
+    listed = json.loads(subprocess.run([mutant, "suite", "list", "--format", "json", "--cases", cases], capture_output=True,
+                                       text=True, timeout=LIMIT_S, check=True).stdout)["cases"]
+    slugs = [slug for _, slug in RULE.findall(Path(rules).read_text())]
+    if len(slugs) < 30:
+        sys.exit(f"only {len(slugs)} rules are read out of {rules}")
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        problems = [problem for problem in pool.map(lambda slug: check(mutant, cases, listed, slug), slugs) if problem]
+    print("\n".join(problems) or f"all {len(slugs)} rules are noticed")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
