@@ -1,137 +1,24 @@
 // A process dies at each instruction of each operation, and a survivor finds nothing lost, doubled or stuck beyond the
 // policy. `step_kill` kills after each instruction that changes the segment, and at some others; `step_kill --every`
-// after each of 2,000 instructions or all that there are; `step_kill --seed N` repeats a run. Exit status 1: an
-// invariant is broken.
-#include <algorithm>
+// after each instruction that there is, and by as many processes side by side as there are processors; `step_kill
+// --seed N` repeats a run. Exit status 1: an invariant is broken.
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <random>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "step_scenarios.hpp"
 #include "stepping.hpp"
 
 namespace forksight::ipc::test {
 namespace {
-
-using numbers = std::vector<std::uint32_t>;
-using namespace std::literals;
-
-// What the victim has. It dies with it: nothing here is ever destroyed.
-struct hands {
-  queue handle;
-  std::vector<loan> loans;
-  std::vector<message> messages;
-};
-
-struct scenario {
-  const char* name;
-  std::uint32_t queued;  // messages 1, 2, ... are queued before
-  full when_full;
-  void (*prepare)(hands&, const queue& inherited);
-  void (*operate)(hands&, const queue& inherited);
-  // What may be left, the victim having died on the way; and what, having died after it.
-  std::vector<numbers> left_by_drop, left_by_redeliver, after_drop, after_redeliver;
-};
-
-template <class T>
-T need(result<T> got) {
-  if (!got) _exit(9);
-  return std::move(got).value();
-}
-void need(const result<void>& got) {
-  if (!got) _exit(9);
-}
-
-void join(hands& of, const queue& inherited) { of.handle = need(inherited.reattach_after_fork()); }
-void send_nine(hands& of, const queue&) {
-  const std::uint32_t nine = 9;
-  need(of.handle.send_copy(&nine, sizeof nine));
-}
-void receive_one(hands& of, const queue&) { of.messages.push_back(need(of.handle.receive())); }
-
-const std::vector<scenario> kScenarios = {
-    {"send", 1, full::block, join, send_nine, {{1}, {1, 9}}, {{1}, {1, 9}}, {{1, 9}}, {{1, 9}}},
-    {"send to an empty queue", 0, full::block, join, send_nine, {{}, {9}}, {{}, {9}}, {{9}}, {{9}}},
-    {"send, dropping the oldest",
-     2,
-     full::drop_oldest,
-     join,
-     send_nine,
-     {{1, 2}, {2}, {2, 9}},
-     {{1, 2}, {2}, {2, 9}},
-     {{2, 9}},
-     {{2, 9}}},
-    {"receive", 2, full::block, join, receive_one, {{1, 2}, {2}}, {{1, 2}}, {{2}}, {{1, 2}}},
-    {"release",
-     2,
-     full::block,
-     [](hands& of, const queue& q) {
-       join(of, q);
-       receive_one(of, q);
-     },
-     [](hands& of, const queue&) { need(of.messages.back().release()); },
-     {{2}},
-     {{1, 2}, {2}},
-     {{2}},
-     {{2}}},
-    {"give a loan back",
-     1,
-     full::block,
-     [](hands& of, const queue& q) {
-       join(of, q);
-       of.loans.push_back(need(of.handle.acquire()));
-     },
-     [](hands& of, const queue&) { of.loans.clear(); },
-     {{1}},
-     {{1}},
-     {{1}},
-     {{1}}},
-    {"receive in vain",
-     0,
-     full::block,
-     join,
-     [](hands& of, const queue&) {
-       if (of.handle.receive(deadline::after(1ms))) _exit(9);
-     },
-     {{}},
-     {{}},
-     {{}},
-     {{}}},
-    {"attach", 2, full::block, [](hands&, const queue&) {}, join, {{1, 2}}, {{1, 2}}, {{1, 2}}, {{1, 2}}},
-    {"close",
-     2,
-     full::block,
-     [](hands& of, const queue& q) {
-       join(of, q);
-       receive_one(of, q);
-       need(of.messages.back().release());
-     },
-     [](hands& of, const queue&) { of.handle = {}; },
-     {{2}},
-     {{2}},
-     {{2}},
-     {{2}}},
-    {"stop producing",
-     1,
-     full::block,
-     [](hands& of, const queue& q) {
-       join(of, q);
-       send_nine(of, q);
-     },
-     [](hands& of, const queue&) { of.handle.close_producer(); },
-     {{1, 9}},
-     {{1, 9}},
-     {{1, 9}},
-     {{1, 9}}},
-};
-
-struct geometry_of_test {
-  std::uint32_t slots, buffers, laps;
-};
-constexpr geometry_of_test kShapes[] = {{2, 3, 0}, {4, 2, 5}};
 
 struct tally {
   unsigned long kills = 0, steps = 0;
@@ -190,11 +77,14 @@ const std::vector<numbers>& allowed_by(const scenario& what, on_death policy, bo
   return is_complete ? what.after_redeliver : what.left_by_redeliver;
 }
 
+std::string in_words(const killing_point& at) {
+  return std::to_string(at.count) + (at.by == killing_point::unit::after_change ? " changes" : " instructions");
+}
+
 std::string where_it_died(const scenario& what, const geometry_of_test& shape, on_death policy,
                           const killing_point& at) {
   return std::string(what.name) + ", " + std::to_string(shape.slots) + " slots, " +
-         (policy == on_death::drop ? "drop" : "redeliver") + ", killed after " + std::to_string(at.count) +
-         (at.by == killing_point::unit::after_change ? " changes" : " instructions");
+         (policy == on_death::drop ? "drop" : "redeliver") + ", killed after " + in_words(at);
 }
 
 // False: the operation was complete before.
@@ -229,8 +119,7 @@ bool kill_recoverer(const scenario& what, const geometry_of_test& shape, on_deat
   stepped victim([&] { what.prepare(of_first, q); }, [&] { what.operate(of_first, q); });
   const auto how = victim.is_ready() ? victim.kill_at(first, memory) : stepped::outcome::failed;
   const auto then = recoverer.is_ready() ? recoverer.kill_at(second, memory) : stepped::outcome::failed;
-  const std::string where =
-      where_it_died(what, shape, policy, first) + ", its recoverer after " + std::to_string(second.count) + " changes";
+  const std::string where = where_it_died(what, shape, policy, first) + ", its recoverer after " + in_words(second);
   so_far.kills += 2;
   so_far.steps += victim.steps() + recoverer.steps();
   if (how == stepped::outcome::failed || then == stepped::outcome::failed) {
@@ -244,28 +133,40 @@ bool kill_recoverer(const scenario& what, const geometry_of_test& shape, on_deat
 }
 
 struct plan_of_run {
-  bool every = false, recoverers = true, stops_at_first = false;
+  bool every = false, stops_at_first = false;
   unsigned seed = 0;
+  unsigned long jobs = 1, job = 0;  // of a run by several processes: which part is whose
+
+  bool is_mine(unsigned long n) const { return n % jobs == job; }
 };
 
+template <class Body>
+void for_each_kind(const plan_of_run& plan, const tally& so_far, Body body) {
+  for (const scenario& what : kScenarios) {
+    for (const geometry_of_test& shape : kShapes) {
+      // Both messages are in the way of the third only where there is room for two.
+      if (what.when_full == full::drop_oldest && shape.buffers != 2) continue;
+      for (const on_death policy : {on_death::drop, on_death::redeliver}) {
+        if (plan.stops_at_first && so_far.broken != 0) return;
+        body(what, shape, policy);
+      }
+    }
+  }
+}
+
+void report(const char* of, const scenario& what, const geometry_of_test& shape, on_death policy, unsigned long kills,
+            const std::string& among) {
+  std::printf("%s%s, %u slots, %s: %lu kills%s\n", of, what.name, shape.slots,
+              policy == on_death::drop ? "drop" : "redeliver", kills, among.c_str());
+}
+
+// All deaths that differ, and some others.
 void run(const plan_of_run& plan, tally& so_far) {
   std::mt19937 random(plan.seed);
   const auto is_over = [&] { return plan.stops_at_first && so_far.broken != 0; };
-  const auto each = [&](auto&& body) {
-    for (const scenario& what : kScenarios) {
-      for (const geometry_of_test& shape : kShapes) {
-        // Both messages are in the way of the third only where there is room for two.
-        if (what.when_full == full::drop_oldest && shape.buffers != 2) continue;
-        for (const on_death policy : {on_death::drop, on_death::redeliver}) {
-          if (is_over()) return;
-          body(what, shape, policy);
-        }
-      }
-    }
-  };
-  each([&](const scenario& what, const geometry_of_test& shape, on_death policy) {
-    // Long, and the same with any number of slots.
-    if (!plan.every && &shape != &kShapes[0] && (what.name == "attach"sv || what.name == "receive in vain"sv)) return;
+  for_each_kind(plan, so_far, [&](const scenario& what, const geometry_of_test& shape, on_death policy) {
+    // The same with any number of slots.
+    if (&shape != &kShapes[0] && is_long(what)) return;
     const unsigned long kills = so_far.kills;
     unsigned long length = 0;  // of the operation, in instructions
     for (unsigned long n = 0; !is_over(); ++n) {
@@ -274,31 +175,104 @@ void run(const plan_of_run& plan, tally& so_far) {
       length = so_far.steps - steps;
       if (!goes_on) break;
     }
-    // Of the long ones, most of which is the search through /proc and the text of an error, as many at random.
-    const unsigned long wanted = plan.every ? std::min(length, 2000ul) : 4;
-    for (unsigned long n = 0; n < wanted && !is_over(); ++n) {
-      const unsigned long at = wanted == length ? n : random() % length;
-      kill_once(what, shape, policy, {killing_point::unit::after_step, at}, so_far);
+    for (unsigned long n = 0; n < 4 && !is_over(); ++n) {
+      const unsigned long at = random() % length;
+      kill_once(what, shape, policy, {killing_point::unit::after_step, at, 0, 0, at}, so_far);
     }
-    std::printf("%s, %u slots, %s: %lu kills in %lu instructions\n", what.name, shape.slots,
-                policy == on_death::drop ? "drop" : "redeliver", so_far.kills - kills, length);
+    report("", what, shape, policy, so_far.kills - kills, " in " + std::to_string(length) + " instructions");
   });
-  if (!plan.recoverers) return;
-  each([&](const scenario& what, const geometry_of_test& shape, on_death policy) {
-    if (what.name != "send"sv && what.name != "receive"sv && what.name != "release"sv) return;
+  for_each_kind(plan, so_far, [&](const scenario& what, const geometry_of_test& shape, on_death policy) {
+    if (!is_recovered_by_victims(what)) return;
     const unsigned long kills = so_far.kills;
     bool first_is_complete = false;
     for (unsigned long n = 0; !first_is_complete && !is_over(); ++n) {
-      const unsigned long stride = plan.every ? 1 : 7;
-      for (unsigned long m = random() % stride; !is_over(); m += stride) {
+      for (unsigned long m = random() % 7; !is_over(); m += 7) {
         const bool goes_on = kill_recoverer(what, shape, policy, {killing_point::unit::after_change, n},
                                             {killing_point::unit::after_change, m}, first_is_complete, so_far);
         if (!goes_on) break;
       }
     }
-    std::printf("recovery of one that died in %s, %u slots, %s: %lu kills\n", what.name, shape.slots,
-                policy == on_death::drop ? "drop" : "redeliver", so_far.kills - kills);
+    report("recovery of one that died in ", what, shape, policy, so_far.kills - kills, "");
   });
+}
+
+// The addresses that the operation comes by, or, `first` given, the recovery of one that died there.
+walk walk_through(const scenario& what, const geometry_of_test& shape, on_death policy, const killing_point* first,
+                  tally& so_far) {
+  queue q = make(shape, policy, what.when_full, what.queued);
+  const words memory(q);
+  hands of_first, of_second;
+  walk came_by;
+  std::unique_ptr<stepped> recoverer;
+  if (first != nullptr) {
+    recoverer = std::make_unique<stepped>([&] { join(of_second, q); }, [&] { of_second.handle.recover(); });
+  }
+  stepped victim([&] { what.prepare(of_first, q); }, [&] { what.operate(of_first, q); });
+  bool good = victim.is_ready();
+  if (first != nullptr) good = good && victim.kill_at(*first, memory) != stepped::outcome::failed;
+  stepped& subject = first != nullptr ? *recoverer : victim;
+  good = good && subject.is_ready() && subject.record(came_by) == stepped::outcome::completed;
+  so_far.steps += subject.steps();
+  if (good) return came_by;
+  std::printf("broken: %s: could not be stepped through\n", what.name);
+  ++so_far.broken;
+  return {};
+}
+
+// After each instruction; of recovery, of one that died after each change.
+void run_every(const plan_of_run& plan, tally& so_far) {
+  const auto is_over = [&] { return plan.stops_at_first && so_far.broken != 0; };
+  for_each_kind(plan, so_far, [&](const scenario& what, const geometry_of_test& shape, on_death policy) {
+    if (&shape != &kShapes[0] && is_long(what)) return;
+    const unsigned long kills = so_far.kills;
+    const walk came_by = walk_through(what, shape, policy, nullptr, so_far);
+    for (unsigned long n = 0; n <= came_by.length() && !is_over(); ++n) {
+      if (plan.is_mine(n)) kill_once(what, shape, policy, came_by.after(n), so_far);
+    }
+    report("", what, shape, policy, so_far.kills - kills, " of " + std::to_string(came_by.length() + 1) + " instants");
+  });
+  for_each_kind(plan, so_far, [&](const scenario& what, const geometry_of_test& shape, on_death policy) {
+    if (!is_recovered_by_victims(what)) return;
+    const unsigned long kills = so_far.kills;
+    unsigned long instants = 0;
+    bool first_is_complete = false;
+    for (unsigned long n = 0; !first_is_complete && !is_over(); ++n) {
+      const killing_point first{killing_point::unit::after_change, n};
+      const walk came_by = walk_through(what, shape, policy, &first, so_far);
+      instants += came_by.length() + 1;
+      // The first of them is everybody's: it says whether there is a next change to die after.
+      for (unsigned long m = 0; m <= came_by.length() && !is_over(); ++m) {
+        if (m != 0 && !plan.is_mine(m)) continue;
+        kill_recoverer(what, shape, policy, first, came_by.after(m), first_is_complete, so_far);
+      }
+    }
+    report("recovery of one that died in ", what, shape, policy, so_far.kills - kills,
+           " of " + std::to_string(2 * instants));
+  });
+}
+
+// By processes of their own, that add up what they find.
+void run_every_by_all(plan_of_run plan, tally& all) {
+  const long processors = sysconf(_SC_NPROCESSORS_ONLN);
+  plan.jobs = processors > 1 ? static_cast<unsigned long>(processors) : 1;
+  void* const memory =
+      mmap(nullptr, plan.jobs * sizeof(tally), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) std::exit(2);
+  auto* const parts = static_cast<tally*>(memory);
+  std::vector<std::unique_ptr<child>> workers;
+  for (plan.job = 0; plan.job < plan.jobs; ++plan.job) {
+    workers.push_back(std::make_unique<child>([&plan, parts] {
+      run_every(plan, parts[plan.job]);
+      return 0;
+    }));
+  }
+  for (unsigned long job = 0; job < plan.jobs; ++job) {
+    const int status = workers[job]->wait();
+    if (status != 0) std::printf("broken: a part ended with %d\n", status);
+    all.kills += parts[job].kills;
+    all.steps += parts[job].steps;
+    all.broken += parts[job].broken + (status != 0 ? 1 : 0);
+  }
 }
 
 int main_of(int count, char** arguments) {
@@ -320,7 +294,7 @@ int main_of(int count, char** arguments) {
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
   std::printf("seed %u\n", plan.seed);
   tally all;
-  run(plan, all);
+  plan.every ? run_every_by_all(plan, all) : run(plan, all);
   std::printf("%lu kills, %lu instructions stepped, %d broken\n", all.kills, all.steps, all.broken);
   return all.broken == 0 ? 0 : 1;
 }

@@ -3,9 +3,13 @@
 
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
+#include <sys/user.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstdint>
 #include <cstring>
+#include <unordered_map>
 #include <vector>
 
 #include "child.hpp"
@@ -14,11 +18,43 @@
 namespace forksight::ipc::test {
 
 // Where to kill. after_change: after the n-th instruction that changed the segment; what survivors see is the segment
-// and that the process is dead, so these are all the deaths that differ. after_step: after n instructions.
+// and that the process is dead, so these are all the deaths that differ. after_step: after n instructions, of which all
+// up to the `hits`-th time that it comes to `address` are not stepped, but run to a breakpoint there.
 struct killing_point {
   enum class unit { after_change, after_step } by = unit::after_change;
   unsigned long count = 0;
+  std::uintptr_t address = 0;
+  unsigned long hits = 0, steps_after = 0;
 };
+
+// The addresses that an operation came by, one an instruction.
+class walk {
+ public:
+  void add(std::uintptr_t address) {
+    came_by_.push_back(address);
+    times_.push_back(++seen_[address]);
+  }
+  unsigned long length() const { return came_by_.size(); }
+  // After n of them, in as few stops as can be.
+  killing_point after(unsigned long n) const;
+
+ private:
+  std::vector<std::uintptr_t> came_by_;
+  std::vector<unsigned long> times_;  // that it had come by there, this one included
+  std::unordered_map<std::uintptr_t, unsigned long> seen_;
+};
+
+inline killing_point walk::after(unsigned long n) const {
+  killing_point best{killing_point::unit::after_step, n, 0, 0, n};
+  unsigned long cost = n;
+  // After m instructions it stands before the one that came_by_[m] is the address of; 0: where it stopped itself.
+  for (unsigned long m = n; m > 0 && n - m < cost; --m) {
+    if (m >= came_by_.size() || n - m + 3 * times_[m] >= cost) continue;
+    cost = n - m + 3 * times_[m];
+    best = {killing_point::unit::after_step, n, came_by_[m], times_[m], n - m};
+  }
+  return best;
+}
 
 // The child says so before the operation, and after it.
 inline void stop_here() { syscall(SYS_kill, getpid(), SIGSTOP); }
@@ -47,34 +83,96 @@ class stepped {
   enum class outcome { killed, completed, failed };
   // Kills it there, or where the operation is complete. It is waited for.
   outcome kill_at(const killing_point& where, const words& memory) {
-    std::vector<char> before(memory.bytes(), memory.bytes() + memory.size());
-    unsigned long changes = 0;
+    const outcome how =
+        where.by == killing_point::unit::after_change ? go_to_change(where.count, memory) : go_to(where);
+    if (how != outcome::failed) child_.kill_and_wait();
+    return how;
+  }
+  // Steps through all of it.
+  outcome record(walk& came_by) {
     outcome how = outcome::killed;
-    while (where.count != (where.by == killing_point::unit::after_change ? changes : steps_)) {
+    while (how == outcome::killed) {
+      came_by.add(address());
       how = step();
-      if (how != outcome::killed) break;
-      if (where.by == killing_point::unit::after_change &&
-          std::memcmp(before.data(), memory.bytes(), before.size()) != 0) {
-        ++changes;
-        std::memcpy(before.data(), memory.bytes(), before.size());
-      }
     }
     if (how != outcome::failed) child_.kill_and_wait();
     return how;
   }
 
  private:
+  outcome go_to_change(unsigned long count, const words& memory) {
+    std::vector<char> before(memory.bytes(), memory.bytes() + memory.size());
+    for (unsigned long changes = 0; changes != count;) {
+      if (const outcome how = step(); how != outcome::killed) return how;
+      if (std::memcmp(before.data(), memory.bytes(), before.size()) == 0) continue;
+      ++changes;
+      std::memcpy(before.data(), memory.bytes(), before.size());
+    }
+    return outcome::killed;
+  }
+
+  outcome go_to(const killing_point& where) {
+    for (unsigned long hits = 0; hits != where.hits; ++hits) {
+      if (hits != 0) {
+        if (const outcome how = step(); how != outcome::killed) return how;
+      }
+      if (const outcome how = run_to(where.address); how != outcome::killed) return how;
+    }
+    for (unsigned long n = 0; n != where.steps_after; ++n) {
+      if (const outcome how = step(); how != outcome::killed) return how;
+    }
+    return outcome::killed;
+  }
+
+  // To before the instruction there.
+  outcome run_to(std::uintptr_t address) {
+#if defined(__x86_64__)
+    void* const at = reinterpret_cast<void*>(address);
+    errno = 0;
+    const long before = ptrace(PTRACE_PEEKTEXT, child_.pid(), at, nullptr);
+    constexpr long kBreak = 0xcc;
+    if (errno != 0 || ptrace(PTRACE_POKETEXT, child_.pid(), at, (before & ~0xffL) | kBreak) != 0) return failed();
+    const outcome how = resume(PTRACE_CONT);
+    if (how != outcome::killed) return how;
+    user_regs_struct registers{};
+    if (ptrace(PTRACE_GETREGS, child_.pid(), nullptr, &registers) != 0 || registers.rip != address + 1) return failed();
+    registers.rip = address;
+    if (ptrace(PTRACE_SETREGS, child_.pid(), nullptr, &registers) != 0 ||
+        ptrace(PTRACE_POKETEXT, child_.pid(), at, before) != 0) {
+      return failed();
+    }
+    return outcome::killed;
+#else
+    (void)address;
+    return failed();
+#endif
+  }
+
+  std::uintptr_t address() const {
+#if defined(__x86_64__)
+    user_regs_struct registers{};
+    if (ptrace(PTRACE_GETREGS, child_.pid(), nullptr, &registers) == 0) return registers.rip;
+#endif
+    return 0;
+  }
+
   outcome step() {
+    ++steps_;
+    return resume(PTRACE_SINGLESTEP);
+  }
+  outcome resume(__ptrace_request how) {
     int status = 0;
-    if (ptrace(PTRACE_SINGLESTEP, child_.pid(), nullptr, nullptr) != 0) return outcome::failed;
+    if (ptrace(how, child_.pid(), nullptr, nullptr) != 0) return outcome::failed;
     if (waitpid(child_.pid(), &status, 0) != child_.pid()) return outcome::failed;
     if (!WIFSTOPPED(status)) {
       child_.forget();
       return outcome::failed;
     }
-    ++steps_;
     if (WSTOPSIG(status) == SIGTRAP) return outcome::killed;
     if (WSTOPSIG(status) == SIGSTOP) return outcome::completed;
+    return failed();
+  }
+  outcome failed() {
     child_.kill_and_wait();
     return outcome::failed;
   }

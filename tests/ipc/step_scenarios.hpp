@@ -1,0 +1,137 @@
+// The operations in which a process dies, and what may be left by it.
+#pragma once
+
+#include <unistd.h>
+
+#include <cstdint>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "invariants.hpp"
+
+namespace forksight::ipc::test {
+
+using numbers = std::vector<std::uint32_t>;
+using namespace std::literals;
+
+// What the victim has. It dies with it: nothing here is ever destroyed.
+struct hands {
+  queue handle;
+  std::vector<loan> loans;
+  std::vector<message> messages;
+};
+
+struct scenario {
+  const char* name;
+  std::uint32_t queued;  // messages 1, 2, ... are queued before
+  full when_full;
+  void (*prepare)(hands&, const queue& inherited);
+  void (*operate)(hands&, const queue& inherited);
+  // What may be left, the victim having died on the way; and what, having died after it.
+  std::vector<numbers> left_by_drop, left_by_redeliver, after_drop, after_redeliver;
+};
+
+template <class T>
+T need(result<T> got) {
+  if (!got) _exit(9);
+  return std::move(got).value();
+}
+inline void need(const result<void>& got) {
+  if (!got) _exit(9);
+}
+
+inline void join(hands& of, const queue& inherited) { of.handle = need(inherited.reattach_after_fork()); }
+inline void send_nine(hands& of, const queue&) {
+  const std::uint32_t nine = 9;
+  need(of.handle.send_copy(&nine, sizeof nine));
+}
+inline void receive_one(hands& of, const queue&) { of.messages.push_back(need(of.handle.receive())); }
+
+inline const std::vector<scenario> kScenarios = {
+    {"send", 1, full::block, join, send_nine, {{1}, {1, 9}}, {{1}, {1, 9}}, {{1, 9}}, {{1, 9}}},
+    {"send to an empty queue", 0, full::block, join, send_nine, {{}, {9}}, {{}, {9}}, {{9}}, {{9}}},
+    {"send, dropping the oldest",
+     2,
+     full::drop_oldest,
+     join,
+     send_nine,
+     {{1, 2}, {2}, {2, 9}},
+     {{1, 2}, {2}, {2, 9}},
+     {{2, 9}},
+     {{2, 9}}},
+    {"receive", 2, full::block, join, receive_one, {{1, 2}, {2}}, {{1, 2}}, {{2}}, {{1, 2}}},
+    {"release",
+     2,
+     full::block,
+     [](hands& of, const queue& q) {
+       join(of, q);
+       receive_one(of, q);
+     },
+     [](hands& of, const queue&) { need(of.messages.back().release()); },
+     {{2}},
+     {{1, 2}, {2}},
+     {{2}},
+     {{2}}},
+    {"give a loan back",
+     1,
+     full::block,
+     [](hands& of, const queue& q) {
+       join(of, q);
+       of.loans.push_back(need(of.handle.acquire()));
+     },
+     [](hands& of, const queue&) { of.loans.clear(); },
+     {{1}},
+     {{1}},
+     {{1}},
+     {{1}}},
+    {"receive in vain",
+     0,
+     full::block,
+     join,
+     [](hands& of, const queue&) {
+       if (of.handle.receive(deadline::after(1ms))) _exit(9);
+     },
+     {{}},
+     {{}},
+     {{}},
+     {{}}},
+    {"attach", 2, full::block, [](hands&, const queue&) {}, join, {{1, 2}}, {{1, 2}}, {{1, 2}}, {{1, 2}}},
+    {"close",
+     2,
+     full::block,
+     [](hands& of, const queue& q) {
+       join(of, q);
+       receive_one(of, q);
+       need(of.messages.back().release());
+     },
+     [](hands& of, const queue&) { of.handle = {}; },
+     {{2}},
+     {{2}},
+     {{2}},
+     {{2}}},
+    {"stop producing",
+     1,
+     full::block,
+     [](hands& of, const queue& q) {
+       join(of, q);
+       send_nine(of, q);
+     },
+     [](hands& of, const queue&) { of.handle.close_producer(); },
+     {{1, 9}},
+     {{1, 9}},
+     {{1, 9}},
+     {{1, 9}}},
+};
+
+struct geometry_of_test {
+  std::uint32_t slots, buffers, laps;
+};
+constexpr geometry_of_test kShapes[] = {{2, 3, 0}, {4, 2, 5}};
+
+inline bool is_long(const scenario& what) { return what.name == "attach"sv || what.name == "receive in vain"sv; }
+inline bool is_recovered_by_victims(const scenario& what) {
+  return what.name == "send"sv || what.name == "receive"sv || what.name == "release"sv;
+}
+
+}  // namespace forksight::ipc::test
