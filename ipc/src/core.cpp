@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <utility>
 
 #include "failure.hpp"
@@ -39,7 +40,9 @@ fork_mark::fork_mark() {
   void* const page = mmap(nullptr, kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (page == MAP_FAILED) return;
   if (madvise(page, kPage, MADV_WIPEONFORK) != 0) {  // Linux 4.14
+    const int why = errno;
     munmap(page, kPage);
+    errno = why;
     return;
   }
   page_ = static_cast<volatile unsigned char*>(page);
@@ -52,7 +55,7 @@ fork_mark::~fork_mark() {
 
 result<std::shared_ptr<core>> core::open(segment memory, role as) {
   const std::shared_ptr<core> made(new core(std::move(memory)));
-  if (!made->mark_.is_ours()) return failure(errc::system, "queue: no page that fork() wipes could be had");
+  if (!made->mark_.is_ours()) return failed_call(errno, "queue: a page that fork() wipes");
   made->as_ = as;
   const std::int32_t asked = made->memory_.shape().spin_us;
   made->spin_us_ = asked >= 0 ? static_cast<std::uint32_t>(asked) : (usable_cpus() > 1 ? 20 : 0);

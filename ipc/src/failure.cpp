@@ -65,6 +65,11 @@ error failed_call(int sys_errno, const char* format, ...) {
     why.text += " (" + descriptor_use() + "; raise it with ulimit -n)";
   } else if (sys_errno == ENOMEM || sys_errno == ENOSPC) {
     why.code = errc::no_space;
+    rlimit limit{};
+    if (sys_errno == ENOMEM && getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
+      why.text += " (RLIMIT_AS is " + std::to_string(limit.rlim_cur) +
+                  "; raise it with ulimit -v, or ask for fewer or smaller buffers)";
+    }
   }
   return why;
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <new>
+#include <system_error>
 
 #include "failure.hpp"
 
@@ -79,12 +80,16 @@ result<void> feeder::put(const void* data, std::size_t bytes) {
     why.text = "an earlier message could not be sent: " + why.text;
     return why;
   }
-  const char* const from = static_cast<const char*>(data);
-  state_->list.emplace_back(from, from + bytes);
   if (!thread_.joinable()) {
-    thread_ = std::thread([this] { run(); });
+    try {
+      thread_ = std::thread([this] { run(); });
+    } catch (const std::system_error& why) {
+      return failed_call(why.code().value(), "queue: its feeder thread");
+    }
     pthread_setname_np(thread_.native_handle(), "forksight-feed");
   }
+  const char* const from = static_cast<const char*>(data);
+  state_->list.emplace_back(from, from + bytes);
   state_->changed.notify_one();
   return {};
 }

@@ -48,14 +48,14 @@ result<void> check_counts(const geometry& shape, errc code) {
 
 }  // namespace
 
-std::uint32_t abi_hash() {
+std::uint32_t abi_hash(std::size_t pointer_bytes) {
   const std::uint32_t facts[] = {
       sizeof(header),
       sizeof(geometry),
       sizeof(participant),
       sizeof(slot),
       sizeof(buffer),
-      sizeof(void*),
+      static_cast<std::uint32_t>(pointer_bytes),
       offsetof(header, tail),
       offsetof(header, head),
       offsetof(header, waiting),

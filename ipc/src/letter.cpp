@@ -135,6 +135,10 @@ result<descriptors> receive_descriptors(int socket, const letter_kind& kind, dea
     }
     auto found = descriptors_of(letter);
     if ((letter.msg_flags & MSG_CTRUNC) != 0) {
+      // All that there is room for came, so it was not the kernel that had none.
+      if (found.back()) {
+        return failure(errc::untrusted, "socket %d: more descriptors were sent than a %s has", socket, kind.what);
+      }
       return failure(errc::fd_limit,
                      "socket %d: a %s was sent, but there was no descriptor left to take it: %s; raise "
                      "it with ulimit -n and have it sent again",

@@ -1,6 +1,7 @@
 #include "forksight/ipc/queue.hpp"
 
 #include <fcntl.h>
+#include <sys/mman.h>
 
 #include <cerrno>
 #include <cstring>
@@ -83,7 +84,14 @@ result<queue> queue::open(result<detail::segment> memory, role as) {
   return handle;
 }
 
-result<queue> queue::create(const options& wanted) { return open(detail::segment::create(wanted), wanted.as); }
+result<queue> queue::create(const options& wanted) {
+  auto memory = detail::segment::create(wanted);
+  const std::string name = memory ? memory->name() : std::string();
+  auto made = open(std::move(memory), wanted.as);
+  // A name must not be left behind by what nobody has.
+  if (!made && !name.empty()) shm_unlink(name.c_str());
+  return made;
+}
 
 result<queue> queue::attach(int fd, role as, int payload_fd) {
   auto own = copy_of(fd);

@@ -25,7 +25,9 @@ std::string line_of(const std::string& path) {
 std::string control_group() {
   std::ifstream file("/proc/self/cgroup");
   for (std::string line; std::getline(file, line);) {
-    if (line.starts_with("0::")) return "/sys/fs/cgroup" + line.substr(3);
+    if (!line.starts_with("0::")) continue;
+    // "/": that of a cgroup namespace, in a container, which may have a limit; the first of all has no such files.
+    return "/sys/fs/cgroup" + (line == "0::/" ? std::string() : line.substr(3));
   }
   return {};
 }
@@ -36,7 +38,7 @@ unsigned long long number(std::uint64_t value) { return static_cast<unsigned lon
 
 result<void> check_control_group(std::uint64_t bytes) {
   // Every group on the way up may have a limit.
-  for (std::string folder = control_group(); folder.size() > std::strlen("/sys/fs/cgroup");
+  for (std::string folder = control_group(); folder.size() >= std::strlen("/sys/fs/cgroup");
        folder.resize(folder.rfind('/'))) {
     const std::string limit = line_of(folder + "/memory.max");
     const std::string used = line_of(folder + "/memory.current");

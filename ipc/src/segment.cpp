@@ -51,7 +51,7 @@ result<descriptor> make_memfd(const char* name, std::uint64_t bytes) {
 // gc() takes the name away before it gives up its lock; so who has the lock shared and sees the name, keeps it.
 bool has_name(int fd) {
   struct stat about {};
-  return fstat(fd, &about) == 0 && about.st_nlink != 0;
+  return fstat(fd, &about) != 0 || about.st_nlink != 0;
 }
 
 result<descriptor> make_named(const std::string& name, std::uint64_t bytes) {
@@ -59,7 +59,13 @@ result<descriptor> make_named(const std::string& name, std::uint64_t bytes) {
   if (fd < 0) return failed_call(errno, "segment: shm_open of %s", name.c_str());
   descriptor file(fd);
   // Before it has a size: gc() takes what nobody holds.
-  if (flock(fd, LOCK_SH | LOCK_NB) != 0 || !has_name(fd)) {
+  const bool is_locked = flock(fd, LOCK_SH | LOCK_NB) == 0;
+  if (!is_locked && errno != EWOULDBLOCK) {
+    const int why = errno;
+    shm_unlink(name.c_str());
+    return failed_call(why, "segment: flock of %s", name.c_str());
+  }
+  if (!is_locked || !has_name(fd)) {
     return failure(errc::not_found, "segment: %s was removed by gc() while it was made: try again", name.c_str());
   }
   if (auto done = allocate(fd, bytes, "/dev/shm" + name); !done) {
@@ -119,7 +125,11 @@ result<segment> segment::create(const options& wanted) {
   segment made;
   made.shape_ = *planned;
   geometry& shape = made.shape_;
-  if (getrandom(shape.id, sizeof shape.id, 0) != sizeof shape.id) return failed_call(errno, "segment: getrandom");
+  ssize_t random = -1;
+  do {
+    random = getrandom(shape.id, sizeof shape.id, 0);
+  } while (random < 0 && errno == EINTR);
+  if (random != sizeof shape.id) return failed_call(errno, "segment: getrandom");
   shape.creator_namespace = own_pid_namespace();
   shape.creator_uid = geteuid();
   shape.crc = crc32c(&shape, offsetof(geometry, crc));

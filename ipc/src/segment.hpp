@@ -61,7 +61,7 @@ class segment {
 };
 
 // What makes two builds agree on a segment: sizes and offsets of all that lies in it, byte order, page and line size.
-std::uint32_t abi_hash();
+std::uint32_t abi_hash(std::size_t pointer_bytes = sizeof(void*));
 
 // The shape that the options ask for, or what is wrong with them.
 result<geometry> plan(const options& wanted);

@@ -1,0 +1,399 @@
+// What there is none of, or what is not as it must be: each error with its sentence, word for word, and nothing left
+// behind.
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+
+#include <cstddef>
+#include <cstdio>
+#include <cstring>
+#include <functional>
+#include <string>
+
+#include "crc32c.hpp"
+#include "forksight/ipc/handover.hpp"
+#include "injector.hpp"
+#include "invariants.hpp"
+#include "recovery.hpp"
+#include "sandbox.hpp"
+
+namespace forksight::ipc {
+namespace {
+
+using namespace std::string_literals;
+using test::child;
+using test::holdings;
+
+options small(strategy st = strategy::memfd) {
+  options wanted;
+  wanted.slots = wanted.buffers = 4;
+  wanted.buffer_bytes = 64;
+  wanted.st = st;
+  return wanted;
+}
+
+options large(strategy st) {
+  options wanted = small(st);
+  wanted.buffers = 64;
+  wanted.buffer_bytes = 64 * 1024;
+  return wanted;
+}
+
+queue make(const options& wanted = small()) {
+  auto made = queue::create(wanted);
+  if (!made) ADD_FAILURE() << made.error().text;
+  return std::move(made).value();
+}
+
+std::string bytes_of(const options& wanted) { return std::to_string(detail::plan(wanted).value().bytes); }
+
+// The segment, to be written by a stranger.
+class stolen {
+ public:
+  explicit stolen(const queue& of) : size_(test::words(of).size()) {
+    at_ = static_cast<char*>(mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_SHARED, of.fd(), 0));
+    if (at_ == MAP_FAILED) std::abort();
+  }
+  stolen(const stolen&) = delete;
+  stolen& operator=(const stolen&) = delete;
+  ~stolen() { munmap(at_, size_); }
+  detail::header& head() { return *reinterpret_cast<detail::header*>(at_); }
+  char* at(std::uint64_t offset) { return at_ + offset; }
+  void make_crc_good() { head().shape.crc = detail::crc32c(&head().shape, offsetof(detail::geometry, crc)); }
+
+ private:
+  std::size_t size_;
+  char* at_ = nullptr;
+};
+
+template <class T>
+void expect_error(const result<T>& got, errc code, const std::string& text) {
+  ASSERT_FALSE(got.has_value()) << "instead of: " << text;
+  EXPECT_STREQ(name_of(got.error().code), name_of(code));
+  EXPECT_EQ(got.error().text, text);
+}
+
+// In a child that has set its limits, or meets a fault: its text. No name is left.
+std::string said_by(const std::function<void()>& limit, const test::fault& fault,
+                    const std::function<std::string()>& call) {
+  int ends[2];
+  if (pipe(ends) != 0) std::abort();
+  std::string said;
+  holdings before;
+  const test::faulted found = test::injector::run(
+      fault,
+      [&] {
+        (void)holdings::now();
+        before = holdings::now();
+        limit();
+      },
+      [&] { said = call(); },
+      [&] {
+        const rlimit enough{64, 64};
+        setrlimit(RLIMIT_NOFILE, &enough);
+        if (write(ends[1], said.data(), said.size()) < 0) return 1;
+        return holdings::now().names == before.names ? 0 : 2;
+      });
+  close(ends[1]);
+  char text[2048];
+  const ssize_t size = read(ends[0], text, sizeof text);
+  close(ends[0]);
+  EXPECT_EQ(found.status, 0);
+  return {text, size > 0 ? static_cast<std::size_t>(size) : 0};
+}
+
+template <class T>
+std::string text_of(const result<T>& got) {
+  return got.has_value() ? "no error"s : name_of(got.error().code) + ": "s + got.error().text;
+}
+
+void take_all_descriptors() {
+  const rlimit sixteen{16, 64};
+  setrlimit(RLIMIT_NOFILE, &sixteen);
+  while (dup(0) >= 0) {
+  }
+}
+
+class Errors : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!test::enter_mount_namespace()) GTEST_FAIL();
+    ASSERT_TRUE(test::mount_memory("/dev/shm", "size=1m"));
+  }
+};
+
+TEST_F(Errors, NoRoomInTheFileSystem) {
+  const options wanted = large(strategy::named);
+  (void)holdings::now();
+  const holdings before = holdings::now();
+  const auto refused = queue::create(wanted);
+  EXPECT_EQ(holdings::now(), before);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, errc::no_space);
+  EXPECT_EQ(refused.error().sys_errno, ENOSPC);
+  // The name is random.
+  std::string text = refused.error().text;
+  const std::size_t name = text.find("/forksight-");
+  ASSERT_NE(name, std::string::npos);
+  text.replace(name, std::strlen("/forksight-") + 32, "/NAME");
+  EXPECT_EQ(text, "segment: needs " + bytes_of(wanted) +
+                      " bytes, but /dev/shm/NAME has 1048576 free of 1048576: in a container, --shm-size raises it; "
+                      "strategy memfd is not bound by it");
+  // And a memfd is not.
+  EXPECT_TRUE(queue::create(large(strategy::memfd)));
+}
+
+TEST_F(Errors, NoMemory) {
+  const options wanted = small();
+  // Which of its calls gives the segment its pages.
+  std::string said;
+  for (unsigned long at = 0; said.find("needs") == std::string::npos; ++at) {
+    ASSERT_LT(at, 64u) << said;
+    said = said_by([] {}, {test::fault::kind::fails, at, ENOMEM}, [&] { return text_of(queue::create(wanted)); });
+  }
+  EXPECT_EQ(said, "no_space: segment: needs " + bytes_of(wanted) +
+                      " bytes, but memory has not: ask for fewer or smaller buffers");
+}
+
+TEST_F(Errors, NoAddressSpace) {
+  const options wanted = large(strategy::memfd);
+  const auto limit = [] {
+    // What there is, and a little.
+    std::ifstream file("/proc/self/statm");
+    rlim_t pages = 0;
+    file >> pages;
+    const rlimit most{(pages + 256) * 4096, RLIM_INFINITY};
+    setrlimit(RLIMIT_AS, &most);
+  };
+  const std::string said = said_by(limit, {}, [&] {
+    rlimit most{};
+    getrlimit(RLIMIT_AS, &most);
+    std::string text = text_of(queue::create(wanted));
+    const std::string number = std::to_string(most.rlim_cur);
+    if (const std::size_t at = text.find(number); at != std::string::npos) text.replace(at, number.size(), "N");
+    return text;
+  });
+  EXPECT_EQ(said, "no_space: segment: mmap of " + bytes_of(wanted) +
+                      " bytes: Cannot allocate memory (RLIMIT_AS is N; raise it with ulimit -v, or ask for fewer or "
+                      "smaller buffers)");
+}
+
+TEST_F(Errors, TheControlGroupHasNoRoom) {
+  ASSERT_TRUE(test::mount_memory("/sys/fs/cgroup", "size=1m"));
+  std::filesystem::create_directories("/sys/fs/cgroup/group/leaf");
+  test::write_file("/sys/fs/cgroup/of", "0::/group/leaf\n");
+  ASSERT_EQ(mount("/sys/fs/cgroup/of", "/proc/self/cgroup", nullptr, MS_BIND, nullptr), 0) << std::strerror(errno);
+  const options wanted = large(strategy::memfd);
+  const auto limit = [](const std::string& folder, const std::string& most) {
+    test::write_file(folder + "/memory.max", most + "\n");
+    test::write_file(folder + "/memory.current", "1000000\n");
+  };
+  EXPECT_TRUE(queue::create(wanted));
+  // Each on the way up, the root of a cgroup namespace included.
+  for (const std::string folder : {"/sys/fs/cgroup/group/leaf", "/sys/fs/cgroup/group", "/sys/fs/cgroup"}) {
+    limit(folder, "3000000");
+    expect_error(queue::create(wanted), errc::cgroup_limit,
+                 "segment: needs " + bytes_of(wanted) + " bytes, control group " + folder +
+                     " has 2000000 left of 3000000 (memory.max): raise the limit or ask for fewer or smaller buffers");
+    limit(folder, "max");
+    EXPECT_TRUE(queue::create(wanted));
+    limit(folder, "9000000");
+    EXPECT_TRUE(queue::create(wanted));
+  }
+  umount("/proc/self/cgroup");
+}
+
+TEST_F(Errors, NoDescriptorLeft) {
+  EXPECT_EQ(said_by(take_all_descriptors, {}, [] { return text_of(queue::create(small())); }),
+            "fd_limit: segment: memfd_create: Too many open files (RLIMIT_NOFILE is 16, all of them in use; raise it "
+            "with ulimit -n)");
+  int sockets[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets), 0);
+  const queue q = make();
+  ASSERT_TRUE(send_queue(sockets[0], q));
+  EXPECT_EQ(said_by(take_all_descriptors, {}, [&] { return text_of(receive_queue(sockets[1])); }),
+            "fd_limit: socket " + std::to_string(sockets[1]) +
+                ": a queue was sent, but there was no descriptor left to take it: RLIMIT_NOFILE is 16, all of them in "
+                "use; raise it with ulimit -n and have it sent again");
+  // Too many in flight: what the kernel says of it, at the call that sends.
+  std::string said;
+  for (unsigned long at = 0; said.find("splice") == std::string::npos; ++at) {
+    ASSERT_LT(at, 16u) << said;
+    said = said_by([] {}, {test::fault::kind::fails, at, ETOOMANYREFS},
+                   [&] { return text_of(send_queue(sockets[0], q)).substr(0, 80); });
+    if (said.find("sending") == std::string::npos) said.clear();
+  }
+  EXPECT_EQ(said.substr(0, said.find(" (")),
+            "fd_limit: socket " + std::to_string(sockets[0]) + ": sending a queue: Too many references: cannot splice");
+  for (const int fd : sockets) close(fd);
+}
+
+TEST_F(Errors, MoreDescriptorsThanAQueueHas) {
+  int sockets[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets), 0);
+  (void)holdings::now();
+  const holdings before = holdings::now();
+  struct {
+    std::uint32_t magic;
+    std::uint16_t major, descriptors;
+  } hello{0x6f686b66, detail::kMajor, 2};
+  iovec data{&hello, sizeof hello};
+  alignas(cmsghdr) char control[CMSG_SPACE(3 * sizeof(int))] = {};
+  msghdr letter{};
+  letter.msg_iov = &data;
+  letter.msg_iovlen = 1;
+  letter.msg_control = control;
+  letter.msg_controllen = sizeof control;
+  cmsghdr* const part = CMSG_FIRSTHDR(&letter);
+  part->cmsg_level = SOL_SOCKET;
+  part->cmsg_type = SCM_RIGHTS;
+  part->cmsg_len = CMSG_LEN(3 * sizeof(int));
+  const int three[] = {0, 1, 2};
+  std::memcpy(CMSG_DATA(part), three, sizeof three);
+  ASSERT_EQ(sendmsg(sockets[0], &letter, 0), static_cast<ssize_t>(sizeof hello));
+  expect_error(receive_queue(sockets[1]), errc::untrusted,
+               "socket " + std::to_string(sockets[1]) + ": more descriptors were sent than a queue has");
+  EXPECT_EQ(holdings::now(), before);
+  for (const int fd : sockets) close(fd);
+}
+
+// The bytes come in time, or late; the descriptors with the first of them, or with none.
+TEST_F(Errors, ALateLetter) {
+  const queue q = make();
+  int sockets[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets), 0);
+  const std::string socket = "socket " + std::to_string(sockets[1]);
+  (void)holdings::now();
+  const holdings before = holdings::now();
+  expect_error(receive_queue(sockets[1], role::any, deadline::after(std::chrono::milliseconds(20))), errc::timeout,
+               socket + ": its peer has not sent a queue in time");
+  // After that deadline: the next call has it, whole.
+  ASSERT_TRUE(send_queue(sockets[0], q));
+  EXPECT_TRUE(receive_queue(sockets[1]));
+  ASSERT_EQ(write(sockets[0], "fkho\1\0\1\0", 8), 8);
+  expect_error(receive_queue(sockets[1]), errc::untrusted, socket + ": a queue was sent without its descriptors");
+  // Half of it, and then nothing.
+  ASSERT_EQ(write(sockets[0], "fkho", 4), 4);
+  expect_error(receive_queue(sockets[1], role::any, deadline::after(std::chrono::milliseconds(20))), errc::timeout,
+               socket + ": its peer has not sent a queue in time");
+  EXPECT_EQ(holdings::now(), before);
+  for (const int fd : sockets) close(fd);
+}
+
+TEST_F(Errors, AnotherVersionOrKindOfBuild) {
+  const queue q = make();
+  stolen memory(q);
+  detail::geometry& shape = memory.head().shape;
+  shape.major = 2;
+  memory.make_crc_good();
+  expect_error(queue::attach(q.fd()), errc::abi_mismatch,
+               "segment: made by version 2.0, this is 1.0: major versions must agree");
+  shape.major = detail::kMajor;
+  // As a process of 32 bits would make it.
+  shape.abi = detail::abi_hash(4);
+  memory.make_crc_good();
+  char text[256];
+  std::snprintf(
+      text, sizeof text,
+      "segment: its ABI hash is %08x, ours %08x: made by a build with other sizes, offsets, byte order, page or "
+      "line size",
+      detail::abi_hash(4), detail::abi_hash());
+  EXPECT_NE(detail::abi_hash(4), detail::abi_hash());
+  expect_error(queue::attach(q.fd()), errc::abi_mismatch, text);
+  shape.abi = detail::abi_hash();
+  memory.make_crc_good();
+  EXPECT_TRUE(queue::attach(q.fd()));
+}
+
+TEST_F(Errors, WhatNoOperationWrites) {
+  queue q = make();
+  auto other = queue::attach(q.fd());
+  ASSERT_TRUE(other);
+  stolen memory(q);
+  memory.head().shape.spin_us ^= 1;
+  char text[128];
+  std::snprintf(text, sizeof text, "segment: the CRC of its header is %08x, not %08x",
+                detail::crc32c(&memory.head().shape, offsetof(detail::geometry, crc)), memory.head().shape.crc);
+  expect_error(queue::attach(q.fd()), errc::corrupt, text);
+  // The first slot's word, by the number of another slot.
+  const std::uint64_t offset = memory.head().shape.slots_at;
+  const std::uint64_t strange = detail::slot_word{3, {}, detail::slot_state::empty}.bits();
+  std::memcpy(memory.at(offset), &strange, sizeof strange);
+  expect_error(q.receive(deadline::now()), errc::corrupt,
+               "queue: what is at offset " + std::to_string(offset) +
+                   " (0x3) no operation writes: a peer has overwritten the segment; the queue is poisoned, make a new "
+                   "one");
+  expect_error(other->send_copy("x", 1, deadline::now()), errc::corrupt,
+               "queue: was found corrupt at offset " + std::to_string(offset) + " by process " +
+                   std::to_string(getpid()) + ": make a new one");
+}
+
+TEST_F(Errors, AFileThatIsNotToBeTrusted) {
+  queue q = make();
+  ASSERT_EQ(fchmod(q.fd(), 0640), 0);
+  expect_error(queue::attach(q.fd()), errc::untrusted,
+               "segment: its mode is 640, others than its owner may use it: it must be 600");
+  ASSERT_EQ(fchmod(q.fd(), 0600), 0);
+  const int open = memfd_create("open", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  struct stat about {};
+  ASSERT_EQ(fstat(q.fd(), &about), 0);
+  ASSERT_EQ(fchmod(open, 0600), 0);
+  ASSERT_EQ(ftruncate(open, about.st_size), 0);
+  stolen memory(q);
+  ASSERT_EQ(pwrite(open, memory.at(0), detail::kPage, 0), static_cast<ssize_t>(detail::kPage));
+  expect_error(queue::attach(open), errc::untrusted,
+               "segment: is not sealed (0x0, 0x7 is needed): a peer could cut it under our feet");
+  close(open);
+  // A name that leads elsewhere, to a queue, too.
+  const queue named = make(small(strategy::named));
+  const std::string name = "/forksight-0123456789abcdef0123456789abcdef";
+  ASSERT_EQ(symlink(("/dev/shm" + named.name()).c_str(), ("/dev/shm" + name).c_str()), 0);
+  expect_error(queue::attach(name), errc::untrusted, name + ": is a symbolic link");
+  auto cleaned = gc();
+  ASSERT_TRUE(cleaned.has_value());
+  EXPECT_TRUE(cleaned->removed.empty());
+  ASSERT_EQ(cleaned->skipped.size(), 1u);
+  EXPECT_EQ(cleaned->skipped[0], name + ": Too many levels of symbolic links");
+  // Or is another queue's.
+  ASSERT_EQ(unlink(("/dev/shm" + name).c_str()), 0);
+  ASSERT_EQ(link(("/dev/shm" + named.name()).c_str(), ("/dev/shm" + name).c_str()), 0);
+  expect_error(queue::attach(name), errc::untrusted, name + ": holds a queue that is called " + named.name());
+}
+
+TEST_F(Errors, AHandleThatMayNot) {
+  queue q = make();
+  auto producer = queue::attach(q.fd(), role::producer);
+  auto consumer = queue::attach(q.fd(), role::consumer);
+  ASSERT_TRUE(producer);
+  ASSERT_TRUE(consumer);
+  expect_error(producer->receive(deadline::now()), errc::role,
+               "queue: this handle is attached as a producer, it cannot receive");
+  expect_error(consumer->acquire(deadline::now()), errc::role,
+               "queue: this handle is attached as a consumer, it cannot send");
+  const std::string said = said_by([] {}, {}, [&] { return text_of(q.receive(deadline::now())); });
+  EXPECT_EQ(
+      said,
+      "used_after_fork: queue: this handle is of the parent process: call reattach_after_fork() in the child, and "
+      "use what it returns");
+  producer->close_producer();
+  expect_error(producer->send_copy("x", 1), errc::closed, "queue: close_producer() was called on this handle");
+  // As another does that takes us for dead: the place and what we held is given on.
+  auto lent = q.acquire(deadline::now());
+  ASSERT_TRUE(lent);
+  auto again = detail::segment::open(detail::descriptor(dup(q.fd())));
+  ASSERT_TRUE(again);
+  const detail::identity who = detail::identity::of(again->view().participants[0].word.load());
+  detail::recovered what;
+  ASSERT_TRUE(detail::recovery::recover(again->view(), 0, who, 0, what));
+  EXPECT_EQ(what.buffers, 1u);
+  expect_error(q.send(std::move(*lent), 1, deadline::now()), errc::evicted,
+               "queue: process " + std::to_string(getpid()) +
+                   " was taken for dead by another participant, which gave its place and its buffers to the others; "
+                   "nothing is damaged: attach again");
+  q.shutdown(false);
+  expect_error(consumer->receive(deadline::now()), errc::closed, "queue: was shut down");
+}
+
+}  // namespace
+}  // namespace forksight::ipc

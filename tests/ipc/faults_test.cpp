@@ -1,0 +1,271 @@
+// Each system call of each operation fails once, with each of some errors: the operation says so, or does without; what
+// it had is given back, and the queue is whole. Interrupted calls are made again.
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "forksight/ipc/handover.hpp"
+#include "injector.hpp"
+#include "invariants.hpp"
+#include "sandbox.hpp"
+
+namespace forksight::ipc {
+namespace {
+
+using namespace std::chrono_literals;
+using test::fault;
+using test::faulted;
+using test::holdings;
+using test::injector;
+
+options small(strategy st = strategy::memfd) {
+  options wanted;
+  wanted.slots = wanted.buffers = 4;
+  wanted.buffer_bytes = 64;
+  wanted.max_participants = 4;
+  wanted.spin_us = 0;
+  wanted.st = st;
+  return wanted;
+}
+
+// What an operation has, and what it made of it.
+struct scene {
+  queue q;  // the test's own
+  std::string name;
+  int sockets[2] = {-1, -1};
+  queue own;   // the child's handle
+  queue made;  // by the operation
+  std::optional<error> why;
+  bool takes_over_name = false;
+
+  scene() = default;
+  scene(const scene&) = delete;
+  scene& operator=(const scene&) = delete;
+  ~scene() {
+    for (const int fd : sockets) {
+      if (fd >= 0) close(fd);
+    }
+    if (!name.empty()) unlink(("/dev/shm" + name).c_str());
+  }
+};
+
+struct operation {
+  const char* name;
+  std::function<void(scene&)> prepare;  // in the test
+  std::function<void(scene&)> join;     // in the child, before the fault
+  std::function<void(scene&)> operate;
+  bool starts_thread = false;  // whose stack libc keeps
+};
+
+template <class T>
+void keep(scene& of, result<T> got, T& where) {
+  if (got) {
+    where = std::move(*got);
+  } else {
+    of.why = got.error();
+  }
+}
+void keep(scene& of, const result<void>& got) {
+  if (!got) of.why = got.error();
+}
+
+void make(scene& of, const options& wanted) {
+  auto made = queue::create(wanted);
+  if (!made) ADD_FAILURE() << made.error().text;
+  of.q = std::move(made).value();
+  of.name = of.q.name();
+}
+result<void> send_one(queue& to) {
+  const std::uint32_t number = 1;
+  return to.send_copy(&number, sizeof number, deadline::after(5s));
+}
+void make_memfd(scene& of) { make(of, small()); }
+void make_named(scene& of) { make(of, small(strategy::named)); }
+void make_sockets(scene& of) {
+  make_memfd(of);
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, of.sockets) != 0) std::abort();
+}
+void join(scene& of) { of.own = std::move(of.q.reattach_after_fork()).value(); }
+void nothing(scene& /*of*/) {}
+
+const std::vector<operation> kOperations = {
+    {"create", nothing, nothing, [](scene& of) { keep(of, queue::create(small()), of.made); }},
+    {"create by name", nothing, nothing, [](scene& of) { keep(of, queue::create(small(strategy::named)), of.made); }},
+    {"create with a payload of its own", nothing, nothing,
+     [](scene& of) {
+       options wanted = small();
+       wanted.readonly_payload = true;
+       keep(of, queue::create(wanted), of.made);
+     }},
+    {"attach", make_memfd, nothing, [](scene& of) { keep(of, queue::attach(of.q.fd()), of.made); }},
+    {"attach by name", make_named, nothing, [](scene& of) { keep(of, queue::attach(of.name), of.made); }},
+    {"reattach", make_memfd, nothing, [](scene& of) { keep(of, of.q.reattach_after_fork(), of.made); }},
+    {"send a queue", make_sockets, nothing,
+     [](scene& of) { keep(of, send_queue(of.sockets[0], of.q, deadline::after(5s))); }},
+    {"receive a queue",
+     [](scene& of) {
+       make_sockets(of);
+       ASSERT_TRUE(send_queue(of.sockets[0], of.q));
+     },
+     nothing, [](scene& of) { keep(of, receive_queue(of.sockets[1], role::any, deadline::after(5s)), of.made); }},
+    {"send in vain",
+     [](scene& of) {
+       make_memfd(of);
+       for (int i = 0; i < 4; ++i) ASSERT_TRUE(send_one(of.q));
+     },
+     join,
+     [](scene& of) {
+       const auto done = of.own.send_copy("x", 1, deadline::after(1ms));
+       if (!done && done.error().code != errc::timeout) of.why = done.error();
+     }},
+    {"receive in vain", make_memfd, join,
+     [](scene& of) {
+       auto got = of.own.receive(deadline::after(1ms));
+       // That nothing came is right; anything else is what went wrong.
+       if (!got && got.error().code != errc::timeout) of.why = got.error();
+     }},
+    {"send by a feeder",
+     [](scene& of) {
+       options wanted = small();
+       wanted.f = feed::thread;
+       make(of, wanted);
+     },
+     join, [](scene& of) { keep(of, send_one(of.own)); }, true},
+    {"recover", make_memfd, join, [](scene& of) { (void)of.own.recover(); }},
+    {"inspect", make_memfd, join, [](scene& of) { (void)of.own.inspect(); }},
+    {"inspect by name", make_named, nothing,
+     [](scene& of) {
+       auto seen = inspect(of.name);
+       if (!seen) of.why = seen.error();
+     }},
+    {"gc", make_named, nothing,
+     [](scene& of) {
+       auto done = gc();
+       if (!done) of.why = done.error();
+       // It is in use, whatever cannot be looked at.
+       if (done && !done->removed.empty()) of.why = error{errc::system, 0, 0, "gc removed a queue that is in use"};
+     }},
+};
+
+enum : int { kGood = 0, kError = 1, kLeak = 2, kBroken = 3, kUnnamed = 4 };
+
+// One run: did it fail, did it leave something, is the queue whole. `text`: what it said.
+faulted run(const operation& what, const fault& how, std::string& text) {
+  scene here;
+  what.prepare(here);
+  int ends[2];
+  if (pipe(ends) != 0) std::abort();
+  holdings before;
+  const faulted found = injector::run(
+      how,
+      [&] {
+        // Twice, so that what is made once and kept is there.
+        (void)holdings::now();
+        before = holdings::now();
+        what.join(here);
+      },
+      [&] { what.operate(here); },
+      [&] {
+        if (here.why) {
+          const std::string& said = here.why->text;
+          if (write(ends[1], said.data(), said.size()) < 0) return 98;
+          if (said.empty()) return static_cast<int>(kUnnamed);
+        }
+        const std::string name = here.made.name();
+        here.made = {};
+        if (!name.empty() && name != here.name) unlink(("/dev/shm" + name).c_str());
+        here.own = {};
+        holdings after = holdings::now();
+        if (what.starts_thread) after.mappings = before.mappings;
+        if (!(after == before)) return static_cast<int>(kLeak);
+        return static_cast<int>(here.why ? kError : kGood);
+      });
+  close(ends[1]);
+  char said[1024];
+  const ssize_t size = read(ends[0], said, sizeof said);
+  text.assign(said, size > 0 ? static_cast<std::size_t>(size) : 0);
+  close(ends[0]);
+  // A feeder's queue takes any number of messages.
+  if (here.q.fd() >= 0 && !what.starts_thread) {
+    const test::leftovers left = test::check_survivor(here.q);
+    EXPECT_EQ(left.broken, "") << what.name;
+  }
+  return found;
+}
+
+class Faults : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!test::enter_mount_namespace()) GTEST_FAIL();
+    ASSERT_TRUE(test::mount_memory("/dev/shm", "size=16m"));
+  }
+};
+
+// Those of its calls that a signal can interrupt: signal(7), and shmem_fallocate() of the kernel.
+bool is_interruptible(long number) {
+  const long those[] = {SYS_fallocate, SYS_poll, SYS_sendmsg, SYS_recvmsg, SYS_futex, SYS_getrandom};
+  return std::ranges::find(those, number) != std::end(those);
+}
+
+// Every operation, every call of it, `error` each time. Returns how many there were.
+unsigned long fail_each(int error) {
+  unsigned long runs = 0;
+  for (const operation& what : kOperations) {
+    std::string text;
+    const faulted whole = run(what, {}, text);
+    EXPECT_EQ(whole.status, kGood) << what.name << ": " << text;
+    EXPECT_GT(whole.calls, 0u) << what.name;
+    for (unsigned long at = 0; at < whole.calls; ++at) {
+      const faulted found = run(what, {fault::kind::fails, at, error}, text);
+      if (error == EINTR && !is_interruptible(found.hit)) continue;
+      ++runs;
+      const bool good = found.status == kGood || (error != EINTR && found.status == kError);
+      EXPECT_TRUE(good) << what.name << ": call " << at << " (number " << found.hit << ") failing with "
+                        << std::strerror(error) << " ends with " << found.status << ": " << text;
+      if (found.status == kError) {
+        EXPECT_FALSE(text.empty()) << what.name;
+      }
+    }
+  }
+  return runs;
+}
+
+TEST_F(Faults, EachCallFailsOnce) {
+  unsigned long runs = 0;
+  for (const int error : {ENOMEM, EMFILE, EPERM}) runs += fail_each(error);
+  std::printf("%lu operations with a failed call\n", runs);
+  EXPECT_GT(runs, 500u);
+}
+
+TEST_F(Faults, EachCallIsInterruptedOnce) {
+  const unsigned long runs = fail_each(EINTR);
+  std::printf("%lu operations with an interrupted call\n", runs);
+  EXPECT_GT(runs, 20u);
+}
+
+TEST_F(Faults, ALetterInPiecesArrivesWhole) {
+  for (const operation& what : kOperations) {
+    const std::string name = what.name;
+    if (name != "send a queue" && name != "receive a queue") continue;
+    std::string text;
+    const unsigned long calls = run(what, {}, text).calls;
+    bool was_short = false;
+    for (unsigned long at = 0; at < calls; ++at) {
+      const faulted found = run(what, {fault::kind::is_short, at, 0}, text);
+      EXPECT_EQ(found.status, kGood) << name << ", call " << at << ": " << text;
+      was_short |= found.hit == SYS_sendmsg || found.hit == SYS_recvmsg;
+    }
+    EXPECT_TRUE(was_short) << name;
+  }
+}
+
+}  // namespace
+}  // namespace forksight::ipc

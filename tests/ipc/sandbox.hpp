@@ -1,0 +1,71 @@
+// A /dev/shm, a control group and so on of a test's own, in a mount namespace: what the test does there nobody sees.
+// Neither as the superuser nor by a user namespace permitted, the test fails: what it proves would not be proved.
+#pragma once
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+namespace forksight::ipc::test {
+
+inline void write_file(const std::string& path, const std::string& text) {
+  std::ofstream file(path);
+  file << text;
+  file.close();
+  if (!file) ADD_FAILURE() << path << ": " << std::strerror(errno);
+}
+
+inline bool enter_mount_namespace() {
+  const auto user = std::to_string(getuid()), group = std::to_string(getgid());
+  if (unshare(CLONE_NEWNS) != 0) {
+    if (unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) {
+      ADD_FAILURE() << "neither a mount namespace nor a user namespace is permitted here (" << std::strerror(errno)
+                    << "): run this test as the superuser, or with kernel.unprivileged_userns_clone=1";
+      return false;
+    }
+    write_file("/proc/self/setgroups", "deny");
+    write_file("/proc/self/uid_map", user + " " + user + " 1");
+    write_file("/proc/self/gid_map", group + " " + group + " 1");
+  }
+  if (mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0) return true;
+  ADD_FAILURE() << "a private /: " << std::strerror(errno);
+  return false;
+}
+
+inline bool mount_memory(const char* where, const char* options) {
+  if (mount("forksight-test", where, "tmpfs", 0, options) == 0) return true;
+  ADD_FAILURE() << "a tmpfs at " << where << ": " << std::strerror(errno);
+  return false;
+}
+
+inline std::vector<std::string> names_in(const char* folder) {
+  std::vector<std::string> found;
+  for (const auto& one : std::filesystem::directory_iterator(folder)) found.push_back(one.path().filename());
+  return found;
+}
+
+// What must be as it was: descriptors, mappings, names.
+struct holdings {
+  std::size_t descriptors = 0, mappings = 0, names = 0;
+  static holdings now() {
+    holdings found;
+    // Less the one that the count is made by.
+    found.descriptors = names_in("/proc/self/fd").size() - 1;
+    std::ifstream maps("/proc/self/maps");
+    for (std::string line; std::getline(maps, line);) ++found.mappings;
+    found.names = names_in("/dev/shm").size();
+    return found;
+  }
+  bool operator==(const holdings&) const = default;
+};
+
+}  // namespace forksight::ipc::test
