@@ -1,0 +1,44 @@
+# Mechanism: main has an event loop and forks. The child closes the loop, tidily: that takes the pipe by which the loop is
+#            woken, for signals and for results of threads, out of the epoll instance of both.
+# To blame:  loop.close() in the child; closing the descriptor would have been harmless.
+# User sees: a service that answers no more to signals, or sleeps on results that are there, once a child was forked.
+# Fix:       leave the inherited loop alone: asyncio.set_event_loop(None) or a new loop; or start workers by spawn.
+# Repaired:  a new loop in the child.
+#
+# EXPECT-BARE: error
+# EXPECT: epoll-shared likely may-hang culprit="the interest in a socket" victims=0
+# EXPECT-STACK: fork <module>@fork
+import asyncio
+import os
+import signal
+import sys
+
+from baton import end_of
+
+called = []
+loop = asyncio.new_event_loop()
+loop.add_signal_handler(signal.SIGUSR1, called.append, 1)
+
+
+def turn():
+    """What is there by now, no wait."""
+    loop.call_soon(loop.stop)
+    loop.run_forever()
+
+
+turn()
+child = os.fork()  # MARK: fork
+if child == 0:
+    if sys.argv[1] == "repaired":
+        asyncio.new_event_loop().run_until_complete(asyncio.sleep(0))
+    else:
+        loop.close()
+    os._exit(0)
+if end_of(child) != 0:
+    sys.exit(2)
+os.kill(os.getpid(), signal.SIGUSR1)
+for _ in range(3):
+    turn()
+status = 0 if called else 1
+loop.close()
+sys.exit(status)
