@@ -30,7 +30,7 @@ constexpr std::uint32_t kMaxIds = 1u << 22;
 // What became of each message, in memory of its own that nobody ever waits for.
 struct ledger {
   std::atomic<std::uint32_t> next_id;
-  std::atomic<std::uint32_t> longest_wait_us;
+  std::atomic<std::uint64_t> longest;    // of long_call
   std::atomic<std::uint32_t> overtaken;  // calls of more than a second, in which others did receive
   std::atomic<std::uint32_t> problems;
   std::atomic<std::uint64_t> received;
@@ -43,20 +43,35 @@ constexpr std::uint8_t kTrying = 1, kSent = 2;
 
 ledger* g_ledger = nullptr;
 
+// One number, so that who was longest is told at once: how long, and how many messages others received meanwhile.
+struct long_call {
+  std::uint32_t us = 0, others = 0;
+  bool sends = false;
+
+  std::uint64_t bits() const {
+    return std::uint64_t{us} << 32 | std::uint64_t{std::min(others, 0x7fffffffu)} << 1 | (sends ? 1u : 0u);
+  }
+  static long_call of(std::uint64_t bits) {
+    return {static_cast<std::uint32_t>(bits >> 32), static_cast<std::uint32_t>(bits >> 1) & 0x7fffffff,
+            (bits & 1) != 0};
+  }
+};
+
 struct waiting {
   clock::time_point since = clock::now();
   std::uint64_t received = g_ledger->received;
 };
 
 // With so many that fight for so little room one may be overtaken often; but not wait where nobody gets on.
-void note_wait(const waiting& from) {
+void note_wait(const waiting& from, bool sends) {
   const auto us = static_cast<std::uint32_t>(
       std::chrono::duration_cast<std::chrono::microseconds>(clock::now() - from.since).count());
-  std::uint32_t before = g_ledger->longest_wait_us.load();
-  while (before < us && !g_ledger->longest_wait_us.compare_exchange_weak(before, us)) {
+  const std::uint64_t others = g_ledger->received - from.received;
+  const std::uint64_t mine = long_call{us, static_cast<std::uint32_t>(others), sends}.bits();
+  std::uint64_t before = g_ledger->longest.load();
+  while (before < mine && !g_ledger->longest.compare_exchange_weak(before, mine)) {
   }
   if (us <= 1'000'000) return;
-  const std::uint64_t others = g_ledger->received - from.received;
   if (others >= 100) {
     g_ledger->overtaken.fetch_add(1);
     return;
@@ -87,7 +102,7 @@ int produce(const queue& inherited) {
       return refused("send", sent.error());
     }
     g_ledger->messages[id].sending = kSent;
-    note_wait(start);
+    note_wait(start, true);
   }
 }
 
@@ -107,7 +122,7 @@ int consume(const queue& inherited) {
     const waiting start;
     auto got = own->receive(deadline::after(10s));
     if (!got) return refused("receive", got.error());
-    note_wait(start);
+    note_wait(start, false);
     if (!note_received(*got)) {
       std::printf("broken: a message came that nobody sent\n");
       g_ledger->problems.fetch_add(1);
@@ -122,7 +137,7 @@ int consume(const queue& inherited) {
 
 struct totals {
   unsigned long kills = 0, sent = 0, received = 0, gone = 0, again = 0, overtaken = 0;
-  std::uint32_t longest_wait_us = 0;
+  long_call longest;
   long longest_recovery_us = 0;
   int broken = 0;
 };
@@ -187,7 +202,7 @@ void round_of(on_death policy, std::uint32_t producers, std::uint32_t consumers,
   }
   for (auto& place : places) place->kill_and_wait();
   keepers.clear();
-  all.longest_wait_us = std::max(all.longest_wait_us, g_ledger->longest_wait_us.load());
+  if (g_ledger->longest > all.longest.bits()) all.longest = long_call::of(g_ledger->longest);
   all.broken += static_cast<int>(g_ledger->problems);
   all.overtaken += g_ledger->overtaken;
 
@@ -249,12 +264,12 @@ int main_of(int count, char** arguments) {
     round_of(policy, producers, consumers, std::min(100ul, kills - all.kills), random, all);
   }
   std::printf(
-      "%lu kills, %lu sent, %lu received, %lu gone with consumers, %lu came again, longest wait %.1f ms, %lu waits "
-      "over a "
-      "second in which others got on, longest "
-      "recovery %.1f ms, %d broken\n",
-      all.kills, all.sent, all.received, all.gone, all.again, all.longest_wait_us / 1e3, all.overtaken,
-      static_cast<double>(all.longest_recovery_us) / 1e3, all.broken);
+      "%lu kills, %lu sent, %lu received, %lu gone with consumers, %lu came again, longest recovery %.1f ms, %d "
+      "broken\n"
+      "longest call: %s, %.1f ms, in which others received %u; %lu took more than a second, and others got on\n",
+      all.kills, all.sent, all.received, all.gone, all.again, static_cast<double>(all.longest_recovery_us) / 1e3,
+      all.broken, all.longest.sends ? "acquire() and send()" : "receive()", all.longest.us / 1e3, all.longest.others,
+      all.overtaken);
   return all.broken == 0 ? 0 : 1;
 }
 
