@@ -1,10 +1,13 @@
 // Who is alive, who is dead, and who is not to be told: stopped, signalled, short of descriptors, elsewhere.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <linux/filter.h>
 #include <linux/futex.h>
 #include <linux/seccomp.h>
+#include <sys/ptrace.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 
@@ -12,7 +15,10 @@
 #include <csignal>
 #include <cstddef>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "child.hpp"
@@ -206,6 +212,131 @@ TEST(Liveness, OneWhoIsStoppedIsAliveAndNamed) {
     }
     EXPECT_TRUE(q.acquire(deadline::after(5s)));
   }
+}
+
+// Held by a debugger: it goes on when that lets it.
+TEST(Liveness, OneWhoIsTracedIsAliveAndNamed) {
+  queue q = make(on_death::redeliver, 1);
+  const baton holds, over;
+  child traced([&] {
+    auto own = q.reattach_after_fork();
+    auto lent = own->acquire();
+    holds.pass();
+    over.take();
+    return own->send(std::move(*lent), 1) ? 0 : 1;
+  });
+  holds.take();
+  ASSERT_EQ(ptrace(PTRACE_SEIZE, traced.pid(), nullptr, nullptr), 0) << std::strerror(errno);
+  ASSERT_EQ(ptrace(PTRACE_INTERRUPT, traced.pid(), nullptr, nullptr), 0);
+  int status = 0;
+  ASSERT_EQ(waitpid(traced.pid(), &status, 0), traced.pid());
+  ASSERT_TRUE(WIFSTOPPED(status));
+  over.pass();
+  const auto refused = q.acquire(deadline::after(300ms));
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, errc::timeout);
+  EXPECT_THAT(refused.error().text, HasSubstr("1 LOANED by pid " + std::to_string(traced.pid()) + " (alive, state t"));
+  EXPECT_EQ(q.recover(), 0u);
+  ASSERT_EQ(ptrace(PTRACE_DETACH, traced.pid(), nullptr, nullptr), 0);
+  EXPECT_EQ(traced.wait(), 0);
+  EXPECT_TRUE(q.receive(deadline::after(5s)));
+}
+
+// Woken again and again with nothing there, a call neither returns early nor misses what comes.
+TEST(Liveness, WakesWithoutAReasonChangeNothing) {
+  queue q = make(on_death::drop);
+  const baton waits;
+  int ended[2];
+  ASSERT_EQ(pipe2(ended, O_NONBLOCK | O_CLOEXEC), 0);
+  child receiver([&] {
+    auto own = q.reattach_after_fork();
+    waits.pass();
+    const auto start = deadline::clock::now();
+    const auto got = own->receive(deadline::after(400ms));
+    const auto took = deadline::clock::now() - start;
+    if (write(ended[1], "", 1) != 1) return 4;
+    if (got || got.error().code != errc::timeout) return 1;
+    if (took < 400ms) return 2;
+    return own->receive(deadline::after(20s)) ? 0 : 3;
+  });
+  waits.take();
+  auto memory = detail::segment::open(detail::descriptor(dup(q.fd())));
+  ASSERT_TRUE(memory);
+  long woken = 0;
+  const auto wake_all = [&] {
+    for (std::uint32_t i = 0; i < memory->view().participant_count; ++i) {
+      for (auto& word : memory->view().participants[i].wake) {
+        woken += syscall(SYS_futex, word.address(), FUTEX_WAKE, 1, nullptr, nullptr, 0);
+      }
+    }
+  };
+  char byte = 0;
+  while (read(ended[0], &byte, 1) != 1) wake_all();
+  EXPECT_GT(woken, 100);
+  for (int i = 0; i < 1000; ++i) wake_all();
+  ASSERT_TRUE(send_number(q, 1));
+  EXPECT_EQ(receiver.wait(), 0);
+  for (const int fd : ended) close(fd);
+}
+
+bool has_file(const std::filesystem::path& folder, const struct stat& file) {
+  std::error_code gone;
+  for (const auto& one : std::filesystem::directory_iterator(folder, gone)) {
+    struct stat about {};
+    if (stat(one.path().c_str(), &about) == 0 && about.st_ino == file.st_ino && about.st_dev == file.st_dev)
+      return true;
+  }
+  return false;
+}
+
+// Whose processes have such a file open or mapped.
+int users_of(const struct stat& file) {
+  int users = 0;
+  const std::string mapped = " " + std::to_string(file.st_ino) + " ";
+  for (const auto& process : std::filesystem::directory_iterator("/proc")) {
+    if (process.path().filename().string().find_first_not_of("0123456789") != std::string::npos) continue;
+    bool uses = has_file(process.path() / "fd", file);
+    std::ifstream maps(process.path() / "maps");
+    for (std::string line; std::getline(maps, line);) {
+      uses |= line.find(mapped) != std::string::npos && line.find("/memfd:forksight-queue") != std::string::npos;
+    }
+    users += uses ? 1 : 0;
+  }
+  return users;
+}
+
+// With everybody killed, the kernel has nothing of it left.
+TEST(Liveness, AMemfdQueueEndsWithItsLastUser) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  ASSERT_EQ(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
+  const baton all_there;
+  child creator([&] {
+    queue q = make(on_death::drop);
+    child other([&] {
+      auto own = q.reattach_after_fork();
+      auto lent = own->acquire();
+      all_there.pass();
+      pause();
+      return 0;
+    });
+    struct stat about {};
+    if (fstat(q.fd(), &about) != 0 || write(ends[1], &about, sizeof about) != sizeof about) return 1;
+    raise(SIGSTOP);
+    return 0;
+  });
+  struct stat file {};
+  ASSERT_EQ(read(ends[0], &file, sizeof file), static_cast<ssize_t>(sizeof file));
+  all_there.take();
+  EXPECT_EQ(users_of(file), 2);
+  // Its child goes with it (PR_SET_PDEATHSIG), and is ours to wait for.
+  EXPECT_EQ(creator.kill_and_wait(), 128 + SIGKILL);
+  int status = 0;
+  EXPECT_GT(waitpid(-1, &status, 0), 0);
+  EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+  EXPECT_EQ(users_of(file), 0);
+  prctl(PR_SET_CHILD_SUBREAPER, 0);
+  for (const int fd : ends) close(fd);
 }
 
 // However it ends with a message in its hands and a loan: the loan is free, the message goes to another or is lost.

@@ -1,0 +1,66 @@
+"""A hundred groups crash with their queues open; one `forksight queue gc` leaves none of them, and the live one alone.
+
+Usage: gc_test.py PRODUCER CONSUMER FORKSIGHT"""
+import os
+import subprocess
+import sys
+
+PRODUCER, CONSUMER, FORKSIGHT = sys.argv[1:4]
+GROUPS, FRAMES = 100, 64
+
+
+def start(*command):
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+
+def wait_for_user(process, name):
+    """Until it has the queue mapped; the test's own timeout is the bound."""
+    while True:
+        assert process.poll() is None, process.stdout.read()
+        with open(f"/proc/{process.pid}/maps", encoding="utf-8") as maps:
+            if name in maps.read():
+                return
+        os.sched_yield()
+
+
+def crash_one():
+    """The name of a queue whose producer and consumer were killed."""
+    producer = start(PRODUCER, "1000000000")
+    name = producer.stdout.readline().strip()
+    consumer = start(CONSUMER, name)
+    try:
+        wait_for_user(consumer, name)
+    finally:
+        for process in (consumer, producer):
+            process.kill()
+            process.wait()
+            process.stdout.close()
+    return name
+
+
+def main():
+    alive = start(PRODUCER, str(FRAMES))
+    live = alive.stdout.readline().strip()
+    left = []
+    try:
+        left = [crash_one() for _ in range(GROUPS)]
+        assert len(set(left)) == GROUPS and all(os.path.exists("/dev/shm" + name) for name in left)
+        said = subprocess.run([FORKSIGHT, "queue", "gc"], capture_output=True, text=True, timeout=60)
+        assert said.returncode == 0, said
+        for name in left:
+            assert f"removed {name}" in said.stdout, (name, said.stdout)
+            assert not os.path.exists("/dev/shm" + name), name
+        assert f"in use: {live}" in said.stdout and os.path.exists("/dev/shm" + live), said.stdout
+        consumer = start(CONSUMER, live)
+        said = consumer.communicate()[0]
+        assert consumer.returncode == 0 and alive.wait() == 0, said
+    finally:
+        if alive.poll() is None:
+            alive.kill()
+            alive.wait()
+        for name in [live, *left]:
+            if os.path.exists("/dev/shm" + name):
+                os.unlink("/dev/shm" + name)
+
+
+main()
