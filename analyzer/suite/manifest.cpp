@@ -30,6 +30,7 @@ Case read_case(const Json& entry, const fs::path& folder) {
     one.environment.emplace_back(name, value.get<std::string>());
   }
   entry.at("labels").get_to(one.labels);
+  one.on_real_driver = entry.value("driver", "") == "real";
   return one;
 }
 

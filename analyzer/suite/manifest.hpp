@@ -22,6 +22,7 @@ struct Case {
   std::vector<std::filesystem::path> loads;  // libraries that come along and are opened by name
   std::vector<std::string> modules;          // of Python, that the script imports
   std::vector<std::pair<std::string, std::string>> environment;
+  bool on_real_driver = false;      // the machine's own CUDA driver instead of the test driver
   std::vector<std::string> labels;  // "stress", "gpu": only when asked for
 
   // As it is run: a script gets the name of its variant as its argument.

@@ -7,6 +7,7 @@
 
 #include "suite/needs.hpp"
 #include "suite/processes.hpp"
+#include "suite/real_driver.hpp"
 
 namespace forksight::suite {
 namespace {
@@ -21,6 +22,19 @@ Json write_parts(const std::vector<Part>& parts) {
   return list;
 }
 
+// Alone in a folder of its own: its neighbours must not come with it.
+std::optional<Missing> prefer_real_driver(const std::filesystem::path& folder) {
+  const RealDriver driver = find_real_driver();
+  if (driver.library.empty()) return Missing{driver.reason, ""};
+  const std::filesystem::path alone = folder / "driver";
+  std::filesystem::create_directories(alone);
+  std::filesystem::create_symlink(std::filesystem::canonical(driver.library), alone / "libcuda.so.1");
+  const char* const before = std::getenv("LD_LIBRARY_PATH");
+  const std::string rest = before != nullptr && *before != '\0' ? std::string(":") + before : "";
+  ::setenv("LD_LIBRARY_PATH", (alone.string() + rest).c_str(), 1);
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::string work(const Entry& entry, const JudgeOptions& options) {
@@ -30,6 +44,7 @@ std::string work(const Entry& entry, const JudgeOptions& options) {
   for (const auto& [name, value] : entry.which->environment) ::setenv(name.c_str(), value.c_str(), 1);
   if (become_reaper()) {
     missing = find_missing(*entry.which, options.folder);
+    if (!missing && entry.which->on_real_driver) missing = prefer_real_driver(options.folder);
     if (!missing) parts = judge(entry.which->command(), entry.expected, options);
   } else {
     problem = "the kernel makes no subreaper of this process";
