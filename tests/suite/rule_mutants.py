@@ -1,8 +1,8 @@
 """rule_mutants.py MUTANT RULES CASES: a rule that finds nothing is noticed by the suite.
 
-For each rule of RULES (rules.def) the cheapest case that expects its finding is run under observation alone, twice, by
-MUTANT, which is forksight with the rule that FORKSIGHT_MUTED_RULE names muted. With the rule the case must be green,
-without it red, because that finding is missing. A rule without a case is red.
+For each rule of RULES (rules.def) the cheapest case that expects its finding is run under observation alone by MUTANT, which
+is forksight with the rule that FORKSIGHT_MUTED_RULE names muted. The case must be red, because that finding is missing. A
+rule without a case is red. That the cases are green with all rules is what the tests case.* say; of MUTANT one shows it.
 """
 import json
 import os
@@ -45,9 +45,6 @@ def check(mutant, cases, listed, slug):
     if case is None:
         return f"{slug}: no case expects it"
     name = case["name"]
-    green, said = judge(mutant, cases, name, "")
-    if not green:
-        return f"{slug}: {name} is not green with the rule:\n{said}"
     green, said = judge(mutant, cases, name, slug)
     if green is None or green:
         return f"{slug}: {name} is not red without the rule: {said}"
@@ -64,6 +61,10 @@ def main():
     slugs = [slug for _, slug in RULE.findall(Path(rules).read_text())]
     if len(slugs) < 30:
         sys.exit(f"only {len(slugs)} rules are read out of {rules}")
+    name = cheapest(listed, slugs[0])["name"]
+    green, said = judge(mutant, cases, name, "")
+    if not green:
+        sys.exit(f"{name} is not green with all rules:\n{said}")
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         problems = [problem for problem in pool.map(lambda slug: check(mutant, cases, listed, slug), slugs) if problem]
     print("\n".join(problems) or f"all {len(slugs)} rules are noticed")
