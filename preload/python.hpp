@@ -18,7 +18,7 @@ void forget_python(const Module& module);
 void record_python_in_prepare(std::uint64_t fork);
 // In the child that inherited orphans: the same from its frozen copy, where prepare had to leave it out.
 void record_python_in_child(std::uint64_t fork);
-// Before a touch blocks: the stack of the calling thread. async-signal-safe.
+// Before a touch blocks, or with the use of something shared: the stack of the calling thread. async-signal-safe.
 void record_python_at_touch(std::uint64_t touch);
 
 }  // namespace forksight

@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
+#include "python.hpp"
 #include "slots.hpp"
 #include "sys.hpp"
 #include "writer.hpp"
@@ -187,7 +188,9 @@ std::uint64_t append_share_use(const Share& share, trace::ShareUseRecord use, co
   use.share = share.record;
   use.fork = g_made_by;
   use.stack = append_stack(site, t_slot, kStackBytes, false, Importance::kFinding);
-  return append(trace::RecordType::kShareUse, use, Importance::kFinding);
+  const std::uint64_t reference = append(trace::RecordType::kShareUse, use, Importance::kFinding);
+  record_python_at_touch(reference);
+  return reference;
 }
 
 bool has_shares() {

@@ -15,8 +15,12 @@ void TraceReader::read_python_stacks(const TraceRecord& record) {
   become(record, id);
   if (fixed.moment == trace::PythonMoment::kRequest) model_.processes[process_of(record)].python = id;
   if (fixed.moment == trace::PythonMoment::kTouch) {
-    const auto touch = find(fixed.touch, RecordType::kTouch);
-    if (touch) python_of_touch_[touch->index] = id;
+    const auto at = targets_.find(fixed.touch);
+    if (at != targets_.end() && at->second.type == RecordType::kShareUse) {
+      python_of_use_[{at->second.fork, at->second.index}] = id;
+    } else if (const auto touch = find(fixed.touch, RecordType::kTouch)) {
+      python_of_touch_[touch->index] = id;
+    }
   }
 }
 
@@ -46,6 +50,11 @@ void TraceReader::join_python() {
   }
   for (const auto& [touch, id] : python_of_touch_) {
     if (!model_.python[id].empty()) splice_python(model_.touches[touch].stack, model_.python[id].front().stack);
+  }
+  for (const auto& [use, id] : python_of_use_) {
+    const auto& [share, index] = use;
+    if (model_.python[id].empty()) continue;
+    splice_python(model_.shares[share].uses[index].stack, model_.python[id].front().stack);
   }
 }
 

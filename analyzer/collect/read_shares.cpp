@@ -137,6 +137,7 @@ void TraceReader::read_share_use(const TraceRecord& record) {
   use.target_kind = kind_of_file(fixed.mode);
   const model::ProcessId process = use.process;
   const std::size_t index = model_.shares[share].uses.size();
+  become(record, index, share);
   model_.shares[share].uses.push_back(std::move(use));
   name_stack(
       process, fixed.stack, [ share, index ](model::Model & m) -> auto& { return m.shares[share].uses[index].stack; });

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -28,7 +29,7 @@ class TraceReader {
   struct Target {
     trace::RecordType type{};
     std::size_t index = 0;
-    model::ForkId fork = 0;  // kHeld, kInFlight only
+    model::ForkId fork = 0;  // kHeld, kInFlight; of a kShareUse, which is in the list of its share, that share
   };
 
   void read_record(const TraceRecord& record);
@@ -106,6 +107,7 @@ class TraceReader {
   std::unordered_map<std::uint64_t, std::vector<model::LockId>> locks_;
   std::unordered_map<model::ThreadId, std::uint64_t> creation_stacks_;
   std::unordered_map<std::size_t, model::PythonId> python_of_touch_;  // by index of the touch
+  std::map<std::pair<std::size_t, std::size_t>, model::PythonId> python_of_use_;  // by indices of share and use
   std::vector<model::LibcCall> libc_calls_;
   std::vector<std::string> cuda_functions_;  // what a kCudaFunction became an index of
   // Lists of handlers, by the index that a kHandlers record became: where its entries begin, and how many they are.

@@ -7,6 +7,8 @@
 #
 # EXPECT-BARE: error
 # EXPECT: epoll-shared likely may-hang culprit="the interest in a socket" victims=0
+# EXPECT-STACK: culprit <module>@close
+# EXPECT-STACK: stack turn@wait <module>@again
 # EXPECT-STACK: fork <module>@fork
 import asyncio
 import os
@@ -23,7 +25,7 @@ loop.add_signal_handler(signal.SIGUSR1, called.append, 1)
 def turn():
     """What is there by now, no wait."""
     loop.call_soon(loop.stop)
-    loop.run_forever()
+    loop.run_forever()  # MARK: wait
 
 
 turn()
@@ -32,13 +34,13 @@ if child == 0:
     if sys.argv[1] == "repaired":
         asyncio.new_event_loop().run_until_complete(asyncio.sleep(0))
     else:
-        loop.close()
+        loop.close()  # MARK: close
     os._exit(0)
 if end_of(child) != 0:
     sys.exit(2)
 os.kill(os.getpid(), signal.SIGUSR1)
 for _ in range(3):
-    turn()
+    turn()  # MARK: again
 status = 0 if called else 1
 loop.close()
 sys.exit(status)

@@ -45,7 +45,8 @@ struct ShareTrace {
     return reference;
   }
 
-  void use(std::int32_t pid, std::uint64_t made_by, ShareUseKind kind, std::uint32_t flags = 0, std::int32_t fd = 5) {
+  std::uint64_t use(std::int32_t pid, std::uint64_t made_by, ShareUseKind kind, std::uint32_t flags = 0,
+                    std::int32_t fd = 5) {
     trace::ShareUseRecord record{};
     record.share = share;
     record.fork = made_by;
@@ -53,7 +54,7 @@ struct ShareTrace {
     record.flags = flags;
     record.target = fd;
     record.mode = S_IFSOCK;
-    trace.as(pid).record(RecordType::kShareUse, record);
+    return trace.as(pid).record(RecordType::kShareUse, record);
   }
 
   std::vector<Finding> findings() const { return diagnose(test::read_model(trace)); }
@@ -207,6 +208,18 @@ TEST(ConnectionShared, NamesThePeer) {
   EXPECT_EQ(peer_of(&path, 2 + 4), "@run");
   path.sun_path[1] = '\x1b';
   EXPECT_EQ(peer_of(&path, 2 + 4), "") << "not for a terminal";
+}
+
+TEST(Shares, AreUsedInLinesOfPython) {
+  ShareTrace scene(ShareKind::kConnection);
+  const std::uint64_t use = scene.use(test::kChild, scene.fork, ShareUseKind::kSent);
+  scene.trace.python(trace::PythonMoment::kTouch,
+                     "Stack (most recent call first):\n  File \"/app/job.py\", line 7 in ask\n", test::kChild, use);
+  scene.use(test::kParent, 0, ShareUseKind::kSent);
+  const model::Stack stack = test::read_model(scene.trace).shares[0].uses[0].stack;
+  ASSERT_EQ(stack.frames.size(), 1U);
+  EXPECT_EQ(stack.frames[0].function, "ask");
+  EXPECT_TRUE(test::read_model(scene.trace).shares[0].uses[1].stack.frames.empty());
 }
 
 TEST(Shares, RecordsThatMakeNoSenseAreLeftOut) {

@@ -15,7 +15,7 @@ enum class PythonMoment : std::uint32_t {
 // "Thread 0xID (most recent call first):", "Current thread 0xID ..." or, for the writing thread, "Stack ...", where ID
 // is ThreadRecord::thread_pointer.
 struct PythonStacksRecord {
-  std::uint64_t touch;   // ref to kTouch (PythonMoment::kTouch), else 0
+  std::uint64_t touch;   // ref to kTouch or kShareUse (PythonMoment::kTouch), else 0
   std::uint64_t writer;  // thread pointer of the thread that wrote it
   PythonMoment moment;
   std::uint32_t bytes;
