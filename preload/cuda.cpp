@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <string.h>
 
+#include "cuda_ipc.hpp"
 #include "elf_view.hpp"
 #include "function_touch.hpp"
 #include "sys.hpp"
@@ -140,6 +141,20 @@ std::uint64_t record_init_stack() {
 }
 
 }  // namespace
+
+std::uint64_t ask_cuda_bytes(std::uint64_t address, std::uint64_t* base) {
+  refresh_modules();
+  if (g_driver.map == nullptr) return 0;
+  std::uint64_t begin = 0;
+  std::uint64_t bytes = 0;
+  if (ask<std::uint64_t*, std::uint64_t*, std::uint64_t>(view_of(g_driver), "cuMemGetAddressRange_v2", kNotInitialised,
+                                                         &begin, &bytes, address) != 0 ||
+      begin == 0) {
+    return 0;
+  }
+  *base = begin;
+  return bytes;
+}
 
 bool is_in_shim(std::uint64_t address) {
   return object_of(address) == object_of(reinterpret_cast<std::uint64_t>(&find_exported_cuda));

@@ -1,7 +1,9 @@
 // The wrappers of the CUDA driver's entry points. In every process but a forked child of an initialised one, a wrapper
 // is a load, a branch and a jump. Arguments are passed on as the words that they came as: where the driver takes fewer,
 // the rest is whatever the registers held (x86-64 psABI 3.2.3: integers and pointers only).
+#include "clock.hpp"
 #include "cuda.hpp"
+#include "cuda_ipc.hpp"
 #include "function_touch.hpp"
 #include "next.hpp"
 #include "site.hpp"
@@ -30,6 +32,28 @@ int get_address(std::uint64_t function, Word symbol, Word out, Rest... rest) {
   return result;
 }
 
+constexpr bool is_shared_call(CudaEntry entry) {
+  return is_ipc_call(entry) || is_ipc_free(entry) || ipc_addresses(entry) != 0;
+}
+
+// Calls about memory that may be shared with another process. A child of an initialised process may give back what is
+// not its own: that is looked at nowhere.
+template <class... Words>
+__attribute__((noinline, cold)) int call_shared(CudaEntry entry, std::uint64_t function, Frame frame, Words... words) {
+  const Word list[] = {words...};
+  const CudaWords call{list, sizeof...(words)};
+  const bool gives_back = is_ipc_free(entry) || entry == CudaEntry::cuIpcCloseMemHandle;
+  const std::uint64_t touch = g_watch_cuda && !gives_back ? touch_cuda(entry, function, frame.site()) : 0;
+  const std::uint32_t addresses = ipc_addresses(entry);
+  if (addresses != 0 && g_ipc_imports.load(std::memory_order_relaxed) != 0) note_ipc_use(addresses, call);
+  const std::uint64_t record = addresses == 0 ? begin_ipc(entry, call, frame.site()) : 0;
+  const std::uint64_t began_ns = now_ns();
+  const int result = reinterpret_cast<int (*)(Words...)>(function)(words...);
+  if (addresses == 0) end_ipc(entry, call, record, began_ns, result, frame.site());
+  end_function_touch(touch, result);
+  return result;
+}
+
 std::uint64_t function_of(CudaEntry entry, std::uint32_t wrapper) {
   if (wrapper != 0) return g_cuda_reals[static_cast<std::uint32_t>(entry)][wrapper].function;
   initialise();
@@ -45,6 +69,7 @@ __attribute__((noinline, cold)) int call_slow(CudaEntry entry, std::uint32_t wra
   if (entry == CudaEntry::cuGetProcAddress || entry == CudaEntry::cuGetProcAddress_v2) {
     return get_address(function, words...);
   }
+  if (is_shared_call(entry)) return call_shared(entry, function, frame, words...);
   const std::uint64_t touch = g_watch_cuda ? touch_cuda(entry, function, frame.site()) : 0;
   const int result = reinterpret_cast<int (*)(Words...)>(function)(words...);
   end_function_touch(touch, result);
@@ -60,11 +85,17 @@ constexpr bool is_looked_at(CudaEntry entry) {
          entry == CudaEntry::cuGetProcAddress_v2 || entry == CudaEntry::cuDevicePrimaryCtxRetain;
 }
 
+inline bool is_ipc_watched(CudaEntry entry) {
+  if (is_ipc_call(entry)) return true;
+  if (is_ipc_free(entry)) return g_ipc_exports.load(std::memory_order_relaxed) != 0;
+  return ipc_addresses(entry) != 0 && g_ipc_imports.load(std::memory_order_relaxed) != 0;
+}
+
 template <CudaEntry entry, std::uint32_t wrapper, class... Words>
 __attribute__((always_inline)) inline int call(Frame frame, Words... words) {
   const std::uint64_t function =
       g_cuda_reals[static_cast<std::uint32_t>(entry)][wrapper].function.load(std::memory_order_acquire);
-  if (is_looked_at(entry) || FORKSIGHT_UNLIKELY(function == 0 || g_watch_cuda)) {
+  if (is_looked_at(entry) || FORKSIGHT_UNLIKELY(function == 0 || g_watch_cuda || is_ipc_watched(entry))) {
     return call_slow(entry, wrapper, frame, words...);
   }
   return reinterpret_cast<int (*)(Words...)>(function)(words...);
@@ -79,9 +110,11 @@ using namespace forksight;
 #define FORKSIGHT_WORDS_6 Word a, Word b, Word c, Word d, Word e, Word f
 #define FORKSIGHT_WORDS_10 FORKSIGHT_WORDS_6, Word g, Word h, Word i, Word j
 #define FORKSIGHT_WORDS_11 FORKSIGHT_WORDS_10, Word k
+#define FORKSIGHT_WORDS_14 FORKSIGHT_WORDS_11, Word l, Word m, Word n
 #define FORKSIGHT_PASS_6 a, b, c, d, e, f
 #define FORKSIGHT_PASS_10 FORKSIGHT_PASS_6, g, h, i, j
 #define FORKSIGHT_PASS_11 FORKSIGHT_PASS_10, k
+#define FORKSIGHT_PASS_14 FORKSIGHT_PASS_11, l, m, n
 
 #define FORKSIGHT_CUDA_HOOK(name, words)                                              \
   FORKSIGHT_EXPORT(int, name, FORKSIGHT_WORDS_##words) {                              \

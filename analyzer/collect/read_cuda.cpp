@@ -35,6 +35,43 @@ void TraceReader::read_cuda(const TraceRecord& record) {
   become(record, id);
 }
 
+namespace {
+
+std::optional<model::CudaIpcKind> kind_of(trace::CudaIpcKind kind) {
+  switch (kind) {
+    case trace::CudaIpcKind::kExport: return model::CudaIpcKind::kExport;
+    case trace::CudaIpcKind::kOpen: return model::CudaIpcKind::kOpen;
+    case trace::CudaIpcKind::kClose: return model::CudaIpcKind::kClose;
+    case trace::CudaIpcKind::kFree: return model::CudaIpcKind::kFree;
+    case trace::CudaIpcKind::kEnd: return model::CudaIpcKind::kEnd;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+void TraceReader::read_cuda_ipc(const TraceRecord& record) {
+  const auto fixed = record.fixed<trace::CudaIpcRecord>();
+  const auto kind = kind_of(fixed.kind);
+  if (!kind) return;
+  const std::size_t index = model_.cuda_ipc.size();
+  model::CudaIpcCall call;
+  call.process = process_of(record);
+  call.tid = record.tid;
+  call.kind = *kind;
+  call.handle = fixed.handle;
+  call.address = fixed.address;
+  call.bytes = fixed.bytes;
+  call.began_ns = fixed.began_ns;
+  call.ended_ns = fixed.ended_ns;
+  call.used_ns = fixed.used_ns;
+  call.result = fixed.result;
+  const model::ProcessId process = call.process;
+  model_.cuda_ipc.push_back(std::move(call));
+  name_stack(
+      process, fixed.stack, [index](model::Model & m) -> auto& { return m.cuda_ipc[index].stack; });
+}
+
 void TraceReader::read_mpi(const TraceRecord& record) {
   const auto fixed = record.fixed<trace::MpiRecord>();
   const auto fork = find(fixed.fork, RecordType::kFork);

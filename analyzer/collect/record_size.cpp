@@ -84,6 +84,7 @@ bool has_whole_payload(trace::RecordType type, std::span<const std::byte> payloa
     case RecordType::kFlush: return holds<trace::FlushRecord>(payload);
     case RecordType::kHandlerWait: return holds<trace::HandlerWaitRecord>(payload);
     case RecordType::kHandlerHeld: return holds<trace::HandlerHeldRecord>(payload);
+    case RecordType::kCudaIpc: return holds<trace::CudaIpcRecord>(payload);
     case RecordType::kMpi: return holds<trace::MpiRecord>(payload);
     case RecordType::kVforkCall: return holds<trace::VforkCallRecord>(payload);
     case RecordType::kThreadLife: return holds<trace::ThreadLifeRecord>(payload);

@@ -82,6 +82,9 @@ std::string to_json(const RunLog& log) {
             {"limits", log.limits}};
   Json& processes = json["processes"] = Json::array();
   for (const LoggedProcess& process : log.processes) processes.push_back(process_to_json(process));
+  for (const LoggedEnd& end : log.ends) {
+    json["ends"].push_back({{"pid", end.pid}, {"start_ticks", end.start_ticks}, {"gone_ns", end.gone_ns}});
+  }
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

@@ -36,11 +36,19 @@ struct LoggedProcess {
   std::optional<std::uint64_t> shim_start;  // where the shim was mapped, 0: nowhere; none: not looked at
 };
 
+// A process that was seen to have ended by that instant of CLOCK_MONOTONIC.
+struct LoggedEnd {
+  std::int32_t pid = 0;
+  std::uint64_t start_ticks = 0;  // 0: not known
+  std::uint64_t gone_ns = 0;
+};
+
 struct RunLog {
   std::vector<std::string> command;
   std::string started_at;  // ISO 8601 with the offset from UTC
   std::string host;
   std::vector<LoggedProcess> processes;
+  std::vector<LoggedEnd> ends;  // of those for whom the order of ends matters
   std::vector<std::string> limits;
 };
 

@@ -74,6 +74,10 @@ void merge_run_log(model::Model& model, const RunLog& log) {
     }
     fill(model.processes[*id], logged, log);
   }
+  for (const LoggedEnd& end : log.ends) {
+    const auto id = find_process(model, by_pid, log, end.pid, end.start_ticks);
+    if (id) model.processes[*id].gone_ns = end.gone_ns;
+  }
   for (const LoggedProcess& logged : log.processes) {
     if (logged.waits_for_pid == 0) continue;
     const auto id = find_process(model, by_pid, log, logged.pid, logged.start_ticks);

@@ -196,6 +196,16 @@ LoggedProcess read_process(const Json& json, std::string& problem) {
   return process;
 }
 
+LoggedEnd read_end(const Json& json, std::string& problem) {
+  LoggedEnd end;
+  const Reader reader(json, "an end", problem);
+  reader.number("pid", end.pid);
+  if (end.pid <= 0) reader.complain("has no pid");
+  reader.number("start_ticks", end.start_ticks);
+  reader.number("gone_ns", end.gone_ns);
+  return end;
+}
+
 }  // namespace
 
 Result<RunLog> parse_run_log(std::string_view text) {
@@ -220,6 +230,7 @@ Result<RunLog> parse_run_log(std::string_view text) {
   reader.text("host", log.host);
   reader.texts("limits", log.limits);
   reader.for_each("processes", [&](const Json& process) { log.processes.push_back(read_process(process, problem)); });
+  reader.for_each("ends", [&](const Json& end) { log.ends.push_back(read_end(end, problem)); });
   if (!problem.empty()) return Error{problem};
   return log;
 }

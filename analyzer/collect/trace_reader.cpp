@@ -89,6 +89,7 @@ void TraceReader::read_record(const TraceRecord& record) {
     case RecordType::kHandlerRun: return read_handler_run(record);
     case RecordType::kHandlerWait: return read_handler_wait(record);
     case RecordType::kHandlerHeld: return read_handler_held(record);
+    case RecordType::kCudaIpc: return read_cuda_ipc(record);
     case RecordType::kMpi: return read_mpi(record);
     case RecordType::kVforkCall: return read_vfork_call(record);
     case RecordType::kThreadLife: return read_thread_life(record);
@@ -170,6 +171,7 @@ void TraceReader::read_thread(const TraceRecord& record) {
 
 void TraceReader::read_note(const TraceRecord& record) {
   const auto fixed = record.fixed<trace::NoteRecord>();
+  if (fixed.code == trace::NoteCode::kCudaIpcFull) model_.processes[process_of(record)].has_gaps = true;
   std::string sentence =
       fmt::format("{}: process {}: {}", file_.name(), record.pid, describe_note(fixed.code, fixed.value));
   if (notes_.contains(sentence)) return;

@@ -55,6 +55,7 @@ class TraceReader {
   void read_python_at_fork(const TraceRecord& record);
   void read_python_signal(const TraceRecord& record);
   void read_cuda(const TraceRecord& record);
+  void read_cuda_ipc(const TraceRecord& record);
   void read_cuda_function(const TraceRecord& record);
   void read_gone(const TraceRecord& record);
   void read_handlers(const TraceRecord& record);

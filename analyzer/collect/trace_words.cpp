@@ -169,10 +169,15 @@ std::string describe_note(trace::NoteCode code, std::uint64_t value) {
     case trace::NoteCode::kLostWaitsFull:
       return fmt::format("{} condition variables and barriers on which lost threads waited were not watched", value);
     case trace::NoteCode::kLockOrderFull:
-      return fmt::format("--lock-order: {} acquisitions of a lock under another one did not fit the table: an order may be missing",
-                         value);
+      return fmt::format(
+          "--lock-order: {} acquisitions of a lock under another one did not fit the table: an order may be missing",
+          value);
     case trace::NoteCode::kHoldTimesFull:
-      return fmt::format("--predict: {} acquisitions did not fit the table: their lock's share is too small, or missing", value);
+      return fmt::format(
+          "--predict: {} acquisitions did not fit the table: their lock's share is too small, or missing", value);
+    case trace::NoteCode::kCudaIpcFull:
+      return fmt::format(
+          "{} calls that share device memory were not recorded: what it shares from then on is not known", value);
     case trace::NoteCode::kHandlersUnwrapped:
       return fmt::format("{} atfork handlers did not fit the list: they are neither timed nor named while they run",
                          value);

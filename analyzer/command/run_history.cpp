@@ -54,6 +54,7 @@ RunHistory::RunHistory(std::vector<std::string> command) {
 void RunHistory::note(const watch::Supervisor& supervisor, const std::map<watch::ProcessKey, watch::Verdict>& stuck,
                       watch::Clock::time_point now) {
   take_back(supervisor, stuck);
+  ended_.look();
   for (const auto& [key, verdict] : stuck) {
     has_stuck_ = true;
     const bool is_new = !kept_.contains(key) || kept_.at(key).liveness == model::Liveness::kAwake;
@@ -113,6 +114,7 @@ void RunHistory::add_limit(const std::string& sentence) {
 collect::RunLog RunHistory::log(const watch::Supervisor& supervisor) const {
   collect::RunLog log = base_;
   for (std::string& limit : supervisor.limits()) log.limits.push_back(std::move(limit));
+  log.ends = ended_.ends();
   for (const auto& [key, row] : kept_) log.processes.push_back(row);
   for (const auto& [pid, member] : supervisor.tree().living()) {
     if (!kept_.contains(member.key)) log.processes.push_back(row_of(member));

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "collect/run_log.hpp"
+#include "command/run_ended.hpp"
 #include "watch/supervisor.hpp"
 
 namespace forksight {
@@ -22,6 +23,8 @@ class RunHistory {
   void note_end(const watch::ProcessKey& key, int status);
   // CMD's own row: it may end before the first look.
   void note_command(const watch::Member& member);
+  // When the processes end of which the traces say that it matters.
+  void follow_ends(const model::Model& model) { ended_.follow(model); }
   void add_limit(const std::string& sentence);
 
   bool has_stuck() const { return has_stuck_; }
@@ -32,6 +35,7 @@ class RunHistory {
 
   collect::RunLog base_;
   std::map<watch::ProcessKey, collect::LoggedProcess> kept_;
+  RunEnded ended_;
   bool has_stuck_ = false;
 };
 

@@ -155,9 +155,9 @@ class Session {
       follow_python(model.value());
       follow_handlers(model.value());
       supervisor_.set_lost_signals(find_lost_signals(model.value()));
+      history_.follow_ends(model.value());
     }
-    const auto end = Clock::now();
-    next_load_ = end + (end - start) * kLoadShare;
+    next_load_ = Clock::now() + (Clock::now() - start) * kLoadShare;
   }
 
   Result<model::Model> load_quickly() const {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "model/cuda_ipc.hpp"
 #include "model/foresight.hpp"
 #include "model/ids.hpp"
 #include "model/owners.hpp"
@@ -40,17 +41,7 @@ using PythonThreads = std::vector<PythonThread>;  // of one moment
 using PythonId = std::size_t;
 
 // Condition variables and barriers are "held" by whoever waits there.
-enum class LockKind {
-  kMutex,
-  kRwlockRead,
-  kRwlockWrite,
-  kSpinlock,
-  kSemaphore,
-  kBarrier,
-  kCondition,
-  kGuard,
-  kCustom
-};
+enum class LockKind { kMutex, kRwlockRead, kRwlockWrite, kSpinlock, kSemaphore, kBarrier, kCondition, kGuard, kCustom };
 
 struct Lock {
   std::uint64_t address = 0;
@@ -357,6 +348,7 @@ struct Process {
   std::optional<ProcessId> waits_for;  // kVictim: the process that it waits for
   std::string waits_via;             // kVictim: "wait4", "pipe" ...
   std::optional<int> exit_status;    // as of wait(2)
+  std::uint64_t gone_ns = 0;         // CLOCK_MONOTONIC at which it was seen to have ended, 0: was not
   std::uint64_t unheard_signals = 0; // pending, all its threads block them, and lost ones took them; bit 0 is signal 1
   std::uint64_t unheard_for_ms = 0;  // how long the first of them has been seen so
   std::optional<PythonId> python;    // where its threads are: `run` asked after it was stuck
@@ -389,6 +381,7 @@ struct Model {
   std::vector<UnflushedOutput> unflushed;
   std::vector<Share> shares;
   std::vector<Draw> draws;
+  std::vector<CudaIpcCall> cuda_ipc;
   std::vector<ThreadLife> lives;
   std::vector<LockOrder> lock_orders;
   std::vector<RacyTouch> racy_touches;

@@ -32,6 +32,7 @@ const char* name_of(CulpritKind kind) {
     case CulpritKind::kFileLock: return "file-lock";
     case CulpritKind::kDevice: return "device";
     case CulpritKind::kStream: return "stream";
+    case CulpritKind::kMemory: return "memory";
     case CulpritKind::kProcess: break;
   }
   return "process";

@@ -154,6 +154,7 @@ class TextReport {
     if (culprit.kind == CulpritKind::kHandler) return "what it waits for was taken or made here:";
     if (culprit.kind == CulpritKind::kStream) return "the other one used it here:";
     if (culprit.kind == CulpritKind::kProcess) return "removed here:";
+    if (culprit.kind == CulpritKind::kMemory) return "exported, opened or freed here:";
     return culprit.kind == CulpritKind::kDevice ? "initialised here:" : "made here:";
   }
 

@@ -5,15 +5,17 @@
 typedef uint64_t Word;
 
 int test_driver_is_usable(void);
-extern Word test_driver_words[11];
-Word test_driver_words[11];
+extern Word test_driver_words[14];
+Word test_driver_words[14];
 
 #define WORDS_6 Word a, Word b, Word c, Word d, Word e, Word f
 #define WORDS_10 WORDS_6, Word g, Word h, Word i, Word j
 #define WORDS_11 WORDS_10, Word k
+#define WORDS_14 WORDS_11, Word l, Word m, Word n
 #define LIST_6 a, b, c, d, e, f
 #define LIST_10 LIST_6, g, h, i, j
 #define LIST_11 LIST_10, k
+#define LIST_14 LIST_11, l, m, n
 
 // Weak: those of test_driver.c are the ones.
 #define FORKSIGHT_CUDA_HOOK(name, words)                                       \

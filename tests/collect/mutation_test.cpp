@@ -9,8 +9,8 @@
 #include "forksight/trace/cuda.hpp"
 #include "forksight/trace/foresight.hpp"
 #include "forksight/trace/mpi.hpp"
-#include "forksight/trace/vfork.hpp"
 #include "forksight/trace/output.hpp"
+#include "forksight/trace/vfork.hpp"
 #include "support/handler_scene.hpp"
 #include "support/scenes.hpp"
 
@@ -64,6 +64,18 @@ std::vector<std::byte> good_trace() {
   trace.record(trace::RecordType::kPythonAtFork, trace::PythonAtForkRecord{fork, python});
   trace.python(trace::PythonMoment::kRequest, text, test::kParent);
   trace.record(trace::RecordType::kPythonSignal, trace::PythonSignalRecord{60, 0});
+  trace.record(trace::RecordType::kCudaIpc,
+               trace::CudaIpcRecord{7, 0x1000, 64, stack, 1, 2, 0, trace::CudaIpcKind::kExport, 0});
+  trace.record(trace::RecordType::kCudaIpc,
+               trace::CudaIpcRecord{7, 0x1000, 0, stack, 9, 0, 0, trace::CudaIpcKind::kFree, 0});
+  trace.as(2600).record(trace::RecordType::kCudaIpc,
+                        trace::CudaIpcRecord{7, 0x2000, 64, stack, 3, 4, 12, trace::CudaIpcKind::kOpen, 0});
+  trace.record(trace::RecordType::kCudaIpc,
+               trace::CudaIpcRecord{7, 0, 0, stack, 5, 6, 0, trace::CudaIpcKind::kOpen, 208});
+  trace.record(trace::RecordType::kCudaIpc,
+               trace::CudaIpcRecord{7, 0x2000, 0, stack, 10, 11, 0, trace::CudaIpcKind::kClose, 0});
+  trace.record(trace::RecordType::kCudaIpc, trace::CudaIpcRecord{0, 0, 0, 0, 12, 12, 0, trace::CudaIpcKind::kEnd, 0});
+  trace.as(test::kParent);
   const auto unflushed = trace.record(trace::RecordType::kUnflushed,
                                       trace::UnflushedRecord{fork, 0x40, 5, 1, 1, 5, 0, {'h', 'e', 'l', 'l', 'o'}});
   trace.record(trace::RecordType::kFlush, trace::FlushRecord{unflushed, 0, stack, trace::FlushKind::kClose, 0});

@@ -66,6 +66,7 @@ RunLog sample_log() {
   target.start_ticks = 99;
   target.liveness = model::Liveness::kDead;
   log.processes = {stuck_process(), target};
+  log.ends = {{4712, 99, 0x1'0000'0000}, {5000, 1, 5}};
   return log;
 }
 
@@ -90,6 +91,8 @@ TEST(RunLog, SurvivesTheRoundTrip) {
   EXPECT_EQ(process.waits[0].wakers[0].via, "mutex");
   EXPECT_TRUE(process.waits[0].is_stuck);
   EXPECT_FALSE(read->processes.at(1).exit_status);
+  ASSERT_EQ(read->ends.size(), 2U);
+  EXPECT_EQ(read->ends[0].gone_ns, 0x1'0000'0000U);
 }
 
 TEST(RunLog, NamesThatAreNoTextAreReplacedNotFatal) {
@@ -132,6 +135,8 @@ TEST(RunLog, RefusesWhatIsHostile) {
       head + R"("processes":[{"pid":1,"liveness":"dead","waits":[{"kind":"futex","object":"zz"}]}]})",
       head + R"("processes":[{"pid":1,"liveness":"dead","waits":[{"kind":"futex","object":"0x10000000000000000"}]}]})",
       head + R"("processes":[{"pid":1,"liveness":"dead","waits":[{"kind":"futex","is_shared":1}]}]})",
+      head + R"("ends":[{"pid":0,"gone_ns":1}]})",
+      head + R"("ends":[{"pid":1,"gone_ns":-1}]})",
       head + R"("host":")" + std::string(100'000, 'h') + R"("})",
       std::string(100'000, '['),
       head + R"("limits":)" + std::string(5000, '[') + std::string(5000, ']') + "}",
@@ -209,6 +214,8 @@ TEST(MergeRunLog, FillsTheProcessOfATrace) {
   EXPECT_EQ(model.processes[1].unheard_for_ms, 2100U);
   EXPECT_EQ(model.processes[1].rank, 3);
   EXPECT_EQ(model.processes[1].waits_for, 0U);
+  EXPECT_EQ(model.processes[0].gone_ns, 0x1'0000'0000U);
+  EXPECT_EQ(model.processes[1].gone_ns, 0U);
 }
 
 TEST(MergeRunLog, KnowsAnotherImage) {

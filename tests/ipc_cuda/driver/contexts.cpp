@@ -102,6 +102,12 @@ int cuInit(unsigned flags) {
   return kSuccess;
 }
 
+int cuDriverGetVersion(int* version) {
+  REQUIRE(version != nullptr, kInvalidValue);
+  *version = 12020;
+  return kSuccess;
+}
+
 int cuDeviceGetCount(int* count) {
   REQUIRE_INIT();
   REQUIRE(count != nullptr, kInvalidValue);

@@ -5,12 +5,12 @@
  * COVERS: cuCtxCreate_v4 cuCtxGetCurrent cuCtxSetCurrent cuCtxPushCurrent_v2 cuCtxGetDevice cuCtxSynchronize
  * COVERS: cuModuleLoad cuModuleLoadData cuModuleLoadDataEx cuModuleLoadFatBinary cuModuleGetFunction
  * COVERS: cuLibraryLoadData cuMemAlloc_v2 cuMemAllocPitch_v2 cuMemAllocManaged cuMemAllocHost_v2 cuMemHostAlloc
- * COVERS: cuMemHostRegister_v2 cuMemAllocAsync cuMemCreate cuMemGetInfo_v2 cuMemcpy cuMemcpyAsync cuMemcpyHtoD_v2
+ * COVERS: cuMemHostRegister_v2 cuMemAllocAsync cuMemFree_v2 cuMemCreate cuMemGetInfo_v2 cuMemcpy cuMemcpyAsync cuMemcpyHtoD_v2
  * COVERS: cuMemcpyDtoH_v2 cuMemcpyDtoD_v2 cuMemcpyHtoDAsync_v2 cuMemcpyDtoHAsync_v2 cuMemcpyDtoDAsync_v2
  * COVERS: cuMemsetD8_v2 cuMemsetD32_v2 cuMemsetD8Async cuMemsetD32Async cuLaunchKernel cuLaunchKernelEx
  * COVERS: cuLaunchCooperativeKernel cuGraphLaunch cuStreamCreate cuStreamCreateWithPriority cuStreamSynchronize
  * COVERS: cuStreamWaitEvent cuEventCreate cuEventRecord cuEventSynchronize cuIpcGetMemHandle cuIpcOpenMemHandle_v2
- * COVERS: cuPointerGetAttribute dlsym
+ * COVERS: cuIpcCloseMemHandle cuPointerGetAttribute dlsym
  * LIBS: forksight_test_driver
  */
 #include "probe.h"
@@ -22,11 +22,11 @@
 
 #include "../../../repro/cuda/driver.h"
 
-extern uint64_t test_driver_words[11];
+extern uint64_t test_driver_words[14];
 
 static void say_words(const char* name, unsigned count) {
-  char text[200] = "";
-  for (unsigned at = 0; at < count && strlen(text) < 180; ++at) {
+  char text[280] = "";
+  for (unsigned at = 0; at < count && strlen(text) < 260; ++at) {
     char word[24];
     snprintf(word, sizeof word, " %llx", (unsigned long long)test_driver_words[at]);
     strcat(text, word);
@@ -85,7 +85,7 @@ static void call_all(void) {
   SHOW_WORDS(6, cuEventRecord);
   SHOW_WORDS(6, cuEventSynchronize);
   SHOW_WORDS(6, cuIpcGetMemHandle);
-  SHOW_WORDS(6, cuIpcOpenMemHandle_v2);
+  SHOW_WORDS(6, cuIpcCloseMemHandle);
   SHOW_WORDS(6, cuPointerGetAttribute);
 }
 
@@ -133,12 +133,30 @@ static void call_ten(void) {
   say_words("cuLaunchCooperativeKernel", 10);
 }
 
+/* By value: on the stack, behind what the registers have. */
+struct handle {
+  uint64_t words[8];
+};
+
+static void call_with_handle(void) {
+  extern int cuIpcOpenMemHandle_v2(uint64_t*, struct handle, unsigned);
+  const struct handle handle = {{WORD(7), WORD(8), WORD(9), WORD(10), WORD(11), WORD(12), WORD(13), WORD(14)}};
+  uint64_t memory = 0;
+  memset(test_driver_words, 0, sizeof test_driver_words);
+  SHOW(cuIpcOpenMemHandle_v2(&memory, handle, 1));
+  for (unsigned at = 0; at < 8; ++at) say("%llx", (unsigned long long)test_driver_words[6 + at]);
+  memset(test_driver_words, 0, sizeof test_driver_words);
+  SHOW(cuIpcOpenMemHandle_v2((uint64_t*)WORD(1), handle, 1));
+  say("%llx", (unsigned long long)test_driver_words[13]);
+}
+
 PROBE(before_init) { call_all(); }
 PROBE(functions_of_the_test_driver) { call_own(); }
 PROBE(words) {
   SHOW(cuInit(0));
   call_all();
   call_ten();
+  call_with_handle();
 }
 /* What a child is refused. */
 PROBE(child_of_an_initialised_process) {
@@ -146,6 +164,7 @@ PROBE(child_of_an_initialised_process) {
   in_child(call_own);
   in_child(call_all);
   in_child(call_ten);
+  in_child(call_with_handle);
 }
 
 PROBE(dlsym_by_handle) {

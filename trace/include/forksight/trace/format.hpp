@@ -52,6 +52,7 @@ enum class RecordType : std::uint16_t {
   kHandlerRun = 27,    // HandlerRunRecord, in handlers.hpp
   kHandlerWait = 28,   // HandlerWaitRecord, in handlers.hpp
   kHandlerHeld = 29,   // HandlerHeldRecord, in handlers.hpp
+  kCudaIpc = 44,       // CudaIpcRecord, in cuda.hpp
   kMpi = 34,           // MpiRecord, in mpi.hpp
   kVforkCall = 35,     // VforkCallRecord, in vfork.hpp
   kPythonStacks = 36,  // PythonStacksRecord
@@ -366,6 +367,7 @@ enum class NoteCode : std::uint32_t {
   kLostWaitsFull = 16,   // value: condition variables and barriers with lost waiters that did not fit
   kLockOrderFull = 56,   // value: acquisitions in an order of locks that did not fit the table; changes in place
   kHoldTimesFull = 57,   // value: acquisitions whose time did not fit the table; changes in place
+  kCudaIpcFull = 44,     // value: calls that share device memory and were not recorded; changes in place
   kHandlersUnwrapped = 30,  // value: atfork handlers that are neither timed nor named while they run
 };
 

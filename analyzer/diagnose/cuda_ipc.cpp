@@ -1,0 +1,124 @@
+#include "diagnose/cuda_ipc.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace forksight::cuda {
+
+namespace {
+
+using model::CudaIpcKind;
+
+bool has_succeeded(const IpcCall& call) { return call.ended_ns != 0 && call.result == 0; }
+
+// A call that never came back may have done its work.
+bool may_have_succeeded(const IpcCall& call) { return call.ended_ns == 0 || call.result == 0; }
+
+}  // namespace
+
+Sharing::Sharing(const Evidence& evidence) : evidence_(evidence) {
+  std::vector<const IpcCall*> calls;
+  for (const IpcCall& call : evidence.model().cuda_ipc) calls.push_back(&call);
+  std::ranges::stable_sort(calls, {}, &IpcCall::began_ns);
+  using Place = std::pair<model::ProcessId, std::uint64_t>;  // with the address
+  struct Opened {
+    std::size_t import;
+    std::uint64_t times;
+  };
+  std::map<Place, std::size_t> exported;
+  std::map<Place, Opened> opened;
+  for (const IpcCall* call : calls) {
+    const Place place{call->process, call->address};
+    std::uint64_t& last = last_act_[call->process];
+    last = std::max({last, call->began_ns, call->ended_ns, call->used_ns});
+    switch (call->kind) {
+      case CudaIpcKind::kExport:
+        exported[place] = exports_.size();
+        by_handle_.emplace(call->handle, exports_.size());
+        exports_.push_back({call, nullptr});
+        break;
+      case CudaIpcKind::kFree:
+        if (const auto known = exported.find(place); known != exported.end() && may_have_succeeded(*call)) {
+          exports_[known->second].freed = call;
+        }
+        break;
+      case CudaIpcKind::kOpen:
+        if (!has_succeeded(*call)) {
+          if (call->ended_ns != 0) refused_.push_back(call);
+        } else if (const auto [known, is_new] = opened.try_emplace(place, Opened{imports_.size(), 1}); is_new) {
+          imports_.push_back({call, nullptr, nullptr});
+        } else {
+          ++known->second.times;
+        }
+        break;
+      case CudaIpcKind::kClose:
+        if (const auto known = opened.find(place); known != opened.end() && may_have_succeeded(*call)) {
+          if (--known->second.times != 0) break;
+          imports_[known->second.import].close = call;
+          opened.erase(known);
+        }
+        break;
+      case CudaIpcKind::kEnd: own_end_.emplace(call->process, call->began_ns); break;
+    }
+  }
+  for (Import& import : imports_) import.of = find_export(*import.open);
+}
+
+const Export* Sharing::find_export(const IpcCall& opened) const {
+  const std::string& host = evidence_.process(opened.process).host;
+  const auto [begin, end] = by_handle_.equal_range(opened.handle);
+  for (auto entry = begin; entry != end; ++entry) {
+    const Export& one = exports_[entry->second];
+    const bool is_freed = one.freed != nullptr && one.freed->began_ns < opened.began_ns;
+    if (!is_freed && evidence_.process(one.call->process).host == host && one.call->began_ns < opened.ended_ns) {
+      return &one;
+    }
+  }
+  return nullptr;
+}
+
+const Import* Sharing::find_open(model::ProcessId process, std::uint64_t handle, std::uint64_t at_ns) const {
+  const auto found = std::ranges::find_if(imports_, [&](const Import& import) {
+    return import.open->process == process && import.open->handle == handle && is_open_at(import, at_ns);
+  });
+  return found == imports_.end() ? nullptr : &*found;
+}
+
+bool Sharing::lived_after(model::ProcessId process, std::uint64_t at_ns) const {
+  const auto known = last_act_.find(process);
+  return known != last_act_.end() && known->second > at_ns;
+}
+
+std::uint64_t Sharing::end_of(model::ProcessId process) const {
+  const auto known = own_end_.find(process);
+  return known != own_end_.end() ? known->second : evidence_.process(process).gone_ns;
+}
+
+bool is_open_at(const Import& import, std::uint64_t at_ns) {
+  return import.open->ended_ns <= at_ns && (import.close == nullptr || import.close->began_ns > at_ns);
+}
+
+Culprit describe_memory(const Evidence& evidence, const Export& exported) {
+  Culprit culprit;
+  culprit.kind = CulpritKind::kMemory;
+  culprit.name = "device memory of another process";
+  culprit.address = exported.call->address;
+  Holder holder;
+  holder.pid = evidence.process(exported.call->process).pid;
+  holder.tid = exported.call->tid;
+  culprit.holder = std::move(holder);
+  culprit.stack = exported.call->stack;
+  return culprit;
+}
+
+Finding begin_finding(const char* slug, const IpcCall& call) {
+  Finding finding;
+  finding.rule = slug;
+  finding.process = call.process;
+  finding.processes = {call.process};
+  finding.tid = call.tid;
+  finding.stack = call.stack;
+  return finding;
+}
+
+}  // namespace forksight::cuda

@@ -1,0 +1,108 @@
+// Device memory of another process is still open here when that process frees it, or ends: CUDA leaves undefined what
+// comes of it. Told of a free as soon as the order of the calls is known; of an end only if the memory was used
+// afterwards, since processes that end one after the other harm nobody.
+#include <fmt/core.h>
+
+#include <vector>
+
+#include "diagnose/cuda_ipc.hpp"
+#include "diagnose/rules.hpp"
+#include "diagnose/words.hpp"
+
+namespace forksight::rules {
+
+namespace {
+
+using cuda::Export;
+using cuda::Import;
+using cuda::IpcCall;
+using cuda::Sharing;
+
+std::string milliseconds_between(std::uint64_t from_ns, std::uint64_t to_ns) {
+  return words::duration((to_ns - from_ns) / 1'000'000);
+}
+
+Finding begin(const Evidence& evidence, const Import& import) {
+  Finding finding = cuda::begin_finding("cuda-ipc-exporter-gone", *import.open);
+  finding.certainty = Certainty::kCertain;
+  finding.outcome = Outcome::kCorruption;
+  finding.culprit = cuda::describe_memory(evidence, *import.of);
+  return finding;
+}
+
+void tell_open(const Evidence& evidence, const Import& import, Finding& finding) {
+  const std::string exporter = evidence.name(import.of->call->process);
+  add_sentence(finding, fmt::format("{} exported the memory{}; {} opened it{}.", exporter,
+                                    words::at(" at ", import.of->call->stack), evidence.name(import.open->process),
+                                    words::at(" at ", import.open->stack)));
+}
+
+Finding describe_free(const Evidence& evidence, const Import& import) {
+  const IpcCall& freed = *import.of->freed;
+  const std::string exporter = evidence.name(freed.process);
+  const std::string importer = evidence.name(import.open->process);
+  Finding finding = begin(evidence, import);
+  finding.culprit.stack = freed.stack;
+  finding.summary = fmt::format("{} freed device memory{} that {} had open{}: undefined in CUDA", exporter,
+                                words::at(" at ", freed.stack), importer, words::at(" since ", import.open->stack));
+  tell_open(evidence, import, finding);
+  add_sentence(finding,
+               fmt::format("{} called cuMemFree{} before {} called cuIpcCloseMemHandle{}.", exporter,
+                           words::at(" at ", freed.stack), importer,
+                           import.close == nullptr ? ", which it never did" : words::at(" at ", import.close->stack)));
+  if (freed.ended_ns == 0) add_sentence(finding, fmt::format("{} has not come back from it.", exporter));
+  return finding;
+}
+
+Finding describe_last_use(const Evidence& evidence, const Import& import, std::uint64_t end_ns) {
+  const model::ProcessId exporter = import.of->call->process;
+  const std::string opened = words::at(", opened at ", import.open->stack);
+  Finding finding = begin(evidence, import);
+  finding.summary =
+      fmt::format("{} used device memory of {}{} after that process had ended", evidence.name(import.open->process),
+                  evidence.name(exporter), opened.empty() ? opened : opened + ",");
+  tell_open(evidence, import, finding);
+  add_sentence(finding, fmt::format("{} ended without anybody having closed it; {} later {} copied from or to it.",
+                                    evidence.name(exporter), milliseconds_between(end_ns, import.open->used_ns),
+                                    evidence.name(import.open->process)));
+  add_sentence(finding, describe_end(evidence.process(exporter)));
+  return finding;
+}
+
+void add_rest(Finding& finding) {
+  add_sentence(
+      finding,
+      "What a handle of cuIpcGetMemHandle opens is the exporter's own allocation. The driver does not count who "
+      "has it open: it is gone with cuMemFree, and with its process.");
+  finding.fixes.push_back(
+      {"Let each importer close it (cuIpcCloseMemHandle) and say so; free it, or end, when all have.", true});
+  finding.fixes.push_back(
+      {"Or share memory that the driver counts: cuMemCreate with a POSIX descriptor, or forksight::ipc_cuda, which "
+       "refuses to free what is open and says who has it."});
+}
+
+}  // namespace
+
+void cuda_ipc_exporter_gone(const Evidence& evidence, std::vector<Finding>& findings) {
+  if (evidence.model().cuda_ipc.empty()) return;
+  const Sharing sharing(evidence);
+  for (const Import& import : sharing.imports()) {
+    const Export* const of = import.of;
+    const model::ProcessId importer = import.open->process;
+    if (of == nullptr || of->call->process == importer) continue;
+    // A close that was not recorded may have come first.
+    if (!sharing.is_whole(importer) || !sharing.is_whole(of->call->process)) continue;
+    if (of->freed != nullptr) {
+      const std::uint64_t at_ns = of->freed->began_ns;
+      if (!cuda::is_open_at(import, at_ns) || !sharing.lived_after(importer, at_ns)) continue;
+      findings.push_back(describe_free(evidence, import));
+    } else {
+      const std::uint64_t end_ns = sharing.end_of(of->call->process);
+      if (end_ns == 0 || !cuda::is_open_at(import, end_ns) || import.open->used_ns <= end_ns) continue;
+      findings.push_back(describe_last_use(evidence, import, end_ns));
+    }
+    add_rest(findings.back());
+  }
+}
+
+}  // namespace forksight::rules

@@ -1,0 +1,86 @@
+// An importer died with memory open, and its exporter, which frees what the others have closed, never freed it: it
+// waits for a word that nobody will say. The driver has the importer's mapping back; the memory itself stays taken for
+// as long as the exporter lives. That the exporter waited is concluded from what it did with the rest: never more than
+// likely.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <set>
+#include <vector>
+
+#include "diagnose/cuda_ipc.hpp"
+#include "diagnose/rules.hpp"
+#include "diagnose/words.hpp"
+
+namespace forksight::rules {
+
+namespace {
+
+using cuda::Export;
+using cuda::Import;
+using cuda::Sharing;
+
+// Memory of the same exporter that was freed once it was closed; how often that was so.
+std::size_t count_given_back(const Sharing& sharing, model::ProcessId exporter) {
+  return static_cast<std::size_t>(std::ranges::count_if(sharing.imports(), [&](const Import& import) {
+    return import.of != nullptr && import.of->call->process == exporter && import.of->freed != nullptr &&
+           import.close != nullptr && import.close->began_ns < import.of->freed->began_ns;
+  }));
+}
+
+Finding describe(const Evidence& evidence, const Import& import, std::size_t given_back) {
+  const model::ProcessId exporter = import.of->call->process;
+  const model::Process& dead = evidence.process(import.open->process);
+  const std::string exported = words::at(" at ", import.of->call->stack);
+  Finding finding = cuda::begin_finding("cuda-ipc-limbo", *import.of->call);
+  finding.certainty = Certainty::kLikely;
+  finding.outcome = Outcome::kError;
+  finding.culprit.kind = CulpritKind::kMemory;
+  finding.culprit.name = "device memory that a dead process had open";
+  finding.culprit.stack = import.open->stack;
+  Holder holder;
+  holder.pid = dead.pid;
+  holder.tid = import.open->tid;
+  finding.culprit.holder = std::move(holder);
+  finding.summary = fmt::format("device memory that {} exported{} is never freed: {} had it open, and died",
+                                evidence.name(exporter), exported, evidence.name(import.open->process));
+  add_sentence(finding, fmt::format("{} opened it{}, and was gone without cuIpcCloseMemHandle or exit().",
+                                    evidence.name(import.open->process), words::at(" at ", import.open->stack)));
+  add_sentence(finding, fmt::format("{} went on and did not free it. What others had closed, {}, it did free.",
+                                    evidence.name(exporter), words::count(given_back, "allocation", "allocations")));
+  add_sentence(finding,
+               "The driver took the dead process' mapping back. It tells nobody: who waits for a message, or for a "
+               "counter in shared memory, waits for ever.");
+  finding.fixes.push_back(
+      {"Watch the importers (pidfd_open, or the end of a pipe to each): what a dead one had open is closed.", true});
+  finding.fixes.push_back({"forksight::ipc_cuda does: what a reader held is another's, or free, once it has died."});
+  return finding;
+}
+
+}  // namespace
+
+void cuda_ipc_limbo(const Evidence& evidence, std::vector<Finding>& findings) {
+  if (evidence.model().cuda_ipc.empty()) return;
+  const Sharing sharing(evidence);
+  std::set<const Export*> told;
+  for (const Import& import : sharing.imports()) {
+    const Export* const of = import.of;
+    if (of == nullptr || of->freed != nullptr || import.close != nullptr) continue;
+    const model::ProcessId importer = import.open->process;
+    const model::ProcessId exporter = of->call->process;
+    const std::uint64_t gone_ns = evidence.process(importer).gone_ns;
+    if (importer == exporter || gone_ns == 0 || sharing.ended_by_itself(importer)) continue;
+    if (!sharing.is_whole(importer) || !sharing.is_whole(exporter)) continue;
+    const std::size_t given_back = count_given_back(sharing, exporter);
+    // It had its chance: it ended by itself, or did something, after the death.
+    if (given_back == 0 || !sharing.lived_after(exporter, import.open->ended_ns)) continue;
+    // Somebody else may have it open.
+    const bool is_shared = std::ranges::any_of(sharing.imports(), [&](const Import& other) {
+      return other.of == of && other.close == nullptr && other.open->process != importer &&
+             evidence.process(other.open->process).gone_ns == 0;
+    });
+    if (!is_shared && told.insert(of).second) findings.push_back(describe(evidence, import, given_back));
+  }
+}
+
+}  // namespace forksight::rules

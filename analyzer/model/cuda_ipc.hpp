@@ -1,0 +1,34 @@
+// Device memory that processes share by handle.
+#pragma once
+
+#include <cstdint>
+
+#include "model/ids.hpp"
+#include "model/stack.hpp"
+
+namespace forksight::model {
+
+enum class CudaIpcKind {
+  kExport,  // cuIpcGetMemHandle, successful
+  kOpen,    // cuIpcOpenMemHandle
+  kClose,   // cuIpcCloseMemHandle
+  kFree,    // cuMemFree of exported memory
+  kEnd,     // the process ends by itself
+};
+
+// A call of one process. All times are of CLOCK_MONOTONIC, which the processes of a host share.
+struct CudaIpcCall {
+  ProcessId process = 0;
+  std::int32_t tid = 0;
+  CudaIpcKind kind = CudaIpcKind::kExport;
+  std::uint64_t handle = 0;   // a number that stands for its bytes; 0: not known
+  std::uint64_t address = 0;  // in the process
+  std::uint64_t bytes = 0;    // kOpen; 0: not known
+  std::uint64_t began_ns = 0;
+  std::uint64_t ended_ns = 0;  // 0: has not come back
+  std::uint64_t used_ns = 0;   // kOpen: when the memory was last copied to or from, 0: never
+  int result = 0;              // if it came back
+  Stack stack;
+};
+
+}  // namespace forksight::model

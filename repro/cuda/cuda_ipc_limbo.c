@@ -1,0 +1,51 @@
+// Mechanism: a program frees device memory when an importer says that it has closed it. One importer says so, one is
+//            killed with the memory open: it says nothing.
+// To blame:  an exporter that takes a message for the end of an import, and does not see the end of the importer.
+// User sees: the exporter's device memory fills up, a piece with each worker that dies. PyTorch calls it limbo.
+// Fix:       watch the importers too: the end of a socket, or a pidfd.
+// Repaired:  the end of the socket counts as a close.
+//
+// EXPECT-BARE: error
+// EXPECT: cuda-ipc-limbo likely error culprit="device memory that a dead process had open"
+// EXPECT-STACK: culprit import@open
+// EXPECT-STACK: stack share@export main@second
+#include <signal.h>
+
+#include "ipc.h"
+
+__attribute__((noinline)) static int import(const char* role, int exporter) {
+  CUipcMemHandle handle;
+  CUdeviceptr memory = 0;
+  if (!hear(exporter, &handle, sizeof handle)) return 2;
+  initialise();
+  if (cuIpcOpenMemHandle_v2(&memory, handle, kLazyPeerAccess) != CUDA_SUCCESS) return 3;  // MARK: open
+  if (strcmp(role, "dies") == 0) kill(getpid(), SIGKILL);
+  if (cuIpcCloseMemHandle(memory) != CUDA_SUCCESS || !say_word(exporter)) return 4;
+  return 0;
+}
+
+// True if the memory was freed.
+__attribute__((noinline)) static int share(struct peer importer) {
+  CUipcMemHandle handle;
+  CUdeviceptr memory = 0;
+  if (cuMemAlloc_v2(&memory, kBytes) != CUDA_SUCCESS) abort();
+  if (cuIpcGetMemHandle(&handle, memory) != CUDA_SUCCESS) abort();  // MARK: export
+  if (!say(importer.socket, &handle, sizeof handle)) abort();
+  int is_closed = hear_word(importer.socket);
+  const int status = end_of(importer.pid);
+#ifdef REPAIRED
+  is_closed = 1;
+#endif
+  if (status != (is_closed && status == 0 ? 0 : 128 + SIGKILL)) abort();
+  return is_closed && cuMemFree_v2(memory) == CUDA_SUCCESS;
+}
+
+int main(int argc, char** argv) {
+  if (argc == 3) return import(argv[1], atoi(argv[2]));
+  const struct peer first = start("closes");
+  const struct peer second = start("dies");
+  initialise();
+  const int frees_first = share(first);
+  const int frees_second = share(second);  // MARK: second
+  return frees_first && frees_second ? 0 : 1;
+}

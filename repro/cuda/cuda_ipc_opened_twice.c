@@ -1,0 +1,41 @@
+// Mechanism: a program opens a handle for each message that comes with it, though it has that memory open: from another
+//            context, which no driver allows, or from the same one, which drivers before CUDA 11 do not count.
+// To blame:  an importer that keeps no table of what it has open.
+// User sees: the second open answers 208 (already mapped) or 201 (invalid context).
+// Fix:       open once, count, close with the last user.
+// Repaired:  the first pointer is used again.
+//
+// EXPECT-BARE: error
+// EXPECT: cuda-ipc-opened-twice certain error culprit="device memory of another process"
+// EXPECT-STACK: culprit import@first
+// EXPECT-STACK: stack import@again
+#include "ipc.h"
+
+__attribute__((noinline)) static int import(int exporter) {
+  CUipcMemHandle handle;
+  CUdeviceptr memory = 0;
+  CUdeviceptr again = 0;
+  if (!hear(exporter, &handle, sizeof handle)) return 2;
+  initialise();
+  if (cuIpcOpenMemHandle_v2(&memory, handle, kLazyPeerAccess) != CUDA_SUCCESS) return 3;  // MARK: first
+#ifdef REPAIRED
+  again = memory;
+#else
+  const CUresult answer = cuIpcOpenMemHandle_v2(&again, handle, kLazyPeerAccess);  // MARK: again
+  if (answer != CUDA_SUCCESS) again = 0;
+#endif
+  if (cuIpcCloseMemHandle(memory) != CUDA_SUCCESS || !say_word(exporter)) return 4;
+  return again == memory ? 0 : 1;
+}
+
+int main(int argc, char** argv) {
+  if (argc == 3) return import(atoi(argv[2]));
+  const struct peer importer = start("importer");
+  CUipcMemHandle handle;
+  CUdeviceptr memory = 0;
+  initialise();
+  if (cuMemAlloc_v2(&memory, kBytes) != CUDA_SUCCESS || cuIpcGetMemHandle(&handle, memory) != CUDA_SUCCESS) return 2;
+  if (!say(importer.socket, &handle, sizeof handle) || !hear_word(importer.socket)) return 3;
+  if (cuMemFree_v2(memory) != CUDA_SUCCESS) return 4;
+  return end_of(importer.pid);
+}

@@ -1,0 +1,80 @@
+// Two programs that share device memory: the case starts itself again, as an importer, before it initialises CUDA. They
+// talk over a socket, which each side has one end of; so either sees the end of the other.
+#pragma once
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "driver.h"
+
+// As driver.h.
+typedef struct {
+  char reserved[64];
+} CUipcMemHandle;
+
+CUresult cuIpcGetMemHandle(CUipcMemHandle* handle, CUdeviceptr memory);
+CUresult cuIpcOpenMemHandle_v2(CUdeviceptr* memory, CUipcMemHandle handle, unsigned flags);
+CUresult cuIpcCloseMemHandle(CUdeviceptr memory);
+
+enum { kBytes = 4096, kLazyPeerAccess = 1 };
+
+struct peer {
+  pid_t pid;
+  int socket;
+};
+
+// A driver that finds itself misused ends the process.
+static inline void no_core(void) {
+  const struct rlimit none = {0, 0};
+  setrlimit(RLIMIT_CORE, &none);
+}
+
+static inline void initialise(void) {
+  CUcontext context = NULL;
+  no_core();
+  if (cuInit(0) != CUDA_SUCCESS || cuDevicePrimaryCtxRetain(&context, 0) != CUDA_SUCCESS ||
+      cuCtxSetCurrent(context) != CUDA_SUCCESS) {
+    abort();
+  }
+}
+
+// PROGRAM ROLE FD.
+static inline struct peer start(const char* role) {
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) abort();
+  const struct peer made = {fork(), ends[0]};
+  if (made.pid == 0) {
+    char number[16];
+    const int own = dup(ends[1]);  // without close-on-exec
+    snprintf(number, sizeof number, "%d", own);
+    execl("/proc/self/exe", "importer", role, number, (char*)NULL);
+    _exit(126);
+  }
+  close(ends[1]);
+  return made;
+}
+
+static inline int say(int socket, const void* data, size_t bytes) {
+  return send(socket, data, bytes, MSG_NOSIGNAL) == (ssize_t)bytes;
+}
+// 0: the other has gone.
+static inline int hear(int socket, void* data, size_t bytes) {
+  return recv(socket, data, bytes, MSG_WAITALL) == (ssize_t)bytes;
+}
+static inline int say_word(int socket) { return say(socket, "", 1); }
+static inline int hear_word(int socket) {
+  char byte;
+  return hear(socket, &byte, 1);
+}
+
+// The exit status, or 128 + the signal.
+static inline int end_of(pid_t pid) {
+  int status = 0;
+  if (waitpid(pid, &status, 0) != pid) abort();
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}

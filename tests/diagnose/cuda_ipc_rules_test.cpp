@@ -1,0 +1,241 @@
+// Two processes, each with a trace of its own, that share device memory by handle.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "diagnose/diagnose.hpp"
+#include "forksight/trace/cuda.hpp"
+#include "support/scenes.hpp"
+
+namespace forksight {
+namespace {
+
+using test::TraceBuilder;
+using trace::CudaIpcKind;
+
+constexpr std::int32_t kExporter = 1000;
+constexpr std::int32_t kImporter = 3000;
+constexpr std::uint64_t kHandle = 0xabcd;
+constexpr std::uint64_t kOther = 0xef01;
+
+// Times are in milliseconds; a call takes one.
+class Shared {
+ public:
+  Shared() {
+    exporter.creator(kExporter, 900, 11).as(kExporter);
+    importer.creator(kImporter, 900, 12).as(kImporter);
+  }
+
+  Shared& exports(std::uint64_t at, std::uint64_t handle = kHandle, std::uint64_t address = 0x1000) {
+    return add(exporter, CudaIpcKind::kExport, at, handle, address);
+  }
+  Shared& frees(std::uint64_t at, std::uint64_t address = 0x1000, int result = 0) {
+    return add(exporter, CudaIpcKind::kFree, at, 0, address, result);
+  }
+  Shared& opens(std::uint64_t at, std::uint64_t handle = kHandle, std::uint64_t address = 0x2000, int result = 0) {
+    return add(importer, CudaIpcKind::kOpen, at, handle, result == 0 ? address : 0, result);
+  }
+  Shared& closes(std::uint64_t at, std::uint64_t address = 0x2000) {
+    return add(importer, CudaIpcKind::kClose, at, 0, address);
+  }
+  Shared& importer_ends(std::uint64_t at) { return add(importer, CudaIpcKind::kEnd, at, 0, 0); }
+  Shared& exporter_ends(std::uint64_t at) { return add(exporter, CudaIpcKind::kEnd, at, 0, 0); }
+
+  Shared& add(TraceBuilder& to, CudaIpcKind kind, std::uint64_t at, std::uint64_t handle, std::uint64_t address,
+              int result = 0) {
+    to.record(trace::RecordType::kCudaIpc,
+              trace::CudaIpcRecord{handle, address, 0x100, 0, at * 1'000'000, (at + 1) * 1'000'000, 0, kind, result});
+    return *this;
+  }
+
+  model::Model model() const {
+    model::Model made = test::read_model(exporter);
+    test::read_into(made, importer);
+    return made;
+  }
+  std::vector<Finding> findings() const { return diagnose(model()); }
+
+  TraceBuilder exporter, importer;
+};
+
+model::Process& process(model::Model& model, std::int32_t pid) {
+  for (model::Process& one : model.processes) {
+    if (one.pid == pid) return one;
+  }
+  throw std::out_of_range("no such process");
+}
+
+TEST(CudaIpcExporterGone, IsCertainOfAFreeBetweenOpenAndClose) {
+  const auto findings = Shared().exports(10).opens(20).frees(30).closes(40).findings();
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].rule, "cuda-ipc-exporter-gone");
+  EXPECT_EQ(findings[0].certainty, Certainty::kCertain);
+  EXPECT_EQ(findings[0].outcome, Outcome::kCorruption);
+  EXPECT_EQ(findings[0].summary, "process 1000 freed device memory that process 3000 had open: undefined in CUDA");
+  EXPECT_EQ(findings[0].culprit.holder->pid, kExporter);
+  EXPECT_EQ(findings[0].tid, kImporter);
+}
+
+TEST(CudaIpcExporterGone, KnowsThatTheImporterLivedOnByItsEnd) {
+  EXPECT_EQ(Shared().exports(10).opens(20).frees(30).importer_ends(50).findings().size(), 1U);
+  // It may have been killed before.
+  EXPECT_TRUE(Shared().exports(10).opens(20).frees(30).findings().empty());
+  EXPECT_TRUE(Shared().exports(10).opens(20).importer_ends(25).frees(30).findings().empty());
+}
+
+TEST(CudaIpcExporterGone, IsSilentIfTheCloseHadBegun) {
+  EXPECT_TRUE(Shared().exports(10).opens(20).closes(29).frees(30).importer_ends(50).findings().empty());
+  // Opened later: of another allocation at that address, or refused.
+  EXPECT_TRUE(Shared().exports(10).frees(30).opens(31).closes(50).findings().empty());
+}
+
+TEST(CudaIpcExporterGone, CountsHowOftenItIsOpen) {
+  const auto twice = [] { return Shared().exports(10).opens(20).opens(22).closes(24); };
+  EXPECT_EQ(twice().frees(30).closes(40).findings().size(), 1U);
+  EXPECT_TRUE(twice().closes(26).frees(30).importer_ends(50).findings().empty());
+  // Again, after it was closed.
+  EXPECT_EQ(Shared().exports(10).opens(20).closes(22).opens(24).frees(30).closes(40).findings().size(), 1U);
+}
+
+TEST(CudaIpcExporterGone, IsSilentOfAFreeThatWasRefused) {
+  EXPECT_TRUE(Shared().exports(10).opens(20).frees(30, 0x1000, 1).closes(40).findings().empty());
+}
+
+TEST(CudaIpcExporterGone, IsSilentOfOtherMemory) {
+  EXPECT_TRUE(
+      Shared().exports(10).exports(12, kOther, 0x5000).opens(20).frees(30, 0x5000).closes(40).findings().empty());
+}
+
+TEST(CudaIpcExporterGone, IsSilentWhereRecordsAreMissing) {
+  Shared scene;
+  scene.exports(10).opens(20).frees(30).importer_ends(50);
+  scene.importer.record(trace::RecordType::kNote, trace::NoteRecord{trace::NoteCode::kCudaIpcFull, 0, 7});
+  const model::Model model = scene.model();
+  EXPECT_TRUE(diagnose(model).empty());
+  ASSERT_FALSE(model.limits.empty());
+  EXPECT_NE(model.limits.back().find("7 calls that share device memory were not recorded"), std::string::npos);
+}
+
+TEST(CudaIpcExporterGone, AnEndCountsOnlyIfTheMemoryIsUsedAfterIt) {
+  Shared scene;
+  scene.exports(10).opens(20).exporter_ends(30).importer_ends(60);
+  model::Model model = scene.model();
+  EXPECT_TRUE(diagnose(model).empty());
+  auto open = std::ranges::find(model.cuda_ipc, model::CudaIpcKind::kOpen, &model::CudaIpcCall::kind);
+  open->used_ns = 29'000'000;
+  EXPECT_TRUE(diagnose(model).empty());
+  open->used_ns = 45'000'000;
+  const auto findings = diagnose(model);
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].summary, "process 3000 used device memory of process 1000 after that process had ended");
+}
+
+TEST(CudaIpcExporterGone, AnEndIsSeenFromOutsideToo) {
+  Shared scene;
+  scene.exports(10).opens(20).importer_ends(60);
+  model::Model model = scene.model();
+  std::ranges::find(model.cuda_ipc, model::CudaIpcKind::kOpen, &model::CudaIpcCall::kind)->used_ns = 45'000'000;
+  EXPECT_TRUE(diagnose(model).empty());
+  process(model, kExporter).gone_ns = 46'000'000;
+  EXPECT_TRUE(diagnose(model).empty());
+  process(model, kExporter).gone_ns = 44'000'000;
+  EXPECT_EQ(diagnose(model).size(), 1U);
+}
+
+TEST(CudaIpcExporterGone, HostsDoNotMix) {
+  Shared scene;
+  scene.exports(10).opens(20).frees(30).closes(40);
+  scene.importer.host("node2");
+  EXPECT_TRUE(scene.findings().empty());
+}
+
+TEST(CudaIpcSameProcess, IsCertainByTheDriversAnswer) {
+  Shared scene;
+  scene.exports(10).add(scene.exporter, CudaIpcKind::kOpen, 20, kHandle, 0, 201);
+  scene.add(scene.exporter, CudaIpcKind::kOpen, 22, kHandle, 0, 201);
+  const auto findings = scene.findings();
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].rule, "cuda-ipc-same-process");
+  EXPECT_EQ(findings[0].certainty, Certainty::kCertain);
+  EXPECT_EQ(findings[0].outcome, Outcome::kError);
+  EXPECT_EQ(findings[0].summary,
+            "process 1000 called cuIpcOpenMemHandle and got CUDA_ERROR_INVALID_CONTEXT (201): it exported that memory "
+            "itself");
+}
+
+TEST(CudaIpcSameProcess, IsSilentOfOthersAndOfWhatWorked) {
+  EXPECT_TRUE(Shared().exports(10).opens(20, kHandle, 0, 201).findings().empty());
+  Shared worked;
+  worked.exports(10).add(worked.exporter, CudaIpcKind::kOpen, 20, kHandle, 0x9000);
+  EXPECT_TRUE(worked.findings().empty());
+  Shared freed;
+  freed.exports(10).frees(15).add(freed.exporter, CudaIpcKind::kOpen, 20, kHandle, 0, 400);
+  EXPECT_TRUE(freed.findings().empty());
+}
+
+TEST(CudaIpcOpenedTwice, IsCertainIfTheFirstIsOpenStill) {
+  const auto findings = Shared().exports(10).opens(20).opens(22, kHandle, 0, 208).closes(40).findings();
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].rule, "cuda-ipc-opened-twice");
+  EXPECT_EQ(findings[0].certainty, Certainty::kCertain);
+  EXPECT_EQ(
+      findings[0].summary,
+      "process 3000 called cuIpcOpenMemHandle and got CUDA_ERROR_ALREADY_MAPPED (208): it has that memory open, by "
+      "the call before");
+}
+
+TEST(CudaIpcOpenedTwice, IsSilentOtherwise) {
+  EXPECT_TRUE(Shared().exports(10).opens(20).closes(21).opens(24, kHandle, 0, 201).findings().empty());
+  EXPECT_TRUE(Shared().exports(10).opens(20).opens(22, kOther, 0, 201).closes(40).findings().empty());
+  EXPECT_TRUE(Shared().exports(10).opens(20, kHandle, 0, 201).opens(22).closes(40).findings().empty());
+}
+
+// One allocation is given back, the importer dies with the other.
+Shared limbo() {
+  return Shared()
+      .exports(10)
+      .opens(20)
+      .closes(22)
+      .frees(30)
+      .exports(40, kOther, 0x5000)
+      .opens(45, kOther, 0x6000)
+      .exporter_ends(90);
+}
+
+TEST(CudaIpcLimbo, IsLikelyIfTheExporterGivesBackTheRest) {
+  model::Model model = limbo().model();
+  process(model, kImporter).gone_ns = 50'000'000;
+  const auto findings = diagnose(model);
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].rule, "cuda-ipc-limbo");
+  EXPECT_EQ(findings[0].certainty, Certainty::kLikely);
+  EXPECT_EQ(findings[0].summary,
+            "device memory that process 1000 exported is never freed: process 3000 had it open, and died");
+  EXPECT_EQ(findings[0].culprit.holder->pid, kImporter);
+}
+
+TEST(CudaIpcLimbo, IsSilentIfTheImporterLivesOrEndedByItself) {
+  EXPECT_TRUE(limbo().findings().empty());
+  model::Model ended = limbo().importer_ends(60).model();
+  process(ended, kImporter).gone_ns = 61'000'000;
+  EXPECT_TRUE(diagnose(ended).empty());
+}
+
+TEST(CudaIpcLimbo, IsSilentIfTheExporterGivesNothingBackOrAllOfIt) {
+  model::Model keeps = Shared().exports(40, kOther, 0x5000).opens(45, kOther, 0x6000).exporter_ends(90).model();
+  process(keeps, kImporter).gone_ns = 50'000'000;
+  EXPECT_TRUE(diagnose(keeps).empty());
+  model::Model frees = limbo().frees(60, 0x5000).model();
+  process(frees, kImporter).gone_ns = 50'000'000;
+  EXPECT_TRUE(diagnose(frees).empty());
+}
+
+TEST(CudaIpc, ReadsNoKindThatItDoesNotKnow) {
+  Shared scene;
+  scene.add(scene.exporter, static_cast<CudaIpcKind>(77), 5, kHandle, 0x1000);
+  EXPECT_TRUE(scene.model().cuda_ipc.empty());
+}
+
+}  // namespace
+}  // namespace forksight
