@@ -5,6 +5,7 @@
 #include <cerrno>
 
 #include "diagnose/pools.hpp"
+#include "diagnose/queues.hpp"
 #include "diagnose/words.hpp"
 
 namespace forksight::locks {
@@ -31,7 +32,9 @@ std::optional<Orphan> find_any_orphan(const Evidence& evidence, const model::Tou
 }
 
 std::optional<Orphan> find_orphan(const Evidence& evidence, const model::Touch& touch) {
-  return pools::find_blas_library(evidence.model(), touch).empty() ? find_any_orphan(evidence, touch) : std::nullopt;
+  const bool is_told =
+      !pools::find_blas_library(evidence.model(), touch).empty() || queues::find_feeder(evidence, touch).has_value();
+  return is_told ? std::nullopt : find_any_orphan(evidence, touch);
 }
 
 std::optional<Orphan> find_own(const Evidence& evidence, const model::Touch& touch) {

@@ -14,7 +14,7 @@ struct Orphan {
 };
 
 // The lock of a touch, held at the fork by a thread that the child does not have; but nullopt where another rule tells
-// of it: with the atfork handler that the child is in, or with the BLAS library whose lock it is.
+// of it: with the atfork handler that the child is in, with the BLAS library or the queue whose lock it is.
 std::optional<Orphan> find_orphan(const Evidence& evidence, const model::Touch& touch);
 // The condition variable or barrier of a touch, with the first of the threads that waited there at the fork.
 std::optional<Orphan> find_awaited(const Evidence& evidence, const model::Touch& touch);

@@ -1,14 +1,19 @@
 // multiprocessing.Queue sends from a background thread of its own, which the first put() starts. In a child of a plain
 // os.fork() the queue believes in a feeder that is not there: what the child puts stays in its buffer. That the child
 // put something before it fell asleep is not seen, so this is likely, not certain.
+//
+// A queue of forksight's own (ipc/, feed::thread) has such a thread, too. Its handle refuses itself in the child; but
+// it has to take the lock of its list for that, which a thread of the parent may have had at the fork: that is seen.
 #include <fmt/core.h>
 
 #include <map>
 #include <set>
 #include <vector>
 
+#include "diagnose/locks.hpp"
 #include "diagnose/python.hpp"
 #include "diagnose/python_waits.hpp"
+#include "diagnose/queues.hpp"
 #include "diagnose/rules.hpp"
 #include "diagnose/words.hpp"
 
@@ -75,6 +80,35 @@ Finding describe(const Evidence& evidence, const model::Fork& fork, const python
   return finding;
 }
 
+Finding describe(const Evidence& evidence, const model::Touch& touch, const locks::Orphan& orphan,
+                 const locks::End& end, const queues::Feeder& feeder) {
+  Finding finding = evidence.begin_finding("lost-feeder-thread", touch);
+  finding.certainty = end.certainty;
+  finding.outcome = end.outcome;
+  finding.culprit = locks::describe_lock(evidence, orphan);
+  finding.culprit.name = fmt::format("the list of queue {}", feeder.queue);
+  finding.summary =
+      fmt::format("{}: it guards the list of queue {}, whose feeder, thread {}, is not in the child either; {}",
+                  locks::head(evidence, touch, orphan.lock, end, "locking"), feeder.queue, feeder.thread->tid,
+                  locks::cause(evidence, touch, orphan));
+  locks::tell(evidence, touch, orphan, end, "locking", {}, finding);
+  add_sentence(
+      finding,
+      fmt::format("The lock is that of the list of queue {} (forksight::ipc, feed::thread). What is on the list "
+                  "is sent by thread {} \"{}\", in process {} alone: the child has a copy of the list, and no "
+                  "feeder.",
+                  feeder.queue, feeder.thread->tid, feeder.thread->name,
+                  evidence.process(evidence.fork(touch).process).pid));
+  finding.fixes.push_back(
+      {"Create the queue with options::atfork_handlers: fork() then waits for the list, and the child is told that the "
+       "handle is its parent's.",
+       true});
+  finding.fixes.push_back(
+      {"Or use feed::direct, which has neither a list nor a lock; and call reattach_after_fork() in "
+       "the child, whatever the queue is."});
+  return finding;
+}
+
 }  // namespace
 
 void lost_feeder_thread(const Evidence& evidence, std::vector<Finding>& findings) {
@@ -82,6 +116,12 @@ void lost_feeder_thread(const Evidence& evidence, std::vector<Finding>& findings
     if (evidence.find_untouched_child(fork) == nullptr) continue;
     const auto wait = python::find_wait(evidence, fork);
     if (wait && wait->need == python::Need::kFeeder) findings.push_back(describe(evidence, fork, *wait));
+  }
+  for (const model::Touch& touch : evidence.model().touches) {
+    const auto orphan = locks::find_any_orphan(evidence, touch);
+    const auto feeder = orphan ? queues::find_feeder(evidence, touch) : std::nullopt;
+    const auto end = feeder ? locks::find_end(evidence, touch) : std::nullopt;
+    if (end) findings.push_back(describe(evidence, touch, *orphan, *end, *feeder));
   }
 }
 

@@ -1,0 +1,44 @@
+// Mechanism: send_copy() of a queue with a feeder thread returns before anything is sent. The queue is shut down by its
+//            other side; what was on the list is lost, and nobody is there to be told.
+// To blame:  a producer that takes the return of send_copy() for the message's arrival, and makes no call after it.
+// User sees: the next call of the producer says that an earlier message could not be sent, and why.
+// Fix:       feed::direct, whose send_copy() returns the error; or ask once more before the end.
+// Repaired:  feed::direct: the call itself is refused.
+//
+// EXPECT-BARE: error
+// EXPECT-NONE
+#include <forksight/ipc/queue.hpp>
+
+#include "../baton.h"
+
+namespace ipc = forksight::ipc;
+using namespace std::chrono_literals;
+
+int main() {
+  ipc::options shape;
+  shape.slots = shape.buffers = 2;
+#ifndef REPAIRED
+  shape.f = ipc::feed::thread;
+#endif
+  auto made = ipc::queue::create(shape);
+  if (!made) return 2;
+  auto other = ipc::queue::attach(made->fd(), ipc::role::consumer);
+  if (!other) return 3;
+  other->shutdown(false);
+#ifdef REPAIRED
+  const auto sent = made->send_copy("lost", 4);
+  return !sent && sent.error().code == ipc::errc::closed ? 0 : 1;
+#else
+  if (!made->send_copy("lost", 4)) return 4;
+  // The feeder meets the end by itself; each further call may still be too early to hear of it.
+  for (;;) {
+    const auto next = made->send_copy("lost, too", 9);
+    if (next) continue;
+    fprintf(stderr, "%s\n", next.error().text.c_str());
+    const bool is_said =
+        next.error().code == ipc::errc::closed &&
+        next.error().text.find("an earlier message could not be sent: queue: was shut down") != std::string::npos;
+    return is_said ? 1 : 5;
+  }
+#endif
+}

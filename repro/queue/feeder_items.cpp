@@ -1,0 +1,74 @@
+// Mechanism: a queue with a feeder thread keeps what is to be sent on a private list. A thread is putting an item on
+//            it, and has its lock, when main forks: the child has neither that thread nor the feeder. It sends, too.
+// To blame:  the fork, while the list of a queue with a feeder thread is in use.
+// User sees: the child stops in send_copy(), at 0 % CPU; the parent waits for it.
+// Fix:       options::atfork_handlers, or feed::direct, which has no lock; the child attaches a handle of its own.
+// Repaired:  with atfork_handlers the fork waits for the list, and the child is told whose handle that is.
+//
+// EXPECT-BARE: hang
+// EXPECT: lost-feeder-thread certain hang holder=sender start=send_main victims=1
+// EXPECT-STACK: culprit send_main@send
+// EXPECT-STACK: stack main@touch
+#include <forksight/ipc/queue.hpp>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/mman.h>
+
+#include "../baton.h"
+
+namespace ipc = forksight::ipc;
+
+static ipc::queue* queue;
+static char* slow_page;
+static baton is_copying, may_copy;
+
+// send_copy() copies while it has the lock, and comes by here.
+static void on_fault(int) {
+  baton_pass(is_copying);
+  baton_wait(may_copy);
+  if (mprotect(slow_page, 4096, PROT_READ) != 0) abort();
+}
+
+static void* send_main(void* unused) {
+  pthread_setname_np(pthread_self(), "sender");
+  (void)queue->send_copy(slow_page, 64);  // MARK: send
+  park();
+  return unused;
+}
+
+int main() {
+  is_copying = baton_make();
+  may_copy = baton_make();
+  struct sigaction action {};
+  action.sa_handler = on_fault;
+  sigaction(SIGSEGV, &action, nullptr);
+  slow_page = static_cast<char*>(mmap(nullptr, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+
+  ipc::options shape;
+  shape.f = ipc::feed::thread;
+#ifdef REPAIRED
+  shape.atfork_handlers = true;
+#endif
+  auto made = ipc::queue::create(shape);
+  if (!made) abort();
+  queue = &made.value();
+  // The first one starts the feeder, which sends it and waits for more.
+  if (!queue->send_copy("first", 5)) abort();
+  while (queue->inspect().queued != 1) {
+  }
+#ifdef REPAIRED
+  // Registered after the queue's own, so it runs before it: the sender goes on once the fork has begun.
+  pthread_atfork([] { baton_pass(may_copy); }, nullptr, nullptr);
+#endif
+  pthread_t sender;
+  pthread_create(&sender, nullptr, send_main, nullptr);
+  baton_wait(is_copying);
+  const pid_t child = fork();
+  if (child == 0) {
+    const auto sent = queue->send_copy("from the child", 14);  // MARK: touch
+    _exit(!sent && sent.error().code == ipc::errc::used_after_fork ? 0 : 1);
+  }
+  const int status = end_of(child);
+  queue->shutdown(false);
+  _exit(status);
+}

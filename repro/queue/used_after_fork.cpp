@@ -1,0 +1,57 @@
+// Mechanism: a child of fork() goes on with its parent's handle of a queue: its place among the
+//            participants, and what it holds, are the parent's.
+// To blame:  the child, which attaches no handle of its own.
+// User sees: used_after_fork from each call, with what to do in its text; the parent's messages are untouched.
+// Fix:       reattach_after_fork() in the child.
+// Repaired:  the child does so.
+//
+// EXPECT-BARE: error
+// EXPECT-NONE
+#include <forksight/ipc/queue.hpp>
+
+#include "../baton.h"
+
+namespace ipc = forksight::ipc;
+using namespace std::chrono_literals;
+
+template <class Result>
+static bool is_refused(const Result& result) {
+  if (result) return false;
+  fprintf(stderr, "%s\n", result.error().text.c_str());
+  return result.error().code == ipc::errc::used_after_fork &&
+         result.error().text.find("call reattach_after_fork() in the child") != std::string::npos;
+}
+
+static int use(ipc::queue& queue, ipc::loan& loan, ipc::message& held) {
+#ifdef REPAIRED
+  auto own = queue.reattach_after_fork();
+  if (!own || !own->send_copy("child", 5)) return 2;
+  (void)loan;
+  (void)held;
+  return 0;
+#else
+  const bool all = is_refused(queue.acquire(ipc::deadline::now())) && is_refused(queue.receive(ipc::deadline::now())) &&
+                   is_refused(queue.send_copy("child", 5)) && is_refused(queue.send(std::move(loan), 1)) &&
+                   is_refused(held.release());
+  queue.close_producer();
+  queue.shutdown(false);
+  return all ? 1 : 3;
+#endif
+}
+
+int main() {
+  ipc::options shape;
+  shape.slots = shape.buffers = 4;
+  auto made = ipc::queue::create(shape);
+  if (!made || !made->send_copy("one", 3) || !made->send_copy("two", 3)) return 2;
+  auto held = made->receive(ipc::deadline::after(20s));
+  auto loan = made->acquire(ipc::deadline::after(20s));
+  if (!held || !loan) return 3;
+  const pid_t child = fork();
+  if (child == 0) _exit(use(*made, *loan, *held));
+  const int status = end_of(child);
+  // All of it is the parent's still.
+  if (!held->release() || !made->send(std::move(*loan), 1)) return 4;
+  auto next = made->receive(ipc::deadline::after(20s));
+  return next && next->size() == 3 ? status : 5;
+}
