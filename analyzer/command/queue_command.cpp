@@ -24,6 +24,7 @@ constexpr char kExamples[] = R"(Examples:
   forksight queue inspect /forksight-0f3c...
                                          the same of a named queue
   forksight queue gc --dry-run           named queues that nobody uses any more
+  forksight queue gc --watch NAME &      removes that one as soon as its last user has gone, however it goes
   forksight queue bench                  what a message costs on this machine
 
 )";
@@ -32,6 +33,7 @@ struct CommandLine {
   std::string what;
   std::string format = "text";
   bool dry_run = false;
+  std::string watched;
 };
 
 ExitStatus refuse(const ipc::error& why) {
@@ -58,7 +60,14 @@ ExitStatus inspect(const CommandLine& line) {
   return show(line.format == "json" ? all.dump(2) + "\n" : text);
 }
 
+ExitStatus watch(const std::string& name) {
+  auto removed = ipc::remove_when_unused(name.starts_with('/') ? name : "/" + name);
+  if (!removed) return refuse(removed.error());
+  return show(fmt::format("{} {}\n", *removed ? "removed" : "had been removed already:", name));
+}
+
 ExitStatus collect_garbage(const CommandLine& line) {
+  if (!line.watched.empty()) return watch(line.watched);
   auto report = ipc::gc(line.dry_run);
   if (!report) return refuse(report.error());
   std::string text;
@@ -91,6 +100,9 @@ void add_queue_command(CLI::App& app, int& status) {
 
   CLI::App* const collect = verb->add_subcommand("gc", "Remove named queues that no process has open");
   collect->add_flag("--dry-run", line->dry_run, "Only say which");
+  collect->add_option("--watch", line->watched, "Wait until nobody has this one open, and remove it then")
+      ->type_name("NAME")
+      ->excludes("--dry-run");
   collect->callback([line, &status] { status = as_int(collect_garbage(*line)); });
 
   CLI::App* const measure = verb->add_subcommand("bench", "What a message costs here, beside a pipe");

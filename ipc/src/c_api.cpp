@@ -91,6 +91,7 @@ int forksight_queue_create(const forksight_queue_options* options, forksight_que
       if (options->max_participants != 0) wanted.max_participants = options->max_participants;
       if (options->spin_us != 0) wanted.spin_us = std::max(options->spin_us, 0);
       wanted.atfork_handlers = options->atfork_handlers != 0;
+      wanted.unlink_at = options->unlink_at;
     }
     return give(ipc::queue::create(wanted), queue, error);
   });

@@ -64,6 +64,8 @@ result<std::shared_ptr<core>> core::open(segment memory, role as) {
   made->is_joined_ = true;
   // The first look: who died before us.
   made->who_.sweep();
+  const std::uint32_t unlink_at = made->memory_.shape().unlink_at;
+  if (unlink_at != 0 && made->who_.count() >= unlink_at) made->memory_.remove_name();
   return made;
 }
 

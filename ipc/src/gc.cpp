@@ -62,4 +62,27 @@ result<gc_report> gc(bool dry_run) {
   return report;
 }
 
+result<bool> remove_when_unused(const std::string& name) {
+  if (!name.starts_with('/') || !is_queue_name(std::string_view(name).substr(1))) {
+    return detail::failure(errc::bad_option, "%s: is no name of a queue: those are /forksight-<32 hex digits>",
+                           name.c_str());
+  }
+  const detail::descriptor file(shm_open(name.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0));
+  if (!file) {
+    if (errno == ENOENT) return detail::failure(errc::not_found, "%s: there is no queue of that name", name.c_str());
+    return detail::failed_call(errno, "%s", name.c_str());
+  }
+  struct stat about {};
+  if (fstat(file.get(), &about) != 0 || about.st_uid != geteuid()) {
+    return detail::failure(errc::untrusted, "%s: belongs to another user", name.c_str());
+  }
+  // The users hold it shared, each until it ends. Who waits here keeps no new one out.
+  while (flock(file.get(), LOCK_EX) != 0) {
+    if (errno != EINTR) return detail::failed_call(errno, "%s: flock", name.c_str());
+  }
+  if (fstat(file.get(), &about) != 0 || about.st_nlink == 0) return false;
+  if (shm_unlink(name.c_str()) != 0) return detail::failed_call(errno, "%s", name.c_str());
+  return true;
+}
+
 }  // namespace forksight::ipc

@@ -37,6 +37,10 @@ result<void> check_counts(const geometry& shape, errc code) {
   if (!is_count(shape.participants, 2, kMaxParticipants)) {
     return failure(code, "max_participants is %u: it can be 2 to %u", shape.participants, kMaxParticipants);
   }
+  if (shape.unlink_at > shape.participants) {
+    return failure(code, "unlink_at is %u: there can be %u handles at a time (max_participants)", shape.unlink_at,
+                   shape.participants);
+  }
   if (!is_count(shape.buffer_bytes, kLine, kMaxBytes) || shape.buffer_bytes % kLine != 0 ||
       shape.buffer_bytes > kMaxBytes / shape.buffers) {
     return failure(code, "buffer_bytes is %llu, for %u buffers: all of them can have %llu bytes at most",
@@ -90,7 +94,11 @@ result<geometry> plan(const options& wanted) {
   shape.spin_us = wanted.spin_us;
   shape.atfork_handlers = wanted.atfork_handlers ? 1 : 0;
   shape.readonly_payload = wanted.readonly_payload ? 1 : 0;
+  shape.unlink_at = wanted.unlink_at;
   if (auto good = check_counts(shape, errc::bad_option); !good) return good.error();
+  if (wanted.unlink_at != 0 && wanted.st != strategy::named) {
+    return failure(errc::bad_option, "unlink_at is %u: only a queue of strategy::named has a name", wanted.unlink_at);
+  }
   if (wanted.readonly_payload && wanted.st == strategy::named) {
     return failure(errc::bad_option, "readonly_payload: needs strategy::memfd, a named file cannot be sealed");
   }

@@ -135,7 +135,7 @@ struct geometry {
   std::uint32_t creator_uid;
   std::int32_t spin_us;
   std::uint8_t strategy, feed, on_death, full, atfork_handlers, readonly_payload, reserved[2];
-  std::uint32_t reserved_too;
+  std::uint32_t unlink_at;  // 0: never; else of a named queue
   std::uint32_t crc;  // CRC32C of all before it
 };
 static_assert(sizeof(geometry) == 128 && offsetof(geometry, crc) == 124);

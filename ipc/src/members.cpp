@@ -116,6 +116,14 @@ void members::drop_role(std::uint32_t role) {
   for (const wait_kind kind : {wait_kind::message, wait_kind::slot, wait_kind::buffer}) wake_all(ring_, kind);
 }
 
+std::uint32_t members::count() const {
+  std::uint32_t attached = 0;
+  for (std::uint32_t i = 0; i < ring_.participant_count; ++i) {
+    if (identity::of(ring_.participants[i].word.load()).state == entry_state::live) ++attached;
+  }
+  return attached;
+}
+
 bool members::has(std::uint32_t role) const {
   for (std::uint32_t i = 0; i < ring_.participant_count; ++i) {
     const participant& entry = ring_.participants[i];

@@ -40,6 +40,8 @@ class members {
   void take_role(std::uint32_t role);
   void drop_role(std::uint32_t role);
 
+  // How many are attached, ourselves included.
+  std::uint32_t count() const;
   // Is any live participant of that role, ourselves included.
   bool has(std::uint32_t role) const;
 

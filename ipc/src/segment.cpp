@@ -250,6 +250,10 @@ result<descriptor> segment::find_named(const std::string& name) {
   return descriptor(fd);
 }
 
+void segment::remove_name() const {
+  if (!name_.empty() && has_name(fd_.get())) shm_unlink(name_.c_str());
+}
+
 result<segment> segment::open_named(const std::string& name) {
   auto file = find_named(name);
   if (!file) return file.error();

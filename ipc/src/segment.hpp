@@ -38,6 +38,8 @@ class segment {
   int fd() const { return fd_.get(); }
   int payload_fd() const { return payload_fd_.get(); }
   const std::string& name() const { return name_; }
+  // Of a named queue: nobody finds it by its name any more.
+  void remove_name() const;
   std::size_t offset_of(const void* word) const {
     return static_cast<std::size_t>(static_cast<const char*>(word) - static_cast<const char*>(base_));
   }

@@ -41,6 +41,8 @@ def main():
         assert [q["id"] for q in by_pid] == [seen["id"]]
         assert "waits for a free buffer" in forksight("inspect", name)
         assert "in use: " + name in forksight("gc", "--dry-run")
+        watcher = subprocess.Popen([FORKSIGHT, "queue", "gc", "--watch", name], stdout=subprocess.PIPE, text=True)
+        started.append(watcher)
         # `why` finds nothing wrong with it, and says what it waits for.
         said = subprocess.run([FORKSIGHT, "why", str(producer.pid)], capture_output=True, text=True, timeout=30)
         assert said.returncode == 0, said
@@ -49,6 +51,13 @@ def main():
         victim = subprocess.Popen([CONSUMER, name], stdout=subprocess.DEVNULL)
         started.append(victim)
         wait_for(name, lambda q: any(p["pid"] == victim.pid and p["received"] > 3 for p in q["participants"]))
+        # A consumer that is stopped keeps what it has, and is named.
+        victim.send_signal(signal.SIGSTOP)
+        wait_for(name, lambda q: any(p["pid"] == victim.pid and p["state"] == "T" for p in q["participants"]) and
+                 q["queued"] + q["held"] == 8 and any(p["waits_for"] == "buffer" for p in q["participants"]))
+        said = subprocess.run([FORKSIGHT, "why", str(producer.pid)], capture_output=True, text=True, timeout=30)
+        who = f'received by process {victim.pid} "{os.path.basename(CONSUMER)[:15]}" (alive, state T)'
+        assert who in " ".join(said.stdout.split()), said.stdout
         victim.kill()
         victim.wait()
 
@@ -58,7 +67,8 @@ def main():
         assert survivor.returncode == 0, said
         assert "no producer is left" in said
         assert producer.wait() == 0
-        assert "removed " + name in forksight("gc")
+        assert watcher.communicate(timeout=30)[0] == f"removed {name}\n"
+        assert watcher.returncode == 0
         assert not os.path.exists("/dev/shm" + name)
     finally:
         for process in [producer, *started]:

@@ -9,6 +9,7 @@
 
 #include <cstring>
 #include <filesystem>
+#include <memory>
 
 #include "child.hpp"
 
@@ -160,6 +161,78 @@ TEST(Named, GcTakesWhatNobodyUsesAndNothingElse) {
   EXPECT_THAT(done->removed, Not(Contains(used->name())));
   EXPECT_TRUE(queue::attach(used->name()));
   shm_unlink(used->name().c_str());
+}
+
+bool has_name(const std::string& name) { return std::filesystem::exists("/dev/shm" + name); }
+
+TEST(Named, TheNameGoesOnceAllThatAreExpectedAreThere) {
+  options wanted = small(strategy::named);
+  wanted.unlink_at = 3;
+  auto first = queue::create(wanted);
+  ASSERT_TRUE(first);
+  const std::string name = first->name();
+  ASSERT_TRUE(queue::attach(name));  // and gone again
+  auto second = queue::attach(name);
+  ASSERT_TRUE(second);
+  EXPECT_TRUE(has_name(name));
+  child third([&] {
+    auto own = queue::attach(name);
+    return own && own->send_copy("third", 5) && !has_name(name) ? 0 : 1;
+  });
+  EXPECT_EQ(third.wait(), 0);
+  EXPECT_FALSE(has_name(name));
+  EXPECT_EQ(queue::attach(name).error().code, errc::not_found);
+  // All else goes on: by descriptor, and in a child.
+  EXPECT_EQ(second->receive(deadline::after(10s))->size(), 5U);
+  child forked([&] {
+    auto own = first->reattach_after_fork();
+    return own && own->send_copy("x", 1) ? 0 : 1;
+  });
+  EXPECT_EQ(forked.wait(), 0);
+  EXPECT_TRUE(second->receive(deadline::after(10s)));
+}
+
+TEST(Named, AnEarlyEndOfTheNameIsForNamedQueuesOnly) {
+  options wanted = small(strategy::memfd);
+  wanted.unlink_at = 2;
+  EXPECT_THAT(queue::create(wanted).error().text, HasSubstr("unlink_at is 2: only a queue of strategy::named"));
+  wanted.st = strategy::named;
+  wanted.unlink_at = 1000;
+  EXPECT_EQ(queue::create(wanted).error().code, errc::bad_option);
+}
+
+TEST(Named, WhoWatchesItRemovesItWithItsLastUser) {
+  const baton may_end;
+  std::array<char, 64> text{};
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  child user([&] {
+    auto made = queue::create(small(strategy::named));
+    if (!made || write(ends[1], made->name().c_str(), made->name().size()) < 0) return 1;
+    may_end.take();
+    raise(SIGKILL);
+    return 0;
+  });
+  ASSERT_GT(read(ends[0], text.data(), text.size() - 1), 0);
+  close(ends[0]);
+  close(ends[1]);
+  const std::string name = text.data();
+  const auto watch = [&] { return remove_when_unused(name) ? 0 : 1; };
+  // One is ended, and another takes its place: nothing is lost with it.
+  child watcher(watch);
+  EXPECT_EQ(watcher.kill_and_wait(), 128 + SIGKILL);
+  child another(watch);
+  auto second = std::make_unique<result<queue>>(queue::attach(name));
+  ASSERT_TRUE(*second);
+  may_end.pass();
+  EXPECT_EQ(user.wait(), 128 + SIGKILL);
+  EXPECT_TRUE((*second)->send_copy("x", 1));
+  EXPECT_TRUE(has_name(name));
+  second.reset();
+  EXPECT_EQ(another.wait(), 0);
+  EXPECT_FALSE(has_name(name));
+  EXPECT_EQ(remove_when_unused(name).error().code, errc::not_found);
+  EXPECT_EQ(remove_when_unused("/etc/passwd").error().code, errc::bad_option);
 }
 
 TEST(Named, WhatIsNoQueueIsRefusedInWords) {

@@ -51,6 +51,7 @@ struct forksight_queue_options {
   uint32_t max_redeliver, max_participants;
   int32_t spin_us; /* 0: the default; -1: none */
   uint32_t atfork_handlers;
+  uint32_t unlink_at; /* 0: never */
 };
 
 typedef struct forksight_queue forksight_queue;

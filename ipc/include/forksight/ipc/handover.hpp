@@ -23,5 +23,9 @@ struct gc_report {
 // Removes named queues that no process has open: their users hold a lock, which the kernel takes back when they end,
 // however they end. dry_run: only says which.
 result<gc_report> gc(bool dry_run = false);
+// Waits until nobody has that named queue open, and removes it then; false: its name was removed meanwhile. Takes no part in
+// the queue and keeps nothing: whoever does this may be ended, and started again, at any time.
+// Errors: not_found, untrusted, bad_option, system.
+result<bool> remove_when_unused(const std::string& name);
 
 }  // namespace forksight::ipc

@@ -33,6 +33,7 @@ struct options {
   std::int32_t spin_us = -1;            // before sleeping; -1: 0 where the process has one CPU, else 20
   std::uint32_t max_redeliver = 3;      // second deliveries of one message; after as many it is parked
   std::uint32_t max_participants = 16;  // handles attached at the same time, 2 to 255
+  std::uint32_t unlink_at = 0;          // strategy::named: that many handles attached, the name is removed; 0: never
   bool atfork_handlers = false;         // feed::thread: the feeder's lock is taken across fork()
   bool readonly_payload = false;        // only the creator may write into buffers
   role as = role::any;                  // of the creator's own handle
