@@ -142,6 +142,15 @@ std::uint64_t record_init_stack() {
 
 }  // namespace
 
+bool ask_cuda_active(std::uint64_t device) {
+  unsigned flags = 0;
+  int is_active = 0;
+  return g_driver.map != nullptr &&
+         ask<int, unsigned*, int*>(view_of(g_driver), "cuDevicePrimaryCtxGetState", kNotInitialised,
+                                   static_cast<int>(device), &flags, &is_active) == 0 &&
+         is_active != 0;
+}
+
 std::uint64_t ask_cuda_bytes(std::uint64_t address, std::uint64_t* base) {
   refresh_modules();
   if (g_driver.map == nullptr) return 0;

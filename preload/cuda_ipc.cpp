@@ -158,6 +158,18 @@ void end_free(std::uint64_t address) {
   g_ipc_exports.fetch_sub(1, std::memory_order_relaxed);
 }
 
+void end_context(CudaEntry entry, const CudaWords& call, std::uint64_t began_ns, const Site& site) {
+  if (g_ipc_imports.load(std::memory_order_relaxed) == 0) return;
+  // Others have retained it, too.
+  if (entry == CudaEntry::cuDevicePrimaryCtxRelease_v2 && ask_cuda_active(call.words[0])) return;
+  write({0, 0, 0, 0, began_ns, now_ns(), 0, CudaIpcKind::kContextGone, 0}, site);
+  for (Shared& one : g_open) {
+    std::uint64_t address = one.address.load(std::memory_order_acquire);
+    if (address <= 1 || !one.address.compare_exchange_strong(address, 0, std::memory_order_acq_rel)) continue;
+    g_ipc_imports.fetch_sub(1, std::memory_order_relaxed);
+  }
+}
+
 __attribute__((noinline)) void note_end(const Site& site) {
   if (g_owner.load(std::memory_order_relaxed) != sys::getpid()) return;
   const std::uint64_t now = now_ns();
@@ -192,7 +204,7 @@ void end_ipc(CudaEntry entry, const CudaWords& call, std::uint64_t record, std::
     case CudaEntry::cuIpcOpenMemHandle_v2: return end_open(call, began_ns, result, site);
     case CudaEntry::cuIpcCloseMemHandle: return result == 0 ? end_close(call.words[0]) : void();
     case CudaEntry::cuMemFree_v2: return result == 0 ? end_free(call.words[0]) : void();
-    default: return;
+    default: return result == 0 ? end_context(entry, call, began_ns, site) : void();
   }
 }
 

@@ -23,6 +23,11 @@ constexpr bool is_ipc_call(CudaEntry entry) {
 }
 // Of these two only a process hears that has exported something.
 constexpr bool is_ipc_free(CudaEntry entry) { return entry == CudaEntry::cuMemFree_v2; }
+// With the context goes what it had open. Of these only a process hears that has something open.
+constexpr bool is_ipc_context(CudaEntry entry) {
+  return entry == CudaEntry::cuDevicePrimaryCtxRelease_v2 || entry == CudaEntry::cuDevicePrimaryCtxReset_v2 ||
+         entry == CudaEntry::cuCtxDestroy_v2;
+}
 // Bit N: the Nth word is an address on the device.
 constexpr std::uint32_t ipc_addresses(CudaEntry entry) {
   switch (entry) {
@@ -55,6 +60,8 @@ void end_ipc(CudaEntry entry, const CudaWords& call, std::uint64_t record, std::
 // The call is about to copy from or to what its words say.
 void note_ipc_use(std::uint32_t addresses, const CudaWords& call);
 
+// The driver says that the primary context of that device is active. In cuda.cpp.
+bool ask_cuda_active(std::uint64_t device);
 // How many bytes of memory the address is in, as the driver says; 0: it does not say. In cuda.cpp.
 std::uint64_t ask_cuda_bytes(std::uint64_t address, std::uint64_t* base);
 

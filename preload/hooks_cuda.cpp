@@ -33,7 +33,7 @@ int get_address(std::uint64_t function, Word symbol, Word out, Rest... rest) {
 }
 
 constexpr bool is_shared_call(CudaEntry entry) {
-  return is_ipc_call(entry) || is_ipc_free(entry) || ipc_addresses(entry) != 0;
+  return is_ipc_call(entry) || is_ipc_free(entry) || is_ipc_context(entry) || ipc_addresses(entry) != 0;
 }
 
 // Calls about memory that may be shared with another process. A child of an initialised process may give back what is
@@ -42,7 +42,7 @@ template <class... Words>
 __attribute__((noinline, cold)) int call_shared(CudaEntry entry, std::uint64_t function, Frame frame, Words... words) {
   const Word list[] = {words...};
   const CudaWords call{list, sizeof...(words)};
-  const bool gives_back = is_ipc_free(entry) || entry == CudaEntry::cuIpcCloseMemHandle;
+  const bool gives_back = is_ipc_free(entry) || is_ipc_context(entry) || entry == CudaEntry::cuIpcCloseMemHandle;
   const std::uint64_t touch = g_watch_cuda && !gives_back ? touch_cuda(entry, function, frame.site()) : 0;
   const std::uint32_t addresses = ipc_addresses(entry);
   if (addresses != 0 && g_ipc_imports.load(std::memory_order_relaxed) != 0) note_ipc_use(addresses, call);
@@ -88,7 +88,7 @@ constexpr bool is_looked_at(CudaEntry entry) {
 inline bool is_ipc_watched(CudaEntry entry) {
   if (is_ipc_call(entry)) return true;
   if (is_ipc_free(entry)) return g_ipc_exports.load(std::memory_order_relaxed) != 0;
-  return ipc_addresses(entry) != 0 && g_ipc_imports.load(std::memory_order_relaxed) != 0;
+  return (is_ipc_context(entry) || ipc_addresses(entry) != 0) && g_ipc_imports.load(std::memory_order_relaxed) != 0;
 }
 
 template <CudaEntry entry, std::uint32_t wrapper, class... Words>

@@ -44,6 +44,7 @@ std::optional<model::CudaIpcKind> kind_of(trace::CudaIpcKind kind) {
     case trace::CudaIpcKind::kClose: return model::CudaIpcKind::kClose;
     case trace::CudaIpcKind::kFree: return model::CudaIpcKind::kFree;
     case trace::CudaIpcKind::kEnd: return model::CudaIpcKind::kEnd;
+    case trace::CudaIpcKind::kContextGone: return model::CudaIpcKind::kContextGone;
   }
   return std::nullopt;
 }

@@ -58,6 +58,17 @@ Sharing::Sharing(const Evidence& evidence) : evidence_(evidence) {
           opened.erase(known);
         }
         break;
+      case CudaIpcKind::kContextGone:
+        // All of it counts as closed: of some that is wrong, and nothing is said of it then.
+        for (auto entry = opened.begin(); entry != opened.end();) {
+          if (entry->first.first != call->process) {
+            ++entry;
+            continue;
+          }
+          imports_[entry->second.import].close = call;
+          entry = opened.erase(entry);
+        }
+        break;
       case CudaIpcKind::kEnd: own_end_.emplace(call->process, call->began_ns); break;
     }
   }

@@ -9,11 +9,12 @@
 namespace forksight::model {
 
 enum class CudaIpcKind {
-  kExport,  // cuIpcGetMemHandle, successful
-  kOpen,    // cuIpcOpenMemHandle
-  kClose,   // cuIpcCloseMemHandle
-  kFree,    // cuMemFree of exported memory
-  kEnd,     // the process ends by itself
+  kExport,       // cuIpcGetMemHandle, successful
+  kOpen,         // cuIpcOpenMemHandle
+  kClose,        // cuIpcCloseMemHandle
+  kFree,         // cuMemFree of exported memory
+  kEnd,          // the process ends by itself
+  kContextGone,  // what was open may have been closed with its context
 };
 
 // A call of one process. All times are of CLOCK_MONOTONIC, which the processes of a host share.

@@ -98,6 +98,16 @@ TEST(CudaIpcExporterGone, CountsHowOftenItIsOpen) {
   EXPECT_EQ(Shared().exports(10).opens(20).closes(22).opens(24).frees(30).closes(40).findings().size(), 1U);
 }
 
+TEST(CudaIpcExporterGone, AContextTakesWhatItHadOpenAlong) {
+  Shared scene;
+  scene.exports(10).opens(20).add(scene.importer, CudaIpcKind::kContextGone, 25, 0, 0).frees(30).importer_ends(50);
+  EXPECT_TRUE(scene.findings().empty());
+  // Not what was opened later.
+  Shared again;
+  again.exports(10).opens(20).add(again.importer, CudaIpcKind::kContextGone, 25, 0, 0);
+  EXPECT_EQ(again.opens(27).frees(30).importer_ends(50).findings().size(), 1U);
+}
+
 TEST(CudaIpcExporterGone, IsSilentOfAFreeThatWasRefused) {
   EXPECT_TRUE(Shared().exports(10).opens(20).frees(30, 0x1000, 1).closes(40).findings().empty());
 }

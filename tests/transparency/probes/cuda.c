@@ -10,7 +10,8 @@
  * COVERS: cuMemsetD8_v2 cuMemsetD32_v2 cuMemsetD8Async cuMemsetD32Async cuLaunchKernel cuLaunchKernelEx
  * COVERS: cuLaunchCooperativeKernel cuGraphLaunch cuStreamCreate cuStreamCreateWithPriority cuStreamSynchronize
  * COVERS: cuStreamWaitEvent cuEventCreate cuEventRecord cuEventSynchronize cuIpcGetMemHandle cuIpcOpenMemHandle_v2
- * COVERS: cuIpcCloseMemHandle cuPointerGetAttribute dlsym
+ * COVERS: cuIpcCloseMemHandle cuDevicePrimaryCtxRelease_v2 cuDevicePrimaryCtxReset_v2 cuCtxDestroy_v2
+ * COVERS: cuPointerGetAttribute dlsym
  * LIBS: forksight_test_driver
  */
 #include "probe.h"
@@ -86,6 +87,7 @@ static void call_all(void) {
   SHOW_WORDS(6, cuEventSynchronize);
   SHOW_WORDS(6, cuIpcGetMemHandle);
   SHOW_WORDS(6, cuIpcCloseMemHandle);
+  SHOW_WORDS(6, cuDevicePrimaryCtxReset_v2);
   SHOW_WORDS(6, cuPointerGetAttribute);
 }
 
@@ -122,6 +124,8 @@ static void call_own(void) {
   SHOW(allocate != NULL ? allocate(&memory, 0) : -1);
   SHOW(cuCtxCreate_v2(&context, 0, 0));
   SHOW(context != NULL ? cuCtxDestroy_v2(context) : -1);
+  SHOW(cuDevicePrimaryCtxRelease_v2(1));
+  SHOW(cuDevicePrimaryCtxRelease_v2(1));
 }
 
 static void call_ten(void) {

@@ -44,6 +44,7 @@ enum class CudaIpcKind : std::uint32_t {
   kClose = 3,   // cuIpcCloseMemHandle
   kFree = 4,    // cuMemFree of what a kExport is of
   kEnd = 5,  // the process, which has one of the above, ends by exit() or by the end of main: after its exit handlers
+  kContextGone = 6,  // a context was destroyed, and what it had open with it: which that was is not known
 };
 
 // Device memory that is shared between processes by handle. kClose and kFree are written before the call, and their
