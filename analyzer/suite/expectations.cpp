@@ -61,12 +61,13 @@ Result<ExpectedFinding> parse_finding(const Words& words) {
   if (words.size() < 3) return Error{"EXPECT: rule certainty outcome [field=value]"};
   ExpectedFinding finding{words[0], words[1], words[2], {}, {}};
   for (std::size_t index = 3; index < words.size(); ++index) {
-    auto [key, value] = split_field(words[index]);
+    auto field = split_field(words[index]);
+    const std::string& key = field.first;
     if (!is_one_of(kFields, key)) {
       return Error{fmt::format("EXPECT: {}: fields are {}", words[index], fmt::join(kFields, ", "))};
     }
-    std::erase_if(finding.fields, [&](const auto& field) { return field.first == key; });
-    finding.fields.emplace_back(std::move(key), std::move(value));
+    std::erase_if(finding.fields, [&](const auto& other) { return other.first == key; });
+    finding.fields.push_back(std::move(field));
   }
   return finding;
 }
