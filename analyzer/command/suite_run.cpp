@@ -19,7 +19,7 @@ namespace forksight {
 namespace {
 
 constexpr char kExamples[] = R"(Examples:
-  forksight suite run                            all cases, on all processors that this process may use
+  forksight suite run                            all cases, three for every two processors at a time
   forksight suite run 'orphaned_*' -j 4          some of them
   forksight suite run --slug lost-openmp-pool    those that must show one hazard
   forksight suite run --format junit --report suite.xml
@@ -45,6 +45,10 @@ struct CommandLine {
   bool is_quiet = false;
 };
 
+// Cases sleep most of their time: what hangs is watched for a second or two. Three for two processors take an eighth of
+// them.
+int default_jobs() { return suite::count_cores() * 3 / 2; }
+
 std::string render(const suite::RunView& view, const std::string& format) {
   if (format == "json") return suite::run_as_json(view);
   if (format == "junit") return suite::run_as_junit(view);
@@ -69,7 +73,7 @@ int run(const CommandLine& line) {
   options.judge.forksight = watch::read_link("/proc/self/exe").value_or("");
   options.judge.parts = {line.parts.begin(), line.parts.end()};
   options.keep = line.keep;
-  options.jobs = line.jobs > 0 ? line.jobs : suite::count_cores();
+  options.jobs = line.jobs > 0 ? line.jobs : default_jobs();
   options.case_limit = std::chrono::seconds(line.limit_s);
 
   SuiteProgress progress(line.is_quiet, line.is_strict);
@@ -108,7 +112,7 @@ void add_suite_run(CLI::App& verb, int& status) {
   run_verb->formatter(std::make_shared<ExampleFormatter>("forksight suite run [OPTIONS] [CASE...]", kExamples));
   run_verb->footer(kFooter);
   add_suite_choice(*run_verb, line->choice);
-  run_verb->add_option("-j,--jobs", line->jobs, "So many cases at a time; else as many as there are processors for it")
+  run_verb->add_option("-j,--jobs", line->jobs, "So many cases at a time; else three for every two processors")
       ->type_name("N")
       ->check(CLI::Range(1, 4096))
       ->group("How");
