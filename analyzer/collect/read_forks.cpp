@@ -3,6 +3,7 @@
 
 #include "collect/trace_reader.hpp"
 #include "collect/trace_words.hpp"
+#include "forksight/trace/ends.hpp"
 #include "forksight/trace/vfork.hpp"
 
 namespace forksight::collect {
@@ -119,6 +120,14 @@ void TraceReader::read_vfork_call(const TraceRecord& record) {
   model_.vfork_exits.push_back({process, fixed.child, record.tid, {}});
   name_stack(
       process, fixed.stack, [id](model::Model & m) -> auto& { return m.vfork_exits[id].stack; });
+}
+
+// Of a child whose fork was recorded, the last of that pid; of others nobody asks.
+void TraceReader::read_child_end(const TraceRecord& record) {
+  const auto fixed = record.fixed<trace::ChildEndRecord>();
+  const auto child = by_pid_.find(fixed.child);
+  if (child == by_pid_.end() || !has_fork_[child->second] || model_.processes[child->second].ppid != record.pid) return;
+  model_.processes[child->second].exit_status = fixed.status;
 }
 
 }  // namespace forksight::collect

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "forksight/trace/cuda.hpp"
+#include "forksight/trace/ends.hpp"
 #include "forksight/trace/foresight.hpp"
 #include "forksight/trace/mpi.hpp"
 #include "forksight/trace/vfork.hpp"
@@ -91,6 +92,7 @@ bool has_whole_payload(trace::RecordType type, std::span<const std::byte> payloa
     case RecordType::kLockOrder:
       return holds_with_tail<trace::LockOrderRecord>(
           payload, [](const auto& fixed) { return std::uint64_t{fixed.gates} * sizeof(trace::OrderGate); });
+    case RecordType::kChildEnd: return holds<trace::ChildEndRecord>(payload);
     case RecordType::kRacyTouch: return holds<trace::RacyTouchRecord>(payload);
     case RecordType::kShare: return holds<trace::ShareRecord>(payload);
     case RecordType::kShareUse: return holds<trace::ShareUseRecord>(payload);

@@ -94,6 +94,7 @@ void TraceReader::read_record(const TraceRecord& record) {
     case RecordType::kVforkCall: return read_vfork_call(record);
     case RecordType::kThreadLife: return read_thread_life(record);
     case RecordType::kLockOrder: return read_lock_order(record);
+    case RecordType::kChildEnd: return read_child_end(record);
     case RecordType::kRacyTouch: return read_racy_touch(record);
     case RecordType::kShare: return read_share(record);
     case RecordType::kShareUse: return read_share_use(record);

@@ -64,6 +64,7 @@ class TraceReader {
   void read_handler_held(const TraceRecord& record);
   void read_mpi(const TraceRecord& record);
   void read_vfork_call(const TraceRecord& record);
+  void read_child_end(const TraceRecord& record);
   void read_thread_life(const TraceRecord& record);
   void read_lock_order(const TraceRecord& record);
   void read_racy_touch(const TraceRecord& record);

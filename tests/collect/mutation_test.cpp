@@ -7,6 +7,7 @@
 
 #include "collect/all_stages.hpp"
 #include "forksight/trace/cuda.hpp"
+#include "forksight/trace/ends.hpp"
 #include "forksight/trace/foresight.hpp"
 #include "forksight/trace/mpi.hpp"
 #include "forksight/trace/output.hpp"
@@ -136,6 +137,7 @@ std::vector<std::byte> good_trace() {
   order(other_life, 2, 1);
   trace.as(2600).record(trace::RecordType::kRacyTouch,
                         trace::RacyTouchRecord{fork, 0x40, stack, worker, stack, 31, 1000, 5, 6, 1, 1});
+  trace.as(test::kParent).record(trace::RecordType::kChildEnd, trace::ChildEndRecord{2600, 11});
   return trace.bytes();
 }
 

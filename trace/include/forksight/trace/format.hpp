@@ -71,6 +71,7 @@ enum class RecordType : std::uint16_t {
   kShare = 60,         // ShareRecord, in shares.hpp
   kShareUse = 61,      // ShareUseRecord, in shares.hpp
   kDraw = 62,          // DrawRecord, in shares.hpp
+  kChildEnd = 70,      // ChildEndRecord, in ends.hpp
 };
 
 // The first word of a record: size in bytes, header included (low 32 bits), type (16), state (8), zero (8).

@@ -1,0 +1,16 @@
+// The part of the trace format about how children ended.
+#pragma once
+
+#include <cstdint>
+
+namespace forksight::trace {
+
+// The writer has waited for a child that a signal ended which tells of a crash: SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP,
+// SIGSYS or SIGABRT.
+struct ChildEndRecord {
+  std::int32_t child;   // pid
+  std::int32_t status;  // as of wait(2)
+};
+static_assert(sizeof(ChildEndRecord) == 8);
+
+}  // namespace forksight::trace
