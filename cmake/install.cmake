@@ -1,6 +1,6 @@
 # What an installation has beside the command and the shim, which install themselves: the record format's headers and
-# the annotations for locks, as a CMake package (find_package(forksight), targets forksight::trace and
-# forksight::annotate), and the documents.
+# the annotations for locks, as a CMake package (find_package(forksight), targets forksight::trace,
+# forksight::annotate and forksight::program, which is the command), what fork tests need, and the documents.
 include(CMakePackageConfigHelpers)
 set(forksight_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/forksight)
 
@@ -10,7 +10,15 @@ install(DIRECTORY trace/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_M
 install(FILES ${PROJECT_BINARY_DIR}/trace/include/forksight/version.hpp DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/forksight)
 set_target_properties(forksight_annotate PROPERTIES EXPORT_NAME annotate)
 install(DIRECTORY preload/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
-install(TARGETS forksight_trace forksight_annotate EXPORT forksight-targets)
+# Fork tests of other people's libraries: a header, and a function for their CMakeLists.txt.
+find_package(Threads REQUIRED)
+add_library(forksight_fork_test INTERFACE)
+set_target_properties(forksight_fork_test PROPERTIES EXPORT_NAME fork_test)
+target_include_directories(forksight_fork_test INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+target_link_libraries(forksight_fork_test INTERFACE Threads::Threads)
+install(DIRECTORY repro/harness/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
+install(FILES repro/harness/ForksightForkTest.cmake DESTINATION ${forksight_package_dir})
+install(TARGETS forksight_trace forksight_annotate forksight_fork_test EXPORT forksight-targets)
 install(EXPORT forksight-targets NAMESPACE forksight:: DESTINATION ${forksight_package_dir})
 
 configure_package_config_file(cmake/forksight-config.cmake.in forksight-config.cmake

@@ -54,7 +54,7 @@ int parse_and_run(int argc, char** argv) {
   forksight::add_report_command(app, status);
   forksight::add_explain_command(app, status);
   forksight::add_queue_command(app, status);
-  forksight::add_suite_command(app, status);
+  forksight::add_suite_command(app, argc, argv, status);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

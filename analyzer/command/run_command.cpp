@@ -11,6 +11,7 @@
 #include "command/formatter.hpp"
 #include "command/run_cures.hpp"
 #include "command/run_session.hpp"
+#include "command/words_after_dashes.hpp"
 
 namespace forksight {
 namespace {
@@ -53,16 +54,6 @@ const std::map<std::string, Certainty> kCertainties{
 
 // The type name shows the choices already.
 CLI::Validator one_of(std::vector<std::string> words) { return CLI::IsMember(std::move(words)).description(""); }
-
-std::vector<std::string> words_after_dashes(int argc, const char* const* argv) {
-  std::vector<std::string> words;
-  bool after = false;
-  for (int index = 1; index < argc; ++index) {
-    if (after) words.emplace_back(argv[index]);
-    if (std::string_view(argv[index]) == "--") after = true;
-  }
-  return words;
-}
 
 void add_options(CLI::App& run, CommandLine& line) {
   RunOptions& options = line.options;

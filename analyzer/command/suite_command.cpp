@@ -6,6 +6,7 @@
 #include "command/exit_status.hpp"
 #include "command/formatter.hpp"
 #include "command/output.hpp"
+#include "command/suite_check.hpp"
 #include "suite/manifest.hpp"
 
 namespace forksight {
@@ -18,6 +19,8 @@ constexpr char kExamples[] = R"(Examples:
   forksight suite run                    is everything seen on this machine as it should be?
   forksight suite run lost_openmp_pool   one case; globs work, too
   forksight suite run --library openmp --format junit --report suite.xml
+  forksight suite check -- ./my_fork_test
+                                         a library of your own: can children forked after its use, use it?
 
 )";
 
@@ -73,13 +76,14 @@ bool choose_suite(const SuiteChoice& choice, bool all, ChosenSuite& chosen, int&
   return true;
 }
 
-void add_suite_command(CLI::App& app, int& status) {
+void add_suite_command(CLI::App& app, int argc, const char* const* argv, int& status) {
   CLI::App* const verb = app.add_subcommand("suite", kDescription);
-  verb->formatter(std::make_shared<ExampleFormatter>("forksight suite list|run [OPTIONS] [CASE...]", kExamples));
+  verb->formatter(std::make_shared<ExampleFormatter>("forksight suite list|run|check [OPTIONS] [CASE...]", kExamples));
   verb->footer(kFooter);
   verb->require_subcommand(1);
   add_suite_list(*verb, status);
   add_suite_run(*verb, status);
+  add_suite_check(*verb, argc, argv, status);
 }
 
 }  // namespace forksight

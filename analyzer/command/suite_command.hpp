@@ -10,7 +10,7 @@
 namespace forksight {
 
 // Adds the verb; `status` as in add_report_command.
-void add_suite_command(CLI::App& app, int& status);
+void add_suite_command(CLI::App& app, int argc, const char* const* argv, int& status);
 
 // What both of its verbs take.
 struct SuiteChoice {

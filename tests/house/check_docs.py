@@ -14,7 +14,7 @@ PATH = re.compile(r"(?:\./)?[\w.-]+(?:/[\w.<>*-]+)*/?\Z")
 PRESET = re.compile(r"--preset[ =](\w+)")
 FOLDERS = ("analyzer", "bench", "cmake", "docs", "preload", "repro", "tests", "trace", ".ci")
 SLUG_IN_CASE = re.compile(r"(?://|#)\s*EXPECT(?:\([^)]*\))?:\s*(\S+)")
-VERBS = ("run", "why", "core", "report", "explain", "suite list", "suite run")
+VERBS = ("run", "why", "core", "report", "explain", "suite list", "suite run", "suite check")
 
 
 def known_options(forksight):

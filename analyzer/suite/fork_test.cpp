@@ -1,0 +1,142 @@
+#include "suite/fork_test.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "suite/processes.hpp"
+#include "suite/program.hpp"
+#include "suite/shell_words.hpp"
+
+namespace forksight::suite {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+using Command = std::vector<std::string>;
+
+constexpr char kVariable[] = "FORKSIGHT_FORK_TEST";
+constexpr char kGreeting[] = "forksight-fork-test 1";
+constexpr int kFound = 99;  // what run ends with if it found something; see fork_test.h for the others
+constexpr int kChildFailed = 1, kNoScene = 2, kParentFailed = 3;
+constexpr std::chrono::seconds kListLimit{20};
+
+// For the programs that are started while it lives.
+class Variable {
+ public:
+  explicit Variable(const std::string& value) { ::setenv(kVariable, value.c_str(), 1); }
+  Variable(const Variable&) = delete;
+  Variable& operator=(const Variable&) = delete;
+  ~Variable() { ::unsetenv(kVariable); }
+};
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+Json read_report(const fs::path& file) {
+  std::ifstream stream(file);
+  return Json::parse(std::istreambuf_iterator<char>(stream), {}, nullptr, false);
+}
+
+// Each finding: what, whose, and the first thing to do.
+std::vector<std::string> describe_findings(const Json& report) {
+  std::vector<std::string> lines;
+  for (const Json& finding : report.value("findings", Json::array())) {
+    const std::string rule = finding.value("rule", "");
+    lines.push_back(fmt::format("{} ({}): {}", rule, finding.value("certainty", ""), finding.value("summary", "")));
+    const Json culprit = finding.value("culprit", Json::object());
+    if (const std::string library = culprit.value("library", ""); !library.empty()) {
+      lines.push_back("  in " + library);
+    }
+    const Json fixes = finding.value("fixes", Json::array());
+    if (!fixes.empty()) lines.push_back("  fix: " + fixes.front().value("text", ""));
+    lines.push_back("  more: forksight explain " + rule);
+  }
+  return lines;
+}
+
+std::string describe_end(std::optional<int> status, const CheckOptions& options) {
+  if (!status) {
+    return fmt::format("not done after {:.1f} s, and not proved to hang",
+                       std::chrono::duration<double>(options.limit).count());
+  }
+  switch (*status) {
+    case kFound: return {};
+    case kChildFailed: return "a forked child could not use it";
+    case kNoScene: return "the program says that it has no such scene";
+    case kParentFailed: return "the use failed before any fork: that is no matter of forks";
+    default: break;
+  }
+  return *status > 128 ? fmt::format("killed by signal {}", *status - 128) : fmt::format("exit status {}", *status);
+}
+
+}  // namespace
+
+Result<std::vector<Scene>> list_scenes(const Command& command, const CheckOptions& options) {
+  const Variable list("list");
+  const Captured said = capture(command, options.folder, "list", kListLimit);
+  const std::vector<std::string> lines = lines_of(said.out);
+  if (said.status != 0 || lines.empty() || lines.front() != kGreeting) {
+    return Error{
+        fmt::format("{}: is no fork test: it does not answer to {}=list; make it with <forksight/fork_test.h>, or run "
+                    "it once as it "
+                    "is with --as-is",
+                    command.front(), kVariable)};
+  }
+  std::vector<Scene> scenes;
+  for (std::size_t i = 1; i < lines.size(); ++i) {
+    const std::size_t tab = lines[i].find('\t');
+    scenes.push_back({lines[i].substr(0, tab), tab == std::string::npos ? "" : lines[i].substr(tab + 1)});
+  }
+  return scenes;
+}
+
+SceneResult play_scene(const Command& command, const Scene& scene, const CheckOptions& options) {
+  SceneResult result;
+  result.scene = scene;
+  const fs::path folder = options.folder / (scene.name.empty() ? "as-is" : scene.name);
+  fs::create_directories(folder);
+  const auto start = Clock::now();
+
+  Command run = {
+      options.forksight.string(), "run", "--cure", "none", "--on-hang", "kill", "--fail-on", options.fail_on};
+  run.insert(run.end(), {"--error-exitcode", std::to_string(kFound), "--out", (folder / "out").string(), "--format"});
+  run.insert(run.end(), {"json", "--report", (folder / "report.json").string(), "--"});
+  run.insert(run.end(), command.begin(), command.end());
+  Command again = {"forksight", "run", "--cure", "none", "--"};
+  again.insert(again.end(), command.begin(), command.end());
+  result.command = (scene.name.empty() ? "" : fmt::format("{}={} ", kVariable, scene.name)) + join_words(again);
+
+  std::optional<Variable> chosen;
+  if (!scene.name.empty()) chosen.emplace(scene.name);
+  Program program(run, folder, "program");
+  const std::optional<int> status = program.wait(options.limit);
+  std::vector<std::string> stacks;
+  if (!status && !is_stopped()) stacks = describe_stacks(folder);
+  program.end_all();
+  result.seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  result.is_good = status == 0;
+  if (result.is_good) return result;
+
+  const auto add = [&](const std::vector<std::string>& more) {
+    result.lines.insert(result.lines.end(), more.begin(), more.end());
+  };
+  if (std::string end = describe_end(status, options); !end.empty()) add({std::move(end)});
+  const Json report = read_report(folder / "report.json");
+  if (report.is_object()) add(describe_findings(report));
+  for (const std::string& line : lines_of(program.read_stderr())) {
+    if (!line.empty() && !line.starts_with("forksight: ")) add({"| " + line});
+  }
+  add(stacks);
+  return result;
+}
+
+}  // namespace forksight::suite

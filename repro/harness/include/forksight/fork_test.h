@@ -1,0 +1,253 @@
+/* Asserts that after a library was used, forked children can use it: write one function that uses it, and let this
+ * header make the program.
+ *
+ *   #include <forksight/fork_test.h>
+ *   static int use(void) { return my_dot(x, y, 1000) == 1000.0 ? 0 : 1; }    0: it worked, as main() would say
+ *   FORKSIGHT_FORK_TEST(use)
+ *
+ *   $ forksight suite check -- ./my_fork_test     each scene below under forksight, with what it finds
+ *
+ * In CMake, forksight_add_fork_test(my_fork_test) makes a test of each scene. The program needs nothing of forksight to
+ * run: FORKSIGHT_FORK_TEST=SCENE ./my_fork_test ends with 0 if all children could use the library, 1 if one could not,
+ * 3 if it failed before any fork; a child that hangs hangs it. The function is called many times, by one thread at a
+ * time, and in children. C99 and C++, POSIX, GCC and Clang; link with -pthread.
+ */
+#ifndef FORKSIGHT_FORK_TEST_H
+#define FORKSIGHT_FORK_TEST_H
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/types.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#if !defined(_POSIX_C_SOURCE) || _POSIX_C_SOURCE < 200112L
+#error "fork_test.h needs POSIX: compile with -std=gnu99 (or later), or with -D_POSIX_C_SOURCE=200809L"
+#endif
+
+/* name, the function that plays it, what it is. The library is used in the parent first, in all of them. */
+#define FORKSIGHT_FORK_TEST_SCENES_(SCENE)                                                                            \
+  SCENE("main", forksight_main_, "the thread that used it forks, the child uses it")                                  \
+  SCENE("child-thread", forksight_child_thread_, "the same, and the child uses it in a thread of its own")            \
+  SCENE("thread", forksight_thread_, "a thread that is not the first one uses it and forks")                          \
+  SCENE("idle-thread", forksight_idle_thread_, "another thread used it, and waits when the first one forks")          \
+  SCENE("busy-thread", forksight_busy_thread_, "another thread uses it without a pause while 50 children are forked") \
+  SCENE("again", forksight_again_, "two children, one after the other, the parent uses it in between")                \
+  SCENE("grandchild", forksight_grandchild_, "the child forks, too")                                                  \
+  SCENE("exit", forksight_exit_, "the child does not use it, and ends by exit()")                                     \
+  SCENE("exec", forksight_exec_, "the child executes this program anew, which uses it")
+
+enum { FORKSIGHT_WORKED_ = 0, FORKSIGHT_CHILD_FAILED_ = 1, FORKSIGHT_NO_SCENE_ = 2, FORKSIGHT_PARENT_FAILED_ = 3 };
+
+static int (*forksight_use_)(void);
+static volatile int forksight_is_over_;
+
+static void forksight_must_(int good, const char* what) {
+  if (good) return;
+  perror(what);
+  _exit(FORKSIGHT_PARENT_FAILED_);
+}
+
+static void forksight_use_before_fork_(void) {
+  const int failed = forksight_use_();
+  if (failed == 0) return;
+  fprintf(stderr, "fork test: the use failed before any fork, it returned %d\n", failed);
+  _exit(FORKSIGHT_PARENT_FAILED_);
+}
+
+static void forksight_use_in_child_(void) {
+  const int failed = forksight_use_();
+  if (failed == 0) return;
+  fprintf(stderr, "fork test: the use failed in a forked child, it returned %d\n", failed);
+  _exit(FORKSIGHT_CHILD_FAILED_);
+}
+
+/* Buffered output would come out twice. */
+static pid_t forksight_fork_(void) {
+  pid_t child;
+  fflush(stdout);
+  child = fork();
+  forksight_must_(child >= 0, "fork");
+  return child;
+}
+
+static int forksight_end_of_(pid_t child) {
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0) forksight_must_(errno == EINTR, "waitpid");
+  if (WIFEXITED(status)) return WEXITSTATUS(status);
+  fprintf(stderr, "fork test: a forked child was killed by signal %d (%s)\n", WTERMSIG(status),
+          strsignal(WTERMSIG(status)));
+  return FORKSIGHT_CHILD_FAILED_;
+}
+
+static int forksight_one_child_(void) {
+  const pid_t child = forksight_fork_();
+  if (child == 0) {
+    forksight_use_in_child_();
+    _exit(FORKSIGHT_WORKED_);
+  }
+  return forksight_end_of_(child);
+}
+
+static int forksight_main_(void) {
+  forksight_use_before_fork_();
+  return forksight_one_child_();
+}
+
+static void forksight_run_thread_(void* (*start)(void*), void* argument) {
+  pthread_t thread;
+  forksight_must_((errno = pthread_create(&thread, NULL, start, argument)) == 0, "pthread_create");
+  forksight_must_((errno = pthread_join(thread, NULL)) == 0, "pthread_join");
+}
+
+static void* forksight_child_user_(void* unused) {
+  forksight_use_in_child_();
+  return unused;
+}
+
+static int forksight_child_thread_(void) {
+  pid_t child;
+  forksight_use_before_fork_();
+  child = forksight_fork_();
+  if (child == 0) {
+    forksight_run_thread_(forksight_child_user_, NULL);
+    _exit(FORKSIGHT_WORKED_);
+  }
+  return forksight_end_of_(child);
+}
+
+static void* forksight_forking_thread_(void* outcome) {
+  *(int*)outcome = forksight_main_();
+  return NULL;
+}
+
+static int forksight_thread_(void) {
+  int outcome = FORKSIGHT_PARENT_FAILED_;
+  forksight_run_thread_(forksight_forking_thread_, &outcome);
+  return outcome;
+}
+
+/* The thread tells by the first pipe that it has used the library, and ends when the second one is closed. */
+struct forksight_other_ {
+  int told[2], end[2], is_busy;
+};
+
+static void* forksight_other_main_(void* argument) {
+  struct forksight_other_* const other = (struct forksight_other_*)argument;
+  char byte = 0;
+  forksight_use_before_fork_();
+  forksight_must_(write(other->told[1], &byte, 1) == 1, "write");
+  while (other->is_busy && !forksight_is_over_) forksight_use_before_fork_();
+  while (read(other->end[0], &byte, 1) < 0) forksight_must_(errno == EINTR, "read");
+  return NULL;
+}
+
+static int forksight_beside_thread_(int is_busy, int forks) {
+  struct forksight_other_ other;
+  pthread_t thread;
+  char byte = 0;
+  int outcome = FORKSIGHT_WORKED_;
+  other.is_busy = is_busy;
+  forksight_must_(pipe(other.told) == 0 && pipe(other.end) == 0, "pipe");
+  forksight_must_((errno = pthread_create(&thread, NULL, forksight_other_main_, &other)) == 0, "pthread_create");
+  while (read(other.told[0], &byte, 1) < 0) forksight_must_(errno == EINTR, "read");
+  while (forks-- > 0 && outcome == FORKSIGHT_WORKED_) outcome = forksight_one_child_();
+  forksight_is_over_ = 1;
+  close(other.end[1]);
+  forksight_must_((errno = pthread_join(thread, NULL)) == 0, "pthread_join");
+  close(other.end[0]);
+  close(other.told[0]);
+  close(other.told[1]);
+  return outcome;
+}
+
+static int forksight_idle_thread_(void) { return forksight_beside_thread_(0, 1); }
+static int forksight_busy_thread_(void) { return forksight_beside_thread_(1, 50); }
+
+static int forksight_again_(void) {
+  const int outcome = forksight_main_();
+  return outcome != FORKSIGHT_WORKED_ ? outcome : forksight_main_();
+}
+
+static int forksight_grandchild_(void) {
+  pid_t child;
+  forksight_use_before_fork_();
+  child = forksight_fork_();
+  if (child == 0) {
+    forksight_use_in_child_();
+    _exit(forksight_one_child_());
+  }
+  return forksight_end_of_(child);
+}
+
+static int forksight_exit_(void) {
+  pid_t child;
+  forksight_use_before_fork_();
+  child = forksight_fork_();
+  if (child == 0) exit(FORKSIGHT_WORKED_);
+  return forksight_end_of_(child);
+}
+
+static int forksight_exec_(void) {
+  char program[] = "/proc/self/exe";
+  char* argv[] = {program, NULL};
+  pid_t child;
+  forksight_use_before_fork_();
+  forksight_must_(setenv("FORKSIGHT_FORK_TEST", "once", 1) == 0, "setenv");
+  child = forksight_fork_();
+  if (child == 0) {
+    execv(program, argv);
+    forksight_must_(0, "execv");
+  }
+  return forksight_end_of_(child);
+}
+
+/* In the program that was executed. */
+static int forksight_once_(void) {
+  forksight_use_in_child_();
+  return FORKSIGHT_WORKED_;
+}
+
+static const struct forksight_scene_ {
+  const char* name;
+  int (*play)(void);
+  const char* what;
+} forksight_scenes_[] = {
+#define FORKSIGHT_SCENE_(name, play, what) {name, play, what},
+    FORKSIGHT_FORK_TEST_SCENES_(FORKSIGHT_SCENE_)
+#undef FORKSIGHT_SCENE_
+};
+
+/* What main() returns. FORKSIGHT_FORK_TEST=list prints the scenes, for programs. */
+static int forksight_fork_test_(int (*use)(void), const char* program) {
+  const char* const wanted = getenv("FORKSIGHT_FORK_TEST");
+  const size_t count = sizeof forksight_scenes_ / sizeof *forksight_scenes_;
+  size_t i;
+  forksight_use_ = use;
+  if (wanted != NULL && strcmp(wanted, "once") == 0) return forksight_once_();
+  if (wanted != NULL && strcmp(wanted, "list") == 0) {
+    puts("forksight-fork-test 1");
+    for (i = 0; i < count; ++i) printf("%s\t%s\n", forksight_scenes_[i].name, forksight_scenes_[i].what);
+    return FORKSIGHT_WORKED_;
+  }
+  for (i = 0; wanted != NULL && i < count; ++i) {
+    if (strcmp(wanted, forksight_scenes_[i].name) == 0) return forksight_scenes_[i].play();
+  }
+  if (wanted != NULL) fprintf(stderr, "%s: no scene %s\n", program, wanted);
+  fprintf(stderr,
+          "A fork test. Run it by `forksight suite check -- %s`, or one scene alone by FORKSIGHT_FORK_TEST=SCENE:\n",
+          program);
+  for (i = 0; i < count; ++i) fprintf(stderr, "  %-14s%s\n", forksight_scenes_[i].name, forksight_scenes_[i].what);
+  return FORKSIGHT_NO_SCENE_;
+}
+
+#define FORKSIGHT_FORK_TEST(use)                 \
+  int main(int argc, char** argv) {              \
+    (void)argc;                                  \
+    return forksight_fork_test_((use), argv[0]); \
+  }
+
+#endif
