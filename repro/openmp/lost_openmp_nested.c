@@ -12,7 +12,6 @@
 // EXPECT-STACK: fork main@fork
 // EXPECT-CURED: --omp=quiesce stdout="parent: 4 threads" stdout="child: 4 threads"
 // EXPECT-CURED: --omp=rebuild stdout="parent: 4 threads" stdout="child: 4 threads"
-// EXPECT-CORE: lost-openmp-pool certain hang culprit="libgomp pool of 2 threads"
 //
 // LLVM's runtime makes a new pool in the child:
 // EXPECT-BARE(libomp): ok
