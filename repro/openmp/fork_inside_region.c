@@ -16,6 +16,8 @@
 // On LLVM's runtime the child dies of an assertion of that:
 // EXPECT-BARE(libomp): error
 // EXPECT(libomp): fork-inside-parallel-region likely error victims=0
+// EXPECT-BARE(libomp19): error
+// EXPECT(libomp19): fork-inside-parallel-region likely error victims=0
 //
 // EXPECT-WHY: lost-openmp-pool certain hang culprit="libgomp pool of 2 threads"
 // EXPECT-CORE: lost-openmp-pool certain hang culprit="libgomp pool of 2 threads"

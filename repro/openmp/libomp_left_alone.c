@@ -1,6 +1,5 @@
 // Mechanism: none. LLVM's runtime rebuilds its pool in the child by a handler of its own; a pool that was paused before
-// the
-//            fork would abort the child. So no cure may touch it, whatever policy is asked for.
+//            the fork would abort the child. So no cure may touch it, whatever policy is asked for.
 // To blame:  nobody.
 // User sees: nothing, and must not see a warning.
 // Fix:       none needed.

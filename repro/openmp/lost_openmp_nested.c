@@ -16,6 +16,8 @@
 // LLVM's runtime makes a new pool in the child:
 // EXPECT-BARE(libomp): ok
 // EXPECT-NONE(libomp)
+// EXPECT-BARE(libomp19): ok
+// EXPECT-NONE(libomp19)
 #include <omp.h>
 
 #include "../baton.h"

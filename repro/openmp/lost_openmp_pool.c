@@ -26,6 +26,8 @@
 // The same program on LLVM's runtime, by its own compiler and through the entry points that it has for GCC's code:
 // EXPECT-BARE(libomp): ok
 // EXPECT-NONE(libomp)
+// EXPECT-BARE(libomp19): ok
+// EXPECT-NONE(libomp19)
 // EXPECT-BARE(gcc-libomp): ok
 // EXPECT-NONE(gcc-libomp)
 // EXPECT-WHY: lost-openmp-pool certain hang culprit="libgomp pool of 2 threads" victims=1
