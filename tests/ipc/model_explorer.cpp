@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::size_t kMostWords = 40;
 constexpr std::uint8_t kKill = kMaxActors;
+constexpr std::uint8_t kKillRecoverer = kKill + 1;  // the first, the second
 
 struct state {
   std::array<value_id, kMostWords> words{};
@@ -21,8 +22,8 @@ struct state {
 
 struct frame {
   state at;
-  std::uint8_t moves = 0;  // a bit for each actor that is still to move, and one for the kill
-  std::uint8_t moved = 0;  // by which of them the next frame came about
+  std::uint16_t moves = 0;  // a bit for each actor that is still to move, and one for each kill
+  std::uint8_t moved = 0;   // by which of them the next frame came about
 };
 
 class explorer {
@@ -47,7 +48,7 @@ class explorer {
   std::uint32_t recovering(const state& at) const;
   int owner_of_guard(const state& at, const word_info& fact) const { return table_.owner(at.words[fact.guard]); }
 
-  std::uint8_t moves_from(const state& at);
+  std::uint16_t moves_from(const state& at);
   bool is_local(const state& at, std::uint32_t index);
   std::string check_access(const state& at, std::uint32_t index, const automaton::transition& by) const;
   state after(const state& at, std::uint8_t move);
@@ -113,17 +114,19 @@ bool explorer::is_local(const state& at, std::uint32_t index) {
 }
 
 // Those that must be tried here.
-std::uint8_t explorer::moves_from(const state& at) {
-  std::uint8_t moves = 0;
+std::uint16_t explorer::moves_from(const state& at) {
+  unsigned moves = 0;
   const bool can_kill = g_world.plan.victim >= 0 && !at.is_dead;
-  const auto kill = static_cast<std::uint8_t>(can_kill ? 1u << kKill : 0u);
+  const unsigned kill = can_kill ? 1u << kKill : 0u;
   for (std::uint32_t i = 0; i < actors_; ++i) {
     if (!can_move(at, i)) continue;
-    const auto bit = static_cast<std::uint8_t>(1u << i);
-    if (by_.merge_local && is_local(at, i)) return is_victim(i) ? bit | kill : bit;
+    const unsigned bit = 1u << i;
+    if (by_.merge_local && is_local(at, i)) return static_cast<std::uint16_t>(is_victim(i) ? bit | kill : bit);
     moves |= bit;
   }
-  return moves | kill;
+  // One of two who recover, amid it; the other is left to do all.
+  if (recovering(at) == 2) moves |= 3u << kKillRecoverer;
+  return static_cast<std::uint16_t>(moves | kill);
 }
 
 std::string explorer::check_access(const state& at, std::uint32_t index, const automaton::transition& by) const {
@@ -157,6 +160,11 @@ state explorer::after(const state& at, std::uint8_t move) {
     next.is_dead = true;
     local_id& victim = next.actors[static_cast<std::size_t>(g_world.plan.victim)];
     if (by_.merge_dead) victim = table_.dead(victim);
+    return next;
+  }
+  if (move >= kKillRecoverer) {
+    local_id& dead = next.actors[kUsers + move - kKillRecoverer];
+    dead = table_.dead(dead);
     return next;
   }
   const auto word = static_cast<std::size_t>(actor(at, move).word);
@@ -251,7 +259,7 @@ std::string explorer::end_of(const state& at) {
 
 void explorer::push(const state& at) {
   if (!seen_.insert(hash_of(at, by_))) return;
-  const std::uint8_t moves = moves_from(at);
+  const std::uint16_t moves = moves_from(at);
   if (moves == 0) {
     all_.broken = end_of(at);
     return;
@@ -267,7 +275,15 @@ void explorer::say(const char* end) const {
 
 std::string explorer::path() const {
   std::string text;
-  for (const frame& one : stack_) text += one.moved == kKill ? " KILL" : " " + std::to_string(one.moved);
+  for (const frame& one : stack_) {
+    if (one.moved < kKill) {
+      text += " " + std::to_string(one.moved);
+    } else if (one.moved == kKill) {
+      text += " KILL";
+    } else {
+      text += " KILL " + std::to_string(kUsers + one.moved - kKillRecoverer);
+    }
+  }
   return text;
 }
 
@@ -281,7 +297,7 @@ exploration explorer::run() {
     }
     std::uint8_t move = 0;
     while ((top.moves >> move & 1) == 0) ++move;
-    top.moves = static_cast<std::uint8_t>(top.moves & ~(1u << move));
+    top.moves = static_cast<std::uint16_t>(top.moves & ~(1u << move));
     top.moved = move;
     const state next = after(top.at, move);
     if (all_.broken.empty()) push(next);
