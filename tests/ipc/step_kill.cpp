@@ -133,11 +133,12 @@ bool kill_recoverer(const scenario& what, const geometry_of_test& shape, on_deat
 }
 
 struct plan_of_run {
-  bool every = false, stops_at_first = false;
+  bool every = false, operations = true, recoveries = true, stops_at_first = false;
   unsigned seed = 0;
   unsigned long jobs = 1, job = 0;  // of a run by several processes: which part is whose
 
   bool is_mine(unsigned long n) const { return n % jobs == job; }
+  bool is_over(const tally& so_far) const { return stops_at_first && so_far.broken != 0; }
 };
 
 template <class Body>
@@ -147,7 +148,7 @@ void for_each_kind(const plan_of_run& plan, const tally& so_far, Body body) {
       // Both messages are in the way of the third only where there is room for two.
       if (what.when_full == full::drop_oldest && shape.buffers != 2) continue;
       for (const on_death policy : {on_death::drop, on_death::redeliver}) {
-        if (plan.stops_at_first && so_far.broken != 0) return;
+        if (plan.is_over(so_far)) return;
         body(what, shape, policy);
       }
     }
@@ -163,7 +164,7 @@ void report(const char* of, const scenario& what, const geometry_of_test& shape,
 // All deaths that differ, and some others.
 void run(const plan_of_run& plan, tally& so_far) {
   std::mt19937 random(plan.seed);
-  const auto is_over = [&] { return plan.stops_at_first && so_far.broken != 0; };
+  const auto is_over = [&] { return plan.is_over(so_far); };
   for_each_kind(plan, so_far, [&](const scenario& what, const geometry_of_test& shape, on_death policy) {
     // The same with any number of slots.
     if (&shape != &kShapes[0] && is_long(what)) return;
@@ -196,13 +197,18 @@ void run(const plan_of_run& plan, tally& so_far) {
   });
 }
 
-// The addresses that the operation comes by, or, `first` given, the recovery of one that died there.
-walk walk_through(const scenario& what, const geometry_of_test& shape, on_death policy, const killing_point* first,
-                  tally& so_far) {
+struct recorded {
+  walk came_by;
+  std::vector<unsigned long> changes;  // after which instructions the segment had changed
+};
+
+// The operation, or, `first` given, the recovery of one that died there.
+recorded walk_through(const scenario& what, const geometry_of_test& shape, on_death policy, const killing_point* first,
+                      tally& so_far) {
   queue q = make(shape, policy, what.when_full, what.queued);
   const words memory(q);
   hands of_first, of_second;
-  walk came_by;
+  recorded way;
   std::unique_ptr<stepped> recoverer;
   if (first != nullptr) {
     recoverer = std::make_unique<stepped>([&] { join(of_second, q); }, [&] { of_second.handle.recover(); });
@@ -211,39 +217,44 @@ walk walk_through(const scenario& what, const geometry_of_test& shape, on_death 
   bool good = victim.is_ready();
   if (first != nullptr) good = good && victim.kill_at(*first, memory) != stepped::outcome::failed;
   stepped& subject = first != nullptr ? *recoverer : victim;
-  good = good && subject.is_ready() && subject.record(came_by) == stepped::outcome::completed;
+  good = good && subject.is_ready() && subject.record(way.came_by, memory, way.changes) == stepped::outcome::completed;
   so_far.steps += subject.steps();
-  if (good) return came_by;
+  if (good) return way;
   std::printf("broken: %s: could not be stepped through\n", what.name);
   ++so_far.broken;
   return {};
 }
 
-// After each instruction; of recovery, of one that died after each change.
-void run_every(const plan_of_run& plan, tally& so_far) {
-  const auto is_over = [&] { return plan.stops_at_first && so_far.broken != 0; };
+// After each instruction.
+void run_every_operation(const plan_of_run& plan, tally& so_far) {
   for_each_kind(plan, so_far, [&](const scenario& what, const geometry_of_test& shape, on_death policy) {
     if (&shape != &kShapes[0] && is_long(what)) return;
     const unsigned long kills = so_far.kills;
-    const walk came_by = walk_through(what, shape, policy, nullptr, so_far);
-    for (unsigned long n = 0; n <= came_by.length() && !is_over(); ++n) {
+    const walk came_by = walk_through(what, shape, policy, nullptr, so_far).came_by;
+    for (unsigned long n = 0; n <= came_by.length() && !plan.is_over(so_far); ++n) {
       if (plan.is_mine(n)) kill_once(what, shape, policy, came_by.after(n), so_far);
     }
     report("", what, shape, policy, so_far.kills - kills, " of " + std::to_string(came_by.length() + 1) + " instants");
   });
+}
+
+// The same for who recovers one that died after each change, and after all of them.
+void run_every_recovery(const plan_of_run& plan, tally& so_far) {
   for_each_kind(plan, so_far, [&](const scenario& what, const geometry_of_test& shape, on_death policy) {
     if (!is_recovered_by_victims(what)) return;
     const unsigned long kills = so_far.kills;
     unsigned long instants = 0;
-    bool first_is_complete = false;
-    for (unsigned long n = 0; !first_is_complete && !is_over(); ++n) {
-      const killing_point first{killing_point::unit::after_change, n};
-      const walk came_by = walk_through(what, shape, policy, &first, so_far);
+    const recorded way = walk_through(what, shape, policy, nullptr, so_far);
+    std::vector<unsigned long> deaths = way.changes;
+    deaths.insert(deaths.begin(), 0);
+    deaths.push_back(way.came_by.length() + 1);
+    for (const unsigned long death : deaths) {
+      const killing_point first = way.came_by.after(death);
+      const walk came_by = walk_through(what, shape, policy, &first, so_far).came_by;
       instants += came_by.length() + 1;
-      // The first of them is everybody's: it says whether there is a next change to die after.
-      for (unsigned long m = 0; m <= came_by.length() && !is_over(); ++m) {
-        if (m != 0 && !plan.is_mine(m)) continue;
-        kill_recoverer(what, shape, policy, first, came_by.after(m), first_is_complete, so_far);
+      for (unsigned long m = 0; m <= came_by.length() && !plan.is_over(so_far); ++m) {
+        bool first_is_complete = false;
+        if (plan.is_mine(m)) kill_recoverer(what, shape, policy, first, came_by.after(m), first_is_complete, so_far);
       }
     }
     report("recovery of one that died in ", what, shape, policy, so_far.kills - kills,
@@ -262,7 +273,8 @@ void run_every_by_all(plan_of_run plan, tally& all) {
   std::vector<std::unique_ptr<child>> workers;
   for (plan.job = 0; plan.job < plan.jobs; ++plan.job) {
     workers.push_back(std::make_unique<child>([&plan, parts] {
-      run_every(plan, parts[plan.job]);
+      if (plan.operations) run_every_operation(plan, parts[plan.job]);
+      if (plan.recoveries) run_every_recovery(plan, parts[plan.job]);
       return 0;
     }));
   }
@@ -282,12 +294,16 @@ int main_of(int count, char** arguments) {
     const std::string_view argument = arguments[i];
     if (argument == "--every") {
       plan.every = true;
+    } else if (argument == "--operations") {
+      plan.recoveries = false;
+    } else if (argument == "--recoveries") {
+      plan.operations = false;
     } else if (argument == "--first") {
       plan.stops_at_first = true;
     } else if (argument == "--seed" && i + 1 < count) {
       plan.seed = static_cast<unsigned>(std::strtoul(arguments[++i], nullptr, 10));
     } else {
-      std::fprintf(stderr, "usage: step_kill [--every] [--first] [--seed N]\n");
+      std::fprintf(stderr, "usage: step_kill [--every [--operations | --recoveries]] [--first] [--seed N]\n");
       return 2;
     }
   }

@@ -88,12 +88,16 @@ class stepped {
     if (how != outcome::failed) child_.kill_and_wait();
     return how;
   }
-  // Steps through all of it.
-  outcome record(walk& came_by) {
+  // Steps through all of it. `changes`: after which instructions the segment had changed.
+  outcome record(walk& came_by, const words& memory, std::vector<unsigned long>& changes) {
+    std::vector<char> before(memory.bytes(), memory.bytes() + memory.size());
     outcome how = outcome::killed;
     while (how == outcome::killed) {
       came_by.add(address());
       how = step();
+      if (std::memcmp(before.data(), memory.bytes(), before.size()) == 0) continue;
+      changes.push_back(came_by.length());
+      std::memcpy(before.data(), memory.bytes(), before.size());
     }
     if (how != outcome::failed) child_.kill_and_wait();
     return how;
