@@ -201,7 +201,7 @@ void storm(bool atfork_handlers) {
 TEST(ForkStorm, WithTheHandlersEvenTheOldHandleAnswers) { storm(true); }
 TEST(ForkStorm, WithoutThemTheChildsOwnHandleWorks) { storm(false); }
 
-// The hazard that the handlers are for has its cases in repro/queue: feeder_lock, feeder_items.
+// The hazard that the handlers are for has its case in repro/queue: feeder_items.
 
 }  // namespace
 }  // namespace forksight::ipc
