@@ -39,6 +39,7 @@
 #include "sys.hpp"
 #include "tasks.hpp"
 #include "thread_records.hpp"
+#include "timers.hpp"
 #include "unflushed.hpp"
 #include "writer.hpp"
 
@@ -188,9 +189,12 @@ void enter_fork(Slot* self, const Site& site) {
   mark_living(self);
 }
 
-// A process with one thread has nothing to lose, but may have output that both sides will write, or files that both
-// sides will use.
-bool fork_is_told() { return fork_is_watched() || has_unflushed() || has_shares(); }
+// A process with one thread has no threads to lose, but may have output that both sides will write, files that both sides
+// will use, or timers.
+bool fork_is_told() { return fork_is_watched() || has_unflushed() || has_shares() || has_armed_timers(); }
+bool is_told_to_child() {
+  return fork_is_watched() || unflushed_is_recorded() || shares_are_recorded() || timers_are_recorded();
+}
 
 }  // namespace
 
@@ -222,6 +226,7 @@ void on_prepare() {
   if (by_wrapper) record_gone(self);
   record_unflushed(self->fork_record);
   record_shares(self->fork_record);
+  record_timers(self->fork_record);
   name_fork_of_run(*self);
   record_cuda(self->fork_record);
   record_mpi(self->fork_record);
@@ -235,6 +240,7 @@ void on_parent() {
   open_gate(self);
   watch_unflushed_in_parent();
   watch_shares_in_parent();
+  settle_timers_in_parent();
 }
 
 namespace {
@@ -266,17 +272,18 @@ Slot* begin_child() {
   return self;
 }
 
-// What is in use on both sides from now on. Of a fork that was not recorded this is all that its child does.
+// What is in use on both sides from now on, and what is on one alone. Of a fork that was not recorded this is all that its child does.
 void watch_copies_in_child(std::uint64_t fork) {
   watch_shares_in_child(fork);
   watch_draws_in_child(fork);
+  settle_timers_in_child(fork);
 }
 
 }  // namespace
 
 // The policy calls into glibc's TLS look-up and libgomp's own setters, beside what begin_child does.
 void on_child() {
-  if (!fork_is_watched() && !unflushed_is_recorded() && !shares_are_recorded()) return watch_copies_in_child(0);
+  if (!is_told_to_child()) return watch_copies_in_child(0);
   const KeptErrno kept;
   Slot* const self = begin_child();
   const std::uint64_t fork = self == nullptr ? 0 : self->fork_record;

@@ -8,6 +8,7 @@
 #include <sys/types.h>
 #include <threads.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <cstdint>
 

@@ -101,6 +101,8 @@ void TraceReader::read_touch(const TraceRecord& record) {
     touch.pool = pool->index;
   } else if (fixed.kind == trace::TouchKind::kExit) {
     // It is about no object: the fork is all that there is to say.
+  } else if (fixed.kind == trace::TouchKind::kTimerWait) {
+    touch.object = fixed.object;
   } else if (fixed.kind == trace::TouchKind::kLibcCall) {
     const auto in_flight = find(fixed.held, RecordType::kInFlight);
     const auto call = find(fixed.object, RecordType::kLibcCall);

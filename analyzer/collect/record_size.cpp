@@ -97,6 +97,10 @@ bool has_whole_payload(trace::RecordType type, std::span<const std::byte> payloa
     case RecordType::kShare: return holds<trace::ShareRecord>(payload);
     case RecordType::kShareUse: return holds<trace::ShareUseRecord>(payload);
     case RecordType::kDraw: return holds<trace::DrawRecord>(payload);
+    case RecordType::kTimer: return holds<trace::TimerRecord>(payload);
+    case RecordType::kFileLock:
+      return holds_with_tail<trace::FileLockRecord>(payload,
+                                                    [](const auto& fixed) { return std::uint64_t{fixed.path_bytes}; });
   }
   return true;
 }

@@ -99,6 +99,8 @@ void TraceReader::read_record(const TraceRecord& record) {
     case RecordType::kShare: return read_share(record);
     case RecordType::kShareUse: return read_share_use(record);
     case RecordType::kDraw: return read_draw(record);
+    case RecordType::kTimer: return read_timer(record);
+    case RecordType::kFileLock: return read_file_lock(record);
   }
 }
 

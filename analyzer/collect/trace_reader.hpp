@@ -50,6 +50,8 @@ class TraceReader {
   void read_quiesced(const TraceRecord& record);
   void read_unflushed(const TraceRecord& record);
   void read_flush(const TraceRecord& record);
+  void read_timer(const TraceRecord& record);
+  void read_file_lock(const TraceRecord& record);
   void read_note(const TraceRecord& record);
   void read_python_stacks(const TraceRecord& record);
   void read_python_at_fork(const TraceRecord& record);

@@ -18,7 +18,8 @@ bool is_known(trace::TouchKind kind) {
   return is_within(kind, trace::TouchKind::kLock, trace::TouchKind::kParallel) ||
          is_within(kind, trace::TouchKind::kCondition, trace::TouchKind::kFutexWait) ||
          kind == trace::TouchKind::kLibcCall || kind == trace::TouchKind::kExit ||
-         kind == trace::TouchKind::kCudaCall || kind == trace::TouchKind::kMpiCall;
+         kind == trace::TouchKind::kCudaCall || kind == trace::TouchKind::kMpiCall ||
+         kind == trace::TouchKind::kTimerWait;
 }
 bool is_known(trace::CureMethod method) {
   return is_within(method, trace::CureMethod::kClamp, trace::CureMethod::kRebuild);
@@ -71,6 +72,7 @@ model::TouchKind to_model(trace::TouchKind kind) {
     case trace::TouchKind::kCudaCall: return model::TouchKind::kCudaCall;
     case trace::TouchKind::kMpiCall: return model::TouchKind::kMpiCall;
     case trace::TouchKind::kExit: return model::TouchKind::kExit;
+    case trace::TouchKind::kTimerWait: return model::TouchKind::kTimerWait;
     case trace::TouchKind::kLock: break;
   }
   return model::TouchKind::kLock;

@@ -17,6 +17,7 @@
 #include "command/output.hpp"
 #include "command/run_history.hpp"
 #include "command/run_lost_signals.hpp"
+#include "command/run_open_calls.hpp"
 #include "command/run_outside.hpp"
 #include "command/run_python.hpp"
 #include "command/run_report.hpp"
@@ -153,7 +154,7 @@ class Session {
       adopt(model.value());
       follow_touches(model.value());
       follow_python(model.value());
-      follow_handlers(model.value());
+      follow_calls(model.value());
       supervisor_.set_lost_signals(find_lost_signals(model.value()));
       history_.follow_ends(model.value());
     }
@@ -201,15 +202,12 @@ class Session {
     supervisor_.set_touches(open);
   }
 
-  void follow_handlers(const model::Model& model) {
-    std::vector<watch::StalledCall> calls;
-    for (const model::HandlerRun& run : model.handler_runs) {
-      const Clock::time_point since{std::chrono::nanoseconds(run.since_ns)};
-      if (run.process < model.processes.size()) calls.push_back({model.processes[run.process].pid, run.tid, since});
-    }
-    supervisor_.set_handlers(calls);
+  void follow_calls(const model::Model& model) {
+    std::vector<watch::StalledCall> calls = find_open_handlers(model);
     // A handler that comes back changes its record in place, which is no news.
     has_unread_traces_ = has_unread_traces_ || !calls.empty();
+    for (const watch::StalledCall& wait : find_timer_waits(model)) calls.push_back(wait);
+    supervisor_.set_stalled(calls);
   }
 
   void write_log() {

@@ -7,9 +7,11 @@
 #include <string>
 #include <vector>
 
+#include "model/copied_state.hpp"
 #include "model/cuda_ipc.hpp"
 #include "model/foresight.hpp"
 #include "model/ids.hpp"
+#include "model/output.hpp"
 #include "model/owners.hpp"
 #include "model/shares.hpp"
 #include "model/stack.hpp"
@@ -97,33 +99,6 @@ struct LockedStream {
   std::uint64_t lock = 0;  // address of the futex word
   int number = 1;
   ThreadId thread = 0;
-};
-
-// How bytes left a stream of stdio.
-enum class FlushKind {
-  kFlush,   // fflush()
-  kClose,   // fclose()
-  kAtExit,  // the process ended by exit() or by the end of main, which flush what is left
-  kGone,    // they were in the stream no more when it was looked at
-};
-
-// A process wrote the bytes of an UnflushedOutput.
-struct Flush {
-  ProcessId process = 0;
-  std::int32_t tid = 0;
-  std::optional<ForkId> fork;  // that the process was made by; none: the first process of its trace
-  FlushKind kind = FlushKind::kFlush;
-  Stack stack;
-};
-
-// Bytes that were in a stream of stdio at a fork, and so in both processes after it.
-struct UnflushedOutput {
-  ForkId fork = 0;           // the first one
-  int fd = -1;
-  int number = -1;           // 0, 1 or 2: stdin, stdout, stderr; -1: another stream
-  std::uint64_t bytes = 0;   // at that fork: the stream may have had more at later ones
-  std::string text;          // the first of them
-  std::vector<Flush> flushes;  // in the order of time
 };
 
 // A fork waited for other threads' libc calls (--cure=quiesce-libc).
@@ -266,6 +241,7 @@ struct Fork {
   std::optional<PythonId> python;        // where Python's threads were
   std::optional<Cuda> cuda;              // none: no driver is loaded
   std::vector<Mpi> mpi;                  // one of a kind
+  std::vector<ArmedTimer> timers;
   std::uint64_t prepare_ns = 0;
   std::uint64_t total_ns = 0;
   int error = 0;                         // errno of a failed fork
@@ -287,6 +263,7 @@ enum class TouchKind {
   kExit,
   kCudaCall,
   kMpiCall,
+  kTimerWait,
 };
 enum class SyncOperation { kNone, kDestroy, kSignal, kBroadcast, kWait };
 enum class TouchAction { kNone, kAborted, kRecovered, kGiven };
@@ -312,7 +289,7 @@ struct Touch {
   SyncOperation operation = SyncOperation::kNone;  // kCondition, kBarrier
   bool is_stolen = false;            // kCondition: the signal went to a waiter of the parent
   bool cured = false;                // a cure let it pass (kParallel, kLibcCall)
-  std::uint64_t object = 0;          // kFutexWait: address of the word
+  std::uint64_t object = 0;          // kFutexWait: address of the word; kTimerWait: the set of signals
   std::string object_name;           // "ready", "queue+0x40", "" if it is not in a module
   std::string object_module;         // path of the module that holds it; "" for heap and stack
   std::uint32_t value = 0;           // kFutexWait: of the word
@@ -328,7 +305,7 @@ enum class Liveness {
   kDead,         // proved: no task can wake any of its threads
   kDeadButForSignal,  // no task can wake it, only a signal handler could
   kSpinning,     // ran all the time without leaving the touch that it was in
-  kStalled,      // has been in an atfork handler for long; not proved
+  kStalled,      // has been in an atfork handler, or in a wait for a timer, for long; not proved
   kVictim,       // waits only for processes that are dead
   kEnded,
 };
@@ -382,6 +359,7 @@ struct Model {
   std::vector<Share> shares;
   std::vector<Draw> draws;
   std::vector<CudaIpcCall> cuda_ipc;
+  std::vector<FileLockUse> file_lock_uses;  // in the order of time
   std::vector<ThreadLife> lives;
   std::vector<LockOrder> lock_orders;
   std::vector<RacyTouch> racy_touches;

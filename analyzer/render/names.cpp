@@ -33,6 +33,7 @@ const char* name_of(CulpritKind kind) {
     case CulpritKind::kDevice: return "device";
     case CulpritKind::kStream: return "stream";
     case CulpritKind::kMemory: return "memory";
+    case CulpritKind::kTimer: return "timer";
     case CulpritKind::kProcess: break;
   }
   return "process";

@@ -310,7 +310,7 @@ void Supervisor::add_spinning(Clock::time_point now) {
   }
 }
 
-// No proof: a handler may wait for a minute and then go on. Ten times what a user waits for a proof is long.
+// No proof: a handler may wait for a minute and then go on, a signal may come. Ten times what a user waits for a proof is long.
 void Supervisor::add_stalled(Clock::time_point now) {
   for (const StalledCall& call : calls_) {
     const auto member = tree_.living().find(call.pid);

@@ -68,8 +68,9 @@ class Supervisor {
   // We have sent it such a signal: that its threads were scheduled once is no sign of life, if they are found in the
   // same calls afterwards.
   void expect_stir(const ProcessKey& key);
-  // Threads that are in the middle of an atfork handler, and since when: long ones count as stalled.
-  void set_handlers(const std::vector<StalledCall>& calls) { calls_ = calls; }
+  // Threads that are in the middle of an atfork handler, or wait for a timer that they do not have, and since when: long
+  // ones count as stalled.
+  void set_stalled(const std::vector<StalledCall>& calls) { calls_ = calls; }
   // Signals that threads took which forked processes do not have, by their pid.
   void set_lost_signals(std::map<std::int32_t, std::uint64_t> lost) { unheard_.set_lost(std::move(lost)); }
 

@@ -121,6 +121,11 @@ std::vector<std::byte> good_trace() {
                                                     function, 0x40, stack, 0, 0, 0, 0});
   trace.record(trace::RecordType::kTouchEnd, trace::TouchEndRecord{call, 3, 0});
   trace.record(trace::RecordType::kMpi, trace::MpiRecord{fork, 0x40, trace::MpiKind::kUcx, trace::kMpiLost});
+  trace.record(trace::RecordType::kTimer, trace::TimerRecord{fork, trace::TimerKind::kPosix, 14, 1, 0});
+  trace.as(2600).record(trace::RecordType::kTouch,
+                        trace::TouchRecord{fork, trace::TouchKind::kTimerWait, trace::TouchAction::kNone, 0, 0, 0x2000,
+                                           stack, 0, 0, 0, 0});
+  trace.as(test::kParent);
   trace.record(trace::RecordType::kVforkCall, trace::VforkCallRecord{stack, 2700, trace::VforkCall::kExit});
   trace.as(test::kParent);
   const auto life = trace.record(trace::RecordType::kThreadLife, trace::ThreadLifeRecord{0, 1, 0, 0});

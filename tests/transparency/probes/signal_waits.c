@@ -1,10 +1,14 @@
 /* Waiting for signals.
- * COVERS: sigwait sigwaitinfo sigtimedwait
+ * COVERS: sigwait sigwaitinfo sigtimedwait sigsuspend pause
  */
 #include "probe.h"
 
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static sigset_t set_of(int number) {
   sigset_t set;
@@ -74,4 +78,87 @@ PROBE_IN(sigwait_blocks, ANYWHERE & ~IN_HANDLER) {
 PROBE_IN(sigwaitinfo_blocks, ANYWHERE & ~IN_HANDLER) {
   static const struct Blocking blocking = {"sigwaitinfo", prepare, wait_for_info, release, after, NULL};
   show_blocking(&blocking);
+}
+
+static volatile sig_atomic_t g_handled;
+static void handle(int number) { g_handled = number; }
+static struct sigaction install(int number) {
+  struct sigaction action, before;
+  memset(&action, 0, sizeof action);
+  action.sa_handler = handle;
+  sigaction(number, &action, &before);
+  g_handled = 0;
+  return before;
+}
+
+/* The handler runs inside of the call, and the mask is the old one after it. */
+PROBE_IN(suspended_until_a_handler_ran, ANYWHERE & ~IN_HANDLER) {
+  const sigset_t before = block(SIGUSR2);
+  const struct sigaction action = install(SIGUSR2);
+  sigset_t others, now;
+  sigfillset(&others);
+  sigdelset(&others, SIGUSR2);
+  pthread_kill(pthread_self(), SIGUSR2);
+  SHOW(sigsuspend(&others));
+  pthread_sigmask(SIG_SETMASK, NULL, &now);
+  say("  handled %d, blocked %d", g_handled == SIGUSR2, sigismember(&now, SIGUSR2));
+  sigaction(SIGUSR2, &action, NULL);
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+static int suspend_all(void) {
+  sigset_t none;
+  sigemptyset(&none);
+  g_waiter = pthread_self();
+  sigsuspend(&none);
+  return errno;
+}
+static int pause_here(void) {
+  g_waiter = pthread_self();
+  pause();
+  return errno;
+}
+static void prepare_handler(void) { install(SIGUSR2); }
+static void after_handler(void) { say("  handled %d", g_handled == SIGUSR2); }
+PROBE_IN(sigsuspend_blocks, ANYWHERE & ~IN_HANDLER) {
+  static const struct Blocking blocking = {"sigsuspend", prepare_handler, suspend_all, release, after_handler, NULL};
+  show_blocking(&blocking);
+}
+PROBE_IN(pause_blocks, ANYWHERE & ~IN_HANDLER) {
+  static const struct Blocking blocking = {"pause", prepare_handler, pause_here, release, after_handler, NULL};
+  show_blocking(&blocking);
+}
+
+/* A child without the timer that its parent has: what it is sent, and what it arms itself, still comes. */
+static void wait_in_child(void) {
+  const sigset_t set = set_of(SIGALRM);
+  const struct itimerval soon = {{0, 0}, {0, 1000}};
+  int number = 0;
+  sigset_t others;
+  sigfillset(&others);
+  sigdelset(&others, SIGALRM);
+  pthread_kill(pthread_self(), SIGALRM);
+  SHOW(sigwait(&set, &number));
+  SHOW(sigwait((const sigset_t*)8, &number));
+  SHOW(sigsuspend((const sigset_t*)8));
+  setitimer(ITIMER_REAL, &soon, NULL);
+  SHOW(sigwaitinfo(&set, NULL) == SIGALRM);
+  setitimer(ITIMER_REAL, &soon, NULL);
+  install(SIGALRM);
+  SHOW(sigsuspend(&others));
+  pthread_sigmask(SIG_SETMASK, &others, NULL);
+  pthread_sigmask(SIG_BLOCK, &set, NULL);
+  say("  handled %d", g_handled == SIGALRM);
+}
+PROBE_IN(without_the_parents_timer, ANYWHERE & ~(IN_HANDLER | IN_CHILD | IN_WATCHED_CHILD)) {
+  const struct itimerval later = {{0, 0}, {1000, 0}};
+  const struct itimerval never = {{0, 0}, {0, 0}};
+  struct itimerval left;
+  const sigset_t before = block(SIGALRM);
+  setitimer(ITIMER_REAL, &later, NULL);
+  in_child(wait_in_child);
+  getitimer(ITIMER_REAL, &left);
+  SHOW(left.it_value.tv_sec > 900);
+  setitimer(ITIMER_REAL, &never, NULL);
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
 }

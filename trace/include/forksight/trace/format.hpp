@@ -20,10 +20,12 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "forksight/trace/file_locks.hpp"
 #include "forksight/trace/header.hpp"
 #include "forksight/trace/libc_calls.hpp"
 #include "forksight/trace/python.hpp"
 #include "forksight/trace/shares.hpp"
+#include "forksight/trace/timers.hpp"
 
 namespace forksight::trace {
 
@@ -72,6 +74,8 @@ enum class RecordType : std::uint16_t {
   kShareUse = 61,      // ShareUseRecord, in shares.hpp
   kDraw = 62,          // DrawRecord, in shares.hpp
   kChildEnd = 70,      // ChildEndRecord, in ends.hpp
+  kTimer = 64,         // TimerRecord, in timers.hpp
+  kFileLock = 65,      // FileLockRecord, in file_locks.hpp
 };
 
 // The first word of a record: size in bytes, header included (low 32 bits), type (16), state (8), zero (8).
@@ -284,6 +288,7 @@ enum class TouchKind : std::uint32_t {
   kLibcCall = 16,      // a libc function whose lock a lost thread may hold; `held` is a kInFlight, `object` a kLibcCall
   kCudaCall = 28,      // a call of a CUDA driver that was initialised before the fork; `runtime` says which function
   kMpiCall = 29,       // a call of MPI or UCX that was initialised before the fork; `runtime` is a kCudaFunction
+  kTimerWait = 40,     // a wait for nothing but signals of the parent's timers, `object` is their set, as of kSignals
   kExit = 17,          // exit() of a child that lost threads: it never returns
 };
 

@@ -1,0 +1,43 @@
+// The part of the trace format about locks of files that were held at a fork. Those of fcntl() and lockf() belong to
+// the process and are not the child's; those of flock() and of open file descriptions (F_OFD_SETLK) are of both, and
+// either may release them. Included by format.hpp.
+#pragma once
+
+#include <cstdint>
+
+namespace forksight::trace {
+
+enum class FileLockKind : std::uint32_t { kPosix = 1, kFlock = 2, kOfd = 3 };
+
+enum class FileLockEvent : std::uint32_t {
+  kForeignUnlock = 1,  // kPosix: a child unlocked what, as the kernel says, its parent has locked and it has not
+  kReleased = 2,  // kFlock, kOfd: a child released the lock; its parent had the file open, and the lock, until then
+  kMissed = 3,    // kFlock, kOfd: who took the lock releases it, and it is not there any more
+};
+
+enum FileLockFlag : std::uint32_t {
+  kFileChanged = 1U << 0U,  // kForeignUnlock: the file has been written to since the fork
+  kWriterKnown = 1U << 1U,  // ... and it is known whether parent and child have written anything since, to any file
+  kChildWrote = 1U << 2U,   // ... the child has
+  kParentWrote = 1U << 3U,  // ... the parent has
+};
+
+// Tail: `path_bytes` of the file's path.
+struct FileLockRecord {
+  std::uint64_t fork;   // ref to kFork
+  std::uint64_t stack;  // ref to kStack of the call
+  std::uint64_t taken;  // ref to kStack of the call that took the lock, its innermost frame alone; 0: not known
+  std::uint64_t start;  // of the locked range, as the call asked for it
+  std::uint64_t bytes;  // 0: to the end of the file
+  FileLockKind kind;
+  FileLockEvent event;
+  std::int32_t fd;
+  std::int32_t owner;   // pid of who took the lock
+  std::int32_t other;   // kMissed: pid of who has a lock of the file that excludes it, 0: nobody
+  std::uint32_t flags;  // FileLockFlag
+  std::uint32_t path_bytes;
+  std::uint32_t reserved;
+};
+static_assert(sizeof(FileLockRecord) == 72);
+
+}  // namespace forksight::trace

@@ -1,0 +1,23 @@
+// The part of the trace format about timers: a forked child has none of its parent's. Included by format.hpp.
+#pragma once
+
+#include <cstdint>
+
+namespace forksight::trace {
+
+enum class TimerKind : std::uint32_t {
+  kReal = 1,   // alarm(), ualarm(), setitimer(ITIMER_REAL)
+  kPosix = 2,  // timer_create()
+};
+
+// A timer that was armed when its process forked. Written by the forking thread after its kFork.
+struct TimerRecord {
+  std::uint64_t fork;  // ref to kFork
+  TimerKind kind;
+  std::int32_t number;  // of the signal that it sends
+  std::uint64_t remaining_ns;
+  std::uint64_t interval_ns;  // 0: it was to expire once
+};
+static_assert(sizeof(TimerRecord) == 32);
+
+}  // namespace forksight::trace
