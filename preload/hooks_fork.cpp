@@ -16,6 +16,7 @@
 #include "config.hpp"
 #include "cuda.hpp"
 #include "draws.hpp"
+#include "file_locks.hpp"
 #include "foresight.hpp"
 #include "fork_stack.hpp"
 #include "fork_turn.hpp"
@@ -190,10 +191,13 @@ void enter_fork(Slot* self, const Site& site) {
 }
 
 // A process with one thread has no threads to lose, but may have output that both sides will write, files that both sides
-// will use, or timers.
-bool fork_is_told() { return fork_is_watched() || has_unflushed() || has_shares() || has_armed_timers(); }
+// will use, timers, or locks of files.
+bool fork_is_told() {
+  return fork_is_watched() || has_unflushed() || has_shares() || has_armed_timers() || has_file_locks();
+}
 bool is_told_to_child() {
-  return fork_is_watched() || unflushed_is_recorded() || shares_are_recorded() || timers_are_recorded();
+  return fork_is_watched() || unflushed_is_recorded() || shares_are_recorded() || timers_are_recorded() ||
+         file_locks_are_recorded();
 }
 
 }  // namespace
@@ -227,6 +231,7 @@ void on_prepare() {
   record_unflushed(self->fork_record);
   record_shares(self->fork_record);
   record_timers(self->fork_record);
+  record_file_locks(self->fork_record);
   name_fork_of_run(*self);
   record_cuda(self->fork_record);
   record_mpi(self->fork_record);
@@ -241,6 +246,7 @@ void on_parent() {
   watch_unflushed_in_parent();
   watch_shares_in_parent();
   settle_timers_in_parent();
+  settle_file_locks_in_parent();
 }
 
 namespace {
@@ -277,6 +283,7 @@ void watch_copies_in_child(std::uint64_t fork) {
   watch_shares_in_child(fork);
   watch_draws_in_child(fork);
   settle_timers_in_child(fork);
+  settle_file_locks_in_child(fork);
 }
 
 }  // namespace

@@ -155,6 +155,7 @@ class TextReport {
     if (culprit.kind == CulpritKind::kStream) return "the other one used it here:";
     if (culprit.kind == CulpritKind::kProcess) return "removed here:";
     if (culprit.kind == CulpritKind::kMemory) return "exported, opened or freed here:";
+    if (culprit.kind == CulpritKind::kFileLock) return "taken here:";
     return culprit.kind == CulpritKind::kDevice ? "initialised here:" : "made here:";
   }
 

@@ -1,13 +1,17 @@
 /* How much stack hooked functions use: each line is a name and the bytes below the caller's frame that were written
  * during the call, found by painting them before. For a thread, on a stack of its own. */
 #define _GNU_SOURCE
+#include <fcntl.h>
 #include <pthread.h>
 #include <semaphore.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -23,6 +27,8 @@ static pthread_spinlock_t g_spin;
 static sem_t g_semaphore;
 static const struct timespec kPast = {1, 0};
 static int g_pipe[2];
+static int g_file;
+static int g_shared_file;
 
 static void* return_at_once(void* unused) { return unused; }
 
@@ -68,6 +74,26 @@ static void set_name(void) { pthread_setname_np(pthread_self(), "painted"); }
 static void touch_orphan(void) {
   if (pthread_mutex_timedlock(&g_held, &kPast) == 0) abort();
 }
+static void lock_file(short type) {
+  struct flock lock = {.l_type = type, .l_whence = SEEK_SET};
+  if (fcntl(g_file, F_SETLK, &lock) != 0) abort();
+}
+static void use_file_locks(void) {
+  lock_file(F_WRLCK);
+  lock_file(F_UNLCK);
+  flock(g_shared_file, LOCK_EX);
+  flock(g_shared_file, LOCK_UN);
+}
+static void unlock_what_is_the_parents(void) { lock_file(F_UNLCK); }
+static void release_what_is_shared(void) { flock(g_shared_file, LOCK_UN); }
+static void wait_for_timer(void) {
+  sigset_t set;
+  int number;
+  sigemptyset(&set);
+  sigaddset(&set, SIGALRM);
+  pthread_kill(pthread_self(), SIGALRM);
+  sigwait(&set, &number);
+}
 
 /* Inlined, so that what is painted is below the frame of its caller, up to the stack pointer. */
 __attribute__((always_inline)) static inline unsigned char* paint(void) {
@@ -96,14 +122,22 @@ __attribute__((noinline)) static void measure_fork(void) {
   const pid_t child = fork();
   const long bytes = used(below);
   if (child == 0) {
-    const long all[] = {bytes, measure(touch_orphan), measure(use_both_mutexes)};
+    const long all[] = {bytes,
+                        measure(touch_orphan),
+                        measure(use_both_mutexes),
+                        measure(unlock_what_is_the_parents),
+                        measure(release_what_is_shared),
+                        measure(wait_for_timer)};
     if (write(results[1], all, sizeof all) < 0) abort();
     _exit(0);
   }
   waitpid(child, NULL, 0);
-  long all[] = {-1, -1, -1};
+  long all[] = {-1, -1, -1, -1, -1, -1};
   if (read(results[0], all, sizeof all) < 0) abort();
-  printf("fork %ld\nfork_in_child %ld\ntouch_of_an_orphan %ld\nboth_mutexes_in_child %ld\n", bytes, all[0], all[1], all[2]);
+  printf("fork %ld\nfork_in_child %ld\ntouch_of_an_orphan %ld\nboth_mutexes_in_child %ld\n", bytes, all[0], all[1],
+         all[2]);
+  printf("unlock_in_child %ld\nrelease_in_child %ld\ntimer_wait_in_child %ld\nmissed_release %ld\n", all[3], all[4],
+         all[5], measure(release_what_is_shared));
 }
 
 static void* hold(void* unused) {
@@ -128,11 +162,16 @@ static void* run(void* unused) {
                 {"semaphore", use_semaphore},
                 {"spinlock", use_spinlock},
                 {"create", make_thread},
-                {"setname", set_name}};
+                {"setname", set_name},
+                {"file_locks", use_file_locks}};
   for (unsigned i = 0; i < sizeof kCalls / sizeof kCalls[0]; ++i) {
     printf("%s %ld\n", kCalls[i].name, measure(kCalls[i].call));
   }
   fflush(stdout);
+  const struct itimerval later = {{0, 0}, {1000, 0}};
+  lock_file(F_WRLCK);
+  flock(g_shared_file, LOCK_EX);
+  setitimer(ITIMER_REAL, &later, NULL);
   measure_fork();
   return unused;
 }
@@ -142,6 +181,12 @@ int main(void) {
   pthread_attr_t attributes;
   char byte;
   sem_init(&g_semaphore, 0, 1);
+  g_file = memfd_create("file", MFD_CLOEXEC);
+  g_shared_file = memfd_create("shared", MFD_CLOEXEC);
+  sigset_t alarm;
+  sigemptyset(&alarm);
+  sigaddset(&alarm, SIGALRM);
+  pthread_sigmask(SIG_BLOCK, &alarm, NULL);
   pthread_spin_init(&g_spin, PTHREAD_PROCESS_PRIVATE);
   if (pipe(g_pipe) != 0 || pthread_create(&thread, NULL, hold, NULL) != 0 || read(g_pipe[0], &byte, 1) != 1) return 1;
   pthread_attr_init(&attributes);

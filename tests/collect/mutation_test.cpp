@@ -126,6 +126,25 @@ std::vector<std::byte> good_trace() {
                         trace::TouchRecord{fork, trace::TouchKind::kTimerWait, trace::TouchAction::kNone, 0, 0, 0x2000,
                                            stack, 0, 0, 0, 0});
   trace.as(test::kParent);
+  {
+    const trace::FileLockRecord lock{fork,
+                                     stack,
+                                     stack,
+                                     0,
+                                     9,
+                                     trace::FileLockKind::kPosix,
+                                     trace::FileLockEvent::kForeignUnlock,
+                                     3,
+                                     test::kParent,
+                                     0,
+                                     trace::kFileChanged,
+                                     5,
+                                     0};
+    std::vector<std::byte> payload(sizeof lock + lock.path_bytes, std::byte{'p'});
+    std::memcpy(payload.data(), &lock, sizeof lock);
+    trace.as(2600).append(trace::RecordType::kFileLock, payload);
+    trace.as(test::kParent);
+  }
   trace.record(trace::RecordType::kVforkCall, trace::VforkCallRecord{stack, 2700, trace::VforkCall::kExit});
   trace.as(test::kParent);
   const auto life = trace.record(trace::RecordType::kThreadLife, trace::ThreadLifeRecord{0, 1, 0, 0});

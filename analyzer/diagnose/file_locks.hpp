@@ -1,0 +1,18 @@
+// What the findings about locks of files have in common.
+#pragma once
+
+#include <string>
+
+#include "diagnose/evidence.hpp"
+
+namespace forksight::file_locks {
+
+// "/var/lib/app/queue"; "file descriptor 7" if its path is not known.
+std::string name_file(const model::FileLockUse& use);
+// "bytes 0 to 99", "all bytes", "all bytes from 100"
+std::string name_range(const model::FileLockUse& use);
+
+// About the process that used the lock, and of outcome kCorruption.
+Finding begin_finding(const Evidence& evidence, const char* slug, const model::FileLockUse& use);
+
+}  // namespace forksight::file_locks

@@ -1,0 +1,63 @@
+// A child unlocks bytes of a file that its parent had locked by fcntl() or lockf() before the fork, and has locked
+// still: it believed to have the lock, and it never did. Only where the file was written to in the meantime, and by the
+// child as far as can be known, is that told: an unlock alone does no harm.
+#include <fmt/core.h>
+
+#include "diagnose/evidence.hpp"
+#include "diagnose/file_locks.hpp"
+#include "diagnose/rules.hpp"
+#include "diagnose/words.hpp"
+
+namespace forksight::rules {
+
+namespace {
+
+using model::FileLockUse;
+
+// The lock of the parent excludes all who ask for one: who else writes is the child, which did not ask.
+std::optional<Certainty> find_harm(const FileLockUse& use) {
+  if (use.event != model::FileLockEvent::kForeignUnlock || !use.file_changed) return std::nullopt;
+  if (!use.writer_known) return Certainty::kPossible;
+  if (!use.child_wrote || use.parent_wrote) return std::nullopt;
+  return Certainty::kLikely;
+}
+
+Finding describe(const Evidence& evidence, const FileLockUse& use, Certainty certainty) {
+  const model::Fork& fork = evidence.model().forks[use.fork];
+  const std::string file = file_locks::name_file(use);
+  const std::string child = evidence.name(use.process);
+  const std::string parent = words::parent(evidence.process(fork.process));
+  const std::string at_fork = words::at(" at ", fork.stack);
+  Finding finding = file_locks::begin_finding(evidence, "file-lock-lost", use);
+  finding.certainty = certainty;
+  finding.summary = fmt::format(
+      "{} unlocks {}{} without having locked it: the lock that {} took before fork(){} is not "
+      "inherited",
+      child, file, words::at(" at ", use.stack), parent, at_fork);
+  add_sentence(finding, fmt::format("{} had locked {} of {}{}, and then called fork(){}.", parent,
+                                    file_locks::name_range(use), file, words::at(" at ", use.taken_at), at_fork));
+  add_sentence(
+      finding,
+      "A lock of fcntl() or lockf() belongs to the process that took it: the child has the descriptor, not the "
+      "lock.");
+  add_sentence(finding, fmt::format("When {} unlocked it{}, {} had it still, as the kernel says: {} never had it.",
+                                    child, words::at(" at ", use.stack), parent, child));
+  add_sentence(finding, use.writer_known ? fmt::format("The file was written to in between. {} has written since the "
+                                                       "fork, {} has not.",
+                                                       child, parent)
+                                         : "The file was written to in between; by whom is not known.");
+  add_sentence(finding, "What the child read and wrote there was protected from nobody.");
+  finding.fixes.push_back({"Take the lock in the child, after fork().", true});
+  finding.fixes.push_back({"Use a lock that a fork shares (flock(), F_OFD_SETLK), and let one side alone release it."});
+  return finding;
+}
+
+}  // namespace
+
+void file_lock_lost(const Evidence& evidence, std::vector<Finding>& findings) {
+  for (const FileLockUse& use : evidence.model().file_lock_uses) {
+    if (const auto certainty = find_harm(use)) findings.push_back(describe(evidence, use, *certainty));
+  }
+}
+
+}  // namespace forksight::rules

@@ -1,0 +1,79 @@
+// A lock of flock() or of an open file description (F_OFD_SETLK) is of parent and child alike: the child's release is
+// the parent's, too. Told where the parent did not know: it released later what was not there any more.
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "diagnose/evidence.hpp"
+#include "diagnose/file_locks.hpp"
+#include "diagnose/rules.hpp"
+#include "diagnose/words.hpp"
+
+namespace forksight::rules {
+
+namespace {
+
+using model::FileLockEvent;
+using model::FileLockUse;
+
+constexpr std::uint64_t kNsPerMs = 1'000'000;
+
+bool is_release_of(const FileLockUse& released, const FileLockUse& missed) {
+  return released.event == FileLockEvent::kReleased && released.kind == missed.kind && released.fd == missed.fd &&
+         released.path == missed.path && released.owner == missed.owner && released.time_ns < missed.time_ns &&
+         released.process != missed.process;
+}
+
+std::string who_has_it(const FileLockUse& missed) {
+  if (missed.other > 0) return fmt::format("process {}", missed.other);
+  return missed.other < 0 ? "somebody else" : "";
+}
+
+Finding describe(const Evidence& evidence, const FileLockUse& released, const FileLockUse& missed) {
+  const model::Fork& fork = evidence.model().forks[released.fork];
+  const std::string file = file_locks::name_file(released);
+  const std::string child = evidence.name(released.process);
+  const std::string owner = evidence.name(missed.process);
+  const std::string other = who_has_it(missed);
+  const std::string time = words::duration((missed.time_ns - released.time_ns) / kNsPerMs);
+  Finding finding = file_locks::begin_finding(evidence, "file-lock-shared", released);
+  // That another one has a lock which excludes this one, while its owner believes to have it, is what locks are
+  // against.
+  finding.certainty = other.empty() ? Certainty::kPossible : Certainty::kCertain;
+  finding.processes.push_back(missed.process);
+  finding.summary = fmt::format("{} releases the lock of {}{} that {} believes to have{}: a fork shares it", child,
+                                file, words::at(" at ", released.stack), owner,
+                                other.empty() ? "" : fmt::format(", and {} takes it", other));
+  add_sentence(finding, fmt::format("{} had locked {}{}, and then called fork(){}.", owner, file,
+                                    words::at(" at ", missed.taken_at), words::at(" at ", fork.stack)));
+  add_sentence(finding,
+               fmt::format("A lock of {} belongs to the open file, which both processes have: whoever releases "
+                           "it releases it for both.",
+                           missed.kind == model::FileLockKind::kFlock ? "flock()" : "F_OFD_SETLK"));
+  add_sentence(finding,
+               fmt::format("{} released it{}; {} did so{} {} later, and until then went on as if it had it.", child,
+                           words::at(" at ", released.stack), owner, words::at(" at ", missed.stack), time));
+  if (!other.empty()) {
+    add_sentence(finding,
+                 fmt::format("At that time {} had a lock of the file that excludes this one: two processes were "
+                             "where one alone may be.",
+                             other));
+  }
+  finding.fixes.push_back(
+      {"Let the child close its descriptor instead: that releases nothing while the parent has it open.", true});
+  finding.fixes.push_back({"Open the file anew in the child, and lock that: then it is a lock of its own."});
+  return finding;
+}
+
+}  // namespace
+
+void file_lock_shared(const Evidence& evidence, std::vector<Finding>& findings) {
+  const auto& uses = evidence.model().file_lock_uses;
+  for (const FileLockUse& missed : uses) {
+    if (missed.event != FileLockEvent::kMissed) continue;
+    const auto released = std::ranges::find_if(uses, [&](const auto& use) { return is_release_of(use, missed); });
+    if (released != uses.end()) findings.push_back(describe(evidence, *released, missed));
+  }
+}
+
+}  // namespace forksight::rules

@@ -1,0 +1,76 @@
+// Forks beside locks of files, all of them right, or without any harm: children that exec, close, release what nobody
+// wrote under, work beside a parent that writes under its own lock, take over a lock whose parent has closed the file,
+// take the lock themselves, and open the file anew.
+//
+// EXPECT-BARE: ok
+// EXPECT-NONE
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+
+#include "../baton.h"
+
+enum { kExecs, kCloses, kReleasesNothing, kParentWrites, kTakesOver, kLocksItself, kOpensAnew, kKinds };
+
+static struct baton to_child;
+static struct baton output;
+
+static int lock_by_fcntl(int file, int command, short type) {
+  struct flock lock = {.l_type = type, .l_whence = SEEK_SET};
+  return fcntl(file, command, &lock);
+}
+static void print(int fd) {
+  if (write(fd, "text\n", 5) != 5) abort();
+}
+static int is_shared(int kind) { return kind == kTakesOver || kind == kOpensAnew; }
+
+static int live_as(int kind, int file) {
+  char path[32];
+  int own;
+  switch (kind) {
+    case kExecs: execl("/bin/true", "true", (char*)NULL); return 1;
+    case kCloses: close(file); return 0;
+    case kReleasesNothing: print(output.end[1]); return lock_by_fcntl(file, F_SETLK, F_UNLCK);
+    case kParentWrites:
+      baton_wait(to_child);
+      print(output.end[1]);
+      return lock_by_fcntl(file, F_SETLK, F_UNLCK);
+    case kTakesOver:
+      baton_wait(to_child);
+      print(file);
+      return flock(file, LOCK_UN);
+    case kLocksItself:
+      baton_wait(to_child);
+      if (lock_by_fcntl(file, F_SETLK, F_WRLCK) != 0) return 1;
+      print(file);
+      return lock_by_fcntl(file, F_SETLK, F_UNLCK);
+    case kOpensAnew:
+      snprintf(path, sizeof path, "/proc/self/fd/%d", file);
+      own = open(path, O_RDWR | O_CLOEXEC);
+      baton_wait(to_child);
+      return flock(own, LOCK_EX | LOCK_NB) != 0 || flock(own, LOCK_UN) != 0;
+    default: return 0;
+  }
+}
+
+int main(void) {
+  int wrong = 0;
+  to_child = baton_make();
+  output = baton_make();
+  for (int kind = 0; kind < kKinds; ++kind) {
+    const int file = memfd_create("ledger", MFD_CLOEXEC);
+    wrong |= is_shared(kind) ? flock(file, LOCK_EX) : lock_by_fcntl(file, F_SETLKW, F_WRLCK);
+    const pid_t child = fork();
+    if (child == 0) _exit(live_as(kind, file));
+    if (kind == kParentWrites) print(file);
+    if (kind == kTakesOver) close(file);
+    if (kind == kLocksItself) wrong |= lock_by_fcntl(file, F_SETLK, F_UNLCK);
+    if (kind == kOpensAnew) wrong |= flock(file, LOCK_UN);
+    if (kind >= kParentWrites && kind <= kOpensAnew) baton_pass(to_child);
+    wrong |= end_of(child);
+    if (kind == kTakesOver) continue;
+    wrong |= is_shared(kind) ? flock(file, LOCK_UN) : lock_by_fcntl(file, F_SETLK, F_UNLCK);
+    close(file);
+  }
+  return wrong;
+}
