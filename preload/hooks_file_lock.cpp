@@ -9,7 +9,7 @@
 
 #include "file_locks.hpp"
 #include "kept_errno.hpp"
-#include "next.hpp"
+#include "lazy_next.hpp"
 #include "site.hpp"
 #include "sys.hpp"
 
@@ -88,9 +88,8 @@ __attribute__((noinline)) int lock_by_fcntl(Fcntl real, int fd, int command, uns
   return result;
 }
 
-__attribute__((always_inline)) inline int control(void*& next, int fd, int command, unsigned long argument,
+__attribute__((always_inline)) inline int control(Fcntl real, int fd, int command, unsigned long argument,
                                                   Frame frame) {
-  const auto real = reinterpret_cast<Fcntl>(next_of(next));
   if (FORKSIGHT_LIKELY(!is_for_locks(command))) return real(fd, command, argument);
   return lock_by_fcntl(real, fd, command, argument, frame);
 }
@@ -106,23 +105,23 @@ int lock_by_lockf(int (*real)(int, int, off_t), int fd, int command, off_t bytes
 }  // namespace
 
 FORKSIGHT_EXPORT(int, fcntl, int fd, int command, unsigned long argument) {
-  return control(g_next.fcntl, fd, command, argument, FORKSIGHT_FRAME());
+  return control(reinterpret_cast<Fcntl>(FORKSIGHT_LAZY_NEXT(fcntl)), fd, command, argument, FORKSIGHT_FRAME());
 }
 
 FORKSIGHT_EXPORT(int, fcntl64, int fd, int command, unsigned long argument) {
-  return control(g_next.fcntl64, fd, command, argument, FORKSIGHT_FRAME());
+  return control(reinterpret_cast<Fcntl>(FORKSIGHT_LAZY_NEXT(fcntl64)), fd, command, argument, FORKSIGHT_FRAME());
 }
 
 FORKSIGHT_EXPORT(int, lockf, int fd, int command, off_t bytes) {
-  return lock_by_lockf(FORKSIGHT_NEXT(lockf), fd, command, bytes, FORKSIGHT_FRAME());
+  return lock_by_lockf(FORKSIGHT_LAZY_NEXT(lockf), fd, command, bytes, FORKSIGHT_FRAME());
 }
 
 FORKSIGHT_EXPORT(int, lockf64, int fd, int command, off_t bytes) {
-  return lock_by_lockf(FORKSIGHT_NEXT(lockf64), fd, command, bytes, FORKSIGHT_FRAME());
+  return lock_by_lockf(FORKSIGHT_LAZY_NEXT(lockf64), fd, command, bytes, FORKSIGHT_FRAME());
 }
 
 FORKSIGHT_EXPORT(int, flock, int fd, int operation) {
-  const auto real = reinterpret_cast<int (*)(int, int)>(next_of(g_next.flock));
+  const auto real = FORKSIGHT_LAZY_NEXT(flock);
   const int wish = operation & ~LOCK_NB;
   if (wish != LOCK_EX && wish != LOCK_SH && wish != LOCK_UN) return real(fd, operation);
   const short type = wish == LOCK_UN ? F_UNLCK : wish == LOCK_EX ? F_WRLCK : F_RDLCK;

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include "lazy_next.hpp"
 #include "next.hpp"
 #include "site.hpp"
 #include "sys.hpp"
@@ -70,7 +71,7 @@ FORKSIGHT_EXPORT(int, sigtimedwait, const sigset_t* set, siginfo_t* info, const 
 
 // These two come back only when a handler has run: of a signal that was waited for.
 FORKSIGHT_EXPORT(int, sigsuspend, const sigset_t* mask) {
-  const auto real = FORKSIGHT_NEXT(sigsuspend);
+  const auto real = FORKSIGHT_LAZY_NEXT(sigsuspend);
   if (FORKSIGHT_LIKELY(g_lost_timers == 0)) return real(mask);
   const TimerWait timer = enter_timer_wait(mask, true, FORKSIGHT_FRAME().site());
   const int result = real(mask);
@@ -79,7 +80,7 @@ FORKSIGHT_EXPORT(int, sigsuspend, const sigset_t* mask) {
 }
 
 FORKSIGHT_EXPORT(int, pause, ) {
-  const auto real = FORKSIGHT_NEXT(pause);
+  const auto real = FORKSIGHT_LAZY_NEXT(pause);
   if (FORKSIGHT_LIKELY(g_lost_timers == 0)) return real();
   sigset_t mask;
   sys::call(SYS_rt_sigprocmask, SIG_BLOCK, 0, sys::word(&mask), sizeof(std::uint64_t));

@@ -8,7 +8,6 @@
 #include <sys/types.h>
 #include <threads.h>
 #include <time.h>
-#include <unistd.h>
 
 #include <cstdint>
 

@@ -12,7 +12,19 @@ namespace forksight {
 
 enum class Certainty { kPossible, kLikely, kCertain };  // in rising order: --fail-on compares
 enum class Outcome { kHang, kMayHang, kError, kCorruption, kCured };
-enum class CulpritKind { kLock, kPool, kThread, kHandler, kPipe, kFileLock, kProcess, kDevice, kStream, kMemory, kTimer };
+enum class CulpritKind {
+  kLock,
+  kPool,
+  kThread,
+  kHandler,
+  kPipe,
+  kFileLock,
+  kProcess,
+  kDevice,
+  kStream,
+  kMemory,
+  kTimer
+};
 
 struct Holder {
   std::int32_t pid = 0;
