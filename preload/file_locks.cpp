@@ -117,13 +117,13 @@ const char* skip_word(const char* text) {
   return skip_blanks(text);
 }
 
-// "1: FLOCK  ADVISORY  WRITE 4240 08:01:77 0 EOF": the pid and what follows. Null for other kinds, and for a lock that
+// "1: FLOCK  ADVISORY  WRITE 4240 08:01:77 0 EOF": the mode and what follows. Null for other kinds, and for a lock that
 // is waited for ("1: -> FLOCK").
-const char* find_pid(const char* text, FileLockKind kind) {
+const char* find_mode(const char* text, FileLockKind kind) {
   read_number(text);
   text = after(text, ": ");
   if (text == nullptr || (text = after(text, kernel_name(kind))) == nullptr) return nullptr;
-  return skip_word(skip_word(text));
+  return skip_word(text);
 }
 
 // This process has such a lock by way of this descriptor. `owner`: who must have taken it; of open file descriptions
@@ -133,20 +133,23 @@ bool has_lock(int fd, FileLockKind kind, std::int32_t owner) {
   const ProcPath path(0, "fdinfo/", fd);
   for_each_line(path.text(), [&](const char* line) {
     const char* const lock = after(line, "lock:");
-    const char* pid = lock == nullptr ? nullptr : find_pid(skip_blanks(lock), kind);
-    if (pid == nullptr) return true;
+    const char* const mode = lock == nullptr ? nullptr : find_mode(skip_blanks(lock), kind);
+    if (mode == nullptr) return true;
+    const char* pid = skip_word(mode);
     found = kind == FileLockKind::kOfd || read_number(pid) == static_cast<std::uint64_t>(owner);
     return !found;
   });
   return found;
 }
 
-// Who has a lock of flock() of this file, 0: nobody.
-std::int32_t find_flock(const FileState& file) {
+// Which other process has a lock of flock() of this file that excludes such a one, 0: none.
+std::int32_t find_flock(const FileState& file, bool is_exclusive) {
+  const std::int32_t self = sys::getpid();
   std::int32_t holder = 0;
   for_each_line("/proc/locks", [&](const char* line) {
-    const char* number = find_pid(line, FileLockKind::kFlock);
-    if (number == nullptr) return true;
+    const char* const mode = find_mode(line, FileLockKind::kFlock);
+    if (mode == nullptr || (!is_exclusive && after(mode, "WRITE") == nullptr)) return true;
+    const char* number = skip_word(mode);
     const auto pid = static_cast<std::int32_t>(read_number(number));
     number = skip_blanks(number);
     std::uint64_t place[2] = {};  // major and minor, in hexadecimal
@@ -159,8 +162,8 @@ std::int32_t find_flock(const FileState& file) {
     }
     const bool is_it =
         place[0] == major(file.device) && place[1] == minor(file.device) && read_number(number) == file.inode;
-    if (is_it) holder = pid;
-    return !is_it;
+    if (is_it && pid != self) holder = pid;
+    return holder == 0;
   });
   return holder;
 }
@@ -227,7 +230,8 @@ bool look_in_child(Lock& lock, const FileRange& range, const FileState& now, Fil
 bool look_in_owner(Lock& lock, const FileRange& range, const FileState& now, FileUnlock& out) {
   if (lock.kind == FileLockKind::kPosix || lock.fork == 0 || has_lock(lock.fd, lock.kind, lock.owner)) return false;
   out.event = FileLockEvent::kMissed;
-  out.other = lock.kind == FileLockKind::kFlock ? find_flock(now) : find_ofd_writer(lock.fd, range, lock.is_exclusive);
+  out.other = lock.kind == FileLockKind::kFlock ? find_flock(now, lock.is_exclusive)
+                                                : find_ofd_writer(lock.fd, range, lock.is_exclusive);
   return true;
 }
 

@@ -4,7 +4,7 @@
 #include <sys/wait.h>
 
 #include "forksight/trace/ends.hpp"
-#include "next.hpp"
+#include "lazy_next.hpp"
 #include "site.hpp"
 #include "writer.hpp"
 
@@ -45,23 +45,23 @@ __attribute__((always_inline)) inline pid_t wait_for(int* status, Wait wait) {
 }  // namespace
 
 FORKSIGHT_EXPORT(pid_t, wait, int* status) {
-  return wait_for(status, [](int* to) { return FORKSIGHT_NEXT(wait)(to); });
+  return wait_for(status, [](int* to) { return FORKSIGHT_LAZY_NEXT(wait)(to); });
 }
 
 FORKSIGHT_EXPORT(pid_t, waitpid, pid_t pid, int* status, int options) {
-  return wait_for(status, [=](int* to) { return FORKSIGHT_NEXT(waitpid)(pid, to, options); });
+  return wait_for(status, [=](int* to) { return FORKSIGHT_LAZY_NEXT(waitpid)(pid, to, options); });
 }
 
 FORKSIGHT_EXPORT(pid_t, wait3, int* status, int options, struct rusage* usage) {
-  return wait_for(status, [=](int* to) { return FORKSIGHT_NEXT(wait3)(to, options, usage); });
+  return wait_for(status, [=](int* to) { return FORKSIGHT_LAZY_NEXT(wait3)(to, options, usage); });
 }
 
 FORKSIGHT_EXPORT(pid_t, wait4, pid_t pid, int* status, int options, struct rusage* usage) {
-  return wait_for(status, [=](int* to) { return FORKSIGHT_NEXT(wait4)(pid, to, options, usage); });
+  return wait_for(status, [=](int* to) { return FORKSIGHT_LAZY_NEXT(wait4)(pid, to, options, usage); });
 }
 
 FORKSIGHT_EXPORT(int, waitid, idtype_t type, id_t id, siginfo_t* info, int options) {
-  const int result = FORKSIGHT_NEXT(waitid)(type, id, info, options);
+  const int result = FORKSIGHT_LAZY_NEXT(waitid)(type, id, info, options);
   if (result == 0 && info != nullptr && (info->si_code == CLD_KILLED || info->si_code == CLD_DUMPED)) {
     note_end(info->si_pid, info->si_status);
   }

@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
+#include "proc_lines.hpp"
 #include "python.hpp"
 #include "slots.hpp"
 #include "sys.hpp"
@@ -49,42 +50,13 @@ void drop(Share& share) {
   __atomic_store_n(&share.fd_plus_one, 0, __ATOMIC_RELEASE);
 }
 
-bool is_file(const struct stat& status, FileId& out) {
-  out = {status.st_dev, status.st_ino, status.st_mode};
-  return true;
-}
-
-char* put_number(char* at, std::uint32_t value) {
-  char digits[10];
-  int count = 0;
-  do {
-    digits[count++] = static_cast<char>('0' + value % 10);
-    value /= 10;
-  } while (value != 0);
-  while (count > 0) *at++ = digits[--count];
-  *at = '\0';
-  return at;
-}
-
-char* put_text(char* at, const char* text) {
-  const std::size_t length = strlen(text);
-  memcpy(at, text, length + 1);
-  return at + length;
-}
-
-// "/proc/self/fd/3", of another process with its number.
-void compose_fd_path(char* at, std::int32_t pid, int fd) {
-  at = put_text(at, "/proc/");
-  at = pid == 0 ? put_text(at, "self") : put_number(at, static_cast<std::uint32_t>(pid));
-  put_number(put_text(at, "/fd/"), static_cast<std::uint32_t>(fd));
-}
+FileId id_of(const struct stat& status) { return {status.st_dev, status.st_ino, status.st_mode}; }
 
 __attribute__((noinline)) bool is_epoll(int fd) {
   constexpr char kName[] = "anon_inode:[eventpoll]";
-  char path[40];
   char name[sizeof kName];
-  compose_fd_path(path, 0, fd);
-  const long bytes = sys::call(SYS_readlinkat, AT_FDCWD, sys::word(path), sys::word(name), sizeof name);
+  const ProcPath path(0, "fd/", fd);
+  const long bytes = sys::call(SYS_readlinkat, AT_FDCWD, sys::word(path.text()), sys::word(name), sizeof name);
   return bytes == sizeof kName - 1 && memcmp(name, kName, sizeof kName - 1) == 0;
 }
 
@@ -135,15 +107,18 @@ void review(Share& share) {
 
 __attribute__((noinline)) bool find_open_file(int fd, FileId& out) {
   struct stat status {};
-  return sys::call(SYS_fstat, fd, sys::word(&status)) == 0 && is_file(status, out);
+  if (sys::call(SYS_fstat, fd, sys::word(&status)) != 0) return false;
+  out = id_of(status);
+  return true;
 }
 
 __attribute__((noinline)) bool find_open_file_of(std::int32_t pid, int fd, FileId& out) {
-  char path[40];
   struct stat status {};
   if (pid <= 0 || fd < 0) return false;
-  compose_fd_path(path, pid, fd);
-  return sys::call(SYS_newfstatat, AT_FDCWD, sys::word(path), sys::word(&status), 0) == 0 && is_file(status, out);
+  const ProcPath path(pid, "fd/", fd);
+  if (sys::call(SYS_newfstatat, AT_FDCWD, sys::word(path.text()), sys::word(&status), 0) != 0) return false;
+  out = id_of(status);
+  return true;
 }
 
 void note_share(int fd, ShareKind kind) {

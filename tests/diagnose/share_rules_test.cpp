@@ -84,14 +84,14 @@ TEST(EpollShared, IsLikelyIfTheOwnerWasInItsWait) {
   EXPECT_EQ(scene.findings().size(), 1U);
 }
 
-TEST(EpollShared, IsCertainIfNothingElseCanWakeTheOwner) {
+TEST(EpollShared, IsAHangIfNothingCanWakeTheOwnerAndStillNoProofOfWhy) {
   ShareTrace scene(ShareKind::kEpoll);
   scene.use(test::kChild, scene.fork, ShareUseKind::kRemoved, trace::kOwnerWaits);
   model::Model model = test::read_model(scene.trace);
   model.processes[0].liveness = model::Liveness::kDead;
   const auto findings = diagnose(model);
   ASSERT_EQ(findings.size(), 1U);
-  EXPECT_EQ(findings[0].certainty, Certainty::kCertain);
+  EXPECT_EQ(findings[0].certainty, Certainty::kLikely);
   EXPECT_EQ(findings[0].outcome, Outcome::kHang);
 }
 

@@ -1,12 +1,10 @@
 // A child removed an interest from the epoll instance that it shares with its parent, and the parent waits in it with
-// the file still open: it is not told of it any more. That this is not meant so cannot be proved, unless nothing is
-// left that could wake the parent.
+// the file still open: it is not told of it any more. That this is not meant so cannot be proved.
 #include <fmt/core.h>
 
 #include <algorithm>
 
 #include "diagnose/evidence.hpp"
-#include "diagnose/pools.hpp"
 #include "diagnose/rules.hpp"
 #include "diagnose/words.hpp"
 
@@ -39,12 +37,9 @@ Finding describe(const Evidence& evidence, const Share& share, const ShareUse& r
   finding.tid = missed != nullptr ? missed->tid : owner.pid;
   if (missed != nullptr) finding.stack = missed->stack;
   finding.fork = evidence.fork_site(fork);
-  if (is_proven_dead(owner)) {
-    pools::set_certainty(owner, finding);
-  } else {
-    finding.certainty = Certainty::kLikely;
-    finding.outcome = Outcome::kMayHang;
-  }
+  // Also where the owner is dead for certain: what it waits for in there may never have come by this file.
+  finding.certainty = Certainty::kLikely;
+  finding.outcome = is_proven_dead(owner) ? Outcome::kHang : Outcome::kMayHang;
   finding.culprit.kind = CulpritKind::kProcess;
   finding.culprit.name = fmt::format("the interest in a {}", removed.target_kind);
   finding.culprit.stack = removed.stack;
