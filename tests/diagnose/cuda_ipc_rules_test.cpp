@@ -77,17 +77,6 @@ TEST(CudaIpcExporterGone, IsCertainOfAFreeBetweenOpenAndClose) {
   EXPECT_EQ(findings[0].tid, kImporter);
 }
 
-TEST(CudaIpcExporterGone, IsLikelyOfAFreeThatHasNotComeBack) {
-  Shared scene;
-  scene.exports(10).opens(20).closes(40).exporter.record(
-      trace::RecordType::kCudaIpc,
-      trace::CudaIpcRecord{0, 0x1000, 0x100, 0, 30 * 1'000'000, 0, 0, CudaIpcKind::kFree, 0});
-  const auto findings = scene.findings();
-  ASSERT_EQ(findings.size(), 1U);
-  EXPECT_EQ(findings[0].rule, "cuda-ipc-exporter-gone");
-  EXPECT_EQ(findings[0].certainty, Certainty::kLikely);
-}
-
 TEST(CudaIpcExporterGone, KnowsThatTheImporterLivedOnByItsEnd) {
   EXPECT_EQ(Shared().exports(10).opens(20).frees(30).importer_ends(50).findings().size(), 1U);
   // It may have been killed before.

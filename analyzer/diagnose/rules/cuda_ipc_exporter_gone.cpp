@@ -50,10 +50,7 @@ Finding describe_free(const Evidence& evidence, const Import& import) {
                fmt::format("{} called cuMemFree{} before {} called cuIpcCloseMemHandle{}.", exporter,
                            words::at(" at ", freed.stack), importer,
                            import.close == nullptr ? ", which it never did" : words::at(" at ", import.close->stack)));
-  if (freed.ended_ns == 0) {
-    finding.certainty = Certainty::kLikely;
-    add_sentence(finding, fmt::format("{} has not come back from it: that it was freed is not proved.", exporter));
-  }
+  if (freed.ended_ns == 0) add_sentence(finding, fmt::format("{} has not come back from it.", exporter));
   return finding;
 }
 
