@@ -18,7 +18,7 @@ constexpr const char kSetter[] = "the promise, std::async or packaged task that 
 constexpr const char kNotifier[] = "the thread that changes the value and calls notify";
 constexpr const char kRustUnlock[] = "the thread that holds it";
 
-// libstdc++ (their inlined frames, and what a stripped library still exports), libc++, Rust's standard library and
+// libstdc++ (their inlined frames, and what a stripped library still exports), libc, libc++, Rust's standard library and
 // crates, abseil, folly. In this order: what is built upon another comes before it.
 constexpr Known kKnown[] = {
     {"std::future<", "std::future::get()", kSetter},
@@ -43,6 +43,11 @@ constexpr Known kKnown[] = {
     {"RwLock::read_contended", "a Rust std::sync::RwLock", kRustUnlock},
     {"RwLock::write_contended", "a Rust std::sync::RwLock", kRustUnlock},
     {"Condvar::wait", "a Rust std::sync::Condvar", "the thread that notifies it"},
+    {"std::condition_variable::wait", "std::condition_variable::wait()", "the thread that notifies it"},
+    {"pthread_cond_wait", "pthread_cond_wait()", "the thread that signals it"},
+    {"cnd_wait", "cnd_wait()", "the thread that signals it"},
+    {"pthread_barrier_wait", "pthread_barrier_wait()", "the other threads that arrive"},
+    {"sem_wait", "sem_wait()", "the thread that posts it"},
     {"std::thread::park", "Rust's thread::park()", "the thread that unparks it"},
     {"absl::", "an abseil Mutex or CondVar", "the thread that holds it, or that signals it"},
     {"folly::", "a folly lock or baton", "the thread that holds it, or that posts it"},

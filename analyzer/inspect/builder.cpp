@@ -52,6 +52,17 @@ model::PoolState state_of(const model::ThreadPool& pool) {
 
 }  // namespace
 
+namespace {
+
+// Of a condition variable or a semaphore the word is a member that no program names: "done.__data.__g_signals[0]";
+// "done+0x28" without debug information (0x20 to 0x2c in glibc 2.25 and later).
+std::string name_of_whole(const std::string& word) {
+  const std::size_t offset = word.size() < 5 ? std::string::npos : word.find("+0x2", word.size() - 5);
+  return word.substr(0, std::min(word.find(".__"), offset));
+}
+
+}  // namespace
+
 image::Stacks& Builder::stacks_of(std::size_t subject) {
   auto& stacks = stacks_[subject];
   if (!stacks) stacks = std::make_unique<image::Stacks>(subjects_[subject].image);
@@ -147,8 +158,9 @@ void Builder::add_threads(std::size_t subject) {
   for (model::Wait& wait : model_.processes[subject].waits) {
     const auto facts = facts_.find({subject, wait.tid});
     if (facts != facts_.end()) wait.stack = facts->second.stack;
-    const bool is_lock = wait.use != model::FutexUse::kUnknown && wait.use != model::FutexUse::kJoin;
-    if (has_stacks && is_lock) name_data(subject, wait.object, wait.object_name, wait.object_module);
+    const bool is_word = wait.kind == model::WaitKind::kFutex && wait.use != model::FutexUse::kJoin;
+    if (!has_stacks || !is_word || !name_data(subject, wait.object, wait.object_name, wait.object_module)) continue;
+    if (wait.use == model::FutexUse::kUnknown) wait.object_name = name_of_whole(wait.object_name);
   }
 }
 

@@ -1,0 +1,220 @@
+// A process that hangs for good by itself: each of its threads sleeps until another one does something, and none is left
+// to begin. What no rule with a better name explains: semaphores, condition variables, futures, locks of the program's
+// own, of which no memory tells who should have ended the wait. Several processes where shared memory binds them.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "diagnose/futex_waits.hpp"
+#include "diagnose/rules.hpp"
+#include "diagnose/wait_cycles.hpp"
+#include "diagnose/words.hpp"
+
+namespace forksight::rules {
+
+namespace {
+
+constexpr std::size_t kMostTold = 8;  // waits, those at one place told as one
+
+struct Sleeper {
+  model::ProcessId process = 0;
+  const model::Wait* wait = nullptr;
+};
+using Sleepers = std::vector<Sleeper>;
+
+// Owners are known of these: they are the symptom of another thread's wait, not the cause.
+bool has_owner(const model::Wait& wait) { return wait.owner != 0 || wait.use == model::FutexUse::kJoin; }
+
+// Seen where it is, too: without that there is nothing to tell. (`run` looks again, then.)
+bool is_open_wait(const Sleeper& sleeper) {
+  const model::Wait& wait = *sleeper.wait;
+  return wait.kind == model::WaitKind::kFutex && !has_owner(wait) && wait.stack.known();
+}
+
+// Its fork took threads away, or one of an ancestor did: what it waits for may have been theirs.
+std::unordered_set<model::ProcessId> find_bereft(const model::Model& model) {
+  std::unordered_set<model::ProcessId> bereft;
+  for (std::size_t before = 1; before != bereft.size();) {
+    before = bereft.size();
+    for (const model::Fork& fork : model.forks) {
+      const bool has_lost = !fork.lost_threads.empty() || fork.unknown_threads > 0 || bereft.contains(fork.process);
+      if (fork.child && has_lost) bereft.insert(*fork.child);
+    }
+  }
+  return bereft;
+}
+
+std::unordered_set<model::ProcessId> find_explained(const std::vector<Finding>& findings) {
+  std::unordered_set<model::ProcessId> explained;
+  for (const Finding& finding : findings) {
+    if (finding.outcome == Outcome::kCured) continue;
+    explained.insert(finding.processes.begin(), finding.processes.end());
+  }
+  return explained;
+}
+
+// Those that this one could be woken by, over however many steps; all of them are to be as dead as it is.
+std::vector<model::ProcessId> find_bound(const model::Model& model, model::ProcessId first) {
+  std::vector<model::ProcessId> bound{first};
+  for (std::size_t at = 0; at < bound.size(); ++at) {
+    const model::Process& process = model.processes[bound[at]];
+    for (const model::Wait& wait : process.waits) {
+      for (const model::Waker& waker : wait.wakers) {
+        if (waker.pid == process.pid) continue;
+        for (model::ProcessId id = 0; id < model.processes.size(); ++id) {
+          const bool is_it = model.processes[id].pid == waker.pid && model.processes[id].host == process.host;
+          if (is_it && std::ranges::find(bound, id) == bound.end()) bound.push_back(id);
+        }
+      }
+    }
+  }
+  return bound;
+}
+
+bool is_asleep_for_good(const model::Process& process) {
+  return is_beyond_signals(process) && !process.is_core && !process.has_gaps && !process.waits.empty() &&
+         std::ranges::all_of(process.waits, [](const model::Wait& wait) { return wait.is_stuck; });
+}
+
+Sleepers list_sleepers(const model::Model& model, const std::vector<model::ProcessId>& bound) {
+  Sleepers all;
+  for (const model::ProcessId id : bound) {
+    for (const model::Wait& wait : model.processes[id].waits) all.push_back({id, &wait});
+  }
+  return all;
+}
+
+std::string what(const model::Wait& wait) {
+  if (wait.kind != model::WaitKind::kFutex) return "a wait for the system";
+  if (wait.use == model::FutexUse::kJoin) return "pthread_join()";
+  if (has_owner(wait)) return "the wait for " + cycles::object(wait);
+  return futex_waits::find_purpose(wait.stack).what;
+}
+
+std::string who(const Evidence& evidence, const Sleeper& sleeper, bool names_process) {
+  return cycles::thread(evidence, {sleeper.process, sleeper.wait, nullptr}, names_process);
+}
+
+std::string tell(const Evidence& evidence, const Sleeper& sleeper, std::size_t others, bool names_process) {
+  const model::Wait& wait = *sleeper.wait;
+  const std::string where = words::long_place(wait.stack);
+  const std::string on = wait.object_name.empty() || has_owner(wait) ? "" : fmt::format(" on {}", wait.object_name);
+  const std::string more =
+      others == 0 ? "" : fmt::format(", as {}", others == 1 ? "1 more does" : fmt::format("{} more do", others));
+  std::string for_whom;
+  if (wait.owner != 0) {
+    for_whom = wait.use == model::FutexUse::kJoin ? fmt::format(" for the end of thread {}", wait.owner)
+                                                  : fmt::format(", which thread {} holds", wait.owner);
+  } else if (wait.kind == model::WaitKind::kFutex) {
+    for_whom = fmt::format(" for {}", futex_waits::find_purpose(wait.stack).other_side);
+  }
+  std::string thread = who(evidence, sleeper, names_process);
+  thread.front() = thread.front() == 't' ? 'T' : 'P';
+  return fmt::format("{} waits in {}{}{}{}{}.", thread, what(wait), on, where.empty() ? "" : " at " + where, for_whom,
+                     more);
+}
+
+void tell_all(const Evidence& evidence, const Sleepers& sleepers, bool names_process, Finding& finding) {
+  std::vector<std::pair<const Sleeper*, std::size_t>> told;  // with how many more are at the same place
+  std::unordered_map<std::string, std::size_t> index;
+  for (const Sleeper& sleeper : sleepers) {
+    const model::Wait& wait = *sleeper.wait;
+    const std::string place = words::place(wait.stack);
+    const std::string on = wait.object_name.empty() ? fmt::format("{:#x}", wait.object) : wait.object_name;
+    const auto [at, is_new] = index.try_emplace(place + on, told.size());
+    if (is_new || place.empty() || has_owner(wait)) {
+      told.emplace_back(&sleeper, 0);
+    } else {
+      ++told[at->second].second;
+    }
+  }
+  for (std::size_t i = 0; i < told.size() && i < kMostTold; ++i) {
+    add_sentence(finding, tell(evidence, *told[i].first, told[i].second, names_process));
+  }
+  if (told.size() > kMostTold)
+    add_sentence(finding, fmt::format("{} more wait, too.", words::count(told.size() - kMostTold, "thread", "threads")));
+}
+
+void add_fixes(const Sleepers& sleepers, Finding& finding) {
+  const auto has = [&](std::string_view part) {
+    return std::ranges::any_of(sleepers, [&](const Sleeper& sleeper) {
+      return what(*sleeper.wait).find(part) != std::string::npos;
+    });
+  };
+  if (has("cond")) {
+    finding.fixes.push_back(
+        {"Wait for a condition variable in a loop that asks for the state itself, which is set under the same mutex: a "
+         "signal that comes before the wait is not kept."});
+  }
+  if (has("sem_wait") || has("semaphore")) {
+    finding.fixes.push_back(
+        {"Semaphores that serve as locks: take them in one order everywhere; better, use mutexes, which know their "
+         "owner."});
+  }
+  if (has("std::future") || has("shared_future")) {
+    finding.fixes.push_back(
+        {"A task must not wait for a task of its own pool: run it itself, or hand its future on."});
+  }
+  finding.fixes.push_back({"Give back what others need before waiting for them; and wait with a time limit, as an error."});
+}
+
+std::string summarise(const Evidence& evidence, const std::vector<model::ProcessId>& bound, const Sleepers& sleepers,
+                      const Sleeper& first) {
+  const model::Process& process = evidence.process(bound.front());
+  const std::string place = words::place(first.wait->stack);
+  const std::string in = fmt::format("{}{}", what(*first.wait), place.empty() ? "" : fmt::format(" ({})", place));
+  if (bound.size() > 1) {
+    return fmt::format("{} processes {} in shared memory: each of their {} threads waits for another, process {} in {}",
+                       bound.size(), has_ended(process) ? "hung" : "hang", sleepers.size(),
+                       evidence.process(first.process).pid, in);
+  }
+  const std::string name = fmt::format("{} {}", evidence.name(bound.front()), hangs(process));
+  if (sleepers.size() == 1) return fmt::format("{} in {}: it has no other thread that could wake it", name, in);
+  return fmt::format("{}: each of its {} threads waits for another one, {} in {}", name, sleepers.size(),
+                     who(evidence, first, false), in);
+}
+
+Finding describe(const Evidence& evidence, const std::vector<model::ProcessId>& bound, const Sleepers& sleepers) {
+  const auto first = std::ranges::find_if(sleepers, is_open_wait);
+  Finding finding = Evidence::begin_finding("deadlock", first->process, *first->wait);
+  finding.certainty = Certainty::kCertain;
+  finding.outcome = Outcome::kHang;
+  finding.processes = bound;
+  finding.culprit.kind = CulpritKind::kThread;
+  finding.culprit.name = sleepers.size() == 1 ? "its only thread" : fmt::format("{} threads", sleepers.size());
+  finding.culprit.library = evidence.process(first->process).exe;
+  const bool names_process = bound.size() > 1;
+  finding.summary = summarise(evidence, bound, sleepers, *first);
+  tell_all(evidence, sleepers, names_process, finding);
+  add_sentence(finding, describe_liveness(evidence.process(first->process)));
+  if (sleepers.size() == 1) {
+    add_sentence(finding, "Whoever was to wake it has ended, or did so before it waited.");
+  } else {
+    add_sentence(finding, "Who should have gone first, no memory tells; one of these waits is one too many.");
+  }
+  add_fixes(sleepers, finding);
+  return finding;
+}
+
+}  // namespace
+
+void deadlock(const Evidence& evidence, std::vector<Finding>& findings) {
+  const model::Model& model = evidence.model();
+  const std::unordered_set<model::ProcessId> bereft = find_bereft(model);
+  std::unordered_set<model::ProcessId> settled = find_explained(findings);
+  for (model::ProcessId id = 0; id < model.processes.size(); ++id) {
+    if (!is_asleep_for_good(model.processes[id]) || settled.contains(id)) continue;
+    const std::vector<model::ProcessId> bound = find_bound(model, id);
+    const bool is_closed = std::ranges::all_of(bound, [&](model::ProcessId one) {
+      return is_asleep_for_good(model.processes[one]) && !settled.contains(one) && !bereft.contains(one);
+    });
+    const Sleepers sleepers = list_sleepers(model, bound);
+    if (!is_closed || std::ranges::none_of(sleepers, is_open_wait)) continue;
+    settled.insert(bound.begin(), bound.end());
+    findings.push_back(describe(evidence, bound, sleepers));
+  }
+}
+
+}  // namespace forksight::rules

@@ -1,0 +1,76 @@
+// Mechanism: two threads use two semaphores of one as locks, and take them in opposite orders; in the variant `shared` two
+//            processes do, of which one forked the other.
+// To blame:  whoever takes them in another order than the rest of the program.
+// User sees: all threads asleep, two of them in sem_wait(), main in pthread_join(); no owner in any of the semaphores.
+// Fix:       one order for all; or mutexes, which name their owner.
+// Repaired:  both take them in the same order.
+//
+// EXPECT-BARE: hang
+// EXPECT: deadlock certain hang culprit="2 threads" victims=0
+// EXPECT-STACK: stack move@second main@forward
+#include <pthread.h>
+#include <semaphore.h>
+#include <sys/mman.h>
+
+#include "../baton.h"
+
+#ifdef SHARED
+static const int is_shared = 1;
+#else
+static const int is_shared = 0;
+#endif
+
+struct guards {
+  sem_t source, target;
+};
+
+static struct guards own;
+static struct guards* guards = &own;
+static struct baton forward_is_in, backward_is_in;
+
+__attribute__((noinline)) static int move(sem_t* first, sem_t* second, struct baton is_in, struct baton other_is_in) {
+  sem_wait(first);
+#ifdef REPAIRED
+  (void)is_in, (void)other_is_in;
+#else
+  baton_pass(is_in);
+  baton_wait(other_is_in);
+#endif
+  sem_wait(second);  // MARK: second
+  sem_post(second);
+  sem_post(first);
+  return 0;
+}
+
+static void* backward_main(void* unused) {
+#ifdef REPAIRED
+  move(&guards->source, &guards->target, backward_is_in, forward_is_in);
+#else
+  move(&guards->target, &guards->source, backward_is_in, forward_is_in);
+#endif
+  return unused;
+}
+
+static int backward_process(void) {
+  const pid_t child = fork();
+  if (child != 0) return child;
+  backward_main(NULL);
+  _exit(0);
+}
+
+int main(void) {
+  pthread_t backward;
+  pid_t child = 0;
+  if (is_shared) guards = mmap(NULL, sizeof *guards, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  sem_init(&guards->source, is_shared, 1);
+  sem_init(&guards->target, is_shared, 1);
+  forward_is_in = baton_make();
+  backward_is_in = baton_make();
+  if (is_shared) {
+    child = backward_process();
+  } else {
+    pthread_create(&backward, NULL, backward_main, NULL);
+  }
+  move(&guards->source, &guards->target, forward_is_in, backward_is_in);  // MARK: forward
+  return is_shared ? end_of(child) : pthread_join(backward, NULL);
+}

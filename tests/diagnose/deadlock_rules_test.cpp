@@ -1,0 +1,153 @@
+// Processes whose threads all wait for each other, by things that have no owner.
+#include <gtest/gtest.h>
+
+#include "diagnose/diagnose.hpp"
+#include "support/scenes.hpp"
+
+namespace forksight {
+namespace {
+
+using model::FutexUse;
+using model::WaitKind;
+
+model::Wait sleeper(std::int32_t pid, std::int32_t tid, std::initializer_list<const char*> frames) {
+  model::Wait wait;
+  wait.tid = tid;
+  wait.name = "app";
+  wait.kind = WaitKind::kFutex;
+  wait.object = 0x1000 + static_cast<std::uint64_t>(tid);
+  wait.wakers_known = true;
+  wait.wakers = {{pid, 0, -1, "futex"}};
+  wait.is_stuck = true;
+  wait.stack = test::make_stack(frames);
+  return wait;
+}
+
+model::Wait in_semaphore(std::int32_t pid, std::int32_t tid) {
+  return sleeper(pid, tid, {"__new_sem_wait_slow64 libc.so.6", "move app.c:27", "main app.c:50"});
+}
+
+model::Wait in_join(std::int32_t pid, std::int32_t tid, std::int32_t whom) {
+  model::Wait wait = sleeper(pid, tid, {"__pthread_clockjoin_ex libc.so.6", "main app.c:52"});
+  wait.use = FutexUse::kJoin;
+  wait.owner = whom;
+  wait.wakers = {{pid, whom, -1, "join"}};
+  return wait;
+}
+
+model::Process process(std::int32_t pid, std::vector<model::Wait> waits) {
+  model::Process process;
+  process.pid = pid;
+  process.exe = "/opt/app";
+  process.liveness = model::Liveness::kDead;
+  process.stuck_for_ms = 1400;
+  process.waits = std::move(waits);
+  return process;
+}
+
+model::Model model_of(std::vector<model::Process> processes) {
+  model::Model model;
+  model.processes = std::move(processes);
+  return model;
+}
+
+model::Model two_in_semaphores() { return model_of({process(100, {in_semaphore(100, 100), in_semaphore(100, 101)})}); }
+
+TEST(Deadlock, TellsEachThreadThatWaits) {
+  const auto found = diagnose(two_in_semaphores());
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].rule, "deadlock");
+  EXPECT_EQ(found[0].certainty, Certainty::kCertain);
+  EXPECT_EQ(found[0].outcome, Outcome::kHang);
+  EXPECT_EQ(found[0].summary,
+            "process 100 hangs: each of its 2 threads waits for another one, thread 100 \"app\" in sem_wait() "
+            "(app.c:27)");
+  ASSERT_GE(found[0].chain.size(), 2U);
+  EXPECT_EQ(found[0].chain[0],
+            "Thread 100 \"app\" waits in sem_wait() at app.c:27 (move) for the thread that posts it.");
+  EXPECT_EQ(found[0].chain[1],
+            "Thread 101 \"app\" waits in sem_wait() at app.c:27 (move) for the thread that posts it.");
+}
+
+TEST(Deadlock, IsOfTheWaitThatHasNoOwner) {
+  const auto found = diagnose(model_of({process(100, {in_join(100, 100, 101), in_semaphore(100, 101)})}));
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].tid, 101);
+  EXPECT_EQ(found[0].chain[0], "Thread 100 \"app\" waits in pthread_join() at app.c:52 (main) for the end of thread 101.");
+}
+
+TEST(Deadlock, OneThreadAloneHasNobody) {
+  const auto found = diagnose(model_of({process(
+      100, {sleeper(100, 100, {"pthread_cond_wait libc.so.6", "wait_for_result app.c:32", "main app.c:41"})})}));
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].summary,
+            "process 100 hangs in pthread_cond_wait() (app.c:32): it has no other thread that could wake it");
+  EXPECT_NE(found[0].fixes.front().text.find("loop"), std::string::npos);
+}
+
+TEST(Deadlock, ThreadsAtOnePlaceAreToldOnce) {
+  std::vector<model::Wait> waits{in_semaphore(100, 100)};
+  for (std::int32_t tid = 101; tid < 110; ++tid) {
+    waits.push_back(sleeper(100, tid, {"pthread_cond_wait libc.so.6", "work app.c:8"}));
+    waits.back().object_name = "has_task";
+  }
+  const auto found = diagnose(model_of({process(100, std::move(waits))}));
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].chain[1],
+            "Thread 101 \"app\" waits in pthread_cond_wait() on has_task at app.c:8 (work) for the thread that signals "
+            "it, as 8 more do.");
+}
+
+TEST(Deadlock, SharedMemoryBindsProcesses) {
+  model::Model model = model_of({process(100, {in_semaphore(100, 100)}), process(200, {in_semaphore(200, 200)})});
+  for (model::Process& one : model.processes) {
+    one.waits[0].wakers = {{100, 0, -1, "shared memory"}, {200, 0, -1, "shared memory"}};
+  }
+  const auto found = diagnose(model);
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].processes.size(), 2U);
+  // One of the two is not so dead.
+  model.processes[1].liveness = model::Liveness::kDeadButForSignal;
+  EXPECT_TRUE(diagnose(model).empty());
+}
+
+TEST(Deadlock, IsSilentIfAHandlerCouldEndIt) {
+  model::Model model = two_in_semaphores();
+  model.processes[0].liveness = model::Liveness::kDeadButForSignal;
+  EXPECT_TRUE(diagnose(model).empty());
+  model.processes[0].liveness = model::Liveness::kAwake;
+  EXPECT_TRUE(diagnose(model).empty());
+}
+
+TEST(Deadlock, IsSilentOfWhatWasNotSeen) {
+  model::Model model = two_in_semaphores();
+  model.processes[0].waits[1].is_stuck = false;
+  EXPECT_TRUE(diagnose(model).empty());
+  model = two_in_semaphores();
+  for (model::Wait& wait : model.processes[0].waits) wait.stack = {};
+  EXPECT_TRUE(diagnose(model).empty());
+  model = two_in_semaphores();
+  model.processes[0].is_core = true;
+  EXPECT_TRUE(diagnose(model).empty());
+}
+
+TEST(Deadlock, OwnersAreToldByTheirOwnRules) {
+  EXPECT_TRUE(diagnose(model_of({process(100, {in_join(100, 100, 999)})})).empty());
+}
+
+TEST(Deadlock, IsNotOfAForkThatLostThreads) {
+  model::Model model = model_of({process(50, {}), process(100, {in_semaphore(100, 100)})});
+  model.processes[0].liveness = model::Liveness::kAwake;
+  model::Fork fork;
+  fork.process = 0;
+  fork.child = 1;
+  fork.is_inferred = true;
+  model.threads.emplace_back();
+  model.forks.push_back(fork);
+  EXPECT_EQ(diagnose(model).size(), 1U);
+  model.forks[0].unknown_threads = 1;
+  for (const Finding& finding : diagnose(model)) EXPECT_NE(finding.rule, "deadlock");
+}
+
+}  // namespace
+}  // namespace forksight
