@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "diagnose/openmp.hpp"
 #include "diagnose/wait_cycles.hpp"
 #include "diagnose/words.hpp"
 
@@ -73,10 +74,13 @@ std::string wait_words(const model::Model& model, const model::HandlerRun& run, 
 }
 
 std::string touch_words(const model::Model& model, const model::Touch& touch) {
-  if (!touch.held) return {};
-  const model::Held& held = model.forks[touch.fork].held[*touch.held];
   std::string place = words::place(touch.stack);
   if (!place.empty()) place = fmt::format(" ({})", place);
+  if (const model::Pool* const pool = openmp::find_lost_pool(model, touch)) {
+    return fmt::format("waits for its {}{}, whose workers were not copied by fork()", openmp::pool_name(*pool), place);
+  }
+  if (!touch.held) return {};
+  const model::Held& held = model.forks[touch.fork].held[*touch.held];
   const std::string taken = words::at(" at ", held.acquired_at);
   const std::string holder =
       held.by_forking_thread ? "the forking thread itself" : words::thread(model.threads[held.holder]);
@@ -171,9 +175,8 @@ Finding describe(const char* slug, const Evidence& evidence, const model::Handle
   const model::HandlerWait* const wait = innermost_wait(run);
   const model::AtforkHandlers& handlers = model.handlers[run.handlers];
   const model::Stack& fork_stack = fork_stack_of(model, run);
-  const std::string waits = touch != nullptr && touch->held ? touch_words(model, *touch)
-                            : wait != nullptr               ? wait_words(model, run, *wait)
-                                                            : std::string();
+  std::string waits = touch == nullptr ? std::string() : touch_words(model, *touch);
+  if (waits.empty() && wait != nullptr) waits = wait_words(model, run, *wait);
   Finding finding;
   finding.rule = slug;
   finding.certainty = end.certainty;

@@ -51,7 +51,7 @@ void Builder::add_stuck_handler(std::size_t subject, const image::Thread& thread
   model_.handlers.push_back(std::move(handlers));
 
   const StuckCall& call = facts.call;
-  if (call.kind != CallKind::kUnknown) {
+  if (call.kind != CallKind::kUnknown && call.kind != CallKind::kParallel) {
     model::HandlerWait wait;
     wait.kind = wait_kind(call.kind);
     wait.object = call.object;

@@ -189,7 +189,9 @@ Lines compare_ended(const Json& report, const std::vector<ExpectedFinding>& expe
     for (std::size_t index = 0; index < size_of(chain); ++index) told += text_or_empty(chain[index]) + " ";
   }
   std::vector<std::string> want;
-  if (run.outcome != "none") {
+  if (!run.rule.empty()) {
+    want.push_back(run.rule + " " + run.outcome);
+  } else if (run.outcome != "none") {
     for (const ExpectedFinding& finding : expected) want.push_back(finding.rule + " " + run.outcome);
   }
   std::ranges::sort(got);

@@ -34,6 +34,7 @@ Json to_json(const Expectations& expected) {
                     {"outcome", run.outcome},
                     {"status", run.status},
                     {"printed", run.printed},
+                    {"rule", run.rule},
                     {"says", run.says}});
   }
   Json json = {{"bare", expected.bare},

@@ -83,7 +83,7 @@ Result<ExpectedRun> parse_cured(const Words& words) {
   return run;
 }
 
-// EXPECT-RUN: options outcome=... status=... says="..."
+// EXPECT-RUN: options outcome=... status=... says="..." rule=...
 Result<ExpectedRun> parse_run(const Words& words) {
   ExpectedRun run;
   Words outcomes;
@@ -94,6 +94,8 @@ Result<ExpectedRun> parse_run(const Words& words) {
       run.printed.push_back(std::move(value));
     } else if (key == "says") {
       run.says.push_back(std::move(value));
+    } else if (key == "rule") {
+      run.rule = std::move(value);
     } else if (key == "outcome") {
       outcomes.push_back(std::move(value));
     } else if (key == "status") {

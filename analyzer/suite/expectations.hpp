@@ -32,6 +32,7 @@ struct ExpectedRun {
   std::string outcome = "cured";     // of what was found else; "none": nothing is
   int status = 0;
   std::vector<std::string> says;  // parts of the findings' sentences
+  std::string rule;               // of the one finding, where it is another than without these options
 };
 
 struct Expectations {

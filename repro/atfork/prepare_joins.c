@@ -1,16 +1,16 @@
 // Mechanism: a library ends its worker before a fork: its prepare handler asks it to stop and joins it. The worker is
-// in
-//            the middle of a job that waits for the thread that forks.
+//            in the middle of a job that waits for the thread that forks.
 // To blame:  fork() while the library is at work for somebody: OpenBLAS's handler does the same.
 // User sees: the parent stops in fork(), 0 % CPU; there is no child yet.
 // Fix:       fork while the library is idle, or posix_spawn(), which calls no handlers.
 // Repaired:  the job is done before the fork.
 //
 // EXPECT-BARE: hang
-// EXPECT: atfork-handler-stuck certain hang culprit="prepare handler end_worker (1st of 1)"
+// EXPECT: atfork-handler-stuck certain hang culprit="prepare handler end_worker (1st of 1)" holder=worker start=worker_main
+// EXPECT-STACK: culprit main@create
+// EXPECT-STACK: stack end_worker@join
+// EXPECT-STACK: fork main@fork
 // EXPECT-CORE: atfork-handler-stuck likely may-hang culprit="prepare handler end_worker"
-// holder=worker start=worker_main EXPECT-STACK: culprit main@create EXPECT-STACK: stack end_worker@join EXPECT-STACK:
-// fork main@fork
 #include <pthread.h>
 
 #include "../baton.h"

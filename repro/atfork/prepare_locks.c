@@ -1,15 +1,16 @@
 // Mechanism: a library guards its mutex as POSIX advises: its prepare handler locks it. The program forks while it
-// holds
-//            that mutex itself, in a callback of the library: the handler waits for the thread that it runs in.
+//            holds that mutex itself, in a callback of the library: the handler waits for the thread that it runs in.
 // To blame:  fork() with the library's mutex held.
 // User sees: the parent stops in fork(), 0 % CPU; there is no child yet.
 // Fix:       fork after the mutex is released, or posix_spawn(), which calls no handlers.
 // Repaired:  the mutex is released before the fork.
 //
 // EXPECT-BARE: hang
-// EXPECT: atfork-handler-stuck certain hang culprit="prepare handler prepare (2nd of 2)"
+// EXPECT: atfork-handler-stuck certain hang culprit="prepare handler prepare (2nd of 2)" library=prepare_locks
+// EXPECT-STACK: culprit main@take
+// EXPECT-STACK: stack prepare@lock
+// EXPECT-STACK: fork main@fork
 // EXPECT-CORE: atfork-handler-stuck likely may-hang culprit="prepare handler prepare"
-// library=prepare_locks EXPECT-STACK: culprit main@take EXPECT-STACK: stack prepare@lock EXPECT-STACK: fork main@fork
 #include <pthread.h>
 
 #include "../baton.h"

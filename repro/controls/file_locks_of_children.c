@@ -1,6 +1,9 @@
-// Forks beside locks of files, all of them right, or without any harm: children that exec, close, release what nobody
-// wrote under, work beside a parent that writes under its own lock, take over a lock whose parent has closed the file,
-// take the lock themselves, and open the file anew.
+// Mechanism: none. Forks beside locks of files, all of them right, or without any harm: children that exec, close,
+//            release what nobody wrote under, work beside a parent that writes under its own lock, take over a lock
+//            whose parent has closed the file, take the lock themselves, and open the file anew.
+// To blame:  nobody.
+// User sees: nothing, and must not see a warning.
+// Fix:       none needed.
 //
 // EXPECT-BARE: ok
 // EXPECT-NONE

@@ -1,5 +1,8 @@
-// A function's static is initialised by a constructor that forks, beside another thread. The child is in the middle of
-// the initialisation, as its parent is, and finishes it: nobody is missing.
+// Mechanism: none. A function's static is initialised by a constructor that forks, beside another thread. The child is
+//            in the middle of the initialisation, as its parent is, and finishes it: nobody is missing.
+// To blame:  nobody.
+// User sees: nothing, and must not see a warning.
+// Fix:       none needed.
 //
 // EXPECT-BARE: ok
 // EXPECT-NONE

@@ -1,6 +1,9 @@
-// Workers that are forked by a server, which was itself forked before main had a second thread, while a thread of main
-// holds a lock and another one waits for work: the server has neither. What main asks for goes through pipes. Beside
-// that main starts programs by posix_spawn(), with all of its threads.
+// Mechanism: none. Workers that are forked by a server, which was itself forked before main had a second thread, while
+//            a thread of main holds a lock and another one waits for work: the server has neither. What main asks for
+//            goes through pipes. Beside that main starts programs by posix_spawn(), with all of its threads.
+// To blame:  nobody.
+// User sees: nothing, and must not see a warning.
+// Fix:       none needed.
 //
 // EXPECT-BARE: ok
 // EXPECT-NONE

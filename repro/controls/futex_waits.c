@@ -1,5 +1,9 @@
-// Futex waits of a forked child that lost a thread, and that all come to an end: one has a deadline, one is on a word
-// that it shares with its parent, one is ended by a thread of the child's own, one finds the value changed already.
+// Mechanism: none. Futex waits of a forked child that lost a thread, and that all come to an end: one has a deadline,
+//            one is on a word that it shares with its parent, one is ended by a thread of the child's own, one finds
+//            the value changed already.
+// To blame:  nobody.
+// User sees: nothing, and must not see a warning.
+// Fix:       none needed.
 //
 // EXPECT-BARE: ok
 // EXPECT-NONE

@@ -3,6 +3,9 @@
 // Right:     the child ends at once. The other lock of the loader, of dl_iterate_phdr(), is another matter
 //            (walk_of_objects).
 // Repaired:  the constructor is over before the fork.
+// To blame:  nobody.
+// User sees: nothing, and must not see a warning.
+// Fix:       none needed.
 //
 // EXPECT-BARE: ok
 // EXPECT-NONE

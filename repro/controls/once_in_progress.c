@@ -1,5 +1,9 @@
-// A thread is inside of pthread_once when main forks. libc keeps a generation of forks in the control word: the child
-// finds that the initialisation it inherited was begun by a thread that it does not have, and runs it again.
+// Mechanism: none. A thread is inside of pthread_once when main forks. libc keeps a generation of forks in the control
+//            word: the child finds that the initialisation it inherited was begun by a thread that it does not have,
+//            and runs it again.
+// To blame:  nobody.
+// User sees: nothing, and must not see a warning.
+// Fix:       none needed.
 //
 // EXPECT-BARE: ok
 // EXPECT-NONE

@@ -1,5 +1,8 @@
-// Forks beside a thread that takes SIGTERM by sigwait(), all of them right: a child that unblocks the signal dies of
-// it, one takes it later, one reads it from a signalfd, one execs, and one is never sent it.
+// Mechanism: none. Forks beside a thread that takes SIGTERM by sigwait(), all of them right: a child that unblocks the
+//            signal dies of it, one takes it later, one reads it from a signalfd, one execs, and one is never sent it.
+// To blame:  nobody.
+// User sees: nothing, and must not see a warning.
+// Fix:       none needed.
 //
 // EXPECT-BARE: ok
 // EXPECT-NONE

@@ -1,6 +1,9 @@
-// Forks while a timer is armed, all of them right: a child that execs, ones that are sent the signal by their parent,
-// wait with a deadline, wait for another signal as well, pause until they are ended, and one that has a timer of its
-// own.
+// Mechanism: none. Forks while a timer is armed, all of them right: a child that execs, ones that are sent the signal
+//            by their parent, wait with a deadline, wait for another signal as well, pause until they are ended, and
+//            one that has a timer of its own.
+// To blame:  nobody.
+// User sees: nothing, and must not see a warning.
+// Fix:       none needed.
 //
 // EXPECT-BARE: ok
 // EXPECT-NONE

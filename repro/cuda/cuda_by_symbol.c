@@ -1,6 +1,5 @@
 // Mechanism: the parent initialises the CUDA driver, which it is linked with, and forks; in the child the driver
-// refuses
-//            every call.
+//            refuses every call.
 // To blame:  cuInit before the fork.
 // User sees: CUDA_ERROR_NOT_INITIALIZED in a worker, although the parent just used the GPU.
 // Fix:       first CUDA call in the children; or a child that execs (spawn, forkserver).

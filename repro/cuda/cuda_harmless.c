@@ -1,9 +1,12 @@
-// What must stay silent around an initialised driver. By the argument that it was built with:
+// Mechanism: none: what must stay silent around an initialised driver. By the argument that it was built with:
 //   UNUSED    the child does not use CUDA
 //   EXEC      the child execs a program that uses CUDA
 //   TEARDOWN  the child's exit handlers give contexts back: refused, and nobody minds
 //   LOADED    the parent has the driver loaded and asked for its version, but never initialised it; the child does
 //   THREADS   as UNUSED, in a process with a second thread
+// To blame:  nobody.
+// User sees: nothing, and must not see a warning.
+// Fix:       none needed.
 //
 // EXPECT-BARE: ok
 // EXPECT-NONE

@@ -1,16 +1,13 @@
 // Mechanism: main connects to a server, asks it something, and forks. The child asks over the same connection, main
-// goes
-//            on to do so, then the child again: the server sees one client, and who reads first gets the answer.
+//            goes on to do so, then the child again: the server sees one client, and who reads first gets the answer.
 //            -DFAREWELL: the child asks nothing, but closes "its" connection as the protocol has it: by a farewell,
 //            after which the server listens to main no more.
 // To blame:  the fork, with a connection open that both sides go on to use.
 // User sees: answers to somebody else's questions, protocol errors, "server closed the connection unexpectedly".
 // Fix:       connect after the fork, each process for itself.
-// Repaired:  that.
-//            split:   main sends, the child receives: one program in two processes.
-//            closed:  the child closes its descriptor and says nothing.
-//            handed:  main leaves the connection to the child.
-//            locked:  both take turns, by a lock that they share.
+// Repaired:  that. split:   main sends, the child receives: one program in two processes. closed:  the child closes its
+//            descriptor and says nothing. handed:  main leaves the connection to the child. locked:  both take turns,
+//            by a lock that they share.
 //
 // EXPECT-BARE: error
 // EXPECT: connection-shared likely corruption victims=0

@@ -1,6 +1,5 @@
 // Mechanism: two processes lock two files in opposite orders. With -DCROSS one has a lock of fcntl() and waits for a
-// message
-//            of the other, which waits for the lock; with -DSELF one process locks a file by two descriptors.
+//            message of the other, which waits for the lock; with -DSELF one process locks a file by two descriptors.
 // To blame:  the orders; the message that is waited for with the lock held; the second open().
 // User sees: two instances of a tool that stop now and then.
 // Fix:       one order; give the lock back before waiting.

@@ -1,6 +1,5 @@
 // Mechanism: two processes write more to each other than fits into the pipes before either reads. With -DSOCKETS by a
-// pair
-//            of sockets; with -DWAIT the parent waits for the end of a child that writes, instead of reading.
+//            pair of sockets; with -DWAIT the parent waits for the end of a child that writes, instead of reading.
 // To blame:  writing all before reading anything.
 // User sees: it works with small data, and stops with more than 64 KiB.
 // Fix:       read while writing; read before waiting.

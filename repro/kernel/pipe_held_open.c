@@ -1,6 +1,5 @@
 // Mechanism: a reader waits for the end of a pipe whose writing end is open in the process that waits for the reader.
-// With
-//            -DSELF in the reader alone; with -DSIBLING in a process that was started later and inherited it.
+//            With -DSELF in the reader alone; with -DSIBLING in a process that was started later and inherited it.
 // To blame:  the descriptors that were not closed after fork().
 // User sees: the reader has had all its input and does not end.
 // Fix:       each process closes the ends that it does not use.

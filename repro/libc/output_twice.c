@@ -1,16 +1,12 @@
 // Mechanism: main prints into a buffer and forks; fork() copies the buffer. The child ends by exit(), which flushes it,
-// and
-//            main flushes its own when it closes the file: what was printed once is there twice.
+//            and main flushes its own when it closes the file: what was printed once is there twice.
 // To blame:  the fork, with bytes in the buffer; and exit() in the child. A terminal flushes each line, so that the
 //            program looks right there, and wrong with its output in a file or a pipe.
 // User sees: lines, mostly the first of a log, once more for each child.
 // Fix:       fflush(NULL) before fork(), or _exit() in the child.
-// Repaired:  fflush(NULL) before the fork.
-//            left:    the child ends by _exit(): it writes nothing.
-//            purged:  the child throws its copy away.
-//            moved:   the child's copy goes to /dev/null, as in a daemon.
-//            execs:   the child execs.
-//            stale:   the child of another fork, whose parent has written the bytes before, by printing more.
+// Repaired:  fflush(NULL) before the fork. left:    the child ends by _exit(): it writes nothing. purged:  the child
+//            throws its copy away. moved:   the child's copy goes to /dev/null, as in a daemon. execs:   the child
+//            execs. stale:   the child of another fork, whose parent has written the bytes before, by printing more.
 //
 // EXPECT-BARE: error
 // EXPECT: stdio-duplicated certain corruption victims=0

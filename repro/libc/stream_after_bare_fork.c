@@ -1,11 +1,9 @@
 // Mechanism: a thread holds the lock of stdout while main calls _Fork(), which runs no atfork handlers and resets no
-// lock
-//            of libc; the child prints. After fork() it would print: fork() resets the locks of streams.
+//            lock of libc; the child prints. After fork() it would print: fork() resets the locks of streams.
 // To blame:  _Fork(), in a process with threads, in a child that does more than exec.
 // User sees: a child that hangs in printf().
 // Fix:       fork(), or nothing but async-signal-safe calls in the child.
-// Repaired:  fork().
-//            raw, raw_clone: the system call itself, by syscall().
+// Repaired:  fork(). raw, raw_clone: the system call itself, by syscall().
 //
 // EXPECT-BARE: hang
 // EXPECT: atfork-bypassed certain hang holder=printer start=printer_main victims=1

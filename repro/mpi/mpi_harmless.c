@@ -1,6 +1,8 @@
 // Mechanism: none. MPI and forks, each in its place: with -DFINALISED the fork comes after MPI_Finalize; with -DBEFORE
-// it
-//            comes before MPI_Init, and each process has an MPI of its own; with -DEXEC the child execs.
+//            it comes before MPI_Init, and each process has an MPI of its own; with -DEXEC the child execs.
+// To blame:  nobody.
+// User sees: nothing, and must not see a warning.
+// Fix:       none needed.
 //
 // EXPECT-BARE: ok
 // EXPECT-NONE

@@ -1,6 +1,6 @@
 // Mechanism: as in lost_openmp_pool.c, through each entry of libgomp that starts a team: the combined loops and
-// sections,
-//            reductions, the two-step calls of code that an old GCC compiled, and a league of teams on the host.
+//            sections, reductions, the two-step calls of code that an old GCC compiled, and a league of teams on the
+//            host.
 // To blame:  fork() after a parallel region of libgomp in the same thread.
 // User sees: the child stops at the end of its first parallel region, at 0 % CPU.
 // Fix:       omp_pause_resource_all(omp_pause_hard) before the fork, or fork first, or exec in the child.

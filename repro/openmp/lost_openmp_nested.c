@@ -1,6 +1,6 @@
 // Mechanism: a region inside of a region: each thread of the outer team makes a team of its own. fork() copies
-// libgomp's
-//            record of the forking thread's outer team, not its worker, and the child's outer region waits for it.
+//            libgomp's record of the forking thread's outer team, not its worker, and the child's outer region waits
+//            for it.
 // To blame:  fork() after a parallel region of libgomp in the same thread.
 // User sees: the child stops in its first region, at 0 % CPU.
 // Fix:       omp_pause_resource_all(omp_pause_hard) before the fork, or fork first.

@@ -1,6 +1,5 @@
 // Mechanism: a thread that is not the first one has a team and forks: what libgomp keeps of a pool belongs to the
-// thread
-//            that forks, whichever that is.
+//            thread that forks, whichever that is.
 // To blame:  fork() after a parallel region of libgomp in the same thread.
 // User sees: the child stops in its first region, at 0 % CPU; the first thread of the parent waits in pthread_join().
 // Fix:       fork in a thread that has no team of its own.

@@ -1,7 +1,7 @@
 // Mechanism: a parallel region makes a team of two, fork() copies libgomp's record of it but not its worker, and the
 //            child's region waits for that worker.
-// To blame:  fork() after a parallel region of libgomp in the same thread; LLVM's libomp rebuilds its pool in the
-// child. User sees: the child stops at the end of its first parallel region, at 0 % CPU, with part of the work done.
+// To blame:  fork() after a parallel region of libgomp in the same thread; LLVM's libomp makes its pool anew in the child.
+// User sees: the child stops at the end of its first parallel region, at 0 % CPU, with part of the work done.
 // Fix:       omp_pause_resource_all(omp_pause_hard) before the fork, or fork first, or exec in the child.
 // Repaired:  the pool is paused before the fork.
 //

@@ -1,6 +1,5 @@
 // Mechanism: tasks of a team of two; the child's team is one thread that waits for a worker which was not copied, at
-// the
-//            barrier that its tasks are done at.
+//            the barrier that its tasks are done at.
 // To blame:  fork() after a parallel region of libgomp in the same thread.
 // User sees: the child stops with some of its tasks done, at 0 % CPU.
 // Fix:       omp_pause_resource_all(omp_pause_hard) before the fork, or fork first.

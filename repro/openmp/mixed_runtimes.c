@@ -1,6 +1,5 @@
 // Mechanism: one plugin was built by Clang and brings LLVM's libomp, another by GCC and brings libgomp. libomp makes
-// its
-//            pool anew in a forked child, libgomp does not: the one plugin goes on, the other hangs.
+//            its pool anew in a forked child, libgomp does not: the one plugin goes on, the other hangs.
 // To blame:  two OpenMP runtimes in one process, and fork() after a region of the one that does not notice.
 // User sees: the child stops in a parallel region, although others ran in the same child.
 // Fix:       bring both plugins to libomp, which has libgomp's entry points, too; or forksight's --omp.

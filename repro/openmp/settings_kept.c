@@ -1,6 +1,5 @@
 // Mechanism: as in lost_openmp_pool.c, in a thread that has changed what OpenMP lets it change, inside of a league of
-// teams
-//            with a thread limit. A cure that forgets these settings would let the child compute something else.
+//            teams with a thread limit. A cure that forgets these settings would let the child compute something else.
 // To blame:  fork() after a parallel region of libgomp in the same thread.
 // User sees: the child stops at the end of its first parallel region.
 // Fix:       omp_pause_resource_all(omp_pause_hard) before the fork, or fork first, or exec in the child.

@@ -1,6 +1,5 @@
 // Mechanism: FFTW has a thread for its plans. The child executes a plan for two threads: half of it is handed to a
-// thread
-//            that was not copied, and waited for.
+//            thread that was not copied, and waited for.
 // To blame:  the fork between plan and use. FFTW has no atfork handler.
 // User sees: the child stops in fftw_execute, 0 % CPU.
 // Fix:       plans for one thread in the child, or made before any thread is.

@@ -1,15 +1,15 @@
-// Mechanism: a thread is inside of a matrix product when main forks. OpenBLAS lets one product at a time use its pool,
-// by a
-//            mutex of its own; the child inherits it locked, and its own product waits for a thread that it does not
-//            have.
-// To blame:  the fork in the middle of the other thread's product. OpenBLAS's atfork handlers care for an idle pool
-// only. User sees: the child stops in its first product, 0 % CPU. Fix:       let computing and forking take turns, or
-// use one BLAS thread, or exec in the child. Repaired:  the worker is done with its product before main forks. The
-// worker is held where OpenBLAS allocates its work space, with the mutex locked: by a malloc of the program's own.
+// Mechanism: a thread is inside of a matrix product when main forks. OpenBLAS lets one product at a time use its pool, by a
+//            mutex of its own; the child inherits it locked, and its own product waits for a thread that it does not have.
+// To blame:  the fork in the middle of the other thread's product. OpenBLAS's atfork handlers care for an idle pool only.
+// User sees: the child stops in its first product, 0 % CPU.
+// Fix:       let computing and forking take turns, or use one BLAS thread, or exec in the child.
+// Repaired:  the worker is done with its product before main forks.
 //
+// The worker is held where OpenBLAS allocates its work space, with the mutex locked: by a malloc of the program's own.
 // EXPECT-BARE: hang
-// EXPECT: lost-blas-pool certain hang culprit="OpenBLAS pool" holder=worker start=worker_main library=libopenblas.so.0
-// victims=1 EXPECT-STACK: culprit multiply@product worker_main@work EXPECT-STACK: stack multiply@product main@child
+// EXPECT: lost-blas-pool certain hang culprit="OpenBLAS pool" holder=worker library=libopenblas.so.0 victims=1
+// EXPECT-STACK: culprit multiply@product worker_main@work
+// EXPECT-STACK: stack multiply@product main@child
 // EXPECT-STACK: fork main@fork
 // EXPECT-CORE: lost-blas-pool certain hang culprit="OpenBLAS pool"
 #include <pthread.h>

@@ -1,6 +1,5 @@
 // Mechanism: none. OpenBLAS has a pool of threads, idle at the fork: its prepare handler ends it, and either side makes
-// a
-//            new one at the next call.
+//            a new one at the next call.
 // To blame:  nobody.
 // User sees: nothing, and must not see a warning.
 // Fix:       none needed.

@@ -1,6 +1,5 @@
 // Mechanism: this OpenBLAS computes with OpenMP: a product before the fork leaves main a libgomp pool, which the child
-// has
-//            lost. Its product spins for a partner that never comes.
+//            has lost. Its product spins for a partner that never comes.
 // To blame:  fork() after a parallel region of libgomp in the same thread; nothing in the program says OpenMP.
 // User sees: the child stops in a matrix product, at 100 % CPU.
 // Fix:       OPENBLAS_NUM_THREADS=1 in the process that forks, the pthreads build of OpenBLAS, or forksight's --omp.

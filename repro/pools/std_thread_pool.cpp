@@ -1,6 +1,5 @@
 // Mechanism: a pool of one's own, of std::threads, lives in the parent only. The child hands in a job, as its code
-// always
-//            does, and waits for a result that nobody sets.
+//            always does, and waits for a result that nobody sets.
 // To blame:  the fork, after the pool was started.
 // User sees: the child stops in std::future::get, 0 % CPU.
 // Fix:       fork before the pool is started, or start it anew in the child (pthread_atfork), or exec there.

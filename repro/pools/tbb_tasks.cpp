@@ -1,6 +1,5 @@
 // Mechanism: TBB started a worker for a loop of the parent. In the child a loop runs on the one thread that is left; a
-// task
-//            that is enqueued, to be run by a worker, is run by nobody.
+//            task that is enqueued, to be run by a worker, is run by nobody.
 // To blame:  the fork, after TBB had started its workers.
 // User sees: the child stops where it waits for the task, 0 % CPU.
 // Fix:       tbb::finalize() before fork(), or exec in the child.

@@ -1,6 +1,9 @@
-// A program that is right: two threads walk a list from its head, each node's lock taken before the one behind it is given
-// back. Nodes are taken out, freed, and put in again elsewhere, so that in the order of addresses each lock comes before
-// each other one sooner or later: it is another lock each time.
+// Mechanism: none. A program that is right: two threads walk a list from its head, each node's lock taken before the
+//            one behind it is given back. Nodes are taken out, freed, and put in again elsewhere, so that in the order
+//            of addresses each lock comes before each other one sooner or later: it is another lock each time.
+// To blame:  nobody.
+// User sees: nothing, and must not see a warning.
+// Fix:       none needed.
 //
 // EXPECT-OPTIONS: --lock-order
 // EXPECT-BARE: ok

@@ -1,7 +1,9 @@
 // Mechanism: none. A program with threads, of which one holds a lock for good, starts others in all the ways that
-// suspend
-//            it until they exec: vfork() and exec, posix_spawn(), system(), popen(). One of them is a vfork() whose
-//            exec fails.
+//            suspend it until they exec: vfork() and exec, posix_spawn(), system(), popen(). One of them is a vfork()
+//            whose exec fails.
+// To blame:  nobody.
+// User sees: nothing, and must not see a warning.
+// Fix:       none needed.
 //
 // EXPECT-BARE: ok
 // EXPECT-NONE

@@ -1,6 +1,5 @@
 // Mechanism: exec fails in a child of vfork(), and the child calls exit(). It runs in its parent's memory: the parent's
-// exit
-//            handlers run, once and for all, while it goes on.
+//            exit handlers run, once and for all, while it goes on.
 // To blame:  exit() instead of _exit() after vfork().
 // User sees: a temporary file that is gone too early, output that comes twice or never, a crash at the parent's end.
 // Fix:       _exit(); or posix_spawn(), which returns the error.

@@ -200,6 +200,25 @@ TEST(AtforkChildStuck, TellsOfWhatTheHandlerTouched) {
   EXPECT_EQ(findings[0].fork->child, test::kChild);
 }
 
+// A handler that starts a parallel region, or ends the pool, in the child.
+TEST(AtforkChildStuck, NamesTheLostPoolThatTheHandlerWaitsFor) {
+  model::Model model = stuck_in_child(true);
+  model::Touch& touch = model.touches.front();
+  touch.kind = model::TouchKind::kParallel;
+  touch.held.reset();
+  touch.pool = model.pools.size();
+  model::Pool pool;
+  pool.kind = model::RuntimeKind::kLibgomp;
+  pool.library = "/usr/lib/libgomp.so.1";
+  pool.workers_lost = 1;
+  model.pools.push_back(pool);
+  const auto findings = diagnose(model);
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].rule, "atfork-child-stuck");
+  EXPECT_NE(findings[0].summary.find("waits for its libgomp pool"), std::string::npos) << findings[0].summary;
+  EXPECT_NE(findings[0].fixes.front().text.find("--omp=rebuild"), std::string::npos);
+}
+
 TEST(AtforkChildStuck, IsFoundWithoutATouch) {
   const auto findings = diagnose(stuck_in_child(false));
   ASSERT_EQ(findings.size(), 1U);

@@ -14,6 +14,10 @@ PATH = re.compile(r"(?:\./)?[\w.-]+(?:/[\w.<>*-]+)*/?\Z")
 PRESET = re.compile(r"--preset[ =](\w+)")
 FOLDERS = ("analyzer", "bench", "cmake", "docs", "preload", "repro", "tests", "trace", ".ci")
 SLUG_IN_CASE = re.compile(r"(?://|#)\s*EXPECT(?:\([^)]*\))?:\s*(\S+)")
+COMMENT = re.compile(r"\s*(?://|#)\s")
+EXPECTATION = re.compile(r"\s*(?://|#)\s*EXPECT-BARE:")
+SECOND_EXPECTATION = re.compile(r"(?://|#)\s*\S.*\bEXPECT[-A-Z]*(?:\([^)]*\))?:")
+HEAD = ("Mechanism", "To blame", "User sees", "Fix")
 VERBS = ("run", "why", "core", "report", "explain", "suite list", "suite run", "suite check")
 
 
@@ -70,9 +74,23 @@ def check_cases(root):
     return problems
 
 
+def check_heads(root):
+    """Each case says in its head who is to blame and what helps; expectations are lines of their own, or nobody reads them."""
+    problems = []
+    for path in tracked_files(root):
+        name = path.relative_to(root)
+        text = path.read_text() if name.parts[0] == "repro" and path.suffix in (".c", ".cpp", ".py") else ""
+        comments = [line for line in text.splitlines() if COMMENT.match(line)]
+        if not any(EXPECTATION.match(line) for line in comments):
+            continue
+        problems += [f"{name}: an expectation within a line: {line}" for line in comments if SECOND_EXPECTATION.search(line)]
+        problems += [f"{name}: its head has no line '{key}:'" for key in HEAD if not any(re.match(rf"(?://|#) {key}: ", line) for line in comments)]
+    return problems
+
+
 def check(root, options):
     presets = {preset["name"] for preset in json.loads(Path(root, "CMakePresets.json").read_text())["configurePresets"]}
-    problems = check_cases(root)
+    problems = check_cases(root) + check_heads(root)
     for path in tracked_files(root):
         if path.suffix != ".md":
             continue

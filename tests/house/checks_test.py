@@ -93,10 +93,12 @@ class House(unittest.TestCase):
         self.write("docs/b.md", "[a](https://example.org/none) `make -C x`\n")
         self.write("tests/one/x", "")
         self.write("docs/hazards/known.md", "")
-        self.write("repro/good.c", "// EXPECT: known certain hang\n")
+        head = "// Mechanism: a.\n// To blame:  b.\n// User sees: c.\n// Fix:       d.\n//\n// EXPECT-BARE: hang\n"
+        self.write("repro/good.c", head + "// EXPECT: known certain hang\n")
         self.assertEqual(check_docs.check(self.root, {"--omp"}), [])
         self.write("docs/b.md", "[c](c.md) `docs/none.md` `--gone` --preset none\n    $ forksight run --lost -- x\n")
         self.write("repro/bad.c", "// EXPECT(x): unknown certain hang\n")
+        self.write("repro/headless.c", head.replace("Fix", "Help") + "// EXPECT: known certain hang EXPECT-STACK: stack main\n")
         problems = check_docs.check(self.root, {"--omp"})
         self.assertProblem(problems, "link to c.md")
         self.assertProblem(problems, "docs/none.md is not there")
@@ -104,6 +106,8 @@ class House(unittest.TestCase):
         self.assertProblem(problems, "--lost is in no --help")
         self.assertProblem(problems, "no preset none")
         self.assertProblem(problems, "repro/bad.c: unknown has no")
+        self.assertProblem(problems, "repro/headless.c: its head has no line 'Fix:'")
+        self.assertProblem(problems, "repro/headless.c: an expectation within a line")
 
     def test_session(self):
         text = "```console\n$ echo child 12 waits 1.5 s\nchild 7 waits\n  0.1 s\n$ true\n```\n"

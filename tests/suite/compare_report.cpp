@@ -25,6 +25,7 @@ std::vector<std::string> compare(int argc, char** argv) {
   forksight::suite::ExpectedRun run;
   run.outcome = json.at("outcome");
   run.says = json.at("says");
+  run.rule = json.value("rule", "");
   return forksight::suite::compare_ended(report, expected, run);
 }
 

@@ -128,6 +128,10 @@ TEST(Judge, ComparesOtherEnds) {
   expect_green(made.judge(), 3);
   made.source.replace(made.source.find("outcome=error"), 13, "outcome=none ");
   expect_red(made.judge(), {"expected: nothing"});
+  made.source.replace(made.source.find("outcome=none "), 13, "outcome=error rule=lost-wakeup ");
+  expect_red(made.judge(), {"expected: lost-wakeup error"});
+  made.cured = report_of({changed(error, "/rule", "lost-wakeup")});
+  expect_green(made.judge(), 3);
 }
 
 TEST(Judge, PassesOnTheOptionsOfACase) {

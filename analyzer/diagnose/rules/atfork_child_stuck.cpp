@@ -3,6 +3,7 @@
 #include <map>
 
 #include "diagnose/handlers.hpp"
+#include "diagnose/openmp.hpp"
 #include "diagnose/rules.hpp"
 
 namespace forksight::rules {
@@ -20,6 +21,13 @@ void atfork_child_stuck(const Evidence& evidence, std::vector<Finding>& findings
     add_sentence(finding,
                  "A child handler may only do what is async-signal-safe: the locks of libraries are as other threads "
                  "left them, and those threads are not there.");
+    const bool waits_for_pool =
+        touch != touches.end() && openmp::find_lost_pool(evidence.model(), *touch->second) != nullptr;
+    if (waits_for_pool) {
+      finding.fixes.push_back(
+          {"Run it under `forksight run --omp=rebuild -- ...`: the child has no old pool to wait for.", true});
+      finding.fixes.push_back({"End the pool in the prepare handler, in the parent, not in the child."});
+    }
     finding.fixes.push_back(
         {"In the library: let the child handler only re-initialise what its prepare handler had locked, and start "
          "threads at the first use after the fork."});

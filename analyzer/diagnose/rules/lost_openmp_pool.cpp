@@ -126,7 +126,7 @@ void lost_openmp_pool(const Evidence& evidence, std::vector<Finding>& findings) 
     const model::Pool* const pool = openmp::find_lost_pool(evidence.model(), touch);
     if (pool == nullptr || pool->in_region) continue;
     const auto hang = evidence.find_hang(touch);
-    if (!touch.cured && !hang) continue;
+    if (!touch.cured && (!hang || evidence.find_handler(touch) != nullptr)) continue;  // atfork-child-stuck
     if (!touch.cured && openmp::find_other_runtime(evidence.model(), evidence.fork(touch)) != nullptr)
       continue;  // mixed-openmp-runtimes
     Finding finding = evidence.begin_finding("lost-openmp-pool", touch);

@@ -1,0 +1,33 @@
+// Mechanism: what cures libgomp is poison for LLVM's runtime: paused before a fork, it finds its own settings undone when
+//            the child starts its first region, and aborts (LLVM 14).
+// To blame:  omp_pause_resource_all(omp_pause_hard) before a fork in a program that may run on LLVM's runtime.
+// User sees: "OMP: Error #13: Assertion failure" and SIGABRT in the child.
+// Fix:       pause libgomp only: LLVM's runtime makes its pool anew in the child by itself.
+// Repaired:  nothing is paused.
+//
+// The runtime says itself that it aborts, and why it does nothing in memory or calls tells: no finding.
+// EXPECT-BARE: error
+// EXPECT-NONE
+#include <omp.h>
+
+#include "../baton.h"
+
+__attribute__((noinline)) static int count_threads(void) {
+  int threads = 0;
+#pragma omp parallel num_threads(4)
+  {
+#pragma omp atomic
+    ++threads;
+  }
+  return threads;
+}
+
+int main(void) {
+  if (count_threads() != 4) return 2;
+#ifndef REPAIRED
+  omp_pause_resource_all(omp_pause_hard);
+#endif
+  const pid_t child = fork();
+  if (child == 0) _exit(count_threads() == 4 ? 0 : 1);
+  return end_of(child);
+}

@@ -1,0 +1,59 @@
+// Mechanism: the parent sets the number of threads to one before it forks, to be safe. A region of the child that asks for
+//            a number by itself gets that many of the pool that fork() did not copy, and waits for them.
+// To blame:  omp_set_num_threads(1) as a protection: a num_threads() clause outranks it.
+// User sees: most regions of the child work, one hangs, 0 % CPU.
+// Fix:       omp_pause_resource_all(omp_pause_hard) before the fork, or fork first, or exec in the child.
+// Repaired:  no region of the child asks for a number.
+//
+// EXPECT-BARE: hang
+// EXPECT: lost-openmp-pool certain hang culprit="libgomp pool of 4 threads" victims=1
+// EXPECT-STACK: culprit count_threads@region main@warm
+// EXPECT-STACK: stack count_threads@region main@child
+// EXPECT-CURED: --omp=quiesce stdout="child: 4 threads"
+// EXPECT-CURED: --omp=rebuild stdout="child: 4 threads"
+// EXPECT-CURED: --omp=clamp stdout="child: 1 threads"
+//
+// LLVM's runtime makes its pool anew.
+// EXPECT-BARE(libomp): ok
+// EXPECT-NONE(libomp)
+// EXPECT-BARE(libomp19): ok
+// EXPECT-NONE(libomp19)
+#include <omp.h>
+
+#include "../baton.h"
+
+__attribute__((noinline)) static int count_threads(int wanted) {
+  int threads = 0;
+#pragma omp parallel num_threads(wanted)  // MARK: region
+  {
+#pragma omp atomic
+    ++threads;
+  }
+  return threads;
+}
+
+__attribute__((noinline)) static int count_threads_of_default(void) {
+  int threads = 0;
+#pragma omp parallel
+  {
+#pragma omp atomic
+    ++threads;
+  }
+  return threads;
+}
+
+int main(void) {
+  if (count_threads(4) != 4) return 2;  // MARK: warm
+  omp_set_num_threads(1);
+  const pid_t child = fork();
+  if (child == 0) {
+    int threads = count_threads_of_default();
+#ifndef REPAIRED
+    threads = count_threads(4);  // MARK: child
+#endif
+    printf("child: %d threads\n", threads);
+    fflush(stdout);
+    _exit(0);
+  }
+  return end_of(child);
+}
