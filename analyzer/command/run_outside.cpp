@@ -47,6 +47,7 @@ void OutsideFindings::look(std::int32_t pid, const model::Model& model, const st
   if (!tree) return;
   const model::Model seen = inspect::build_model(tree->subjects);
   for (Finding& finding : diagnose(seen)) {
+    if (finding.certainty == Certainty::kPossible) continue;  // a guess is for who asks: `forksight why`
     const bool is_known = is_explained(seen.processes[finding.process], model, findings) ||
                           std::ranges::any_of(kept_, [&](const KeptFinding& kept) {
                             return kept.finding.fingerprint == finding.fingerprint &&

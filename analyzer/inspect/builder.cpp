@@ -61,6 +61,14 @@ std::string name_of_whole(const std::string& word) {
   return word.substr(0, std::min(word.find(".__"), offset));
 }
 
+// Null if the interpreter does not know it, or nothing that it was doing.
+const PythonThread* find_python_thread(const image::Thread& thread, const std::vector<PythonThread>& threads) {
+  const auto own = std::ranges::find_if(threads, [&](const PythonThread& one) {
+    return thread.fs_base != 0 ? one.pointer == thread.fs_base : one.tid == thread.tid;
+  });
+  return own == threads.end() || own->stack.frames.empty() ? nullptr : &*own;
+}
+
 }  // namespace
 
 image::Stacks& Builder::stacks_of(std::size_t subject) {
@@ -158,6 +166,7 @@ void Builder::add_threads(std::size_t subject) {
   for (model::Wait& wait : model_.processes[subject].waits) {
     const auto facts = facts_.find({subject, wait.tid});
     if (facts != facts_.end()) wait.stack = facts->second.stack;
+    if (python != threads_of_python_.end()) splice_lines(subject, python->second, wait);
     const bool is_word = wait.kind == model::WaitKind::kFutex && wait.use != model::FutexUse::kJoin;
     if (!has_stacks || !is_word || !name_data(subject, wait.object, wait.object_name, wait.object_module)) continue;
     if (wait.use == model::FutexUse::kUnknown) wait.object_name = name_of_whole(wait.object_name);
@@ -180,13 +189,19 @@ void Builder::read_python(std::size_t subject) {
   threads_of_python_.emplace(subject, std::move(threads));
 }
 
-// Lines of Python where the interpreter's own frames are. A thread that waits in Condition.wait and its like sleeps on
+// Lines of Python where the interpreter's own frames are.
+void Builder::splice_lines(std::size_t subject, const std::vector<PythonThread>& threads, model::Wait& wait) const {
+  const auto& all = subjects_[subject].image.threads;
+  const auto thread = std::ranges::find(all, wait.tid, &image::Thread::tid);
+  const PythonThread* const own = thread == all.end() ? nullptr : find_python_thread(*thread, threads);
+  if (own != nullptr) collect::splice_python(wait.stack, own->stack);
+}
+
+// The same of a call. A thread that waits in Condition.wait and its like sleeps on
 // a lock that it made for that, and that nobody else ever held.
 void Builder::note_python(const image::Thread& thread, const std::vector<PythonThread>& threads, StuckCall& call) {
-  const auto own = std::ranges::find_if(threads, [&](const PythonThread& one) {
-    return thread.fs_base != 0 ? one.pointer == thread.fs_base : one.tid == thread.tid;
-  });
-  if (own == threads.end() || own->stack.frames.empty()) return;
+  const PythonThread* const own = find_python_thread(thread, threads);
+  if (own == nullptr) return;
   const model::Frame& innermost = own->stack.frames.front();
   if (call.kind == CallKind::kSemaphore && innermost.function == "wait" && innermost.file.ends_with("/threading.py")) {
     call.kind = CallKind::kFutex;

@@ -71,6 +71,7 @@ class Builder {
 
   void find_ended_owner(std::size_t subject, const image::Thread& thread);
   void read_python(std::size_t subject);
+  void splice_lines(std::size_t subject, const std::vector<PythonThread>& threads, model::Wait& wait) const;
   static void note_python(const image::Thread& thread, const std::vector<PythonThread>& threads, StuckCall& call);
   void add_stuck_handler(std::size_t subject, const image::Thread& thread, std::optional<model::ForkId> fork);
 

@@ -8,6 +8,7 @@
 #include <unordered_set>
 
 #include "diagnose/futex_waits.hpp"
+#include "diagnose/python.hpp"
 #include "diagnose/rules.hpp"
 #include "diagnose/wait_cycles.hpp"
 #include "diagnose/words.hpp"
@@ -74,7 +75,7 @@ std::vector<model::ProcessId> find_bound(const model::Model& model, model::Proce
 }
 
 bool is_asleep_for_good(const model::Process& process) {
-  return is_beyond_signals(process) && !process.is_core && !process.has_gaps && !process.waits.empty() &&
+  return is_proven_dead(process) && !process.is_core && !process.has_gaps && !process.waits.empty() &&
          std::ranges::all_of(process.waits, [](const model::Wait& wait) { return wait.is_stuck; });
 }
 
@@ -88,6 +89,8 @@ Sleepers list_sleepers(const model::Model& model, const std::vector<model::Proce
 
 std::string what(const model::Wait& wait) {
   if (wait.kind != model::WaitKind::kFutex) return "a wait for the system";
+  if (const std::string called = python::operation(wait.stack); !called.empty()) return called + "()";
+  if (words::is_python_lock(wait.stack)) return "a lock of Python";
   if (wait.use == model::FutexUse::kJoin) return "pthread_join()";
   if (has_owner(wait)) return "the wait for " + cycles::object(wait);
   return futex_waits::find_purpose(wait.stack).what;
@@ -99,7 +102,7 @@ std::string who(const Evidence& evidence, const Sleeper& sleeper, bool names_pro
 
 std::string tell(const Evidence& evidence, const Sleeper& sleeper, std::size_t others, bool names_process) {
   const model::Wait& wait = *sleeper.wait;
-  const std::string where = words::long_place(wait.stack);
+  const std::string where = python::place(wait.stack);
   const std::string on = wait.object_name.empty() || has_owner(wait) ? "" : fmt::format(" on {}", wait.object_name);
   const std::string more =
       others == 0 ? "" : fmt::format(", as {}", others == 1 ? "1 more does" : fmt::format("{} more do", others));
@@ -107,7 +110,7 @@ std::string tell(const Evidence& evidence, const Sleeper& sleeper, std::size_t o
   if (wait.owner != 0) {
     for_whom = wait.use == model::FutexUse::kJoin ? fmt::format(" for the end of thread {}", wait.owner)
                                                   : fmt::format(", which thread {} holds", wait.owner);
-  } else if (wait.kind == model::WaitKind::kFutex) {
+  } else if (wait.kind == model::WaitKind::kFutex && !words::is_python_lock(wait.stack)) {
     for_whom = fmt::format(" for {}", futex_waits::find_purpose(wait.stack).other_side);
   }
   std::string thread = who(evidence, sleeper, names_process);
@@ -161,32 +164,39 @@ void add_fixes(const Sleepers& sleepers, Finding& finding) {
 }
 
 std::string summarise(const Evidence& evidence, const std::vector<model::ProcessId>& bound, const Sleepers& sleepers,
-                      const Sleeper& first) {
+                      const Sleeper& first, bool is_beyond) {
   const model::Process& process = evidence.process(bound.front());
   const std::string place = words::place(first.wait->stack);
   const std::string in = fmt::format("{}{}", what(*first.wait), place.empty() ? "" : fmt::format(" ({})", place));
+  const bool is_past = has_ended(process);
   if (bound.size() > 1) {
+    const char* const hang = is_past ? "hung" : "hang";
     return fmt::format("{} processes {} in shared memory: each of their {} threads waits for another, process {} in {}",
-                       bound.size(), has_ended(process) ? "hung" : "hang", sleepers.size(),
+                       bound.size(), is_beyond ? hang : "sleep until a signal", sleepers.size(),
                        evidence.process(first.process).pid, in);
   }
-  const std::string name = fmt::format("{} {}", evidence.name(bound.front()), hangs(process));
-  if (sleepers.size() == 1) return fmt::format("{} in {}: it has no other thread that could wake it", name, in);
-  return fmt::format("{}: each of its {} threads waits for another one, {} in {}", name, sleepers.size(),
+  const std::string name = evidence.name(bound.front());
+  const std::string_view state = is_beyond ? hangs(process) : is_past ? "slept until a signal" : "sleeps until a signal";
+  if (sleepers.size() == 1)
+    return fmt::format("{} {} in {}: it has no other thread that could wake it", name, state, in);
+  return fmt::format("{} {}: each of its {} threads waits for another one, {} in {}", name, state, sleepers.size(),
                      who(evidence, first, false), in);
 }
 
 Finding describe(const Evidence& evidence, const std::vector<model::ProcessId>& bound, const Sleepers& sleepers) {
   const auto first = std::ranges::find_if(sleepers, is_open_wait);
   Finding finding = Evidence::begin_finding("deadlock", first->process, *first->wait);
-  finding.certainty = Certainty::kCertain;
-  finding.outcome = Outcome::kHang;
+  // A program that sleeps until it is told to end, by a handler, looks the same.
+  const bool is_beyond = std::ranges::all_of(
+      bound, [&](model::ProcessId id) { return is_beyond_signals(evidence.process(id)); });
+  finding.certainty = is_beyond ? Certainty::kCertain : Certainty::kPossible;
+  finding.outcome = is_beyond ? Outcome::kHang : Outcome::kMayHang;
   finding.processes = bound;
   finding.culprit.kind = CulpritKind::kThread;
   finding.culprit.name = sleepers.size() == 1 ? "its only thread" : fmt::format("{} threads", sleepers.size());
   finding.culprit.library = evidence.process(first->process).exe;
   const bool names_process = bound.size() > 1;
-  finding.summary = summarise(evidence, bound, sleepers, *first);
+  finding.summary = summarise(evidence, bound, sleepers, *first, is_beyond);
   tell_all(evidence, sleepers, names_process, finding);
   add_sentence(finding, describe_liveness(evidence.process(first->process)));
   if (sleepers.size() == 1) {
