@@ -73,7 +73,8 @@ TEST(Deadlock, IsOfTheWaitThatHasNoOwner) {
   const auto found = diagnose(model_of({process(100, {in_join(100, 100, 101), in_semaphore(100, 101)})}));
   ASSERT_EQ(found.size(), 1U);
   EXPECT_EQ(found[0].tid, 101);
-  EXPECT_EQ(found[0].chain[0], "Thread 100 \"app\" waits in pthread_join() at app.c:52 (main) for the end of thread 101.");
+  EXPECT_EQ(found[0].chain[0],
+            "Thread 100 \"app\" waits in pthread_join() at app.c:52 (main) for the end of thread 101.");
 }
 
 TEST(Deadlock, OneThreadAloneHasNobody) {
@@ -135,6 +136,16 @@ TEST(Deadlock, IsSilentOfWhatWasNotSeen) {
   model = two_in_semaphores();
   model.processes[0].is_core = true;
   EXPECT_TRUE(diagnose(model).empty());
+}
+
+TEST(Deadlock, AThreadThatHasEndedIsNoneOfThem) {
+  model::Model model = two_in_semaphores();
+  model.processes[0].waits[0].is_stuck = false;
+  model.processes[0].waits[0].state = 'Z';
+  const auto found = diagnose(model);
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].tid, 101);
+  EXPECT_NE(found[0].summary.find("no other thread"), std::string::npos) << found[0].summary;
 }
 
 TEST(Deadlock, OwnersAreToldByTheirOwnRules) {

@@ -1,6 +1,7 @@
-// A process that hangs for good by itself: each of its threads sleeps until another one does something, and none is left
-// to begin. What no rule with a better name explains: semaphores, condition variables, futures, locks of the program's
-// own, of which no memory tells who should have ended the wait. Several processes where shared memory binds them.
+// A process that hangs for good by itself: each of its threads sleeps until another one does something, and none is
+// left to begin. What no rule with a better name explains: semaphores, condition variables, futures, locks of the
+// program's own, of which no memory tells who should have ended the wait. Several processes where shared memory binds
+// them.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -74,15 +75,21 @@ std::vector<model::ProcessId> find_bound(const model::Model& model, model::Proce
   return bound;
 }
 
+// The first thread may have ended by pthread_exit(), and stays as a name until the last one has.
+bool has_thread_ended(const model::Wait& wait) { return wait.state == 'Z' || wait.state == 'X'; }
+
 bool is_asleep_for_good(const model::Process& process) {
   return is_proven_dead(process) && !process.is_core && !process.has_gaps && !process.waits.empty() &&
-         std::ranges::all_of(process.waits, [](const model::Wait& wait) { return wait.is_stuck; });
+         std::ranges::all_of(process.waits,
+                             [](const model::Wait& wait) { return wait.is_stuck || has_thread_ended(wait); });
 }
 
 Sleepers list_sleepers(const model::Model& model, const std::vector<model::ProcessId>& bound) {
   Sleepers all;
   for (const model::ProcessId id : bound) {
-    for (const model::Wait& wait : model.processes[id].waits) all.push_back({id, &wait});
+    for (const model::Wait& wait : model.processes[id].waits) {
+      if (!has_thread_ended(wait)) all.push_back({id, &wait});
+    }
   }
   return all;
 }
@@ -137,14 +144,14 @@ void tell_all(const Evidence& evidence, const Sleepers& sleepers, bool names_pro
     add_sentence(finding, tell(evidence, *told[i].first, told[i].second, names_process));
   }
   if (told.size() > kMostTold)
-    add_sentence(finding, fmt::format("{} more wait, too.", words::count(told.size() - kMostTold, "thread", "threads")));
+    add_sentence(finding,
+                 fmt::format("{} more wait, too.", words::count(told.size() - kMostTold, "thread", "threads")));
 }
 
 void add_fixes(const Sleepers& sleepers, Finding& finding) {
   const auto has = [&](std::string_view part) {
-    return std::ranges::any_of(sleepers, [&](const Sleeper& sleeper) {
-      return what(*sleeper.wait).find(part) != std::string::npos;
-    });
+    return std::ranges::any_of(
+        sleepers, [&](const Sleeper& sleeper) { return what(*sleeper.wait).find(part) != std::string::npos; });
   };
   if (has("cond")) {
     finding.fixes.push_back(
@@ -157,10 +164,10 @@ void add_fixes(const Sleepers& sleepers, Finding& finding) {
          "owner."});
   }
   if (has("std::future") || has("shared_future")) {
-    finding.fixes.push_back(
-        {"A task must not wait for a task of its own pool: run it itself, or hand its future on."});
+    finding.fixes.push_back({"A task must not wait for a task of its own pool: run it itself, or hand its future on."});
   }
-  finding.fixes.push_back({"Give back what others need before waiting for them; and wait with a time limit, as an error."});
+  finding.fixes.push_back(
+      {"Give back what others need before waiting for them; and wait with a time limit, as an error."});
 }
 
 std::string summarise(const Evidence& evidence, const std::vector<model::ProcessId>& bound, const Sleepers& sleepers,
@@ -176,7 +183,9 @@ std::string summarise(const Evidence& evidence, const std::vector<model::Process
                        evidence.process(first.process).pid, in);
   }
   const std::string name = evidence.name(bound.front());
-  const std::string_view state = is_beyond ? hangs(process) : is_past ? "slept until a signal" : "sleeps until a signal";
+  const std::string_view state = is_beyond ? hangs(process)
+                                 : is_past ? "slept until a signal"
+                                           : "sleeps until a signal";
   if (sleepers.size() == 1)
     return fmt::format("{} {} in {}: it has no other thread that could wake it", name, state, in);
   return fmt::format("{} {}: each of its {} threads waits for another one, {} in {}", name, state, sleepers.size(),
@@ -187,8 +196,8 @@ Finding describe(const Evidence& evidence, const std::vector<model::ProcessId>& 
   const auto first = std::ranges::find_if(sleepers, is_open_wait);
   Finding finding = Evidence::begin_finding("deadlock", first->process, *first->wait);
   // A program that sleeps until it is told to end, by a handler, looks the same.
-  const bool is_beyond = std::ranges::all_of(
-      bound, [&](model::ProcessId id) { return is_beyond_signals(evidence.process(id)); });
+  const bool is_beyond =
+      std::ranges::all_of(bound, [&](model::ProcessId id) { return is_beyond_signals(evidence.process(id)); });
   finding.certainty = is_beyond ? Certainty::kCertain : Certainty::kPossible;
   finding.outcome = is_beyond ? Outcome::kHang : Outcome::kMayHang;
   finding.processes = bound;
