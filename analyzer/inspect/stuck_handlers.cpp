@@ -21,6 +21,13 @@ model::HandlerWaitKind wait_kind(CallKind kind) {
   }
 }
 
+// By the number that the process itself knows it by; 0: it has no such thread.
+std::int32_t find_tid(const image::Image& image, std::int32_t own) {
+  const auto at =
+      std::ranges::find_if(image.threads, [own](const image::Thread& one) { return image::own_number(one) == own; });
+  return at == image.threads.end() ? 0 : at->tid;
+}
+
 }  // namespace
 
 void Builder::add_stuck_handler(std::size_t subject, const image::Thread& thread, std::optional<model::ForkId> fork) {
@@ -64,6 +71,7 @@ void Builder::add_stuck_handler(std::size_t subject, const image::Thread& thread
     if (call.kind == CallKind::kMutex) {
       owner = subjects_[subject].image.memory->value<std::int32_t>(call.object + 8).value_or(0);
     }
+    owner = find_tid(subjects_[subject].image, owner);
     if (const auto at = facts_.find({subject, owner}); at != facts_.end()) {
       wait.owner = at->second.id;
       wait.owner_stack = at->second.stack;
