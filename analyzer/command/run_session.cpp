@@ -22,6 +22,7 @@
 #include "command/run_python.hpp"
 #include "command/run_report.hpp"
 #include "command/run_signals.hpp"
+#include "command/run_worth.hpp"
 #include "diagnose/diagnose.hpp"
 #include "watch/launch.hpp"
 #include "watch/namespaces.hpp"
@@ -135,7 +136,7 @@ class Session {
 
   void report_stuck(const Verdicts& verdicts) {
     for (const auto& [key, verdict] : verdicts) reported_[key] = verdict.liveness;
-    if (const auto quick = load_quickly()) request_python_stacks(quick.value(), verdicts, supervisor_);
+    if (const auto quick = load_quickly(folder_)) request_python_stacks(quick.value(), verdicts, supervisor_);
     write_log();
     const Diagnosis diagnosis = diagnose_folder();
     note_severity(diagnosis.findings);
@@ -149,7 +150,7 @@ class Session {
     const auto start = Clock::now();
     if (!has_unread_traces_ || start < next_load_) return;
     has_unread_traces_ = false;
-    const auto model = load_quickly();
+    const auto model = load_quickly(folder_);
     if (model) {
       adopt(model.value());
       follow_touches(model.value());
@@ -159,12 +160,6 @@ class Session {
       history_.follow_ends(model.value());
     }
     next_load_ = Clock::now() + (Clock::now() - start) * kLoadShare;
-  }
-
-  Result<model::Model> load_quickly() const {
-    collect::LoadOptions quick;
-    quick.symbolize = false;
-    return collect::load_run({folder_.path()}, quick);
   }
 
   void adopt(const model::Model& model) {
@@ -300,6 +295,8 @@ class Session {
     history_.note(supervisor_, supervisor_.verdicts(), now);
     if (killing_) kill_tree();
     Diagnosis diagnosis;
+    const bool is_over = !history_.has_stuck() && supervisor_.tree().descendants().empty();
+    if (is_over) forget_dull_traces(folder_);
     const bool has_evidence = folder_.has_traces() || history_.has_stuck();
     if (has_evidence) {
       write_log();

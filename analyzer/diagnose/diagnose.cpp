@@ -119,10 +119,12 @@ std::vector<std::string> find_unexplained(const model::Model& model, const std::
     const char* const proof =
         process.liveness == model::Liveness::kDead ? "no task can wake it" : "only a signal handler could wake it";
     const std::string where = process.is_core ? std::string("CORE") : fmt::format("-p {}", process.pid);
-    sentences.push_back(
-        fmt::format("process {}{} has been stuck{}, {}, and no rule explains why; see where: gdb {} -batch -ex "
-                    "'thread apply all bt'",
-                    process.pid, name, since, proof, where));
+    // A run does not guess; who asks gets an answer.
+    const bool can_be_asked = !model.command.empty() && process.liveness == model::Liveness::kDeadButForSignal;
+    const std::string next = can_be_asked ? fmt::format("ask: forksight why {}", process.pid)
+                                          : fmt::format("see where: gdb {} -batch -ex 'thread apply all bt'", where);
+    sentences.push_back(fmt::format("process {}{} has been stuck{}, {}, and no rule explains why; {}", process.pid,
+                                    name, since, proof, next));
   }
   return sentences;
 }

@@ -79,6 +79,13 @@ bool RunFolder::has_traces() const {
   return false;
 }
 
+void RunFolder::remove_traces() const {
+  std::error_code error;
+  for (fs::directory_iterator entry(path_, error), end; !error && entry != end; entry.increment(error)) {
+    if (entry->path().extension() == trace::kFileSuffix) ::unlink(entry->path().c_str());
+  }
+}
+
 void RunFolder::remove_if_empty() const {
   if (has_traces()) return;
   ::unlink((path_ / collect::kRunLogFile).c_str());

@@ -17,6 +17,7 @@ class RunFolder {
   bool has_traces() const;
   // Removes the folder, and `out` if make() made it and nothing else is in it. A folder with a trace in it stays.
   void remove_if_empty() const;
+  void remove_traces() const;
 
  private:
   std::filesystem::path path_;

@@ -34,6 +34,15 @@ TEST_F(RunCommand, PassesTheStatusAndTheStreams) {
   EXPECT_FALSE(fs::exists(out()));
 }
 
+// A lock of a file, held at a fork, is written down; that nothing came of it, nobody wants to keep.
+TEST_F(RunCommand, WhatCameToNothingIsNotKept) {
+  const std::string lock = (folder_ / "lock").string();
+  const Outcome outcome = run({}, {"flock", lock, "sh", "-c", "true; true"});
+  EXPECT_EQ(exit_code(outcome.status), 0);
+  EXPECT_EQ(outcome.error, "forksight: nothing found in 1 process\n");
+  EXPECT_FALSE(fs::exists(out()));
+}
+
 TEST_F(RunCommand, AFolderThatWasThereStays) {
   fs::create_directory(out());
   run({}, {kFixture, "write"});

@@ -1,0 +1,39 @@
+#include "command/run_worth.hpp"
+
+#include <algorithm>
+
+#include "collect/load.hpp"
+#include "diagnose/diagnose.hpp"
+
+namespace forksight {
+
+namespace {
+
+bool has_nothing_to_lose(const model::Fork& fork) {
+  return fork.lost_threads.empty() && fork.unknown_threads == 0 && fork.pools.empty() && fork.thread_pools.empty() &&
+         fork.held.empty() && fork.mpi.empty() && !fork.cuda && !fork.bypassed;
+}
+
+}  // namespace
+
+Result<model::Model> load_quickly(const watch::RunFolder& folder) {
+  collect::LoadOptions quick;
+  quick.symbolize = false;
+  return collect::load_run({folder.path()}, quick);
+}
+
+bool is_dull(const model::Model& model) {
+  const bool has_touched =
+      !model.touches.empty() || !model.handler_runs.empty() || !model.vfork_exits.empty() || !model.cuda_ipc.empty();
+  const bool has_foresight = !model.lock_orders.empty() || !model.racy_touches.empty() || !model.lives.empty();
+  return !has_touched && !has_foresight && model.limits.empty() &&
+         std::ranges::all_of(model.forks, has_nothing_to_lose) && diagnose(model).empty();
+}
+
+void forget_dull_traces(const watch::RunFolder& folder) {
+  if (!folder.has_traces()) return;
+  const auto model = load_quickly(folder);
+  if (model && is_dull(model.value())) folder.remove_traces();
+}
+
+}  // namespace forksight
