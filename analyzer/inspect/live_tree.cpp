@@ -239,6 +239,8 @@ class Look {
       bool refused = false;
       if (const auto round = watch::sample_round(member.key.pid, refused)) {
         subject.unheard_signals = watch::find_unheard(*round, ~std::uint64_t{0});
+        for (const auto& thread : round->threads)
+          subject.caught_signals |= thread.status.caught & ~watch::kReservedSignals;
       }
     } else if (spinning_.contains(member.key.pid) && is_in_hazard(subject)) {
       subject.liveness = model::Liveness::kSpinning;

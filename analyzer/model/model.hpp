@@ -327,6 +327,7 @@ struct Process {
   std::optional<int> exit_status;    // as of wait(2)
   std::uint64_t gone_ns = 0;         // CLOCK_MONOTONIC at which it was seen to have ended, 0: was not
   std::uint64_t unheard_signals = 0; // pending, all its threads block them, and lost ones took them; bit 0 is signal 1
+  std::uint64_t caught_signals = 0;  // `why`: those with a handler, but for libc's own; bit 0 is signal 1
   std::uint64_t unheard_for_ms = 0;  // how long the first of them has been seen so
   std::optional<PythonId> python;    // where its threads are: `run` asked after it was stuck
   int python_signal = 0;             // by which it may be asked; 0: by none

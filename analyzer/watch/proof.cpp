@@ -11,7 +11,6 @@ namespace forksight::watch {
 namespace {
 
 // Signals 32 and 33 (SIGCANCEL/SIGTIMER, SIGSETXID) are glibc's own.
-constexpr std::uint64_t kReservedSignals = 1ULL << 31U | 1ULL << 32U;
 
 bool has_tids(const Round& round, const std::vector<std::int32_t>& tids) {
   return std::equal(round.threads.begin(), round.threads.end(), tids.begin(), tids.end(),

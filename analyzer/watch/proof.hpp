@@ -39,6 +39,9 @@
 
 namespace forksight::watch {
 
+// 32 and 33.
+constexpr std::uint64_t kReservedSignals = 1ULL << 31U | 1ULL << 32U;
+
 struct Proof {
   bool stuck = false;          // nobody but `wakers` can wake any of its threads
   bool handler_could = false;  // ... nobody but a signal handler

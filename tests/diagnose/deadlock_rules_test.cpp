@@ -1,5 +1,6 @@
 // Processes whose threads all wait for each other, by things that have no owner.
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include "diagnose/diagnose.hpp"
 #include "support/scenes.hpp"
@@ -124,6 +125,21 @@ TEST(Deadlock, IsPossibleIfAHandlerCouldEndIt) {
   EXPECT_NE(found[0].summary.find("process 100 sleeps until a signal: each of"), std::string::npos) << found[0].summary;
   model.processes[0].liveness = model::Liveness::kAwake;
   EXPECT_TRUE(diagnose(model).empty());
+}
+
+TEST(Deadlock, IsLikelyIfOnlyFaultsOrPythonsInterruptAreCaught) {
+  model::Model model = two_in_semaphores();
+  model::Process& process = model.processes[0];
+  process.liveness = model::Liveness::kDeadButForSignal;
+  process.caught_signals = 1ULL << (SIGSEGV - 1) | 1ULL << (SIGBUS - 1);  // Rust's standard library
+  EXPECT_EQ(diagnose(model).front().certainty, Certainty::kLikely);
+  EXPECT_EQ(diagnose(model).front().outcome, Outcome::kHang);
+  process.caught_signals |= 1ULL << (SIGINT - 1);
+  EXPECT_EQ(diagnose(model).front().certainty, Certainty::kPossible);
+  process.exe = "/usr/bin/python3.11";
+  EXPECT_EQ(diagnose(model).front().certainty, Certainty::kLikely);
+  process.caught_signals |= 1ULL << (SIGTERM - 1);
+  EXPECT_EQ(diagnose(model).front().certainty, Certainty::kPossible);
 }
 
 TEST(Deadlock, IsSilentOfWhatWasNotSeen) {

@@ -3,6 +3,7 @@
 // program's own, of which no memory tells who should have ended the wait. Several processes where shared memory binds
 // them.
 #include <fmt/core.h>
+#include <signal.h>
 
 #include <algorithm>
 #include <unordered_map>
@@ -77,6 +78,25 @@ std::vector<model::ProcessId> find_bound(const model::Model& model, model::Proce
 
 // The first thread may have ended by pthread_exit(), and stays as a name until the last one has.
 bool has_thread_ended(const model::Wait& wait) { return wait.state == 'Z' || wait.state == 'X'; }
+
+// No thread that sleeps raises these, and Python's own handler of SIGINT is there for Ctrl-C: a program that such a
+// handler is to wake is none that was meant to go on by itself.
+bool has_handlers_for_others_only(const model::Process& process) {
+  std::uint64_t harmless = 0;
+  for (const int fault : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS, SIGABRT}) harmless |= 1ULL << (fault - 1);
+  if (words::is_python(process)) harmless |= 1ULL << (SIGINT - 1);
+  return process.caught_signals != 0 && (process.caught_signals & ~harmless) == 0;
+}
+
+Certainty find_certainty(const Evidence& evidence, const std::vector<model::ProcessId>& bound) {
+  Certainty lowest = Certainty::kCertain;
+  for (const model::ProcessId id : bound) {
+    const model::Process& process = evidence.process(id);
+    if (is_beyond_signals(process)) continue;
+    lowest = std::min(lowest, has_handlers_for_others_only(process) ? Certainty::kLikely : Certainty::kPossible);
+  }
+  return lowest;
+}
 
 bool is_asleep_for_good(const model::Process& process) {
   return is_proven_dead(process) && !process.is_core && !process.has_gaps && !process.waits.empty() &&
@@ -196,16 +216,14 @@ Finding describe(const Evidence& evidence, const std::vector<model::ProcessId>& 
   const auto first = std::ranges::find_if(sleepers, is_open_wait);
   Finding finding = Evidence::begin_finding("deadlock", first->process, *first->wait);
   // A program that sleeps until it is told to end, by a handler, looks the same.
-  const bool is_beyond =
-      std::ranges::all_of(bound, [&](model::ProcessId id) { return is_beyond_signals(evidence.process(id)); });
-  finding.certainty = is_beyond ? Certainty::kCertain : Certainty::kPossible;
-  finding.outcome = is_beyond ? Outcome::kHang : Outcome::kMayHang;
+  finding.certainty = find_certainty(evidence, bound);
+  finding.outcome = finding.certainty == Certainty::kPossible ? Outcome::kMayHang : Outcome::kHang;
   finding.processes = bound;
   finding.culprit.kind = CulpritKind::kThread;
   finding.culprit.name = sleepers.size() == 1 ? "its only thread" : fmt::format("{} threads", sleepers.size());
   finding.culprit.library = evidence.process(first->process).exe;
   const bool names_process = bound.size() > 1;
-  finding.summary = summarise(evidence, bound, sleepers, *first, is_beyond);
+  finding.summary = summarise(evidence, bound, sleepers, *first, finding.outcome == Outcome::kHang);
   tell_all(evidence, sleepers, names_process, finding);
   add_sentence(finding, describe_liveness(evidence.process(first->process)));
   if (sleepers.size() == 1) {
