@@ -295,7 +295,7 @@ class Session {
     history_.note(supervisor_, supervisor_.verdicts(), now);
     if (killing_) kill_tree();
     Diagnosis diagnosis;
-    const bool is_over = !history_.has_stuck() && supervisor_.tree().descendants().empty();
+    const bool is_over = !history_.has_stuck() && supervisor_.tree().living().empty();
     if (is_over) forget_dull_traces(folder_);
     const bool has_evidence = folder_.has_traces() || history_.has_stuck();
     if (has_evidence) {
