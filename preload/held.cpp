@@ -4,13 +4,40 @@
 
 namespace forksight {
 
+namespace {
+
+// Moves what is above a hole down, for a hole that stays costs room for ever: whoever takes two locks and gives the first
+// back first would fill the array with them. A fork of another thread may copy this at any instant: each lock is there at
+// least once, with its own site.
+void close_holes(Slot* slot, HeldLock* hole) {
+  if (slot->is_closing_holes) return;  // a signal handler, in the middle of this: the hole stays
+  slot->is_closing_holes = true;
+  compiler_fence();
+  HeldLock* to = hole;
+  for (HeldLock* from = hole + 1; from < slot->top; ++from) {
+    if (from->lock == 0) continue;
+    to->site = from->site;
+    compiler_fence();
+    to->lock = from->lock;
+    compiler_fence();
+    from->lock = 0;
+    compiler_fence();
+    ++to;
+  }
+  slot->top = to;
+  compiler_fence();
+  slot->is_closing_holes = false;
+}
+
+}  // namespace
+
 bool pop_held_slow(Slot* slot, std::uint64_t lock) {
   HeldLock* entry = slot->top - 1;
   while (entry > slot->held && !is_libc_lock_at(entry->lock, lock)) --entry;
   if (entry == slot->held) return false;
   entry->lock = 0;
   compiler_fence();
-  while (slot->top > slot->held + 1 && slot->top[-1].lock == 0) --slot->top;
+  close_holes(slot, entry);
   return true;
 }
 

@@ -1,6 +1,7 @@
 // Spinlocks, and semaphores used as locks. A semaphore may be a signal instead: one thread waits, another posts. So a
 // thread keeps one entry a semaphore at most, and its value in the frozen memory decides whether it was taken.
 #include "fast_path.hpp"
+#include "lazy_next.hpp"
 #include "lock_guard.hpp"
 #include "site.hpp"
 #include "wait_guard.hpp"
@@ -69,6 +70,12 @@ FORKSIGHT_EXPORT(int, sem_clockwait, sem_t* semaphore, clockid_t clock, const ti
 
 FORKSIGHT_EXPORT(int, sem_trywait, sem_t* semaphore) {
   return attempt<Push::kOnce>(semaphore, kSemaphore, [=] { return FORKSIGHT_NEXT(sem_trywait)(semaphore); });
+}
+
+// Who was woken by a semaphore of its own, as CPython's conditions are, has taken it and never gives it back.
+FORKSIGHT_EXPORT(int, sem_destroy, sem_t* semaphore) {
+  release_slow(semaphore);
+  return FORKSIGHT_LAZY_NEXT(sem_destroy)(semaphore);
 }
 
 // Async-signal-safe, as POSIX asks of it.

@@ -101,6 +101,7 @@ void reset(Slot& slot) {
   slot.call_depth = 0;
   slot.call_serial = 0;
   slot.call_outlasted = 0;
+  slot.is_closing_holes = false;
   slot.holds_gate = false;
 }
 

@@ -88,6 +88,7 @@ struct Slot {
   std::uint32_t call_depth;      // entries of `calls` in use; more than it has: the innermost are not kept
   std::uint32_t call_serial;     // of the outermost call: tells one from the next
   std::uint32_t call_outlasted;  // the serial of a call that a fork has waited for in vain
+  bool is_closing_holes;         // in the middle of moving entries of `held`
   bool holds_gate;               // this thread's fork keeps others from new calls
   std::uint64_t thread_pointer;
   std::uint64_t stack_top;  // 0: unknown

@@ -14,7 +14,7 @@ using trace::RecordType;
 
 namespace {
 
-constexpr std::size_t kMostNotes = 64;  // that are repeated to the user, of one file
+constexpr std::size_t kMostNotes = 64;  // kinds of them, of one file
 
 std::string text_of(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
@@ -46,6 +46,7 @@ void TraceReader::read() {
       if (file_.has_gaps()) model_.processes[process].has_gaps = true;
     }
   }
+  tell_notes();
   model_.limits.insert(model_.limits.end(), file_.limits().begin(), file_.limits().end());
   const auto say = [&](const std::string& what) { model_.limits.push_back(file_.name() + ": " + what); };
   if (bad_references_ > 0)
@@ -175,15 +176,23 @@ void TraceReader::read_thread(const TraceRecord& record) {
 void TraceReader::read_note(const TraceRecord& record) {
   const auto fixed = record.fixed<trace::NoteRecord>();
   if (fixed.code == trace::NoteCode::kCudaIpcFull) model_.processes[process_of(record)].has_gaps = true;
-  std::string sentence =
-      fmt::format("{}: process {}: {}", file_.name(), record.pid, describe_note(fixed.code, fixed.value));
-  if (notes_.contains(sentence)) return;
-  if (notes_.size() == kMostNotes) {
+  if (notes_.size() == kMostNotes && !notes_.contains(fixed.code)) {
     ++notes_left_out_;
     return;
   }
-  notes_.insert(sentence);
-  model_.limits.push_back(std::move(sentence));
+  Noted& noted = notes_[fixed.code];
+  noted.most = std::max(noted.most, fixed.value);
+  noted.pids.insert(record.pid);
+}
+
+// A process says it at each fork, and so do its children: one sentence for all of them.
+void TraceReader::tell_notes() {
+  for (const auto& [code, noted] : notes_) {
+    const std::string who = noted.pids.size() == 1 ? fmt::format("process {}", *noted.pids.begin())
+                                                   : fmt::format("{} processes, in each at most", noted.pids.size());
+    const char* const colon = noted.pids.size() == 1 ? ":" : "";
+    model_.limits.push_back(fmt::format("{}: {}{} {}", file_.name(), who, colon, describe_note(code, noted.most)));
+  }
 }
 
 }  // namespace forksight::collect

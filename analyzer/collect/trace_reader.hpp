@@ -53,6 +53,7 @@ class TraceReader {
   void read_timer(const TraceRecord& record);
   void read_file_lock(const TraceRecord& record);
   void read_note(const TraceRecord& record);
+  void tell_notes();
   void read_python_stacks(const TraceRecord& record);
   void read_python_at_fork(const TraceRecord& record);
   void read_python_signal(const TraceRecord& record);
@@ -110,7 +111,7 @@ class TraceReader {
   std::unordered_map<model::ProcessId, bool> has_fork_;        // its birth is known
   std::unordered_map<std::uint64_t, std::vector<model::LockId>> locks_;
   std::unordered_map<model::ThreadId, std::uint64_t> creation_stacks_;
-  std::unordered_map<std::size_t, model::PythonId> python_of_touch_;  // by index of the touch
+  std::unordered_map<std::size_t, model::PythonId> python_of_touch_;              // by index of the touch
   std::map<std::pair<std::size_t, std::size_t>, model::PythonId> python_of_use_;  // by indices of share and use
   std::vector<model::LibcCall> libc_calls_;
   std::vector<std::string> cuda_functions_;  // what a kCudaFunction became an index of
@@ -121,7 +122,11 @@ class TraceReader {
   std::unordered_map<std::uint64_t, std::vector<const TraceRecord*>> handler_waits_;  // open ones, by their run
   std::unordered_map<std::uint64_t, std::vector<const TraceRecord*>> handler_holds_;  // by their wait
   std::vector<std::pair<const TraceRecord*, model::ProcessId>> lock_orders_;
-  std::set<std::string> notes_;
+  struct Noted {
+    std::uint64_t most = 0;
+    std::set<std::int32_t> pids;
+  };
+  std::map<trace::NoteCode, Noted> notes_;
   std::uint64_t notes_left_out_ = 0;
   std::uint64_t bad_references_ = 0;
   std::uint64_t modules_left_out_ = 0;

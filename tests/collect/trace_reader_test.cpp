@@ -281,10 +281,21 @@ TEST(TraceReader, NotesBecomeLimits) {
   EXPECT_TRUE(has_limit(model, "3 lock acquisitions did not fit"));
 }
 
+TEST(TraceReader, NotesOfOneKindAreToldOnce) {
+  TraceBuilder trace;
+  for (std::uint64_t i = 1; i <= 3; ++i) {
+    trace.as(static_cast<std::int32_t>(2000 + i));
+    trace.record(trace::RecordType::kNote, trace::NoteRecord{trace::NoteCode::kHeldOverflow, 0, i});
+  }
+  const model::Model model = read_model(trace);
+  ASSERT_EQ(model.limits.size(), 1U);
+  EXPECT_TRUE(has_limit(model, "3 processes, in each at most 3 lock acquisitions did not fit"));
+}
+
 TEST(TraceReader, NotesAreBounded) {
   TraceBuilder trace;
-  for (std::uint64_t i = 0; i < 100; ++i) {
-    trace.record(trace::RecordType::kNote, trace::NoteRecord{trace::NoteCode::kThreadTableFull, 0, i});
+  for (std::uint32_t i = 0; i < 100; ++i) {
+    trace.record(trace::RecordType::kNote, trace::NoteRecord{static_cast<trace::NoteCode>(1000 + i), 0, 1});
   }
   const model::Model model = read_model(trace);
   ASSERT_EQ(model.limits.size(), 65U);

@@ -1,6 +1,6 @@
 /* Spinlocks and semaphores.
  * COVERS: pthread_spin_lock pthread_spin_trylock pthread_spin_unlock
- * COVERS: sem_wait sem_trywait sem_timedwait sem_clockwait sem_post
+ * COVERS: sem_wait sem_trywait sem_timedwait sem_clockwait sem_post sem_destroy
  */
 #include "probe.h"
 
@@ -47,6 +47,17 @@ PROBE(contended_spin) {
 }
 
 static sem_t g_semaphore;
+
+PROBE(semaphore_that_ends) {
+  sem_init(&g_semaphore, 0, 1);
+  SHOW(sem_wait(&g_semaphore));
+  SHOW(sem_destroy(&g_semaphore));
+  sem_init(&g_semaphore, 0, 1);
+  SHOW(sem_trywait(&g_semaphore));
+  SHOW(sem_trywait(&g_semaphore));
+  SHOW(sem_post(&g_semaphore));
+  SHOW(sem_destroy(&g_semaphore));
+}
 
 PROBE(semaphore) {
   int value = -1;

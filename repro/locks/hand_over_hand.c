@@ -1,0 +1,73 @@
+// Mechanism: a thread walks a list hand over hand: each node's lock is taken before the one behind it is given back. It is
+//            at some node, after many, when main forks; the child walks the list, too.
+// To blame:  the fork, while a thread is on the list. That locks are not given back in the order of a stack is no fault.
+// User sees: the child stops at the node where the other thread was, 0 % CPU.
+// Fix:       fork while nobody is on the list (a lock of the list, taken by an atfork handler), or exec in the child.
+// Repaired:  the thread has left the list before the fork.
+//
+// EXPECT-BARE: hang
+// EXPECT: orphaned-mutex certain hang holder=walker start=walker_main victims=1
+// EXPECT-STACK: culprit visit@take walk@step walker_main@walk
+// EXPECT-STACK: stack visit@take walk@step main@child
+#include <pthread.h>
+
+#include "../baton.h"
+
+enum { kNodes = 5, kRounds = 100 };
+
+struct node {
+  pthread_mutex_t lock;
+  int visits;
+};
+
+static struct node nodes[kNodes];
+static struct baton is_there, may_go;
+
+__attribute__((noinline)) static struct node* visit(struct node* from, struct node* to) {
+  pthread_mutex_lock(&to->lock);  // MARK: take
+  if (from != NULL) pthread_mutex_unlock(&from->lock);
+  ++to->visits;
+  return to;
+}
+
+// Up to the last one, which it keeps.
+__attribute__((noinline)) static int walk(struct node* last, int stays) {
+  struct node* at = NULL;
+  for (struct node* next = nodes; at != last; ++next) at = visit(at, next);  // MARK: step
+  if (stays) {
+    baton_pass(is_there);
+    baton_wait(may_go);
+  }
+  return at->visits;
+}
+
+static void* walker_main(void* unused) {
+  pthread_setname_np(pthread_self(), "walker");
+  for (int i = 0; i < kRounds; ++i) {
+    walk(&nodes[kNodes - 1], 0);
+    pthread_mutex_unlock(&nodes[kNodes - 1].lock);
+  }
+#ifndef REPAIRED
+  if (walk(&nodes[kNodes / 2], 1) <= kRounds) abort();  // MARK: walk
+  pthread_mutex_unlock(&nodes[kNodes / 2].lock);
+#else
+  baton_pass(is_there);
+  baton_wait(may_go);
+#endif
+  return unused;
+}
+
+int main(void) {
+  pthread_t walker;
+  is_there = baton_make();
+  may_go = baton_make();
+  for (int i = 0; i < kNodes; ++i) pthread_mutex_init(&nodes[i].lock, NULL);
+  pthread_create(&walker, NULL, walker_main, NULL);
+  baton_wait(is_there);
+  const pid_t child = fork();
+  if (child == 0) _exit(walk(&nodes[kNodes - 1], 0) > kRounds ? 0 : 1);  // MARK: child
+  const int ended = end_of(child);
+  baton_pass(may_go);
+  pthread_join(walker, NULL);
+  return ended;
+}
