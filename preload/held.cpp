@@ -1,14 +1,16 @@
 #include "held.hpp"
 
+#include "foresight.hpp"
+
 #include "guest.hpp"
 
 namespace forksight {
 
 namespace {
 
-// Moves what is above a hole down, for a hole that stays costs room for ever: whoever takes two locks and gives the first
-// back first would fill the array with them. A fork of another thread may copy this at any instant: each lock is there at
-// least once, with its own site.
+// Moves what is above a hole down, for a hole that stays costs room for ever: whoever takes two locks and gives the
+// first back first would fill the array with them. A fork of another thread may copy this at any instant: each lock is
+// there at least once, with its own site.
 void close_holes(Slot* slot, HeldLock* hole) {
   if (slot->is_closing_holes) return;  // a signal handler, in the middle of this: the hole stays
   slot->is_closing_holes = true;
@@ -16,6 +18,7 @@ void close_holes(Slot* slot, HeldLock* hole) {
   HeldLock* to = hole;
   for (HeldLock* from = hole + 1; from < slot->top; ++from) {
     if (from->lock == 0) continue;
+    if (foresees()) note_of(slot, to) = note_of(slot, from);
     to->site = from->site;
     compiler_fence();
     to->lock = from->lock;
@@ -31,13 +34,17 @@ void close_holes(Slot* slot, HeldLock* hole) {
 
 }  // namespace
 
+void drop_held(Slot* slot, HeldLock* entry) {
+  entry->lock = 0;
+  compiler_fence();
+  close_holes(slot, entry);
+}
+
 bool pop_held_slow(Slot* slot, std::uint64_t lock) {
   HeldLock* entry = slot->top - 1;
   while (entry > slot->held && !is_libc_lock_at(entry->lock, lock)) --entry;
   if (entry == slot->held) return false;
-  entry->lock = 0;
-  compiler_fence();
-  close_holes(slot, entry);
+  drop_held(slot, entry);
   return true;
 }
 

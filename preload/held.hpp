@@ -54,7 +54,10 @@ inline bool pop_held(Slot* slot, const volatile void* lock) {
   return true;
 }
 
-// The same for an entry anywhere in the array, of whatever kind; false if there is none (locked by another thread, or
+// Removes an entry, wherever it is in the array.
+void drop_held(Slot* slot, HeldLock* entry);
+
+// As pop_held(), for an entry anywhere in the array, of whatever kind; false if there is none (locked by another thread, or
 // before the shim was ready).
 bool pop_held_slow(Slot* slot, std::uint64_t lock);
 

@@ -33,9 +33,7 @@ bool pop(Slot* slot, const volatile void* lock) {
   HeldLock* entry = slot->top - 1;
   while (entry > slot->held && (entry->lock & ~kSharedHold) != tagged) --entry;
   if (entry == slot->held) return false;
-  entry->lock = 0;
-  compiler_fence();
-  while (slot->top > slot->held + 1 && slot->top[-1].lock == 0) --slot->top;
+  drop_held(slot, entry);
   return true;
 }
 

@@ -18,7 +18,7 @@ constexpr const char kSetter[] = "the promise, std::async or packaged task that 
 constexpr const char kNotifier[] = "the thread that changes the value and calls notify";
 constexpr const char kRustUnlock[] = "the thread that holds it";
 
-// libstdc++ (their inlined frames, and what a stripped library still exports), libc, libc++, Rust's standard library and
+// libstdc++ (their inlined frames, and what a stripped library still exports), libc, libgomp, libc++, Rust's standard library and
 // crates, abseil, folly. In this order: what is built upon another comes before it.
 constexpr Known kKnown[] = {
     {"std::future<", "std::future::get()", kSetter},
@@ -48,6 +48,11 @@ constexpr Known kKnown[] = {
     {"cnd_wait", "cnd_wait()", "the thread that signals it"},
     {"pthread_barrier_wait", "pthread_barrier_wait()", "the other threads that arrive"},
     {"sem_wait", "sem_wait()", "the thread that posts it"},
+    {"GOMP_critical", "#pragma omp critical", "the thread that is inside of it"},
+    {"GOMP_barrier", "#pragma omp barrier", "the other threads of its team"},
+    {"GOMP_parallel", "the end of a parallel region", "the other threads of its team"},
+    {"omp_set_lock", "omp_set_lock()", "the thread that has it"},
+    {"omp_set_nest_lock", "omp_set_nest_lock()", "the thread that has it"},
     {"std::thread::park", "Rust's thread::park()", "the thread that unparks it"},
     {"absl::", "an abseil Mutex or CondVar", "the thread that holds it, or that signals it"},
     {"folly::", "a folly lock or baton", "the thread that holds it, or that posts it"},

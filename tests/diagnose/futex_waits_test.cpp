@@ -37,6 +37,19 @@ TEST(FutexWaits, OtherLanguagesAndLibraries) {
             "an abseil Mutex or CondVar");
 }
 
+TEST(FutexWaits, LibcAndLibgomp) {
+  EXPECT_EQ(what({"__new_sem_wait_slow64 libc.so.6", "main app.c:31"}), "sem_wait()");
+  EXPECT_EQ(what({"pthread_cond_wait@@GLIBC_2.3.2 libc.so.6", "main app.c:31"}), "pthread_cond_wait()");
+  EXPECT_EQ(what({"pthread_cond_wait@@GLIBC_2.3.2 libc.so.6", "std::condition_variable::wait libstdc++.so.6",
+                  "main app.cpp:31"}),
+            "std::condition_variable::wait()");
+  EXPECT_EQ(what({"omp_get_num_procs libgomp.so.1", "GOMP_critical_name_start libgomp.so.1", "add app.c:5",
+                  "main._omp_fn.0 app.c:11", "GOMP_parallel libgomp.so.1", "main app.c:7"}),
+            "#pragma omp critical");
+  EXPECT_EQ(what({"omp_get_num_procs libgomp.so.1", "GOMP_parallel libgomp.so.1", "main app.c:7"}),
+            "the end of a parallel region");
+}
+
 TEST(FutexWaits, WhatAFunctionTakesIsNotWhatItIs) {
   EXPECT_EQ(what({"syscall libc.so.6", "poll(std::atomic<int>&) app.cpp:12"}), "a futex");
   EXPECT_EQ(find_purpose({}).what, "a futex");
