@@ -24,6 +24,8 @@ bool is_of_runtime(const model::Frame& frame) {
   }
   // The interpreter's own C says nothing about the script that it runs.
   if (starts_with_any(base_name(frame.module), {"python", "libpython"})) return true;
+  // Rust's standard library is compiled into the program, by its paths at the compiler's makers.
+  if (frame.file.starts_with("/rustc/")) return true;
   // Headers that are compiled into the program: std::lock_guard is not where the user should look.
   return starts_with_any(frame.function, {"std::", "__gnu_cxx::", "__gthread_", "void std::"}) ||
          frame.file.find("/include/c++/") != std::string::npos;

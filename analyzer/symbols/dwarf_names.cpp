@@ -29,8 +29,7 @@ bool is_cplusplus(Dwarf_Die& die) {
     case 0x002b:  // DW_LANG_C_plus_plus_17
     case 0x002c:  // DW_LANG_C_plus_plus_20
       return true;
-    default:
-      return false;
+    default: return false;
   }
 }
 
@@ -72,8 +71,7 @@ std::string qualified_name(Dwarf_Die function, std::string name) {
       case DW_TAG_subprogram:
         if (scope_name != nullptr) name = std::string(scope_name) + "::" + name;
         break;
-      default:
-        break;
+      default: break;
     }
   }
   return name;
@@ -83,10 +81,14 @@ std::string qualified_name(Dwarf_Die function, std::string name) {
 
 std::string dwarf_function_name(Dwarf_Die& function, bool& needs_symbol) {
   needs_symbol = false;
+  const char* const name = string_attribute(function, DW_AT_name);
   for (unsigned attribute : {DW_AT_linkage_name, DW_AT_MIPS_linkage_name}) {
-    if (const char* linkage = string_attribute(function, attribute); linkage != nullptr) return readable_name(linkage);
+    const char* const linkage = string_attribute(function, attribute);
+    if (linkage == nullptr) continue;
+    // Rust's own mangling (v0), which the C++ runtime cannot read.
+    const bool is_rust = std::string_view(linkage).starts_with("_R") && name != nullptr;
+    return is_rust ? qualified_name(function, name) : readable_name(linkage);
   }
-  const char* name = string_attribute(function, DW_AT_name);
   if (name == nullptr) return {};
   if (!is_cplusplus(function)) return readable_name(name);
   needs_symbol = true;

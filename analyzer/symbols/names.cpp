@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdlib>
 #include <memory>
+#include <utility>
 
 namespace forksight::symbols {
 namespace {
@@ -130,6 +131,23 @@ std::string_view without_clone_suffix(std::string_view name) {
   return name;
 }
 
+// Rust's older mangling is C++'s, with a hash for a last part and signs that C++ has not by their numbers
+// (rustc_symbol_mangling::legacy): "fn::main::_$u7b$$u7b$closure$u7d$$u7d$::h5e3b1e91b2b0fec4". Others are left alone.
+std::string without_rust_hash(std::string name) {
+  constexpr std::size_t kHash = 16;
+  const std::size_t hash = name.rfind("::h");
+  const bool is_rust = hash != std::string::npos && hash > 0 && name.size() - hash == 3 + kHash &&
+                       name.find_first_not_of("0123456789abcdef", hash + 3) == std::string::npos;
+  if (!is_rust) return name;
+  name.resize(hash);
+  replace_all(name, "::_$", "::$");
+  constexpr std::pair<std::string_view, std::string_view> kSigns[] = {{"$u7b$", "{"}, {"$u7d$", "}"}, {"$LT$", "<"},
+                                                                      {"$GT$", ">"},  {"$RF$", "&"},  {"$BP$", "*"},
+                                                                      {"$C$", ","},   {"$u20$", " "}, {"..", "::"}};
+  for (const auto& [sign, text] : kSigns) replace_all(name, sign, text);
+  return name;
+}
+
 }  // namespace
 
 std::string tidy_name(std::string_view demangled) {
@@ -145,9 +163,9 @@ std::string tidy_name(std::string_view demangled) {
   }
   // "vtable for X", "guard variable for f()::x", "non-virtual thunk to X::f()": the words are part of the name.
   std::string prefix;
-  for (std::string_view words : {"guard variable for ", "vtable for ", "VTT for ", "typeinfo for ", "typeinfo name for ",
-                                 "non-virtual thunk to ", "virtual thunk to ", "reference temporary for ",
-                                 "TLS wrapper function for ", "TLS init function for "}) {
+  for (std::string_view words : {"guard variable for ", "vtable for ", "VTT for ", "typeinfo for ",
+                                 "typeinfo name for ", "non-virtual thunk to ", "virtual thunk to ",
+                                 "reference temporary for ", "TLS wrapper function for ", "TLS init function for "}) {
     if (body.starts_with(words)) {
       prefix = words;
       body.remove_prefix(words.size());
@@ -169,9 +187,12 @@ std::string readable_name(const char* linkage_name) {
   std::string_view name(linkage_name);
   if (name.starts_with("_Z")) {
     int status = 0;
-    const std::unique_ptr<char, decltype(&std::free)> text(
-        abi::__cxa_demangle(linkage_name, nullptr, nullptr, &status), &std::free);
-    if (status == 0 && text) return tidy_name(text.get());
+    const std::unique_ptr<char, decltype(&std::free)> text(abi::__cxa_demangle(linkage_name, nullptr, nullptr, &status),
+                                                           &std::free);
+    if (status == 0 && text) {
+      std::string rust = without_rust_hash(text.get());
+      return rust == text.get() ? tidy_name(rust) : rust;
+    }
   }
   if (const std::size_t version = name.find('@'); version != std::string_view::npos && version > 0) {
     name = name.substr(0, version);

@@ -27,6 +27,12 @@ TEST(Words, TheUserFrameIsNotOfARuntime) {
   EXPECT_EQ(long_place(stack), "app.c:31 (work)");
 }
 
+TEST(Words, RustsStandardLibraryIsNoUsers) {
+  model::Stack stack = test::make_stack({"futex_wait futex.rs:73", "fn::main fn.rs:5"});
+  stack.frames[0].file = "/rustc/59807616e1fa/library/std/src/sys/pal/unix/futex.rs";
+  EXPECT_EQ(place(stack), "fn.rs:5");
+}
+
 TEST(Words, AGuardIsCalledByWhatItGuards) {
   EXPECT_EQ(static_variable("guard variable for shop::prices::table"), "static table of shop::prices");
   EXPECT_EQ(static_variable("guard variable for get<a::b>(int)::instance"), "static instance of get<a::b>(int)");

@@ -27,10 +27,18 @@ TEST(Names, DropsParametersAndReturnTypes) {
   EXPECT_EQ(tidy_name("(anonymous namespace)::mutex"), "(anonymous namespace)::mutex");
   EXPECT_EQ(tidy_name("main::{lambda(int)#1}::operator()(int) const"), "main::{lambda#1}::operator()");
   EXPECT_EQ(tidy_name("main::$_0::operator()(int) const"), "main::{lambda#1}::operator()");
-  EXPECT_EQ(tidy_name("void std::run<app::f(int)::{lambda(int (*)(int))#12}>(int)"), "std::run<app::f(int)::{lambda#12}>");
+  EXPECT_EQ(tidy_name("void std::run<app::f(int)::{lambda(int (*)(int))#12}>(int)"),
+            "std::run<app::f(int)::{lambda#12}>");
   EXPECT_EQ(tidy_name("app::f(int)::{lambda()#2}::operator()() const"), "app::f::{lambda#2}::operator()");
   EXPECT_EQ(tidy_name("app::get() const::instance"), "app::get::instance");
   EXPECT_EQ(tidy_name("guard variable for app::get()::instance"), "guard variable for app::get::instance");
+}
+
+TEST(Names, ReadsRustsOlderMangling) {
+  EXPECT_EQ(readable_name("_ZN2fn4main17hf053467dfa117807E"), "fn::main");
+  EXPECT_EQ(readable_name("_ZN2fn4main28_$u7b$$u7b$closure$u7d$$u7d$17h5e3b1e91b2b0fec4E"), "fn::main::{{closure}}");
+  EXPECT_EQ(readable_name("_ZN3std4sync6poison5mutex14Mutex$LT$T$GT$4lock17h08917acc58cd5782E"),
+            "std::sync::poison::mutex::Mutex<T>::lock");
 }
 
 TEST(Names, KeepsOperators) {
@@ -51,9 +59,9 @@ TEST(Names, ShortensTheStandardLibrary) {
 }
 
 TEST(Names, SurvivesNonsense) {
-  for (const char* text : {"(", ")", "((((", "f(", "f)(", "operator", "operator(", "<<<<", ">>>>", "{(}", " [clone ",
-                           "a [clone ._omp_fn.", "@", "::", "f()::", "{lambda(", "{lambda(()", "$_",
-                           "$_99999999999999999999"}) {
+  for (const char* text :
+       {"(", ")", "((((", "f(", "f)(", "operator", "operator(", "<<<<", ">>>>", "{(}", " [clone ", "a [clone ._omp_fn.",
+        "@", "::", "f()::", "{lambda(", "{lambda(()", "$_", "$_99999999999999999999"}) {
     tidy_name(text);
   }
 }
