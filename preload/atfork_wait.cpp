@@ -38,17 +38,25 @@ std::int32_t owner_of(std::uint64_t object, LockKind kind) {
   return 0;
 }
 
-const HeldLock* find_entry(const Slot& slot, std::uint64_t object) {
+// Of another thread that lives, entries may move down as it gives other locks back: what was copied counts if the lock
+// was there before and after.
+bool find_entry(const Slot& slot, std::uint64_t object, Site& site) {
   const std::uint32_t entries = depth(slot);
   for (std::uint32_t i = 1; i <= entries && i <= kMaxHeldLocks; ++i) {
-    if (lock_address(slot.held[i].lock) == object) return &slot.held[i];
+    const HeldLock& entry = slot.held[i];
+    const std::uint64_t lock = __atomic_load_n(&entry.lock, __ATOMIC_ACQUIRE);
+    if (lock_address(lock) != object) continue;
+    site = entry.site;
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    if (__atomic_load_n(&entry.lock, __ATOMIC_RELAXED) == lock) return true;
   }
-  return nullptr;
+  return false;
 }
 
 struct Holder {
   Slot* slot;
-  const HeldLock* entry;
+  bool has_site;
+  Site site;  // where it took the lock
 };
 
 // Who holds the lock, as its memory says, or else as the arrays do. In a forked child that may be a thread which is not
@@ -57,14 +65,17 @@ Holder find_holder(std::uint64_t object, LockKind kind) {
   if (const std::int32_t owner = owner_of(object, kind); owner > 0) {
     Slot* slot = find_slot_by_tid(owner, true);
     if (slot == nullptr) slot = find_slot_by_tid(owner, false);
-    return {slot, slot != nullptr ? find_entry(*slot, object) : nullptr};
+    Holder holder{slot, false, {}};
+    holder.has_site = slot != nullptr && find_entry(*slot, object, holder.site);
+    return holder;
   }
   for (std::uint32_t i = 0; i < slot_count(); ++i) {
     Slot& slot = slot_at(i);
     if (slot.state.load(std::memory_order_acquire) != SlotState::kLive) continue;
-    if (const HeldLock* const entry = find_entry(slot, object)) return {&slot, entry};
+    Site site{};
+    if (find_entry(slot, object, site)) return {&slot, true, site};
   }
-  return {nullptr, nullptr};
+  return {nullptr, false, {}};
 }
 
 // What the handlers before this one took, of this fork: the locks beyond those that the thread held when it called it.
@@ -86,14 +97,14 @@ HandlerWait begin_handler_wait(HandlerWaitKind kind, std::uint64_t object, LockK
                                const Site& site) {
   Slot* const self = t_slot;
   if (!is_in_handler(self) || self->handler_run == 0) return {0};
-  Holder holder{nullptr, nullptr};
+  Holder holder{nullptr, false, {}};
   if (kind == HandlerWaitKind::kJoin) holder.slot = find_slot_by_thread_pointer(object);
   if (kind == HandlerWaitKind::kLock) holder = find_holder(object, lock_kind);
   const std::uint64_t owner = holder.slot != nullptr ? ensure_thread_record(*holder.slot) : 0;
   // The holder may be about to release it: then its stack is no longer what it was, and bytes are all that we copy.
-  const std::uint64_t owner_stack = holder.entry != nullptr ? append_stack(holder.entry->site, holder.slot, kStackBytes,
-                                                                           holder.slot != self, Importance::kFinding)
-                                                            : 0;
+  const std::uint64_t owner_stack =
+      holder.has_site ? append_stack(holder.site, holder.slot, kStackBytes, holder.slot != self, Importance::kFinding)
+                      : 0;
   const std::uint64_t stack = append_stack(site, self, kStackBytes, false, Importance::kFinding);
   Record record(trace::RecordType::kHandlerWait, sizeof(HandlerWaitRecord), Importance::kFinding);
   if (!record) return {0};
