@@ -7,13 +7,13 @@
 #include <dlfcn.h>
 #include <string.h>
 
-#include "cuda.hpp"
-#include "elf_view.hpp"
-#include "modules.hpp"
-#include "mpi.hpp"
-#include "next.hpp"
+#include "cuda/cuda.hpp"
+#include "loader/elf_view.hpp"
+#include "loader/modules.hpp"
+#include "loader/next.hpp"
+#include "mpi/mpi.hpp"
 
-#include "guest.hpp"
+#include "guest/house_rules.hpp"
 
 using namespace forksight;
 

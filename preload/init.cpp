@@ -4,16 +4,16 @@
 
 #include <atomic>
 
-#include "config.hpp"
-#include "foresight.hpp"
-#include "hooks_fork.hpp"
-#include "libc_calls.hpp"
-#include "lost_waiters.hpp"
-#include "modules.hpp"
-#include "next.hpp"
-#include "slots.hpp"
+#include "foresight/foresight.hpp"
+#include "fork/hooks_fork.hpp"
+#include "guest/config.hpp"
+#include "libc/libc_calls.hpp"
+#include "loader/modules.hpp"
+#include "loader/next.hpp"
+#include "locks/lost_waiters.hpp"
+#include "record/slots.hpp"
 
-#include "guest.hpp"
+#include "guest/house_rules.hpp"
 
 namespace forksight {
 

@@ -25,4 +25,4 @@ Word test_driver_words[14];
     for (unsigned at = 0; at < words; ++at) test_driver_words[at] = given[at]; \
     return test_driver_is_usable() ? 0 : 3;                                    \
   }
-#include "../../preload/cuda_hooks.def"
+#include "../../preload/cuda/cuda_hooks.def"

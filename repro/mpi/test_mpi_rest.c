@@ -24,4 +24,4 @@ Word test_mpi_words[12];
     for (unsigned at = 0; at < words; ++at) test_mpi_words[at] = given[at]; \
     return 0;                                                               \
   }
-#include "../../preload/mpi_hooks.def"
+#include "../../preload/mpi/mpi_hooks.def"

@@ -21,7 +21,7 @@ def needed(library, _):
 
 def exports(library, hooks):
     listed = set()
-    for path in [hooks] + [os.path.join(os.path.dirname(hooks), part) for part in ("../trace/include/forksight/trace/libc_calls.def", "cuda_hooks.def", "mpi_hooks.def")]:
+    for path in [hooks] + [os.path.join(os.path.dirname(hooks), part) for part in ("../trace/include/forksight/trace/libc_calls.def", "cuda/cuda_hooks.def", "mpi/mpi_hooks.def")]:
         listed |= set(re.findall(r"^FORKSIGHT_(?:[A-Z]+_)?(?:HOOK|ANNOTATION)\((\w+)", open(path, encoding="utf-8").read(), re.M))
     exported = set()
     for line in readelf("--dyn-syms", library).splitlines():

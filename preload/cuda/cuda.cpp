@@ -1,0 +1,299 @@
+#include "cuda/cuda.hpp"
+
+#include <dlfcn.h>
+#include <string.h>
+
+#include "cuda/cuda_ipc.hpp"
+#include "guest/sys.hpp"
+#include "loader/elf_view.hpp"
+#include "record/function_touch.hpp"
+#include "record/thread_records.hpp"
+#include "record/writer.hpp"
+
+#include "guest/house_rules.hpp"
+
+namespace forksight {
+
+constinit CudaReal g_cuda_reals[kCudaEntries][kCudaWrappers] = {};
+FORKSIGHT_WRITTEN_AT_FORK constinit bool g_watch_cuda = false;
+
+namespace {
+
+using trace::CudaWay;
+
+// Rows instead of pointers: pointers would be relocated at every start of every program.
+constexpr std::size_t kNameBytes = 32;
+constexpr char kNames[][kNameBytes] = {
+#define FORKSIGHT_CUDA_HOOK(name, words) #name,
+#include "cuda/cuda_hooks.def"
+};
+static_assert(sizeof(trace::CudaFunctionRecord::name) >= kNameBytes);
+
+constexpr int kNotInitialised = 3;  // CUDA_ERROR_NOT_INITIALIZED
+constexpr std::size_t kInitStackBytes = 4096;
+constexpr std::int32_t kMostDevices = 64;  // bits of active_contexts
+
+// The library that is the driver: the first that exports cuInit and cuDriverGetVersion (the shim has only the former).
+struct Driver {
+  const link_map* map;  // null: none is loaded
+  std::uint64_t bias;
+  const ElfW(Dyn) * dynamic;
+  std::uint64_t code;
+  std::uint64_t code_end;
+  Trust trust;
+};
+constinit Driver g_driver = {};
+
+// The first successful cuInit of this process.
+struct Init {
+  std::atomic<std::uint32_t> stage;  // 0: not yet, 1: being written, 2: there
+  CudaWay way;
+  std::int32_t tid;
+  char thread[16];
+  Site site;
+  std::uint32_t bytes;
+  bool cut;
+  std::uint64_t stack_record;  // in this trace, 0: not written yet
+  alignas(16) std::byte stack[kInitStackBytes];
+};
+constinit Init g_init = {};
+
+// The driver's answers.
+struct Answers {
+  bool is_initialised;
+  bool asked;
+  std::int32_t version;
+  std::int32_t devices;
+  std::uint64_t active_contexts;
+};
+constinit Answers g_answers = {false, false, 0, -1, 0};
+constinit std::atomic<std::uint32_t> g_contexts_made{1};
+constinit std::uint32_t g_contexts_asked = 0;
+
+constinit std::uint64_t g_fork_record = 0;  // in a watched child: the fork that it comes from
+constinit std::atomic<std::uint64_t> g_touched[(kCudaEntries + 63) / 64] = {};
+
+// Names as the driver exports them end in the version of the interface (_v2) and in the kind of default stream that it
+// is for (_ptds, _ptsz); cuGetProcAddress is asked for the name without either.
+std::size_t base_length(const char* name) {
+  std::size_t length = strlen(name);
+  if (length > 5 && (strcmp(name + length - 5, "_ptds") == 0 || strcmp(name + length - 5, "_ptsz") == 0)) length -= 5;
+  if (length > 3 && memcmp(name + length - 3, "_v", 2) == 0 && name[length - 1] >= '2' && name[length - 1] <= '9') {
+    length -= 3;
+  }
+  return length;
+}
+
+// kCudaEntries: not in the list.
+std::uint32_t find_entry(const char* name) {
+  for (std::uint32_t i = 0; i < kCudaEntries; ++i) {
+    if (strcmp(kNames[i], name) == 0) return i;
+  }
+  const std::size_t length = base_length(name);
+  for (std::uint32_t i = 0; i < kCudaEntries; ++i) {
+    if (base_length(kNames[i]) == length && memcmp(kNames[i], name, length) == 0) return i;
+  }
+  return kCudaEntries;
+}
+
+const void* object_of(std::uint64_t address) {
+  dl_find_object found{};
+  return _dl_find_object(reinterpret_cast<void*>(address), &found) == 0 ? found.dlfo_map_start : nullptr;
+}
+
+ElfView view_of(const Driver& driver) { return {driver.bias, driver.dynamic, driver.trust}; }
+
+template <class... Arguments>
+int ask(const ElfView& view, const char* name, int if_missing, Arguments... arguments) {
+  const std::uint64_t function = view.find_function(name);
+  return function == 0 ? if_missing : reinterpret_cast<int (*)(Arguments...)>(function)(arguments...);
+}
+
+// Is the thread at work inside of the driver: in a callback, or in a signal handler that interrupted a call? Then the
+// driver must not be asked; it may hold its locks. Any word that could be a return address counts.
+bool may_be_inside_driver(const Slot& slot, const Site& site) {
+  const StackBound bound = stack_bound(&slot, site.sp, slot.is_initial_stack ? 256U << 10U : 64U << 10U);
+  if (bound.cut) return true;
+  std::uint64_t words[32];
+  for (std::size_t at = 0; at < bound.bytes; at += sizeof words) {
+    const std::size_t wanted = bound.bytes - at < sizeof words ? bound.bytes - at : sizeof words;
+    const auto* from = reinterpret_cast<const void*>(site.sp + at);
+    if (bound.mapped) {
+      memcpy(words, from, wanted);
+    } else if (sys::read_memory(from, words, wanted) != wanted) {
+      return true;
+    }
+    for (std::size_t i = 0; i < wanted / sizeof words[0]; ++i) {
+      if (words[i] > g_driver.code && words[i] <= g_driver.code_end) return true;
+    }
+  }
+  return false;
+}
+
+bool is_known_initialised() { return g_answers.is_initialised || g_init.stage.load(std::memory_order_acquire) == 2; }
+
+std::uint64_t record_init_stack() {
+  if (g_init.stage.load(std::memory_order_acquire) != 2) return 0;
+  if (g_init.stack_record == 0) {
+    g_init.stack_record = append_saved_stack(g_init.site, g_init.stack, g_init.bytes, g_init.cut);
+  }
+  return g_init.stack_record;
+}
+
+}  // namespace
+
+bool ask_cuda_active(std::uint64_t device) {
+  unsigned flags = 0;
+  int is_active = 0;
+  return g_driver.map != nullptr &&
+         ask<int, unsigned*, int*>(view_of(g_driver), "cuDevicePrimaryCtxGetState", kNotInitialised,
+                                   static_cast<int>(device), &flags, &is_active) == 0 &&
+         is_active != 0;
+}
+
+std::uint64_t ask_cuda_bytes(std::uint64_t address, std::uint64_t* base) {
+  refresh_modules();
+  if (g_driver.map == nullptr) return 0;
+  std::uint64_t begin = 0;
+  std::uint64_t bytes = 0;
+  if (ask<std::uint64_t*, std::uint64_t*, std::uint64_t>(view_of(g_driver), "cuMemGetAddressRange_v2", kNotInitialised,
+                                                         &begin, &bytes, address) != 0 ||
+      begin == 0) {
+    return 0;
+  }
+  *base = begin;
+  return bytes;
+}
+
+bool is_in_shim(std::uint64_t address) {
+  return object_of(address) == object_of(reinterpret_cast<std::uint64_t>(&find_exported_cuda));
+}
+
+bool is_cuda_name(const char* name) { return find_entry(name) != kCudaEntries; }
+
+std::uint64_t find_exported_cuda(CudaEntry entry) {
+  CudaReal& real = g_cuda_reals[static_cast<std::uint32_t>(entry)][0];
+  const std::uint64_t known = real.function.load(std::memory_order_acquire);
+  if (known != 0) return known;
+  refresh_modules();
+  for (std::uint32_t i = 0; i < module_count(); ++i) {
+    const Module& module = module_at(i);
+    if (module.end == 0) continue;
+    const ElfView view(module.bias, module.dynamic, module.is_permanent ? Trust::kStaysLoaded : Trust::kNone);
+    const std::uint64_t found = view.find_function(kNames[static_cast<std::uint32_t>(entry)]);
+    if (found == 0 || is_in_shim(found)) continue;
+    real.way.store(CudaWay::kSymbol, std::memory_order_relaxed);
+    real.function.store(found, std::memory_order_release);
+    return found;
+  }
+  return 0;
+}
+
+std::uint64_t wrap_cuda(const char* name, std::uint64_t function, CudaWay way) {
+  const std::uint32_t entry = find_entry(name);
+  if (entry == kCudaEntries || function == 0 || is_in_shim(function)) return function;
+  for (std::uint32_t wrapper = 1; wrapper < kCudaWrappers; ++wrapper) {
+    CudaReal& real = g_cuda_reals[entry][wrapper];
+    std::uint64_t found = 0;
+    const bool is_new = real.function.compare_exchange_strong(found, function, std::memory_order_acq_rel);
+    if (is_new) real.way.store(way, std::memory_order_release);
+    if (is_new || found == function) return cuda_wrapper(static_cast<CudaEntry>(entry), wrapper);
+  }
+  return function;
+}
+
+void note_cuda_init(const CudaReal& real, const Site& site) {
+  // The first one counts; a child of an initialised parent never comes here.
+  std::uint32_t expected = 0;
+  if (!g_init.stage.compare_exchange_strong(expected, 1, std::memory_order_acq_rel)) return;
+  const Slot* const slot = own_slot();
+  g_init.way = real.way.load(std::memory_order_acquire);
+  g_init.tid = sys::gettid();
+  if (slot != nullptr) memcpy(g_init.thread, slot->name, sizeof g_init.thread);
+  g_init.site = site;
+  const StackBound bound = stack_bound(slot, site.sp, kInitStackBytes);
+  g_init.bytes = read_stack(site.sp, g_init.stack, bound);
+  g_init.cut = bound.cut || g_init.bytes < bound.bytes;
+  g_init.stage.store(2, std::memory_order_release);
+  refresh_modules();
+  note_cuda_context();
+  // A live driver is as good a reason to look at a fork as a thread is.
+  g_had_threads.store(true, std::memory_order_release);
+}
+
+void note_cuda_context() { g_contexts_made.fetch_add(1, std::memory_order_relaxed); }
+
+std::uint64_t touch_cuda(CudaEntry entry, std::uint64_t function, const Site& site) {
+  const auto index = static_cast<std::uint32_t>(entry);
+  const std::uint64_t bit = std::uint64_t{1} << index % 64;
+  // Once a function: a loop over refused calls would fill the trace.
+  if ((g_touched[index / 64].fetch_or(bit, std::memory_order_relaxed) & bit) != 0) return 0;
+  return begin_function_touch(trace::TouchKind::kCudaCall, g_fork_record, kNames[index], function, site);
+}
+
+void recognise_cuda(const Module& module) {
+  if (g_driver.map != nullptr) return;
+  const Trust trust = module.is_permanent ? Trust::kStaysLoaded : Trust::kNone;
+  const ElfView view(module.bias, module.dynamic, trust);
+  if (view.find_function("cuDriverGetVersion") == 0 || view.find_function("cuInit") == 0) return;
+  g_driver = {module.map, module.bias, module.dynamic, module.code, module.code_end, trust};
+}
+
+void forget_cuda(const Module& module) {
+  if (g_driver.map == module.map && g_driver.bias == module.bias) g_driver = {};
+}
+
+void ask_cuda(const Slot& forking, const Site& site) {
+  if (module_count() == 0) refresh_modules();
+  if (g_driver.map == nullptr || g_watch_cuda) return;
+  const std::uint32_t made = g_contexts_made.load(std::memory_order_relaxed);
+  if (g_answers.is_initialised && g_contexts_asked == made) return;
+  if (may_be_inside_driver(forking, site)) return;
+  const ElfView view = view_of(g_driver);
+  Answers answers{false, true, 0, -1, 0};
+  ask<int*>(view, "cuDriverGetVersion", 0, &answers.version);
+  const int counted = ask<int*>(view, "cuDeviceGetCount", kNotInitialised, &answers.devices);
+  answers.is_initialised = counted != kNotInitialised;
+  if (counted != 0) answers.devices = -1;
+  for (std::int32_t i = 0; i < answers.devices && i < kMostDevices; ++i) {
+    int device = 0;
+    unsigned flags = 0;
+    int is_active = 0;
+    if (ask<int*, int>(view, "cuDeviceGet", kNotInitialised, &device, i) != 0) continue;
+    if (ask<int, unsigned*, int*>(view, "cuDevicePrimaryCtxGetState", kNotInitialised, device, &flags, &is_active) != 0)
+      continue;
+    if (is_active != 0) answers.active_contexts |= std::uint64_t{1} << static_cast<unsigned>(i);
+  }
+  g_answers = answers;
+  g_contexts_asked = made;
+}
+
+void record_cuda(std::uint64_t fork_record) {
+  const bool is_initialised = is_known_initialised();
+  if (fork_record == 0 || (g_driver.map == nullptr && !is_initialised)) return;
+  trace::CudaRecord record{};
+  record.fork = fork_record;
+  record.module_bias = g_driver.bias;
+  record.init_stack = record_init_stack();
+  if (g_init.stage.load(std::memory_order_acquire) == 2) {
+    record.init_way = g_init.way;
+    record.init_tid = g_init.tid;
+    memcpy(record.init_thread, g_init.thread, sizeof record.init_thread);
+  }
+  const bool is_current = g_answers.asked && g_contexts_asked == g_contexts_made.load(std::memory_order_relaxed);
+  record.driver_version = g_answers.version;
+  record.devices = g_answers.devices;
+  record.active_contexts = g_answers.active_contexts;
+  record.flags = (is_initialised ? trace::kCudaInitialised : 0U) | (is_current ? trace::kCudaAsked : 0U) |
+                 (g_watch_cuda ? trace::kCudaLost : 0U);
+  append(trace::RecordType::kCuda, record);
+}
+
+void settle_cuda_in_child(std::uint64_t fork_record) {
+  if (fork_record == 0 || !is_known_initialised()) return;
+  g_fork_record = fork_record;
+  for (auto& word : g_touched) word.store(0, std::memory_order_relaxed);
+  g_watch_cuda = true;
+}
+
+}  // namespace forksight

@@ -1,0 +1,69 @@
+// The CUDA driver: who initialised it, what it says of itself at a fork, and which calls a forked child makes although
+// its parent had initialised it (the driver refuses them all). No CUDA header or library is needed: the functions are
+// found by name in whatever library exports them.
+//
+// A program reaches the driver by symbol, by dlsym, or by cuGetProcAddress. Each entry point therefore has wrappers:
+// one that is exported under the driver's name, and two that are handed out in place of addresses that were asked for.
+// They are kept apart because a library may stand between the program and the driver under the same names: what it
+// looks up must not lead back to itself.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "forksight/trace/cuda.hpp"
+#include "forksight/trace/format.hpp"
+#include "guest/site.hpp"
+#include "loader/modules.hpp"
+#include "record/slots.hpp"
+
+namespace forksight {
+
+enum class CudaEntry : std::uint32_t {
+#define FORKSIGHT_CUDA_HOOK(name, words) name,
+#include "cuda/cuda_hooks.def"
+  kCount,
+};
+inline constexpr std::uint32_t kCudaEntries = static_cast<std::uint32_t>(CudaEntry::kCount);
+inline constexpr std::uint32_t kCudaWrappers = 3;  // of each entry; the first is the exported one
+
+// The function behind a wrapper.
+struct CudaReal {
+  std::atomic<std::uint64_t> function;  // 0: none yet
+  std::atomic<trace::CudaWay> way;
+};
+extern CudaReal g_cuda_reals[kCudaEntries][kCudaWrappers];
+
+// This process was forked from one that had initialised the driver.
+extern bool g_watch_cuda;
+
+// What the exported wrapper stands for: the next definition of the name in the order of the global scope. 0: nobody
+// exports it.
+std::uint64_t find_exported_cuda(CudaEntry entry);
+// What to hand out for the driver's function `name`: a wrapper, or `function` itself where it is none that is watched.
+std::uint64_t wrap_cuda(const char* name, std::uint64_t function, trace::CudaWay way);
+bool is_cuda_name(const char* name);
+bool is_in_shim(std::uint64_t address);
+// The address of a wrapper. In hooks_cuda.cpp.
+std::uint64_t cuda_wrapper(CudaEntry entry, std::uint32_t wrapper);
+
+// cuInit came back with 0.
+void note_cuda_init(const CudaReal& real, const Site& site);
+// A primary context may have been made.
+void note_cuda_context();
+
+// In a watched child: the record of this call, 0 for none (the function was recorded already).
+std::uint64_t touch_cuda(CudaEntry entry, std::uint64_t function, const Site& site);
+
+// The table of modules has a new object, or has lost one.
+void recognise_cuda(const Module& module);
+void forget_cuda(const Module& module);
+
+// At the entry of fork(), before anybody's prepare handler: asks the driver, as the program could have done here. Not
+// later: the thread would hold other libraries' locks, and one that holds the driver's might wait for those.
+void ask_cuda(const Slot& forking, const Site& site);
+void record_cuda(std::uint64_t fork_record);
+// fork-child-safe; the driver is never asked in a child.
+void settle_cuda_in_child(std::uint64_t fork_record);
+
+}  // namespace forksight

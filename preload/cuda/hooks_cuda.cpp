@@ -1,0 +1,144 @@
+// The wrappers of the CUDA driver's entry points. In every process but a forked child of an initialised one, a wrapper
+// is a load, a branch and a jump. Arguments are passed on as the words that they came as: where the driver takes fewer,
+// the rest is whatever the registers held (x86-64 psABI 3.2.3: integers and pointers only).
+#include "cuda/cuda.hpp"
+#include "cuda/cuda_ipc.hpp"
+#include "guest/clock.hpp"
+#include "guest/site.hpp"
+#include "loader/next.hpp"
+#include "record/function_touch.hpp"
+
+#include "guest/house_rules.hpp"
+
+namespace forksight {
+
+namespace {
+
+using Word = std::uint64_t;
+
+// What a call answers if no library exports the function. The loader would have refused the program; only a weak
+// reference comes here, and its caller wants to hear that there is no CUDA: CUDA_ERROR_NO_DEVICE.
+constexpr int kNoDevice = 100;
+
+// cuGetProcAddress(symbol, function, ...): what it gives out is watched, too.
+template <class... Rest>
+int get_address(std::uint64_t function, Word symbol, Word out, Rest... rest) {
+  const int result = reinterpret_cast<int (*)(Word, Word, Rest...)>(function)(symbol, out, rest...);
+  auto* const found = reinterpret_cast<std::uint64_t*>(out);
+  const auto* const name = reinterpret_cast<const char*>(symbol);
+  if (result != 0 || found == nullptr || name == nullptr || *found == 0) return result;
+  const std::uint64_t wrapped = wrap_cuda(name, *found, trace::CudaWay::kGetProcAddress);
+  if (wrapped != *found) *found = wrapped;
+  return result;
+}
+
+constexpr bool is_shared_call(CudaEntry entry) {
+  return is_ipc_call(entry) || is_ipc_free(entry) || is_ipc_context(entry) || ipc_addresses(entry) != 0;
+}
+
+// Calls about memory that may be shared with another process. A child of an initialised process may give back what is
+// not its own: that is looked at nowhere.
+template <class... Words>
+__attribute__((noinline, cold)) int call_shared(CudaEntry entry, std::uint64_t function, Frame frame, Words... words) {
+  const Word list[] = {words...};
+  const CudaWords call{list, sizeof...(words)};
+  const bool gives_back = is_ipc_free(entry) || is_ipc_context(entry) || entry == CudaEntry::cuIpcCloseMemHandle;
+  const std::uint64_t touch = g_watch_cuda && !gives_back ? touch_cuda(entry, function, frame.site()) : 0;
+  const std::uint32_t addresses = ipc_addresses(entry);
+  if (addresses != 0 && g_ipc_imports.load(std::memory_order_relaxed) != 0) note_ipc_use(addresses, call);
+  const std::uint64_t record = addresses == 0 ? begin_ipc(entry, call, frame.site()) : 0;
+  const std::uint64_t began_ns = now_ns();
+  const int result = reinterpret_cast<int (*)(Words...)>(function)(words...);
+  if (addresses == 0) end_ipc(entry, call, record, began_ns, result, frame.site());
+  end_function_touch(touch, result);
+  return result;
+}
+
+std::uint64_t function_of(CudaEntry entry, std::uint32_t wrapper) {
+  if (wrapper != 0) return g_cuda_reals[static_cast<std::uint32_t>(entry)][wrapper].function;
+  initialise();
+  return find_exported_cuda(entry);
+}
+
+// All but the common case: the first call by symbol, a watched child, and the functions that are looked at in any
+// process.
+template <class... Words>
+__attribute__((noinline, cold)) int call_slow(CudaEntry entry, std::uint32_t wrapper, Frame frame, Words... words) {
+  const std::uint64_t function = function_of(entry, wrapper);
+  if (function == 0) return kNoDevice;
+  if (entry == CudaEntry::cuGetProcAddress || entry == CudaEntry::cuGetProcAddress_v2) {
+    return get_address(function, words...);
+  }
+  if (is_shared_call(entry)) return call_shared(entry, function, frame, words...);
+  const std::uint64_t touch = g_watch_cuda ? touch_cuda(entry, function, frame.site()) : 0;
+  const int result = reinterpret_cast<int (*)(Words...)>(function)(words...);
+  end_function_touch(touch, result);
+  if (result == 0 && entry == CudaEntry::cuInit) {
+    note_cuda_init(g_cuda_reals[static_cast<std::uint32_t>(entry)][wrapper], frame.site());
+  }
+  if (result == 0 && entry == CudaEntry::cuDevicePrimaryCtxRetain) note_cuda_context();
+  return result;
+}
+
+constexpr bool is_looked_at(CudaEntry entry) {
+  return entry == CudaEntry::cuInit || entry == CudaEntry::cuGetProcAddress ||
+         entry == CudaEntry::cuGetProcAddress_v2 || entry == CudaEntry::cuDevicePrimaryCtxRetain;
+}
+
+inline bool is_ipc_watched(CudaEntry entry) {
+  if (is_ipc_call(entry)) return true;
+  if (is_ipc_free(entry)) return g_ipc_exports.load(std::memory_order_relaxed) != 0;
+  return (is_ipc_context(entry) || ipc_addresses(entry) != 0) && g_ipc_imports.load(std::memory_order_relaxed) != 0;
+}
+
+template <CudaEntry entry, std::uint32_t wrapper, class... Words>
+__attribute__((always_inline)) inline int call(Frame frame, Words... words) {
+  const std::uint64_t function =
+      g_cuda_reals[static_cast<std::uint32_t>(entry)][wrapper].function.load(std::memory_order_acquire);
+  if (is_looked_at(entry) || FORKSIGHT_UNLIKELY(function == 0 || g_watch_cuda || is_ipc_watched(entry))) {
+    return call_slow(entry, wrapper, frame, words...);
+  }
+  return reinterpret_cast<int (*)(Words...)>(function)(words...);
+}
+
+}  // namespace
+
+}  // namespace forksight
+
+using namespace forksight;
+
+#define FORKSIGHT_WORDS_6 Word a, Word b, Word c, Word d, Word e, Word f
+#define FORKSIGHT_WORDS_10 FORKSIGHT_WORDS_6, Word g, Word h, Word i, Word j
+#define FORKSIGHT_WORDS_11 FORKSIGHT_WORDS_10, Word k
+#define FORKSIGHT_WORDS_14 FORKSIGHT_WORDS_11, Word l, Word m, Word n
+#define FORKSIGHT_PASS_6 a, b, c, d, e, f
+#define FORKSIGHT_PASS_10 FORKSIGHT_PASS_6, g, h, i, j
+#define FORKSIGHT_PASS_11 FORKSIGHT_PASS_10, k
+#define FORKSIGHT_PASS_14 FORKSIGHT_PASS_11, l, m, n
+
+#define FORKSIGHT_CUDA_HOOK(name, words)                                              \
+  FORKSIGHT_EXPORT(int, name, FORKSIGHT_WORDS_##words) {                              \
+    return call<CudaEntry::name, 0>(FORKSIGHT_FRAME(), FORKSIGHT_PASS_##words);       \
+  }                                                                                   \
+  template <std::uint32_t wrapper>                                                    \
+  static int handed_out_##name(FORKSIGHT_WORDS_##words) {                             \
+    return call<CudaEntry::name, wrapper>(FORKSIGHT_FRAME(), FORKSIGHT_PASS_##words); \
+  }
+#include "cuda/cuda_hooks.def"
+
+namespace forksight {
+
+// A switch, not a table of pointers: those would be relocated at every start of every program.
+std::uint64_t cuda_wrapper(CudaEntry entry, std::uint32_t wrapper) {
+  switch (entry) {
+#define FORKSIGHT_CUDA_HOOK(name, words)                                         \
+  case CudaEntry::name:                                                          \
+    return wrapper == 1 ? reinterpret_cast<std::uint64_t>(&handed_out_##name<1>) \
+                        : reinterpret_cast<std::uint64_t>(&handed_out_##name<2>);
+#include "cuda/cuda_hooks.def"
+    case CudaEntry::kCount: break;
+  }
+  return 0;
+}
+
+}  // namespace forksight

@@ -1,0 +1,174 @@
+// Interests in an epoll instance that a fork shared: a child that removes one removes its parent's. It is written down
+// by the child; that the parent goes on to wait, with the file still open, by whichever of the two sees it. A process
+// that did not fork with an instance pays a load and a branch for each call.
+#include <sys/epoll.h>
+
+#include "files/shares.hpp"
+#include "guest/kept_errno.hpp"
+#include "guest/site.hpp"
+#include "guest/sys.hpp"
+#include "loader/lazy_next.hpp"
+#include "locks/wait_guard.hpp"
+#include "record/writer.hpp"
+
+#include "guest/house_rules.hpp"
+
+using namespace forksight;
+
+namespace {
+
+using trace::ShareKind;
+using trace::ShareRecord;
+using trace::ShareUseKind;
+using trace::ShareUseRecord;
+
+const ShareUseRecord& use_at(std::uint64_t reference) {
+  return *static_cast<const ShareUseRecord*>(record_payload(reference));
+}
+
+FileId file_of(const ShareUseRecord& use) { return {use.device, use.inode, use.mode}; }
+
+// Whoever adds an interest again has it again, on both sides.
+__attribute__((noinline)) void note_addition(Share& share, int target) {
+  ShareRecord& record = shared_record(share);
+  for (std::uint64_t& place : record.removed) {
+    std::uint64_t reference = __atomic_load_n(&place, __ATOMIC_ACQUIRE);
+    if (reference == 0 || use_at(reference).target != target) continue;
+    __atomic_compare_exchange_n(&place, &reference, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+  }
+  if (!share.is_inherited || share.added_count > kMaxAdded) return;
+  if (share.added_count < kMaxAdded) share.added[share.added_count] = target;
+  ++share.added_count;
+}
+
+bool has_added(const Share& share, int target) {
+  if (share.added_count > kMaxAdded) return true;
+  for (std::uint32_t i = 0; i < share.added_count; ++i) {
+    if (share.added[i] == target) return true;
+  }
+  return false;
+}
+
+std::uint64_t append_removal(const Share& share, ShareUseKind kind, int target, const FileId& file, const Site& site) {
+  ShareUseRecord use{};
+  use.kind = kind;
+  use.target = target;
+  use.mode = file.mode;
+  use.device = file.device;
+  use.inode = file.inode;
+  return append_share_use(share, use, site);
+}
+
+__attribute__((noinline)) bool is_open_in(std::int32_t owner, int target, const FileId& file) {
+  FileId there{};
+  return sys::thread_exists(owner, owner) && find_open_file_of(owner, target, there) && there.is_same(file);
+}
+
+__attribute__((noinline)) void note_removal(const Share& share, int target, const FileId& file, const Site& site) {
+  ShareRecord& record = shared_record(share);
+  if (!is_open_in(record.owner, target, file)) return;
+  const std::uint64_t reference = append_removal(share, ShareUseKind::kRemoved, target, file, site);
+  if (reference == 0) return;
+  for (std::uint64_t& place : record.removed) {
+    std::uint64_t expected = 0;
+    if (__atomic_compare_exchange_n(&place, &expected, reference, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)) break;
+  }
+  // Pairs with begin_wait(), which counts itself before it looks for removals: one of the two sees the other.
+  if (__atomic_load_n(&record.waiters, __ATOMIC_SEQ_CST) == 0) return;
+  __atomic_fetch_or(&const_cast<ShareUseRecord&>(use_at(reference)).flags, trace::kOwnerWaits, __ATOMIC_RELEASE);
+}
+
+__attribute__((noinline)) int remove_interest(Share& share, int epoll, int target, epoll_event* event, Frame frame) {
+  FileId file{};
+  const bool is_known = !has_added(share, target) && find_open_file(target, file);
+  const int result = FORKSIGHT_LAZY_NEXT(epoll_ctl)(epoll, EPOLL_CTL_DEL, target, event);
+  const KeptErrno kept;
+  if (result == 0 && is_known) note_removal(share, target, file, frame.site());
+  return result;
+}
+
+// A child that was made unseen has the owner's tables, and is not the owner.
+__attribute__((noinline)) void look_for_removals(const Share& share, const Site& site) {
+  const KeptErrno kept;
+  ShareRecord& record = shared_record(share);
+  if (record.owner != sys::getpid()) return;
+  for (std::uint64_t& place : record.removed) {
+    const std::uint64_t reference = __atomic_exchange_n(&place, 0, __ATOMIC_ACQ_REL);
+    if (reference == 0) continue;
+    const ShareUseRecord& use = use_at(reference);
+    FileId now{};
+    if (!find_open_file(use.target, now) || !now.is_same(file_of(use))) continue;
+    append_removal(share, ShareUseKind::kMissed, use.target, now, site);
+  }
+}
+
+bool has_removals(const ShareRecord& record) {
+  std::uint64_t any = 0;
+  for (const std::uint64_t& place : record.removed) any |= __atomic_load_n(&place, __ATOMIC_SEQ_CST);
+  return any != 0;
+}
+
+void end_wait(void* record) { __atomic_fetch_sub(&static_cast<ShareRecord*>(record)->waiters, 1, __ATOMIC_SEQ_CST); }
+
+template <class Wait>
+__attribute__((noinline)) int wait_shared(const Share& share, const Site& site, Wait wait) {
+  ShareRecord& record = shared_record(share);
+  __atomic_fetch_add(&record.waiters, 1, __ATOMIC_SEQ_CST);
+  _pthread_cleanup_buffer buffer;
+  _pthread_cleanup_push(&buffer, end_wait, &record);
+  if (FORKSIGHT_UNLIKELY(has_removals(record))) look_for_removals(share, site);
+  const int result = wait();
+  _pthread_cleanup_pop(&buffer, 0);
+  end_wait(&record);
+  return result;
+}
+
+template <class Wait>
+__attribute__((always_inline)) inline int wait_for_events(int epoll, Frame frame, Wait wait) {
+  const Share* const share = find_shared(epoll, ShareKind::kEpoll);
+  if (share == nullptr || share->is_inherited) return wait();
+  return wait_shared(*share, frame.site(), wait);
+}
+
+int note_epoll(int fd) {
+  if (fd >= 0) note_share(fd, ShareKind::kEpoll);
+  return fd;
+}
+
+}  // namespace
+
+FORKSIGHT_EXPORT(int, epoll_create, int size) { return note_epoll(FORKSIGHT_LAZY_NEXT(epoll_create)(size)); }
+
+FORKSIGHT_EXPORT(int, epoll_create1, int flags) { return note_epoll(FORKSIGHT_LAZY_NEXT(epoll_create1)(flags)); }
+
+FORKSIGHT_EXPORT(int, epoll_ctl, int epoll, int operation, int target, epoll_event* event) {
+  const auto real = FORKSIGHT_LAZY_NEXT(epoll_ctl);
+  if (FORKSIGHT_LIKELY(g_shared_epolls == 0)) return real(epoll, operation, target, event);
+  Share* const share = find_shared(epoll, ShareKind::kEpoll);
+  if (share == nullptr) return real(epoll, operation, target, event);
+  if (operation == EPOLL_CTL_DEL && share->is_inherited) {
+    return remove_interest(*share, epoll, target, event, FORKSIGHT_FRAME());
+  }
+  const int result = real(epoll, operation, target, event);
+  if (operation == EPOLL_CTL_ADD && result == 0) note_addition(*share, target);
+  return result;
+}
+
+FORKSIGHT_EXPORT(int, epoll_wait, int epoll, epoll_event* events, int room, int timeout) {
+  const auto real = FORKSIGHT_LAZY_NEXT(epoll_wait);
+  if (FORKSIGHT_LIKELY(g_shared_epolls == 0)) return real(epoll, events, room, timeout);
+  return wait_for_events(epoll, FORKSIGHT_FRAME(), [=] { return real(epoll, events, room, timeout); });
+}
+
+FORKSIGHT_EXPORT(int, epoll_pwait, int epoll, epoll_event* events, int room, int timeout, const sigset_t* mask) {
+  const auto real = FORKSIGHT_LAZY_NEXT(epoll_pwait);
+  if (FORKSIGHT_LIKELY(g_shared_epolls == 0)) return real(epoll, events, room, timeout, mask);
+  return wait_for_events(epoll, FORKSIGHT_FRAME(), [=] { return real(epoll, events, room, timeout, mask); });
+}
+
+FORKSIGHT_EXPORT(int, epoll_pwait2, int epoll, epoll_event* events, int room, const timespec* timeout,
+                 const sigset_t* mask) {
+  const auto real = FORKSIGHT_LAZY_NEXT(epoll_pwait2);
+  if (FORKSIGHT_LIKELY(g_shared_epolls == 0)) return real(epoll, events, room, timeout, mask);
+  return wait_for_events(epoll, FORKSIGHT_FRAME(), [=] { return real(epoll, events, room, timeout, mask); });
+}

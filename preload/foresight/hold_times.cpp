@@ -1,0 +1,246 @@
+#include "foresight/hold_times.hpp"
+
+#include <cpuid.h>
+#include <string.h>
+#include <x86intrin.h>
+
+#include "foresight/foresight.hpp"
+#include "foresight/lock_number.hpp"
+#include "forksight/trace/foresight.hpp"
+#include "guest/clock.hpp"
+#include "guest/config.hpp"
+#include "guest/key_table.hpp"
+#include "guest/mappings.hpp"
+#include "locks/held.hpp"
+#include "record/thread_records.hpp"
+#include "record/writer.hpp"
+
+#include "guest/house_rules.hpp"
+
+namespace forksight {
+
+namespace {
+
+using trace::LockKind;
+
+constexpr std::size_t kHoldStackBytes = 2048;
+constexpr std::size_t kTouchStackBytes = 16U << 10U;
+constexpr std::uint32_t kLookedAt = 1U << 16U;  // numbers of locks, modulo this: a bit each
+
+// What one thread had of one lock. Written by that thread alone; read in the child, where it stands still.
+struct Hold {
+  std::uint64_t lock;  // tagged
+  std::uint64_t number;
+  std::uint64_t life;
+  std::uint64_t thread;  // ref to kThread
+  std::uint64_t stack;   // ref to kStack
+  std::uint64_t gate;    // number of a lock that it held outside of this one every time, 0: none
+  std::uint64_t ticks;
+  std::uint64_t times;
+  const Slot* slot;
+  bool is_whole;
+};
+
+struct Holds {
+  KeyTable<1> keys;
+  Hold at[kPlaces];
+  std::uint64_t looked_at[kLookedAt / 64];
+};
+
+// The fork that this process was made by.
+struct Frozen {
+  std::uint64_t fork_record;
+  std::uint64_t window_ticks;  // 0: no child, or its parent had one thread
+  std::uint64_t window_ns;
+  std::uint64_t life;         // of the forking thread
+  std::uint64_t next_number;  // locks from this one on were made in the child
+  std::uint32_t protected_count;
+  std::uint64_t protected_numbers[kMaxHeldLocks];  // held by the forking thread
+};
+
+constinit Holds* g_holds = nullptr;
+constinit Frozen g_frozen = {};
+constinit std::atomic<std::uint64_t> g_since{0};
+constinit std::uint64_t g_since_ns = 0;
+constinit bool g_has_steady_tsc = false;
+constinit std::uint64_t g_full_note = 0;
+
+// Whether all processors count alike, whatever their frequency (Intel SDM 18.17.1; AMD APM 3, function 8000_0007).
+bool has_steady_tsc() {
+  unsigned a = 0;
+  unsigned b = 0;
+  unsigned c = 0;
+  unsigned d = 0;
+  return __get_cpuid(0x80000007, &a, &b, &c, &d) != 0 && (d & 1U << 8U) != 0;
+}
+
+std::uint64_t ticks() { return g_has_steady_tsc ? __rdtsc() : now_ns(); }
+
+// The outermost lock that the thread holds exclusively, unless that is `entry`.
+std::uint64_t gate_of(const Slot& slot, const HeldLock* entry) {
+  for (const HeldLock* other = &slot.held[1]; other < entry; ++other) {
+    const std::uint64_t number = gate_number(&slot, other);
+    if (number != 0 && lock_kind(other->lock) != LockKind::kRwlockRead) return number;
+  }
+  return 0;
+}
+
+__attribute__((noinline, cold)) void fill_hold(Hold& hold, Slot& slot, const HeldLock* entry, std::uint64_t number) {
+  hold = {};
+  if (!open_trace()) return;
+  hold.lock = entry->lock;
+  hold.number = number;
+  hold.life = life_of(slot);
+  hold.thread = ensure_thread_record(slot);
+  hold.stack = append_stack(entry->site, &slot, kHoldStackBytes, false, Importance::kFact);
+  hold.gate = gate_of(slot, entry);
+  hold.slot = &slot;
+  compiler_fence();
+  hold.is_whole = true;
+}
+
+bool is_protected(std::uint64_t number) {
+  for (std::uint32_t i = 0; number != 0 && i < g_frozen.protected_count; ++i) {
+    if (g_frozen.protected_numbers[i] == number) return true;
+  }
+  return false;
+}
+
+// The thread that had it was there at the fork, and could have had it then.
+bool could_be_lost(const Hold& hold) {
+  if (!hold.is_whole || hold.life == g_frozen.life || hold.ticks == 0 || is_protected(hold.gate)) return false;
+  return hold.slot->epoch + 1 == epoch() && hold.slot->life == hold.life &&
+         hold.slot->state.load(std::memory_order_relaxed) == SlotState::kLive;
+}
+
+// Each lock once in a child; of more than the bits are for, some never.
+bool look_first(std::uint64_t number) {
+  const std::uint64_t bit = std::uint64_t{1} << number % 64;
+  std::uint64_t& word = g_holds->looked_at[number % kLookedAt / 64];
+  return (__atomic_fetch_or(&word, bit, __ATOMIC_RELAXED) & bit) == 0;
+}
+
+struct Sum {
+  std::uint64_t ticks = 0;
+  std::uint64_t times = 0;
+  std::uint32_t threads = 0;
+  const Hold* longest = nullptr;
+};
+
+// Several readers have a lock at once, so their times do not add up: the longest of them counts, which is the least
+// that it can be. A reader does not wait for readers.
+__attribute__((noinline)) Sum sum_up(std::uint64_t number, bool by_reader) {
+  Sum sum;
+  std::uint64_t longest_read = 0;
+  for (std::uint32_t i = 0; i < kPlaces; ++i) {
+    if (KeyTable<1>::age(g_holds->keys.keys[i].load(std::memory_order_relaxed)) != 1) continue;
+    const Hold& hold = g_holds->at[i];
+    if (hold.number != number || !could_be_lost(hold)) continue;
+    const bool is_read = lock_kind(hold.lock) == LockKind::kRwlockRead;
+    if (is_read && by_reader) continue;
+    if (is_read) {
+      if (hold.ticks > longest_read) longest_read = hold.ticks;
+    } else {
+      sum.ticks += hold.ticks;
+    }
+    sum.times += hold.times;
+    ++sum.threads;
+    if (sum.longest == nullptr || hold.ticks > sum.longest->ticks) sum.longest = &hold;
+  }
+  sum.ticks += longest_read;
+  return sum;
+}
+
+// Each out of line: what one needs of the stack is given back before the next goes deeper.
+__attribute__((noinline)) void write_touch(Slot& slot, const HeldLock* entry, const Sum& sum) {
+  const std::uint64_t stack = append_stack(entry->site, &slot, kTouchStackBytes, false, Importance::kFinding);
+  Record record(trace::RecordType::kRacyTouch, sizeof(trace::RacyTouchRecord), Importance::kFinding);
+  if (!record) return;
+  *record.as<trace::RacyTouchRecord>() = {g_frozen.fork_record,
+                                          lock_address(entry->lock),
+                                          stack,
+                                          sum.longest->thread,
+                                          sum.longest->stack,
+                                          sum.ticks,
+                                          g_frozen.window_ticks,
+                                          g_frozen.window_ns,
+                                          sum.times,
+                                          sum.threads,
+                                          static_cast<std::uint32_t>(lock_kind(entry->lock))};
+  record.commit();
+}
+
+__attribute__((noinline, cold)) void look_at_others(Slot& slot, const HeldLock* entry, std::uint64_t number) {
+  const Sum sum = sum_up(number, lock_kind(entry->lock) == LockKind::kRwlockRead);
+  const auto* const lock = reinterpret_cast<const void*>(lock_address(entry->lock));
+  if (sum.longest != nullptr && !is_in_shared_mapping(lock)) write_touch(slot, entry, sum);
+}
+
+}  // namespace
+
+std::size_t hold_times_bytes() { return g_config.predict ? sizeof(Holds) : 0; }
+
+void start_hold_times(void* memory) {
+  g_holds = static_cast<Holds*>(memory);
+  g_has_steady_tsc = has_steady_tsc();
+}
+
+void begin_window() {
+  if (g_since.load(std::memory_order_relaxed) != 0) return;
+  std::uint64_t none = 0;
+  if (g_since.compare_exchange_strong(none, ticks(), std::memory_order_relaxed)) g_since_ns = now_ns();
+}
+
+void begin_hold(Slot& slot, const HeldLock* entry) {
+  HeldNote& note = note_of(&slot, entry);
+  const bool is_read = lock_kind(entry->lock) == LockKind::kRwlockRead;
+  const std::uint64_t key = KeyTable<1>::key_of(mix(mix(mix(kSeed, life_of(slot)), note.number), is_read ? 2 : 1));
+  std::uint32_t at = g_holds->keys.find(key);
+  if (at == kNoPlace) {
+    at = g_holds->keys.add(key);
+    if (at == kNoPlace) return count_in_note(g_full_note, trace::NoteCode::kHoldTimesFull);
+    fill_hold(g_holds->at[at], slot, entry, note.number);
+  }
+  Hold& hold = g_holds->at[at];
+  if (hold.gate != 0 && hold.gate != gate_of(slot, entry)) hold.gate = 0;
+  note.hold = at;
+  note.since = ticks();
+}
+
+void end_hold(const Slot& slot, const HeldLock* entry) {
+  HeldNote& note = note_of(&slot, entry);
+  if (note.since == 0) return;
+  const std::uint64_t now = ticks();
+  Hold& hold = g_holds->at[note.hold];
+  // Processors may differ by a few ticks.
+  if (now > note.since) hold.ticks += now - note.since;
+  ++hold.times;
+  note.since = 0;
+}
+
+void freeze_hold_times(const Slot& self) {
+  if (g_holds == nullptr || !g_config.predict) return;
+  const std::uint64_t since = g_since.exchange(0, std::memory_order_relaxed);
+  g_frozen.fork_record = self.fork_record;
+  g_frozen.window_ticks = since == 0 ? 0 : ticks() - since;
+  g_frozen.window_ns = since == 0 ? 0 : now_ns() - g_since_ns;
+  g_frozen.life = self.life;
+  g_frozen.next_number = next_lock_number();
+  g_frozen.protected_count = 0;
+  for (const HeldLock* entry = &self.held[1]; entry < self.top; ++entry) {
+    const std::uint64_t number = gate_number(&self, entry);
+    if (number == 0) continue;
+    g_frozen.protected_numbers[g_frozen.protected_count++] = number;
+    if (is_followed(entry)) note_of(&self, entry).since = 0;  // that time was the parent's
+  }
+  g_full_note = 0;
+  memset(g_holds->looked_at, 0, sizeof g_holds->looked_at);
+}
+
+void touch_racy(Slot& slot, const HeldLock* entry) {
+  const std::uint64_t number = note_of(&slot, entry).number;
+  if (g_frozen.window_ticks == 0 || number >= g_frozen.next_number || !look_first(number)) return;
+  if (!is_protected(number)) look_at_others(slot, entry, number);
+}
+
+}  // namespace forksight

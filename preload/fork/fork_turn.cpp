@@ -1,0 +1,52 @@
+#include "fork/fork_turn.hpp"
+
+#include <linux/futex.h>
+#include <time.h>
+
+#include "guest/clock.hpp"
+#include "guest/config.hpp"
+#include "guest/sys.hpp"
+
+#include "guest/house_rules.hpp"
+
+namespace forksight {
+
+namespace {
+
+constexpr std::uint64_t kLongestWaitNs = 1'000'000'000;
+constexpr timespec kLook = {0, 50'000'000};  // how long until it is asked again whether the owner lives
+
+// Thread id of who is inside of fork(), 0: nobody.
+FORKSIGHT_WRITTEN_AT_FORK constinit std::atomic<std::int32_t> g_turn{0};
+
+}  // namespace
+
+bool take_turn(const Slot* self) {
+  if (!cures(trace::Cure::kSerialiseForks)) return false;
+  std::int32_t owner = 0;
+  if (g_turn.compare_exchange_strong(owner, self->tid, std::memory_order_acquire)) return true;
+  if (owner == self->tid) return false;
+  const std::uint64_t deadline_ns = now_ns() + kLongestWaitNs;
+  const std::int32_t pid = sys::getpid();
+  while (now_ns() < deadline_ns) {
+    owner = g_turn.load(std::memory_order_relaxed);
+    const bool is_free = owner == 0 || !sys::thread_exists(pid, owner);
+    if (is_free && g_turn.compare_exchange_strong(owner, self->tid, std::memory_order_acquire)) return true;
+    if (!is_free) sys::call(SYS_futex, sys::word(&g_turn), FUTEX_WAIT_PRIVATE, owner, sys::word(&kLook));
+  }
+  return false;
+}
+
+void give_turn(const Slot* self) {
+  std::int32_t owner = self->tid;
+  if (!g_turn.compare_exchange_strong(owner, 0, std::memory_order_release)) return;
+  sys::call(SYS_futex, sys::word(&g_turn), FUTEX_WAKE_PRIVATE, 1);
+}
+
+void pass_turn_to_child(std::int32_t old_tid) {
+  const std::int32_t owner = g_turn.load(std::memory_order_relaxed);
+  // Another thread's turn stayed with it in the parent.
+  if (owner != 0) g_turn.store(owner == old_tid ? sys::getpid() : 0, std::memory_order_relaxed);
+}
+
+}  // namespace forksight

@@ -1,0 +1,18 @@
+// --cure=serialise-forks: one thread at a time is inside of fork(), so that no two run each other's handlers at once.
+//
+// It cannot hang: the wait is bounded, a turn whose thread is gone is free, and a thread that has the turn already (a
+// fork in a handler of its fork, or in a signal handler) goes on. async-signal-safe and fork-child-safe.
+#pragma once
+
+#include "record/slots.hpp"
+
+namespace forksight {
+
+// Waits for the turn. False: there is none to give back.
+bool take_turn(const Slot* self);
+// In the parent and in the child: errno is preserved.
+void give_turn(const Slot* self);
+// In the child, before other handlers run: `old_tid` is what the thread was called in the parent.
+void pass_turn_to_child(std::int32_t old_tid);
+
+}  // namespace forksight

@@ -1,0 +1,64 @@
+// Forks that run no atfork handlers, neither ours nor libc's. What our handlers would have recorded is recorded by the
+// hooks themselves; nothing is cured. vfork, which makes no copy of anything, is in hooks_vfork.cpp.
+#include <errno.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include "fork/hooks_fork.hpp"
+#include "guest/site.hpp"
+#include "loader/next.hpp"
+#include "record/slots.hpp"
+
+#include "guest/house_rules.hpp"
+
+using namespace forksight;
+
+namespace {
+
+struct CloneChild {
+  int (*function)(void*);
+  void* argument;
+};
+
+int run_clone_child(void* child) {
+  child_of_bypass();
+  const auto* const real = static_cast<const CloneChild*>(child);
+  return real->function(real->argument);
+}
+
+// A new address space, with the thread's own TLS: in all other cases there is nothing of ours to renew.
+bool is_fork(int flags) { return (flags & (CLONE_VM | CLONE_SETTLS)) == 0; }
+
+}  // namespace
+
+// Async-signal-safe, as POSIX asks of it.
+FORKSIGHT_EXPORT(pid_t, _Fork, ) {
+  const auto real = reinterpret_cast<pid_t (*)()>(next_of(g_next._Fork));
+  if (!fork_is_watched()) return real();
+  Slot* const self = own_slot();
+  if (self == nullptr) return real();
+  prepare_bypass(self, FORKSIGHT_FRAME().site(), trace::kForkBypassed);
+  const pid_t child = real();
+  if (child == 0) {
+    child_of_bypass();
+  } else {
+    parent_of_bypass(self, child, errno);
+  }
+  return child;
+}
+
+// The last three are optional, and unused unless `flags` say so: what is there is passed on.
+FORKSIGHT_EXPORT(int, clone, int (*function)(void*), void* stack, int flags, void* argument, void* parent_tid,
+                 void* thread_pointer, void* child_tid) {
+  using Clone = int (*)(int (*)(void*), void*, int, void*, void*, void*, void*);
+  const auto real = reinterpret_cast<Clone>(next_of(g_next.clone));
+  Slot* const self =
+      is_fork(flags) && function != nullptr && stack != nullptr && fork_is_watched() ? own_slot() : nullptr;
+  if (self == nullptr) return real(function, stack, flags, argument, parent_tid, thread_pointer, child_tid);
+  // The child reads this in its copy of our stack.
+  CloneChild child{function, argument};
+  prepare_bypass(self, FORKSIGHT_FRAME().site(), trace::kForkBypassed | trace::kForkByClone);
+  const int pid = real(run_clone_child, stack, flags, &child, parent_tid, thread_pointer, child_tid);
+  parent_of_bypass(self, pid, errno);
+  return pid;
+}

@@ -1,0 +1,198 @@
+// syscall(): the way in which libstdc++ (futures, atomic waits, latches, semaphores, guards), Rust's standard library
+// and locks of one's own sleep in a futex.
+//
+// Everything but a futex wait and a plain fork is passed on by a jump, with all registers and the stack as they are: a
+// clone that shares its memory, or a vfork, must come back to the caller's own frame, on whatever stack it named. A
+// wait is an ordinary call with the arguments in the same places, and so is a fork, whose child comes back in a copy of
+// the stack; so the hook itself is five instructions for all other numbers, and none of it is C.
+#include <errno.h>
+#include <linux/futex.h>
+#include <sched.h>
+#include <time.h>
+
+#include "fork/hooks_fork.hpp"
+#include "fork/hooks_syscall.hpp"
+#include "guest/site.hpp"
+#include "loader/next.hpp"
+#include "locks/held.hpp"
+#include "locks/orphans.hpp"
+#include "record/slots.hpp"
+#include "threads/lost_waits.hpp"
+
+#include "guest/house_rules.hpp"
+
+namespace forksight {
+
+// Until the real one is known, a stub that finds it. Read and jumped to by the code below.
+using Entry = void (*)();
+extern "C" {
+[[gnu::visibility("hidden")]] void forksight_first_syscall();
+[[gnu::visibility("hidden")]] void forksight_raw_syscall();
+[[gnu::visibility("hidden")]] extern Entry forksight_next_syscall;
+constinit Entry forksight_next_syscall = forksight_first_syscall;
+}
+
+void set_next_syscall(void* function) { forksight_next_syscall = reinterpret_cast<Entry>(function); }
+
+namespace {
+
+using Syscall = long (*)(long number, ...);
+
+// Where to go on from the first call: the real function, or, while another thread is still looking for it, the kernel.
+extern "C" [[gnu::visibility("hidden"), gnu::used]] Entry forksight_find_syscall() {
+  initialise();
+  return forksight_next_syscall == forksight_first_syscall ? forksight_raw_syscall : forksight_next_syscall;
+}
+
+// FUTEX_WAIT and FUTEX_WAIT_BITSET, with whatever flags. Says what the thread waits for while it does.
+extern "C" [[gnu::visibility("hidden"), gnu::used]] long forksight_futex_wait(long number,
+                                                                              const volatile std::uint32_t* word,
+                                                                              long operation, long value,
+                                                                              const timespec* timeout, long word2,
+                                                                              long value3) {
+  const auto wait = reinterpret_cast<Syscall>(forksight_next_syscall);
+  Slot* const slot = own_slot();
+  if (slot == nullptr) return wait(number, word, operation, value, timeout, word2, value3);
+  // A handler may run within a wait, and wait itself.
+  const std::uint64_t outer_object = slot->wait_object;
+  const trace::WaitKind outer_kind = slot->wait_kind;
+  slot->wait_object = reinterpret_cast<std::uint64_t>(word);
+  compiler_fence();
+  slot->wait_kind = trace::WaitKind::kFutex;
+  Touch touch{0};
+  if (FORKSIGHT_UNLIKELY(has_lost_threads()) && timeout == nullptr) {
+    touch = touch_futex(word, static_cast<std::uint32_t>(operation), static_cast<std::uint32_t>(value),
+                        FORKSIGHT_FRAME().site());
+  }
+  const long result = wait(number, word, operation, value, timeout, word2, value3);
+  slot->wait_kind = outer_kind;
+  slot->wait_object = outer_object;
+  end_touch(touch, result == 0 ? 0 : errno);
+  return result;
+}
+
+// SYS_fork, and SYS_clone with a copy of the memory, the stack and the thread's TLS. As the hook of _Fork().
+extern "C" [[gnu::visibility("hidden"), gnu::used]] long forksight_raw_fork(long number, long a, long b, long c, long d,
+                                                                            long e, long f) {
+  const auto real = reinterpret_cast<Syscall>(forksight_next_syscall);
+  Slot* const self = fork_is_watched() ? own_slot() : nullptr;
+  if (self == nullptr) return real(number, a, b, c, d, e, f);
+  const std::uint32_t by_clone = number == SYS_clone ? std::uint32_t{trace::kForkByClone} : 0U;
+  prepare_bypass(self, FORKSIGHT_FRAME().site(), trace::kForkBypassed | trace::kForkBySyscall | by_clone);
+  const long child = real(number, a, b, c, d, e, f);
+  if (child == 0) {
+    child_of_bypass();
+  } else {
+    parent_of_bypass(self, child, errno);
+  }
+  return child;
+}
+
+}  // namespace
+
+static_assert(SYS_clone == 56 && SYS_fork == 57 && (CLONE_VM | CLONE_SETTLS) == 0x80100);
+// FUTEX_WAIT is 0, FUTEX_WAIT_BITSET 9, flags are 0x80 and 0x100.
+static_assert(SYS_futex == 202 && FUTEX_WAIT == 0 && FUTEX_WAIT_BITSET == 9 && FUTEX_CMD_MASK == ~0x180);
+asm(R"(
+  .pushsection .text, "ax", @progbits
+  .globl syscall
+  .type syscall, @function
+  .balign 32
+syscall:
+  .cfi_startproc
+  cmpq $202, %rdi
+  je 1f
+  cmpq $57, %rdi
+  je forksight_raw_fork
+  cmpq $56, %rdi
+  je 2f
+3:
+  jmp *forksight_next_syscall(%rip)
+2:
+  testl $0x80100, %esi
+  jnz 3b
+  testq %rdx, %rdx
+  jnz 3b
+  jmp forksight_raw_fork
+1:
+  movl %edx, %eax
+  andl $~0x180, %eax
+  je forksight_futex_wait
+  cmpl $9, %eax
+  je forksight_futex_wait
+  jmp *forksight_next_syscall(%rip)
+  .cfi_endproc
+  .size syscall, .-syscall
+
+  .hidden forksight_first_syscall
+  .globl forksight_first_syscall
+  .type forksight_first_syscall, @function
+  .balign 32
+forksight_first_syscall:
+  .cfi_startproc
+  pushq %rdi
+  .cfi_adjust_cfa_offset 8
+  pushq %rsi
+  .cfi_adjust_cfa_offset 8
+  pushq %rdx
+  .cfi_adjust_cfa_offset 8
+  pushq %rcx
+  .cfi_adjust_cfa_offset 8
+  pushq %r8
+  .cfi_adjust_cfa_offset 8
+  pushq %r9
+  .cfi_adjust_cfa_offset 8
+  subq $8, %rsp
+  .cfi_adjust_cfa_offset 8
+  call forksight_find_syscall
+  addq $8, %rsp
+  .cfi_adjust_cfa_offset -8
+  popq %r9
+  .cfi_adjust_cfa_offset -8
+  popq %r8
+  .cfi_adjust_cfa_offset -8
+  popq %rcx
+  .cfi_adjust_cfa_offset -8
+  popq %rdx
+  .cfi_adjust_cfa_offset -8
+  popq %rsi
+  .cfi_adjust_cfa_offset -8
+  popq %rdi
+  .cfi_adjust_cfa_offset -8
+  jmp *%rax
+  .cfi_endproc
+  .size forksight_first_syscall, .-forksight_first_syscall
+
+  .hidden forksight_raw_syscall
+  .globl forksight_raw_syscall
+  .type forksight_raw_syscall, @function
+  .balign 32
+forksight_raw_syscall:
+  .cfi_startproc
+  movq %rdi, %rax
+  movq %rsi, %rdi
+  movq %rdx, %rsi
+  movq %rcx, %rdx
+  movq %r8, %r10
+  movq %r9, %r8
+  movq 8(%rsp), %r9
+  syscall
+  cmpq $-4095, %rax
+  jae 1f
+  ret
+1:
+  pushq %rax
+  .cfi_adjust_cfa_offset 8
+  call __errno_location@PLT
+  popq %rcx
+  .cfi_adjust_cfa_offset -8
+  negl %ecx
+  movl %ecx, (%rax)
+  movq $-1, %rax
+  ret
+  .cfi_endproc
+  .size forksight_raw_syscall, .-forksight_raw_syscall
+  .popsection
+)");
+
+}  // namespace forksight

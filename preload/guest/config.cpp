@@ -1,0 +1,113 @@
+#include "guest/config.hpp"
+
+#include <string.h>
+
+#include "guest/sys.hpp"
+
+#include "guest/house_rules.hpp"
+
+namespace forksight {
+
+constinit Config g_config;
+
+namespace {
+
+const char* find_variable(char** environment, const char* name) {
+  const std::size_t length = strlen(name);
+  for (char** entry = environment; entry != nullptr && *entry != nullptr; ++entry) {
+    if (strncmp(*entry, name, length) == 0 && (*entry)[length] == '=') return *entry + length + 1;
+  }
+  return nullptr;
+}
+
+// -1 unless the whole text is a number that fits.
+std::int32_t decode_count(const char* text) {
+  std::int64_t value = 0;
+  if (text == nullptr || *text == '\0') return -1;
+  for (; *text != '\0'; ++text) {
+    if (*text < '0' || *text > '9') return -1;
+    value = value * 10 + (*text - '0');
+    if (value > INT32_MAX) return -1;
+  }
+  return static_cast<std::int32_t>(value);
+}
+
+// Real-time signals that are not glibc's own.
+constexpr std::int32_t kFirstRealTime = 34;
+constexpr std::int32_t kLastRealTime = 64;
+
+// A value that is not in the table leaves the default: the command checks its options, and a guest never complains.
+template <class T, std::size_t N>
+void choose(const char* text, const char* const (&names)[N], T& out) {
+  for (std::size_t i = 0; text != nullptr && i < N; ++i) {
+    if (strcmp(text, names[i]) == 0) out = static_cast<T>(i);
+  }
+}
+
+void read_folder(const char* folder) {
+  if (folder == nullptr || *folder == '\0') return;
+  std::size_t used = 0;
+  if (*folder != '/') {
+    // The kernel's getcwd returns the length with the NUL.
+    const long length = sys::call(SYS_getcwd, sys::word(g_config.out), sizeof g_config.out);
+    if (length <= 1 || g_config.out[0] != '/') {
+      g_config.out[0] = '\0';
+      return;
+    }
+    used = static_cast<std::size_t>(length) - 1;
+    g_config.out[used++] = '/';
+  }
+  const std::size_t length = strlen(folder);
+  if (used + length + 1 > sizeof g_config.out) {
+    g_config.out[0] = '\0';
+    return;
+  }
+  memcpy(g_config.out + used, folder, length + 1);
+}
+
+// The launchers' variables, in the order in which they are asked (torchrun, Open MPI, Slurm, PMI).
+struct Launcher {
+  const char* rank;
+  const char* size;
+};
+constexpr Launcher kLaunchers[] = {
+    {"RANK", "WORLD_SIZE"},
+    {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
+    {"SLURM_PROCID", "SLURM_NTASKS"},
+    {"PMI_RANK", "PMI_SIZE"},
+};
+
+void read_rank(char** environment) {
+  for (const Launcher& launcher : kLaunchers) {
+    const std::int32_t rank = decode_count(find_variable(environment, launcher.rank));
+    if (rank < 0) continue;
+    g_config.rank = rank;
+    g_config.world_size = decode_count(find_variable(environment, launcher.size));
+    memcpy(g_config.rank_variable, launcher.rank, strlen(launcher.rank) + 1);
+    return;
+  }
+}
+
+}  // namespace
+
+void read_config(char** environment) {
+  constexpr const char* kOmp[] = {"observe", "clamp", "quiesce", "rebuild", "auto"};
+  constexpr const char* kOrphan[] = {"report", "abort", "recover"};
+  // What is not understood, and what follows it, is left out.
+  trace::read_cures(find_variable(environment, "FORKSIGHT_CURE"), g_config.cures);
+  if (cures(trace::Cure::kOmp)) g_config.omp = trace::OmpPolicy::kAuto;
+  if (cures(trace::Cure::kOrphans)) g_config.on_orphan = trace::OrphanPolicy::kRecover;
+  // The particular says more than the list.
+  choose(find_variable(environment, "FORKSIGHT_OMP"), kOmp, g_config.omp);
+  choose(find_variable(environment, "FORKSIGHT_ON_ORPHAN"), kOrphan, g_config.on_orphan);
+  g_config.cures.put(trace::Cure::kOmp, g_config.omp != trace::OmpPolicy::kObserve);
+  g_config.cures.put(trace::Cure::kOrphans, g_config.on_orphan == trace::OrphanPolicy::kRecover);
+  const std::int32_t number = decode_count(find_variable(environment, "FORKSIGHT_PYTHON_SIGNAL"));
+  if (number >= kFirstRealTime && number <= kLastRealTime) g_config.python_signal = number;
+  g_config.lock_order = decode_count(find_variable(environment, "FORKSIGHT_LOCK_ORDER")) > 0;
+  g_config.predict = decode_count(find_variable(environment, "FORKSIGHT_PREDICT")) > 0;
+  read_folder(find_variable(environment, "FORKSIGHT_OUT"));
+  read_rank(environment);
+}
+
+}  // namespace forksight

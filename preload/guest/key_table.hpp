@@ -1,0 +1,64 @@
+// A bounded set of keys: open addressing, filled by compare-exchange, never emptied. The place of a key is its index,
+// by which others keep what belongs to it. async-signal-safe and fork-child-safe.
+//
+// In a forked child the keys of its ancestors count as free places, but for those of the last `kKept` generations,
+// which stay readable.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "record/slots.hpp"
+
+namespace forksight {
+
+// Not symmetric but for its first two values: begin with kSeed.
+constexpr std::uint64_t kSeed = 0x243f6a8885a308d3;
+constexpr std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
+  hash = (hash ^ value) * 0x9e3779b97f4a7c15;
+  return hash ^ hash >> 29U;
+}
+
+inline constexpr std::uint32_t kPlaces = 4096;
+inline constexpr std::uint32_t kNoPlace = 0xffff'ffff;
+
+template <std::uint32_t kKept>
+struct KeyTable {
+  static constexpr std::uint32_t kTries = 64;
+
+  // The epoch in the top bits.
+  static std::uint64_t key_of(std::uint64_t hash) { return hash >> 16U | std::uint64_t{epoch() & 0xffffU} << 48U | 1U; }
+  // How many epochs ago this key was made; keys that were never made are old.
+  static std::uint32_t age(std::uint64_t key) {
+    return key == 0 ? 0xffffU : (epoch() - static_cast<std::uint32_t>(key >> 48U)) & 0xffffU;
+  }
+
+  std::uint32_t find(std::uint64_t key) const {
+    for (std::uint32_t step = 0; step < kTries; ++step) {
+      const std::uint32_t at = place(key, step);
+      const std::uint64_t found = keys[at].load(std::memory_order_acquire);
+      if (found == key) return at;
+      if (age(found) > kKept) return kNoPlace;
+    }
+    return kNoPlace;
+  }
+  // kNoPlace: there is no room near its place.
+  std::uint32_t add(std::uint64_t key) {
+    for (std::uint32_t step = 0; step < kTries; ++step) {
+      const std::uint32_t at = place(key, step);
+      std::uint64_t found = keys[at].load(std::memory_order_acquire);
+      if (age(found) > kKept && keys[at].compare_exchange_strong(found, key, std::memory_order_acq_rel)) return at;
+      if (found == key) return at;
+    }
+    return kNoPlace;
+  }
+
+  std::atomic<std::uint64_t> keys[kPlaces];
+
+ private:
+  static std::uint32_t place(std::uint64_t key, std::uint32_t step) {
+    return (static_cast<std::uint32_t>(key >> 8U) + step) % kPlaces;
+  }
+};
+
+}  // namespace forksight

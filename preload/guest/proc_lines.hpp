@@ -1,0 +1,85 @@
+// Small texts of /proc, line by line. fork-child-safe and async-signal-safe: system calls and a few hundred bytes of
+// stack; the descriptor is closed before the reader returns.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "guest/sys.hpp"
+
+namespace forksight {
+
+inline constexpr std::size_t kLineBytes = 96;  // the rest of longer ones is left out
+
+// "/proc/self/fdinfo/7", "/proc/4240/io".
+class ProcPath {
+ public:
+  // 0: of this process
+  ProcPath(std::int32_t pid, const char* what, std::int32_t number = -1) {
+    add("/proc/");
+    pid == 0 ? add("self") : add(pid);
+    add("/");
+    add(what);
+    if (number >= 0) add(number);
+  }
+  const char* text() const { return text_; }
+
+ private:
+  void add(const char* words) {
+    while (*words != '\0' && at_ + 1 < sizeof text_) text_[at_++] = *words++;
+    text_[at_] = '\0';
+  }
+  void add(std::int32_t number) {
+    char digits[12];
+    char* first = digits + sizeof digits - 1;
+    *first = '\0';
+    for (auto rest = static_cast<std::uint32_t>(number); first == digits + sizeof digits - 1 || rest != 0; rest /= 10)
+      *--first = static_cast<char>('0' + rest % 10);
+    add(first);
+  }
+
+  char text_[48] = {};
+  std::size_t at_ = 0;
+};
+
+// Calls `tell` with each line, which ends with '\0' instead of a newline, until it returns false. False if the file
+// could not be read.
+template <class Tell>
+__attribute__((noinline)) bool for_each_line(const char* path, Tell tell) {
+  char piece[128];
+  char line[kLineBytes];
+  std::size_t filled = 0;
+  const int fd = sys::open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return false;
+  bool goes_on = true;
+  long got = 0;
+  while (goes_on && (got = sys::read(fd, piece, sizeof piece)) > 0) {
+    for (long i = 0; i < got && goes_on; ++i) {
+      if (piece[i] != '\n') {
+        if (filled + 1 < sizeof line) line[filled++] = piece[i];
+        continue;
+      }
+      line[filled] = '\0';
+      filled = 0;
+      goes_on = tell(static_cast<const char*>(line));
+    }
+  }
+  sys::close(fd);
+  return got >= 0;
+}
+
+// What comes after `prefix`; null if `line` begins otherwise.
+inline const char* after(const char* line, const char* prefix) {
+  while (*prefix != '\0') {
+    if (*line++ != *prefix++) return nullptr;
+  }
+  return line;
+}
+
+inline std::uint64_t read_number(const char*& text) {
+  std::uint64_t number = 0;
+  while (*text >= '0' && *text <= '9') number = number * 10 + static_cast<std::uint64_t>(*text++ - '0');
+  return number;
+}
+
+}  // namespace forksight

@@ -1,0 +1,56 @@
+// Marks of libc calls in a slot: the stack of what a thread is inside of. Order of the stores as for held locks: depth,
+// site, call; a hole is an entry whose call is 0.
+#pragma once
+
+#include "libc/libc_calls.hpp"
+#include "locks/held.hpp"
+
+namespace forksight {
+
+inline void drop_calls(Slot& slot, std::uint32_t from) {
+  const std::uint32_t depth = slot.call_depth;
+  for (std::uint32_t i = from; i < depth && i < kMaxCalls; ++i) slot.calls[i].call = 0;
+  compiler_fence();
+  slot.call_depth = from;
+}
+
+// Returns the mark's index.
+inline std::uint32_t push_call(Slot& slot, LibcCall call, Frame frame) {
+  std::uint32_t depth = slot.call_depth;
+  const auto sp = reinterpret_cast<std::uint64_t>(frame.address + 2);
+  // Calls that a longjmp has left: their callers' frames are not above this one.
+  while (depth > 0 && depth <= kMaxCalls && slot.calls[depth - 1].call != 0 && slot.calls[depth - 1].site.sp <= sp) {
+    slot.calls[--depth].call = 0;
+  }
+  if (depth == 0) ++slot.call_serial;
+  slot.call_depth = depth + 1;
+  if (depth >= kMaxCalls) return depth;
+  compiler_fence();
+  store_site(slot.calls[depth].site, frame);
+  compiler_fence();
+  slot.calls[depth].call = static_cast<std::uint32_t>(call) + 1;
+  return depth;
+}
+
+std::uint64_t locks_of(LibcCall call);
+// The kLibcCall record of this function; written now if need be.
+std::uint64_t ensure_call_record(LibcCall call);
+
+// What a child may have lost at its fork.
+struct LostCall {
+  std::uint64_t record;  // of the kInFlight, 0: free
+  std::uint64_t fork;
+  std::uint64_t locks;      // those that nothing has disproved yet
+  std::uint32_t touches;    // written so far
+  std::uint32_t own_index;  // 1 + the mark's index, if it is the forking thread's own; 0: another thread's
+  bool cured;               // the fork waited for it
+};
+
+void remember_lost(const LostCall& lost);
+
+// --cure=quiesce-libc.
+bool gate_is_closed();
+void wait_at_gate(Slot& slot, LibcCall call, Frame frame);
+void take_waited_in_child(Slot* forking);
+
+}  // namespace forksight

@@ -1,0 +1,37 @@
+// Numbers that forked children draw from libc's generators, in the state that these have from the parent. The first one
+// of a child is written down: where two children of one process drew the same, the rest of what they draw is the same.
+#pragma once
+
+#include <cstdint>
+
+#include "forksight/trace/shares.hpp"
+#include "guest/site.hpp"
+
+namespace forksight {
+
+enum class DrawState : std::uint8_t { kUnused, kUsed, kInherited };
+inline constexpr std::uint32_t kGenerators = 2;
+extern DrawState g_draw_states[kGenerators];
+
+inline DrawState& draw_state(trace::Generator generator) {
+  return g_draw_states[static_cast<std::uint32_t>(generator) - 1];
+}
+
+void note_draw_slow(trace::Generator generator, std::uint64_t value, const Site& site);
+
+// `value`: 31 bits of the generator's state. A load and a branch but for a process' first number.
+inline void note_draw(trace::Generator generator, std::uint64_t value, Frame frame) {
+  if (FORKSIGHT_LIKELY(draw_state(generator) == DrawState::kUsed)) return;
+  note_draw_slow(generator, value, frame.site());
+}
+
+// From here on its numbers are this process' own.
+inline void note_seed(trace::Generator generator) {
+  if (FORKSIGHT_UNLIKELY(draw_state(generator) != DrawState::kUsed)) draw_state(generator) = DrawState::kUsed;
+}
+
+void count_fork_of_draws();
+// `fork`: 0 if it was not recorded. fork-child-safe.
+void watch_draws_in_child(std::uint64_t fork);
+
+}  // namespace forksight

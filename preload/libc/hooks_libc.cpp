@@ -1,0 +1,105 @@
+// Libc functions with locks that a forked child may inherit taken. Each hook marks the call and takes the mark back; a
+// process that never had a second thread pays a load and a branch.
+#include <stdarg.h>
+#include <stddef.h>
+#include <unwind.h>
+
+#include "guest/site.hpp"
+#include "libc/call_marks.hpp"
+#include "libc/draws.hpp"
+#include "libc/libc_calls.hpp"
+#include "record/slots.hpp"
+
+using namespace forksight;
+
+// Called by the unwinder for each frame of a hook that an exception or a cancellation goes through (a callback of
+// dl_iterate_phdr throws; a cancellation point inside of libc): takes the mark back. There is nothing to land on, so
+// the unwinding goes on. No C++ runtime is needed for that: the frame names this routine (see FORKSIGHT_UNWOUND).
+extern "C" [[gnu::visibility("hidden"), gnu::used]] _Unwind_Reason_Code forksight_unwind_call(
+    int /*version*/, _Unwind_Action actions, _Unwind_Exception_Class /*of*/, _Unwind_Exception* /*exception*/,
+    _Unwind_Context* /*context*/) {
+  Slot* const slot = t_slot;
+  // A hook's frame without a mark is one of a thread that has none at all.
+  if ((actions & _UA_CLEANUP_PHASE) != 0 && slot != nullptr && slot->call_depth > 0) {
+    drop_calls(*slot, slot->call_depth - 1);
+  }
+  return _URC_CONTINUE_UNWIND;
+}
+
+// 0x1b: relative to the place of the reference, four bytes (DW_EH_PE_pcrel | DW_EH_PE_sdata4).
+#define FORKSIGHT_UNWOUND() asm volatile(".cfi_personality 0x1b, forksight_unwind_call")
+
+namespace {
+
+inline bool is_marked() { return g_had_threads.load(std::memory_order_relaxed); }
+
+template <class Call>
+__attribute__((always_inline)) inline auto guard_call(LibcCall call, Frame frame, Call real) {
+  const CallMark mark = enter_call(call, frame);
+  if constexpr (__is_same(decltype(real()), void)) {
+    real();
+    leave_call(mark);
+  } else {
+    const auto result = real();
+    leave_call(mark);
+    return result;
+  }
+}
+
+}  // namespace
+
+// What random() and rand() gave, and that they were seeded. Nothing around all other calls.
+template <LibcCall call, class Real>
+__attribute__((always_inline)) inline auto note_random(Frame frame, Real real) {
+  constexpr bool is_seed =
+      call == LibcCall::srand || call == LibcCall::srandom || call == LibcCall::initstate || call == LibcCall::setstate;
+  if constexpr (is_seed) note_seed(trace::Generator::kRandom);
+  if constexpr (call == LibcCall::rand || call == LibcCall::random) {
+    const auto value = real(frame);
+    note_draw(trace::Generator::kRandom, static_cast<std::uint64_t>(value), frame);
+    return value;
+  } else {
+    return real(frame);
+  }
+}
+
+#define FORKSIGHT_LIBC_HOOK(name, locks, takes, result, parameters, arguments)                  \
+  extern "C" [[gnu::visibility("default")]] result forksight_hook_##name parameters asm(#name); \
+  result forksight_hook_##name parameters {                                                     \
+    FORKSIGHT_UNWOUND();                                                                        \
+    const auto real = reinterpret_cast<result(*) parameters>(real_call(LibcCall::name));        \
+    return note_random<LibcCall::name>(FORKSIGHT_FRAME(), [=](Frame frame) -> result {          \
+      if (FORKSIGHT_LIKELY(!is_marked())) return real arguments;                                \
+      return guard_call(LibcCall::name, frame, [=]() -> result { return real arguments; });     \
+    });                                                                                         \
+  }
+#include "forksight/trace/libc_calls.def"
+
+// Variadic: libc's own is vsyslog with the list of arguments made here.
+FORKSIGHT_EXPORT(void, syslog, int priority, const char* format, ...) {
+  FORKSIGHT_UNWOUND();
+  const auto real = reinterpret_cast<void (*)(int, const char*, va_list)>(real_call(LibcCall::vsyslog));
+  va_list arguments;
+  va_start(arguments, format);
+  if (is_marked()) {
+    guard_call(LibcCall::syslog, FORKSIGHT_FRAME(), [&] { real(priority, format, arguments); });
+  } else {
+    real(priority, format, arguments);
+  }
+  va_end(arguments);
+}
+
+FORKSIGHT_EXPORT(void, __syslog_chk, int priority, int flag, const char* format, ...) {
+  FORKSIGHT_UNWOUND();
+  const auto real = reinterpret_cast<void (*)(int, int, const char*, va_list)>(real_call(LibcCall::__vsyslog_chk));
+  va_list arguments;
+  va_start(arguments, format);
+  if (is_marked()) {
+    guard_call(LibcCall::__syslog_chk, FORKSIGHT_FRAME(), [&] { real(priority, flag, format, arguments); });
+  } else {
+    real(priority, flag, format, arguments);
+  }
+  va_end(arguments);
+}
+
+#include "guest/house_rules.hpp"

@@ -1,0 +1,50 @@
+// drand48() and its kin, which have one state and no lock. random() and rand(), which have a lock: hooks_libc.cpp.
+#include <stdlib.h>
+
+#include "guest/site.hpp"
+#include "libc/draws.hpp"
+#include "loader/lazy_next.hpp"
+
+#include "guest/house_rules.hpp"
+
+using namespace forksight;
+using trace::Generator;
+
+namespace {
+
+constexpr double kHighBits = 2147483648.0;  // 2^31: of 48 bits, as lrand48() gives them
+
+}  // namespace
+
+FORKSIGHT_EXPORT(double, drand48, ) {
+  const double value = FORKSIGHT_LAZY_NEXT(drand48)();
+  note_draw(Generator::kDrand48, static_cast<std::uint64_t>(value * kHighBits), FORKSIGHT_FRAME());
+  return value;
+}
+
+FORKSIGHT_EXPORT(long, lrand48, ) {
+  const long value = FORKSIGHT_LAZY_NEXT(lrand48)();
+  note_draw(Generator::kDrand48, static_cast<std::uint64_t>(value), FORKSIGHT_FRAME());
+  return value;
+}
+
+FORKSIGHT_EXPORT(long, mrand48, ) {
+  const long value = FORKSIGHT_LAZY_NEXT(mrand48)();
+  note_draw(Generator::kDrand48, static_cast<std::uint32_t>(value) >> 1U, FORKSIGHT_FRAME());
+  return value;
+}
+
+FORKSIGHT_EXPORT(void, srand48, long seed) {
+  note_seed(Generator::kDrand48);
+  FORKSIGHT_LAZY_NEXT(srand48)(seed);
+}
+
+FORKSIGHT_EXPORT(unsigned short*, seed48, unsigned short* seed) {
+  note_seed(Generator::kDrand48);
+  return FORKSIGHT_LAZY_NEXT(seed48)(seed);
+}
+
+FORKSIGHT_EXPORT(void, lcong48, unsigned short* parameters) {
+  note_seed(Generator::kDrand48);
+  FORKSIGHT_LAZY_NEXT(lcong48)(parameters);
+}

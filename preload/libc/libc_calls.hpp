@@ -1,0 +1,53 @@
+// Libc functions that take locks which fork() does not reset: which thread is inside of one is marked in its slot, so
+// that a forked child knows what other threads may have held. The mark is where the function was called, as for locks.
+//
+// A mark is taken back when the function returns, and when an exception or a cancellation goes through it (the
+// personality routine of the hooks). After a longjmp it stays, as the lock in libc does, until the thread's next call
+// from the same depth of its stack or less.
+#pragma once
+
+#include <cstdint>
+
+#include "forksight/trace/format.hpp"
+#include "guest/site.hpp"
+#include "record/slots.hpp"
+
+namespace forksight {
+
+enum class LibcCall : std::uint32_t {
+#define FORKSIGHT_LIBC_HOOK(name, locks, takes, result, parameters, arguments) name,
+#define FORKSIGHT_VARIADIC_HOOK(name, locks, takes) name,
+#include "forksight/trace/libc_calls.def"
+  kCount,
+};
+
+// The function behind the hook, looked up at its first use.
+extern void* g_real_calls[];
+void* resolve_call(LibcCall call);
+inline void* real_call(LibcCall call) {
+  void* const function = g_real_calls[static_cast<std::uint32_t>(call)];
+  return FORKSIGHT_LIKELY(function != nullptr) ? function : resolve_call(call);
+}
+
+struct CallMark {
+  Slot* slot;  // null: the call is not marked
+  std::uint32_t index;
+  LibcCall call;
+  std::uint64_t touch;  // ref of the kTouch record, 0: none
+};
+
+// Marks the call; in a child that may have lost one of its locks, writes that down. May wait, for a bounded time, until
+// a fork is done (--cure=quiesce-libc). Preserve errno, both.
+CallMark enter_call(LibcCall call, Frame frame);
+void leave_call(const CallMark& mark);
+
+// In the child, before anything else runs: what was in flight at the fork. fork-child-safe.
+void collect_calls(Slot* forking);
+
+// --cure=quiesce-libc: in prepare, keeps other threads from entering such functions and waits until none is inside, for
+// a bounded time. The gate opens again after the fork, in both processes.
+void start_quiescing();  // by the initialiser
+void quiesce_calls(Slot* forking);
+void open_gate(Slot* forking);
+
+}  // namespace forksight

@@ -1,0 +1,182 @@
+// --cure=quiesce-libc: a fork waits, for a bounded time, until no other thread is inside of a libc function whose lock
+// the child would inherit taken; a gate holds new calls off meanwhile.
+//
+// No deadlock, whatever waits for whom: the fork waits for a bounded time, and so does whoever stands at the gate. Who
+// is inside of such a function already passes the gate. A call that outlasted one fork is not waited for by the next.
+//
+// The order that makes it sound: a thread marks its call, then looks at the gate; the fork closes the gate, then looks
+// at the marks. Between the fork's two steps a membarrier makes every running thread pass a full fence, so that the
+// calls themselves need none.
+#include <linux/futex.h>
+#include <linux/membarrier.h>
+#include <time.h>
+
+#include "guest/clock.hpp"
+#include "guest/config.hpp"
+#include "guest/sys.hpp"
+#include "libc/call_marks.hpp"
+#include "libc/libc_calls.hpp"
+#include "record/thread_records.hpp"
+#include "record/writer.hpp"
+
+#include "guest/house_rules.hpp"
+
+namespace forksight {
+
+namespace {
+
+constexpr std::uint64_t kNsPerMs = 1'000'000;
+constexpr std::uint64_t kNsPerSecond = 1'000'000'000;
+constexpr std::uint64_t kFirstPauseNs = 20'000;
+constexpr std::uint64_t kLongestPauseNs = 1'000'000;
+constexpr std::uint32_t kMaxWaited = 16;
+constexpr std::size_t kStackBytes = 16U << 10U;
+
+// Forks that hold the gate; what waits at the gate sleeps on this word.
+constinit std::atomic<std::uint32_t> g_gate{0};
+constinit bool g_has_membarrier = false;
+
+// A call that the latest fork waited for.
+struct Waited {
+  Slot* slot;
+  std::uint32_t serial;
+  LibcCall call;
+  std::uint64_t stack;   // ref to kStack
+  std::uint64_t record;  // ref to kInFlight, 0: it did not end
+};
+constinit Waited g_waited[kMaxWaited] = {};
+constinit std::uint32_t g_waited_count = 0;
+
+std::uint64_t longest_wait_ns() { return g_config.cures.value(trace::Cure::kQuiesceLibc) * kNsPerMs; }
+
+timespec to_timespec(std::uint64_t ns) {
+  return {static_cast<time_t>(ns / kNsPerSecond), static_cast<long>(ns % kNsPerSecond)};
+}
+
+void pause_for(std::uint64_t ns) {
+  const timespec time = to_timespec(ns);
+  sys::call(SYS_nanosleep, sys::word(&time), 0);
+}
+
+bool is_other_thread(const Slot& slot, const Slot* self) {
+  return &slot != self && slot.epoch == epoch() && slot.state.load(std::memory_order_acquire) == SlotState::kLive;
+}
+
+bool is_waited_for(const Slot& slot, const Slot* self) {
+  if (!is_other_thread(slot, self)) return false;
+  const auto* const depth = &slot.call_depth;
+  return __atomic_load_n(depth, __ATOMIC_ACQUIRE) != 0 && slot.call_serial != slot.call_outlasted &&
+         __atomic_load_n(&slot.calls[0].call, __ATOMIC_ACQUIRE) != 0;
+}
+
+bool is_still_inside(const Waited& waited) {
+  return waited.slot->call_depth != 0 && waited.slot->call_serial == waited.serial;
+}
+
+// Its thread runs: the stack counts only if the call was in flight before and after the copy.
+void note_waited(Slot& slot) {
+  if (g_waited_count == kMaxWaited) return;
+  const CallInFlight entry = slot.calls[0];
+  if (entry.call == 0) return;
+  Waited waited{&slot, slot.call_serial, static_cast<LibcCall>(entry.call - 1), 0, 0};
+  waited.stack = append_stack(entry.site, &slot, kStackBytes, false, Importance::kFact);
+  if (!is_still_inside(waited)) waited.stack = 0;
+  g_waited[g_waited_count++] = waited;
+}
+
+// Returns how many are still inside when the time is up.
+std::uint32_t wait_for_others(const Slot* forking, std::uint64_t deadline_ns) {
+  std::uint64_t pause_ns = kFirstPauseNs;
+  for (;;) {
+    std::uint32_t inside = 0;
+    for (std::uint32_t i = 0; i < slot_count(); ++i) inside += is_waited_for(slot_at(i), forking) ? 1U : 0U;
+    if (inside == 0 || now_ns() >= deadline_ns) return inside;
+    pause_for(pause_ns);
+    if (pause_ns < kLongestPauseNs) pause_ns *= 2;
+  }
+}
+
+void record_waited(Slot* forking, std::uint64_t waited_ns, std::uint32_t waited_for, std::uint32_t left) {
+  if (forking->fork_record == 0) return;
+  append(trace::RecordType::kQuiesced, trace::QuiescedRecord{forking->fork_record, waited_ns, waited_for, left});
+  for (std::uint32_t i = 0; i < g_waited_count; ++i) {
+    Waited& waited = g_waited[i];
+    if (is_still_inside(waited)) continue;
+    waited.record =
+        append(trace::RecordType::kInFlight,
+               trace::InFlightRecord{forking->fork_record, ensure_thread_record(*waited.slot),
+                                     ensure_call_record(waited.call), waited.stack, trace::kInFlightEnded, 0});
+  }
+}
+
+}  // namespace
+
+void start_quiescing() {
+  if (!cures(trace::Cure::kQuiesceLibc)) return;
+  g_has_membarrier = sys::call(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
+}
+
+bool gate_is_closed() { return g_gate.load(std::memory_order_relaxed) != 0; }
+
+void wait_at_gate(Slot& slot, LibcCall call, Frame frame) {
+  // Longer than the fork waits: one that gave up has forked by then.
+  const std::uint64_t deadline_ns = now_ns() + 2 * longest_wait_ns();
+  for (;;) {
+    const std::uint32_t closed = g_gate.load(std::memory_order_acquire);
+    const std::uint64_t now = now_ns();
+    if (closed == 0 || now >= deadline_ns) return;
+    drop_calls(slot, 0);
+    const timespec left = to_timespec(deadline_ns - now);
+    sys::call(SYS_futex, sys::word(&g_gate), FUTEX_WAIT_PRIVATE, closed, sys::word(&left));
+    push_call(slot, call, frame);
+  }
+}
+
+void quiesce_calls(Slot* forking) {
+  if (!cures(trace::Cure::kQuiesceLibc)) return;
+  const std::uint64_t start_ns = now_ns();
+  if (!forking->holds_gate) {
+    forking->holds_gate = true;
+    g_gate.fetch_add(1, std::memory_order_seq_cst);
+  }
+  // Where the kernel refuses, a pause does: a store does not stay in a store buffer for microseconds.
+  if (!g_has_membarrier || sys::call(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) != 0) {
+    pause_for(kFirstPauseNs);
+  }
+  g_waited_count = 0;
+  std::uint32_t waited_for = 0;
+  for (std::uint32_t i = 0; i < slot_count(); ++i) {
+    if (!is_waited_for(slot_at(i), forking)) continue;
+    ++waited_for;
+    note_waited(slot_at(i));
+  }
+  if (waited_for == 0) return;
+  const std::uint32_t left = wait_for_others(forking, start_ns + longest_wait_ns());
+  for (std::uint32_t i = 0; left != 0 && i < slot_count(); ++i) {
+    Slot& slot = slot_at(i);
+    if (is_waited_for(slot, forking)) slot.call_outlasted = slot.call_serial;
+  }
+  record_waited(forking, now_ns() - start_ns, waited_for, left);
+}
+
+void open_gate(Slot* forking) {
+  if (!forking->holds_gate) return;
+  forking->holds_gate = false;
+  g_gate.fetch_sub(1, std::memory_order_release);
+  sys::call(SYS_futex, sys::word(&g_gate), FUTEX_WAKE_PRIVATE, INT32_MAX);
+}
+
+void take_waited_in_child(Slot* forking) {
+  if (!forking->holds_gate) return;
+  forking->holds_gate = false;
+  g_gate.store(0, std::memory_order_relaxed);
+  for (std::uint32_t i = 0; i < g_waited_count; ++i) {
+    const Waited& waited = g_waited[i];
+    if (waited.record != 0) {
+      remember_lost({waited.record, forking->fork_record, locks_of(waited.call), 0, 0, true});
+    }
+  }
+  g_waited_count = 0;
+}
+
+}  // namespace forksight

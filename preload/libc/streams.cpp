@@ -1,0 +1,51 @@
+#include "libc/streams.hpp"
+
+#include <stdio.h>
+
+#include "guest/sys.hpp"
+#include "record/slots.hpp"
+#include "record/thread_records.hpp"
+#include "record/writer.hpp"
+
+#include "guest/house_rules.hpp"
+
+namespace forksight {
+
+namespace {
+
+// _IO_lock_t of glibc (sysdeps/nptl/stdio-lock.h).
+struct StreamLock {
+  std::int32_t lock;
+  std::int32_t count;
+  std::uint64_t owner;  // thread pointer
+};
+static_assert(sizeof(StreamLock) == 16);
+
+Slot* find_lost(std::uint64_t thread_pointer) {
+  for (std::uint32_t i = 0; i < slot_count(); ++i) {
+    Slot& slot = slot_at(i);
+    if (slot.thread_pointer == thread_pointer && slot.epoch + 1 == epoch()) return &slot;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+void record_streams(std::uint64_t fork) {
+  if (fork == 0) return;
+  FILE* const streams[] = {stdin, stdout, stderr};
+  for (std::int32_t number = 0; number < 3; ++number) {
+    FILE file;
+    StreamLock lock{};
+    // A program may have put a stream of its own there, or none.
+    if (sys::read_memory(streams[number], &file, sizeof file, true) != sizeof file) continue;
+    const void* const address = file._lock;
+    if (sys::read_memory(address, &lock, sizeof lock, true) != sizeof lock || lock.lock == 0) continue;
+    Slot* const holder = find_lost(lock.owner);
+    if (holder == nullptr) continue;
+    append(trace::RecordType::kStream, trace::StreamRecord{fork, ensure_thread_record(*holder),
+                                                           reinterpret_cast<std::uint64_t>(address), number, 0});
+  }
+}
+
+}  // namespace forksight

@@ -1,0 +1,26 @@
+// The real functions behind hooks that few programs need: looked up when they are first called, not at the start of
+// each program.
+#pragma once
+
+#include "loader/next.hpp"
+
+namespace forksight {
+
+inline void* next_lazily(void*& function, const char* name) {
+  void* known = __atomic_load_n(&function, __ATOMIC_RELAXED);
+  if (__builtin_expect(known != nullptr, 1)) return known;
+  known = reinterpret_cast<void*>(find_next(name));
+  // Whoever calls it was linked with it.
+  if (known == nullptr) __builtin_trap();
+  __atomic_store_n(&function, known, __ATOMIC_RELAXED);
+  return known;
+}
+
+}  // namespace forksight
+
+// In a hook, where NAME is the name of the hook: the real one, with its type.
+#define FORKSIGHT_LAZY_NEXT(name)                      \
+  (reinterpret_cast<decltype(&::name)>([]() -> void* { \
+    static constinit void* function = nullptr;         \
+    return ::forksight::next_lazily(function, #name);  \
+  }()))

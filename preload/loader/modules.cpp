@@ -1,0 +1,276 @@
+#include "loader/modules.hpp"
+
+#include <dlfcn.h>
+#include <string.h>
+#include <sys/auxv.h>
+
+#include <atomic>
+
+#include "cuda/cuda.hpp"
+#include "guest/clock.hpp"
+#include "guest/sys.hpp"
+#include "loader/elf_view.hpp"
+#include "locks/guard_runtime.hpp"
+#include "mpi/mpi.hpp"
+#include "openmp/runtimes.hpp"
+#include "python/python.hpp"
+#include "record/writer.hpp"
+
+#include "guest/house_rules.hpp"
+
+namespace forksight {
+
+namespace {
+
+// The head of glibc's link_map is its public part: l_addr, l_name, l_ld, l_next, l_prev (<link.h>).
+static_assert(offsetof(link_map, l_next) == 24);
+constexpr std::size_t kNodeBytes = offsetof(link_map, l_prev);
+
+constinit Module* g_modules = nullptr;
+constinit std::uint32_t g_count = 0;
+constinit const link_map* g_last_at_startup = nullptr;
+constinit std::atomic<std::int32_t> g_busy{0};  // tid of the thread at work, 0: none
+constinit bool g_all_recorded = false;
+
+bool copy(std::uint64_t from, void* to, std::size_t bytes) {
+  return sys::read_memory(reinterpret_cast<const void*>(from), to, bytes, true) == bytes;
+}
+
+// NT_GNU_BUILD_ID of a PT_NOTE segment (owner "GNU", type 3).
+void read_build_id(Module& module, std::uint64_t at, std::uint64_t end) {
+  while (at + sizeof(ElfW(Nhdr)) <= end) {
+    ElfW(Nhdr) note;
+    char owner[4];
+    if (!copy(at, &note, sizeof note)) return;
+    const std::uint64_t name = at + sizeof note;
+    const std::uint64_t data = name + ((note.n_namesz + 3U) & ~3U);
+    if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == sizeof owner && note.n_descsz <= sizeof module.build_id &&
+        copy(name, owner, sizeof owner) && memcmp(owner, "GNU", sizeof owner) == 0 &&
+        copy(data, module.build_id, note.n_descsz)) {
+      module.build_id_bytes = note.n_descsz;
+      return;
+    }
+    at = data + ((note.n_descsz + 3U) & ~3U);
+  }
+}
+
+void read_segment(Module& module, const ElfW(Phdr) & phdr) {
+  const std::uint64_t low = module.bias + phdr.p_vaddr;
+  if (phdr.p_type == PT_LOAD) {
+    if (module.end == 0 || low < module.start) module.start = low;
+    if (low + phdr.p_memsz > module.end) module.end = low + phdr.p_memsz;
+    if ((phdr.p_flags & PF_X) != 0) {
+      if (module.code_end == 0) module.code = low;
+      module.code_end = low + phdr.p_memsz;
+    }
+  } else if (phdr.p_type == PT_TLS) {
+    module.tls_image = low;
+    module.tls_image_bytes = phdr.p_filesz;
+    module.tls_bytes = phdr.p_memsz;
+  } else if (phdr.p_type == PT_NOTE && module.build_id_bytes == 0) {
+    read_build_id(module, low, low + phdr.p_filesz);
+  }
+}
+
+// Finds where the ELF header is mapped; 0 if the object is gone already.
+std::uint64_t find_header(const Module& module) {
+  if (module.bias == getauxval(AT_SYSINFO_EHDR)) return module.bias;
+  dl_find_object found{};
+  // glibc 2.35; lock-free.
+  if (_dl_find_object(const_cast<ElfW(Dyn)*>(module.dynamic), &found) != 0) return 0;
+  return reinterpret_cast<std::uint64_t>(found.dlfo_map_start);
+}
+
+// Out of line: what it needs of the stack is given back before others go deeper.
+__attribute__((noinline)) bool read_layout(Module& module, bool is_main) {
+  std::uint64_t phdrs = getauxval(AT_PHDR);
+  std::uint64_t count = getauxval(AT_PHNUM);
+  if (!is_main) {
+    ElfW(Ehdr) head;
+    const std::uint64_t base = find_header(module);
+    if (base == 0 || !copy(base, &head, sizeof head)) return false;
+    if (memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 || head.e_phentsize != sizeof(ElfW(Phdr))) return false;
+    phdrs = base + head.e_phoff;
+    count = head.e_phnum;
+  }
+  for (std::uint64_t i = 0; i < count; ++i) {
+    ElfW(Phdr) phdr;
+    if (!copy(phdrs + i * sizeof phdr, &phdr, sizeof phdr)) return false;
+    read_segment(module, phdr);
+  }
+  return module.end > module.start;
+}
+
+__attribute__((noinline)) void record_module(Module& module, bool is_main) {
+  static char path[512];  // by the thread at work alone; a caller's stack may be a small one
+  std::size_t length = 0;
+  const auto* name = reinterpret_cast<const char*>(module.name);
+  if (is_main) {
+    const long got = sys::call(SYS_readlinkat, AT_FDCWD, sys::word("/proc/self/exe"), sys::word(path), sizeof path);
+    length = got > 0 ? static_cast<std::size_t>(got) : 0;
+  } else if (module.bias == getauxval(AT_SYSINFO_EHDR)) {
+    memcpy(path, "[vdso]", length = 6);
+  } else {
+    length = strnlen(path, sys::read_memory(name, path, sizeof path, true));
+  }
+  Record record(trace::RecordType::kModule, sizeof(trace::ModuleRecord) + length);
+  if (!record) return;
+  auto* const entry = record.as<trace::ModuleRecord>();
+  entry->bias = module.bias;
+  entry->start = module.start;
+  entry->end = module.end;
+  entry->build_id_bytes = module.build_id_bytes;
+  memcpy(entry->build_id, module.build_id, sizeof entry->build_id);
+  entry->path_bytes = static_cast<std::uint32_t>(length);
+  memcpy(record.payload() + sizeof(trace::ModuleRecord), path, length);
+  record.commit();
+  module.recorded = true;
+}
+
+void forget(Module& module) {
+  if (module.recorded) append(trace::RecordType::kModuleGone, trace::ModuleGoneRecord{module.bias});
+  forget_python(module);
+  if (module.runtime >= 0) forget_runtime(static_cast<std::uint32_t>(module.runtime));
+  forget_cuda(module);
+  forget_mpi(module);
+}
+
+bool take() {
+  const std::int32_t self = sys::gettid();
+  const std::uint64_t deadline = now_ns() + 5'000'000;
+  for (;;) {
+    std::int32_t expected = 0;
+    if (g_busy.compare_exchange_strong(expected, self, std::memory_order_acquire)) return true;
+    if (expected == self || now_ns() > deadline) return false;  // self: a signal handler within our own work
+    sys::yield();
+  }
+}
+
+void give() { g_busy.store(0, std::memory_order_release); }
+
+void describe(const link_map* at, const link_map& node, const link_map* head, bool is_permanent, Module& module) {
+  module = {};
+  module.map = at;
+  module.bias = node.l_addr;
+  module.dynamic = node.l_ld;
+  module.name = reinterpret_cast<std::uint64_t>(node.l_name);
+  module.runtime = -1;
+  module.provider = -2;
+  module.is_permanent = is_permanent;
+  if (node.l_ld != nullptr && read_layout(module, at == head)) {
+    module.runtime = static_cast<std::int16_t>(recognise_runtime(module));
+    recognise_python(module);
+    recognise_cuda(module);
+    recognise_mpi(module);
+  } else {
+    // Kept, so that the table stays in step with the list; empty, so that nothing is found in it.
+    module.start = module.end = 0;
+    module.recorded = true;
+  }
+  g_all_recorded = false;
+}
+
+// Entries before `keep` are unchanged; what follows in the loader's list replaces the rest of the table.
+void read_rest(std::uint32_t keep, const link_map* at) {
+  const link_map* const head = _r_debug.r_map;
+  for (std::uint32_t i = keep; i < g_count; ++i) forget(g_modules[i]);
+  if (keep < g_count) {
+    forget_callers();
+    forget_guard_callers();
+  }
+  for (std::uint32_t i = 0; i < keep; ++i) g_modules[i].provider = -2;
+  bool is_permanent = keep == 0 || g_modules[keep - 1].map != g_last_at_startup;
+  is_permanent = is_permanent && (keep == 0 || g_modules[keep - 1].is_permanent);
+  for (g_count = keep; at != nullptr && g_count < kMaxModules; ++g_count) {
+    link_map node;
+    if (sys::read_memory(at, &node, kNodeBytes, true) != kNodeBytes) break;
+    describe(at, node, head, is_permanent, g_modules[g_count]);
+    is_permanent = is_permanent && at != g_last_at_startup;
+    at = node.l_next;
+  }
+}
+
+bool same(const Module& module, const link_map& node) {
+  return module.bias == node.l_addr && module.dynamic == node.l_ld &&
+         module.name == reinterpret_cast<std::uint64_t>(node.l_name);
+}
+
+// How many entries, from the first that was not there at start-up, are still what they were; `at` moves along the list.
+// One system call for eight nodes.
+std::uint32_t count_unchanged(std::uint32_t index, const link_map*& at) {
+  constexpr std::uint32_t kBatch = 4;  // some 300 bytes of the stack
+  while (index < g_count) {
+    link_map nodes[kBatch];
+    iovec local[kBatch];
+    iovec remote[kBatch];
+    const std::uint32_t batch = g_count - index < kBatch ? g_count - index : kBatch;
+    for (std::uint32_t i = 0; i < batch; ++i) {
+      local[i] = {&nodes[i], kNodeBytes};
+      remote[i] = {const_cast<link_map*>(g_modules[index + i].map), kNodeBytes};
+    }
+    const std::size_t got = sys::read_pieces(local, remote, batch);
+    for (std::uint32_t i = 0; i < batch; ++i) {
+      const Module& module = g_modules[index + i];
+      if (got < (i + 1) * kNodeBytes || module.map != at || !same(module, nodes[i])) return index + i;
+      at = nodes[i].l_next;
+    }
+    index += batch;
+  }
+  return index;
+}
+
+// The first entry that is not what the loader's list says now; `at`: the list node that belongs there.
+__attribute__((noinline)) std::uint32_t find_change(const link_map*& at) {
+  at = _r_debug.r_map;
+  std::uint32_t index = 0;
+  while (index < g_count && g_modules[index].is_permanent) at = g_modules[index++].map->l_next;
+  return count_unchanged(index, at);
+}
+
+void refresh_held() {
+  const link_map* at = nullptr;
+  const std::uint32_t index = find_change(at);
+  if (index < g_count || at != nullptr) read_rest(index, at);
+  if (!trace_is_open()) return;
+  for (std::uint32_t i = 0; i < g_count; ++i) {
+    if (!g_modules[i].recorded) record_module(g_modules[i], i == 0);
+  }
+  g_all_recorded = true;
+}
+
+}  // namespace
+
+std::size_t module_table_bytes() { return sizeof(Module) * kMaxModules; }
+
+void start_modules(void* table) {
+  g_modules = static_cast<Module*>(table);
+  for (const link_map* at = _r_debug.r_map; at != nullptr; at = at->l_next) g_last_at_startup = at;
+}
+
+const link_map* last_at_startup() { return g_last_at_startup; }
+
+void refresh_modules() {
+  if (g_modules == nullptr) return;
+  // Nothing is written where nothing changed. A torn view of another thread's work looks like a change.
+  const link_map* at = nullptr;
+  if (find_change(at) == g_count && at == nullptr && g_count != 0 && (g_all_recorded || !trace_is_open())) return;
+  if (!take()) return;
+  refresh_held();
+  give();
+}
+
+void release_modules_in_child() {
+  if (g_busy.load(std::memory_order_relaxed) != 0) give();
+}
+
+std::uint32_t module_count() { return g_count; }
+Module& module_at(std::uint32_t index) { return g_modules[index]; }
+
+Module* find_module(std::uint64_t address) {
+  for (std::uint32_t i = 0; i < g_count; ++i) {
+    if (address >= g_modules[i].start && address < g_modules[i].end) return &g_modules[i];
+  }
+  return nullptr;
+}
+
+}  // namespace forksight

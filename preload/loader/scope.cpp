@@ -1,0 +1,68 @@
+#include "loader/scope.hpp"
+
+#include <string.h>
+
+#include "guest/sys.hpp"
+#include "loader/elf_view.hpp"
+
+#include "guest/house_rules.hpp"
+
+namespace forksight {
+
+namespace {
+
+ElfView view_of(const Module& module) {
+  return {module.bias, module.dynamic, module.is_permanent ? Trust::kStaysLoaded : Trust::kNone};
+}
+
+// A library without a soname is needed by its file name. In pieces: paths are long, stacks may be small.
+bool has_file_name(const Module& module, const char* name) {
+  char piece[64];
+  const char* rest = nullptr;  // of `name`, what must follow; null: no match since the last slash
+  for (std::uint64_t at = module.name;; at += sizeof piece) {
+    const std::size_t got = sys::read_memory(reinterpret_cast<const void*>(at), piece, sizeof piece, true);
+    for (std::size_t i = 0; i < got; ++i) {
+      if (piece[i] == '\0') return rest != nullptr && *rest == '\0';
+      if (piece[i] == '/') {
+        rest = name;
+      } else if (rest != nullptr) {
+        rest = piece[i] == *rest ? rest + 1 : nullptr;
+      }
+    }
+    if (got < sizeof piece) return false;
+  }
+}
+
+__attribute__((noinline)) const Module* find_needed(const char* name) {
+  for (std::uint32_t i = 0; i < module_count(); ++i) {
+    const Module& module = module_at(i);
+    if (module.end != 0 && (view_of(module).has_soname(name) || has_file_name(module, name))) return &module;
+  }
+  return nullptr;
+}
+
+static_assert(kMaxModules <= UINT16_MAX);
+std::uint16_t index_of(const Module& module) { return static_cast<std::uint16_t>(&module - &module_at(0)); }
+
+}  // namespace
+
+const Module* find_in_tree(const Module& root, Provides provides) {
+  constexpr std::uint32_t kQueue = 48;  // with what is called below: within 1 KiB of the caller's stack
+  std::uint16_t queue[kQueue] = {index_of(root)};
+  std::uint32_t filled = 1;
+  for (std::uint32_t at = 0; at < filled; ++at) {
+    const Module& module = module_at(queue[at]);
+    if (module.end == 0) continue;
+    if (provides(module)) return &module;
+    view_of(module).for_each_needed([&](const char* name) {
+      const Module* const needed = find_needed(name);
+      bool known = needed == nullptr || filled == kQueue;
+      for (std::uint32_t i = 0; i < filled && !known; ++i) known = queue[i] == index_of(*needed);
+      if (!known) queue[filled++] = index_of(*needed);
+      return filled < kQueue;
+    });
+  }
+  return nullptr;
+}
+
+}  // namespace forksight

@@ -1,0 +1,15 @@
+// Which object's definition a caller would have been bound to without the shim: what the loader's search does, in
+// order, without the loader's lock.
+#pragma once
+
+#include "loader/modules.hpp"
+
+namespace forksight {
+
+using Provides = bool (*)(const Module& module);
+
+// The first of `root` and the libraries that it needs, breadth first, that provides it; null if none does. Of a library
+// that came by dlopen this is the local scope.
+const Module* find_in_tree(const Module& root, Provides provides);
+
+}  // namespace forksight

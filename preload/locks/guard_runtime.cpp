@@ -1,0 +1,121 @@
+#include "locks/guard_runtime.hpp"
+
+#include <atomic>
+
+#include "guest/site.hpp"
+#include "loader/elf_view.hpp"
+#include "loader/loaded_object.hpp"
+#include "loader/modules.hpp"
+#include "loader/scope.hpp"
+
+#include "guest/house_rules.hpp"
+
+namespace forksight {
+
+namespace {
+
+constexpr const char kAcquire[] = "__cxa_guard_acquire";
+
+GuardRuntime look_up(const ElfView& view) {
+  return {reinterpret_cast<int (*)(std::uint64_t*)>(view.find_function(kAcquire)),
+          reinterpret_cast<void (*)(std::uint64_t*)>(view.find_function("__cxa_guard_release")),
+          reinterpret_cast<void (*)(std::uint64_t*)>(view.find_function("__cxa_guard_abort"))};
+}
+
+bool is_complete(const GuardRuntime& runtime) {
+  return runtime.acquire != nullptr && runtime.release != nullptr && runtime.abandon != nullptr;
+}
+
+// The global scope of the start-up objects serves everybody. Filled in once, `g_startup_state` last.
+enum class State : std::uint8_t { kUnknown, kPresent, kAbsent };
+constinit GuardRuntime g_startup = {};
+constinit std::atomic<State> g_startup_state{State::kUnknown};
+
+// The start-up objects come first in the loader's list and never go; what a dlopen adds comes after them.
+GuardRuntime find_at_startup() {
+  const link_map* const last = last_at_startup();
+  for (const link_map* map = _r_debug.r_map; map != nullptr; map = map->l_next) {
+    if (map->l_ld != nullptr && map->l_ld != _DYNAMIC) {
+      const GuardRuntime found = look_up({map->l_addr, map->l_ld, Trust::kStaysLoaded});
+      if (is_complete(found)) return found;
+    }
+    if (map == last) break;
+  }
+  return {};
+}
+
+// Of callers that came by dlopen into a process that started without a C++ runtime. Written once, value before key.
+struct CallerEntry {
+  std::atomic<std::uint64_t> caller;  // identify(), 0: empty
+  std::uint64_t provider;
+  GuardRuntime runtime;
+};
+constexpr std::uint32_t kCallers = 256;
+constinit CallerEntry g_callers[kCallers] = {};
+constinit std::atomic<std::uint32_t> g_caller_count{0};
+
+std::uint64_t provider_of(const GuardRuntime& runtime) {
+  return identify(find_object(reinterpret_cast<std::uint64_t>(runtime.acquire)));
+}
+
+void remember(std::uint64_t caller, const GuardRuntime& runtime) {
+  if (caller == 0) return;
+  const std::uint32_t index = g_caller_count.fetch_add(1, std::memory_order_acq_rel);
+  if (index >= kCallers) return;
+  CallerEntry& entry = g_callers[index];
+  entry.provider = provider_of(runtime);
+  entry.runtime = runtime;
+  entry.caller.store(caller, std::memory_order_release);
+}
+
+ElfView view_of(const Module& module) {
+  return {module.bias, module.dynamic, module.is_permanent ? Trust::kStaysLoaded : Trust::kNone};
+}
+
+// The shim itself exports the name, too.
+bool provides_guards(const Module& module) {
+  return module.dynamic != nullptr && module.dynamic != _DYNAMIC && view_of(module).find_function(kAcquire) != 0;
+}
+
+GuardRuntime find_for(std::uint64_t caller) {
+  refresh_modules();
+  const Module* const module = find_module(caller);
+  const Module* provider = module != nullptr ? find_in_tree(*module, provides_guards) : nullptr;
+  // Opened RTLD_GLOBAL by somebody else.
+  for (std::uint32_t i = 0; i < module_count() && provider == nullptr; ++i) {
+    if (module_at(i).end != 0 && provides_guards(module_at(i))) provider = &module_at(i);
+  }
+  return provider != nullptr ? look_up(view_of(*provider)) : GuardRuntime{};
+}
+
+}  // namespace
+
+GuardRuntime guard_runtime_of(std::uint64_t caller) {
+  if (FORKSIGHT_UNLIKELY(g_startup_state.load(std::memory_order_acquire) == State::kUnknown)) {
+    // Threads that come here at once find, and store, the same.
+    const GuardRuntime found = find_at_startup();
+    if (is_complete(found)) g_startup = found;
+    g_startup_state.store(is_complete(found) ? State::kPresent : State::kAbsent, std::memory_order_release);
+  }
+  if (FORKSIGHT_LIKELY(g_startup_state.load(std::memory_order_acquire) == State::kPresent)) return g_startup;
+  const std::uint64_t object = identify(find_object(caller));
+  const std::uint32_t known = g_caller_count.load(std::memory_order_acquire);
+  for (std::uint32_t i = 0; i < known && i < kCallers; ++i) {
+    const CallerEntry& entry = g_callers[i];
+    if (object != 0 && entry.caller.load(std::memory_order_acquire) == object &&
+        entry.provider == provider_of(entry.runtime)) {
+      return entry.runtime;
+    }
+  }
+  const GuardRuntime found = find_for(caller);
+  if (!is_complete(found)) __builtin_trap();
+  remember(object, found);
+  return found;
+}
+
+void forget_guard_callers() {
+  for (CallerEntry& entry : g_callers) entry.caller.store(0, std::memory_order_relaxed);
+  g_caller_count.store(0, std::memory_order_release);
+}
+
+}  // namespace forksight

@@ -1,0 +1,61 @@
+#include "locks/held.hpp"
+
+#include "foresight/foresight.hpp"
+
+#include "guest/house_rules.hpp"
+
+namespace forksight {
+
+namespace {
+
+// Moves what is above a hole down, for a hole that stays costs room for ever: whoever takes two locks and gives the
+// first back first would fill the array with them. A fork of another thread may copy this at any instant: each lock is
+// there at least once, with its own site.
+void close_holes(Slot* slot, HeldLock* hole) {
+  if (slot->is_closing_holes) return;  // a signal handler, in the middle of this: the hole stays
+  slot->is_closing_holes = true;
+  compiler_fence();
+  HeldLock* to = hole;
+  for (HeldLock* from = hole + 1; from < slot->top; ++from) {
+    if (from->lock == 0) continue;
+    if (foresees()) note_of(slot, to) = note_of(slot, from);
+    to->site = from->site;
+    compiler_fence();
+    to->lock = from->lock;
+    compiler_fence();
+    from->lock = 0;
+    compiler_fence();
+    ++to;
+  }
+  slot->top = to;
+  compiler_fence();
+  slot->is_closing_holes = false;
+}
+
+}  // namespace
+
+void drop_held(Slot* slot, HeldLock* entry) {
+  entry->lock = 0;
+  compiler_fence();
+  close_holes(slot, entry);
+}
+
+bool pop_held_slow(Slot* slot, std::uint64_t lock) {
+  HeldLock* entry = slot->top - 1;
+  while (entry > slot->held && !is_libc_lock_at(entry->lock, lock)) --entry;
+  if (entry == slot->held) return false;
+  drop_held(slot, entry);
+  return true;
+}
+
+void push_held_once_slow(Slot* slot, std::uint64_t tagged, Frame frame) {
+  for (HeldLock* entry = slot->top - 1; entry > slot->held; --entry) {
+    if (entry->lock == tagged) {
+      store_site(entry->site, frame);
+      return;
+    }
+  }
+  push_held(slot, tagged, frame);
+}
+
+}  // namespace forksight

@@ -1,0 +1,74 @@
+// The held array of the calling thread: push on acquisition, pop on release. This is the lock path; nothing here
+// walks, hashes, allocates or calls.
+//
+// An entry becomes visible with `top`, whole, and nothing is cleared on release. A signal handler that locks before
+// `top` is stored uses the same entry and gives it back; so the entry is looked at after the store: `sp` was stored
+// first and no handler's is equal, hence if it is still there, so is the rest. Compiler fences suffice: the only
+// concurrent reader is a forked child, whose copy was taken by the kernel after every store that it contains.
+#pragma once
+
+#include <atomic>
+
+#include "record/slots.hpp"
+
+namespace forksight {
+
+inline void compiler_fence() { std::atomic_signal_fence(std::memory_order_seq_cst); }
+
+inline void store_site(Site& to, Frame frame) {
+  to.pc = frame.address[1];
+  to.sp = reinterpret_cast<std::uint64_t>(frame.address + 2);
+  to.fp = frame.address[0];
+}
+
+// True for the address one past the array.
+inline bool is_end(const HeldLock* entry) {
+  return (reinterpret_cast<std::uint64_t>(entry) & (kHeldArrayBytes - 1)) == 0;
+}
+
+// In assembly: fast_path.hpp.
+inline void push_held(Slot* slot, std::uint64_t tagged, Frame frame) {
+  HeldLock* const entry = slot->top;
+  if (FORKSIGHT_UNLIKELY(is_end(entry))) {
+    ++slot->overflow;
+    return;
+  }
+  const Site site = frame.site();
+  do {
+    entry->site.sp = site.sp;
+    compiler_fence();
+    entry->lock = tagged;
+    entry->site.pc = site.pc;
+    entry->site.fp = site.fp;
+    compiler_fence();
+    slot->top = entry + 1;
+    compiler_fence();
+  } while (FORKSIGHT_UNLIKELY(entry->site.sp != site.sp));
+}
+
+// Removes the innermost entry if it is of the libc lock at `lock`.
+inline bool pop_held(Slot* slot, const volatile void* lock) {
+  HeldLock* const entry = slot->top - 1;
+  if (FORKSIGHT_UNLIKELY(!is_libc_lock_at(entry->lock, reinterpret_cast<std::uint64_t>(lock)))) return false;
+  slot->top = entry;
+  return true;
+}
+
+// Removes an entry, wherever it is in the array.
+void drop_held(Slot* slot, HeldLock* entry);
+
+// As pop_held(), for an entry anywhere in the array, of whatever kind; false if there is none (locked by another
+// thread, or before the shim was ready).
+bool pop_held_slow(Slot* slot, std::uint64_t lock);
+
+// For locks that one thread may take many times without giving back (a semaphore that is a signal): one entry.
+void push_held_once_slow(Slot* slot, std::uint64_t tagged, Frame frame);
+inline void push_held_once(Slot* slot, std::uint64_t tagged, Frame frame) {
+  if (FORKSIGHT_LIKELY(slot->top == slot->held + 1)) {
+    push_held(slot, tagged, frame);
+  } else {
+    push_held_once_slow(slot, tagged, frame);
+  }
+}
+
+}  // namespace forksight

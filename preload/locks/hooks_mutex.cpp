@@ -1,0 +1,57 @@
+// Mutexes of every kind.
+#include "guest/site.hpp"
+#include "locks/fast_path.hpp"
+#include "locks/lock_guard.hpp"
+
+#include "guest/house_rules.hpp"
+
+using namespace forksight;
+
+namespace {
+
+constexpr auto kKind = trace::LockKind::kMutex;
+
+template <class Lock>
+__attribute__((always_inline)) inline int lock_mutex(pthread_mutex_t* mutex, bool timed, Lock lock) {
+  return acquire(mutex, kKind, timed, lock);
+}
+
+}  // namespace
+
+// Locks the mutex; on success the thread holds it from this call site.
+FORKSIGHT_ACQUIRE_MUTEX_HOOK(pthread_mutex_lock);
+static_assert(EOWNERDEAD == 130);
+
+extern "C" int forksight_slow_pthread_mutex_lock(pthread_mutex_t* mutex, Frame frame) {
+  return acquire_slow<Push::kEach>(mutex, kKind, false, frame,
+                                   [=] { return FORKSIGHT_NEXT(pthread_mutex_lock)(mutex); });
+}
+
+FORKSIGHT_EXPORT(int, pthread_mutex_trylock, pthread_mutex_t* mutex) {
+  return attempt(mutex, kKind, [=] { return FORKSIGHT_NEXT(pthread_mutex_trylock)(mutex); });
+}
+
+// With a deadline: in a child with orphans it errors instead of hanging, and is recorded so.
+FORKSIGHT_EXPORT(int, pthread_mutex_timedlock, pthread_mutex_t* mutex, const timespec* deadline) {
+  return lock_mutex(mutex, true, [=] { return FORKSIGHT_NEXT(pthread_mutex_timedlock)(mutex, deadline); });
+}
+
+FORKSIGHT_EXPORT(int, pthread_mutex_clocklock, pthread_mutex_t* mutex, clockid_t clock, const timespec* deadline) {
+  return lock_mutex(mutex, true, [=] { return FORKSIGHT_NEXT(pthread_mutex_clocklock)(mutex, clock, deadline); });
+}
+
+// Forgets the mutex before it is free, so that no other thread's acquisition can overtake.
+FORKSIGHT_RELEASE_MUTEX_HOOK(pthread_mutex_unlock);
+
+// The frame is the hook's own, as far as its caller can tell.
+extern "C" int forksight_slow_pthread_mutex_unlock(pthread_mutex_t* mutex) {
+  release_slow(mutex);
+  const int result = FORKSIGHT_NEXT(pthread_mutex_unlock)(mutex);
+  if (!locks_are_watched()) return result;
+  if (result == EPERM) {
+    touch_refused_unlock(mutex, result, FORKSIGHT_FRAME().site());
+  } else if (result == 0) {
+    forget_released(mutex, FORKSIGHT_FRAME().site());
+  }
+  return result;
+}

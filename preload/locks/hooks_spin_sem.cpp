@@ -1,0 +1,87 @@
+// Spinlocks, and semaphores used as locks. A semaphore may be a signal instead: one thread waits, another posts. So a
+// thread keeps one entry a semaphore at most, and its value in the frozen memory decides whether it was taken.
+#include "guest/site.hpp"
+#include "loader/lazy_next.hpp"
+#include "locks/fast_path.hpp"
+#include "locks/lock_guard.hpp"
+#include "locks/wait_guard.hpp"
+
+#include "guest/house_rules.hpp"
+
+using namespace forksight;
+
+namespace {
+
+constexpr auto kSpin = trace::LockKind::kSpinlock;
+constexpr auto kSemaphore = trace::LockKind::kSemaphore;
+
+// A wait that may block is noted, one that finds a value is not.
+template <class Wait>
+int wait_noted(sem_t* semaphore, Frame frame, Wait wait) {
+  Slot* const slot = t_slot;
+  if (slot == nullptr || !is_taken(kSemaphore, semaphore)) return wait();
+  return note_wait(slot, trace::WaitKind::kSemaphore, reinterpret_cast<std::uint64_t>(semaphore), frame, nullptr, wait);
+}
+
+template <class Wait>
+__attribute__((always_inline)) inline int wait_on(sem_t* semaphore, bool timed, Wait wait) {
+  const Frame frame = FORKSIGHT_FRAME();
+  return acquire<Push::kOnce>(semaphore, kSemaphore, timed, [=] { return wait_noted(semaphore, frame, wait); });
+}
+
+}  // namespace
+
+FORKSIGHT_ACQUIRE_SPIN_HOOK(pthread_spin_lock);
+
+extern "C" int forksight_slow_pthread_spin_lock(pthread_spinlock_t* spin, Frame frame) {
+  return acquire_slow<Push::kEach>(spin, kSpin, false, frame, [=] { return FORKSIGHT_NEXT(pthread_spin_lock)(spin); });
+}
+
+FORKSIGHT_EXPORT(int, pthread_spin_trylock, pthread_spinlock_t* spin) {
+  return attempt(spin, kSpin, [=] { return FORKSIGHT_NEXT(pthread_spin_trylock)(spin); });
+}
+
+FORKSIGHT_RELEASE_HOOK(pthread_spin_unlock);
+
+extern "C" int forksight_slow_pthread_spin_unlock(pthread_spinlock_t* spin) {
+  release_slow(spin);
+  return FORKSIGHT_NEXT(pthread_spin_unlock)(spin);
+}
+
+FORKSIGHT_ACQUIRE_ONCE_HOOK(sem_wait, trace::LockKind::kSemaphore);
+
+extern "C" int forksight_slow_sem_wait(sem_t* semaphore, Frame frame) {
+  return acquire_slow<Push::kOnce>(semaphore, kSemaphore, false, frame, [=] {
+    return wait_noted(semaphore, frame, [=] { return FORKSIGHT_NEXT(sem_wait)(semaphore); });
+  });
+}
+extern "C" int forksight_once_sem_wait(sem_t* semaphore, Frame frame) {
+  push_held_once(t_slot, tag_lock(semaphore, kSemaphore), frame);
+  return 0;
+}
+
+FORKSIGHT_EXPORT(int, sem_timedwait, sem_t* semaphore, const timespec* deadline) {
+  return wait_on(semaphore, true, [=] { return FORKSIGHT_NEXT(sem_timedwait)(semaphore, deadline); });
+}
+
+FORKSIGHT_EXPORT(int, sem_clockwait, sem_t* semaphore, clockid_t clock, const timespec* deadline) {
+  return wait_on(semaphore, true, [=] { return FORKSIGHT_NEXT(sem_clockwait)(semaphore, clock, deadline); });
+}
+
+FORKSIGHT_EXPORT(int, sem_trywait, sem_t* semaphore) {
+  return attempt<Push::kOnce>(semaphore, kSemaphore, [=] { return FORKSIGHT_NEXT(sem_trywait)(semaphore); });
+}
+
+// Who was woken by a semaphore of its own, as CPython's conditions are, has taken it and never gives it back.
+FORKSIGHT_EXPORT(int, sem_destroy, sem_t* semaphore) {
+  release_slow(semaphore);
+  return FORKSIGHT_LAZY_NEXT(sem_destroy)(semaphore);
+}
+
+// Async-signal-safe, as POSIX asks of it.
+FORKSIGHT_RELEASE_HOOK(sem_post);
+
+extern "C" int forksight_slow_sem_post(sem_t* semaphore) {
+  release_slow(semaphore);
+  return FORKSIGHT_NEXT(sem_post)(semaphore);
+}

@@ -1,0 +1,94 @@
+#include "locks/lock_cures.hpp"
+
+#include <string.h>
+
+#include <atomic>
+
+#include "guest/mappings.hpp"
+#include "guest/sys.hpp"
+#include "locks/lock_memory.hpp"
+
+#include "guest/house_rules.hpp"
+
+namespace forksight {
+
+namespace {
+
+using trace::LockKind;
+
+// The robust mutexes of a thread, as the kernel walks them when it dies (linux/futex.h). glibc laces the list through
+// the mutexes, from one `next` to the other's, and keeps the way back in the word before it, in the head as in each
+// mutex (nptl/descr.h, pthreadP.h).
+struct RobustList {
+  std::uint64_t next;  // bit 0: that one is priority-inheriting
+  std::int64_t futex_offset;
+  std::uint64_t pending;
+};
+constexpr std::uint64_t kPiBit = 1;
+
+// glibc empties the list in the child: what the thread still holds has to be entered again, or nobody would learn that
+// the thread died with it.
+bool enter_robust_list(MutexMemory& mutex) {
+  RobustList* head = nullptr;
+  std::size_t bytes = 0;
+  if (sys::call(SYS_get_robust_list, 0, sys::word(&head), sys::word(&bytes)) != 0) return false;
+  if (head == nullptr || bytes != sizeof *head || head->next == 0) return false;
+  const auto node = reinterpret_cast<std::uint64_t>(&mutex.list_next);
+  reinterpret_cast<std::uint64_t*>(head->next & ~kPiBit)[-1] = node;
+  mutex.list_next = head->next;
+  mutex.list_previous = reinterpret_cast<std::uint64_t>(head);
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  head->next = node | (mutex.is_pi() ? kPiBit : 0);
+  return true;
+}
+
+bool give_mutex(MutexMemory& mutex, std::int32_t parent_tid, std::int32_t child_tid) {
+  if (mutex.owner != parent_tid) return false;
+  if (mutex.is_robust() && !enter_robust_list(mutex)) return false;
+  // These two keep the owner in the futex word, too, with the kernel's bits for waiters: there are none here.
+  if (mutex.is_robust() || mutex.is_pi()) mutex.lock = static_cast<std::uint32_t>(child_tid);
+  mutex.owner = child_tid;
+  return true;
+}
+
+// As a writer leaves the lock whom nobody waits for: readers and writers that waited at the fork are counted in it.
+bool give_rwlock(RwlockMemory& rwlock, std::int32_t parent_tid, std::int32_t child_tid) {
+  if (rwlock.cur_writer != parent_tid) return false;
+  constexpr std::uint32_t kWritePhase = 1;
+  constexpr std::uint32_t kWriteLocked = 2;
+  rwlock.readers = kWritePhase | kWriteLocked;
+  rwlock.writers = 0;
+  rwlock.wrphase_futex = 1;
+  rwlock.writers_futex = 1;
+  rwlock.cur_writer = child_tid;
+  return true;
+}
+
+}  // namespace
+
+bool give_to_child(void* lock, LockKind kind, std::int32_t parent_tid, std::int32_t child_tid) {
+  if (!is_in_private_mapping(lock)) return false;
+  switch (kind) {
+    case LockKind::kMutex: return give_mutex(*static_cast<MutexMemory*>(lock), parent_tid, child_tid);
+    case LockKind::kRwlockWrite: return give_rwlock(*static_cast<RwlockMemory*>(lock), parent_tid, child_tid);
+    default: return false;
+  }
+}
+
+bool recover_lock(void* lock, LockKind kind) {
+  if (!is_in_private_mapping(lock)) return false;
+  switch (kind) {
+    case LockKind::kMutex: memset(lock, 0, offsetof(MutexMemory, kind)); break;
+    case LockKind::kRwlockRead:
+    case LockKind::kRwlockWrite: memset(lock, 0, offsetof(RwlockMemory, shared)); break;
+    case LockKind::kSpinlock: *static_cast<std::int32_t*>(lock) = 1; break;
+    case LockKind::kSemaphore: *static_cast<SemaphoreMemory*>(lock) = {1, 0, 0}; break;
+    case LockKind::kGuard: *static_cast<std::uint64_t*>(lock) = 0; break;  // the child initialises the static itself
+    case LockKind::kCustom: return false;                                  // only its own code knows what it is
+    case LockKind::kBarrier:
+    case LockKind::kCondition: return false;  // lost_waiters.hpp
+  }
+  return true;
+}
+
+}  // namespace forksight

@@ -1,0 +1,103 @@
+// What all lock hooks share. The fast path of an acquisition is: one thread-local load and branch, the real call, push.
+#pragma once
+
+#include <errno.h>
+
+#include "foresight/foresight.hpp"
+#include "fork/atfork_run.hpp"
+#include "loader/next.hpp"
+#include "locks/held.hpp"
+#include "locks/lock_memory.hpp"
+#include "locks/orphans.hpp"
+
+namespace forksight {
+
+// EOWNERDEAD: a robust mutex was acquired, its former owner is dead.
+inline bool was_acquired(int result) { return result == 0 || result == EOWNERDEAD; }
+
+enum class Push { kEach, kOnce };  // see push_held_once
+
+template <Push push>
+inline void note_acquired(Slot* slot, const volatile void* lock, trace::LockKind kind, Frame frame) {
+  if constexpr (push == Push::kEach) {
+    push_held(slot, tag_lock(lock, kind), frame);
+  } else {
+    push_held_once(slot, tag_lock(lock, kind), frame);
+  }
+}
+
+// The child of a fork that orphaned locks, and a thread inside of an atfork handler: if the lock is taken, says what is
+// known about it before blocking. Looks at the lock and does not try it: an attempt ignores invalid deadlines, is no
+// cancellation point, and leaves a robust mutex that is beyond recovery locked (glibc 2.36).
+template <class Lock>
+int acquire_watched(const volatile void* object, trace::LockKind kind, bool timed, Frame frame, Lock lock) {
+  const bool taken = is_taken(kind, object);
+  const Touch touch = taken && locks_are_watched() ? touch_lock(object, kind, timed, frame.site()) : Touch{0};
+  const HandlerWait wait = taken
+                               ? begin_handler_wait(trace::HandlerWaitKind::kLock,
+                                                    reinterpret_cast<std::uint64_t>(object), kind, timed, frame.site())
+                               : HandlerWait{0};
+  const int result = lock();
+  end_handler_wait(wait);
+  end_touch(touch, result);
+  if (was_acquired(result)) forget_acquired(object, kind, frame.site());
+  return result;
+}
+
+template <Push push, class Lock>
+__attribute__((noinline, cold)) int acquire_slow(const volatile void* object, trace::LockKind kind, bool timed,
+                                                 Frame frame, Lock lock) {
+  initialise();
+  Slot* const slot = own_slot();
+  const bool is_watched = locks_are_watched() || is_in_handler(slot);
+  const int result = is_watched ? acquire_watched(object, kind, timed, frame, lock) : lock();
+  if (slot != nullptr && was_acquired(result)) {
+    note_acquired<push>(slot, object, kind, frame);
+    if (foresees()) foresee_acquired(slot, object, kind, !timed);
+  }
+  return result;
+}
+
+// Acquires by `lock`, which returns what the hook returns, and holds the lock from the hook's caller on if that
+// succeeds. Always inlined: the frame named here is the hook's. The commonest operations have this in assembly.
+template <Push push = Push::kEach, class Lock>
+__attribute__((always_inline)) inline int acquire(const volatile void* object, trace::LockKind kind, bool timed,
+                                                  Lock lock) {
+  if (FORKSIGHT_UNLIKELY(t_fast == nullptr)) {
+    return acquire_slow<push>(object, kind, timed, FORKSIGHT_FRAME(), lock);
+  }
+  const int result = lock();
+  // t_fast may have gone meanwhile, by a fork in a signal handler.
+  if (FORKSIGHT_LIKELY(was_acquired(result))) note_acquired<push>(t_slot, object, kind, FORKSIGHT_FRAME());
+  return result;
+}
+
+// An attempt never blocks, so it touches nothing.
+template <Push push = Push::kEach, class TryLock>
+__attribute__((always_inline)) inline int attempt(const volatile void* object, trace::LockKind kind, TryLock try_lock) {
+  const int result = try_lock();
+  if (!was_acquired(result)) return result;
+  if (FORKSIGHT_UNLIKELY(t_fast == nullptr) && locks_are_watched()) {
+    forget_acquired(object, kind, FORKSIGHT_FRAME().site());
+  }
+  Slot* const slot = own_slot();
+  if (slot != nullptr) note_acquired<push>(slot, object, kind, FORKSIGHT_FRAME());
+  if (slot != nullptr && foresees()) foresee_acquired(slot, object, kind, false);
+  return result;
+}
+
+// Before the real unlock: afterwards the lock may be somebody else's, or its memory gone. False: the slow path is due,
+// because the entry is not the innermost one, or because this thread or child has no fast path.
+inline bool release_fast(const volatile void* lock) {
+  Slot* const slot = t_fast;
+  return FORKSIGHT_LIKELY(slot != nullptr) && pop_held(slot, lock);
+}
+
+inline bool release_slow(const volatile void* lock) {
+  initialise();
+  Slot* const slot = t_slot;
+  if (slot != nullptr && foresees()) foresee_released(slot, lock);
+  return slot != nullptr && pop_held_slow(slot, reinterpret_cast<std::uint64_t>(lock));
+}
+
+}  // namespace forksight

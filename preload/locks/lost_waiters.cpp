@@ -1,0 +1,259 @@
+#include "locks/lost_waiters.hpp"
+
+#include <string.h>
+
+#include <algorithm>
+#include <atomic>
+
+#include "guest/config.hpp"
+#include "guest/mappings.hpp"
+#include "guest/sys.hpp"
+#include "locks/condition_fate.hpp"
+#include "locks/lock_memory.hpp"
+#include "record/thread_records.hpp"
+#include "record/writer.hpp"
+
+#include "guest/house_rules.hpp"
+
+namespace forksight {
+
+FORKSIGHT_WRITTEN_AT_FORK constinit bool g_sync_is_watched = true;
+
+namespace {
+
+using trace::LockKind;
+using trace::SyncOperation;
+using trace::TouchAction;
+
+constexpr std::uint32_t kMaxLostWaits = 256;
+constexpr std::uint32_t kMostWaitersTold = 4;
+constexpr int kMostYields = 10'000;
+constexpr std::size_t kWaiterStackBytes = 16U << 10U;
+constexpr std::size_t kTouchStackBytes = 16U << 10U;
+
+enum class Stage : std::uint32_t {
+  kUnseen,  // not touched yet
+  kBusy,    // somebody is looking for the first time
+  kLost,    // has lost waiters
+  kCured,   // had them
+  kGone,    // has none: re-made by the program, shared with the parent, or never had any
+};
+
+struct LostWait {
+  std::uint64_t object;
+  LockKind kind;
+  std::atomic<Stage> stage;
+  std::uint64_t fork_record;
+  std::uint64_t thread_record;  // of one waiter
+  std::uint64_t held_record;    // what is told of the waiters, 0: nothing yet
+  std::uint8_t memory[56];      // as it was at the first touch; a cured condition variable's goes on from there
+  std::uint32_t lost;           // waiters, or arrivals
+  bool was_stolen_from;         // told
+};
+
+constinit LostWait g_lost[kMaxLostWaits] = {};
+FORKSIGHT_WRITTEN_AT_FORK constinit std::uint32_t g_lost_count = 0;
+FORKSIGHT_WRITTEN_AT_FORK constinit std::uint32_t g_unfitting = 0;
+
+LostWait* find(std::uint64_t object, LockKind kind) {
+  for (std::uint32_t i = 0; i < g_lost_count; ++i) {
+    if (g_lost[i].object == object && g_lost[i].kind == kind) return &g_lost[i];
+  }
+  return nullptr;
+}
+
+void remember(const Slot& waiter, LockKind kind, std::uint64_t fork) {
+  LostWait* wait = find(waiter.wait_object, kind);
+  if (wait == nullptr) {
+    if (g_lost_count == kMaxLostWaits) {
+      ++g_unfitting;
+      return;
+    }
+    wait = &g_lost[g_lost_count++];
+  }
+  wait->object = waiter.wait_object;
+  wait->kind = kind;
+  wait->stage.store(Stage::kUnseen, std::memory_order_relaxed);
+  wait->fork_record = fork;
+  wait->thread_record = waiter.record;
+  wait->held_record = 0;
+  wait->was_stolen_from = false;
+}
+
+bool is_lost_waiter(const Slot& slot, const LostWait& wait) {
+  const auto kind = wait.kind == LockKind::kCondition ? trace::WaitKind::kCondition : trace::WaitKind::kBarrier;
+  const SlotState state = slot.state.load(std::memory_order_acquire);
+  return slot.epoch != epoch() && state == SlotState::kLive && slot.wait_kind == kind &&
+         slot.wait_object == wait.object;
+}
+
+// Does the memory count threads that the child does not have? Nobody of the child has been inside.
+std::uint32_t count_lost(LockKind kind, const void* memory) {
+  if (kind == LockKind::kCondition) {
+    const auto condition = decode_lock<ConditionMemory>(memory);
+    return (condition.wrefs & 1U) != 0 ? 0 : condition.waiters();
+  }
+  const auto barrier = decode_lock<BarrierMemory>(memory);
+  return barrier.shared != 0 ? 0 : barrier.in - barrier.out;
+}
+
+bool are_cured(LockKind kind) {
+  return kind == LockKind::kCondition && (cures(trace::Cure::kCondvars) || cures(trace::Cure::kOrphans));
+}
+
+// The state of a condition variable is its clock, whether processes share it, and who waits. Nobody does. The count
+// comes last: a fork in between finds it, and begins anew.
+void remake(std::uint64_t object) {
+  auto* const condition = reinterpret_cast<ConditionMemory*>(object);
+  const std::uint32_t flags = condition->wrefs & 3U;
+  condition->wseq = 0;
+  condition->g1_start = 0;
+  memset(condition->g_refs, 0, sizeof condition->g_refs);
+  memset(condition->g_size, 0, sizeof condition->g_size);
+  memset(condition->g_signals, 0, sizeof condition->g_signals);
+  condition->g1_orig_size = 0;
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  condition->wrefs = flags;
+}
+
+// The first touch. The program is about to use the object, so it is mapped, and what the waiter took it for.
+void examine(LostWait& wait) {
+  const auto* memory = reinterpret_cast<const void*>(wait.object);
+  memcpy(wait.memory, memory, lock_bytes(wait.kind));
+  wait.lost = count_lost(wait.kind, wait.memory);
+  Stage stage = Stage::kLost;
+  if (wait.lost == 0 || is_in_shared_mapping(memory)) {
+    stage = Stage::kGone;
+  } else if (are_cured(wait.kind) && is_in_private_mapping(memory)) {
+    remake(wait.object);
+    stage = Stage::kCured;
+  }
+  wait.stage.store(stage, std::memory_order_release);
+}
+
+// Null: nothing is lost there.
+LostWait* find_examined(const volatile void* object, LockKind kind) {
+  LostWait* const wait = find(reinterpret_cast<std::uint64_t>(object), kind);
+  if (wait == nullptr) return nullptr;
+  Stage stage = Stage::kUnseen;
+  if (wait->stage.compare_exchange_strong(stage, Stage::kBusy, std::memory_order_acq_rel)) {
+    examine(*wait);
+    stage = wait->stage.load(std::memory_order_relaxed);
+  }
+  // The other thread is done in a moment: it waits for nothing. A child that is forked meanwhile begins anew. The bound
+  // is for a signal handler that came in between, where these functions are not allowed.
+  for (int i = 0; stage == Stage::kBusy && i < kMostYields; ++i) {
+    sys::yield();
+    stage = wait->stage.load(std::memory_order_acquire);
+  }
+  return stage == Stage::kLost || stage == Stage::kCured ? wait : nullptr;
+}
+
+std::uint64_t append_waiter(const LostWait& wait, std::uint64_t thread, std::uint64_t stack) {
+  trace::HeldRecord held{
+      wait.fork_record, wait.object, thread, stack, wait.kind, static_cast<std::uint32_t>(lock_bytes(wait.kind)), {}};
+  memcpy(held.memory, wait.memory, sizeof held.memory);
+  return append(trace::RecordType::kHeld, held, Importance::kFinding);
+}
+
+// The slots of lost threads are readable until new threads take them.
+std::uint64_t tell_waiters(const LostWait& wait) {
+  std::uint64_t first = 0;
+  std::uint32_t told = 0;
+  for (std::uint32_t i = 0; i < slot_count() && told < kMostWaitersTold; ++i) {
+    const Slot& slot = slot_at(i);
+    if (!is_lost_waiter(slot, wait) || slot.record == 0) continue;
+    const std::uint64_t stack = append_stack(slot.wait_site, &slot, kWaiterStackBytes, true, Importance::kFinding);
+    const std::uint64_t held = append_waiter(wait, slot.record, stack);
+    if (told++ == 0) first = held;
+  }
+  return told != 0 || wait.thread_record == 0 ? first : append_waiter(wait, wait.thread_record, 0);
+}
+
+Touch tell(LostWait& wait, trace::TouchKind kind, SyncOperation operation, TouchAction action, std::uint32_t flags,
+           const Site& site) {
+  if (wait.held_record == 0) wait.held_record = tell_waiters(wait);
+  if (wait.held_record == 0) return {0};
+  const std::uint64_t stack = append_stack(site, t_slot, kTouchStackBytes, false, Importance::kFinding);
+  const trace::TouchRecord touch{wait.fork_record,
+                                 kind,
+                                 action,
+                                 wait.held_record,
+                                 0,
+                                 wait.object,
+                                 stack,
+                                 0,
+                                 0,
+                                 flags,
+                                 static_cast<std::uint32_t>(operation)};
+  return {append(trace::RecordType::kTouch, touch, Importance::kFinding)};
+}
+
+}  // namespace
+
+void begin_watching_sync() { g_sync_is_watched = false; }
+
+void collect_lost_waiters(const Slot* forking) {
+  for (std::uint32_t i = 0; i < g_lost_count; ++i) {
+    Stage busy = Stage::kBusy;
+    g_lost[i].stage.compare_exchange_strong(busy, Stage::kUnseen, std::memory_order_relaxed);
+  }
+  const std::uint32_t unfitting = g_unfitting;
+  for (std::uint32_t i = 0; i < slot_count(); ++i) {
+    const Slot& slot = slot_at(i);
+    if (&slot == forking || slot.epoch + 1 != epoch()) continue;
+    if (slot.state.load(std::memory_order_relaxed) != SlotState::kLive) continue;
+    if (slot.wait_kind == trace::WaitKind::kCondition) remember(slot, LockKind::kCondition, forking->fork_record);
+    if (slot.wait_kind == trace::WaitKind::kBarrier) remember(slot, LockKind::kBarrier, forking->fork_record);
+  }
+  if (g_unfitting != unfitting) append_note(trace::NoteCode::kLostWaitsFull, g_unfitting - unfitting);
+  if (g_lost_count != 0) g_sync_is_watched = true;
+}
+
+Touch touch_condition(const volatile void* object, SyncOperation operation, const Site& site) {
+  LostWait* const wait = find_examined(object, LockKind::kCondition);
+  if (wait == nullptr) return {0};
+  const bool is_cured = wait->stage.load(std::memory_order_relaxed) == Stage::kCured;
+  auto now = decode_lock<ConditionMemory>(const_cast<const void*>(object));
+  auto then = decode_lock<ConditionMemory>(wait->memory);
+  const std::uint64_t lost_position = then.position();
+  // Re-made by the program meanwhile, in place.
+  if (!is_cured && (now.position() < lost_position || now.waiters() < wait->lost)) {
+    wait->stage.store(Stage::kGone, std::memory_order_relaxed);
+    return {0};
+  }
+  const std::uint32_t real = is_cured ? now.waiters() : now.waiters() - wait->lost;
+  ConditionMemory& at = is_cured ? then : now;
+  const Fate fate = foresee(at, operation, lost_position, real, is_cured ? real : 0);
+  if (is_cured) memcpy(wait->memory, &then, sizeof then);
+  if (fate == Fate::kPasses || (fate == Fate::kStolen && wait->was_stolen_from)) return {0};
+  if (fate == Fate::kStolen) wait->was_stolen_from = true;
+  TouchAction action = is_cured ? TouchAction::kRecovered : TouchAction::kNone;
+  if (!is_cured && fate == Fate::kBlocks && g_config.on_orphan == trace::OrphanPolicy::kAbort)
+    action = TouchAction::kAborted;
+  const Touch touch = tell(*wait, trace::TouchKind::kCondition, operation, action,
+                           fate == Fate::kStolen ? trace::kTouchStolen : 0U, site);
+  if (is_cured) wait->stage.store(Stage::kGone, std::memory_order_relaxed);  // told once
+  if (action == TouchAction::kAborted) end_process();
+  return touch;
+}
+
+Touch touch_barrier(const volatile void* object, SyncOperation operation, const Site& site) {
+  LostWait* const wait = find_examined(object, LockKind::kBarrier);
+  if (wait == nullptr) return {0};
+  const auto now = decode_lock<BarrierMemory>(const_cast<const void*>(object));
+  const auto then = decode_lock<BarrierMemory>(wait->memory);
+  if (now.in < then.in || now.count != then.count) {
+    wait->stage.store(Stage::kGone, std::memory_order_relaxed);
+    return {0};
+  }
+  // Once a round is complete with them, lost arrivals are in nobody's way but the destroyer's.
+  if (operation == SyncOperation::kWait && (now.round != then.round || then.pending() == 0)) return {0};
+  const bool aborts = g_config.on_orphan == trace::OrphanPolicy::kAbort && operation == SyncOperation::kDestroy;
+  const Touch touch =
+      tell(*wait, trace::TouchKind::kBarrier, operation, aborts ? TouchAction::kAborted : TouchAction::kNone, 0, site);
+  if (aborts) end_process();
+  return touch;
+}
+
+}  // namespace forksight

@@ -1,0 +1,282 @@
+#include "locks/orphans.hpp"
+
+#include <errno.h>
+#include <string.h>
+
+#include <iterator>
+
+#include "guest/config.hpp"
+#include "guest/mappings.hpp"
+#include "guest/sys.hpp"
+#include "locks/held_stacks.hpp"
+#include "locks/lock_cures.hpp"
+#include "locks/lock_memory.hpp"
+#include "python/python.hpp"
+#include "record/thread_records.hpp"
+#include "record/writer.hpp"
+
+#include "guest/house_rules.hpp"
+
+namespace forksight {
+
+namespace {
+
+using trace::LockKind;
+
+constexpr std::uint32_t kMaxOrphans = 512;
+constexpr std::size_t kTouchStackBytes = 16U << 10U;
+
+struct Orphan {
+  std::uint64_t tagged;  // address and kind; 0: forgotten
+  std::uint64_t held_record;
+  std::uint64_t fork_record;
+  std::int32_t holder_tid;
+  bool by_forking_thread;
+  bool by_owner;  // known by the owner in its memory alone
+  bool touched;
+  bool given;  // to the child (--cure=self-held): no orphan, but its first use is worth a word
+};
+
+constinit Orphan g_orphans[kMaxOrphans] = {};
+FORKSIGHT_WRITTEN_AT_FORK constinit std::uint32_t g_orphan_count = 0;
+FORKSIGHT_WRITTEN_AT_FORK constinit bool g_watching = false;
+
+// An annotated lock may have a lock of libc as its first member: same address, two locks.
+bool is_custom(LockKind kind) { return kind == LockKind::kCustom; }
+
+bool is_same_lock(std::uint64_t tagged, const volatile void* lock, LockKind kind) {
+  return tagged != 0 && lock_address(tagged) == reinterpret_cast<std::uint64_t>(lock) &&
+         is_custom(lock_kind(tagged)) == is_custom(kind);
+}
+
+// A lock that other processes use has a live owner in the parent. glibc sets the pshared bit of every robust mutex
+// (nptl/pthread_mutex_init.c): of those the mapping decides.
+bool is_process_shared(const MutexMemory& mutex, const volatile void* lock) {
+  return mutex.is_shared() && (!mutex.is_robust() || is_in_shared_mapping(lock));
+}
+
+// Does the lock's own memory, copied from `lock`, say that `tid` holds it, in this process alone?
+bool confirms(LockKind kind, const void* memory, const volatile void* lock, std::int32_t tid) {
+  switch (kind) {
+    case LockKind::kMutex: {
+      const auto mutex = decode_lock<MutexMemory>(memory);
+      return mutex.lock != 0 && (mutex.owner == tid || mutex.owner == 0) && !is_process_shared(mutex, lock);
+    }
+    case LockKind::kRwlockRead: {
+      const auto rwlock = decode_lock<RwlockMemory>(memory);
+      return rwlock.shared == 0 && rwlock.readers >> 3U != 0;
+    }
+    case LockKind::kRwlockWrite: {
+      const auto rwlock = decode_lock<RwlockMemory>(memory);
+      return rwlock.shared == 0 && rwlock.cur_writer == tid;
+    }
+    case LockKind::kSpinlock: return decode_lock<std::int32_t>(memory) != 1;
+    case LockKind::kSemaphore: {
+      const auto semaphore = decode_lock<SemaphoreMemory>(memory);
+      return semaphore.shared == 0 && semaphore.value == 0;
+    }
+    case LockKind::kGuard: return is_initialising(decode_lock<std::uint64_t>(memory));
+    case LockKind::kCustom: return true;  // what its annotations say
+    case LockKind::kBarrier:
+    case LockKind::kCondition: break;  // lost_waiters.hpp
+  }
+  return false;
+}
+
+// Locks that the continuing thread cannot release in the child although it holds them.
+bool breaks_for_holder(LockKind kind, const void* memory) {
+  if (kind == LockKind::kMutex) return decode_lock<MutexMemory>(memory).checks_owner();
+  return kind == LockKind::kRwlockWrite;
+}
+
+Orphan* remember(std::uint64_t tagged, std::uint64_t held, std::uint64_t fork, std::int32_t tid) {
+  if (g_orphan_count == kMaxOrphans) return nullptr;
+  Orphan& orphan = g_orphans[g_orphan_count++];
+  orphan = {tagged, held, fork, tid, false, false, false, false};
+  return &orphan;
+}
+
+Orphan* find_given(const volatile void* lock) {
+  for (std::uint32_t i = 0; i < g_orphan_count; ++i) {
+    if (g_orphans[i].given && is_same_lock(g_orphans[i].tagged, lock, LockKind::kMutex)) return &g_orphans[i];
+  }
+  return nullptr;
+}
+
+std::uint64_t append_held(std::uint64_t fork, std::uint64_t tagged, const void* memory, std::size_t bytes, Slot& holder,
+                          std::uint64_t stack) {
+  trace::HeldRecord record{fork,  lock_address(tagged), ensure_thread_record(holder),
+                           stack, lock_kind(tagged),    static_cast<std::uint32_t>(bytes),
+                           {}};
+  memcpy(record.memory, memory, bytes);
+  if (is_custom(record.kind)) {
+    record.memory_bytes = 1;
+    record.memory[0] = (tagged & kSharedHold) != 0 ? 1 : 0;
+  }
+  return append(trace::RecordType::kHeld, record);
+}
+
+bool collect_from(Slot& holder, std::uint64_t fork, std::int32_t tid_at_fork, bool is_forking) {
+  bool found = false;
+  for (const HeldLock* at = &holder.held[1]; at < holder.top && at < std::end(holder.held); ++at) {
+    const HeldLock entry = *at;
+    if (entry.lock == 0) continue;
+    std::uint8_t memory[56] = {};
+    const std::size_t bytes = lock_bytes(lock_kind(entry.lock));
+    const auto* lock = reinterpret_cast<const void*>(lock_address(entry.lock));
+    if (sys::read_memory(lock, memory, bytes, true) != bytes) continue;
+    if (!confirms(lock_kind(entry.lock), memory, lock, tid_at_fork)) continue;
+    const std::uint64_t stack = record_held_stack(entry.site, holder, is_forking);
+    const std::uint64_t held = append_held(fork, entry.lock, memory, bytes, holder, stack);
+    if (is_forking && !breaks_for_holder(lock_kind(entry.lock), memory)) continue;
+    if (is_forking) forget_orphan(lock, lock_kind(entry.lock));  // of an earlier fork: it was free since
+    Orphan* const orphan = remember(entry.lock, held, fork, tid_at_fork);
+    if (orphan == nullptr) continue;
+    orphan->by_forking_thread = is_forking;
+    // A lock that was taken several times is no longer this tid's after the first of its entries.
+    orphan->given = is_forking && cures(trace::Cure::kSelfHeld) &&
+                    give_to_child(const_cast<void*>(lock), lock_kind(entry.lock), tid_at_fork, sys::getpid());
+    found = true;
+  }
+  if (holder.overflow != 0) append_note(trace::NoteCode::kHeldOverflow, holder.overflow);
+  return found || holder.overflow != 0;
+}
+
+// The lock is still in the state that the fork left it in.
+bool is_still_lost(const Orphan& orphan) {
+  std::uint8_t memory[56] = {};
+  const LockKind kind = lock_kind(orphan.tagged);
+  const std::size_t bytes = lock_bytes(kind);
+  const auto* lock = reinterpret_cast<const void*>(lock_address(orphan.tagged));
+  if (sys::read_memory(lock, memory, bytes, true) != bytes) return false;
+  // A rwlock that its writer "released" under a foreign tid is no longer written by anyone, yet corrupt.
+  return confirms(kind, memory, lock, orphan.holder_tid) ||
+         (orphan.by_forking_thread && kind == LockKind::kRwlockWrite);
+}
+
+// No array entry matched (the fork fell between the lock and its record): a mutex still names its owner.
+Orphan* adopt_by_owner(const volatile void* lock) {
+  MutexMemory mutex{};
+  if (sys::read_memory(const_cast<const void*>(lock), &mutex, sizeof mutex, true) != sizeof mutex) return nullptr;
+  if (mutex.lock == 0 || mutex.owner <= 0 || g_orphan_count == kMaxOrphans) return nullptr;
+  if (is_process_shared(mutex, lock)) return nullptr;
+  if (find_slot_by_tid(mutex.owner, true) != nullptr) return nullptr;
+  Slot* const holder = find_slot_by_tid(mutex.owner, false);
+  if (holder == nullptr || sys::thread_exists(sys::getpid(), mutex.owner)) return nullptr;
+  std::uint8_t memory[56] = {};
+  memcpy(memory, const_cast<const void*>(lock), lock_bytes(LockKind::kMutex));
+  const std::uint64_t tagged = tag_lock(lock, LockKind::kMutex);
+  const std::uint64_t fork = t_slot != nullptr ? t_slot->fork_record : 0;
+  const std::uint64_t held = append_held(fork, tagged, memory, lock_bytes(LockKind::kMutex), *holder, 0);
+  Orphan* const orphan = remember(tagged, held, fork, mutex.owner);
+  if (orphan != nullptr) orphan->by_owner = true;
+  return orphan;
+}
+
+Orphan* find_orphan(const volatile void* lock, LockKind kind, bool shared) {
+  for (std::uint32_t i = 0; i < g_orphan_count; ++i) {
+    Orphan& orphan = g_orphans[i];
+    if (orphan.given || !is_same_lock(orphan.tagged, lock, kind)) continue;
+    // A reader does not wait for readers.
+    if (shared && (orphan.tagged & kSharedHold) != 0) continue;
+    if (kind == LockKind::kRwlockRead && lock_kind(orphan.tagged) == LockKind::kRwlockRead) continue;
+    // A spinlock does not say whether processes share it; a shared one has a live owner in the parent.
+    if (kind == LockKind::kSpinlock && is_in_shared_mapping(lock)) continue;
+    if (is_still_lost(orphan)) return &orphan;
+  }
+  return kind == LockKind::kMutex ? adopt_by_owner(lock) : nullptr;
+}
+
+std::uint64_t append_touch(const Orphan& orphan, trace::TouchKind kind, trace::TouchAction action, std::uint32_t flags,
+                           const Site& site) {
+  const std::uint64_t stack = append_stack(site, t_slot, kTouchStackBytes, false, Importance::kFinding);
+  const trace::TouchRecord touch{
+      orphan.fork_record, kind, action, orphan.held_record, 0, lock_address(orphan.tagged), stack, 0, 0, flags, 0};
+  return append(trace::RecordType::kTouch, touch, Importance::kFinding);
+}
+
+}  // namespace
+
+void forget_orphan(const volatile void* lock, LockKind kind, bool keep_readers) {
+  for (std::uint32_t i = 0; i < g_orphan_count; ++i) {
+    if (keep_readers && (g_orphans[i].tagged & kSharedHold) != 0) continue;
+    if (is_same_lock(g_orphans[i].tagged, lock, kind)) g_orphans[i].tagged = 0;
+  }
+}
+
+void end_process() {
+  sys::call(SYS_tgkill, sys::getpid(), sys::gettid(), SIGABRT);
+  for (;;) sys::call(SYS_exit_group, 128 + SIGABRT);
+}
+
+bool locks_are_watched() { return g_watching; }
+
+void collect_orphans(Slot* forking) {
+  bool found = g_watching;
+  const std::uint64_t fork = forking->fork_record;
+  for (std::uint32_t i = 0; i < slot_count(); ++i) {
+    Slot& slot = slot_at(i);
+    const SlotState state = slot.state.load(std::memory_order_relaxed);
+    if (&slot == forking || depth(slot) == 0 || slot.epoch + 1 != epoch()) continue;
+    if (state != SlotState::kLive && state != SlotState::kEnded) continue;
+    found = collect_from(slot, fork, slot.tid, false) || found;
+  }
+  g_watching = (depth(*forking) != 0 && collect_from(*forking, fork, forking->tid, true)) || found;
+}
+
+Touch touch_lock(const volatile void* lock, LockKind kind, bool timed, const Site& site, bool shared) {
+  Orphan* const orphan = find_orphan(lock, kind, shared);
+  if (orphan == nullptr) return {0};
+  trace::TouchAction action = trace::TouchAction::kNone;
+  if (g_config.on_orphan == trace::OrphanPolicy::kAbort && !timed) action = trace::TouchAction::kAborted;
+  const bool recovers = g_config.on_orphan == trace::OrphanPolicy::kRecover &&
+                        recover_lock(const_cast<void*>(lock), lock_kind(orphan->tagged));
+  if (recovers) action = trace::TouchAction::kRecovered;
+  const std::uint64_t record =
+      append_touch(*orphan, trace::TouchKind::kLock, action,
+                   (timed ? trace::kTouchTimed : 0U) | (orphan->by_owner ? trace::kTouchByOwner : 0U), site);
+  record_python_at_touch(record);
+  orphan->touched = true;
+  if (action == trace::TouchAction::kAborted) end_process();
+  if (recovers) forget_orphan(lock, kind);
+  return {record};
+}
+
+void end_touch(const Touch& touch, int result) {
+  if (touch.record == 0) return;
+  append(trace::RecordType::kTouchEnd, trace::TouchEndRecord{touch.record, result, 0}, Importance::kFinding);
+}
+
+void touch_refused_unlock(const volatile void* lock, int result, const Site& site) {
+  for (std::uint32_t i = 0; i < g_orphan_count; ++i) {
+    Orphan& orphan = g_orphans[i];
+    if (!orphan.by_forking_thread || !is_same_lock(orphan.tagged, lock, LockKind::kMutex) || orphan.touched) continue;
+    orphan.touched = true;
+    end_touch({append_touch(orphan, trace::TouchKind::kUnlockRefused, trace::TouchAction::kNone, 0, site)}, result);
+    return;
+  }
+}
+
+void forget_acquired(const volatile void* lock, LockKind kind, const Site& site) {
+  if (kind == LockKind::kRwlockRead) return;  // readers that were lost stay lost when one more reads
+  const Orphan* const given = find_given(lock);
+  // Not a lock that its own child handler made anew, and that is taken for the first time.
+  const bool is_relock = given != nullptr && lock_kind(given->tagged) == LockKind::kMutex &&
+                         decode_lock<MutexMemory>(const_cast<const void*>(lock)).count > 1;
+  if (is_relock) end_touch({append_touch(*given, trace::TouchKind::kLock, trace::TouchAction::kGiven, 0, site)}, 0);
+  forget_orphan(lock, kind);
+}
+
+void forget_released(const volatile void* lock, const Site& site) {
+  const Orphan* const given = find_given(lock);
+  if (given != nullptr) {
+    end_touch({append_touch(*given, trace::TouchKind::kUnlockRefused, trace::TouchAction::kGiven, 0, site)}, 0);
+  }
+  forget_orphan(lock, LockKind::kMutex);
+}
+
+void forget_given(const volatile void* lock, const Site& site) {
+  if (find_given(lock) != nullptr) forget_released(lock, site);
+}
+
+}  // namespace forksight

@@ -1,0 +1,46 @@
+// Locks that a forked child inherited in a state that nobody is left to change: held by threads that do not exist
+// here, or held by the forking thread under a thread id that is not its own any more. Used in the child only, off the
+// lock path: an acquisition looks here after it found its lock taken.
+#pragma once
+
+#include <cstdint>
+
+#include "forksight/trace/format.hpp"
+#include "guest/site.hpp"
+#include "record/slots.hpp"
+
+namespace forksight {
+
+// True in a forked child that inherited such locks.
+bool locks_are_watched();
+
+// In the child, before anything else runs: reads the frozen held arrays, settles each entry by the lock's own memory,
+// writes the facts. fork-child-safe.
+void collect_orphans(Slot* forking);
+
+// What is known to be lost about the lock that an operation found taken.
+struct Touch {
+  std::uint64_t record;  // ref of the kTouch record, 0: none written
+};
+
+// An acquisition is about to block. Writes the finding first; applies --on-orphan.
+// `shared`: a reader's, of a lock of the program's own.
+Touch touch_lock(const volatile void* lock, trace::LockKind kind, bool timed, const Site& site, bool shared = false);
+// The acquisition came back after all.
+void end_touch(const Touch& touch, int result);
+// An unlock of a lock that the forking thread held was refused.
+void touch_refused_unlock(const volatile void* lock, int result, const Site& site);
+// It is no orphan any more.
+// `keep_readers`: of a lock of the program's own, acquired by a reader beside those that are lost.
+void forget_orphan(const volatile void* lock, trace::LockKind kind, bool keep_readers = false);
+// The child acquired, or released, the lock properly: forgotten, too. Says so where that is due to
+// --cure=self-held.
+void forget_acquired(const volatile void* lock, trace::LockKind kind, const Site& site);
+void forget_released(const volatile void* lock, const Site& site);
+// The same for a release, of a lock that was cured only.
+void forget_given(const volatile void* lock, const Site& site);
+
+// As abort() would end it, without its handlers.
+[[noreturn]] void end_process();
+
+}  // namespace forksight

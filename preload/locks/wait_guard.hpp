@@ -1,0 +1,75 @@
+// What a thread waits for, noted in its slot while it waits: a fork tells it of each thread that the child loses.
+#pragma once
+
+#include "foresight/foresight.hpp"
+#include "fork/atfork_run.hpp"
+#include "loader/next.hpp"
+#include "locks/held.hpp"
+#include "record/slots.hpp"
+
+// libc's, without a prototype in its headers (nptl/cleanup_compat.c). What is pushed runs when cancellation or
+// pthread_exit unwinds the frame that the buffer lies in, after the callee's own clean-up and before the caller's.
+extern "C" {
+void _pthread_cleanup_push(_pthread_cleanup_buffer* buffer, void (*routine)(void*), void* argument);
+void _pthread_cleanup_pop(_pthread_cleanup_buffer* buffer, int execute);
+}
+
+namespace forksight {
+
+// The wait that a thread is in, on its stack.
+struct NotedWait {
+  Slot* slot;
+  pthread_mutex_t* mutex;  // given back for the time of the wait; null: none that the thread is known to hold
+  Frame frame;
+  // What the thread waited for before: a signal handler may wait, too.
+  trace::WaitKind outer_kind;
+  std::uint64_t outer_object;
+  Site outer_site;
+  _pthread_cleanup_buffer buffer;
+};
+
+// Whatever the result, and when it is cancelled too, a mutex that was held before is held again.
+inline void leave_wait(NotedWait& wait) {
+  wait.slot->wait_kind = trace::WaitKind::kNone;
+  compiler_fence();
+  if (FORKSIGHT_UNLIKELY(wait.outer_kind != trace::WaitKind::kNone)) {
+    wait.slot->wait_object = wait.outer_object;
+    wait.slot->wait_site = wait.outer_site;
+    compiler_fence();
+    wait.slot->wait_kind = wait.outer_kind;
+  }
+  if (wait.mutex == nullptr) return;
+  push_held(wait.slot, tag_lock(wait.mutex, trace::LockKind::kMutex), wait.frame);
+  // That the mutex is waited for again here, under the locks that were taken after it, is an order, too.
+  if (foresees()) foresee_acquired(wait.slot, wait.mutex, trace::LockKind::kMutex, true);
+}
+inline void leave_cancelled_wait(void* wait) { leave_wait(*static_cast<NotedWait*>(wait)); }
+
+// Returns what `wait` does, a cancellation point or not.
+template <class Wait>
+__attribute__((always_inline)) inline int note_wait(Slot* slot, trace::WaitKind kind, std::uint64_t object, Frame frame,
+                                                    pthread_mutex_t* mutex, Wait wait) {
+  HandlerWait in_handler{0};
+  const bool is_told = kind == trace::WaitKind::kJoin || kind == trace::WaitKind::kCondition;
+  if (is_told && FORKSIGHT_UNLIKELY(is_in_handler(slot))) {
+    const auto what =
+        kind == trace::WaitKind::kJoin ? trace::HandlerWaitKind::kJoin : trace::HandlerWaitKind::kCondition;
+    in_handler = begin_handler_wait(what, object, trace::LockKind::kMutex, false, frame.site());
+  }
+  NotedWait noted{slot, mutex, frame, slot->wait_kind, slot->wait_object, {}, {}};
+  if (FORKSIGHT_UNLIKELY(noted.outer_kind != trace::WaitKind::kNone)) noted.outer_site = slot->wait_site;
+  slot->wait_kind = trace::WaitKind::kNone;
+  compiler_fence();
+  slot->wait_object = object;
+  store_site(slot->wait_site, frame);
+  compiler_fence();
+  slot->wait_kind = kind;
+  _pthread_cleanup_push(&noted.buffer, leave_cancelled_wait, &noted);
+  const int result = wait();
+  _pthread_cleanup_pop(&noted.buffer, 0);
+  leave_wait(noted);
+  end_handler_wait(in_handler);
+  return result;
+}
+
+}  // namespace forksight

@@ -1,0 +1,85 @@
+// The hooks of MPI and UCX. In every process but a forked child of an initialised one a hook is a load, a branch and a
+// call. Arguments are passed on as the words that they came as: where the function takes fewer, the rest is whatever
+// the registers held (x86-64 psABI 3.2.3: integers and pointers only).
+#include "guest/site.hpp"
+#include "loader/next.hpp"
+#include "mpi/mpi.hpp"
+#include "record/function_touch.hpp"
+
+#include "guest/house_rules.hpp"
+
+namespace forksight {
+
+namespace {
+
+using Word = std::uint64_t;
+
+// What a call answers if no library exports the function: only a weak reference comes here.
+constexpr Word kMpiError = 16;                      // MPI_ERR_OTHER of Open MPI, an error in all others
+constexpr auto kUcxError = static_cast<Word>(-22);  // UCS_ERR_UNSUPPORTED
+
+constexpr bool is_ucx(MpiEntry entry) { return entry >= MpiEntry::ucp_init_version; }
+
+// 0: well, so far.
+int status_of(MpiEntry entry, Word result) {
+  switch (entry) {
+    case MpiEntry::ucp_cleanup:
+    case MpiEntry::ucp_worker_progress: return 0;
+    case MpiEntry::ucp_tag_send_nbx:
+    case MpiEntry::ucp_tag_recv_nbx: {
+      // A request, or a status in a pointer's clothes.
+      constexpr std::int64_t kLastStatus = -100;
+      const auto status = static_cast<std::int64_t>(result);
+      return status < 0 && status >= kLastStatus ? static_cast<int>(status) : 0;
+    }
+    default: return static_cast<int>(result);
+  }
+}
+
+// The first call, a watched child, and the functions that are looked at in any process.
+template <class... Words>
+__attribute__((noinline, cold)) Word call_slow(MpiEntry entry, Frame frame, Words... words) {
+  initialise();
+  const std::uint64_t function = find_exported_mpi(entry);
+  if (function == 0) return is_ucx(entry) ? kUcxError : kMpiError;
+  const std::uint64_t touch = g_watch_mpi ? touch_mpi(entry, function, frame.site()) : 0;
+  const Word result = reinterpret_cast<Word (*)(Words...)>(function)(words...);
+  end_function_touch(touch, status_of(entry, result));
+  if (entry == MpiEntry::ucp_init_version && static_cast<int>(result) == 0) note_ucx(1);
+  if (entry == MpiEntry::ucp_cleanup) note_ucx(-1);
+  return result;
+}
+
+constexpr bool is_looked_at(MpiEntry entry) {
+  return entry == MpiEntry::ucp_init_version || entry == MpiEntry::ucp_cleanup;
+}
+
+template <MpiEntry entry, class... Words>
+__attribute__((always_inline)) inline Word call(Frame frame, Words... words) {
+  const std::uint64_t function = g_mpi_reals[static_cast<std::uint32_t>(entry)].load(std::memory_order_acquire);
+  if (is_looked_at(entry) || FORKSIGHT_UNLIKELY(function == 0 || g_watch_mpi)) {
+    return call_slow(entry, frame, words...);
+  }
+  return reinterpret_cast<Word (*)(Words...)>(function)(words...);
+}
+
+}  // namespace
+
+}  // namespace forksight
+
+using namespace forksight;
+
+#define FORKSIGHT_WORDS_6 Word a, Word b, Word c, Word d, Word e, Word f
+#define FORKSIGHT_WORDS_7 FORKSIGHT_WORDS_6, Word g
+#define FORKSIGHT_WORDS_8 FORKSIGHT_WORDS_7, Word h
+#define FORKSIGHT_WORDS_12 FORKSIGHT_WORDS_8, Word i, Word j, Word k, Word l
+#define FORKSIGHT_PASS_6 a, b, c, d, e, f
+#define FORKSIGHT_PASS_7 FORKSIGHT_PASS_6, g
+#define FORKSIGHT_PASS_8 FORKSIGHT_PASS_7, h
+#define FORKSIGHT_PASS_12 FORKSIGHT_PASS_8, i, j, k, l
+
+#define FORKSIGHT_MPI_HOOK(name, words)                                     \
+  FORKSIGHT_EXPORT(Word, name, FORKSIGHT_WORDS_##words) {                   \
+    return call<MpiEntry::name>(FORKSIGHT_FRAME(), FORKSIGHT_PASS_##words); \
+  }
+#include "mpi/mpi_hooks.def"

@@ -1,0 +1,42 @@
+// What is done about libgomp's pools around a fork (--omp), and what the child still has to look out for. Only libgomp
+// needs it: LLVM's and Intel's runtimes rebuild themselves in the child, and pausing them would abort it.
+#pragma once
+
+#include <cstdint>
+
+#include "forksight/trace/format.hpp"
+#include "guest/site.hpp"
+#include "openmp/runtimes.hpp"
+
+namespace forksight {
+
+// At fork entry, before the other libraries' prepare handlers.
+void count_pools(Slot* forking);
+// In prepare, after the other libraries' handlers: chooses the cures, applies those that belong into the parent, and
+// writes the kRuntime records. Returns how many.
+std::uint32_t prepare_runtimes(Slot* forking);
+// In the child, before the other libraries' handlers. fork-child-safe.
+void settle_runtimes_in_child(Slot* forking);
+// Later, when the other libraries' child handlers are through: the part of it that allocates.
+void restore_runtimes_in_child(Slot* forking);
+
+// True in a child whose forking thread lost a libgomp pool: the region hooks look before they call.
+extern bool g_watch_regions;
+
+struct RegionGuard {
+  std::uint64_t touch;   // ref to end after the region, 0: none
+  std::uint32_t clause;  // what to ask the runtime for
+};
+struct Region {
+  OmpEntry entry;
+  std::uint32_t clause;    // num_threads, 0: none
+  std::uint32_t sections;  // of a sections construct, else 0
+};
+// A region is about to start in a watched child.
+RegionGuard enter_watched_region(Runtime& runtime, const Region& region, const Site& site);
+void leave_watched_region(const RegionGuard& guard);
+// The same where the entry returns at the region's beginning: the team may be waited for there or at its end.
+void enter_split_region(const RegionGuard& guard);
+void leave_split_region();
+
+}  // namespace forksight

@@ -1,0 +1,71 @@
+// The OpenMP runtimes of this process: found by what they export, asked through their own symbols. One process may
+// hold several (renamed copies of libgomp inside of wheels, opened RTLD_LOCAL).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "forksight/trace/format.hpp"
+#include "loader/modules.hpp"
+#include "record/slots.hpp"
+
+namespace forksight {
+
+enum class OmpEntry : std::uint32_t {
+#define FORKSIGHT_OMP_HOOK(name) name,
+#include "hooks.def"
+  kCount,
+};
+
+struct Runtime {
+  bool present;
+  trace::RuntimeKind kind;
+  const link_map* map;
+  std::uint64_t bias;
+  const ElfW(Dyn) * dynamic;
+  std::uint64_t start;  // mapped range: a thread whose start routine lies here is a worker
+  std::uint64_t end;
+  const void* tls_image;  // PT_TLS: what a new thread's block starts from
+  std::size_t tls_image_bytes;
+  std::size_t tls_bytes;  // 0: no TLS segment
+  int (*get_max_threads)();
+  int (*get_level)();
+  int (*get_active_level)();
+  void (*set_num_threads)(int);
+  int (*get_max_active_levels)();
+  void (*set_max_active_levels)(int);
+  int (*get_dynamic)();
+  void (*set_dynamic)(int);
+  int (*get_thread_limit)();
+  int (*pause_all)(int);
+  std::uint64_t entries[static_cast<std::size_t>(OmpEntry::kCount)];  // 0: not looked up yet
+};
+
+// Index of the runtime that `module` is, entered into the table; -1 if it is none.
+int recognise_runtime(const Module& module);
+void forget_runtime(std::uint32_t index);
+void forget_callers();
+Runtime& runtime_at(std::uint32_t index);
+
+// The runtime that a GOMP call from `caller` would have been bound to without the shim: the one that the program
+// itself needs, else the one in the caller's own tree of needed libraries, else the first. Null if there is none.
+// Getting this wrong gives wrong results (the body asks its own runtime for its thread number), so every caller's
+// object is looked up at every call, lock-free; what is remembered is the answer.
+Runtime* runtime_of_caller(std::uint64_t caller);
+std::uint64_t entry_of(Runtime& runtime, OmpEntry entry);
+
+// Threads that `creator` made through this runtime and that live still: its pool, but for the master.
+std::uint32_t count_workers(const Runtime& runtime, std::int32_t creator_tid, Slot** first);
+std::uint32_t count_all_workers(const Runtime& runtime);
+// The runtime has ended its pool of `creator` (omp_pause_resource_all): the threads go, later, by pthread_exit.
+void retire_workers(const Runtime& runtime, std::int32_t creator_tid);
+
+// What a region of the calling thread would get, as gomp_resolve_num_threads works it out (libgomp/parallel.c, GCC 12).
+struct Team {
+  std::uint32_t size;
+  bool is_guess;  // OMP_DYNAMIC: the load of the machine decides, it may be fewer
+};
+// `clause`: num_threads, 0 for none; `sections`: of a sections construct, which needs no more threads, 0 for others.
+Team predict_team(const Runtime& runtime, std::uint32_t clause, std::uint32_t sections);
+
+}  // namespace forksight

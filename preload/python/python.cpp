@@ -1,0 +1,222 @@
+#include "python/python.hpp"
+
+#include <pthread.h>
+#include <string.h>
+#include <sys/ioctl.h>
+
+#include <atomic>
+
+#include "guest/clock.hpp"
+#include "guest/kept_errno.hpp"
+#include "guest/site.hpp"
+#include "guest/sys.hpp"
+#include "loader/elf_view.hpp"
+#include "python/python_signal.hpp"
+#include "record/writer.hpp"
+
+#include "guest/house_rules.hpp"
+
+namespace forksight {
+
+namespace {
+
+// Struct _ts and struct _is of CPython: never looked into.
+struct ThreadState;
+struct Interpreter;
+
+struct Python {
+  std::uint64_t bias;
+  const char* (*dump_all)(int fd, Interpreter* interpreter, ThreadState* current);
+  void (*dump_one)(int fd, ThreadState* state);
+  ThreadState* (*attached_state)();  // of the thread that holds the GIL, for the holder; null or another's otherwise
+  ThreadState* (*own_state)();
+};
+
+constinit Python g_python = {};
+constinit std::atomic<bool> g_has_python{false};
+
+constexpr std::size_t kMostBytes = 32U << 10U;
+// A server forks from the same place over and over. These forks are told in full, ...
+constexpr std::uint32_t kForksToldEach = 16;
+// ... those after them once in so long. A child that inherited orphans tells its own.
+constexpr std::uint64_t kRestNs = 100'000'000;
+// Beyond this part of the trace there is room for plainer facts only.
+constexpr std::uint64_t kRoomBytes = trace::kMaxTraceBytes / 4;
+
+// All of it is written at forks that are told, by a thread that holds the GIL or is alone.
+constinit std::uint32_t g_told = 0;
+constinit std::uint64_t g_last_ns = 0;
+constinit std::uint64_t g_last_stacks = 0;  // ref of the kPythonStacks of this process's last such fork
+constinit std::uint64_t g_last_fork = 0;
+
+template <class Function>
+void look_up(const ElfView& view, const char* name, Function*& out) {
+  out = reinterpret_cast<Function*>(view.find_function(name));
+}
+
+class Cancellation {
+ public:
+  Cancellation() { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_); }
+  ~Cancellation() { pthread_setcancelstate(before_, nullptr); }
+  Cancellation(const Cancellation&) = delete;
+  Cancellation& operator=(const Cancellation&) = delete;
+
+ private:
+  int before_ = 0;
+};
+
+// What a dumper writes to a descriptor. A pipe that does not block: it holds 64 KiB, and what is beyond them is lost,
+// while a file would send SIGXFSZ at RLIMIT_FSIZE. Without two free descriptors there is no text.
+class DumpedText {
+ public:
+  template <class Dump>
+  explicit DumpedText(Dump dump) {
+    const KeptErrno kept;
+    int ends[2];
+    if (sys::call(SYS_pipe2, sys::word(ends), O_CLOEXEC | O_NONBLOCK) == 0) {
+      // Standard streams that the program has closed: nobody may write there what is meant for them.
+      for (int& end : ends) end = move_up(end);
+      if (ends[0] >= 0 && ends[1] >= 0) {
+        const Cancellation off;  // the dumper calls write()
+        dump(ends[1]);
+        collect(ends[0]);
+      }
+      for (const int end : ends) sys::close(end);
+    }
+  }
+  ~DumpedText() {
+    if (text_ != nullptr) sys::unmap(text_, kMostBytes);
+  }
+  DumpedText(const DumpedText&) = delete;
+  DumpedText& operator=(const DumpedText&) = delete;
+
+  std::uint64_t append(trace::PythonMoment moment, std::uint64_t touch) const {
+    if (bytes_ == 0) return 0;
+    const auto importance = touch == 0 ? Importance::kFact : Importance::kFinding;
+    Record record(trace::RecordType::kPythonStacks, sizeof(trace::PythonStacksRecord) + bytes_, importance);
+    if (!record) return 0;
+    *record.as<trace::PythonStacksRecord>() = {
+        touch, reinterpret_cast<std::uint64_t>(__builtin_thread_pointer()), moment, bytes_, cut_, 0};
+    memcpy(record.payload() + sizeof(trace::PythonStacksRecord), text_, bytes_);
+    return record.commit();
+  }
+
+  bool is_that_of(std::uint64_t stacks) const {
+    if (stacks == 0) return false;
+    const auto& record = *static_cast<const trace::PythonStacksRecord*>(record_payload(stacks));
+    return record.writer == reinterpret_cast<std::uint64_t>(__builtin_thread_pointer()) && record.bytes == bytes_ &&
+           memcmp(&record + 1, text_, bytes_) == 0;
+  }
+
+ private:
+  static int move_up(int fd) {
+    if (fd > 2) return fd;
+    const long moved = sys::call(SYS_fcntl, fd, F_DUPFD_CLOEXEC, 3);
+    sys::close(fd);
+    return static_cast<int>(moved);
+  }
+
+  void collect(int fd) {
+    int waiting = 0;
+    sys::call(SYS_ioctl, fd, FIONREAD, sys::word(&waiting));
+    if (waiting <= 0) return;
+    text_ = static_cast<char*>(sys::map(kMostBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1));
+    if (text_ == nullptr) return;
+    while (bytes_ < kMostBytes) {
+      const long got = sys::read(fd, text_ + bytes_, kMostBytes - bytes_);
+      if (got <= 0) break;
+      bytes_ += static_cast<std::uint32_t>(got);
+    }
+    cut_ = bytes_ == kMostBytes ? 1 : 0;
+  }
+
+  char* text_ = nullptr;
+  std::uint32_t bytes_ = 0;
+  std::uint32_t cut_ = 0;
+};
+
+// The state of the calling thread if it holds the GIL; else null.
+ThreadState* state_with_gil() {
+  if (!g_has_python.load(std::memory_order_acquire)) return nullptr;
+  ThreadState* const own = g_python.own_state();
+  return own != nullptr && own == g_python.attached_state() ? own : nullptr;
+}
+
+// Its own stack first: what is cut off is the others'.
+void dump_all(int fd, ThreadState* own) {
+  if (own != nullptr) g_python.dump_one(fd, own);
+  g_python.dump_all(fd, nullptr, own);
+}
+
+void record_fork(std::uint64_t fork, ThreadState* own) {
+  const DumpedText text([own](int fd) { dump_all(fd, own); });
+  // Children that a server forks one after the other from one place would each tell the same.
+  std::atomic<std::uint64_t>& of_all = last_python_stacks();
+  const std::uint64_t others = of_all.load(std::memory_order_acquire);
+  if (!text.is_that_of(g_last_stacks)) {
+    g_last_stacks = text.is_that_of(others) ? others : text.append(trace::PythonMoment::kFork, 0);
+  }
+  if (g_last_stacks == 0) return;
+  of_all.store(g_last_stacks, std::memory_order_release);
+  append(trace::RecordType::kPythonAtFork, trace::PythonAtForkRecord{fork, g_last_stacks});
+  g_last_fork = fork;
+}
+
+}  // namespace
+
+void recognise_python(const Module& module) {
+  if (g_has_python.load(std::memory_order_relaxed)) return;
+  const ElfView view(module.bias, module.dynamic, module.is_permanent ? Trust::kStaysLoaded : Trust::kNone);
+  Python python{};
+  look_up(view, "_Py_DumpTracebackThreads", python.dump_all);
+  if (python.dump_all == nullptr) return;
+  look_up(view, "_Py_DumpTraceback", python.dump_one);
+  look_up(view, "PyGILState_GetThisThreadState", python.own_state);
+  look_up(view, "_PyThreadState_UncheckedGet", python.attached_state);
+  if (python.attached_state == nullptr) look_up(view, "PyThreadState_GetUnchecked", python.attached_state);
+  // Builds without a GIL export this: their threads come and go whatever this one does.
+  const bool is_free_threaded = view.find_function("_Py_MergeZeroLocalRefcount") != 0;
+  if (python.dump_one == nullptr || python.own_state == nullptr || python.attached_state == nullptr) return;
+  if (is_free_threaded) return;
+  python.bias = module.bias;
+  g_python = python;
+  g_has_python.store(true, std::memory_order_release);
+}
+
+void forget_python(const Module& module) {
+  if (g_has_python.load(std::memory_order_relaxed) && g_python.bias == module.bias) g_has_python.store(false);
+}
+
+void record_python_in_prepare(std::uint64_t fork) {
+  ThreadState* const own = fork == 0 ? nullptr : state_with_gil();
+  if (own == nullptr) return;
+  answer_python_signal();
+  if (fork > kRoomBytes) return;
+  const std::uint64_t now = now_ns();
+  if (g_told >= kForksToldEach && now - g_last_ns < kRestNs) return;
+  ++g_told;
+  g_last_ns = now;
+  record_fork(fork, own);
+}
+
+void record_python_in_child(std::uint64_t fork) {
+  if (fork == 0 || fork > kRoomBytes || fork == g_last_fork) return;
+  ThreadState* const own = state_with_gil();
+  if (own != nullptr) record_fork(fork, own);
+}
+
+void record_python_at_touch(std::uint64_t touch) {
+  if (touch == 0 || !g_has_python.load(std::memory_order_acquire)) return;
+  // Its own frames stay as they are while it is in this call, with or without the GIL.
+  ThreadState* const own = g_python.own_state();
+  if (own == nullptr) return;
+  DumpedText([own](int fd) { g_python.dump_one(fd, own); }).append(trace::PythonMoment::kTouch, touch);
+}
+
+void record_python_on_request() {
+  if (!g_has_python.load(std::memory_order_acquire) || !trace_is_open()) return;
+  ThreadState* const own = g_python.own_state();
+  DumpedText([own](int fd) { dump_all(fd, own); }).append(trace::PythonMoment::kRequest, 0);
+}
+
+}  // namespace forksight

@@ -1,0 +1,79 @@
+#include "python/python_signal.hpp"
+
+#include <signal.h>
+
+#include "guest/config.hpp"
+#include "guest/kept_errno.hpp"
+#include "guest/sys.hpp"
+#include "record/writer.hpp"
+
+#include "guest/house_rules.hpp"
+
+// What the kernel calls when the handler returns; rt_sigreturn.
+asm(R"(
+  .text
+  .type forksight_sigreturn, @function
+  .hidden forksight_sigreturn
+forksight_sigreturn:
+  mov $15, %eax
+  syscall
+  .size forksight_sigreturn, . - forksight_sigreturn
+)");
+extern "C" void forksight_sigreturn();
+
+namespace forksight {
+
+namespace {
+
+// struct kernel_sigaction of x86-64 (arch/x86/include/uapi/asm/signal.h).
+struct KernelAction {
+  void (*handler)(int, siginfo_t*, void*);
+  unsigned long flags;
+  void (*restorer)();
+  std::uint64_t mask;
+};
+
+constexpr unsigned long kRestorer = 0x04000000;  // SA_RESTORER
+constexpr std::uint64_t kAllSignals = ~std::uint64_t{0};
+
+constinit bool g_installed = false;
+
+long change_action(int number, const KernelAction* action, KernelAction* before) {
+  return sys::call(SYS_rt_sigaction, number, sys::word(action), sys::word(before), sizeof(std::uint64_t));
+}
+
+// Sent by anybody else it does what it would have done without us: the default action of a real-time signal is to end
+// the process.
+void pass_on(int number) {
+  KernelAction action{};
+  change_action(number, &action, nullptr);
+  sys::call(SYS_tgkill, sys::getpid(), sys::gettid(), number);
+}
+
+void on_request(int number, siginfo_t* info, void*) {
+  const KeptErrno kept;
+  const bool is_request =
+      info->si_code == SI_QUEUE && reinterpret_cast<std::uint64_t>(info->si_value.sival_ptr) == trace::kPythonRequest;
+  if (is_request) {
+    record_python_on_request();
+  } else {
+    pass_on(number);
+  }
+}
+
+}  // namespace
+
+void answer_python_signal() {
+  const std::int32_t number = g_config.python_signal;
+  if (g_installed || number == 0) return;
+  KernelAction before{};
+  if (change_action(number, nullptr, &before) != 0 || before.handler != nullptr) return;
+  // Restarting: whatever the threads wait for, they go on waiting for.
+  const KernelAction action{on_request, SA_SIGINFO | SA_RESTART | SA_ONSTACK | kRestorer, forksight_sigreturn,
+                            kAllSignals};
+  if (change_action(number, &action, nullptr) != 0) return;
+  g_installed = true;
+  append(trace::RecordType::kPythonSignal, trace::PythonSignalRecord{static_cast<std::uint32_t>(number), 0});
+}
+
+}  // namespace forksight

@@ -1,0 +1,52 @@
+#include "record/fork_stack.hpp"
+
+#include <string.h>
+
+#include "loader/modules.hpp"
+#include "record/writer.hpp"
+
+#include "guest/house_rules.hpp"
+
+namespace forksight {
+
+namespace {
+
+constexpr std::size_t kForkStackBytes = 16U << 10U;
+
+// Code without frame pointers keeps data in rbp: only where it points into the stack can an outer frame depend on it.
+bool is_same_site(const Site& one, const Site& other, std::size_t bytes) {
+  const auto is_on_stack = [&](std::uint64_t value) { return value - one.sp < bytes; };
+  return one.pc == other.pc && one.sp == other.sp &&
+         (one.fp == other.fp || (!is_on_stack(one.fp) && !is_on_stack(other.fp)));
+}
+
+// Would the stack that lies at `sp` now be unwound as the recorded one? Return addresses decide; other words may
+// differ.
+bool is_unwound_alike(const trace::StackRecord& recorded, const StackBound& bound, std::uint64_t sp) {
+  if (!bound.mapped || recorded.bytes != bound.bytes) return false;
+  const auto* then = reinterpret_cast<const std::byte*>(&recorded + 1);
+  const auto* now = reinterpret_cast<const std::byte*>(sp);
+  for (std::size_t at = 0; at + sizeof(std::uint64_t) <= bound.bytes; at += sizeof(std::uint64_t)) {
+    std::uint64_t before = 0;
+    std::uint64_t after = 0;
+    memcpy(&before, then + at, sizeof before);
+    memcpy(&after, now + at, sizeof after);
+    if (before != after && (find_module(before) != nullptr || find_module(after) != nullptr)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+std::uint64_t record_fork_stack(Slot& slot, const Site& site) {
+  const StackBound bound = stack_bound(&slot, site.sp, kForkStackBytes);
+  if (slot.last_fork_stack != 0 && is_same_site(slot.last_fork_site, site, bound.bytes)) {
+    const auto& recorded = *static_cast<const trace::StackRecord*>(record_payload(slot.last_fork_stack));
+    if (is_unwound_alike(recorded, bound, site.sp)) return slot.last_fork_stack;
+  }
+  slot.last_fork_site = site;
+  slot.last_fork_stack = append_stack(site, &slot, kForkStackBytes, false, Importance::kFact);
+  return slot.last_fork_stack;
+}
+
+}  // namespace forksight

@@ -1,0 +1,244 @@
+#include "record/slots.hpp"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <time.h>
+
+#include "foresight/foresight.hpp"
+#include "guest/clock.hpp"
+#include "guest/sys.hpp"
+#include "threads/abandoned.hpp"
+
+#include "guest/house_rules.hpp"
+
+// The end of the initial thread's stack, kept by the dynamic loader (GLIBC_2.2.5).
+extern "C" void* __libc_stack_end;
+
+namespace forksight {
+
+thread_local constinit Slot* t_slot = nullptr;
+thread_local constinit Slot* t_fast = nullptr;
+constinit std::atomic<bool> g_had_threads{false};
+constinit std::uint32_t g_lost_threads_unrecorded = 0;
+
+namespace {
+
+// What precedes the first slot.
+struct alignas(64) TableHead {
+  std::uint32_t epoch;
+};
+
+constexpr std::size_t kTableBytes = sizeof(TableHead) + std::size_t{kMaxSlots} * kSlotBytes;
+
+constinit std::byte* g_table = nullptr;
+TableHead& head() { return *reinterpret_cast<TableHead*>(g_table); }
+// The table was full when this thread asked: it goes unrecorded, and does not search again at every lock.
+constinit thread_local bool t_refused = false;
+constinit std::atomic<std::uint32_t> g_used{0};
+constinit std::atomic<std::uint32_t> g_hint{0};
+// No slot was to be had, and no thread has ended since: searching again asks the kernel for every thread in vain.
+constinit std::atomic<bool> g_exhausted{false};
+
+bool claim(Slot& slot, SlotState from) {
+  return slot.state.compare_exchange_strong(from, SlotState::kReserved, std::memory_order_acq_rel);
+}
+
+// A slot whose thread is gone: ended and confirmed by the kernel, or left behind by the process that we were forked
+// from. One that ended with locks held is spared until the table runs full: it alone knows who holds them.
+bool claim_dead(Slot& slot, std::int32_t pid, bool any_state) {
+  const SlotState state = slot.state.load(std::memory_order_acquire);
+  if (state == SlotState::kFree || state == SlotState::kReserved) return false;
+  const bool ours = slot.epoch == epoch();
+  if (!ours) return claim(slot, state);
+  if (!any_state && (state != SlotState::kEnded || (slot.flags & trace::kThreadEnded) != 0)) return false;
+  if (sys::thread_exists(pid, slot.tid) || !claim(slot, state)) return false;
+  if (any_state || !mark_if_abandoned(slot)) return true;
+  slot.state.store(SlotState::kEnded, std::memory_order_release);
+  return false;
+}
+
+Slot* count_unrecorded() {
+  __atomic_fetch_add(&g_lost_threads_unrecorded, 1, __ATOMIC_RELAXED);
+  return nullptr;
+}
+
+void reset(Slot& slot) {
+  slot.top = &slot.held[1];
+  slot.overflow = 0;
+  slot.epoch = epoch();
+  slot.tid = 0;
+  slot.creator_tid = 0;
+  slot.wait_object = 0;
+  slot.wait_kind = trace::WaitKind::kNone;
+  slot.wait_site = {};
+  slot.flags = 0;
+  slot.thread_pointer = 0;
+  slot.stack_top = 0;
+  slot.is_initial_stack = false;
+  slot.is_retired = false;
+  slot.start_routine = 0;
+  slot.argument = 0;
+  slot.created_ns = 0;
+  memset(slot.name, 0, sizeof slot.name);
+  slot.record = 0;
+  slot.fork_record = 0;
+  slot.open_touch = 0;
+  slot.is_fork_by_wrapper = false;
+  slot.fork_entry_ns = 0;
+  slot.fork_site = {};
+  slot.last_fork_site = {};
+  slot.last_fork_stack = 0;
+  slot.handler_run = 0;
+  slot.untimed_run = 0;
+  slot.handler_depth = 0;
+  slot.life = 0;
+  slot.life_record = 0;
+  slot.lived_count = 0;
+  slot.creation_site = {};
+  slot.creation_bytes = 0;
+  slot.creation_cut = 0;
+  slot.call_depth = 0;
+  slot.call_serial = 0;
+  slot.call_outlasted = 0;
+  slot.is_closing_holes = false;
+  slot.holds_gate = false;
+}
+
+}  // namespace
+
+bool map_slots(std::size_t extra_bytes) {
+  const std::size_t bytes = kTableBytes + extra_bytes;
+  void* memory = sys::map(bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
+  if (memory == nullptr) return false;
+  // A huge page would cost every process 2 MiB and every fork its copy.
+  sys::call(SYS_madvise, sys::word(memory), static_cast<long>(bytes), MADV_NOHUGEPAGE);
+  g_table = static_cast<std::byte*>(memory);
+  head().epoch = 1;
+  return true;
+}
+
+void* slots_extra() { return g_table == nullptr ? nullptr : g_table + kTableBytes; }
+
+std::uint32_t epoch() { return g_table == nullptr ? 0 : head().epoch; }
+void begin_next_epoch() {
+  if (g_table != nullptr) ++head().epoch;
+}
+
+std::uint32_t slot_count() { return g_used.load(std::memory_order_acquire); }
+
+Slot& slot_at(std::uint32_t index) {
+  return *reinterpret_cast<Slot*>(g_table + sizeof(TableHead) + std::size_t{index} * kSlotBytes);
+}
+
+Slot* reserve_slot() {
+  if (g_table == nullptr) return nullptr;
+  const std::uint32_t used = slot_count();
+  const std::int32_t pid = sys::getpid();
+  // Reuse first, beginning where the last one was found, so that memory stays as small as the number of threads.
+  const std::uint32_t hint = g_hint.load(std::memory_order_relaxed);
+  for (std::uint32_t step = 0; step < used && step < 64; ++step) {
+    const std::uint32_t index = (hint + step) % used;
+    Slot& slot = slot_at(index);
+    const SlotState state = slot.state.load(std::memory_order_acquire);
+    if ((state == SlotState::kFree && claim(slot, state)) || claim_dead(slot, pid, false)) {
+      g_hint.store(index, std::memory_order_relaxed);
+      reset(slot);
+      return &slot;
+    }
+  }
+  std::uint32_t next = used;
+  while (next < kMaxSlots) {
+    // A scan above may take the new slot between the two steps: then try the one after it.
+    if (g_used.compare_exchange_weak(next, next + 1, std::memory_order_acq_rel) &&
+        claim(slot_at(next), SlotState::kFree)) {
+      reset(slot_at(next));
+      return &slot_at(next);
+    }
+  }
+  if (g_exhausted.load(std::memory_order_relaxed)) return count_unrecorded();
+  for (std::uint32_t index = 0; index < kMaxSlots; ++index) {
+    Slot& slot = slot_at(index);
+    const SlotState state = slot.state.load(std::memory_order_acquire);
+    if ((state == SlotState::kFree && claim(slot, state)) || claim_dead(slot, pid, true)) {
+      reset(slot);
+      return &slot;
+    }
+  }
+  g_exhausted.store(true, std::memory_order_relaxed);
+  return count_unrecorded();
+}
+
+void end_slot(Slot* slot) {
+  slot->state.store(SlotState::kEnded, std::memory_order_release);
+  // Written only where it changes: the line is shared by all threads.
+  if (g_exhausted.load(std::memory_order_relaxed)) g_exhausted.store(false, std::memory_order_relaxed);
+}
+
+void release_slot(Slot* slot) { slot->state.store(SlotState::kFree, std::memory_order_release); }
+
+Slot* own_slot() {
+  if (FORKSIGHT_LIKELY(t_slot != nullptr)) return t_slot;
+  if (t_refused || g_table == nullptr) return nullptr;
+  Slot* slot = reserve_slot();
+  if (slot == nullptr) {
+    t_refused = true;
+    return nullptr;
+  }
+  slot->tid = sys::gettid();
+  slot->created_ns = now_ns();
+  slot->thread_pointer = reinterpret_cast<std::uint64_t>(__builtin_thread_pointer());
+  if (slot->tid == sys::getpid()) {
+    slot->flags = trace::kThreadMain;
+    slot->stack_top = reinterpret_cast<std::uint64_t>(__libc_stack_end);
+    slot->is_initial_stack = true;
+  } else {
+    slot->flags = trace::kThreadForeign;
+    g_had_threads.store(true, std::memory_order_relaxed);
+    if (foresees()) meet_foreign_thread();
+  }
+  sys::call(SYS_prctl, PR_GET_NAME, sys::word(slot->name));
+  slot->state.store(SlotState::kLive, std::memory_order_release);
+  t_slot = slot;
+  t_fast = fast_slot(slot);
+  return slot;
+}
+
+Slot* find_slot_by_tid(std::int32_t tid, bool of_this_process) {
+  const std::uint32_t used = slot_count();
+  for (std::uint32_t index = 0; index < used; ++index) {
+    Slot& slot = slot_at(index);
+    const SlotState state = slot.state.load(std::memory_order_acquire);
+    if (state != SlotState::kLive && state != SlotState::kEnded) continue;
+    if (slot.tid == tid && (slot.epoch == epoch()) == of_this_process) return &slot;
+  }
+  return nullptr;
+}
+
+Slot* find_slot_by_thread_pointer(std::uint64_t thread_pointer) {
+  const std::uint32_t used = slot_count();
+  for (std::uint32_t index = 0; index < used; ++index) {
+    Slot& slot = slot_at(index);
+    const SlotState state = slot.state.load(std::memory_order_acquire);
+    if ((state == SlotState::kLive || state == SlotState::kReserved) && slot.epoch == epoch() &&
+        slot.thread_pointer == thread_pointer) {
+      return &slot;
+    }
+  }
+  return nullptr;
+}
+
+StackBound stack_bound(const Slot* slot, std::uint64_t sp, std::size_t limit) {
+  constexpr std::uint64_t kPage = 4096;
+  constexpr std::uint64_t kLargestStack = std::uint64_t{1} << 30U;
+  // x86-64 Linux keeps at least 128 MiB between the top of the initial stack and the next mapping (MIN_GAP in
+  // arch/x86/mm/mmap.c), so an address this close below the top lies in that stack, and so does all above it.
+  constexpr std::uint64_t kSurelyInitialStack = std::uint64_t{64} << 20U;
+  // On an alternate signal stack, or a coroutine's, sp is not below stack_top, or far from it.
+  const bool known = slot != nullptr && slot->stack_top > sp && slot->stack_top - sp < kLargestStack;
+  const std::uint64_t bytes = known ? slot->stack_top - sp : kPage - sp % kPage;
+  const bool mapped = known && slot->is_initial_stack && bytes < kSurelyInitialStack;
+  return {bytes < limit ? static_cast<std::size_t>(bytes) : limit, !known || bytes > limit, mapped};
+}
+
+}  // namespace forksight

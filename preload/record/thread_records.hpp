@@ -1,0 +1,15 @@
+// Threads as facts in the trace.
+#pragma once
+
+#include <cstdint>
+
+#include "record/slots.hpp"
+
+namespace forksight {
+
+// The kThread record of a slot's thread, written now if it was not yet. 0 without a trace.
+std::uint64_t ensure_thread_record(Slot& slot);
+// Copies the creator's stack into the new thread's slot.
+void keep_creation_stack(Slot& created, const Slot* creator, const Site& site);
+
+}  // namespace forksight

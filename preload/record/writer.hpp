@@ -1,0 +1,71 @@
+// Appends records to the trace file. Lock-free, async-signal-safe and fork-child-safe: parent, children and signal
+// handlers append to one shared mapping at once (see forksight/trace/format.hpp for why that is sound).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "forksight/trace/format.hpp"
+#include "guest/site.hpp"
+#include "record/slots.hpp"
+
+namespace forksight {
+
+// Facts may fill three quarters of the file; the rest is kept for touches, which are what a user needs most.
+enum class Importance { kFact, kFinding };
+
+// A record under construction: claimed, not yet visible. `payload` is null if there is no trace or no space.
+class Record {
+ public:
+  Record(trace::RecordType type, std::size_t payload_bytes, Importance importance = Importance::kFact);
+  Record(const Record&) = delete;
+  Record& operator=(const Record&) = delete;
+
+  explicit operator bool() const { return header_ != nullptr; }
+  std::byte* payload() const { return payload_; }
+  template <class T>
+  T* as() const {
+    return reinterpret_cast<T*>(payload_);
+  }
+  // Publishes the record; returns its reference.
+  std::uint64_t commit();
+
+ private:
+  trace::RecordHeader* header_ = nullptr;
+  std::byte* payload_ = nullptr;
+  std::uint64_t offset_ = 0;
+  std::uint32_t size_ = 0;
+  trace::RecordType type_;
+};
+
+bool trace_is_open();
+// The payload of a record that this process, or its ancestor, committed.
+const void* record_payload(std::uint64_t reference);
+// Creates the file if the configuration asks for one and there is none yet. Where it cannot be created nothing is
+// recorded, now and later. Returns trace_is_open().
+bool open_trace();
+// What all processes of this trace have written lately; null without a trace.
+trace::RecentRecord* recent_stacks();
+// 1 for the first fork of this trace; 0 without a trace.
+std::uint64_t next_fork_ordinal();
+std::uint64_t forks_so_far();                      // recorded in this trace, by all its processes
+std::atomic<std::uint64_t>& last_python_stacks();  // in the header of the trace, which must be open
+
+// Returns 0 where there is no trace or no space.
+template <class T>
+std::uint64_t append(trace::RecordType type, const T& payload, Importance importance = Importance::kFact) {
+  Record record(type, sizeof(T), importance);
+  if (!record) return 0;
+  __builtin_memcpy(record.payload(), &payload, sizeof(T));
+  return record.commit();
+}
+
+// Copies the bytes of a stack; fewer than asked for if it is not all mapped.
+std::uint32_t read_stack(std::uint64_t sp, void* to, const StackBound& bound);
+// The stack at `site`; its bytes are read from this process's memory now. `slot`: whose stack it is, for its end.
+std::uint64_t append_stack(const Site& site, const Slot* slot, std::size_t limit, bool frozen, Importance importance);
+// A stack that was copied earlier. `flags`: trace::StackFlag.
+std::uint64_t append_saved_stack(const Site& site, const void* bytes, std::uint32_t count, std::uint32_t flags);
+void append_note(trace::NoteCode code, std::uint64_t value);
+
+}  // namespace forksight

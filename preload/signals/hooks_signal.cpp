@@ -1,0 +1,91 @@
+// Threads that take signals by waiting for them: noted as a wait, so that a fork can tell which signals its child has
+// nobody for. The set is read at the fork, out of the waiting thread's memory. A child that waits, without a deadline,
+// for nothing but the signals of timers that its fork left behind is recorded before it blocks.
+#include <signal.h>
+#include <unistd.h>
+
+#include "guest/site.hpp"
+#include "guest/sys.hpp"
+#include "loader/lazy_next.hpp"
+#include "loader/next.hpp"
+#include "locks/wait_guard.hpp"
+#include "signals/timers.hpp"
+
+#include "guest/house_rules.hpp"
+
+using namespace forksight;
+
+namespace {
+
+// SIGKILL and SIGSTOP cannot be waited for, 32 and 33 are libc's.
+constexpr std::uint64_t kNobodysSignals =
+    std::uint64_t{1} << (SIGKILL - 1) | std::uint64_t{1} << (SIGSTOP - 1) | std::uint64_t{3} << 31U;
+
+struct TimerWait {
+  std::uint64_t touch;
+  std::uint64_t signals;
+};
+
+// A wait for a signal in `set`; with `is_mask`, for one that is not in it. A set that cannot be read is the kernel's to
+// refuse.
+__attribute__((noinline, cold)) TimerWait enter_timer_wait(const sigset_t* set, bool is_mask, const Site& site) {
+  std::uint64_t signals = 0;
+  if (sys::read_memory(set, &signals, sizeof signals, true) != sizeof signals) return {0, 0};
+  if (is_mask) signals = ~(signals | kNobodysSignals);
+  return {begin_timer_wait(signals, site), signals};
+}
+
+template <class Wait, class Came>
+__attribute__((always_inline)) inline int wait_for(const sigset_t* set, bool is_timed, Frame frame, Wait wait,
+                                                   Came came) {
+  Slot* const slot = own_slot();
+  if (slot == nullptr) return wait();
+  TimerWait timer{0, 0};
+  if (FORKSIGHT_UNLIKELY(g_lost_timers != 0) && !is_timed) timer = enter_timer_wait(set, false, frame.site());
+  const int result =
+      note_wait(slot, trace::WaitKind::kSignals, reinterpret_cast<std::uint64_t>(set), frame, nullptr, wait);
+  end_timer_wait(timer.touch, timer.signals, came(result));
+  return result;
+}
+
+bool is_number(int result) { return result > 0; }
+
+}  // namespace
+
+FORKSIGHT_EXPORT(int, sigwait, const sigset_t* set, int* number) {
+  return wait_for(
+      set, false, FORKSIGHT_FRAME(), [=] { return FORKSIGHT_NEXT(sigwait)(set, number); },
+      [](int result) { return result == 0; });
+}
+
+FORKSIGHT_EXPORT(int, sigwaitinfo, const sigset_t* set, siginfo_t* info) {
+  return wait_for(
+      set, false, FORKSIGHT_FRAME(), [=] { return FORKSIGHT_NEXT(sigwaitinfo)(set, info); }, is_number);
+}
+
+FORKSIGHT_EXPORT(int, sigtimedwait, const sigset_t* set, siginfo_t* info, const timespec* timeout) {
+  return wait_for(
+      set, timeout != nullptr, FORKSIGHT_FRAME(), [=] { return FORKSIGHT_NEXT(sigtimedwait)(set, info, timeout); },
+      is_number);
+}
+
+// These two come back only when a handler has run: of a signal that was waited for.
+FORKSIGHT_EXPORT(int, sigsuspend, const sigset_t* mask) {
+  const auto real = FORKSIGHT_LAZY_NEXT(sigsuspend);
+  if (FORKSIGHT_LIKELY(g_lost_timers == 0)) return real(mask);
+  const TimerWait timer = enter_timer_wait(mask, true, FORKSIGHT_FRAME().site());
+  const int result = real(mask);
+  end_timer_wait(timer.touch, timer.signals, true);
+  return result;
+}
+
+FORKSIGHT_EXPORT(int, pause, ) {
+  const auto real = FORKSIGHT_LAZY_NEXT(pause);
+  if (FORKSIGHT_LIKELY(g_lost_timers == 0)) return real();
+  sigset_t mask;
+  sys::call(SYS_rt_sigprocmask, SIG_BLOCK, 0, sys::word(&mask), sizeof(std::uint64_t));
+  const TimerWait timer = enter_timer_wait(&mask, true, FORKSIGHT_FRAME().site());
+  const int result = real();
+  end_timer_wait(timer.touch, timer.signals, true);
+  return result;
+}

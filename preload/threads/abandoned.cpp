@@ -1,0 +1,49 @@
+#include "threads/abandoned.hpp"
+
+#include "guest/sys.hpp"
+#include "locks/lock_memory.hpp"
+
+#include "guest/house_rules.hpp"
+
+namespace forksight {
+
+namespace {
+
+// Semaphores, spinlocks and readers name nobody, and a semaphore is often posted by another thread: they do not count.
+bool is_owned(const HeldLock& entry, std::int32_t tid) {
+  const auto* lock = reinterpret_cast<const void*>(lock_address(entry.lock));
+  if (entry.lock == 0) return false;
+  if (lock_kind(entry.lock) == trace::LockKind::kMutex) {
+    MutexMemory mutex{};
+    return sys::read_memory(lock, &mutex, sizeof mutex, true) == sizeof mutex && mutex.lock != 0 && mutex.owner == tid;
+  }
+  if (lock_kind(entry.lock) == trace::LockKind::kRwlockWrite) {
+    RwlockMemory rwlock{};
+    return sys::read_memory(lock, &rwlock, sizeof rwlock, true) == sizeof rwlock && rwlock.cur_writer == tid;
+  }
+  return false;
+}
+
+}  // namespace
+
+bool mark_if_abandoned(Slot& slot) {
+  bool owned = false;
+  for (const HeldLock* entry = &slot.held[1]; entry < slot.top && !owned; ++entry) owned = is_owned(*entry, slot.tid);
+  if (!owned) return false;
+  slot.flags |= trace::kThreadEnded;
+  slot.record = 0;
+  return true;
+}
+
+void look_for_abandoned(Slot& slot) {
+  SlotState ended = SlotState::kEnded;
+  if (slot.state.load(std::memory_order_acquire) != ended || slot.epoch != epoch()) return;
+  if (depth(slot) == 0 || (slot.flags & trace::kThreadEnded) != 0) return;
+  if (sys::thread_exists(sys::getpid(), slot.tid)) return;
+  // Another thread may be about to reuse it.
+  if (!slot.state.compare_exchange_strong(ended, SlotState::kReserved, std::memory_order_acq_rel)) return;
+  mark_if_abandoned(slot);
+  slot.state.store(SlotState::kEnded, std::memory_order_release);
+}
+
+}  // namespace forksight

@@ -1,0 +1,37 @@
+// exit() in a forked child that lost threads: the parent's exit handlers and static destructors run there, and may
+// join, wait for or destroy what the child does not have. The call is recorded before any of them runs; a child that
+// gets through is silent. exit() in a child of vfork() runs them in the parent's own memory.
+#include <atomic>
+
+#include "fork/vfork_child.hpp"
+#include "guest/site.hpp"
+#include "loader/next.hpp"
+#include "record/writer.hpp"
+#include "threads/lost_waits.hpp"
+
+using namespace forksight;
+
+namespace {
+
+// Little of the stack: every child that ends by exit() pays for it.
+constexpr std::size_t kStackBytes = 4U << 10U;
+
+constinit std::atomic<bool> g_is_recorded{false};
+
+void record_exit(const Site& site) {
+  if (g_is_recorded.exchange(true, std::memory_order_relaxed)) return;
+  const std::uint64_t stack = append_stack(site, own_slot(), kStackBytes, false, Importance::kFact);
+  append(trace::RecordType::kTouch, trace::TouchRecord{losing_fork(), trace::TouchKind::kExit,
+                                                       trace::TouchAction::kNone, 0, 0, 0, stack, 0, 0, 0, 0});
+}
+
+}  // namespace
+
+FORKSIGHT_EXPORT(void, exit, int status) {
+  const auto real = reinterpret_cast<void (*)(int)>(next_of(g_next.exit));
+  if (FORKSIGHT_UNLIKELY(has_lost_threads())) record_exit(FORKSIGHT_FRAME().site());
+  if (is_vfork_child()) note_vfork_exit(FORKSIGHT_FRAME().site());
+  real(status);
+}
+
+#include "guest/house_rules.hpp"

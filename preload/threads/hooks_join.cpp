@@ -1,0 +1,44 @@
+// Joining a thread: noted as a wait, so that a fork can tell what its lost threads waited for. No more is done: in a
+// child, libc lets the join of a lost thread return at once.
+#include <threads.h>
+
+#include "foresight/foresight.hpp"
+#include "guest/site.hpp"
+#include "loader/next.hpp"
+#include "locks/wait_guard.hpp"
+
+#include "guest/house_rules.hpp"
+
+using namespace forksight;
+
+namespace {
+
+template <class Join>
+__attribute__((always_inline)) inline int join(pthread_t thread, Join join) {
+  Slot* const slot = own_slot();
+  if (slot == nullptr) return join();
+  const auto pointer = static_cast<std::uint64_t>(thread);
+  const std::uint64_t life = foresees() ? find_life(pointer) : 0;
+  const int result = note_wait(slot, trace::WaitKind::kJoin, pointer, FORKSIGHT_FRAME(), nullptr, join);
+  if (life != 0 && result == 0) note_joined(life);
+  return result;
+}
+
+}  // namespace
+
+FORKSIGHT_EXPORT(int, pthread_join, pthread_t thread, void** result) {
+  return join(thread, [=] { return FORKSIGHT_NEXT(pthread_join)(thread, result); });
+}
+
+FORKSIGHT_EXPORT(int, pthread_timedjoin_np, pthread_t thread, void** result, const timespec* deadline) {
+  return join(thread, [=] { return FORKSIGHT_NEXT(pthread_timedjoin_np)(thread, result, deadline); });
+}
+
+FORKSIGHT_EXPORT(int, pthread_clockjoin_np, pthread_t thread, void** result, clockid_t clock,
+                 const timespec* deadline) {
+  return join(thread, [=] { return FORKSIGHT_NEXT(pthread_clockjoin_np)(thread, result, clock, deadline); });
+}
+
+FORKSIGHT_EXPORT(int, thrd_join, thrd_t thread, int* result) {
+  return join(thread, [=] { return FORKSIGHT_NEXT(thrd_join)(thread, result); });
+}

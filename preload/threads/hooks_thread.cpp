@@ -1,0 +1,98 @@
+// Threads: who made them, where, and what they run.
+#include <string.h>
+#include <threads.h>
+
+#include "foresight/foresight.hpp"
+#include "guest/clock.hpp"
+#include "guest/site.hpp"
+#include "guest/sys.hpp"
+#include "loader/next.hpp"
+#include "locks/wait_guard.hpp"
+#include "record/slots.hpp"
+#include "record/thread_records.hpp"
+
+#include "guest/house_rules.hpp"
+
+using namespace forksight;
+
+namespace {
+
+// Destructors of thread-local data run after this, and may lock: the slot stays the thread's own until the kernel
+// confirms that the thread is gone.
+void leave_thread(void* slot) { end_slot(static_cast<Slot*>(slot)); }
+
+// The outermost frame of every thread that is made through the hooks. One that leaves by pthread_exit or by
+// cancellation is unwound through here without a stop, and the clean-up runs. C11's start routine returns an int, which
+// its libc reads out of the same register.
+template <class Result>
+Result run_thread(void* argument) {
+  auto* const slot = static_cast<Slot*>(argument);
+  const auto start = reinterpret_cast<Result (*)(void*)>(slot->start_routine);
+  void* const start_argument = reinterpret_cast<void*>(slot->argument);
+  slot->tid = sys::gettid();
+  slot->thread_pointer = reinterpret_cast<std::uint64_t>(__builtin_thread_pointer());
+  // glibc puts the thread's control block at the top of its stack, also of one that the program brought.
+  slot->stack_top = slot->thread_pointer;
+  t_slot = slot;
+  t_fast = fast_slot(slot);
+  slot->state.store(SlotState::kLive, std::memory_order_release);
+  _pthread_cleanup_buffer buffer;
+  _pthread_cleanup_push(&buffer, leave_thread, slot);
+  const Result result = start(start_argument);
+  _pthread_cleanup_pop(&buffer, 1);
+  return result;
+}
+
+void describe(Slot& slot, std::uint64_t start, void* argument, const Site& site) {
+  const Slot* const creator = own_slot();
+  slot.start_routine = start;
+  slot.argument = reinterpret_cast<std::uint64_t>(argument);
+  slot.created_ns = now_ns();
+  if (creator != nullptr) {
+    slot.creator_tid = creator->tid;
+    // The kernel gives a new thread its creator's name.
+    memcpy(slot.name, creator->name, sizeof slot.name);
+  }
+  keep_creation_stack(slot, creator, site);
+  if (foresees()) begin_life(slot);
+}
+
+// `create` makes a thread that runs its two arguments. Always inlined: the frame named here is the hook's.
+template <class Result, class Create>
+__attribute__((always_inline)) inline int create_thread(Result (*start)(void*), void* argument, Create create) {
+  initialise();
+  g_had_threads.store(true, std::memory_order_relaxed);
+  Slot* const slot = reserve_slot();
+  if (slot == nullptr) return create(start, argument);
+  describe(*slot, reinterpret_cast<std::uint64_t>(start), argument, FORKSIGHT_FRAME().site());
+  const int result = create(run_thread<Result>, slot);
+  if (result != 0) release_slot(slot);
+  return result;
+}
+
+}  // namespace
+
+FORKSIGHT_EXPORT(int, pthread_create, pthread_t* thread, const pthread_attr_t* attributes, void* (*start)(void*),
+                 void* argument) {
+  return create_thread(start, argument, [=](void* (*run)(void*), void* with) {
+    return FORKSIGHT_NEXT(pthread_create)(thread, attributes, run, with);
+  });
+}
+
+FORKSIGHT_EXPORT(int, thrd_create, thrd_t* thread, thrd_start_t start, void* argument) {
+  return create_thread(start, argument,
+                       [=](thrd_start_t run, void* with) { return FORKSIGHT_NEXT(thrd_create)(thread, run, with); });
+}
+
+FORKSIGHT_EXPORT(int, pthread_setname_np, pthread_t thread, const char* name) {
+  const int result = FORKSIGHT_NEXT(pthread_setname_np)(thread, name);
+  if (result != 0) return result;
+  const auto pointer = static_cast<std::uint64_t>(thread);
+  Slot* const slot =
+      t_slot != nullptr && t_slot->thread_pointer == pointer ? t_slot : find_slot_by_thread_pointer(pointer);
+  if (slot != nullptr) {
+    strncpy(slot->name, name, sizeof slot->name - 1);
+    slot->record = 0;  // the next fork tells it again
+  }
+  return result;
+}
