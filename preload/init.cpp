@@ -15,6 +15,8 @@
 
 #include "guest/house_rules.hpp"
 
+extern "C" void* __libc_stack_end;  // where the loader found the argument count
+
 namespace forksight {
 
 namespace {
@@ -22,9 +24,17 @@ namespace {
 enum class Stage : int { kCold, kStarting, kUp };
 constinit std::atomic<Stage> g_stage{Stage::kCold};
 
+// A sanitizer's start-up code, which may call hooks, runs before libc has set `environ`. Then the environment is where
+// the kernel put it, behind the arguments.
+char** find_environment() {
+  if (environ != nullptr) return environ;
+  const auto* const arguments = static_cast<const std::uint64_t*>(__libc_stack_end);
+  return arguments == nullptr ? nullptr : reinterpret_cast<char**>(__libc_stack_end) + 1 + arguments[0] + 1;
+}
+
 void start() {
   if (!resolve_next()) return;
-  read_config(environ);
+  read_config(find_environment());
   map_slots(module_table_bytes());
   start_modules(slots_extra());
   start_foresight();

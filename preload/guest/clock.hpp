@@ -1,15 +1,26 @@
+// The time, without libc's clock_gettime: sanitizers and time-faking preloads interpose that.
 #pragma once
 
 #include <time.h>
 
 #include <cstdint>
 
+#include "guest/sys.hpp"
+
 namespace forksight {
 
-// The vdso: no system call, no errno on success, async-signal-safe.
+// libc's own definition, which asks the vdso; null until the initialiser has found it.
+using ReadClock = int (*)(clockid_t clock, timespec* now);
+extern ReadClock g_read_clock;
+
+// async-signal-safe, fork-child-safe; errno is kept: these clocks are always there.
 inline std::uint64_t now_ns(clockid_t clock = CLOCK_MONOTONIC) {
   timespec now{};
-  clock_gettime(clock, &now);
+  if (g_read_clock != nullptr) {
+    g_read_clock(clock, &now);
+  } else {
+    sys::call(SYS_clock_gettime, clock, sys::word(&now));
+  }
   return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000U + static_cast<std::uint64_t>(now.tv_nsec);
 }
 

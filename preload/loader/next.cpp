@@ -4,12 +4,14 @@
 #include <string.h>
 
 #include "fork/hooks_syscall.hpp"
+#include "guest/clock.hpp"
 #include "loader/elf_view.hpp"
 
 namespace forksight {
 
 constinit Next g_next = {};
 constinit bool g_spin_is_glibcs = false;
+constinit ReadClock g_read_clock = nullptr;
 
 namespace {
 
@@ -53,7 +55,10 @@ bool resolve_next() {
   if (g_next.name == nullptr) g_next.name = reinterpret_cast<void*>(view.find_function(#name));
 #include "hooks.def"
     if (real_syscall == 0) real_syscall = view.find_function("syscall");
-    if (view.has_soname("libc.so.6")) break;
+    if (view.has_soname("libc.so.6")) {
+      g_read_clock = reinterpret_cast<ReadClock>(view.find_function("clock_gettime"));
+      break;
+    }
   }
   if (real_syscall != 0) set_next_syscall(reinterpret_cast<void*>(real_syscall));
   if (g_next.pthread_spin_lock != nullptr) g_spin_is_glibcs = is_glibcs_spin_lock(g_next.pthread_spin_lock);

@@ -1,7 +1,6 @@
 #include "locks/held.hpp"
 
 #include "foresight/foresight.hpp"
-#include "locks/semaphore_use.hpp"
 
 #include "guest/house_rules.hpp"
 
@@ -50,17 +49,13 @@ bool pop_held_slow(Slot* slot, std::uint64_t lock) {
 }
 
 void push_held_once_slow(Slot* slot, std::uint64_t tagged, Frame frame) {
-  const bool is_signal = is_signal_semaphore(lock_address(tagged));
   for (HeldLock* entry = slot->top - 1; entry > slot->held; --entry) {
-    if (entry->lock != tagged) continue;
-    if (is_signal) {
-      drop_held(slot, entry);
-    } else {
+    if (entry->lock == tagged) {
       store_site(entry->site, frame);
+      return;
     }
-    return;
   }
-  if (!is_signal) push_held(slot, tagged, frame);
+  push_held(slot, tagged, frame);
 }
 
 }  // namespace forksight
