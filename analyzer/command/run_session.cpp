@@ -372,6 +372,7 @@ int run_session(const RunOptions& options) {
   const RunSignals signals;
   watch::Environment environment{
       {"LD_PRELOAD", watch::preload_value(shim.value(), std::getenv("LD_PRELOAD"))},
+      {"ASAN_OPTIONS", watch::asan_options_value(std::getenv("ASAN_OPTIONS"))},
       {"FORKSIGHT_OUT", folder->path().string()},
       {"FORKSIGHT_OMP", options.omp},
       {"FORKSIGHT_ON_ORPHAN", options.on_orphan},
@@ -389,6 +390,7 @@ int run_session(const RunOptions& options) {
   for (const std::string& limit : watch::find_preload_limits(watch::resolve_program(options.command.front()))) {
     session.add_limit(limit);
   }
+  if (const auto limit = watch::find_asan_limit(std::getenv("ASAN_OPTIONS"))) session.add_limit(*limit);
   return session.run();
 }
 

@@ -70,6 +70,8 @@ Launch explain(const std::string& name, int error) {
   return failed;
 }
 
+constexpr std::string_view kOrderCheck = "verify_asan_link_order=";
+
 }  // namespace
 
 Launch launch(const std::vector<std::string>& command, const Environment& overrides, const SignalState& signals) {
@@ -126,6 +128,24 @@ Result<fs::path> find_shim() {
 std::string preload_value(const fs::path& shim, const char* before) {
   if (before == nullptr || *before == '\0') return shim.string();
   return fmt::format("{}:{}", shim.string(), before);
+}
+
+std::string asan_options_value(const char* before) {
+  // The last one that names an option decides.
+  if (before == nullptr || *before == '\0') return fmt::format("{}0", kOrderCheck);
+  return fmt::format("{}0:{}", kOrderCheck, before);
+}
+
+std::optional<std::string> find_asan_limit(const char* options) {
+  const std::string_view text = options != nullptr ? options : "";
+  const std::size_t last = text.rfind(kOrderCheck);
+  if (last == std::string_view::npos) return std::nullopt;
+  const std::string_view value = text.substr(last + kOrderCheck.size());
+  if (value.starts_with("0") || value.starts_with("n") || value.starts_with("f")) return std::nullopt;
+  return fmt::format(
+      "ASAN_OPTIONS has {}{}: a program that loads AddressSanitizer's runtime as a library does not "
+      "start under the shim",
+      kOrderCheck, value.substr(0, value.find_first_of(" ,:\n\t\r")));
 }
 
 fs::path resolve_program(const std::string& name) {

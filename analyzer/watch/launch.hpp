@@ -5,6 +5,7 @@
 
 #include <csignal>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -39,6 +40,13 @@ Result<std::filesystem::path> find_shim();
 
 // The value of LD_PRELOAD with the shim in front of what was there.
 std::string preload_value(const std::filesystem::path& shim, const char* before);
+
+// The value of ASAN_OPTIONS with which AddressSanitizer, where it is a library of its own, starts behind the shim: it
+// refuses to start behind anything unless told otherwise. What was there is kept, and wins.
+std::string asan_options_value(const char* before);
+
+// One sentence if the user's ASAN_OPTIONS ask for that refusal.
+std::optional<std::string> find_asan_limit(const char* options);
 
 // The file that PATH leads to, "" if there is none.
 std::filesystem::path resolve_program(const std::string& name);

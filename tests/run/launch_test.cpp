@@ -88,6 +88,18 @@ TEST(PreloadValue, KeepsWhatWasThere) {
   EXPECT_EQ(preload_value("/a/lib.so", "/b.so /c.so"), "/a/lib.so:/b.so /c.so");
 }
 
+TEST(AsanOptions, TheOrderCheckIsOffUnlessTheUserAsksForIt) {
+  EXPECT_EQ(asan_options_value(nullptr), "verify_asan_link_order=0");
+  EXPECT_EQ(asan_options_value(""), "verify_asan_link_order=0");
+  EXPECT_EQ(asan_options_value("detect_leaks=0"), "verify_asan_link_order=0:detect_leaks=0");
+  EXPECT_FALSE(find_asan_limit(nullptr));
+  EXPECT_FALSE(find_asan_limit("detect_leaks=1"));
+  EXPECT_FALSE(find_asan_limit("verify_asan_link_order=1:verify_asan_link_order=0"));
+  const auto limit = find_asan_limit("verify_asan_link_order=1:detect_leaks=0");
+  ASSERT_TRUE(limit);
+  EXPECT_NE(limit->find("ASAN_OPTIONS has verify_asan_link_order=1: "), std::string::npos) << *limit;
+}
+
 TEST(ResolveProgram, FollowsPath) {
   EXPECT_EQ(resolve_program("sh").filename(), "sh");
   EXPECT_EQ(resolve_program("/bin/sh"), "/bin/sh");
