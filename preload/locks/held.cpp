@@ -1,6 +1,7 @@
 #include "locks/held.hpp"
 
 #include "foresight/foresight.hpp"
+#include "locks/semaphore_use.hpp"
 
 #include "guest/house_rules.hpp"
 
@@ -49,13 +50,17 @@ bool pop_held_slow(Slot* slot, std::uint64_t lock) {
 }
 
 void push_held_once_slow(Slot* slot, std::uint64_t tagged, Frame frame) {
+  const bool is_signal = is_signal_semaphore(lock_address(tagged));
   for (HeldLock* entry = slot->top - 1; entry > slot->held; --entry) {
-    if (entry->lock == tagged) {
+    if (entry->lock != tagged) continue;
+    if (is_signal) {
+      drop_held(slot, entry);
+    } else {
       store_site(entry->site, frame);
-      return;
     }
+    return;
   }
-  push_held(slot, tagged, frame);
+  if (!is_signal) push_held(slot, tagged, frame);
 }
 
 }  // namespace forksight

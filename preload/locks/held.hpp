@@ -61,7 +61,7 @@ void drop_held(Slot* slot, HeldLock* entry);
 // thread, or before the shim was ready).
 bool pop_held_slow(Slot* slot, std::uint64_t lock);
 
-// For locks that one thread may take many times without giving back (a semaphore that is a signal): one entry.
+// For semaphores, which one thread may take many times without giving back: one entry, and none for a known signal.
 void push_held_once_slow(Slot* slot, std::uint64_t tagged, Frame frame);
 inline void push_held_once(Slot* slot, std::uint64_t tagged, Frame frame) {
   if (FORKSIGHT_LIKELY(slot->top == slot->held + 1)) {

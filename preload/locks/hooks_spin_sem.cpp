@@ -1,9 +1,11 @@
 // Spinlocks, and semaphores used as locks. A semaphore may be a signal instead: one thread waits, another posts. So a
-// thread keeps one entry a semaphore at most, and its value in the frozen memory decides whether it was taken.
+// thread keeps one entry a semaphore at most, none of a known signal (semaphore_use.hpp), and the value in the frozen
+// memory decides whether it was taken.
 #include "guest/site.hpp"
 #include "loader/lazy_next.hpp"
 #include "locks/fast_path.hpp"
 #include "locks/lock_guard.hpp"
+#include "locks/semaphore_use.hpp"
 #include "locks/wait_guard.hpp"
 
 #include "guest/house_rules.hpp"
@@ -75,13 +77,21 @@ FORKSIGHT_EXPORT(int, sem_trywait, sem_t* semaphore) {
 // Who was woken by a semaphore of its own, as CPython's conditions are, has taken it and never gives it back.
 FORKSIGHT_EXPORT(int, sem_destroy, sem_t* semaphore) {
   release_slow(semaphore);
+  note_semaphore_ends(semaphore);
   return FORKSIGHT_LAZY_NEXT(sem_destroy)(semaphore);
+}
+
+FORKSIGHT_EXPORT(int, sem_init, sem_t* semaphore, int shared, unsigned value) {
+  const int result = FORKSIGHT_LAZY_NEXT(sem_init)(semaphore, shared, value);
+  if (result == 0) note_semaphore_begins(semaphore, value);
+  return result;
 }
 
 // Async-signal-safe, as POSIX asks of it.
 FORKSIGHT_RELEASE_HOOK(sem_post);
 
 extern "C" int forksight_slow_sem_post(sem_t* semaphore) {
-  release_slow(semaphore);
+  // A thread whose array is full may have taken it.
+  if (!release_slow(semaphore) && (t_slot == nullptr || t_slot->overflow == 0)) note_semaphore_is_signal(semaphore);
   return FORKSIGHT_NEXT(sem_post)(semaphore);
 }

@@ -1,6 +1,7 @@
 #include "locks/lock_cures.hpp"
 
-#include <string.h>
+#include <limits.h>
+#include <linux/futex.h>
 
 #include <atomic>
 
@@ -64,6 +65,28 @@ bool give_rwlock(RwlockMemory& rwlock, std::int32_t parent_tid, std::int32_t chi
   return true;
 }
 
+// The word that says that the lock is taken comes last: from then on a thread of the child may have it. One that waited
+// already, because the proof did not hold before, is woken to try again.
+void set_free(std::uint32_t& word, std::uint32_t value) {
+  __atomic_store_n(&word, value, __ATOMIC_RELEASE);
+  sys::call(SYS_futex, sys::word(&word), FUTEX_WAKE_PRIVATE, INT_MAX);
+}
+
+void recover_mutex(MutexMemory& mutex) {
+  mutex.count = 0;
+  mutex.owner = 0;
+  mutex.users = 0;
+  set_free(mutex.lock, 0);
+}
+
+void recover_rwlock(RwlockMemory& rwlock) {
+  rwlock.cur_writer = 0;
+  rwlock.writers = 0;
+  set_free(rwlock.wrphase_futex, 0);
+  set_free(rwlock.writers_futex, 0);
+  set_free(rwlock.readers, 0);
+}
+
 }  // namespace
 
 bool give_to_child(void* lock, LockKind kind, std::int32_t parent_tid, std::int32_t child_tid) {
@@ -76,15 +99,19 @@ bool give_to_child(void* lock, LockKind kind, std::int32_t parent_tid, std::int3
 }
 
 bool recover_lock(void* lock, LockKind kind) {
-  if (!is_in_private_mapping(lock)) return false;
   switch (kind) {
-    case LockKind::kMutex: memset(lock, 0, offsetof(MutexMemory, kind)); break;
+    case LockKind::kMutex: recover_mutex(*static_cast<MutexMemory*>(lock)); break;
     case LockKind::kRwlockRead:
-    case LockKind::kRwlockWrite: memset(lock, 0, offsetof(RwlockMemory, shared)); break;
-    case LockKind::kSpinlock: *static_cast<std::int32_t*>(lock) = 1; break;
-    case LockKind::kSemaphore: *static_cast<SemaphoreMemory*>(lock) = {1, 0, 0}; break;
-    case LockKind::kGuard: *static_cast<std::uint64_t*>(lock) = 0; break;  // the child initialises the static itself
-    case LockKind::kCustom: return false;                                  // only its own code knows what it is
+    case LockKind::kRwlockWrite: recover_rwlock(*static_cast<RwlockMemory*>(lock)); break;
+    case LockKind::kSpinlock: __atomic_store_n(static_cast<std::int32_t*>(lock), 1, __ATOMIC_RELEASE); break;
+    case LockKind::kSemaphore:
+      __atomic_store_n(static_cast<std::uint64_t*>(lock), 1, __ATOMIC_RELEASE);  // and no waiters
+      break;
+    case LockKind::kGuard:  // the child initialises the static itself
+      static_cast<std::uint32_t*>(lock)[1] = 0;
+      set_free(*static_cast<std::uint32_t*>(lock), 0);
+      break;
+    case LockKind::kCustom: return false;  // only its own code knows what it is
     case LockKind::kBarrier:
     case LockKind::kCondition: return false;  // lost_waiters.hpp
   }

@@ -13,8 +13,8 @@ namespace forksight {
 // fork is not here and is forgotten. False: left as it was. Must run in the child's only thread.
 bool give_to_child(void* lock, trace::LockKind kind, std::int32_t parent_tid, std::int32_t child_tid);
 
-// Re-initialises the lock in place, keeping its type and attributes. What it protected stays as its holder left it.
-// False: left as it was.
+// Re-initialises a lock that is proven lost (orphan_proof.hpp) in place, keeping its type and attributes. What it
+// protected stays as its holder left it. False: left as it was.
 bool recover_lock(void* lock, trace::LockKind kind);
 
 }  // namespace forksight

@@ -26,6 +26,26 @@ inline void note_acquired(Slot* slot, const volatile void* lock, trace::LockKind
   }
 }
 
+// Tells the other threads of a child with orphans that this one asks for the lock, until it is entered as held:
+// orphan_proof.cpp pairs with it.
+class Taking {
+ public:
+  Taking(Slot* slot, const volatile void* object) : slot_(slot) {
+    if (FORKSIGHT_LIKELY(slot_ == nullptr)) return;
+    outer_ = slot_->taking;
+    __atomic_store_n(&slot_->taking, reinterpret_cast<std::uint64_t>(object), __ATOMIC_RELEASE);
+  }
+  ~Taking() {
+    if (FORKSIGHT_UNLIKELY(slot_ != nullptr)) __atomic_store_n(&slot_->taking, outer_, __ATOMIC_RELEASE);
+  }
+  Taking(const Taking&) = delete;
+  Taking& operator=(const Taking&) = delete;
+
+ private:
+  Slot* slot_;
+  std::uint64_t outer_ = 0;  // a signal handler may lock within another lock's call
+};
+
 // The child of a fork that orphaned locks, and a thread inside of an atfork handler: if the lock is taken, says what is
 // known about it before blocking. Looks at the lock and does not try it: an attempt ignores invalid deadlines, is no
 // cancellation point, and leaves a robust mutex that is beyond recovery locked (glibc 2.36).
@@ -50,6 +70,7 @@ __attribute__((noinline, cold)) int acquire_slow(const volatile void* object, tr
   initialise();
   Slot* const slot = own_slot();
   const bool is_watched = locks_are_watched() || is_in_handler(slot);
+  const Taking taking(is_watched ? slot : nullptr, object);
   const int result = is_watched ? acquire_watched(object, kind, timed, frame, lock) : lock();
   if (slot != nullptr && was_acquired(result)) {
     note_acquired<push>(slot, object, kind, frame);
@@ -75,11 +96,11 @@ __attribute__((always_inline)) inline int acquire(const volatile void* object, t
 // An attempt never blocks, so it touches nothing.
 template <Push push = Push::kEach, class TryLock>
 __attribute__((always_inline)) inline int attempt(const volatile void* object, trace::LockKind kind, TryLock try_lock) {
+  const bool is_watched = FORKSIGHT_UNLIKELY(t_fast == nullptr) && locks_are_watched();
+  const Taking taking(is_watched ? own_slot() : nullptr, object);
   const int result = try_lock();
   if (!was_acquired(result)) return result;
-  if (FORKSIGHT_UNLIKELY(t_fast == nullptr) && locks_are_watched()) {
-    forget_acquired(object, kind, FORKSIGHT_FRAME().site());
-  }
+  if (is_watched) forget_acquired(object, kind, FORKSIGHT_FRAME().site());
   Slot* const slot = own_slot();
   if (slot != nullptr) note_acquired<push>(slot, object, kind, FORKSIGHT_FRAME());
   if (slot != nullptr && foresees()) foresee_acquired(slot, object, kind, false);

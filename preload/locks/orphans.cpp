@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include <atomic>
 #include <iterator>
 
 #include "guest/config.hpp"
@@ -11,6 +12,8 @@
 #include "locks/held_stacks.hpp"
 #include "locks/lock_cures.hpp"
 #include "locks/lock_memory.hpp"
+#include "locks/orphan_proof.hpp"
+#include "locks/semaphore_use.hpp"
 #include "python/python.hpp"
 #include "record/thread_records.hpp"
 #include "record/writer.hpp"
@@ -22,15 +25,18 @@ namespace forksight {
 namespace {
 
 using trace::LockKind;
+using trace::TouchAction;
 
 constexpr std::uint32_t kMaxOrphans = 512;
 constexpr std::size_t kTouchStackBytes = 16U << 10U;
+constexpr int kMostYields = 10'000;
 
 struct Orphan {
   std::uint64_t tagged;  // address and kind; 0: forgotten
   std::uint64_t held_record;
   std::uint64_t fork_record;
   std::int32_t holder_tid;
+  LockState state;  // at the fork
   bool by_forking_thread;
   bool by_owner;  // known by the owner in its memory alone
   bool touched;
@@ -38,6 +44,7 @@ struct Orphan {
 };
 
 constinit Orphan g_orphans[kMaxOrphans] = {};
+constinit std::atomic<bool> g_is_recovering{false};
 FORKSIGHT_WRITTEN_AT_FORK constinit std::uint32_t g_orphan_count = 0;
 FORKSIGHT_WRITTEN_AT_FORK constinit bool g_watching = false;
 
@@ -73,7 +80,8 @@ bool confirms(LockKind kind, const void* memory, const volatile void* lock, std:
     case LockKind::kSpinlock: return decode_lock<std::int32_t>(memory) != 1;
     case LockKind::kSemaphore: {
       const auto semaphore = decode_lock<SemaphoreMemory>(memory);
-      return semaphore.shared == 0 && semaphore.value == 0;
+      return semaphore.shared == 0 && semaphore.value == 0 &&
+             !is_signal_semaphore(reinterpret_cast<std::uint64_t>(lock));
     }
     case LockKind::kGuard: return is_initialising(decode_lock<std::uint64_t>(memory));
     case LockKind::kCustom: return true;  // what its annotations say
@@ -89,10 +97,10 @@ bool breaks_for_holder(LockKind kind, const void* memory) {
   return kind == LockKind::kRwlockWrite;
 }
 
-Orphan* remember(std::uint64_t tagged, std::uint64_t held, std::uint64_t fork, std::int32_t tid) {
+Orphan* remember(std::uint64_t tagged, std::uint64_t held, std::uint64_t fork, std::int32_t tid, const void* memory) {
   if (g_orphan_count == kMaxOrphans) return nullptr;
   Orphan& orphan = g_orphans[g_orphan_count++];
-  orphan = {tagged, held, fork, tid, false, false, false, false};
+  orphan = {tagged, held, fork, tid, state_of(lock_kind(tagged), memory), false, false, false, false};
   return &orphan;
 }
 
@@ -130,7 +138,7 @@ bool collect_from(Slot& holder, std::uint64_t fork, std::int32_t tid_at_fork, bo
     const std::uint64_t held = append_held(fork, entry.lock, memory, bytes, holder, stack);
     if (is_forking && !breaks_for_holder(lock_kind(entry.lock), memory)) continue;
     if (is_forking) forget_orphan(lock, lock_kind(entry.lock));  // of an earlier fork: it was free since
-    Orphan* const orphan = remember(entry.lock, held, fork, tid_at_fork);
+    Orphan* const orphan = remember(entry.lock, held, fork, tid_at_fork, memory);
     if (orphan == nullptr) continue;
     orphan->by_forking_thread = is_forking;
     // A lock that was taken several times is no longer this tid's after the first of its entries.
@@ -139,6 +147,7 @@ bool collect_from(Slot& holder, std::uint64_t fork, std::int32_t tid_at_fork, bo
     found = true;
   }
   if (holder.overflow != 0) append_note(trace::NoteCode::kHeldOverflow, holder.overflow);
+  if (holder.overflow != 0 && is_forking) note_unknown_holders();
   return found || holder.overflow != 0;
 }
 
@@ -149,9 +158,7 @@ bool is_still_lost(const Orphan& orphan) {
   const std::size_t bytes = lock_bytes(kind);
   const auto* lock = reinterpret_cast<const void*>(lock_address(orphan.tagged));
   if (sys::read_memory(lock, memory, bytes, true) != bytes) return false;
-  // A rwlock that its writer "released" under a foreign tid is no longer written by anyone, yet corrupt.
-  return confirms(kind, memory, lock, orphan.holder_tid) ||
-         (orphan.by_forking_thread && kind == LockKind::kRwlockWrite);
+  return confirms(kind, memory, lock, orphan.holder_tid);
 }
 
 // No array entry matched (the fork fell between the lock and its record): a mutex still names its owner.
@@ -168,7 +175,7 @@ Orphan* adopt_by_owner(const volatile void* lock) {
   const std::uint64_t tagged = tag_lock(lock, LockKind::kMutex);
   const std::uint64_t fork = t_slot != nullptr ? t_slot->fork_record : 0;
   const std::uint64_t held = append_held(fork, tagged, memory, lock_bytes(LockKind::kMutex), *holder, 0);
-  Orphan* const orphan = remember(tagged, held, fork, mutex.owner);
+  Orphan* const orphan = remember(tagged, held, fork, mutex.owner, memory);
   if (orphan != nullptr) orphan->by_owner = true;
   return orphan;
 }
@@ -187,12 +194,59 @@ Orphan* find_orphan(const volatile void* lock, LockKind kind, bool shared) {
   return kind == LockKind::kMutex ? adopt_by_owner(lock) : nullptr;
 }
 
-std::uint64_t append_touch(const Orphan& orphan, trace::TouchKind kind, trace::TouchAction action, std::uint32_t flags,
+std::uint64_t append_touch(const Orphan& orphan, trace::TouchKind kind, TouchAction action, std::uint32_t flags,
                            const Site& site) {
   const std::uint64_t stack = append_stack(site, t_slot, kTouchStackBytes, false, Importance::kFinding);
   const trace::TouchRecord touch{
       orphan.fork_record, kind, action, orphan.held_record, 0, lock_address(orphan.tagged), stack, 0, 0, flags, 0};
   return append(trace::RecordType::kTouch, touch, Importance::kFinding);
+}
+
+std::uint32_t count_lost_readers(std::uint64_t address) {
+  std::uint32_t count = 0;
+  for (std::uint32_t i = 0; i < g_orphan_count; ++i) {
+    count += g_orphans[i].tagged == tag_lock(reinterpret_cast<void*>(address), LockKind::kRwlockRead) ? 1U : 0U;
+  }
+  return count;
+}
+
+// See orphan_proof.hpp.
+bool is_surely_lost(const Orphan& orphan) {
+  if (orphan.tagged == 0) return false;
+  return is_proven_lost(
+      {orphan.tagged, orphan.holder_tid, count_lost_readers(lock_address(orphan.tagged)), orphan.state});
+}
+
+// One thread at a time: a second one finds the lock recovered, and what was known of it forgotten. The bound is for a
+// signal handler that came in between.
+bool begin_recovery() {
+  for (int i = 0; i < kMostYields; ++i) {
+    if (!g_is_recovering.exchange(true, std::memory_order_acquire)) return true;
+    sys::yield();
+  }
+  return false;
+}
+
+bool recover(const Orphan& orphan) {
+  if (!begin_recovery()) return false;
+  const std::uint64_t tagged = orphan.tagged;
+  const bool proven = is_surely_lost(orphan);
+  auto* const lock = reinterpret_cast<void*>(lock_address(tagged));
+  // Forgotten first: once it is recovered, a thread of the child may have it.
+  if (proven) forget_orphan(lock, lock_kind(tagged));
+  const bool recovered = proven && recover_lock(lock, lock_kind(tagged));
+  g_is_recovering.store(false, std::memory_order_release);
+  return recovered;
+}
+
+TouchAction act_on(const Orphan& orphan, bool timed) {
+  switch (g_config.on_orphan) {
+    case trace::OrphanPolicy::kRecover: return recover(orphan) ? TouchAction::kRecovered : TouchAction::kNone;
+    case trace::OrphanPolicy::kAbort:
+      return !timed && is_surely_lost(orphan) ? TouchAction::kAborted : TouchAction::kNone;
+    case trace::OrphanPolicy::kReport: break;
+  }
+  return TouchAction::kNone;
 }
 
 }  // namespace
@@ -213,6 +267,7 @@ bool locks_are_watched() { return g_watching; }
 
 void collect_orphans(Slot* forking) {
   bool found = g_watching;
+  g_is_recovering.store(false, std::memory_order_relaxed);
   const std::uint64_t fork = forking->fork_record;
   for (std::uint32_t i = 0; i < slot_count(); ++i) {
     Slot& slot = slot_at(i);
@@ -227,18 +282,14 @@ void collect_orphans(Slot* forking) {
 Touch touch_lock(const volatile void* lock, LockKind kind, bool timed, const Site& site, bool shared) {
   Orphan* const orphan = find_orphan(lock, kind, shared);
   if (orphan == nullptr) return {0};
-  trace::TouchAction action = trace::TouchAction::kNone;
-  if (g_config.on_orphan == trace::OrphanPolicy::kAbort && !timed) action = trace::TouchAction::kAborted;
-  const bool recovers = g_config.on_orphan == trace::OrphanPolicy::kRecover &&
-                        recover_lock(const_cast<void*>(lock), lock_kind(orphan->tagged));
-  if (recovers) action = trace::TouchAction::kRecovered;
-  const std::uint64_t record =
-      append_touch(*orphan, trace::TouchKind::kLock, action,
-                   (timed ? trace::kTouchTimed : 0U) | (orphan->by_owner ? trace::kTouchByOwner : 0U), site);
-  record_python_at_touch(record);
+  Orphan told = *orphan;
   orphan->touched = true;
-  if (action == trace::TouchAction::kAborted) end_process();
-  if (recovers) forget_orphan(lock, kind);
+  const TouchAction action = act_on(*orphan, timed);
+  const std::uint64_t record =
+      append_touch(told, trace::TouchKind::kLock, action,
+                   (timed ? trace::kTouchTimed : 0U) | (told.by_owner ? trace::kTouchByOwner : 0U), site);
+  record_python_at_touch(record);
+  if (action == TouchAction::kAborted) end_process();
   return {record};
 }
 
@@ -252,7 +303,7 @@ void touch_refused_unlock(const volatile void* lock, int result, const Site& sit
     Orphan& orphan = g_orphans[i];
     if (!orphan.by_forking_thread || !is_same_lock(orphan.tagged, lock, LockKind::kMutex) || orphan.touched) continue;
     orphan.touched = true;
-    end_touch({append_touch(orphan, trace::TouchKind::kUnlockRefused, trace::TouchAction::kNone, 0, site)}, result);
+    end_touch({append_touch(orphan, trace::TouchKind::kUnlockRefused, TouchAction::kNone, 0, site)}, result);
     return;
   }
 }
@@ -263,14 +314,14 @@ void forget_acquired(const volatile void* lock, LockKind kind, const Site& site)
   // Not a lock that its own child handler made anew, and that is taken for the first time.
   const bool is_relock = given != nullptr && lock_kind(given->tagged) == LockKind::kMutex &&
                          decode_lock<MutexMemory>(const_cast<const void*>(lock)).count > 1;
-  if (is_relock) end_touch({append_touch(*given, trace::TouchKind::kLock, trace::TouchAction::kGiven, 0, site)}, 0);
+  if (is_relock) end_touch({append_touch(*given, trace::TouchKind::kLock, TouchAction::kGiven, 0, site)}, 0);
   forget_orphan(lock, kind);
 }
 
 void forget_released(const volatile void* lock, const Site& site) {
   const Orphan* const given = find_given(lock);
   if (given != nullptr) {
-    end_touch({append_touch(*given, trace::TouchKind::kUnlockRefused, trace::TouchAction::kGiven, 0, site)}, 0);
+    end_touch({append_touch(*given, trace::TouchKind::kUnlockRefused, TouchAction::kGiven, 0, site)}, 0);
   }
   forget_orphan(lock, LockKind::kMutex);
 }

@@ -70,6 +70,7 @@ void reset(Slot& slot) {
   slot.tid = 0;
   slot.creator_tid = 0;
   slot.wait_object = 0;
+  slot.taking = 0;
   slot.wait_kind = trace::WaitKind::kNone;
   slot.wait_site = {};
   slot.flags = 0;

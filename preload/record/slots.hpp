@@ -83,6 +83,7 @@ struct Slot {
   std::int32_t tid;
   std::int32_t creator_tid;
   std::uint64_t wait_object;
+  std::uint64_t taking;  // the lock that the thread is asking for, in a child with orphans; 0: none
   trace::WaitKind wait_kind;
   std::uint32_t flags;           // trace::ThreadFlag
   std::uint32_t call_depth;      // entries of `calls` in use; more than it has: the innermost are not kept

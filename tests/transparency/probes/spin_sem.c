@@ -1,6 +1,6 @@
 /* Spinlocks and semaphores.
  * COVERS: pthread_spin_lock pthread_spin_trylock pthread_spin_unlock
- * COVERS: sem_wait sem_trywait sem_timedwait sem_clockwait sem_post sem_destroy
+ * COVERS: sem_wait sem_trywait sem_timedwait sem_clockwait sem_post sem_init sem_destroy
  */
 #include "probe.h"
 
@@ -84,6 +84,19 @@ PROBE(semaphore) {
   SHOW(sem_getvalue(&g_semaphore, &value));
   say("value %d", value);
   sem_init(&g_semaphore, 0, SEM_VALUE_MAX);
+  SHOW(sem_post(&g_semaphore));
+  SHOW(sem_destroy(&g_semaphore));
+}
+
+PROBE(semaphore_that_begins_anew) {
+  int value = -1;
+  SHOW(sem_init(&g_semaphore, 0, 0));
+  SHOW(sem_post(&g_semaphore));
+  SHOW(sem_init(&g_semaphore, 0, 1));
+  SHOW(sem_wait(&g_semaphore));
+  SHOW(sem_getvalue(&g_semaphore, &value));
+  say("value %d", value);
+  SHOW(sem_init(&g_semaphore, 0, (unsigned)SEM_VALUE_MAX + 1));
   SHOW(sem_post(&g_semaphore));
   SHOW(sem_destroy(&g_semaphore));
 }

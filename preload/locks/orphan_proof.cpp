@@ -1,0 +1,99 @@
+#include "locks/orphan_proof.hpp"
+
+#include "guest/mappings.hpp"
+#include "guest/sys.hpp"
+#include "guest/tasks.hpp"
+#include "locks/lock_memory.hpp"
+#include "locks/semaphore_use.hpp"
+#include "record/slots.hpp"
+
+#include "guest/house_rules.hpp"
+
+namespace forksight {
+
+namespace {
+
+using trace::LockKind;
+
+constinit bool g_has_unknown_holders = false;
+
+// The lowest byte of a mutex' kind is what its attributes say; glibc sets bits above it when it is first used.
+constexpr std::uint32_t kMutexAttributes = 0xff;
+
+const void* memory_of(const LostLock& lost) { return reinterpret_cast<const void*>(lock_address(lost.tagged)); }
+
+bool holds(const Slot& slot, std::uint64_t address) {
+  for (const HeldLock* entry = &slot.held[1]; entry < slot.top; ++entry) {
+    if (is_libc_lock_at(__atomic_load_n(&entry->lock, __ATOMIC_RELAXED), address)) return true;
+  }
+  return false;
+}
+
+// No thread of this process has the lock, or may have it: `taking` is set before the lock is asked for and cleared
+// after the entry is there, so it is read first.
+bool is_held_by_nobody_here(std::uint64_t address) {
+  if (g_has_unknown_holders || g_lost_threads_unrecorded != 0) return false;
+  for (std::uint32_t i = 0; i < slot_count(); ++i) {
+    const Slot& slot = slot_at(i);
+    if (slot.epoch != epoch() || slot.state.load(std::memory_order_acquire) != SlotState::kLive) continue;
+    if (&slot != t_slot && __atomic_load_n(&slot.taking, __ATOMIC_ACQUIRE) == address) return false;
+    if (slot.overflow != 0 || holds(slot, address)) return false;
+  }
+  return true;
+}
+
+bool names_lost_thread(const LostLock& lost, LockKind kind) {
+  return lost.holder_tid > 0 && state_of(kind, memory_of(lost)) == lost.state &&
+         !sys::thread_exists(sys::getpid(), lost.holder_tid);
+}
+
+bool is_lost(const LostLock& lost, LockKind kind) {
+  const void* const memory = memory_of(lost);
+  const std::uint64_t address = lock_address(lost.tagged);
+  switch (kind) {
+    case LockKind::kMutex: {
+      const auto mutex = decode_lock<MutexMemory>(memory);
+      return mutex.is_taken() && mutex.owner == lost.holder_tid && names_lost_thread(lost, kind);
+    }
+    case LockKind::kRwlockWrite:
+      return decode_lock<RwlockMemory>(memory).cur_writer == lost.holder_tid && names_lost_thread(lost, kind);
+    case LockKind::kRwlockRead: {
+      const auto rwlock = decode_lock<RwlockMemory>(memory);
+      return rwlock.cur_writer == 0 && rwlock.readers >> 3U == lost.lost_readers && is_held_by_nobody_here(address);
+    }
+    case LockKind::kSpinlock: return decode_lock<std::int32_t>(memory) != 1 && is_held_by_nobody_here(address);
+    case LockKind::kSemaphore:
+      return decode_lock<SemaphoreMemory>(memory).value == 0 && knows_all_signal_semaphores() &&
+             !is_signal_semaphore(address) && is_held_by_nobody_here(address) && count_tasks() == 1;
+    case LockKind::kGuard:
+      return is_initialising(decode_lock<std::uint64_t>(memory)) && is_held_by_nobody_here(address);
+    case LockKind::kCustom: return true;
+    case LockKind::kBarrier:
+    case LockKind::kCondition: break;
+  }
+  return false;
+}
+
+}  // namespace
+
+LockState state_of(LockKind kind, const void* memory) {
+  if (kind == LockKind::kMutex) {
+    const auto mutex = decode_lock<MutexMemory>(memory);
+    return {{static_cast<std::uint32_t>(mutex.owner), mutex.count, mutex.kind & kMutexAttributes}};
+  }
+  if (kind == LockKind::kRwlockWrite) {
+    const auto rwlock = decode_lock<RwlockMemory>(memory);
+    return {{static_cast<std::uint32_t>(rwlock.cur_writer), static_cast<std::uint32_t>(rwlock.shared), 0}};
+  }
+  return {};
+}
+
+void note_unknown_holders() { g_has_unknown_holders = true; }
+
+bool is_proven_lost(const LostLock& lost) {
+  const LockKind kind = lock_kind(lost.tagged);
+  if (kind == LockKind::kCustom) return true;
+  return is_lost(lost, kind) && is_in_private_mapping(memory_of(lost));
+}
+
+}  // namespace forksight

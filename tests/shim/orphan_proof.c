@@ -1,0 +1,250 @@
+// Programs for which --on-orphan would be wrong: the lock that looks lost is a signal, is held in the child, was made
+// anew there, or is recovered by another thread in the same instant. Each scene is right without the shim, but for
+// "at_once", which needs the cure. Prints what went wrong.
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <semaphore.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { kThreads = 4, kRounds = 40 };
+
+static int failures;
+
+static void expect(const char* what, long got, long wanted) {
+  if (got == wanted) return;
+  printf("%s: got %ld, expected %ld\n", what, got, wanted);
+  fflush(stdout);
+  failures = 1;
+}
+
+static pthread_t start(void* (*run)(void*), void* argument) {
+  pthread_t thread;
+  if (pthread_create(&thread, NULL, run, argument) != 0) abort();
+  return thread;
+}
+
+static void end_in(pid_t child) {
+  int status = 0;
+  if (child < 0 || waitpid(child, &status, 0) != child) abort();
+  expect("end of the child", status, 0);
+}
+
+static void pause_until(volatile int* word) {
+  while (!__atomic_load_n(word, __ATOMIC_ACQUIRE)) sched_yield();
+}
+static void say_to(volatile int* word) { __atomic_store_n(word, 1, __ATOMIC_RELEASE); }
+
+static volatile int g_parent_is_ready;
+static volatile int g_inside;
+static volatile int g_leave;
+
+// A queue: `g_items` counts what is in it. The parent's consumer has taken items; the child has a consumer and a
+// producer of its own.
+static sem_t g_items;
+static volatile int g_count;
+
+static void* consume_in_parent(void* unused) {
+  for (int i = 0; i < 3; ++i) sem_wait(&g_items);
+  say_to(&g_parent_is_ready);
+  pause();
+  return unused;
+}
+
+static void* consume(void* unused) {
+  say_to(&g_inside);
+  sem_wait(&g_items);
+  expect("items when the consumer wakes", __atomic_load_n(&g_count, __ATOMIC_SEQ_CST), 1);
+  return unused;
+}
+
+// `first`: items that are there when the queue is made.
+static void use_as_signal(unsigned first) {
+  sem_init(&g_items, 0, first);
+  start(consume_in_parent, NULL);
+  for (unsigned i = first; i < 3; ++i) sem_post(&g_items);
+  pause_until(&g_parent_is_ready);
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(20);
+    const pthread_t consumer = start(consume, NULL);
+    pause_until(&g_inside);
+    const struct timespec moment = {0, 50000000};
+    nanosleep(&moment, NULL);
+    __atomic_store_n(&g_count, 1, __ATOMIC_SEQ_CST);
+    sem_post(&g_items);
+    pthread_join(consumer, NULL);
+    _exit(failures);
+  }
+  end_in(child);
+}
+static void signal_from_none(void) { use_as_signal(0); }
+static void signal_from_three(void) { use_as_signal(3); }
+
+// One item is there from the beginning: only the child's threads tell that it is no lock.
+static void* take_one(void* unused) {
+  sem_wait(&g_items);
+  say_to(&g_parent_is_ready);
+  pause();
+  return unused;
+}
+static void signal_from_one(void) {
+  sem_init(&g_items, 0, 1);
+  start(take_one, NULL);
+  pause_until(&g_parent_is_ready);
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(20);
+    const pthread_t consumer = start(consume, NULL);
+    pause_until(&g_inside);
+    const struct timespec moment = {0, 50000000};
+    nanosleep(&moment, NULL);
+    __atomic_store_n(&g_count, 1, __ATOMIC_SEQ_CST);
+    sem_post(&g_items);
+    pthread_join(consumer, NULL);
+    _exit(failures);
+  }
+  end_in(child);
+}
+
+static pthread_rwlock_t g_rwlock = PTHREAD_RWLOCK_INITIALIZER;
+
+static void* read_in_parent(void* unused) {
+  pthread_rwlock_rdlock(&g_rwlock);
+  say_to(&g_parent_is_ready);
+  pause();
+  return unused;
+}
+
+static void* read_for_a_while(void* unused) {
+  pthread_rwlock_rdlock(&g_rwlock);
+  say_to(&g_inside);
+  pause_until(&g_leave);
+  pthread_rwlock_unlock(&g_rwlock);
+  return unused;
+}
+
+static int write_soon(void) {
+  struct timespec soon;
+  clock_gettime(CLOCK_REALTIME, &soon);
+  soon.tv_nsec += 100000000;
+  if (soon.tv_nsec >= 1000000000) soon.tv_nsec -= 1000000000, ++soon.tv_sec;
+  return pthread_rwlock_timedwrlock(&g_rwlock, &soon);
+}
+
+static void write_beside_reader(void) {
+  const pthread_t reader = start(read_for_a_while, NULL);
+  pause_until(&g_inside);
+  expect("write beside a live reader", write_soon(), ETIMEDOUT);
+  say_to(&g_leave);
+  pthread_join(reader, NULL);
+}
+
+// A reader is lost, another one lives: the lock is nobody's to write until that one has left.
+static void live_reader(void) {
+  start(read_in_parent, NULL);
+  pause_until(&g_parent_is_ready);
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(20);
+    write_beside_reader();
+    _exit(failures);
+  }
+  end_in(child);
+}
+
+static void make_rwlock_anew(void) { pthread_rwlock_init(&g_rwlock, NULL); }
+
+// The child makes the lock anew, as libraries do in their handlers.
+static void reader_of_a_new_lock(void) {
+  pthread_atfork(NULL, NULL, make_rwlock_anew);
+  live_reader();
+}
+
+static void writer_of_a_new_lock(void) {
+  pthread_atfork(NULL, NULL, make_rwlock_anew);
+  start(read_for_a_while, NULL);
+  pause_until(&g_inside);
+  say_to(&g_leave);
+  pthread_rwlock_wrlock(&g_rwlock);
+  g_inside = g_leave = 0;
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(20);
+    write_beside_reader();
+    _exit(failures);
+  }
+  end_in(child);
+  pthread_rwlock_unlock(&g_rwlock);
+}
+
+static pthread_mutex_t g_mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_spinlock_t g_spin;
+static volatile int g_threads_inside;
+static volatile int g_go;
+
+static void* hold_both(void* unused) {
+  pthread_mutex_lock(&g_mutex);
+  pthread_spin_lock(&g_spin);
+  say_to(&g_parent_is_ready);
+  pause();
+  return unused;
+}
+
+static void be_inside(const char* what) {
+  expect(what, __atomic_add_fetch(&g_threads_inside, 1, __ATOMIC_SEQ_CST), 1);
+  for (int i = 0; i < 200; ++i) sched_yield();
+  __atomic_sub_fetch(&g_threads_inside, 1, __ATOMIC_SEQ_CST);
+}
+
+static void* enter_both(void* unused) {
+  pause_until(&g_go);
+  pthread_mutex_lock(&g_mutex);
+  be_inside("threads inside of the mutex");
+  pthread_mutex_unlock(&g_mutex);
+  return unused;
+}
+
+// Several threads of the child come to a lost lock at once: it is recovered once, and excludes them from then on.
+static void at_once(void) {
+  pthread_spin_init(&g_spin, PTHREAD_PROCESS_PRIVATE);
+  start(hold_both, NULL);
+  pause_until(&g_parent_is_ready);
+  for (int round = 0; round < kRounds && !failures; ++round) {
+    const pid_t child = fork();
+    if (child == 0) {
+      alarm(20);
+      pthread_t threads[kThreads];
+      for (int i = 0; i < kThreads; ++i) threads[i] = start(enter_both, NULL);
+      say_to(&g_go);
+      for (int i = 0; i < kThreads; ++i) pthread_join(threads[i], NULL);
+      _exit(failures);
+    }
+    end_in(child);
+  }
+}
+
+static const struct {
+  const char* name;
+  void (*run)(void);
+} kScenes[] = {{"signal_from_none", signal_from_none},
+               {"signal_from_one", signal_from_one},
+               {"signal_from_three", signal_from_three},
+               {"live_reader", live_reader},
+               {"reader_of_a_new_lock", reader_of_a_new_lock},
+               {"writer_of_a_new_lock", writer_of_a_new_lock},
+               {"at_once", at_once}};
+
+int main(int argc, char** argv) {
+  for (unsigned i = 0; argc == 2 && i < sizeof kScenes / sizeof *kScenes; ++i) {
+    if (strcmp(argv[1], kScenes[i].name) != 0) continue;
+    kScenes[i].run();
+    return failures;
+  }
+  return 2;
+}
