@@ -1,14 +1,20 @@
-// Which payload each record type must have. Unknown types, of writers newer than this reader, are whole by definition.
+// Which payload each record type must have, by records.def. Unknown types, of writers newer than this reader, are whole
+// by definition.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 
 #include "forksight/trace/format.hpp"
 
 namespace forksight::collect {
 
-// The fixed part and the tail that it announces are both there.
-bool has_whole_payload(trace::RecordType type, std::span<const std::byte> payload);
+// Of the fixed part and, if that is there, of the tails that it announces.
+std::uint64_t bytes_needed(trace::RecordType type, std::span<const std::byte> payload);
+
+inline bool has_whole_payload(trace::RecordType type, std::span<const std::byte> payload) {
+  return payload.size() >= bytes_needed(type, payload);
+}
 
 }  // namespace forksight::collect

@@ -8,15 +8,13 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstring>
 #include <memory>
-
-#include "collect/record_size.hpp"
 
 namespace forksight::collect {
 
 namespace {
 
-using trace::RecordState;
 using trace::RecordType;
 using trace::TraceHeader;
 
@@ -154,52 +152,32 @@ std::optional<std::string> TraceFile::read_header() {
 void TraceFile::walk_chain() {
   const std::span<const std::byte> bytes = bytes_;
   if (bytes.empty()) return;
-  std::uint64_t at = trace::kHeaderBytes;
-  std::uint64_t number = 0;  // of the record before `at`, holes included
+  Chain chain(bytes, trace::kHeaderBytes);
+  std::uint64_t number = 0;  // of the record before, those that are not whole included
   std::uint64_t holes = 0;
   std::uint64_t malformed = 0;
-  bool ended = false;
-  while (bytes.size() - at >= sizeof(trace::RecordHeader)) {
-    const auto word = read_at<std::uint64_t>(bytes, at);
-    if (word == 0) {
-      ended = true;
-      break;
-    }
-    const std::uint64_t size = trace::word_size(word);
-    const RecordState state = trace::word_state(word);
-    const bool is_plausible = size >= sizeof(trace::RecordHeader) && size % trace::kRecordAlign == 0 &&
-                              size <= trace::kMaxRecordBytes && word >> 56U == 0 &&
-                              (state == RecordState::kWriting || state == RecordState::kCommitted);
-    if (!is_plausible) {
-      say(
-          fmt::format("damaged after record {}: the next one begins with {:#018x}, which no writer writes; what "
-                      "follows is not used",
-                      number, word));
-      has_gaps_ = true;
-      ended = true;
-      break;
-    }
-    if (size > bytes.size() - at) break;
+  std::optional<Link> link = chain.next();
+  for (; link && link->kind != LinkKind::kDamaged && link->kind != LinkKind::kCut; link = chain.next()) {
     ++number;
-    TraceRecord record;
-    record.offset = at;
-    record.type = trace::word_type(word);
-    record.pid = read_at<std::int32_t>(bytes, at + offsetof(trace::RecordHeader, pid));
-    record.tid = read_at<std::int32_t>(bytes, at + offsetof(trace::RecordHeader, tid));
-    record.time_ns = read_at<std::uint64_t>(bytes, at + offsetof(trace::RecordHeader, time_ns));
-    record.payload = bytes.subspan(at + sizeof(trace::RecordHeader), size - sizeof(trace::RecordHeader));
-    at += size;
-    if (state == RecordState::kWriting) {
+    if (link->kind == LinkKind::kWhole) {
+      records_.push_back(link->record);
+    } else if (link->kind == LinkKind::kUnfinished) {
       ++holes;
-      has_gaps_ = has_gaps_ || record.type == RecordType::kTouchEnd;
-    } else if (!has_whole_payload(record.type, record.payload)) {
+      has_gaps_ = has_gaps_ || link->record.type == RecordType::kTouchEnd;
+    } else {
       ++malformed;
       has_gaps_ = true;
-    } else {
-      records_.push_back(record);
     }
   }
-  if (!ended && at < read_at<std::uint64_t>(bytes, offsetof(TraceHeader, tail))) {
+  const bool is_damaged = link && link->kind == LinkKind::kDamaged;
+  const bool ends_in_zeros = !link && bytes.size() - chain.at() >= sizeof(trace::RecordHeader);
+  if (is_damaged) {
+    has_gaps_ = true;
+    say(
+        fmt::format("damaged after record {}: the next one begins with {:#018x}, which no writer writes; what "
+                    "follows is not used",
+                    number, link->word));
+  } else if (!ends_in_zeros && chain.at() < read_at<std::uint64_t>(bytes, offsetof(TraceHeader, tail))) {
     has_gaps_ = true;
     say(fmt::format("cut after record {}: the file ends at byte {}, its records went on; copy it again, whole", number,
                     bytes.size()));

@@ -4,14 +4,13 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <filesystem>
 #include <optional>
 #include <span>
 #include <string>
-#include <type_traits>
 #include <vector>
 
+#include "collect/chain.hpp"
 #include "forksight/trace/format.hpp"
 #include "result.hpp"
 
@@ -32,36 +31,6 @@ struct TraceInfo {
   std::uint64_t dropped_bytes = 0;
 };
 
-struct TraceRecord {
-  std::uint64_t offset = 0;
-  trace::RecordType type{};
-  std::int32_t pid = 0;
-  std::int32_t tid = 0;
-  std::uint64_t time_ns = 0;
-  std::span<const std::byte> payload;  // at least the fixed part of its type
-
-  template <class T>
-  T fixed() const {
-    static_assert(std::is_trivially_copyable_v<T>);
-    T value;
-    std::memcpy(&value, payload.data(), sizeof value);
-    return value;
-  }
-  // The variable part after a fixed part of type T.
-  template <class T>
-  std::span<const std::byte> tail() const {
-    return payload.subspan(sizeof(T));
-  }
-  // Of an array there. The caller has checked that there is such an element.
-  template <class T>
-  static T element_at(std::span<const std::byte> tail, std::size_t index) {
-    static_assert(std::is_trivially_copyable_v<T>);
-    T value;
-    std::memcpy(&value, tail.data() + index * sizeof value, sizeof value);
-    return value;
-  }
-};
-
 class TraceFile {
  public:
   // The error is one sentence that names the file. A file that its writer has not finished creating has no records.
@@ -76,6 +45,8 @@ class TraceFile {
   const std::string& name() const { return name_; }
   const TraceInfo& info() const { return info_; }
   const std::vector<TraceRecord>& records() const { return records_; }
+  // The file as it is; none of one that its writer has not finished creating.
+  std::span<const std::byte> bytes() const { return bytes_; }
   // Records may be missing that something else is told by: that a call came back, for one.
   bool has_gaps() const { return has_gaps_; }
   // What is missing or strange, one sentence each, each starting with the name.

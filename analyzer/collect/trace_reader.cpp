@@ -59,50 +59,12 @@ void TraceReader::read() {
 }
 
 void TraceReader::read_record(const TraceRecord& record) {
+  // clang-format off
   switch (record.type) {
-    case RecordType::kModule: return read_module(record);
-    case RecordType::kModuleGone: return;  // what comes to its place supersedes it
-    case RecordType::kStack: return become(record, static_cast<std::size_t>(&record - file_.records().data()));
-    case RecordType::kThread: return read_thread(record);
-    case RecordType::kRuntime: return read_runtime(record);
-    case RecordType::kHandlers: return read_handlers(record);
-    case RecordType::kFork: return read_fork(record);
-    case RecordType::kForked: return read_forked(record);
-    case RecordType::kHeld: return read_held(record);
-    case RecordType::kTouch: return read_touch(record);
-    case RecordType::kTouchEnd: return read_touch_end(record);
-    case RecordType::kCure: return read_cure(record);
-    case RecordType::kLibcCall: return read_libc_call(record);
-    case RecordType::kInFlight: return read_in_flight(record);
-    case RecordType::kStream: return read_stream(record);
-    case RecordType::kQuiesced: return read_quiesced(record);
-    case RecordType::kUnflushed: return read_unflushed(record);
-    case RecordType::kFlush: return read_flush(record);
-    case RecordType::kNote: return read_note(record);
-    case RecordType::kCuda: return read_cuda(record);
-    case RecordType::kCudaFunction: return read_cuda_function(record);
-    case RecordType::kLockName: return read_lock_name(record);
-    case RecordType::kPythonStacks: return read_python_stacks(record);
-    case RecordType::kPythonAtFork: return read_python_at_fork(record);
-    case RecordType::kPythonSignal: return read_python_signal(record);
-    case RecordType::kRecent: return;  // the writers' own
-    case RecordType::kGone: return read_gone(record);
-    case RecordType::kHandlerRun: return read_handler_run(record);
-    case RecordType::kHandlerWait: return read_handler_wait(record);
-    case RecordType::kHandlerHeld: return read_handler_held(record);
-    case RecordType::kCudaIpc: return read_cuda_ipc(record);
-    case RecordType::kMpi: return read_mpi(record);
-    case RecordType::kVforkCall: return read_vfork_call(record);
-    case RecordType::kThreadLife: return read_thread_life(record);
-    case RecordType::kLockOrder: return read_lock_order(record);
-    case RecordType::kChildEnd: return read_child_end(record);
-    case RecordType::kRacyTouch: return read_racy_touch(record);
-    case RecordType::kShare: return read_share(record);
-    case RecordType::kShareUse: return read_share_use(record);
-    case RecordType::kDraw: return read_draw(record);
-    case RecordType::kTimer: return read_timer(record);
-    case RecordType::kFileLock: return read_file_lock(record);
+#define FORKSIGHT_RECORD(id, number, name, type, words) case RecordType::id: return read_##name(record);
+#include "forksight/trace/records.def"
   }
+  // clang-format on
 }
 
 std::optional<TraceReader::Target> TraceReader::find(std::uint64_t reference, RecordType type) {
@@ -131,6 +93,16 @@ model::ProcessId TraceReader::process_of(const TraceRecord& record) {
   by_pid_[record.pid] = process;
   modules_.inherit(process, creator_);
   return process;
+}
+
+// What comes to its place supersedes it.
+void TraceReader::read_module_gone(const TraceRecord&) {}
+
+// The writers' own.
+void TraceReader::read_recent(const TraceRecord&) {}
+
+void TraceReader::read_stack(const TraceRecord& record) {
+  become(record, static_cast<std::size_t>(&record - file_.records().data()));
 }
 
 void TraceReader::read_module(const TraceRecord& record) {

@@ -14,6 +14,8 @@
 //
 // References between records are file offsets of the RecordHeader (0: none). A reference only ever points backwards.
 // All integers are native-endian; the header says which. Only x86-64 Linux writes version 1.
+//
+// records.def lists the records; docs/trace.md describes the file for readers, and `forksight trace dump` shows one.
 #pragma once
 
 #include <atomic>
@@ -34,48 +36,8 @@ namespace forksight::trace {
 enum class RecordState : std::uint8_t { kFree = 0, kWriting = 1, kCommitted = 2 };
 
 enum class RecordType : std::uint16_t {
-  kModule = 1,         // ModuleRecord
-  kModuleGone = 2,     // ModuleGoneRecord
-  kStack = 3,          // StackRecord
-  kThread = 4,         // ThreadRecord
-  kRuntime = 5,        // RuntimeRecord
-  kHandlers = 6,       // HandlersRecord
-  kFork = 7,           // ForkRecord
-  kForked = 8,         // ForkedRecord
-  kHeld = 9,           // HeldRecord
-  kTouch = 10,         // TouchRecord
-  kTouchEnd = 11,      // TouchEndRecord
-  kCure = 12,          // CureRecord
-  kNote = 13,          // NoteRecord
-  kLockName = 18,      // LockNameRecord
-  kCuda = 32,          // CudaRecord, in cuda.hpp
-  kCudaFunction = 33,  // CudaFunctionRecord
-  kGone = 26,          // GoneRecord, in handlers.hpp
-  kHandlerRun = 27,    // HandlerRunRecord, in handlers.hpp
-  kHandlerWait = 28,   // HandlerWaitRecord, in handlers.hpp
-  kHandlerHeld = 29,   // HandlerHeldRecord, in handlers.hpp
-  kCudaIpc = 44,       // CudaIpcRecord, in cuda.hpp
-  kMpi = 34,           // MpiRecord, in mpi.hpp
-  kVforkCall = 35,     // VforkCallRecord, in vfork.hpp
-  kPythonStacks = 36,  // PythonStacksRecord
-  kPythonAtFork = 37,  // PythonAtForkRecord
-  kPythonSignal = 38,  // PythonSignalRecord
-  kLibcCall = 20,   // LibcCallRecord
-  kInFlight = 21,   // InFlightRecord
-  kQuiesced = 22,   // QuiescedRecord
-  kStream = 23,     // StreamRecord
-  kRecent = 48,        // RecentRecord
-  kUnflushed = 52,     // UnflushedRecord, in output.hpp
-  kFlush = 53,         // FlushRecord, in output.hpp
-  kThreadLife = 56,    // ThreadLifeRecord, in foresight.hpp
-  kLockOrder = 57,     // LockOrderRecord, in foresight.hpp
-  kRacyTouch = 58,     // RacyTouchRecord, in foresight.hpp
-  kShare = 60,         // ShareRecord, in shares.hpp
-  kShareUse = 61,      // ShareUseRecord, in shares.hpp
-  kDraw = 62,          // DrawRecord, in shares.hpp
-  kChildEnd = 70,      // ChildEndRecord, in ends.hpp
-  kTimer = 64,         // TimerRecord, in timers.hpp
-  kFileLock = 65,      // FileLockRecord, in file_locks.hpp
+#define FORKSIGHT_RECORD(id, number, name, type, words) id = number,
+#include "forksight/trace/records.def"
 };
 
 // The first word of a record: size in bytes, header included (low 32 bits), type (16), state (8), zero (8).

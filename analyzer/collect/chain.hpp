@@ -1,0 +1,73 @@
+// The chain of records in the bytes of a trace, link by link: each record, whole or not, and where the chain breaks.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <span>
+#include <type_traits>
+
+#include "forksight/trace/format.hpp"
+
+namespace forksight::collect {
+
+struct TraceRecord {
+  std::uint64_t offset = 0;
+  trace::RecordType type{};
+  std::int32_t pid = 0;
+  std::int32_t tid = 0;
+  std::uint64_t time_ns = 0;
+  std::span<const std::byte> payload;  // at least the fixed part of its type
+
+  template <class T>
+  T fixed() const {
+    static_assert(std::is_trivially_copyable_v<T>);
+    T value;
+    std::memcpy(&value, payload.data(), sizeof value);
+    return value;
+  }
+  // The variable part after a fixed part of type T.
+  template <class T>
+  std::span<const std::byte> tail() const {
+    return payload.subspan(sizeof(T));
+  }
+  // Of an array there. The caller has checked that there is such an element.
+  template <class T>
+  static T element_at(std::span<const std::byte> tail, std::size_t index) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    T value;
+    std::memcpy(&value, tail.data() + index * sizeof value, sizeof value);
+    return value;
+  }
+};
+
+enum class LinkKind {
+  kWhole,
+  kUnfinished,  // begun and not committed: its payload may be anything
+  kShort,       // committed, and shorter than its fixed part and the tails that this announces
+  kDamaged,     // begins with a word that no writer writes: the chain ends here
+  kCut,         // longer than the rest of the file: the chain ends here
+};
+
+struct Link {
+  LinkKind kind;
+  std::uint64_t word;  // its first
+  TraceRecord record;  // kDamaged, kCut: the offset alone
+};
+
+class Chain {
+ public:
+  Chain(std::span<const std::byte> trace, std::uint64_t at) : trace_(trace), at_(at) {}
+
+  // nullopt: it ends in zeros, or with the file. After kDamaged and kCut the same link comes again.
+  std::optional<Link> next();
+  void go_on_at(std::uint64_t offset) { at_ = offset; }
+  std::uint64_t at() const { return at_; }
+
+ private:
+  std::span<const std::byte> trace_;
+  std::uint64_t at_;
+};
+
+}  // namespace forksight::collect
