@@ -14,6 +14,7 @@
 #include "command/report_command.hpp"
 #include "command/run_command.hpp"
 #include "command/suite_command.hpp"
+#include "command/trace_command.hpp"
 #include "command/why_command.hpp"
 #include "forksight/version.hpp"
 
@@ -27,6 +28,7 @@ constexpr char kExamples[] = R"(Examples:
   forksight explain lost-openmp-pool     what a finding means, and how to fix it
   forksight queue inspect 4242           a shared-memory queue: who holds what, who is dead
   forksight suite run                    is each hazard of the suite seen on this machine?
+  forksight trace dump FILE              one trace, record by record
 
 )";
 
@@ -55,6 +57,7 @@ int parse_and_run(int argc, char** argv) {
   forksight::add_explain_command(app, status);
   forksight::add_queue_command(app, status);
   forksight::add_suite_command(app, argc, argv, status);
+  forksight::add_trace_command(app, status);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -86,11 +86,41 @@ TEST_F(Cli, EvidenceThatCannotBeReadIsThree) {
                at("bad") + "/c.fstrace: not a forksight trace; name the folder that `forksight run` wrote");
 }
 
+TEST_F(Cli, TraceDumpShowsRecords) {
+  const Finished text = run_forksight({"trace", "dump", at("hang/a.fstrace")});
+  EXPECT_EQ(text.status, 0);
+  EXPECT_EQ(text.err, "");
+  EXPECT_TRUE(text.out.starts_with("0x0 header  4096 bytes\n")) << text.out;
+  EXPECT_TRUE(has(text.out, "    kind: kLock\n")) << text.out;
+  const Finished lines = run_forksight({"trace", "dump", at("hang/a.fstrace"), "--format", "jsonl"});
+  EXPECT_EQ(lines.status, 0);
+  EXPECT_TRUE(lines.out.starts_with(R"({"offset":"0x0","record":"header",)")) << lines.out;
+}
+
+TEST_F(Cli, TraceDumpExitsByWhatItCouldRead) {
+  test::TraceBuilder trace;
+  trace.thread(1, "one");
+  trace.end_with(0x1234);
+  trace.write(folder_ / "damaged.fstrace");
+  const Finished damaged = run_forksight({"trace", "dump", at("damaged.fstrace")});
+  EXPECT_EQ(damaged.status, 1);
+  EXPECT_TRUE(has(damaged.out, "0x1060 BAD: begins with 0x0000000000001234")) << damaged.out;
+  expect_error(run_forksight({"trace", "dump", at("bad/c.fstrace")}), 3,
+               at("bad/c.fstrace") + ": not a forksight trace; name the folder that `forksight run` wrote");
+  expect_error(run_forksight({"trace", "dump", at("bad")}), 3,
+               at("bad") + ": not a regular file, so not a forksight trace");
+  expect_error(run_forksight({"trace", "dump", at("none")}), 3,
+               at("none") + ": cannot be opened: No such file or directory");
+  expect_error(run_forksight({"trace", "dump", "--format", "json", at("hang/a.fstrace")}), 2,
+               "--format: json is neither text nor jsonl; try `forksight trace --help`");
+}
+
 TEST_F(Cli, AFullDiskIsNoSilence) {
   const Finished run = run_forksight({"report", at("silent")}, "/dev/full");
   EXPECT_EQ(run.status, 3);
   EXPECT_EQ(run.err, "forksight: error: standard output: No space left on device\n");
   EXPECT_EQ(run_forksight({"explain"}, "/dev/full").status, 3);
+  EXPECT_EQ(run_forksight({"trace", "dump", at("hang/a.fstrace")}, "/dev/full").status, 3);
 }
 
 TEST_F(Cli, UsageErrorsAreTwo) {
@@ -100,7 +130,7 @@ TEST_F(Cli, UsageErrorsAreTwo) {
   expect_error(run_forksight({"report", "--format", "xml", at("hang")}), 2,
                "--format: xml is neither text nor json; try `forksight report --help`");
   const Finished verb = run_forksight({"reprot", at("hang")});
-  expect_error(verb, 2, "reprot: no such verb; there are run, why, core, report, explain, queue, suite");
+  expect_error(verb, 2, "reprot: no such verb; there are run, why, core, report, explain, queue, suite, trace");
   const Finished option = run_forksight({"report", "--colour", at("hang")});
   EXPECT_EQ(option.status, 2);
   EXPECT_TRUE(has(option.err, "--colour")) << option.err;

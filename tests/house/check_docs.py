@@ -18,7 +18,7 @@ COMMENT = re.compile(r"\s*(?://|#)\s")
 EXPECTATION = re.compile(r"\s*(?://|#)\s*EXPECT-BARE:")
 SECOND_EXPECTATION = re.compile(r"(?://|#)\s*\S.*\bEXPECT[-A-Z]*(?:\([^)]*\))?:")
 HEAD = ("Mechanism", "To blame", "User sees", "Fix")
-VERBS = ("run", "why", "core", "report", "explain", "suite list", "suite run", "suite check")
+VERBS = ("run", "why", "core", "report", "explain", "suite list", "suite run", "suite check", "trace dump")
 
 
 def known_options(forksight):
@@ -50,7 +50,7 @@ def check_options(text, options, name):
     """Options on every line that calls the command, and those alone in `code`."""
     used = []
     for line in text.splitlines():
-        call = re.search(r"\bforksight (?:run|report|explain|suite|--).*", line)
+        call = re.search(r"\bforksight (?:run|report|explain|suite|trace|--).*", line)
         if call:
             used += OPTION.findall(call.group().partition(" -- ")[0])
     for code in CODE.findall(text):

@@ -1,0 +1,72 @@
+#include "command/trace_command.hpp"
+
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "collect/trace_file.hpp"
+#include "command/exit_status.hpp"
+#include "command/formatter.hpp"
+#include "command/output.hpp"
+#include "dump/dump.hpp"
+
+namespace forksight {
+namespace {
+
+constexpr char kDescription[] = "Look at trace files as they are, for maintainers and reports of bugs";
+
+constexpr char kExamples[] = R"(Examples:
+  forksight trace dump forksight-out/run-1/4242-1.fstrace     every record, with its fields
+  forksight trace dump FILE --format jsonl | jq 'select(.record == "fork")'
+                                                              one JSON object a line: docs/trace.md
+
+)";
+
+constexpr char kFooter[] = R"(
+Exit status: 0 all was read, 1 some records are bad, 2 the line was not understood, 3 the file is no trace.)";
+
+struct CommandLine {
+  std::filesystem::path file;
+  std::string format = "text";
+};
+
+ExitStatus show_all(const CommandLine& line) {
+  const Result<collect::TraceFile> file = collect::TraceFile::read(line.file);
+  if (!file) {
+    say_error(file.error());
+    return ExitStatus::kUnreadable;
+  }
+  const auto format = line.format == "jsonl" ? dump::Format::kJsonLines : dump::Format::kText;
+  const auto totals = dump::dump_trace(file.value(), format, write_out);
+  if (!totals) return ExitStatus::kUnreadable;
+  return totals->bad == 0 ? ExitStatus::kNothingFound : ExitStatus::kFindings;
+}
+
+}  // namespace
+
+void add_trace_command(CLI::App& app, int& status) {
+  auto line = std::make_shared<CommandLine>();
+  CLI::App* const verb = app.add_subcommand("trace", kDescription);
+  verb->formatter(std::make_shared<ExampleFormatter>("forksight trace dump [OPTIONS] FILE", kExamples));
+  verb->require_subcommand(1);
+
+  CLI::App* const all = verb->add_subcommand("dump", "Every record of one trace, bad ones included");
+  all->formatter(std::make_shared<ExampleFormatter>("forksight trace dump [OPTIONS] FILE", kExamples));
+  all->footer(kFooter);
+  all->add_option("FILE", line->file, "A *.fstrace file, as `forksight run` writes them into its folder")
+      ->required()
+      ->type_name("")
+      ->group("What to read");
+  all->add_option("--format", line->format, "How to say it")
+      ->check(CLI::Validator(
+          [](std::string& word) {
+            return word == "text" || word == "jsonl" ? "" : word + " is neither text nor jsonl";
+          },
+          ""))
+      ->type_name("text|jsonl")
+      ->default_str("text")
+      ->group("What comes out");
+  all->callback([line, &status] { status = as_int(show_all(*line)); });
+}
+
+}  // namespace forksight

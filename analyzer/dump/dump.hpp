@@ -1,0 +1,26 @@
+// A trace as its writer left it: every record with its fields, for maintainers and for reports of bugs. What is bad is
+// said at its place, and the dump goes on behind it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string_view>
+
+#include "collect/trace_file.hpp"
+
+namespace forksight::dump {
+
+enum class Format { kText, kJsonLines };
+
+struct Totals {
+  std::uint64_t records = 0;     // all but the bad ones
+  std::uint64_t unfinished = 0;  // of these, begun and not committed
+  std::uint64_t bad = 0;         // places where no record could be read
+};
+
+// Hands out the text in pieces. nullopt: `write` returned false, and the dump stopped there.
+std::optional<Totals> dump_trace(const collect::TraceFile& file, Format format,
+                                 const std::function<bool(std::string_view)>& write);
+
+}  // namespace forksight::dump

@@ -1,0 +1,14 @@
+// A line of the dump, for people.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "dump/fields.hpp"
+
+namespace forksight::dump {
+
+// `started_ns`: when the file was created; times are shown relative to it.
+std::string text_of_line(const Json& line, std::uint64_t started_ns);
+
+}  // namespace forksight::dump
