@@ -9,6 +9,7 @@
 
 #include "cuda/cuda.hpp"
 #include "loader/elf_view.hpp"
+#include "loader/loaded_object.hpp"
 #include "loader/modules.hpp"
 #include "loader/next.hpp"
 #include "mpi/mpi.hpp"

@@ -93,9 +93,9 @@ def page(definition):
         return "\n".join(f"| `{name}` | {contract} |" for name, contract in found) + "\n"
 
     entries = [f"- `{name}`" for name in re.findall(r"^FORKSIGHT_OMP_HOOK\((\w+)\)", text, re.M)]
-    cuda = open(os.path.join(os.path.dirname(definition), "cuda_hooks.def"), encoding="utf-8").read()
+    cuda = open(os.path.join(os.path.dirname(definition), "cuda", "cuda_hooks.def"), encoding="utf-8").read()
     functions = [f"- `{name}`" for name in re.findall(r"^FORKSIGHT_CUDA_HOOK\((\w+), \d+\)", cuda, re.M)]
-    mpi = open(os.path.join(os.path.dirname(definition), "mpi_hooks.def"), encoding="utf-8").read()
+    mpi = open(os.path.join(os.path.dirname(definition), "mpi", "mpi_hooks.def"), encoding="utf-8").read()
     messages = [f"- `{name}`" for name in re.findall(r"^FORKSIGHT_MPI_HOOK\((\w+), \d+\)", mpi, re.M)]
     return (HEAD + table("HOOK") + LATE + table("LATE_HOOK") + ANNOTATIONS + table("ANNOTATION") +
             LIBC + libc_table(definition) + OMP + "\n".join(entries) + "\n" + CUDA + "\n".join(functions) + "\n" + MPI + "\n".join(messages) + "\n")

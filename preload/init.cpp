@@ -6,6 +6,7 @@
 
 #include "foresight/foresight.hpp"
 #include "fork/hooks_fork.hpp"
+#include "fork/hooks_syscall.hpp"
 #include "guest/config.hpp"
 #include "libc/libc_calls.hpp"
 #include "loader/modules.hpp"
@@ -33,7 +34,9 @@ char** find_environment() {
 }
 
 void start() {
-  if (!resolve_next()) return;
+  const bool is_complete = resolve_next();
+  if (g_next.real_syscall != nullptr) set_next_syscall(g_next.real_syscall);
+  if (!is_complete) return;
   read_config(find_environment());
   map_slots(module_table_bytes());
   start_modules(slots_extra());

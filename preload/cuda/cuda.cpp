@@ -6,6 +6,7 @@
 #include "cuda/cuda_ipc.hpp"
 #include "guest/sys.hpp"
 #include "loader/elf_view.hpp"
+#include "loader/loaded_object.hpp"
 #include "record/function_touch.hpp"
 #include "record/thread_records.hpp"
 #include "record/writer.hpp"
@@ -96,11 +97,6 @@ std::uint32_t find_entry(const char* name) {
   return kCudaEntries;
 }
 
-const void* object_of(std::uint64_t address) {
-  dl_find_object found{};
-  return _dl_find_object(reinterpret_cast<void*>(address), &found) == 0 ? found.dlfo_map_start : nullptr;
-}
-
 ElfView view_of(const Driver& driver) { return {driver.bias, driver.dynamic, driver.trust}; }
 
 template <class... Arguments>
@@ -163,10 +159,6 @@ std::uint64_t ask_cuda_bytes(std::uint64_t address, std::uint64_t* base) {
   }
   *base = begin;
   return bytes;
-}
-
-bool is_in_shim(std::uint64_t address) {
-  return object_of(address) == object_of(reinterpret_cast<std::uint64_t>(&find_exported_cuda));
 }
 
 bool is_cuda_name(const char* name) { return find_entry(name) != kCudaEntries; }
@@ -243,12 +235,15 @@ void forget_cuda(const Module& module) {
   if (g_driver.map == module.map && g_driver.bias == module.bias) g_driver = {};
 }
 
-void ask_cuda(const Slot& forking, const Site& site) {
+// Asks the driver, as the program could have done here. Not later: the thread would hold other libraries' locks, and
+// one that holds the driver's might wait for those.
+void at_fork::Cuda::enters(const Fork& fork) {
+  if (fork.kind != ForkKind::kWrapper) return;
   if (module_count() == 0) refresh_modules();
   if (g_driver.map == nullptr || g_watch_cuda) return;
   const std::uint32_t made = g_contexts_made.load(std::memory_order_relaxed);
   if (g_answers.is_initialised && g_contexts_asked == made) return;
-  if (may_be_inside_driver(forking, site)) return;
+  if (may_be_inside_driver(fork.self, fork.site)) return;
   const ElfView view = view_of(g_driver);
   Answers answers{false, true, 0, -1, 0};
   ask<int*>(view, "cuDriverGetVersion", 0, &answers.version);
@@ -268,11 +263,11 @@ void ask_cuda(const Slot& forking, const Site& site) {
   g_contexts_asked = made;
 }
 
-void record_cuda(std::uint64_t fork_record) {
+void at_fork::Cuda::records(const Fork& fork) {
   const bool is_initialised = is_known_initialised();
-  if (fork_record == 0 || (g_driver.map == nullptr && !is_initialised)) return;
+  if (fork.record == 0 || (g_driver.map == nullptr && !is_initialised)) return;
   trace::CudaRecord record{};
-  record.fork = fork_record;
+  record.fork = fork.record;
   record.module_bias = g_driver.bias;
   record.init_stack = record_init_stack();
   if (g_init.stage.load(std::memory_order_acquire) == 2) {
@@ -289,9 +284,10 @@ void record_cuda(std::uint64_t fork_record) {
   append(trace::RecordType::kCuda, record);
 }
 
-void settle_cuda_in_child(std::uint64_t fork_record) {
-  if (fork_record == 0 || !is_known_initialised()) return;
-  g_fork_record = fork_record;
+// The driver is never asked in a child.
+void at_fork::Cuda::starts(const Fork& fork) {
+  if (fork.record == 0 || !is_known_initialised()) return;
+  g_fork_record = fork.record;
   for (auto& word : g_touched) word.store(0, std::memory_order_relaxed);
   g_watch_cuda = true;
 }

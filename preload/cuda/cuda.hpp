@@ -15,6 +15,7 @@
 #include "forksight/trace/format.hpp"
 #include "guest/site.hpp"
 #include "loader/modules.hpp"
+#include "record/fork_in_progress.hpp"
 #include "record/slots.hpp"
 
 namespace forksight {
@@ -43,7 +44,6 @@ std::uint64_t find_exported_cuda(CudaEntry entry);
 // What to hand out for the driver's function `name`: a wrapper, or `function` itself where it is none that is watched.
 std::uint64_t wrap_cuda(const char* name, std::uint64_t function, trace::CudaWay way);
 bool is_cuda_name(const char* name);
-bool is_in_shim(std::uint64_t address);
 // The address of a wrapper. In hooks_cuda.cpp.
 std::uint64_t cuda_wrapper(CudaEntry entry, std::uint32_t wrapper);
 
@@ -59,11 +59,12 @@ std::uint64_t touch_cuda(CudaEntry entry, std::uint64_t function, const Site& si
 void recognise_cuda(const Module& module);
 void forget_cuda(const Module& module);
 
-// At the entry of fork(), before anybody's prepare handler: asks the driver, as the program could have done here. Not
-// later: the thread would hold other libraries' locks, and one that holds the driver's might wait for those.
-void ask_cuda(const Slot& forking, const Site& site);
-void record_cuda(std::uint64_t fork_record);
-// fork-child-safe; the driver is never asked in a child.
-void settle_cuda_in_child(std::uint64_t fork_record);
+namespace at_fork {
+struct Cuda {
+  static void enters(const Fork& fork);
+  static void records(const Fork& fork);
+  static void starts(const Fork& fork);
+};
+}  // namespace at_fork
 
 }  // namespace forksight

@@ -2,7 +2,6 @@
 
 #include <string.h>
 
-#include "foresight/foresight.hpp"
 #include "guest/clock.hpp"
 #include "guest/kept_errno.hpp"
 #include "guest/sys.hpp"

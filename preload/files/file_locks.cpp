@@ -275,7 +275,8 @@ Lock* find_room(FileLockKind kind, int fd, const FileRange& range, std::int32_t 
 
 }  // namespace
 
-bool has_file_locks() {
+// A process that forks for ever says so at its first forks.
+bool at_fork::FileLocks::tells() {
   if (FORKSIGHT_LIKELY(g_count.load(std::memory_order_relaxed) == 0)) return false;
   if (g_recorded_forks >= kMaxRecordedForks) return false;
   const std::int32_t self = sys::getpid();
@@ -285,10 +286,9 @@ bool has_file_locks() {
   return false;
 }
 
-bool file_locks_are_recorded() { return g_is_recorded; }
-
-void record_file_locks(std::uint64_t fork) {
-  if (fork == 0 || !has_file_locks()) return;
+void at_fork::FileLocks::records(const Fork& fork_now) {
+  const std::uint64_t fork = fork_now.record;
+  if (fork == 0 || !tells()) return;
   const std::int32_t self = sys::getpid();
   bool any = false;
   for (Lock& lock : g_locks) {
@@ -313,11 +313,11 @@ void record_file_locks(std::uint64_t fork) {
   g_is_recorded = true;
 }
 
-void settle_file_locks_in_parent() {
+void at_fork::FileLocks::continues(const Fork&) {
   if (FORKSIGHT_UNLIKELY(g_is_recorded)) g_is_recorded = false;
 }
 
-void settle_file_locks_in_child(std::uint64_t fork) {
+void at_fork::FileLocks::starts_any(std::uint64_t fork) {
   if (FORKSIGHT_LIKELY(!g_is_recorded)) return;
   g_is_recorded = false;
   for (Lock& lock : g_locks) {

@@ -8,6 +8,7 @@
 
 #include "forksight/trace/file_locks.hpp"
 #include "guest/site.hpp"
+#include "record/fork_in_progress.hpp"
 
 namespace forksight {
 
@@ -16,16 +17,6 @@ struct FileRange {
   std::uint64_t start;
   std::uint64_t bytes;  // 0: to the end
 };
-
-// The process may hold a lock, and that is worth a record: a process that forks for ever says so at its first forks.
-bool has_file_locks();
-// Between record_file_locks() and settle_file_locks_*().
-bool file_locks_are_recorded();
-
-// In prepare, once the fork is recorded; then in both processes after it.
-void record_file_locks(std::uint64_t fork);
-void settle_file_locks_in_parent();
-void settle_file_locks_in_child(std::uint64_t fork);  // fork-child-safe
 
 // All three preserve errno. A lock was taken, by the call at `site`:
 void note_file_lock(trace::FileLockKind kind, int fd, const FileRange& range, bool is_exclusive, const Site& site);
@@ -44,5 +35,14 @@ FileUnlock look_at_file_unlock(trace::FileLockKind kind, int fd, const FileRange
 // It was released.
 void note_file_unlock(const FileUnlock& unlock, trace::FileLockKind kind, int fd, const FileRange& range,
                       const Site& site);
+
+namespace at_fork {
+struct FileLocks {
+  static bool tells();
+  static void records(const Fork& fork);
+  static void continues(const Fork& fork);
+  static void starts_any(std::uint64_t record);
+};
+}  // namespace at_fork
 
 }  // namespace forksight

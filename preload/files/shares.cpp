@@ -6,8 +6,8 @@
 
 #include "guest/proc_lines.hpp"
 #include "guest/sys.hpp"
-#include "python/python.hpp"
 #include "record/slots.hpp"
+#include "record/touch_events.hpp"
 #include "record/writer.hpp"
 
 #include "guest/house_rules.hpp"
@@ -164,11 +164,11 @@ std::uint64_t append_share_use(const Share& share, trace::ShareUseRecord use, co
   use.fork = g_made_by;
   use.stack = append_stack(site, t_slot, kStackBytes, false, Importance::kFinding);
   const std::uint64_t reference = append(trace::RecordType::kShareUse, use, Importance::kFinding);
-  record_python_at_touch(reference);
+  touch_recorded(reference);
   return reference;
 }
 
-bool has_shares() {
+bool at_fork::Shares::tells() {
   if (FORKSIGHT_LIKELY(g_share_count == 0) || g_recorded_forks >= kMaxRecordedForks) return false;
   for (std::uint32_t i = 0; i < g_share_count; ++i) {
     if (is_open(g_shares[i])) return true;
@@ -176,9 +176,8 @@ bool has_shares() {
   return false;
 }
 
-bool shares_are_recorded() { return g_is_recorded; }
-
-void record_shares(std::uint64_t fork) {
+void at_fork::Shares::records(const Fork& fork_now) {
+  const std::uint64_t fork = fork_now.record;
   if (FORKSIGHT_LIKELY(g_share_count == 0) || fork == 0) return;
   g_pid = sys::getpid();
   g_is_recorded = true;
@@ -194,11 +193,11 @@ void record_shares(std::uint64_t fork) {
   }
 }
 
-void watch_shares_in_parent() {
+void at_fork::Shares::continues(const Fork&) {
   if (g_is_recorded) g_is_recorded = false;
 }
 
-void watch_shares_in_child(std::uint64_t fork) {
+void at_fork::Shares::starts_any(std::uint64_t fork) {
   if (FORKSIGHT_LIKELY(g_share_count == 0)) return;
   const bool is_current = g_is_recorded && fork != 0;
   g_is_recorded = false;

@@ -9,6 +9,7 @@
 
 #include "forksight/trace/shares.hpp"
 #include "guest/site.hpp"
+#include "record/fork_in_progress.hpp"
 
 namespace forksight {
 
@@ -48,13 +49,13 @@ trace::ShareRecord& shared_record(const Share& share);
 std::int32_t pid_of_shares();
 std::uint64_t append_share_use(const Share& share, trace::ShareUseRecord use, const Site& site);
 
-// In a process that has one thread: something is shared by a fork, and that is worth a record.
-bool has_shares();
-// Between record_shares() and the end of the fork.
-bool shares_are_recorded();
-void record_shares(std::uint64_t fork);
-void watch_shares_in_parent();
-// 0: the fork was not recorded, and nothing of this is known of the child. fork-child-safe.
-void watch_shares_in_child(std::uint64_t fork);
+namespace at_fork {
+struct Shares {
+  static bool tells();
+  static void records(const Fork& fork);
+  static void continues(const Fork& fork);
+  static void starts_any(std::uint64_t record);
+};
+}  // namespace at_fork
 
 }  // namespace forksight

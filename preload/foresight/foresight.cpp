@@ -14,8 +14,6 @@
 
 namespace forksight {
 
-constinit bool g_foresees = false;
-
 namespace {
 
 using trace::LockKind;
@@ -58,7 +56,7 @@ void start_foresight() {
   auto* const rest = static_cast<std::byte*>(memory) + notes;
   start_lock_order(rest);
   start_hold_times(rest + lock_order_bytes());
-  g_foresees = true;
+  g_slow_locks |= kSlowForesight;
 }
 
 HeldNote& note_of(const Slot* slot, const HeldLock* entry) {
@@ -96,19 +94,8 @@ void want_module_of(std::uint64_t pc) {
   if (find_module(pc) == nullptr) g_modules_are_old.store(true, std::memory_order_relaxed);
 }
 
-void count_in_note(std::uint64_t& note, trace::NoteCode code) {
-  if (!trace_is_open()) return;
-  const std::uint64_t known = __atomic_load_n(&note, __ATOMIC_RELAXED);
-  if (known == 0) {
-    // Two threads at once write two notes: one too many is no harm.
-    __atomic_store_n(&note, append(trace::RecordType::kNote, trace::NoteRecord{code, 0, 1}), __ATOMIC_RELAXED);
-    return;
-  }
-  auto* const record = static_cast<trace::NoteRecord*>(const_cast<void*>(record_payload(known)));
-  __atomic_fetch_add(&record->value, 1, __ATOMIC_RELAXED);
-}
-
 void begin_life(Slot& slot) {
+  if (!foresees()) return;
   begin_window();
   Slot* const creator = own_slot();
   const bool is_told = g_config.lock_order && open_trace();
@@ -119,10 +106,13 @@ void begin_life(Slot& slot) {
   slot.life_record = append(trace::RecordType::kThreadLife, trace::ThreadLifeRecord{parent, life, 0, 0});
 }
 
-void meet_foreign_thread() { begin_window(); }
+void meet_foreign_thread() {
+  if (foresees()) begin_window();
+}
 
 // One that has ended is not reused before it is joined; of others that had its stack before, it is the last.
 std::uint64_t find_life(std::uint64_t thread_pointer) {
+  if (!foresees()) return 0;
   const Slot* found = nullptr;
   for (std::uint32_t i = 0; i < slot_count(); ++i) {
     const Slot& slot = slot_at(i);
@@ -166,7 +156,11 @@ void foresee_released(Slot* slot, const volatile void* lock) {
   }
 }
 
-void foresee_in_child(Slot& self) {
+void move_note(Slot* slot, HeldLock* to, const HeldLock* from) { note_of(slot, to) = note_of(slot, from); }
+
+void at_fork::Foresight::reads(const Fork& fork) {
+  if (!foresees()) return;
+  Slot& self = fork.self;
   freeze_hold_times(self);
   forget_orders_in_child();
   self.life = 0;

@@ -7,7 +7,7 @@
 #include <cstdint>
 
 #include "guest/site.hpp"
-#include "locks/orphans.hpp"
+#include "record/fork_in_progress.hpp"
 #include "record/slots.hpp"
 
 namespace forksight {
@@ -20,32 +20,20 @@ struct HeldNote {
   std::uint32_t reserved;
 };
 
-extern bool g_foresees;
-inline bool foresees() { return FORKSIGHT_UNLIKELY(g_foresees); }
-// What t_fast is to be outside of atfork handlers.
-inline Slot* fast_slot(Slot* slot) { return locks_are_watched() || foresees() ? nullptr : slot; }
+inline bool foresees() { return FORKSIGHT_UNLIKELY((g_slow_locks & kSlowForesight) != 0); }
 
 // By the initialiser. Without memory for the tables nothing is foreseen.
 void start_foresight();
 
-// All of the following only if foresees().
-
-// `slot` is of a thread about to be made. Its thread lives from here on.
+// What it is told of threads (record/thread_events.hpp); nothing is done unless foresees().
 void begin_life(Slot& slot);
-// A thread that was not made through the hooks.
 void meet_foreign_thread();
-// Before a join: what to give to note_joined() if it succeeds.
 std::uint64_t find_life(std::uint64_t thread_pointer);
 void note_joined(std::uint64_t life_record);
-
-// The calling thread acquired the lock and has pushed it on its array. `waits`: by a call that waits until it has it,
-// which neither an attempt nor one with a deadline does.
+// And of locks (locks/lock_events.hpp).
 void foresee_acquired(Slot* slot, const volatile void* lock, trace::LockKind kind, bool waits);
-// It is about to release it, or to wait for a condition; the lock is on its array still.
 void foresee_released(Slot* slot, const volatile void* lock);
-
-// In a forked child, before anything else runs. fork-child-safe.
-void foresee_in_child(Slot& self);
+void move_note(Slot* slot, HeldLock* to, const HeldLock* from);
 
 // For the two parts.
 HeldNote& note_of(const Slot* slot, const HeldLock* entry);
@@ -60,7 +48,11 @@ std::uint64_t ensure_life_record(Slot& slot);
 // So that the trace can name what is at this address: a library may have come since. Done at the next release.
 void want_module_of(std::uint64_t pc);
 std::uint64_t now_of_lives();
-// Counts one more, in a note that is written at the first.
-void count_in_note(std::uint64_t& note, trace::NoteCode code);
+
+namespace at_fork {
+struct Foresight {
+  static void reads(const Fork& fork);
+};
+}  // namespace at_fork
 
 }  // namespace forksight

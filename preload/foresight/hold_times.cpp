@@ -5,11 +5,11 @@
 #include <x86intrin.h>
 
 #include "foresight/foresight.hpp"
+#include "foresight/key_table.hpp"
 #include "foresight/lock_number.hpp"
 #include "forksight/trace/foresight.hpp"
 #include "guest/clock.hpp"
 #include "guest/config.hpp"
-#include "guest/key_table.hpp"
 #include "guest/mappings.hpp"
 #include "locks/held.hpp"
 #include "record/thread_records.hpp"

@@ -1,9 +1,9 @@
 #include "foresight/lock_order.hpp"
 
 #include "foresight/foresight.hpp"
+#include "foresight/key_table.hpp"
 #include "forksight/trace/foresight.hpp"
 #include "guest/config.hpp"
-#include "guest/key_table.hpp"
 #include "guest/sys.hpp"
 #include "locks/lock_memory.hpp"
 #include "record/thread_records.hpp"

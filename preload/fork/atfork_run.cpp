@@ -2,8 +2,6 @@
 
 #include <string.h>
 
-#include "foresight/foresight.hpp"
-#include "fork/hooks_fork.hpp"
 #include "guest/clock.hpp"
 #include "guest/sys.hpp"
 #include "loader/modules.hpp"
@@ -11,6 +9,7 @@
 #include "record/fork_stack.hpp"
 #include "record/thread_records.hpp"
 #include "record/writer.hpp"
+#include "threads/fork_threads.hpp"
 
 #include "guest/house_rules.hpp"
 
@@ -159,15 +158,16 @@ AtforkHandler trampoline(std::uint32_t place, HandlerPhase phase) {
                                          code * kTrampolineBytes);
 }
 
-void name_fork_of_run(Slot& self) {
-  auto* const run = payload_of<HandlerRunRecord>(self.handler_run);
+void at_fork::Handlers::records(const Fork& fork) {
+  auto* const run = payload_of<HandlerRunRecord>(fork.self.handler_run);
   // An outer fork's handler is in the middle of forking itself.
-  if (run != nullptr && run->fork == 0 && run->running == 0) run->fork = self.fork_record;
+  if (run != nullptr && run->fork == 0 && run->running == 0) run->fork = fork.record;
 }
 
-void forget_run_in_child(Slot& self) {
-  self.handler_run = 0;
-  self.untimed_run = 0;
+// What the forking thread was at belongs to the parent.
+void at_fork::Handlers::reads(const Fork& fork) {
+  fork.self.handler_run = 0;
+  fork.self.untimed_run = 0;
 }
 
 }  // namespace forksight

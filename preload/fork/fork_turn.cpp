@@ -43,10 +43,10 @@ void give_turn(const Slot* self) {
   sys::call(SYS_futex, sys::word(&g_turn), FUTEX_WAKE_PRIVATE, 1);
 }
 
-void pass_turn_to_child(std::int32_t old_tid) {
+void at_fork::Turns::reads(const Fork& fork) {
   const std::int32_t owner = g_turn.load(std::memory_order_relaxed);
   // Another thread's turn stayed with it in the parent.
-  if (owner != 0) g_turn.store(owner == old_tid ? sys::getpid() : 0, std::memory_order_relaxed);
+  if (owner != 0) g_turn.store(owner == fork.self.tid ? sys::getpid() : 0, std::memory_order_relaxed);
 }
 
 }  // namespace forksight

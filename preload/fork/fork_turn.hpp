@@ -4,6 +4,7 @@
 // fork in a handler of its fork, or in a signal handler) goes on. async-signal-safe and fork-child-safe.
 #pragma once
 
+#include "record/fork_in_progress.hpp"
 #include "record/slots.hpp"
 
 namespace forksight {
@@ -12,7 +13,11 @@ namespace forksight {
 bool take_turn(const Slot* self);
 // In the parent and in the child: errno is preserved.
 void give_turn(const Slot* self);
-// In the child, before other handlers run: `old_tid` is what the thread was called in the parent.
-void pass_turn_to_child(std::int32_t old_tid);
+
+namespace at_fork {
+struct Turns {
+  static void reads(const Fork& fork);
+};
+}  // namespace at_fork
 
 }  // namespace forksight

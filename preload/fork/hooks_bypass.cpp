@@ -8,6 +8,7 @@
 #include "guest/site.hpp"
 #include "loader/next.hpp"
 #include "record/slots.hpp"
+#include "threads/fork_threads.hpp"
 
 #include "guest/house_rules.hpp"
 

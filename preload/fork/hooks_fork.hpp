@@ -7,16 +7,12 @@
 
 namespace forksight {
 
-// False until the process has, or had, a second thread.
-bool fork_is_watched();
 void on_prepare();
 void on_parent();
 void on_child();
 
 struct Slot;
 
-// Has this process ever had a second thread?
-bool fork_is_watched();
 // The shim's part of a fork that runs no handlers (_Fork, clone): async-signal-safe and fork-child-safe.
 void prepare_bypass(Slot* self, const Site& site, std::uint32_t flags);
 void child_of_bypass();

@@ -17,6 +17,7 @@
 #include "locks/held.hpp"
 #include "locks/orphans.hpp"
 #include "record/slots.hpp"
+#include "threads/fork_threads.hpp"
 #include "threads/lost_waits.hpp"
 
 #include "guest/house_rules.hpp"

@@ -45,11 +45,11 @@ __attribute__((noinline)) void note_draw_slow(trace::Generator generator, std::u
   append(trace::RecordType::kDraw, trace::DrawRecord{g_made_by, stack, value, generator, 0}, Importance::kFinding);
 }
 
-void count_fork_of_draws() {
+void at_fork::Draws::counts() {
   if (FORKSIGHT_UNLIKELY(any_is_used())) ++g_forks;
 }
 
-void watch_draws_in_child(std::uint64_t fork) {
+void at_fork::Draws::starts_any(std::uint64_t fork) {
   if (FORKSIGHT_LIKELY(!any_is_used())) return;
   g_made_by = fork;
   if (g_forks > kMaxForks) return;

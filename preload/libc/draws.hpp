@@ -6,6 +6,7 @@
 
 #include "forksight/trace/shares.hpp"
 #include "guest/site.hpp"
+#include "record/fork_in_progress.hpp"
 
 namespace forksight {
 
@@ -30,8 +31,11 @@ inline void note_seed(trace::Generator generator) {
   if (FORKSIGHT_UNLIKELY(draw_state(generator) != DrawState::kUsed)) draw_state(generator) = DrawState::kUsed;
 }
 
-void count_fork_of_draws();
-// `fork`: 0 if it was not recorded. fork-child-safe.
-void watch_draws_in_child(std::uint64_t fork);
+namespace at_fork {
+struct Draws {
+  static void counts();
+  static void starts_any(std::uint64_t record);
+};
+}  // namespace at_fork
 
 }  // namespace forksight

@@ -180,8 +180,10 @@ void leave_call(const CallMark& mark) {
   if (entry_of(mark.call).takes == kAlways) disprove(entry_of(mark.call).locks);
 }
 
-void collect_calls(Slot* forking) {
-  const std::uint64_t fork = forking->fork_record;
+// What was in flight at the fork.
+void at_fork::LibcCalls::reads(const Fork& fork_now) {
+  Slot* const forking = &fork_now.self;
+  const std::uint64_t fork = fork_now.record;
   for (std::uint32_t i = 0; i < slot_count(); ++i) {
     Slot& slot = slot_at(i);
     if (slot.call_depth == 0) continue;

@@ -10,6 +10,7 @@
 
 #include "forksight/trace/format.hpp"
 #include "guest/site.hpp"
+#include "record/fork_in_progress.hpp"
 #include "record/slots.hpp"
 
 namespace forksight {
@@ -41,13 +42,16 @@ struct CallMark {
 CallMark enter_call(LibcCall call, Frame frame);
 void leave_call(const CallMark& mark);
 
-// In the child, before anything else runs: what was in flight at the fork. fork-child-safe.
-void collect_calls(Slot* forking);
-
 // --cure=quiesce-libc: in prepare, keeps other threads from entering such functions and waits until none is inside, for
 // a bounded time. The gate opens again after the fork, in both processes.
 void start_quiescing();  // by the initialiser
-void quiesce_calls(Slot* forking);
-void open_gate(Slot* forking);
+
+namespace at_fork {
+struct LibcCalls {
+  static void records(const Fork& fork);
+  static void continues(const Fork& fork);
+  static void reads(const Fork& fork);
+};
+}  // namespace at_fork
 
 }  // namespace forksight

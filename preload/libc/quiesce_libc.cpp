@@ -132,7 +132,9 @@ void wait_at_gate(Slot& slot, LibcCall call, Frame frame) {
   }
 }
 
-void quiesce_calls(Slot* forking) {
+// Last of all: nothing of ours comes between it and the fork.
+void at_fork::LibcCalls::records(const Fork& fork) {
+  Slot* const forking = &fork.self;
   if (!cures(trace::Cure::kQuiesceLibc)) return;
   const std::uint64_t start_ns = now_ns();
   if (!forking->holds_gate) {
@@ -159,7 +161,8 @@ void quiesce_calls(Slot* forking) {
   record_waited(forking, now_ns() - start_ns, waited_for, left);
 }
 
-void open_gate(Slot* forking) {
+void at_fork::LibcCalls::continues(const Fork& fork) {
+  Slot* const forking = &fork.self;
   if (!forking->holds_gate) return;
   forking->holds_gate = false;
   g_gate.fetch_sub(1, std::memory_order_release);

@@ -31,8 +31,10 @@ Slot* find_lost(std::uint64_t thread_pointer) {
 
 }  // namespace
 
-void record_streams(std::uint64_t fork) {
-  if (fork == 0) return;
+// Writes down which of them another thread holds; fork() itself resets them.
+void at_fork::Streams::starts(const Fork& fork_now) {
+  const std::uint64_t fork = fork_now.record;
+  if (fork == 0 || fork_now.kind != ForkKind::kBypassed) return;
   FILE* const streams[] = {stdin, stdout, stderr};
   for (std::int32_t number = 0; number < 3; ++number) {
     FILE file;

@@ -3,9 +3,14 @@
 
 #include <cstdint>
 
+#include "record/fork_in_progress.hpp"
+
 namespace forksight {
 
-// Writes down which of them another thread holds. fork-child-safe.
-void record_streams(std::uint64_t fork);
+namespace at_fork {
+struct Streams {
+  static void starts(const Fork& fork);
+};
+}  // namespace at_fork
 
 }  // namespace forksight

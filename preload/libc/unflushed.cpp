@@ -36,7 +36,7 @@ struct File {
 
 enum class Stage : std::uint32_t { kFree, kNew, kWatched, kTold };
 
-struct Unflushed {
+struct Kept {
   std::atomic<Stage> stage;
   int fd;
   const FILE* stream;
@@ -56,7 +56,7 @@ FORKSIGHT_WRITTEN_AT_FORK constinit bool g_is_recorded = false;
 FORKSIGHT_WRITTEN_AT_FORK constinit std::uint64_t g_recorded_fork = 0;
 constinit std::uint32_t g_recorded_forks = 0;
 constinit std::atomic<bool> g_recording{false};
-constinit Unflushed g_unflushed[kMaxUnflushed] = {};
+constinit Kept g_unflushed[kMaxUnflushed] = {};
 
 std::uint64_t pending_bytes(const FILE& file) {
   // Of a wide stream the bytes are not there yet.
@@ -101,29 +101,29 @@ __attribute__((noinline)) bool is_listed(const FILE* stream) {
 }
 
 // The bytes are in the stream still, where they were, and others perhaps behind them.
-bool begins_with(const FILE& now, const Unflushed& entry) {
+bool begins_with(const FILE& now, const Kept& entry) {
   char text[kTextBytes];
   if (now._IO_write_base != entry.base || pending_bytes(now) < entry.bytes) return false;
   return read_bytes(entry.base, text, entry.text_bytes) && memcmp(text, entry.text, entry.text_bytes) == 0;
 }
 
-__attribute__((noinline)) bool is_still_there(const Unflushed& entry) {
+__attribute__((noinline)) bool is_still_there(const Kept& entry) {
   FILE now;
   return read_stream(entry.stream, now) && begins_with(now, entry);
 }
 
 // The stream lives, and what it writes goes to where it went at the fork.
-__attribute__((noinline)) bool is_still_open(const Unflushed& entry) {
+__attribute__((noinline)) bool is_still_open(const Kept& entry) {
   FILE now;
   if (!is_listed(entry.stream) || !read_stream(entry.stream, now)) return false;
   return now._fileno == entry.fd && (now._flags & kErrorSeen) == 0 && is_same_file(entry.fd, entry.file);
 }
 
-bool is_watched(const Unflushed& entry) {
+bool is_watched(const Kept& entry) {
   return entry.stage.load(std::memory_order_acquire) == Stage::kWatched && g_owner == sys::getpid();
 }
 
-void tell(Unflushed& entry, trace::FlushKind kind, const Site& site) {
+void tell(Kept& entry, trace::FlushKind kind, const Site& site) {
   Stage expected = Stage::kWatched;
   if (!entry.stage.compare_exchange_strong(expected, Stage::kTold, std::memory_order_acq_rel)) return;
   __atomic_fetch_sub(&g_unflushed_count, 1, __ATOMIC_RELAXED);
@@ -132,7 +132,7 @@ void tell(Unflushed& entry, trace::FlushKind kind, const Site& site) {
   append(trace::RecordType::kFlush, trace::FlushRecord{entry.record, made_by, stack, kind, 0}, Importance::kFinding);
 }
 
-void drop(Unflushed& entry) {
+void drop(Kept& entry) {
   const Stage before = entry.stage.exchange(Stage::kFree, std::memory_order_acq_rel);
   if (before == Stage::kWatched || before == Stage::kNew) __atomic_fetch_sub(&g_unflushed_count, 1, __ATOMIC_RELAXED);
 }
@@ -140,7 +140,7 @@ void drop(Unflushed& entry) {
 // Entries of earlier forks that say nothing of this one.
 void review_entries() {
   const bool is_own = g_owner == sys::getpid();
-  for (Unflushed& entry : g_unflushed) {
+  for (Kept& entry : g_unflushed) {
     const Stage stage = entry.stage.load(std::memory_order_acquire);
     if (stage == Stage::kFree) continue;
     if (stage == Stage::kWatched && is_own) {
@@ -153,7 +153,7 @@ void review_entries() {
 
 int number_of(const FILE* stream) { return stream == stdin ? 0 : stream == stdout ? 1 : stream == stderr ? 2 : -1; }
 
-__attribute__((noinline)) std::uint64_t append_entry(const Unflushed& entry, std::uint64_t fork) {
+__attribute__((noinline)) std::uint64_t append_entry(const Kept& entry, std::uint64_t fork) {
   trace::UnflushedRecord record{fork,
                                 reinterpret_cast<std::uint64_t>(entry.stream),
                                 entry.bytes,
@@ -166,15 +166,15 @@ __attribute__((noinline)) std::uint64_t append_entry(const Unflushed& entry, std
   return append(trace::RecordType::kUnflushed, record, Importance::kFinding);
 }
 
-Unflushed* find_free() {
-  for (Unflushed& entry : g_unflushed) {
+Kept* find_free() {
+  for (Kept& entry : g_unflushed) {
     if (entry.stage.load(std::memory_order_relaxed) == Stage::kFree) return &entry;
   }
   return nullptr;
 }
 
 bool is_known(const FILE* stream) {
-  for (const Unflushed& entry : g_unflushed) {
+  for (const Kept& entry : g_unflushed) {
     if (entry.stream == stream && entry.stage.load(std::memory_order_relaxed) != Stage::kFree) return true;
   }
   return false;
@@ -186,7 +186,7 @@ __attribute__((noinline)) const FILE* enter_stream(const FILE* stream, std::uint
   if (!read_stream(stream, now)) return nullptr;
   const std::uint64_t bytes = pending_bytes(now);
   if (bytes == 0 || is_known(stream)) return now._chain;
-  Unflushed* const entry = find_free();
+  Kept* const entry = find_free();
   if (entry == nullptr) return nullptr;
   entry->fd = now._fileno;
   entry->stream = stream;
@@ -204,7 +204,8 @@ __attribute__((noinline)) const FILE* enter_stream(const FILE* stream, std::uint
 
 }  // namespace
 
-bool has_unflushed() {
+// A server that forks for ever says so at its first forks.
+bool at_fork::Unflushed::tells() {
   if (g_recorded_forks >= kMaxRecordedForks) return false;
   const FILE* at = first_stream();
   File file{};
@@ -214,7 +215,8 @@ bool has_unflushed() {
   return false;
 }
 
-void record_unflushed(std::uint64_t fork) {
+void at_fork::Unflushed::records(const Fork& fork_now) {
+  const std::uint64_t fork = fork_now.record;
   // Two threads that fork at once: one of them goes without.
   if (fork == 0 || g_recording.exchange(true, std::memory_order_acquire)) return;
   review_entries();
@@ -229,25 +231,25 @@ void record_unflushed(std::uint64_t fork) {
   g_recording.store(false, std::memory_order_release);
 }
 
-bool unflushed_is_recorded() { return g_is_recorded; }
-
-void watch_unflushed_in_parent() {
+void at_fork::Unflushed::continues(const Fork&) {
   if (FORKSIGHT_LIKELY(g_unflushed_count == 0)) return;
   g_is_recorded = false;
-  for (Unflushed& entry : g_unflushed) {
+  for (Kept& entry : g_unflushed) {
     Stage expected = Stage::kNew;
     entry.stage.compare_exchange_strong(expected, Stage::kWatched, std::memory_order_acq_rel);
   }
 }
 
-void watch_unflushed_in_child(std::uint64_t fork) {
+// A fork that was recorded without this leaves a child that knows of no such bytes.
+void at_fork::Unflushed::starts(const Fork& fork_now) {
+  const std::uint64_t fork = fork_now.record;
   g_made = sys::getpid();
   g_made_by = fork;
   if (FORKSIGHT_LIKELY(g_unflushed_count == 0)) return;
   g_recording.store(false, std::memory_order_relaxed);
   g_is_recorded = false;
   const bool is_current = fork != 0 && fork == g_recorded_fork;
-  for (Unflushed& entry : g_unflushed) {
+  for (Kept& entry : g_unflushed) {
     const Stage stage = entry.stage.load(std::memory_order_relaxed);
     if (is_current && (stage == Stage::kNew || stage == Stage::kWatched) && is_listed(entry.stream) &&
         is_still_there(entry)) {
@@ -263,7 +265,7 @@ FlushMarks find_unflushed(const FILE* stream) {
   const KeptErrno kept;
   FlushMarks marks{};
   for (std::uint32_t i = 0; i < kMaxUnflushed; ++i) {
-    const Unflushed& entry = g_unflushed[i];
+    const Kept& entry = g_unflushed[i];
     const bool is_meant = stream == nullptr || entry.stream == stream;
     if (is_meant && is_watched(entry) && is_still_open(entry)) marks.records[i] = entry.record;
   }
@@ -279,7 +281,7 @@ void note_flushes(const FlushMarks& marks, trace::FlushKind kind, const Site& si
 
 void note_purge(const FILE* stream, const Site& site) {
   const KeptErrno kept;
-  for (Unflushed& entry : g_unflushed) {
+  for (Kept& entry : g_unflushed) {
     if (entry.stream != stream || !is_watched(entry)) continue;
     if (is_still_there(entry)) {
       drop(entry);
@@ -292,7 +294,7 @@ void note_purge(const FILE* stream, const Site& site) {
 namespace {
 
 __attribute__((noinline)) void note_exit(const Site& site) {
-  for (Unflushed& entry : g_unflushed) {
+  for (Kept& entry : g_unflushed) {
     if (!is_watched(entry) || !is_still_open(entry)) continue;
     tell(entry, is_still_there(entry) ? trace::FlushKind::kAtExit : trace::FlushKind::kGone, site);
   }

@@ -11,22 +11,11 @@
 
 #include "forksight/trace/output.hpp"
 #include "guest/site.hpp"
+#include "record/fork_in_progress.hpp"
 
 struct _IO_FILE;
 
 namespace forksight {
-
-// In a process that has one thread: some stream has output that it has not written, and that is worth a record: a
-// server that forks for ever says so at its first forks.
-bool has_unflushed();
-// Between record_unflushed() and watch_unflushed_in_*().
-bool unflushed_is_recorded();
-
-// In prepare, once the fork is recorded; then in both processes after it.
-void record_unflushed(std::uint64_t fork);
-void watch_unflushed_in_parent();
-// A fork that was recorded without record_unflushed() leaves a child that knows of no such bytes. fork-child-safe.
-void watch_unflushed_in_child(std::uint64_t fork);
 
 // Streams with bytes that were there at a fork. 0: the hooks have nothing to do.
 extern std::uint32_t g_unflushed_count;
@@ -40,5 +29,14 @@ FlushMarks find_unflushed(const _IO_FILE* stream);
 void note_flushes(const FlushMarks& marks, trace::FlushKind kind, const Site& site);
 // The bytes are thrown away (__fpurge).
 void note_purge(const _IO_FILE* stream, const Site& site);
+
+namespace at_fork {
+struct Unflushed {
+  static bool tells();
+  static void records(const Fork& fork);
+  static void continues(const Fork& fork);
+  static void starts(const Fork& fork);
+};
+}  // namespace at_fork
 
 }  // namespace forksight

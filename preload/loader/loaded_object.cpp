@@ -37,6 +37,10 @@ dl_find_object find_object(std::uint64_t address) {
   return found;
 }
 
+bool is_in_shim(std::uint64_t address) {
+  return find_object(address).dlfo_link_map == find_object(reinterpret_cast<std::uint64_t>(&is_in_shim)).dlfo_link_map;
+}
+
 std::uint64_t identify(const dl_find_object& object) {
   if (object.dlfo_link_map == nullptr) return 0;
   const char* const path = object.dlfo_link_map->l_name;

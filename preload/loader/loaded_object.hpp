@@ -15,4 +15,7 @@ dl_find_object find_object(std::uint64_t address);
 // for now. 0: none.
 std::uint64_t identify(const dl_find_object& object);
 
+// Is it one of the shim's own functions or variables?
+bool is_in_shim(std::uint64_t address);
+
 }  // namespace forksight

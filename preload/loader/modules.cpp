@@ -6,15 +6,9 @@
 
 #include <atomic>
 
-#include "cuda/cuda.hpp"
 #include "guest/clock.hpp"
 #include "guest/sys.hpp"
-#include "loader/elf_view.hpp"
-#include "locks/guard_runtime.hpp"
-#include "mpi/mpi.hpp"
-#include "openmp/runtimes.hpp"
-#include "python/python.hpp"
-#include "record/writer.hpp"
+#include "loader/library_events.hpp"
 
 #include "guest/house_rules.hpp"
 
@@ -30,7 +24,6 @@ constinit Module* g_modules = nullptr;
 constinit std::uint32_t g_count = 0;
 constinit const link_map* g_last_at_startup = nullptr;
 constinit std::atomic<std::int32_t> g_busy{0};  // tid of the thread at work, 0: none
-constinit bool g_all_recorded = false;
 
 bool copy(std::uint64_t from, void* to, std::size_t bytes) {
   return sys::read_memory(reinterpret_cast<const void*>(from), to, bytes, true) == bytes;
@@ -101,40 +94,6 @@ __attribute__((noinline)) bool read_layout(Module& module, bool is_main) {
   return module.end > module.start;
 }
 
-__attribute__((noinline)) void record_module(Module& module, bool is_main) {
-  static char path[512];  // by the thread at work alone; a caller's stack may be a small one
-  std::size_t length = 0;
-  const auto* name = reinterpret_cast<const char*>(module.name);
-  if (is_main) {
-    const long got = sys::call(SYS_readlinkat, AT_FDCWD, sys::word("/proc/self/exe"), sys::word(path), sizeof path);
-    length = got > 0 ? static_cast<std::size_t>(got) : 0;
-  } else if (module.bias == getauxval(AT_SYSINFO_EHDR)) {
-    memcpy(path, "[vdso]", length = 6);
-  } else {
-    length = strnlen(path, sys::read_memory(name, path, sizeof path, true));
-  }
-  Record record(trace::RecordType::kModule, sizeof(trace::ModuleRecord) + length);
-  if (!record) return;
-  auto* const entry = record.as<trace::ModuleRecord>();
-  entry->bias = module.bias;
-  entry->start = module.start;
-  entry->end = module.end;
-  entry->build_id_bytes = module.build_id_bytes;
-  memcpy(entry->build_id, module.build_id, sizeof entry->build_id);
-  entry->path_bytes = static_cast<std::uint32_t>(length);
-  memcpy(record.payload() + sizeof(trace::ModuleRecord), path, length);
-  record.commit();
-  module.recorded = true;
-}
-
-void forget(Module& module) {
-  if (module.recorded) append(trace::RecordType::kModuleGone, trace::ModuleGoneRecord{module.bias});
-  forget_python(module);
-  if (module.runtime >= 0) forget_runtime(static_cast<std::uint32_t>(module.runtime));
-  forget_cuda(module);
-  forget_mpi(module);
-}
-
 bool take() {
   const std::int32_t self = sys::gettid();
   const std::uint64_t deadline = now_ns() + 5'000'000;
@@ -158,30 +117,24 @@ void describe(const link_map* at, const link_map& node, const link_map* head, bo
   module.provider = -2;
   module.is_permanent = is_permanent;
   if (node.l_ld != nullptr && read_layout(module, at == head)) {
-    module.runtime = static_cast<std::int16_t>(recognise_runtime(module));
-    recognise_python(module);
-    recognise_cuda(module);
-    recognise_mpi(module);
+    library_came(module);
   } else {
     // Kept, so that the table stays in step with the list; empty, so that nothing is found in it.
     module.start = module.end = 0;
     module.recorded = true;
   }
-  g_all_recorded = false;
 }
 
 // Entries before `keep` are unchanged; what follows in the loader's list replaces the rest of the table.
 void read_rest(std::uint32_t keep, const link_map* at) {
   const link_map* const head = _r_debug.r_map;
-  for (std::uint32_t i = keep; i < g_count; ++i) forget(g_modules[i]);
-  if (keep < g_count) {
-    forget_callers();
-    forget_guard_callers();
-  }
-  for (std::uint32_t i = 0; i < keep; ++i) g_modules[i].provider = -2;
+  for (std::uint32_t i = keep; i < g_count; ++i) library_gone(g_modules[i]);
+  const bool some_are_gone = keep < g_count;
+  g_count = keep;
+  libraries_changed(some_are_gone);
   bool is_permanent = keep == 0 || g_modules[keep - 1].map != g_last_at_startup;
   is_permanent = is_permanent && (keep == 0 || g_modules[keep - 1].is_permanent);
-  for (g_count = keep; at != nullptr && g_count < kMaxModules; ++g_count) {
+  for (; at != nullptr && g_count < kMaxModules; ++g_count) {
     link_map node;
     if (sys::read_memory(at, &node, kNodeBytes, true) != kNodeBytes) break;
     describe(at, node, head, is_permanent, g_modules[g_count]);
@@ -231,11 +184,7 @@ void refresh_held() {
   const link_map* at = nullptr;
   const std::uint32_t index = find_change(at);
   if (index < g_count || at != nullptr) read_rest(index, at);
-  if (!trace_is_open()) return;
-  for (std::uint32_t i = 0; i < g_count; ++i) {
-    if (!g_modules[i].recorded) record_module(g_modules[i], i == 0);
-  }
-  g_all_recorded = true;
+  libraries_settled();
 }
 
 }  // namespace
@@ -253,7 +202,7 @@ void refresh_modules() {
   if (g_modules == nullptr) return;
   // Nothing is written where nothing changed. A torn view of another thread's work looks like a change.
   const link_map* at = nullptr;
-  if (find_change(at) == g_count && at == nullptr && g_count != 0 && (g_all_recorded || !trace_is_open())) return;
+  if (find_change(at) == g_count && at == nullptr && g_count != 0 && !libraries_are_awaited()) return;
   if (!take()) return;
   refresh_held();
   give();

@@ -3,7 +3,6 @@
 #include <link.h>
 #include <string.h>
 
-#include "fork/hooks_syscall.hpp"
 #include "guest/clock.hpp"
 #include "loader/elf_view.hpp"
 
@@ -47,20 +46,18 @@ bool resolve_next() {
   // objects in the order of the global scope, and no other thread can change it unnoticed: the search stops at libc.
   const link_map* map = first_after_shim();
   if (map == nullptr) return false;
-  std::uint64_t real_syscall = 0;
   for (; map != nullptr; map = map->l_next) {
     if (map->l_ld == nullptr) continue;
     const ElfView view(map->l_addr, map->l_ld, Trust::kStaysLoaded);
 #define FORKSIGHT_HOOK(name, required, contract) \
   if (g_next.name == nullptr) g_next.name = reinterpret_cast<void*>(view.find_function(#name));
 #include "hooks.def"
-    if (real_syscall == 0) real_syscall = view.find_function("syscall");
+    if (g_next.real_syscall == nullptr) g_next.real_syscall = reinterpret_cast<void*>(view.find_function("syscall"));
     if (view.has_soname("libc.so.6")) {
       g_read_clock = reinterpret_cast<ReadClock>(view.find_function("clock_gettime"));
       break;
     }
   }
-  if (real_syscall != 0) set_next_syscall(reinterpret_cast<void*>(real_syscall));
   if (g_next.pthread_spin_lock != nullptr) g_spin_is_glibcs = is_glibcs_spin_lock(g_next.pthread_spin_lock);
   bool complete = true;
 #define FORKSIGHT_HOOK(name, required, contract) complete = complete && (!(required) || g_next.name != nullptr);

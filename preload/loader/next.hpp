@@ -16,6 +16,7 @@ namespace forksight {
 struct Next {
 #define FORKSIGHT_HOOK(name, required, contract) void* name;
 #include "hooks.def"
+  void* real_syscall;  // null: not found, or not looked for yet
   bool ready;
 };
 

@@ -113,7 +113,8 @@ GuardRuntime guard_runtime_of(std::uint64_t caller) {
   return found;
 }
 
-void forget_guard_callers() {
+void forget_guard_callers(bool some_are_gone) {
+  if (!some_are_gone) return;
   for (CallerEntry& entry : g_callers) entry.caller.store(0, std::memory_order_relaxed);
   g_caller_count.store(0, std::memory_order_release);
 }

@@ -18,6 +18,6 @@ struct GuardRuntime {
 GuardRuntime guard_runtime_of(std::uint64_t caller);
 
 // Objects have gone: what is remembered about callers may be wrong.
-void forget_guard_callers();
+void forget_guard_callers(bool some_are_gone);
 
 }  // namespace forksight

@@ -1,7 +1,7 @@
 // What a handler waits for, said before it blocks. The thread is in the middle of a fork and about to sleep: a search
 // through the slots costs it nothing that counts.
-#include "fork/atfork_run.hpp"
-#include "forksight/trace/handlers.hpp"
+#include "locks/handler_wait.hpp"
+
 #include "guest/sys.hpp"
 #include "locks/lock_memory.hpp"
 #include "record/thread_records.hpp"

@@ -1,6 +1,6 @@
 #include "locks/held.hpp"
 
-#include "foresight/foresight.hpp"
+#include "locks/lock_events.hpp"
 #include "locks/semaphore_use.hpp"
 
 #include "guest/house_rules.hpp"
@@ -19,7 +19,7 @@ void close_holes(Slot* slot, HeldLock* hole) {
   HeldLock* to = hole;
   for (HeldLock* from = hole + 1; from < slot->top; ++from) {
     if (from->lock == 0) continue;
-    if (foresees()) note_of(slot, to) = note_of(slot, from);
+    if (locks_are_observed()) held_moved(slot, to, from);
     to->site = from->site;
     compiler_fence();
     to->lock = from->lock;

@@ -3,10 +3,10 @@
 
 #include <errno.h>
 
-#include "foresight/foresight.hpp"
-#include "fork/atfork_run.hpp"
 #include "loader/next.hpp"
+#include "locks/handler_wait.hpp"
 #include "locks/held.hpp"
+#include "locks/lock_events.hpp"
 #include "locks/lock_memory.hpp"
 #include "locks/orphans.hpp"
 
@@ -74,7 +74,7 @@ __attribute__((noinline, cold)) int acquire_slow(const volatile void* object, tr
   const int result = is_watched ? acquire_watched(object, kind, timed, frame, lock) : lock();
   if (slot != nullptr && was_acquired(result)) {
     note_acquired<push>(slot, object, kind, frame);
-    if (foresees()) foresee_acquired(slot, object, kind, !timed);
+    if (locks_are_observed()) lock_acquired(slot, object, kind, !timed);
   }
   return result;
 }
@@ -103,7 +103,7 @@ __attribute__((always_inline)) inline int attempt(const volatile void* object, t
   if (is_watched) forget_acquired(object, kind, FORKSIGHT_FRAME().site());
   Slot* const slot = own_slot();
   if (slot != nullptr) note_acquired<push>(slot, object, kind, FORKSIGHT_FRAME());
-  if (slot != nullptr && foresees()) foresee_acquired(slot, object, kind, false);
+  if (slot != nullptr && locks_are_observed()) lock_acquired(slot, object, kind, false);
   return result;
 }
 
@@ -117,7 +117,7 @@ inline bool release_fast(const volatile void* lock) {
 inline bool release_slow(const volatile void* lock) {
   initialise();
   Slot* const slot = t_slot;
-  if (slot != nullptr && foresees()) foresee_released(slot, lock);
+  if (slot != nullptr && locks_are_observed()) lock_released(slot, lock);
   return slot != nullptr && pop_held_slow(slot, reinterpret_cast<std::uint64_t>(lock));
 }
 

@@ -193,7 +193,8 @@ Touch tell(LostWait& wait, trace::TouchKind kind, SyncOperation operation, Touch
 
 void begin_watching_sync() { g_sync_is_watched = false; }
 
-void collect_lost_waiters(const Slot* forking) {
+void at_fork::LostWaiters::reads(const Fork& fork) {
+  const Slot* const forking = &fork.self;
   for (std::uint32_t i = 0; i < g_lost_count; ++i) {
     Stage busy = Stage::kBusy;
     g_lost[i].stage.compare_exchange_strong(busy, Stage::kUnseen, std::memory_order_relaxed);

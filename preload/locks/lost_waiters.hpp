@@ -9,6 +9,7 @@
 #include "forksight/trace/format.hpp"
 #include "guest/site.hpp"
 #include "locks/orphans.hpp"
+#include "record/fork_in_progress.hpp"
 #include "record/slots.hpp"
 
 namespace forksight {
@@ -19,12 +20,15 @@ extern bool g_sync_is_watched;
 // The shim is up.
 void begin_watching_sync();
 
-// In the child, before anything else runs there. fork-child-safe.
-void collect_lost_waiters(const Slot* forking);
-
 // `operation` is about to be done on the object. Writes what is known if it may block for lost waiters' sake; re-makes
 // a condition variable if the cure is on. end_touch() after it.
 Touch touch_condition(const volatile void* condition, trace::SyncOperation operation, const Site& site);
 Touch touch_barrier(const volatile void* barrier, trace::SyncOperation operation, const Site& site);
+
+namespace at_fork {
+struct LostWaiters {
+  static void reads(const Fork& fork);
+};
+}  // namespace at_fork
 
 }  // namespace forksight

@@ -14,8 +14,8 @@
 #include "locks/lock_memory.hpp"
 #include "locks/orphan_proof.hpp"
 #include "locks/semaphore_use.hpp"
-#include "python/python.hpp"
 #include "record/thread_records.hpp"
+#include "record/touch_events.hpp"
 #include "record/writer.hpp"
 
 #include "guest/house_rules.hpp"
@@ -46,7 +46,6 @@ struct Orphan {
 constinit Orphan g_orphans[kMaxOrphans] = {};
 constinit std::atomic<bool> g_is_recovering{false};
 FORKSIGHT_WRITTEN_AT_FORK constinit std::uint32_t g_orphan_count = 0;
-FORKSIGHT_WRITTEN_AT_FORK constinit bool g_watching = false;
 
 // An annotated lock may have a lock of libc as its first member: same address, two locks.
 bool is_custom(LockKind kind) { return kind == LockKind::kCustom; }
@@ -263,12 +262,12 @@ void end_process() {
   for (;;) sys::call(SYS_exit_group, 128 + SIGABRT);
 }
 
-bool locks_are_watched() { return g_watching; }
-
-void collect_orphans(Slot* forking) {
-  bool found = g_watching;
+// Reads the frozen held arrays, settles each entry by the lock's own memory, writes the facts.
+void at_fork::Orphans::reads(const Fork& fork_now) {
+  Slot* const forking = &fork_now.self;
+  bool found = locks_are_watched();
   g_is_recovering.store(false, std::memory_order_relaxed);
-  const std::uint64_t fork = forking->fork_record;
+  const std::uint64_t fork = fork_now.record;
   for (std::uint32_t i = 0; i < slot_count(); ++i) {
     Slot& slot = slot_at(i);
     const SlotState state = slot.state.load(std::memory_order_relaxed);
@@ -276,7 +275,10 @@ void collect_orphans(Slot* forking) {
     if (state != SlotState::kLive && state != SlotState::kEnded) continue;
     found = collect_from(slot, fork, slot.tid, false) || found;
   }
-  g_watching = (depth(*forking) != 0 && collect_from(*forking, fork, forking->tid, true)) || found;
+  found = (depth(*forking) != 0 && collect_from(*forking, fork, forking->tid, true)) || found;
+  if (!found) return;
+  g_slow_locks |= kSlowOrphans;
+  t_fast = nullptr;
 }
 
 Touch touch_lock(const volatile void* lock, LockKind kind, bool timed, const Site& site, bool shared) {
@@ -288,7 +290,7 @@ Touch touch_lock(const volatile void* lock, LockKind kind, bool timed, const Sit
   const std::uint64_t record =
       append_touch(told, trace::TouchKind::kLock, action,
                    (timed ? trace::kTouchTimed : 0U) | (told.by_owner ? trace::kTouchByOwner : 0U), site);
-  record_python_at_touch(record);
+  touch_recorded(record);
   if (action == TouchAction::kAborted) end_process();
   return {record};
 }

@@ -7,16 +7,13 @@
 
 #include "forksight/trace/format.hpp"
 #include "guest/site.hpp"
+#include "record/fork_in_progress.hpp"
 #include "record/slots.hpp"
 
 namespace forksight {
 
 // True in a forked child that inherited such locks.
-bool locks_are_watched();
-
-// In the child, before anything else runs: reads the frozen held arrays, settles each entry by the lock's own memory,
-// writes the facts. fork-child-safe.
-void collect_orphans(Slot* forking);
+inline bool locks_are_watched() { return (g_slow_locks & kSlowOrphans) != 0; }
 
 // What is known to be lost about the lock that an operation found taken.
 struct Touch {
@@ -42,5 +39,11 @@ void forget_given(const volatile void* lock, const Site& site);
 
 // As abort() would end it, without its handlers.
 [[noreturn]] void end_process();
+
+namespace at_fork {
+struct Orphans {
+  static void reads(const Fork& fork);
+};
+}  // namespace at_fork
 
 }  // namespace forksight

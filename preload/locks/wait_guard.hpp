@@ -1,10 +1,10 @@
 // What a thread waits for, noted in its slot while it waits: a fork tells it of each thread that the child loses.
 #pragma once
 
-#include "foresight/foresight.hpp"
-#include "fork/atfork_run.hpp"
 #include "loader/next.hpp"
+#include "locks/handler_wait.hpp"
 #include "locks/held.hpp"
+#include "locks/lock_events.hpp"
 #include "record/slots.hpp"
 
 // libc's, without a prototype in its headers (nptl/cleanup_compat.c). What is pushed runs when cancellation or
@@ -41,7 +41,7 @@ inline void leave_wait(NotedWait& wait) {
   if (wait.mutex == nullptr) return;
   push_held(wait.slot, tag_lock(wait.mutex, trace::LockKind::kMutex), wait.frame);
   // That the mutex is waited for again here, under the locks that were taken after it, is an order, too.
-  if (foresees()) foresee_acquired(wait.slot, wait.mutex, trace::LockKind::kMutex, true);
+  if (locks_are_observed()) lock_acquired(wait.slot, wait.mutex, trace::LockKind::kMutex, true);
 }
 inline void leave_cancelled_wait(void* wait) { leave_wait(*static_cast<NotedWait*>(wait)); }
 

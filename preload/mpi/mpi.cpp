@@ -2,9 +2,10 @@
 
 #include <string.h>
 
-#include "cuda/cuda.hpp"
+#include "forksight/trace/cuda.hpp"
 #include "forksight/trace/mpi.hpp"
 #include "loader/elf_view.hpp"
+#include "loader/loaded_object.hpp"
 #include "record/function_touch.hpp"
 #include "record/writer.hpp"
 
@@ -103,13 +104,15 @@ void forget_mpi(const Module& module) {
   if (g_library.map == module.map && g_library.bias == module.bias) g_library = {};
 }
 
-void ask_mpi() {
+// Asks MPI whether it is initialised, which it allows at any time and from any thread.
+void at_fork::Mpi::enters(const Fork&) {
   if (g_library.map == nullptr || g_watch_mpi) return;
   const ElfView view(g_library.bias, g_library.dynamic, g_library.trust);
   g_mpi_is_live = says_yes(view, "PMPI_Initialized") && !says_yes(view, "PMPI_Finalized");
 }
 
-void record_mpi(std::uint64_t fork_record) {
+void at_fork::Mpi::records(const Fork& fork) {
+  const std::uint64_t fork_record = fork.record;
   if (fork_record == 0) return;
   const std::uint32_t flags = g_watch_mpi ? trace::kMpiLost : 0U;
   if (g_mpi_is_live) {
@@ -120,7 +123,8 @@ void record_mpi(std::uint64_t fork_record) {
   }
 }
 
-void settle_mpi_in_child(std::uint64_t fork_record) {
+void at_fork::Mpi::starts(const Fork& fork) {
+  const std::uint64_t fork_record = fork.record;
   if (fork_record == 0 || (!g_mpi_is_live && g_ucx_contexts.load(std::memory_order_relaxed) <= 0)) return;
   g_fork_record = fork_record;
   g_touched.store(0, std::memory_order_relaxed);

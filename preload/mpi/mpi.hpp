@@ -8,6 +8,7 @@
 
 #include "guest/site.hpp"
 #include "loader/modules.hpp"
+#include "record/fork_in_progress.hpp"
 #include "record/slots.hpp"
 
 namespace forksight {
@@ -38,10 +39,12 @@ std::uint64_t touch_mpi(MpiEntry entry, std::uint64_t function, const Site& site
 void recognise_mpi(const Module& module);
 void forget_mpi(const Module& module);
 
-// At the entry of fork(): asks MPI whether it is initialised, which it allows at any time and from any thread.
-void ask_mpi();
-void record_mpi(std::uint64_t fork_record);
-// fork-child-safe.
-void settle_mpi_in_child(std::uint64_t fork_record);
+namespace at_fork {
+struct Mpi {
+  static void enters(const Fork& fork);
+  static void records(const Fork& fork);
+  static void starts(const Fork& fork);
+};
+}  // namespace at_fork
 
 }  // namespace forksight

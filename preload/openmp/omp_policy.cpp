@@ -189,15 +189,17 @@ void settle(Runtime& runtime, const RuntimeAtFork& at_fork, std::uint64_t fork_r
 
 }  // namespace
 
-void count_pools(Slot* forking) {
+void at_fork::OpenMp::enters(const Fork& fork) {
+  Slot* const forking = &fork.self;
   for (std::uint32_t i = 0; i < kMaxRuntimes; ++i) {
     const Runtime& runtime = runtime_at(i);
     forking->runtimes[i].workers_before = runtime.present ? count_workers(runtime, forking->tid, nullptr) : 0;
   }
 }
 
-std::uint32_t prepare_runtimes(Slot* forking) {
-  std::uint32_t recorded = 0;
+// Chooses the cures, applies those that belong into the parent, and writes the kRuntime records.
+void at_fork::OpenMp::prepares(Fork& fork) {
+  Slot* const forking = &fork.self;
   for (std::uint32_t i = 0; i < kMaxRuntimes; ++i) {
     Runtime& runtime = runtime_at(i);
     RuntimeAtFork& at_fork = forking->runtimes[i];
@@ -223,12 +225,13 @@ std::uint32_t prepare_runtimes(Slot* forking) {
                                     (level > 0 ? trace::kInParallel : 0U) | (is_libgomp ? 0U : trace::kRebuildsItself),
                                     at_fork.max_threads, level, at_fork.workers_before, at_fork.workers_lost,
                                     first_record, count_all_workers(runtime)});
-    ++recorded;
+    ++fork.runtimes;
   }
-  return recorded;
 }
 
-void settle_runtimes_in_child(Slot* forking) {
+void at_fork::OpenMp::starts(const Fork& fork) {
+  if (fork.kind == ForkKind::kBypassed) return;
+  Slot* const forking = &fork.self;
   for (std::uint32_t i = 0; i < kMaxRuntimes; ++i) {
     Runtime& runtime = runtime_at(i);
     const RuntimeAtFork& at_fork = forking->runtimes[i];
@@ -239,7 +242,9 @@ void settle_runtimes_in_child(Slot* forking) {
   }
 }
 
-void restore_runtimes_in_child(Slot* forking) {
+// The part of it that allocates.
+void at_fork::OpenMp::leaves(const Fork& fork) {
+  Slot* const forking = &fork.self;
   if (!g_watch_regions || forking != g_watched_thread) return;
   for (std::uint32_t i = 0; i < kMaxRuntimes; ++i) {
     const RuntimeAtFork& at_fork = forking->runtimes[i];

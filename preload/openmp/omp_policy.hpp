@@ -7,18 +7,9 @@
 #include "forksight/trace/format.hpp"
 #include "guest/site.hpp"
 #include "openmp/runtimes.hpp"
+#include "record/fork_in_progress.hpp"
 
 namespace forksight {
-
-// At fork entry, before the other libraries' prepare handlers.
-void count_pools(Slot* forking);
-// In prepare, after the other libraries' handlers: chooses the cures, applies those that belong into the parent, and
-// writes the kRuntime records. Returns how many.
-std::uint32_t prepare_runtimes(Slot* forking);
-// In the child, before the other libraries' handlers. fork-child-safe.
-void settle_runtimes_in_child(Slot* forking);
-// Later, when the other libraries' child handlers are through: the part of it that allocates.
-void restore_runtimes_in_child(Slot* forking);
 
 // True in a child whose forking thread lost a libgomp pool: the region hooks look before they call.
 extern bool g_watch_regions;
@@ -38,5 +29,14 @@ void leave_watched_region(const RegionGuard& guard);
 // The same where the entry returns at the region's beginning: the team may be waited for there or at its end.
 void enter_split_region(const RegionGuard& guard);
 void leave_split_region();
+
+namespace at_fork {
+struct OpenMp {
+  static void enters(const Fork& fork);
+  static void prepares(Fork& fork);
+  static void starts(const Fork& fork);
+  static void leaves(const Fork& fork);
+};
+}  // namespace at_fork
 
 }  // namespace forksight

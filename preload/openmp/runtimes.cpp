@@ -54,12 +54,14 @@ bool is_worker(const Runtime& runtime, const Slot& slot) {
 
 }  // namespace
 
-int recognise_runtime(const Module& module) {
+void recognise_runtime(Module& module) {
+  module.runtime = -1;
+  module.provider = -2;
   const ElfView view = view_of(module);
   const bool has_kmp = view.find_function("__kmpc_fork_call") != 0;
   const bool has_gomp = view.find_function("GOMP_parallel") != 0;
   // The shim itself exports the GOMP entries, and nothing that a runtime has beside them.
-  if ((!has_kmp && !has_gomp) || view.find_function("omp_get_max_threads") == 0) return -1;
+  if ((!has_kmp && !has_gomp) || view.find_function("omp_get_max_threads") == 0) return;
   for (std::uint32_t i = 0; i < kMaxRuntimes; ++i) {
     Runtime& runtime = g_runtimes[i];
     if (runtime.present) continue;
@@ -86,14 +88,18 @@ int recognise_runtime(const Module& module) {
     look_up(view, "omp_get_thread_limit", runtime.get_thread_limit);
     look_up(view, "omp_pause_resource_all", runtime.pause_all);
     runtime.present = true;
-    return static_cast<int>(i);
+    module.runtime = static_cast<std::int16_t>(i);
+    return;
   }
-  return -1;
 }
 
-void forget_runtime(std::uint32_t index) { g_runtimes[index].present = false; }
+void forget_runtime(const Module& module) {
+  if (module.runtime >= 0) g_runtimes[module.runtime].present = false;
+}
 
-void forget_callers() {
+void forget_callers(bool some_are_gone) {
+  for (std::uint32_t i = 0; i < module_count(); ++i) module_at(i).provider = -2;
+  if (!some_are_gone) return;
   for (CallerEntry& entry : g_callers) entry.caller.store(0, std::memory_order_relaxed);
   g_caller_count.store(0, std::memory_order_release);
 }

@@ -41,10 +41,10 @@ struct Runtime {
   std::uint64_t entries[static_cast<std::size_t>(OmpEntry::kCount)];  // 0: not looked up yet
 };
 
-// Index of the runtime that `module` is, entered into the table; -1 if it is none.
-int recognise_runtime(const Module& module);
-void forget_runtime(std::uint32_t index);
-void forget_callers();
+// What it is told of libraries (loader/library_events.hpp).
+void recognise_runtime(Module& module);
+void forget_runtime(const Module& module);
+void forget_callers(bool some_are_gone);
 Runtime& runtime_at(std::uint32_t index);
 
 // The runtime that a GOMP call from `caller` would have been bound to without the shim: the one that the program

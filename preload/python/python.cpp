@@ -11,6 +11,7 @@
 #include "guest/site.hpp"
 #include "guest/sys.hpp"
 #include "loader/elf_view.hpp"
+#include "locks/orphans.hpp"
 #include "python/python_signal.hpp"
 #include "record/writer.hpp"
 
@@ -187,7 +188,9 @@ void forget_python(const Module& module) {
   if (g_has_python.load(std::memory_order_relaxed) && g_python.bias == module.bias) g_has_python.store(false);
 }
 
-void record_python_in_prepare(std::uint64_t fork) {
+// The stacks of all threads, unless there were too many forks lately.
+void at_fork::Python::records(const Fork& fork_now) {
+  const std::uint64_t fork = fork_now.record;
   ThreadState* const own = fork == 0 ? nullptr : state_with_gil();
   if (own == nullptr) return;
   answer_python_signal();
@@ -199,8 +202,10 @@ void record_python_in_prepare(std::uint64_t fork) {
   record_fork(fork, own);
 }
 
-void record_python_in_child(std::uint64_t fork) {
-  if (fork == 0 || fork > kRoomBytes || fork == g_last_fork) return;
+// In a child that inherited orphans: the same from its frozen copy, where prepare had to leave it out.
+void at_fork::Python::reads(const Fork& fork_now) {
+  const std::uint64_t fork = fork_now.record;
+  if (!locks_are_watched() || fork == 0 || fork > kRoomBytes || fork == g_last_fork) return;
   ThreadState* const own = state_with_gil();
   if (own != nullptr) record_fork(fork, own);
 }

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "loader/modules.hpp"
+#include "record/fork_in_progress.hpp"
 
 namespace forksight {
 
@@ -14,11 +15,14 @@ namespace forksight {
 void recognise_python(const Module& module);
 void forget_python(const Module& module);
 
-// In prepare, after the fork's record: the stacks of all threads, unless there were too many forks lately.
-void record_python_in_prepare(std::uint64_t fork);
-// In the child that inherited orphans: the same from its frozen copy, where prepare had to leave it out.
-void record_python_in_child(std::uint64_t fork);
 // Before a touch blocks, or with the use of something shared: the stack of the calling thread. async-signal-safe.
 void record_python_at_touch(std::uint64_t touch);
+
+namespace at_fork {
+struct Python {
+  static void records(const Fork& fork);
+  static void reads(const Fork& fork);
+};
+}  // namespace at_fork
 
 }  // namespace forksight

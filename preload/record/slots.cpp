@@ -5,10 +5,9 @@
 #include <sys/prctl.h>
 #include <time.h>
 
-#include "foresight/foresight.hpp"
 #include "guest/clock.hpp"
 #include "guest/sys.hpp"
-#include "threads/abandoned.hpp"
+#include "record/thread_events.hpp"
 
 #include "guest/house_rules.hpp"
 
@@ -21,6 +20,7 @@ thread_local constinit Slot* t_slot = nullptr;
 thread_local constinit Slot* t_fast = nullptr;
 constinit std::atomic<bool> g_had_threads{false};
 constinit std::uint32_t g_lost_threads_unrecorded = 0;
+FORKSIGHT_WRITTEN_AT_FORK constinit std::uint32_t g_slow_locks = 0;
 
 namespace {
 
@@ -53,7 +53,7 @@ bool claim_dead(Slot& slot, std::int32_t pid, bool any_state) {
   if (!ours) return claim(slot, state);
   if (!any_state && (state != SlotState::kEnded || (slot.flags & trace::kThreadEnded) != 0)) return false;
   if (sys::thread_exists(pid, slot.tid) || !claim(slot, state)) return false;
-  if (any_state || !mark_if_abandoned(slot)) return true;
+  if (any_state || !slot_is_needed(slot)) return true;
   slot.state.store(SlotState::kEnded, std::memory_order_release);
   return false;
 }
@@ -85,7 +85,8 @@ void reset(Slot& slot) {
   slot.record = 0;
   slot.fork_record = 0;
   slot.open_touch = 0;
-  slot.is_fork_by_wrapper = false;
+  slot.fork_kind = ForkKind::kWrapper;
+  slot.fork_is_told = false;
   slot.fork_entry_ns = 0;
   slot.fork_site = {};
   slot.last_fork_site = {};
@@ -196,7 +197,7 @@ Slot* own_slot() {
   } else {
     slot->flags = trace::kThreadForeign;
     g_had_threads.store(true, std::memory_order_relaxed);
-    if (foresees()) meet_foreign_thread();
+    foreign_thread_met();
   }
   sys::call(SYS_prctl, PR_GET_NAME, sys::word(slot->name));
   slot->state.store(SlotState::kLive, std::memory_order_release);

@@ -73,6 +73,12 @@ struct CallInFlight {
   Site site;
 };
 
+enum class ForkKind : std::uint8_t {
+  kWrapper,   // fork(): its hook sees the entry and the return
+  kInLibc,    // daemon, forkpty: libc forks inside of itself, only atfork handlers are called
+  kBypassed,  // _Fork, clone, syscall: no atfork handler is called; the caller may be a signal handler
+};
+
 enum class SlotState : std::uint32_t { kFree = 0, kReserved = 1, kLive = 2, kEnded = 3 };
 
 struct Slot {
@@ -102,7 +108,8 @@ struct Slot {
   std::uint64_t record;       // ref of the kThread record in this trace, 0: not written
   std::uint64_t fork_record;  // ref of the fork that this thread is in the middle of
   std::uint64_t open_touch;   // ref of a touch that the program itself says the end of (annotations), 0: none
-  bool is_fork_by_wrapper;    // else daemon, forkpty
+  ForkKind fork_kind;
+  bool fork_is_told;  // between our prepare handler and the end of the fork
   std::uint64_t fork_entry_ns;
   Site fork_site;                 // of the fork() wrapper; pc 0: not inside of it
   Site last_fork_site;            // of the last fork whose stack was recorded, and ...
@@ -137,6 +144,16 @@ extern thread_local constinit Slot* t_slot;
 // acquisition takes the slow path and looks before it blocks, and where orders or times of locks are asked for. So one
 // branch tells all the rare cases.
 extern thread_local constinit Slot* t_fast asm("forksight_t_fast");
+// Why every lock takes the slow path; 0: it does not.
+enum SlowLocks : std::uint32_t {
+  kSlowOrphans = 1,    // this process inherited orphaned locks
+  kSlowForesight = 2,  // orders or times of locks are asked for
+};
+extern std::uint32_t g_slow_locks;
+// What t_fast is to be outside of atfork handlers.
+inline Slot* fast_slot(Slot* slot) { return g_slow_locks != 0 ? nullptr : slot; }
+// A thread inside of a handler takes the slow path of every lock, and says what it waits for before it blocks.
+inline bool is_in_handler(const Slot* slot) { return slot != nullptr && slot->handler_depth != 0; }
 // The epoch of this process: one more than its parent's. It lies beside the first slot, which is mostly the forking
 // thread's: every page that is written after a fork is copied by the kernel.
 std::uint32_t epoch();

@@ -302,4 +302,16 @@ void append_note(trace::NoteCode code, std::uint64_t value) {
   append(trace::RecordType::kNote, trace::NoteRecord{code, 0, value});
 }
 
+void count_in_note(std::uint64_t& note, trace::NoteCode code) {
+  if (!trace_is_open()) return;
+  const std::uint64_t known = __atomic_load_n(&note, __ATOMIC_RELAXED);
+  if (known == 0) {
+    // Two threads at once write two notes: one too many is no harm.
+    __atomic_store_n(&note, append(trace::RecordType::kNote, trace::NoteRecord{code, 0, 1}), __ATOMIC_RELAXED);
+    return;
+  }
+  auto* const record = static_cast<trace::NoteRecord*>(const_cast<void*>(record_payload(known)));
+  __atomic_fetch_add(&record->value, 1, __ATOMIC_RELAXED);
+}
+
 }  // namespace forksight

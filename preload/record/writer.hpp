@@ -67,5 +67,7 @@ std::uint64_t append_stack(const Site& site, const Slot* slot, std::size_t limit
 // A stack that was copied earlier. `flags`: trace::StackFlag.
 std::uint64_t append_saved_stack(const Site& site, const void* bytes, std::uint32_t count, std::uint32_t flags);
 void append_note(trace::NoteCode code, std::uint64_t value);
+// Counts one more, in a note that is written at the first.
+void count_in_note(std::uint64_t& note, trace::NoteCode code);
 
 }  // namespace forksight

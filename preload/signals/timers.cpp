@@ -93,11 +93,11 @@ std::uint64_t armed_signals() {
 
 }  // namespace
 
-bool has_armed_timers() { return g_recorded_forks < kMaxRecordedForks && armed_signals() != 0; }
+// A process that forks for ever says so at its first forks.
+bool at_fork::Timers::tells() { return g_recorded_forks < kMaxRecordedForks && armed_signals() != 0; }
 
-bool timers_are_recorded() { return g_is_recorded; }
-
-void record_timers(std::uint64_t fork) {
+void at_fork::Timers::records(const Fork& fork_now) {
+  const std::uint64_t fork = fork_now.record;
   if (FORKSIGHT_UNLIKELY(g_armed != 0)) g_armed = 0;
   if (fork == 0 || g_recorded_forks >= kMaxRecordedForks) return;
   for_each_armed([&](trace::TimerRecord timer) {
@@ -110,11 +110,11 @@ void record_timers(std::uint64_t fork) {
   g_is_recorded = true;
 }
 
-void settle_timers_in_parent() {
+void at_fork::Timers::continues(const Fork&) {
   if (FORKSIGHT_UNLIKELY(g_is_recorded)) g_is_recorded = false;
 }
 
-void settle_timers_in_child(std::uint64_t fork) {
+void at_fork::Timers::starts_any(std::uint64_t fork) {
   if (FORKSIGHT_UNLIKELY(g_lost_timers != 0)) g_lost_timers = 0;
   if (FORKSIGHT_LIKELY(!g_is_recorded)) return;
   g_is_recorded = false;

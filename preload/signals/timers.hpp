@@ -6,18 +6,9 @@
 #include <cstdint>
 
 #include "guest/site.hpp"
+#include "record/fork_in_progress.hpp"
 
 namespace forksight {
-
-// Some timer is armed now, and that is worth a record: a process that forks for ever says so at its first forks.
-bool has_armed_timers();
-// Between record_timers() and settle_timers_*().
-bool timers_are_recorded();
-
-// In prepare, once the fork is recorded; then in both processes after it.
-void record_timers(std::uint64_t fork);
-void settle_timers_in_parent();
-void settle_timers_in_child(std::uint64_t fork);  // fork-child-safe
 
 // The signals of the timers that this process lost by its fork; 0 in all others.
 extern std::uint64_t g_lost_timers;
@@ -27,5 +18,14 @@ extern std::uint64_t g_lost_timers;
 std::uint64_t begin_timer_wait(std::uint64_t signals, const Site& site);
 // `came`: by a signal, so somebody sends them.
 void end_timer_wait(std::uint64_t touch, std::uint64_t signals, bool came);
+
+namespace at_fork {
+struct Timers {
+  static bool tells();
+  static void records(const Fork& fork);
+  static void continues(const Fork& fork);
+  static void starts_any(std::uint64_t record);
+};
+}  // namespace at_fork
 
 }  // namespace forksight

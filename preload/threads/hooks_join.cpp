@@ -2,10 +2,10 @@
 // child, libc lets the join of a lost thread return at once.
 #include <threads.h>
 
-#include "foresight/foresight.hpp"
 #include "guest/site.hpp"
 #include "loader/next.hpp"
 #include "locks/wait_guard.hpp"
+#include "record/thread_events.hpp"
 
 #include "guest/house_rules.hpp"
 
@@ -18,9 +18,9 @@ __attribute__((always_inline)) inline int join(pthread_t thread, Join join) {
   Slot* const slot = own_slot();
   if (slot == nullptr) return join();
   const auto pointer = static_cast<std::uint64_t>(thread);
-  const std::uint64_t life = foresees() ? find_life(pointer) : 0;
+  const std::uint64_t awaited = thread_awaited(pointer);
   const int result = note_wait(slot, trace::WaitKind::kJoin, pointer, FORKSIGHT_FRAME(), nullptr, join);
-  if (life != 0 && result == 0) note_joined(life);
+  if (awaited != 0 && result == 0) thread_joined(awaited);
   return result;
 }
 

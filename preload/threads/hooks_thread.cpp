@@ -2,13 +2,13 @@
 #include <string.h>
 #include <threads.h>
 
-#include "foresight/foresight.hpp"
 #include "guest/clock.hpp"
 #include "guest/site.hpp"
 #include "guest/sys.hpp"
 #include "loader/next.hpp"
 #include "locks/wait_guard.hpp"
 #include "record/slots.hpp"
+#include "record/thread_events.hpp"
 #include "record/thread_records.hpp"
 
 #include "guest/house_rules.hpp"
@@ -54,7 +54,7 @@ void describe(Slot& slot, std::uint64_t start, void* argument, const Site& site)
     memcpy(slot.name, creator->name, sizeof slot.name);
   }
   keep_creation_stack(slot, creator, site);
-  if (foresees()) begin_life(slot);
+  thread_created(slot);
 }
 
 // `create` makes a thread that runs its two arguments. Always inlined: the frame named here is the hook's.

@@ -4,6 +4,7 @@ import unittest
 from pathlib import Path
 
 import check_docs
+import check_layers
 import check_packages
 import check_scripts
 import check_session
@@ -38,6 +39,25 @@ class House(unittest.TestCase):
         self.assertProblem(problems, "careless", "no `set -eu`")
         self.assertProblem(problems, "careless", "not executable")
         self.assertProblem(problems, "bad.py")
+
+    def test_layers(self):
+        self.assertProblem(check_layers.check(self.root), "no sources found")
+        self.write("preload/guest/sys.hpp", "")
+        self.write("preload/hooks.def", "")
+        self.write("preload/record/slots.hpp", '#include "guest/sys.hpp"\n#include "forksight/trace/format.hpp"\n')
+        self.write("preload/files/shares.cpp", '#include "record/slots.hpp"\n#include "hooks.def"\n')
+        self.write("preload/init.cpp", '#include "record/slots.hpp"\n')
+        self.assertEqual(check_layers.check(self.root), [])
+        self.write("preload/guest/sys.hpp", '#include "record/slots.hpp"\n')
+        self.write("preload/cuda/cuda.hpp", "")
+        self.write("preload/mpi/mpi.cpp", '#include "cuda/cuda.hpp"\n#include "mpi.hpp"\n')
+        self.write("preload/new/new.cpp", "")
+        problems = check_layers.check(self.root)
+        self.assertProblem(problems, "preload/guest/sys.hpp", "must not include record/slots.hpp")
+        self.assertProblem(problems, "preload/mpi/mpi.cpp", "must not include cuda/cuda.hpp")
+        self.assertProblem(problems, "preload/mpi/mpi.cpp", "not its path from preload/")
+        self.assertProblem(problems, "new/ has no place")
+        self.assertEqual(len(problems), 4)
 
     def test_no_scripts(self):
         self.assertProblem(check_scripts.check(self.root), "no shell script")

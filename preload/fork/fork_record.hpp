@@ -1,0 +1,12 @@
+#pragma once
+
+#include "record/fork_in_progress.hpp"
+
+namespace forksight {
+
+// Writes the kFork record: where it was called, all threads, and what the participants have prepared.
+void append_fork_record(Fork& fork);
+// The fork is done; `child` and `error` are what it returned. Writes nothing if the fork has no record.
+void append_forked(const Fork& fork, long child, int error);
+
+}  // namespace forksight

@@ -1,0 +1,18 @@
+// Locks were taken and given back, where kForesight of g_slow_locks is set. observers.def lists who is told.
+#pragma once
+
+#include "record/slots.hpp"
+
+namespace forksight {
+
+// The calling thread acquired the lock and has pushed it on its array. `waits`: by a call that waits until it has it,
+// which neither an attempt nor one with a deadline does.
+void lock_acquired(Slot* slot, const volatile void* lock, trace::LockKind kind, bool waits);
+// It is about to release it, or to wait for a condition; the lock is on its array still.
+void lock_released(Slot* slot, const volatile void* lock);
+// An entry of the held array is about to move down to `to`.
+void held_moved(Slot* slot, HeldLock* to, const HeldLock* from);
+
+inline bool locks_are_observed() { return FORKSIGHT_UNLIKELY((g_slow_locks & kSlowForesight) != 0); }
+
+}  // namespace forksight

@@ -1,0 +1,91 @@
+// Expands observers.def: each event is a row of direct calls.
+#include "cuda/cuda.hpp"
+#include "foresight/foresight.hpp"
+#include "loader/library_events.hpp"
+#include "locks/guard_runtime.hpp"
+#include "locks/lock_events.hpp"
+#include "mpi/mpi.hpp"
+#include "openmp/runtimes.hpp"
+#include "python/python.hpp"
+#include "record/module_records.hpp"
+#include "record/thread_events.hpp"
+#include "record/touch_events.hpp"
+#include "threads/abandoned.hpp"
+
+#include "guest/house_rules.hpp"
+
+namespace forksight {
+
+namespace {
+
+enum class Event {
+  library_came,
+  library_gone,
+  libraries_changed,
+  libraries_settled,
+  libraries_are_awaited,
+  thread_created,
+  foreign_thread_met,
+  thread_awaited,
+  thread_joined,
+  slot_is_needed,
+  lock_acquired,
+  lock_released,
+  held_moved,
+  touch_recorded,
+};
+
+template <bool is_meant, class Function, class... Arguments>
+inline void tell(Function function, Arguments&... arguments) {
+  if constexpr (is_meant) function(arguments...);
+}
+
+template <Event event, class... Arguments>
+inline void tell_all(Arguments&... arguments) {
+#define FORKSIGHT_OBSERVER(of, function) tell<event == Event::of>(function, arguments...);
+#include "observers.def"
+#undef FORKSIGHT_OBSERVER
+}
+
+template <bool is_meant, class Answer, class Function, class... Arguments>
+inline Answer ask([[maybe_unused]] Function function, Arguments&... arguments) {
+  if constexpr (is_meant) return function(arguments...);
+  return Answer{};
+}
+
+// The first answer that is not 0.
+template <Event event, class Answer, class... Arguments>
+inline Answer ask_all(Arguments&... arguments) {
+  Answer answer{};
+#define FORKSIGHT_OBSERVER(of, function) \
+  if (answer == Answer{}) answer = ask<event == Event::of, Answer>(function, arguments...);
+#include "observers.def"
+#undef FORKSIGHT_OBSERVER
+  return answer;
+}
+
+}  // namespace
+
+void library_came(Module& module) { tell_all<Event::library_came>(module); }
+void library_gone(Module& module) { tell_all<Event::library_gone>(module); }
+void libraries_changed(bool some_are_gone) { tell_all<Event::libraries_changed>(some_are_gone); }
+void libraries_settled() { tell_all<Event::libraries_settled>(); }
+bool libraries_are_awaited() { return ask_all<Event::libraries_are_awaited, bool>(); }
+
+void thread_created(Slot& slot) { tell_all<Event::thread_created>(slot); }
+void foreign_thread_met() { tell_all<Event::foreign_thread_met>(); }
+std::uint64_t thread_awaited(std::uint64_t thread_pointer) {
+  return ask_all<Event::thread_awaited, std::uint64_t>(thread_pointer);
+}
+void thread_joined(std::uint64_t awaited) { tell_all<Event::thread_joined>(awaited); }
+bool slot_is_needed(Slot& slot) { return ask_all<Event::slot_is_needed, bool>(slot); }
+
+void lock_acquired(Slot* slot, const volatile void* lock, trace::LockKind kind, bool waits) {
+  tell_all<Event::lock_acquired>(slot, lock, kind, waits);
+}
+void lock_released(Slot* slot, const volatile void* lock) { tell_all<Event::lock_released>(slot, lock); }
+void held_moved(Slot* slot, HeldLock* to, const HeldLock* from) { tell_all<Event::held_moved>(slot, to, from); }
+
+void touch_recorded(std::uint64_t touch) { tell_all<Event::touch_recorded>(touch); }
+
+}  // namespace forksight

@@ -1,0 +1,21 @@
+// Loaded objects as facts in the trace.
+#pragma once
+
+#include "loader/modules.hpp"
+#include "record/fork_in_progress.hpp"
+
+namespace forksight {
+
+// What it is told of libraries (loader/library_events.hpp).
+void await_record(Module& module);
+void record_gone_module(Module& module);
+void record_modules();
+bool modules_await_records();
+
+namespace at_fork {
+struct Modules {
+  static void reads(const Fork& fork);
+};
+}  // namespace at_fork
+
+}  // namespace forksight

@@ -1,0 +1,126 @@
+#include "threads/fork_threads.hpp"
+
+#include "forksight/trace/handlers.hpp"
+#include "guest/config.hpp"
+#include "guest/sys.hpp"
+#include "locks/held.hpp"
+#include "record/thread_records.hpp"
+#include "record/writer.hpp"
+#include "threads/abandoned.hpp"
+#include "threads/lost_waits.hpp"
+
+#include "guest/house_rules.hpp"
+
+namespace forksight {
+
+namespace {
+
+constinit std::uint32_t g_noted_threads = 0;
+
+bool is_other_thread(const Slot& slot, const Slot* self) {
+  return &slot != self && slot.epoch == epoch() && slot.state.load(std::memory_order_acquire) == SlotState::kLive;
+}
+
+// The set lies on the stack of a thread that may be on its way out of the call: then it is not the set any more. Out of
+// line, as append_fork.
+__attribute__((noinline)) std::uint64_t read_signals(const Slot& slot) {
+  const auto* const set = reinterpret_cast<const void*>(slot.wait_object);
+  std::uint64_t signals = 0;
+  if (sys::read_memory(set, &signals, sizeof signals) != sizeof signals) return 0;
+  compiler_fence();
+  return slot.wait_kind == trace::WaitKind::kSignals ? signals : 0;
+}
+
+// Of a join, the tid of the thread that is waited for; of signals, their set.
+std::uint64_t awaited_object(const Slot& slot) {
+  if (slot.wait_kind == trace::WaitKind::kNone) return 0;
+  if (slot.wait_kind == trace::WaitKind::kSignals) return read_signals(slot);
+  if (slot.wait_kind != trace::WaitKind::kJoin) return slot.wait_object;
+  const Slot* const awaited = find_slot_by_thread_pointer(slot.wait_object);
+  return awaited == nullptr ? 0 : static_cast<std::uint64_t>(awaited->tid);
+}
+
+// A slot that was taken again since says nothing of the thread that had it.
+bool has_gone(const Slot* self, std::uint32_t index) {
+  const bool lived = (self->lived_at_entry[index / 64] >> index % 64 & 1U) != 0;
+  const Slot& slot = slot_at(index);
+  return lived && slot.epoch == epoch() && slot.state.load(std::memory_order_acquire) == SlotState::kEnded;
+}
+
+}  // namespace
+
+bool fork_is_watched() {
+  if (g_had_threads.load(std::memory_order_relaxed)) return true;
+  // The one thread of a process can lose its own locks, too; without the cure that is not worth a file.
+  return cures(trace::Cure::kSelfHeld) && t_slot != nullptr && depth(*t_slot) != 0;
+}
+
+std::uint32_t count_other_threads(const Slot* self) {
+  std::uint32_t count = 0;
+  for (std::uint32_t i = 0; i < slot_count(); ++i) count += is_other_thread(slot_at(i), self) ? 1U : 0U;
+  return count;
+}
+
+std::uint32_t fill_threads(trace::ForkThread* out, std::uint32_t room, const Slot* self) {
+  std::uint32_t filled = 0;
+  for (std::uint32_t i = 0; i < slot_count() && filled < room; ++i) {
+    Slot& slot = slot_at(i);
+    if (!is_other_thread(slot, self)) continue;
+    out[filled++] = {slot.record, awaited_object(slot), slot.wait_kind, depth(slot)};
+  }
+  return filled;
+}
+
+bool at_fork::Threads::tells() { return fork_is_watched(); }
+
+// Which threads live now: those that the other libraries' prepare handlers end are no loss.
+void at_fork::Threads::enters(const Fork& fork) {
+  if (fork.kind != ForkKind::kWrapper) return;  // the other handlers have run already
+  Slot* const self = &fork.self;
+  self->lived_count = slot_count();
+  for (std::uint32_t i = 0; i < self->lived_count; i += 64) {
+    std::uint64_t word = 0;
+    for (std::uint32_t bit = 0; bit < 64 && i + bit < self->lived_count; ++bit) {
+      if (is_other_thread(slot_at(i + bit), self)) word |= std::uint64_t{1} << bit;
+    }
+    self->lived_at_entry[i / 64] = word;
+  }
+}
+
+void at_fork::Threads::prepares(Fork& fork) {
+  Slot* const self = &fork.self;
+  ensure_thread_record(*self);
+  for (std::uint32_t i = 0; i < slot_count(); ++i) {
+    Slot& slot = slot_at(i);
+    if (is_other_thread(slot, self)) ensure_thread_record(slot);
+    look_for_abandoned(slot);
+  }
+  if (g_lost_threads_unrecorded != g_noted_threads) {
+    g_noted_threads = g_lost_threads_unrecorded;
+    append_note(trace::NoteCode::kThreadTableFull, g_noted_threads);
+  }
+}
+
+void at_fork::Threads::records(const Fork& fork) {
+  if (fork.kind != ForkKind::kWrapper) return;
+  Slot* const self = &fork.self;
+  std::uint32_t count = 0;
+  for (std::uint32_t i = 0; i < self->lived_count; ++i) count += has_gone(self, i) ? 1U : 0U;
+  if (count == 0) return;
+  for (std::uint32_t i = 0; i < self->lived_count; ++i) {
+    if (has_gone(self, i)) ensure_thread_record(slot_at(i));
+  }
+  Record record(trace::RecordType::kGone, sizeof(trace::GoneRecord) + count * sizeof(std::uint64_t));
+  if (!record) return;
+  auto* const references = reinterpret_cast<std::uint64_t*>(record.payload() + sizeof(trace::GoneRecord));
+  std::uint32_t filled = 0;
+  for (std::uint32_t i = 0; i < self->lived_count && filled < count; ++i) {
+    if (has_gone(self, i)) references[filled++] = slot_at(i).record;
+  }
+  *record.as<trace::GoneRecord>() = {fork.record, filled, 0};
+  record.commit();
+}
+
+void at_fork::Threads::reads(const Fork& fork) { note_lost_threads(fork.record); }
+
+}  // namespace forksight
