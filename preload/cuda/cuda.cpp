@@ -243,7 +243,7 @@ void at_fork::Cuda::enters(const Fork& fork) {
   if (g_driver.map == nullptr || g_watch_cuda) return;
   const std::uint32_t made = g_contexts_made.load(std::memory_order_relaxed);
   if (g_answers.is_initialised && g_contexts_asked == made) return;
-  if (may_be_inside_driver(fork.self, fork.site)) return;
+  if (may_be_inside_driver(fork.self, fork.self.fork_site)) return;
   const ElfView view = view_of(g_driver);
   Answers answers{false, true, 0, -1, 0};
   ask<int*>(view, "cuDriverGetVersion", 0, &answers.version);

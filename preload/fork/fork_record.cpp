@@ -46,7 +46,7 @@ __attribute__((noinline)) std::uint64_t append_threads(const Fork& fork, std::ui
 }  // namespace
 
 void append_fork_record(Fork& fork) {
-  const std::uint64_t stack = record_fork_stack(fork.self, fork.site);
+  const std::uint64_t stack = record_fork_stack(fork.self, fork.self.fork_site);
   fork.record = append_threads(fork, stack, ensure_handlers_record());
   fork.self.fork_record = fork.record;
 }

@@ -28,12 +28,10 @@ namespace forksight {
 
 namespace {
 
-Fork fork_of(Slot& self, ForkKind kind, std::uint32_t flags, const Site& site) {
-  return {self, kind, flags, site, self.fork_record, 0};
-}
+Fork fork_of(Slot& self, ForkKind kind, std::uint32_t flags) { return {self, kind, flags, self.fork_record, 0}; }
 
 // The fork that the calling thread is in, as its hook or our prepare handler has noted it.
-Fork current_fork(Slot& self) { return fork_of(self, self.fork_kind, 0, {}); }
+Fork current_fork(Slot& self) { return fork_of(self, self.fork_kind, 0); }
 
 // Runtimes and drivers are asked: foreign code, here, in on_prepare and in leave_fork.
 void enter_fork(Slot& self, const Site& site) {
@@ -42,7 +40,7 @@ void enter_fork(Slot& self, const Site& site) {
   self.fork_record = 0;
   self.fork_entry_ns = now_ns();
   self.held_at_entry = depth(self);
-  Fork fork = fork_of(self, ForkKind::kWrapper, 0, site);
+  Fork fork = fork_of(self, ForkKind::kWrapper, 0);
   take_step<kEnters>(fork);
 }
 
@@ -87,9 +85,9 @@ void on_prepare() {
   const bool by_wrapper = self->fork_site.pc != 0;
   self->fork_kind = by_wrapper ? ForkKind::kWrapper : ForkKind::kInLibc;
   self->fork_is_told = true;
-  Fork fork = fork_of(*self, self->fork_kind, by_wrapper ? trace::kForkByWrapper : 0U,
-                      by_wrapper ? self->fork_site : FORKSIGHT_FRAME().site());
+  Fork fork = fork_of(*self, self->fork_kind, by_wrapper ? trace::kForkByWrapper : 0U);
   if (!by_wrapper) {
+    self->fork_site = FORKSIGHT_FRAME().site();
     refresh_modules();
     take_step<kEnters>(fork);
   }
@@ -115,8 +113,11 @@ void on_child() {
 void prepare_bypass(Slot* self, const Site& site, std::uint32_t flags) {
   self->fork_entry_ns = now_ns();
   self->fork_kind = ForkKind::kBypassed;
-  Fork fork = fork_of(*self, ForkKind::kBypassed, flags, site);
+  const Site outer = self->fork_site;  // of a fork() that this thread is in the middle of
+  self->fork_site = site;
+  Fork fork = fork_of(*self, ForkKind::kBypassed, flags);
   prepare_and_record(fork);
+  self->fork_site = outer;
 }
 
 void child_of_bypass() { start_child(); }

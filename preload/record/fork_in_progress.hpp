@@ -10,10 +10,9 @@
 namespace forksight {
 
 struct Fork {
-  Slot& self;  // of the forking thread
+  Slot& self;  // of the forking thread; its fork_site is where fork was called, until it is made
   ForkKind kind;
   std::uint32_t flags;     // trace::ForkFlag
-  Site site;               // where it was called
   std::uint64_t record;    // ref to the kFork record; 0: not written, or not yet
   std::uint32_t runtimes;  // kRuntime records that belong to it
 };
