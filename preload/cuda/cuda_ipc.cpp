@@ -81,7 +81,7 @@ Shared* add(Shared (&list)[kMaxShared], std::uint64_t address, std::uint64_t han
 }
 
 CudaIpcRecord* record_at(std::uint64_t reference) {
-  return static_cast<CudaIpcRecord*>(const_cast<void*>(record_payload(reference)));
+  return find_record<CudaIpcRecord>(reference, trace::RecordType::kCudaIpc);
 }
 
 std::uint64_t write(const CudaIpcRecord& facts, const Site& site) {
@@ -193,8 +193,7 @@ void end_ipc(CudaEntry entry, const CudaWords& call, std::uint64_t record, std::
              const Site& site) {
   if (g_watch_cuda || call.count == 0) return;
   const KeptErrno kept;
-  if (record != 0) {
-    CudaIpcRecord* const facts = record_at(record);
+  if (CudaIpcRecord* const facts = record_at(record)) {
     facts->result = result;
     __atomic_store_n(&facts->ended_ns, now_ns(), __ATOMIC_RELEASE);
   }
@@ -214,7 +213,8 @@ void note_ipc_use(std::uint32_t addresses, const CudaWords& call) {
     for (const Shared& one : g_open) {
       const std::uint64_t begin = one.address.load(std::memory_order_acquire);
       if (begin <= 1 || one.record == 0 || (address != begin && (address < begin || address >= one.end))) continue;
-      __atomic_store_n(&record_at(one.record)->used_ns, now_ns(), __ATOMIC_RELAXED);
+      CudaIpcRecord* const facts = record_at(one.record);
+      if (facts != nullptr) __atomic_store_n(&facts->used_ns, now_ns(), __ATOMIC_RELAXED);
     }
   }
 }

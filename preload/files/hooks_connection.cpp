@@ -48,13 +48,14 @@ bool has_shared_lock() {
 __attribute__((noinline)) void note_change(const Share& share, int fd, std::uint64_t before, ShareUseKind kind,
                                            const Site& site) {
   const KeptErrno kept;
-  ShareRecord& record = shared_record(share);
+  ShareRecord* const record = shared_record(share);
   FileId file{};
-  const bool is_same = find_open_file(fd, file) && file.is_same({record.device, record.inode, 0});
+  const bool is_same =
+      record != nullptr && find_open_file(fd, file) && file.is_same({record->device, record->inode, 0});
   if (!is_same || pid_of_shares() != sys::getpid()) return;
   const std::uint64_t changes = (before >> 32U) + 1;
   const std::uint64_t now = changes << 32U | static_cast<std::uint32_t>(pid_of_shares());
-  std::uint64_t& user = record.users[kind == ShareUseKind::kSent ? 0 : 1];
+  std::uint64_t& user = record->users[kind == ShareUseKind::kSent ? 0 : 1];
   if (!__atomic_compare_exchange_n(&user, &before, now, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) return;
   trace::ShareUseRecord use{};
   use.kind = kind;
@@ -65,9 +66,9 @@ __attribute__((noinline)) void note_change(const Share& share, int fd, std::uint
 
 __attribute__((noinline)) void note_use(int fd, ShareUseKind kind, const Site& site) {
   const Share* const share = find_shared(fd, ShareKind::kConnection);
-  if (share == nullptr) return;
-  const std::uint64_t user =
-      __atomic_load_n(&shared_record(*share).users[kind == ShareUseKind::kSent ? 0 : 1], __ATOMIC_ACQUIRE);
+  ShareRecord* const record = share == nullptr ? nullptr : shared_record(*share);
+  if (record == nullptr) return;
+  const std::uint64_t user = __atomic_load_n(&record->users[kind == ShareUseKind::kSent ? 0 : 1], __ATOMIC_ACQUIRE);
   if (static_cast<std::int32_t>(user) == pid_of_shares() || user >> 32U >= kMaxChanges) return;
   note_change(*share, fd, user, kind, site);
 }

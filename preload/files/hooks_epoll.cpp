@@ -22,18 +22,20 @@ using trace::ShareRecord;
 using trace::ShareUseKind;
 using trace::ShareUseRecord;
 
-const ShareUseRecord& use_at(std::uint64_t reference) {
-  return *static_cast<const ShareUseRecord*>(record_payload(reference));
+ShareUseRecord* find_use(std::uint64_t reference) {
+  return find_record<ShareUseRecord>(reference, trace::RecordType::kShareUse);
 }
 
 FileId file_of(const ShareUseRecord& use) { return {use.device, use.inode, use.mode}; }
 
 // Whoever adds an interest again has it again, on both sides.
 __attribute__((noinline)) void note_addition(Share& share, int target) {
-  ShareRecord& record = shared_record(share);
-  for (std::uint64_t& place : record.removed) {
+  ShareRecord* const record = shared_record(share);
+  if (record == nullptr) return;
+  for (std::uint64_t& place : record->removed) {
     std::uint64_t reference = __atomic_load_n(&place, __ATOMIC_ACQUIRE);
-    if (reference == 0 || use_at(reference).target != target) continue;
+    const ShareUseRecord* const use = find_use(reference);
+    if (use == nullptr || use->target != target) continue;
     __atomic_compare_exchange_n(&place, &reference, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
   }
   if (!share.is_inherited || share.added_count > kMaxAdded) return;
@@ -65,17 +67,19 @@ __attribute__((noinline)) bool is_open_in(std::int32_t owner, int target, const 
 }
 
 __attribute__((noinline)) void note_removal(const Share& share, int target, const FileId& file, const Site& site) {
-  ShareRecord& record = shared_record(share);
-  if (!is_open_in(record.owner, target, file)) return;
+  ShareRecord* const record = shared_record(share);
+  if (record == nullptr || !is_open_in(record->owner, target, file)) return;
   const std::uint64_t reference = append_removal(share, ShareUseKind::kRemoved, target, file, site);
   if (reference == 0) return;
-  for (std::uint64_t& place : record.removed) {
+  for (std::uint64_t& place : record->removed) {
     std::uint64_t expected = 0;
     if (__atomic_compare_exchange_n(&place, &expected, reference, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)) break;
   }
   // Pairs with begin_wait(), which counts itself before it looks for removals: one of the two sees the other.
-  if (__atomic_load_n(&record.waiters, __ATOMIC_SEQ_CST) == 0) return;
-  __atomic_fetch_or(&const_cast<ShareUseRecord&>(use_at(reference)).flags, trace::kOwnerWaits, __ATOMIC_RELEASE);
+  if (__atomic_load_n(&record->waiters, __ATOMIC_SEQ_CST) == 0) return;
+  if (ShareUseRecord* const use = find_use(reference)) {
+    __atomic_fetch_or(&use->flags, trace::kOwnerWaits, __ATOMIC_RELEASE);
+  }
 }
 
 __attribute__((noinline)) int remove_interest(Share& share, int epoll, int target, epoll_event* event, Frame frame) {
@@ -88,17 +92,17 @@ __attribute__((noinline)) int remove_interest(Share& share, int epoll, int targe
 }
 
 // A child that was made unseen has the owner's tables, and is not the owner.
-__attribute__((noinline)) void look_for_removals(const Share& share, const Site& site) {
+__attribute__((noinline)) void look_for_removals(const Share& share, ShareRecord& record, const Site& site) {
   const KeptErrno kept;
-  ShareRecord& record = shared_record(share);
   if (record.owner != sys::getpid()) return;
   for (std::uint64_t& place : record.removed) {
     const std::uint64_t reference = __atomic_exchange_n(&place, 0, __ATOMIC_ACQ_REL);
-    if (reference == 0) continue;
-    const ShareUseRecord& use = use_at(reference);
+    const ShareUseRecord* const use = find_use(reference);
+    if (use == nullptr) continue;
+    const int target = use->target;
     FileId now{};
-    if (!find_open_file(use.target, now) || !now.is_same(file_of(use))) continue;
-    append_removal(share, ShareUseKind::kMissed, use.target, now, site);
+    if (!find_open_file(target, now) || !now.is_same(file_of(*use))) continue;
+    append_removal(share, ShareUseKind::kMissed, target, now, site);
   }
 }
 
@@ -112,14 +116,15 @@ void end_wait(void* record) { __atomic_fetch_sub(&static_cast<ShareRecord*>(reco
 
 template <class Wait>
 __attribute__((noinline)) int wait_shared(const Share& share, const Site& site, Wait wait) {
-  ShareRecord& record = shared_record(share);
-  __atomic_fetch_add(&record.waiters, 1, __ATOMIC_SEQ_CST);
+  ShareRecord* const record = shared_record(share);
+  if (record == nullptr) return wait();
+  __atomic_fetch_add(&record->waiters, 1, __ATOMIC_SEQ_CST);
   _pthread_cleanup_buffer buffer;
-  _pthread_cleanup_push(&buffer, end_wait, &record);
-  if (FORKSIGHT_UNLIKELY(has_removals(record))) look_for_removals(share, site);
+  _pthread_cleanup_push(&buffer, end_wait, record);
+  if (FORKSIGHT_UNLIKELY(has_removals(*record))) look_for_removals(share, *record, site);
   const int result = wait();
   _pthread_cleanup_pop(&buffer, 0);
-  end_wait(&record);
+  end_wait(record);
   return result;
 }
 

@@ -87,9 +87,10 @@ __attribute__((noinline)) void record_share(Share& share, std::uint64_t fork) {
   fixed->users[0] = static_cast<std::uint32_t>(g_pid);
   fixed->users[1] = static_cast<std::uint32_t>(g_pid);
   if (share.kind == ShareKind::kConnection) {
-    fixed->peer_bytes = sizeof fixed->peer;
-    const long answer = sys::call(SYS_getpeername, fixed->fd, sys::word(fixed->peer), sys::word(&fixed->peer_bytes));
-    if (answer != 0) fixed->peer_bytes = 0;
+    // The kernel must not take the size of the place from where others can write.
+    std::uint32_t bytes = sizeof fixed->peer;
+    const long answer = sys::call(SYS_getpeername, fd_of(share), sys::word(fixed->peer), sys::word(&bytes));
+    fixed->peer_bytes = answer == 0 ? bytes : 0;
   }
   __atomic_store_n(&share.record, record.commit(), __ATOMIC_RELEASE);
   __atomic_fetch_add(&count_of(share.kind), 1, __ATOMIC_RELAXED);
@@ -98,8 +99,9 @@ __attribute__((noinline)) void record_share(Share& share, std::uint64_t fork) {
 // A connection whose number another file has got since is not shared; epoll instances all look alike.
 void review(Share& share) {
   FileId file{};
-  const trace::ShareRecord& record = shared_record(share);
-  const bool is_same = find_open_file(fd_of(share), file) && file.is_same({record.device, record.inode, 0});
+  const trace::ShareRecord* const record = shared_record(share);
+  const bool is_same =
+      record != nullptr && find_open_file(fd_of(share), file) && file.is_same({record->device, record->inode, 0});
   if (!is_same) drop(share);
 }
 
@@ -153,8 +155,8 @@ Share* find_shared(int fd, ShareKind kind) {
   return nullptr;
 }
 
-trace::ShareRecord& shared_record(const Share& share) {
-  return *static_cast<trace::ShareRecord*>(const_cast<void*>(record_payload(share.record)));
+trace::ShareRecord* shared_record(const Share& share) {
+  return find_record<trace::ShareRecord>(share.record, trace::RecordType::kShare);
 }
 
 std::int32_t pid_of_shares() { return g_pid; }

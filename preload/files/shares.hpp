@@ -43,8 +43,8 @@ bool find_open_file_of(std::int32_t pid, int fd, FileId& out);
 void note_share(int fd, trace::ShareKind kind);
 // Null: not known, or not shared.
 Share* find_shared(int fd, trace::ShareKind kind);
-// What all processes that share it write to.
-trace::ShareRecord& shared_record(const Share& share);
+// What all processes that share it write to; null if that is gone.
+trace::ShareRecord* shared_record(const Share& share);
 // Of the process that these tables are of: a child that was made unseen has its parent's.
 std::int32_t pid_of_shares();
 std::uint64_t append_share_use(const Share& share, trace::ShareUseRecord use, const Site& site);

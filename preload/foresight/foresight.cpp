@@ -124,8 +124,8 @@ std::uint64_t find_life(std::uint64_t thread_pointer) {
 }
 
 void note_joined(std::uint64_t life_record) {
-  if (life_record == 0) return;
-  auto* const life = static_cast<trace::ThreadLifeRecord*>(const_cast<void*>(record_payload(life_record)));
+  auto* const life = find_record<trace::ThreadLifeRecord>(life_record, trace::RecordType::kThreadLife);
+  if (life == nullptr) return;
   __atomic_store_n(&life->joined, g_lives.fetch_add(1, std::memory_order_relaxed) + 1, __ATOMIC_RELAXED);
 }
 

@@ -95,12 +95,12 @@ void record_order(Slot& slot, const HeldLock* held, const HeldLock* taken, std::
   std::uint32_t at = g_orders->keys.find(key);
   if (at != kNoPlace) {
     const std::uint64_t reference = g_orders->records[at];
-    if (reference == 0) return;
     // This thread's own record.
-    auto& order = *static_cast<LockOrderRecord*>(const_cast<void*>(record_payload(reference)));
-    __atomic_store_n(&order.times, order.times + 1, __ATOMIC_RELAXED);
+    auto* const order = find_record<LockOrderRecord>(reference, trace::RecordType::kLockOrder);
+    if (order == nullptr) return;
+    __atomic_store_n(&order->times, order->times + 1, __ATOMIC_RELAXED);
     const std::uint64_t now = now_of_lives();
-    if (order.last != now) __atomic_store_n(&order.last, now, __ATOMIC_RELAXED);
+    if (order->last != now) __atomic_store_n(&order->last, now, __ATOMIC_RELAXED);
     return;
   }
   if (!is_still_held(slot, held)) {

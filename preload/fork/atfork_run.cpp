@@ -49,13 +49,14 @@ static_assert(kMaxHandlers * kPhases == 384);
 // Times are kept for the first forks of a trace, and then for one in so many: a server forks for ever.
 constexpr std::uint64_t kForksTimedEach = 16;
 
-template <class T>
-T* payload_of(std::uint64_t record) {
-  return record == 0 ? nullptr : static_cast<T*>(const_cast<void*>(record_payload(record)));
+HandlerRunRecord* find_run(std::uint64_t record) {
+  return find_record<HandlerRunRecord>(record, trace::RecordType::kHandlerRun);
 }
 
-HandlerTimes* times_of(HandlerRunRecord& run, std::uint32_t place) {
-  return place < run.count ? reinterpret_cast<HandlerTimes*>(&run + 1) + place : nullptr;
+HandlerTimes* times_of(std::uint64_t record, std::uint32_t place) {
+  auto* const run =
+      find_record_with<HandlerRunRecord>(record, trace::RecordType::kHandlerRun, (place + 1) * sizeof(HandlerTimes));
+  return run != nullptr && place < run->count ? reinterpret_cast<HandlerTimes*>(run + 1) + place : nullptr;
 }
 
 bool is_timed_fork() {
@@ -72,9 +73,9 @@ std::uint64_t start_run(Slot& self, HandlerPhase phase) {
   }
   if (!trace_is_open()) return 0;
   const bool timed = is_timed_fork();
-  if (!in_child && !timed && self.untimed_run != 0) {
-    auto& run = *payload_of<HandlerRunRecord>(self.untimed_run);
-    run.fork = phase == HandlerPhase::kPrepare ? 0 : self.fork_record;
+  auto* const untimed = in_child || timed ? nullptr : find_run(self.untimed_run);
+  if (untimed != nullptr) {
+    untimed->fork = phase == HandlerPhase::kPrepare ? 0 : self.fork_record;
     return self.untimed_run;
   }
   const std::uint64_t handlers = ensure_handlers_record();
@@ -100,13 +101,13 @@ std::uint64_t start_run(Slot& self, HandlerPhase phase) {
 // A prepare handler begins a new fork, unless this fork's run is there already. One that is in the middle of a handler
 // is of an outer fork, which that handler's own fork must not disturb.
 std::uint64_t run_for(Slot& self, HandlerPhase phase) {
-  const auto* const run = payload_of<const HandlerRunRecord>(self.handler_run);
+  const auto* const run = find_run(self.handler_run);
   const bool is_current = run != nullptr && run->running == 0 && (phase != HandlerPhase::kPrepare || run->fork == 0);
   if (!is_current) self.handler_run = start_run(self, phase);
   return self.handler_run;
 }
 
-void note_time(HandlerRunRecord& run, std::uint32_t place, HandlerPhase phase, std::uint64_t since_ns) {
+void note_time(std::uint64_t run, std::uint32_t place, HandlerPhase phase, std::uint64_t since_ns) {
   HandlerTimes* const times = times_of(run, place);
   if (times == nullptr) return;
   const std::uint64_t took = now_ns() - since_ns;
@@ -121,7 +122,7 @@ void run_watched(Slot& self, std::uint32_t place, HandlerPhase phase, AtforkHand
   const std::uint64_t reference = run_for(self, phase);
   const std::uint32_t process = epoch();
   const std::uint64_t since_ns = now_ns();
-  auto* const run = payload_of<HandlerRunRecord>(reference);
+  auto* const run = find_run(reference);
   if (run != nullptr) {
     run->since_ns = since_ns;
     // Pairs with nothing in this process: a reader that sees the handler may see an older time.
@@ -134,7 +135,7 @@ void run_watched(Slot& self, std::uint32_t place, HandlerPhase phase, AtforkHand
   if (epoch() == process) {
     self.handler_run = reference;
     if (run != nullptr) {
-      note_time(*run, place, phase, since_ns);
+      note_time(reference, place, phase, since_ns);
       __atomic_store_n(&run->running, 0, __ATOMIC_RELEASE);
     }
   }
@@ -159,7 +160,7 @@ AtforkHandler trampoline(std::uint32_t place, HandlerPhase phase) {
 }
 
 void at_fork::Handlers::records(const Fork& fork) {
-  auto* const run = payload_of<HandlerRunRecord>(fork.self.handler_run);
+  auto* const run = find_run(fork.self.handler_run);
   // An outer fork's handler is in the middle of forking itself.
   if (run != nullptr && run->fork == 0 && run->running == 0) run->fork = fork.record;
 }

@@ -126,8 +126,8 @@ HandlerWait begin_handler_wait(HandlerWaitKind kind, std::uint64_t object, LockK
 
 void end_handler_wait(const HandlerWait& wait) {
   if (wait.record == 0) return;
-  auto* const record = static_cast<HandlerWaitRecord*>(const_cast<void*>(record_payload(wait.record)));
-  __atomic_store_n(&record->done, 1, __ATOMIC_RELEASE);
+  auto* const record = find_record<HandlerWaitRecord>(wait.record, trace::RecordType::kHandlerWait);
+  if (record != nullptr) __atomic_store_n(&record->done, 1, __ATOMIC_RELEASE);
 }
 
 }  // namespace forksight

@@ -23,10 +23,9 @@ std::atomic<std::uint64_t>& entry_of(trace::RecentRecord& recent, const Site& si
 }
 
 bool is_recorded(std::uint64_t reference, const Site& site, std::size_t bytes, std::uint32_t flags) {
-  if (reference == 0) return false;
-  const auto& stack = *static_cast<const trace::StackRecord*>(record_payload(reference));
-  return stack.pc == site.pc && stack.sp == site.sp && stack.fp == site.fp && stack.bytes == bytes &&
-         stack.flags == flags && memcmp(&stack + 1, g_bytes, bytes) == 0;
+  const auto* const stack = find_record_with<trace::StackRecord>(reference, trace::RecordType::kStack, bytes);
+  return stack != nullptr && stack->pc == site.pc && stack->sp == site.sp && stack->fp == site.fp &&
+         stack->bytes == bytes && stack->flags == flags && memcmp(stack + 1, g_bytes, bytes) == 0;
 }
 
 }  // namespace

@@ -103,10 +103,10 @@ class DumpedText {
   }
 
   bool is_that_of(std::uint64_t stacks) const {
-    if (stacks == 0) return false;
-    const auto& record = *static_cast<const trace::PythonStacksRecord*>(record_payload(stacks));
-    return record.writer == reinterpret_cast<std::uint64_t>(__builtin_thread_pointer()) && record.bytes == bytes_ &&
-           memcmp(&record + 1, text_, bytes_) == 0;
+    const auto* const record =
+        find_record_with<trace::PythonStacksRecord>(stacks, trace::RecordType::kPythonStacks, bytes_);
+    return record != nullptr && record->writer == reinterpret_cast<std::uint64_t>(__builtin_thread_pointer()) &&
+           record->bytes == bytes_ && memcmp(record + 1, text_, bytes_) == 0;
   }
 
  private:

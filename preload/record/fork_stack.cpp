@@ -22,9 +22,11 @@ bool is_same_site(const Site& one, const Site& other, std::size_t bytes) {
 
 // Would the stack that lies at `sp` now be unwound as the recorded one? Return addresses decide; other words may
 // differ.
-bool is_unwound_alike(const trace::StackRecord& recorded, const StackBound& bound, std::uint64_t sp) {
-  if (!bound.mapped || recorded.bytes != bound.bytes) return false;
-  const auto* then = reinterpret_cast<const std::byte*>(&recorded + 1);
+bool is_unwound_alike(std::uint64_t record, const StackBound& bound, std::uint64_t sp) {
+  if (!bound.mapped) return false;
+  const auto* const recorded = find_record_with<trace::StackRecord>(record, trace::RecordType::kStack, bound.bytes);
+  if (recorded == nullptr || recorded->bytes != bound.bytes) return false;
+  const auto* then = reinterpret_cast<const std::byte*>(recorded + 1);
   const auto* now = reinterpret_cast<const std::byte*>(sp);
   for (std::size_t at = 0; at + sizeof(std::uint64_t) <= bound.bytes; at += sizeof(std::uint64_t)) {
     std::uint64_t before = 0;
@@ -40,9 +42,9 @@ bool is_unwound_alike(const trace::StackRecord& recorded, const StackBound& boun
 
 std::uint64_t record_fork_stack(Slot& slot, const Site& site) {
   const StackBound bound = stack_bound(&slot, site.sp, kForkStackBytes);
-  if (slot.last_fork_stack != 0 && is_same_site(slot.last_fork_site, site, bound.bytes)) {
-    const auto& recorded = *static_cast<const trace::StackRecord*>(record_payload(slot.last_fork_stack));
-    if (is_unwound_alike(recorded, bound, site.sp)) return slot.last_fork_stack;
+  if (slot.last_fork_stack != 0 && is_same_site(slot.last_fork_site, site, bound.bytes) &&
+      is_unwound_alike(slot.last_fork_stack, bound, site.sp)) {
+    return slot.last_fork_stack;
   }
   slot.last_fork_site = site;
   slot.last_fork_stack = append_stack(site, &slot, kForkStackBytes, false, Importance::kFact);

@@ -8,11 +8,9 @@
 #include "forksight/trace/format.hpp"
 #include "guest/site.hpp"
 #include "record/slots.hpp"
+#include "record/trace_file.hpp"
 
 namespace forksight {
-
-// Facts may fill three quarters of the file; the rest is kept for touches, which are what a user needs most.
-enum class Importance { kFact, kFinding };
 
 // A record under construction: claimed, not yet visible. `payload` is null if there is no trace or no space.
 class Record {
@@ -37,19 +35,6 @@ class Record {
   std::uint32_t size_ = 0;
   trace::RecordType type_;
 };
-
-bool trace_is_open();
-// The payload of a record that this process, or its ancestor, committed.
-const void* record_payload(std::uint64_t reference);
-// Creates the file if the configuration asks for one and there is none yet. Where it cannot be created nothing is
-// recorded, now and later. Returns trace_is_open().
-bool open_trace();
-// What all processes of this trace have written lately; null without a trace.
-trace::RecentRecord* recent_stacks();
-// 1 for the first fork of this trace; 0 without a trace.
-std::uint64_t next_fork_ordinal();
-std::uint64_t forks_so_far();                      // recorded in this trace, by all its processes
-std::atomic<std::uint64_t>& last_python_stacks();  // in the header of the trace, which must be open
 
 // Returns 0 where there is no trace or no space.
 template <class T>

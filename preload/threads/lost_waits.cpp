@@ -54,8 +54,8 @@ bool catches_signals() {
 }  // namespace
 
 void note_lost_threads(std::uint64_t fork) {
-  if (fork == 0) return;
-  const auto* const record = static_cast<const trace::ForkRecord*>(record_payload(fork));
+  const auto* const record = find_record<trace::ForkRecord>(fork, trace::RecordType::kFork);
+  if (record == nullptr) return;
   if (record->thread_count > 0 || record->tasks > 1) g_losing_fork = fork;
 }
 

@@ -1,0 +1,92 @@
+/* lost_mutex [CHANGE...]: a thread holds a mutex, the process changes as it is told, and forks; the child waits for the
+ * mutex for a moment, as nobody there holds it. What the shim has to say of it depends on what it was left with.
+ *
+ * A change is an environment of confine.h, taken on by the process itself, or:
+ *   chroot      the root is a folder without files
+ *   mlockall    all memory is locked, now and later
+ *   early-fork  a first fork, before the changes */
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "confine.h"
+
+static pthread_mutex_t lost_mutex = PTHREAD_MUTEX_INITIALIZER;
+static int g_ready[2];
+static int g_stop[2];
+
+static void need(int ok, const char* what) {
+  if (ok) return;
+  perror(what);
+  exit(2);
+}
+
+static void* hold(void* unused) {
+  char byte = 0;
+  pthread_mutex_lock(&lost_mutex);
+  need(write(g_ready[1], &byte, 1) == 1 && read(g_stop[0], &byte, 1) == 0, "pipe");
+  pthread_mutex_unlock(&lost_mutex);
+  return unused;
+}
+
+static void wait_for(pid_t child) {
+  int status = -1;
+  need(child > 0 && waitpid(child, &status, 0) == child, "waitpid");
+  printf("child: status %d\n", status);
+}
+
+static void fork_and_end(void) {
+  const pid_t child = fork();
+  if (child == 0) _exit(0);
+  wait_for(child);
+}
+
+static void change(const char* what) {
+  int is_missing = 0;
+  if (strcmp(what, "early-fork") == 0) {
+    fork_and_end();
+  } else if (strcmp(what, "chroot") == 0) {
+    if (geteuid() != 0) exit(77);
+    need(chroot("/dev") == 0 && chdir("/") == 0, "chroot");
+  } else if (strcmp(what, "mlockall") == 0) {
+    need(mlockall(MCL_CURRENT | MCL_FUTURE) == 0, "mlockall");
+  } else {
+    const char* const problem = confine(what, &is_missing);
+    if (problem == NULL) return;
+    fprintf(stderr, "%s: %s\n", what, problem);
+    exit(is_missing ? 77 : 2);
+  }
+}
+
+int main(int argc, char** argv) {
+  pthread_t thread;
+  pthread_attr_t small;
+  char byte = 0;
+  setvbuf(stdout, NULL, _IONBF, 0);
+  alarm(30);
+  need(pipe(g_ready) == 0 && pipe(g_stop) == 0, "pipe");
+  need(pthread_attr_init(&small) == 0 && pthread_attr_setstacksize(&small, 256U << 10U) == 0, "attributes");
+  need(pthread_create(&thread, &small, hold, NULL) == 0 && read(g_ready[0], &byte, 1) == 1, "pthread_create");
+  for (int i = 1; i < argc; ++i) change(argv[i]);
+  const pid_t child = fork();
+  if (child == 0) {
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += 50 * 1000 * 1000;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    const int result = pthread_mutex_timedlock(&lost_mutex, &until);
+    printf("child: %s\n", result == ETIMEDOUT ? "not to be had" : strerror(result));
+    _exit(0);
+  }
+  wait_for(child);
+  close(g_stop[1]);
+  pthread_join(thread, NULL);
+  return 0;
+}
