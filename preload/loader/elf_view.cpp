@@ -47,6 +47,7 @@ ElfView::ElfView(ElfW(Addr) bias, const ElfW(Dyn) * dynamic, Trust trust)
       case DT_GNU_HASH: gnu_hash_ = address; break;
       case DT_HASH: sysv_hash_ = address; break;
       case DT_VERSYM: versions_ = address; break;
+      case DT_VERDEF: version_definitions_ = address; break;
       case DT_SONAME: soname_ = value; break;
       case DT_RELA: relocations_ = address; break;
       case DT_RELASZ: relocation_bytes_ = value; break;
@@ -77,6 +78,20 @@ bool ElfView::read_string(std::uint64_t offset, char (&to)[kNameBytes]) const {
     memcpy(to, from, got);
   }
   return memchr(to, '\0', got) != nullptr;
+}
+
+std::uint64_t ElfView::read_version(std::uint64_t at, VersionStart& start) const {
+  ElfW(Verdef) version;
+  ElfW(Verdaux) name;
+  start = {"?"};
+  if (!read(at, &version, sizeof version)) return 0;
+  if ((version.vd_flags & VER_FLG_BASE) != 0) {
+    start = {};
+  } else if (!read(at + version.vd_aux, &name, sizeof name) ||
+             !read(strings_ + name.vda_name, start.text, sizeof start.text)) {
+    start = {"?"};
+  }
+  return version.vd_next == 0 ? 0 : at + version.vd_next;
 }
 
 // In pieces: names are long, and a caller's stack may be a small one.

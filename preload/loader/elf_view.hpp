@@ -18,12 +18,27 @@ enum class Trust { kNone, kStaysLoaded };
 class ElfView {
  public:
   static constexpr std::size_t kNameBytes = 128;  // longer names are never what we look for
+  static constexpr std::uint32_t kMaxVersions = 256;
+  struct VersionStart {
+    char text[8];
+  };
 
   ElfView(ElfW(Addr) bias, const ElfW(Dyn) * dynamic, Trust trust);
 
   // The default version of an exported, defined function; 0 if there is none.
   std::uint64_t find_function(const char* name) const;
   bool has_soname(const char* name) const;
+  // Calls visit(start) for each symbol version that the object defines, until it returns false: the name's first eight
+  // bytes. The version that stands for the object itself is left out.
+  template <class Visit>
+  void for_each_version(Visit visit) const {
+    VersionStart start;
+    std::uint64_t at = version_definitions_;
+    for (std::uint32_t i = 0; at != 0 && i < kMaxVersions; ++i) {
+      at = read_version(at, start);
+      if (start.text[0] != '\0' && !visit(start)) return;
+    }
+  }
   // Where the object's TLS segment begins, relative to the thread pointer; false if its code does not say (it uses the
   // dynamic TLS models). Read from a relocation of the initial-exec model, which the loader has filled in: that is the
   // only place where glibc shows it without a lock for an object that came by dlopen.
@@ -41,6 +56,9 @@ class ElfView {
  private:
   [[gnu::always_inline]] inline bool read(std::uint64_t address, void* to, std::size_t bytes) const;
   bool read_entry(std::uint32_t index, ElfW(Dyn) & entry) const;  // false at the end
+  // Returns the next one's address, 0 after the last. The text is empty for the object itself, "?" where it cannot be
+  // read.
+  std::uint64_t read_version(std::uint64_t at, VersionStart& start) const;
   bool read_string(std::uint64_t offset, char (&to)[kNameBytes]) const;
   // Inlined: frames of their own would make the deepest call deeper by a quarter of a KiB.
   [[gnu::always_inline]] inline bool has_string(std::uint64_t offset, const char* text) const;
@@ -57,7 +75,8 @@ class ElfView {
   std::uint64_t gnu_hash_ = 0;
   std::uint64_t sysv_hash_ = 0;
   std::uint64_t versions_ = 0;
-  std::uint64_t relocations_ = 0;  // DT_RELA
+  std::uint64_t version_definitions_ = 0;  // 0: defines none
+  std::uint64_t relocations_ = 0;          // DT_RELA
   std::uint64_t relocation_bytes_ = 0;
 };
 

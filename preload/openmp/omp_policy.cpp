@@ -31,6 +31,7 @@ enum class WatchMode : std::uint8_t { kNone, kLost, kClamped, kCured };
 struct Watch {
   WatchMode mode;
   CureMethod method;
+  bool is_restore_due;
   std::int32_t max_threads;  // of the forking thread, before a clamp
   std::uint64_t fork_record;
   std::uint64_t runtime_record;
@@ -73,43 +74,65 @@ bool points_to_own_stack(const Runtime& runtime, std::uint64_t block, const Slot
   return false;
 }
 
-bool rebuild_is_possible(const Runtime& runtime, const RuntimeAtFork& at_fork, const Slot& slot) {
-  return at_fork.tls_block != 0 && slot.stack_top != 0 && !points_to_own_stack(runtime, at_fork.tls_block, slot);
+// What each cure needs, and refuses without. Between the entry of fork() and its return in the child no function of a
+// runtime is called that may allocate or wait: the allocator's own handlers hold its locks.
+//
+//   rebuild  The library is libgomp alone, so that its thread-local block is: a program or plugin that has libgomp
+//   linked
+//            in shares the block with it. The block is found, and nothing on this thread's stack returns into it.
+//   quiesce  The pool is ended by the runtime's own call, which succeeded, at the entry of fork(): its workers run
+//   their
+//            destructors, which may need what a prepare handler locks.
+//   clamp    The library is libgomp alone, so that each region of the child comes through our hooks.
+CureResult prove_rebuild(const Runtime& runtime, const RuntimeAtFork& at_fork, const Slot& slot) {
+  const bool proven = runtime.is_all_libgomp && at_fork.tls_block != 0 && slot.stack_top != 0 &&
+                      !points_to_own_stack(runtime, at_fork.tls_block, slot);
+  return proven ? CureResult::kApplied : CureResult::kRefusedNoImage;
 }
 
-CureMethod choose_method(const Runtime& runtime, const RuntimeAtFork& at_fork, const Slot& slot) {
+CureResult prove_clamp(const Runtime& runtime) {
+  return runtime.is_all_libgomp ? CureResult::kApplied : CureResult::kRefusedByRuntime;
+}
+
+// Rebuilding touches nothing but the child's own copy of a pool that is lost anyway. Quiescing is libgomp's own
+// interface, but takes the parent's pool and its threadprivate data. Clamping costs the child its threads.
+bool wants_quiesce(const Runtime& runtime, const RuntimeAtFork& at_fork, const Slot& slot) {
+  if (g_config.omp != OmpPolicy::kAuto) return g_config.omp == OmpPolicy::kQuiesce;
+  return prove_rebuild(runtime, at_fork, slot) != CureResult::kApplied;
+}
+
+void choose_cure(const Runtime& runtime, RuntimeAtFork& at_fork, const Slot& slot) {
+  const auto take = [&](CureMethod method, CureResult result) {
+    at_fork.method = method;
+    at_fork.result = result;
+    return result == CureResult::kApplied;
+  };
   switch (g_config.omp) {
-    case OmpPolicy::kClamp: return CureMethod::kClamp;
-    case OmpPolicy::kQuiesce: return CureMethod::kQuiesce;
-    case OmpPolicy::kRebuild: return CureMethod::kRebuild;
+    case OmpPolicy::kClamp: take(CureMethod::kClamp, prove_clamp(runtime)); return;
+    case OmpPolicy::kQuiesce: take(CureMethod::kQuiesce, CureResult::kRefusedByRuntime); return;
+    case OmpPolicy::kRebuild: take(CureMethod::kRebuild, prove_rebuild(runtime, at_fork, slot)); return;
     default: break;
   }
-  // Rebuilding touches nothing but the child's own copy of a pool that is lost anyway. Quiescing is libgomp's own
-  // interface, but takes the parent's pool and its threadprivate data. Clamping costs the child its threads.
-  if (rebuild_is_possible(runtime, at_fork, slot)) return CureMethod::kRebuild;
-  return runtime.pause_all != nullptr ? CureMethod::kQuiesce : CureMethod::kClamp;
+  if (take(CureMethod::kRebuild, prove_rebuild(runtime, at_fork, slot))) return;
+  if (take(CureMethod::kClamp, prove_clamp(runtime))) return;
+  take(CureMethod::kRebuild, CureResult::kRefusedNoImage);
 }
 
-void prepare_cure(Runtime& runtime, RuntimeAtFork& at_fork, Slot& slot, std::int32_t level) {
+// In the shim's prepare handler. `is_lost`: the thread has a pool still.
+void prepare_cure(const Runtime& runtime, RuntimeAtFork& at_fork, const Slot& slot, std::int32_t level, bool is_lost) {
   if (g_config.omp == OmpPolicy::kObserve) return;
-  at_fork.tls_block = find_tls_block(runtime);
-  at_fork.method = choose_method(runtime, at_fork, slot);
   at_fork.due = true;
-  at_fork.result = CureResult::kApplied;
   if (level > 0) {
+    at_fork.method = g_config.omp == OmpPolicy::kClamp     ? CureMethod::kClamp
+                     : g_config.omp == OmpPolicy::kQuiesce ? CureMethod::kQuiesce
+                                                           : CureMethod::kRebuild;
     at_fork.result = CureResult::kRefusedInRegion;
-    return;
-  }
-  if (at_fork.method == CureMethod::kRebuild && !rebuild_is_possible(runtime, at_fork, slot)) {
-    at_fork.result = CureResult::kRefusedNoImage;
-  }
-  if (at_fork.method == CureMethod::kQuiesce) {
-    if (runtime.pause_all == nullptr || runtime.pause_all(kPauseHard) != 0) {
-      at_fork.result = CureResult::kRefusedByRuntime;
-    } else {
-      retire_workers(runtime, slot.tid);
-      at_fork.workers_lost = 0;
-    }
+  } else if (is_lost) {
+    at_fork.tls_block = find_tls_block(runtime);
+    choose_cure(runtime, at_fork, slot);
+  } else {
+    at_fork.method = CureMethod::kQuiesce;
+    at_fork.result = CureResult::kApplied;
   }
 }
 
@@ -170,16 +193,25 @@ void restore_settings(const Runtime& runtime, const RuntimeAtFork& at_fork, std:
   }
 }
 
+// The part of a cure that calls the runtime.
+void restore(std::uint32_t index, const RuntimeAtFork& at_fork) {
+  const Runtime& runtime = runtime_at(index);
+  if (!g_watches[index].is_restore_due || !runtime.present) return;
+  g_watches[index].is_restore_due = false;
+  if (at_fork.method == CureMethod::kRebuild) restore_settings(runtime, at_fork, index);
+  // What the runtime says it would give must agree with what it gives: OpenBLAS asks first, then spins for the partner
+  // that it was promised.
+  if (at_fork.method == CureMethod::kClamp && runtime.set_num_threads != nullptr) runtime.set_num_threads(1);
+}
+
 void settle(Runtime& runtime, const RuntimeAtFork& at_fork, std::uint64_t fork_record, std::uint32_t index) {
   Watch& watch = g_watches[index];
-  watch = {WatchMode::kLost, at_fork.method, at_fork.max_threads, fork_record, at_fork.record};
+  watch = {WatchMode::kLost, at_fork.method, false, at_fork.max_threads, fork_record, at_fork.record};
   if (at_fork.due) {
     if (at_fork.result == CureResult::kApplied) {
-      watch.mode = WatchMode::kCured;
+      watch.mode = at_fork.method == CureMethod::kClamp ? WatchMode::kClamped : WatchMode::kCured;
+      watch.is_restore_due = at_fork.method != CureMethod::kQuiesce;
       if (at_fork.method == CureMethod::kRebuild) rebuild(runtime, at_fork, index);
-      if (at_fork.method == CureMethod::kClamp) {
-        watch.mode = WatchMode::kClamped;
-      }
     }
     append(trace::RecordType::kCure,
            trace::CureRecord{fork_record, at_fork.record, at_fork.method, at_fork.result, 0, 0, 0, 0, 0});
@@ -187,23 +219,42 @@ void settle(Runtime& runtime, const RuntimeAtFork& at_fork, std::uint64_t fork_r
   g_watch_regions = true;
 }
 
-}  // namespace
-
-void at_fork::OpenMp::enters(const Fork& fork) {
-  Slot* const forking = &fork.self;
+// Ends the pools that are to be ended by the runtime's own call.
+void quiesce_pools(Slot& forking) {
+  if (g_config.omp == OmpPolicy::kObserve) return;
   for (std::uint32_t i = 0; i < kMaxRuntimes; ++i) {
     const Runtime& runtime = runtime_at(i);
-    forking->runtimes[i].workers_before = runtime.present ? count_workers(runtime, forking->tid, nullptr) : 0;
+    RuntimeAtFork& at_fork = forking.runtimes[i];
+    if (!runtime.present || runtime.kind != RuntimeKind::kLibgomp || at_fork.workers_before == 0) continue;
+    if (runtime.pause_all == nullptr || (runtime.get_level != nullptr && runtime.get_level() > 0)) continue;
+    at_fork.tls_block = find_tls_block(runtime);
+    if (!wants_quiesce(runtime, at_fork, forking) || runtime.pause_all(kPauseHard) != 0) continue;
+    at_fork.is_quiesced = true;
+    retire_workers(runtime, forking.tid);
   }
 }
 
-// Chooses the cures, applies those that belong into the parent, and writes the kRuntime records.
+}  // namespace
+
+void at_fork::OpenMp::enters(const Fork& fork) {
+  Slot& forking = fork.self;
+  if (module_count() == 0) refresh_modules();  // the first fork of the process
+  for (std::uint32_t i = 0; i < kMaxRuntimes; ++i) {
+    const Runtime& runtime = runtime_at(i);
+    RuntimeAtFork& at_fork = forking.runtimes[i];
+    at_fork.workers_before = runtime.present ? count_workers(runtime, forking.tid, nullptr) : 0;
+    at_fork.is_quiesced = false;
+  }
+  if (fork.kind == ForkKind::kWrapper) quiesce_pools(forking);
+}
+
+// Chooses the cures, and writes the kRuntime records.
 void at_fork::OpenMp::prepares(Fork& fork) {
   Slot* const forking = &fork.self;
   for (std::uint32_t i = 0; i < kMaxRuntimes; ++i) {
     Runtime& runtime = runtime_at(i);
     RuntimeAtFork& at_fork = forking->runtimes[i];
-    at_fork = {0, 0, at_fork.workers_before, 0, {}, {}, false, false, -1, -1};
+    at_fork = {0, 0, at_fork.workers_before, 0, {}, {}, false, at_fork.is_quiesced, false, -1, -1};
     if (!runtime.present) continue;
     const bool is_libgomp = runtime.kind == RuntimeKind::kLibgomp;
     Slot* first = nullptr;
@@ -218,7 +269,10 @@ void at_fork::OpenMp::prepares(Fork& fork) {
     if (runtime.get_dynamic != nullptr && is_libgomp) at_fork.dynamic = runtime.get_dynamic() != 0;
     if (runtime.get_max_active_levels != nullptr && is_libgomp)
       at_fork.max_active_levels = runtime.get_max_active_levels();
-    if (is_libgomp && (at_fork.workers_lost > 0 || level > 0)) prepare_cure(runtime, at_fork, *forking, level);
+    const bool is_lost = at_fork.workers_lost > 0;
+    if (is_libgomp && (is_lost || level > 0 || at_fork.is_quiesced)) {
+      prepare_cure(runtime, at_fork, *forking, level, is_lost);
+    }
     at_fork.record =
         append(trace::RecordType::kRuntime,
                trace::RuntimeRecord{runtime.bias, runtime.kind,
@@ -246,21 +300,14 @@ void at_fork::OpenMp::starts(const Fork& fork) {
 void at_fork::OpenMp::leaves(const Fork& fork) {
   Slot* const forking = &fork.self;
   if (!g_watch_regions || forking != g_watched_thread) return;
-  for (std::uint32_t i = 0; i < kMaxRuntimes; ++i) {
-    const RuntimeAtFork& at_fork = forking->runtimes[i];
-    const bool is_rebuilt = runtime_at(i).present && at_fork.due && at_fork.method == CureMethod::kRebuild &&
-                            at_fork.result == CureResult::kApplied;
-    if (is_rebuilt) restore_settings(runtime_at(i), at_fork, i);
-    // What the runtime says it would give must agree with what it gives: OpenBLAS asks first, then spins for the
-    // partner that it was promised.
-    const bool is_clamped = runtime_at(i).present && g_watches[i].mode == WatchMode::kClamped;
-    if (is_clamped && runtime_at(i).set_num_threads != nullptr) runtime_at(i).set_num_threads(1);
-  }
+  for (std::uint32_t i = 0; i < kMaxRuntimes; ++i) restore(i, forking->runtimes[i]);
 }
 
 RegionGuard enter_watched_region(Runtime& runtime, const Region& region, const Site& site) {
   const std::uint32_t clause = region.clause;
-  Watch& watch = g_watches[&runtime - &runtime_at(0)];
+  const auto index = static_cast<std::uint32_t>(&runtime - &runtime_at(0));
+  Watch& watch = g_watches[index];
+  if (watch.is_restore_due && t_slot == g_watched_thread) restore(index, t_slot->runtimes[index]);
   if (watch.mode == WatchMode::kNone || t_slot != g_watched_thread || t_slot == nullptr) return {0, clause};
   const bool clamped = watch.mode == WatchMode::kClamped;
   const Team predicted = predict_team(runtime, clause, region.sections);

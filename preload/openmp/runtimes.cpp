@@ -1,5 +1,7 @@
 #include "openmp/runtimes.hpp"
 
+#include <string.h>
+
 #include <atomic>
 
 #include "loader/elf_view.hpp"
@@ -52,6 +54,19 @@ bool is_worker(const Runtime& runtime, const Slot& slot) {
          slot.start_routine >= runtime.start && slot.start_routine < runtime.end;
 }
 
+// libgomp's own version script names all that it exports and hides the rest (libgomp.map). Whatever it is linked into
+// has versions of its own, or none.
+bool has_only_versions_of_libgomp(const ElfView& view) {
+  constexpr const char* kFamilies[] = {"GOMP_", "OMP_", "OACC_", "GOACC_", "OMPD_", "ACC_"};
+  bool found = false;
+  view.for_each_version([&](const ElfView::VersionStart& start) {
+    found = false;
+    for (const char* const family : kFamilies) found = found || strncmp(start.text, family, strlen(family)) == 0;
+    return found;
+  });
+  return found;
+}
+
 }  // namespace
 
 void recognise_runtime(Module& module) {
@@ -71,6 +86,8 @@ void recognise_runtime(Module& module) {
                                                     : trace::RuntimeKind::kLibomp;
     runtime.map = module.map;
     runtime.bias = module.bias;
+    runtime.is_all_libgomp = runtime.kind == trace::RuntimeKind::kLibgomp && module.map != _r_debug.r_map &&
+                             has_only_versions_of_libgomp(view);
     runtime.dynamic = module.dynamic;
     runtime.start = module.start;
     runtime.end = module.end;

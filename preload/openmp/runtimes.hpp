@@ -23,6 +23,9 @@ struct Runtime {
   const link_map* map;
   std::uint64_t bias;
   const ElfW(Dyn) * dynamic;
+  // A shared library that is libgomp and nothing else: its thread-local block holds no other's data, and every call of
+  // its entries comes by their names, hence through our hooks. False of one that is linked into a program or a plugin.
+  bool is_all_libgomp;
   std::uint64_t start;  // mapped range: a thread whose start routine lies here is a worker
   std::uint64_t end;
   const void* tls_image;  // PT_TLS: what a new thread's block starts from

@@ -59,6 +59,7 @@ struct RuntimeAtFork {
   trace::CureMethod method;  // valid if `due`
   trace::CureResult result;
   bool due;  // a cure was chosen: applied or refused
+  bool is_quiesced;  // at the entry of fork()
   bool dynamic;
   std::int32_t max_threads;
   std::int32_t max_active_levels;

@@ -1,0 +1,47 @@
+// Mechanism: none. libgomp is linked into the program, which exports its symbols. The thread-local variables of the two lie
+//            in one block, so a cure that puts libgomp's block back to its beginning would take the program's own with it.
+// To blame:  nobody, unless the child starts a region (variant "region"): then fork() after a parallel region.
+// User sees: nothing, and must not see a warning; the child's own thread-locals are what the parent set.
+// Fix:       none needed; for the variant, omp_pause_resource_all(omp_pause_hard) before the fork.
+//
+// EXPECT-BARE: ok
+// EXPECT-NONE
+// EXPECT-RUN: --omp=auto outcome=none status=0
+// EXPECT-RUN: --omp=rebuild outcome=none status=0
+// EXPECT-RUN: --omp=quiesce outcome=none status=0
+// EXPECT-RUN: --omp=clamp outcome=none status=0
+// EXPECT-BARE(region): hang
+// EXPECT(region): lost-wakeup certain hang culprit="2 lost threads" victims=1
+// EXPECT-RUN(region): --omp=auto outcome=none status=0
+// EXPECT-RUN(region): --omp=quiesce outcome=none status=0
+#include <omp.h>
+
+#include "../baton.h"
+
+static __thread int set_by_parent = 42;
+static __thread int zero_at_first;
+
+__attribute__((noinline)) static int count_threads(void) {
+  int threads = 0;
+#pragma omp parallel num_threads(3)
+  {
+#pragma omp atomic
+    ++threads;
+  }
+  return threads;
+}
+
+int main(void) {
+  set_by_parent = omp_get_max_threads() > 0 ? 7 : 8;
+  zero_at_first = 9;
+  if (count_threads() != 3) return 1;
+  const pid_t child = fork();
+  if (child == 0) {
+    int right = set_by_parent == 7 && zero_at_first == 9;
+#ifdef REGION
+    right = right && count_threads() == 3;
+#endif
+    _exit(right ? 0 : 1);
+  }
+  return end_of(child);
+}
