@@ -1,8 +1,6 @@
 #include "command/run_session.hpp"
 
 #include <fmt/core.h>
-#include <sys/pidfd.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -43,17 +41,6 @@ constexpr int kLoadShare = 50;  // reading growing traces may take one part in s
 constexpr int kSignalled = 128;
 
 int shell_status(int status) { return WIFSIGNALED(status) ? kSignalled + WTERMSIG(status) : WEXITSTATUS(status); }
-
-// Signals by pid hit whoever has it now: a descriptor of the process is taken first, then its identity is checked.
-void send_signal(const watch::ProcessKey& key, int signal) {
-  const long fd = ::syscall(SYS_pidfd_open, key.pid, 0);
-  if (fd < 0) {
-    if (errno == ENOSYS && watch::is_same_process(key)) ::kill(key.pid, signal);
-    return;
-  }
-  if (watch::is_same_process(key)) ::syscall(SYS_pidfd_send_signal, fd, signal, nullptr, 0);
-  ::close(static_cast<int>(fd));
-}
 
 class Session {
  public:
@@ -295,12 +282,13 @@ class Session {
     history_.note(supervisor_, supervisor_.verdicts(), now);
     if (killing_) kill_tree();
     Diagnosis diagnosis;
+    auto nameless = load_nameless(folder_);
     const bool is_over = !history_.has_stuck() && supervisor_.tree().living().empty();
-    if (is_over) forget_dull_traces(folder_);
+    if (is_over && nameless && is_dull(*nameless)) folder_.remove_traces();
     const bool has_evidence = folder_.has_traces() || history_.has_stuck();
     if (has_evidence) {
       write_log();
-      diagnosis = diagnose_folder();
+      diagnosis = is_clean(nameless) ? Diagnosis{std::move(*nameless), {}, {}} : diagnose_folder();
     } else {
       collect::merge_run_log(diagnosis.model, history_.log(supervisor_));
     }
@@ -313,6 +301,12 @@ class Session {
     report_.say_summary(diagnosis.model, diagnosis.findings, diagnosis.unexplained.size(), processes,
                         keeps_folder ? folder_.shown() : fs::path());
     return exit_status();
+  }
+
+  // A text without findings shows no name; a document shows the stack of each fork.
+  bool is_clean(std::optional<model::Model>& nameless) const {
+    if (!nameless || history_.has_stuck() || options_.format == ReportFormat::kJson) return false;
+    return merge_clean(*nameless, history_.log(supervisor_));
   }
 
   // A process that lost its parent with CMD is known by its trace alone.

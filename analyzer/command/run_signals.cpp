@@ -1,10 +1,15 @@
 #include "command/run_signals.hpp"
 
 #include <poll.h>
+#include <sys/pidfd.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
+
+#include "watch/proc_fs.hpp"
 
 namespace forksight {
 namespace {
@@ -47,6 +52,16 @@ std::optional<signalfd_siginfo> RunSignals::wait(std::chrono::steady_clock::time
     pollfd waiting{fd_, POLLIN, 0};
     ::ppoll(&waiting, 1, &timeout, nullptr);
   }
+}
+
+void send_signal(const watch::ProcessKey& key, int signal) {
+  const long fd = ::syscall(SYS_pidfd_open, key.pid, 0);
+  if (fd < 0) {
+    if (errno == ENOSYS && watch::is_same_process(key)) ::kill(key.pid, signal);
+    return;
+  }
+  if (watch::is_same_process(key)) ::syscall(SYS_pidfd_send_signal, fd, signal, nullptr, 0);
+  ::close(static_cast<int>(fd));
 }
 
 }  // namespace forksight

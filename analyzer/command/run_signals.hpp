@@ -6,6 +6,7 @@
 #include <chrono>
 #include <optional>
 
+#include "watch/evidence.hpp"
 #include "watch/launch.hpp"
 
 namespace forksight {
@@ -28,5 +29,8 @@ class RunSignals {
   watch::SignalState before_{};
   int fd_ = -1;
 };
+
+// Signals by pid hit whoever has it now: a descriptor of the process is taken first, then its identity is checked.
+void send_signal(const watch::ProcessKey& key, int signal);
 
 }  // namespace forksight

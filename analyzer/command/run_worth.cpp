@@ -1,6 +1,7 @@
 #include "command/run_worth.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "collect/load.hpp"
 #include "diagnose/diagnose.hpp"
@@ -22,18 +23,23 @@ Result<model::Model> load_quickly(const watch::RunFolder& folder) {
   return collect::load_run({folder.path()}, quick);
 }
 
+std::optional<model::Model> load_nameless(const watch::RunFolder& folder) {
+  if (!folder.has_traces()) return std::nullopt;
+  auto model = load_quickly(folder);
+  return model ? std::optional(std::move(model).value()) : std::nullopt;
+}
+
+bool merge_clean(model::Model& nameless, const collect::RunLog& log) {
+  collect::merge_run_log(nameless, log);
+  return !may_find_with_names(nameless);
+}
+
 bool is_dull(const model::Model& model) {
   const bool has_touched =
       !model.touches.empty() || !model.handler_runs.empty() || !model.vfork_exits.empty() || !model.cuda_ipc.empty();
   const bool has_foresight = !model.lock_orders.empty() || !model.racy_touches.empty() || !model.lives.empty();
   return !has_touched && !has_foresight && model.limits.empty() &&
          std::ranges::all_of(model.forks, has_nothing_to_lose) && diagnose(model).empty();
-}
-
-void forget_dull_traces(const watch::RunFolder& folder) {
-  if (!folder.has_traces()) return;
-  const auto model = load_quickly(folder);
-  if (model && is_dull(model.value())) folder.remove_traces();
 }
 
 }  // namespace forksight

@@ -101,6 +101,17 @@ std::vector<Finding> diagnose(const model::Model& model) {
   return findings;
 }
 
+// A rule that asks by name whose lock or pool it is has a twin that speaks where the name is not known. A rule that has
+// none, as for a child that was forked in a signal handler, speaks of processes that stand still.
+bool may_find_with_names(const model::Model& nameless) {
+  const bool has_stuck = std::ranges::any_of(nameless.processes, [](const model::Process& process) {
+    if (!process.waits.empty()) return true;
+    return process.liveness != model::Liveness::kUnknown && process.liveness != model::Liveness::kAwake &&
+           process.liveness != model::Liveness::kEnded;
+  });
+  return has_stuck || !diagnose(nameless).empty();
+}
+
 std::vector<std::string> find_unexplained(const model::Model& model, const std::vector<Finding>& findings) {
   std::unordered_set<model::ProcessId> explained;
   std::unordered_set<std::int32_t> victims;

@@ -12,6 +12,10 @@ namespace forksight {
 // All rules, equal findings merged, victims attached; the certain ones first, hangs before the rest.
 std::vector<Finding> diagnose(const model::Model& model);
 
+// `nameless` was loaded without symbols. False: with them, nothing would be found in it either. True where something is
+// found without them, and where a rule may speak that needs a name.
+bool may_find_with_names(const model::Model& nameless);
+
 // Processes that are proven dead and that none of `findings` explains: one sentence each, for Model::limits.
 std::vector<std::string> find_unexplained(const model::Model& model, const std::vector<Finding>& findings);
 

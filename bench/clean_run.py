@@ -1,0 +1,87 @@
+#!/usr/bin/python3
+"""Measures what `forksight run` adds to a program in which nothing is found, from its start to the end of the command.
+
+Bare and under `run` by turns, every other round in the opposite order. What is added is the median of the rounds'
+differences: a share of a program that ends after a few milliseconds says nothing.
+
+  clean_run.py --forksight FORKSIGHT [--rounds 15] [--check]
+"""
+import argparse
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+AT_MOST_MS = 50
+
+PERL = """
+use threads;
+use POSIX ();
+my @threads = map { threads->create(sub { my $sum = 0; $sum += $_ for 1 .. 1000; 1 }) } 1 .. 4;
+for (1 .. 5) { my $child = fork; POSIX::_exit(0) if !$child; waitpid $child, 0 }
+$_->join for @threads;
+for (1 .. 5) { my $child = fork; POSIX::_exit(0) if !$child; waitpid $child, 0 }
+"""
+NODE = """
+const { spawnSync } = require('child_process');
+const { Worker } = require('worker_threads');
+for (let i = 0; i < 5; i++) spawnSync('true');
+new Worker('1 + 1', { eval: true });
+"""
+PROGRAMS = [
+    ("`true`", ["true"]),
+    ("perl, 4 threads and 10 forks", ["perl", "-e", PERL]),
+    ("node, a worker and 5 commands", ["node", "-e", NODE]),
+]
+
+
+def timed(command):
+    begin = time.perf_counter()
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+                          check=False)
+    taken = (time.perf_counter() - begin) * 1000
+    if done.returncode != 0 or ("forksight" in command[0] and "nothing found" not in done.stderr):
+        sys.exit(f"clean_run.py: {' '.join(command[:6])} ended with {done.returncode}:\n{done.stderr}")
+    return taken
+
+
+def measure(forksight, command, rounds):
+    """Milliseconds, medians: bare, under `run`, and the difference."""
+    taken = []
+    with tempfile.TemporaryDirectory() as folder:
+        variants = [command, [forksight, "run", "--out", folder, "--", *command]]
+        for variant in variants:
+            timed(variant)
+        for number in range(rounds):
+            turns = [timed(variant) for variant in (variants if number % 2 == 0 else reversed(variants))]
+            bare, run = turns if number % 2 == 0 else reversed(turns)
+            taken.append((bare, run, run - bare))
+    return [statistics.median(column) for column in zip(*taken)]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--forksight", required=True)
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--check", action="store_true", help="exit with 1 if anything takes longer than it may")
+    options = parser.parse_args()
+    print(f"{options.rounds} rounds, load average {os.getloadavg()[0]:.1f}\n")
+    print("| a program in which nothing is found | bare | under `run` | added |\n|---|---|---|---|")
+    over = False
+    for text, command in PROGRAMS:
+        if shutil.which(command[0]) is None:
+            print(f"clean_run.py: {command[0]} is not installed", file=sys.stderr)
+            continue
+        bare, run, added = measure(options.forksight, command, options.rounds)
+        print(f"| {text} | {bare:.0f} ms | {run:.0f} ms | {added:.0f} ms |", flush=True)
+        over = over or added > AT_MOST_MS
+    if over:
+        print(f"over: at most {AT_MOST_MS} ms may be added")
+    return 1 if over and options.check else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

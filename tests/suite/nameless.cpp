@@ -1,0 +1,30 @@
+// nameless DIR...: what is found in each folder of a run is not passed over by who looks at it without names first.
+// Prints "DIR RULE..." a line; ends with 1 if something is passed over, 3 if a folder cannot be read.
+#include <cstdio>
+#include <filesystem>
+
+#include "collect/load.hpp"
+#include "diagnose/diagnose.hpp"
+
+int main(int argc, char** argv) {
+  int status = 0;
+  for (int i = 1; i < argc; ++i) {
+    forksight::collect::LoadOptions without;
+    without.symbolize = false;
+    const std::filesystem::path folder = argv[i];
+    const auto named = forksight::collect::load_run({folder});
+    const auto nameless = forksight::collect::load_run({folder}, without);
+    if (!named || !nameless) {
+      std::fprintf(stderr, "%s: %s\n", argv[i], (named ? nameless.error() : named.error()).c_str());
+      return 3;
+    }
+    const auto findings = forksight::diagnose(named.value());
+    std::printf("%s", argv[i]);
+    for (const forksight::Finding& finding : findings) std::printf(" %s", finding.rule.c_str());
+    std::printf("\n");
+    if (findings.empty() || forksight::may_find_with_names(nameless.value())) continue;
+    std::printf("%s: passed over without names\n", argv[i]);
+    status = 1;
+  }
+  return status;
+}

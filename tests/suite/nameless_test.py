@@ -1,0 +1,37 @@
+"""nameless_test.py FORKSIGHT NAMELESS RULES CASES: a run looks up no names where nothing is to be told, and passes nothing over.
+
+For each rule of RULES (rules.def) the cheapest case that expects its finding is run under observation alone, and its traces
+are kept. NAMELESS (nameless.cpp) judges each folder with names and without.
+"""
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from rule_mutants import LIMIT_S, RULE, cheapest
+
+FEWEST_RULES = 30  # that speak in the traces: some rules speak of what only a look from outside shows
+
+
+def main():
+    forksight, nameless, rules, cases = sys.argv[1:]
+    listed = json.loads(subprocess.run([forksight, "suite", "list", "--format", "json", "--cases", cases], capture_output=True,
+                                       text=True, timeout=LIMIT_S, check=True).stdout)["cases"]
+    slugs = [slug for _, slug in RULE.findall(Path(rules).read_text())]
+    names = sorted({case["name"] for case in (cheapest(listed, slug) for slug in slugs) if case is not None})
+    with tempfile.TemporaryDirectory() as kept:
+        subprocess.run([forksight, "suite", "run", *names, "--only", "observed", "-q", "--keep", kept, "--cases", cases],
+                       timeout=LIMIT_S * 2, check=True)
+        folders = sorted({str(trace.parent) for trace in Path(kept).rglob("*.fstrace")})
+        done = subprocess.run([nameless, *folders], capture_output=True, text=True, timeout=LIMIT_S, check=False)
+    print(done.stdout.replace(kept + "/", ""), done.stderr)
+    spoke = {word for line in done.stdout.splitlines() for word in line.split()[1:]} & set(slugs)
+    print(f"{len(folders)} folders, {len(spoke)} rules speak in them")
+    if len(spoke) < FEWEST_RULES:
+        sys.exit(f"only {len(spoke)} rules speak; silent: {' '.join(sorted(set(slugs) - spoke))}")
+    return done.returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())
