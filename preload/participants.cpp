@@ -16,6 +16,7 @@
 #include "openmp/omp_policy.hpp"
 #include "python/python.hpp"
 #include "record/module_records.hpp"
+#include "signals/blocked.hpp"
 #include "signals/timers.hpp"
 #include "threads/fork_threads.hpp"
 

@@ -101,6 +101,9 @@ void TraceReader::read_module_gone(const TraceRecord&) {}
 // The writers' own.
 void TraceReader::read_recent(const TraceRecord&) {}
 
+// For whoever reads the dump: no rule asks for it.
+void TraceReader::read_blocked_signals(const TraceRecord&) {}
+
 void TraceReader::read_stack(const TraceRecord& record) {
   become(record, static_cast<std::size_t>(&record - file_.records().data()));
 }

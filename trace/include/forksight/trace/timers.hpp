@@ -1,4 +1,5 @@
-// The part of the trace format about timers: a forked child has none of its parent's. Included by format.hpp.
+// The part of the trace format about signals: those of timers, which a forked child does not have, and those that it
+// begins with blocked. Included by format.hpp.
 #pragma once
 
 #include <cstdint>
@@ -19,5 +20,12 @@ struct TimerRecord {
   std::uint64_t interval_ns;  // 0: it was to expire once
 };
 static_assert(sizeof(TimerRecord) == 32);
+
+// What the forking thread blocks, and so does the child. Written after its kFork, unless it is nothing.
+struct BlockedSignalsRecord {
+  std::uint64_t fork;     // ref to kFork
+  std::uint64_t signals;  // bit 0 is signal 1
+};
+static_assert(sizeof(BlockedSignalsRecord) == 16);
 
 }  // namespace forksight::trace

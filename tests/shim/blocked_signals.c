@@ -1,0 +1,35 @@
+// Forks three times beside another thread: with no signal blocked, with SIGTERM blocked by fork(), and by _Fork().
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static void* wait_for_end(void* fd) {
+  char byte;
+  if (read(*(int*)fd, &byte, 1) != 0) abort();
+  return NULL;
+}
+
+static void fork_by(pid_t (*make)(void)) {
+  const pid_t child = make();
+  if (child == 0) _exit(0);
+  int status = 0;
+  if (child < 0 || waitpid(child, &status, 0) != child || status != 0) abort();
+}
+
+int main(void) {
+  int ends[2];
+  pthread_t thread;
+  sigset_t set;
+  if (pipe(ends) != 0 || pthread_create(&thread, NULL, wait_for_end, &ends[0]) != 0) abort();
+  fork_by(fork);
+  sigemptyset(&set);
+  sigaddset(&set, SIGTERM);
+  pthread_sigmask(SIG_BLOCK, &set, NULL);
+  fork_by(fork);
+  fork_by(_Fork);
+  close(ends[1]);
+  return pthread_join(thread, NULL);
+}
