@@ -38,8 +38,8 @@ void start() {
   if (g_next.real_syscall != nullptr) set_next_syscall(g_next.real_syscall);
   if (!is_complete) return;
   read_config(find_environment());
-  map_slots(module_table_bytes());
-  start_modules(slots_extra());
+  start_slots();
+  start_modules();
   start_foresight();
   start_quiescing();
   using Register = int (*)(void (*)(), void (*)(), void (*)(), void*);

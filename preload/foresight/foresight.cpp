@@ -48,7 +48,7 @@ bool is_held_below(const Slot& slot, const HeldLock* entry, std::uint64_t number
 
 void start_foresight() {
   if (!g_config.lock_order && !g_config.predict) return;
-  const std::size_t notes = std::size_t{kMaxSlots} * sizeof(Notes);
+  const std::size_t notes = std::size_t{kFirstSlots} * sizeof(Notes);
   void* memory = sys::map(notes + lock_order_bytes() + hold_times_bytes(), PROT_READ | PROT_WRITE,
                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
   if (memory == nullptr) return;
@@ -60,8 +60,8 @@ void start_foresight() {
 }
 
 HeldNote& note_of(const Slot* slot, const HeldLock* entry) {
-  const auto at = (reinterpret_cast<std::uint64_t>(slot) - reinterpret_cast<std::uint64_t>(&slot_at(0))) / kSlotBytes;
-  return g_notes[at].of[entry - slot->held];
+  static HeldNote unused;  // of threads beyond the first: stays empty
+  return slot->index < kFirstSlots ? g_notes[slot->index].of[entry - slot->held] : unused;
 }
 
 bool is_followed(const HeldLock* entry) { return entry->lock != 0 && is_followed(lock_kind(entry->lock)); }
@@ -131,6 +131,7 @@ void note_joined(std::uint64_t life_record) {
 
 void foresee_acquired(Slot* slot, const volatile void* lock, LockKind kind, bool waits) {
   const HeldLock* const entry = slot->top - 1;
+  if (slot->index >= kFirstSlots) return;
   // The array may have been full.
   if (!is_followed(kind) || entry == slot->held || entry->lock != tag_lock(lock, kind)) return;
   HeldNote& note = note_of(slot, entry);

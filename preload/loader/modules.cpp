@@ -20,7 +20,8 @@ namespace {
 static_assert(offsetof(link_map, l_next) == 24);
 constexpr std::size_t kNodeBytes = offsetof(link_map, l_prev);
 
-constinit Module* g_modules = nullptr;
+constinit Module g_table[kMaxModules] = {};
+constinit Module* g_modules = nullptr;  // before the start
 constinit std::uint32_t g_count = 0;
 constinit const link_map* g_last_at_startup = nullptr;
 constinit std::atomic<std::int32_t> g_busy{0};  // tid of the thread at work, 0: none
@@ -189,10 +190,8 @@ void refresh_held() {
 
 }  // namespace
 
-std::size_t module_table_bytes() { return sizeof(Module) * kMaxModules; }
-
-void start_modules(void* table) {
-  g_modules = static_cast<Module*>(table);
+void start_modules() {
+  g_modules = g_table;
   for (const link_map* at = _r_debug.r_map; at != nullptr; at = at->l_next) g_last_at_startup = at;
 }
 

@@ -33,10 +33,8 @@ struct Module {
   bool is_permanent;      // loaded at start-up: the loader never unloads it
 };
 
-// Bytes that the table needs; the initialiser gives them.
-std::size_t module_table_bytes();
 // Remembers which objects were there at start-up. By the initialiser.
-void start_modules(void* table);
+void start_modules();
 // The last of them in the loader's list; null before start_modules, when all are.
 const link_map* last_at_startup();
 // Brings the table up to date and, if a trace is open, appends records of what came and went.

@@ -21,18 +21,12 @@ thread_local constinit Slot* t_fast = nullptr;
 constinit std::atomic<bool> g_had_threads{false};
 constinit std::uint32_t g_lost_threads_unrecorded = 0;
 FORKSIGHT_WRITTEN_AT_FORK constinit std::uint32_t g_slow_locks = 0;
+FORKSIGHT_WRITTEN_AT_FORK constinit std::uint32_t g_epoch = 0;
 
 namespace {
 
-// What precedes the first slot.
-struct alignas(64) TableHead {
-  std::uint32_t epoch;
-};
-
-constexpr std::size_t kTableBytes = sizeof(TableHead) + std::size_t{kMaxSlots} * kSlotBytes;
-
-constinit std::byte* g_table = nullptr;
-TableHead& head() { return *reinterpret_cast<TableHead*>(g_table); }
+alignas(4096) constinit Slot g_first_slots[kChunkSlots] = {};
+constinit std::atomic<Slot*> g_chunks[kMaxSlots / kChunkSlots] = {};
 // The table was full when this thread asked: it goes unrecorded, and does not search again at every lock.
 constinit thread_local bool t_refused = false;
 constinit std::atomic<std::uint32_t> g_used{0};
@@ -63,7 +57,23 @@ Slot* count_unrecorded() {
   return nullptr;
 }
 
-void reset(Slot& slot) {
+// False: there is no memory for more threads.
+bool map_chunk(std::uint32_t chunk) {
+  if (g_chunks[chunk].load(std::memory_order_acquire) != nullptr) return true;
+  void* const memory =
+      sys::map(sizeof g_first_slots, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
+  if (memory == nullptr) return false;
+  // A huge page would cost every process 2 MiB and every fork its copy.
+  sys::call(SYS_madvise, sys::word(memory), sizeof g_first_slots, MADV_NOHUGEPAGE);
+  Slot* none = nullptr;
+  if (!g_chunks[chunk].compare_exchange_strong(none, static_cast<Slot*>(memory), std::memory_order_acq_rel)) {
+    sys::unmap(memory, sizeof g_first_slots);
+  }
+  return true;
+}
+
+void reset(Slot& slot, std::uint32_t index) {
+  slot.index = index;
   slot.top = &slot.held[1];
   slot.overflow = 0;
   slot.epoch = epoch();
@@ -109,32 +119,23 @@ void reset(Slot& slot) {
 
 }  // namespace
 
-bool map_slots(std::size_t extra_bytes) {
-  const std::size_t bytes = kTableBytes + extra_bytes;
-  void* memory = sys::map(bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
-  if (memory == nullptr) return false;
-  // A huge page would cost every process 2 MiB and every fork its copy.
-  sys::call(SYS_madvise, sys::word(memory), static_cast<long>(bytes), MADV_NOHUGEPAGE);
-  g_table = static_cast<std::byte*>(memory);
-  head().epoch = 1;
-  return true;
+void start_slots() {
+  g_chunks[0].store(g_first_slots, std::memory_order_relaxed);
+  g_epoch = 1;
 }
 
-void* slots_extra() { return g_table == nullptr ? nullptr : g_table + kTableBytes; }
-
-std::uint32_t epoch() { return g_table == nullptr ? 0 : head().epoch; }
 void begin_next_epoch() {
-  if (g_table != nullptr) ++head().epoch;
+  if (g_epoch != 0) ++g_epoch;
 }
 
 std::uint32_t slot_count() { return g_used.load(std::memory_order_acquire); }
 
 Slot& slot_at(std::uint32_t index) {
-  return *reinterpret_cast<Slot*>(g_table + sizeof(TableHead) + std::size_t{index} * kSlotBytes);
+  return g_chunks[index / kChunkSlots].load(std::memory_order_acquire)[index % kChunkSlots];
 }
 
 Slot* reserve_slot() {
-  if (g_table == nullptr) return nullptr;
+  if (epoch() == 0) return nullptr;
   const std::uint32_t used = slot_count();
   const std::int32_t pid = sys::getpid();
   // Reuse first, beginning where the last one was found, so that memory stays as small as the number of threads.
@@ -145,25 +146,25 @@ Slot* reserve_slot() {
     const SlotState state = slot.state.load(std::memory_order_acquire);
     if ((state == SlotState::kFree && claim(slot, state)) || claim_dead(slot, pid, false)) {
       g_hint.store(index, std::memory_order_relaxed);
-      reset(slot);
+      reset(slot, index);
       return &slot;
     }
   }
   std::uint32_t next = used;
-  while (next < kMaxSlots) {
+  while (next < kMaxSlots && map_chunk(next / kChunkSlots)) {
     // A scan above may take the new slot between the two steps: then try the one after it.
     if (g_used.compare_exchange_weak(next, next + 1, std::memory_order_acq_rel) &&
         claim(slot_at(next), SlotState::kFree)) {
-      reset(slot_at(next));
+      reset(slot_at(next), next);
       return &slot_at(next);
     }
   }
   if (g_exhausted.load(std::memory_order_relaxed)) return count_unrecorded();
-  for (std::uint32_t index = 0; index < kMaxSlots; ++index) {
+  for (std::uint32_t index = 0; index < slot_count(); ++index) {
     Slot& slot = slot_at(index);
     const SlotState state = slot.state.load(std::memory_order_acquire);
     if ((state == SlotState::kFree && claim(slot, state)) || claim_dead(slot, pid, true)) {
-      reset(slot);
+      reset(slot, index);
       return &slot;
     }
   }
@@ -181,7 +182,7 @@ void release_slot(Slot* slot) { slot->state.store(SlotState::kFree, std::memory_
 
 Slot* own_slot() {
   if (FORKSIGHT_LIKELY(t_slot != nullptr)) return t_slot;
-  if (t_refused || g_table == nullptr) return nullptr;
+  if (t_refused || epoch() == 0) return nullptr;
   Slot* slot = reserve_slot();
   if (slot == nullptr) {
     t_refused = true;

@@ -1,5 +1,6 @@
-// One slot a thread: who it is and which locks it holds. All slots lie in one private mapping, so a forked child has
-// a frozen copy of every thread's slot as it was at the instant of the fork.
+// One slot a thread: who it is and which locks it holds. All slots lie in private memory, so a forked child has a
+// frozen copy of every thread's slot as it was at the instant of the fork. The first slots are part of the library;
+// more are mapped as threads come, for a program may have little address space, or lock all of its memory.
 //
 // Only its own thread writes the held array of a slot. Readers are the forked child (nothing moves there) and the
 // forking thread (which only counts). Slots of the parent's other threads are recognised in the child by their epoch:
@@ -16,7 +17,11 @@
 namespace forksight {
 
 inline constexpr std::uint32_t kSlotBytes = 8192;
-inline constexpr std::uint32_t kMaxSlots = 4096;
+inline constexpr std::uint32_t kChunkSlots = 64;  // are mapped at a time
+inline constexpr std::uint32_t kMaxSlots = 32768;
+// The first of them, of which is known what others' prepare handlers did to their threads, and in which order they
+// lock.
+inline constexpr std::uint32_t kFirstSlots = 4096;
 inline constexpr std::uint32_t kMaxHeldLocks = 63;
 inline constexpr std::uint32_t kCreationStackBytes = 4096;
 
@@ -87,6 +92,7 @@ struct Slot {
   std::atomic<SlotState> state;
   std::uint32_t overflow;  // acquisitions that found the array full
   std::uint32_t epoch;     // epoch() of the process that the thread lives in
+  std::uint32_t index;     // of this slot
   std::int32_t tid;
   std::int32_t creator_tid;
   std::uint64_t wait_object;
@@ -128,13 +134,13 @@ struct Slot {
   std::uint32_t lived_count;    // slots that `lived_at_entry` speaks of
   RuntimeAtFork runtimes[kMaxRuntimes];
   CallInFlight calls[kMaxCalls];
-  std::uint64_t lived_at_entry[kMaxSlots / 64];  // a bit a slot: another thread's, alive when fork() was entered
+  std::uint64_t lived_at_entry[kFirstSlots / 64];  // a bit a slot: another thread's, alive when fork() was entered
   // The first entry is never used: its lock stays 0, so that the innermost entry can be compared without asking whether
   // there is one.
   alignas(kHeldArrayBytes) HeldLock held[1 + kMaxHeldLocks];
   std::byte creation_stack[kCreationStackBytes];
 };
-static_assert(sizeof(Slot) <= kSlotBytes);
+static_assert(sizeof(Slot) == kSlotBytes);
 
 // Locks held by a thread, holes included.
 inline std::uint32_t depth(const Slot& slot) { return static_cast<std::uint32_t>(slot.top - &slot.held[1]); }
@@ -155,17 +161,15 @@ extern std::uint32_t g_slow_locks;
 inline Slot* fast_slot(Slot* slot) { return g_slow_locks != 0 ? nullptr : slot; }
 // A thread inside of a handler takes the slow path of every lock, and says what it waits for before it blocks.
 inline bool is_in_handler(const Slot* slot) { return slot != nullptr && slot->handler_depth != 0; }
-// The epoch of this process: one more than its parent's. It lies beside the first slot, which is mostly the forking
-// thread's: every page that is written after a fork is copied by the kernel.
-std::uint32_t epoch();
+// The epoch of this process: one more than its parent's; 0 before the shim has started.
+extern std::uint32_t g_epoch;
+inline std::uint32_t epoch() { return g_epoch; }
 void begin_next_epoch();
 extern std::uint32_t g_lost_threads_unrecorded;
 extern std::atomic<bool> g_had_threads;
 
-// Maps the table of slots, and behind it `extra_bytes` for others' use (see slots_extra): every mapping costs every
-// fork.
-bool map_slots(std::size_t extra_bytes);
-void* slots_extra();  // null without a table
+// From here on threads get slots. By the initialiser.
+void start_slots();
 // The slot of the calling thread, registered now if need be; null if that is impossible. Preserves errno.
 Slot* own_slot();
 // For a thread about to be created. Null: the thread goes unrecorded.

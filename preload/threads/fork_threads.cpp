@@ -1,5 +1,7 @@
 #include "threads/fork_threads.hpp"
 
+#include <algorithm>
+
 #include "forksight/trace/handlers.hpp"
 #include "guest/config.hpp"
 #include "guest/sys.hpp"
@@ -77,7 +79,7 @@ bool at_fork::Threads::tells() { return fork_is_watched(); }
 void at_fork::Threads::enters(const Fork& fork) {
   if (fork.kind != ForkKind::kWrapper) return;  // the other handlers have run already
   Slot* const self = &fork.self;
-  self->lived_count = slot_count();
+  self->lived_count = std::min(slot_count(), kFirstSlots);
   for (std::uint32_t i = 0; i < self->lived_count; i += 64) {
     std::uint64_t word = 0;
     for (std::uint32_t bit = 0; bit < 64 && i + bit < self->lived_count; ++bit) {

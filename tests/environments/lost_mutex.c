@@ -4,7 +4,8 @@
  * A change is an environment of confine.h, taken on by the process itself, or:
  *   chroot      the root is a folder without files
  *   mlockall    all memory is locked, now and later
- *   early-fork  a first fork, before the changes */
+ *   early-fork  a first fork, before the changes
+ *   threads=N   N more threads are started, and the last of them is the one that forks */
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -25,6 +26,14 @@ static void need(int ok, const char* what) {
   if (ok) return;
   perror(what);
   exit(2);
+}
+
+/* What the program is told to do with its own memory may not be what it was written for: stacks are small. */
+static void start(pthread_t* thread, void* (*routine)(void*)) {
+  pthread_attr_t small;
+  need(pthread_attr_init(&small) == 0 && pthread_attr_setstacksize(&small, 64U << 10U) == 0, "attributes");
+  need(pthread_create(thread, &small, routine, NULL) == 0, "pthread_create");
+  pthread_attr_destroy(&small);
 }
 
 static void* hold(void* unused) {
@@ -64,16 +73,7 @@ static void change(const char* what) {
   }
 }
 
-int main(int argc, char** argv) {
-  pthread_t thread;
-  pthread_attr_t small;
-  char byte = 0;
-  setvbuf(stdout, NULL, _IONBF, 0);
-  alarm(30);
-  need(pipe(g_ready) == 0 && pipe(g_stop) == 0, "pipe");
-  need(pthread_attr_init(&small) == 0 && pthread_attr_setstacksize(&small, 256U << 10U) == 0, "attributes");
-  need(pthread_create(&thread, &small, hold, NULL) == 0 && read(g_ready[0], &byte, 1) == 1, "pthread_create");
-  for (int i = 1; i < argc; ++i) change(argv[i]);
+static void fork_and_touch(void) {
   const pid_t child = fork();
   if (child == 0) {
     struct timespec until;
@@ -86,6 +86,43 @@ int main(int argc, char** argv) {
     _exit(0);
   }
   wait_for(child);
+}
+
+static void* idle(void* unused) {
+  char byte = 0;
+  need(write(g_ready[1], &byte, 1) == 1 && read(g_stop[0], &byte, 1) == 0, "pipe");
+  return unused;
+}
+
+static void* fork_here(void* unused) {
+  fork_and_touch();
+  return unused;
+}
+
+int main(int argc, char** argv) {
+  pthread_t thread;
+  pthread_t forking;
+  pthread_t unused;
+  int more = 0;
+  char byte = 0;
+  setvbuf(stdout, NULL, _IONBF, 0);
+  alarm(60);
+  need(pipe(g_ready) == 0 && pipe(g_stop) == 0, "pipe");
+  start(&thread, hold);
+  need(read(g_ready[0], &byte, 1) == 1, "pipe");
+  for (int i = 1; i < argc; ++i) {
+    if (sscanf(argv[i], "threads=%d", &more) != 1) change(argv[i]);
+  }
+  for (int i = 0; i < more; ++i) {
+    start(&unused, idle);
+    need(read(g_ready[0], &byte, 1) == 1, "pipe");
+  }
+  if (more == 0) {
+    fork_and_touch();
+  } else {
+    start(&forking, fork_here);
+    pthread_join(forking, NULL);
+  }
   close(g_stop[1]);
   pthread_join(thread, NULL);
   return 0;
