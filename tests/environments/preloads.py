@@ -1,0 +1,64 @@
+#!/usr/bin/python3
+"""Compares programs under another preload library, without and with the shim, before and behind it.
+
+  preloads.py WHICH SHIM PROGRAM...
+
+WHICH is jemalloc, tcmalloc, mimalloc, the path of a library, or "itself": a second copy of the shim. A program's name before
+its first dot says which one it is. Exit status: 0 the same, 1 different, 77 the library is not installed.
+"""
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+ALLOCATORS = {"jemalloc": "libjemalloc.so.2", "tcmalloc": "libtcmalloc_minimal.so.4", "mimalloc": "libmimalloc.so.2"}
+FOLDERS = ("/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/lib")
+SECONDS = 60
+
+
+def find_library(which, shim, folder):
+    """Its path, None if it is not there."""
+    if which == "itself":
+        return shutil.copy(shim, os.path.join(folder, "libsecond.so"))
+    if which not in ALLOCATORS:
+        return which
+    paths = [os.path.join(place, ALLOCATORS[which]) for place in FOLDERS]
+    return next((path for path in paths if os.path.exists(path)), None)
+
+
+def run(program, preloads, out):
+    environment = {key: value for key, value in os.environ.items() if key != "LD_PRELOAD" and not key.startswith("FORKSIGHT_")}
+    environment.update(LD_PRELOAD=":".join(preloads), FORKSIGHT_OUT=out)
+    result = subprocess.run([program], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                            stdin=subprocess.DEVNULL, text=True, timeout=SECONDS)
+    return result.returncode, result.stdout, result.stderr
+
+
+def main():
+    if len(sys.argv) < 4:
+        sys.exit(__doc__)
+    which, shim, programs = sys.argv[1], sys.argv[2], sys.argv[3:]
+    failures = 0
+    with tempfile.TemporaryDirectory() as folder:
+        library = find_library(which, shim, folder)
+        if library is None:
+            print(f"skipped: there is no {ALLOCATORS[which]}")
+            return 77
+        for program in programs:
+            bare = run(program, [] if which == "itself" else [library], folder)
+            for preloads in ([shim, library], [library, shim]):
+                out = tempfile.mkdtemp(dir=folder)
+                under = run(program, preloads, out)
+                problems = [f"{what} is {other!r}, bare {one!r}" for what, one, other in
+                            zip(("exit status", "standard output", "standard error"), bare, under) if one != other]
+                if "threads" in os.path.basename(program) and not os.listdir(out):
+                    problems.append("the shim wrote no trace of the fork")
+                for problem in problems:
+                    print(f"{program} under {' '.join(preloads)}: {problem}")
+                failures += len(problems)
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
