@@ -36,7 +36,7 @@ char** find_environment() {
 void start() {
   const bool is_complete = resolve_next();
   if (g_next.real_syscall != nullptr) set_next_syscall(g_next.real_syscall);
-  if (!is_complete) return;
+  if (!is_complete || has_elder()) return;
   read_config(find_environment());
   start_slots();
   start_modules();

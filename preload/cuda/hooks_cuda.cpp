@@ -117,7 +117,7 @@ using namespace forksight;
 #define FORKSIGHT_PASS_14 FORKSIGHT_PASS_11, l, m, n
 
 #define FORKSIGHT_CUDA_HOOK(name, words)                                              \
-  FORKSIGHT_EXPORT(int, name, FORKSIGHT_WORDS_##words) {                              \
+  FORKSIGHT_EXPORT_PLAIN(int, name, FORKSIGHT_WORDS_##words) {                              \
     return call<CudaEntry::name, 0>(FORKSIGHT_FRAME(), FORKSIGHT_PASS_##words);       \
   }                                                                                   \
   template <std::uint32_t wrapper>                                                    \

@@ -94,7 +94,7 @@ extern "C" [[gnu::visibility("hidden"), gnu::used]] long forksight_raw_fork(long
 static_assert(SYS_clone == 56 && SYS_fork == 57 && (CLONE_VM | CLONE_SETTLS) == 0x80100);
 // FUTEX_WAIT is 0, FUTEX_WAIT_BITSET 9, flags are 0x80 and 0x100.
 static_assert(SYS_futex == 202 && FUTEX_WAIT == 0 && FUTEX_WAIT_BITSET == 9 && FUTEX_CMD_MASK == ~0x180);
-asm(R"(
+asm(FORKSIGHT_SYMVER_syscall R"(
   .pushsection .text, "ax", @progbits
   .globl syscall
   .type syscall, @function

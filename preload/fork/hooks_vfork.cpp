@@ -79,7 +79,7 @@ __attribute__((used, noinline, cold)) static void constants_of_vfork() {
 }
 
 // rsi: where the mark is, rdx: what it was, of an outer vfork. The kernel keeps both, and rdi.
-asm(R"(
+asm(FORKSIGHT_SYMVER_vfork R"(
   .pushsection .text
   .p2align 4
   .globl vfork

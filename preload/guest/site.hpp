@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "forksight/hook_versions.hpp"
+
 namespace forksight {
 
 struct Site {
@@ -25,10 +27,15 @@ struct Frame {
 #define FORKSIGHT_FRAME() \
   ::forksight::Frame { static_cast<const std::uint64_t*>(__builtin_frame_address(0)) }
 
-// Defines an exported function without colliding with libc's own declaration of it.
-#define FORKSIGHT_EXPORT(result, name, ...)                                                           \
+// Defines an exported function without colliding with libc's own declaration of it, under no version of its name.
+#define FORKSIGHT_EXPORT_PLAIN(result, name, ...)                                                     \
   extern "C" [[gnu::visibility("default")]] result forksight_hook_##name(__VA_ARGS__) __asm__(#name); \
   result forksight_hook_##name(__VA_ARGS__)
+
+// The same under the versions that the real function has: versions.def.
+#define FORKSIGHT_EXPORT(result, name, ...) \
+  __asm__(FORKSIGHT_SYMVER_##name);         \
+  FORKSIGHT_EXPORT_PLAIN(result, name, __VA_ARGS__)
 
 #define FORKSIGHT_LIKELY(condition) __builtin_expect(!!(condition), 1)
 #define FORKSIGHT_UNLIKELY(condition) __builtin_expect(!!(condition), 0)

@@ -64,6 +64,7 @@ __attribute__((always_inline)) inline auto note_random(Frame frame, Real real) {
 }
 
 #define FORKSIGHT_LIBC_HOOK(name, locks, takes, result, parameters, arguments)                  \
+  asm(FORKSIGHT_SYMVER_##name);                                                                 \
   extern "C" [[gnu::visibility("default")]] result forksight_hook_##name parameters asm(#name); \
   result forksight_hook_##name parameters {                                                     \
     FORKSIGHT_UNWOUND();                                                                        \

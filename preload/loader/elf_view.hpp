@@ -15,6 +15,13 @@ namespace forksight {
 
 enum class Trust { kNone, kStaysLoaded };
 
+// Which of an object's definitions of a name are meant.
+enum class Versions {
+  kDefault,  // without a version, or of the default one: what a reference without a version is bound to
+  kNone,     // without a version: what a reference to another library's version is bound to
+  kAny,
+};
+
 class ElfView {
  public:
   static constexpr std::size_t kNameBytes = 128;  // longer names are never what we look for
@@ -25,8 +32,8 @@ class ElfView {
 
   ElfView(ElfW(Addr) bias, const ElfW(Dyn) * dynamic, Trust trust);
 
-  // The default version of an exported, defined function; 0 if there is none.
-  std::uint64_t find_function(const char* name) const;
+  // An exported, defined function; 0 if there is none.
+  std::uint64_t find_function(const char* name, Versions versions = Versions::kDefault) const;
   bool has_soname(const char* name) const;
   // Calls visit(start) for each symbol version that the object defines, until it returns false: the name's first eight
   // bytes. The version that stands for the object itself is left out.
@@ -62,9 +69,10 @@ class ElfView {
   bool read_string(std::uint64_t offset, char (&to)[kNameBytes]) const;
   // Inlined: frames of their own would make the deepest call deeper by a quarter of a KiB.
   [[gnu::always_inline]] inline bool has_string(std::uint64_t offset, const char* text) const;
-  [[gnu::always_inline]] inline bool matches(std::uint32_t index, const char* name, std::uint64_t& value) const;
-  std::uint64_t find_by_gnu_hash(const char* name) const;
-  std::uint64_t find_by_sysv_hash(const char* name) const;
+  [[gnu::always_inline]] inline bool matches(std::uint32_t index, const char* name, Versions versions,
+                                             std::uint64_t& value) const;
+  std::uint64_t find_by_gnu_hash(const char* name, Versions versions) const;
+  std::uint64_t find_by_sysv_hash(const char* name, Versions versions) const;
 
   ElfW(Addr) bias_;
   std::uint64_t dynamic_;

@@ -5,6 +5,7 @@
 
 #include "guest/clock.hpp"
 #include "loader/elf_view.hpp"
+#include "loader/modules.hpp"
 
 namespace forksight {
 
@@ -14,10 +15,16 @@ constinit ReadClock g_read_clock = nullptr;
 
 namespace {
 
-// The first object after the shim, in the order of the global scope; null if the shim is not in the loader's list.
-const link_map* first_after_shim() {
+// The shim in the loader's list; null if it is not there.
+const link_map* find_self() {
   const link_map* self = _r_debug.r_map;
   while (self != nullptr && self->l_ld != _DYNAMIC) self = self->l_next;
+  return self;
+}
+
+// The first object after it, in the order of the global scope.
+const link_map* first_after_shim() {
+  const link_map* const self = find_self();
   return self == nullptr ? nullptr : self->l_next;
 }
 
@@ -29,16 +36,48 @@ bool is_glibcs_spin_lock(const void* function) {
   return memcmp(code, kFirst, sizeof kFirst) == 0 && memcmp(code + 16, kLoop, sizeof kLoop) == 0;
 }
 
+constexpr const char kLibc[] = "libc.so.6";
+
+// Which definition a reference to a version of the owner's is bound to, in this object.
+Versions versions_in(bool is_owner) { return is_owner ? Versions::kDefault : Versions::kNone; }
+
 }  // namespace
 
-std::uint64_t find_next(const char* name) {
+std::uint64_t find_next(const char* name) { return find_next_of(name, kLibc); }
+
+std::uint64_t find_next_of(const char* name, const char* owner) {
   for (const link_map* map = first_after_shim(); map != nullptr; map = map->l_next) {
     if (map->l_ld == nullptr) continue;
     const ElfView view(map->l_addr, map->l_ld, Trust::kStaysLoaded);
-    if (const std::uint64_t found = view.find_function(name)) return found;
-    if (view.has_soname("libc.so.6")) break;
+    const bool is_owner = view.has_soname(owner);
+    if (const std::uint64_t found = view.find_function(name, versions_in(is_owner))) return found;
+    if (is_owner || map == last_at_startup()) break;
   }
   return 0;
+}
+
+std::uint64_t find_hook(const char* name) {
+  const link_map* const self = find_self();
+  if (self == nullptr) return 0;
+  return ElfView(self->l_addr, self->l_ld, Trust::kStaysLoaded).find_function(name, Versions::kAny);
+}
+
+bool leads_to_libc(const char* name, const link_map* from) {
+  for (const link_map* map = from; map != nullptr; map = map->l_next) {
+    if (map->l_ld == nullptr || map->l_ld == _DYNAMIC) continue;
+    const ElfView view(map->l_addr, map->l_ld, Trust::kStaysLoaded);
+    if (view.find_function(name) != 0) return view.has_soname(kLibc);
+    if (map == last_at_startup()) break;
+  }
+  return false;
+}
+
+bool has_elder() {
+  for (const link_map* map = _r_debug.r_map; map != nullptr && map->l_ld != _DYNAMIC; map = map->l_next) {
+    if (map->l_ld == nullptr) continue;
+    if (ElfView(map->l_addr, map->l_ld, Trust::kStaysLoaded).find_function("forksight_lock_waiting") != 0) return true;
+  }
+  return false;
 }
 
 bool resolve_next() {
@@ -49,11 +88,14 @@ bool resolve_next() {
   for (; map != nullptr; map = map->l_next) {
     if (map->l_ld == nullptr) continue;
     const ElfView view(map->l_addr, map->l_ld, Trust::kStaysLoaded);
+    const bool is_libc = view.has_soname(kLibc);
+    const Versions versions = versions_in(is_libc);
 #define FORKSIGHT_HOOK(name, required, contract) \
-  if (g_next.name == nullptr) g_next.name = reinterpret_cast<void*>(view.find_function(#name));
+  if (g_next.name == nullptr) g_next.name = reinterpret_cast<void*>(view.find_function(#name, versions));
 #include "hooks.def"
-    if (g_next.real_syscall == nullptr) g_next.real_syscall = reinterpret_cast<void*>(view.find_function("syscall"));
-    if (view.has_soname("libc.so.6")) {
+    if (g_next.real_syscall == nullptr)
+      g_next.real_syscall = reinterpret_cast<void*>(view.find_function("syscall", versions));
+    if (is_libc) {
       g_read_clock = reinterpret_cast<ReadClock>(view.find_function("clock_gettime"));
       break;
     }

@@ -2,6 +2,7 @@
 // RTLD_NEXT would find it. Filled in by the initialiser; a hook that runs before that calls the initialiser first.
 #pragma once
 
+#include <link.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
@@ -25,9 +26,23 @@ extern Next g_next asm("forksight_g_next");  // by that name to fast_path.hpp
 // it.
 extern bool g_spin_is_glibcs asm("forksight_g_spin_is_glibcs");
 
-// The next definition of `name` after the shim, up to libc; 0 if there is none. Reads the loader's list without its
-// lock: what it visits was loaded at start-up and stays. async-signal-safe and fork-child-safe.
+// What a reference to libc's version of `name` would be bound to after the shim, up to libc; 0 if there is nothing.
+// Reads the loader's list without its lock: what it visits was loaded at start-up and stays. async-signal-safe and
+// fork-child-safe.
 std::uint64_t find_next(const char* name);
+
+// The same of another library's version, up to that library, which is known by its soname. What is loaded later is not
+// looked at.
+std::uint64_t find_next_of(const char* name, const char* owner);
+
+// The shim's own export of that name; 0 if it has none.
+std::uint64_t find_hook(const char* name);
+
+// A search for that name, without the shim, through the objects of the start-up from this one on, ends at libc's.
+bool leads_to_libc(const char* name, const link_map* from);
+
+// Another copy of the shim stands before this one, and does all the work.
+bool has_elder();
 
 // False if a required function is missing: then every hook of it fails as a missing function would, by a trap.
 bool resolve_next();

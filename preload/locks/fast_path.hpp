@@ -38,7 +38,7 @@ static_assert(forksight::kKindShift == 56);
 #define FORKSIGHT_ASM_FUNCTION(name, body)                                                                    \
   asm(".pushsection .text.forksight_hooks,\"ax\",@progbits\n"                                                 \
       "  .p2align 6\n"                                                                                        \
-      "  .globl " #name "\n"                                                                                  \
+      FORKSIGHT_SYMVER_##name "  .globl " #name "\n"                                                                                  \
       "  .type " #name ",@function\n" #name ":\n"                                                             \
       "  .cfi_startproc\n" body                                                                               \
       "  .cfi_endproc\n"                                                                                      \

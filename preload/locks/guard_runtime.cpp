@@ -6,6 +6,7 @@
 #include "loader/elf_view.hpp"
 #include "loader/loaded_object.hpp"
 #include "loader/modules.hpp"
+#include "loader/next.hpp"
 #include "loader/scope.hpp"
 
 #include "guest/house_rules.hpp"
@@ -22,26 +23,18 @@ GuardRuntime look_up(const ElfView& view) {
           reinterpret_cast<void (*)(std::uint64_t*)>(view.find_function("__cxa_guard_abort"))};
 }
 
-bool is_complete(const GuardRuntime& runtime) {
-  return runtime.acquire != nullptr && runtime.release != nullptr && runtime.abandon != nullptr;
-}
-
 // The global scope of the start-up objects serves everybody. Filled in once, `g_startup_state` last.
 enum class State : std::uint8_t { kUnknown, kPresent, kAbsent };
 constinit GuardRuntime g_startup = {};
 constinit std::atomic<State> g_startup_state{State::kUnknown};
 
-// The start-up objects come first in the loader's list and never go; what a dlopen adds comes after them.
+// The callers' references are to libstdc++'s version. Whoever defines the names without one stands before it, perhaps
+// with some of them only.
 GuardRuntime find_at_startup() {
-  const link_map* const last = last_at_startup();
-  for (const link_map* map = _r_debug.r_map; map != nullptr; map = map->l_next) {
-    if (map->l_ld != nullptr && map->l_ld != _DYNAMIC) {
-      const GuardRuntime found = look_up({map->l_addr, map->l_ld, Trust::kStaysLoaded});
-      if (is_complete(found)) return found;
-    }
-    if (map == last) break;
-  }
-  return {};
+  constexpr const char kOwner[] = "libstdc++.so.6";
+  return {reinterpret_cast<int (*)(std::uint64_t*)>(find_next_of(kAcquire, kOwner)),
+          reinterpret_cast<void (*)(std::uint64_t*)>(find_next_of("__cxa_guard_release", kOwner)),
+          reinterpret_cast<void (*)(std::uint64_t*)>(find_next_of("__cxa_guard_abort", kOwner))};
 }
 
 // Of callers that came by dlopen into a process that started without a C++ runtime. Written once, value before key.
@@ -94,8 +87,8 @@ GuardRuntime guard_runtime_of(std::uint64_t caller) {
   if (FORKSIGHT_UNLIKELY(g_startup_state.load(std::memory_order_acquire) == State::kUnknown)) {
     // Threads that come here at once find, and store, the same.
     const GuardRuntime found = find_at_startup();
-    if (is_complete(found)) g_startup = found;
-    g_startup_state.store(is_complete(found) ? State::kPresent : State::kAbsent, std::memory_order_release);
+    if (found.acquire != nullptr) g_startup = found;
+    g_startup_state.store(found.acquire != nullptr ? State::kPresent : State::kAbsent, std::memory_order_release);
   }
   if (FORKSIGHT_LIKELY(g_startup_state.load(std::memory_order_acquire) == State::kPresent)) return g_startup;
   const std::uint64_t object = identify(find_object(caller));
@@ -108,7 +101,7 @@ GuardRuntime guard_runtime_of(std::uint64_t caller) {
     }
   }
   const GuardRuntime found = find_for(caller);
-  if (!is_complete(found)) __builtin_trap();
+  if (found.acquire == nullptr) __builtin_trap();
   remember(object, found);
   return found;
 }

@@ -56,7 +56,7 @@ void end_wait(Slot* slot, int result) {
 
 }  // namespace
 
-FORKSIGHT_EXPORT(void, forksight_lock_waiting, const volatile void* lock, const char* name, unsigned flags) {
+FORKSIGHT_EXPORT_PLAIN(void, forksight_lock_waiting, const volatile void* lock, const char* name, unsigned flags) {
   initialise();
   if (!locks_are_watched()) return;
   Slot* const slot = own_slot();
@@ -68,7 +68,7 @@ FORKSIGHT_EXPORT(void, forksight_lock_waiting, const volatile void* lock, const 
   append_name(touch.record, name);
 }
 
-FORKSIGHT_EXPORT(void, forksight_lock_acquired, const volatile void* lock, const char*, unsigned flags) {
+FORKSIGHT_EXPORT_PLAIN(void, forksight_lock_acquired, const volatile void* lock, const char*, unsigned flags) {
   initialise();
   Slot* const slot = own_slot();
   const bool shared = (flags & FORKSIGHT_SHARED) != 0;
@@ -79,7 +79,7 @@ FORKSIGHT_EXPORT(void, forksight_lock_acquired, const volatile void* lock, const
   if (slot != nullptr) push_held(slot, tag_of(lock, shared), FORKSIGHT_FRAME());
 }
 
-FORKSIGHT_EXPORT(void, forksight_lock_released, const volatile void* lock) {
+FORKSIGHT_EXPORT_PLAIN(void, forksight_lock_released, const volatile void* lock) {
   initialise();
   Slot* const slot = t_slot;
   if (slot != nullptr && pop(slot, lock)) return;
@@ -87,7 +87,7 @@ FORKSIGHT_EXPORT(void, forksight_lock_released, const volatile void* lock) {
   if (FORKSIGHT_UNLIKELY(locks_are_watched())) forget_orphan(lock, kKind);
 }
 
-FORKSIGHT_EXPORT(void, forksight_lock_gave_up, const volatile void*) {
+FORKSIGHT_EXPORT_PLAIN(void, forksight_lock_gave_up, const volatile void*) {
   initialise();
   end_wait(t_slot, ETIMEDOUT);
 }

@@ -79,7 +79,7 @@ using namespace forksight;
 #define FORKSIGHT_PASS_12 FORKSIGHT_PASS_8, i, j, k, l
 
 #define FORKSIGHT_MPI_HOOK(name, words)                                     \
-  FORKSIGHT_EXPORT(Word, name, FORKSIGHT_WORDS_##words) {                   \
+  FORKSIGHT_EXPORT_PLAIN(Word, name, FORKSIGHT_WORDS_##words) {                   \
     return call<MpiEntry::name>(FORKSIGHT_FRAME(), FORKSIGHT_PASS_##words); \
   }
 #include "mpi/mpi_hooks.def"

@@ -41,6 +41,15 @@ ElfView view_of(const Module& module) {
 // A library that provides the GOMP entry points also to others' code.
 bool provides_gomp(const Module& module) { return module.runtime >= 0; }
 
+// The first in the global scope, which the loader searches before a caller's own libraries; -1: none. What a dlopen
+// with RTLD_GLOBAL adds comes behind, and is not told apart from what it adds without.
+int runtime_at_startup() {
+  for (std::uint32_t i = 0; i < module_count() && module_at(i).is_permanent; ++i) {
+    if (module_at(i).runtime >= 0) return module_at(i).runtime;
+  }
+  return -1;
+}
+
 int provider_of(Module& module) {
   if (module.provider == -2) {
     const Module* const provider = find_in_tree(module, provides_gomp);
@@ -133,7 +142,7 @@ Runtime* runtime_of_caller(std::uint64_t caller) {
   refresh_modules();
   if (module_count() == 0) return nullptr;
   Module* const module = find_module(caller);
-  int index = provider_of(module_at(0));
+  int index = runtime_at_startup();
   if (index < 0 && module != nullptr) index = provider_of(*module);
   for (std::uint32_t i = 0; i < kMaxRuntimes && index < 0; ++i) {
     if (g_runtimes[i].present) index = static_cast<int>(i);

@@ -50,8 +50,8 @@ void forget_runtime(const Module& module);
 void forget_callers(bool some_are_gone);
 Runtime& runtime_at(std::uint32_t index);
 
-// The runtime that a GOMP call from `caller` would have been bound to without the shim: the one that the program
-// itself needs, else the one in the caller's own tree of needed libraries, else the first. Null if there is none.
+// The runtime that a GOMP call from `caller` would have been bound to without the shim: the first of those that
+// were loaded at start-up, else the one in the caller's own tree of needed libraries, else the first. Null if there is none.
 // Getting this wrong gives wrong results (the body asks its own runtime for its thread number), so every caller's
 // object is looked up at every call, lock-free; what is remembered is the answer.
 Runtime* runtime_of_caller(std::uint64_t caller);

@@ -1,5 +1,7 @@
 #include "threads/fork_threads.hpp"
 
+#include <sys/single_threaded.h>
+
 #include <algorithm>
 
 #include "forksight/trace/handlers.hpp"
@@ -53,6 +55,11 @@ bool has_gone(const Slot* self, std::uint32_t index) {
 
 bool fork_is_watched() {
   if (g_had_threads.load(std::memory_order_relaxed)) return true;
+  // Threads that were made past the hook: by a sanitizer's pthread_create, which the program means, or by libc.
+  if (__libc_single_threaded == 0) {
+    g_had_threads.store(true, std::memory_order_relaxed);
+    return true;
+  }
   // The one thread of a process can lose its own locks, too; without the cure that is not worth a file.
   return cures(trace::Cure::kSelfHeld) && t_slot != nullptr && depth(*t_slot) != 0;
 }

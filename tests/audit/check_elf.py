@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Audits the shim's ELF file: what it needs, what it exports, how it reaches thread-local storage.
 
-  check_elf.py needed|exports|tls|imports LIBRARY HOOKS_DEF
+  check_elf.py needed|exports|tls|imports|versions LIBRARY HOOKS_DEF
 """
 import os
 import re
@@ -23,18 +23,47 @@ def exports(library, hooks):
     listed = set()
     for path in [hooks] + [os.path.join(os.path.dirname(hooks), part) for part in ("../trace/include/forksight/trace/libc_calls.def", "cuda/cuda_hooks.def", "mpi/mpi_hooks.def")]:
         listed |= set(re.findall(r"^FORKSIGHT_(?:[A-Z]+_)?(?:HOOK|ANNOTATION)\((\w+)", open(path, encoding="utf-8").read(), re.M))
-    exported = set()
+    versions = {name: set(of.split()) for name, of in re.findall(
+        r"^FORKSIGHT_VERSIONS\((\w+), ([\w. ]+)\)", open(os.path.join(os.path.dirname(hooks), "versions.def"), encoding="utf-8").read(), re.M)}
+    exported, seen, visible = set(), {}, []
     for line in readelf("--dyn-syms", library).splitlines():
         fields = line.split()
         # ABS: the names of versions
-        if len(fields) >= 8 and fields[4] in ("GLOBAL", "WEAK") and fields[6] not in ("UND", "ABS"):
-            exported.add(fields[7].split("@")[0])
-    return [f"exports {name}, not in the list" for name in sorted(exported - listed)] + [
-        f"does not export {name}" for name in sorted(listed - exported)]
+        if len(fields) < 8 or fields[4] not in ("GLOBAL", "WEAK") or fields[6] in ("UND", "ABS"):
+            continue
+        name, at, version = re.match(r"(\w+)(@*)(.*)", fields[7]).groups()
+        exported.add(name)
+        seen.setdefault(name, set()).add(version)
+        if name in versions and at != "@":
+            visible.append(f"exports {fields[7]}, which references without a version see")
+    wrong = [f"exports {name} as {sorted(seen[name])}, versions.def has {sorted(of)}" for name, of in sorted(versions.items())
+             if name in seen and seen[name] != of]
+    return visible + wrong + [f"exports {name}, not in the list" for name in sorted(exported - listed)] + [
+        f"does not export {name}" for name in sorted(listed - exported)] + [
+        f"versions.def has {name}, which is no hook" for name in sorted(versions.keys() - listed)]
 
 
 def tls(library, _):
     return ["imports __tls_get_addr"] if "__tls_get_addr" in readelf("--dyn-syms", library) else []
+
+
+def versions(library, hooks):
+    """What versions.def says of LIBRARY, a real one: all versions that have the address of the default one, no other."""
+    listed = {name: set(of.split()) for name, of in re.findall(
+        r"^FORKSIGHT_VERSIONS\((\w+), ([\w. ]+)\)", open(os.path.join(os.path.dirname(hooks), "versions.def"), encoding="utf-8").read(), re.M)}
+    addresses = {}
+    for line in readelf("--dyn-syms", library).splitlines():
+        fields = line.split()
+        if len(fields) >= 8 and fields[3] == "FUNC" and fields[6] != "UND" and "@" in fields[7]:
+            name, at, version = re.match(r"(\w+)(@+)(.*)", fields[7]).groups()
+            addresses.setdefault(name, {})[version] = (fields[1], at == "@@")
+    problems = []
+    for name, of in sorted(listed.items()):
+        default = [address for address, is_default in addresses.get(name, {}).values() if is_default]
+        same = {version for version, (address, _) in addresses.get(name, {}).items() if address in default}
+        if default and same - {"VERSION"} != of - {"VERSION"}:
+            problems.append(f"{name} has {sorted(same)}, versions.def {sorted(of)}")
+    return problems if addresses.keys() & listed.keys() else ["has none of the functions"]
 
 
 def imports(library, _):
@@ -48,7 +77,7 @@ def imports(library, _):
 
 
 def main():
-    checks = {"needed": needed, "exports": exports, "tls": tls, "imports": imports}
+    checks = {"needed": needed, "exports": exports, "tls": tls, "imports": imports, "versions": versions}
     if len(sys.argv) != 4 or sys.argv[1] not in checks:
         sys.exit(__doc__)
     problems = checks[sys.argv[1]](sys.argv[2], sys.argv[3])
