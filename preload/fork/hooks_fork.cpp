@@ -7,6 +7,7 @@
 //
 // Processes that never had a second thread pass through with two loads and a branch.
 #include <errno.h>
+#include <pty.h>
 #include <unistd.h>
 
 #include "fork/atfork_list.hpp"
@@ -17,6 +18,7 @@
 #include "guest/clock.hpp"
 #include "guest/kept_errno.hpp"
 #include "guest/sys.hpp"
+#include "loader/lazy_next.hpp"
 #include "loader/modules.hpp"
 #include "loader/next.hpp"
 #include "record/writer.hpp"
@@ -110,6 +112,46 @@ void on_child() {
   start_child();
 }
 
+ForkCall begin_fork_call(const Site& site) {
+  if (!tell_of_fork()) return {};
+  Slot* const self = own_slot();
+  if (self == nullptr) return {};
+  const ForkCall call{self,
+                      epoch(),
+                      take_turn(self),
+                      self->fork_kind,
+                      self->held_at_entry,
+                      self->fork_record,
+                      self->fork_entry_ns,
+                      self->fork_site,
+                      self->fork_is_told};
+  enter_fork(*self, site);
+  return call;
+}
+
+void end_fork_call(const ForkCall& call, long child) {
+  Slot* const self = call.self;
+  if (self == nullptr) return;
+  const KeptErrno kept;
+  const int error = errno;
+  if (call.has_turn) give_turn(self);
+  Fork fork = current_fork(*self);
+  if (epoch() != call.epoch) {
+    take_step<kLeaves>(fork);
+  } else {
+    append_forked(fork, child, error);
+  }
+  // A fork within the handlers of another, or in a signal handler: that one goes on. In all other cases these are as
+  // they should be, and a write after the fork would cost a page.
+  if (self->fork_site.pc != call.outer_site.pc) self->fork_site = call.outer_site;
+  if (call.outer_site.pc == 0 && !call.outer_is_told) return;
+  self->fork_kind = call.outer_kind;
+  self->held_at_entry = call.outer_held;
+  self->fork_record = call.outer_record;
+  self->fork_entry_ns = call.outer_entry_ns;
+  self->fork_is_told = call.outer_is_told;
+}
+
 void prepare_bypass(Slot* self, const Site& site, std::uint32_t flags) {
   self->fork_entry_ns = now_ns();
   self->fork_kind = ForkKind::kBypassed;
@@ -131,21 +173,26 @@ using namespace forksight;
 // The parent and the child return as from the real fork; errno is the real one's.
 FORKSIGHT_EXPORT(pid_t, fork, ) {
   const auto real_fork = FORKSIGHT_NEXT(fork);
-  if (!tell_of_fork()) return real_fork();
-  Slot* const self = own_slot();
-  if (self == nullptr) return real_fork();
-  const bool has_turn = take_turn(self);
-  enter_fork(*self, FORKSIGHT_FRAME().site());
+  const ForkCall call = begin_fork_call(FORKSIGHT_FRAME().site());
   const pid_t child = real_fork();
-  if (has_turn) give_turn(self);
-  if (self->fork_site.pc != 0) self->fork_site = {};  // a prepare handler wrote the output that there was to tell of
-  Fork fork = current_fork(*self);
-  if (child != 0) {
-    append_forked(fork, child, errno);
-    return child;
-  }
-  const KeptErrno kept;
-  take_step<kLeaves>(fork);
+  end_fork_call(call, child);
+  return child;
+}
+
+// The parent ends within, so what returns is the child, or a failure on either side.
+FORKSIGHT_EXPORT(int, daemon, int stay, int keep_output) {
+  const auto real = FORKSIGHT_LAZY_NEXT(daemon);
+  const ForkCall call = begin_fork_call(FORKSIGHT_FRAME().site());
+  const int result = real(stay, keep_output);
+  end_fork_call(call, result);
+  return result;
+}
+
+FORKSIGHT_EXPORT(int, forkpty, int* terminal, char* name, const termios* settings, const winsize* size) {
+  const auto real = FORKSIGHT_LAZY_NEXT(forkpty);
+  const ForkCall call = begin_fork_call(FORKSIGHT_FRAME().site());
+  const int child = real(terminal, name, settings, size);
+  end_fork_call(call, child);
   return child;
 }
 

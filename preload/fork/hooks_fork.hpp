@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "guest/site.hpp"
+#include "record/slots.hpp"
 
 namespace forksight {
 
@@ -11,7 +12,22 @@ void on_prepare();
 void on_parent();
 void on_child();
 
-struct Slot;
+// What a hook does around a function that forks and runs our handlers. The state of an outer fork, in whose handlers or
+// in a signal handler of which this one is made, is put back.
+struct ForkCall {
+  Slot* self = nullptr;  // null: nothing to tell
+  std::uint32_t epoch = 0;
+  bool has_turn = false;
+  ForkKind outer_kind{};
+  std::uint32_t outer_held = 0;
+  std::uint64_t outer_record = 0;
+  std::uint64_t outer_entry_ns = 0;
+  Site outer_site{};
+  bool outer_is_told = false;
+};
+ForkCall begin_fork_call(const Site& site);
+// In the parent and in the child. `child`: what the function returns.
+void end_fork_call(const ForkCall& call, long child);
 
 // The shim's part of a fork that runs no handlers (_Fork, clone): async-signal-safe and fork-child-safe.
 void prepare_bypass(Slot* self, const Site& site, std::uint32_t flags);

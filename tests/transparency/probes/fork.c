@@ -1,8 +1,9 @@
 /* fork, and the handlers that run around it.
- * COVERS: fork __register_atfork
+ * COVERS: fork daemon forkpty __register_atfork
  */
 #include "probe.h"
 
+#include <pty.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -28,6 +29,62 @@ PROBE(plain) {
   show_fork();
   in_thread(show_fork);
   for (int i = 0; i < 20; ++i) in_child(show_fork);
+}
+
+/* The daemon is nobody's child: it says what it has to say through a pipe. */
+static void show_daemon(void) {
+  int ends[2];
+  int status = -1;
+  char text[64] = "";
+  if (pipe(ends) != 0) abort();
+  const pid_t middle = fork();
+  if (middle == 0) {
+    const pid_t before = getpid();
+    errno = kSentinel;
+    const int result = daemon(1, 1);
+    const int error = errno;
+    text[0] = (char)('0' + result);
+    text[1] = getpid() != before ? 'n' : 'o';
+    text[2] = error == kSentinel || error == 0 ? 'k' : 'x';
+    text[3] = getsid(0) == getpid() ? 's' : '-';
+    if (write(ends[1], text, 4) != 4) abort();
+    _exit(0);
+  }
+  close(ends[1]);
+  waitpid(middle, &status, 0);
+  const ssize_t got = read(ends[0], text, 4);
+  close(ends[0]);
+  say("  middle: status %x, daemon: %d %.4s", (unsigned)status, (int)got, text);
+}
+PROBE(leave_as_daemon) {
+  show_daemon();
+  in_child(show_daemon);
+}
+
+static void show_forkpty(void) {
+  int terminal = -1;
+  int status = -1;
+  char text[16] = "";
+  errno = kSentinel;
+  const int child = forkpty(&terminal, NULL, NULL, NULL);
+  if (child == 0) {
+    if (write(1, "tty", 3) != 3) abort();
+    _exit(isatty(0) ? 5 : 6);
+  }
+  const int error = errno;
+  if (child < 0) {
+    say("  forkpty: errno %d", error);
+    return;
+  }
+  const ssize_t got = read(terminal, text, sizeof text - 1);
+  const pid_t waited = waitpid(child, &status, 0);
+  close(terminal);
+  say("  forkpty: errno %d, child %d, %d bytes: %s, status %x", error, waited == child, (int)got, text,
+      (unsigned)status);
+}
+PROBE(fork_on_terminal) {
+  show_forkpty();
+  in_child(show_forkpty);
 }
 
 static char g_order[64];
