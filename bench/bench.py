@@ -18,7 +18,7 @@ from pathlib import Path
 
 import commands
 import page
-from measures import COMPARED, GROUPS
+from measures import COMPARED, GROUPS, LOCKS
 from results import Results
 
 VALGRIND = {"helgrind": ["valgrind", "-q", "--tool=helgrind"], "drd": ["valgrind", "-q", "--tool=drd"]}
@@ -59,9 +59,11 @@ def add_round(results, measures, rows):
         results.add(measure, {variant: row[measure.figure] for variant, row in rows.items()})
 
 
-def by_turns(number, options, take, asks=()):
+def by_turns(number, options, take, asks=(), portable=None):
     """{variant: what `take` made of its environment}, every other round in the opposite order."""
     variants = [("bare", None), ("empty", options.empty), ("shim", options.shim)]
+    if portable:
+        variants.append(("portable", portable))
     taken = {}
     for variant, library in variants if number % 2 == 0 else reversed(variants):
         with tempfile.TemporaryDirectory() as folder:
@@ -73,8 +75,10 @@ def measure_programs(options, measures, results):
     for number in range(options.rounds):
         for (program, benchmark, asks), figures in by_benchmark(measures):
             command = [options.bin / f"bench_{program}"]
+            portable = options.portable if set(figures) & set(LOCKS) else None
             add_round(results, figures, by_turns(
-                number, options, lambda environment: run_program(command, benchmark, options.min_time, environment), asks))
+                number, options, lambda environment: run_program(command, benchmark, options.min_time, environment), asks,
+                portable))
         options.progress(f"round {number + 1} of {options.rounds}")
 
 
@@ -120,6 +124,7 @@ def parse():
     parser.add_argument("--bin", type=Path, required=True, help="where the benchmarks are")
     parser.add_argument("--shim", required=True, help="libforksight.so")
     parser.add_argument("--empty", required=True, help="a library that does nothing")
+    parser.add_argument("--portable", type=os.path.abspath, help="the shim without assembly, for the locks")
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--command-turns", type=int, default=11)
     parser.add_argument("--min-time", type=float, default=0.05, help="seconds a benchmark and round")

@@ -5,7 +5,7 @@ import re
 import subprocess
 
 BEGIN, END = "<!-- bench: begin -->", "<!-- bench: end -->"
-OTHERS = (("empty", "an empty preload"), ("tsan", "TSan"), ("helgrind", "Helgrind"), ("drd", "DRD"))
+OTHERS = (("empty", "an empty preload"), ("portable", "without assembly"), ("tsan", "TSan"), ("helgrind", "Helgrind"), ("drd", "DRD"))
 
 
 def duration(nanoseconds):

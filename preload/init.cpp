@@ -12,7 +12,6 @@
 #include "loader/modules.hpp"
 #include "loader/next.hpp"
 #include "locks/lost_waiters.hpp"
-#include "record/own_ids.hpp"
 #include "record/slots.hpp"
 
 #include "guest/house_rules.hpp"
@@ -40,7 +39,6 @@ void start() {
   if (!is_complete || has_elder()) return;
   read_config(find_environment());
   start_slots();
-  start_own_ids();
   start_modules();
   start_foresight();
   start_quiescing();

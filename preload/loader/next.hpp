@@ -15,16 +15,18 @@
 namespace forksight {
 
 struct Next {
-#define FORKSIGHT_HOOK(name, required, probe, versions, prototype, contract) void* name;
+#define FORKSIGHT_HOOK(name, required, contract) void* name;
 #include "hooks.def"
   void* real_syscall;  // null: not found, or not looked for yet
   bool ready;
 };
 
-extern Next g_next asm("forksight_g_next");  // by that name to fast_path.hpp
+// Of this library, as a declaration alone does not say: so it is called without a look-up of its address. By that name
+// to fast_path.hpp.
+extern Next g_next asm("forksight_g_next") __attribute__((visibility("hidden")));
 // The real pthread_spin_lock is, byte by byte, the one of glibc (x86-64, since 2.34): `lock decl`, and a loop behind
 // it.
-extern bool g_spin_is_glibcs asm("forksight_g_spin_is_glibcs");
+extern bool g_spin_is_glibcs __attribute__((visibility("hidden")));
 
 // What a reference to libc's version of `name` would be bound to after the shim, up to libc; 0 if there is nothing.
 // Reads the loader's list without its lock: what it visits was loaded at start-up and stays. async-signal-safe and

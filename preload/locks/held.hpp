@@ -26,7 +26,6 @@ inline bool is_end(const HeldLock* entry) {
   return (reinterpret_cast<std::uint64_t>(entry) & (kHeldArrayBytes - 1)) == 0;
 }
 
-// In assembly: fast_path.hpp.
 inline void push_held(Slot* slot, std::uint64_t tagged, Frame frame) {
   HeldLock* const entry = slot->top;
   if (FORKSIGHT_UNLIKELY(is_end(entry))) {
@@ -46,10 +45,39 @@ inline void push_held(Slot* slot, std::uint64_t tagged, Frame frame) {
   } while (FORKSIGHT_UNLIKELY(entry->site.sp != site.sp));
 }
 
-// Removes the innermost entry if it is of the libc lock at `lock`.
+// The same in two steps, around the call that takes the lock: what a lock costs its other users is the time for which
+// it is held, so all that can be written before is. A signal handler that locks in between uses the same entry, as
+// above; one that leaves a lock held has moved `top`.
+inline HeldLock* fill_held(Slot* slot, std::uint64_t tagged, Frame frame) {
+  HeldLock* const entry = slot->top;
+  if (FORKSIGHT_UNLIKELY(is_end(entry))) return entry;
+  const Site site = frame.site();
+  entry->site.sp = site.sp;
+  compiler_fence();
+  entry->lock = tagged;
+  entry->site.pc = site.pc;
+  entry->site.fp = site.fp;
+  compiler_fence();
+  return entry;
+}
+inline void show_held(Slot* slot, HeldLock* entry, std::uint64_t tagged, Frame frame) {
+  if (FORKSIGHT_LIKELY(slot->top == entry && !is_end(entry))) {
+    slot->top = entry + 1;
+    compiler_fence();
+    if (FORKSIGHT_LIKELY(entry->site.sp == frame.site().sp)) return;
+    slot->top = entry;
+  }
+  push_held(slot, tagged, frame);
+}
+
+// Removes the innermost entry if it is of the libc lock at `lock`. A mutex is tagged 0, which takes one comparison
+// less.
+template <bool is_mutex = false>
 inline bool pop_held(Slot* slot, const volatile void* lock) {
   HeldLock* const entry = slot->top - 1;
-  if (FORKSIGHT_UNLIKELY(!is_libc_lock_at(entry->lock, reinterpret_cast<std::uint64_t>(lock)))) return false;
+  const auto address = reinterpret_cast<std::uint64_t>(lock);
+  const bool is_it = is_mutex ? entry->lock == address : is_libc_lock_at(entry->lock, address);
+  if (FORKSIGHT_UNLIKELY(!is_it)) return false;
   slot->top = entry;
   return true;
 }

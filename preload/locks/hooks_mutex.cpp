@@ -1,7 +1,9 @@
 // Mutexes of every kind.
 #include "guest/site.hpp"
-#include "locks/fast_path.hpp"
 #include "locks/lock_guard.hpp"
+#if FORKSIGHT_ASSEMBLY
+#include "locks/fast_path.hpp"
+#endif
 
 #include "guest/house_rules.hpp"
 
@@ -19,13 +21,19 @@ __attribute__((always_inline)) inline int lock_mutex(pthread_mutex_t* mutex, boo
 }  // namespace
 
 // Locks the mutex; on success the thread holds it from this call site.
-FORKSIGHT_ACQUIRE_MUTEX_HOOK(pthread_mutex_lock);
+#if FORKSIGHT_ASSEMBLY
+FORKSIGHT_MUTEX_LOCK_IN_ASSEMBLY;
 static_assert(EOWNERDEAD == 130);
 
 extern "C" int forksight_slow_pthread_mutex_lock(pthread_mutex_t* mutex, Frame frame) {
   return acquire_slow<Push::kEach>(mutex, kKind, false, frame,
-                                   [=] { return FORKSIGHT_NEXT(pthread_mutex_lock)(mutex); });
+                                   [=] { return FORKSIGHT_RESOLVED(pthread_mutex_lock)(mutex); });
 }
+#else
+FORKSIGHT_EXPORT(int, pthread_mutex_lock, pthread_mutex_t* mutex) {
+  return lock_mutex(mutex, false, [=] { return FORKSIGHT_RESOLVED(pthread_mutex_lock)(mutex); });
+}
+#endif
 
 FORKSIGHT_EXPORT(int, pthread_mutex_trylock, pthread_mutex_t* mutex) {
   return attempt(mutex, kKind, [=] { return FORKSIGHT_NEXT(pthread_mutex_trylock)(mutex); });
@@ -40,11 +48,9 @@ FORKSIGHT_EXPORT(int, pthread_mutex_clocklock, pthread_mutex_t* mutex, clockid_t
   return lock_mutex(mutex, true, [=] { return FORKSIGHT_NEXT(pthread_mutex_clocklock)(mutex, clock, deadline); });
 }
 
-// Forgets the mutex before it is free, so that no other thread's acquisition can overtake.
-FORKSIGHT_RELEASE_MUTEX_HOOK(pthread_mutex_unlock);
+namespace {
 
-// The frame is the hook's own, as far as its caller can tell.
-extern "C" int forksight_slow_pthread_mutex_unlock(pthread_mutex_t* mutex) {
+FORKSIGHT_TAIL_CALLED int unlock_slow(pthread_mutex_t* mutex) {
   release_slow(mutex);
   const int result = FORKSIGHT_NEXT(pthread_mutex_unlock)(mutex);
   if (!locks_are_watched()) return result;
@@ -54,4 +60,11 @@ extern "C" int forksight_slow_pthread_mutex_unlock(pthread_mutex_t* mutex) {
     forget_released(mutex, FORKSIGHT_FRAME().site());
   }
   return result;
+}
+
+}  // namespace
+
+// Forgets the mutex before it is free, so that no other thread's acquisition can overtake.
+FORKSIGHT_EXPORT(int, pthread_mutex_unlock, pthread_mutex_t* mutex) {
+  return release_fast<true>(mutex) ? FORKSIGHT_RESOLVED(pthread_mutex_unlock)(mutex) : unlock_slow(mutex);
 }

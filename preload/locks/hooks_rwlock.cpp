@@ -1,6 +1,5 @@
 // Read-write locks. A reader leaves no trace of who it is in the lock: only the held arrays know.
 #include "guest/site.hpp"
-#include "locks/fast_path.hpp"
 #include "locks/lock_guard.hpp"
 
 #include "guest/house_rules.hpp"
@@ -24,11 +23,8 @@ __attribute__((always_inline)) inline int lock_to_write(pthread_rwlock_t* rwlock
 
 }  // namespace
 
-FORKSIGHT_ACQUIRE_HOOK(pthread_rwlock_rdlock, trace::LockKind::kRwlockRead);
-
-extern "C" int forksight_slow_pthread_rwlock_rdlock(pthread_rwlock_t* rwlock, Frame frame) {
-  return acquire_slow<Push::kEach>(rwlock, kRead, false, frame,
-                                   [=] { return FORKSIGHT_NEXT(pthread_rwlock_rdlock)(rwlock); });
+FORKSIGHT_EXPORT(int, pthread_rwlock_rdlock, pthread_rwlock_t* rwlock) {
+  return lock_to_read(rwlock, false, [=] { return FORKSIGHT_RESOLVED(pthread_rwlock_rdlock)(rwlock); });
 }
 
 FORKSIGHT_EXPORT(int, pthread_rwlock_timedrdlock, pthread_rwlock_t* rwlock, const timespec* deadline) {
@@ -40,11 +36,8 @@ FORKSIGHT_EXPORT(int, pthread_rwlock_clockrdlock, pthread_rwlock_t* rwlock, cloc
                       [=] { return FORKSIGHT_NEXT(pthread_rwlock_clockrdlock)(rwlock, clock, deadline); });
 }
 
-FORKSIGHT_ACQUIRE_HOOK(pthread_rwlock_wrlock, trace::LockKind::kRwlockWrite);
-
-extern "C" int forksight_slow_pthread_rwlock_wrlock(pthread_rwlock_t* rwlock, Frame frame) {
-  return acquire_slow<Push::kEach>(rwlock, kWrite, false, frame,
-                                   [=] { return FORKSIGHT_NEXT(pthread_rwlock_wrlock)(rwlock); });
+FORKSIGHT_EXPORT(int, pthread_rwlock_wrlock, pthread_rwlock_t* rwlock) {
+  return lock_to_write(rwlock, false, [=] { return FORKSIGHT_RESOLVED(pthread_rwlock_wrlock)(rwlock); });
 }
 
 FORKSIGHT_EXPORT(int, pthread_rwlock_timedwrlock, pthread_rwlock_t* rwlock, const timespec* deadline) {
@@ -64,11 +57,16 @@ FORKSIGHT_EXPORT(int, pthread_rwlock_trywrlock, pthread_rwlock_t* rwlock) {
   return attempt(rwlock, kWrite, [=] { return FORKSIGHT_NEXT(pthread_rwlock_trywrlock)(rwlock); });
 }
 
-FORKSIGHT_RELEASE_HOOK(pthread_rwlock_unlock);
+namespace {
 
-// The frame is the hook's own, as far as its caller can tell.
-extern "C" int forksight_slow_pthread_rwlock_unlock(pthread_rwlock_t* rwlock) {
+FORKSIGHT_TAIL_CALLED int unlock_slow(pthread_rwlock_t* rwlock) {
   release_slow(rwlock);
   if (locks_are_watched()) forget_given(rwlock, FORKSIGHT_FRAME().site());
   return FORKSIGHT_NEXT(pthread_rwlock_unlock)(rwlock);
+}
+
+}  // namespace
+
+FORKSIGHT_EXPORT(int, pthread_rwlock_unlock, pthread_rwlock_t* rwlock) {
+  return release_fast(rwlock) ? FORKSIGHT_RESOLVED(pthread_rwlock_unlock)(rwlock) : unlock_slow(rwlock);
 }

@@ -3,7 +3,6 @@
 // memory decides whether it was taken.
 #include "guest/site.hpp"
 #include "loader/lazy_next.hpp"
-#include "locks/fast_path.hpp"
 #include "locks/lock_guard.hpp"
 #include "locks/semaphore_use.hpp"
 #include "locks/wait_guard.hpp"
@@ -31,35 +30,53 @@ __attribute__((always_inline)) inline int wait_on(sem_t* semaphore, bool timed, 
   return acquire<Push::kOnce>(semaphore, kSemaphore, timed, [=] { return wait_noted(semaphore, frame, wait); });
 }
 
+__attribute__((noinline, cold)) int wait_slow(sem_t* semaphore, Frame frame) {
+  return acquire_slow<Push::kOnce>(semaphore, kSemaphore, false, frame, [=] {
+    return wait_noted(semaphore, frame, [=] { return FORKSIGHT_NEXT(sem_wait)(semaphore); });
+  });
+}
+
+FORKSIGHT_TAIL_CALLED int unlock_slow(pthread_spinlock_t* spin) {
+  release_slow(spin);
+  return FORKSIGHT_NEXT(pthread_spin_unlock)(spin);
+}
+
+FORKSIGHT_TAIL_CALLED int post_slow(sem_t* semaphore) {
+  // A thread whose array is full may have taken it.
+  if (!release_slow(semaphore) && (t_slot == nullptr || t_slot->overflow == 0)) note_semaphore_is_signal(semaphore);
+  return FORKSIGHT_NEXT(sem_post)(semaphore);
+}
+
 }  // namespace
 
-FORKSIGHT_ACQUIRE_SPIN_HOOK(pthread_spin_lock);
-
-extern "C" int forksight_slow_pthread_spin_lock(pthread_spinlock_t* spin, Frame frame) {
-  return acquire_slow<Push::kEach>(spin, kSpin, false, frame, [=] { return FORKSIGHT_NEXT(pthread_spin_lock)(spin); });
+// Where the real function is seen to be glibc's, its first attempt is made here: the call alone would cost a tenth of
+// the pair. One that fails goes to the real function, whose loop begins with another attempt.
+FORKSIGHT_EXPORT(int, pthread_spin_lock, pthread_spinlock_t* spin) {
+  return acquire(spin, kSpin, false, [=] {
+    const bool is_taken = g_spin_is_glibcs && __atomic_sub_fetch(spin, 1, __ATOMIC_ACQUIRE) == 0;
+    return is_taken ? 0 : FORKSIGHT_RESOLVED(pthread_spin_lock)(spin);
+  });
 }
 
 FORKSIGHT_EXPORT(int, pthread_spin_trylock, pthread_spinlock_t* spin) {
   return attempt(spin, kSpin, [=] { return FORKSIGHT_NEXT(pthread_spin_trylock)(spin); });
 }
 
-FORKSIGHT_RELEASE_HOOK(pthread_spin_unlock);
-
-extern "C" int forksight_slow_pthread_spin_unlock(pthread_spinlock_t* spin) {
-  release_slow(spin);
-  return FORKSIGHT_NEXT(pthread_spin_unlock)(spin);
+FORKSIGHT_EXPORT(int, pthread_spin_unlock, pthread_spinlock_t* spin) {
+  return release_fast(spin) ? FORKSIGHT_RESOLVED(pthread_spin_unlock)(spin) : unlock_slow(spin);
 }
 
-FORKSIGHT_ACQUIRE_ONCE_HOOK(sem_wait, trace::LockKind::kSemaphore);
-
-extern "C" int forksight_slow_sem_wait(sem_t* semaphore, Frame frame) {
-  return acquire_slow<Push::kOnce>(semaphore, kSemaphore, false, frame, [=] {
-    return wait_noted(semaphore, frame, [=] { return FORKSIGHT_NEXT(sem_wait)(semaphore); });
-  });
-}
-extern "C" int forksight_once_sem_wait(sem_t* semaphore, Frame frame) {
-  push_held_once(t_slot, tag_lock(semaphore, kSemaphore), frame);
-  return 0;
+// One that finds a value cannot block: only the others note a wait.
+FORKSIGHT_EXPORT(int, sem_wait, sem_t* semaphore) {
+  if (FORKSIGHT_UNLIKELY(t_fast == nullptr || is_taken(kSemaphore, semaphore))) {
+    const Frame frame = FORKSIGHT_FRAME();
+    const int result = wait_slow(semaphore, frame);
+    keep(frame);
+    return result;
+  }
+  const int result = FORKSIGHT_RESOLVED(sem_wait)(semaphore);
+  if (FORKSIGHT_LIKELY(result == 0)) push_held_once(t_slot, tag_lock(semaphore, kSemaphore), FORKSIGHT_FRAME());
+  return result;
 }
 
 FORKSIGHT_EXPORT(int, sem_timedwait, sem_t* semaphore, const timespec* deadline) {
@@ -88,10 +105,6 @@ FORKSIGHT_EXPORT(int, sem_init, sem_t* semaphore, int shared, unsigned value) {
 }
 
 // Async-signal-safe, as POSIX asks of it.
-FORKSIGHT_RELEASE_HOOK(sem_post);
-
-extern "C" int forksight_slow_sem_post(sem_t* semaphore) {
-  // A thread whose array is full may have taken it.
-  if (!release_slow(semaphore) && (t_slot == nullptr || t_slot->overflow == 0)) note_semaphore_is_signal(semaphore);
-  return FORKSIGHT_NEXT(sem_post)(semaphore);
+FORKSIGHT_EXPORT(int, sem_post, sem_t* semaphore) {
+  return release_fast(semaphore) ? FORKSIGHT_RESOLVED(sem_post)(semaphore) : post_slow(semaphore);
 }

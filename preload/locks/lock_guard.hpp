@@ -80,17 +80,28 @@ __attribute__((noinline, cold)) int acquire_slow(const volatile void* object, tr
 }
 
 // Acquires by `lock`, which returns what the hook returns, and holds the lock from the hook's caller on if that
-// succeeds. Always inlined: the frame named here is the hook's. The commonest operations have this in assembly.
+// succeeds. Always inlined: the frame named here is the hook's. pthread_mutex_lock has this in assembly, too.
 template <Push push = Push::kEach, class Lock>
 __attribute__((always_inline)) inline int acquire(const volatile void* object, trace::LockKind kind, bool timed,
                                                   Lock lock) {
-  if (FORKSIGHT_UNLIKELY(t_fast == nullptr)) {
-    return acquire_slow<push>(object, kind, timed, FORKSIGHT_FRAME(), lock);
+  Slot* const slot = t_fast;
+  if (FORKSIGHT_UNLIKELY(slot == nullptr)) {
+    const Frame frame = FORKSIGHT_FRAME();
+    const int result = acquire_slow<push>(object, kind, timed, frame, lock);
+    keep(frame);
+    return result;
   }
-  const int result = lock();
-  // t_fast may have gone meanwhile, by a fork in a signal handler.
-  if (FORKSIGHT_LIKELY(was_acquired(result))) note_acquired<push>(t_slot, object, kind, FORKSIGHT_FRAME());
-  return result;
+  // Afterwards it is t_slot: t_fast may have gone meanwhile, by a fork in a signal handler.
+  if constexpr (push == Push::kEach) {
+    HeldLock* const entry = fill_held(slot, tag_lock(object, kind), FORKSIGHT_FRAME());
+    const int result = lock();
+    if (FORKSIGHT_LIKELY(was_acquired(result))) show_held(t_slot, entry, tag_lock(object, kind), FORKSIGHT_FRAME());
+    return result;
+  } else {
+    const int result = lock();
+    if (FORKSIGHT_LIKELY(was_acquired(result))) note_acquired<push>(t_slot, object, kind, FORKSIGHT_FRAME());
+    return result;
+  }
 }
 
 // An attempt never blocks, so it touches nothing.
@@ -109,10 +120,15 @@ __attribute__((always_inline)) inline int attempt(const volatile void* object, t
 
 // Before the real unlock: afterwards the lock may be somebody else's, or its memory gone. False: the slow path is due,
 // because the entry is not the innermost one, or because this thread or child has no fast path.
+template <bool is_mutex = false>
 inline bool release_fast(const volatile void* lock) {
   Slot* const slot = t_fast;
-  return FORKSIGHT_LIKELY(slot != nullptr) && pop_held(slot, lock);
+  return FORKSIGHT_LIKELY(slot != nullptr) && pop_held<is_mutex>(slot, lock);
 }
+
+// What a release does that is not fast. Its hook calls it last, which compiles to a jump: so its frame is the hook's
+// own, as far as the hook's caller can tell.
+#define FORKSIGHT_TAIL_CALLED __attribute__((noinline, cold))
 
 inline bool release_slow(const volatile void* lock) {
   initialise();

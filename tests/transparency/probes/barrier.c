@@ -1,4 +1,6 @@
-/* Barriers. */
+/* Barriers.
+ * COVERS: pthread_barrier_wait pthread_barrier_destroy
+ */
 #include "probe.h"
 
 #include <sched.h>

@@ -1,4 +1,6 @@
-/* Forks that run no handlers, and exit. */
+/* Forks that run no handlers, and exit.
+ * COVERS: _Fork clone exit
+ */
 #include "probe.h"
 
 #include <sched.h>

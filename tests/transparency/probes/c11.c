@@ -1,4 +1,7 @@
-/* C11's threads, mutexes and condition variables. */
+/* C11's threads, mutexes and condition variables.
+ * COVERS: mtx_lock mtx_trylock mtx_timedlock mtx_unlock cnd_wait cnd_timedwait cnd_signal cnd_broadcast cnd_destroy
+ * COVERS: thrd_create thrd_join
+ */
 #include "probe.h"
 
 #include <threads.h>

@@ -1,4 +1,7 @@
-/* Condition variables. */
+/* Condition variables.
+ * COVERS: pthread_cond_wait pthread_cond_timedwait pthread_cond_clockwait
+ * COVERS: pthread_cond_signal pthread_cond_broadcast pthread_cond_destroy
+ */
 #include "probe.h"
 
 static pthread_mutex_t g_mutex;

@@ -1,4 +1,6 @@
-/* Sockets: connecting, sending, receiving. */
+/* Sockets: connecting, sending, receiving.
+ * COVERS: connect send sendto sendmsg recv recvfrom recvmsg
+ */
 #include "probe.h"
 
 #include <fcntl.h>

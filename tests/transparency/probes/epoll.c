@@ -1,4 +1,6 @@
-/* Waiting for many descriptors. */
+/* Waiting for many descriptors.
+ * COVERS: epoll_create epoll_create1 epoll_ctl epoll_wait epoll_pwait epoll_pwait2
+ */
 #include "probe.h"
 
 #include <fcntl.h>

@@ -1,4 +1,6 @@
-/* Locks of files, and the other commands of fcntl(). */
+/* Locks of files, and the other commands of fcntl().
+ * COVERS: fcntl fcntl64 lockf lockf64 flock
+ */
 #include "probe.h"
 
 #include <fcntl.h>

@@ -1,4 +1,6 @@
-/* fork, and the handlers that run around it. */
+/* fork, and the handlers that run around it.
+ * COVERS: fork daemon forkpty __register_atfork
+ */
 #include "probe.h"
 
 #include <pty.h>

@@ -1,4 +1,6 @@
-/* Waiting for the end of a thread. */
+/* Waiting for the end of a thread.
+ * COVERS: pthread_join pthread_timedjoin_np pthread_clockjoin_np
+ */
 #include "probe.h"
 
 #include <stdint.h>

@@ -1,4 +1,6 @@
-/* Mutexes of every kind. */
+/* Mutexes of every kind.
+ * COVERS: pthread_mutex_lock pthread_mutex_trylock pthread_mutex_timedlock pthread_mutex_clocklock pthread_mutex_unlock
+ */
 #include "probe.h"
 
 #include <sys/mman.h>

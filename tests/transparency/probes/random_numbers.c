@@ -1,4 +1,6 @@
-/* Numbers of drand48() and its kin, which share one state. */
+/* Numbers of drand48() and its kin, which share one state.
+ * COVERS: drand48 lrand48 mrand48 srand48 seed48 lcong48
+ */
 #include "probe.h"
 
 #include <stdlib.h>

@@ -1,4 +1,6 @@
-/* syscall(): any number of arguments, errors, futexes of each kind, and calls that come back twice or elsewhere. */
+/* syscall(): any number of arguments, errors, futexes of each kind, and calls that come back twice or elsewhere.
+ * COVERS: syscall
+ */
 #include "probe.h"
 
 #include <fcntl.h>

@@ -1,4 +1,6 @@
-/* Waiting for signals. */
+/* Waiting for signals.
+ * COVERS: sigwait sigwaitinfo sigtimedwait sigsuspend pause
+ */
 #include "probe.h"
 
 #include <signal.h>

@@ -1,4 +1,7 @@
-/* Spinlocks and semaphores. */
+/* Spinlocks and semaphores.
+ * COVERS: pthread_spin_lock pthread_spin_trylock pthread_spin_unlock
+ * COVERS: sem_wait sem_trywait sem_timedwait sem_clockwait sem_post sem_init sem_destroy
+ */
 #include "probe.h"
 
 #include <limits.h>

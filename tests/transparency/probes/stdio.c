@@ -1,4 +1,6 @@
-/* Streams: what is flushed, closed and thrown away, with bytes in them at a fork and without. */
+/* Streams: what is flushed, closed and thrown away, with bytes in them at a fork and without.
+ * COVERS: fflush fclose __fpurge
+ */
 #include "probe.h"
 
 #include <stdio.h>

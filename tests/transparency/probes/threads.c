@@ -1,4 +1,6 @@
-/* Threads: how they are made, named, and how they end. */
+/* Threads: how they are made, named, and how they end.
+ * COVERS: pthread_create pthread_setname_np
+ */
 #include "probe.h"
 
 #include <sched.h>

@@ -1,4 +1,6 @@
-/* vfork, in ways that POSIX allows and in those that programs use all the same. */
+/* vfork, in ways that POSIX allows and in those that programs use all the same.
+ * COVERS: vfork
+ */
 #include "probe.h"
 
 #include <sys/resource.h>

@@ -1,4 +1,6 @@
-/* Waiting for children. */
+/* Waiting for children.
+ * COVERS: wait waitpid wait3 wait4 waitid
+ */
 #include "probe.h"
 
 #include <signal.h>
