@@ -76,7 +76,7 @@ def libc_table(definition):
     """Functions by the set of locks that they may take, in the order of the list."""
     text = open(os.path.join(os.path.dirname(definition), "../trace/include/forksight/trace/libc_calls.def"), encoding="utf-8").read()
     by_locks = {}
-    for name, locks in re.findall(r"^FORKSIGHT_(?:LIBC|VARIADIC)_HOOK\((\w+), ([\w| ]+),", text, re.M):
+    for name, locks in re.findall(r"^FORKSIGHT_(?:LIBC|VARIADIC)_HOOK\((\w+), \w+, \"[^\"]*\", ([\w| ]+),", text, re.M):
         by_locks.setdefault(locks, []).append(f"`{name}`")
     locks_file = os.path.join(os.path.dirname(definition), "../trace/include/forksight/trace/libc_locks.def")
     names = dict(re.findall(r'^FORKSIGHT_LIBC_LOCK\((\w+), "([^"]+)"', open(locks_file, encoding="utf-8").read(), re.M))
@@ -89,10 +89,10 @@ def libc_table(definition):
 def page(definition):
     text = open(definition, encoding="utf-8").read()
     def table(macro):
-        found = re.findall(rf'^FORKSIGHT_{macro}\((\w+),(?: [01],)? "(.*)"\)', text, re.M)
+        found = re.findall(rf'^FORKSIGHT_{macro}\((\w+),(?:.*,\n)? *"(.*)"\)$', text, re.M)
         return "\n".join(f"| `{name}` | {contract} |" for name, contract in found) + "\n"
 
-    entries = [f"- `{name}`" for name in re.findall(r"^FORKSIGHT_OMP_HOOK\((\w+)\)", text, re.M)]
+    entries = [f"- `{name}`" for name in re.findall(r"^FORKSIGHT_OMP_HOOK\((\w+), ", text, re.M)]
     cuda = open(os.path.join(os.path.dirname(definition), "cuda", "cuda_hooks.def"), encoding="utf-8").read()
     functions = [f"- `{name}`" for name in re.findall(r"^FORKSIGHT_CUDA_HOOK\((\w+), \d+\)", cuda, re.M)]
     mpi = open(os.path.join(os.path.dirname(definition), "mpi", "mpi_hooks.def"), encoding="utf-8").read()

@@ -12,6 +12,7 @@
 #include "loader/modules.hpp"
 #include "loader/next.hpp"
 #include "locks/lost_waiters.hpp"
+#include "record/own_ids.hpp"
 #include "record/slots.hpp"
 
 #include "guest/house_rules.hpp"
@@ -39,6 +40,7 @@ void start() {
   if (!is_complete || has_elder()) return;
   read_config(find_environment());
   start_slots();
+  start_own_ids();
   start_modules();
   start_foresight();
   start_quiescing();

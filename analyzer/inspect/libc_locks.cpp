@@ -12,8 +12,8 @@ namespace {
 #include "forksight/trace/libc_locks.def"
 
 constexpr auto kFunctions = std::to_array<std::pair<std::string_view, std::uint64_t>>({
-#define FORKSIGHT_LIBC_HOOK(name, locks, takes, result, parameters, arguments) {#name, locks},
-#define FORKSIGHT_VARIADIC_HOOK(name, locks, takes) {#name, locks},
+#define FORKSIGHT_LIBC_HOOK(name, probe, versions, locks, takes, result, parameters, arguments) {#name, locks},
+#define FORKSIGHT_VARIADIC_HOOK(name, probe, versions, locks, takes) {#name, locks},
 #include "forksight/trace/libc_calls.def"
 });
 

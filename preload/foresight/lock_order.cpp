@@ -46,9 +46,9 @@ bool is_still_held(const Slot& slot, const HeldLock* entry) {
   if (sys::read_memory(reinterpret_cast<const void*>(lock_address(entry->lock)), memory, bytes, true) != bytes) {
     return false;
   }
-  if (kind == LockKind::kMutex) return decode_lock<MutexMemory>(memory).owner == slot.tid;
+  if (kind == LockKind::kMutex) return decode_lock<MutexMemory>(memory).owner == slot.lock_tid;
   const auto rwlock = decode_lock<RwlockMemory>(memory);
-  return kind == LockKind::kRwlockWrite ? rwlock.cur_writer == slot.tid : rwlock.readers >> 3U != 0;
+  return kind == LockKind::kRwlockWrite ? rwlock.cur_writer == slot.lock_tid : rwlock.readers >> 3U != 0;
 }
 
 // Once for each time that it is taken, however many are taken under it. `gone_on`: its caller may have returned.

@@ -21,6 +21,7 @@
 #include "loader/lazy_next.hpp"
 #include "loader/modules.hpp"
 #include "loader/next.hpp"
+#include "record/own_ids.hpp"
 #include "record/writer.hpp"
 #include "threads/fork_threads.hpp"
 
@@ -59,18 +60,14 @@ bool start_child() {
   begin_next_epoch();
   Slot* const self = t_slot;
   if (self == nullptr) {
+    renew_own_ids(nullptr);
     start_copies_in_child(0);
     return false;
   }
   self->epoch = epoch();
   Fork fork = current_fork(*self);
   take_step<kReads>(fork);
-  self->tid = sys::getpid();
-  self->flags |= trace::kThreadMain;
-  self->record = 0;
-  self->overflow = 0;
-  self->open_touch = 0;
-  self->fork_is_told = false;
+  renew_own_ids(self);
   start_copies_in_child(fork.record);
   take_step<kStarts>(fork);
   return true;
@@ -81,6 +78,7 @@ bool start_child() {
 void on_prepare() {
   count_fork();
   if (!tell_of_fork()) return;
+  notice_unseen_fork();
   Slot* const self = own_slot();
   if (self == nullptr) return;
   const KeptErrno kept;
@@ -107,13 +105,18 @@ void on_parent() {
 
 void on_child() {
   const bool is_told = fork_is_watched() || (t_slot != nullptr && t_slot->fork_is_told);
-  if (!is_told) return start_copies_in_child(0);
+  if (!is_told) {
+    if (t_slot != nullptr) begin_next_epoch();
+    renew_own_ids(t_slot);
+    return start_copies_in_child(0);
+  }
   const KeptErrno kept;
   start_child();
 }
 
 ForkCall begin_fork_call(const Site& site) {
   if (!tell_of_fork()) return {};
+  notice_unseen_fork();
   Slot* const self = own_slot();
   if (self == nullptr) return {};
   const ForkCall call{self,
@@ -153,6 +156,7 @@ void end_fork_call(const ForkCall& call, long child) {
 }
 
 void prepare_bypass(Slot* self, const Site& site, std::uint32_t flags) {
+  notice_unseen_fork();
   self->fork_entry_ns = now_ns();
   self->fork_kind = ForkKind::kBypassed;
   const Site outer = self->fork_site;  // of a fork() that this thread is in the middle of

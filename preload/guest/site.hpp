@@ -2,8 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
-#include "forksight/hook_versions.hpp"
+#include "forksight/hook_rows.hpp"
 
 namespace forksight {
 
@@ -36,10 +37,15 @@ inline void keep(Frame frame) { asm volatile("" ::"r"(frame.address) : "memory")
   extern "C" [[gnu::visibility("default")]] result forksight_hook_##name(__VA_ARGS__) __asm__(#name); \
   result forksight_hook_##name(__VA_ARGS__)
 
-// The same under the versions that the real function has: versions.def.
-#define FORKSIGHT_EXPORT(result, name, ...) \
-  __asm__(FORKSIGHT_SYMVER_##name);         \
+// The same under the versions that its row names.
+#define FORKSIGHT_EXPORT_VERSIONED(result, name, ...) \
+  __asm__(FORKSIGHT_SYMVER_##name);                   \
   FORKSIGHT_EXPORT_PLAIN(result, name, __VA_ARGS__)
+
+// The same, of a hook whose row has a prototype: hooks.def.
+#define FORKSIGHT_EXPORT(result, name, ...)                                                            \
+  static_assert(std::is_same_v<result(__VA_ARGS__), FORKSIGHT_PROTOTYPE_##name>, "hooks.def: " #name); \
+  FORKSIGHT_EXPORT_VERSIONED(result, name, __VA_ARGS__)
 
 #define FORKSIGHT_LIKELY(condition) __builtin_expect(!!(condition), 1)
 #define FORKSIGHT_UNLIKELY(condition) __builtin_expect(!!(condition), 0)

@@ -63,7 +63,7 @@ __attribute__((always_inline)) inline auto note_random(Frame frame, Real real) {
   }
 }
 
-#define FORKSIGHT_LIBC_HOOK(name, locks, takes, result, parameters, arguments)                  \
+#define FORKSIGHT_LIBC_HOOK(name, probe, versions, locks, takes, result, parameters, arguments)                  \
   asm(FORKSIGHT_SYMVER_##name);                                                                 \
   extern "C" [[gnu::visibility("default")]] result forksight_hook_##name parameters asm(#name); \
   result forksight_hook_##name parameters {                                                     \
@@ -77,7 +77,7 @@ __attribute__((always_inline)) inline auto note_random(Frame frame, Real real) {
 #include "forksight/trace/libc_calls.def"
 
 // Variadic: libc's own is vsyslog with the list of arguments made here.
-FORKSIGHT_EXPORT(void, syslog, int priority, const char* format, ...) {
+FORKSIGHT_EXPORT_VERSIONED(void, syslog, int priority, const char* format, ...) {
   FORKSIGHT_UNWOUND();
   const auto real = reinterpret_cast<void (*)(int, const char*, va_list)>(real_call(LibcCall::vsyslog));
   va_list arguments;
@@ -90,7 +90,7 @@ FORKSIGHT_EXPORT(void, syslog, int priority, const char* format, ...) {
   va_end(arguments);
 }
 
-FORKSIGHT_EXPORT(void, __syslog_chk, int priority, int flag, const char* format, ...) {
+FORKSIGHT_EXPORT_VERSIONED(void, __syslog_chk, int priority, int flag, const char* format, ...) {
   FORKSIGHT_UNWOUND();
   const auto real = reinterpret_cast<void (*)(int, int, const char*, va_list)>(real_call(LibcCall::__vsyslog_chk));
   va_list arguments;

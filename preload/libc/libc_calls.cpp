@@ -25,8 +25,8 @@ struct CallEntry {
 #include "forksight/trace/libc_locks.def"
 
 constexpr CallEntry kCalls[] = {
-#define FORKSIGHT_LIBC_HOOK(name, locks, takes, result, parameters, arguments) {#name, locks, takes},
-#define FORKSIGHT_VARIADIC_HOOK(name, locks, takes) {#name, locks, takes},
+#define FORKSIGHT_LIBC_HOOK(name, probe, versions, locks, takes, result, parameters, arguments) {#name, locks, takes},
+#define FORKSIGHT_VARIADIC_HOOK(name, probe, versions, locks, takes) {#name, locks, takes},
 #include "forksight/trace/libc_calls.def"
 };
 static_assert(sizeof kCalls / sizeof *kCalls == kCallCount);

@@ -16,8 +16,8 @@
 namespace forksight {
 
 enum class LibcCall : std::uint32_t {
-#define FORKSIGHT_LIBC_HOOK(name, locks, takes, result, parameters, arguments) name,
-#define FORKSIGHT_VARIADIC_HOOK(name, locks, takes) name,
+#define FORKSIGHT_LIBC_HOOK(name, probe, versions, locks, takes, result, parameters, arguments) name,
+#define FORKSIGHT_VARIADIC_HOOK(name, probe, versions, locks, takes) name,
 #include "forksight/trace/libc_calls.def"
   kCount,
 };

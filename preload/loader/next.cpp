@@ -89,12 +89,12 @@ bool resolve_next() {
     if (map->l_ld == nullptr) continue;
     const ElfView view(map->l_addr, map->l_ld, Trust::kStaysLoaded);
     const bool is_libc = view.has_soname(kLibc);
-    const Versions versions = versions_in(is_libc);
-#define FORKSIGHT_HOOK(name, required, contract) \
-  if (g_next.name == nullptr) g_next.name = reinterpret_cast<void*>(view.find_function(#name, versions));
+    const Versions which = versions_in(is_libc);
+#define FORKSIGHT_HOOK(name, required, probe, versions, prototype, contract) \
+  if (g_next.name == nullptr) g_next.name = reinterpret_cast<void*>(view.find_function(#name, which));
 #include "hooks.def"
     if (g_next.real_syscall == nullptr)
-      g_next.real_syscall = reinterpret_cast<void*>(view.find_function("syscall", versions));
+      g_next.real_syscall = reinterpret_cast<void*>(view.find_function("syscall", which));
     if (is_libc) {
       g_read_clock = reinterpret_cast<ReadClock>(view.find_function("clock_gettime"));
       break;
@@ -102,7 +102,8 @@ bool resolve_next() {
   }
   if (g_next.pthread_spin_lock != nullptr) g_spin_is_glibcs = is_glibcs_spin_lock(g_next.pthread_spin_lock);
   bool complete = true;
-#define FORKSIGHT_HOOK(name, required, contract) complete = complete && (!(required) || g_next.name != nullptr);
+#define FORKSIGHT_HOOK(name, required, probe, versions, prototype, contract) \
+  complete = complete && (!(required) || g_next.name != nullptr);
 #include "hooks.def"
   return complete;
 }

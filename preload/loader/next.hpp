@@ -15,7 +15,7 @@
 namespace forksight {
 
 struct Next {
-#define FORKSIGHT_HOOK(name, required, contract) void* name;
+#define FORKSIGHT_HOOK(name, required, probe, versions, prototype, contract) void* name;
 #include "hooks.def"
   void* real_syscall;  // null: not found, or not looked for yet
   bool ready;

@@ -63,8 +63,8 @@ struct Holder {
 // there.
 Holder find_holder(std::uint64_t object, LockKind kind) {
   if (const std::int32_t owner = owner_of(object, kind); owner > 0) {
-    Slot* slot = find_slot_by_tid(owner, true);
-    if (slot == nullptr) slot = find_slot_by_tid(owner, false);
+    Slot* slot = find_slot_by_lock_tid(owner, true);
+    if (slot == nullptr) slot = find_slot_by_lock_tid(owner, false);
     Holder holder{slot, false, {}};
     holder.has_site = slot != nullptr && find_entry(*slot, object, holder.site);
     return holder;

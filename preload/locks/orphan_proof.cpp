@@ -44,7 +44,7 @@ bool is_held_by_nobody_here(std::uint64_t address) {
 
 bool names_lost_thread(const LostLock& lost, LockKind kind) {
   return lost.holder_tid > 0 && state_of(kind, memory_of(lost)) == lost.state &&
-         !sys::thread_exists(sys::getpid(), lost.holder_tid);
+         find_slot_by_lock_tid(lost.holder_tid, true) == nullptr && !sys::thread_exists(sys::getpid(), lost.holder_tid);
 }
 
 bool is_lost(const LostLock& lost, LockKind kind) {

@@ -14,6 +14,7 @@
 #include "locks/lock_memory.hpp"
 #include "locks/orphan_proof.hpp"
 #include "locks/semaphore_use.hpp"
+#include "record/own_ids.hpp"
 #include "record/thread_records.hpp"
 #include "record/touch_events.hpp"
 #include "record/writer.hpp"
@@ -135,14 +136,16 @@ bool collect_from(Slot& holder, std::uint64_t fork, std::int32_t tid_at_fork, bo
     if (!confirms(lock_kind(entry.lock), memory, lock, tid_at_fork)) continue;
     const std::uint64_t stack = record_held_stack(entry.site, holder, is_forking);
     const std::uint64_t held = append_held(fork, entry.lock, memory, bytes, holder, stack);
-    if (is_forking && !breaks_for_holder(lock_kind(entry.lock), memory)) continue;
+    // After a fork by the system call itself, libc takes the thread for who it was.
+    const bool is_renamed = lock_tid() != tid_at_fork;
+    if (is_forking && !(is_renamed && breaks_for_holder(lock_kind(entry.lock), memory))) continue;
     if (is_forking) forget_orphan(lock, lock_kind(entry.lock));  // of an earlier fork: it was free since
     Orphan* const orphan = remember(entry.lock, held, fork, tid_at_fork, memory);
     if (orphan == nullptr) continue;
     orphan->by_forking_thread = is_forking;
     // A lock that was taken several times is no longer this tid's after the first of its entries.
     orphan->given = is_forking && cures(trace::Cure::kSelfHeld) &&
-                    give_to_child(const_cast<void*>(lock), lock_kind(entry.lock), tid_at_fork, sys::getpid());
+                    give_to_child(const_cast<void*>(lock), lock_kind(entry.lock), tid_at_fork, lock_tid());
     found = true;
   }
   if (holder.overflow != 0) append_note(trace::NoteCode::kHeldOverflow, holder.overflow);
@@ -166,8 +169,8 @@ Orphan* adopt_by_owner(const volatile void* lock) {
   if (sys::read_memory(const_cast<const void*>(lock), &mutex, sizeof mutex, true) != sizeof mutex) return nullptr;
   if (mutex.lock == 0 || mutex.owner <= 0 || g_orphan_count == kMaxOrphans) return nullptr;
   if (is_process_shared(mutex, lock)) return nullptr;
-  if (find_slot_by_tid(mutex.owner, true) != nullptr) return nullptr;
-  Slot* const holder = find_slot_by_tid(mutex.owner, false);
+  if (find_slot_by_lock_tid(mutex.owner, true) != nullptr) return nullptr;
+  Slot* const holder = find_slot_by_lock_tid(mutex.owner, false);
   if (holder == nullptr || sys::thread_exists(sys::getpid(), mutex.owner)) return nullptr;
   std::uint8_t memory[56] = {};
   memcpy(memory, const_cast<const void*>(lock), lock_bytes(LockKind::kMutex));
@@ -273,15 +276,16 @@ void at_fork::Orphans::reads(const Fork& fork_now) {
     const SlotState state = slot.state.load(std::memory_order_relaxed);
     if (&slot == forking || depth(slot) == 0 || slot.epoch + 1 != epoch()) continue;
     if (state != SlotState::kLive && state != SlotState::kEnded) continue;
-    found = collect_from(slot, fork, slot.tid, false) || found;
+    found = collect_from(slot, fork, slot.lock_tid, false) || found;
   }
-  found = (depth(*forking) != 0 && collect_from(*forking, fork, forking->tid, true)) || found;
+  found = (depth(*forking) != 0 && collect_from(*forking, fork, forking->lock_tid, true)) || found;
   if (!found) return;
   g_slow_locks |= kSlowOrphans;
   t_fast = nullptr;
 }
 
 Touch touch_lock(const volatile void* lock, LockKind kind, bool timed, const Site& site, bool shared) {
+  notice_unseen_fork();
   Orphan* const orphan = find_orphan(lock, kind, shared);
   if (orphan == nullptr) return {0};
   Orphan told = *orphan;

@@ -63,7 +63,7 @@ int pause(const Call& call, Arguments... arguments) {
 
 // All have (function, data, num_threads) in front.
 #define FORKSIGHT_REGION(result_type, keep, leave, give, name, sections, parameters, arguments)                \
-  FORKSIGHT_EXPORT(result_type, name, Body fn, void* data, unsigned num_threads FORKSIGHT_UNWRAP parameters) { \
+  FORKSIGHT_EXPORT_VERSIONED(result_type, name, Body fn, void* data, unsigned num_threads FORKSIGHT_UNWRAP parameters) { \
     const Call call = begin({OmpEntry::name, num_threads, sections}, FORKSIGHT_FRAME().site());                \
     using Function = result_type (*)(Body, void*, unsigned FORKSIGHT_UNWRAP parameters);                       \
     keep reinterpret_cast<Function>(call.function)(fn, data, call.guard.clause FORKSIGHT_UNWRAP arguments);    \
@@ -107,7 +107,7 @@ FORKSIGHT_SPLIT_REGION(GOMP_parallel_loop_guided_start, (long start, long stop, 
 FORKSIGHT_SPLIT_REGION(GOMP_parallel_loop_runtime_start, (long start, long stop, long step), (start, stop, step))
 
 // Ends what the two-step calls began.
-FORKSIGHT_EXPORT(void, GOMP_parallel_end, ) {
+FORKSIGHT_EXPORT_VERSIONED(void, GOMP_parallel_end, ) {
   const Call call = find(OmpEntry::GOMP_parallel_end, FORKSIGHT_FRAME().site().pc);
   if (FORKSIGHT_UNLIKELY(call.function == nullptr)) __builtin_trap();
   reinterpret_cast<void (*)()>(call.function)();
@@ -116,10 +116,10 @@ FORKSIGHT_EXPORT(void, GOMP_parallel_end, ) {
 
 // The program ends the pool itself: what is left of its threads is no pool that a fork could lose. Programs look for
 // these with dlsym or as weak symbols: without a runtime, or in one that has none, they fail.
-FORKSIGHT_EXPORT(int, omp_pause_resource_all, int kind) {
+FORKSIGHT_EXPORT_VERSIONED(int, omp_pause_resource_all, int kind) {
   return pause(find(OmpEntry::omp_pause_resource_all, FORKSIGHT_FRAME().site().pc), kind);
 }
 
-FORKSIGHT_EXPORT(int, omp_pause_resource, int kind, int device) {
+FORKSIGHT_EXPORT_VERSIONED(int, omp_pause_resource, int kind, int device) {
   return pause(find(OmpEntry::omp_pause_resource, FORKSIGHT_FRAME().site().pc), kind, device);
 }

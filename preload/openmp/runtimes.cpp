@@ -25,7 +25,7 @@ constinit CallerEntry g_callers[kCallers] = {};
 constinit std::atomic<std::uint32_t> g_caller_count{0};
 
 constexpr const char* kEntryNames[] = {
-#define FORKSIGHT_OMP_HOOK(name) #name,
+#define FORKSIGHT_OMP_HOOK(name, versions) #name,
 #include "hooks.def"
 };
 

@@ -12,7 +12,7 @@
 namespace forksight {
 
 enum class OmpEntry : std::uint32_t {
-#define FORKSIGHT_OMP_HOOK(name) name,
+#define FORKSIGHT_OMP_HOOK(name, versions) name,
 #include "hooks.def"
   kCount,
 };

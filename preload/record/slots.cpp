@@ -7,6 +7,7 @@
 
 #include "guest/clock.hpp"
 #include "guest/sys.hpp"
+#include "record/own_ids.hpp"
 #include "record/thread_events.hpp"
 
 #include "guest/house_rules.hpp"
@@ -78,6 +79,7 @@ void reset(Slot& slot, std::uint32_t index) {
   slot.overflow = 0;
   slot.epoch = epoch();
   slot.tid = 0;
+  slot.lock_tid = 0;
   slot.creator_tid = 0;
   slot.wait_object = 0;
   slot.taking = 0;
@@ -189,6 +191,7 @@ Slot* own_slot() {
     return nullptr;
   }
   slot->tid = sys::gettid();
+  slot->lock_tid = lock_tid();
   slot->created_ns = now_ns();
   slot->thread_pointer = reinterpret_cast<std::uint64_t>(__builtin_thread_pointer());
   if (slot->tid == sys::getpid()) {
@@ -207,13 +210,13 @@ Slot* own_slot() {
   return slot;
 }
 
-Slot* find_slot_by_tid(std::int32_t tid, bool of_this_process) {
+Slot* find_slot_by_lock_tid(std::int32_t lock_tid, bool of_this_process) {
   const std::uint32_t used = slot_count();
   for (std::uint32_t index = 0; index < used; ++index) {
     Slot& slot = slot_at(index);
     const SlotState state = slot.state.load(std::memory_order_acquire);
     if (state != SlotState::kLive && state != SlotState::kEnded) continue;
-    if (slot.tid == tid && (slot.epoch == epoch()) == of_this_process) return &slot;
+    if (slot.lock_tid == lock_tid && (slot.epoch == epoch()) == of_this_process) return &slot;
   }
   return nullptr;
 }

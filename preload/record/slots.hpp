@@ -94,6 +94,7 @@ struct Slot {
   std::uint32_t epoch;     // epoch() of the process that the thread lives in
   std::uint32_t index;     // of this slot
   std::int32_t tid;
+  std::int32_t lock_tid;  // what libc takes for its id: own_ids.hpp
   std::int32_t creator_tid;
   std::uint64_t wait_object;
   std::uint64_t taking;  // the lock that the thread is asking for, in a child with orphans; 0: none
@@ -180,7 +181,8 @@ void end_slot(Slot* slot);
 
 std::uint32_t slot_count();  // slots that were ever used
 Slot& slot_at(std::uint32_t index);
-Slot* find_slot_by_tid(std::int32_t tid, bool of_this_process);
+// The thread that locks know as `lock_tid`.
+Slot* find_slot_by_lock_tid(std::int32_t lock_tid, bool of_this_process);
 Slot* find_slot_by_thread_pointer(std::uint64_t thread_pointer);
 
 // The bytes from `sp` to the end of the stack of `slot`, at most `limit`; where the end is not known, to the end of

@@ -28,7 +28,7 @@ bool is_owned(const HeldLock& entry, std::int32_t tid) {
 
 bool mark_if_abandoned(Slot& slot) {
   bool owned = false;
-  for (const HeldLock* entry = &slot.held[1]; entry < slot.top && !owned; ++entry) owned = is_owned(*entry, slot.tid);
+  for (const HeldLock* entry = &slot.held[1]; entry < slot.top && !owned; ++entry) owned = is_owned(*entry, slot.lock_tid);
   if (!owned) return false;
   slot.flags |= trace::kThreadEnded;
   slot.record = 0;

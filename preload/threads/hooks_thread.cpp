@@ -7,6 +7,7 @@
 #include "guest/sys.hpp"
 #include "loader/next.hpp"
 #include "locks/wait_guard.hpp"
+#include "record/own_ids.hpp"
 #include "record/slots.hpp"
 #include "record/thread_events.hpp"
 #include "record/thread_records.hpp"
@@ -30,6 +31,7 @@ Result run_thread(void* argument) {
   const auto start = reinterpret_cast<Result (*)(void*)>(slot->start_routine);
   void* const start_argument = reinterpret_cast<void*>(slot->argument);
   slot->tid = sys::gettid();
+  slot->lock_tid = lock_tid();
   slot->thread_pointer = reinterpret_cast<std::uint64_t>(__builtin_thread_pointer());
   // glibc puts the thread's control block at the top of its stack, also of one that the program brought.
   slot->stack_top = slot->thread_pointer;
@@ -62,6 +64,7 @@ template <class Result, class Create>
 __attribute__((always_inline)) inline int create_thread(Result (*start)(void*), void* argument, Create create) {
   initialise();
   g_had_threads.store(true, std::memory_order_relaxed);
+  notice_unseen_fork();
   Slot* const slot = reserve_slot();
   if (slot == nullptr) return create(start, argument);
   describe(*slot, reinterpret_cast<std::uint64_t>(start), argument, FORKSIGHT_FRAME().site());

@@ -19,12 +19,25 @@ def needed(library, _):
     return [f"needs {name}" for name in sorted(found - allowed)] + ([] if "libc.so.6" in found else ["does not need libc"])
 
 
+def lists_of_hooks(hooks):
+    """The text of hooks.def and of those beside it."""
+    for part in ("hooks.def", "../trace/include/forksight/trace/libc_calls.def", "cuda/cuda_hooks.def", "mpi/mpi_hooks.def"):
+        with open(os.path.join(os.path.dirname(hooks), part), encoding="utf-8") as file:
+            yield file.read()
+
+
+def listed_versions(hooks):
+    """Hook -> its symbol versions, of those that have any."""
+    found = [row for text in lists_of_hooks(hooks)
+             for row in re.findall(r'^FORKSIGHT_(?:[A-Z]+_)?HOOK\((\w+), [^"\n]*"([^"\n]*)"(?:, .*\),$|\)$|, k)', text, re.M)]
+    return {name: set(versions.split()) for name, versions in found if versions}
+
+
 def exports(library, hooks):
     listed = set()
-    for path in [hooks] + [os.path.join(os.path.dirname(hooks), part) for part in ("../trace/include/forksight/trace/libc_calls.def", "cuda/cuda_hooks.def", "mpi/mpi_hooks.def")]:
-        listed |= set(re.findall(r"^FORKSIGHT_(?:[A-Z]+_)?(?:HOOK|ANNOTATION)\((\w+)", open(path, encoding="utf-8").read(), re.M))
-    versions = {name: set(of.split()) for name, of in re.findall(
-        r"^FORKSIGHT_VERSIONS\((\w+), ([\w. ]+)\)", open(os.path.join(os.path.dirname(hooks), "versions.def"), encoding="utf-8").read(), re.M)}
+    for text in lists_of_hooks(hooks):
+        listed |= set(re.findall(r"^FORKSIGHT_(?:[A-Z]+_)?(?:HOOK|ANNOTATION)\((\w+)", text, re.M))
+    versions = listed_versions(hooks)
     exported, seen, visible = set(), {}, []
     for line in readelf("--dyn-syms", library).splitlines():
         fields = line.split()
@@ -36,11 +49,10 @@ def exports(library, hooks):
         seen.setdefault(name, set()).add(version)
         if name in versions and at != "@":
             visible.append(f"exports {fields[7]}, which references without a version see")
-    wrong = [f"exports {name} as {sorted(seen[name])}, versions.def has {sorted(of)}" for name, of in sorted(versions.items())
+    wrong = [f"exports {name} as {sorted(seen[name])}, its row has {sorted(of)}" for name, of in sorted(versions.items())
              if name in seen and seen[name] != of]
     return visible + wrong + [f"exports {name}, not in the list" for name in sorted(exported - listed)] + [
-        f"does not export {name}" for name in sorted(listed - exported)] + [
-        f"versions.def has {name}, which is no hook" for name in sorted(versions.keys() - listed)]
+        f"does not export {name}" for name in sorted(listed - exported)]
 
 
 def tls(library, _):
@@ -48,9 +60,8 @@ def tls(library, _):
 
 
 def versions(library, hooks):
-    """What versions.def says of LIBRARY, a real one: all versions that have the address of the default one, no other."""
-    listed = {name: set(of.split()) for name, of in re.findall(
-        r"^FORKSIGHT_VERSIONS\((\w+), ([\w. ]+)\)", open(os.path.join(os.path.dirname(hooks), "versions.def"), encoding="utf-8").read(), re.M)}
+    """What the lists of hooks say of LIBRARY, a real one: all versions that have the address of the default one, no other."""
+    listed = listed_versions(hooks)
     addresses = {}
     for line in readelf("--dyn-syms", library).splitlines():
         fields = line.split()
@@ -62,7 +73,7 @@ def versions(library, hooks):
         default = [address for address, is_default in addresses.get(name, {}).values() if is_default]
         same = {version for version, (address, _) in addresses.get(name, {}).items() if address in default}
         if default and same - {"VERSION"} != of - {"VERSION"}:
-            problems.append(f"{name} has {sorted(same)}, versions.def {sorted(of)}")
+            problems.append(f"{name} has {sorted(same)}, its row {sorted(of)}")
     return problems if addresses.keys() & listed.keys() else ["has none of the functions"]
 
 

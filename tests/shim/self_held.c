@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -154,10 +155,50 @@ static void leave_shared_memory_alone(void) {
   expect(scene, "the parent's unlock", pthread_mutex_unlock(mutex), 0);
 }
 
+// In the child of a fork that there was nothing to tell of, and in a daemon, which has its locks under a new thread id.
+static void fork_as(const char* scene, pid_t (*leave)(void)) {
+  pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+  pthread_mutex_lock(&mutex);
+  pthread_mutex_unlock(&mutex);
+  int ends[2];
+  int result = 1;
+  if (pipe(ends) != 0) abort();
+  const pid_t child = leave();
+  if (child == 0) {
+    fork_with(PTHREAD_MUTEX_RECURSIVE, PTHREAD_MUTEX_STALLED, PTHREAD_PRIO_NONE, 0);
+    fork_with(PTHREAD_MUTEX_ERRORCHECK, PTHREAD_MUTEX_ROBUST, PTHREAD_PRIO_NONE, 0);
+    if (write(ends[1], &failures, sizeof failures) != sizeof failures) abort();
+    _exit(0);
+  }
+  expect(scene, "end", end_of(child), 0);
+  close(ends[1]);
+  expect(scene, "bytes of the answer", (int)read(ends[0], &result, sizeof result), sizeof result);
+  close(ends[0]);
+  expect(scene, "failures", result, 0);
+}
+
+static pid_t fork_again(void) {
+  const pid_t child = fork();
+  if (child == 0 && daemon(1, 1) != 0) abort();
+  return child;
+}
+
+// libc goes on to take the child's thread for its parent's: that is what its locks say.
+static pid_t fork_by_syscall(void) { return (pid_t)syscall(SYS_fork); }
+
+// Seen by nobody.
+static pid_t fork_in_line(void) {
+  long result = SYS_fork;
+  __asm__ volatile("syscall" : "+a"(result) : : "rcx", "r11", "memory");
+  return (pid_t)result;
+}
+
 static void* idle_main(void* unused) { return unused; }
 
 int main(void) {
   const int types[] = {PTHREAD_MUTEX_NORMAL, PTHREAD_MUTEX_RECURSIVE, PTHREAD_MUTEX_ERRORCHECK};
+  fork_as("a child", fork);
+  fork_as("a daemon", fork_again);
   // First while the process has one thread, and never had another.
   for (int round = 0; round < 2; ++round) {
     for (unsigned i = 0; i < sizeof types / sizeof *types; ++i) {
@@ -169,6 +210,8 @@ int main(void) {
     die_with_it(PTHREAD_PRIO_NONE);
     die_with_it(PTHREAD_PRIO_INHERIT);
     leave_shared_memory_alone();
+    fork_as("a child by syscall()", fork_by_syscall);
+    fork_as("a child by a system call in line", fork_in_line);
     pthread_t idle;
     if (pthread_create(&idle, NULL, idle_main, NULL) != 0 || pthread_join(idle, NULL) != 0) abort();
   }

@@ -3,7 +3,6 @@
  *
  * To add probes: a file a group in probes/, found by the build. Lines of its head comment say what it needs:
  *
- *     COVERS: name name      the hooks that it calls; transparency.covers fails while a hook is in no such line
  *     ENV: NAME=a,b          run once with each value of a variable of the shim, beside what all groups run with
  *     FLAGS: -fopenmp        to the compiler, and LIBS: to the linker
  *

@@ -6,7 +6,7 @@
 
 `run`: the library works in turn without a folder for its trace, with one, with one that does not exist, and with each
 value that the `ENV:` lines of SOURCE name. A difference is shown as a diff, with the command to repeat it.
-`covers`: each hook of the lists is named in a `COVERS:` line, by a program that imports the function.
+`covers`: the probe that the row of each hook names calls the function.
 """
 import argparse
 import difflib
@@ -96,11 +96,15 @@ def compare(options):
 
 
 def hooks_in(paths):
-    hooks = set()
+    """Hook -> the probe that its row names. All entries of OpenMP, CUDA and MPI have one probe each."""
+    probes = {}
     for path in paths:
         with open(path, encoding="utf-8") as file:
-            hooks |= set(re.findall(r"^FORKSIGHT_\w*HOOK\((\w+)", file.read(), re.M))
-    return hooks
+            text = file.read()
+        for macro, name, rest in re.findall(r"^FORKSIGHT_(\w*)HOOK\((\w+), (.*)", text, re.M):
+            named = re.match(r"(?:[01], )?([a-z]\w*), \"", rest)
+            probes[name] = named[1] if named else {"OMP_": "openmp"}.get(macro, macro.rstrip("_").lower())
+    return probes
 
 
 def imports(nm, program):
@@ -109,17 +113,17 @@ def imports(nm, program):
 
 
 def covers(options):
-    hooks = hooks_in(options.lists)
-    problems = [] if hooks else ["no hooks in the lists"]
-    covered = set()
+    probes = hooks_in(options.lists)
+    problems = [] if probes else ["no hooks in the lists"]
+    called = {}
     for pair in options.programs:
         source, _, program = pair.partition("=")
-        named = set(words_of(source, "COVERS"))
-        imported = imports(options.nm, program)
-        covered |= named & imported
-        problems += [f"{source}: covers {name}, which its program does not call" for name in sorted(named - imported)]
-        problems += [f"{source}: covers {name}, which is no hook" for name in sorted(named - hooks)]
-    problems += [f"{name}: no probe in tests/transparency/probes covers it" for name in sorted(hooks - covered)]
+        called.setdefault(os.path.splitext(os.path.basename(source))[0], set()).update(imports(options.nm, program))
+    for name, probe in sorted(probes.items()):
+        if probe not in called:
+            problems.append(f"{name}: tests/transparency/probes has no {probe}")
+        elif name not in called[probe]:
+            problems.append(f"{name}: its probe {probe} does not call it")
     for problem in problems:
         print(problem)
     return 1 if problems else 0

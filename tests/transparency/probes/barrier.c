@@ -1,6 +1,4 @@
-/* Barriers.
- * COVERS: pthread_barrier_wait pthread_barrier_destroy
- */
+/* Barriers. */
 #include "probe.h"
 
 #include <sched.h>

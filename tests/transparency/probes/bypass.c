@@ -1,6 +1,4 @@
-/* Forks that run no handlers, and exit.
- * COVERS: _Fork clone exit
- */
+/* Forks that run no handlers, and exit. */
 #include "probe.h"
 
 #include <sched.h>

@@ -1,7 +1,4 @@
-/* C11's threads, mutexes and condition variables.
- * COVERS: mtx_lock mtx_trylock mtx_timedlock mtx_unlock cnd_wait cnd_timedwait cnd_signal cnd_broadcast cnd_destroy
- * COVERS: thrd_create thrd_join
- */
+/* C11's threads, mutexes and condition variables. */
 #include "probe.h"
 
 #include <threads.h>

@@ -1,7 +1,4 @@
-/* Condition variables.
- * COVERS: pthread_cond_wait pthread_cond_timedwait pthread_cond_clockwait
- * COVERS: pthread_cond_signal pthread_cond_broadcast pthread_cond_destroy
- */
+/* Condition variables. */
 #include "probe.h"
 
 static pthread_mutex_t g_mutex;

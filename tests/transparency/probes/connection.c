@@ -1,6 +1,4 @@
-/* Sockets: connecting, sending, receiving.
- * COVERS: connect send sendto sendmsg recv recvfrom recvmsg
- */
+/* Sockets: connecting, sending, receiving. */
 #include "probe.h"
 
 #include <fcntl.h>

@@ -1,5 +1,4 @@
 // What the C++ library makes of the hooked functions; exceptions and forced unwinding pass through them.
-// COVERS: pthread_mutex_lock pthread_mutex_unlock pthread_create
 #include <condition_variable>
 #include <future>
 #include <mutex>

@@ -1,17 +1,5 @@
 /* The CUDA driver's entry points, by symbol, and dlsym. The driver is the test driver of repro/cuda: of what it does
  * not do itself it remembers the words that came.
- * COVERS: cuInit cuGetProcAddress cuGetProcAddress_v2 cuDeviceGet cuDeviceGetCount cuDeviceGetName
- * COVERS: cuDeviceGetAttribute cuDeviceTotalMem_v2 cuDevicePrimaryCtxRetain cuCtxCreate_v2 cuCtxCreate_v3
- * COVERS: cuCtxCreate_v4 cuCtxGetCurrent cuCtxSetCurrent cuCtxPushCurrent_v2 cuCtxGetDevice cuCtxSynchronize
- * COVERS: cuModuleLoad cuModuleLoadData cuModuleLoadDataEx cuModuleLoadFatBinary cuModuleGetFunction
- * COVERS: cuLibraryLoadData cuMemAlloc_v2 cuMemAllocPitch_v2 cuMemAllocManaged cuMemAllocHost_v2 cuMemHostAlloc
- * COVERS: cuMemHostRegister_v2 cuMemAllocAsync cuMemFree_v2 cuMemCreate cuMemGetInfo_v2 cuMemcpy cuMemcpyAsync cuMemcpyHtoD_v2
- * COVERS: cuMemcpyDtoH_v2 cuMemcpyDtoD_v2 cuMemcpyHtoDAsync_v2 cuMemcpyDtoHAsync_v2 cuMemcpyDtoDAsync_v2
- * COVERS: cuMemsetD8_v2 cuMemsetD32_v2 cuMemsetD8Async cuMemsetD32Async cuLaunchKernel cuLaunchKernelEx
- * COVERS: cuLaunchCooperativeKernel cuGraphLaunch cuStreamCreate cuStreamCreateWithPriority cuStreamSynchronize
- * COVERS: cuStreamWaitEvent cuEventCreate cuEventRecord cuEventSynchronize cuIpcGetMemHandle cuIpcOpenMemHandle_v2
- * COVERS: cuIpcCloseMemHandle cuDevicePrimaryCtxRelease_v2 cuDevicePrimaryCtxReset_v2 cuCtxDestroy_v2
- * COVERS: cuPointerGetAttribute dlsym
  * LIBS: forksight_test_driver
  */
 #include "probe.h"

@@ -1,6 +1,4 @@
-/* Waiting for many descriptors.
- * COVERS: epoll_create epoll_create1 epoll_ctl epoll_wait epoll_pwait epoll_pwait2
- */
+/* Waiting for many descriptors. */
 #include "probe.h"
 
 #include <fcntl.h>

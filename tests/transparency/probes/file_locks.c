@@ -1,6 +1,4 @@
-/* Locks of files, and the other commands of fcntl().
- * COVERS: fcntl fcntl64 lockf lockf64 flock
- */
+/* Locks of files, and the other commands of fcntl(). */
 #include "probe.h"
 
 #include <fcntl.h>

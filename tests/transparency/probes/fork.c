@@ -1,6 +1,4 @@
-/* fork, and the handlers that run around it.
- * COVERS: fork daemon forkpty __register_atfork
- */
+/* fork, and the handlers that run around it. */
 #include "probe.h"
 
 #include <pty.h>

@@ -1,6 +1,4 @@
-/* Waiting for the end of a thread.
- * COVERS: pthread_join pthread_timedjoin_np pthread_clockjoin_np
- */
+/* Waiting for the end of a thread. */
 #include "probe.h"
 
 #include <stdint.h>

@@ -1,12 +1,4 @@
-/* Libc functions with locks of their own: users, groups, hosts, services, logins.
- * COVERS: getpwnam getpwuid setpwent getpwent getpwent_r endpwent getgrnam getgrgid setgrent getgrent getgrent_r
- * COVERS: endgrent getspnam setspent getspent endspent
- * COVERS: setutxent getutxent getutxid getutxline pututxline endutxent
- * COVERS: gethostbyname gethostbyname2 gethostbyaddr sethostent gethostent endhostent
- * COVERS: gethostbyname_r gethostbyname2_r gethostbyaddr_r getnameinfo getaddrinfo getnetbyname getnetbyaddr
- * COVERS: getservbyname getservbyport setservent getservent endservent
- * COVERS: getprotobyname getprotobynumber setprotoent getprotoent endprotoent setnetgrent getnetgrent endnetgrent
- */
+/* Libc functions with locks of their own: users, groups, hosts, services, logins. */
 #include "probe.h"
 
 #include <arpa/inet.h>

@@ -1,8 +1,5 @@
 /* Libc functions with locks of their own: the loader's list, asynchronous I/O, pipes to commands, named semaphores,
  * timers.
- * COVERS: dl_iterate_phdr popen sem_open sem_close timer_create timer_delete
- * COVERS: aio_read aio_read64 aio_write aio_write64 aio_error aio_error64 aio_fsync aio_fsync64 aio_cancel aio_cancel64
- * COVERS: lio_listio lio_listio64
  */
 #include "probe.h"
 

@@ -1,10 +1,4 @@
-/* Libc functions with locks of their own: locales, messages, character sets, syslog.
- * COVERS: setlocale newlocale duplocale freelocale
- * COVERS: gettext dgettext dcgettext ngettext dngettext dcngettext textdomain bindtextdomain bind_textdomain_codeset
- * COVERS: strerror strerror_r __xpg_strerror_r strsignal gai_strerror perror
- * COVERS: iconv_open iconv_close
- * COVERS: syslog vsyslog __syslog_chk __vsyslog_chk openlog closelog setlogmask
- */
+/* Libc functions with locks of their own: locales, messages, character sets, syslog. */
 #include "probe.h"
 
 #include <iconv.h>

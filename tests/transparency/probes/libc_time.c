@@ -1,8 +1,4 @@
 /* Libc functions with locks of their own: time, the environment, random numbers.
- * COVERS: localtime localtime_r gmtime gmtime_r mktime timelocal timegm ctime ctime_r tzset
- * COVERS: strftime strftime_l wcsftime strptime getdate
- * COVERS: setenv putenv unsetenv clearenv
- * COVERS: rand srand random srandom initstate setstate
  * ENV: FORKSIGHT_CURE=none,quiesce-libc=50
  */
 #include "probe.h"

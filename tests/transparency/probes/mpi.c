@@ -1,9 +1,5 @@
 /* MPI's and UCX's entry points. The library is the test library of repro/mpi: of what it does not do itself it remembers
  * the words that came.
- * COVERS: MPI_Send MPI_Recv MPI_Isend MPI_Irecv MPI_Sendrecv MPI_Probe MPI_Iprobe MPI_Wait MPI_Waitall MPI_Test
- * COVERS: MPI_Barrier MPI_Bcast MPI_Reduce MPI_Allreduce MPI_Gather MPI_Scatter MPI_Allgather MPI_Alltoall
- * COVERS: MPI_Comm_dup MPI_Comm_split MPI_Finalize ucp_init_version ucp_cleanup ucp_worker_create
- * COVERS: ucp_worker_progress ucp_ep_create ucp_tag_send_nbx ucp_tag_recv_nbx
  * LIBS: forksight_test_mpi
  */
 #include "probe.h"

@@ -1,6 +1,4 @@
-/* Mutexes of every kind.
- * COVERS: pthread_mutex_lock pthread_mutex_trylock pthread_mutex_timedlock pthread_mutex_clocklock pthread_mutex_unlock
- */
+/* Mutexes of every kind. */
 #include "probe.h"
 
 #include <sys/mman.h>

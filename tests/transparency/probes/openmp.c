@@ -1,11 +1,5 @@
 /* Regions of libgomp. Code that GCC compiles calls most of the entry points; the others are called as by old compilers.
  *
- * COVERS: GOMP_parallel GOMP_parallel_start GOMP_parallel_sections GOMP_parallel_sections_start
- * COVERS: GOMP_parallel_reductions GOMP_parallel_loop_static GOMP_parallel_loop_dynamic GOMP_parallel_loop_guided
- * COVERS: GOMP_parallel_loop_runtime GOMP_parallel_loop_nonmonotonic_dynamic GOMP_parallel_loop_nonmonotonic_guided
- * COVERS: GOMP_parallel_loop_nonmonotonic_runtime GOMP_parallel_loop_maybe_nonmonotonic_runtime
- * COVERS: GOMP_parallel_loop_static_start GOMP_parallel_loop_dynamic_start GOMP_parallel_loop_guided_start
- * COVERS: GOMP_parallel_loop_runtime_start GOMP_parallel_end omp_pause_resource omp_pause_resource_all
  * FLAGS: -fopenmp -O2
  * ENV: FORKSIGHT_OMP=observe,clamp,quiesce,rebuild,auto
  */

@@ -1,6 +1,4 @@
-/* Numbers of drand48() and its kin, which share one state.
- * COVERS: drand48 lrand48 mrand48 srand48 seed48 lcong48
- */
+/* Numbers of drand48() and its kin, which share one state. */
 #include "probe.h"
 
 #include <stdlib.h>

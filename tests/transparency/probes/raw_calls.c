@@ -1,6 +1,4 @@
-/* syscall(): any number of arguments, errors, futexes of each kind, and calls that come back twice or elsewhere.
- * COVERS: syscall
- */
+/* syscall(): any number of arguments, errors, futexes of each kind, and calls that come back twice or elsewhere. */
 #include "probe.h"
 
 #include <fcntl.h>

@@ -1,8 +1,4 @@
-/* Reader-writer locks.
- * COVERS: pthread_rwlock_rdlock pthread_rwlock_tryrdlock pthread_rwlock_timedrdlock pthread_rwlock_clockrdlock
- * COVERS: pthread_rwlock_wrlock pthread_rwlock_trywrlock pthread_rwlock_timedwrlock pthread_rwlock_clockwrlock
- * COVERS: pthread_rwlock_unlock
- */
+/* Reader-writer locks. */
 #include "probe.h"
 
 static pthread_rwlock_t g_rwlock;

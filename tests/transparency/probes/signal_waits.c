@@ -1,6 +1,4 @@
-/* Waiting for signals.
- * COVERS: sigwait sigwaitinfo sigtimedwait sigsuspend pause
- */
+/* Waiting for signals. */
 #include "probe.h"
 
 #include <signal.h>

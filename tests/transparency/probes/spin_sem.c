@@ -1,7 +1,4 @@
-/* Spinlocks and semaphores.
- * COVERS: pthread_spin_lock pthread_spin_trylock pthread_spin_unlock
- * COVERS: sem_wait sem_trywait sem_timedwait sem_clockwait sem_post sem_init sem_destroy
- */
+/* Spinlocks and semaphores. */
 #include "probe.h"
 
 #include <limits.h>

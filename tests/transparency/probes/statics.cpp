@@ -1,5 +1,4 @@
 // Static variables of functions: initialised once, whoever comes first; again, if an exception ended the attempt.
-// COVERS: __cxa_guard_acquire __cxa_guard_release __cxa_guard_abort
 #include <atomic>
 #include <stdexcept>
 #include <thread>

@@ -1,6 +1,4 @@
-/* Streams: what is flushed, closed and thrown away, with bytes in them at a fork and without.
- * COVERS: fflush fclose __fpurge
- */
+/* Streams: what is flushed, closed and thrown away, with bytes in them at a fork and without. */
 #include "probe.h"
 
 #include <stdio.h>

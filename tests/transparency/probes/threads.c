@@ -1,6 +1,4 @@
-/* Threads: how they are made, named, and how they end.
- * COVERS: pthread_create pthread_setname_np
- */
+/* Threads: how they are made, named, and how they end. */
 #include "probe.h"
 
 #include <sched.h>

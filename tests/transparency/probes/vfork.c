@@ -1,6 +1,4 @@
-/* vfork, in ways that POSIX allows and in those that programs use all the same.
- * COVERS: vfork
- */
+/* vfork, in ways that POSIX allows and in those that programs use all the same. */
 #include "probe.h"
 
 #include <sys/resource.h>

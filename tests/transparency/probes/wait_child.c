@@ -1,6 +1,4 @@
-/* Waiting for children.
- * COVERS: wait waitpid wait3 wait4 waitid
- */
+/* Waiting for children. */
 #include "probe.h"
 
 #include <signal.h>

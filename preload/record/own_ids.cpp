@@ -1,0 +1,67 @@
+#include "record/own_ids.hpp"
+
+#include <string.h>
+#include <sys/prctl.h>
+
+#include "guest/sys.hpp"
+
+#include "guest/house_rules.hpp"
+
+namespace forksight {
+
+namespace {
+
+// struct pthread of glibc 2.25 to 2.41, x86-64: behind the head that it shares with the loader (nptl/descr.h).
+constexpr std::size_t kTidOffset = 0x2d0;
+constexpr long kSameMemory = 1;  // KCMP_VM
+constexpr long kNoSuchProcess = -3;
+
+constinit bool g_offset_is_right = false;
+// The process that the epoch belongs to.
+FORKSIGHT_WRITTEN_AT_FORK constinit std::int32_t g_pid = 0;
+
+std::int32_t read_libcs_tid() {
+  std::int32_t tid = 0;
+  memcpy(&tid, static_cast<const std::byte*>(__builtin_thread_pointer()) + kTidOffset, sizeof tid);
+  return tid;
+}
+
+// True also where the kernel does not tell: to take another process' slots away from it would be worse than to leave ids
+// as they are. A filter of system calls may kill for one that few programs use: it is not tried.
+bool may_share_memory(std::int32_t pid, std::int32_t other) {
+  if (sys::call(SYS_prctl, PR_GET_SECCOMP) != 0) return true;
+  const long order = sys::call(SYS_kcmp, pid, other, kSameMemory);
+  return order == 0 || (order < 0 && order != kNoSuchProcess);
+}
+
+}  // namespace
+
+void start_own_ids() {
+  g_pid = sys::getpid();
+  g_offset_is_right = read_libcs_tid() == sys::gettid();
+}
+
+std::int32_t lock_tid() { return g_offset_is_right ? read_libcs_tid() : sys::gettid(); }
+
+void renew_own_ids(Slot* self) {
+  const std::int32_t pid = sys::getpid();
+  g_pid = pid;
+  if (self == nullptr) return;
+  self->epoch = epoch();
+  self->tid = pid;
+  self->lock_tid = lock_tid();
+  self->flags |= trace::kThreadMain;
+  self->record = 0;
+  self->overflow = 0;
+  self->open_touch = 0;
+  self->fork_is_told = false;
+}
+
+void notice_unseen_fork() {
+  const std::int32_t pid = sys::getpid();
+  if (pid == g_pid || epoch() == 0 || may_share_memory(g_pid, pid)) return;
+  begin_next_epoch();
+  renew_own_ids(t_slot);
+}
+
+}  // namespace forksight
