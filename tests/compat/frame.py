@@ -1,0 +1,183 @@
+"""Runs units of foreign tests in four modes and keeps each run as a line of JSON.
+
+A suite yields units. A unit is one command, whose output is parsed into a result for each test. The modes: `bare`, `shim`
+(LD_PRELOAD alone), `run` (`forksight run`) and `cure` (`forksight run --cure=auto`). A run that is kept is not made again,
+so a comparison that was cut off goes on; lines of another build of forksight are ignored, those of bare runs are not.
+"""
+import concurrent.futures
+import dataclasses
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+MODES = ("bare", "shim", "run", "cure")
+BARE_RUNS = 2
+# A result that differs from bare is tried again so often, in bare runs and in those of its mode.
+TRIES_AGAIN = 2
+TIMEOUT_S = 20
+KEPT_OUTPUT = 4000
+# Besides these, a test sees the environment of its unit only.
+ENVIRONMENT = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8", "HOME": "/tmp",
+               "TMPDIR": "/tmp", "USER": "root", "TERM": "dumb"}
+
+
+@dataclasses.dataclass
+class Unit:
+    """`parse` makes {test: result} out of the output and the end of the command; without one the unit is one test."""
+    name: str
+    command: list
+    folder: str = "/tmp"
+    environment: dict = dataclasses.field(default_factory=dict)
+    seconds: int = TIMEOUT_S
+    parse: object = None
+    # Modes that would say nothing new of it.
+    modes: tuple = MODES
+    # A script that puts the words of a mode before the programs that it starts: they are its arguments.
+    words_last: bool = False
+
+
+class Tools:
+    """What is compared: the shim, the command, and the program that isolates a test."""
+
+    def __init__(self, build):
+        build = Path(build).resolve()
+        self.shim = build / "lib/libforksight.so"
+        self.forksight = build / "bin/forksight"
+        self.isolate = build / "bin/compat_isolate"
+        missing = [str(path) for path in (self.shim, self.forksight, self.isolate) if not path.exists()]
+        if missing:
+            raise SystemExit(f"compat: not built: {', '.join(missing)}")
+        self.check()
+        digest = hashlib.sha256(self.shim.read_bytes() + self.forksight.read_bytes())
+        self.build = digest.hexdigest()[:16]
+
+    def check(self):
+        """The shim is in a program that is isolated: a tool below /tmp would not be there, and nothing would be compared."""
+        with tempfile.TemporaryDirectory() as folder:
+            command = [str(self.isolate), "30", f"{folder}/end", "env", f"LD_PRELOAD={self.shim}", "cat", "/proc/self/maps"]
+            maps = subprocess.run(command, capture_output=True, text=True, check=False, env=ENVIRONMENT)
+        if str(self.shim) not in maps.stdout:
+            raise SystemExit(f"compat: {self.shim} is not in a program that is isolated: {maps.stderr.strip()}")
+
+    def words(self, mode, out):
+        """What stands before a command in a mode."""
+        if mode == "bare":
+            return []
+        if mode == "shim":
+            return ["env", f"LD_PRELOAD={self.shim}", f"FORKSIGHT_OUT={out}/traces"]
+        cure = ["--cure=auto"] if mode == "cure" else []
+        return [str(self.forksight), "run", "-q", "--format", "json", "--report", f"{out}/report.json", "--out", f"{out}/traces",
+                *cure, "--"]
+
+
+def findings_in(report):
+    try:
+        findings = json.loads(report.read_text())["findings"]
+    except FileNotFoundError:
+        return []
+    except (ValueError, KeyError) as error:
+        return [{"rule": "unreadable-report", "certainty": "certain", "outcome": "error", "summary": str(error)}]
+    return [{key: finding.get(key) for key in ("rule", "certainty", "outcome", "summary", "count")} for finding in findings]
+
+
+def placed(unit, words):
+    return [*unit.command, *words] if unit.words_last else [*words, *unit.command]
+
+
+def run_unit(tools, unit, mode, scratch):
+    """One run, as what is kept of it."""
+    out = Path(tempfile.mkdtemp(prefix="run-", dir=scratch))
+    (out / "traces").mkdir()
+    os.chmod(out, 0o777)
+    os.chmod(out / "traces", 0o1777)
+    command = [str(tools.isolate), str(unit.seconds), str(out / "end"), *placed(unit, tools.words(mode, out))]
+    started = time.monotonic()
+    with open(out / "output", "wb") as output:
+        subprocess.run(command, cwd=unit.folder, env={**ENVIRONMENT, **unit.environment}, stdin=subprocess.DEVNULL, stdout=output,
+                       stderr=subprocess.STDOUT, check=False, timeout=unit.seconds + 60)
+    seconds = round(time.monotonic() - started, 2)
+    end = (out / "end").read_text() or "lost"
+    text = (out / "output").read_bytes().decode(errors="replace")
+    tests = unit.parse(text, end) if unit.parse else {unit.name: end}
+    line = {"unit": unit.name, "mode": mode, "end": end, "seconds": seconds, "tests": tests}
+    if mode in ("run", "cure"):
+        line["findings"] = findings_in(out / "report.json")
+    if mode != "bare":
+        line["build"] = tools.build
+    if end != "0" or line.get("findings"):
+        line["output"] = text[-KEPT_OUTPUT:]
+    shutil.rmtree(out, ignore_errors=True)
+    return line
+
+
+class Kept:
+    """The runs of one suite, in a file of JSON lines."""
+
+    def __init__(self, path, build):
+        self.path = Path(path)
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self.runs = {}
+        if self.path.exists():
+            for text in self.path.read_text().splitlines():
+                try:
+                    line = json.loads(text)
+                except ValueError:
+                    continue  # the last line of a run that was cut off
+                if line["mode"] == "bare" or build is None or line.get("build") == build:
+                    self.runs.setdefault((line["unit"], line["mode"]), []).append(line)
+
+    def of(self, unit, mode):
+        return self.runs.get((unit, mode), [])
+
+    def add(self, line):
+        self.runs.setdefault((line["unit"], line["mode"]), []).append(line)
+        with open(self.path, "a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
+
+
+def differences(bare_runs, runs):
+    """Tests whose result in the last run of a mode is in no bare run: {test: (results bare, result)}."""
+    last = runs[-1]
+    names = {name for run in bare_runs for name in run["tests"]}
+    found = {}
+    for name in names:
+        bare = {run["tests"].get(name, "missing") for run in bare_runs}
+        result = last["tests"].get(name, "missing")
+        if result not in bare:
+            found[name] = (sorted(bare), result)
+    ends = {run["end"] for run in bare_runs}
+    if not found and last["end"] not in ends:
+        found["(exit status)"] = (sorted(ends), last["end"])
+    return found
+
+
+def compare_unit(tools, unit, kept, scratch):
+    """All runs of a unit that are not there yet. Where a result differs, bare and the mode are run again: chance shows."""
+    while len(kept.of(unit.name, "bare")) < BARE_RUNS:
+        kept.add(run_unit(tools, unit, "bare", scratch))
+    for mode in unit.modes[1:]:
+        if not kept.of(unit.name, mode):
+            kept.add(run_unit(tools, unit, mode, scratch))
+        tries = len(kept.of(unit.name, mode)) - 1
+        while tries < TRIES_AGAIN and differences(kept.of(unit.name, "bare"), kept.of(unit.name, mode)):
+            kept.add(run_unit(tools, unit, "bare", scratch))
+            kept.add(run_unit(tools, unit, mode, scratch))
+            tries += 1
+
+
+def compare(tools, units, kept, jobs, say):
+    """Runs what is missing, so many units at a time."""
+    done = 0
+    with tempfile.TemporaryDirectory(prefix="compat-", dir=kept.path.parent) as scratch:
+        with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+            work = {pool.submit(compare_unit, tools, unit, kept, scratch): unit for unit in units}
+            for future in concurrent.futures.as_completed(work):
+                done += 1
+                future.result()
+                if done % 50 == 0 or done == len(work):
+                    say(f"{done} of {len(work)} units")

@@ -1,0 +1,115 @@
+// isolate SECONDS RESULT CMD [ARG…]: runs CMD where it meets no other test, and where nothing of it survives.
+//
+// CMD gets namespaces of its own for processes, mounts, System V and POSIX message queues, and the network, with an empty
+// /tmp and /dev/shm, and the loopback device up. The file RESULT says how it ended: its exit status, 128 plus a signal, or
+// "timeout". Process 1 of the namespace waits for CMD and then ends, whereupon the kernel ends all that CMD left behind.
+#include <errno.h>
+#include <fcntl.h>
+#include <net/if.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+static void fail(const char *what) {
+  fprintf(stderr, "isolate: %s: %s\n", what, strerror(errno));
+  exit(125);
+}
+
+static void bring_up_loopback(void) {
+  int descriptor = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  struct ifreq request = {.ifr_name = "lo"};
+  if (descriptor < 0 || ioctl(descriptor, SIOCGIFFLAGS, &request) != 0)
+    fail("loopback device");
+  request.ifr_flags |= IFF_UP;
+  if (ioctl(descriptor, SIOCSIFFLAGS, &request) != 0)
+    fail("loopback device");
+  close(descriptor);
+}
+
+static void mount_own(void) {
+  if (mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0)
+    fail("private mounts");
+  if (mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) != 0)
+    fail("/proc");
+  if (mount("tmpfs", "/tmp", "tmpfs", MS_NOSUID | MS_NODEV, "mode=1777") != 0)
+    fail("/tmp");
+  if (mount("tmpfs", "/dev/shm", "tmpfs", MS_NOSUID | MS_NODEV, "mode=1777") != 0)
+    fail("/dev/shm");
+}
+
+static void say(int descriptor, const char *text) {
+  if (write(descriptor, text, strlen(text)) < 0)
+    fail("result");
+}
+
+// Process 1: waits for CMD, and reaps what is left to it meanwhile.
+static void be_init(int result, int seconds, char **command) {
+  mount_own();
+  bring_up_loopback();
+  sigset_t child_ended, before;
+  sigemptyset(&child_ended);
+  sigaddset(&child_ended, SIGCHLD);
+  sigprocmask(SIG_BLOCK, &child_ended, &before);
+  pid_t program = fork();
+  if (program == 0) {
+    setsid();
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    execvp(command[0], command);
+    fprintf(stderr, "isolate: %s: %s\n", command[0], strerror(errno));
+    _exit(127);
+  }
+  struct timespec now, end;
+  clock_gettime(CLOCK_MONOTONIC, &end);
+  end.tv_sec += seconds;
+  for (;;) {
+    int status;
+    for (pid_t ended; (ended = waitpid(-1, &status, WNOHANG)) > 0;) {
+      if (ended != program)
+        continue;
+      char text[16];
+      snprintf(text, sizeof text, "%d", WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status));
+      say(result, text);
+      _exit(0);
+    }
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    struct timespec left = {.tv_sec = end.tv_sec - now.tv_sec};
+    if (left.tv_sec <= 0) {
+      say(result, "timeout");
+      _exit(0);
+    }
+    sigtimedwait(&child_ended, NULL, &left);
+  }
+}
+
+int main(int argc, char **argv) {
+  if (argc < 4) {
+    fprintf(stderr, "isolate SECONDS RESULT CMD [ARG...]\n");
+    return 2;
+  }
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  int result = open(argv[2], O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  if (result < 0)
+    fail(argv[2]);
+  setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
+  if (unshare(CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWNET) != 0)
+    fail("namespaces (they need root)");
+  pid_t init = fork();
+  if (init == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    be_init(result, atoi(argv[1]), argv + 3);
+  }
+  int status = 0;
+  while (waitpid(init, &status, 0) < 0 && errno == EINTR) {
+  }
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 125;
+}

@@ -1,0 +1,73 @@
+"""Debian packages and source packages, for the suites. Nothing comes from elsewhere."""
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+MIRROR = "http://deb.debian.org/debian"
+
+
+class NotHere(Exception):
+    """What a suite needs cannot be had here."""
+
+
+def release():
+    for line in Path("/etc/os-release").read_text().splitlines():
+        if line.startswith("VERSION_CODENAME="):
+            return line.partition("=")[2].strip('"')
+    raise NotHere("no VERSION_CODENAME in /etc/os-release: this is not Debian")
+
+
+def version_of(package):
+    """Of an installed one, or None."""
+    asked = subprocess.run(["dpkg-query", "-W", "-f=${db:Status-Status} ${Version}", package], capture_output=True, text=True, check=False)
+    status, _, version = asked.stdout.partition(" ")
+    return version if status == "installed" else None
+
+
+def install(packages):
+    missing = [name for name in packages if version_of(name) is None]
+    if not missing:
+        return
+    command = ["apt-get", "install", "--yes", "--no-install-recommends", *missing]
+    done = subprocess.run(command, env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"}, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True, check=False)
+    if done.returncode != 0:
+        raise NotHere(f"`{' '.join(command)}`: {done.stdout.strip().splitlines()[-1]}")
+
+
+def apt_for_sources(cache):
+    """apt-get with a list of sources of its own: that of the machine stays as it is."""
+    lists = cache / "lists"
+    (lists / "partial").mkdir(parents=True, exist_ok=True)
+    sources = cache / "sources.list"
+    sources.write_text(f"deb-src {MIRROR} {release()} main\n")
+    return ["apt-get", "-q", "-o", f"Dir::Etc::sourcelist={sources}", "-o", "Dir::Etc::sourceparts=-", "-o", f"Dir::State::lists={lists}"]
+
+
+def fetch_source(package, cache):
+    """The folder with the unpacked source package."""
+    folder = cache / "sources" / package
+    if not (folder / "unpacked").exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        apt = apt_for_sources(cache)
+        for words in ([*apt, "update"], [*apt, "source", package]):
+            done = subprocess.run(words, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+            if done.returncode != 0:
+                raise NotHere(f"`{' '.join(words)}`: {done.stdout.strip().splitlines()[-1]}")
+        (folder / "unpacked").touch()
+    found = [path for path in folder.iterdir() if path.is_dir()]
+    if len(found) != 1:
+        raise NotHere(f"{folder}: {len(found)} folders, not one")
+    return found[0]
+
+
+def source_version(package, cache):
+    found = list((cache / "sources" / package).glob("*.dsc"))
+    return found[0].name.removesuffix(".dsc").partition("_")[2] if found else None
+
+
+def clean_folder(path):
+    shutil.rmtree(path, ignore_errors=True)
+    path.mkdir(parents=True)
+    return path

@@ -1,0 +1,127 @@
+"""Writes the page of the comparison out of the runs that are kept."""
+import collections
+import subprocess
+import time
+from pathlib import Path
+
+import frame
+import packages
+from judge import explanation, judge_suite
+from suites import SUITES
+
+# As the suites say that a test passed, did not apply, or failed bare already.
+PASSED = ("0", "ok", "PASS")
+SKIPPED = ("skipped", "SKIP", "4", "5", "77")
+
+HEAD = """# Other people's tests
+
+Each test below was run bare, under the shim alone (`LD_PRELOAD`), by `forksight run`, and by `forksight run --cure=auto`.
+A test counts as the same if its result is one that it has bare. What is compared is the result of each test, also where a
+test fails or skips bare.
+
+This page is written by `tests/compat/compat.py page`, out of the runs that these commands make:
+
+    cmake --preset release && cmake --build --preset release
+    tests/compat/compat.py run --build build/release all
+    tests/compat/compat.py page --build build/release docs/compatibility.md
+
+Everything comes from Debian packages and source packages, which the script installs or builds. Each run has
+namespaces of its own for processes, mounts, message queues and the network, an empty `/tmp`, and a time limit; nothing
+survives it. A result that differs is tried {tries} times more, bare and in its mode.
+"""
+
+
+def write(path, arguments, tools):
+    judged = {name: judge_suite(name, frame.Kept(arguments.results / f"{name}.jsonl", tools.build)) for name in SUITES
+              if (arguments.results / f"{name}.jsonl").exists()}
+    parts = [HEAD.format(tries=frame.TRIES_AGAIN), made(arguments), counts(judged), changes(judged), chance(judged), findings(judged),
+             left_out(judged), versions(judged, arguments.cache)]
+    Path(path).write_text("\n".join(part.rstrip("\n") + "\n" for part in parts))
+    print(f"{path}: {sum(one.tests for one in judged.values())} tests")
+    return 1 if any(one.problems() for one in judged.values()) else 0
+
+
+def made(arguments):
+    commit = subprocess.run(["git", "-C", str(Path(__file__).parent), "log", "-1", "--format=%h", "--", "../../preload", "../../analyzer"],
+                            capture_output=True, text=True, check=True).stdout.strip()
+    newest = max(path.stat().st_mtime for path in arguments.results.glob("*.jsonl"))
+    glibc = packages.version_of("libc6")
+    kernel = Path("/proc/sys/kernel/osrelease").read_text().strip()
+    return f"Last run: {time.strftime('%Y-%m-%d', time.gmtime(newest))}, forksight at commit {commit}, glibc {glibc}, Linux {kernel}.\n"
+
+
+def table(head, rows):
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    return "\n".join(lines + ["| " + " | ".join(str(cell).replace("|", "\\|") for cell in row) + " |" for row in rows]) + "\n"
+
+
+def shares(judged):
+    passed = sum(count for result, count in judged.results.items() if result.split(":")[0] in PASSED)
+    skipped = sum(count for result, count in judged.results.items() if result in SKIPPED)
+    return passed, skipped, sum(judged.results.values()) - passed - skipped
+
+
+def counts(judged):
+    rows = []
+    total = collections.Counter()
+    for name, one in judged.items():
+        numbers = {"tests": one.tests, "unstable": len(one.unstable)}
+        numbers["passed"], numbers["skipped"], numbers["failed"] = shares(one)
+        for mode in frame.MODES[1:]:
+            numbers[mode] = len({(change.unit, change.test) for change in one.changed() if change.mode == mode})
+        total.update(numbers)
+        rows.append([f"{name}: {SUITES[name].ABOUT}", *numbers.values()])
+    rows.append(["**all**", *total.values()])
+    head = ["suite", "tests", "not stable bare", "pass bare", "skip bare", "fail bare", "shim changes", "`run` changes", "`run --cure=auto` changes"]
+    return "## Results\n\n" + table(head, rows)
+
+
+def changes(judged):
+    rows = [[name, one.unit, one.test, one.mode, " or ".join(one.bare), one.result, reason(name, one)]
+            for name, suite in judged.items() for one in suite.changed()]
+    text = "## Results that forksight changes\n\n"
+    return text + (table(["suite", "unit", "test", "mode", "bare", "there", "why"], rows) if rows else "None.\n")
+
+
+def reason(name, change):
+    return explanation("difference", name, change.unit, change.test) or "**not explained**"
+
+
+def chance(judged):
+    rows = [[name, one.unit, one.test, one.mode, " or ".join(one.bare), ", ".join(one.runs)]
+            for name, suite in judged.items() for one in suite.differences if one.happened_once()]
+    text = ("## Results that differed, and did not each time\n\n"
+            "Bare had one result in all of its runs, the mode gave this and another one: a race or a time limit of the test's own.\n\n")
+    unstable = sum(len(suite.unstable) for suite in judged.values())
+    text += f"Beside these, {unstable} tests have more than one result bare; they are compared with each of them.\n\n"
+    return text + (table(["suite", "unit", "test", "mode", "bare", "there, run by run"], rows) if rows else "None.\n")
+
+
+def findings(judged):
+    classes = collections.OrderedDict()
+    for name, suite in judged.items():
+        for one in suite.findings:
+            classes.setdefault((name, one.rule, one.certainty, one.outcome, one.reason), []).append(one)
+    rows = []
+    for (name, rule, certainty, outcome, why), found in classes.items():
+        units = sorted({one.unit for one in found})
+        shown = ", ".join(f"`{unit}`" for unit in units[:4]) + (f" and {len(units) - 4} more" if len(units) > 4 else "")
+        rows.append([name, rule, f"{certainty}, {outcome}", shown, why or "**not explained**"])
+    text = ("## Findings in these tests\n\n"
+            "What `run` and `run --cure=auto` report of these tests, and why it is true.\n\n")
+    return text + (table(["suite", "finding", "how", "units", "why it is true"], rows) if rows else "None.\n")
+
+
+def left_out(judged):
+    rows = [[name, what, why] for name in judged for what, why in SUITES[name].LEFT_OUT.items()]
+    return "## Left out\n\n" + table(["suite", "what", "why"], rows)
+
+
+def versions(judged, cache):
+    rows = []
+    for name in judged:
+        suite = SUITES[name]
+        shown = [f"{package} {packages.version_of(package)}" for package in suite.PACKAGES if packages.version_of(package)]
+        shown += [f"{source} {packages.source_version(source, cache)} (source)" for source in suite.SOURCES]
+        rows.append([name, ", ".join(shown)])
+    return "## Versions\n\n" + table(["suite", "packages"], rows)

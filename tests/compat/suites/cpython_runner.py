@@ -1,0 +1,62 @@
+"""cpython_runner.py MODULE: runs a module of CPython's tests; a line `@@ TEST RESULT` a test, and `began` before each."""
+import os
+import sys
+import unittest
+
+from test import support
+
+OUTPUT = os.dup(1)
+PROCESS = os.getpid()
+
+
+def say(test, result):
+    # A child that a test forked may come here, too: its results are not the module's.
+    if os.getpid() == PROCESS:
+        os.write(OUTPUT, f"\n@@ {test.id().replace(' ', '_')} {result}\n".encode())
+
+
+class Result(unittest.TextTestResult):
+    def startTest(self, test):
+        say(test, "began")
+        super().startTest(test)
+
+    def addSuccess(self, test):
+        say(test, "ok")
+        super().addSuccess(test)
+
+    def addError(self, test, err):
+        say(test, "error")
+        super().addError(test, err)
+
+    def addFailure(self, test, err):
+        say(test, "failed")
+        super().addFailure(test, err)
+
+    def addSubTest(self, test, subtest, err):
+        if err is not None:
+            say(test, "failed")
+        super().addSubTest(test, subtest, err)
+
+    def addSkip(self, test, reason):
+        say(test, "skipped")
+        super().addSkip(test, reason)
+
+    def addExpectedFailure(self, test, err):
+        say(test, "ok")
+        super().addExpectedFailure(test, err)
+
+    def addUnexpectedSuccess(self, test):
+        say(test, "failed")
+        super().addUnexpectedSuccess(test)
+
+
+def main():
+    support.use_resources = []
+    os.chdir(os.environ["TMPDIR"])
+    suite = unittest.defaultTestLoader.loadTestsFromName(sys.argv[1])
+    result = unittest.TextTestRunner(resultclass=Result, verbosity=1).run(suite)
+    return 0 if result.wasSuccessful() else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,45 @@
+"""Open POSIX conformance tests: one program a test; 0 is passed, 1 failed, 2 unresolved, 4 unsupported, 5 untested."""
+import re
+from pathlib import Path
+
+from frame import Unit
+from packages import clean_folder, fetch_source
+
+from .build import build_programs, built_programs
+
+ABOUT = "Open POSIX conformance tests"
+PACKAGES = ["gcc", "libc6-dev", "dpkg-dev"]
+SOURCES = ["posixtestsuite"]
+LEFT_OUT = {
+    "shm_open/23-1": "it leaves 600 processes behind that spin",
+    "tests that set the clock": "they would set the clock of the machine",
+    "tests that build only": "they have nothing to run",
+}
+SETS_CLOCK = re.compile(r"\b(clock_settime|settimeofday|stime)\s*\(")
+PROGRAM = re.compile(r"\d+-\d+\.c\Z")
+
+
+def wanted(source):
+    test = f"{source.parent.name}/{source.stem}"
+    return PROGRAM.match(source.name) and test not in LEFT_OUT and not SETS_CLOCK.search(source.read_text(errors="replace"))
+
+
+def prepare(cache):
+    index = cache / "posix" / "built.json"
+    if index.exists():
+        return
+    root = fetch_source("posixtestsuite", cache)
+    folder = clean_folder(cache / "posix")
+    jobs = []
+    for source in sorted((root / "conformance/interfaces").glob("*/*.c")):
+        if wanted(source):
+            program = folder / source.parent.name / source.stem
+            program.parent.mkdir(exist_ok=True)
+            jobs.append((program, ["gcc", "-D_GNU_SOURCE", "-w", "-O1", "-g", f"-I{root}/include", str(source), "-o", str(program),
+                                   "-lpthread", "-lrt", "-lm"]))
+    build_programs(jobs, index)
+
+
+def units(cache):
+    for path in map(Path, built_programs(cache / "posix" / "built.json")):
+        yield Unit(f"{path.parent.name}/{path.name}", [str(path)])

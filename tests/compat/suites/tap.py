@@ -1,0 +1,16 @@
+"""Results of the Test Anything Protocol."""
+import re
+
+LINE = re.compile(r"^(ok|not ok) \d+ *-? *(.*)$", re.M)
+
+
+def parse(text, end):
+    """{name: ok, failed or skipped}. Tests of one name are told apart by their order."""
+    tests = {}
+    for result, rest in LINE.findall(text):
+        name, _, directive = rest.partition(" # ")
+        word = "skipped" if directive.upper().startswith("SKIP") else {"ok": "ok", "not ok": "failed"}[result]
+        name = name.strip() or "?"
+        same = sum(1 for known in tests if known.partition(" #")[0] == name)
+        tests[f"{name} #{same + 1}" if same else name] = word
+    return tests or {"(no test told)": end}
