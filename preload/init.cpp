@@ -8,6 +8,7 @@
 #include "fork/hooks_fork.hpp"
 #include "fork/hooks_syscall.hpp"
 #include "guest/config.hpp"
+#include "guest/confinement.hpp"
 #include "libc/libc_calls.hpp"
 #include "loader/modules.hpp"
 #include "loader/next.hpp"
@@ -34,10 +35,21 @@ char** find_environment() {
   return arguments == nullptr ? nullptr : reinterpret_cast<char**>(__libc_stack_end) + 1 + arguments[0] + 1;
 }
 
+// libc's own idea of the calling thread's id, without a system call: what it writes into a mutex that the thread takes.
+std::int32_t read_own_tid() {
+  pthread_mutex_t mutex = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+  if (FORKSIGHT_NEXT(pthread_mutex_lock)(&mutex) != 0) return 0;
+  const std::int32_t tid = mutex.__data.__owner;
+  FORKSIGHT_NEXT(pthread_mutex_unlock)(&mutex);
+  return tid;
+}
+
 void start() {
+  look_for_filter();
   const bool is_complete = resolve_next();
   if (g_next.real_syscall != nullptr) set_next_syscall(g_next.real_syscall);
   if (!is_complete || has_elder()) return;
+  g_read_tid = read_own_tid;
   read_config(find_environment());
   start_slots();
   start_own_ids();

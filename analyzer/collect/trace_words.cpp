@@ -180,6 +180,10 @@ std::string describe_note(trace::NoteCode code, std::uint64_t value) {
     case trace::NoteCode::kCudaIpcFull:
       return fmt::format(
           "{} calls that share device memory were not recorded: what it shares from then on is not known", value);
+    case trace::NoteCode::kConfined:
+      return fmt::format(
+          "a seccomp filter kills the process for {} system calls that the shim would make: what they tell is missing",
+          value);
     case trace::NoteCode::kHandlersUnwrapped:
       return fmt::format("{} atfork handlers did not fit the list: they are neither timed nor named while they run",
                          value);

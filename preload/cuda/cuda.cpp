@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cuda/cuda_ipc.hpp"
+#include "guest/memory.hpp"
 #include "guest/sys.hpp"
 #include "loader/elf_view.hpp"
 #include "loader/loaded_object.hpp"
@@ -116,7 +117,7 @@ bool may_be_inside_driver(const Slot& slot, const Site& site) {
     const auto* from = reinterpret_cast<const void*>(site.sp + at);
     if (bound.mapped) {
       memcpy(words, from, wanted);
-    } else if (sys::read_memory(from, words, wanted) != wanted) {
+    } else if (read_memory(from, words, wanted) != wanted) {
       return true;
     }
     for (std::size_t i = 0; i < wanted / sizeof words[0]; ++i) {

@@ -4,6 +4,7 @@
 
 #include "guest/clock.hpp"
 #include "guest/kept_errno.hpp"
+#include "guest/memory.hpp"
 #include "guest/sys.hpp"
 #include "loader/modules.hpp"
 #include "record/writer.hpp"
@@ -53,7 +54,7 @@ std::uint64_t hash_of(const Handle& handle) {
 
 template <class T>
 bool read_callers(std::uint64_t address, T& out) {
-  return address != 0 && sys::read_memory(reinterpret_cast<const void*>(address), &out, sizeof out) == sizeof out;
+  return address != 0 && read_memory(reinterpret_cast<const void*>(address), &out, sizeof out) == sizeof out;
 }
 
 Shared* find(Shared (&list)[kMaxShared], std::uint64_t address) {

@@ -9,6 +9,7 @@
 
 #include "files/file_locks.hpp"
 #include "guest/kept_errno.hpp"
+#include "guest/memory.hpp"
 #include "guest/site.hpp"
 #include "guest/sys.hpp"
 #include "loader/lazy_next.hpp"
@@ -71,7 +72,7 @@ __attribute__((noinline)) int lock_by_fcntl(Fcntl real, int fd, int command, uns
   FileRange range{};
   FileUnlock unlock = no_unlock();
   if (FORKSIGHT_UNLIKELY(was_held_at_fork(fd)) &&
-      sys::read_memory(memory, &asked, sizeof asked, true) == sizeof asked && asked.l_type == F_UNLCK &&
+      read_memory(memory, &asked, sizeof asked) == sizeof asked && asked.l_type == F_UNLCK &&
       find_range(fd, asked.l_whence, asked.l_start, asked.l_len, range)) {
     unlock = look_at_file_unlock(kind, fd, range);
   }

@@ -74,7 +74,7 @@ bool has_steady_tsc() {
   return __get_cpuid(0x80000007, &a, &b, &c, &d) != 0 && (d & 1U << 8U) != 0;
 }
 
-std::uint64_t ticks() { return g_has_steady_tsc ? __rdtsc() : now_ns(); }
+std::uint64_t ticks() { return g_has_steady_tsc && g_may_read_clock ? __rdtsc() : now_ns(); }
 
 // The outermost lock that the thread holds exclusively, unless that is `entry`.
 std::uint64_t gate_of(const Slot& slot, const HeldLock* entry) {

@@ -4,6 +4,7 @@
 #include "foresight/key_table.hpp"
 #include "forksight/trace/foresight.hpp"
 #include "guest/config.hpp"
+#include "guest/memory.hpp"
 #include "guest/sys.hpp"
 #include "locks/lock_memory.hpp"
 #include "record/thread_records.hpp"
@@ -43,7 +44,7 @@ bool is_still_held(const Slot& slot, const HeldLock* entry) {
   std::uint8_t memory[56];
   const LockKind kind = lock_kind(entry->lock);
   const std::size_t bytes = lock_bytes(kind);
-  if (sys::read_memory(reinterpret_cast<const void*>(lock_address(entry->lock)), memory, bytes, true) != bytes) {
+  if (read_memory(reinterpret_cast<const void*>(lock_address(entry->lock)), memory, bytes) != bytes) {
     return false;
   }
   if (kind == LockKind::kMutex) return decode_lock<MutexMemory>(memory).owner == slot.lock_tid;

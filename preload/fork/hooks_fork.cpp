@@ -39,6 +39,7 @@ Fork current_fork(Slot& self) { return fork_of(self, self.fork_kind, 0); }
 // Runtimes and drivers are asked: foreign code, here, in on_prepare and in leave_fork.
 void enter_fork(Slot& self, const Site& site) {
   const KeptErrno kept;
+  try_filter(TryBy::kClone);
   self.fork_site = site;
   self.fork_record = 0;
   self.fork_entry_ns = now_ns();
@@ -82,6 +83,7 @@ void on_prepare() {
   Slot* const self = own_slot();
   if (self == nullptr) return;
   const KeptErrno kept;
+  try_filter(TryBy::kClone);
   const bool by_wrapper = self->fork_site.pc != 0;
   self->fork_kind = by_wrapper ? ForkKind::kWrapper : ForkKind::kInLibc;
   self->fork_is_told = true;
@@ -157,6 +159,7 @@ void end_fork_call(const ForkCall& call, long child) {
 
 void prepare_bypass(Slot* self, const Site& site, std::uint32_t flags) {
   notice_unseen_fork();
+  try_filter(TryBy::kClone);
   self->fork_entry_ns = now_ns();
   self->fork_kind = ForkKind::kBypassed;
   const Site outer = self->fork_site;  // of a fork() that this thread is in the middle of

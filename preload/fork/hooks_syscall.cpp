@@ -1,13 +1,15 @@
 // syscall(): the way in which libstdc++ (futures, atomic waits, latches, semaphores, guards), Rust's standard library
 // and locks of one's own sleep in a futex.
 //
-// Everything but a futex wait and a plain fork is passed on by a jump, with all registers and the stack as they are: a
-// clone that shares its memory, or a vfork, must come back to the caller's own frame, on whatever stack it named. A
-// wait is an ordinary call with the arguments in the same places, and so is a fork, whose child comes back in a copy of
-// the stack; so the hook itself is five instructions for all other numbers, and none of it is C.
+// Everything but a futex wait, a plain fork and a new seccomp filter is passed on by a jump, with all registers and the
+// stack as they are: a clone that shares its memory, or a vfork, must come back to the caller's own frame, on whatever
+// stack it named. A wait is an ordinary call with the arguments in the same places, and so is a fork, whose child comes
+// back in a copy of the stack; so the hook itself is five instructions for all other numbers, and none of it is C.
 #include <errno.h>
 #include <linux/futex.h>
+#include <linux/seccomp.h>
 #include <sched.h>
+#include <sys/prctl.h>
 #include <time.h>
 
 #include "fork/hooks_fork.hpp"
@@ -17,6 +19,7 @@
 #include "locks/held.hpp"
 #include "locks/orphans.hpp"
 #include "record/slots.hpp"
+#include "rights/rights.hpp"
 #include "threads/fork_threads.hpp"
 #include "threads/lost_waits.hpp"
 
@@ -89,8 +92,24 @@ extern "C" [[gnu::visibility("hidden"), gnu::used]] long forksight_raw_fork(long
   return child;
 }
 
+// seccomp() has no function in libc; prctl() has, and is called this way by some.
+extern "C" [[gnu::visibility("hidden"), gnu::used]] long forksight_change_filter(long number, long a, long b, long c,
+                                                                                 long d, long e) {
+  const auto real = reinterpret_cast<Syscall>(forksight_next_syscall);
+  const bool by_prctl = number == SYS_prctl;
+  const bool installs = by_prctl ? a == PR_SET_SECCOMP : a == SECCOMP_SET_MODE_FILTER || a == SECCOMP_SET_MODE_STRICT;
+  if (!installs) return real(number, a, b, c, d, e);
+  const long of_seccomp = a == SECCOMP_SET_MODE_FILTER ? SECCOMP_MODE_FILTER : SECCOMP_MODE_STRICT;
+  const Filter filter =
+      read_new_filter(static_cast<unsigned long>(by_prctl ? b : of_seccomp), reinterpret_cast<const void*>(c));
+  const long result = real(number, a, b, c, d, e);
+  if (result >= 0) filter_was_installed(filter);  // a number above 0 may be a descriptor
+  return result;
+}
+
 }  // namespace
 
+static_assert(SYS_seccomp == 317 && SYS_prctl == 157);
 static_assert(SYS_clone == 56 && SYS_fork == 57 && (CLONE_VM | CLONE_SETTLS) == 0x80100);
 // FUTEX_WAIT is 0, FUTEX_WAIT_BITSET 9, flags are 0x80 and 0x100.
 static_assert(SYS_futex == 202 && FUTEX_WAIT == 0 && FUTEX_WAIT_BITSET == 9 && FUTEX_CMD_MASK == ~0x180);
@@ -107,6 +126,10 @@ syscall:
   je forksight_raw_fork
   cmpq $56, %rdi
   je 2f
+  cmpq $317, %rdi
+  je forksight_change_filter
+  cmpq $157, %rdi
+  je forksight_change_filter
 3:
   jmp *forksight_next_syscall(%rip)
 2:

@@ -88,6 +88,8 @@ vfork:
   .cfi_startproc
   testl $2, %fs:0x48              # a shadow stack: that is glibc's to handle
   jne 4f
+  cmpb $0, forksight_refuses_getpid(%rip)
+  jne 4f
 1:
   movq forksight_t_vfork_child@gottpoff(%rip), %rsi
   movl %fs:(%rsi), %edx

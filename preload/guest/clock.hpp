@@ -12,9 +12,13 @@ namespace forksight {
 // libc's own definition, which asks the vdso; null until the initialiser has found it.
 using ReadClock = int (*)(clockid_t clock, timespec* now);
 extern ReadClock g_read_clock;
+// False in a process to which the time stamp counter is forbidden (seccomp's strict mode, PR_SET_TSC): to read it, as
+// the vdso does, is SIGSEGV. Then there is no time.
+extern bool g_may_read_clock;
 
 // async-signal-safe, fork-child-safe; errno is kept: these clocks are always there.
 inline std::uint64_t now_ns(clockid_t clock = CLOCK_MONOTONIC) {
+  if (__builtin_expect(!g_may_read_clock, 0)) return 0;
   timespec now{};
   if (g_read_clock != nullptr) {
     g_read_clock(clock, &now);

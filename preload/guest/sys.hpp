@@ -1,19 +1,22 @@
 // System calls without libc: no errno, no cancellation point, no interposer in between. async-signal-safe and
-// fork-child-safe, all of them. Each returns the kernel's answer: a negative value is -errno.
+// fork-child-safe, all of them. Each returns the kernel's answer: a negative value is -errno. A call that a seccomp
+// filter might kill for is not made, and fails with EPERM (confinement.hpp).
 #pragma once
 
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <sys/uio.h>
 
 #include <cstddef>
 #include <cstdint>
 
+#include "guest/confinement.hpp"
+
 namespace forksight::sys {
 
-inline long call(long number, long a = 0, long b = 0, long c = 0, long d = 0, long e = 0, long f = 0) {
+// Whatever a filter does to the process for it. For the code that finds that out.
+inline long raw_call(long number, long a = 0, long b = 0, long c = 0, long d = 0, long e = 0, long f = 0) {
   long result = 0;
   register long r10 asm("r10") = d;
   register long r8 asm("r8") = e;
@@ -25,14 +28,27 @@ inline long call(long number, long a = 0, long b = 0, long c = 0, long d = 0, lo
   return result;
 }
 
+inline long call(long number, long a = 0, long b = 0, long c = 0, long d = 0, long e = 0, long f = 0) {
+  if (!is_permitted(number)) return -1;  // EPERM
+  return raw_call(number, a, b, c, d, e, f);
+}
+
 template <class T>
 long word(T* pointer) {
   return static_cast<long>(reinterpret_cast<std::uintptr_t>(pointer));
 }
 
-inline std::int32_t getpid() { return static_cast<std::int32_t>(call(SYS_getpid)); }
+// These two are known without the kernel, too, should a filter refuse them.
+inline std::int32_t getpid() {
+  const long pid = call(SYS_getpid);
+  return pid > 0 ? static_cast<std::int32_t>(pid) : pid_when_confined();
+}
+inline std::int32_t gettid() {
+  const long tid = call(SYS_gettid);
+  if (tid > 0) return static_cast<std::int32_t>(tid);
+  return g_read_tid == nullptr ? 0 : g_read_tid();
+}
 inline std::int32_t getppid() { return static_cast<std::int32_t>(call(SYS_getppid)); }
-inline std::int32_t gettid() { return static_cast<std::int32_t>(call(SYS_gettid)); }
 inline void yield() { call(SYS_sched_yield); }
 
 // Is `tid` a thread of this process? Signal 0 is no signal: the kernel only looks the thread up.
@@ -54,31 +70,5 @@ inline void* map(std::size_t bytes, int protection, int flags, int fd) {
   return address < 0 && address > -4096 ? nullptr : reinterpret_cast<void*>(static_cast<std::uintptr_t>(address));
 }
 inline void unmap(void* address, std::size_t bytes) { call(SYS_munmap, word(address), static_cast<long>(bytes)); }
-
-// Copies up to `bytes` of this process's own memory; memory that is not mapped shortens the copy and never faults.
-// Returns the number of bytes copied. `trusted` allows a plain copy where a filter refuses the system call.
-inline std::size_t read_memory(const void* from, void* to, std::size_t bytes, bool trusted = false) {
-  iovec local{to, bytes};
-  iovec remote{const_cast<void*>(from), bytes};
-  // A transfer is cut at the granularity of iovec elements and pages: one element each suffices.
-  const long got = call(SYS_process_vm_readv, getpid(), word(&local), 1, word(&remote), 1, 0);
-  if (got >= 0) return static_cast<std::size_t>(got);
-  if (!trusted || got == -14 /* EFAULT */) return 0;
-  __builtin_memcpy(to, from, bytes);
-  return bytes;
-}
-
-// The same for several pieces at once. Stops at the first that is not mapped; returns the bytes of those before it, and
-// perhaps a part of it.
-inline std::size_t read_pieces(iovec* local, iovec* remote, std::uint32_t count) {
-  const long got = call(SYS_process_vm_readv, getpid(), word(local), count, word(remote), count, 0);
-  if (got >= 0) return static_cast<std::size_t>(got);
-  if (got == -14 /* EFAULT */) return 0;
-  std::size_t bytes = 0;
-  for (std::uint32_t i = 0; i < count; bytes += local[i++].iov_len) {
-    __builtin_memcpy(local[i].iov_base, remote[i].iov_base, local[i].iov_len);
-  }
-  return bytes;
-}
 
 }  // namespace forksight::sys

@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 
+#include "guest/memory.hpp"
 #include "guest/sys.hpp"
 #include "record/slots.hpp"
 #include "record/thread_records.hpp"
@@ -40,9 +41,9 @@ void at_fork::Streams::starts(const Fork& fork_now) {
     FILE file;
     StreamLock lock{};
     // A program may have put a stream of its own there, or none.
-    if (sys::read_memory(streams[number], &file, sizeof file, true) != sizeof file) continue;
+    if (read_memory(streams[number], &file, sizeof file) != sizeof file) continue;
     const void* const address = file._lock;
-    if (sys::read_memory(address, &lock, sizeof lock, true) != sizeof lock || lock.lock == 0) continue;
+    if (read_memory(address, &lock, sizeof lock) != sizeof lock || lock.lock == 0) continue;
     Slot* const holder = find_lost(lock.owner);
     if (holder == nullptr) continue;
     append(trace::RecordType::kStream, trace::StreamRecord{fork, ensure_thread_record(*holder),

@@ -8,6 +8,7 @@
 #include <atomic>
 
 #include "guest/kept_errno.hpp"
+#include "guest/memory.hpp"
 #include "guest/sys.hpp"
 #include "record/slots.hpp"
 #include "record/writer.hpp"
@@ -82,7 +83,7 @@ bool is_same_file(int fd, const File& file) {
 // Where other threads may close a stream meanwhile, its memory may go: nothing is copied then but what the kernel
 // copies.
 bool read_bytes(const void* from, void* to, std::size_t bytes) {
-  return sys::read_memory(from, to, bytes, !g_had_threads.load(std::memory_order_relaxed)) == bytes;
+  return read_memory(from, to, bytes) == bytes;
 }
 
 bool read_stream(const FILE* stream, FILE& out) { return stream != nullptr && read_bytes(stream, &out, sizeof out); }

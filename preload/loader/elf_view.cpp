@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "guest/memory.hpp"
 #include "guest/sys.hpp"
 
 #include "guest/house_rules.hpp"
@@ -58,7 +59,7 @@ ElfView::ElfView(ElfW(Addr) bias, const ElfW(Dyn) * dynamic, Trust trust)
 
 bool ElfView::read(std::uint64_t address, void* to, std::size_t bytes) const {
   const auto* from = reinterpret_cast<const void*>(address);
-  if (trust_ == Trust::kNone) return sys::read_memory(from, to, bytes, true) == bytes;
+  if (trust_ == Trust::kNone) return read_memory(from, to, bytes) == bytes;
   memcpy(to, from, bytes);
   return true;
 }
@@ -72,7 +73,7 @@ bool ElfView::read_string(std::uint64_t offset, char (&to)[kNameBytes]) const {
   const auto* from = reinterpret_cast<const char*>(strings_ + offset);
   std::size_t got = 0;
   if (trust_ == Trust::kNone) {
-    got = sys::read_memory(from, to, kNameBytes, true);
+    got = read_memory(from, to, kNameBytes);
   } else {
     got = strnlen(from, kNameBytes - 1) + 1;
     memcpy(to, from, got);

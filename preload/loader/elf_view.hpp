@@ -2,7 +2,7 @@
 // allocation: dlsym and dl_iterate_phdr take locks that another thread may hold for as long as it likes. x86-64 only.
 //
 // An object that another thread may unload meanwhile is read with Trust::kNone: every access is a bounded copy that
-// fails where the memory is gone (sys::read_memory). What stays loaded for certain is read directly.
+// fails where the memory is gone (read_memory). What stays loaded for certain is read directly.
 #pragma once
 
 #include <elf.h>

@@ -7,6 +7,7 @@
 #include <atomic>
 
 #include "guest/clock.hpp"
+#include "guest/memory.hpp"
 #include "guest/sys.hpp"
 #include "loader/library_events.hpp"
 
@@ -27,7 +28,7 @@ constinit const link_map* g_last_at_startup = nullptr;
 constinit std::atomic<std::int32_t> g_busy{0};  // tid of the thread at work, 0: none
 
 bool copy(std::uint64_t from, void* to, std::size_t bytes) {
-  return sys::read_memory(reinterpret_cast<const void*>(from), to, bytes, true) == bytes;
+  return read_memory(reinterpret_cast<const void*>(from), to, bytes) == bytes;
 }
 
 // NT_GNU_BUILD_ID of a PT_NOTE segment (owner "GNU", type 3).
@@ -137,7 +138,7 @@ void read_rest(std::uint32_t keep, const link_map* at) {
   is_permanent = is_permanent && (keep == 0 || g_modules[keep - 1].is_permanent);
   for (; at != nullptr && g_count < kMaxModules; ++g_count) {
     link_map node;
-    if (sys::read_memory(at, &node, kNodeBytes, true) != kNodeBytes) break;
+    if (read_memory(at, &node, kNodeBytes) != kNodeBytes) break;
     describe(at, node, head, is_permanent, g_modules[g_count]);
     is_permanent = is_permanent && at != g_last_at_startup;
     at = node.l_next;
@@ -162,7 +163,7 @@ std::uint32_t count_unchanged(std::uint32_t index, const link_map*& at) {
       local[i] = {&nodes[i], kNodeBytes};
       remote[i] = {const_cast<link_map*>(g_modules[index + i].map), kNodeBytes};
     }
-    const std::size_t got = sys::read_pieces(local, remote, batch);
+    const std::size_t got = read_pieces(local, remote, batch);
     for (std::uint32_t i = 0; i < batch; ++i) {
       const Module& module = g_modules[index + i];
       if (got < (i + 1) * kNodeBytes || module.map != at || !same(module, nodes[i])) return index + i;

@@ -12,6 +12,7 @@ namespace forksight {
 constinit Next g_next = {};
 constinit bool g_spin_is_glibcs = false;
 constinit ReadClock g_read_clock = nullptr;
+constinit bool g_may_read_clock = true;
 
 namespace {
 

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "guest/memory.hpp"
 #include "guest/sys.hpp"
 #include "loader/elf_view.hpp"
 
@@ -20,7 +21,7 @@ bool has_file_name(const Module& module, const char* name) {
   char piece[64];
   const char* rest = nullptr;  // of `name`, what must follow; null: no match since the last slash
   for (std::uint64_t at = module.name;; at += sizeof piece) {
-    const std::size_t got = sys::read_memory(reinterpret_cast<const void*>(at), piece, sizeof piece, true);
+    const std::size_t got = read_memory(reinterpret_cast<const void*>(at), piece, sizeof piece);
     for (std::size_t i = 0; i < got; ++i) {
       if (piece[i] == '\0') return rest != nullptr && *rest == '\0';
       if (piece[i] == '/') {

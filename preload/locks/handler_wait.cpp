@@ -2,6 +2,7 @@
 // through the slots costs it nothing that counts.
 #include "locks/handler_wait.hpp"
 
+#include "guest/memory.hpp"
 #include "guest/sys.hpp"
 #include "locks/lock_memory.hpp"
 #include "record/thread_records.hpp"
@@ -22,7 +23,7 @@ constexpr std::size_t kHeldStackBytes = 2048;  // only the first frame is certai
 
 template <class Memory>
 bool read_lock(std::uint64_t object, Memory& memory) {
-  return sys::read_memory(reinterpret_cast<const void*>(object), &memory, sizeof memory, true) == sizeof memory;
+  return read_memory(reinterpret_cast<const void*>(object), &memory, sizeof memory) == sizeof memory;
 }
 
 // The tid that the lock itself names; 0: none.

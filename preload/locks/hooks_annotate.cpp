@@ -5,6 +5,7 @@
 
 #include "forksight/annotate.h"
 
+#include "guest/memory.hpp"
 #include "guest/site.hpp"
 #include "guest/sys.hpp"
 #include "loader/next.hpp"
@@ -40,7 +41,7 @@ bool pop(Slot* slot, const volatile void* lock) {
 void append_name(std::uint64_t touch, const char* name) {
   char text[kMostNameBytes];
   if (name == nullptr) return;
-  const std::size_t bytes = strnlen(text, sys::read_memory(name, text, sizeof text, true));
+  const std::size_t bytes = strnlen(text, read_memory(name, text, sizeof text));
   Record record(trace::RecordType::kLockName, sizeof(trace::LockNameRecord) + bytes, Importance::kFinding);
   if (!record) return;
   *record.as<trace::LockNameRecord>() = {touch, static_cast<std::uint32_t>(bytes), 0};

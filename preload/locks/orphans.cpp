@@ -8,6 +8,7 @@
 
 #include "guest/config.hpp"
 #include "guest/mappings.hpp"
+#include "guest/memory.hpp"
 #include "guest/sys.hpp"
 #include "locks/held_stacks.hpp"
 #include "locks/lock_cures.hpp"
@@ -132,7 +133,7 @@ bool collect_from(Slot& holder, std::uint64_t fork, std::int32_t tid_at_fork, bo
     std::uint8_t memory[56] = {};
     const std::size_t bytes = lock_bytes(lock_kind(entry.lock));
     const auto* lock = reinterpret_cast<const void*>(lock_address(entry.lock));
-    if (sys::read_memory(lock, memory, bytes, true) != bytes) continue;
+    if (read_memory(lock, memory, bytes) != bytes) continue;
     if (!confirms(lock_kind(entry.lock), memory, lock, tid_at_fork)) continue;
     const std::uint64_t stack = record_held_stack(entry.site, holder, is_forking);
     const std::uint64_t held = append_held(fork, entry.lock, memory, bytes, holder, stack);
@@ -159,14 +160,14 @@ bool is_still_lost(const Orphan& orphan) {
   const LockKind kind = lock_kind(orphan.tagged);
   const std::size_t bytes = lock_bytes(kind);
   const auto* lock = reinterpret_cast<const void*>(lock_address(orphan.tagged));
-  if (sys::read_memory(lock, memory, bytes, true) != bytes) return false;
+  if (read_memory(lock, memory, bytes) != bytes) return false;
   return confirms(kind, memory, lock, orphan.holder_tid);
 }
 
 // No array entry matched (the fork fell between the lock and its record): a mutex still names its owner.
 Orphan* adopt_by_owner(const volatile void* lock) {
   MutexMemory mutex{};
-  if (sys::read_memory(const_cast<const void*>(lock), &mutex, sizeof mutex, true) != sizeof mutex) return nullptr;
+  if (read_memory(const_cast<const void*>(lock), &mutex, sizeof mutex) != sizeof mutex) return nullptr;
   if (mutex.lock == 0 || mutex.owner <= 0 || g_orphan_count == kMaxOrphans) return nullptr;
   if (is_process_shared(mutex, lock)) return nullptr;
   if (find_slot_by_lock_tid(mutex.owner, true) != nullptr) return nullptr;

@@ -4,6 +4,8 @@
 #include <string.h>
 #include <sys/auxv.h>
 
+#include "guest/executable.hpp"
+#include "guest/memory.hpp"
 #include "guest/sys.hpp"
 #include "record/writer.hpp"
 
@@ -20,12 +22,11 @@ __attribute__((noinline)) void record_module(Module& module, bool is_main) {
   std::size_t length = 0;
   const auto* name = reinterpret_cast<const char*>(module.name);
   if (is_main) {
-    const long got = sys::call(SYS_readlinkat, AT_FDCWD, sys::word("/proc/self/exe"), sys::word(path), sizeof path);
-    length = got > 0 ? static_cast<std::size_t>(got) : 0;
+    length = read_executable_path(path, sizeof path);
   } else if (module.bias == getauxval(AT_SYSINFO_EHDR)) {
     memcpy(path, "[vdso]", length = 6);
   } else {
-    length = strnlen(path, sys::read_memory(name, path, sizeof path, true));
+    length = strnlen(path, read_memory(name, path, sizeof path));
   }
   Record record(trace::RecordType::kModule, sizeof(trace::ModuleRecord) + length);
   if (!record) return;

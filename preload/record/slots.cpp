@@ -128,6 +128,7 @@ void start_slots() {
 
 void begin_next_epoch() {
   if (g_epoch != 0) ++g_epoch;
+  note_child_pid();
 }
 
 std::uint32_t slot_count() { return g_used.load(std::memory_order_acquire); }

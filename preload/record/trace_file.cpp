@@ -282,6 +282,10 @@ bool open_trace() {
   return opened;
 }
 
+void reserve_trace_room() {
+  if (trace_is_open() && !g_is_sparse) (void)is_promised(kViewBytes[0]);
+}
+
 Claim claim_record(std::uint32_t size, trace::RecordType type, Importance importance) {
   // What was spoiled tells of itself: whoever reads the chain comes to the same word.
   if (!trace_is_open() || g_is_spoiled.load(std::memory_order_relaxed)) return {0, nullptr};

@@ -21,6 +21,9 @@ bool trace_is_open();
 // recorded, now and later. Returns trace_is_open().
 bool open_trace();
 
+// Makes room for records, while the file can still be opened.
+void reserve_trace_room();
+
 // A place for a record of `size` bytes, whose first word says "writing". Null: there is no trace or no space, which the
 // header of the trace counts.
 struct Claim {

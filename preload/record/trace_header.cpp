@@ -6,6 +6,7 @@
 #include "forksight/version.hpp"
 #include "guest/clock.hpp"
 #include "guest/config.hpp"
+#include "guest/executable.hpp"
 #include "guest/sys.hpp"
 
 #include "guest/house_rules.hpp"
@@ -45,12 +46,9 @@ std::uint64_t read_start_ticks() {
 
 void fill_identity(TraceHeader& head) {
   memcpy(head.host, host_name(), sizeof head.host - 1);
-  const long exe =
-      sys::call(SYS_readlinkat, AT_FDCWD, sys::word("/proc/self/exe"), sys::word(head.exe), sizeof head.exe);
-  if (exe == static_cast<long>(sizeof head.exe)) head.flags |= trace::kExeCut;
-  head.exe[exe < 0                                    ? 0
-           : exe < static_cast<long>(sizeof head.exe) ? exe
-                                                      : static_cast<long>(sizeof head.exe) - 1] = '\0';
+  const std::size_t exe = read_executable_path(head.exe, sizeof head.exe);
+  if (exe == sizeof head.exe) head.flags |= trace::kExeCut;
+  head.exe[exe == sizeof head.exe ? exe - 1 : exe] = '\0';
   const int fd = sys::open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
   if (fd >= 0) {
     const long got = sys::read(fd, head.cmdline, sizeof head.cmdline);

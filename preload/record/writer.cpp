@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "guest/clock.hpp"
+#include "guest/memory.hpp"
 #include "guest/sys.hpp"
 
 #include "guest/house_rules.hpp"
@@ -39,7 +40,7 @@ std::uint64_t Record::commit() {
 
 std::uint32_t read_stack(std::uint64_t sp, void* to, const StackBound& bound) {
   const auto* from = reinterpret_cast<const void*>(sp);
-  if (!bound.mapped) return static_cast<std::uint32_t>(sys::read_memory(from, to, bound.bytes));
+  if (!bound.mapped) return static_cast<std::uint32_t>(read_memory(from, to, bound.bytes));
   memcpy(to, from, bound.bytes);
   return static_cast<std::uint32_t>(bound.bytes);
 }

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include "guest/memory.hpp"
 #include "guest/site.hpp"
 #include "guest/sys.hpp"
 #include "loader/lazy_next.hpp"
@@ -30,7 +31,7 @@ struct TimerWait {
 // refuse.
 __attribute__((noinline, cold)) TimerWait enter_timer_wait(const sigset_t* set, bool is_mask, const Site& site) {
   std::uint64_t signals = 0;
-  if (sys::read_memory(set, &signals, sizeof signals, true) != sizeof signals) return {0, 0};
+  if (read_memory(set, &signals, sizeof signals) != sizeof signals) return {0, 0};
   if (is_mask) signals = ~(signals | kNobodysSignals);
   return {begin_timer_wait(signals, site), signals};
 }

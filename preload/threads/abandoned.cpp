@@ -1,5 +1,6 @@
 #include "threads/abandoned.hpp"
 
+#include "guest/memory.hpp"
 #include "guest/sys.hpp"
 #include "locks/lock_memory.hpp"
 
@@ -15,11 +16,11 @@ bool is_owned(const HeldLock& entry, std::int32_t tid) {
   if (entry.lock == 0) return false;
   if (lock_kind(entry.lock) == trace::LockKind::kMutex) {
     MutexMemory mutex{};
-    return sys::read_memory(lock, &mutex, sizeof mutex, true) == sizeof mutex && mutex.lock != 0 && mutex.owner == tid;
+    return read_memory(lock, &mutex, sizeof mutex) == sizeof mutex && mutex.lock != 0 && mutex.owner == tid;
   }
   if (lock_kind(entry.lock) == trace::LockKind::kRwlockWrite) {
     RwlockMemory rwlock{};
-    return sys::read_memory(lock, &rwlock, sizeof rwlock, true) == sizeof rwlock && rwlock.cur_writer == tid;
+    return read_memory(lock, &rwlock, sizeof rwlock) == sizeof rwlock && rwlock.cur_writer == tid;
   }
   return false;
 }

@@ -6,6 +6,8 @@
 
 #include "forksight/trace/handlers.hpp"
 #include "guest/config.hpp"
+#include "guest/confinement.hpp"
+#include "guest/memory.hpp"
 #include "guest/sys.hpp"
 #include "locks/held.hpp"
 #include "record/thread_records.hpp"
@@ -20,6 +22,7 @@ namespace forksight {
 namespace {
 
 constinit std::uint32_t g_noted_threads = 0;
+constinit std::uint32_t g_noted_refused = 0;
 
 bool is_other_thread(const Slot& slot, const Slot* self) {
   return &slot != self && slot.epoch == epoch() && slot.state.load(std::memory_order_acquire) == SlotState::kLive;
@@ -30,7 +33,7 @@ bool is_other_thread(const Slot& slot, const Slot* self) {
 __attribute__((noinline)) std::uint64_t read_signals(const Slot& slot) {
   const auto* const set = reinterpret_cast<const void*>(slot.wait_object);
   std::uint64_t signals = 0;
-  if (sys::read_memory(set, &signals, sizeof signals) != sizeof signals) return 0;
+  if (read_memory(set, &signals, sizeof signals) != sizeof signals) return 0;
   compiler_fence();
   return slot.wait_kind == trace::WaitKind::kSignals ? signals : 0;
 }
@@ -107,6 +110,10 @@ void at_fork::Threads::prepares(Fork& fork) {
   if (g_lost_threads_unrecorded != g_noted_threads) {
     g_noted_threads = g_lost_threads_unrecorded;
     append_note(trace::NoteCode::kThreadTableFull, g_noted_threads);
+  }
+  if (g_confinement != Confinement::kNone && count_refused() != g_noted_refused) {
+    g_noted_refused = count_refused();
+    append_note(trace::NoteCode::kConfined, g_noted_refused);
   }
 }
 

@@ -65,6 +65,7 @@ __attribute__((always_inline)) inline int create_thread(Result (*start)(void*), 
   initialise();
   g_had_threads.store(true, std::memory_order_relaxed);
   notice_unseen_fork();
+  try_filter(TryBy::kClone3);
   Slot* const slot = reserve_slot();
   if (slot == nullptr) return create(start, argument);
   describe(*slot, reinterpret_cast<std::uint64_t>(start), argument, FORKSIGHT_FRAME().site());

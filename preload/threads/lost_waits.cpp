@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "guest/mappings.hpp"
+#include "guest/memory.hpp"
 #include "guest/sys.hpp"
 #include "guest/tasks.hpp"
 #include "record/slots.hpp"
@@ -66,7 +67,7 @@ bool has_lost_threads() { return g_losing_fork != 0; }
 Touch touch_futex(const volatile std::uint32_t* word, std::uint32_t operation, std::uint32_t value, const Site& site) {
   std::uint32_t now = 0;
   if (g_waits >= kMaxWaits || count_tasks() != 1) return {0};
-  if (sys::read_memory(const_cast<const std::uint32_t*>(word), &now, sizeof now, true) != sizeof now || now != value) {
+  if (read_memory(const_cast<const std::uint32_t*>(word), &now, sizeof now) != sizeof now || now != value) {
     return {0};  // the kernel answers at once
   }
   if ((operation & FUTEX_PRIVATE_FLAG) == 0 && is_in_shared_mapping(word)) return {0};

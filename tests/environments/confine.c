@@ -49,6 +49,8 @@ static const int kPlainCalls[] = {
     SYS_sigaltstack,
     SYS_restart_syscall,
     SYS_ioctl,
+    SYS_alarm,
+    SYS_setitimer,
     SYS_fcntl,
     SYS_flock,
     SYS_access,

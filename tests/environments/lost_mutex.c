@@ -4,6 +4,7 @@
  * A change is an environment of confine.h, taken on by the process itself, or:
  *   chroot      the root is a folder without files
  *   mlockall    all memory is locked, now and later
+ *   gone        the memory of another mutex that the thread holds is unmapped
  *   early-fork  a first fork, before the changes
  *   threads=N   N more threads are started, and the last of them is the one that forks */
 #include <errno.h>
@@ -18,7 +19,10 @@
 
 #include "confine.h"
 
+enum { kPage = 4096 };
+
 static pthread_mutex_t lost_mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t* g_gone_mutex; /* in a page of its own */
 static int g_ready[2];
 static int g_stop[2];
 
@@ -38,6 +42,7 @@ static void start(pthread_t* thread, void* (*routine)(void*)) {
 
 static void* hold(void* unused) {
   char byte = 0;
+  pthread_mutex_lock(g_gone_mutex);
   pthread_mutex_lock(&lost_mutex);
   need(write(g_ready[1], &byte, 1) == 1 && read(g_stop[0], &byte, 1) == 0, "pipe");
   pthread_mutex_unlock(&lost_mutex);
@@ -60,6 +65,8 @@ static void change(const char* what) {
   int is_missing = 0;
   if (strcmp(what, "early-fork") == 0) {
     fork_and_end();
+  } else if (strcmp(what, "gone") == 0) {
+    need(munmap(g_gone_mutex, kPage) == 0, "munmap");
   } else if (strcmp(what, "chroot") == 0) {
     if (geteuid() != 0) exit(77);
     need(chroot("/dev") == 0 && chdir("/") == 0, "chroot");
@@ -108,6 +115,8 @@ int main(int argc, char** argv) {
   setvbuf(stdout, NULL, _IONBF, 0);
   alarm(60);
   need(pipe(g_ready) == 0 && pipe(g_stop) == 0, "pipe");
+  g_gone_mutex = mmap(NULL, kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  need(g_gone_mutex != MAP_FAILED && pthread_mutex_init(g_gone_mutex, NULL) == 0, "mmap");
   start(&thread, hold);
   need(read(g_ready[0], &byte, 1) == 1, "pipe");
   for (int i = 1; i < argc; ++i) {

@@ -7,7 +7,7 @@ from house import conclude
 
 # From the bottom. Those in one tuple are side by side: none of them includes another, but for EXCEPTIONS.
 LAYERS = ("guest", "loader", "record", "locks", "threads",
-          ("foresight", "openmp", "cuda", "mpi", "python", "libc", "files", "signals"), "fork", ".")
+          ("foresight", "openmp", "cuda", "mpi", "python", "libc", "files", "signals", "rights"), "fork", ".")
 EXCEPTIONS = {("signals", "libc"): "whether the process has ever called timer_create"}
 # Lists of macros that lie at the top, and that any layer may expand.
 LISTS = {"hooks.def"}

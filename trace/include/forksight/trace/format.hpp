@@ -336,6 +336,7 @@ enum class NoteCode : std::uint32_t {
   kLockOrderFull = 56,   // value: acquisitions in an order of locks that did not fit the table; changes in place
   kHoldTimesFull = 57,   // value: acquisitions whose time did not fit the table; changes in place
   kCudaIpcFull = 44,     // value: calls that share device memory and were not recorded; changes in place
+  kConfined = 70,        // value: system calls that a seccomp filter kills for, and that were not made
   kHandlersUnwrapped = 30,  // value: atfork handlers that are neither timed nor named while they run
 };
 

@@ -1,0 +1,181 @@
+#include "guest/confinement.hpp"
+
+#include <errno.h>
+#include <linux/sched.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+#include <atomic>
+
+#include "guest/proc_lines.hpp"
+#include "guest/sys.hpp"
+
+#include "guest/house_rules.hpp"
+
+extern "C" {
+constinit std::uint8_t forksight_refuses_getpid = 0;
+}
+
+namespace forksight {
+
+constinit Confinement g_confinement = Confinement::kUnasked;
+constinit ReadTid g_read_tid = nullptr;
+
+namespace {
+
+constexpr std::int16_t kLoaderCalls[] = {
+#define FORKSIGHT_CALL(number)
+#define FORKSIGHT_LOADER_CALL(number) number,
+#include "guest/shim_calls.def"
+};
+
+constexpr std::int16_t kTried[] = {
+#define FORKSIGHT_CALL(number) number,
+#define FORKSIGHT_LOADER_CALL(number)
+#include "guest/shim_calls.def"
+};
+constexpr std::uint32_t kTriedCount = sizeof kTried / sizeof *kTried;
+constexpr std::uint32_t kMostDeaths = 16;  // of children that try: the calls that are left then are not made
+
+constinit CallSet g_refused = {};
+constinit std::int32_t g_pid = 0;
+constinit std::atomic<bool> g_trying{false};
+
+bool is_loader_call(long number) {
+  for (const std::int16_t one : kLoaderCalls) {
+    if (number == one) return true;
+  }
+  return false;
+}
+
+void settle(Confinement confinement) {
+  forksight_refuses_getpid = confinement != Confinement::kNone && g_refused.has(SYS_getpid) ? 1 : 0;
+  g_confinement = confinement;
+}
+
+// What a child that tries calls tells, in memory that it shares with us.
+struct Tried {
+  std::atomic<std::uint32_t> begun;  // calls that were begun
+  std::atomic<std::uint32_t> ended;  // ... and came back
+};
+
+// Nothing of it is a call that does anything: no descriptor, address or process has such a number.
+void try_calls(Tried& tried) {
+  // Neither a file of its memory, nor a program that is given it.
+  const rlimit no_core{1, 1};
+  sys::raw_call(SYS_prlimit64, 0, RLIMIT_CORE, sys::word(&no_core), 0);
+  for (std::uint32_t at = tried.begun.load(); at < kTriedCount; ++at) {
+    tried.begun.store(at + 1);
+    sys::raw_call(kTried[at], -1, -1, -1, -1, -1, -1);
+    tried.ended.store(at + 1);
+  }
+  for (;;) sys::raw_call(SYS_exit_group, 0);
+}
+
+// The caller goes on when the child has ended. It ends unseen: no signal is sent, and no wait of the program's finds
+// it.
+long make_child(TryBy by) {
+  if (by == TryBy::kClone) return sys::raw_call(SYS_clone, CLONE_VFORK);
+  clone_args arguments{};
+  arguments.flags = CLONE_VFORK;
+  return sys::raw_call(SYS_clone3, sys::word(&arguments), sizeof arguments);
+}
+
+// No handler of the program's may run in the child. glibc makes this call itself for each thread and each fork.
+class BlockedSignals {
+ public:
+  BlockedSignals() {
+    const std::uint64_t all = ~std::uint64_t{0};
+    sys::raw_call(SYS_rt_sigprocmask, SIG_SETMASK, sys::word(&all), sys::word(&before_), sizeof before_);
+  }
+  ~BlockedSignals() { sys::raw_call(SYS_rt_sigprocmask, SIG_SETMASK, sys::word(&before_), 0, sizeof before_); }
+  BlockedSignals(const BlockedSignals&) = delete;
+  BlockedSignals& operator=(const BlockedSignals&) = delete;
+
+ private:
+  std::uint64_t before_ = 0;
+};
+
+// False: no child is to be had.
+bool try_all(TryBy by, Tried& tried) {
+  bool may_wait = false;
+  for (std::uint32_t deaths = 0; deaths <= kMostDeaths; ++deaths) {
+    const long child = make_child(by);
+    if (child == 0) try_calls(tried);
+    if (child < 0) return false;
+    const std::uint32_t begun = tried.begun.load();
+    static_assert(kTried[0] == SYS_wait4);
+    may_wait = may_wait || tried.ended.load() >= 1;
+    if (may_wait) sys::raw_call(SYS_wait4, child, 0, __WALL, 0);
+    if (begun == tried.ended.load()) break;
+    g_refused.add(kTried[begun - 1]);
+    tried.ended.store(begun);
+  }
+  for (std::uint32_t at = tried.ended.load(); at < kTriedCount; ++at) g_refused.add(kTried[at]);
+  return true;
+}
+
+}  // namespace
+
+bool is_permitted_slow(long number) {
+  if (is_loader_call(number) && g_confinement != Confinement::kKnown) return !g_refused.has(number);
+  if (g_confinement == Confinement::kUnasked) look_for_filter();
+  return g_confinement == Confinement::kNone || (g_confinement == Confinement::kKnown && !g_refused.has(number));
+}
+
+void look_for_filter() {
+  if (g_confinement != Confinement::kUnasked) return;
+  Confinement found = Confinement::kNone;
+  std::int32_t pid = 0;
+  for_each_line("/proc/self/status", [&](const char* line) {
+    const char* text = after(line, "Pid:\t");
+    if (text != nullptr) pid = static_cast<std::int32_t>(read_number(text));
+    text = after(line, "Seccomp:\t");
+    if (text != nullptr && read_number(text) != 0) found = Confinement::kUntried;
+    return text == nullptr;
+  });
+  g_pid = pid;
+  forksight_refuses_getpid = found == Confinement::kNone ? 0 : 1;
+  g_confinement = found;
+}
+
+void try_filter_slow(TryBy by) {
+  if (g_trying.exchange(true, std::memory_order_acquire)) return;
+  constexpr std::size_t kBytes = 4096;
+  void* const memory = sys::map(kBytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1);
+  if (memory != nullptr) {
+    const BlockedSignals blocked;
+    // Not known again where there was no child: the next fork or thread tries once more.
+    const CallSet before = g_refused;
+    if (try_all(by, *static_cast<Tried*>(memory))) {
+      settle(Confinement::kKnown);
+    } else {
+      g_refused = before;
+    }
+  }
+  if (memory != nullptr) sys::unmap(memory, kBytes);
+  g_trying.store(false, std::memory_order_release);
+}
+
+void confine(const CallSet& refused) {
+  if (g_confinement == Confinement::kNone) g_refused = {};
+  for (std::uint32_t i = 0; i < kCallWords; ++i) g_refused.words[i] |= refused.words[i];
+  settle(g_confinement == Confinement::kUntried ? Confinement::kUntried : Confinement::kKnown);
+}
+
+std::uint32_t count_refused() {
+  std::uint32_t count = 0;
+  if (g_confinement == Confinement::kNone) return 0;
+  for (const std::int16_t number : kTried) count += is_permitted_slow(number) ? 0U : 1U;
+  return count;
+}
+
+void note_pid() { g_pid = sys::getpid(); }
+
+void note_child_pid() {
+  if (g_confinement != Confinement::kNone && g_read_tid != nullptr) g_pid = g_read_tid();
+}
+
+std::int32_t pid_when_confined() { return g_pid; }
+
+}  // namespace forksight

@@ -1,0 +1,58 @@
+#include "guest/memory.hpp"
+
+#include <errno.h>
+
+#include "guest/sys.hpp"
+
+#include "guest/house_rules.hpp"
+
+namespace forksight {
+
+namespace {
+
+constexpr std::size_t kPage = 4096;
+
+// What the kernel reads when it writes to a pipe is ours when it comes out: an error where a load would be a fault.
+std::size_t read_through_pipe(const std::byte* from, std::byte* to, std::size_t bytes) {
+  int ends[2];
+  if (sys::call(SYS_pipe2, sys::word(ends), O_CLOEXEC | O_NONBLOCK) != 0) return 0;
+  std::size_t done = 0;
+  while (done < bytes) {
+    const std::size_t to_page_end = kPage - reinterpret_cast<std::uintptr_t>(from + done) % kPage;
+    const std::size_t wanted = bytes - done < to_page_end ? bytes - done : to_page_end;
+    const long put = sys::call(SYS_write, ends[1], sys::word(from + done), static_cast<long>(wanted));
+    const long got = put <= 0 ? put : sys::read(ends[0], to + done, static_cast<std::size_t>(put));
+    if (got <= 0) break;
+    done += static_cast<std::size_t>(got);
+  }
+  sys::close(ends[0]);
+  sys::close(ends[1]);
+  return done;
+}
+
+}  // namespace
+
+std::size_t read_memory(const void* from, void* to, std::size_t bytes) {
+  iovec local{to, bytes};
+  iovec remote{const_cast<void*>(from), bytes};
+  // A transfer is cut at the granularity of iovec elements and pages: one element each suffices.
+  const long got = sys::call(SYS_process_vm_readv, sys::getpid(), sys::word(&local), 1, sys::word(&remote), 1, 0);
+  if (got >= 0) return static_cast<std::size_t>(got);
+  if (got == -EFAULT) return 0;
+  return read_through_pipe(static_cast<const std::byte*>(from), static_cast<std::byte*>(to), bytes);
+}
+
+std::size_t read_pieces(iovec* local, iovec* remote, std::uint32_t count) {
+  const long got = sys::call(SYS_process_vm_readv, sys::getpid(), sys::word(local), count, sys::word(remote), count, 0);
+  if (got >= 0) return static_cast<std::size_t>(got);
+  if (got == -EFAULT) return 0;
+  std::size_t bytes = 0;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const std::size_t piece = read_memory(remote[i].iov_base, local[i].iov_base, local[i].iov_len);
+    bytes += piece;
+    if (piece != local[i].iov_len) break;
+  }
+  return bytes;
+}
+
+}  // namespace forksight

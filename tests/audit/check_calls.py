@@ -1,0 +1,39 @@
+"""Every system call that the shim makes is in preload/guest/shim_calls.def, and no other: what is not there is not asked
+for under a seccomp filter.
+
+  check_calls.py PRELOAD [--without NAME]   NAME: as if it were not in the list
+"""
+import re
+import sys
+from pathlib import Path
+
+CALLS = re.compile(r"(?<!raw_)\bcall\(\s*SYS_(\w+)")
+RAW_CALLS = re.compile(r"\braw_call\(\s*SYS_(\w+)")
+LISTED = re.compile(r"^FORKSIGHT_(?:LOADER_)?CALL\(SYS_(\w+)\)", re.MULTILINE)
+# The only file that may pass by the list, and what it does when the program itself does it.
+RAW_FILE = Path("guest/confinement.cpp")
+AS_THE_PROGRAM = {"clone", "clone3"}
+
+
+def check(preload, without):
+    listed = set(LISTED.findall((preload / "guest/shim_calls.def").read_text())) - {without}
+    used = set()
+    problems = []
+    for path in sorted(preload.rglob("*")):
+        if path.suffix not in (".cpp", ".hpp"):
+            continue
+        text = path.read_text()
+        name = path.relative_to(preload)
+        found = set(CALLS.findall(text)) | (set(RAW_CALLS.findall(text)) - AS_THE_PROGRAM)
+        if RAW_CALLS.search(text) and name != RAW_FILE:
+            problems.append(f"{name}: raw_call() is for {RAW_FILE} alone")
+        problems += [f"{name}: {call} is not in guest/shim_calls.def" for call in sorted(found - listed)]
+        used |= found
+    problems += [f"guest/shim_calls.def: {call} is not called" for call in sorted(listed - used)]
+    return problems if used else ["no system call was found at all"]
+
+
+if __name__ == "__main__":
+    found = check(Path(sys.argv[1]), sys.argv[3] if sys.argv[2:3] == ["--without"] else None)
+    print("\n".join(found) or "as listed")
+    sys.exit(1 if found else 0)
