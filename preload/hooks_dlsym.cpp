@@ -1,22 +1,19 @@
 // dlsym: how nearly every program comes by the CUDA driver's functions.
 //
 // The real dlsym looks at its return address: RTLD_NEXT and RTLD_DEFAULT mean the caller's object. So the hook must not
-// be its caller. It is a jump: two bytes of the name are compared, and all but names with "cu", "MP" or "uc" in front,
-// and searches of the global scope, go on to the real function with every register and the stack as they came.
-// Functions of MPI and UCX come out as they are; they are looked at so that a program does not find the shim's own
-// where it would have found none.
+// be its caller. It is a jump: unless the answer is known, it goes on to the real function with its arguments and the
+// stack as they came. Functions of MPI and UCX come out as they are.
 #include <dlfcn.h>
-#include <string.h>
 
-#include <cstddef>
+#include <link.h>
 
+#include "bindings.hpp"
 #include "cuda/cuda.hpp"
 #include "guest/site.hpp"
 #include "loader/elf_view.hpp"
 #include "loader/loaded_object.hpp"
 #include "loader/modules.hpp"
 #include "loader/next.hpp"
-#include "mpi/mpi.hpp"
 
 #include "guest/house_rules.hpp"
 
@@ -36,31 +33,6 @@ struct DlsymAnswer {
 }
 
 namespace {
-
-using RealDlsym = void* (*)(void*, const char*);
-
-bool needs_provider(std::uint64_t caller, bool is_cuda) {
-  refresh_modules();
-  const Module* const module = find_module(caller);
-  if (module == nullptr) return false;
-  bool found = false;
-  ElfView(module->bias, module->dynamic, module->is_permanent ? Trust::kStaysLoaded : Trust::kNone)
-      .for_each_needed([&](const char* needed) {
-        found = is_cuda ? strncmp(needed, "libcuda.so", 10) == 0
-                        : strncmp(needed, "libmpi", 6) == 0 || strncmp(needed, "libucp.so", 9) == 0;
-        return !found;
-      });
-  return found;
-}
-
-// The search would meet the shim's own export. Would it meet another without the shim? The search behind the shim
-// tells, and leaves the right dlerror() where it would not.
-DlsymAnswer answer_for_export(const char* name, std::uint64_t caller, bool sees_its_own) {
-  const auto real = reinterpret_cast<RealDlsym>(forksight_real_dlsym);
-  const bool is_there =
-      (sees_its_own && needs_provider(caller, is_cuda_name(name))) || real(RTLD_NEXT, name) != nullptr;
-  return {nullptr, is_there ? 0U : 1U};
-}
 
 // The exports that have versions are hidden from dlsym. A caller that asks for the next definition, or for the
 // program's own, gets the hook where its search would pass the shim and end at libc: an interposer in the program, as a
@@ -85,29 +57,23 @@ DlsymAnswer forksight_answer_dlsym(void* handle, const char* name, std::uint64_t
     initialise();
     forksight_real_dlsym = reinterpret_cast<void*>(find_next("dlsym"));
   }
-  if (name == nullptr) return {nullptr, 0};
-  const bool is_cuda = is_cuda_name(name);
-  if (!is_cuda && !is_mpi_name(name)) {
-    const bool is_search = handle == RTLD_DEFAULT || handle == RTLD_NEXT || handle == _r_debug.r_map;
-    const std::uint64_t hook = is_search ? find_hook_for(handle, name, caller) : 0;
-    if (hook == 0) return {nullptr, 0};
-    reinterpret_cast<RealDlsym>(forksight_real_dlsym)(RTLD_DEFAULT, name);  // forgets the last dlerror(), as it should
-    return {reinterpret_cast<void*>(hook), 1};
-  }
-  // What a caller finds behind itself it gets as it is: it interposes the driver, too.
-  if (handle == RTLD_DEFAULT || handle == RTLD_NEXT) return answer_for_export(name, caller, handle == RTLD_DEFAULT);
   const auto real = reinterpret_cast<RealDlsym>(forksight_real_dlsym);
-  void* const found = real(handle, name);
-  if (found == nullptr) return {nullptr, 1};
-  const auto address = reinterpret_cast<std::uint64_t>(found);
-  if (is_in_shim(address)) return answer_for_export(name, caller, false);
-  if (!is_cuda) return {found, 1};
-  return {reinterpret_cast<void*>(wrap_cuda(name, address, trace::CudaWay::kDlsym)), 1};
+  const bool is_handle = handle != RTLD_DEFAULT && handle != RTLD_NEXT && handle != _r_debug.r_map;
+  if (is_handle) watch_opened_calls(handle, real);
+  if (name == nullptr) return {nullptr, 0};
+  if (is_cuda_name(name)) {
+    // What a search of the global scope finds is what a reference is bound to: the two are compared.
+    if (!is_handle) return {nullptr, 0};
+    const auto found = reinterpret_cast<std::uint64_t>(real(handle, name));
+    return {found == 0 ? nullptr : reinterpret_cast<void*>(wrap_cuda(name, found, trace::CudaWay::kDlsym)), 1};
+  }
+  const std::uint64_t hook = is_handle ? 0 : find_hook_for(handle, name, caller);
+  if (hook == 0) return {nullptr, 0};
+  real(RTLD_DEFAULT, name);  // forgets the last dlerror(), as it should
+  return {reinterpret_cast<void*>(hook), 1};
 }
 
-static_assert(offsetof(r_debug, r_map) == 8);
-
-// name may be null or one byte long: its second byte is looked at only if the first is a 'c', 'M' or 'u'.
+// All goes by way of the function above: it looks at the handle.
 asm(FORKSIGHT_SYMVER_dlsym R"(
   .text
   .p2align 4
@@ -115,24 +81,6 @@ asm(FORKSIGHT_SYMVER_dlsym R"(
   .type dlsym, @function
 dlsym:
   .cfi_startproc
-  leaq 1(%rdi), %rax
-  cmpq $1, %rax
-  jbe 2f                          # RTLD_NEXT, RTLD_DEFAULT
-  movq _r_debug@GOTPCREL(%rip), %rax
-  cmpq 8(%rax), %rdi
-  je 2f                           # the program
-  testq %rsi, %rsi
-  je 2f
-  cmpb $'c', (%rsi)
-  jne 4f
-  cmpb $'u', 1(%rsi)
-  je 2f
-1:
-  movq forksight_real_dlsym(%rip), %rax
-  testq %rax, %rax
-  je 2f
-  jmp *%rax
-2:
   pushq %rdi
   .cfi_adjust_cfa_offset 8
   pushq %rsi
@@ -148,22 +96,10 @@ dlsym:
   popq %rdi
   .cfi_adjust_cfa_offset -8
   testq %rdx, %rdx
-  jne 3f
+  jne 1f
   jmp *forksight_real_dlsym(%rip)
-3:
+1:
   ret
-4:
-  cmpb $'M', (%rsi)
-  jne 5f
-  cmpb $'P', 1(%rsi)
-  je 2b
-  jmp 1b
-5:
-  cmpb $'u', (%rsi)
-  jne 1b
-  cmpb $'c', 1(%rsi)
-  je 2b
-  jmp 1b
   .cfi_endproc
   .size dlsym, . - dlsym
 )");

@@ -11,7 +11,7 @@ import sys
 HEAD = """# What the shim interposes
 
 Made from `preload/hooks.def` and `trace/include/forksight/trace/libc_calls.def` by `preload/hooks_doc.py`; a test holds them together. Each hook calls the next definition of
-the function in the global scope and returns exactly what that returned. None allocates, takes a lock that could be held
+the function that its caller's reference would be bound to and returns exactly what that returned. None allocates, takes a lock that could be held
 at a fork, or changes `errno`.
 
 | function | contract |
@@ -55,8 +55,11 @@ the calling thread has no pool from then on; without a runtime they fail.
 """
 
 CUDA = """
-Entry points of the CUDA driver, called by symbol, through `dlsym` or through `cuGetProcAddress`. Each call goes on to the
-driver. The first `cuInit` that succeeds keeps its stack; in a child of a process that had initialised the driver each
+## The CUDA driver
+
+Entry points of the CUDA driver, called by symbol, through `dlsym` or through `cuGetProcAddress`. None is exported: calls by
+symbol are watched at the slots of the caller's PLT, those of the program and of libraries that are loaded at start-up, or
+that are opened and asked by `dlsym`. Each call goes on to the function that the caller was bound to. The first `cuInit` that succeeds keeps its stack; in a child of a process that had initialised the driver each
 function's first call is recorded, with the driver's answer.
 
 """
@@ -65,7 +68,7 @@ function's first call is recorded, with the driver's answer.
 MPI = """
 ## MPI and UCX
 
-Each call goes on to the library. In a child of a process that had initialised it, and had not finalised it, each function's
+Watched at the caller's slots, too. Each call goes on to the library that its caller was bound to. In a child of a process that had initialised it, and had not finalised it, each function's
 first call is recorded, with what it returned. Whether MPI is initialised the library itself is asked at the fork
 (`PMPI_Initialized`, `PMPI_Finalized`); of UCX, contexts are counted.
 

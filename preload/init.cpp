@@ -4,6 +4,7 @@
 
 #include <atomic>
 
+#include "bindings.hpp"
 #include "foresight/foresight.hpp"
 #include "fork/hooks_fork.hpp"
 #include "fork/hooks_syscall.hpp"
@@ -74,4 +75,7 @@ void initialise_slow() {
 
 }  // namespace forksight
 
-__attribute__((constructor)) static void forksight_constructor() { forksight::initialise(); }
+__attribute__((constructor)) static void forksight_constructor() {
+  forksight::initialise();
+  forksight::watch_startup_calls();
+}

@@ -16,7 +16,8 @@
 
 namespace forksight {
 
-constinit CudaReal g_cuda_reals[kCudaEntries][kCudaWrappers] = {};
+constinit WatchedFunction g_cuda_reals[kCudaEntries][kCudaWrappers] = {};
+constinit std::atomic<trace::CudaWay> g_cuda_ways[kCudaEntries][kCudaWrappers] = {};
 FORKSIGHT_WRITTEN_AT_FORK constinit bool g_watch_cuda = false;
 
 namespace {
@@ -164,43 +165,22 @@ std::uint64_t ask_cuda_bytes(std::uint64_t address, std::uint64_t* base) {
 
 bool is_cuda_name(const char* name) { return find_entry(name) != kCudaEntries; }
 
-std::uint64_t find_exported_cuda(CudaEntry entry) {
-  CudaReal& real = g_cuda_reals[static_cast<std::uint32_t>(entry)][0];
-  const std::uint64_t known = real.function.load(std::memory_order_acquire);
-  if (known != 0) return known;
-  refresh_modules();
-  for (std::uint32_t i = 0; i < module_count(); ++i) {
-    const Module& module = module_at(i);
-    if (module.end == 0) continue;
-    const ElfView view(module.bias, module.dynamic, module.is_permanent ? Trust::kStaysLoaded : Trust::kNone);
-    const std::uint64_t found = view.find_function(kNames[static_cast<std::uint32_t>(entry)]);
-    if (found == 0 || is_in_shim(found)) continue;
-    real.way.store(CudaWay::kSymbol, std::memory_order_relaxed);
-    real.function.store(found, std::memory_order_release);
-    return found;
-  }
-  return 0;
-}
-
 std::uint64_t wrap_cuda(const char* name, std::uint64_t function, CudaWay way) {
   const std::uint32_t entry = find_entry(name);
   if (entry == kCudaEntries || function == 0 || is_in_shim(function)) return function;
-  for (std::uint32_t wrapper = 1; wrapper < kCudaWrappers; ++wrapper) {
-    CudaReal& real = g_cuda_reals[entry][wrapper];
-    std::uint64_t found = 0;
-    const bool is_new = real.function.compare_exchange_strong(found, function, std::memory_order_acq_rel);
-    if (is_new) real.way.store(way, std::memory_order_release);
-    if (is_new || found == function) return cuda_wrapper(static_cast<CudaEntry>(entry), wrapper);
-  }
-  return function;
+  const std::uint32_t wrapper = claim_wrapper(g_cuda_reals[entry], function);
+  if (wrapper == kCudaWrappers) return function;
+  CudaWay unknown{};
+  g_cuda_ways[entry][wrapper].compare_exchange_strong(unknown, way);
+  return cuda_wrapper(static_cast<CudaEntry>(entry), wrapper);
 }
 
-void note_cuda_init(const CudaReal& real, const Site& site) {
+void note_cuda_init(CudaWay way, const Site& site) {
   // The first one counts; a child of an initialised parent never comes here.
   std::uint32_t expected = 0;
   if (!g_init.stage.compare_exchange_strong(expected, 1, std::memory_order_acq_rel)) return;
   const Slot* const slot = own_slot();
-  g_init.way = real.way.load(std::memory_order_acquire);
+  g_init.way = way;
   g_init.tid = sys::gettid();
   if (slot != nullptr) memcpy(g_init.thread, slot->name, sizeof g_init.thread);
   g_init.site = site;
@@ -234,6 +214,7 @@ void recognise_cuda(const Module& module) {
 
 void forget_cuda(const Module& module) {
   if (g_driver.map == module.map && g_driver.bias == module.bias) g_driver = {};
+  for (auto& row : g_cuda_reals) forget_closed(row, module.start, module.end);
 }
 
 // Asks the driver, as the program could have done here. Not later: the thread would hold other libraries' locks, and

@@ -2,10 +2,9 @@
 // its parent had initialised it (the driver refuses them all). No CUDA header or library is needed: the functions are
 // found by name in whatever library exports them.
 //
-// A program reaches the driver by symbol, by dlsym, or by cuGetProcAddress. Each entry point therefore has wrappers:
-// one that is exported under the driver's name, and two that are handed out in place of addresses that were asked for.
-// They are kept apart because a library may stand between the program and the driver under the same names: what it
-// looks up must not lead back to itself.
+// A program reaches the driver by symbol, by dlsym, or by cuGetProcAddress. Each entry point has wrappers, one for each
+// function of that name: a library may stand between the program and the driver under the same names, and what it looks
+// up must not lead back to itself.
 #pragma once
 
 #include <atomic>
@@ -15,6 +14,7 @@
 #include "forksight/trace/format.hpp"
 #include "guest/site.hpp"
 #include "loader/modules.hpp"
+#include "loader/watched_function.hpp"
 #include "record/fork_in_progress.hpp"
 #include "record/slots.hpp"
 
@@ -26,21 +26,15 @@ enum class CudaEntry : std::uint32_t {
   kCount,
 };
 inline constexpr std::uint32_t kCudaEntries = static_cast<std::uint32_t>(CudaEntry::kCount);
-inline constexpr std::uint32_t kCudaWrappers = 3;  // of each entry; the first is the exported one
+inline constexpr std::uint32_t kCudaWrappers = 4;  // of each entry
 
-// The function behind a wrapper.
-struct CudaReal {
-  std::atomic<std::uint64_t> function;  // 0: none yet
-  std::atomic<trace::CudaWay> way;
-};
-extern CudaReal g_cuda_reals[kCudaEntries][kCudaWrappers];
+// The functions behind the wrappers, and how each was come by.
+extern WatchedFunction g_cuda_reals[kCudaEntries][kCudaWrappers];
+extern std::atomic<trace::CudaWay> g_cuda_ways[kCudaEntries][kCudaWrappers];
 
 // This process was forked from one that had initialised the driver.
 extern bool g_watch_cuda;
 
-// What the exported wrapper stands for: the next definition of the name in the order of the global scope. 0: nobody
-// exports it.
-std::uint64_t find_exported_cuda(CudaEntry entry);
 // What to hand out for the driver's function `name`: a wrapper, or `function` itself where it is none that is watched.
 std::uint64_t wrap_cuda(const char* name, std::uint64_t function, trace::CudaWay way);
 bool is_cuda_name(const char* name);
@@ -48,7 +42,7 @@ bool is_cuda_name(const char* name);
 std::uint64_t cuda_wrapper(CudaEntry entry, std::uint32_t wrapper);
 
 // cuInit came back with 0.
-void note_cuda_init(const CudaReal& real, const Site& site);
+void note_cuda_init(trace::CudaWay way, const Site& site);
 // A primary context may have been made.
 void note_cuda_context();
 

@@ -16,8 +16,7 @@ namespace {
 
 using Word = std::uint64_t;
 
-// What a call answers if no library exports the function. The loader would have refused the program; only a weak
-// reference comes here, and its caller wants to hear that there is no CUDA: CUDA_ERROR_NO_DEVICE.
+// What a call answers whose library was closed before: CUDA_ERROR_NO_DEVICE.
 constexpr int kNoDevice = 100;
 
 // cuGetProcAddress(symbol, function, ...): what it gives out is watched, too.
@@ -54,17 +53,12 @@ __attribute__((noinline, cold)) int call_shared(CudaEntry entry, std::uint64_t f
   return result;
 }
 
-std::uint64_t function_of(CudaEntry entry, std::uint32_t wrapper) {
-  if (wrapper != 0) return g_cuda_reals[static_cast<std::uint32_t>(entry)][wrapper].function;
-  initialise();
-  return find_exported_cuda(entry);
-}
-
 // All but the common case: the first call by symbol, a watched child, and the functions that are looked at in any
 // process.
 template <class... Words>
 __attribute__((noinline, cold)) int call_slow(CudaEntry entry, std::uint32_t wrapper, Frame frame, Words... words) {
-  const std::uint64_t function = function_of(entry, wrapper);
+  initialise();
+  const std::uint64_t function = g_cuda_reals[static_cast<std::uint32_t>(entry)][wrapper].address;
   if (function == 0) return kNoDevice;
   if (entry == CudaEntry::cuGetProcAddress || entry == CudaEntry::cuGetProcAddress_v2) {
     return get_address(function, words...);
@@ -74,7 +68,7 @@ __attribute__((noinline, cold)) int call_slow(CudaEntry entry, std::uint32_t wra
   const int result = reinterpret_cast<int (*)(Words...)>(function)(words...);
   end_function_touch(touch, result);
   if (result == 0 && entry == CudaEntry::cuInit) {
-    note_cuda_init(g_cuda_reals[static_cast<std::uint32_t>(entry)][wrapper], frame.site());
+    note_cuda_init(g_cuda_ways[static_cast<std::uint32_t>(entry)][wrapper], frame.site());
   }
   if (result == 0 && entry == CudaEntry::cuDevicePrimaryCtxRetain) note_cuda_context();
   return result;
@@ -94,7 +88,7 @@ inline bool is_ipc_watched(CudaEntry entry) {
 template <CudaEntry entry, std::uint32_t wrapper, class... Words>
 __attribute__((always_inline)) inline int call(Frame frame, Words... words) {
   const std::uint64_t function =
-      g_cuda_reals[static_cast<std::uint32_t>(entry)][wrapper].function.load(std::memory_order_acquire);
+      g_cuda_reals[static_cast<std::uint32_t>(entry)][wrapper].address.load(std::memory_order_acquire);
   if (is_looked_at(entry) || FORKSIGHT_UNLIKELY(function == 0 || g_watch_cuda || is_ipc_watched(entry))) {
     return call_slow(entry, wrapper, frame, words...);
   }
@@ -117,9 +111,6 @@ using namespace forksight;
 #define FORKSIGHT_PASS_14 FORKSIGHT_PASS_11, l, m, n
 
 #define FORKSIGHT_CUDA_HOOK(name, words)                                              \
-  FORKSIGHT_EXPORT_PLAIN(int, name, FORKSIGHT_WORDS_##words) {                              \
-    return call<CudaEntry::name, 0>(FORKSIGHT_FRAME(), FORKSIGHT_PASS_##words);       \
-  }                                                                                   \
   template <std::uint32_t wrapper>                                                    \
   static int handed_out_##name(FORKSIGHT_WORDS_##words) {                             \
     return call<CudaEntry::name, wrapper>(FORKSIGHT_FRAME(), FORKSIGHT_PASS_##words); \
@@ -131,10 +122,12 @@ namespace forksight {
 // A switch, not a table of pointers: those would be relocated at every start of every program.
 std::uint64_t cuda_wrapper(CudaEntry entry, std::uint32_t wrapper) {
   switch (entry) {
-#define FORKSIGHT_CUDA_HOOK(name, words)                                         \
-  case CudaEntry::name:                                                          \
-    return wrapper == 1 ? reinterpret_cast<std::uint64_t>(&handed_out_##name<1>) \
-                        : reinterpret_cast<std::uint64_t>(&handed_out_##name<2>);
+#define FORKSIGHT_CUDA_HOOK(name, words)                                           \
+  case CudaEntry::name:                                                            \
+    return wrapper == 0   ? reinterpret_cast<std::uint64_t>(&handed_out_##name<0>) \
+           : wrapper == 1 ? reinterpret_cast<std::uint64_t>(&handed_out_##name<1>) \
+           : wrapper == 2 ? reinterpret_cast<std::uint64_t>(&handed_out_##name<2>) \
+                          : reinterpret_cast<std::uint64_t>(&handed_out_##name<3>);
 #include "cuda/cuda_hooks.def"
     case CudaEntry::kCount: break;
   }

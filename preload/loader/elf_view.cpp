@@ -52,16 +52,11 @@ ElfView::ElfView(ElfW(Addr) bias, const ElfW(Dyn) * dynamic, Trust trust)
       case DT_SONAME: soname_ = value; break;
       case DT_RELA: relocations_ = address; break;
       case DT_RELASZ: relocation_bytes_ = value; break;
+      case DT_JMPREL: plt_relocations_ = address; break;
+      case DT_PLTRELSZ: plt_bytes_ = value; break;
       default: break;
     }
   }
-}
-
-bool ElfView::read(std::uint64_t address, void* to, std::size_t bytes) const {
-  const auto* from = reinterpret_cast<const void*>(address);
-  if (trust_ == Trust::kNone) return read_memory(from, to, bytes) == bytes;
-  memcpy(to, from, bytes);
-  return true;
 }
 
 bool ElfView::read_entry(std::uint32_t index, ElfW(Dyn) & entry) const {

@@ -11,6 +11,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "guest/memory.hpp"
+
 namespace forksight {
 
 enum class Trust { kNone, kStaysLoaded };
@@ -59,9 +61,27 @@ class ElfView {
       if (entry.d_tag == DT_NEEDED && read_string(entry.d_un.d_val, name) && !visit(name)) return;
     }
   }
+  // Calls visit(name, address of the slot) for each function of another object that it calls through its PLT.
+  template <class Visit>
+  void for_each_call_slot(Visit visit) const {
+    ElfW(Rela) entry;
+    ElfW(Sym) symbol;
+    char name[kNameBytes];
+    for (std::uint64_t at = 0; at + sizeof entry <= plt_bytes_; at += sizeof entry) {
+      if (!read(plt_relocations_ + at, &entry, sizeof entry)) return;
+      if (ELF64_R_TYPE(entry.r_info) != R_X86_64_JUMP_SLOT) continue;
+      if (!read(symbols_ + ELF64_R_SYM(entry.r_info) * sizeof symbol, &symbol, sizeof symbol)) return;
+      if (symbol.st_shndx == SHN_UNDEF && read_string(symbol.st_name, name)) visit(name, bias_ + entry.r_offset);
+    }
+  }
 
  private:
-  [[gnu::always_inline]] inline bool read(std::uint64_t address, void* to, std::size_t bytes) const;
+  [[gnu::always_inline]] inline bool read(std::uint64_t address, void* to, std::size_t bytes) const {
+    const auto* from = reinterpret_cast<const void*>(address);
+    if (trust_ == Trust::kNone) return read_memory(from, to, bytes) == bytes;
+    __builtin_memcpy(to, from, bytes);
+    return true;
+  }
   bool read_entry(std::uint32_t index, ElfW(Dyn) & entry) const;  // false at the end
   // Returns the next one's address, 0 after the last. The text is empty for the object itself, "?" where it cannot be
   // read.
@@ -86,6 +106,8 @@ class ElfView {
   std::uint64_t version_definitions_ = 0;  // 0: defines none
   std::uint64_t relocations_ = 0;          // DT_RELA
   std::uint64_t relocation_bytes_ = 0;
+  std::uint64_t plt_relocations_ = 0;  // DT_JMPREL
+  std::uint64_t plt_bytes_ = 0;
 };
 
 }  // namespace forksight

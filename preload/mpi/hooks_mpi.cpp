@@ -1,6 +1,6 @@
-// The hooks of MPI and UCX. In every process but a forked child of an initialised one a hook is a load, a branch and a
-// call. Arguments are passed on as the words that they came as: where the function takes fewer, the rest is whatever
-// the registers held (x86-64 psABI 3.2.3: integers and pointers only).
+// The wrappers of MPI and UCX. In every process but a forked child of an initialised one a wrapper is a load, a branch
+// and a call. Arguments are passed on as the words that they came as: where the function takes fewer, the rest is
+// whatever the registers held (x86-64 psABI 3.2.3: integers and pointers only).
 #include "guest/site.hpp"
 #include "loader/next.hpp"
 #include "mpi/mpi.hpp"
@@ -14,7 +14,7 @@ namespace {
 
 using Word = std::uint64_t;
 
-// What a call answers if no library exports the function: only a weak reference comes here.
+// What a call answers whose library was closed before.
 constexpr Word kMpiError = 16;                      // MPI_ERR_OTHER of Open MPI, an error in all others
 constexpr auto kUcxError = static_cast<Word>(-22);  // UCS_ERR_UNSUPPORTED
 
@@ -38,10 +38,11 @@ int status_of(MpiEntry entry, Word result) {
 
 // The first call, a watched child, and the functions that are looked at in any process.
 template <class... Words>
-__attribute__((noinline, cold)) Word call_slow(MpiEntry entry, Frame frame, Words... words) {
+__attribute__((noinline, cold)) Word call_slow(MpiEntry entry, std::uint32_t wrapper, Frame frame, Words... words) {
   initialise();
-  const std::uint64_t function = find_exported_mpi(entry);
+  const std::uint64_t function = g_mpi_reals[static_cast<std::uint32_t>(entry)][wrapper].address;
   if (function == 0) return is_ucx(entry) ? kUcxError : kMpiError;
+  note_mpi_use(entry, function);
   const std::uint64_t touch = g_watch_mpi ? touch_mpi(entry, function, frame.site()) : 0;
   const Word result = reinterpret_cast<Word (*)(Words...)>(function)(words...);
   end_function_touch(touch, status_of(entry, result));
@@ -54,11 +55,13 @@ constexpr bool is_looked_at(MpiEntry entry) {
   return entry == MpiEntry::ucp_init_version || entry == MpiEntry::ucp_cleanup;
 }
 
-template <MpiEntry entry, class... Words>
+template <MpiEntry entry, std::uint32_t wrapper, class... Words>
 __attribute__((always_inline)) inline Word call(Frame frame, Words... words) {
-  const std::uint64_t function = g_mpi_reals[static_cast<std::uint32_t>(entry)].load(std::memory_order_acquire);
-  if (is_looked_at(entry) || FORKSIGHT_UNLIKELY(function == 0 || g_watch_mpi)) {
-    return call_slow(entry, frame, words...);
+  const std::uint64_t function =
+      g_mpi_reals[static_cast<std::uint32_t>(entry)][wrapper].address.load(std::memory_order_acquire);
+  const bool is_used = g_mpi_is_used.load(std::memory_order_relaxed);
+  if (is_looked_at(entry) || FORKSIGHT_UNLIKELY(!is_used || function == 0 || g_watch_mpi)) {
+    return call_slow(entry, wrapper, frame, words...);
   }
   return reinterpret_cast<Word (*)(Words...)>(function)(words...);
 }
@@ -78,8 +81,28 @@ using namespace forksight;
 #define FORKSIGHT_PASS_8 FORKSIGHT_PASS_7, h
 #define FORKSIGHT_PASS_12 FORKSIGHT_PASS_8, i, j, k, l
 
-#define FORKSIGHT_MPI_HOOK(name, words)                                     \
-  FORKSIGHT_EXPORT_PLAIN(Word, name, FORKSIGHT_WORDS_##words) {                   \
-    return call<MpiEntry::name>(FORKSIGHT_FRAME(), FORKSIGHT_PASS_##words); \
+#define FORKSIGHT_MPI_HOOK(name, words)                                              \
+  template <std::uint32_t wrapper>                                                   \
+  static Word handed_out_##name(FORKSIGHT_WORDS_##words) {                           \
+    return call<MpiEntry::name, wrapper>(FORKSIGHT_FRAME(), FORKSIGHT_PASS_##words); \
   }
 #include "mpi/mpi_hooks.def"
+
+namespace forksight {
+
+// A switch, not a table of pointers: those would be relocated at every start of every program.
+std::uint64_t mpi_wrapper(MpiEntry entry, std::uint32_t wrapper) {
+  switch (entry) {
+#define FORKSIGHT_MPI_HOOK(name, words)                                            \
+  case MpiEntry::name:                                                             \
+    return wrapper == 0   ? reinterpret_cast<std::uint64_t>(&handed_out_##name<0>) \
+           : wrapper == 1 ? reinterpret_cast<std::uint64_t>(&handed_out_##name<1>) \
+           : wrapper == 2 ? reinterpret_cast<std::uint64_t>(&handed_out_##name<2>) \
+                          : reinterpret_cast<std::uint64_t>(&handed_out_##name<3>);
+#include "mpi/mpi_hooks.def"
+    case MpiEntry::kCount: break;
+  }
+  return 0;
+}
+
+}  // namespace forksight

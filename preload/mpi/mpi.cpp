@@ -13,7 +13,8 @@
 
 namespace forksight {
 
-constinit std::atomic<std::uint64_t> g_mpi_reals[kMpiEntries] = {};
+constinit WatchedFunction g_mpi_reals[kMpiEntries][kMpiWrappers] = {};
+constinit std::atomic<bool> g_mpi_is_used{false};
 FORKSIGHT_WRITTEN_AT_FORK constinit bool g_watch_mpi = false;
 
 namespace {
@@ -28,15 +29,16 @@ constexpr char kNames[][kNameBytes] = {
 };
 static_assert(sizeof(trace::CudaFunctionRecord::name) >= kNameBytes);
 
-// The MPI that is asked: the first library that exports both questions, by the names that no tool stands before.
+// The MPIs that are asked: the libraries that export both questions, by the names that no tool stands before.
 struct Library {
-  const link_map* map;  // null: none is loaded
+  const link_map* map;  // null: none
   std::uint64_t bias;
   const ElfW(Dyn) * dynamic;
   Trust trust;
+  bool is_live;  // as of the last fork
 };
-constinit Library g_library = {};
-constinit bool g_mpi_is_live = false;  // as of the last fork
+constinit Library g_libraries[kMpiWrappers] = {};
+constinit std::atomic<std::uint64_t> g_ucx_function{0};  // one of the UCX that was called last
 constinit std::atomic<std::int32_t> g_ucx_contexts{0};
 
 constinit std::uint64_t g_fork_record = 0;  // in a watched child: the fork that it comes from
@@ -50,36 +52,54 @@ bool says_yes(const ElfView& view, const char* question) {
 }
 
 std::uint64_t bias_of_ucx() {
-  const std::uint64_t function = g_mpi_reals[static_cast<std::uint32_t>(MpiEntry::ucp_init_version)];
+  const std::uint64_t function = g_ucx_function.load(std::memory_order_relaxed);
   const Module* const module = function == 0 ? nullptr : find_module(function);
   return module == nullptr ? 0 : module->bias;
 }
 
-}  // namespace
+// kMpiEntries: not in the list.
+std::uint32_t find_entry(const char* name) {
+  std::uint32_t entry = 0;
+  while (entry < kMpiEntries && strcmp(kNames[entry], name) != 0) ++entry;
+  return entry;
+}
 
-bool is_mpi_name(const char* name) {
-  for (const char* const known : kNames) {
-    if (strcmp(known, name) == 0) return true;
+// It is loaded still, and no other one at its place.
+bool is_loaded(const Library& library) {
+  return library.map != nullptr &&
+         find_object(reinterpret_cast<std::uint64_t>(library.dynamic)).dlfo_link_map == library.map;
+}
+
+bool has_library() {
+  for (const Library& library : g_libraries) {
+    if (library.map != nullptr) return true;
   }
   return false;
 }
 
-std::uint64_t find_exported_mpi(MpiEntry entry) {
-  std::atomic<std::uint64_t>& real = g_mpi_reals[static_cast<std::uint32_t>(entry)];
-  if (const std::uint64_t known = real.load(std::memory_order_acquire)) return known;
-  refresh_modules();
-  for (std::uint32_t i = 0; i < module_count(); ++i) {
-    const Module& module = module_at(i);
-    if (module.end == 0) continue;
-    const ElfView view(module.bias, module.dynamic, module.is_permanent ? Trust::kStaysLoaded : Trust::kNone);
-    const std::uint64_t found = view.find_function(kNames[static_cast<std::uint32_t>(entry)]);
-    if (found == 0 || is_in_shim(found)) continue;
-    real.store(found, std::memory_order_release);
-    // As good a reason to look at a fork as a thread is.
-    g_had_threads.store(true, std::memory_order_release);
-    return found;
+bool has_live_library() {
+  for (const Library& library : g_libraries) {
+    if (library.is_live) return true;
   }
-  return 0;
+  return false;
+}
+
+}  // namespace
+
+bool is_mpi_name(const char* name) { return find_entry(name) != kMpiEntries; }
+
+std::uint64_t wrap_mpi(const char* name, std::uint64_t function) {
+  const std::uint32_t entry = find_entry(name);
+  if (entry == kMpiEntries || function == 0 || is_in_shim(function)) return function;
+  const std::uint32_t wrapper = claim_wrapper(g_mpi_reals[entry], function);
+  return wrapper == kMpiWrappers ? function : mpi_wrapper(static_cast<MpiEntry>(entry), wrapper);
+}
+
+void note_mpi_use(MpiEntry entry, std::uint64_t function) {
+  if (entry >= MpiEntry::ucp_init_version) g_ucx_function.store(function, std::memory_order_relaxed);
+  g_mpi_is_used.store(true, std::memory_order_relaxed);
+  // As good a reason to look at a fork as a thread is.
+  g_had_threads.store(true, std::memory_order_release);
 }
 
 void note_ucx(std::int32_t change) { g_ucx_contexts.fetch_add(change, std::memory_order_relaxed); }
@@ -93,40 +113,49 @@ std::uint64_t touch_mpi(MpiEntry entry, std::uint64_t function, const Site& site
 }
 
 void recognise_mpi(const Module& module) {
-  if (g_library.map != nullptr) return;
   const Trust trust = module.is_permanent ? Trust::kStaysLoaded : Trust::kNone;
   const ElfView view(module.bias, module.dynamic, trust);
   if (view.find_function("PMPI_Initialized") == 0 || view.find_function("PMPI_Finalized") == 0) return;
-  g_library = {module.map, module.bias, module.dynamic, trust};
+  for (Library& library : g_libraries) {
+    if (library.map != nullptr) continue;
+    library = {module.map, module.bias, module.dynamic, trust, false};
+    return;
+  }
 }
 
 void forget_mpi(const Module& module) {
-  if (g_library.map == module.map && g_library.bias == module.bias) g_library = {};
+  for (Library& library : g_libraries) {
+    if (library.map == module.map && library.bias == module.bias) library = {};
+  }
+  for (auto& row : g_mpi_reals) forget_closed(row, module.start, module.end);
 }
 
-// Asks MPI whether it is initialised, which it allows at any time and from any thread.
+// Asks each MPI whether it is initialised, which it allows at any time and from any thread.
 void at_fork::Mpi::enters(const Fork&) {
-  if (g_library.map == nullptr || g_watch_mpi) return;
-  const ElfView view(g_library.bias, g_library.dynamic, g_library.trust);
-  g_mpi_is_live = says_yes(view, "PMPI_Initialized") && !says_yes(view, "PMPI_Finalized");
+  if (g_watch_mpi || (!has_library() && !g_mpi_is_used.load(std::memory_order_relaxed))) return;
+  refresh_modules();
+  for (Library& library : g_libraries) {
+    if (!is_loaded(library)) continue;
+    const ElfView view(library.bias, library.dynamic, library.trust);
+    library.is_live = says_yes(view, "PMPI_Initialized") && !says_yes(view, "PMPI_Finalized");
+  }
 }
 
 void at_fork::Mpi::records(const Fork& fork) {
-  const std::uint64_t fork_record = fork.record;
-  if (fork_record == 0) return;
+  if (fork.record == 0) return;
   const std::uint32_t flags = g_watch_mpi ? trace::kMpiLost : 0U;
-  if (g_mpi_is_live) {
-    append(trace::RecordType::kMpi, trace::MpiRecord{fork_record, g_library.bias, MpiKind::kMpi, flags});
+  for (const Library& library : g_libraries) {
+    if (!library.is_live) continue;
+    append(trace::RecordType::kMpi, trace::MpiRecord{fork.record, library.bias, MpiKind::kMpi, flags});
   }
   if (g_ucx_contexts.load(std::memory_order_relaxed) > 0) {
-    append(trace::RecordType::kMpi, trace::MpiRecord{fork_record, bias_of_ucx(), MpiKind::kUcx, flags});
+    append(trace::RecordType::kMpi, trace::MpiRecord{fork.record, bias_of_ucx(), MpiKind::kUcx, flags});
   }
 }
 
 void at_fork::Mpi::starts(const Fork& fork) {
-  const std::uint64_t fork_record = fork.record;
-  if (fork_record == 0 || (!g_mpi_is_live && g_ucx_contexts.load(std::memory_order_relaxed) <= 0)) return;
-  g_fork_record = fork_record;
+  if (fork.record == 0 || (!has_live_library() && g_ucx_contexts.load(std::memory_order_relaxed) <= 0)) return;
+  g_fork_record = fork.record;
   g_touched.store(0, std::memory_order_relaxed);
   g_watch_mpi = true;
 }

@@ -8,6 +8,7 @@
 
 #include "guest/site.hpp"
 #include "loader/modules.hpp"
+#include "loader/watched_function.hpp"
 #include "record/fork_in_progress.hpp"
 #include "record/slots.hpp"
 
@@ -20,14 +21,22 @@ enum class MpiEntry : std::uint32_t {
 };
 inline constexpr std::uint32_t kMpiEntries = static_cast<std::uint32_t>(MpiEntry::kCount);
 
-// The functions behind the hooks; 0: not looked for yet, or nobody exports it.
-extern std::atomic<std::uint64_t> g_mpi_reals[kMpiEntries];
+inline constexpr std::uint32_t kMpiWrappers = 4;  // of each entry
+
+// The functions behind the wrappers. A process may have several copies of MPI, and each caller is bound to one of them.
+extern WatchedFunction g_mpi_reals[kMpiEntries][kMpiWrappers];
+// This process has called one of them: its forks are watched.
+extern std::atomic<bool> g_mpi_is_used;
 // This process was forked from one that had initialised MPI or UCX, and had not finalised it.
 extern bool g_watch_mpi;
 
 bool is_mpi_name(const char* name);
-// The next definition in the order of the loader's list; a process that calls it has its forks watched.
-std::uint64_t find_exported_mpi(MpiEntry entry);
+// What to call instead of `function` of that name: a wrapper, or itself where all wrappers stand for others.
+std::uint64_t wrap_mpi(const char* name, std::uint64_t function);
+// The address of a wrapper. In hooks_mpi.cpp.
+std::uint64_t mpi_wrapper(MpiEntry entry, std::uint32_t wrapper);
+// The first call. `function` is one of UCX's or of MPI's.
+void note_mpi_use(MpiEntry entry, std::uint64_t function);
 
 // A context of UCX was made (1), or given back (-1).
 void note_ucx(std::int32_t change);

@@ -20,8 +20,8 @@ def needed(library, _):
 
 
 def lists_of_hooks(hooks):
-    """The text of hooks.def and of those beside it."""
-    for part in ("hooks.def", "../trace/include/forksight/trace/libc_calls.def", "cuda/cuda_hooks.def", "mpi/mpi_hooks.def"):
+    """The text of hooks.def, and of the list of libc's functions with locks. CUDA and MPI are not exported."""
+    for part in ("hooks.def", "../trace/include/forksight/trace/libc_calls.def"):
         with open(os.path.join(os.path.dirname(hooks), part), encoding="utf-8") as file:
             yield file.read()
 

@@ -13,6 +13,9 @@ extern void GOMP_parallel_start(void) __attribute__((weak));
 extern void GOMP_parallel_end(void) __attribute__((weak));
 extern int omp_pause_resource_all(int) __attribute__((weak));
 extern void __cxa_guard_abort(void*) __attribute__((weak));
+extern int cuInit(unsigned) __attribute__((weak));
+extern int MPI_Barrier(void*) __attribute__((weak));
+extern void ucp_cleanup(void*) __attribute__((weak));
 
 static int differences;
 
@@ -27,6 +30,9 @@ static void look_at_weak_references(void) {
   expect(GOMP_parallel_end == NULL, "&GOMP_parallel_end");
   expect(omp_pause_resource_all == NULL, "&omp_pause_resource_all");
   expect(__cxa_guard_abort == NULL, "&__cxa_guard_abort");
+  expect(cuInit == NULL, "&cuInit");
+  expect(MPI_Barrier == NULL, "&MPI_Barrier");
+  expect(ucp_cleanup == NULL, "&ucp_cleanup");
 }
 
 static void look_up_absent_names(void) {

@@ -1,0 +1,47 @@
+// Which functions of other libraries the shim's wrappers stand for. A function that may be there several times (two
+// copies of MPI, opened RTLD_LOCAL) has several wrappers, and each stands for one function for as long as its library
+// is loaded.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "loader/loaded_object.hpp"
+
+namespace forksight {
+
+struct WatchedFunction {
+  std::atomic<std::uint64_t> address;  // 0: the wrapper is free
+  std::atomic<std::uint64_t> object;   // identify() of where it is
+};
+
+// Index of the wrapper that stands for `function` from now on; kWrappers: all stand for others. Lock-free.
+template <std::uint32_t kWrappers>
+std::uint32_t claim_wrapper(WatchedFunction (&row)[kWrappers], std::uint64_t function) {
+  const std::uint64_t object = identify(find_object(function));
+  if (object == 0) return kWrappers;
+  for (std::uint32_t i = 0; i < kWrappers; ++i) {
+    if (row[i].address.load(std::memory_order_acquire) == function && row[i].object.load() == object) return i;
+  }
+  for (std::uint32_t i = 0; i < kWrappers; ++i) {
+    std::uint64_t known = row[i].address.load(std::memory_order_acquire);
+    // What was there has been closed, and with it all who were bound to it.
+    const bool is_free = known == 0 || identify(find_object(known)) != row[i].object.load();
+    if (!is_free || !row[i].address.compare_exchange_strong(known, function, std::memory_order_acq_rel)) continue;
+    row[i].object.store(object);
+    return i;
+  }
+  return kWrappers;
+}
+
+// The functions of a library that was between these addresses are forgotten, but for those that are there again.
+template <std::uint32_t kWrappers>
+void forget_closed(WatchedFunction (&row)[kWrappers], std::uint64_t start, std::uint64_t end) {
+  for (WatchedFunction& watched : row) {
+    std::uint64_t known = watched.address.load(std::memory_order_acquire);
+    if (known < start || known >= end || identify(find_object(known)) == watched.object.load()) continue;
+    watched.address.compare_exchange_strong(known, 0);
+  }
+}
+
+}  // namespace forksight
