@@ -2,7 +2,6 @@
 
 #include "fork/atfork_list.hpp"
 #include "guest/clock.hpp"
-#include "guest/tasks.hpp"
 #include "record/fork_stack.hpp"
 #include "record/writer.hpp"
 #include "threads/fork_threads.hpp"
@@ -12,9 +11,6 @@
 namespace forksight {
 
 namespace {
-
-// Asking /proc for the number of threads costs 4 us: the first forks do, then one in so many.
-constexpr std::uint64_t kForksCountedEach = 16;
 
 // Out of line: its frame is a big one, and what append_fork_record calls first goes deep.
 __attribute__((noinline)) std::uint64_t append_threads(const Fork& fork, std::uint64_t stack, std::uint64_t handlers) {
@@ -38,7 +34,7 @@ __attribute__((noinline)) std::uint64_t append_threads(const Fork& fork, std::ui
       fork.flags,
       filled,
       fork.runtimes,
-      ordinal < kForksCountedEach || ordinal % kForksCountedEach == 0 ? count_tasks() : 0,
+      fork.tasks,
       fork.flags != 0 ? now_ns() - self->fork_entry_ns : 0};
   return record.commit();
 }

@@ -31,7 +31,7 @@ namespace forksight {
 
 namespace {
 
-Fork fork_of(Slot& self, ForkKind kind, std::uint32_t flags) { return {self, kind, flags, self.fork_record, 0}; }
+Fork fork_of(Slot& self, ForkKind kind, std::uint32_t flags) { return {self, kind, flags, self.fork_record, 0, 0}; }
 
 // The fork that the calling thread is in, as its hook or our prepare handler has noted it.
 Fork current_fork(Slot& self) { return fork_of(self, self.fork_kind, 0); }
@@ -108,7 +108,7 @@ void on_parent() {
 void on_child() {
   const bool is_told = fork_is_watched() || (t_slot != nullptr && t_slot->fork_is_told);
   if (!is_told) {
-    if (t_slot != nullptr) begin_next_epoch();
+    begin_next_epoch();
     renew_own_ids(t_slot);
     return start_copies_in_child(0);
   }

@@ -20,6 +20,7 @@
 #include "locks/orphans.hpp"
 #include "record/slots.hpp"
 #include "rights/rights.hpp"
+#include "threads/ended.hpp"
 #include "threads/fork_threads.hpp"
 #include "threads/lost_waits.hpp"
 
@@ -75,6 +76,12 @@ extern "C" [[gnu::visibility("hidden"), gnu::used]] long forksight_futex_wait(lo
   return result;
 }
 
+// SYS_exit ends this thread alone, past libc and its clean-up.
+extern "C" [[gnu::visibility("hidden"), gnu::used]] long forksight_raw_exit(long number, long status) {
+  end_slot_of_exiting_thread();
+  return reinterpret_cast<Syscall>(forksight_next_syscall)(number, status);
+}
+
 // SYS_fork, and SYS_clone with a copy of the memory, the stack and the thread's TLS. As the hook of _Fork().
 extern "C" [[gnu::visibility("hidden"), gnu::used]] long forksight_raw_fork(long number, long a, long b, long c, long d,
                                                                             long e, long f) {
@@ -110,7 +117,7 @@ extern "C" [[gnu::visibility("hidden"), gnu::used]] long forksight_change_filter
 }  // namespace
 
 static_assert(SYS_seccomp == 317 && SYS_prctl == 157);
-static_assert(SYS_clone == 56 && SYS_fork == 57 && (CLONE_VM | CLONE_SETTLS) == 0x80100);
+static_assert(SYS_clone == 56 && SYS_fork == 57 && SYS_exit == 60 && (CLONE_VM | CLONE_SETTLS) == 0x80100);
 // FUTEX_WAIT is 0, FUTEX_WAIT_BITSET 9, flags are 0x80 and 0x100.
 static_assert(SYS_futex == 202 && FUTEX_WAIT == 0 && FUTEX_WAIT_BITSET == 9 && FUTEX_CMD_MASK == ~0x180);
 asm(FORKSIGHT_SYMVER_syscall R"(
@@ -126,6 +133,8 @@ syscall:
   je forksight_raw_fork
   cmpq $56, %rdi
   je 2f
+  cmpq $60, %rdi
+  je forksight_raw_exit
   cmpq $317, %rdi
   je forksight_change_filter
   cmpq $157, %rdi

@@ -15,6 +15,7 @@ struct Fork {
   std::uint32_t flags;     // trace::ForkFlag
   std::uint64_t record;    // ref to the kFork record; 0: not written, or not yet
   std::uint32_t runtimes;  // kRuntime records that belong to it
+  std::uint32_t tasks;     // threads as the kernel counts them, this one included; 0: it was not asked
 };
 
 // A participant is a struct in namespace at_fork. For each step that its row names it has a static function of the

@@ -1,8 +1,5 @@
 #include "record/own_ids.hpp"
 
-#include <string.h>
-#include <sys/prctl.h>
-
 #include "guest/sys.hpp"
 
 #include "guest/house_rules.hpp"
@@ -20,16 +17,15 @@ constinit bool g_offset_is_right = false;
 // The process that the epoch belongs to.
 FORKSIGHT_WRITTEN_AT_FORK constinit std::int32_t g_pid = 0;
 
-std::int32_t read_libcs_tid() {
-  std::int32_t tid = 0;
-  memcpy(&tid, static_cast<const std::byte*>(__builtin_thread_pointer()) + kTidOffset, sizeof tid);
-  return tid;
+std::int32_t read_libcs_tid(const void* thread_pointer) {
+  return __atomic_load_n(
+      reinterpret_cast<const std::int32_t*>(static_cast<const std::byte*>(thread_pointer) + kTidOffset),
+      __ATOMIC_ACQUIRE);
 }
 
-// True also where the kernel does not tell: to take another process' slots away from it would be worse than to leave ids
-// as they are. A filter of system calls may kill for one that few programs use: it is not tried.
+// True also where the kernel does not tell: to take another process' slots away from it would be worse than to leave
+// ids as they are.
 bool may_share_memory(std::int32_t pid, std::int32_t other) {
-  if (sys::call(SYS_prctl, PR_GET_SECCOMP) != 0) return true;
   const long order = sys::call(SYS_kcmp, pid, other, kSameMemory);
   return order == 0 || (order < 0 && order != kNoSuchProcess);
 }
@@ -38,10 +34,15 @@ bool may_share_memory(std::int32_t pid, std::int32_t other) {
 
 void start_own_ids() {
   g_pid = sys::getpid();
-  g_offset_is_right = read_libcs_tid() == sys::gettid();
+  g_offset_is_right = read_libcs_tid(__builtin_thread_pointer()) == sys::gettid();
 }
 
-std::int32_t lock_tid() { return g_offset_is_right ? read_libcs_tid() : sys::gettid(); }
+std::int32_t lock_tid() { return g_offset_is_right ? read_libcs_tid(__builtin_thread_pointer()) : sys::gettid(); }
+
+bool has_initial_thread_ended(const Slot& slot) {
+  return g_offset_is_right && slot.is_initial_stack &&
+         read_libcs_tid(reinterpret_cast<const void*>(slot.thread_pointer)) == 0;
+}
 
 void renew_own_ids(Slot* self) {
   const std::int32_t pid = sys::getpid();

@@ -16,6 +16,10 @@ void start_own_ids();
 // The id that libc would write into a lock now. Where libc's place for it is not known, the kernel's.
 std::int32_t lock_tid();
 
+// The initial thread of this process, whose slot it is, has ended: the kernel then clears the id in its control block,
+// which stays where it is. False where libc's place for it is not known.
+bool has_initial_thread_ended(const Slot& slot);
+
 // In the only thread of a forked process: this is its process and its id now. Null: the thread has no slot.
 // async-signal-safe and fork-child-safe.
 void renew_own_ids(Slot* self);

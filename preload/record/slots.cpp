@@ -41,12 +41,17 @@ bool claim(Slot& slot, SlotState from) {
 
 // A slot whose thread is gone: ended and confirmed by the kernel, or left behind by the process that we were forked
 // from. One that ended with locks held is spared until the table runs full: it alone knows who holds them.
-bool claim_dead(Slot& slot, std::int32_t pid, bool any_state) {
+// `budget`: how many more threads that did not say goodbye the kernel may be asked for.
+bool claim_dead(Slot& slot, std::int32_t pid, bool any_state, std::uint32_t& budget) {
   const SlotState state = slot.state.load(std::memory_order_acquire);
   if (state == SlotState::kFree || state == SlotState::kReserved) return false;
   const bool ours = slot.epoch == epoch();
   if (!ours) return claim(slot, state);
-  if (!any_state && (state != SlotState::kEnded || (slot.flags & trace::kThreadEnded) != 0)) return false;
+  const bool is_doubtful = state == SlotState::kLive && (slot.flags & trace::kThreadForeign) != 0 && budget != 0;
+  if (is_doubtful) --budget;
+  if (!any_state && !is_doubtful && (state != SlotState::kEnded || (slot.flags & trace::kThreadEnded) != 0)) {
+    return false;
+  }
   if (sys::thread_exists(pid, slot.tid) || !claim(slot, state)) return false;
   if (any_state || !slot_is_needed(slot)) return true;
   slot.state.store(SlotState::kEnded, std::memory_order_release);
@@ -143,11 +148,12 @@ Slot* reserve_slot() {
   const std::int32_t pid = sys::getpid();
   // Reuse first, beginning where the last one was found, so that memory stays as small as the number of threads.
   const std::uint32_t hint = g_hint.load(std::memory_order_relaxed);
+  std::uint32_t budget = 2;
   for (std::uint32_t step = 0; step < used && step < 64; ++step) {
     const std::uint32_t index = (hint + step) % used;
     Slot& slot = slot_at(index);
     const SlotState state = slot.state.load(std::memory_order_acquire);
-    if ((state == SlotState::kFree && claim(slot, state)) || claim_dead(slot, pid, false)) {
+    if ((state == SlotState::kFree && claim(slot, state)) || claim_dead(slot, pid, false, budget)) {
       g_hint.store(index, std::memory_order_relaxed);
       reset(slot, index);
       return &slot;
@@ -166,7 +172,7 @@ Slot* reserve_slot() {
   for (std::uint32_t index = 0; index < slot_count(); ++index) {
     Slot& slot = slot_at(index);
     const SlotState state = slot.state.load(std::memory_order_acquire);
-    if ((state == SlotState::kFree && claim(slot, state)) || claim_dead(slot, pid, true)) {
+    if ((state == SlotState::kFree && claim(slot, state)) || claim_dead(slot, pid, true, budget)) {
       reset(slot, index);
       return &slot;
     }
