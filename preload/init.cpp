@@ -36,12 +36,17 @@ char** find_environment() {
   return arguments == nullptr ? nullptr : reinterpret_cast<char**>(__libc_stack_end) + 1 + arguments[0] + 1;
 }
 
+// libc's own: a sanitizer's are not ready yet.
+using MutexFunction = int (*)(pthread_mutex_t*);
+constinit MutexFunction g_lock = nullptr;
+constinit MutexFunction g_unlock = nullptr;
+
 // libc's own idea of the calling thread's id, without a system call: what it writes into a mutex that the thread takes.
 std::int32_t read_own_tid() {
   pthread_mutex_t mutex = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
-  if (FORKSIGHT_NEXT(pthread_mutex_lock)(&mutex) != 0) return 0;
+  if (g_lock == nullptr || g_lock(&mutex) != 0) return 0;
   const std::int32_t tid = mutex.__data.__owner;
-  FORKSIGHT_NEXT(pthread_mutex_unlock)(&mutex);
+  g_unlock(&mutex);
   return tid;
 }
 
@@ -50,6 +55,8 @@ void start() {
   const bool is_complete = resolve_next();
   if (g_next.real_syscall != nullptr) set_next_syscall(g_next.real_syscall);
   if (!is_complete || has_elder()) return;
+  g_unlock = reinterpret_cast<MutexFunction>(find_in_libc("pthread_mutex_unlock"));
+  g_lock = g_unlock == nullptr ? nullptr : reinterpret_cast<MutexFunction>(find_in_libc("pthread_mutex_lock"));
   g_read_tid = read_own_tid;
   read_config(find_environment());
   start_slots();

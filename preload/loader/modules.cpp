@@ -27,8 +27,15 @@ constinit std::uint32_t g_count = 0;
 constinit const link_map* g_last_at_startup = nullptr;
 constinit std::atomic<std::int32_t> g_busy{0};  // tid of the thread at work, 0: none
 
+// Of an object of the start-up, which stays: no system call is needed, and none that a filter refuses. By the thread at
+// work.
+constinit bool g_reads_permanent = false;
+
 bool copy(std::uint64_t from, void* to, std::size_t bytes) {
-  return read_memory(reinterpret_cast<const void*>(from), to, bytes) == bytes;
+  const auto* const at = reinterpret_cast<const void*>(from);
+  if (!g_reads_permanent) return read_memory(at, to, bytes) == bytes;
+  memcpy(to, at, bytes);
+  return true;
 }
 
 // NT_GNU_BUILD_ID of a PT_NOTE segment (owner "GNU", type 3).
@@ -138,11 +145,13 @@ void read_rest(std::uint32_t keep, const link_map* at) {
   is_permanent = is_permanent && (keep == 0 || g_modules[keep - 1].is_permanent);
   for (; at != nullptr && g_count < kMaxModules; ++g_count) {
     link_map node;
-    if (read_memory(at, &node, kNodeBytes) != kNodeBytes) break;
+    g_reads_permanent = is_permanent;
+    if (!copy(reinterpret_cast<std::uint64_t>(at), &node, kNodeBytes)) break;
     describe(at, node, head, is_permanent, g_modules[g_count]);
     is_permanent = is_permanent && at != g_last_at_startup;
     at = node.l_next;
   }
+  g_reads_permanent = false;
 }
 
 bool same(const Module& module, const link_map& node) {

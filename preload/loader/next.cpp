@@ -57,6 +57,15 @@ std::uint64_t find_next_of(const char* name, const char* owner) {
   return 0;
 }
 
+std::uint64_t find_in_libc(const char* name) {
+  for (const link_map* map = first_after_shim(); map != nullptr; map = map->l_next) {
+    if (map->l_ld == nullptr) continue;
+    const ElfView view(map->l_addr, map->l_ld, Trust::kStaysLoaded);
+    if (view.has_soname(kLibc)) return view.find_function(name);
+  }
+  return 0;
+}
+
 std::uint64_t find_hook(const char* name) {
   const link_map* const self = find_self();
   if (self == nullptr) return 0;

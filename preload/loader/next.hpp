@@ -37,6 +37,9 @@ std::uint64_t find_next(const char* name);
 // looked at.
 std::uint64_t find_next_of(const char* name, const char* owner);
 
+// libc's own definition, whoever stands before it; 0 if it has none. After resolve_next().
+std::uint64_t find_in_libc(const char* name);
+
 // The shim's own export of that name; 0 if it has none.
 std::uint64_t find_hook(const char* name);
 

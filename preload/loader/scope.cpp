@@ -5,6 +5,8 @@
 #include "guest/memory.hpp"
 #include "guest/sys.hpp"
 #include "loader/elf_view.hpp"
+#include "loader/loaded_object.hpp"
+#include "loader/next.hpp"
 
 #include "guest/house_rules.hpp"
 
@@ -64,6 +66,13 @@ const Module* find_in_tree(const Module& root, Provides provides) {
     });
   }
   return nullptr;
+}
+
+std::uint64_t find_by_loader(std::uint64_t caller, const char* name) {
+  using Search = void* (*)(void* handle, const char* name);
+  link_map* const object = find_object(caller).dlfo_link_map;
+  const auto search = reinterpret_cast<Search>(find_next("dlsym"));
+  return object == nullptr || search == nullptr ? 0 : reinterpret_cast<std::uint64_t>(search(object, name));
 }
 
 }  // namespace forksight

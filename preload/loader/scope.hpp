@@ -12,4 +12,8 @@ using Provides = bool (*)(const Module& module);
 // that came by dlopen this is the local scope.
 const Module* find_in_tree(const Module& root, Provides provides);
 
+// The same by the loader's own search, which takes its lock: for a caller that goes on into another library by that
+// name, where the list of modules cannot be read (a filter refuses the system call). 0 if there is nothing.
+std::uint64_t find_by_loader(std::uint64_t caller, const char* name);
+
 }  // namespace forksight

@@ -16,11 +16,13 @@ namespace forksight {
 namespace {
 
 constexpr const char kAcquire[] = "__cxa_guard_acquire";
+constexpr const char kRelease[] = "__cxa_guard_release";
+constexpr const char kAbort[] = "__cxa_guard_abort";
 
 GuardRuntime look_up(const ElfView& view) {
   return {reinterpret_cast<int (*)(std::uint64_t*)>(view.find_function(kAcquire)),
-          reinterpret_cast<void (*)(std::uint64_t*)>(view.find_function("__cxa_guard_release")),
-          reinterpret_cast<void (*)(std::uint64_t*)>(view.find_function("__cxa_guard_abort"))};
+          reinterpret_cast<void (*)(std::uint64_t*)>(view.find_function(kRelease)),
+          reinterpret_cast<void (*)(std::uint64_t*)>(view.find_function(kAbort))};
 }
 
 // The global scope of the start-up objects serves everybody. Filled in once, `g_startup_state` last.
@@ -33,8 +35,8 @@ constinit std::atomic<State> g_startup_state{State::kUnknown};
 GuardRuntime find_at_startup() {
   constexpr const char kOwner[] = "libstdc++.so.6";
   return {reinterpret_cast<int (*)(std::uint64_t*)>(find_next_of(kAcquire, kOwner)),
-          reinterpret_cast<void (*)(std::uint64_t*)>(find_next_of("__cxa_guard_release", kOwner)),
-          reinterpret_cast<void (*)(std::uint64_t*)>(find_next_of("__cxa_guard_abort", kOwner))};
+          reinterpret_cast<void (*)(std::uint64_t*)>(find_next_of(kRelease, kOwner)),
+          reinterpret_cast<void (*)(std::uint64_t*)>(find_next_of(kAbort, kOwner))};
 }
 
 // Of callers that came by dlopen into a process that started without a C++ runtime. Written once, value before key.
@@ -78,7 +80,10 @@ GuardRuntime find_for(std::uint64_t caller) {
   for (std::uint32_t i = 0; i < module_count() && provider == nullptr; ++i) {
     if (module_at(i).end != 0 && provides_guards(module_at(i))) provider = &module_at(i);
   }
-  return provider != nullptr ? look_up(view_of(*provider)) : GuardRuntime{};
+  if (provider != nullptr) return look_up(view_of(*provider));
+  return {reinterpret_cast<int (*)(std::uint64_t*)>(find_by_loader(caller, kAcquire)),
+          reinterpret_cast<void (*)(std::uint64_t*)>(find_by_loader(caller, kRelease)),
+          reinterpret_cast<void (*)(std::uint64_t*)>(find_by_loader(caller, kAbort))};
 }
 
 }  // namespace

@@ -25,7 +25,8 @@ struct Call {
 inline Call find(OmpEntry entry, std::uint64_t caller) {
   forksight::initialise();
   forksight::Runtime* runtime = forksight::runtime_of_caller(caller);
-  const std::uint64_t function = runtime != nullptr ? forksight::entry_of(*runtime, entry) : 0;
+  const std::uint64_t function =
+      runtime != nullptr ? forksight::entry_of(*runtime, entry) : forksight::find_entry_by_loader(caller, entry);
   return {reinterpret_cast<void*>(function), runtime, {0, 0}};
 }
 
@@ -34,7 +35,7 @@ inline Call begin(const forksight::Region& region, const forksight::Site& site) 
   Call call = find(region.entry, site.pc);
   if (FORKSIGHT_UNLIKELY(call.function == nullptr)) __builtin_trap();
   call.guard = {0, region.clause};
-  if (FORKSIGHT_UNLIKELY(forksight::g_watch_regions)) {
+  if (FORKSIGHT_UNLIKELY(forksight::g_watch_regions) && call.runtime != nullptr) {
     call.guard = forksight::enter_watched_region(*call.runtime, region, site);
   }
   return call;
@@ -54,7 +55,7 @@ int pause(const Call& call, Arguments... arguments) {
   if (call.function == nullptr) return -1;
   const int result = reinterpret_cast<int (*)(Arguments...)>(call.function)(arguments...);
   const forksight::Slot* const self = forksight::t_slot;
-  const bool is_libgomp = call.runtime->kind == forksight::trace::RuntimeKind::kLibgomp;
+  const bool is_libgomp = call.runtime != nullptr && call.runtime->kind == forksight::trace::RuntimeKind::kLibgomp;
   if (result == 0 && is_libgomp && self != nullptr) forksight::retire_workers(*call.runtime, self->tid);
   return result;
 }
@@ -62,13 +63,14 @@ int pause(const Call& call, Arguments... arguments) {
 }  // namespace
 
 // All have (function, data, num_threads) in front.
-#define FORKSIGHT_REGION(result_type, keep, leave, give, name, sections, parameters, arguments)                \
-  FORKSIGHT_EXPORT_VERSIONED(result_type, name, Body fn, void* data, unsigned num_threads FORKSIGHT_UNWRAP parameters) { \
-    const Call call = begin({OmpEntry::name, num_threads, sections}, FORKSIGHT_FRAME().site());                \
-    using Function = result_type (*)(Body, void*, unsigned FORKSIGHT_UNWRAP parameters);                       \
-    keep reinterpret_cast<Function>(call.function)(fn, data, call.guard.clause FORKSIGHT_UNWRAP arguments);    \
-    leave(call);                                                                                               \
-    give;                                                                                                      \
+#define FORKSIGHT_REGION(result_type, keep, leave, give, name, sections, parameters, arguments)             \
+  FORKSIGHT_EXPORT_VERSIONED(result_type, name, Body fn, void* data,                                        \
+                             unsigned num_threads FORKSIGHT_UNWRAP parameters) {                            \
+    const Call call = begin({OmpEntry::name, num_threads, sections}, FORKSIGHT_FRAME().site());             \
+    using Function = result_type (*)(Body, void*, unsigned FORKSIGHT_UNWRAP parameters);                    \
+    keep reinterpret_cast<Function>(call.function)(fn, data, call.guard.clause FORKSIGHT_UNWRAP arguments); \
+    leave(call);                                                                                            \
+    give;                                                                                                   \
   }
 #define FORKSIGHT_UNWRAP(...) __VA_OPT__(, ) __VA_ARGS__
 #define FORKSIGHT_VOID_REGION(name, parameters, arguments) \

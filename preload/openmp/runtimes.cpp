@@ -166,6 +166,10 @@ std::uint64_t entry_of(Runtime& runtime, OmpEntry entry) {
   return address;
 }
 
+std::uint64_t find_entry_by_loader(std::uint64_t caller, OmpEntry entry) {
+  return find_by_loader(caller, kEntryNames[static_cast<std::size_t>(entry)]);
+}
+
 std::uint32_t count_workers(const Runtime& runtime, std::int32_t creator_tid, Slot** first) {
   std::uint32_t count = 0;
   for (std::uint32_t i = 0; i < slot_count(); ++i) {

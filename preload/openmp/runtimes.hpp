@@ -56,6 +56,8 @@ Runtime& runtime_at(std::uint32_t index);
 // object is looked up at every call, lock-free; what is remembered is the answer.
 Runtime* runtime_of_caller(std::uint64_t caller);
 std::uint64_t entry_of(Runtime& runtime, OmpEntry entry);
+// The same without a runtime that is known.
+std::uint64_t find_entry_by_loader(std::uint64_t caller, OmpEntry entry);
 
 // Threads that `creator` made through this runtime and that live still: its pool, but for the master.
 std::uint32_t count_workers(const Runtime& runtime, std::int32_t creator_tid, Slot** first);
