@@ -24,7 +24,9 @@ def build(compiler, sanitizer, source, program):
     command = {"gcc": ("gcc", "g++"), "clang": ("clang", "clang++")}[compiler][source.endswith(".cpp")]
     if shutil.which(command) is None:
         return f"there is no {command}"
-    options = ["-O1", "-g", "-pthread", "-w", f"-fsanitize={sanitizer}"] + ["-fopenmp"] * (source == "openmp.c")
+    options = ["-O1", "-g", "-pthread", "-w"] + ["-fopenmp"] * (source == "openmp.c")
+    if sanitizer:
+        options.append(f"-fsanitize={sanitizer}")
     result = subprocess.run([command, *options, os.path.join(FOLDER, source), "-o", program], stderr=subprocess.PIPE, text=True)
     return result.stderr.strip().splitlines()[0] if result.returncode != 0 else ""
 
@@ -34,12 +36,15 @@ def clean_environment():
             if key not in ("LD_PRELOAD", "ASAN_OPTIONS", "TSAN_OPTIONS", "UBSAN_OPTIONS") and not key.startswith("FORKSIGHT_")}
 
 
+def report_kinds(text):
+    """What kind of defect, in which function; not at which address."""
+    return re.findall(r"^SUMMARY: (\w+: [\w-]+).*?( in \w+)?$|(runtime error: [a-z ]+)", text, re.M)
+
+
 def run(command, variables=None):
     result = subprocess.run(command, env={**clean_environment(), **(variables or {})}, stdout=subprocess.PIPE,
                             stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True, timeout=SECONDS)
-    # What kind of defect, in which function; not at which address.
-    reports = re.findall(r"^SUMMARY: (\w+: [\w-]+).*?( in \w+)?$|(runtime error: [a-z ]+)", result.stderr, re.M)
-    return result.returncode, result.stdout, reports, result.stderr
+    return result.returncode, result.stdout, report_kinds(result.stderr), result.stderr
 
 
 def traces_in(folder):
