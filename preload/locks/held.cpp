@@ -9,6 +9,9 @@ namespace forksight {
 
 namespace {
 
+// Of the entries of a thread. Whoever never posts what it takes must not leave locks without room.
+constexpr std::uint32_t kMostSemaphores = 32;
+
 // Moves what is above a hole down, for a hole that stays costs room for ever: whoever takes two locks and gives the
 // first back first would fill the array with them. A fork of another thread may copy this at any instant: each lock is
 // there at least once, with its own site.
@@ -51,7 +54,13 @@ bool pop_held_slow(Slot* slot, std::uint64_t lock) {
 
 void push_held_once_slow(Slot* slot, std::uint64_t tagged, Frame frame) {
   const bool is_signal = is_signal_semaphore(lock_address(tagged));
+  HeldLock* oldest = nullptr;
+  std::uint32_t semaphores = 0;
   for (HeldLock* entry = slot->top - 1; entry > slot->held; --entry) {
+    if (lock_kind(entry->lock) == trace::LockKind::kSemaphore) {
+      oldest = entry;
+      ++semaphores;
+    }
     if (entry->lock != tagged) continue;
     if (is_signal) {
       drop_held(slot, entry);
@@ -60,7 +69,12 @@ void push_held_once_slow(Slot* slot, std::uint64_t tagged, Frame frame) {
     }
     return;
   }
-  if (!is_signal) push_held(slot, tagged, frame);
+  if (is_signal) return;
+  if (semaphores >= kMostSemaphores) {
+    drop_held(slot, oldest);
+    ++slot->overflow;
+  }
+  push_held(slot, tagged, frame);
 }
 
 }  // namespace forksight

@@ -14,6 +14,7 @@
 #include "locks/lock_cures.hpp"
 #include "locks/lock_memory.hpp"
 #include "locks/orphan_proof.hpp"
+#include "locks/orphan_table.hpp"
 #include "locks/semaphore_use.hpp"
 #include "record/own_ids.hpp"
 #include "record/thread_records.hpp"
@@ -29,25 +30,10 @@ namespace {
 using trace::LockKind;
 using trace::TouchAction;
 
-constexpr std::uint32_t kMaxOrphans = 512;
 constexpr std::size_t kTouchStackBytes = 16U << 10U;
 constexpr int kMostYields = 10'000;
 
-struct Orphan {
-  std::uint64_t tagged;  // address and kind; 0: forgotten
-  std::uint64_t held_record;
-  std::uint64_t fork_record;
-  std::int32_t holder_tid;
-  LockState state;  // at the fork
-  bool by_forking_thread;
-  bool by_owner;  // known by the owner in its memory alone
-  bool touched;
-  bool given;  // to the child (--cure=self-held): no orphan, but its first use is worth a word
-};
-
-constinit Orphan g_orphans[kMaxOrphans] = {};
 constinit std::atomic<bool> g_is_recovering{false};
-FORKSIGHT_WRITTEN_AT_FORK constinit std::uint32_t g_orphan_count = 0;
 
 // An annotated lock may have a lock of libc as its first member: same address, two locks.
 bool is_custom(LockKind kind) { return kind == LockKind::kCustom; }
@@ -99,15 +85,12 @@ bool breaks_for_holder(LockKind kind, const void* memory) {
 }
 
 Orphan* remember(std::uint64_t tagged, std::uint64_t held, std::uint64_t fork, std::int32_t tid, const void* memory) {
-  if (g_orphan_count == kMaxOrphans) return nullptr;
-  Orphan& orphan = g_orphans[g_orphan_count++];
-  orphan = {tagged, held, fork, tid, state_of(lock_kind(tagged), memory), false, false, false, false};
-  return &orphan;
+  return add_orphan({tagged, held, fork, tid, state_of(lock_kind(tagged), memory), false, false, false, false});
 }
 
 Orphan* find_given(const volatile void* lock) {
-  for (std::uint32_t i = 0; i < g_orphan_count; ++i) {
-    if (g_orphans[i].given && is_same_lock(g_orphans[i].tagged, lock, LockKind::kMutex)) return &g_orphans[i];
+  for (std::uint32_t i = 0; i < orphan_count(); ++i) {
+    if (orphan_at(i).given && is_same_lock(orphan_at(i).tagged, lock, LockKind::kMutex)) return &orphan_at(i);
   }
   return nullptr;
 }
@@ -168,7 +151,7 @@ bool is_still_lost(const Orphan& orphan) {
 Orphan* adopt_by_owner(const volatile void* lock) {
   MutexMemory mutex{};
   if (read_memory(const_cast<const void*>(lock), &mutex, sizeof mutex) != sizeof mutex) return nullptr;
-  if (mutex.lock == 0 || mutex.owner <= 0 || g_orphan_count == kMaxOrphans) return nullptr;
+  if (mutex.lock == 0 || mutex.owner <= 0) return nullptr;
   if (is_process_shared(mutex, lock)) return nullptr;
   if (find_slot_by_lock_tid(mutex.owner, true) != nullptr) return nullptr;
   Slot* const holder = find_slot_by_lock_tid(mutex.owner, false);
@@ -184,8 +167,8 @@ Orphan* adopt_by_owner(const volatile void* lock) {
 }
 
 Orphan* find_orphan(const volatile void* lock, LockKind kind, bool shared) {
-  for (std::uint32_t i = 0; i < g_orphan_count; ++i) {
-    Orphan& orphan = g_orphans[i];
+  for (std::uint32_t i = 0; i < orphan_count(); ++i) {
+    Orphan& orphan = orphan_at(i);
     if (orphan.given || !is_same_lock(orphan.tagged, lock, kind)) continue;
     // A reader does not wait for readers.
     if (shared && (orphan.tagged & kSharedHold) != 0) continue;
@@ -207,8 +190,8 @@ std::uint64_t append_touch(const Orphan& orphan, trace::TouchKind kind, TouchAct
 
 std::uint32_t count_lost_readers(std::uint64_t address) {
   std::uint32_t count = 0;
-  for (std::uint32_t i = 0; i < g_orphan_count; ++i) {
-    count += g_orphans[i].tagged == tag_lock(reinterpret_cast<void*>(address), LockKind::kRwlockRead) ? 1U : 0U;
+  for (std::uint32_t i = 0; i < orphan_count(); ++i) {
+    count += orphan_at(i).tagged == tag_lock(reinterpret_cast<void*>(address), LockKind::kRwlockRead) ? 1U : 0U;
   }
   return count;
 }
@@ -255,9 +238,9 @@ TouchAction act_on(const Orphan& orphan, bool timed) {
 }  // namespace
 
 void forget_orphan(const volatile void* lock, LockKind kind, bool keep_readers) {
-  for (std::uint32_t i = 0; i < g_orphan_count; ++i) {
-    if (keep_readers && (g_orphans[i].tagged & kSharedHold) != 0) continue;
-    if (is_same_lock(g_orphans[i].tagged, lock, kind)) g_orphans[i].tagged = 0;
+  for (std::uint32_t i = 0; i < orphan_count(); ++i) {
+    if (keep_readers && (orphan_at(i).tagged & kSharedHold) != 0) continue;
+    if (is_same_lock(orphan_at(i).tagged, lock, kind)) orphan_at(i).tagged = 0;
   }
 }
 
@@ -280,6 +263,8 @@ void at_fork::Orphans::reads(const Fork& fork_now) {
     found = collect_from(slot, fork, slot.lock_tid, false) || found;
   }
   found = (depth(*forking) != 0 && collect_from(*forking, fork, forking->lock_tid, true)) || found;
+  const std::uint32_t unknown = take_unknown_orphans();
+  if (unknown != 0) append_note(trace::NoteCode::kHeldOverflow, unknown);
   if (!found) return;
   g_slow_locks |= kSlowOrphans;
   t_fast = nullptr;
@@ -306,8 +291,8 @@ void end_touch(const Touch& touch, int result) {
 }
 
 void touch_refused_unlock(const volatile void* lock, int result, const Site& site) {
-  for (std::uint32_t i = 0; i < g_orphan_count; ++i) {
-    Orphan& orphan = g_orphans[i];
+  for (std::uint32_t i = 0; i < orphan_count(); ++i) {
+    Orphan& orphan = orphan_at(i);
     if (!orphan.by_forking_thread || !is_same_lock(orphan.tagged, lock, LockKind::kMutex) || orphan.touched) continue;
     orphan.touched = true;
     end_touch({append_touch(orphan, trace::TouchKind::kUnlockRefused, TouchAction::kNone, 0, site)}, result);

@@ -1,14 +1,16 @@
-/* lost_mutex [CHANGE...]: a thread holds a mutex, the process changes as it is told, and forks; the child waits for the
- * mutex for a moment, as nobody there holds it. What the shim has to say of it depends on what it was left with.
+/* lost_mutex [semaphores] [CHANGE...]: a thread holds a mutex, the process changes as it is told, and forks; the child
+ * waits for the mutex for a moment, as nobody there holds it. What the shim has to say of it depends on what it was
+ * left with.
  *
- * A change is an environment of confine.h, taken on by the process itself, or:
- *   chroot      the root is a folder without files
- *   mlockall    all memory is locked, now and later
- *   gone        the memory of another mutex that the thread holds is unmapped
- *   early-fork  a first fork, before the changes
- *   threads=N   N more threads are started, and the last of them is the one that forks */
+ * "semaphores": the thread took 200 semaphores before, and never posts them. It holds a rwlock, too, for which the
+ * child waits after the mutex: other than a mutex, it does not name its owner to the shim. A change is an environment
+ * of confine.h, taken on by the process itself, or: chroot      the root is a folder without files mlockall    all
+ * memory is locked, now and later gone        the memory of another mutex that the thread holds is unmapped early-fork
+ * a first fork, before the changes holders=N   N more threads hold 64 other locks each threads=N   N more threads are
+ * started, and the last of them is the one that forks */
 #include <errno.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,10 +21,13 @@
 
 #include "confine.h"
 
-enum { kPage = 4096 };
+enum { kPage = 4096, kSemaphores = 200, kManyLocks = 64 };
 
 static pthread_mutex_t lost_mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_rwlock_t lost_rwlock = PTHREAD_RWLOCK_INITIALIZER;
 static pthread_mutex_t* g_gone_mutex; /* in a page of its own */
+static sem_t g_semaphores[kSemaphores];
+static int g_takes_semaphores;
 static int g_ready[2];
 static int g_stop[2];
 
@@ -40,11 +45,29 @@ static void start(pthread_t* thread, void* (*routine)(void*)) {
   pthread_attr_destroy(&small);
 }
 
+static void wait_for_semaphores(void) {
+  for (int i = 0; i < kSemaphores; ++i) need(sem_wait(&g_semaphores[i]) == 0, "sem_wait");
+}
+
+/* Beyond those of lost_mutex itself. */
+static void* hold_many(void* unused) {
+  pthread_mutex_t locks[kManyLocks];
+  char byte = 0;
+  for (int i = 0; i < kManyLocks; ++i) need(pthread_mutex_init(&locks[i], NULL) == 0, "pthread_mutex_init");
+  for (int i = 0; i < kManyLocks; ++i) pthread_mutex_lock(&locks[i]);
+  need(write(g_ready[1], &byte, 1) == 1 && read(g_stop[0], &byte, 1) == 0, "pipe");
+  for (int i = 0; i < kManyLocks; ++i) pthread_mutex_unlock(&locks[i]);
+  return unused;
+}
+
 static void* hold(void* unused) {
   char byte = 0;
+  if (g_takes_semaphores) wait_for_semaphores();
   pthread_mutex_lock(g_gone_mutex);
   pthread_mutex_lock(&lost_mutex);
+  pthread_rwlock_wrlock(&lost_rwlock);
   need(write(g_ready[1], &byte, 1) == 1 && read(g_stop[0], &byte, 1) == 0, "pipe");
+  pthread_rwlock_unlock(&lost_rwlock);
   pthread_mutex_unlock(&lost_mutex);
   return unused;
 }
@@ -90,6 +113,8 @@ static void fork_and_touch(void) {
     until.tv_nsec %= 1000000000;
     const int result = pthread_mutex_timedlock(&lost_mutex, &until);
     printf("child: %s\n", result == ETIMEDOUT ? "not to be had" : strerror(result));
+    const int of_rwlock = g_takes_semaphores ? pthread_rwlock_timedwrlock(&lost_rwlock, &until) : ETIMEDOUT;
+    printf("child: %s\n", of_rwlock == ETIMEDOUT ? "not to be had" : strerror(of_rwlock));
     _exit(0);
   }
   wait_for(child);
@@ -117,10 +142,23 @@ int main(int argc, char** argv) {
   need(pipe(g_ready) == 0 && pipe(g_stop) == 0, "pipe");
   g_gone_mutex = mmap(NULL, kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   need(g_gone_mutex != MAP_FAILED && pthread_mutex_init(g_gone_mutex, NULL) == 0, "mmap");
+  g_takes_semaphores = argc > 1 && strcmp(argv[1], "semaphores") == 0;
+  for (int i = 0; i < kSemaphores; ++i) need(sem_init(&g_semaphores[i], 0, 1) == 0, "sem_init");
+  if (g_takes_semaphores) wait_for_semaphores();
+  for (int i = 0; i < kSemaphores; ++i) need(sem_post(&g_semaphores[i]) == 0, "sem_post");
+  for (int i = 1; i < argc; ++i) {
+    if (sscanf(argv[i], "holders=%d", &more) != 1) continue;
+    while (more-- > 0) {
+      start(&unused, hold_many);
+      need(read(g_ready[0], &byte, 1) == 1, "pipe");
+    }
+  }
+  more = 0;
   start(&thread, hold);
   need(read(g_ready[0], &byte, 1) == 1, "pipe");
   for (int i = 1; i < argc; ++i) {
-    if (sscanf(argv[i], "threads=%d", &more) != 1) change(argv[i]);
+    const int is_early = strcmp(argv[i], "semaphores") == 0 || strncmp(argv[i], "holders=", 8) == 0;
+    if (!is_early && sscanf(argv[i], "threads=%d", &more) != 1) change(argv[i]);
   }
   for (int i = 0; i < more; ++i) {
     start(&unused, idle);
