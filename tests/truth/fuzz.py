@@ -1,0 +1,239 @@
+"""Looks for verdicts that are not true: see README.md beside this file.
+
+  fuzz.py play FILE|SEED...      one scenario, with its truth and what each mode says of it
+  fuzz.py seeds FIRST COUNT      many of them; a line for each verdict that is wrong, and the figures
+  fuzz.py reduce FILE|SEED MODE  a smaller scenario of which the same is wrong; --keep puts it into known_wrong/
+  fuzz.py record COUNT           chooses the seeds of the default test, and writes seeds.txt
+  fuzz.py check                  plays them: no verdict may be worse than it was
+  fuzz.py known                  plays known_wrong/: each must still be wrong, or its file is deleted
+"""
+import argparse
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE / "oracle"), str(HERE / "judge")]
+
+from figures import Figures  # noqa: E402
+from generate import find_attempt, generate  # noqa: E402
+from oracle import judge as find_truth  # noqa: E402
+from scenario import parse  # noqa: E402
+from shrink import shrink  # noqa: E402
+from stage import PLAYS, Disagrees, become_reaper  # noqa: E402
+from verdict import ORDER, judge  # noqa: E402
+
+SEEDS = HERE / "seeds.txt"
+KNOWN = HERE / "known_wrong"
+BAD = ("wrong", "harmed", "disagrees")
+
+
+def load(name):
+    if name.replace(".", "").isdigit():
+        return generate(name)
+    scenario = parse(Path(name).read_text())
+    return scenario, find_truth(scenario)
+
+
+def verdict_of(scenario, truth, mode, tools, bare):
+    """(verdict, judged findings, what else there is to say)"""
+    try:
+        result = PLAYS[mode](scenario, truth, tools)
+    except Disagrees as disagreement:
+        return "harmed" if bare else "disagrees", [], str(disagreement)
+    if bare and (sorted(result["output"].split("\n")), result["status"]) != (sorted(bare["output"].split("\n")), bare["status"]):
+        return "harmed", [], f"bare: {bare['output']!r} {bare['status']}, {mode}: {result['output']!r} {result['status']}"
+    return (*judge(truth, result, mode), "")
+
+
+def play_all(scenario, truth, modes, tools):
+    """mode -> (verdict, judged findings, note). The bare play comes first: what it does not do, no tool is asked about."""
+    try:
+        bare = PLAYS["bare"](scenario, truth, tools)
+    except Disagrees as disagreement:
+        return {"bare": ("disagrees", [], str(disagreement))}
+    return {mode: verdict_of(scenario, truth, mode, tools, bare) for mode in modes if mode == "run" or not truth.is_over()}
+
+
+def show_truth(truth):
+    for wait in truth.waits.values():
+        why = f"for ever: {wait.cause} {' '.join(wait.lost)}" if not wait.open_by else f"until {', '.join(wait.open_by)}"
+        print(f"  {wait.thread} of {wait.process}: {wait.operation} {wait.kind} {wait.name}, {why}")
+    print(f"  ended: {truth.ended}")
+
+
+def show(results):
+    for mode, (verdict, judged, note) in results.items():
+        print(f"  {mode}: {verdict} {note}")
+        for entry in judged:
+            print(f"    {entry}")
+
+
+def play(arguments):
+    for name in arguments.scenarios:
+        scenario, truth = load(name)
+        print(scenario)
+        show_truth(truth)
+        show(play_all(scenario, truth, arguments.modes, arguments))
+
+
+def seeds(arguments):
+    figures = Figures()
+
+    def one(seed):
+        scenario, truth = generate(seed)
+        results = play_all(scenario, truth, arguments.modes, arguments)
+        figures.add(truth, results)
+        for mode, (verdict, judged, _) in results.items():
+            if verdict in BAD or arguments.verbose:
+                print(f"seed {seed} {mode}: {verdict}: {'; '.join(map(str, judged))}", flush=True)
+
+    with ThreadPoolExecutor(arguments.jobs) as pool:
+        list(pool.map(one, range(arguments.first, arguments.first + arguments.count)))
+    command = f"fuzz.py --modes {','.join(arguments.modes)} seeds {arguments.first} {arguments.count} --page docs/truth.md"
+    print(figures.page(command))
+    if arguments.page:
+        arguments.page.write_text(figures.page(command))
+
+
+def expectations():
+    """SEED.ATTEMPT -> {mode: verdict}, as they were when seeds.txt was recorded."""
+    lines = [line.split() for line in SEEDS.read_text().splitlines() if line and not line.startswith("#")]
+    return {words[0]: dict(word.split("=") for word in words[1:]) for words in lines}
+
+
+def check_seed(seed, expected, arguments):
+    """What is worse than it was. A busy machine is asked twice."""
+    for attempt in range(2):
+        scenario, truth = generate(seed)
+        results = play_all(scenario, truth, list(expected), arguments)
+        worse = [f"seed {seed} {mode}: {verdict}, was {expected.get(mode, 'right')}: {'; '.join(map(str, judged))} {note}"
+                 for mode, (verdict, judged, note) in results.items() if verdict not in ORDER or is_worse(verdict, expected.get(mode, "right"))]
+        if not worse or attempt:
+            return worse
+
+
+def is_worse(verdict, than):
+    return ORDER.index(verdict) > ORDER.index(than)
+
+
+def conclude(problems):
+    for problem in problems:
+        print(problem)
+    return 1 if problems else 0
+
+
+def check(arguments):
+    known = expectations()
+    with ThreadPoolExecutor(arguments.jobs) as pool:
+        problems = list(pool.map(lambda seed: check_seed(seed, known[seed], arguments), known))
+    print(f"{len(known)} seeds")
+    return conclude([problem for found in problems for problem in found])
+
+
+def record(arguments):
+    """Writes seeds.txt: the first so many seeds of which nothing is wrong today."""
+    lines = []
+    with ThreadPoolExecutor(arguments.jobs) as pool:
+        seeds_with_attempts = (f"{seed}.{find_attempt(seed)}" for seed in range(1, 2 * arguments.count))
+        plays = pool.map(lambda seed: (seed, play_all(*generate(seed), arguments.modes, arguments)), seeds_with_attempts)
+        for seed, results in plays:
+            if len(lines) < arguments.count and all(results[mode][0] in ORDER[:3] for mode in results):
+                lines.append(" ".join([str(seed), *(f"{mode}={results[mode][0]}" for mode in results)]))
+    SEEDS.write_text("# Seeds that the default test plays, with the worst verdict that is allowed. Written by `fuzz.py record`.\n"
+                     + "\n".join(lines) + "\n")
+
+
+def known_files():
+    return sorted(KNOWN.glob("*.scenario"))
+
+
+def check_known(path, arguments):
+    """A verdict that is known to be wrong still is. If not, the file goes."""
+    text = path.read_text()
+    _, _, mode, rule = next(line for line in text.splitlines() if line.startswith("# wrong:")).split()[:4]
+    mode = mode.rstrip(",")
+    scenario = parse(text)
+    results = play_all(scenario, find_truth(scenario), [mode], arguments)
+    if "bare" in results:
+        return [f"{path.name}: the program disagrees with the oracle: {results['bare'][2]}"]
+    _, judged, _ = results[mode]
+    if any(entry.rule == rule and entry.worth == "wrong" for entry in judged):
+        return []
+    return [f"{path.name}: {mode} says nothing wrong of it any more ({'; '.join(map(str, judged)) or 'nothing'}): delete the file"]
+
+
+def known(arguments):
+    with ThreadPoolExecutor(arguments.jobs) as pool:
+        problems = list(pool.map(lambda path: check_known(path, arguments), known_files()))
+    print(f"{len(known_files())} verdicts that are known to be wrong")
+    return conclude([problem for found in problems for problem in found])
+
+
+def reduce(arguments):
+    """The smallest scenario of which the same rule is said wrongly in this mode, as a file for known_wrong/."""
+    scenario, truth = load(arguments.scenario)
+
+    def wrong_in(candidate, its_truth):
+        results = play_all(candidate, its_truth, [arguments.mode], arguments)
+        _, judged, _ = results.get(arguments.mode, ("", [], ""))
+        return next((entry for entry in judged if entry.worth == "wrong" and entry.rule in (arguments.rule or entry.rule)), None)
+
+    first = wrong_in(scenario, truth)
+    if first is None:
+        print("nothing is wrong of it")
+        return 1
+    kind = (first.rule, first.wrong, first.hang)
+
+    def is_same(candidate, its_truth):
+        entry = wrong_in(candidate, its_truth)
+        return entry is not None and (entry.rule, entry.wrong, entry.hang) == kind
+
+    small = shrink(scenario, is_same)
+    entry = wrong_in(small, find_truth(small)) or first
+    name = f"{arguments.mode}-{entry.rule}-{Path(arguments.scenario).stem}.scenario"
+    said = f"{entry.hang}/{entry.cause}, its {entry.wrong} is false"
+    waits = [f"# true: {wait.thread} waits for {wait.kind} {wait.name}, {'for ever: ' + wait.cause if wait.cause else 'until ' + ', '.join(wait.open_by)}"
+             for wait in find_truth(small).waits.values()]
+    text = "\n".join([f"# wrong: {arguments.mode}, {entry.rule} of {entry.process}, {said}", f"# from: {arguments.scenario}", *waits, str(small)])
+    if arguments.keep:
+        (KNOWN / name).write_text(text)
+    print(text)
+    return 0
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--forksight", type=Path, required=True)
+    parser.add_argument("--player", type=Path, required=True)
+    parser.add_argument("--modes", type=lambda text: text.split(","), default=["run", "why"])
+    parser.add_argument("--jobs", type=int, default=6)
+    parser.add_argument("--verbose", action="store_true")
+    commands = parser.add_subparsers(required=True)
+    command = commands.add_parser("play")
+    command.add_argument("scenarios", nargs="+")
+    command.set_defaults(act=play)
+    command = commands.add_parser("seeds")
+    command.add_argument("first", type=int)
+    command.add_argument("count", type=int)
+    command.add_argument("--page", type=Path, help="writes the figures as a page")
+    command.set_defaults(act=seeds)
+    commands.add_parser("check").set_defaults(act=check)
+    commands.add_parser("known").set_defaults(act=known)
+    command = commands.add_parser("record")
+    command.add_argument("count", type=int)
+    command.set_defaults(act=record)
+    command = commands.add_parser("reduce")
+    command.add_argument("scenario")
+    command.add_argument("mode")
+    command.add_argument("rule", nargs="?")
+    command.add_argument("--keep", action="store_true", help="as a file in known_wrong/")
+    command.set_defaults(act=reduce)
+    arguments = parser.parse_args()
+    arguments.forksight, arguments.player = arguments.forksight.resolve(), arguments.player.resolve()
+    become_reaper()
+    sys.exit(arguments.act(arguments))
+
+
+if __name__ == "__main__":
+    main()

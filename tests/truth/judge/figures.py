@@ -1,0 +1,68 @@
+"""Counts of verdicts, and the page that shows them."""
+import collections
+import threading
+
+VERDICTS = ("right", "weaker", "silent", "wrong", "harmed")
+CERTAINTIES = ("certain", "proven", "likely", "possible")
+
+
+class Figures:
+    def __init__(self):
+        self.lock = threading.Lock()
+        self.verdicts = collections.Counter()  # (mode, healthy, verdict)
+        self.claims = collections.Counter()    # (mode, "hang" or "cause", certainty, true)
+        self.rules = collections.Counter()     # (mode, rule, wrong claim, its certainty)
+
+    def add(self, truth, results):
+        with self.lock:
+            for mode, (verdict, judged, _) in results.items():
+                self.verdicts[mode, truth.is_healthy(), verdict] += 1
+                for entry in judged:
+                    self.add_claims(mode, entry)
+
+    def add_claims(self, mode, entry):
+        if entry.worth == "other":
+            return
+        self.claims[mode, "hang", entry.hang, entry.wrong != "hang"] += 1
+        if entry.wrong != "hang" and entry.cause != "unknown":
+            self.claims[mode, "cause", entry.cause, entry.wrong != "cause"] += 1
+        if entry.wrong:
+            self.rules[mode, entry.rule, entry.wrong, entry.hang if entry.wrong == "hang" else entry.cause] += 1
+
+    def modes(self):
+        return sorted({mode for mode, _, _ in self.verdicts if mode != "bare"}, key=("run", "why", "core").index)
+
+    def verdict_table(self):
+        lines = ["| mode | scenarios | " + " | ".join(VERDICTS) + " |", "|---|" + "---:|" * (len(VERDICTS) + 1)]
+        for mode in self.modes():
+            for healthy, name in ((True, "healthy"), (False, "hang")):
+                counts = [self.verdicts[mode, healthy, verdict] for verdict in VERDICTS]
+                lines.append(f"| `{mode}` | {sum(counts)} {name} | " + " | ".join(map(str, counts)) + " |")
+        return lines
+
+    def claim_table(self):
+        lines = ["| mode | claim | certainty | made | false |", "|---|---|---|---:|---:|"]
+        for mode in self.modes():
+            for claim in ("hang", "cause"):
+                for certainty in CERTAINTIES:
+                    true, false = (self.claims[mode, claim, certainty, answer] for answer in (True, False))
+                    if true + false:
+                        lines.append(f"| `{mode}` | {'that it hangs' if claim == 'hang' else 'why'} | {certainty} | {true + false} | {false} |")
+        return lines
+
+    def rule_table(self):
+        lines = ["| mode | rule | the false claim | certainty | findings |", "|---|---|---|---|---:|"]
+        for (mode, rule, wrong, certainty), count in sorted(self.rules.items(), key=lambda row: (row[0][0], -row[1])):
+            lines.append(f"| `{mode}` | {rule} | {'that it hangs' if wrong == 'hang' else 'why'} | {certainty} | {count} |")
+        return lines
+
+    def page(self, command):
+        disagreeing = sum(count for (mode, _, _), count in self.verdicts.items() if mode == "bare")
+        return "\n".join([
+            "# Verdicts beside the truth", "",
+            "Random programs whose end an oracle knows, and what forksight says of them. `tests/truth/README.md` says what the words mean.",
+            "This page is written by", "", f"    {command}", "",
+            f"Of these scenarios {disagreeing} were not judged, because the program did not do what the oracle says (a busy machine, mostly).", "",
+            "## Verdicts", "", *self.verdict_table(), "",
+            "## Claims", "", "Each finding claims that something hangs, and why. A `possible` claim is a candidate.", "", *self.claim_table(), "",
+            "## False claims by rule", "", *self.rule_table(), ""])

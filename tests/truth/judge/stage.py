@@ -1,0 +1,243 @@
+"""Plays a scenario: alone, under `forksight run`, or looked at by `why` and `core`. Whatever was started is ended again."""
+import ctypes
+import json
+import os
+import shutil
+import signal
+import struct
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+PR_SET_CHILD_SUBREAPER = 36
+HARD_LIMIT_S = 60
+SETTLE_S = 20
+HANG_AFTER_S = 0.5
+LONGEST_WINDOW_S = HANG_AFTER_S + 5  # for a report to come after all have settled
+QUIET_WINDOW_S = HANG_AFTER_S + 1.2    # without a finding for so long: nothing comes
+GROWS_FOR_S = 0.5                      # a report may grow for so long after its first finding
+LOOK_EVERY_S = 0.03
+HEAD, SLOT = 32, 32
+BEFORE, IN_STEP, ENDED = 1, 2, 3
+
+
+class Disagrees(Exception):
+    """The program did not do what the oracle says: one of the two is wrong, and no verdict is judged."""
+
+
+def become_reaper():
+    if ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "prctl(PR_SET_CHILD_SUBREAPER)")
+
+
+def thread_names(scenario):
+    """In the order in which the player numbers them."""
+    names = ["main"]
+    for step in scenario.steps:
+        for name in (step.thread, *(step.arguments[:1] if step.operation in ("create", "fork") else ())):
+            if name not in names:
+                names.append(name)
+    return names
+
+
+def task_state(pid, tid, group):
+    """Empty if it is gone: its number may be that of a stranger by now, who is in another process group."""
+    try:
+        state, _, its_group = Path(f"/proc/{pid}/task/{tid}/stat").read_text().rpartition(")")[2].split()[:3]
+    except (OSError, ValueError):
+        return ""
+    return state if int(its_group) == group else ""
+
+
+class Performance:
+    """One play of a scenario, from its start to the end of its last process."""
+
+    def __init__(self, scenario, truth, player, prefix=()):
+        self.scenario, self.truth = scenario, truth
+        self.names = thread_names(scenario)
+        self.folder = Path(tempfile.mkdtemp(prefix="truth-"))
+        self.control = self.folder / "control"
+        (self.folder / "scenario").write_text(str(scenario))
+        with open(self.folder / "stdout", "wb") as out, open(self.folder / "stderr", "wb") as errors:
+            prefix = [word.replace("FOLDER", str(self.folder)) for word in prefix]
+            self.process = subprocess.Popen(["timeout", "-s", "KILL", str(HARD_LIMIT_S), *prefix, str(player), str(self.folder / "scenario"),
+                                             str(self.control)], stdin=subprocess.PIPE, stdout=out, stderr=errors, cwd=self.folder)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.end()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def end(self):
+        """`timeout` leads a process group, and all that it started is in there."""
+        pids = {slot["pid"] for slot in self.slots().values() if slot["pid"] > 0}
+        try:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        except (ProcessLookupError, PermissionError):
+            pass
+        self.process.wait()
+        self.process.stdin.close()
+        deadline = time.monotonic() + 5
+        for pid in pids:
+            self.reap(pid, deadline)
+
+    def state_of(self, slot):
+        return task_state(slot["pid"], slot["tid"], self.process.pid)
+
+    def reap(self, pid, deadline):
+        """A process that lost its parent is ours; before that its parent has it, and is ended first."""
+        while time.monotonic() < deadline:
+            try:
+                if os.waitpid(pid, os.WNOHANG)[0] == pid:
+                    return
+            except ChildProcessError:
+                if task_state(pid, pid, self.process.pid) == "":
+                    return
+            time.sleep(0.002)
+
+    def slots(self):
+        """thread -> what the control file says of it."""
+        try:
+            data = self.control.read_bytes()
+        except OSError:
+            return {}
+        found = {}
+        for index, name in enumerate(self.names):
+            raw = data[HEAD + index * SLOT:HEAD + (index + 1) * SLOT]
+            if len(raw) == SLOT:
+                pid, tid, step, phase, process, _, _, result = struct.unpack("<8i", raw)
+                found[name] = {"pid": pid, "tid": tid, "step": step, "phase": phase, "process": process, "result": result}
+        return found
+
+    def objects_at(self):
+        """(address of the private objects, of the shared ones, size of one)"""
+        _, _, private, shared, size = struct.unpack("<IIQQQ", self.control.read_bytes()[:HEAD])
+        return private, shared, size
+
+    def is_settled(self):
+        """Each thread is where the oracle has it at the end, and asleep."""
+        slots = self.slots()
+        for thread, wait in self.truth.waits.items():
+            slot = slots.get(thread)
+            if slot is None or wait.step >= 0 and (slot["phase"] != IN_STEP or slot["step"] != wait.step):
+                return False
+            if self.state_of(slot) not in ("S", "T"):
+                return False
+        for process in self.truth.ended:
+            slot = slots.get(process)
+            if slot is None or slot["pid"] == 0 or task_state(slot["pid"], slot["pid"], self.process.pid) not in ("", "Z"):
+                return False
+        return all(slots[key[1]]["phase"] == ENDED for key, value in self.truth.state.items()
+                   if key[0] == "t" and value[3] == "ended" and value[0] not in self.truth.ended)
+
+    def settle(self):
+        deadline = time.monotonic() + SETTLE_S
+        looks = 0
+        while looks < 3:
+            if time.monotonic() > deadline:
+                raise Disagrees(self.describe())
+            looks = looks + 1 if self.is_settled() else 0
+            time.sleep(LOOK_EVERY_S)
+
+    def describe(self):
+        lines = [f"{name}: {slot} {self.state_of(slot)}" for name, slot in self.slots().items()]
+        return "\n".join([*lines, (self.folder / "stderr").read_text(errors="replace")[-500:]])
+
+    def await_end(self):
+        try:
+            status = self.process.wait(SETTLE_S)
+            return 128 - status if status < 0 else status
+        except subprocess.TimeoutExpired:
+            raise Disagrees("does not end\n" + self.describe()) from None
+
+    def output(self):
+        return (self.folder / "stdout").read_text(errors="replace")
+
+
+def read_report(path):
+    try:
+        return json.loads(path.read_text())
+    except (OSError, ValueError):
+        return None
+
+
+def await_report(path, hangs):
+    """What stands in the report when it does not grow any more."""
+    begin = time.monotonic()
+    found_at = None
+    while True:
+        now = time.monotonic()
+        report = read_report(path)
+        if report and report["findings"] and found_at is None:
+            found_at = now
+        if found_at is not None and now - found_at > GROWS_FOR_S:
+            return report
+        if found_at is None and now - begin > (LONGEST_WINDOW_S if hangs else QUIET_WINDOW_S):
+            return report
+        time.sleep(LOOK_EVERY_S)
+
+
+def result_of(performance, report, status):
+    return {"report": report, "status": status, "output": performance.output(), "slots": performance.slots()}
+
+
+def play_bare(scenario, truth, tools):
+    with Performance(scenario, truth, tools.player) as performance:
+        if truth.is_over():
+            return result_of(performance, None, performance.await_end())
+        performance.settle()
+        return result_of(performance, None, None)
+
+
+def play_run(scenario, truth, tools):
+    prefix = (str(tools.forksight), "run", "--format", "json", "--report", "FOLDER/report.json", "--out", "FOLDER/out", "--hang-after",
+              str(HANG_AFTER_S), "--on-hang", "report", "--")
+    with Performance(scenario, truth, tools.player, prefix) as performance:
+        report = performance.folder / "report.json"
+        if truth.is_over():
+            status = performance.await_end()
+            return result_of(performance, read_report(report), status)
+        performance.settle()
+        found = await_report(report, not truth.is_healthy())
+        status = performance.process.poll()
+        return result_of(performance, found, status)
+
+
+def ask(command, folder):
+    asked = subprocess.run(["timeout", "-s", "KILL", "30", *command], capture_output=True, cwd=folder, stdin=subprocess.DEVNULL, check=False)
+    try:
+        return json.loads(asked.stdout)
+    except ValueError:
+        return None
+
+
+def play_why(scenario, truth, tools):
+    with Performance(scenario, truth, tools.player) as performance:
+        if truth.is_over():
+            return result_of(performance, None, performance.await_end())
+        performance.settle()
+        time.sleep(0.1)
+        report = ask([str(tools.forksight), "why", str(performance.slots()["main"]["pid"]), "--format", "json"], performance.folder)
+        return result_of(performance, report, performance.process.poll())
+
+
+def play_core(scenario, truth, tools):
+    """A core of each process that hangs for a cause of its own."""
+    with Performance(scenario, truth, tools.player) as performance:
+        if truth.is_over():
+            return result_of(performance, None, performance.await_end())
+        performance.settle()
+        findings = []
+        for process in sorted({wait.process for wait in truth.waits.values() if truth.is_healthy() or wait.cause not in ("", "victim")}):
+            pid = performance.slots()[process]["pid"]
+            subprocess.run(["timeout", "-s", "KILL", "30", "gcore", "-o", str(performance.folder / "core"), str(pid)], capture_output=True,
+                           stdin=subprocess.DEVNULL, check=False)
+            report = ask([str(tools.forksight), "core", str(performance.folder / f"core.{pid}"), "--format", "json"], performance.folder)
+            findings += report["findings"] if report else []
+        return result_of(performance, {"findings": findings, "processes": []}, None)
+
+
+PLAYS = {"bare": play_bare, "run": play_run, "why": play_why, "core": play_core}

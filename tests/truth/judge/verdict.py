@@ -1,0 +1,148 @@
+"""Compares what was said of a scenario with its truth. Each finding makes two claims: that it hangs, and why."""
+from dataclasses import dataclass
+
+ORDER = ("right", "weaker", "silent", "wrong")
+
+ENDED_HOLDER, LOST = "ended-holder", "lost-waker"
+BYTES = {"pipe", "socket", "eventfd"}
+
+
+def is_lock_ring(wait):
+    return wait.cause == "ring" and wait.ring_kinds <= {"mutex", "rwlock"}
+
+
+def is_byte_ring(wait):
+    return wait.cause == "ring" and bool(wait.ring_kinds & BYTES)
+
+
+# rule -> of which waits it is the cause
+RIGHT = {
+    "orphaned-mutex": lambda wait: wait.kind == "mutex" and wait.cause in ("orphan", ENDED_HOLDER),
+    "orphaned-rwlock": lambda wait: wait.kind == "rwlock" and wait.cause in ("orphan", ENDED_HOLDER),
+    "orphaned-semaphore": lambda wait: wait.kind == "sem" and wait.cause == "orphan",
+    "orphaned-condvar": lambda wait: wait.kind == "cond" and wait.cause == LOST,
+    "orphaned-barrier": lambda wait: wait.kind == "barrier" and wait.cause == LOST,
+    "orphaned-custom-lock": lambda wait: wait.kind == "word" and wait.cause == LOST,
+    "lost-wakeup": lambda wait: wait.cause == LOST or bool(wait.lost) and wait.cause == "ring",
+    "lost-thread-pool": lambda wait: wait.cause == LOST,
+    "self-held-lock": lambda wait: wait.cause == "self-held",
+    "self-deadlock": lambda wait: wait.cause in ("self-deadlock", "relock"),
+    "rwlock-upgrade": lambda wait: wait.kind == "rwlock" and wait.cause in ("upgrade", "relock"),
+    "lock-cycle": is_lock_ring,
+    "join-cycle": lambda wait: wait.cause == "ring" and "thread" in wait.ring_kinds,
+    "abandoned-shared-lock": lambda wait: wait.cause == "abandoned" or wait.shared and wait.cause == ENDED_HOLDER,
+    "queue-lock-abandoned": lambda wait: wait.kind == "sem" and wait.cause == "no-waker",
+    "flock-deadlock": lambda wait: wait.kind == "file" or "file" in wait.ring_kinds,
+    "pipe-held-open": lambda wait: is_byte_ring(wait) or wait.kind in BYTES,
+    "pipe-deadlock": is_byte_ring,
+    "deadlock": lambda wait: wait.cause in ("no-waker", "ring"),
+}
+# rule -> of which waits it says less than could be said, and nothing false
+WEAKER = {
+    "deadlock": lambda wait: True,
+    "lost-wakeup": lambda wait: wait.cause == "orphan",
+    "lost-thread-pool": lambda wait: wait.cause == "orphan",
+    "orphaned-semaphore": lambda wait: wait.kind == "sem" and wait.cause == LOST,
+    "racy-orphan": lambda wait: wait.cause == "orphan",
+    "self-deadlock": lambda wait: wait.cause == "upgrade",
+    "lock-cycle": lambda wait: wait.cause == "ring",
+}
+# Statements about a wait that is meant: a child that pauses for the alarm of its parent.
+ABOUT_SIGNALS = ("timer-lost", "signal-thread-lost")
+
+
+@dataclass(frozen=True)
+class Judged:
+    """One finding: what was said, how sure, and what it is worth."""
+    rule: str
+    hang: str       # how sure it is that it hangs
+    cause: str      # how sure it is why
+    process: str
+    thread: str
+    worth: str      # right, weaker, wrong
+    wrong: str      # which claim is wrong: "", "hang", "cause"
+
+    def __str__(self):
+        claim = f" (its {self.wrong} is false)" if self.wrong else ""
+        return f"{self.rule} {self.hang}/{self.cause} of {self.process}.{self.thread}: {self.worth}{claim}"
+
+
+def names_of(slots, truth):
+    """pid -> process, tid -> thread. After an exec by another thread two have had one number: the one that lives counts."""
+    by_number = list(slots)
+    processes = {slot["pid"]: by_number[slot["process"]] for slot in slots.values() if slot["pid"] > 0}
+    ordered = sorted(slots, key=lambda name: name in truth.waits)
+    return processes, {slots[name]["tid"]: name for name in ordered if slots[name]["tid"] > 0}
+
+
+def certainties(finding):
+    """One certainty speaks for both claims, unless the report tells two."""
+    return finding.get("hang", finding.get("certainty", "?")), finding.get("cause", finding.get("certainty", "?"))
+
+
+def worth_of(rule, waits):
+    if any(RIGHT.get(rule, lambda wait: False)(wait) for wait in waits):
+        return "right"
+    if any(WEAKER.get(rule, lambda wait: False)(wait) for wait in waits):
+        return "weaker"
+    return "wrong"
+
+
+def judge_finding(finding, truth, slots):
+    processes, threads = names_of(slots, truth)
+    pid, tid = finding["process"]["pid"], finding["thread"]["tid"]
+    process, thread = processes.get(pid, threads.get(pid, "?")), threads.get(tid, "?")
+    hang, cause = certainties(finding)
+    rule = finding["rule"]
+    stuck = [wait for wait in truth.stuck() if wait.process == process]
+    here = [wait for wait in stuck if wait.thread == thread]
+    if rule in ABOUT_SIGNALS and ("parent alarm", process) in truth.state:
+        return Judged(rule, hang, cause, process, thread, "right", "")
+    if finding["outcome"] not in ("hang", "may-hang"):
+        return Judged(rule, hang, cause, process, thread, "other", "")
+    if not stuck:
+        return Judged(rule, hang, cause, process, thread, "wrong", "hang")
+    worth = "right" if cause == "unknown" else worth_of(rule, here or stuck)
+    return Judged(rule, hang, cause, process, thread, worth, "cause" if worth == "wrong" else "")
+
+
+def mentioned(finding, slots, truth):
+    """Processes that a finding is about, be it as one of several or as a victim."""
+    processes, _ = names_of(slots, truth)
+    pids = [finding["process"]["pid"], *(entry["pid"] for entry in finding.get("processes", []) + finding.get("victims", []))]
+    return {processes[pid] for pid in pids if pid in processes}
+
+
+def root_groups(truth):
+    """Sets of processes that hang for one cause: of each one must be told."""
+    groups = []
+    for wait in truth.stuck():
+        if wait.cause == "ring":
+            members = {truth.waits[peer].process for peer in wait.peers if peer in truth.waits and truth.waits[peer].cause == "ring"} | {wait.process}
+        elif wait.cause in ("victim", "later"):
+            continue
+        else:
+            members = {wait.process}
+        joined = [group for group in groups if group & members]
+        groups = [group for group in groups if not group & members] + [members.union(*joined)]
+    return groups
+
+
+def judge(truth, result, mode):
+    """(verdict: right, weaker, silent, wrong; the findings as judged)"""
+    findings = (result["report"] or {"findings": []})["findings"]
+    judged = [judge_finding(finding, truth, result["slots"]) for finding in findings]
+    tolerated = [entry for entry in judged if mode == "why" and entry.wrong and entry.hang == "possible"]
+    tolerated += [entry for entry in judged if entry.wrong == "cause" and entry.cause == "possible"]  # a candidate is no claim
+    wrong = [entry for entry in judged if entry.worth == "wrong" and entry not in tolerated]
+    if wrong:
+        return "wrong", judged
+    if truth.is_healthy():
+        return ("weaker" if tolerated else "right"), judged
+    worths = []
+    for group in root_groups(truth):
+        about = [entry.worth for entry, finding in zip(judged, findings)
+                 if entry.process in group or len(group) > 1 and mentioned(finding, result["slots"], truth) & group]
+        worths.append(min((worth for worth in about if worth in ORDER), key=ORDER.index, default="silent"))
+    worst = max(worths, key=ORDER.index, default="right")
+    return ("silent" if worst == "wrong" else worst), judged

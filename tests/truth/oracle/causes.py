@@ -1,0 +1,178 @@
+"""Why a thread is blocked for ever. The causes:
+
+  self-deadlock  it holds the lock itself, and locked it in this process
+  upgrade        it holds the rwlock for reading, and wants to write
+  self-held      its lock remembers the thread that it was before its own fork, and cannot be given back
+  relock         it held the lock before its own fork, gave it not back, and locks it again
+  orphan         a thread holds the lock that a fork left behind; of a semaphore: it had taken it
+  ended-holder   the thread that held the lock has ended
+  abandoned      the process that held the lock has ended
+  lost-waker     a thread that a fork left behind would have ended the wait: in a world with that thread it goes on
+  ring           it waits for a thread that waits, in the end, for it
+  victim         it waits for a thread that is blocked for ever, for another cause
+  no-waker       nobody is there who would ever end the wait, and no fork took them away
+"""
+from undefined import Undefined
+
+LOCKED = ("mutex", "rwlock")
+ENDING = {"sem": ("post",), "cond": ("signal", "broadcast"), "word": ("fset",), "barrier": ("arrive",), "pipe": ("write", "close", "exit"),
+          "socket": ("write", "close", "exit"), "eventfd": ("write",)}
+
+
+def holders(state, wait, machine):
+    store = "" if machine.objects[wait.name].shared else wait.process
+    value = state["m", store, wait.name]
+    if wait.kind == "mutex":
+        return (value[0],)
+    readers, writer, pending = value
+    if writer is not None:
+        return (writer,)
+    return readers if wait.operation == "wrlock" else tuple(name for name in pending if name != wait.thread)
+
+
+def ancestry(state, process):
+    """The processes whose memory this one's is a copy of, the eldest first, and itself."""
+    found = [process]
+    while ("fork", found[0]) in state:
+        found.insert(0, state["fork", found[0]][0])
+    return found
+
+
+def copy_of(state, process, holder):
+    """What became of a thread of an ancestor, as the process' memory knows it: ("copy", thread of it), or lost, or ended."""
+    elders = ancestry(state, process)
+    at, now = state["t", holder][0], holder
+    if at not in elders:
+        return "ended", None
+    for child in elders[elders.index(at) + 1:]:
+        _, forker, lost = state["fork", child]
+        if now in [name for name, _, _ in lost]:
+            return "lost", now
+        if now != forker:
+            return "ended", None
+        now = child
+    return "copy", now
+
+
+def knows_its_owner(state, wait, attributes):
+    """Whether the lock takes the child's thread for a stranger. Readers of a rwlock have no names."""
+    if wait.kind == "rwlock":
+        return state["m", wait.process, wait.name][1] is not None
+    return any(kind in attributes for kind in ("recursive", "errorcheck", "robust"))
+
+
+def cause_by_holder(machine, state, wait):
+    """The cause, and the live threads that are waited for."""
+    shared = machine.objects[wait.name].shared
+    attributes = machine.objects[wait.name].attributes
+    live, lost = [], []
+    for holder in holders(state, wait, machine):
+        process, _, _, status = state["t", holder]
+        if holder == wait.thread:
+            return ("upgrade" if wait.kind == "rwlock" else "self-deadlock"), (), ()
+        if shared and status == "live" or process == wait.process and status == "live":
+            live.append(holder)
+        elif shared:
+            return ("ended-holder" if status == "ended" and state["p", process][1] == "live" else "abandoned"), (), ()
+        elif process == wait.process:
+            return "ended-holder", (), ()
+        else:
+            fate, now = copy_of(state, wait.process, holder)
+            if fate == "lost":
+                lost.append(now)
+            elif fate == "ended":
+                return "ended-holder", (), ()
+            elif knows_its_owner(state, wait, attributes):
+                return "self-held", (), ()
+            elif now == wait.thread:
+                return "relock", (), ()
+            elif state["t", now][3] != "live":
+                return "ended-holder", (), ()
+            else:
+                live.append(now)
+    return ("orphan" if lost else ""), tuple(live), tuple(lost)
+
+
+def remaining(machine, state, thread):
+    """The steps that a live thread has still before it, the one in which it waits not counted."""
+    indices = machine.lists.get(machine.ghost_of(thread), [])[state["t", thread][1] + 1:]
+    return [machine.scenario.steps[index] for index in indices]
+
+
+def could_end(machine, state, wait):
+    """The live threads whose further steps, or whose end, would bring what the wait is for."""
+    if wait.kind == "thread":
+        return (wait.name,)
+    if wait.kind == "child":
+        return tuple(machine.live_threads(state, wait.name))
+    if wait.kind in ("pipe", "socket", "eventfd") and wait.operation == "read":
+        return tuple(thread for process in machine.openers(state, wait.name, "w") for thread in machine.live_threads(state, process))
+    if wait.operation == "fill":
+        return tuple(thread for process in machine.openers(state, wait.name, "r") for thread in machine.live_threads(state, process))
+    if wait.kind == "file":
+        held = state.get(("flock", wait.name))
+        having = [key[1] for key, value in state.items() if key[0] == "desc" and value == held]
+        return tuple(thread for process in having for thread in machine.live_threads(state, process))
+    shared = machine.objects[wait.name].shared
+    return tuple(thread for thread in machine.live_threads(state, None if shared else wait.process)
+                 if thread != wait.thread and any(step.operation in ENDING[wait.kind] and step.arguments[0] == wait.name for step in remaining(machine, state, thread)))
+
+
+def lost_wakers(wait, ghosts, state):
+    """The lost threads of the wait's process, if in the world of ghosts the wait comes to an end."""
+    if ("fork", wait.process) not in state:
+        return ()
+    machine, ends = ghosts
+    if state["fork", wait.process][2] and not ends:
+        raise Undefined("whether the lost threads matter is not known")
+    goes_on = [end for end in ends if machine.index_of(end, wait.thread) != wait.step or end["t", wait.thread][3] != "live"]
+    if not goes_on:
+        return ()
+    return tuple(name for name, _, _ in state["fork", wait.process][2])
+
+
+def takers_lost(state, wait):
+    """The lost threads that had taken the semaphore at the fork, as a lock."""
+    if wait.kind != "sem" or ("fork", wait.process) not in state:
+        return ()
+    took = state.get(("took", wait.process, wait.name), ())
+    return tuple(name for name, _, _ in state["fork", wait.process][2] if name in took)
+
+
+def reachable(graph, start):
+    found, frontier = set(), [start]
+    while frontier:
+        for other in graph.get(frontier.pop(), ()):
+            if other not in found:
+                found.add(other)
+                frontier.append(other)
+    return found
+
+
+def find_causes(machine, truth, ghosts):
+    state = truth.state
+    stuck = {wait.thread: wait for wait in truth.stuck()}
+    graph = {}
+    for wait in stuck.values():
+        if wait.kind in LOCKED:
+            wait.cause, wait.peers, wait.lost = cause_by_holder(machine, state, wait)
+        else:
+            wait.peers = could_end(machine, state, wait)
+        graph[wait.thread] = () if wait.cause else [peer for peer in wait.peers if peer in stuck]
+    for wait in stuck.values():
+        if wait.cause:
+            continue
+        wait.lost = lost_wakers(wait, ghosts, state)
+        if any(peer in truth.waits and truth.waits[peer].open_by for peer in wait.peers):
+            raise Undefined("it hangs only after what may still come")
+        beyond = reachable(graph, wait.thread)
+        if wait.thread in beyond:
+            ring = [thread for thread in beyond if wait.thread in reachable(graph, thread)]
+            wait.ring_kinds = frozenset(stuck[thread].kind for thread in ring)
+            wait.cause = "ring"
+        elif beyond:
+            wait.cause = "victim"
+        elif takers_lost(state, wait):
+            wait.cause, wait.lost = "orphan", takers_lost(state, wait)
+        else:
+            wait.cause = "lost-waker" if wait.lost else "no-waker"

@@ -1,0 +1,182 @@
+"""All that a scenario may come to: the forced steps, then every order of the free ones, then what may still come from outside."""
+from machine import Machine
+from scenario import STDIN
+from undefined import Undefined
+
+MAX_STATES = 6000
+MAX_CLOSURE = 1500
+ENOUGH = 3  # bytes or posts from outside, of one kind
+
+
+class TooMany(Exception):
+    """More states than we look at."""
+
+
+def key_of(state):
+    return frozenset(state.items())
+
+
+def finish(machine, state, thread, step):
+    """A forced step happens now, and there is one way only."""
+    following = machine.moves(state, thread)
+    if len(following) != 1:
+        raise Undefined(f"{step}: {len(following)} ways on")
+    return following[0]
+
+
+def begin(machine, state, thread, step):
+    following = machine.moves(state, thread)
+    if len(following) > 1:
+        raise Undefined(f"{step}: several ways")
+    state = following[0] if following else dict(state)
+    if state["t", thread][2] is None:
+        if following:
+            raise Undefined(f"{step}: does not block")
+        machine.set_stage(state, thread, "begun")
+    if machine.moves(state, thread):
+        raise Undefined(f"{step}: does not block")
+    return state
+
+
+def force(machine, state, index):
+    """The state after the forced step with this index."""
+    step = machine.scenario.steps[index]
+    thread = step.thread
+    if ("t", thread) not in state or state["t", thread][3] != "live":
+        raise Undefined(f"{step}: there is no such thread")
+    if state["p", state["t", thread][0]][3]:
+        raise Undefined(f"{step}: it is stopped")
+    if step.operation == "done":
+        for _ in range(2):
+            state = finish(machine, state, thread, step)
+            if machine.index_of(state, thread) == index:
+                break
+    if machine.index_of(state, thread) != index:
+        raise Undefined(f"{step}: another step of it is not done")
+    state = begin(machine, state, thread, step) if step.begins else finish(machine, state, thread, step)
+    if not step.begins and state["t", thread][3] == "live" and state["t", thread][2] is not None:
+        raise Undefined(f"{step}: it blocks")
+    check_awoken(machine, state, index)
+    return state
+
+
+def check_awoken(machine, state, index):
+    """Who was asleep and can go on, does so next: else the order would be luck."""
+    awoken = [thread for thread in machine.live_threads(state)
+              if "@" not in thread and state["t", thread][2] is not None and machine.moves(state, thread)]
+    if not awoken or index + 1 == machine.scenario.forced:
+        return
+    following = machine.scenario.steps[index + 1]
+    if len(awoken) > 1 or following.operation != "done" or following.thread != awoken[0]:
+        raise Undefined(f"{awoken}: awoken, and not waited for")
+
+
+def after_forced(machine):
+    state = machine.initial()
+    for index in range(machine.scenario.forced):
+        state = force(machine, state, index)
+    return state
+
+
+def terminals(machine, start):
+    """The states in which nothing moves any more, by all orders of the free steps."""
+    seen, frontier, ends = {key_of(start)}, [start], []
+    while frontier:
+        state = frontier.pop()
+        following = machine.all_moves(state)
+        if not following:
+            ends.append(state)
+        for new in following:
+            key = key_of(new)
+            if key not in seen:
+                seen.add(key)
+                frontier.append(new)
+        if len(seen) > MAX_STATES:
+            raise TooMany
+    return ends
+
+
+def projection(state):
+    """What can be seen of a state from outside: how far each thread is, which process ended how, and what was said."""
+    ended = {key[1] for key, value in state.items() if key[0] == "p" and value[1] != "live"}
+    threads = {(key, "gone" if value[3] == "gone" or value[0] in ended else value[1::2]) for key, value in state.items() if key[0] == "t"}
+    processes = {(key, value[1:3]) for key, value in state.items() if key[0] == "p"}
+    return frozenset(threads | processes | {(key, value) for key, value in state.items() if key[0] == "said"})
+
+
+def end_paused(machine, state, process, thread):
+    """Who pauses without a handler waits for the signal that ends it."""
+    machine.advance(state, thread)
+    machine.end_process(state, process, 143)
+
+
+def outside_events(machine, state):
+    """(name of the event, what follows): all that may still come to a state in which nothing moves."""
+    events = []
+    for process in machine.processes(state):
+        signals = {key[2] for key in state if key[0] == "h" and key[1] == process}
+        paused = [thread for thread in machine.live_threads(state, process)
+                  if machine.step_of(state, thread) and machine.step_of(state, thread).operation == "pause"]
+        if ("alarm", process) in state:
+            events.append(("alarm", lambda new, process=process: machine.deliver(new, process, "alrm")))
+        for signal in signals:
+            events.append(("signal", lambda new, process=process, signal=signal: machine.deliver(new, process, signal)))
+        if paused and not signals:
+            events.append(("signal", lambda new, process=process, thread=paused[0]: end_paused(machine, new, process, thread)))
+        if state["p", process][3]:
+            events.append(("continue", lambda new, process=process: new.__setitem__(
+                ("p", process), (*new["p", process][:3], False, new["p", process][4]))))
+    for thread in machine.live_threads(state):
+        step = machine.step_of(state, thread)
+        if step and step.operation == "nap":
+            events.append(("timer", lambda new, thread=thread: machine.advance(new, thread)))
+        if step and step.operation == "read" and step.arguments[0] == STDIN:
+            events.append(("input", lambda new, thread=thread: machine.advance(new, thread)))
+    return events
+
+
+def limit(state):
+    """Signals may come without end; more than enough posts are no news."""
+    for key, value in list(state.items()):
+        if key[0] in ("k", "m") and isinstance(value, int) and ENOUGH < value < 1000:
+            state[key] = ENOUGH
+
+
+def has_gone_on(machine, state, thread, count):
+    """Past its step, or, at the end of its list, ended."""
+    _, now, _, status = state["t", thread]
+    return now > count or status != "live" and machine.step_of(state, thread) is None
+
+
+def freed_by(machine, end, event_names):
+    """The threads that some sequence of these events, and of moves, brings past the step in which they are now."""
+    waiting = {thread: end["t", thread][1] for thread in machine.live_threads(end)}
+    freed, seen, frontier = set(), {key_of(end)}, [end]
+    while frontier and len(freed) < len(waiting):
+        state = frontier.pop()
+        following = machine.all_moves(state)
+        for name, event in outside_events(machine, state):
+            if name in event_names:
+                new = dict(state)
+                event(new)
+                following.append(new)
+        for new in following:
+            limit(new)
+            key = key_of(new)
+            if key in seen:
+                continue
+            seen.add(key)
+            frontier.append(new)
+            freed |= {thread for thread, count in waiting.items() if has_gone_on(machine, new, thread, count)}
+        if len(seen) > MAX_CLOSURE:
+            raise TooMany
+    return freed
+
+
+def moves_of_ghosts(scenario):
+    """The ends of the world in which no fork loses a thread; none if that world is not well defined."""
+    machine = Machine(scenario, ghosts=True)
+    try:
+        return machine, terminals(machine, after_forced(machine))
+    except (Undefined, TooMany):
+        return machine, []

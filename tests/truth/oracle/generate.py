@@ -1,0 +1,304 @@
+"""Scenarios by seed: a random walk through the machine, then random free steps; the oracle says which of them have a truth.
+
+Each seed draws its own weights, many of them zero: so each kind of step meets each other one often, and alone.
+Seeds that 3 divides give healthy scenarios, all others give such that hang."""
+import random
+from dataclasses import dataclass
+
+from explore import TooMany, force
+from machine import Machine
+from oracle import judge
+from scenario import Object, Scenario, Step
+from undefined import Undefined
+
+MAX_THREADS = 4
+MAX_PROCESSES = 4
+TRIES = 600
+MUTEX_KINDS = ((), (), (), ("recursive",), ("errorcheck",), ("adaptive",), ("robust",))
+SIGNALS = ("usr1", "term", "alrm")
+
+# The weight of each step before a seed multiplies it.
+WEIGHTS = {
+    "lock": 6, "unlock": 4, "rdlock": 2, "wrlock": 2, "rwunlock": 2, "swait": 4, "post": 3, "cwait": 3, "signal": 2, "broadcast": 1,
+    "arrive": 1, "fwait": 2, "fset": 1, "init": 0.3, "read": 3, "write": 2, "fill": 0.3, "close": 2, "flock": 1, "funlock": 1,
+    "create": 6, "join": 1, "fork": 4, "wait": 1, "handle": 1, "kill": 1, "stop": 0.3, "pause": 0.5, "alarm": 0.5, "nap": 0.5,
+    "exec": 0.3, "exit": 0.3, "_exit": 0.3, "end": 0.5, "say": 0.5,
+}
+TAKES = {
+    "lock": ("mutex",), "unlock": ("mutex",), "rdlock": ("rwlock",), "wrlock": ("rwlock",), "rwunlock": ("rwlock",), "swait": ("sem",),
+    "post": ("sem",), "signal": ("cond",), "broadcast": ("cond",), "arrive": ("barrier",), "write": ("pipe", "socket", "eventfd"),
+    "fill": ("pipe", "socket"), "flock": ("file",), "funlock": ("file",), "init": ("mutex", "rwlock", "sem"),
+}
+
+
+class Walk:
+    def __init__(self, rng):
+        self.rng = rng
+        self.weights = {name: weight * rng.choice((0, 0.3, 1, 1, 3)) for name, weight in WEIGHTS.items()}
+        self.weights["create"] = max(self.weights["create"], 1)
+        self.scenario = Scenario(objects=random_objects(rng))
+        self.state = Machine(self.scenario).initial()
+        self.count = 0
+
+    def machine(self):
+        return Machine(self.scenario)
+
+    def names(self, *kinds):
+        return [entry.name for entry in self.scenario.objects if entry.kind in kinds]
+
+    def arguments(self, thread, operation):
+        """Random arguments of a step; None if it has no object to be about."""
+        rng, process = self.rng, self.state["t", thread][0]
+        if operation in TAKES:
+            names = self.names(*TAKES[operation])
+            return (rng.choice(names),) if names else None
+        if operation == "cwait":
+            conditions, mutexes = self.names("cond"), self.names("mutex")
+            return (rng.choice(conditions), rng.choice(mutexes)) if conditions and mutexes else None
+        if operation in ("fwait", "fset"):
+            words = self.names("word")
+            return (rng.choice(words), "0" if operation == "fwait" else "1") if words else None
+        if operation == "read":
+            return (rng.choice(self.names("pipe", "socket", "eventfd") + ["stdin"]),)
+        if operation == "close":
+            names = self.names("pipe", "socket")
+            return (rng.choice(names), rng.choice("rww")) if names else None
+        return self.process_arguments(thread, process, operation)
+
+    def process_arguments(self, thread, process, operation):
+        rng = self.rng
+        machine = self.machine()
+        if operation in ("create", "fork"):
+            letter, most = ("t", MAX_THREADS) if operation == "create" else ("p", MAX_PROCESSES)
+            if sum(1 for key in self.state if key[0] == "t" and key[1][0] == letter) >= most:
+                return None
+            self.count += 1
+            return (f"{letter}{self.count}",)
+        if operation == "join":
+            others = [key[1] for key, value in self.state.items() if key[0] == "t" and value[0] == process and key[1] != thread]
+            return (rng.choice(others),) if others else None
+        if operation in ("wait", "stop", "kill"):
+            known = [name for name in self.processes_known() if name != "main" or operation == "kill"]
+            if not known:
+                return None
+            return (rng.choice(known),) + ((rng.choice(SIGNALS),) if operation == "kill" else ())
+        if operation == "handle":
+            actions = [("nop",)] + [("post", name) for name in self.names("sem")] + [("write", name) for name in self.names("pipe", "eventfd")]
+            return (rng.choice(SIGNALS), *rng.choice(actions))
+        if operation in ("exit", "_exit"):
+            return (str(rng.choice((0, 3))),) if process != "main" else None
+        del machine
+        return (f"{thread}.{len(self.scenario.steps)}",) if operation == "say" else ()
+
+    def processes_known(self):
+        return [key[1] for key in self.state if key[0] == "p"]
+
+    def draw(self, thread):
+        operation = self.rng.choices(list(self.weights), list(self.weights.values()))[0]
+        arguments = self.arguments(thread, operation)
+        return None if arguments is None else Step(thread, operation, arguments)
+
+    # -- forced steps
+
+    def try_step(self, step):
+        """Appends the step, and what it wakes, if there is one way to go on. False: it is not taken."""
+        scenario, state = self.scenario, self.state
+        for begins in (False, True):
+            self.scenario = Scenario(scenario.objects, scenario.steps + [Step(step.thread, step.operation, step.arguments, begins)])
+            try:
+                self.state = self.forced_state(state)
+                self.finish_awoken()
+                return True
+            except (Undefined, KeyError):
+                self.scenario, self.state = scenario, state
+        return False
+
+    def forced_state(self, state):
+        self.scenario.forced = len(self.scenario.steps)
+        return force(self.machine(), state, self.scenario.forced - 1)
+
+    def finish_awoken(self):
+        for _ in range(6):
+            machine = self.machine()
+            awoken = [name for name in machine.live_threads(self.state) if self.state["t", name][2] is not None and machine.moves(self.state, name)]
+            if not awoken:
+                return
+            if len(awoken) > 1:
+                raise Undefined("several are awoken")
+            self.scenario = Scenario(self.scenario.objects, self.scenario.steps + [Step(awoken[0], "done")])
+            self.state = self.forced_state(self.state)
+        raise Undefined("too many are awoken")
+
+    def walk(self, steps):
+        for _ in range(steps * 4):
+            ready = [name for name in self.machine().live_threads(self.state)
+                     if self.state["t", name][2] is None and not self.state["p", self.state["t", name][0]][3]]
+            if not ready or len(self.scenario.steps) >= steps:
+                return
+            step = self.draw(self.rng.choice(ready))
+            if step is not None:
+                self.try_step(step)
+
+    # -- free steps
+
+    def held_by(self, thread):
+        """Steps that give back what the thread holds."""
+        steps = []
+        for key, value in self.state.items():
+            if key[0] == "m" and self.scenario.object(key[2]).kind == "mutex" and value[0] == thread:
+                steps += [Step(thread, "unlock", (key[2],))] * value[1]
+            if key[0] == "took" and thread in value:
+                steps.append(Step(thread, "post", (key[2],)))
+            if key[0] == "m" and self.scenario.object(key[2]).kind == "rwlock" and (value[1] == thread or thread in value[0]):
+                steps.append(Step(thread, "rwunlock", (key[2],)))
+        return steps
+
+    def wants_of(self, thread):
+        """Steps that would wait for something as it is now: a lock that is held, a semaphore at zero, bytes."""
+        wanted = []
+        for key, value in self.state.items():
+            kind = self.scenario.object(key[2]).kind if key[0] == "m" else ""
+            if key[0] != "m" or key[1] not in ("", self.state["t", thread][0]):
+                continue
+            if kind == "mutex" and value[0] is not None:
+                wanted.append(("lock", key[2]))
+            elif kind == "rwlock" and value[1] is not None:
+                wanted.append((self.rng.choice(("rdlock", "wrlock")), key[2]))
+            elif kind == "rwlock" and value[0]:
+                wanted.append(("wrlock", key[2]))
+            elif kind == "sem" and value == 0:
+                wanted.append(("swait", key[2]))
+            elif kind == "word" and value == 0:
+                wanted.append(("fwait", key[2], "0"))
+            elif kind == "barrier":
+                wanted.append(("arrive", key[2]))
+        return [Step(thread, words[0], words[1:]) for words in wanted]
+
+    def answers_to(self, thread, asked):
+        """Steps of this thread that end waits of others, some of which will not reach them."""
+        answer = {"swait": "post", "arrive": "arrive", "read": "write", "cwait": "signal"}
+        steps = [Step(thread, answer[step.operation], step.arguments[:1]) for step in asked
+                 if step.operation in answer and step.arguments[0] != "stdin" and step.thread != thread]
+        return steps + [Step(thread, "fset", (step.arguments[0], "1")) for step in asked if step.operation == "fwait" and step.thread != thread]
+
+    def free_steps_of(self, thread, asked):
+        rng = self.rng
+        steps = [step for step in (self.draw(thread) for _ in range(rng.choice((0, 0, 1, 2)))) if step is not None]
+        wants = self.wants_of(thread)
+        if wants and rng.random() < (0.6 if thread[0] == "p" else 0.15):
+            steps.append(rng.choice(wants))
+        answers = self.answers_to(thread, asked)
+        if answers and rng.random() < 0.6:
+            steps.append(rng.choice(answers))
+        if rng.random() < 0.75:
+            steps = steps + self.held_by(thread) if rng.random() < 0.5 else self.held_by(thread) + steps
+        return steps + self.awaited_by(thread, steps)
+
+    def awaited_by(self, thread, steps):
+        """A first thread mostly waits for the children, and often for the threads, of its process."""
+        rng = self.rng
+        process = self.state["t", thread][0]
+        if self.state["p", process][4] != thread:
+            return []
+        known = [(step.operation, *step.arguments[:1]) for step in steps]
+        children = [key[1] for key, value in self.state.items() if key[0] == "p" and value[0] == process and value[1] != "reaped"]
+        others = [name for name in self.machine().live_threads(self.state, process) if name != thread and ("join", name) not in self.state]
+        awaited = [("wait", child) for child in children] if rng.random() < 0.9 else []
+        awaited += [("join", other) for other in others] if rng.random() < 0.5 else []
+        return [Step(thread, *words[:1], words[1:]) for words in awaited if words not in known]
+
+    def add_free_steps(self):
+        threads = [name for name in self.machine().live_threads(self.state)]
+        self.rng.shuffle(threads)
+        asked = [step for step in self.scenario.steps if step.begins]
+        lists = {}
+        for thread in sorted(threads, key=lambda name: name[0] != "p"):  # children ask, their parents' threads answer
+            lists[thread] = self.free_steps_of(thread, asked)
+            asked += lists[thread]
+        steps = [step for thread in threads for step in lists[thread] if step.operation not in ("create", "fork")]
+        self.scenario = Scenario(self.scenario.objects, self.scenario.steps + steps, len(self.scenario.steps))
+
+
+def random_objects(rng):
+    shared = lambda: rng.random() < 0.15  # noqa: E731
+    objects = [Object("mutex", f"m{i}", rng.choice(MUTEX_KINDS), shared()) for i in range(rng.choice((1, 1, 2, 3)))]
+    objects += [Object("sem", f"s{i}", (), shared(), rng.choice((0, 0, 1))) for i in range(rng.choice((0, 1, 1, 2)))]
+    objects += [Object("rwlock", "r0", rng.choice(((), ("writer",))), shared())] * rng.choice((0, 0, 1))
+    objects += [Object("cond", "c0", (), False)] * rng.choice((0, 1))
+    objects += [Object("barrier", "b0", (), shared(), rng.choice((2, 2, 3)))] * rng.choice((0, 0, 1))
+    objects += [Object("word", "w0", (), shared(), 0)] * rng.choice((0, 0, 1))
+    objects += [Object(rng.choice(("pipe", "pipe", "socket")), "q0")] * rng.choice((0, 1))
+    objects += [Object("pipe", "q1")] * rng.choice((0, 0, 1))
+    objects += [Object("eventfd", "e0", (), False, 0)] * rng.choice((0, 0, 0, 1))
+    objects += [Object("file", "f0")] * rng.choice((0, 0, 0, 1))
+    return objects
+
+
+def used(scenario):
+    """Without the objects that no step names."""
+    names = {word for step in scenario.steps for word in step.arguments}
+    return Scenario([entry for entry in scenario.objects if entry.name in names], scenario.steps, scenario.forced)
+
+
+CAUSES = ("self-deadlock", "upgrade", "self-held", "relock", "orphan", "orphan", "ended-holder", "abandoned", "lost-waker", "lost-waker",
+          "ring", "ring", "no-waker", "no-waker")
+ENDS = ("over", "over", "input", "signal", "timer", "alarm", "continue")
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What a seed looks for. Wishes that stay open too long are dropped, the first one is not."""
+    healthy: bool
+    fork: bool
+    threads: bool
+    special: str
+
+    def is_granted(self, scenario, truth, attempt):
+        if truth.is_healthy() != self.healthy:
+            return False
+        if not self.healthy and all(wait.cause == "victim" for wait in truth.stuck()):
+            return False
+        operations = {step.operation for step in scenario.steps}
+        patience = 1 - attempt / TRIES
+        if patience > 0.3 and (self.fork and "fork" not in operations or self.threads and "create" not in operations):
+            return False
+        return patience < 0.6 or self.special in specials(truth)
+
+
+def specials(truth):
+    found = {wait.cause for wait in truth.stuck()} | {event for wait in truth.waits.values() for event in wait.open_by}
+    return found | ({"over"} if truth.is_over() else set())
+
+
+def wish_of(rng, seed):
+    healthy = seed % 3 == 0
+    return Wish(healthy, rng.random() < 0.8, rng.random() < 0.7, rng.choice(ENDS if healthy else CAUSES))
+
+
+def attempt_of(seed, attempt):
+    """The scenario of one attempt, and its truth; neither if it has no truth."""
+    rng = random.Random(f"{seed} {attempt}")
+    walk = Walk(rng)
+    walk.walk(rng.choice((3, 5, 7, 9, 12)))
+    walk.add_free_steps()
+    scenario = used(walk.scenario)
+    try:
+        return scenario, judge(scenario)
+    except (Undefined, TooMany):
+        return scenario, None
+
+
+def find_attempt(seed):
+    """The first attempt that grants the seed's wish."""
+    wish = wish_of(random.Random(seed), seed)
+    for attempt in range(TRIES):
+        scenario, truth = attempt_of(seed, attempt)
+        if truth and len(scenario.steps) >= 3 and wish.is_granted(scenario, truth, attempt):
+            return attempt
+    raise RuntimeError(f"seed {seed}: no scenario")
+
+
+def generate(seed):
+    """(scenario, its truth) of "SEED", or, without the search, of "SEED.ATTEMPT". The same for the same seed, always."""
+    seed, _, attempt = str(seed).partition(".")
+    return attempt_of(int(seed), int(attempt) if attempt else find_attempt(int(seed)))

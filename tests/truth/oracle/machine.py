@@ -1,0 +1,187 @@
+"""The machine that a scenario runs on: POSIX and glibc as far as the steps reach, one step a move.
+
+A state is a plain dictionary; moves make copies of it. Its keys:
+  ("t", thread)        (process, next step of its list, stage, status): status live, ended, gone (with its process)
+  ("p", process)       (parent, status, exit code, stopped, first thread): status live, zombie, reaped
+  ("fork", process)    (parent, thread that forked, threads that were lost): what its memory remembers; gone with an exec
+  ("m", store, object) a lock, a semaphore, ...: store is a process, or "" for shared memory
+  ("fd", process)      the descriptors that it has open: (object, end)
+  ("k", object)        bytes in a pipe, the count of an eventfd
+  ("h", process, signal), ("alarm", process), ("desc", process, file), ("flock", file), ("took", store, sem), ("said", word)
+A stage says how far a step is that has begun: "begun" for most.
+Where the behaviour is undefined, or hangs on luck that is not modelled, Undefined is raised: no scenario may go there.
+"""
+from operations import OPERATIONS
+from scenario import DESCRIPTORS
+from undefined import Undefined
+
+# A ghost stops at what would change other processes, or end its own: the world of ghosts is about one process' memory.
+NOT_FOR_GHOSTS = ("fork", "wait", "kill", "stop", "exec", "exit", "_exit")
+
+
+class Machine:
+    def __init__(self, scenario, ghosts=False):
+        self.scenario = scenario
+        self.ghosts = ghosts  # the world in which a fork copies all threads: to see whether a lost one mattered
+        self.objects = {entry.name: entry for entry in scenario.objects}
+        self.lists = {}
+        for index, step in enumerate(scenario.steps):
+            self.lists.setdefault(step.thread, []).append(index)
+
+    # -- looks at a state
+
+    def initial(self):
+        state = {("t", "main"): ("main", 0, None, "live"), ("p", "main"): (None, "live", 0, False, "main")}
+        ends = set()
+        for entry in self.scenario.objects:
+            if entry.kind in DESCRIPTORS:
+                state["k", entry.name] = entry.number
+                ends |= {(entry.name, "r"), (entry.name, "w")}
+        state["fd", "main"] = frozenset(ends)
+        self.fresh_memory(state, "main")
+        self.fresh_memory(state, "")
+        return state
+
+    def fresh_memory(self, state, store):
+        for entry in self.scenario.objects:
+            if entry.shared == (store == ""):
+                value = {"mutex": (None, 0, False), "rwlock": ((), None, ()), "sem": entry.number, "cond": (),
+                         "barrier": ((), False), "word": entry.number}.get(entry.kind)
+                if value is not None:
+                    state["m", store, entry.name] = value
+
+    def ghost_of(self, thread):
+        """The list that a thread plays: a ghost plays that of the thread which it is a copy of."""
+        return thread.partition("@")[0]
+
+    def step_of(self, state, thread):
+        _, count, _, _ = state["t", thread]
+        indices = self.lists.get(self.ghost_of(thread), [])
+        return self.scenario.steps[indices[count]] if count < len(indices) else None
+
+    def index_of(self, state, thread):
+        indices = self.lists.get(thread, [])
+        count = state["t", thread][1]
+        return indices[count] if count < len(indices) else None
+
+    def live_threads(self, state, process=None):
+        return [key[1] for key, value in state.items()
+                if key[0] == "t" and value[3] == "live" and (process is None or value[0] == process)]
+
+    def processes(self, state, status="live"):
+        return [key[1] for key, value in state.items() if key[0] == "p" and value[1] == status]
+
+    def store(self, state, thread, name):
+        process = state["t", thread][0]
+        if not self.objects[name].shared:
+            return process
+        if ("noshared", process) in state:
+            raise Undefined("shared memory after exec")
+        return ""
+
+    def openers(self, state, name, end):
+        return [process for process in self.processes(state) if (name, end) in state["fd", process]]
+
+    # -- changes of a state
+
+    def advance(self, state, thread):
+        process, count, _, status = state["t", thread]
+        state["t", thread] = (process, count + 1, None, status)
+
+    def set_stage(self, state, thread, stage):
+        process, count, _, status = state["t", thread]
+        state["t", thread] = (process, count, stage, status)
+
+    def robust_death(self, state, threads):
+        for key, value in list(state.items()):
+            if key[0] == "m" and self.objects[key[2]].kind == "mutex" and value[0] in threads:
+                if "robust" in self.objects[key[2]].attributes:
+                    state[key] = (None, 0, True)
+
+    def drop_file(self, state, process):
+        for key in [key for key in state if key[0] == "desc" and key[1] == process]:
+            description = state.pop(key)
+            if description not in [value for other, value in state.items() if other[0] == "desc"]:
+                if state.get(("flock", key[2])) == description:
+                    del state["flock", key[2]]
+
+    def end_process(self, state, process, code):
+        parent, _, _, _, first = state["p", process]
+        for thread in self.live_threads(state, process):
+            owner, count, stage, _ = state["t", thread]
+            state["t", thread] = (owner, count, stage, "gone")
+        self.robust_death(state, [key[1] for key, value in state.items() if key[0] == "t" and value[0] == process])
+        for key in [key for key in state if key[0] in ("m", "h", "alarm") and key[1] == process]:
+            del state[key]
+        self.drop_file(state, process)
+        state["fd", process] = frozenset()
+        orphan = parent is None or state["p", parent][1] != "live"
+        state["p", process] = (parent, "reaped" if orphan and process != "main" else "zombie", code, False, first)
+        for child in [key[1] for key, value in state.items() if key[0] == "p" and value[0] == process]:
+            _, status, child_code, stopped, child_first = state["p", child]
+            state["p", child] = (None, "reaped" if status == "zombie" else status, child_code, stopped, child_first)
+
+    def end_thread(self, state, thread):
+        process, count, _, _ = state["t", thread]
+        state["t", thread] = (process, count, None, "ended")
+        self.robust_death(state, [thread])
+        if not self.live_threads(state, process):
+            self.end_process(state, process, 0)
+
+    def deliver(self, state, process, signal):
+        """A signal comes to a process. Its handler runs at once."""
+        handler = state.get(("h", process, signal))
+        if handler is None:
+            self.end_process(state, process, 128 + {"usr1": 10, "usr2": 12, "term": 15, "alrm": 14}[signal])
+            return
+        action, name = handler
+        if action == "post":
+            self.post(state, process if not self.objects[name].shared else "", name, None)
+        elif action == "write":
+            self.put(state, process, name, 1)
+        for thread in self.live_threads(state, process):
+            step, stage = self.step_of(state, thread), state["t", thread][2]
+            if step and step.operation == "pause" and stage == "begun":
+                self.set_stage(state, thread, "go")
+
+    def post(self, state, store, name, thread):
+        state["m", store, name] += 1
+        took = state.get(("took", store, name), ())
+        if took:
+            gives = thread if thread in took else took[0]
+            at = took.index(gives)
+            state["took", store, name] = took[:at] + took[at + 1:]
+
+    def put(self, state, process, name, count):
+        eventfd = self.objects[name].kind == "eventfd"
+        if (name, "w") not in state["fd", process]:
+            raise Undefined("write to what is closed")
+        if not eventfd and not self.openers(state, name, "r"):
+            raise Undefined("write to a pipe without readers")
+        state["k", name] += count
+
+    # -- moves
+
+    def moves(self, state, thread):
+        """All states that one move of this thread may lead to; none if it is blocked, stopped or at its end."""
+        process, _, stage, status = state["t", thread]
+        if status != "live" or state["p", process][3]:
+            return []
+        step = self.step_of(state, thread)
+        new = dict(state)
+        if step is None:
+            if state["p", process][4] == thread:
+                self.end_process(new, process, 0)
+            else:
+                self.end_thread(new, thread)
+            return [new]
+        if "@" in thread and step.operation in NOT_FOR_GHOSTS:
+            return []
+        return OPERATIONS[step.operation](self, new, thread, step, stage)
+
+    def all_moves(self, state):
+        return [new for thread in self.live_threads(state) for new in self.moves(state, thread)]
+
+    def is_blocked(self, state, thread):
+        return state["t", thread][3] == "live" and not self.moves(state, thread)
+

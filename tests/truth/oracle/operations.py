@@ -1,0 +1,233 @@
+"""Steps over descriptors, threads and processes: functions as in memory_operations.py."""
+from memory_operations import MEMORY_OPERATIONS, begun, on_through
+from scenario import STDIN
+from undefined import Undefined
+
+MORE_THAN_A_PIPE_HOLDS = 1 << 20
+
+
+def read(machine, state, thread, step, _stage):
+    name = step.arguments[0]
+    if name == STDIN:
+        return []
+    process = state["t", thread][0]
+    if (name, "r") not in state["fd", process]:
+        raise Undefined("read of what is closed")
+    if state["k", name] > 0:
+        state["k", name] = 0 if machine.objects[name].kind == "eventfd" else state["k", name] - 1
+        return on_through(machine, state, thread)
+    if machine.objects[name].kind != "eventfd" and not machine.openers(state, name, "w"):
+        return on_through(machine, state, thread)  # the end of the file
+    return []
+
+
+def write(machine, state, thread, step, _stage):
+    if state["k", step.arguments[0]] >= 1000:
+        raise Undefined("a pipe that may be full")
+    machine.put(state, state["t", thread][0], step.arguments[0], 1)
+    return on_through(machine, state, thread)
+
+
+def fill(machine, state, thread, step, stage):
+    """A write of more than a pipe holds, and than all readers of a scenario take."""
+    if not machine.openers(state, step.arguments[0], "r"):
+        raise Undefined("write to a pipe without readers")
+    if stage is not None:
+        return []
+    machine.put(state, state["t", thread][0], step.arguments[0], MORE_THAN_A_PIPE_HOLDS)
+    return begun(machine, state, thread, "begun")
+
+
+def close(machine, state, thread, step, _stage):
+    process = state["t", thread][0]
+    end = (step.arguments[0], step.arguments[1])
+    if end not in state["fd", process]:
+        raise Undefined("close of what is closed")
+    for other in machine.live_threads(state, process):
+        theirs = machine.step_of(state, other)
+        if other != thread and theirs and theirs.arguments[:1] == end[:1] and state["t", other][2] is not None:
+            raise Undefined("close of what is in use")
+    state["fd", process] -= {end}
+    return on_through(machine, state, thread)
+
+
+def description(state, process, name):
+    if ("desc", process, name) not in state:
+        state["desc", process, name] = f"{name} of {process}"
+    return state["desc", process, name]
+
+
+def flock(machine, state, thread, step, _stage):
+    name = step.arguments[0]
+    mine = description(state, state["t", thread][0], name)
+    if state.get(("flock", name), mine) != mine:
+        return []
+    state["flock", name] = mine
+    return on_through(machine, state, thread)
+
+
+def funlock(machine, state, thread, step, _stage):
+    name = step.arguments[0]
+    mine = description(state, state["t", thread][0], name)
+    if state.get(("flock", name)) == mine:
+        del state["flock", name]
+    return on_through(machine, state, thread)
+
+
+def own_name(thread, name):
+    """A ghost makes and joins ghosts."""
+    _, at, process = thread.partition("@")
+    return f"{name}{at}{process}"
+
+
+def create(machine, state, thread, step, _stage):
+    state["t", own_name(thread, step.arguments[0])] = (state["t", thread][0], 0, None, "live")
+    return on_through(machine, state, thread)
+
+
+def join(machine, state, thread, step, _stage):
+    other = own_name(thread, step.arguments[0])
+    if "@" in thread and state["fork", state["t", thread][0]][1] == step.arguments[0]:
+        other = state["t", thread][0]  # the thread that forked: of it the child's first thread is the copy
+    if ("t", other) not in state or state["t", other][0] != state["t", thread][0] or other == thread:
+        raise Undefined("join of a thread that is not there")
+    if state.setdefault(("join", other), thread) != thread:
+        raise Undefined("two threads join one")
+    if state.get(("join", thread)) == other:
+        raise Undefined("mutual joins are refused by libc")
+    if state["t", other][3] != "ended":
+        if state["t", thread][2] is None:
+            return begun(machine, state, thread, "begun")
+        return []
+    return on_through(machine, state, thread)
+
+
+def fork(machine, state, thread, step, _stage):
+    parent, child = state["t", thread][0], step.arguments[0]
+    others = tuple(name for name in machine.live_threads(state, parent) if name != thread)
+    lost = tuple((name, *state["t", name][1:3]) for name in others)
+    state["p", child] = (parent, "live", 0, False, child)
+    state["t", child] = (child, 0, None, "live")
+    state["fork", child] = (parent, thread, lost)
+    for key, value in list(state.items()):
+        if key[0] in ("m", "h", "desc", "took") and key[1] == parent:
+            state[key[0], child, *key[2:]] = value
+    state["fd", child] = state["fd", parent]
+    if ("noshared", parent) in state:
+        state["noshared", child] = True
+    if ("alarm", parent) in state:
+        state["parent alarm", child] = True
+    if machine.ghosts:
+        raise_ghosts(machine, state, child, thread, others)
+    return on_through(machine, state, thread)
+
+
+def raise_ghosts(machine, state, child, forker, others):
+    """A copy of each thread that the fork loses, and it owns what the lost one owned."""
+    new_name = {name: f"{name}@{child}" for name in others if "@" not in name}
+    for name, ghost in new_name.items():
+        state["t", ghost] = (child, *state["t", name][1:])
+    new_name[forker] = child
+    for key, value in list(state.items()):
+        if key[:2] == ("m", child):
+            state[key] = rename(value, new_name)
+    for key in [key for key in state if key[0] == "join" and key[1] in new_name]:
+        state["join", new_name[key[1]]] = new_name.get(state[key], state[key])
+    del machine
+
+
+def rename(value, new_name):
+    if isinstance(value, tuple):
+        return tuple(rename(part, new_name) for part in value)
+    return new_name.get(value, value) if isinstance(value, str) else value
+
+
+def wait(machine, state, thread, step, _stage):
+    child, process = step.arguments[0], state["t", thread][0]
+    if ("p", child) not in state or state["p", child][0] != process or state["p", child][1] == "reaped":
+        raise Undefined("wait for what is no child")
+    if state["p", child][1] == "live":
+        return []
+    _, _, code, stopped, first = state["p", child]
+    state["p", child] = (process, "reaped", code, stopped, first)
+    del machine
+    state["t", thread] = (process, state["t", thread][1] + 1, None, "live")
+    return [state]
+
+
+def handle(machine, state, thread, step, _stage):
+    signal_name, action, *rest = step.arguments
+    state["h", state["t", thread][0], signal_name] = (action, rest[0] if rest else None)
+    return on_through(machine, state, thread)
+
+
+def kill(machine, state, thread, step, _stage):
+    process, signal_name = step.arguments
+    if ("p", process) not in state or state["p", process][1] != "live" or state["p", process][3]:
+        raise Undefined("signal to what does not run")
+    if process == state["t", thread][0] and ("h", process, signal_name) not in state:
+        raise Undefined("a process that kills itself")  # as `exit`, but nobody would be there to say that it is done
+    machine.advance(state, thread)
+    machine.deliver(state, process, signal_name)
+    return [state]
+
+
+def stop(machine, state, thread, step, _stage):
+    process = step.arguments[0]
+    if ("p", process) not in state or state["p", process][1] != "live" or process == state["t", thread][0]:
+        raise Undefined("stop of what does not run")
+    state["p", process] = (*state["p", process][:3], True, state["p", process][4])
+    return on_through(machine, state, thread)
+
+
+def pause(machine, state, thread, _step, stage):
+    if stage == "go":
+        return on_through(machine, state, thread)
+    if stage is not None:
+        return []
+    if state["p", state["t", thread][0]][4] != thread:
+        raise Undefined("who takes a signal is luck")
+    return begun(machine, state, thread, "begun")
+
+
+def alarm(machine, state, thread, _step, _stage):
+    state["alarm", state["t", thread][0]] = True
+    return on_through(machine, state, thread)
+
+
+def never_by_itself(_machine, _state, _thread, _step, _stage):
+    return []
+
+
+def exec_again(machine, state, thread, _step, _stage):
+    process = state["t", thread][0]
+    for other in machine.live_threads(state, process):
+        if other != thread:
+            state["t", other] = (process, *state["t", other][1:3], "gone")
+    machine.robust_death(state, [key[1] for key, value in state.items() if key[0] == "t" and value[0] == process])
+    machine.drop_file(state, process)
+    for key in [key for key in state if key[0] in ("m", "h", "took") and key[1] == process]:
+        del state[key]
+    state.pop(("fork", process), None)
+    state.pop(("parent alarm", process), None)
+    machine.fresh_memory(state, process)
+    state["noshared", process] = True
+    state["p", process] = (*state["p", process][:4], thread)
+    return on_through(machine, state, thread)
+
+
+def leave(machine, state, thread, step, _stage):
+    machine.end_process(state, state["t", thread][0], int(step.arguments[0]) if step.arguments else 0)
+    return [state]
+
+
+def end(machine, state, thread, _step, _stage):
+    machine.end_thread(state, thread)
+    return [state]
+
+
+OPERATIONS = MEMORY_OPERATIONS | {
+    "read": read, "write": write, "fill": fill, "close": close, "flock": flock, "funlock": funlock, "create": create,
+    "join": join, "fork": fork, "wait": wait, "handle": handle, "kill": kill, "stop": stop, "pause": pause, "alarm": alarm,
+    "nap": never_by_itself, "exec": exec_again, "exit": leave, "_exit": leave, "end": end,
+}

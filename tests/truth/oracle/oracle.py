@@ -1,0 +1,93 @@
+"""Who is blocked for ever, on what, because of which loss or ring, and who could still end it."""
+from dataclasses import dataclass, field
+
+from explore import after_forced, freed_by, moves_of_ghosts, outside_events, projection, terminals
+from machine import Machine
+from undefined import Undefined
+
+EVENTS = ("alarm", "signal", "continue", "timer", "input")
+LOCKS = ("mutex", "rwlock")
+
+
+@dataclass
+class Wait:
+    thread: str
+    process: str
+    step: int                                   # index into the scenario's steps
+    operation: str
+    kind: str                                   # of the object: "mutex", ..., "thread", "child"
+    name: str                                   # of the object
+    shared: bool = False                        # whether it lies in shared memory
+    open_by: tuple = ()                         # what from outside could still end it; empty: it is blocked for ever
+    cause: str = ""                             # of what is blocked for ever; causes.py says which there are
+    lost: tuple = ()                            # lost threads that have to do with it
+    peers: tuple = ()                           # live threads that could end it, were they not blocked themselves
+    ring_kinds: frozenset = frozenset()         # of a ring: the kinds of its waits
+
+
+@dataclass
+class Truth:
+    waits: dict = field(default_factory=dict)   # thread -> Wait, of all that are blocked at the end
+    ended: dict = field(default_factory=dict)   # process -> exit code, of those that ended
+    state: dict = field(default_factory=dict)
+
+    def stuck(self):
+        return [wait for wait in self.waits.values() if not wait.open_by]
+
+    def is_healthy(self):
+        return not self.stuck()
+
+    def is_over(self):
+        return not self.waits
+
+
+def object_of(step, machine):
+    if step.operation == "join":
+        return "thread", step.arguments[0]
+    if step.operation == "wait":
+        return "child", step.arguments[0]
+    if step.operation in ("pause", "nap"):
+        return step.operation, ""
+    if step.arguments[0] == "stdin":
+        return "input", "stdin"
+    return machine.objects[step.arguments[0]].kind, step.arguments[0]
+
+
+def wait_of(machine, state, thread):
+    step = machine.step_of(state, thread)
+    process = state["t", thread][0]
+    if state["p", process][3]:
+        return Wait(thread, process, -1, step.operation if step else "end", "stopped", "", open_by=("continue",))
+    kind, name = object_of(step, machine)
+    if step.operation == "cwait" and state["t", thread][2] == "signalled":
+        kind, name = "mutex", step.arguments[1]
+    return Wait(thread, process, machine.index_of(state, thread), step.operation, kind, name, name in machine.objects and machine.objects[name].shared)
+
+
+def judge(scenario):
+    """The truth of a scenario. Undefined if it has none that is the same in all orders."""
+    from causes import find_causes  # causes.py uses the classes above
+
+    machine = Machine(scenario)
+    ends = terminals(machine, after_forced(machine))
+    if len({projection(end) for end in ends}) != 1:
+        raise Undefined("it ends in several ways")
+    end = ends[0]
+    truth = Truth(state=end)
+    truth.ended = {key[1]: value[2] for key, value in end.items() if key[0] == "p" and value[1] != "live"}
+    if "main" in truth.ended and len(truth.ended) < sum(1 for key in end if key[0] == "p"):
+        raise Undefined("children outlive the program")
+    for thread in machine.live_threads(end):
+        truth.waits[thread] = wait_of(machine, end, thread)
+    names = {name for name, _ in outside_events(machine, end)}
+    freed = freed_by(machine, end, EVENTS)
+    for event in EVENTS:
+        alone = freed_by(machine, end, (event,)) if names else ()
+        for thread in alone:
+            if event not in truth.waits[thread].open_by:
+                truth.waits[thread].open_by += (event,)
+    for thread in freed:
+        truth.waits[thread].open_by = truth.waits[thread].open_by or ("several",)
+    if truth.stuck():
+        find_causes(machine, truth, moves_of_ghosts(scenario))
+    return truth

@@ -1,0 +1,78 @@
+"""A scenario as text, and back. README.md beside this folder has the grammar."""
+from dataclasses import dataclass, field
+
+DESCRIPTORS = ("pipe", "socket", "eventfd")
+STDIN = "stdin"
+
+
+@dataclass(frozen=True)
+class Object:
+    kind: str
+    name: str
+    attributes: tuple = ()
+    shared: bool = False
+    number: int = 0
+
+
+@dataclass(frozen=True)
+class Step:
+    thread: str
+    operation: str
+    arguments: tuple = ()
+    begins: bool = False
+
+    def __str__(self):
+        return " ".join((self.thread, *(("!",) if self.begins else ()), self.operation, *self.arguments))
+
+
+@dataclass
+class Scenario:
+    objects: list = field(default_factory=list)
+    steps: list = field(default_factory=list)
+    forced: int = 0
+
+    def object(self, name):
+        return next(entry for entry in self.objects if entry.name == name)
+
+    def __str__(self):
+        lines = []
+        for entry in self.objects:
+            words = [entry.kind, entry.name, *entry.attributes]
+            words += [str(entry.number)] if entry.kind in ("sem", "barrier", "word", "eventfd") else []
+            words += ["shared"] if entry.shared else []
+            lines.append(" ".join(words))
+        lines += ["--", *map(str, self.steps[:self.forced]), "free", *map(str, self.steps[self.forced:])]
+        return "\n".join(lines) + "\n"
+
+
+def parse_object(words):
+    shared = "shared" in words[2:]
+    number = next((int(word) for word in words[2:] if word.isdigit()), 0)
+    attributes = tuple(word for word in words[2:] if word != "shared" and not word.isdigit())
+    return Object(words[0], words[1], attributes, shared, number)
+
+
+def parse_step(words):
+    begins = words[1] == "!"
+    rest = words[2:] if begins else words[1:]
+    return Step(words[0], rest[0], tuple(rest[1:]), begins)
+
+
+def parse(text):
+    scenario = Scenario(forced=-1)
+    in_steps = False
+    for line in text.splitlines():
+        words = line.split("#")[0].split()
+        if not words:
+            continue
+        if words[0] == "--":
+            in_steps = True
+        elif words[0] == "free":
+            scenario.forced = len(scenario.steps)
+        elif in_steps:
+            scenario.steps.append(parse_step(words))
+        else:
+            scenario.objects.append(parse_object(words))
+    if scenario.forced < 0:
+        scenario.forced = len(scenario.steps)
+    return scenario

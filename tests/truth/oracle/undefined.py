@@ -1,0 +1,5 @@
+"""What no scenario may do."""
+
+
+class Undefined(Exception):
+    """The behaviour is undefined, or hangs on luck that is not modelled."""

@@ -1,0 +1,112 @@
+"""The oracle against scenarios whose truth is known by thought: each line says who is blocked, and why."""
+import sys
+import unittest
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE / "oracle")]
+
+from generate import generate  # noqa: E402
+from oracle import judge  # noqa: E402
+from scenario import parse  # noqa: E402
+from undefined import Undefined  # noqa: E402
+
+
+def truth_of(text):
+    return judge(parse(text))
+
+
+def causes(text):
+    return {wait.thread: wait.cause or "until " + ",".join(wait.open_by) for wait in truth_of(text).waits.values()}
+
+
+class Oracle(unittest.TestCase):
+    def test_a_lock_of_a_lost_thread(self):
+        text = "mutex m\n--\nmain create t\nt lock m\nmain fork p\nfree\nt unlock m\np lock m\nmain wait p\nmain join t\n"
+        self.assertEqual(causes(text), {"p": "orphan", "main": "victim"})
+        self.assertEqual(truth_of(text).waits["p"].lost, ("t",))
+
+    def test_a_lock_that_the_child_initialised_anew(self):
+        self.assertTrue(truth_of("mutex m\n--\nmain create t\nt lock m\nmain fork p\np init m\nfree\nt unlock m\np lock m\nmain wait p\n").is_over())
+
+    def test_a_lost_thread_that_would_have_posted(self):
+        head = "sem s 0\n--\nmain create t\nmain fork p\nfree\np swait s\nmain wait p\n"
+        self.assertEqual(causes(head + "t post s\n"), {"p": "lost-waker", "main": "victim"})
+        self.assertEqual(causes(head), {"p": "no-waker", "main": "victim"})
+
+    def test_what_a_lost_thread_would_have_made(self):
+        text = "word w 0\n--\nmain create t\nt fork p\nmain create u\nfree\np fwait w 0\nu fset w 1\nt wait p\nmain wait p\n"
+        with self.assertRaises(Undefined):  # two that wait for one child
+            truth_of(text)
+        self.assertEqual(causes(text.replace("main wait p\n", "main join t\n"))["p"], "lost-waker")
+
+    def test_a_lost_thread_that_had_taken_a_semaphore(self):
+        text = "sem s 1\n--\nmain create t\nt swait s\nmain fork p\nfree\np swait s\nt nap\nmain wait p\n"
+        self.assertEqual(causes(text)["p"], "orphan")
+
+    def test_a_recursive_mutex_across_the_own_fork(self):
+        rest = "--\nmain lock m\nmain fork p\nfree\np unlock m\np lock m\nmain unlock m\nmain wait p\n"
+        self.assertEqual(causes("mutex m recursive\n" + rest), {"p": "self-held", "main": "victim"})
+        self.assertTrue(truth_of("mutex m\n" + rest).is_over())
+
+    def test_a_mutex_locked_twice_across_a_fork(self):
+        self.assertEqual(causes("mutex m\n--\nmain lock m\nmain fork p\nfree\np lock m\nmain wait p\n")["p"], "relock")
+
+    def test_a_grandchild_knows_its_grandparent(self):
+        text = "mutex m\n--\nmain lock m\nmain fork p\np create t\nt fork q\nfree\nq lock m\np unlock m\np join t\nt wait q\nmain wait p\n"
+        self.assertEqual(causes(text)["q"], "orphan")
+
+    def test_a_holder_that_ended(self):
+        self.assertEqual(causes("mutex m\n--\nmain create t\nt lock m\nt end\nfree\nmain lock m\n"), {"main": "ended-holder"})
+
+    def test_an_owner_whose_process_ended(self):
+        rest = "--\nmain fork p\np lock m\np _exit 0\nfree\nmain wait p\nmain lock m\n"
+        self.assertEqual(causes("mutex m shared\n" + rest), {"main": "abandoned"})
+        self.assertTrue(truth_of("mutex m robust shared\n" + rest).is_over())
+
+    def test_a_ring(self):
+        text = "mutex a\nmutex b\n--\nmain create t\nmain lock a\nt lock b\nfree\nmain lock b\nt lock a\n"
+        self.assertEqual(causes(text), {"main": "ring", "t": "ring"})
+
+    def test_a_reader_that_wants_to_write(self):
+        self.assertEqual(causes("rwlock r\n--\nmain rdlock r\nfree\nmain wrlock r\n"), {"main": "upgrade"})
+
+    def test_a_recursive_reader_behind_a_writer(self):
+        rest = "--\nmain create t\nmain rdlock r\nt ! wrlock r\nfree\nmain rdlock r\nmain rwunlock r\nmain rwunlock r\nt rwunlock r\nmain join t\n"
+        self.assertEqual(causes("rwlock r writer\n" + rest), {"main": "ring", "t": "ring"})
+        self.assertTrue(truth_of("rwlock r\n" + rest).is_over())
+
+    def test_what_may_still_come(self):
+        self.assertEqual(causes("--\nfree\nmain read stdin\n"), {"main": "until input"})
+        self.assertEqual(causes("--\nfree\nmain nap\n"), {"main": "until timer"})
+        self.assertEqual(causes("--\nfree\nmain pause\n"), {"main": "until signal"})
+        head = "sem s 0\nsem o 0\n--\nmain handle alrm post s\n"
+        self.assertEqual(causes(head + "free\nmain swait s\n"), {"main": "until signal"})
+        self.assertEqual(causes(head + "main alarm\nfree\nmain swait s\n"), {"main": "until alarm,signal"})
+        self.assertEqual(causes(head + "free\nmain swait o\n"), {"main": "no-waker"})
+
+    def test_a_stopped_writer(self):
+        text = "pipe q\n--\nmain fork p\nmain close q w\nmain stop p\nfree\np write q\nmain read q\nmain wait p\n"
+        self.assertEqual(causes(text), {"main": "until continue", "p": "until continue"})
+
+    def test_the_end_of_a_pipe(self):
+        rest = "main read q\nmain wait p\n"
+        self.assertTrue(truth_of("pipe q\n--\nmain fork p\nmain close q w\nfree\n" + rest).is_over())
+        self.assertEqual(causes("pipe q\n--\nmain fork p\nfree\n" + rest), {"main": "ring"})
+
+    def test_what_depends_on_luck_has_no_truth(self):
+        with self.assertRaises(Undefined):
+            truth_of("mutex a\nmutex b\n--\nmain create t\nfree\nmain lock a\nmain lock b\nt lock b\nt lock a\n")
+
+    def test_a_seed_is_a_scenario_for_ever(self):
+        first, again = generate(4), generate(4)
+        self.assertEqual(str(first[0]), str(again[0]))
+        self.assertEqual(str(parse(str(first[0]))), str(first[0]))
+
+    def test_a_third_is_healthy(self):
+        healthy = [generate(seed)[1].is_healthy() for seed in range(12)]
+        self.assertEqual(healthy, [seed % 3 == 0 for seed in range(12)])
+
+
+if __name__ == "__main__":
+    unittest.main()

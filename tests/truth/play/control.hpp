@@ -1,0 +1,50 @@
+// The one order of the forced steps, in memory that all processes of a scenario share and that the judge reads.
+// It is kept by system calls of its own: no library sees them, so nothing of it may look like a part of the scenario.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace truth {
+
+inline constexpr int kMaxThreads = 24;
+inline constexpr int kSignals = 32;
+
+enum Phase : int32_t { kUnborn, kBefore, kInStep, kEnded };
+
+struct Slot {
+  std::atomic<int32_t> pid;
+  std::atomic<int32_t> tid;
+  std::atomic<int32_t> step;
+  std::atomic<int32_t> phase;
+  std::atomic<int32_t> process;   // the slot of this process' first thread
+  std::atomic<int32_t> handled;   // of a first thread: how many signals its process has handled
+  std::atomic<int32_t> handlers;  // of a first thread: a bit for each signal with a handler
+  std::atomic<int32_t> result;    // of the last step: what libc answered
+};
+static_assert(sizeof(Slot) == 32);
+
+struct Control {
+  std::atomic<uint32_t> turn;  // all forced steps before this one are done, or begun
+  uint32_t reserved;
+  std::atomic<uint64_t> private_objects;  // addresses, so that a report's can be told by name
+  std::atomic<uint64_t> shared_objects;
+  uint64_t object_size;
+  Slot slots[kMaxThreads];
+};
+static_assert(sizeof(Control) == 32 + 32 * kMaxThreads);
+
+long raw_call(long number, long a = 0, long b = 0, long c = 0, long d = 0, long e = 0, long f = 0);
+
+void publish_turn(Control& control, uint32_t turn);
+void await_turn(Control& control, uint32_t turn);
+
+// Until the thread sleeps in its step, or is through with it.
+void await_asleep(const Slot& slot, int32_t step);
+
+// Until the whole process has the state: 'T' stopped, 'Z' ended.
+void await_process_state(int32_t pid, char state);
+
+void raw_nap_ms(long ms);
+
+}  // namespace truth

@@ -1,0 +1,85 @@
+#include "file_steps.hpp"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "objects.hpp"
+#include "steps.hpp"
+
+namespace truth {
+namespace {
+
+constexpr size_t kMoreThanAPipeHolds = 1 << 20;
+
+int answer(ssize_t returned) { return returned < 0 ? errno : 0; }
+
+int index_of(const Step& step) { return g_play->scenario.object_of(step.arguments.at(0)); }
+
+bool is_eventfd(const Step& step) {
+  return g_play->scenario.objects[static_cast<size_t>(index_of(step))].kind == ObjectKind::kEventfd;
+}
+
+int read_step(const Step& step) {
+  char byte = 0;
+  uint64_t count = 0;
+  if (step.arguments.at(0) == "stdin") return answer(read(STDIN_FILENO, &byte, 1));
+  if (is_eventfd(step)) return answer(read(read_end(index_of(step)), &count, sizeof count));
+  return answer(read(read_end(index_of(step)), &byte, 1));
+}
+
+int write_step(const Step& step) {
+  const uint64_t one = 1;
+  if (is_eventfd(step)) return answer(write(read_end(index_of(step)), &one, sizeof one));
+  return answer(write(write_end(index_of(step)), "x", 1));
+}
+
+int fill_step(const Step& step) {
+  const std::vector<char> bytes(kMoreThanAPipeHolds, 'x');
+  return answer(write(write_end(index_of(step)), bytes.data(), bytes.size()));
+}
+
+int close_step(const Step& step) {
+  const bool reading = step.arguments.at(1) == "r";
+  return answer(close(reading ? read_end(index_of(step)) : write_end(index_of(step))));
+}
+
+// Each process opens a file for itself when it first locks it; a child has its parent's until then.
+int file_of(const Step& step) {
+  Object& object = object_at(g_play->scenario, index_of(step));
+  if (object.descriptor < 0) {
+    const std::string path = std::string(g_play->control_path) + "." + step.arguments.at(0);
+    object.descriptor = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (object.descriptor < 0) fail("cannot open " + path);
+  }
+  return object.descriptor;
+}
+
+}  // namespace
+
+bool perform_file_step(const Step& step, int* result) {
+  const std::string& operation = step.operation;
+  if (operation == "read") {
+    *result = read_step(step);
+  } else if (operation == "write") {
+    *result = write_step(step);
+  } else if (operation == "fill") {
+    *result = fill_step(step);
+  } else if (operation == "close") {
+    *result = close_step(step);
+  } else if (operation == "flock") {
+    *result = answer(flock(file_of(step), LOCK_EX));
+  } else if (operation == "funlock") {
+    *result = answer(flock(file_of(step), LOCK_UN));
+  } else {
+    return false;
+  }
+  return true;
+}
+
+}  // namespace truth

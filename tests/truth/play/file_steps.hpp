@@ -1,0 +1,11 @@
+// Steps over descriptors: pipes, socket pairs, eventfds, locks of files.
+#pragma once
+
+#include "scenario.hpp"
+
+namespace truth {
+
+// False: it is no step of this kind.
+bool perform_file_step(const Step& step, int* result);
+
+}  // namespace truth

@@ -1,0 +1,36 @@
+// The objects of a scenario, in memory: private ones are copied by a fork, shared ones are not.
+#pragma once
+
+#include <pthread.h>
+#include <semaphore.h>
+
+#include <atomic>
+
+#include "control.hpp"
+#include "scenario.hpp"
+
+namespace truth {
+
+inline constexpr int kMaxObjects = 48;
+inline constexpr int kFirstDescriptor = 100;  // object N has its ends at 100 + 2N and 101 + 2N
+
+union Object {
+  pthread_mutex_t mutex;
+  pthread_rwlock_t rwlock;
+  sem_t semaphore;
+  pthread_cond_t condition;
+  pthread_barrier_t barrier;
+  std::atomic<int> word;
+  int descriptor;  // of a file: -1 until this process opens it
+  char room[64];
+};
+static_assert(sizeof(Object) == 64);
+
+void make_objects(const Scenario& scenario, Control& control, bool after_exec);
+void init_object(const ObjectSpec& spec, int index);
+Object& object_at(const Scenario& scenario, int index);
+
+inline int read_end(int index) { return kFirstDescriptor + 2 * index; }
+inline int write_end(int index) { return kFirstDescriptor + 2 * index + 1; }
+
+}  // namespace truth

@@ -1,0 +1,45 @@
+// truth_play SCENARIO CONTROL: plays a scenario. Its forced steps happen in the order in which they are written; then
+// all threads run free, and what blocks, blocks. CONTROL is a file that is made anew; the judge reads there how far
+// each thread is. With SLOT PROCESS STEP it goes on after an exec.
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+
+#include "control.hpp"
+#include "objects.hpp"
+#include "process_steps.hpp"
+#include "steps.hpp"
+
+namespace {
+
+truth::Control* map_control(const char* path, bool make) {
+  const int fd = open(path, O_RDWR | O_CLOEXEC | (make ? O_CREAT | O_TRUNC : 0), 0600);
+  if (fd < 0 || (make && ftruncate(fd, sizeof(truth::Control)) != 0)) truth::fail("cannot make the control file");
+  void* mapped = mmap(nullptr, sizeof(truth::Control), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  if (mapped == MAP_FAILED) truth::fail("cannot map the control file");
+  close(fd);
+  return static_cast<truth::Control*>(mapped);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 3 && argc != 6) truth::fail("truth_play SCENARIO CONTROL [SLOT PROCESS STEP]");
+  const bool after_exec = argc == 6;
+  auto* play = new truth::Play;  // never destroyed: other threads use it until the last moment
+  play->scenario = truth::read_scenario(argv[1]);
+  play->scenario_path = argv[1];
+  play->control_path = argv[2];
+  play->control = map_control(argv[2], !after_exec);
+  truth::g_play = play;
+  if (play->scenario.threads.size() > truth::kMaxThreads) truth::fail("too many threads");
+  truth::make_objects(play->scenario, *play->control, after_exec);
+  const int slot = after_exec ? std::atoi(argv[3]) : 0;
+  const int step = after_exec ? std::atoi(argv[5]) : -1;
+  truth::enter(slot, after_exec ? std::atoi(argv[4]) : 0);
+  if (after_exec && step < play->scenario.forced) truth::publish_turn(*play->control, static_cast<uint32_t>(step) + 1);
+  truth::play_first_thread(slot, step + 1);
+}

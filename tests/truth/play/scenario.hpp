@@ -1,0 +1,43 @@
+// A scenario as it is written: objects, and steps in one order. tests/truth/README.md has the grammar.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace truth {
+
+enum class ObjectKind { kMutex, kRwlock, kSemaphore, kCondition, kBarrier, kWord, kPipe, kSocket, kEventfd, kFile };
+
+struct ObjectSpec {
+  ObjectKind kind;
+  std::string name;
+  std::vector<std::string> attributes;
+  bool shared = false;  // in memory that children have too
+  int number = 0;       // a count, a value
+
+  bool has(const char* attribute) const;
+};
+
+struct Step {
+  int thread = 0;  // index into Scenario::threads
+  bool begins = false;
+  std::string operation;
+  std::vector<std::string> arguments;
+};
+
+struct Scenario {
+  std::vector<ObjectSpec> objects;
+  std::vector<std::string> threads;  // "main" is the first
+  std::vector<Step> steps;
+  int forced = 0;  // so many of the steps have a forced order
+
+  int thread_of(const std::string& name) const;
+  int object_of(const std::string& name) const;
+};
+
+// Ends the process with a message if the file is not a scenario: the generator and the tests write them.
+Scenario read_scenario(const char* path);
+
+[[noreturn]] void fail(const std::string& message);
+
+}  // namespace truth

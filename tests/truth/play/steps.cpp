@@ -1,0 +1,157 @@
+#include "steps.hpp"
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <climits>
+#include <functional>
+#include <map>
+#include <vector>
+
+#include "file_steps.hpp"
+#include "objects.hpp"
+#include "process_steps.hpp"
+
+namespace truth {
+
+Play* g_play = nullptr;
+
+namespace {
+
+Object& named(const Step& step, size_t argument = 0) {
+  return object_at(g_play->scenario, g_play->scenario.object_of(step.arguments.at(argument)));
+}
+
+int lock_mutex(const Step& step) {
+  pthread_mutex_t* mutex = &named(step).mutex;
+  const int error = pthread_mutex_lock(mutex);
+  if (error == EOWNERDEAD) pthread_mutex_consistent(mutex);
+  return error;
+}
+
+int wait_semaphore(const Step& step) {
+  while (sem_wait(&named(step).semaphore) != 0) {
+    if (errno != EINTR) return errno;
+  }
+  return 0;
+}
+
+int arrive(const Step& step) {
+  const int answer = pthread_barrier_wait(&named(step).barrier);
+  return answer == PTHREAD_BARRIER_SERIAL_THREAD ? 0 : answer;
+}
+
+bool is_shared(const Step& step) {
+  return g_play->scenario.objects[static_cast<size_t>(g_play->scenario.object_of(step.arguments.at(0)))].shared;
+}
+
+int wait_word(const Step& step) {
+  std::atomic<int>& word = named(step).word;
+  const int value = std::stoi(step.arguments.at(1));
+  const int operation = is_shared(step) ? FUTEX_WAIT : FUTEX_WAIT_PRIVATE;
+  while (word.load() == value) syscall(SYS_futex, &word, operation, value, nullptr, nullptr, 0);
+  return 0;
+}
+
+int set_word(const Step& step) {
+  std::atomic<int>& word = named(step).word;
+  word.store(std::stoi(step.arguments.at(1)));
+  syscall(SYS_futex, &word, is_shared(step) ? FUTEX_WAKE : FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr, 0);
+  return 0;
+}
+
+int init_again(const Step& step) {
+  const int index = g_play->scenario.object_of(step.arguments.at(0));
+  init_object(g_play->scenario.objects[static_cast<size_t>(index)], index);
+  return 0;
+}
+
+int say(const Step& step) {
+  const std::string text = step.arguments.at(0) + "\n";
+  return write(STDOUT_FILENO, text.data(), text.size()) < 0 ? errno : 0;
+}
+
+using Operation = int (*)(const Step& step);
+
+const std::map<std::string, Operation>& memory_operations() {
+  static const auto* const table = new std::map<std::string, Operation>{
+      {"lock", lock_mutex},
+      {"unlock", [](const Step& step) { return pthread_mutex_unlock(&named(step).mutex); }},
+      {"rdlock", [](const Step& step) { return pthread_rwlock_rdlock(&named(step).rwlock); }},
+      {"wrlock", [](const Step& step) { return pthread_rwlock_wrlock(&named(step).rwlock); }},
+      {"rwunlock", [](const Step& step) { return pthread_rwlock_unlock(&named(step).rwlock); }},
+      {"swait", wait_semaphore},
+      {"post", [](const Step& step) { return sem_post(&named(step).semaphore); }},
+      {"cwait", [](const Step& step) { return pthread_cond_wait(&named(step).condition, &named(step, 1).mutex); }},
+      {"signal", [](const Step& step) { return pthread_cond_signal(&named(step).condition); }},
+      {"broadcast", [](const Step& step) { return pthread_cond_broadcast(&named(step).condition); }},
+      {"arrive", arrive},
+      {"fwait", wait_word},
+      {"fset", set_word},
+      {"init", init_again},
+      {"say", say},
+      {"done", [](const Step&) { return 0; }},
+  };
+  return *table;
+}
+
+// What the step before this one began is really asleep, and what it ended is really gone.
+void await_step_before(int index) {
+  const Step& before = g_play->scenario.steps[static_cast<size_t>(index)];
+  const Slot& slot = g_play->control->slots[before.thread];
+  if (before.begins) await_asleep(slot, index);
+  if (before.operation == "exit" || before.operation == "_exit") {
+    await_process_state(g_play->control->slots[slot.process.load()].pid.load(), 'Z');
+  }
+  if (before.operation == "end") await_thread_end(slot);
+}
+
+void await_my_turn(int index) {
+  const int forced = g_play->scenario.forced;
+  const int turn = index < forced ? index : forced;
+  await_turn(*g_play->control, static_cast<uint32_t>(turn));
+  if (turn > 0) await_step_before(turn - 1);
+}
+
+bool is_forced(int index) { return index < g_play->scenario.forced; }
+
+bool publishes_before(const Step& step) {
+  return step.begins || step.operation == "exit" || step.operation == "_exit" || step.operation == "end";
+}
+
+}  // namespace
+
+void perform(int slot, int index) {
+  const Step& step = g_play->scenario.steps[static_cast<size_t>(index)];
+  Slot& mine = g_play->control->slots[slot];
+  int result = 0;
+  const auto in_memory = memory_operations().find(step.operation);
+  if (in_memory != memory_operations().end()) {
+    result = in_memory->second(step);
+  } else if (!perform_file_step(step, &result) && !perform_process_step(slot, index, &result)) {
+    fail("no operation " + step.operation);
+  }
+  mine.result.store(result);
+}
+
+void play_thread(int slot, int first_step) {
+  Slot& mine = g_play->control->slots[slot];
+  for (int index = first_step; index < static_cast<int>(g_play->scenario.steps.size()); ++index) {
+    const Step& step = g_play->scenario.steps[static_cast<size_t>(index)];
+    if (step.thread != slot) continue;
+    await_my_turn(index);
+    mine.step.store(index);
+    mine.phase.store(kInStep);
+    if (is_forced(index) && publishes_before(step)) publish_turn(*g_play->control, static_cast<uint32_t>(index) + 1);
+    perform(slot, index);
+    mine.phase.store(kBefore);
+    if (is_forced(index) && !publishes_before(step)) publish_turn(*g_play->control, static_cast<uint32_t>(index) + 1);
+  }
+  await_my_turn(g_play->scenario.forced);  // the end of a list comes when all are free
+  mine.phase.store(kEnded);
+}
+
+}  // namespace truth
