@@ -13,8 +13,8 @@ namespace {
 constexpr std::uint32_t kMostSemaphores = 32;
 
 // Moves what is above a hole down, for a hole that stays costs room for ever: whoever takes two locks and gives the
-// first back first would fill the array with them. A fork of another thread may copy this at any instant: each lock is
-// there at least once, with its own site.
+// first back first would fill the array with them. A fork, of another thread or in a signal handler, may copy this at
+// any instant: each lock is there once, with its own site, or twice, which is_moved() tells.
 void close_holes(Slot* slot, HeldLock* hole) {
   if (slot->is_closing_holes) return;  // a signal handler, in the middle of this: the hole stays
   slot->is_closing_holes = true;
@@ -22,12 +22,18 @@ void close_holes(Slot* slot, HeldLock* hole) {
   HeldLock* to = hole;
   for (HeldLock* from = hole + 1; from < slot->top; ++from) {
     if (from->lock == 0) continue;
+    slot->moving_to = to;
+    compiler_fence();
+    slot->moving_from = from;
+    compiler_fence();
     if (locks_are_observed()) held_moved(slot, to, from);
     to->site = from->site;
     compiler_fence();
     to->lock = from->lock;
     compiler_fence();
     from->lock = 0;
+    compiler_fence();
+    slot->moving_from = nullptr;
     compiler_fence();
     ++to;
   }
@@ -39,8 +45,13 @@ void close_holes(Slot* slot, HeldLock* hole) {
 }  // namespace
 
 void drop_held(Slot* slot, HeldLock* entry) {
+  // A signal handler, in the middle of a move, gives back the very lock that is on its way.
+  if (is_moved(*slot, entry)) slot->moving_to->lock = 0;
   entry->lock = 0;
   compiler_fence();
+  // A lock of before fork(), which one of its handlers gives back.
+  const bool is_of_before = entry <= slot->held + slot->held_at_entry;
+  if (is_of_before && !slot->is_closing_holes) --slot->held_at_entry;
   close_holes(slot, entry);
 }
 

@@ -112,7 +112,7 @@ bool collect_from(Slot& holder, std::uint64_t fork, std::int32_t tid_at_fork, bo
   bool found = false;
   for (const HeldLock* at = &holder.held[1]; at < holder.top && at < std::end(holder.held); ++at) {
     const HeldLock entry = *at;
-    if (entry.lock == 0) continue;
+    if (entry.lock == 0 || is_moved(holder, at)) continue;
     std::uint8_t memory[56] = {};
     const std::size_t bytes = lock_bytes(lock_kind(entry.lock));
     const auto* lock = reinterpret_cast<const void*>(lock_address(entry.lock));

@@ -121,6 +121,8 @@ void reset(Slot& slot, std::uint32_t index) {
   slot.call_serial = 0;
   slot.call_outlasted = 0;
   slot.is_closing_holes = false;
+  slot.moving_from = nullptr;
+  slot.moving_to = nullptr;
   slot.holds_gate = false;
 }
 

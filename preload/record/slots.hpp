@@ -63,7 +63,7 @@ struct RuntimeAtFork {
   std::uint32_t workers_lost;
   trace::CureMethod method;  // valid if `due`
   trace::CureResult result;
-  bool due;  // a cure was chosen: applied or refused
+  bool due;          // a cure was chosen: applied or refused
   bool is_quiesced;  // at the entry of fork()
   bool dynamic;
   std::int32_t max_threads;
@@ -104,7 +104,9 @@ struct Slot {
   std::uint32_t call_serial;     // of the outermost call: tells one from the next
   std::uint32_t call_outlasted;  // the serial of a call that a fork has waited for in vain
   bool is_closing_holes;         // in the middle of moving entries of `held`
-  bool holds_gate;               // this thread's fork keeps others from new calls
+  HeldLock* moving_from;         // the entry that is on its way, null: none; see is_moved()
+  HeldLock* moving_to;
+  bool holds_gate;  // this thread's fork keeps others from new calls
   std::uint64_t thread_pointer;
   std::uint64_t stack_top;  // 0: unknown
   bool is_initial_stack;    // the one that the kernel made for the process
@@ -145,6 +147,11 @@ static_assert(sizeof(Slot) == kSlotBytes);
 
 // Locks held by a thread, holes included.
 inline std::uint32_t depth(const Slot& slot) { return static_cast<std::uint32_t>(slot.top - &slot.held[1]); }
+
+// A fork fell into the move of an entry: it stands in both places, and counts in the new one.
+inline bool is_moved(const Slot& slot, const HeldLock* entry) {
+  return entry == slot.moving_from && slot.moving_to->lock == entry->lock;
+}
 
 // Null until the thread's first hook, and for ever where there is no table or no free slot.
 extern thread_local constinit Slot* t_slot;

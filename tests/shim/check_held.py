@@ -1,0 +1,63 @@
+#!/usr/bin/python3
+"""What a trace says of the locks that a thread holds: see held_list.c.
+
+  check_held.py HELD_LIST SHIM FORKSIGHT moves|handler
+"""
+import collections
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+
+def run(program, shim, forksight, scene):
+    """The addresses that the program prints, and the records of its trace."""
+    with tempfile.TemporaryDirectory() as folder:
+        environment = dict(os.environ, LD_PRELOAD=shim, FORKSIGHT_OUT=folder)
+        printed = subprocess.run([program, scene], env=environment, check=True, timeout=100, stdout=subprocess.PIPE,
+                                 text=True).stdout
+        records = []
+        for name in os.listdir(folder):
+            text = subprocess.run([forksight, "trace", "dump", os.path.join(folder, name), "--format", "jsonl"],
+                                  check=True, timeout=60, stdout=subprocess.PIPE, text=True).stdout
+            records += [json.loads(line) for line in text.splitlines()]
+    return printed.split(), records
+
+
+def check_moves(locks, records):
+    """Each lock is held once at each fork, and always from the same place."""
+    stacks = {record["offset"]: record["fields"] for record in records if record["record"] == "stack"}
+    forks = [record["offset"] for record in records if record["record"] == "fork"]
+    held = collections.defaultdict(list)
+    for record in records:
+        if record["record"] == "held":
+            fields = record["fields"]
+            held[fields["fork"]].append((fields["lock"], stacks[fields["stack"]]["pc"]))
+    problems = [] if len(forks) > 20 else [f"only {len(forks)} forks"]
+    where = dict(held[forks[0]]) if forks else {}
+    for fork in forks:
+        for lock in locks:
+            places = [pc for address, pc in held[fork] if address == lock]
+            if places != [where.get(lock)]:
+                problems.append(f"fork {fork}: lock {lock} is held {len(places)} times, from {places}")
+    return problems
+
+
+def check_handler(locks, records):
+    """The lock that a handler took is what the handlers hold."""
+    held = [record["fields"]["lock"] for record in records if record["record"] == "handler_held"]
+    return [] if held == locks else [f"handlers hold {held}, expected {locks}"]
+
+
+def main():
+    program, shim, forksight, scene = sys.argv[1:]
+    locks, records = run(program, shim, forksight, scene)
+    problems = {"moves": check_moves, "handler": check_handler}[scene](locks, records)
+    for problem in problems[:10]:
+        print(f"{scene}: {problem}")
+    sys.exit(1 if problems else 0)
+
+
+if __name__ == "__main__":
+    main()

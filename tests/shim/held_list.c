@@ -1,0 +1,96 @@
+// The list of locks that a thread holds, at the worst instants.
+//   moves    A fork in a signal handler, at each instruction of an unlock that moves the list's entries: each lock is
+//   held
+//            once, from where it was taken. The trap flag makes the handler run after every instruction.
+//   handler  A prepare handler gives back a lock that was taken before the fork, takes another, and waits for a third:
+//            the second is what the handlers hold.
+// Prints the addresses of the locks that must be told; check_held.py reads the trace.
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static pthread_mutex_t g_first = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t g_second = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t g_third = PTHREAD_MUTEX_INITIALIZER;
+static volatile int g_ready;
+
+static void fork_once(void) {
+  int status = 0;
+  const pid_t child = fork();
+  if (child == 0) _exit(0);
+  if (child < 0 || waitpid(child, &status, 0) != child || status != 0) abort();
+}
+
+static void* idle(void* unused) {
+  __atomic_store_n(&g_ready, 1, __ATOMIC_RELEASE);
+  pause();
+  return unused;
+}
+
+static void start(void* (*run)(void*)) {
+  pthread_t thread;
+  if (pthread_create(&thread, NULL, run, NULL) != 0) abort();
+  while (!__atomic_load_n(&g_ready, __ATOMIC_ACQUIRE)) sched_yield();
+}
+
+static void on_trap(int number) {
+  (void)number;
+  fork_once();
+}
+
+static void set_trap_flag(void) { __asm__ volatile("pushfq; orq $0x100, (%%rsp); popfq" ::: "memory", "cc"); }
+static void clear_trap_flag(void) { __asm__ volatile("pushfq; andq $~0x100, (%%rsp); popfq" ::: "memory", "cc"); }
+
+static void moves(void) {
+  const struct sigaction action = {.sa_handler = on_trap};
+  sigaction(SIGTRAP, &action, NULL);
+  start(idle);
+  pthread_mutex_lock(&g_first);
+  pthread_mutex_lock(&g_second);
+  pthread_mutex_lock(&g_third);
+  fork_once();
+  set_trap_flag();
+  pthread_mutex_unlock(&g_first);
+  clear_trap_flag();
+  printf("%p %p\n", (void*)&g_second, (void*)&g_third);
+}
+
+static void* hold_third(void* unused) {
+  pthread_mutex_lock(&g_third);
+  __atomic_store_n(&g_ready, 1, __ATOMIC_RELEASE);
+  // Until the handler waits for it: then the word is 2.
+  while (__atomic_load_n(&g_third.__data.__lock, __ATOMIC_ACQUIRE) != 2) sched_yield();
+  pthread_mutex_unlock(&g_third);
+  pause();
+  return unused;
+}
+
+static void swap_locks(void) {
+  pthread_mutex_unlock(&g_first);
+  pthread_mutex_lock(&g_second);
+}
+static void wait_for_third(void) {
+  pthread_mutex_lock(&g_third);
+  pthread_mutex_unlock(&g_third);
+}
+
+static void handler(void) {
+  // Prepare handlers run in the opposite order.
+  pthread_atfork(wait_for_third, NULL, NULL);
+  pthread_atfork(swap_locks, NULL, NULL);
+  start(hold_third);
+  pthread_mutex_lock(&g_first);
+  fork_once();
+  printf("%p\n", (void*)&g_second);
+}
+
+int main(int argc, char** argv) {
+  if (argc == 2 && strcmp(argv[1], "moves") == 0) moves();
+  if (argc == 2 && strcmp(argv[1], "handler") == 0) handler();
+  return 0;
+}
