@@ -61,7 +61,7 @@ DlsymAnswer forksight_answer_dlsym(void* handle, const char* name, std::uint64_t
   const bool is_handle = handle != RTLD_DEFAULT && handle != RTLD_NEXT && handle != _r_debug.r_map;
   if (is_handle) watch_opened_calls(handle, real);
   if (name == nullptr) return {nullptr, 0};
-  if (is_cuda_name(name)) {
+  if (name[0] == 'c' && name[1] == 'u' && is_cuda_name(name)) {
     // What a search of the global scope finds is what a reference is bound to: the two are compared.
     if (!is_handle) return {nullptr, 0};
     const auto found = reinterpret_cast<std::uint64_t>(real(handle, name));
