@@ -4,10 +4,12 @@
 #include <fmt/core.h>
 #include <poll.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 #include <system_error>
 
@@ -118,8 +120,17 @@ void RunReport::say_last(const model::Model& model, const std::vector<Finding>& 
   } else if (is_regular_) {
     render::TextOptions whole = text_options(file_);
     whole.limits = true;
-    write_whole(render::render_text(model, findings, whole));
+    std::string text = render::render_text(model, findings, whole);
+    if (!end_.empty()) text += fmt::format("forksight: {}\n", end_);
+    write_whole(text);
   }
+}
+
+void RunReport::note_end(int status) {
+  if (!WIFSIGNALED(status)) return;
+  const char* const name = ::sigabbrev_np(WTERMSIG(status));
+  end_ = fmt::format("the command was ended by signal {}{}", WTERMSIG(status),
+                     name == nullptr ? std::string() : fmt::format(" (SIG{})", name));
 }
 
 void RunReport::say_summary(const model::Model& model, const std::vector<Finding>& findings, std::size_t unexplained,
@@ -129,6 +140,7 @@ void RunReport::say_summary(const model::Model& model, const std::vector<Finding
   if (!is_regular_) {
     for (const std::string& limit : model.limits) note("not seen: " + limit);
   }
+  if (!end_.empty()) note(end_);
   std::string line = count_findings(findings);
   if (line.empty()) line = unexplained == 0 ? "nothing found" : "no finding";
   if (unexplained > 0) line += fmt::format(", but {} unexplained hang{}", unexplained, unexplained == 1 ? "" : "s");
@@ -151,7 +163,8 @@ std::string count_findings(const std::vector<Finding>& findings) {
   };
   std::string parts;
   const auto add = [&](Certainty certainty, const char* word) {
-    if (const auto number = count(certainty); number > 0) parts += fmt::format("{}{} {}", parts.empty() ? "" : ", ", number, word);
+    if (const auto number = count(certainty); number > 0)
+      parts += fmt::format("{}{} {}", parts.empty() ? "" : ", ", number, word);
   };
   add(Certainty::kCertain, "certain");
   add(Certainty::kLikely, "likely");

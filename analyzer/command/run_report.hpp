@@ -30,6 +30,9 @@ class RunReport {
   void say_last(const model::Model& model, const std::vector<Finding>& findings,
                 const std::vector<std::string>& unexplained);
 
+  // How CMD ended, as of wait(2): told at the end if that was by a signal. A document has it with the process.
+  void note_end(int status);
+
   // The last line, and what could not be seen. `folder` is where the traces are, "" if there are none.
   void say_summary(const model::Model& model, const std::vector<Finding>& findings, std::size_t unexplained,
                    std::size_t processes, const std::filesystem::path& folder) const;
@@ -43,6 +46,7 @@ class RunReport {
   const RunOptions& options_;
   int file_ = -1;              // --report FILE
   bool is_regular_ = false;
+  std::string end_;  // of CMD, "" where nothing is to be told
   std::set<std::string> said_;  // fingerprints, and sentences
 };
 

@@ -293,6 +293,7 @@ class Session {
       collect::merge_run_log(diagnosis.model, history_.log(supervisor_));
     }
     note_severity(diagnosis.findings);
+    if (status_ && !killing_) report_.note_end(*status_);
     const bool keeps_folder = has_evidence || !diagnosis.findings.empty();
     if (!keeps_folder) folder_.remove_if_empty();
     report_.say_last(diagnosis.model, diagnosis.findings, diagnosis.unexplained);
