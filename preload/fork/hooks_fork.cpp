@@ -79,7 +79,7 @@ bool start_child() {
 void on_prepare() {
   count_fork();
   if (!tell_of_fork()) return;
-  notice_unseen_fork();
+  if (t_slot == nullptr || t_slot->fork_site.pc == 0) notice_unseen_fork();  // else its hook has
   Slot* const self = own_slot();
   if (self == nullptr) return;
   const KeptErrno kept;

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """What a trace says of the locks that a thread holds: see held_list.c.
 
-  check_held.py HELD_LIST SHIM FORKSIGHT moves|handler
+  check_held.py HELD_LIST SHIM FORKSIGHT moves|handler|nested
 """
 import collections
 import json
@@ -50,10 +50,23 @@ def check_handler(locks, records):
     return [] if held == locks else [f"handlers hold {held}, expected {locks}"]
 
 
+def check_nested(_, records):
+    """Both forks are by fork(), each came back with its own child."""
+    forks = {record["offset"]: record["fields"] for record in records if record["record"] == "fork"}
+    returned = [record["fields"] for record in records if record["record"] == "forked"]
+    problems = [f"fork {offset} is not by the hook" for offset, fork in forks.items()
+                if "kForkByWrapper" not in fork["flags"]]
+    if len(forks) != 2 or {record["fork"] for record in returned} != set(forks):
+        problems.append(f"forks {sorted(forks)}, came back: {returned}")
+    if len({record["child"] for record in returned}) != 2:
+        problems.append(f"children {returned}")
+    return problems
+
+
 def main():
     program, shim, forksight, scene = sys.argv[1:]
     locks, records = run(program, shim, forksight, scene)
-    problems = {"moves": check_moves, "handler": check_handler}[scene](locks, records)
+    problems = {"moves": check_moves, "handler": check_handler, "nested": check_nested}[scene](locks, records)
     for problem in problems[:10]:
         print(f"{scene}: {problem}")
     sys.exit(1 if problems else 0)

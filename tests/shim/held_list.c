@@ -4,6 +4,7 @@
 //            once, from where it was taken. The trap flag makes the handler run after every instruction.
 //   handler  A prepare handler gives back a lock that was taken before the fork, takes another, and waits for a third:
 //            the second is what the handlers hold.
+//   nested   A prepare handler forks itself: the outer fork is told as what it is.
 // Prints the addresses of the locks that must be told; check_held.py reads the trace.
 #include <pthread.h>
 #include <sched.h>
@@ -89,8 +90,21 @@ static void handler(void) {
   printf("%p\n", (void*)&g_second);
 }
 
+static void fork_in_fork(void) {
+  static int depth;
+  if (depth++ == 0) fork_once();
+  --depth;
+}
+
+static void nested(void) {
+  pthread_atfork(fork_in_fork, NULL, NULL);
+  start(idle);
+  fork_once();
+}
+
 int main(int argc, char** argv) {
   if (argc == 2 && strcmp(argv[1], "moves") == 0) moves();
   if (argc == 2 && strcmp(argv[1], "handler") == 0) handler();
+  if (argc == 2 && strcmp(argv[1], "nested") == 0) nested();
   return 0;
 }
