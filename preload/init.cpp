@@ -9,6 +9,7 @@
 #include "fork/hooks_fork.hpp"
 #include "fork/hooks_syscall.hpp"
 #include "guest/config.hpp"
+#include "guest/kept_errno.hpp"
 #include "guest/confinement.hpp"
 #include "libc/libc_calls.hpp"
 #include "loader/modules.hpp"
@@ -51,6 +52,7 @@ std::int32_t read_own_tid() {
 }
 
 void start() {
+  find_errno();
   look_for_filter();
   const bool is_complete = resolve_next();
   if (g_next.real_syscall != nullptr) set_next_syscall(g_next.real_syscall);

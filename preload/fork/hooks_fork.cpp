@@ -6,7 +6,6 @@
 // is watched before any of their handlers can touch what was lost.
 //
 // Processes that never had a second thread pass through with two loads and a branch.
-#include <errno.h>
 #include <pty.h>
 #include <unistd.h>
 
@@ -86,7 +85,7 @@ void on_prepare() {
   try_filter(TryBy::kClone);
   const bool by_wrapper = self->fork_site.pc != 0;
   self->fork_kind = by_wrapper ? ForkKind::kWrapper : ForkKind::kInLibc;
-  self->fork_is_told = true;
+  t_fork_is_told = true;
   Fork fork = fork_of(*self, self->fork_kind, by_wrapper ? trace::kForkByWrapper : 0U);
   if (!by_wrapper) {
     self->fork_site = FORKSIGHT_FRAME().site();
@@ -99,14 +98,14 @@ void on_prepare() {
 
 void on_parent() {
   Slot* const self = t_slot;
-  if (self == nullptr || !self->fork_is_told) return;
-  self->fork_is_told = false;
+  if (self == nullptr || !t_fork_is_told) return;
+  t_fork_is_told = false;
   Fork fork = current_fork(*self);
   take_step<kContinues>(fork);
 }
 
 void on_child() {
-  const bool is_told = fork_is_watched() || (t_slot != nullptr && t_slot->fork_is_told);
+  const bool is_told = fork_is_watched() || t_fork_is_told;
   if (!is_told) {
     begin_next_epoch();
     renew_own_ids(t_slot);
@@ -129,7 +128,7 @@ ForkCall begin_fork_call(const Site& site) {
                       self->fork_record,
                       self->fork_entry_ns,
                       self->fork_site,
-                      self->fork_is_told};
+                      t_fork_is_told};
   enter_fork(*self, site);
   return call;
 }
@@ -138,13 +137,12 @@ void end_fork_call(const ForkCall& call, long child) {
   Slot* const self = call.self;
   if (self == nullptr) return;
   const KeptErrno kept;
-  const int error = errno;
   if (call.has_turn) give_turn(self);
   Fork fork = current_fork(*self);
   if (epoch() != call.epoch) {
     take_step<kLeaves>(fork);
   } else {
-    append_forked(fork, child, error);
+    append_forked(fork, child, kept.value());
   }
   // A fork within the handlers of another, or in a signal handler: that one goes on. In all other cases these are as
   // they should be, and a write after the fork would cost a page.
@@ -154,7 +152,7 @@ void end_fork_call(const ForkCall& call, long child) {
   self->held_at_entry = call.outer_held;
   self->fork_record = call.outer_record;
   self->fork_entry_ns = call.outer_entry_ns;
-  self->fork_is_told = call.outer_is_told;
+  t_fork_is_told = call.outer_is_told;
 }
 
 void prepare_bypass(Slot* self, const Site& site, std::uint32_t flags) {

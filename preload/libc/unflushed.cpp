@@ -55,8 +55,8 @@ FORKSIGHT_WRITTEN_AT_FORK constinit std::int32_t g_made = 0;
 FORKSIGHT_WRITTEN_AT_FORK constinit std::uint64_t g_made_by = 0;  // the fork that made g_made
 FORKSIGHT_WRITTEN_AT_FORK constinit bool g_is_recorded = false;
 FORKSIGHT_WRITTEN_AT_FORK constinit std::uint64_t g_recorded_fork = 0;
-constinit std::uint32_t g_recorded_forks = 0;
-constinit std::atomic<bool> g_recording{false};
+FORKSIGHT_WRITTEN_AT_FORK constinit std::uint32_t g_recorded_forks = 0;
+FORKSIGHT_WRITTEN_AT_FORK constinit std::atomic<bool> g_recording{false};
 constinit Kept g_unflushed[kMaxUnflushed] = {};
 
 std::uint64_t pending_bytes(const FILE& file) {

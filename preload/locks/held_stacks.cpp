@@ -13,9 +13,9 @@ namespace {
 constexpr std::size_t kHeldStackBytes = 16U << 10U;
 
 // Where a stack is read to before it is known whether it is new. Its pages are copied only in a child that needs them.
-constinit std::byte g_bytes[kHeldStackBytes] = {};
+alignas(4096) constinit std::byte g_bytes[kHeldStackBytes] = {};
 // A signal handler that forks while its process is at this: that child writes without looking.
-constinit bool g_in_use = false;
+FORKSIGHT_WRITTEN_AT_FORK constinit bool g_in_use = false;
 
 std::atomic<std::uint64_t>& entry_of(trace::RecentRecord& recent, const Site& site) {
   const std::uint64_t mixed = (site.pc ^ site.sp >> 4U) * 0x9e3779b97f4a7c15;

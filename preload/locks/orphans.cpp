@@ -33,7 +33,7 @@ using trace::TouchAction;
 constexpr std::size_t kTouchStackBytes = 16U << 10U;
 constexpr int kMostYields = 10'000;
 
-constinit std::atomic<bool> g_is_recovering{false};
+FORKSIGHT_WRITTEN_AT_FORK constinit std::atomic<bool> g_is_recovering{false};
 
 // An annotated lock may have a lock of libc as its first member: same address, two locks.
 bool is_custom(LockKind kind) { return kind == LockKind::kCustom; }

@@ -55,7 +55,7 @@ void renew_own_ids(Slot* self) {
   self->record = 0;
   self->overflow = 0;
   self->open_touch = 0;
-  self->fork_is_told = false;
+  t_fork_is_told = false;
 }
 
 void notice_unseen_fork() {

@@ -19,6 +19,7 @@ namespace forksight {
 
 thread_local constinit Slot* t_slot = nullptr;
 thread_local constinit Slot* t_fast = nullptr;
+thread_local constinit bool t_fork_is_told = false;
 constinit std::atomic<bool> g_had_threads{false};
 constinit std::uint32_t g_lost_threads_unrecorded = 0;
 FORKSIGHT_WRITTEN_AT_FORK constinit std::uint32_t g_slow_locks = 0;
@@ -103,7 +104,6 @@ void reset(Slot& slot, std::uint32_t index) {
   slot.fork_record = 0;
   slot.open_touch = 0;
   slot.fork_kind = ForkKind::kWrapper;
-  slot.fork_is_told = false;
   slot.fork_entry_ns = 0;
   slot.fork_site = {};
   slot.last_fork_site = {};

@@ -119,7 +119,6 @@ struct Slot {
   std::uint64_t fork_record;  // ref of the fork that this thread is in the middle of
   std::uint64_t open_touch;   // ref of a touch that the program itself says the end of (annotations), 0: none
   ForkKind fork_kind;
-  bool fork_is_told;  // between our prepare handler and the end of the fork
   std::uint64_t fork_entry_ns;
   Site fork_site;                 // of the fork() wrapper; pc 0: not inside of it
   Site last_fork_site;            // of the last fork whose stack was recorded, and ...
@@ -159,6 +158,9 @@ extern thread_local constinit Slot* t_slot;
 // acquisition takes the slow path and looks before it blocks, and where orders or times of locks are asked for. So one
 // branch tells all the rare cases.
 extern thread_local constinit Slot* t_fast asm("forksight_t_fast");
+// Between our prepare handler and the end of the fork that this thread is in. Beside errno, where libc writes at each
+// fork, too: a write to the slot after the fork would cost the parent a page.
+extern thread_local constinit bool t_fork_is_told;
 // Why every lock takes the slow path; 0: it does not.
 enum SlowLocks : std::uint32_t {
   kSlowOrphans = 1,    // this process inherited orphaned locks
