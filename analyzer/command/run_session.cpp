@@ -19,6 +19,7 @@
 #include "command/run_outside.hpp"
 #include "command/run_python.hpp"
 #include "command/run_report.hpp"
+#include "command/run_rights.hpp"
 #include "command/run_signals.hpp"
 #include "command/run_worth.hpp"
 #include "diagnose/diagnose.hpp"
@@ -52,6 +53,7 @@ class Session {
         signals_(signals),
         supervisor_(command, options.hang_after),
         history_(options.command),
+        rights_(folder_.path()),
         news_(folder_.path()),
         command_pid_(command) {
     const auto member = supervisor_.tree().living().find(command);
@@ -89,6 +91,7 @@ class Session {
     const auto now = Clock::now();
     supervisor_.poll(now);
     history_.note(supervisor_, supervisor_.verdicts(), now);
+    for (const std::string& sentence : rights_.look(supervisor_)) history_.add_limit(sentence);
     if (has_news(now)) {
       // Who waits for it is told with it, however short a time.
       supervisor_.poll_at_any_age(now);
@@ -334,6 +337,7 @@ class Session {
   watch::Supervisor supervisor_;
   RunHistory history_;
   OutsideFindings outside_;
+  RunRights rights_;
   watch::TraceNews news_;
   pid_t command_pid_;
   watch::ProcessKey command_;

@@ -1,13 +1,19 @@
-/* lost_mutex [semaphores] [CHANGE...]: a thread holds a mutex, the process changes as it is told, and forks; the child
- * waits for the mutex for a moment, as nobody there holds it. What the shim has to say of it depends on what it was
- * left with.
- *
- * "semaphores": the thread took 200 semaphores before, and never posts them. It holds a rwlock, too, for which the
- * child waits after the mutex: other than a mutex, it does not name its owner to the shim. A change is an environment
- * of confine.h, taken on by the process itself, or: chroot      the root is a folder without files mlockall    all
- * memory is locked, now and later gone        the memory of another mutex that the thread holds is unmapped early-fork
- * a first fork, before the changes holders=N   N more threads hold 64 other locks each threads=N   N more threads are
- * started, and the last of them is the one that forks */
+// lost_mutex [semaphores] [CHANGE...]: a thread holds a mutex, the process changes as it is told, and forks; the child
+// waits for the mutex for a moment, as nobody there holds it. What the shim has to say of it depends on what it was
+// left with.
+//
+// "semaphores": the thread took 200 semaphores before, and never posts them. It holds a rwlock, too, for which the
+// child waits after the mutex: other than a mutex, it does not name its owner to the shim.
+//
+// A change is an environment of confine.h, taken on by the process itself, or one of these:
+//
+// - chroot: the root is a folder without files
+// - mlockall: all memory is locked, now and later
+// - gone: the memory of another mutex that the thread holds is unmapped
+// - slowly: nothing but a second goes by, as `forksight run` looks at its processes every now and then
+// - early-fork: a first fork, before the changes
+// - holders=N: N more threads hold 64 other locks each
+// - threads=N: N more threads are started, and the last of them is the one that forks
 #include <errno.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -88,6 +94,8 @@ static void change(const char* what) {
   int is_missing = 0;
   if (strcmp(what, "early-fork") == 0) {
     fork_and_end();
+  } else if (strcmp(what, "slowly") == 0) {
+    sleep(1);
   } else if (strcmp(what, "gone") == 0) {
     need(munmap(g_gone_mutex, kPage) == 0, "munmap");
   } else if (strcmp(what, "chroot") == 0) {

@@ -1,0 +1,29 @@
+// Processes that have another user than `run`, who may not write to the folder of the traces: what the shim would tell of
+// them is not told.
+#pragma once
+
+#include <sys/types.h>
+
+#include <filesystem>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "watch/supervisor.hpp"
+
+namespace forksight {
+
+class RunRights {
+ public:
+  explicit RunRights(std::filesystem::path folder) : folder_(std::move(folder)) {}
+  // Looks at processes that are new; a sentence for each that has threads and no trace.
+  std::vector<std::string> look(const watch::Supervisor& supervisor);
+
+ private:
+  bool is_closed_to(uid_t user) const;
+
+  std::filesystem::path folder_;
+  std::set<watch::ProcessKey> told_;
+};
+
+}  // namespace forksight
