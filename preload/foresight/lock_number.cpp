@@ -12,9 +12,8 @@ namespace {
 
 using trace::LockKind;
 
-static_assert(offsetof(MutexMemory, list_next) == 32);
 constexpr std::size_t kMutexWord = offsetof(MutexMemory, list_next);
-constexpr std::size_t kRwlockWord = 40;  // __pad2, since glibc 2.3
+constexpr std::size_t kRwlockWord = offsetof(RwlockMemory, spare);
 
 // A sign, sixteen bits of the lock's address, the number. A lock that was copied has its origin's address.
 constexpr unsigned kNumberBits = 40;
@@ -32,6 +31,7 @@ std::uint64_t head_of(const volatile void* lock) {
 // Null: of this lock nothing can be kept.
 std::uint64_t* word_of(LockKind kind, const volatile void* lock) {
   auto* const bytes = static_cast<std::byte*>(const_cast<void*>(lock));
+  if (!MutexMemory::kVersions.have(g_libc.version) || !RwlockMemory::kVersions.have(g_libc.version)) return nullptr;
   if (kind == LockKind::kMutex) {
     const auto mutex = decode_lock<MutexMemory>(bytes);
     return mutex.is_robust() || mutex.is_shared() ? nullptr : reinterpret_cast<std::uint64_t*>(bytes + kMutexWord);

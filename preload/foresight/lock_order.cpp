@@ -49,7 +49,7 @@ bool is_still_held(const Slot& slot, const HeldLock* entry) {
   }
   if (kind == LockKind::kMutex) return decode_lock<MutexMemory>(memory).owner == slot.lock_tid;
   const auto rwlock = decode_lock<RwlockMemory>(memory);
-  return kind == LockKind::kRwlockWrite ? rwlock.cur_writer == slot.lock_tid : rwlock.readers >> 3U != 0;
+  return kind == LockKind::kRwlockWrite ? rwlock.cur_writer == slot.lock_tid : rwlock.reader_count() != 0;
 }
 
 // Once for each time that it is taken, however many are taken under it. `gone_on`: its caller may have returned.

@@ -5,6 +5,7 @@
 
 #include "guest/clock.hpp"
 #include "loader/elf_view.hpp"
+#include "loader/libc.hpp"
 #include "loader/modules.hpp"
 
 namespace forksight {
@@ -107,6 +108,7 @@ bool resolve_next() {
       g_next.real_syscall = reinterpret_cast<void*>(view.find_function("syscall", which));
     if (is_libc) {
       g_read_clock = reinterpret_cast<ReadClock>(view.find_function("clock_gettime"));
+      identify_libc(view);
       break;
     }
   }

@@ -2,7 +2,6 @@
 // through the slots costs it nothing that counts.
 #include "locks/handler_wait.hpp"
 
-#include "guest/memory.hpp"
 #include "guest/sys.hpp"
 #include "locks/lock_memory.hpp"
 #include "record/thread_records.hpp"
@@ -21,20 +20,16 @@ using trace::LockKind;
 constexpr std::size_t kStackBytes = 16U << 10U;
 constexpr std::size_t kHeldStackBytes = 2048;  // only the first frame is certain to be there still
 
-template <class Memory>
-bool read_lock(std::uint64_t object, Memory& memory) {
-  return read_memory(reinterpret_cast<const void*>(object), &memory, sizeof memory) == sizeof memory;
-}
-
 // The tid that the lock itself names; 0: none.
 std::int32_t owner_of(std::uint64_t object, LockKind kind) {
+  const auto* const lock = reinterpret_cast<const void*>(object);
   if (kind == LockKind::kMutex) {
     MutexMemory mutex{};
-    return read_lock(object, mutex) ? mutex.owner : 0;
+    return read_lock(lock, mutex) ? mutex.owner : 0;
   }
   if (kind == LockKind::kRwlockRead || kind == LockKind::kRwlockWrite) {
     RwlockMemory rwlock{};
-    return read_lock(object, rwlock) ? rwlock.cur_writer : 0;
+    return read_lock(lock, rwlock) ? rwlock.cur_writer : 0;
   }
   return 0;
 }

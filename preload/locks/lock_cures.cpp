@@ -47,7 +47,7 @@ bool give_mutex(MutexMemory& mutex, std::int32_t parent_tid, std::int32_t child_
   if (mutex.owner != parent_tid) return false;
   if (mutex.is_robust() && !enter_robust_list(mutex)) return false;
   // These two keep the owner in the futex word, too, with the kernel's bits for waiters: there are none here.
-  if (mutex.is_robust() || mutex.is_pi()) mutex.lock = static_cast<std::uint32_t>(child_tid);
+  if (mutex.has_tid_in_lock()) mutex.lock = static_cast<std::uint32_t>(child_tid);
   mutex.owner = child_tid;
   return true;
 }
@@ -55,9 +55,7 @@ bool give_mutex(MutexMemory& mutex, std::int32_t parent_tid, std::int32_t child_
 // As a writer leaves the lock whom nobody waits for: readers and writers that waited at the fork are counted in it.
 bool give_rwlock(RwlockMemory& rwlock, std::int32_t parent_tid, std::int32_t child_tid) {
   if (rwlock.cur_writer != parent_tid) return false;
-  constexpr std::uint32_t kWritePhase = 1;
-  constexpr std::uint32_t kWriteLocked = 2;
-  rwlock.readers = kWritePhase | kWriteLocked;
+  rwlock.readers = RwlockMemory::kWritePhase | RwlockMemory::kWriteLocked;
   rwlock.writers = 0;
   rwlock.wrphase_futex = 1;
   rwlock.writers_futex = 1;
@@ -76,7 +74,7 @@ void recover_mutex(MutexMemory& mutex) {
   mutex.count = 0;
   mutex.owner = 0;
   mutex.users = 0;
-  set_free(mutex.lock, 0);
+  set_free(mutex.lock, mutex.has_ceiling() ? mutex.lock & MutexMemory::kCeilingBits : 0);
 }
 
 void recover_rwlock(RwlockMemory& rwlock) {

@@ -87,11 +87,16 @@ bool is_lost_waiter(const Slot& slot, const LostWait& wait) {
          slot.wait_object == wait.object;
 }
 
+// Null: not known, and nothing is lost there.
+const abi::ConditionLayout* condition_layout() { return abi::layout_of(g_libc.condition); }
+
 // Does the memory count threads that the child does not have? Nobody of the child has been inside.
 std::uint32_t count_lost(LockKind kind, const void* memory) {
   if (kind == LockKind::kCondition) {
-    const auto condition = decode_lock<ConditionMemory>(memory);
-    return (condition.wrefs & 1U) != 0 ? 0 : condition.waiters();
+    const abi::ConditionLayout* const layout = condition_layout();
+    if (layout == nullptr) return 0;
+    const abi::Condition condition = abi::load_condition(*layout, memory);
+    return condition.is_shared() ? 0 : condition.waiters();
   }
   const auto barrier = decode_lock<BarrierMemory>(memory);
   return barrier.shared != 0 ? 0 : barrier.in - barrier.out;
@@ -103,17 +108,14 @@ bool are_cured(LockKind kind) {
 
 // The state of a condition variable is its clock, whether processes share it, and who waits. Nobody does. The count
 // comes last: a fork in between finds it, and begins anew.
-void remake(std::uint64_t object) {
-  auto* const condition = reinterpret_cast<ConditionMemory*>(object);
-  const std::uint32_t flags = condition->wrefs & 3U;
-  condition->wseq = 0;
-  condition->g1_start = 0;
-  memset(condition->g_refs, 0, sizeof condition->g_refs);
-  memset(condition->g_size, 0, sizeof condition->g_size);
-  memset(condition->g_signals, 0, sizeof condition->g_signals);
-  condition->g1_orig_size = 0;
+void remake(const abi::ConditionLayout& layout, std::uint64_t object) {
+  auto* const words = reinterpret_cast<volatile std::uint32_t*>(object);
+  const std::size_t wrefs = layout.wrefs / sizeof *words;
+  for (std::size_t i = 0; i < abi::kConditionBytes / sizeof *words; ++i) {
+    if (i != wrefs) words[i] = 0;
+  }
   std::atomic_signal_fence(std::memory_order_seq_cst);
-  condition->wrefs = flags;
+  words[wrefs] = words[wrefs] & (abi::Condition::kShared | abi::Condition::kClock);
 }
 
 // The first touch. The program is about to use the object, so it is mapped, and what the waiter took it for.
@@ -125,7 +127,7 @@ void examine(LostWait& wait) {
   if (wait.lost == 0 || is_in_shared_mapping(memory)) {
     stage = Stage::kGone;
   } else if (are_cured(wait.kind) && is_in_private_mapping(memory)) {
-    remake(wait.object);
+    remake(*condition_layout(), wait.object);  // known, or nobody would be lost
     stage = Stage::kCured;
   }
   wait.stage.store(stage, std::memory_order_release);
@@ -215,8 +217,9 @@ Touch touch_condition(const volatile void* object, SyncOperation operation, cons
   LostWait* const wait = find_examined(object, LockKind::kCondition);
   if (wait == nullptr) return {0};
   const bool is_cured = wait->stage.load(std::memory_order_relaxed) == Stage::kCured;
-  auto now = decode_lock<ConditionMemory>(const_cast<const void*>(object));
-  auto then = decode_lock<ConditionMemory>(wait->memory);
+  const abi::ConditionLayout& layout = *condition_layout();  // known, or nobody would be lost
+  abi::Condition now = abi::load_condition(layout, const_cast<const void*>(object));
+  abi::Condition then = abi::load_condition(layout, wait->memory);
   const std::uint64_t lost_position = then.position();
   // Re-made by the program meanwhile, in place.
   if (!is_cured && (now.position() < lost_position || now.waiters() < wait->lost)) {
@@ -224,9 +227,9 @@ Touch touch_condition(const volatile void* object, SyncOperation operation, cons
     return {0};
   }
   const std::uint32_t real = is_cured ? now.waiters() : now.waiters() - wait->lost;
-  ConditionMemory& at = is_cured ? then : now;
+  abi::Condition& at = is_cured ? then : now;
   const Fate fate = foresee(at, operation, lost_position, real, is_cured ? real : 0);
-  if (is_cured) memcpy(wait->memory, &then, sizeof then);
+  if (is_cured) abi::store_condition(layout, then, wait->memory);
   if (fate == Fate::kPasses || (fate == Fate::kStolen && wait->was_stolen_from)) return {0};
   if (fate == Fate::kStolen) wait->was_stolen_from = true;
   TouchAction action = is_cured ? TouchAction::kRecovered : TouchAction::kNone;

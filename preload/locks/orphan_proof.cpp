@@ -17,9 +17,6 @@ using trace::LockKind;
 
 constinit bool g_has_unknown_holders = false;
 
-// The lowest byte of a mutex' kind is what its attributes say; glibc sets bits above it when it is first used.
-constexpr std::uint32_t kMutexAttributes = 0xff;
-
 const void* memory_of(const LostLock& lost) { return reinterpret_cast<const void*>(lock_address(lost.tagged)); }
 
 bool holds(const Slot& slot, std::uint64_t address) {
@@ -53,20 +50,19 @@ bool is_lost(const LostLock& lost, LockKind kind) {
   switch (kind) {
     case LockKind::kMutex: {
       const auto mutex = decode_lock<MutexMemory>(memory);
-      return mutex.is_taken() && mutex.owner == lost.holder_tid && names_lost_thread(lost, kind);
+      return mutex.is_held() && mutex.owner == lost.holder_tid && names_lost_thread(lost, kind);
     }
     case LockKind::kRwlockWrite:
       return decode_lock<RwlockMemory>(memory).cur_writer == lost.holder_tid && names_lost_thread(lost, kind);
     case LockKind::kRwlockRead: {
       const auto rwlock = decode_lock<RwlockMemory>(memory);
-      return rwlock.cur_writer == 0 && rwlock.readers >> 3U == lost.lost_readers && is_held_by_nobody_here(address);
+      return rwlock.cur_writer == 0 && rwlock.reader_count() == lost.lost_readers && is_held_by_nobody_here(address);
     }
-    case LockKind::kSpinlock: return decode_lock<std::int32_t>(memory) != 1 && is_held_by_nobody_here(address);
+    case LockKind::kSpinlock: return decode_lock<SpinlockMemory>(memory).is_held() && is_held_by_nobody_here(address);
     case LockKind::kSemaphore:
-      return decode_lock<SemaphoreMemory>(memory).value == 0 && knows_all_signal_semaphores() &&
+      return decode_lock<SemaphoreMemory>(memory).is_empty() && knows_all_signal_semaphores() &&
              !is_signal_semaphore(address) && is_held_by_nobody_here(address) && count_tasks() == 1;
-    case LockKind::kGuard:
-      return is_initialising(decode_lock<std::uint64_t>(memory)) && is_held_by_nobody_here(address);
+    case LockKind::kGuard: return is_initialising(memory) && is_held_by_nobody_here(address);
     case LockKind::kCustom: return true;
     case LockKind::kBarrier:
     case LockKind::kCondition: break;
@@ -79,7 +75,7 @@ bool is_lost(const LostLock& lost, LockKind kind) {
 LockState state_of(LockKind kind, const void* memory) {
   if (kind == LockKind::kMutex) {
     const auto mutex = decode_lock<MutexMemory>(memory);
-    return {{static_cast<std::uint32_t>(mutex.owner), mutex.count, mutex.kind & kMutexAttributes}};
+    return {{static_cast<std::uint32_t>(mutex.owner), mutex.count, mutex.kind & MutexMemory::kAttributes}};
   }
   if (kind == LockKind::kRwlockWrite) {
     const auto rwlock = decode_lock<RwlockMemory>(memory);

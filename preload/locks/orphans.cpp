@@ -54,23 +54,23 @@ bool confirms(LockKind kind, const void* memory, const volatile void* lock, std:
   switch (kind) {
     case LockKind::kMutex: {
       const auto mutex = decode_lock<MutexMemory>(memory);
-      return mutex.lock != 0 && (mutex.owner == tid || mutex.owner == 0) && !is_process_shared(mutex, lock);
+      return mutex.is_held() && (mutex.owner == tid || mutex.owner == 0) && !is_process_shared(mutex, lock);
     }
     case LockKind::kRwlockRead: {
       const auto rwlock = decode_lock<RwlockMemory>(memory);
-      return rwlock.shared == 0 && rwlock.readers >> 3U != 0;
+      return rwlock.shared == 0 && rwlock.reader_count() != 0;
     }
     case LockKind::kRwlockWrite: {
       const auto rwlock = decode_lock<RwlockMemory>(memory);
       return rwlock.shared == 0 && rwlock.cur_writer == tid;
     }
-    case LockKind::kSpinlock: return decode_lock<std::int32_t>(memory) != 1;
+    case LockKind::kSpinlock: return decode_lock<SpinlockMemory>(memory).is_held();
     case LockKind::kSemaphore: {
       const auto semaphore = decode_lock<SemaphoreMemory>(memory);
-      return semaphore.shared == 0 && semaphore.value == 0 &&
+      return semaphore.shared == 0 && semaphore.is_empty() &&
              !is_signal_semaphore(reinterpret_cast<std::uint64_t>(lock));
     }
-    case LockKind::kGuard: return is_initialising(decode_lock<std::uint64_t>(memory));
+    case LockKind::kGuard: return is_initialising(memory);
     case LockKind::kCustom: return true;  // what its annotations say
     case LockKind::kBarrier:
     case LockKind::kCondition: break;  // lost_waiters.hpp
@@ -150,8 +150,8 @@ bool is_still_lost(const Orphan& orphan) {
 // No array entry matched (the fork fell between the lock and its record): a mutex still names its owner.
 Orphan* adopt_by_owner(const volatile void* lock) {
   MutexMemory mutex{};
-  if (read_memory(const_cast<const void*>(lock), &mutex, sizeof mutex) != sizeof mutex) return nullptr;
-  if (mutex.lock == 0 || mutex.owner <= 0) return nullptr;
+  if (!read_lock(lock, mutex)) return nullptr;
+  if (!mutex.is_held() || mutex.owner <= 0) return nullptr;
   if (is_process_shared(mutex, lock)) return nullptr;
   if (find_slot_by_lock_tid(mutex.owner, true) != nullptr) return nullptr;
   Slot* const holder = find_slot_by_lock_tid(mutex.owner, false);

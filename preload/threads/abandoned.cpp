@@ -1,6 +1,5 @@
 #include "threads/abandoned.hpp"
 
-#include "guest/memory.hpp"
 #include "guest/sys.hpp"
 #include "locks/lock_memory.hpp"
 
@@ -16,11 +15,11 @@ bool is_owned(const HeldLock& entry, std::int32_t tid) {
   if (entry.lock == 0) return false;
   if (lock_kind(entry.lock) == trace::LockKind::kMutex) {
     MutexMemory mutex{};
-    return read_memory(lock, &mutex, sizeof mutex) == sizeof mutex && mutex.lock != 0 && mutex.owner == tid;
+    return read_lock(lock, mutex) && mutex.is_held() && mutex.owner == tid;
   }
   if (lock_kind(entry.lock) == trace::LockKind::kRwlockWrite) {
     RwlockMemory rwlock{};
-    return read_memory(lock, &rwlock, sizeof rwlock) == sizeof rwlock && rwlock.cur_writer == tid;
+    return read_lock(lock, rwlock) && rwlock.cur_writer == tid;
   }
   return false;
 }
@@ -29,7 +28,8 @@ bool is_owned(const HeldLock& entry, std::int32_t tid) {
 
 bool mark_if_abandoned(Slot& slot) {
   bool owned = false;
-  for (const HeldLock* entry = &slot.held[1]; entry < slot.top && !owned; ++entry) owned = is_owned(*entry, slot.lock_tid);
+  for (const HeldLock* entry = &slot.held[1]; entry < slot.top && !owned; ++entry)
+    owned = is_owned(*entry, slot.lock_tid);
   if (!owned) return false;
   slot.flags |= trace::kThreadEnded;
   slot.record = 0;

@@ -1,0 +1,29 @@
+// pthread_barrier_t: struct pthread_barrier, sysdeps/nptl/internaltypes.h; nptl/pthread_barrier_{wait,destroy}.c.
+#pragma once
+
+#include "forksight/abi/glibc.hpp"
+
+namespace forksight::abi {
+
+struct Barrier {
+  static constexpr Versions kVersions{{2, 28}, {2, 43}};
+  static constexpr std::size_t kObjectBytes = 32;
+
+  std::uint32_t in;     // arrivals so far
+  std::uint32_t round;  // arrivals of the rounds that are complete
+  std::uint32_t count;
+  std::int32_t shared;
+  std::uint32_t out;  // arrivals that have left
+
+  constexpr std::uint32_t pending() const { return in - round; }
+  // Who has arrived and not left. Who destroys the barrier makes `out` what it would be if all had left that the
+  // counter has room for, and waits for those who have not.
+  constexpr std::uint32_t inside() const {
+    constexpr std::uint32_t kThreshold = UINT32_MAX / 2;
+    if (out <= in || count == 0) return in - out;
+    return kThreshold - kThreshold % count - out;
+  }
+};
+static_assert(sizeof(Barrier) == 20);
+
+}  // namespace forksight::abi

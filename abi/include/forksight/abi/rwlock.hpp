@@ -1,0 +1,37 @@
+// pthread_rwlock_t: sysdeps/x86/nptl/bits/struct_rwlock.h, nptl/pthread_rwlock_common.c.
+#pragma once
+
+#include "forksight/abi/glibc.hpp"
+
+namespace forksight::abi {
+
+struct Rwlock {
+  static constexpr Versions kVersions{{2, 28}, {2, 43}};
+
+  std::uint32_t readers;  // their number, and the bits below
+  std::uint32_t writers;
+  std::uint32_t wrphase_futex;  // readers sleep here, and the writer that is next
+  std::uint32_t writers_futex;  // further writers
+  std::uint32_t pad[2];
+  std::int32_t cur_writer;  // tid
+  std::int32_t shared;
+  std::uint64_t elision;
+  std::uint64_t spare;  // nobody writes it
+  std::uint32_t flags;  // kind: 0 prefers readers, 1 writers, 2 writers and is not recursive
+  std::uint32_t padding;
+
+  static constexpr std::uint32_t kWritePhase = 1;
+  static constexpr std::uint32_t kWriteLocked = 2;  // a writer has it, or is the next one
+  static constexpr unsigned kReaderShift = 3;
+  static constexpr std::uint32_t kFutexUsed = 2;  // of the futexes
+  static constexpr std::uint32_t kMostFlags = 2;
+
+  constexpr std::uint32_t reader_count() const { return readers >> kReaderShift; }
+  constexpr bool is_write_phase() const { return (readers & kWritePhase) != 0; }
+  constexpr bool is_write_locked() const { return (readers & kWriteLocked) != 0; }
+  // The phase alone says nothing: the last writer leaves it behind.
+  constexpr bool is_taken() const { return reader_count() != 0 || is_write_locked(); }
+};
+static_assert(sizeof(Rwlock) == 56);
+
+}  // namespace forksight::abi

@@ -1,0 +1,19 @@
+// pthread_spinlock_t of x86: sysdeps/x86_64/nptl/pthread_spin_lock.S. Other processors have 0 for a free one.
+#pragma once
+
+#include "forksight/abi/glibc.hpp"
+
+namespace forksight::abi {
+
+struct Spinlock {
+  static constexpr Versions kVersions{{2, 28}, {2, 43}};
+  static constexpr std::int32_t kFree = 1;
+
+  std::int32_t value = kFree;
+
+  // Each thread that tries takes one away; only the first one finds it free.
+  constexpr bool is_held() const { return value <= 0; }
+};
+static_assert(sizeof(Spinlock) == 4);
+
+}  // namespace forksight::abi

@@ -1,0 +1,47 @@
+// struct pthread, to which pthread_self() points: nptl/descr.h. It begins with a tcbhead_t of 704 bytes: two words of
+// the first three are its own address.
+#pragma once
+
+#include "forksight/abi/glibc.hpp"
+
+namespace forksight::abi {
+
+inline constexpr std::size_t kSelfInThread = 16;
+
+struct ThreadLayout {
+  Versions versions;
+  std::uint16_t list;             // its place in the ring of stacks of its kind: next, previous
+  std::uint16_t tid;              // the kernel's number of the thread
+  std::uint16_t cancel_handling;  // flags
+  std::uint16_t stack_owner;      // who made the stack
+  std::uint16_t stack_owner_bytes;
+  std::uint16_t stack_of_user;  // the value there for a stack that the program made
+  std::uint16_t start_routine;
+  std::uint16_t argument;
+  // The kernel clears `tid` when the thread has ended, and wakes who waits for it there: pthread_join() does.
+  bool is_joined_by_tid;
+};
+
+inline constexpr ThreadLayout kThreadLayouts[] = {
+    {{{2, 28}, {2, 35}}, 0x2c0, 0x2d0, 0x308, 0x612, 1, 1, 0x640, 0x648, true},
+    // The offset of the CPU clock, unused for long, was removed.
+    {{{2, 36}, {2, 41}}, 0x2c0, 0x2d0, 0x308, 0x612, 1, 1, 0x638, 0x640, true},
+    // The flag for the program's own stack became an enum.
+    {{{2, 42}, {2, 42}}, 0x2c0, 0x2d0, 0x308, 0x614, 4, 2, 0x640, 0x648, true},
+    // Threads are joined by a state of their own.
+    {{{2, 43}, {2, 43}}, 0x2c0, 0x2d0, 0x308, 0x614, 4, 2, 0x640, 0x648, false},
+};
+inline constexpr std::size_t kThreadBytes = 0x6a0;  // less than any of them has, and more than all offsets
+
+// Of `cancel_handling`: the thread is ending, or has ended.
+inline constexpr std::uint32_t kExitingOrTerminated = 0x30;
+
+// Null: not known.
+constexpr const ThreadLayout* thread_layout(Version version) {
+  for (const ThreadLayout& layout : kThreadLayouts) {
+    if (layout.versions.have(version)) return &layout;
+  }
+  return nullptr;
+}
+
+}  // namespace forksight::abi

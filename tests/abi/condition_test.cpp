@@ -1,0 +1,111 @@
+// What becomes of operations on a condition variable that counts lost waiters, by either layout. With the layout of
+// this libc what is foreseen is compared with what its own functions do.
+#include <gtest/gtest.h>
+#include <pthread.h>
+
+#include <array>
+#include <cstring>
+
+#include "locks/condition_fate.hpp"
+#include "support/this_libc.hpp"
+
+namespace forksight {
+namespace {
+
+using trace::SyncOperation;
+
+struct Layout {
+  const char* name;
+  const abi::ConditionLayout& layout;
+};
+
+class EachLayout : public testing::TestWithParam<Layout> {
+ protected:
+  const abi::ConditionLayout& layout() const { return GetParam().layout; }
+
+  // `lost` waiters have come, were never signalled, and are gone.
+  abi::Condition with_lost(std::uint32_t lost) const {
+    abi::Condition condition{};
+    condition.wseq = std::uint64_t{lost} << 1U;
+    condition.wrefs = lost << 3U;
+    if (layout().references != 0) condition.references[0] = lost << 1U;
+    return condition;
+  }
+};
+
+TEST_P(EachLayout, KeepsWhatWasStored) {
+  abi::Condition condition{};
+  condition.wseq = 0x1234'5678'9abc;
+  condition.g1_start = 0x1234'5678;
+  condition.sizes[0] = 3;
+  condition.sizes[1] = 4;
+  condition.g1_size = 5U << 2U;
+  condition.wrefs = 9U << 3U | 2U;
+  std::array<unsigned char, abi::kConditionBytes> memory{};
+  memory.fill(0xee);
+  abi::store_condition(layout(), condition, memory.data());
+  const abi::Condition loaded = abi::load_condition(layout(), memory.data());
+  EXPECT_EQ(loaded.wseq, condition.wseq);
+  EXPECT_EQ(loaded.g1_start, condition.g1_start);
+  EXPECT_EQ(loaded.sizes[0], 3U);
+  EXPECT_EQ(loaded.sizes[1], 4U);
+  EXPECT_EQ(loaded.g1_size, condition.g1_size);
+  EXPECT_EQ(loaded.waiters(), 9U);
+  EXPECT_FALSE(loaded.is_shared());
+  EXPECT_EQ(abi::load<std::uint32_t>(memory.data() + layout().signals), 0xeeee'eeeeU);
+}
+
+TEST_P(EachLayout, DestroyBlocksWhileWaitersAreCounted) {
+  abi::Condition lost = with_lost(1);
+  EXPECT_EQ(foresee(lost, SyncOperation::kDestroy, 1, 0, 0), Fate::kBlocks);
+  abi::Condition none{};
+  EXPECT_EQ(foresee(none, SyncOperation::kDestroy, 0, 0, 0), Fate::kPasses);
+}
+
+// The first signal makes G1 of the lost waiters. Then one more waiter comes, a real one: signals go to the lost ones
+// first. What differs is whoever comes to switch the groups again.
+TEST_P(EachLayout, SignalsGoToTheLostFirst) {
+  abi::Condition at = with_lost(2);
+  EXPECT_EQ(foresee(at, SyncOperation::kSignal, 2, 0, 0), Fate::kPasses);
+  at.wseq += 2;
+  at.wrefs += 1U << 3U;
+  EXPECT_EQ(foresee(at, SyncOperation::kSignal, 2, 1, 0), Fate::kStolen);
+  const Fate third = foresee(at, SyncOperation::kSignal, 2, 1, 0);
+  EXPECT_EQ(third, layout().references != 0 ? Fate::kBlocks : Fate::kPasses);
+}
+
+TEST_P(EachLayout, NobodyIsStolenFromWhereNobodyWaits) {
+  abi::Condition at = with_lost(2);
+  EXPECT_EQ(foresee(at, SyncOperation::kSignal, 2, 0, 0), Fate::kPasses);
+  EXPECT_EQ(foresee(at, SyncOperation::kSignal, 2, 0, 0), Fate::kPasses);
+  EXPECT_EQ(foresee(at, SyncOperation::kSignal, 2, 0, 0), Fate::kPasses);
+}
+
+INSTANTIATE_TEST_SUITE_P(Condition, EachLayout,
+                         testing::Values(Layout{"WithReferences", abi::kConditionWithReferences},
+                                         Layout{"WithoutReferences", abi::kConditionWithoutReferences}),
+                         [](const auto& about) { return about.param.name; });
+
+// Signals of the real libc, to a condition variable whose waiters are not there.
+TEST(Foreseen, IsWhatThisLibcDoes) {
+  const abi::ConditionLayout* const layout = abi::layout_of(test::this_libc().condition);
+  ASSERT_NE(layout, nullptr);
+  abi::Condition made{};
+  made.wseq = 3U << 1U;
+  made.wrefs = 3U << 3U;
+  pthread_cond_t real = PTHREAD_COND_INITIALIZER;
+  abi::store_condition(*layout, made, &real);
+  for (int signals = 1; signals <= 3; ++signals) {
+    EXPECT_EQ(foresee(made, SyncOperation::kSignal, 3, 0, 0), Fate::kPasses);
+    ASSERT_EQ(pthread_cond_signal(&real), 0);
+    const abi::Condition now = abi::load_condition(*layout, &real);
+    EXPECT_EQ(now.wseq, made.wseq) << signals;
+    EXPECT_EQ(now.g1_start, made.g1_start) << signals;
+    EXPECT_EQ(now.g1_size, made.g1_size) << signals;
+    EXPECT_EQ(now.sizes[now.g1()], made.sizes[made.g1()]) << signals;
+    EXPECT_EQ(now.wrefs, made.wrefs) << signals;
+  }
+}
+
+}  // namespace
+}  // namespace forksight
