@@ -14,8 +14,8 @@ PR_SET_CHILD_SUBREAPER = 36
 HARD_LIMIT_S = 60
 SETTLE_S = 20
 HANG_AFTER_S = 0.5
-LONGEST_WINDOW_S = HANG_AFTER_S + 5  # for a report to come after all have settled
-QUIET_WINDOW_S = HANG_AFTER_S + 1.2    # without a finding for so long: nothing comes
+FINDING_TAKES_S = 2.5                  # after the threads came to stand: what a finding takes, on a calm machine
+NOTHING_TAKES_S = 1.2                  # after so long without a finding none comes
 GROWS_FOR_S = 0.5                      # a report may grow for so long after its first finding
 LOOK_EVERY_S = 0.03
 HEAD, SLOT = 32, 32
@@ -164,8 +164,14 @@ def read_report(path):
         return None
 
 
+def slowness(most):
+    """How many times longer things take while others use the machine."""
+    return min(max(os.getloadavg()[0] / (2 * (os.cpu_count() or 1)), 1), most)
+
+
 def await_report(path, hangs):
     """What stands in the report when it does not grow any more."""
+    window = HANG_AFTER_S + (FINDING_TAKES_S * slowness(4) if hangs else NOTHING_TAKES_S * slowness(2))
     begin = time.monotonic()
     found_at = None
     while True:
@@ -175,7 +181,7 @@ def await_report(path, hangs):
             found_at = now
         if found_at is not None and now - found_at > GROWS_FOR_S:
             return report
-        if found_at is None and now - begin > (LONGEST_WINDOW_S if hangs else QUIET_WINDOW_S):
+        if found_at is None and now - begin > window:
             return report
         time.sleep(LOOK_EVERY_S)
 

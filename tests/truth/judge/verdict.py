@@ -4,6 +4,7 @@ from dataclasses import dataclass
 ORDER = ("right", "weaker", "silent", "wrong")
 
 ENDED_HOLDER, LOST = "ended-holder", "lost-waker"
+IN_MEMORY = ("mutex", "rwlock", "sem", "cond", "barrier", "word", "thread")
 BYTES = {"pipe", "socket", "eventfd"}
 
 
@@ -35,7 +36,7 @@ RIGHT = {
     "flock-deadlock": lambda wait: wait.kind == "file" or "file" in wait.ring_kinds,
     "pipe-held-open": lambda wait: is_byte_ring(wait) or wait.kind in BYTES,
     "pipe-deadlock": is_byte_ring,
-    "deadlock": lambda wait: wait.cause in ("no-waker", "ring"),
+    "deadlock": lambda wait: wait.cause in ("no-waker", "ring") and not is_lock_ring(wait),
 }
 # rule -> of which waits it says less than could be said, and nothing false
 WEAKER = {
@@ -113,10 +114,18 @@ def mentioned(finding, slots, truth):
     return {processes[pid] for pid in pids if pid in processes}
 
 
-def root_groups(truth):
-    """Sets of processes that hang for one cause: of each one must be told."""
+def is_in_one_memory(truth, wait):
+    """Whether the core of its process alone could tell why it hangs."""
+    ring = [truth.waits[peer].process for peer in wait.peers if peer in truth.waits]
+    return wait.kind in IN_MEMORY and not wait.shared and all(process == wait.process for process in ring)
+
+
+def root_groups(truth, mode):
+    """Sets of processes that hang for one cause: of each one must be told, if this mode can know it."""
     groups = []
     for wait in truth.stuck():
+        if mode == "core" and not is_in_one_memory(truth, wait):
+            continue
         if wait.cause == "ring":
             members = {truth.waits[peer].process for peer in wait.peers if peer in truth.waits and truth.waits[peer].cause == "ring"} | {wait.process}
         elif wait.cause in ("victim", "later"):
@@ -140,7 +149,7 @@ def judge(truth, result, mode):
     if truth.is_healthy():
         return ("weaker" if tolerated else "right"), judged
     worths = []
-    for group in root_groups(truth):
+    for group in root_groups(truth, mode):
         about = [entry.worth for entry, finding in zip(judged, findings)
                  if entry.process in group or len(group) > 1 and mentioned(finding, result["slots"], truth) & group]
         worths.append(min((worth for worth in about if worth in ORDER), key=ORDER.index, default="silent"))

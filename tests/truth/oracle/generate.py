@@ -73,7 +73,8 @@ class Walk:
             if sum(1 for key in self.state if key[0] == "t" and key[1][0] == letter) >= most:
                 return None
             self.count += 1
-            return (f"{letter}{self.count}",)
+            bare = ("_Fork",) if operation == "fork" and rng.random() < 0.1 else ()
+            return (f"{letter}{self.count}", *bare)
         if operation == "join":
             others = [key[1] for key, value in self.state.items() if key[0] == "t" and value[0] == process and key[1] != thread]
             return (rng.choice(others),) if others else None
