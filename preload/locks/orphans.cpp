@@ -49,8 +49,9 @@ bool is_process_shared(const MutexMemory& mutex, const volatile void* lock) {
   return mutex.is_shared() && (!mutex.is_robust() || is_in_shared_mapping(lock));
 }
 
-// Does the lock's own memory, copied from `lock`, say that `tid` holds it, in this process alone?
-bool confirms(LockKind kind, const void* memory, const volatile void* lock, std::int32_t tid) {
+// Does the lock's own memory, copied from `lock`, say that `tid` holds it, in this process alone? Out of line: its copy of
+// the lock is no part of the deepest frame of a fork.
+__attribute__((noinline)) bool confirms(LockKind kind, const void* memory, const volatile void* lock, std::int32_t tid) {
   switch (kind) {
     case LockKind::kMutex: {
       const auto mutex = decode_lock<MutexMemory>(memory);
@@ -79,7 +80,7 @@ bool confirms(LockKind kind, const void* memory, const volatile void* lock, std:
 }
 
 // Locks that the continuing thread cannot release in the child although it holds them.
-bool breaks_for_holder(LockKind kind, const void* memory) {
+__attribute__((noinline)) bool breaks_for_holder(LockKind kind, const void* memory) {
   if (kind == LockKind::kMutex) return decode_lock<MutexMemory>(memory).checks_owner();
   return kind == LockKind::kRwlockWrite;
 }
