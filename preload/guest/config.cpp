@@ -36,6 +36,15 @@ std::int32_t decode_count(const char* text) {
 constexpr std::int32_t kFirstRealTime = 34;
 constexpr std::int32_t kLastRealTime = 64;
 
+// Valgrind puts its own libraries into LD_PRELOAD.
+bool names_valgrind(const char* text) {
+  constexpr char kName[] = "vgpreload_";
+  for (; text != nullptr && *text != '\0'; ++text) {
+    if (strncmp(text, kName, sizeof kName - 1) == 0) return true;
+  }
+  return false;
+}
+
 // A value that is not in the table leaves the default: the command checks its options, and a guest never complains.
 template <class T, std::size_t N>
 void choose(const char* text, const char* const (&names)[N], T& out) {
@@ -106,6 +115,7 @@ void read_config(char** environment) {
   if (number >= kFirstRealTime && number <= kLastRealTime) g_config.python_signal = number;
   g_config.lock_order = decode_count(find_variable(environment, "FORKSIGHT_LOCK_ORDER")) > 0;
   g_config.predict = decode_count(find_variable(environment, "FORKSIGHT_PREDICT")) > 0;
+  g_config.under_valgrind = names_valgrind(find_variable(environment, "LD_PRELOAD"));
   read_folder(find_variable(environment, "FORKSIGHT_OUT"));
   read_rank(environment);
 }

@@ -17,6 +17,7 @@ struct Config {
   std::int32_t python_signal = 0;  // 0: none
   bool lock_order = false;
   bool predict = false;
+  bool under_valgrind = false;
 };
 
 extern Config g_config;
