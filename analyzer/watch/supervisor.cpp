@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "watch/own_timers.hpp"
 #include "watch/proc_fs.hpp"
 #include "watch/sampler.hpp"
 #include "watch/stuck_threads.hpp"
@@ -261,7 +262,8 @@ void Supervisor::conclude(const std::vector<std::int32_t>& suspects) {
   std::vector<std::int32_t> pids;
   std::map<std::int32_t, std::size_t> node_of;
   for (const std::int32_t pid : suspects) {
-    if (!watched_.at(pid).proof) continue;
+    const Watched& watched = watched_.at(pid);
+    if (!watched.proof || (watched.proof->handler_could && may_timer_end(pid, watched.last, watched.facts))) continue;
     node_of.emplace(pid, pids.size());
     pids.push_back(pid);
   }

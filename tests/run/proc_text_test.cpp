@@ -4,6 +4,8 @@
 
 #include <string>
 
+#include "watch/own_timers.hpp"
+
 namespace forksight::watch {
 namespace {
 
@@ -21,6 +23,14 @@ TEST(ParseSyscall, ReadsNumberArgumentsStackAndCode) {
   EXPECT_EQ(call->args[3], 0U);
   EXPECT_EQ(call->sp, 0x7f5a79b75e98U);
   EXPECT_EQ(call->pc, 0x7f5a79c0012bU);
+}
+
+TEST(ParseTimerSignals, TakesEachTimer) {
+  EXPECT_EQ(parse_timer_signals("ID: 0\nsignal: 10/0000000000000000\nnotify: signal/pid.7\nClockID: 0\n"
+                                "ID: 1\nsignal: 34/0000000000000001\nnotify: thread/tid.9\nClockID: 1\n"),
+            1ULL << 9U | 1ULL << 33U);
+  EXPECT_EQ(parse_timer_signals(""), 0U);
+  EXPECT_EQ(parse_timer_signals("signal: 0/0\nsignal: 65/0\nsignal: x/0\nnotify: signal: 5/0\nsignal: 6"), 0U);
 }
 
 TEST(ParseSyscall, KnowsRunning) {
