@@ -2,11 +2,11 @@
 """Compares other people's tests bare, under the shim alone, by `forksight run`, and by `forksight run --cure=auto`.
 
   compat.py run --build BUILD [--cache DIR] [--results DIR] [--jobs N] [--unit PATTERN] SUITE...
-  compat.py page --build BUILD [--cache DIR] [--results DIR] FILE
+  compat.py page --build BUILD [--cache DIR] [--results DIR] [--commit DIGEST=COMMIT]... FILE
 
 `run` installs or builds what a suite needs (Debian packages and source packages; it needs root for this, and for the
 namespaces that each test gets), makes the runs that are missing in the folder of results, and says what differs. `page`
-writes the page from the results. SUITE is `all` or a folder's module: see suites/. Exit status of `run`: 0 nothing differs and
+writes the page from the results; --commit names a build in it. SUITE is `all` or a folder's module: see suites/. Exit status of `run`: 0 nothing differs and
 each finding is explained, 1 otherwise, 77 a suite cannot be had here.
 """
 import argparse
@@ -58,8 +58,10 @@ def parse_arguments():
     parser.add_argument("--results", type=Path)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--unit", default="*")
+    parser.add_argument("--commit", action="append", default=[])
     parser.add_argument("names", nargs="+")
     arguments = parser.parse_args()
+    arguments.commit = dict(text.split("=", 1) for text in arguments.commit)
     arguments.cache = (arguments.cache or arguments.build / "compat").resolve()
     arguments.results = (arguments.results or arguments.cache / "results").resolve()
     arguments.cache.mkdir(parents=True, exist_ok=True)
@@ -68,9 +70,9 @@ def parse_arguments():
 
 def main():
     arguments = parse_arguments()
-    tools = frame.Tools(arguments.build)
     if arguments.verb == "page":
-        return page.write(Path(arguments.names[0]), arguments, tools)
+        return page.write(Path(arguments.names[0]), arguments)
+    tools = frame.Tools(arguments.build)
     names = list(SUITES) if arguments.names == ["all"] else arguments.names
     unknown = [name for name in names if name not in SUITES]
     if unknown:

@@ -75,9 +75,12 @@ class Tools:
                 *cure, "--"]
 
 
-def findings_in(report):
+def findings_in(report, end):
     try:
-        findings = json.loads(report.read_text())["findings"]
+        text = report.read_text()
+        if end == "timeout" and not text:
+            return []  # it was ended while it was about to write
+        findings = json.loads(text)["findings"]
     except FileNotFoundError:
         return []
     except (ValueError, KeyError) as error:
@@ -106,7 +109,7 @@ def run_unit(tools, unit, mode, scratch):
     tests = unit.parse(text, end) if unit.parse else {unit.name: end}
     line = {"unit": unit.name, "mode": mode, "end": end, "seconds": seconds, "tests": tests}
     if mode in ("run", "cure"):
-        line["findings"] = findings_in(out / "report.json")
+        line["findings"] = findings_in(out / "report.json", end)
     if mode != "bare":
         line["build"] = tools.build
     if end != "0" or line.get("findings"):
@@ -116,7 +119,7 @@ def run_unit(tools, unit, mode, scratch):
 
 
 class Kept:
-    """The runs of one suite, in a file of JSON lines."""
+    """The runs of one suite, in a file of JSON lines: those of a build, or of the newest build that a unit was run with."""
 
     def __init__(self, path, build):
         self.path = Path(path)
@@ -129,7 +132,10 @@ class Kept:
                 except ValueError:
                     continue  # the last line of a run that was cut off
                 if line["mode"] == "bare" or build is None or line.get("build") == build:
-                    self.runs.setdefault((line["unit"], line["mode"]), []).append(line)
+                    runs = self.runs.setdefault((line["unit"], line["mode"]), [])
+                    if runs and runs[-1].get("build") != line.get("build"):
+                        runs.clear()
+                    runs.append(line)
 
     def of(self, unit, mode):
         return self.runs.get((unit, mode), [])
@@ -174,6 +180,7 @@ def compare(tools, units, kept, jobs, say):
     """Runs what is missing, so many units at a time."""
     done = 0
     with tempfile.TemporaryDirectory(prefix="compat-", dir=kept.path.parent) as scratch:
+        os.chmod(scratch, 0o755)  # servers give up root's rights, and write traces there
         with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
             work = {pool.submit(compare_unit, tools, unit, kept, scratch): unit for unit in units}
             for future in concurrent.futures.as_completed(work):

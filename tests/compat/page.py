@@ -1,6 +1,5 @@
 """Writes the page of the comparison out of the runs that are kept."""
 import collections
-import subprocess
 import time
 from pathlib import Path
 
@@ -31,23 +30,27 @@ survives it. A result that differs is tried {tries} times more, bare and in its 
 """
 
 
-def write(path, arguments, tools):
-    judged = {name: judge_suite(name, frame.Kept(arguments.results / f"{name}.jsonl", tools.build)) for name in SUITES
+def write(path, arguments):
+    kept = {name: frame.Kept(arguments.results / f"{name}.jsonl", None) for name in SUITES}
+    judged = {name: judge_suite(name, kept[name]) for name in SUITES
               if (arguments.results / f"{name}.jsonl").exists()}
-    parts = [HEAD.format(tries=frame.TRIES_AGAIN), made(arguments), counts(judged), changes(judged), chance(judged), findings(judged),
+    parts = [HEAD.format(tries=frame.TRIES_AGAIN), made(arguments, kept), counts(judged), changes(judged), chance(judged), findings(judged),
              left_out(judged), versions(judged, arguments.cache)]
     Path(path).write_text("\n".join(part.rstrip("\n") + "\n" for part in parts))
     print(f"{path}: {sum(one.tests for one in judged.values())} tests")
     return 1 if any(one.problems() for one in judged.values()) else 0
 
 
-def made(arguments):
-    commit = subprocess.run(["git", "-C", str(Path(__file__).parent), "log", "-1", "--format=%h", "--", "../../preload", "../../analyzer"],
-                            capture_output=True, text=True, check=True).stdout.strip()
+def made(arguments, kept):
     newest = max(path.stat().st_mtime for path in arguments.results.glob("*.jsonl"))
+    builds = collections.Counter(runs[-1]["build"] for one in kept.values() for (_, mode), runs in one.runs.items() if mode == "cure")
+    commits = collections.Counter()
+    for build, units in builds.items():
+        commits[arguments.commit.get(build, f"build {build}")] += units
+    shown = ", ".join(f"{commit} ({units} units)" for commit, units in commits.most_common())
     glibc = packages.version_of("libc6")
     kernel = Path("/proc/sys/kernel/osrelease").read_text().strip()
-    return f"Last run: {time.strftime('%Y-%m-%d', time.gmtime(newest))}, forksight at commit {commit}, glibc {glibc}, Linux {kernel}.\n"
+    return f"Last run: {time.strftime('%Y-%m-%d', time.gmtime(newest))}, forksight of {shown}, glibc {glibc}, Linux {kernel}.\n"
 
 
 def table(head, rows):

@@ -25,6 +25,7 @@ User www-data
 Group www-data
 StartServers 2
 DocumentRoot /tmp/www
+TypesConfig /dev/null
 AddHandler cgi-script .cgi
 $([ "$cgi" = cgi ] || echo "ScriptSock /tmp/cgi.sock")
 <Directory /tmp/www>

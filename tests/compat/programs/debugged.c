@@ -22,7 +22,7 @@ static void *worker(void *unused) {
   }
   pthread_mutex_lock(&lock);
   ++finished;
-  pthread_cond_signal(&changed);
+  pthread_cond_broadcast(&changed);
   while (finished != -1)
     pthread_cond_wait(&changed, &lock);
   pthread_mutex_unlock(&lock);

@@ -5,7 +5,7 @@
 set -eu
 program=$BUILT/debugged
 ends plain "$@" "$program"
-gdb=(gdb -nx -batch -iex 'set debuginfod enabled off' -iex 'set auto-load safe-path /')
+gdb=(gdb -nx -batch -iex 'set debuginfod enabled off' -iex 'set debug-file-directory /nowhere' -iex 'set auto-load safe-path /')
 # shown: the names of the program's own functions that the debugger shows
 ends gdb-run sh -c '"$@" 2>&1 | grep -oE "exited normally|child: [a-z]+|SIG[A-Z]+" | sort' sh "$@" "${gdb[@]}" -ex run "$program"
 ends gdb-thread sh -c '"$@" 2>&1 | grep -oE "in (add_one|worker)|[#]0 +(add_one|worker)|exited normally|SIG[A-Z]+"' sh "$@" "${gdb[@]}" \

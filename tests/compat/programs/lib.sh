@@ -30,6 +30,7 @@ until_true() {
     sleep 0.05
   done
   echo "never true: $*" >&2
+  cat server.log >&2
   return 1
 }
 
