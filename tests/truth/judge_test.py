@@ -1,0 +1,101 @@
+"""The judge and the shrinker, on findings that are made up: each false claim is seen, each true one let pass."""
+import sys
+import unittest
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE / "oracle"), str(HERE / "judge")]
+
+from oracle import judge as find_truth  # noqa: E402
+from scenario import parse  # noqa: E402
+from shrink import shrink  # noqa: E402
+from stage import thread_names  # noqa: E402
+from verdict import judge  # noqa: E402
+
+ORPHAN = "mutex m\n--\nmain create t\nt lock m\nmain fork p\nfree\nt unlock m\np lock m\nmain wait p\nmain join t\n"
+IDLE = "sem s 0\n--\nmain handle usr1 post s\nfree\nmain swait s\n"
+TWO = "sem s 0\nmutex m\n--\nmain lock m\nmain fork p\nmain fork q\nfree\np swait s\nq lock m\nmain wait p\nmain wait q\n"
+
+
+class Scene:
+    """A scenario with pids: the first thread is 100, the next 101, ...; a process has the number of its first thread."""
+
+    def __init__(self, text):
+        self.scenario = parse(text)
+        self.truth = find_truth(self.scenario)
+        names = thread_names(self.scenario)
+        self.slots = {}
+        for index, name in enumerate(names):
+            process = self.truth.state["t", name][0]
+            self.slots[name] = {"pid": 100 + names.index(process), "tid": 100 + index, "process": names.index(process)}
+
+    def finding(self, rule, thread, certainty="certain", outcome="hang", **more):
+        slot = self.slots[thread]
+        return {"rule": rule, "certainty": certainty, "outcome": outcome, "process": {"pid": slot["pid"]}, "thread": {"tid": slot["tid"]},
+                "processes": [], "victims": []} | more
+
+    def verdict(self, *findings, mode="run"):
+        return judge(self.truth, {"report": {"findings": list(findings)}, "slots": self.slots}, mode)[0]
+
+
+class Judge(unittest.TestCase):
+    def test_the_true_cause_is_right(self):
+        scene = Scene(ORPHAN)
+        self.assertEqual(scene.verdict(scene.finding("orphaned-mutex", "p")), "right")
+
+    def test_less_than_the_cause_is_weaker(self):
+        scene = Scene(ORPHAN)
+        self.assertEqual(scene.verdict(scene.finding("lost-wakeup", "p")), "weaker")
+        self.assertEqual(scene.verdict(scene.finding("deadlock", "p")), "weaker")
+
+    def test_another_cause_is_wrong(self):
+        scene = Scene(ORPHAN)
+        for rule in ("self-held-lock", "self-deadlock", "orphaned-semaphore", "abandoned-shared-lock", "pipe-deadlock", "join-cycle"):
+            self.assertEqual(scene.verdict(scene.finding(rule, "p")), "wrong", rule)
+
+    def test_a_candidate_is_no_false_claim(self):
+        scene = Scene(ORPHAN)
+        self.assertEqual(scene.verdict(scene.finding("self-held-lock", "p", "possible", "may-hang")), "silent")
+
+    def test_nothing_said_of_a_hang_is_silent(self):
+        self.assertEqual(Scene(ORPHAN).verdict(), "silent")
+
+    def test_each_cause_must_be_told(self):
+        scene = Scene(TWO)
+        told = scene.finding("deadlock", "p")
+        self.assertEqual(scene.verdict(told), "silent")
+        self.assertEqual(scene.verdict(told, scene.finding("self-deadlock", "q")), "right")
+
+    def test_a_hang_where_there_is_none_is_wrong(self):
+        scene = Scene(IDLE)
+        self.assertEqual(scene.verdict(), "right")
+        for certainty in ("certain", "likely", "possible"):
+            self.assertEqual(scene.verdict(scene.finding("deadlock", "main", certainty)), "wrong", certainty)
+
+    def test_why_may_say_possible_of_what_is_idle(self):
+        scene = Scene(IDLE)
+        self.assertEqual(scene.verdict(scene.finding("deadlock", "main", "possible", "may-hang"), mode="why"), "weaker")
+        self.assertEqual(scene.verdict(scene.finding("deadlock", "main", "likely"), mode="why"), "wrong")
+
+    def test_two_certainties_are_judged_apart(self):
+        scene = Scene(TWO)
+        unknown = scene.finding("lost-wakeup", "p", hang="proven", cause="unknown")
+        self.assertEqual(scene.verdict(unknown, scene.finding("self-deadlock", "q")), "right")
+        self.assertEqual(scene.verdict(scene.finding("lost-wakeup", "p", hang="proven", cause="likely")), "wrong")
+
+    def test_a_victim_is_no_cause_of_its_own(self):
+        scene = Scene(ORPHAN)
+        self.assertEqual(scene.verdict(scene.finding("orphaned-mutex", "p"), scene.finding("orphaned-mutex", "main")), "wrong")
+
+
+class Shrinker(unittest.TestCase):
+    def test_what_does_not_matter_goes(self):
+        more = ORPHAN.replace("--\n", "sem s 1\n--\nmain swait s\nmain say a\n").replace("free\n", "p say b\nfree\n")
+        small = shrink(parse(more), lambda _, truth: any(wait.cause == "orphan" for wait in truth.stuck()))
+        self.assertLess(len(small.steps), len(parse(ORPHAN).steps) + 1)
+        self.assertEqual({step.operation for step in small.steps} & {"say", "swait"}, set())
+        self.assertTrue(any(wait.cause == "orphan" for wait in find_truth(small).stuck()))
+
+
+if __name__ == "__main__":
+    unittest.main()
