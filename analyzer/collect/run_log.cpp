@@ -57,6 +57,8 @@ Json process_to_json(const LoggedProcess& process) {
             {"cmdline", process.cmdline},
             {"liveness", name_of(kLivenessNames, process.liveness)}};
   if (process.stuck_for_ms != 0) json["stuck_for_ms"] = process.stuck_for_ms;
+  if (!process.ways_out.empty()) json["ways_out"] = process.ways_out;
+  if (process.killed_by_run) json["killed_by_run"] = true;
   if (process.exit_status) json["exit_status"] = *process.exit_status;
   if (process.unheard_signals != 0) {
     json["unheard_signals"] = fmt::format("{:#x}", process.unheard_signals);

@@ -33,6 +33,8 @@ struct LoggedProcess {
   std::optional<int> exit_status;     // as of wait(2)
   std::uint64_t unheard_signals = 0;  // as in model::Process
   std::uint64_t unheard_for_ms = 0;
+  std::vector<std::string> ways_out;  // as in model::Process
+  bool killed_by_run = false;
   std::optional<std::uint64_t> shim_start;  // where the shim was mapped, 0: nowhere; none: not looked at
 };
 

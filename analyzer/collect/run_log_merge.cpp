@@ -53,6 +53,8 @@ void fill(model::Process& process, const LoggedProcess& logged, const RunLog& lo
   process.waits_via = logged.waits_via;
   process.unheard_signals = logged.unheard_signals;
   process.unheard_for_ms = logged.unheard_for_ms;
+  process.ways_out = logged.ways_out;
+  process.killed_by_run = logged.killed_by_run;
   if (logged.exit_status) process.exit_status = logged.exit_status;
 }
 

@@ -192,6 +192,8 @@ LoggedProcess read_process(const Json& json, std::string& problem) {
   if (reader.find("exit_status") != nullptr) reader.number("exit_status", process.exit_status.emplace());
   reader.address("unheard_signals", process.unheard_signals);
   reader.number("unheard_for_ms", process.unheard_for_ms);
+  reader.texts("ways_out", process.ways_out);
+  reader.flag("killed_by_run", process.killed_by_run);
   if (reader.find("shim_start") != nullptr) reader.address("shim_start", process.shim_start.emplace());
   return process;
 }

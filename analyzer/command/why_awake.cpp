@@ -74,9 +74,29 @@ std::string describe_call(const inspect::AwakeProcess::Thread& thread) {
   return name != nullptr ? fmt::format("in {}", name) : fmt::format("in system call {}", thread.call.number);
 }
 
-std::string describe(const inspect::AwakeProcess::Thread& thread) {
-  const std::string call = describe_call(thread);
-  return thread.target.empty() ? call : fmt::format("{}: {}", call, render::printable(thread.target));
+// " (f() at a.c:5)" of the user's own code, where the thread could be looked at.
+std::string place_of(const model::Model& model, std::int32_t pid, std::int32_t tid) {
+  for (const model::Process& process : model.processes) {
+    if (process.pid != pid) continue;
+    const auto wait = std::ranges::find(process.waits, tid, &model::Wait::tid);
+    if (wait != process.waits.end()) return words::long_place(wait->stack);
+  }
+  return {};
+}
+
+std::string describe(const inspect::AwakeProcess::Thread& thread, const std::string& place) {
+  std::string text = describe_call(thread);
+  if (!thread.target.empty()) text += ": " + render::printable(thread.target);
+  return place.empty() ? text : fmt::format("{}, at {}", text, render::printable(place));
+}
+
+std::string head(const inspect::AwakeProcess& process) {
+  const std::string exe(words::base_name(process.exe));
+  std::string text = fmt::format("process {}{}", process.pid, exe.empty() ? exe : fmt::format(" ({})", exe));
+  for (std::size_t i = 0; i < process.ways_out.size(); ++i) {
+    text += (i == 0 ? ", which no task can wake, only " : " or ") + process.ways_out[i];
+  }
+  return text;
 }
 
 std::string list(const std::map<std::string, std::vector<std::string>>& kinds) {
@@ -93,20 +113,17 @@ std::string list(const std::map<std::string, std::vector<std::string>>& kinds) {
 
 }  // namespace
 
-std::string describe_awake(const inspect::LiveTree& tree) {
+std::string describe_awake(const inspect::LiveTree& tree, const model::Model& model) {
   if (tree.awake.empty()) return {};
   std::string text = "Not stuck for good; as far as can be told from outside, each can still be woken:\n";
   for (std::size_t i = 0; i < tree.awake.size() && i < kMostProcesses; ++i) {
     const inspect::AwakeProcess& process = tree.awake[i];
     std::map<std::string, std::vector<std::string>> kinds;
     for (const auto& thread : process.threads) {
-      kinds[describe(thread)].push_back(
+      kinds[describe(thread, place_of(model, process.pid, thread.tid))].push_back(
           render::printable(fmt::format("thread {}{}", thread.tid, words::quoted(thread.name))));
     }
-    const std::string exe(words::base_name(process.exe));
-    text +=
-        render::printable(fmt::format("  process {}{}", process.pid, exe.empty() ? exe : fmt::format(" ({})", exe))) +
-        "\n" + list(kinds);
+    text += "  " + render::printable(head(process)) + "\n" + list(kinds);
   }
   if (tree.awake.size() > kMostProcesses) text += fmt::format("  and {} more\n", tree.awake.size() - kMostProcesses);
   return text;

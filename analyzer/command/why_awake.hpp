@@ -4,10 +4,11 @@
 #include <string>
 
 #include "inspect/live_tree.hpp"
+#include "model/model.hpp"
 
 namespace forksight {
 
-// Lines of text; "" if there is no such process.
-std::string describe_awake(const inspect::LiveTree& tree);
+// Lines of text; "" if there is no such process. `model` was built of the same look: it has the stacks.
+std::string describe_awake(const inspect::LiveTree& tree, const model::Model& model);
 
 }  // namespace forksight

@@ -101,7 +101,7 @@ ExitStatus explain(const CommandLine& line) {
       const ExitStatus status = show_report(model, line.format);
       if (!locals.empty() && !write_out(describe_locals(locals))) return ExitStatus::kUnreadable;
       const bool is_silent = status == ExitStatus::kNothingFound && line.format == "text";
-      if (is_silent && !write_out(describe_awake(tree.value()))) return ExitStatus::kUnreadable;
+      if (is_silent && !write_out(describe_awake(tree.value(), model))) return ExitStatus::kUnreadable;
       return status;
     }
     std::this_thread::sleep_for(kWatchPace);

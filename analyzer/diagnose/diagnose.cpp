@@ -88,6 +88,8 @@ std::vector<Finding> diagnose(const model::Model& model) {
   for (const Rule& rule : all_rules()) {
     if (rule.evaluate != nullptr) rule.evaluate(evidence, findings);
   }
+  // `why` shows what such a process waits for, and what could end that.
+  std::erase_if(findings, [](const Finding& finding) { return finding.may_be_meant; });
   for (Finding& finding : findings) finding.fingerprint = fingerprint(finding);
   findings = merge_equal(std::move(findings));
   attach_victims(model, findings);
@@ -124,6 +126,7 @@ std::vector<std::string> find_unexplained(const model::Model& model, const std::
   for (model::ProcessId id = 0; id < model.processes.size(); ++id) {
     const model::Process& process = model.processes[id];
     if (!is_proven_dead(process) || explained.contains(id) || victims.contains(process.pid)) continue;
+    if (has_way_out(process)) continue;  // a daemon that waits to be told something
     const std::string name = process.exe.empty() ? std::string() : fmt::format(" ({})", words::base_name(process.exe));
     const std::string since =
         process.stuck_for_ms > 0 ? fmt::format(" for {}", words::duration(process.stuck_for_ms)) : std::string();

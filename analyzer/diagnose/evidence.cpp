@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 
 #include <algorithm>
+#include <csignal>
 
 #include "diagnose/words.hpp"
 
@@ -54,6 +55,16 @@ bool is_dead_in_futex(const model::Process& process) {
 }
 
 bool is_beyond_signals(const model::Process& process) { return process.liveness == Liveness::kDead; }
+
+bool has_way_out(const model::Process& process) {
+  return process.liveness == Liveness::kDeadButForSignal && !process.ways_out.empty();
+}
+
+void set_may_be_meant(Finding& finding) {
+  finding.certainty = Certainty::kPossible;
+  finding.outcome = Outcome::kMayHang;
+  finding.may_be_meant = true;
+}
 
 bool has_ended(const model::Process& process) {
   return process.liveness == Liveness::kEnded || process.exit_status.has_value();
@@ -231,7 +242,7 @@ std::string describe_liveness(const model::Process& process) {
     case Liveness::kDead:
       return since + describe_waits(process) + ", and no task is left that could wake it: proven, it never goes on.";
     case Liveness::kDeadButForSignal:
-      return since + describe_waits(process) + ": no task can wake it, only a signal handler could.";
+      return since + describe_waits(process) + ": no task can wake it, only " + words::ways_out(process) + " could.";
     case Liveness::kSpinning:
       if (process.is_core) {
         return since + "it runs inside of this call and has no other thread, by which alone the call could end.";
@@ -247,6 +258,7 @@ std::string describe_end(const model::Process& process) {
   if (!process.exit_status) return {};
   const int status = *process.exit_status;
   if (WIFSIGNALED(status)) {
+    if (process.killed_by_run && WTERMSIG(status) == SIGKILL) return "forksight ended it (--on-hang kill).";
     const char* const name = ::sigabbrev_np(WTERMSIG(status));
     return fmt::format("It was ended by signal {}{}.", WTERMSIG(status),
                        name == nullptr ? std::string() : fmt::format(" (SIG{})", name));

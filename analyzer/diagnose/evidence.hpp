@@ -73,6 +73,11 @@ bool is_open_hazard(const model::Touch& touch);
 bool is_proven_dead(const model::Process& process);
 // And one of its threads waits in a futex.
 bool is_dead_in_futex(const model::Process& process);
+// Something that is named could still end its wait, or that of one whom it waits for.
+bool has_way_out(const model::Process& process);
+// The verdict on a hang for which nothing but the wait speaks, of a process with a way out: an idle program looks the
+// same.
+void set_may_be_meant(Finding& finding);
 // Proved dead, and no signal handler could wake it either.
 bool is_beyond_signals(const model::Process& process);
 bool has_ended(const model::Process& process);

@@ -81,6 +81,8 @@ struct Finding {
   std::vector<Victim> victims;
   std::vector<Fix> fixes;   // the verified one first
   std::uint64_t count = 1;  // equal findings merged
+  // Nothing but the wait speaks for it, and something may still end that: an idle program looks the same.
+  bool may_be_meant = false;
 };
 
 }  // namespace forksight

@@ -119,6 +119,8 @@ void set_certainty(const model::Process& child, Finding& finding) {
   if (is_beyond_signals(child)) {
     finding.certainty = Certainty::kCertain;
     finding.outcome = Outcome::kHang;
+  } else if (has_way_out(child)) {
+    set_may_be_meant(finding);
   } else {
     // A handler that posts a semaphore is a legal way to be woken: many daemons end so.
     finding.certainty = Certainty::kLikely;

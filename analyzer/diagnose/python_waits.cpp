@@ -100,8 +100,10 @@ bool retell(const Evidence& evidence, const model::Fork& fork, Finding& finding)
   add_sentence(finding, describe_liveness(child));
   finding.fixes.clear();
   if (wait) {
-    finding.certainty = Certainty::kCertain;
+    // The cause is known; a handler that raises an exception may end the wait all the same.
+    finding.certainty = has_way_out(child) ? Certainty::kLikely : Certainty::kCertain;
     finding.outcome = Outcome::kHang;
+    finding.may_be_meant = false;
     finding.culprit.name = "a lost worker of a ThreadPoolExecutor";
     finding.culprit.holder = evidence.holder(*wait->partner);
     finding.culprit.holder->start_routine = "_worker";

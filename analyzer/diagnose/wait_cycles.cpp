@@ -142,8 +142,7 @@ std::string tell_link(const Evidence& evidence, const Cycle& cycle, std::size_t 
     case WaitKind::kPoll: return fmt::format("{} polls, and {} has the other end{}.", who, other, by);
     case WaitKind::kFileLock:
       return fmt::format("{} waits for a lock of {}, which {} holds{}.", who, descriptor(wait), other, by);
-    case WaitKind::kVfork:
-      return fmt::format("{} is in vfork() until process {} execs or ends.", who, link.waker->pid);
+    case WaitKind::kVfork: return fmt::format("{} is in vfork() until process {} execs or ends.", who, link.waker->pid);
     default: break;
   }
   if (wait.use == model::FutexUse::kJoin) return fmt::format("{} waits for the end of {}.", who, next);
@@ -259,10 +258,16 @@ bool is_held_open(const Cycle& cycle) {
 void set_certainty(const Evidence& evidence, const Cycle& cycle, Finding& finding) {
   // A handler cannot end the wait for a mutex or for a thread: those calls go on after it. Others return to their
   // caller.
-  const bool is_beyond = std::ranges::all_of(cycle, [&](const Link& link) {
+  const auto is_lock = [](const Link& link) {
     const std::string& via = link.waker->via;
+    return via == "mutex" || via == "rwlock" || via == "join";
+  };
+  const bool has_open = std::ranges::any_of(
+      cycle, [&](const Link& link) { return !is_lock(link) && has_way_out(evidence.process(link.process)); });
+  if (has_open) return set_may_be_meant(finding);
+  const bool is_beyond = std::ranges::all_of(cycle, [&](const Link& link) {
     if (goes_on(evidence, link)) return is_beyond_others(cycle, link);
-    return via == "mutex" || via == "rwlock" || via == "join" || is_beyond_signals(evidence.process(link.process));
+    return is_lock(link) || is_beyond_signals(evidence.process(link.process));
   });
   finding.certainty = is_beyond ? Certainty::kCertain : Certainty::kLikely;
   finding.outcome = is_beyond ? Outcome::kHang : Outcome::kMayHang;

@@ -250,6 +250,12 @@ bool is_in_signal_handler(const model::Stack& stack) {
 
 bool is_python(const model::Process& process) { return base_name(process.exe).starts_with("python"); }
 
+std::string ways_out(const model::Process& process) {
+  std::string text;
+  for (const std::string& one : process.ways_out) text += (text.empty() ? "" : " or ") + one;
+  return text.empty() ? "a signal handler" : text;
+}
+
 bool is_python_lock(const model::Stack& stack) {
   return std::ranges::any_of(
       stack.frames, [](const model::Frame& frame) { return frame.function.starts_with("PyThread_acquire_lock"); });

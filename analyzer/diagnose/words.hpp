@@ -70,6 +70,8 @@ bool is_python_library(const model::Frame& frame);
 bool is_in_signal_handler(const model::Stack& stack);
 
 bool is_python(const model::Process& process);
+// "a handler of SIGTERM", or "a signal handler" where none is named.
+std::string ways_out(const model::Process& process);
 // The wait is that of a lock object of CPython.
 bool is_python_lock(const model::Stack& stack);
 

@@ -23,8 +23,8 @@ struct Subject {
   std::vector<model::Wait> waits;
   std::optional<std::size_t> waits_for;  // index, with kVictim
   std::string waits_via;
-  std::uint64_t unheard_signals = 0;     // pending and blocked by all its threads, which are stuck; bit 0 is signal 1
-  std::uint64_t caught_signals = 0;      // that have a handler, but for libc's own two; bit 0 is signal 1
+  std::uint64_t unheard_signals = 0;  // pending and blocked by all its threads, which are stuck; bit 0 is signal 1
+  std::vector<std::string> ways_out;  // as in model::Process
   bool is_absent = false;  // a parent that is not there to be looked at: no more is known of it than its child tells
 };
 

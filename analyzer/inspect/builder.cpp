@@ -104,7 +104,7 @@ void Builder::add_process(std::size_t subject) {
   process.waits_for = from.waits_for;
   process.waits_via = from.waits_via;
   process.unheard_signals = from.unheard_signals;
-  process.caught_signals = from.caught_signals;
+  process.ways_out = from.ways_out;
   model_.processes.push_back(std::move(process));
 }
 

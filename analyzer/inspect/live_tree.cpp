@@ -230,6 +230,7 @@ class Look {
     if (verdict != supervisor_.verdicts().end()) {
       subject.liveness = verdict->second.liveness;
       subject.waits = verdict->second.waits;
+      subject.ways_out = verdict->second.ways_out;
       if (verdict->second.waits_for) {
         const auto target = index_.find(verdict->second.waits_for->pid);
         if (target != index_.end()) subject.waits_for = target->second;
@@ -237,11 +238,8 @@ class Look {
       }
       if (goes_on(member)) return;
       bool refused = false;
-      if (const auto round = watch::sample_round(member.key.pid, refused)) {
+      if (const auto round = watch::sample_round(member.key.pid, refused))
         subject.unheard_signals = watch::find_unheard(*round, ~std::uint64_t{0});
-        for (const auto& thread : round->threads)
-          subject.caught_signals |= thread.status.caught & ~watch::kReservedSignals;
-      }
     } else if (spinning_.contains(member.key.pid) && is_in_hazard(subject)) {
       subject.liveness = model::Liveness::kSpinning;
     } else {
@@ -270,12 +268,13 @@ class Look {
   void note_awake() {
     for (const watch::Member& member : chosen_) {
       const std::size_t index = index_.at(member.key.pid);
-      if (generation_of(member.key.pid) < 0 || result_.subjects[index].liveness != model::Liveness::kAwake) continue;
-      if (goes_on(member)) continue;
+      const Subject& subject = result_.subjects[index];
+      const bool is_awake = subject.liveness == model::Liveness::kAwake && !goes_on(member);
+      if (generation_of(member.key.pid) < 0 || (!is_awake && subject.ways_out.empty())) continue;
       bool refused = false;
       const auto round = watch::sample_round(member.key.pid, refused);
       if (!round) continue;
-      AwakeProcess process{member.key.pid, member.exe, {}};
+      AwakeProcess process{member.key.pid, member.exe, subject.ways_out, {}};
       for (const watch::ThreadSample& thread : round->threads) {
         if (thread.ended()) continue;
         const bool is_told = process.threads.size() < kMostTargets && thread.status.state == 'S';

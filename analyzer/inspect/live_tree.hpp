@@ -20,10 +20,11 @@ struct LiveTreeOptions {
   std::function<void(std::size_t done, std::size_t total)> progress;  // processes looked at; may be empty
 };
 
-// A process that is not stuck: what its threads are in.
+// A process that is not stuck for good: what its threads are in.
 struct AwakeProcess {
   std::int32_t pid = 0;
   std::string exe;
+  std::vector<std::string> ways_out;  // as in model::Process
   struct Thread {
     std::int32_t tid = 0;
     std::string name;

@@ -303,7 +303,7 @@ enum class Liveness {
   kUnknown,
   kAwake,        // could go on
   kDead,         // proved: no task can wake any of its threads
-  kDeadButForSignal,  // no task can wake it, only a signal handler could
+  kDeadButForSignal,  // no task can wake it, only a signal handler could, its own or that of one whom it waits for
   kSpinning,     // ran all the time without leaving the touch that it was in
   kStalled,      // has been in an atfork handler, or in a wait for a timer, for long; not proved
   kVictim,       // waits only for processes that are dead
@@ -325,9 +325,11 @@ struct Process {
   std::optional<ProcessId> waits_for;  // kVictim: the process that it waits for
   std::string waits_via;             // kVictim: "wait4", "pipe" ...
   std::optional<int> exit_status;    // as of wait(2)
+  bool killed_by_run = false;        // by `run`, because it hung
   std::uint64_t gone_ns = 0;         // CLOCK_MONOTONIC at which it was seen to have ended, 0: was not
   std::uint64_t unheard_signals = 0; // pending, all its threads block them, and lost ones took them; bit 0 is signal 1
-  std::uint64_t caught_signals = 0;  // `why`: those with a handler, but for libc's own; bit 0 is signal 1
+  std::vector<std::string> ways_out; // kDeadButForSignal: what could still end it: "a handler of SIGTERM". Empty: handlers
+                                     // that a core does not tell, or that Python has for Ctrl-C
   std::uint64_t unheard_for_ms = 0;  // how long the first of them has been seen so
   std::optional<PythonId> python;    // where its threads are: `run` asked after it was stuck
   int python_signal = 0;             // by which it may be asked; 0: by none

@@ -65,6 +65,7 @@ Json to_json(const model::Process& process, const model::Model& model) {
   json["exit_status"] = process.exit_status ? Json(*process.exit_status) : Json();
   json["waits_for"] = process.waits_for ? Json(model.processes[*process.waits_for].pid) : Json();
   json["waits_via"] = process.waits_via;
+  if (!process.ways_out.empty()) json["ways_out"] = process.ways_out;
   json["waits"] = array_of(process.waits, [](const auto& wait) { return to_json(wait); });
   return json;
 }

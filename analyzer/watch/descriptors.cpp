@@ -119,6 +119,21 @@ std::vector<Holder> find_holders(const std::set<std::string>& objects, const std
   return holders;
 }
 
+bool has_descriptors_on_their_way(const std::set<std::int32_t>& pids) {
+  for (const std::int32_t pid : pids) {
+    ListedNumbers fds;
+    const std::int32_t tid = find_descriptor_owner(pid, fds);
+    for (const std::int32_t fd : fds.numbers) {
+      const auto link = read_link(link_path(tid, fd));
+      if (!link || !parse_socket_link(*link)) continue;
+      const std::string fdinfo = read_fdinfo(tid, fd).text;
+      const auto waiting = find_field(fdinfo, "scm_fds");
+      if (waiting && *waiting != "0") return true;
+    }
+  }
+  return false;
+}
+
 bool may_be_signalled_by_kernel(std::int32_t tid) {
   constexpr unsigned kMemoryDevices = 1;  // null, zero, random ...
   constexpr unsigned kTerminals = 5;

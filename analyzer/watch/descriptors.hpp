@@ -45,6 +45,10 @@ struct Holder {
 std::vector<Holder> find_holders(const std::set<std::string>& objects, const std::set<std::int32_t>& must_read,
                                  std::set<std::int32_t>& refused);
 
+// A message that waits in the queue of some UNIX socket of these processes brings descriptors with it: whoever takes it
+// has them then, and no look can tell which they are.
+bool has_descriptors_on_their_way(const std::set<std::int32_t>& pids);
+
 // Holds a device, or queues for asynchronous I/O, by which the kernel may write to an eventfd.
 bool may_be_signalled_by_kernel(std::int32_t tid);
 

@@ -74,6 +74,9 @@ struct ProcessEvidence {
   bool is_x86_64 = false;     // system call numbers mean what we think
   bool has_io_uring = false;
   std::uint64_t own_signals = 0;        // handled by the shim, and waking nobody
+  bool has_libc = true;                 // glibc's, which keeps signals 32 and 33 for itself
+  bool has_python_interrupt = false;    // its handler of SIGINT is the one that Python has for Ctrl-C
+  bool is_frozen = false;               // by its control group
   Sharing sharing = Sharing::kUnknown;  // is there a process of other threads with the same memory
   std::vector<std::int32_t> sharers;    // those; without them kShared proves nothing
   Round first;

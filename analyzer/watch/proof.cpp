@@ -6,11 +6,10 @@
 #include <utility>
 
 #include "watch/wait_class.hpp"
+#include "watch/ways_out.hpp"
 
 namespace forksight::watch {
 namespace {
-
-// Signals 32 and 33 (SIGCANCEL/SIGTIMER, SIGSETXID) are glibc's own.
 
 bool has_tids(const Round& round, const std::vector<std::int32_t>& tids) {
   return std::equal(round.threads.begin(), round.threads.end(), tids.begin(), tids.end(),
@@ -21,6 +20,8 @@ bool has_tids(const Round& round, const std::vector<std::int32_t>& tids) {
 std::string find_way_out(const ProcessEvidence& evidence, const ThreadSample& thread, const WaitFacts& facts,
                          bool& lasting) {
   const WaitTarget target = classify(thread);
+  if (const std::string_view hold = find_hold(facts.kernel_function); !hold.empty() && !thread.ended())
+    return fmt::format("thread {} {}", thread.tid, hold);
   switch (target.kind) {
     case WaitClass::kEnded: return "";
     case WaitClass::kAwakable: return fmt::format("thread {} may go on", thread.tid);
@@ -80,6 +81,7 @@ Proof prove(const ProcessEvidence& evidence) {
   if (!evidence.same_process) return refuse("the process ended");
   if (!evidence.is_x86_64) return refuse("not an x86-64 program", true);
   if (evidence.has_io_uring) return refuse("it uses io_uring", true);
+  if (evidence.is_frozen) return refuse("its control group is frozen");
   if (evidence.sharing == Sharing::kShared && evidence.sharers.empty())
     return refuse("another process shares its memory", true);
   const Round& first = evidence.first;
@@ -100,10 +102,12 @@ Proof prove(const ProcessEvidence& evidence) {
     }
     if (thread.ended()) continue;
     has_live_thread = true;
-    if ((thread.status.caught & ~kReservedSignals & ~evidence.own_signals) != 0) proof.handler_could = true;
     proof.wakers.insert(proof.wakers.end(), facts.wakers.begin(), facts.wakers.end());
   }
   if (!has_live_thread) return refuse("the process ended");
+  const Handlers handlers = find_handlers(evidence);
+  proof.handlers = handlers.ways_out;
+  proof.handler_could = handlers.ways_out != 0 || handlers.for_ctrl_c;
   proof.stuck = true;
   return proof;
 }

@@ -45,6 +45,7 @@ constexpr std::uint64_t kReservedSignals = 1ULL << 31U | 1ULL << 32U;
 struct Proof {
   bool stuck = false;          // nobody but `wakers` can wake any of its threads
   bool handler_could = false;  // ... nobody but a signal handler
+  std::uint64_t handlers = 0;  // ... of these signals, each of which is a way out; bit 0 is signal 1
   std::vector<Waker> wakers;   // processes that could wake a thread of it
   std::string why_not;         // !stuck: the first condition that failed
   bool lasting = false;        // !stuck, and it stays so as long as no thread moves

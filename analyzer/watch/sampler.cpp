@@ -99,6 +99,12 @@ bool has_io_uring(std::int32_t tid) {
   return false;
 }
 
+bool has_libc(std::int32_t tid) {
+  constexpr std::size_t kMaxMaps = 16U << 20U;
+  const std::string maps = read_file(proc_path(tid, "maps"), kMaxMaps).text;
+  return maps.find("/libc.so.6") != std::string::npos || maps.find("/libc-2.") != std::string::npos;
+}
+
 bool is_in_vfork(std::int32_t pid, std::int32_t parent) {
   for (const std::int32_t tid : list_numbers(proc_path(parent, "task")).numbers) {
     const auto children = parse_pids(read_file(task_path(parent, tid, "children")).text);
@@ -137,8 +143,8 @@ std::optional<SharedPlace> FutexLookup::find_shared(const ThreadSample& thread) 
 WaitFacts FutexLookup::look_up(const ThreadSample& thread) {
   WaitFacts facts;
   const WaitTarget target = classify(thread);
-  if (target.kind != WaitClass::kPrivateFutex && target.kind != WaitClass::kPlainFutex) return facts;
   facts.kernel_function = read_file(proc_path(thread.tid, "wchan")).text;
+  if (target.kind != WaitClass::kPrivateFutex && target.kind != WaitClass::kPlainFutex) return facts;
   const bool is_private = target.kind == WaitClass::kPrivateFutex;
   facts.mapping = is_private ? WordMapping::kPrivate : kind_of_mapping(mappings(thread.tid), target.word);
   const ProcessMemory memory(thread.tid);

@@ -31,6 +31,9 @@ bool runs_x86_64(std::int32_t tid);
 
 bool has_io_uring(std::int32_t tid);
 
+// glibc is mapped, as a library: what else uses threads may have signals 32 and 33 for itself.
+bool has_libc(std::int32_t tid);
+
 // Does a thread of its parent wait in vfork() until `pid` execs or ends: then the two share their memory.
 bool is_in_vfork(std::int32_t pid, std::int32_t parent);
 

@@ -2,18 +2,19 @@
 
 #include <fmt/core.h>
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <utility>
 
 #include "watch/own_timers.hpp"
 #include "watch/proc_fs.hpp"
+#include "watch/python_interrupt.hpp"
 #include "watch/sampler.hpp"
+#include "watch/sharers.hpp"
 #include "watch/stuck_threads.hpp"
 #include "watch/thread_graph.hpp"
 #include "watch/wait_class.hpp"
 #include "watch/wait_graph.hpp"
+#include "watch/ways_out.hpp"
 
 namespace forksight::watch {
 namespace {
@@ -45,31 +46,6 @@ std::int32_t find_witness(const Round& round, bool& all_ended) {
     if (kind != WaitClass::kEnded) all_ended = false;
   }
   return 0;
-}
-
-// The threads of processes that share our memory, but for one that sleeps in vfork() until we are gone.
-void add_sharers(std::int32_t pid, const std::vector<std::int32_t>& sharers, std::vector<Waker>& wakers) {
-  for (const std::int32_t sharer : sharers) {
-    for (const std::int32_t tid : list_numbers(proc_path(sharer, "task")).numbers) {
-      const auto children = parse_pids(read_file(task_path(sharer, tid, "children")).text);
-      bool refused = false;
-      const bool is_parent = std::find(children.begin(), children.end(), pid) != children.end();
-      const auto thread = is_parent ? sample_thread(sharer, tid, refused) : std::nullopt;
-      if (thread && classify(*thread).kind == WaitClass::kVfork) continue;
-      wakers.push_back({sharer, "shared memory", tid});
-    }
-  }
-}
-
-// A child of vfork() takes and finds locks under the tid of the thread that called it: an owner that is no thread of
-// its own is one of whoever shares its memory.
-void find_owner_among(const std::vector<std::int32_t>& sharers, WaitFacts& facts) {
-  for (const std::int32_t sharer : sharers) {
-    if (::access(task_path(sharer, facts.word.owner, "stat").c_str(), F_OK) != 0) continue;
-    facts.word.owner_is_gone = false;
-    facts.wakers = {{sharer, facts.word.use == model::FutexUse::kMutex ? "mutex" : "rwlock", facts.word.owner}};
-    return;
-  }
 }
 
 }  // namespace
@@ -142,6 +118,11 @@ void Supervisor::expect_stir(const ProcessKey& key) {
   if (watched != watched_.end() && watched->second.key == key) watched->second.stirred = true;
 }
 
+bool Supervisor::was_awake(const ProcessKey& key) const {
+  const auto watched = watched_.find(key.pid);
+  return watched == watched_.end() || watched->second.key != key || watched->second.last.threads.empty();
+}
+
 // Those candidates that nobody awake could wake, as far as is known without another look at them.
 std::vector<std::int32_t> Supervisor::find_suspects(const std::vector<std::int32_t>& candidates, Clock::time_point now,
                                                     bool at_once) {
@@ -202,8 +183,14 @@ ProcessEvidence Supervisor::gather(const Watched& watched) {
     evidence.is_x86_64 = runs_x86_64(thread.tid);
     evidence.has_io_uring = has_io_uring(thread.tid);
     evidence.sharing = find_sharing(pid, thread.tid, evidence.sharers);
+    evidence.has_libc = has_libc(thread.tid);
     break;
   }
+  const auto member = tree_.living().find(pid);
+  if (member != tree_.living().end() && is_python_program(member->second.exe)) {
+    evidence.has_python_interrupt = has_default_interrupt(watched.last.threads.back().tid).value_or(true);
+  }
+  evidence.is_frozen = is_frozen(pid);
   FutexLookup futexes(pid);
   for (const ThreadSample& thread : watched.last.threads) {
     WaitFacts facts = futexes.look_up(thread);
@@ -247,6 +234,13 @@ void Supervisor::put_to_proof(const std::vector<std::int32_t>& suspects, Clock::
   }
 }
 
+std::string Supervisor::describe_way_out(std::int32_t pid, bool is_own) const {
+  const std::string handler = "a handler of " + name_signals(watched_.at(pid).proof->handlers);
+  const auto member = tree_.living().find(pid);
+  if (is_own || member == tree_.living().end()) return handler;
+  return fmt::format("{} in process {} ({})", handler, pid, member->second.comm);
+}
+
 ProcessWaits Supervisor::waits_of(const Watched& watched) {
   ProcessWaits process;
   process.pid = watched.key.pid;
@@ -270,6 +264,9 @@ void Supervisor::conclude(const std::vector<std::int32_t>& suspects) {
   std::vector<ProcessWaits> processes(pids.size());
   for (std::size_t node = 0; node < pids.size(); ++node) processes[node] = waits_of(watched_.at(pids[node]));
   const std::vector<ProcessJudgement> judgements = judge_threads(processes);
+  std::vector<bool> has_way_out;
+  for (const std::int32_t pid : pids) has_way_out.push_back(watched_.at(pid).proof->handlers != 0);
+  const auto rescuers = find_rescuers(processes, has_way_out);
   for (std::size_t node = 0; node < pids.size(); ++node) {
     const ProcessJudgement& judgement = judgements[node];
     if (judgement.fate == Fate::kAwake) {
@@ -282,7 +279,8 @@ void Supervisor::conclude(const std::vector<std::int32_t>& suspects) {
     verdict.since = watched.since;
     verdict.via = judgement.via;
     if (judgement.waits_for) verdict.waits_for = watched_.at(pids[*judgement.waits_for]).key;
-    const bool handler_could = watched.proof->handler_could;
+    const bool handler_could = watched.proof->handler_could || rescuers[node];
+    if (rescuers[node]) verdict.ways_out = {describe_way_out(pids[*rescuers[node]], *rescuers[node] == node)};
     verdict.liveness = handler_could ? model::Liveness::kDeadButForSignal : model::Liveness::kDead;
     if (judgement.fate == Fate::kVictim) verdict.liveness = model::Liveness::kVictim;
     for (std::size_t index = 0; index < watched.last.threads.size(); ++index) {
@@ -312,7 +310,8 @@ void Supervisor::add_spinning(Clock::time_point now) {
   }
 }
 
-// No proof: a handler may wait for a minute and then go on, a signal may come. Ten times what a user waits for a proof is long.
+// No proof: a handler may wait for a minute and then go on, a signal may come. Ten times what a user waits for a proof
+// is long.
 void Supervisor::add_stalled(Clock::time_point now) {
   for (const StalledCall& call : calls_) {
     const auto member = tree_.living().find(call.pid);

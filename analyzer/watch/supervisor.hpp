@@ -34,6 +34,7 @@ struct Verdict {
   std::vector<model::Wait> waits;
   std::optional<ProcessKey> waits_for;
   std::string via;
+  std::vector<std::string> ways_out;  // as in model::Process
   std::uint64_t unheard_signals = 0;  // as in model::Process
   Clock::time_point unheard_since;
 };
@@ -68,8 +69,8 @@ class Supervisor {
   // We have sent it such a signal: that its threads were scheduled once is no sign of life, if they are found in the
   // same calls afterwards.
   void expect_stir(const ProcessKey& key);
-  // Threads that are in the middle of an atfork handler, or wait for a timer that they do not have, and since when: long
-  // ones count as stalled.
+  // Threads that are in the middle of an atfork handler, or wait for a timer that they do not have, and since when:
+  // long ones count as stalled.
   void set_stalled(const std::vector<StalledCall>& calls) { calls_ = calls; }
   // Signals that threads took which forked processes do not have, by their pid.
   void set_lost_signals(std::map<std::int32_t, std::uint64_t> lost) { unheard_.set_lost(std::move(lost)); }
@@ -78,6 +79,8 @@ class Supervisor {
   const Tree& tree() const { return tree_; }
   // Everything that is stuck as of the latest poll.
   const std::map<ProcessKey, Verdict>& verdicts() const { return verdicts_; }
+  // As of the latest look some thread of it ran, or waited for something that time or others may end.
+  bool was_awake(const ProcessKey& key) const;
   // What could not be seen, one sentence each.
   std::vector<std::string> limits() const;
 
@@ -107,6 +110,8 @@ class Supervisor {
   void put_to_proof(const std::vector<std::int32_t>& suspects, Clock::time_point now, bool at_once);
   ProcessEvidence gather(const Watched& watched);
   static ProcessWaits waits_of(const Watched& watched);
+  // Of a process that has one.
+  std::string describe_way_out(std::int32_t pid, bool is_own) const;
   void conclude(const std::vector<std::int32_t>& suspects);
   void add_spinning(Clock::time_point now);
   void add_stalled(Clock::time_point now);

@@ -90,6 +90,7 @@ WakerFinder::WakerFinder() : sees_all_(is_in_initial_pid_namespace()) {
 void WakerFinder::begin_look() {
   file_locks_.reset();
   shared_.reset();
+  memory_holders_.clear();
   peers_.clear();
   kernel_signals_.clear();
 }
@@ -202,7 +203,7 @@ Answer WakerFinder::find_other_ends(std::int32_t pid, std::int32_t tid, std::int
     return Answer::kKnown;
   }
   if (!has_scanned(object.name)) return Answer::kNeedsScan;
-  if (refused_) return Answer::kUnknown;
+  if (refused_ || on_their_way_) return Answer::kUnknown;
   const std::vector<Holder>& holders = holders_[object.name];
   const auto own =
       std::find_if(holders.begin(), holders.end(), [&](const Holder& one) { return one.pid == pid && one.fd == fd; });
@@ -237,7 +238,7 @@ Answer WakerFinder::find_socket_ends(std::int32_t pid, std::int32_t tid, std::in
   if (outside_.contains(other) || has_socket_timeout(pid, fd).value_or(true)) return Answer::kNever;
   const bool both = has_scanned(socket.name);
   if (!has_scanned(other) || !both) return Answer::kNeedsScan;
-  if (refused_ || holders_[other].empty()) return Answer::kUnknown;
+  if (refused_ || on_their_way_ || holders_[other].empty()) return Answer::kUnknown;
   for (const Holder& holder : holders_[other]) facts.wakers.push_back({holder.pid, "socket", 0, holder.fd});
   // shutdown() of its own end wakes it too.
   for (const Holder& holder : holders_[socket.name]) facts.wakers.push_back({holder.pid, "shutdown", 0, holder.fd});
@@ -282,6 +283,16 @@ Answer WakerFinder::find_lock_holders(std::int32_t pid, const ThreadSample& thre
   return known_if_any(facts);
 }
 
+const std::vector<Holder>& WakerFinder::memory_holders(const std::string& path) {
+  const auto [holders, is_new] = memory_holders_.try_emplace(path);
+  if (is_new && path != "/dev/zero (deleted)") {
+    std::set<std::int32_t> refused;
+    holders->second = find_holders({path}, {}, refused);
+    std::erase_if(holders->second, [](const Holder& holder) { return holder.pid == ::getpid(); });
+  }
+  return holders->second;
+}
+
 Answer WakerFinder::find_shared(std::int32_t pid, const SharedPlace& place, const Tree& tree, WaitFacts& facts) {
   if (!shared_) {
     std::set<std::int32_t> must_read;
@@ -311,6 +322,10 @@ Answer WakerFinder::find_shared(std::int32_t pid, const SharedPlace& place, cons
     return Answer::kNever;
   }
   for (const std::int32_t mapper : *mappers) facts.wakers.push_back({mapper, "shared memory"});
+  for (const Holder& holder : memory_holders(place.path)) {
+    const bool has_mapped = std::ranges::find(*mappers, holder.pid) != mappers->end();
+    if (!has_mapped) facts.wakers.push_back({holder.pid, "shared memory", 0, holder.fd});
+  }
   facts.wakers_known = std::find(mappers->begin(), mappers->end(), pid) != mappers->end();
   return facts.wakers_known ? Answer::kKnown : Answer::kUnknown;
 }
@@ -328,6 +343,7 @@ void WakerFinder::scan(const Tree& tree) {
     holders_[std::move(object)].push_back(std::move(holder));
   }
   refused_ = !refused.empty();
+  on_their_way_ = has_descriptors_on_their_way(must_read);
   // What nobody holds any more need not be asked for again.
   std::erase_if(scanned_, [&](const std::string& object) { return !holders_.contains(object); });
   next_scan_ = Clock::now() + (Clock::now() - start) * kScanShare;

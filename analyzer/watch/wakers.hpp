@@ -57,6 +57,8 @@ class WakerFinder {
                          WaitFacts& facts);
   Answer find_socket_ends(std::int32_t pid, std::int32_t tid, std::int32_t fd, const Object& socket, WaitFacts& facts);
   Answer find_lock_holders(std::int32_t pid, const ThreadSample& thread, WaitFacts& facts);
+  // Processes that have it as a descriptor: they may map it.
+  const std::vector<Holder>& memory_holders(const std::string& path);
   // False: it was not in the latest scan, and is noted for the next.
   bool has_scanned(const std::string& object);
   const std::vector<FileLock>& file_locks();
@@ -68,10 +70,12 @@ class WakerFinder {
   std::set<std::string> unscanned_;
   std::map<std::string, std::vector<Holder>> holders_;
   bool refused_ = false;
+  bool on_their_way_ = false;  // descriptors are, in the queue of a socket
   Clock::time_point next_scan_{};
   // Of one look.
   std::optional<std::vector<FileLock>> file_locks_;
   std::optional<SharedMemory> shared_;
+  std::map<std::string, std::vector<Holder>> memory_holders_;  // of shared memory, by its path
   std::map<std::uint64_t, std::optional<std::uint64_t>> peers_;
   std::map<std::int32_t, bool> kernel_signals_;
 };

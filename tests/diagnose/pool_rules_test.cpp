@@ -71,6 +71,8 @@ TEST(LostThreadPool, IsLikelyWhereAHandlerCouldWake) {
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].certainty, Certainty::kLikely);
   EXPECT_EQ(findings[0].outcome, Outcome::kMayHang);
+  model.processes[1].ways_out = {"a handler of SIGTERM"};
+  EXPECT_TRUE(diagnose(model).empty()) << "a worker that waits to be told to end";
 }
 
 TEST(LostThreadPool, TakesOwnThreadsForAPoolIfSeveralWereMadeAtOnePlace) {

@@ -5,6 +5,7 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -16,6 +17,7 @@
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "fixture.h"
@@ -143,6 +145,37 @@ static void eventfd_victim(void) {
   if (read(event, &count, sizeof count) < 0) _exit(98);
 }
 
+/* Nobody but itself could write to it. */
+static void eventfd_self(void) {
+  uint64_t count;
+  const int event = eventfd(0, 0);
+  say_ready();
+  if (read(event, &count, sizeof count) < 0) _exit(98);
+}
+
+/* Reads from its own pipe. A process that is none of its tree, and cannot be seen to have the pipe, writes to it after
+ * three seconds: it opens it by /proc. */
+static void woken_by_proc(void) {
+  int ends[2];
+  char byte;
+  if (pipe(ends) != 0) _exit(99);
+  char path[64];
+  snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)getpid(), ends[1]);
+  if (fork() == 0) {
+    if (setsid() < 0 || fork() != 0) _exit(0);
+    close(ends[0]);
+    close(ends[1]);
+    sleep(3);
+    const int end = open(path, O_WRONLY);
+    if (end < 0 || write(end, "x", 1) != 1) _exit(98);
+    _exit(0);
+  }
+  wait(NULL);
+  say_ready();
+  if (read(ends[0], &byte, 1) != 1) _exit(98);
+  _exit(5);
+}
+
 static void eventfd_healthy(void) {
   uint64_t count;
   const int event = eventfd(0, 0);
@@ -238,6 +271,8 @@ const struct mode kernel_modes[] = {
     {"tcp-healthy", tcp_healthy},
     {"idle-accept", idle_accept},
     {"eventfd-victim", eventfd_victim},
+    {"eventfd-self", eventfd_self},
+    {"woken-by-proc", woken_by_proc},
     {"eventfd-healthy", eventfd_healthy},
     {"poll-victim", poll_victim},
     {"epoll-victim", epoll_victim},

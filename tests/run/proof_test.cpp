@@ -3,9 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <csignal>
 #include <string>
 
 #include "watch/wait_class.hpp"
+#include "watch/ways_out.hpp"
 
 namespace forksight::watch {
 namespace {
@@ -97,6 +99,87 @@ TEST(Proof, ACaughtSignalLeavesAWayOut) {
   const Proof proof = prove(evidence);
   EXPECT_TRUE(proof.stuck);
   EXPECT_TRUE(proof.handler_could);
+}
+
+constexpr std::uint64_t bit_of(int signal) { return 1ULL << static_cast<unsigned>(signal - 1); }
+
+ProcessEvidence catching(std::uint64_t signals) {
+  auto evidence = evidence_of({futex_thread(100)});
+  change_both(evidence, 0, [&](ThreadSample& thread) { thread.status.caught |= signals; });
+  return evidence;
+}
+
+TEST(Proof, HandlersOfFaultsAreNoWayOut) {
+  EXPECT_FALSE(prove(catching(bit_of(SIGSEGV) | bit_of(SIGBUS))).handler_could) << "Rust's standard library";
+  const Proof proof = prove(catching(bit_of(SIGSEGV) | bit_of(SIGTERM)));
+  EXPECT_TRUE(proof.handler_could);
+  EXPECT_EQ(proof.handlers, bit_of(SIGTERM));
+}
+
+TEST(Proof, AHandlerOfABlockedSignalDoesNotRun) {
+  auto evidence = catching(bit_of(SIGTERM));
+  change_both(evidence, 0, [](ThreadSample& thread) { thread.status.blocked = bit_of(SIGTERM); });
+  EXPECT_FALSE(prove(evidence).handler_could);
+}
+
+TEST(Proof, PythonsInterruptIsNoWayOut) {
+  auto evidence = catching(bit_of(SIGINT));
+  EXPECT_EQ(prove(evidence).handlers, bit_of(SIGINT));
+  evidence.has_python_interrupt = true;
+  EXPECT_EQ(prove(evidence).handlers, 0U);
+  EXPECT_TRUE(prove(evidence).handler_could) << "no proof either";
+}
+
+TEST(Proof, WithoutLibcAllSignalsCount) {
+  auto evidence = catching(0);
+  EXPECT_FALSE(prove(evidence).handler_could);
+  evidence.has_libc = false;
+  EXPECT_EQ(prove(evidence).handlers, bit_of(32) | bit_of(33));
+}
+
+TEST(Proof, WhatIsFrozenOrHeldMayGoOn) {
+  for (const char* function : {"do_freezer_trap", "__refrigerator", "seccomp_do_user_notification"}) {
+    auto evidence = evidence_of({call_thread(100, 0, {3, 0, 0, 0, 0, 0})});
+    evidence.facts[0].wakers_known = true;
+    evidence.facts[0].wakers = {{100, "pipe"}};
+    EXPECT_TRUE(prove(evidence).stuck);
+    evidence.facts[0].kernel_function = function;
+    expect_open(evidence, "thread 100 is");
+  }
+  auto evidence = evidence_of({futex_thread(100)});
+  evidence.is_frozen = true;
+  expect_open(evidence, "frozen");
+}
+
+TEST(WaysOut, FindsTheFilesOfTheFreezer) {
+  EXPECT_EQ(find_freezer_files("12:cpu,cpuacct:/a\n5:freezer:/jobs/7\n0::/user.slice\n"),
+            (std::vector<std::string>{"/sys/fs/cgroup/freezer/jobs/7/freezer.state",
+                                      "/sys/fs/cgroup/user.slice/cgroup.events",
+                                      "/sys/fs/cgroup/unified/user.slice/cgroup.events"}));
+  EXPECT_TRUE(find_freezer_files("0:x\nno line\n:::\n").empty());
+  EXPECT_TRUE(is_frozen_text("FROZEN\n"));
+  EXPECT_TRUE(is_frozen_text("populated 1\nfrozen 1\n"));
+  EXPECT_FALSE(is_frozen_text("THAWED\n"));
+  EXPECT_FALSE(is_frozen_text("populated 1\nfrozen 0\n"));
+}
+
+TEST(WaysOut, NamesSignals) {
+  EXPECT_EQ(name_signals(bit_of(SIGTERM)), "SIGTERM");
+  EXPECT_EQ(name_signals(bit_of(SIGHUP) | bit_of(SIGTERM)), "SIGHUP and SIGTERM");
+  EXPECT_EQ(name_signals(~0ULL), "SIGHUP, SIGINT, SIGQUIT, SIGILL and 60 more");
+}
+
+TEST(WaysOut, ReachWhoeverWaitsForTheirProcess) {
+  const auto waits = [](std::int32_t pid, std::vector<Waker> wakers) {
+    return ProcessWaits{pid, {{pid, false, std::move(wakers)}}};
+  };
+  const std::vector<ProcessWaits> processes = {waits(1, {{2, "pipe"}}), waits(2, {{3, "wait4"}, {4, "pipe"}}),
+                                               waits(3, {}), waits(4, {{4, "pipe"}})};
+  const auto of = [&](std::vector<bool> has_one) { return find_rescuers(processes, has_one); };
+  const std::vector<std::optional<std::size_t>> none(4);
+  EXPECT_EQ(of({false, false, false, false}), none);
+  EXPECT_EQ(of({false, false, false, true}), (std::vector<std::optional<std::size_t>>{3, 3, std::nullopt, 3}));
+  EXPECT_EQ(of({true, false, false, true}), (std::vector<std::optional<std::size_t>>{0, 3, std::nullopt, 3}));
 }
 
 TEST(Proof, ATimeoutEndsTheWait) {
@@ -240,7 +323,9 @@ TEST(Proof, TheProcessAsAWholeMustQualify) {
 TEST(Proof, TheKernelMayKnowBetterWhatItSleepsIn) {
   auto evidence = evidence_of({futex_thread(100)});
   evidence.facts[0].kernel_function = "do_freezer_trap";
-  expect_open(evidence, "do_freezer_trap");
+  expect_open(evidence, "is frozen");
+  evidence.facts[0].kernel_function = "do_nothing_known";
+  expect_open(evidence, "do_nothing_known");
   for (const char* silent : {"", "0", "futex_wait_queue_me"}) {
     evidence.facts[0].kernel_function = silent;
     EXPECT_TRUE(prove(evidence).stuck) << silent;

@@ -3,7 +3,6 @@
 // program's own, of which no memory tells who should have ended the wait. Several processes where shared memory binds
 // them.
 #include <fmt/core.h>
-#include <signal.h>
 
 #include <algorithm>
 #include <unordered_map>
@@ -79,23 +78,14 @@ std::vector<model::ProcessId> find_bound(const model::Model& model, model::Proce
 // The first thread may have ended by pthread_exit(), and stays as a name until the last one has.
 bool has_thread_ended(const model::Wait& wait) { return wait.state == 'Z' || wait.state == 'X'; }
 
-// No thread that sleeps raises these, and Python's own handler of SIGINT is there for Ctrl-C: a program that such a
-// handler is to wake is none that was meant to go on by itself.
-bool has_handlers_for_others_only(const model::Process& process) {
-  std::uint64_t harmless = 0;
-  for (const int fault : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS, SIGABRT}) harmless |= 1ULL << (fault - 1);
-  if (words::is_python(process)) harmless |= 1ULL << (SIGINT - 1);
-  return process.caught_signals != 0 && (process.caught_signals & ~harmless) == 0;
-}
-
-Certainty find_certainty(const Evidence& evidence, const std::vector<model::ProcessId>& bound) {
-  Certainty lowest = Certainty::kCertain;
-  for (const model::ProcessId id : bound) {
-    const model::Process& process = evidence.process(id);
-    if (is_beyond_signals(process)) continue;
-    lowest = std::min(lowest, has_handlers_for_others_only(process) ? Certainty::kLikely : Certainty::kPossible);
-  }
-  return lowest;
+// A program that sleeps until it is told to end, by a handler, looks the same. Python's own handler of SIGINT is there
+// for Ctrl-C: a program that it is to wake is none that was meant to go on by itself.
+void set_certainty(const Evidence& evidence, const std::vector<model::ProcessId>& bound, Finding& finding) {
+  const auto is_beyond = [&](model::ProcessId id) { return is_beyond_signals(evidence.process(id)); };
+  finding.certainty = std::ranges::all_of(bound, is_beyond) ? Certainty::kCertain : Certainty::kLikely;
+  finding.outcome = Outcome::kHang;
+  if (std::ranges::any_of(bound, [&](model::ProcessId id) { return has_way_out(evidence.process(id)); }))
+    set_may_be_meant(finding);
 }
 
 bool is_asleep_for_good(const model::Process& process) {
@@ -215,9 +205,7 @@ std::string summarise(const Evidence& evidence, const std::vector<model::Process
 Finding describe(const Evidence& evidence, const std::vector<model::ProcessId>& bound, const Sleepers& sleepers) {
   const auto first = std::ranges::find_if(sleepers, is_open_wait);
   Finding finding = Evidence::begin_finding("deadlock", first->process, *first->wait);
-  // A program that sleeps until it is told to end, by a handler, looks the same.
-  finding.certainty = find_certainty(evidence, bound);
-  finding.outcome = finding.certainty == Certainty::kPossible ? Outcome::kMayHang : Outcome::kHang;
+  set_certainty(evidence, bound, finding);
   finding.processes = bound;
   finding.culprit.kind = CulpritKind::kThread;
   finding.culprit.name = sleepers.size() == 1 ? "its only thread" : fmt::format("{} threads", sleepers.size());

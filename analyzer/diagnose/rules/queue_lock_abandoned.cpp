@@ -39,6 +39,7 @@ void queue_lock_abandoned(const Evidence& evidence, std::vector<Finding>& findin
       Finding finding = Evidence::begin_finding("queue-lock-abandoned", id, wait);
       finding.certainty = Certainty::kLikely;
       finding.outcome = Outcome::kHang;
+      if (has_way_out(process)) set_may_be_meant(finding);
       finding.culprit.kind = CulpritKind::kLock;
       finding.culprit.name = fmt::format("semaphore {}", name);
       finding.culprit.address = wait.object;

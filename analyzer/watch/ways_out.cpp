@@ -1,0 +1,134 @@
+#include "watch/ways_out.hpp"
+
+#include <fmt/core.h>
+#include <string.h>
+
+#include <algorithm>
+#include <csignal>
+#include <deque>
+#include <unordered_map>
+
+#include "watch/proc_fs.hpp"
+#include "watch/proof.hpp"
+
+namespace forksight::watch {
+namespace {
+
+constexpr std::size_t kMostNamed = 4;
+
+constexpr std::uint64_t bit_of(int signal) { return std::uint64_t{1} << static_cast<unsigned>(signal - 1); }
+
+// A thread raises these by what it does itself, so none that sleeps.
+constexpr std::uint64_t kFaults = bit_of(SIGSEGV) | bit_of(SIGBUS) | bit_of(SIGILL) | bit_of(SIGFPE) | bit_of(SIGTRAP) |
+                                  bit_of(SIGSYS) | bit_of(SIGABRT);
+
+}  // namespace
+
+Handlers find_handlers(const ProcessEvidence& evidence) {
+  std::uint64_t known = kFaults | evidence.own_signals;
+  if (evidence.has_libc) known |= kReservedSignals;
+  Handlers handlers;
+  for (const ThreadSample& thread : evidence.second.threads) {
+    if (!thread.ended()) handlers.ways_out |= thread.status.caught & ~thread.status.blocked & ~known;
+  }
+  const bool has_ctrl_c = evidence.has_python_interrupt && (handlers.ways_out & bit_of(SIGINT)) != 0;
+  if (has_ctrl_c) {
+    handlers.ways_out &= ~bit_of(SIGINT);
+    handlers.for_ctrl_c = true;
+  }
+  return handlers;
+}
+
+bool is_python_program(std::string_view exe) {
+  const std::size_t slash = exe.rfind('/');
+  return exe.substr(slash == std::string_view::npos ? 0 : slash + 1).starts_with("python");
+}
+
+std::string_view find_hold(std::string_view function) {
+  const auto has = [&](std::string_view part) { return function.find(part) != std::string_view::npos; };
+  if (has("freez") || has("refrigerator")) return "is frozen";
+  if (has("seccomp")) return "is held by a seccomp filter";
+  return {};
+}
+
+std::vector<std::string> find_freezer_files(std::string_view cgroup) {
+  std::vector<std::string> files;
+  while (!cgroup.empty()) {
+    const std::size_t end = std::min(cgroup.find('\n'), cgroup.size());
+    const std::string_view line = cgroup.substr(0, end);
+    cgroup.remove_prefix(std::min(end + 1, cgroup.size()));
+    const std::size_t first = line.find(':');
+    const std::size_t second = first == std::string_view::npos ? first : line.find(':', first + 1);
+    if (second == std::string_view::npos) continue;
+    const std::string_view controllers = line.substr(first + 1, second - first - 1);
+    const std::string_view path = line.substr(second + 1);
+    if (path.empty() || path.front() != '/') continue;
+    if (controllers.empty()) {
+      files.push_back(fmt::format("/sys/fs/cgroup{}/cgroup.events", path));
+      files.push_back(fmt::format("/sys/fs/cgroup/unified{}/cgroup.events", path));
+    } else if (("," + std::string(controllers) + ",").find(",freezer,") != std::string::npos) {
+      files.push_back(fmt::format("/sys/fs/cgroup/freezer{}/freezer.state", path));
+    }
+  }
+  return files;
+}
+
+bool is_frozen_text(std::string_view text) {
+  return text.starts_with("FROZEN") || text.starts_with("FREEZING") ||
+         ("\n" + std::string(text)).find("\nfrozen 1") != std::string::npos;
+}
+
+bool is_frozen(std::int32_t pid) {
+  return std::ranges::any_of(find_freezer_files(read_file(proc_path(pid, "cgroup")).text),
+                             [](const std::string& file) { return is_frozen_text(read_file(file).text); });
+}
+
+std::string name_signals(std::uint64_t signals) {
+  std::vector<std::string> names;
+  for (int signal = 1; signal <= 64; ++signal) {
+    if ((signals & bit_of(signal)) == 0) continue;
+    const char* const name = signal < SIGRTMIN ? ::sigabbrev_np(signal) : nullptr;
+    names.push_back(name == nullptr ? fmt::format("signal {}", signal) : fmt::format("SIG{}", name));
+  }
+  std::string text;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (i == kMostNamed && names.size() > kMostNamed + 1)
+      return text + fmt::format(" and {} more", names.size() - kMostNamed);
+    text += (i == 0 ? "" : i + 1 == names.size() ? " and " : ", ") + names[i];
+  }
+  return text;
+}
+
+std::vector<std::optional<std::size_t>> find_rescuers(const std::vector<ProcessWaits>& processes,
+                                                      const std::vector<bool>& has_one) {
+  std::unordered_map<std::int32_t, std::size_t> by_pid;
+  for (std::size_t at = 0; at < processes.size(); ++at) by_pid.emplace(processes[at].pid, at);
+  std::vector<std::vector<std::size_t>> waiters(processes.size());
+  for (std::size_t at = 0; at < processes.size(); ++at) {
+    for (const ThreadWaits& thread : processes[at].threads) {
+      for (const Waker& waker : thread.wakers) {
+        const auto target = by_pid.find(waker.pid);
+        if (target != by_pid.end() && target->second != at) waiters[target->second].push_back(at);
+      }
+    }
+  }
+  std::vector<std::optional<std::size_t>> rescuers(processes.size());
+  std::deque<std::size_t> open;
+  for (std::size_t at = 0; at < processes.size(); ++at) {
+    if (!has_one[at]) continue;
+    rescuers[at] = at;
+    open.push_back(at);
+  }
+  while (!open.empty()) {
+    const std::size_t at = open.front();
+    open.pop_front();
+    for (const std::size_t waiter : waiters[at]) {
+      if (rescuers[waiter]) continue;
+      rescuers[waiter] = rescuers[at];
+      open.push_back(waiter);
+    }
+  }
+  return rescuers;
+}
+
+}  // namespace forksight::watch

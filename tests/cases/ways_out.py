@@ -1,0 +1,238 @@
+"""ways_out.py FORKSIGHT WAYS_OUT: programs whose processes all sleep until a handler, an alarm or time wakes them.
+`forksight run --on-hang kill` finds nothing in them and leaves them alone, `forksight why` finds nothing and says what they
+wait for and what could end that. Their twins, which nothing can wake, are told, and killed.
+"""
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from processes import become_reaper
+
+HANG_AFTER = "0.2"
+IDLE_S = 3.0   # for so long after it is ready `run` looks at each: fifteen times what it waits for a hang
+LIMIT_S = 60
+FOUND = 9
+AT_ONCE = 3
+KILLED = 128 + signal.SIGKILL
+
+ASYNCIO = """
+import asyncio, signal
+async def main():
+    stop = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
+    print("x", end="", flush=True)
+    await stop.wait()
+asyncio.run(main())
+raise SystemExit(7)
+"""
+
+ASYNCIO_INTERRUPT = ASYNCIO.replace("signal.SIGTERM", "signal.SIGINT")
+
+EVENT = """
+import signal, threading
+stop = threading.Event()
+signal.signal(signal.SIGTERM, lambda *_: stop.set())
+print("x", end="", flush=True)
+stop.wait()
+raise SystemExit(7)
+"""
+
+EVENT_INTERRUPT = EVENT.replace("signal.SIGTERM", "signal.SIGINT")
+
+RAISING_ALARM = """
+import signal, threading
+def give_up(*_): raise TimeoutError
+signal.signal(signal.SIGALRM, give_up)
+signal.alarm(4)
+print("x", end="", flush=True)
+lock = threading.Lock()
+lock.acquire()
+try:
+    lock.acquire()
+except TimeoutError:
+    raise SystemExit(7)
+"""
+
+EXECUTOR = """
+import concurrent.futures, multiprocessing, signal, threading
+stop = threading.Event()
+if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: stop.set())
+    with concurrent.futures.ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("fork")) as pool:
+        assert sorted(pool.map(abs, [-1, -2, -3, -4])) == [1, 2, 3, 4]
+        print("x", end="", flush=True)
+        stop.wait()
+        assert pool.submit(abs, -7).result() == 7
+    raise SystemExit(7)
+"""
+
+QUEUE = """
+import multiprocessing, signal, threading
+stop = threading.Event()
+def work(queue): raise SystemExit(queue.get() + 2)
+if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: stop.set())
+    fork = multiprocessing.get_context("fork")
+    queue = fork.Queue()
+    worker = fork.Process(target=work, args=(queue,))
+    worker.start()
+    print("x", end="", flush=True)
+    stop.wait()
+    queue.put(5)
+    worker.join()
+    raise SystemExit(worker.exitcode)
+"""
+
+NODE = """
+const child = require('child_process').spawn('cat', {stdio: ['pipe', 'pipe', 'inherit']});
+child.stdout.on('data', () => process.exit(7));
+process.on('SIGTERM', () => child.stdin.write('go'));
+require('fs').writeSync(1, 'x');
+"""
+
+RUBY = """
+queue = Queue.new
+reader, writer = IO.pipe
+trap('TERM') { writer.write('x') }
+Thread.new { reader.read(1); queue << 7 }
+$stdout.write('x'); $stdout.flush
+exit queue.pop
+"""
+
+DEADLOCK = """
+import signal, threading
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+print("x", end="", flush=True)
+lock = threading.Lock()
+lock.acquire()
+lock.acquire()
+"""
+
+
+def python(script):
+    return [sys.executable, "-B", "-c", script]
+
+
+def programs(ways_out):
+    """Name, command, what ends it, and whether `why` is to name a handler."""
+    return [
+        ("self_pipe", [ways_out, "self_pipe"], signal.SIGTERM, "a handler of SIGTERM"),
+        ("sem_in_handler", [ways_out, "sem_in_handler"], signal.SIGTERM, "a handler of SIGTERM"),
+        ("prefork", [ways_out, "prefork"], signal.SIGTERM, "a handler of SIGTERM"),
+        ("alarm_in_read", [ways_out, "alarm_in_read"], None, "in read: pipe:"),
+        ("child_has_alarm", [ways_out, "child_has_alarm"], None, "in read: pipe:"),
+        ("descriptor_on_its_way", [ways_out, "descriptor_on_its_way"], None, "thread"),
+        ("slow_atfork", [ways_out, "slow_atfork"], None, None),
+        ("asyncio", python(ASYNCIO), signal.SIGTERM, "a handler of SIG"),
+        ("asyncio_interrupt", python(ASYNCIO_INTERRUPT), signal.SIGINT, "a handler of SIGINT"),
+        ("event", python(EVENT), signal.SIGTERM, "a handler of SIGTERM"),
+        ("event_interrupt", python(EVENT_INTERRUPT), signal.SIGINT, "a handler of SIGINT"),
+        ("raising_alarm", python(RAISING_ALARM), None, "a handler of SIGALRM"),
+        ("executor", python(EXECUTOR), signal.SIGTERM, "a handler of SIGTERM"),
+        ("queue", python(QUEUE), signal.SIGTERM, "a handler of SIGTERM"),
+        ("node", ["node", "-e", NODE], signal.SIGTERM, None),
+        ("ruby", ["ruby", "-e", RUBY], signal.SIGTERM, None),
+    ]
+
+
+TWINS = [
+    ("own_pipe", "pipe-held-open"),
+    ("own_pipe_with_fault_handlers", "pipe-held-open"),
+    ("own_pipe_with_blocked_signal", "pipe-held-open"),
+    ("lost_poster", "lost-wakeup"),
+]
+
+
+def start(forksight, folder, name, command):
+    """The run, once its program is ready."""
+    where = Path(folder, name)
+    where.mkdir()
+    argv = [forksight, "run", "--hang-after", HANG_AFTER, "--on-hang", "kill", "--error-exitcode", str(FOUND), "--fail-on",
+            "possible", "--out", str(where / "out"), "--", *command]
+    with open(where / "stderr", "wb") as err:
+        run = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=err, cwd=where, start_new_session=True)
+    if run.stdout.read(1) != b"x":
+        run.kill()
+        raise RuntimeError(f"{name} did not start: {(where / 'stderr').read_text(errors='replace')}")
+    return run
+
+
+def said_by(folder, name):
+    return Path(folder, name, "stderr").read_text(errors="replace")
+
+
+def program_of(run):
+    children = Path(f"/proc/{run.pid}/task/{run.pid}/children").read_text().split()
+    return int(children[0]) if children else None
+
+
+def ask(forksight, pid, words, name):
+    done = subprocess.run([forksight, "why", str(pid)], capture_output=True, text=True, timeout=LIMIT_S, check=False)
+    if done.returncode != 0:
+        return [f"{name}: `why` ends with {done.returncode}: {done.stdout}{done.stderr}"]
+    if words and words not in done.stdout:
+        return [f"{name}: `why` does not say \"{words}\": {done.stdout}"]
+    return []
+
+
+def be_left_alone(forksight, folder, name, command, end, words):
+    lines = []
+    run = start(forksight, folder, name, command)
+    try:
+        if words:
+            time.sleep(1)
+            lines += ask(forksight, program_of(run), words, name)
+        time.sleep(IDLE_S)
+        if end is not None and run.poll() is None:
+            os.kill(program_of(run), end)
+        status = run.wait(LIMIT_S)
+        if status != 7:
+            lines.append(f"{name}: status {status}, not 7")
+    finally:
+        run.stdout.close()
+        if run.poll() is None:
+            os.killpg(run.pid, signal.SIGKILL)
+            run.wait()
+    said = said_by(folder, name)
+    allowed = "is taken back" in said and name == "slow_atfork"
+    if "finding" in said.splitlines()[-1] or ("HANG" in said and not allowed) or "unexplained" in said:
+        lines.append(f"{name}: {said}")
+    return lines
+
+
+def be_told(forksight, folder, name, command, rule):
+    run = start(forksight, folder, name, command)
+    try:
+        status = run.wait(LIMIT_S)
+    except subprocess.TimeoutExpired:
+        status = None
+        os.killpg(run.pid, signal.SIGKILL)
+        run.wait()
+    run.stdout.close()
+    said = said_by(folder, name)
+    return [] if status == FOUND and f"CERTAIN HANG: {rule}" in said else [f"{name}: status {status}: {said}"]
+
+
+def main():
+    forksight, ways_out = sys.argv[1:]
+    become_reaper()
+    jobs = []
+    with tempfile.TemporaryDirectory(prefix="forksight-ways-out-") as folder, ThreadPoolExecutor(AT_ONCE) as pool:
+        for name, command, end, words in programs(ways_out):
+            jobs.append(pool.submit(be_left_alone, forksight, folder, name, command, end, words))
+        for name, rule in TWINS:
+            jobs.append(pool.submit(be_told, forksight, folder, name, [ways_out, name], rule))
+        jobs.append(pool.submit(be_told, forksight, folder, "deadlock", python(DEADLOCK), "deadlock"))
+        lines = [line for job in jobs for line in job.result()]
+    print(f"{len(jobs)} programs")
+    print("\n".join(lines))
+    return 1 if lines else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
