@@ -42,6 +42,7 @@ struct CommandLine {
   double hang_after_seconds = 1;
   int error_exitcode = -1;
   std::string on_hang = "report";
+  std::string kill_on = "proven";
   std::string format = "text";
   std::string fail_on = "likely";
   std::vector<std::string> ignored;  // CMD as the parser split it
@@ -51,6 +52,7 @@ const std::map<std::string, OnHang> kOnHang{{"report", OnHang::kReport}, {"kill"
 const std::map<std::string, ReportFormat> kFormats{{"text", ReportFormat::kText}, {"json", ReportFormat::kJson}};
 const std::map<std::string, Certainty> kCertainties{
     {"certain", Certainty::kCertain}, {"likely", Certainty::kLikely}, {"possible", Certainty::kPossible}};
+const std::map<std::string, Certainty> kKillOn{{"proven", Certainty::kCertain}, {"likely", Certainty::kLikely}};
 
 // The type name shows the choices already.
 CLI::Validator one_of(std::vector<std::string> words) { return CLI::IsMember(std::move(words)).description(""); }
@@ -60,8 +62,10 @@ void add_options(CLI::App& run, CommandLine& line) {
   constexpr char kHang[] = "When something hangs";
   run.add_option("--hang-after", line.hang_after_seconds, "Report a process that has been stuck for this many seconds")
       ->type_name("SECONDS")->check(CLI::Range(0.1, 86400.0).description(""))->capture_default_str()->group(kHang);
-  run.add_option("--on-hang", line.on_hang, "report: say it and go on waiting; kill: say it, then SIGKILL the whole tree")
+  run.add_option("--on-hang", line.on_hang, "report: say it and go on waiting; kill: say it, then SIGKILL the whole tree if it is proven")
       ->check(one_of({"report", "kill"}))->type_name("report|kill")->capture_default_str()->group(kHang);
+  run.add_option("--kill-on", line.kill_on, "The least certainty that --on-hang kill acts on")
+      ->check(one_of({"proven", "likely"}))->type_name("proven|likely")->capture_default_str()->group(kHang);
 
   constexpr char kCure[] = "What the shim does at a fork";
   run.add_option("--cure", options.cure, "What is mended at a fork: auto is all that is sound, none only watches; see below")
@@ -113,6 +117,7 @@ void add_run_command(CLI::App& app, int argc, const char* const* argv, int& stat
     }
     settle_cures(line->options, run->count("--omp") > 0, run->count("--on-orphan") > 0);
     line->options.on_hang = kOnHang.at(line->on_hang);
+    line->options.kill_on = kKillOn.at(line->kill_on);
     line->options.format = kFormats.at(line->format);
     line->options.fail_on = kCertainties.at(line->fail_on);
     if (line->error_exitcode >= 0) line->options.error_exitcode = line->error_exitcode;

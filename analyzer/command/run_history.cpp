@@ -39,6 +39,22 @@ collect::LoggedProcess row_of(const watch::Member& member) {
   return row;
 }
 
+bool is_proved(model::Liveness liveness) {
+  return liveness == model::Liveness::kDead || liveness == model::Liveness::kDeadButForSignal ||
+         liveness == model::Liveness::kVictim;
+}
+
+// As a whole.
+bool is_stuck(const collect::LoggedProcess& row) {
+  return is_proved(row.liveness) || row.liveness == model::Liveness::kSpinning ||
+         row.liveness == model::Liveness::kStalled;
+}
+
+// As a whole, or threads of it.
+bool has_stuck(const collect::LoggedProcess& row) {
+  return is_stuck(row) || !row.waits.empty() || row.unheard_signals != 0;
+}
+
 std::uint64_t milliseconds(watch::Clock::duration time) {
   return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(time).count());
 }
@@ -51,12 +67,12 @@ RunHistory::RunHistory(std::vector<std::string> command) {
   base_.host = host_name();
 }
 
-void RunHistory::note(const watch::Supervisor& supervisor, const std::map<watch::ProcessKey, watch::Verdict>& stuck,
-                      watch::Clock::time_point now) {
-  take_back(supervisor, stuck);
+std::vector<watch::ProcessKey> RunHistory::note(const watch::Supervisor& supervisor,
+                                                const std::map<watch::ProcessKey, watch::Verdict>& stuck,
+                                                watch::Clock::time_point now) {
+  std::vector<watch::ProcessKey> going_on = take_back(supervisor, stuck, now);
   ended_.look();
   for (const auto& [key, verdict] : stuck) {
-    has_stuck_ = true;
     const bool is_new = !kept_.contains(key) || kept_.at(key).liveness == model::Liveness::kAwake;
     collect::LoggedProcess& row = kept_[key];
     const auto shim_start = is_new ? watch::find_shim(key.pid) : row.shim_start;
@@ -68,6 +84,7 @@ void RunHistory::note(const watch::Supervisor& supervisor, const std::map<watch:
     const auto age = goes_on ? watch::Clock::duration::zero() : now - verdict.since;
     row.stuck_for_ms = milliseconds(age);
     row.waits = verdict.waits;
+    row.ways_out = verdict.ways_out;
     row.unheard_signals = verdict.unheard_signals;
     row.unheard_for_ms = verdict.unheard_signals == 0 ? 0 : milliseconds(now - verdict.unheard_since);
     row.waits_via = verdict.waits_for ? verdict.via : "";
@@ -79,31 +96,60 @@ void RunHistory::note(const watch::Supervisor& supervisor, const std::map<watch:
                             row.comm));
     }
   }
+  return going_on;
 }
 
 // Spinning and stalling are no proof, and a thread that is stuck alone may be cancelled by another: a process that got
-// out of it is taken back. What was proved stays. One that is ending has not got out of anything.
-void RunHistory::take_back(const watch::Supervisor& supervisor,
-                           const std::map<watch::ProcessKey, watch::Verdict>& stuck) {
+// out of it is taken back at once. A proof may be missing for a moment because somebody looked at the process; for
+// longer, it goes on, whatever woke it. One that is ending has not got out of anything. Who waited for one that hung
+// may go on after that was ended.
+std::vector<watch::ProcessKey> RunHistory::take_back(const watch::Supervisor& supervisor,
+                                                     const std::map<watch::ProcessKey, watch::Verdict>& stuck,
+                                                     watch::Clock::time_point now) {
+  constexpr std::chrono::seconds kAwakeFor{1};
+  constexpr std::chrono::seconds kUnprovenFor{15};
+  std::vector<watch::ProcessKey> going_on;
   for (auto& [key, row] : kept_) {
     const auto member = supervisor.tree().living().find(key.pid);
     const bool lives = member != supervisor.tree().living().end() && member->second.key == key;
-    const bool is_proved = row.liveness != model::Liveness::kSpinning && row.liveness != model::Liveness::kStalled &&
-                           row.liveness != model::Liveness::kAwake;
-    if (is_proved || stuck.contains(key) || !lives || watch::is_ending(key)) continue;
+    if (row.liveness == model::Liveness::kVictim || stuck.contains(key) || !lives || watch::is_ending(key)) {
+      missed_.erase(key);
+      continue;
+    }
+    const auto since = missed_.try_emplace(key, now).first->second;
+    const auto longest = supervisor.was_awake(key) ? kAwakeFor : kUnprovenFor;
+    if (is_proved(row.liveness) && now - since < longest) continue;
+    if (forksight::has_stuck(row)) going_on.push_back(key);
     row = row_of(member->second);
+    missed_.erase(key);
   }
+  return going_on;
+}
+
+bool RunHistory::has_stuck() const {
+  return std::ranges::any_of(kept_, [](const auto& entry) { return forksight::has_stuck(entry.second); });
 }
 
 void RunHistory::note_command(const watch::Member& member) { kept_[member.key] = row_of(member); }
 
-void RunHistory::note_end(const watch::ProcessKey& key, int status) {
+bool RunHistory::note_end(const watch::ProcessKey& key, int status, bool is_by_itself) {
   collect::LoggedProcess& row = kept_[key];
   row.pid = key.pid;
   row.start_ticks = key.start_ticks;
   row.exit_status = status;
+  const bool goes_on = is_by_itself && is_stuck(row) && row.liveness != model::Liveness::kVictim;
   const bool was_stuck = row.stuck_for_ms != 0 || !row.waits.empty();
-  if (!was_stuck) row.liveness = model::Liveness::kEnded;
+  if (was_stuck && !goes_on) return false;
+  row.liveness = model::Liveness::kEnded;
+  row.stuck_for_ms = 0;
+  row.waits.clear();
+  row.ways_out.clear();
+  return goes_on;
+}
+
+void RunHistory::note_kill(const watch::ProcessKey& key) {
+  const auto row = kept_.find(key);
+  if (row != kept_.end()) row->second.killed_by_run = true;
 }
 
 void RunHistory::add_limit(const std::string& sentence) {

@@ -16,27 +16,33 @@ class RunHistory {
  public:
   explicit RunHistory(std::vector<std::string> command);
 
-  // Takes over everything that is stuck now. `stuck` may hold more than the supervisor's own verdicts.
-  void note(const watch::Supervisor& supervisor, const std::map<watch::ProcessKey, watch::Verdict>& stuck,
-            watch::Clock::time_point now);
-  // CMD ended, with this status as of wait(2).
-  void note_end(const watch::ProcessKey& key, int status);
+  // Takes over everything that is stuck now. `stuck` may hold more than the supervisor's own verdicts. Returns those
+  // that were stuck and go on.
+  std::vector<watch::ProcessKey> note(const watch::Supervisor& supervisor,
+                                      const std::map<watch::ProcessKey, watch::Verdict>& stuck,
+                                      watch::Clock::time_point now);
+  // CMD ended, with this status as of wait(2). True: it was stuck, as it seemed, and ended by itself.
+  bool note_end(const watch::ProcessKey& key, int status, bool is_by_itself);
+  // The run has sent it SIGKILL.
+  void note_kill(const watch::ProcessKey& key);
   // CMD's own row: it may end before the first look.
   void note_command(const watch::Member& member);
   // When the processes end of which the traces say that it matters.
   void follow_ends(const model::Model& model) { ended_.follow(model); }
   void add_limit(const std::string& sentence);
 
-  bool has_stuck() const { return has_stuck_; }
+  bool has_stuck() const;
   collect::RunLog log(const watch::Supervisor& supervisor) const;
 
  private:
-  void take_back(const watch::Supervisor& supervisor, const std::map<watch::ProcessKey, watch::Verdict>& stuck);
+  std::vector<watch::ProcessKey> take_back(const watch::Supervisor& supervisor,
+                                           const std::map<watch::ProcessKey, watch::Verdict>& stuck,
+                                           watch::Clock::time_point now);
 
   collect::RunLog base_;
   std::map<watch::ProcessKey, collect::LoggedProcess> kept_;
+  std::map<watch::ProcessKey, watch::Clock::time_point> missed_;  // since when a proof is missing that there was
   RunEnded ended_;
-  bool has_stuck_ = false;
 };
 
 }  // namespace forksight

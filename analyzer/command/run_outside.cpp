@@ -66,6 +66,12 @@ void OutsideFindings::look(std::int32_t pid, const model::Model& model, const st
   }
 }
 
+void OutsideFindings::forget(const watch::ProcessKey& key) {
+  const auto is_it = [&](const model::Process& process) { return key_of(process) == Key{key.pid, key.start_ticks}; };
+  was_written_ = was_written_ || !kept_.empty();
+  std::erase_if(kept_, [&](const KeptFinding& kept) { return std::ranges::any_of(kept.processes, is_it); });
+}
+
 void OutsideFindings::add_to(model::Model& model, std::vector<Finding>& findings) const {
   std::vector<const KeptFinding*> news;
   for (const KeptFinding& kept : kept_) {
@@ -92,7 +98,7 @@ void OutsideFindings::add_to(model::Model& model, std::vector<Finding>& findings
 }
 
 std::string OutsideFindings::write(const std::filesystem::path& folder) const {
-  return kept_.empty() ? std::string() : write_outside(folder, kept_);
+  return kept_.empty() && !was_written_ ? std::string() : write_outside(folder, kept_);
 }
 
 OutsideFindings OutsideFindings::read(const std::vector<std::filesystem::path>& folders,

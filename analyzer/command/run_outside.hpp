@@ -10,6 +10,7 @@
 #include "command/run_outside_file.hpp"
 #include "diagnose/finding.hpp"
 #include "model/model.hpp"
+#include "watch/evidence.hpp"
 
 namespace forksight {
 
@@ -18,6 +19,8 @@ class OutsideFindings {
   // Looks at `pid` and its tree, if a stuck process of `model` has no finding. What was found once stays found: the
   // process may be gone when the run ends.
   void look(std::int32_t pid, const model::Model& model, const std::vector<Finding>& findings);
+  // This process goes on: what was found of it is no more.
+  void forget(const watch::ProcessKey& key);
   // Adds what was found to processes that `findings` do not explain; `model` gets those that it does not have.
   void add_to(model::Model& model, std::vector<Finding>& findings) const;
 
@@ -27,6 +30,7 @@ class OutsideFindings {
 
  private:
   std::vector<KeptFinding> kept_;
+  bool was_written_ = false;  // something that has been forgotten since
 };
 
 }  // namespace forksight

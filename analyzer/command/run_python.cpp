@@ -73,6 +73,14 @@ bool send_request(const watch::ProcessKey& key, int signal) {
   return sent;
 }
 
+// An idle program is not to be woken for nothing: only one that waits for what its fork broke, or that nothing can end.
+bool is_worth_asking(const model::Model& quick, const watch::Verdict& verdict) {
+  const auto is_open = [&](const model::Touch& touch) {
+    return !touch.returned && !touch.cured && quick.processes[touch.process].pid == verdict.key.pid;
+  };
+  return verdict.ways_out.empty() || std::ranges::any_of(quick.touches, is_open);
+}
+
 }  // namespace
 
 std::string python_signal_value() {
@@ -85,7 +93,7 @@ void request_python_stacks(const model::Model& quick, const std::map<watch::Proc
   std::vector<std::pair<std::int32_t, int>> asked;
   for (const auto& [key, verdict] : stuck) {
     if (verdict.liveness == model::Liveness::kSpinning || verdict.liveness == model::Liveness::kAwake) continue;
-    const int signal = find_signal(quick, key);
+    const int signal = is_worth_asking(quick, verdict) ? find_signal(quick, key) : 0;
     if (signal == 0 || !would_answer(key.pid, signal)) continue;
     if (!send_request(key, signal)) continue;
     supervisor.expect_stir(key);

@@ -107,6 +107,15 @@ bool RunReport::say(const model::Model& model, const std::vector<Finding>& findi
   return true;
 }
 
+void RunReport::take_back(std::int32_t pid, const std::vector<std::string>& fingerprints) {
+  for (const std::string& fingerprint : fingerprints) said_.erase(fingerprint);
+  is_stale_ = true;
+  // A document, and a file, are written anew at the end.
+  if (options_.format == ReportFormat::kJson || is_regular_) return;
+  write_all(file_ >= 0 ? file_ : STDERR_FILENO,
+            fmt::format("forksight: process {} went on: what was said above of its hang is taken back\n", pid));
+}
+
 void RunReport::say_last(const model::Model& model, const std::vector<Finding>& findings,
                          const std::vector<std::string>& unexplained) {
   const bool has_news = say(model, findings, unexplained);
@@ -114,7 +123,7 @@ void RunReport::say_last(const model::Model& model, const std::vector<Finding>& 
     // A file gets the last state. A stream gets a second document only if it holds more than the first.
     if (is_regular_) {
       write_whole(render::render_json(model, findings));
-    } else if (!has_news && said_.empty() && (!options_.quiet || !findings.empty())) {
+    } else if (!has_news && (said_.empty() || is_stale_) && (!options_.quiet || !findings.empty() || is_stale_)) {
       write_all(file_ >= 0 ? file_ : STDERR_FILENO, render::render_json(model, findings));
     }
   } else if (is_regular_) {

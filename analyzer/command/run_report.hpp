@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <set>
 #include <string>
@@ -25,13 +26,16 @@ class RunReport {
   std::string open();
 
   // Says the findings that are new, and the sentences about unexplained processes that are. True if any was.
-  bool say(const model::Model& model, const std::vector<Finding>& findings, const std::vector<std::string>& unexplained);
+  bool say(const model::Model& model, const std::vector<Finding>& findings,
+           const std::vector<std::string>& unexplained);
   // The same at the end; for JSON the whole, found or not.
   void say_last(const model::Model& model, const std::vector<Finding>& findings,
                 const std::vector<std::string>& unexplained);
 
   // How CMD ended, as of wait(2): told at the end if that was by a signal. A document has it with the process.
   void note_end(int status);
+  // Process `pid` goes on: these findings are no more.
+  void take_back(std::int32_t pid, const std::vector<std::string>& fingerprints);
 
   // The last line, and what could not be seen. `folder` is where the traces are, "" if there are none.
   void say_summary(const model::Model& model, const std::vector<Finding>& findings, std::size_t unexplained,
@@ -44,9 +48,10 @@ class RunReport {
   void write_whole(const std::string& text) const;
 
   const RunOptions& options_;
-  int file_ = -1;              // --report FILE
+  int file_ = -1;  // --report FILE
   bool is_regular_ = false;
-  std::string end_;  // of CMD, "" where nothing is to be told
+  std::string end_;             // of CMD, "" where nothing is to be told
+  bool is_stale_ = false;       // the latest document holds something that was taken back
   std::set<std::string> said_;  // fingerprints, and sentences
 };
 

@@ -20,6 +20,7 @@
 #include "command/run_python.hpp"
 #include "command/run_report.hpp"
 #include "command/run_rights.hpp"
+#include "command/run_said.hpp"
 #include "command/run_signals.hpp"
 #include "command/run_worth.hpp"
 #include "diagnose/diagnose.hpp"
@@ -35,7 +36,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
-using Verdicts = std::map<watch::ProcessKey, watch::Verdict>;
 
 constexpr std::chrono::milliseconds kPace{250};
 constexpr int kLoadShare = 50;  // reading growing traces may take one part in so many of the time
@@ -90,12 +90,12 @@ class Session {
     follow_traces();
     const auto now = Clock::now();
     supervisor_.poll(now);
-    history_.note(supervisor_, supervisor_.verdicts(), now);
+    note(supervisor_.verdicts(), now);
     for (const std::string& sentence : rights_.look(supervisor_)) history_.add_limit(sentence);
     if (has_news(now)) {
       // Who waits for it is told with it, however short a time.
       supervisor_.poll_at_any_age(now);
-      history_.note(supervisor_, supervisor_.verdicts(), now);
+      note(supervisor_.verdicts(), now);
       if (has_news(now)) report_stuck(supervisor_.verdicts());
     }
     if (killing_) kill_tree();
@@ -115,13 +115,14 @@ class Session {
     return known->second != model::Liveness::kAwake || verdict.liveness == model::Liveness::kAwake;
   }
 
-  // A process that goes on beside some threads of its own that are stuck is ended only if that is proven.
-  static bool is_hang(const Verdicts& verdicts, const std::vector<Finding>& findings) {
-    return std::any_of(verdicts.begin(), verdicts.end(),
-                       [](const auto& entry) { return entry.second.liveness != model::Liveness::kAwake; }) ||
-           std::any_of(findings.begin(), findings.end(), [](const Finding& finding) {
-             return finding.certainty == Certainty::kCertain && finding.outcome == Outcome::kHang;
-           });
+  void note(const Verdicts& verdicts, Clock::time_point now) {
+    for (const watch::ProcessKey& key : history_.note(supervisor_, verdicts, now)) take_back(key);
+  }
+
+  void take_back(const watch::ProcessKey& key) {
+    reported_.erase(key);
+    outside_.forget(key);
+    if (const auto gone = said_.take_back(key); !gone.empty()) report_.take_back(key.pid, gone);
   }
 
   void report_stuck(const Verdicts& verdicts) {
@@ -129,9 +130,10 @@ class Session {
     if (const auto quick = load_quickly(folder_)) request_python_stacks(quick.value(), verdicts, supervisor_);
     write_log();
     const Diagnosis diagnosis = diagnose_folder();
-    note_severity(diagnosis.findings);
+    said_.note(verdicts, diagnosis.model, diagnosis.findings);
     report_.say(diagnosis.model, diagnosis.findings, diagnosis.unexplained);
-    if (options_.on_hang == OnHang::kKill && is_hang(verdicts, diagnosis.findings)) killing_ = true;
+    const bool may_kill = options_.on_hang == OnHang::kKill;
+    if (may_kill && has_hang_to_end(verdicts, diagnosis.model, diagnosis.findings, options_.kill_on)) killing_ = true;
   }
 
   // What the traces say about processes to look at: those that the walk did not meet, and threads that may be spinning.
@@ -226,6 +228,7 @@ class Session {
     // The terminal and the kernel send to the whole process group, CMD included; kill(1) meant CMD, and found us.
     const bool by_process = info.ssi_code <= 0;
     const bool ends = signal == SIGINT || signal == SIGQUIT || signal == SIGTERM || signal == SIGHUP;
+    was_told_to_end_ = was_told_to_end_ || ends;
     const bool hangs = ends && report_before_the_end();
     if (hangs && (signal == SIGINT || signal == SIGQUIT) && ++interrupts_ > 1) {
       given_up_ = true;
@@ -238,14 +241,13 @@ class Session {
   // CMD may be on its way out already: what the latest look proved of it still counts. True if something hangs.
   bool report_before_the_end() {
     Verdicts stuck = supervisor_.verdicts();
-    const auto now = Clock::now();
-    supervisor_.poll_at_any_age(now);
+    supervisor_.poll_at_any_age(Clock::now());
     std::erase_if(stuck, [&](const auto& entry) {
       return !supervisor_.verdicts().contains(entry.first) && !watch::is_ending(entry.first);
     });
     for (const auto& [key, verdict] : supervisor_.verdicts()) stuck[key] = verdict;
     if (stuck.empty()) return false;
-    history_.note(supervisor_, stuck, now);
+    note(stuck, Clock::now());
     const bool was_said =
         std::all_of(stuck.begin(), stuck.end(), [&](const auto& entry) { return was_reported(entry.second); });
     if (was_said) {
@@ -265,7 +267,7 @@ class Session {
       if (pid <= 0) return;
       if (pid != command_pid_) continue;
       status_ = status;
-      history_.note_end(command_, status);
+      if (history_.note_end(command_, status, !killing_ && !was_told_to_end_ && WIFEXITED(status))) take_back(command_);
     }
   }
 
@@ -273,16 +275,20 @@ class Session {
   void kill_tree() {
     supervisor_.tree().refresh();
     std::vector<watch::ProcessKey> targets = supervisor_.tree().descendants();
-    for (const auto& [key, verdict] : supervisor_.verdicts()) targets.push_back(key);
-    for (const watch::ProcessKey& key : targets) send_signal(key, SIGKILL);
+    for (const auto& [key, verdict] : supervisor_.verdicts()) {
+      if (verdict.ways_out.empty()) targets.push_back(key);
+    }
+    for (const watch::ProcessKey& key : targets) {
+      send_signal(key, SIGKILL);
+      history_.note_kill(key);
+    }
   }
 
   int finish() {
     if (given_up_) reap();
     follow_traces_to_the_end();
-    const auto now = Clock::now();
-    supervisor_.poll_at_any_age(now);
-    history_.note(supervisor_, supervisor_.verdicts(), now);
+    supervisor_.poll_at_any_age(Clock::now());
+    note(supervisor_.verdicts(), Clock::now());
     if (killing_) kill_tree();
     Diagnosis diagnosis;
     auto nameless = load_nameless(folder_);
@@ -295,8 +301,9 @@ class Session {
     } else {
       collect::merge_run_log(diagnosis.model, history_.log(supervisor_));
     }
-    note_severity(diagnosis.findings);
     if (status_ && !killing_) report_.note_end(*status_);
+    for (const auto& [pid, gone] : said_.take_back_unproven(diagnosis.findings)) report_.take_back(pid, gone);
+    fails_ = said_.has_at_least(options_.fail_on, diagnosis.findings);
     const bool keeps_folder = has_evidence || !diagnosis.findings.empty();
     if (!keeps_folder) folder_.remove_if_empty();
     report_.say_last(diagnosis.model, diagnosis.findings, diagnosis.unexplained);
@@ -320,11 +327,6 @@ class Session {
     follow_traces();
   }
 
-  // What was found once stays found: a process that hung may be gone when CMD ends.
-  void note_severity(const std::vector<Finding>& findings) {
-    for (const Finding& finding : findings) fails_ = fails_ || finding.certainty >= options_.fail_on;
-  }
-
   int exit_status() const {
     if (options_.error_exitcode && fails_) return *options_.error_exitcode;
     return status_ ? shell_status(*status_) : status_on_giving_up_;
@@ -338,6 +340,7 @@ class Session {
   RunHistory history_;
   OutsideFindings outside_;
   RunRights rights_;
+  RunSaid said_;
   watch::TraceNews news_;
   pid_t command_pid_;
   watch::ProcessKey command_;
@@ -345,6 +348,7 @@ class Session {
   std::optional<int> status_;  // CMD's, as of wait(2)
   int interrupts_ = 0;         // while something hung
   bool fails_ = false;         // something at or above --fail-on was found
+  bool was_told_to_end_ = false;
   bool given_up_ = false;
   int status_on_giving_up_ = 0;
   bool killing_ = false;

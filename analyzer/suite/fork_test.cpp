@@ -107,7 +107,7 @@ SceneResult play_scene(const Command& command, const Scene& scene, const CheckOp
   const auto start = Clock::now();
 
   Command run = {
-      options.forksight.string(), "run", "--cure", "none", "--on-hang", "kill", "--fail-on", options.fail_on};
+      options.forksight.string(), "run", "--cure", "none", "--on-hang", "kill", "--kill-on", "likely", "--fail-on", options.fail_on};
   run.insert(run.end(), {"--error-exitcode", std::to_string(kFound), "--out", (folder / "out").string(), "--format"});
   run.insert(run.end(), {"json", "--report", (folder / "report.json").string(), "--"});
   run.insert(run.end(), command.begin(), command.end());

@@ -178,7 +178,7 @@ class Judge {
     const Clock::time_point start = Clock::now();
     Command flags = {"--omp=observe"};
     append(flags, expected_.options);
-    append(flags, {"--on-hang", "kill"});
+    append(flags, {"--on-hang", "kill", "--kill-on", "likely"});
     const Run run = run_forksight(flags, "observed");
     Lines lines = run.lines;
     if (lines.empty()) {
@@ -194,7 +194,7 @@ class Judge {
     const Clock::time_point start = Clock::now();
     Command flags = asked.options;
     append(flags, expected_.options);
-    append(flags, {"--on-hang", "kill"});
+    append(flags, {"--on-hang", "kill", "--kill-on", "likely"});
     const Run run = run_forksight(flags, fmt::format("run-{}", number + 1));
     Lines lines = run.lines;
     if (lines.empty()) {

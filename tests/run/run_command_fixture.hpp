@@ -5,14 +5,17 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "fixture_process.hpp"
+#include "watch/proc_fs.hpp"
 
 namespace forksight::test {
 
@@ -70,6 +73,27 @@ class RunCommand : public testing::Test {
     return outcome;
   }
   Outcome run(const Words& options, const Words& program) const { return execute(command(options, program)); }
+
+  // A program that writes a byte and then waits: it is ended by SIGTERM after several looks, unless it was before.
+  Outcome run_idle(const Words& options, const Words& program) const {
+    FixtureProcess process(command(options, program), true, folder_.string());
+    EXPECT_TRUE(process.wait_ready());
+    // The number of context switches of the waiting command counts its looks.
+    const auto looks = [&] {
+      const auto status = watch::parse_status(watch::read_file(watch::proc_path(process.pid(), "status")).text);
+      return status ? std::optional(status->voluntary) : std::nullopt;
+    };
+    const auto before = looks();
+    while (before && looks().value_or(*before + 12) < *before + 12) ::usleep(20'000);
+    ::kill(process.pid(), SIGTERM);
+    Outcome outcome;
+    outcome.status = process.wait_end();
+    outcome.error = process.stderr_text();
+    ::kill(-process.pid(), SIGKILL);
+    process.wait_group_end();
+    outcome.output = process.stdout_text();
+    return outcome;
+  }
 
   fs::path out() const { return folder_ / "forksight-out"; }
   std::vector<fs::path> run_folders() const {

@@ -51,7 +51,8 @@ TEST_F(RunCommand, AFolderThatWasThereStays) {
 }
 
 // The child of a Python that answers a signal becomes another program: that one is left alone, whether it handles the
-// signal or has the default action for it, which would end it. Nor does the fork explain why it hangs: it does so by itself.
+// signal or has the default action for it, which would end it. Nor does the fork explain why it hangs: it does so by
+// itself.
 TEST_F(RunCommand, AProgramAfterAnExecIsNotAskedForPythonStacks) {
   const std::string script =
       "import os, sys, threading\n"
@@ -59,15 +60,12 @@ TEST_F(RunCommand, AProgramAfterAnExecIsNotAskedForPythonStacks) {
       "child = os.fork()\n"
       "if child == 0: os.execv(sys.argv[1], sys.argv[1:])\n"
       "sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) != -9)\n";
-  const auto run_mode = [&](const char* mode) {
-    return run({"--hang-after", "0.3", "--on-hang", "kill"}, {"/usr/bin/python3", "-c", script, kFixture, mode});
-  };
-  const Outcome caught = run_mode("dead-with-handlers");
-  EXPECT_EQ(caught.output, "r") << "the program was sent a signal of ours";
-  EXPECT_NE(caught.error.find("no rule explains why"), std::string::npos) << caught.error;
-  EXPECT_EQ(caught.error.find("certain"), std::string::npos) << caught.error;
-  EXPECT_EQ(caught.error.find("likely"), std::string::npos) << caught.error;
-  const Outcome dead = run_mode("dead");
+  const Words options{"--hang-after", "0.3", "--on-hang", "kill"};
+  const Outcome caught = run_idle(options, {"/usr/bin/python3", "-c", script, kFixture, "dead-with-handlers"});
+  EXPECT_EQ(caught.output, "") << "the program was sent a signal of ours";
+  EXPECT_EQ(exit_code(caught.status), 128 + SIGTERM) << "its handlers may wake it";
+  EXPECT_NE(caught.error.find("nothing found"), std::string::npos) << caught.error;
+  const Outcome dead = run(options, {"/usr/bin/python3", "-c", script, kFixture, "dead"});
   EXPECT_EQ(dead.output, "r") << "the program was sent a signal of ours";
   EXPECT_NE(dead.error.find("CERTAIN HANG: deadlock"), std::string::npos) << dead.error;
   EXPECT_NE(dead.error.find("1 finding (1 certain)"), std::string::npos) << dead.error;
@@ -110,6 +108,7 @@ TEST_F(RunCommand, UsageErrorsAreTwoAndStartNothing) {
                                                  {"--omp", "magic"},
                                                  {"--on-orphan", "pray"},
                                                  {"--on-hang", "wait"},
+                                                 {"--kill-on", "possible"},
                                                  {"--hang-after", "0"},
                                                  {"--hang-after", "soon"},
                                                  {"--format", "yaml"},
@@ -176,31 +175,46 @@ TEST_F(RunCommand, AHangIsWaitedForByDefault) {
   EXPECT_EQ(error.find("CERTAIN HANG"), error.rfind("CERTAIN HANG")) << error;
 }
 
-TEST_F(RunCommand, ADeadProcessThatNoRuleExplainsIsSaid) {
-  const Outcome outcome = run({"--on-hang", "kill", "--hang-after", "0.2"}, {kFixture, "dead-with-handlers"});
-  EXPECT_EQ(exit_code(outcome.status), 128 + SIGKILL);
-  EXPECT_NE(outcome.error.find("only a signal handler could wake it, and no rule explains why"), std::string::npos)
-      << outcome.error;
+TEST_F(RunCommand, ADeadProcessThatNoRuleExplainsIsSaidAndNotKilled) {
+  const Outcome outcome = run_idle({"--on-hang", "kill", "--hang-after", "0.2"}, {kFixture, "eventfd-self"});
+  EXPECT_EQ(exit_code(outcome.status), 128 + SIGTERM);
+  EXPECT_NE(outcome.error.find("no task can wake it, and no rule explains why"), std::string::npos) << outcome.error;
   EXPECT_TRUE(
       last_line(outcome.error).starts_with("forksight: no finding, but 1 unexplained hang in 1 process; traces in "))
       << outcome.error;
 }
 
 TEST_F(RunCommand, WhatIsHealthyIsLeftAlone) {
-  FixtureProcess process(command({"--on-hang", "kill", "--hang-after", "0.1"}, {kFixture, "idle-epoll"}), true,
-                         folder_.string());
-  ASSERT_TRUE(process.wait_ready());
-  // Several looks, which the number of context switches of the waiting command counts.
-  const auto looks = [&] {
-    const auto status = watch::parse_status(watch::read_file(watch::proc_path(process.pid(), "status")).text);
-    return status ? status->voluntary : 0;
-  };
-  const auto before = looks();
-  while (looks() < before + 8) ::usleep(20'000);
-  EXPECT_EQ(process.stderr_text(), "");
-  ASSERT_EQ(::kill(process.pid(), SIGTERM), 0);
-  EXPECT_EQ(exit_code(process.wait_end()), 128 + SIGTERM);
-  EXPECT_EQ(last_line(process.stderr_text()), "forksight: nothing found in 1 process");
+  for (const char* mode : {"idle-epoll", "dead-with-handlers"}) {
+    const Outcome outcome = run_idle({"--on-hang", "kill", "--hang-after", "0.1"}, {kFixture, mode});
+    EXPECT_EQ(exit_code(outcome.status), 128 + SIGTERM);
+    EXPECT_EQ(last_line(outcome.error), "forksight: nothing found in 1 process") << mode;
+    EXPECT_EQ(outcome.error.find("HANG"), std::string::npos) << outcome.error;
+  }
+}
+
+// A call of Python's that its fork broke is told as likely where only Ctrl-C could end it.
+TEST_F(RunCommand, WhatIsOnlyLikelyIsKilledOnDemand) {
+  const Words hang{"/usr/bin/python3", "-c",
+                   "import os, signal, threading\n"
+                   "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+                   "os.write(1, b'r')\n"
+                   "lock = threading.Lock(); lock.acquire(); lock.acquire()\n"};
+  const Outcome spared = run_idle({"--on-hang", "kill", "--hang-after", "0.2"}, hang);
+  EXPECT_EQ(exit_code(spared.status), 128 + SIGTERM) << spared.error;
+  EXPECT_NE(spared.error.find("LIKELY HANG: deadlock"), std::string::npos) << spared.error;
+  const Outcome killed = run({"--on-hang", "kill", "--kill-on", "likely", "--hang-after", "0.2"}, hang);
+  EXPECT_EQ(exit_code(killed.status), 128 + SIGKILL) << killed.error;
+}
+
+// Nothing shows that its parent's end of the pipe will be found by /proc.
+TEST_F(RunCommand, WhatGoesOnIsTakenBack) {
+  const Outcome outcome = run({"--hang-after", "0.2", "--error-exitcode", "9"}, {kFixture, "woken-by-proc"});
+  EXPECT_EQ(exit_code(outcome.status), 5) << outcome.error;
+  EXPECT_NE(outcome.error.find("CERTAIN HANG: pipe-held-open"), std::string::npos) << outcome.error;
+  EXPECT_NE(outcome.error.find("went on: what was said above of its hang is taken back"), std::string::npos)
+      << outcome.error;
+  EXPECT_TRUE(last_line(outcome.error).starts_with("forksight: nothing found in ")) << outcome.error;
 }
 
 TEST_F(RunCommand, AnInterruptPrintsTheDiagnosisFirst) {

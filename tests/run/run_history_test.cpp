@@ -71,6 +71,50 @@ TEST(RunHistory, TakesBackWhatWasNotProvedOfAProcessThatGotOutOfIt) {
   EXPECT_EQ(unheard_in(history, supervisor, child.key()), 0U);
 }
 
+model::Liveness liveness_in(const RunHistory& history, const watch::Supervisor& supervisor, const ProcessKey& key) {
+  for (const collect::LoggedProcess& row : history.log(supervisor).processes) {
+    if (row.pid == key.pid) return row.liveness;
+  }
+  ADD_FAILURE() << "no row";
+  return model::Liveness::kUnknown;
+}
+
+// It pauses: a call that others may end, so it is awake.
+TEST(RunHistory, TakesAProofBackOnceItsProcessHasBeenAwakeForAWhile) {
+  const Sleeper child;
+  const ProcessKey key = child.key();
+  watch::Supervisor supervisor(key.pid, std::chrono::seconds(1));
+  supervisor.poll(Clock::now());
+  RunHistory history({"sleeper"});
+  auto stuck = verdict_of(key);
+  stuck[key].liveness = model::Liveness::kDead;
+  const auto now = Clock::now();
+  EXPECT_TRUE(history.note(supervisor, stuck, now).empty());
+  EXPECT_TRUE(history.note(supervisor, {}, now).empty()) << "somebody may have looked at it";
+  EXPECT_EQ(liveness_in(history, supervisor, key), model::Liveness::kDead);
+  EXPECT_TRUE(history.has_stuck());
+  EXPECT_EQ(history.note(supervisor, {}, now + std::chrono::seconds(2)), std::vector{key});
+  EXPECT_EQ(liveness_in(history, supervisor, key), model::Liveness::kAwake);
+  EXPECT_FALSE(history.has_stuck());
+}
+
+TEST(RunHistory, TakesBackWhatEndsByItself) {
+  const Sleeper child;
+  const ProcessKey key = child.key();
+  watch::Supervisor supervisor(key.pid, std::chrono::seconds(1));
+  supervisor.poll(Clock::now());
+  auto stuck = verdict_of(key);
+  stuck[key].liveness = model::Liveness::kDead;
+  RunHistory told({"sleeper"});
+  told.note(supervisor, stuck, Clock::now());
+  EXPECT_FALSE(told.note_end(key, 0, false)) << "it was told to end";
+  EXPECT_EQ(liveness_in(told, supervisor, key), model::Liveness::kDead);
+  RunHistory by_itself({"sleeper"});
+  by_itself.note(supervisor, stuck, Clock::now());
+  EXPECT_TRUE(by_itself.note_end(key, 0, true));
+  EXPECT_EQ(liveness_in(by_itself, supervisor, key), model::Liveness::kEnded);
+}
+
 TEST(RunHistory, KeepsItOfOneThatEndedSinceTheTreeWasLookedAt) {
   const Sleeper child;
   const ProcessKey key = child.key();

@@ -1,0 +1,82 @@
+#include "command/run_said.hpp"
+
+#include <algorithm>
+
+namespace forksight {
+namespace {
+
+bool is_hang(const Finding& finding) {
+  return finding.outcome == Outcome::kHang || finding.outcome == Outcome::kMayHang;
+}
+
+const watch::Verdict* find_verdict(const Verdicts& verdicts, const model::Process& process) {
+  const auto at = std::ranges::find_if(verdicts, [&](const auto& entry) {
+    const bool is_same_start = process.start_ticks == 0 || process.start_ticks == entry.first.start_ticks;
+    return entry.first.pid == process.pid && is_same_start;
+  });
+  return at == verdicts.end() ? nullptr : &at->second;
+}
+
+bool is_proven(const watch::Verdict& verdict) {
+  return verdict.liveness != model::Liveness::kSpinning && verdict.liveness != model::Liveness::kStalled &&
+         verdict.liveness != model::Liveness::kAwake;
+}
+
+}  // namespace
+
+bool has_hang_to_end(const Verdicts& verdicts, const model::Model& model, const std::vector<Finding>& findings,
+                     Certainty least) {
+  return std::ranges::any_of(findings, [&](const Finding& finding) {
+    if (!is_hang(finding) || finding.certainty < least) return false;
+    return std::ranges::any_of(finding.processes, [&](model::ProcessId id) {
+      const watch::Verdict* const verdict = find_verdict(verdicts, model.processes[id]);
+      if (verdict == nullptr) return false;
+      const bool is_certain = finding.certainty == Certainty::kCertain && finding.outcome == Outcome::kHang;
+      return is_certain || verdict->liveness != model::Liveness::kAwake;
+    });
+  });
+}
+
+void RunSaid::note(const Verdicts& verdicts, const model::Model& model, const std::vector<Finding>& findings) {
+  for (const Finding& finding : findings) {
+    Said& said = said_[finding.fingerprint];
+    said.certainty = std::max(said.certainty, finding.certainty);
+    bool has_stuck = false;
+    for (const model::ProcessId id : finding.processes) {
+      const watch::Verdict* const verdict = find_verdict(verdicts, model.processes[id]);
+      if (verdict == nullptr || !is_hang(finding)) continue;
+      has_stuck = true;
+      said.stuck.insert(verdict->key);
+      said.is_proven = said.is_proven || is_proven(*verdict);
+    }
+    said.is_proven = said.is_proven || !has_stuck;
+  }
+}
+
+std::vector<std::string> RunSaid::take_back(const watch::ProcessKey& key) {
+  std::vector<std::string> gone;
+  for (auto entry = said_.begin(); entry != said_.end();) {
+    const bool is_last = entry->second.stuck.erase(key) > 0 && entry->second.stuck.empty();
+    if (is_last) gone.push_back(entry->first);
+    entry = is_last ? said_.erase(entry) : std::next(entry);
+  }
+  return gone;
+}
+
+std::map<std::int32_t, std::vector<std::string>> RunSaid::take_back_unproven(const std::vector<Finding>& last) {
+  std::map<std::int32_t, std::vector<std::string>> gone;  // by pid
+  for (auto entry = said_.begin(); entry != said_.end();) {
+    const bool is_found = std::ranges::find(last, entry->first, &Finding::fingerprint) != last.end();
+    const bool stays = is_found || entry->second.is_proven || entry->second.stuck.empty();
+    if (!stays) gone[entry->second.stuck.begin()->pid].push_back(entry->first);
+    entry = stays ? std::next(entry) : said_.erase(entry);
+  }
+  return gone;
+}
+
+bool RunSaid::has_at_least(Certainty least, const std::vector<Finding>& last) const {
+  const bool is_found = std::ranges::any_of(last, [&](const Finding& finding) { return finding.certainty >= least; });
+  return is_found || std::ranges::any_of(said_, [&](const auto& entry) { return entry.second.certainty >= least; });
+}
+
+}  // namespace forksight
