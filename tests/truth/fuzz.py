@@ -90,7 +90,7 @@ def seeds(arguments):
 
     with ThreadPoolExecutor(arguments.jobs) as pool:
         list(pool.map(one, range(arguments.first, arguments.first + arguments.count)))
-    command = f"fuzz.py --modes {','.join(arguments.modes)} seeds {arguments.first} {arguments.count} --page docs/truth.md"
+    command = f"tests/truth/fuzz.py --forksight BIN --player BIN --modes {','.join(arguments.modes)} seeds {arguments.first} {arguments.count} --page docs/truth.md"
     print(figures.page(command))
     if arguments.page:
         arguments.page.write_text(figures.page(command))
