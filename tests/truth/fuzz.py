@@ -107,6 +107,8 @@ def check_seed(seed, expected, arguments):
     for attempt in range(2):
         scenario, truth = generate(seed)
         results = play_all(scenario, truth, list(expected), arguments)
+        if not truth.is_healthy() and any(step.operation in ("handle", "alarm") for step in scenario.steps):
+            expected = dict.fromkeys(expected, "silent")  # what a handler does cannot be known: not to say a thing is fair
         worse = [f"seed {seed} {mode}: {verdict}, was {expected.get(mode, 'right')}: {'; '.join(map(str, judged))} {note}"
                  for mode, (verdict, judged, note) in results.items() if verdict not in ORDER or is_worse(verdict, expected.get(mode, "right"))]
         if not worse or attempt:

@@ -57,7 +57,7 @@ class Figures:
         return lines
 
     def page(self, command):
-        disagreeing = sum(count for (mode, _, _), count in self.verdicts.items() if mode == "bare")
+        disagreeing = sum(count for (mode, _, verdict), count in self.verdicts.items() if mode == "bare" and verdict == "disagrees")
         return "\n".join([
             "# Verdicts beside the truth", "",
             "Random programs whose end an oracle knows, and what forksight says of them. `tests/truth/README.md` says what the words mean.",
