@@ -98,11 +98,13 @@ def judge_mode(judged, unit, kept, mode, stable):
 
 
 def judge_suite(name, kept, units=None):
-    """`units` are those that must be there; else those that were run."""
+    """`units` are those that must be there; else those that were run in all modes."""
     judged = Judged(name)
     for unit in units if units is not None else sorted({unit for unit, _ in kept.runs}):
         modes = [mode for mode in frame.MODES[1:] if kept.of(unit, mode)]
         bare_runs = kept.of(unit, "bare")
+        if units is None and len(modes) < len(frame.MODES) - 1:
+            continue
         if not modes or len(bare_runs) < frame.BARE_RUNS:
             judged.not_run.append(unit)
             continue

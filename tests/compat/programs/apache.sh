@@ -6,10 +6,9 @@ mkdir -p www
 seq 2000 > www/page.txt
 printf '#!/bin/sh\nprintf "Content-Type: text/plain\\n\\nscript %%s\\n" "$QUERY_STRING"\n' > www/script.cgi
 chmod 755 www www/*
-for model in event worker prefork; do
+for model in event worker; do
   modules=/usr/lib/apache2/modules
   cgi=cgid
-  [ "$model" != prefork ] || cgi=cgi
   cat > apache.conf << CONF
 ServerRoot /tmp
 ServerName localhost
