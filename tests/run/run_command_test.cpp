@@ -188,7 +188,7 @@ TEST_F(RunCommand, WhatIsHealthyIsLeftAlone) {
   for (const char* mode : {"idle-epoll", "dead-with-handlers"}) {
     const Outcome outcome = run_idle({"--on-hang", "kill", "--hang-after", "0.1"}, {kFixture, mode});
     EXPECT_EQ(exit_code(outcome.status), 128 + SIGTERM);
-    EXPECT_EQ(last_line(outcome.error), "forksight: nothing found in 1 process") << mode;
+    EXPECT_TRUE(last_line(outcome.error).starts_with("forksight: nothing found in 1 process")) << outcome.error;
     EXPECT_EQ(outcome.error.find("HANG"), std::string::npos) << outcome.error;
   }
 }

@@ -1,0 +1,45 @@
+// What can still end a wait, as far as texts and numbers tell.
+#include "watch/ways_out.hpp"
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+
+namespace forksight::watch {
+namespace {
+
+constexpr std::uint64_t bit_of(int signal) { return 1ULL << static_cast<unsigned>(signal - 1); }
+
+TEST(WaysOut, FindsTheFilesOfTheFreezer) {
+  EXPECT_EQ(find_freezer_files("12:cpu,cpuacct:/a\n5:freezer:/jobs/7\n0::/user.slice\n"),
+            (std::vector<std::string>{"/sys/fs/cgroup/freezer/jobs/7/freezer.state",
+                                      "/sys/fs/cgroup/user.slice/cgroup.events",
+                                      "/sys/fs/cgroup/unified/user.slice/cgroup.events"}));
+  EXPECT_TRUE(find_freezer_files("0:x\nno line\n:::\n").empty());
+  EXPECT_TRUE(is_frozen_text("FROZEN\n"));
+  EXPECT_TRUE(is_frozen_text("populated 1\nfrozen 1\n"));
+  EXPECT_FALSE(is_frozen_text("THAWED\n"));
+  EXPECT_FALSE(is_frozen_text("populated 1\nfrozen 0\n"));
+}
+
+TEST(WaysOut, NamesSignals) {
+  EXPECT_EQ(name_signals(bit_of(SIGTERM)), "SIGTERM");
+  EXPECT_EQ(name_signals(bit_of(SIGHUP) | bit_of(SIGTERM)), "SIGHUP and SIGTERM");
+  EXPECT_EQ(name_signals(~0ULL), "SIGHUP, SIGINT, SIGQUIT, SIGILL and 60 more");
+}
+
+TEST(WaysOut, ReachWhoeverWaitsForTheirProcess) {
+  const auto waits = [](std::int32_t pid, std::vector<Waker> wakers) {
+    return ProcessWaits{pid, {{pid, false, std::move(wakers)}}};
+  };
+  const std::vector<ProcessWaits> processes = {waits(1, {{2, "pipe"}}), waits(2, {{3, "wait4"}, {4, "pipe"}}),
+                                               waits(3, {}), waits(4, {{4, "pipe"}})};
+  const auto of = [&](std::vector<bool> has_one) { return find_rescuers(processes, has_one); };
+  const std::vector<std::optional<std::size_t>> none(4);
+  EXPECT_EQ(of({false, false, false, false}), none);
+  EXPECT_EQ(of({false, false, false, true}), (std::vector<std::optional<std::size_t>>{3, 3, std::nullopt, 3}));
+  EXPECT_EQ(of({true, false, false, true}), (std::vector<std::optional<std::size_t>>{0, 3, std::nullopt, 3}));
+}
+
+}  // namespace
+}  // namespace forksight::watch
