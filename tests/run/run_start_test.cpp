@@ -19,7 +19,7 @@ std::set<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-TEST_F(RunCommand, TheEnvironmentGainsSixVariables) {
+TEST_F(RunCommand, TheEnvironmentGainsSevenVariables) {
   const std::set<std::string> before = lines_of(execute({"env", "A=1", "env"}).output);
   const std::set<std::string> after = lines_of(
       execute({"env", "A=1", FORKSIGHT_COMMAND, "run", "-q", "--omp", "clamp", "--on-orphan", "abort", "--", "env"})
@@ -28,8 +28,8 @@ TEST_F(RunCommand, TheEnvironmentGainsSixVariables) {
   for (const std::string& line : after) {
     if (!before.contains(line)) names.insert(line.substr(0, line.find('=')));
   }
-  EXPECT_EQ(names, (std::set<std::string>{"FORKSIGHT_CURE", "FORKSIGHT_OMP", "FORKSIGHT_ON_ORPHAN", "FORKSIGHT_OUT",
-                                          "FORKSIGHT_PYTHON_SIGNAL", "LD_PRELOAD"}));
+  EXPECT_EQ(names, (std::set<std::string>{"ASAN_OPTIONS", "FORKSIGHT_CURE", "FORKSIGHT_OMP", "FORKSIGHT_ON_ORPHAN",
+                                          "FORKSIGHT_OUT", "FORKSIGHT_PYTHON_SIGNAL", "LD_PRELOAD"}));
   for (const std::string& line : before) EXPECT_TRUE(after.contains(line)) << line;
   EXPECT_TRUE(after.contains("FORKSIGHT_OMP=clamp"));
   EXPECT_TRUE(after.contains("FORKSIGHT_ON_ORPHAN=abort"));
