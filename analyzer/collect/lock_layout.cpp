@@ -1,129 +1,107 @@
 #include "collect/lock_layout.hpp"
 
-#include <cstring>
+#include "forksight/abi/barrier.hpp"
+#include "forksight/abi/condition.hpp"
+#include "forksight/abi/guard.hpp"
+#include "forksight/abi/mutex.hpp"
+#include "forksight/abi/rwlock.hpp"
+#include "forksight/abi/semaphore.hpp"
+#include "forksight/abi/spinlock.hpp"
 
 namespace forksight::collect {
 
 namespace {
 
-constexpr std::size_t kMutexBytes = 40;
-constexpr std::size_t kRwlockBytes = 56;
-constexpr std::size_t kSpinlockBytes = 4;
-constexpr std::size_t kGuardBytes = 8;
-constexpr std::size_t kConditionBytes = 48;
-constexpr std::size_t kBarrierBytes = 20;
-constexpr std::size_t kSemaphoreBytes = 12;  // value and waiters in one word, then the sharing flag
+using Bytes = std::span<const std::uint8_t>;
 
-std::uint32_t word_at(std::span<const std::uint8_t> memory, std::size_t offset) {
-  std::uint32_t value = 0;
-  std::memcpy(&value, memory.data() + offset, sizeof value);
-  return value;
+template <class T>
+std::optional<T> load_lock(Bytes memory, const abi::Libc& libc) {
+  if (!T::kVersions.have(libc.version) || memory.size() < sizeof(T)) return std::nullopt;
+  return abi::load<T>(memory.data());
 }
 
-std::int32_t int_at(std::span<const std::uint8_t> memory, std::size_t offset) {
-  return static_cast<std::int32_t>(word_at(memory, offset));
+model::MutexType type_of(const abi::Mutex& mutex) {
+  switch (mutex.type()) {
+    case abi::Mutex::Type::kNormal: return model::MutexType::kNormal;
+    case abi::Mutex::Type::kRecursive: return model::MutexType::kRecursive;
+    case abi::Mutex::Type::kErrorcheck: return model::MutexType::kErrorcheck;
+    case abi::Mutex::Type::kAdaptive: break;
+  }
+  return model::MutexType::kAdaptive;
 }
 
-// Who has arrived and not left. Who destroys a barrier makes `out` what it would be if all had left that the counter
-// has room for (nptl/pthread_barrier_destroy.c), and waits for those who have not.
-std::uint32_t barrier_waiters(std::span<const std::uint8_t> memory) {
-  constexpr std::uint32_t kThreshold = UINT32_MAX / 2;
-  const std::uint32_t in = word_at(memory, 0);
-  const std::uint32_t count = word_at(memory, 8);
-  const std::uint32_t out = word_at(memory, 16);
-  if (out <= in || count == 0) return in - out;
-  return kThreshold - kThreshold % count - out;
-}
-
-LockState decode_mutex(std::span<const std::uint8_t> memory) {
-  constexpr std::uint32_t kRobust = 0x10;
-  constexpr std::uint32_t kPriorityInherit = 0x20;
-  constexpr std::uint32_t kPriorityProtect = 0x40;
-  constexpr std::uint32_t kShared = 0x80;
-  constexpr std::uint32_t kTidMask =
-      0x3fff'ffff;  // of robust and PI mutexes; the rest are FUTEX_WAITERS, FUTEX_OWNER_DIED
-  constexpr std::uint32_t kCeilingMask = 0xfff8'0000;  // of priority-protected ones: the ceiling, not a state
-  const std::uint32_t lock = word_at(memory, 0);
-  const std::uint32_t kind = word_at(memory, 16);
+LockState state_of(const abi::Mutex& mutex) {
   LockState state;
-  switch (kind & 3U) {
-    case 0: state.type = model::MutexType::kNormal; break;
-    case 1: state.type = model::MutexType::kRecursive; break;
-    case 2: state.type = model::MutexType::kErrorcheck; break;
-    default: state.type = model::MutexType::kAdaptive; break;
-  }
-  state.robust = (kind & kRobust) != 0;
-  state.priority_inherit = (kind & kPriorityInherit) != 0;
-  // glibc sets the sharing bit of every robust mutex (pthread_mutex_init.c): there it says nothing.
-  state.process_shared = (kind & kShared) != 0 && !state.robust;
-  state.owner = int_at(memory, 8);
-  if (state.robust || state.priority_inherit) {
-    state.held = (lock & kTidMask) != 0;
-    if (state.held && state.owner == 0) state.owner = static_cast<std::int32_t>(lock & kTidMask);
-  } else if ((kind & kPriorityProtect) != 0) {
-    state.held = (lock & ~kCeilingMask) != 0;
-  } else {
-    state.held = lock != 0;
-  }
+  state.type = type_of(mutex);
+  state.robust = mutex.is_robust();
+  state.priority_inherit = mutex.is_pi();
+  state.process_shared = mutex.is_shared() && !mutex.is_robust();
+  state.held = mutex.is_held();
+  state.owner = mutex.owner != 0 ? mutex.owner : mutex.holder();
   return state;
 }
 
-LockState decode_rwlock(trace::LockKind kind, std::span<const std::uint8_t> memory) {
-  constexpr unsigned kReaderShift = 3;  // below it: write phase, write-locked, readers waiting
+LockState state_of(const abi::Rwlock& rwlock, bool to_write) {
   LockState state;
-  const std::int32_t writer = int_at(memory, 24);
-  state.process_shared = word_at(memory, 28) != 0;
-  if (kind == trace::LockKind::kRwlockWrite) {
-    state.held = writer != 0;
-    state.owner = writer;
-  } else {
-    state.held = word_at(memory, 0) >> kReaderShift != 0;
-  }
+  state.process_shared = rwlock.shared != 0;
+  state.held = to_write ? rwlock.cur_writer != 0 : rwlock.reader_count() != 0;
+  state.owner = to_write ? rwlock.cur_writer : 0;
+  return state;
+}
+
+LockState state_of(const abi::Semaphore& semaphore) {
+  LockState state;
+  state.held = semaphore.is_empty();
+  state.process_shared = semaphore.shared != 0;
+  return state;
+}
+
+LockState waited_for(std::uint32_t waiters, bool is_shared) {
+  LockState state;
+  state.waiters = waiters;
+  state.held = waiters != 0;
+  state.process_shared = is_shared;
+  return state;
+}
+
+LockState held(bool is_held) {
+  LockState state;
+  state.held = is_held;
   return state;
 }
 
 }  // namespace
 
-std::optional<LockState> decode_lock(trace::LockKind kind, std::span<const std::uint8_t> memory) {
-  LockState state;
+std::optional<LockState> decode_lock(trace::LockKind kind, Bytes memory, const abi::Libc& libc) {
   switch (kind) {
     case trace::LockKind::kMutex:
-      if (memory.size() < kMutexBytes) return std::nullopt;
-      return decode_mutex(memory);
+      if (const auto mutex = load_lock<abi::Mutex>(memory, libc)) return state_of(*mutex);
+      break;
     case trace::LockKind::kRwlockRead:
     case trace::LockKind::kRwlockWrite:
-      if (memory.size() < kRwlockBytes) return std::nullopt;
-      return decode_rwlock(kind, memory);
+      if (const auto rwlock = load_lock<abi::Rwlock>(memory, libc))
+        return state_of(*rwlock, kind == trace::LockKind::kRwlockWrite);
+      break;
     case trace::LockKind::kSpinlock:
-      if (memory.size() < kSpinlockBytes) return std::nullopt;
-      // x86: 1 is free, 0 and below are taken; other architectures have it the other way round.
-      state.held = int_at(memory, 0) <= 0;
-      return state;
+      if (const auto spinlock = load_lock<abi::Spinlock>(memory, libc)) return held(spinlock->is_held());
+      break;
     case trace::LockKind::kSemaphore:
-      if (memory.size() < kSemaphoreBytes) return std::nullopt;
-      state.held = word_at(memory, 0) == 0;
-      state.process_shared = word_at(memory, 8) != 0;
-      return state;
-    case trace::LockKind::kGuard:
-      if (memory.size() < kGuardBytes) return std::nullopt;
-      // The Itanium C++ ABI: byte 0 says that it is done; libstdc++ and libc++abi keep what is under way in byte 1.
-      state.held = memory[0] == 0 && memory[1] != 0;
-      return state;
-    case trace::LockKind::kCustom:
-      state.held = true;  // its annotations are all that is known
-      return state;
+      if (const auto semaphore = load_lock<abi::Semaphore>(memory, libc)) return state_of(*semaphore);
+      break;
     case trace::LockKind::kBarrier:
-      if (memory.size() < kBarrierBytes) return std::nullopt;
-      state.waiters = barrier_waiters(memory);
-      state.held = state.waiters != 0;
-      state.process_shared = word_at(memory, 12) != 0;
-      return state;
-    case trace::LockKind::kCondition:
-      if (memory.size() < kConditionBytes) return std::nullopt;
-      state.waiters = word_at(memory, 36) >> 3U;  // wrefs
-      state.held = state.waiters != 0;
-      state.process_shared = (word_at(memory, 36) & 1U) != 0;
-      return state;
+      if (const auto barrier = load_lock<abi::Barrier>(memory, libc))
+        return waited_for(barrier->inside(), barrier->shared != 0);
+      break;
+    case trace::LockKind::kCondition: {
+      const abi::ConditionLayout* const layout = abi::layout_of(libc.condition);
+      if (layout == nullptr || memory.size() < abi::kConditionBytes) break;
+      const abi::Condition condition = abi::load_condition(*layout, memory.data());
+      return waited_for(condition.waiters(), condition.is_shared());
+    }
+    case trace::LockKind::kGuard:
+      if (memory.size() < sizeof(std::uint64_t)) break;
+      return held(abi::is_initialising(abi::load<std::uint64_t>(memory.data())));
+    case trace::LockKind::kCustom: return held(true);  // its annotations are all that is known
   }
   return std::nullopt;
 }

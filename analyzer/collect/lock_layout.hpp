@@ -1,5 +1,4 @@
-// What the own bytes of a lock say. Layouts of glibc on x86-64 (2.36; unchanged since 2.25): pthread_mutex_t,
-// pthread_rwlock_t, pthread_spinlock_t, pthread_cond_t, pthread_barrier_t and the 64-bit sem_t.
+// What the own bytes of a lock say, by the layouts of the libc that it is of (forksight/abi/).
 #pragma once
 
 #include <cstddef>
@@ -7,6 +6,7 @@
 #include <optional>
 #include <span>
 
+#include "forksight/abi/glibc.hpp"
 #include "forksight/trace/format.hpp"
 #include "model/model.hpp"
 
@@ -22,7 +22,7 @@ struct LockState {
   std::uint32_t waiters = 0;    // of condition variables and barriers
 };
 
-// nullopt: too few bytes to tell.
-std::optional<LockState> decode_lock(trace::LockKind kind, std::span<const std::uint8_t> memory);
+// nullopt: too few bytes to tell, or a libc that is not known.
+std::optional<LockState> decode_lock(trace::LockKind kind, std::span<const std::uint8_t> memory, const abi::Libc& libc);
 
 }  // namespace forksight::collect

@@ -139,6 +139,10 @@ std::optional<std::string> TraceFile::read_header() {
   info_.cmdline = split_arguments(std::string(cmdline, cmdline_bytes));
   const auto flags = read_at<std::uint32_t>(bytes, offsetof(TraceHeader, flags));
   info_.cmdline_cut = (flags & trace::kCmdlineCut) != 0;
+  info_.libc.version = {read_at<std::uint8_t>(bytes, offsetof(TraceHeader, libc_major)),
+                        read_at<std::uint8_t>(bytes, offsetof(TraceHeader, libc_minor))};
+  info_.libc.condition =
+      static_cast<abi::ConditionKind>(read_at<std::uint8_t>(bytes, offsetof(TraceHeader, libc_condition)));
   info_.dropped_records = read_at<std::uint64_t>(bytes, offsetof(TraceHeader, dropped_records));
   info_.dropped_bytes = read_at<std::uint64_t>(bytes, offsetof(TraceHeader, dropped_bytes));
   has_gaps_ = info_.dropped_records > 0;

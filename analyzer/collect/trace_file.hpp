@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "collect/chain.hpp"
+#include "forksight/abi/glibc.hpp"
 #include "forksight/trace/format.hpp"
 #include "result.hpp"
 
@@ -27,6 +28,7 @@ struct TraceInfo {
   std::string exe;
   std::vector<std::string> cmdline;
   bool cmdline_cut = false;
+  abi::Libc libc;
   std::uint64_t dropped_records = 0;
   std::uint64_t dropped_bytes = 0;
 };

@@ -7,6 +7,7 @@
 
 #include "collect/lock_layout.hpp"
 #include "collect/trace_words.hpp"
+#include "forksight/abi/mutex.hpp"
 
 namespace forksight::collect {
 
@@ -49,6 +50,12 @@ void TraceReader::read() {
   tell_notes();
   model_.limits.insert(model_.limits.end(), file_.limits().begin(), file_.limits().end());
   const auto say = [&](const std::string& what) { model_.limits.push_back(file_.name() + ": " + what); };
+  const abi::Version libc = file_.info().libc.version;
+  if (!file_.records().empty() && !abi::Mutex::kVersions.have(libc)) {
+    say(libc.is_known()
+            ? fmt::format("glibc {}.{} is not known to this build: nothing is said about locks", libc.major, libc.minor)
+            : "which libc its processes ran on is not known: nothing is said about locks");
+  }
   if (bad_references_ > 0)
     say(fmt::format("{} references lead to no earlier record of the right type and were ignored", bad_references_));
   if (modules_left_out_ > 0)

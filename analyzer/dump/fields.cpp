@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "dump/enumerators.hpp"
+#include "forksight/abi/glibc.hpp"
 #include "forksight/trace/cures.hpp"
 #include "render/printable.hpp"
 
@@ -73,6 +74,7 @@ constexpr Field kFields[] = {
   field<decltype(type::name)>(#type, #name, offsetof(type, name), shown, name_of),
 #define FORKSIGHT_FIELD(type, name) \
   FORKSIGHT_SHOWN(type, name, shown_by_type<decltype(type::name)>(), names_by_type<decltype(type::name)>())
+#define FORKSIGHT_NUMBER(type, name) FORKSIGHT_SHOWN(type, name, Shown::kUnsigned, nullptr)
 #define FORKSIGHT_HEX(type, name) FORKSIGHT_SHOWN(type, name, Shown::kHex, nullptr)
 #define FORKSIGHT_REF(type, name) FORKSIGHT_SHOWN(type, name, Shown::kReference, nullptr)
 #define FORKSIGHT_ENUM(type, name, values) FORKSIGHT_SHOWN(type, name, Shown::kEnumerator, &name_of_value<values>)

@@ -246,6 +246,10 @@ Result<Image> open_core(const std::string& path, const CoreOptions& options) {
       },
       image.limits);
   image.exe = main != nullptr ? without_deleted(main->path) : notes.name;
+  image.libc = find_libc(image.modules, image.exe);
+  if (std::string limit = libc_limit(image.libc); !limit.empty()) {
+    image.limits.push_back(fmt::format("process {}: {}", image.pid, limit));
+  }
   add_threads(image, notes);
   image.cmdline = find_cmdline(image, notes);
   if (main != nullptr && !is_main_found) {

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "forksight/abi/glibc.hpp"
 #include "image/memory.hpp"
 #include "symbols/registers.hpp"
 #include "symbols/symbols.hpp"
@@ -44,6 +45,7 @@ struct Image {
   std::vector<Thread> threads;           // main thread first, then ascending
   std::shared_ptr<const Memory> memory;  // never null
   std::vector<std::string> limits;       // what could not be seen, one sentence each
+  abi::Libc libc;                        // what it runs on, as far as that is known
   bool is_core = false;                  // no kernel state: no descriptors, no other processes
   std::int32_t signal = 0;               // of a core: what it was dumped for; 0: nothing, it was asked for
   std::int32_t signal_tid = 0;           // and the thread that got it

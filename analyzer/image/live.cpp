@@ -123,6 +123,10 @@ Result<Image> open_live(std::int32_t pid, const LiveOptions& options) {
       },
       image.limits);
 
+  image.libc = find_libc(image.modules, image.exe);
+  if (std::string limit = libc_limit(image.libc); !limit.empty()) {
+    image.limits.push_back(fmt::format("process {}: {}", image.pid, limit));
+  }
   std::vector<std::int32_t> stoppable;
   read_threads(image, stoppable);
   if (!watch::is_same_process({pid, image.start_ticks}) || image.threads.empty()) return Error{gone(pid)};

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <memory>
 
+#include "forksight/abi/mutex.hpp"
 #include "image/elf_head.hpp"
+#include "libc/libc_file.hpp"
 
 namespace forksight::image {
 namespace {
@@ -84,6 +86,25 @@ std::vector<symbols::Module> find_modules(const Memory& memory, const std::vecto
     modules.push_back(std::move(module));
   }
   return modules;
+}
+
+abi::Libc find_libc(const std::vector<symbols::Module>& modules, const std::string& exe) {
+  const auto of = [](const symbols::Module& module) {
+    if (module.bytes) return libc::read_libc(*module.bytes);
+    const std::string& place = module.file.empty() ? module.path : module.file;
+    const auto head = read_file_head(place);
+    return head && head->build_id == module.build_id ? libc::read_libc_file(place) : abi::Libc{};
+  };
+  const auto shared = std::ranges::find_if(modules, libc::is_libc_name, &symbols::Module::path);
+  if (shared != modules.end()) return of(*shared);
+  const auto program = std::ranges::find(modules, exe, &symbols::Module::path);
+  return program == modules.end() ? abi::Libc{} : of(*program);
+}
+
+std::string libc_limit(const abi::Libc& libc) {
+  if (!libc.version.is_known() || abi::Mutex::kVersions.have(libc.version)) return "";
+  return fmt::format("glibc {}.{} is not known to this build: who holds a lock is not told", libc.version.major,
+                     libc.version.minor);
 }
 
 }  // namespace forksight::image

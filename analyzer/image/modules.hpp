@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "forksight/abi/glibc.hpp"
 #include "image/memory.hpp"
 #include "symbols/symbols.hpp"
 #include "watch/proc_text.hpp"
@@ -18,6 +19,12 @@ using OtherPlaces = std::function<std::vector<std::string>(const watch::Mapping&
 // [vdso], brings the bytes that memory has of it; where they are not complete the symbolizer says that it has no names.
 std::vector<symbols::Module> find_modules(const Memory& memory, const std::vector<watch::Mapping>& mappings,
                                           const OtherPlaces& other_places, std::vector<std::string>& limits);
+
+// The libc of a process: that of its module libc, or what the program itself was linked with.
+abi::Libc find_libc(const std::vector<symbols::Module>& modules, const std::string& exe);
+
+// What a report has to say of it; "": nothing.
+std::string libc_limit(const abi::Libc& libc);
 
 // "/usr/lib/libx.so (deleted)" without the remark.
 std::string without_deleted(const std::string& path);

@@ -156,7 +156,7 @@ void Builder::add_threads(std::size_t subject) {
     thread.pointer = from.fs_base;
     if ((is_whole || is_partly_stuck(from)) && from.registers && !from.has_ended) {
       facts.stack = stacks_of(subject).of(from);
-      facts.call = recognise(from, facts.stack, callee_of(subject));
+      facts.call = recognise(from, facts.stack, callee_of(subject), subjects_[subject].image.libc);
       find_start(facts.stack, thread);
     }
     if (python != threads_of_python_.end()) note_python(from, python->second, facts.call);

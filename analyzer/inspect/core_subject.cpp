@@ -29,7 +29,7 @@ bool is_spinning(const Subject& subject) {
   image::Stacks stacks(image);
   const image::Thread& thread = image.threads.front();
   const model::Stack stack = stacks.of(thread);
-  const StuckCall call = recognise(thread, stack, make_callee_of(image, stacks.symbols()));
+  const StuckCall call = recognise(thread, stack, make_callee_of(image, stacks.symbols()), image.libc);
   return call.kind == CallKind::kSpinlock || call.kind == CallKind::kParallel || is_yielding_in_blas(stack, call);
 }
 

@@ -58,7 +58,8 @@ watch::WaitFacts look_up(const image::Image& core, const watch::ThreadSample& th
   // A lock that may be shared may be another process': a core does not tell which there were.
   const auto may_live = [](std::int32_t) { return true; };
   const bool is_own = facts.mapping == WordMapping::kPrivate;
-  facts.word = watch::identify_word(thread.call, read, lives_here, is_own ? watch::HasTask(lives_here) : may_live);
+  facts.word = watch::identify_word(thread.call, core.libc.version, read, lives_here,
+                                    is_own ? watch::HasTask(lives_here) : may_live);
   facts.word.owner = core.tid_of(facts.word.owner);
   if (const auto value = core.memory->value<std::uint32_t>(target.word); target.priority_inherit && value) {
     facts.pi_owner = core.tid_of(static_cast<std::int32_t>(*value & FUTEX_TID_MASK));

@@ -255,7 +255,8 @@ class Look {
     std::vector<Spinner> spinners;
     for (const image::Thread& thread : subject.image.threads) {
       if (!spinning_.at(subject.image.pid).contains(thread.tid) || !thread.registers) continue;
-      const StuckCall call = recognise(thread, stacks.of(thread), make_callee_of(subject.image, stacks.symbols()));
+      const StuckCall call =
+          recognise(thread, stacks.of(thread), make_callee_of(subject.image, stacks.symbols()), subject.image.libc);
       const bool may_spin = call.is_in_fork || call.kind == CallKind::kSpinlock || call.kind == CallKind::kParallel ||
                             call.kind == CallKind::kLibcCall ||
                             (!call.stack.frames.empty() &&

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "forksight/abi/stream_lock.hpp"
 #include "inspect/builder.hpp"
 #include "inspect/places.hpp"
 #include "inspect/read_lock.hpp"
@@ -273,8 +274,11 @@ bool Builder::note_stream(std::size_t child, const StuckCall& call, model::Fork&
   model::LockedStream stream;
   stream.lock = call.word;
   stream.number = number;
-  // _IO_lock_t: the lock's word, a count, and the owner's struct pthread (glibc 2.36, sysdeps/nptl/stdio-lock.h).
-  const auto owner = subjects_[child].image.memory->value<std::uint64_t>(call.word + 8);
+  const image::Image& image = subjects_[child].image;
+  std::optional<std::uint64_t> owner;
+  if (abi::StreamLock::kVersions.have(image.libc.version)) {
+    owner = image.memory->value<std::uint64_t>(call.word + offsetof(abi::StreamLock, owner));
+  }
   const auto holder = std::ranges::find_if(
       fork.lost_threads, [&](model::ThreadId id) { return owner && model_.threads[id].pointer == *owner; });
   stream.thread = holder != fork.lost_threads.end() ? *holder : unknown_thread(fork.process);

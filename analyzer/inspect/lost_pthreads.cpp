@@ -8,22 +8,16 @@
 #include <string_view>
 #include <utility>
 
+#include "forksight/abi/thread.hpp"
 #include "inspect/pthreads.hpp"
 
 namespace forksight::inspect {
 namespace {
 
-// struct pthread (nptl/descr.h). It begins with a tcbhead_t: two words of the first three are its own address.
-constexpr std::uint64_t kList = 0x2c0;
-constexpr std::uint64_t kTid = 0x2d0;
-constexpr std::uint64_t kCancelHandling = 0x308;
-constexpr std::uint64_t kUserStack = 0x612;
-constexpr std::uint64_t kStartRoutine = 0x638;
-constexpr std::uint64_t kArgument = 0x640;
-constexpr std::uint64_t kSize = 0x6a0;
-constexpr std::uint32_t kExitingOrTerminated = 0x30;
 constexpr std::uint64_t kAlignment = 64;
 constexpr std::size_t kMostThreads = 100'000;
+// What fork() does to the lists of stacks, and who erases a tid, was looked up for these.
+constexpr abi::Versions kForksKnown{{2, 34}, {2, 42}};
 
 // It lies at the end of its stack, which the kernel may have made one with what is mapped behind it.
 constexpr std::uint64_t kSearched = std::uint64_t{64} << 10U;
@@ -55,7 +49,7 @@ std::optional<std::uint64_t> find_counter(std::uint64_t function, const std::vec
 
 class Search {
  public:
-  explicit Search(const image::Image& child) : child_(child) {}
+  Search(const image::Image& child, const abi::ThreadLayout& layout) : child_(child), layout_(layout) {}
 
   // By what each begins with, where stacks end.
   void look_at_stacks() {
@@ -64,7 +58,7 @@ class Search {
       if (!is_data || !mapping.path.empty()) continue;
       const std::uint64_t start = mapping.end - std::min(mapping.end - mapping.start, kSearched);
       const std::vector<std::byte> bytes = child_.memory->bytes(start, mapping.end - start);
-      for (std::uint64_t at = 0; at + kSize <= bytes.size(); at += kAlignment) {
+      for (std::uint64_t at = 0; at + abi::kThreadBytes <= bytes.size(); at += kAlignment) {
         const std::uint64_t pointer = start + at;
         if (value_at<std::uint64_t>(bytes, at) == pointer) add(pointer);
       }
@@ -76,7 +70,7 @@ class Search {
   // gone through, so all are known.
   bool follow_list() {
     if (listed_ == 0) return false;
-    const std::uint64_t begin = listed_ + kList;
+    const std::uint64_t begin = listed_ + layout_.list;
     std::size_t heads = 0;
     std::uint64_t node = begin;
     for (std::size_t count = 0; count < kMostThreads; ++count) {
@@ -84,7 +78,7 @@ class Search {
       if (!next) return false;
       node = *next;
       if (node == begin) return heads == 1;
-      if (!add(node - kList) && ++heads > 1) return false;
+      if (!add(node - layout_.list) && ++heads > 1) return false;
     }
     return false;
   }
@@ -97,21 +91,21 @@ class Search {
   // False: there is no struct pthread.
   bool add(std::uint64_t pointer) {
     if (known_.contains(pointer)) return true;
-    const std::vector<std::byte> bytes = child_.memory->bytes(pointer, kSize);
-    if (bytes.size() < kSize || value_at<std::uint64_t>(bytes, 0) != pointer ||
-        value_at<std::uint64_t>(bytes, 16) != pointer) {
+    const std::vector<std::byte> bytes = child_.memory->bytes(pointer, abi::kThreadBytes);
+    if (bytes.size() < abi::kThreadBytes || value_at<std::uint64_t>(bytes, 0) != pointer ||
+        value_at<std::uint64_t>(bytes, abi::kSelfInThread) != pointer) {
       return false;
     }
     known_.insert(pointer);
     if (std::ranges::find(child_.threads, pointer, &image::Thread::fs_base) != child_.threads.end()) return true;
     LostThread thread;
     thread.pointer = pointer;
-    thread.tid = value_at<std::int32_t>(bytes, kTid);
-    thread.start_routine = value_at<std::uint64_t>(bytes, kStartRoutine);
-    thread.argument = value_at<std::uint64_t>(bytes, kArgument);
-    const bool has_own_stack = value_at<std::uint8_t>(bytes, kUserStack) == 0;
+    thread.tid = value_at<std::int32_t>(bytes, layout_.tid);
+    thread.start_routine = value_at<std::uint64_t>(bytes, layout_.start_routine);
+    thread.argument = value_at<std::uint64_t>(bytes, layout_.argument);
+    const bool has_own_stack = stack_owner(bytes) != layout_.stack_of_user;
     const bool has_start = is_code(child_, thread.start_routine);
-    if ((value_at<std::uint32_t>(bytes, kCancelHandling) & kExitingOrTerminated) != 0) {
+    if ((value_at<std::uint32_t>(bytes, layout_.cancel_handling) & abi::kExitingOrTerminated) != 0) {
       has_ended_one_ = true;
     } else if (thread.tid >= 0 && (has_own_stack ? has_start : thread.tid > 0)) {
       if (thread.tid > 0 && child_.find_own(thread.tid) != nullptr) return true;
@@ -123,7 +117,13 @@ class Search {
     return true;
   }
 
+  std::uint32_t stack_owner(const std::vector<std::byte>& bytes) const {
+    const auto owner = value_at<std::uint32_t>(bytes, layout_.stack_owner);
+    return layout_.stack_owner_bytes == 1 ? owner & 0xffU : owner;
+  }
+
   const image::Image& child_;
+  const abi::ThreadLayout& layout_;
   std::set<std::uint64_t> known_;
   std::vector<LostThread> threads_;
   bool has_ended_one_ = false;
@@ -151,13 +151,14 @@ std::optional<bool> was_forked(const image::Image& image, symbols::Symbolizer& s
 
 LostPthreads find_lost_pthreads(const image::Image& child) {
   LostPthreads found;
-  if (find_tid_offset(child) != kTid) return found;
+  const abi::ThreadLayout* const layout = abi::thread_layout(child.libc.version);
+  if (layout == nullptr || !kForksKnown.have(child.libc.version) || find_tid_offset(child) != layout->tid) return found;
   const auto first = std::ranges::find(child.threads, child.pid, &image::Thread::tid);
   if (first != child.threads.end() && first->registers && (*first->registers)[symbols::kRsp]) {
     const watch::Mapping* const stack = child.mapping_of(*(*first->registers)[symbols::kRsp]);
     found.first_forked = stack != nullptr && stack->path == "[stack]";
   }
-  Search search(child);
+  Search search(child, *layout);
   search.look_at_stacks();
   found.is_complete = search.follow_list() && !search.has_ended_one();
   found.bypassed = search.is_bypassed();

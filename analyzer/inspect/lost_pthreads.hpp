@@ -31,7 +31,7 @@ struct LostPthreads {
   bool bypassed = false;
 };
 
-// Layouts of glibc 2.34 to 2.38 on x86-64; of others nothing is found.
+// Of glibc 2.34 to 2.42; of others nothing is found.
 LostPthreads find_lost_pthreads(const image::Image& child);
 
 }  // namespace forksight::inspect

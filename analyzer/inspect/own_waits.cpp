@@ -6,20 +6,20 @@
 #include <utility>
 
 #include "inspect/builder.hpp"
+#include "inspect/read_lock.hpp"
 
 namespace forksight::inspect {
 
 // The thread of the same process that a thread waits for: it holds the lock, or is to be joined. 0: none, or not known.
 std::int32_t Builder::find_own_holder(std::size_t subject, const StuckCall& call) const {
-  constexpr std::uint64_t kMutexOwner = 8;
-  constexpr std::uint64_t kRwlockWriter = 24;
   const image::Image& image = subjects_[subject].image;
   std::int32_t tid = 0;
   if (call.kind == CallKind::kJoin) tid = static_cast<std::int32_t>(call.value);
-  if (call.object != 0 && call.kind == CallKind::kMutex) {
-    tid = image.memory->value<std::int32_t>(call.object + kMutexOwner).value_or(0);
-  } else if (call.object != 0 && (call.kind == CallKind::kRwlockRead || call.kind == CallKind::kRwlockWrite)) {
-    tid = image.memory->value<std::int32_t>(call.object + kRwlockWriter).value_or(0);
+  const bool is_rwlock = call.kind == CallKind::kRwlockRead || call.kind == CallKind::kRwlockWrite;
+  if (call.object != 0 && (call.kind == CallKind::kMutex || is_rwlock)) {
+    const auto kind = is_rwlock ? model::LockKind::kRwlockWrite : model::LockKind::kMutex;
+    const auto state = read_lock(image, kind, call.object);
+    if (state) tid = state->owner;
   }
   tid = image.tid_of(tid);
   return facts_.contains({subject, tid}) ? tid : 0;

@@ -3,10 +3,11 @@
 #include <algorithm>
 #include <vector>
 
+#include "forksight/abi/thread.hpp"
+
 namespace forksight::inspect {
 namespace {
 
-constexpr std::uint64_t kUsualOffset = 0x2d0;
 constexpr std::uint64_t kFirstOffset = 0x80;
 constexpr std::uint64_t kLastOffset = 0x900;
 
@@ -23,7 +24,8 @@ bool is_at(const image::Image& image, std::uint64_t offset) {
 }  // namespace
 
 std::optional<std::uint64_t> find_tid_offset(const image::Image& image) {
-  if (is_at(image, kUsualOffset)) return kUsualOffset;
+  const abi::ThreadLayout* const layout = abi::thread_layout(image.libc.version);
+  if (layout != nullptr && is_at(image, layout->tid)) return layout->tid;
   for (std::uint64_t offset = kFirstOffset; offset < kLastOffset; offset += 8) {
     if (is_at(image, offset)) return offset;
   }
@@ -31,14 +33,14 @@ std::optional<std::uint64_t> find_tid_offset(const image::Image& image) {
 }
 
 void find_own_numbers(image::Image& core, bool is_forked) {
-  constexpr std::uint64_t kSelf = 16;
-  if (core.threads.size() < 2 && !is_forked) return;
+  const abi::ThreadLayout* const layout = abi::thread_layout(core.libc.version);
+  if (layout == nullptr || (core.threads.size() < 2 && !is_forked)) return;
   std::vector<std::int32_t> numbers;
   for (const image::Thread& thread : core.threads) {
-    for (const std::uint64_t self : {thread.fs_base, thread.fs_base + kSelf}) {
+    for (const std::uint64_t self : {thread.fs_base, thread.fs_base + abi::kSelfInThread}) {
       if (thread.fs_base == 0 || core.memory->value<std::uint64_t>(self) != thread.fs_base) return;
     }
-    const auto own = core.memory->value<std::int32_t>(thread.fs_base + kUsualOffset);
+    const auto own = core.memory->value<std::int32_t>(thread.fs_base + layout->tid);
     if (!own || *own <= 0 || *own == thread.tid || std::ranges::find(numbers, *own) != numbers.end()) return;
     numbers.push_back(*own);
   }

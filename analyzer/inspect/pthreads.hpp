@@ -8,8 +8,8 @@
 
 namespace forksight::inspect {
 
-// Where in struct pthread the tid is (0x2d0 in glibc 2.36 on x86-64; other versions are asked for it: it is where all
-// threads of the process have theirs). nullopt: no thread's pthread_self() is known.
+// Where in struct pthread the tid is (forksight/abi/thread.hpp; a libc that is not known is asked for it: it is where
+// all threads of the process have theirs). nullopt: no thread's pthread_self() is known.
 std::optional<std::uint64_t> find_tid_offset(const image::Image& image);
 
 // Sets Thread::own_tid of a core that was made from outside of its pid namespace: each thread has another tid in its

@@ -28,7 +28,7 @@ std::optional<collect::LockState> read_lock(const image::Image& image, LockKind 
                                             const image::Image* parent) {
   std::array<std::uint8_t, 56> memory{};
   const std::size_t got = image.memory->read(address, std::as_writable_bytes(std::span(memory)));
-  auto state = collect::decode_lock(to_trace(kind), std::span(memory).first(got));
+  auto state = collect::decode_lock(to_trace(kind), std::span(memory).first(got), image.libc);
   if (!state || state->owner == 0) return state;
   const image::Thread* owner = image.find_own(state->owner);
   if (owner == nullptr && parent != nullptr) owner = parent->find_own(state->owner);

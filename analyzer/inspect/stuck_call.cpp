@@ -6,6 +6,9 @@
 #include <algorithm>
 #include <string_view>
 
+#include "forksight/abi/barrier.hpp"
+#include "forksight/abi/condition.hpp"
+#include "forksight/abi/rwlock.hpp"
 #include "inspect/libc_locks.hpp"
 
 namespace forksight::inspect {
@@ -38,16 +41,23 @@ bool is_futex_wait(const watch::Syscall& call) {
 }
 
 // From the word to the object that it is a part of. Objects of 8 bytes' alignment tell one of two words from the other.
-std::uint64_t object_of(CallKind kind, std::uint64_t word) {
-  const bool is_even = word % 8 == 0;
+// 0: not known.
+std::uint64_t object_of(CallKind kind, std::uint64_t word, const abi::Libc& libc) {
+  constexpr std::uint64_t kWord = sizeof(std::uint32_t);
+  const std::uint64_t second = word % 8 == 0 ? 0 : kWord;  // of two words
+  const abi::ConditionLayout* const condition = abi::layout_of(libc.condition);
   switch (kind) {
     case CallKind::kRwlockRead:
-    case CallKind::kRwlockWrite: return word - (is_even ? 8 : 12);     // __wrphase_futex, __writers_futex
-    case CallKind::kConditionWait: return word - (is_even ? 40 : 44);  // __g_signals[2]
+    case CallKind::kRwlockWrite:
+      static_assert(offsetof(abi::Rwlock, writers_futex) == offsetof(abi::Rwlock, wrphase_futex) + kWord);
+      return abi::Rwlock::kVersions.have(libc.version) ? word - offsetof(abi::Rwlock, wrphase_futex) - second : 0;
+    case CallKind::kConditionWait: return condition == nullptr ? 0 : word - condition->signals - second;
     case CallKind::kConditionSignal:
-    case CallKind::kConditionBroadcast: return word - (is_even ? 16 : 20);  // __g_refs[2]
-    case CallKind::kConditionDestroy: return word - 36;                     // __wrefs
-    case CallKind::kBarrierWait: return word - 4;                           // current_round
+    case CallKind::kConditionBroadcast:
+      return condition == nullptr || condition->references == 0 ? 0 : word - condition->references - second;
+    case CallKind::kConditionDestroy: return condition == nullptr ? 0 : word - condition->wrefs;
+    case CallKind::kBarrierWait:
+      return abi::Barrier::kVersions.have(libc.version) ? word - offsetof(abi::Barrier, round) : 0;
     default: return word;
   }
 }
@@ -115,7 +125,8 @@ CalleeOf make_callee_of(const image::Image& image, symbols::Symbolizer& symboliz
   };
 }
 
-StuckCall recognise(const image::Thread& thread, const model::Stack& stack, const CalleeOf& callee_of) {
+StuckCall recognise(const image::Thread& thread, const model::Stack& stack, const CalleeOf& callee_of,
+                    const abi::Libc& libc) {
   StuckCall found;
   const std::size_t count = count_runtime_frames(stack);
   const auto split = stack.frames.begin() + static_cast<std::ptrdiff_t>(count);
@@ -148,7 +159,7 @@ StuckCall recognise(const image::Thread& thread, const model::Stack& stack, cons
   if (found.libc_call.locks != 0) found.kind = CallKind::kLibcCall;
   if (found.kind == CallKind::kUnknown && found.word != 0) found.kind = CallKind::kFutex;
   if (found.word != 0) {
-    found.object = object_of(found.kind, found.word);
+    found.object = object_of(found.kind, found.word, libc);
   } else if (found.kind == CallKind::kSpinlock && thread.registers && (*thread.registers)[kRdi]) {
     found.object = *(*thread.registers)[kRdi];
   }

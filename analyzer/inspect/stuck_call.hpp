@@ -35,7 +35,8 @@ using CalleeOf = std::function<std::string(const model::Frame& caller)>;
 CalleeOf make_callee_of(const image::Image& image, symbols::Symbolizer& symbolizer);
 
 // Of a thread with a stack; a thread that spins (it is in no system call) is asked for its registers.
-StuckCall recognise(const image::Thread& thread, const model::Stack& stack, const CalleeOf& callee_of);
+StuckCall recognise(const image::Thread& thread, const model::Stack& stack, const CalleeOf& callee_of,
+                    const abi::Libc& libc);
 
 // Only the call of a function of libc that takes locks which fork() does not reset, wherever on the stack; its locks
 // are 0 if there is none. The outermost counts: what it called it has the locks for.

@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include "inspect/builder.hpp"
+#include "inspect/read_lock.hpp"
 
 namespace forksight::inspect {
 namespace {
@@ -69,7 +70,8 @@ void Builder::add_stuck_handler(std::size_t subject, const image::Thread& thread
     std::int32_t owner = 0;
     if (call.kind == CallKind::kJoin) owner = static_cast<std::int32_t>(call.value);
     if (call.kind == CallKind::kMutex) {
-      owner = subjects_[subject].image.memory->value<std::int32_t>(call.object + 8).value_or(0);
+      const auto state = read_lock(subjects_[subject].image, model::LockKind::kMutex, call.object);
+      if (state) owner = state->owner;
     }
     owner = find_tid(subjects_[subject].image, owner);
     if (const auto at = facts_.find({subject, owner}); at != facts_.end()) {

@@ -1,6 +1,6 @@
 // What a futex word is part of: a mutex, a rwlock, the tid of a thread that is joined. Told by the bytes around it, in
-// the layout of glibc on x86-64 (2.12 and later), and only if everything about them fits: other libraries and languages
-// put words of their own into futexes, and of those nothing is claimed.
+// the layout of the process' own glibc, and only if everything about them fits: other libraries and languages put words
+// of their own into futexes, and of those nothing is claimed.
 #pragma once
 
 #include <array>
@@ -9,6 +9,7 @@
 #include <functional>
 #include <optional>
 
+#include "forksight/abi/glibc.hpp"
 #include "watch/evidence.hpp"
 #include "watch/proc_text.hpp"
 #include "watch/wait_class.hpp"
@@ -22,7 +23,7 @@ using HasTask = std::function<bool(std::int32_t tid)>;
 
 // `lives_here`: of a thread of this process. `owner_lives`: of one that may own the lock, of any process if it lies in
 // shared memory. (A robust mutex calls itself process-shared wherever it lies.) Sets all but the module of the result.
-FutexWord identify_word(const Syscall& call, const ReadWord& read, const HasTask& lives_here,
+FutexWord identify_word(const Syscall& call, abi::Version libc, const ReadWord& read, const HasTask& lives_here,
                         const HasTask& owner_lives);
 
 // Who may end the wait for a word in private memory of process `pid`: the owner, if `facts` know it, else any thread.

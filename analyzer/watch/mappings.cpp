@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "libc/libc_file.hpp"
 #include "watch/proc_fs.hpp"
 #include "watch/process_memory.hpp"
 
@@ -131,6 +132,22 @@ std::optional<std::vector<std::int32_t>> SharedMemory::mappers(const SharedPlace
     if (is_it && (pids.empty() || pids.back() != part.pid)) pids.push_back(part.pid);
   }
   return pids;
+}
+
+abi::Libc libc_of(std::int32_t tid, const std::vector<Mapping>& mappings) {
+  for (const Mapping& mapping : mappings) {
+    const std::string_view path = mapping.path;
+    const bool is_deleted = path.ends_with(kDeleted);
+    if (!libc::is_libc_name(is_deleted ? path.substr(0, path.size() - kDeleted.size()) : path)) continue;
+    // Its path may lead to another file by now, or in another namespace.
+    for (const std::string& place : {proc_path(tid, "root") + mapping.path,
+                                     proc_path(tid, fmt::format("map_files/{:x}-{:x}", mapping.start, mapping.end))}) {
+      struct stat status {};
+      if (::stat(place.c_str(), &status) == 0 && status.st_ino == mapping.inode) return libc::read_libc_file(place);
+    }
+    return {};
+  }
+  return libc::read_libc_file(proc_path(tid, "exe"));
 }
 
 }  // namespace forksight::watch

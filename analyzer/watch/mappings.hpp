@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "forksight/abi/glibc.hpp"
 #include "watch/proc_text.hpp"
 
 namespace forksight::watch {
@@ -22,6 +23,9 @@ struct WordModule {
   std::uint64_t bias = 0;
 };
 WordModule find_module(std::int32_t tid, const std::vector<Mapping>& mappings, std::uint64_t address);
+
+// What the process of `tid` runs on: the libc that it has mapped, or the one that its program was linked with.
+abi::Libc libc_of(std::int32_t tid, const std::vector<Mapping>& mappings);
 
 // A byte of shared memory, whatever its address is in each process that maps it.
 struct SharedPlace {

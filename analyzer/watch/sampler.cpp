@@ -136,6 +136,11 @@ const std::vector<Mapping>& FutexLookup::mappings(std::int32_t tid) {
   return *mappings_;
 }
 
+const abi::Libc& FutexLookup::libc(std::int32_t tid) {
+  if (!libc_) libc_ = libc_of(tid, mappings(tid));
+  return *libc_;
+}
+
 std::optional<SharedPlace> FutexLookup::find_shared(const ThreadSample& thread) {
   return find_shared_place(mappings(thread.tid), classify(thread).word);
 }
@@ -154,7 +159,7 @@ WaitFacts FutexLookup::look_up(const ThreadSample& thread) {
   const auto lives = [&](std::int32_t own) { return find_in_namespace_of(thread.tid, own, depth) != 0; };
   const HasTask owner_lives = facts.mapping == WordMapping::kShared ? HasTask(lives) : HasTask(lives_here);
   const auto read = [&](std::uint64_t at, std::size_t size) { return memory.read(at, size); };
-  facts.word = identify_word(thread.call, read, lives_here, owner_lives);
+  facts.word = identify_word(thread.call, libc(thread.tid).version, read, lives_here, owner_lives);
   if (depth > 1) name_owner(thread, facts);
   if (facts.word.use != model::FutexUse::kUnknown || target.priority_inherit) {
     WordModule module = find_module(thread.tid, mappings(thread.tid), target.word);

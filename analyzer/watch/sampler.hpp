@@ -51,12 +51,14 @@ class FutexLookup {
 
  private:
   const std::vector<Mapping>& mappings(std::int32_t tid);
+  const abi::Libc& libc(std::int32_t tid);
 
   void name_owner(const ThreadSample& thread, WaitFacts& facts);
 
   std::int32_t pid_;
   OwnNumbers numbers_;
   std::optional<std::vector<Mapping>> mappings_;  // read once
+  std::optional<abi::Libc> libc_;
 };
 
 // The process behind a pidfd of another process; nullopt if it has ended or cannot be seen.

@@ -8,6 +8,7 @@
 #include "guest/config.hpp"
 #include "guest/executable.hpp"
 #include "guest/sys.hpp"
+#include "loader/libc.hpp"
 
 #include "guest/house_rules.hpp"
 
@@ -102,6 +103,9 @@ void fill_trace_header(TraceHeader& head, std::uint64_t allocated, std::uint64_t
   head.omp_policy = g_config.omp;
   head.orphan_policy = g_config.on_orphan;
   head.cures = g_config.cures.bits;
+  head.libc_major = g_libc.version.major;
+  head.libc_minor = g_libc.version.minor;
+  head.libc_condition = static_cast<std::uint8_t>(g_libc.condition);
   memcpy(head.rank_variable, g_config.rank_variable, sizeof head.rank_variable);
   memcpy(head.writer_version, FORKSIGHT_VERSION, sizeof(FORKSIGHT_VERSION));
   fill_identity(head);

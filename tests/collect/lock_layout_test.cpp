@@ -7,19 +7,24 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <array>
 #include <cstring>
 #include <thread>
 
 #include "support/scenes.hpp"
+#include "support/this_libc.hpp"
 
 namespace forksight::collect {
 namespace {
+
+constexpr abi::Libc k236{{2, 36}, abi::ConditionKind::kWithReferences};
+constexpr abi::Libc k242{{2, 42}, abi::ConditionKind::kWithoutReferences};
 
 template <class T>
 LockState decode(trace::LockKind kind, const T& lock) {
   std::uint8_t bytes[sizeof(T)];
   std::memcpy(bytes, &lock, sizeof lock);
-  const auto state = decode_lock(kind, bytes);
+  const auto state = decode_lock(kind, bytes, test::this_libc());
   EXPECT_TRUE(state.has_value());
   return state.value_or(LockState{});
 }
@@ -82,6 +87,19 @@ INSTANTIATE_TEST_SUITE_P(
                               PTHREAD_PROCESS_SHARED, model::MutexType::kRecursive}),
     [](const auto& about) { return about.param.name; });
 
+// Only threads with a real-time policy can take it.
+TEST(CeilingMutex, IsFreeWithTheCeilingInItsLock) {
+  pthread_mutexattr_t attributes;
+  pthread_mutexattr_init(&attributes);
+  ASSERT_EQ(pthread_mutexattr_setprotocol(&attributes, PTHREAD_PRIO_PROTECT), 0);
+  pthread_mutex_t mutex;
+  ASSERT_EQ(pthread_mutex_init(&mutex, &attributes), 0);
+  EXPECT_NE(mutex.__data.__lock, 0);
+  EXPECT_FALSE(decode(trace::LockKind::kMutex, mutex).held);
+  pthread_mutex_destroy(&mutex);
+  pthread_mutexattr_destroy(&attributes);
+}
+
 TEST(RealRwlock, IsDecoded) {
   pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
   EXPECT_FALSE(decode(trace::LockKind::kRwlockRead, lock).held);
@@ -135,17 +153,44 @@ TEST(RealSemaphore, IsDecoded) {
 
 TEST(DecodeLock, TooFewBytesTellNothing) {
   const std::vector<std::uint8_t> bytes(56);
-  EXPECT_FALSE(decode_lock(trace::LockKind::kMutex, std::span(bytes).first(39)).has_value());
-  EXPECT_FALSE(decode_lock(trace::LockKind::kRwlockRead, std::span(bytes).first(55)).has_value());
-  EXPECT_FALSE(decode_lock(trace::LockKind::kSpinlock, std::span(bytes).first(3)).has_value());
-  EXPECT_FALSE(decode_lock(trace::LockKind::kSemaphore, std::span(bytes).first(11)).has_value());
-  EXPECT_FALSE(decode_lock(trace::LockKind::kBarrier, std::span(bytes).first(19)).has_value());
-  EXPECT_FALSE(decode_lock(trace::LockKind::kCondition, std::span(bytes).first(47)).has_value());
-  EXPECT_FALSE(decode_lock(static_cast<trace::LockKind>(77), bytes).has_value());
+  EXPECT_FALSE(decode_lock(trace::LockKind::kMutex, std::span(bytes).first(39), k236).has_value());
+  EXPECT_FALSE(decode_lock(trace::LockKind::kRwlockRead, std::span(bytes).first(55), k236).has_value());
+  EXPECT_FALSE(decode_lock(trace::LockKind::kSpinlock, std::span(bytes).first(3), k236).has_value());
+  EXPECT_FALSE(decode_lock(trace::LockKind::kSemaphore, std::span(bytes).first(11), k236).has_value());
+  EXPECT_FALSE(decode_lock(trace::LockKind::kBarrier, std::span(bytes).first(19), k236).has_value());
+  EXPECT_FALSE(decode_lock(trace::LockKind::kCondition, std::span(bytes).first(47), k236).has_value());
+  EXPECT_FALSE(decode_lock(static_cast<trace::LockKind>(77), bytes, k236).has_value());
+}
+
+// The same lock by both layouts: the words are the new one's, and mean something else by the old one.
+TEST(DecodeLock, ConditionsOfGlibc241HaveTheirWaitersElsewhere) {
+  std::array<std::uint32_t, 12> words{};
+  words[0] = 4U << 1U;  // wseq: four have waited
+  words[7] = 2U << 3U;  // wrefs: two are inside
+  std::array<std::uint8_t, 48> memory{};
+  std::memcpy(memory.data(), words.data(), sizeof words);
+  const auto state = decode_lock(trace::LockKind::kCondition, memory, k242);
+  ASSERT_TRUE(state.has_value());
+  EXPECT_TRUE(state->held);
+  EXPECT_EQ(state->waiters, 2U);
+  EXPECT_EQ(decode_lock(trace::LockKind::kCondition, memory, k236)->waiters, 0U);
+}
+
+TEST(DecodeLock, OfAnUnknownLibcNothingIsKnown) {
+  const std::vector<std::uint8_t> bytes(56);
+  for (const abi::Version version : {abi::Version{}, abi::Version{2, 27}, abi::Version{2, 44}, abi::Version{3, 36}}) {
+    const abi::Libc libc{version, abi::ConditionKind::kUnknown};
+    for (const auto kind : {trace::LockKind::kMutex, trace::LockKind::kRwlockRead, trace::LockKind::kRwlockWrite,
+                            trace::LockKind::kSpinlock, trace::LockKind::kSemaphore, trace::LockKind::kBarrier,
+                            trace::LockKind::kCondition}) {
+      EXPECT_FALSE(decode_lock(kind, bytes, libc).has_value()) << static_cast<int>(kind);
+    }
+    EXPECT_TRUE(decode_lock(trace::LockKind::kGuard, bytes, libc).has_value()) << "not of glibc";
+  }
 }
 
 TEST(DecodeLock, WaitersAloneDoNotHoldARobustMutex) {
-  const auto state = decode_lock(trace::LockKind::kMutex, test::mutex_memory(0x10, 0, 0x8000'0000));
+  const auto state = decode_lock(trace::LockKind::kMutex, test::mutex_memory(0x10, 0, 0x8000'0000), k236);
   ASSERT_TRUE(state.has_value());
   EXPECT_FALSE(state->held);
 }

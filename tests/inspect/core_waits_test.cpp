@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 #include <linux/futex.h>
+#include <pthread.h>
 
 #include <algorithm>
 #include <limits>
@@ -35,6 +36,7 @@ struct MadeCore : MadeProcess {
     put_word(at + 8, owner);
     put_word(at + 12, users);
     put_word(at + 16, kind);
+    for (std::uint64_t rest = 20; rest < sizeof(pthread_mutex_t); rest += 4) put_word(at + rest, 0);
   }
   // Each thread has the lock that the one before it waits for.
   void add_ring(std::int32_t count) {

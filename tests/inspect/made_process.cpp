@@ -152,6 +152,7 @@ MadeProcess::MadeProcess(std::int32_t pid, std::int32_t ppid)
   image.exe = modules().front().path;
   image.modules = modules();
   image.memory = memory_;
+  image.libc = {{2, 36}, abi::ConditionKind::kWithReferences};  // what the tests write down
   image.mappings = {mapping(kHeap, kHeapBytes), mapping(kSharedHeap, kHeapBytes, true),
                     mapping(kStacks, kMostStacks * kStackBytes)};
 }

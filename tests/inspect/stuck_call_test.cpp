@@ -10,6 +10,13 @@
 namespace forksight::inspect {
 namespace {
 
+constexpr abi::Libc k236{{2, 36}, abi::ConditionKind::kWithReferences};
+constexpr abi::Libc k242{{2, 42}, abi::ConditionKind::kWithoutReferences};
+
+StuckCall recognise(const image::Thread& thread, const model::Stack& stack, const CalleeOf& callee_of) {
+  return inspect::recognise(thread, stack, callee_of, k236);
+}
+
 constexpr char kLibc[] = "/lib/x86_64-linux-gnu/libc.so.6";
 constexpr char kLibstdcxx[] = "/usr/lib/libstdc++.so.6";
 constexpr char kLibgomp[] = "/site-packages/torch/libgomp-a34b.so.1";
@@ -73,6 +80,26 @@ TEST_P(KnownCall, LeadsFromTheWordToTheObject) {
   EXPECT_FALSE(call.is_in_exit);
   ASSERT_EQ(call.stack.frames.size(), 2U);
   EXPECT_EQ(call.stack.frames.front().function, "take");
+}
+
+TEST(ConditionOfGlibc241, IsFoundByItsOwnLayout) {
+  const auto object_of = [](const char* function, std::uint64_t offset, const abi::Libc& libc) {
+    return inspect::recognise(in_futex(kWord + offset), in_libc({"futex_wait", function}), no_callee, libc).object;
+  };
+  EXPECT_EQ(object_of("pthread_cond_wait", 32, k242), kWord);
+  EXPECT_EQ(object_of("pthread_cond_timedwait", 36, k242), kWord);
+  EXPECT_EQ(object_of("pthread_cond_destroy", 28, k242), kWord);
+  EXPECT_EQ(object_of("pthread_cond_signal", 16, k242), 0U) << "it waits for no group there";
+}
+
+TEST(ObjectOfAnUnknownLibc, IsNotKnown) {
+  for (const char* const function :
+       {"pthread_cond_wait", "pthread_cond_destroy", "pthread_rwlock_wrlock", "pthread_barrier_wait"}) {
+    const StuckCall call =
+        inspect::recognise(in_futex(kWord), in_libc({"futex_wait", function}), no_callee, abi::Libc{});
+    EXPECT_EQ(call.object, 0U) << function;
+    EXPECT_NE(call.kind, CallKind::kUnknown) << function;
+  }
 }
 
 // Without any names of its own, libc is asked by whom it was called.

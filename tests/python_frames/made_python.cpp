@@ -160,6 +160,7 @@ void MadePython::give_gil(std::uint64_t thread) {
 
 image::Image MadePython::image() const {
   image::Image image;
+  image.libc = {{2, 36}, abi::ConditionKind::kWithReferences};
   image.pid = 100;
   image.memory = memory_;
   return image;

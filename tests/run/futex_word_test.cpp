@@ -17,6 +17,7 @@ constexpr std::uint64_t kJoinWait = 0x109;
 struct Scene {
   std::map<std::uint64_t, std::uint64_t> memory;
   std::vector<std::int32_t> tids{100, 101};
+  abi::Version libc{2, 36};
 
   FutexWord identify(std::uint64_t word, std::uint64_t operation, std::uint64_t expected) const {
     Syscall call;
@@ -28,7 +29,7 @@ struct Scene {
       return at == memory.end() ? std::optional<std::uint64_t>(0) : std::optional(at->second);
     };
     const auto lives = [&](std::int32_t tid) { return std::find(tids.begin(), tids.end(), tid) != tids.end(); };
-    return identify_word(call, read, lives, lives);
+    return identify_word(call, libc, read, lives, lives);
   }
 };
 
@@ -64,6 +65,20 @@ TEST(FutexWord, WhatDoesNotFitIsNoMutex) {
   EXPECT_EQ(mutex(2, 0xf7000000, 1, 0).identify(kAt, kWaitPrivate, 2).use, model::FutexUse::kUnknown);
 }
 
+TEST(FutexWord, APriorityCeilingIsNoPartOfTheState) {
+  const std::uint32_t word = 20U << 19U | 2U;
+  EXPECT_EQ(mutex(word, 101, 1, 0x40).identify(kAt, kWaitPrivate, word).owner, 101);
+  EXPECT_EQ(mutex(word, 101, 1, 0).identify(kAt, kWaitPrivate, word).use, model::FutexUse::kUnknown);
+}
+
+TEST(FutexWord, OfAnUnknownLibcNothingIsClaimed) {
+  Scene scene = mutex(2, 101, 1, 1);
+  for (const abi::Version libc : {abi::Version{}, abi::Version{2, 44}}) {
+    scene.libc = libc;
+    EXPECT_EQ(scene.identify(kAt, kWaitPrivate, 2).use, model::FutexUse::kUnknown);
+  }
+}
+
 Scene rwlock(std::uint32_t readers, std::uint32_t phase, std::uint32_t writers, std::uint32_t writer) {
   return {{{kAt, readers}, {kAt + 8, phase}, {kAt + 12, writers}, {kAt + 24, writer}}};
 }
@@ -93,6 +108,10 @@ TEST(FutexWord, AJoinIsTheTidInAThread) {
   EXPECT_EQ(word.owner, 101);
   EXPECT_EQ(scene.identify(kAt + 720, kJoinWait | 0x80, 101).use, model::FutexUse::kUnknown);
   EXPECT_EQ(scene.identify(kAt + 720, kJoinWait, 102).use, model::FutexUse::kUnknown);
+  // There a thread is joined by another word.
+  scene.libc = {2, 43};
+  EXPECT_EQ(scene.identify(kAt + 720, kJoinWait, 101).use, model::FutexUse::kUnknown);
+  scene.libc = {2, 36};
   scene.memory[kAt + 16] = 5;
   EXPECT_EQ(scene.identify(kAt + 720, kJoinWait, 101).use, model::FutexUse::kUnknown);
 }

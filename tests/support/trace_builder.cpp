@@ -24,6 +24,7 @@ TraceBuilder::TraceBuilder() : bytes_(trace::kHeaderBytes) {
   poke(offsetof(TraceHeader, byte_order), trace::kByteOrder);
   poke(offsetof(TraceHeader, pointer_bytes), std::uint32_t{sizeof(void*)});
   poke(offsetof(TraceHeader, capacity), trace::kMaxTraceBytes);
+  libc({{2, 36}, abi::ConditionKind::kWithReferences});
   created_ns(1'000'000'000);
   creator(kPid, 900, 777);
   rank(-1, -1);
@@ -36,6 +37,12 @@ TraceBuilder& TraceBuilder::creator(std::int32_t pid, std::int32_t ppid, std::ui
   poke(offsetof(TraceHeader, ppid), ppid);
   poke(offsetof(TraceHeader, start_ticks), start_ticks);
   return as(pid);
+}
+
+TraceBuilder& TraceBuilder::libc(const abi::Libc& libc) {
+  poke(offsetof(TraceHeader, libc_major), libc.version.major);
+  poke(offsetof(TraceHeader, libc_minor), libc.version.minor);
+  return poke(offsetof(TraceHeader, libc_condition), libc.condition);
 }
 
 TraceBuilder& TraceBuilder::created_ns(std::uint64_t monotonic_ns) {
@@ -123,8 +130,8 @@ std::uint64_t TraceBuilder::thread(std::int32_t tid, std::string_view name, std:
 
 std::uint64_t TraceBuilder::python(trace::PythonMoment moment, std::string_view text, std::int32_t writer_tid,
                                    std::uint64_t touch) {
-  const trace::PythonStacksRecord fixed{touch, pointer_of(writer_tid), moment, static_cast<std::uint32_t>(text.size()),
-                                        0,     0};
+  const trace::PythonStacksRecord fixed{
+      touch, pointer_of(writer_tid), moment, static_cast<std::uint32_t>(text.size()), 0, 0};
   std::vector<std::byte> payload;
   append_bytes(payload, &fixed, sizeof fixed);
   append_bytes(payload, text.data(), text.size());

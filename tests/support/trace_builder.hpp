@@ -10,6 +10,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "forksight/abi/glibc.hpp"
 #include "forksight/trace/format.hpp"
 
 namespace forksight::test {
@@ -19,12 +20,15 @@ class TraceBuilder {
   static constexpr std::int32_t kPid = 1000;
 
   // The thread pointer that thread() gives to a thread.
-  static constexpr std::uint64_t pointer_of(std::int32_t tid) { return 0x7f00'0000'0000 + static_cast<std::uint64_t>(tid) * 4096; }
+  static constexpr std::uint64_t pointer_of(std::int32_t tid) {
+    return 0x7f00'0000'0000 + static_cast<std::uint64_t>(tid) * 4096;
+  }
 
   TraceBuilder();  // of process 1000, child of 900, on "node1", running /opt/app/app
 
   // The header's fields. A value may be anything.
   TraceBuilder& creator(std::int32_t pid, std::int32_t ppid, std::uint64_t start_ticks);
+  TraceBuilder& libc(const abi::Libc& libc);  // of glibc 2.36 at first
   TraceBuilder& created_ns(std::uint64_t monotonic_ns);
   TraceBuilder& rank(std::int32_t rank, std::int32_t world_size);
   TraceBuilder& host(std::string_view host);
@@ -47,7 +51,8 @@ class TraceBuilder {
   std::uint64_t fork(const trace::ForkRecord& fixed, const std::vector<std::uint64_t>& threads,
                      const std::vector<std::uint64_t>& runtimes);
   // `writer_tid` is the thread whose stack has no number.
-  std::uint64_t python(trace::PythonMoment moment, std::string_view text, std::int32_t writer_tid, std::uint64_t touch = 0);
+  std::uint64_t python(trace::PythonMoment moment, std::string_view text, std::int32_t writer_tid,
+                       std::uint64_t touch = 0);
   template <class T>
   std::uint64_t record(trace::RecordType type, const T& fixed,
                        trace::RecordState state = trace::RecordState::kCommitted) {

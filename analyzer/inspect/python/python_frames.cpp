@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 
+#include "forksight/abi/thread.hpp"
 #include "inspect/python/python_lines.hpp"
 #include "inspect/python/python_objects.hpp"
 
@@ -124,8 +125,9 @@ std::int32_t Reader::find_tid(std::uint64_t state, std::uint64_t pointer) const 
       return thread.fs_base == 0 && thread.tid > 0 && static_cast<std::uint64_t>(own_number(thread)) == number;
     });
   };
-  constexpr std::uint64_t kTidInPthread = 0x2d0;  // glibc 2.36; the kernel writes the child's own there in a fork
-  const auto in_pthread = memory_.value<std::int32_t>(pointer + kTidInPthread).value_or(0);
+  const abi::ThreadLayout* const layout = abi::thread_layout(image_.libc.version);
+  // The kernel writes the child's own there in a fork.
+  const auto in_pthread = layout == nullptr ? 0 : memory_.value<std::int32_t>(pointer + layout->tid).value_or(0);
   if (in_pthread > 0 && named(static_cast<std::uint64_t>(in_pthread))) return image_.tid_of(in_pthread);
   if (layout_.native_id == 0) return 0;
   const std::uint64_t native = word(state + layout_.native_id);

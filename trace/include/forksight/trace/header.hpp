@@ -52,7 +52,10 @@ struct TraceHeader {
   OrphanPolicy orphan_policy;
   std::atomic<std::uint64_t> forks;  // forks recorded so far, of all processes of this file
   std::uint32_t cures;               // a bit for each cure of cures.def that is on
-  std::uint8_t reserved[4];
+  std::uint8_t libc_major;           // of the glibc that `pid` runs on, 0: not known
+  std::uint8_t libc_minor;
+  std::uint8_t libc_condition;  // the layout of its condition variables: abi::ConditionKind, forksight/abi/glibc.hpp
+  std::uint8_t reserved;
   // Where the payload of the kPythonStacks record starts that was written last, by any process of this file. 0: none.
   std::atomic<std::uint64_t> python_stacks;
   char exe[1024];  // NUL-terminated

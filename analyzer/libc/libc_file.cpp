@@ -1,0 +1,199 @@
+#include "libc/libc_file.hpp"
+
+#include <fcntl.h>
+#include <gelf.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <tuple>
+#include <vector>
+
+#include "forksight/abi/condition.hpp"
+
+namespace forksight::libc {
+
+namespace {
+
+constexpr std::size_t kMostFileBytes = std::size_t{256} << 20U;
+constexpr std::size_t kMostCode = 64;  // of a function: what we look for stands at its beginning
+
+using Bytes = std::span<const std::byte>;
+
+std::uint8_t byte_at(Bytes code, std::size_t at) { return static_cast<std::uint8_t>(code[at]); }
+
+// lea disp32(%rip), %rax; ret. The text that it returns.
+std::optional<std::uint64_t> decode_returned_address(Bytes code, std::uint64_t address) {
+  constexpr std::uint8_t kEndbr[] = {0xf3, 0x0f, 0x1e, 0xfa};
+  const bool has_endbr = code.size() >= sizeof kEndbr && std::memcmp(code.data(), kEndbr, sizeof kEndbr) == 0;
+  const std::size_t at = has_endbr ? sizeof kEndbr : 0;
+  constexpr std::size_t kLength = 7;
+  if (code.size() < at + kLength + 1) return std::nullopt;
+  if (byte_at(code, at) != 0x48 || byte_at(code, at + 1) != 0x8d || byte_at(code, at + 2) != 0x05) return std::nullopt;
+  if (byte_at(code, at + kLength) != 0xc3) return std::nullopt;
+  std::int32_t offset = 0;
+  std::memcpy(&offset, code.data() + at + 3, sizeof offset);
+  return address + at + kLength + static_cast<std::uint64_t>(std::int64_t{offset});
+}
+
+// Are there waiters: the number is above bit 2. shr $3, %reg or cmp $7, %reg.
+bool has_test_for_waiters(Bytes code) {
+  for (std::size_t i = 0; i + 3 <= code.size(); ++i) {
+    const std::uint8_t form = byte_at(code, i + 1);
+    if (byte_at(code, i) == 0xc1 && form >= 0xe8 && form <= 0xef && byte_at(code, i + 2) == 3) return true;
+    if (byte_at(code, i) == 0x83 && form >= 0xf8 && byte_at(code, i + 2) == 7) return true;
+  }
+  return false;
+}
+
+// mov disp8(%rdi), %reg: the first word of its argument that the function reads is __wrefs.
+abi::ConditionKind decode_first_word(Bytes code) {
+  constexpr std::size_t kNear = 16;
+  for (std::size_t i = 0; i + 3 <= code.size(); ++i) {
+    if (byte_at(code, i) != 0x8b || (byte_at(code, i + 1) & 0xc7) != 0x47) continue;
+    const Bytes rest = code.subspan(i + 3);
+    if (!has_test_for_waiters(rest.first(std::min(rest.size(), kNear)))) return abi::ConditionKind::kUnknown;
+    return abi::kind_by_wrefs(byte_at(code, i + 2));
+  }
+  return abi::ConditionKind::kUnknown;
+}
+
+class LibcReader {
+ public:
+  explicit LibcReader(Bytes file) : file_(file) {
+    elf_version(EV_CURRENT);
+    // elf_memory() does not write to it.
+    elf_ = elf_memory(const_cast<char*>(reinterpret_cast<const char*>(file.data())), file.size());
+  }
+  ~LibcReader() { elf_end(elf_); }
+  LibcReader(const LibcReader&) = delete;
+  LibcReader& operator=(const LibcReader&) = delete;
+
+  abi::Libc read() {
+    abi::Libc found;
+    GElf_Ehdr head;
+    if (elf_ == nullptr || gelf_getehdr(elf_, &head) == nullptr || head.e_machine != EM_X86_64) return found;
+    Elf_Scn* section = nullptr;
+    while ((section = elf_nextscn(elf_, section)) != nullptr) {
+      GElf_Shdr header;
+      if (gelf_getshdr(section, &header) == nullptr || header.sh_entsize == 0) continue;
+      if (header.sh_type == SHT_DYNSYM || header.sh_type == SHT_SYMTAB) read_symbols(section, header);
+    }
+    found.version = by_function_.is_known() ? by_function_ : by_object_;
+    if (signal_ == broadcast_) found.condition = signal_;
+    return found;
+  }
+
+ private:
+  void read_symbols(Elf_Scn* section, const GElf_Shdr& header) {
+    Elf_Data* const data = elf_getdata(section, nullptr);
+    const std::size_t count = data == nullptr ? 0 : data->d_size / header.sh_entsize;
+    for (std::size_t i = 0; i < count; ++i) {
+      GElf_Sym symbol;
+      if (gelf_getsym(data, static_cast<int>(i), &symbol) == nullptr || symbol.st_shndx == SHN_UNDEF) continue;
+      const char* const text = elf_strptr(elf_, header.sh_link, symbol.st_name);
+      if (text != nullptr) note(text, symbol.st_value);
+    }
+  }
+
+  void note(std::string_view name, std::uint64_t address) {
+    // In a table of symbols for debuggers the version is part of the name.
+    const std::string_view plain = name.substr(0, name.find('@'));
+    if (plain == "gnu_get_libc_version") {
+      const auto text = decode_returned_address(at(address, kMostCode), address);
+      if (text) by_function_ = version_at(*text);
+    } else if (plain == "nptl_version" || plain == "__nptl_version") {
+      by_object_ = version_at(address);
+    } else if (plain == "pthread_cond_signal") {
+      note_kind(signal_, address);
+    } else if (plain == "pthread_cond_broadcast") {
+      note_kind(broadcast_, address);
+    }
+  }
+
+  // There are two of each, the older one for programs of 2002: it reads a pointer first, which is no such word.
+  void note_kind(abi::ConditionKind& kind, std::uint64_t address) const {
+    const abi::ConditionKind found = decode_first_word(at(address, kMostCode));
+    if (found != abi::ConditionKind::kUnknown) kind = found;
+  }
+
+  abi::Version version_at(std::uint64_t address) const {
+    constexpr std::size_t kMostText = 16;
+    const Bytes bytes = at(address, kMostText);
+    char text[kMostText + 1] = {};
+    std::memcpy(text, bytes.data(), bytes.size());
+    return abi::parse_version(text);
+  }
+
+  // Up to `count` bytes of the file that are mapped at `address`.
+  Bytes at(std::uint64_t address, std::size_t count) const {
+    std::size_t segments = 0;
+    if (elf_getphdrnum(elf_, &segments) != 0) return {};
+    for (std::size_t i = 0; i < segments; ++i) {
+      GElf_Phdr segment;
+      if (gelf_getphdr(elf_, static_cast<int>(i), &segment) == nullptr || segment.p_type != PT_LOAD) continue;
+      if (address < segment.p_vaddr || address - segment.p_vaddr >= segment.p_filesz) continue;
+      const std::uint64_t within = address - segment.p_vaddr;
+      const std::uint64_t left = segment.p_filesz - within;
+      if (segment.p_offset > file_.size() || within >= file_.size() - segment.p_offset) return {};
+      const Bytes rest = file_.subspan(segment.p_offset + within);
+      return rest.first(std::min<std::uint64_t>({count, left, rest.size()}));
+    }
+    return {};
+  }
+
+  Bytes file_;
+  Elf* elf_;
+  abi::Version by_function_;
+  abi::Version by_object_;
+  abi::ConditionKind signal_ = abi::ConditionKind::kUnknown;
+  abi::ConditionKind broadcast_ = abi::ConditionKind::kUnknown;
+};
+
+std::vector<std::byte> read_all(int fd, std::size_t size) {
+  std::vector<std::byte> bytes(size);
+  std::size_t have = 0;
+  while (have < size) {
+    const ssize_t got = ::pread(fd, bytes.data() + have, size - have, static_cast<off_t>(have));
+    if (got <= 0) return {};
+    have += static_cast<std::size_t>(got);
+  }
+  return bytes;
+}
+
+using FileKey = std::tuple<dev_t, ino_t, off_t, std::int64_t>;
+
+}  // namespace
+
+bool is_libc_name(std::string_view path) {
+  const std::string_view name = path.substr(path.rfind('/') + 1);
+  return name == "libc.so.6" || (name.starts_with("libc-2.") && name.ends_with(".so"));
+}
+
+abi::Libc read_libc(std::span<const std::byte> elf) { return LibcReader(elf).read(); }
+
+abi::Libc read_libc_file(const std::string& path) {
+  static std::mutex mutex;
+  static std::map<FileKey, abi::Libc> known;
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  if (fd < 0) return {};
+  abi::Libc found;
+  struct stat status {};
+  if (::fstat(fd, &status) == 0 && S_ISREG(status.st_mode) &&
+      static_cast<std::uint64_t>(status.st_size) <= kMostFileBytes) {
+    const FileKey key{status.st_dev, status.st_ino, status.st_size, status.st_mtim.tv_sec};
+    const std::scoped_lock lock(mutex);
+    const auto [at, is_new] = known.try_emplace(key);
+    if (is_new) at->second = read_libc(read_all(fd, static_cast<std::size_t>(status.st_size)));
+    found = at->second;
+  }
+  ::close(fd);
+  return found;
+}
+
+}  // namespace forksight::libc
