@@ -7,6 +7,7 @@
 #include "forksight/abi/rwlock.hpp"
 #include "forksight/abi/semaphore.hpp"
 #include "forksight/abi/spinlock.hpp"
+#include "libc/mutex_type.hpp"
 
 namespace forksight::collect {
 
@@ -20,19 +21,9 @@ std::optional<T> load_lock(Bytes memory, const abi::Libc& libc) {
   return abi::load<T>(memory.data());
 }
 
-model::MutexType type_of(const abi::Mutex& mutex) {
-  switch (mutex.type()) {
-    case abi::Mutex::Type::kNormal: return model::MutexType::kNormal;
-    case abi::Mutex::Type::kRecursive: return model::MutexType::kRecursive;
-    case abi::Mutex::Type::kErrorcheck: return model::MutexType::kErrorcheck;
-    case abi::Mutex::Type::kAdaptive: break;
-  }
-  return model::MutexType::kAdaptive;
-}
-
 LockState state_of(const abi::Mutex& mutex) {
   LockState state;
-  state.type = type_of(mutex);
+  state.type = libc::type_of(mutex);
   state.robust = mutex.is_robust();
   state.priority_inherit = mutex.is_pi();
   state.process_shared = mutex.is_shared() && !mutex.is_robust();

@@ -8,6 +8,7 @@
 #include "forksight/abi/mutex.hpp"
 #include "forksight/abi/rwlock.hpp"
 #include "forksight/abi/thread.hpp"
+#include "libc/mutex_type.hpp"
 
 namespace forksight::watch {
 namespace {
@@ -28,16 +29,6 @@ std::optional<T> read_lock(const ReadWord& read, std::uint64_t address) {
   return abi::load<T>(words.data());
 }
 
-model::MutexType type_of(const abi::Mutex& mutex) {
-  switch (mutex.type()) {
-    case abi::Mutex::Type::kNormal: return model::MutexType::kNormal;
-    case abi::Mutex::Type::kRecursive: return model::MutexType::kRecursive;
-    case abi::Mutex::Type::kErrorcheck: return model::MutexType::kErrorcheck;
-    case abi::Mutex::Type::kAdaptive: break;
-  }
-  return model::MutexType::kAdaptive;
-}
-
 bool is_mutex(const ReadWord& read, std::uint64_t word, std::uint32_t expected, FutexWord& found) {
   const auto mutex = read_lock<abi::Mutex>(read, word);
   if (!mutex || (mutex->kind & ~kKnownKinds) != 0) return false;
@@ -50,7 +41,7 @@ bool is_mutex(const ReadWord& read, std::uint64_t word, std::uint32_t expected, 
   if (!fits) return false;
   found.use = model::FutexUse::kMutex;
   found.owner = mutex->owner;
-  found.mutex_type = type_of(*mutex);
+  found.mutex_type = libc::type_of(*mutex);
   found.lock = word;
   return true;
 }

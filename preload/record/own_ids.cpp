@@ -1,6 +1,8 @@
 #include "record/own_ids.hpp"
 
+#include "forksight/abi/thread.hpp"
 #include "guest/sys.hpp"
+#include "loader/libc.hpp"
 
 #include "guest/house_rules.hpp"
 
@@ -8,18 +10,17 @@ namespace forksight {
 
 namespace {
 
-// struct pthread of glibc 2.25 to 2.41, x86-64: behind the head that it shares with the loader (nptl/descr.h).
-constexpr std::size_t kTidOffset = 0x2d0;
 constexpr long kSameMemory = 1;  // KCMP_VM
 constexpr long kNoSuchProcess = -3;
 
-constinit bool g_offset_is_right = false;
+// Of struct pthread; 0: not known of this glibc, or not what the kernel says.
+constinit std::size_t g_tid_offset = 0;
 // The process that the epoch belongs to.
 FORKSIGHT_WRITTEN_AT_FORK constinit std::int32_t g_pid = 0;
 
 std::int32_t read_libcs_tid(const void* thread_pointer) {
   return __atomic_load_n(
-      reinterpret_cast<const std::int32_t*>(static_cast<const std::byte*>(thread_pointer) + kTidOffset),
+      reinterpret_cast<const std::int32_t*>(static_cast<const std::byte*>(thread_pointer) + g_tid_offset),
       __ATOMIC_ACQUIRE);
 }
 
@@ -34,13 +35,16 @@ bool may_share_memory(std::int32_t pid, std::int32_t other) {
 
 void start_own_ids() {
   g_pid = sys::getpid();
-  g_offset_is_right = read_libcs_tid(__builtin_thread_pointer()) == sys::gettid();
+  const abi::ThreadLayout* const layout = abi::thread_layout(g_libc.version);
+  if (layout == nullptr) return;
+  g_tid_offset = layout->tid;
+  if (read_libcs_tid(__builtin_thread_pointer()) != sys::gettid()) g_tid_offset = 0;
 }
 
-std::int32_t lock_tid() { return g_offset_is_right ? read_libcs_tid(__builtin_thread_pointer()) : sys::gettid(); }
+std::int32_t lock_tid() { return g_tid_offset != 0 ? read_libcs_tid(__builtin_thread_pointer()) : sys::gettid(); }
 
 bool has_initial_thread_ended(const Slot& slot) {
-  return g_offset_is_right && slot.is_initial_stack &&
+  return g_tid_offset != 0 && slot.is_initial_stack &&
          read_libcs_tid(reinterpret_cast<const void*>(slot.thread_pointer)) == 0;
 }
 
