@@ -9,7 +9,7 @@
 #include "command/formatter.hpp"
 #include "command/output.hpp"
 #include "command/progress.hpp"
-#include "command/run_outside.hpp"
+#include "session/outside.hpp"
 #include "command/show_report.hpp"
 
 namespace forksight {

@@ -9,8 +9,9 @@
 #include <vector>
 
 #include "command/formatter.hpp"
+#include "command/output.hpp"
 #include "command/run_cures.hpp"
-#include "command/run_session.hpp"
+#include "session/session.hpp"
 #include "command/words_after_dashes.hpp"
 
 namespace forksight {
@@ -122,7 +123,9 @@ void add_run_command(CLI::App& app, int argc, const char* const* argv, int& stat
     line->options.fail_on = kCertainties.at(line->fail_on);
     if (line->error_exitcode >= 0) line->options.error_exitcode = line->error_exitcode;
     line->options.hang_after = std::chrono::milliseconds(std::lround(line->hang_after_seconds * 1000));
-    status = run_session(line->options);
+    const RunEnd end = run_session(line->options);
+    if (!end.error.empty()) say_error(end.error);
+    status = end.status;
   });
 }
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "command/run_session.hpp"
+#include "session/session.hpp"
 
 namespace forksight {
 

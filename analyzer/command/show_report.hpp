@@ -6,7 +6,7 @@
 #include <string>
 
 #include "command/exit_status.hpp"
-#include "command/run_outside.hpp"
+#include "session/outside.hpp"
 #include "model/model.hpp"
 
 namespace forksight {

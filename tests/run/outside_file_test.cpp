@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-#include "command/run_outside_file.hpp"
+#include "session/outside_file.hpp"
 
 namespace forksight {
 namespace {

@@ -1,5 +1,5 @@
 // What run.json keeps of a process that was stuck, when it is not any more: nothing, unless it was ended meanwhile.
-#include "command/run_history.hpp"
+#include "session/history.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "command/run_session.hpp"
+#include "session/session.hpp"
 #include "diagnose/finding.hpp"
 #include "model/model.hpp"
 #include "result.hpp"

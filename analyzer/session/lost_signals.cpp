@@ -1,4 +1,4 @@
-#include "command/run_lost_signals.hpp"
+#include "session/lost_signals.hpp"
 
 namespace forksight {
 

@@ -1,4 +1,4 @@
-#include "command/run_outside_file.hpp"
+#include "session/outside_file.hpp"
 
 #include <fmt/core.h>
 

@@ -1,4 +1,4 @@
-#include "watch/trace_news.hpp"
+#include "session/trace_news.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -8,7 +8,7 @@
 
 #include "forksight/trace/format.hpp"
 
-namespace forksight::watch {
+namespace forksight {
 
 bool TraceNews::arrived() {
   namespace fs = std::filesystem;
@@ -30,4 +30,4 @@ bool TraceNews::arrived() {
   return news;
 }
 
-}  // namespace forksight::watch
+}  // namespace forksight

@@ -1,4 +1,4 @@
-#include "command/run_signals.hpp"
+#include "session/signals.hpp"
 
 #include <poll.h>
 #include <sys/pidfd.h>

@@ -1,4 +1,4 @@
-#include "command/run_report.hpp"
+#include "session/report.hpp"
 
 #include <fcntl.h>
 #include <fmt/core.h>

@@ -5,7 +5,7 @@
 
 #include "result.hpp"
 
-namespace forksight::watch {
+namespace forksight {
 
 class RunFolder {
  public:
@@ -25,4 +25,4 @@ class RunFolder {
   std::filesystem::path made_out_;  // "" if it was there before
 };
 
-}  // namespace forksight::watch
+}  // namespace forksight

@@ -33,10 +33,15 @@ struct RunOptions {
   bool quiet = false;
 };
 
-// forksight's own failures, as env(1) and timeout(1) have it: CMD was not started.
+// CMD was not started: what the options ask for cannot be had, ...
+inline constexpr int kRunRefused = 2;
+// ... or forksight itself failed, as env(1) and timeout(1) have it.
 inline constexpr int kRunFailed = 125;
 
-// What to exit with.
-int run_session(const RunOptions& options);
+struct RunEnd {
+  int status = 0;     // what to exit with
+  std::string error;  // why CMD was not started, "" if it was
+};
+RunEnd run_session(const RunOptions& options);
 
 }  // namespace forksight

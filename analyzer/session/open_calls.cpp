@@ -1,4 +1,4 @@
-#include "command/run_open_calls.hpp"
+#include "session/open_calls.hpp"
 
 #include <chrono>
 

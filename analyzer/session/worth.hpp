@@ -6,15 +6,15 @@
 #include "collect/run_log.hpp"
 #include "model/model.hpp"
 #include "result.hpp"
-#include "watch/run_folder.hpp"
+#include "session/run_folder.hpp"
 
 namespace forksight {
 
 // Without symbols.
-Result<model::Model> load_quickly(const watch::RunFolder& folder);
+Result<model::Model> load_quickly(const RunFolder& folder);
 
 // The same; nothing where there are no traces that can be read.
-std::optional<model::Model> load_nameless(const watch::RunFolder& folder);
+std::optional<model::Model> load_nameless(const RunFolder& folder);
 
 // Merges what the run saw into a model without names. True: nothing is to be found in it, with names either. Looking
 // these up is most of the work.

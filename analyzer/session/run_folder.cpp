@@ -1,4 +1,4 @@
-#include "watch/run_folder.hpp"
+#include "session/run_folder.hpp"
 
 #include <fmt/core.h>
 #include <sys/stat.h>
@@ -13,7 +13,7 @@
 #include "collect/run_log.hpp"
 #include "forksight/trace/format.hpp"
 
-namespace forksight::watch {
+namespace forksight {
 namespace {
 
 namespace fs = std::filesystem;
@@ -93,4 +93,4 @@ void RunFolder::remove_if_empty() const {
   if (::rmdir(path_.c_str()) == 0 && !made_out_.empty()) ::rmdir(made_out_.c_str());
 }
 
-}  // namespace forksight::watch
+}  // namespace forksight

@@ -1,4 +1,4 @@
-#include "command/run_outside.hpp"
+#include "session/outside.hpp"
 
 #include <algorithm>
 #include <utility>

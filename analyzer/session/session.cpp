@@ -1,4 +1,4 @@
-#include "command/run_session.hpp"
+#include "session/session.hpp"
 
 #include <fmt/core.h>
 #include <sys/wait.h>
@@ -11,25 +11,23 @@
 #include <map>
 
 #include "collect/load.hpp"
-#include "command/exit_status.hpp"
-#include "command/output.hpp"
-#include "command/run_history.hpp"
-#include "command/run_lost_signals.hpp"
-#include "command/run_open_calls.hpp"
-#include "command/run_outside.hpp"
-#include "command/run_python.hpp"
-#include "command/run_report.hpp"
-#include "command/run_rights.hpp"
-#include "command/run_said.hpp"
-#include "command/run_signals.hpp"
-#include "command/run_worth.hpp"
+#include "session/history.hpp"
+#include "session/lost_signals.hpp"
+#include "session/open_calls.hpp"
+#include "session/outside.hpp"
+#include "session/python.hpp"
+#include "session/report.hpp"
+#include "session/rights.hpp"
+#include "session/said.hpp"
+#include "session/signals.hpp"
+#include "session/worth.hpp"
 #include "diagnose/diagnose.hpp"
 #include "watch/launch.hpp"
 #include "watch/namespaces.hpp"
 #include "watch/proc_fs.hpp"
-#include "watch/run_folder.hpp"
+#include "session/run_folder.hpp"
 #include "watch/supervisor.hpp"
-#include "watch/trace_news.hpp"
+#include "session/trace_news.hpp"
 
 namespace forksight {
 namespace {
@@ -45,7 +43,7 @@ int shell_status(int status) { return WIFSIGNALED(status) ? kSignalled + WTERMSI
 
 class Session {
  public:
-  Session(const RunOptions& options, RunReport& report, watch::RunFolder folder, const RunSignals& signals,
+  Session(const RunOptions& options, RunReport& report, RunFolder folder, const RunSignals& signals,
           pid_t command)
       : options_(options),
         report_(report),
@@ -334,14 +332,14 @@ class Session {
 
   const RunOptions& options_;
   RunReport& report_;
-  watch::RunFolder folder_;
+  RunFolder folder_;
   const RunSignals& signals_;
   watch::Supervisor supervisor_;
   RunHistory history_;
   OutsideFindings outside_;
   RunRights rights_;
   RunSaid said_;
-  watch::TraceNews news_;
+  TraceNews news_;
   pid_t command_pid_;
   watch::ProcessKey command_;
   std::map<watch::ProcessKey, model::Liveness> reported_;
@@ -356,21 +354,16 @@ class Session {
   Clock::time_point next_load_{};
 };
 
-int fail(const std::string& message, int status) {
-  say_error(message);
-  return status;
-}
-
 }  // namespace
 
-int run_session(const RunOptions& options) {
+RunEnd run_session(const RunOptions& options) {
   const auto shim = watch::find_shim();
-  if (!shim) return fail(shim.error(), kRunFailed);
-  if (const auto foreign = watch::find_foreign_proc()) return fail(*foreign, kRunFailed);
+  if (!shim) return {kRunFailed, shim.error()};
+  if (const auto foreign = watch::find_foreign_proc()) return {kRunFailed, *foreign};
   RunReport report(options);
-  if (std::string problem = report.open(); !problem.empty()) return fail(problem, as_int(ExitStatus::kUsage));
-  auto folder = watch::RunFolder::make(options.out);
-  if (!folder) return fail(folder.error(), as_int(ExitStatus::kUsage));
+  if (std::string problem = report.open(); !problem.empty()) return {kRunRefused, std::move(problem)};
+  auto folder = RunFolder::make(options.out);
+  if (!folder) return {kRunRefused, folder.error()};
 
   const RunSignals signals;
   watch::Environment environment{
@@ -387,14 +380,14 @@ int run_session(const RunOptions& options) {
   const watch::Launch command = watch::launch(options.command, environment, signals.before());
   if (command.pid < 0) {
     folder->remove_if_empty();
-    return fail(command.message, command.exit_code);
+    return {command.exit_code, command.message};
   }
   Session session(options, report, std::move(folder).value(), signals, command.pid);
   for (const std::string& limit : watch::find_preload_limits(watch::resolve_program(options.command.front()))) {
     session.add_limit(limit);
   }
   if (const auto limit = watch::find_asan_limit(std::getenv("ASAN_OPTIONS"))) session.add_limit(*limit);
-  return session.run();
+  return {session.run(), {}};
 }
 
 }  // namespace forksight

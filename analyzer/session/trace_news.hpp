@@ -6,7 +6,7 @@
 #include <map>
 #include <string>
 
-namespace forksight::watch {
+namespace forksight {
 
 class TraceNews {
  public:
@@ -19,4 +19,4 @@ class TraceNews {
   std::map<std::string, std::uint64_t> tails_;
 };
 
-}  // namespace forksight::watch
+}  // namespace forksight

@@ -1,4 +1,4 @@
-#include "command/run_worth.hpp"
+#include "session/worth.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -17,13 +17,13 @@ bool has_nothing_to_lose(const model::Fork& fork) {
 
 }  // namespace
 
-Result<model::Model> load_quickly(const watch::RunFolder& folder) {
+Result<model::Model> load_quickly(const RunFolder& folder) {
   collect::LoadOptions quick;
   quick.symbolize = false;
   return collect::load_run({folder.path()}, quick);
 }
 
-std::optional<model::Model> load_nameless(const watch::RunFolder& folder) {
+std::optional<model::Model> load_nameless(const RunFolder& folder) {
   if (!folder.has_traces()) return std::nullopt;
   auto model = load_quickly(folder);
   return model ? std::optional(std::move(model).value()) : std::nullopt;

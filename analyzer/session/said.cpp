@@ -1,4 +1,4 @@
-#include "command/run_said.hpp"
+#include "session/said.hpp"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "command/run_rights.hpp"
+#include "session/rights.hpp"
 
 #include <fmt/core.h>
 #include <sys/stat.h>

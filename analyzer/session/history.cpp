@@ -1,4 +1,4 @@
-#include "command/run_history.hpp"
+#include "session/history.hpp"
 
 #include <fmt/core.h>
 #include <sys/utsname.h>

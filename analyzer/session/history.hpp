@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "collect/run_log.hpp"
-#include "command/run_ended.hpp"
+#include "session/ended.hpp"
 #include "watch/supervisor.hpp"
 
 namespace forksight {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "command/run_outside_file.hpp"
+#include "session/outside_file.hpp"
 #include "diagnose/finding.hpp"
 #include "model/model.hpp"
 #include "watch/evidence.hpp"

@@ -1,4 +1,4 @@
-#include "command/run_ended.hpp"
+#include "session/ended.hpp"
 
 #include <algorithm>
 #include <chrono>

@@ -1,4 +1,4 @@
-#include "command/run_python.hpp"
+#include "session/python.hpp"
 
 #include <sys/pidfd.h>
 #include <sys/syscall.h>
