@@ -11,9 +11,9 @@
 #include "command/output.hpp"
 #include "command/suite_command.hpp"
 #include "command/suite_progress.hpp"
+#include "proc/proc_fs.hpp"
 #include "suite/runner.hpp"
 #include "suite/views.hpp"
-#include "watch/proc_fs.hpp"
 
 namespace forksight {
 namespace {
@@ -70,7 +70,7 @@ int run(const CommandLine& line) {
   ChosenSuite chosen;
   if (!choose_suite(line.choice, false, chosen, status)) return status;
   suite::RunnerOptions options;
-  options.judge.forksight = watch::read_link("/proc/self/exe").value_or("");
+  options.judge.forksight = proc::read_link("/proc/self/exe").value_or("");
   options.judge.parts = {line.parts.begin(), line.parts.end()};
   options.keep = line.keep;
   options.jobs = line.jobs > 0 ? line.jobs : default_jobs();

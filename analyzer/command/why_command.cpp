@@ -19,9 +19,9 @@
 #include "diagnose/words.hpp"
 #include "image/refusal.hpp"
 #include "inspect/live_tree.hpp"
+#include "proc/proc_fs.hpp"
 #include "render/printable.hpp"
 #include "symbols/debug_files.hpp"
-#include "watch/proc_fs.hpp"
 
 namespace forksight {
 namespace {
@@ -68,15 +68,15 @@ std::string describe_locals(const std::vector<inspect::PythonLocals>& locals) {
 }
 
 // A zombie has ended, too.
-bool has_ended(const watch::ProcessKey& key) {
-  const auto stat = watch::read_stat(key.pid);
+bool has_ended(const proc::ProcessKey& key) {
+  const auto stat = proc::read_stat(key.pid);
   return !stat || stat->start_ticks != key.start_ticks || image::find_obstacle(key.pid).has_value();
 }
 
 ExitStatus explain(const CommandLine& line) {
   symbols::allow_debuginfod();
-  const auto first = watch::read_stat(line.pid);
-  const watch::ProcessKey key{line.pid, first ? first->start_ticks : 0};
+  const auto first = proc::read_stat(line.pid);
+  const proc::ProcessKey key{line.pid, first ? first->start_ticks : 0};
   for (bool is_first = true;; is_first = false) {
     Progress progress("looking at processes");
     inspect::LiveTreeOptions options = line.options;

@@ -96,11 +96,11 @@ bool is_shared_by_name(const std::string& path) {
          path.starts_with("/memfd:");
 }
 
-std::vector<watch::Mapping> merge_mappings(const CoreMemory& memory, const CoreNotes& notes,
-                                           const std::vector<Program>& programs) {
-  std::vector<watch::Mapping> mappings;
+std::vector<proc::Mapping> merge_mappings(const CoreMemory& memory, const CoreNotes& notes,
+                                          const std::vector<Program>& programs) {
+  std::vector<proc::Mapping> mappings;
   for (const CoreFile::Segment& segment : memory.file().segments()) {
-    watch::Mapping mapping;
+    proc::Mapping mapping;
     mapping.start = segment.start;
     mapping.end = segment.end;
     mapping.readable = (segment.flags & PF_R) != 0;
@@ -121,7 +121,7 @@ std::vector<watch::Mapping> merge_mappings(const CoreMemory& memory, const CoreN
       }
       continue;
     }
-    watch::Mapping mapping;
+    proc::Mapping mapping;
     mapping.start = file.start;
     mapping.end = file.end;
     mapping.readable = true;
@@ -131,9 +131,9 @@ std::vector<watch::Mapping> merge_mappings(const CoreMemory& memory, const CoreN
     mappings.push_back(std::move(mapping));
   }
   std::stable_sort(mappings.begin(), mappings.end(),
-                   [](const watch::Mapping& a, const watch::Mapping& b) { return a.start < b.start; });
+                   [](const proc::Mapping& a, const proc::Mapping& b) { return a.start < b.start; });
   std::uint64_t end = 0;
-  std::erase_if(mappings, [&](const watch::Mapping& mapping) {
+  std::erase_if(mappings, [&](const proc::Mapping& mapping) {
     if (mapping.start < end) return true;
     end = mapping.end;
     return false;
@@ -145,7 +145,7 @@ std::vector<watch::Mapping> merge_mappings(const CoreMemory& memory, const CoreN
   };
   const std::uint64_t vdso = auxiliary(AT_SYSINFO_EHDR);
   const std::uint64_t on_stack = auxiliary(AT_EXECFN);
-  for (watch::Mapping& mapping : mappings) {
+  for (proc::Mapping& mapping : mappings) {
     mapping.shared = is_shared_by_name(mapping.path);
     if (!mapping.path.empty()) continue;
     if (vdso >= mapping.start && vdso < mapping.end) mapping.path = "[vdso]";
@@ -169,7 +169,7 @@ Thread make_thread(const CoreThread& from, const Memory& memory) {
 }
 
 std::vector<std::string> find_cmdline(const Image& image, const CoreNotes& notes) {
-  for (const watch::Mapping& mapping : image.mappings) {
+  for (const proc::Mapping& mapping : image.mappings) {
     if (mapping.path != "[stack]") continue;
     auto arguments = find_arguments(*image.memory, mapping.start, mapping.end, notes.auxiliary_bytes);
     if (!arguments.empty()) return arguments;
@@ -240,7 +240,7 @@ Result<Image> open_core(const std::string& path, const CoreOptions& options) {
   image.mappings = merge_mappings(*memory, notes, programs);
   image.modules = find_modules(
       *memory, image.mappings,
-      [&](const watch::Mapping& mapping) {
+      [&](const proc::Mapping& mapping) {
         const bool is_main = main != nullptr && mapping.start == main->start && !options.exe.empty();
         return is_main ? std::vector<std::string>{options.exe} : std::vector<std::string>{};
       },

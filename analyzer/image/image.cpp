@@ -4,12 +4,12 @@
 
 namespace forksight::image {
 
-const watch::Mapping* Image::mapping_of(std::uint64_t address) const {
+const proc::Mapping* Image::mapping_of(std::uint64_t address) const {
   const auto after =
       std::upper_bound(mappings.begin(), mappings.end(), address,
-                       [](std::uint64_t value, const watch::Mapping& mapping) { return value < mapping.start; });
+                       [](std::uint64_t value, const proc::Mapping& mapping) { return value < mapping.start; });
   if (after == mappings.begin()) return nullptr;
-  const watch::Mapping& mapping = *std::prev(after);
+  const proc::Mapping& mapping = *std::prev(after);
   return address < mapping.end ? &mapping : nullptr;
 }
 

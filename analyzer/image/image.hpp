@@ -11,9 +11,9 @@
 
 #include "forksight/abi/glibc.hpp"
 #include "image/memory.hpp"
+#include "proc/proc_text.hpp"
 #include "symbols/registers.hpp"
 #include "symbols/symbols.hpp"
-#include "watch/proc_text.hpp"
 
 namespace forksight::image {
 
@@ -26,8 +26,8 @@ struct Thread {
   bool has_ended = false;         // a zombie: no stack, no call
   // By DWARF number; kReturnAddress is the exact pc. Without a stop only rsp and pc are known; none of an ended thread.
   std::optional<symbols::Registers> registers;
-  std::uint64_t fs_base = 0;           // pthread_self() on x86-64; 0: unknown
-  std::optional<watch::Syscall> call;  // what it is blocked in; of a core: by the registers, if pc is behind a syscall
+  std::uint64_t fs_base = 0;          // pthread_self() on x86-64; 0: unknown
+  std::optional<proc::Syscall> call;  // what it is blocked in; of a core: by the registers, if pc is behind a syscall
   // From rsp upward, read together with the registers of a thread that was on its way. Empty: the memory has not moved.
   std::vector<std::byte> stack;
 };
@@ -40,7 +40,7 @@ struct Image {
   std::uint64_t start_ticks = 0;  // 0: unknown
   std::string exe;
   std::vector<std::string> cmdline;
-  std::vector<watch::Mapping> mappings;  // ascending
+  std::vector<proc::Mapping> mappings;   // ascending
   std::vector<symbols::Module> modules;  // ELF files among them
   std::vector<Thread> threads;           // main thread first, then ascending
   std::shared_ptr<const Memory> memory;  // never null
@@ -57,7 +57,7 @@ struct Image {
   // `pid` as its own pid namespace numbers it.
   std::int32_t own_pid() const;
   // The mapping that holds `address`; null if none does.
-  const watch::Mapping* mapping_of(std::uint64_t address) const;
+  const proc::Mapping* mapping_of(std::uint64_t address) const;
 };
 
 }  // namespace forksight::image

@@ -9,21 +9,22 @@
 #include "image/modules.hpp"
 #include "image/refusal.hpp"
 #include "image/stop.hpp"
-#include "watch/proc_fs.hpp"
-#include "watch/sampler.hpp"
+#include "proc/proc_fs.hpp"
+#include "proc/process_traits.hpp"
+#include "proc/thread_sample.hpp"
 
 namespace forksight::image {
 namespace {
 
 constexpr std::size_t kMaxMapsBytes = 64U << 20U;
 
-std::vector<watch::Mapping> read_mappings(std::int32_t tid) {
-  std::vector<watch::Mapping> mappings;
-  const watch::ReadText maps = watch::read_file(watch::proc_path(tid, "maps"), kMaxMapsBytes);
+std::vector<proc::Mapping> read_mappings(std::int32_t tid) {
+  std::vector<proc::Mapping> mappings;
+  const proc::ReadText maps = proc::read_file(proc::proc_path(tid, "maps"), kMaxMapsBytes);
   for (std::size_t start = 0; start < maps.text.size();) {
     const std::size_t end = maps.text.find('\n', start);
     if (end == std::string::npos) break;  // a line that was cut
-    auto mapping = watch::parse_mapping(std::string_view(maps.text).substr(start, end - start));
+    auto mapping = proc::parse_mapping(std::string_view(maps.text).substr(start, end - start));
     start = end + 1;
     if (!mapping || mapping->start >= mapping->end) continue;
     // A mapping that was made while the text was read may come out of order.
@@ -33,7 +34,7 @@ std::vector<watch::Mapping> read_mappings(std::int32_t tid) {
   return mappings;
 }
 
-Thread make_thread(const watch::ThreadSample& sample) {
+Thread make_thread(const proc::ThreadSample& sample) {
   Thread thread;
   thread.tid = sample.tid;
   thread.own_tid = sample.status.own_tid;
@@ -55,8 +56,8 @@ void read_threads(Image& image, std::vector<std::int32_t>& stoppable) {
   std::int32_t tracer = 0;
   std::size_t stopped = 0;
   bool refused = false;
-  for (const std::int32_t tid : watch::list_numbers(watch::proc_path(image.pid, "task")).numbers) {
-    const auto sample = watch::sample_thread(image.pid, tid, refused);
+  for (const std::int32_t tid : proc::list_numbers(proc::proc_path(image.pid, "task")).numbers) {
+    const auto sample = proc::sample_thread(image.pid, tid, refused);
     if (!sample) continue;  // it has just ended
     image.threads.push_back(make_thread(*sample));
     if (sample->status.tracer != 0) tracer = sample->status.tracer;
@@ -81,8 +82,8 @@ void read_threads(Image& image, std::vector<std::int32_t>& stoppable) {
 
 // A first thread that has ended shows neither memory nor mappings: any other stands in for it.
 std::int32_t find_live_thread(std::int32_t pid) {
-  for (const std::int32_t tid : watch::list_numbers(watch::proc_path(pid, "task")).numbers) {
-    const auto stat = watch::parse_stat(watch::read_file(watch::task_path(pid, tid, "stat")).text);
+  for (const std::int32_t tid : proc::list_numbers(proc::proc_path(pid, "task")).numbers) {
+    const auto stat = proc::parse_stat(proc::read_file(proc::task_path(pid, tid, "stat")).text);
     if (stat && stat->state != 'Z' && stat->state != 'X') return tid;
   }
   return 0;
@@ -94,12 +95,12 @@ std::string gone(std::int32_t pid) { return fmt::format("process {}: ended while
 
 Result<Image> open_live(std::int32_t pid, const LiveOptions& options) {
   if (auto obstacle = find_obstacle(pid)) return Error{std::move(*obstacle)};
-  const auto stat = watch::read_stat(pid);
+  const auto stat = proc::read_stat(pid);
   const std::int32_t guide = find_live_thread(pid);
   if (!stat || guide == 0) return Error{gone(pid)};
   const auto memory = LiveMemory::open(guide);
   if (!memory) return Error{errno == ENOENT || errno == ESRCH ? gone(pid) : explain_refusal(pid)};
-  if (!watch::runs_x86_64(guide)) {
+  if (!proc::runs_x86_64(guide)) {
     return Error{fmt::format("process {}: its program is no x86-64 code, which is all that forksight reads", pid)};
   }
 
@@ -107,18 +108,18 @@ Result<Image> open_live(std::int32_t pid, const LiveOptions& options) {
   image.pid = pid;
   image.ppid = stat->ppid;
   image.start_ticks = stat->start_ticks;
-  image.exe = watch::read_exe(guide);
-  image.cmdline = watch::read_cmdline(guide);
+  image.exe = proc::read_exe(guide);
+  image.cmdline = proc::read_cmdline(guide);
   image.memory = memory;
   image.mappings = read_mappings(guide);
   image.modules = find_modules(
       *memory, image.mappings,
-      [&](const watch::Mapping& mapping) {
+      [&](const proc::Mapping& mapping) {
         const std::string path = without_deleted(mapping.path);
         std::vector<std::string> places;
-        if (path == image.exe) places.push_back(watch::proc_path(guide, "exe"));
-        places.push_back(watch::proc_path(guide, "root") + path);
-        places.push_back(watch::proc_path(guide, fmt::format("map_files/{:x}-{:x}", mapping.start, mapping.end)));
+        if (path == image.exe) places.push_back(proc::proc_path(guide, "exe"));
+        places.push_back(proc::proc_path(guide, "root") + path);
+        places.push_back(proc::proc_path(guide, fmt::format("map_files/{:x}-{:x}", mapping.start, mapping.end)));
         return places;
       },
       image.limits);
@@ -129,7 +130,7 @@ Result<Image> open_live(std::int32_t pid, const LiveOptions& options) {
   }
   std::vector<std::int32_t> stoppable;
   read_threads(image, stoppable);
-  if (!watch::is_same_process({pid, image.start_ticks}) || image.threads.empty()) return Error{gone(pid)};
+  if (!proc::is_same_process({pid, image.start_ticks}) || image.threads.empty()) return Error{gone(pid)};
   if (!options.stop) return image;
   if (options.stop_only) {
     std::erase_if(stoppable, [&](std::int32_t tid) {

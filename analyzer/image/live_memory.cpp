@@ -6,13 +6,13 @@
 #include <cerrno>
 #include <limits>
 
-#include "watch/proc_fs.hpp"
+#include "proc/proc_fs.hpp"
 
 namespace forksight::image {
 
 // /proc/PID/mem and not process_vm_readv: that goes by pid, and takes a successor's memory for the process'.
 std::shared_ptr<const LiveMemory> LiveMemory::open(std::int32_t tid) {
-  const int fd = ::open(watch::proc_path(tid, "mem").c_str(), O_RDONLY | O_CLOEXEC);
+  const int fd = ::open(proc::proc_path(tid, "mem").c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return nullptr;
   return std::shared_ptr<const LiveMemory>(new LiveMemory(fd));
 }

@@ -17,16 +17,16 @@ constexpr std::size_t kMaxCopiesBytes = 512U << 20U;
 constexpr std::string_view kDeleted = " (deleted)";
 
 // A file that was only opened for reading, as debuggers do, is no module: its code does not lie where it would run.
-bool is_code_mapped(const ElfHead& head, const watch::Mapping& first, const std::vector<watch::Mapping>& mappings) {
+bool is_code_mapped(const ElfHead& head, const proc::Mapping& first, const std::vector<proc::Mapping>& mappings) {
   const std::uint64_t bias = first.start - head.first_address;
   for (const Elf64_Phdr& segment : head.segments) {
     if (segment.p_type != PT_LOAD || (segment.p_flags & PF_X) == 0) continue;
     const std::uint64_t code = bias + segment.p_vaddr;
     const auto after =
         std::upper_bound(mappings.begin(), mappings.end(), code,
-                         [](std::uint64_t value, const watch::Mapping& mapping) { return value < mapping.start; });
+                         [](std::uint64_t value, const proc::Mapping& mapping) { return value < mapping.start; });
     if (after == mappings.begin()) return false;
-    const watch::Mapping& mapping = *std::prev(after);
+    const proc::Mapping& mapping = *std::prev(after);
     // Code that was moved to huge pages has lost its path.
     return code < mapping.end && mapping.executable && (mapping.path.empty() || mapping.path == first.path);
   }
@@ -39,11 +39,11 @@ std::string without_deleted(const std::string& path) {
   return path.ends_with(kDeleted) ? path.substr(0, path.size() - kDeleted.size()) : path;
 }
 
-std::vector<symbols::Module> find_modules(const Memory& memory, const std::vector<watch::Mapping>& mappings,
+std::vector<symbols::Module> find_modules(const Memory& memory, const std::vector<proc::Mapping>& mappings,
                                           const OtherPlaces& other_places, std::vector<std::string>& limits) {
   std::vector<symbols::Module> modules;
   std::size_t copied = 0;
-  for (const watch::Mapping& mapping : mappings) {
+  for (const proc::Mapping& mapping : mappings) {
     const bool is_vdso = mapping.path == "[vdso]";
     if (mapping.offset != 0 || (!is_vdso && !mapping.path.starts_with('/'))) continue;
     if (!modules.empty() && mapping.start < modules.back().end) continue;

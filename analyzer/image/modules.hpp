@@ -7,17 +7,17 @@
 
 #include "forksight/abi/glibc.hpp"
 #include "image/memory.hpp"
+#include "proc/proc_text.hpp"
 #include "symbols/symbols.hpp"
-#include "watch/proc_text.hpp"
 
 namespace forksight::image {
 
 // Where else than at its path the file of a mapping may be found, best first.
-using OtherPlaces = std::function<std::vector<std::string>(const watch::Mapping&)>;
+using OtherPlaces = std::function<std::vector<std::string>(const proc::Mapping&)>;
 
 // One for each ELF file whose code is mapped, ascending. A module whose file is not to be found as it was mapped, and
 // [vdso], brings the bytes that memory has of it; where they are not complete the symbolizer says that it has no names.
-std::vector<symbols::Module> find_modules(const Memory& memory, const std::vector<watch::Mapping>& mappings,
+std::vector<symbols::Module> find_modules(const Memory& memory, const std::vector<proc::Mapping>& mappings,
                                           const OtherPlaces& other_places, std::vector<std::string>& limits);
 
 // The libc of a process: that of its module libc, or what the program itself was linked with.

@@ -8,15 +8,15 @@
 #include <cerrno>
 #include <string_view>
 
-#include "watch/namespaces.hpp"
-#include "watch/proc_fs.hpp"
+#include "proc/namespaces.hpp"
+#include "proc/proc_fs.hpp"
 
 namespace forksight::image {
 namespace {
 
-using watch::find_field;
-using watch::parse_decimal;
-using watch::proc_path;
+using proc::find_field;
+using proc::parse_decimal;
+using proc::proc_path;
 
 constexpr unsigned kCapSysPtrace = 19;  // linux/capability.h
 
@@ -26,7 +26,7 @@ std::optional<std::int64_t> number_field(std::string_view status, std::string_vi
 }
 
 bool may_trace_everyone() {
-  const auto status = watch::read_file("/proc/self/status");
+  const auto status = proc::read_file("/proc/self/status");
   const auto field = find_field(status.text, "CapEff");
   return field && (std::strtoull(std::string(*field).c_str(), nullptr, 16) >> kCapSysPtrace & 1U) != 0;
 }
@@ -44,7 +44,7 @@ std::optional<std::int64_t> find_other_user(std::string_view status) {
 }
 
 std::optional<std::int64_t> read_yama() {
-  return parse_decimal(watch::read_file("/proc/sys/kernel/yama/ptrace_scope").text);
+  return parse_decimal(proc::read_file("/proc/sys/kernel/yama/ptrace_scope").text);
 }
 
 // What anybody may know: "; without it no more is seen than that its 3 threads sleep".
@@ -52,8 +52,8 @@ std::string describe_seen(std::int32_t pid) {
   std::size_t asleep = 0;
   std::size_t running = 0;
   std::size_t others = 0;
-  for (const std::int32_t tid : watch::list_numbers(proc_path(pid, "task")).numbers) {
-    const auto stat = watch::parse_stat(watch::read_file(watch::task_path(pid, tid, "stat")).text);
+  for (const std::int32_t tid : proc::list_numbers(proc_path(pid, "task")).numbers) {
+    const auto stat = proc::parse_stat(proc::read_file(proc::task_path(pid, tid, "stat")).text);
     if (!stat || stat->state == 'Z' || stat->state == 'X') continue;
     ++(stat->state == 'S' ? asleep : stat->state == 'R' ? running : others);
   }
@@ -68,8 +68,8 @@ std::string describe_seen(std::int32_t pid) {
 }
 
 bool has_live_thread(std::int32_t pid) {
-  for (const std::int32_t tid : watch::list_numbers(proc_path(pid, "task")).numbers) {
-    const auto stat = watch::parse_stat(watch::read_file(watch::task_path(pid, tid, "stat")).text);
+  for (const std::int32_t tid : proc::list_numbers(proc_path(pid, "task")).numbers) {
+    const auto stat = proc::parse_stat(proc::read_file(proc::task_path(pid, tid, "stat")).text);
     if (stat && stat->state != 'Z' && stat->state != 'X') return true;
   }
   return false;
@@ -77,25 +77,25 @@ bool has_live_thread(std::int32_t pid) {
 
 // The number may be one of a container's, or of the world around ours.
 std::string explain_absence(std::int32_t pid) {
-  if (const std::int32_t here = pid > 0 ? watch::find_called(pid) : 0; here != 0) {
+  if (const std::int32_t here = pid > 0 ? proc::find_called(pid) : 0; here != 0) {
     return fmt::format("there is none here; a process in a container is called so there: it is {} here",
                        pid_and_name(here));
   }
-  if (watch::is_in_initial_pid_namespace()) return "there is none";
+  if (proc::is_in_initial_pid_namespace()) return "there is none";
   return "there is none in this pid namespace (container): what runs outside of it is seen from there only";
 }
 
 }  // namespace
 
 std::string pid_and_name(std::int32_t pid) {
-  const auto stat = watch::read_stat(pid);
+  const auto stat = proc::read_stat(pid);
   return stat ? fmt::format("{} ({})", pid, stat->comm) : fmt::format("{}", pid);
 }
 
 std::optional<std::string> find_obstacle(std::int32_t pid) {
-  if (const auto foreign = watch::find_foreign_proc()) return fmt::format("process {}: {}", pid, *foreign);
+  if (const auto foreign = proc::find_foreign_proc()) return fmt::format("process {}: {}", pid, *foreign);
   if (pid == getpid()) return fmt::format("process {}: is forksight itself", pid);
-  const auto status = watch::read_file(proc_path(pid, "status"));
+  const auto status = proc::read_file(proc_path(pid, "status"));
   if (pid <= 0 || !status) {
     if (pid > 0 && kill(pid, 0) != 0 && errno == EPERM) {
       return fmt::format("process {}: is another user's, and hidden: run forksight as that user or as root", pid);
@@ -136,7 +136,7 @@ std::optional<std::string> explain_yama(std::int64_t scope) {
 namespace {
 
 std::string name_lack(std::int32_t pid) {
-  const auto status = watch::read_file(proc_path(pid, "status"));
+  const auto status = proc::read_file(proc_path(pid, "status"));
   if (!status) return fmt::format("process {}: ended while it was looked at", pid);
   const bool is_privileged = may_trace_everyone();
   const auto user = find_other_user(status.text);

@@ -16,7 +16,7 @@ Stacks::Stacks(const Image& image)
       symbolizer_(image.modules) {}
 
 std::vector<std::byte> Stacks::read_stack(std::uint64_t sp, std::size_t limit) const {
-  const watch::Mapping* mapping = image_.mapping_of(sp);
+  const proc::Mapping* mapping = image_.mapping_of(sp);
   if (mapping == nullptr) return {};
   return image_.memory->bytes(sp, std::min<std::uint64_t>(mapping->end - sp, limit));
 }

@@ -126,7 +126,7 @@ bool Held::read(user_regs_struct& registers) {
 }
 
 std::vector<std::byte> read_stack(const Image& image, std::uint64_t sp) {
-  const watch::Mapping* mapping = image.mapping_of(sp);
+  const proc::Mapping* mapping = image.mapping_of(sp);
   if (mapping == nullptr || !mapping->readable) return {};
   return image.memory->bytes(sp, std::min<std::uint64_t>(mapping->end - sp, kStackBytes));
 }
@@ -174,7 +174,7 @@ void read_some(Image& image, std::span<const std::int32_t> tids, Progress& progr
 
 }  // namespace
 
-bool may_be_stopped(const watch::Syscall& call) {
+bool may_be_stopped(const proc::Syscall& call) {
   switch (call.number) {
     case SYS_futex: return is_restarted_futex(call.args[1]);
     case kSysFutexWaitv:

@@ -12,7 +12,7 @@ namespace forksight::image {
 // Does the system call go on as if nothing had been, once a thread that was stopped in it goes on? True only of calls
 // that were tried, or that wait by the same code of the kernel (tests/image/stop_test.cpp): epoll_wait, semop and
 // sigtimedwait among others fail with EINTR instead.
-bool may_be_stopped(const watch::Syscall& call);
+bool may_be_stopped(const proc::Syscall& call);
 
 // The same of a thread, by what was last seen of it. Not of one that is stopped or traced already, or waits for the
 // kernel (state D).

@@ -16,8 +16,8 @@ bool is_in_call(const user_regs_struct& registers) {
   return static_cast<std::int64_t>(registers.orig_rax) >= 0 && is_cut_short;
 }
 
-watch::Syscall call_of(const user_regs_struct& r) {
-  watch::Syscall call;
+proc::Syscall call_of(const user_regs_struct& r) {
+  proc::Syscall call;
   call.in_syscall = true;
   call.number = static_cast<std::int64_t>(r.orig_rax);
   call.args = {r.rdi, r.rsi, r.rdx, r.r10, r.r8, r.r9};

@@ -12,6 +12,6 @@ symbols::Registers by_dwarf_number(const user_regs_struct& registers);
 // Was the thread taken out of a system call that it will come back to, or that the stop has cut short? The kernel
 // leaves one of its own errors (-512 and below) or -EINTR where the result goes.
 bool is_in_call(const user_regs_struct& registers);
-watch::Syscall call_of(const user_regs_struct& registers);
+proc::Syscall call_of(const user_regs_struct& registers);
 
 }  // namespace forksight::image

@@ -6,18 +6,21 @@
 #include <cstring>
 #include <optional>
 
-#include "watch/futex_word.hpp"
+#include "proc/futex_word.hpp"
+#include "proc/thread_sample.hpp"
+#include "proc/wait_class.hpp"
+#include "watch/describe_wait.hpp"
+#include "watch/futex_lookup.hpp"
 #include "watch/stuck_threads.hpp"
-#include "watch/wait_class.hpp"
 
 namespace forksight::inspect {
 namespace {
 
-using watch::WaitClass;
+using proc::WaitClass;
 using watch::WordMapping;
 
-watch::ThreadSample sample_of(const image::Thread& thread) {
-  watch::ThreadSample sample;
+proc::ThreadSample sample_of(const image::Thread& thread) {
+  proc::ThreadSample sample;
   sample.tid = thread.tid;
   sample.status.name = thread.name;
   sample.status.state = thread.has_ended ? 'Z' : thread.state;
@@ -25,14 +28,14 @@ watch::ThreadSample sample_of(const image::Thread& thread) {
   return sample;
 }
 
-bool is_futex(const watch::WaitTarget& target) {
+bool is_futex(const proc::WaitTarget& target) {
   return target.kind == WaitClass::kPrivateFutex || target.kind == WaitClass::kPlainFutex;
 }
 
 // A core does not say which mappings are shared: these are private, by what they are. What the program or a library
 // has of its file is, too: its data are copied when they are written to.
 WordMapping kind_of_mapping(const image::Image& core, std::uint64_t word) {
-  const watch::Mapping* const mapping = core.mapping_of(word);
+  const proc::Mapping* const mapping = core.mapping_of(word);
   if (mapping == nullptr) return WordMapping::kUnknown;
   if (mapping->shared) return WordMapping::kShared;
   if (!mapping->writable) return WordMapping::kUnknown;
@@ -47,9 +50,9 @@ std::optional<std::uint64_t> read_word(const image::Image& core, std::uint64_t a
   return value ? std::optional<std::uint64_t>(*value) : std::nullopt;
 }
 
-watch::WaitFacts look_up(const image::Image& core, const watch::ThreadSample& thread) {
+watch::WaitFacts look_up(const image::Image& core, const proc::ThreadSample& thread) {
   watch::WaitFacts facts;
-  const watch::WaitTarget target = watch::classify(thread);
+  const proc::WaitTarget target = proc::classify(thread);
   if (!is_futex(target)) return facts;
   const bool is_private = target.kind == WaitClass::kPrivateFutex;
   facts.mapping = is_private ? WordMapping::kPrivate : kind_of_mapping(core, target.word);
@@ -58,23 +61,23 @@ watch::WaitFacts look_up(const image::Image& core, const watch::ThreadSample& th
   // A lock that may be shared may be another process': a core does not tell which there were.
   const auto may_live = [](std::int32_t) { return true; };
   const bool is_own = facts.mapping == WordMapping::kPrivate;
-  facts.word = watch::identify_word(thread.call, core.libc.version, read, lives_here,
-                                    is_own ? watch::HasTask(lives_here) : may_live);
+  facts.word = proc::identify_word(thread.call, core.libc.version, read, lives_here,
+                                   is_own ? proc::HasTask(lives_here) : may_live);
   facts.word.owner = core.tid_of(facts.word.owner);
   if (const auto value = core.memory->value<std::uint32_t>(target.word); target.priority_inherit && value) {
     facts.pi_owner = core.tid_of(static_cast<std::int32_t>(*value & FUTEX_TID_MASK));
   }
   if (is_own) {
     watch::name_wakers(core.pid, target, facts);
-  } else if (const watch::Mapping* const mapping = core.mapping_of(target.word); mapping != nullptr) {
+  } else if (const proc::Mapping* const mapping = core.mapping_of(target.word); mapping != nullptr) {
     facts.object = mapping->path;
   }
   return facts;
 }
 
 // By the rules of watch/proof.hpp, as far as memory and registers go.
-bool is_asleep_for_good(const image::Image& core, const watch::ThreadSample& thread, const watch::WaitFacts& facts) {
-  const watch::WaitTarget target = watch::classify(thread);
+bool is_asleep_for_good(const image::Image& core, const proc::ThreadSample& thread, const watch::WaitFacts& facts) {
+  const proc::WaitTarget target = proc::classify(thread);
   if (target.kind == WaitClass::kEnded) return true;
   if (!is_futex(target) || facts.mapping != WordMapping::kPrivate) return false;
   // An owner of another process wakes by its end.
@@ -86,7 +89,7 @@ bool is_asleep_for_good(const image::Image& core, const watch::ThreadSample& thr
 
 CoreWaits find_core_waits(const image::Image& core) {
   CoreWaits found;
-  std::vector<watch::ThreadSample> threads;
+  std::vector<proc::ThreadSample> threads;
   std::vector<watch::WaitFacts> facts;
   found.all_for_good = true;
   for (const image::Thread& thread : core.threads) {

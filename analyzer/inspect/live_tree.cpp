@@ -15,9 +15,10 @@
 #include "image/stop.hpp"
 #include "inspect/spin_look.hpp"
 #include "inspect/stuck_call.hpp"
-#include "watch/last_run.hpp"
-#include "watch/proc_fs.hpp"
-#include "watch/sampler.hpp"
+#include "proc/last_run.hpp"
+#include "proc/proc_fs.hpp"
+#include "proc/thread_sample.hpp"
+#include "proc/wait_class.hpp"
 #include "watch/supervisor.hpp"
 #include "watch/unheard_signals.hpp"
 #include "watch/wait_words.hpp"
@@ -25,8 +26,8 @@
 namespace forksight::inspect {
 namespace {
 
+using proc::ProcessKey;
 using watch::Clock;
-using watch::ProcessKey;
 
 constexpr std::size_t kMostAncestors = 64;
 constexpr std::size_t kMostTargets = 64;  // threads of a process of which it is told what they wait for
@@ -39,11 +40,11 @@ constexpr std::chrono::milliseconds kSpinPace{80};
 std::vector<std::int32_t> find_ancestors(std::int32_t pid) {
   std::vector<std::int32_t> found;
   const pid_t session = ::getsid(pid);
-  for (auto stat = watch::read_stat(pid); stat && found.size() < kMostAncestors;) {
+  for (auto stat = proc::read_stat(pid); stat && found.size() < kMostAncestors;) {
     const std::int32_t parent = stat->ppid;
     if (parent <= 1 || ::getsid(parent) != session || parent == ::getpid()) break;
     found.push_back(parent);
-    stat = watch::read_stat(parent);
+    stat = proc::read_stat(parent);
   }
   return found;
 }
@@ -56,7 +57,7 @@ class Look {
   LiveTree take() {
     ancestors_ = find_ancestors(pid_);
     for (const std::int32_t ancestor : ancestors_) {
-      if (const auto stat = watch::read_stat(ancestor)) supervisor_.tree().adopt({ancestor, stat->start_ticks});
+      if (const auto stat = proc::read_stat(ancestor)) supervisor_.tree().adopt({ancestor, stat->start_ticks});
     }
     supervisor_.poll_at_any_age(Clock::now());
     note_rest();
@@ -74,7 +75,7 @@ class Look {
   // Before anything is stopped: that counts as running.
   void note_rest() {
     for (const auto& [key, verdict] : supervisor_.verdicts()) {
-      if (const auto rest = watch::resting_time(key.pid)) rest_[key.pid] = *rest;
+      if (const auto rest = proc::resting_time(key.pid)) rest_[key.pid] = *rest;
     }
   }
 
@@ -83,9 +84,9 @@ class Look {
     std::map<std::int32_t, std::set<std::int32_t>> busy;
     const auto running = [&](std::int32_t pid) {
       std::set<std::int32_t> tids;
-      for (const std::int32_t tid : watch::list_numbers(watch::proc_path(pid, "task")).numbers) {
+      for (const std::int32_t tid : proc::list_numbers(proc::proc_path(pid, "task")).numbers) {
         bool refused = false;
-        const auto thread = watch::sample_thread(pid, tid, refused);
+        const auto thread = proc::sample_thread(pid, tid, refused);
         if (thread && thread->status.state == 'R') tids.insert(tid);
       }
       return tids;
@@ -193,16 +194,15 @@ class Look {
       subject.image.start_ticks = member.key.start_ticks;
       subject.image.exe = member.exe;
       subject.image.cmdline = member.cmdline;
-      if (const auto stat = watch::read_stat(member.key.pid)) {
-        subject.is_forked = (stat->flags & watch::kForkedWithoutExec) != 0;
-        subject.is_in_vfork = *subject.is_forked && watch::is_in_vfork(member.key.pid, member.ppid);
+      if (const auto stat = proc::read_stat(member.key.pid)) {
+        subject.is_forked = (stat->flags & proc::kForkedWithoutExec) != 0;
+        subject.is_in_vfork = *subject.is_forked && proc::is_in_vfork(member.key.pid, member.ppid);
       }
       for (image::Thread& thread : subject.image.threads) {
-        const auto stat =
-            watch::parse_stat(watch::read_file(watch::task_path(member.key.pid, thread.tid, "stat")).text);
+        const auto stat = proc::parse_stat(proc::read_file(proc::task_path(member.key.pid, thread.tid, "stat")).text);
         if (stat) thread.start_ticks = stat->start_ticks;
       }
-      result_.threads += watch::list_numbers(watch::proc_path(member.key.pid, "task")).numbers.size();
+      result_.threads += proc::list_numbers(proc::proc_path(member.key.pid, "task")).numbers.size();
       judge(member, subject);
       result_.subjects.push_back(std::move(subject));
     }
@@ -238,7 +238,7 @@ class Look {
       }
       if (goes_on(member)) return;
       bool refused = false;
-      if (const auto round = watch::sample_round(member.key.pid, refused))
+      if (const auto round = proc::sample_round(member.key.pid, refused))
         subject.unheard_signals = watch::find_unheard(*round, ~std::uint64_t{0});
     } else if (spinning_.contains(member.key.pid) && is_in_hazard(subject)) {
       subject.liveness = model::Liveness::kSpinning;
@@ -273,10 +273,10 @@ class Look {
       const bool is_awake = subject.liveness == model::Liveness::kAwake && !goes_on(member);
       if (generation_of(member.key.pid) < 0 || (!is_awake && subject.ways_out.empty())) continue;
       bool refused = false;
-      const auto round = watch::sample_round(member.key.pid, refused);
+      const auto round = proc::sample_round(member.key.pid, refused);
       if (!round) continue;
       AwakeProcess process{member.key.pid, member.exe, subject.ways_out, {}};
-      for (const watch::ThreadSample& thread : round->threads) {
+      for (const proc::ThreadSample& thread : round->threads) {
         if (thread.ended()) continue;
         const bool is_told = process.threads.size() < kMostTargets && thread.status.state == 'S';
         process.threads.push_back({thread.tid, thread.status.name, thread.status.state, thread.call,

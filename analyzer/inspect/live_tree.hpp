@@ -29,7 +29,7 @@ struct AwakeProcess {
     std::int32_t tid = 0;
     std::string name;
     char state = '?';
-    watch::Syscall call;
+    proc::Syscall call;
     std::string target;  // what it waits for there, as far as that can be told
   };
   std::vector<Thread> threads;

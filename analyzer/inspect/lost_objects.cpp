@@ -14,7 +14,7 @@ namespace {
 using model::LockKind;
 
 bool is_shared(const image::Image& image, std::uint64_t address) {
-  const watch::Mapping* const mapping = image.mapping_of(address);
+  const proc::Mapping* const mapping = image.mapping_of(address);
   return mapping != nullptr && mapping->shared;
 }
 

@@ -32,7 +32,7 @@ T value_at(const std::vector<std::byte>& bytes, std::uint64_t offset) {
 std::string_view base_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
 bool is_code(const image::Image& image, std::uint64_t address) {
-  const watch::Mapping* const mapping = image.mapping_of(address);
+  const proc::Mapping* const mapping = image.mapping_of(address);
   return mapping != nullptr && mapping->executable;
 }
 
@@ -53,7 +53,7 @@ class Search {
 
   // By what each begins with, where stacks end.
   void look_at_stacks() {
-    for (const watch::Mapping& mapping : child_.mappings) {
+    for (const proc::Mapping& mapping : child_.mappings) {
       const bool is_data = mapping.readable && mapping.writable && !mapping.executable && !mapping.shared;
       if (!is_data || !mapping.path.empty()) continue;
       const std::uint64_t start = mapping.end - std::min(mapping.end - mapping.start, kSearched);
@@ -141,7 +141,7 @@ std::optional<bool> was_forked(const image::Image& image, symbols::Symbolizer& s
   if (!function) return std::nullopt;
   const auto counter = find_counter(*function, image.memory->bytes(*function, kMostCode));
   if (!counter || *counter % 8 != 0) return std::nullopt;
-  const watch::Mapping* const mapping = image.mapping_of(*counter);
+  const proc::Mapping* const mapping = image.mapping_of(*counter);
   const auto count = image.memory->value<std::uint64_t>(*counter);
   if (mapping == nullptr || !mapping->writable || !count || *count % 4 != 0 || *count / 4 > kMostForks) {
     return std::nullopt;
@@ -155,7 +155,7 @@ LostPthreads find_lost_pthreads(const image::Image& child) {
   if (layout == nullptr || !kForksKnown.have(child.libc.version) || find_tid_offset(child) != layout->tid) return found;
   const auto first = std::ranges::find(child.threads, child.pid, &image::Thread::tid);
   if (first != child.threads.end() && first->registers && (*first->registers)[symbols::kRsp]) {
-    const watch::Mapping* const stack = child.mapping_of(*(*first->registers)[symbols::kRsp]);
+    const proc::Mapping* const stack = child.mapping_of(*(*first->registers)[symbols::kRsp]);
     found.first_forked = stack != nullptr && stack->path == "[stack]";
   }
   Search search(child, *layout);

@@ -5,7 +5,7 @@
 namespace forksight::inspect {
 namespace {
 
-const image::Thread* find_stack_owner(const image::Image& image, const watch::Mapping& mapping) {
+const image::Thread* find_stack_owner(const image::Image& image, const proc::Mapping& mapping) {
   for (const image::Thread& thread : image.threads) {
     if (!thread.registers || !(*thread.registers)[symbols::kRsp]) continue;
     const std::uint64_t sp = *(*thread.registers)[symbols::kRsp];
@@ -17,7 +17,7 @@ const image::Thread* find_stack_owner(const image::Image& image, const watch::Ma
 }  // namespace
 
 std::string describe_place(const image::Image& image, std::uint64_t address) {
-  const watch::Mapping* const mapping = image.mapping_of(address);
+  const proc::Mapping* const mapping = image.mapping_of(address);
   if (mapping == nullptr) return {};
   if (mapping->path == "[heap]") return "heap";
   if (const image::Thread* const owner = find_stack_owner(image, *mapping)) {

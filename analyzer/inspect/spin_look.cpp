@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "image/stop.hpp"
-#include "watch/proc_fs.hpp"
+#include "proc/proc_fs.hpp"
 
 namespace forksight::inspect {
 namespace {
@@ -53,10 +53,10 @@ struct Seen {
 // Processor time; of a kernel that does not count it, in coarse steps. 0: the thread has ended.
 std::uint64_t read_runtime_ns(std::int32_t pid, std::int32_t tid) {
   constexpr std::uint64_t kTick_ns = 10'000'000;  // USER_HZ is 100
-  const std::string text = watch::read_file(watch::task_path(pid, tid, "schedstat")).text;
-  if (const auto ran = watch::parse_decimal(text.substr(0, text.find(' '))); ran && *ran > 0)
+  const std::string text = proc::read_file(proc::task_path(pid, tid, "schedstat")).text;
+  if (const auto ran = proc::parse_decimal(text.substr(0, text.find(' '))); ran && *ran > 0)
     return static_cast<std::uint64_t>(*ran);
-  const auto stat = watch::parse_stat(watch::read_file(watch::task_path(pid, tid, "stat")).text);
+  const auto stat = proc::parse_stat(proc::read_file(proc::task_path(pid, tid, "stat")).text);
   return stat ? stat->cpu_ticks * kTick_ns : 0;
 }
 
@@ -66,8 +66,8 @@ class Turns {
  public:
   explicit Turns(std::int32_t pid) : pid_(pid) { note(); }
   void note() {
-    for (const std::int32_t tid : watch::list_numbers(watch::proc_path(pid_, "task")).numbers) {
-      const auto stat = watch::parse_stat(watch::read_file(watch::task_path(pid_, tid, "stat")).text);
+    for (const std::int32_t tid : proc::list_numbers(proc::proc_path(pid_, "task")).numbers) {
+      const auto stat = proc::parse_stat(proc::read_file(proc::task_path(pid_, tid, "stat")).text);
       if (stat && stat->state == 'R') began_.try_emplace(tid, read_runtime_ns(pid_, tid));
     }
   }

@@ -40,7 +40,7 @@ bool find_function(const image::Image& image, symbols::Symbolizer& symbolizer, s
   symbols::CodeSymbol only;
   for (std::uint64_t at = kWord; at + kWord <= bytes; at += kWord) {
     const auto word = image.memory->value<std::uint64_t>(state + at);
-    const watch::Mapping* const mapping = word ? image.mapping_of(*word) : nullptr;
+    const proc::Mapping* const mapping = word ? image.mapping_of(*word) : nullptr;
     symbols::CodeSymbol symbol;
     if (mapping == nullptr || !mapping->executable || !symbolizer.find_code(*word, symbol)) continue;
     if (!only.function.empty() && only.function != symbol.function) return false;  // one of them is an argument

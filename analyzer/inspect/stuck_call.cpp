@@ -34,7 +34,7 @@ std::size_t count_runtime_frames(const model::Stack& stack) {
   return static_cast<std::size_t>(end - stack.frames.begin());
 }
 
-bool is_futex_wait(const watch::Syscall& call) {
+bool is_futex_wait(const proc::Syscall& call) {
   if (!call.in_syscall || call.number != SYS_futex) return false;
   const std::uint64_t command = call.args[1] & ~std::uint64_t{FUTEX_PRIVATE_FLAG | FUTEX_CLOCK_REALTIME} & 0xffffffffU;
   return command == FUTEX_WAIT || command == FUTEX_WAIT_BITSET || command == FUTEX_LOCK_PI || command == 13;

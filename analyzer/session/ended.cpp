@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
-#include "watch/proc_fs.hpp"
+#include "proc/proc_fs.hpp"
 
 namespace forksight {
 
@@ -16,14 +16,14 @@ void RunEnded::follow(const model::Model& model) {
     });
     if (is_known) continue;
     // The start of a forked child is not in the trace.
-    const auto stat = process.start_ticks == 0 ? watch::read_stat(process.pid) : std::nullopt;
+    const auto stat = process.start_ticks == 0 ? proc::read_stat(process.pid) : std::nullopt;
     living_[process.pid] = stat ? stat->start_ticks : process.start_ticks;
   }
 }
 
 void RunEnded::look() {
   for (auto entry = living_.begin(); entry != living_.end();) {
-    const auto stat = watch::read_stat(entry->first);
+    const auto stat = proc::read_stat(entry->first);
     const bool lives = stat && stat->start_ticks == entry->second && stat->state != 'Z' && stat->state != 'X';
     if (lives) {
       ++entry;

@@ -8,7 +8,7 @@
 #include <ctime>
 #include <utility>
 
-#include "watch/proc_fs.hpp"
+#include "proc/proc_fs.hpp"
 
 namespace forksight {
 namespace {
@@ -67,15 +67,15 @@ RunHistory::RunHistory(std::vector<std::string> command) {
   base_.host = host_name();
 }
 
-std::vector<watch::ProcessKey> RunHistory::note(const watch::Supervisor& supervisor,
-                                                const std::map<watch::ProcessKey, watch::Verdict>& stuck,
-                                                watch::Clock::time_point now) {
-  std::vector<watch::ProcessKey> going_on = take_back(supervisor, stuck, now);
+std::vector<proc::ProcessKey> RunHistory::note(const watch::Supervisor& supervisor,
+                                               const std::map<proc::ProcessKey, watch::Verdict>& stuck,
+                                               watch::Clock::time_point now) {
+  std::vector<proc::ProcessKey> going_on = take_back(supervisor, stuck, now);
   ended_.look();
   for (const auto& [key, verdict] : stuck) {
     const bool is_new = !kept_.contains(key) || kept_.at(key).liveness == model::Liveness::kAwake;
     collect::LoggedProcess& row = kept_[key];
-    const auto shim_start = is_new ? watch::find_shim(key.pid) : row.shim_start;
+    const auto shim_start = is_new ? proc::find_shim(key.pid) : row.shim_start;
     const auto member = supervisor.tree().living().find(key.pid);
     if (member != supervisor.tree().living().end() && member->second.key == key) row = row_of(member->second);
     row.liveness = verdict.liveness;
@@ -103,16 +103,16 @@ std::vector<watch::ProcessKey> RunHistory::note(const watch::Supervisor& supervi
 // out of it is taken back at once. A proof may be missing for a moment because somebody looked at the process; for
 // longer, it goes on, whatever woke it. One that is ending has not got out of anything. Who waited for one that hung
 // may go on after that was ended.
-std::vector<watch::ProcessKey> RunHistory::take_back(const watch::Supervisor& supervisor,
-                                                     const std::map<watch::ProcessKey, watch::Verdict>& stuck,
-                                                     watch::Clock::time_point now) {
+std::vector<proc::ProcessKey> RunHistory::take_back(const watch::Supervisor& supervisor,
+                                                    const std::map<proc::ProcessKey, watch::Verdict>& stuck,
+                                                    watch::Clock::time_point now) {
   constexpr std::chrono::seconds kAwakeFor{1};
   constexpr std::chrono::seconds kUnprovenFor{15};
-  std::vector<watch::ProcessKey> going_on;
+  std::vector<proc::ProcessKey> going_on;
   for (auto& [key, row] : kept_) {
     const auto member = supervisor.tree().living().find(key.pid);
     const bool lives = member != supervisor.tree().living().end() && member->second.key == key;
-    if (row.liveness == model::Liveness::kVictim || stuck.contains(key) || !lives || watch::is_ending(key)) {
+    if (row.liveness == model::Liveness::kVictim || stuck.contains(key) || !lives || proc::is_ending(key)) {
       missed_.erase(key);
       continue;
     }
@@ -132,7 +132,7 @@ bool RunHistory::has_stuck() const {
 
 void RunHistory::note_command(const watch::Member& member) { kept_[member.key] = row_of(member); }
 
-bool RunHistory::note_end(const watch::ProcessKey& key, int status, bool is_by_itself) {
+bool RunHistory::note_end(const proc::ProcessKey& key, int status, bool is_by_itself) {
   collect::LoggedProcess& row = kept_[key];
   row.pid = key.pid;
   row.start_ticks = key.start_ticks;
@@ -147,7 +147,7 @@ bool RunHistory::note_end(const watch::ProcessKey& key, int status, bool is_by_i
   return goes_on;
 }
 
-void RunHistory::note_kill(const watch::ProcessKey& key) {
+void RunHistory::note_kill(const proc::ProcessKey& key) {
   const auto row = kept_.find(key);
   if (row != kept_.end()) row->second.killed_by_run = true;
 }

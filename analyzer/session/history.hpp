@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "collect/run_log.hpp"
+#include "proc/proc_fs.hpp"
 #include "session/ended.hpp"
 #include "watch/supervisor.hpp"
 
@@ -18,13 +19,13 @@ class RunHistory {
 
   // Takes over everything that is stuck now. `stuck` may hold more than the supervisor's own verdicts. Returns those
   // that were stuck and go on.
-  std::vector<watch::ProcessKey> note(const watch::Supervisor& supervisor,
-                                      const std::map<watch::ProcessKey, watch::Verdict>& stuck,
-                                      watch::Clock::time_point now);
+  std::vector<proc::ProcessKey> note(const watch::Supervisor& supervisor,
+                                     const std::map<proc::ProcessKey, watch::Verdict>& stuck,
+                                     watch::Clock::time_point now);
   // CMD ended, with this status as of wait(2). True: it was stuck, as it seemed, and ended by itself.
-  bool note_end(const watch::ProcessKey& key, int status, bool is_by_itself);
+  bool note_end(const proc::ProcessKey& key, int status, bool is_by_itself);
   // The run has sent it SIGKILL.
-  void note_kill(const watch::ProcessKey& key);
+  void note_kill(const proc::ProcessKey& key);
   // CMD's own row: it may end before the first look.
   void note_command(const watch::Member& member);
   // When the processes end of which the traces say that it matters.
@@ -35,13 +36,13 @@ class RunHistory {
   collect::RunLog log(const watch::Supervisor& supervisor) const;
 
  private:
-  std::vector<watch::ProcessKey> take_back(const watch::Supervisor& supervisor,
-                                           const std::map<watch::ProcessKey, watch::Verdict>& stuck,
-                                           watch::Clock::time_point now);
+  std::vector<proc::ProcessKey> take_back(const watch::Supervisor& supervisor,
+                                          const std::map<proc::ProcessKey, watch::Verdict>& stuck,
+                                          watch::Clock::time_point now);
 
   collect::RunLog base_;
-  std::map<watch::ProcessKey, collect::LoggedProcess> kept_;
-  std::map<watch::ProcessKey, watch::Clock::time_point> missed_;  // since when a proof is missing that there was
+  std::map<proc::ProcessKey, collect::LoggedProcess> kept_;
+  std::map<proc::ProcessKey, watch::Clock::time_point> missed_;  // since when a proof is missing that there was
   RunEnded ended_;
 };
 

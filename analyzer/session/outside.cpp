@@ -5,6 +5,7 @@
 
 #include "diagnose/diagnose.hpp"
 #include "inspect/live_tree.hpp"
+#include "proc/proc_fs.hpp"
 
 namespace forksight {
 namespace {
@@ -66,7 +67,7 @@ void OutsideFindings::look(std::int32_t pid, const model::Model& model, const st
   }
 }
 
-void OutsideFindings::forget(const watch::ProcessKey& key) {
+void OutsideFindings::forget(const proc::ProcessKey& key) {
   const auto is_it = [&](const model::Process& process) { return key_of(process) == Key{key.pid, key.start_ticks}; };
   was_written_ = was_written_ || !kept_.empty();
   std::erase_if(kept_, [&](const KeptFinding& kept) { return std::ranges::any_of(kept.processes, is_it); });

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "proc/proc_fs.hpp"
 #include "session/outside_file.hpp"
 #include "diagnose/finding.hpp"
 #include "model/model.hpp"
@@ -20,7 +21,7 @@ class OutsideFindings {
   // process may be gone when the run ends.
   void look(std::int32_t pid, const model::Model& model, const std::vector<Finding>& findings);
   // This process goes on: what was found of it is no more.
-  void forget(const watch::ProcessKey& key);
+  void forget(const proc::ProcessKey& key);
   // Adds what was found to processes that `findings` do not explain; `model` gets those that it does not have.
   void add_to(model::Model& model, std::vector<Finding>& findings) const;
 

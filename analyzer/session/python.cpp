@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "forksight/trace/format.hpp"
-#include "watch/proc_fs.hpp"
-#include "watch/sampler.hpp"
+#include "proc/proc_fs.hpp"
+#include "proc/thread_sample.hpp"
 
 namespace forksight {
 namespace {
@@ -28,8 +28,8 @@ std::uint64_t bit_of(int signal) { return std::uint64_t{1} << static_cast<unsign
 
 // 0: none, or it was another image that said so. After an exec the signal has its default action, which would end the
 // process, or a handler of the new program's.
-int find_signal(const model::Model& quick, const watch::ProcessKey& key) {
-  const auto shim_start = watch::find_shim(key.pid);
+int find_signal(const model::Model& quick, const proc::ProcessKey& key) {
+  const auto shim_start = proc::find_shim(key.pid);
   if (shim_start.value_or(0) == 0) return 0;
   int signal = 0;
   for (const model::Process& process : quick.processes) {
@@ -41,9 +41,9 @@ int find_signal(const model::Model& quick, const watch::ProcessKey& key) {
 
 bool would_answer(std::int32_t pid, int signal) {
   bool refused = false;
-  const auto round = watch::sample_round(pid, refused);
+  const auto round = proc::sample_round(pid, refused);
   if (!round) return false;
-  const auto answers = [&](const watch::ThreadSample& thread) {
+  const auto answers = [&](const proc::ThreadSample& thread) {
     return (thread.status.caught & bit_of(signal)) != 0 && (thread.status.blocked & bit_of(signal)) == 0;
   };
   return std::any_of(round->threads.begin(), round->threads.end(), answers);
@@ -51,15 +51,15 @@ bool would_answer(std::int32_t pid, int signal) {
 
 bool has_answered(std::int32_t pid, int signal) {
   bool refused = false;
-  const auto round = watch::sample_round(pid, refused);
+  const auto round = proc::sample_round(pid, refused);
   if (!round) return refused;
-  return std::all_of(round->threads.begin(), round->threads.end(), [&](const watch::ThreadSample& thread) {
+  return std::all_of(round->threads.begin(), round->threads.end(), [&](const proc::ThreadSample& thread) {
     const bool is_on_its_way = ((thread.status.pending | thread.status.shared_pending) & bit_of(signal)) != 0;
     return thread.ended() || (thread.status.state == 'S' && !is_on_its_way);
   });
 }
 
-bool send_request(const watch::ProcessKey& key, int signal) {
+bool send_request(const proc::ProcessKey& key, int signal) {
   const long fd = ::syscall(SYS_pidfd_open, key.pid, 0);
   if (fd < 0) return false;
   siginfo_t info{};
@@ -68,7 +68,7 @@ bool send_request(const watch::ProcessKey& key, int signal) {
   info.si_pid = ::getpid();
   info.si_uid = ::getuid();
   info.si_value.sival_ptr = reinterpret_cast<void*>(trace::kPythonRequest);
-  const bool sent = watch::is_same_process(key) && ::syscall(SYS_pidfd_send_signal, fd, signal, &info, 0) == 0;
+  const bool sent = proc::is_same_process(key) && ::syscall(SYS_pidfd_send_signal, fd, signal, &info, 0) == 0;
   ::close(static_cast<int>(fd));
   return sent;
 }
@@ -88,7 +88,7 @@ std::string python_signal_value() {
   return given == nullptr ? kOurChoice : given;
 }
 
-void request_python_stacks(const model::Model& quick, const std::map<watch::ProcessKey, watch::Verdict>& stuck,
+void request_python_stacks(const model::Model& quick, const std::map<proc::ProcessKey, watch::Verdict>& stuck,
                            watch::Supervisor& supervisor) {
   std::vector<std::pair<std::int32_t, int>> asked;
   for (const auto& [key, verdict] : stuck) {

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "model/model.hpp"
+#include "proc/proc_fs.hpp"
 #include "watch/supervisor.hpp"
 
 namespace forksight {
@@ -15,7 +16,7 @@ namespace forksight {
 std::string python_signal_value();
 
 // Asks each of `stuck` and waits until they sleep again, half a second at most. `quick`: what the traces say.
-void request_python_stacks(const model::Model& quick, const std::map<watch::ProcessKey, watch::Verdict>& stuck,
+void request_python_stacks(const model::Model& quick, const std::map<proc::ProcessKey, watch::Verdict>& stuck,
                            watch::Supervisor& supervisor);
 
 }  // namespace forksight

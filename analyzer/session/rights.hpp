@@ -1,5 +1,5 @@
-// Processes that have another user than `run`, who may not write to the folder of the traces: what the shim would tell of
-// them is not told.
+// Processes that have another user than `run`, who may not write to the folder of the traces: what the shim would tell
+// of them is not told.
 #pragma once
 
 #include <sys/types.h>
@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "proc/proc_fs.hpp"
 #include "watch/supervisor.hpp"
 
 namespace forksight {
@@ -23,7 +24,7 @@ class RunRights {
   bool is_closed_to(uid_t user) const;
 
   std::filesystem::path folder_;
-  std::set<watch::ProcessKey> told_;
+  std::set<proc::ProcessKey> told_;
 };
 
 }  // namespace forksight

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "proc/proc_fs.hpp"
+
 namespace forksight {
 namespace {
 
@@ -53,7 +55,7 @@ void RunSaid::note(const Verdicts& verdicts, const model::Model& model, const st
   }
 }
 
-std::vector<std::string> RunSaid::take_back(const watch::ProcessKey& key) {
+std::vector<std::string> RunSaid::take_back(const proc::ProcessKey& key) {
   std::vector<std::string> gone;
   for (auto entry = said_.begin(); entry != said_.end();) {
     const bool is_last = entry->second.stuck.erase(key) > 0 && entry->second.stuck.empty();

@@ -10,11 +10,12 @@
 
 #include "diagnose/finding.hpp"
 #include "model/model.hpp"
+#include "proc/proc_fs.hpp"
 #include "watch/supervisor.hpp"
 
 namespace forksight {
 
-using Verdicts = std::map<watch::ProcessKey, watch::Verdict>;
+using Verdicts = std::map<proc::ProcessKey, watch::Verdict>;
 
 // Should the tree be ended for one of these: a hang at or above `least` of a process that is stuck now. That it is
 // stuck, without a word why, is no reason; and a process that goes on beside threads of its own that are stuck is ended
@@ -26,7 +27,7 @@ class RunSaid {
  public:
   void note(const Verdicts& verdicts, const model::Model& model, const std::vector<Finding>& findings);
   // This process goes on. The fingerprints of the findings that nothing speaks for any more.
-  std::vector<std::string> take_back(const watch::ProcessKey& key);
+  std::vector<std::string> take_back(const proc::ProcessKey& key);
   // What was not proven, and is not found any more: its processes ended after they went on.
   std::map<std::int32_t, std::vector<std::string>> take_back_unproven(const std::vector<Finding>& last);
   // Something at or above `least` was found and stays. `last` is what was found at the end. A process that hung may be
@@ -36,8 +37,8 @@ class RunSaid {
  private:
   struct Said {
     Certainty certainty = Certainty::kPossible;
-    std::set<watch::ProcessKey> stuck;  // of the processes that it is about
-    bool is_proven = false;             // not by age alone, as a call that has not come back for long
+    std::set<proc::ProcessKey> stuck;  // of the processes that it is about
+    bool is_proven = false;            // not by age alone, as a call that has not come back for long
   };
   std::map<std::string, Said> said_;  // by fingerprint
 };

@@ -15,6 +15,7 @@
 #include "session/lost_signals.hpp"
 #include "session/open_calls.hpp"
 #include "session/outside.hpp"
+#include "session/preload.hpp"
 #include "session/python.hpp"
 #include "session/report.hpp"
 #include "session/rights.hpp"
@@ -22,9 +23,9 @@
 #include "session/signals.hpp"
 #include "session/worth.hpp"
 #include "diagnose/diagnose.hpp"
-#include "watch/launch.hpp"
-#include "watch/namespaces.hpp"
-#include "watch/proc_fs.hpp"
+#include "proc/launch.hpp"
+#include "proc/namespaces.hpp"
+#include "proc/proc_fs.hpp"
 #include "session/run_folder.hpp"
 #include "watch/supervisor.hpp"
 #include "session/trace_news.hpp"
@@ -114,10 +115,10 @@ class Session {
   }
 
   void note(const Verdicts& verdicts, Clock::time_point now) {
-    for (const watch::ProcessKey& key : history_.note(supervisor_, verdicts, now)) take_back(key);
+    for (const proc::ProcessKey& key : history_.note(supervisor_, verdicts, now)) take_back(key);
   }
 
-  void take_back(const watch::ProcessKey& key) {
+  void take_back(const proc::ProcessKey& key) {
     reported_.erase(key);
     outside_.forget(key);
     if (const auto gone = said_.take_back(key); !gone.empty()) report_.take_back(key.pid, gone);
@@ -156,13 +157,13 @@ class Session {
     const std::string mark = fmt::format("FORKSIGHT_OUT={}", folder_.path().string());
     for (const model::Process& process : model.processes) {
       if (process.pid <= 0 || supervisor_.tree().living().contains(process.pid)) continue;
-      const auto stat = watch::read_stat(process.pid);
+      const auto stat = proc::read_stat(process.pid);
       if (!stat) continue;
       // A forked child's start is not in the trace: its environment must say that it is one of ours.
       const bool is_ours =
           process.start_ticks != 0
               ? process.start_ticks == stat->start_ticks
-              : watch::read_file(watch::proc_path(process.pid, "environ")).text.find(mark) != std::string::npos;
+              : proc::read_file(proc::proc_path(process.pid, "environ")).text.find(mark) != std::string::npos;
       if (is_ours) supervisor_.tree().adopt({process.pid, stat->start_ticks});
     }
   }
@@ -241,7 +242,7 @@ class Session {
     Verdicts stuck = supervisor_.verdicts();
     supervisor_.poll_at_any_age(Clock::now());
     std::erase_if(stuck, [&](const auto& entry) {
-      return !supervisor_.verdicts().contains(entry.first) && !watch::is_ending(entry.first);
+      return !supervisor_.verdicts().contains(entry.first) && !proc::is_ending(entry.first);
     });
     for (const auto& [key, verdict] : supervisor_.verdicts()) stuck[key] = verdict;
     if (stuck.empty()) return false;
@@ -272,11 +273,11 @@ class Session {
   // Parents first, so that none replaces a child that it lost.
   void kill_tree() {
     supervisor_.tree().refresh();
-    std::vector<watch::ProcessKey> targets = supervisor_.tree().descendants();
+    std::vector<proc::ProcessKey> targets = supervisor_.tree().descendants();
     for (const auto& [key, verdict] : supervisor_.verdicts()) {
       if (verdict.ways_out.empty()) targets.push_back(key);
     }
-    for (const watch::ProcessKey& key : targets) {
+    for (const proc::ProcessKey& key : targets) {
       send_signal(key, SIGKILL);
       history_.note_kill(key);
     }
@@ -341,8 +342,8 @@ class Session {
   RunSaid said_;
   TraceNews news_;
   pid_t command_pid_;
-  watch::ProcessKey command_;
-  std::map<watch::ProcessKey, model::Liveness> reported_;
+  proc::ProcessKey command_;
+  std::map<proc::ProcessKey, model::Liveness> reported_;
   std::optional<int> status_;  // CMD's, as of wait(2)
   int interrupts_ = 0;         // while something hung
   bool fails_ = false;         // something at or above --fail-on was found
@@ -357,18 +358,18 @@ class Session {
 }  // namespace
 
 RunEnd run_session(const RunOptions& options) {
-  const auto shim = watch::find_shim();
+  const auto shim = find_shim();
   if (!shim) return {kRunFailed, shim.error()};
-  if (const auto foreign = watch::find_foreign_proc()) return {kRunFailed, *foreign};
+  if (const auto foreign = proc::find_foreign_proc()) return {kRunFailed, *foreign};
   RunReport report(options);
   if (std::string problem = report.open(); !problem.empty()) return {kRunRefused, std::move(problem)};
   auto folder = RunFolder::make(options.out);
   if (!folder) return {kRunRefused, folder.error()};
 
   const RunSignals signals;
-  watch::Environment environment{
-      {"LD_PRELOAD", watch::preload_value(shim.value(), std::getenv("LD_PRELOAD"))},
-      {"ASAN_OPTIONS", watch::asan_options_value(std::getenv("ASAN_OPTIONS"))},
+  proc::Environment environment{
+      {"LD_PRELOAD", preload_value(shim.value(), std::getenv("LD_PRELOAD"))},
+      {"ASAN_OPTIONS", asan_options_value(std::getenv("ASAN_OPTIONS"))},
       {"FORKSIGHT_OUT", folder->path().string()},
       {"FORKSIGHT_OMP", options.omp},
       {"FORKSIGHT_ON_ORPHAN", options.on_orphan},
@@ -377,16 +378,16 @@ RunEnd run_session(const RunOptions& options) {
   };
   if (options.lock_order) environment.emplace_back("FORKSIGHT_LOCK_ORDER", "1");
   if (options.predict) environment.emplace_back("FORKSIGHT_PREDICT", "1");
-  const watch::Launch command = watch::launch(options.command, environment, signals.before());
+  const proc::Launch command = proc::launch(options.command, environment, signals.before());
   if (command.pid < 0) {
     folder->remove_if_empty();
     return {command.exit_code, command.message};
   }
   Session session(options, report, std::move(folder).value(), signals, command.pid);
-  for (const std::string& limit : watch::find_preload_limits(watch::resolve_program(options.command.front()))) {
+  for (const std::string& limit : find_preload_limits(proc::resolve_program(options.command.front()))) {
     session.add_limit(limit);
   }
-  if (const auto limit = watch::find_asan_limit(std::getenv("ASAN_OPTIONS"))) session.add_limit(*limit);
+  if (const auto limit = find_asan_limit(std::getenv("ASAN_OPTIONS"))) session.add_limit(*limit);
   return {session.run(), {}};
 }
 

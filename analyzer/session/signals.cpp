@@ -9,7 +9,7 @@
 #include <cerrno>
 #include <csignal>
 
-#include "watch/proc_fs.hpp"
+#include "proc/proc_fs.hpp"
 
 namespace forksight {
 namespace {
@@ -54,13 +54,13 @@ std::optional<signalfd_siginfo> RunSignals::wait(std::chrono::steady_clock::time
   }
 }
 
-void send_signal(const watch::ProcessKey& key, int signal) {
+void send_signal(const proc::ProcessKey& key, int signal) {
   const long fd = ::syscall(SYS_pidfd_open, key.pid, 0);
   if (fd < 0) {
-    if (errno == ENOSYS && watch::is_same_process(key)) ::kill(key.pid, signal);
+    if (errno == ENOSYS && proc::is_same_process(key)) ::kill(key.pid, signal);
     return;
   }
-  if (watch::is_same_process(key)) ::syscall(SYS_pidfd_send_signal, fd, signal, nullptr, 0);
+  if (proc::is_same_process(key)) ::syscall(SYS_pidfd_send_signal, fd, signal, nullptr, 0);
   ::close(static_cast<int>(fd));
 }
 

@@ -6,8 +6,9 @@
 #include <chrono>
 #include <optional>
 
+#include "proc/launch.hpp"
+#include "proc/proc_fs.hpp"
 #include "watch/evidence.hpp"
-#include "watch/launch.hpp"
 
 namespace forksight {
 
@@ -20,17 +21,17 @@ class RunSignals {
   RunSignals& operator=(const RunSignals&) = delete;
 
   // What CMD gets back.
-  const watch::SignalState& before() const { return before_; }
+  const proc::SignalState& before() const { return before_; }
 
   // The next signal, or nothing when `until` has come.
   std::optional<signalfd_siginfo> wait(std::chrono::steady_clock::time_point until) const;
 
  private:
-  watch::SignalState before_{};
+  proc::SignalState before_{};
   int fd_ = -1;
 };
 
 // Signals by pid hit whoever has it now: a descriptor of the process is taken first, then its identity is checked.
-void send_signal(const watch::ProcessKey& key, int signal);
+void send_signal(const proc::ProcessKey& key, int signal);
 
 }  // namespace forksight

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "watch/proc_fs.hpp"
+#include "proc/proc_fs.hpp"
 
 namespace forksight::suite {
 namespace {
@@ -66,7 +66,7 @@ Result<Suite> read_suite(const fs::path& folder) {
 }
 
 Result<fs::path> find_suite() {
-  const auto self = watch::read_link("/proc/self/exe");
+  const auto self = proc::read_link("/proc/self/exe");
   if (!self) return Error{"cannot find the suite: /proc/self/exe cannot be read"};
   const fs::path bin = fs::path(*self).parent_path();
   for (const char* place : {FORKSIGHT_SUITE_FROM_BIN, "../repro"}) {

@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "proc/proc_fs.hpp"
 #include "suite/program.hpp"
-#include "watch/proc_fs.hpp"
 
 namespace forksight::suite {
 namespace {
@@ -93,7 +93,7 @@ std::optional<Missing> find_missing(const Case& one, const fs::path& folder) {
 
 std::string find_trace_refusal() {
   if (::geteuid() == 0) return "";
-  const std::string scope = watch::read_file("/proc/sys/kernel/yama/ptrace_scope").text;
+  const std::string scope = proc::read_file("/proc/sys/kernel/yama/ptrace_scope").text;
   if (scope.empty() || scope.front() == '0') return "";
   return fmt::format("kernel.yama.ptrace_scope is {}: nobody but root may look at a process that another one started",
                      scope.front());

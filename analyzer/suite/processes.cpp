@@ -12,15 +12,15 @@
 #include <map>
 #include <sstream>
 
+#include "proc/proc_fs.hpp"
 #include "suite/program.hpp"
-#include "watch/proc_fs.hpp"
 
 namespace forksight::suite {
 namespace {
 
 using namespace std::chrono_literals;
-using watch::read_file;
-using watch::task_path;
+using proc::read_file;
+using proc::task_path;
 
 volatile std::sig_atomic_t g_is_stopped = 0;
 
@@ -39,7 +39,7 @@ std::vector<std::string> stacks_by_gdb(pid_t pid, const std::filesystem::path& f
 
 std::vector<std::string> stacks_by_kernel(pid_t pid) {
   std::vector<std::string> lines;
-  for (const std::int32_t tid : watch::list_numbers(watch::proc_path(pid, "task")).numbers) {
+  for (const std::int32_t tid : proc::list_numbers(proc::proc_path(pid, "task")).numbers) {
     std::string call = read_file(task_path(pid, tid, "syscall")).text;
     if (!call.empty() && call.back() == '\n') call.pop_back();
     lines.push_back(
@@ -50,7 +50,7 @@ std::vector<std::string> stacks_by_kernel(pid_t pid) {
 
 // SIGKILL has been sent and not been carried out yet: on a busy machine that takes until its next turn.
 bool is_being_killed(pid_t pid) {
-  const auto status = watch::parse_status(read_file(watch::proc_path(pid, "status")).text);
+  const auto status = proc::parse_status(read_file(proc::proc_path(pid, "status")).text);
   return status && (((status->pending | status->shared_pending) >> (SIGKILL - 1)) & 1U) != 0;
 }
 
@@ -68,8 +68,8 @@ bool is_stopped() { return g_is_stopped != 0; }
 
 std::vector<pid_t> find_descendants() {
   std::multimap<pid_t, pid_t> children;
-  for (const std::int32_t pid : watch::list_numbers("/proc").numbers) {
-    if (const auto stat = watch::read_stat(pid)) children.emplace(stat->ppid, pid);
+  for (const std::int32_t pid : proc::list_numbers("/proc").numbers) {
+    if (const auto stat = proc::read_stat(pid)) children.emplace(stat->ppid, pid);
   }
   std::vector<pid_t> found;
   std::vector<pid_t> frontier = {::getpid()};
@@ -87,7 +87,7 @@ std::vector<pid_t> find_descendants() {
 std::vector<pid_t> find_alive() {
   std::vector<pid_t> alive = find_descendants();
   std::erase_if(alive, [](pid_t pid) {
-    const auto stat = watch::read_stat(pid);
+    const auto stat = proc::read_stat(pid);
     return !stat || stat->state == 'Z';
   });
   return alive;
@@ -97,7 +97,7 @@ std::vector<std::string> describe_stacks(const std::filesystem::path& folder) {
   const bool has_gdb = !find_in_path("gdb").empty();
   std::vector<std::string> lines;
   for (const pid_t pid : find_descendants()) {
-    lines.push_back(fmt::format("--- process {}: {}", pid, fmt::join(watch::read_cmdline(pid), " ")));
+    lines.push_back(fmt::format("--- process {}: {}", pid, fmt::join(proc::read_cmdline(pid), " ")));
     const auto more = has_gdb ? stacks_by_gdb(pid, folder) : stacks_by_kernel(pid);
     lines.insert(lines.end(), more.begin(), more.end());
   }

@@ -15,9 +15,9 @@
 #include <map>
 #include <thread>
 
+#include "proc/launch.hpp"
+#include "proc/proc_fs.hpp"
 #include "suite/processes.hpp"
-#include "watch/launch.hpp"
-#include "watch/proc_fs.hpp"
 
 namespace forksight::suite {
 namespace {
@@ -41,7 +41,7 @@ using Tasks = std::map<std::pair<pid_t, pid_t>, Task>;
 
 // State D, which is else no sleep to rely on: here it is one until the child execs or ends.
 bool is_in_vfork(pid_t pid, pid_t tid) {
-  const auto call = watch::parse_syscall(watch::read_file(watch::task_path(pid, tid, "syscall")).text);
+  const auto call = proc::parse_syscall(proc::read_file(proc::task_path(pid, tid, "syscall")).text);
   return call && call->number == kSysVfork;
 }
 
@@ -49,10 +49,10 @@ bool is_in_vfork(pid_t pid, pid_t tid) {
 Tasks look_at(const std::vector<pid_t>& pids) {
   Tasks tasks;
   for (const pid_t pid : pids) {
-    for (const std::int32_t tid : watch::list_numbers(watch::proc_path(pid, "task")).numbers) {
-      const auto stat = watch::parse_stat(watch::read_file(watch::task_path(pid, tid, "stat")).text);
+    for (const std::int32_t tid : proc::list_numbers(proc::proc_path(pid, "task")).numbers) {
+      const auto stat = proc::parse_stat(proc::read_file(proc::task_path(pid, tid, "stat")).text);
       if (!stat || stat->state == 'Z') continue;
-      const auto status = watch::parse_status(watch::read_file(watch::task_path(pid, tid, "status")).text);
+      const auto status = proc::parse_status(proc::read_file(proc::task_path(pid, tid, "status")).text);
       Task& task = tasks[{pid, tid}];
       task.state = stat->state == 'D' && is_in_vfork(pid, tid) ? 'S' : stat->state;
       task.voluntary = status ? status->voluntary : 0;
@@ -75,7 +75,7 @@ Tasks look_at(const std::vector<pid_t>& pids) {
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
   ::execvp(arguments.front(), arguments.data());
-  ::_exit(watch::kNotFound);
+  ::_exit(proc::kNotFound);
 }
 
 std::string read_all(const fs::path& file) {
@@ -86,7 +86,7 @@ std::string read_all(const fs::path& file) {
 }  // namespace
 
 fs::path find_in_path(const std::string& name) {
-  const fs::path found = watch::resolve_program(name);
+  const fs::path found = proc::resolve_program(name);
   return !found.empty() && ::access(found.c_str(), X_OK) == 0 ? found : fs::path();
 }
 
@@ -108,7 +108,7 @@ Program::Program(const std::vector<std::string>& command, const fs::path& folder
   const int err = ::open(stderr_path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   pid_ = ::fork();
   if (pid_ == 0) become(arguments, in, out, err);
-  if (pid_ < 0) status_ = watch::kNotExecutable;
+  if (pid_ < 0) status_ = proc::kNotExecutable;
   for (const int fd : {in, out, err}) ::close(fd);
 }
 

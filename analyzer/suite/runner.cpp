@@ -16,10 +16,10 @@
 #include <numeric>
 #include <optional>
 
+#include "proc/proc_fs.hpp"
 #include "suite/processes.hpp"
 #include "suite/program.hpp"
 #include "suite/worker.hpp"
-#include "watch/proc_fs.hpp"
 
 namespace forksight::suite {
 namespace {
@@ -96,7 +96,7 @@ std::vector<pid_t> find_strays(const std::vector<Worker>& workers) {
       return std::ranges::any_of(workers, [&](const Worker& worker) { return worker.pid == one; });
     };
     while (!is_worker(top)) {
-      const auto stat = watch::read_stat(top);
+      const auto stat = proc::read_stat(top);
       if (!stat || stat->ppid == ::getpid()) break;
       top = stat->ppid;
     }

@@ -1,4 +1,4 @@
-// What the sampler saw of one process, as plain data: the proof and its tests need no process.
+// What was seen of one process, as plain data: the proof and its tests need no process.
 #pragma once
 
 #include <cstdint>
@@ -6,29 +6,12 @@
 #include <string>
 #include <vector>
 
-#include "model/wait.hpp"
-#include "watch/proc_text.hpp"
+#include "proc/futex_word.hpp"
+#include "proc/proc_fs.hpp"
+#include "proc/process_traits.hpp"
+#include "proc/thread_sample.hpp"
 
 namespace forksight::watch {
-
-// With the start time a pid is an identity.
-struct ProcessKey {
-  std::int32_t pid = 0;
-  std::uint64_t start_ticks = 0;
-  friend auto operator<=>(const ProcessKey&, const ProcessKey&) = default;
-};
-
-struct ThreadSample {
-  std::int32_t tid = 0;
-  Status status;
-  Syscall call;  // of an ended thread (state Z, X): none
-  bool ended() const { return status.state == 'Z' || status.state == 'X'; }
-};
-
-// All threads of a process, one after another, in ascending order of tid.
-struct Round {
-  std::vector<ThreadSample> threads;
-};
 
 enum class WordMapping { kUnknown, kPrivate, kShared };
 
@@ -41,24 +24,12 @@ struct Waker {
   friend bool operator==(const Waker&, const Waker&) = default;
 };
 
-// What the memory around a futex word says that it is part of.
-struct FutexWord {
-  model::FutexUse use = model::FutexUse::kUnknown;
-  std::int32_t owner = 0;  // of a mutex, or of a rwlock held for writing; of a join: the thread that is to end
-  std::uint32_t readers = 0;
-  model::MutexType mutex_type = model::MutexType::kUnknown;
-  std::uint64_t lock = 0;  // its address; 0: not a lock
-  bool owner_is_gone = false;
-  std::string module;      // path of the module that the word is a variable of, and ...
-  std::uint64_t bias = 0;  // ... where that was loaded
-};
-
 // What was looked up about one thread's wait between the two rounds.
 struct WaitFacts {
   WordMapping mapping = WordMapping::kUnknown;  // of the futex word; looked up for non-private operations
   std::optional<std::int32_t> pi_owner;         // the tid in the word, for priority-inheriting futexes
   std::string kernel_function;                  // wchan; "" or "0" where the kernel does not tell
-  FutexWord word;
+  proc::FutexWord word;
   std::string object;  // "pipe:[17]", "socket:[18]", "eventfd:3", or the path of a file
   bool is_fifo = false;
   bool wakers_known = false;    // `wakers` is complete. Without, a private futex is its own process'
@@ -66,22 +37,20 @@ struct WaitFacts {
   std::vector<Waker> wakers;
 };
 
-enum class Sharing { kUnknown, kAlone, kShared };
-
 struct ProcessEvidence {
-  ProcessKey key;
+  proc::ProcessKey key;
   bool same_process = false;  // the start time was the same after the second round
   bool is_x86_64 = false;     // system call numbers mean what we think
   bool has_io_uring = false;
-  std::uint64_t own_signals = 0;        // handled by the shim, and waking nobody
-  bool has_libc = true;                 // glibc's, which keeps signals 32 and 33 for itself
-  bool has_python_interrupt = false;    // its handler of SIGINT is the one that Python has for Ctrl-C
-  bool is_frozen = false;               // by its control group
-  Sharing sharing = Sharing::kUnknown;  // is there a process of other threads with the same memory
-  std::vector<std::int32_t> sharers;    // those; without them kShared proves nothing
-  Round first;
+  std::uint64_t own_signals = 0;                    // handled by the shim, and waking nobody
+  bool has_libc = true;                             // glibc's, which keeps signals 32 and 33 for itself
+  bool has_python_interrupt = false;                // its handler of SIGINT is the one that Python has for Ctrl-C
+  bool is_frozen = false;                           // by its control group
+  proc::Sharing sharing = proc::Sharing::kUnknown;  // is there a process of other threads with the same memory
+  std::vector<std::int32_t> sharers;                // those; without them kShared proves nothing
+  proc::Round first;
   std::vector<std::int32_t> tids_between;  // listed after the first round and before the second
-  Round second;
+  proc::Round second;
   std::vector<WaitFacts> facts;  // parallel to first.threads
 };
 

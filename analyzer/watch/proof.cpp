@@ -5,43 +5,45 @@
 #include <algorithm>
 #include <utility>
 
-#include "watch/wait_class.hpp"
+#include "proc/process_traits.hpp"
+#include "proc/thread_sample.hpp"
+#include "proc/wait_class.hpp"
 #include "watch/ways_out.hpp"
 
 namespace forksight::watch {
 namespace {
 
-bool has_tids(const Round& round, const std::vector<std::int32_t>& tids) {
+bool has_tids(const proc::Round& round, const std::vector<std::int32_t>& tids) {
   return std::equal(round.threads.begin(), round.threads.end(), tids.begin(), tids.end(),
-                    [](const ThreadSample& thread, std::int32_t tid) { return thread.tid == tid; });
+                    [](const proc::ThreadSample& thread, std::int32_t tid) { return thread.tid == tid; });
 }
 
 // Why the wait of one thread proves nothing; "" if it does.
-std::string find_way_out(const ProcessEvidence& evidence, const ThreadSample& thread, const WaitFacts& facts,
+std::string find_way_out(const ProcessEvidence& evidence, const proc::ThreadSample& thread, const WaitFacts& facts,
                          bool& lasting) {
-  const WaitTarget target = classify(thread);
+  const proc::WaitTarget target = proc::classify(thread);
   if (const std::string_view hold = find_hold(facts.kernel_function); !hold.empty() && !thread.ended())
     return fmt::format("thread {} {}", thread.tid, hold);
   switch (target.kind) {
-    case WaitClass::kEnded: return "";
-    case WaitClass::kAwakable: return fmt::format("thread {} may go on", thread.tid);
-    case WaitClass::kChild:
-    case WaitClass::kRead:
-    case WaitClass::kWrite:
-    case WaitClass::kPoll:
-    case WaitClass::kFileLock:
-    case WaitClass::kVfork:
-    case WaitClass::kTraced:
+    case proc::WaitClass::kEnded: return "";
+    case proc::WaitClass::kAwakable: return fmt::format("thread {} may go on", thread.tid);
+    case proc::WaitClass::kChild:
+    case proc::WaitClass::kRead:
+    case proc::WaitClass::kWrite:
+    case proc::WaitClass::kPoll:
+    case proc::WaitClass::kFileLock:
+    case proc::WaitClass::kVfork:
+    case proc::WaitClass::kTraced:
       lasting = facts.is_open_to_all;
       if (!facts.wakers_known) return fmt::format("thread {} waits for somebody who is not known", thread.tid);
       break;
-    case WaitClass::kPlainFutex:
+    case proc::WaitClass::kPlainFutex:
       if (facts.mapping != WordMapping::kPrivate && (facts.mapping != WordMapping::kShared || !facts.wakers_known)) {
         lasting = facts.mapping != WordMapping::kShared || facts.is_open_to_all;
         return fmt::format("thread {} waits on shared memory", thread.tid);
       }
       [[fallthrough]];
-    case WaitClass::kPrivateFutex: {
+    case proc::WaitClass::kPrivateFutex: {
       const std::string& function = facts.kernel_function;
       const bool silent = function.empty() || function == "0" || target.priority_inherit;
       if (!silent && function.find("futex") == std::string::npos) {
@@ -51,7 +53,7 @@ std::string find_way_out(const ProcessEvidence& evidence, const ThreadSample& th
     }
   }
   if (target.priority_inherit) {
-    const auto is_owner = [&](const ThreadSample& other) { return facts.pi_owner == other.tid; };
+    const auto is_owner = [&](const proc::ThreadSample& other) { return facts.pi_owner == other.tid; };
     if (!std::any_of(evidence.first.threads.begin(), evidence.first.threads.end(), is_owner)) {
       return fmt::format("thread {} waits for an owner that is not of its process", thread.tid);
     }
@@ -70,7 +72,7 @@ Proof refuse(std::string why, bool lasting = false) {
 
 }  // namespace
 
-bool is_unchanged(const ThreadSample& before, const ThreadSample& after) {
+bool is_unchanged(const proc::ThreadSample& before, const proc::ThreadSample& after) {
   if (before.tid != after.tid || before.ended() != after.ended()) return false;
   if (before.ended()) return true;
   return before.status.state == after.status.state && before.call == after.call &&
@@ -82,10 +84,10 @@ Proof prove(const ProcessEvidence& evidence) {
   if (!evidence.is_x86_64) return refuse("not an x86-64 program", true);
   if (evidence.has_io_uring) return refuse("it uses io_uring", true);
   if (evidence.is_frozen) return refuse("its control group is frozen");
-  if (evidence.sharing == Sharing::kShared && evidence.sharers.empty())
+  if (evidence.sharing == proc::Sharing::kShared && evidence.sharers.empty())
     return refuse("another process shares its memory", true);
-  const Round& first = evidence.first;
-  const Round& second = evidence.second;
+  const proc::Round& first = evidence.first;
+  const proc::Round& second = evidence.second;
   if (first.threads.empty() || evidence.facts.size() != first.threads.size()) return refuse("no thread was seen");
   if (!has_tids(first, evidence.tids_between) || !has_tids(second, evidence.tids_between)) {
     return refuse("threads came or went");
@@ -93,7 +95,7 @@ Proof prove(const ProcessEvidence& evidence) {
   Proof proof;
   bool has_live_thread = false;
   for (std::size_t index = 0; index < first.threads.size(); ++index) {
-    const ThreadSample& thread = second.threads[index];
+    const proc::ThreadSample& thread = second.threads[index];
     if (!is_unchanged(first.threads[index], thread)) return refuse(fmt::format("thread {} ran", thread.tid));
     const WaitFacts& facts = evidence.facts[index];
     bool lasting = false;

@@ -35,6 +35,7 @@
 #include <string>
 #include <vector>
 
+#include "proc/thread_sample.hpp"
 #include "watch/evidence.hpp"
 
 namespace forksight::watch {
@@ -52,7 +53,7 @@ struct Proof {
 };
 
 // Blocked in the same call as before, and not run in between.
-bool is_unchanged(const ThreadSample& before, const ThreadSample& after);
+bool is_unchanged(const proc::ThreadSample& before, const proc::ThreadSample& after);
 
 Proof prove(const ProcessEvidence& evidence);
 

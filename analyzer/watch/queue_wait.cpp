@@ -10,7 +10,7 @@
 #include <optional>
 
 #include "forksight/ipc/snapshot.hpp"
-#include "watch/proc_fs.hpp"
+#include "proc/proc_fs.hpp"
 
 namespace forksight::watch {
 namespace {
@@ -18,12 +18,12 @@ namespace {
 using ipc::snapshot;
 
 // By a descriptor of the process' that is of the same file: the mapping itself is open to few.
-std::optional<snapshot> open_queue(std::int32_t pid, const Mapping& mapping) {
-  for (const std::int32_t number : list_numbers(proc_path(pid, "fd")).numbers) {
-    const std::string path = proc_path(pid, fmt::format("fd/{}", number));
+std::optional<snapshot> open_queue(std::int32_t pid, const proc::Mapping& mapping) {
+  for (const std::int32_t number : proc::list_numbers(proc::proc_path(pid, "fd")).numbers) {
+    const std::string path = proc::proc_path(pid, fmt::format("fd/{}", number));
     struct stat about {};
     if (::stat(path.c_str(), &about) != 0 || about.st_ino != mapping.inode) continue;
-    if (!ipc::is_queue_file(read_link(path).value_or(""))) continue;
+    if (!ipc::is_queue_file(proc::read_link(path).value_or(""))) continue;
     const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
     if (fd < 0) continue;
     auto seen = ipc::inspect(fd);
@@ -75,8 +75,8 @@ std::string name_holder(const snapshot& queue) {
 }  // namespace
 
 std::string describe_queue_wait(std::int32_t pid, std::int32_t tid, std::uint64_t word) {
-  const std::vector<Mapping> mappings = read_mappings(tid);
-  const Mapping* const mapping = find_mapping(mappings, word);
+  const std::vector<proc::Mapping> mappings = proc::read_mappings(tid);
+  const proc::Mapping* const mapping = proc::find_mapping(mappings, word);
   if (mapping == nullptr || !mapping->shared || !ipc::is_queue_file(mapping->path)) return {};
   const auto queue = open_queue(pid, *mapping);
   if (!queue) return {};

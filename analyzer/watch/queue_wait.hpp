@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "watch/mappings.hpp"
+#include "proc/mappings.hpp"
 
 namespace forksight::watch {
 

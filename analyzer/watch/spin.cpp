@@ -2,14 +2,15 @@
 
 #include <unistd.h>
 
-#include "watch/proc_fs.hpp"
+#include "proc/proc_fs.hpp"
 
 namespace forksight::watch {
 
 bool is_busy(std::uint64_t cpu_ticks, std::chrono::steady_clock::duration elapsed, long ticks_per_second) {
   constexpr double kLeastShare = 0.05;
   const double seconds = std::chrono::duration<double>(elapsed).count();
-  return cpu_ticks > 0 && static_cast<double>(cpu_ticks) >= kLeastShare * seconds * static_cast<double>(ticks_per_second);
+  return cpu_ticks > 0 &&
+         static_cast<double>(cpu_ticks) >= kLeastShare * seconds * static_cast<double>(ticks_per_second);
 }
 
 void SpinWatch::follow(const std::vector<OpenTouch>& touches) {
@@ -23,8 +24,8 @@ void SpinWatch::follow(const std::vector<OpenTouch>& touches) {
 
 void SpinWatch::look(Clock::time_point now) {
   for (auto& [touch, history] : histories_) {
-    const ReadText text = read_file(task_path(touch.pid, touch.tid, "stat"));
-    const auto stat = text ? parse_stat(text.text) : std::nullopt;
+    const proc::ReadText text = proc::read_file(proc::task_path(touch.pid, touch.tid, "stat"));
+    const auto stat = text ? proc::parse_stat(text.text) : std::nullopt;
     if (!stat || stat->state != 'R') {
       history.runs = false;
       continue;
@@ -40,7 +41,8 @@ std::vector<Spin> SpinWatch::spinning(Clock::time_point now, Clock::duration age
   for (const auto& [touch, history] : histories_) {
     const Clock::duration elapsed = now - history.since;
     if (!history.runs || elapsed < age) continue;
-    if (is_busy(history.ticks - history.ticks_at_start, elapsed, ticks_per_second)) found.push_back({touch, history.since});
+    if (is_busy(history.ticks - history.ticks_at_start, elapsed, ticks_per_second))
+      found.push_back({touch, history.since});
   }
   return found;
 }

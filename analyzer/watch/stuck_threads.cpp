@@ -3,17 +3,19 @@
 #include <algorithm>
 #include <utility>
 
+#include "proc/process_traits.hpp"
+#include "proc/thread_sample.hpp"
+#include "proc/wait_class.hpp"
+#include "watch/futex_lookup.hpp"
 #include "watch/proof.hpp"
-#include "watch/sampler.hpp"
 #include "watch/thread_graph.hpp"
-#include "watch/wait_class.hpp"
 
 namespace forksight::watch {
 namespace {
 
-bool is_lock_or_join(const ThreadSample& thread) {
-  const WaitClass kind = classify(thread).kind;
-  return kind == WaitClass::kPrivateFutex || kind == WaitClass::kPlainFutex;
+bool is_lock_or_join(const proc::ThreadSample& thread) {
+  const proc::WaitClass kind = proc::classify(thread).kind;
+  return kind == proc::WaitClass::kPrivateFutex || kind == proc::WaitClass::kPlainFutex;
 }
 
 // It waits for one thread of its process, and for no other.
@@ -24,7 +26,7 @@ bool has_one_waker(const WaitFacts& facts) {
 
 }  // namespace
 
-std::vector<bool> find_rings(std::int32_t pid, const std::vector<ThreadSample>& threads,
+std::vector<bool> find_rings(std::int32_t pid, const std::vector<proc::ThreadSample>& threads,
                              const std::vector<WaitFacts>& facts) {
   ProcessWaits process;
   process.pid = pid;
@@ -40,18 +42,18 @@ std::vector<bool> find_rings(std::int32_t pid, const std::vector<ThreadSample>& 
 StuckThreads find_stuck_threads(std::int32_t pid) {
   StuckThreads stuck;
   bool refused = false;
-  const auto round = sample_round(pid, refused);
+  const auto round = proc::sample_round(pid, refused);
   if (!round) return stuck;
   FutexLookup lookup(pid);
   std::vector<WaitFacts> facts(round->threads.size());
   for (std::size_t index = 0; index < round->threads.size(); ++index) {
     if (is_lock_or_join(round->threads[index])) facts[index] = lookup.look_up(round->threads[index]);
   }
-  if (std::ranges::none_of(facts, has_one_waker) || !runs_x86_64(pid)) return stuck;
+  if (std::ranges::none_of(facts, has_one_waker) || !proc::runs_x86_64(pid)) return stuck;
   const std::vector<bool> in_ring = find_rings(pid, round->threads, facts);
   for (std::size_t index = 0; index < round->threads.size(); ++index) {
     if (!in_ring[index]) continue;
-    auto again = sample_thread(pid, round->threads[index].tid, refused);
+    auto again = proc::sample_thread(pid, round->threads[index].tid, refused);
     // One that ran may have been of the ring: then nothing is known of the others either.
     if (!again || !is_unchanged(round->threads[index], *again)) return {};
     stuck.threads.push_back(std::move(*again));

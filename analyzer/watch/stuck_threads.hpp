@@ -9,18 +9,19 @@
 #include <cstdint>
 #include <vector>
 
+#include "proc/thread_sample.hpp"
 #include "watch/evidence.hpp"
 
 namespace forksight::watch {
 
 struct StuckThreads {
-  std::vector<ThreadSample> threads;
+  std::vector<proc::ThreadSample> threads;
   std::vector<WaitFacts> facts;  // parallel
   bool empty() const { return threads.empty(); }
 };
 
 // Pure. Which of all threads of a process, at one instant, are in such a ring or behind one. Parallel to `threads`.
-std::vector<bool> find_rings(std::int32_t pid, const std::vector<ThreadSample>& threads,
+std::vector<bool> find_rings(std::int32_t pid, const std::vector<proc::ThreadSample>& threads,
                              const std::vector<WaitFacts>& facts);
 
 // Reads only. A process whose threads wait for nothing of that kind costs two small reads a thread.

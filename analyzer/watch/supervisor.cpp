@@ -5,14 +5,17 @@
 #include <algorithm>
 #include <utility>
 
+#include "proc/proc_fs.hpp"
+#include "proc/process_traits.hpp"
+#include "proc/python_interrupt.hpp"
+#include "proc/thread_sample.hpp"
+#include "proc/wait_class.hpp"
+#include "watch/describe_wait.hpp"
+#include "watch/futex_lookup.hpp"
 #include "watch/own_timers.hpp"
-#include "watch/proc_fs.hpp"
-#include "watch/python_interrupt.hpp"
-#include "watch/sampler.hpp"
 #include "watch/sharers.hpp"
 #include "watch/stuck_threads.hpp"
 #include "watch/thread_graph.hpp"
-#include "watch/wait_class.hpp"
 #include "watch/wait_graph.hpp"
 #include "watch/ways_out.hpp"
 
@@ -23,27 +26,28 @@ constexpr int kRefusalsThatCount = 4;            // fewer are seen at an exec
 constexpr int kPatience = 10;                    // times what a user waits for a proof
 constexpr std::chrono::seconds kLongestRest{2};  // between two rounds of samples
 
-bool is_same_round(const Round& before, const Round& after) {
-  return std::equal(before.threads.begin(), before.threads.end(), after.threads.begin(), after.threads.end(),
-                    [](const ThreadSample& one, const ThreadSample& other) { return is_unchanged(one, other); });
+bool is_same_round(const proc::Round& before, const proc::Round& after) {
+  return std::equal(
+      before.threads.begin(), before.threads.end(), after.threads.begin(), after.threads.end(),
+      [](const proc::ThreadSample& one, const proc::ThreadSample& other) { return is_unchanged(one, other); });
 }
 
 // The same but for the number of times that its threads were scheduled.
-bool is_same_but_stirred(const Round& before, const Round& after) {
+bool is_same_but_stirred(const proc::Round& before, const proc::Round& after) {
   return std::equal(before.threads.begin(), before.threads.end(), after.threads.begin(), after.threads.end(),
-                    [](const ThreadSample& one, const ThreadSample& other) {
+                    [](const proc::ThreadSample& one, const proc::ThreadSample& other) {
                       return one.tid == other.tid && one.ended() == other.ended() &&
                              (one.ended() || (one.status.state == other.status.state && one.call == other.call));
                     });
 }
 
 // A thread that by itself shows its process to be awake; 0: none. All ended counts as awake: a process that is leaving.
-std::int32_t find_witness(const Round& round, bool& all_ended) {
+std::int32_t find_witness(const proc::Round& round, bool& all_ended) {
   all_ended = true;
-  for (const ThreadSample& thread : round.threads) {
-    const WaitClass kind = classify(thread).kind;
-    if (kind == WaitClass::kAwakable) return thread.tid;
-    if (kind != WaitClass::kEnded) all_ended = false;
+  for (const proc::ThreadSample& thread : round.threads) {
+    const proc::WaitClass kind = proc::classify(thread).kind;
+    if (kind == proc::WaitClass::kAwakable) return thread.tid;
+    if (kind != proc::WaitClass::kEnded) all_ended = false;
   }
   return 0;
 }
@@ -85,10 +89,10 @@ void Supervisor::look_at(const Member& member, Clock::time_point now, bool at_on
     watched = Watched{};
     watched.key = member.key;
   }
-  if (watched.witness != 0 && is_awake(pid, watched.witness)) return;
+  if (watched.witness != 0 && proc::is_awake(pid, watched.witness)) return;
   if (!watched.last.threads.empty() && now < watched.next_look && !at_once) return;
   bool refused = false;
-  auto round = sample_round(pid, refused);
+  auto round = proc::sample_round(pid, refused);
   watched.refusals = refused ? watched.refusals + 1 : 0;
   if (watched.refusals >= kRefusalsThatCount) unreadable_[member.key] = member.exe.empty() ? member.comm : member.exe;
   bool all_ended = false;
@@ -113,12 +117,12 @@ void Supervisor::look_at(const Member& member, Clock::time_point now, bool at_on
   watched.proof.reset();
 }
 
-void Supervisor::expect_stir(const ProcessKey& key) {
+void Supervisor::expect_stir(const proc::ProcessKey& key) {
   const auto watched = watched_.find(key.pid);
   if (watched != watched_.end() && watched->second.key == key) watched->second.stirred = true;
 }
 
-bool Supervisor::was_awake(const ProcessKey& key) const {
+bool Supervisor::was_awake(const proc::ProcessKey& key) const {
   const auto watched = watched_.find(key.pid);
   return watched == watched_.end() || watched->second.key != key || watched->second.last.threads.empty();
 }
@@ -139,10 +143,10 @@ std::vector<std::int32_t> Supervisor::find_suspects(const std::vector<std::int32
     for (const std::int32_t pid : candidates) {
       Watched& watched = watched_.at(pid);
       Node& node = nodes[node_of.at(pid)];
-      for (const ThreadSample& thread : watched.last.threads) {
+      for (const proc::ThreadSample& thread : watched.last.threads) {
         WaitFacts facts;
         const auto answer = wakers_.find(pid, thread, tree_, false, facts);
-        const bool asks = WakerFinder::asks_for_scan(classify(thread).kind);
+        const bool asks = WakerFinder::asks_for_scan(proc::classify(thread).kind);
         const bool is_open = answer == WakerFinder::Answer::kNeedsScan;
         if (answer == WakerFinder::Answer::kNever) watched.hopeless = true;
         if (asks && (is_open || answer == WakerFinder::Answer::kKnown) && !watched.proof) wants_scan = true;
@@ -175,24 +179,25 @@ ProcessEvidence Supervisor::gather(const Watched& watched) {
   ProcessEvidence evidence;
   evidence.key = watched.key;
   evidence.first = watched.last;
-  if (const auto own = own_signals_.find(pid); own != own_signals_.end() && find_shim(pid) == own->second.shim_start) {
+  if (const auto own = own_signals_.find(pid);
+      own != own_signals_.end() && proc::find_shim(pid) == own->second.shim_start) {
     evidence.own_signals = std::uint64_t{1} << static_cast<unsigned>(own->second.signal - 1);
   }
-  for (const ThreadSample& thread : watched.last.threads) {
+  for (const proc::ThreadSample& thread : watched.last.threads) {
     if (thread.ended()) continue;
-    evidence.is_x86_64 = runs_x86_64(thread.tid);
-    evidence.has_io_uring = has_io_uring(thread.tid);
-    evidence.sharing = find_sharing(pid, thread.tid, evidence.sharers);
-    evidence.has_libc = has_libc(thread.tid);
+    evidence.is_x86_64 = proc::runs_x86_64(thread.tid);
+    evidence.has_io_uring = proc::has_io_uring(thread.tid);
+    evidence.sharing = proc::find_sharing(pid, thread.tid, evidence.sharers);
+    evidence.has_libc = proc::has_libc(thread.tid);
     break;
   }
   const auto member = tree_.living().find(pid);
   if (member != tree_.living().end() && is_python_program(member->second.exe)) {
-    evidence.has_python_interrupt = has_default_interrupt(watched.last.threads.back().tid).value_or(true);
+    evidence.has_python_interrupt = proc::has_default_interrupt(watched.last.threads.back().tid).value_or(true);
   }
   evidence.is_frozen = is_frozen(pid);
   FutexLookup futexes(pid);
-  for (const ThreadSample& thread : watched.last.threads) {
+  for (const proc::ThreadSample& thread : watched.last.threads) {
     WaitFacts facts = futexes.look_up(thread);
     if (facts.mapping == WordMapping::kShared) {
       if (const auto place = futexes.find_shared(thread)) wakers_.find_shared(pid, *place, tree_, facts);
@@ -214,12 +219,12 @@ void Supervisor::put_to_proof(const std::vector<std::int32_t>& suspects, Clock::
     if (!watched.proof && (at_once || now >= watched.next_proof)) all.push_back(gather(watched));
   }
   for (ProcessEvidence& evidence : all) {
-    evidence.tids_between = list_numbers(proc_path(evidence.key.pid, "task")).numbers;
+    evidence.tids_between = proc::list_numbers(proc::proc_path(evidence.key.pid, "task")).numbers;
   }
   for (ProcessEvidence& evidence : all) {
     bool refused = false;
-    if (auto round = sample_round(evidence.key.pid, refused)) evidence.second = std::move(*round);
-    evidence.same_process = is_same_process(evidence.key);
+    if (auto round = proc::sample_round(evidence.key.pid, refused)) evidence.second = std::move(*round);
+    evidence.same_process = proc::is_same_process(evidence.key);
     Proof proof = prove(evidence);
     Watched& watched = watched_.at(evidence.key.pid);
     if (!proof.stuck) {
@@ -228,7 +233,7 @@ void Supervisor::put_to_proof(const std::vector<std::int32_t>& suspects, Clock::
       watched.next_proof = now + watched.rest_before_proof;
       continue;
     }
-    if (evidence.sharing == Sharing::kUnknown) sharing_unknown_ = true;
+    if (evidence.sharing == proc::Sharing::kUnknown) sharing_unknown_ = true;
     watched.proof = std::move(proof);
     watched.facts = std::move(evidence.facts);
   }
@@ -245,14 +250,14 @@ ProcessWaits Supervisor::waits_of(const Watched& watched) {
   ProcessWaits process;
   process.pid = watched.key.pid;
   for (std::size_t index = 0; index < watched.last.threads.size(); ++index) {
-    const ThreadSample& thread = watched.last.threads[index];
+    const proc::ThreadSample& thread = watched.last.threads[index];
     if (!thread.ended()) process.threads.push_back({thread.tid, false, watched.facts[index].wakers});
   }
   return process;
 }
 
 void Supervisor::conclude(const std::vector<std::int32_t>& suspects) {
-  const std::map<ProcessKey, Verdict> before = std::exchange(verdicts_, {});
+  const std::map<proc::ProcessKey, Verdict> before = std::exchange(verdicts_, {});
   std::vector<std::int32_t> pids;
   std::map<std::int32_t, std::size_t> node_of;
   for (const std::int32_t pid : suspects) {
@@ -303,8 +308,8 @@ void Supervisor::add_spinning(Clock::time_point now) {
     verdict.since = spin.since;
     verdict.liveness = model::Liveness::kSpinning;
     bool refused = false;
-    if (const auto round = sample_round(spin.touch.pid, refused)) {
-      for (const ThreadSample& thread : round->threads) verdict.waits.push_back(describe_wait(thread, nullptr));
+    if (const auto round = proc::sample_round(spin.touch.pid, refused)) {
+      for (const proc::ThreadSample& thread : round->threads) verdict.waits.push_back(describe_wait(thread, nullptr));
     }
     verdicts_.emplace(verdict.key, std::move(verdict));
   }
@@ -322,7 +327,7 @@ void Supervisor::add_stalled(Clock::time_point now) {
     verdict.since = call.since;
     verdict.liveness = model::Liveness::kStalled;
     bool refused = false;
-    if (const auto thread = sample_thread(call.pid, call.tid, refused))
+    if (const auto thread = proc::sample_thread(call.pid, call.tid, refused))
       verdict.waits.push_back(describe_wait(*thread, nullptr));
     verdicts_.emplace(verdict.key, std::move(verdict));
   }
@@ -333,7 +338,7 @@ void Supervisor::add_partly_stuck(Clock::time_point now, bool at_once) {
   constexpr int kSearchShare = 200;  // of the time, one part may go into searches
   if (at_once || now >= next_search_) {
     const auto start = Clock::now();
-    const std::map<ProcessKey, Verdict> before = std::exchange(partly_, {});
+    const std::map<proc::ProcessKey, Verdict> before = std::exchange(partly_, {});
     for (const auto& [pid, member] : tree_.living()) {
       if (verdicts_.contains(member.key)) continue;
       const StuckThreads stuck = find_stuck_threads(pid);
@@ -366,7 +371,8 @@ void Supervisor::add_unheard(Clock::time_point now) {
       verdict.key = unheard.key;
       verdict.liveness = model::Liveness::kAwake;
       verdict.since = unheard.since;
-      for (const ThreadSample& thread : unheard.round.threads) verdict.waits.push_back(describe_wait(thread, nullptr));
+      for (const proc::ThreadSample& thread : unheard.round.threads)
+        verdict.waits.push_back(describe_wait(thread, nullptr));
       known = verdicts_.emplace(unheard.key, std::move(verdict)).first;
     }
     known->second.unheard_signals = unheard.signals;

@@ -14,6 +14,8 @@
 #include <vector>
 
 #include "model/model.hpp"
+#include "proc/proc_fs.hpp"
+#include "proc/thread_sample.hpp"
 #include "watch/evidence.hpp"
 #include "watch/proof.hpp"
 #include "watch/spin.hpp"
@@ -27,12 +29,12 @@ namespace forksight::watch {
 using Clock = std::chrono::steady_clock;
 
 struct Verdict {
-  ProcessKey key;
+  proc::ProcessKey key;
   // kDead, kDeadButForSignal, kSpinning, kStalled or kVictim; kAwake: only the threads of `waits` are stuck.
   model::Liveness liveness = model::Liveness::kUnknown;
   Clock::time_point since;
   std::vector<model::Wait> waits;
-  std::optional<ProcessKey> waits_for;
+  std::optional<proc::ProcessKey> waits_for;
   std::string via;
   std::vector<std::string> ways_out;  // as in model::Process
   std::uint64_t unheard_signals = 0;  // as in model::Process
@@ -68,7 +70,7 @@ class Supervisor {
   void set_own_signals(std::map<std::int32_t, OwnSignal> signals) { own_signals_ = std::move(signals); }
   // We have sent it such a signal: that its threads were scheduled once is no sign of life, if they are found in the
   // same calls afterwards.
-  void expect_stir(const ProcessKey& key);
+  void expect_stir(const proc::ProcessKey& key);
   // Threads that are in the middle of an atfork handler, or wait for a timer that they do not have, and since when:
   // long ones count as stalled.
   void set_stalled(const std::vector<StalledCall>& calls) { calls_ = calls; }
@@ -78,18 +80,18 @@ class Supervisor {
   Tree& tree() { return tree_; }
   const Tree& tree() const { return tree_; }
   // Everything that is stuck as of the latest poll.
-  const std::map<ProcessKey, Verdict>& verdicts() const { return verdicts_; }
+  const std::map<proc::ProcessKey, Verdict>& verdicts() const { return verdicts_; }
   // As of the latest look some thread of it ran, or waited for something that time or others may end.
-  bool was_awake(const ProcessKey& key) const;
+  bool was_awake(const proc::ProcessKey& key) const;
   // What could not be seen, one sentence each.
   std::vector<std::string> limits() const;
 
  private:
   struct Watched {
-    ProcessKey key;
+    proc::ProcessKey key;
     std::int32_t witness = 0;  // the thread that showed the process to be awake
     int refusals = 0;          // looks in succession that the kernel refused
-    Round last;                // all blocked; empty: awake
+    proc::Round last;          // all blocked; empty: awake
     Clock::time_point since;   // `last` has not changed since
     Clock::time_point next_look;
     bool stirred = false;                 // by us, since `last`
@@ -121,15 +123,15 @@ class Supervisor {
   Tree tree_;
   Clock::duration spin_age_;
   std::map<std::int32_t, Watched> watched_;
-  std::map<ProcessKey, Verdict> verdicts_;
+  std::map<proc::ProcessKey, Verdict> verdicts_;
   WakerFinder wakers_;
   SpinWatch spins_;
   std::vector<StalledCall> calls_;
   UnheardSignals unheard_;
-  std::map<ProcessKey, Verdict> partly_;  // as of the latest search for them
+  std::map<proc::ProcessKey, Verdict> partly_;  // as of the latest search for them
   Clock::time_point next_search_{};
-  std::map<ProcessKey, std::string> unreadable_;   // program
-  std::map<std::int32_t, OwnSignal> own_signals_;  // by pid
+  std::map<proc::ProcessKey, std::string> unreadable_;  // program
+  std::map<std::int32_t, OwnSignal> own_signals_;       // by pid
   bool sharing_unknown_ = false;
 };
 

@@ -3,7 +3,7 @@
 #include <set>
 #include <utility>
 
-#include "watch/proc_fs.hpp"
+#include "proc/proc_fs.hpp"
 
 namespace forksight::watch {
 namespace {
@@ -15,7 +15,7 @@ constexpr std::chrono::seconds kLongestTrust{2};
 
 // The last field of /proc/loadavg is the newest pid: while it stays the same nothing was forked, and no thread made.
 std::string read_newest_pid() {
-  std::string text = read_file("/proc/loadavg").text;
+  std::string text = proc::read_file("/proc/loadavg").text;
   const std::size_t blank = text.rfind(' ');
   return blank == std::string::npos ? std::string() : text.substr(blank + 1);
 }
@@ -26,7 +26,7 @@ Tree::Tree(std::int32_t root) : root_(root) { take(root); }
 
 bool Tree::take(std::int32_t pid) {
   if (living_.contains(pid)) return false;
-  auto stat = read_stat(pid);
+  auto stat = proc::read_stat(pid);
   if (!stat) return false;
   Member member;
   member.key = {pid, stat->start_ticks};
@@ -39,8 +39,8 @@ bool Tree::take(std::int32_t pid) {
   return true;
 }
 
-bool Tree::adopt(const ProcessKey& key) {
-  if (!is_same_process(key)) return false;
+bool Tree::adopt(const proc::ProcessKey& key) {
+  if (!proc::is_same_process(key)) return false;
   take(key.pid);
   return true;
 }
@@ -48,14 +48,14 @@ bool Tree::adopt(const ProcessKey& key) {
 void Tree::refresh_identity(std::int32_t pid) {
   const auto member = living_.find(pid);
   if (member == living_.end()) return;
-  if (std::string exe = read_exe(pid); !exe.empty()) member->second.exe = std::move(exe);
-  if (auto cmdline = read_cmdline(pid); !cmdline.empty()) member->second.cmdline = std::move(cmdline);
+  if (std::string exe = proc::read_exe(pid); !exe.empty()) member->second.exe = std::move(exe);
+  if (auto cmdline = proc::read_cmdline(pid); !cmdline.empty()) member->second.cmdline = std::move(cmdline);
 }
 
 void Tree::refresh(const RestingSince& resting_since) {
   for (auto entry = living_.begin(); entry != living_.end();) {
     Member& member = entry->second;
-    auto stat = read_stat(member.key.pid);
+    auto stat = proc::read_stat(member.key.pid);
     if (!stat || stat->start_ticks != member.key.start_ticks) {
       entry = living_.erase(entry);
       continue;
@@ -86,7 +86,7 @@ void Tree::discover(const RestingSince& resting_since) {
   while (!open.empty()) {
     const std::int32_t pid = open.back();
     open.pop_back();
-    for (const std::int32_t child : read_children(pid)) {
+    for (const std::int32_t child : proc::read_children(pid)) {
       if (take(child)) open.push_back(child);
     }
   }
@@ -94,9 +94,9 @@ void Tree::discover(const RestingSince& resting_since) {
   next_walk_ = end + (end - start) * kWalkShare;
 }
 
-std::vector<ProcessKey> Tree::descendants() const {
+std::vector<proc::ProcessKey> Tree::descendants() const {
   std::set<std::int32_t> inside;
-  std::vector<ProcessKey> found;
+  std::vector<proc::ProcessKey> found;
   // A parent may have the greater pid (they wrap around): repeat until nothing is added.
   for (bool grew = true; grew;) {
     grew = false;

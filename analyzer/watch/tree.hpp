@@ -8,12 +8,13 @@
 #include <string>
 #include <vector>
 
+#include "proc/proc_fs.hpp"
 #include "watch/evidence.hpp"
 
 namespace forksight::watch {
 
 struct Member {
-  ProcessKey key;
+  proc::ProcessKey key;
   std::int32_t ppid = 0;
   char state = '?';
   std::string comm;
@@ -33,7 +34,7 @@ class Tree {
   void refresh(const RestingSince& resting_since = {});
 
   // Takes a process in that the walk did not meet. False if it has ended.
-  bool adopt(const ProcessKey& key);
+  bool adopt(const proc::ProcessKey& key);
 
   // Program and arguments as they are now: an exec changes both.
   void refresh_identity(std::int32_t pid);
@@ -41,7 +42,7 @@ class Tree {
   const std::map<std::int32_t, Member>& living() const { return living_; }
   std::size_t seen() const { return seen_; }  // processes met so far
   // The living that descend from the root now, by their parents.
-  std::vector<ProcessKey> descendants() const;
+  std::vector<proc::ProcessKey> descendants() const;
 
  private:
   bool take(std::int32_t pid);

@@ -4,9 +4,9 @@
 #include <string>
 #include <utility>
 
-#include "watch/proc_fs.hpp"
+#include "proc/proc_fs.hpp"
+#include "proc/thread_sample.hpp"
 #include "watch/proof.hpp"
-#include "watch/sampler.hpp"
 
 namespace forksight::watch {
 
@@ -15,23 +15,24 @@ namespace {
 // A process with a signalfd takes its signals when it reads: how soon, nobody knows. Which signals does not matter
 // here.
 bool reads_signals(std::int32_t pid) {
-  for (const std::int32_t fd : list_numbers(proc_path(pid, "fd")).numbers) {
-    const auto link = read_link(proc_path(pid, "fd/" + std::to_string(fd)));
+  for (const std::int32_t fd : proc::list_numbers(proc::proc_path(pid, "fd")).numbers) {
+    const auto link = proc::read_link(proc::proc_path(pid, "fd/" + std::to_string(fd)));
     if (!link || link->find("[signalfd]") != std::string::npos) return true;
   }
   return false;
 }
 
-bool is_same_round(const Round& before, const Round& after) {
-  return std::equal(before.threads.begin(), before.threads.end(), after.threads.begin(), after.threads.end(),
-                    [](const ThreadSample& one, const ThreadSample& other) { return is_unchanged(one, other); });
+bool is_same_round(const proc::Round& before, const proc::Round& after) {
+  return std::equal(
+      before.threads.begin(), before.threads.end(), after.threads.begin(), after.threads.end(),
+      [](const proc::ThreadSample& one, const proc::ThreadSample& other) { return is_unchanged(one, other); });
 }
 
 }  // namespace
 
-std::uint64_t find_unheard(const Round& round, std::uint64_t lost) {
+std::uint64_t find_unheard(const proc::Round& round, std::uint64_t lost) {
   bool lives = false;
-  for (const ThreadSample& thread : round.threads) {
+  for (const proc::ThreadSample& thread : round.threads) {
     if (thread.ended()) continue;
     lives = true;
     lost &= thread.status.shared_pending & thread.status.blocked;
@@ -41,18 +42,18 @@ std::uint64_t find_unheard(const Round& round, std::uint64_t lost) {
 
 std::vector<Unheard> UnheardSignals::look(const Tree& tree, std::chrono::steady_clock::time_point now) {
   std::vector<Unheard> found;
-  const std::map<ProcessKey, Seen> before = std::exchange(seen_, {});
+  const std::map<proc::ProcessKey, Seen> before = std::exchange(seen_, {});
   for (const auto& [pid, lost] : lost_) {
     const auto member = tree.living().find(pid);
     if (member == tree.living().end()) continue;
-    const auto stat = read_stat(pid);
+    const auto stat = proc::read_stat(pid);
     const bool is_copy =
-        stat && stat->start_ticks == member->second.key.start_ticks && (stat->flags & kForkedWithoutExec) != 0;
+        stat && stat->start_ticks == member->second.key.start_ticks && (stat->flags & proc::kForkedWithoutExec) != 0;
     if (!is_copy) continue;
     bool refused = false;
-    auto round = sample_round(pid, refused);
+    auto round = proc::sample_round(pid, refused);
     if (!round) continue;
-    const ProcessKey& key = member->second.key;
+    const proc::ProcessKey& key = member->second.key;
     std::uint64_t signals = find_unheard(*round, lost);
     Seen seen{signals, now, *round};
     // One that was taken in between, and sent anew, is another one: the rest has been there all the time.

@@ -8,21 +8,23 @@
 #include <utility>
 #include <vector>
 
+#include "proc/proc_fs.hpp"
+#include "proc/thread_sample.hpp"
 #include "watch/evidence.hpp"
 #include "watch/tree.hpp"
 
 namespace forksight::watch {
 
 struct Unheard {
-  ProcessKey key;
+  proc::ProcessKey key;
   std::uint64_t signals = 0;                    // bit 0 is signal 1
   std::chrono::steady_clock::time_point since;  // the first of them has been pending, as far as was seen
   bool at_rest = false;                         // no thread has run since
-  Round round;
+  proc::Round round;
 };
 
 // Pure. Which of `lost` are pending for the process and blocked by each thread of it that lives.
-std::uint64_t find_unheard(const Round& round, std::uint64_t lost);
+std::uint64_t find_unheard(const proc::Round& round, std::uint64_t lost);
 
 class UnheardSignals {
  public:
@@ -35,12 +37,12 @@ class UnheardSignals {
   struct Seen {
     std::uint64_t signals = 0;
     std::chrono::steady_clock::time_point since;
-    Round first;
+    proc::Round first;
     bool at_rest = true;
   };
 
   std::map<std::int32_t, std::uint64_t> lost_;
-  std::map<ProcessKey, Seen> seen_;
+  std::map<proc::ProcessKey, Seen> seen_;
 };
 
 }  // namespace forksight::watch

@@ -17,14 +17,16 @@
 #include <span>
 #include <vector>
 
-#include "watch/descriptors.hpp"
-#include "watch/namespaces.hpp"
-#include "watch/poll_set.hpp"
-#include "watch/proc_fs.hpp"
-#include "watch/process_memory.hpp"
+#include "proc/descriptors.hpp"
+#include "proc/futex_word.hpp"
+#include "proc/namespaces.hpp"
+#include "proc/poll_set.hpp"
+#include "proc/proc_fs.hpp"
+#include "proc/process_memory.hpp"
+#include "proc/thread_sample.hpp"
+#include "proc/wait_class.hpp"
+#include "watch/futex_lookup.hpp"
 #include "watch/queue_wait.hpp"
-#include "watch/sampler.hpp"
-#include "watch/wait_class.hpp"
 
 namespace forksight::watch {
 namespace {
@@ -34,7 +36,7 @@ constexpr std::size_t kMostNamed = 4;
 std::int32_t as_int(std::uint64_t argument) { return static_cast<std::int32_t>(static_cast<std::uint32_t>(argument)); }
 
 std::string name_process(std::int32_t pid) {
-  const auto stat = read_stat(pid);
+  const auto stat = proc::read_stat(pid);
   if (!stat) return fmt::format("process {}, which has ended", pid);
   const bool has_ended = stat->state == 'Z' || stat->state == 'X';
   return fmt::format("process {} ({}){}", pid, stat->comm, has_ended ? ", which has ended" : "");
@@ -51,9 +53,9 @@ std::string name_processes(const std::set<std::int32_t>& pids) {
   return text;
 }
 
-std::string describe_futex(std::int32_t pid, const ThreadSample& thread) {
+std::string describe_futex(std::int32_t pid, const proc::ThreadSample& thread) {
   const WaitFacts facts = FutexLookup(pid).look_up(thread);
-  const FutexWord& word = facts.word;
+  const proc::FutexWord& word = facts.word;
   const bool is_join = word.use == model::FutexUse::kJoin;
   if (word.use == model::FutexUse::kUnknown) return describe_queue_wait(pid, thread.tid, thread.call.args[0]);
   if (is_join) return fmt::format("the end of thread {}", word.owner);
@@ -65,20 +67,22 @@ std::string describe_futex(std::int32_t pid, const ThreadSample& thread) {
 }
 
 // System V's numbers mean something within one namespace only.
-bool shares_ipc(std::int32_t tid) { return read_link("/proc/self/ns/ipc") == read_link(proc_path(tid, "ns/ipc")); }
+bool shares_ipc(std::int32_t tid) {
+  return proc::read_link("/proc/self/ns/ipc") == proc::read_link(proc::proc_path(tid, "ns/ipc"));
+}
 
 // The kernel gives the pid in our numbers, and 0 for one that we do not see.
 std::string name_last(const char* what, std::int32_t pid) {
   return pid > 0 ? fmt::format(", {} by {}", what, name_process(pid)) : std::string();
 }
 
-std::string describe_semaphore(const ThreadSample& thread) {
+std::string describe_semaphore(const proc::ThreadSample& thread) {
   const int set = as_int(thread.call.args[0]);
   std::string text = fmt::format("System V semaphore set {}", set);
   const auto count = static_cast<std::size_t>(thread.call.args[2]);
   std::vector<sembuf> wanted(std::min(count, std::size_t{500}));  // SEMOPM
   const auto bytes = std::as_writable_bytes(std::span(wanted));
-  if (!ProcessMemory(thread.tid).read(thread.call.args[1], bytes) || !shares_ipc(thread.tid)) return text;
+  if (!proc::ProcessMemory(thread.tid).read(thread.call.args[1], bytes) || !shares_ipc(thread.tid)) return text;
   // The first that cannot be done now is what it waits for.
   for (const sembuf& one : wanted) {
     const int value = ::semctl(set, one.sem_num, GETVAL);
@@ -92,7 +96,7 @@ std::string describe_semaphore(const ThreadSample& thread) {
   return text;
 }
 
-std::string describe_messages(const ThreadSample& thread) {
+std::string describe_messages(const proc::ThreadSample& thread) {
   const int queue = as_int(thread.call.args[0]);
   const std::string text = fmt::format("System V message queue {}", queue);
   msqid_ds about{};
@@ -108,7 +112,7 @@ std::string name_holders(std::int32_t pid, const std::string& object, bool by_re
   std::set<std::int32_t> refused;
   std::set<std::int32_t> others;
   bool is_own = false;
-  for (const Holder& holder : find_holders({object}, {pid}, refused)) {
+  for (const proc::Holder& holder : proc::find_holders({object}, {pid}, refused)) {
     if (!(by_reader ? holder.reads : holder.writes)) continue;
     if (holder.pid == pid) is_own = true;
     if (holder.pid != pid) others.insert(holder.pid);
@@ -119,22 +123,22 @@ std::string name_holders(std::int32_t pid, const std::string& object, bool by_re
                 : fmt::format("; nobody has it open for {}", way);
 }
 
-std::string describe_queue(std::int32_t pid, const ThreadSample& thread) {
-  const auto name = read_link(proc_path(thread.tid, fmt::format("fd/{}", as_int(thread.call.args[0]))));
+std::string describe_queue(std::int32_t pid, const proc::ThreadSample& thread) {
+  const auto name = proc::read_link(proc::proc_path(thread.tid, fmt::format("fd/{}", as_int(thread.call.args[0]))));
   if (!name) return {};
   const bool reads = thread.call.number == SYS_mq_timedreceive;
   return fmt::format("the POSIX message queue {}{}", *name, name_holders(pid, *name, !reads));
 }
 
-std::string describe_fd(const ThreadSample& thread, std::int32_t fd) {
-  return read_link(proc_path(thread.tid, fmt::format("fd/{}", fd))).value_or("");
+std::string describe_fd(const proc::ThreadSample& thread, std::int32_t fd) {
+  return proc::read_link(proc::proc_path(thread.tid, fmt::format("fd/{}", fd))).value_or("");
 }
 
 // open() sleeps at a FIFO only, until somebody opens the other end.
-std::string describe_open(std::int32_t pid, const ThreadSample& thread) {
+std::string describe_open(std::int32_t pid, const proc::ThreadSample& thread) {
   const bool is_at = thread.call.number == SYS_openat;
   std::array<char, 4096> path{};
-  const ProcessMemory memory(thread.tid);
+  const proc::ProcessMemory memory(thread.tid);
   for (std::size_t length = 0; length < path.size() - 1; ++length) {
     if (!memory.read(thread.call.args[is_at ? 1 : 0] + length, std::as_writable_bytes(std::span(&path[length], 1))))
       return {};
@@ -145,15 +149,15 @@ std::string describe_open(std::int32_t pid, const ThreadSample& thread) {
   const std::string base = folder == AT_FDCWD ? "cwd" : fmt::format("fd/{}", folder);
   const std::string place = name.starts_with('/') ? "root" + name : base + "/" + name;
   struct stat status {};
-  if (::stat(proc_path(thread.tid, place).c_str(), &status) != 0 || !S_ISFIFO(status.st_mode)) return {};
-  if (!name.starts_with('/')) name = read_link(proc_path(thread.tid, base)).value_or("") + "/" + name;
+  if (::stat(proc::proc_path(thread.tid, place).c_str(), &status) != 0 || !S_ISFIFO(status.st_mode)) return {};
+  if (!name.starts_with('/')) name = proc::read_link(proc::proc_path(thread.tid, base)).value_or("") + "/" + name;
   const bool reads = (as_int(thread.call.args[is_at ? 2 : 1]) & O_ACCMODE) == O_RDONLY;
   return fmt::format("the FIFO {}, for somebody who {}{}", name, reads ? "writes" : "reads",
                      name_holders(pid, name, !reads));
 }
 
-std::string describe_polled(const ThreadSample& thread) {
-  const auto fds = read_poll_set(thread);
+std::string describe_polled(const proc::ThreadSample& thread) {
+  const auto fds = proc::read_poll_set(thread);
   if (!fds || fds->empty()) return {};
   std::string text;
   for (std::size_t index = 0; index < fds->size() && index < kMostNamed; ++index) {
@@ -162,22 +166,22 @@ std::string describe_polled(const ThreadSample& thread) {
   return fds->size() > kMostNamed ? text + fmt::format(" and {} more", fds->size() - kMostNamed) : text;
 }
 
-std::string describe_child(std::int32_t pid, const ThreadSample& thread) {
+std::string describe_child(std::int32_t pid, const proc::ThreadSample& thread) {
   const bool is_wait4 = thread.call.number == SYS_wait4;
   const std::int32_t child = as_int(thread.call.args[is_wait4 ? 0 : 1]);
   const bool is_one = is_wait4 || as_int(thread.call.args[0]) == 1;  // P_PID
   std::set<std::int32_t> children;
-  for (const std::int32_t one : read_children(pid)) {
-    if (!is_one || child <= 0 || is_called(one, child, thread.status.ns_depth)) children.insert(one);
+  for (const std::int32_t one : proc::read_children(pid)) {
+    if (!is_one || child <= 0 || proc::is_called(one, child, thread.status.ns_depth)) children.insert(one);
   }
   return children.empty() ? std::string() : name_processes(children);
 }
 
 }  // namespace
 
-std::string describe_target(std::int32_t pid, const ThreadSample& thread) {
+std::string describe_target(std::int32_t pid, const proc::ThreadSample& thread) {
   if (thread.ended() || thread.call.running || !thread.call.in_syscall) return {};
-  if (is_poll(thread.call)) return describe_polled(thread);
+  if (proc::is_poll(thread.call)) return describe_polled(thread);
   switch (thread.call.number) {
     case SYS_futex: return describe_futex(pid, thread);
     case SYS_semop:

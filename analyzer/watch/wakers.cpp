@@ -10,12 +10,13 @@
 #include <algorithm>
 #include <utility>
 
-#include "watch/namespaces.hpp"
-#include "watch/poll_set.hpp"
-#include "watch/proc_fs.hpp"
-#include "watch/process_memory.hpp"
-#include "watch/sampler.hpp"
-#include "watch/sockets.hpp"
+#include "proc/futex_word.hpp"
+#include "proc/namespaces.hpp"
+#include "proc/poll_set.hpp"
+#include "proc/proc_fs.hpp"
+#include "proc/process_memory.hpp"
+#include "proc/sockets.hpp"
+#include "proc/thread_sample.hpp"
 
 namespace forksight::watch {
 namespace {
@@ -32,25 +33,25 @@ Answer known_if_any(const WaitFacts& facts) {
 
 std::string socket_name(std::uint64_t inode) { return fmt::format("socket:[{}]", inode); }
 
-std::optional<LockRequest> read_request(const ThreadSample& thread, std::int32_t fd, std::string& path) {
-  const std::string link = proc_path(thread.tid, fmt::format("fd/{}", fd));
+std::optional<proc::LockRequest> read_request(const proc::ThreadSample& thread, std::int32_t fd, std::string& path) {
+  const std::string link = proc::proc_path(thread.tid, fmt::format("fd/{}", fd));
   struct stat status {};
-  auto target = read_link(link);
+  auto target = proc::read_link(link);
   if (!target || ::stat(link.c_str(), &status) != 0) return std::nullopt;
   path = std::move(*target);
-  LockRequest request;
-  request.family = thread.call.number == SYS_flock ? LockFamily::kFlock : LockFamily::kPosix;
+  proc::LockRequest request;
+  request.family = thread.call.number == SYS_flock ? proc::LockFamily::kFlock : proc::LockFamily::kPosix;
   request.major = major(status.st_dev);
   request.minor = minor(status.st_dev);
   request.inode = status.st_ino;
   request.writes = true;
-  if (request.family == LockFamily::kFlock) {
+  if (request.family == proc::LockFamily::kFlock) {
     constexpr std::uint64_t kShared = 1;  // LOCK_SH
     request.writes = (thread.call.args[1] & kShared) == 0;
     return request;
   }
   struct flock wanted {};
-  if (!ProcessMemory(thread.tid).read(thread.call.args[2], std::as_writable_bytes(std::span(&wanted, 1))))
+  if (!proc::ProcessMemory(thread.tid).read(thread.call.args[2], std::as_writable_bytes(std::span(&wanted, 1))))
     return std::nullopt;
   request.writes = wanted.l_type == F_WRLCK;
   // Relative to a position that may have moved, or backwards: the whole file, so that nobody is missed.
@@ -61,27 +62,27 @@ std::optional<LockRequest> read_request(const ThreadSample& thread, std::int32_t
 }
 
 bool are_in_namespace_of(std::int32_t tid, const std::vector<std::int32_t>& pids) {
-  const auto own = read_link(proc_path(tid, "ns/pid"));
+  const auto own = proc::read_link(proc::proc_path(tid, "ns/pid"));
   return own && std::all_of(pids.begin(), pids.end(),
-                            [&](std::int32_t pid) { return read_link(proc_path(pid, "ns/pid")) == own; });
+                            [&](std::int32_t pid) { return proc::read_link(proc::proc_path(pid, "ns/pid")) == own; });
 }
 
-bool covers(const FileLock& held, const LockRequest& request) {
+bool covers(const proc::FileLock& held, const proc::LockRequest& request) {
   return held.writes && held.start <= request.start && request.end <= held.end;
 }
 
 }  // namespace
 
-WakerFinder::WakerFinder() : sees_all_(is_in_initial_pid_namespace()) {
+WakerFinder::WakerFinder() : sees_all_(proc::is_in_initial_pid_namespace()) {
   const auto add = [&](std::int32_t pid, std::int32_t fd) {
-    if (Object object = find_object(pid, fd); object.kind != ObjectKind::kOther)
+    if (proc::Object object = proc::find_object(pid, fd); object.kind != proc::ObjectKind::kOther)
       outside_.insert(std::move(object.name));
   };
-  for (const std::int32_t fd : list_numbers("/proc/self/fd").numbers) add(::getpid(), fd);
+  for (const std::int32_t fd : proc::list_numbers("/proc/self/fd").numbers) add(::getpid(), fd);
   if (sees_all_) return;
   // Whose parent is not to be seen was started from outside of this pid namespace, its standard streams given to it.
-  for (const std::int32_t pid : list_numbers("/proc").numbers) {
-    const auto stat = read_stat(pid);
+  for (const std::int32_t pid : proc::list_numbers("/proc").numbers) {
+    const auto stat = proc::read_stat(pid);
     if (!stat || stat->ppid != 0) continue;
     for (std::int32_t fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) add(pid, fd);
   }
@@ -95,23 +96,25 @@ void WakerFinder::begin_look() {
   kernel_signals_.clear();
 }
 
-bool WakerFinder::asks_for_scan(WaitClass kind) {
-  return kind == WaitClass::kRead || kind == WaitClass::kWrite || kind == WaitClass::kPoll ||
-         kind == WaitClass::kFileLock;
+bool WakerFinder::asks_for_scan(proc::WaitClass kind) {
+  return kind == proc::WaitClass::kRead || kind == proc::WaitClass::kWrite || kind == proc::WaitClass::kPoll ||
+         kind == proc::WaitClass::kFileLock;
 }
 
-Answer WakerFinder::find(std::int32_t pid, const ThreadSample& thread, const Tree& tree, bool thorough,
+Answer WakerFinder::find(std::int32_t pid, const proc::ThreadSample& thread, const Tree& tree, bool thorough,
                          WaitFacts& facts) {
-  const WaitTarget target = classify(thread);
+  const proc::WaitTarget target = proc::classify(thread);
   Answer answer = Answer::kNotAsked;
   switch (target.kind) {
-    case WaitClass::kChild: answer = find_children(pid, thread, tree, thorough, facts); break;
-    case WaitClass::kVfork: answer = find_vfork_child(pid, thread, facts); break;
-    case WaitClass::kRead:
-    case WaitClass::kWrite: answer = find_other_ends(pid, thread.tid, target.fd, target.kind, thorough, facts); break;
-    case WaitClass::kPoll: answer = find_polled(pid, thread, thorough, facts); break;
-    case WaitClass::kFileLock: answer = find_lock_holders(pid, thread, facts); break;
-    case WaitClass::kTraced:
+    case proc::WaitClass::kChild: answer = find_children(pid, thread, tree, thorough, facts); break;
+    case proc::WaitClass::kVfork: answer = find_vfork_child(pid, thread, facts); break;
+    case proc::WaitClass::kRead:
+    case proc::WaitClass::kWrite:
+      answer = find_other_ends(pid, thread.tid, target.fd, target.kind, thorough, facts);
+      break;
+    case proc::WaitClass::kPoll: answer = find_polled(pid, thread, thorough, facts); break;
+    case proc::WaitClass::kFileLock: answer = find_lock_holders(pid, thread, facts); break;
+    case proc::WaitClass::kTraced:
       facts.wakers = {{thread.status.tracer, "ptrace"}};
       answer = Answer::kKnown;
       break;
@@ -122,12 +125,12 @@ Answer WakerFinder::find(std::int32_t pid, const ThreadSample& thread, const Tre
   return answer;
 }
 
-Answer WakerFinder::find_children(std::int32_t pid, const ThreadSample& thread, const Tree& tree, bool thorough,
+Answer WakerFinder::find_children(std::int32_t pid, const proc::ThreadSample& thread, const Tree& tree, bool thorough,
                                   WaitFacts& facts) const {
-  const WaitTarget target = classify(thread);
+  const proc::WaitTarget target = proc::classify(thread);
   std::int64_t child = target.child;
   if (target.pidfd >= 0) {
-    const auto resolved = resolve_pidfd(thread.tid, target.pidfd);
+    const auto resolved = proc::resolve_pidfd(thread.tid, target.pidfd);
     if (!resolved) return Answer::kUnknown;
     child = *resolved;
   }
@@ -139,13 +142,14 @@ Answer WakerFinder::find_children(std::int32_t pid, const ThreadSample& thread, 
   }
   const bool is_one = child > 0;
   const auto add = [&](std::int32_t any) {
-    if (!is_one || is_called(any, static_cast<std::int32_t>(child), depth)) facts.wakers.push_back({any, "wait4"});
+    if (!is_one || proc::is_called(any, static_cast<std::int32_t>(child), depth))
+      facts.wakers.push_back({any, "wait4"});
   };
   if (thorough || is_one) {
-    for (const std::int32_t any : read_children(pid)) add(any);
+    for (const std::int32_t any : proc::read_children(pid)) add(any);
     // A tracer waits for what it traces, whoever's child that is.
     for (const auto& [other, member] : tree.living()) {
-      const auto status = parse_status(read_file(proc_path(other, "status")).text);
+      const auto status = proc::parse_status(proc::read_file(proc::proc_path(other, "status")).text);
       if (status && status->tracer == pid) add(other);
     }
   } else {
@@ -156,8 +160,9 @@ Answer WakerFinder::find_children(std::int32_t pid, const ThreadSample& thread, 
   return known_if_any(facts);
 }
 
-Answer WakerFinder::find_vfork_child(std::int32_t pid, const ThreadSample& thread, WaitFacts& facts) const {
-  for (const std::int32_t child : parse_pids(read_file(task_path(pid, thread.tid, "children")).text)) {
+Answer WakerFinder::find_vfork_child(std::int32_t pid, const proc::ThreadSample& thread, WaitFacts& facts) const {
+  for (const std::int32_t child :
+       proc::parse_pids(proc::read_file(proc::task_path(pid, thread.tid, "children")).text)) {
     facts.wakers.push_back({child, "vfork"});
   }
   return known_if_any(facts);
@@ -169,14 +174,14 @@ bool WakerFinder::has_scanned(const std::string& object) {
   return false;
 }
 
-Answer WakerFinder::find_polled(std::int32_t pid, const ThreadSample& thread, bool thorough, WaitFacts& facts) {
-  const auto fds = read_poll_set(thread);
+Answer WakerFinder::find_polled(std::int32_t pid, const proc::ThreadSample& thread, bool thorough, WaitFacts& facts) {
+  const auto fds = proc::read_poll_set(thread);
   if (!fds) return Answer::kUnknown;
   // Nothing to wait for: pause() by another name, until somebody ends it. That is meant so.
   if (fds->empty()) return Answer::kNever;
   Answer of_all = Answer::kKnown;
   for (const std::int32_t fd : *fds) {
-    const Answer answer = find_other_ends(pid, thread.tid, fd, WaitClass::kPoll, thorough, facts);
+    const Answer answer = find_other_ends(pid, thread.tid, fd, proc::WaitClass::kPoll, thorough, facts);
     // The others are asked for, too, so that one scan finds them all.
     if (answer == Answer::kNeedsScan) {
       of_all = answer;
@@ -188,37 +193,40 @@ Answer WakerFinder::find_polled(std::int32_t pid, const ThreadSample& thread, bo
   return of_all;
 }
 
-Answer WakerFinder::find_other_ends(std::int32_t pid, std::int32_t tid, std::int32_t fd, WaitClass kind, bool thorough,
-                                    WaitFacts& facts) {
-  const Object object = find_object(tid, fd);
+Answer WakerFinder::find_other_ends(std::int32_t pid, std::int32_t tid, std::int32_t fd, proc::WaitClass kind,
+                                    bool thorough, WaitFacts& facts) {
+  const proc::Object object = proc::find_object(tid, fd);
   facts.object = object.name;
-  facts.is_fifo = object.kind == ObjectKind::kFifo;
-  if (object.kind == ObjectKind::kOther || object.kind == ObjectKind::kEpoll || outside_.contains(object.name))
+  facts.is_fifo = object.kind == proc::ObjectKind::kFifo;
+  if (object.kind == proc::ObjectKind::kOther || object.kind == proc::ObjectKind::kEpoll ||
+      outside_.contains(object.name))
     return Answer::kNever;
-  if (object.kind == ObjectKind::kSocket) return find_socket_ends(pid, tid, fd, object, facts);
-  if (object.kind == ObjectKind::kProcess) {
-    const auto process = resolve_pidfd(tid, fd);
+  if (object.kind == proc::ObjectKind::kSocket) return find_socket_ends(pid, tid, fd, object, facts);
+  if (object.kind == proc::ObjectKind::kProcess) {
+    const auto process = proc::resolve_pidfd(tid, fd);
     if (!process) return Answer::kUnknown;
     facts.wakers.push_back({*process, "wait4"});
     return Answer::kKnown;
   }
   if (!has_scanned(object.name)) return Answer::kNeedsScan;
   if (refused_ || on_their_way_) return Answer::kUnknown;
-  const std::vector<Holder>& holders = holders_[object.name];
-  const auto own =
-      std::find_if(holders.begin(), holders.end(), [&](const Holder& one) { return one.pid == pid && one.fd == fd; });
-  const bool is_eventfd = object.kind == ObjectKind::kEventfd;
-  const bool reads = kind == WaitClass::kRead || (kind == WaitClass::kPoll && (own == holders.end() || own->reads));
-  const bool writes = kind == WaitClass::kWrite || (kind == WaitClass::kPoll && (own == holders.end() || own->writes));
+  const std::vector<proc::Holder>& holders = holders_[object.name];
+  const auto own = std::find_if(holders.begin(), holders.end(),
+                                [&](const proc::Holder& one) { return one.pid == pid && one.fd == fd; });
+  const bool is_eventfd = object.kind == proc::ObjectKind::kEventfd;
+  const bool reads =
+      kind == proc::WaitClass::kRead || (kind == proc::WaitClass::kPoll && (own == holders.end() || own->reads));
+  const bool writes =
+      kind == proc::WaitClass::kWrite || (kind == proc::WaitClass::kPoll && (own == holders.end() || own->writes));
   bool has_any = false;
-  for (const Holder& holder : holders) {
+  for (const proc::Holder& holder : holders) {
     const bool could = is_eventfd || (reads && holder.writes) || (writes && holder.reads);
     if (!could) continue;
     has_any = true;
     facts.wakers.push_back({holder.pid, is_eventfd ? "eventfd" : "pipe", 0, holder.fd});
     if (!is_eventfd || !thorough) continue;
     const auto [signals, is_new] = kernel_signals_.try_emplace(holder.pid, false);
-    if (is_new) signals->second = may_be_signalled_by_kernel(holder.tid);
+    if (is_new) signals->second = proc::may_be_signalled_by_kernel(holder.tid);
     if (signals->second) return Answer::kUnknown;
   }
   return has_any ? Answer::kKnown : Answer::kUnknown;
@@ -226,33 +234,34 @@ Answer WakerFinder::find_other_ends(std::int32_t pid, std::int32_t tid, std::int
 
 std::optional<std::uint64_t> WakerFinder::peer_of(std::int32_t tid, std::uint64_t inode) {
   const auto [peer, is_new] = peers_.try_emplace(inode);
-  if (is_new) peer->second = find_peer(tid, inode);
+  if (is_new) peer->second = proc::find_peer(tid, inode);
   return peer->second;
 }
 
-Answer WakerFinder::find_socket_ends(std::int32_t pid, std::int32_t tid, std::int32_t fd, const Object& socket,
+Answer WakerFinder::find_socket_ends(std::int32_t pid, std::int32_t tid, std::int32_t fd, const proc::Object& socket,
                                      WaitFacts& facts) {
   const auto peer = peer_of(tid, socket.inode);
   if (!peer) return Answer::kNever;  // a listener, a datagram from anybody, another machine
   const std::string other = socket_name(*peer);
-  if (outside_.contains(other) || has_socket_timeout(pid, fd).value_or(true)) return Answer::kNever;
+  if (outside_.contains(other) || proc::has_socket_timeout(pid, fd).value_or(true)) return Answer::kNever;
   const bool both = has_scanned(socket.name);
   if (!has_scanned(other) || !both) return Answer::kNeedsScan;
   if (refused_ || on_their_way_ || holders_[other].empty()) return Answer::kUnknown;
-  for (const Holder& holder : holders_[other]) facts.wakers.push_back({holder.pid, "socket", 0, holder.fd});
+  for (const proc::Holder& holder : holders_[other]) facts.wakers.push_back({holder.pid, "socket", 0, holder.fd});
   // shutdown() of its own end wakes it too.
-  for (const Holder& holder : holders_[socket.name]) facts.wakers.push_back({holder.pid, "shutdown", 0, holder.fd});
+  for (const proc::Holder& holder : holders_[socket.name])
+    facts.wakers.push_back({holder.pid, "shutdown", 0, holder.fd});
   return Answer::kKnown;
 }
 
-const std::vector<FileLock>& WakerFinder::file_locks() {
+const std::vector<proc::FileLock>& WakerFinder::file_locks() {
   constexpr std::size_t kMaxLocks = 4U << 20U;
-  if (!file_locks_) file_locks_ = parse_file_locks(read_file("/proc/locks", kMaxLocks).text);
+  if (!file_locks_) file_locks_ = proc::parse_file_locks(proc::read_file("/proc/locks", kMaxLocks).text);
   return *file_locks_;
 }
 
-Answer WakerFinder::find_lock_holders(std::int32_t pid, const ThreadSample& thread, WaitFacts& facts) {
-  const auto request = read_request(thread, classify(thread).fd, facts.object);
+Answer WakerFinder::find_lock_holders(std::int32_t pid, const proc::ThreadSample& thread, WaitFacts& facts) {
+  const auto request = read_request(thread, proc::classify(thread).fd, facts.object);
   if (!request) return Answer::kUnknown;
   const bool has_holders = has_scanned(facts.object);
   if (!has_holders) return Answer::kNeedsScan;
@@ -260,22 +269,26 @@ Answer WakerFinder::find_lock_holders(std::int32_t pid, const ThreadSample& thre
   // From within a pid namespace /proc/locks leaves out what is held outside of it: only what excludes every other lock
   // is told then.
   const auto& locks = file_locks();
-  const auto excludes = [&](const FileLock& lock) { return is_in_the_way(lock, *request) && covers(lock, *request); };
+  const auto excludes = [&](const proc::FileLock& lock) {
+    return proc::is_in_the_way(lock, *request) && covers(lock, *request);
+  };
   if (!sees_all_ && std::none_of(locks.begin(), locks.end(), excludes)) return Answer::kUnknown;
-  for (const FileLock& lock : locks) {
-    if (!is_in_the_way(lock, *request)) continue;
+  for (const proc::FileLock& lock : locks) {
+    if (!proc::is_in_the_way(lock, *request)) continue;
     if (!lock.is_of_file) {
       if (lock.pid <= 0) return Answer::kUnknown;
       if (lock.pid != pid) facts.wakers.push_back({lock.pid, "fcntl"});
       continue;
     }
     bool has_any = false;
-    for (const Holder& holder : holders_[facts.object]) {
-      const auto held = parse_held_locks(read_file(proc_path(holder.tid, fmt::format("fdinfo/{}", holder.fd))).text);
-      if (std::none_of(held.begin(), held.end(), [&](const FileLock& one) { return is_in_the_way(one, *request); }))
+    for (const proc::Holder& holder : holders_[facts.object]) {
+      const auto held = proc::parse_held_locks(
+          proc::read_file(proc::proc_path(holder.tid, fmt::format("fdinfo/{}", holder.fd))).text);
+      if (std::none_of(held.begin(), held.end(),
+                       [&](const proc::FileLock& one) { return proc::is_in_the_way(one, *request); }))
         continue;
       has_any = true;
-      const char* const via = lock.family == LockFamily::kFlock ? "flock" : "fcntl";
+      const char* const via = lock.family == proc::LockFamily::kFlock ? "flock" : "fcntl";
       facts.wakers.push_back({holder.pid, via, 0, holder.fd});
     }
     if (!has_any) return Answer::kUnknown;
@@ -283,46 +296,47 @@ Answer WakerFinder::find_lock_holders(std::int32_t pid, const ThreadSample& thre
   return known_if_any(facts);
 }
 
-const std::vector<Holder>& WakerFinder::memory_holders(const std::string& path) {
+const std::vector<proc::Holder>& WakerFinder::memory_holders(const std::string& path) {
   const auto [holders, is_new] = memory_holders_.try_emplace(path);
   if (is_new && path != "/dev/zero (deleted)") {
     std::set<std::int32_t> refused;
-    holders->second = find_holders({path}, {}, refused);
-    std::erase_if(holders->second, [](const Holder& holder) { return holder.pid == ::getpid(); });
+    holders->second = proc::find_holders({path}, {}, refused);
+    std::erase_if(holders->second, [](const proc::Holder& holder) { return holder.pid == ::getpid(); });
   }
   return holders->second;
 }
 
-Answer WakerFinder::find_shared(std::int32_t pid, const SharedPlace& place, const Tree& tree, WaitFacts& facts) {
+Answer WakerFinder::find_shared(std::int32_t pid, const proc::SharedPlace& place, const Tree& tree, WaitFacts& facts) {
   if (!shared_) {
     std::set<std::int32_t> must_read;
     for (const auto& [other, member] : tree.living()) must_read.insert(other);
-    shared_ = SharedMemory::read(must_read);
+    shared_ = proc::SharedMemory::read(must_read);
   }
   facts.object = place.path;
   const auto mappers = shared_->mappers(place);
   if (!mappers) return Answer::kUnknown;
-  const FutexWord& word = facts.word;
+  const proc::FutexWord& word = facts.word;
   if (word.use != model::FutexUse::kUnknown && word.owner != 0 && word.use != model::FutexUse::kJoin) {
     // A tid means something only where all see the same ones; somebody may have it mapped whom we do not see.
     if (!are_in_namespace_of(pid, *mappers)) return Answer::kUnknown;
-    if (!sees_all_ && !is_closed_to_others(pid, place)) return Answer::kUnknown;
+    if (!sees_all_ && !proc::is_closed_to_others(pid, place)) return Answer::kUnknown;
     facts.wakers_known = true;
     if (word.owner_is_gone) return Answer::kKnown;
-    const auto status = read_file(proc_path(word.owner, "status"));
-    const auto owner_process = status ? find_field(status.text, "Tgid") : std::nullopt;
-    const auto owner_pid = static_cast<std::int32_t>(owner_process ? parse_decimal(*owner_process).value_or(0) : 0);
+    const auto status = proc::read_file(proc::proc_path(word.owner, "status"));
+    const auto owner_process = status ? proc::find_field(status.text, "Tgid") : std::nullopt;
+    const auto owner_pid =
+        static_cast<std::int32_t>(owner_process ? proc::parse_decimal(*owner_process).value_or(0) : 0);
     const bool is_known = std::find(mappers->begin(), mappers->end(), owner_pid) != mappers->end();
     facts.wakers_known = is_known;
     if (is_known) facts.wakers = {{owner_pid, word.use == model::FutexUse::kMutex ? "mutex" : "rwlock", word.owner}};
     return is_known ? Answer::kKnown : Answer::kUnknown;
   }
-  if (!is_closed_to_others(pid, place)) {
+  if (!proc::is_closed_to_others(pid, place)) {
     facts.is_open_to_all = true;
     return Answer::kNever;
   }
   for (const std::int32_t mapper : *mappers) facts.wakers.push_back({mapper, "shared memory"});
-  for (const Holder& holder : memory_holders(place.path)) {
+  for (const proc::Holder& holder : memory_holders(place.path)) {
     const bool has_mapped = std::ranges::find(*mappers, holder.pid) != mappers->end();
     if (!has_mapped) facts.wakers.push_back({holder.pid, "shared memory", 0, holder.fd});
   }
@@ -338,12 +352,12 @@ void WakerFinder::scan(const Tree& tree) {
   for (const auto& [pid, member] : tree.living()) must_read.insert(pid);
   std::set<std::int32_t> refused;
   holders_.clear();
-  for (Holder& holder : find_holders(scanned_, must_read, refused)) {
+  for (proc::Holder& holder : proc::find_holders(scanned_, must_read, refused)) {
     std::string object = holder.object;
     holders_[std::move(object)].push_back(std::move(holder));
   }
   refused_ = !refused.empty();
-  on_their_way_ = has_descriptors_on_their_way(must_read);
+  on_their_way_ = proc::has_descriptors_on_their_way(must_read);
   // What nobody holds any more need not be asked for again.
   std::erase_if(scanned_, [&](const std::string& object) { return !holders_.contains(object); });
   next_scan_ = Clock::now() + (Clock::now() - start) * kScanShare;

@@ -10,12 +10,13 @@
 #include <string>
 #include <vector>
 
-#include "watch/descriptors.hpp"
+#include "proc/descriptors.hpp"
+#include "proc/file_locks.hpp"
+#include "proc/mappings.hpp"
+#include "proc/thread_sample.hpp"
+#include "proc/wait_class.hpp"
 #include "watch/evidence.hpp"
-#include "watch/file_locks.hpp"
-#include "watch/mappings.hpp"
 #include "watch/tree.hpp"
-#include "watch/wait_class.hpp"
 
 namespace forksight::watch {
 
@@ -37,11 +38,11 @@ class WakerFinder {
   // lock or its tracer; others are left as they are. Holders of descriptors are taken from the latest scan; what that
   // did not look for is noted for the next. Children are those that the tree knows of, or, if `thorough`, those that
   // the kernel tells now, tracees included.
-  Answer find(std::int32_t pid, const ThreadSample& thread, const Tree& tree, bool thorough, WaitFacts& facts);
+  Answer find(std::int32_t pid, const proc::ThreadSample& thread, const Tree& tree, bool thorough, WaitFacts& facts);
   // The same for a futex word in shared memory.
-  Answer find_shared(std::int32_t pid, const SharedPlace& place, const Tree& tree, WaitFacts& facts);
+  Answer find_shared(std::int32_t pid, const proc::SharedPlace& place, const Tree& tree, WaitFacts& facts);
   // Does the answer depend on a scan.
-  static bool asks_for_scan(WaitClass kind);
+  static bool asks_for_scan(proc::WaitClass kind);
 
   // Searches what was asked for in all processes. May take tens of milliseconds on a big machine, so the next scan is
   // due only after a multiple of that.
@@ -49,33 +50,34 @@ class WakerFinder {
   void scan(const Tree& tree);
 
  private:
-  Answer find_children(std::int32_t pid, const ThreadSample& thread, const Tree& tree, bool thorough,
+  Answer find_children(std::int32_t pid, const proc::ThreadSample& thread, const Tree& tree, bool thorough,
                        WaitFacts& facts) const;
-  Answer find_vfork_child(std::int32_t pid, const ThreadSample& thread, WaitFacts& facts) const;
-  Answer find_polled(std::int32_t pid, const ThreadSample& thread, bool thorough, WaitFacts& facts);
-  Answer find_other_ends(std::int32_t pid, std::int32_t tid, std::int32_t fd, WaitClass kind, bool thorough,
+  Answer find_vfork_child(std::int32_t pid, const proc::ThreadSample& thread, WaitFacts& facts) const;
+  Answer find_polled(std::int32_t pid, const proc::ThreadSample& thread, bool thorough, WaitFacts& facts);
+  Answer find_other_ends(std::int32_t pid, std::int32_t tid, std::int32_t fd, proc::WaitClass kind, bool thorough,
                          WaitFacts& facts);
-  Answer find_socket_ends(std::int32_t pid, std::int32_t tid, std::int32_t fd, const Object& socket, WaitFacts& facts);
-  Answer find_lock_holders(std::int32_t pid, const ThreadSample& thread, WaitFacts& facts);
+  Answer find_socket_ends(std::int32_t pid, std::int32_t tid, std::int32_t fd, const proc::Object& socket,
+                          WaitFacts& facts);
+  Answer find_lock_holders(std::int32_t pid, const proc::ThreadSample& thread, WaitFacts& facts);
   // Processes that have it as a descriptor: they may map it.
-  const std::vector<Holder>& memory_holders(const std::string& path);
+  const std::vector<proc::Holder>& memory_holders(const std::string& path);
   // False: it was not in the latest scan, and is noted for the next.
   bool has_scanned(const std::string& object);
-  const std::vector<FileLock>& file_locks();
+  const std::vector<proc::FileLock>& file_locks();
   std::optional<std::uint64_t> peer_of(std::int32_t tid, std::uint64_t inode);
 
   bool sees_all_;  // no process is hidden from us
   std::set<std::string> outside_;
   std::set<std::string> scanned_;
   std::set<std::string> unscanned_;
-  std::map<std::string, std::vector<Holder>> holders_;
+  std::map<std::string, std::vector<proc::Holder>> holders_;
   bool refused_ = false;
   bool on_their_way_ = false;  // descriptors are, in the queue of a socket
   Clock::time_point next_scan_{};
   // Of one look.
-  std::optional<std::vector<FileLock>> file_locks_;
-  std::optional<SharedMemory> shared_;
-  std::map<std::string, std::vector<Holder>> memory_holders_;  // of shared memory, by its path
+  std::optional<std::vector<proc::FileLock>> file_locks_;
+  std::optional<proc::SharedMemory> shared_;
+  std::map<std::string, std::vector<proc::Holder>> memory_holders_;  // of shared memory, by its path
   std::map<std::uint64_t, std::optional<std::uint64_t>> peers_;
   std::map<std::int32_t, bool> kernel_signals_;
 };

@@ -8,7 +8,8 @@
 #include <deque>
 #include <unordered_map>
 
-#include "watch/proc_fs.hpp"
+#include "proc/proc_fs.hpp"
+#include "proc/thread_sample.hpp"
 #include "watch/proof.hpp"
 
 namespace forksight::watch {
@@ -28,7 +29,7 @@ Handlers find_handlers(const ProcessEvidence& evidence) {
   std::uint64_t known = kFaults | evidence.own_signals;
   if (evidence.has_libc) known |= kReservedSignals;
   Handlers handlers;
-  for (const ThreadSample& thread : evidence.second.threads) {
+  for (const proc::ThreadSample& thread : evidence.second.threads) {
     if (!thread.ended()) handlers.ways_out |= thread.status.caught & ~thread.status.blocked & ~known;
   }
   const bool has_ctrl_c = evidence.has_python_interrupt && (handlers.ways_out & bit_of(SIGINT)) != 0;
@@ -79,8 +80,8 @@ bool is_frozen_text(std::string_view text) {
 }
 
 bool is_frozen(std::int32_t pid) {
-  return std::ranges::any_of(find_freezer_files(read_file(proc_path(pid, "cgroup")).text),
-                             [](const std::string& file) { return is_frozen_text(read_file(file).text); });
+  return std::ranges::any_of(find_freezer_files(proc::read_file(proc::proc_path(pid, "cgroup")).text),
+                             [](const std::string& file) { return is_frozen_text(proc::read_file(file).text); });
 }
 
 std::string name_signals(std::uint64_t signals) {

@@ -11,7 +11,7 @@
 #include <stdexcept>
 #include <thread>
 
-#include "watch/proc_fs.hpp"
+#include "proc/proc_fs.hpp"
 
 namespace forksight::test {
 
@@ -39,8 +39,8 @@ BlockedProcess::~BlockedProcess() {
 
 void BlockedProcess::wait_blocked() const {
   for (;;) {
-    const auto stat = watch::read_stat(pid_);
-    const auto call = watch::parse_syscall(watch::read_file(watch::proc_path(pid_, "syscall")).text);
+    const auto stat = proc::read_stat(pid_);
+    const auto call = proc::parse_syscall(proc::read_file(proc::proc_path(pid_, "syscall")).text);
     if (!stat || stat->state == 'Z') return;
     if (stat->state == 'S' && call && call->in_syscall) return;
     std::this_thread::yield();

@@ -86,10 +86,10 @@ void expect_agreement(const Image& core, const Image& live) {
 
 // What a core does not dump it may leave out, and of a file's first page it may make a mapping of its own.
 void expect_mappings(const Image& core, const Image& live) {
-  for (const watch::Mapping& mapping : live.mappings) {
+  for (const proc::Mapping& mapping : live.mappings) {
     if (!mapping.readable || mapping.path == "[vvar]" || mapping.path.starts_with("[vvar_")) continue;
     for (const std::uint64_t address : {mapping.end - 1, mapping.end - 4096}) {
-      const watch::Mapping* const found = core.mapping_of(address);
+      const proc::Mapping* const found = core.mapping_of(address);
       ASSERT_NE(found, nullptr) << mapping.path;
       EXPECT_EQ(found->writable, mapping.writable) << mapping.path;
       EXPECT_EQ(found->executable, mapping.executable) << mapping.path;
@@ -111,7 +111,7 @@ TEST_F(Core, OfTheKernelsKindAgreesWithTheProcess) {
   expect_agreement(core.value(), live.value());
   EXPECT_EQ(core->signal, 6);
   EXPECT_EQ(core->signal_tid, process.pid());
-  const watch::Mapping* const stack = core->mapping_of(*(*core->threads.front().registers)[symbols::kRsp]);
+  const proc::Mapping* const stack = core->mapping_of(*(*core->threads.front().registers)[symbols::kRsp]);
   ASSERT_NE(stack, nullptr);
   EXPECT_EQ(stack->path, "[stack]");
 }

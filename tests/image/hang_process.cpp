@@ -10,7 +10,7 @@
 #include <stdexcept>
 #include <thread>
 
-#include "watch/proc_fs.hpp"
+#include "proc/proc_fs.hpp"
 
 extern char** environ;
 
@@ -21,8 +21,8 @@ namespace {
 bool is_settled(pid_t pid) {
   std::size_t blocked = 0;
   std::size_t reading = 0;
-  for (const std::int32_t tid : watch::list_numbers(watch::proc_path(pid, "task")).numbers) {
-    const auto call = watch::parse_syscall(watch::read_file(watch::task_path(pid, tid, "syscall")).text);
+  for (const std::int32_t tid : proc::list_numbers(proc::proc_path(pid, "task")).numbers) {
+    const auto call = proc::parse_syscall(proc::read_file(proc::task_path(pid, tid, "syscall")).text);
     if (!call || !call->in_syscall) continue;
     if (call->number == SYS_futex) ++blocked;
     if (call->number == SYS_read) ++reading;

@@ -61,7 +61,7 @@ TEST(Live, ReadsAsFarAsThereIsMemory) {
   const auto image = open_live(process.pid(), {false, nullptr});
   ASSERT_TRUE(image);
   const auto stack = std::find_if(image->mappings.begin(), image->mappings.end(),
-                                  [](const watch::Mapping& mapping) { return mapping.path == "[stack]"; });
+                                  [](const proc::Mapping& mapping) { return mapping.path == "[stack]"; });
   ASSERT_NE(stack, image->mappings.end());
   EXPECT_EQ(image->memory->bytes(stack->end - 100, 4096).size(), 100U);
   EXPECT_TRUE(image->memory->bytes(~std::uint64_t{0} - 4, 100).empty());

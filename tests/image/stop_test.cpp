@@ -365,7 +365,7 @@ TEST_P(Stop, LeavesNoTraceInTheCall) {
     Thread& thread = image->threads.front();
     if (!thread.call) break;  // a timeout has ended it
     EXPECT_EQ(may_be_stopped(thread), test.is_allowed) << thread.call->number;
-    const watch::Syscall before = *thread.call;
+    const proc::Syscall before = *thread.call;
     if (!test.is_allowed) thread.state = 'R';
     const std::int32_t tid = thread.tid;
     stop_and_read_registers(image.value(), {&tid, 1});

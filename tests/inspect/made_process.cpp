@@ -73,8 +73,8 @@ const std::vector<symbols::Module>& modules() {
   return found;
 }
 
-watch::Mapping mapping(std::uint64_t start, std::uint64_t bytes, bool shared = false) {
-  watch::Mapping mapping;
+proc::Mapping mapping(std::uint64_t start, std::uint64_t bytes, bool shared = false) {
+  proc::Mapping mapping;
   mapping.start = start;
   mapping.end = start + bytes;
   mapping.readable = true;
@@ -182,7 +182,7 @@ image::Thread& MadeProcess::add_thread_at(std::uint64_t pointer, std::int32_t ti
   registers[symbols::kRsp] = sp;
   registers[symbols::kReturnAddress] = stack.empty() ? 0 : address_of(stack.front());
   thread.registers = registers;
-  watch::Syscall call;
+  proc::Syscall call;
   call.in_syscall = true;
   call.number = word != 0 ? SYS_futex : SYS_pause;
   call.args[0] = word;

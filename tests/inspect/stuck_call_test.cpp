@@ -43,7 +43,7 @@ model::Stack in_libc(std::initializer_list<const char*> functions) {
 image::Thread in_futex(std::uint64_t word = kWord, std::uint64_t operation = kPrivateWait, std::uint64_t timeout = 0) {
   image::Thread thread;
   thread.state = 'S';
-  watch::Syscall call;
+  proc::Syscall call;
   call.in_syscall = true;
   call.number = SYS_futex;
   call.args = {word, operation, 7, timeout, 0, 0};

@@ -13,8 +13,8 @@
 #include <stdexcept>
 #include <thread>
 
-#include "watch/proc_fs.hpp"
-#include "watch/proc_text.hpp"
+#include "proc/proc_fs.hpp"
+#include "proc/proc_text.hpp"
 
 namespace forksight::test {
 namespace {
@@ -50,8 +50,8 @@ Started start(const std::vector<std::string>& command) {
 // Blocks until its first thread waits for the end of the input.
 void wait_until_it_reads(pid_t pid) {
   for (;;) {
-    const auto stat = watch::read_stat(pid);
-    const auto call = watch::parse_syscall(watch::read_file(watch::proc_path(pid, "syscall")).text);
+    const auto stat = proc::read_stat(pid);
+    const auto call = proc::parse_syscall(proc::read_file(proc::proc_path(pid, "syscall")).text);
     if (!stat || stat->state == 'Z') return;
     if (stat->state == 'S' && call && call->in_syscall && call->number == SYS_read && call->args[0] == 0) return;
     std::this_thread::yield();

@@ -1,4 +1,7 @@
 // Each condition of the proof is violated once: the verdict must go.
+#include "proc/process_traits.hpp"
+#include "proc/thread_sample.hpp"
+#include "watch/describe_wait.hpp"
 #include "watch/proof.hpp"
 
 #include <gtest/gtest.h>
@@ -6,7 +9,7 @@
 #include <csignal>
 #include <string>
 
-#include "watch/wait_class.hpp"
+#include "proc/wait_class.hpp"
 
 namespace forksight::watch {
 namespace {
@@ -17,8 +20,8 @@ constexpr std::uint64_t kLockPi = 6;
 constexpr std::uint64_t kPrivate = 128;
 constexpr std::uint64_t kRealtime = 256;
 
-ThreadSample futex_thread(std::int32_t tid, std::uint64_t operation = kWait | kPrivate) {
-  ThreadSample thread;
+proc::ThreadSample futex_thread(std::int32_t tid, std::uint64_t operation = kWait | kPrivate) {
+  proc::ThreadSample thread;
   thread.tid = tid;
   thread.status.name = "app";
   thread.status.state = 'S';
@@ -32,20 +35,20 @@ ThreadSample futex_thread(std::int32_t tid, std::uint64_t operation = kWait | kP
   return thread;
 }
 
-ThreadSample call_thread(std::int32_t tid, std::int64_t number, std::array<std::uint64_t, 6> args) {
-  ThreadSample thread = futex_thread(tid);
+proc::ThreadSample call_thread(std::int32_t tid, std::int64_t number, std::array<std::uint64_t, 6> args) {
+  proc::ThreadSample thread = futex_thread(tid);
   thread.call.number = number;
   thread.call.args = args;
   return thread;
 }
 
-ProcessEvidence evidence_of(std::vector<ThreadSample> threads) {
+ProcessEvidence evidence_of(std::vector<proc::ThreadSample> threads) {
   ProcessEvidence evidence;
   evidence.key = {100, 1};
   evidence.same_process = true;
   evidence.is_x86_64 = true;
-  evidence.sharing = Sharing::kAlone;
-  for (const ThreadSample& thread : threads) {
+  evidence.sharing = proc::Sharing::kAlone;
+  for (const proc::ThreadSample& thread : threads) {
     evidence.tids_between.push_back(thread.tid);
     evidence.facts.emplace_back().kernel_function = "futex_do_wait";
   }
@@ -76,7 +79,7 @@ TEST(Proof, AllThreadsInPrivateFutexesAreDead) {
 
 TEST(Proof, AnEndedThreadDoesNotMatter) {
   auto evidence = evidence_of({futex_thread(100), futex_thread(101)});
-  change_both(evidence, 0, [](ThreadSample& thread) {
+  change_both(evidence, 0, [](proc::ThreadSample& thread) {
     thread.status.state = 'Z';
     thread.call = {};
   });
@@ -85,7 +88,7 @@ TEST(Proof, AnEndedThreadDoesNotMatter) {
 
 TEST(Proof, AnEndedProcessIsNotDead) {
   auto evidence = evidence_of({futex_thread(100)});
-  change_both(evidence, 0, [](ThreadSample& thread) {
+  change_both(evidence, 0, [](proc::ThreadSample& thread) {
     thread.status.state = 'Z';
     thread.call = {};
   });
@@ -94,7 +97,7 @@ TEST(Proof, AnEndedProcessIsNotDead) {
 
 TEST(Proof, ACaughtSignalLeavesAWayOut) {
   auto evidence = evidence_of({futex_thread(100), futex_thread(101)});
-  change_both(evidence, 1, [](ThreadSample& thread) { thread.status.caught |= 1ULL << 1U; });
+  change_both(evidence, 1, [](proc::ThreadSample& thread) { thread.status.caught |= 1ULL << 1U; });
   const Proof proof = prove(evidence);
   EXPECT_TRUE(proof.stuck);
   EXPECT_TRUE(proof.handler_could);
@@ -104,7 +107,7 @@ constexpr std::uint64_t bit_of(int signal) { return 1ULL << static_cast<unsigned
 
 ProcessEvidence catching(std::uint64_t signals) {
   auto evidence = evidence_of({futex_thread(100)});
-  change_both(evidence, 0, [&](ThreadSample& thread) { thread.status.caught |= signals; });
+  change_both(evidence, 0, [&](proc::ThreadSample& thread) { thread.status.caught |= signals; });
   return evidence;
 }
 
@@ -117,7 +120,7 @@ TEST(Proof, HandlersOfFaultsAreNoWayOut) {
 
 TEST(Proof, AHandlerOfABlockedSignalDoesNotRun) {
   auto evidence = catching(bit_of(SIGTERM));
-  change_both(evidence, 0, [](ThreadSample& thread) { thread.status.blocked = bit_of(SIGTERM); });
+  change_both(evidence, 0, [](proc::ThreadSample& thread) { thread.status.blocked = bit_of(SIGTERM); });
   EXPECT_FALSE(prove(evidence).handler_could);
 }
 
@@ -152,13 +155,13 @@ TEST(Proof, WhatIsFrozenOrHeldMayGoOn) {
 
 TEST(Proof, ATimeoutEndsTheWait) {
   auto evidence = evidence_of({futex_thread(100), futex_thread(101)});
-  change_both(evidence, 1, [](ThreadSample& thread) { thread.call.args[3] = 0x7ffe1234; });
+  change_both(evidence, 1, [](proc::ThreadSample& thread) { thread.call.args[3] = 0x7ffe1234; });
   expect_open(evidence, "thread 101 may go on");
 }
 
 TEST(Proof, ARunningThreadIsAWayOut) {
   auto evidence = evidence_of({futex_thread(100), futex_thread(101)});
-  change_both(evidence, 0, [](ThreadSample& thread) {
+  change_both(evidence, 0, [](proc::ThreadSample& thread) {
     thread.call = {};
     thread.call.running = true;
   });
@@ -168,7 +171,7 @@ TEST(Proof, ARunningThreadIsAWayOut) {
 TEST(Proof, AStoppedThreadMayBeContinued) {
   for (const char state : {'T', 't', 'D', 'R'}) {
     auto evidence = evidence_of({futex_thread(100)});
-    change_both(evidence, 0, [&](ThreadSample& thread) { thread.status.state = state; });
+    change_both(evidence, 0, [&](proc::ThreadSample& thread) { thread.status.state = state; });
     expect_open(evidence, "may go on");
   }
 }
@@ -177,12 +180,12 @@ TEST(Proof, AnotherSystemCallIsAWayOut) {
   for (const std::int64_t number :
        {34, 35, 43, 65, 70, 128, 230, 240, 426}) {  // pause, sleep, accept, semop, io_uring…
     auto evidence = evidence_of({futex_thread(100), futex_thread(101)});
-    change_both(evidence, 1, [&](ThreadSample& thread) { thread.call.number = number; });
+    change_both(evidence, 1, [&](proc::ThreadSample& thread) { thread.call.number = number; });
     expect_open(evidence, "thread 101 may go on");
   }
   for (const std::int64_t number : {0, 1, 45, 46, 73}) {  // read, write, recvfrom, sendmsg, flock
     auto evidence = evidence_of({futex_thread(100), futex_thread(101)});
-    change_both(evidence, 1, [&](ThreadSample& thread) { thread.call.number = number; });
+    change_both(evidence, 1, [&](proc::ThreadSample& thread) { thread.call.number = number; });
     expect_open(evidence, "not known");
     EXPECT_FALSE(prove(evidence).lasting);
     evidence.facts[1].is_open_to_all = true;
@@ -236,13 +239,13 @@ TEST(Proof, AnArrivingSignalIsAWayOut) {
 }
 
 TEST(Proof, AThreadThatRanBetweenTheRoundsBreaksTheInstant) {
-  const auto changes = std::vector<void (*)(ThreadSample&)>{
-      [](ThreadSample& thread) { ++thread.status.voluntary; },
-      [](ThreadSample& thread) { ++thread.status.nonvoluntary; },
-      [](ThreadSample& thread) { thread.call.sp += 16; },
-      [](ThreadSample& thread) { thread.call.pc += 1; },
-      [](ThreadSample& thread) { thread.call.args[0] += 4; },
-      [](ThreadSample& thread) {
+  const auto changes = std::vector<void (*)(proc::ThreadSample&)>{
+      [](proc::ThreadSample& thread) { ++thread.status.voluntary; },
+      [](proc::ThreadSample& thread) { ++thread.status.nonvoluntary; },
+      [](proc::ThreadSample& thread) { thread.call.sp += 16; },
+      [](proc::ThreadSample& thread) { thread.call.pc += 1; },
+      [](proc::ThreadSample& thread) { thread.call.args[0] += 4; },
+      [](proc::ThreadSample& thread) {
         thread.call = {};
         thread.call.running = true;
       },
@@ -281,7 +284,7 @@ TEST(Proof, TheProcessAsAWholeMustQualify) {
   evidence.has_io_uring = true;
   expect_open(evidence, "io_uring");
   evidence = evidence_of({futex_thread(100)});
-  evidence.sharing = Sharing::kShared;
+  evidence.sharing = proc::Sharing::kShared;
   expect_open(evidence, "shares its memory");
   evidence.sharers = {200};
   EXPECT_TRUE(prove(evidence).stuck);
@@ -313,40 +316,40 @@ TEST(Proof, ChildrenAndPipesPassTheQuestionOn) {
 }
 
 TEST(Classify, ReadsWhatIsWaitedFor) {
-  EXPECT_EQ(classify(call_thread(1, 61, {0xffffffff, 0, 0, 0, 0, 0})).child, -1);
-  EXPECT_EQ(classify(call_thread(1, 61, {0, 0, 0, 0, 0, 0})).child, -1);
-  EXPECT_EQ(classify(call_thread(1, 61, {0xdead000000001234, 0, 0, 0, 0, 0})).child, 0x1234);
-  EXPECT_EQ(classify(call_thread(1, 247, {1, 77, 0, 4, 0, 0})).child, 77);
-  EXPECT_EQ(classify(call_thread(1, 247, {0, 0, 0, 4, 0, 0})).child, -1);
-  EXPECT_EQ(classify(call_thread(1, 247, {3, 9, 0, 4, 0, 0})).pidfd, 9);
-  EXPECT_EQ(classify(call_thread(1, 247, {99, 9, 0, 4, 0, 0})).kind, WaitClass::kAwakable);
-  EXPECT_EQ(classify(call_thread(1, 0, {5, 0, 0, 0, 0, 0})).kind, WaitClass::kRead);
-  EXPECT_EQ(classify(call_thread(1, 1, {5, 0, 0, 0, 0, 0})).kind, WaitClass::kWrite);
+  EXPECT_EQ(proc::classify(call_thread(1, 61, {0xffffffff, 0, 0, 0, 0, 0})).child, -1);
+  EXPECT_EQ(proc::classify(call_thread(1, 61, {0, 0, 0, 0, 0, 0})).child, -1);
+  EXPECT_EQ(proc::classify(call_thread(1, 61, {0xdead000000001234, 0, 0, 0, 0, 0})).child, 0x1234);
+  EXPECT_EQ(proc::classify(call_thread(1, 247, {1, 77, 0, 4, 0, 0})).child, 77);
+  EXPECT_EQ(proc::classify(call_thread(1, 247, {0, 0, 0, 4, 0, 0})).child, -1);
+  EXPECT_EQ(proc::classify(call_thread(1, 247, {3, 9, 0, 4, 0, 0})).pidfd, 9);
+  EXPECT_EQ(proc::classify(call_thread(1, 247, {99, 9, 0, 4, 0, 0})).kind, proc::WaitClass::kAwakable);
+  EXPECT_EQ(proc::classify(call_thread(1, 0, {5, 0, 0, 0, 0, 0})).kind, proc::WaitClass::kRead);
+  EXPECT_EQ(proc::classify(call_thread(1, 1, {5, 0, 0, 0, 0, 0})).kind, proc::WaitClass::kWrite);
 }
 
 TEST(Classify, TellsWaitsThatTimeMayEnd) {
-  EXPECT_EQ(classify(call_thread(1, 7, {0x1000, 2, 0xffffffff, 0, 0, 0})).kind, WaitClass::kPoll);
-  EXPECT_EQ(classify(call_thread(1, 7, {0x1000, 2, 0, 0, 0, 0})).kind, WaitClass::kAwakable);
-  EXPECT_EQ(classify(call_thread(1, 23, {4, 0x1000, 0, 0, 0, 0})).kind, WaitClass::kPoll);
-  EXPECT_EQ(classify(call_thread(1, 23, {4, 0x1000, 0, 0, 0x2000, 0})).kind, WaitClass::kAwakable);
-  EXPECT_EQ(classify(call_thread(1, 232, {4, 0x1000, 8, 0xffffffff, 0, 0})).kind, WaitClass::kPoll);
-  EXPECT_EQ(classify(call_thread(1, 299, {4, 0x1000, 8, 0, 0x2000, 0})).kind, WaitClass::kAwakable);
+  EXPECT_EQ(proc::classify(call_thread(1, 7, {0x1000, 2, 0xffffffff, 0, 0, 0})).kind, proc::WaitClass::kPoll);
+  EXPECT_EQ(proc::classify(call_thread(1, 7, {0x1000, 2, 0, 0, 0, 0})).kind, proc::WaitClass::kAwakable);
+  EXPECT_EQ(proc::classify(call_thread(1, 23, {4, 0x1000, 0, 0, 0, 0})).kind, proc::WaitClass::kPoll);
+  EXPECT_EQ(proc::classify(call_thread(1, 23, {4, 0x1000, 0, 0, 0x2000, 0})).kind, proc::WaitClass::kAwakable);
+  EXPECT_EQ(proc::classify(call_thread(1, 232, {4, 0x1000, 8, 0xffffffff, 0, 0})).kind, proc::WaitClass::kPoll);
+  EXPECT_EQ(proc::classify(call_thread(1, 299, {4, 0x1000, 8, 0, 0x2000, 0})).kind, proc::WaitClass::kAwakable);
 }
 
 TEST(Classify, KnowsFileLocksVforkAndTracers) {
-  EXPECT_EQ(classify(call_thread(1, 73, {4, 2, 0, 0, 0, 0})).kind, WaitClass::kFileLock);
-  EXPECT_EQ(classify(call_thread(1, 72, {4, 7, 0x1000, 0, 0, 0})).kind, WaitClass::kFileLock);
-  EXPECT_EQ(classify(call_thread(1, 72, {4, 6, 0x1000, 0, 0, 0})).kind, WaitClass::kAwakable);
-  ThreadSample spawning = call_thread(1, 58, {});
+  EXPECT_EQ(proc::classify(call_thread(1, 73, {4, 2, 0, 0, 0, 0})).kind, proc::WaitClass::kFileLock);
+  EXPECT_EQ(proc::classify(call_thread(1, 72, {4, 7, 0x1000, 0, 0, 0})).kind, proc::WaitClass::kFileLock);
+  EXPECT_EQ(proc::classify(call_thread(1, 72, {4, 6, 0x1000, 0, 0, 0})).kind, proc::WaitClass::kAwakable);
+  proc::ThreadSample spawning = call_thread(1, 58, {});
   spawning.status.state = 'D';
-  EXPECT_EQ(classify(spawning).kind, WaitClass::kVfork);
+  EXPECT_EQ(proc::classify(spawning).kind, proc::WaitClass::kVfork);
   spawning.status.state = 'R';
-  EXPECT_EQ(classify(spawning).kind, WaitClass::kAwakable);
-  ThreadSample traced = futex_thread(1);
+  EXPECT_EQ(proc::classify(spawning).kind, proc::WaitClass::kAwakable);
+  proc::ThreadSample traced = futex_thread(1);
   traced.status.state = 't';
-  EXPECT_EQ(classify(traced).kind, WaitClass::kAwakable);
+  EXPECT_EQ(proc::classify(traced).kind, proc::WaitClass::kAwakable);
   traced.status.tracer = 7;
-  EXPECT_EQ(classify(traced).kind, WaitClass::kTraced);
+  EXPECT_EQ(proc::classify(traced).kind, proc::WaitClass::kTraced);
 }
 
 TEST(DescribeWait, SaysWhatTheModelNeeds) {
@@ -358,7 +361,7 @@ TEST(DescribeWait, SaysWhatTheModelNeeds) {
   facts.mapping = WordMapping::kPrivate;
   EXPECT_FALSE(describe_wait(futex_thread(7, kWait), &facts).is_shared);
   EXPECT_FALSE(describe_wait(futex_thread(7), nullptr).is_shared);
-  ThreadSample timed = futex_thread(7);
+  proc::ThreadSample timed = futex_thread(7);
   timed.call.args[3] = 1;
   EXPECT_TRUE(describe_wait(timed, nullptr).has_timeout);
   EXPECT_EQ(describe_wait(call_thread(7, 61, {55, 0, 0, 0, 0, 0}), nullptr).target_pid, 55);

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "fixture_process.hpp"
-#include "watch/proc_fs.hpp"
+#include "proc/proc_fs.hpp"
 
 namespace forksight::test {
 
@@ -80,7 +80,7 @@ class RunCommand : public testing::Test {
     EXPECT_TRUE(process.wait_ready());
     // The number of context switches of the waiting command counts its looks.
     const auto looks = [&] {
-      const auto status = watch::parse_status(watch::read_file(watch::proc_path(process.pid(), "status")).text);
+      const auto status = proc::parse_status(proc::read_file(proc::proc_path(process.pid(), "status")).text);
       return status ? std::optional(status->voluntary) : std::nullopt;
     };
     const auto before = looks();

@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "run_command_fixture.hpp"
-#include "watch/proc_fs.hpp"
+#include "proc/proc_fs.hpp"
 
 namespace forksight {
 namespace {
@@ -232,7 +232,7 @@ TEST_F(RunCommand, AnInterruptPrintsTheDiagnosisFirst) {
 TEST_F(RunCommand, AnInterruptThatKillsCmdStillGetsADiagnosis) {
   FixtureProcess process(command({"--hang-after", "3600"}, {kHazard, "hang"}), true, folder_.string());
   ASSERT_TRUE(process.wait_ready());
-  const auto children = watch::read_children(process.pid());
+  const auto children = proc::read_children(process.pid());
   ASSERT_EQ(children.size(), 1U);
   ASSERT_EQ(::kill(children.front(), SIGINT), 0);
   ASSERT_EQ(::kill(process.pid(), SIGINT), 0);
@@ -243,7 +243,7 @@ TEST_F(RunCommand, AnInterruptThatKillsCmdStillGetsADiagnosis) {
 TEST_F(RunCommand, ASecondInterruptStopsWaiting) {
   FixtureProcess process(command({"--hang-after", "3600"}, {kHazard, "stubborn"}), true, folder_.string());
   ASSERT_TRUE(process.wait_ready());
-  const auto children = watch::read_children(process.pid());
+  const auto children = proc::read_children(process.pid());
   ASSERT_EQ(children.size(), 1U);
   ASSERT_EQ(::kill(process.pid(), SIGINT), 0);
   ASSERT_TRUE(process.wait_stderr(kSlug));

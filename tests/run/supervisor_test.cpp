@@ -10,8 +10,8 @@
 #include <string>
 
 #include "fixture_process.hpp"
-#include "watch/proc_fs.hpp"
-#include "watch/sampler.hpp"
+#include "proc/proc_fs.hpp"
+#include "proc/thread_sample.hpp"
 
 namespace forksight::watch {
 namespace {
@@ -55,9 +55,9 @@ class Watch {
     while (!sleeps && Clock::now() < limit) {
       poll();
       bool refused = false;
-      const auto round = sample_round(pid(), refused);
+      const auto round = proc::sample_round(pid(), refused);
       sleeps = round && std::all_of(round->threads.begin(), round->threads.end(),
-                                    [](const ThreadSample& thread) { return thread.status.state == 'S'; });
+                                    [](const proc::ThreadSample& thread) { return thread.status.state == 'S'; });
     }
     EXPECT_TRUE(sleeps);
     std::size_t most = 0;
@@ -269,9 +269,9 @@ TEST(Supervisor, AnEndedProcessIsForgotten) {
 TEST(Supervisor, APidIsNoIdentity) {
   Watch watch("dead");
   ASSERT_TRUE(watch.wait_stuck(1));
-  const ProcessKey key = watch.verdict_of(watch.pid())->key;
-  EXPECT_TRUE(is_same_process(key));
-  EXPECT_FALSE(is_same_process({key.pid, key.start_ticks + 1}));
+  const proc::ProcessKey key = watch.verdict_of(watch.pid())->key;
+  EXPECT_TRUE(proc::is_same_process(key));
+  EXPECT_FALSE(proc::is_same_process({key.pid, key.start_ticks + 1}));
   EXPECT_FALSE(watch.supervisor().tree().adopt({key.pid, key.start_ticks + 1}));
 }
 

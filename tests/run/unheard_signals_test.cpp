@@ -1,4 +1,5 @@
 // Which signals nobody in a process takes, as a pure function.
+#include "proc/thread_sample.hpp"
 #include "watch/unheard_signals.hpp"
 
 #include <gtest/gtest.h>
@@ -9,8 +10,8 @@ namespace {
 constexpr std::uint64_t kTerm = 1U << 14U;
 constexpr std::uint64_t kInt = 1U << 1U;
 
-ThreadSample thread(std::int32_t tid, std::uint64_t pending, std::uint64_t blocked, char state = 'S') {
-  ThreadSample sample;
+proc::ThreadSample thread(std::int32_t tid, std::uint64_t pending, std::uint64_t blocked, char state = 'S') {
+  proc::ThreadSample sample;
   sample.tid = tid;
   sample.status.state = state;
   sample.status.shared_pending = pending;

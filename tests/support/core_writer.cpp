@@ -20,7 +20,7 @@ constexpr std::uint64_t kTop = 64U << 10U;
 constexpr std::uint64_t kErestartsys = 512;
 
 struct Piece {
-  watch::Mapping mapping;
+  proc::Mapping mapping;
   std::uint64_t bytes = 0;  // that are dumped, from its start
 };
 
@@ -71,7 +71,7 @@ std::vector<std::byte> read_whole(const std::string& path) {
   return bytes;
 }
 
-bool is_file(const watch::Mapping& mapping) { return mapping.path.starts_with('/'); }
+bool is_file(const proc::Mapping& mapping) { return mapping.path.starts_with('/'); }
 
 std::vector<std::byte> file_note(const image::Image& live) {
   std::vector<std::byte> body;
@@ -79,7 +79,7 @@ std::vector<std::byte> file_note(const image::Image& live) {
   const auto count = std::count_if(live.mappings.begin(), live.mappings.end(), is_file);
   put(body, static_cast<std::uint64_t>(count));
   put(body, kPage);
-  for (const watch::Mapping& mapping : live.mappings) {
+  for (const proc::Mapping& mapping : live.mappings) {
     if (!is_file(mapping)) continue;
     for (const std::uint64_t word : {mapping.start, mapping.end, mapping.offset / kPage}) put(body, word);
     names += mapping.path + '\0';
@@ -119,7 +119,7 @@ std::vector<std::byte> make_notes(const image::Image& live, const CoreScene& sce
 
 std::vector<Piece> make_pieces(const image::Image& live, const CoreScene& scene) {
   std::vector<Piece> pieces;
-  for (const watch::Mapping& mapping : live.mappings) {
+  for (const proc::Mapping& mapping : live.mappings) {
     const std::uint64_t size = mapping.end - mapping.start;
     if (!mapping.readable) continue;
     if (is_file(mapping) && !mapping.writable) {

@@ -1,0 +1,178 @@
+#include "proc/descriptors.hpp"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "proc/proc_fs.hpp"
+
+namespace forksight::proc {
+namespace {
+
+constexpr std::string_view kEventfdLink = "anon_inode:[eventfd]";
+constexpr std::string_view kEventfdName = "eventfd:";
+
+std::string link_path(std::int32_t tid, std::int32_t fd) { return proc_path(tid, fmt::format("fd/{}", fd)); }
+ReadText read_fdinfo(std::int32_t tid, std::int32_t fd) {
+  return read_file(proc_path(tid, fmt::format("fdinfo/{}", fd)));
+}
+
+// The access mode of a descriptor, from the octal "flags:" of its fdinfo; nullopt if it is gone.
+std::optional<int> parse_access_mode(std::string_view fdinfo) {
+  const auto field = find_field(fdinfo, "flags");
+  if (!field) return std::nullopt;
+  unsigned flags = 0;
+  const auto [stop, error] = std::from_chars(field->data(), field->data() + field->size(), flags, 8);
+  if (error != std::errc{} || stop != field->data() + field->size()) return std::nullopt;
+  return static_cast<int>(flags) & O_ACCMODE;
+}
+
+// A process whose first thread has ended shows no descriptors of its own: they are those of any other thread.
+// /proc/TID works for threads too.
+std::int32_t find_descriptor_owner(std::int32_t pid, ListedNumbers& fds) {
+  fds = list_numbers(proc_path(pid, "fd"));
+  if (fds.outcome != ReadOutcome::kOk || !fds.numbers.empty()) return pid;
+  for (const std::int32_t tid : list_numbers(proc_path(pid, "task")).numbers) {
+    ListedNumbers of_thread = list_numbers(proc_path(tid, "fd"));
+    if (of_thread.numbers.empty()) continue;
+    fds = std::move(of_thread);
+    return tid;
+  }
+  return pid;
+}
+
+std::string eventfd_name(std::string_view fdinfo) {
+  const auto id = find_field(fdinfo, "eventfd-id");
+  return id ? std::string(kEventfdName) + std::string(*id) : std::string();
+}
+
+void collect_holders(std::int32_t pid, std::int32_t tid, const std::vector<std::int32_t>& fds,
+                     const std::set<std::string>& objects, bool wants_eventfds, std::vector<Holder>& holders) {
+  for (const std::int32_t fd : fds) {
+    auto link = read_link(link_path(tid, fd));
+    if (!link) continue;
+    const bool is_eventfd = wants_eventfds && *link == kEventfdLink;
+    if (!is_eventfd && !objects.contains(*link)) continue;
+    const std::string fdinfo = read_fdinfo(tid, fd).text;
+    if (is_eventfd) {
+      *link = eventfd_name(fdinfo);
+      if (!objects.contains(*link)) continue;
+    }
+    Holder holder{std::move(*link), pid, tid, fd, false, false};
+    // A descriptor whose mode cannot be read counts as both ends: that keeps its process among the possible wakers.
+    const int mode = parse_access_mode(fdinfo).value_or(O_RDWR);
+    holder.reads = mode != O_WRONLY;
+    holder.writes = mode != O_RDONLY;
+    holders.push_back(std::move(holder));
+  }
+}
+
+template <class T>
+bool parse_after(std::string_view line, std::string_view name, int base, T& out) {
+  const std::size_t at = line.find(name);
+  if (at == std::string_view::npos) return false;
+  line.remove_prefix(at + name.size());
+  line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
+  return std::from_chars(line.data(), line.data() + line.size(), out, base).ec == std::errc{};
+}
+
+Object of_inode(ObjectKind kind, std::uint64_t inode, std::string name) { return {kind, std::move(name), inode}; }
+
+}  // namespace
+
+Object find_object(std::int32_t tid, std::int32_t fd) {
+  auto link = read_link(link_path(tid, fd));
+  if (!link) return {};
+  if (const auto pipe = parse_pipe_link(*link)) return of_inode(ObjectKind::kPipe, *pipe, std::move(*link));
+  if (const auto socket = parse_socket_link(*link)) return of_inode(ObjectKind::kSocket, *socket, std::move(*link));
+  if (*link == kEventfdLink) {
+    std::string name = eventfd_name(read_fdinfo(tid, fd).text);
+    return name.empty() ? Object{} : Object{ObjectKind::kEventfd, std::move(name), 0};
+  }
+  if (*link == "anon_inode:[eventpoll]") return {ObjectKind::kEpoll, std::move(*link), 0};
+  if (*link == "anon_inode:[pidfd]") return {ObjectKind::kProcess, std::move(*link), 0};
+  // One with a name can be opened by anybody at any time: that is what many services wait for.
+  struct stat status {};
+  const bool is_fifo = ::stat(link_path(tid, fd).c_str(), &status) == 0 && S_ISFIFO(status.st_mode);
+  return {is_fifo && status.st_nlink == 0 ? ObjectKind::kFifo : ObjectKind::kOther, std::move(*link), 0};
+}
+
+std::vector<Holder> find_holders(const std::set<std::string>& objects, const std::set<std::int32_t>& must_read,
+                                 std::set<std::int32_t>& refused) {
+  std::vector<Holder> holders;
+  if (objects.empty()) return holders;
+  const auto first_eventfd = objects.lower_bound(std::string(kEventfdName));
+  const bool wants_eventfds = first_eventfd != objects.end() && first_eventfd->starts_with(kEventfdName);
+  for (const std::int32_t pid : list_numbers("/proc").numbers) {
+    ListedNumbers fds;
+    const std::int32_t tid = find_descriptor_owner(pid, fds);
+    if (fds.outcome == ReadOutcome::kRefused && must_read.contains(pid)) refused.insert(pid);
+    collect_holders(pid, tid, fds.numbers, objects, wants_eventfds, holders);
+  }
+  return holders;
+}
+
+bool has_descriptors_on_their_way(const std::set<std::int32_t>& pids) {
+  for (const std::int32_t pid : pids) {
+    ListedNumbers fds;
+    const std::int32_t tid = find_descriptor_owner(pid, fds);
+    for (const std::int32_t fd : fds.numbers) {
+      const auto link = read_link(link_path(tid, fd));
+      if (!link || !parse_socket_link(*link)) continue;
+      const std::string fdinfo = read_fdinfo(tid, fd).text;
+      const auto waiting = find_field(fdinfo, "scm_fds");
+      if (waiting && *waiting != "0") return true;
+    }
+  }
+  return false;
+}
+
+bool may_be_signalled_by_kernel(std::int32_t tid) {
+  constexpr unsigned kMemoryDevices = 1;  // null, zero, random ...
+  constexpr unsigned kTerminals = 5;
+  constexpr unsigned kFirstPty = 128;
+  constexpr unsigned kLastPty = 143;
+  constexpr std::size_t kMaxMaps = 16U << 20U;
+  if (read_file(proc_path(tid, "maps"), kMaxMaps).text.find("[aio]") != std::string::npos) return true;
+  for (const std::int32_t fd : list_numbers(proc_path(tid, "fd")).numbers) {
+    struct stat status {};
+    if (::stat(link_path(tid, fd).c_str(), &status) != 0 || !S_ISCHR(status.st_mode)) continue;
+    const unsigned device = major(status.st_rdev);
+    const bool is_plain =
+        device == kMemoryDevices || device == 4 || device == kTerminals || (device >= kFirstPty && device <= kLastPty);
+    if (!is_plain) return true;
+  }
+  return false;
+}
+
+std::optional<std::vector<EpollEntry>> parse_epoll(std::string_view fdinfo) {
+  std::vector<EpollEntry> entries;
+  for (std::size_t start = 0; start < fdinfo.size();) {
+    std::size_t end = fdinfo.find('\n', start);
+    if (end == std::string_view::npos) end = fdinfo.size();
+    const std::string_view line = fdinfo.substr(start, end - start);
+    start = end + 1;
+    if (!line.starts_with("tfd:")) continue;
+    EpollEntry entry;
+    if (!parse_after(line, "tfd:", 10, entry.fd) || !parse_after(line, " ino:", 16, entry.inode)) return std::nullopt;
+    entries.push_back(entry);
+  }
+  return entries;
+}
+
+std::optional<std::int32_t> resolve_pidfd(std::int32_t pid, std::int32_t fd) {
+  const ReadText text = read_file(proc_path(pid, "fdinfo/" + std::to_string(fd)));
+  const auto field = text ? find_field(text.text, "Pid") : std::nullopt;
+  const auto target = field ? parse_decimal(*field) : std::nullopt;
+  if (!target || *target <= 0) return std::nullopt;
+  return static_cast<std::int32_t>(*target);
+}
+
+}  // namespace forksight::proc

@@ -1,0 +1,109 @@
+#include "proc/futex_word.hpp"
+
+#include <linux/futex.h>
+
+#include <array>
+#include <cstddef>
+
+#include "forksight/abi/mutex.hpp"
+#include "forksight/abi/rwlock.hpp"
+#include "forksight/abi/thread.hpp"
+#include "libc/mutex_type.hpp"
+
+namespace forksight::proc {
+namespace {
+
+constexpr std::uint32_t kKnownKinds = abi::Mutex::kTypeBits | abi::Mutex::kAttributes | abi::Mutex::kElision;
+constexpr std::uint32_t kMostUsers = 1U << 20U;
+constexpr std::uint32_t kMostReaders = 1U << 24U;
+
+// The words of a lock at `address`, if all of it can be read.
+template <class T>
+std::optional<T> read_lock(const ReadWord& read, std::uint64_t address) {
+  std::array<std::uint32_t, sizeof(T) / sizeof(std::uint32_t)> words{};
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const auto word = read(address + i * sizeof(std::uint32_t), sizeof(std::uint32_t));
+    if (!word) return std::nullopt;
+    words[i] = static_cast<std::uint32_t>(*word);
+  }
+  return abi::load<T>(words.data());
+}
+
+bool is_mutex(const ReadWord& read, std::uint64_t word, std::uint32_t expected, FutexWord& found) {
+  const auto mutex = read_lock<abi::Mutex>(read, word);
+  if (!mutex || (mutex->kind & ~kKnownKinds) != 0) return false;
+  if (mutex->owner <= 0 || mutex->users == 0 || mutex->users > kMostUsers) return false;
+  if (mutex->lock != expected) return false;
+  const std::uint32_t state = mutex->has_ceiling() ? mutex->lock & ~abi::Mutex::kCeilingBits : mutex->lock;
+  const bool fits = mutex->is_robust()
+                        ? (mutex->lock & abi::Mutex::kTidBits) == static_cast<std::uint32_t>(mutex->owner)
+                        : state == abi::Mutex::kContended;
+  if (!fits) return false;
+  found.use = model::FutexUse::kMutex;
+  found.owner = mutex->owner;
+  found.mutex_type = libc::type_of(*mutex);
+  found.lock = word;
+  return true;
+}
+
+bool is_join(const ReadWord& read, const abi::ThreadLayout& layout, std::uint64_t word, std::uint32_t expected,
+             FutexWord& found) {
+  const std::uint64_t thread = word - layout.tid;
+  if (!layout.is_joined_by_tid || word < layout.tid) return false;
+  if (read(thread, 8) != thread || read(thread + abi::kSelfInThread, 8) != thread) return false;
+  if (read(word, 4) != expected) return false;
+  found.use = model::FutexUse::kJoin;
+  found.owner = static_cast<std::int32_t>(expected);
+  return true;
+}
+
+// Both futexes of a rwlock: readers and the writer that is next sleep on the first, further writers on the second.
+bool is_rwlock(const ReadWord& read, std::uint64_t word, std::uint32_t expected, FutexWord& found) {
+  constexpr std::uint64_t kPhaseFutex = offsetof(abi::Rwlock, wrphase_futex);
+  for (const std::uint64_t futex : {kPhaseFutex, std::uint64_t{offsetof(abi::Rwlock, writers_futex)}}) {
+    if (word < futex) continue;
+    const auto lock = read_lock<abi::Rwlock>(read, word - futex);
+    if (!lock || lock->shared < 0 || lock->shared > 1 || lock->flags > abi::Rwlock::kMostFlags) continue;
+    const std::uint32_t value = futex == kPhaseFutex ? lock->wrphase_futex : lock->writers_futex;
+    if (value != expected || (expected & abi::Rwlock::kFutexUsed) == 0 || lock->reader_count() > kMostReaders) continue;
+    const bool write_phase = lock->is_write_phase();
+    const bool by_writer = write_phase && lock->is_write_locked() && lock->cur_writer > 0;
+    const bool by_readers = !write_phase && lock->reader_count() > 0 && lock->cur_writer == 0;
+    if (!by_writer && !by_readers) continue;
+    // In a write phase the first futex is waited on by readers; else by the writer for the readers to leave.
+    const bool reads = futex == kPhaseFutex && write_phase;
+    if (futex == kPhaseFutex && expected != (abi::Rwlock::kFutexUsed | (write_phase ? 1U : 0U))) continue;
+    if (!reads && !lock->is_write_locked()) continue;
+    found.use = reads ? model::FutexUse::kRwlockRead : model::FutexUse::kRwlockWrite;
+    found.owner = by_writer ? lock->cur_writer : 0;
+    found.readers = by_readers ? lock->reader_count() : 0;
+    found.lock = word - futex;
+    return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+FutexWord identify_word(const Syscall& call, abi::Version libc, const ReadWord& read, const HasTask& lives_here,
+                        const HasTask& owner_lives) {
+  const std::uint64_t word = call.args[0];
+  const auto expected = static_cast<std::uint32_t>(call.args[2]);
+  const std::uint32_t operation = static_cast<std::uint32_t>(call.args[1]);
+  const std::uint32_t command = operation & ~static_cast<std::uint32_t>(FUTEX_PRIVATE_FLAG | FUTEX_CLOCK_REALTIME);
+  const bool is_private = (operation & FUTEX_PRIVATE_FLAG) != 0;
+  if (command != FUTEX_WAIT && command != FUTEX_WAIT_BITSET) return {};
+  FutexWord found;
+  const bool names_task = static_cast<std::int32_t>(expected) > 0 && lives_here(static_cast<std::int32_t>(expected));
+  // pthread_join never sets the PRIVATE flag: it is the kernel that wakes it.
+  const abi::ThreadLayout* const thread = abi::thread_layout(libc);
+  if (!is_private && names_task && thread != nullptr && is_join(read, *thread, word, expected, found)) return found;
+  const bool is_lock = (abi::Mutex::kVersions.have(libc) && is_mutex(read, word, expected, found)) ||
+                       (abi::Rwlock::kVersions.have(libc) && is_rwlock(read, word, expected, found));
+  if (!is_lock) return {};
+  if (found.owner == 0) return found;
+  found.owner_is_gone = !owner_lives(found.owner);
+  return found;
+}
+
+}  // namespace forksight::proc

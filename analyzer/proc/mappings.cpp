@@ -1,0 +1,153 @@
+#include "proc/mappings.hpp"
+
+#include <dirent.h>
+#include <elf.h>
+#include <fmt/core.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "libc/libc_file.hpp"
+#include "proc/proc_fs.hpp"
+#include "proc/process_memory.hpp"
+
+namespace forksight::proc {
+namespace {
+
+constexpr std::size_t kMaxMaps = 16U << 20U;
+constexpr std::string_view kDeleted = " (deleted)";
+
+template <class Visit>
+void for_each_mapping(std::string_view text, const Visit& visit) {
+  for (std::size_t start = 0; start < text.size();) {
+    const std::size_t end = text.find('\n', start);
+    if (end == std::string_view::npos) break;  // a line that was cut
+    visit(text.substr(start, end - start));
+    start = end + 1;
+  }
+}
+
+// An executable at a fixed address is where its own headers say.
+bool is_at_fixed_address(std::int32_t tid, std::uint64_t start) {
+  Elf64_Ehdr header;
+  return ProcessMemory(tid).read(start, std::as_writable_bytes(std::span(&header, 1))) &&
+         std::memcmp(header.e_ident, ELFMAG, SELFMAG) == 0 && header.e_type == ET_EXEC;
+}
+
+// The folder of what a process has mapped. In a mount namespace of its own the path is seen from its root; it must be
+// the very file system then.
+std::string folder_of(std::int32_t tid, const SharedPlace& place) {
+  const std::string folder = place.path.substr(0, place.path.rfind('/'));
+  if (read_link("/proc/self/ns/mnt") == read_link(proc_path(tid, "ns/mnt"))) return folder;
+  const std::string inside = proc_path(tid, "root") + folder;
+  struct stat status {};
+  if (::stat(inside.c_str(), &status) != 0) return {};
+  return fmt::format("{:02x}:{:02x}", major(status.st_dev), minor(status.st_dev)) == place.device ? inside
+                                                                                                  : std::string();
+}
+
+}  // namespace
+
+std::vector<Mapping> read_mappings(std::int32_t tid) {
+  std::vector<Mapping> mappings;
+  for_each_mapping(read_file(proc_path(tid, "maps"), kMaxMaps).text, [&](std::string_view line) {
+    if (auto mapping = parse_mapping(line)) mappings.push_back(std::move(*mapping));
+  });
+  return mappings;
+}
+
+const Mapping* find_mapping(const std::vector<Mapping>& mappings, std::uint64_t address) {
+  const auto after =
+      std::upper_bound(mappings.begin(), mappings.end(), address,
+                       [](std::uint64_t wanted, const Mapping& mapping) { return wanted < mapping.start; });
+  if (after == mappings.begin()) return nullptr;
+  const Mapping& mapping = *std::prev(after);
+  return address < mapping.end ? &mapping : nullptr;
+}
+
+WordModule find_module(std::int32_t tid, const std::vector<Mapping>& mappings, std::uint64_t address) {
+  const Mapping* at = find_mapping(mappings, address);
+  if (at == nullptr) return {};
+  // What a module's data does not fill with the file's bytes (.bss) is an anonymous mapping right behind it.
+  if (at->path.empty() && at != mappings.data() && std::prev(at)->end == at->start && std::prev(at)->writable)
+    at = std::prev(at);
+  if (at->inode == 0 || !at->path.starts_with('/') || at->path.ends_with(kDeleted) || at->shared) return {};
+  for (const Mapping* first = at;; --first) {
+    const bool is_head = first->path == at->path && first->offset == 0;
+    if (is_head) return {at->path, is_at_fixed_address(tid, first->start) ? 0 : first->start};
+    if (first == mappings.data() || (first->path != at->path && !first->path.empty())) return {};
+  }
+}
+
+std::optional<SharedPlace> find_shared_place(const std::vector<Mapping>& mappings, std::uint64_t address) {
+  const Mapping* const mapping = find_mapping(mappings, address);
+  if (mapping == nullptr || !mapping->shared || mapping->inode == 0) return std::nullopt;
+  return SharedPlace{mapping->device, mapping->inode, mapping->offset + (address - mapping->start), mapping->path};
+}
+
+bool is_closed_to_others(std::int32_t tid, const SharedPlace& place) {
+  if (place.path == "/dev/zero (deleted)") return true;  // MAP_ANONYMOUS
+  // Of System V: its name is a key that the path does not tell. A memfd may be reached by its descriptors.
+  if (!place.path.ends_with(kDeleted) || place.path.starts_with("/SYSV") || place.path.starts_with("/memfd:"))
+    return false;
+  // sem_open() maps a file under another name than the one that it links it to, and removes the first: look for more.
+  const std::string folder = folder_of(tid, place);
+  if (folder.empty()) return false;
+  DIR* const directory = ::opendir(folder.c_str());
+  if (directory == nullptr) return false;
+  bool has_name = false;
+  while (const dirent* entry = ::readdir(directory)) has_name = has_name || entry->d_ino == place.inode;
+  ::closedir(directory);
+  return !has_name;
+}
+
+SharedMemory SharedMemory::read(const std::set<std::int32_t>& must_read) {
+  SharedMemory memory;
+  for (const std::int32_t pid : list_numbers("/proc").numbers) {
+    ReadText maps = read_file(proc_path(pid, "maps"), kMaxMaps);
+    if (!maps && maps.outcome == ReadOutcome::kRefused && must_read.contains(pid)) memory.refused_ = true;
+    if (maps.text.empty()) {
+      // A first thread that has ended has no memory any more, while the others go on.
+      for (const std::int32_t tid : list_numbers(proc_path(pid, "task")).numbers) {
+        if (maps.text.empty() && tid != pid) maps = read_file(proc_path(tid, "maps"), kMaxMaps);
+      }
+    }
+    for_each_mapping(maps.text, [&](std::string_view line) {
+      auto mapping = parse_mapping(line);
+      if (mapping && mapping->shared && mapping->inode != 0) memory.parts_.push_back({pid, std::move(*mapping)});
+    });
+  }
+  return memory;
+}
+
+std::optional<std::vector<std::int32_t>> SharedMemory::mappers(const SharedPlace& place) const {
+  if (refused_) return std::nullopt;
+  std::vector<std::int32_t> pids;
+  for (const Part& part : parts_) {
+    const Mapping& mapping = part.mapping;
+    const bool is_it = mapping.inode == place.inode && mapping.device == place.device &&
+                       mapping.offset <= place.offset && place.offset - mapping.offset < mapping.end - mapping.start;
+    if (is_it && (pids.empty() || pids.back() != part.pid)) pids.push_back(part.pid);
+  }
+  return pids;
+}
+
+abi::Libc libc_of(std::int32_t tid, const std::vector<Mapping>& mappings) {
+  for (const Mapping& mapping : mappings) {
+    const std::string_view path = mapping.path;
+    const bool is_deleted = path.ends_with(kDeleted);
+    if (!libc::is_libc_name(is_deleted ? path.substr(0, path.size() - kDeleted.size()) : path)) continue;
+    // Its path may lead to another file by now, or in another namespace.
+    for (const std::string& place : {proc_path(tid, "root") + mapping.path,
+                                     proc_path(tid, fmt::format("map_files/{:x}-{:x}", mapping.start, mapping.end))}) {
+      struct stat status {};
+      if (::stat(place.c_str(), &status) == 0 && status.st_ino == mapping.inode) return libc::read_libc_file(place);
+    }
+    return {};
+  }
+  return libc::read_libc_file(proc_path(tid, "exe"));
+}
+
+}  // namespace forksight::proc

@@ -1,0 +1,80 @@
+#include "proc/namespaces.hpp"
+
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include "proc/proc_fs.hpp"
+
+namespace forksight::proc {
+namespace {
+
+constexpr std::string_view kInitial = "pid:[4026531836]";  // PROC_PID_INIT_INO, include/linux/proc_ns.h
+
+std::optional<std::string> namespace_of(std::int32_t tid) { return read_link(proc_path(tid, "ns/pid")); }
+
+bool exists(std::int32_t tid) { return ::access(proc_path(tid, "stat").c_str(), F_OK) == 0; }
+
+// Outermost, which is the one of /proc, first.
+std::vector<std::int32_t> numbers_of(const std::string& folder) {
+  const ReadText status = read_file(folder + "/status");
+  return parse_pids(status ? find_field(status.text, "NSpid").value_or("") : std::string_view());
+}
+
+}  // namespace
+
+bool is_in_initial_pid_namespace() { return read_link("/proc/self/ns/pid") == kInitial; }
+
+std::optional<std::string> find_foreign_proc() {
+  const auto self = read_link("/proc/self");
+  if (self == std::to_string(::getpid())) return std::nullopt;
+  if (!self && ::access("/proc", F_OK) != 0) return "there is no /proc here, which is where processes are looked at";
+  return "/proc shows another pid namespace than this one: mount its own first (mount -t proc proc /proc, or start by "
+         "unshare --mount-proc), or look from outside";
+}
+
+std::int32_t OwnNumbers::tid_of(std::int32_t own, std::uint32_t depth) {
+  if (depth <= 1) return ::access(task_path(pid_, own, "stat").c_str(), F_OK) == 0 ? own : 0;
+  if (!tids_) {
+    tids_.emplace();
+    for (const std::int32_t tid : list_numbers(proc_path(pid_, "task")).numbers) {
+      const auto numbers = numbers_of(task_path(pid_, tid, "."));
+      if (numbers.size() == depth) tids_->emplace(numbers.back(), tid);
+    }
+  }
+  const auto at = tids_->find(own);
+  return at == tids_->end() ? 0 : at->second;
+}
+
+std::optional<std::int32_t> find_in_namespace_of(std::int32_t tid, std::int32_t own, std::uint32_t depth) {
+  if (depth <= 1) return exists(own) ? own : 0;
+  const auto wanted = namespace_of(tid);
+  if (!wanted) return std::nullopt;
+  for (const std::int32_t pid : list_numbers("/proc").numbers) {
+    const std::vector<std::int32_t> numbers = numbers_of(proc_path(pid, "."));
+    if (numbers.size() < depth) continue;  // of no namespace within that one
+    const auto its = namespace_of(pid);
+    if (!its) return std::nullopt;
+    if (its != wanted) continue;
+    if (const std::int32_t found = OwnNumbers(pid).tid_of(own, depth); found != 0) return found;
+  }
+  return 0;
+}
+
+bool is_called(std::int32_t pid, std::int32_t own, std::uint32_t depth) {
+  if (depth <= 1) return pid == own;
+  const std::vector<std::int32_t> numbers = numbers_of(proc_path(pid, "."));
+  return numbers.size() >= depth && numbers[depth - 1] == own;
+}
+
+std::int32_t find_called(std::int32_t own) {
+  std::int32_t found = 0;
+  for (const std::int32_t pid : list_numbers("/proc").numbers) {
+    const std::vector<std::int32_t> numbers = numbers_of(proc_path(pid, "."));
+    if (numbers.size() < 2 || numbers.back() != own) continue;
+    if (found != 0) return 0;
+    found = pid;
+  }
+  return found;
+}
+
+}  // namespace forksight::proc

@@ -1,0 +1,89 @@
+#include "proc/poll_set.hpp"
+
+#include <poll.h>
+#include <sys/select.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#include <algorithm>
+#include <array>
+#include <string>
+
+#include "proc/descriptors.hpp"
+#include "proc/proc_fs.hpp"
+#include "proc/process_memory.hpp"
+#include "proc/thread_sample.hpp"
+
+namespace forksight::proc {
+namespace {
+
+using Descriptors = std::optional<std::vector<std::int32_t>>;
+
+constexpr std::uint64_t kMost = 1U << 14U;
+
+Descriptors read_poll(const ThreadSample& thread) {
+  const std::uint64_t count = static_cast<std::uint32_t>(thread.call.args[1]);
+  if (count > kMost) return std::nullopt;
+  std::vector<pollfd> entries(count);
+  if (!ProcessMemory(thread.tid).read(thread.call.args[0], std::as_writable_bytes(std::span(entries))))
+    return std::nullopt;
+  std::vector<std::int32_t> fds;
+  for (const pollfd& entry : entries) {
+    if (entry.fd >= 0) fds.push_back(entry.fd);
+  }
+  return fds;
+}
+
+Descriptors read_select(const ThreadSample& thread) {
+  constexpr std::size_t kBits = 64;
+  const std::uint64_t count = static_cast<std::uint32_t>(thread.call.args[0]);
+  if (count > kMost) return std::nullopt;
+  std::vector<std::uint64_t> any((count + kBits - 1) / kBits);
+  const ProcessMemory memory(thread.tid);
+  for (std::size_t set = 1; set <= 3; ++set) {
+    if (thread.call.args[set] == 0) continue;
+    std::vector<std::uint64_t> bits(any.size());
+    if (!memory.read(thread.call.args[set], std::as_writable_bytes(std::span(bits)))) return std::nullopt;
+    for (std::size_t word = 0; word < any.size(); ++word) any[word] |= bits[word];
+  }
+  std::vector<std::int32_t> fds;
+  for (std::size_t fd = 0; fd < count; ++fd) {
+    if ((any[fd / kBits] >> (fd % kBits) & 1U) != 0) fds.push_back(static_cast<std::int32_t>(fd));
+  }
+  return fds;
+}
+
+Descriptors read_epoll(const ThreadSample& thread) {
+  constexpr std::size_t kMaxBytes = 4U << 20U;
+  const auto poller = std::to_string(static_cast<std::int32_t>(thread.call.args[0]));
+  const ReadText fdinfo = read_file(proc_path(thread.tid, "fdinfo/" + poller), kMaxBytes);
+  if (!fdinfo || fdinfo.text.empty() || fdinfo.text.size() >= kMaxBytes) return std::nullopt;
+  const auto entries = parse_epoll(fdinfo.text);
+  if (!entries) return std::nullopt;
+  std::vector<std::int32_t> fds;
+  for (const EpollEntry& entry : *entries) {
+    // The file stays in the set while anybody has it open, under whatever number.
+    struct stat status {};
+    if (::stat(proc_path(thread.tid, "fd/" + std::to_string(entry.fd)).c_str(), &status) != 0) return std::nullopt;
+    if (status.st_ino != entry.inode) return std::nullopt;
+    fds.push_back(entry.fd);
+  }
+  return fds;
+}
+
+}  // namespace
+
+Descriptors read_poll_set(const ThreadSample& thread) {
+  switch (thread.call.number) {
+    case SYS_poll:
+    case SYS_ppoll: return read_poll(thread);
+    case SYS_select:
+    case SYS_pselect6: return read_select(thread);
+    case SYS_epoll_wait:
+    case SYS_epoll_pwait:
+    case SYS_epoll_pwait2: return read_epoll(thread);
+    default: return std::nullopt;
+  }
+}
+
+}  // namespace forksight::proc

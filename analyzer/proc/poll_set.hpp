@@ -1,0 +1,16 @@
+// The descriptors that a thread in poll(), select() or epoll_wait() looks at.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "proc/thread_sample.hpp"
+#include "watch/evidence.hpp"
+
+namespace forksight::proc {
+
+// nullopt: they cannot be read, or one of them is no longer what was asked for.
+std::optional<std::vector<std::int32_t>> read_poll_set(const ThreadSample& thread);
+
+}  // namespace forksight::proc

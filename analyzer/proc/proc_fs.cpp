@@ -1,0 +1,146 @@
+#include "proc/proc_fs.hpp"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <limits>
+
+namespace forksight::proc {
+namespace {
+
+ReadOutcome outcome_of(int error) {
+  return error == EACCES || error == EPERM || error == ENOSYS ? ReadOutcome::kRefused : ReadOutcome::kGone;
+}
+
+// The texts that are read at every poll come in one piece: a short read is their end, which saves a system call each.
+// Those of many records (maps, children) may come in short pieces.
+bool is_single_record(std::string_view path) {
+  return path.ends_with("/stat") || path.ends_with("/status") || path.ends_with("/syscall");
+}
+
+}  // namespace
+
+ReadText read_file(const std::string& path, std::size_t limit) {
+  ReadText result;
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  if (fd < 0) {
+    result.outcome = outcome_of(errno);
+    return result;
+  }
+  result.outcome = ReadOutcome::kOk;
+  std::array<char, 4096> buffer;
+  while (result.text.size() < limit) {
+    const std::size_t wanted = std::min(buffer.size(), limit - result.text.size());
+    const ssize_t got = ::read(fd, buffer.data(), wanted);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) {
+      result.outcome = outcome_of(errno);
+      result.text.clear();
+    }
+    if (got <= 0) break;
+    result.text.append(buffer.data(), static_cast<std::size_t>(got));
+    if (static_cast<std::size_t>(got) < wanted && is_single_record(path)) break;
+  }
+  ::close(fd);
+  return result;
+}
+
+std::optional<std::string> read_link(const std::string& path) {
+  std::array<char, 4096> buffer;
+  const ssize_t length = ::readlink(path.c_str(), buffer.data(), buffer.size());
+  if (length < 0 || static_cast<std::size_t>(length) >= buffer.size()) return std::nullopt;
+  return std::string(buffer.data(), static_cast<std::size_t>(length));
+}
+
+ListedNumbers list_numbers(const std::string& folder) {
+  ListedNumbers listed;
+  DIR* directory = ::opendir(folder.c_str());
+  if (directory == nullptr) {
+    listed.outcome = outcome_of(errno);
+    return listed;
+  }
+  listed.outcome = ReadOutcome::kOk;
+  while (const dirent* entry = ::readdir(directory)) {
+    const auto number = parse_decimal(entry->d_name);
+    if (number && *number >= 0 && *number <= std::numeric_limits<std::int32_t>::max()) {
+      listed.numbers.push_back(static_cast<std::int32_t>(*number));
+    }
+  }
+  ::closedir(directory);
+  std::sort(listed.numbers.begin(), listed.numbers.end());
+  return listed;
+}
+
+std::string proc_path(std::int32_t pid, std::string_view entry) { return fmt::format("/proc/{}/{}", pid, entry); }
+
+std::string task_path(std::int32_t pid, std::int32_t tid, std::string_view entry) {
+  return fmt::format("/proc/{}/task/{}/{}", pid, tid, entry);
+}
+
+std::optional<Stat> read_stat(std::int32_t pid) {
+  const ReadText text = read_file(proc_path(pid, "stat"));
+  return text ? parse_stat(text.text) : std::nullopt;
+}
+
+bool is_same_process(const ProcessKey& key) {
+  const auto stat = read_stat(key.pid);
+  return stat && stat->start_ticks == key.start_ticks;
+}
+
+bool is_ending(const ProcessKey& key) {
+  if (!is_same_process(key)) return true;
+  // Each of its threads: the first one may have ended alone.
+  const std::vector<std::int32_t> tids = list_numbers(proc_path(key.pid, "task")).numbers;
+  return std::ranges::all_of(tids, [&](std::int32_t tid) {
+    const auto stat = parse_stat(read_file(task_path(key.pid, tid, "stat")).text);
+    const auto status = parse_status(read_file(task_path(key.pid, tid, "status")).text);
+    return !stat || !status || is_ending(*stat, *status);
+  });
+}
+
+std::string read_exe(std::int32_t pid) {
+  std::string exe = read_link(proc_path(pid, "exe")).value_or("");
+  constexpr std::string_view kDeleted = " (deleted)";
+  if (exe.ends_with(kDeleted)) exe.resize(exe.size() - kDeleted.size());
+  return exe;
+}
+
+std::vector<std::string> read_cmdline(std::int32_t pid) {
+  constexpr std::size_t kMaxBytes = 16U << 10U;  // enough to know a program by
+  const ReadText text = read_file(proc_path(pid, "cmdline"), kMaxBytes);
+  std::vector<std::string> arguments;
+  for (std::size_t start = 0; start < text.text.size();) {
+    std::size_t end = text.text.find('\0', start);
+    if (end == std::string::npos) end = text.text.size();
+    arguments.push_back(text.text.substr(start, end - start));
+    start = end + 1;
+  }
+  return arguments;
+}
+
+std::vector<std::int32_t> read_children(std::int32_t pid) {
+  std::vector<std::int32_t> children;
+  for (const std::int32_t tid : list_numbers(proc_path(pid, "task")).numbers) {
+    const std::vector<std::int32_t> some = parse_pids(read_file(task_path(pid, tid, "children")).text);
+    children.insert(children.end(), some.begin(), some.end());
+  }
+  return children;
+}
+
+std::optional<std::uint64_t> find_shim(std::int32_t pid) {
+  constexpr std::size_t kMaxMaps = 16U << 20U;
+  const ReadText maps = read_file(proc_path(pid, "maps"), kMaxMaps);
+  if (!maps || maps.text.empty() || maps.text.size() >= kMaxMaps) return std::nullopt;
+  const std::size_t name = maps.text.find("/libforksight.so");
+  if (name == std::string::npos) return 0;
+  const std::size_t line = maps.text.rfind('\n', name) + 1;  // of the first line: npos + 1
+  const auto mapping = parse_mapping(std::string_view(maps.text).substr(line, maps.text.find('\n', name) - line));
+  return mapping ? std::optional(mapping->start) : std::nullopt;
+}
+
+}  // namespace forksight::proc

@@ -1,0 +1,58 @@
+// Reading /proc of other processes. Nothing here stops, traces or signals them: a read is all that happens.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "proc/proc_text.hpp"
+
+namespace forksight::proc {
+
+// With the start time a pid is an identity.
+struct ProcessKey {
+  std::int32_t pid = 0;
+  std::uint64_t start_ticks = 0;
+  friend auto operator<=>(const ProcessKey&, const ProcessKey&) = default;
+};
+
+enum class ReadOutcome { kOk, kGone, kRefused };
+
+struct ReadText {
+  ReadOutcome outcome = ReadOutcome::kGone;
+  std::string text;
+  explicit operator bool() const { return outcome == ReadOutcome::kOk; }
+};
+
+// At most `limit` bytes of a file; what is longer is cut.
+ReadText read_file(const std::string& path, std::size_t limit = 64U << 10U);
+
+std::optional<std::string> read_link(const std::string& path);
+
+struct ListedNumbers {
+  ReadOutcome outcome = ReadOutcome::kGone;
+  std::vector<std::int32_t> numbers;  // ascending
+};
+// The entries of a directory whose names are numbers: processes, threads, descriptors.
+ListedNumbers list_numbers(const std::string& folder);
+
+std::string proc_path(std::int32_t pid, std::string_view entry);                    // /proc/PID/entry
+std::string task_path(std::int32_t pid, std::int32_t tid, std::string_view entry);  // /proc/PID/task/TID/entry
+
+std::optional<Stat> read_stat(std::int32_t pid);
+bool is_same_process(const ProcessKey& key);
+// It is gone, a zombie, or about to be one.
+bool is_ending(const ProcessKey& key);
+
+std::string read_exe(std::int32_t pid);  // "" if it cannot be read; without " (deleted)"
+std::vector<std::string> read_cmdline(std::int32_t pid);
+std::vector<std::int32_t> read_children(std::int32_t pid);  // of all of its threads
+
+// Where the shim is mapped: it tells one image of a process from the next, after an exec. 0: nowhere; nullopt: its
+// memory map could not be read to the end.
+std::optional<std::uint64_t> find_shim(std::int32_t pid);
+
+}  // namespace forksight::proc

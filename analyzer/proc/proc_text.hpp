@@ -1,0 +1,91 @@
+// The texts of /proc, parsed. Pure functions over what was read: the text of another process' /proc entry is hostile
+// input (a thread chooses its own name), so each says no instead of guessing.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace forksight::proc {
+
+// /proc/PID/task/TID/syscall
+struct Syscall {
+  bool running = false;     // the thread was on a processor, or about to be
+  bool in_syscall = false;  // blocked inside of one; else blocked elsewhere (page fault, signal stop)
+  std::int64_t number = -1;
+  std::array<std::uint64_t, 6> args{};
+  std::uint64_t sp = 0;
+  std::uint64_t pc = 0;
+  friend bool operator==(const Syscall&, const Syscall&) = default;
+};
+std::optional<Syscall> parse_syscall(std::string_view text);
+
+// /proc/PID/stat or /proc/PID/task/TID/stat
+struct Stat {
+  std::int32_t pid = 0;
+  std::string comm;
+  char state = '?';
+  std::int32_t ppid = 0;
+  std::uint64_t flags = 0;      // PF_* of include/linux/sched.h
+  std::uint64_t cpu_ticks = 0;  // user + system
+  std::uint64_t start_ticks = 0;
+};
+// PF_FORKNOEXEC: a copy of its parent's memory.
+inline constexpr std::uint64_t kForkedWithoutExec = 0x40;
+inline constexpr std::uint64_t kExiting = 0x4;  // PF_EXITING
+std::optional<Stat> parse_stat(std::string_view text);
+
+// /proc/PID/task/TID/status
+struct Status {
+  std::string name;
+  char state = '?';
+  std::int32_t tracer = 0;
+  std::uint64_t pending = 0;         // of the thread
+  std::uint64_t shared_pending = 0;  // of the process
+  std::uint64_t blocked = 0;
+  std::uint64_t caught = 0;
+  std::uint64_t voluntary = 0;  // context switches
+  std::uint64_t nonvoluntary = 0;
+  std::int32_t own_tid = 0;    // as its own pid namespace, the innermost, numbers it
+  std::uint32_t ns_depth = 1;  // pid namespaces from that of /proc to its own; 1: the same
+};
+// Only with all of the fields above but the last two: a kernel that leaves one out proves nothing.
+std::optional<Status> parse_status(std::string_view text);
+// Of a thread: it has ended, or SIGKILL is on its way to it.
+bool is_ending(const Stat& stat, const Status& status);
+
+// One line of /proc/PID/maps.
+struct Mapping {
+  std::uint64_t start = 0;
+  std::uint64_t end = 0;
+  bool readable = false;
+  bool writable = false;
+  bool executable = false;
+  bool shared = false;
+  std::uint64_t offset = 0;  // in the file
+  std::string device;        // "fe:00"
+  std::uint64_t inode = 0;   // 0: no file
+  std::string path;
+};
+std::optional<Mapping> parse_mapping(std::string_view line);
+
+// Numbers separated by white space, as in /proc/PID/task/TID/children. What is no pid is left out.
+std::vector<std::int32_t> parse_pids(std::string_view text);
+
+// /proc/PID/timers: the signals that POSIX timers send; bit 0 is signal 1.
+std::uint64_t parse_timer_signals(std::string_view text);
+
+// "pipe:[123]" -> 123, "socket:[123]" -> 123
+std::optional<std::uint64_t> parse_pipe_link(std::string_view link);
+std::optional<std::uint64_t> parse_socket_link(std::string_view link);
+
+// A whole decimal number.
+std::optional<std::int64_t> parse_decimal(std::string_view text);
+
+// The value of "name:\t…" in texts such as /proc/PID/fdinfo/FD, without surrounding blanks.
+std::optional<std::string_view> find_field(std::string_view text, std::string_view name);
+
+}  // namespace forksight::proc

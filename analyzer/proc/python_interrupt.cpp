@@ -1,0 +1,91 @@
+#include "proc/python_interrupt.hpp"
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <cstring>
+#include <string_view>
+#include <vector>
+
+#include "proc/mappings.hpp"
+#include "proc/process_memory.hpp"
+
+namespace forksight::proc {
+namespace {
+
+// struct { int tripped; PyObject *func; } Handlers[NSIG]
+constexpr std::size_t kEntryWords = 2;
+constexpr std::size_t kFunction = 1;
+constexpr std::size_t kTableWords = 32 * kEntryWords;  // as far as it is looked at
+constexpr std::uint64_t kMaxBytes = 16U << 20U;        // of one mapping
+// Nobody gives Python handlers for these: all have the object for SIG_DFL.
+constexpr std::array kDefaults = {SIGQUIT, SIGILL, SIGTRAP, SIGABRT, SIGFPE, SIGSEGV, SIGSTKFLT};
+
+std::uint64_t function_at(std::span<const std::uint64_t> table, int signal) {
+  return table[static_cast<std::size_t>(signal) * kEntryWords + kFunction];
+}
+
+bool is_table(std::span<const std::uint64_t> table) {
+  const std::uint64_t common = function_at(table, kDefaults.front());
+  if (common == 0 || common % sizeof(std::uint64_t) != 0) return false;
+  for (const int signal : kDefaults) {
+    if (function_at(table, signal) != common) return false;
+  }
+  // A flag each, and Python ignores SIGPIPE.
+  for (int signal = 1; signal < 32; ++signal) {
+    if (table[static_cast<std::size_t>(signal) * kEntryWords] > 1 || function_at(table, signal) == 0) return false;
+  }
+  return function_at(table, SIGPIPE) != common || function_at(table, SIGXFSZ) != common;
+}
+
+bool has_text(const ReadMemory& read, std::uint64_t pointer_at, std::string_view expected) {
+  std::uint64_t text = 0;
+  std::vector<char> bytes(expected.size() + 1);
+  return read(pointer_at, std::as_writable_bytes(std::span(&text, 1))) &&
+         read(text, std::as_writable_bytes(std::span(bytes))) && bytes.back() == '\0' &&
+         std::string_view(bytes.data(), expected.size()) == expected;
+}
+
+// A PyCFunctionObject begins with the count, the type, and its PyMethodDef, which begins with the name.
+bool is_default_handler(const ReadMemory& read, std::uint64_t object) {
+  std::array<std::uint64_t, 3> head{};
+  constexpr std::size_t kType = 1, kMethod = 2, kTypeName = 3;
+  return read(object, std::as_writable_bytes(std::span(head))) &&
+         has_text(read, head[kType] + kTypeName * sizeof(std::uint64_t), "builtin_function_or_method") &&
+         has_text(read, head[kMethod], "default_int_handler");
+}
+
+bool is_interpreter(std::string_view path) {
+  const std::string_view name = path.substr(path.rfind('/') + 1);
+  return name.starts_with("python") || name.starts_with("libpython");
+}
+
+}  // namespace
+
+std::optional<bool> find_default_interrupt(std::span<const std::uint64_t> words, const ReadMemory& read) {
+  for (std::size_t at = 0; at + kTableWords <= words.size(); ++at) {
+    const auto table = words.subspan(at, kTableWords);
+    if (is_table(table)) return is_default_handler(read, function_at(table, SIGINT));
+  }
+  return std::nullopt;
+}
+
+std::optional<bool> has_default_interrupt(std::int32_t tid) {
+  const std::vector<Mapping> mappings = read_mappings(tid);
+  const ProcessMemory memory(tid);
+  const ReadMemory read = [&](std::uint64_t address, std::span<std::byte> out) { return memory.read(address, out); };
+  for (std::size_t i = 0; i < mappings.size(); ++i) {
+    const Mapping& mapping = mappings[i];
+    // Its data, or what follows that: of its zeroes the part beyond the file is an anonymous mapping.
+    const bool follows =
+        i > 0 && mapping.path.empty() && mappings[i - 1].end == mapping.start && is_interpreter(mappings[i - 1].path);
+    const bool is_data = mapping.writable && !mapping.shared && (follows || is_interpreter(mapping.path));
+    if (!is_data || mapping.end - mapping.start > kMaxBytes) continue;
+    std::vector<std::uint64_t> words((mapping.end - mapping.start) / sizeof(std::uint64_t));
+    if (!read(mapping.start, std::as_writable_bytes(std::span(words)))) continue;
+    if (const auto found = find_default_interrupt(words, read)) return found;
+  }
+  return std::nullopt;
+}
+
+}  // namespace forksight::proc

@@ -1,0 +1,42 @@
+#include "proc/thread_sample.hpp"
+
+#include <utility>
+
+#include "proc/proc_fs.hpp"
+
+namespace forksight::proc {
+
+std::optional<ThreadSample> sample_thread(std::int32_t pid, std::int32_t tid, bool& refused) {
+  const ReadText status_text = read_file(task_path(pid, tid, "status"));
+  refused = refused || status_text.outcome == ReadOutcome::kRefused;
+  if (!status_text) return std::nullopt;
+  auto status = parse_status(status_text.text);
+  if (!status) return std::nullopt;
+  ThreadSample thread;
+  thread.tid = tid;
+  thread.status = std::move(*status);
+  if (thread.ended()) return thread;
+  const ReadText call_text = read_file(task_path(pid, tid, "syscall"));
+  refused = refused || call_text.outcome == ReadOutcome::kRefused;
+  if (!call_text) return std::nullopt;
+  const auto call = parse_syscall(call_text.text);
+  if (!call) return std::nullopt;
+  thread.call = *call;
+  return thread;
+}
+
+std::optional<Round> sample_round(std::int32_t pid, bool& refused) {
+  const ListedNumbers tids = list_numbers(proc_path(pid, "task"));
+  refused = refused || tids.outcome == ReadOutcome::kRefused;
+  if (tids.numbers.empty()) return std::nullopt;
+  Round round;
+  round.threads.reserve(tids.numbers.size());
+  for (const std::int32_t tid : tids.numbers) {
+    auto thread = sample_thread(pid, tid, refused);
+    if (!thread) return std::nullopt;
+    round.threads.push_back(std::move(*thread));
+  }
+  return round;
+}
+
+}  // namespace forksight::proc

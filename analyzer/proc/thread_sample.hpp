@@ -1,0 +1,30 @@
+// The threads of a process as they are at one look. Reads only: nothing is stopped.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "proc/proc_text.hpp"
+
+namespace forksight::proc {
+
+struct ThreadSample {
+  std::int32_t tid = 0;
+  Status status;
+  Syscall call;  // of an ended thread (state Z, X): none
+  bool ended() const { return status.state == 'Z' || status.state == 'X'; }
+};
+
+// All threads of a process, one after another, in ascending order of tid.
+struct Round {
+  std::vector<ThreadSample> threads;
+};
+
+// One thread; nullopt if it is gone, or the kernel refuses (`refused` is set then).
+std::optional<ThreadSample> sample_thread(std::int32_t pid, std::int32_t tid, bool& refused);
+
+// All threads that are there now; nullopt if one vanished under way, or if reading is refused.
+std::optional<Round> sample_round(std::int32_t pid, bool& refused);
+
+}  // namespace forksight::proc

@@ -1,0 +1,104 @@
+#include "watch/futex_lookup.hpp"
+
+#include <linux/futex.h>
+
+#include <utility>
+
+#include "proc/futex_word.hpp"
+#include "proc/proc_fs.hpp"
+#include "proc/process_memory.hpp"
+
+namespace forksight::watch {
+namespace {
+
+WordMapping kind_of_mapping(const std::vector<proc::Mapping>& mappings, std::uint64_t word) {
+  const proc::Mapping* const mapping = proc::find_mapping(mappings, word);
+  if (mapping == nullptr) return WordMapping::kUnknown;
+  if (mapping->shared) return WordMapping::kShared;
+  // A private page that cannot be written may be the file's own, which other processes share.
+  return mapping->writable ? WordMapping::kPrivate : WordMapping::kUnknown;
+}
+
+std::optional<std::int32_t> read_futex_owner(const proc::ProcessMemory& memory, std::uint64_t word) {
+  const auto value = memory.read(word, sizeof(std::uint32_t));
+  if (!value) return std::nullopt;
+  return static_cast<std::int32_t>(*value & static_cast<std::uint64_t>(FUTEX_TID_MASK));
+}
+
+}  // namespace
+
+void name_wakers(std::int32_t pid, const proc::WaitTarget& target, WaitFacts& facts) {
+  const proc::FutexWord& word = facts.word;
+  facts.wakers_known = true;
+  if (target.priority_inherit) {
+    if (facts.pi_owner) facts.wakers = {{pid, "mutex", *facts.pi_owner}};
+    return;
+  }
+  switch (word.use) {
+    case model::FutexUse::kMutex:
+      if (!word.owner_is_gone) facts.wakers = {{pid, "mutex", word.owner}};
+      break;
+    case model::FutexUse::kRwlockRead:
+    case model::FutexUse::kRwlockWrite:
+      if (!word.owner_is_gone) facts.wakers = {{pid, "rwlock", word.owner}};
+      break;
+    case model::FutexUse::kJoin: facts.wakers = {{pid, "join", word.owner}}; break;
+    case model::FutexUse::kUnknown: break;
+  }
+  // A lock whose owner is not here could be unlocked all the same, if only by mistake.
+  if (facts.wakers.empty()) facts.wakers = {{pid, "futex"}};
+}
+
+const std::vector<proc::Mapping>& FutexLookup::mappings(std::int32_t tid) {
+  if (!mappings_) mappings_ = proc::read_mappings(tid);
+  return *mappings_;
+}
+
+const abi::Libc& FutexLookup::libc(std::int32_t tid) {
+  if (!libc_) libc_ = proc::libc_of(tid, mappings(tid));
+  return *libc_;
+}
+
+std::optional<proc::SharedPlace> FutexLookup::find_shared(const proc::ThreadSample& thread) {
+  return proc::find_shared_place(mappings(thread.tid), proc::classify(thread).word);
+}
+
+WaitFacts FutexLookup::look_up(const proc::ThreadSample& thread) {
+  WaitFacts facts;
+  const proc::WaitTarget target = proc::classify(thread);
+  facts.kernel_function = proc::read_file(proc::proc_path(thread.tid, "wchan")).text;
+  if (target.kind != proc::WaitClass::kPrivateFutex && target.kind != proc::WaitClass::kPlainFutex) return facts;
+  const bool is_private = target.kind == proc::WaitClass::kPrivateFutex;
+  facts.mapping = is_private ? WordMapping::kPrivate : kind_of_mapping(mappings(thread.tid), target.word);
+  const proc::ProcessMemory memory(thread.tid);
+  if (target.priority_inherit) facts.pi_owner = read_futex_owner(memory, target.word);
+  const std::uint32_t depth = thread.status.ns_depth;
+  const auto lives_here = [&](std::int32_t own) { return numbers_.tid_of(own, depth) != 0; };
+  const auto lives = [&](std::int32_t own) { return proc::find_in_namespace_of(thread.tid, own, depth) != 0; };
+  const proc::HasTask owner_lives =
+      facts.mapping == WordMapping::kShared ? proc::HasTask(lives) : proc::HasTask(lives_here);
+  const auto read = [&](std::uint64_t at, std::size_t size) { return memory.read(at, size); };
+  facts.word = proc::identify_word(thread.call, libc(thread.tid).version, read, lives_here, owner_lives);
+  if (depth > 1) name_owner(thread, facts);
+  if (facts.word.use != model::FutexUse::kUnknown || target.priority_inherit) {
+    proc::WordModule module = proc::find_module(thread.tid, mappings(thread.tid), target.word);
+    facts.word.module = std::move(module.path);
+    facts.word.bias = module.bias;
+  }
+  if (facts.mapping == WordMapping::kPrivate) name_wakers(pid_, target, facts);
+  return facts;
+}
+
+// From the numbers of its own pid namespace to ours. One that is gone keeps the only number that it has.
+void FutexLookup::name_owner(const proc::ThreadSample& thread, WaitFacts& facts) {
+  const std::uint32_t depth = thread.status.ns_depth;
+  if (facts.pi_owner) facts.pi_owner = numbers_.tid_of(*facts.pi_owner, depth);
+  proc::FutexWord& word = facts.word;
+  if (word.owner == 0 || word.owner_is_gone) return;
+  const bool is_shared = facts.mapping == WordMapping::kShared && word.use != model::FutexUse::kJoin;
+  word.owner = is_shared ? proc::find_in_namespace_of(thread.tid, word.owner, depth).value_or(0)
+                         : numbers_.tid_of(word.owner, depth);
+  if (word.owner == 0) word = proc::FutexWord{};
+}
+
+}  // namespace forksight::watch

@@ -1,0 +1,40 @@
+// What the futex words of one process are part of, and who could wake those who sleep on them. Reads only.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "forksight/abi/glibc.hpp"
+#include "proc/mappings.hpp"
+#include "proc/namespaces.hpp"
+#include "proc/wait_class.hpp"
+#include "watch/evidence.hpp"
+
+namespace forksight::watch {
+
+// Who may end the wait for a word in private memory of process `pid`: the owner, if `facts` know it, else any thread.
+void name_wakers(std::int32_t pid, const proc::WaitTarget& target, WaitFacts& facts);
+
+// Mapping, owner and use of the words, and what the kernel says each thread sleeps in.
+class FutexLookup {
+ public:
+  explicit FutexLookup(std::int32_t pid) : pid_(pid), numbers_(pid) {}
+  // Who could wake it is said here for words in private memory alone.
+  WaitFacts look_up(const proc::ThreadSample& thread);
+  // Of a word in shared memory; nullopt: what it is shared by has no identity.
+  std::optional<proc::SharedPlace> find_shared(const proc::ThreadSample& thread);
+
+ private:
+  const std::vector<proc::Mapping>& mappings(std::int32_t tid);
+  const abi::Libc& libc(std::int32_t tid);
+
+  void name_owner(const proc::ThreadSample& thread, WaitFacts& facts);
+
+  std::int32_t pid_;
+  proc::OwnNumbers numbers_;
+  std::optional<std::vector<proc::Mapping>> mappings_;  // read once
+  std::optional<abi::Libc> libc_;
+};
+
+}  // namespace forksight::watch

@@ -1,0 +1,71 @@
+// The interpreter's table of handlers, made by hand.
+#include "proc/python_interrupt.hpp"
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <cstring>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace forksight::proc {
+namespace {
+
+constexpr std::uint64_t kDefault = 0x7000, kIgnore = 0x7020, kHandler = 0x8000, kType = 0x9000, kMethod = 0xa000;
+constexpr std::uint64_t kTypeName = 0xb000, kMethodName = 0xc000;
+constexpr std::size_t kBefore = 7;  // words
+
+struct Interpreter {
+  std::vector<std::uint64_t> words = std::vector<std::uint64_t>(kBefore + 2 * 65 + 3);
+  std::map<std::uint64_t, std::uint64_t> memory = {
+      {kHandler, 1}, {kHandler + 8, kType}, {kHandler + 16, kMethod}, {kType + 24, kTypeName}, {kMethod, kMethodName}};
+  std::map<std::uint64_t, std::string> texts = {{kTypeName, "builtin_function_or_method"},
+                                                {kMethodName, "default_int_handler"}};
+
+  Interpreter() {
+    for (int signal = 1; signal < 65; ++signal) set(signal, kDefault);
+    set(SIGPIPE, kIgnore);
+    set(SIGINT, kHandler);
+  }
+  void set(int signal, std::uint64_t function) { words[kBefore + 2 * static_cast<std::size_t>(signal) + 1] = function; }
+
+  std::optional<bool> find() const {
+    return find_default_interrupt(words, [&](std::uint64_t address, std::span<std::byte> out) {
+      if (const auto text = texts.find(address); text != texts.end() && out.size() == text->second.size() + 1) {
+        std::memcpy(out.data(), text->second.c_str(), out.size());
+        return true;
+      }
+      for (std::size_t done = 0; done < out.size(); done += 8) {
+        const auto word = memory.find(address + done);
+        if (word == memory.end()) return false;
+        std::memcpy(out.data() + done, &word->second, 8);
+      }
+      return true;
+    });
+  }
+};
+
+TEST(PythonInterrupt, KnowsTheDefaultHandler) { EXPECT_EQ(Interpreter().find(), true); }
+
+TEST(PythonInterrupt, KnowsAHandlerOfTheScript) {
+  Interpreter other;
+  other.texts[kMethodName] = "default_int_handles";
+  EXPECT_EQ(other.find(), false);
+  Interpreter function;
+  function.texts[kTypeName] = "function";
+  EXPECT_EQ(function.find(), false);
+  Interpreter none;
+  none.set(SIGINT, kDefault);
+  EXPECT_EQ(none.find(), false);
+}
+
+TEST(PythonInterrupt, SaysNothingWithoutATable) {
+  Interpreter torn;
+  torn.set(SIGFPE, kIgnore);
+  EXPECT_EQ(torn.find(), std::nullopt);
+  EXPECT_EQ(find_default_interrupt({}, [](auto, auto) { return false; }), std::nullopt);
+}
+
+}  // namespace
+}  // namespace forksight::proc

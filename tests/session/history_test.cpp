@@ -1,0 +1,132 @@
+// What run.json keeps of a process that was stuck, when it is not any more: nothing, unless it was ended meanwhile.
+#include "session/history.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+
+#include "proc/proc_fs.hpp"
+
+namespace forksight {
+namespace {
+
+using watch::Clock;
+using proc::ProcessKey;
+using watch::Verdict;
+
+// A child that does nothing until it is killed.
+class Sleeper {
+ public:
+  Sleeper() : pid_(fork()) {
+    if (pid_ == 0) {
+      for (;;) pause();
+    }
+  }
+  Sleeper(const Sleeper&) = delete;
+  Sleeper& operator=(const Sleeper&) = delete;
+  ~Sleeper() {
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+  }
+
+  ProcessKey key() const { return {pid_, proc::read_stat(pid_).value().start_ticks}; }
+  // It stays a zombie.
+  void end() const {
+    kill(pid_, SIGKILL);
+    siginfo_t info;
+    ASSERT_EQ(waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOWAIT), 0);
+  }
+
+ private:
+  pid_t pid_;
+};
+
+std::map<ProcessKey, Verdict> verdict_of(const ProcessKey& key) {
+  Verdict verdict;
+  verdict.key = key;
+  verdict.liveness = model::Liveness::kAwake;
+  verdict.unheard_signals = 0x4000;
+  verdict.unheard_since = Clock::now();
+  return {{key, verdict}};
+}
+
+std::uint64_t unheard_in(const RunHistory& history, const watch::Supervisor& supervisor, const ProcessKey& key) {
+  for (const collect::LoggedProcess& row : history.log(supervisor).processes) {
+    if (row.pid == key.pid) return row.unheard_signals;
+  }
+  ADD_FAILURE() << "no row";
+  return 0;
+}
+
+TEST(RunHistory, TakesBackWhatWasNotProvedOfAProcessThatGotOutOfIt) {
+  const Sleeper child;
+  watch::Supervisor supervisor(child.key().pid, std::chrono::seconds(1));
+  supervisor.poll(Clock::now());
+  RunHistory history({"sleeper"});
+  history.note(supervisor, verdict_of(child.key()), Clock::now());
+  EXPECT_EQ(unheard_in(history, supervisor, child.key()), 0x4000U);
+  history.note(supervisor, {}, Clock::now());
+  EXPECT_EQ(unheard_in(history, supervisor, child.key()), 0U);
+}
+
+model::Liveness liveness_in(const RunHistory& history, const watch::Supervisor& supervisor, const ProcessKey& key) {
+  for (const collect::LoggedProcess& row : history.log(supervisor).processes) {
+    if (row.pid == key.pid) return row.liveness;
+  }
+  ADD_FAILURE() << "no row";
+  return model::Liveness::kUnknown;
+}
+
+// It pauses: a call that others may end, so it is awake.
+TEST(RunHistory, TakesAProofBackOnceItsProcessHasBeenAwakeForAWhile) {
+  const Sleeper child;
+  const ProcessKey key = child.key();
+  watch::Supervisor supervisor(key.pid, std::chrono::seconds(1));
+  supervisor.poll(Clock::now());
+  RunHistory history({"sleeper"});
+  auto stuck = verdict_of(key);
+  stuck[key].liveness = model::Liveness::kDead;
+  const auto now = Clock::now();
+  EXPECT_TRUE(history.note(supervisor, stuck, now).empty());
+  EXPECT_TRUE(history.note(supervisor, {}, now).empty()) << "somebody may have looked at it";
+  EXPECT_EQ(liveness_in(history, supervisor, key), model::Liveness::kDead);
+  EXPECT_TRUE(history.has_stuck());
+  EXPECT_EQ(history.note(supervisor, {}, now + std::chrono::seconds(2)), std::vector{key});
+  EXPECT_EQ(liveness_in(history, supervisor, key), model::Liveness::kAwake);
+  EXPECT_FALSE(history.has_stuck());
+}
+
+TEST(RunHistory, TakesBackWhatEndsByItself) {
+  const Sleeper child;
+  const ProcessKey key = child.key();
+  watch::Supervisor supervisor(key.pid, std::chrono::seconds(1));
+  supervisor.poll(Clock::now());
+  auto stuck = verdict_of(key);
+  stuck[key].liveness = model::Liveness::kDead;
+  RunHistory told({"sleeper"});
+  told.note(supervisor, stuck, Clock::now());
+  EXPECT_FALSE(told.note_end(key, 0, false)) << "it was told to end";
+  EXPECT_EQ(liveness_in(told, supervisor, key), model::Liveness::kDead);
+  RunHistory by_itself({"sleeper"});
+  by_itself.note(supervisor, stuck, Clock::now());
+  EXPECT_TRUE(by_itself.note_end(key, 0, true));
+  EXPECT_EQ(liveness_in(by_itself, supervisor, key), model::Liveness::kEnded);
+}
+
+TEST(RunHistory, KeepsItOfOneThatEndedSinceTheTreeWasLookedAt) {
+  const Sleeper child;
+  const ProcessKey key = child.key();
+  watch::Supervisor supervisor(key.pid, std::chrono::seconds(1));
+  supervisor.poll(Clock::now());
+  RunHistory history({"sleeper"});
+  history.note(supervisor, verdict_of(key), Clock::now());
+  child.end();
+  EXPECT_TRUE(proc::is_ending(key));
+  history.note(supervisor, {}, Clock::now());
+  EXPECT_EQ(unheard_in(history, supervisor, key), 0x4000U);
+}
+
+}  // namespace
+}  // namespace forksight
