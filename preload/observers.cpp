@@ -1,6 +1,7 @@
 // Expands observers.def: each event is a row of direct calls.
 #include "cuda/cuda.hpp"
 #include "foresight/foresight.hpp"
+#include "foresight/lives.hpp"
 #include "loader/library_events.hpp"
 #include "locks/guard_runtime.hpp"
 #include "locks/lock_events.hpp"
@@ -25,6 +26,8 @@ enum class Event {
   libraries_settled,
   libraries_are_awaited,
   thread_created,
+  thread_begun,
+  thread_made,
   foreign_thread_met,
   thread_awaited,
   thread_joined,
@@ -73,11 +76,15 @@ void libraries_settled() { tell_all<Event::libraries_settled>(); }
 bool libraries_are_awaited() { return ask_all<Event::libraries_are_awaited, bool>(); }
 
 void thread_created(Slot& slot) { tell_all<Event::thread_created>(slot); }
+void thread_begun(Slot& slot) { tell_all<Event::thread_begun>(slot); }
+void thread_made(std::uint64_t life, const void* at) { tell_all<Event::thread_made>(life, at); }
 void foreign_thread_met() { tell_all<Event::foreign_thread_met>(); }
 std::uint64_t thread_awaited(std::uint64_t thread_pointer) {
   return ask_all<Event::thread_awaited, std::uint64_t>(thread_pointer);
 }
-void thread_joined(std::uint64_t awaited) { tell_all<Event::thread_joined>(awaited); }
+void thread_joined(std::uint64_t thread_pointer, std::uint64_t awaited) {
+  tell_all<Event::thread_joined>(thread_pointer, awaited);
+}
 bool slot_is_needed(Slot& slot) { return ask_all<Event::slot_is_needed, bool>(slot); }
 
 void lock_acquired(Slot* slot, const volatile void* lock, trace::LockKind kind, bool waits) {

@@ -41,6 +41,8 @@ void TraceReader::read_thread_life(const TraceRecord& record) {
   }
   life.born = fixed.born;
   life.joined = fixed.joined;
+  life.is_followed = (fixed.flags & trace::kLifeUnfollowed) == 0;
+  if (fixed.joined != 0 && fixed.joiner != 0) joiners_.emplace_back(model_.lives.size(), fixed.joiner);
   become(record, model_.lives.size());
   model_.lives.push_back(life);
 }
@@ -49,6 +51,10 @@ void TraceReader::read_thread_life(const TraceRecord& record) {
 void TraceReader::read_lock_order(const TraceRecord& record) { lock_orders_.emplace_back(&record, process_of(record)); }
 
 void TraceReader::attach_lock_orders() {
+  // The joiner's record may come after that of the joined one.
+  for (const auto& [life, reference] : joiners_) {
+    if (const auto joiner = find(reference, RecordType::kThreadLife)) model_.lives[life].joiner = joiner->index;
+  }
   for (const auto& [record, process] : lock_orders_) attach_lock_order(*record, process);
 }
 
@@ -58,25 +64,31 @@ void TraceReader::attach_lock_order(const TraceRecord& record, model::ProcessId 
   const auto taken_kind = static_cast<trace::LockKind>(fixed.taken_kind);
   const auto life = find(fixed.life, RecordType::kThreadLife);
   const auto thread = find(fixed.thread, RecordType::kThread);
-  if (!life || !thread || !is_followed(held_kind) || !is_followed(taken_kind)) return;
+  const bool holds = fixed.held_number != 0;
+  if (!life || !thread || (holds && !is_followed(held_kind)) || !is_followed(taken_kind)) return;
+  if (!holds && (taken_kind != trace::LockKind::kRwlockWrite || (fixed.flags & trace::kOrderQueues) == 0)) return;
   if (model_.lives[life->index].process != process || fixed.held_number == fixed.taken_number) return;
   const std::size_t id = model_.lock_orders.size();
   model::LockOrder order;
   order.life = life->index;
   order.thread = thread->index;
-  order.held_as = ordered(fixed.held_number, held_kind);
+  if (holds) {
+    order.held_as = ordered(fixed.held_number, held_kind);
+    order.held = lock_of(lock_at(fixed.held, held_kind), process);
+  }
   order.taken_as = ordered(fixed.taken_number, taken_kind);
-  order.held = lock_of(lock_at(fixed.held, held_kind), process);
   order.taken = lock_of(lock_at(fixed.taken, taken_kind), process);
   const auto tail = record.tail<trace::LockOrderRecord>();
   const auto gates = std::min<std::size_t>(fixed.gates, kMaxGates);
   for (std::size_t i = 0; i < gates; ++i) {
     const auto gate = TraceRecord::element_at<trace::OrderGate>(tail, i);
-    if (gate.number != 0) order.gates.push_back({gate.number, gate.shared != 0});
+    // Both may come to the gate with their first locks: then it is one more lock of the ring.
+    if (gate.number != 0 && gate.inner == 0) order.gates.push_back({gate.number, gate.shared != 0});
   }
-  order.first = fixed.first;
-  order.last = fixed.last;
+  const auto used = std::min<std::size_t>(fixed.used, trace::kOrderMoments);
+  order.moments.assign(fixed.moments, fixed.moments + used);
   order.times = fixed.times;
+  order.queues = (fixed.flags & trace::kOrderQueues) != 0;
   model_.lock_orders.push_back(std::move(order));
   name_stack(
       process, fixed.held_stack, [id](model::Model & m) -> auto& { return m.lock_orders[id].held_at; });

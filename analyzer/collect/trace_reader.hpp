@@ -85,6 +85,7 @@ class TraceReader {
   std::unordered_map<std::uint64_t, std::vector<const TraceRecord*>> handler_waits_;  // open ones, by their run
   std::unordered_map<std::uint64_t, std::vector<const TraceRecord*>> handler_holds_;  // by their wait
   std::vector<std::pair<const TraceRecord*, model::ProcessId>> lock_orders_;
+  std::vector<std::pair<model::LifeId, std::uint64_t>> joiners_;  // refs
   struct Noted {
     std::uint64_t most = 0;
     std::set<std::int32_t> pids;

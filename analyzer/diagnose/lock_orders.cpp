@@ -5,6 +5,8 @@
 #include <set>
 #include <utility>
 
+#include "diagnose/precedence.hpp"
+
 namespace forksight::orders {
 
 namespace {
@@ -14,53 +16,46 @@ using model::OrderedLock;
 
 constexpr std::size_t kLongest = 6;
 constexpr std::size_t kMostSteps = 200'000;
-constexpr std::size_t kMostAncestors = 64;
 
 bool exclude(const OrderedLock& one, const OrderedLock& other) {
   return one.number == other.number && !(one.shared && other.shared);
 }
 
-// What of `order` is known to be over before that thread began, or to have begun when it had been joined.
-bool is_apart(const model::Model& model, const LockOrder& order, model::LifeId other) {
-  const model::ThreadLife& life = model.lives[other];
-  if (life.joined != 0 && order.first >= life.joined) return true;
-  const std::uint64_t own_end = model.lives[order.life].joined;
-  if (own_end != 0 && own_end <= life.born) return true;
-  model::LifeId descendant = other;
-  for (std::size_t i = 0; i < kMostAncestors && model.lives[descendant].creator; ++i) {
-    const model::LifeId creator = *model.lives[descendant].creator;
-    if (creator == order.life) return order.last < model.lives[descendant].born;
-    descendant = creator;
-  }
-  return false;
-}
+bool holds_any(const LockOrder& order) { return order.held_as.number != 0; }
 
 bool has_gate(const LockOrder& one, const LockOrder& other) {
   const auto is_out = [&](const OrderedLock& lock) {
-    return exclude(lock, other.held_as) ||
+    return (holds_any(other) && exclude(lock, other.held_as)) ||
            std::ranges::any_of(other.gates, [&](const OrderedLock& gate) { return exclude(lock, gate); });
   };
-  return is_out(one.held_as) || std::ranges::any_of(one.gates, is_out);
+  return (holds_any(one) && is_out(one.held_as)) || std::ranges::any_of(one.gates, is_out);
 }
 
-bool can_meet(const model::Model& model, const LockOrder& one, const LockOrder& other) {
-  return one.life != other.life && !has_gate(one, other) && !is_apart(model, one, other.life) &&
-         !is_apart(model, other, one.life);
-}
+// A link of a ring in the making.
+struct Step {
+  const LockOrder* order;
+  Point point;
+  bool is_queued = false;  // a writer that the reader before it waits behind, while it waits for readers itself
+};
 
 class Search {
  public:
-  explicit Search(const model::Model& model) : model_(model) {
-    for (const LockOrder& order : model.lock_orders)
-      by_held_[{process_of(order), order.held_as.number}].push_back(&order);
+  explicit Search(const model::Model& model) : model_(model), precedence_(model) {
+    for (const LockOrder& order : model.lock_orders) {
+      if (holds_any(order)) by_held_[{process_of(order), order.held_as.number}].push_back(&order);
+      if (order.queues && !order.taken_as.shared)
+        writers_[{process_of(order), order.taken_as.number}].push_back(&order);
+    }
   }
 
   Rings run() {
     for (std::size_t length = 2; length <= kLongest; ++length) {
       for (const auto& [key, orders] : by_held_) {
         for (const LockOrder* order : orders) {
-          path_ = {order};
-          extend(length);
+          for (const std::uint64_t moment : order->moments) {
+            path_ = {{order, {order->life, moment}}};
+            extend(length);
+          }
         }
       }
     }
@@ -69,44 +64,67 @@ class Search {
 
  private:
   using Key = std::pair<model::ProcessId, std::uint64_t>;
+  using Orders = std::map<Key, std::vector<const LockOrder*>>;
 
   model::ProcessId process_of(const LockOrder& order) const { return model_.lives[order.life].process; }
 
   void extend(std::size_t length) {
-    const LockOrder& last = *path_.back();
-    const LockOrder& first = *path_.front();
+    const Step last = path_.back();  // the path grows below
+    const LockOrder& first = *path_.front().order;
     if (path_.size() == length) {
-      if (exclude(last.taken_as, first.held_as)) keep();
+      if (exclude(last.order->taken_as, first.held_as)) keep();
       return;
     }
-    const auto next = by_held_.find({process_of(last), last.taken_as.number});
-    if (next == by_held_.end()) return;
-    for (const LockOrder* order : next->second) {
+    const Key awaited{process_of(*last.order), last.order->taken_as.number};
+    if (const auto next = by_held_.find(awaited); next != by_held_.end()) {
+      for (const LockOrder* order : next->second) {
+        // The first link holds the lowest: each ring once.
+        if (order->held_as.number <= first.held_as.number || !exclude(last.order->taken_as, order->held_as)) continue;
+        append(length, order, false);
+      }
+    }
+    // A reader waits for a reader behind a writer that waits for the same.
+    if (!last.order->queues || !last.order->taken_as.shared) return;
+    const auto queue = writers_.find(awaited);
+    if (queue == writers_.end()) return;
+    for (const LockOrder* order : queue->second) append(length, order, true);
+  }
+
+  void append(std::size_t length, const LockOrder* order, bool is_queued) {
+    for (const std::uint64_t moment : order->moments) {
       if (++steps_ > kMostSteps) return;
-      // The first link holds the lowest: each ring once.
-      if (order->held_as.number <= first.held_as.number || !exclude(last.taken_as, order->held_as)) continue;
-      const bool fits =
-          std::ranges::all_of(path_, [&](const LockOrder* other) { return can_meet(model_, *other, *order); });
-      if (!fits) continue;
-      path_.push_back(order);
+      const Step step{order, {order->life, moment}, is_queued};
+      if (!std::ranges::all_of(path_, [&](const Step& other) { return can_meet(other, step); })) continue;
+      path_.push_back(step);
       extend(length);
       path_.pop_back();
     }
   }
 
+  bool can_meet(const Step& one, const Step& other) {
+    return one.order->life != other.order->life && !has_gate(*one.order, *other.order) &&
+           precedence_.may_meet(one.point, other.point);
+  }
+
   void keep() {
     std::set<Key> locks;
-    for (const LockOrder* order : path_) locks.insert({process_of(*order), order->held_as.number});
+    for (const Step& step : path_) {
+      if (!step.is_queued) locks.insert({process_of(*step.order), step.order->held_as.number});
+    }
     const bool is_new =
         std::ranges::none_of(known_, [&](const std::set<Key>& other) { return std::ranges::includes(locks, other); });
     if (!is_new) return;
     known_.push_back(std::move(locks));
-    rings_.push_back(path_);
+    Ring ring;
+    for (const Step& step : path_) ring.push_back({step.order, step.is_queued});
+    rings_.push_back(std::move(ring));
   }
 
   const model::Model& model_;
-  std::map<Key, std::vector<const LockOrder*>> by_held_;
-  Ring path_;
+  Precedence precedence_;
+  Orders by_held_;
+  Orders writers_;
+  std::vector<Step> path_;
   std::vector<std::set<Key>> known_;
   std::vector<Ring> rings_;
   std::size_t steps_ = 0;

@@ -11,12 +11,16 @@
 
 namespace forksight::model {
 
-// When a thread lived, by a clock of its process that goes on by one whenever a thread is made or joined.
+// When a thread lived, by a clock of its process that goes on by one whenever a thread is made or joined. A thread's
+// moment is what it said when the thread last made or joined another one, or began: moments of two threads say nothing
+// about each other, but for the births and joins between them (diagnose/precedence.hpp).
 struct ThreadLife {
   ProcessId process = 0;
   std::optional<LifeId> creator;
-  std::uint64_t born = 0;
-  std::uint64_t joined = 0;  // 0: not
+  std::uint64_t born = 0;        // the creator's moment from then on
+  std::optional<LifeId> joiner;  // none: not joined, or nobody knows by whom
+  std::uint64_t joined = 0;      // the joiner's moment from then on
+  bool is_followed = true;       // false: it may have been joined without a word
 };
 
 // One of several locks that a thread holds. The number tells it from another one at the same address.
@@ -29,16 +33,16 @@ struct OrderedLock {
 struct LockOrder {
   LifeId life = 0;
   ThreadId thread = 0;
-  OrderedLock held_as;
+  OrderedLock held_as;  // number 0: none; it takes a rwlock that queues, to write
   OrderedLock taken_as;
   LockId held = 0;
   LockId taken = 0;
   Stack held_at;
   Stack taken_at;
-  std::vector<OrderedLock> gates;  // what else it held
-  std::uint64_t first = 0;         // by the clock of lives
-  std::uint64_t last = 0;
+  std::vector<OrderedLock> gates;      // what else it held
+  std::vector<std::uint64_t> moments;  // of its thread, when it did; if there were more, some are left out
   std::uint64_t times = 1;
+  bool queues = false;  // `taken` is a rwlock of which a reader waits behind a writer that waits
 };
 
 // A forked process took a lock that was free at its fork by chance.

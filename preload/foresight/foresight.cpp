@@ -1,12 +1,16 @@
 #include "foresight/foresight.hpp"
 
 #include "foresight/hold_times.hpp"
+#include "foresight/lives.hpp"
 #include "foresight/lock_number.hpp"
 #include "foresight/lock_order.hpp"
 #include "forksight/trace/foresight.hpp"
 #include "guest/config.hpp"
+#include "guest/memory.hpp"
 #include "guest/sys.hpp"
 #include "loader/modules.hpp"
+#include "locks/lock_memory.hpp"
+#include "locks/semaphore_use.hpp"
 #include "record/thread_records.hpp"
 #include "record/writer.hpp"
 
@@ -22,8 +26,9 @@ struct Notes {
   HeldNote of[1 + kMaxHeldLocks];
 };
 
+constexpr std::uint64_t kUnnumbered = std::uint64_t{1} << 62U;
+
 constinit Notes* g_notes = nullptr;
-constinit std::atomic<std::uint64_t> g_lives{0};
 constinit std::atomic<bool> g_modules_are_old{false};
 
 bool is_followed(LockKind kind) {
@@ -37,11 +42,24 @@ const HeldLock* find_held(const Slot& slot, const volatile void* lock) {
 }
 
 // A recursive lock, or a second read.
-bool is_held_below(const Slot& slot, const HeldLock* entry, std::uint64_t number) {
+bool is_held_below(const Slot& slot, const HeldLock* entry, std::uint64_t gate) {
   for (const HeldLock* other = &slot.held[1]; other < entry; ++other) {
-    if (is_followed(other) && note_of(&slot, other).number == number) return true;
+    if (is_followed(other) && note_of(&slot, other).gate == gate) return true;
   }
   return false;
+}
+
+// Of a lock that the thread holds. False: there is nothing to be said of it.
+bool fill_note(const Slot& slot, const HeldLock* entry) {
+  HeldNote& note = note_of(&slot, entry);
+  const LockKind kind = lock_kind(entry->lock);
+  const std::uint64_t address = lock_address(entry->lock);
+  const std::uint64_t number = number_of(kind, reinterpret_cast<const void*>(address));
+  const std::uint64_t gate = number != 0 ? number : address | kUnnumbered;
+  if (is_held_below(slot, entry, gate)) return false;
+  note.number = number;
+  note.gate = gate;
+  return number != 0;
 }
 
 }  // namespace
@@ -49,13 +67,14 @@ bool is_held_below(const Slot& slot, const HeldLock* entry, std::uint64_t number
 void start_foresight() {
   if (!g_config.lock_order && !g_config.predict) return;
   const std::size_t notes = std::size_t{kFirstSlots} * sizeof(Notes);
-  void* memory = sys::map(notes + lock_order_bytes() + hold_times_bytes(), PROT_READ | PROT_WRITE,
+  void* memory = sys::map(notes + lives_bytes() + lock_order_bytes() + hold_times_bytes(), PROT_READ | PROT_WRITE,
                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
   if (memory == nullptr) return;
   g_notes = static_cast<Notes*>(memory);
   auto* const rest = static_cast<std::byte*>(memory) + notes;
-  start_lock_order(rest);
-  start_hold_times(rest + lock_order_bytes());
+  if (lives_bytes() != 0) start_lives(rest);
+  start_lock_order(rest + lives_bytes());
+  start_hold_times(rest + lives_bytes() + lock_order_bytes());
   g_slow_locks |= kSlowForesight;
 }
 
@@ -67,66 +86,37 @@ HeldNote& note_of(const Slot* slot, const HeldLock* entry) {
 bool is_followed(const HeldLock* entry) { return entry->lock != 0 && is_followed(lock_kind(entry->lock)); }
 
 std::uint64_t gate_number(const Slot* slot, const HeldLock* entry) {
-  constexpr std::uint64_t kUnnumbered = std::uint64_t{1} << 62U;
   if (entry->lock == 0) return 0;
-  if (is_followed(entry)) return note_of(slot, entry).number;
+  if (is_followed(entry)) return note_of(slot, entry).gate;
   const LockKind kind = lock_kind(entry->lock);
+  const std::uint64_t address = lock_address(entry->lock);
   const bool is_exclusive =
-      kind == LockKind::kSpinlock || (kind == LockKind::kCustom && (entry->lock & kSharedHold) == 0);
-  return is_exclusive ? lock_address(entry->lock) | kUnnumbered : 0;
+      kind == LockKind::kSpinlock || (kind == LockKind::kCustom && (entry->lock & kSharedHold) == 0) ||
+      (kind == LockKind::kSemaphore && knows_all_signal_semaphores() && !is_signal_semaphore(address));
+  return is_exclusive ? address | kUnnumbered : 0;
 }
 
-std::uint64_t life_of(Slot& slot) {
-  if (slot.life == 0) slot.life = g_lives.fetch_add(1, std::memory_order_relaxed) + 1;
-  return slot.life;
-}
-
-std::uint64_t ensure_life_record(Slot& slot) {
-  if (slot.life_record == 0) {
-    slot.life_record = append(trace::RecordType::kThreadLife, trace::ThreadLifeRecord{0, life_of(slot), 0, 0});
+void note_early(Slot& slot) {
+  if (slot.index >= kFirstSlots) return;
+  for (const HeldLock* entry = &slot.held[1]; entry < slot.top; ++entry) {
+    if (is_followed(entry) && is_still_held(slot, entry)) fill_note(slot, entry);
   }
-  return slot.life_record;
 }
 
-std::uint64_t now_of_lives() { return g_lives.load(std::memory_order_relaxed); }
+bool is_still_held(const Slot& slot, const HeldLock* entry) {
+  std::uint8_t memory[56];
+  const LockKind kind = lock_kind(entry->lock);
+  const std::size_t bytes = lock_bytes(kind);
+  if (read_memory(reinterpret_cast<const void*>(lock_address(entry->lock)), memory, bytes) != bytes) {
+    return false;
+  }
+  if (kind == LockKind::kMutex) return decode_lock<MutexMemory>(memory).owner == slot.lock_tid;
+  const auto rwlock = decode_lock<RwlockMemory>(memory);
+  return kind == LockKind::kRwlockWrite ? rwlock.cur_writer == slot.lock_tid : rwlock.reader_count() != 0;
+}
 
 void want_module_of(std::uint64_t pc) {
   if (find_module(pc) == nullptr) g_modules_are_old.store(true, std::memory_order_relaxed);
-}
-
-void begin_life(Slot& slot) {
-  if (!foresees()) return;
-  begin_window();
-  Slot* const creator = own_slot();
-  const bool is_told = g_config.lock_order && open_trace();
-  if (is_told && module_count() == 0) refresh_modules();
-  const std::uint64_t parent = is_told && creator != nullptr ? ensure_life_record(*creator) : 0;
-  const std::uint64_t life = life_of(slot);
-  if (!is_told) return;
-  slot.life_record = append(trace::RecordType::kThreadLife, trace::ThreadLifeRecord{parent, life, 0, 0});
-}
-
-void meet_foreign_thread() {
-  if (foresees()) begin_window();
-}
-
-// One that has ended is not reused before it is joined; of others that had its stack before, it is the last.
-std::uint64_t find_life(std::uint64_t thread_pointer) {
-  if (!foresees()) return 0;
-  const Slot* found = nullptr;
-  for (std::uint32_t i = 0; i < slot_count(); ++i) {
-    const Slot& slot = slot_at(i);
-    const SlotState state = slot.state.load(std::memory_order_acquire);
-    if (state == SlotState::kFree || slot.epoch != epoch() || slot.thread_pointer != thread_pointer) continue;
-    if (found == nullptr || slot.life > found->life) found = &slot;
-  }
-  return found == nullptr ? 0 : found->life_record;
-}
-
-void note_joined(std::uint64_t life_record) {
-  auto* const life = find_record<trace::ThreadLifeRecord>(life_record, trace::RecordType::kThreadLife);
-  if (life == nullptr) return;
-  __atomic_store_n(&life->joined, g_lives.fetch_add(1, std::memory_order_relaxed) + 1, __ATOMIC_RELAXED);
 }
 
 void foresee_acquired(Slot* slot, const volatile void* lock, LockKind kind, bool waits) {
@@ -138,9 +128,7 @@ void foresee_acquired(Slot* slot, const volatile void* lock, LockKind kind, bool
   note = {};
   // A process with one thread can neither hang by an order nor lose a lock.
   if (!g_had_threads.load(std::memory_order_relaxed)) return;
-  const std::uint64_t number = number_of(kind, lock);
-  if (number == 0 || is_held_below(*slot, entry, number)) return;
-  note.number = number;
+  if (!fill_note(*slot, entry)) return;
   if (g_config.lock_order && waits) record_orders(*slot, entry);
   if (!g_config.predict) return;
   if (waits) touch_racy(*slot, entry);
@@ -149,7 +137,10 @@ void foresee_acquired(Slot* slot, const volatile void* lock, LockKind kind, bool
 
 void foresee_released(Slot* slot, const volatile void* lock) {
   const HeldLock* const entry = find_held(*slot, lock);
-  if (entry != nullptr && is_followed(entry)) end_hold(*slot, entry);
+  if (entry != nullptr) {
+    if (is_followed(entry)) end_hold(*slot, entry);
+    if (entry + 1 < slot->top) open_gate(*slot, entry);
+  }
   // Here, where the stack is not deep yet.
   if (FORKSIGHT_UNLIKELY(g_modules_are_old.load(std::memory_order_relaxed))) {
     g_modules_are_old.store(false, std::memory_order_relaxed);
@@ -164,8 +155,7 @@ void at_fork::Foresight::reads(const Fork& fork) {
   Slot& self = fork.self;
   freeze_hold_times(self);
   forget_orders_in_child();
-  self.life = 0;
-  self.life_record = 0;
+  begin_life_in_child(self);
 }
 
 }  // namespace forksight

@@ -14,6 +14,7 @@ namespace forksight {
 
 struct HeldNote {
   std::uint64_t number;  // of the lock (lock_number.hpp); 0: it is not followed
+  std::uint64_t gate;    // see gate_number()
   std::uint64_t since;   // ticks(); 0: not timed
   std::uint64_t stack;   // ref to kStack where it was taken this time, 0: not written
   std::uint32_t hold;    // index into the table of hold times; valid if `since` is
@@ -25,12 +26,7 @@ inline bool foresees() { return FORKSIGHT_UNLIKELY((g_slow_locks & kSlowForesigh
 // By the initialiser. Without memory for the tables nothing is foreseen.
 void start_foresight();
 
-// What it is told of threads (record/thread_events.hpp); nothing is done unless foresees().
-void begin_life(Slot& slot);
-void meet_foreign_thread();
-std::uint64_t find_life(std::uint64_t thread_pointer);
-void note_joined(std::uint64_t life_record);
-// And of locks (locks/lock_events.hpp).
+// What it is told of locks (locks/lock_events.hpp). Of threads: lives.hpp.
 void foresee_acquired(Slot* slot, const volatile void* lock, trace::LockKind kind, bool waits);
 void foresee_released(Slot* slot, const volatile void* lock);
 void move_note(Slot* slot, HeldLock* to, const HeldLock* from);
@@ -39,15 +35,16 @@ void move_note(Slot* slot, HeldLock* to, const HeldLock* from);
 HeldNote& note_of(const Slot* slot, const HeldLock* entry);
 // An entry of the held array that has a valid note.
 bool is_followed(const HeldLock* entry);
-// What an entry keeps others out by: the number of its lock; of a spinlock and an annotated lock, which have none, the
-// address, where a mistake only keeps a finding back. 0: nothing that is known.
+// The same of an entry that the calling thread, the only one, took before there were others.
+void note_early(Slot& slot);
+// An entry may be of a lock that somebody else has released: then its memory may be gone, too. Of a followed kind.
+bool is_still_held(const Slot& slot, const HeldLock* entry);
+// What an entry keeps others out by: the number of its lock; of one that has none (robust, shared between processes, a
+// spinlock, a semaphore that is used as a lock, an annotated lock) the address, where a mistake only keeps a finding
+// back. 0: nothing that is known.
 std::uint64_t gate_number(const Slot* slot, const HeldLock* entry);
-// The number of the thread's life, given now if it has none yet; and its record, 0 without a trace.
-std::uint64_t life_of(Slot& slot);
-std::uint64_t ensure_life_record(Slot& slot);
 // So that the trace can name what is at this address: a library may have come since. Done at the next release.
 void want_module_of(std::uint64_t pc);
-std::uint64_t now_of_lives();
 
 namespace at_fork {
 struct Foresight {

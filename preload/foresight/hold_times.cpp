@@ -6,6 +6,7 @@
 
 #include "foresight/foresight.hpp"
 #include "foresight/key_table.hpp"
+#include "foresight/lives.hpp"
 #include "foresight/lock_number.hpp"
 #include "forksight/trace/foresight.hpp"
 #include "guest/clock.hpp"
@@ -27,6 +28,31 @@ constexpr std::size_t kHoldStackBytes = 2048;
 constexpr std::size_t kTouchStackBytes = 16U << 10U;
 constexpr std::uint32_t kLookedAt = 1U << 16U;  // numbers of locks, modulo this: a bit each
 
+// When a lock was held, in slices of the window that get longer with it: always a power of two.
+struct Timeline {
+  static constexpr std::uint32_t kFirstShift = 14;
+
+  std::uint64_t held[trace::kTimeSlices];
+  std::uint32_t shift;  // of ticks, to the number of a slice
+
+  void widen() {
+    for (std::uint32_t i = 0; i < trace::kTimeSlices; ++i) {
+      held[i] = i < trace::kTimeSlices / 2 ? held[2 * i] + held[2 * i + 1] : 0;
+    }
+    ++shift;
+  }
+  // Ticks since the window began.
+  void add(std::uint64_t from, std::uint64_t to) {
+    while (to >> shift >= trace::kTimeSlices) widen();
+    while (from < to) {
+      const std::uint64_t slice = from >> shift;
+      const std::uint64_t end = (slice + 1) << shift;
+      held[slice] += (end < to ? end : to) - from;
+      from = end;
+    }
+  }
+};
+
 // What one thread had of one lock. Written by that thread alone; read in the child, where it stands still.
 struct Hold {
   std::uint64_t lock;  // tagged
@@ -38,6 +64,7 @@ struct Hold {
   std::uint64_t ticks;
   std::uint64_t times;
   const Slot* slot;
+  Timeline when;
   bool is_whole;
 };
 
@@ -95,6 +122,7 @@ __attribute__((noinline, cold)) void fill_hold(Hold& hold, Slot& slot, const Hel
   hold.stack = append_stack(entry->site, &slot, kHoldStackBytes, false, Importance::kFact);
   hold.gate = gate_of(slot, entry);
   hold.slot = &slot;
+  hold.when.shift = Timeline::kFirstShift;
   compiler_fence();
   hold.is_whole = true;
 }
@@ -106,9 +134,12 @@ bool is_protected(std::uint64_t number) {
   return false;
 }
 
-// The thread that had it was there at the fork, and could have had it then.
-bool could_be_lost(const Hold& hold) {
-  if (!hold.is_whole || hold.life == g_frozen.life || hold.ticks == 0 || is_protected(hold.gate)) return false;
+// Another thread had it, and nothing kept it from having it at the fork.
+bool counts(const Hold& hold) {
+  return hold.is_whole && hold.life != g_frozen.life && hold.ticks != 0 && !is_protected(hold.gate);
+}
+
+bool lived_at_fork(const Hold& hold) {
   return hold.slot->epoch + 1 == epoch() && hold.slot->life == hold.life &&
          hold.slot->state.load(std::memory_order_relaxed) == SlotState::kLive;
 }
@@ -124,56 +155,84 @@ struct Sum {
   std::uint64_t ticks = 0;
   std::uint64_t times = 0;
   std::uint32_t threads = 0;
-  const Hold* longest = nullptr;
+  const Hold* longest = nullptr;  // of those that lived at the fork
+  const Hold* longest_read = nullptr;
 };
 
-// Several readers have a lock at once, so their times do not add up: the longest of them counts, which is the least
-// that it can be. A reader does not wait for readers.
-__attribute__((noinline)) Sum sum_up(std::uint64_t number, bool by_reader) {
-  Sum sum;
-  std::uint64_t longest_read = 0;
+// Those that a child that takes the lock would have had to wait for: a reader does not wait for readers.
+template <class Visit>
+void for_each_hold(const HeldLock* entry, std::uint64_t number, Visit visit) {
+  const bool by_reader = lock_kind(entry->lock) == LockKind::kRwlockRead;
   for (std::uint32_t i = 0; i < kPlaces; ++i) {
     if (KeyTable<1>::age(g_holds->keys.keys[i].load(std::memory_order_relaxed)) != 1) continue;
     const Hold& hold = g_holds->at[i];
-    if (hold.number != number || !could_be_lost(hold)) continue;
+    if (hold.number != number || !counts(hold)) continue;
     const bool is_read = lock_kind(hold.lock) == LockKind::kRwlockRead;
-    if (is_read && by_reader) continue;
-    if (is_read) {
-      if (hold.ticks > longest_read) longest_read = hold.ticks;
-    } else {
+    if (!is_read || !by_reader) visit(hold, is_read);
+  }
+}
+
+// Several readers have a lock at once, so their times do not add up: the longest of them counts, which is the least
+// that it can be.
+__attribute__((noinline)) Sum sum_up(const HeldLock* entry, std::uint64_t number) {
+  Sum sum;
+  for_each_hold(entry, number, [&](const Hold& hold, bool is_read) {
+    if (!is_read) {
       sum.ticks += hold.ticks;
+    } else if (sum.longest_read == nullptr || hold.ticks > sum.longest_read->ticks) {
+      sum.longest_read = &hold;
     }
     sum.times += hold.times;
+    if (!lived_at_fork(hold)) return;
     ++sum.threads;
     if (sum.longest == nullptr || hold.ticks > sum.longest->ticks) sum.longest = &hold;
-  }
-  sum.ticks += longest_read;
+  });
+  if (sum.longest_read != nullptr) sum.ticks += sum.longest_read->ticks;
   return sum;
 }
 
+void add_slices(const Timeline& when, std::uint32_t shift, std::uint64_t* slices) {
+  if (when.shift > shift) return;
+  for (std::uint32_t i = 0; i < trace::kTimeSlices; ++i) slices[i >> (shift - when.shift)] += when.held[i];
+}
+
+// The caller's slices, in the record: on the stack there is no room for them.
+__attribute__((noinline)) void write_slices(const HeldLock* entry, std::uint64_t number, const Hold* longest_read,
+                                            trace::RacyTouchRecord& touch) {
+  std::uint32_t shift = Timeline::kFirstShift;
+  while (g_frozen.window_ticks >> shift >= trace::kTimeSlices) ++shift;
+  touch.slice_ticks = std::uint64_t{1} << shift;
+  memset(touch.slices, 0, sizeof touch.slices);
+  for_each_hold(entry, number, [&](const Hold& hold, bool is_read) {
+    if (!is_read || &hold == longest_read) add_slices(hold.when, shift, touch.slices);
+  });
+}
+
 // Each out of line: what one needs of the stack is given back before the next goes deeper.
-__attribute__((noinline)) void write_touch(Slot& slot, const HeldLock* entry, const Sum& sum) {
+__attribute__((noinline)) void write_touch(Slot& slot, const HeldLock* entry, std::uint64_t number, const Sum& sum) {
   const std::uint64_t stack = append_stack(entry->site, &slot, kTouchStackBytes, false, Importance::kFinding);
   Record record(trace::RecordType::kRacyTouch, sizeof(trace::RacyTouchRecord), Importance::kFinding);
   if (!record) return;
-  *record.as<trace::RacyTouchRecord>() = {g_frozen.fork_record,
-                                          lock_address(entry->lock),
-                                          stack,
-                                          sum.longest->thread,
-                                          sum.longest->stack,
-                                          sum.ticks,
-                                          g_frozen.window_ticks,
-                                          g_frozen.window_ns,
-                                          sum.times,
-                                          sum.threads,
-                                          static_cast<std::uint32_t>(lock_kind(entry->lock))};
+  auto& touch = *record.as<trace::RacyTouchRecord>();
+  touch.fork = g_frozen.fork_record;
+  touch.lock = lock_address(entry->lock);
+  touch.stack = stack;
+  touch.holder = sum.longest->thread;
+  touch.held_stack = sum.longest->stack;
+  touch.held_ticks = sum.ticks;
+  touch.window_ticks = g_frozen.window_ticks;
+  touch.window_ns = g_frozen.window_ns;
+  touch.times = sum.times;
+  touch.threads = sum.threads;
+  touch.kind = static_cast<std::uint32_t>(lock_kind(entry->lock));
+  write_slices(entry, number, sum.longest_read, touch);
   record.commit();
 }
 
 __attribute__((noinline, cold)) void look_at_others(Slot& slot, const HeldLock* entry, std::uint64_t number) {
-  const Sum sum = sum_up(number, lock_kind(entry->lock) == LockKind::kRwlockRead);
+  const Sum sum = sum_up(entry, number);
   const auto* const lock = reinterpret_cast<const void*>(lock_address(entry->lock));
-  if (sum.longest != nullptr && !is_in_shared_mapping(lock)) write_touch(slot, entry, sum);
+  if (sum.longest != nullptr && !is_in_shared_mapping(lock)) write_touch(slot, entry, number, sum);
 }
 
 }  // namespace
@@ -185,10 +244,12 @@ void start_hold_times(void* memory) {
   g_has_steady_tsc = has_steady_tsc();
 }
 
-void begin_window() {
-  if (g_since.load(std::memory_order_relaxed) != 0) return;
+bool begin_window() {
+  if (g_since.load(std::memory_order_relaxed) != 0) return false;
   std::uint64_t none = 0;
-  if (g_since.compare_exchange_strong(none, ticks(), std::memory_order_relaxed)) g_since_ns = now_ns();
+  if (!g_since.compare_exchange_strong(none, ticks() | 1, std::memory_order_relaxed)) return false;
+  g_since_ns = now_ns();
+  return true;
 }
 
 void begin_hold(Slot& slot, const HeldLock* entry) {
@@ -212,15 +273,30 @@ void end_hold(const Slot& slot, const HeldLock* entry) {
   if (note.since == 0) return;
   const std::uint64_t now = ticks();
   Hold& hold = g_holds->at[note.hold];
+  const std::uint64_t begin = g_since.load(std::memory_order_relaxed);
   // Processors may differ by a few ticks.
-  if (now > note.since) hold.ticks += now - note.since;
+  if (now > note.since && note.since >= begin) {
+    hold.ticks += now - note.since;
+    hold.when.add(note.since - begin, now - begin);
+  }
   ++hold.times;
   note.since = 0;
 }
 
-void freeze_hold_times(const Slot& self) {
+void open_gate(const Slot& slot, const HeldLock* entry) {
   if (g_holds == nullptr || !g_config.predict) return;
+  const std::uint64_t number = gate_number(&slot, entry);
+  for (const HeldLock* other = entry + 1; number != 0 && other < slot.top; ++other) {
+    const HeldNote& note = note_of(&slot, other);
+    if (!is_followed(other) || note.since == 0) continue;
+    Hold& hold = g_holds->at[note.hold];
+    if (hold.gate == number) hold.gate = 0;
+  }
+}
+
+void freeze_hold_times(const Slot& self) {
   const std::uint64_t since = g_since.exchange(0, std::memory_order_relaxed);
+  if (g_holds == nullptr || !g_config.predict) return;
   g_frozen.fork_record = self.fork_record;
   g_frozen.window_ticks = since == 0 ? 0 : ticks() - since;
   g_frozen.window_ns = since == 0 ? 0 : now_ns() - g_since_ns;

@@ -11,10 +11,12 @@ namespace forksight {
 std::size_t hold_times_bytes();
 void start_hold_times(void* memory);  // of so many bytes, all 0
 
-// There are two threads from now on: the time in which a fork can lose a lock.
-void begin_window();
+// There are two threads from now on: the time in which a fork can lose a lock. True at the first call.
+bool begin_window();
 void begin_hold(Slot& slot, const HeldLock* entry);
 void end_hold(const Slot& slot, const HeldLock* entry);
+// The lock of `entry` is given back while those above it are held: it is no gate of theirs.
+void open_gate(const Slot& slot, const HeldLock* entry);
 
 // In the child: the fork is over; `self` still has its life in the parent.
 void freeze_hold_times(const Slot& self);

@@ -1,7 +1,10 @@
 #include "foresight/lock_order.hpp"
 
+#include <string.h>
+
 #include "foresight/foresight.hpp"
 #include "foresight/key_table.hpp"
+#include "foresight/lives.hpp"
 #include "forksight/trace/foresight.hpp"
 #include "guest/config.hpp"
 #include "guest/memory.hpp"
@@ -31,6 +34,11 @@ constinit std::uint64_t g_full_note = 0;
 
 bool is_shared(const HeldLock* entry) { return lock_kind(entry->lock) == LockKind::kRwlockRead; }
 
+// Of a kind that makes orders.
+bool is_link(const Slot& slot, const HeldLock* entry) {
+  return is_followed(entry) && note_of(&slot, entry).number != 0;
+}
+
 // All that the thread holds, but not what it holds again.
 template <class Visit>
 void for_each_held(const Slot& slot, const HeldLock* taken, Visit visit) {
@@ -39,17 +47,13 @@ void for_each_held(const Slot& slot, const HeldLock* taken, Visit visit) {
   }
 }
 
-// An entry may be of a lock that somebody else has released: then its memory may be gone, too.
-bool is_still_held(const Slot& slot, const HeldLock* entry) {
-  std::uint8_t memory[56];
-  const LockKind kind = lock_kind(entry->lock);
-  const std::size_t bytes = lock_bytes(kind);
-  if (read_memory(reinterpret_cast<const void*>(lock_address(entry->lock)), memory, bytes) != bytes) {
-    return false;
-  }
-  if (kind == LockKind::kMutex) return decode_lock<MutexMemory>(memory).owner == slot.lock_tid;
-  const auto rwlock = decode_lock<RwlockMemory>(memory);
-  return kind == LockKind::kRwlockWrite ? rwlock.cur_writer == slot.lock_tid : rwlock.reader_count() != 0;
+// What the record says may have been changed by another process: it is no bound unless looked at.
+void add_moment(LockOrderRecord& order, std::uint64_t moment) {
+  const std::uint32_t used = order.used;
+  if (used == 0 || used > trace::kOrderMoments || order.moments[used - 1] == moment) return;
+  const std::uint32_t at = used < trace::kOrderMoments ? used : used - 1;
+  __atomic_store_n(&order.moments[at], moment, __ATOMIC_RELAXED);
+  __atomic_store_n(&order.used, at + 1, __ATOMIC_RELAXED);
 }
 
 // Once for each time that it is taken, however many are taken under it. `gone_on`: its caller may have returned.
@@ -58,10 +62,19 @@ __attribute__((noinline, cold)) void ensure_stack(const Slot& slot, const HeldLo
   if (stack == 0) stack = append_stack(entry->site, &slot, kOrderStackBytes, gone_on, Importance::kFact);
 }
 
-// Out of line, as what is rare: the frame of the look-up stays small.
+// A reader of it waits behind a writer that waits.
+bool queues(const HeldLock* taken) {
+  const LockKind kind = lock_kind(taken->lock);
+  if (kind != LockKind::kRwlockRead && kind != LockKind::kRwlockWrite) return false;
+  const auto* const lock = reinterpret_cast<const void*>(lock_address(taken->lock));
+  return decode_lock<RwlockMemory>(lock).flags == RwlockMemory::kQueues;
+}
+
+// Out of line, as what is rare: the frame of the look-up stays small. `held`: null for a writer that queues with
+// nothing.
 __attribute__((noinline, cold)) std::uint64_t write_order(Slot& slot, const HeldLock* held, const HeldLock* taken,
                                                           std::uint32_t gates) {
-  want_module_of(held->site.pc);
+  if (held != nullptr) want_module_of(held->site.pc);
   want_module_of(taken->site.pc);
   const std::uint64_t thread = ensure_thread_record(slot);
   const std::uint64_t life = ensure_life_record(slot);
@@ -69,30 +82,34 @@ __attribute__((noinline, cold)) std::uint64_t write_order(Slot& slot, const Held
   if (!record) return 0;
   auto* gate = reinterpret_cast<trace::OrderGate*>(record.as<LockOrderRecord>() + 1);
   for_each_held(slot, taken, [&](const HeldLock* entry) {
-    if (entry != held) *gate++ = {gate_number(&slot, entry), is_shared(entry) ? 1U : 0U, 0};
+    if (entry == held) return;
+    *gate++ = {gate_number(&slot, entry), is_shared(entry) ? 1U : 0U, entry > held && !is_link(slot, entry) ? 1U : 0U};
   });
   auto& order = *record.as<LockOrderRecord>();
+  memset(&order, 0, sizeof order);
   order.life = life;
   order.thread = thread;
-  order.held = lock_address(held->lock);
+  if (held != nullptr) {
+    order.held = lock_address(held->lock);
+    order.held_number = note_of(&slot, held).number;
+    order.held_stack = note_of(&slot, held).stack;
+    order.held_kind = static_cast<std::uint32_t>(lock_kind(held->lock));
+  }
   order.taken = lock_address(taken->lock);
-  order.held_number = note_of(&slot, held).number;
   order.taken_number = note_of(&slot, taken).number;
-  order.held_stack = note_of(&slot, held).stack;
   order.taken_stack = note_of(&slot, taken).stack;
-  order.first = now_of_lives();
-  order.last = order.first;
-  order.times = 1;
-  order.held_kind = static_cast<std::uint32_t>(lock_kind(held->lock));
   order.taken_kind = static_cast<std::uint32_t>(lock_kind(taken->lock));
+  order.times = 1;
+  order.moments[0] = moment_of(slot);
+  order.used = 1;
   order.gates = gates;
-  order.reserved = 0;
+  order.flags = queues(taken) ? trace::kOrderQueues : 0U;
   return record.commit();
 }
 
 void record_order(Slot& slot, const HeldLock* held, const HeldLock* taken, std::uint64_t set, std::uint32_t others) {
-  HeldNote& note = note_of(&slot, held);
-  const std::uint64_t key = KeyTable<0>::key_of(mix(set, note.number));
+  const std::uint64_t number = held == nullptr ? 0 : note_of(&slot, held).number;
+  const std::uint64_t key = KeyTable<0>::key_of(mix(set, number));
   std::uint32_t at = g_orders->keys.find(key);
   if (at != kNoPlace) {
     const std::uint64_t reference = g_orders->records[at];
@@ -100,12 +117,12 @@ void record_order(Slot& slot, const HeldLock* held, const HeldLock* taken, std::
     auto* const order = find_record<LockOrderRecord>(reference, trace::RecordType::kLockOrder);
     if (order == nullptr) return;
     __atomic_store_n(&order->times, order->times + 1, __ATOMIC_RELAXED);
-    const std::uint64_t now = now_of_lives();
-    if (order->last != now) __atomic_store_n(&order->last, now, __ATOMIC_RELAXED);
+    add_moment(*order, moment_of(slot));
     return;
   }
-  if (!is_still_held(slot, held)) {
-    note.number = 0;
+  if (held != nullptr && !is_still_held(slot, held)) {
+    note_of(&slot, held).number = 0;
+    note_of(&slot, held).gate = 0;
     return;
   }
   if (!open_trace()) return;
@@ -113,7 +130,7 @@ void record_order(Slot& slot, const HeldLock* held, const HeldLock* taken, std::
   if (at == kNoPlace) return count_in_note(g_full_note, trace::NoteCode::kLockOrderFull);
   g_orders->records[at] = 0;
   // Not within what follows: the stack need not be as deep.
-  ensure_stack(slot, held, true);
+  if (held != nullptr) ensure_stack(slot, held, true);
   ensure_stack(slot, taken, false);
   g_orders->records[at] = write_order(slot, held, taken, others);
 }
@@ -126,14 +143,20 @@ void forget_orders_in_child() { g_full_note = 0; }
 
 void record_orders(Slot& slot, const HeldLock* taken) {
   std::uint32_t held = 0;
+  std::uint32_t links = 0;
   std::uint64_t set = mix(mix(kSeed, life_of(slot)), note_of(&slot, taken).number << 1U | (is_shared(taken) ? 1U : 0U));
   for_each_held(slot, taken, [&](const HeldLock* entry) {
     ++held;
+    if (is_link(slot, entry)) ++links;
     set = mix(set, gate_number(&slot, entry) << 1U | (is_shared(entry) ? 1U : 0U));
   });
-  if (held == 0) return;
+  if (links == 0) {
+    if (lock_kind(taken->lock) == LockKind::kRwlockWrite && queues(taken))
+      record_order(slot, nullptr, taken, set, held);
+    return;
+  }
   for_each_held(slot, taken, [&](const HeldLock* entry) {
-    if (is_followed(entry)) record_order(slot, entry, taken, set, held - 1);
+    if (is_link(slot, entry)) record_order(slot, entry, taken, set, held - 1);
   });
 }
 

@@ -112,6 +112,7 @@ void reset(Slot& slot, std::uint32_t index) {
   slot.untimed_run = 0;
   slot.handler_depth = 0;
   slot.life = 0;
+  slot.moment = 0;
   slot.life_record = 0;
   slot.lived_count = 0;
   slot.creation_site = {};

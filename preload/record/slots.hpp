@@ -131,7 +131,8 @@ struct Slot {
   std::uint64_t untimed_run;    // the one that all its forks share whose handlers are not timed, 0: none yet
   std::uint32_t handler_depth;  // atfork handlers that this thread is inside of
   std::uint32_t held_at_entry;  // locks held when fork() was entered; valid while fork_site.pc is not 0
-  std::uint64_t life;           // see foresight.hpp; 0: none yet
+  std::uint64_t life;           // see foresight/lives.hpp; 0: none yet
+  std::uint64_t moment;         // valid if it has a life
   std::uint64_t life_record;    // ref of the kThreadLife record, 0: none
   std::uint32_t lived_count;    // slots that `lived_at_entry` speaks of
   RuntimeAtFork runtimes[kMaxRuntimes];

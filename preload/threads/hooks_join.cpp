@@ -20,7 +20,7 @@ __attribute__((always_inline)) inline int join(pthread_t thread, Join join) {
   const auto pointer = static_cast<std::uint64_t>(thread);
   const std::uint64_t awaited = thread_awaited(pointer);
   const int result = note_wait(slot, trace::WaitKind::kJoin, pointer, FORKSIGHT_FRAME(), nullptr, join);
-  if (awaited != 0 && result == 0) thread_joined(awaited);
+  if (awaited != 0 && result == 0) thread_joined(pointer, awaited);
   return result;
 }
 

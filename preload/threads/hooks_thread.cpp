@@ -37,6 +37,7 @@ Result run_thread(void* argument) {
   slot->stack_top = slot->thread_pointer;
   t_slot = slot;
   t_fast = fast_slot(slot);
+  thread_begun(*slot);
   slot->state.store(SlotState::kLive, std::memory_order_release);
   _pthread_cleanup_buffer buffer;
   _pthread_cleanup_push(&buffer, leave_thread, slot);
@@ -61,7 +62,8 @@ void describe(Slot& slot, std::uint64_t start, void* argument, const Site& site)
 
 // `create` makes a thread that runs its two arguments. Always inlined: the frame named here is the hook's.
 template <class Result, class Create>
-__attribute__((always_inline)) inline int create_thread(Result (*start)(void*), void* argument, Create create) {
+__attribute__((always_inline)) inline int create_thread(const void* thread, Result (*start)(void*), void* argument,
+                                                        Create create) {
   initialise();
   g_had_threads.store(true, std::memory_order_relaxed);
   notice_unseen_fork();
@@ -69,8 +71,13 @@ __attribute__((always_inline)) inline int create_thread(Result (*start)(void*), 
   Slot* const slot = reserve_slot();
   if (slot == nullptr) return create(start, argument);
   describe(*slot, reinterpret_cast<std::uint64_t>(start), argument, FORKSIGHT_FRAME().site());
+  const std::uint64_t life = slot->life_record;
   const int result = create(run_thread<Result>, slot);
-  if (result != 0) release_slot(slot);
+  if (result != 0) {
+    release_slot(slot);
+  } else {
+    thread_made(life, thread);
+  }
   return result;
 }
 
@@ -78,13 +85,13 @@ __attribute__((always_inline)) inline int create_thread(Result (*start)(void*), 
 
 FORKSIGHT_EXPORT(int, pthread_create, pthread_t* thread, const pthread_attr_t* attributes, void* (*start)(void*),
                  void* argument) {
-  return create_thread(start, argument, [=](void* (*run)(void*), void* with) {
+  return create_thread(thread, start, argument, [=](void* (*run)(void*), void* with) {
     return FORKSIGHT_NEXT(pthread_create)(thread, attributes, run, with);
   });
 }
 
 FORKSIGHT_EXPORT(int, thrd_create, thrd_t* thread, thrd_start_t start, void* argument) {
-  return create_thread(start, argument,
+  return create_thread(thread, start, argument,
                        [=](thrd_start_t run, void* with) { return FORKSIGHT_NEXT(thrd_create)(thread, run, with); });
 }
 

@@ -147,10 +147,10 @@ std::vector<std::byte> good_trace() {
   }
   trace.record(trace::RecordType::kVforkCall, trace::VforkCallRecord{stack, 2700, trace::VforkCall::kExit});
   trace.as(test::kParent);
-  const auto life = trace.record(trace::RecordType::kThreadLife, trace::ThreadLifeRecord{0, 1, 0, 0});
-  const auto other_life = trace.record(trace::RecordType::kThreadLife, trace::ThreadLifeRecord{life, 2, 9, 0});
+  const auto life = trace.record(trace::RecordType::kThreadLife, trace::ThreadLifeRecord{0, 1, 0, 0, 1, 0});
+  const auto other_life = trace.record(trace::RecordType::kThreadLife, trace::ThreadLifeRecord{life, 2, 9, life, 1, 0});
   const auto order = [&](std::uint64_t of, std::uint64_t held, std::uint64_t taken) {
-    const trace::LockOrderRecord record{of, worker, 0x40, 0x80, held, taken, stack, stack, 3, 4, 2, 1, 2, 1, 0};
+    const trace::LockOrderRecord record{of, worker, 0x40, 0x80, held, taken, stack, stack, 3, {3, 4}, 2, 1, 2, 1, 1, 0};
     const trace::OrderGate gate{held + 7, 0, 0};
     std::vector<std::byte> payload(sizeof record + sizeof gate);
     std::memcpy(payload.data(), &record, sizeof record);
@@ -160,7 +160,7 @@ std::vector<std::byte> good_trace() {
   order(life, 1, 2);
   order(other_life, 2, 1);
   trace.as(2600).record(trace::RecordType::kRacyTouch,
-                        trace::RacyTouchRecord{fork, 0x40, stack, worker, stack, 31, 1000, 5, 6, 1, 1});
+                        trace::RacyTouchRecord{fork, 0x40, stack, worker, stack, 31, 1000, 5, 6, 1, 1, 64, {31}});
   trace.as(test::kParent).record(trace::RecordType::kChildEnd, trace::ChildEndRecord{2600, 11});
   return trace.bytes();
 }

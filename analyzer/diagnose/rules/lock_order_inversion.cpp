@@ -1,6 +1,7 @@
 // Threads that have taken the same locks in opposite orders, at times that did not meet (--lock-order). Nothing hangs:
 // what is told is a possibility, with the places that would have to change. Where it did hang, lock-cycle tells it.
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -44,26 +45,44 @@ Culprit describe_first(const Evidence& evidence, const model::LockOrder& order) 
 }
 
 std::string name_locks(const model::Model& model, const orders::Ring& ring) {
-  std::string names;
-  for (std::size_t i = 0; i < ring.size(); ++i) {
-    names += fmt::format("{}{}", i == 0 ? "" : i + 1 == ring.size() ? " and " : ", ", held_name(model, *ring[i]));
+  std::vector<std::string> names;
+  for (const orders::Link& link : ring) {
+    if (!link.is_queued) names.push_back(held_name(model, *link.order));
   }
-  return names;
+  return fmt::format("{} and {}", fmt::join(names.begin(), names.end() - 1, ", "), names.back());
+}
+
+// "... takes rw_lock to write at ..."
+std::string describe(const model::Model& model, const orders::Link& link) {
+  const model::LockOrder& order = *link.order;
+  const std::string thread = words::thread(model.threads[order.thread]);
+  if (link.is_queued)
+    return fmt::format("{} takes {} to write{}", thread, taken_name(model, order), words::at(" at ", order.taken_at));
+  return fmt::format("{} takes {}, then {}{}", thread, held_name(model, order), taken_name(model, order),
+                     words::at(" at ", order.taken_at));
 }
 
 void tell(const model::Model& model, const orders::Ring& ring, Finding& finding) {
-  for (const model::LockOrder* order : ring) {
-    const std::string thread = words::thread(model.threads[order->thread]);
-    add_sentence(finding,
-                 fmt::format("{} took {}{}{} and, with it held, {}{}{}{}.", thread, held_name(model, *order),
-                             mode(order->held_as), words::at(" at ", order->held_at), taken_name(model, *order),
-                             mode(order->taken_as), words::at(" at ", order->taken_at), times(order->times)));
+  for (const orders::Link& link : ring) {
+    const model::LockOrder& order = *link.order;
+    const std::string thread = words::thread(model.threads[order.thread]);
+    if (link.is_queued) {
+      add_sentence(finding, fmt::format("{} took {} to write{}{}. This rwlock prefers writers: while one waits for its "
+                                        "readers, new readers wait behind it.",
+                                        thread, taken_name(model, order), words::at(" at ", order.taken_at),
+                                        times(order.times)));
+      continue;
+    }
+    add_sentence(finding, fmt::format("{} took {}{}{} and, with it held, {}{}{}{}.", thread, held_name(model, order),
+                                      mode(order.held_as), words::at(" at ", order.held_at), taken_name(model, order),
+                                      mode(order.taken_as), words::at(" at ", order.taken_at), times(order.times)));
   }
   add_sentence(finding,
                "In this run they did not meet. Once each of them has its first lock before any has its second, all of "
                "them wait, each for the next, for ever.");
   add_sentence(finding,
-               "No other lock that all of them hold keeps them apart, and none had ended before another one began.");
+               "No other lock that two of them hold keeps them apart, and none of them was made after another one had "
+               "done its part or been joined. Whether a barrier, a queue or a flag keeps them apart is not seen.");
 }
 
 }  // namespace
@@ -71,7 +90,7 @@ void tell(const model::Model& model, const orders::Ring& ring, Finding& finding)
 void lock_order_inversion(const Evidence& evidence, std::vector<Finding>& findings) {
   const model::Model& model = evidence.model();
   for (const orders::Ring& ring : orders::find_rings(model).found) {
-    const model::LockOrder& first = *ring.front();
+    const model::LockOrder& first = *ring.front().order;
     const model::ProcessId process = model.lives[first.life].process;
     if (hangs_already(findings, process)) continue;
     Finding finding;
@@ -85,11 +104,7 @@ void lock_order_inversion(const Evidence& evidence, std::vector<Finding>& findin
     finding.stack = first.taken_at;
     finding.culprit = describe_first(evidence, first);
     std::string ways;
-    for (const model::LockOrder* order : ring) {
-      ways +=
-          fmt::format("{}{} takes {}, then {}{}", ways.empty() ? "" : "; ", words::thread(model.threads[order->thread]),
-                      held_name(model, *order), taken_name(model, *order), words::at(" at ", order->taken_at));
-    }
+    for (const orders::Link& link : ring) ways += fmt::format("{}{}", ways.empty() ? "" : "; ", describe(model, link));
     finding.summary = fmt::format("{} may hang between {}: {}", evidence.name(process), name_locks(model, ring), ways);
     tell(model, ring, finding);
     finding.fixes.push_back(

@@ -25,6 +25,7 @@ struct Rwlock {
   static constexpr unsigned kReaderShift = 3;
   static constexpr std::uint32_t kFutexUsed = 2;  // of the futexes
   static constexpr std::uint32_t kMostFlags = 2;
+  static constexpr std::uint32_t kQueues = 2;  // of the flags: a reader waits behind a writer that waits; 1 does not
 
   constexpr std::uint32_t reader_count() const { return readers >> kReaderShift; }
   constexpr bool is_write_phase() const { return (readers & kWritePhase) != 0; }

@@ -1,7 +1,5 @@
-// What has not happened: orders of locks, and locks that a child took by luck.
+// What has not happened: orders of locks.
 #include <gtest/gtest.h>
-
-#include <map>
 
 #include "diagnose/diagnose.hpp"
 #include "diagnose/lock_orders.hpp"
@@ -20,15 +18,19 @@ using trace::RecordType;
 struct Orders {
   Orders() { model.processes.emplace_back().pid = test::kParent; }
 
-  model::LifeId life(std::uint64_t born, std::optional<model::LifeId> creator = {}, std::uint64_t joined = 0) {
-    model.lives.push_back({0, creator, born, joined});
+  model::LifeId life(std::uint64_t born, std::optional<model::LifeId> creator = {}, std::uint64_t joined = 0,
+                     std::optional<model::LifeId> joiner = {}) {
+    model.lives.push_back({0, creator, born, joiner, joined, true});
     model::Thread thread;
     thread.tid = static_cast<std::int32_t>(test::kParent + model.threads.size());
     model.threads.push_back(thread);
     return model.lives.size() - 1;
   }
 
-  LockOrder& add(model::LifeId life, std::uint64_t held, std::uint64_t taken, std::uint64_t at = 100) {
+  LockOrder& add(model::LifeId life, std::uint64_t held, std::uint64_t taken) {
+    return add(life, held, taken, {model.lives[life].born + 1000});  // it has made all of its threads by then
+  }
+  LockOrder& add(model::LifeId life, std::uint64_t held, std::uint64_t taken, std::vector<std::uint64_t> moments) {
     LockOrder order;
     order.life = life;
     order.thread = life;
@@ -36,7 +38,7 @@ struct Orders {
     order.taken_as.number = taken;
     order.held = lock(held);
     order.taken = lock(taken);
-    order.first = order.last = at;
+    order.moments = std::move(moments);
     model.lock_orders.push_back(order);
     return model.lock_orders.back();
   }
@@ -153,38 +155,128 @@ TEST(LockOrderInversion, ReadersDoNotWaitForReaders) {
   }
 }
 
-TEST(LockOrderInversion, WhatWasOverBeforeTheOtherBeganIsApart) {
+// Only births and joins put one thread before another, and only those that lie between the two. The clock goes on for
+// all threads of a process, so that a later moment of another thread means nothing.
+TEST(LockOrderInversion, WhatAMakerDidBeforeIsApart) {
   Orders scene;
   const auto one = scene.life(1);
   const auto made_later = scene.life(10, one);
-  scene.add(one, 1, 2, 9);
-  scene.add(made_later, 2, 1, 20);
+  scene.add(one, 1, 2, {9});
+  scene.add(made_later, 2, 1);
   EXPECT_EQ(scene.rings(), 0U) << "its maker did it before";
-  scene.model.lock_orders[0].last = 10;
-  EXPECT_EQ(scene.rings(), 1U) << "and once more after";
+  scene.model.lock_orders[0].moments = {9, 10};
+  EXPECT_EQ(scene.rings(), 1U) << "before and after";
 
   Orders grandchild;
   const auto root = grandchild.life(1);
   const auto between = grandchild.life(5, root);
-  grandchild.add(root, 1, 2, 4);
-  grandchild.add(grandchild.life(10, between), 2, 1, 20);
+  grandchild.add(root, 1, 2, {4});
+  grandchild.add(grandchild.life(10, between), 2, 1);
   EXPECT_EQ(grandchild.rings(), 0U);
 
-  Orders joined;
-  const auto maker = joined.life(1);
-  joined.add(joined.life(2, maker, 5), 1, 2, 4);
-  joined.add(joined.life(6, maker), 2, 1, 7);
-  EXPECT_EQ(joined.rings(), 0U) << "joined before the other was made";
-  joined.model.lives[1].joined = 8;
-  EXPECT_EQ(joined.rings(), 1U);
+  Orders stranger;
+  const auto main = stranger.life(1);
+  const auto maker = stranger.life(2, main);
+  stranger.add(stranger.life(3, main), 1, 2, {3});
+  stranger.add(stranger.life(10, maker), 2, 1);
+  EXPECT_EQ(stranger.rings(), 1U) << "another thread than its maker did it before";
+}
+
+TEST(LockOrderInversion, WhatIsJoinedBeforeIsApart) {
+  Orders scene;
+  const auto main = scene.life(1);
+  scene.add(scene.life(2, main, 5, main), 1, 2);
+  scene.add(scene.life(6, main), 2, 1);
+  EXPECT_EQ(scene.rings(), 0U) << "joined before the other was made";
+  scene.model.lives[1].joiner.reset();
+  EXPECT_EQ(scene.rings(), 1U) << "nobody knows by whom";
 
   Orders after_join;
-  const auto main = after_join.life(1);
-  after_join.add(after_join.life(2, main, 5), 1, 2, 4);
-  after_join.add(main, 2, 1, 5);
+  const auto joiner = after_join.life(1);
+  after_join.add(after_join.life(2, joiner, 5, joiner), 1, 2);
+  after_join.add(joiner, 2, 1, {5});
   EXPECT_EQ(after_join.rings(), 0U) << "begun after the join";
-  after_join.model.lock_orders[1].first = 4;
-  EXPECT_EQ(after_join.rings(), 1U);
+  after_join.model.lock_orders[1].moments = {2};
+  EXPECT_EQ(after_join.rings(), 1U) << "and before";
+}
+
+// Two workers, of which the first is joined while the second still works: a later moment of the second says nothing.
+TEST(LockOrderInversion, WhatComesAfterAnotherThreadsJoinIsNotApart) {
+  Orders scene;
+  const auto main = scene.life(1);
+  const auto first = scene.life(2, main, 4, main);
+  const auto second = scene.life(3, main, 5, main);
+  scene.add(first, 1, 2);
+  scene.add(second, 2, 1, {20});
+  EXPECT_EQ(scene.rings(), 1U);
+  // A thread that somebody else makes after the join is not after it either.
+  scene.model.lock_orders.pop_back();
+  scene.add(scene.life(6, second), 2, 1);
+  EXPECT_EQ(scene.rings(), 1U);
+  // But one that the joiner makes is.
+  scene.model.lock_orders.pop_back();
+  scene.add(scene.life(7, main), 2, 1);
+  EXPECT_EQ(scene.rings(), 0U);
+}
+
+TEST(LockOrderInversion, IsApartThroughOthers) {
+  Orders scene;
+  const auto main = scene.life(1);
+  const auto helper = scene.life(2, main, 9, main);
+  scene.add(scene.life(3, helper, 5, helper), 1, 2);
+  scene.add(scene.life(10, main), 2, 1);
+  EXPECT_EQ(scene.rings(), 0U) << "joined by a helper that main joined";
+  scene.model.lives[1].joined = 11;
+  EXPECT_EQ(scene.rings(), 1U);
+}
+
+// Before one thread and after it, each time apart from it.
+TEST(LockOrderInversion, EachTimeCountsByItself) {
+  Orders scene;
+  const auto main = scene.life(1);
+  scene.add(main, 1, 2, {1, 3});
+  scene.add(scene.life(2, main, 3, main), 2, 1);
+  EXPECT_EQ(scene.rings(), 0U);
+  scene.model.lock_orders[0].moments = {1, 2, 3};
+  EXPECT_EQ(scene.rings(), 1U);
+}
+
+TEST(LockOrderInversion, OfAThreadThatMayHaveBeenJoinedIsNotTold) {
+  Orders scene;
+  const auto main = scene.life(1);
+  scene.add(main, 1, 2, {2});
+  scene.add(scene.life(2, main), 2, 1);
+  EXPECT_EQ(scene.rings(), 1U);
+  scene.model.lives[1].is_followed = false;
+  EXPECT_EQ(scene.rings(), 0U);
+}
+
+// A reader waits behind a writer that waits for another reader, if the rwlock prefers writers.
+TEST(LockOrderInversion, AWriterBetweenTwoReadersClosesTheRing) {
+  Orders scene;
+  const auto main = scene.life(1);
+  const auto reader = scene.life(2, main);
+  const auto other_reader = scene.life(3, main);
+  const auto writer = scene.life(4, main);
+  scene.add(reader, 1, 2).held_as.shared = true;
+  auto& second = scene.add(other_reader, 2, 1);
+  second.taken_as.shared = true;
+  second.queues = true;
+  EXPECT_EQ(scene.rings(), 0U) << "nobody writes";
+  scene.add(writer, 0, 1).queues = true;
+  ASSERT_EQ(scene.rings(), 1U);
+  const auto findings = diagnose(scene.model);
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_NE(findings[0].summary.find("may hang between lock_b and lock_c"), std::string::npos) << findings[0].summary;
+  EXPECT_NE(findings[0].summary.find("takes lock_b to write"), std::string::npos) << findings[0].summary;
+  scene.model.lock_orders[1].queues = false;
+  EXPECT_EQ(scene.rings(), 0U) << "it prefers readers";
+  scene.model.lock_orders[1].queues = true;
+  scene.model.lock_orders[2].gates = {{2, false}};
+  EXPECT_EQ(scene.rings(), 0U) << "the writer comes with what the readers meet in";
+  scene.model.lock_orders[2].gates.clear();
+  scene.model.lock_orders[2].life = reader;
+  EXPECT_EQ(scene.rings(), 0U) << "the writer is one of them";
 }
 
 TEST(LockOrderInversion, ProcessesAreApart) {
@@ -228,7 +320,8 @@ trace::LockOrderRecord order_record(std::uint64_t life, std::uint64_t thread, st
   record.taken = 0x1000 + taken * 64;
   record.held_number = held;
   record.taken_number = taken;
-  record.first = record.last = 100;
+  record.moments[0] = 100;
+  record.used = 1;
   record.times = 1;
   record.held_kind = record.taken_kind = static_cast<std::uint32_t>(LockKind::kMutex);
   return record;
@@ -239,8 +332,8 @@ struct OrderTrace {
     trace.as(test::kParent);
     thread = trace.thread(test::kParent, "main");
     other_thread = trace.thread(test::kHolder, "worker");
-    life = trace.record(RecordType::kThreadLife, trace::ThreadLifeRecord{0, 1, 0, 0});
-    other_life = trace.record(RecordType::kThreadLife, trace::ThreadLifeRecord{life, 2, 0, 0});
+    life = trace.record(RecordType::kThreadLife, trace::ThreadLifeRecord{0, 1, 0, 0, trace::kLifeBegun, 0});
+    other_life = trace.record(RecordType::kThreadLife, trace::ThreadLifeRecord{life, 2, 0, 0, trace::kLifeBegun, 0});
   }
   TraceBuilder trace;
   std::uint64_t thread = 0;
@@ -259,6 +352,33 @@ TEST(LockOrderRecords, BecomeARing) {
   EXPECT_EQ(findings[0].culprit.address, 0x1040U);
 }
 
+// The joiner's record may come later; and a gate inside of the first lock is one more lock of the ring.
+TEST(LockOrderRecords, SayWhoJoinedAndWhatIsNoGate) {
+  OrderTrace scene;
+  const std::uint64_t late = scene.trace.size() + sizeof(trace::RecordHeader) + 48;
+  scene.trace.record(RecordType::kThreadLife, trace::ThreadLifeRecord{scene.life, 5, 9, late, 0, 0});
+  const auto joiner = scene.trace.record(RecordType::kThreadLife,
+                                         trace::ThreadLifeRecord{scene.life, 6, 0, 0, trace::kLifeUnfollowed, 0});
+  ASSERT_EQ(joiner, late);
+  for (const std::uint32_t inner : {0U, 1U}) {
+    auto record = order_record(scene.life, scene.thread, 1, 2);
+    record.gates = 1;
+    const trace::OrderGate gate{7, 0, inner};
+    std::vector<std::byte> payload(sizeof record + sizeof gate);
+    std::memcpy(payload.data(), &record, sizeof record);
+    std::memcpy(payload.data() + sizeof record, &gate, sizeof gate);
+    scene.trace.append(RecordType::kLockOrder, payload);
+  }
+  const model::Model model = test::read_model(scene.trace);
+  ASSERT_EQ(model.lives.size(), 4U);
+  EXPECT_EQ(model.lives[2].joiner, 3U);
+  EXPECT_TRUE(model.lives[2].is_followed);
+  EXPECT_FALSE(model.lives[3].is_followed);
+  ASSERT_EQ(model.lock_orders.size(), 2U);
+  EXPECT_EQ(model.lock_orders[0].gates.size(), 1U);
+  EXPECT_TRUE(model.lock_orders[1].gates.empty());
+}
+
 TEST(LockOrderRecords, ThatMakeNoSenseAreLeftOut) {
   OrderTrace scene;
   auto gates = order_record(scene.life, scene.thread, 1, 2);
@@ -273,93 +393,6 @@ TEST(LockOrderRecords, ThatMakeNoSenseAreLeftOut) {
   scene.trace.as(4711);
   scene.trace.record(RecordType::kLockOrder, order_record(scene.life, scene.thread, 1, 2));
   EXPECT_TRUE(test::read_model(scene.trace).lock_orders.empty());
-}
-
-// --- racy-orphan
-
-struct RacyTrace {
-  RacyTrace() {
-    trace.as(test::kParent);
-    holder = trace.thread(test::kHolder, "worker");
-    trace::ForkRecord fixed{};
-    fixed.ordinal = 1;
-    fork = trace.fork(fixed, {holder}, {});
-    trace.record(RecordType::kForked, trace::ForkedRecord{fork, test::kChild, 0, 5});
-  }
-  void touch(std::uint64_t held_ticks, std::uint64_t window_ticks, std::int32_t pid = test::kChild) {
-    trace.as(pid);
-    trace::RacyTouchRecord record{};
-    record.fork = fork;
-    record.lock = test::kLockAddress;
-    record.holder = holder;
-    record.held_ticks = held_ticks;
-    record.window_ticks = window_ticks;
-    record.window_ns = 2'000'000'000;
-    record.times = 7;
-    record.threads = 2;
-    record.kind = static_cast<std::uint32_t>(LockKind::kMutex);
-    trace.record(RecordType::kRacyTouch, record);
-  }
-  std::vector<Finding> findings() const { return diagnose(test::read_model(trace)); }
-  TraceBuilder trace;
-  std::uint64_t holder = 0;
-  std::uint64_t fork = 0;
-};
-
-TEST(RacyOrphan, IsPossibleWithTheOdds) {
-  RacyTrace scene;
-  scene.touch(31, 1000);
-  const auto findings = scene.findings();
-  ASSERT_EQ(findings.size(), 1U);
-  EXPECT_EQ(findings[0].rule, "racy-orphan");
-  EXPECT_EQ(findings[0].certainty, Certainty::kPossible);
-  EXPECT_EQ(findings[0].outcome, Outcome::kMayHang);
-  EXPECT_NE(findings[0].summary.find("hold it 3.1 % of the time, so about one fork in 32 hangs"), std::string::npos)
-      << findings[0].summary;
-  EXPECT_NE(findings[0].chain[1].find("\"worker\" and 1 thread more"), std::string::npos) << findings[0].chain[1];
-  EXPECT_NE(findings[0].chain[2].find("7 times and had it 3.1 % of the 2.0 s"), std::string::npos)
-      << findings[0].chain[2];
-  ASSERT_TRUE(findings[0].culprit.holder);
-  EXPECT_EQ(findings[0].culprit.holder->tid, test::kHolder);
-}
-
-TEST(RacyOrphan, ShareIsAShare) {
-  const std::map<std::pair<std::uint64_t, std::uint64_t>, std::string> cases{
-      {{500, 1000}, "50 % of the time, so about one fork in 2 hangs"},
-      {{5000, 1000}, "100 % of the time, so most forks hang"},
-      {{1, 1'000'000}, "0.0001 % of the time, so about one fork in 1000000 hangs"},
-  };
-  for (const auto& [ticks, words] : cases) {
-    RacyTrace scene;
-    scene.touch(ticks.first, ticks.second);
-    ASSERT_EQ(scene.findings().size(), 1U);
-    EXPECT_NE(scene.findings()[0].summary.find(words), std::string::npos) << scene.findings()[0].summary;
-  }
-}
-
-TEST(RacyOrphan, IsSilentWithoutATime) {
-  RacyTrace scene;
-  scene.touch(0, 1000);
-  scene.touch(10, 0);
-  EXPECT_TRUE(scene.findings().empty());
-}
-
-TEST(RacyOrphan, IsNotToldBesideAHangAtTheSameLock) {
-  test::LockTrace hung{test::LockScene{}};
-  hung.touch(trace::TouchKind::kLock);
-  trace::RacyTouchRecord record{};
-  record.fork = hung.fork;
-  record.lock = test::kLockAddress;
-  hung.trace.as(test::kParent);
-  record.holder = hung.trace.thread(test::kHolder + 1, "other");
-  record.held_ticks = 1;
-  record.window_ticks = 2;
-  record.kind = static_cast<std::uint32_t>(LockKind::kMutex);
-  hung.trace.as(test::kChild);
-  hung.trace.record(RecordType::kRacyTouch, record);
-  const auto findings = diagnose(test::read_model(hung.trace));
-  ASSERT_EQ(findings.size(), 1U);
-  EXPECT_EQ(findings[0].rule, "orphaned-mutex");
 }
 
 }  // namespace

@@ -1,0 +1,28 @@
+// predict_scoped: std::scoped_lock takes several mutexes at once, each in any order: it tries all but the first, and
+// gives that one back if it fails.
+#include <mutex>
+#include <thread>
+
+namespace {
+
+std::mutex from_mu;
+std::mutex to_mu;
+std::mutex third_mu;
+
+void work(int turns) {
+  for (int i = 0; i < turns; ++i) {
+    const std::scoped_lock forwards(from_mu, to_mu, third_mu);
+  }
+  for (int i = 0; i < turns; ++i) {
+    const std::scoped_lock backwards(third_mu, to_mu, from_mu);
+  }
+}
+
+}  // namespace
+
+int main() {
+  std::thread one(work, 200);
+  std::thread other(work, 200);
+  one.join();
+  other.join();
+}
