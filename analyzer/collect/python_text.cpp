@@ -48,12 +48,6 @@ bool parse_head(std::string_view line, std::uint64_t writer, std::uint64_t& poin
   return std::from_chars(first, line.data() + line.size(), pointer, 16).ptr != first;
 }
 
-bool is_interpreter(const model::Frame& frame) {
-  const std::size_t slash = frame.module.rfind('/');
-  const std::string_view name = std::string_view(frame.module).substr(slash == std::string::npos ? 0 : slash + 1);
-  return !frame.python && (name.starts_with("python") || name.starts_with("libpython"));
-}
-
 }  // namespace
 
 std::vector<model::PythonThread> parse_python_stacks(std::string_view text, std::uint64_t writer) {
@@ -77,14 +71,6 @@ std::vector<model::PythonThread> parse_python_stacks(std::string_view text, std:
   }
   std::erase_if(threads, [](const auto& thread) { return !thread.stack.known(); });
   return threads;
-}
-
-void splice_python(model::Stack& native, const model::Stack& python) {
-  auto& frames = native.frames;
-  auto at =
-      std::ranges::find_if(frames, [](const auto& frame) { return frame.function == "_PyEval_EvalFrameDefault"; });
-  if (at == frames.end()) at = std::ranges::find_if(frames, is_interpreter);
-  frames.insert(at, python.frames.begin(), python.frames.end());
 }
 
 }  // namespace forksight::collect

@@ -13,7 +13,4 @@ namespace forksight::collect {
 // thread comes twice, the first one counts. The text is hostile input: what is no line of the dumper is passed over.
 std::vector<model::PythonThread> parse_python_stacks(std::string_view text, std::uint64_t writer);
 
-// Puts Python's frames where the interpreter's own are in a native stack.
-void splice_python(model::Stack& native, const model::Stack& python);
-
 }  // namespace forksight::collect

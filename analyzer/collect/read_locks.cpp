@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <string>
 
-#include "collect/lock_layout.hpp"
 #include "collect/trace_reader.hpp"
 #include "collect/trace_words.hpp"
+#include "libc/lock_layout.hpp"
 
 namespace forksight::collect {
 
@@ -19,7 +19,7 @@ constexpr std::size_t kMostLabelBytes = 128;  // as the shim writes it
 
 model::LockId TraceReader::lock_of(const trace::HeldRecord& held, model::ProcessId process) {
   const auto bytes = std::min<std::size_t>(held.memory_bytes, sizeof held.memory);
-  const auto state = decode_lock(held.kind, std::span(held.memory).first(bytes), file_.info().libc);
+  const auto state = libc::decode_lock(to_model(held.kind), std::span(held.memory).first(bytes), file_.info().libc);
   model::Lock lock;
   lock.address = held.lock;
   lock.kind = to_model(held.kind);
@@ -55,7 +55,7 @@ void TraceReader::read_held(const TraceRecord& record) {
   const model::ForkId fork_id = fork->index;
   const model::ProcessId child = child_of(fork_id, record.pid, record.time_ns);
   const auto bytes = std::min<std::size_t>(fixed.memory_bytes, sizeof fixed.memory);
-  const auto state = decode_lock(fixed.kind, std::span(fixed.memory).first(bytes), file_.info().libc);
+  const auto state = libc::decode_lock(to_model(fixed.kind), std::span(fixed.memory).first(bytes), file_.info().libc);
   // Caught between the lock's release and the record of it: nobody holds it.
   if (state && !state->held) return become(record, kNotHeld, fork_id);
   // The child wrote down a thread that only its parent has.

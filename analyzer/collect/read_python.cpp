@@ -1,6 +1,7 @@
 // Python stacks: parsed when their record is met, joined with the native threads and stacks at the end.
 #include "collect/python_text.hpp"
 #include "collect/trace_reader.hpp"
+#include "model/python_frames.hpp"
 
 namespace forksight::collect {
 
@@ -45,16 +46,16 @@ void TraceReader::join_python() {
     if (!fork.python) continue;
     const std::uint64_t own = model_.threads[fork.forking_thread].pointer;
     for (const model::PythonThread& thread : model_.python[*fork.python]) {
-      if (own != 0 && thread.pointer == own) splice_python(fork.stack, thread.stack);
+      if (own != 0 && thread.pointer == own) model::splice_python(fork.stack, thread.stack);
     }
   }
   for (const auto& [touch, id] : python_of_touch_) {
-    if (!model_.python[id].empty()) splice_python(model_.touches[touch].stack, model_.python[id].front().stack);
+    if (!model_.python[id].empty()) model::splice_python(model_.touches[touch].stack, model_.python[id].front().stack);
   }
   for (const auto& [use, id] : python_of_use_) {
     const auto& [share, index] = use;
     if (model_.python[id].empty()) continue;
-    splice_python(model_.shares[share].uses[index].stack, model_.python[id].front().stack);
+    model::splice_python(model_.shares[share].uses[index].stack, model_.python[id].front().stack);
   }
 }
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <string>
 
-#include "collect/lock_layout.hpp"
+#include "libc/lock_layout.hpp"
 #include "collect/trace_words.hpp"
 #include "forksight/abi/mutex.hpp"
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <string_view>
 
-#include "collect/python_text.hpp"
 #include "inspect/pthreads.hpp"
+#include "model/python_frames.hpp"
 
 namespace forksight::inspect {
 namespace {
@@ -195,7 +195,7 @@ void Builder::splice_lines(std::size_t subject, const std::vector<PythonThread>&
   const auto& all = subjects_[subject].image.threads;
   const auto thread = std::ranges::find(all, wait.tid, &image::Thread::tid);
   const PythonThread* const own = thread == all.end() ? nullptr : find_python_thread(*thread, threads);
-  if (own != nullptr) collect::splice_python(wait.stack, own->stack);
+  if (own != nullptr) model::splice_python(wait.stack, own->stack);
 }
 
 // The same of a call. A thread that waits in Condition.wait and its like sleeps on
@@ -207,7 +207,7 @@ void Builder::note_python(const image::Thread& thread, const std::vector<PythonT
   if (call.kind == CallKind::kSemaphore && innermost.function == "wait" && innermost.file.ends_with("/threading.py")) {
     call.kind = CallKind::kFutex;
   }
-  collect::splice_python(call.stack, own->stack);
+  model::splice_python(call.stack, own->stack);
 }
 
 model::ThreadId Builder::unknown_thread(model::ProcessId process) {

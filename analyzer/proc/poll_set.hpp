@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "proc/thread_sample.hpp"
-#include "watch/evidence.hpp"
 
 namespace forksight::proc {
 

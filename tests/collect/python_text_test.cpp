@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "model/python_frames.hpp"
 #include "support/scenes.hpp"
 
 namespace forksight::collect {
@@ -80,7 +81,7 @@ TEST(PythonText, GoesWhereTheInterpreterIs) {
       parse_python_stacks("Stack (most recent call first):\n  File \"/app/a.py\", line 7 in f\n", kWriter);
   const auto spliced = [&](std::initializer_list<const char*> frames) {
     model::Stack stack = test::make_stack(frames);
-    splice_python(stack, python.at(0).stack);
+    model::splice_python(stack, python.at(0).stack);
     std::string names;
     for (const model::Frame& frame : stack.frames) names += frame.function + " ";
     return names;

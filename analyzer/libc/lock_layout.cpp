@@ -1,4 +1,4 @@
-#include "collect/lock_layout.hpp"
+#include "libc/lock_layout.hpp"
 
 #include "forksight/abi/barrier.hpp"
 #include "forksight/abi/condition.hpp"
@@ -9,7 +9,7 @@
 #include "forksight/abi/spinlock.hpp"
 #include "libc/mutex_type.hpp"
 
-namespace forksight::collect {
+namespace forksight::libc {
 
 namespace {
 
@@ -23,7 +23,7 @@ std::optional<T> load_lock(Bytes memory, const abi::Libc& libc) {
 
 LockState state_of(const abi::Mutex& mutex) {
   LockState state;
-  state.type = libc::type_of(mutex);
+  state.type = type_of(mutex);
   state.robust = mutex.is_robust();
   state.priority_inherit = mutex.is_pi();
   state.process_shared = mutex.is_shared() && !mutex.is_robust();
@@ -63,38 +63,38 @@ LockState held(bool is_held) {
 
 }  // namespace
 
-std::optional<LockState> decode_lock(trace::LockKind kind, Bytes memory, const abi::Libc& libc) {
+std::optional<LockState> decode_lock(model::LockKind kind, Bytes memory, const abi::Libc& libc) {
   switch (kind) {
-    case trace::LockKind::kMutex:
+    case model::LockKind::kMutex:
       if (const auto mutex = load_lock<abi::Mutex>(memory, libc)) return state_of(*mutex);
       break;
-    case trace::LockKind::kRwlockRead:
-    case trace::LockKind::kRwlockWrite:
+    case model::LockKind::kRwlockRead:
+    case model::LockKind::kRwlockWrite:
       if (const auto rwlock = load_lock<abi::Rwlock>(memory, libc))
-        return state_of(*rwlock, kind == trace::LockKind::kRwlockWrite);
+        return state_of(*rwlock, kind == model::LockKind::kRwlockWrite);
       break;
-    case trace::LockKind::kSpinlock:
+    case model::LockKind::kSpinlock:
       if (const auto spinlock = load_lock<abi::Spinlock>(memory, libc)) return held(spinlock->is_held());
       break;
-    case trace::LockKind::kSemaphore:
+    case model::LockKind::kSemaphore:
       if (const auto semaphore = load_lock<abi::Semaphore>(memory, libc)) return state_of(*semaphore);
       break;
-    case trace::LockKind::kBarrier:
+    case model::LockKind::kBarrier:
       if (const auto barrier = load_lock<abi::Barrier>(memory, libc))
         return waited_for(barrier->inside(), barrier->shared != 0);
       break;
-    case trace::LockKind::kCondition: {
+    case model::LockKind::kCondition: {
       const abi::ConditionLayout* const layout = abi::layout_of(libc.condition);
       if (layout == nullptr || memory.size() < abi::kConditionBytes) break;
       const abi::Condition condition = abi::load_condition(*layout, memory.data());
       return waited_for(condition.waiters(), condition.is_shared());
     }
-    case trace::LockKind::kGuard:
+    case model::LockKind::kGuard:
       if (memory.size() < sizeof(std::uint64_t)) break;
       return held(abi::is_initialising(abi::load<std::uint64_t>(memory.data())));
-    case trace::LockKind::kCustom: return held(true);  // its annotations are all that is known
+    case model::LockKind::kCustom: return held(true);  // its annotations are all that is known
   }
   return std::nullopt;
 }
 
-}  // namespace forksight::collect
+}  // namespace forksight::libc

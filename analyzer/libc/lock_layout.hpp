@@ -7,10 +7,9 @@
 #include <span>
 
 #include "forksight/abi/glibc.hpp"
-#include "forksight/trace/format.hpp"
 #include "model/model.hpp"
 
-namespace forksight::collect {
+namespace forksight::libc {
 
 struct LockState {
   bool held = false;
@@ -23,6 +22,6 @@ struct LockState {
 };
 
 // nullopt: too few bytes to tell, or a libc that is not known.
-std::optional<LockState> decode_lock(trace::LockKind kind, std::span<const std::uint8_t> memory, const abi::Libc& libc);
+std::optional<LockState> decode_lock(model::LockKind kind, std::span<const std::uint8_t> memory, const abi::Libc& libc);
 
-}  // namespace forksight::collect
+}  // namespace forksight::libc

@@ -1,5 +1,5 @@
 // The layouts are those of this libc: real locks are brought into each state, and their bytes decoded.
-#include "collect/lock_layout.hpp"
+#include "libc/lock_layout.hpp"
 
 #include <gtest/gtest.h>
 #include <pthread.h>
@@ -14,14 +14,14 @@
 #include "support/scenes.hpp"
 #include "support/this_libc.hpp"
 
-namespace forksight::collect {
+namespace forksight::libc {
 namespace {
 
 constexpr abi::Libc k236{{2, 36}, abi::ConditionKind::kWithReferences};
 constexpr abi::Libc k242{{2, 42}, abi::ConditionKind::kWithoutReferences};
 
 template <class T>
-LockState decode(trace::LockKind kind, const T& lock) {
+LockState decode(model::LockKind kind, const T& lock) {
   std::uint8_t bytes[sizeof(T)];
   std::memcpy(bytes, &lock, sizeof lock);
   const auto state = decode_lock(kind, bytes, test::this_libc());
@@ -53,9 +53,9 @@ TEST_P(RealMutex, IsDecoded) {
   pthread_mutex_t mutex;
   ASSERT_EQ(pthread_mutex_init(&mutex, &attributes), 0);
 
-  EXPECT_FALSE(decode(trace::LockKind::kMutex, mutex).held);
+  EXPECT_FALSE(decode(model::LockKind::kMutex, mutex).held);
   ASSERT_EQ(pthread_mutex_lock(&mutex), 0);
-  const LockState held = decode(trace::LockKind::kMutex, mutex);
+  const LockState held = decode(model::LockKind::kMutex, mutex);
   EXPECT_TRUE(held.held);
   EXPECT_EQ(held.owner, own_tid());
   EXPECT_EQ(held.type, about.expected);
@@ -63,7 +63,7 @@ TEST_P(RealMutex, IsDecoded) {
   EXPECT_EQ(held.priority_inherit, about.protocol == PTHREAD_PRIO_INHERIT);
   EXPECT_EQ(held.process_shared, about.shared == PTHREAD_PROCESS_SHARED && !held.robust);
   ASSERT_EQ(pthread_mutex_unlock(&mutex), 0);
-  EXPECT_FALSE(decode(trace::LockKind::kMutex, mutex).held);
+  EXPECT_FALSE(decode(model::LockKind::kMutex, mutex).held);
   pthread_mutex_destroy(&mutex);
   pthread_mutexattr_destroy(&attributes);
 }
@@ -95,34 +95,34 @@ TEST(CeilingMutex, IsFreeWithTheCeilingInItsLock) {
   pthread_mutex_t mutex;
   ASSERT_EQ(pthread_mutex_init(&mutex, &attributes), 0);
   EXPECT_NE(mutex.__data.__lock, 0);
-  EXPECT_FALSE(decode(trace::LockKind::kMutex, mutex).held);
+  EXPECT_FALSE(decode(model::LockKind::kMutex, mutex).held);
   pthread_mutex_destroy(&mutex);
   pthread_mutexattr_destroy(&attributes);
 }
 
 TEST(RealRwlock, IsDecoded) {
   pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
-  EXPECT_FALSE(decode(trace::LockKind::kRwlockRead, lock).held);
-  EXPECT_FALSE(decode(trace::LockKind::kRwlockWrite, lock).held);
+  EXPECT_FALSE(decode(model::LockKind::kRwlockRead, lock).held);
+  EXPECT_FALSE(decode(model::LockKind::kRwlockWrite, lock).held);
   ASSERT_EQ(pthread_rwlock_rdlock(&lock), 0);
-  EXPECT_TRUE(decode(trace::LockKind::kRwlockRead, lock).held);
-  EXPECT_FALSE(decode(trace::LockKind::kRwlockWrite, lock).held);
+  EXPECT_TRUE(decode(model::LockKind::kRwlockRead, lock).held);
+  EXPECT_FALSE(decode(model::LockKind::kRwlockWrite, lock).held);
   pthread_rwlock_unlock(&lock);
-  EXPECT_FALSE(decode(trace::LockKind::kRwlockRead, lock).held);
+  EXPECT_FALSE(decode(model::LockKind::kRwlockRead, lock).held);
   ASSERT_EQ(pthread_rwlock_wrlock(&lock), 0);
-  const LockState written = decode(trace::LockKind::kRwlockWrite, lock);
+  const LockState written = decode(model::LockKind::kRwlockWrite, lock);
   EXPECT_TRUE(written.held);
   EXPECT_EQ(written.owner, own_tid());
   EXPECT_FALSE(written.process_shared);
   pthread_rwlock_unlock(&lock);
-  EXPECT_FALSE(decode(trace::LockKind::kRwlockWrite, lock).held);
+  EXPECT_FALSE(decode(model::LockKind::kRwlockWrite, lock).held);
 
   pthread_rwlockattr_t attributes;
   pthread_rwlockattr_init(&attributes);
   pthread_rwlockattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
   pthread_rwlock_t shared;
   pthread_rwlock_init(&shared, &attributes);
-  EXPECT_TRUE(decode(trace::LockKind::kRwlockRead, shared).process_shared);
+  EXPECT_TRUE(decode(model::LockKind::kRwlockRead, shared).process_shared);
 }
 
 TEST(RealSpinlock, IsDecoded) {
@@ -130,7 +130,7 @@ TEST(RealSpinlock, IsDecoded) {
   pthread_spin_init(&lock, PTHREAD_PROCESS_PRIVATE);
   const auto held = [&] {
     const int value = lock;  // pthread_spinlock_t is a volatile int
-    return decode(trace::LockKind::kSpinlock, value).held;
+    return decode(model::LockKind::kSpinlock, value).held;
   };
   EXPECT_FALSE(held());
   pthread_spin_lock(&lock);
@@ -142,24 +142,24 @@ TEST(RealSpinlock, IsDecoded) {
 TEST(RealSemaphore, IsDecoded) {
   sem_t semaphore;
   sem_init(&semaphore, 0, 1);
-  EXPECT_FALSE(decode(trace::LockKind::kSemaphore, semaphore).held);
+  EXPECT_FALSE(decode(model::LockKind::kSemaphore, semaphore).held);
   sem_wait(&semaphore);
-  EXPECT_TRUE(decode(trace::LockKind::kSemaphore, semaphore).held);
-  EXPECT_FALSE(decode(trace::LockKind::kSemaphore, semaphore).process_shared);
+  EXPECT_TRUE(decode(model::LockKind::kSemaphore, semaphore).held);
+  EXPECT_FALSE(decode(model::LockKind::kSemaphore, semaphore).process_shared);
   sem_destroy(&semaphore);
   sem_init(&semaphore, 1, 1);
-  EXPECT_TRUE(decode(trace::LockKind::kSemaphore, semaphore).process_shared);
+  EXPECT_TRUE(decode(model::LockKind::kSemaphore, semaphore).process_shared);
 }
 
 TEST(DecodeLock, TooFewBytesTellNothing) {
   const std::vector<std::uint8_t> bytes(56);
-  EXPECT_FALSE(decode_lock(trace::LockKind::kMutex, std::span(bytes).first(39), k236).has_value());
-  EXPECT_FALSE(decode_lock(trace::LockKind::kRwlockRead, std::span(bytes).first(55), k236).has_value());
-  EXPECT_FALSE(decode_lock(trace::LockKind::kSpinlock, std::span(bytes).first(3), k236).has_value());
-  EXPECT_FALSE(decode_lock(trace::LockKind::kSemaphore, std::span(bytes).first(11), k236).has_value());
-  EXPECT_FALSE(decode_lock(trace::LockKind::kBarrier, std::span(bytes).first(19), k236).has_value());
-  EXPECT_FALSE(decode_lock(trace::LockKind::kCondition, std::span(bytes).first(47), k236).has_value());
-  EXPECT_FALSE(decode_lock(static_cast<trace::LockKind>(77), bytes, k236).has_value());
+  EXPECT_FALSE(decode_lock(model::LockKind::kMutex, std::span(bytes).first(39), k236).has_value());
+  EXPECT_FALSE(decode_lock(model::LockKind::kRwlockRead, std::span(bytes).first(55), k236).has_value());
+  EXPECT_FALSE(decode_lock(model::LockKind::kSpinlock, std::span(bytes).first(3), k236).has_value());
+  EXPECT_FALSE(decode_lock(model::LockKind::kSemaphore, std::span(bytes).first(11), k236).has_value());
+  EXPECT_FALSE(decode_lock(model::LockKind::kBarrier, std::span(bytes).first(19), k236).has_value());
+  EXPECT_FALSE(decode_lock(model::LockKind::kCondition, std::span(bytes).first(47), k236).has_value());
+  EXPECT_FALSE(decode_lock(static_cast<model::LockKind>(77), bytes, k236).has_value());
 }
 
 // The same lock by both layouts: the words are the new one's, and mean something else by the old one.
@@ -169,28 +169,28 @@ TEST(DecodeLock, ConditionsOfGlibc241HaveTheirWaitersElsewhere) {
   words[7] = 2U << 3U;  // wrefs: two are inside
   std::array<std::uint8_t, 48> memory{};
   std::memcpy(memory.data(), words.data(), sizeof words);
-  const auto state = decode_lock(trace::LockKind::kCondition, memory, k242);
+  const auto state = decode_lock(model::LockKind::kCondition, memory, k242);
   ASSERT_TRUE(state.has_value());
   EXPECT_TRUE(state->held);
   EXPECT_EQ(state->waiters, 2U);
-  EXPECT_EQ(decode_lock(trace::LockKind::kCondition, memory, k236)->waiters, 0U);
+  EXPECT_EQ(decode_lock(model::LockKind::kCondition, memory, k236)->waiters, 0U);
 }
 
 TEST(DecodeLock, OfAnUnknownLibcNothingIsKnown) {
   const std::vector<std::uint8_t> bytes(56);
   for (const abi::Version version : {abi::Version{}, abi::Version{2, 27}, abi::Version{2, 44}, abi::Version{3, 36}}) {
     const abi::Libc libc{version, abi::ConditionKind::kUnknown};
-    for (const auto kind : {trace::LockKind::kMutex, trace::LockKind::kRwlockRead, trace::LockKind::kRwlockWrite,
-                            trace::LockKind::kSpinlock, trace::LockKind::kSemaphore, trace::LockKind::kBarrier,
-                            trace::LockKind::kCondition}) {
+    for (const auto kind : {model::LockKind::kMutex, model::LockKind::kRwlockRead, model::LockKind::kRwlockWrite,
+                            model::LockKind::kSpinlock, model::LockKind::kSemaphore, model::LockKind::kBarrier,
+                            model::LockKind::kCondition}) {
       EXPECT_FALSE(decode_lock(kind, bytes, libc).has_value()) << static_cast<int>(kind);
     }
-    EXPECT_TRUE(decode_lock(trace::LockKind::kGuard, bytes, libc).has_value()) << "not of glibc";
+    EXPECT_TRUE(decode_lock(model::LockKind::kGuard, bytes, libc).has_value()) << "not of glibc";
   }
 }
 
 TEST(DecodeLock, WaitersAloneDoNotHoldARobustMutex) {
-  const auto state = decode_lock(trace::LockKind::kMutex, test::mutex_memory(0x10, 0, 0x8000'0000), k236);
+  const auto state = decode_lock(model::LockKind::kMutex, test::mutex_memory(0x10, 0, 0x8000'0000), k236);
   ASSERT_TRUE(state.has_value());
   EXPECT_FALSE(state->held);
 }
@@ -200,7 +200,7 @@ TEST(RealCondition, CountsItsWaiters) {
   pthread_cond_t condition = PTHREAD_COND_INITIALIZER;
   bool waits = false;
   bool may_go = false;
-  EXPECT_FALSE(decode(trace::LockKind::kCondition, condition).held);
+  EXPECT_FALSE(decode(model::LockKind::kCondition, condition).held);
   std::thread waiter([&] {
     pthread_mutex_lock(&mutex);
     waits = true;
@@ -212,7 +212,7 @@ TEST(RealCondition, CountsItsWaiters) {
     is_inside = waits;
     pthread_mutex_unlock(&mutex);
   }
-  const LockState state = decode(trace::LockKind::kCondition, condition);
+  const LockState state = decode(model::LockKind::kCondition, condition);
   EXPECT_TRUE(state.held);
   EXPECT_EQ(state.waiters, 1U);
   EXPECT_FALSE(state.process_shared);
@@ -221,13 +221,13 @@ TEST(RealCondition, CountsItsWaiters) {
   pthread_cond_broadcast(&condition);
   pthread_mutex_unlock(&mutex);
   waiter.join();
-  EXPECT_FALSE(decode(trace::LockKind::kCondition, condition).held);
+  EXPECT_FALSE(decode(model::LockKind::kCondition, condition).held);
 }
 
 TEST(Barrier, CountsWhoHasNotLeftWhileItIsDestroyed) {
   // One of three arrived, then pthread_barrier_destroy() came.
   std::array<std::uint32_t, 5> words{1, 0, 3, 0, 0x7fffffff - 0x7fffffff % 3 - 1};
-  const auto state = decode(trace::LockKind::kBarrier, words);
+  const auto state = decode(model::LockKind::kBarrier, words);
   EXPECT_TRUE(state.held);
   EXPECT_EQ(state.waiters, 1U);
 }
@@ -235,15 +235,15 @@ TEST(Barrier, CountsWhoHasNotLeftWhileItIsDestroyed) {
 TEST(RealBarrier, CountsItsArrivals) {
   pthread_barrier_t barrier;
   ASSERT_EQ(pthread_barrier_init(&barrier, nullptr, 2), 0);
-  EXPECT_FALSE(decode(trace::LockKind::kBarrier, barrier).held);
+  EXPECT_FALSE(decode(model::LockKind::kBarrier, barrier).held);
   std::thread one([&] { pthread_barrier_wait(&barrier); });
-  while (!decode(trace::LockKind::kBarrier, barrier).held) std::this_thread::yield();
-  EXPECT_EQ(decode(trace::LockKind::kBarrier, barrier).waiters, 1U);
+  while (!decode(model::LockKind::kBarrier, barrier).held) std::this_thread::yield();
+  EXPECT_EQ(decode(model::LockKind::kBarrier, barrier).waiters, 1U);
   pthread_barrier_wait(&barrier);
   one.join();
-  EXPECT_FALSE(decode(trace::LockKind::kBarrier, barrier).held);
+  EXPECT_FALSE(decode(model::LockKind::kBarrier, barrier).held);
   pthread_barrier_destroy(&barrier);
 }
 
 }  // namespace
-}  // namespace forksight::collect
+}  // namespace forksight::libc
