@@ -1,65 +1,137 @@
-"""preload/ is built in layers: a folder includes what is below it, and no other. The order stands in docs/architecture.md."""
+"""preload/ and analyzer/ are built in layers: a folder includes what its table allows, and no other. The tables stand in
+docs/architecture.md, too."""
 import re
 import sys
 from pathlib import Path
 
 from house import conclude
 
-# From the bottom. Those in one tuple are side by side: none of them includes another, but for EXCEPTIONS.
-LAYERS = ("guest", "loader", "record", "locks", "threads",
-          ("foresight", "openmp", "cuda", "mpi", "python", "libc", "files", "signals", "rights"), "fork", ".")
-EXCEPTIONS = {("signals", "libc"): "whether the process has ever called timer_create"}
+# From the bottom: a folder includes what is below it. Those in one tuple are side by side: none of them includes another.
+SHIM_LAYERS = ("guest", "loader", "record", "locks", "threads",
+               ("foresight", "openmp", "cuda", "mpi", "python", "libc", "files", "signals", "rights"), "fork", ".")
+SHIM_EXCEPTIONS = {("signals", "libc"): "whether the process has ever called timer_create"}
 # Lists of macros that lie at the top, and that any layer may expand.
-LISTS = {"hooks.def"}
+SHIM_LISTS = {"hooks.def"}
+
+# From the bottom. What is not listed is forbidden, also below: a rule reads the model and never /proc.
+ANALYZER = {
+    "model": "",
+    "libc": "model",
+    "symbols": "model",
+    "proc": "model libc",
+    "image": "model libc symbols proc",
+    "watch": "model proc",
+    "collect": "model libc symbols",
+    "inspect/python": "model symbols image",
+    "inspect": "model libc symbols proc image watch inspect/python",
+    "diagnose": "model",
+    "diagnose/rules": "model diagnose",
+    "render": "model diagnose",
+    "dump": "collect render",
+    "suite": "proc render",
+    "session": "model proc watch collect inspect diagnose render",
+    "command": "model symbols proc image collect inspect diagnose render dump suite session",
+}
+# Headers that any folder may include.
+ANALYZER_COMMON = {"result.hpp"}
+
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 
 
-def heights():
-    return {folder: height for height, layer in enumerate(LAYERS)
-            for folder in ((layer,) if isinstance(layer, str) else layer)}
+def names_of(layer):
+    return (layer,) if isinstance(layer, str) else layer
 
 
-def check_include(name, folder, included, preload):
-    height = heights()
-    if not Path(preload, included).is_file():
-        # Headers of the other parts go by forksight/...; all of preload/ by its path from there.
-        return [] if included.startswith("forksight/") else [f"{name}: \"{included}\" is not its path from preload/"]
-    target = str(Path(included).parent)
-    if target == folder or included in LISTS:
-        return []
-    if target not in height:
-        return [f"{name}: {target}/ has no place in LAYERS of tests/house/check_layers.py"]
-    if height[target] < height[folder] or (folder, target) in EXCEPTIONS:
-        return []
-    return [f"{name}: {folder}/ must not include {included}: {target}/ is not below it"]
+def allowed_by_layers(layers, exceptions):
+    allowed = {}
+    for layer in layers:
+        below = set(allowed)
+        allowed.update({folder: below | {to for source, to in exceptions if source == folder} for folder in names_of(layer)})
+    return allowed
 
 
-def check(root):
-    preload = Path(root, "preload")
-    problems = []
-    seen = 0
-    for path in sorted(preload.rglob("*")):
-        if path.suffix not in (".hpp", ".cpp", ".def") or path.is_relative_to(preload / "include"):
-            continue
-        seen += 1
-        folder = str(path.parent.relative_to(preload))
-        name = path.relative_to(root)
-        if folder not in heights():
-            problems.append(f"{name}: {folder}/ has no place in LAYERS of tests/house/check_layers.py")
-            continue
-        for included in INCLUDE.findall(path.read_text()):
-            problems += check_include(name, folder, included, preload)
-    if seen == 0:
-        problems.append("preload/: no sources found")
-    return problems
+class Part:
+    """A part of the house, and which of its folders may include which; the order is that from the bottom."""
+
+    def __init__(self, name, allowed, common, skipped=()):
+        self.name = name
+        self.allowed = allowed
+        self.common = common
+        self.skipped = skipped
+
+    def check_table(self):
+        """No folder may include one that stands above it."""
+        problems = []
+        seen = set()
+        for folder, below in self.allowed.items():
+            for target in sorted(below - seen):
+                problems.append(f"{self.name}/: the table lets {folder}/ include {target}/, which is not below it")
+            seen.add(folder)
+        return problems
+
+    def check_include(self, file, folder, included, root):
+        if not Path(root, self.name, included).is_file():
+            # Headers of the other parts go by forksight/...; all of this one by its path from there.
+            return [] if included.startswith("forksight/") else [f"{file}: \"{included}\" is not its path from {self.name}/"]
+        target = str(Path(included).parent)
+        if target == folder or included in self.common:
+            return []
+        if target not in self.allowed:
+            return [f"{file}: {target}/ has no place in the table of tests/house/check_layers.py"]
+        if target in self.allowed[folder]:
+            return []
+        return [f"{file}: {folder}/ must not include {included}: {target}/ is not one of those below that it may include"]
+
+    def check(self, root):
+        here = Path(root, self.name)
+        problems = self.check_table()
+        seen = 0
+        for path in sorted(here.rglob("*")):
+            if path.suffix not in (".hpp", ".cpp", ".def") or any(path.is_relative_to(here / folder) for folder in self.skipped):
+                continue
+            seen += 1
+            folder = str(path.parent.relative_to(here))
+            file = path.relative_to(root)
+            if str(path.relative_to(here)) in self.common and folder not in self.allowed:
+                continue
+            if folder not in self.allowed:
+                problems.append(f"{file}: {folder}/ has no place in the table of tests/house/check_layers.py")
+                continue
+            for included in INCLUDE.findall(path.read_text()):
+                problems += self.check_include(file, folder, included, root)
+        if seen == 0:
+            problems.append(f"{self.name}/: no sources found")
+        return problems
+
+
+PARTS = (Part("preload", allowed_by_layers(SHIM_LAYERS, SHIM_EXCEPTIONS), SHIM_LISTS, skipped=("include",)),
+         Part("analyzer", {folder: set(below.split()) for folder, below in ANALYZER.items()}, ANALYZER_COMMON))
+
+
+def check(root, parts=PARTS):
+    return [problem for part in parts for problem in part.check(root)]
+
+
+def section(text, heading):
+    return text.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
 
 
 def check_page(root):
-    """The page that shows the order to people names each folder, in this order."""
+    """The page that shows the order to people names each folder, in this order, with what it may include."""
     text = Path(root, "docs/architecture.md").read_text()
-    rows = re.findall(r"^\| `([a-z]+)/`", text, re.MULTILINE)
-    flat = [folder for layer in LAYERS for folder in ((layer,) if isinstance(layer, str) else layer) if folder != "."]
-    return [] if rows == flat else [f"docs/architecture.md: the table of folders has {rows}, LAYERS has {flat}"]
+    problems = []
+    rows = re.findall(r"^\| `([a-z]+)/`", section(text, "The shim's folders"), re.MULTILINE)
+    flat = [folder for layer in SHIM_LAYERS for folder in names_of(layer) if folder != "."]
+    if rows != flat:
+        problems.append(f"docs/architecture.md: the table of the shim's folders has {rows}, SHIM_LAYERS has {flat}")
+    rows = re.findall(r"^\| `([a-z/]+)/` \|.*\|([^|]*)\|$", section(text, "The analyzer's folders"), re.MULTILINE)
+    told = {folder: set(re.findall(r"`([a-z/]+)/`", below)) for folder, below in rows}
+    wanted = {folder: set(below.split()) for folder, below in ANALYZER.items()}
+    if list(told) != list(wanted):
+        problems.append(f"docs/architecture.md: the table of the analyzer's folders has {list(told)}, ANALYZER has {list(wanted)}")
+    problems += [f"docs/architecture.md: {folder}/ may include {sorted(wanted[folder])}, the page says {sorted(below)}"
+                 for folder, below in told.items() if folder in wanted and wanted[folder] != below]
+    return problems
 
 
 if __name__ == "__main__":

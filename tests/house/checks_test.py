@@ -40,14 +40,23 @@ class House(unittest.TestCase):
         self.assertProblem(problems, "careless", "not executable")
         self.assertProblem(problems, "bad.py")
 
-    def test_layers(self):
-        self.assertProblem(check_layers.check(self.root), "no sources found")
+    def write_layers(self):
         self.write("preload/guest/sys.hpp", "")
         self.write("preload/hooks.def", "")
         self.write("preload/record/slots.hpp", '#include "guest/sys.hpp"\n#include "forksight/trace/format.hpp"\n')
         self.write("preload/files/shares.cpp", '#include "record/slots.hpp"\n#include "hooks.def"\n')
         self.write("preload/init.cpp", '#include "record/slots.hpp"\n')
+        self.write("analyzer/result.hpp", "")
+        self.write("analyzer/model/model.hpp", "")
+        self.write("analyzer/proc/proc_fs.hpp", '#include "model/model.hpp"\n#include "result.hpp"\n#include "forksight/abi/glibc.hpp"\n')
+        self.write("analyzer/watch/proof.cpp", '#include "proc/proc_fs.hpp"\n')
+        self.write("analyzer/diagnose/finding.hpp", '#include "model/model.hpp"\n')
+        self.write("analyzer/diagnose/rules/deadlock.cpp", '#include "diagnose/finding.hpp"\n')
         self.assertEqual(check_layers.check(self.root), [])
+
+    def test_layers_of_the_shim(self):
+        self.assertProblem(check_layers.check(self.root), "preload/: no sources found")
+        self.write_layers()
         self.write("preload/guest/sys.hpp", '#include "record/slots.hpp"\n')
         self.write("preload/cuda/cuda.hpp", "")
         self.write("preload/mpi/mpi.cpp", '#include "cuda/cuda.hpp"\n#include "mpi.hpp"\n')
@@ -58,6 +67,36 @@ class House(unittest.TestCase):
         self.assertProblem(problems, "preload/mpi/mpi.cpp", "not its path from preload/")
         self.assertProblem(problems, "new/ has no place")
         self.assertEqual(len(problems), 4)
+
+    def test_layers_of_the_analyzer(self):
+        self.assertProblem(check_layers.check(self.root), "analyzer/: no sources found")
+        self.write_layers()
+        self.write("analyzer/watch/proof.hpp", '#include "sampler.hpp"\n#include "locks/held.hpp"\n')
+        self.write("analyzer/proc/launch.cpp", '#include "watch/proof.hpp"\n')
+        self.write("analyzer/diagnose/rules/deadlock.cpp", '#include "diagnose/finding.hpp"\n#include "proc/proc_fs.hpp"\n')
+        self.write("analyzer/news/news.cpp", "")
+        problems = check_layers.check(self.root)
+        self.assertProblem(problems, "analyzer/watch/proof.hpp", "\"sampler.hpp\" is not its path from analyzer/")
+        self.assertProblem(problems, "analyzer/watch/proof.hpp", "\"locks/held.hpp\" is not its path from analyzer/")
+        self.assertProblem(problems, "analyzer/proc/launch.cpp", "proc/ must not include watch/proof.hpp")
+        self.assertProblem(problems, "deadlock.cpp", "diagnose/rules/ must not include proc/proc_fs.hpp")
+        self.assertProblem(problems, "news/ has no place")
+        self.assertEqual(len(problems), 5)
+
+    def test_layers_have_no_ring(self):
+        self.write("part/low/a.hpp", "")
+        ring = check_layers.Part("part", {"low": {"high"}, "high": {"low"}}, common=set())
+        self.assertProblem(ring.check(self.root), "the table lets low/ include high/, which is not below it")
+
+    def test_layers_are_told(self):
+        page = Path(__file__).resolve().parents[2] / "docs/architecture.md"
+        self.write("docs/architecture.md", page.read_text())
+        self.assertEqual(check_layers.check_page(self.root), [])
+        rows = page.read_text().replace("| `diagnose/rules/` |", "| `diagnose/rulez/` |")
+        self.write("docs/architecture.md", rows.replace("| `model/` `proc/` |", "| `model/` `render/` |"))
+        problems = check_layers.check_page(self.root)
+        self.assertProblem(problems, "the table of the analyzer's folders has", "diagnose/rulez")
+        self.assertProblem(problems, "watch/ may include ['model', 'proc'], the page says ['model', 'render']")
 
     def test_no_scripts(self):
         self.assertProblem(check_scripts.check(self.root), "no shell script")
