@@ -52,8 +52,9 @@ struct CommandLine {
 const std::map<std::string, OnHang> kOnHang{{"report", OnHang::kReport}, {"kill", OnHang::kKill}};
 const std::map<std::string, ReportFormat> kFormats{{"text", ReportFormat::kText}, {"json", ReportFormat::kJson}};
 const std::map<std::string, Certainty> kCertainties{
-    {"certain", Certainty::kCertain}, {"likely", Certainty::kLikely}, {"possible", Certainty::kPossible}};
-const std::map<std::string, Certainty> kKillOn{{"proven", Certainty::kCertain}, {"likely", Certainty::kLikely}};
+    {"proven", Certainty::kProven}, {"certain", Certainty::kProven},  // as it was called before
+    {"likely", Certainty::kLikely}, {"possible", Certainty::kPossible}};
+const std::map<std::string, Certainty> kKillOn{{"proven", Certainty::kProven}, {"likely", Certainty::kLikely}};
 
 // The type name shows the choices already.
 CLI::Validator one_of(std::vector<std::string> words) { return CLI::IsMember(std::move(words)).description(""); }
@@ -98,8 +99,8 @@ void add_options(CLI::App& run, CommandLine& line) {
   run.add_option("--error-exitcode", line.error_exitcode, "Exit with N if something was found, cured hazards included")
       ->type_name("N")->check(CLI::Range(0, 255).description(""))->group(kStatus);
   run.add_option("--fail-on", line.fail_on, "The least certainty that counts for --error-exitcode")
-      ->check(one_of({"certain", "likely", "possible"}))
-      ->type_name("certain|likely|possible")->capture_default_str()->group(kStatus);
+      ->check(one_of({"proven", "certain", "likely", "possible"}))
+      ->type_name("proven|likely|possible")->capture_default_str()->group(kStatus);
 }
 
 }  // namespace

@@ -184,8 +184,8 @@ void add_suite_check(CLI::App& suite, int argc, const char* const* argv, int& st
       ->type_name("SECONDS")
       ->capture_default_str();
   verb->add_option("--fail-on", line->fail_on, "The least certainty of a finding that counts")
-      ->check(CLI::IsMember(std::vector<std::string>{"certain", "likely", "possible"}).description(""))
-      ->type_name("certain|likely|possible")
+      ->check(CLI::IsMember(std::vector<std::string>{"proven", "certain", "likely", "possible"}).description(""))
+      ->type_name("proven|likely|possible")
       ->capture_default_str();
   verb->add_option("--format", line->format, "json: one document at the end")
       ->check(CLI::IsMember(std::vector<std::string>{"text", "json"}).description(""))

@@ -30,10 +30,10 @@ int gravity(Outcome outcome) {
 
 std::vector<Finding> merge_equal(std::vector<Finding> all) {
   std::vector<Finding> merged;
-  std::map<std::tuple<std::string, Outcome, Certainty>, std::size_t> known;
+  std::map<std::tuple<std::string, Outcome, Certainty, Certainty>, std::size_t> known;
   for (Finding& finding : all) {
     const auto [at, is_new] =
-        known.try_emplace({finding.fingerprint, finding.outcome, finding.certainty}, merged.size());
+        known.try_emplace({finding.fingerprint, finding.outcome, finding.harm, finding.cause}, merged.size());
     if (is_new) {
       merged.push_back(std::move(finding));
       continue;
@@ -97,8 +97,8 @@ std::vector<Finding> diagnose(const model::Model& model) {
     std::stable_partition(finding.fixes.begin(), finding.fixes.end(), [](const Fix& fix) { return fix.verified; });
   }
   std::ranges::stable_sort(findings, [](const Finding& one, const Finding& other) {
-    return std::tuple(-static_cast<int>(one.certainty), gravity(one.outcome)) <
-           std::tuple(-static_cast<int>(other.certainty), gravity(other.outcome));
+    return std::tuple(-static_cast<int>(one.harm), gravity(one.outcome), -static_cast<int>(one.cause)) <
+           std::tuple(-static_cast<int>(other.harm), gravity(other.outcome), -static_cast<int>(other.cause));
   });
   return findings;
 }

@@ -61,7 +61,7 @@ bool has_way_out(const model::Process& process) {
 }
 
 void set_may_be_meant(Finding& finding) {
-  finding.certainty = Certainty::kPossible;
+  finding.harm = Certainty::kPossible;
   finding.outcome = Outcome::kMayHang;
   finding.may_be_meant = true;
 }
@@ -159,17 +159,21 @@ std::optional<Certainty> Evidence::find_hang(const model::Touch& touch) const {
   const model::Process& about = process(touch.process);
   // An exec ends all threads: none is in a call that was made before.
   if (about.has_execed) return std::nullopt;
-  if (is_proven_dead(about)) return has_unknown_holder(touch) ? Certainty::kLikely : Certainty::kCertain;
+  if (is_proven_dead(about)) return Certainty::kProven;
   // That it came back may be among the records that are missing.
   if (about.has_gaps) return Certainty::kLikely;
   // A region that runs alone and long looks like one that spins for its team.
   if (touch.is_team_guess || is_guess(touch)) return Certainty::kLikely;
-  if (about.stuck_for_ms > 0) return Certainty::kCertain;
-  if (!about.exit_status || !WIFEXITED(*about.exit_status)) return Certainty::kCertain;
+  if (about.stuck_for_ms > 0) return Certainty::kProven;
+  if (!about.exit_status || !WIFEXITED(*about.exit_status)) return Certainty::kProven;
   // It left by itself. A handler may have done that, or another thread, around a thread that hung; or the call came
   // back and only its record is missing.
   if (WEXITSTATUS(*about.exit_status) == 0 && touch.tid == about.pid) return std::nullopt;
   return Certainty::kLikely;
+}
+
+Certainty Evidence::find_cause(const model::Touch& touch) const {
+  return has_unknown_holder(touch) || is_guess(touch) ? Certainty::kLikely : Certainty::kProven;
 }
 
 ForkSite Evidence::fork_site(const model::Fork& fork) const {

@@ -28,6 +28,8 @@ class Evidence {
   // How certain it is that the call of this touch never comes back; nullopt: it came back. For touches whose mechanism
   // always hangs.
   std::optional<Certainty> find_hang(const model::Touch& touch) const;
+  // How certain it is that this touch is why: who held the object may be a guess.
+  Certainty find_cause(const model::Touch& touch) const;
 
   // The child of this fork, if it went on without exec and is stuck in nothing that it was seen to touch; else null.
   const model::Process* find_untouched_child(const model::Fork& fork) const;

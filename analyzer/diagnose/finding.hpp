@@ -10,7 +10,7 @@
 
 namespace forksight {
 
-enum class Certainty { kPossible, kLikely, kCertain };  // in rising order: --fail-on compares
+enum class Certainty { kUnknown, kPossible, kLikely, kProven };  // in rising order: --fail-on compares
 enum class Outcome { kHang, kMayHang, kError, kCorruption, kCured };
 enum class CulpritKind {
   kLock,
@@ -66,7 +66,10 @@ struct ForkSite {
 
 struct Finding {
   std::string rule;  // slug of the catalogue
-  Certainty certainty = Certainty::kPossible;
+  // Two claims, each proven or not. That what `outcome` names happened, or will; never kUnknown. And that it happened
+  // because of `culprit` as the rule says; kUnknown: the rule only says what is waited for.
+  Certainty harm = Certainty::kPossible;
+  Certainty cause = Certainty::kUnknown;
   Outcome outcome = Outcome::kMayHang;
   std::string fingerprint;  // 16 hex digits over rule, library, symbols; no addresses, no pids
   std::string summary;      // one line that survives alone in a log
@@ -84,5 +87,9 @@ struct Finding {
   // Nothing but the wait speaks for it, and something may still end that: an idle program looks the same.
   bool may_be_meant = false;
 };
+
+inline bool is_hang(const Finding& finding) {
+  return finding.outcome == Outcome::kHang || finding.outcome == Outcome::kMayHang;
+}
 
 }  // namespace forksight

@@ -158,7 +158,7 @@ std::optional<Inversion> find_inversion(const Evidence& evidence, const model::H
 std::optional<End> find_end(const Evidence& evidence, const model::HandlerRun& run) {
   const model::Process& process = evidence.process(run.process);
   if (run.phase == model::HandlerPhase::kChild && process.has_execed) return std::nullopt;
-  if (is_beyond_signals(process)) return End{Certainty::kCertain, Outcome::kHang};
+  if (is_beyond_signals(process)) return End{Certainty::kProven, Outcome::kHang};
   // Or it was so when it was last seen, and was then ended from outside.
   switch (process.liveness) {
     case model::Liveness::kDeadButForSignal: return End{Certainty::kLikely, Outcome::kMayHang};
@@ -179,7 +179,8 @@ Finding describe(const char* slug, const Evidence& evidence, const model::Handle
   if (waits.empty() && wait != nullptr) waits = wait_words(model, run, *wait);
   Finding finding;
   finding.rule = slug;
-  finding.certainty = end.certainty;
+  finding.harm = end.harm;
+  finding.cause = Certainty::kProven;
   finding.outcome = end.outcome;
   finding.process = run.process;
   finding.processes = {run.process};

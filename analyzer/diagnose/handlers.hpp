@@ -10,7 +10,7 @@ namespace forksight::handlers {
 
 // How certain it is that the handler never comes back; nullopt: it may well be at work.
 struct End {
-  Certainty certainty = Certainty::kCertain;
+  Certainty harm = Certainty::kProven;
   Outcome outcome = Outcome::kHang;
 };
 std::optional<End> find_end(const Evidence& evidence, const model::HandlerRun& run);

@@ -106,7 +106,8 @@ Finding describe(const Evidence& evidence, const char* slug, const model::Touch&
   const model::Process& child = evidence.process(touch.process);
   const model::Fork& fork = evidence.fork(touch);
   Finding finding = evidence.begin_finding(slug, touch);
-  finding.certainty = end.certainty;
+  finding.harm = end.harm;
+  finding.cause = is_inferred(evidence, touch, lost) ? Certainty::kLikely : evidence.find_cause(touch);
   finding.outcome = end.outcome;
   finding.culprit.kind = CulpritKind::kLock;
   finding.culprit.name = fmt::format("{} ({})", name(lost.lock), what(lost.lock));

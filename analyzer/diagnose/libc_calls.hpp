@@ -28,7 +28,7 @@ std::string_view what(trace::LibcLock lock);  // "libc's lock of the time zone"
 // What became of the call; nullopt: it came back, or may yet. That a thread was inside of a function does not say that
 // it held the lock: only a child that does not move any more proves it.
 struct End {
-  Certainty certainty = Certainty::kCertain;
+  Certainty harm = Certainty::kProven;
   Outcome outcome = Outcome::kHang;
 };
 std::optional<End> find_end(const Evidence& evidence, const model::Touch& touch);

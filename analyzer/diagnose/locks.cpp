@@ -54,12 +54,12 @@ std::optional<Orphan> find_awaited(const Evidence& evidence, const model::Touch&
 
 std::optional<End> find_end(const Evidence& evidence, const model::Touch& touch) {
   const bool is_cured = touch.action == model::TouchAction::kRecovered || touch.action == model::TouchAction::kGiven;
-  if (is_cured) return End{Certainty::kCertain, Outcome::kCured};
-  if (touch.action == model::TouchAction::kAborted) return End{Certainty::kCertain, Outcome::kError};
+  if (is_cured) return End{Certainty::kProven, Outcome::kCured};
+  if (touch.action == model::TouchAction::kAborted) return End{Certainty::kProven, Outcome::kError};
   if (touch.returned) {
     // EOWNERDEAD: it has the lock, as robust ones are meant to tell.
     if (touch.result == 0 || touch.result == EOWNERDEAD) return std::nullopt;
-    return End{Certainty::kCertain, Outcome::kError};
+    return End{Certainty::kProven, Outcome::kError};
   }
   const auto hang = evidence.find_hang(touch);
   if (!hang) return std::nullopt;

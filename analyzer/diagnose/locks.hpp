@@ -25,7 +25,7 @@ std::optional<Orphan> find_own(const Evidence& evidence, const model::Touch& tou
 
 // What became of the call; nullopt: nothing that harmed.
 struct End {
-  Certainty certainty = Certainty::kCertain;
+  Certainty harm = Certainty::kProven;
   Outcome outcome = Outcome::kHang;
 };
 std::optional<End> find_end(const Evidence& evidence, const model::Touch& touch);

@@ -117,13 +117,13 @@ std::vector<LostWait> find_lost_waits(const Evidence& evidence, const std::vecto
 
 void set_certainty(const model::Process& child, Finding& finding) {
   if (is_beyond_signals(child)) {
-    finding.certainty = Certainty::kCertain;
+    finding.harm = Certainty::kProven;
     finding.outcome = Outcome::kHang;
   } else if (has_way_out(child)) {
     set_may_be_meant(finding);
   } else {
     // A handler that posts a semaphore is a legal way to be woken: many daemons end so.
-    finding.certainty = Certainty::kLikely;
+    finding.harm = Certainty::kLikely;
     finding.outcome = is_proven_dead(child) ? Outcome::kMayHang : Outcome::kHang;
   }
 }

@@ -269,8 +269,9 @@ void set_certainty(const Evidence& evidence, const Cycle& cycle, Finding& findin
     if (goes_on(evidence, link)) return is_beyond_others(cycle, link);
     return is_lock(link) || is_beyond_signals(evidence.process(link.process));
   });
-  finding.certainty = is_beyond ? Certainty::kCertain : Certainty::kLikely;
+  finding.harm = is_beyond ? Certainty::kProven : Certainty::kLikely;
   finding.outcome = is_beyond ? Outcome::kHang : Outcome::kMayHang;
+  finding.cause = Certainty::kProven;
 }
 
 bool goes_on(const Evidence& evidence, const Link& link) {

@@ -167,7 +167,8 @@ Json to_json(const Culprit& culprit) {
 
 Json to_json(const Finding& finding, const model::Model& model) {
   Json json = {{"rule", finding.rule},
-               {"certainty", name_of(finding.certainty)},
+               {is_hang(finding) ? "hang" : "harm", name_of(finding.harm)},
+               {"cause", name_of(finding.cause)},
                {"outcome", name_of(finding.outcome)},
                {"fingerprint", finding.fingerprint},
                {"summary", finding.summary},

@@ -9,7 +9,7 @@
 
 namespace forksight::render {
 
-inline constexpr char kReportSchema[] = "forksight-report/1";
+inline constexpr char kReportSchema[] = "forksight-report/2";
 
 // UTF-8 whatever bytes the names had; ends with a newline.
 std::string render_json(const model::Model& model, const std::vector<Finding>& findings);

@@ -4,11 +4,12 @@ namespace forksight::render {
 
 const char* name_of(Certainty certainty) {
   switch (certainty) {
-    case Certainty::kCertain: return "certain";
+    case Certainty::kProven: return "proven";
     case Certainty::kLikely: return "likely";
-    case Certainty::kPossible: break;
+    case Certainty::kPossible: return "possible";
+    case Certainty::kUnknown: break;
   }
-  return "possible";
+  return "unknown";
 }
 
 const char* name_of(Outcome outcome) {

@@ -6,7 +6,7 @@
 
 namespace forksight::render {
 
-const char* name_of(Certainty certainty);  // "certain"
+const char* name_of(Certainty certainty);  // "proven"
 const char* name_of(Outcome outcome);      // "may-hang"
 const char* name_of(CulpritKind kind);     // "file-lock"
 const char* name_of(model::CudaWay way);

@@ -27,12 +27,15 @@ std::string upper(std::string text) {
   return text;
 }
 
-Style style_of(const Finding& finding) { return finding.certainty == Certainty::kCertain ? Style::kBad : Style::kWarn; }
+Style style_of(const Finding& finding) { return finding.harm == Certainty::kProven ? Style::kBad : Style::kWarn; }
 
-// "certain hang", "likely error"
+// "CERTAIN HANG", "CERTAIN HANG, possible cause", "LIKELY ERROR"
 std::string kind_of(const Finding& finding) {
   const Outcome outcome = finding.outcome == Outcome::kMayHang ? Outcome::kHang : finding.outcome;
-  return fmt::format("{} {}", name_of(finding.certainty), name_of(outcome));
+  const char* const harm = finding.harm == Certainty::kProven ? "certain" : name_of(finding.harm);
+  std::string text = upper(fmt::format("{} {}", harm, name_of(outcome)));
+  if (finding.cause == Certainty::kUnknown) return text + ", cause unknown";
+  return finding.cause >= finding.harm ? text : fmt::format("{}, {} cause", text, name_of(finding.cause));
 }
 
 // Below the working directory, relative to it: a path that can be clicked and opened.
@@ -82,7 +85,7 @@ class TextReport {
   void describe(std::size_t number, const Finding& finding) {
     page_.blank();
     const std::string times = finding.count > 1 ? fmt::format(", {} times", finding.count) : std::string();
-    page_.line(style_of(finding), fmt::format("{}. {}: {}{}", number, upper(kind_of(finding)), finding.rule, times));
+    page_.line(style_of(finding), fmt::format("{}. {}: {}{}", number, kind_of(finding), finding.rule, times));
     page_.line(Style::kBold, finding.summary);
     page_.blank();
     sufferer(finding);

@@ -48,7 +48,7 @@ void OutsideFindings::look(std::int32_t pid, const model::Model& model, const st
   if (!tree) return;
   const model::Model seen = inspect::build_model(tree->subjects);
   for (Finding& finding : diagnose(seen)) {
-    if (finding.certainty == Certainty::kPossible) continue;  // a guess is for who asks: `forksight why`
+    if (finding.harm == Certainty::kPossible) continue;  // a guess is for who asks: `forksight why`
     const bool is_known = is_explained(seen.processes[finding.process], model, findings) ||
                           std::ranges::any_of(kept_, [&](const KeptFinding& kept) {
                             return kept.finding.fingerprint == finding.fingerprint &&
@@ -85,7 +85,7 @@ void OutsideFindings::add_to(model::Model& model, std::vector<Finding>& findings
     finding.process = finding.processes.front();
     const auto equal = std::ranges::find_if(findings, [&](const Finding& one) {
       return one.fingerprint == finding.fingerprint && one.outcome == finding.outcome &&
-             one.certainty == finding.certainty;
+             one.harm == finding.harm;
     });
     if (equal == findings.end()) {
       findings.push_back(std::move(finding));

@@ -68,7 +68,8 @@ Json to_json(const model::Process& process) {
 Json to_json(const KeptFinding& kept) {
   const Finding& finding = kept.finding;
   Json json{{"rule", finding.rule},
-            {"certainty", render::name_of(finding.certainty)},
+            {"harm", render::name_of(finding.harm)},
+            {"cause", render::name_of(finding.cause)},
             {"outcome", render::name_of(finding.outcome)},
             {"fingerprint", finding.fingerprint},
             {"summary", finding.summary},
@@ -208,7 +209,8 @@ KeptFinding read_finding(const Json& json) {
   KeptFinding kept;
   Finding& finding = kept.finding;
   finding.rule = text(json, "rule");
-  finding.certainty = word(json, "certainty", Certainty::kCertain);
+  finding.harm = word(json, "harm", Certainty::kProven);
+  finding.cause = word(json, "cause", Certainty::kProven);
   finding.outcome = word(json, "outcome", Outcome::kCured);
   finding.fingerprint = text(json, "fingerprint");
   finding.summary = text(json, "summary");

@@ -168,14 +168,14 @@ std::string count_findings(const std::vector<Finding>& findings) {
   if (findings.empty()) return "";
   const auto count = [&](Certainty certainty) {
     return std::count_if(findings.begin(), findings.end(),
-                         [&](const Finding& finding) { return finding.certainty == certainty; });
+                         [&](const Finding& finding) { return finding.harm == certainty; });
   };
   std::string parts;
   const auto add = [&](Certainty certainty, const char* word) {
     if (const auto number = count(certainty); number > 0)
       parts += fmt::format("{}{} {}", parts.empty() ? "" : ", ", number, word);
   };
-  add(Certainty::kCertain, "certain");
+  add(Certainty::kProven, "certain");
   add(Certainty::kLikely, "likely");
   add(Certainty::kPossible, "possible");
   return fmt::format("{} finding{} ({})", findings.size(), findings.size() == 1 ? "" : "s", parts);

@@ -7,10 +7,6 @@
 namespace forksight {
 namespace {
 
-bool is_hang(const Finding& finding) {
-  return finding.outcome == Outcome::kHang || finding.outcome == Outcome::kMayHang;
-}
-
 const watch::Verdict* find_verdict(const Verdicts& verdicts, const model::Process& process) {
   const auto at = std::ranges::find_if(verdicts, [&](const auto& entry) {
     const bool is_same_start = process.start_ticks == 0 || process.start_ticks == entry.first.start_ticks;
@@ -29,11 +25,11 @@ bool is_proven(const watch::Verdict& verdict) {
 bool has_hang_to_end(const Verdicts& verdicts, const model::Model& model, const std::vector<Finding>& findings,
                      Certainty least) {
   return std::ranges::any_of(findings, [&](const Finding& finding) {
-    if (!is_hang(finding) || finding.certainty < least) return false;
+    if (!is_hang(finding) || finding.harm < least || finding.cause == Certainty::kUnknown) return false;
     return std::ranges::any_of(finding.processes, [&](model::ProcessId id) {
       const watch::Verdict* const verdict = find_verdict(verdicts, model.processes[id]);
       if (verdict == nullptr) return false;
-      const bool is_certain = finding.certainty == Certainty::kCertain && finding.outcome == Outcome::kHang;
+      const bool is_certain = finding.harm == Certainty::kProven && finding.outcome == Outcome::kHang;
       return is_certain || verdict->liveness != model::Liveness::kAwake;
     });
   });
@@ -42,7 +38,7 @@ bool has_hang_to_end(const Verdicts& verdicts, const model::Model& model, const 
 void RunSaid::note(const Verdicts& verdicts, const model::Model& model, const std::vector<Finding>& findings) {
   for (const Finding& finding : findings) {
     Said& said = said_[finding.fingerprint];
-    said.certainty = std::max(said.certainty, finding.certainty);
+    said.harm = std::max(said.harm, finding.harm);
     bool has_stuck = false;
     for (const model::ProcessId id : finding.processes) {
       const watch::Verdict* const verdict = find_verdict(verdicts, model.processes[id]);
@@ -77,8 +73,8 @@ std::map<std::int32_t, std::vector<std::string>> RunSaid::take_back_unproven(con
 }
 
 bool RunSaid::has_at_least(Certainty least, const std::vector<Finding>& last) const {
-  const bool is_found = std::ranges::any_of(last, [&](const Finding& finding) { return finding.certainty >= least; });
-  return is_found || std::ranges::any_of(said_, [&](const auto& entry) { return entry.second.certainty >= least; });
+  const bool is_found = std::ranges::any_of(last, [&](const Finding& finding) { return finding.harm >= least; });
+  return is_found || std::ranges::any_of(said_, [&](const auto& entry) { return entry.second.harm >= least; });
 }
 
 }  // namespace forksight

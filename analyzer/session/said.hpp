@@ -36,7 +36,7 @@ class RunSaid {
 
  private:
   struct Said {
-    Certainty certainty = Certainty::kPossible;
+    Certainty harm = Certainty::kPossible;
     std::set<proc::ProcessKey> stuck;  // of the processes that it is about
     bool is_proven = false;            // not by age alone, as a call that has not come back for long
   };

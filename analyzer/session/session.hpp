@@ -24,7 +24,7 @@ struct RunOptions {
   bool lock_order = false;
   bool predict = false;
   OnHang on_hang = OnHang::kReport;
-  Certainty kill_on = Certainty::kCertain;  // the least that kKill acts on
+  Certainty kill_on = Certainty::kProven;  // the least that kKill acts on
   std::chrono::milliseconds hang_after{1000};
   std::optional<int> error_exitcode;
   Certainty fail_on = Certainty::kLikely;

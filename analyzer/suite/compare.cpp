@@ -50,7 +50,7 @@ std::string or_nothing(const std::optional<std::string>& text) { return text ? *
 
 std::string describe(const Json& finding) {
   return fmt::format("{} {} {}: {} | {}", or_nothing(text_of(member(finding, "rule"))),
-                     or_nothing(text_of(member(finding, "certainty"))), or_nothing(text_of(member(finding, "outcome"))),
+                     certainty_of(finding), or_nothing(text_of(member(finding, "outcome"))),
                      or_nothing(text_of(member(member(finding, "culprit"), "name"))),
                      or_nothing(text_of(member(finding, "summary"))));
 }
@@ -117,7 +117,7 @@ Lines compare_finding(const Json& finding, const ExpectedFinding& expected) {
   const auto compare = [&](std::string_view key, const std::string& want, const std::optional<std::string>& got) {
     if (got != want) lines.push_back(fmt::format("    {}: expected {}, the report has {}", key, want, or_nothing(got)));
   };
-  compare("certainty", expected.certainty, text_of(member(finding, "certainty")));
+  compare("certainty", expected.certainty, certainty_of(finding));
   compare("outcome", expected.outcome, text_of(member(finding, "outcome")));
   for (const auto& [key, value] : expected.fields) compare(key, value, actual_field(finding, key));
   for (const auto& [name, frames] : expected.stacks) {
@@ -148,6 +148,13 @@ std::vector<const Json*> list_findings(const Json& report) {
 bool is_report(const Json& report) { return member(report, "findings").is_array(); }
 
 }  // namespace
+
+std::string certainty_of(const Json& finding) {
+  const auto hang = text_of(member(finding, "hang"));
+  const std::string harm = hang ? *hang : or_nothing(text_of(member(finding, "harm")));
+  const std::string cause = or_nothing(text_of(member(finding, "cause")));
+  return harm == cause ? harm : harm + "/" + cause;
+}
 
 Lines compare_findings(const Json& report, const std::vector<ExpectedFinding>& expected) {
   if (!is_report(report)) return {"  no report: it has no list of findings"};

@@ -17,4 +17,7 @@ std::vector<std::string> compare_findings(const nlohmann::json& report, const st
 std::vector<std::string> compare_ended(const nlohmann::json& report, const std::vector<ExpectedFinding>& expected,
                                        const ExpectedRun& run);
 
+// Of a finding of a report: that it hangs, and why: "proven/likely"; one word where both are equal.
+std::string certainty_of(const nlohmann::json& finding);
+
 }  // namespace forksight::suite

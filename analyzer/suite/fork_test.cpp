@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "suite/compare.hpp"
 #include "suite/processes.hpp"
 #include "suite/program.hpp"
 #include "suite/shell_words.hpp"
@@ -51,7 +52,7 @@ std::vector<std::string> describe_findings(const Json& report) {
   std::vector<std::string> lines;
   for (const Json& finding : report.value("findings", Json::array())) {
     const std::string rule = finding.value("rule", "");
-    lines.push_back(fmt::format("{} ({}): {}", rule, finding.value("certainty", ""), finding.value("summary", "")));
+    lines.push_back(fmt::format("{} ({}): {}", rule, certainty_of(finding), finding.value("summary", "")));
     const Json culprit = finding.value("culprit", Json::object());
     if (const std::string library = culprit.value("library", ""); !library.empty()) {
       lines.push_back("  in " + library);

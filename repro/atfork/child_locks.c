@@ -6,11 +6,11 @@
 // Repaired:  the child handler re-initialises the mutex.
 //
 // EXPECT-BARE: hang
-// EXPECT: atfork-child-stuck certain hang culprit="child handler reset (1st of 1)" holder=worker victims=1
+// EXPECT: atfork-child-stuck proven hang culprit="child handler reset (1st of 1)" holder=worker victims=1
 // EXPECT-STACK: culprit worker_main@take
 // EXPECT-STACK: stack reset@lock
 // EXPECT-STACK: fork main@fork
-// EXPECT-CORE: atfork-child-stuck likely may-hang culprit="child handler reset"
+// EXPECT-CORE: atfork-child-stuck likely/proven may-hang culprit="child handler reset"
 #include <pthread.h>
 
 #include "../baton.h"

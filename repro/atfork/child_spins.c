@@ -6,9 +6,9 @@
 // Repaired:  the child handler does what the thread would have done.
 //
 // EXPECT-BARE: spin
-// EXPECT: atfork-child-stuck likely hang culprit="child handler wait_for_worker (1st of 1)" library=child_spins victims=0
+// EXPECT: atfork-child-stuck likely/proven hang culprit="child handler wait_for_worker (1st of 1)" library=child_spins victims=0
 // EXPECT-STACK: fork main@fork
-// EXPECT-WHY: atfork-child-stuck likely hang culprit="child handler wait_for_worker"
+// EXPECT-WHY: atfork-child-stuck likely/proven hang culprit="child handler wait_for_worker"
 // EXPECT-CORE: none
 #include <pthread.h>
 

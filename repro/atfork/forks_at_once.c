@@ -7,11 +7,11 @@
 // Repaired:  that mutex.
 //
 // EXPECT-BARE: hang
-// EXPECT: atfork-handler-stuck certain hang culprit="prepare handler end_worker (1st of 1)" holder=worker
+// EXPECT: atfork-handler-stuck proven hang culprit="prepare handler end_worker (1st of 1)" holder=worker
 // EXPECT-STACK: stack end_worker@join
 // EXPECT-STACK: fork fork_once@fork first_main@first
 // EXPECT-RUN: --cure=serialise-forks outcome=none status=0 stdout="both have forked"
-// EXPECT-CORE: atfork-handler-stuck likely may-hang culprit="prepare handler end_worker"
+// EXPECT-CORE: atfork-handler-stuck likely/proven may-hang culprit="prepare handler end_worker"
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>

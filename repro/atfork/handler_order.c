@@ -7,12 +7,12 @@
 // Repaired:  the journal is started first.
 //
 // EXPECT-BARE: hang
-// EXPECT: atfork-order certain hang culprit="prepare handler ledger_prepare (3rd of 3)" library=libledger.so
+// EXPECT: atfork-order proven hang culprit="prepare handler ledger_prepare (3rd of 3)" library=libledger.so
 // EXPECT-STACK: culprit ledger_begin@order_library.c:begin
 // EXPECT-STACK: stack ledger_prepare@order_library.c:prepare
 // EXPECT-STACK: fork main@fork
-// EXPECT-WHY: atfork-handler-stuck certain hang culprit="prepare handler ledger_prepare" holder=worker
-// EXPECT-CORE: atfork-handler-stuck likely may-hang culprit="prepare handler ledger_prepare" library=libledger.so
+// EXPECT-WHY: atfork-handler-stuck proven hang culprit="prepare handler ledger_prepare" holder=worker
+// EXPECT-CORE: atfork-handler-stuck likely/proven may-hang culprit="prepare handler ledger_prepare" library=libledger.so
 #include <pthread.h>
 
 #include "../baton.h"

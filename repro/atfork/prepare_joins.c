@@ -6,11 +6,11 @@
 // Repaired:  the job is done before the fork.
 //
 // EXPECT-BARE: hang
-// EXPECT: atfork-handler-stuck certain hang culprit="prepare handler end_worker (1st of 1)" holder=worker start=worker_main
+// EXPECT: atfork-handler-stuck proven hang culprit="prepare handler end_worker (1st of 1)" holder=worker start=worker_main
 // EXPECT-STACK: culprit main@create
 // EXPECT-STACK: stack end_worker@join
 // EXPECT-STACK: fork main@fork
-// EXPECT-CORE: atfork-handler-stuck likely may-hang culprit="prepare handler end_worker"
+// EXPECT-CORE: atfork-handler-stuck likely/proven may-hang culprit="prepare handler end_worker"
 #include <pthread.h>
 
 #include "../baton.h"

@@ -6,11 +6,11 @@
 // Repaired:  the mutex is released before the fork.
 //
 // EXPECT-BARE: hang
-// EXPECT: atfork-handler-stuck certain hang culprit="prepare handler prepare (2nd of 2)" library=prepare_locks
+// EXPECT: atfork-handler-stuck proven hang culprit="prepare handler prepare (2nd of 2)" library=prepare_locks
 // EXPECT-STACK: culprit main@take
 // EXPECT-STACK: stack prepare@lock
 // EXPECT-STACK: fork main@fork
-// EXPECT-CORE: atfork-handler-stuck likely may-hang culprit="prepare handler prepare"
+// EXPECT-CORE: atfork-handler-stuck likely/proven may-hang culprit="prepare handler prepare"
 #include <pthread.h>
 
 #include "../baton.h"

@@ -6,7 +6,7 @@
 // Repaired:  the parent forks first, the child initialises for itself.
 //
 // EXPECT-BARE: error
-// EXPECT: cuda-used-after-fork certain error library=libcuda.so.1
+// EXPECT: cuda-used-after-fork proven error library=libcuda.so.1
 // EXPECT-STACK: culprit count_devices@init main@parent
 // EXPECT-STACK: stack count_devices@init main@child
 #include <dlfcn.h>

@@ -6,7 +6,7 @@
 // Repaired:  the parent forks first, the child initialises for itself.
 //
 // EXPECT-BARE: error
-// EXPECT: cuda-used-after-fork certain error library=libcuda.so.1
+// EXPECT: cuda-used-after-fork proven error library=libcuda.so.1
 // EXPECT-STACK: culprit start_runtime@init main@start
 // EXPECT-STACK: stack upload@touch main@child
 #include <dlfcn.h>

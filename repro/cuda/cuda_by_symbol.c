@@ -6,7 +6,7 @@
 // Repaired:  the parent forks first, the child initialises for itself.
 //
 // EXPECT-BARE: error
-// EXPECT: cuda-used-after-fork certain error library=libcuda.so.1
+// EXPECT: cuda-used-after-fork proven error library=libcuda.so.1
 // EXPECT-STACK: culprit prepare_gpu@init main@prepare
 // EXPECT-STACK: stack allocate@touch work@allocate main@child
 #include "../baton.h"

@@ -6,7 +6,7 @@
 // Repaired:  a version of the library that does not look for GPUs.
 //
 // EXPECT-BARE: error
-// EXPECT: cuda-used-after-fork certain error library=libcuda.so.1
+// EXPECT: cuda-used-after-fork proven error library=libcuda.so.1
 // EXPECT-STACK: culprit look_for_gpus@library.c:init library_version@library.c:look
 // EXPECT-STACK: stack use_gpu@touch main@child
 #include <dlfcn.h>

@@ -5,7 +5,7 @@
 // Repaired:  the exporter waits until the importer has closed.
 //
 // EXPECT-BARE: error
-// EXPECT: cuda-ipc-exporter-gone certain corruption culprit="device memory of another process"
+// EXPECT: cuda-ipc-exporter-gone proven corruption culprit="device memory of another process"
 // EXPECT-STACK: culprit produce@export
 // EXPECT-STACK: stack consume@open
 #include "ipc.h"

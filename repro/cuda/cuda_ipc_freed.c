@@ -6,7 +6,7 @@
 // Repaired:  the exporter asks for it, and frees after the answer.
 //
 // EXPECT-BARE: error
-// EXPECT: cuda-ipc-exporter-gone certain corruption culprit="device memory of another process"
+// EXPECT: cuda-ipc-exporter-gone proven corruption culprit="device memory of another process"
 // EXPECT-STACK: culprit main@free
 // EXPECT-STACK: stack import@open
 #include "ipc.h"

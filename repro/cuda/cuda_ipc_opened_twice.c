@@ -6,7 +6,7 @@
 // Repaired:  the first pointer is used again.
 //
 // EXPECT-BARE: error
-// EXPECT: cuda-ipc-opened-twice certain error culprit="device memory of another process"
+// EXPECT: cuda-ipc-opened-twice proven error culprit="device memory of another process"
 // EXPECT-STACK: culprit import@first
 // EXPECT-STACK: stack import@again
 #include "ipc.h"

@@ -5,7 +5,7 @@
 // Repaired:  the pointer is used.
 //
 // EXPECT-BARE: error
-// EXPECT: cuda-ipc-same-process certain error culprit="device memory of its own"
+// EXPECT: cuda-ipc-same-process proven error culprit="device memory of its own"
 // EXPECT-STACK: culprit main@export
 // EXPECT-STACK: stack take@open main@take
 #include "ipc.h"

@@ -5,7 +5,7 @@
 // Repaired:  the mutex is robust; the parent gets EOWNERDEAD and goes on.
 //
 // EXPECT-BARE: hang
-// EXPECT: abandoned-shared-lock certain hang victims=0
+// EXPECT: abandoned-shared-lock proven hang victims=0
 // EXPECT-CORE: none
 #include <errno.h>
 #include <pthread.h>

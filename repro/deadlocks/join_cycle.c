@@ -6,10 +6,10 @@
 // Repaired:  it is given back.
 //
 // EXPECT-BARE: hang
-// EXPECT: join-cycle certain hang lock=state_lock holder=join_cycle victims=0
-// EXPECT(ring): join-cycle certain hang victims=0
-// EXPECT-CORE: join-cycle certain hang lock=state_lock
-// EXPECT-CORE(ring): join-cycle certain hang
+// EXPECT: join-cycle proven hang lock=state_lock holder=join_cycle victims=0
+// EXPECT(ring): join-cycle proven hang victims=0
+// EXPECT-CORE: join-cycle proven hang lock=state_lock
+// EXPECT-CORE(ring): join-cycle proven hang
 #include <pthread.h>
 
 #include "../baton.h"

@@ -7,9 +7,9 @@
 // Repaired:  the lock with the lower number first.
 //
 // EXPECT-BARE: hang
-// EXPECT: lock-cycle certain hang lock=locks[1] holder=worker-1 victims=0
-// EXPECT(shared): lock-cycle certain hang victims=1
-// EXPECT-CORE: lock-cycle certain hang lock=locks[1]
+// EXPECT: lock-cycle proven hang lock=locks[1] holder=worker-1 victims=0
+// EXPECT(shared): lock-cycle proven hang victims=1
+// EXPECT-CORE: lock-cycle proven hang lock=locks[1]
 // EXPECT-CORE(shared): none
 #include <pthread.h>
 #include <sys/mman.h>

@@ -5,10 +5,11 @@
 // Repaired:  it does so.
 //
 // EXPECT-BARE: hang
-// EXPECT: rwlock-upgrade certain hang lock=table_lock victims=0
-// EXPECT(threads): rwlock-upgrade likely hang lock=table_lock victims=0
-// EXPECT-CORE: rwlock-upgrade certain hang lock=table_lock
-// EXPECT-CORE(threads): rwlock-upgrade likely hang lock=table_lock
+// EXPECT: rwlock-upgrade proven hang lock=table_lock victims=0
+// EXPECT(threads): rwlock-upgrade proven/likely hang lock=table_lock victims=0
+// EXPECT-WHY(threads): rwlock-upgrade proven/likely hang lock=table_lock victims=0
+// EXPECT-CORE: rwlock-upgrade proven hang lock=table_lock
+// EXPECT-CORE(threads): rwlock-upgrade proven/likely hang lock=table_lock
 #include <pthread.h>
 
 #include "../baton.h"

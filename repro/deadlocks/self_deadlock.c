@@ -5,8 +5,8 @@
 // Repaired:  the mutex is recursive.
 //
 // EXPECT-BARE: hang
-// EXPECT: self-deadlock certain hang lock=table_lock holder=keeper victims=0
-// EXPECT-CORE: self-deadlock certain hang lock=table_lock
+// EXPECT: self-deadlock proven hang lock=table_lock holder=keeper victims=0
+// EXPECT-CORE: self-deadlock proven hang lock=table_lock
 #include <pthread.h>
 
 #include "../baton.h"

@@ -10,13 +10,13 @@
 //            again:   main adds the interest anew before it waits.
 //
 // EXPECT-BARE: error
-// EXPECT: epoll-shared likely may-hang culprit="the interest in a pipe" victims=0
+// EXPECT: epoll-shared likely/proven may-hang culprit="the interest in a pipe" victims=0
 // EXPECT-STACK: culprit tidy_up@remove
 // EXPECT-STACK: stack main@wait
 // EXPECT-STACK: fork main@fork
 //
 // EXPECT-BARE(waiting): error
-// EXPECT(waiting): epoll-shared likely may-hang culprit="the interest in a pipe" victims=0
+// EXPECT(waiting): epoll-shared likely/proven may-hang culprit="the interest in a pipe" victims=0
 // EXPECT-STACK(waiting): culprit tidy_up@remove
 //
 // EXPECT-BARE(own): ok

@@ -8,11 +8,11 @@
 // Repaired:  the child does.
 //
 // EXPECT-BARE: ok
-// EXPECT: file-lock-shared certain corruption culprit="lock of memfd:ledger (deleted)" victims=0
+// EXPECT: file-lock-shared proven corruption culprit="lock of memfd:ledger (deleted)" victims=0
 // EXPECT-STACK: stack release@release clean_up@call
 // EXPECT-STACK: culprit take@take
 // EXPECT-STACK: fork main@fork
-// EXPECT(ofd): file-lock-shared certain corruption culprit="lock of memfd:ledger (deleted)" victims=0
+// EXPECT(ofd): file-lock-shared proven corruption culprit="lock of memfd:ledger (deleted)" victims=0
 // EXPECT-STACK(ofd): stack lock_as@ofd release@release clean_up@call
 // EXPECT-STACK(ofd): culprit lock_as@ofd take@take
 // EXPECT(alone): file-lock-shared possible corruption culprit="lock of memfd:ledger (deleted)" victims=0

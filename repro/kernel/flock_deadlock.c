@@ -6,7 +6,7 @@
 // Repaired:  the child takes the files in the parent's order.
 //
 // EXPECT-BARE: hang
-// EXPECT: flock-deadlock certain hang victims=0
+// EXPECT: flock-deadlock proven hang victims=0
 #include <fcntl.h>
 #include <sys/file.h>
 

@@ -6,7 +6,7 @@
 // Repaired:  the parent reads first.
 //
 // EXPECT-BARE: hang
-// EXPECT: pipe-deadlock certain hang victims=0
+// EXPECT: pipe-deadlock proven hang victims=0
 #include <sys/socket.h>
 
 #include "../baton.h"

@@ -6,7 +6,7 @@
 // Repaired:  they are closed.
 //
 // EXPECT-BARE: hang
-// EXPECT: pipe-held-open certain hang victims=0
+// EXPECT: pipe-held-open proven hang victims=0
 #include "../baton.h"
 
 static int drain(int fd) {

@@ -7,7 +7,8 @@
 // Repaired:  the child starts the thread.
 //
 // EXPECT-BARE: hang
-// EXPECT: signal-thread-lost certain hang culprit="the thread that takes SIGTERM" holder=taker victims=0
+// EXPECT: signal-thread-lost proven/likely hang culprit="the thread that takes SIGTERM" holder=taker victims=0
+// EXPECT-WHY: signal-thread-lost proven/likely hang culprit="the thread that takes SIGTERM" holder=taker victims=0
 // EXPECT-STACK: fork main@fork
 // EXPECT-UNKNOWN(awake): that the child goes on to ignore it is seen over a time, not at one look
 // EXPECT(awake): signal-thread-lost likely may-hang culprit="the thread that takes SIGTERM" holder=taker victims=0

@@ -10,58 +10,68 @@
 //                     for its child.
 //
 // EXPECT-BARE: hang
-// EXPECT(setenv): libc-lock-in-flight certain hang lock=envlock holder=worker start=worker_main victims=1
+// EXPECT(setenv): libc-lock-in-flight proven hang lock=envlock holder=worker start=worker_main victims=1
+// EXPECT-WHY(setenv): libc-lock-in-flight proven/likely hang lock=envlock holder=worker start=worker_main victims=1
 // EXPECT-STACK(setenv): culprit call_setenv@setenv worker_main@call
 // EXPECT-STACK(setenv): stack touch_setenv@touch_setenv main@child
-// EXPECT(setenv-ends): libc-lock-in-flight certain hang lock=envlock holder=worker start=worker_main victims=1
-// EXPECT-WHY(setenv-ends): libc-lock-in-flight likely hang victims=1
+// EXPECT(setenv-ends): libc-lock-in-flight proven hang lock=envlock holder=worker start=worker_main victims=1
+// EXPECT-WHY(setenv-ends): libc-lock-in-flight proven/likely hang victims=1
 // EXPECT-CURED(setenv-ends): --cure=quiesce-libc=20000 stdout="child: done"
-// EXPECT(sem_open): libc-lock-in-flight certain hang holder=worker start=worker_main victims=1
+// EXPECT(sem_open): libc-lock-in-flight proven hang holder=worker start=worker_main victims=1
+// EXPECT-WHY(sem_open): libc-lock-in-flight proven/likely hang holder=worker start=worker_main victims=1
 // EXPECT-STACK(sem_open): culprit call_sem_open@sem_open worker_main@call
 // EXPECT-STACK(sem_open): stack touch_sem_open@touch_sem_open main@child
-// EXPECT(popen): libc-lock-in-flight certain hang holder=worker start=worker_main victims=1
+// EXPECT(popen): libc-lock-in-flight proven hang holder=worker start=worker_main victims=1
+// EXPECT-WHY(popen): libc-lock-in-flight proven/likely hang holder=worker start=worker_main victims=1
 // EXPECT-STACK(popen): culprit call_popen@popen worker_main@call
 // EXPECT-STACK(popen): stack touch_popen@touch_popen main@child
-// EXPECT(random): libc-lock-in-flight certain hang holder=worker start=worker_main victims=1
+// EXPECT(random): libc-lock-in-flight proven hang holder=worker start=worker_main victims=1
+// EXPECT-WHY(random): libc-lock-in-flight proven/likely hang holder=worker start=worker_main victims=1
 // EXPECT-STACK(random): culprit call_random@random worker_main@call
 // EXPECT-STACK(random): stack touch_random@touch_random main@child
-// EXPECT(random-ends): libc-lock-in-flight certain hang holder=worker start=worker_main victims=1
-// EXPECT-WHY(random-ends): libc-lock-in-flight likely hang victims=1
+// EXPECT(random-ends): libc-lock-in-flight proven hang holder=worker start=worker_main victims=1
+// EXPECT-WHY(random-ends): libc-lock-in-flight proven/likely hang victims=1
 // EXPECT-CURED(random-ends): --cure=quiesce-libc=20000 stdout="child: done"
-// EXPECT(aio_read): libc-lock-in-flight certain hang holder=worker start=worker_main victims=1
+// EXPECT(aio_read): libc-lock-in-flight proven hang holder=worker start=worker_main victims=1
+// EXPECT-WHY(aio_read): libc-lock-in-flight proven/likely hang holder=worker start=worker_main victims=1
 // EXPECT-STACK(aio_read): culprit call_aio_read@aio_read worker_main@call
 // EXPECT-STACK(aio_read): stack touch_aio_read@touch_aio_read main@child
-// EXPECT(syslog): libc-lock-in-flight certain hang holder=worker start=worker_main victims=1
+// EXPECT(syslog): libc-lock-in-flight proven hang holder=worker start=worker_main victims=1
+// EXPECT-WHY(syslog): libc-lock-in-flight proven/likely hang holder=worker start=worker_main victims=1
 // EXPECT-STACK(syslog): culprit call_syslog@syslog worker_main@call
 // EXPECT-STACK(syslog): stack touch_syslog@touch_syslog main@child
 // The child has a second thread by then, libc's own, which a signal from anywhere could wake: that it hangs cannot be
 // proved from outside. Its parent sees it asleep in the lock, and ends it.
 //
 // EXPECT-BARE(timer_create): error
-// EXPECT(timer_create): libc-lock-in-flight possible may-hang holder=worker start=worker_main victims=0
+// EXPECT(timer_create): libc-lock-in-flight possible/proven may-hang holder=worker start=worker_main victims=0
 // EXPECT-STACK(timer_create): culprit make_timer@timer_create call_timer_create@in_call worker_main@call
 // EXPECT-STACK(timer_create): stack make_timer@timer_create touch_timer_create@touch_timer_create main@child
-// EXPECT(getaddrinfo): libc-lock-in-flight certain hang holder=worker start=worker_main victims=1
+// EXPECT(getaddrinfo): libc-lock-in-flight proven hang holder=worker start=worker_main victims=1
+// EXPECT-WHY(getaddrinfo): libc-lock-in-flight proven/likely hang holder=worker start=worker_main victims=1
 // EXPECT-STACK(getaddrinfo): culprit call_getaddrinfo@getaddrinfo worker_main@call
 // EXPECT-STACK(getaddrinfo): stack touch_getaddrinfo@touch_getaddrinfo main@child
-// EXPECT(getaddrinfo-ends): libc-lock-in-flight certain hang holder=worker start=worker_main victims=1
-// EXPECT-WHY(getaddrinfo-ends): libc-lock-in-flight likely hang victims=1
+// EXPECT(getaddrinfo-ends): libc-lock-in-flight proven hang holder=worker start=worker_main victims=1
+// EXPECT-WHY(getaddrinfo-ends): libc-lock-in-flight proven/likely hang victims=1
 // EXPECT-CURED(getaddrinfo-ends): --cure=quiesce-libc=20000 stdout="child: done"
-// EXPECT(setlocale): libc-lock-in-flight certain hang holder=worker start=worker_main victims=1
+// EXPECT(setlocale): libc-lock-in-flight proven hang holder=worker start=worker_main victims=1
+// EXPECT-WHY(setlocale): libc-lock-in-flight proven/likely hang holder=worker start=worker_main victims=1
 // EXPECT-STACK(setlocale): culprit call_setlocale@setlocale worker_main@call
 // EXPECT-STACK(setlocale): stack touch_setlocale@touch_setlocale main@child
-// EXPECT(strftime): libc-lock-in-flight certain hang lock=tzset_lock holder=worker start=worker_main victims=1
+// EXPECT(strftime): libc-lock-in-flight proven hang lock=tzset_lock holder=worker start=worker_main victims=1
+// EXPECT-WHY(strftime): libc-lock-in-flight proven/likely hang lock=tzset_lock holder=worker start=worker_main victims=1
 // EXPECT-STACK(strftime): culprit call_strftime@strftime worker_main@call
 // EXPECT-STACK(strftime): stack touch_strftime@touch_strftime main@child
-// EXPECT(iconv_open): libc-lock-in-flight certain hang holder=worker start=worker_main victims=0
+// EXPECT(iconv_open): libc-lock-in-flight proven hang holder=worker start=worker_main victims=0
+// EXPECT-WHY(iconv_open): libc-lock-in-flight proven/likely hang holder=worker start=worker_main victims=0
 // EXPECT-STACK(iconv_open): culprit call_iconv_open@iconv_open worker_main@call
 // EXPECT-STACK(iconv_open): stack touch_iconv_open@touch_iconv_open main@child
-// EXPECT-CORE: libc-lock-in-flight certain hang start=worker_main
-// EXPECT-CORE(setenv): libc-lock-in-flight certain hang lock=envlock start=worker_main
-// EXPECT-CORE(strftime): libc-lock-in-flight certain hang lock=tzset_lock start=worker_main
-// EXPECT-CORE(setenv-ends): libc-lock-in-flight likely hang lock=envlock
-// EXPECT-CORE(random-ends): libc-lock-in-flight likely hang
-// EXPECT-CORE(getaddrinfo-ends): libc-lock-in-flight likely hang
+// EXPECT-CORE: libc-lock-in-flight proven hang start=worker_main
+// EXPECT-CORE(setenv): libc-lock-in-flight proven hang lock=envlock start=worker_main
+// EXPECT-CORE(strftime): libc-lock-in-flight proven hang lock=tzset_lock start=worker_main
+// EXPECT-CORE(setenv-ends): libc-lock-in-flight proven/likely hang lock=envlock
+// EXPECT-CORE(random-ends): libc-lock-in-flight proven/likely hang
+// EXPECT-CORE(getaddrinfo-ends): libc-lock-in-flight proven/likely hang
 #include <aio.h>
 #include <iconv.h>
 #include <locale.h>

@@ -6,11 +6,12 @@
 // Repaired:  the parent forks after the thread has come out of localtime().
 //
 // EXPECT-BARE: hang
-// EXPECT: libc-lock-in-flight certain hang lock=tzset_lock holder=clock start=clock_main victims=1
+// EXPECT: libc-lock-in-flight proven hang lock=tzset_lock holder=clock start=clock_main victims=1
+// EXPECT-WHY: libc-lock-in-flight proven/likely hang lock=tzset_lock holder=clock start=clock_main victims=1
 // EXPECT-STACK: culprit clock_main@inside
 // EXPECT-STACK: stack main@touch
 // EXPECT-CURED: --cure=quiesce-libc=20000 stdout="child: 1970"
-// EXPECT-CORE: libc-lock-in-flight likely hang lock=tzset_lock
+// EXPECT-CORE: libc-lock-in-flight proven/likely hang lock=tzset_lock
 #include <time.h>
 
 #include "slow.h"

@@ -6,10 +6,11 @@
 // Repaired:  the catalogue has been looked for before the fork.
 //
 // EXPECT-BARE: hang
-// EXPECT: libc-lock-in-flight certain hang holder=talker start=talker_main victims=0
+// EXPECT: libc-lock-in-flight proven hang holder=talker start=talker_main victims=0
+// EXPECT-WHY: libc-lock-in-flight proven/likely hang holder=talker start=talker_main victims=0
 // EXPECT-STACK: culprit say@inside talker_main@call
 // EXPECT-STACK: stack complain@touch main@child
-// EXPECT-CORE: libc-lock-in-flight certain hang start=talker_main
+// EXPECT-CORE: libc-lock-in-flight proven hang start=talker_main
 #include <libintl.h>
 #include <locale.h>
 

@@ -6,8 +6,9 @@
 // Repaired:  _exit().
 //
 // EXPECT-BARE: hang
-// EXPECT: inherited-exit-handlers certain hang victims=1
-// EXPECT-CORE: inherited-exit-handlers certain hang
+// EXPECT: inherited-exit-handlers proven/likely hang victims=1
+// EXPECT-WHY: inherited-exit-handlers proven/likely hang victims=1
+// EXPECT-CORE: inherited-exit-handlers proven/likely hang
 #include <atomic>
 #include <cstdlib>
 #include <thread>

@@ -7,7 +7,7 @@
 // Repaired:  the child says what it has to say by write(2).
 //
 // EXPECT-BARE: hang
-// EXPECT: fork-in-signal-handler certain hang lock=tzset_lock victims=1
+// EXPECT: fork-in-signal-handler proven hang lock=tzset_lock victims=1
 // EXPECT-STACK: culprit main@inside
 // EXPECT-STACK: stack stamp@touch on_signal@child
 // EXPECT-CORE: fork-in-signal-handler likely hang

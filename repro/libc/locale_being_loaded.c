@@ -6,10 +6,11 @@
 // Repaired:  the locale is there before the fork.
 //
 // EXPECT-BARE: hang
-// EXPECT: libc-lock-in-flight certain hang lock=__libc_setlocale_lock holder=parser start=parser_main victims=0
+// EXPECT: libc-lock-in-flight proven hang lock=__libc_setlocale_lock holder=parser start=parser_main victims=0
+// EXPECT-WHY: libc-lock-in-flight proven/likely hang lock=__libc_setlocale_lock holder=parser start=parser_main victims=0
 // EXPECT-STACK: culprit make_locale@inside parser_main@call
 // EXPECT-STACK: stack set_up@touch main@child
-// EXPECT-CORE: libc-lock-in-flight certain hang lock=__libc_setlocale_lock start=parser_main
+// EXPECT-CORE: libc-lock-in-flight proven hang lock=__libc_setlocale_lock start=parser_main
 #include <locale.h>
 
 #include "slow.h"

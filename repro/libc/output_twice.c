@@ -9,19 +9,19 @@
 //            execs. stale:   the child of another fork, whose parent has written the bytes before, by printing more.
 //
 // EXPECT-BARE: error
-// EXPECT: stdio-duplicated certain corruption victims=0
+// EXPECT: stdio-duplicated proven corruption victims=0
 // EXPECT-STACK: stack main@exit
 // EXPECT-STACK: fork main@fork
 //
 // The child flushes while it goes on, and ends by _exit(); another thread watches.
 // EXPECT-BARE(threads): error
-// EXPECT(threads): stdio-duplicated certain corruption victims=0
+// EXPECT(threads): stdio-duplicated proven corruption victims=0
 // EXPECT-STACK(threads): stack main@flush
 // EXPECT-STACK(threads): fork main@fork
 //
 // Three children, and a parent that throws its copy away.
 // EXPECT-BARE(children): error
-// EXPECT(children): stdio-duplicated certain corruption victims=0
+// EXPECT(children): stdio-duplicated proven corruption victims=0
 // EXPECT-STACK(children): fork main@fork
 //
 // EXPECT-BARE(left): ok

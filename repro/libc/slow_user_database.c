@@ -7,22 +7,23 @@
 //            group, host: getgrnam() and gethostbyname(), each with a lock of its own.
 //
 // EXPECT-BARE: hang
-// EXPECT: libc-lock-in-flight certain hang lock=getpwnam:lock holder=lookup start=lookup_main victims=1
+// EXPECT: libc-lock-in-flight proven hang lock=getpwnam:lock holder=lookup start=lookup_main victims=1
+// EXPECT-WHY: libc-lock-in-flight proven/likely hang lock=getpwnam:lock holder=lookup start=lookup_main victims=1
 // EXPECT-STACK: culprit find_user@inside lookup_main@call
 // EXPECT-STACK: stack drop_privileges@touch main@child
 // EXPECT-BARE(group-repaired): ok
 // EXPECT-NONE(group-repaired)
 // EXPECT-BARE(host-repaired): ok
 // EXPECT-NONE(host-repaired)
-// EXPECT(group): libc-lock-in-flight certain hang lock=getgrnam:lock holder=lookup start=lookup_main victims=1
+// EXPECT(group): libc-lock-in-flight proven hang lock=getgrnam:lock holder=lookup start=lookup_main victims=1
 // EXPECT-STACK(group): culprit find_group@inside_group lookup_main@call
 // EXPECT-STACK(group): stack drop_group@touch_group main@child
-// EXPECT(host): libc-lock-in-flight certain hang holder=lookup start=lookup_main victims=1
+// EXPECT(host): libc-lock-in-flight proven hang holder=lookup start=lookup_main victims=1
 // EXPECT-STACK(host): culprit find_host@inside_host lookup_main@call
 // EXPECT-STACK(host): stack find_peer@touch_host main@child
-// EXPECT-CORE: libc-lock-in-flight certain hang lock=getpwnam:lock start=lookup_main
-// EXPECT-CORE(group): libc-lock-in-flight certain hang lock=getgrnam:lock start=lookup_main
-// EXPECT-CORE(host): libc-lock-in-flight certain hang start=lookup_main
+// EXPECT-CORE: libc-lock-in-flight proven hang lock=getpwnam:lock start=lookup_main
+// EXPECT-CORE(group): libc-lock-in-flight proven hang lock=getgrnam:lock start=lookup_main
+// EXPECT-CORE(host): libc-lock-in-flight proven hang start=lookup_main
 #include <grp.h>
 #include <netdb.h>
 #include <nss.h>

@@ -6,13 +6,13 @@
 // Repaired:  fork(). raw, raw_clone: the system call itself, by syscall().
 //
 // EXPECT-BARE: hang
-// EXPECT: atfork-bypassed certain hang holder=printer start=printer_main victims=1
+// EXPECT: atfork-bypassed proven hang holder=printer start=printer_main victims=1
 // EXPECT-STACK: fork main@fork
-// EXPECT(raw): atfork-bypassed certain hang holder=printer start=printer_main victims=1
+// EXPECT(raw): atfork-bypassed proven hang holder=printer start=printer_main victims=1
 // EXPECT-STACK(raw): fork main@raw
-// EXPECT(raw_clone): atfork-bypassed certain hang holder=printer start=printer_main victims=1
+// EXPECT(raw_clone): atfork-bypassed proven hang holder=printer start=printer_main victims=1
 // EXPECT-STACK(raw_clone): fork main@raw_clone
-// EXPECT-CORE: atfork-bypassed certain hang start=printer_main
+// EXPECT-CORE: atfork-bypassed proven hang start=printer_main
 // EXPECT-CORE(raw): none
 // EXPECT-CORE(raw_clone): none
 #include <pthread.h>

@@ -7,10 +7,11 @@
 // Repaired:  the parent forks after the thread has come out of localtime().
 //
 // EXPECT-BARE: hang
-// EXPECT: libc-lock-in-flight certain hang lock=tzset_lock holder=clock start=clock_main victims=1
+// EXPECT: libc-lock-in-flight proven hang lock=tzset_lock holder=clock start=clock_main victims=1
+// EXPECT-WHY: libc-lock-in-flight proven/likely hang lock=tzset_lock holder=clock start=clock_main victims=1
 // EXPECT-STACK: culprit read_clock@inside clock_main@call
 // EXPECT-STACK: stack stamp@touch main@child
-// EXPECT-CORE: libc-lock-in-flight certain hang start=clock_main
+// EXPECT-CORE: libc-lock-in-flight proven hang start=clock_main
 #include <time.h>
 
 #include "slow.h"

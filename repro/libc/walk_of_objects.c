@@ -6,10 +6,11 @@
 // Repaired:  the walk is over before the fork.
 //
 // EXPECT-BARE: hang
-// EXPECT: loader-lock-orphaned certain hang lock=_dl_load_write_lock holder=profiler start=profiler_main victims=1
+// EXPECT: loader-lock-orphaned proven hang lock=_dl_load_write_lock holder=profiler start=profiler_main victims=1
+// EXPECT-WHY: loader-lock-orphaned proven/likely hang lock=_dl_load_write_lock holder=profiler start=profiler_main victims=1
 // EXPECT-STACK: culprit sample@walk profiler_main@call
 // EXPECT-STACK: stack count_objects@touch main@child
-// EXPECT-CORE: loader-lock-orphaned certain hang lock=_dl_load_write_lock start=profiler_main
+// EXPECT-CORE: loader-lock-orphaned proven hang lock=_dl_load_write_lock start=profiler_main
 #include <link.h>
 #include <pthread.h>
 

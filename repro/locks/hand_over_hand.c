@@ -6,7 +6,7 @@
 // Repaired:  the thread has left the list before the fork.
 //
 // EXPECT-BARE: hang
-// EXPECT: orphaned-mutex certain hang holder=walker start=walker_main victims=1
+// EXPECT: orphaned-mutex proven hang holder=walker start=walker_main victims=1
 // EXPECT-STACK: culprit visit@take walk@step walker_main@walk
 // EXPECT-STACK: stack visit@take walk@step main@child
 #include <pthread.h>

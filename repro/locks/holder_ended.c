@@ -7,18 +7,18 @@
 // Repaired:  so.
 //
 // EXPECT-BARE: hang
-// EXPECT: orphaned-mutex certain hang lock=mutex holder=worker start=worker_main victims=1
+// EXPECT: orphaned-mutex proven hang lock=mutex holder=worker start=worker_main victims=1
 // EXPECT-STACK: culprit worker_main@acquire
 // EXPECT-STACK: stack main@touch
-// EXPECT(cancelled): orphaned-mutex certain hang lock=mutex holder=worker start=worker_main victims=1
+// EXPECT(cancelled): orphaned-mutex proven hang lock=mutex holder=worker start=worker_main victims=1
 // EXPECT-STACK(cancelled): culprit worker_main@wait
 // EXPECT-STACK(cancelled): stack main@touch
-// EXPECT(parent): orphaned-mutex certain hang lock=mutex holder=worker start=worker_main
+// EXPECT(parent): orphaned-mutex proven hang lock=mutex holder=worker start=worker_main
 // EXPECT-STACK(parent): culprit worker_main@acquire
-// EXPECT-WHY: orphaned-mutex certain hang lock=mutex victims=1
-// EXPECT-WHY(parent): orphaned-mutex certain hang lock=mutex
-// EXPECT-CORE: orphaned-mutex certain hang lock=mutex
-// EXPECT-CORE(parent): orphaned-mutex likely may-hang lock=mutex
+// EXPECT-WHY: orphaned-mutex proven hang lock=mutex victims=1
+// EXPECT-WHY(parent): orphaned-mutex proven hang lock=mutex
+// EXPECT-CORE: orphaned-mutex proven hang lock=mutex
+// EXPECT-CORE(parent): orphaned-mutex likely/proven may-hang lock=mutex
 #include <pthread.h>
 
 #include "../baton.h"

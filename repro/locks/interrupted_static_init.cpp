@@ -6,11 +6,11 @@
 // Repaired:  the table has been used before the fork.
 //
 // EXPECT-BARE: hang
-// EXPECT: interrupted-static-init certain hang lock="static table of shop::prices" start=loader_main victims=1
+// EXPECT: interrupted-static-init proven hang lock="static table of shop::prices" start=loader_main victims=1
 // EXPECT-STACK: culprit shop::prices@touch loader_main@load
 // EXPECT-STACK: stack shop::prices@touch main@child
 // EXPECT-CURED: --on-orphan=recover stdout="child: price 1"
-// EXPECT-CORE: interrupted-static-init certain hang start=loader_main
+// EXPECT-CORE: interrupted-static-init proven hang start=loader_main
 #include <pthread.h>
 
 #include "../baton.h"

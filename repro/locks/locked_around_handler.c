@@ -7,8 +7,8 @@
 // Repaired:  the worker has given both back before the fork.
 //
 // EXPECT-BARE: hang
-// EXPECT: orphaned-mutex certain hang lock=log_mutex holder=worker start=worker_main victims=1
-// EXPECT(given-back): orphaned-mutex certain hang lock=list_mutex holder=worker start=worker_main victims=1
+// EXPECT: orphaned-mutex proven hang lock=log_mutex holder=worker start=worker_main victims=1
+// EXPECT(given-back): orphaned-mutex proven hang lock=list_mutex holder=worker start=worker_main victims=1
 // EXPECT-STACK: culprit on_signal@log
 // EXPECT-STACK(given-back): culprit worker_main@acquire
 // EXPECT-STACK: stack main@touch

@@ -9,17 +9,17 @@
 //
 // EXPECT-BARE: hang
 // EXPECT-BARE(passes): ok
-// EXPECT: orphaned-barrier certain hang lock=barrier holder=worker start=worker_main victims=1
+// EXPECT: orphaned-barrier proven hang lock=barrier holder=worker start=worker_main victims=1
 // EXPECT-STACK: culprit worker_main@arrive
 // EXPECT-STACK: stack main@wait
 // EXPECT-STACK: fork main@fork
-// EXPECT(destroy): orphaned-barrier certain hang lock=barrier holder=worker start=worker_main victims=1
+// EXPECT(destroy): orphaned-barrier proven hang lock=barrier holder=worker start=worker_main victims=1
 // EXPECT-STACK(destroy): culprit worker_main@arrive
 // EXPECT-STACK(destroy): stack main@destroy
-// EXPECT(passes): orphaned-barrier certain corruption lock=barrier holder=worker start=worker_main
+// EXPECT(passes): orphaned-barrier proven corruption lock=barrier holder=worker start=worker_main
 // EXPECT-STACK(passes): culprit worker_main@arrive
 // EXPECT-STACK(passes): stack main@wait
-// EXPECT-CORE: orphaned-barrier certain hang lock=barrier start=worker_main
+// EXPECT-CORE: orphaned-barrier proven hang lock=barrier start=worker_main
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>

@@ -7,7 +7,7 @@
 // Repaired:  the main thread gives the lock back before the worker forks.
 //
 // EXPECT-BARE: hang
-// EXPECT: orphaned-mutex certain hang lock=queue_mutex victims=2
+// EXPECT: orphaned-mutex proven hang lock=queue_mutex victims=2
 // EXPECT-STACK: culprit fill_queue@acquire main@fill
 // EXPECT-STACK: stack take_from_queue@touch worker_main@child
 // EXPECT-CURED: --on-orphan=recover stdout="child: went on"

@@ -6,11 +6,11 @@
 // Repaired:  a child handler makes it anew, in place and without destroying it first.
 //
 // EXPECT-BARE: hang
-// EXPECT: orphaned-condvar certain hang holder=pool start=pool_main victims=1
+// EXPECT: orphaned-condvar proven hang holder=pool start=pool_main victims=1
 // EXPECT-STACK: culprit pool_main@wait
 // EXPECT-STACK: fork main@fork
 // EXPECT-CURED: --omp=observe --cure=condvars stdout="child: done"
-// EXPECT-CORE: orphaned-condvar certain hang start=pool_main
+// EXPECT-CORE: orphaned-condvar proven hang start=pool_main
 #include <pthread.h>
 
 #include <condition_variable>

@@ -6,11 +6,11 @@
 // Repaired:  so.
 //
 // EXPECT-BARE: hang
-// EXPECT: orphaned-condvar certain hang lock=job_came holder=pool start=pool_main victims=1
+// EXPECT: orphaned-condvar proven hang lock=job_came holder=pool start=pool_main victims=1
 // EXPECT-STACK: stack run_job@broadcast main@second
 // EXPECT-STACK: fork main@fork
 // EXPECT-CURED: --omp=observe --cure=condvars stdout="child: job 2 is done"
-// EXPECT-WHY: orphaned-condvar certain hang lock=job_came holder=pool start=pool_main victims=1
+// EXPECT-WHY: orphaned-condvar proven hang lock=job_came holder=pool start=pool_main victims=1
 #include <pthread.h>
 
 #include "../kernel/asleep_in.h"

@@ -6,11 +6,11 @@
 // Repaired:  the worker has released the lock before the fork.
 //
 // EXPECT-BARE: hang
-// EXPECT: orphaned-custom-lock certain hang culprit="table_lock.readers (rw lock)" start=worker_main victims=1
+// EXPECT: orphaned-custom-lock proven hang culprit="table_lock.readers (rw lock)" start=worker_main victims=1
 // EXPECT-STACK: culprit rw_lock_shared@acquired
 // EXPECT-STACK: stack rw_lock@waiting write_table@touch main@child
-// EXPECT-WHY: lost-wakeup certain hang victims=1
-// EXPECT-CORE: lost-wakeup likely may-hang start=worker_main
+// EXPECT-WHY: lost-wakeup proven/possible hang victims=1
+// EXPECT-CORE: lost-wakeup likely/possible may-hang start=worker_main
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -6,7 +6,7 @@
 // Repaired:  the worker has released the lock before the fork.
 //
 // EXPECT-BARE: spin
-// EXPECT: orphaned-custom-lock certain hang culprit="queue_lock.flag_ (spin lock)" holder=worker start=worker_main
+// EXPECT: orphaned-custom-lock proven hang culprit="queue_lock.flag_ (spin lock)" holder=worker start=worker_main
 // EXPECT-STACK: culprit SpinLock::lock@acquired push@take worker_main@fill
 // EXPECT-STACK: stack SpinLock::lock@waiting pop@touch main@child
 // EXPECT-UNKNOWN: without its annotations it is a loop like any other

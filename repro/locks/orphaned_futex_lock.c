@@ -10,20 +10,20 @@
 // Variant timed: the child gives up after a moment, and says so.
 //
 // EXPECT-BARE: hang
-// EXPECT: orphaned-custom-lock certain hang culprit="cache_lock.state (futex lock)" start=worker_main victims=1
+// EXPECT: orphaned-custom-lock proven hang culprit="cache_lock.state (futex lock)" start=worker_main victims=1
 // EXPECT-STACK: culprit fl_lock@acquired fill_cache@take worker_main@fill
 // EXPECT-STACK: stack fl_lock@waiting read_cache@touch main@child
-// EXPECT(plain): lost-wakeup certain hang culprit="1 lost thread" holder=worker start=worker_main victims=1
+// EXPECT(plain): lost-wakeup proven/possible hang culprit="1 lost thread" holder=worker start=worker_main victims=1
 // EXPECT-STACK(plain): stack fl_lock@sleep read_cache@touch main@child
-// EXPECT(around): orphaned-custom-lock certain hang culprit="cache_lock.entry (futex lock)" start=worker_main victims=1
+// EXPECT(around): orphaned-custom-lock proven hang culprit="cache_lock.entry (futex lock)" start=worker_main victims=1
 // EXPECT-BARE(handler): ok
 // EXPECT-NONE(handler)
 // EXPECT-BARE(timed): error
-// EXPECT(timed): orphaned-custom-lock certain error culprit="cache_lock.state (futex lock)" start=worker_main
+// EXPECT(timed): orphaned-custom-lock proven error culprit="cache_lock.state (futex lock)" start=worker_main
 // EXPECT-STACK(timed): stack fl_lock_for@timed read_cache@try main@child
-// EXPECT-WHY: lost-wakeup certain hang victims=1
-// EXPECT-CORE: lost-wakeup likely may-hang start=worker_main
-// EXPECT-CORE(plain): lost-wakeup likely may-hang culprit="1 lost thread" start=worker_main
+// EXPECT-WHY: lost-wakeup proven/possible hang victims=1
+// EXPECT-CORE: lost-wakeup likely/possible may-hang start=worker_main
+// EXPECT-CORE(plain): lost-wakeup likely/possible may-hang culprit="1 lost thread" start=worker_main
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>

@@ -5,7 +5,7 @@
 // Repaired:  the worker has given the mutex back before the fork.
 //
 // EXPECT-BARE: hang
-// EXPECT: orphaned-mutex certain hang lock=queue_mutex holder=worker start=worker_main victims=1
+// EXPECT: orphaned-mutex proven hang lock=queue_mutex holder=worker start=worker_main victims=1
 // EXPECT-STACK: culprit push_item@acquire fill_queue@call worker_main@fill
 // EXPECT-STACK: stack pop_item@touch consume@consume main@child
 // EXPECT-STACK: fork start_consumer@fork main@start
@@ -13,7 +13,7 @@
 // EXPECT-CURED: --cure=auto,orphans stdout="child: went on"
 // EXPECT-RUN: --on-orphan=recover outcome=cured status=0 says="it may be half-changed"
 // EXPECT-RUN: --on-orphan=abort outcome=error status=134 says="fails instead of hanging"
-// EXPECT-CORE: orphaned-mutex certain hang lock=queue_mutex start=worker_main
+// EXPECT-CORE: orphaned-mutex proven hang lock=queue_mutex start=worker_main
 #include <pthread.h>
 
 #include <mutex>

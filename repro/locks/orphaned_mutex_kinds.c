@@ -8,14 +8,14 @@
 //
 // EXPECT-BARE: hang
 // EXPECT-BARE(pi): error
-// EXPECT: orphaned-mutex certain hang lock=mutex holder=holder start=holder_main victims=1
+// EXPECT: orphaned-mutex proven hang lock=mutex holder=holder start=holder_main victims=1
 // EXPECT-STACK: culprit holder_main@acquire
 // EXPECT-STACK: stack main@touch
 // EXPECT-STACK: fork main@fork
-// EXPECT(pi): orphaned-mutex certain error lock=mutex holder=holder start=holder_main
+// EXPECT(pi): orphaned-mutex proven error lock=mutex holder=holder start=holder_main
 // EXPECT-STACK(pi): culprit holder_main@acquire
 // EXPECT-STACK(pi): stack main@touch
-// EXPECT-CORE: orphaned-mutex certain hang lock=mutex start=holder_main
+// EXPECT-CORE: orphaned-mutex proven hang lock=mutex start=holder_main
 #include <pthread.h>
 #include <threads.h>
 

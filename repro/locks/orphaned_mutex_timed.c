@@ -5,7 +5,7 @@
 // Repaired:  prepare takes the mutex from the worker, parent and child handlers give it back.
 //
 // EXPECT-BARE: error
-// EXPECT: orphaned-mutex certain error lock=table_mutex holder=writer start=writer_main victims=0
+// EXPECT: orphaned-mutex proven error lock=table_mutex holder=writer start=writer_main victims=0
 // EXPECT-STACK: culprit writer_main@acquire
 // EXPECT-STACK: stack look_up@touch main@child
 #include <pthread.h>

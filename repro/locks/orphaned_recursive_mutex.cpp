@@ -5,14 +5,14 @@
 // Repaired:  the worker has left the mutex before the fork.
 //
 // EXPECT-BARE: hang
-// EXPECT: orphaned-mutex certain hang lock=log_mutex holder=logger start=logger_main victims=1
+// EXPECT: orphaned-mutex proven hang lock=log_mutex holder=logger start=logger_main victims=1
 // EXPECT-STACK: culprit write_report@outer logger_main@report
 // EXPECT-STACK: stack log_line@touch main@child
 // EXPECT-CURED: --on-orphan=recover stdout="child: went on"
 // EXPECT-CURED: --cure=auto,orphans stdout="child: went on"
 // EXPECT-RUN: --on-orphan=recover outcome=cured status=0 says="it may be half-changed"
 // EXPECT-RUN: --on-orphan=abort outcome=error status=134 says="fails instead of hanging"
-// EXPECT-CORE: orphaned-mutex certain hang lock=log_mutex start=logger_main
+// EXPECT-CORE: orphaned-mutex proven hang lock=log_mutex start=logger_main
 #include <pthread.h>
 
 #include <mutex>

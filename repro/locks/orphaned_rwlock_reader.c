@@ -5,15 +5,15 @@
 // Repaired:  the child only reads, which a lost reader does not keep out.
 //
 // EXPECT-BARE: hang
-// EXPECT: orphaned-rwlock certain hang lock=config_lock holder=reader start=reader_main victims=1
+// EXPECT: orphaned-rwlock proven hang lock=config_lock holder=reader start=reader_main victims=1
 // EXPECT-STACK: culprit read_config@acquire reader_main@read
 // EXPECT-STACK: stack change_config@touch main@child
 // EXPECT-CURED: --on-orphan=recover stdout="child: went on"
 // EXPECT-CURED: --cure=auto,orphans stdout="child: went on"
 // EXPECT-RUN: --on-orphan=recover outcome=cured status=0 says="it may be half-changed"
 // EXPECT-RUN: --on-orphan=abort outcome=error status=134 says="fails instead of hanging"
-// EXPECT-WHY: orphaned-rwlock likely hang lock=config_lock victims=1
-// EXPECT-CORE: orphaned-rwlock likely hang lock=config_lock start=reader_main
+// EXPECT-WHY: orphaned-rwlock proven/likely hang lock=config_lock victims=1
+// EXPECT-CORE: orphaned-rwlock proven/likely hang lock=config_lock start=reader_main
 #include <pthread.h>
 
 #include "../baton.h"

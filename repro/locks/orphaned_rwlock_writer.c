@@ -5,14 +5,14 @@
 // Repaired:  a child handler re-initialises the lock, and what it guards.
 //
 // EXPECT-BARE: hang
-// EXPECT: orphaned-rwlock certain hang lock=config_lock holder=writer start=writer_main victims=1
+// EXPECT: orphaned-rwlock proven hang lock=config_lock holder=writer start=writer_main victims=1
 // EXPECT-STACK: culprit reload_config@acquire writer_main@reload
 // EXPECT-STACK: stack read_config@touch main@child
 // EXPECT-CURED: --on-orphan=recover stdout="child: went on"
 // EXPECT-CURED: --cure=auto,orphans stdout="child: went on"
 // EXPECT-RUN: --on-orphan=recover outcome=cured status=0 says="it may be half-changed"
 // EXPECT-RUN: --on-orphan=abort outcome=error status=134 says="fails instead of hanging"
-// EXPECT-CORE: orphaned-rwlock certain hang lock=config_lock start=writer_main
+// EXPECT-CORE: orphaned-rwlock proven hang lock=config_lock start=writer_main
 #include <pthread.h>
 
 #include "../baton.h"

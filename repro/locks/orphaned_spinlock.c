@@ -5,7 +5,7 @@
 // Repaired:  a child handler re-initialises the lock.
 //
 // EXPECT-BARE: spin
-// EXPECT: orphaned-spinlock certain hang lock=ring_lock holder=producer start=producer_main
+// EXPECT: orphaned-spinlock proven hang lock=ring_lock holder=producer start=producer_main
 // EXPECT-STACK: culprit put@acquire producer_main@put
 // EXPECT-STACK: stack take@touch main@child
 // EXPECT-CURED: --on-orphan=recover stdout="child: went on"

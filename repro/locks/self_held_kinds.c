@@ -7,7 +7,7 @@
 // Repaired:  the child makes the lock anew.
 //
 // EXPECT-BARE: hang
-// EXPECT: self-held-lock certain hang lock=state_lock victims=1
+// EXPECT: self-held-lock proven hang lock=state_lock victims=1
 // EXPECT-STACK: culprit fork_consistent@acquire main@fork-call
 // EXPECT-STACK: stack enter@relock main@child
 // EXPECT-CURED: --cure=self-held stdout="child: excluded 16, went on"
@@ -17,11 +17,11 @@
 //
 // libc aborts a process that locks a priority-inheriting mutex whose owner the kernel does not know here:
 // EXPECT-BARE(pi): error
-// EXPECT(pi): self-held-lock certain error lock=state_lock
+// EXPECT(pi): self-held-lock proven error lock=state_lock
 // EXPECT-STACK(pi): culprit fork_consistent@acquire main@fork-call
 // EXPECT-CURED(pi): --cure=self-held stdout="child: excluded 16, went on"
 // EXPECT-CURED(pi): --cure=auto stdout="child: excluded 16, went on"
-// EXPECT-CORE: self-held-lock certain hang lock=state_lock
+// EXPECT-CORE: self-held-lock proven hang lock=state_lock
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>

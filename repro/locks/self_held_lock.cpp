@@ -6,7 +6,7 @@
 // Repaired:  a normal mutex, which asks nobody.
 //
 // EXPECT-BARE: error
-// EXPECT: self-held-lock certain error lock=state_mutex victims=0
+// EXPECT: self-held-lock proven error lock=state_mutex victims=0
 // EXPECT-STACK: culprit fork_consistent@acquire main@fork-call
 // EXPECT-STACK: stack leave@touch main@child
 // EXPECT-CURED: --cure=self-held stdout="child: unlocked"

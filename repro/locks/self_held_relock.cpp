@@ -6,14 +6,14 @@
 // Repaired:  the child handler makes the mutex anew.
 //
 // EXPECT-BARE: hang
-// EXPECT: self-held-lock certain hang lock=cache_mutex victims=1
+// EXPECT: self-held-lock proven hang lock=cache_mutex victims=1
 // EXPECT-STACK: culprit prepare@acquire
 // EXPECT-STACK: stack look_up@touch main@child
 // EXPECT-CURED: --cure=self-held stdout="child: 1 entries"
 // EXPECT-CURED: --cure=auto stdout="child: 1 entries"
 // EXPECT-CURED: --on-orphan=recover stdout="child: 1 entries"
 // EXPECT-CURED(repaired): --cure=self-held stdout="child: 1 entries"
-// EXPECT-CORE: self-held-lock certain hang lock=cache_mutex
+// EXPECT-CORE: self-held-lock proven hang lock=cache_mutex
 #include <pthread.h>
 
 #include <mutex>

@@ -6,11 +6,11 @@
 // Repaired:  the pool's thread has given the mutex back before the fork.
 //
 // EXPECT-BARE: hang
-// EXPECT: orphaned-mutex certain hang lock=job_mutex holder=feeder start=feeder_main victims=2
+// EXPECT: orphaned-mutex proven hang lock=job_mutex holder=feeder start=feeder_main victims=2
 // EXPECT-STACK: culprit feed@acquire feeder_main@feed
 // EXPECT-STACK: stack take_job@touch run_pool@work main@pool
 // EXPECT-STACK: fork run_pool@fork main@pool
-// EXPECT-CORE: orphaned-mutex certain hang lock=job_mutex start=feeder_main
+// EXPECT-CORE: orphaned-mutex proven hang lock=job_mutex start=feeder_main
 #include <pthread.h>
 
 #include "../baton.h"

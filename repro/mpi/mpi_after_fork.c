@@ -7,17 +7,17 @@
 // Repaired:  the child computes, the parent communicates.
 //
 // EXPECT-BARE: hang
-// EXPECT: mpi-after-fork certain hang culprit=MPI library=libmpi.so.40 victims=1
+// EXPECT: mpi-after-fork proven hang culprit=MPI library=libmpi.so.40 victims=1
 // EXPECT-STACK: stack exchange@barrier main@child
 // EXPECT-STACK: fork main@fork
-// EXPECT-WHY: lost-wakeup certain hang
+// EXPECT-WHY: lost-wakeup proven/possible hang
 // EXPECT-BARE(refused): error
 // EXPECT(refused): mpi-after-fork likely error culprit=MPI
 // EXPECT-BARE(works): ok
 // EXPECT(works): mpi-after-fork possible corruption culprit=MPI
 // EXPECT-BARE(ucx): ok
 // EXPECT(ucx): mpi-after-fork possible corruption culprit=UCX
-// EXPECT-CORE: lost-wakeup likely may-hang library=libmpi.so.40
+// EXPECT-CORE: lost-wakeup likely/possible may-hang library=libmpi.so.40
 #include "../baton.h"
 #include "test_mpi.h"
 

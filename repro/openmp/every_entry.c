@@ -7,7 +7,7 @@
 // Repaired:  the pool is paused before the fork.
 //
 // EXPECT-BARE: hang
-// EXPECT: lost-openmp-pool certain hang culprit="libgomp pool of 2 threads" victims=1
+// EXPECT: lost-openmp-pool proven hang culprit="libgomp pool of 2 threads" victims=1
 // EXPECT-STACK: fork main@fork
 // EXPECT-CURED: --omp=quiesce stdout="parent: sum 5050 by 2 threads" stdout="child: sum 5050 by 2 threads"
 // EXPECT-CURED: --omp=rebuild stdout="parent: sum 5050 by 2 threads" stdout="child: sum 5050 by 2 threads"

@@ -6,7 +6,7 @@
 // Repaired:  the child leaves by _exit() inside of the region.
 //
 // EXPECT-BARE: hang
-// EXPECT: fork-inside-parallel-region certain hang victims=1
+// EXPECT: fork-inside-parallel-region proven hang victims=1
 // EXPECT-STACK: fork main@fork
 // EXPECT-RUN: --omp=rebuild outcome=hang status=137 says="inside of a region nothing can be cured"
 // EXPECT-RUN: --omp=quiesce outcome=hang status=137 says="inside of a region nothing can be cured"
@@ -15,12 +15,12 @@
 //
 // On LLVM's runtime the child dies of an assertion of that:
 // EXPECT-BARE(libomp): error
-// EXPECT(libomp): fork-inside-parallel-region likely error victims=0
+// EXPECT(libomp): fork-inside-parallel-region likely/proven error victims=0
 // EXPECT-BARE(libomp19): error
-// EXPECT(libomp19): fork-inside-parallel-region likely error victims=0
+// EXPECT(libomp19): fork-inside-parallel-region likely/proven error victims=0
 //
-// EXPECT-WHY: lost-openmp-pool certain hang culprit="libgomp pool of 2 threads"
-// EXPECT-CORE: lost-openmp-pool certain hang culprit="libgomp pool of 2 threads"
+// EXPECT-WHY: lost-openmp-pool proven hang culprit="libgomp pool of 2 threads"
+// EXPECT-CORE: lost-openmp-pool proven hang culprit="libgomp pool of 2 threads"
 #include <omp.h>
 
 #include "../baton.h"

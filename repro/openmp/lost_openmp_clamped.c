@@ -6,7 +6,7 @@
 // Repaired:  no region of the child asks for a number.
 //
 // EXPECT-BARE: hang
-// EXPECT: lost-openmp-pool certain hang culprit="libgomp pool of 4 threads" victims=1
+// EXPECT: lost-openmp-pool proven hang culprit="libgomp pool of 4 threads" victims=1
 // EXPECT-STACK: culprit count_threads@region main@warm
 // EXPECT-STACK: stack count_threads@region main@child
 // EXPECT-CURED: --omp=quiesce stdout="child: 4 threads"

@@ -5,14 +5,14 @@
 // Repaired:  the child asks for a team of one, which needs no pool.
 //
 // EXPECT-BARE: hang
-// EXPECT: lost-openmp-pool certain hang culprit="libgomp pool of 3 threads" victims=1
+// EXPECT: lost-openmp-pool proven hang culprit="libgomp pool of 3 threads" victims=1
 // EXPECT-STACK: culprit count_threads@region main@parent
 // EXPECT-STACK: stack count_threads@region main@child
 // EXPECT-STACK: fork main@fork
 // EXPECT-CURED: --omp=quiesce stdout="parent: 3 threads" stdout="child: 3 threads"
 // EXPECT-CURED: --omp=rebuild stdout="parent: 3 threads" stdout="child: 3 threads"
 // EXPECT-CURED: --omp=clamp stdout="parent: 3 threads" stdout="child: 1 threads"
-// EXPECT-CORE: lost-openmp-pool certain hang
+// EXPECT-CORE: lost-openmp-pool proven hang
 #include <omp.h>
 
 #include "../baton.h"

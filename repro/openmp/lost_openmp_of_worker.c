@@ -6,12 +6,12 @@
 // Repaired:  the first thread forks.
 //
 // EXPECT-BARE: hang
-// EXPECT: lost-openmp-pool certain hang culprit="libgomp pool of 2 threads" victims=1
+// EXPECT: lost-openmp-pool proven hang culprit="libgomp pool of 2 threads" victims=1
 // EXPECT-STACK: stack count_threads@region fork_and_use@child
 // EXPECT-STACK: fork fork_and_use@fork
 // EXPECT-CURED: --omp=quiesce stdout="parent: 2 threads" stdout="child: 2 threads"
 // EXPECT-CURED: --omp=rebuild stdout="parent: 2 threads" stdout="child: 2 threads"
-// EXPECT-CORE: lost-openmp-pool certain hang culprit="libgomp pool of 2 threads"
+// EXPECT-CORE: lost-openmp-pool proven hang culprit="libgomp pool of 2 threads"
 //
 // LLVM's runtime makes a new pool in the child:
 // EXPECT-BARE(libomp): ok

@@ -6,7 +6,7 @@
 // Repaired:  the pool is paused before the fork.
 //
 // EXPECT-BARE: hang
-// EXPECT: lost-openmp-pool certain hang culprit="libgomp pool of 2 threads" victims=1
+// EXPECT: lost-openmp-pool proven hang culprit="libgomp pool of 2 threads" victims=1
 // EXPECT-STACK: culprit sum_in_parallel@region main@parent
 // EXPECT-STACK: stack sum_in_parallel@region main@child
 // EXPECT-STACK: fork main@fork
@@ -17,7 +17,7 @@
 //
 // With OMP_WAIT_POLICY=active it spins. A spin is no proof of death, so nobody is said to be its victim:
 // EXPECT-BARE(active): spin
-// EXPECT(active): lost-openmp-pool certain hang culprit="libgomp pool of 2 threads"
+// EXPECT(active): lost-openmp-pool proven hang culprit="libgomp pool of 2 threads"
 // EXPECT-STACK(active): culprit sum_in_parallel@region main@parent
 // EXPECT-STACK(active): stack sum_in_parallel@region main@child
 // EXPECT-CURED(active): --omp=quiesce stdout="child: sum 500500 by 2 threads"
@@ -30,7 +30,7 @@
 // EXPECT-NONE(libomp19)
 // EXPECT-BARE(gcc-libomp): ok
 // EXPECT-NONE(gcc-libomp)
-// EXPECT-WHY: lost-openmp-pool certain hang culprit="libgomp pool of 2 threads" victims=1
+// EXPECT-WHY: lost-openmp-pool proven hang culprit="libgomp pool of 2 threads" victims=1
 // EXPECT-WHY(active): lost-openmp-pool likely hang culprit="libgomp pool of 2 threads"
 #include <omp.h>
 
@@ -64,5 +64,5 @@ int main(void) {
   return failed != 0 ? failed : end_of(child);
 }
 
-// EXPECT-CORE: lost-openmp-pool certain hang culprit="libgomp pool of 2 threads"
+// EXPECT-CORE: lost-openmp-pool proven hang culprit="libgomp pool of 2 threads"
 // EXPECT-CORE(active): lost-openmp-pool likely hang culprit="libgomp pool of 2 threads"

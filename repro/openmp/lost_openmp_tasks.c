@@ -6,13 +6,13 @@
 // Repaired:  the child's team is of one thread, which needs nobody.
 //
 // EXPECT-BARE: hang
-// EXPECT: lost-openmp-pool certain hang culprit="libgomp pool of 2 threads" victims=1
+// EXPECT: lost-openmp-pool proven hang culprit="libgomp pool of 2 threads" victims=1
 // EXPECT-STACK: stack sum_by_tasks@region main@child
 // EXPECT-STACK: fork main@fork
 // EXPECT-CURED: --omp=quiesce stdout="parent: 5050" stdout="child: 5050"
 // EXPECT-CURED: --omp=rebuild stdout="parent: 5050" stdout="child: 5050"
 // EXPECT-CURED: --omp=clamp stdout="parent: 5050" stdout="child: 5050"
-// EXPECT-CORE: lost-openmp-pool certain hang culprit="libgomp pool of 2 threads"
+// EXPECT-CORE: lost-openmp-pool proven hang culprit="libgomp pool of 2 threads"
 //
 // LLVM's runtime makes a new pool in the child:
 // EXPECT-BARE(libomp): ok

@@ -6,11 +6,11 @@
 // Repaired:  the child uses the plugin on libomp only.
 //
 // EXPECT-BARE: hang
-// EXPECT: mixed-openmp-runtimes certain hang culprit="libgomp pool of 2 threads" library=libgomp.so.1
+// EXPECT: mixed-openmp-runtimes proven hang culprit="libgomp pool of 2 threads" library=libgomp.so.1
 // EXPECT-STACK: culprit plugin_sum@plugin.c:plugin-region use_plugin@call main@parent-gcc
 // EXPECT-STACK: stack plugin_sum@plugin.c:plugin-region use_plugin@call main@child
 // EXPECT-STACK: fork main@fork
-// EXPECT-CORE: mixed-openmp-runtimes certain hang culprit="libgomp pool of 2 threads"
+// EXPECT-CORE: mixed-openmp-runtimes proven hang culprit="libgomp pool of 2 threads"
 #include "plugin.h"
 
 __attribute__((noinline)) static int use_plugin(struct plugin plugin) {

@@ -6,7 +6,7 @@
 // Repaired:  that.
 //
 // EXPECT-BARE: hang
-// EXPECT: atfork-child-stuck certain hang culprit="child handler end_pool (1st of 1)" victims=1
+// EXPECT: atfork-child-stuck proven hang culprit="child handler end_pool (1st of 1)" victims=1
 // EXPECT-STACK: fork main@fork
 // EXPECT-RUN: --omp=rebuild outcome=cured status=0 rule=lost-openmp-pool stdout="child: 2 threads"
 // EXPECT-RUN: --omp=quiesce outcome=cured status=0 rule=lost-openmp-pool stdout="child: 2 threads"

@@ -6,13 +6,13 @@
 // Repaired:  the pool is paused before each fork.
 //
 // EXPECT-BARE: hang
-// EXPECT: lost-openmp-pool certain hang culprit="libgomp pool of 3 threads" victims=1
+// EXPECT: lost-openmp-pool proven hang culprit="libgomp pool of 3 threads" victims=1
 // EXPECT-CURED: --omp=rebuild stdout="child: 6, 55, 3" stdout="grandchild: 6, 55, 3"
 // EXPECT-CURED: --omp=quiesce stdout="child: 6, 55, 3" stdout="grandchild: 6, 55, 3"
 // EXPECT-CURED: --omp=clamp stdout="child: 1, 55, 3" stdout="grandchild: 1, 55, 3"
 // EXPECT-CURED: --cure=auto stdout="child: 6, 55, 3" stdout="grandchild: 6, 55, 3"
 // EXPECT-CURED(repaired): --cure=auto stdout="child: 6, 55, 3" stdout="grandchild: 6, 55, 3"
-// EXPECT-CORE: lost-openmp-pool certain hang
+// EXPECT-CORE: lost-openmp-pool proven hang
 #include <omp.h>
 #include <pthread.h>
 

@@ -6,7 +6,7 @@
 // Repaired:  the parent forks before it uses the plugin.
 //
 // EXPECT-BARE: hang
-// EXPECT: lost-openmp-pool certain hang culprit="libgomp pool of 2 threads" library=libgomp-deadbeef.so.1 victims=1
+// EXPECT: lost-openmp-pool proven hang culprit="libgomp pool of 2 threads" library=libgomp-deadbeef.so.1 victims=1
 // EXPECT-STACK: culprit plugin_sum@plugin.c:plugin-region use_plugin@call main@parent
 // EXPECT-STACK: stack plugin_sum@plugin.c:plugin-region use_plugin@call main@child
 // EXPECT-STACK: fork main@fork
@@ -14,7 +14,7 @@
 // EXPECT-CURED: --omp=rebuild stdout="parent: sum 500500 by 2 threads" stdout="child: sum 500500 by 2 threads"
 // EXPECT-CURED: --omp=clamp stdout="parent: sum 500500 by 2 threads" stdout="child: sum 500500 by 1 threads"
 // EXPECT-CURED: stdout="parent: sum 500500 by 2 threads" stdout="child: sum 500500 by 2 threads"
-// EXPECT-CORE: lost-openmp-pool certain hang culprit="libgomp pool of 2 threads" library=libgomp-deadbeef.so.1
+// EXPECT-CORE: lost-openmp-pool proven hang culprit="libgomp pool of 2 threads" library=libgomp-deadbeef.so.1
 #include "plugin.h"
 
 __attribute__((noinline)) static int use_plugin(struct plugin plugin, const char* who) {

@@ -6,13 +6,13 @@
 // Repaired:  the pool is paused before the fork.
 //
 // EXPECT-BARE: hang
-// EXPECT: lost-openmp-pool certain hang culprit="libgomp pool of 3 threads" victims=1
+// EXPECT: lost-openmp-pool proven hang culprit="libgomp pool of 3 threads" victims=1
 // EXPECT-STACK: fork main@fork
 // EXPECT-CURED: --omp=rebuild stdout="child: schedule 3,7 limit 3 nested 4 dynamic 0 ask 5, team of 3"
 // EXPECT-CURED: --omp=quiesce stdout="child: schedule 3,7 limit 3 nested 4 dynamic 0 ask 5, team of 3"
 // EXPECT-CURED: --cure=auto stdout="child: schedule 3,7 limit 3 nested 4 dynamic 0 ask 5, team of 3"
 // EXPECT-CURED(repaired): --cure=auto stdout="child: schedule 3,7 limit 3 nested 4 dynamic 0 ask 5, team of 3"
-// EXPECT-CORE: lost-openmp-pool certain hang culprit="libgomp pool of 3 threads"
+// EXPECT-CORE: lost-openmp-pool proven hang culprit="libgomp pool of 3 threads"
 #include <omp.h>
 
 #include "../baton.h"

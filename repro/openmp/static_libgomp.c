@@ -11,7 +11,8 @@
 // EXPECT-RUN: --omp=quiesce outcome=none status=0
 // EXPECT-RUN: --omp=clamp outcome=none status=0
 // EXPECT-BARE(region): hang
-// EXPECT(region): lost-wakeup certain hang culprit="2 lost threads" victims=1
+// EXPECT(region): lost-wakeup proven/possible hang culprit="2 lost threads" victims=1
+// EXPECT-WHY(region): lost-wakeup proven/possible hang culprit="2 lost threads" victims=1
 // EXPECT-RUN(region): --omp=auto outcome=none status=0
 // EXPECT-RUN(region): --omp=quiesce outcome=none status=0
 #include <omp.h>

@@ -6,11 +6,11 @@
 // Repaired:  the child makes a plan of its own for one thread.
 //
 // EXPECT-BARE: hang
-// EXPECT: lost-openmp-pool certain hang culprit="libgomp pool of 2 threads" library=libgomp.so.1 victims=1
+// EXPECT: lost-openmp-pool proven hang culprit="libgomp pool of 2 threads" library=libgomp.so.1 victims=1
 // EXPECT-STACK: stack main@again
 // EXPECT-STACK: culprit main@transform
 // EXPECT-STACK: fork main@fork
-// EXPECT-CORE: lost-openmp-pool certain hang
+// EXPECT-CORE: lost-openmp-pool proven hang
 // EXPECT-CURED: --omp=rebuild stdout="child: transformed"
 // EXPECT-CURED: --omp=quiesce stdout="child: transformed"
 #include <fftw3.h>

@@ -5,7 +5,8 @@
 // Repaired:  the child makes a pool of its own.
 //
 // EXPECT-BARE: hang
-// EXPECT: lost-thread-pool certain hang culprit="GLib pool of 1 thread" library=libglib-2.0.so.0
+// EXPECT: lost-thread-pool proven/likely hang culprit="GLib pool of 1 thread" library=libglib-2.0.so.0
+// EXPECT-WHY: lost-thread-pool proven/likely hang culprit="GLib pool of 1 thread" library=libglib-2.0.so.0
 // EXPECT-STACK: fork main@fork
 // EXPECT-CORE: lost-thread-pool likely may-hang culprit="GLib pool of 1 thread"
 #include <glib.h>

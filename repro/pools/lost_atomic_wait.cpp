@@ -5,10 +5,11 @@
 // Repaired:  the worker has changed it before the fork.
 //
 // EXPECT-BARE: hang
-// EXPECT: lost-wakeup certain hang culprit="1 lost thread" holder=notifier start=notifier_main victims=1
+// EXPECT: lost-wakeup proven/possible hang culprit="1 lost thread" holder=notifier start=notifier_main victims=1
+// EXPECT-WHY: lost-wakeup proven/possible hang culprit="1 lost thread" holder=notifier start=notifier_main victims=1
 // EXPECT-STACK: stack await_ready@touch main@child
 // EXPECT-STACK: fork main@fork
-// EXPECT-CORE: lost-wakeup likely may-hang culprit="1 lost thread" start=notifier_main
+// EXPECT-CORE: lost-wakeup likely/possible may-hang culprit="1 lost thread" start=notifier_main
 #include <pthread.h>
 
 #include <atomic>

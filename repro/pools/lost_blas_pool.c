@@ -7,11 +7,11 @@
 //
 // The worker is held where OpenBLAS allocates its work space, with the mutex locked: by a malloc of the program's own.
 // EXPECT-BARE: hang
-// EXPECT: lost-blas-pool certain hang culprit="OpenBLAS pool" holder=worker library=libopenblas.so.0 victims=1
+// EXPECT: lost-blas-pool proven hang culprit="OpenBLAS pool" holder=worker library=libopenblas.so.0 victims=1
 // EXPECT-STACK: culprit multiply@product worker_main@work
 // EXPECT-STACK: stack multiply@product main@child
 // EXPECT-STACK: fork main@fork
-// EXPECT-CORE: lost-blas-pool certain hang culprit="OpenBLAS pool"
+// EXPECT-CORE: lost-blas-pool proven hang culprit="OpenBLAS pool"
 #include <pthread.h>
 
 #include "../baton.h"

@@ -7,7 +7,8 @@
 // Repaired:  the child calls the function itself.
 //
 // EXPECT-BARE: hang
-// EXPECT: lost-wakeup certain hang culprit="1 lost thread" victims=0
+// EXPECT: lost-wakeup proven/possible hang culprit="1 lost thread" victims=0
+// EXPECT-WHY: lost-wakeup proven/possible hang culprit="1 lost thread" victims=0
 // EXPECT-STACK: fork main@fork
 #include <pthread.h>
 #include <sched.h>

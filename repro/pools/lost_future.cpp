@@ -6,11 +6,12 @@
 // Repaired:  the promise has been fulfilled before the fork.
 //
 // EXPECT-BARE: hang
-// EXPECT: lost-wakeup certain hang culprit="1 lost thread" holder=setter start=setter_main victims=1
+// EXPECT: lost-wakeup proven/possible hang culprit="1 lost thread" holder=setter start=setter_main victims=1
+// EXPECT-WHY: lost-wakeup proven/possible hang culprit="1 lost thread" holder=setter start=setter_main victims=1
 // EXPECT-STACK: culprit start_setter@create main@start
 // EXPECT-STACK: stack consume@touch main@child
 // EXPECT-STACK: fork main@fork
-// EXPECT-CORE: lost-wakeup likely may-hang start=setter_main
+// EXPECT-CORE: lost-wakeup likely/possible may-hang start=setter_main
 #include <pthread.h>
 
 #include <future>

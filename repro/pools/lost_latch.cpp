@@ -6,10 +6,11 @@
 // Repaired:  the workers have counted it down before the fork.
 //
 // EXPECT-BARE: hang
-// EXPECT: lost-wakeup certain hang culprit="2 lost threads" holder=worker start=worker_main victims=1
+// EXPECT: lost-wakeup proven/possible hang culprit="2 lost threads" holder=worker start=worker_main victims=1
+// EXPECT-WHY: lost-wakeup proven/possible hang culprit="2 lost threads" holder=worker start=worker_main victims=1
 // EXPECT-STACK: stack await_workers@touch main@child
 // EXPECT-STACK: fork main@fork
-// EXPECT-CORE: lost-wakeup likely may-hang culprit="2 lost threads" start=worker_main
+// EXPECT-CORE: lost-wakeup likely/possible may-hang culprit="2 lost threads" start=worker_main
 #include <pthread.h>
 
 #include <latch>

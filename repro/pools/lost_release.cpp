@@ -6,10 +6,11 @@
 // Repaired:  an item is there before the fork.
 //
 // EXPECT-BARE: hang
-// EXPECT: lost-wakeup certain hang culprit="1 lost thread" holder=producer start=producer_main victims=1
+// EXPECT: lost-wakeup proven/possible hang culprit="1 lost thread" holder=producer start=producer_main victims=1
+// EXPECT-WHY: lost-wakeup proven/possible hang culprit="1 lost thread" holder=producer start=producer_main victims=1
 // EXPECT-STACK: stack take_item@touch main@child
 // EXPECT-STACK: fork main@fork
-// EXPECT-CORE: lost-wakeup likely may-hang culprit="1 lost thread" start=producer_main
+// EXPECT-CORE: lost-wakeup likely/possible may-hang culprit="1 lost thread" start=producer_main
 #include <pthread.h>
 
 #include <semaphore>

@@ -6,7 +6,7 @@
 // Repaired:  main makes its first product after the fork.
 //
 // EXPECT-BARE: spin
-// EXPECT: lost-openmp-pool certain hang culprit="libgomp pool of 2 threads" library=libgomp.so.1
+// EXPECT: lost-openmp-pool proven hang culprit="libgomp pool of 2 threads" library=libgomp.so.1
 // EXPECT-STACK: stack multiply@product main@child
 // EXPECT-STACK: fork main@fork
 // EXPECT-CURED: --omp=rebuild stdout="child: right"

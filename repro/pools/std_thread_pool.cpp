@@ -6,9 +6,9 @@
 // Repaired:  the child makes a pool of its own.
 //
 // EXPECT-BARE: hang
-// EXPECT: lost-thread-pool certain hang culprit="pool of 2 std::threads" library=std_thread_pool victims=1
+// EXPECT: lost-thread-pool proven/likely hang culprit="pool of 2 std::threads" library=std_thread_pool victims=1
 // EXPECT-STACK: fork main@fork
-// EXPECT-WHY: lost-thread-pool certain hang culprit="pool of 2 std::threads" victims=1
+// EXPECT-WHY: lost-thread-pool proven/likely hang culprit="pool of 2 std::threads" victims=1
 // EXPECT-CORE: lost-thread-pool likely may-hang culprit="pool of 2 std::threads" library=std_thread_pool
 #include <atomic>
 #include <deque>

@@ -6,7 +6,8 @@
 // Repaired:  the child runs a loop, which needs no worker.
 //
 // EXPECT-BARE: hang
-// EXPECT: lost-thread-pool certain hang culprit="TBB pool of 1 thread" library=libtbb.so.12 victims=1
+// EXPECT: lost-thread-pool proven/likely hang culprit="TBB pool of 1 thread" library=libtbb.so.12 victims=1
+// EXPECT-WHY: lost-thread-pool proven/likely hang culprit="TBB pool of 1 thread" library=libtbb.so.12 victims=1
 // EXPECT-STACK: fork main@fork
 // EXPECT-CORE: lost-thread-pool likely may-hang culprit="TBB pool of 1 thread"
 #include <tbb/global_control.h>

@@ -22,22 +22,22 @@
 //
 // EXPECT-OPTIONS: --lock-order
 // EXPECT-BARE: ok
-// EXPECT: lock-order-inversion possible may-hang holder=debit start=debit victims=0
+// EXPECT: lock-order-inversion possible/proven may-hang holder=debit start=debit victims=0
 // EXPECT-STACK: culprit debit@debit_first
 // EXPECT-STACK: stack debit@debit_second
 //
 // EXPECT-BARE(ring): ok
-// EXPECT(ring): lock-order-inversion possible may-hang lock=from_mu holder=debit start=debit victims=0
+// EXPECT(ring): lock-order-inversion possible/proven may-hang lock=from_mu holder=debit start=debit victims=0
 // EXPECT-STACK(ring): culprit debit@debit_first
 // EXPECT-STACK(ring): stack debit@debit_second
 //
 // EXPECT-BARE(rwlock): ok
-// EXPECT(rwlock): lock-order-inversion possible may-hang lock=from_rw holder=debit start=debit victims=0
+// EXPECT(rwlock): lock-order-inversion possible/proven may-hang lock=from_rw holder=debit start=debit victims=0
 // EXPECT-STACK(rwlock): culprit debit@debit_first
 // EXPECT-STACK(rwlock): stack debit@debit_second
 //
 // EXPECT-BARE(wait): ok
-// EXPECT(wait): lock-order-inversion possible may-hang lock=from_mu holder=debit start=debit victims=0
+// EXPECT(wait): lock-order-inversion possible/proven may-hang lock=from_mu holder=debit start=debit victims=0
 // EXPECT-STACK(wait): culprit debit@debit_first
 // EXPECT-STACK(wait): stack debit@debit_second
 //

@@ -16,13 +16,13 @@
 //
 // EXPECT-OPTIONS: --predict
 // EXPECT-BARE: ok
-// EXPECT: racy-orphan possible may-hang lock=cache_mu holder=worker start=work victims=0
+// EXPECT: racy-orphan possible/proven may-hang lock=cache_mu holder=worker start=work victims=0
 // EXPECT-STACK: culprit work@taken
 // EXPECT-STACK: stack look_up@child
 // EXPECT-STACK: fork main@fork
 //
 // EXPECT-BARE(rwlock): ok
-// EXPECT(rwlock): racy-orphan possible may-hang lock=cache_rw holder=worker start=work victims=0
+// EXPECT(rwlock): racy-orphan possible/proven may-hang lock=cache_rw holder=worker start=work victims=0
 // EXPECT-STACK(rwlock): culprit work@taken
 // EXPECT-STACK(rwlock): stack look_up@child
 //

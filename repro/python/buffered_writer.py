@@ -6,12 +6,12 @@
 # Repaired:  the child opens a buffered file of its own.
 #
 # EXPECT-BARE: hang
-# EXPECT: python-lock-orphaned certain hang start=write_much victims=1
+# EXPECT: python-lock-orphaned proven hang start=write_much victims=1
 # EXPECT-STACK: culprit write_much@inside
 # EXPECT-STACK: stack <module>@touch
 # EXPECT-STACK: fork <module>@fork
-# EXPECT-WHY: python-lock-orphaned likely hang victims=1
-# EXPECT-CORE: python-lock-orphaned likely hang
+# EXPECT-WHY: python-lock-orphaned proven/likely hang victims=1
+# EXPECT-CORE: python-lock-orphaned proven/likely hang
 import fcntl
 import os
 import sys

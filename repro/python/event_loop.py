@@ -6,7 +6,7 @@
 # Repaired:  a new loop in the child.
 #
 # EXPECT-BARE: error
-# EXPECT: epoll-shared likely may-hang culprit="the interest in a socket" victims=0
+# EXPECT: epoll-shared likely/proven may-hang culprit="the interest in a socket" victims=0
 # EXPECT-STACK: culprit <module>@close
 # EXPECT-STACK: stack turn@wait <module>@again
 # EXPECT-STACK: fork <module>@fork

@@ -6,10 +6,10 @@
 # Repaired:  the child makes its own.
 #
 # EXPECT-BARE: hang
-# EXPECT: lost-wakeup certain hang start=_worker victims=1
+# EXPECT: lost-wakeup proven hang start=_worker victims=1
 # EXPECT-STACK: stack <module>@touch
 # EXPECT-STACK: fork <module>@fork
-# EXPECT-CORE: lost-wakeup likely may-hang
+# EXPECT-CORE: lost-wakeup likely/possible may-hang
 import os
 import sys
 from concurrent.futures import ThreadPoolExecutor

@@ -5,16 +5,16 @@
 # Repaired:  os.register_at_fork() takes the lock before the fork and releases it on both sides.
 #
 # EXPECT-BARE: hang
-# EXPECT: python-lock-orphaned certain hang start=load victims=1
+# EXPECT: python-lock-orphaned proven hang start=load victims=1
 # EXPECT-STACK: culprit load@inside
 # EXPECT-STACK: stack work@touch <module>@child
 # EXPECT-STACK: fork <module>@fork
 #
 # With a deadline it is an error, not a hang.
 # EXPECT-BARE(timed): error
-# EXPECT(timed): python-lock-orphaned certain error start=load victims=0
-# EXPECT-WHY: python-lock-orphaned likely hang victims=1
-# EXPECT-CORE: python-lock-orphaned likely hang
+# EXPECT(timed): python-lock-orphaned proven error start=load victims=0
+# EXPECT-WHY: python-lock-orphaned proven/likely hang victims=1
+# EXPECT-CORE: python-lock-orphaned proven/likely hang
 import os
 import sys
 import threading

@@ -5,11 +5,11 @@
 # Repaired:  the module is imported before.
 #
 # EXPECT-BARE: hang
-# EXPECT: python-lock-orphaned certain hang start=import_late victims=1
+# EXPECT: python-lock-orphaned proven hang start=import_late victims=1
 # EXPECT-STACK: culprit hand_over@inside
 # EXPECT-STACK: stack <module>@touch
 # EXPECT-STACK: fork <module>@fork
-# EXPECT-CORE: python-lock-orphaned likely hang
+# EXPECT-CORE: python-lock-orphaned proven/likely hang
 import builtins
 import os
 import sys

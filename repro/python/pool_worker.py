@@ -5,12 +5,12 @@
 # Repaired:  the pool is made before the thread takes the lock.
 #
 # EXPECT-BARE: hang
-# EXPECT: python-lock-orphaned certain hang start=load victims=1
+# EXPECT: python-lock-orphaned proven hang start=load victims=1
 # EXPECT-STACK: culprit load@inside
 # EXPECT-STACK: stack work@touch
 # EXPECT-STACK: fork <module>@pool
-# EXPECT-WHY: python-lock-orphaned likely hang victims=1
-# EXPECT-CORE: python-lock-orphaned likely hang
+# EXPECT-WHY: python-lock-orphaned proven/likely hang victims=1
+# EXPECT-CORE: python-lock-orphaned proven/likely hang
 import multiprocessing
 import sys
 import threading

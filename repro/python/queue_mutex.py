@@ -5,12 +5,12 @@
 # Repaired:  the child makes a queue of its own.
 #
 # EXPECT-BARE: hang
-# EXPECT: python-lock-orphaned certain hang start=produce victims=1
+# EXPECT: python-lock-orphaned proven hang start=produce victims=1
 # EXPECT-STACK: culprit _put@inside produce@put
 # EXPECT-STACK: stack <module>@touch
 # EXPECT-STACK: fork <module>@fork
-# EXPECT-WHY: python-lock-orphaned likely hang victims=1
-# EXPECT-CORE: python-lock-orphaned likely hang
+# EXPECT-WHY: python-lock-orphaned proven/likely hang victims=1
+# EXPECT-CORE: python-lock-orphaned proven/likely hang
 import os
 import queue
 import sys

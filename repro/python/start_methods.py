@@ -5,7 +5,7 @@
 # Fix:       none is needed.
 #
 # EXPECT-BARE: hang
-# EXPECT: python-lock-orphaned certain hang start=load victims=1
+# EXPECT: python-lock-orphaned proven hang start=load victims=1
 # EXPECT-STACK: culprit load@inside
 # EXPECT-STACK: stack work@touch
 # EXPECT-STACK: fork main@start
@@ -17,8 +17,8 @@
 # EXPECT-NONE(before)
 # EXPECT-BARE(subprocess): ok
 # EXPECT-NONE(subprocess)
-# EXPECT-WHY: python-lock-orphaned likely hang victims=1
-# EXPECT-CORE: python-lock-orphaned likely hang
+# EXPECT-WHY: python-lock-orphaned proven/likely hang victims=1
+# EXPECT-CORE: python-lock-orphaned proven/likely hang
 import multiprocessing
 import subprocess
 import sys

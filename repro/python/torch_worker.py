@@ -6,7 +6,7 @@
 # Repaired:  the worker sets one thread.
 #
 # EXPECT-BARE: hang
-# EXPECT: lost-openmp-pool certain hang culprit="libgomp pool of 2 threads" victims=1
+# EXPECT: lost-openmp-pool proven hang culprit="libgomp pool of 2 threads" victims=1
 # EXPECT-CURED: --omp=rebuild stdout="child: sum 4000000"
 # EXPECT-CURED: stdout="child: sum 4000000"
 import os

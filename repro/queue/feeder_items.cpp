@@ -6,7 +6,7 @@
 // Repaired:  with atfork_handlers the fork waits for the list, and the child is told whose handle that is.
 //
 // EXPECT-BARE: hang
-// EXPECT: lost-feeder-thread certain hang holder=sender start=send_main victims=1
+// EXPECT: lost-feeder-thread proven hang holder=sender start=send_main victims=1
 // EXPECT-STACK: culprit send_main@send
 // EXPECT-STACK: stack main@touch
 #include <forksight/ipc/queue.hpp>

@@ -6,7 +6,7 @@
 // Repaired:  the evaluation comes after the trainers. With -DFORKSERVER they are forked by a server, which was forked before.
 //
 // EXPECT-BARE: hang
-// EXPECT: lost-openmp-pool certain hang culprit="libgomp pool of 2 threads" merged=2
+// EXPECT: lost-openmp-pool proven hang culprit="libgomp pool of 2 threads" merged=2
 // EXPECT-STACK: culprit loss@region main@evaluate
 // EXPECT-STACK: stack step@step train@train
 // EXPECT-CURED: stdout="the loss has fallen"

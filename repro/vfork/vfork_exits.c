@@ -6,7 +6,7 @@
 // Repaired:  _exit().
 //
 // EXPECT-BARE: error
-// EXPECT: vfork-misuse certain corruption culprit="child of vfork()"
+// EXPECT: vfork-misuse proven corruption culprit="child of vfork()"
 // EXPECT-STACK: stack start@exit main@start
 #include "../baton.h"
 

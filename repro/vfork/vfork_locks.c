@@ -8,9 +8,9 @@
 // Repaired:  the look-up is made before vfork(), the child execs.
 //
 // EXPECT-BARE: hang
-// EXPECT: vfork-misuse certain hang lock=registry holder=parent victims=0
-// EXPECT(pipe): vfork-misuse certain hang holder=parent victims=0
-// EXPECT(event): vfork-misuse certain hang holder=parent victims=1
+// EXPECT: vfork-misuse proven hang lock=registry holder=parent victims=0
+// EXPECT(pipe): vfork-misuse proven hang holder=parent victims=0
+// EXPECT(event): vfork-misuse proven hang holder=parent victims=1
 #include <pthread.h>
 
 #include "../baton.h"

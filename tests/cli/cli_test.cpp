@@ -74,7 +74,7 @@ TEST_F(Cli, ReportPrintsNoColourIntoAFile) { EXPECT_FALSE(has(run_forksight({"re
 TEST_F(Cli, ReportAsJson) {
   const Finished run = run_forksight({"report", "--format", "json", at("hang")});
   EXPECT_EQ(run.status, 1);
-  EXPECT_TRUE(run.out.starts_with("{\n  \"schema\": \"forksight-report/1\"")) << run.out;
+  EXPECT_TRUE(run.out.starts_with("{\n  \"schema\": \"forksight-report/2\"")) << run.out;
   EXPECT_TRUE(has(run.out, "\"rule\": \"orphaned-mutex\""));
 }
 

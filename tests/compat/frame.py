@@ -84,8 +84,9 @@ def findings_in(report, end):
     except FileNotFoundError:
         return []
     except (ValueError, KeyError) as error:
-        return [{"rule": "unreadable-report", "certainty": "certain", "outcome": "error", "summary": str(error)}]
-    return [{key: finding.get(key) for key in ("rule", "certainty", "outcome", "summary", "count")} for finding in findings]
+        return [{"rule": "unreadable-report", "harm": "proven", "outcome": "error", "summary": str(error)}]
+    return [{"certainty": finding.get("hang", finding.get("harm", finding.get("certainty"))),
+             **{key: finding.get(key) for key in ("rule", "outcome", "summary", "count")}} for finding in findings]
 
 
 def placed(unit, words):

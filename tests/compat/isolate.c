@@ -1,10 +1,11 @@
 // isolate SECONDS RESULT CMD [ARG…]: runs CMD where it meets no other test, and where nothing of it survives.
 //
 // CMD gets namespaces of its own for processes, mounts, System V and POSIX message queues, and the network, with an empty
-// /tmp and /dev/shm, and the loopback device up. The file RESULT says how it ended: its exit status, 128 plus a signal, or
+// /tmp and /dev/shm, and the loopback device up. The build that this program is of stays visible if it is below /tmp. The file RESULT says how it ended: its exit status, 128 plus a signal, or
 // "timeout". Process 1 of the namespace waits for CMD and then ends, whereupon the kernel ends all that CMD left behind.
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <net/if.h>
 #include <sched.h>
 #include <signal.h>
@@ -16,6 +17,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -36,7 +38,34 @@ static void bring_up_loopback(void) {
   close(descriptor);
 }
 
+// The path of the build, which has this program in bin/; where it is below /tmp, it is open as *descriptor.
+static void find_build(char *path, size_t size, int *descriptor) {
+  const ssize_t length = readlink("/proc/self/exe", path, size - 1);
+  if (length < 0)
+    fail("/proc/self/exe");
+  path[length] = '\0';
+  for (int levels = 0; levels < 2; ++levels)
+    *strrchr(path, '/') = '\0';
+  *descriptor = strncmp(path, "/tmp/", 5) == 0 ? open(path, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+}
+
+static void bring_back(char *path, int descriptor) {
+  for (char *slash = strchr(path + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
+    *slash = '\0';
+    mkdir(path, 0755);
+    *slash = '/';
+  }
+  mkdir(path, 0755);
+  char from[64];
+  snprintf(from, sizeof from, "/proc/self/fd/%d", descriptor);
+  if (mount(from, path, NULL, MS_BIND, NULL) != 0)
+    fail(path);
+}
+
 static void mount_own(void) {
+  char build[PATH_MAX];
+  int descriptor;
+  find_build(build, sizeof build, &descriptor);
   if (mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0)
     fail("private mounts");
   if (mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) != 0)
@@ -45,6 +74,8 @@ static void mount_own(void) {
     fail("/tmp");
   if (mount("tmpfs", "/dev/shm", "tmpfs", MS_NOSUID | MS_NODEV, "mode=1777") != 0)
     fail("/dev/shm");
+  if (descriptor >= 0)
+    bring_back(build, descriptor);
 }
 
 static void say(int descriptor, const char *text) {

@@ -26,7 +26,8 @@ def story(report, program):
     holder = finding["culprit"]["holder"]
     return {
         "rule": finding["rule"],
-        "certainty": finding["certainty"],
+        "hang": finding.get("hang", finding.get("harm")),
+        "cause": finding["cause"],
         "outcome": finding["outcome"],
         "pid": finding["process"]["pid"],
         "tid": finding["thread"]["tid"],

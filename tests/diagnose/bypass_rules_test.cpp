@@ -41,7 +41,7 @@ TEST(AtforkBypassed, IsCertainOfTheLockOfAStream) {
   const auto findings = diagnose(model);
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].rule, "atfork-bypassed");
-  EXPECT_EQ(findings[0].certainty, Certainty::kCertain);
+  EXPECT_EQ(findings[0].harm, Certainty::kProven);
   EXPECT_EQ(findings[0].culprit.name, "the lock of stdout");
   ASSERT_TRUE(findings[0].culprit.holder.has_value());
   EXPECT_EQ(findings[0].culprit.holder->tid, test::kHolder);
@@ -53,7 +53,7 @@ TEST(AtforkBypassed, IsLikelyOfAnotherFutex) {
   const auto findings = diagnose(model);
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].rule, "atfork-bypassed");
-  EXPECT_EQ(findings[0].certainty, Certainty::kLikely);
+  EXPECT_EQ(findings[0].harm, Certainty::kLikely);
 }
 
 TEST(AtforkBypassed, NamesTheCall) {
@@ -108,7 +108,7 @@ TEST(ForkInSignalHandler, IsCertainWhereTheInterruptedCallHoldsTheLock) {
   const auto findings = diagnose(model);
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].rule, "fork-in-signal-handler");
-  EXPECT_EQ(findings[0].certainty, Certainty::kCertain);
+  EXPECT_EQ(findings[0].harm, Certainty::kProven);
 }
 
 TEST(ForkInSignalHandler, IsLikelyOfAChildThatTouchedNothing) {
@@ -118,7 +118,7 @@ TEST(ForkInSignalHandler, IsLikelyOfAChildThatTouchedNothing) {
   const auto findings = diagnose(model);
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].rule, "fork-in-signal-handler");
-  EXPECT_EQ(findings[0].certainty, Certainty::kLikely);
+  EXPECT_EQ(findings[0].harm, Certainty::kLikely);
   ASSERT_FALSE(findings[0].culprit.stack.frames.empty());
   EXPECT_EQ(findings[0].culprit.stack.frames[0].function, "main");
 }
@@ -147,7 +147,7 @@ TEST(InheritedExitHandlers, AreCertainOfAChildThatIsProvenDead) {
   EXPECT_EQ(findings[0].rule, "inherited-exit-handlers");
   EXPECT_NE(findings[0].summary.find("without the 1 thread that fork() left behind"), std::string::npos)
       << findings[0].summary;
-  EXPECT_EQ(findings[0].certainty, Certainty::kCertain);
+  EXPECT_EQ(findings[0].harm, Certainty::kProven);
   EXPECT_EQ(findings[0].outcome, Outcome::kHang);
 }
 
@@ -180,7 +180,7 @@ TEST(InheritedExitHandlers, AreAnErrorIfTheChildCrashed) {
   const auto findings = diagnose(model);
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].outcome, Outcome::kError);
-  EXPECT_EQ(findings[0].certainty, Certainty::kLikely);
+  EXPECT_EQ(findings[0].harm, Certainty::kLikely);
 }
 
 }  // namespace

@@ -70,7 +70,7 @@ TEST(CudaIpcExporterGone, IsCertainOfAFreeBetweenOpenAndClose) {
   const auto findings = Shared().exports(10).opens(20).frees(30).closes(40).findings();
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].rule, "cuda-ipc-exporter-gone");
-  EXPECT_EQ(findings[0].certainty, Certainty::kCertain);
+  EXPECT_EQ(findings[0].harm, Certainty::kProven);
   EXPECT_EQ(findings[0].outcome, Outcome::kCorruption);
   EXPECT_EQ(findings[0].summary, "process 1000 freed device memory that process 3000 had open: undefined in CUDA");
   EXPECT_EQ(findings[0].culprit.holder->pid, kExporter);
@@ -167,7 +167,7 @@ TEST(CudaIpcSameProcess, IsCertainByTheDriversAnswer) {
   const auto findings = scene.findings();
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].rule, "cuda-ipc-same-process");
-  EXPECT_EQ(findings[0].certainty, Certainty::kCertain);
+  EXPECT_EQ(findings[0].harm, Certainty::kProven);
   EXPECT_EQ(findings[0].outcome, Outcome::kError);
   EXPECT_EQ(findings[0].summary,
             "process 1000 called cuIpcOpenMemHandle and got CUDA_ERROR_INVALID_CONTEXT (201): it exported that memory "
@@ -188,7 +188,7 @@ TEST(CudaIpcOpenedTwice, IsCertainIfTheFirstIsOpenStill) {
   const auto findings = Shared().exports(10).opens(20).opens(22, kHandle, 0, 208).closes(40).findings();
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].rule, "cuda-ipc-opened-twice");
-  EXPECT_EQ(findings[0].certainty, Certainty::kCertain);
+  EXPECT_EQ(findings[0].harm, Certainty::kProven);
   EXPECT_EQ(
       findings[0].summary,
       "process 3000 called cuIpcOpenMemHandle and got CUDA_ERROR_ALREADY_MAPPED (208): it has that memory open, by "
@@ -219,7 +219,7 @@ TEST(CudaIpcLimbo, IsLikelyIfTheExporterGivesBackTheRest) {
   const auto findings = diagnose(model);
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].rule, "cuda-ipc-limbo");
-  EXPECT_EQ(findings[0].certainty, Certainty::kLikely);
+  EXPECT_EQ(findings[0].harm, Certainty::kLikely);
   EXPECT_EQ(findings[0].summary,
             "device memory that process 1000 exported is never freed: process 3000 had it open, and died");
   EXPECT_EQ(findings[0].culprit.holder->pid, kImporter);

@@ -27,7 +27,7 @@ TEST(CudaUsedAfterFork, IsCertainByTheDriversOwnAnswer) {
   ASSERT_EQ(findings.size(), 1U);
   const Finding& finding = findings[0];
   EXPECT_EQ(finding.rule, "cuda-used-after-fork");
-  EXPECT_EQ(finding.certainty, Certainty::kCertain);
+  EXPECT_EQ(finding.harm, Certainty::kProven);
   EXPECT_EQ(finding.outcome, Outcome::kError);
   EXPECT_EQ(finding.summary,
             "child 2000 called cuMemAlloc at app.c:31 and got CUDA_ERROR_NOT_INITIALIZED (3): cuInit was called at "
@@ -56,7 +56,7 @@ TEST(CudaUsedAfterFork, IsOneFindingAProcess) {
 TEST(CudaUsedAfterFork, IsLikelyByAnotherAnswer) {
   const auto findings = diagnose(called("cuMemcpyHtoD_v2", 201));
   ASSERT_EQ(findings.size(), 1U);
-  EXPECT_EQ(findings[0].certainty, Certainty::kLikely);
+  EXPECT_EQ(findings[0].harm, Certainty::kLikely);
   EXPECT_NE(findings[0].summary.find("CUDA_ERROR_INVALID_CONTEXT (201)"), std::string::npos);
   EXPECT_NE(diagnose(called("cuInit", 12345))[0].summary.find("got error 12345"), std::string::npos);
 }
@@ -77,7 +77,7 @@ TEST(CudaUsedAfterFork, MindsIncidentalCallsOnlyOfAChildThatFailed) {
   EXPECT_TRUE(diagnose(model).empty()) << "an exit handler, and nobody minded";
   model.processes[model.touches[0].process].exit_status = kExitedWithOne;
   ASSERT_EQ(diagnose(model).size(), 1U);
-  EXPECT_EQ(diagnose(model)[0].certainty, Certainty::kLikely);
+  EXPECT_EQ(diagnose(model)[0].harm, Certainty::kLikely);
 }
 
 TEST(CudaUsedAfterFork, HangsInTheDriver) {
@@ -91,7 +91,7 @@ TEST(CudaUsedAfterFork, HangsInTheDriver) {
   const auto findings = diagnose(model);
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].outcome, Outcome::kHang);
-  EXPECT_EQ(findings[0].certainty, Certainty::kCertain);
+  EXPECT_EQ(findings[0].harm, Certainty::kProven);
   EXPECT_NE(findings[0].summary.find("child 2000 hangs in cuMemAlloc"), std::string::npos) << findings[0].summary;
 }
 

@@ -58,7 +58,7 @@ TEST(Deadlock, TellsEachThreadThatWaits) {
   const auto found = diagnose(two_in_semaphores());
   ASSERT_EQ(found.size(), 1U);
   EXPECT_EQ(found[0].rule, "deadlock");
-  EXPECT_EQ(found[0].certainty, Certainty::kCertain);
+  EXPECT_EQ(found[0].harm, Certainty::kProven);
   EXPECT_EQ(found[0].outcome, Outcome::kHang);
   EXPECT_EQ(found[0].summary,
             "process 100 hangs: each of its 2 threads waits for another one, thread 100 \"app\" in sem_wait() "
@@ -110,7 +110,7 @@ TEST(Deadlock, SharedMemoryBindsProcesses) {
   EXPECT_EQ(found[0].processes.size(), 2U);
   // One of the two is not so dead.
   model.processes[1].liveness = model::Liveness::kDeadButForSignal;
-  EXPECT_EQ(diagnose(model).front().certainty, Certainty::kLikely);
+  EXPECT_EQ(diagnose(model).front().harm, Certainty::kLikely);
   model.processes[1].ways_out = {"a handler of SIGTERM"};
   EXPECT_TRUE(diagnose(model).empty());
   model.processes[1].liveness = model::Liveness::kAwake;
@@ -131,7 +131,7 @@ TEST(Deadlock, IsSilentIfAHandlerCouldEndIt) {
 TEST(Deadlock, IsLikelyIfOnlyAHandlerForCtrlCCouldEndIt) {
   model::Model model = two_in_semaphores();
   model.processes[0].liveness = model::Liveness::kDeadButForSignal;
-  EXPECT_EQ(diagnose(model).front().certainty, Certainty::kLikely);
+  EXPECT_EQ(diagnose(model).front().harm, Certainty::kLikely);
   EXPECT_EQ(diagnose(model).front().outcome, Outcome::kHang);
 }
 

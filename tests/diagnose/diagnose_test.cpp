@@ -72,7 +72,7 @@ TEST(Diagnose, PutsCertainHangsFirst) {
   ASSERT_EQ(findings.size(), 3U);
   EXPECT_EQ(findings[0].outcome, Outcome::kHang);
   EXPECT_EQ(findings[1].outcome, Outcome::kCured);
-  EXPECT_EQ(findings[2].certainty, Certainty::kLikely);
+  EXPECT_EQ(findings[2].harm, Certainty::kLikely);
 }
 
 TEST(Diagnose, OneCauseKeepsItsFingerprintWhetherCuredOrNot) {

@@ -50,7 +50,7 @@ TEST(FileLockLost, IsLikelyIfNobodyButTheChildCanHaveWritten) {
   const auto findings = scene.findings();
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].rule, "file-lock-lost");
-  EXPECT_EQ(findings[0].certainty, Certainty::kLikely);
+  EXPECT_EQ(findings[0].harm, Certainty::kLikely);
   EXPECT_EQ(findings[0].outcome, Outcome::kCorruption);
   EXPECT_EQ(findings[0].process, 1U);
   EXPECT_EQ(findings[0].culprit.kind, CulpritKind::kFileLock);
@@ -65,7 +65,7 @@ TEST(FileLockLost, IsPossibleIfWhoWroteIsNotKnown) {
   scene.unlock(trace::kFileChanged);
   const auto findings = scene.findings();
   ASSERT_EQ(findings.size(), 1U);
-  EXPECT_EQ(findings[0].certainty, Certainty::kPossible);
+  EXPECT_EQ(findings[0].harm, Certainty::kPossible);
 }
 
 TEST(FileLockLost, IsSilentIfNothingWasWrittenOrTheParentMayHave) {
@@ -85,7 +85,7 @@ TEST(FileLockShared, IsCertainIfAnotherOneHasTheLock) {
   const auto findings = scene.findings();
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].rule, "file-lock-shared");
-  EXPECT_EQ(findings[0].certainty, Certainty::kCertain);
+  EXPECT_EQ(findings[0].harm, Certainty::kProven);
   EXPECT_EQ(findings[0].outcome, Outcome::kCorruption);
   EXPECT_EQ(findings[0].process, 1U);
   EXPECT_EQ(findings[0].processes, (std::vector<model::ProcessId>{1, 0}));
@@ -98,7 +98,7 @@ TEST(FileLockShared, IsPossibleIfNobodyWasSeenWithIt) {
   scene.use(test::kParent, FileLockKind::kOfd, FileLockEvent::kMissed);
   const auto findings = scene.findings();
   ASSERT_EQ(findings.size(), 1U);
-  EXPECT_EQ(findings[0].certainty, Certainty::kPossible);
+  EXPECT_EQ(findings[0].harm, Certainty::kPossible);
 }
 
 TEST(FileLockShared, IsSilentUntilTheParentIsSeenToBelieveInIt) {

@@ -29,7 +29,7 @@ TEST(AtforkHandlerStuck, NamesTheHandlerAndItsPlace) {
   const auto findings = diagnose(model);
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].rule, "atfork-handler-stuck");
-  EXPECT_EQ(findings[0].certainty, Certainty::kCertain);
+  EXPECT_EQ(findings[0].harm, Certainty::kProven);
   EXPECT_EQ(findings[0].outcome, Outcome::kHang);
   EXPECT_EQ(findings[0].culprit.kind, CulpritKind::kHandler);
   // Registered first, so called last.
@@ -44,10 +44,10 @@ TEST(AtforkHandlerStuck, NamesTheHandlerAndItsPlace) {
 TEST(AtforkHandlerStuck, IsOnlyLikelyWithoutTheProof) {
   const auto stalled = diagnose(stuck_in_prepare(model::Liveness::kStalled));
   ASSERT_EQ(stalled.size(), 1U);
-  EXPECT_EQ(stalled[0].certainty, Certainty::kLikely);
+  EXPECT_EQ(stalled[0].harm, Certainty::kLikely);
   const auto by_signal = diagnose(stuck_in_prepare(model::Liveness::kDeadButForSignal));
   ASSERT_EQ(by_signal.size(), 1U);
-  EXPECT_EQ(by_signal[0].certainty, Certainty::kLikely);
+  EXPECT_EQ(by_signal[0].harm, Certainty::kLikely);
   EXPECT_EQ(by_signal[0].outcome, Outcome::kMayHang);
 }
 
@@ -133,7 +133,7 @@ TEST(AtforkOrder, NamesBothHandlersAndBothLocks) {
   const auto findings = diagnose(model);
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].rule, "atfork-order");
-  EXPECT_EQ(findings[0].certainty, Certainty::kCertain);
+  EXPECT_EQ(findings[0].harm, Certainty::kProven);
   EXPECT_EQ(findings[0].culprit.name, "prepare handler lock_pool (2nd of 2)");
   EXPECT_EQ(findings[0].culprit.holder->tid, test::kHolder);
   EXPECT_NE(findings[0].summary.find("locks pool_lock"), std::string::npos) << findings[0].summary;
@@ -158,12 +158,12 @@ TEST(AtforkOrder, IsAsCertainAsTheWeakestOfItsWaits) {
   auto findings = diagnose(model);
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].rule, "atfork-order");
-  EXPECT_EQ(findings[0].certainty, Certainty::kCertain);
+  EXPECT_EQ(findings[0].harm, Certainty::kProven);
   model.processes[kParentId].liveness = model::Liveness::kDeadButForSignal;
   findings = diagnose(model);
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].rule, "atfork-order");
-  EXPECT_EQ(findings[0].certainty, Certainty::kLikely);
+  EXPECT_EQ(findings[0].harm, Certainty::kLikely);
 }
 
 // Held by the program itself when it forked, or by nobody who is known: the order of the handlers is not to blame.
@@ -193,7 +193,7 @@ TEST(AtforkChildStuck, TellsOfWhatTheHandlerTouched) {
   const auto findings = diagnose(stuck_in_child(true));
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].rule, "atfork-child-stuck");
-  EXPECT_EQ(findings[0].certainty, Certainty::kCertain);
+  EXPECT_EQ(findings[0].harm, Certainty::kProven);
   EXPECT_EQ(findings[0].culprit.holder->tid, test::kHolder);
   EXPECT_NE(findings[0].summary.find("nobody has in the child"), std::string::npos) << findings[0].summary;
   ASSERT_TRUE(findings[0].fork);

@@ -37,7 +37,7 @@ TEST(LibcLockInFlight, IsCertainOfAChildThatIsProvenDead) {
   ASSERT_EQ(findings.size(), 1U);
   const Finding& finding = findings[0];
   EXPECT_EQ(finding.rule, "libc-lock-in-flight");
-  EXPECT_EQ(finding.certainty, Certainty::kCertain);
+  EXPECT_EQ(finding.harm, Certainty::kProven);
   EXPECT_EQ(finding.outcome, Outcome::kHang);
   EXPECT_EQ(finding.culprit.name, "tzset_lock (libc's lock of the time zone)");
   ASSERT_TRUE(finding.culprit.holder.has_value());
@@ -88,7 +88,7 @@ TEST(LibcLockInFlight, IsPossibleWhereNobodyLooked) {
   scene.touch({"mktime", kTimeZone});
   const auto findings = diagnose(read_model(scene.trace));
   ASSERT_EQ(findings.size(), 1U);
-  EXPECT_EQ(findings[0].certainty, Certainty::kPossible);
+  EXPECT_EQ(findings[0].harm, Certainty::kPossible);
   EXPECT_EQ(findings[0].outcome, Outcome::kMayHang);
 }
 
@@ -100,7 +100,7 @@ TEST(LibcLockInFlight, IsLikelyOfASpin) {
   model.processes[1].stuck_for_ms = 1400;
   const auto findings = diagnose(model);
   ASSERT_EQ(findings.size(), 1U);
-  EXPECT_EQ(findings[0].certainty, Certainty::kLikely);
+  EXPECT_EQ(findings[0].harm, Certainty::kLikely);
   EXPECT_NE(all_of(findings[0]).find("share 2 locks"), std::string::npos) << all_of(findings[0]);
 }
 
@@ -111,7 +111,7 @@ TEST(LibcLockInFlight, IsCuredWhereTheForkWaited) {
   const auto findings = diagnose(read_model(scene.trace));
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].outcome, Outcome::kCured);
-  EXPECT_EQ(findings[0].certainty, Certainty::kPossible);
+  EXPECT_EQ(findings[0].harm, Certainty::kPossible);
   EXPECT_NE(all_of(findings[0]).find("waited 12 ms until"), std::string::npos) << all_of(findings[0]);
 }
 
@@ -131,7 +131,7 @@ TEST(LoaderLockOrphaned, IsTheOneOfTheLoader) {
   const auto findings = diagnose(dead(scene));
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].rule, "loader-lock-orphaned");
-  EXPECT_EQ(findings[0].certainty, Certainty::kCertain);
+  EXPECT_EQ(findings[0].harm, Certainty::kProven);
   EXPECT_EQ(findings[0].culprit.library, "ld-linux-x86-64.so.2");
 }
 

@@ -68,7 +68,7 @@ TEST(LockOrderInversion, IsARingOfTwoThreads) {
   const auto findings = diagnose(scene.model);
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].rule, "lock-order-inversion");
-  EXPECT_EQ(findings[0].certainty, Certainty::kPossible);
+  EXPECT_EQ(findings[0].harm, Certainty::kPossible);
   EXPECT_EQ(findings[0].outcome, Outcome::kMayHang);
   EXPECT_EQ(findings[0].culprit.name, "lock_b (mutex)");
   EXPECT_NE(findings[0].summary.find("may hang between lock_b and lock_c"), std::string::npos) << findings[0].summary;

@@ -56,7 +56,7 @@ TEST_P(OrphanedLock, HangsIfTheCallDoesNotReturn) {
   ASSERT_EQ(findings.size(), 1U);
   const Finding& finding = findings[0];
   EXPECT_EQ(finding.rule, GetParam().slug);
-  EXPECT_EQ(finding.certainty, Certainty::kCertain);
+  EXPECT_EQ(finding.harm, Certainty::kProven);
   EXPECT_EQ(finding.outcome, Outcome::kHang);
   EXPECT_EQ(model.processes[finding.process].pid, test::kChild);
   EXPECT_EQ(finding.tid, test::kChild);
@@ -91,7 +91,7 @@ TEST_P(OrphanedLock, IsAnErrorIfItTimesOut) {
   EXPECT_EQ(findings[0].outcome, Outcome::kError);
   // A semaphore has no owner: nobody may have been going to post it in that time.
   const bool has_owner = GetParam().scene.kind != trace::LockKind::kSemaphore;
-  EXPECT_EQ(findings[0].certainty, has_owner ? Certainty::kCertain : Certainty::kLikely);
+  EXPECT_EQ(findings[0].harm, has_owner ? Certainty::kProven : Certainty::kLikely);
   EXPECT_NE(findings[0].summary.find("ETIMEDOUT"), std::string::npos) << findings[0].summary;
 }
 
@@ -99,7 +99,7 @@ TEST_P(OrphanedLock, WithADeadlineIsNoHangWhileItWaits) {
   const auto findings = diagnose(touched(GetParam().scene, trace::kTouchTimed));
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].outcome, Outcome::kError);
-  EXPECT_EQ(findings[0].certainty, Certainty::kLikely);
+  EXPECT_EQ(findings[0].harm, Certainty::kLikely);
 }
 
 TEST_P(OrphanedLock, IsCuredByRecoveryWithTheRiskSaid) {
@@ -170,9 +170,9 @@ TEST_P(OrphanedLock, IsOnlyLikelyIfRecordsAreMissing) {
   model::Model model = touched(GetParam().scene);
   model.processes[1].has_gaps = true;
   ASSERT_EQ(diagnose(model).size(), 1U);
-  EXPECT_EQ(diagnose(model)[0].certainty, Certainty::kLikely);
+  EXPECT_EQ(diagnose(model)[0].harm, Certainty::kLikely);
   model.processes[1].liveness = model::Liveness::kDead;
-  EXPECT_EQ(diagnose(model)[0].certainty, Certainty::kCertain) << "proved from outside";
+  EXPECT_EQ(diagnose(model)[0].harm, Certainty::kProven) << "proved from outside";
 }
 
 TEST(OrphanedMutex, ThatIsRobustTellsOfADeadOwner) {
@@ -200,7 +200,7 @@ TEST(OrphanedMutex, IsLikelyIfTheChildLeftByItself) {
   model.processes[1].exit_status = 3 << 8;
   const auto findings = diagnose(model);
   ASSERT_EQ(findings.size(), 1U);
-  EXPECT_EQ(findings[0].certainty, Certainty::kLikely);
+  EXPECT_EQ(findings[0].harm, Certainty::kLikely);
 }
 
 TEST(OrphanedMutex, IsCertainIfTheChildWasKilled) {
@@ -209,7 +209,7 @@ TEST(OrphanedMutex, IsCertainIfTheChildWasKilled) {
   model.processes[1].liveness = model::Liveness::kEnded;
   const auto findings = diagnose(model);
   ASSERT_EQ(findings.size(), 1U);
-  EXPECT_EQ(findings[0].certainty, Certainty::kCertain);
+  EXPECT_EQ(findings[0].harm, Certainty::kProven);
   EXPECT_NE(findings[0].summary.find("child 2000 hung locking"), std::string::npos);
   EXPECT_EQ(findings[0].chain.back(), "It was ended by signal 9 (SIGKILL).");
 }
@@ -218,12 +218,12 @@ TEST(OrphanedSemaphore, IsOnlyLikelyWithoutTheProof) {
   const LockScene semaphore{.kind = trace::LockKind::kSemaphore, .memory = test::semaphore_memory(0)};
   const auto findings = diagnose(touched(semaphore));
   ASSERT_EQ(findings.size(), 1U);
-  EXPECT_EQ(findings[0].certainty, Certainty::kLikely);
+  EXPECT_EQ(findings[0].harm, Certainty::kLikely);
   EXPECT_EQ(findings[0].outcome, Outcome::kMayHang);
 
   model::Model with_handlers = touched(semaphore);
   with_handlers.processes[1].liveness = model::Liveness::kDeadButForSignal;
-  EXPECT_EQ(diagnose(with_handlers).at(0).certainty, Certainty::kLikely);
+  EXPECT_EQ(diagnose(with_handlers).at(0).harm, Certainty::kLikely);
 }
 
 TEST(SelfHeldLock, ARefusedUnlockIsAnError) {
@@ -233,7 +233,7 @@ TEST(SelfHeldLock, ARefusedUnlockIsAnError) {
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].rule, "self-held-lock");
   EXPECT_EQ(findings[0].outcome, Outcome::kError);
-  EXPECT_EQ(findings[0].certainty, Certainty::kCertain);
+  EXPECT_EQ(findings[0].harm, Certainty::kProven);
   EXPECT_EQ(findings[0].culprit.holder->tid, test::kParent);
 }
 
@@ -263,7 +263,7 @@ TEST(SelfHeldLock, ALockThatWasGivenToTheChildIsCured) {
   const auto findings = diagnose(read_model(scene.trace));
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].outcome, Outcome::kCured);
-  EXPECT_EQ(findings[0].certainty, Certainty::kCertain);
+  EXPECT_EQ(findings[0].harm, Certainty::kProven);
   EXPECT_NE(findings[0].summary.find("would have failed unlocking"), std::string::npos) << findings[0].summary;
   ASSERT_FALSE(findings[0].fixes.empty());
   EXPECT_TRUE(findings[0].fixes[0].verified);

@@ -74,7 +74,7 @@ TEST(MpiAfterFork, IsPossibleWhereTheCallCameBack) {
   const auto findings = diagnose(model);
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].rule, "mpi-after-fork");
-  EXPECT_EQ(findings[0].certainty, Certainty::kPossible);
+  EXPECT_EQ(findings[0].harm, Certainty::kPossible);
   EXPECT_EQ(findings[0].outcome, Outcome::kCorruption);
   EXPECT_EQ(findings[0].culprit.name, "MPI");
   EXPECT_EQ(findings[0].culprit.library, "/usr/lib/libmpi.so.40");
@@ -85,7 +85,7 @@ TEST(MpiAfterFork, IsPossibleWhereTheCallCameBack) {
 TEST(MpiAfterFork, IsLikelyWhereTheCallFailed) {
   const auto refused = diagnose(answered("MPI_Send", 16));
   ASSERT_EQ(refused.size(), 1U);
-  EXPECT_EQ(refused[0].certainty, Certainty::kLikely);
+  EXPECT_EQ(refused[0].harm, Certainty::kLikely);
   EXPECT_EQ(refused[0].outcome, Outcome::kError);
   MpiTrace scene;
   scene.call("MPI_Barrier");
@@ -94,7 +94,7 @@ TEST(MpiAfterFork, IsLikelyWhereTheCallFailed) {
   model.processes[1].exit_status = kAborted;
   const auto ended = diagnose(model);
   ASSERT_EQ(ended.size(), 1U);
-  EXPECT_EQ(ended[0].certainty, Certainty::kLikely);
+  EXPECT_EQ(ended[0].harm, Certainty::kLikely);
   EXPECT_NE(ended[0].summary.find("ended inside of MPI_Barrier"), std::string::npos) << ended[0].summary;
 }
 
@@ -108,7 +108,7 @@ TEST(MpiAfterFork, IsCertainWhereTheCallHangs) {
   model.processes[1].waits = {test::futex_wait(kChild)};
   const auto findings = diagnose(model);
   ASSERT_EQ(findings.size(), 1U);
-  EXPECT_EQ(findings[0].certainty, Certainty::kCertain);
+  EXPECT_EQ(findings[0].harm, Certainty::kProven);
   EXPECT_EQ(findings[0].outcome, Outcome::kHang);
   EXPECT_NE(findings[0].summary.find("hangs in MPI_Barrier"), std::string::npos) << findings[0].summary;
 }

@@ -23,7 +23,7 @@ TEST(LostOpenmpPool, HangsIfTheRegionDoesNotEnd) {
   ASSERT_EQ(findings.size(), 1U);
   const Finding& finding = findings[0];
   EXPECT_EQ(finding.rule, "lost-openmp-pool");
-  EXPECT_EQ(finding.certainty, Certainty::kCertain);
+  EXPECT_EQ(finding.harm, Certainty::kProven);
   EXPECT_EQ(finding.outcome, Outcome::kHang);
   EXPECT_EQ(finding.culprit.kind, CulpritKind::kPool);
   EXPECT_EQ(finding.culprit.name, "libgomp pool of 4 threads");
@@ -39,9 +39,9 @@ TEST(LostOpenmpPool, IsLikelyWhereTheTeamIsAGuess) {
   scene.touch(4, trace::kTouchTeamGuess);
   model::Model model = read_model(scene.trace);
   ASSERT_EQ(diagnose(model).size(), 1U);
-  EXPECT_EQ(diagnose(model)[0].certainty, Certainty::kLikely) << "OMP_DYNAMIC may have given a team of one";
+  EXPECT_EQ(diagnose(model)[0].harm, Certainty::kLikely) << "OMP_DYNAMIC may have given a team of one";
   model.processes[model.touches[0].process].liveness = model::Liveness::kDead;
-  EXPECT_EQ(diagnose(model)[0].certainty, Certainty::kCertain) << "proven dead";
+  EXPECT_EQ(diagnose(model)[0].harm, Certainty::kProven) << "proven dead";
 }
 
 TEST(LostOpenmpPool, NamesEverythingInOneLine) {
@@ -81,7 +81,7 @@ TEST(LostOpenmpPool, IsCuredByEachMethod) {
     const auto findings = diagnose(read_model(scene.trace));
     ASSERT_EQ(findings.size(), 1U) << name;
     EXPECT_EQ(findings[0].outcome, Outcome::kCured);
-    EXPECT_EQ(findings[0].certainty, Certainty::kCertain);
+    EXPECT_EQ(findings[0].harm, Certainty::kProven);
     EXPECT_NE(findings[0].summary.find(std::string("would have hung in ")), std::string::npos);
     EXPECT_NE(findings[0].summary.find(std::string("cured by ") + name), std::string::npos) << findings[0].summary;
     EXPECT_NE(findings[0].fixes[0].text.find(std::string("--omp=") + name), std::string::npos);
@@ -114,7 +114,7 @@ TEST(ForkInsideParallelRegion, ReplacesTheLostPool) {
   const auto findings = diagnose(read_model(scene.trace));
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].rule, "fork-inside-parallel-region");
-  EXPECT_EQ(findings[0].certainty, Certainty::kCertain);
+  EXPECT_EQ(findings[0].harm, Certainty::kProven);
   EXPECT_EQ(findings[0].outcome, Outcome::kHang);
   for (const Fix& fix : findings[0].fixes) EXPECT_FALSE(fix.verified);
 }
@@ -128,7 +128,7 @@ TEST(ForkInsideParallelRegion, IsFoundAtTheEndOfTheRegionByTheProof) {
   const auto findings = diagnose(model);
   ASSERT_EQ(findings.size(), 1U);  // and no lost-wakeup beside it
   EXPECT_EQ(findings[0].rule, "fork-inside-parallel-region");
-  EXPECT_EQ(findings[0].certainty, Certainty::kCertain);
+  EXPECT_EQ(findings[0].harm, Certainty::kProven);
 }
 
 TEST(ForkInsideParallelRegion, CrashesUnderLibomp) {

@@ -58,7 +58,7 @@ TEST(StdioDuplicated, IsCertainIfBothWroteTheBytes) {
   const auto findings = scene.findings();
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].rule, "stdio-duplicated");
-  EXPECT_EQ(findings[0].certainty, Certainty::kCertain);
+  EXPECT_EQ(findings[0].harm, Certainty::kProven);
   EXPECT_EQ(findings[0].outcome, Outcome::kCorruption);
   EXPECT_EQ(findings[0].tid, test::kChild);
   EXPECT_EQ(findings[0].culprit.name, "15 bytes of stdout");

@@ -34,7 +34,7 @@ TEST(LostWakeup, IsCertainByTheFutexProof) {
   const auto findings = diagnose(dead_child());
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].rule, "lost-wakeup");
-  EXPECT_EQ(findings[0].certainty, Certainty::kCertain);
+  EXPECT_EQ(findings[0].harm, Certainty::kProven);
   EXPECT_EQ(findings[0].outcome, Outcome::kHang);
   EXPECT_EQ(findings[0].culprit.kind, CulpritKind::kThread);
   EXPECT_EQ(findings[0].culprit.holder->tid, test::kHolder);
@@ -84,7 +84,7 @@ TEST(LostWakeup, IsOnlyLikelyWhereAHandlerCouldWakeIt) {
   model.processes[1].liveness = model::Liveness::kDeadButForSignal;
   const auto findings = diagnose(model);
   ASSERT_EQ(findings.size(), 1U);
-  EXPECT_EQ(findings[0].certainty, Certainty::kLikely);
+  EXPECT_EQ(findings[0].harm, Certainty::kLikely);
   EXPECT_EQ(findings[0].outcome, Outcome::kMayHang);
   EXPECT_NE(findings[0].chain[0].find("only a signal handler could"), std::string::npos) << findings[0].chain[0];
 }
@@ -97,7 +97,7 @@ TEST(LostWakeup, NamesTheFuture) {
   const auto findings = diagnose(model);
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].rule, "lost-wakeup");
-  EXPECT_EQ(findings[0].certainty, Certainty::kCertain);
+  EXPECT_EQ(findings[0].harm, Certainty::kProven);
   EXPECT_EQ(findings[0].stack.frames.size(), 5U);
   EXPECT_NE(findings[0].summary.find("hangs in std::future::get() (app.cpp:31)"), std::string::npos)
       << findings[0].summary;
@@ -110,7 +110,7 @@ TEST(LostWakeup, NamesTheFuture) {
 TEST(LostWakeup, IsLikelyIfOnlyTheShimSawIt) {
   const auto findings = diagnose(waiting_child());
   ASSERT_EQ(findings.size(), 1U);
-  EXPECT_EQ(findings[0].certainty, Certainty::kLikely);
+  EXPECT_EQ(findings[0].harm, Certainty::kLikely);
   EXPECT_EQ(findings[0].outcome, Outcome::kHang);
 }
 

@@ -52,7 +52,7 @@ TEST(LostThreadPool, NamesTheOnlyPool) {
   const auto findings = diagnose(model);
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].rule, "lost-thread-pool");
-  EXPECT_EQ(findings[0].certainty, Certainty::kCertain);
+  EXPECT_EQ(findings[0].harm, Certainty::kProven);
   EXPECT_EQ(findings[0].culprit.name, "FFTW pool of 2 threads");
   EXPECT_EQ(findings[0].culprit.holder->owner, "fftw");
   EXPECT_EQ(
@@ -69,7 +69,7 @@ TEST(LostThreadPool, IsLikelyWhereAHandlerCouldWake) {
   model.processes[1].liveness = model::Liveness::kDeadButForSignal;
   const auto findings = diagnose(model);
   ASSERT_EQ(findings.size(), 1U);
-  EXPECT_EQ(findings[0].certainty, Certainty::kLikely);
+  EXPECT_EQ(findings[0].harm, Certainty::kLikely);
   EXPECT_EQ(findings[0].outcome, Outcome::kMayHang);
   model.processes[1].ways_out = {"a handler of SIGTERM"};
   EXPECT_TRUE(diagnose(model).empty()) << "a worker that waits to be told to end";
@@ -109,7 +109,7 @@ TEST(LostBlasPool, TakesTheLockOfOpenblas) {
   const auto findings = diagnose(model);
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].rule, "lost-blas-pool");
-  EXPECT_EQ(findings[0].certainty, Certainty::kCertain);
+  EXPECT_EQ(findings[0].harm, Certainty::kProven);
   EXPECT_EQ(findings[0].culprit.name, "OpenBLAS pool");
   model.touches[0].action = model::TouchAction::kRecovered;
   EXPECT_NE(diagnose(model)[0].summary.find("child 2000 would have hung, but for --on-orphan=recover, in OpenBLAS"),
@@ -140,7 +140,7 @@ TEST(MixedOpenmpRuntimes, ReplacesTheLostPool) {
   const auto findings = diagnose(hung_region(true));
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].rule, "mixed-openmp-runtimes");
-  EXPECT_EQ(findings[0].certainty, Certainty::kCertain);
+  EXPECT_EQ(findings[0].harm, Certainty::kProven);
   EXPECT_NE(findings[0].summary.find("libomp.so.5"), std::string::npos);
 }
 

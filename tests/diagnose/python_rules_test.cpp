@@ -63,7 +63,7 @@ TEST(PythonLockOrphaned, IsToldInLinesOfPython) {
   ASSERT_EQ(findings.size(), 1U);
   const Finding& finding = findings[0];
   EXPECT_EQ(finding.rule, "python-lock-orphaned");
-  EXPECT_EQ(finding.certainty, Certainty::kCertain);
+  EXPECT_EQ(finding.harm, Certainty::kProven);
   EXPECT_EQ(finding.outcome, Outcome::kHang);
   EXPECT_EQ(finding.summary,
             "child 2000 (python3 train.py) hangs at worker.py:12 in queue.Queue.put: the lock was held by thread 1001 "
@@ -77,13 +77,13 @@ TEST(PythonLockOrphaned, IsToldInLinesOfPython) {
 TEST(PythonLockOrphaned, IsCertainWithPythonsOwnHandler) {
   const auto findings = diagnose(Scene().model(model::Liveness::kDeadButForSignal));
   ASSERT_EQ(findings.size(), 1U);
-  EXPECT_EQ(findings[0].certainty, Certainty::kCertain);
+  EXPECT_EQ(findings[0].harm, Certainty::kProven);
 }
 
 TEST(PythonLockOrphaned, IsOnlyLikelyWithoutTheProof) {
   const auto findings = diagnose(Scene().model(model::Liveness::kAwake));
   ASSERT_EQ(findings.size(), 1U);
-  EXPECT_EQ(findings[0].certainty, Certainty::kLikely);
+  EXPECT_EQ(findings[0].harm, Certainty::kLikely);
   EXPECT_EQ(findings[0].outcome, Outcome::kMayHang);
 }
 
@@ -179,15 +179,15 @@ TEST(PythonWaits, ArePairsOfFunctions) {
     const char* slug;
     Certainty certainty;
   };
-  for (const Pair& pair : {Pair{kResult, kWorker, "lost-wakeup", Certainty::kCertain},
-                           Pair{kImports, kImporting, "python-lock-orphaned", Certainty::kCertain},
+  for (const Pair& pair : {Pair{kResult, kWorker, "lost-wakeup", Certainty::kProven},
+                           Pair{kImports, kImporting, "python-lock-orphaned", Certainty::kProven},
                            Pair{kGets, kFeeds, "lost-feeder-thread", Certainty::kLikely},
                            Pair{kResult, kFeeds, "lost-wakeup", Certainty::kLikely},
                            Pair{kGets, kWorker, "lost-wakeup", Certainty::kLikely}}) {
     const auto findings = diagnose(asked(pair.child, pair.partner));
     ASSERT_EQ(findings.size(), 1U) << pair.slug;
     EXPECT_EQ(findings[0].rule, pair.slug);
-    EXPECT_EQ(findings[0].certainty, pair.certainty) << findings[0].summary;
+    EXPECT_EQ(findings[0].harm, pair.certainty) << findings[0].summary;
     EXPECT_EQ(findings[0].summary.find("child 2000 (python3 -m app) hangs at a.py:7 in "), 0U) << findings[0].summary;
     EXPECT_EQ(findings[0].stack.frames.back().function, "ask");
   }
@@ -210,7 +210,7 @@ TEST(PythonWaits, OfAModuleAreOneFindingWithTheLockInIt) {
 TEST(PythonWaits, AreNotBlamedOnAThreadThatTheChildHasItself) {
   const auto findings = diagnose(asked(kResult, kWorker, kWorker));
   ASSERT_EQ(findings.size(), 1U);
-  EXPECT_EQ(findings[0].certainty, Certainty::kLikely) << findings[0].summary;
+  EXPECT_EQ(findings[0].harm, Certainty::kLikely) << findings[0].summary;
 }
 
 TEST(PythonWaits, AreSilentWhileTheChildIsAwake) {

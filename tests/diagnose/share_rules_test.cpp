@@ -71,7 +71,7 @@ TEST(EpollShared, IsLikelyIfTheOwnerWaitsWithoutIt) {
   const auto findings = scene.findings();
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].rule, "epoll-shared");
-  EXPECT_EQ(findings[0].certainty, Certainty::kLikely);
+  EXPECT_EQ(findings[0].harm, Certainty::kLikely);
   EXPECT_EQ(findings[0].outcome, Outcome::kMayHang);
   EXPECT_EQ(findings[0].tid, test::kParent);
   EXPECT_EQ(findings[0].culprit.name, "the interest in a socket");
@@ -91,7 +91,7 @@ TEST(EpollShared, IsAHangIfNothingCanWakeTheOwnerAndStillNoProofOfWhy) {
   model.processes[0].liveness = model::Liveness::kDead;
   const auto findings = diagnose(model);
   ASSERT_EQ(findings.size(), 1U);
-  EXPECT_EQ(findings[0].certainty, Certainty::kLikely);
+  EXPECT_EQ(findings[0].harm, Certainty::kLikely);
   EXPECT_EQ(findings[0].outcome, Outcome::kHang);
 }
 
@@ -122,7 +122,7 @@ TEST(ConnectionShared, IsLikelyIfItComesBack) {
   const auto findings = scene.findings();
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].rule, "connection-shared");
-  EXPECT_EQ(findings[0].certainty, Certainty::kLikely);
+  EXPECT_EQ(findings[0].harm, Certainty::kLikely);
   EXPECT_EQ(findings[0].outcome, Outcome::kCorruption);
   EXPECT_EQ(findings[0].tid, test::kChild);
   EXPECT_EQ(findings[0].culprit.name, "the connection of descriptor 3");
@@ -134,7 +134,7 @@ TEST(ConnectionShared, IsPossibleIfItChangedHandsOnce) {
   scene.use(test::kParent, 0, ShareUseKind::kReceived);
   const auto findings = scene.findings();
   ASSERT_EQ(findings.size(), 1U);
-  EXPECT_EQ(findings[0].certainty, Certainty::kPossible);
+  EXPECT_EQ(findings[0].harm, Certainty::kPossible);
 }
 
 TEST(ConnectionShared, IsPossibleOfHelpersOneByOne) {
@@ -146,7 +146,7 @@ TEST(ConnectionShared, IsPossibleOfHelpersOneByOne) {
   scene.use(test::kParent, 0, ShareUseKind::kSent);
   const auto findings = scene.findings();
   ASSERT_EQ(findings.size(), 1U);
-  EXPECT_EQ(findings[0].certainty, Certainty::kPossible);
+  EXPECT_EQ(findings[0].harm, Certainty::kPossible);
 }
 
 TEST(ConnectionShared, SiblingsAreEnough) {
@@ -157,7 +157,7 @@ TEST(ConnectionShared, SiblingsAreEnough) {
   scene.use(test::kChild, scene.fork, ShareUseKind::kSent);
   const auto findings = scene.findings();
   ASSERT_EQ(findings.size(), 1U);
-  EXPECT_EQ(findings[0].certainty, Certainty::kLikely);
+  EXPECT_EQ(findings[0].harm, Certainty::kLikely);
   EXPECT_EQ(findings[0].processes.size(), 2U);
 }
 
@@ -249,7 +249,7 @@ TEST(RngStateDuplicated, IsPossibleIfTwoChildrenDrawTheSame) {
   const auto findings = scene.findings();
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].rule, "rng-state-duplicated");
-  EXPECT_EQ(findings[0].certainty, Certainty::kPossible);
+  EXPECT_EQ(findings[0].harm, Certainty::kPossible);
   EXPECT_EQ(findings[0].processes.size(), 2U);
 }
 

@@ -43,7 +43,7 @@ TEST(SignalThreadLost, IsLikelyOfAChildThatGoesOn) {
   const auto findings = diagnose(awake_child());
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].rule, "signal-thread-lost");
-  EXPECT_EQ(findings[0].certainty, Certainty::kLikely);
+  EXPECT_EQ(findings[0].harm, Certainty::kLikely);
   EXPECT_EQ(findings[0].outcome, Outcome::kMayHang);
   EXPECT_EQ(findings[0].culprit.holder->tid, test::kHolder);
   EXPECT_EQ(findings[0].culprit.name, "the thread that takes SIGINT, SIGTERM");
@@ -55,7 +55,7 @@ TEST(SignalThreadLost, IsCertainOfOneThatSleepsForGood) {
   const auto findings = diagnose(dead_child());
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].rule, "signal-thread-lost");
-  EXPECT_EQ(findings[0].certainty, Certainty::kCertain);
+  EXPECT_EQ(findings[0].harm, Certainty::kProven);
   EXPECT_EQ(findings[0].outcome, Outcome::kHang);
 }
 

@@ -47,7 +47,7 @@ TEST(OrphanedCondvar, HangsWhoDestroysIt) {
   const auto findings = diagnose(model);
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].rule, "orphaned-condvar");
-  EXPECT_EQ(findings[0].certainty, Certainty::kCertain);
+  EXPECT_EQ(findings[0].harm, Certainty::kProven);
   EXPECT_EQ(findings[0].outcome, Outcome::kHang);
   EXPECT_TRUE(findings[0].culprit.is_waited_for);
   EXPECT_EQ(findings[0].culprit.holder->tid, test::kHolder);
@@ -69,12 +69,12 @@ TEST(OrphanedCondvar, ALostSignalIsToldOnlyOfAProvenSleeperThere) {
   auto findings = diagnose(model);
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].rule, "orphaned-condvar");
-  EXPECT_EQ(findings[0].certainty, Certainty::kCertain);
+  EXPECT_EQ(findings[0].harm, Certainty::kProven);
   EXPECT_NE(findings[0].summary.find("its wake-up was lost"), std::string::npos) << findings[0].summary;
   model.processes[1].liveness = model::Liveness::kDeadButForSignal;
   findings = diagnose(model);
   ASSERT_EQ(findings.size(), 1U);
-  EXPECT_EQ(findings[0].certainty, Certainty::kLikely);
+  EXPECT_EQ(findings[0].harm, Certainty::kLikely);
   model.processes[1].waits[0].object = test::kLockAddress + 48;
   findings = diagnose(model);
   ASSERT_EQ(findings.size(), 1U);
@@ -102,7 +102,7 @@ TEST(OrphanedBarrier, HangsWhoDestroysIt) {
   const auto findings = diagnose(model);
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].rule, "orphaned-barrier");
-  EXPECT_EQ(findings[0].certainty, Certainty::kCertain);
+  EXPECT_EQ(findings[0].harm, Certainty::kProven);
   EXPECT_EQ(findings[0].outcome, Outcome::kHang);
 }
 
@@ -112,12 +112,12 @@ TEST(OrphanedBarrier, AWaitIsCertainOnlyIfProven) {
   model::Model model = read_model(scene.trace);
   auto findings = diagnose(model);
   ASSERT_EQ(findings.size(), 1U);
-  EXPECT_EQ(findings[0].certainty, Certainty::kLikely);
+  EXPECT_EQ(findings[0].harm, Certainty::kLikely);
   EXPECT_EQ(findings[0].outcome, Outcome::kMayHang);
   find_dead(model);
   findings = diagnose(model);
   ASSERT_EQ(findings.size(), 1U);
-  EXPECT_EQ(findings[0].certainty, Certainty::kCertain);
+  EXPECT_EQ(findings[0].harm, Certainty::kProven);
   EXPECT_EQ(findings[0].outcome, Outcome::kHang);
   scene.end(touch, 0);
   findings = diagnose(read_model(scene.trace));
@@ -146,7 +146,7 @@ TEST(OrphanedMutex, OfAThreadThatEndedHangsTheParentToo) {
   const auto findings = diagnose(model);
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].rule, "orphaned-mutex");
-  EXPECT_EQ(findings[0].certainty, Certainty::kCertain);
+  EXPECT_EQ(findings[0].harm, Certainty::kProven);
   EXPECT_EQ(model.processes[findings[0].process].pid, test::kParent);
   model.processes[0].waits[0].object += 4;
   EXPECT_TRUE(diagnose(model).empty());

@@ -41,7 +41,7 @@ TEST(TimerLost, IsLikelyForAnAlarm) {
   const auto findings = diagnose(TimerTrace().model());
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].rule, "timer-lost");
-  EXPECT_EQ(findings[0].certainty, Certainty::kLikely);
+  EXPECT_EQ(findings[0].harm, Certainty::kLikely);
   EXPECT_EQ(findings[0].outcome, Outcome::kMayHang);
   EXPECT_EQ(findings[0].culprit.kind, CulpritKind::kTimer);
   EXPECT_EQ(findings[0].culprit.name, "the timer that sends SIGALRM");
@@ -53,10 +53,10 @@ TEST(TimerLost, IsLikelyForAnAlarm) {
 TEST(TimerLost, IsPossibleForASignalThatOthersSendToo) {
   const auto findings = diagnose(TimerTrace(kUser1, 10).model());
   ASSERT_EQ(findings.size(), 1U);
-  EXPECT_EQ(findings[0].certainty, Certainty::kPossible);
+  EXPECT_EQ(findings[0].harm, Certainty::kPossible);
   const auto both = diagnose(TimerTrace(kAlarm | kUser1, 10).model());
   ASSERT_EQ(both.size(), 1U);
-  EXPECT_EQ(both[0].certainty, Certainty::kPossible);
+  EXPECT_EQ(both[0].harm, Certainty::kPossible);
 }
 
 TEST(TimerLost, IsSilentOnceTheSignalCame) {

@@ -62,7 +62,7 @@ TEST(LockCycle, NamesTheRingAndNotWhoQueuesBehindIt) {
   const auto found = only_finding(model_of({process(100, {futex(100, FutexUse::kJoin, {100, 101, -1, "join"}),
                                                           mutex(101, 102, "lock_a"), mutex(102, 101, "lock_b")})}));
   EXPECT_EQ(found.rule, "lock-cycle");
-  EXPECT_EQ(found.certainty, Certainty::kCertain);
+  EXPECT_EQ(found.harm, Certainty::kProven);
   EXPECT_EQ(found.tid, 101);
   EXPECT_EQ(found.culprit.name, "lock_a (mutex)");
   EXPECT_EQ(found.culprit.holder->tid, 102);
@@ -72,7 +72,7 @@ TEST(LockCycle, NamesTheRingAndNotWhoQueuesBehindIt) {
 TEST(LockCycle, IsCertainWhateverTheOtherThreadsDo) {
   model::Model model = model_of({process(100, {mutex(101, 102), mutex(102, 101)})});
   model.processes[0].liveness = model::Liveness::kAwake;
-  EXPECT_EQ(only_finding(model).certainty, Certainty::kCertain);
+  EXPECT_EQ(only_finding(model).harm, Certainty::kProven);
   model.processes[0].waits[0].is_stuck = false;
   EXPECT_TRUE(diagnose(model).empty());
 }
@@ -101,7 +101,7 @@ model::Model in_vfork(model::Wait childs) {
 TEST(VforkMisuse, IsALockOfTheThreadThatWaitsForTheChild) {
   const Finding found = only_finding(in_vfork(mutex(200, 100, "registry")));
   EXPECT_EQ(found.rule, "vfork-misuse");
-  EXPECT_EQ(found.certainty, Certainty::kCertain);
+  EXPECT_EQ(found.harm, Certainty::kProven);
   EXPECT_EQ(found.process, 1U);
   EXPECT_EQ(found.processes.size(), 2U);
   EXPECT_EQ(found.culprit.name, "registry (mutex)");
@@ -115,12 +115,12 @@ TEST(VforkMisuse, IsALockOfTheThreadThatWaitsForTheChild) {
 TEST(VforkMisuse, IsCertainOfALockWhateverSignalsAreCaught) {
   model::Model model = in_vfork(mutex(200, 100));
   model.processes[1].liveness = model::Liveness::kDeadButForSignal;
-  EXPECT_EQ(only_finding(model).certainty, Certainty::kCertain);
+  EXPECT_EQ(only_finding(model).harm, Certainty::kProven);
   model = in_vfork(wait(200, WaitKind::kPipeRead, {{100, 0, 4, "pipe"}, {200, 0, 4, "pipe"}}, "pipe:[17]"));
-  EXPECT_EQ(only_finding(model).certainty, Certainty::kCertain);
+  EXPECT_EQ(only_finding(model).harm, Certainty::kProven);
   EXPECT_EQ(only_finding(model).culprit.kind, CulpritKind::kThread);
   model.processes[1].liveness = model::Liveness::kDeadButForSignal;
-  EXPECT_EQ(only_finding(model).certainty, Certainty::kLikely);
+  EXPECT_EQ(only_finding(model).harm, Certainty::kLikely);
 }
 
 TEST(VforkMisuse, NeedsNoRing) {
@@ -139,7 +139,7 @@ TEST(VforkMisuse, IsExitInTheChild) {
   model.vfork_exits.push_back({0, 200, 101, test::make_stack({"start app.c:31", "main app.c:40"})});
   const Finding found = only_finding(model);
   EXPECT_EQ(found.rule, "vfork-misuse");
-  EXPECT_EQ(found.certainty, Certainty::kCertain);
+  EXPECT_EQ(found.harm, Certainty::kProven);
   EXPECT_EQ(found.outcome, Outcome::kCorruption);
   EXPECT_EQ(found.tid, 101);
   EXPECT_EQ(
@@ -162,7 +162,7 @@ TEST(VforkMisuse, IsSilentOfAChildThatGoesOnOrIsAVictim) {
 TEST(SelfDeadlock, IsARingOfOne) {
   const Finding found = only_finding(model_of({process(100, {mutex(100, 100, "table_lock")})}));
   EXPECT_EQ(found.rule, "self-deadlock");
-  EXPECT_EQ(found.certainty, Certainty::kCertain);
+  EXPECT_EQ(found.harm, Certainty::kProven);
 }
 
 // A thread that goes on could unlock it, if only against the rules.
@@ -171,19 +171,19 @@ TEST(SelfDeadlock, IsLikelyWhereTheProcessGoesOn) {
   model.processes[0].liveness = model::Liveness::kAwake;
   model.processes[0].waits[0].mutex_type = model::MutexType::kNormal;
   const Finding found = only_finding(model);
-  EXPECT_EQ(found.certainty, Certainty::kLikely);
+  EXPECT_EQ(found.harm, Certainty::kLikely);
   EXPECT_NE(found.summary.find("a thread of process 100 hangs locking table_lock"), std::string::npos) << found.summary;
   model.processes[0].liveness = model::Liveness::kDead;
-  EXPECT_EQ(only_finding(model).certainty, Certainty::kCertain);
+  EXPECT_EQ(only_finding(model).harm, Certainty::kProven);
 }
 
-TEST(RwlockUpgrade, IsCertainOnlyWithoutOtherThreads) {
+TEST(RwlockUpgrade, ItsCauseIsProvenOnlyWithoutOtherThreads) {
   model::Wait upgrade = futex(100, FutexUse::kRwlockWrite, {100, 0, -1, "rwlock"}, "table_lock");
   upgrade.readers = 1;
-  EXPECT_EQ(only_finding(model_of({process(100, {upgrade})})).certainty, Certainty::kCertain);
+  EXPECT_EQ(only_finding(model_of({process(100, {upgrade})})).harm, Certainty::kProven);
   const auto beside = model_of({process(100, {upgrade, futex(101, FutexUse::kUnknown, {100, 0, -1, "futex"})})});
   EXPECT_EQ(only_finding(beside).rule, "rwlock-upgrade");
-  EXPECT_EQ(only_finding(beside).certainty, Certainty::kLikely);
+  EXPECT_EQ(only_finding(beside).cause, Certainty::kLikely);
   upgrade.readers = 0;
   EXPECT_TRUE(diagnose(model_of({process(100, {upgrade})})).empty());
 }
@@ -203,9 +203,9 @@ TEST(JoinCycle, WithAndWithoutALock) {
 TEST(JoinCycle, IsLikelyWhereTheProcessGoesOn) {
   model::Model model = model_of({process(100, {futex(100, FutexUse::kJoin, {100, 101, -1, "join"}),
                                                futex(101, FutexUse::kJoin, {100, 100, -1, "join"})})});
-  EXPECT_EQ(only_finding(model).certainty, Certainty::kCertain);
+  EXPECT_EQ(only_finding(model).harm, Certainty::kProven);
   model.processes[0].liveness = model::Liveness::kAwake;
-  EXPECT_EQ(only_finding(model).certainty, Certainty::kLikely);
+  EXPECT_EQ(only_finding(model).harm, Certainty::kLikely);
 }
 
 TEST(FlockDeadlock, ClosesRingsOfAnyKind) {
@@ -252,7 +252,7 @@ TEST(PipeDeadlock, IsTheOneThatWritesOrAConversation) {
 TEST(PipeDeadlock, IsOnlyLikelyWhereAHandlerCouldEndIt) {
   model::Model model = model_of({process(100, {wait(100, WaitKind::kPipeRead, {{100, 0, 4, "pipe"}}, "pipe:[7]")})});
   model.processes[0].liveness = model::Liveness::kDeadButForSignal;
-  EXPECT_EQ(only_finding(model).certainty, Certainty::kLikely);
+  EXPECT_EQ(only_finding(model).harm, Certainty::kLikely);
   model.processes[0].ways_out = {"a handler of SIGALRM"};
   EXPECT_TRUE(diagnose(model).empty()) << "a self-pipe";
   model.processes[0].liveness = model::Liveness::kVictim;
@@ -280,7 +280,7 @@ TEST(QueueLockAbandoned, IsNeverMoreThanLikely) {
   semaphore.is_shared = true;
   const Finding found = only_finding(model_of({process(100, {semaphore})}));
   EXPECT_EQ(found.rule, "queue-lock-abandoned");
-  EXPECT_EQ(found.certainty, Certainty::kLikely);
+  EXPECT_EQ(found.harm, Certainty::kLikely);
   semaphore.path = "/dev/zero (deleted)";
   EXPECT_TRUE(diagnose(model_of({process(100, {semaphore})})).empty());
 }

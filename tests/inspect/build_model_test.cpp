@@ -81,7 +81,7 @@ TEST(Orphan, IsOneFindingWithItsHolderAndItsVictim) {
   const auto findings = diagnose(MutexScene().model());
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].rule, "orphaned-mutex");
-  EXPECT_EQ(findings[0].certainty, Certainty::kCertain);
+  EXPECT_EQ(findings[0].harm, Certainty::kProven);
   EXPECT_EQ(findings[0].outcome, Outcome::kHang);
   ASSERT_TRUE(findings[0].culprit.holder);
   EXPECT_EQ(findings[0].culprit.holder->tid, kHolder);

@@ -73,7 +73,7 @@ struct MadeCore : MadeProcess {
 std::string rules_of(const MadeCore& core) {
   std::string all;
   for (const Finding& finding : core.findings()) {
-    all += (all.empty() ? "" : " ") + finding.rule + (finding.certainty == Certainty::kCertain ? "!" : "?");
+    all += (all.empty() ? "" : " ") + finding.rule + (finding.harm == Certainty::kProven ? "!" : "?");
   }
   return all;
 }

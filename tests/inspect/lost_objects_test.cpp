@@ -147,13 +147,14 @@ TEST(LostObject, AGuardWithoutAKnownInitialiserIsLikely) {
   scene.parent.add_thread(kHolder + 1, waits, guard);
   scene.put(guard, test::guard_memory(0x10100));
   EXPECT_EQ(scene.model().threads[only_held(scene.model()).holder].tid, kHolder) << "who waits as well is not at it";
-  EXPECT_EQ(diagnose(scene.model()).at(0).certainty, Certainty::kCertain);
+  EXPECT_EQ(diagnose(scene.model()).at(0).harm, Certainty::kProven);
 
   scene.parent.add_thread(kHolder + 2, {"pause", "made_fill_cache", "made_worker"});
   EXPECT_EQ(scene.model().threads[only_held(scene.model()).holder].tid, 0);
   EXPECT_FALSE(only_held(scene.model()).holder_now.known());
   ASSERT_EQ(rules_of(scene), Rules{"interrupted-static-init"});
-  EXPECT_EQ(diagnose(scene.model()).at(0).certainty, Certainty::kLikely);
+  EXPECT_EQ(diagnose(scene.model()).at(0).harm, Certainty::kProven);
+  EXPECT_EQ(diagnose(scene.model()).at(0).cause, Certainty::kLikely);
 }
 
 TEST(LostObject, AGuardThatAThreadOfTheChildIsAtIsItsOwn) {
@@ -205,7 +206,7 @@ TEST(LostObject, AFunctionOfLibcIsNotWithWhomWaitsForTheSameLock) {
   scene.parent.add_thread(kHolder + 1, waits, lock);
   model::Model model = scene.model();
   EXPECT_EQ(model.threads[model.forks.at(0).calls.at(0).thread].tid, kHolder);
-  EXPECT_EQ(diagnose(model).at(0).certainty, Certainty::kCertain);
+  EXPECT_EQ(diagnose(model).at(0).harm, Certainty::kProven);
   EXPECT_NE(diagnose(model).at(0).summary.find("of its parent is inside of localtime_r"), std::string::npos);
 
   // Two that may be it.
@@ -213,7 +214,7 @@ TEST(LostObject, AFunctionOfLibcIsNotWithWhomWaitsForTheSameLock) {
   model = scene.model();
   EXPECT_EQ(model.threads[model.forks.at(0).calls.at(0).thread].tid, 0);
   EXPECT_EQ(rules_of(scene), Rules{"libc-lock-in-flight"});
-  EXPECT_EQ(diagnose(model).at(0).certainty, Certainty::kLikely);
+  EXPECT_EQ(diagnose(model).at(0).cause, Certainty::kLikely);
 
   // One of the child's own.
   scene.child.add_thread(kChild + 1, {"read", "mktime", "made_fill_cache", "made_worker"});

@@ -30,7 +30,7 @@ def main():
         lambda r: r.pop("limits"),
         lambda r: r.update(schema="forksight-report/2"),
         lambda r: r.update(extra=1),
-        lambda r: r["findings"][0].update(certainty="sure"),
+        lambda r: r["findings"][0].update(cause="sure"),
         lambda r: r["findings"][0].update(fingerprint="0x12"),
         lambda r: r["findings"][0]["stack"].append({"function": "f"}),
         lambda r: r["processes"][0].update(pid="1"),

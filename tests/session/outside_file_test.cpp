@@ -15,7 +15,7 @@ TEST(OutsideFile, IsWrittenAndReadAlike) {
   kept.processes[0].pid = 12;
   kept.processes[1].host = "node-1";
   kept.finding.rule = "lock-cycle";
-  kept.finding.certainty = Certainty::kLikely;
+  kept.finding.harm = Certainty::kLikely;
   kept.finding.outcome = Outcome::kMayHang;
   kept.finding.culprit.kind = CulpritKind::kFileLock;
   kept.finding.culprit.holder = Holder{1, 2, "a", "b", "c", "d", true};

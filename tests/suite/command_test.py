@@ -36,7 +36,7 @@ class Suite(unittest.TestCase):
         self.cases = []
         self.add("good", GOOD)
         self.add("also_good", GOOD, folder="openmp")
-        self.add("bad", "# EXPECT-BARE: ok\n# EXPECT: orphaned-mutex certain hang\necho '<&\x01>'; exit 3\n")
+        self.add("bad", "# EXPECT-BARE: ok\n# EXPECT: orphaned-mutex proven hang\necho '<&\x01>'; exit 3\n")
         self.add("lacks", GOOD, interpreter=sys.executable, modules=["no_such_module_at_all"])
         self.add("slow", GOOD, labels=["stress"])
 

@@ -55,7 +55,7 @@ TEST(SuiteExpectations, RefuseWhatMakesNoSense) {
         replaced(good, "@here", "@nowhere"), replaced(good, "@here", "@other.c:here"),
         replaced(good, "holder=", "owner="), good + "// EXPECT-LATER: x\n", good + "x();  // MARK: here\n",
         replaced(good, "stdout=", "stderr="), replaced(good, "EXPECT-CURED:", "EXPECT-RUN: status=x outcome=error"),
-        replaced(good, "EXPECT-CURED:", "EXPECT-RUN: status=3"), good + "// EXPECT: a certain\n",
+        replaced(good, "EXPECT-CURED:", "EXPECT-RUN: status=3"), good + "// EXPECT: a proven\n",
         replaced(good, "threads\"", "threads"), replaced(good, "STACK: culprit", "STACK: nobody")}) {
     SCOPED_TRACE(source);
     MadeSuite made;
@@ -67,7 +67,7 @@ TEST(SuiteExpectations, RefuseWhatMakesNoSense) {
 TEST(SuiteExpectations, OfAVariantAreItsOwnOrElseThoseOfAll) {
   MadeSuite made;
   made.source =
-      "// EXPECT-BARE: hang\n// EXPECT-BARE(quick): ok\n// EXPECT: a certain hang\n// EXPECT(other): b likely hang\n"
+      "// EXPECT-BARE: hang\n// EXPECT-BARE(quick): ok\n// EXPECT: a proven hang\n// EXPECT(other): b likely hang\n"
       "// EXPECT-NONE(quick)\n// EXPECT-WHY(other): c possible hang\n// EXPECT-CORE: none\n"
       "// EXPECT-CURED(repaired): --x stdout=1\n# EXPECT-OPTIONS: --y 'z z'\n";
   made.variant = "quick";
@@ -99,7 +99,7 @@ TEST(SuiteExpectations, OfAVariantAreItsOwnOrElseThoseOfAll) {
 
 TEST(SuiteExpectations, FromOutsideKnowNoPosition) {
   MadeSuite made;
-  made.source = "// EXPECT-BARE: hang\n// EXPECT: a certain hang 'culprit=handler (2nd of 3)' library=libnone.so.1\n";
+  made.source = "// EXPECT-BARE: hang\n// EXPECT: a proven hang 'culprit=handler (2nd of 3)' library=libnone.so.1\n";
   auto read = made.read();
   ASSERT_TRUE(read) << read.error();
   EXPECT_THAT(read->findings.at(0).fields,

@@ -42,7 +42,7 @@ TEST(Judge, IsRedForEachWrongField) {
     Json value;
     const char* word;
   } wrongs[] = {{"/rule", "orphaned-rwlock", "not in the report"},
-                {"/certainty", "likely", "certainty: expected certain"},
+                {"/cause", "likely", "certainty: expected proven"},
                 {"/outcome", "error", "outcome: expected hang"},
                 {"/culprit/name", "n (mutex)", "lock: expected m"},
                 {"/culprit/kind", "pool", "lock: expected m"},
@@ -192,14 +192,14 @@ TEST(Judge, ComparesWhatWhyAndCoreSay) {
   MadeSuite made;
   made.program = "exec sleep infinity";
   made.source.replace(made.source.find("BARE: ok"), 8, "BARE: hang");
-  made.source += "// EXPECT-CORE: orphaned-mutex certain hang\n";
+  made.source += "// EXPECT-CORE: orphaned-mutex proven hang\n";
   made.parts = {"bare", "why", "core"};
   // The core itself is made up, too.
   made.write("gcore", "#!/usr/bin/env bash\ntouch \"$2.$3\"\n", true);
   made.environment = {{"PATH", made.folder().string() + ":" + std::getenv("PATH")}};
   expect_green(made.judge(), 3);
-  made.why = report_of({changed(good_finding(), "/certainty", "likely")});
-  expect_red(made.judge(), {"why: as seen by", "certainty: expected certain, the report has likely"});
+  made.why = report_of({changed(good_finding(), "/cause", "likely")});
+  expect_red(made.judge(), {"why: as seen by", "certainty: expected proven, the report has proven/likely"});
   made.why = report_of({good_finding()});
   made.core = report_of({});
   expect_red(made.judge(), {"core: as seen by", "not in the report"});

@@ -13,7 +13,7 @@ namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
 constexpr char kSource[] = R"(// EXPECT-BARE: ok
-// EXPECT: orphaned-mutex certain hang lock=m holder=worker start=worker_main victims=1
+// EXPECT: orphaned-mutex proven hang lock=m holder=worker start=worker_main victims=1
 // EXPECT-STACK: culprit inner@here outer@there
 // EXPECT-CURED: --omp=rebuild stdout="child: 2 threads"
 inner();  // MARK: here
@@ -44,7 +44,7 @@ Json good_finding() {
       {{"function", "main"}, {"file", "/src/case.c"}, {"line", 7}},
   });
   return {{"rule", "orphaned-mutex"},
-          {"certainty", "certain"},
+          {"hang", "proven"}, {"cause", "proven"},
           {"outcome", "hang"},
           {"summary", "child 7 hangs"},
           {"count", 1},

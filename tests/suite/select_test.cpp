@@ -25,12 +25,12 @@ class SuiteSelect : public testing::Test {
     folder_ = fs::path(testing::TempDir()) / ("forksight_select_" + std::to_string(::getpid()));
     fs::remove_all(folder_);
     fs::create_directories(folder_ / "src");
-    add("lock_a", "locks", "", "// EXPECT-BARE: hang\n// EXPECT: orphaned-mutex certain hang\n");
+    add("lock_a", "locks", "", "// EXPECT-BARE: hang\n// EXPECT: orphaned-mutex proven hang\n");
     add("lock_b", "locks", "",
-        "// EXPECT-BARE: spin\n// EXPECT: orphaned-spinlock certain hang\n// EXPECT-UNKNOWN: x\n");
+        "// EXPECT-BARE: spin\n// EXPECT: orphaned-spinlock proven hang\n// EXPECT-UNKNOWN: x\n");
     add("lock_b.repaired", "locks", "", "// EXPECT-BARE: ok\n// EXPECT-NONE\n");
     add("omp", "openmp", "",
-        "// EXPECT-BARE: hang\n// EXPECT: lost-openmp-pool certain hang\n"
+        "// EXPECT-BARE: hang\n// EXPECT: lost-openmp-pool proven hang\n"
         "// EXPECT-WHY: orphaned-mutex likely hang\n// EXPECT-CURED: --omp=rebuild stdout=x\n");
     add("slow", "locks", "\"stress\"", "// EXPECT-BARE: ok\n// EXPECT-NONE\n");
     write(cases_);
@@ -110,14 +110,14 @@ TEST_F(SuiteSelect, IsListedWithWhatIsExpected) {
   const auto entries = suite::select(suite.value(), {}, true).entries;
   const std::string table = suite::list_as_table(entries);
   EXPECT_THAT(table, HasSubstr("CASE             HAZARD             CERTAINTY  BARE  LIBRARY         CURES\n"));
-  EXPECT_THAT(table, HasSubstr("omp              lost-openmp-pool   certain    hang  openmp          --omp=rebuild\n"));
+  EXPECT_THAT(table, HasSubstr("omp              lost-openmp-pool   proven     hang  openmp          --omp=rebuild\n"));
   EXPECT_THAT(table, HasSubstr("slow             (none)                        ok    locks (stress)\n"));
   EXPECT_THAT(table, testing::EndsWith("\n5 cases, 2 of them silent controls\n"));
   const std::string markdown = suite::list_as_markdown(entries);
   EXPECT_THAT(markdown,
-              HasSubstr("| [lost-openmp-pool](hazards/lost-openmp-pool.md) | `omp` | hang | certain hang | likely "
+              HasSubstr("| [lost-openmp-pool](hazards/lost-openmp-pool.md) | `omp` | hang | proven hang | likely "
                         "`orphaned-mutex` | | `--omp=rebuild` |\n"));
-  EXPECT_THAT(markdown, HasSubstr("| `lock_b` | spin | certain hang | nothing | | |\n"));
+  EXPECT_THAT(markdown, HasSubstr("| `lock_b` | spin | proven hang | nothing | | |\n"));
   EXPECT_THAT(markdown, HasSubstr("| locks | `lock_b.repaired`, `slow` |\n"));
 }
 

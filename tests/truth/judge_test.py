@@ -29,9 +29,9 @@ class Scene:
             process = self.truth.state["t", name][0]
             self.slots[name] = {"pid": 100 + names.index(process), "tid": 100 + index, "process": names.index(process)}
 
-    def finding(self, rule, thread, certainty="certain", outcome="hang", **more):
+    def finding(self, rule, thread, hang="proven", outcome="hang", cause=None, **more):
         slot = self.slots[thread]
-        return {"rule": rule, "certainty": certainty, "outcome": outcome, "process": {"pid": slot["pid"]}, "thread": {"tid": slot["tid"]},
+        return {"rule": rule, "hang": hang, "cause": cause or hang, "outcome": outcome, "process": {"pid": slot["pid"]}, "thread": {"tid": slot["tid"]},
                 "processes": [], "victims": []} | more
 
     def verdict(self, *findings, mode="run"):
@@ -69,7 +69,7 @@ class Judge(unittest.TestCase):
     def test_a_hang_where_there_is_none_is_wrong(self):
         scene = Scene(IDLE)
         self.assertEqual(scene.verdict(), "right")
-        for certainty in ("certain", "likely", "possible"):
+        for certainty in ("proven", "likely", "possible"):
             self.assertEqual(scene.verdict(scene.finding("deadlock", "main", certainty)), "wrong", certainty)
 
     def test_why_may_say_possible_of_what_is_idle(self):

@@ -25,7 +25,8 @@ void abandoned_shared_lock(const Evidence& evidence, std::vector<Finding>& findi
       }
       const model::Process& process = model.processes[id];
       Finding finding = Evidence::begin_finding("abandoned-shared-lock", id, wait);
-      finding.certainty = Certainty::kCertain;
+      finding.harm = Certainty::kProven;
+      finding.cause = Certainty::kProven;
       finding.outcome = Outcome::kHang;
       finding.culprit = cycles::culprit_lock(wait);
       finding.summary = fmt::format("{} {} locking {}: thread {} took it and does not exist any more",

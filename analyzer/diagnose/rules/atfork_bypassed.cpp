@@ -35,7 +35,8 @@ Finding describe(const Evidence& evidence, const model::Fork& fork) {
   const char* const how = name_call(fork);
   const std::string where = words::at(" at ", fork.stack);
   Finding finding = evidence.begin_finding("atfork-bypassed", fork);
-  finding.certainty = stream != nullptr ? Certainty::kCertain : Certainty::kLikely;
+  finding.harm = stream != nullptr ? Certainty::kProven : Certainty::kLikely;
+  finding.cause = stream != nullptr ? Certainty::kProven : Certainty::kPossible;
   finding.outcome = Outcome::kHang;
   finding.culprit.kind = CulpritKind::kLock;
   const std::size_t lost = fork.lost_threads.size() + fork.unknown_threads;

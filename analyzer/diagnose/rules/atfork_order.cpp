@@ -16,7 +16,8 @@ void atfork_order(const Evidence& evidence, std::vector<Finding>& findings) {
     if (!inversion) continue;
     Finding finding = handlers::describe("atfork-order", evidence, run, *end, nullptr);
     if (inversion->is_of_locks) {
-      finding.certainty = Certainty::kCertain;
+      finding.harm = Certainty::kProven;
+      finding.cause = Certainty::kProven;
       finding.outcome = Outcome::kHang;
     }
     const std::string other = fmt::format("thread {}{}", inversion->wait->tid, words::quoted(inversion->wait->name));

@@ -50,7 +50,8 @@ Finding describe(const Evidence& evidence, const Share& share, const std::vector
   const char* const verb = sent ? "send into" : "receive from";
   const model::Fork& fork = evidence.model().forks[*first.fork];
   Finding finding = evidence.begin_finding("connection-shared", fork);
-  finding.certainty = is_used_in_turns(share, uses) ? Certainty::kLikely : Certainty::kPossible;
+  finding.harm = is_used_in_turns(share, uses) ? Certainty::kLikely : Certainty::kPossible;
+  finding.cause = finding.harm;
   finding.outcome = Outcome::kCorruption;
   finding.process = first.process;
   finding.processes = {first.process};
@@ -75,7 +76,7 @@ Finding describe(const Evidence& evidence, const Share& share, const std::vector
                       "one of them ends the session of all."
                     : "Whoever reads first gets the answer, whoever had asked; the other one waits, or takes the "
                       "next one for its own.");
-  if (finding.certainty == Certainty::kPossible) {
+  if (finding.harm == Certainty::kPossible) {
     add_sentence(finding,
                  "No child came back to it: if each was done with it when the next one began, and ended nothing at the "
                  "peer, that is right.");

@@ -24,7 +24,8 @@ std::string milliseconds_between(std::uint64_t from_ns, std::uint64_t to_ns) {
 
 Finding begin(const Evidence& evidence, const Import& import) {
   Finding finding = cuda::begin_finding("cuda-ipc-exporter-gone", *import.open);
-  finding.certainty = Certainty::kCertain;
+  finding.harm = Certainty::kProven;
+  finding.cause = Certainty::kProven;
   finding.outcome = Outcome::kCorruption;
   finding.culprit = cuda::describe_memory(evidence, *import.of);
   return finding;

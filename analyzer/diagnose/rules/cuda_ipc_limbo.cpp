@@ -33,7 +33,8 @@ Finding describe(const Evidence& evidence, const Import& import, std::size_t giv
   const model::Process& dead = evidence.process(import.open->process);
   const std::string exported = words::at(" at ", import.of->call->stack);
   Finding finding = cuda::begin_finding("cuda-ipc-limbo", *import.of->call);
-  finding.certainty = Certainty::kLikely;
+  finding.harm = Certainty::kLikely;
+  finding.cause = Certainty::kLikely;
   finding.outcome = Outcome::kError;
   finding.culprit.kind = CulpritKind::kMemory;
   finding.culprit.name = "device memory that a dead process had open";

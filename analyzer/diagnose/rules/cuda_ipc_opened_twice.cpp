@@ -23,7 +23,8 @@ void cuda_ipc_opened_twice(const Evidence& evidence, std::vector<Finding>& findi
     if (known->close != nullptr && known->close->began_ns < call->ended_ns) continue;
     if (!told.emplace(call->process, call->handle).second) continue;
     Finding finding = cuda::begin_finding("cuda-ipc-opened-twice", *call);
-    finding.certainty = Certainty::kCertain;
+    finding.harm = Certainty::kProven;
+    finding.cause = Certainty::kProven;
     finding.outcome = Outcome::kError;
     finding.culprit.kind = CulpritKind::kMemory;
     finding.culprit.name = "device memory of another process";

@@ -21,7 +21,8 @@ void cuda_ipc_same_process(const Evidence& evidence, std::vector<Finding>& findi
     if (of == nullptr || of->call->process != call->process) continue;
     if (!told.emplace(call->process, call->handle).second) continue;
     Finding finding = cuda::begin_finding("cuda-ipc-same-process", *call);
-    finding.certainty = Certainty::kCertain;
+    finding.harm = Certainty::kProven;
+    finding.cause = Certainty::kProven;
     finding.outcome = Outcome::kError;
     finding.culprit = cuda::describe_memory(evidence, *of);
     finding.culprit.holder->alive = true;

@@ -59,10 +59,10 @@ std::string describe_others(const Touches& touches, const model::Touch& chosen) 
 }
 
 Certainty certainty_of(const model::Touch& touch, bool is_stuck) {
-  if (is_stuck) return Certainty::kCertain;
+  if (is_stuck) return Certainty::kProven;
   // Other answers are failures of a call that was bound to fail; that the fork is why is not the driver's word.
   if (touch.result != kNotInitialised) return Certainty::kLikely;
-  return cuda::is_incidental(touch) ? Certainty::kLikely : Certainty::kCertain;
+  return cuda::is_incidental(touch) ? Certainty::kLikely : Certainty::kProven;
 }
 
 Finding describe(const Evidence& evidence, const Touches& touches, const model::Touch& touch) {
@@ -70,7 +70,8 @@ Finding describe(const Evidence& evidence, const Touches& touches, const model::
   const model::Process& child = evidence.process(touch.process);
   const bool is_stuck = !touch.returned;
   Finding finding = evidence.begin_finding("cuda-used-after-fork", touch);
-  finding.certainty = certainty_of(touch, is_stuck);
+  finding.harm = certainty_of(touch, is_stuck);
+  finding.cause = finding.harm;
   finding.outcome = is_stuck ? Outcome::kHang : Outcome::kError;
   finding.culprit = cuda::describe_driver(evidence, fork);
   const std::string where = words::at(" at ", touch.stack);

@@ -38,7 +38,8 @@ Finding describe(const Evidence& evidence, const Share& share, const ShareUse& r
   if (missed != nullptr) finding.stack = missed->stack;
   finding.fork = evidence.fork_site(fork);
   // Also where the owner is dead for certain: what it waits for in there may never have come by this file.
-  finding.certainty = Certainty::kLikely;
+  finding.harm = Certainty::kLikely;
+  finding.cause = Certainty::kProven;
   finding.outcome = is_proven_dead(owner) ? Outcome::kHang : Outcome::kMayHang;
   finding.culprit.kind = CulpritKind::kProcess;
   finding.culprit.name = fmt::format("the interest in a {}", removed.target_kind);

@@ -29,7 +29,8 @@ Finding describe(const Evidence& evidence, const FileLockUse& use, Certainty cer
   const std::string parent = words::parent(evidence.process(fork.process));
   const std::string at_fork = words::at(" at ", fork.stack);
   Finding finding = file_locks::begin_finding(evidence, "file-lock-lost", use);
-  finding.certainty = certainty;
+  finding.harm = certainty;
+  finding.cause = finding.harm;
   finding.summary = fmt::format(
       "{} unlocks {}{} without having locked it: the lock that {} took before fork(){} is not "
       "inherited",

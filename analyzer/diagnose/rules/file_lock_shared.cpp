@@ -39,7 +39,8 @@ Finding describe(const Evidence& evidence, const FileLockUse& released, const Fi
   Finding finding = file_locks::begin_finding(evidence, "file-lock-shared", released);
   // That another one has a lock which excludes this one, while its owner believes to have it, is what locks are
   // against.
-  finding.certainty = other.empty() ? Certainty::kPossible : Certainty::kCertain;
+  finding.harm = other.empty() ? Certainty::kPossible : Certainty::kProven;
+  finding.cause = finding.harm;
   finding.processes.push_back(missed.process);
   finding.summary = fmt::format("{} releases the lock of {}{} that {} believes to have{}: a fork shares it", child,
                                 file, words::at(" at ", released.stack), owner,

@@ -34,7 +34,8 @@ Finding describe_untouched(const Evidence& evidence, const model::Fork& fork) {
   const model::Process& child = evidence.process(*fork.child);
   const model::Stack interrupted = find_interrupted(fork.stack);
   Finding finding = evidence.begin_finding("fork-in-signal-handler", fork);
-  finding.certainty = Certainty::kLikely;
+  finding.harm = Certainty::kLikely;
+  finding.cause = Certainty::kLikely;
   finding.outcome = Outcome::kHang;
   finding.culprit.kind = CulpritKind::kThread;
   finding.culprit.name = "the code that the signal interrupted";

@@ -59,7 +59,8 @@ void find_touches(const Evidence& evidence, std::vector<Finding>& findings) {
     const auto hang = evidence.find_hang(touch);
     if (!hang) continue;
     Finding finding = evidence.begin_finding("fork-inside-parallel-region", touch);
-    finding.certainty = *hang;
+    finding.harm = *hang;
+    finding.cause = Certainty::kProven;
     finding.outcome = Outcome::kHang;
     finding.culprit = openmp::describe_pool(evidence, *pool);
     finding.summary =
@@ -88,7 +89,8 @@ void find_ends(const Evidence& evidence, std::vector<Finding>& findings) {
     const bool is_stuck = is_proven_dead(child) || child.liveness == model::Liveness::kSpinning;
     if (is_libgomp ? !is_stuck : crash(child) == 0) continue;
     Finding finding = evidence.begin_finding("fork-inside-parallel-region", fork);
-    finding.certainty = is_libgomp && is_proven_dead(child) ? Certainty::kCertain : Certainty::kLikely;
+    finding.harm = is_libgomp && is_proven_dead(child) ? Certainty::kProven : Certainty::kLikely;
+    finding.cause = Certainty::kProven;
     finding.outcome = is_libgomp ? Outcome::kHang : Outcome::kError;
     finding.culprit = openmp::describe_pool(evidence, pool);
     finding.summary =

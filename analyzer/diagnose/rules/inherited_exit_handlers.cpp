@@ -16,7 +16,7 @@ namespace forksight::rules {
 namespace {
 
 struct End {
-  Certainty certainty;
+  Certainty harm;
   Outcome outcome;
 };
 
@@ -28,7 +28,7 @@ bool is_crash(int signal) {
 std::optional<End> find_end(const Evidence& evidence, const model::Touch& touch) {
   const model::Process& child = evidence.process(touch.process);
   if (!evidence.find_hang(touch)) return std::nullopt;  // something else was touched after it: that is the finding
-  if (is_proven_dead(child)) return End{Certainty::kCertain, Outcome::kHang};
+  if (is_proven_dead(child)) return End{Certainty::kProven, Outcome::kHang};
   if (child.liveness == model::Liveness::kSpinning) return End{Certainty::kLikely, Outcome::kHang};
   if (child.exit_status && WIFSIGNALED(*child.exit_status) && is_crash(WTERMSIG(*child.exit_status))) {
     return End{Certainty::kLikely, Outcome::kError};
@@ -54,7 +54,8 @@ void inherited_exit_handlers(const Evidence& evidence, std::vector<Finding>& fin
     const model::Touch* const wait = find_wait(evidence, touch);
     const std::size_t lost = fork.lost_threads.size() + fork.unknown_threads;
     Finding finding = evidence.begin_finding("inherited-exit-handlers", touch);
-    finding.certainty = end->certainty;
+    finding.harm = end->harm;
+    finding.cause = Certainty::kLikely;
     finding.outcome = end->outcome;
     finding.culprit.kind = CulpritKind::kHandler;
     finding.culprit.name = "exit handlers of the parent";

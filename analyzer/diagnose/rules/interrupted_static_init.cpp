@@ -60,7 +60,8 @@ void interrupted_static_init(const Evidence& evidence, std::vector<Finding>& fin
     const auto end = locks::find_end(evidence, touch);
     if (!end) continue;
     Finding finding = evidence.begin_finding("interrupted-static-init", touch);
-    finding.certainty = end->certainty;
+    finding.harm = end->harm;
+    finding.cause = evidence.find_cause(touch);
     finding.outcome = end->outcome;
     finding.culprit = locks::describe_lock(evidence, *orphan);
     finding.culprit.name = words::lock(orphan->lock);

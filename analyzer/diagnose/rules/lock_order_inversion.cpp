@@ -95,7 +95,8 @@ void lock_order_inversion(const Evidence& evidence, std::vector<Finding>& findin
     if (hangs_already(findings, process)) continue;
     Finding finding;
     finding.rule = "lock-order-inversion";
-    finding.certainty = Certainty::kPossible;
+    finding.harm = Certainty::kPossible;
+    finding.cause = Certainty::kProven;
     finding.outcome = Outcome::kMayHang;
     finding.process = process;
     finding.processes = {process};

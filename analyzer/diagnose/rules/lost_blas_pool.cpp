@@ -32,7 +32,8 @@ void lost_blas_pool(const Evidence& evidence, std::vector<Finding>& findings) {
     if (!end) continue;
     const model::OwnerInfo& owner = model::info_of(blas);
     Finding finding = evidence.begin_finding("lost-blas-pool", touch);
-    finding.certainty = end->certainty;
+    finding.harm = end->harm;
+    finding.cause = evidence.find_cause(touch);
     finding.outcome = end->outcome;
     finding.culprit = locks::describe_lock(evidence, *orphan);
     finding.culprit.kind = CulpritKind::kPool;

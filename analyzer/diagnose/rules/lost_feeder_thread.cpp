@@ -48,7 +48,8 @@ Finding describe(const Evidence& evidence, const model::Fork& fork, const python
   const model::Process& process = evidence.process(child);
   const std::int32_t parent = evidence.process(fork.process).pid;
   Finding finding = evidence.begin_finding("lost-feeder-thread", fork);
-  finding.certainty = Certainty::kLikely;
+  finding.harm = Certainty::kLikely;
+  finding.cause = Certainty::kLikely;
   finding.outcome = Outcome::kHang;
   if (has_way_out(process)) set_may_be_meant(finding);
   finding.culprit.kind = CulpritKind::kThread;
@@ -84,7 +85,8 @@ Finding describe(const Evidence& evidence, const model::Fork& fork, const python
 Finding describe(const Evidence& evidence, const model::Touch& touch, const locks::Orphan& orphan,
                  const locks::End& end, const queues::Feeder& feeder) {
   Finding finding = evidence.begin_finding("lost-feeder-thread", touch);
-  finding.certainty = end.certainty;
+  finding.harm = end.harm;
+  finding.cause = evidence.find_cause(touch);
   finding.outcome = end.outcome;
   finding.culprit = locks::describe_lock(evidence, orphan);
   finding.culprit.name = fmt::format("the list of queue {}", feeder.queue);

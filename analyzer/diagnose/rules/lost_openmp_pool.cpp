@@ -130,7 +130,8 @@ void lost_openmp_pool(const Evidence& evidence, std::vector<Finding>& findings) 
     if (!touch.cured && openmp::find_other_runtime(evidence.model(), evidence.fork(touch)) != nullptr)
       continue;  // mixed-openmp-runtimes
     Finding finding = evidence.begin_finding("lost-openmp-pool", touch);
-    finding.certainty = touch.cured ? Certainty::kCertain : *hang;
+    finding.harm = touch.cured ? Certainty::kProven : *hang;
+    finding.cause = evidence.find_cause(touch);
     finding.outcome = touch.cured ? Outcome::kCured : Outcome::kHang;
     finding.culprit = openmp::describe_pool(evidence, *pool);
     finding.summary = summarise(evidence, touch, *pool);

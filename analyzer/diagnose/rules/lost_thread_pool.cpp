@@ -20,6 +20,7 @@ Finding describe(const Evidence& evidence, const pools::LostWait& wait, const mo
   Finding finding = wait.wait == nullptr ? evidence.begin_finding("lost-thread-pool", fork)
                                          : evidence.begin_finding("lost-thread-pool", *wait.wait);
   pools::set_certainty(child, finding);
+  finding.cause = Certainty::kLikely;
   finding.culprit.kind = CulpritKind::kPool;
   finding.culprit.name = pools::pool_name(pool);
   finding.culprit.library = pool.library;

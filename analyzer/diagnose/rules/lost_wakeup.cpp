@@ -38,7 +38,7 @@ std::string summarise(const Evidence& evidence, const pools::LostWait& suspect, 
   const std::size_t lost = fork.lost_threads.size() + fork.unknown_threads;
   const bool for_handler = finding.outcome == Outcome::kMayHang;
   const std::string cause =
-      fmt::format("{} of its parent {} not copied by fork(){}", words::count(lost, "thread", "threads"),
+      fmt::format("possibly because {} of its parent {} not copied by fork(){}", words::count(lost, "thread", "threads"),
                   lost == 1 ? "was" : "were", words::at(" at ", fork.stack));
   const std::string child = evidence.name(suspect.child);
   const std::string_view hang = hangs(evidence.process(suspect.child));
@@ -73,6 +73,7 @@ Finding describe(const Evidence& evidence, const pools::LostWait& suspect) {
   Finding finding = suspect.wait == nullptr ? evidence.begin_finding("lost-wakeup", fork)
                                             : evidence.begin_finding("lost-wakeup", *suspect.wait);
   pools::set_certainty(child, finding);
+  finding.cause = Certainty::kPossible;
   fill_culprit(evidence, fork, finding);
   finding.summary = summarise(evidence, suspect, finding);
   if (suspect.wait != nullptr) {
@@ -84,10 +85,10 @@ Finding describe(const Evidence& evidence, const pools::LostWait& suspect) {
                                     words::parent(evidence.process(fork.process)),
                                     words::count(lost, "thread", "threads"), pools::name_threads(model, fork)));
   if (suspect.wait != nullptr) {
-    add_sentence(finding, fmt::format("The child has none of these: {} was to come from there.",
+    add_sentence(finding, fmt::format("The child has none of these. If {} is one of them, that is why; it is not proven.",
                                       futex_waits::find_purpose(suspect.wait->stack).other_side));
   } else {
-    add_sentence(finding, "The child has none of these; what it waits for was to come from one of them.");
+    add_sentence(finding, "The child has none of these. If what it waits for was to come from one of them, that is why; it is not proven.");
     add_sentence(finding,
                  "Which lock, condition or future it is, is not known: forksight saw no lock operation of the child on "
                  "a lock held at the fork. It may be a condition variable, a future, or a lock inside of libc or of "

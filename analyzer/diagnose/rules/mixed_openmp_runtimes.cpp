@@ -19,7 +19,8 @@ void mixed_openmp_runtimes(const Evidence& evidence, std::vector<Finding>& findi
     const std::string_view lost = words::base_name(pool->library);
     const std::string_view rebuilt = words::base_name(other->library);
     Finding finding = evidence.begin_finding("mixed-openmp-runtimes", touch);
-    finding.certainty = *hang;
+    finding.harm = *hang;
+    finding.cause = evidence.find_cause(touch);
     finding.outcome = Outcome::kHang;
     finding.culprit = openmp::describe_pool(evidence, *pool);
     finding.summary = fmt::format(

@@ -84,16 +84,19 @@ std::string describe_others(const Touches& touches, const model::Touch& chosen) 
 void set_certainty(const Evidence& evidence, const Chosen& chosen, Finding& finding) {
   switch (chosen.fate) {
     case Fate::kHangs:
-      finding.certainty = *evidence.find_hang(*chosen.touch);
+      finding.harm = *evidence.find_hang(*chosen.touch);
+      finding.cause = finding.harm;
       finding.outcome = Outcome::kHang;
       break;
     case Fate::kEndedInside:
     case Fate::kRefused:
-      finding.certainty = Certainty::kLikely;
+      finding.harm = Certainty::kLikely;
+      finding.cause = finding.harm;
       finding.outcome = Outcome::kError;
       break;
     case Fate::kWorked:
-      finding.certainty = Certainty::kPossible;
+      finding.harm = Certainty::kPossible;
+      finding.cause = finding.harm;
       finding.outcome = Outcome::kCorruption;
       break;
   }

@@ -19,7 +19,7 @@ std::optional<End> find_end(const Evidence& evidence, const model::Touch& touch)
   const bool waits = touch.operation == SyncOperation::kWait;
   if (touch.returned) {
     if (!waits) return std::nullopt;
-    return End{Certainty::kCertain, Outcome::kCorruption};
+    return End{Certainty::kProven, Outcome::kCorruption};
   }
   const auto hang = evidence.find_hang(touch);
   if (!hang) return std::nullopt;
@@ -58,7 +58,8 @@ void orphaned_barrier(const Evidence& evidence, std::vector<Finding>& findings) 
     const model::Fork& fork = evidence.fork(touch);
     const bool is_many = orphan->held.waiters > 1;
     Finding finding = evidence.begin_finding("orphaned-barrier", touch);
-    finding.certainty = end->certainty;
+    finding.harm = end->harm;
+    finding.cause = evidence.find_cause(touch);
     finding.outcome = end->outcome;
     finding.culprit = locks::describe_lock(evidence, *orphan);
     finding.summary =

@@ -43,7 +43,7 @@ std::optional<End> find_end(const Evidence& evidence, const model::Touch& touch,
   // The signal itself came back. Later ones may have made up for it, unless a waiter still sleeps there.
   const model::Process& child = evidence.process(touch.process);
   if (!sleeps_in(child, orphan.lock)) return std::nullopt;
-  if (is_beyond_signals(child)) return End{Certainty::kCertain, Outcome::kHang};
+  if (is_beyond_signals(child)) return End{Certainty::kProven, Outcome::kHang};
   if (is_proven_dead(child)) return End{Certainty::kLikely, Outcome::kMayHang};
   return std::nullopt;
 }
@@ -145,7 +145,8 @@ void orphaned_condvar(const Evidence& evidence, std::vector<Finding>& findings) 
     const auto end = find_end(evidence, touch, *orphan);
     if (!end) continue;
     Finding finding = evidence.begin_finding("orphaned-condvar", touch);
-    finding.certainty = end->certainty;
+    finding.harm = end->harm;
+    finding.cause = evidence.find_cause(touch);
     finding.outcome = end->outcome;
     finding.culprit = locks::describe_lock(evidence, *orphan);
     finding.summary = fmt::format("{}: {}", head(evidence, touch, *orphan, *end), cause_of(evidence, touch, *orphan));

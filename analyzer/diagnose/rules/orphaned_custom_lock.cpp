@@ -34,7 +34,8 @@ void orphaned_custom_lock(const Evidence& evidence, std::vector<Finding>& findin
     if (!end) continue;
     const model::Process& child = evidence.process(touch.process);
     Finding finding = evidence.begin_finding("orphaned-custom-lock", touch);
-    finding.certainty = end->certainty;
+    finding.harm = end->harm;
+    finding.cause = evidence.find_cause(touch);
     finding.outcome = end->outcome;
     finding.culprit = locks::describe_lock(evidence, *orphan);
     // The stacks begin inside of the lock; the words name the places that use it.

@@ -45,7 +45,8 @@ void find_in_parents(const Evidence& evidence, std::vector<Finding>& findings) {
       });
       if (wait == parent.waits.end() || !said.emplace(fork.process, orphan.lock.address).second) continue;
       Finding finding = Evidence::begin_finding("orphaned-mutex", fork.process, *wait);
-      finding.certainty = is_beyond_signals(parent) ? Certainty::kCertain : Certainty::kLikely;
+      finding.harm = is_beyond_signals(parent) ? Certainty::kProven : Certainty::kLikely;
+      finding.cause = Certainty::kProven;
       finding.outcome = is_beyond_signals(parent) ? Outcome::kHang : Outcome::kMayHang;
       finding.culprit = locks::describe_lock(evidence, orphan);
       const std::string taken = words::at(" at ", held.acquired_at);
@@ -75,7 +76,8 @@ void orphaned_mutex(const Evidence& evidence, std::vector<Finding>& findings) {
     const bool sleeps = is_proven_dead(evidence.process(touch.process));
     if (orphan->lock.priority_inherit && end->outcome == Outcome::kHang && !sleeps) end->outcome = Outcome::kError;
     Finding finding = evidence.begin_finding("orphaned-mutex", touch);
-    finding.certainty = end->certainty;
+    finding.harm = end->harm;
+    finding.cause = evidence.find_cause(touch);
     finding.outcome = end->outcome;
     finding.culprit = locks::describe_lock(evidence, *orphan);
     finding.summary = fmt::format("{}: {}", locks::head(evidence, touch, orphan->lock, *end, "locking"),

@@ -16,7 +16,8 @@ void orphaned_rwlock(const Evidence& evidence, std::vector<Finding>& findings) {
     const auto end = locks::find_end(evidence, touch);
     if (!end) continue;
     Finding finding = evidence.begin_finding("orphaned-rwlock", touch);
-    finding.certainty = end->certainty;
+    finding.harm = end->harm;
+    finding.cause = evidence.find_cause(touch);
     finding.outcome = end->outcome;
     finding.culprit = locks::describe_lock(evidence, *orphan);
     finding.summary = fmt::format("{}: {} {}", locks::head(evidence, touch, orphan->lock, *end, "locking"),

@@ -26,9 +26,10 @@ void orphaned_semaphore(const Evidence& evidence, std::vector<Finding>& findings
     if (evidence.fork(touch).is_inferred && orphan->holder.tid == 0 && !is_proven) continue;
     if (end->outcome == Outcome::kHang && !is_proven) *end = {Certainty::kLikely, Outcome::kMayHang};
     // Nobody may have been going to post it in that time, in the parent either.
-    if (touch.returned) end->certainty = std::min(end->certainty, Certainty::kLikely);
+    if (touch.returned) end->harm = std::min(end->harm, Certainty::kLikely);
     Finding finding = evidence.begin_finding("orphaned-semaphore", touch);
-    finding.certainty = end->certainty;
+    finding.harm = end->harm;
+    finding.cause = evidence.find_cause(touch);
     finding.outcome = end->outcome;
     finding.culprit = locks::describe_lock(evidence, *orphan);
     const std::string head = end->outcome == Outcome::kMayHang

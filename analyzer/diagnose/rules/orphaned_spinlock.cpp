@@ -14,7 +14,8 @@ void orphaned_spinlock(const Evidence& evidence, std::vector<Finding>& findings)
     const auto end = locks::find_end(evidence, touch);
     if (!end) continue;
     Finding finding = evidence.begin_finding("orphaned-spinlock", touch);
-    finding.certainty = end->certainty;
+    finding.harm = end->harm;
+    finding.cause = evidence.find_cause(touch);
     finding.outcome = end->outcome;
     finding.culprit = locks::describe_lock(evidence, *orphan);
     finding.summary = fmt::format("{}: {}", locks::head(evidence, touch, orphan->lock, *end, "spinning for"),

@@ -101,7 +101,8 @@ void add_fixes(const model::Touch& touch, Finding& finding) {
 Finding describe_import(const Evidence& evidence, const model::Fork& fork, const python::Wait& wait) {
   const model::ProcessId child = *fork.child;
   Finding finding = evidence.begin_finding("python-lock-orphaned", fork);
-  finding.certainty = Certainty::kCertain;
+  finding.harm = Certainty::kProven;
+  finding.cause = Certainty::kProven;
   finding.outcome = Outcome::kHang;
   finding.culprit.name = "the lock of a module that is being imported";
   finding.culprit.holder = evidence.holder(*wait.partner);
@@ -151,7 +152,8 @@ void python_lock_orphaned(const Evidence& evidence, std::vector<Finding>& findin
     const model::Fork& fork = evidence.fork(touch);
     const model::Stack* const at_fork = python::find_at_fork(model, fork, orphan->holder);
     Finding finding = evidence.begin_finding("python-lock-orphaned", touch);
-    finding.certainty = end->certainty;
+    finding.harm = end->harm;
+    finding.cause = evidence.find_cause(touch);
     finding.outcome = end->outcome;
     finding.culprit = locks::describe_lock(evidence, *orphan);
     finding.culprit.name = fmt::format("a lock of Python (semaphore at {:#x})", orphan->lock.address);

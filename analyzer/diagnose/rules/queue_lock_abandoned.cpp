@@ -37,7 +37,8 @@ void queue_lock_abandoned(const Evidence& evidence, std::vector<Finding>& findin
       }
       const std::string name(words::base_name(wait.path.substr(0, wait.path.find(" (deleted)"))));
       Finding finding = Evidence::begin_finding("queue-lock-abandoned", id, wait);
-      finding.certainty = Certainty::kLikely;
+      finding.harm = Certainty::kLikely;
+      finding.cause = Certainty::kLikely;
       finding.outcome = Outcome::kHang;
       if (has_way_out(process)) set_may_be_meant(finding);
       finding.culprit.kind = CulpritKind::kLock;

@@ -53,7 +53,8 @@ void racy_orphan(const Evidence& evidence, std::vector<Finding>& findings) {
     if (words::is_python(parent) || fork.python || is_told(findings, parent, lock)) continue;
     Finding finding;
     finding.rule = "racy-orphan";
-    finding.certainty = Certainty::kPossible;
+    finding.harm = Certainty::kPossible;
+    finding.cause = Certainty::kProven;
     finding.outcome = Outcome::kMayHang;
     finding.process = touch.process;
     finding.processes = {touch.process};

@@ -27,7 +27,8 @@ Finding describe(const Evidence& evidence, const std::vector<const Draw*>& draws
   Finding finding;
   finding.rule = "rng-state-duplicated";
   if (first.fork) finding.fork = evidence.fork_site(evidence.model().forks[*first.fork]);
-  finding.certainty = Certainty::kPossible;
+  finding.harm = Certainty::kPossible;
+  finding.cause = Certainty::kProven;
   finding.outcome = Outcome::kCorruption;
   finding.process = first.process;
   finding.tid = first.tid;

@@ -21,7 +21,7 @@ void rwlock_upgrade(const Evidence& evidence, std::vector<Finding>& findings) {
     const model::Process& process = evidence.process(finding.process);
     const auto threads = std::ranges::count_if(process.waits, [](const model::Wait& one) { return one.is_stuck; });
     // The end of the wait is ruled out either way; who holds it is not, if others could.
-    if (threads > 1 && finding.certainty == Certainty::kCertain) finding.certainty = Certainty::kLikely;
+    if (threads > 1) finding.cause = Certainty::kLikely;
     const std::string name = cycles::object(wait);
     finding.summary =
         fmt::format("{} {} locking {} for writing: {} holds it for reading{}", evidence.name(finding.process),

@@ -30,7 +30,7 @@ bool is_refused_unlock(const Touch& touch) {
 }
 
 std::optional<locks::End> find_end(const Evidence& evidence, const Touch& touch, const model::Lock& lock) {
-  if (is_refused_unlock(touch)) return locks::End{Certainty::kCertain, Outcome::kError};
+  if (is_refused_unlock(touch)) return locks::End{Certainty::kProven, Outcome::kError};
   auto end = locks::find_end(evidence, touch);
   // libc aborts: the kernel does not know the owner's tid in this process. A robust one waits for it.
   if (end && end->outcome == Outcome::kHang && lock.priority_inherit && !lock.robust) end->outcome = Outcome::kError;
@@ -141,7 +141,8 @@ void self_held_lock(const Evidence& evidence, std::vector<Finding>& findings) {
     const auto end = find_end(evidence, touch, own->lock);
     const auto before = refused.find(key);
     Finding finding = evidence.begin_finding("self-held-lock", touch);
-    finding.certainty = end->certainty;
+    finding.harm = end->harm;
+    finding.cause = evidence.find_cause(touch);
     finding.outcome = end->outcome;
     finding.culprit = locks::describe_lock(evidence, *own);
     finding.summary = summarise(evidence, touch, *own, *end);

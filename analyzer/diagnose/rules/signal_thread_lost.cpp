@@ -37,9 +37,10 @@ Finding describe(const Evidence& evidence, const model::Fork& fork, const model:
   if (is_proven_dead(child)) {
     pools::set_certainty(child, finding);
   } else {
-    finding.certainty = Certainty::kLikely;
+    finding.harm = Certainty::kLikely;
     finding.outcome = Outcome::kMayHang;
   }
+  finding.cause = Certainty::kLikely;
   finding.culprit.kind = CulpritKind::kThread;
   finding.culprit.name = fmt::format("the thread that takes {}", words::signals(taker.object));
   finding.culprit.holder = evidence.holder(thread);

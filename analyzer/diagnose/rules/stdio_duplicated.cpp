@@ -67,7 +67,8 @@ Finding describe(const Evidence& evidence, const model::UnflushedOutput& output,
   const std::string bytes = words::count(output.bytes, "byte", "bytes");
   const std::string times = flushes.size() == 2 ? std::string("twice") : fmt::format("{} times", flushes.size());
   Finding finding = evidence.begin_finding("stdio-duplicated", fork);
-  finding.certainty = Certainty::kCertain;
+  finding.harm = Certainty::kProven;
+  finding.cause = Certainty::kProven;
   finding.outcome = Outcome::kCorruption;
   finding.process = child.process;
   finding.processes = {child.process};

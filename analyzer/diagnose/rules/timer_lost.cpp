@@ -38,7 +38,8 @@ Finding describe(const Evidence& evidence, const model::Touch& touch, const mode
   const std::string signals = words::signals(touch.object);
   const std::string parent = words::parent(evidence.process(fork.process));
   Finding finding = evidence.begin_finding("timer-lost", touch);
-  finding.certainty = is_of_timers(touch.object) ? Certainty::kLikely : Certainty::kPossible;
+  finding.harm = is_of_timers(touch.object) ? Certainty::kLikely : Certainty::kPossible;
+  finding.cause = finding.harm;
   finding.outcome = Outcome::kMayHang;
   finding.culprit.kind = CulpritKind::kTimer;
   finding.culprit.name = fmt::format("the timer that sends {}", signals);

@@ -118,7 +118,8 @@ Finding describe(const Evidence& evidence, const Suspended& suspended, const cyc
     finding.tid = wait.tid;
     finding.thread_name = wait.name;
     finding.stack = wait.stack;
-    finding.certainty = is_beyond ? Certainty::kCertain : Certainty::kLikely;
+    finding.harm = is_beyond ? Certainty::kProven : Certainty::kLikely;
+    finding.cause = Certainty::kProven;
     finding.outcome = is_beyond ? Outcome::kHang : Outcome::kMayHang;
   } else {
     finding = cycles::begin_finding("vfork-misuse", evidence, ring);
@@ -127,7 +128,8 @@ Finding describe(const Evidence& evidence, const Suspended& suspended, const cyc
       return link.waker->via == "mutex" || link.waker->via == "rwlock" || link.waker->via == "vfork";
     };
     if (std::ranges::all_of(ring, via_lock)) {
-      finding.certainty = Certainty::kCertain;
+      finding.harm = Certainty::kProven;
+      finding.cause = Certainty::kProven;
       finding.outcome = Outcome::kHang;
     }
   }
@@ -166,7 +168,8 @@ Finding describe(const Evidence& evidence, const model::VforkExit& made) {
   const std::string where = words::at(" at ", made.stack);
   Finding finding;
   finding.rule = "vfork-misuse";
-  finding.certainty = Certainty::kCertain;
+  finding.harm = Certainty::kProven;
+  finding.cause = Certainty::kProven;
   finding.outcome = Outcome::kCorruption;
   finding.process = made.process;
   finding.processes = {made.process};

@@ -128,7 +128,7 @@ class Looked(unittest.TestCase):
     def test_one_that_hangs(self):
         report = self.report(self.hung().pid)
         self.assertEqual(rules(report), ["orphaned-mutex"])
-        self.assertEqual(report["findings"][0]["certainty"], "certain")
+        self.assertEqual(report["findings"][0]["hang"], "proven")
         self.assertEqual(report["findings"][0]["culprit"]["name"], "cache_mutex (mutex)")
 
     def test_the_child_that_hangs_is_as_good(self):

@@ -3,7 +3,7 @@ import collections
 import threading
 
 VERDICTS = ("right", "weaker", "silent", "wrong", "harmed")
-CERTAINTIES = ("certain", "proven", "likely", "possible")
+CERTAINTIES = ("proven", "likely", "possible", "unknown")
 
 
 class Figures:

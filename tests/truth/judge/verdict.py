@@ -77,11 +77,12 @@ def names_of(slots, truth):
 
 
 def certainties(finding):
-    """One certainty speaks for both claims, unless the report tells two."""
-    return finding.get("hang", finding.get("certainty", "?")), finding.get("cause", finding.get("certainty", "?"))
+    return finding.get("hang", finding.get("harm", "?")), finding["cause"]
 
 
-def worth_of(rule, waits):
+def worth_of(rule, cause, waits):
+    if cause == "unknown":
+        return "right" if any(wait.cause == "no-waker" for wait in waits) else "weaker"
     if any(RIGHT.get(rule, lambda wait: False)(wait) for wait in waits):
         return "right"
     if any(WEAKER.get(rule, lambda wait: False)(wait) for wait in waits):
@@ -103,7 +104,9 @@ def judge_finding(finding, truth, slots):
         return Judged(rule, hang, cause, process, thread, "other", "")
     if not stuck:
         return Judged(rule, hang, cause, process, thread, "wrong", "hang")
-    worth = "right" if cause == "unknown" else worth_of(rule, here or stuck)
+    worth = worth_of(rule, cause, here or stuck)
+    if worth == "wrong" and cause == "possible" and hang != "possible":
+        return Judged(rule, hang, cause, process, thread, "weaker", "")  # that it hangs is true, and the rest is a candidate
     return Judged(rule, hang, cause, process, thread, worth, "cause" if worth == "wrong" else "")
 
 
