@@ -25,7 +25,7 @@ bool is_proven(const watch::Verdict& verdict) {
 bool has_hang_to_end(const Verdicts& verdicts, const model::Model& model, const std::vector<Finding>& findings,
                      Certainty least) {
   return std::ranges::any_of(findings, [&](const Finding& finding) {
-    if (!is_hang(finding) || finding.harm < least || finding.cause == Certainty::kUnknown) return false;
+    if (!is_hang(finding) || finding.harm < least) return false;
     return std::ranges::any_of(finding.processes, [&](model::ProcessId id) {
       const watch::Verdict* const verdict = find_verdict(verdicts, model.processes[id]);
       if (verdict == nullptr) return false;

@@ -6,8 +6,8 @@
 // Repaired:  the wait asks first.
 //
 // EXPECT-BARE: hang
-// EXPECT: deadlock proven/possible hang culprit="its only thread" victims=0
-// EXPECT-WHY: deadlock proven/possible hang culprit="its only thread" victims=0
+// EXPECT: deadlock proven/unknown hang culprit="its only thread" victims=0
+// EXPECT-WHY: deadlock proven/unknown hang culprit="its only thread" victims=0
 // EXPECT-STACK: stack wait_for_result@wait main@main
 #include <pthread.h>
 

@@ -6,8 +6,8 @@
 // Repaired:  both take them in the same order.
 //
 // EXPECT-BARE: hang
-// EXPECT: deadlock proven/possible hang culprit="2 threads" victims=0
-// EXPECT-WHY: deadlock proven/possible hang culprit="2 threads" victims=0
+// EXPECT: deadlock proven/unknown hang culprit="2 threads" victims=0
+// EXPECT-WHY: deadlock proven/unknown hang culprit="2 threads" victims=0
 // EXPECT-STACK: stack move@second main@forward
 #include <pthread.h>
 #include <semaphore.h>

@@ -6,8 +6,8 @@
 // Repaired:  the task calls the inner one itself.
 //
 // EXPECT-BARE: hang
-// EXPECT: deadlock proven/possible hang culprit="2 threads" victims=0
-// EXPECT-WHY: deadlock proven/possible hang culprit="2 threads" victims=0
+// EXPECT: deadlock proven/unknown hang culprit="2 threads" victims=0
+// EXPECT-WHY: deadlock proven/unknown hang culprit="2 threads" victims=0
 // EXPECT-STACK: stack main@whole
 #include <condition_variable>
 #include <deque>

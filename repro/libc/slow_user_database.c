@@ -16,9 +16,11 @@
 // EXPECT-BARE(host-repaired): ok
 // EXPECT-NONE(host-repaired)
 // EXPECT(group): libc-lock-in-flight proven hang lock=getgrnam:lock holder=lookup start=lookup_main victims=1
+// EXPECT-WHY(group): libc-lock-in-flight proven/likely hang lock=getgrnam:lock holder=lookup start=lookup_main victims=1
 // EXPECT-STACK(group): culprit find_group@inside_group lookup_main@call
 // EXPECT-STACK(group): stack drop_group@touch_group main@child
 // EXPECT(host): libc-lock-in-flight proven hang holder=lookup start=lookup_main victims=1
+// EXPECT-WHY(host): libc-lock-in-flight proven/likely hang holder=lookup start=lookup_main victims=1
 // EXPECT-STACK(host): culprit find_host@inside_host lookup_main@call
 // EXPECT-STACK(host): stack find_peer@touch_host main@child
 // EXPECT-CORE: libc-lock-in-flight proven hang lock=getpwnam:lock start=lookup_main

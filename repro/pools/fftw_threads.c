@@ -7,7 +7,7 @@
 //
 // EXPECT-BARE: hang
 // EXPECT: lost-thread-pool proven/likely hang culprit="FFTW pool of 1 thread" library=libfftw3_threads.so.3 victims=1
-// EXPECT-WHY: lost-thread-pool proven/likely hang culprit="FFTW pool of 1 thread" library=libfftw3_threads.so.3 victims=1
+// EXPECT-WHY: lost-thread-pool proven/likely hang culprit="FFTW pool of 1 thread" victims=1
 // EXPECT-STACK: culprit main@transform
 // EXPECT-STACK: fork main@fork
 // EXPECT-CORE: lost-thread-pool likely may-hang culprit="FFTW pool of 1 thread"

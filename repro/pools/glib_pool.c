@@ -6,7 +6,7 @@
 //
 // EXPECT-BARE: hang
 // EXPECT: lost-thread-pool proven/likely hang culprit="GLib pool of 1 thread" library=libglib-2.0.so.0
-// EXPECT-WHY: lost-thread-pool proven/likely hang culprit="GLib pool of 1 thread" library=libglib-2.0.so.0
+// EXPECT-WHY: lost-thread-pool proven/likely hang culprit="GLib pool of 1 thread"
 // EXPECT-STACK: fork main@fork
 // EXPECT-CORE: lost-thread-pool likely may-hang culprit="GLib pool of 1 thread"
 #include <glib.h>

@@ -7,7 +7,7 @@
 //
 // EXPECT-BARE: hang
 // EXPECT: lost-thread-pool proven/likely hang culprit="TBB pool of 1 thread" library=libtbb.so.12 victims=1
-// EXPECT-WHY: lost-thread-pool proven/likely hang culprit="TBB pool of 1 thread" library=libtbb.so.12 victims=1
+// EXPECT-WHY: lost-thread-pool proven/likely hang culprit="TBB pool of 1 thread" victims=1
 // EXPECT-STACK: fork main@fork
 // EXPECT-CORE: lost-thread-pool likely may-hang culprit="TBB pool of 1 thread"
 #include <tbb/global_control.h>

@@ -6,13 +6,13 @@
 # Repaired:  both take them in the same order.
 #
 # EXPECT-BARE: hang
-# EXPECT: deadlock proven/possible hang culprit="2 threads" victims=0
-# EXPECT-WHY: deadlock proven/possible hang culprit="2 threads" victims=0
+# EXPECT: deadlock proven/unknown hang culprit="2 threads" victims=0
+# EXPECT-WHY: deadlock proven/unknown hang culprit="2 threads" victims=0
 # EXPECT-STACK: stack move@second <module>@forward
 #
 # With Python's own handler of SIGINT, which might still end the wait:
-# EXPECT(interrupt): deadlock likely/possible hang culprit="2 threads" victims=0
-# EXPECT-WHY(interrupt): deadlock likely/possible hang culprit="2 threads" victims=0
+# EXPECT(interrupt): deadlock likely/unknown hang culprit="2 threads" victims=0
+# EXPECT-WHY(interrupt): deadlock likely/unknown hang culprit="2 threads" victims=0
 # EXPECT-STACK(interrupt): stack move@second <module>@forward
 import signal
 import sys

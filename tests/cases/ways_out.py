@@ -215,7 +215,7 @@ def be_told(forksight, folder, name, command, rule):
         run.wait()
     run.stdout.close()
     said = said_by(folder, name)
-    return [] if status == FOUND and f"CERTAIN HANG: {rule}" in said else [f"{name}: status {status}: {said}"]
+    return [] if status == FOUND and f": {rule}\n" in said and "CERTAIN HANG" in said else [f"{name}: status {status}: {said}"]
 
 
 def main():

@@ -52,7 +52,7 @@ TEST(ForkTest, APoolHangsTheChildrenOfItsThread) {
                              {"idle-thread", true}, {"busy-thread", true},  {"again", false},
                              {"grandchild", false}, {"exit", true},         {"exec", true}};
   EXPECT_EQ(checked.good, expected);
-  EXPECT_TRUE(has(checked.lines.at("main"), "lost-openmp-pool (certain): ")) << checked.lines.at("main");
+  EXPECT_TRUE(has(checked.lines.at("main"), "lost-openmp-pool (proven): ")) << checked.lines.at("main");
   EXPECT_TRUE(has(checked.lines.at("main"), "fix: "));
 }
 
@@ -60,7 +60,7 @@ TEST(ForkTest, ALockOrphansWhatIsForkedBesideItsHolder) {
   const Checked checked = check("locked_use");
   EXPECT_EQ(checked.status, 1);
   for (const auto& [scene, good] : checked.good) EXPECT_EQ(good, scene != "busy-thread") << scene;
-  EXPECT_TRUE(has(checked.lines.at("busy-thread"), "orphaned-mutex (certain): "));
+  EXPECT_TRUE(has(checked.lines.at("busy-thread"), "orphaned-mutex (proven): "));
 }
 
 TEST(ForkTest, ALockWithHandlersIsGoodEverywhere) {

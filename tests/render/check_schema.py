@@ -28,7 +28,7 @@ def main():
     spoilt = []
     for spoil in (
         lambda r: r.pop("limits"),
-        lambda r: r.update(schema="forksight-report/2"),
+        lambda r: r.update(schema="forksight-report/1"),
         lambda r: r.update(extra=1),
         lambda r: r["findings"][0].update(cause="sure"),
         lambda r: r["findings"][0].update(fingerprint="0x12"),

@@ -67,7 +67,7 @@ TEST_F(RunCommand, AProgramAfterAnExecIsNotAskedForPythonStacks) {
   EXPECT_NE(caught.error.find("nothing found"), std::string::npos) << caught.error;
   const Outcome dead = run(options, {"/usr/bin/python3", "-c", script, kFixture, "dead"});
   EXPECT_EQ(dead.output, "r") << "the program was sent a signal of ours";
-  EXPECT_NE(dead.error.find("CERTAIN HANG: deadlock"), std::string::npos) << dead.error;
+  EXPECT_NE(dead.error.find("CERTAIN HANG, cause unknown: deadlock"), std::string::npos) << dead.error;
   EXPECT_NE(dead.error.find("1 finding (1 certain)"), std::string::npos) << dead.error;
 }
 
@@ -202,7 +202,7 @@ TEST_F(RunCommand, WhatIsOnlyLikelyIsKilledOnDemand) {
                    "lock = threading.Lock(); lock.acquire(); lock.acquire()\n"};
   const Outcome spared = run_idle({"--on-hang", "kill", "--hang-after", "0.2"}, hang);
   EXPECT_EQ(exit_code(spared.status), 128 + SIGTERM) << spared.error;
-  EXPECT_NE(spared.error.find("LIKELY HANG: deadlock"), std::string::npos) << spared.error;
+  EXPECT_NE(spared.error.find("LIKELY HANG, cause unknown: deadlock"), std::string::npos) << spared.error;
   const Outcome killed = run({"--on-hang", "kill", "--kill-on", "likely", "--hang-after", "0.2"}, hang);
   EXPECT_EQ(exit_code(killed.status), 128 + SIGKILL) << killed.error;
 }

@@ -83,7 +83,7 @@ bool has_thread_ended(const model::Wait& wait) { return wait.state == 'Z' || wai
 void set_certainty(const Evidence& evidence, const std::vector<model::ProcessId>& bound, Finding& finding) {
   const auto is_beyond = [&](model::ProcessId id) { return is_beyond_signals(evidence.process(id)); };
   finding.harm = std::ranges::all_of(bound, is_beyond) ? Certainty::kProven : Certainty::kLikely;
-  finding.cause = Certainty::kPossible;
+  finding.cause = Certainty::kUnknown;  // who should have been the one to begin is not known
   finding.outcome = Outcome::kHang;
   if (std::ranges::any_of(bound, [&](model::ProcessId id) { return has_way_out(evidence.process(id)); }))
     set_may_be_meant(finding);
