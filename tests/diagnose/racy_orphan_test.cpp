@@ -49,7 +49,7 @@ TEST(RacyOrphan, IsPossibleWithTheOdds) {
   const auto findings = scene.findings();
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].rule, "racy-orphan");
-  EXPECT_EQ(findings[0].certainty, Certainty::kPossible);
+  EXPECT_EQ(findings[0].harm, Certainty::kPossible);
   EXPECT_EQ(findings[0].outcome, Outcome::kMayHang);
   EXPECT_NE(findings[0].summary.find("hold it 3.1 % of the time, so about one fork in 32 hangs"), std::string::npos)
       << findings[0].summary;

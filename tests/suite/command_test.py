@@ -75,7 +75,7 @@ class Suite(unittest.TestCase):
         self.assertEqual(len([line for line in done.stderr.splitlines() if line.startswith("[")]), 4)
         self.assertIn("4 cases: 2 ok, 1 red, 1 skipped and not judged", done.stdout)
         self.assertIn("no module no_such_module_at_all", done.stdout)
-        self.assertIn("expected orphaned-mutex certain hang: not in the report", done.stdout)
+        self.assertIn("expected orphaned-mutex proven hang: not in the report", done.stdout)
         self.assertIn("to repeat: forksight suite run bad", done.stdout)
         done = self.suite("run", "-q", status=1)
         self.assertNotIn("good ", done.stdout + done.stderr)
