@@ -81,13 +81,13 @@ def certainties(finding):
 
 
 def worth_of(rule, cause, waits):
-    if cause == "unknown":
-        return "right" if any(wait.cause == "no-waker" for wait in waits) else "weaker"
+    if cause == "unknown" and any(wait.cause == "no-waker" for wait in waits):
+        return "right"
     if any(RIGHT.get(rule, lambda wait: False)(wait) for wait in waits):
         return "right"
     if any(WEAKER.get(rule, lambda wait: False)(wait) for wait in waits):
         return "weaker"
-    return "wrong"
+    return "weaker" if cause == "unknown" else "wrong"
 
 
 def judge_finding(finding, truth, slots):
