@@ -39,6 +39,14 @@ FORKSIGHT_EXPORT(int, pthread_clockjoin_np, pthread_t thread, void** result, clo
   return join(thread, [=] { return FORKSIGHT_NEXT(pthread_clockjoin_np)(thread, result, clock, deadline); });
 }
 
+FORKSIGHT_EXPORT(int, pthread_tryjoin_np, pthread_t thread, void** result) {
+  const auto pointer = static_cast<std::uint64_t>(thread);
+  const std::uint64_t awaited = thread_awaited(pointer);
+  const int error = FORKSIGHT_NEXT(pthread_tryjoin_np)(thread, result);
+  if (awaited != 0 && error == 0) thread_joined(pointer, awaited);
+  return error;
+}
+
 FORKSIGHT_EXPORT(int, thrd_join, thrd_t thread, int* result) {
   return join(thread, [=] { return FORKSIGHT_NEXT(thrd_join)(thread, result); });
 }

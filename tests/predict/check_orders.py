@@ -13,7 +13,7 @@ AT_ONCE = 2
 LEAST_FOUND = 0.95
 
 HARMLESS = ["gate", "gate_of_processes", "semaphore", "writer_gate", "early_gate", "joined", "joined_later", "joined_by_another",
-            "before_and_after", "readers", "no_writer", "tried", "timed", "one_thread"]
+            "joined_by_trying", "before_and_after", "readers", "no_writer", "tried", "timed", "one_thread"]
 INVERTED = {
     "plain": {"from_mu", "to_mu"},
     "after_a_join": {"from_mu", "to_mu"},

@@ -1,4 +1,6 @@
 // Orders of locks that look like a ring and cannot close. Of none of them may anything be said.
+#include <errno.h>
+
 #include "orders.h"
 
 static pthread_mutex_t from_mu = PTHREAD_MUTEX_INITIALIZER;
@@ -148,6 +150,15 @@ static void joined_by_another(void) {
   end_idle(other);
 }
 
+static void joined_by_trying(void) {
+  const pthread_t other = begin_idle();
+  for (int i = 0; i < 20; ++i) {
+    const pthread_t thread = begin(i % 2 == 0 ? go : come);
+    while (pthread_tryjoin_np(thread, NULL) == EBUSY) sched_yield();
+  }
+  end_idle(other);
+}
+
 static void before_and_after(void) {
   const pthread_t other = begin_idle();
   for (int i = 0; i < 3; ++i) {
@@ -252,6 +263,7 @@ const struct scene harmless_scenes[] = {
     {"joined", joined},
     {"joined_later", joined_later},
     {"joined_by_another", joined_by_another},
+    {"joined_by_trying", joined_by_trying},
     {"before_and_after", before_and_after},
     {"readers", readers},
     {"no_writer", no_writer},

@@ -1,6 +1,7 @@
 /* Waiting for the end of a thread. */
 #include "probe.h"
 
+#include <errno.h>
 #include <stdint.h>
 #include <unistd.h>
 
@@ -33,9 +34,16 @@ PROBE(results) {
   SHOW(pthread_clockjoin_np(g_thread, &result, CLOCK_MONOTONIC, &past));
   const struct timespec soon = in_ms(CLOCK_MONOTONIC, 20);
   SHOW_TIMED(pthread_clockjoin_np(g_thread, &result, CLOCK_MONOTONIC, &soon), 19);
+  SHOW(pthread_tryjoin_np(g_thread, &result));
   end();
   SHOW(pthread_join(g_thread, &result));
   say("  result %ld", (long)(intptr_t)result);
+  close_pipe();
+  begin();
+  end();
+  int error = EBUSY;
+  while (error == EBUSY) error = pthread_tryjoin_np(g_thread, &result);
+  say("  tried until %d: result %ld", error, (long)(intptr_t)result);
   close_pipe();
   SHOW(pthread_join(pthread_self(), NULL));
 }
