@@ -30,6 +30,19 @@ trace::HeldRecord lock_at(std::uint64_t address, trace::LockKind kind) {
   return held;
 }
 
+std::vector<model::TimeSlice> slices_of(const trace::RacyTouchRecord& touch) {
+  std::vector<model::TimeSlice> slices;
+  const auto window = static_cast<double>(touch.window_ticks);
+  const bool is_sane = touch.slice_ticks != 0 && touch.slice_ticks < std::uint64_t{1} << 58U;
+  for (std::uint64_t i = 0; is_sane && i < trace::kTimeSlices; ++i) {
+    const std::uint64_t begin = i * touch.slice_ticks;
+    if (begin >= touch.window_ticks) break;
+    const std::uint64_t time = std::min(touch.slice_ticks, touch.window_ticks - begin);
+    slices.push_back({static_cast<double>(touch.slices[i]) / window, static_cast<double>(time) / window});
+  }
+  return slices;
+}
+
 }  // namespace
 
 void TraceReader::read_thread_life(const TraceRecord& record) {
@@ -111,6 +124,7 @@ void TraceReader::read_racy_touch(const TraceRecord& record) {
   touch.lock = lock_of(lock_at(fixed.lock, kind), touch.process);
   touch.holder = holder->index;
   touch.share = std::min(1.0, static_cast<double>(fixed.held_ticks) / static_cast<double>(fixed.window_ticks));
+  touch.slices = slices_of(fixed);
   touch.window_ns = fixed.window_ns;
   touch.times = fixed.times;
   touch.threads = fixed.threads;

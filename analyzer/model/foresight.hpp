@@ -45,6 +45,12 @@ struct LockOrder {
   bool queues = false;  // `taken` is a rwlock of which a reader waits behind a writer that waits
 };
 
+// A part of some time, as fractions of the whole.
+struct TimeSlice {
+  double held = 0;
+  double time = 0;
+};
+
 // A forked process took a lock that was free at its fork by chance.
 struct RacyTouch {
   ForkId fork = 0;
@@ -54,7 +60,8 @@ struct RacyTouch {
   ThreadId holder = 0;  // of the parent's other threads, the one that had it longest
   Stack stack;
   Stack held_at;
-  double share = 0;  // of the time before the fork that they had it: 0 to 1
+  double share = 0;               // of the window before the fork that they had it: 0 to 1
+  std::vector<TimeSlice> slices;  // of that window, in the order of time
   std::uint64_t window_ns = 0;
   std::uint64_t times = 0;
   std::uint32_t threads = 0;

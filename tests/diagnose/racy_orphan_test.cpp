@@ -4,6 +4,7 @@
 #include <map>
 
 #include "diagnose/diagnose.hpp"
+#include "diagnose/odds.hpp"
 #include "forksight/trace/foresight.hpp"
 #include "support/scenes.hpp"
 
@@ -51,7 +52,8 @@ TEST(RacyOrphan, IsPossibleWithTheOdds) {
   EXPECT_EQ(findings[0].rule, "racy-orphan");
   EXPECT_EQ(findings[0].harm, Certainty::kPossible);
   EXPECT_EQ(findings[0].outcome, Outcome::kMayHang);
-  EXPECT_NE(findings[0].summary.find("hold it 3.1 % of the time, so about one fork in 32 hangs"), std::string::npos)
+  EXPECT_NE(findings[0].summary.find("hold it 3.1 % of the time, so 0.9 % to 7.1 % of such forks hang"),
+            std::string::npos)
       << findings[0].summary;
   EXPECT_NE(findings[0].chain[1].find("\"worker\" and 1 thread more"), std::string::npos) << findings[0].chain[1];
   EXPECT_NE(findings[0].chain[2].find("7 times and had it 3.1 % of the 2.0 s"), std::string::npos)
@@ -62,9 +64,9 @@ TEST(RacyOrphan, IsPossibleWithTheOdds) {
 
 TEST(RacyOrphan, ShareIsAShare) {
   const std::map<std::pair<std::uint64_t, std::uint64_t>, std::string> cases{
-      {{500, 1000}, "50 % of the time, so about one fork in 2 hangs"},
-      {{5000, 1000}, "100 % of the time, so most forks hang"},
-      {{1, 1'000'000}, "0.0001 % of the time, so about one fork in 1000000 hangs"},
+      {{500, 1000}, "50 % of the time, so 22 % to 72 % of such forks hang"},
+      {{1, 1'000'000}, "0.0001 % of the time, so 2.8e-05 % to 0.00024 % of such forks hang"},
+      {{5000, 1000}, "0 of 1 fork found it taken, so at most 81 % of such forks hang"},
   };
   for (const auto& [ticks, words] : cases) {
     RacyTrace scene;
@@ -97,6 +99,101 @@ TEST(RacyOrphan, IsNotToldBesideAHangAtTheSameLock) {
   const auto findings = diagnose(test::read_model(hung.trace));
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].rule, "orphaned-mutex");
+}
+
+// --- the odds
+
+// A process that forks once a second, while a second thread has a lock for a part of each tenth of a second.
+struct Forks {
+  Forks(std::size_t count, double (*share_at)(double)) {
+    model.processes.emplace_back();
+    model.threads.resize(2);
+    model.locks.emplace_back().address = test::kLockAddress;
+    for (std::size_t second = 1; second <= count; ++second) {
+      model::Fork fork;
+      fork.lost_threads = {1};
+      model.forks.push_back(fork);
+      model::RacyTouch touch;
+      touch.fork = second - 1;
+      touch.window_ns = second * 1'000'000'000;
+      touch.times = 100 * second;
+      constexpr std::size_t kSlices = 10;
+      for (std::size_t i = 0; i < kSlices; ++i) {
+        const double middle = (static_cast<double>(i) + 0.5) * static_cast<double>(second) / kSlices;
+        touch.slices.push_back({share_at(middle) / kSlices, 1.0 / kSlices});
+        touch.share += touch.slices.back().held;
+      }
+      model.racy_touches.push_back(touch);
+    }
+  }
+
+  void find_taken(std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) model.forks[i].held.emplace_back().holder = 1;
+  }
+  odds::Odds odds() const { return odds::Table(model).of(model.racy_touches.front()); }
+
+  model::Model model;
+};
+
+TEST(Odds, AreThoseOfTheTimeInWhichForksHappen) {
+  const odds::Odds steady = Forks(20, [](double) { return 0.05; }).odds();
+  EXPECT_NEAR(steady.share, 0.05, 0.001);
+  EXPECT_LT(steady.range.low, 0.05);
+  EXPECT_GT(steady.range.low, 0.02);
+  EXPECT_GT(steady.range.high, 0.05);
+  EXPECT_LT(steady.range.high, 0.1);
+  EXPECT_FALSE(steady.is_by_forks);
+  const odds::Odds late = Forks(20, [](double at) { return at < 0.5 ? 0.9 : 0.02; }).odds();
+  EXPECT_LT(late.range.high, 0.1);
+  EXPECT_LT(late.range.low, 0.02);
+}
+
+TEST(Odds, ABurstBeforeTheForksIsOver) {
+  const auto burst = [](double at) { return at < 0.7 ? 0.9 : 0.0; };
+  EXPECT_TRUE(Forks(20, burst).odds().is_over);
+  EXPECT_TRUE(Forks(8, burst).odds().is_over);
+  const odds::Odds few = Forks(2, burst).odds();
+  EXPECT_FALSE(few.is_over);
+  EXPECT_EQ(few.range.low, 0);
+  EXPECT_GT(few.range.high, 0.1);
+  Forks taken(20, burst);
+  taken.find_taken(2);
+  EXPECT_FALSE(taken.odds().is_over);
+  EXPECT_TRUE(taken.odds().is_by_forks);
+}
+
+TEST(Odds, AreThoseOfTheForksWhereTheseContradictTheTime) {
+  const auto half = [](double) { return 0.5; };
+  const odds::Odds never = Forks(40, half).odds();
+  EXPECT_TRUE(never.is_by_forks);
+  EXPECT_EQ(never.range.low, 0);
+  EXPECT_LT(never.range.high, 0.1);
+  Forks often(40, half);
+  often.find_taken(36);
+  EXPECT_TRUE(often.odds().is_by_forks);
+  EXPECT_GT(often.odds().range.low, 0.7);
+  Forks fits(40, half);
+  fits.find_taken(18);
+  EXPECT_FALSE(fits.odds().is_by_forks);
+  // Where records are missing nothing is known of the forks.
+  Forks gaps(40, half);
+  gaps.model.processes[0].has_gaps = true;
+  EXPECT_FALSE(gaps.odds().is_by_forks);
+  EXPECT_EQ(gaps.odds().forks, 0U);
+}
+
+TEST(Odds, AreWiderForASingleFork) {
+  const odds::Odds one = Forks(1, [](double at) { return at < 0.5 ? 0.2 : 0.1; }).odds();
+  EXPECT_LT(one.range.low, 0.08);
+  EXPECT_GT(one.range.high, 0.2);
+}
+
+TEST(Odds, OfAFewTriesAreARange) {
+  EXPECT_EQ(odds::wilson(0, 10).low, 0);
+  EXPECT_NEAR(odds::wilson(0, 10).high, 0.2775, 0.0005);
+  EXPECT_NEAR(odds::wilson(5, 10).low, 0.2366, 0.0005);
+  EXPECT_NEAR(odds::wilson(5, 10).high, 0.7634, 0.0005);
+  EXPECT_EQ(odds::wilson(10, 10).high, 1);
 }
 
 }  // namespace

@@ -77,6 +77,19 @@ TEST_F(Foresight, MeasuresTheShareOfTime) {
   EXPECT_EQ(touch.times, 3U);
   EXPECT_EQ(touch.threads, 1U);
   EXPECT_GE(touch.window_ns, 60'000'000U);
+  // It had the lock in the first half of that time.
+  ASSERT_GE(touch.slices.size(), 8U);
+  double held = 0;
+  double time = 0;
+  for (const auto& slice : touch.slices) {
+    EXPECT_LE(slice.held, slice.time * 1.001);
+    held += slice.held;
+    time += slice.time;
+  }
+  EXPECT_NEAR(held, touch.share, 0.001);
+  EXPECT_NEAR(time, 1, 0.001);
+  EXPECT_GT(touch.slices.front().held, 0);
+  EXPECT_EQ(touch.slices.back().held, 0);
 }
 
 TEST_F(Foresight, SaysNothingUnasked) {

@@ -1,18 +1,11 @@
 // A child took a lock that was free at its fork, and that other threads of its parent have now and then (--predict): a
-// fork at another moment orphans it. The chance is
-//
-//   time that the lock was held by threads that lived at the fork, the forking one left out
-//   ----------------------------------------------------------------------------------------
-//   time from the process' first second thread to the fork
-//
-// which is the chance of a fork at a random moment of that time: the moment of a fork must not depend on what those
-// threads do. Of a rwlock's readers, who may have it together, only the one that had it longest counts.
+// fork at another moment orphans it. How often that happens is a range: diagnose/odds.hpp.
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "diagnose/evidence.hpp"
+#include "diagnose/odds.hpp"
 #include "diagnose/rules.hpp"
 #include "diagnose/words.hpp"
 
@@ -26,10 +19,35 @@ std::string percent(double share) {
   return value >= 10 ? fmt::format("{:.0f} %", value) : fmt::format("{:.2g} %", value);
 }
 
-std::string odds(double share) {
-  const double forks = 1 / share;
-  if (forks < 1.5) return "most forks hang";
-  return fmt::format("about one fork in {} hangs", forks < 1e15 ? std::llround(forks) : 1'000'000'000'000'000LL);
+// Rounded away from each other, so that nothing falls out of the range.
+std::string percents(const odds::Range& range) {
+  const std::string high = percent(std::min(1.0, range.high * 1.02));
+  if (range.low == 0) return "at most " + high;
+  return fmt::format("{} to {}", percent(range.low * 0.98), high);
+}
+
+// What the range is drawn from.
+std::string measured(const odds::Odds& odds) {
+  if (odds.is_by_forks)
+    return fmt::format("{} of {} found it taken", odds.taken, words::count(odds.forks, "fork", "forks"));
+  return fmt::format("when it forks, other threads hold it {} of the time", percent(odds.share));
+}
+
+std::string reason(const odds::Odds& odds) {
+  const std::string seen = fmt::format("Of the {} seen, {} found it taken", words::count(odds.forks, "fork", "forks"),
+                                       odds.taken == 0 ? "none" : std::to_string(odds.taken));
+  if (odds.is_by_forks) {
+    return fmt::format(
+        "{}, although those threads have it {} of the time: when the program forks depends on what they do. "
+        "By these forks alone {} hang.",
+        seen, percent(odds.share), percents(odds.range));
+  }
+  if (odds.share == 0) {
+    return fmt::format("{}; around them nobody took it, but before. That is too few to say that nobody will: {} hang.",
+                       seen, percents(odds.range));
+  }
+  return fmt::format("{}. If the moment of a fork does not depend on what those threads do, {} hang.", seen,
+                     percents(odds.range));
 }
 
 // A child of the same parent was seen to hang there: that says more.
@@ -44,6 +62,7 @@ bool is_told(const std::vector<Finding>& findings, const model::Process& parent,
 
 void racy_orphan(const Evidence& evidence, std::vector<Finding>& findings) {
   const model::Model& model = evidence.model();
+  const odds::Table table(model);
   for (const model::RacyTouch& touch : model.racy_touches) {
     const model::Fork& fork = model.forks[touch.fork];
     const model::Process& parent = evidence.process(fork.process);
@@ -51,6 +70,8 @@ void racy_orphan(const Evidence& evidence, std::vector<Finding>& findings) {
     const model::Thread& holder = model.threads[touch.holder];
     // Whoever forks has the GIL, and threads that take the lock may need it for that: not to be seen from here.
     if (words::is_python(parent) || fork.python || is_told(findings, parent, lock)) continue;
+    const odds::Odds& odds = table.of(touch);
+    if (odds.is_over) continue;
     Finding finding;
     finding.rule = "racy-orphan";
     finding.harm = Certainty::kPossible;
@@ -69,9 +90,9 @@ void racy_orphan(const Evidence& evidence, std::vector<Finding>& findings) {
     finding.culprit.holder = evidence.holder(holder);
     finding.culprit.stack = touch.held_at;
     const std::string name = words::lock(lock);
-    finding.summary = fmt::format("{} may hang locking {}{}: other threads hold it {} of the time, so {}",
-                                  evidence.name(touch.process), name, words::at(" at ", touch.stack),
-                                  percent(touch.share), odds(touch.share));
+    finding.summary =
+        fmt::format("{} may hang locking {}{}: {}, so {} of such forks hang", evidence.name(touch.process), name,
+                    words::at(" at ", touch.stack), measured(odds), percents(odds.range));
     add_sentence(finding, fmt::format("{} took {}{}. At its fork{} the lock was free.", evidence.name(touch.process),
                                       name, words::at(" at ", touch.stack), words::at(" at ", fork.stack)));
     add_sentence(finding, fmt::format("In {} it is also taken by {}{}{}.", words::parent(parent), words::thread(holder),
@@ -87,10 +108,9 @@ void racy_orphan(const Evidence& evidence, std::vector<Finding>& findings) {
                              words::duration(touch.window_ns / 1'000'000)));
     add_sentence(
         finding,
-        fmt::format("A fork that falls into such a time copies the lock in its locked state, without the thread "
-                    "that would release it: then this call never returns. If the moment of the fork does not "
-                    "depend on what those threads do, {}.",
-                    odds(touch.share)));
+        "A fork that falls into such a time copies the lock in its locked state, without the thread that would "
+        "release it: then this call never returns.");
+    add_sentence(finding, reason(odds));
     finding.fixes.push_back({"Exec right after fork(): then no lock of the parent matters."});
     finding.fixes.push_back(
         {fmt::format("Guard {} with pthread_atfork(): lock it in prepare, unlock it in parent and in child.", name),

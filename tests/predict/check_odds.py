@@ -1,0 +1,65 @@
+"""check_odds.py FORKSIGHT PREDICT_ODDS FORKS LEAST [PROGRAM...]: what `forksight run --predict` says of a few forks is held
+against FORKS forks of the same program without it. Of the programs (all if none is named) LEAST must be right: the part of
+those forks that found the lock taken is within the odds, or next to nothing where nothing is said.
+"""
+import json
+import re
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+
+LIMIT_S = 120
+AT_ONCE = 2
+SEEN = 100        # forks
+NEXT_TO_NOTHING = 0.005
+WIDEST = 30       # times from one end of a range to the other, where it says more than "at most"
+
+PROGRAMS = ["rare", "a_tenth", "half", "most", "three_workers", "irregular", "phases", "burst_before", "begins_late", "short_lived",
+            "writer", "reader", "gate_left_early", "when_idle", "after_a_job"]
+
+
+def findings_of(forksight, program):
+    with tempfile.TemporaryDirectory(prefix="forksight-odds-") as folder:
+        report = f"{folder}/report.json"
+        run = [forksight, "run", "--predict", "--format", "json", "--report", report, "--out", f"{folder}/out", "--"]
+        done = subprocess.run([*run, *program, str(SEEN)], capture_output=True, text=True, timeout=LIMIT_S, check=False)
+        if done.returncode != 0:
+            raise RuntimeError(f"{program} ended with {done.returncode}: {done.stderr}")
+        with open(report, encoding="utf-8") as file:
+            return [finding for finding in json.load(file)["findings"] if finding["rule"] == "racy-orphan"]
+
+
+def range_of(finding):
+    """The odds as they are told."""
+    told = re.search(r"so (?:at most ([\d.e-]+) %|([\d.e-]+) % to ([\d.e-]+) %) of such forks hang", finding["summary"])
+    most, low, high = told.groups()
+    return (0.0, float(most) / 100) if most else (float(low) / 100, float(high) / 100)
+
+
+def judge(forksight, binary, name, forks):
+    program = [binary, name]
+    findings = findings_of(forksight, program)
+    done = subprocess.run([*program, str(forks)], capture_output=True, text=True, timeout=LIMIT_S, check=True)
+    truth = int(done.stdout) / forks
+    if not findings:
+        return truth <= NEXT_TO_NOTHING, f"{name}: {truth:.1%} of {forks} forks; nothing is said"
+    low, high = range_of(findings[0])
+    is_right = low <= truth <= high and (low == 0 or high / low <= WIDEST)
+    return is_right, f"{name}: {truth:.1%} of {forks} forks; {low:.2%} to {high:.2%} are foretold"
+
+
+def main():
+    forksight, binary, forks, least, *names = sys.argv[1:]
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        jobs = [pool.submit(judge, forksight, binary, name, int(forks)) for name in names or PROGRAMS]
+        results = [job.result() for job in jobs]
+    for is_right, words in results:
+        print(words if is_right else f"{words}  <-- wrong")
+    right = sum(is_right for is_right, _ in results)
+    print(f"{right} of {len(results)} right")
+    return 0 if right >= int(least) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
