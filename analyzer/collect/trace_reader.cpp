@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <string>
 
-#include "libc/lock_layout.hpp"
 #include "collect/trace_words.hpp"
 #include "forksight/abi/mutex.hpp"
+#include "libc/lock_layout.hpp"
 
 namespace forksight::collect {
 

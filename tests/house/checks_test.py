@@ -125,11 +125,9 @@ class House(unittest.TestCase):
     def test_sources(self):
         self.write("good.cpp", "int a;\n")
         self.assertEqual(check_sources.check(self.root), [])
-        self.write("long.cpp", "int a;\n" * 401)
         self.write("bad.hpp", "int a; \n\tint b;")
         self.write("CMakeLists.txt", "set(x PASS_REGULAR_EXPRESSION ok)\nset(y /home/me/x)\n")
         problems = check_sources.check(self.root)
-        self.assertProblem(problems, "long.cpp: 401 lines")
         self.assertProblem(problems, "bad.hpp:1: trailing blanks")
         self.assertProblem(problems, "bad.hpp:2: a tab")
         self.assertProblem(problems, "bad.hpp: no newline")
