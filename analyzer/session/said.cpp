@@ -7,33 +7,12 @@
 namespace forksight {
 namespace {
 
-const watch::Verdict* find_verdict(const Verdicts& verdicts, const model::Process& process) {
-  const auto at = std::ranges::find_if(verdicts, [&](const auto& entry) {
-    const bool is_same_start = process.start_ticks == 0 || process.start_ticks == entry.first.start_ticks;
-    return entry.first.pid == process.pid && is_same_start;
-  });
-  return at == verdicts.end() ? nullptr : &at->second;
-}
-
 bool is_proven(const watch::Verdict& verdict) {
   return verdict.liveness != model::Liveness::kSpinning && verdict.liveness != model::Liveness::kStalled &&
          verdict.liveness != model::Liveness::kAwake;
 }
 
 }  // namespace
-
-bool has_hang_to_end(const Verdicts& verdicts, const model::Model& model, const std::vector<Finding>& findings,
-                     Certainty least) {
-  return std::ranges::any_of(findings, [&](const Finding& finding) {
-    if (!is_hang(finding) || finding.harm < least) return false;
-    return std::ranges::any_of(finding.processes, [&](model::ProcessId id) {
-      const watch::Verdict* const verdict = find_verdict(verdicts, model.processes[id]);
-      if (verdict == nullptr) return false;
-      const bool is_certain = finding.harm == Certainty::kProven && finding.outcome == Outcome::kHang;
-      return is_certain || verdict->liveness != model::Liveness::kAwake;
-    });
-  });
-}
 
 void RunSaid::note(const Verdicts& verdicts, const model::Model& model, const std::vector<Finding>& findings) {
   for (const Finding& finding : findings) {

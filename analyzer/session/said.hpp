@@ -11,17 +11,9 @@
 #include "diagnose/finding.hpp"
 #include "model/model.hpp"
 #include "proc/proc_fs.hpp"
-#include "watch/supervisor.hpp"
+#include "session/verdicts.hpp"
 
 namespace forksight {
-
-using Verdicts = std::map<proc::ProcessKey, watch::Verdict>;
-
-// Should the tree be ended for one of these: a hang at or above `least` of a process that is stuck now. That it is
-// stuck, without a word why, is no reason; and a process that goes on beside threads of its own that are stuck is ended
-// only where that is proven.
-bool has_hang_to_end(const Verdicts& verdicts, const model::Model& model, const std::vector<Finding>& findings,
-                     Certainty least);
 
 class RunSaid {
  public:

@@ -11,7 +11,9 @@
 #include <map>
 
 #include "collect/load.hpp"
+#include "session/exit.hpp"
 #include "session/history.hpp"
+#include "session/kill.hpp"
 #include "session/lost_signals.hpp"
 #include "session/open_calls.hpp"
 #include "session/outside.hpp"
@@ -38,10 +40,6 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kPace{250};
 constexpr int kLoadShare = 50;  // reading growing traces may take one part in so many of the time
-constexpr int kSignalled = 128;
-
-int shell_status(int status) { return WIFSIGNALED(status) ? kSignalled + WTERMSIG(status) : WEXITSTATUS(status); }
-
 class Session {
  public:
   Session(const RunOptions& options, RunReport& report, RunFolder folder, const RunSignals& signals,
@@ -231,7 +229,7 @@ class Session {
     const bool hangs = ends && report_before_the_end();
     if (hangs && (signal == SIGINT || signal == SIGQUIT) && ++interrupts_ > 1) {
       given_up_ = true;
-      status_on_giving_up_ = kSignalled + signal;
+      status_on_giving_up_ = signal;
       return;
     }
     if (by_process) send_signal(command_, signal);
@@ -270,14 +268,9 @@ class Session {
     }
   }
 
-  // Parents first, so that none replaces a child that it lost.
   void kill_tree() {
     supervisor_.tree().refresh();
-    std::vector<proc::ProcessKey> targets = supervisor_.tree().descendants();
-    for (const auto& [key, verdict] : supervisor_.verdicts()) {
-      if (verdict.ways_out.empty()) targets.push_back(key);
-    }
-    for (const proc::ProcessKey& key : targets) {
+    for (const proc::ProcessKey& key : find_targets(supervisor_.tree().descendants(), supervisor_.verdicts())) {
       send_signal(key, SIGKILL);
       history_.note_kill(key);
     }
@@ -310,7 +303,7 @@ class Session {
     const std::size_t processes = std::max(supervisor_.tree().seen(), diagnosis.model.processes.size());
     report_.say_summary(diagnosis.model, diagnosis.findings, diagnosis.unexplained.size(), processes,
                         keeps_folder ? folder_.shown() : fs::path());
-    return exit_status();
+    return exit_status(options_, fails_, status_.value_or(status_on_giving_up_));
   }
 
   // A text without findings shows no name; a document shows the stack of each fork.
@@ -324,11 +317,6 @@ class Session {
     next_load_ = Clock::time_point{};
     supervisor_.tree().refresh();
     follow_traces();
-  }
-
-  int exit_status() const {
-    if (options_.error_exitcode && fails_) return *options_.error_exitcode;
-    return status_ ? shell_status(*status_) : status_on_giving_up_;
   }
 
   const RunOptions& options_;
@@ -349,7 +337,7 @@ class Session {
   bool fails_ = false;         // something at or above --fail-on was found
   bool was_told_to_end_ = false;
   bool given_up_ = false;
-  int status_on_giving_up_ = 0;
+  int status_on_giving_up_ = 0;  // as of wait(2), as if that signal had ended CMD
   bool killing_ = false;
   bool has_unread_traces_ = false;
   Clock::time_point next_load_{};

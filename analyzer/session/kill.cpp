@@ -1,0 +1,28 @@
+#include "session/kill.hpp"
+
+#include <algorithm>
+
+namespace forksight {
+
+bool has_hang_to_end(const Verdicts& verdicts, const model::Model& model, const std::vector<Finding>& findings,
+                     Certainty least) {
+  return std::ranges::any_of(findings, [&](const Finding& finding) {
+    if (!is_hang(finding) || finding.harm < least) return false;
+    return std::ranges::any_of(finding.processes, [&](model::ProcessId id) {
+      const watch::Verdict* const verdict = find_verdict(verdicts, model.processes[id]);
+      if (verdict == nullptr) return false;
+      const bool is_certain = finding.harm == Certainty::kProven && finding.outcome == Outcome::kHang;
+      return is_certain || verdict->liveness != model::Liveness::kAwake;
+    });
+  });
+}
+
+std::vector<proc::ProcessKey> find_targets(std::vector<proc::ProcessKey> tree, const Verdicts& verdicts) {
+  std::vector<proc::ProcessKey> targets = std::move(tree);
+  for (const auto& [key, verdict] : verdicts) {
+    if (verdict.ways_out.empty() && std::ranges::find(targets, key) == targets.end()) targets.push_back(key);
+  }
+  return targets;
+}
+
+}  // namespace forksight

@@ -1,0 +1,162 @@
+// What a run decides, without a program and without the command line: whether the tree is ended and who of it, what is
+// taken back, and what the run exits with.
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <string>
+#include <vector>
+
+#include "session/exit.hpp"
+#include "session/kill.hpp"
+#include "session/said.hpp"
+
+namespace forksight {
+namespace {
+
+using model::Liveness;
+using proc::ProcessKey;
+
+constexpr ProcessKey kParent{10, 1};
+constexpr ProcessKey kChild{11, 2};
+constexpr int kFails = 9;
+
+// Two processes, of which some are stuck and something is found.
+class RunDecides : public testing::Test {
+ protected:
+  RunDecides() {
+    for (const ProcessKey& key : {kParent, kChild}) {
+      model::Process process;
+      process.pid = key.pid;
+      process.start_ticks = key.start_ticks;
+      model_.processes.push_back(process);
+    }
+    options_.on_hang = OnHang::kKill;
+    options_.error_exitcode = kFails;
+  }
+
+  void stick(const ProcessKey& key, Liveness liveness) {
+    verdicts_[key].key = key;
+    verdicts_[key].liveness = liveness;
+  }
+
+  static Finding finding(Certainty certainty, const std::string& fingerprint, model::ProcessId process = 1,
+                         Outcome outcome = Outcome::kHang) {
+    Finding found;
+    found.harm = certainty;
+    found.outcome = outcome;
+    found.fingerprint = fingerprint;
+    found.process = process;
+    found.processes = {process};
+    return found;
+  }
+
+  bool ends(const std::vector<Finding>& findings, Certainty least = Certainty::kProven) const {
+    return has_hang_to_end(verdicts_, model_, findings, least);
+  }
+  // CMD ended by itself, with 3.
+  int status_at_the_end(const std::vector<Finding>& last) const {
+    return exit_status(options_, said_.has_at_least(options_.fail_on, last), 3 << 8);
+  }
+
+  RunOptions options_;
+  model::Model model_;
+  Verdicts verdicts_;
+  RunSaid said_;
+};
+
+TEST_F(RunDecides, ToEndAProvenHang) {
+  stick(kChild, Liveness::kDead);
+  EXPECT_TRUE(ends({finding(Certainty::kProven, "a")}));
+  EXPECT_FALSE(ends({})) << "stuck, and nobody can say why";
+  EXPECT_FALSE(ends({finding(Certainty::kProven, "a", 0)})) << "the finding is about one that is not stuck";
+  EXPECT_FALSE(ends({finding(Certainty::kProven, "a", 1, Outcome::kCured)}));
+  EXPECT_FALSE(ends({finding(Certainty::kProven, "a", 1, Outcome::kError)}));
+}
+
+TEST_F(RunDecides, ToEndWhatIsLikelyOnDemand) {
+  stick(kChild, Liveness::kDead);
+  const std::vector<Finding> likely{finding(Certainty::kLikely, "a")};
+  EXPECT_FALSE(ends(likely));
+  EXPECT_TRUE(ends(likely, Certainty::kLikely));
+  EXPECT_FALSE(ends({finding(Certainty::kPossible, "a")}, Certainty::kLikely));
+}
+
+TEST_F(RunDecides, ToLeaveAProcessAloneThatGoesOnBesideStuckThreads) {
+  stick(kChild, Liveness::kAwake);
+  EXPECT_FALSE(ends({finding(Certainty::kLikely, "a")}, Certainty::kLikely));
+  EXPECT_TRUE(ends({finding(Certainty::kProven, "a")}));
+}
+
+TEST_F(RunDecides, ByTheIdentityOfAProcess) {
+  stick({kChild.pid, kChild.start_ticks + 1}, Liveness::kDead);
+  EXPECT_FALSE(ends({finding(Certainty::kProven, "a")})) << "another process has its pid now";
+  model_.processes[1].start_ticks = 0;
+  EXPECT_TRUE(ends({finding(Certainty::kProven, "a")})) << "a trace may not know the start";
+}
+
+TEST_F(RunDecides, WhomToEnd) {
+  const ProcessKey away{20, 3};
+  const ProcessKey waits{21, 4};
+  stick(kChild, Liveness::kDead);
+  stick(away, Liveness::kDead);
+  stick(waits, Liveness::kDeadButForSignal);
+  verdicts_[waits].ways_out = {"a handler of signal 14"};
+  EXPECT_EQ(find_targets({kParent, kChild}, verdicts_), (std::vector{kParent, kChild, away}));
+  EXPECT_TRUE(find_targets({}, {}).empty());
+}
+
+TEST_F(RunDecides, ToFailForWhatWasFoundAndIsGone) {
+  stick(kChild, Liveness::kDead);
+  said_.note(verdicts_, model_, {finding(Certainty::kProven, "a")});
+  EXPECT_EQ(status_at_the_end({}), kFails);
+  EXPECT_TRUE(said_.take_back_unproven({}).empty()) << "what was proven stays";
+  EXPECT_EQ(status_at_the_end({}), kFails);
+}
+
+TEST_F(RunDecides, ToTakeBackWhatGoesOn) {
+  stick(kParent, Liveness::kVictim);
+  stick(kChild, Liveness::kDead);
+  Finding both = finding(Certainty::kProven, "both", 0);
+  both.processes = {0, 1};
+  said_.note(verdicts_, model_, {both, finding(Certainty::kProven, "child")});
+  EXPECT_EQ(said_.take_back(kChild), std::vector<std::string>{"child"}) << "the parent still speaks for the other";
+  EXPECT_EQ(status_at_the_end({}), kFails);
+  EXPECT_EQ(said_.take_back(kParent), std::vector<std::string>{"both"});
+  EXPECT_EQ(status_at_the_end({}), 3) << "nothing is left of it, in the exit status either";
+  EXPECT_TRUE(said_.take_back(kParent).empty());
+}
+
+TEST_F(RunDecides, ToTakeBackWhatWasNeverProvenAndIsNotFoundAnyMore) {
+  stick(kChild, Liveness::kStalled);
+  const std::vector<Finding> found{finding(Certainty::kLikely, "slow")};
+  said_.note(verdicts_, model_, found);
+  EXPECT_TRUE(said_.take_back_unproven(found).empty()) << "it is found at the end, too";
+  const auto gone = said_.take_back_unproven({});
+  ASSERT_EQ(gone.size(), 1U);
+  EXPECT_EQ(gone.at(kChild.pid), std::vector<std::string>{"slow"});
+  EXPECT_EQ(status_at_the_end({}), 3);
+}
+
+TEST_F(RunDecides, ToFailByCertainty) {
+  const std::vector<Finding> likely{finding(Certainty::kLikely, "a", 1, Outcome::kMayHang)};
+  EXPECT_EQ(status_at_the_end(likely), kFails);
+  options_.fail_on = Certainty::kProven;
+  EXPECT_EQ(status_at_the_end(likely), 3);
+  options_.fail_on = Certainty::kPossible;
+  EXPECT_EQ(status_at_the_end(likely), kFails);
+  options_.error_exitcode.reset();
+  EXPECT_EQ(status_at_the_end(likely), 3) << "nobody asked for another status";
+}
+
+TEST(ExitStatus, IsThatOfAShell) {
+  const RunOptions options;
+  EXPECT_EQ(exit_status(options, true, 0), 0);
+  EXPECT_EQ(exit_status(options, false, 5 << 8), 5);
+  EXPECT_EQ(exit_status(options, false, SIGKILL), 128 + SIGKILL);
+  RunOptions zero;
+  zero.error_exitcode = 0;
+  EXPECT_EQ(exit_status(zero, true, 5 << 8), 0);
+}
+
+}  // namespace
+}  // namespace forksight
