@@ -72,7 +72,7 @@ void start_foresight() {
   if (memory == nullptr) return;
   g_notes = static_cast<Notes*>(memory);
   auto* const rest = static_cast<std::byte*>(memory) + notes;
-  if (lives_bytes() != 0) start_lives(rest);
+  start_lives(rest);
   start_lock_order(rest + lives_bytes());
   start_hold_times(rest + lives_bytes() + lock_order_bytes());
   g_slow_locks |= kSlowForesight;

@@ -58,6 +58,7 @@ struct Hold {
   std::uint64_t lock;  // tagged
   std::uint64_t number;
   std::uint64_t life;
+  std::uint64_t life_record;
   std::uint64_t thread;  // ref to kThread
   std::uint64_t stack;   // ref to kStack
   std::uint64_t gate;    // number of a lock that it held outside of this one every time, 0: none
@@ -80,6 +81,7 @@ struct Frozen {
   std::uint64_t window_ticks;  // 0: no child, or its parent had one thread
   std::uint64_t window_ns;
   std::uint64_t life;         // of the forking thread
+  std::uint64_t life_record;  // 0: none
   std::uint64_t next_number;  // locks from this one on were made in the child
   std::uint32_t protected_count;
   std::uint64_t protected_numbers[kMaxHeldLocks];  // held by the forking thread
@@ -117,6 +119,7 @@ __attribute__((noinline, cold)) void fill_hold(Hold& hold, Slot& slot, const Hel
   if (!open_trace()) return;
   hold.lock = entry->lock;
   hold.number = number;
+  hold.life_record = ensure_life_record(slot);
   hold.life = life_of(slot);
   hold.thread = ensure_thread_record(slot);
   hold.stack = append_stack(entry->site, &slot, kHoldStackBytes, false, Importance::kFact);
@@ -134,9 +137,11 @@ bool is_protected(std::uint64_t number) {
   return false;
 }
 
-// Another thread had it, and nothing kept it from having it at the fork.
+// Another thread had it, and nothing kept it from having it at the fork: no lock, and no join. One that another thread
+// joins may live at the next fork.
 bool counts(const Hold& hold) {
-  return hold.is_whole && hold.life != g_frozen.life && hold.ticks != 0 && !is_protected(hold.gate);
+  return hold.is_whole && hold.life != g_frozen.life && hold.ticks != 0 && !is_protected(hold.gate) &&
+         !was_joined_by(hold.life_record, g_frozen.life_record);
 }
 
 bool lived_at_fork(const Hold& hold) {
@@ -301,6 +306,7 @@ void freeze_hold_times(const Slot& self) {
   g_frozen.window_ticks = since == 0 ? 0 : ticks() - since;
   g_frozen.window_ns = since == 0 ? 0 : now_ns() - g_since_ns;
   g_frozen.life = self.life;
+  g_frozen.life_record = self.life_record;
   g_frozen.next_number = next_lock_number();
   g_frozen.protected_count = 0;
   for (const HeldLock* entry = &self.held[1]; entry < self.top; ++entry) {

@@ -47,7 +47,7 @@ void mark(std::uint64_t life_record, std::uint32_t flag) {
 
 }  // namespace
 
-std::size_t lives_bytes() { return g_config.lock_order ? sizeof(Lives) : 0; }
+std::size_t lives_bytes() { return sizeof(Lives); }
 void start_lives(void* memory) { g_table = static_cast<Lives*>(memory); }
 
 std::uint64_t life_of(Slot& slot) {
@@ -68,7 +68,7 @@ void begin_life(Slot& slot) {
   if (!foresees()) return;
   Slot* const creator = own_slot();
   if (begin_window() && creator != nullptr) note_early(*creator);
-  const bool is_told = g_config.lock_order && open_trace();
+  const bool is_told = open_trace();
   if (is_told && module_count() == 0) refresh_modules();
   const std::uint64_t parent = is_told && creator != nullptr ? ensure_life_record(*creator) : 0;
   const std::uint64_t life = life_of(slot);
@@ -109,7 +109,7 @@ void meet_foreign_thread() {
 }
 
 std::uint64_t find_life(std::uint64_t thread_pointer) {
-  if (!foresees() || g_table == nullptr) return 0;
+  if (!foresees()) return 0;
   const std::uint32_t at = g_table->keys.find(KeyTable<0>::key_of(mix(kSeed, thread_pointer)));
   return at == kNoPlace ? 0 : g_table->of[at].load(std::memory_order_acquire);
 }
@@ -126,6 +126,11 @@ void note_joined(std::uint64_t thread_pointer, std::uint64_t life_record) {
   joiner->moment = next_moment();
   __atomic_store_n(&life->joiner, by, __ATOMIC_RELAXED);
   __atomic_store_n(&life->joined, joiner->moment, __ATOMIC_RELEASE);
+}
+
+bool was_joined_by(std::uint64_t life_record, std::uint64_t joiner) {
+  const ThreadLifeRecord* const life = life_at(life_record);
+  return life != nullptr && joiner != 0 && life->joined != 0 && life->joiner == joiner;
 }
 
 void begin_life_in_child(Slot& self) {

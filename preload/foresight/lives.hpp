@@ -30,6 +30,9 @@ void meet_foreign_thread();
 std::uint64_t find_life(std::uint64_t thread_pointer);
 void note_joined(std::uint64_t thread_pointer, std::uint64_t life_record);
 
+// As the trace says, which others may have changed.
+bool was_joined_by(std::uint64_t life_record, std::uint64_t joiner);
+
 // The forking thread begins a new life in the child.
 void begin_life_in_child(Slot& self);
 

@@ -13,13 +13,14 @@ AT_ONCE = 2
 LEAST_FOUND = 0.95
 
 HARMLESS = ["gate", "gate_of_processes", "semaphore", "writer_gate", "early_gate", "joined", "joined_later", "joined_by_another",
-            "joined_by_trying", "before_and_after", "readers", "no_writer", "tried", "timed", "one_thread"]
+            "joined_by_trying", "before_and_after", "in_child", "readers", "no_writer", "tried", "timed", "one_thread"]
 INVERTED = {
     "plain": {"from_mu", "to_mu"},
     "after_a_join": {"from_mu", "to_mu"},
     "made_by_another": {"from_mu", "to_mu"},
     "id_used_again": {"from_mu", "to_mu"},
     "main_beside_thread": {"from_mu", "to_mu"},
+    "in_child_too": {"from_mu", "to_mu"},
     "ring": {"from_mu", "to_mu", "third_mu"},
     "reader_and_writer": {"table_rw", "to_mu"},
     "queued_writer": {"table_rw", "to_mu"},

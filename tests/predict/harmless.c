@@ -169,6 +169,21 @@ static void before_and_after(void) {
   end_idle(other);
 }
 
+// A child's threads are its own, and have ids that its parent's had.
+static void in_child(void) {
+  const pthread_t other = begin_idle();
+  run(go);
+  const pid_t child = fork();
+  if (child == 0) {
+    const pthread_t childs_other = begin_idle();
+    for (int i = 0; i < 20; ++i) run(i % 2 == 0 ? come : go);
+    end_idle(childs_other);
+    _exit(0);
+  }
+  if (end_of(child) != 0) abort();
+  end_idle(other);
+}
+
 // --- nobody waits
 
 static void* go_to_read(void* unused) {
@@ -265,6 +280,7 @@ const struct scene harmless_scenes[] = {
     {"joined_by_another", joined_by_another},
     {"joined_by_trying", joined_by_trying},
     {"before_and_after", before_and_after},
+    {"in_child", in_child},
     {"readers", readers},
     {"no_writer", no_writer},
     {"tried", tried},

@@ -94,6 +94,18 @@ static void main_beside_thread(void) {
   end(thread);
 }
 
+static void in_child_too(void) {
+  const pthread_t other = begin_idle();
+  run(go);
+  const pid_t child = fork();
+  if (child == 0) {
+    TAKE_TURNS(go_in_turn, come_in_turn);
+    _exit(0);
+  }
+  if (end_of(child) != 0) abort();
+  end_idle(other);
+}
+
 // --- more than two
 
 static void* second_to_third(void* unused) {
@@ -285,6 +297,7 @@ const struct scene inverted_scenes[] = {
     {"made_by_another", made_by_another},
     {"id_used_again", id_used_again},
     {"main_beside_thread", main_beside_thread},
+    {"in_child_too", in_child_too},
     {"ring", ring},
     {"reader_and_writer", reader_and_writer},
     {"queued_writer", queued_writer},

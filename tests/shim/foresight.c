@@ -1,5 +1,7 @@
-// What the tables of --lock-order and --predict are given to keep.  foresight share|orders|holds|generations
+// What the tables of --lock-order and --predict are given to keep.
+// foresight share|joined|joined_by_another|orders|holds|generations
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -93,6 +95,32 @@ static void share(void) {
   printf("%ld\n", held_ns * 1000 / window);
 }
 
+static void* hold_long(void* unused) {
+  pthread_mutex_lock(&first_mu);
+  spend_ms(30);
+  pthread_mutex_unlock(&first_mu);
+  return unused;
+}
+static void* hold_shortly(void* run_other) {
+  pthread_mutex_lock(&first_mu);
+  pthread_mutex_unlock(&first_mu);
+  if (run_other != NULL) run(hold_long);
+  pass(worker_done);
+  await(main_done);
+  return NULL;
+}
+
+// One thread lives at the fork, another has been joined: by the forking thread, or by that one.
+static void joined(bool by_another) {
+  pthread_t lasting;
+  if (pthread_create(&lasting, NULL, hold_shortly, by_another ? &lasting : NULL) != 0) abort();
+  await(worker_done);
+  if (!by_another) run(hold_long);
+  take_in_child();
+  pass(main_done);
+  pthread_join(lasting, NULL);
+}
+
 // Each forks the next one, and fills the tables anew.
 static void generations(int left) {
   run(take_under_another);
@@ -111,6 +139,8 @@ int main(int count, char** arguments) {
   if (pipe(worker_done) != 0 || pipe(main_done) != 0) abort();
   for (int i = 0; i < kLocks; ++i) pthread_mutex_init(&locks[i], NULL);
   if (strcmp(what, "share") == 0) share();
+  if (strcmp(what, "joined") == 0) joined(false);
+  if (strcmp(what, "joined_by_another") == 0) joined(true);
   if (strcmp(what, "orders") == 0) run(take_under_another);
   if (strcmp(what, "holds") == 0) run(take_each), take_in_child();
   if (strcmp(what, "generations") == 0) generations(kGenerations);

@@ -92,6 +92,22 @@ TEST_F(Foresight, MeasuresTheShareOfTime) {
   EXPECT_EQ(touch.slices.back().held, 0);
 }
 
+// A thread that the forking one has joined can have nothing at its forks. One that another thread joins is followed by
+// the next, which may.
+TEST_F(Foresight, LeavesOutWhoWasJoinedByTheForkingThread) {
+  const Model joined = run("joined", "FORKSIGHT_PREDICT=1");
+  ASSERT_EQ(joined.racy_touches.size(), 1U);
+  EXPECT_LT(joined.racy_touches[0].share, 0.1);
+  EXPECT_EQ(joined.racy_touches[0].times, 1U);
+  fs::remove_all(folder_);
+  fs::create_directory(folder_);
+  const Model by_another = run("joined_by_another", "FORKSIGHT_PREDICT=1");
+  ASSERT_EQ(by_another.racy_touches.size(), 1U);
+  EXPECT_GT(by_another.racy_touches[0].share, 0.3);
+  EXPECT_EQ(by_another.racy_touches[0].times, 2U);
+  EXPECT_EQ(by_another.racy_touches[0].threads, 1U);
+}
+
 TEST_F(Foresight, SaysNothingUnasked) {
   const Model model = run("share", "FORKSIGHT_PREDICT=0");
   EXPECT_TRUE(model.racy_touches.empty());
