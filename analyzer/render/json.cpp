@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "forksight/version.hpp"
+#include "render/findings_json.hpp"
 #include "render/names.hpp"
 
 namespace forksight::render {
@@ -18,23 +19,6 @@ Json array_of(const std::vector<T>& items, ToJson to_json) {
   Json array = Json::array();
   for (const T& item : items) array.push_back(to_json(item));
   return array;
-}
-
-Json to_json(const model::Frame& frame) {
-  return {{"function", frame.function}, {"file", frame.file},     {"line", frame.line},
-          {"module", frame.module},     {"offset", frame.offset}, {"approximate", frame.approximate},
-          {"inlined", frame.inlined},   {"python", frame.python}};
-}
-
-Json stack_to_json(const model::Stack& stack) {
-  return array_of(stack.frames, [](const auto& frame) { return to_json(frame); });
-}
-
-Json rank_of(const model::Process& process) { return process.rank < 0 ? Json() : Json(process.rank); }
-
-Json brief(const model::Process& process) {
-  return {{"pid", process.pid},         {"ppid", process.ppid}, {"exe", process.exe},
-          {"cmdline", process.cmdline}, {"host", process.host}, {"rank", rank_of(process)}};
 }
 
 Json to_json(const model::Waker& waker) {
@@ -58,7 +42,7 @@ Json to_json(const model::Wait& wait) {
 }
 
 Json to_json(const model::Process& process, const model::Model& model) {
-  Json json = brief(process);
+  Json json = process_to_json(process);
   json["world_size"] = process.world_size < 0 ? Json() : Json(process.world_size);
   json["liveness"] = name_of(process.liveness);
   json["stuck_for_ms"] = process.stuck_for_ms;
@@ -144,56 +128,6 @@ Json to_json(const model::Fork& fork, const model::Model& model) {
   return json;
 }
 
-Json to_json(const Holder& holder) {
-  return {{"pid", holder.pid},
-          {"tid", holder.tid},
-          {"name", holder.name},
-          {"library", holder.library},
-          {"start_routine", holder.start_routine},
-          {"owner", holder.owner},
-          {"alive", holder.alive}};
-}
-
-Json to_json(const Culprit& culprit) {
-  return {{"kind", name_of(culprit.kind)},
-          {"name", culprit.name},
-          {"library", culprit.library},
-          {"address", culprit.address},
-          {"holder", culprit.holder ? to_json(*culprit.holder) : Json()},
-          {"stack", stack_to_json(culprit.stack)},
-          {"stack_at_fork", culprit.is_at_fork},
-          {"stack_now", culprit.is_now}};
-}
-
-Json to_json(const Finding& finding, const model::Model& model) {
-  Json json = {{"rule", finding.rule},
-               {is_hang(finding) ? "hang" : "harm", name_of(finding.harm)},
-               {"cause", name_of(finding.cause)},
-               {"outcome", name_of(finding.outcome)},
-               {"fingerprint", finding.fingerprint},
-               {"summary", finding.summary},
-               {"count", finding.count},
-               {"process", brief(model.processes[finding.process])}};
-  json["processes"] = array_of(finding.processes, [&](model::ProcessId id) {
-    const model::Process& process = model.processes[id];
-    return Json{{"pid", process.pid}, {"host", process.host}, {"rank", rank_of(process)}};
-  });
-  json["thread"] = {{"tid", finding.tid}, {"name", finding.thread_name}};
-  json["culprit"] = to_json(finding.culprit);
-  json["stack"] = stack_to_json(finding.stack);
-  json["fork"] = Json();
-  if (finding.fork) {
-    json["fork"] = {
-        {"pid", finding.fork->pid}, {"child", finding.fork->child}, {"stack", stack_to_json(finding.fork->stack)}};
-  }
-  json["chain"] = finding.chain;
-  json["victims"] = array_of(finding.victims, [](const Victim& v) { return Json{{"pid", v.pid}, {"via", v.via}}; });
-  json["fixes"] = array_of(finding.fixes, [](const Fix& fix) {
-    return Json{{"text", fix.text}, {"verified", fix.verified}};
-  });
-  return json;
-}
-
 }  // namespace
 
 std::string render_json(const model::Model& model, const std::vector<Finding>& findings) {
@@ -202,10 +136,10 @@ std::string render_json(const model::Model& model, const std::vector<Finding>& f
                  {"command", model.command}};
   report["processes"] = array_of(model.processes, [&](const auto& process) { return to_json(process, model); });
   report["forks"] = array_of(model.forks, [&](const auto& fork) { return to_json(fork, model); });
-  report["findings"] = array_of(findings, [&](const auto& finding) { return to_json(finding, model); });
+  report["findings"] =
+      array_of(findings, [&](const auto& finding) { return finding_to_json(finding, model.processes); });
   report["limits"] = model.limits;
-  // Names may be any bytes; what is no UTF-8 is replaced, not thrown about.
-  return report.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
+  return document_text(report);
 }
 
 }  // namespace forksight::render

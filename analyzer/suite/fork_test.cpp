@@ -5,9 +5,10 @@
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
-#include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "render/findings_json.hpp"
+#include "render/json.hpp"
 #include "suite/compare.hpp"
 #include "suite/processes.hpp"
 #include "suite/program.hpp"
@@ -17,7 +18,6 @@ namespace forksight::suite {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::json;
 using Command = std::vector<std::string>;
 
 constexpr char kVariable[] = "FORKSIGHT_FORK_TEST";
@@ -42,24 +42,18 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-Json read_report(const fs::path& file) {
+// Each finding of a report: what, whose, and the first thing to do. No report: nothing.
+std::vector<std::string> describe_findings(const fs::path& file) {
   std::ifstream stream(file);
-  return Json::parse(std::istreambuf_iterator<char>(stream), {}, nullptr, false);
-}
-
-// Each finding: what, whose, and the first thing to do.
-std::vector<std::string> describe_findings(const Json& report) {
+  const std::string text(std::istreambuf_iterator<char>(stream), {});
   std::vector<std::string> lines;
-  for (const Json& finding : report.value("findings", Json::array())) {
-    const std::string rule = finding.value("rule", "");
-    lines.push_back(fmt::format("{} ({}): {}", rule, certainty_of(finding), finding.value("summary", "")));
-    const Json culprit = finding.value("culprit", Json::object());
-    if (const std::string library = culprit.value("library", ""); !library.empty()) {
-      lines.push_back("  in " + library);
-    }
-    const Json fixes = finding.value("fixes", Json::array());
-    if (!fixes.empty()) lines.push_back("  fix: " + fixes.front().value("text", ""));
-    lines.push_back("  more: forksight explain " + rule);
+  const auto told = render::read_findings(render::kReportSchema, text);
+  if (!told) return lines;
+  for (const Finding& finding : told->findings) {
+    lines.push_back(fmt::format("{} ({}): {}", finding.rule, certainty_of(finding), finding.summary));
+    if (!finding.culprit.library.empty()) lines.push_back("  in " + finding.culprit.library);
+    if (!finding.fixes.empty()) lines.push_back("  fix: " + finding.fixes.front().text);
+    lines.push_back("  more: forksight explain " + finding.rule);
   }
   return lines;
 }
@@ -131,8 +125,7 @@ SceneResult play_scene(const Command& command, const Scene& scene, const CheckOp
     result.lines.insert(result.lines.end(), more.begin(), more.end());
   };
   if (std::string end = describe_end(status, options); !end.empty()) add({std::move(end)});
-  const Json report = read_report(folder / "report.json");
-  if (report.is_object()) add(describe_findings(report));
+  add(describe_findings(folder / "report.json"));
   for (const std::string& line : lines_of(program.read_stderr())) {
     if (!line.empty() && !line.starts_with("forksight: ")) add({"| " + line});
   }

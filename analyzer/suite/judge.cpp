@@ -6,10 +6,11 @@
 #include <algorithm>
 #include <fstream>
 #include <iterator>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <sstream>
 
+#include "render/findings_json.hpp"
+#include "render/json.hpp"
 #include "suite/compare.hpp"
 #include "suite/needs.hpp"
 #include "suite/processes.hpp"
@@ -20,7 +21,6 @@ namespace forksight::suite {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::json;
 using Lines = std::vector<std::string>;
 using Command = std::vector<std::string>;
 
@@ -118,21 +118,20 @@ class Judge {
     add("core", command, std::move(lines), start);
   }
 
+  static Lines no_report(const std::string& why, const std::optional<int>& status) {
+    return {fmt::format("  no report (exit status {}): {}", status_text(status), why)};
+  }
+
   static Lines compare_said(const Captured& said, const std::vector<ExpectedFinding>& expected) {
-    const Json report = Json::parse(said.out, nullptr, false);
-    Lines lines;
-    if (report.is_discarded()) {
-      lines.push_back(fmt::format("  no report (exit status {})", status_text(said.status)));
-    } else {
-      lines = compare_findings(report, expected);
-    }
+    const auto report = render::read_findings(render::kReportSchema, said.out);
+    Lines lines = report ? compare_findings(report->findings, expected) : no_report(report.error(), said.status);
     if (!lines.empty()) append_text(lines, said.err);
     return lines;
   }
 
   struct Run {
     Command command;
-    Json report;
+    std::vector<Finding> findings;
     std::optional<int> status;
     std::string out;
     Lines lines;  // why there is no report
@@ -159,9 +158,11 @@ class Judge {
     error_text_ = program.read_stderr();
     if (!run.lines.empty()) return run;
     std::ifstream stream(report);
-    run.report = Json::parse(std::istreambuf_iterator<char>(stream), {}, nullptr, false);
-    if (run.report.is_discarded()) {
-      run.lines = {fmt::format("  no report (exit status {})", status_text(run.status))};
+    auto told = render::read_findings(render::kReportSchema, std::string(std::istreambuf_iterator<char>(stream), {}));
+    if (told) {
+      run.findings = std::move(told->findings);
+    } else {
+      run.lines = no_report(told.error(), run.status);
     }
     return run;
   }
@@ -182,7 +183,7 @@ class Judge {
     const Run run = run_forksight(flags, "observed");
     Lines lines = run.lines;
     if (lines.empty()) {
-      lines = compare_findings(run.report, expected_.findings);
+      lines = compare_findings(run.findings, expected_.findings);
       if (expected_.bare == "ok" && run.status != 0) {
         lines.push_back(fmt::format("  exit status: expected 0, got {}", status_text(run.status)));
       }
@@ -198,7 +199,7 @@ class Judge {
     const Run run = run_forksight(flags, fmt::format("run-{}", number + 1));
     Lines lines = run.lines;
     if (lines.empty()) {
-      lines = compare_ended(run.report, expected_.findings, asked);
+      lines = compare_ended(run.findings, expected_.findings, asked);
       if (run.status != asked.status) {
         lines.push_back(fmt::format("  exit status: expected {}, got {}", asked.status, status_text(run.status)));
       }

@@ -28,7 +28,7 @@ ANALYZER = {
     "diagnose/rules": "model diagnose",
     "render": "model diagnose",
     "dump": "collect render",
-    "suite": "proc render",
+    "suite": "model proc diagnose render",
     "session": "model proc watch collect inspect diagnose render",
     "command": "model symbols proc image collect inspect diagnose render dump suite session",
 }

@@ -4,12 +4,21 @@
 #include <cstdio>
 #include <exception>
 #include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
+#include <stdexcept>
 
+#include "render/findings_json.hpp"
+#include "render/json.hpp"
 #include "suite/compare.hpp"
 #include "suite/expectation_json.hpp"
 
 namespace {
+
+std::string read_text(const char* path) {
+  std::ifstream stream(path);
+  return {std::istreambuf_iterator<char>(stream), {}};
+}
 
 template <class Json>
 Json read(const char* path) {
@@ -19,14 +28,15 @@ Json read(const char* path) {
 
 std::vector<std::string> compare(int argc, char** argv) {
   const auto expected = forksight::suite::read_findings(read<nlohmann::ordered_json>(argv[1]));
-  const auto report = read<nlohmann::json>(argv[2]);
-  if (argc == 3) return forksight::suite::compare_findings(report, expected);
+  const auto told = forksight::render::read_findings(forksight::render::kReportSchema, read_text(argv[2]));
+  if (!told) throw std::runtime_error(told.error());
+  if (argc == 3) return forksight::suite::compare_findings(told->findings, expected);
   const auto json = read<nlohmann::json>(argv[3]);
   forksight::suite::ExpectedRun run;
   run.outcome = json.at("outcome");
   run.says = json.at("says");
   run.rule = json.value("rule", "");
-  return forksight::suite::compare_ended(report, expected, run);
+  return forksight::suite::compare_ended(told->findings, expected, run);
 }
 
 }  // namespace

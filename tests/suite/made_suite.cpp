@@ -3,7 +3,10 @@
 #include <cstdlib>
 #include <fstream>
 #include <stdexcept>
+#include <tuple>
 
+#include "render/findings_json.hpp"
+#include "render/json.hpp"
 #include "suite/views.hpp"
 
 namespace forksight::test {
@@ -37,34 +40,42 @@ exec "$@"
 }  // namespace
 
 Json good_finding() {
-  const Json frames = Json::array({
-      {{"function", "std::mutex::lock()"}, {"file", "/usr/include/mutex"}, {"line", 9}},
-      {{"function", "inner(int)"}, {"file", "/src/case.c"}, {"line", 5}},
-      {{"function", "outer.isra.0"}, {"file", "/src/case.c"}, {"line", 6}},
-      {{"function", "main"}, {"file", "/src/case.c"}, {"line", 7}},
-  });
-  return {{"rule", "orphaned-mutex"},
-          {"hang", "proven"}, {"cause", "proven"},
-          {"outcome", "hang"},
-          {"summary", "child 7 hangs"},
-          {"count", 1},
-          {"culprit",
-           {{"kind", "lock"},
-            {"name", "m (mutex)"},
-            {"library", "/x/case"},
-            {"stack", frames},
-            {"holder", {{"name", "worker"}, {"start_routine", "worker_main(void*)"}}}}},
-          {"victims", {{{"pid", 1}, {"via", "wait4"}}}},
-          {"stack", Json::array()},
-          {"fork", {{"stack", Json::array()}}}};
+  Finding finding;
+  finding.rule = "orphaned-mutex";
+  finding.harm = finding.cause = Certainty::kProven;
+  finding.outcome = Outcome::kHang;
+  finding.summary = "child 7 hangs";
+  finding.processes = {0};
+  finding.culprit.name = "m (mutex)";
+  finding.culprit.library = "/x/case";
+  finding.culprit.holder = Holder{1, 2, "worker", "/x/case", "worker_main(void*)", "unknown", false};
+  for (const auto& [function, file, line] :
+       {std::tuple{"std::mutex::lock()", "/usr/include/mutex", 9}, {"inner(int)", "/src/case.c", 5},
+        {"outer.isra.0", "/src/case.c", 6}, {"main", "/src/case.c", 7}}) {
+    model::Frame& frame = finding.culprit.stack.frames.emplace_back();
+    frame.function = function;
+    frame.file = file;
+    frame.line = line;
+  }
+  finding.victims = {{1, "wait4"}};
+  finding.fork.emplace();
+  return Json(render::finding_to_json(finding, {model::Process{}}));
 }
 
 Json changed(Json finding, const char* path, Json value) {
   finding[Json::json_pointer(path)] = std::move(value);
+  const bool is_hang = finding["outcome"] == "hang" || finding["outcome"] == "may-hang";
+  if (is_hang || !finding.contains("hang")) return finding;
+  finding["harm"] = finding["hang"];
+  finding.erase("hang");
   return finding;
 }
 
-Json report_of(std::vector<Json> findings) { return {{"findings", std::move(findings)}}; }
+Json report_of(std::vector<Json> findings) {
+  return {{"schema", render::kReportSchema},
+          {"processes", Json::array({Json(render::process_to_json(model::Process{}))})},
+          {"findings", std::move(findings)}};
+}
 
 MadeSuite::MadeSuite() : source(kSource) {
   std::string place = (fs::temp_directory_path() / "forksight-made-suite-XXXXXX").string();

@@ -1,0 +1,356 @@
+#include "render/findings_json.hpp"
+
+#include <fmt/core.h>
+
+#include <concepts>
+#include <cstdint>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include "render/names.hpp"
+
+namespace forksight::render {
+namespace {
+
+// Keeps the order in which members are written: the report reads from the outside in.
+using Written = nlohmann::ordered_json;
+using Read = nlohmann::json;
+
+constexpr std::size_t kMaxBytes = 64U << 20U;
+constexpr std::size_t kMaxText = 256U << 10U;
+constexpr std::size_t kMaxItems = 1U << 16U;
+constexpr int kMaxDepth = 12;
+constexpr int kMaxEnumerators = 64;
+
+template <class Object, class Struct>
+concept Of = std::same_as<std::remove_const_t<Object>, Struct>;
+
+// The members of each structure. A visitor is called with the name of a member and the member, whether it writes or
+// reads.
+
+template <class Visitor, Of<model::Frame> Frame>
+void visit_members(Visitor& visit, Frame& frame) {
+  visit("function", frame.function);
+  visit("file", frame.file);
+  visit("line", frame.line);
+  visit("module", frame.module);
+  visit("offset", frame.offset);
+  visit("approximate", frame.approximate);
+  visit("inlined", frame.inlined);
+  visit("python", frame.python);
+}
+
+// What tells a process from another one.
+template <class Visitor, Of<model::Process> Process>
+void visit_identity(Visitor& visit, Process& process) {
+  visit("pid", process.pid);
+  visit("start_ticks", process.start_ticks);
+  visit("host", process.host);
+  visit.rank("rank", process.rank);
+}
+
+template <class Visitor, Of<model::Process> Process>
+void visit_members(Visitor& visit, Process& process) {
+  visit("pid", process.pid);
+  visit("ppid", process.ppid);
+  visit("start_ticks", process.start_ticks);
+  visit("exe", process.exe);
+  visit("cmdline", process.cmdline);
+  visit("host", process.host);
+  visit.rank("rank", process.rank);
+}
+
+template <class Visitor, Of<Holder> H>
+void visit_members(Visitor& visit, H& holder) {
+  visit("pid", holder.pid);
+  visit("tid", holder.tid);
+  visit("name", holder.name);
+  visit("library", holder.library);
+  visit("start_routine", holder.start_routine);
+  visit("owner", holder.owner);
+  visit("alive", holder.alive);
+}
+
+template <class Visitor, Of<Culprit> C>
+void visit_members(Visitor& visit, C& culprit) {
+  visit("kind", culprit.kind);
+  visit("name", culprit.name);
+  visit("library", culprit.library);
+  visit("address", culprit.address);
+  visit("holder", culprit.holder);
+  visit("waited_for", culprit.is_waited_for);
+  visit.stack(culprit.stack);
+  visit("stack_at_fork", culprit.is_at_fork);
+  visit("stack_now", culprit.is_now);
+}
+
+template <class Visitor, Of<ForkSite> Fork>
+void visit_members(Visitor& visit, Fork& fork) {
+  visit("pid", fork.pid);
+  visit("child", fork.child);
+  visit.stack(fork.stack);
+}
+
+template <class Visitor, Of<Victim> V>
+void visit_members(Visitor& visit, V& victim) {
+  visit("pid", victim.pid);
+  visit("via", victim.via);
+}
+
+template <class Visitor, Of<Fix> F>
+void visit_members(Visitor& visit, F& fix) {
+  visit("text", fix.text);
+  visit("verified", fix.verified);
+}
+
+template <class Visitor, Of<Finding> F>
+void visit_members(Visitor& visit, F& finding) {
+  visit("rule", finding.rule);
+  visit(is_hang(finding) ? "hang" : "harm", finding.harm);
+  visit("cause", finding.cause);
+  visit("outcome", finding.outcome);
+  visit("fingerprint", finding.fingerprint);
+  visit("summary", finding.summary);
+  visit("count", finding.count);
+  visit.processes(finding);
+  visit.object("thread", [&](auto& thread) {
+    thread("tid", finding.tid);
+    thread("name", finding.thread_name);
+  });
+  visit("culprit", finding.culprit);
+  visit.stack(finding.stack);
+  visit("fork", finding.fork);
+  visit("chain", finding.chain);
+  visit("victims", finding.victims);
+  visit("fixes", finding.fixes);
+}
+
+class Writer {
+ public:
+  explicit Writer(const std::vector<model::Process>& processes) : processes_(processes) {}
+  Written take() { return std::move(json_); }
+
+  template <class T>
+  void operator()(const char* name, const T& value) {
+    json_[name] = to_json(value);
+  }
+  void rank(const char* name, int rank) { json_[name] = rank < 0 ? Written() : Written(rank); }
+  void stack(const model::Stack& stack) {
+    json_["stack"] = to_json(stack.frames);
+    json_["stack_cut"] = stack.cut;
+  }
+  void processes(const Finding& finding) {
+    json_["process"] = to_json(processes_.at(finding.process));
+    Written all = Written::array();
+    for (const model::ProcessId id : finding.processes) {
+      Writer one(processes_);
+      visit_identity(one, processes_.at(id));
+      all.push_back(one.take());
+    }
+    json_["processes"] = std::move(all);
+  }
+  template <class Visit>
+  void object(const char* name, const Visit& visit) {
+    Writer inner(processes_);
+    visit(inner);
+    json_[name] = inner.take();
+  }
+
+  template <class T>
+  Written to_json(const T& value) const {
+    if constexpr (std::is_enum_v<T>) {
+      return name_of(value);
+    } else if constexpr (std::is_arithmetic_v<T> || std::same_as<T, std::string>) {
+      return value;
+    } else {
+      Writer inner(processes_);
+      visit_members(inner, value);
+      return inner.take();
+    }
+  }
+  template <class T>
+  Written to_json(const std::optional<T>& value) const {
+    return value ? to_json(*value) : Written();
+  }
+  template <class T>
+  Written to_json(const std::vector<T>& items) const {
+    Written array = Written::array();
+    for (const T& item : items) array.push_back(to_json(item));
+    return array;
+  }
+
+ private:
+  const std::vector<model::Process>& processes_;
+  Written json_ = Written::object();
+};
+
+// Thrown away with the whole text at the first thing that is wrong.
+struct Malformed {
+  std::string what;
+};
+
+using Identity = std::tuple<std::int32_t, std::uint64_t, std::string, int>;
+using ProcessIds = std::map<Identity, model::ProcessId>;
+
+Identity identity_of(const model::Process& process) {
+  return {process.pid, process.start_ticks, process.host, process.rank};
+}
+
+class Reader {
+ public:
+  Reader(const Read& json, const ProcessIds& ids) : json_(json), ids_(ids) {
+    if (!json.is_object()) throw Malformed{"something that is no object"};
+  }
+
+  template <class T>
+  void operator()(const char* name, T& value) {
+    read(member(name), name, value);
+  }
+  void rank(const char* name, int& rank) {
+    rank = -1;
+    if (!member(name).is_null()) (*this)(name, rank);
+  }
+  void stack(model::Stack& stack) {
+    (*this)("stack", stack.frames);
+    (*this)("stack_cut", stack.cut);
+  }
+  void processes(Finding& finding) {
+    for (const Read& item : list_of(member("processes"), "processes")) {
+      model::Process process;
+      Reader one(item, ids_);
+      visit_identity(one, process);
+      const auto at = ids_.find(identity_of(process));
+      if (at == ids_.end()) throw Malformed{"a finding is about a process that is not listed"};
+      finding.processes.push_back(at->second);
+    }
+    if (finding.processes.empty()) throw Malformed{"a finding is about no process"};
+    finding.process = finding.processes.front();
+  }
+  template <class Visit>
+  void object(const char* name, const Visit& visit) {
+    Reader inner(member(name), ids_);
+    visit(inner);
+  }
+
+  const Read& member(const char* name) const {
+    const auto at = json_.find(name);
+    if (at == json_.end()) throw Malformed{fmt::format("\"{}\" is missing", name)};
+    return *at;
+  }
+  static const Read& list_of(const Read& json, const char* name) {
+    if (!json.is_array() || json.size() > kMaxItems)
+      throw Malformed{fmt::format("\"{}\" is no list of bearable size", name)};
+    return json;
+  }
+
+ private:
+  template <class T>
+  void read(const Read& json, const char* name, T& value) const {
+    if constexpr (std::same_as<T, bool>) {
+      if (!json.is_boolean()) throw Malformed{fmt::format("\"{}\" is neither true nor false", name)};
+      value = json.get<bool>();
+    } else if constexpr (std::is_integral_v<T>) {
+      value = number<T>(json, name);
+    } else if constexpr (std::is_enum_v<T>) {
+      value = word<T>(json, name);
+    } else if constexpr (std::same_as<T, std::string>) {
+      if (!json.is_string() || json.get_ref<const std::string&>().size() > kMaxText)
+        throw Malformed{fmt::format("\"{}\" is no text of bearable size", name)};
+      value = json.get<std::string>();
+    } else {
+      Reader inner(json, ids_);
+      visit_members(inner, value);
+    }
+  }
+  template <class T>
+  void read(const Read& json, const char* name, std::optional<T>& value) const {
+    if (!json.is_null()) read(json, name, value.emplace());
+  }
+  template <class T>
+  void read(const Read& json, const char* name, std::vector<T>& items) const {
+    for (const Read& item : list_of(json, name)) read(item, name, items.emplace_back());
+  }
+
+  template <class T>
+  static T number(const Read& json, const char* name) {
+    if (json.is_number_unsigned() && std::in_range<T>(json.get<std::uint64_t>()))
+      return static_cast<T>(json.get<std::uint64_t>());
+    if (json.is_number_integer() && !json.is_number_unsigned() && std::in_range<T>(json.get<std::int64_t>()))
+      return static_cast<T>(json.get<std::int64_t>());
+    throw Malformed{fmt::format("\"{}\" is no number in range", name)};
+  }
+
+  template <class T>
+  static T word(const Read& json, const char* name) {
+    for (int value = 0; json.is_string() && value < kMaxEnumerators; ++value) {
+      if (json.get_ref<const std::string&>() == name_of(static_cast<T>(value))) return static_cast<T>(value);
+    }
+    throw Malformed{fmt::format("\"{}\" is an unknown word", name)};
+  }
+
+  const Read& json_;
+  const ProcessIds& ids_;
+};
+
+ToldFindings read_document(const Read& json, std::string_view schema) {
+  ToldFindings told;
+  ProcessIds ids;
+  Reader document(json, ids);
+  std::string named;
+  document("schema", named);
+  if (named != schema) throw Malformed{fmt::format("its schema is not \"{}\"", schema)};
+  document("processes", told.processes);
+  for (model::ProcessId id = 0; id < told.processes.size(); ++id) ids.try_emplace(identity_of(told.processes[id]), id);
+  for (const Read& item : Reader::list_of(document.member("findings"), "findings")) {
+    Finding& finding = told.findings.emplace_back();
+    Reader reader(item, ids);
+    reader("outcome", finding.outcome);  // which says what the member of `harm` is called
+    visit_members(reader, finding);
+    if (finding.harm == Certainty::kUnknown) throw Malformed{"a finding of which nothing is claimed"};
+  }
+  return told;
+}
+
+}  // namespace
+
+Written process_to_json(const model::Process& process) { return Writer({}).to_json(process); }
+
+Written stack_to_json(const model::Stack& stack) { return Writer({}).to_json(stack.frames); }
+
+Written finding_to_json(const Finding& finding, const std::vector<model::Process>& processes) {
+  return Writer(processes).to_json(finding);
+}
+
+std::string document_text(const Written& document) {
+  // Names may be any bytes; what is no UTF-8 is replaced, not thrown about.
+  return document.dump(2, ' ', false, Written::error_handler_t::replace) + '\n';
+}
+
+std::string tell_findings(std::string_view schema, const ToldFindings& told) {
+  Written document = {{"schema", schema}};
+  document["processes"] = Writer({}).to_json(told.processes);
+  document["findings"] = Writer(told.processes).to_json(told.findings);
+  return document_text(document);
+}
+
+Result<ToldFindings> read_findings(std::string_view schema, std::string_view text) {
+  if (text.size() > kMaxBytes) return Error{"too big for findings"};
+  bool is_too_deep = false;
+  const auto watch_depth = [&](int depth, Read::parse_event_t, Read&) {
+    is_too_deep = is_too_deep || depth > kMaxDepth;
+    return !is_too_deep;
+  };
+  const Read json = Read::parse(text, watch_depth, false);
+  if (is_too_deep || json.is_discarded()) return Error{"not valid JSON: cut, or no findings"};
+  try {
+    return read_document(json, schema);
+  } catch (const Malformed& malformed) {
+    return Error{malformed.what};
+  }
+}
+
+}  // namespace forksight::render
