@@ -1,13 +1,15 @@
 """Looks for verdicts that are not true: see README.md beside this file.
 
   fuzz.py play FILE|SEED...      one scenario, with its truth and what each mode says of it
-  fuzz.py seeds FIRST COUNT      many of them; a line for each verdict that is wrong, and the figures
+  fuzz.py seeds FIRST COUNT      many of them; a line for each verdict that is wrong, and the figures. With --results FILE
+                                 it may be stopped (Ctrl-C, SIGTERM, power) and goes on when it is called again
   fuzz.py reduce FILE|SEED MODE  a smaller scenario of which the same is wrong; --keep puts it into known_wrong/
   fuzz.py record COUNT           chooses the seeds of the default test, and writes seeds.txt
   fuzz.py check                  plays them: no verdict may be worse than it was
   fuzz.py known                  plays known_wrong/: each must still be wrong, or its file is deleted
 """
 import argparse
+import signal
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -15,12 +17,14 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE / "oracle"), str(HERE / "judge")]
 
+from campaign import Progress, Results, stream, verdicts_of  # noqa: E402
 from figures import Figures  # noqa: E402
 from generate import find_attempt, generate  # noqa: E402
 from oracle import judge as find_truth  # noqa: E402
+from page import write_part  # noqa: E402
 from scenario import parse  # noqa: E402
 from shrink import shrink  # noqa: E402
-from stage import PLAYS, Disagrees, become_reaper  # noqa: E402
+from stage import PLAYS, Disagrees, ask_why, become_reaper, play_bare  # noqa: E402
 from verdict import ORDER, judge  # noqa: E402
 
 SEEDS = HERE / "seeds.txt"
@@ -35,24 +39,31 @@ def load(name):
     return scenario, find_truth(scenario)
 
 
-def verdict_of(scenario, truth, mode, tools, bare):
+def compare(result, bare, truth, mode):
     """(verdict, judged findings, what else there is to say)"""
-    try:
-        result = PLAYS[mode](scenario, truth, tools)
-    except Disagrees as disagreement:
-        return "harmed" if bare else "disagrees", [], str(disagreement)
-    if bare and (sorted(result["output"].split("\n")), result["status"]) != (sorted(bare["output"].split("\n")), bare["status"]):
+    if (sorted(result["output"].split("\n")), result["status"]) != (sorted(bare["output"].split("\n")), bare["status"]):
         return "harmed", [], f"bare: {bare['output']!r} {bare['status']}, {mode}: {result['output']!r} {result['status']}"
     return (*judge(truth, result, mode), "")
 
 
 def play_all(scenario, truth, modes, tools):
-    """mode -> (verdict, judged findings, note). The bare play comes first: what it does not do, no tool is asked about."""
+    """mode -> (verdict, judged findings, note). The bare play comes first: what it does not do, no tool is asked about.
+    `why` looks at that play when it has come to stand; the others have plays of their own."""
+    looks = (lambda performance: ask_why(performance, tools.forksight)) if "why" in modes else None
     try:
-        bare = PLAYS["bare"](scenario, truth, tools)
+        bare, why = play_bare(scenario, truth, tools, looks)
     except Disagrees as disagreement:
         return {"bare": ("disagrees", [], str(disagreement))}
-    return {mode: verdict_of(scenario, truth, mode, tools, bare) for mode in modes if mode == "run" or not truth.is_over()}
+    results = {}
+    for mode in modes:
+        if mode != "run" and truth.is_over():
+            continue
+        try:
+            result = why if mode == "why" else PLAYS[mode](scenario, truth, tools)
+            results[mode] = compare(result, bare, truth, mode)
+        except Disagrees as disagreement:
+            results[mode] = ("harmed", [], str(disagreement))
+    return results
 
 
 def show_truth(truth):
@@ -77,23 +88,34 @@ def play(arguments):
         show(play_all(scenario, truth, arguments.modes, arguments))
 
 
+def interrupt(_number, _frame):
+    raise KeyboardInterrupt
+
+
 def seeds(arguments):
-    figures = Figures()
+    signal.signal(signal.SIGTERM, interrupt)
+    results = Results(arguments.results, arguments.forksight, arguments.modes)
+    wanted = range(arguments.first, arguments.first + arguments.count)
+    missing = [seed for seed in wanted if seed not in results.entries]
+    progress = Progress(arguments.count, arguments.count - len(missing))
 
-    def one(seed):
-        scenario, truth = generate(seed)
-        results = play_all(scenario, truth, arguments.modes, arguments)
-        figures.add(truth, results)
-        for mode, (verdict, judged, _) in results.items():
+    def one(seed, scenario, truth):
+        said = play_all(scenario, truth, arguments.modes, arguments)
+        results.add(seed, truth, said)
+        for mode, (verdict, judged, note) in said.items():
             if verdict in BAD or arguments.verbose:
-                print(f"seed {seed} {mode}: {verdict}: {'; '.join(map(str, judged))}", flush=True)
+                print(f"seed {seed} {mode}: {verdict}: {'; '.join(map(str, judged))} {note.splitlines()[0] if note else ''}", flush=True)
+        progress.count()
 
-    with ThreadPoolExecutor(arguments.jobs) as pool:
-        list(pool.map(one, range(arguments.first, arguments.first + arguments.count)))
+    stream(missing, arguments.jobs, one)
+    figures = Figures()
+    for entry in results.entries.values():
+        figures.add(entry["healthy"], verdicts_of(entry))
     command = f"tests/truth/fuzz.py --forksight BIN --player BIN --modes {','.join(arguments.modes)} seeds {arguments.first} {arguments.count} --page docs/truth.md"
-    print(figures.page(command))
+    print("\n".join(figures.part(command)))
     if arguments.page:
-        arguments.page.write_text(figures.page(command))
+        write_part(arguments.page, "verdicts", figures.part(command))
+    return 0 if len(results.entries) >= arguments.count else 1
 
 
 def expectations():
@@ -133,17 +155,25 @@ def check(arguments):
     return conclude([problem for found in problems for problem in found])
 
 
+def generate_named(seed):
+    """With the name by which it is made again without a search."""
+    name = f"{seed}.{find_attempt(seed)}"
+    return name, *generate(name)
+
+
 def record(arguments):
-    """Writes seeds.txt: the first so many seeds of which nothing is wrong today."""
-    lines = []
-    with ThreadPoolExecutor(arguments.jobs) as pool:
-        seeds_with_attempts = (f"{seed}.{find_attempt(seed)}" for seed in range(1, 2 * arguments.count))
-        plays = pool.map(lambda seed: (seed, play_all(*generate(seed), arguments.modes, arguments)), seeds_with_attempts)
-        for seed, results in plays:
-            if len(lines) < arguments.count and all(results[mode][0] in ORDER[:3] for mode in results):
-                lines.append(" ".join([str(seed), *(f"{mode}={results[mode][0]}" for mode in results)]))
+    """Writes seeds.txt: the first seeds of which nothing is wrong today, so many."""
+    lines = {}
+
+    def one(seed, name, scenario, truth):
+        results = play_all(scenario, truth, arguments.modes, arguments)
+        if all(results[mode][0] in ORDER[:3] for mode in results):
+            lines[seed] = " ".join([name, *(f"{mode}={results[mode][0]}" for mode in results)])
+
+    stream(range(1, 10 * arguments.count), arguments.jobs, one, generate_named, lambda: len(lines) >= arguments.count)
+    chosen = [lines[seed] for seed in sorted(lines)][:arguments.count]
     SEEDS.write_text("# Seeds that the default test plays, with the worst verdict that is allowed. Written by `fuzz.py record`.\n"
-                     + "\n".join(lines) + "\n")
+                     + "\n".join(chosen) + "\n")
 
 
 def known_files():
@@ -216,7 +246,7 @@ def main():
     parser.add_argument("--forksight", type=Path, required=True)
     parser.add_argument("--player", type=Path, required=True)
     parser.add_argument("--modes", type=lambda text: text.split(","), default=["run", "why"])
-    parser.add_argument("--jobs", type=int, default=6)
+    parser.add_argument("--jobs", type=int, default=12, help="scenarios at once: they sleep most of the time")
     parser.add_argument("--verbose", action="store_true")
     commands = parser.add_subparsers(required=True)
     command = commands.add_parser("play")
@@ -225,7 +255,8 @@ def main():
     command = commands.add_parser("seeds")
     command.add_argument("first", type=int)
     command.add_argument("count", type=int)
-    command.add_argument("--page", type=Path, help="writes the figures as a page")
+    command.add_argument("--page", type=Path, help="writes the figures into this page")
+    command.add_argument("--results", type=Path, help="a file to which each result is appended; what it has is not played again")
     command.set_defaults(act=seeds)
     commands.add_parser("check").set_defaults(act=check)
     commands.add_parser("known").set_defaults(act=known)

@@ -1,12 +1,17 @@
 """The judge and the shrinker, on findings that are made up: each false claim is seen, each true one let pass."""
+import io
 import sys
+import tempfile
 import unittest
+from contextlib import redirect_stdout
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE / "oracle"), str(HERE / "judge")]
 
+from campaign import Results, stream, verdicts_of  # noqa: E402
 from oracle import judge as find_truth  # noqa: E402
+from page import write_part  # noqa: E402
 from scenario import parse  # noqa: E402
 from shrink import shrink  # noqa: E402
 from stage import thread_names  # noqa: E402
@@ -95,6 +100,68 @@ class Shrinker(unittest.TestCase):
         self.assertLess(len(small.steps), len(parse(ORPHAN).steps) + 1)
         self.assertEqual({step.operation for step in small.steps} & {"say", "swait"}, set())
         self.assertTrue(any(wait.cause == "orphan" for wait in find_truth(small).stuck()))
+
+
+class Campaign(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+        self.binary, self.file = self.folder / "forksight", self.folder / "results"
+        self.binary.write_text("one")
+        self.scene = Scene(ORPHAN)
+
+    def results(self, modes=("why",)):
+        return Results(self.file, self.binary, list(modes))
+
+    def test_what_was_played_is_not_lost(self):
+        judged = judge(self.scene.truth, {"report": {"findings": [self.scene.finding("orphaned-mutex", "p")]}, "slots": self.scene.slots}, "why")
+        self.results().add(7, self.scene.truth, {"why": (*judged, "")})
+        with open(self.file, "a", encoding="utf-8") as file:
+            file.write('{"seed": 8, "hea')  # it was killed here
+        again = self.results()
+        self.assertEqual(list(again.entries), [7])
+        self.assertEqual(verdicts_of(again.entries[7]), {"why": (*judged, "")})
+        again.add(8, self.scene.truth, {})
+        self.assertEqual(list(self.results().entries), [7, 8])
+
+    def test_results_of_two_commands_are_not_mixed(self):
+        self.results()
+        self.binary.write_text("another")
+        with self.assertRaises(SystemExit):
+            self.results()
+        self.binary.write_text("one")
+        with self.assertRaises(SystemExit):
+            self.results(("run",))
+
+    def test_each_seed_is_played_once_until_it_is_enough(self):
+        played = []
+        stream(range(5), 2, lambda seed, word: played.append((seed, word)), str_of)
+        self.assertEqual(sorted(played), [(seed, str(seed)) for seed in range(5)])
+        stream(range(100), 1, lambda seed, word: played.append(seed), str_of, lambda: len(played) > 10)
+        self.assertLess(len(played), 20)
+
+    def test_an_interruption_lets_what_has_begun_finish(self):
+        played = []
+
+        def interrupt():
+            raise KeyboardInterrupt
+
+        with redirect_stdout(io.StringIO()):
+            stream(range(100), 2, lambda seed, word: played.append(seed), str_of, interrupt)
+        self.assertEqual(played, [0])
+
+    def test_a_part_of_a_page_leaves_the_others_alone(self):
+        page = self.folder / "page.md"
+        page.write_text("# Head\n")
+        write_part(page, "a", ["one"])
+        write_part(page, "b", ["two"])
+        write_part(page, "a", ["three"])
+        self.assertEqual(page.read_text(), "# Head\n\n<!-- a: begin -->\nthree\n<!-- a: end -->\n\n<!-- b: begin -->\ntwo\n<!-- b: end -->\n")
+
+
+def str_of(seed):
+    return (str(seed),)
 
 
 if __name__ == "__main__":

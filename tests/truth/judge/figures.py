@@ -1,6 +1,5 @@
 """Counts of verdicts, and the page that shows them."""
 import collections
-import threading
 
 VERDICTS = ("right", "weaker", "silent", "wrong", "harmed")
 CERTAINTIES = ("proven", "likely", "possible", "unknown")
@@ -8,17 +7,15 @@ CERTAINTIES = ("proven", "likely", "possible", "unknown")
 
 class Figures:
     def __init__(self):
-        self.lock = threading.Lock()
         self.verdicts = collections.Counter()  # (mode, healthy, verdict)
         self.claims = collections.Counter()    # (mode, "hang" or "cause", certainty, true)
         self.rules = collections.Counter()     # (mode, rule, wrong claim, its certainty)
 
-    def add(self, truth, results):
-        with self.lock:
-            for mode, (verdict, judged, _) in results.items():
-                self.verdicts[mode, truth.is_healthy(), verdict] += 1
-                for entry in judged:
-                    self.add_claims(mode, entry)
+    def add(self, healthy, results):
+        for mode, (verdict, judged, _) in results.items():
+            self.verdicts[mode, healthy, verdict] += 1
+            for entry in judged:
+                self.add_claims(mode, entry)
 
     def add_claims(self, mode, entry):
         if entry.worth == "other":
@@ -56,13 +53,10 @@ class Figures:
             lines.append(f"| `{mode}` | {rule} | {'that it hangs' if wrong == 'hang' else 'why'} | {certainty} | {count} |")
         return lines
 
-    def page(self, command):
+    def part(self, command):
         disagreeing = sum(count for (mode, _, verdict), count in self.verdicts.items() if mode == "bare" and verdict == "disagrees")
-        return "\n".join([
-            "# Verdicts beside the truth", "",
-            "Random programs whose end an oracle knows, and what forksight says of them. `tests/truth/README.md` says what the words mean.",
-            "This page is written by", "", f"    {command}", "",
-            f"Of these scenarios {disagreeing} were not judged, because the program did not do what the oracle says (a busy machine, mostly).", "",
-            "## Verdicts", "", *self.verdict_table(), "",
-            "## Claims", "", "Each finding claims that something hangs, and why. A `possible` claim is a candidate.", "", *self.claim_table(), "",
-            "## False claims by rule", "", *self.rule_table(), ""])
+        return ["## Verdicts", "", "Written by", "", f"    {command}", "",
+                f"Of these scenarios {disagreeing} were not judged, because the program did not do what the oracle says (a busy machine, mostly).", "",
+                *self.verdict_table(), "",
+                "### Claims", "", "Each finding claims that something hangs, and why. A `possible` claim is a candidate.", "", *self.claim_table(), "",
+                "### False claims by rule", "", *self.rule_table()]

@@ -18,6 +18,7 @@ FINDING_TAKES_S = 2.5                  # after the threads came to stand: what a
 NOTHING_TAKES_S = 1.2                  # after so long without a finding none comes
 GROWS_FOR_S = 0.5                      # a report may grow for so long after its first finding
 LOOK_EVERY_S = 0.03
+SETTLED_LOOKS, SETTLED_EVERY_S = 4, 0.015  # so often each thread is asleep where it should be
 HEAD, SLOT = 32, 32
 BEFORE, IN_STEP, ENDED = 1, 2, 3
 
@@ -136,11 +137,11 @@ class Performance:
     def settle(self):
         deadline = time.monotonic() + SETTLE_S
         looks = 0
-        while looks < 3:
+        while looks < SETTLED_LOOKS:
             if time.monotonic() > deadline:
                 raise Disagrees(self.describe())
             looks = looks + 1 if self.is_settled() else 0
-            time.sleep(LOOK_EVERY_S)
+            time.sleep(SETTLED_EVERY_S)
 
     def describe(self):
         lines = [f"{name}: {slot} {self.state_of(slot)}" for name, slot in self.slots().items()]
@@ -190,12 +191,14 @@ def result_of(performance, report, status):
     return {"report": report, "status": status, "output": performance.output(), "slots": performance.slots()}
 
 
-def play_bare(scenario, truth, tools):
+def play_bare(scenario, truth, tools, looks=None):
+    """(what it does alone, what looks(performance) says of it then). Of what ends by itself there is nothing to look at."""
     with Performance(scenario, truth, tools.player) as performance:
         if truth.is_over():
-            return result_of(performance, None, performance.await_end())
+            return result_of(performance, None, performance.await_end()), None
         performance.settle()
-        return result_of(performance, None, None)
+        alone = result_of(performance, None, None)
+        return alone, looks(performance) if looks else None
 
 
 def play_run(scenario, truth, tools):
@@ -220,14 +223,9 @@ def ask(command, folder):
         return None
 
 
-def play_why(scenario, truth, tools):
-    with Performance(scenario, truth, tools.player) as performance:
-        if truth.is_over():
-            return result_of(performance, None, performance.await_end())
-        performance.settle()
-        time.sleep(0.1)
-        report = ask([str(tools.forksight), "why", str(performance.slots()["main"]["pid"]), "--format", "json"], performance.folder)
-        return result_of(performance, report, performance.process.poll())
+def ask_why(performance, forksight):
+    report = ask([str(forksight), "why", str(performance.slots()["main"]["pid"]), "--format", "json"], performance.folder)
+    return result_of(performance, report, performance.process.poll())
 
 
 def play_core(scenario, truth, tools):
@@ -246,4 +244,4 @@ def play_core(scenario, truth, tools):
         return result_of(performance, {"findings": findings, "processes": []}, None)
 
 
-PLAYS = {"bare": play_bare, "run": play_run, "why": play_why, "core": play_core}
+PLAYS = {"run": play_run, "core": play_core}

@@ -140,12 +140,16 @@ def root_groups(truth, mode):
     return groups
 
 
+def is_tolerated(entry, mode):
+    """A candidate is no claim; and `why`, asked about an idle program, may name what it waits for."""
+    return mode == "why" and entry.wrong != "" and entry.hang == "possible" or entry.wrong == "cause" and entry.cause == "possible"
+
+
 def judge(truth, result, mode):
     """(verdict: right, weaker, silent, wrong; the findings as judged)"""
     findings = (result["report"] or {"findings": []})["findings"]
     judged = [judge_finding(finding, truth, result["slots"]) for finding in findings]
-    tolerated = [entry for entry in judged if mode == "why" and entry.wrong and entry.hang == "possible"]
-    tolerated += [entry for entry in judged if entry.wrong == "cause" and entry.cause == "possible"]  # a candidate is no claim
+    tolerated = [entry for entry in judged if is_tolerated(entry, mode)]
     wrong = [entry for entry in judged if entry.worth == "wrong" and entry not in tolerated]
     if wrong:
         return "wrong", judged

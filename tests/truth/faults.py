@@ -1,0 +1,177 @@
+"""Plants a fault into a rule and counts the scenarios until the judge sees it.
+
+  faults.py --build FOLDER --player BIN [--page FILE] [FAULT...]
+
+Each fault is a changed copy of one source file of the analyzer. It is compiled and linked in a temporary folder, with the
+commands of the build; nothing of it is in the build. All commands with a fault, and the sound one, are asked about the same
+hanging programs. A fault is found when its command claims something false that the sound one does not claim.
+"""
+import argparse
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+SOURCE = HERE.parent.parent
+sys.path[:0] = [str(HERE / "oracle"), str(HERE / "judge")]
+
+from campaign import stream  # noqa: E402
+from page import write_part  # noqa: E402
+from stage import Disagrees, Performance, ask_why, become_reaper  # noqa: E402
+from verdict import is_tolerated, judge  # noqa: E402
+
+MOST = 2000  # scenarios
+RULES = "analyzer/diagnose/rules/"
+
+
+@dataclass(frozen=True)
+class Fault:
+    rule: str
+    file: str
+    sound: str   # text of the file, each time it stands there
+    faulty: str  # what stands in its place
+    what: str
+
+
+def in_rule(rule, sound, faulty, what):
+    return Fault(rule, f"{RULES}{rule.replace('-', '_')}.cpp", sound, faulty, what)
+
+
+FAULTS = (
+    in_rule("orphaned-mutex", "locks::find_orphan(evidence, touch)", "locks::find_own(evidence, touch)", "blames the lost threads for a lock that the child's own thread held"),
+    in_rule("orphaned-rwlock", "if (!by_reader && orphan->lock.kind != model::LockKind::kRwlockWrite) continue;", "",
+            "takes any lock for a rwlock"),
+    in_rule("orphaned-semaphore", "finding.cause = evidence.find_cause(touch);", "finding.cause = Certainty::kProven;",
+            "takes for proven who took a semaphore"),
+    in_rule("lost-wakeup", "finding.cause = Certainty::kPossible;", "finding.cause = Certainty::kProven;",
+            "takes for proven that a lost thread was to wake the child"),
+    in_rule("self-held-lock", "locks::find_own(evidence, touch)", "locks::find_any_orphan(evidence, touch)",
+            "takes a lost thread's lock for the child's own"),
+    in_rule("self-deadlock", "cycle.size() != 1 || ", "", "does not look whether the owner is the thread that waits"),
+    in_rule("lock-cycle", "cycle.size() < 2 || ", "", "tells rings of one link"),
+    in_rule("rwlock-upgrade", "if (threads > 1) finding.cause = Certainty::kLikely;", "",
+            "takes for proven that the writer is the reader, though others are stuck"),
+    in_rule("join-cycle", '!cycles::has_via(cycle, "join") || ', "", "tells rings without a join"),
+    in_rule("abandoned-shared-lock", " || !wait.owner_is_gone", "", "does not look whether the owner lives"),
+    in_rule("pipe-deadlock", '    if (!cycles::has_via(cycle, "pipe") && !cycles::has_via(cycle, "socket")) continue;\n', "",
+            "tells rings without a pipe"),
+    in_rule("pipe-held-open", "!cycles::is_held_open(cycle) || ", "", "tells rings in which nobody awaits the end of a pipe"),
+    in_rule("deadlock", "set_may_be_meant(finding);", ";", "does not look for handlers that could end the wait"),
+)
+
+
+class Plants:
+    """The commands with a fault, in a folder of their own."""
+
+    def __init__(self, build, folder):
+        self.build, self.folder = build, Path(folder)
+
+    def commands(self, target):
+        return subprocess.run(["ninja", "-C", self.build, "-t", "commands", "-s", target], capture_output=True, text=True, check=True).stdout
+
+    def plant(self, fault):
+        """The command with this fault."""
+        source = SOURCE / fault.file
+        text = source.read_text()
+        if fault.sound not in text:
+            raise SystemExit(f"{fault.rule}: {fault.file} does not say `{fault.sound.strip()}` any more. Plant the fault anew: {fault.what}")
+        changed = self.folder / f"{fault.rule}.cpp"
+        changed.write_text(text.replace(fault.sound, fault.faulty))
+        target = f"analyzer/diagnose/CMakeFiles/forksight_diagnose.dir/{fault.file.removeprefix('analyzer/diagnose/')}.o"
+        compiled, binary = self.folder / f"{fault.rule}.o", self.folder / fault.rule
+        words = shlex.split(self.commands(target))
+        words = [word for word in words if not re.fullmatch(r"-g|-W.*", word)]
+        words[words.index(str(source))] = str(changed)
+        words[words.index("-o") + 1] = str(compiled)
+        self.call(words)
+        link = shlex.split(self.commands("bin/forksight"))
+        link = link[link.index("&&") + 1:]
+        link = link[:link.index("&&")]
+        at = link.index("-o")
+        self.call([*link[:at], str(compiled), "-s", "-o", str(binary), *link[at + 2:]])  # before the library, which is not asked for it then
+        return binary
+
+    def call(self, words):
+        words = [word for at, word in enumerate(words) if word not in ("-MD", "-MT", "-MF") and words[at - 1] not in ("-MT", "-MF")]
+        subprocess.run(words, cwd=self.build, check=True)
+
+
+def false_claims(truth, result):
+    _, judged = judge(truth, result, "why")
+    return {(entry.rule, entry.process, entry.wrong, entry.hang if entry.wrong == "hang" else entry.cause): str(entry)
+            for entry in judged if entry.worth == "wrong" and not is_tolerated(entry, "why")}
+
+
+class Search:
+    def __init__(self, sound, faulty, player):
+        self.sound, self.open, self.player = sound, dict(faulty), player
+        self.lock = threading.Lock()
+        self.found = {}  # rule -> (seed, what was claimed)
+
+    def claims(self, scenario, truth):
+        """What is claimed wrongly, by rule, by the commands whose fault is not found yet."""
+        with Performance(scenario, truth, self.player) as performance:
+            performance.settle()
+            claims = {rule: false_claims(truth, ask_why(performance, binary)) for rule, binary in list(self.open.items())}
+            suspects = {rule: claim for rule, claim in claims.items() if claim}
+            known = false_claims(truth, ask_why(performance, self.sound)) if suspects else {}
+        return [(rule, claim[key]) for rule, claim in suspects.items() for key in claim if key not in known and key[0] == rule]
+
+    def play(self, seed, scenario, truth):
+        if truth.is_over():
+            return
+        try:
+            claims = self.claims(scenario, truth)
+        except Disagrees:
+            return
+        with self.lock:  # of two seeds that show it the first counts: it began when the fault was not found
+            for rule, claimed in claims:
+                self.open.pop(rule, None)
+                if rule not in self.found or seed < self.found[rule][0]:
+                    self.found[rule] = (seed, claimed)
+                    print(f"{rule}: after {seed} scenarios: {claimed}", flush=True)
+
+    def run(self, jobs):
+        stream(range(1, MOST + 1), jobs, self.play, is_enough=lambda: not self.open)
+
+
+def table(faults, found):
+    lines = ["| rule | the planted fault | scenarios |", "|---|---|---:|"]
+    return lines + [f"| {fault.rule} | {fault.what} | {found[fault.rule][0] if fault.rule in found else 'not found'} |" for fault in faults]
+
+
+def part(faults, found):
+    return ["## Planted faults", "",
+            "A fault is planted into a rule, and `why` is asked about seeds 1, 2, 3, ... until a claim is false that the sound `why`",
+            f"does not make. At most {MOST:,} scenarios are played. Written by", "",
+            "    tests/truth/faults.py --build FOLDER --player BIN --page docs/truth.md", "", *table(faults, found)]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", type=Path, required=True)
+    parser.add_argument("--player", type=Path, required=True)
+    parser.add_argument("--jobs", type=int, default=8, help="scenarios at once: they sleep most of the time")
+    parser.add_argument("--page", type=Path, help="writes the figures into this page")
+    parser.add_argument("rules", nargs="*", metavar="FAULT")
+    arguments = parser.parse_args()
+    become_reaper()
+    faults = [fault for fault in FAULTS if not arguments.rules or fault.rule in arguments.rules]
+    with tempfile.TemporaryDirectory(prefix="truth-faults-") as folder:
+        plants = Plants(arguments.build.resolve(), folder)
+        search = Search(arguments.build.resolve() / "bin/forksight", {fault.rule: plants.plant(fault) for fault in faults}, arguments.player.resolve())
+        search.run(arguments.jobs)
+    if arguments.page:
+        write_part(arguments.page, "faults", part(faults, search.found))
+    for rule in search.open:
+        print(f"{rule}: not found in {MOST} scenarios")
+    return 1 if search.open else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,103 @@
+"""Plays many seeds. Scenarios are made by processes of their own, since the search for them is what costs a core; plays sleep
+most of the time, and are many at once. With a file of results a campaign may be stopped at any moment and goes on later."""
+import hashlib
+import json
+import signal
+import threading
+import time
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from dataclasses import asdict
+
+from generate import generate
+from verdict import Judged
+
+MAKERS = 2
+SAY_EVERY_S = 30
+
+
+class Results:
+    """A file with a line for each seed; the first line says of which command and of which modes they are."""
+
+    def __init__(self, path, forksight, modes):
+        self.path, self.lock, self.entries = path, threading.Lock(), {}
+        head = {"forksight": hashlib.sha256(forksight.read_bytes()).hexdigest(), "modes": modes}
+        if path and path.exists():
+            lines = path.read_text().splitlines()
+            if json.loads(lines[0]) != head:
+                raise SystemExit(f"{path}: these results are of another forksight, or of other modes: choose a new file")
+            self.entries = {entry["seed"]: entry for entry in map(read_entry, lines[1:]) if entry}
+            path.write_text("\n".join([json.dumps(head), *map(json.dumps, self.entries.values())]) + "\n")  # without half a line
+        elif path:
+            path.write_text(json.dumps(head) + "\n")
+
+    def add(self, seed, truth, results):
+        entry = {"seed": seed, "healthy": truth.is_healthy(), "results": {
+            mode: {"verdict": verdict, "judged": [asdict(one) for one in judged], "note": note} for mode, (verdict, judged, note) in results.items()}}
+        with self.lock:
+            self.entries[seed] = entry
+            if self.path:
+                with open(self.path, "a", encoding="utf-8") as file:
+                    file.write(json.dumps(entry) + "\n")
+
+
+def read_entry(line):
+    try:
+        return json.loads(line)
+    except ValueError:
+        return None  # cut off when the campaign was stopped
+
+
+def verdicts_of(entry):
+    """mode -> (verdict, judged findings, note), as they were played."""
+    return {mode: (one["verdict"], [Judged(**judged) for judged in one["judged"]], one["note"]) for mode, one in entry["results"].items()}
+
+
+def ignore_signals():
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the campaign itself is told, and ends them
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+
+
+def stream(seeds, jobs, play, make=generate, is_enough=lambda: False):
+    """play(seed, *make(seed)) of each, so many at once, begun in their order. What has begun is finished when it is interrupted."""
+    room = threading.BoundedSemaphore(jobs)
+
+    def one(seed, made):
+        try:
+            play(seed, *made)
+        finally:
+            room.release()
+
+    futures, ahead = [], []
+    with ProcessPoolExecutor(MAKERS, initializer=ignore_signals) as makers, ThreadPoolExecutor(jobs) as players:
+        try:
+            for seed in [*seeds, *[None] * (2 * jobs)]:
+                ahead.append((seed, makers.submit(make, seed) if seed is not None else None))
+                if len(ahead) <= 2 * jobs or ahead[0][0] is None:
+                    continue
+                first, made = ahead.pop(0)
+                room.acquire()
+                futures.append(players.submit(one, first, made.result()))
+                if is_enough():
+                    break
+        except KeyboardInterrupt:
+            print("stopped; what has begun is finished", flush=True)
+        makers.shutdown(cancel_futures=True)
+    for future in futures:
+        future.result()
+
+
+class Progress:
+    def __init__(self, total, done):
+        self.total, self.done, self.first = total, done, done
+        self.begin = self.said = time.monotonic()
+        self.lock = threading.Lock()
+
+    def count(self):
+        with self.lock:
+            self.done += 1
+            now = time.monotonic()
+            if now - self.said < SAY_EVERY_S and self.done < self.total:
+                return
+            self.said = now
+            rate = (self.done - self.first) / (now - self.begin) * 60
+            print(f"{self.done:,} of {self.total:,} scenarios, {rate:.0f} a minute, {(self.total - self.done) / rate:.0f} minutes left", flush=True)

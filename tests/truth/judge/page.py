@@ -1,0 +1,11 @@
+"""docs/truth.md: each command writes its own part, and leaves those of the others alone."""
+
+
+def write_part(page, name, lines):
+    """Replaces the part of this name, or adds it at the end."""
+    begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
+    text = page.read_text() if page.exists() else ""
+    before, _, rest = text.partition(begin)
+    after = rest.partition(end)[2]
+    parts = [before.strip(), "\n".join([begin, *lines, end]), after.strip()]
+    page.write_text("\n\n".join(part for part in parts if part) + "\n")
