@@ -1,28 +1,27 @@
-// Libc functions that threads were inside of at a fork.
-#include <cstring>
+#include "collect/read_calls.hpp"
 
-#include "collect/trace_reader.hpp"
+#include <cstring>
 
 namespace forksight::collect {
 
 using trace::RecordType;
 
-void TraceReader::read_libc_call(const TraceRecord& record) {
+void CallReader::read_libc_call(const TraceRecord& record) {
   const auto fixed = record.fixed<trace::LibcCallRecord>();
   libc_calls_.push_back({std::string(fixed.name, ::strnlen(fixed.name, sizeof fixed.name)), fixed.locks});
-  become(record, libc_calls_.size() - 1);
+  trace_.become(record, libc_calls_.size() - 1);
 }
 
-void TraceReader::read_in_flight(const TraceRecord& record) {
+void CallReader::read_in_flight(const TraceRecord& record) {
   const auto fixed = record.fixed<trace::InFlightRecord>();
-  const auto fork = find(fixed.fork, RecordType::kFork);
-  const auto thread = find(fixed.thread, RecordType::kThread);
-  const auto call = find(fixed.call, RecordType::kLibcCall);
+  const auto fork = trace_.find(fixed.fork, RecordType::kFork);
+  const auto thread = trace_.find(fixed.thread, RecordType::kThread);
+  const auto call = trace_.find(fixed.call, RecordType::kLibcCall);
   if (!fork || !thread || !call) return;
   const model::ForkId fork_id = fork->index;
   model::Fork& about = model_.forks[fork_id];
   const bool by_child = record.pid != model_.processes[about.process].pid;
-  const model::ProcessId writer = by_child ? child_of(fork_id, record.pid, record.time_ns) : about.process;
+  const model::ProcessId writer = by_child ? trace_.child_of(fork_id, record.pid, record.time_ns) : about.process;
   // The child wrote down a thread that only its parent has.
   if (thread->index != about.forking_thread) model_.threads[thread->index].process = about.process;
   model::CallInFlight in_flight;
@@ -32,25 +31,25 @@ void TraceReader::read_in_flight(const TraceRecord& record) {
   in_flight.ended = (fixed.flags & trace::kInFlightEnded) != 0;
   const std::size_t index = about.calls.size();
   about.calls.push_back(std::move(in_flight));
-  name_stack(
+  trace_.name_stack(
       writer, fixed.stack,
       [ fork_id, index ](model::Model & m) -> auto& { return m.forks[fork_id].calls[index].called_at; });
-  become(record, index, fork_id);
+  trace_.become(record, index, fork_id);
 }
 
-void TraceReader::read_stream(const TraceRecord& record) {
+void CallReader::read_stream(const TraceRecord& record) {
   const auto fixed = record.fixed<trace::StreamRecord>();
-  const auto fork = find(fixed.fork, RecordType::kFork);
-  const auto thread = find(fixed.thread, RecordType::kThread);
+  const auto fork = trace_.find(fixed.fork, RecordType::kFork);
+  const auto thread = trace_.find(fixed.thread, RecordType::kThread);
   if (!fork || !thread) return;
   model::Fork& about = model_.forks[fork->index];
   model_.threads[thread->index].process = about.process;
   about.streams.push_back({fixed.lock, fixed.number, thread->index});
 }
 
-void TraceReader::read_quiesced(const TraceRecord& record) {
+void CallReader::read_quiesced(const TraceRecord& record) {
   const auto fixed = record.fixed<trace::QuiescedRecord>();
-  const auto fork = find(fixed.fork, RecordType::kFork);
+  const auto fork = trace_.find(fixed.fork, RecordType::kFork);
   if (!fork) return;
   model_.forks[fork->index].quiesced = model::Quiesced{fixed.waited_ns, fixed.waited_for, fixed.left};
 }

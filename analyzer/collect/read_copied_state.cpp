@@ -1,8 +1,7 @@
-// Timers and locks of files that a process had when it forked, and what forked processes do as if they had them.
+#include "collect/read_copied_state.hpp"
+
 #include <algorithm>
 #include <string>
-
-#include "collect/trace_reader.hpp"
 
 namespace forksight::collect {
 
@@ -41,27 +40,29 @@ std::optional<model::FileLockEvent> event_of(trace::FileLockEvent event) {
 
 }  // namespace
 
-void TraceReader::read_timer(const TraceRecord& record) {
+void read_timer(TraceContext& trace, const TraceRecord& record) {
+  model::Model& model = trace.model();
   const auto fixed = record.fixed<trace::TimerRecord>();
-  const auto fork = find(fixed.fork, RecordType::kFork);
+  const auto fork = trace.find(fixed.fork, RecordType::kFork);
   const auto kind = kind_of(fixed.kind);
   if (!fork || !kind || fixed.number < 1 || fixed.number > kMostSignals) return;
-  auto& timers = model_.forks[fork->index].timers;
+  auto& timers = model.forks[fork->index].timers;
   if (timers.size() < kMostTimers) timers.push_back({*kind, fixed.number, fixed.remaining_ns, fixed.interval_ns});
 }
 
-void TraceReader::read_file_lock(const TraceRecord& record) {
+void read_file_lock(TraceContext& trace, const TraceRecord& record) {
+  model::Model& model = trace.model();
   const auto fixed = record.fixed<trace::FileLockRecord>();
-  const auto fork = find(fixed.fork, RecordType::kFork);
+  const auto fork = trace.find(fixed.fork, RecordType::kFork);
   const auto kind = kind_of(fixed.kind);
   const auto event = event_of(fixed.event);
   if (!fork || !kind || !event) return;
-  const bool is_known = by_pid_.contains(record.pid);
-  if (!is_known && *event != model::FileLockEvent::kMissed) child_of(fork->index, record.pid, record.time_ns);
-  const std::size_t id = model_.file_lock_uses.size();
+  const bool is_known = trace.find_process(record.pid).has_value();
+  if (!is_known && *event != model::FileLockEvent::kMissed) trace.child_of(fork->index, record.pid, record.time_ns);
+  const std::size_t id = model.file_lock_uses.size();
   model::FileLockUse use;
   use.fork = fork->index;
-  use.process = process_of(record);
+  use.process = trace.process_of(record);
   use.tid = record.tid;
   use.time_ns = record.time_ns;
   use.kind = *kind;
@@ -78,10 +79,10 @@ void TraceReader::read_file_lock(const TraceRecord& record) {
   use.child_wrote = (fixed.flags & trace::kChildWrote) != 0;
   use.parent_wrote = (fixed.flags & trace::kParentWrote) != 0;
   const model::ProcessId process = use.process;
-  model_.file_lock_uses.push_back(std::move(use));
-  name_stack(
+  model.file_lock_uses.push_back(std::move(use));
+  trace.name_stack(
       process, fixed.stack, [id](model::Model & m) -> auto& { return m.file_lock_uses[id].stack; });
-  name_stack(
+  trace.name_stack(
       process, fixed.taken, [id](model::Model & m) -> auto& { return m.file_lock_uses[id].taken_at; });
 }
 

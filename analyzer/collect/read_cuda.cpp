@@ -1,8 +1,8 @@
-// The CUDA driver, MPI and UCX at a fork, and which of their functions a forked child called.
+#include "collect/read_cuda.hpp"
+
 #include <algorithm>
 #include <cstring>
 
-#include "collect/trace_reader.hpp"
 #include "collect/trace_words.hpp"
 #include "forksight/trace/cuda.hpp"
 
@@ -10,14 +10,14 @@ namespace forksight::collect {
 
 using trace::RecordType;
 
-void TraceReader::read_cuda(const TraceRecord& record) {
+void CudaReader::read_cuda(const TraceRecord& record) {
   const auto fixed = record.fixed<trace::CudaRecord>();
-  const auto fork = find(fixed.fork, RecordType::kFork);
+  const auto fork = trace_.find(fixed.fork, RecordType::kFork);
   if (!fork || model_.forks[fork->index].cuda) return;
   const model::ForkId id = fork->index;
-  const model::ProcessId process = process_of(record);
+  const model::ProcessId process = trace_.process_of(record);
   model::Cuda cuda;
-  cuda.library = modules_.image_of(process)->find_path_by_bias(fixed.module_bias);
+  cuda.library = trace_.modules().image_of(process)->find_path_by_bias(fixed.module_bias);
   cuda.is_initialised = (fixed.flags & trace::kCudaInitialised) != 0;
   cuda.was_lost = (fixed.flags & trace::kCudaLost) != 0;
   cuda.asked = (fixed.flags & trace::kCudaAsked) != 0;
@@ -30,9 +30,9 @@ void TraceReader::read_cuda(const TraceRecord& record) {
   cuda.init_tid = fixed.init_tid;
   cuda.init_thread.assign(fixed.init_thread, ::strnlen(fixed.init_thread, sizeof fixed.init_thread));
   model_.forks[id].cuda = std::move(cuda);
-  name_stack(
+  trace_.name_stack(
       process, fixed.init_stack, [id](model::Model & m) -> auto& { return m.forks[id].cuda->init_stack; });
-  become(record, id);
+  trace_.become(record, id);
 }
 
 namespace {
@@ -51,13 +51,13 @@ std::optional<model::CudaIpcKind> kind_of(trace::CudaIpcKind kind) {
 
 }  // namespace
 
-void TraceReader::read_cuda_ipc(const TraceRecord& record) {
+void CudaReader::read_cuda_ipc(const TraceRecord& record) {
   const auto fixed = record.fixed<trace::CudaIpcRecord>();
   const auto kind = kind_of(fixed.kind);
   if (!kind) return;
   const std::size_t index = model_.cuda_ipc.size();
   model::CudaIpcCall call;
-  call.process = process_of(record);
+  call.process = trace_.process_of(record);
   call.tid = record.tid;
   call.kind = *kind;
   call.handle = fixed.handle;
@@ -69,27 +69,28 @@ void TraceReader::read_cuda_ipc(const TraceRecord& record) {
   call.result = fixed.result;
   const model::ProcessId process = call.process;
   model_.cuda_ipc.push_back(std::move(call));
-  name_stack(
+  trace_.name_stack(
       process, fixed.stack, [index](model::Model & m) -> auto& { return m.cuda_ipc[index].stack; });
 }
 
-void TraceReader::read_mpi(const TraceRecord& record) {
+void CudaReader::read_mpi(const TraceRecord& record) {
   const auto fixed = record.fixed<trace::MpiRecord>();
-  const auto fork = find(fixed.fork, RecordType::kFork);
+  const auto fork = trace_.find(fixed.fork, RecordType::kFork);
   if (!fork || !is_known(fixed.kind)) return;
   const model::MpiKind kind = to_model(fixed.kind);
   auto& mpi = model_.forks[fork->index].mpi;
   if (std::ranges::find(mpi, kind, &model::Mpi::kind) != mpi.end()) return;
   mpi.push_back({kind,
-                 fixed.module_bias == 0 ? std::string()
-                                        : modules_.image_of(process_of(record))->find_path_by_bias(fixed.module_bias),
+                 fixed.module_bias == 0
+                     ? std::string()
+                     : trace_.modules().image_of(trace_.process_of(record))->find_path_by_bias(fixed.module_bias),
                  (fixed.flags & trace::kMpiLost) != 0});
 }
 
-void TraceReader::read_cuda_function(const TraceRecord& record) {
+void CudaReader::read_cuda_function(const TraceRecord& record) {
   const auto fixed = record.fixed<trace::CudaFunctionRecord>();
   cuda_functions_.emplace_back(fixed.name, ::strnlen(fixed.name, sizeof fixed.name));
-  become(record, cuda_functions_.size() - 1);
+  trace_.become(record, cuda_functions_.size() - 1);
 }
 
 }  // namespace forksight::collect

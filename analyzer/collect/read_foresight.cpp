@@ -1,7 +1,7 @@
-// Orders in which threads took locks, and locks that a child took by luck.
+#include "collect/read_foresight.hpp"
+
 #include <algorithm>
 
-#include "collect/trace_reader.hpp"
 #include "collect/trace_words.hpp"
 #include "forksight/trace/foresight.hpp"
 
@@ -45,38 +45,40 @@ std::vector<model::TimeSlice> slices_of(const trace::RacyTouchRecord& touch) {
 
 }  // namespace
 
-void TraceReader::read_thread_life(const TraceRecord& record) {
+void ForesightReader::read_thread_life(const TraceRecord& record) {
   const auto fixed = record.fixed<trace::ThreadLifeRecord>();
   model::ThreadLife life;
-  life.process = process_of(record);
+  life.process = trace_.process_of(record);
   if (fixed.creator != 0) {
-    if (const auto creator = find(fixed.creator, RecordType::kThreadLife)) life.creator = creator->index;
+    if (const auto creator = trace_.find(fixed.creator, RecordType::kThreadLife)) life.creator = creator->index;
   }
   life.born = fixed.born;
   life.joined = fixed.joined;
   life.is_followed = (fixed.flags & trace::kLifeUnfollowed) == 0;
   if (fixed.joined != 0 && fixed.joiner != 0) joiners_.emplace_back(model_.lives.size(), fixed.joiner);
-  become(record, model_.lives.size());
+  trace_.become(record, model_.lives.size());
   model_.lives.push_back(life);
 }
 
 // Libraries that come later may be told after it: it is read when all are known.
-void TraceReader::read_lock_order(const TraceRecord& record) { lock_orders_.emplace_back(&record, process_of(record)); }
+void ForesightReader::read_lock_order(const TraceRecord& record) {
+  lock_orders_.emplace_back(&record, trace_.process_of(record));
+}
 
-void TraceReader::attach_lock_orders() {
+void ForesightReader::attach_lock_orders() {
   // The joiner's record may come after that of the joined one.
   for (const auto& [life, reference] : joiners_) {
-    if (const auto joiner = find(reference, RecordType::kThreadLife)) model_.lives[life].joiner = joiner->index;
+    if (const auto joiner = trace_.find(reference, RecordType::kThreadLife)) model_.lives[life].joiner = joiner->index;
   }
   for (const auto& [record, process] : lock_orders_) attach_lock_order(*record, process);
 }
 
-void TraceReader::attach_lock_order(const TraceRecord& record, model::ProcessId process) {
+void ForesightReader::attach_lock_order(const TraceRecord& record, model::ProcessId process) {
   const auto fixed = record.fixed<trace::LockOrderRecord>();
   const auto held_kind = static_cast<trace::LockKind>(fixed.held_kind);
   const auto taken_kind = static_cast<trace::LockKind>(fixed.taken_kind);
-  const auto life = find(fixed.life, RecordType::kThreadLife);
-  const auto thread = find(fixed.thread, RecordType::kThread);
+  const auto life = trace_.find(fixed.life, RecordType::kThreadLife);
+  const auto thread = trace_.find(fixed.thread, RecordType::kThread);
   const bool holds = fixed.held_number != 0;
   if (!life || !thread || (holds && !is_followed(held_kind)) || !is_followed(taken_kind)) return;
   if (!holds && (taken_kind != trace::LockKind::kRwlockWrite || (fixed.flags & trace::kOrderQueues) == 0)) return;
@@ -87,10 +89,10 @@ void TraceReader::attach_lock_order(const TraceRecord& record, model::ProcessId 
   order.thread = thread->index;
   if (holds) {
     order.held_as = ordered(fixed.held_number, held_kind);
-    order.held = lock_of(lock_at(fixed.held, held_kind), process);
+    order.held = locks_.lock_of(lock_at(fixed.held, held_kind), process);
   }
   order.taken_as = ordered(fixed.taken_number, taken_kind);
-  order.taken = lock_of(lock_at(fixed.taken, taken_kind), process);
+  order.taken = locks_.lock_of(lock_at(fixed.taken, taken_kind), process);
   const auto tail = record.tail<trace::LockOrderRecord>();
   const auto gates = std::min<std::size_t>(fixed.gates, kMaxGates);
   for (std::size_t i = 0; i < gates; ++i) {
@@ -103,25 +105,25 @@ void TraceReader::attach_lock_order(const TraceRecord& record, model::ProcessId 
   order.times = fixed.times;
   order.queues = (fixed.flags & trace::kOrderQueues) != 0;
   model_.lock_orders.push_back(std::move(order));
-  name_stack(
+  trace_.name_stack(
       process, fixed.held_stack, [id](model::Model & m) -> auto& { return m.lock_orders[id].held_at; });
-  name_stack(
+  trace_.name_stack(
       process, fixed.taken_stack, [id](model::Model & m) -> auto& { return m.lock_orders[id].taken_at; });
 }
 
-void TraceReader::read_racy_touch(const TraceRecord& record) {
+void ForesightReader::read_racy_touch(const TraceRecord& record) {
   const auto fixed = record.fixed<trace::RacyTouchRecord>();
   const auto kind = static_cast<trace::LockKind>(fixed.kind);
-  const auto fork = find(fixed.fork, RecordType::kFork);
-  const auto holder = find(fixed.holder, RecordType::kThread);
+  const auto fork = trace_.find(fixed.fork, RecordType::kFork);
+  const auto holder = trace_.find(fixed.holder, RecordType::kThread);
   if (!fork || !holder || !is_followed(kind) || fixed.held_ticks == 0 || fixed.window_ticks == 0) return;
   const std::size_t id = model_.racy_touches.size();
   model::RacyTouch touch;
   touch.fork = fork->index;
-  if (by_pid_.find(record.pid) == by_pid_.end()) child_of(fork->index, record.pid, record.time_ns);
-  touch.process = process_of(record);
+  if (!trace_.find_process(record.pid)) trace_.child_of(fork->index, record.pid, record.time_ns);
+  touch.process = trace_.process_of(record);
   touch.tid = record.tid;
-  touch.lock = lock_of(lock_at(fixed.lock, kind), touch.process);
+  touch.lock = locks_.lock_of(lock_at(fixed.lock, kind), touch.process);
   touch.holder = holder->index;
   touch.share = std::min(1.0, static_cast<double>(fixed.held_ticks) / static_cast<double>(fixed.window_ticks));
   touch.slices = slices_of(fixed);
@@ -130,9 +132,9 @@ void TraceReader::read_racy_touch(const TraceRecord& record) {
   touch.threads = fixed.threads;
   const model::ProcessId process = touch.process;
   model_.racy_touches.push_back(std::move(touch));
-  name_stack(
+  trace_.name_stack(
       process, fixed.stack, [id](model::Model & m) -> auto& { return m.racy_touches[id].stack; });
-  name_stack(
+  trace_.name_stack(
       process, fixed.held_stack, [id](model::Model & m) -> auto& { return m.racy_touches[id].held_at; });
 }
 

@@ -1,7 +1,7 @@
-// Atfork handlers: which there are, how long each took, and which one is running.
+#include "collect/read_handlers.hpp"
+
 #include <algorithm>
 
-#include "collect/trace_reader.hpp"
 #include "collect/trace_words.hpp"
 #include "forksight/trace/handlers.hpp"
 
@@ -18,10 +18,10 @@ constexpr std::uint32_t kPlaceMask = (1U << 24U) - 1;
 
 }  // namespace
 
-void TraceReader::read_handlers(const TraceRecord& record) {
+void HandlerReader::read_handlers(const TraceRecord& record) {
   const auto count = std::min<std::size_t>(record.fixed<trace::HandlersRecord>().count, kMaxHandlers);
   const auto tail = record.tail<trace::HandlersRecord>();
-  const ImagePtr& image = modules_.image_of(process_of(record));
+  const ImagePtr& image = trace_.modules().image_of(trace_.process_of(record));
   handler_lists_.emplace_back(model_.handlers.size(), count);
   for (std::size_t i = 0; i < count; ++i) {
     const auto entry = TraceRecord::element_at<trace::HandlerEntry>(tail, i);
@@ -32,39 +32,39 @@ void TraceReader::read_handlers(const TraceRecord& record) {
       handlers.has[phase] = addresses[phase] != 0;
       if (!handlers.has[phase]) continue;
       if (handlers.library.empty()) handlers.library = image->find_path(addresses[phase]);
-      if (!symbolize_) continue;
-      deferred_.add_code(
+      if (!trace_.symbolizes()) continue;
+      trace_.deferred().add_code(
           image, addresses[phase],
           [ id, phase ](model::Model & m) -> auto& { return m.handlers[id].functions[phase]; });
     }
   }
-  become(record, handler_lists_.size() - 1);
+  trace_.become(record, handler_lists_.size() - 1);
 }
 
-void TraceReader::read_handler_run(const TraceRecord& record) {
-  handler_runs_.emplace_back(&record, process_of(record));
-  become(record, handler_runs_.size() - 1);
+void HandlerReader::read_handler_run(const TraceRecord& record) {
+  handler_runs_.emplace_back(&record, trace_.process_of(record));
+  trace_.become(record, handler_runs_.size() - 1);
 }
 
-void TraceReader::read_handler_wait(const TraceRecord& record) {
+void HandlerReader::read_handler_wait(const TraceRecord& record) {
   const auto fixed = record.fixed<trace::HandlerWaitRecord>();
-  if (fixed.done != 0 || !is_known(fixed.kind) || !find(fixed.run, RecordType::kHandlerRun)) return;
+  if (fixed.done != 0 || !is_known(fixed.kind) || !trace_.find(fixed.run, RecordType::kHandlerRun)) return;
   auto& waits = handler_waits_[fixed.run];
   if (waits.size() < kMaxWaits) waits.push_back(&record);
 }
 
-void TraceReader::read_handler_held(const TraceRecord& record) {
+void HandlerReader::read_handler_held(const TraceRecord& record) {
   auto& holds = handler_holds_[record.fixed<trace::HandlerHeldRecord>().wait];
   if (holds.size() < kMaxHolds) holds.push_back(&record);
 }
 
-void TraceReader::attach_handler_runs() {
+void HandlerReader::attach_handler_runs() {
   for (const auto& [record, process] : handler_runs_) attach_run(*record, process);
 }
 
-void TraceReader::attach_times(const TraceRecord& record, model::ForkId fork_id, model::ProcessId process) {
+void HandlerReader::attach_times(const TraceRecord& record, model::ForkId fork_id, model::ProcessId process) {
   const auto fixed = record.fixed<trace::HandlerRunRecord>();
-  const auto list = find(fixed.handlers, RecordType::kHandlers);
+  const auto list = trace_.find(fixed.handlers, RecordType::kHandlers);
   if (!list) return;
   const auto [first, size] = handler_lists_[list->index];
   const std::size_t count = std::min<std::size_t>(fixed.count, size);
@@ -80,26 +80,26 @@ void TraceReader::attach_times(const TraceRecord& record, model::ForkId fork_id,
   }
 }
 
-void TraceReader::attach_run(const TraceRecord& record, model::ProcessId process) {
+void HandlerReader::attach_run(const TraceRecord& record, model::ProcessId process) {
   const auto fixed = record.fixed<trace::HandlerRunRecord>();
-  const auto fork = find(fixed.fork, RecordType::kFork);
+  const auto fork = trace_.find(fixed.fork, RecordType::kFork);
   if (fork) {
     // Of a fork whose child has written nothing else.
     if (record.pid != model_.processes[model_.forks[fork->index].process].pid)
-      process = child_of(fork->index, record.pid, record.time_ns);
+      process = trace_.child_of(fork->index, record.pid, record.time_ns);
     attach_times(record, fork->index, process);
   }
   const auto phase = static_cast<trace::HandlerPhase>(fixed.running >> 24U);
   const std::uint32_t place = fixed.running & kPlaceMask;
   if (fixed.running == 0 || !is_known(phase) || place == 0) return;
-  const auto list = find(fixed.handlers, RecordType::kHandlers);
+  const auto list = trace_.find(fixed.handlers, RecordType::kHandlers);
   if (!list || place > handler_lists_[list->index].second) return;
   const auto [first, size] = handler_lists_[list->index];
   model::HandlerRun run;
   run.process = process;
   run.tid = record.tid;
   if (fork) run.fork = fork->index;
-  if (const auto thread = find(fixed.thread, RecordType::kThread)) run.thread = thread->index;
+  if (const auto thread = trace_.find(fixed.thread, RecordType::kThread)) run.thread = thread->index;
   run.phase = to_model(phase);
   run.handlers = first + place - 1;
   run.since_ns = fixed.since_ns;
@@ -120,12 +120,12 @@ void TraceReader::attach_run(const TraceRecord& record, model::ProcessId process
   }
   const std::size_t id = model_.handler_runs.size();
   model_.handler_runs.push_back(std::move(run));
-  name_stack(
+  trace_.name_stack(
       process, fixed.stack, [id](model::Model & m) -> auto& { return m.handler_runs[id].fork_stack; });
 }
 
 // To the run that is about to enter the model.
-void TraceReader::attach_wait(const TraceRecord& record, model::HandlerRun& run) {
+void HandlerReader::attach_wait(const TraceRecord& record, model::HandlerRun& run) {
   const auto fixed = record.fixed<trace::HandlerWaitRecord>();
   const std::size_t id = model_.handler_runs.size();
   const std::size_t at = run.waits.size();
@@ -133,31 +133,31 @@ void TraceReader::attach_wait(const TraceRecord& record, model::HandlerRun& run)
   wait.kind = to_model(fixed.kind);
   wait.object = fixed.object;
   wait.timed = fixed.timed != 0;
-  if (const auto owner = find(fixed.owner, RecordType::kThread)) wait.owner = owner->index;
-  name_stack(
+  if (const auto owner = trace_.find(fixed.owner, RecordType::kThread)) wait.owner = owner->index;
+  trace_.name_stack(
       run.process, fixed.owner_stack,
       [ id, at ](model::Model & m) -> auto& { return m.handler_runs[id].waits[at].owner_stack; });
-  name_stack(
+  trace_.name_stack(
       run.process, fixed.stack, [ id, at ](model::Model & m) -> auto& { return m.handler_runs[id].waits[at].stack; });
-  if (!symbolize_ || wait.kind == model::HandlerWaitKind::kJoin) return;
-  deferred_.add_data(
-      modules_.image_of(run.process), fixed.object,
+  if (!trace_.symbolizes() || wait.kind == model::HandlerWaitKind::kJoin) return;
+  trace_.deferred().add_data(
+      trace_.modules().image_of(run.process), fixed.object,
       [ id, at ](model::Model & m) -> auto& { return m.handler_runs[id].waits[at].object_name; },
       [ id, at ](model::Model & m) -> auto& { return m.handler_runs[id].waits[at].object_module; });
 }
 
 // The same, after its waits.
-void TraceReader::attach_hold(const TraceRecord& record, model::HandlerRun& run) {
+void HandlerReader::attach_hold(const TraceRecord& record, model::HandlerRun& run) {
   const auto fixed = record.fixed<trace::HandlerHeldRecord>();
   const std::size_t id = model_.handler_runs.size();
   const std::size_t at = run.holds.size();
   run.holds.emplace_back().object = fixed.lock;
-  name_stack(
+  trace_.name_stack(
       run.process, fixed.stack,
       [ id, at ](model::Model & m) -> auto& { return m.handler_runs[id].holds[at].taken_at; });
-  if (!symbolize_) return;
-  deferred_.add_data(
-      modules_.image_of(run.process), fixed.lock,
+  if (!trace_.symbolizes()) return;
+  trace_.deferred().add_data(
+      trace_.modules().image_of(run.process), fixed.lock,
       [ id, at ](model::Model & m) -> auto& { return m.handler_runs[id].holds[at].object_name; },
       [ id, at ](model::Model & m) -> auto& { return m.handler_runs[id].holds[at].object_module; });
 }

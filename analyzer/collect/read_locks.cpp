@@ -1,8 +1,8 @@
-// Locks held at a fork, and what forked processes do with them.
+#include "collect/read_locks.hpp"
+
 #include <algorithm>
 #include <string>
 
-#include "collect/trace_reader.hpp"
 #include "collect/trace_words.hpp"
 #include "libc/lock_layout.hpp"
 
@@ -17,72 +17,43 @@ constexpr std::size_t kMostLabelBytes = 128;  // as the shim writes it
 
 }  // namespace
 
-model::LockId TraceReader::lock_of(const trace::HeldRecord& held, model::ProcessId process) {
-  const auto bytes = std::min<std::size_t>(held.memory_bytes, sizeof held.memory);
-  const auto state = libc::decode_lock(to_model(held.kind), std::span(held.memory).first(bytes), file_.info().libc);
-  model::Lock lock;
-  lock.address = held.lock;
-  lock.kind = to_model(held.kind);
-  if (state) {
-    lock.type = state->type;
-    lock.robust = state->robust;
-    lock.priority_inherit = state->priority_inherit;
-    lock.process_shared = state->process_shared;
-  }
-  for (const model::LockId known : locks_[held.lock]) {
-    const model::Lock& other = model_.locks[known];
-    if (other.kind == lock.kind && other.type == lock.type && other.robust == lock.robust &&
-        other.priority_inherit == lock.priority_inherit) {
-      return known;
-    }
-  }
-  const model::LockId id = model_.locks.size();
-  model_.locks.push_back(std::move(lock));
-  locks_[held.lock].push_back(id);
-  if (symbolize_) {
-    deferred_.add_data(
-        modules_.image_of(process), held.lock, [id](model::Model & m) -> auto& { return m.locks[id].name; },
-        [id](model::Model & m) -> auto& { return m.locks[id].module; });
-  }
-  return id;
-}
-
-void TraceReader::read_held(const TraceRecord& record) {
+void LockReader::read_held(const TraceRecord& record) {
   const auto fixed = record.fixed<trace::HeldRecord>();
-  const auto fork = find(fixed.fork, RecordType::kFork);
-  const auto holder = find(fixed.thread, RecordType::kThread);
+  const auto fork = trace_.find(fixed.fork, RecordType::kFork);
+  const auto holder = trace_.find(fixed.thread, RecordType::kThread);
   if (!fork || !holder || !is_known(fixed.kind)) return;
   const model::ForkId fork_id = fork->index;
-  const model::ProcessId child = child_of(fork_id, record.pid, record.time_ns);
+  const model::ProcessId child = trace_.child_of(fork_id, record.pid, record.time_ns);
   const auto bytes = std::min<std::size_t>(fixed.memory_bytes, sizeof fixed.memory);
-  const auto state = libc::decode_lock(to_model(fixed.kind), std::span(fixed.memory).first(bytes), file_.info().libc);
+  const auto state =
+      libc::decode_lock(to_model(fixed.kind), std::span(fixed.memory).first(bytes), trace_.file().info().libc);
   // Caught between the lock's release and the record of it: nobody holds it.
-  if (state && !state->held) return become(record, kNotHeld, fork_id);
+  if (state && !state->held) return trace_.become(record, kNotHeld, fork_id);
   // The child wrote down a thread that only its parent has.
   model::Fork& about = model_.forks[fork_id];
   if (holder->index != about.forking_thread) model_.threads[holder->index].process = about.process;
   model::Held held;
-  held.lock = lock_of(fixed, child);
+  held.lock = locks_.lock_of(fixed, child);
   held.holder = holder->index;
   held.by_forking_thread = holder->index == about.forking_thread;
   held.waiters = state ? state->waiters : 0;
   const std::size_t index = about.held.size();
   about.held.push_back(std::move(held));
-  name_stack(
+  trace_.name_stack(
       child, fixed.stack,
       [ fork_id, index ](model::Model & m) -> auto& { return m.forks[fork_id].held[index].acquired_at; });
-  become(record, index, fork_id);
+  trace_.become(record, index, fork_id);
 }
 
-void TraceReader::read_touch(const TraceRecord& record) {
+void LockReader::read_touch(const TraceRecord& record) {
   const auto fixed = record.fixed<trace::TouchRecord>();
-  const auto fork = find(fixed.fork, RecordType::kFork);
+  const auto fork = trace_.find(fixed.fork, RecordType::kFork);
   if (!fork || !is_known(fixed.kind)) return;
-  if (by_pid_.find(record.pid) == by_pid_.end()) child_of(fork->index, record.pid, record.time_ns);
+  if (!trace_.find_process(record.pid)) trace_.child_of(fork->index, record.pid, record.time_ns);
   const std::size_t id = model_.touches.size();
   model::Touch touch;
   touch.fork = fork->index;
-  touch.process = process_of(record);
+  touch.process = trace_.process_of(record);
   touch.tid = record.tid;
   touch.time_ns = record.time_ns;
   touch.kind = to_model(fixed.kind);
@@ -96,7 +67,7 @@ void TraceReader::read_touch(const TraceRecord& record) {
   touch.operation = to_model(static_cast<trace::SyncOperation>(fixed.operation));
   if (fixed.kind == trace::TouchKind::kFutexWait) return read_futex_wait(record, fixed, std::move(touch));
   if (fixed.kind == trace::TouchKind::kParallel) {
-    const auto pool = find(fixed.runtime, RecordType::kRuntime);
+    const auto pool = trace_.find(fixed.runtime, RecordType::kRuntime);
     if (!pool) return;
     touch.pool = pool->index;
   } else if (fixed.kind == trace::TouchKind::kExit) {
@@ -104,19 +75,19 @@ void TraceReader::read_touch(const TraceRecord& record) {
   } else if (fixed.kind == trace::TouchKind::kTimerWait) {
     touch.object = fixed.object;
   } else if (fixed.kind == trace::TouchKind::kLibcCall) {
-    const auto in_flight = find(fixed.held, RecordType::kInFlight);
-    const auto call = find(fixed.object, RecordType::kLibcCall);
+    const auto in_flight = trace_.find(fixed.held, RecordType::kInFlight);
+    const auto call = trace_.find(fixed.object, RecordType::kLibcCall);
     if (!in_flight || !call) return;
     touch.fork = in_flight->fork;
     touch.in_flight = in_flight->index;
-    touch.call = libc_calls_[call->index];
+    touch.call = calls_.call(call->index);
     touch.cured = (fixed.flags & trace::kTouchCured) != 0;
   } else if (fixed.kind == trace::TouchKind::kCudaCall || fixed.kind == trace::TouchKind::kMpiCall) {
-    const auto function = find(fixed.runtime, RecordType::kCudaFunction);
+    const auto function = trace_.find(fixed.runtime, RecordType::kCudaFunction);
     if (!function) return;
-    touch.function = cuda_functions_[function->index];
+    touch.function = cuda_.function(function->index);
   } else {
-    const auto held = find(fixed.held, RecordType::kHeld);
+    const auto held = trace_.find(fixed.held, RecordType::kHeld);
     if (!held) return;
     if (held->index == kNotHeld) {
       ++free_locks_touched_;
@@ -128,13 +99,13 @@ void TraceReader::read_touch(const TraceRecord& record) {
   }
   const model::ProcessId process = touch.process;
   model_.touches.push_back(std::move(touch));
-  name_stack(
+  trace_.name_stack(
       process, fixed.stack, [id](model::Model & m) -> auto& { return m.touches[id].stack; });
-  become(record, id);
+  trace_.become(record, id);
 }
 
 // No lock, no pool: what is known is the word.
-void TraceReader::read_futex_wait(const TraceRecord& record, const trace::TouchRecord& fixed, model::Touch touch) {
+void LockReader::read_futex_wait(const TraceRecord& record, const trace::TouchRecord& fixed, model::Touch touch) {
   const std::size_t id = model_.touches.size();
   const model::ProcessId process = touch.process;
   touch.object = fixed.object;
@@ -143,19 +114,20 @@ void TraceReader::read_futex_wait(const TraceRecord& record, const trace::TouchR
   touch.clause = 0;
   touch.has_handlers = (fixed.flags & trace::kTouchHandlers) != 0;
   model_.touches.push_back(std::move(touch));
-  name_stack(
+  trace_.name_stack(
       process, fixed.stack, [id](model::Model & m) -> auto& { return m.touches[id].stack; });
-  if (symbolize_) {
-    deferred_.add_data(
-        modules_.image_of(process), fixed.object, [id](model::Model & m) -> auto& { return m.touches[id].object_name; },
+  if (trace_.symbolizes()) {
+    trace_.deferred().add_data(
+        trace_.modules().image_of(process),
+        fixed.object, [id](model::Model & m) -> auto& { return m.touches[id].object_name; },
         [id](model::Model & m) -> auto& { return m.touches[id].object_module; });
   }
-  become(record, id);
+  trace_.become(record, id);
 }
 
-void TraceReader::read_lock_name(const TraceRecord& record) {
+void LockReader::read_lock_name(const TraceRecord& record) {
   const auto fixed = record.fixed<trace::LockNameRecord>();
-  const auto touch = find(fixed.touch, RecordType::kTouch);
+  const auto touch = trace_.find(fixed.touch, RecordType::kTouch);
   if (!touch) return;
   const model::Touch& about = model_.touches[touch->index];
   if (!about.held) return;
@@ -165,9 +137,9 @@ void TraceReader::read_lock_name(const TraceRecord& record) {
     lock.label.assign(reinterpret_cast<const char*>(text.data()), std::min(text.size(), kMostLabelBytes));
 }
 
-void TraceReader::read_touch_end(const TraceRecord& record) {
+void LockReader::read_touch_end(const TraceRecord& record) {
   const auto fixed = record.fixed<trace::TouchEndRecord>();
-  const auto touch = find(fixed.touch, RecordType::kTouch);
+  const auto touch = trace_.find(fixed.touch, RecordType::kTouch);
   if (!touch) return;
   model_.touches[touch->index].returned = true;
   model_.touches[touch->index].result = fixed.result;

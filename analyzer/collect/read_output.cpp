@@ -1,8 +1,8 @@
-// Output that streams of stdio had not written at a fork.
+#include "collect/read_output.hpp"
+
 #include <algorithm>
 #include <string>
 
-#include "collect/trace_reader.hpp"
 #include "forksight/trace/output.hpp"
 
 namespace forksight::collect {
@@ -23,9 +23,10 @@ std::optional<model::FlushKind> kind_of(trace::FlushKind kind) {
 
 }  // namespace
 
-void TraceReader::read_unflushed(const TraceRecord& record) {
+void read_unflushed(TraceContext& trace, const TraceRecord& record) {
+  model::Model& model = trace.model();
   const auto fixed = record.fixed<trace::UnflushedRecord>();
-  const auto fork = find(fixed.fork, RecordType::kFork);
+  const auto fork = trace.find(fixed.fork, RecordType::kFork);
   if (!fork) return;
   model::UnflushedOutput output;
   output.fork = fork->index;
@@ -33,31 +34,32 @@ void TraceReader::read_unflushed(const TraceRecord& record) {
   output.number = fixed.number;
   output.bytes = fixed.bytes;
   output.text.assign(fixed.text, std::min<std::size_t>(fixed.text_bytes, sizeof fixed.text));
-  become(record, model_.unflushed.size());
-  model_.unflushed.push_back(std::move(output));
+  trace.become(record, model.unflushed.size());
+  model.unflushed.push_back(std::move(output));
 }
 
-void TraceReader::read_flush(const TraceRecord& record) {
+void read_flush(TraceContext& trace, const TraceRecord& record) {
+  model::Model& model = trace.model();
   const auto fixed = record.fixed<trace::FlushRecord>();
-  const auto unflushed = find(fixed.unflushed, RecordType::kUnflushed);
+  const auto unflushed = trace.find(fixed.unflushed, RecordType::kUnflushed);
   const auto kind = kind_of(fixed.kind);
   if (!unflushed || !kind) return;
   model::Flush flush;
   if (fixed.fork != 0) {
-    const auto fork = find(fixed.fork, RecordType::kFork);
+    const auto fork = trace.find(fixed.fork, RecordType::kFork);
     if (!fork) return;
     flush.fork = fork->index;
-    flush.process = child_of(fork->index, record.pid, record.time_ns);
+    flush.process = trace.child_of(fork->index, record.pid, record.time_ns);
   } else {
-    flush.process = process_of(record);
+    flush.process = trace.process_of(record);
   }
   flush.tid = record.tid;
   flush.kind = *kind;
   const std::size_t output = unflushed->index;
-  const std::size_t index = model_.unflushed[output].flushes.size();
-  model_.unflushed[output].flushes.push_back(std::move(flush));
-  name_stack(
-      model_.unflushed[output].flushes[index].process, fixed.stack,
+  const std::size_t index = model.unflushed[output].flushes.size();
+  model.unflushed[output].flushes.push_back(std::move(flush));
+  trace.name_stack(
+      model.unflushed[output].flushes[index].process, fixed.stack,
       [ output, index ](model::Model & m) -> auto& { return m.unflushed[output].flushes[index].stack; });
 }
 

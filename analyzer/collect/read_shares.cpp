@@ -1,4 +1,5 @@
-// What a fork left both sides with.
+#include "collect/read_shares.hpp"
+
 #include <arpa/inet.h>
 #include <fmt/core.h>
 #include <netinet/in.h>
@@ -8,8 +9,6 @@
 #include <algorithm>
 #include <cstring>
 #include <string>
-
-#include "collect/trace_reader.hpp"
 
 namespace forksight::collect {
 
@@ -98,36 +97,38 @@ std::string describe_peer(const trace::ShareRecord& fixed) {
 
 }  // namespace
 
-void TraceReader::read_share(const TraceRecord& record) {
+void read_share(TraceContext& trace, const TraceRecord& record) {
+  model::Model& model = trace.model();
   const auto fixed = record.fixed<trace::ShareRecord>();
-  const auto fork = find(fixed.fork, RecordType::kFork);
+  const auto fork = trace.find(fixed.fork, RecordType::kFork);
   const auto kind = kind_of(fixed.kind);
   if (!fork || !kind) return;
   model::Share share;
   share.fork = fork->index;
-  share.owner = model_.forks[fork->index].process;
+  share.owner = model.forks[fork->index].process;
   share.kind = *kind;
   share.fd = fixed.fd;
   if (*kind == model::ShareKind::kConnection) share.peer = describe_peer(fixed);
-  become(record, model_.shares.size());
-  model_.shares.push_back(std::move(share));
+  trace.become(record, model.shares.size());
+  model.shares.push_back(std::move(share));
 }
 
-void TraceReader::read_share_use(const TraceRecord& record) {
+void read_share_use(TraceContext& trace, const TraceRecord& record) {
+  model::Model& model = trace.model();
   const auto fixed = record.fixed<trace::ShareUseRecord>();
-  const auto target = find(fixed.share, RecordType::kShare);
+  const auto target = trace.find(fixed.share, RecordType::kShare);
   const auto kind = kind_of(fixed.kind);
   if (!target || !kind) return;
   const std::size_t share = target->index;
-  if (is_of_epoll(*kind) != (model_.shares[share].kind == model::ShareKind::kEpoll)) return;
+  if (is_of_epoll(*kind) != (model.shares[share].kind == model::ShareKind::kEpoll)) return;
   model::ShareUse use;
   if (fixed.fork != 0) {
-    const auto fork = find(fixed.fork, RecordType::kFork);
+    const auto fork = trace.find(fixed.fork, RecordType::kFork);
     if (!fork) return;
     use.fork = fork->index;
-    use.process = child_of(fork->index, record.pid, record.time_ns);
+    use.process = trace.child_of(fork->index, record.pid, record.time_ns);
   } else {
-    use.process = process_of(record);
+    use.process = trace.process_of(record);
   }
   use.tid = record.tid;
   use.kind = *kind;
@@ -136,33 +137,34 @@ void TraceReader::read_share_use(const TraceRecord& record) {
   use.target = fixed.target;
   use.target_kind = kind_of_file(fixed.mode);
   const model::ProcessId process = use.process;
-  const std::size_t index = model_.shares[share].uses.size();
-  become(record, index, share);
-  model_.shares[share].uses.push_back(std::move(use));
-  name_stack(
+  const std::size_t index = model.shares[share].uses.size();
+  trace.become(record, index, share);
+  model.shares[share].uses.push_back(std::move(use));
+  trace.name_stack(
       process, fixed.stack, [ share, index ](model::Model & m) -> auto& { return m.shares[share].uses[index].stack; });
 }
 
-void TraceReader::read_draw(const TraceRecord& record) {
+void read_draw(TraceContext& trace, const TraceRecord& record) {
+  model::Model& model = trace.model();
   const auto fixed = record.fixed<trace::DrawRecord>();
   const auto generator = kind_of(fixed.generator);
   if (!generator) return;
   model::Draw draw;
   if (fixed.fork != 0) {
-    const auto fork = find(fixed.fork, RecordType::kFork);
+    const auto fork = trace.find(fixed.fork, RecordType::kFork);
     if (!fork) return;
     draw.fork = fork->index;
-    draw.process = child_of(fork->index, record.pid, record.time_ns);
+    draw.process = trace.child_of(fork->index, record.pid, record.time_ns);
   } else {
-    draw.process = process_of(record);
+    draw.process = trace.process_of(record);
   }
   draw.tid = record.tid;
   draw.generator = *generator;
   draw.value = fixed.value;
   const model::ProcessId process = draw.process;
-  const std::size_t index = model_.draws.size();
-  model_.draws.push_back(std::move(draw));
-  name_stack(
+  const std::size_t index = model.draws.size();
+  model.draws.push_back(std::move(draw));
+  trace.name_stack(
       process, fixed.stack, [index](model::Model & m) -> auto& { return m.draws[index].stack; });
 }
 

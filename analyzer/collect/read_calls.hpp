@@ -1,0 +1,27 @@
+// Libc functions that threads were inside of at a fork.
+#pragma once
+
+#include <vector>
+
+#include "collect/trace_context.hpp"
+
+namespace forksight::collect {
+
+class CallReader {
+ public:
+  explicit CallReader(TraceContext& trace) : trace_(trace), model_(trace.model()) {}
+
+  void read_libc_call(const TraceRecord& record);
+  void read_in_flight(const TraceRecord& record);
+  void read_stream(const TraceRecord& record);
+  void read_quiesced(const TraceRecord& record);
+  // What a kLibcCall became an index of.
+  const model::LibcCall& call(std::size_t index) const { return libc_calls_[index]; }
+
+ private:
+  TraceContext& trace_;
+  model::Model& model_;
+  std::vector<model::LibcCall> libc_calls_;
+};
+
+}  // namespace forksight::collect

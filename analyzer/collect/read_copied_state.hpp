@@ -1,0 +1,11 @@
+// Timers and locks of files that a process had when it forked, and what forked processes do as if they had them.
+#pragma once
+
+#include "collect/trace_context.hpp"
+
+namespace forksight::collect {
+
+void read_timer(TraceContext& trace, const TraceRecord& record);
+void read_file_lock(TraceContext& trace, const TraceRecord& record);
+
+}  // namespace forksight::collect

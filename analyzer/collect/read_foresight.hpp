@@ -1,0 +1,33 @@
+// Orders in which threads took locks, and locks that a child took by luck.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "collect/lock_table.hpp"
+#include "collect/trace_context.hpp"
+
+namespace forksight::collect {
+
+class ForesightReader {
+ public:
+  ForesightReader(TraceContext& trace, LockTable& locks) : trace_(trace), model_(trace.model()), locks_(locks) {}
+
+  void read_thread_life(const TraceRecord& record);
+  void read_lock_order(const TraceRecord& record);
+  void read_racy_touch(const TraceRecord& record);
+  // Once all libraries, and who joined whom, are known.
+  void attach_lock_orders();
+
+ private:
+  void attach_lock_order(const TraceRecord& record, model::ProcessId process);
+
+  TraceContext& trace_;
+  model::Model& model_;
+  std::vector<std::pair<const TraceRecord*, model::ProcessId>> lock_orders_;
+  std::vector<std::pair<model::LifeId, std::uint64_t>> joiners_;  // refs
+  LockTable& locks_;
+};
+
+}  // namespace forksight::collect

@@ -1,0 +1,12 @@
+// What a fork left both sides with: descriptors, and random numbers.
+#pragma once
+
+#include "collect/trace_context.hpp"
+
+namespace forksight::collect {
+
+void read_share(TraceContext& trace, const TraceRecord& record);
+void read_share_use(TraceContext& trace, const TraceRecord& record);
+void read_draw(TraceContext& trace, const TraceRecord& record);
+
+}  // namespace forksight::collect

@@ -1,0 +1,71 @@
+// What the readers of one trace share: its file, the model that it becomes, what its records refer to, and whose child
+// each of its processes is.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <unordered_map>
+
+#include "collect/deferred_symbols.hpp"
+#include "collect/module_map.hpp"
+#include "collect/process_table.hpp"
+#include "collect/trace_file.hpp"
+#include "model/model.hpp"
+
+namespace forksight::collect {
+
+// What a record became: its index in the model (kStack: in the file; kHeld, kInFlight: in its fork's list; kLibcCall,
+// kCudaFunction, kHandlers: with their reader).
+struct Target {
+  trace::RecordType type{};
+  std::size_t index = 0;
+  model::ForkId fork = 0;  // kHeld, kInFlight; of a kShareUse, which is in the list of its share, that share
+};
+
+class TraceContext {
+ public:
+  // `file` must outlive it. With `symbolize` unset no name is looked up.
+  TraceContext(const TraceFile& file, model::Model& model, ProcessTable& processes, bool symbolize);
+
+  const TraceFile& file() const { return file_; }
+  model::Model& model() { return model_; }
+  ModuleMap& modules() { return modules_; }
+  DeferredSymbols& deferred() { return deferred_; }
+  bool symbolizes() const { return symbolize_; }
+  model::ForkId first_fork() const { return first_fork_; }  // of this file
+  model::ThreadId first_thread() const { return first_thread_; }
+
+  // References: 0 is none; one that is not committed, of another type, or further on, is counted and is none.
+  std::optional<Target> find(std::uint64_t reference, trace::RecordType type);
+  bool is_of_type(std::uint64_t reference, trace::RecordType type) const;
+  std::uint64_t bad_references() const { return bad_references_; }
+  void become(const TraceRecord& record, std::size_t index, model::ForkId fork = 0);
+  void name_stack(model::ProcessId process, std::uint64_t reference, DeferredSymbols::Place<model::Stack> place);
+
+  // The process that wrote the file's first record.
+  void enter_creator();
+  model::ProcessId process_of(const TraceRecord& record);
+  // The latest process of that pid, if one is known.
+  std::optional<model::ProcessId> find_process(std::int32_t pid) const;
+  // The child of a fork, made known by its pid.
+  model::ProcessId child_of(model::ForkId fork, std::int32_t pid, std::uint64_t time_ns);
+  bool has_fork(model::ProcessId process) const;  // its birth is known
+  void mark_gaps();
+
+ private:
+  const TraceFile& file_;
+  model::Model& model_;
+  ProcessTable& processes_;
+  bool symbolize_;
+  model::ForkId first_fork_;
+  model::ThreadId first_thread_;
+  model::ProcessId creator_ = 0;
+  ModuleMap modules_;
+  DeferredSymbols deferred_;
+  std::unordered_map<std::uint64_t, Target> targets_;
+  std::unordered_map<std::int32_t, model::ProcessId> by_pid_;
+  std::unordered_map<model::ProcessId, bool> has_fork_;
+  std::uint64_t bad_references_ = 0;
+};
+
+}  // namespace forksight::collect
