@@ -59,7 +59,7 @@ class Search {
         }
       }
     }
-    return {std::move(rings_), steps_ <= kMostSteps};
+    return {std::move(rings_), steps_ <= kMostSteps && !precedence_.has_given_up()};
   }
 
  private:

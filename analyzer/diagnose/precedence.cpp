@@ -9,10 +9,12 @@ namespace forksight::orders {
 namespace {
 
 constexpr std::size_t kMostKept = 2'000'000;
+constexpr std::size_t kMostWork = 5'000'000;  // threads that are looked at
 
 }  // namespace
 
-Precedence::Precedence(const model::Model& model) : model_(model), children_(model.lives.size()) {
+Precedence::Precedence(const model::Model& model)
+    : model_(model), children_(model.lives.size()), work_left_(kMostWork) {
   for (model::LifeId id = 0; id < model.lives.size(); ++id) {
     const auto& creator = model.lives[id].creator;
     if (creator && *creator != id) children_[*creator].push_back(id);
@@ -26,7 +28,10 @@ bool Precedence::may_meet(const Point& one, const Point& other) {
   const model::ThreadLife& life = model_.lives[one.life];
   const model::ThreadLife& other_life = model_.lives[other.life];
   if (one.life == other.life || life.process != other_life.process) return false;
-  return life.is_followed && other_life.is_followed && !is_before(one, other) && !is_before(other, one);
+  if (!life.is_followed || !other_life.is_followed) return false;
+  // The clock goes on along every birth and join: what is before has the lower moment.
+  const bool is_before_other = one.moment < other.moment ? is_before(one, other) : is_before(other, one);
+  return !is_before_other && !has_given_up();
 }
 
 bool Precedence::is_before(const Point& one, const Point& other) {
@@ -35,7 +40,7 @@ bool Precedence::is_before(const Point& one, const Point& other) {
   return since != after.end() && other.moment >= since->second;
 }
 
-// The clock goes on along every step, so the first time that a thread is reached is the earliest.
+// So the first time that a thread is reached is the earliest.
 const Precedence::Since& Precedence::follow(const Point& from) {
   if (kept_ > kMostKept) {
     known_.clear();
@@ -51,6 +56,8 @@ const Precedence::Since& Precedence::follow(const Point& from) {
     const auto [since, id] = next.top();
     next.pop();
     if (!after.try_emplace(id, since).second) continue;
+    if (work_left_ == 0) break;
+    --work_left_;
     const model::ThreadLife& life = model_.lives[id];
     const auto born = [&](model::LifeId child) { return model_.lives[child].born; };
     const auto& children = children_[id];

@@ -26,6 +26,8 @@ class Precedence {
 
   // Two threads of one process that are known well enough, none before the other.
   bool may_meet(const Point& one, const Point& other);
+  // Very many threads: from here on may_meet() says no of all that would have to be looked up.
+  bool has_given_up() const { return work_left_ == 0; }
 
  private:
   // For each thread that is after some point: from which of its moments on.
@@ -38,6 +40,7 @@ class Precedence {
   std::vector<std::vector<model::LifeId>> children_;  // by creator, in the order of their births
   std::map<Point, Since> known_;
   std::size_t kept_ = 0;  // in all of known_
+  std::size_t work_left_;
 };
 
 }  // namespace forksight::orders
