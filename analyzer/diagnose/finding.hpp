@@ -64,6 +64,12 @@ struct ForkSite {
   model::Stack stack;
 };
 
+// How often it is to be expected: a range of chances, 0 to 1.
+struct Chance {
+  double low = 0;
+  double high = 1;
+};
+
 struct Finding {
   std::string rule;  // slug of the catalogue
   // Two claims, each proven or not. That what `outcome` names happened, or will; never kUnknown. And that it happened
@@ -71,8 +77,9 @@ struct Finding {
   Certainty harm = Certainty::kPossible;
   Certainty cause = Certainty::kUnknown;
   Outcome outcome = Outcome::kMayHang;
-  std::string fingerprint;  // 16 hex digits over rule, library, symbols; no addresses, no pids
-  std::string summary;      // one line that survives alone in a log
+  std::optional<Chance> odds;  // kMayHang: per fork; where there is a measure
+  std::string fingerprint;     // 16 hex digits over rule, library, symbols; no addresses, no pids
+  std::string summary;         // one line that survives alone in a log
   model::ProcessId process = 0;
   std::vector<model::ProcessId> processes;  // all that show it, once findings are merged; `process` is the first
   std::int32_t tid = 0;

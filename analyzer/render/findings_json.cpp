@@ -107,6 +107,12 @@ void visit_members(Visitor& visit, F& fix) {
   visit("verified", fix.verified);
 }
 
+template <class Visitor, Of<Chance> C>
+void visit_members(Visitor& visit, C& chance) {
+  visit("low", chance.low);
+  visit("high", chance.high);
+}
+
 template <class Visitor, Of<Finding> F>
 void visit_members(Visitor& visit, F& finding) {
   visit("rule", finding.rule);
@@ -127,6 +133,7 @@ void visit_members(Visitor& visit, F& finding) {
   visit("chain", finding.chain);
   visit("victims", finding.victims);
   visit("fixes", finding.fixes);
+  visit("odds", finding.odds);
 }
 
 class Writer {
@@ -253,6 +260,9 @@ class Reader {
     if constexpr (std::same_as<T, bool>) {
       if (!json.is_boolean()) throw Malformed{fmt::format("\"{}\" is neither true nor false", name)};
       value = json.get<bool>();
+    } else if constexpr (std::same_as<T, double>) {
+      if (!json.is_number()) throw Malformed{fmt::format("\"{}\" is no number", name)};
+      value = json.get<double>();
     } else if constexpr (std::is_integral_v<T>) {
       value = number<T>(json, name);
     } else if constexpr (std::is_enum_v<T>) {

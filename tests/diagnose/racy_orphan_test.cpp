@@ -55,6 +55,9 @@ TEST(RacyOrphan, IsPossibleWithTheOdds) {
   EXPECT_NE(findings[0].summary.find("hold it 3.1 % of the time, so 0.9 % to 7.1 % of such forks hang"),
             std::string::npos)
       << findings[0].summary;
+  ASSERT_TRUE(findings[0].odds);
+  EXPECT_NEAR(findings[0].odds->low, 0.0092, 0.0001);
+  EXPECT_NEAR(findings[0].odds->high, 0.069, 0.001);
   EXPECT_NE(findings[0].chain[1].find("\"worker\" and 1 thread more"), std::string::npos) << findings[0].chain[1];
   EXPECT_NE(findings[0].chain[2].find("7 times and had it 3.1 % of the 2.0 s"), std::string::npos)
       << findings[0].chain[2];

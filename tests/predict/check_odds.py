@@ -3,7 +3,6 @@ against FORKS forks of the same program without it. Of the programs (all if none
 those forks that found the lock taken is within the odds, or next to nothing where nothing is said.
 """
 import json
-import re
 import subprocess
 import sys
 import tempfile
@@ -30,13 +29,6 @@ def findings_of(forksight, program):
             return [finding for finding in json.load(file)["findings"] if finding["rule"] == "racy-orphan"]
 
 
-def range_of(finding):
-    """The odds as they are told."""
-    told = re.search(r"so (?:at most ([\d.e-]+) %|([\d.e-]+) % to ([\d.e-]+) %) of such forks hang", finding["summary"])
-    most, low, high = told.groups()
-    return (0.0, float(most) / 100) if most else (float(low) / 100, float(high) / 100)
-
-
 def judge(forksight, binary, name, forks):
     program = [binary, name]
     findings = findings_of(forksight, program)
@@ -44,7 +36,7 @@ def judge(forksight, binary, name, forks):
     truth = int(done.stdout) / forks
     if not findings:
         return truth <= NEXT_TO_NOTHING, f"{name}: {truth:.1%} of {forks} forks; nothing is said"
-    low, high = range_of(findings[0])
+    low, high = findings[0]["odds"]["low"], findings[0]["odds"]["high"]
     is_right = low <= truth <= high and (low == 0 or high / low <= WIDEST)
     return is_right, f"{name}: {truth:.1%} of {forks} forks; {low:.2%} to {high:.2%} are foretold"
 

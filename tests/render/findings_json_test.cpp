@@ -61,6 +61,7 @@ ToldFindings make_told() {
   finding.chain = {"one", "two"};
   finding.victims = {{5, "pipe"}};
   finding.fixes = {{"mend it", true}, {"or not", false}};
+  finding.odds = Chance{0.125, 0.5};
   finding.count = 3;
   return told;
 }
@@ -84,6 +85,9 @@ TEST(FindingsJson, ComeBackAsTheyWere) {
   EXPECT_EQ(finding.culprit.holder->owner, "d");
   EXPECT_EQ(finding.fork->stack.frames.front().offset, 0xffff'ffff'ffff'ffff);
   EXPECT_EQ(finding.fixes.back().text, "or not");
+  ASSERT_TRUE(finding.odds);
+  EXPECT_EQ(finding.odds->low, 0.125);
+  EXPECT_EQ(finding.odds->high, 0.5);
   EXPECT_EQ(finding.count, 3U);
   EXPECT_EQ(again->processes.front().cmdline, told.processes.front().cmdline);
   EXPECT_EQ(again->processes.front().rank, -1);

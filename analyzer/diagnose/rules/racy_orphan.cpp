@@ -77,6 +77,7 @@ void racy_orphan(const Evidence& evidence, std::vector<Finding>& findings) {
     finding.harm = Certainty::kPossible;
     finding.cause = Certainty::kProven;
     finding.outcome = Outcome::kMayHang;
+    finding.odds = Chance{odds.range.low, odds.range.high};
     finding.process = touch.process;
     finding.processes = {touch.process};
     finding.tid = touch.tid;
