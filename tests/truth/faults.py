@@ -20,7 +20,8 @@ HERE = Path(__file__).resolve().parent
 SOURCE = HERE.parent.parent
 sys.path[:0] = [str(HERE / "oracle"), str(HERE / "judge")]
 
-from campaign import stream  # noqa: E402
+from campaign import stop_on_signal, stream  # noqa: E402
+from figures import without_numbers  # noqa: E402
 from page import write_part  # noqa: E402
 from stage import Disagrees, Performance, ask_why, become_reaper  # noqa: E402
 from verdict import is_tolerated, judge  # noqa: E402
@@ -61,6 +62,9 @@ FAULTS = (
     in_rule("pipe-deadlock", '    if (!cycles::has_via(cycle, "pipe") && !cycles::has_via(cycle, "socket")) continue;\n', "",
             "tells rings without a pipe"),
     in_rule("pipe-held-open", "!cycles::is_held_open(cycle) || ", "", "tells rings in which nobody awaits the end of a pipe"),
+    Fault("flock-deadlock", "analyzer/diagnose/wait_cycles.cpp", "for a lock of {}, which {} holds{}.\", who, descriptor(wait), other, by);",
+          "for a lock of {}, which {} holds{}.\", who, descriptor(wait), fmt::format(\"process {}\", evidence.process(link.process).pid), by);",
+          "names another process as the holder of a file's lock"),
     in_rule("deadlock", "set_may_be_meant(finding);", ";", "does not look for handlers that could end the wait"),
 )
 
@@ -102,9 +106,12 @@ class Plants:
 
 
 def false_claims(truth, result):
+    """What is claimed (rule, process, claim, certainty or sentence) -> the finding in words."""
     _, judged = judge(truth, result, "why")
-    return {(entry.rule, entry.process, entry.wrong, entry.hang if entry.wrong == "hang" else entry.cause): str(entry)
-            for entry in judged if entry.worth == "wrong" and not is_tolerated(entry, "why")}
+    claims = {(entry.rule, entry.process, entry.wrong, entry.hang if entry.wrong == "hang" else entry.cause): str(entry)
+              for entry in judged if entry.worth == "wrong" and not is_tolerated(entry, "why")}
+    return claims | {(entry.rule, entry.process, "sentence", without_numbers(text)): f"{entry.rule} of {entry.process} says: {text}"
+                     for entry in judged for answer, text, _ in entry.sentences if answer == "false"}
 
 
 class Search:
@@ -161,6 +168,7 @@ def main():
     parser.add_argument("rules", nargs="*", metavar="FAULT")
     arguments = parser.parse_args()
     become_reaper()
+    stop_on_signal()
     faults = [fault for fault in FAULTS if not arguments.rules or fault.rule in arguments.rules]
     with tempfile.TemporaryDirectory(prefix="truth-faults-") as folder:
         plants = Plants(arguments.build.resolve(), folder)

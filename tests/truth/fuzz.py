@@ -9,7 +9,7 @@
   fuzz.py known                  plays known_wrong/: each must still be wrong, or its file is deleted
 """
 import argparse
-import signal
+import re
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -17,7 +17,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE / "oracle"), str(HERE / "judge")]
 
-from campaign import Progress, Results, stream, verdicts_of  # noqa: E402
+from campaign import Progress, Results, stop_on_signal, stream, verdicts_of  # noqa: E402
 from figures import Figures  # noqa: E402
 from generate import find_attempt, generate  # noqa: E402
 from oracle import judge as find_truth  # noqa: E402
@@ -88,12 +88,7 @@ def play(arguments):
         show(play_all(scenario, truth, arguments.modes, arguments))
 
 
-def interrupt(_number, _frame):
-    raise KeyboardInterrupt
-
-
 def seeds(arguments):
-    signal.signal(signal.SIGTERM, interrupt)
     results = Results(arguments.results, arguments.forksight, arguments.modes)
     wanted = range(arguments.first, arguments.first + arguments.count)
     missing = [seed for seed in wanted if seed not in results.entries]
@@ -180,23 +175,30 @@ def known_files():
     return sorted(KNOWN.glob("*.scenario"))
 
 
-def is_still_wrong(scenario, mode, what, arguments):
+def says_falsely(entry, sentence):
+    """A false sentence of the finding begins so."""
+    return any(text.startswith(sentence) for answer, text, _ in entry.sentences if answer == "false")
+
+
+def is_still_wrong(scenario, mode, what, sentence, arguments):
     """(whether it is, what was said instead)"""
     results = play_all(scenario, find_truth(scenario), [mode], arguments)
     if "bare" in results:
         return False, f"the program disagrees with the oracle: {results['bare'][2]}"
     verdict, judged, _ = results[mode]
-    wrong = verdict == what or any(entry.rule == what and entry.worth == "wrong" for entry in judged)
+    wrong = verdict == what or any(
+        entry.rule == what and (says_falsely(entry, sentence) if sentence else entry.worth == "wrong") for entry in judged)
     return wrong, f"{mode} says now: {'; '.join(map(str, judged)) or 'nothing'}"
 
 
 def check_known(path, arguments):
     """What is known to be wrong still is. If not, the file goes. A busy machine is asked twice."""
     text = path.read_text()
-    words = next(line for line in text.splitlines() if line.startswith("# wrong:")).split()
-    mode, what = (word.rstrip(",:") for word in words[2:4])
+    line = next(line for line in text.splitlines() if line.startswith("# wrong:"))
+    mode, what = (word.rstrip(",:") for word in line.split()[2:4])
+    sentence = line.split('"')[1] if '"' in line else ""
     for _ in range(2):
-        wrong, said = is_still_wrong(parse(text), mode, what, arguments)
+        wrong, said = is_still_wrong(parse(text), mode, what, sentence, arguments)
         if wrong:
             return []
     return [f"{path.name}: {what} is not said wrongly any more: delete the file. {said}"]
@@ -209,32 +211,44 @@ def known(arguments):
     return conclude([problem for found in problems for problem in found])
 
 
+def begin_of(text):
+    """A sentence up to its first number."""
+    return re.split(r" [^ ]*\d", text)[0]
+
+
+def wrong_entry(judged, arguments):
+    """(the first wrong finding, what is wrong of it: the claim and its certainty, or how the false sentence begins)"""
+    for entry in judged:
+        if arguments.rule and entry.rule != arguments.rule:
+            continue
+        false = [text for answer, text, _ in entry.sentences if answer == "false"]
+        if arguments.sentence and false:
+            return entry, (entry.rule, begin_of(false[0]))
+        if not arguments.sentence and entry.worth == "wrong":
+            return entry, (entry.rule, entry.wrong, entry.hang)
+    return None, None
+
+
 def reduce(arguments):
     """The smallest scenario of which the same rule is said wrongly in this mode, as a file for known_wrong/."""
     scenario, truth = load(arguments.scenario)
 
     def wrong_in(candidate, its_truth):
         results = play_all(candidate, its_truth, [arguments.mode], arguments)
-        _, judged, _ = results.get(arguments.mode, ("", [], ""))
-        return next((entry for entry in judged if entry.worth == "wrong" and entry.rule in (arguments.rule or entry.rule)), None)
+        return wrong_entry(results.get(arguments.mode, ("", [], ""))[1], arguments)
 
-    first = wrong_in(scenario, truth)
+    first, kind = wrong_in(scenario, truth)
     if first is None:
         print("nothing is wrong of it")
         return 1
-    kind = (first.rule, first.wrong, first.hang)
-
-    def is_same(candidate, its_truth):
-        entry = wrong_in(candidate, its_truth)
-        return entry is not None and (entry.rule, entry.wrong, entry.hang) == kind
-
-    small = shrink(scenario, is_same)
-    entry = wrong_in(small, find_truth(small)) or first
-    name = f"{arguments.mode}-{entry.rule}-{Path(arguments.scenario).stem}.scenario"
-    said = f"{entry.hang}/{entry.cause}, its {entry.wrong} is false"
+    small = shrink(scenario, lambda candidate, its_truth: wrong_in(candidate, its_truth)[1] == kind)
+    entry = wrong_in(small, find_truth(small))[0] or first
+    name = f"{arguments.mode}-{entry.rule}{'-sentence' if arguments.sentence else ''}-{Path(arguments.scenario).stem}.scenario"
+    said = f'sentence "{kind[1]}"' if arguments.sentence else f"{entry.hang}/{entry.cause}, its {entry.wrong} is false"
     waits = [f"# true: {wait.thread} waits for {wait.kind} {wait.name}, {'for ever: ' + wait.cause if wait.cause else 'until ' + ', '.join(wait.open_by)}"
              for wait in find_truth(small).waits.values()]
-    text = "\n".join([f"# wrong: {arguments.mode}, {entry.rule} of {entry.process}, {said}", f"# from: {arguments.scenario}", *waits, str(small)])
+    comments = [f"# wrong: {arguments.mode}, {entry.rule} of {entry.process}, {said}", *(f"# said: {text}" for text in entry.false_sentences())]
+    text = "\n".join([*comments, f"# from: {arguments.scenario}", *waits, str(small)])
     if arguments.keep:
         (KNOWN / name).write_text(text)
     print(text)
@@ -267,11 +281,13 @@ def main():
     command.add_argument("scenario")
     command.add_argument("mode")
     command.add_argument("rule", nargs="?")
+    command.add_argument("--sentence", action="store_true", help="a false sentence, not a false claim")
     command.add_argument("--keep", action="store_true", help="as a file in known_wrong/")
     command.set_defaults(act=reduce)
     arguments = parser.parse_args()
     arguments.forksight, arguments.player = arguments.forksight.resolve(), arguments.player.resolve()
     become_reaper()
+    stop_on_signal()
     sys.exit(arguments.act(arguments))
 
 

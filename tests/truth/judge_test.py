@@ -93,6 +93,82 @@ class Judge(unittest.TestCase):
         self.assertEqual(scene.verdict(scene.finding("orphaned-mutex", "p"), scene.finding("orphaned-mutex", "main")), "wrong")
 
 
+RING = "mutex a recursive\nmutex b\n--\nmain create t\nmain lock a\nt lock b\nfree\nmain lock b\nt lock a\n"
+READER = "pipe q\n--\nmain fork p\nmain fork r\nr close q w\nfree\nmain read q\nr read q\np read q\n"
+RW = "rwlock r writer\n--\nmain rdlock r\nfree\nmain wrlock r\n"
+NAME = "truth::(anonymous namespace)::g_private"
+
+
+class Sentences(unittest.TestCase):
+    """Threads are 100, 101, ...; objects are 64 bytes each at 0x1000 and, shared, at 0x2000; descriptors are from 100."""
+
+    def answer(self, text, thread, *sentences, scene=None):
+        scene = scene or Scene(text)
+        found = judge(scene.truth, {"report": {"findings": [scene.finding("deadlock", thread, chain=list(sentences))]}, "slots": scene.slots,
+                                    "scenario": scene.scenario, "at": (0x1000, 0x2000, 64)}, "run")
+        answers = [answer for answer, _, _ in found[1][0].sentences]
+        self.assertEqual(found[0] == "wrong", "false" in answers or found[1][0].worth == "wrong")
+        return answers[-1]
+
+    def holds(self, text, thread, true, false):
+        """The one sentence is true and the other is false."""
+        for sentence, expected in ((true, "true"), (false, "false")):
+            sentences = sentence if isinstance(sentence, tuple) else (sentence,)
+            self.assertEqual(self.answer(text, thread, *sentences), expected, sentences[-1])
+
+    def test_who_waits_for_what(self):
+        self.holds(ORPHAN, "p", f"Thread 102 of child 102 is at steps.cpp:30 (truth::(anonymous namespace)::lock_mutex), locking {NAME}.",
+                   f"Thread 102 of child 102 is at steps.cpp:30 (truth::(anonymous namespace)::lock_mutex), locking {NAME}+0x40.")
+        self.holds(RING, "main", f'Thread 100 "x" waits for {NAME}+0x40, which thread 101 "x" holds.', f"Thread 100 waits for {NAME}, which thread 101 holds.")
+        self.holds(RING, "main", f"Thread 100 waits for {NAME}+0x40, which thread 101 holds.", f"Thread 100 waits for {NAME}+0x40, which it itself holds.")
+        self.holds(RING, "main", "Thread 101 waits for the mutex at 0x1000.", "Thread 101 waits for the mutex at 0x1040.")
+        self.holds(ORPHAN, "main", "Thread 100 waits for process 102 to end.", "Thread 100 waits for process 100 to end.")
+        self.holds(RW, "main", f"Thread 100 waits to lock {NAME} for writing, which 1 thread holds for reading.",
+                   f"Thread 100 waits to lock {NAME} for writing, which 2 threads hold for reading.")
+
+    def test_whose_thread_it_is(self):
+        self.holds(ORPHAN, "p", f"Thread 102 of child 102 waits for {NAME}.", f"Thread 102 of process 100 waits for {NAME}.")
+
+    def test_what_was_at_the_fork(self):
+        first = f"Thread 102 of child 102 waits for {NAME}."
+        self.holds(ORPHAN, "p", (first, 'At the fork it was held by thread 101 "x" of process 100, which took it at steps.cpp:30.'),
+                   (first, 'At the fork it was held by thread 100 "x" of process 100.'))
+        self.holds(ORPHAN, "p", "It was forked from process 100, which had 1 thread more: thread 101.",
+                   "It was forked from process 100, which had 2 threads more: thread 101, thread 100.")
+
+    def test_who_has_a_pipe_open(self):
+        head = "Thread 100 reads from pipe:[7] (its descriptor 100), which process"
+        self.holds(READER, "main", f"{head} 101 has open for writing (descriptor 101 there).", f"{head} 102 has open for writing (descriptor 101 there).")
+        head = "A reader gets end of file when the last writing end is closed. These are open:"
+        about = "Thread 100 reads from pipe:[7] (its descriptor 100), which its own process has open for writing (descriptor 101 there)."
+        self.holds(READER, "main", (about, f"{head} the reader itself (descriptor 101), process 101 (descriptor 101)."),
+                   (about, f"{head} the reader itself (descriptor 101), process 101 (descriptor 101), process 102 (descriptor 101)."))
+        self.assertEqual(self.answer(READER, "main", about, f"{head} the reader itself (descriptor 101)."), "false")  # one is missing
+
+    def test_whether_it_goes_on(self):
+        proven = "without a timeout, and no task is left that could wake it: proven, it never goes on."
+        self.holds(RING, "main", f"For 1.1 s all its 2 threads have slept in a futex {proven}", f"For 1.1 s its only thread has slept in a futex {proven}")
+        self.assertEqual(self.answer(IDLE, "main", f"For 500 ms its only thread has slept in a futex {proven}"), "false")
+        only = "For 500 ms its only thread has slept in a futex without a timeout: no task can wake it, only a handler of SIG{} could."
+        self.holds(IDLE, "main", only.format("USR1"), only.format("TERM"))
+
+    def test_the_kind_of_a_lock(self):
+        first = f"Thread 101 waits for {NAME}."
+        self.assertEqual(self.answer(RING, "t", first, "It is no recursive mutex: its owner, too, waits."), "false")
+        self.assertEqual(self.answer(ORPHAN, "p", f"Thread 102 waits for {NAME}.", "It is no recursive mutex: its owner, too, waits."), "true")
+
+    def test_an_unknown_sentence_is_no_false_one(self):
+        self.assertEqual(self.answer(ORPHAN, "p", "Thread 102 eats 5 sandwiches."), "unknown")
+        self.assertEqual(self.answer(ORPHAN, "p", f"Thread 999 waits for {NAME}."), "unknown")
+        self.assertEqual(self.answer(ORPHAN, "p", "A semaphore has no owner, but no task is left that could post it."), "plain")
+
+    def test_a_number_that_an_exec_handed_on(self):
+        scene = Scene(ORPHAN)
+        scene.slots["p"]["tid"] = 101  # as if t had had it before
+        sentences = (f"Thread 101 waits for {NAME}.", "At the fork it was held by thread 101 of its parent.")
+        self.assertEqual([self.answer("", "p", *sentences[:count], scene=scene) for count in (1, 2)], ["true", "true"])
+
+
 class Shrinker(unittest.TestCase):
     def test_what_does_not_matter_goes(self):
         more = ORPHAN.replace("--\n", "sem s 1\n--\nmain swait s\nmain say a\n").replace("free\n", "p say b\nfree\n")

@@ -1,5 +1,6 @@
 """Plays many seeds. Scenarios are made by processes of their own, since the search for them is what costs a core; plays sleep
 most of the time, and are many at once. With a file of results a campaign may be stopped at any moment and goes on later."""
+import ctypes
 import hashlib
 import json
 import signal
@@ -12,6 +13,7 @@ from generate import generate
 from verdict import Judged
 
 MAKERS = 2
+PR_SET_PDEATHSIG = 1
 SAY_EVERY_S = 30
 
 
@@ -49,12 +51,22 @@ def read_entry(line):
 
 def verdicts_of(entry):
     """mode -> (verdict, judged findings, note), as they were played."""
-    return {mode: (one["verdict"], [Judged(**judged) for judged in one["judged"]], one["note"]) for mode, one in entry["results"].items()}
+    return {mode: (one["verdict"], [Judged(**judged | {"sentences": tuple(map(tuple, judged["sentences"]))}) for judged in one["judged"]], one["note"])
+            for mode, one in entry["results"].items()}
 
 
-def ignore_signals():
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the campaign itself is told, and ends them
+def leave_signals_to_the_campaign():
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)  # if it is killed, they end, too
+
+
+def stop_on_signal():
+    """SIGTERM ends a campaign as Ctrl-C does."""
+    def interrupt(_number, _frame):
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, interrupt)
 
 
 def stream(seeds, jobs, play, make=generate, is_enough=lambda: False):
@@ -68,7 +80,7 @@ def stream(seeds, jobs, play, make=generate, is_enough=lambda: False):
             room.release()
 
     futures, ahead = [], []
-    with ProcessPoolExecutor(MAKERS, initializer=ignore_signals) as makers, ThreadPoolExecutor(jobs) as players:
+    with ProcessPoolExecutor(MAKERS, initializer=leave_signals_to_the_campaign) as makers, ThreadPoolExecutor(jobs) as players:
         try:
             for seed in [*seeds, *[None] * (2 * jobs)]:
                 ahead.append((seed, makers.submit(make, seed) if seed is not None else None))

@@ -1,8 +1,13 @@
 """Counts of verdicts, and the page that shows them."""
 import collections
+import re
 
 VERDICTS = ("right", "weaker", "silent", "wrong", "harmed")
 CERTAINTIES = ("proven", "likely", "possible", "unknown")
+
+
+def without_numbers(text):
+    return re.sub(r"(?:0x)?\b[0-9a-f]*\d[0-9a-f]*\b", "N", text).replace("|", "/")
 
 
 class Figures:
@@ -10,6 +15,8 @@ class Figures:
         self.verdicts = collections.Counter()  # (mode, healthy, verdict)
         self.claims = collections.Counter()    # (mode, "hang" or "cause", certainty, true)
         self.rules = collections.Counter()     # (mode, rule, wrong claim, its certainty)
+        self.sentences = collections.Counter()  # (mode, true, plain, false or unknown)
+        self.texts = collections.Counter()     # (false or unknown, rule, sentence without its numbers)
 
     def add(self, healthy, results):
         for mode, (verdict, judged, _) in results.items():
@@ -17,9 +24,16 @@ class Figures:
             for entry in judged:
                 self.add_claims(mode, entry)
 
+    def add_sentences(self, mode, entry):
+        for answer, text, _ in entry.sentences:
+            self.sentences[mode, answer] += 1
+            if text:
+                self.texts[answer, entry.rule, without_numbers(text)] += 1
+
     def add_claims(self, mode, entry):
         if entry.worth == "other":
             return
+        self.add_sentences(mode, entry)
         self.claims[mode, "hang", entry.hang, entry.wrong != "hang"] += 1
         if entry.wrong != "hang" and entry.cause != "unknown":
             self.claims[mode, "cause", entry.cause, entry.wrong != "cause"] += 1
@@ -53,10 +67,23 @@ class Figures:
             lines.append(f"| `{mode}` | {rule} | {'that it hangs' if wrong == 'hang' else 'why'} | {certainty} | {count} |")
         return lines
 
+    def sentence_table(self):
+        kinds = ("true", "plain", "false", "unknown")
+        lines = ["| mode | " + " | ".join(kinds) + " |", "|---|" + "---:|" * len(kinds)]
+        return lines + [f"| `{mode}` | " + " | ".join(str(self.sentences[mode, kind]) for kind in kinds) + " |" for mode in self.modes()]
+
+    def texts_table(self, answer, most):
+        rows = sorted(((count, rule, text) for (kind, rule, text), count in self.texts.items() if kind == answer), reverse=True)
+        lines = ["| rule | sentence | times |", "|---|---|---:|"]
+        return lines + [f"| {rule} | {text} | {count} |" for count, rule, text in rows[:most]]
+
     def part(self, command):
         disagreeing = sum(count for (mode, _, verdict), count in self.verdicts.items() if mode == "bare" and verdict == "disagrees")
         return ["## Verdicts", "", "Written by", "", f"    {command}", "",
                 f"Of these scenarios {disagreeing} were not judged, because the program did not do what the oracle says (a busy machine, mostly).", "",
                 *self.verdict_table(), "",
                 "### Claims", "", "Each finding claims that something hangs, and why. A `possible` claim is a candidate.", "", *self.claim_table(), "",
-                "### False claims by rule", "", *self.rule_table()]
+                "### False claims by rule", "", *self.rule_table(), "",
+                "### Sentences", "", "Each sentence of \"Why\" names threads, locks, descriptors, and is held against the oracle; or it is plain,",
+                "and names none; or no form knows it.", "", *self.sentence_table(), "",
+                "The false ones:", "", *self.texts_table("false", 30), "", "The unknown ones:", "", *self.texts_table("unknown", 30)]

@@ -188,7 +188,8 @@ def await_report(path, hangs):
 
 
 def result_of(performance, report, status):
-    return {"report": report, "status": status, "output": performance.output(), "slots": performance.slots()}
+    return {"report": report, "status": status, "output": performance.output(), "slots": performance.slots(),
+            "scenario": performance.scenario, "at": performance.objects_at()}
 
 
 def play_bare(scenario, truth, tools, looks=None):

@@ -1,5 +1,8 @@
-"""Compares what was said of a scenario with its truth. Each finding makes two claims: that it hangs, and why."""
-from dataclasses import dataclass
+"""Compares what was said of a scenario with its truth. Each finding makes two claims: that it hangs, and why.
+And each sentence of its "Why" says something: sentences.py."""
+from dataclasses import dataclass, replace
+
+from sentences import check_sentences
 
 ORDER = ("right", "weaker", "silent", "wrong")
 
@@ -62,10 +65,15 @@ class Judged:
     thread: str
     worth: str      # right, weaker, wrong
     wrong: str      # which claim is wrong: "", "hang", "cause"
+    sentences: tuple = ()  # of its "Why": (answer, text, why it is false), as sentences.py gives them
+
+    def false_sentences(self):
+        return [f"\"{text}\": {why}" for answer, text, why in self.sentences if answer == "false"]
 
     def __str__(self):
         claim = f" (its {self.wrong} is false)" if self.wrong else ""
-        return f"{self.rule} {self.hang}/{self.cause} of {self.process}.{self.thread}: {self.worth}{claim}"
+        false = "".join(f" FALSE {sentence}" for sentence in self.false_sentences())
+        return f"{self.rule} {self.hang}/{self.cause} of {self.process}.{self.thread}: {self.worth}{claim}{false}"
 
 
 def names_of(slots, truth):
@@ -110,6 +118,14 @@ def judge_finding(finding, truth, slots):
     return Judged(rule, hang, cause, process, thread, worth, "cause" if worth == "wrong" else "")
 
 
+def with_sentences(judged, finding, truth, result):
+    """The finding with what each sentence of its "Why" is worth, if there is a play to hold it against."""
+    if "scenario" not in result or judged.worth == "other":
+        return judged
+    names = names_of(result["slots"], truth)
+    return replace(judged, sentences=check_sentences(truth, result, names, judged.process, finding["chain"]))
+
+
 def mentioned(finding, slots, truth):
     """Processes that a finding is about, be it as one of several or as a victim."""
     processes, _ = names_of(slots, truth)
@@ -148,9 +164,9 @@ def is_tolerated(entry, mode):
 def judge(truth, result, mode):
     """(verdict: right, weaker, silent, wrong; the findings as judged)"""
     findings = (result["report"] or {"findings": []})["findings"]
-    judged = [judge_finding(finding, truth, result["slots"]) for finding in findings]
+    judged = [with_sentences(judge_finding(finding, truth, result["slots"]), finding, truth, result) for finding in findings]
     tolerated = [entry for entry in judged if is_tolerated(entry, mode)]
-    wrong = [entry for entry in judged if entry.worth == "wrong" and entry not in tolerated]
+    wrong = [entry for entry in judged if entry.worth == "wrong" and entry not in tolerated or entry.false_sentences()]
     if wrong:
         return "wrong", judged
     if truth.is_healthy():

@@ -1,0 +1,361 @@
+"""The sentences of a finding's "Why", each held against the oracle.
+
+A sentence is taken apart by the forms below: who waits for what, who holds it, which process has which descriptor, whom a fork
+left behind. What it says of these must be so at the end of the scenario. Sentences without names are known by their text. What
+no form knows is handed back, to be counted."""
+import re
+
+from causes import ancestry, copy_of
+
+# Source lines and functions: they are of the player, and the same in each scenario.
+PLACE = re.compile(r",? (?:which took it )?(?:at|in) (?:[\w./-]+\+0x[0-9a-f]+|[\w./+-]+:\d+)(?: \((?:[^()]|\([^()]*\))*\))?"
+                   r"|,? (?:started|created) (?:with|at) (?:[\w:]|\(anonymous namespace\))+(?:\.\w+:\d+)?")
+NAMED = re.compile(r"truth::\(anonymous namespace\)::g_private(?:\+0x([0-9a-f]+))?$")
+AT = re.compile(r"(?:the )?(?:[\w-]+ )*at 0x([0-9a-f]+)(?: in /dev/zero \(deleted\))?$")
+FIRST_DESCRIPTOR = 100  # as in play/objects.hpp
+SIGNALS = {"usr1": "SIGUSR1", "usr2": "SIGUSR2", "term": "SIGTERM", "alrm": "SIGALRM"}
+
+
+class Contradiction(Exception):
+    """What the sentence says is not so."""
+
+
+class NotKnown(Exception):
+    """It names what the scenario does not know."""
+
+
+def expect(condition, otherwise):
+    if not condition:
+        raise Contradiction(otherwise)
+
+
+class Scene:
+    """The names of a scenario behind the numbers of one play of it."""
+
+    def __init__(self, truth, result, names):
+        self.truth, self.state, self.scenario = truth, truth.state, result["scenario"]
+        self.at = result["at"]  # where the private and the shared objects are, and the size of one
+        self.objects = [entry.name for entry in self.scenario.objects]  # in the order of their addresses
+        self.processes, self.threads = names
+
+    def thread(self, number):
+        name = self.threads.get(int(number))
+        if name is None:
+            raise NotKnown(f"thread {number}")
+        return name
+
+    def process(self, number):
+        name = self.processes.get(int(number))
+        if name is None:
+            raise NotKnown(f"process {number}")
+        return name
+
+    def object(self, text):
+        """The name in the scenario of what a report names by its variable or its address."""
+        private, shared, size = self.at
+        named, at = NAMED.match(text), AT.match(text)
+        if named:
+            index = int(named[1] or "0", 16) // size
+        elif at:
+            address = int(at[1], 16)
+            base = next((base for base in (private, shared) if base and base <= address < base + size * len(self.objects)), None)
+            if base is None:
+                raise NotKnown(text)
+            index = (address - base) // size
+        else:
+            raise NotKnown(text)
+        expect(index < len(self.objects), f"no object is at {text}")
+        return self.objects[index]
+
+    def end(self, descriptor):
+        """(object, end) of a descriptor's number."""
+        index = (int(descriptor) - FIRST_DESCRIPTOR) // 2
+        if not 0 <= index < len(self.objects):
+            raise NotKnown(f"descriptor {descriptor}")
+        return self.objects[index], "rw"[int(descriptor) % 2]
+
+    # -- what is so
+
+    def owners(self, process, name):
+        """The threads that have the lock, as the memory of this process, or shared memory, says."""
+        value = self.state.get(("m", "", name), self.state.get(("m", process, name)))
+        if isinstance(value, tuple) and len(value) == 3 and isinstance(value[0], tuple):
+            return set(value[0]) | ({value[1]} if value[1] else set())
+        if isinstance(value, tuple):
+            return {value[0]} if len(value) == 3 and value[0] else set()
+        return set(self.state.get(("took", "", name), self.state.get(("took", process, name), ())))
+
+    def holds(self, process, name, thread):
+        """The thread has the lock; or it is the copy, made by a fork, of the one that has it."""
+        owners = self.owners(process, name)
+        return thread in owners or any(copy_of(self.state, process, owner) == ("copy", thread) for owner in owners)
+
+    def check_holder(self, process, name, thread):
+        expect(self.holds(process, name, thread), f"{thread} does not hold {name}: {', '.join(sorted(self.owners(process, name))) or 'nobody'} does")
+
+    def wait_of(self, thread):
+        wait = self.truth.waits.get(thread)
+        expect(wait is not None, f"{thread} does not wait")
+        return wait
+
+    def check_of(self, thread, number):
+        if number is not None:
+            expect(self.state["t", thread][0] == self.process(number), f"{thread} is of process {self.state['t', thread][0]}")
+
+    def waits_for(self, thread, name):
+        wait = self.wait_of(thread)
+        expect(name in (wait.name, self.condition_of(thread)), f"{thread} waits for {wait.kind} {wait.name}")
+
+    def condition_of(self, thread):
+        """Who was signalled waits for the mutex, and is still inside of the wait for the condition."""
+        wait = self.truth.waits[thread]
+        return self.scenario.steps[wait.step].arguments[0] if wait.operation == "cwait" and wait.step >= 0 else None
+
+    def attributes(self, name):
+        return self.scenario.object(name).attributes
+
+    def check_open(self, process, descriptor):
+        expect(self.end(descriptor) in self.state["fd", process], f"{process} does not have descriptor {descriptor} open")
+
+
+class Reading:
+    """One finding's sentences, in their order: `it` is what the one before was about."""
+
+    def __init__(self, scene, process):
+        self.scene, self.process, self.about = scene, process, None
+
+    def waits(self, found, name):
+        self.about = name
+        thread = self.scene.thread(found["t"])
+        self.scene.check_of(thread, found.get("p"))
+        self.scene.waits_for(thread, name)
+
+    def waits_for_object(self, found):
+        self.waits(found, self.scene.object(found["o"]))
+
+    def waits_in(self, found):
+        """The object has no name: that the thread waits there, and in which kind of call, is left."""
+        thread = self.scene.thread(found["t"])
+        self.scene.check_of(thread, found.get("p"))
+        wait = self.scene.wait_of(thread)
+        kind = {"sem_wait()": "sem", "pthread_cond_wait()": "cond", "pthread_barrier_wait()": "barrier", "pthread_join()": "thread"}.get(found["f"])
+        expect(kind is None or kind == wait.kind or wait.operation == "cwait", f"{thread} waits for {wait.kind} {wait.name}")
+
+    def waits_for_held(self, found):
+        self.waits_for_object(found)
+        holder = self.scene.thread(found["h"]) if found.get("h") else self.scene.thread(found["t"])
+        self.scene.check_holder(self.process_of(found), self.about, holder)
+
+    def process_of(self, found):
+        return self.scene.state["t", self.scene.thread(found["t"])][0]
+
+    def waits_for_readers(self, found):
+        self.waits_for_object(found)
+        readers = self.scene.owners(self.process_of(found), self.about)
+        expect(len(readers) == int(found["n"]), f"{len(readers)} hold {self.about}")
+
+    def joins(self, found):
+        wait = self.scene.wait_of(self.scene.thread(found["t"]))
+        self.scene.check_of(wait.thread, found.get("p"))
+        expect(wait.kind == "thread" and wait.name == self.scene.thread(found["h"]), f"{wait.thread} waits for {wait.kind} {wait.name}")
+
+    def awaits_child(self, found):
+        wait = self.scene.wait_of(self.scene.thread(found["t"]))
+        self.scene.check_of(wait.thread, found.get("p"))
+        expect(wait.kind == "child" and wait.name == self.scene.process(found["q"]), f"{wait.thread} waits for {wait.kind} {wait.name}")
+
+    def uses_descriptor(self, found):
+        name, _ = self.scene.end(found["d"])
+        self.waits(found, name)
+        other = self.process_of(found) if found.get("own") else self.scene.process(found["q"])
+        operation = self.scene.wait_of(self.scene.thread(found["t"])).operation
+        expect((operation == "read") == (found["verb"] in ("reads", "receives")), f"it is in {operation}")
+        if found.get("e"):
+            expect(self.scene.end(found["e"])[0] == name, f"descriptor {found['e']} is of {self.scene.end(found['e'])[0]}")
+            self.scene.check_open(other, found["e"])
+
+    def writers(self, found):
+        expected = {(key[1], "w") for key, ends in self.scene.state.items() if key[0] == "fd" and (self.about, "w") in ends}
+        told = set()
+        for who, descriptor in re.findall(r"(the reader itself|process \d+) \(descriptor (\d+)\)", found["l"]):
+            process = self.process if who.startswith("the") else self.scene.process(who.split()[1])
+            name, end = self.scene.end(descriptor)
+            expect(name == self.about, f"descriptor {descriptor} is of {name}")
+            told.add((process, end))
+        expect(told <= expected, f"open for writing are {sorted(expected)}, told are {sorted(told)}")
+        expect(told >= expected, f"these are missing: {sorted(expected - told)}")
+
+    def file_lock(self, found):
+        thread = self.scene.thread(found["t"])
+        self.scene.check_of(thread, found.get("p"))
+        wait = self.scene.wait_of(thread)
+        expect(wait.kind == "file", f"{thread} waits for {wait.kind} {wait.name}")
+        holder = self.scene.state.get(("flock", wait.name))
+        other = self.process_of(found) if found.get("own") else self.scene.process(found["q"])
+        expect(self.scene.state.get(("desc", other, wait.name)) == holder, f"{other} does not have {holder}")
+
+    # -- the past
+
+    def held_at_fork(self, found):
+        holder = self.scene.thread(found["h"])
+        self.check_parent_thread(holder, found["p"])
+        expect(holder in self.scene.owners(self.process, self.about) or holder in self.original_owners(),
+               f"{holder} does not hold {self.about}: {sorted(self.scene.owners(self.process, self.about))}")
+
+    def original_owners(self):
+        """Those whose copies, in the processes between, are called the owners."""
+        state = self.scene.state
+        owners = self.scene.owners(self.process, self.about)
+        return {now for owner in owners for elder in ancestry(state, self.process)[:-1] for kind, now in [copy_of(state, elder, owner)] if kind == "copy"}
+
+    def check_parent_thread(self, thread, number):
+        if number is None:
+            return  # "of its parent": the memory says no more
+        expect(self.scene.state["t", thread][0] == self.scene.process(number), f"{thread} is of process {self.scene.state['t', thread][0]}")
+
+    def has_it_still(self, found):
+        process = self.scene.process(found["p"])
+        expect(self.scene.owners(process, self.about), f"nobody in {process} holds {self.about}")
+
+    def lost_threads(self, found):
+        _, _, lost = self.scene.state["fork", self.process]
+        expect(self.scene.state["fork", self.process][0] == self.scene.process(found["p"]), f"its parent is {self.scene.state['fork', self.process][0]}")
+        told = {self.scene.thread(number) for number in re.findall(r"(?<!end of )thread (\d+)", found["l"])}
+        expect(told == {name for name, _, _ in lost}, f"lost were {sorted(name for name, _, _ in lost)}")
+        expect(int(found["n"]) == len(lost), f"lost were {len(lost)}")
+
+    def ended_with_it(self, found):
+        holder = self.scene.thread(found["h"])
+        expect(self.scene.state["t", holder][3] != "live", f"{holder} lives")
+        expect(holder in self.scene.owners(self.process, self.about), f"{holder} does not hold {self.about}")
+
+    def gone_owner(self, found):
+        self.ended_with_it(found)
+
+    def forker_held(self, found):
+        holder = self.scene.thread(found["h"])
+        parent, forker, _ = self.scene.state["fork", self.process]
+        self.check_parent_thread(holder, found["p"])
+        expect(holder == forker and self.scene.process(found["p"]) == parent, f"it was forked by {forker} of {parent}")
+        owners = self.scene.owners(self.process, self.about)
+        expect(holder in owners or holder in self.original_owners(), f"{sorted(owners)} hold {self.about}")
+
+    def remembers(self, found):
+        holder = self.scene.thread(found["h"])
+        expect(holder in self.scene.owners(self.process, self.about), f"{self.about} remembers {sorted(self.scene.owners(self.process, self.about))}")
+        attributes = self.scene.attributes(self.about)
+        kind = {"recursive": "recursive", "error-checking": "errorcheck", "robust": "robust"}.get(found["k"])
+        expect(kind is None or kind in attributes, f"{self.about} is {' '.join(attributes) or 'plain'}")
+
+    def not_recursive(self, _found):
+        expect("recursive" not in self.scene.attributes(self.about), f"{self.about} is recursive")
+
+    # -- whether it goes on
+
+    def asleep(self, found):
+        threads = [thread for thread, wait in self.scene.truth.waits.items() if wait.process == self.process]
+        expect(len(threads) == int(found["n"] or 1), f"{self.process} has {len(threads)} threads")
+
+    def nobody_can(self, found):
+        self.asleep(found)
+        hopeful = [wait.thread for wait in self.scene.truth.waits.values() if wait.process == self.process and wait.open_by]
+        expect(not hopeful, f"of {hopeful} something may still end the wait")
+
+    def only_a_handler_can(self, found):
+        self.asleep(found)
+        handled = {SIGNALS[key[2]] for key in self.scene.state if key[0] == "h" and key[1] == self.process}
+        told = set(re.findall(r"SIG\w+", found["l"]))
+        expect(told <= handled, f"{sorted(handled)} have handlers")
+
+
+WHO = r'(?:[Tt]hread|[Pp]rocess) (?P<t>\d+)(?: "[^"]*")?(?: of (?:process|child) (?P<p>\d+))?'
+HOLDER = r'(?:thread|process) (?P<h>\d+)(?: "[^"]*")?(?: of process \d+)?'
+OBJECT = r"(?P<o>(?:truth::\(anonymous namespace\)::g_private(?:\+0x[0-9a-f]+)?|(?:the )?(?:[\w-]+ )*at 0x[0-9a-f]+(?: in /dev/zero \(deleted\))?))"
+SLEPT = (r"(?:For [\d.]+ \w+(?: \d+ \w+)?|Seen from outside,|In the core,) "
+         r"(?:all its (?P<n>\d+) threads (?:have slept|sleep)|its only thread (?:has slept|sleeps))(?: in a futex)? without a timeout")
+OTHER = r"(?:process (?P<q>\d+)|(?P<own>its own process))"
+FORMS = [(re.compile(pattern + r"\.?$"), check) for pattern, check in (
+    (WHO + r" is,? (?:locking|waiting for) " + OBJECT, Reading.waits_for_object),
+    (WHO + r" waits for " + OBJECT, Reading.waits_for_object),
+    (WHO + r" waits for " + OBJECT + r", which (?:it itself|" + HOLDER + r") holds", Reading.waits_for_held),
+    (WHO + r" waits to lock " + OBJECT + r" for writing, which (?P<n>\d+) threads? holds? for reading", Reading.waits_for_readers),
+    (WHO + r" locks " + OBJECT + r", which is still locked from before the fork", Reading.waits_for_object),
+    (WHO + r" waits in (?:a futex|[\w:]+\(\)) on " + OBJECT + r" for [\w ]+(?:, as \d+ more do(?:es)?)?", Reading.waits_for_object),
+    (WHO + r" waits in (?P<f>a futex|[\w:]+\(\)) for (?:a|the) (?:other )?threads? [\w ]+(?:, as \d+ more do(?:es)?)?", Reading.waits_in),
+    (WHO + r" waits in the wait for " + OBJECT + r"(?:, which " + HOLDER + r" holds)?", Reading.waits_for_held),
+    (WHO + r" is,? in [\w ()]+; it sleeps until the word " + OBJECT + r" is no longer 0x[0-9a-f]+", Reading.waits_for_object),
+    (WHO + r" waits (?:in pthread_join\(\) )?for the end of " + HOLDER, Reading.joins),
+    (WHO + r" waits for process (?P<q>\d+) to end", Reading.awaits_child),
+    (WHO + r" (?P<verb>reads|receives) from \S+ \(its descriptor (?P<d>\d+)\), (?:which|whose other end) " + OTHER
+     + r" has(?: open for writing)?(?: \(descriptor (?P<e>\d+) there\))?", Reading.uses_descriptor),
+    (WHO + r" (?P<verb>writes|sends) to \S+ \(its descriptor (?P<d>\d+)\), which is full and (?:which|whose other end) " + OTHER
+     + r" has(?: open for reading)?(?: \(descriptor (?P<e>\d+) there\))?", Reading.uses_descriptor),
+    (r"A reader gets end of file when the last writing end is closed\. These are open: (?P<l>.+)", Reading.writers),
+    (WHO + r" waits for a lock of \S+(?: \(its descriptor \d+\))?, which " + OTHER + r" holds(?: \(descriptor \d+ there\))?", Reading.file_lock),
+    (r'At the fork it was held by thread (?P<h>\d+)(?: "[^"]*")?(?: \([^)]*\))? of (?:process (?P<p>\d+)|its parent)', Reading.held_at_fork),
+    (r"In process (?P<p>\d+) that thread has it still(?:, and is now)?", Reading.has_it_still),
+    (r"It was forked from process (?P<p>\d+), which had (?P<n>\d+) threads? more: (?P<l>.+)", Reading.lost_threads),
+    (r'[Tt]hread (?P<h>\d+)(?: "[^"]*")? took it and ended with it held; nobody can release it any more', Reading.ended_with_it),
+    (r"It is locked, and its memory names task (?P<h>\d+) as the owner: no such task exists", Reading.gone_owner),
+    (r'The forking thread, thread (?P<h>\d+)(?: "[^"]*")? of process (?P<p>\d+), had taken it and held it across fork\(\)', Reading.forker_held),
+    (r"An? (?P<k>[\w-]+)(?: mutex)? remembers its owner by thread id (?P<h>\d+); in the child .+", Reading.remembers),
+    (r"It is no recursive mutex: .+", Reading.not_recursive),
+    (SLEPT + r", and no task is left that could wake it: proven, it never goes on", Reading.nobody_can),
+    (SLEPT + r": no task can wake it, only (?P<l>.+) could", Reading.only_a_handler_can),
+)]
+# These name nobody; that they fit the cause is what the verdict says.
+PLAIN = tuple(re.compile(text) for text in (
+    r"fork\(\)(?: at \S+)? copied the lock in its locked state", r"The holder is known from the lock's own memory", r"A semaphore has no owner",
+    r"Which thread that was, its memory does not tell", r"The lost (?:writer|reader) ", r"Who should have gone first", r"Whoever was to wake it",
+    r"At the fork it was held by another thread", r"The child has none of these", r"Which lock, condition or future it is", r"Each of them ",
+    r"None of (?:those|them) ", r"Other threads of the process go on", r"A rwlock does not tell who its readers are",
+    r"There is no other thread that could be its reader", r"A lock for reading cannot be turned", r"Unless another thread unlocks it",
+    r"The thread that is to end needs a lock", r"The kernel does not look for rings", r"A pipe or socket takes a limited number",
+    r"It (?:was ended by|exited with)", r"That thread ended with the lock held", r"That it is robust does not help", r"_Fork\(\) runs no atfork handler", r"Which lock it is, is not known",
+))
+
+
+def check_sentence(reading, sentence):
+    """"true", "plain" or "unknown"; Contradiction if it is false."""
+    text = PLACE.sub("", sentence)
+    for form, check in FORMS:
+        found = form.match(text)
+        if found:
+            try:
+                check(reading, found.groupdict())
+                return "true"
+            except (NotKnown, KeyError):
+                return "unknown"
+    return "plain" if any(plain.match(sentence) for plain in PLAIN) else "unknown"
+
+
+def check_by_any(readings, sentence):
+    """(answer, why it is false). It is true if it is so by one way to read its numbers."""
+    why = ""
+    answers = []
+    for reading in readings:
+        try:
+            answers.append(check_sentence(reading, sentence))
+        except Contradiction as contradiction:
+            why = why or str(contradiction)
+    if "true" in answers or not why:
+        return ("true" if "true" in answers else answers[0]), ""
+    return "false", why
+
+
+def ways_to_read(names, slots):
+    """An exec by another thread gives it the first one's number: a sentence may mean the one or the other."""
+    processes, threads = names
+    others = {slot["tid"]: name for name, slot in slots.items() if threads.get(slot["tid"], name) != name}
+    return [names, (processes, threads | others)] if others else [names]
+
+
+def check_sentences(truth, result, names, process, chain):
+    """((answer, text, why it is false), ...): the answer is true, plain, unknown or false. Of what is right no text is kept."""
+    readings = [Reading(Scene(truth, result, way), process) for way in ways_to_read(names, result["slots"])]
+    answers = []
+    for sentence in chain:
+        answer, why = check_by_any(readings, sentence)
+        text = {"false": sentence, "unknown": re.sub(r"\d+", "N", sentence)}.get(answer, "")
+        answers.append((answer, text, why))
+    return tuple(answers)
