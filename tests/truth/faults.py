@@ -9,6 +9,7 @@ hanging programs. A fault is found when its command claims something false that 
 import argparse
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -172,7 +173,8 @@ def main():
     faults = [fault for fault in FAULTS if not arguments.rules or fault.rule in arguments.rules]
     with tempfile.TemporaryDirectory(prefix="truth-faults-") as folder:
         plants = Plants(arguments.build.resolve(), folder)
-        search = Search(arguments.build.resolve() / "bin/forksight", {fault.rule: plants.plant(fault) for fault in faults}, arguments.player.resolve())
+        sound = shutil.copy(arguments.build / "bin/forksight", Path(folder) / "sound")  # the build may go on meanwhile
+        search = Search(sound, {fault.rule: plants.plant(fault) for fault in faults}, arguments.player.resolve())
         search.run(arguments.jobs)
     if arguments.page:
         write_part(arguments.page, "faults", part(faults, search.found))

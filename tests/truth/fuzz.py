@@ -4,7 +4,7 @@
   fuzz.py seeds FIRST COUNT      many of them; a line for each verdict that is wrong, and the figures. With --results FILE
                                  it may be stopped (Ctrl-C, SIGTERM, power) and goes on when it is called again
   fuzz.py reduce FILE|SEED MODE  a smaller scenario of which the same is wrong; --keep puts it into known_wrong/
-  fuzz.py record COUNT           chooses the seeds of the default test, and writes seeds.txt
+  fuzz.py record COUNT           chooses the scenarios of the default test, and writes seeds.scenarios
   fuzz.py check                  plays them: no verdict may be worse than it was
   fuzz.py known                  plays known_wrong/: each must still be wrong, or its file is deleted
 """
@@ -19,7 +19,7 @@ sys.path[:0] = [str(HERE / "oracle"), str(HERE / "judge")]
 
 from campaign import Progress, Results, stop_on_signal, stream, verdicts_of  # noqa: E402
 from figures import Figures  # noqa: E402
-from generate import find_attempt, generate  # noqa: E402
+from generate import generate  # noqa: E402
 from oracle import judge as find_truth  # noqa: E402
 from page import write_part  # noqa: E402
 from scenario import parse  # noqa: E402
@@ -27,7 +27,7 @@ from shrink import shrink  # noqa: E402
 from stage import PLAYS, Disagrees, ask_why, become_reaper, play_bare  # noqa: E402
 from verdict import ORDER, judge  # noqa: E402
 
-SEEDS = HERE / "seeds.txt"
+SEEDS = HERE / "seeds.scenarios"
 KNOWN = HERE / "known_wrong"
 BAD = ("wrong", "harmed", "disagrees")
 
@@ -114,15 +114,19 @@ def seeds(arguments):
 
 
 def expectations():
-    """SEED.ATTEMPT -> {mode: verdict}, as they were when seeds.txt was recorded."""
-    lines = [line.split() for line in SEEDS.read_text().splitlines() if line and not line.startswith("#")]
-    return {words[0]: dict(word.split("=") for word in words[1:]) for words in lines}
+    """(seed, {mode: verdict} as it was when they were recorded, scenario), ..."""
+    found = []
+    for text in SEEDS.read_text().split("# seed ")[1:]:
+        head, _, scenario = text.partition("\n")
+        seed, *verdicts = head.split()
+        found.append((seed, dict(word.split("=") for word in verdicts), parse(scenario)))
+    return found
 
 
-def check_seed(seed, expected, arguments):
+def check_seed(seed, expected, scenario, arguments):
     """What is worse than it was. A busy machine is asked twice."""
     for attempt in range(2):
-        scenario, truth = generate(seed)
+        truth = find_truth(scenario)
         results = play_all(scenario, truth, list(expected), arguments)
         if not truth.is_healthy() and any(step.operation in ("handle", "alarm") for step in scenario.steps):
             expected = dict.fromkeys(expected, "silent")  # what a handler does cannot be known: not to say a thing is fair
@@ -145,30 +149,23 @@ def conclude(problems):
 def check(arguments):
     known = expectations()
     with ThreadPoolExecutor(arguments.jobs) as pool:
-        problems = list(pool.map(lambda seed: check_seed(seed, known[seed], arguments), known))
-    print(f"{len(known)} seeds")
+        problems = list(pool.map(lambda one: check_seed(*one, arguments), known))
+    print(f"{len(known)} scenarios")
     return conclude([problem for found in problems for problem in found])
 
 
-def generate_named(seed):
-    """With the name by which it is made again without a search."""
-    name = f"{seed}.{find_attempt(seed)}"
-    return name, *generate(name)
-
-
 def record(arguments):
-    """Writes seeds.txt: the first seeds of which nothing is wrong today, so many."""
-    lines = {}
+    """The first seeds of which nothing is wrong today, so many. As text: another generator makes others of their numbers."""
+    found = {}
 
-    def one(seed, name, scenario, truth):
+    def one(seed, scenario, truth):
         results = play_all(scenario, truth, arguments.modes, arguments)
         if all(results[mode][0] in ORDER[:3] for mode in results):
-            lines[seed] = " ".join([name, *(f"{mode}={results[mode][0]}" for mode in results)])
+            found[seed] = " ".join([f"# seed {seed}", *(f"{mode}={results[mode][0]}" for mode in results)]) + f"\n{scenario}"
 
-    stream(range(1, 10 * arguments.count), arguments.jobs, one, generate_named, lambda: len(lines) >= arguments.count)
-    chosen = [lines[seed] for seed in sorted(lines)][:arguments.count]
-    SEEDS.write_text("# Seeds that the default test plays, with the worst verdict that is allowed. Written by `fuzz.py record`.\n"
-                     + "\n".join(chosen) + "\n")
+    stream(range(1, 10 * arguments.count), arguments.jobs, one, is_enough=lambda: len(found) >= arguments.count)
+    chosen = [found[seed] for seed in sorted(found)][:arguments.count]
+    SEEDS.write_text("# Written by `fuzz.py record`: what the default test plays, each with the worst verdict that is allowed.\n\n" + "\n".join(chosen))
 
 
 def known_files():
