@@ -1,8 +1,8 @@
-// fork() that has not returned: the frame of fork() is on the stack, and what it called is an atfork handler.
+#include "inspect/stuck_handlers.hpp"
+
 #include <algorithm>
 #include <string_view>
 
-#include "inspect/builder.hpp"
 #include "inspect/read_lock.hpp"
 
 namespace forksight::inspect {
@@ -31,8 +31,9 @@ std::int32_t find_tid(const image::Image& image, std::int32_t own) {
 
 }  // namespace
 
-void Builder::add_stuck_handler(std::size_t subject, const image::Thread& thread, std::optional<model::ForkId> fork) {
-  const ThreadFacts& facts = facts_of(subject, thread.tid);
+void add_stuck_handler(Scene& scene, std::size_t subject, const image::Thread& thread,
+                       std::optional<model::ForkId> fork) {
+  const ThreadFacts& facts = scene.facts_of(subject, thread.tid);
   const auto& frames = facts.stack.frames;
   const auto innermost = std::ranges::find_if(frames, is_fork);
   const auto outer = std::find_if_not(innermost, frames.end(), [](const auto& frame) { return is_libc(frame.module); });
@@ -44,8 +45,10 @@ void Builder::add_stuck_handler(std::size_t subject, const image::Thread& thread
   run.fork_stack.cut = facts.stack.cut;
   // A child has the frame of the fork() that made it; the thread that forked it is past its own.
   const bool is_child =
-      fork && thread.tid == subjects_[subject].image.pid && subjects_[subject].image.threads.size() == 1 &&
-      !facts_of(model_.forks[*fork].process, model_.threads[model_.forks[*fork].forking_thread].tid).call.is_in_fork;
+      fork && thread.tid == scene.subjects[subject].image.pid && scene.subjects[subject].image.threads.size() == 1 &&
+      !scene
+           .facts_of(scene.model.forks[*fork].process, scene.model.threads[scene.model.forks[*fork].forking_thread].tid)
+           .call.is_in_fork;
   run.phase = is_child ? model::HandlerPhase::kChild : model::HandlerPhase::kPrepare;
   if (is_child) run.fork = fork;
   model::AtforkHandlers handlers;
@@ -55,8 +58,8 @@ void Builder::add_stuck_handler(std::size_t subject, const image::Thread& thread
     handlers.functions[static_cast<std::size_t>(run.phase)] = handler.function;
   }
   handlers.has[static_cast<std::size_t>(run.phase)] = true;
-  run.handlers = model_.handlers.size();
-  model_.handlers.push_back(std::move(handlers));
+  run.handlers = scene.model.handlers.size();
+  scene.model.handlers.push_back(std::move(handlers));
 
   const StuckCall& call = facts.call;
   if (call.kind != CallKind::kUnknown && call.kind != CallKind::kParallel) {
@@ -66,21 +69,21 @@ void Builder::add_stuck_handler(std::size_t subject, const image::Thread& thread
     wait.timed = call.is_timed;
     // Up to the frame of fork().
     wait.stack = call.stack;
-    name_data(subject, call.object, wait.object_name, wait.object_module);
+    scene.name_data(subject, call.object, wait.object_name, wait.object_module);
     std::int32_t owner = 0;
     if (call.kind == CallKind::kJoin) owner = static_cast<std::int32_t>(call.value);
     if (call.kind == CallKind::kMutex) {
-      const auto state = read_lock(subjects_[subject].image, model::LockKind::kMutex, call.object);
+      const auto state = read_lock(scene.subjects[subject].image, model::LockKind::kMutex, call.object);
       if (state) owner = state->owner;
     }
-    owner = find_tid(subjects_[subject].image, owner);
-    if (const auto at = facts_.find({subject, owner}); at != facts_.end()) {
-      wait.owner = at->second.id;
-      wait.owner_stack = at->second.stack;
+    owner = find_tid(scene.subjects[subject].image, owner);
+    if (const ThreadFacts* const at = scene.find_facts(subject, owner); at != nullptr) {
+      wait.owner = at->id;
+      wait.owner_stack = at->stack;
     }
     run.waits.push_back(std::move(wait));
   }
-  model_.handler_runs.push_back(std::move(run));
+  scene.model.handler_runs.push_back(std::move(run));
 }
 
 }  // namespace forksight::inspect

@@ -1,0 +1,83 @@
+#include "inspect/lost_pools.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "inspect/places.hpp"
+
+namespace forksight::inspect {
+namespace {
+
+// The forking thread of the parent is in a region still, and the child's stack has the same one further out. A teams
+// region is no team of threads.
+bool is_in_region(const Scene& scene, std::size_t child, const model::Fork& fork) {
+  const auto outermost = [](const model::Stack& stack) -> const model::Frame* {
+    for (std::size_t i = stack.frames.size(); i-- > 1;) {
+      const model::Frame& inner = stack.frames[i - 1];
+      if (is_libgomp(inner.module) && !is_libgomp(stack.frames[i].module) && inner.function != "GOMP_teams_reg") {
+        return &stack.frames[i];
+      }
+    }
+    return nullptr;
+  };
+  const model::Frame* const mine = outermost(scene.facts_of(child, scene.model.processes[child].pid).stack);
+  const model::Frame* const theirs =
+      outermost(scene.facts_of(fork.process, scene.model.threads[fork.forking_thread].tid).stack);
+  return mine != nullptr && theirs != nullptr && mine->module == theirs->module && mine->offset == theirs->offset;
+}
+
+// Runtimes that make their pool anew in the child: which one a program got decides who hangs.
+void add_other_runtimes(Scene& scene, std::size_t child, model::Fork& fork) {
+  for (const symbols::Module& module : scene.subjects[child].image.modules) {
+    const model::Owner owner = model::find_owner_of_library(module.path);
+    if (owner != model::Owner::kLibomp && owner != model::Owner::kLibiomp5) continue;
+    model::Pool pool;
+    pool.kind = owner == model::Owner::kLibomp ? model::RuntimeKind::kLibomp : model::RuntimeKind::kLibiomp5;
+    pool.library = module.path;
+    pool.rebuilds_itself = true;
+    fork.pools.push_back(scene.model.pools.size());
+    scene.model.pools.push_back(std::move(pool));
+  }
+}
+
+}  // namespace
+
+bool is_in_lost_pool(const StuckCall& call, const model::Fork& fork) {
+  if (call.kind == CallKind::kMutex || call.stack.frames.empty()) return false;
+  const model::Owner owner = model::find_owner_of_library(call.stack.frames.front().module);
+  if (owner == model::Owner::kUnknown || owner == model::Owner::kPython || owner == model::Owner::kStdThread)
+    return false;
+  return std::ranges::any_of(fork.thread_pools, [&](const model::ThreadPool& pool) {
+    return pool.owner == owner && pool.state == model::PoolState::kLost;
+  });
+}
+
+std::string find_runtime_of_blas(const Scene& scene, std::size_t child, const StuckCall& call,
+                                 const model::Fork& fork) {
+  if (scene.subjects[child].liveness != model::Liveness::kSpinning || call.stack.frames.empty()) return {};
+  if (model::find_owner_of_library(call.stack.frames.front().module) != model::Owner::kOpenblas) return {};
+  const auto pool = std::ranges::find(fork.thread_pools, model::Owner::kLibgomp, &model::ThreadPool::owner);
+  return pool == fork.thread_pools.end() ? std::string() : pool->library;
+}
+
+void touch_region(Scene& scene, model::Touch touch, const StuckCall& call, model::Fork& fork) {
+  model::Pool pool;
+  pool.kind = model::RuntimeKind::kLibgomp;
+  pool.library = call.library;
+  pool.in_region = is_in_region(scene, touch.process, fork);
+  for (const model::ThreadId id : fork.lost_threads) {
+    const model::Thread& thread = scene.model.threads[id];
+    if (thread.start_library == call.library) pool.workers.push_back(id);
+  }
+  pool.workers_lost = static_cast<std::uint32_t>(pool.workers.size());
+  pool.workers_before = pool.workers_lost;
+  pool.workers_total = pool.workers_lost;
+  add_other_runtimes(scene, touch.process, fork);
+  touch.kind = model::TouchKind::kParallel;
+  touch.pool = scene.model.pools.size();
+  fork.pools.push_back(scene.model.pools.size());
+  scene.model.pools.push_back(std::move(pool));
+  scene.model.touches.push_back(std::move(touch));
+}
+
+}  // namespace forksight::inspect

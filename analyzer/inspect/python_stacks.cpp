@@ -1,0 +1,60 @@
+#include "inspect/python_stacks.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "model/python_frames.hpp"
+
+namespace forksight::inspect {
+namespace {
+
+// Null if the interpreter does not know it, or nothing that it was doing.
+const PythonThread* find_python_thread(const image::Thread& thread, const std::vector<PythonThread>& threads) {
+  const auto own = std::ranges::find_if(threads, [&](const PythonThread& one) {
+    return thread.fs_base != 0 ? one.pointer == thread.fs_base : one.tid == thread.tid;
+  });
+  return own == threads.end() || own->stack.frames.empty() ? nullptr : &*own;
+}
+
+}  // namespace
+
+void PythonStacks::read(std::size_t subject) {
+  const image::Image& image = scene_.subjects[subject].image;
+  auto threads = read_python_threads(image, scene_.stacks_of(subject).symbols(), scene_.model.limits);
+  if (threads.empty()) return;
+  model::PythonThreads told;
+  for (const PythonThread& thread : threads) {
+    if (thread.stack.frames.empty()) continue;
+    told.push_back({thread.pointer, thread.stack});
+    const bool is_wanted = locals_ != nullptr && thread.tid != 0 && !thread.locals.empty();
+    if (is_wanted) locals_->push_back({image.pid, thread.tid, thread.stack.frames.front(), thread.locals});
+  }
+  scene_.model.processes[subject].python = scene_.model.python.size();
+  scene_.model.python.push_back(std::move(told));
+  threads_.emplace(subject, std::move(threads));
+}
+
+void PythonStacks::splice_lines(std::size_t subject, model::Wait& wait) const {
+  const auto threads = threads_.find(subject);
+  if (threads == threads_.end()) return;
+  const auto& all = scene_.subjects[subject].image.threads;
+  const auto thread = std::ranges::find(all, wait.tid, &image::Thread::tid);
+  const PythonThread* const own = thread == all.end() ? nullptr : find_python_thread(*thread, threads->second);
+  if (own != nullptr) model::splice_python(wait.stack, own->stack);
+}
+
+// A thread that waits in Condition.wait and its like sleeps on
+// a lock that it made for that, and that nobody else ever held.
+void PythonStacks::note(std::size_t subject, const image::Thread& thread, StuckCall& call) const {
+  const auto threads = threads_.find(subject);
+  if (threads == threads_.end()) return;
+  const PythonThread* const own = find_python_thread(thread, threads->second);
+  if (own == nullptr) return;
+  const model::Frame& innermost = own->stack.frames.front();
+  if (call.kind == CallKind::kSemaphore && innermost.function == "wait" && innermost.file.ends_with("/threading.py")) {
+    call.kind = CallKind::kFutex;
+  }
+  model::splice_python(call.stack, own->stack);
+}
+
+}  // namespace forksight::inspect

@@ -1,0 +1,14 @@
+// fork() that has not returned: the frame of fork() is on the stack, and what it called is an atfork handler.
+#pragma once
+
+#include <optional>
+
+#include "inspect/scene.hpp"
+
+namespace forksight::inspect {
+
+// `fork`: that of which the process is the child, if it is known.
+void add_stuck_handler(Scene& scene, std::size_t subject, const image::Thread& thread,
+                       std::optional<model::ForkId> fork);
+
+}  // namespace forksight::inspect
