@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "proc/proc_fs.hpp"
-#include "session/outside_file.hpp"
 #include "diagnose/finding.hpp"
 #include "model/model.hpp"
+#include "proc/proc_fs.hpp"
+#include "session/outside_file.hpp"
 #include "watch/evidence.hpp"
 
 namespace forksight {

@@ -84,16 +84,20 @@ std::vector<std::string> find_preload_limits(const fs::path& program) {
     if (got < sizeof header || std::memcmp(head.data(), ELFMAG, SELFMAG) != 0) return {};
     std::memcpy(&header, head.data(), sizeof header);
     if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_machine != EM_X86_64) {
-      return {fmt::format("{} is no x86-64 program: the loader cannot take the shim into it, and says so in a line of "
-                          "its own; forks and locks were not seen", path.string())};
+      return {
+          fmt::format("{} is no x86-64 program: the loader cannot take the shim into it, and says so in a line of "
+                      "its own; forks and locks were not seen",
+                      path.string())};
     }
     if (!has_loader(file, header)) {
       return {fmt::format("{} is statically linked: the shim is not loaded into it; forks and locks were not seen",
                           path.string())};
     }
     if (gains_rights(path)) {
-      return {fmt::format("{} runs with the rights of somebody else: the loader ignores the shim there; forks and "
-                          "locks were not seen", path.string())};
+      return {
+          fmt::format("{} runs with the rights of somebody else: the loader ignores the shim there; forks and "
+                      "locks were not seen",
+                      path.string())};
     }
     return {};
   }

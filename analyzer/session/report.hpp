@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "session/session.hpp"
 #include "diagnose/finding.hpp"
 #include "model/model.hpp"
 #include "result.hpp"
+#include "session/session.hpp"
 
 namespace forksight {
 

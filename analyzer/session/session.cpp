@@ -11,6 +11,10 @@
 #include <map>
 
 #include "collect/load.hpp"
+#include "diagnose/diagnose.hpp"
+#include "proc/launch.hpp"
+#include "proc/namespaces.hpp"
+#include "proc/proc_fs.hpp"
 #include "session/exit.hpp"
 #include "session/history.hpp"
 #include "session/kill.hpp"
@@ -21,16 +25,12 @@
 #include "session/python.hpp"
 #include "session/report.hpp"
 #include "session/rights.hpp"
+#include "session/run_folder.hpp"
 #include "session/said.hpp"
 #include "session/signals.hpp"
-#include "session/worth.hpp"
-#include "diagnose/diagnose.hpp"
-#include "proc/launch.hpp"
-#include "proc/namespaces.hpp"
-#include "proc/proc_fs.hpp"
-#include "session/run_folder.hpp"
-#include "watch/supervisor.hpp"
 #include "session/trace_news.hpp"
+#include "session/worth.hpp"
+#include "watch/supervisor.hpp"
 
 namespace forksight {
 namespace {
@@ -42,8 +42,7 @@ constexpr std::chrono::milliseconds kPace{250};
 constexpr int kLoadShare = 50;  // reading growing traces may take one part in so many of the time
 class Session {
  public:
-  Session(const RunOptions& options, RunReport& report, RunFolder folder, const RunSignals& signals,
-          pid_t command)
+  Session(const RunOptions& options, RunReport& report, RunFolder folder, const RunSignals& signals, pid_t command)
       : options_(options),
         report_(report),
         folder_(std::move(folder)),
