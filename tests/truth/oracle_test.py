@@ -44,6 +44,12 @@ class Oracle(unittest.TestCase):
         text = "sem s 1\n--\nmain create t\nt swait s\nmain fork p\nfree\np swait s\nt nap\nmain wait p\n"
         self.assertEqual(causes(text)["p"], "orphan")
 
+    def test_a_grandchild_lacks_what_its_grandparent_lost(self):
+        head = "sem s {}\n--\nmain create t\n{}main fork p\np fork q\nfree\nq swait s\n"
+        self.assertEqual(causes(head.format(0, "") + "t post s\np wait q\nmain wait p\n")["q"], "lost-waker")
+        self.assertEqual(causes(head.format(0, "") + "p wait q\nmain wait p\n")["q"], "no-waker")
+        self.assertEqual(causes(head.format(1, "t swait s\n") + "p wait q\nmain wait p\n")["q"], "orphan")
+
     def test_a_recursive_mutex_across_the_own_fork(self):
         rest = "--\nmain lock m\nmain fork p\nfree\np unlock m\np lock m\nmain unlock m\nmain wait p\n"
         self.assertEqual(causes("mutex m recursive\n" + rest), {"p": "self-held", "main": "victim"})
@@ -75,6 +81,23 @@ class Oracle(unittest.TestCase):
         rest = "--\nmain create t\nmain rdlock r\nt ! wrlock r\nfree\nmain rdlock r\nmain rwunlock r\nmain rwunlock r\nt rwunlock r\nmain join t\n"
         self.assertEqual(causes("rwlock r writer\n" + rest), {"main": "ring", "t": "ring"})
         self.assertTrue(truth_of("rwlock r\n" + rest).is_over())
+
+    def test_a_static_that_a_lost_thread_was_initialising(self):
+        text = "guard g\n--\nmain create t\nt gbegin g\nmain fork p\nfree\nt gend g\np gbegin g\nmain gbegin g\nmain wait p\nmain join t\n"
+        self.assertEqual(causes(text), {"p": "orphan", "main": "victim"})
+        self.assertTrue(truth_of(text.replace("main fork p\n", "t gend g\nmain fork p\n").replace("free\nt gend g\n", "free\n")).is_over())
+
+    def test_a_static_that_the_forking_thread_was_initialising(self):
+        text = "guard g\n--\nmain gbegin g\nmain fork p\nfree\nmain gend g\np {} g\nmain wait p\n"
+        self.assertTrue(truth_of(text.format("gend")).is_over())
+        with self.assertRaises(Undefined):
+            truth_of(text.format("gbegin"))
+
+    def test_a_future(self):
+        text = "future u\n--\nmain create t\nmain fork p\nfree\np await u\nmain await u\n{}main wait p\n"
+        self.assertEqual(causes(text.format("t fulfil u\n")), {"p": "lost-waker", "main": "victim"})
+        self.assertEqual(causes(text.format(""))["p"], "no-waker")
+        self.assertEqual(causes("future u\n--\nfree\nmain await u\nmain fulfil u\n"), {"main": "no-waker"})
 
     def test_what_may_still_come(self):
         self.assertEqual(causes("--\nfree\nmain read stdin\n"), {"main": "until input"})

@@ -138,7 +138,8 @@ class Reading:
         thread = self.scene.thread(found["t"])
         self.scene.check_of(thread, found.get("p"))
         wait = self.scene.wait_of(thread)
-        kind = {"sem_wait()": "sem", "pthread_cond_wait()": "cond", "pthread_barrier_wait()": "barrier", "pthread_join()": "thread"}.get(found["f"])
+        kind = {"sem_wait()": "sem", "pthread_cond_wait()": "cond", "pthread_barrier_wait()": "barrier", "pthread_join()": "thread",
+                "a std::future": "future"}.get(found["f"])
         expect(kind is None or kind == wait.kind or wait.operation == "cwait", f"{thread} waits for {wait.kind} {wait.name}")
 
     def waits_for_held(self, found):
@@ -280,8 +281,8 @@ FORMS = [(re.compile(pattern + r"\.?$"), check) for pattern, check in (
     (WHO + r" waits for " + OBJECT + r", which (?:it itself|" + HOLDER + r") holds", Reading.waits_for_held),
     (WHO + r" waits to lock " + OBJECT + r" for writing, which (?P<n>\d+) threads? holds? for reading", Reading.waits_for_readers),
     (WHO + r" locks " + OBJECT + r", which is still locked from before the fork", Reading.waits_for_object),
-    (WHO + r" waits in (?:a futex|[\w:]+\(\)) on " + OBJECT + r" for [\w ]+(?:, as \d+ more do(?:es)?)?", Reading.waits_for_object),
-    (WHO + r" waits in (?P<f>a futex|[\w:]+\(\)) for (?:a|the) (?:other )?threads? [\w ]+(?:, as \d+ more do(?:es)?)?", Reading.waits_in),
+    (WHO + r" waits in (?:a futex|a std::future|[\w:]+\(\)) on " + OBJECT + r" for [\w: ,-]+?(?:, as \d+ more do(?:es)?)?", Reading.waits_for_object),
+    (WHO + r" waits in (?P<f>a futex|a std::future|[\w:]+\(\)) for (?:a|the) (?:other threads?|threads?|promise)[\w: ,]+?(?:, as \d+ more do(?:es)?)?", Reading.waits_in),
     (WHO + r" waits in the wait for " + OBJECT + r"(?:, which " + HOLDER + r" holds)?", Reading.waits_for_held),
     (WHO + r" is,? in [\w ()]+; it sleeps until the word " + OBJECT + r" is no longer 0x[0-9a-f]+", Reading.waits_for_object),
     (WHO + r" waits (?:in pthread_join\(\) )?for the end of " + HOLDER, Reading.joins),

@@ -7,7 +7,7 @@ from sentences import check_sentences
 ORDER = ("right", "weaker", "silent", "wrong")
 
 ENDED_HOLDER, LOST = "ended-holder", "lost-waker"
-IN_MEMORY = ("mutex", "rwlock", "sem", "cond", "barrier", "word", "thread")
+IN_MEMORY = ("mutex", "rwlock", "sem", "cond", "barrier", "word", "guard", "future", "thread")
 BYTES = {"pipe", "socket", "eventfd"}
 
 
@@ -27,6 +27,7 @@ RIGHT = {
     "orphaned-condvar": lambda wait: wait.kind == "cond" and wait.cause == LOST,
     "orphaned-barrier": lambda wait: wait.kind == "barrier" and wait.cause == LOST,
     "orphaned-custom-lock": lambda wait: wait.kind == "word" and wait.cause == LOST,
+    "interrupted-static-init": lambda wait: wait.kind == "guard" and wait.cause == "orphan",
     "lost-wakeup": lambda wait: wait.cause == LOST or bool(wait.lost) and wait.cause == "ring",
     "lost-thread-pool": lambda wait: wait.cause == LOST,
     "self-held-lock": lambda wait: wait.cause == "self-held",

@@ -14,8 +14,8 @@
 """
 from undefined import Undefined
 
-LOCKED = ("mutex", "rwlock")
-ENDING = {"sem": ("post",), "cond": ("signal", "broadcast"), "word": ("fset",), "barrier": ("arrive",), "pipe": ("write", "close", "exit"),
+LOCKED = ("mutex", "rwlock", "guard")
+ENDING = {"sem": ("post",), "cond": ("signal", "broadcast"), "word": ("fset",), "future": ("fulfil",), "barrier": ("arrive",), "pipe": ("write", "close", "exit"),
           "socket": ("write", "close", "exit"), "eventfd": ("write",)}
 
 
@@ -24,6 +24,8 @@ def holders(state, wait, machine):
     value = state["m", store, wait.name]
     if wait.kind == "mutex":
         return (value[0],)
+    if wait.kind == "guard":
+        return (value[1],)
     readers, writer, pending = value
     if writer is not None:
         return (writer,)
@@ -118,25 +120,27 @@ def could_end(machine, state, wait):
                  if thread != wait.thread and any(step.operation in ENDING[wait.kind] and step.arguments[0] == wait.name for step in remaining(machine, state, thread)))
 
 
+def lost_of(state, process):
+    """The threads that the forks left behind which made this process, and those before it."""
+    return tuple(name for child in ancestry(state, process)[1:] for name, _, _ in state["fork", child][2])
+
+
 def lost_wakers(wait, ghosts, state):
     """The lost threads of the wait's process, if in the world of ghosts the wait comes to an end."""
-    if ("fork", wait.process) not in state:
+    lost = lost_of(state, wait.process)
+    if not lost:
         return ()
     machine, ends = ghosts
-    if state["fork", wait.process][2] and not ends:
+    if not ends:
         raise Undefined("whether the lost threads matter is not known")
     goes_on = [end for end in ends if machine.index_of(end, wait.thread) != wait.step or end["t", wait.thread][3] != "live"]
-    if not goes_on:
-        return ()
-    return tuple(name for name, _, _ in state["fork", wait.process][2])
+    return lost if goes_on else ()
 
 
 def takers_lost(state, wait):
     """The lost threads that had taken the semaphore at the fork, as a lock."""
-    if wait.kind != "sem" or ("fork", wait.process) not in state:
-        return ()
-    took = state.get(("took", wait.process, wait.name), ())
-    return tuple(name for name, _, _ in state["fork", wait.process][2] if name in took)
+    took = state.get(("took", wait.process, wait.name), ()) if wait.kind == "sem" else ()
+    return tuple(name for name in lost_of(state, wait.process) if name in took)
 
 
 def reachable(graph, start):

@@ -22,12 +22,13 @@ WEIGHTS = {
     "lock": 6, "unlock": 4, "rdlock": 2, "wrlock": 2, "rwunlock": 2, "swait": 4, "post": 3, "cwait": 3, "signal": 2, "broadcast": 1,
     "arrive": 1, "fwait": 2, "fset": 1, "init": 0.3, "read": 3, "write": 2, "fill": 0.3, "close": 2, "flock": 1, "funlock": 1,
     "create": 6, "join": 1, "fork": 4, "wait": 1, "handle": 1, "kill": 1, "stop": 0.3, "pause": 0.5, "alarm": 0.5, "nap": 0.5,
-    "exec": 0.3, "exit": 0.3, "_exit": 0.3, "end": 0.5, "say": 0.5,
+    "exec": 0.3, "exit": 0.3, "_exit": 0.3, "end": 0.5, "say": 0.5, "gbegin": 2, "gend": 1, "await": 2, "fulfil": 1,
 }
 TAKES = {
     "lock": ("mutex",), "unlock": ("mutex",), "rdlock": ("rwlock",), "wrlock": ("rwlock",), "rwunlock": ("rwlock",), "swait": ("sem",),
     "post": ("sem",), "signal": ("cond",), "broadcast": ("cond",), "arrive": ("barrier",), "write": ("pipe", "socket", "eventfd"),
     "fill": ("pipe", "socket"), "flock": ("file",), "funlock": ("file",), "init": ("mutex", "rwlock", "sem"),
+    "gbegin": ("guard",), "gend": ("guard",), "await": ("future",), "fulfil": ("future",),
 }
 
 
@@ -148,6 +149,8 @@ class Walk:
         for key, value in self.state.items():
             if key[0] == "m" and self.scenario.object(key[2]).kind == "mutex" and value[0] == thread:
                 steps += [Step(thread, "unlock", (key[2],))] * value[1]
+            if key[0] == "m" and value == ("busy", thread):
+                steps.append(Step(thread, "gend", (key[2],)))
             if key[0] == "took" and thread in value:
                 steps.append(Step(thread, "post", (key[2],)))
             if key[0] == "m" and self.scenario.object(key[2]).kind == "rwlock" and (value[1] == thread or thread in value[0]):
@@ -171,13 +174,17 @@ class Walk:
                 wanted.append(("swait", key[2]))
             elif kind == "word" and value == 0:
                 wanted.append(("fwait", key[2], "0"))
+            elif kind == "guard" and value[0] == "busy":
+                wanted.append(("gbegin", key[2]))
+            elif kind == "future" and value == 0:
+                wanted.append(("await", key[2]))
             elif kind == "barrier":
                 wanted.append(("arrive", key[2]))
         return [Step(thread, words[0], words[1:]) for words in wanted]
 
     def answers_to(self, thread, asked):
         """Steps of this thread that end waits of others, some of which will not reach them."""
-        answer = {"swait": "post", "arrive": "arrive", "read": "write", "cwait": "signal"}
+        answer = {"swait": "post", "arrive": "arrive", "read": "write", "cwait": "signal", "await": "fulfil"}
         steps = [Step(thread, answer[step.operation], step.arguments[:1]) for step in asked
                  if step.operation in answer and step.arguments[0] != "stdin" and step.thread != thread]
         return steps + [Step(thread, "fset", (step.arguments[0], "1")) for step in asked if step.operation == "fwait" and step.thread != thread]
@@ -228,6 +235,8 @@ def random_objects(rng):
     objects += [Object("cond", "c0", (), False)] * rng.choice((0, 1))
     objects += [Object("barrier", "b0", (), shared(), rng.choice((2, 2, 3)))] * rng.choice((0, 0, 1))
     objects += [Object("word", "w0", (), shared(), 0)] * rng.choice((0, 0, 1))
+    objects += [Object("guard", "g0")] * rng.choice((0, 0, 1))
+    objects += [Object("future", "u0")] * rng.choice((0, 0, 1))
     objects += [Object(rng.choice(("pipe", "pipe", "socket")), "q0")] * rng.choice((0, 1))
     objects += [Object("pipe", "q1")] * rng.choice((0, 0, 1))
     objects += [Object("eventfd", "e0", (), False, 0)] * rng.choice((0, 0, 0, 1))

@@ -46,7 +46,8 @@ class Machine:
         for entry in self.scenario.objects:
             if entry.shared == (store == ""):
                 value = {"mutex": (None, 0, False), "rwlock": ((), None, ()), "sem": entry.number, "cond": (),
-                         "barrier": ((), False), "word": entry.number}.get(entry.kind)
+                         "barrier": ((), False), "word": entry.number,
+                         "guard": ("free", None), "future": 0}.get(entry.kind)
                 if value is not None:
                     state["m", store, entry.name] = value
 

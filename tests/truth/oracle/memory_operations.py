@@ -2,6 +2,7 @@
 
 It gets the machine, a copy of the state to change, the thread, the step, and its stage so far, and gives the states that
 may follow; none means that the thread is blocked there."""
+from causes import copy_of
 from undefined import Undefined
 
 
@@ -195,6 +196,40 @@ def fset(machine, state, thread, step, _stage):
     return on_through(machine, state, thread)
 
 
+def gbegin(machine, state, thread, step, _stage):
+    """The guard of a static inside of a function: the first one initialises it, all others wait for that one."""
+    key = place(machine, state, thread, step)
+    status, owner = state[key]
+    if status == "busy" and (owner == thread or copy_of(state, state["t", thread][0], owner) == ("copy", thread)):
+        raise Undefined("a static that needs itself")  # libstdc++ throws, or hangs once there were two threads
+    if status == "busy":
+        return []
+    if status == "free":
+        state[key] = ("busy", thread)
+    return on_through(machine, state, thread)
+
+
+def gend(machine, state, thread, step, _stage):
+    key = place(machine, state, thread, step)
+    status, owner = state[key]
+    if status != "busy" or owner != thread and not is_own_copy(machine, state, thread, key, owner):
+        raise Undefined("the end of what another thread initialises")
+    state[key] = ("done", None)
+    return on_through(machine, state, thread)
+
+
+def await_future(machine, state, thread, step, _stage):
+    return on_through(machine, state, thread) if state[place(machine, state, thread, step)] else []
+
+
+def fulfil(machine, state, thread, step, _stage):
+    key = place(machine, state, thread, step)
+    if state[key]:
+        raise Undefined("a promise that is kept twice")
+    state[key] = 1
+    return on_through(machine, state, thread)
+
+
 def init(machine, state, thread, step, _stage):
     """Made anew, as a child handler of pthread_atfork() does. Nobody may use it at that moment."""
     key = place(machine, state, thread, step)
@@ -219,5 +254,6 @@ def nothing(machine, state, thread, _step, _stage):
 MEMORY_OPERATIONS = {
     "lock": lock, "unlock": unlock, "rdlock": rdlock, "wrlock": wrlock, "rwunlock": rwunlock, "swait": swait, "post": post,
     "cwait": cwait, "signal": signal, "broadcast": broadcast, "arrive": arrive, "fwait": fwait, "fset": fset, "init": init,
+    "gbegin": gbegin, "gend": gend, "await": await_future, "fulfil": fulfil,
     "say": say, "done": nothing,
 }

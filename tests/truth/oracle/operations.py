@@ -123,8 +123,8 @@ def fork(machine, state, thread, step, _stage):
 
 
 def raise_ghosts(machine, state, child, forker, others):
-    """A copy of each thread that the fork loses, and it owns what the lost one owned."""
-    new_name = {name: f"{name}@{child}" for name in others if "@" not in name}
+    """A copy of each thread that the fork loses, ghosts of earlier forks included, and it owns what the lost one owned."""
+    new_name = {name: f"{machine.ghost_of(name)}@{child}" for name in others}
     for name, ghost in new_name.items():
         state["t", ghost] = (child, *state["t", name][1:])
     new_name[forker] = child
@@ -133,7 +133,6 @@ def raise_ghosts(machine, state, child, forker, others):
             state[key] = rename(value, new_name)
     for key in [key for key in state if key[0] == "join" and key[1] in new_name]:
         state["join", new_name[key[1]]] = new_name.get(state[key], state[key])
-    del machine
 
 
 def rename(value, new_name):

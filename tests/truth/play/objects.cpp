@@ -95,6 +95,8 @@ void init_object(const ObjectSpec& spec, int index) {
   if (spec.kind == ObjectKind::kCondition) init_condition(spec, &object.condition);
   if (spec.kind == ObjectKind::kBarrier) init_barrier(spec, &object.barrier);
   if (spec.kind == ObjectKind::kWord) new (&object.word) std::atomic<int>(spec.number);
+  if (spec.kind == ObjectKind::kGuard) object.guard = 0;
+  if (spec.kind == ObjectKind::kFuture) object.promise = new Promise;
   if (spec.kind == ObjectKind::kFile) object.descriptor = -1;
 }
 

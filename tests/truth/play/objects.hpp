@@ -1,10 +1,12 @@
 // The objects of a scenario, in memory: private ones are copied by a fork, shared ones are not.
 #pragma once
 
+#include <cxxabi.h>
 #include <pthread.h>
 #include <semaphore.h>
 
 #include <atomic>
+#include <future>
 
 #include "control.hpp"
 #include "scenario.hpp"
@@ -14,6 +16,11 @@ namespace truth {
 inline constexpr int kMaxObjects = 48;
 inline constexpr int kFirstDescriptor = 100;  // object N has its ends at 100 + 2N and 101 + 2N
 
+struct Promise {
+  std::promise<void> promise;
+  std::shared_future<void> future = promise.get_future().share();
+};
+
 union Object {
   pthread_mutex_t mutex;
   pthread_rwlock_t rwlock;
@@ -21,6 +28,8 @@ union Object {
   pthread_cond_t condition;
   pthread_barrier_t barrier;
   std::atomic<int> word;
+  abi::__guard guard;
+  Promise* promise;
   int descriptor;  // of a file: -1 until this process opens it
   char room[64];
 };

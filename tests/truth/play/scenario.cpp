@@ -14,8 +14,8 @@ namespace {
 const std::map<std::string, ObjectKind> kKinds = {
     {"mutex", ObjectKind::kMutex},    {"rwlock", ObjectKind::kRwlock},   {"sem", ObjectKind::kSemaphore},
     {"cond", ObjectKind::kCondition}, {"barrier", ObjectKind::kBarrier}, {"word", ObjectKind::kWord},
-    {"pipe", ObjectKind::kPipe},      {"socket", ObjectKind::kSocket},   {"eventfd", ObjectKind::kEventfd},
-    {"file", ObjectKind::kFile},
+    {"guard", ObjectKind::kGuard},    {"future", ObjectKind::kFuture},   {"pipe", ObjectKind::kPipe},
+    {"socket", ObjectKind::kSocket},  {"eventfd", ObjectKind::kEventfd}, {"file", ObjectKind::kFile},
 };
 
 ObjectSpec object_from(const std::vector<std::string>& words) {

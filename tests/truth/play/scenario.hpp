@@ -6,7 +6,20 @@
 
 namespace truth {
 
-enum class ObjectKind { kMutex, kRwlock, kSemaphore, kCondition, kBarrier, kWord, kPipe, kSocket, kEventfd, kFile };
+enum class ObjectKind {
+  kMutex,
+  kRwlock,
+  kSemaphore,
+  kCondition,
+  kBarrier,
+  kWord,
+  kGuard,
+  kFuture,
+  kPipe,
+  kSocket,
+  kEventfd,
+  kFile
+};
 
 struct ObjectSpec {
   ObjectKind kind;

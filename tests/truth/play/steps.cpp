@@ -63,6 +63,26 @@ int set_word(const Step& step) {
   return 0;
 }
 
+int begin_guard(const Step& step) {
+  abi::__cxa_guard_acquire(&named(step).guard);  // who is the one to initialise it, the oracle knows
+  return 0;
+}
+
+int end_guard(const Step& step) {
+  abi::__cxa_guard_release(&named(step).guard);
+  return 0;
+}
+
+int await_future(const Step& step) {
+  named(step).promise->future.wait();
+  return 0;
+}
+
+int fulfil(const Step& step) {
+  named(step).promise->promise.set_value();
+  return 0;
+}
+
 int init_again(const Step& step) {
   const int index = g_play->scenario.object_of(step.arguments.at(0));
   init_object(g_play->scenario.objects[static_cast<size_t>(index)], index);
@@ -91,6 +111,10 @@ const std::map<std::string, Operation>& memory_operations() {
       {"arrive", arrive},
       {"fwait", wait_word},
       {"fset", set_word},
+      {"gbegin", begin_guard},
+      {"gend", end_guard},
+      {"await", await_future},
+      {"fulfil", fulfil},
       {"init", init_again},
       {"say", say},
       {"done", [](const Step&) { return 0; }},
