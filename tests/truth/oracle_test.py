@@ -106,7 +106,17 @@ class Oracle(unittest.TestCase):
         head = "sem s 0\nsem o 0\n--\nmain handle alrm post s\n"
         self.assertEqual(causes(head + "free\nmain swait s\n"), {"main": "until signal"})
         self.assertEqual(causes(head + "main alarm\nfree\nmain swait s\n"), {"main": "until alarm,signal"})
+        self.assertEqual(causes(head + "main itimer\nfree\nmain swait s\n"), {"main": "until alarm,signal"})
         self.assertEqual(causes(head + "free\nmain swait o\n"), {"main": "no-waker"})
+
+    def test_a_timer_that_is_a_descriptor(self):
+        self.assertEqual(causes("timerfd d\n--\nmain arm d\nfree\nmain read d\n"), {"main": "until timer"})
+        self.assertEqual(causes("timerfd d\n--\nfree\nmain read d\n"), {"main": "no-waker"})
+        shared = "timerfd d\nsem s 0\n--\nmain fork p\nfree\np read d\nmain {}\nmain wait p\n"
+        self.assertEqual(causes(shared.format("arm d")), {"p": "until timer", "main": "until timer"})
+        self.assertEqual(causes(shared.format("swait s"))["p"], "no-waker")
+        twice = "timerfd d\n--\nmain arm d\nmain create t\nfree\nt read d\nmain read d\n"
+        self.assertEqual(causes(twice), {"main": "until timer", "t": "until timer"})
 
     def test_a_stopped_writer(self):
         text = "pipe q\n--\nmain fork p\nmain close q w\nmain stop p\nfree\np write q\nmain read q\nmain wait p\n"
@@ -116,6 +126,10 @@ class Oracle(unittest.TestCase):
         rest = "main read q\nmain wait p\n"
         self.assertTrue(truth_of("pipe q\n--\nmain fork p\nmain close q w\nfree\n" + rest).is_over())
         self.assertEqual(causes("pipe q\n--\nmain fork p\nfree\n" + rest), {"main": "ring"})
+
+    def test_an_exec_takes_the_other_threads_away(self):
+        with self.assertRaises(Undefined):
+            truth_of("--\nmain create t\nmain exec\nfree\nmain join t\nt nap\n")
 
     def test_what_depends_on_luck_has_no_truth(self):
         with self.assertRaises(Undefined):

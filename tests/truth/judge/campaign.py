@@ -8,6 +8,7 @@ import threading
 import time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import asdict
+from pathlib import Path
 
 from generate import generate
 from verdict import Judged
@@ -15,6 +16,11 @@ from verdict import Judged
 MAKERS = 2
 PR_SET_PDEATHSIG = 1
 SAY_EVERY_S = 30
+ORACLE = Path(__file__).resolve().parent.parent / "oracle"
+
+
+def digest(*files):
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 
 
 class Results:
@@ -22,11 +28,11 @@ class Results:
 
     def __init__(self, path, forksight, modes):
         self.path, self.lock, self.entries = path, threading.Lock(), {}
-        head = {"forksight": hashlib.sha256(forksight.read_bytes()).hexdigest(), "modes": modes}
+        head = {"forksight": digest(forksight), "oracle": digest(*sorted(ORACLE.glob("*.py"))), "modes": modes}
         if path and path.exists():
             lines = path.read_text().splitlines()
             if json.loads(lines[0]) != head:
-                raise SystemExit(f"{path}: these results are of another forksight, or of other modes: choose a new file")
+                raise SystemExit(f"{path}: these results are of another forksight, another oracle, or of other modes: choose a new file")
             self.entries = {entry["seed"]: entry for entry in map(read_entry, lines[1:]) if entry}
             path.write_text("\n".join([json.dumps(head), *map(json.dumps, self.entries.values())]) + "\n")  # without half a line
         elif path:

@@ -107,6 +107,9 @@ def could_end(machine, state, wait):
         return (wait.name,)
     if wait.kind == "child":
         return tuple(machine.live_threads(state, wait.name))
+    if wait.kind == "timerfd":
+        return tuple(thread for thread in machine.live_threads(state) if thread != wait.thread and any(
+            step.operation == "arm" and step.arguments[0] == wait.name for step in remaining(machine, state, thread)))
     if wait.kind in ("pipe", "socket", "eventfd") and wait.operation == "read":
         return tuple(thread for process in machine.openers(state, wait.name, "w") for thread in machine.live_threads(state, process))
     if wait.operation == "fill":

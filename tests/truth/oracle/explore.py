@@ -110,6 +110,11 @@ def end_paused(machine, state, process, thread):
     machine.end_process(state, process, 143)
 
 
+def expire(state, name):
+    del state["armed", name]
+    state["k", name] += 1
+
+
 def outside_events(machine, state):
     """(name of the event, what follows): all that may still come to a state in which nothing moves."""
     events = []
@@ -126,6 +131,8 @@ def outside_events(machine, state):
         if state["p", process][3]:
             events.append(("continue", lambda new, process=process: new.__setitem__(
                 ("p", process), (*new["p", process][:3], False, new["p", process][4]))))
+    for name in [key[1] for key in state if key[0] == "armed"]:
+        events.append(("timer", lambda new, name=name: expire(new, name)))
     for thread in machine.live_threads(state):
         step = machine.step_of(state, thread)
         if step and step.operation == "nap":

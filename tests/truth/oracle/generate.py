@@ -23,12 +23,13 @@ WEIGHTS = {
     "arrive": 1, "fwait": 2, "fset": 1, "init": 0.3, "read": 3, "write": 2, "fill": 0.3, "close": 2, "flock": 1, "funlock": 1,
     "create": 6, "join": 1, "fork": 4, "wait": 1, "handle": 1, "kill": 1, "stop": 0.3, "pause": 0.5, "alarm": 0.5, "nap": 0.5,
     "exec": 0.3, "exit": 0.3, "_exit": 0.3, "end": 0.5, "say": 0.5, "gbegin": 2, "gend": 1, "await": 2, "fulfil": 1,
+    "itimer": 0.3, "arm": 1,
 }
 TAKES = {
     "lock": ("mutex",), "unlock": ("mutex",), "rdlock": ("rwlock",), "wrlock": ("rwlock",), "rwunlock": ("rwlock",), "swait": ("sem",),
     "post": ("sem",), "signal": ("cond",), "broadcast": ("cond",), "arrive": ("barrier",), "write": ("pipe", "socket", "eventfd"),
     "fill": ("pipe", "socket"), "flock": ("file",), "funlock": ("file",), "init": ("mutex", "rwlock", "sem"),
-    "gbegin": ("guard",), "gend": ("guard",), "await": ("future",), "fulfil": ("future",),
+    "gbegin": ("guard",), "gend": ("guard",), "await": ("future",), "fulfil": ("future",), "arm": ("timerfd",),
 }
 
 
@@ -60,7 +61,7 @@ class Walk:
             words = self.names("word")
             return (rng.choice(words), "0" if operation == "fwait" else "1") if words else None
         if operation == "read":
-            return (rng.choice(self.names("pipe", "socket", "eventfd") + ["stdin"]),)
+            return (rng.choice(self.names("pipe", "socket", "eventfd", "timerfd") + ["stdin"]),)
         if operation == "close":
             names = self.names("pipe", "socket")
             return (rng.choice(names), rng.choice("rww")) if names else None
@@ -159,7 +160,8 @@ class Walk:
 
     def wants_of(self, thread):
         """Steps that would wait for something as it is now: a lock that is held, a semaphore at zero, bytes."""
-        wanted = []
+        process = self.state["t", thread][0]
+        wanted = [("flock", key[1]) for key, value in self.state.items() if key[0] == "flock" and value != self.state.get(("desc", process, key[1]))]
         for key, value in self.state.items():
             kind = self.scenario.object(key[2]).kind if key[0] == "m" else ""
             if key[0] != "m" or key[1] not in ("", self.state["t", thread][0]):
@@ -240,6 +242,7 @@ def random_objects(rng):
     objects += [Object(rng.choice(("pipe", "pipe", "socket")), "q0")] * rng.choice((0, 1))
     objects += [Object("pipe", "q1")] * rng.choice((0, 0, 1))
     objects += [Object("eventfd", "e0", (), False, 0)] * rng.choice((0, 0, 0, 1))
+    objects += [Object("timerfd", "d0")] * rng.choice((0, 0, 0, 1))
     objects += [Object("file", "f0")] * rng.choice((0, 0, 0, 1))
     return objects
 

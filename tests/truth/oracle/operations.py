@@ -1,6 +1,6 @@
 """Steps over descriptors, threads and processes: functions as in memory_operations.py."""
 from memory_operations import MEMORY_OPERATIONS, begun, on_through
-from scenario import STDIN
+from scenario import COUNTERS, STDIN
 from undefined import Undefined
 
 MORE_THAN_A_PIPE_HOLDS = 1 << 20
@@ -14,9 +14,9 @@ def read(machine, state, thread, step, _stage):
     if (name, "r") not in state["fd", process]:
         raise Undefined("read of what is closed")
     if state["k", name] > 0:
-        state["k", name] = 0 if machine.objects[name].kind == "eventfd" else state["k", name] - 1
+        state["k", name] = 0 if machine.objects[name].kind in COUNTERS else state["k", name] - 1
         return on_through(machine, state, thread)
-    if machine.objects[name].kind != "eventfd" and not machine.openers(state, name, "w"):
+    if machine.objects[name].kind not in COUNTERS and not machine.openers(state, name, "w"):
         return on_through(machine, state, thread)  # the end of the file
     return []
 
@@ -89,7 +89,7 @@ def join(machine, state, thread, step, _stage):
     other = own_name(thread, step.arguments[0])
     if "@" in thread and state["fork", state["t", thread][0]][1] == step.arguments[0]:
         other = state["t", thread][0]  # the thread that forked: of it the child's first thread is the copy
-    if ("t", other) not in state or state["t", other][0] != state["t", thread][0] or other == thread:
+    if ("t", other) not in state or state["t", other][0] != state["t", thread][0] or other == thread or state["t", other][3] == "gone":
         raise Undefined("join of a thread that is not there")
     if state.setdefault(("join", other), thread) != thread:
         raise Undefined("two threads join one")
@@ -194,6 +194,11 @@ def alarm(machine, state, thread, _step, _stage):
     return on_through(machine, state, thread)
 
 
+def arm(_machine, state, thread, step, _stage):
+    state["armed", step.arguments[0]] = True
+    return on_through(_machine, state, thread)
+
+
 def never_by_itself(_machine, _state, _thread, _step, _stage):
     return []
 
@@ -228,5 +233,6 @@ def end(machine, state, thread, _step, _stage):
 OPERATIONS = MEMORY_OPERATIONS | {
     "read": read, "write": write, "fill": fill, "close": close, "flock": flock, "funlock": funlock, "create": create,
     "join": join, "fork": fork, "wait": wait, "handle": handle, "kill": kill, "stop": stop, "pause": pause, "alarm": alarm,
+    "itimer": alarm, "arm": arm,
     "nap": never_by_itself, "exec": exec_again, "exit": leave, "_exit": leave, "end": end,
 }

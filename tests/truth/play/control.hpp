@@ -9,6 +9,7 @@ namespace truth {
 
 inline constexpr int kMaxThreads = 24;
 inline constexpr int kSignals = 32;
+inline constexpr unsigned kFarSeconds = 1000;  // longer than any scenario is watched
 
 enum Phase : int32_t { kUnborn, kBefore, kInStep, kEnded };
 

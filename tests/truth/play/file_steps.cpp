@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -21,22 +22,29 @@ int answer(ssize_t returned) { return returned < 0 ? errno : 0; }
 
 int index_of(const Step& step) { return g_play->scenario.object_of(step.arguments.at(0)); }
 
-bool is_eventfd(const Step& step) {
-  return g_play->scenario.objects[static_cast<size_t>(index_of(step))].kind == ObjectKind::kEventfd;
+bool is_counter(const Step& step) {
+  const ObjectKind kind = g_play->scenario.objects[static_cast<size_t>(index_of(step))].kind;
+  return kind == ObjectKind::kEventfd || kind == ObjectKind::kTimerfd;
 }
 
 int read_step(const Step& step) {
   char byte = 0;
   uint64_t count = 0;
   if (step.arguments.at(0) == "stdin") return answer(read(STDIN_FILENO, &byte, 1));
-  if (is_eventfd(step)) return answer(read(read_end(index_of(step)), &count, sizeof count));
+  if (is_counter(step)) return answer(read(read_end(index_of(step)), &count, sizeof count));
   return answer(read(read_end(index_of(step)), &byte, 1));
 }
 
 int write_step(const Step& step) {
   const uint64_t one = 1;
-  if (is_eventfd(step)) return answer(write(read_end(index_of(step)), &one, sizeof one));
+  if (is_counter(step)) return answer(write(read_end(index_of(step)), &one, sizeof one));
   return answer(write(write_end(index_of(step)), "x", 1));
+}
+
+int arm_step(const Step& step) {
+  itimerspec far{};
+  far.it_value.tv_sec = kFarSeconds;
+  return answer(timerfd_settime(read_end(index_of(step)), 0, &far, nullptr));
 }
 
 int fill_step(const Step& step) {
@@ -68,6 +76,8 @@ bool perform_file_step(const Step& step, int* result) {
     *result = read_step(step);
   } else if (operation == "write") {
     *result = write_step(step);
+  } else if (operation == "arm") {
+    *result = arm_step(step);
   } else if (operation == "fill") {
     *result = fill_step(step);
   } else if (operation == "close") {

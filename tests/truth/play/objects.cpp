@@ -4,6 +4,7 @@
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -59,6 +60,10 @@ void open_ends(const ObjectSpec& spec, int index) {
     place(eventfd(static_cast<unsigned>(spec.number), 0), read_end(index));
     return;
   }
+  if (spec.kind == ObjectKind::kTimerfd) {
+    place(timerfd_create(CLOCK_MONOTONIC, 0), read_end(index));
+    return;
+  }
   const int made = spec.kind == ObjectKind::kPipe ? pipe(ends) : socketpair(AF_UNIX, SOCK_STREAM, 0, ends);
   if (made != 0) fail("cannot make a pipe or a socket pair");
   place(ends[0], read_end(index));
@@ -66,7 +71,8 @@ void open_ends(const ObjectSpec& spec, int index) {
 }
 
 bool has_descriptors(ObjectKind kind) {
-  return kind == ObjectKind::kPipe || kind == ObjectKind::kSocket || kind == ObjectKind::kEventfd;
+  return kind == ObjectKind::kPipe || kind == ObjectKind::kSocket || kind == ObjectKind::kEventfd ||
+         kind == ObjectKind::kTimerfd;
 }
 
 // Only where it is needed: shared memory is something that a verdict may depend on.

@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -16,8 +17,6 @@
 
 namespace truth {
 namespace {
-
-constexpr unsigned kFarSeconds = 1000;  // longer than any scenario is watched
 
 struct Handler {
   const Step* step = nullptr;  // "handle SIGNAL ACTION [OBJECT]"
@@ -125,6 +124,12 @@ int wait_for_child(const Step& step) {
   return 0;
 }
 
+int set_timer() {
+  itimerval far{};
+  far.it_value.tv_sec = kFarSeconds;
+  return setitimer(ITIMER_REAL, &far, nullptr) == 0 ? 0 : errno;
+}
+
 int nap() {
   timespec end{};
   clock_gettime(CLOCK_MONOTONIC, &end);
@@ -200,6 +205,8 @@ bool perform_process_step(int slot, int index, int* result) {
     *result = pause() == -1 ? 0 : 1;
   else if (operation == "alarm")
     *result = static_cast<int>(alarm(kFarSeconds));
+  else if (operation == "itimer")
+    *result = set_timer();
   else if (operation == "nap")
     *result = nap();
   else if (operation == "exec")

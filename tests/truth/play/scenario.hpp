@@ -18,6 +18,7 @@ enum class ObjectKind {
   kPipe,
   kSocket,
   kEventfd,
+  kTimerfd,
   kFile
 };
 
