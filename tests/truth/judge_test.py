@@ -136,6 +136,10 @@ class Sentences(unittest.TestCase):
         self.holds(ORPHAN, "p", "It was forked from process 100, which had 1 thread more: thread 101.",
                    "It was forked from process 100, which had 2 threads more: thread 101, thread 100.")
 
+    def test_a_lost_thread_without_a_number(self):
+        self.holds(ORPHAN, "p", "It was forked from process 100, which had 1 thread more: another thread started with truth::(anonymous namespace)::f.",
+                   "It was forked from process 100, which had 2 threads more: another thread, another thread.")
+
     def test_who_has_a_pipe_open(self):
         head = "Thread 100 reads from pipe:[7] (its descriptor 100), which process"
         self.holds(READER, "main", f"{head} 101 has open for writing (descriptor 101 there).", f"{head} 102 has open for writing (descriptor 101 there).")

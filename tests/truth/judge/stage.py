@@ -150,9 +150,10 @@ class Performance:
     def await_end(self):
         try:
             status = self.process.wait(SETTLE_S)
-            return 128 - status if status < 0 else status
         except subprocess.TimeoutExpired:
             raise Disagrees("does not end\n" + self.describe()) from None
+        self.settle()  # children may end after the first process
+        return 128 - status if status < 0 else status
 
     def output(self):
         return (self.folder / "stdout").read_text(errors="replace")
