@@ -109,6 +109,18 @@ class Oracle(unittest.TestCase):
         self.assertEqual(causes(head + "main itimer\nfree\nmain swait s\n"), {"main": "until alarm,signal"})
         self.assertEqual(causes(head + "free\nmain swait o\n"), {"main": "no-waker"})
 
+    def test_a_fifo_is_opened_by_two(self):
+        self.assertEqual(causes("fifo f\n--\nfree\nmain open f r\n"), {"main": "no-waker"})
+        both = "fifo f\n--\nmain fork p\nfree\np open f w\nmain open f r\nmain read f\nmain wait p\n"
+        self.assertTrue(truth_of(both).is_over())  # the writer ends: end of file
+        self.assertEqual(causes(both.replace("p open f w\n", "p open f w\np pause\n")), {"main": "until signal", "p": "until signal"})
+        self.assertEqual(causes("fifo f\n--\nmain create t\nfree\nt open f w\nmain open f r\nmain read f\nmain join t\n"), {"main": "ring"})
+        lost = "fifo f\n--\nmain create t\nt ! open f r\nmain fork p\nfree\nt nap\np {}\nmain wait p\n"
+        self.assertEqual(causes(lost.format("open f r"))["p"], "no-waker")  # the parent's reader is none
+        self.assertTrue("p" not in causes(lost.format("open f w")))
+        with self.assertRaises(Undefined):
+            truth_of(lost.format("read f"))  # the child does not have what was being opened
+
     def test_a_timer_that_is_a_descriptor(self):
         self.assertEqual(causes("timerfd d\n--\nmain arm d\nfree\nmain read d\n"), {"main": "until timer"})
         self.assertEqual(causes("timerfd d\n--\nfree\nmain read d\n"), {"main": "no-waker"})

@@ -8,7 +8,7 @@ ORDER = ("right", "weaker", "silent", "wrong")
 
 ENDED_HOLDER, LOST = "ended-holder", "lost-waker"
 IN_MEMORY = ("mutex", "rwlock", "sem", "cond", "barrier", "word", "guard", "future", "thread")
-BYTES = {"pipe", "socket", "eventfd"}
+BYTES = {"pipe", "socket", "eventfd", "fifo"}
 
 
 def is_lock_ring(wait):
@@ -38,7 +38,7 @@ RIGHT = {
     "abandoned-shared-lock": lambda wait: wait.cause == "abandoned" or wait.shared and wait.cause == ENDED_HOLDER,
     "queue-lock-abandoned": lambda wait: wait.kind == "sem" and wait.cause == "no-waker",
     "flock-deadlock": lambda wait: wait.kind == "file" or "file" in wait.ring_kinds,
-    "pipe-held-open": lambda wait: is_byte_ring(wait) or wait.kind in BYTES,
+    "pipe-held-open": lambda wait: is_byte_ring(wait) or wait.kind in BYTES and wait.operation != "open",
     "pipe-deadlock": is_byte_ring,
     "deadlock": lambda wait: wait.cause in ("no-waker", "ring") and not is_lock_ring(wait),
 }

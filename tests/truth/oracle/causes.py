@@ -110,7 +110,10 @@ def could_end(machine, state, wait):
     if wait.kind == "timerfd":
         return tuple(thread for thread in machine.live_threads(state) if thread != wait.thread and any(
             step.operation == "arm" and step.arguments[0] == wait.name for step in remaining(machine, state, thread)))
-    if wait.kind in ("pipe", "socket", "eventfd") and wait.operation == "read":
+    if wait.operation == "open":
+        return tuple(thread for thread in machine.live_threads(state) if thread != wait.thread and any(
+            step.operation == "open" and step.arguments[0] == wait.name for step in remaining(machine, state, thread)))
+    if wait.kind in ("pipe", "socket", "eventfd", "fifo") and wait.operation == "read":
         return tuple(thread for process in machine.openers(state, wait.name, "w") for thread in machine.live_threads(state, process))
     if wait.operation == "fill":
         return tuple(thread for process in machine.openers(state, wait.name, "r") for thread in machine.live_threads(state, process))

@@ -23,12 +23,12 @@ WEIGHTS = {
     "arrive": 1, "fwait": 2, "fset": 1, "init": 0.3, "read": 3, "write": 2, "fill": 0.3, "close": 2, "flock": 1, "funlock": 1,
     "create": 6, "join": 1, "fork": 4, "wait": 1, "handle": 1, "kill": 1, "stop": 0.3, "pause": 0.5, "alarm": 0.5, "nap": 0.5,
     "exec": 0.3, "exit": 0.3, "_exit": 0.3, "end": 0.5, "say": 0.5, "gbegin": 2, "gend": 1, "await": 2, "fulfil": 1,
-    "itimer": 0.3, "arm": 1,
+    "itimer": 0.3, "arm": 1, "open": 3,
 }
 TAKES = {
     "lock": ("mutex",), "unlock": ("mutex",), "rdlock": ("rwlock",), "wrlock": ("rwlock",), "rwunlock": ("rwlock",), "swait": ("sem",),
-    "post": ("sem",), "signal": ("cond",), "broadcast": ("cond",), "arrive": ("barrier",), "write": ("pipe", "socket", "eventfd"),
-    "fill": ("pipe", "socket"), "flock": ("file",), "funlock": ("file",), "init": ("mutex", "rwlock", "sem"),
+    "post": ("sem",), "signal": ("cond",), "broadcast": ("cond",), "arrive": ("barrier",), "write": ("pipe", "socket", "eventfd", "fifo"),
+    "fill": ("pipe", "socket", "fifo"), "flock": ("file",), "funlock": ("file",), "init": ("mutex", "rwlock", "sem"),
     "gbegin": ("guard",), "gend": ("guard",), "await": ("future",), "fulfil": ("future",), "arm": ("timerfd",),
 }
 
@@ -61,9 +61,12 @@ class Walk:
             words = self.names("word")
             return (rng.choice(words), "0" if operation == "fwait" else "1") if words else None
         if operation == "read":
-            return (rng.choice(self.names("pipe", "socket", "eventfd", "timerfd") + ["stdin"]),)
+            return (rng.choice(self.names("pipe", "socket", "eventfd", "timerfd", "fifo") + ["stdin"]),)
+        if operation == "open":
+            names = self.names("fifo")
+            return (rng.choice(names), rng.choice("rw")) if names else None
         if operation == "close":
-            names = self.names("pipe", "socket")
+            names = self.names("pipe", "socket", "fifo")
             return (rng.choice(names), rng.choice("rww")) if names else None
         return self.process_arguments(thread, process, operation)
 
@@ -189,6 +192,8 @@ class Walk:
         answer = {"swait": "post", "arrive": "arrive", "read": "write", "cwait": "signal", "await": "fulfil"}
         steps = [Step(thread, answer[step.operation], step.arguments[:1]) for step in asked
                  if step.operation in answer and step.arguments[0] != "stdin" and step.thread != thread]
+        steps += [Step(thread, "open", (step.arguments[0], "w" if step.arguments[1] == "r" else "r")) for step in asked
+                  if step.operation == "open" and step.thread != thread]
         return steps + [Step(thread, "fset", (step.arguments[0], "1")) for step in asked if step.operation == "fwait" and step.thread != thread]
 
     def free_steps_of(self, thread, asked):
@@ -242,6 +247,7 @@ def random_objects(rng):
     objects += [Object(rng.choice(("pipe", "pipe", "socket")), "q0")] * rng.choice((0, 1))
     objects += [Object("pipe", "q1")] * rng.choice((0, 0, 1))
     objects += [Object("eventfd", "e0", (), False, 0)] * rng.choice((0, 0, 0, 1))
+    objects += [Object("fifo", "i0")] * rng.choice((0, 0, 0, 1))
     objects += [Object("timerfd", "d0")] * rng.choice((0, 0, 0, 1))
     objects += [Object("file", "f0")] * rng.choice((0, 0, 0, 1))
     return objects

@@ -36,7 +36,7 @@ class Machine:
         for entry in self.scenario.objects:
             if entry.kind in DESCRIPTORS:
                 state["k", entry.name] = entry.number
-                ends |= {(entry.name, "r"), (entry.name, "w")}
+                ends |= {(entry.name, "r"), (entry.name, "w")} if entry.kind != "fifo" else set()
         state["fd", "main"] = frozenset(ends)
         self.fresh_memory(state, "main")
         self.fresh_memory(state, "")
@@ -82,6 +82,11 @@ class Machine:
 
     def openers(self, state, name, end):
         return [process for process in self.processes(state) if (name, end) in state["fd", process]]
+
+    def opening(self, state, process, but=None):
+        """The ends that threads of the process are opening: the kernel counts them, and nobody can use them yet."""
+        steps = [self.step_of(state, thread) for thread in self.live_threads(state, process) if thread != but and state["t", thread][2] is not None]
+        return {step.arguments for step in steps if step and step.operation == "open"}
 
     # -- changes of a state
 
@@ -155,7 +160,7 @@ class Machine:
 
     def put(self, state, process, name, count):
         eventfd = self.objects[name].kind == "eventfd"
-        if (name, "w") not in state["fd", process]:
+        if (name, "w") not in state["fd", process] - self.opening(state, process):
             raise Undefined("write to what is closed")
         if not eventfd and not self.openers(state, name, "r"):
             raise Undefined("write to a pipe without readers")

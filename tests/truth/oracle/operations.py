@@ -11,7 +11,7 @@ def read(machine, state, thread, step, _stage):
     if name == STDIN:
         return []
     process = state["t", thread][0]
-    if (name, "r") not in state["fd", process]:
+    if (name, "r") not in state["fd", process] - machine.opening(state, process):
         raise Undefined("read of what is closed")
     if state["k", name] > 0:
         state["k", name] = 0 if machine.objects[name].kind in COUNTERS else state["k", name] - 1
@@ -36,6 +36,26 @@ def fill(machine, state, thread, step, stage):
         return []
     machine.put(state, state["t", thread][0], step.arguments[0], MORE_THAN_A_PIPE_HOLDS)
     return begun(machine, state, thread, "begun")
+
+
+def open_end(machine, state, thread, step, stage):
+    """An end of a FIFO. It waits for somebody who opens the other end, and counts as open from its begin."""
+    name, end = step.arguments
+    process = state["t", thread][0]
+    if stage == "go":
+        return on_through(machine, state, thread)
+    if stage is not None:
+        return []
+    if (name, end) in state["fd", process]:
+        raise Undefined("an end that is open already")
+    other = (name, "w" if end == "r" else "r")
+    meets = bool(machine.openers(state, *other))
+    state["fd", process] |= {(name, end)}
+    for waiting in machine.live_threads(state):
+        theirs = machine.step_of(state, waiting)
+        if theirs and theirs.operation == "open" and theirs.arguments == other and state["t", waiting][2] == "begun":
+            machine.set_stage(state, waiting, "go")
+    return on_through(machine, state, thread) if meets else begun(machine, state, thread, "begun")
 
 
 def close(machine, state, thread, step, _stage):
@@ -112,7 +132,7 @@ def fork(machine, state, thread, step, _stage):
     for key, value in list(state.items()):
         if key[0] in ("m", "h", "desc", "took") and key[1] == parent:
             state[key[0], child, *key[2:]] = value
-    state["fd", child] = state["fd", parent]
+    state["fd", child] = state["fd", parent] - machine.opening(state, parent)
     if ("noshared", parent) in state:
         state["noshared", child] = True
     if ("alarm", parent) in state:
@@ -205,6 +225,7 @@ def never_by_itself(_machine, _state, _thread, _step, _stage):
 
 def exec_again(machine, state, thread, _step, _stage):
     process = state["t", thread][0]
+    state["fd", process] -= machine.opening(state, process, thread)
     for other in machine.live_threads(state, process):
         if other != thread:
             state["t", other] = (process, *state["t", other][1:3], "gone")
@@ -231,7 +252,7 @@ def end(machine, state, thread, _step, _stage):
 
 
 OPERATIONS = MEMORY_OPERATIONS | {
-    "read": read, "write": write, "fill": fill, "close": close, "flock": flock, "funlock": funlock, "create": create,
+    "read": read, "write": write, "fill": fill, "open": open_end, "close": close, "flock": flock, "funlock": funlock, "create": create,
     "join": join, "fork": fork, "wait": wait, "handle": handle, "kill": kill, "stop": stop, "pause": pause, "alarm": alarm,
     "itimer": alarm, "arm": arm,
     "nap": never_by_itself, "exec": exec_again, "exit": leave, "_exit": leave, "end": end,

@@ -1,7 +1,7 @@
 """A scenario as text, and back. README.md beside this folder has the grammar."""
 from dataclasses import dataclass, field
 
-DESCRIPTORS = ("pipe", "socket", "eventfd", "timerfd")
+DESCRIPTORS = ("pipe", "socket", "eventfd", "timerfd", "fifo")
 COUNTERS = ("eventfd", "timerfd")  # one descriptor, and a count in the kernel
 STDIN = "stdin"
 

@@ -52,6 +52,14 @@ int fill_step(const Step& step) {
   return answer(write(write_end(index_of(step)), bytes.data(), bytes.size()));
 }
 
+int open_step(const Step& step) {
+  const bool reading = step.arguments.at(1) == "r";
+  const int fd = open(path_of(step.arguments.at(0)).c_str(), reading ? O_RDONLY : O_WRONLY);
+  if (fd < 0) return errno;
+  place(fd, reading ? read_end(index_of(step)) : write_end(index_of(step)));
+  return 0;
+}
+
 int close_step(const Step& step) {
   const bool reading = step.arguments.at(1) == "r";
   return answer(close(reading ? read_end(index_of(step)) : write_end(index_of(step))));
@@ -61,7 +69,7 @@ int close_step(const Step& step) {
 int file_of(const Step& step) {
   Object& object = object_at(g_play->scenario, index_of(step));
   if (object.descriptor < 0) {
-    const std::string path = std::string(g_play->control_path) + "." + step.arguments.at(0);
+    const std::string path = path_of(step.arguments.at(0));
     object.descriptor = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (object.descriptor < 0) fail("cannot open " + path);
   }
@@ -80,6 +88,8 @@ bool perform_file_step(const Step& step, int* result) {
     *result = arm_step(step);
   } else if (operation == "fill") {
     *result = fill_step(step);
+  } else if (operation == "open") {
+    *result = open_step(step);
   } else if (operation == "close") {
     *result = close_step(step);
   } else if (operation == "flock") {

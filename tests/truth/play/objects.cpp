@@ -4,22 +4,20 @@
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <new>
 
+#include "steps.hpp"
+
 namespace truth {
 namespace {
 
 alignas(64) char g_private[kMaxObjects * sizeof(Object)];
 Object* g_shared = nullptr;
-
-void place(int fd, int number) {
-  if (fd < 0 || dup2(fd, number) != number) fail("cannot place a descriptor");
-  close(fd);
-}
 
 void init_mutex(const ObjectSpec& spec, pthread_mutex_t* mutex) {
   pthread_mutexattr_t attributes;
@@ -87,6 +85,13 @@ void map_shared(const Scenario& scenario) {
 
 }  // namespace
 
+std::string path_of(const std::string& object) { return std::string(g_play->control_path) + "." + object; }
+
+void place(int fd, int number) {
+  if (fd < 0 || dup2(fd, number) != number) fail("cannot place a descriptor");
+  close(fd);
+}
+
 Object& object_at(const Scenario& scenario, int index) {
   if (scenario.objects[static_cast<size_t>(index)].shared) return g_shared[index];
   return reinterpret_cast<Object*>(g_private)[index];
@@ -117,6 +122,8 @@ void make_objects(const Scenario& scenario, Control& control, bool after_exec) {
   for (size_t i = 0; i < scenario.objects.size(); ++i) {
     const ObjectSpec& spec = scenario.objects[i];
     if (!has_descriptors(spec.kind)) init_object(spec, static_cast<int>(i));
+    if (spec.kind == ObjectKind::kFifo && !after_exec && mkfifo(path_of(spec.name).c_str(), 0600) != 0)
+      fail("cannot make a FIFO");
     if (has_descriptors(spec.kind) && !after_exec) open_ends(spec, static_cast<int>(i));
   }
 }

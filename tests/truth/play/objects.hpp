@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <future>
+#include <string>
 
 #include "control.hpp"
 #include "scenario.hpp"
@@ -38,6 +39,11 @@ static_assert(sizeof(Object) == 64);
 void make_objects(const Scenario& scenario, Control& control, bool after_exec);
 void init_object(const ObjectSpec& spec, int index);
 Object& object_at(const Scenario& scenario, int index);
+
+// The file of an object that has one: a locked file, a FIFO.
+std::string path_of(const std::string& object);
+// Moves a descriptor to the number that the scenario has for it.
+void place(int fd, int number);
 
 inline int read_end(int index) { return kFirstDescriptor + 2 * index; }
 inline int write_end(int index) { return kFirstDescriptor + 2 * index + 1; }

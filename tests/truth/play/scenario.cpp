@@ -12,11 +12,11 @@ namespace truth {
 namespace {
 
 const std::map<std::string, ObjectKind> kKinds = {
-    {"mutex", ObjectKind::kMutex},    {"rwlock", ObjectKind::kRwlock},   {"sem", ObjectKind::kSemaphore},
-    {"cond", ObjectKind::kCondition}, {"barrier", ObjectKind::kBarrier}, {"word", ObjectKind::kWord},
-    {"guard", ObjectKind::kGuard},    {"future", ObjectKind::kFuture},   {"pipe", ObjectKind::kPipe},
-    {"socket", ObjectKind::kSocket},  {"eventfd", ObjectKind::kEventfd}, {"timerfd", ObjectKind::kTimerfd},
-    {"file", ObjectKind::kFile},
+    {"mutex", ObjectKind::kMutex},     {"rwlock", ObjectKind::kRwlock},   {"sem", ObjectKind::kSemaphore},
+    {"cond", ObjectKind::kCondition},  {"barrier", ObjectKind::kBarrier}, {"word", ObjectKind::kWord},
+    {"guard", ObjectKind::kGuard},     {"future", ObjectKind::kFuture},   {"pipe", ObjectKind::kPipe},
+    {"fifo", ObjectKind::kFifo},       {"socket", ObjectKind::kSocket},   {"eventfd", ObjectKind::kEventfd},
+    {"timerfd", ObjectKind::kTimerfd}, {"file", ObjectKind::kFile},
 };
 
 ObjectSpec object_from(const std::vector<std::string>& words) {

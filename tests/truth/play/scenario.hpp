@@ -16,6 +16,7 @@ enum class ObjectKind {
   kGuard,
   kFuture,
   kPipe,
+  kFifo,
   kSocket,
   kEventfd,
   kTimerfd,
