@@ -140,6 +140,18 @@ class Sentences(unittest.TestCase):
         self.holds(ORPHAN, "p", "It was forked from process 100, which had 1 thread more: another thread started with truth::(anonymous namespace)::f.",
                    "It was forked from process 100, which had 2 threads more: another thread, another thread.")
 
+    def test_who_had_arrived_at_a_barrier(self):
+        text = "barrier b 3\n--\nmain create t\nt ! arrive b\nmain fork p\nfree\np arrive b\nmain wait p\n"
+        first = f"Thread 102 of child 102 is at steps.cpp:43 (truth::(anonymous namespace)::arrive), waiting at {NAME}."
+        fork = "At the fork thread {} of process 100 had arrived there and waited for the others."
+        self.holds(text, "p", (first, fork.format(101)), (first, fork.format(100)))
+
+    def test_an_unlock_that_was_refused(self):
+        text = "mutex m {}\n--\nmain lock m\nmain fork p\nfree\np lock m\nmain unlock m\nmain wait p\n"
+        sentence = f"Thread 101 of child 101 had unlocked {NAME}, which was refused (EPERM) and left it locked."
+        self.assertEqual(self.answer(text.format("recursive"), "p", sentence), "true")
+        self.assertEqual(self.answer(text.format(""), "p", sentence), "false")
+
     def test_who_has_a_pipe_open(self):
         head = "Thread 100 reads from pipe:[7] (its descriptor 100), which process"
         self.holds(READER, "main", f"{head} 101 has open for writing (descriptor 101 there).", f"{head} 102 has open for writing (descriptor 101 there).")

@@ -214,13 +214,26 @@ class Reading:
             return  # "of its parent": the memory says no more
         expect(self.scene.state["t", thread][0] == self.scene.process(number), f"{thread} is of process {self.scene.state['t', thread][0]}")
 
+    def had_arrived(self, found):
+        thread = self.scene.thread(found["h"])
+        self.check_parent_thread(thread, found["p"])
+        arrived, _ = self.scene.state["m", self.process, self.about]
+        expect(thread in arrived, f"{sorted(arrived)} had arrived at {self.about}")
+
+    def refused_unlock(self, found):
+        self.about = self.scene.object(found["o"])
+        self.scene.check_of(self.scene.thread(found["t"]), found.get("p"))
+        attributes = self.scene.attributes(self.about)
+        expect({"recursive", "errorcheck", "robust"} & set(attributes), f"{self.about} does not look who unlocks it")
+
     def has_it_still(self, found):
         process = self.scene.process(found["p"])
         expect(self.scene.owners(process, self.about), f"nobody in {process} holds {self.about}")
 
     def lost_threads(self, found):
         _, _, lost = self.scene.state["fork", self.process]
-        expect(self.scene.state["fork", self.process][0] == self.scene.process(found["p"]), f"its parent is {self.scene.state['fork', self.process][0]}")
+        parent = self.scene.state["fork", self.process][0]
+        expect(found["p"] is None or parent == self.scene.process(found["p"]), f"its parent is {parent}")
         told = {self.scene.thread(number) for number in re.findall(r"(?<!end of )thread (\d+)", found["l"])}
         names = {name for name, _, _ in lost}
         has_nameless = "another" in found["l"] or "more" in found["l"]
@@ -278,7 +291,7 @@ SLEPT = (r"(?:For [\d.]+ \w+(?: \d+ \w+)?|Seen from outside,|In the core,) "
          r"(?:all its (?P<n>\d+) threads (?:have slept|sleep)|its only thread (?:has slept|sleeps))(?: in a futex)? without a timeout")
 OTHER = r"(?:process (?P<q>\d+)|(?P<own>its own process))"
 FORMS = [(re.compile(pattern + r"\.?$"), check) for pattern, check in (
-    (WHO + r" is,? (?:locking|waiting for) " + OBJECT, Reading.waits_for_object),
+    (WHO + r" is,? (?:locking|waiting for|waiting at) " + OBJECT, Reading.waits_for_object),
     (WHO + r" waits for " + OBJECT, Reading.waits_for_object),
     (WHO + r" waits for " + OBJECT + r", which (?:it itself|" + HOLDER + r") holds", Reading.waits_for_held),
     (WHO + r" waits to lock " + OBJECT + r" for writing, which (?P<n>\d+) threads? holds? for reading", Reading.waits_for_readers),
@@ -296,8 +309,10 @@ FORMS = [(re.compile(pattern + r"\.?$"), check) for pattern, check in (
     (r"A reader gets end of file when the last writing end is closed\. These are open: (?P<l>.+)", Reading.writers),
     (WHO + r" waits for a lock of \S+(?: \(its descriptor \d+\))?, which " + OTHER + r" holds(?: \(descriptor \d+ there\))?", Reading.file_lock),
     (r'At the fork it was held by thread (?P<h>\d+)(?: "[^"]*")?(?: \([^)]*\))? of (?:process (?P<p>\d+)|its parent)', Reading.held_at_fork),
+    (r'At the fork thread (?P<h>\d+)(?: "[^"]*")? of process (?P<p>\d+) had arrived there and waited for the others', Reading.had_arrived),
+    (WHO + r" had unlocked " + OBJECT + r", which was refused \(EPERM\) and left it locked", Reading.refused_unlock),
     (r"In process (?P<p>\d+) that thread has it still(?:, and is now)?", Reading.has_it_still),
-    (r"It was forked from process (?P<p>\d+), which had (?P<n>\d+) threads? more: (?P<l>.+)", Reading.lost_threads),
+    (r"It was forked from (?:process (?P<p>\d+)|its parent), which had (?P<n>\d+) threads? more: (?P<l>.+)", Reading.lost_threads),
     (r'[Tt]hread (?P<h>\d+)(?: "[^"]*")? took it and ended with it held; nobody can release it any more', Reading.ended_with_it),
     (r"It is locked, and its memory names task (?P<h>\d+) as the owner: no such task exists", Reading.gone_owner),
     (r'The forking thread, thread (?P<h>\d+)(?: "[^"]*")? of process (?P<p>\d+), had taken it and held it across fork\(\)', Reading.forker_held),
@@ -314,7 +329,8 @@ PLAIN = tuple(re.compile(text) for text in (
     r"None of (?:those|them) ", r"Other threads of the process go on", r"A rwlock does not tell who its readers are",
     r"There is no other thread that could be its reader", r"A lock for reading cannot be turned", r"Unless another thread unlocks it",
     r"The thread that is to end needs a lock", r"The kernel does not look for rings", r"A pipe or socket takes a limited number",
-    r"It (?:was ended by|exited with)", r"That thread ended with the lock held", r"That it is robust does not help", r"_Fork\(\) runs no atfork handler", r"Which lock it is, is not known",
+    r"It (?:was ended by|exited with)", r"That thread ended with the lock held", r"That it is robust does not help", r"_Fork\(\) runs no atfork handler",
+    r"The threads that would complete the round", r"At the fork another thread", r"fork\(\)(?: at \S+)? copied the count of arrivals", r"Which lock it is, is not known",
 ))
 
 
