@@ -6,6 +6,7 @@
 #include <string>
 #include <system_error>
 
+#include "collect/join_look.hpp"
 #include "collect/name_waits.hpp"
 #include "collect/process_table.hpp"
 #include "collect/run_log.hpp"
@@ -87,6 +88,7 @@ Result<model::Model> load_run(const std::vector<fs::path>& paths, const LoadOpti
     }
   }
   if (options.symbolize) name_waits(model);
+  join_look(model);
   return model;
 }
 

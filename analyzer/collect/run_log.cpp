@@ -15,6 +15,20 @@ namespace {
 
 using Json = nlohmann::json;
 
+Json stack_to_json(const model::Stack& stack) {
+  Json frames = Json::array();
+  for (const model::Frame& frame : stack.frames) {
+    Json json{{"function", frame.function}, {"module", frame.module}, {"offset", fmt::format("{:#x}", frame.offset)}};
+    if (!frame.file.empty()) json["file"] = frame.file;
+    if (frame.line != 0) json["line"] = frame.line;
+    if (frame.approximate) json["approximate"] = true;
+    if (frame.inlined) json["inlined"] = true;
+    if (frame.python) json["python"] = true;
+    frames.push_back(std::move(json));
+  }
+  return frames;
+}
+
 // What a wait is not about is left out: there is a row a thread.
 Json wait_to_json(const model::Wait& wait) {
   Json json{{"tid", wait.tid},
@@ -40,6 +54,9 @@ Json wait_to_json(const model::Wait& wait) {
     json["object_module"] = wait.object_module;
     json["module_bias"] = fmt::format("{:#x}", wait.module_bias);
   }
+  if (!wait.object_name.empty()) json["object_name"] = wait.object_name;
+  if (wait.stack.known()) json["stack"] = stack_to_json(wait.stack);
+  if (wait.stack.cut) json["stack_cut"] = true;
   if (wait.wakers.empty()) return json;
   Json& wakers = json["wakers"] = Json::array();
   for (const model::Waker& waker : wait.wakers) {

@@ -140,6 +140,20 @@ model::Waker read_waker(const Json& json, std::string& problem) {
   return waker;
 }
 
+model::Frame read_frame(const Json& json, std::string& problem) {
+  model::Frame frame;
+  const Reader reader(json, "a frame", problem);
+  reader.text("function", frame.function);
+  reader.text("file", frame.file);
+  reader.number("line", frame.line);
+  reader.text("module", frame.module);
+  reader.address("offset", frame.offset);
+  reader.flag("approximate", frame.approximate);
+  reader.flag("inlined", frame.inlined);
+  reader.flag("python", frame.python);
+  return frame;
+}
+
 model::Wait read_wait(const Json& json, std::string& problem) {
   model::Wait wait;
   const Reader reader(json, "a wait", problem);
@@ -166,6 +180,9 @@ model::Wait read_wait(const Json& json, std::string& problem) {
   reader.text("path", wait.path);
   reader.text("object_module", wait.object_module);
   reader.address("module_bias", wait.module_bias);
+  reader.text("object_name", wait.object_name);
+  reader.for_each("stack", [&](const Json& frame) { wait.stack.frames.push_back(read_frame(frame, problem)); });
+  reader.flag("stack_cut", wait.stack.cut);
   reader.for_each("wakers", [&](const Json& waker) { wait.wakers.push_back(read_waker(waker, problem)); });
   return wait;
 }

@@ -161,6 +161,11 @@ class Look {
     return verdict != supervisor_.verdicts().end() && verdict->second.liveness == model::Liveness::kAwake;
   }
 
+  bool has_way_out(const watch::Member& member) const {
+    const auto verdict = supervisor_.verdicts().find(member.key);
+    return verdict != supervisor_.verdicts().end() && !verdict->second.ways_out.empty();
+  }
+
   // Of a process that is well nothing is read but what it is called, unless a stuck one is its child.
   bool is_needed(const watch::Member& member) const {
     return is_stuck(member) || member.key.pid == pid_ || has_stuck_child(member.key.pid);
@@ -174,7 +179,7 @@ class Look {
       subject.liveness = model::Liveness::kAwake;
       if (is_needed(member)) {
         image::LiveOptions live;
-        live.stop = options_.stop && is_stuck(member);
+        live.stop = options_.stop && is_stuck(member) && (options_.stop_idle || !has_way_out(member));
         if (goes_on(member)) {
           live.stop_only = [&](const image::Thread& thread) {
             const auto& waits = supervisor_.verdicts().at(member.key).waits;

@@ -16,6 +16,7 @@ namespace forksight::inspect {
 
 struct LiveTreeOptions {
   bool stop = true;  // false: nothing is ever traced; stacks are found as well as can be without registers
+  bool stop_idle = true;  // also where something that is named could still end the wait
   int depth = -1;    // generations of descendants, -1: all
   std::function<void(std::size_t done, std::size_t total)> progress;  // processes looked at; may be empty
 };

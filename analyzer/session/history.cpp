@@ -120,6 +120,7 @@ std::vector<proc::ProcessKey> RunHistory::take_back(const watch::Supervisor& sup
     const auto longest = supervisor.was_awake(key) ? kAwakeFor : kUnprovenFor;
     if (is_proved(row.liveness) && now - since < longest) continue;
     if (forksight::has_stuck(row)) going_on.push_back(key);
+    looks_.erase(key);
     row = row_of(member->second);
     missed_.erase(key);
   }
@@ -128,6 +129,27 @@ std::vector<proc::ProcessKey> RunHistory::take_back(const watch::Supervisor& sup
 
 bool RunHistory::has_stuck() const {
   return std::ranges::any_of(kept_, [](const auto& entry) { return forksight::has_stuck(entry.second); });
+}
+
+void RunHistory::note_look(const model::Model& seen) {
+  for (const model::Process& process : seen.processes) {
+    if (!process.waits.empty()) looks_[{process.pid, process.start_ticks}] = process.waits;
+  }
+}
+
+void RunHistory::add_look(const proc::ProcessKey& key, collect::LoggedProcess& row) const {
+  const auto look = looks_.find(key);
+  if (look == looks_.end()) return;
+  for (model::Wait& wait : row.waits) {
+    const auto is_it = [&](const model::Wait& one) {
+      return one.tid == wait.tid && one.kind == wait.kind && one.object == wait.object && one.fd == wait.fd;
+    };
+    const auto seen = std::ranges::find_if(look->second, is_it);
+    if (seen == look->second.end()) continue;  // it waits for something else by now
+    const bool is_stuck = wait.is_stuck;
+    wait = *seen;
+    wait.is_stuck = is_stuck;
+  }
 }
 
 void RunHistory::note_command(const watch::Member& member) { kept_[member.key] = row_of(member); }
@@ -161,7 +183,7 @@ collect::RunLog RunHistory::log(const watch::Supervisor& supervisor) const {
   collect::RunLog log = base_;
   for (std::string& limit : supervisor.limits()) log.limits.push_back(std::move(limit));
   log.ends = ended_.ends();
-  for (const auto& [key, row] : kept_) log.processes.push_back(row);
+  for (const auto& [key, row] : kept_) add_look(key, log.processes.emplace_back(row));
   for (const auto& [pid, member] : supervisor.tree().living()) {
     if (!kept_.contains(member.key)) log.processes.push_back(row_of(member));
   }

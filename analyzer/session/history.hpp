@@ -22,6 +22,8 @@ class RunHistory {
   std::vector<proc::ProcessKey> note(const watch::Supervisor& supervisor,
                                      const std::map<proc::ProcessKey, watch::Verdict>& stuck,
                                      watch::Clock::time_point now);
+  // What the threads wait for, as the inspector saw it: with stacks, and the names of what they wait for.
+  void note_look(const model::Model& seen);
   // CMD ended, with this status as of wait(2). True: it was stuck, as it seemed, and ended by itself.
   bool note_end(const proc::ProcessKey& key, int status, bool is_by_itself);
   // The run has sent it SIGKILL.
@@ -36,12 +38,14 @@ class RunHistory {
   collect::RunLog log(const watch::Supervisor& supervisor) const;
 
  private:
+  void add_look(const proc::ProcessKey& key, collect::LoggedProcess& row) const;
   std::vector<proc::ProcessKey> take_back(const watch::Supervisor& supervisor,
                                           const std::map<proc::ProcessKey, watch::Verdict>& stuck,
                                           watch::Clock::time_point now);
 
   collect::RunLog base_;
   std::map<proc::ProcessKey, collect::LoggedProcess> kept_;
+  std::map<proc::ProcessKey, std::vector<model::Wait>> looks_;
   std::map<proc::ProcessKey, watch::Clock::time_point> missed_;  // since when a proof is missing that there was
   RunEnded ended_;
 };

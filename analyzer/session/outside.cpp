@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "diagnose/diagnose.hpp"
-#include "inspect/live_tree.hpp"
 #include "proc/proc_fs.hpp"
 
 namespace forksight {
@@ -42,11 +41,9 @@ model::ProcessId find_or_add(model::Model& model, const model::Process& process)
 
 }  // namespace
 
-void OutsideFindings::look(std::int32_t pid, const model::Model& model, const std::vector<Finding>& findings) {
+void OutsideFindings::keep(const model::Model& seen, const model::Model& model,
+                           const std::vector<Finding>& findings) {
   if (find_unexplained(model, findings).empty()) return;
-  const auto tree = inspect::look_at_tree(pid);
-  if (!tree) return;
-  const model::Model seen = inspect::build_model(tree->subjects);
   for (Finding& finding : diagnose(seen)) {
     if (finding.harm == Certainty::kPossible) continue;  // a guess is for who asks: `forksight why`
     const bool is_known = is_explained(seen.processes[finding.process], model, findings) ||

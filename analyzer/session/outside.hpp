@@ -17,9 +17,9 @@ namespace forksight {
 
 class OutsideFindings {
  public:
-  // Looks at `pid` and its tree, if a stuck process of `model` has no finding. What was found once stays found: the
-  // process may be gone when the run ends.
-  void look(std::int32_t pid, const model::Model& model, const std::vector<Finding>& findings);
+  // Keeps what `seen`, the processes of the run as the inspector saw them, tells of those that `findings` of `model` leave
+  // unexplained. What was found once stays found: the process may be gone when the run ends.
+  void keep(const model::Model& seen, const model::Model& model, const std::vector<Finding>& findings);
   // This process goes on: what was found of it is no more.
   void forget(const proc::ProcessKey& key);
   // Adds what was found to processes that `findings` do not explain; `model` gets those that it does not have.

@@ -12,6 +12,7 @@
 
 #include "collect/load.hpp"
 #include "diagnose/diagnose.hpp"
+#include "inspect/live_tree.hpp"
 #include "proc/launch.hpp"
 #include "proc/namespaces.hpp"
 #include "proc/proc_fs.hpp"
@@ -124,12 +125,26 @@ class Session {
   void report_stuck(const Verdicts& verdicts) {
     for (const auto& [key, verdict] : verdicts) reported_[key] = verdict.liveness;
     if (const auto quick = load_quickly(folder_)) request_python_stacks(quick.value(), verdicts, supervisor_);
+    const std::optional<model::Model> seen = look_at_hang(verdicts);
+    if (seen) history_.note_look(*seen);
     write_log();
-    const Diagnosis diagnosis = diagnose_folder();
+    const Diagnosis diagnosis = diagnose_folder(seen);
     said_.note(verdicts, diagnosis.model, diagnosis.findings);
     report_.say(diagnosis.model, diagnosis.findings, diagnosis.unexplained);
     const bool may_kill = options_.on_hang == OnHang::kKill;
     if (may_kill && has_hang_to_end(verdicts, diagnosis.model, diagnosis.findings, options_.kill_on)) killing_ = true;
+  }
+
+  // The processes of the run as `forksight why` sees them, before anything is ended. Who may be meant to wait is not
+  // stopped for it: a stop ends some system calls.
+  std::optional<model::Model> look_at_hang(const Verdicts& verdicts) const {
+    const bool has_hang = std::ranges::any_of(verdicts, [](const auto& entry) { return entry.second.ways_out.empty(); });
+    if (!has_hang || status_) return std::nullopt;
+    inspect::LiveTreeOptions options;
+    options.stop_idle = false;
+    const auto tree = inspect::look_at_tree(command_pid_, options);
+    if (!tree) return std::nullopt;
+    return inspect::build_model(tree->subjects);
   }
 
   // What the traces say about processes to look at: those that the walk did not meet, and threads that may be spinning.
@@ -198,7 +213,7 @@ class Session {
     if (!written) report_.note(written.error());
   }
 
-  Diagnosis diagnose_folder() {
+  Diagnosis diagnose_folder(const std::optional<model::Model>& seen) {
     Diagnosis result;
     auto model = collect::load_run({folder_.path()});
     if (model) {
@@ -208,7 +223,7 @@ class Session {
       result.model.limits.push_back(model.error());
     }
     result.findings = diagnose(result.model);
-    if (!status_) outside_.look(command_pid_, result.model, result.findings);
+    if (seen) outside_.keep(*seen, result.model, result.findings);
     outside_.add_to(result.model, result.findings);
     if (const std::string problem = outside_.write(folder_.path()); !problem.empty()) report_.note(problem);
     result.unexplained = find_unexplained(result.model, result.findings);
@@ -288,7 +303,7 @@ class Session {
     const bool has_evidence = folder_.has_traces() || history_.has_stuck();
     if (has_evidence) {
       write_log();
-      diagnosis = is_clean(nameless) ? Diagnosis{std::move(*nameless), {}, {}} : diagnose_folder();
+      diagnosis = is_clean(nameless) ? Diagnosis{std::move(*nameless), {}, {}} : diagnose_folder(std::nullopt);
     } else {
       collect::merge_run_log(diagnosis.model, history_.log(supervisor_));
     }
