@@ -38,6 +38,14 @@ void join_look(model::Model& model) {
     const bool is_there = wait != nullptr && wait->kind == model::WaitKind::kFutex && wait->object >= object &&
                           wait->object < object + kLockBytes && wait->stack.known() && !wait->stack.cut;
     if (is_there) touch.stack = wait->stack;
+    if (!touch.held) continue;
+    // Who waited there at the fork, and does still.
+    model::Held& held = model.forks[touch.fork].held[*touch.held];
+    const model::LockKind kind = model.locks[held.lock].kind;
+    if (kind != model::LockKind::kCondition && kind != model::LockKind::kBarrier) continue;
+    const model::Thread& holder = model.threads[held.holder];
+    const model::Wait* const its = find_wait(model, holder.process, holder.tid);
+    if (its != nullptr && its->object >= object && its->object < object + kLockBytes) held.holder_now = its->stack;
   }
 }
 

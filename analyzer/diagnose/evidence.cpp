@@ -203,6 +203,15 @@ Finding Evidence::begin_finding(const char* slug, const model::Touch& touch) con
   finding.tid = touch.tid;
   finding.thread_name = thread_name(model_, touch);
   finding.stack = touch.stack;
+  const auto& waits = process(touch.process).waits;
+  const auto seen = std::ranges::find(waits, touch.tid, &model::Wait::tid);
+  const bool is_open = !touch.returned && !touch.cured && touch.action == model::TouchAction::kNone;
+  // Where it is now, inside of what it began there. Inside of a region that is the region's own code.
+  const auto is_of_python = [](const model::Frame& frame) { return frame.python; };
+  const bool may_be_inside = touch.kind != model::TouchKind::kParallel ||
+                             (seen != waits.end() && std::ranges::any_of(seen->stack.frames, is_of_python));
+  if (is_open && may_be_inside && seen != waits.end() && seen->stack.known() && !seen->stack.cut)
+    finding.stack = seen->stack;
   finding.fork = fork_site(fork(touch));
   return finding;
 }
@@ -215,6 +224,7 @@ Finding Evidence::begin_finding(const char* slug, const model::Fork& fork) const
   finding.processes = {*fork.child};
   finding.tid = child.waits.empty() ? child.pid : child.waits.front().tid;
   if (!child.waits.empty()) finding.thread_name = child.waits.front().name;
+  if (!child.waits.empty()) finding.stack = child.waits.front().stack;
   if (child.python) {
     const std::uint64_t own = model_.threads[fork.forking_thread].pointer;
     for (const model::PythonThread& thread : model_.python[*child.python]) {

@@ -186,6 +186,8 @@ Finding describe(const char* slug, const Evidence& evidence, const model::Handle
   finding.processes = {run.process};
   finding.tid = run.tid;
   if (run.thread) finding.thread_name = model.threads[*run.thread].name;
+  const auto seen = std::ranges::find(process.waits, run.tid, &model::Wait::tid);
+  if (finding.thread_name.empty() && seen != process.waits.end()) finding.thread_name = seen->name;
   finding.culprit.kind = CulpritKind::kHandler;
   finding.culprit.name = handler_name(model, run, false);
   finding.culprit.library = handlers.library;
@@ -201,6 +203,7 @@ Finding describe(const char* slug, const Evidence& evidence, const model::Handle
   finding.culprit.is_now = run.place == 0 && finding.culprit.stack.known();  // seen from outside only
   if (wait != nullptr) finding.stack = wait->stack;
   if (touch != nullptr) finding.stack = touch->stack;
+  if (seen != process.waits.end() && seen->stack.known() && !seen->stack.cut) finding.stack = seen->stack;
   if (run.fork) {
     finding.fork = evidence.fork_site(model.forks[*run.fork]);
   } else {

@@ -161,9 +161,10 @@ class Look {
     return verdict != supervisor_.verdicts().end() && verdict->second.liveness == model::Liveness::kAwake;
   }
 
-  bool has_way_out(const watch::Member& member) const {
+  bool may_be_stopped(const watch::Member& member) const {
     const auto verdict = supervisor_.verdicts().find(member.key);
-    return verdict != supervisor_.verdicts().end() && !verdict->second.ways_out.empty();
+    const bool is_idle = verdict != supervisor_.verdicts().end() && !verdict->second.ways_out.empty();
+    return !is_idle || !options_.may_stop_idle || options_.may_stop_idle(member.key.pid);
   }
 
   // Of a process that is well nothing is read but what it is called, unless a stuck one is its child.
@@ -179,7 +180,7 @@ class Look {
       subject.liveness = model::Liveness::kAwake;
       if (is_needed(member)) {
         image::LiveOptions live;
-        live.stop = options_.stop && is_stuck(member) && (options_.stop_idle || !has_way_out(member));
+        live.stop = options_.stop && is_stuck(member) && may_be_stopped(member);
         if (goes_on(member)) {
           live.stop_only = [&](const image::Thread& thread) {
             const auto& waits = supervisor_.verdicts().at(member.key).waits;

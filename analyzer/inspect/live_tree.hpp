@@ -16,7 +16,8 @@ namespace forksight::inspect {
 
 struct LiveTreeOptions {
   bool stop = true;  // false: nothing is ever traced; stacks are found as well as can be without registers
-  bool stop_idle = true;  // also where something that is named could still end the wait
+  // Whether a process may be stopped where something that is named could still end its wait; empty: all may.
+  std::function<bool(std::int32_t pid)> may_stop_idle;
   int depth = -1;    // generations of descendants, -1: all
   std::function<void(std::size_t done, std::size_t total)> progress;  // processes looked at; may be empty
 };

@@ -9,9 +9,12 @@
 #include <csignal>
 #include <cstdlib>
 #include <map>
+#include <optional>
+#include <set>
 
 #include "collect/load.hpp"
 #include "diagnose/diagnose.hpp"
+#include "diagnose/evidence.hpp"
 #include "inspect/live_tree.hpp"
 #include "proc/launch.hpp"
 #include "proc/namespaces.hpp"
@@ -124,8 +127,9 @@ class Session {
 
   void report_stuck(const Verdicts& verdicts) {
     for (const auto& [key, verdict] : verdicts) reported_[key] = verdict.liveness;
-    if (const auto quick = load_quickly(folder_)) request_python_stacks(quick.value(), verdicts, supervisor_);
-    const std::optional<model::Model> seen = look_at_hang(verdicts);
+    const auto quick = load_quickly(folder_);
+    if (quick) request_python_stacks(quick.value(), verdicts, supervisor_);
+    const std::optional<model::Model> seen = look_at_hang(verdicts, quick ? quick.value() : model::Model());
     if (seen) history_.note_look(*seen);
     write_log();
     const Diagnosis diagnosis = diagnose_folder(seen);
@@ -136,12 +140,18 @@ class Session {
   }
 
   // The processes of the run as `forksight why` sees them, before anything is ended. Who may be meant to wait is not
-  // stopped for it: a stop ends some system calls.
-  std::optional<model::Model> look_at_hang(const Verdicts& verdicts) const {
-    const bool has_hang = std::ranges::any_of(verdicts, [](const auto& entry) { return entry.second.ways_out.empty(); });
+  // stopped for it, as a stop ends some system calls; but one that waits for what its fork broke is not meant to.
+  std::optional<model::Model> look_at_hang(const Verdicts& verdicts, const model::Model& traced) const {
+    std::set<std::int32_t> broken;
+    for (const model::Touch& touch : traced.touches) {
+      if (is_open_hazard(touch)) broken.insert(traced.processes[touch.process].pid);
+    }
+    const bool has_hang = std::ranges::any_of(verdicts, [&](const auto& entry) {
+      return entry.second.ways_out.empty() || broken.contains(entry.first.pid);
+    });
     if (!has_hang || status_) return std::nullopt;
     inspect::LiveTreeOptions options;
-    options.stop_idle = false;
+    options.may_stop_idle = [&](std::int32_t pid) { return broken.contains(pid); };
     const auto tree = inspect::look_at_tree(command_pid_, options);
     if (!tree) return std::nullopt;
     return inspect::build_model(tree->subjects);

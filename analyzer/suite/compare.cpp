@@ -90,7 +90,12 @@ Lines compare_finding(const Finding& finding, const ExpectedFinding& expected) {
   };
   compare("certainty", expected.certainty, certainty_of(finding));
   compare("outcome", expected.outcome, render::name_of(finding.outcome));
-  for (const auto& [key, value] : expected.fields) compare(key, value, actual_field(finding, key));
+  for (const auto& [key, value] : expected.fields) {
+    const auto got = actual_field(finding, key);
+    // The kernel knows it by its file, the loader by its soname.
+    if (key == "library" && got == file_of_library(value)) continue;
+    compare(key, value, got);
+  }
   for (const auto& [name, frames] : expected.stacks) {
     const Lines differences = compare_stack(finding, name, frames);
     lines.insert(lines.end(), differences.begin(), differences.end());

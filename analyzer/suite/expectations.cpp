@@ -134,12 +134,7 @@ ExpectedFinding from_outside(const ExpectedFinding& finding) {
   ExpectedFinding outside{finding.rule, finding.certainty, finding.outcome, finding.fields, {}};
   for (auto& [key, value] : outside.fields) {
     if (key == "culprit") value = without_position(value);
-    if (key == "library") {
-      const fs::path linked = fs::path(kLibraries) / value;
-      std::error_code error;
-      const fs::path file = fs::canonical(linked, error);
-      value = (error ? linked : file).filename().string();
-    }
+    if (key == "library") value = file_of_library(value);
   }
   for (const auto& stack : finding.stacks) {
     if (stack.first == "stack") outside.stacks.push_back(stack);
@@ -262,6 +257,13 @@ Result<Expectations> read_variant(const fs::path& source, const std::vector<Expe
 }
 
 }  // namespace
+
+std::string file_of_library(const std::string& soname) {
+  const fs::path linked = fs::path(kLibraries) / soname;
+  std::error_code error;
+  const fs::path file = fs::canonical(linked, error);
+  return (error ? linked : file).filename().string();
+}
 
 Result<Expectations> read_expectations(const fs::path& source, const std::string& variant) {
   const auto text = read_lines(source);

@@ -48,4 +48,7 @@ struct Expectations {
 // An error is the sentence that says which line makes no sense.
 Result<Expectations> read_expectations(const std::filesystem::path& source, const std::string& variant);
 
+// The name of the installed file that this soname is a link to, or the soname itself.
+std::string file_of_library(const std::string& soname);
+
 }  // namespace forksight::suite

@@ -11,6 +11,7 @@
 
 #include "render/findings_json.hpp"
 #include "render/json.hpp"
+#include "suite/agree.hpp"
 #include "suite/compare.hpp"
 #include "suite/needs.hpp"
 #include "suite/processes.hpp"
@@ -97,6 +98,7 @@ class Judge {
       return add("why", command, {refused}, start, State::kSkipped);
     }
     const Captured said = capture(command, folder, "why", options_.bare_limit);
+    if (auto report = render::read_findings(render::kReportSchema, said.out)) why_ = std::move(report->findings);
     add("why", command, compare_said(said, expected_.why), start);
   }
 
@@ -184,6 +186,7 @@ class Judge {
     Lines lines = run.lines;
     if (lines.empty()) {
       lines = compare_findings(run.findings, expected_.findings);
+      append(lines, compare_views(run.findings, why_));
       if (expected_.bare == "ok" && run.status != 0) {
         lines.push_back(fmt::format("  exit status: expected 0, got {}", status_text(run.status)));
       }
@@ -219,6 +222,7 @@ class Judge {
   const Expectations& expected_;
   const JudgeOptions& options_;
   std::vector<Part> parts_;
+  std::vector<Finding> why_;  // what `why` said of the hung program
   std::string error_text_;  // of the last run
 };
 

@@ -8,7 +8,7 @@
 // EXPECT-BARE: hang
 // EXPECT: orphaned-custom-lock proven hang culprit="table_lock.readers (rw lock)" start=worker_main victims=1
 // EXPECT-STACK: culprit rw_lock_shared@acquired
-// EXPECT-STACK: stack rw_lock@waiting write_table@touch main@child
+// EXPECT-STACK: stack sleep_on@asleep rw_lock@waiting write_table@touch main@child
 // EXPECT-WHY: lost-wakeup proven/possible hang victims=1
 // EXPECT-CORE: lost-wakeup likely/possible may-hang start=worker_main
 #include <pthread.h>
@@ -38,7 +38,7 @@ static bool try_exclusive(struct rw_lock* lock) {
 
 static void sleep_on(struct rw_lock* lock) {
   const int seen = atomic_load(&lock->readers);
-  if (seen != 0) syscall(SYS_futex, &lock->readers, FUTEX_WAIT_PRIVATE, seen, NULL, NULL, 0);
+  if (seen != 0) syscall(SYS_futex, &lock->readers, FUTEX_WAIT_PRIVATE, seen, NULL, NULL, 0);  // MARK: asleep
 }
 
 static __attribute__((noinline)) void rw_lock_shared(struct rw_lock* lock) {
@@ -50,9 +50,9 @@ static __attribute__((noinline)) void rw_lock_shared(struct rw_lock* lock) {
 
 static __attribute__((noinline)) void rw_lock(struct rw_lock* lock) {
   if (!try_exclusive(lock)) {
-    FORKSIGHT_LOCK_WAITING(lock, "rw lock");  // MARK: waiting
+    FORKSIGHT_LOCK_WAITING(lock, "rw lock");
     do {
-      sleep_on(lock);
+      sleep_on(lock);  // MARK: waiting
     } while (!try_exclusive(lock));
   }
   FORKSIGHT_LOCK_ACQUIRED(lock, "rw lock");

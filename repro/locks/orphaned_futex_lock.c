@@ -12,7 +12,7 @@
 // EXPECT-BARE: hang
 // EXPECT: orphaned-custom-lock proven hang culprit="cache_lock.state (futex lock)" start=worker_main victims=1
 // EXPECT-STACK: culprit fl_lock@acquired fill_cache@take worker_main@fill
-// EXPECT-STACK: stack fl_lock@waiting read_cache@touch main@child
+// EXPECT-STACK: stack fl_lock@sleep read_cache@touch main@child
 // EXPECT(plain): lost-wakeup proven/possible hang culprit="1 lost thread" holder=worker start=worker_main victims=1
 // EXPECT-STACK(plain): stack fl_lock@sleep read_cache@touch main@child
 // EXPECT(around): orphaned-custom-lock proven hang culprit="cache_lock.entry (futex lock)" start=worker_main victims=1

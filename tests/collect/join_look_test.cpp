@@ -1,0 +1,76 @@
+#include "collect/join_look.hpp"
+
+#include <gtest/gtest.h>
+
+namespace forksight::collect {
+namespace {
+
+constexpr std::uint64_t kLock = 0x1000;
+
+// Child 20 locked what thread 11 of process 10 held, at line 5; its thread was seen at line 7.
+model::Model made(model::LockKind kind, std::uint64_t word) {
+  model::Model model;
+  model.processes.resize(2);
+  model.processes[0].pid = 10;
+  model.processes[1].pid = 20;
+  model::Thread holder;
+  holder.process = 0;
+  holder.tid = 11;
+  model.threads.push_back(holder);
+  model::Lock lock;
+  lock.address = kLock;
+  lock.kind = kind;
+  model.locks.push_back(lock);
+  model::Fork fork;
+  fork.child = 1;
+  fork.held.push_back({});
+  model.forks.push_back(fork);
+  model::Touch touch;
+  touch.process = 1;
+  touch.tid = 20;
+  touch.kind = kind == model::LockKind::kCondition ? model::TouchKind::kCondition : model::TouchKind::kLock;
+  touch.held = 0;
+  touch.stack.frames = {{"take", "app.c", 5}};
+  model.touches.push_back(touch);
+  const auto wait = [&](std::int32_t tid, int line) {
+    model::Wait one;
+    one.tid = tid;
+    one.kind = model::WaitKind::kFutex;
+    one.object = word;
+    one.stack.frames = {{"take", "app.c", line}};
+    return one;
+  };
+  model.processes[1].waits.push_back(wait(20, 7));
+  model.processes[0].waits.push_back(wait(11, 9));
+  return model;
+}
+
+TEST(JoinLook, AnOpenTouchIsWhereItsThreadIsSeen) {
+  model::Model model = made(model::LockKind::kMutex, kLock);
+  join_look(model);
+  EXPECT_EQ(model.touches[0].stack.frames[0].line, 7);
+  EXPECT_FALSE(model.forks[0].held[0].holder_now.known()) << "that it has it still was not seen";
+}
+
+TEST(JoinLook, WhoWaitsForSomethingElseIsNotThere) {
+  model::Model model = made(model::LockKind::kMutex, kLock + 0x100);
+  join_look(model);
+  EXPECT_EQ(model.touches[0].stack.frames[0].line, 5);
+}
+
+TEST(JoinLook, WhatCameBackIsLeftAlone) {
+  model::Model model = made(model::LockKind::kMutex, kLock);
+  model.touches[0].returned = true;
+  join_look(model);
+  EXPECT_EQ(model.touches[0].stack.frames[0].line, 5);
+}
+
+TEST(JoinLook, AThreadThatWaitsStillIsShownThere) {
+  model::Model model = made(model::LockKind::kCondition, kLock + 40);
+  join_look(model);
+  ASSERT_TRUE(model.forks[0].held[0].holder_now.known());
+  EXPECT_EQ(model.forks[0].held[0].holder_now.frames[0].line, 9);
+}
+
+}  // namespace
+}  // namespace forksight::collect
