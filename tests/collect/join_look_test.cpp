@@ -7,6 +7,13 @@ namespace {
 
 constexpr std::uint64_t kLock = 0x1000;
 
+model::Stack stack_at(int line) {
+  model::Stack stack;
+  stack.frames.emplace_back().function = "take";
+  stack.frames.back().line = line;
+  return stack;
+}
+
 // Child 20 locked what thread 11 of process 10 held, at line 5; its thread was seen at line 7.
 model::Model made(model::LockKind kind, std::uint64_t word) {
   model::Model model;
@@ -30,14 +37,14 @@ model::Model made(model::LockKind kind, std::uint64_t word) {
   touch.tid = 20;
   touch.kind = kind == model::LockKind::kCondition ? model::TouchKind::kCondition : model::TouchKind::kLock;
   touch.held = 0;
-  touch.stack.frames = {{"take", "app.c", 5}};
+  touch.stack = stack_at(5);
   model.touches.push_back(touch);
   const auto wait = [&](std::int32_t tid, int line) {
     model::Wait one;
     one.tid = tid;
     one.kind = model::WaitKind::kFutex;
     one.object = word;
-    one.stack.frames = {{"take", "app.c", line}};
+    one.stack = stack_at(line);
     return one;
   };
   model.processes[1].waits.push_back(wait(20, 7));

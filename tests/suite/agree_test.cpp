@@ -16,9 +16,16 @@ Finding made() {
   finding.harm = Certainty::kProven;
   finding.cause = Certainty::kProven;
   finding.thread_name = "child";
-  finding.stack.frames = {{"read_cache", "/src/app.c", 31, "/bin/app", 0x10}};
+  model::Frame& frame = finding.stack.frames.emplace_back();
+  frame.function = "read_cache";
+  frame.file = "/src/app.c";
+  frame.line = 31;
+  frame.module = "/bin/app";
   finding.culprit.name = "the mutex at 0x5581aa0";
-  finding.culprit.holder = Holder{10, 11, "worker", "", "worker_main"};
+  finding.culprit.holder = Holder();
+  finding.culprit.holder->tid = 11;
+  finding.culprit.holder->name = "worker";
+  finding.culprit.holder->start_routine = "worker_main";
   finding.fork = ForkSite{};
   return finding;
 }
