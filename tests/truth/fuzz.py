@@ -106,7 +106,9 @@ def seeds(arguments):
     figures = Figures()
     for entry in results.entries.values():
         figures.add(entry["healthy"], verdicts_of(entry))
-    command = f"tests/truth/fuzz.py --forksight BIN --player BIN --modes {','.join(arguments.modes)} seeds {arguments.first} {arguments.count} --page docs/truth.md"
+    file = "--results FILE " if arguments.results else ""
+    command = (f"tests/truth/fuzz.py --forksight BIN --player BIN --modes {','.join(arguments.modes)} seeds {arguments.first} {arguments.count} "
+               f"{file}--page docs/truth.md")
     print("\n".join(figures.part(command)))
     if arguments.page:
         write_part(arguments.page, "verdicts", figures.part(command))

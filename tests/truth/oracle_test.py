@@ -134,6 +134,10 @@ class Oracle(unittest.TestCase):
         text = "pipe q\n--\nmain fork p\nmain close q w\nmain stop p\nfree\np write q\nmain read q\nmain wait p\n"
         self.assertEqual(causes(text), {"main": "until continue", "p": "until continue"})
 
+    def test_what_is_stopped_and_blocked_for_ever(self):
+        with self.assertRaises(Undefined):
+            truth_of("mutex m\n--\nmain fork p\np lock m\np ! lock m\nmain stop p\nfree\nmain nap\n")
+
     def test_the_end_of_a_pipe(self):
         rest = "main read q\nmain wait p\n"
         self.assertTrue(truth_of("pipe q\n--\nmain fork p\nmain close q w\nfree\n" + rest).is_over())

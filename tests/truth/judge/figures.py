@@ -12,6 +12,7 @@ def without_numbers(text):
 
 class Figures:
     def __init__(self):
+        self.scenarios = 0
         self.verdicts = collections.Counter()  # (mode, healthy, verdict)
         self.claims = collections.Counter()    # (mode, "hang" or "cause", certainty, true)
         self.rules = collections.Counter()     # (mode, rule, wrong claim, its certainty)
@@ -19,6 +20,7 @@ class Figures:
         self.texts = collections.Counter()     # (false or unknown, rule, sentence without its numbers)
 
     def add(self, healthy, results):
+        self.scenarios += 1
         for mode, (verdict, judged, _) in results.items():
             self.verdicts[mode, healthy, verdict] += 1
             for entry in judged:
@@ -80,7 +82,7 @@ class Figures:
     def part(self, command):
         disagreeing = sum(count for (mode, _, verdict), count in self.verdicts.items() if mode == "bare" and verdict == "disagrees")
         return ["## Verdicts", "", "Written by", "", f"    {command}", "",
-                f"Of these scenarios {disagreeing} were not judged, because the program did not do what the oracle says (a busy machine, mostly).", "",
+                f"{self.scenarios:,} scenarios were played. Of these {disagreeing} were not judged, because the program did not do what the oracle says (a busy machine, mostly).", "",
                 *self.verdict_table(), "",
                 "### Claims", "", "Each finding claims that something hangs, and why. A `possible` claim is a candidate.", "", *self.claim_table(), "",
                 "### False claims by rule", "", *self.rule_table(), "",

@@ -86,6 +86,8 @@ def judge(scenario):
         for thread in alone:
             if event not in truth.waits[thread].open_by:
                 truth.waits[thread].open_by += (event,)
+    if any(wait.kind == "stopped" and wait.operation != "end" and thread not in freed for thread, wait in truth.waits.items()):
+        raise Undefined("it is stopped, and blocked for ever besides")
     for thread in freed:
         truth.waits[thread].open_by = truth.waits[thread].open_by or ("several",)
     if truth.stuck():
