@@ -6,6 +6,7 @@
 
 #include <elf.h>
 #include <fmt/format.h>
+#include <limits.h>
 #include <linux/futex.h>
 #include <signal.h>
 #include <sys/ptrace.h>
@@ -177,11 +178,13 @@ void read_some(Image& image, std::span<const std::int32_t> tids, Progress& progr
 bool may_be_stopped(const proc::Syscall& call) {
   switch (call.number) {
     case SYS_futex: return is_restarted_futex(call.args[1]);
+    // What is blocked half done would come back with a short count, and many programs never expect that of a pipe.
+    // POSIX: so much is written at once or not at all.
+    case SYS_write:
+    case SYS_sendto: return call.args[2] <= PIPE_BUF;
     case kSysFutexWaitv:
     case SYS_read:
     case SYS_readv:
-    case SYS_write:
-    case SYS_writev:
     case SYS_wait4:
     case SYS_waitid:
     case SYS_flock:
@@ -199,8 +202,6 @@ bool may_be_stopped(const proc::Syscall& call) {
     case SYS_accept4:
     case SYS_recvfrom:
     case SYS_recvmsg:
-    case SYS_sendto:
-    case SYS_sendmsg:
     case SYS_msgrcv:
     case SYS_msgsnd:
     case SYS_open:

@@ -385,6 +385,25 @@ TEST_P(Stop, LeavesNoTraceInTheCall) {
   EXPECT_EQ(outcome.error, test.error) << std::strerror(outcome.error);
 }
 
+// Half done, it would come back with a short count.
+TEST(StopTable, AWriteOfMoreThanAPipeTakesAtOnceIsLeftAlone) {
+  Thread thread;
+  thread.state = 'S';
+  thread.call.emplace();
+  thread.call->in_syscall = true;
+  for (const std::int64_t number : {SYS_write, SYS_sendto}) {
+    thread.call->number = number;
+    thread.call->args[2] = 4096;
+    EXPECT_TRUE(may_be_stopped(thread)) << number;
+    thread.call->args[2] = 4097;
+    EXPECT_FALSE(may_be_stopped(thread)) << number;
+  }
+  for (const std::int64_t number : {SYS_writev, SYS_sendmsg}) {
+    thread.call->number = number;
+    EXPECT_FALSE(may_be_stopped(thread)) << number;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Calls, Stop, testing::ValuesIn(kCases),
                          [](const auto& test) { return std::string(test.param.name); });
 
