@@ -55,6 +55,7 @@ Json wait_to_json(const model::Wait& wait) {
     json["module_bias"] = fmt::format("{:#x}", wait.module_bias);
   }
   if (!wait.object_name.empty()) json["object_name"] = wait.object_name;
+  if (wait.is_inherited) json["inherited"] = true;
   if (wait.stack.known()) json["stack"] = stack_to_json(wait.stack);
   if (wait.stack.cut) json["stack_cut"] = true;
   if (wait.wakers.empty()) return json;
@@ -74,6 +75,7 @@ Json process_to_json(const LoggedProcess& process) {
             {"cmdline", process.cmdline},
             {"liveness", name_of(kLivenessNames, process.liveness)}};
   if (process.stuck_for_ms != 0) json["stuck_for_ms"] = process.stuck_for_ms;
+  if (process.is_lone) json["lone"] = true;
   if (!process.ways_out.empty()) json["ways_out"] = process.ways_out;
   if (process.killed_by_run) json["killed_by_run"] = true;
   if (process.exit_status) json["exit_status"] = *process.exit_status;

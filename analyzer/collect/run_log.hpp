@@ -34,6 +34,7 @@ struct LoggedProcess {
   std::uint64_t unheard_signals = 0;  // as in model::Process
   std::uint64_t unheard_for_ms = 0;
   std::vector<std::string> ways_out;  // as in model::Process
+  bool is_lone = false;               // the same
   bool killed_by_run = false;
   std::optional<std::uint64_t> shim_start;  // where the shim was mapped, 0: nowhere; none: not looked at
 };

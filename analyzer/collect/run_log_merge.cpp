@@ -54,6 +54,7 @@ void fill(model::Process& process, const LoggedProcess& logged, const RunLog& lo
   process.unheard_signals = logged.unheard_signals;
   process.unheard_for_ms = logged.unheard_for_ms;
   process.ways_out = logged.ways_out;
+  process.is_lone = logged.is_lone;
   process.killed_by_run = logged.killed_by_run;
   if (logged.exit_status) process.exit_status = logged.exit_status;
 }

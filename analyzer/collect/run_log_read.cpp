@@ -183,6 +183,7 @@ model::Wait read_wait(const Json& json, std::string& problem) {
   reader.text("object_name", wait.object_name);
   reader.for_each("stack", [&](const Json& frame) { wait.stack.frames.push_back(read_frame(frame, problem)); });
   reader.flag("stack_cut", wait.stack.cut);
+  reader.flag("inherited", wait.is_inherited);
   reader.for_each("wakers", [&](const Json& waker) { wait.wakers.push_back(read_waker(waker, problem)); });
   return wait;
 }
@@ -210,6 +211,7 @@ LoggedProcess read_process(const Json& json, std::string& problem) {
   reader.address("unheard_signals", process.unheard_signals);
   reader.number("unheard_for_ms", process.unheard_for_ms);
   reader.texts("ways_out", process.ways_out);
+  reader.flag("lone", process.is_lone);
   reader.flag("killed_by_run", process.killed_by_run);
   if (reader.find("shim_start") != nullptr) reader.address("shim_start", process.shim_start.emplace());
   return process;

@@ -135,8 +135,7 @@ bool Evidence::is_guess(const model::Touch& touch) const {
   return fork(touch).is_inferred && process(touch.process).liveness == model::Liveness::kSpinning;
 }
 
-// Inferred from outside: that a lock is taken, its memory tells; of some kinds not by whom, and it may be by the child
-// itself. Whoever else could have taken a semaphore is not known even where only one thread was lost.
+// Inferred from outside: that nobody is left to end the call is known, and not who was inside of it.
 bool Evidence::has_unknown_holder(const model::Touch& touch) const {
   if (!fork(touch).is_inferred) return false;
   const auto is_known = [&](model::ThreadId id) {
@@ -145,13 +144,7 @@ bool Evidence::has_unknown_holder(const model::Touch& touch) const {
   if (touch.in_flight) return !is_known(fork(touch).calls[*touch.in_flight].thread);
   if (!touch.held) return false;
   const model::Held& held = fork(touch).held[*touch.held];
-  if (held.may_be_own) return true;
-  switch (model_.locks[held.lock].kind) {
-    case model::LockKind::kSemaphore:
-    case model::LockKind::kRwlockRead: return model_.threads[held.holder].tid == 0;
-    case model::LockKind::kGuard: return !is_known(held.holder);
-    default: return false;
-  }
+  return model_.locks[held.lock].kind == model::LockKind::kGuard && !is_known(held.holder);
 }
 
 std::optional<Certainty> Evidence::find_hang(const model::Touch& touch) const {
@@ -173,7 +166,20 @@ std::optional<Certainty> Evidence::find_hang(const model::Touch& touch) const {
 }
 
 Certainty Evidence::find_cause(const model::Touch& touch) const {
-  return has_unknown_holder(touch) || is_guess(touch) ? Certainty::kLikely : Certainty::kProven;
+  const bool is_likely = has_unknown_holder(touch) || is_guess(touch);
+  if (!touch.held) return is_likely ? Certainty::kLikely : Certainty::kProven;
+  const model::Held& held = fork(touch).held[*touch.held];
+  const model::LockKind kind = model_.locks[held.lock].kind;
+  // Neither a count of readers nor one of zero tells who: it may be the child's own thread, one that has ended, or
+  // nobody at all, for a semaphore may be a signal.
+  const bool is_signal = kind == model::LockKind::kSemaphore && !words::is_python_lock(touch.stack);
+  const bool is_doubtful = is_signal || kind == model::LockKind::kRwlockRead;
+  if (fork(touch).is_inferred && (is_doubtful || held.may_be_own)) return Certainty::kPossible;
+  // A lock of Python is no signal, but without the shim nobody knows who took it.
+  const bool is_unnamed =
+      fork(touch).is_inferred && kind == model::LockKind::kSemaphore && model_.threads[held.holder].tid == 0;
+  // It was seen to be taken, and who took it was lost. It may be a signal all the same.
+  return is_likely || is_signal || is_unnamed ? Certainty::kLikely : Certainty::kProven;
 }
 
 ForkSite Evidence::fork_site(const model::Fork& fork) const {

@@ -18,6 +18,38 @@ std::optional<Orphan> find_held(const model::Model& model, const model::Touch& t
   return Orphan{held, model.locks[held.lock], model.threads[held.holder]};
 }
 
+// Who has it is not known.
+std::string doubtful_cause(const Orphan& orphan, const std::string& where) {
+  switch (orphan.lock.kind) {
+    case model::LockKind::kSemaphore:
+      return fmt::format(
+          "its count is zero, possibly because a thread that fork(){} left behind had taken it or was to post it",
+          where);
+    case model::LockKind::kRwlockRead:
+      return fmt::format("it has a reader, possibly one that fork(){} left behind", where);
+    default:
+      return fmt::format("its owner, thread {}, is not there: possibly fork(){} left it behind", orphan.holder.tid,
+                         where);
+  }
+}
+
+std::string doubts(const Orphan& orphan) {
+  switch (orphan.lock.kind) {
+    case model::LockKind::kSemaphore:
+      return "A semaphore does not tell who took it, nor whether anybody did. It may be a lock that a lost thread had "
+             "taken, or a signal: of a lost thread, or of nobody.";
+    case model::LockKind::kRwlockRead:
+      return "A rwlock counts its readers and does not name them. One of them may be a lost thread, a thread that has "
+             "ended, or this process's own.";
+    default:
+      return fmt::format(
+          "The lock names thread {} as its owner, which this process does not have. That may be a lost thread, a "
+          "thread "
+          "that has ended, or this process's own first thread under the number that it had before a fork.",
+          orphan.holder.tid);
+  }
+}
+
 std::string errno_words(int code) {
   const char* const name = ::strerrorname_np(code);
   return name == nullptr ? fmt::format("error {}", code) : name;
@@ -122,6 +154,8 @@ std::string head(const Evidence& evidence, const model::Touch& touch, const mode
 
 std::string cause(const Evidence& evidence, const model::Touch& touch, const Orphan& orphan) {
   const std::string taken = words::place(orphan.held.acquired_at);
+  if (evidence.find_cause(touch) == Certainty::kPossible)
+    return doubtful_cause(orphan, words::at(" at ", evidence.fork(touch).stack));
   if (orphan.holder.has_ended) {
     return fmt::format("{} {} and ended without releasing it, before fork(){}", words::thread(orphan.holder),
                        taken.empty() ? "held it" : "took it at " + taken,
@@ -140,6 +174,16 @@ void tell(const Evidence& evidence, const model::Touch& touch, const Orphan& orp
   add_sentence(finding, fmt::format("Thread {} of {} is {}{} {}.", touch.tid, evidence.name(touch.process),
                                     where.empty() ? where : fmt::format("at {}, ", where), verb, name));
   if (end.outcome == Outcome::kHang) add_sentence(finding, describe_liveness(child));
+  if (evidence.find_cause(touch) == Certainty::kPossible) {
+    const std::size_t lost = fork.lost_threads.size() + fork.unknown_threads;
+    add_sentence(finding, doubts(orphan));
+    add_sentence(finding, fmt::format("fork(){} copied the lock as it was, and none of the other {} of {}.",
+                                      words::at(" at ", fork.stack), words::count(lost, "thread", "threads"),
+                                      words::parent(evidence.process(fork.process))));
+    add_sentence(finding, std::move(nature));
+    add_sentence(finding, describe_end(child));
+    return;
+  }
   add_sentence(
       finding,
       fmt::format("At the fork it was held by {}{} of {}{}{}.", words::thread(orphan.holder),

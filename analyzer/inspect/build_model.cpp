@@ -6,7 +6,9 @@
 #include <string_view>
 #include <utility>
 
+#include "inspect/lineage.hpp"
 #include "inspect/lost_objects.hpp"
+#include "inspect/lost_pthreads.hpp"
 #include "inspect/lost_threads.hpp"
 #include "inspect/own_waits.hpp"
 #include "inspect/pthreads.hpp"
@@ -176,7 +178,11 @@ std::optional<model::ForkId> Builder::add_fork(std::size_t child) {
   fork.is_inferred = true;
   if (is_absent) lost_.add_of_absent_parent(fork);
   const std::int32_t known = find_forking_thread(subject.image, parent);
-  const std::int32_t forking = known != 0 ? known : parent.pid;
+  // The thread that has this one's struct pthread is not there any more.
+  const auto first = std::ranges::find(subject.image.threads, subject.image.pid, &image::Thread::tid);
+  const bool has_gone = known == 0 && !is_absent && first != subject.image.threads.end() && first->fs_base != 0 &&
+                        has_ended_since(parent, first->fs_base);
+  const std::int32_t forking = known != 0 ? known : has_gone ? 0 : parent.pid;
   const bool is_there = is_absent || scene_.find_facts(*subject.parent, forking) != nullptr;
   if (!is_there) fork.forking_thread = scene_.unknown_thread(*subject.parent);
   for (const image::Thread& thread : parent.threads) {
@@ -189,6 +195,7 @@ std::optional<model::ForkId> Builder::add_fork(std::size_t child) {
   }
   fork.python = scene_.model.processes[fork.process].python;
   if (!is_absent) {
+    if (scene_.is_stuck(child)) lost_.add_ended_since(fork);
     note_signal_handler(fork);
     note_signal_waits(scene_, parent, fork);
   }
@@ -244,7 +251,13 @@ void Builder::build() {
   for (std::size_t subject = 0; subject < scene_.subjects.size(); ++subject) add_process(subject);
   for (std::size_t subject = 0; subject < scene_.subjects.size(); ++subject) add_threads(subject);
   for (std::size_t subject = 0; subject < scene_.subjects.size(); ++subject) {
-    const auto fork = add_fork(subject);
+    if (const auto fork = add_fork(subject)) scene_.forks.emplace(subject, *fork);
+  }
+  for (std::size_t subject = 0; subject < scene_.subjects.size(); ++subject) {
+    const auto found = scene_.forks.find(subject);
+    const auto fork = found == scene_.forks.end() ? std::nullopt : std::optional(found->second);
+    name_inherited_owners(scene_, subject);
+    note_lone(scene_, subject);
     for (const image::Thread& thread : scene_.subjects[subject].image.threads) {
       if (scene_.facts_of(subject, thread.tid).call.is_in_fork) {
         add_stuck_handler(scene_, subject, thread, fork);

@@ -47,7 +47,8 @@ Subject make_subject(image::Image image) {
   const image::Image& from = subject.image;
   {
     image::Stacks stacks(from);
-    subject.is_forked = was_forked(from, stacks.symbols());
+    const auto forks = count_forks(from, stacks.symbols());
+    if (forks) subject.is_forked = *forks > 0;
   }
   find_own_numbers(subject.image, subject.is_forked == true);
   if (has_number_of_parent(from)) {

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <string_view>
+#include <utility>
 
 #include "forksight/abi/stream_lock.hpp"
+#include "inspect/lineage.hpp"
 #include "inspect/lost_libc_calls.hpp"
 #include "inspect/lost_pools.hpp"
 #include "inspect/own_waits.hpp"
@@ -45,16 +47,52 @@ model::TouchKind touch_kind_of(CallKind kind) {
   }
 }
 
-// A tid that is no thread of the child: one of the parent's, or one that has ended since.
-std::optional<model::ThreadId> find_owner(const Scene& scene, std::size_t child, std::int32_t tid,
-                                          const model::Fork& fork) {
-  if (tid <= 0 || has_thread(scene.subjects[child].image, tid)) return std::nullopt;
-  const ThreadFacts* const known = scene.find_facts(fork.process, tid);
-  return known == nullptr ? std::nullopt : std::optional(known->id);
+// An object that a fork broke.
+struct Lost {
+  model::Held held;
+  model::ForkId fork = 0;
+};
+
+// False: no fork is to blame for what `state.owner` has.
+bool name_lost_owner(Scene& scene, LostThreads& threads, std::size_t child, const StuckCall& call,
+                     const libc::LockState& state, LockKind kind, Lost& lost) {
+  const image::Image& image = scene.subjects[child].image;
+  if (has_thread(image, state.owner)) return false;  // a deadlock of the child's own
+  const Namesake owner = find_namesake(scene, child, state.owner);
+  if (owner.fate == Fate::kUnknown) {
+    const model::Fork& fork = scene.model.forks[lost.fork];
+    lost.held.may_be_own = may_be_own(scene, child, state.owner, fork);
+    const bool has_ended = has_lost_none(scene, child);
+    if (has_ended && lost.held.may_be_own) return false;
+    lost.held.holder = threads.add_lost_owner(state.owner, fork);
+    scene.model.threads[lost.held.holder].has_ended = has_ended;
+    return true;
+  }
+  // A plain mutex can be given back by the child, whose first thread has it: name_inherited_owners().
+  const bool is_own = owner.fate == Fate::kSelf;
+  if (is_own && kind == LockKind::kMutex && !state.checks_owner()) return false;
+  lost.fork = owner.fork;
+  lost.held.holder = owner.thread;
+  lost.held.by_forking_thread = is_own;
+  // It is where it is because it has the lock, as long as the parent's copy of the lock says so, too.
+  const model::ProcessId parent = scene.model.forks[owner.fork].process;
+  const auto in_parent = read_lock(scene.subjects[parent].image, kind, call.object);
+  const std::int32_t tid = scene.model.threads[owner.thread].tid;
+  if (in_parent && in_parent->held && in_parent->owner == tid) lost.held.holder_now = scene.facts_of(parent, tid).stack;
+  return true;
 }
 
-std::optional<model::Held> lost_lock(Scene& scene, LostThreads& lost, std::size_t child, const StuckCall& call,
-                                     const model::Fork& fork) {
+// A reader does not wait for readers, but for a writer that is next, where the lock prefers those.
+bool waits_behind_own_writer(const Scene& scene, std::size_t child, const StuckCall& call) {
+  return call.kind == CallKind::kRwlockRead &&
+         std::ranges::any_of(scene.subjects[child].image.threads, [&](const image::Thread& thread) {
+           const StuckCall& other = scene.facts_of(child, thread.tid).call;
+           return other.kind == CallKind::kRwlockWrite && other.object == call.object;
+         });
+}
+
+std::optional<Lost> lost_lock(Scene& scene, LostThreads& threads, std::size_t child, const StuckCall& call,
+                              model::ForkId fork) {
   const image::Image& image = scene.subjects[child].image;
   LockKind kind = LockKind::kMutex;
   switch (call.kind) {
@@ -65,33 +103,24 @@ std::optional<model::Held> lost_lock(Scene& scene, LostThreads& lost, std::size_
     case CallKind::kSemaphore: kind = LockKind::kSemaphore; break;
     default: return std::nullopt;
   }
-  const image::Image* const parent = &scene.subjects[fork.process].image;
-  auto state = read_lock(image, kind, call.object, parent);
+  auto state = read_lock(image, kind, call.object);
   if (kind == LockKind::kRwlockWrite && state && !state->held) {
     kind = LockKind::kRwlockRead;
-    state = read_lock(image, kind, call.object, parent);
+    state = read_lock(image, kind, call.object);
   }
   if (!state || !state->held || state->process_shared || is_shared(image, call.object)) return std::nullopt;
-  model::Held held;
+  Lost lost;
+  lost.fork = fork;
   if (state->owner != 0) {
-    if (has_thread(image, state->owner)) return std::nullopt;  // a deadlock of the child's own
-    const auto owner = find_owner(scene, child, state->owner, fork);
-    if (owner) {
-      held.holder = *owner;
-    } else {
-      held.holder = lost.add_lost_owner(state->owner, fork);
-    }
-    held.by_forking_thread = held.holder == fork.forking_thread;
-    held.may_be_own = lost.may_be_forking_thread(child, state->owner, fork);
-    // It is where it is because it has the lock, as long as the parent's copy of the lock says so, too.
-    const auto in_parent = read_lock(*parent, kind, call.object);
-    const bool still_holds = owner && in_parent && in_parent->held && in_parent->owner == state->owner;
-    if (still_holds) held.holder_now = scene.facts_of(fork.process, state->owner).stack;
+    if (!name_lost_owner(scene, threads, child, call, *state, kind, lost)) return std::nullopt;
   } else {
-    held.holder = lost.other_thread(fork);
+    // Neither a count of readers nor one of zero says who: but a process that lost nobody has nobody to miss.
+    if (kind != LockKind::kSpinlock && has_lost_none(scene, child)) return std::nullopt;
+    if (kind == LockKind::kRwlockRead && waits_behind_own_writer(scene, child, call)) return std::nullopt;
+    lost.held.holder = threads.other_thread(scene.model.forks[fork]);
   }
-  held.lock = scene.add_lock(child, call.object, kind);
-  return held;
+  lost.held.lock = scene.add_lock(child, call.object, kind);
+  return lost;
 }
 
 // Condition variables and barriers count who waits there; the parent's threads that still do are named.
@@ -155,12 +184,13 @@ std::optional<model::Held> lost_initialiser(Scene& scene, LostThreads& lost, std
   return held;
 }
 
-std::optional<model::Held> lost_object(Scene& scene, LostThreads& lost, std::size_t child, const StuckCall& call,
-                                       const model::Fork& fork) {
+std::optional<Lost> lost_object(Scene& scene, LostThreads& threads, std::size_t child, const StuckCall& call,
+                                model::ForkId fork) {
   if (call.object == 0) return std::nullopt;
-  if (auto held = lost_lock(scene, lost, child, call, fork)) return held;
-  if (auto held = lost_waiters(scene, lost, child, call, fork)) return held;
-  return lost_initialiser(scene, lost, child, call, fork);
+  if (auto lost = lost_lock(scene, threads, child, call, fork)) return lost;
+  auto held = lost_waiters(scene, threads, child, call, scene.model.forks[fork]);
+  if (!held) held = lost_initialiser(scene, threads, child, call, scene.model.forks[fork]);
+  return held ? std::optional(Lost{std::move(*held), fork}) : std::nullopt;
 }
 
 // fork() re-initialises the locks of streams in the child: one that is taken there proves that fork() was not called.
@@ -234,14 +264,16 @@ void explain(Scene& scene, LostThreads& lost, std::size_t subject, const image::
     return touch_region(scene, std::move(touch), region, fork);
   }
   if (note_stream(scene, subject, call, fork)) return;
-  auto held = is_in_lost_pool(call, fork) ? std::nullopt : lost_object(scene, lost, subject, call, fork);
-  if (held) {
+  auto broken = is_in_lost_pool(call, fork) ? std::nullopt : lost_object(scene, lost, subject, call, fork_id);
+  if (broken) {
+    auto& all = scene.model.forks[broken->fork].held;
+    touch.fork = broken->fork;
     touch.kind = touch_kind_of(call.kind);
     touch.operation = operation_of(call.kind);
-    const model::LockKind kind = scene.model.locks[held->lock].kind;
+    const model::LockKind kind = scene.model.locks[broken->held.lock].kind;
     touch.by_owner = kind == model::LockKind::kMutex || kind == model::LockKind::kRwlockWrite;
-    touch.held = fork.held.size();
-    fork.held.push_back(std::move(*held));
+    touch.held = all.size();
+    all.push_back(std::move(broken->held));
     scene.model.touches.push_back(std::move(touch));
     return;
   }

@@ -85,6 +85,7 @@ class Search {
 
   bool has_ended_one() const { return has_ended_one_; }
   bool is_bypassed() const { return bypassed_; }
+  std::size_t strangers() const { return strangers_; }
   std::vector<LostThread> take() { return std::move(threads_); }
 
  private:
@@ -98,6 +99,7 @@ class Search {
     }
     known_.insert(pointer);
     if (std::ranges::find(child_.threads, pointer, &image::Thread::fs_base) != child_.threads.end()) return true;
+    ++strangers_;
     LostThread thread;
     thread.pointer = pointer;
     thread.tid = value_at<std::int32_t>(bytes, layout_.tid);
@@ -128,12 +130,13 @@ class Search {
   std::vector<LostThread> threads_;
   bool has_ended_one_ = false;
   bool bypassed_ = false;
-  std::uint64_t listed_ = 0;  // one whose stack glibc made
+  std::size_t strangers_ = 0;  // of no thread that lives here
+  std::uint64_t listed_ = 0;   // one whose stack glibc made
 };
 
 }  // namespace
 
-std::optional<bool> was_forked(const image::Image& image, symbols::Symbolizer& symbolizer) {
+std::optional<std::uint64_t> count_forks(const image::Image& image, symbols::Symbolizer& symbolizer) {
   constexpr std::size_t kMostCode = 1024;
   constexpr std::uint64_t kMostForks = std::uint64_t{1} << 32U;
   auto function = symbolizer.find_symbol("fork", "libc.so");
@@ -146,13 +149,14 @@ std::optional<bool> was_forked(const image::Image& image, symbols::Symbolizer& s
   if (mapping == nullptr || !mapping->writable || !count || *count % 4 != 0 || *count / 4 > kMostForks) {
     return std::nullopt;
   }
-  return *count > 0;
+  return *count / 4;
 }
 
 LostPthreads find_lost_pthreads(const image::Image& child) {
   LostPthreads found;
   const abi::ThreadLayout* const layout = abi::thread_layout(child.libc.version);
   if (layout == nullptr || !kForksKnown.have(child.libc.version) || find_tid_offset(child) != layout->tid) return found;
+  found.is_known = true;
   const auto first = std::ranges::find(child.threads, child.pid, &image::Thread::tid);
   if (first != child.threads.end() && first->registers && (*first->registers)[symbols::kRsp]) {
     const proc::Mapping* const stack = child.mapping_of(*(*first->registers)[symbols::kRsp]);
@@ -166,6 +170,22 @@ LostPthreads find_lost_pthreads(const image::Image& child) {
   // Stacks are mapped downwards: the eldest comes first.
   std::ranges::sort(found.threads, std::ranges::greater{}, &LostThread::pointer);
   return found;
+}
+
+bool shows_no_other_thread(const image::Image& image) {
+  const abi::ThreadLayout* const layout = abi::thread_layout(image.libc.version);
+  if (layout == nullptr || find_tid_offset(image) != layout->tid) return false;
+  Search search(image, *layout);
+  search.look_at_stacks();
+  return search.strangers() == 0;
+}
+
+bool has_ended_since(const image::Image& parent, std::uint64_t pointer) {
+  const abi::ThreadLayout* const layout = abi::thread_layout(parent.libc.version);
+  if (layout == nullptr) return false;
+  const std::vector<std::byte> bytes = parent.memory->bytes(pointer, abi::kThreadBytes);
+  const bool is_there = bytes.size() == abi::kThreadBytes && value_at<std::uint64_t>(bytes, 0) == pointer;
+  return !is_there || (value_at<std::uint32_t>(bytes, layout->cancel_handling) & abi::kExitingOrTerminated) != 0;
 }
 
 }  // namespace forksight::inspect

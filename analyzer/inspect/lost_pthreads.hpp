@@ -11,9 +11,9 @@
 
 namespace forksight::inspect {
 
-// Is it a copy of its parent, made by fork(), that has not called exec? The counter is found in the code of fork(), so
-// no debug information is needed. false: not by fork(), but _Fork() and clone() do not count. nullopt: not known.
-std::optional<bool> was_forked(const image::Image& image, symbols::Symbolizer& symbolizer);
+// How many calls of fork() lie between it and the program's start: 1 of a child, 2 of a grandchild. The counter is
+// found in the code of fork(), so no debug information is needed. _Fork() and clone() do not count. nullopt: not known.
+std::optional<std::uint64_t> count_forks(const image::Image& image, symbols::Symbolizer& symbolizer);
 
 struct LostThread {
   std::uint64_t pointer = 0;        // pthread_self()
@@ -24,6 +24,7 @@ struct LostThread {
 
 struct LostPthreads {
   std::vector<LostThread> threads;  // the eldest first; those that could be found
+  bool is_known = false;            // its libc is one of which this is known
   bool is_complete = false;         // all were found, and there was none that had ended before the fork
   bool first_forked = false;        // the thread that forked was the parent's first, which has the parent's pid
   // Some have a tid still, though no such thread is here. The kernel erases that of one that ends, fork() all of them:
@@ -33,5 +34,12 @@ struct LostPthreads {
 
 // Of glibc 2.34 to 2.42; of others nothing is found.
 LostPthreads find_lost_pthreads(const image::Image& child);
+
+// Memory has the struct pthread of no other thread than those that live here now. (That of one that has ended is kept
+// with its stack, for the next.)
+bool shows_no_other_thread(const image::Image& image);
+
+// The thread with this struct pthread is none of `parent`'s any more, though it was when that forked.
+bool has_ended_since(const image::Image& parent, std::uint64_t pointer);
 
 }  // namespace forksight::inspect

@@ -20,7 +20,13 @@ std::int32_t find_own_holder(const Scene& scene, std::size_t subject, const Stuc
     if (state) tid = state->owner;
   }
   tid = image.tid_of(tid);
-  return scene.find_facts(subject, tid) != nullptr ? tid : 0;
+  if (scene.find_facts(subject, tid) != nullptr) return tid;
+  // Of a plain mutex that its first thread has from before the fork.
+  const auto& waits = scene.model.processes[subject].waits;
+  const auto inherited = std::ranges::find_if(waits, [&](const model::Wait& wait) {
+    return wait.is_inherited && call.kind == CallKind::kMutex && wait.object == call.object;
+  });
+  return inherited == waits.end() ? 0 : inherited->owner;
 }
 
 namespace {
@@ -40,8 +46,9 @@ bool has_own_deadlock(const Scene& scene, std::size_t subject) {
 bool is_guess(const Scene& scene, const model::Touch& touch) {
   if (touch.kind == model::TouchKind::kFutexWait) return true;
   if (touch.kind != model::TouchKind::kLock || !touch.held) return false;
-  const model::LockKind kind = scene.model.locks[scene.model.forks[touch.fork].held[*touch.held].lock].kind;
-  return kind == model::LockKind::kSemaphore || kind == model::LockKind::kRwlockRead;
+  const model::Held& held = scene.model.forks[touch.fork].held[*touch.held];
+  const model::LockKind kind = scene.model.locks[held.lock].kind;
+  return held.may_be_own || kind == model::LockKind::kSemaphore || kind == model::LockKind::kRwlockRead;
 }
 
 // Several threads of one process may wait for the same lock: that is one thing to be told, of the first of them.

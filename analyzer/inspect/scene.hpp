@@ -29,6 +29,7 @@ class Scene {
 
   const std::vector<Subject>& subjects;
   model::Model& model;
+  std::map<std::size_t, model::ForkId> forks;  // by child
 
   image::Stacks& stacks_of(std::size_t subject);
   CalleeOf callee_of(std::size_t subject);

@@ -42,10 +42,15 @@ bool is_futex_wait(const proc::Syscall& call) {
 
 // From the word to the object that it is a part of. Objects of 8 bytes' alignment tell one of two words from the other.
 // 0: not known.
-std::uint64_t object_of(CallKind kind, std::uint64_t word, const abi::Libc& libc) {
+std::uint64_t object_of(CallKind kind, std::uint64_t word, std::uint32_t value, const abi::Libc& libc) {
   constexpr std::uint64_t kWord = sizeof(std::uint32_t);
   const std::uint64_t second = word % 8 == 0 ? 0 : kWord;  // of two words
   const abi::ConditionLayout* const condition = abi::layout_of(libc.condition);
+  // The count of readers, its first word, on which one sleeps that lets a writer go first.
+  constexpr std::uint32_t kBehindWriter = abi::Rwlock::kWriteLocked | abi::Rwlock::kReadersWait;
+  const bool is_count =
+      (value & (kBehindWriter | abi::Rwlock::kWritePhase)) == kBehindWriter && value >> abi::Rwlock::kReaderShift != 0;
+  if (kind == CallKind::kRwlockRead && is_count && abi::Rwlock::kVersions.have(libc.version)) return word;
   switch (kind) {
     case CallKind::kRwlockRead:
     case CallKind::kRwlockWrite:
@@ -159,7 +164,7 @@ StuckCall recognise(const image::Thread& thread, const model::Stack& stack, cons
   if (found.libc_call.locks != 0) found.kind = CallKind::kLibcCall;
   if (found.kind == CallKind::kUnknown && found.word != 0) found.kind = CallKind::kFutex;
   if (found.word != 0) {
-    found.object = object_of(found.kind, found.word, libc);
+    found.object = object_of(found.kind, found.word, found.value, libc);
   } else if (found.kind == CallKind::kSpinlock && thread.registers && (*thread.registers)[kRdi]) {
     found.object = *(*thread.registers)[kRdi];
   }

@@ -19,6 +19,11 @@ struct LockState {
   bool process_shared = false;  // false for robust mutexes: their memory does not tell
   std::int32_t owner = 0;       // tid; 0: the memory does not say
   std::uint32_t waiters = 0;    // of condition variables and barriers
+
+  // Its unlock is refused to a thread with another number than the owner's.
+  bool checks_owner() const {
+    return robust || priority_inherit || type == model::MutexType::kRecursive || type == model::MutexType::kErrorcheck;
+  }
 };
 
 // nullopt: too few bytes to tell, or a libc that is not known.

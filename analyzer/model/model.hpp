@@ -65,7 +65,7 @@ struct Held {
   Stack acquired_at;        // may be empty: caught between the lock and its record
   Stack holder_now;         // where it is, if it is known to hold it still
   bool by_forking_thread = false;
-  bool may_be_own = false;  // by_forking_thread is not known: the forking thread's tid is not
+  bool may_be_own = false;  // by_forking_thread is not known: its own thread may have it, or one that has ended
   std::uint32_t waiters = 0;  // barriers and condition variables: all that wait there; `holder` is one of them
 };
 
@@ -337,6 +337,7 @@ struct Process {
   bool has_execed = false;           // of a forked process: what it had inherited is gone
   bool is_core = false;              // seen in a core file: it may be there no more
   bool has_gaps = false;             // records about it may be missing: no space, or the file was cut
+  bool is_lone = false;              // its memory shows no thread but its only one: none ended, none was lost
 };
 
 // A child of vfork(), which has its parent's memory, called exit().

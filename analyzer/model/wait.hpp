@@ -55,6 +55,7 @@ struct Wait {
   std::uint32_t readers = 0;          // of a rwlock
   MutexType mutex_type = MutexType::kUnknown;
   bool owner_is_gone = false;     // no task has that tid any more
+  bool is_inherited = false;      // of a mutex: `owner`, the first thread of a forked process, has it since before its fork
   std::int32_t fd = -1;           // of a descriptor's wait
   std::string path;               // "pipe:[17]", "/run/a.lock"; of a shared word: the file that is mapped there
   std::string object_name;        // of a word that is a global: "queue_mutex"

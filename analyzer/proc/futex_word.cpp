@@ -57,6 +57,19 @@ bool is_join(const ReadWord& read, const abi::ThreadLayout& layout, std::uint64_
   return true;
 }
 
+// A reader that lets a waiting writer go first sleeps on the count of readers, which has the lock.
+bool is_behind_writer(const ReadWord& read, std::uint64_t word, std::uint32_t expected, FutexWord& found) {
+  const auto lock = read_lock<abi::Rwlock>(read, word);
+  if (!lock || lock->shared < 0 || lock->shared > 1 || lock->flags != abi::Rwlock::kQueues) return false;
+  constexpr std::uint32_t kBits = abi::Rwlock::kWriteLocked | abi::Rwlock::kReadersWait;
+  const bool fits = lock->readers == expected && (expected & (kBits | abi::Rwlock::kWritePhase)) == kBits;
+  if (!fits || lock->reader_count() == 0 || lock->reader_count() > kMostReaders || lock->cur_writer != 0) return false;
+  found.use = model::FutexUse::kRwlockRead;
+  found.readers = lock->reader_count();
+  found.lock = word;
+  return true;
+}
+
 // Both futexes of a rwlock: readers and the writer that is next sleep on the first, further writers on the second.
 bool is_rwlock(const ReadWord& read, std::uint64_t word, std::uint32_t expected, FutexWord& found) {
   constexpr std::uint64_t kPhaseFutex = offsetof(abi::Rwlock, wrphase_futex);
@@ -99,7 +112,8 @@ FutexWord identify_word(const Syscall& call, abi::Version libc, const ReadWord& 
   const abi::ThreadLayout* const thread = abi::thread_layout(libc);
   if (!is_private && names_task && thread != nullptr && is_join(read, *thread, word, expected, found)) return found;
   const bool is_lock = (abi::Mutex::kVersions.have(libc) && is_mutex(read, word, expected, found)) ||
-                       (abi::Rwlock::kVersions.have(libc) && is_rwlock(read, word, expected, found));
+                       (abi::Rwlock::kVersions.have(libc) &&
+                        (is_rwlock(read, word, expected, found) || is_behind_writer(read, word, expected, found)));
   if (!is_lock) return {};
   if (found.owner == 0) return found;
   found.owner_is_gone = !owner_lives(found.owner);

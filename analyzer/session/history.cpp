@@ -133,19 +133,20 @@ bool RunHistory::has_stuck() const {
 
 void RunHistory::note_look(const model::Model& seen) {
   for (const model::Process& process : seen.processes) {
-    if (!process.waits.empty()) looks_[{process.pid, process.start_ticks}] = process.waits;
+    if (!process.waits.empty()) looks_[{process.pid, process.start_ticks}] = {process.waits, process.is_lone};
   }
 }
 
 void RunHistory::add_look(const proc::ProcessKey& key, collect::LoggedProcess& row) const {
   const auto look = looks_.find(key);
   if (look == looks_.end()) return;
+  row.is_lone = look->second.is_lone;
   for (model::Wait& wait : row.waits) {
     const auto is_it = [&](const model::Wait& one) {
       return one.tid == wait.tid && one.kind == wait.kind && one.object == wait.object && one.fd == wait.fd;
     };
-    const auto seen = std::ranges::find_if(look->second, is_it);
-    if (seen == look->second.end()) continue;  // it waits for something else by now
+    const auto seen = std::ranges::find_if(look->second.waits, is_it);
+    if (seen == look->second.waits.end()) continue;  // it waits for something else by now
     const bool is_stuck = wait.is_stuck;
     wait = *seen;
     wait.is_stuck = is_stuck;

@@ -45,7 +45,11 @@ class RunHistory {
 
   collect::RunLog base_;
   std::map<proc::ProcessKey, collect::LoggedProcess> kept_;
-  std::map<proc::ProcessKey, std::vector<model::Wait>> looks_;
+  struct Look {
+    std::vector<model::Wait> waits;
+    bool is_lone = false;
+  };
+  std::map<proc::ProcessKey, Look> looks_;
   std::map<proc::ProcessKey, watch::Clock::time_point> missed_;  // since when a proof is missing that there was
   RunEnded ended_;
 };

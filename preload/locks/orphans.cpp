@@ -49,9 +49,10 @@ bool is_process_shared(const MutexMemory& mutex, const volatile void* lock) {
   return mutex.is_shared() && (!mutex.is_robust() || is_in_shared_mapping(lock));
 }
 
-// Does the lock's own memory, copied from `lock`, say that `tid` holds it, in this process alone? Out of line: its copy of
-// the lock is no part of the deepest frame of a fork.
-__attribute__((noinline)) bool confirms(LockKind kind, const void* memory, const volatile void* lock, std::int32_t tid) {
+// Does the lock's own memory, copied from `lock`, say that `tid` holds it, in this process alone? Out of line: its copy
+// of the lock is no part of the deepest frame of a fork.
+__attribute__((noinline)) bool confirms(LockKind kind, const void* memory, const volatile void* lock,
+                                        std::int32_t tid) {
   switch (kind) {
     case LockKind::kMutex: {
       const auto mutex = decode_lock<MutexMemory>(memory);
@@ -114,6 +115,10 @@ bool collect_from(Slot& holder, std::uint64_t fork, std::int32_t tid_at_fork, bo
   for (const HeldLock* at = &holder.held[1]; at < holder.top && at < std::end(holder.held); ++at) {
     const HeldLock entry = *at;
     if (entry.lock == 0 || is_moved(holder, at)) continue;
+    // Of a thread that had ended: no fork left it behind, and nobody could have counted on it to post.
+    if (lock_kind(entry.lock) == LockKind::kSemaphore &&
+        holder.state.load(std::memory_order_relaxed) == SlotState::kEnded)
+      continue;
     std::uint8_t memory[56] = {};
     const std::size_t bytes = lock_bytes(lock_kind(entry.lock));
     const auto* lock = reinterpret_cast<const void*>(lock_address(entry.lock));

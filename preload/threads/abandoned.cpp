@@ -9,13 +9,18 @@ namespace forksight {
 
 namespace {
 
-// Semaphores, spinlocks and readers name nobody, and a semaphore is often posted by another thread: they do not count.
+// Semaphores and spinlocks name nobody, and a semaphore is often posted by another thread: they do not count. A rwlock
+// that has readers still has this one, which alone could have unlocked for itself.
 bool is_owned(const HeldLock& entry, std::int32_t tid) {
   const auto* lock = reinterpret_cast<const void*>(lock_address(entry.lock));
   if (entry.lock == 0) return false;
   if (lock_kind(entry.lock) == trace::LockKind::kMutex) {
     MutexMemory mutex{};
     return read_lock(lock, mutex) && mutex.is_held() && mutex.owner == tid;
+  }
+  if (lock_kind(entry.lock) == trace::LockKind::kRwlockRead) {
+    RwlockMemory rwlock{};
+    return read_lock(lock, rwlock) && rwlock.reader_count() != 0;
   }
   if (lock_kind(entry.lock) == trace::LockKind::kRwlockWrite) {
     RwlockMemory rwlock{};

@@ -6,10 +6,10 @@
 //
 // EXPECT-BARE: hang
 // EXPECT: rwlock-upgrade proven hang lock=table_lock victims=0
-// EXPECT(threads): rwlock-upgrade proven/likely hang lock=table_lock victims=0
-// EXPECT-WHY(threads): rwlock-upgrade proven/likely hang lock=table_lock victims=0
+// EXPECT(threads): rwlock-upgrade proven/possible hang lock=table_lock victims=0
+// EXPECT-WHY(threads): rwlock-upgrade proven/possible hang lock=table_lock victims=0
 // EXPECT-CORE: rwlock-upgrade proven hang lock=table_lock
-// EXPECT-CORE(threads): rwlock-upgrade proven/likely hang lock=table_lock
+// EXPECT-CORE(threads): rwlock-upgrade proven/possible hang lock=table_lock
 #include <pthread.h>
 
 #include "../baton.h"

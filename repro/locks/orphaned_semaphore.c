@@ -5,14 +5,14 @@
 // Repaired:  a child handler re-initialises the semaphore.
 //
 // EXPECT-BARE: hang
-// EXPECT: orphaned-semaphore proven hang lock=import_lock holder=importer start=importer_main victims=1
+// EXPECT: orphaned-semaphore proven/likely hang lock=import_lock holder=importer start=importer_main victims=1
 // EXPECT-STACK: culprit import_module@acquire importer_main@import
 // EXPECT-STACK: stack load_plugin@touch main@child
 // EXPECT-CURED: --on-orphan=recover stdout="child: went on"
 // EXPECT-CURED: --cure=auto,orphans stdout="child: went on"
 // EXPECT-RUN: --on-orphan=recover outcome=cured status=0 says="it may be half-changed"
 // EXPECT-RUN: --on-orphan=abort outcome=error status=134 says="fails instead of hanging"
-// EXPECT-WHY: orphaned-semaphore proven/likely hang lock=import_lock victims=1
+// EXPECT-WHY: orphaned-semaphore proven/possible hang lock=import_lock victims=1
 // EXPECT-CORE: none
 #include <pthread.h>
 #include <semaphore.h>

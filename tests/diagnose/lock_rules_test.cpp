@@ -220,6 +220,7 @@ TEST(OrphanedSemaphore, IsOnlyLikelyWithoutTheProof) {
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].harm, Certainty::kLikely);
   EXPECT_EQ(findings[0].outcome, Outcome::kMayHang);
+  EXPECT_EQ(findings[0].cause, Certainty::kLikely);
 
   model::Model with_handlers = touched(semaphore);
   with_handlers.processes[1].liveness = model::Liveness::kDeadButForSignal;

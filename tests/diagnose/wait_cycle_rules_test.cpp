@@ -177,13 +177,19 @@ TEST(SelfDeadlock, IsLikelyWhereTheProcessGoesOn) {
   EXPECT_EQ(only_finding(model).harm, Certainty::kProven);
 }
 
-TEST(RwlockUpgrade, ItsCauseIsProvenOnlyWithoutOtherThreads) {
+TEST(RwlockUpgrade, ItsCauseIsProvenOnlyOfALoneThread) {
   model::Wait upgrade = futex(100, FutexUse::kRwlockWrite, {100, 0, -1, "rwlock"}, "table_lock");
   upgrade.readers = 1;
-  EXPECT_EQ(only_finding(model_of({process(100, {upgrade})})).harm, Certainty::kProven);
+  model::Model lone = model_of({process(100, {upgrade})});
+  lone.processes[0].is_lone = true;
+  EXPECT_EQ(only_finding(lone).harm, Certainty::kProven);
+  EXPECT_EQ(only_finding(lone).cause, Certainty::kProven);
+  lone.processes[0].is_lone = false;
+  EXPECT_EQ(only_finding(lone).cause, Certainty::kPossible) << "a reader that has ended";
   const auto beside = model_of({process(100, {upgrade, futex(101, FutexUse::kUnknown, {100, 0, -1, "futex"})})});
   EXPECT_EQ(only_finding(beside).rule, "rwlock-upgrade");
-  EXPECT_EQ(only_finding(beside).cause, Certainty::kLikely);
+  EXPECT_EQ(only_finding(beside).harm, Certainty::kProven);
+  EXPECT_EQ(only_finding(beside).cause, Certainty::kPossible);
   upgrade.readers = 0;
   EXPECT_TRUE(diagnose(model_of({process(100, {upgrade})})).empty());
 }

@@ -108,12 +108,121 @@ TEST(Orphan, ItsHolderStandsWhereItIsWhileTheParentsCopySaysSo) {
 TEST(Orphan, ItsHolderMayHaveEndedSince) {
   MutexScene scene;
   scene.parent.image.threads.pop_back();
+  scene.child.put_lost_pthread();
   const model::Model model = scene.model();
+  ASSERT_EQ(model.forks.front().lost_threads.size(), 1U) << "the child's memory has it still";
   ASSERT_EQ(model.forks.front().held.size(), 1U);
   const model::Held& held = model.forks.front().held.front();
   EXPECT_EQ(model.threads[held.holder].tid, kHolder);
   EXPECT_FALSE(held.holder_now.known());
+  const auto findings = diagnose(model);
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].rule, "orphaned-mutex");
+  EXPECT_EQ(findings[0].harm, Certainty::kProven);
+  EXPECT_EQ(findings[0].cause, Certainty::kProven);
+}
+
+// Where no thread was lost, whoever had that number has ended, and took the lock along.
+TEST(Orphan, HasAnOwnerThatEndedIfNoThreadWasLost) {
+  MutexScene scene;
+  scene.parent.image.threads.pop_back();
+  const auto findings = diagnose(scene.model());
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].rule, "orphaned-mutex");
+  EXPECT_NE(findings[0].summary.find("ended without releasing it"), std::string::npos) << findings[0].summary;
+}
+
+// The number may be that of an ancestor who is not there to be looked at, whose copy this process' own thread is.
+TEST(Orphan, IsNoneIfItsOwnerMayBeAnAncestorsThread) {
+  const MutexScene own(kParent - 1);
+  ASSERT_EQ(own.model().forks.front().held.size(), 1U);
+  EXPECT_TRUE(own.model().forks.front().held.front().may_be_own);
+  const auto findings = diagnose(own.model());
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].cause, Certainty::kPossible);
+  EXPECT_EQ(findings[0].summary.find("held it"), std::string::npos) << findings[0].summary;
+
+  MutexScene lost_none(kParent - 1);
+  lost_none.parent.image.threads.pop_back();
+  EXPECT_TRUE(lost_none.model().forks.front().held.empty());
+  EXPECT_EQ(rules_of(lost_none.model()), Rules{});
+}
+
+// The futex wait for the mutex, as it is seen from outside.
+void name_owner(Subject& subject, std::int32_t owner, std::size_t at = 0) {
+  model::Wait& wait = subject.waits.at(at);
+  wait.use = model::FutexUse::kMutex;
+  wait.owner = owner;
+  wait.owner_is_gone = true;
+  wait.is_stuck = true;
+  wait.mutex_type = model::MutexType::kNormal;
+}
+
+TEST(Inherited, APlainMutexIsTheFirstThreadsOwn) {
+  const MutexScene scene(kParent);
+  auto subjects = scene.subjects();
+  name_owner(subjects[1], kParent);
+  const model::Model model = build_model(subjects);
+  EXPECT_TRUE(model.forks.front().held.empty());
+  EXPECT_TRUE(model.processes[1].waits.front().is_inherited);
+  const auto findings = diagnose(model);
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].rule, "self-deadlock");
+  EXPECT_EQ(findings[0].cause, Certainty::kProven);
+  EXPECT_NE(findings[0].summary.find("since before its fork"), std::string::npos) << findings[0].summary;
+}
+
+// The first thread lives, and may unlock: what it waits for tells.
+TEST(Inherited, AnotherThreadOfTheChildWaitsForTheFirst) {
+  MutexScene scene(kParent);
+  scene.child.image.threads.clear();
+  scene.child.add_thread_at(kMainPointer, kChild, {"pthread_join", "made_main"}, kHeap + 0x400);
+  scene.child.add_thread(kChild + 1, {"pthread_mutex_lock", "made_worker"}, scene.mutex);
+  auto subjects = scene.subjects();
+  name_owner(subjects[1], kParent, 1);
+  model::Wait& join = subjects[1].waits.front();
+  join.use = model::FutexUse::kJoin;
+  join.owner = kChild + 1;
+  join.is_stuck = true;
+  join.wakers = {{kChild, kChild + 1, -1, "join"}};
+  EXPECT_EQ(rules_of(build_model(subjects)), Rules{"join-cycle"});
+}
+
+// Of the copy of the copy of the thread that took it.
+struct Generations : MutexScene {
+  explicit Generations(std::uint32_t kind)
+      : MutexScene(kParent, address_of("made_mutex"), kind), grandchild(3000, kChild) {
+    child.image.threads.clear();
+    child.add_thread_at(kMainPointer, kChild, {"wait4", "made_main"});
+    grandchild.add_thread_at(kMainPointer, 3000, {"pthread_mutex_lock", "made_main"}, mutex);
+    grandchild.put(mutex, test::mutex_memory(kind, kParent));
+  }
+  std::vector<Subject> three(std::int32_t owner) const {
+    auto all = subjects();
+    all.push_back(test::family(child, grandchild)[1]);
+    all[1].liveness = model::Liveness::kVictim;
+    all[1].waits_for = 2;
+    all[2].parent = 1;
+    name_owner(all[2], owner);
+    return all;
+  }
+  MadeProcess grandchild;
+};
+
+TEST(Inherited, AcrossTwoForks) {
+  EXPECT_EQ(rules_of(build_model(Generations(0).three(kParent))), Rules{"self-deadlock"});
+  constexpr std::uint32_t kErrorcheck = 2;
+  EXPECT_EQ(rules_of(build_model(Generations(kErrorcheck).three(kParent))), Rules{"self-held-lock"});
+}
+
+TEST(Inherited, AThreadThatTheFirstForkLeftBehindIsLost) {
+  Generations scene(0);
+  for (MadeProcess* process : {&scene.parent, &scene.child, &scene.grandchild})
+    process->put(scene.mutex, test::mutex_memory(0, kHolder));
+  const model::Model model = build_model(scene.three(kHolder));
   EXPECT_EQ(rules_of(model), Rules{"orphaned-mutex"});
+  ASSERT_EQ(model.touches.size(), 1U);
+  EXPECT_EQ(model.forks[model.touches[0].fork].process, 0U) << "the fork that lost it is to blame";
 }
 
 // Two threads of the child's own, one of which has it: no fork is to blame.

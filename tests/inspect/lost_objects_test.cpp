@@ -75,6 +75,7 @@ TEST(LostObject, ARwlockDoesNotTellItsReaders) {
   EXPECT_EQ(model.threads[only_held(model).holder].tid, 0);
   EXPECT_EQ(model.locks[only_held(model).lock].kind, model::LockKind::kRwlockRead);
   EXPECT_EQ(rules_of(scene), Rules{"orphaned-rwlock"});
+  EXPECT_EQ(diagnose(model).at(0).cause, Certainty::kPossible);
 }
 
 TEST(LostObject, ASemaphoreThatIsEmptyHasNoOwner) {
@@ -83,6 +84,23 @@ TEST(LostObject, ASemaphoreThatIsEmptyHasNoOwner) {
   scene.put(semaphore, test::semaphore_memory(0));
   EXPECT_EQ(rules_of(scene), Rules{"orphaned-semaphore"});
   EXPECT_EQ(scene.model().locks.at(0).name, "made_semaphore");
+  const Finding finding = diagnose(scene.model()).at(0);
+  EXPECT_EQ(finding.harm, Certainty::kProven);
+  EXPECT_EQ(finding.cause, Certainty::kPossible) << "it may be a signal that nobody sends";
+  EXPECT_EQ(finding.summary.find("held it"), std::string::npos) << finding.summary;
+}
+
+// A parent that never had a second thread lost none.
+TEST(LostObject, WithoutAnOwnerNeedsAThreadThatWasLost) {
+  const std::uint64_t semaphore = address_of("made_semaphore");
+  Scene scene({"pause", "made_worker"}, 0, {"sem_wait", "made_main"}, semaphore);
+  scene.put(semaphore, test::semaphore_memory(0));
+  scene.parent.image.threads.pop_back();
+  EXPECT_EQ(rules_of(scene), Rules{});
+  Scene reader({"pause", "made_worker"}, 0, {"pthread_rwlock_wrlock", "made_main"}, kHeap + 0x100 + 12);
+  reader.put(kHeap + 0x100, test::rwlock_memory(8, 0));
+  reader.parent.image.threads.pop_back();
+  EXPECT_TRUE(reader.model().forks.at(0).held.empty());
 }
 
 // Daemons wait so for the handler of SIGTERM to post it.

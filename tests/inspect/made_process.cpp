@@ -14,6 +14,7 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "forksight/abi/thread.hpp"
 #include "symbols/symbols.hpp"
 
 // What the made processes run, and the globals that they lock. No two functions are alike, which would make them one.
@@ -197,6 +198,24 @@ image::Thread& MadeProcess::add_thread_at(std::uint64_t pointer, std::int32_t ti
 
 void MadeProcess::put_word(std::uint64_t address, std::uint32_t word) {
   put(address, std::bit_cast<std::array<std::uint8_t, sizeof word>>(word));
+}
+
+void MadeProcess::put_lost_pthread() {
+  constexpr std::uint64_t kSearched = 0x1'0000;
+  constexpr std::uint64_t kPointer = kHeap + kHeapBytes - 0x1000;
+  put(kHeap + kHeapBytes - kSearched, std::vector<std::uint8_t>(kSearched));
+  const auto put_value = [&](std::uint64_t offset, std::uint64_t value) {
+    put(kPointer + offset, std::bit_cast<std::array<std::uint8_t, sizeof value>>(value));
+  };
+  const abi::ThreadLayout& layout = *abi::thread_layout(image.libc.version);
+  proc::Mapping code;
+  code.start = address_of("made_worker") & ~std::uint64_t{0xfff};
+  code.end = code.start + 0x1000;
+  code.readable = code.executable = true;
+  image.mappings.insert(image.mappings.begin(), code);
+  put_value(0, kPointer);
+  put_value(abi::kSelfInThread, kPointer);
+  put_value(layout.start_routine, address_of("made_worker"));
 }
 
 std::vector<model::Wait> waits_of(const image::Image& image) {

@@ -48,6 +48,8 @@ class MadeProcess {
   image::Thread& add_thread_at(std::uint64_t pointer, std::int32_t tid, const Names& stack, std::uint64_t word = 0);
   void put(std::uint64_t address, std::span<const std::uint8_t> bytes) { memory_->put(address, bytes); }
   void put_word(std::uint64_t address, std::uint32_t word);
+  // That of a thread which fork() left behind, at the end of the heap, where a stack might end.
+  void put_lost_pthread();
 
   image::Image image;
 

@@ -35,17 +35,16 @@ bool is_open_wait(const Sleeper& sleeper) {
   return wait.kind == model::WaitKind::kFutex && !has_owner(wait) && wait.stack.known();
 }
 
-// Its fork took threads away, or one of an ancestor did: what it waits for may have been theirs.
-std::unordered_set<model::ProcessId> find_bereft(const model::Model& model) {
-  std::unordered_set<model::ProcessId> bereft;
-  for (std::size_t before = 1; before != bereft.size();) {
-    before = bereft.size();
-    for (const model::Fork& fork : model.forks) {
-      const bool has_lost = !fork.lost_threads.empty() || fork.unknown_threads > 0 || bereft.contains(fork.process);
-      if (fork.child && has_lost) bereft.insert(*fork.child);
-    }
+// Its fork took threads away, or one of an ancestor did: what it waits for may have been theirs, or nobody's.
+bool is_bereft(const model::Model& model, model::ProcessId id) {
+  std::unordered_set<model::ProcessId> seen;
+  while (seen.insert(id).second) {
+    const auto fork = std::ranges::find_if(model.forks, [&](const model::Fork& one) { return one.child == id; });
+    if (fork == model.forks.end()) return false;
+    if (!fork->lost_threads.empty() || fork->unknown_threads > 0) return true;
+    id = fork->process;
   }
-  return bereft;
+  return false;
 }
 
 std::unordered_set<model::ProcessId> find_explained(const std::vector<Finding>& findings) {
@@ -216,7 +215,10 @@ Finding describe(const Evidence& evidence, const std::vector<model::ProcessId>& 
   tell_all(evidence, sleepers, names_process, finding);
   add_sentence(finding, describe_liveness(evidence.process(first->process)));
   if (sleepers.size() == 1) {
-    add_sentence(finding, "Whoever was to wake it has ended, or did so before it waited.");
+    const bool has_lost = is_bereft(evidence.model(), first->process);
+    add_sentence(finding, has_lost ? "Who was to wake it is not known: a thread that a fork left behind, one that has "
+                                     "ended or did so before it waited, or nobody."
+                                   : "Whoever was to wake it has ended, did so before it waited, or never was.");
   } else {
     add_sentence(finding, "Who should have gone first, no memory tells; one of these waits is one too many.");
   }
@@ -228,13 +230,12 @@ Finding describe(const Evidence& evidence, const std::vector<model::ProcessId>& 
 
 void deadlock(const Evidence& evidence, std::vector<Finding>& findings) {
   const model::Model& model = evidence.model();
-  const std::unordered_set<model::ProcessId> bereft = find_bereft(model);
   std::unordered_set<model::ProcessId> settled = find_explained(findings);
   for (model::ProcessId id = 0; id < model.processes.size(); ++id) {
     if (!is_asleep_for_good(model.processes[id]) || settled.contains(id)) continue;
     const std::vector<model::ProcessId> bound = find_bound(model, id);
     const bool is_closed = std::ranges::all_of(bound, [&](model::ProcessId one) {
-      return is_asleep_for_good(model.processes[one]) && !settled.contains(one) && !bereft.contains(one);
+      return is_asleep_for_good(model.processes[one]) && !settled.contains(one);
     });
     const Sleepers sleepers = list_sleepers(model, bound);
     if (!is_closed || std::ranges::none_of(sleepers, is_open_wait)) continue;

@@ -20,11 +20,16 @@ void orphaned_rwlock(const Evidence& evidence, std::vector<Finding>& findings) {
     finding.cause = evidence.find_cause(touch);
     finding.outcome = end->outcome;
     finding.culprit = locks::describe_lock(evidence, *orphan);
-    finding.summary = fmt::format("{}: {} {}", locks::head(evidence, touch, orphan->lock, *end, "locking"),
-                                  by_reader ? "reader" : "writer", locks::cause(evidence, touch, *orphan));
+    const bool is_known = finding.cause != Certainty::kPossible;
+    finding.summary = fmt::format("{}: {}{}", locks::head(evidence, touch, orphan->lock, *end, "locking"),
+                                  !is_known   ? ""
+                                  : by_reader ? "reader "
+                                              : "writer ",
+                                  locks::cause(evidence, touch, *orphan));
     locks::tell(evidence, touch, *orphan, *end, "locking",
-                by_reader ? "The lost reader is still counted: writers wait for it, readers of the child may enter."
-                          : "The lost writer still owns it: readers and writers of the child wait for it.",
+                !is_known   ? ""
+                : by_reader ? "The lost reader is still counted: writers wait for it, readers of the child may enter."
+                            : "The lost writer still owns it: readers and writers of the child wait for it.",
                 finding);
     locks::add_fixes(evidence.process(touch.process), touch, *orphan,
                      "re-initialise it (an unlock there corrupts its count)", finding);

@@ -1,6 +1,7 @@
 // A semaphore that is used as a lock and was taken by another thread at the fork. Its memory has no owner, and a
-// semaphore may as well be a signal that somebody in the child, or a handler, is going to post: so this is certain only
-// where the process is proven dead and handles no signal.
+// semaphore may as well be a signal that somebody in the child, or a handler, is going to post: so that it hangs is
+// certain only where the process is proven dead and handles no signal. Why it does never is: who took it may not have
+// been the one to post it, and without the shim nobody knows that it was taken at all.
 #include <fmt/core.h>
 
 #include <algorithm>

@@ -14,13 +14,23 @@ void self_deadlock(const Evidence& evidence, std::vector<Finding>& findings) {
     const cycles::Link& link = cycle.front();
     Finding finding = cycles::begin_finding("self-deadlock", evidence, cycle);
     const std::string name = cycles::object(*link.wait);
-    finding.summary = fmt::format("{} locking {}: {} holds it already", cycles::hanging(evidence, cycle), name,
-                                  cycles::thread(evidence, link, false));
+    const bool is_inherited = link.wait->is_inherited;
+    finding.summary = fmt::format("{} locking {}: {} holds it already{}", cycles::hanging(evidence, cycle), name,
+                                  cycles::thread(evidence, link, false), is_inherited ? ", since before its fork" : "");
     finding.culprit = cycles::culprit_lock(evidence, cycle);
     cycles::tell(evidence, cycle, finding);
     add_sentence(
         finding,
         "It is no recursive mutex: its owner, too, waits until it is unlocked, and only its owner could do that.");
+    if (is_inherited) {
+      add_sentence(
+          finding,
+          "Its memory names the number that this thread had in the process that forked: the copy of the thread "
+          "has the copy of the lock, and did not give it back before it locked it again.");
+      finding.fixes.push_back({fmt::format(
+          "In the child, unlock {} before it is locked again: in a pthread_atfork() child handler, or behind fork().",
+          name)});
+    }
     if (cycles::goes_on(evidence, link)) {
       add_sentence(
           finding,

@@ -82,9 +82,17 @@ void tell_touch(const Evidence& evidence, const Touch& touch, const locks::Orpha
 
 void tell(const Evidence& evidence, const Touch& touch, const locks::Orphan& own, Finding& finding) {
   const model::Fork& fork = evidence.fork(touch);
-  add_sentence(finding, fmt::format("The forking thread, {} of {}, had taken it{} and held it across fork(){}.",
-                                    words::thread(own.holder), words::parent(evidence.process(fork.process)),
-                                    words::at(" at ", own.held.acquired_at), words::at(" at ", fork.stack)));
+  const std::string taken = words::at(" at ", own.held.acquired_at);
+  const std::string parent = words::parent(evidence.process(fork.process));
+  const std::string forked = words::at(" at ", fork.stack);
+  add_sentence(
+      finding,
+      fork.child == touch.process
+          ? fmt::format("The forking thread, {} of {}, had taken it{} and held it across fork(){}.",
+                        words::thread(own.holder), parent, taken, forked)
+          : fmt::format("Of {}, {} had taken it{} and held it across fork(){}: this process is a copy of a copy "
+                        "of that one.",
+                        parent, words::thread(own.holder), taken, forked));
   add_sentence(finding,
                fmt::format("A {} remembers its owner by thread id {}; in the child the same thread has another id, so "
                            "the lock takes it for a stranger.",

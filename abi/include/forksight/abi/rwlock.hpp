@@ -22,6 +22,7 @@ struct Rwlock {
 
   static constexpr std::uint32_t kWritePhase = 1;
   static constexpr std::uint32_t kWriteLocked = 2;  // a writer has it, or is the next one
+  static constexpr std::uint32_t kReadersWait = 4;  // readers sleep on `readers`, behind a writer that waits
   static constexpr unsigned kReaderShift = 3;
   static constexpr std::uint32_t kFutexUsed = 2;  // of the futexes
   static constexpr std::uint32_t kMostFlags = 2;

@@ -1,0 +1,54 @@
+// A rwlock that prefers writers lets no reader pass a writer that waits, not even one that reads already: such a reader
+// waits for the writer, and the writer for that reader's first lock. Readers have no name in a rwlock, so that it is
+// this one who has it is a candidate only.
+#include <fmt/core.h>
+
+#include "diagnose/rules.hpp"
+#include "diagnose/rwlock_waits.hpp"
+#include "diagnose/wait_cycles.hpp"
+#include "diagnose/words.hpp"
+
+namespace forksight::rules {
+
+void rwlock_recursive_read(const Evidence& evidence, std::vector<Finding>& findings) {
+  for (const cycles::Cycle& cycle : cycles::find_cycles(evidence.model())) {
+    if (cycle.size() != 1 || !cycles::has_via(cycle, "rwlock") || cycles::is_told_elsewhere(evidence, cycle, findings))
+      continue;
+    const model::Wait& writer = *cycle.front().wait;
+    if (writer.use != model::FutexUse::kRwlockWrite || writer.owner != 0 || writer.readers == 0) continue;
+    const model::ProcessId id = cycle.front().process;
+    const model::Process& process = evidence.process(id);
+    const model::Wait* const reader = rwlocks::find_reader_behind(process, writer);
+    if (reader == nullptr || !writer.stack.known()) continue;
+    Finding finding = Evidence::begin_finding("rwlock-recursive-read", id, *reader);
+    cycles::set_certainty(evidence, cycle, finding);
+    finding.cause = Certainty::kPossible;
+    const std::string name = cycles::object(writer);
+    const std::string first = fmt::format("thread {}{}", reader->tid, words::quoted(reader->name));
+    const std::string second = fmt::format("thread {}{}", writer.tid, words::quoted(writer.name));
+    finding.summary = fmt::format(
+        "{} {} locking {} for reading: {} waits behind {}, which waits to write, and possibly reads already",
+        evidence.name(id), hangs(process), name, first, second);
+    finding.culprit = cycles::culprit_lock(writer);
+    add_sentence(finding, fmt::format("Thread {} waits to lock {} for reading{}.", reader->tid, name,
+                                      words::at(" at ", reader->stack)));
+    add_sentence(finding,
+                 fmt::format("It lets {} go first, which waits to lock it for writing{}: this lock prefers writers.",
+                             second, words::at(" at ", writer.stack)));
+    add_sentence(finding, fmt::format("The writer waits until {} let go.",
+                                      words::count(writer.readers, "reader has", "readers have")));
+    add_sentence(finding, describe_liveness(process));
+    add_sentence(finding, fmt::format("A rwlock does not tell who its readers are. If {} is one of them, it waits for "
+                                      "itself, around the writer; it may be another one that does not let go.",
+                                      first));
+    finding.fixes.push_back(
+        {fmt::format("Lock {} for reading once: split off a function that expects it to be held.", name)});
+    finding.fixes.push_back(
+        {"A lock that prefers readers (the default, PTHREAD_RWLOCK_PREFER_READER_NP) lets a reader read again; its "
+         "writers "
+         "may wait long."});
+    findings.push_back(std::move(finding));
+  }
+}
+
+}  // namespace forksight::rules

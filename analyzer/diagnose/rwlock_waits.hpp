@@ -1,0 +1,19 @@
+// Readers that let a writer go first, who waits for a reader.
+#pragma once
+
+#include <algorithm>
+
+#include "model/model.hpp"
+
+namespace forksight::rwlocks {
+
+// A thread that waits to read behind `writer`, who waits for the readers to leave. Null if there is none.
+inline const model::Wait* find_reader_behind(const model::Process& process, const model::Wait& writer) {
+  const auto reader = std::ranges::find_if(process.waits, [&](const model::Wait& one) {
+    return one.is_stuck && one.use == model::FutexUse::kRwlockRead && one.object == writer.object && one.owner == 0 &&
+           one.readers > 0;
+  });
+  return reader == process.waits.end() ? nullptr : &*reader;
+}
+
+}  // namespace forksight::rwlocks

@@ -1,0 +1,55 @@
+// Mechanism: a rwlock that prefers writers; a thread reads, a writer waits, and the thread locks for reading once more.
+// To blame:  the second lock for reading: it waits behind the writer, who waits for the first.
+// User sees: readers stop as soon as somebody wants to write.
+// Fix:       lock for reading once.
+// Repaired:  the lock prefers readers, which lets them read again.
+//
+// EXPECT-BARE: hang
+// EXPECT: rwlock-recursive-read proven/possible hang lock=table_lock victims=0
+// EXPECT-WHY: rwlock-recursive-read proven/possible hang lock=table_lock victims=0
+// EXPECT-CORE: rwlock-recursive-read proven/possible hang lock=table_lock
+#include <pthread.h>
+#include <sched.h>
+#include <stddef.h>
+
+#ifdef REPAIRED
+static pthread_rwlock_t table_lock = PTHREAD_RWLOCK_INITIALIZER;
+#else
+static pthread_rwlock_t table_lock = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP;
+#endif
+static int entries;
+
+static void* write_entry(void* unused) {
+  pthread_rwlock_wrlock(&table_lock);
+  ++entries;
+  pthread_rwlock_unlock(&table_lock);
+  return unused;
+}
+
+// As soon as a writer waits no reader gets in.
+static void await_writer(void) {
+#ifndef REPAIRED
+  while (pthread_rwlock_tryrdlock(&table_lock) == 0) {
+    pthread_rwlock_unlock(&table_lock);
+    sched_yield();
+  }
+#endif
+}
+
+__attribute__((noinline)) static int look_up(void) {
+  pthread_rwlock_rdlock(&table_lock);
+  const int found = entries;
+  pthread_rwlock_unlock(&table_lock);
+  return found;
+}
+
+int main(void) {
+  pthread_t writer;
+  pthread_rwlock_rdlock(&table_lock);
+  pthread_create(&writer, NULL, write_entry, NULL);
+  await_writer();
+  const int found = look_up();
+  pthread_rwlock_unlock(&table_lock);
+  pthread_join(writer, NULL);
+  return found == 0 && entries == 1 ? 0 : 1;
+}
