@@ -33,6 +33,7 @@ RIGHT = {
     "self-held-lock": lambda wait: wait.cause == "self-held",
     "self-deadlock": lambda wait: wait.cause in ("self-deadlock", "relock"),
     "rwlock-upgrade": lambda wait: wait.kind == "rwlock" and wait.cause in ("upgrade", "relock"),
+    "rwlock-recursive-read": lambda wait: wait.kind == "rwlock" and wait.cause == "ring" and wait.ring_kinds == {"rwlock"},
     "lock-cycle": is_lock_ring,
     "join-cycle": lambda wait: wait.cause == "ring" and "thread" in wait.ring_kinds,
     "abandoned-shared-lock": lambda wait: wait.cause == "abandoned" or wait.shared and wait.cause == ENDED_HOLDER,
