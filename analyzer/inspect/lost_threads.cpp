@@ -40,6 +40,8 @@ model::ThreadId LostThreads::add(const model::Fork& fork, const LostThread& from
 
 void LostThreads::add_ended_since(model::Fork& fork) {
   const image::Image& parent = scene_.subjects[fork.process].image;
+  // One that an earlier fork left behind was never the parent's, which may have used its stack for another since.
+  if (count_forks(scene_.subjects[*fork.child].image, scene_.stacks_of(*fork.child).symbols()) != 1U) return;
   for (const LostThread& lost : find_lost_pthreads(scene_.subjects[*fork.child].image).threads) {
     if (has_ended_since(parent, lost.pointer)) fork.lost_threads.push_back(add(fork, lost));
   }
