@@ -88,7 +88,7 @@ def look_at_core(forksight, folder):
 
 def as_contained(findings):
     """Which number the forking thread had in there is not known: whether it was the owner itself is not either."""
-    return [{**one, "certainty": "proven/likely" if one["rule"].startswith("orphaned") else one["certainty"], "stacks": {},
+    return [{**one, "certainty": "proven/possible" if one["rule"].startswith("orphaned") else one["certainty"], "stacks": {},
              "fields": {key: value for key, value in one["fields"].items() if key != "start"}} for one in findings]
 
 
