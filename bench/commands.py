@@ -5,7 +5,7 @@ import shutil
 import subprocess
 import sys
 
-OBJECTS = ["held.o", "held_stacks.o", "next.o", "scope.o", "streams.o"]
+OBJECTS = ["locks/held.o", "locks/held_stacks.o", "loader/next.o", "loader/scope.o", "libc/streams.o"]
 
 
 def _run(command, folder, environment=None):
