@@ -51,22 +51,6 @@ void ThreadReader::read_gone(const TraceRecord& record) {
   }
 }
 
-namespace {
-
-model::PoolState state_of(const model::ThreadPool& pool) {
-  if (pool.threads.empty()) return model::PoolState::kHandled;
-  switch (model::info_of(pool.owner).fate) {
-    case model::OwnerFate::kRebuilds: return model::PoolState::kRebuilds;
-    case model::OwnerFate::kUnneeded: return model::PoolState::kHandled;
-    // Its handler ends an idle pool: this one was not.
-    case model::OwnerFate::kHandles:
-    case model::OwnerFate::kLost: break;
-  }
-  return model::PoolState::kLost;
-}
-
-}  // namespace
-
 void ThreadReader::sort_threads_by_owner() {
   for (model::ThreadId id = trace_.first_thread(); id < model_.threads.size(); ++id) {
     model_.threads[id].owner = model::find_owner(model_.threads[id]);
@@ -84,7 +68,7 @@ void ThreadReader::sort_threads_by_owner() {
     };
     for (const model::ThreadId thread : fork.lost_threads) pool_of(thread).threads.push_back(thread);
     for (const model::ThreadId thread : fork.gone_threads) pool_of(thread);
-    for (model::ThreadPool& pool : fork.thread_pools) pool.state = state_of(pool);
+    for (model::ThreadPool& pool : fork.thread_pools) pool.state = model::find_pool_state(pool, fork);
   }
 }
 

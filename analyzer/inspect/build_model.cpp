@@ -50,17 +50,6 @@ bool began_after(const image::Thread& thread, const image::Image& child) {
   return thread.tid > child.pid;
 }
 
-model::PoolState state_of(const model::ThreadPool& pool) {
-  switch (model::info_of(pool.owner).fate) {
-    case model::OwnerFate::kRebuilds: return model::PoolState::kRebuilds;
-    // Its handlers made it anew, on both sides; where they could not, the lock that they wait for says so.
-    case model::OwnerFate::kHandles:
-    case model::OwnerFate::kUnneeded: return model::PoolState::kHandled;
-    case model::OwnerFate::kLost: break;
-  }
-  return model::PoolState::kLost;
-}
-
 // Of a condition variable or a semaphore the word is a member that no program names: "done.__data.__g_signals[0]";
 // "done+0x28" without debug information (0x20 to 0x2c in glibc 2.25 and later).
 std::string name_of_whole(const std::string& word) {
@@ -230,7 +219,7 @@ void Builder::add_pools(model::Fork& fork) {
     ++pool.before;
     pool.threads.push_back(id);
   }
-  for (model::ThreadPool& pool : fork.thread_pools) pool.state = state_of(pool);
+  for (model::ThreadPool& pool : fork.thread_pools) pool.state = model::find_pool_state(pool, fork);
 }
 
 // What a process that goes on has on its stacks is its work.

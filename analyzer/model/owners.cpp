@@ -84,4 +84,15 @@ Owner find_owner(const Thread& thread) {
   return find_owner_of_library(thread.start_library);
 }
 
+PoolState find_pool_state(const ThreadPool& pool, const Fork& fork) {
+  if (pool.threads.empty()) return PoolState::kHandled;
+  switch (info_of(pool.owner).fate) {
+    case OwnerFate::kRebuilds: return PoolState::kRebuilds;
+    case OwnerFate::kUnneeded: return PoolState::kHandled;
+    case OwnerFate::kHandles: return fork.is_inferred ? PoolState::kHandled : PoolState::kLost;
+    case OwnerFate::kLost: break;
+  }
+  return PoolState::kLost;
+}
+
 }  // namespace forksight::model

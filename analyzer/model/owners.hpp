@@ -6,7 +6,10 @@
 
 namespace forksight::model {
 
+struct Fork;
 struct Thread;
+struct ThreadPool;
+enum class PoolState;
 
 enum class Owner {
 #define FORKSIGHT_OWNER(id, key, name, libraries, starts, fate, measured, fix) id,
@@ -36,5 +39,10 @@ Owner find_owner(const Thread& thread);
 Owner find_owner_of_library(std::string_view path);
 // The library whose thread it is: that of the start routine, or of the maker where that one is a general one.
 std::string_view find_owning_library(const Thread& thread);
+
+// What became of one of the fork's pools. A trace has the threads that were there after all prepare handlers: a pool that
+// its library's handler should have ended, and that is among them, is lost. For a fork that is inferred, the parent's
+// threads of today stand for those of then: such a library has started its pool again since, so they do not show a loss.
+PoolState find_pool_state(const ThreadPool& pool, const Fork& fork);
 
 }  // namespace forksight::model

@@ -135,6 +135,18 @@ model::Model hung_region(bool with_libomp) {
   return model;
 }
 
+// OpenBLAS ends its pool before a fork and starts it after: threads that are there now show no loss.
+TEST(PoolState, DependsOnWhenTheThreadsWereSeen) {
+  model::ThreadPool pool{Owner::kOpenblas, "libopenblas.so.0", {1}, 1, PoolState::kLost};
+  model::Fork fork;
+  EXPECT_EQ(find_pool_state(pool, fork), PoolState::kLost) << "a trace saw them after the handlers";
+  fork.is_inferred = true;
+  EXPECT_EQ(find_pool_state(pool, fork), PoolState::kHandled);
+  pool.threads.clear();
+  fork.is_inferred = false;
+  EXPECT_EQ(find_pool_state(pool, fork), PoolState::kHandled);
+}
+
 TEST(MixedOpenmpRuntimes, ReplacesTheLostPool) {
   EXPECT_EQ(only_rule(hung_region(false)), "lost-openmp-pool");
   const auto findings = diagnose(hung_region(true));
