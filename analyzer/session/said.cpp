@@ -24,7 +24,7 @@ void RunSaid::note(const Verdicts& verdicts, const model::Model& model, const st
       if (verdict == nullptr || !is_hang(finding)) continue;
       has_stuck = true;
       said.stuck.insert(verdict->key);
-      said.is_proven = said.is_proven || is_proven(*verdict);
+      said.is_proven = said.is_proven || (finding.harm == Certainty::kProven && is_proven(*verdict));
     }
     said.is_proven = said.is_proven || !has_stuck;
   }

@@ -137,6 +137,14 @@ TEST_F(RunDecides, ToTakeBackWhatWasNeverProvenAndIsNotFoundAnyMore) {
   EXPECT_EQ(status_at_the_end({}), 3);
 }
 
+// A handler let it out of the wait, and it ended before anybody looked again.
+TEST_F(RunDecides, ToTakeBackALikelyHangThatIsNotFoundAnyMore) {
+  stick(kChild, Liveness::kDeadButForSignal);
+  said_.note(verdicts_, model_, {finding(Certainty::kLikely, "interrupted")});
+  EXPECT_EQ(said_.take_back_unproven({}).size(), 1U);
+  EXPECT_EQ(status_at_the_end({}), 3);
+}
+
 TEST_F(RunDecides, ToFailByCertainty) {
   const std::vector<Finding> likely{finding(Certainty::kLikely, "a", 1, Outcome::kMayHang)};
   EXPECT_EQ(status_at_the_end(likely), kFails);
