@@ -147,12 +147,22 @@ bool Evidence::has_unknown_holder(const model::Touch& touch) const {
   return model_.locks[held.lock].kind == model::LockKind::kGuard && !is_known(held.holder);
 }
 
+// A wait for a semaphore, or in code of the program's own, comes back after a handler: that may raise an exception, as
+// Python's do, post, or unlock. A core does not tell which handlers there are. Other locks go on waiting.
+bool Evidence::may_be_interrupted(const model::Touch& touch) const {
+  const model::Process& about = process(touch.process);
+  const bool has_handler = has_way_out(about) || (about.is_core && !is_beyond_signals(about));
+  if (!has_handler || !touch.held) return false;
+  const model::LockKind kind = model_.locks[fork(touch).held[*touch.held].lock].kind;
+  return kind == model::LockKind::kSemaphore || kind == model::LockKind::kCustom;
+}
+
 std::optional<Certainty> Evidence::find_hang(const model::Touch& touch) const {
   if (touch.returned || touch.cured || went_on_after(touch)) return std::nullopt;
   const model::Process& about = process(touch.process);
   // An exec ends all threads: none is in a call that was made before.
   if (about.has_execed) return std::nullopt;
-  if (is_proven_dead(about)) return Certainty::kProven;
+  if (is_proven_dead(about)) return may_be_interrupted(touch) ? Certainty::kLikely : Certainty::kProven;
   // That it came back may be among the records that are missing.
   if (about.has_gaps) return Certainty::kLikely;
   // A region that runs alone and long looks like one that spins for its team.
@@ -212,7 +222,8 @@ Finding Evidence::begin_finding(const char* slug, const model::Touch& touch) con
   const auto& waits = process(touch.process).waits;
   const auto seen = std::ranges::find(waits, touch.tid, &model::Wait::tid);
   const bool is_open = !touch.returned && !touch.cured && touch.action == model::TouchAction::kNone;
-  // Where it is now, inside of what it began there. Inside of a region that is the region's own code.
+  // An open call is shown where its thread was seen, which is inside of that call. A region is shown where it began: its
+  // thread may be deep in the region's own code.
   const auto is_of_python = [](const model::Frame& frame) { return frame.python; };
   const bool may_be_inside = touch.kind != model::TouchKind::kParallel ||
                              (seen != waits.end() && std::ranges::any_of(seen->stack.frames, is_of_python));

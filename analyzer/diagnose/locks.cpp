@@ -44,8 +44,7 @@ std::string doubts(const Orphan& orphan) {
     default:
       return fmt::format(
           "The lock names thread {} as its owner, which this process does not have. That may be a lost thread, a "
-          "thread "
-          "that has ended, or this process's own first thread under the number that it had before a fork.",
+          "thread that has ended, or this process's own first thread under the number that it had before a fork.",
           orphan.holder.tid);
   }
 }

@@ -101,7 +101,7 @@ void judge_time(const Touches& touches, Odds& odds) {
 
 void judge_forks(Odds& odds) {
   if (odds.forks == 0) return;
-  const Range range = wilson(odds.taken, odds.forks);
+  const Chance range = wilson(odds.taken, odds.forks);
   if (odds.share >= range.low && odds.share <= range.high) {
     if (odds.share == 0) odds.range.high = std::min(odds.range.high, range.high);
     return;
@@ -119,7 +119,7 @@ bool has_lock(const model::Model& model, const model::Fork& fork, std::uint64_t 
 
 }  // namespace
 
-Range wilson(std::uint64_t taken, std::uint64_t tries) {
+Chance wilson(std::uint64_t taken, std::uint64_t tries) {
   constexpr double kZ = 1.96;
   const auto n = static_cast<double>(tries);
   const double p = static_cast<double>(taken) / n;

@@ -6,14 +6,10 @@
 #include <utility>
 #include <vector>
 
+#include "diagnose/finding.hpp"
 #include "model/model.hpp"
 
 namespace forksight::odds {
-
-struct Range {
-  double low = 0;  // 0 to 1
-  double high = 1;
-};
 
 // Of all forks like those that were seen. Two things are known, and the second outranks the first:
 // - For how long others had the lock in the time in which forks happen: that is the chance if the moment of a fork does
@@ -22,7 +18,7 @@ struct Range {
 // - How many of the forks that were seen found it taken: 95 % of programs with the chance at an end of this range would
 //   have shown less, or more.
 struct Odds {
-  Range range;
+  Chance range;
   double share = 0;          // of the time in which forks happen
   std::uint64_t forks = 0;   // that were seen, with other threads
   std::uint64_t taken = 0;   // of them, that found it taken
@@ -48,6 +44,6 @@ class Table {
 };
 
 // The range of chances of which it is no surprise that `taken` of `tries` came out (Wilson, 95 %).
-Range wilson(std::uint64_t taken, std::uint64_t tries);
+Chance wilson(std::uint64_t taken, std::uint64_t tries);
 
 }  // namespace forksight::odds

@@ -100,9 +100,10 @@ bool retell(const Evidence& evidence, const model::Fork& fork, Finding& finding)
   add_sentence(finding, describe_liveness(child));
   finding.fixes.clear();
   if (wait) {
-    // The cause is known; a handler that raises an exception may end the wait all the same.
+    // A handler that raises an exception may end the wait.
     finding.harm = has_way_out(child) ? Certainty::kLikely : Certainty::kProven;
-    finding.cause = Certainty::kProven;
+    // Which executor the result is to come from, the stacks do not tell.
+    finding.cause = Certainty::kLikely;
     finding.outcome = Outcome::kHang;
     finding.may_be_meant = false;
     finding.culprit.name = "a lost worker of a ThreadPoolExecutor";
@@ -122,8 +123,8 @@ bool retell(const Evidence& evidence, const model::Fork& fork, Finding& finding)
     finding.fixes.push_back({"Make the executor in the child, after the fork.", true});
   } else {
     finding.summary =
-        fmt::format("{}, which no thread of it will end, possibly because {} of its parent {} not copied by fork(){}", head,
-                    words::count(fork.lost_threads.size() + fork.unknown_threads, "thread", "threads"),
+        fmt::format("{}, which no thread of it will end, possibly because {} of its parent {} not copied by fork(){}",
+                    head, words::count(fork.lost_threads.size() + fork.unknown_threads, "thread", "threads"),
                     fork.lost_threads.size() + fork.unknown_threads == 1 ? "was" : "were", forked);
     add_sentence(finding, fmt::format("It was forked{} from {}, which had more threads: {}.", forked, parent,
                                       name_lost(evidence.model(), fork)));

@@ -35,9 +35,9 @@ void move_note(Slot* slot, HeldLock* to, const HeldLock* from);
 HeldNote& note_of(const Slot* slot, const HeldLock* entry);
 // An entry of the held array that has a valid note.
 bool is_followed(const HeldLock* entry);
-// The same of an entry that the calling thread, the only one, took before there were others.
+// The calling thread is about to make the second one: gives notes to the locks that it took while it was alone.
 void note_early(Slot& slot);
-// An entry may be of a lock that somebody else has released: then its memory may be gone, too. Of a followed kind.
+// Whether the lock's memory says so; it may be gone, if somebody else has released the lock. For followed kinds.
 bool is_still_held(const Slot& slot, const HeldLock* entry);
 // What an entry keeps others out by: the number of its lock; of one that has none (robust, shared between processes, a
 // spinlock, a semaphore that is used as a lock, an annotated lock) the address, where a mistake only keeps a finding

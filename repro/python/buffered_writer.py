@@ -11,7 +11,7 @@
 # EXPECT-STACK: stack <module>@touch
 # EXPECT-STACK: fork <module>@fork
 # EXPECT-WHY: python-lock-orphaned proven/likely hang victims=1
-# EXPECT-CORE: python-lock-orphaned proven/likely hang
+# EXPECT-CORE: python-lock-orphaned likely hang
 import fcntl
 import os
 import sys

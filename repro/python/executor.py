@@ -6,7 +6,7 @@
 # Repaired:  the child makes its own.
 #
 # EXPECT-BARE: hang
-# EXPECT: lost-wakeup proven hang start=_worker victims=1
+# EXPECT: lost-wakeup proven/likely hang start=_worker victims=1
 # EXPECT-STACK: stack <module>@touch
 # EXPECT-STACK: fork <module>@fork
 # EXPECT-CORE: lost-wakeup likely/possible may-hang

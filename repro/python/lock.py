@@ -14,7 +14,7 @@
 # EXPECT-BARE(timed): error
 # EXPECT(timed): python-lock-orphaned proven error start=load victims=0
 # EXPECT-WHY: python-lock-orphaned proven/likely hang victims=1
-# EXPECT-CORE: python-lock-orphaned proven/likely hang
+# EXPECT-CORE: python-lock-orphaned likely hang
 import os
 import sys
 import threading

@@ -9,7 +9,7 @@
 # EXPECT-STACK: culprit hand_over@inside
 # EXPECT-STACK: stack <module>@touch
 # EXPECT-STACK: fork <module>@fork
-# EXPECT-CORE: python-lock-orphaned proven/likely hang
+# EXPECT-CORE: python-lock-orphaned likely hang
 import builtins
 import os
 import sys

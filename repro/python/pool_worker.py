@@ -10,7 +10,7 @@
 # EXPECT-STACK: stack work@touch
 # EXPECT-STACK: fork <module>@pool
 # EXPECT-WHY: python-lock-orphaned proven/likely hang victims=1
-# EXPECT-CORE: python-lock-orphaned proven/likely hang
+# EXPECT-CORE: python-lock-orphaned likely hang
 import multiprocessing
 import sys
 import threading

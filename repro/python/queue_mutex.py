@@ -10,7 +10,7 @@
 # EXPECT-STACK: stack <module>@touch
 # EXPECT-STACK: fork <module>@fork
 # EXPECT-WHY: python-lock-orphaned proven/likely hang victims=1
-# EXPECT-CORE: python-lock-orphaned proven/likely hang
+# EXPECT-CORE: python-lock-orphaned likely hang
 import os
 import queue
 import sys

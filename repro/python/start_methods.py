@@ -18,7 +18,7 @@
 # EXPECT-BARE(subprocess): ok
 # EXPECT-NONE(subprocess)
 # EXPECT-WHY: python-lock-orphaned proven/likely hang victims=1
-# EXPECT-CORE: python-lock-orphaned proven/likely hang
+# EXPECT-CORE: python-lock-orphaned likely hang
 import multiprocessing
 import subprocess
 import sys

@@ -74,10 +74,38 @@ TEST(PythonLockOrphaned, IsToldInLinesOfPython) {
   for (const Fix& fix : finding.fixes) EXPECT_EQ(fix.text.find("pthread_atfork"), std::string::npos) << fix.text;
 }
 
+// A core does not say which of the lost threads held a lock of Python.
+TEST(PythonLockOrphaned, NamesNoThreadThatIsNotKnown) {
+  model::Model model = Scene().model();
+  for (model::Thread& thread : model.threads) {
+    if (thread.tid == test::kHolder) thread.tid = 0;
+  }
+  const auto findings = diagnose(model);
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_NE(findings[0].summary.find("the lock was held by another thread"), std::string::npos) << findings[0].summary;
+}
+
 TEST(PythonLockOrphaned, IsCertainWithPythonsOwnHandler) {
   const auto findings = diagnose(Scene().model(model::Liveness::kDeadButForSignal));
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].harm, Certainty::kProven);
+}
+
+// It may raise an exception, which ends the wait.
+TEST(PythonLockOrphaned, IsOnlyLikelyWithAHandlerOfTheProgramsOwn) {
+  model::Model model = Scene().model(model::Liveness::kDeadButForSignal);
+  model.processes[1].ways_out = {"a handler of SIGALRM"};
+  const auto findings = diagnose(model);
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].harm, Certainty::kLikely);
+}
+
+TEST(PythonLockOrphaned, IsOnlyLikelyInACore) {
+  model::Model model = Scene().model(model::Liveness::kDeadButForSignal);
+  model.processes[1].is_core = true;
+  const auto findings = diagnose(model);
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].harm, Certainty::kLikely);
 }
 
 TEST(PythonLockOrphaned, IsOnlyLikelyWithoutTheProof) {

@@ -48,6 +48,14 @@ LoggedProcess stuck_process() {
   wait.path = "/dev/shm/jobs";
   wait.object_module = "/opt/app";
   wait.module_bias = 0x55d0c0000000;
+  wait.object_name = "queue_ready";
+  model::Frame frame;
+  frame.function = "take";
+  frame.module = "/opt/app";
+  frame.file = "/src/queue.cpp";
+  frame.line = 12;
+  wait.stack.frames = {frame};
+  wait.stack.cut = true;
   wait.wakers_known = true;
   wait.wakers = {{4712, 4800, 9, "mutex"}};
   wait.is_stuck = true;

@@ -26,8 +26,9 @@ std::string tell_wait(const model::Touch& touch) {
 std::string tell_holder(const model::Thread& thread, const model::Stack* at_fork) {
   const std::string place = at_fork == nullptr ? std::string() : python::place(*at_fork);
   // The kernel's name of a thread is the interpreter's, unless the program gave it one.
-  const bool is_named = !thread.name.empty() && !thread.name.starts_with("python");
-  const std::string name = is_named ? words::thread(thread) : fmt::format("thread {}", thread.tid);
+  const bool has_name_of_interpreter = thread.name.starts_with("python");
+  const bool shows_tid_alone = thread.tid != 0 && (thread.name.empty() || has_name_of_interpreter);
+  const std::string name = shows_tid_alone ? fmt::format("thread {}", thread.tid) : words::thread(thread);
   return name + (place.empty() ? place : fmt::format(" ({})", place));
 }
 
@@ -101,7 +102,8 @@ void add_fixes(const model::Touch& touch, Finding& finding) {
 Finding describe_import(const Evidence& evidence, const model::Fork& fork, const python::Wait& wait) {
   const model::ProcessId child = *fork.child;
   Finding finding = evidence.begin_finding("python-lock-orphaned", fork);
-  finding.harm = Certainty::kProven;
+  // A handler of Python's may raise an exception, which ends the wait.
+  finding.harm = has_way_out(evidence.process(child)) ? Certainty::kLikely : Certainty::kProven;
   finding.cause = Certainty::kProven;
   finding.outcome = Outcome::kHang;
   finding.culprit.name = "the lock of a module that is being imported";

@@ -20,7 +20,7 @@ std::string percent(double share) {
 }
 
 // Rounded away from each other, so that nothing falls out of the range.
-std::string percents(const odds::Range& range) {
+std::string percents(const Chance& range) {
   const std::string high = percent(std::min(1.0, range.high * 1.02));
   if (range.low == 0) return "at most " + high;
   return fmt::format("{} to {}", percent(range.low * 0.98), high);
@@ -77,7 +77,7 @@ void racy_orphan(const Evidence& evidence, std::vector<Finding>& findings) {
     finding.harm = Certainty::kPossible;
     finding.cause = Certainty::kProven;
     finding.outcome = Outcome::kMayHang;
-    finding.odds = Chance{odds.range.low, odds.range.high};
+    finding.odds = odds.range;
     finding.process = touch.process;
     finding.processes = {touch.process};
     finding.tid = touch.tid;
