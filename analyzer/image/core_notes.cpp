@@ -8,6 +8,8 @@
 #include <optional>
 #include <string_view>
 
+#include "image/elf_notes.hpp"
+
 namespace forksight::image {
 namespace {
 
@@ -18,7 +20,7 @@ static_assert(sizeof(elf_prpsinfo) == 136 && offsetof(elf_prpsinfo, pr_pid) == 2
 
 constexpr std::uint64_t kMaxOffset = std::uint64_t{1} << 62U;
 
-std::uint64_t align_4(std::uint64_t size) { return (size + 3) & ~std::uint64_t{3}; }
+constexpr std::uint64_t kAlignment = 4;  // of notes in a core
 
 template <class T>
 std::optional<T> value_at(std::span<const std::byte> bytes, std::uint64_t offset) {
@@ -90,22 +92,14 @@ void decode_auxiliary(std::span<const std::byte> bytes, CoreNotes& notes) {
 
 CoreNotes decode_notes(std::span<const std::byte> bytes) {
   CoreNotes notes;
-  while (const auto head = value_at<Elf64_Nhdr>(bytes, 0)) {
-    const std::uint64_t name_at = sizeof *head;
-    const std::uint64_t body_at = name_at + align_4(head->n_namesz);
-    const std::uint64_t end = body_at + align_4(head->n_descsz);
-    if (body_at > bytes.size() || head->n_descsz > bytes.size() - body_at) break;
-    const std::string_view name(reinterpret_cast<const char*>(bytes.data() + name_at), head->n_namesz);
-    const auto body = bytes.subspan(body_at, head->n_descsz);
-    if (name.starts_with("CORE")) {
-      if (head->n_type == NT_PRSTATUS) decode_thread(body, notes);
-      if (head->n_type == NT_PRPSINFO) decode_process(body, notes);
-      if (head->n_type == NT_FILE) decode_files(body, notes);
-      if (head->n_type == NT_AUXV) decode_auxiliary(body, notes);
-    }
-    if (end >= bytes.size()) break;
-    bytes = bytes.subspan(end);
-  }
+  for_each_note(bytes, kAlignment, [&](const ElfNote& note) {
+    if (note.owner != "CORE") return true;
+    if (note.type == NT_PRSTATUS) decode_thread(note.body, notes);
+    if (note.type == NT_PRPSINFO) decode_process(note.body, notes);
+    if (note.type == NT_FILE) decode_files(note.body, notes);
+    if (note.type == NT_AUXV) decode_auxiliary(note.body, notes);
+    return true;
+  });
   return notes;
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "image/elf_notes.hpp"
 #include "symbols/debug_files.hpp"
 
 namespace forksight::image {
@@ -17,25 +18,16 @@ constexpr std::size_t kMaxNoteBytes = 64U << 10U;
 using ReadAt = std::function<std::size_t(std::uint64_t offset, std::span<std::byte>)>;
 
 std::uint64_t page_down(std::uint64_t address) { return address & ~(kPageBytes - 1); }
-std::uint64_t align_4(std::uint64_t size) { return (size + 3) & ~std::uint64_t{3}; }
 
-// elf(5): name size, descriptor size, type; name and descriptor padded to four bytes.
-std::vector<std::uint8_t> find_build_id(std::span<const std::byte> notes) {
-  while (notes.size() >= sizeof(Elf64_Nhdr)) {
-    Elf64_Nhdr note;
-    std::memcpy(&note, notes.data(), sizeof note);
-    const std::uint64_t name = sizeof note;
-    const std::uint64_t descriptor = name + align_4(note.n_namesz);
-    const std::uint64_t end = descriptor + align_4(note.n_descsz);
-    if (descriptor + note.n_descsz > notes.size()) break;
-    if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 && std::memcmp(notes.data() + name, "GNU", 4) == 0) {
-      const auto* const id = reinterpret_cast<const std::uint8_t*>(notes.data()) + descriptor;
-      return {id, id + note.n_descsz};
-    }
-    if (end > notes.size()) break;
-    notes = notes.subspan(end);
-  }
-  return {};
+std::vector<std::uint8_t> find_build_id(std::span<const std::byte> notes, std::uint64_t alignment) {
+  std::vector<std::uint8_t> id;
+  for_each_note(notes, alignment, [&](const ElfNote& note) {
+    if (note.type != NT_GNU_BUILD_ID || note.owner != "GNU") return true;
+    const auto* const bytes = reinterpret_cast<const std::uint8_t*>(note.body.data());
+    id.assign(bytes, bytes + note.body.size());
+    return false;
+  });
+  return id;
 }
 
 bool is_x86_64(const Elf64_Ehdr& header) {
@@ -71,7 +63,7 @@ std::optional<ElfHead> read_head(const ReadAt& read, bool is_mapped) {
     if (is_mapped && segment.p_vaddr < head.first_address) continue;
     std::vector<std::byte> notes(std::min<std::uint64_t>(segment.p_filesz, kMaxNoteBytes));
     notes.resize(read(is_mapped ? segment.p_vaddr - head.first_address : segment.p_offset, notes));
-    head.build_id = find_build_id(notes);
+    head.build_id = find_build_id(notes, segment.p_align);
   }
   return head;
 }
