@@ -1,5 +1,6 @@
 #include "symbols/call_graph.hpp"
 
+#include <algorithm>
 #include <string_view>
 
 namespace forksight::symbols {
@@ -60,7 +61,9 @@ bool ends_after(const Function& function, std::uint64_t address) {
 std::vector<std::uint64_t> frame_depths(const Function& function, std::uint64_t call_end) {
   Cfi& cfi = function.binary->cfi();
   if (const auto depth = cfi.stack_depth(call_end - 1)) return {*depth};
-  const auto subtracted = prologue_subtraction(function.binary->elf(), function.range);
+  const auto bytes = function.binary->elf().bytes_at(function.range.start);
+  const std::uint64_t size = std::min<std::uint64_t>(bytes.size(), function.range.end - function.range.start);
+  const auto subtracted = prologue_subtraction(bytes.first(size));
   if (!subtracted) return {};
   // Registers are saved by pushes, or by stores into what has been subtracted.
   constexpr std::uint64_t kFrameLinkBytes = 16;

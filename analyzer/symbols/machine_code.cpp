@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "symbols/call_site.hpp"
-
 namespace forksight::symbols {
 namespace {
 
@@ -20,12 +18,6 @@ std::uint64_t displacement_at(std::span<const std::byte> bytes, std::size_t at) 
   std::int32_t value = 0;
   std::memcpy(&value, bytes.data() + at, sizeof value);
   return static_cast<std::uint64_t>(std::int64_t{value});
-}
-
-bool starts_with(std::span<const std::byte> bytes, std::initializer_list<std::uint8_t> pattern) {
-  if (bytes.size() < pattern.size()) return false;
-  std::size_t i = 0;
-  return std::all_of(pattern.begin(), pattern.end(), [&](std::uint8_t value) { return byte_at(bytes, i++) == value; });
 }
 
 }  // namespace
@@ -114,106 +106,97 @@ const char* MachineCode::slot_name(std::uint64_t address) const {
 
 const char* MachineCode::stub_name(std::uint64_t address) const {
   auto bytes = elf_.bytes_at(address);
-  std::uint64_t at = address;
-  const auto skip = [&](std::size_t count) {
-    bytes = bytes.subspan(count);
-    at += count;
-  };
-  if (starts_with(bytes, {0xf3, 0x0f, 0x1e, 0xfa})) skip(4);  // endbr64
-  if (starts_with(bytes, {0xf2})) skip(1);                    // bnd
-  if (!starts_with(bytes, {0xff, 0x25}) || bytes.size() < 6) return nullptr;
-  return slot_name(at + 6 + displacement_at(bytes, 2));
+  // "jmp *slot(%rip)", in code that is made for CET with an endbr64 before it.
+  for (int instructions = 0; instructions < 2; ++instructions) {
+    const auto instruction = decode_instruction(bytes, address);
+    if (!instruction) return nullptr;
+    if (instruction->kind != Instruction::Kind::kOther) return instruction->slot ? slot_name(*instruction->slot) : nullptr;
+    bytes = bytes.subspan(instruction->length);
+    address += instruction->length;
+  }
+  return nullptr;
 }
 
-std::optional<Branch> MachineCode::read_branch(std::uint64_t address, std::span<const std::byte> bytes) const {
-  const std::uint8_t first = byte_at(bytes, 0);
-  std::size_t opcode_bytes = 0;
-  if (first == 0xe8 || first == 0xe9) opcode_bytes = 1;
-  if (first == 0x0f && bytes.size() > 1 && (byte_at(bytes, 1) & 0xf0U) == 0x80) opcode_bytes = 2;
-  if (opcode_bytes > 0 && bytes.size() >= opcode_bytes + 4) {
-    const std::uint64_t end = address + opcode_bytes + 4;
-    const std::uint64_t target = end + displacement_at(bytes, opcode_bytes);
-    if (!elf_.is_executable(target)) return std::nullopt;
-    if (const char* name = stub_name(target); name != nullptr) return Branch{end, 0, name, first == 0xe8};
-    if (first == 0xe8 && !is_function_start(target)) return std::nullopt;
-    return Branch{end, target, nullptr, first == 0xe8};
+std::optional<Branch> MachineCode::follow(const Instruction& instruction, std::uint64_t end) const {
+  const bool is_call = instruction.kind == Instruction::Kind::kCall;
+  if (instruction.slot) {
+    const char* name = slot_name(*instruction.slot);
+    return name != nullptr ? std::optional(Branch{end, 0, name, is_call}) : std::nullopt;
   }
-  const bool is_call = starts_with(bytes, {0xff, 0x15});
-  if ((is_call || starts_with(bytes, {0xff, 0x25})) && bytes.size() >= 6) {
-    const std::uint64_t end = address + 6;
-    if (const char* name = slot_name(end + displacement_at(bytes, 2)); name != nullptr) {
-      return Branch{end, 0, name, is_call};
-    }
-  }
-  return std::nullopt;
+  if (!instruction.target || !elf_.is_executable(*instruction.target)) return std::nullopt;
+  if (const char* name = stub_name(*instruction.target); name != nullptr) return Branch{end, 0, name, is_call};
+  if (is_call && !is_function_start(*instruction.target)) return std::nullopt;
+  return Branch{end, *instruction.target, nullptr, is_call};
 }
 
-const CodeFacts& MachineCode::facts(const CodeRange& function) {
-  const auto [entry, is_new] = facts_.try_emplace(function.start);
-  CodeFacts& facts = entry->second;
-  if (!is_new) return facts;
+CodeFacts MachineCode::read_facts(const CodeRange& function) const {
+  CodeFacts facts;
   auto bytes = elf_.bytes_at(function.start);
   const std::uint64_t size = std::min({function.end - function.start, std::uint64_t{bytes.size()}, kMaxFunctionBytes});
   bytes = bytes.first(size);
-  for (std::uint64_t at = 0; at < size; ++at) {
-    const auto branch = read_branch(function.start + at, bytes.subspan(at));
-    if (branch) {
-      if (branch->is_call || branch->name != nullptr || !function.contains(branch->target)) {
-        facts.branches.push_back(*branch);
-        at = branch->end - function.start - 1;
-      }
-      continue;
+  facts.end = function.start + size;
+  for (std::uint64_t at = 0; at < size;) {
+    const auto instruction = decode_instruction(bytes.subspan(at), function.start + at);
+    at += instruction ? instruction->length : 1;
+    if (!instruction || instruction->kind == Instruction::Kind::kOther) continue;
+    const std::uint64_t end = function.start + at;
+    const bool is_call = instruction->kind == Instruction::Kind::kCall;
+    if (is_call) facts.call_ends.push_back(end);
+    if (!is_call && instruction->target && function.contains(*instruction->target)) continue;
+    if (const auto branch = follow(*instruction, end)) {
+      facts.branches.push_back(*branch);
+    } else if (!instruction->target) {
+      if (is_call) facts.pointer_calls.push_back(end);
+      if (!is_call && size <= kMaxThunkBytes) facts.is_thunk = true;
     }
-    // After another ff it is a part of a negative number, as a rule.
-    if (byte_at(bytes, at) != 0xff || at + 1 >= size || (at > 0 && byte_at(bytes, at - 1) == 0xff)) continue;
-    const std::size_t length = indirect_call_length(bytes.subspan(at));
-    if (length > 0 && at + length <= size) facts.pointer_calls.push_back(function.start + at + length);
-    const unsigned operation = (unsigned{byte_at(bytes, at + 1)} >> 3U) & 7U;
-    if (operation == 4 && size <= kMaxThunkBytes) facts.is_thunk = true;
   }
   return facts;
 }
 
-std::optional<Branch> MachineCode::call_before(std::uint64_t address) {
-  for (const std::uint64_t length : {std::uint64_t{5}, std::uint64_t{6}}) {
-    if (address < length) continue;
+const CodeFacts& MachineCode::facts(const CodeRange& function) {
+  const auto [entry, is_new] = facts_.try_emplace(function.start);
+  if (is_new) entry->second = read_facts(function);
+  return entry->second;
+}
+
+const CodeFacts* MachineCode::facts_up_to(std::uint64_t address) {
+  const auto function = function_at(address - 1);
+  if (!function) return nullptr;
+  const CodeFacts& facts = this->facts(*function);
+  return address <= facts.end ? &facts : nullptr;
+}
+
+std::optional<Instruction> MachineCode::guess_call_before(std::uint64_t address) const {
+  if (!elf_.is_executable(address - 1)) return std::nullopt;
+  // The usual lengths come first: e8 and four bytes, ff /2 with a displacement of four bytes.
+  for (const std::uint64_t length : {5U, 6U, 2U, 3U, 4U, 7U, 8U, 9U}) {
+    if (length > address) continue;
     const auto bytes = elf_.bytes_at(address - length);
     if (bytes.size() < length) continue;
-    const auto branch = read_branch(address - length, bytes.first(length));
-    if (branch && branch->is_call && branch->end == address) return branch;
+    const auto instruction = decode_instruction(bytes.first(length), address - length);
+    if (!instruction || instruction->kind != Instruction::Kind::kCall || instruction->length != length) continue;
+    if (!instruction->target || elf_.is_executable(*instruction->target)) return instruction;
   }
   return std::nullopt;
 }
 
-std::optional<std::uint64_t> prologue_subtraction(const ElfModule& elf, const CodeRange& function) {
-  constexpr std::size_t kMaxPrologueBytes = 64;
-  auto bytes = elf.bytes_at(function.start);
-  bytes = bytes.first(std::min({bytes.size(), std::size_t{function.end - function.start}, kMaxPrologueBytes}));
-  if (starts_with(bytes, {0xf3, 0x0f, 0x1e, 0xfa})) bytes = bytes.subspan(4);  // endbr64
-  if (starts_with(bytes, {0x55, 0x48, 0x89, 0xe5})) {
-    bytes = bytes.subspan(4);
-    for (;;) {  // pushes of rbx and r12 to r15
-      if (starts_with(bytes, {0x53})) {
-        bytes = bytes.subspan(1);
-      } else if (starts_with(bytes, {0x41}) && bytes.size() > 1 && (byte_at(bytes, 1) & 0xfcU) == 0x54) {
-        bytes = bytes.subspan(2);
-      } else {
-        break;
-      }
-    }
-    if (starts_with(bytes, {0x50})) return 8;  // push %rax: Clang's way to make room for one word
+bool MachineCode::is_after_call(std::uint64_t address) {
+  if (address == 0) return false;
+  const CodeFacts* facts = facts_up_to(address);
+  return facts != nullptr ? std::ranges::binary_search(facts->call_ends, address)
+                          : guess_call_before(address).has_value();
+}
+
+std::optional<Branch> MachineCode::call_before(std::uint64_t address) {
+  if (address == 0) return std::nullopt;
+  const CodeFacts* facts = facts_up_to(address);
+  if (facts == nullptr) {
+    const auto call = guess_call_before(address);
+    return call ? follow(*call, address) : std::nullopt;
   }
-  for (; !bytes.empty(); bytes = bytes.subspan(1)) {
-    if (byte_at(bytes, 0) == 0xe8 || byte_at(bytes, 0) == 0xc3) break;  // a call or a return: it has begun
-    if (starts_with(bytes, {0x48, 0x83, 0xe4})) return std::nullopt;    // and $n,%rsp
-    if (starts_with(bytes, {0x48, 0x29}) && bytes.size() > 2 && (byte_at(bytes, 2) & 0xc7U) == 0xc4) {
-      return std::nullopt;  // sub %reg,%rsp
-    }
-    if (starts_with(bytes, {0x48, 0x83, 0xc4, 0x80})) return 128;  // add $-128: shorter than sub $128
-    if (starts_with(bytes, {0x48, 0x83, 0xec}) && bytes.size() >= 4) return byte_at(bytes, 3);
-    if (starts_with(bytes, {0x48, 0x81, 0xec}) && bytes.size() >= 7) return displacement_at(bytes, 3);
-  }
-  return 0;
+  const auto branch = std::ranges::lower_bound(facts->branches, address, {}, &Branch::end);
+  if (branch == facts->branches.end() || branch->end != address || !branch->is_call) return std::nullopt;
+  return *branch;
 }
 
 }  // namespace forksight::symbols

@@ -1,5 +1,5 @@
-// What one binary's x86-64 machine code says about who calls whom. Nothing is disassembled: a displacement that leads
-// exactly to the start of a function is taken for what it is, other bytes with the same pattern lead elsewhere.
+// What one binary's x86-64 machine code says about who calls whom. A function is disassembled from its start, which the
+// unwind table has, so that a call is an instruction and not bytes that look like one.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "symbols/elf_module.hpp"
+#include "symbols/instruction.hpp"
 
 namespace forksight::symbols {
 
@@ -29,6 +30,8 @@ struct Branch {
 struct CodeFacts {
   std::vector<Branch> branches;               // in order of address
   std::vector<std::uint64_t> pointer_calls;   // ends of the calls whose target the code does not tell
+  std::vector<std::uint64_t> call_ends;       // of all calls, ascending
+  std::uint64_t end = 0;                      // of what was read: large functions are read in part
   bool is_thunk = false;                      // small, and jumps through a pointer
 };
 
@@ -39,6 +42,8 @@ class MachineCode {
   // The function, or part of one, that the unwind table has for `address`.
   std::optional<CodeRange> function_at(std::uint64_t address) const;
   const CodeFacts& facts(const CodeRange& function);
+  // Does a call instruction end right before `address`?
+  bool is_after_call(std::uint64_t address);
   // The call that ends right before `address`; nothing if it is by pointer.
   std::optional<Branch> call_before(std::uint64_t address);
 
@@ -51,7 +56,13 @@ class MachineCode {
   const char* slot_name(std::uint64_t address) const;
   // The same for a stub that jumps through such a slot.
   const char* stub_name(std::uint64_t address) const;
-  std::optional<Branch> read_branch(std::uint64_t address, std::span<const std::byte> bytes) const;
+  // Where the call or jump `instruction` leads; `end` is its own.
+  std::optional<Branch> follow(const Instruction& instruction, std::uint64_t end) const;
+  CodeFacts read_facts(const CodeRange& function) const;
+  // The facts of the function that has `address`, if they go that far.
+  const CodeFacts* facts_up_to(std::uint64_t address);
+  // For code that no unwind table covers: bytes before `address` that can be read as a call.
+  std::optional<Instruction> guess_call_before(std::uint64_t address) const;
 
   const ElfModule& elf_;
   std::uint64_t table_address_ = 0;
@@ -60,9 +71,5 @@ class MachineCode {
   std::unordered_map<std::uint64_t, const char*> slots_;
   std::unordered_map<std::uint64_t, CodeFacts> facts_;  // by start
 };
-
-// How much a function with a frame pointer subtracts from rsp as it begins: 0 if nothing, no value if it aligns the
-// stack or if the amount is not a constant.
-std::optional<std::uint64_t> prologue_subtraction(const ElfModule& elf, const CodeRange& function);
 
 }  // namespace forksight::symbols

@@ -1,7 +1,5 @@
 #include "symbols/unwinder.hpp"
 
-#include "symbols/call_site.hpp"
-
 namespace forksight::symbols {
 namespace {
 
@@ -29,7 +27,7 @@ Step step_by_frame_pointer(Registers& registers, const StackBytes& stack) {
 bool Unwinder::is_return_address(std::uint64_t address) {
   if (address == 0) return false;
   const AddressSpace::Place place = space_.locate(address - 1);
-  return place && is_after_call(place.binary->elf(), place.address + 1);
+  return place && place.binary->code().is_after_call(place.address + 1);
 }
 
 Step Unwinder::step(const RawFrame& frame, Registers& registers, const StackBytes& stack, bool& by_frame_pointer) {
