@@ -24,7 +24,7 @@ from oracle import judge as find_truth  # noqa: E402
 from page import write_part  # noqa: E402
 from scenario import parse  # noqa: E402
 from shrink import shrink  # noqa: E402
-from stage import PLAYS, Disagrees, ask_why, become_reaper, play_bare  # noqa: E402
+from stage import Disagrees, become_reaper, play_bare, play_run  # noqa: E402
 from verdict import ORDER, judge  # noqa: E402
 
 SEEDS = HERE / "seeds.scenarios"
@@ -49,10 +49,9 @@ def compare(result, bare, truth, mode):
 
 def play_all(scenario, truth, modes, tools):
     """mode -> (verdict, judged findings, note). The bare play comes first: what it does not do, no tool is asked about.
-    `why` looks at that play when it has come to stand; the others have plays of their own."""
-    looks = (lambda performance: ask_why(performance, tools.forksight)) if "why" in modes else None
+    `why` and `core` look at that play when it has come to stand; `run` has one of its own."""
     try:
-        bare, why = play_bare(scenario, truth, tools, looks)
+        bare, looked = play_bare(scenario, truth, tools, modes)
     except Disagrees as disagreement:
         return {"bare": ("disagrees", [], str(disagreement))}
     results = {}
@@ -60,8 +59,7 @@ def play_all(scenario, truth, modes, tools):
         if mode != "run" and truth.is_over():
             continue
         try:
-            result = why if mode == "why" else PLAYS[mode](scenario, truth, tools)
-            results[mode] = compare(result, bare, truth, mode)
+            results[mode] = compare(play_run(scenario, truth, tools) if mode == "run" else looked[mode], bare, truth, mode)
         except Disagrees as disagreement:
             results[mode] = ("harmed", [], str(disagreement))
     return results

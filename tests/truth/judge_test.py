@@ -88,6 +88,16 @@ class Judge(unittest.TestCase):
         self.assertEqual(scene.verdict(unknown, scene.finding("self-deadlock", "q")), "right")
         self.assertEqual(scene.verdict(scene.finding("lost-wakeup", "p", hang="proven", cause="likely")), "wrong")
 
+    def test_a_handler_that_waits_is_told_by_its_own_rules(self):
+        scene = Scene("mutex m\nsem s 0\n--\nmain atfork child m\nmain create t\nt lock m\nfree\nmain fork p\nt swait s\nmain wait p\n")
+        self.assertEqual(scene.verdict(scene.finding("atfork-child-stuck", "p"), scene.finding("deadlock", "t")), "right")
+        self.assertEqual(scene.verdict(scene.finding("atfork-handler-stuck", "p")), "wrong")
+
+    def test_a_lost_pool_of_libgomp(self):
+        scene = Scene("--\nmain region\nmain fork p\nfree\np region\nmain wait p\n")
+        self.assertEqual(scene.verdict(scene.finding("lost-openmp-pool", "p")), "right")
+        self.assertEqual(scene.verdict(scene.finding("orphaned-mutex", "p")), "wrong")
+
     def test_a_victim_is_no_cause_of_its_own(self):
         scene = Scene(ORPHAN)
         self.assertEqual(scene.verdict(scene.finding("orphaned-mutex", "p"), scene.finding("orphaned-mutex", "main")), "wrong")
@@ -160,6 +170,24 @@ class Sentences(unittest.TestCase):
         self.holds(READER, "main", (about, f"{head} the reader itself (descriptor 101), process 101 (descriptor 101)."),
                    (about, f"{head} the reader itself (descriptor 101), process 101 (descriptor 101), process 102 (descriptor 101)."))
         self.assertEqual(self.answer(READER, "main", about, f"{head} the reader itself (descriptor 101)."), "false")  # one is missing
+
+    def test_who_has_a_lock_of_a_file(self):
+        text = "file f\n--\nmain fork p\nmain fork r\nmain {0} f\nfree\np {0} f\nmain wait p\nmain wait r\nr nap\n"
+        for operation in ("flock", "olock", "plock"):
+            head = "Process 101 waits for a lock of /tmp/f (its descriptor 3), which process"
+            self.holds(text.format(operation), "p", f"{head} 100 holds (descriptor 3 there).", f"{head} 102 holds (descriptor 3 there).")
+
+    def test_what_is_at_the_place_of_another(self):
+        text = "mutex m\nmutex n recursive at m\nsem s 0\n--\nmain drop m\nmain make n\nmain create t\nt lock n\nfree\nt swait s\nmain lock n\n"
+        self.holds(text, "main", f"Thread 100 waits for {NAME}, which thread 101 holds.", f"Thread 100 waits for {NAME}, which it itself holds.")
+        self.assertEqual(self.answer(text, "main", f"Thread 100 waits for {NAME}.", "It is no recursive mutex: its owner, too, waits."), "false")
+
+    def test_workers_of_libgomp_are_counted(self):
+        text = "sem s 0\n--\nmain region\nmain create t\nmain fork p\nfree\nmain swait s\nt swait s\np region\n"
+        self.holds(text, "p", "It was forked from process 100, which had 2 threads more: thread 101, another thread.",
+                   "It was forked from process 100, which had 1 thread more: thread 101.")
+        ends = "threads have slept without a timeout, and no task is left that could wake it: proven, it never goes on."
+        self.holds(text, "main", f"For 1.1 s all its 3 {ends}", f"For 1.1 s all its 2 {ends}")
 
     def test_whether_it_goes_on(self):
         proven = "without a timeout, and no task is left that could wake it: proven, it never goes on."

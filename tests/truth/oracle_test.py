@@ -147,6 +147,127 @@ class Oracle(unittest.TestCase):
         with self.assertRaises(Undefined):
             truth_of("--\nmain create t\nmain exec\nfree\nmain join t\nt nap\n")
 
+    # -- memory that is used again
+
+    def test_a_lock_at_the_place_of_one_that_was_lost(self):
+        text = "mutex m\nmutex n at m\n--\nmain create t\nt lock m\nmain fork p\np {} m\np make n\nfree\nt unlock m\np lock n\n{}main wait p\n"
+        self.assertTrue(truth_of(text.format("drop", "p unlock n\n")).is_over())
+        self.assertEqual(causes(text.format("drop", "p lock n\n"))["p"], "self-deadlock")
+        with self.assertRaises(Undefined):  # what is not there any more
+            truth_of(text.format("drop", "p lock m\n"))
+        with self.assertRaises(Undefined):  # what is there still
+            truth_of(text.replace("p {} m\n", "").format("", ""))
+
+    def test_what_somebody_uses_is_not_destroyed(self):
+        with self.assertRaises(Undefined):
+            truth_of("mutex m\n--\nmain create t\nt lock m\nmain destroy m\nfree\n")
+
+    # -- once
+
+    def test_a_routine_that_was_in_progress_at_the_fork(self):
+        text = "once o\n--\nmain create t\nt obegin o\nmain fork p {}\nfree\nt oend o\np obegin o\np oend o\nmain wait p\n"
+        self.assertTrue(truth_of(text.format("fork")).is_over())  # fork() makes the child begin it anew
+        self.assertEqual(causes(text.format("_Fork").replace("p oend o\n", "")), {"p": "orphan", "main": "victim"})
+
+    def test_a_routine_that_needs_itself(self):
+        self.assertEqual(causes("once o\n--\nmain obegin o\nfree\nmain obegin o\n"), {"main": "self-deadlock"})
+
+    def test_a_routine_that_a_thread_leaves_by_its_end(self):
+        text = "once o\n--\nmain create t\nt obegin o\n{}free\nmain obegin o\nmain oend o\nmain join t\n"
+        self.assertTrue(truth_of(text.format("t end\n")).is_over())
+
+    # -- descriptors on their way
+
+    def test_a_writing_end_that_is_on_its_way(self):
+        head = "pipe q\nchannel x\nsem s 0\n--\nmain fork p\nmain close x r\np close q w\nmain send x q w\nmain close q w\n"
+        self.assertEqual(causes(head + "free\np swait s\nmain read q\nmain wait p\n"), {"p": "no-waker", "main": "victim"})
+        self.assertTrue(truth_of(head + "p receive x\np write q\np close q w\nfree\nmain read q\nmain wait p\n").is_over())
+        self.assertTrue(truth_of(head + "p close x r\nfree\nmain read q\nmain wait p\n").is_over())  # the kernel closes what nobody gets
+        self.assertEqual(causes(head + "free\np read stdin\np receive x\nmain read q\nmain wait p\n"), {"p": "until input", "main": "until input"})
+
+    def test_nothing_comes_through_a_channel(self):
+        text = "channel x\n--\nmain fork p\n{}free\np receive x\nmain wait p\n"
+        self.assertEqual(causes(text.format("")), {"p": "ring", "main": "ring"})  # its own end is one that could send
+        self.assertTrue(truth_of(text.format("main close x w\np close x w\n")).is_over())
+
+    # -- locks of files
+
+    def test_locks_of_files_and_who_inherits_them(self):
+        head = "file f\n--\nmain {} f\nmain fork p\nfree\np {} f\nmain wait p\n"
+        self.assertTrue(truth_of(head.format("flock", "flock")).is_over())  # the same open file
+        self.assertTrue(truth_of(head.format("olock", "olock")).is_over())
+        self.assertEqual(causes(head.format("plock", "plock")), {"p": "ring", "main": "ring"})
+        self.assertEqual(causes(head.format("plock", "olock")), {"p": "ring", "main": "ring"})
+        self.assertTrue(truth_of(head.format("flock", "plock")).is_over())  # they do not know each other
+
+    def test_a_ring_of_locks_of_files(self):
+        text = "file f\nfile g\n--\nmain fork p\nmain {0} f\np {0} g\nfree\nmain {0} g\np {0} f\n"
+        self.assertEqual(causes(text.format("flock")), {"p": "ring", "main": "ring"})
+        self.assertEqual(causes(text.format("olock")), {"p": "ring", "main": "ring"})
+        with self.assertRaises(Undefined):  # the kernel refuses it
+            truth_of(text.format("plock"))
+
+    def test_a_lock_of_a_process_goes_with_it(self):
+        text = "file f\n--\nmain fork p\np plock f\np {}\nfree\nmain plock f\nmain wait p\n"
+        self.assertTrue(truth_of(text.format("_exit 0")).is_over())
+        self.assertTrue(truth_of(text.format("exec")).is_over())
+
+    # -- ways to fork, and handlers
+
+    def test_handlers_keep_a_mutex(self):
+        text = "mutex m{}\n--\nmain create t\nmain atfork {} m\n{}free\nmain fork p{}\np lock m\np unlock m\nmain wait p\nt nap\n"
+        self.assertNotIn("p", causes(text.format("", "keep", "", "")))
+        held = text.replace("t nap", "t read q").replace("mutex", "pipe q\nmutex").format("", "keep", "t lock m\n", "")
+        self.assertEqual(causes(held), {"main": "ring", "t": "ring"})  # no child is made
+        self.assertNotIn("p", causes(text.format(" errorcheck", "renew", "", "")))
+        self.assertEqual(causes(text.format(" recursive", "keep", "", ""))["p"], "self-held")
+
+    def test_a_handler_that_does_not_come_back(self):
+        text = "mutex m\nsem s 0\n--\nmain atfork {} m\nmain create t\nt lock m\nfree\nmain fork p{}\nt swait s\nmain wait p\n"
+        self.assertEqual(causes(text.format("keep", "")), {"main": "victim", "t": "no-waker"})
+        self.assertEqual(truth_of(text.format("keep", "")).waits["main"].name, "m")
+        self.assertEqual(causes(text.format("child", "")), {"main": "victim", "p": "orphan", "t": "no-waker"})
+        self.assertTrue(truth_of(text.format("child", " _Fork")).is_over())  # it calls no handlers
+        wait = truth_of(text.format("child", "")).waits["p"]
+        self.assertEqual((wait.operation, wait.kind, wait.name), ("atfork child", "mutex", "m"))
+
+    def test_a_handler_of_a_process_that_is_forced(self):
+        text = "mutex m\n--\nmain atfork keep m\nmain create t\nt lock m\nmain ! fork p\nt unlock m\nmain done\nfree\np lock m\nmain wait p\n"
+        self.assertTrue(truth_of(text).is_over())
+
+    def test_programs_that_begin_anew(self):
+        for way in ("vfork", "spawn"):
+            text = f"mutex m\n--\nmain lock m\nmain fork p {way}\nfree\np lock m\nmain wait p\n"
+            self.assertTrue(truth_of(text).is_over())
+
+    def test_a_daemon(self):
+        text = "mutex m\n--\nmain fork p\np create t\nt lock m\np fork d daemon\nfree\nd lock m\nmain wait p\nmain nap\n"
+        self.assertEqual(causes(text), {"d": "orphan", "main": "until timer"})
+        self.assertEqual(truth_of(text).ended, {"p": 0})
+        with self.assertRaises(Undefined):
+            truth_of("--\nmain fork d daemon\nfree\nd nap\n")
+
+    # -- libraries that know threads
+
+    def test_a_pool_of_libgomp(self):
+        text = "--\nmain {}\nmain fork p{}\nfree\np region\nmain wait p\n"
+        self.assertEqual(causes(text.format("region", "")), {"p": "lost-pool", "main": "victim"})
+        self.assertEqual(causes(text.format("region", " _Fork"))["p"], "lost-pool")
+        self.assertTrue(truth_of(text.format("say a", "")).is_over())
+        self.assertTrue(truth_of(text.format("region", " vfork")).is_over())
+        other = "--\nmain create t\nt region\nmain fork p\nfree\np region\nmain wait p\nt nap\n"
+        self.assertTrue(truth_of(other).is_over())  # the pool is that of the other thread
+
+    def test_signals_to_lost_waiters(self):
+        head = "mutex m\ncond c\nsem s 0\n--\nmain create t\nt lock m\nt ! cwait c m\nmain fork p\n"
+        woken = head + "p create u\nu lock m\nu ! cwait c m\np signal c\nu done\nfree\nu unlock m\np join u\nt nap\n"
+        self.assertNotIn("u", causes(woken))  # the kernel wakes the one that is there
+        self.assertNotIn("p", causes(head + "free\np signal c\np signal c\nmain wait p\n"))  # its group takes them
+        stuck = head + "p signal c\np create u\nu lock m\nu ! cwait c m\nfree\np signal c\nmain wait p\n"
+        self.assertEqual(causes(stuck)["p"], "lost-waiter")
+
+    # --
+
     def test_what_depends_on_luck_has_no_truth(self):
         with self.assertRaises(Undefined):
             truth_of("mutex a\nmutex b\n--\nmain create t\nfree\nmain lock a\nmain lock b\nt lock b\nt lock a\n")

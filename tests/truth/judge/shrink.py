@@ -9,6 +9,7 @@ def without(scenario, indices):
     steps = [step for index, step in enumerate(scenario.steps) if index not in indices]
     forced = sum(1 for index in range(scenario.forced) if index not in indices)
     names = {word for step in steps for word in step.arguments}
+    names |= {entry.at for entry in scenario.objects if entry.name in names}
     return Scenario([entry for entry in scenario.objects if entry.name in names], steps, forced)
 
 
@@ -21,7 +22,7 @@ def plainer(scenario):
     for index, entry in enumerate(scenario.objects):
         if entry.attributes or entry.shared:
             objects = list(scenario.objects)
-            objects[index] = Object(entry.kind, entry.name, (), False, entry.number)
+            objects[index] = Object(entry.kind, entry.name, (), False, entry.number, entry.at)
             yield Scenario(objects, scenario.steps, scenario.forced)
 
 

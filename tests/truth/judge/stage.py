@@ -2,6 +2,7 @@
 import ctypes
 import json
 import os
+import resource
 import shutil
 import signal
 import struct
@@ -20,6 +21,7 @@ GROWS_FOR_S = 0.5                      # a report may grow for so long after its
 LOOK_EVERY_S = 0.03
 SETTLED_LOOKS, SETTLED_EVERY_S = 4, 0.015  # so often each thread is asleep where it should be
 HEAD, SLOT = 32, 32
+CORE_PATTERN, CORE_USES_PID = Path("/proc/sys/kernel/core_pattern"), Path("/proc/sys/kernel/core_uses_pid")
 BEFORE, IN_STEP, ENDED = 1, 2, 3
 
 
@@ -42,13 +44,13 @@ def thread_names(scenario):
     return names
 
 
-def task_state(pid, tid, group):
+def task_state(pid, tid, groups):
     """Empty if it is gone: its number may be that of a stranger by now, who is in another process group."""
     try:
         state, _, its_group = Path(f"/proc/{pid}/task/{tid}/stat").read_text().rpartition(")")[2].split()[:3]
     except (OSError, ValueError):
         return ""
-    return state if int(its_group) == group else ""
+    return state if int(its_group) in groups else ""
 
 
 class Performance:
@@ -57,6 +59,7 @@ class Performance:
     def __init__(self, scenario, truth, player, prefix=()):
         self.scenario, self.truth = scenario, truth
         self.names = thread_names(scenario)
+        self.leaders = [step.arguments[0] for step in scenario.steps if step.operation == "fork" and step.arguments[1:] in (("daemon",), ("forkpty",))]
         self.folder = Path(tempfile.mkdtemp(prefix="truth-"))
         self.control = self.folder / "control"
         (self.folder / "scenario").write_text(str(scenario))
@@ -73,8 +76,9 @@ class Performance:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def end(self):
-        """`timeout` leads a process group, and all that it started is in there."""
-        pids = {slot["pid"] for slot in self.slots().values() if slot["pid"] > 0}
+        """`timeout` leads a process group, and all that it started is in there, but for what made a session of its own."""
+        pids, groups = self.pids(), self.groups(self.slots())
+        self.end_sessions()
         try:
             os.killpg(self.process.pid, signal.SIGKILL)
         except (ProcessLookupError, PermissionError):
@@ -83,20 +87,33 @@ class Performance:
         self.process.stdin.close()
         deadline = time.monotonic() + 5
         for pid in pids:
-            self.reap(pid, deadline)
+            self.reap(pid, groups, deadline)
         self.reap_group(deadline)
 
-    def state_of(self, slot):
-        return task_state(slot["pid"], slot["tid"], self.process.pid)
+    def pids(self):
+        return {slot["pid"] for slot in self.slots().values() if slot["pid"] > 0}
 
-    def reap(self, pid, deadline):
+    def groups(self, slots):
+        """That of the play, and those of its sessions: their leaders have the numbers of processes of it."""
+        return {self.process.pid, *(slots[name]["pid"] for name in self.leaders if name in slots)}
+
+    def end_sessions(self):
+        for name in self.leaders:
+            leader = self.slots().get(name, {"pid": 0})["pid"]
+            if leader > 0 and task_state(leader, leader, {leader}) not in ("", "Z"):
+                os.killpg(leader, signal.SIGKILL)
+
+    def state_of(self, slot):
+        return task_state(slot["pid"], slot["tid"], self.groups(self.slots()))
+
+    def reap(self, pid, groups, deadline):
         """A process that lost its parent is ours; before that its parent has it, and is ended first."""
         while time.monotonic() < deadline:
             try:
                 if os.waitpid(pid, os.WNOHANG)[0] == pid:
                     return
             except ChildProcessError:
-                if task_state(pid, pid, self.process.pid) == "":
+                if task_state(pid, pid, groups) == "":
                     return
             time.sleep(0.002)
 
@@ -135,11 +152,11 @@ class Performance:
             slot = slots.get(thread)
             if slot is None or wait.step >= 0 and (slot["phase"] != IN_STEP or slot["step"] != wait.step):
                 return False
-            if self.state_of(slot) not in ("S", "T"):
+            if task_state(slot["pid"], slot["tid"], self.groups(slots)) not in ("S", "T"):
                 return False
         for process in self.truth.ended:
             slot = slots.get(process)
-            if slot is None or slot["pid"] == 0 or task_state(slot["pid"], slot["pid"], self.process.pid) not in ("", "Z"):
+            if slot is None or slot["pid"] == 0 or task_state(slot["pid"], slot["pid"], self.groups(slots)) not in ("", "Z"):
                 return False
         return all(slots[key[1]]["phase"] == ENDED for key, value in self.truth.state.items()
                    if key[0] == "t" and value[3] == "ended" and value[0] not in self.truth.ended)
@@ -203,14 +220,15 @@ def result_of(performance, report, status):
             "scenario": performance.scenario, "at": performance.objects_at()}
 
 
-def play_bare(scenario, truth, tools, looks=None):
-    """(what it does alone, what looks(performance) says of it then). Of what ends by itself there is nothing to look at."""
+def play_bare(scenario, truth, tools, modes=()):
+    """(what it does alone, what each of these modes says of it then). Of what ends by itself there is nothing to look at. A core
+    comes last: the process does not survive it."""
     with Performance(scenario, truth, tools.player) as performance:
         if truth.is_over():
-            return result_of(performance, None, performance.await_end()), None
+            return result_of(performance, None, performance.await_end()), {}
         performance.settle()
         alone = result_of(performance, None, None)
-        return alone, looks(performance) if looks else None
+        return alone, {mode: LOOKS[mode](performance, tools.forksight) for mode in sorted(modes, reverse=True) if mode in LOOKS}
 
 
 def play_run(scenario, truth, tools):
@@ -240,20 +258,40 @@ def ask_why(performance, forksight):
     return result_of(performance, report, performance.process.poll())
 
 
-def play_core(scenario, truth, tools):
-    """A core of each process that hangs for a cause of its own."""
-    with Performance(scenario, truth, tools.player) as performance:
-        if truth.is_over():
-            return result_of(performance, None, performance.await_end())
-        performance.settle()
-        findings = []
-        for process in sorted({wait.process for wait in truth.waits.values() if truth.is_healthy() or wait.cause not in ("", "victim")}):
-            pid = performance.slots()[process]["pid"]
-            subprocess.run(["timeout", "-s", "KILL", "30", "gcore", "-o", str(performance.folder / "core"), str(pid)], capture_output=True,
-                           stdin=subprocess.DEVNULL, check=False)
-            report = ask([str(tools.forksight), "core", str(performance.folder / f"core.{pid}"), "--format", "json"], performance.folder)
-            findings += report["findings"] if report else []
-        return result_of(performance, {"findings": findings, "processes": []}, None)
+def leaves_core_files():
+    """The kernel writes a core into the folder of the process. If it hands it to a program instead, gdb makes ours."""
+    return CORE_PATTERN.read_text().strip() == "core" and CORE_USES_PID.read_text().strip() == "0"
 
 
-PLAYS = {"run": play_run, "core": play_core}
+def core_by_kernel(performance, pid):
+    """Quick, and the process ends with it."""
+    path = performance.folder / "core"
+    resource.prlimit(pid, resource.RLIMIT_CORE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    os.kill(pid, signal.SIGABRT)
+    deadline = time.monotonic() + SETTLE_S
+    while task_state(pid, pid, performance.groups(performance.slots())) not in ("", "Z") and time.monotonic() < deadline:
+        time.sleep(0.005)
+    return path
+
+
+def core_by_gdb(performance, pid):
+    subprocess.run(["timeout", "-s", "KILL", "30", "gcore", "-o", str(performance.folder / "core"), str(pid)], capture_output=True,
+                   stdin=subprocess.DEVNULL, check=False)
+    return performance.folder / f"core.{pid}"
+
+
+def ask_core(performance, forksight):
+    """A core of each process that hangs for a cause of its own; the last one may end with it."""
+    result = result_of(performance, None, performance.process.poll())
+    truth, findings = performance.truth, []
+    processes = sorted({wait.process for wait in truth.waits.values() if truth.is_healthy() or wait.cause not in ("", "victim")})
+    for process in processes:
+        pid = performance.slots()[process]["pid"]
+        is_last = process == processes[-1] and performance.state_of(performance.slots()[process]) == "S"
+        path = core_by_kernel(performance, pid) if is_last and leaves_core_files() else core_by_gdb(performance, pid)
+        report = ask([str(forksight), "core", str(path), "--format", "json"], performance.folder)
+        findings += report["findings"] if report else []
+    return result | {"report": {"findings": findings, "processes": []}}
+
+
+LOOKS = {"why": ask_why, "core": ask_core}

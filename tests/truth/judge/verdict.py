@@ -7,8 +7,8 @@ from sentences import check_sentences
 ORDER = ("right", "weaker", "silent", "wrong")
 
 ENDED_HOLDER, LOST = "ended-holder", "lost-waker"
-IN_MEMORY = ("mutex", "rwlock", "sem", "cond", "barrier", "word", "guard", "future", "thread")
-BYTES = {"pipe", "socket", "eventfd", "fifo"}
+IN_MEMORY = ("mutex", "rwlock", "sem", "cond", "barrier", "word", "guard", "once", "future", "thread", "pool")
+BYTES = {"pipe", "socket", "eventfd", "fifo", "channel"}
 
 
 def is_lock_ring(wait):
@@ -24,7 +24,11 @@ RIGHT = {
     "orphaned-mutex": lambda wait: wait.kind == "mutex" and wait.cause in ("orphan", ENDED_HOLDER),
     "orphaned-rwlock": lambda wait: wait.kind == "rwlock" and wait.cause in ("orphan", ENDED_HOLDER),
     "orphaned-semaphore": lambda wait: wait.kind == "sem" and wait.cause == "orphan",
-    "orphaned-condvar": lambda wait: wait.kind == "cond" and wait.cause == LOST,
+    "orphaned-condvar": lambda wait: wait.kind == "cond" and wait.cause in (LOST, "lost-waiter"),
+    "lost-openmp-pool": lambda wait: wait.cause == "lost-pool",
+    "atfork-handler-stuck": lambda wait: wait.operation == "fork",
+    "atfork-child-stuck": lambda wait: wait.operation == "atfork child",
+    "atfork-order": lambda wait: wait.operation == "fork" and is_lock_ring(wait),
     "orphaned-barrier": lambda wait: wait.kind == "barrier" and wait.cause == LOST,
     "orphaned-custom-lock": lambda wait: wait.kind == "word" and wait.cause == LOST,
     "interrupted-static-init": lambda wait: wait.kind == "guard" and wait.cause == "orphan",

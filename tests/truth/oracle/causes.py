@@ -10,13 +10,18 @@
   lost-waker     a thread that a fork left behind would have ended the wait: in a world with that thread it goes on
   ring           it waits for a thread that waits, in the end, for it
   victim         it waits for a thread that is blocked for ever, for another cause
+  lost-pool      a pool of libgomp whose workers a fork left behind
+  lost-waiter    a signal to a condition variable waits until lost threads leave it
   no-waker       nobody is there who would ever end the wait, and no fork took them away
 """
+from ancestry import ancestry, copy_of
+from condition_operations import lost_waiters
 from undefined import Undefined
 
-LOCKED = ("mutex", "rwlock", "guard")
+LOCKED = ("mutex", "rwlock", "guard", "once")
 ENDING = {"sem": ("post",), "cond": ("signal", "broadcast"), "word": ("fset",), "future": ("fulfil",), "barrier": ("arrive",), "pipe": ("write", "close", "exit"),
           "socket": ("write", "close", "exit"), "eventfd": ("write",)}
+OF_FCNTL = ("plock", "olock")
 
 
 def holders(state, wait, machine):
@@ -24,36 +29,12 @@ def holders(state, wait, machine):
     value = state["m", store, wait.name]
     if wait.kind == "mutex":
         return (value[0],)
-    if wait.kind == "guard":
+    if wait.kind in ("guard", "once"):
         return (value[1],)
     readers, writer, pending = value
     if writer is not None:
         return (writer,)
     return readers if wait.operation == "wrlock" else tuple(name for name in pending if name != wait.thread)
-
-
-def ancestry(state, process):
-    """The processes whose memory this one's is a copy of, the eldest first, and itself."""
-    found = [process]
-    while ("fork", found[0]) in state:
-        found.insert(0, state["fork", found[0]][0])
-    return found
-
-
-def copy_of(state, process, holder):
-    """What became of a thread of an ancestor, as the process' memory knows it: ("copy", thread of it), or lost, or ended."""
-    elders = ancestry(state, process)
-    at, now = state["t", holder][0], holder
-    if at not in elders:
-        return "ended", None
-    for child in elders[elders.index(at) + 1:]:
-        _, forker, lost = state["fork", child]
-        if now in [name for name, _, _ in lost]:
-            return "lost", now
-        if now != forker:
-            return "ended", None
-        now = child
-    return "copy", now
 
 
 def knows_its_owner(state, wait, attributes):
@@ -97,7 +78,8 @@ def cause_by_holder(machine, state, wait):
 
 def remaining(machine, state, thread):
     """The steps that a live thread has still before it, the one in which it waits not counted."""
-    indices = machine.lists.get(machine.ghost_of(thread), [])[state["t", thread][1] + 1:]
+    begun = 0 if machine.is_in_handler(state, thread) else 1
+    indices = machine.lists.get(machine.ghost_of(thread), [])[state["t", thread][1] + begun:]
     return [machine.scenario.steps[index] for index in indices]
 
 
@@ -113,17 +95,25 @@ def could_end(machine, state, wait):
     if wait.operation == "open":
         return tuple(thread for thread in machine.live_threads(state) if thread != wait.thread and any(
             step.operation == "open" and step.arguments[0] == wait.name for step in remaining(machine, state, thread)))
-    if wait.kind in ("pipe", "socket", "eventfd", "fifo") and wait.operation == "read":
-        return tuple(thread for process in machine.openers(state, wait.name, "w") for thread in machine.live_threads(state, process))
-    if wait.operation == "fill":
-        return tuple(thread for process in machine.openers(state, wait.name, "r") for thread in machine.live_threads(state, process))
+    if wait.operation in ("read", "receive", "fill"):
+        end = (wait.name, "r" if wait.operation == "fill" else "w")
+        having = {*machine.openers(state, *end), *machine.carriers(state, end)}
+        return tuple(thread for process in sorted(having) for thread in machine.live_threads(state, process))
     if wait.kind == "file":
-        held = state.get(("flock", wait.name))
-        having = [key[1] for key, value in state.items() if key[0] == "desc" and value == held]
-        return tuple(thread for process in having for thread in machine.live_threads(state, process))
+        return tuple(thread for process in file_holders(state, wait) for thread in machine.live_threads(state, process))
     shared = machine.objects[wait.name].shared
     return tuple(thread for thread in machine.live_threads(state, None if shared else wait.process)
                  if thread != wait.thread and any(step.operation in ENDING[wait.kind] and step.arguments[0] == wait.name for step in remaining(machine, state, thread)))
+
+
+def file_holders(state, wait):
+    """The processes that have the lock for which the wait is: one for a lock of a process, all that share an open file."""
+    held = state.get(("fcntl" if wait.operation in OF_FCNTL else "flock", wait.name))
+    if wait.operation in OF_FCNTL:
+        kind, held = held
+        if kind == "process":
+            return [held]
+    return [key[1] for key, value in state.items() if key[0] == "desc" and key[2] == wait.name and value == held]
 
 
 def lost_of(state, process):
@@ -139,7 +129,7 @@ def lost_wakers(wait, ghosts, state):
     machine, ends = ghosts
     if not ends:
         raise Undefined("whether the lost threads matter is not known")
-    goes_on = [end for end in ends if machine.index_of(end, wait.thread) != wait.step or end["t", wait.thread][3] != "live"]
+    goes_on = [end for end in ends if machine.place_of(end, wait.thread) != machine.place_of(state, wait.thread) or end["t", wait.thread][3] != "live"]
     return lost if goes_on else ()
 
 
@@ -159,12 +149,24 @@ def reachable(graph, start):
     return found
 
 
+def cause_of_call(state, wait):
+    """The cause of a wait inside of a library that knows threads which a fork left behind."""
+    if wait.kind == "pool":
+        return "lost-pool", lost_of(state, wait.process)
+    if wait.kind == "cond" and wait.operation in ("signal", "broadcast"):
+        return "lost-waiter", lost_waiters(state, ("m", wait.process, wait.name))
+    return "", ()
+
+
 def find_causes(machine, truth, ghosts):
     state = truth.state
     stuck = {wait.thread: wait for wait in truth.stuck()}
     graph = {}
     for wait in stuck.values():
-        if wait.kind in LOCKED:
+        wait.cause, wait.lost = cause_of_call(state, wait)
+        if wait.cause:
+            pass
+        elif wait.kind in LOCKED:
             wait.cause, wait.peers, wait.lost = cause_by_holder(machine, state, wait)
         else:
             wait.peers = could_end(machine, state, wait)

@@ -21,14 +21,24 @@ def finish(machine, state, thread, step):
     following = machine.moves(state, thread)
     if len(following) != 1:
         raise Undefined(f"{step}: {len(following)} ways on")
-    return following[0]
+    return settle_handlers(machine, following[0], thread)
+
+
+def settle_handlers(machine, state, thread):
+    """A fork goes on through its handlers as far as it can."""
+    while isinstance(state["t", thread][2], tuple) and state["t", thread][2][0] == "prepare":
+        following = machine.moves(state, thread)
+        if not following:
+            break
+        state = following[0]
+    return state
 
 
 def begin(machine, state, thread, step):
     following = machine.moves(state, thread)
     if len(following) > 1:
         raise Undefined(f"{step}: several ways")
-    state = following[0] if following else dict(state)
+    state = settle_handlers(machine, following[0], thread) if following else dict(state)
     if state["t", thread][2] is None:
         if following:
             raise Undefined(f"{step}: does not block")
@@ -47,7 +57,7 @@ def force(machine, state, index):
     if state["p", state["t", thread][0]][3]:
         raise Undefined(f"{step}: it is stopped")
     if step.operation == "done":
-        for _ in range(2):
+        for _ in range(8):
             state = finish(machine, state, thread, step)
             if machine.index_of(state, thread) == index:
                 break
@@ -78,14 +88,41 @@ def after_forced(machine):
     return state
 
 
-def terminals(machine, start):
+# What a thread does to others' view of it by its end: these steps see it.
+SEE_ENDS = {"fork", "init", "destroy", "drop", "make", "exec", "signal", "broadcast", "close", "open"}
+
+
+def is_quiet(machine, state, thread):
+    """Its next move is its end, which no other move hinders or is hindered by: the order of these moves makes no difference."""
+    process, _, stage, _ = state["t", thread]
+    first = state["p", process][4]
+    if stage is not None or machine.step_of(state, thread) is not None or first == thread or state["p", process][3]:
+        return False
+    if state["t", first][3] != "live":
+        return False  # it may be the last one, with which the process ends
+    return not any(machine.rest_of(state, other) & SEE_ENDS for other in machine.live_threads(state, process) if other != thread)
+
+
+def next_states(machine, state):
+    """What may follow. Of moves whose order makes no difference one comes first."""
+    for thread in machine.live_threads(state):
+        if is_quiet(machine, state, thread):
+            following = machine.moves(state, thread)
+            if len(following) == 1:
+                return following
+    return machine.all_moves(state)
+
+
+def terminals(machine, start, is_enough=lambda ends: False):
     """The states in which nothing moves any more, by all orders of the free steps."""
     seen, frontier, ends = {key_of(start)}, [start], []
     while frontier:
         state = frontier.pop()
-        following = machine.all_moves(state)
+        following = next_states(machine, state)
         if not following:
             ends.append(state)
+            if is_enough(ends):
+                return ends
         for new in following:
             key = key_of(new)
             if key not in seen:
@@ -96,10 +133,18 @@ def terminals(machine, start):
     return ends
 
 
+def check_one_end(ends):
+    """The orders of the free steps have to end alike: that they do not is known from the first that differs."""
+    if len(ends) > 1 and projection(ends[0]) != projection(ends[-1]):
+        raise Undefined("it ends in several ways")
+    return False
+
+
 def projection(state):
     """What can be seen of a state from outside: how far each thread is, which process ended how, and what was said."""
     ended = {key[1] for key, value in state.items() if key[0] == "p" and value[1] != "live"}
-    threads = {(key, "gone" if value[3] == "gone" or value[0] in ended else value[1::2]) for key, value in state.items() if key[0] == "t"}
+    threads = {(key, "gone" if value[3] == "gone" or value[0] in ended else (*value[1::2], isinstance(value[2], tuple)))
+               for key, value in state.items() if key[0] == "t"}
     processes = {(key, value[1:3]) for key, value in state.items() if key[0] == "p"}
     return frozenset(threads | processes | {(key, value) for key, value in state.items() if key[0] == "said"})
 
@@ -120,8 +165,8 @@ def outside_events(machine, state):
     events = []
     for process in machine.processes(state):
         signals = {key[2] for key in state if key[0] == "h" and key[1] == process}
-        paused = [thread for thread in machine.live_threads(state, process)
-                  if machine.step_of(state, thread) and machine.step_of(state, thread).operation == "pause"]
+        paused = [thread for thread in machine.live_threads(state, process) if not machine.is_in_handler(state, thread)
+                  and machine.step_of(state, thread) and machine.step_of(state, thread).operation == "pause"]
         if ("alarm", process) in state:
             events.append(("alarm", lambda new, process=process: machine.deliver(new, process, "alrm")))
         for signal in signals:
@@ -134,7 +179,7 @@ def outside_events(machine, state):
     for name in [key[1] for key in state if key[0] == "armed"]:
         events.append(("timer", lambda new, name=name: expire(new, name)))
     for thread in machine.live_threads(state):
-        step = machine.step_of(state, thread)
+        step = machine.step_of(state, thread) if not machine.is_in_handler(state, thread) else None
         if step and step.operation == "nap":
             events.append(("timer", lambda new, thread=thread: machine.advance(new, thread)))
         if step and step.operation == "read" and step.arguments[0] == STDIN:
@@ -149,15 +194,15 @@ def limit(state):
             state[key] = ENOUGH
 
 
-def has_gone_on(machine, state, thread, count):
+def has_gone_on(machine, state, thread, place):
     """Past its step, or, at the end of its list, ended."""
-    _, now, _, status = state["t", thread]
-    return now > count or status != "live" and machine.step_of(state, thread) is None
+    _, _, _, status = state["t", thread]
+    return machine.place_of(state, thread) > place or status != "live" and machine.step_of(state, thread) is None
 
 
 def freed_by(machine, end, event_names):
     """The threads that some sequence of these events, and of moves, brings past the step in which they are now."""
-    waiting = {thread: end["t", thread][1] for thread in machine.live_threads(end)}
+    waiting = {thread: machine.place_of(end, thread) for thread in machine.live_threads(end)}
     freed, seen, frontier = set(), {key_of(end)}, [end]
     while frontier and len(freed) < len(waiting):
         state = frontier.pop()
@@ -174,7 +219,7 @@ def freed_by(machine, end, event_names):
                 continue
             seen.add(key)
             frontier.append(new)
-            freed |= {thread for thread, count in waiting.items() if has_gone_on(machine, new, thread, count)}
+            freed |= {thread for thread, place in waiting.items() if has_gone_on(machine, new, thread, place)}
         if len(seen) > MAX_CLOSURE:
             raise TooMany
     return freed

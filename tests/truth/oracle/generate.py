@@ -13,7 +13,9 @@ from undefined import Undefined
 
 MAX_THREADS = 4
 MAX_PROCESSES = 4
-TRIES = 600
+MAX_HANDLERS = 4  # as many as the player has functions for
+TRIES = 2000
+PATIENCE = 200  # attempts after which a seed that finds not what it looks for looks for less
 MUTEX_KINDS = ((), (), (), ("recursive",), ("errorcheck",), ("adaptive",), ("robust",))
 SIGNALS = ("usr1", "term", "alrm")
 
@@ -23,27 +25,69 @@ WEIGHTS = {
     "arrive": 1, "fwait": 2, "fset": 1, "init": 0.3, "read": 3, "write": 2, "fill": 0.3, "close": 2, "flock": 1, "funlock": 1,
     "create": 6, "join": 1, "fork": 4, "wait": 1, "handle": 1, "kill": 1, "stop": 0.3, "pause": 0.5, "alarm": 0.5, "nap": 0.5,
     "exec": 0.3, "exit": 0.3, "_exit": 0.3, "end": 0.5, "say": 0.5, "gbegin": 2, "gend": 1, "await": 2, "fulfil": 1,
-    "itimer": 0.3, "arm": 1, "open": 3,
+    "itimer": 0.3, "arm": 1, "open": 3, "plock": 1, "punlock": 0.5, "olock": 1, "ounlock": 0.5, "send": 2, "receive": 2,
+    "obegin": 2, "oend": 1, "atfork": 1, "region": 0.7, "destroy": 1, "drop": 1, "make": 4,
 }
+# Ways to fork. A program that is begun anew is less odd than a copy.
+WAYS = ((),) * 12 + (("_Fork",),) * 3 + (("forkpty",), ("daemon",), ("vfork",), ("spawn",))
+REUSED = ("mutex", "rwlock", "sem", "cond", "barrier", "word", "guard", "future")  # of these one is made where another was
 TAKES = {
     "lock": ("mutex",), "unlock": ("mutex",), "rdlock": ("rwlock",), "wrlock": ("rwlock",), "rwunlock": ("rwlock",), "swait": ("sem",),
     "post": ("sem",), "signal": ("cond",), "broadcast": ("cond",), "arrive": ("barrier",), "write": ("pipe", "socket", "eventfd", "fifo"),
     "fill": ("pipe", "socket", "fifo"), "flock": ("file",), "funlock": ("file",), "init": ("mutex", "rwlock", "sem"),
     "gbegin": ("guard",), "gend": ("guard",), "await": ("future",), "fulfil": ("future",), "arm": ("timerfd",),
+    "plock": ("file",), "punlock": ("file",), "olock": ("file",), "ounlock": ("file",), "receive": ("channel",), "obegin": ("once",),
+    "oend": ("once",), "destroy": REUSED, "drop": REUSED,
+}
+HANDLERS = ("keep", "keep", "renew", "child")
+
+
+# What a cause, or an end that may still come, is made of: (kinds of objects, steps), each of which a walk that looks for it has.
+NEEDS = {
+    "self-deadlock": ((), ("lock",)), "upgrade": (("rwlock",), ("rdlock", "wrlock")), "self-held": ((), ("lock", "fork")),
+    "relock": ((), ("lock", "fork")), "orphan": ((), ("lock", "create", "fork")), "ended-holder": ((), ("lock", "create", "end")),
+    "abandoned": (("shared",), ("lock", "fork", "exit")), "lost-waker": ((), ("create", "fork")), "files": (("file", "file"), ("flock", "olock", "plock", "fork")),
+    "bytes": (("pipe",), ("read", "fork")), "passing": (("pipe", "channel"), ("send", "fork", "read", "close")), "lost-pool": ((), ("region", "fork")),
+    "lost-waiter": (("cond",), ("lock", "cwait", "create", "fork")), "reuse": (("place",), ("destroy", "drop", "make", "lock", "create", "fork")),
+    "handler": ((), ("atfork", "lock", "create", "fork")), "once": (("once",), ("obegin", "fork", "create")), "timer": ((), ("nap", "arm")),
+    "alarm": ((), ("handle", "alarm")), "signal": ((), ("handle", "pause")), "continue": ((), ("fork", "stop")), "input": ((), ("read",)),
+    "condition": (("cond",), ("lock", "cwait", "create", "signal")), "barrier": (("barrier",), ("arrive", "create")),
+}
+
+
+# Steps that many walks for a subject begin with; "T" is the next new thread, "P" the next new process, before them "main".
+# What is not possible with the objects of a walk is left out.
+PRELUDES = {
+    "lost-waiter": ("main create T", "T lock m0", "T cwait c0 m0", "main fork P", "P signal c0", "P create T", "T lock m0", "T cwait c0 m0"),
+    "passing": ("main fork P", "main send x0 q0 w", "main close q0 w", "P close q0 w"),
+    "files": ("main fork P", "main flock f0", "P flock f1"),
+    "reuse": ("main create T", "T lock m0", "main fork P", "P drop m0", "P make n0"),
+    "handler": ("main atfork keep m0", "main create T"),
+    "once": ("main create T", "T obegin o0", "main fork P"),
+    "abandoned": ("main fork P", "P lock m0"),
+    "lost-pool": ("main region", "main fork P"),
 }
 
 
 class Walk:
-    def __init__(self, rng):
+    def __init__(self, rng, special=""):
         self.rng = rng
         self.weights = {name: weight * rng.choice((0, 0.3, 1, 1, 3)) for name, weight in WEIGHTS.items()}
         self.weights["create"] = max(self.weights["create"], 1)
-        self.scenario = Scenario(objects=random_objects(rng))
-        self.state = Machine(self.scenario).initial()
+        kinds, steps = NEEDS.get(special, ((), ()))
+        for name in steps:
+            self.weights[name] = max(self.weights[name], 3)
+        self.ways = WAYS if rng.random() < 0.5 else ((),)
+        self.scenario = Scenario(objects=random_objects(rng, kinds))
+        self.runner = Machine(self.scenario)
+        self.state = self.runner.initial()
         self.count = 0
 
     def machine(self):
-        return Machine(self.scenario)
+        """The machine of the scenario as it is now."""
+        if self.runner.scenario is not self.scenario:
+            self.runner = Machine(self.scenario)
+        return self.runner
 
     def names(self, *kinds):
         return [entry.name for entry in self.scenario.objects if entry.kind in kinds]
@@ -62,11 +106,21 @@ class Walk:
             return (rng.choice(words), "0" if operation == "fwait" else "1") if words else None
         if operation == "read":
             return (rng.choice(self.names("pipe", "socket", "eventfd", "timerfd", "fifo") + ["stdin"]),)
+        if operation == "send":
+            channels, ends = self.names("channel"), self.names("pipe", "socket")
+            return (rng.choice(channels), rng.choice(ends), rng.choice("rww")) if channels and ends else None
+        if operation == "atfork":
+            names = [entry.name for entry in self.scenario.objects if entry.kind == "mutex" and not entry.shared]
+            taken = sum(1 for step in self.scenario.steps if step.operation == "atfork")
+            return (rng.choice(HANDLERS), rng.choice(names)) if names and taken < MAX_HANDLERS else None
+        if operation == "make":
+            names = [entry.name for entry in self.scenario.objects if entry.at]
+            return (rng.choice(names),) if names else None
         if operation == "open":
             names = self.names("fifo")
             return (rng.choice(names), rng.choice("rw")) if names else None
         if operation == "close":
-            names = self.names("pipe", "socket", "fifo")
+            names = self.names("pipe", "socket", "fifo", "channel")
             return (rng.choice(names), rng.choice("rww")) if names else None
         return self.process_arguments(thread, process, operation)
 
@@ -78,8 +132,7 @@ class Walk:
             if sum(1 for key in self.state if key[0] == "t" and key[1][0] == letter) >= most:
                 return None
             self.count += 1
-            bare = ("_Fork",) if operation == "fork" and rng.random() < 0.1 else ()
-            return (f"{letter}{self.count}", *bare)
+            return (f"{letter}{self.count}", *(rng.choice(self.ways) if operation == "fork" else ()))
         if operation == "join":
             others = [key[1] for key, value in self.state.items() if key[0] == "t" and value[0] == process and key[1] != thread]
             return (rng.choice(others),) if others else None
@@ -89,7 +142,7 @@ class Walk:
                 return None
             return (rng.choice(known),) + ((rng.choice(SIGNALS),) if operation == "kill" else ())
         if operation == "handle":
-            actions = [("nop",)] + [("post", name) for name in self.names("sem")] + [("write", name) for name in self.names("pipe", "eventfd")]
+            actions = [("nop",)] + [("post", name) for name in self.names("sem")] + [("write", name) for name in self.names("pipe", "eventfd")] + [("set", name) for name in self.names("word")]
             return (rng.choice(SIGNALS), *rng.choice(actions))
         if operation in ("exit", "_exit"):
             return (str(rng.choice((0, 3))),) if process != "main" else None
@@ -135,6 +188,21 @@ class Walk:
             self.state = self.forced_state(self.state)
         raise Undefined("too many are awoken")
 
+    def begin(self, special):
+        """The prelude, as far as it is possible."""
+        now = {"main": "main"}
+        for text in PRELUDES.get(special, ()):
+            words = text.split()
+            if words[1] in ("create", "fork"):
+                self.count += 1
+                now[words[2]] = f"{words[2].lower()}{self.count}"
+            thread, operation, *arguments = [now.get(word, word) for word in words]
+            known = {entry.name for entry in self.scenario.objects}
+            if thread in ("T", "P") or any(word[0] in "mcfxno" and word[1:].isdigit() and word not in known for word in arguments):
+                continue
+            arguments += list(self.rng.choice(self.ways)) if operation == "fork" else []
+            self.try_step(Step(thread, operation, tuple(arguments)))
+
     def walk(self, steps):
         for _ in range(steps * 4):
             ready = [name for name in self.machine().live_threads(self.state)
@@ -157,14 +225,25 @@ class Walk:
                 steps.append(Step(thread, "gend", (key[2],)))
             if key[0] == "took" and thread in value:
                 steps.append(Step(thread, "post", (key[2],)))
+            if key[0] in ("flock", "fcntl") and value in self.files_of(thread, key[1]):
+                steps.append(Step(thread, {"flock": "funlock", "process": "punlock", "file": "ounlock"}["flock" if key[0] == "flock" else value[0]], (key[1],)))
             if key[0] == "m" and self.scenario.object(key[2]).kind == "rwlock" and (value[1] == thread or thread in value[0]):
                 steps.append(Step(thread, "rwunlock", (key[2],)))
-        return steps
+        return steps + [Step(thread, "oend", (name,)) for name in reversed(self.state.get(("once", thread), ()))]
+
+    def files_of(self, thread, name):
+        """The owners of locks of this file that a thread's process is."""
+        process = self.state["t", thread][0]
+        description = self.state.get(("desc", process, name), "none")
+        return description, ("process", process), ("file", description)
 
     def wants_of(self, thread):
         """Steps that would wait for something as it is now: a lock that is held, a semaphore at zero, bytes."""
         process = self.state["t", thread][0]
         wanted = [("flock", key[1]) for key, value in self.state.items() if key[0] == "flock" and value != self.state.get(("desc", process, key[1]))]
+        wanted += [(self.rng.choice(("plock", "olock")), key[1]) for key, value in self.state.items()
+                   if key[0] == "fcntl" and value not in self.files_of(thread, key[1])]
+        wanted += [("region",)] if self.state.get(("pool", thread)) == "lost" else []
         for key, value in self.state.items():
             kind = self.scenario.object(key[2]).kind if key[0] == "m" else ""
             if key[0] != "m" or key[1] not in ("", self.state["t", thread][0]):
@@ -179,8 +258,10 @@ class Walk:
                 wanted.append(("swait", key[2]))
             elif kind == "word" and value == 0:
                 wanted.append(("fwait", key[2], "0"))
-            elif kind == "guard" and value[0] == "busy":
-                wanted.append(("gbegin", key[2]))
+            elif kind in ("guard", "once") and value[0] == "busy":
+                wanted.append(("gbegin" if kind == "guard" else "obegin", key[2]))
+            elif kind == "cond" and value[0] + value[2]:
+                wanted.append((self.rng.choice(("signal", "broadcast")), key[2]))
             elif kind == "future" and value == 0:
                 wanted.append(("await", key[2]))
             elif kind == "barrier":
@@ -189,8 +270,11 @@ class Walk:
 
     def answers_to(self, thread, asked):
         """Steps of this thread that end waits of others, some of which will not reach them."""
+        asked = [step for step in asked if not (step.operation == "read" and step.arguments[0] in self.names("timerfd"))]
         answer = {"swait": "post", "arrive": "arrive", "read": "write", "cwait": "signal", "await": "fulfil"}
-        steps = [Step(thread, answer[step.operation], step.arguments[:1]) for step in asked
+        steps = [Step(thread, "send", (step.arguments[0], *self.rng.choice(ends))) for step in asked
+                 for ends in [[(name, end) for name in self.names("pipe", "socket") for end in "rw"]] if step.operation == "receive" and ends and step.thread != thread]
+        steps += [Step(thread, answer[step.operation], step.arguments[:1]) for step in asked
                  if step.operation in answer and step.arguments[0] != "stdin" and step.thread != thread]
         steps += [Step(thread, "open", (step.arguments[0], "w" if step.arguments[1] == "r" else "r")) for step in asked
                   if step.operation == "open" and step.thread != thread]
@@ -234,58 +318,91 @@ class Walk:
         self.scenario = Scenario(self.scenario.objects, self.scenario.steps + steps, len(self.scenario.steps))
 
 
-def random_objects(rng):
-    shared = lambda: rng.random() < 0.15  # noqa: E731
-    objects = [Object("mutex", f"m{i}", rng.choice(MUTEX_KINDS), shared()) for i in range(rng.choice((1, 1, 2, 3)))]
-    objects += [Object("sem", f"s{i}", (), shared(), rng.choice((0, 0, 1))) for i in range(rng.choice((0, 1, 1, 2)))]
-    objects += [Object("rwlock", "r0", rng.choice(((), ("writer",))), shared())] * rng.choice((0, 0, 1))
-    objects += [Object("cond", "c0", (), False)] * rng.choice((0, 1))
-    objects += [Object("barrier", "b0", (), shared(), rng.choice((2, 2, 3)))] * rng.choice((0, 0, 1))
-    objects += [Object("word", "w0", (), shared(), 0)] * rng.choice((0, 0, 1))
-    objects += [Object("guard", "g0")] * rng.choice((0, 0, 1))
-    objects += [Object("future", "u0")] * rng.choice((0, 0, 1))
-    objects += [Object(rng.choice(("pipe", "pipe", "socket")), "q0")] * rng.choice((0, 1))
+def random_objects(rng, needed=()):
+    """Objects of many kinds; those of the kinds that are needed for certain."""
+    shared = lambda: rng.random() < (0.6 if "shared" in needed else 0.15)  # noqa: E731
+
+    def count(kind, *counts):
+        return max(rng.choice(counts), needed.count(kind))
+
+    objects = [Object("mutex", f"m{i}", rng.choice(MUTEX_KINDS), shared()) for i in range(count("mutex", 1, 1, 2, 3))]
+    objects += [Object("sem", f"s{i}", (), shared(), rng.choice((0, 0, 1))) for i in range(count("sem", 0, 1, 1, 2))]
+    objects += [Object("rwlock", "r0", rng.choice(((), ("writer",))), shared())] * count("rwlock", 0, 0, 1)
+    objects += [Object("cond", "c0", (), False)] * count("cond", 0, 1)
+    objects += [Object("barrier", "b0", (), shared(), rng.choice((2, 2, 3)))] * count("barrier", 0, 0, 1)
+    objects += [Object("word", "w0", (), shared(), 0)] * count("word", 0, 0, 1)
+    objects += [Object("guard", "g0")] * count("guard", 0, 0, 1)
+    objects += [Object("once", "o0")] * count("once", 0, 0, 1)
+    objects += [Object("future", "u0")] * count("future", 0, 0, 1)
+    objects += [Object(rng.choice(("pipe", "pipe", "socket")), "q0")] * count("pipe", 0, 1)
     objects += [Object("pipe", "q1")] * rng.choice((0, 0, 1))
     objects += [Object("eventfd", "e0", (), False, 0)] * rng.choice((0, 0, 0, 1))
     objects += [Object("fifo", "i0")] * rng.choice((0, 0, 0, 1))
     objects += [Object("timerfd", "d0")] * rng.choice((0, 0, 0, 1))
-    objects += [Object("file", "f0")] * rng.choice((0, 0, 0, 1))
-    return objects
+    objects += [Object("file", f"f{i}") for i in range(count("file", 0, 0, 0, 1, 2))]
+    objects += [Object("channel", "x0")] * count("channel", 0, 0, 0, 1)
+    return objects + reusing(rng, objects, "place" in needed)
+
+
+def reusing(rng, objects, certainly):
+    """Objects that get the memory of others."""
+    places = [entry for entry in objects if entry.kind in REUSED and not entry.shared]
+    if not places or not certainly and rng.random() < 0.6:
+        return []
+    place, kind = rng.choice(places), rng.choice(REUSED)
+    number = {"sem": rng.choice((0, 1)), "barrier": 2}.get(kind, 0)
+    attributes = {"mutex": rng.choice(MUTEX_KINDS), "rwlock": rng.choice(((), ("writer",)))}.get(kind, ())
+    return [Object(kind, "n0", attributes, False, number, place.name)]
 
 
 def used(scenario):
     """Without the objects that no step names."""
     names = {word for step in scenario.steps for word in step.arguments}
+    names |= {entry.at for entry in scenario.objects if entry.name in names}
     return Scenario([entry for entry in scenario.objects if entry.name in names], scenario.steps, scenario.forced)
 
 
 CAUSES = ("self-deadlock", "upgrade", "self-held", "relock", "orphan", "orphan", "ended-holder", "abandoned", "lost-waker", "lost-waker",
-          "ring", "ring", "no-waker", "no-waker")
-ENDS = ("over", "over", "input", "signal", "timer", "alarm", "continue")
+          "ring", "ring", "no-waker", "no-waker", "lost-pool", "lost-waiter", "files", "bytes", "passing", "reuse", "handler", "once", "condition")
+ENDS = ("over", "over", "input", "signal", "timer", "alarm", "continue", "files", "passing", "reuse", "handler", "once", "condition", "lost-pool")
+USED = {  # the steps of which one is enough to say that a scenario is about the subject
+    "passing": {"send"}, "reuse": {"make"}, "handler": {"atfork"}, "once": {"obegin"}, "condition": {"cwait"}, "barrier": {"arrive"},
+    "lost-pool": {"region"},
+}
 
 
 @dataclass(frozen=True)
 class Wish:
-    """What a seed looks for. Wishes that stay open too long are dropped, the first one is not."""
+    """What a seed looks for. What is not found in many attempts is wished no more, but whether it is healthy."""
     healthy: bool
     fork: bool
     threads: bool
     special: str
 
-    def is_granted(self, scenario, truth, attempt):
-        if truth.is_healthy() != self.healthy:
+    def may_be_granted(self, scenario, attempt):
+        """As far as it can be told before the truth is known."""
+        operations = {step.operation for step in scenario.steps}
+        if len(scenario.steps) < 3 or attempt < 2 * PATIENCE and (self.fork and "fork" not in operations or self.threads and "create" not in operations):
             return False
+        return attempt >= PATIENCE or self.special not in USED or bool(USED[self.special] & operations)
+
+    def wants(self, truth):
+        return truth.is_healthy() == self.healthy
+
+    def is_granted(self, scenario, truth, attempt):
         if not self.healthy and all(wait.cause == "victim" for wait in truth.stuck()):
             return False
-        operations = {step.operation for step in scenario.steps}
-        patience = 1 - attempt / TRIES
-        if patience > 0.3 and (self.fork and "fork" not in operations or self.threads and "create" not in operations):
-            return False
-        return patience < 0.6 or self.special in specials(truth)
+        return attempt >= PATIENCE or self.special in specials(scenario, truth)
 
 
-def specials(truth):
+def specials(scenario, truth):
+    """What a truth is about: causes, what may still come, and what its steps are."""
     found = {wait.cause for wait in truth.stuck()} | {event for wait in truth.waits.values() for event in wait.open_by}
+    found |= {special for special, steps in USED.items() if any(step.operation in steps for step in scenario.steps) and special != "lost-pool"}
+    kinds = {wait.kind for wait in truth.stuck()}
+    found |= {"files"} if "file" in kinds or truth.is_healthy() and scenario.has("flock", "plock", "olock") else set()
+    found |= {"bytes"} if kinds & {"pipe", "socket", "channel", "eventfd", "fifo"} else set()
+    found |= {"lost-pool"} if truth.is_healthy() and scenario.has("region") else set()
     return found | ({"over"} if truth.is_over() else set())
 
 
@@ -294,30 +411,43 @@ def wish_of(rng, seed):
     return Wish(healthy, rng.random() < 0.8, rng.random() < 0.7, rng.choice(ENDS if healthy else CAUSES))
 
 
-def attempt_of(seed, attempt):
-    """The scenario of one attempt, and its truth; neither if it has no truth."""
+def wish_for(seed):
+    return wish_of(random.Random(seed), seed)
+
+
+def scenario_of(seed, attempt, wish):
+    """The scenario of one attempt; nothing if its steps are not well defined."""
     rng = random.Random(f"{seed} {attempt}")
-    walk = Walk(rng)
-    walk.walk(rng.choice((3, 5, 7, 9, 12)))
+    walk = Walk(rng, wish.special if rng.random() < 0.8 else "")
+    if rng.random() < 0.5:
+        walk.begin(wish.special)
+    walk.walk(len(walk.scenario.steps) + rng.choice((3, 5, 7, 9, 12)) - (2 if walk.scenario.steps else 0))
     walk.add_free_steps()
-    scenario = used(walk.scenario)
+    return used(walk.scenario)
+
+
+def truth_of(scenario, wish):
     try:
-        return scenario, judge(scenario)
+        return judge(scenario, wish.wants)
     except (Undefined, TooMany):
-        return scenario, None
+        return None
 
 
-def find_attempt(seed):
-    """The first attempt that grants the seed's wish."""
-    wish = wish_of(random.Random(seed), seed)
+def find(seed):
+    """The first attempt that grants the seed's wish: (its number, scenario, truth)."""
+    wish = wish_for(seed)
     for attempt in range(TRIES):
-        scenario, truth = attempt_of(seed, attempt)
-        if truth and len(scenario.steps) >= 3 and wish.is_granted(scenario, truth, attempt):
-            return attempt
+        scenario = scenario_of(seed, attempt, wish)
+        truth = truth_of(scenario, wish) if wish.may_be_granted(scenario, attempt) else None
+        if truth and wish.wants(truth) and wish.is_granted(scenario, truth, attempt):
+            return attempt, scenario, truth
     raise RuntimeError(f"seed {seed}: no scenario")
 
 
 def generate(seed):
     """(scenario, its truth) of "SEED", or, without the search, of "SEED.ATTEMPT". The same for the same seed, always."""
     seed, _, attempt = str(seed).partition(".")
-    return attempt_of(int(seed), int(attempt) if attempt else find_attempt(int(seed)))
+    if not attempt:
+        return find(int(seed))[1:]
+    scenario = scenario_of(int(seed), int(attempt), wish_for(int(seed)))
+    return scenario, judge(scenario)

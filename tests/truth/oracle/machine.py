@@ -6,11 +6,15 @@ A state is a plain dictionary; moves make copies of it. Its keys:
   ("fork", process)    (parent, thread that forked, threads that were lost): what its memory remembers; gone with an exec
   ("m", store, object) a lock, a semaphore, ...: store is a process, or "" for shared memory
   ("fd", process)      the descriptors that it has open: (object, end)
-  ("k", object)        bytes in a pipe, the count of an eventfd
-  ("h", process, signal), ("alarm", process), ("desc", process, file), ("flock", file), ("took", store, sem), ("said", word)
-A stage says how far a step is that has begun: "begun" for most.
+  ("k", object)        bytes in a pipe, the count of an eventfd, the ends of pipes that are on their way through a channel
+  ("atfork", process)  its handlers: (kind, mutex); ("once", thread) the routines of pthread_once() that it is in
+  ("pool", thread)     of libgomp: "live", or "lost" where a fork made the thread; ("workers", process) how many a fork left behind
+  ("h", process, signal), ("alarm", process), ("desc", process, file), ("flock", file), ("fcntl", file), ("took", store, sem),
+  ("forks", process), ("pty", process), ("said", word)
+A stage says how far a step is that has begun: "begun" for most; ("handler", N) of a child whose fork() has not returned.
 Where the behaviour is undefined, or hangs on luck that is not modelled, Undefined is raised: no scenario may go there.
 """
+from fork_operations import run_child_handlers
 from operations import OPERATIONS
 from scenario import DESCRIPTORS
 from undefined import Undefined
@@ -19,7 +23,15 @@ from undefined import Undefined
 NOT_FOR_GHOSTS = ("fork", "wait", "kill", "stop", "exec", "exit", "_exit")
 
 
+def fresh_value(entry):
+    """An object as it is when it was just made; nothing if it is not in memory."""
+    return {"mutex": (None, 0, False), "rwlock": ((), None, ()), "sem": entry.number, "cond": ((), 0, ()), "barrier": ((), False),
+            "word": entry.number, "guard": ("free", None), "once": ("free", None, 0), "future": 0}.get(entry.kind)
+
+
 class Machine:
+    fresh_value = staticmethod(fresh_value)
+
     def __init__(self, scenario, ghosts=False):
         self.scenario = scenario
         self.ghosts = ghosts  # the world in which a fork copies all threads: to see whether a lost one mattered
@@ -35,7 +47,7 @@ class Machine:
         ends = set()
         for entry in self.scenario.objects:
             if entry.kind in DESCRIPTORS:
-                state["k", entry.name] = entry.number
+                state["k", entry.name] = () if entry.kind == "channel" else entry.number
                 ends |= {(entry.name, "r"), (entry.name, "w")} if entry.kind != "fifo" else set()
         state["fd", "main"] = frozenset(ends)
         self.fresh_memory(state, "main")
@@ -44,10 +56,8 @@ class Machine:
 
     def fresh_memory(self, state, store):
         for entry in self.scenario.objects:
-            if entry.shared == (store == ""):
-                value = {"mutex": (None, 0, False), "rwlock": ((), None, ()), "sem": entry.number, "cond": (),
-                         "barrier": ((), False), "word": entry.number,
-                         "guard": ("free", None), "future": 0}.get(entry.kind)
+            if entry.shared == (store == "") and not entry.at:
+                value = fresh_value(entry)
                 if value is not None:
                     state["m", store, entry.name] = value
 
@@ -59,6 +69,11 @@ class Machine:
         _, count, _, _ = state["t", thread]
         indices = self.lists.get(self.ghost_of(thread), [])
         return self.scenario.steps[indices[count]] if count < len(indices) else None
+
+    def rest_of(self, state, thread):
+        """The operations that a thread has before it."""
+        indices = self.lists.get(self.ghost_of(thread), ())
+        return {self.scenario.steps[index].operation for index in indices[state["t", thread][1]:]}
 
     def index_of(self, state, thread):
         indices = self.lists.get(thread, [])
@@ -83,9 +98,34 @@ class Machine:
     def openers(self, state, name, end):
         return [process for process in self.processes(state) if (name, end) in state["fd", process]]
 
+    def carriers(self, state, end):
+        """The processes that may receive this end, which is on its way to them."""
+        return [process for key, value in state.items() if key[0] == "k" and isinstance(value, tuple) and end in value
+                for process in self.openers(state, key[1], "r")]
+
+    def drop_unreachable(self, state):
+        """What is in a channel that nobody can receive from is closed by the kernel."""
+        for key, value in list(state.items()):
+            if key[0] == "k" and isinstance(value, tuple) and value and not self.openers(state, key[1], "r"):
+                state[key] = ()
+
+    def workers(self, state, process):
+        """How many threads libgomp made that live in this process."""
+        return sum(1 for key, value in state.items() if key[0] == "pool" and value == "live" and state["t", key[1]][0] == process
+                   and state["t", key[1]][3] == "live")
+
+    def is_in_handler(self, state, thread):
+        """It is the first thread of a child whose atfork handlers have not come back."""
+        return isinstance(state["t", thread][2], tuple) and state["t", thread][2][0] == "handler"
+
+    def place_of(self, state, thread):
+        """How far the thread is, as a number that grows."""
+        return 2 * state["t", thread][1] + (0 if self.is_in_handler(state, thread) else 1)
+
     def opening(self, state, process, but=None):
         """The ends that threads of the process are opening: the kernel counts them, and nobody can use them yet."""
-        steps = [self.step_of(state, thread) for thread in self.live_threads(state, process) if thread != but and state["t", thread][2] is not None]
+        steps = [self.step_of(state, thread) for thread in self.live_threads(state, process)
+                 if thread != but and state["t", thread][2] is not None and not self.is_in_handler(state, thread)]
         return {step.arguments for step in steps if step and step.operation == "open"}
 
     # -- changes of a state
@@ -108,8 +148,19 @@ class Machine:
         for key in [key for key in state if key[0] == "desc" and key[1] == process]:
             description = state.pop(key)
             if description not in [value for other, value in state.items() if other[0] == "desc"]:
-                if state.get(("flock", key[2])) == description:
-                    del state["flock", key[2]]
+                for kind, owner in (("flock", description), ("fcntl", ("file", description))):
+                    if state.get((kind, key[2])) == owner:
+                        del state[kind, key[2]]
+
+    def drop_process_locks(self, state, process):
+        for key in [key for key, value in state.items() if key[0] == "fcntl" and value == ("process", process)]:
+            del state[key]
+
+    def check_terminals(self, state, process):
+        """The end of a terminal's owner, or of its session's leader, sends SIGHUP to others."""
+        for other in self.processes(state):
+            if other != process and process in state.get(("pty", other), ()):
+                raise Undefined("a terminal that hangs up")
 
     def end_process(self, state, process, code):
         parent, _, _, _, first = state["p", process]
@@ -120,7 +171,10 @@ class Machine:
         for key in [key for key in state if key[0] in ("m", "h", "alarm") and key[1] == process]:
             del state[key]
         self.drop_file(state, process)
+        self.drop_process_locks(state, process)
+        self.check_terminals(state, process)
         state["fd", process] = frozenset()
+        self.drop_unreachable(state)
         orphan = parent is None or state["p", parent][1] != "live"
         state["p", process] = (parent, "reaped" if orphan and process != "main" else "zombie", code, False, first)
         for child in [key[1] for key, value in state.items() if key[0] == "p" and value[0] == process]:
@@ -129,6 +183,12 @@ class Machine:
 
     def end_thread(self, state, thread):
         process, count, _, _ = state["t", thread]
+        if state.get(("pool", thread)) == "lost":
+            raise Undefined("libgomp ends the workers of a thread that ends")  # and hangs, if there are none
+        if state.get(("pool", thread)) == "live":
+            state["pool ended", process] = True
+        for name in state.pop(("once", thread), ()):
+            state["m", process, name] = ("free", None, 0)  # pthread_once() undoes what pthread_exit() leaves
         state["t", thread] = (process, count, None, "ended")
         self.robust_death(state, [thread])
         if not self.live_threads(state, process):
@@ -145,12 +205,18 @@ class Machine:
             self.post(state, process if not self.objects[name].shared else "", name, None)
         elif action == "write":
             self.put(state, process, name, 1)
+        elif action == "set":
+            if ("m", process, name) not in state and not self.objects[name].shared:
+                raise Undefined("what was destroyed is used")
+            state["m", process if not self.objects[name].shared else "", name] = 1
         for thread in self.live_threads(state, process):
             step, stage = self.step_of(state, thread), state["t", thread][2]
-            if step and step.operation == "pause" and stage == "begun":
+            if step and step.operation == "pause" and stage == "begun":  # a child in its handlers has another stage
                 self.set_stage(state, thread, "go")
 
     def post(self, state, store, name, thread):
+        if ("m", store, name) not in state:
+            raise Undefined("what was destroyed is used")
         state["m", store, name] += 1
         took = state.get(("took", store, name), ())
         if took:
@@ -162,7 +228,7 @@ class Machine:
         eventfd = self.objects[name].kind == "eventfd"
         if (name, "w") not in state["fd", process] - self.opening(state, process):
             raise Undefined("write to what is closed")
-        if not eventfd and not self.openers(state, name, "r"):
+        if not eventfd and not self.openers(state, name, "r") and not self.carriers(state, (name, "r")):
             raise Undefined("write to a pipe without readers")
         state["k", name] += count
 
@@ -175,6 +241,8 @@ class Machine:
             return []
         step = self.step_of(state, thread)
         new = dict(state)
+        if self.is_in_handler(state, thread):
+            return run_child_handlers(self, new, thread)
         if step is None:
             if state["p", process][4] == thread:
                 self.end_process(new, process, 0)

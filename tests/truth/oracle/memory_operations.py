@@ -2,7 +2,7 @@
 
 It gets the machine, a copy of the state to change, the thread, the step, and its stage so far, and gives the states that
 may follow; none means that the thread is blocked there."""
-from causes import copy_of
+from ancestry import copy_of
 from undefined import Undefined
 
 
@@ -18,7 +18,10 @@ def begun(machine, state, thread, stage):
 
 def place(machine, state, thread, step, argument=0):
     name = step.arguments[argument]
-    return "m", machine.store(state, thread, name), name
+    key = "m", machine.store(state, thread, name), name
+    if key not in state:
+        raise Undefined("what was destroyed, or not yet made, is used")
+    return key
 
 
 def lock(machine, state, thread, step, _stage, argument=0):
@@ -125,45 +128,6 @@ def post(machine, state, thread, step, _stage):
     return on_through(machine, state, thread)
 
 
-def cwait(machine, state, thread, step, stage):
-    key = place(machine, state, thread, step)
-    if stage == "signalled":
-        return lock(machine, state, thread, step, stage, argument=1)
-    if stage is not None:
-        return []
-    mutex = place(machine, state, thread, step, 1)
-    check_waiters_live(machine, state, key[1], state[key])
-    owner, count, _ = state[mutex]
-    if owner != thread or count != 1:
-        raise Undefined("wait without the mutex")
-    state[mutex] = (None, 0, False)
-    state[key] = state[key] + (thread,)
-    return begun(machine, state, thread, "waits")
-
-
-def signal(machine, state, thread, step, _stage):
-    key = place(machine, state, thread, step)
-    waiters = state[key]
-    check_waiters_live(machine, state, key[1], waiters)
-    machine.advance(state, thread)
-    following = []
-    for waiter in waiters:
-        new = dict(state)
-        new[key] = tuple(name for name in waiters if name != waiter)
-        machine.set_stage(new, waiter, "signalled")
-        following.append(new)
-    return following or [state]
-
-
-def broadcast(machine, state, thread, step, _stage):
-    key = place(machine, state, thread, step)
-    check_waiters_live(machine, state, key[1], state[key])
-    for waiter in state[key]:
-        machine.set_stage(state, waiter, "signalled")
-    state[key] = ()
-    return on_through(machine, state, thread)
-
-
 def arrive(machine, state, thread, step, stage):
     key = place(machine, state, thread, step)
     if stage == "go":
@@ -218,6 +182,91 @@ def gend(machine, state, thread, step, _stage):
     return on_through(machine, state, thread)
 
 
+def obegin(machine, state, thread, step, _stage):
+    """pthread_once(): what is between is its routine. A child that fork() made begins anew what others were at in its parent."""
+    key = place(machine, state, thread, step)
+    status, _, forks = state[key]
+    mine = state.get(("forks", state["t", thread][0]), 0)
+    if status == "busy" and forks == mine:
+        return []
+    if status != "done":
+        state[key] = ("busy", thread, mine)
+        state["once", thread] = state.get(("once", thread), ()) + (key[2],)
+    return on_through(machine, state, thread)
+
+
+def oend(machine, state, thread, step, _stage):
+    key = place(machine, state, thread, step)
+    status, owner, _ = state[key]
+    within = state.get(("once", thread), ())
+    if not within or within[-1] != key[2]:
+        raise Undefined("the end of a routine that the thread is not in")
+    if status != "busy" or owner != thread and not is_own_copy(machine, state, thread, key, owner):
+        raise Undefined("the end of what another thread began anew")
+    state["once", thread] = within[:-1]
+    state[key] = ("done", None, 0)
+    return on_through(machine, state, thread)
+
+
+def region(machine, state, thread, _step, stage):
+    """A parallel region of two threads, in libgomp: the other one stays asleep in the pool of this thread."""
+    if state.get(("pool", thread)) == "lost":
+        if ("stacks", state["t", thread][0]) in state:
+            raise Undefined("libgomp writes into the stack of a lost worker, which another thread has now")
+        return [] if stage is not None else begun(machine, state, thread, "begun")
+    if "@" in thread:
+        return on_through(machine, state, thread)
+    state["pool", thread] = "live"
+    return on_through(machine, state, thread)
+
+
+def destroy(machine, state, thread, step, _stage):
+    """The memory is given back. `drop` does so without a call that tells libc."""
+    key = place(machine, state, thread, step)
+    entry = machine.objects[key[2]]
+    process = state["t", thread][0]
+    if key[1] == "":
+        raise Undefined("shared memory is not given back")
+    if entry.kind == "mutex" and "robust" in entry.attributes and state[key][0] is not None:
+        raise Undefined("a robust mutex in a list of libc")
+    if any(is_live_in(state, process, name) for name in names_in(state[key])):
+        raise Undefined("somebody uses what is destroyed")
+    for other in machine.live_threads(state, process):
+        theirs = machine.step_of(state, other)
+        if other != thread and theirs and key[2] in theirs.arguments and state["t", other][2] is not None:
+            raise Undefined("somebody waits for what is destroyed")
+    if entry.kind == "cond" and step.operation == "destroy" and names_in(state[key]):
+        raise Undefined("libc waits for the lost waiters of a condition variable")
+    if key[2] in state.get(("once", thread), ()):
+        raise Undefined("a routine whose control is destroyed")
+    del state[key]
+    state.pop(("took", key[1], key[2]), None)
+    return on_through(machine, state, thread)
+
+
+def names_in(value):
+    """The threads that an object in memory names."""
+    if isinstance(value, tuple):
+        return {name for part in value for name in names_in(part)}
+    return {value} - {"busy", "free", "done"} if isinstance(value, str) else set()
+
+
+def is_live_in(state, process, thread):
+    return state["t", thread][0] == process and state["t", thread][3] == "live"
+
+
+def make(machine, state, thread, step, _stage):
+    """An object at the place of one that was destroyed."""
+    entry, process = machine.objects[step.arguments[0]], state["t", thread][0]
+    if not entry.at or entry.shared:
+        raise Undefined("it has no place of another")
+    there = [other.name for other in machine.scenario.objects if entry.at in (other.name, other.at)]
+    if any(("m", process, name) in state for name in there):
+        raise Undefined("what is there was not destroyed")
+    state["m", process, entry.name] = machine.fresh_value(entry)
+    return on_through(machine, state, thread)
+
+
 def await_future(machine, state, thread, step, _stage):
     return on_through(machine, state, thread) if state[place(machine, state, thread, step)] else []
 
@@ -235,9 +284,7 @@ def init(machine, state, thread, step, _stage):
     key = place(machine, state, thread, step)
     if key[1] == "" or len(machine.live_threads(state, key[1])) != 1:
         raise Undefined("a lock that others may use is made anew")
-    fresh = {}
-    machine.fresh_memory(fresh, key[1])
-    state[key] = fresh[key]
+    state[key] = machine.fresh_value(machine.objects[key[2]])
     state.pop(("took", key[1], key[2]), None)
     return on_through(machine, state, thread)
 
@@ -253,7 +300,8 @@ def nothing(machine, state, thread, _step, _stage):
 
 MEMORY_OPERATIONS = {
     "lock": lock, "unlock": unlock, "rdlock": rdlock, "wrlock": wrlock, "rwunlock": rwunlock, "swait": swait, "post": post,
-    "cwait": cwait, "signal": signal, "broadcast": broadcast, "arrive": arrive, "fwait": fwait, "fset": fset, "init": init,
+    "arrive": arrive, "fwait": fwait, "fset": fset, "init": init,
     "gbegin": gbegin, "gend": gend, "await": await_future, "fulfil": fulfil,
+    "obegin": obegin, "oend": oend, "region": region, "destroy": destroy, "drop": destroy, "make": make,
     "say": say, "done": nothing,
 }

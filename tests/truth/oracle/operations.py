@@ -1,4 +1,6 @@
 """Steps over descriptors, threads and processes: functions as in memory_operations.py."""
+from condition_operations import CONDITION_OPERATIONS
+from fork_operations import FORK_OPERATIONS
 from memory_operations import MEMORY_OPERATIONS, begun, on_through
 from scenario import COUNTERS, STDIN
 from undefined import Undefined
@@ -16,7 +18,7 @@ def read(machine, state, thread, step, _stage):
     if state["k", name] > 0:
         state["k", name] = 0 if machine.objects[name].kind in COUNTERS else state["k", name] - 1
         return on_through(machine, state, thread)
-    if machine.objects[name].kind not in COUNTERS and not machine.openers(state, name, "w"):
+    if machine.objects[name].kind not in COUNTERS and not machine.openers(state, name, "w") and not machine.carriers(state, (name, "w")):
         return on_through(machine, state, thread)  # the end of the file
     return []
 
@@ -24,13 +26,15 @@ def read(machine, state, thread, step, _stage):
 def write(machine, state, thread, step, _stage):
     if state["k", step.arguments[0]] >= 1000:
         raise Undefined("a pipe that may be full")
+    if machine.objects[step.arguments[0]].kind == "timerfd":
+        raise Undefined("nobody writes to a timer")
     machine.put(state, state["t", thread][0], step.arguments[0], 1)
     return on_through(machine, state, thread)
 
 
 def fill(machine, state, thread, step, stage):
     """A write of more than a pipe holds, and than all readers of a scenario take."""
-    if not machine.openers(state, step.arguments[0], "r"):
+    if not machine.openers(state, step.arguments[0], "r") and not machine.carriers(state, (step.arguments[0], "r")):
         raise Undefined("write to a pipe without readers")
     if stage is not None:
         return []
@@ -68,7 +72,33 @@ def close(machine, state, thread, step, _stage):
         if other != thread and theirs and theirs.arguments[:1] == end[:1] and state["t", other][2] is not None:
             raise Undefined("close of what is in use")
     state["fd", process] -= {end}
+    machine.drop_unreachable(state)
     return on_through(machine, state, thread)
+
+
+def send(machine, state, thread, step, _stage):
+    """SCM_RIGHTS: an end of a pipe goes through a channel. Until it is received, it is open, and no process has it there."""
+    channel, end, process = step.arguments[0], tuple(step.arguments[1:3]), state["t", thread][0]
+    if machine.objects[end[0]].kind not in ("pipe", "socket") or not {(channel, "w"), end} <= state["fd", process]:
+        raise Undefined("what is closed is sent, or by what is closed")
+    if not machine.openers(state, channel, "r") or len(state["k", channel]) > 8:
+        raise Undefined("nobody could receive it")
+    state["k", channel] += (end,)
+    return on_through(machine, state, thread)
+
+
+def receive(machine, state, thread, step, _stage):
+    channel, process = step.arguments[0], state["t", thread][0]
+    if (channel, "r") not in state["fd", process]:
+        raise Undefined("receive from what is closed")
+    queue = state["k", channel]
+    if queue:
+        if queue[0] in state["fd", process]:
+            raise Undefined("an end that is open already is received")
+        state["k", channel] = queue[1:]
+        state["fd", process] |= {queue[0]}
+        return on_through(machine, state, thread)
+    return [] if machine.openers(state, channel, "w") else on_through(machine, state, thread)
 
 
 def description(state, process, name):
@@ -94,6 +124,46 @@ def funlock(machine, state, thread, step, _stage):
     return on_through(machine, state, thread)
 
 
+def fcntl_lock(machine, state, thread, step, _stage):
+    """`plock`: a lock of the process, which no child inherits. `olock`: one of the open file, which all its children share."""
+    name, process = step.arguments[0], state["t", thread][0]
+    of_file = ("file", description(state, process, name))
+    mine = ("process", process) if step.operation == "plock" else of_file
+    held = state.get(("fcntl", name), mine)
+    if held != mine:
+        if step.operation == "plock" and is_awaited_by(machine, state, held, process):
+            raise Undefined("a ring of fcntl() locks is refused by the kernel")
+        return []
+    state["fcntl", name] = mine
+    return on_through(machine, state, thread)
+
+
+def is_awaited_by(machine, state, held, process):
+    """Whether the kernel would find its way from this holder back to the process: all wait for locks of processes."""
+    found, frontier = set(), [held]
+    while frontier:
+        owner = frontier.pop()
+        if owner == ("process", process):
+            return True
+        if owner in found or owner[0] != "process" or ("p", owner[1]) not in state:
+            continue
+        found.add(owner)
+        for other in machine.live_threads(state, owner[1]):
+            step = machine.step_of(state, other)
+            if step and step.operation == "plock":  # it may wait there now, or soon
+                frontier.append(state.get(("fcntl", step.arguments[0])))
+        frontier = [entry for entry in frontier if entry is not None]
+    return False
+
+
+def fcntl_unlock(machine, state, thread, step, _stage):
+    name, process = step.arguments[0], state["t", thread][0]
+    mine = ("process", process) if step.operation == "punlock" else ("file", description(state, process, name))
+    if state.get(("fcntl", name)) == mine:
+        del state["fcntl", name]
+    return on_through(machine, state, thread)
+
+
 def own_name(thread, name):
     """A ghost makes and joins ghosts."""
     _, at, process = thread.partition("@")
@@ -101,6 +171,8 @@ def own_name(thread, name):
 
 
 def create(machine, state, thread, step, _stage):
+    if state.get(("pool", state["p", state["t", thread][0]][4])) == "lost":
+        state["stacks", state["t", thread][0]] = True
     state["t", own_name(thread, step.arguments[0])] = (state["t", thread][0], 0, None, "live")
     return on_through(machine, state, thread)
 
@@ -120,45 +192,6 @@ def join(machine, state, thread, step, _stage):
             return begun(machine, state, thread, "begun")
         return []
     return on_through(machine, state, thread)
-
-
-def fork(machine, state, thread, step, _stage):
-    parent, child = state["t", thread][0], step.arguments[0]
-    others = tuple(name for name in machine.live_threads(state, parent) if name != thread)
-    lost = tuple((name, *state["t", name][1:3]) for name in others)
-    state["p", child] = (parent, "live", 0, False, child)
-    state["t", child] = (child, 0, None, "live")
-    state["fork", child] = (parent, thread, lost)
-    for key, value in list(state.items()):
-        if key[0] in ("m", "h", "desc", "took") and key[1] == parent:
-            state[key[0], child, *key[2:]] = value
-    state["fd", child] = state["fd", parent] - machine.opening(state, parent)
-    if ("noshared", parent) in state:
-        state["noshared", child] = True
-    if ("alarm", parent) in state:
-        state["parent alarm", child] = True
-    if machine.ghosts:
-        raise_ghosts(machine, state, child, thread, others)
-    return on_through(machine, state, thread)
-
-
-def raise_ghosts(machine, state, child, forker, others):
-    """A copy of each thread that the fork loses, ghosts of earlier forks included, and it owns what the lost one owned."""
-    new_name = {name: f"{machine.ghost_of(name)}@{child}" for name in others}
-    for name, ghost in new_name.items():
-        state["t", ghost] = (child, *state["t", name][1:])
-    new_name[forker] = child
-    for key, value in list(state.items()):
-        if key[:2] == ("m", child):
-            state[key] = rename(value, new_name)
-    for key in [key for key in state if key[0] == "join" and key[1] in new_name]:
-        state["join", new_name[key[1]]] = new_name.get(state[key], state[key])
-
-
-def rename(value, new_name):
-    if isinstance(value, tuple):
-        return tuple(rename(part, new_name) for part in value)
-    return new_name.get(value, value) if isinstance(value, str) else value
 
 
 def wait(machine, state, thread, step, _stage):
@@ -223,24 +256,6 @@ def never_by_itself(_machine, _state, _thread, _step, _stage):
     return []
 
 
-def exec_again(machine, state, thread, _step, _stage):
-    process = state["t", thread][0]
-    state["fd", process] -= machine.opening(state, process, thread)
-    for other in machine.live_threads(state, process):
-        if other != thread:
-            state["t", other] = (process, *state["t", other][1:3], "gone")
-    machine.robust_death(state, [key[1] for key, value in state.items() if key[0] == "t" and value[0] == process])
-    machine.drop_file(state, process)
-    for key in [key for key in state if key[0] in ("m", "h", "took") and key[1] == process]:
-        del state[key]
-    state.pop(("fork", process), None)
-    state.pop(("parent alarm", process), None)
-    machine.fresh_memory(state, process)
-    state["noshared", process] = True
-    state["p", process] = (*state["p", process][:4], thread)
-    return on_through(machine, state, thread)
-
-
 def leave(machine, state, thread, step, _stage):
     machine.end_process(state, state["t", thread][0], int(step.arguments[0]) if step.arguments else 0)
     return [state]
@@ -251,9 +266,10 @@ def end(machine, state, thread, _step, _stage):
     return [state]
 
 
-OPERATIONS = MEMORY_OPERATIONS | {
+OPERATIONS = MEMORY_OPERATIONS | CONDITION_OPERATIONS | FORK_OPERATIONS | {
+    "send": send, "receive": receive, "plock": fcntl_lock, "olock": fcntl_lock, "punlock": fcntl_unlock, "ounlock": fcntl_unlock,
     "read": read, "write": write, "fill": fill, "open": open_end, "close": close, "flock": flock, "funlock": funlock, "create": create,
-    "join": join, "fork": fork, "wait": wait, "handle": handle, "kill": kill, "stop": stop, "pause": pause, "alarm": alarm,
+    "join": join, "wait": wait, "handle": handle, "kill": kill, "stop": stop, "pause": pause, "alarm": alarm,
     "itimer": alarm, "arm": arm,
-    "nap": never_by_itself, "exec": exec_again, "exit": leave, "_exit": leave, "end": end,
+    "nap": never_by_itself, "exit": leave, "_exit": leave, "end": end,
 }

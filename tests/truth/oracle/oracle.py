@@ -1,7 +1,8 @@
 """Who is blocked for ever, on what, because of which loss or ring, and who could still end it."""
 from dataclasses import dataclass, field
 
-from explore import after_forced, freed_by, moves_of_ghosts, outside_events, projection, terminals
+from explore import after_forced, check_one_end, freed_by, moves_of_ghosts, outside_events, terminals
+from fork_operations import handler_mutex
 from machine import Machine
 from undefined import Undefined
 
@@ -48,6 +49,8 @@ def object_of(step, machine):
         return "child", step.arguments[0]
     if step.operation in ("pause", "nap"):
         return step.operation, ""
+    if step.operation == "region":
+        return "pool", ""
     if step.arguments[0] == "stdin":
         return "input", "stdin"
     return machine.objects[step.arguments[0]].kind, step.arguments[0]
@@ -58,21 +61,31 @@ def wait_of(machine, state, thread):
     process = state["t", thread][0]
     if state["p", process][3]:
         return Wait(thread, process, -1, step.operation if step else "end", "stopped", "", open_by=("continue",))
+    if isinstance(state["t", thread][2], tuple):
+        return wait_in_handler(machine, state, thread)
     kind, name = object_of(step, machine)
     if step.operation == "cwait" and state["t", thread][2] == "signalled":
         kind, name = "mutex", step.arguments[1]
     return Wait(thread, process, machine.index_of(state, thread), step.operation, kind, name, name in machine.objects and machine.objects[name].shared)
 
 
-def judge(scenario):
-    """The truth of a scenario. Undefined if it has none that is the same in all orders."""
+def wait_in_handler(machine, state, thread):
+    """A fork() that has not returned: in the parent, or in the child, whose own steps have not begun."""
+    step = machine.step_of(state, thread)
+    name = handler_mutex(state, thread, step)
+    if machine.is_in_handler(state, thread):
+        index = next(index for index, entry in enumerate(machine.scenario.steps) if entry.operation == "fork" and entry.arguments[0] == thread)
+        return Wait(thread, state["t", thread][0], index, "atfork child", "mutex", name)
+    return Wait(thread, state["t", thread][0], machine.index_of(state, thread), "fork", "mutex", name)
+
+
+def judge(scenario, is_wanted=lambda truth: True):
+    """The truth of a scenario. Undefined if it has none that is the same in all orders. The causes are left out of a truth that
+    is not wanted: they cost most."""
     from causes import find_causes  # causes.py uses the classes above
 
     machine = Machine(scenario)
-    ends = terminals(machine, after_forced(machine))
-    if len({projection(end) for end in ends}) != 1:
-        raise Undefined("it ends in several ways")
-    end = ends[0]
+    end = terminals(machine, after_forced(machine), check_one_end)[0]
     truth = Truth(state=end)
     truth.ended = {key[1]: value[2] for key, value in end.items() if key[0] == "p" and value[1] != "live"}
     if "main" in truth.ended and len(truth.ended) < sum(1 for key in end if key[0] == "p"):
@@ -90,6 +103,6 @@ def judge(scenario):
         raise Undefined("it is stopped, and blocked for ever besides")
     for thread in freed:
         truth.waits[thread].open_by = truth.waits[thread].open_by or ("several",)
-    if truth.stuck():
+    if truth.stuck() and is_wanted(truth):
         find_causes(machine, truth, moves_of_ghosts(scenario))
     return truth

@@ -1,7 +1,7 @@
 """A scenario as text, and back. README.md beside this folder has the grammar."""
 from dataclasses import dataclass, field
 
-DESCRIPTORS = ("pipe", "socket", "eventfd", "timerfd", "fifo")
+DESCRIPTORS = ("pipe", "socket", "eventfd", "timerfd", "fifo", "channel")
 COUNTERS = ("eventfd", "timerfd")  # one descriptor, and a count in the kernel
 STDIN = "stdin"
 
@@ -13,6 +13,7 @@ class Object:
     attributes: tuple = ()
     shared: bool = False
     number: int = 0
+    at: str = ""  # the object whose memory it gets, once that one is destroyed
 
 
 @dataclass(frozen=True)
@@ -35,22 +36,28 @@ class Scenario:
     def object(self, name):
         return next(entry for entry in self.objects if entry.name == name)
 
+    def has(self, *operations):
+        return any(step.operation in operations for step in self.steps)
+
     def __str__(self):
         lines = []
         for entry in self.objects:
             words = [entry.kind, entry.name, *entry.attributes]
             words += [str(entry.number)] if entry.kind in ("sem", "barrier", "word", "eventfd") else []
             words += ["shared"] if entry.shared else []
+            words += ["at", entry.at] if entry.at else []
             lines.append(" ".join(words))
         lines += ["--", *map(str, self.steps[:self.forced]), "free", *map(str, self.steps[self.forced:])]
         return "\n".join(lines) + "\n"
 
 
 def parse_object(words):
+    at = words[words.index("at", 2) + 1] if "at" in words[2:] else ""
+    words = words[:words.index("at", 2)] if at else words
     shared = "shared" in words[2:]
     number = next((int(word) for word in words[2:] if word.isdigit()), 0)
     attributes = tuple(word for word in words[2:] if word != "shared" and not word.isdigit())
-    return Object(words[0], words[1], attributes, shared, number)
+    return Object(words[0], words[1], attributes, shared, number, at)
 
 
 def parse_step(words):

@@ -2,11 +2,14 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/socket.h>
 #include <sys/timerfd.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdint>
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -76,6 +79,63 @@ int file_of(const Step& step) {
   return object.descriptor;
 }
 
+int fcntl_step(const Step& step, int command, short type) {
+  struct flock lock {};
+  lock.l_type = type;
+  lock.l_whence = SEEK_SET;
+  const int file = file_of(step);
+  int returned = 0;
+  do {
+    returned = fcntl(file, command, &lock);
+  } while (returned != 0 && errno == EINTR);
+  return answer(returned);
+}
+
+// One byte, with the control message of one descriptor, or room for it.
+struct Passing {
+  unsigned char byte = 0;
+  iovec part{&byte, 1};
+  alignas(cmsghdr) char room[CMSG_SPACE(sizeof(int))] = {};
+  msghdr message{};
+
+  Passing() {
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    message.msg_control = room;
+    message.msg_controllen = sizeof room;
+  }
+};
+
+int number_of_end(const std::string& object, const std::string& end) {
+  const int index = g_play->scenario.object_of(object);
+  return end == "r" ? read_end(index) : write_end(index);
+}
+
+int send_step(const Step& step) {
+  Passing passing;
+  cmsghdr* header = CMSG_FIRSTHDR(&passing.message);
+  header->cmsg_level = SOL_SOCKET;
+  header->cmsg_type = SCM_RIGHTS;
+  header->cmsg_len = CMSG_LEN(sizeof(int));
+  const int fd = number_of_end(step.arguments.at(1), step.arguments.at(2));
+  std::memcpy(CMSG_DATA(header), &fd, sizeof fd);
+  passing.byte = static_cast<unsigned char>(fd);
+  return answer(sendmsg(write_end(index_of(step)), &passing.message, 0));
+}
+
+// A descriptor gets the number that it had in its sender, which is the byte.
+int receive_step(const Step& step) {
+  Passing passing;
+  const ssize_t length = recvmsg(read_end(index_of(step)), &passing.message, 0);
+  if (length <= 0) return answer(length);
+  const cmsghdr* header = CMSG_FIRSTHDR(&passing.message);
+  if (header == nullptr) fail("no descriptor came");
+  int fd = -1;
+  std::memcpy(&fd, CMSG_DATA(header), sizeof fd);
+  place(fd, passing.byte);
+  return 0;
+}
+
 }  // namespace
 
 bool perform_file_step(const Step& step, int* result) {
@@ -96,6 +156,18 @@ bool perform_file_step(const Step& step, int* result) {
     *result = answer(flock(file_of(step), LOCK_EX));
   } else if (operation == "funlock") {
     *result = answer(flock(file_of(step), LOCK_UN));
+  } else if (operation == "plock") {
+    *result = fcntl_step(step, F_SETLKW, F_WRLCK);
+  } else if (operation == "punlock") {
+    *result = fcntl_step(step, F_SETLK, F_UNLCK);
+  } else if (operation == "olock") {
+    *result = fcntl_step(step, F_OFD_SETLKW, F_WRLCK);
+  } else if (operation == "ounlock") {
+    *result = fcntl_step(step, F_OFD_SETLK, F_UNLCK);
+  } else if (operation == "send") {
+    *result = send_step(step);
+  } else if (operation == "receive") {
+    *result = receive_step(step);
   } else {
     return false;
   }

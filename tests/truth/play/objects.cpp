@@ -70,7 +70,7 @@ void open_ends(const ObjectSpec& spec, int index) {
 
 bool has_descriptors(ObjectKind kind) {
   return kind == ObjectKind::kPipe || kind == ObjectKind::kSocket || kind == ObjectKind::kEventfd ||
-         kind == ObjectKind::kTimerfd;
+         kind == ObjectKind::kTimerfd || kind == ObjectKind::kChannel;
 }
 
 // Only where it is needed: shared memory is something that a verdict may depend on.
@@ -93,12 +93,13 @@ void place(int fd, int number) {
 }
 
 Object& object_at(const Scenario& scenario, int index) {
-  if (scenario.objects[static_cast<size_t>(index)].shared) return g_shared[index];
-  return reinterpret_cast<Object*>(g_private)[index];
+  const ObjectSpec& spec = scenario.objects[static_cast<size_t>(index)];
+  const int place = spec.at.empty() ? index : scenario.object_of(spec.at);
+  return spec.shared ? g_shared[place] : reinterpret_cast<Object*>(g_private)[place];
 }
 
 void init_object(const ObjectSpec& spec, int index) {
-  Object& object = spec.shared ? g_shared[index] : reinterpret_cast<Object*>(g_private)[index];
+  Object& object = object_at(g_play->scenario, index);
   if (spec.kind == ObjectKind::kMutex) init_mutex(spec, &object.mutex);
   if (spec.kind == ObjectKind::kRwlock) init_rwlock(spec, &object.rwlock);
   if (spec.kind == ObjectKind::kSemaphore)
@@ -107,8 +108,17 @@ void init_object(const ObjectSpec& spec, int index) {
   if (spec.kind == ObjectKind::kBarrier) init_barrier(spec, &object.barrier);
   if (spec.kind == ObjectKind::kWord) new (&object.word) std::atomic<int>(spec.number);
   if (spec.kind == ObjectKind::kGuard) object.guard = 0;
+  if (spec.kind == ObjectKind::kOnce) object.once = PTHREAD_ONCE_INIT;
   if (spec.kind == ObjectKind::kFuture) object.promise = new Promise;
   if (spec.kind == ObjectKind::kFile) object.descriptor = -1;
+}
+
+void destroy_object(const ObjectSpec& spec, int index) {
+  Object& object = object_at(g_play->scenario, index);
+  if (spec.kind == ObjectKind::kMutex) pthread_mutex_destroy(&object.mutex);
+  if (spec.kind == ObjectKind::kRwlock) pthread_rwlock_destroy(&object.rwlock);
+  if (spec.kind == ObjectKind::kSemaphore) sem_destroy(&object.semaphore);
+  if (spec.kind == ObjectKind::kCondition) pthread_cond_destroy(&object.condition);
 }
 
 void make_objects(const Scenario& scenario, Control& control, bool after_exec) {
@@ -121,7 +131,7 @@ void make_objects(const Scenario& scenario, Control& control, bool after_exec) {
   }
   for (size_t i = 0; i < scenario.objects.size(); ++i) {
     const ObjectSpec& spec = scenario.objects[i];
-    if (!has_descriptors(spec.kind)) init_object(spec, static_cast<int>(i));
+    if (!has_descriptors(spec.kind) && spec.at.empty()) init_object(spec, static_cast<int>(i));
     if (spec.kind == ObjectKind::kFifo && !after_exec && mkfifo(path_of(spec.name).c_str(), 0600) != 0)
       fail("cannot make a FIFO");
     if (has_descriptors(spec.kind) && !after_exec) open_ends(spec, static_cast<int>(i));

@@ -30,6 +30,7 @@ union Object {
   pthread_barrier_t barrier;
   std::atomic<int> word;
   abi::__guard guard;
+  pthread_once_t once;
   Promise* promise;
   int descriptor;  // of a file: -1 until this process opens it
   char room[64];
@@ -38,6 +39,8 @@ static_assert(sizeof(Object) == 64);
 
 void make_objects(const Scenario& scenario, Control& control, bool after_exec);
 void init_object(const ObjectSpec& spec, int index);
+// As a program does before it gives memory back; libc is not told of kinds that it does not wait for.
+void destroy_object(const ObjectSpec& spec, int index);
 Object& object_at(const Scenario& scenario, int index);
 
 // The file of an object that has one: a locked file, a FIFO.

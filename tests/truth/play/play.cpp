@@ -37,9 +37,12 @@ int main(int argc, char** argv) {
   truth::g_play = play;
   if (play->scenario.threads.size() > truth::kMaxThreads) truth::fail("too many threads");
   truth::make_objects(play->scenario, *play->control, after_exec);
+  truth::load_openmp(play->scenario);
   const int slot = after_exec ? std::atoi(argv[3]) : 0;
   const int step = after_exec ? std::atoi(argv[5]) : -1;
   truth::enter(slot, after_exec ? std::atoi(argv[4]) : 0);
-  if (after_exec && step < play->scenario.forced) truth::publish_turn(*play->control, static_cast<uint32_t>(step) + 1);
-  truth::play_first_thread(slot, step + 1);
+  truth::t_here.next = step + 1;
+  truth::t_here.is_first_of_process = true;
+  if (step >= 0 && step < play->scenario.forced) truth::publish_turn(*play->control, static_cast<uint32_t>(step) + 1);
+  truth::play_thread();
 }

@@ -1,5 +1,6 @@
 #include "process_steps.hpp"
 
+#include <linux/futex.h>
 #include <pthread.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
@@ -8,7 +9,9 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <climits>
 #include <csignal>
+#include <cstdint>
 #include <cstdlib>
 #include <map>
 
@@ -37,8 +40,10 @@ int signal_of(const std::string& name) {
 // What the process slot of this process is, for handlers: a thread's own number is not known to them.
 int g_process_slot = 0;
 
-void await_birth(int slot) {
-  while (control().slots[slot].phase.load() == kUnborn) raw_nap_ms(1);
+bool write_one(const ObjectSpec& spec, int index) {
+  const uint64_t one = 1;
+  if (spec.kind == ObjectKind::kEventfd) return write(read_end(index), &one, sizeof one) == sizeof one;
+  return write(write_end(index), "x", 1) == 1;
 }
 
 void on_signal(int number) {
@@ -48,7 +53,13 @@ void on_signal(int number) {
   if (action != "nop") {
     const int index = g_play->scenario.object_of(step.arguments.at(2));
     if (action == "post") sem_post(&object_at(g_play->scenario, index).semaphore);
-    if (action == "write" && write(write_end(index), "x", 1) != 1) _exit(98);
+    if (action == "set") {
+      Object& object = object_at(g_play->scenario, index);
+      const bool shared = g_play->scenario.objects[static_cast<size_t>(index)].shared;
+      object.word.store(1);
+      raw_call(SYS_futex, reinterpret_cast<long>(&object.word), shared ? FUTEX_WAKE : FUTEX_WAKE_PRIVATE, INT_MAX);
+    }
+    if (action == "write" && !write_one(g_play->scenario.objects[static_cast<size_t>(index)], index)) _exit(98);
   }
   control().slots[g_process_slot].handled.fetch_add(1);
   errno = saved;
@@ -87,7 +98,7 @@ int stop_process(const Step& step) {
 void* thread_main(void* slot) {
   const int index = static_cast<int>(reinterpret_cast<intptr_t>(slot));
   enter(index, g_process_slot);
-  play_thread(index, 0);
+  play_thread();
   return nullptr;
 }
 
@@ -97,22 +108,6 @@ int create(const Step& step) {
       pthread_create(&g_threads[other], nullptr, thread_main, reinterpret_cast<void*>(static_cast<intptr_t>(other)));
   if (error == 0) await_birth(other);
   return error;
-}
-
-int fork_child(int slot, const Step& step) {
-  const int other = g_play->scenario.thread_of(step.arguments.at(0));
-  const int32_t handlers = control().slots[my_process(slot)].handlers.load();
-  const bool bare = step.arguments.size() > 1 && step.arguments[1] == "_Fork";
-  const pid_t child = bare ? _Fork() : fork();
-  if (child < 0) return errno;
-  if (child == 0) {
-    g_process_slot = other;
-    control().slots[other].handlers.store(handlers);
-    enter(other, other);
-    play_first_thread(other, 0);
-  }
-  await_birth(other);
-  return 0;
 }
 
 int wait_for_child(const Step& step) {
@@ -139,17 +134,8 @@ int nap() {
   return 0;
 }
 
-int exec_again(int slot, int index) {
-  const std::string slot_text = std::to_string(slot), process = std::to_string(my_process(slot)),
-                    step = std::to_string(index);
-  control().slots[my_process(slot)].handlers.store(0);
-  execl("/proc/self/exe", "truth_play", g_play->scenario_path, g_play->control_path, slot_text.c_str(), process.c_str(),
-        step.c_str(), nullptr);
-  return errno;
-}
-
-[[noreturn]] void end_thread(int slot) {
-  control().slots[slot].phase.store(kEnded);
+[[noreturn]] void end_thread() {
+  control().slots[t_here.slot].phase.store(kEnded);
   pthread_exit(nullptr);
 }
 
@@ -157,15 +143,20 @@ int status_in(const Step& step) { return step.arguments.empty() ? 0 : std::stoi(
 
 }  // namespace
 
-void enter(int slot, int process) {
+void enter(int slot, int process, int step) {
   Slot& mine = control().slots[slot];
   mine.pid.store(static_cast<int32_t>(raw_call(SYS_getpid)));
   mine.tid.store(static_cast<int32_t>(raw_call(SYS_gettid)));
   mine.process.store(process);
   g_threads[slot] = pthread_self();
-  mine.step.store(-1);
-  mine.phase.store(kBefore);
+  mine.step.store(step);
   g_process_slot = process;
+  t_here = Here{slot, 0, step, slot == process};
+  mine.phase.store(step < 0 ? kBefore : kInStep);
+}
+
+void await_birth(int slot) {
+  while (control().slots[slot].phase.load() == kUnborn) raw_nap_ms(1);
 }
 
 void await_thread_end(const Slot& slot) {
@@ -179,24 +170,23 @@ void await_thread_end(const Slot& slot) {
   while (raw_call(SYS_access, reinterpret_cast<long>(path), F_OK) == 0) raw_nap_ms(1);
 }
 
-void play_first_thread(int slot, int first_step) {
-  play_thread(slot, first_step);
-  exit(0);
+void leave_list() {
+  await_turn(control(), static_cast<uint32_t>(g_play->scenario.forced));  // the end of a list comes when all are free
+  control().slots[t_here.slot].phase.store(kEnded);
+  if (t_here.is_first_of_process) exit(0);
 }
 
-bool perform_process_step(int slot, int index, int* result) {
+bool perform_process_step(int index, int* result) {
   const Step& step = g_play->scenario.steps[static_cast<size_t>(index)];
   const std::string& operation = step.operation;
   if (operation == "create")
     *result = create(step);
   else if (operation == "join")
     *result = pthread_join(g_threads[g_play->scenario.thread_of(step.arguments.at(0))], nullptr);
-  else if (operation == "fork")
-    *result = fork_child(slot, step);
   else if (operation == "wait")
     *result = wait_for_child(step);
   else if (operation == "handle")
-    *result = handle(slot, step);
+    *result = handle(t_here.slot, step);
   else if (operation == "kill")
     *result = send_signal(step);
   else if (operation == "stop")
@@ -209,14 +199,12 @@ bool perform_process_step(int slot, int index, int* result) {
     *result = set_timer();
   else if (operation == "nap")
     *result = nap();
-  else if (operation == "exec")
-    *result = exec_again(slot, index);
   else if (operation == "exit")
     exit(status_in(step));
   else if (operation == "_exit")
     _exit(status_in(step));
   else if (operation == "end")
-    end_thread(slot);
+    end_thread();
   else
     return false;
   return true;

@@ -6,12 +6,15 @@
 
 namespace truth {
 
-// False: it is no step of this kind. `exit`, `_exit`, `end` and `exec` do not return.
-bool perform_process_step(int slot, int index, int* result);
+// False: it is no step of this kind. `exit`, `_exit` and `end` do not return.
+bool perform_process_step(int index, int* result);
 
 void await_thread_end(const Slot& slot);
 
-// The first thread of a process: what its list does not end, `exit 0` does.
-void play_first_thread(int slot, int first_step);
+// Until the thread or process has come to be.
+void await_birth(int slot);
+
+// The calling thread has no step more. The first thread of a process calls exit(0).
+void leave_list();
 
 }  // namespace truth

@@ -16,7 +16,8 @@ const std::map<std::string, ObjectKind> kKinds = {
     {"cond", ObjectKind::kCondition},  {"barrier", ObjectKind::kBarrier}, {"word", ObjectKind::kWord},
     {"guard", ObjectKind::kGuard},     {"future", ObjectKind::kFuture},   {"pipe", ObjectKind::kPipe},
     {"fifo", ObjectKind::kFifo},       {"socket", ObjectKind::kSocket},   {"eventfd", ObjectKind::kEventfd},
-    {"timerfd", ObjectKind::kTimerfd}, {"file", ObjectKind::kFile},
+    {"timerfd", ObjectKind::kTimerfd}, {"file", ObjectKind::kFile},       {"once", ObjectKind::kOnce},
+    {"channel", ObjectKind::kChannel},
 };
 
 ObjectSpec object_from(const std::vector<std::string>& words) {
@@ -24,6 +25,8 @@ ObjectSpec object_from(const std::vector<std::string>& words) {
   for (size_t i = 2; i < words.size(); ++i) {
     if (words[i] == "shared") {
       object.shared = true;
+    } else if (words[i] == "at") {
+      object.at = words.at(++i);
     } else if (std::isdigit(static_cast<unsigned char>(words[i][0])) != 0) {
       object.number = std::stoi(words[i]);
     } else {

@@ -14,10 +14,12 @@ enum class ObjectKind {
   kBarrier,
   kWord,
   kGuard,
+  kOnce,
   kFuture,
   kPipe,
   kFifo,
   kSocket,
+  kChannel,
   kEventfd,
   kTimerfd,
   kFile
@@ -29,6 +31,7 @@ struct ObjectSpec {
   std::vector<std::string> attributes;
   bool shared = false;  // in memory that children have too
   int number = 0;       // a count, a value
+  std::string at = {};  // the object whose memory it gets when it is made; it is not there at the begin
 
   bool has(const char* attribute) const;
 };

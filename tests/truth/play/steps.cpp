@@ -1,25 +1,32 @@
 #include "steps.hpp"
 
+#include <dlfcn.h>
 #include <linux/futex.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <climits>
+#include <cstdlib>
 #include <functional>
 #include <map>
 #include <vector>
 
 #include "file_steps.hpp"
+#include "fork_steps.hpp"
 #include "objects.hpp"
 #include "process_steps.hpp"
 
 namespace truth {
 
 Play* g_play = nullptr;
+thread_local Here t_here;
 
 namespace {
+
+void run_routine();
 
 Object& named(const Step& step, size_t argument = 0) {
   return object_at(g_play->scenario, g_play->scenario.object_of(step.arguments.at(argument)));
@@ -83,6 +90,23 @@ int fulfil(const Step& step) {
   return 0;
 }
 
+// The routine goes on with the thread's steps, up to the one that ends it.
+int call_once(const Step& step) { return pthread_once(&named(step).once, run_routine); }
+
+using Parallel = void (*)(void (*)(void*), void*, unsigned, unsigned);
+Parallel g_parallel = nullptr;
+
+int in_parallel(const Step&) {
+  g_parallel([](void*) {}, nullptr, 2, 0);
+  return 0;
+}
+
+int destroy(const Step& step) {
+  const int index = g_play->scenario.object_of(step.arguments.at(0));
+  destroy_object(g_play->scenario.objects[static_cast<size_t>(index)], index);
+  return 0;
+}
+
 int init_again(const Step& step) {
   const int index = g_play->scenario.object_of(step.arguments.at(0));
   init_object(g_play->scenario.objects[static_cast<size_t>(index)], index);
@@ -116,6 +140,11 @@ const std::map<std::string, Operation>& memory_operations() {
       {"await", await_future},
       {"fulfil", fulfil},
       {"init", init_again},
+      {"make", init_again},
+      {"destroy", destroy},
+      {"drop", [](const Step&) { return 0; }},
+      {"obegin", call_once},
+      {"region", in_parallel},
       {"say", say},
       {"done", [](const Step&) { return 0; }},
   };
@@ -131,6 +160,7 @@ void await_step_before(int index) {
     await_process_state(g_play->control->slots[slot.process.load()].pid.load(), 'Z');
   }
   if (before.operation == "end") await_thread_end(slot);
+  if (is_daemon(before)) await_process_state(g_play->control->slots[slot.process.load()].pid.load(), 'Z');
 }
 
 void await_my_turn(int index) {
@@ -146,36 +176,81 @@ bool publishes_before(const Step& step) {
   return step.begins || step.operation == "exit" || step.operation == "_exit" || step.operation == "end";
 }
 
+void publish_after(int index) {
+  if (is_forced(index) && !publishes_before(g_play->scenario.steps[static_cast<size_t>(index)])) {
+    publish_turn(*g_play->control, static_cast<uint32_t>(index) + 1);
+  }
+}
+
+// The step is done; in the child of a fork there is none.
+void finish_step() {
+  if (t_here.step < 0) return;
+  g_play->control->slots[t_here.slot].phase.store(kBefore);
+  publish_after(t_here.step);
+  t_here.step = -1;
+}
+
+int next_step() {
+  const auto& steps = g_play->scenario.steps;
+  for (int index = t_here.next; index < static_cast<int>(steps.size()); ++index) {
+    if (steps[static_cast<size_t>(index)].thread == t_here.slot) return index;
+  }
+  return -1;
+}
+
+// Steps of the calling thread, until its list or a routine of pthread_once() ends. False: the list.
+bool play_on() {
+  for (int index = next_step(); index >= 0; index = next_step()) {
+    const Step& step = g_play->scenario.steps[static_cast<size_t>(index)];
+    await_my_turn(index);
+    Slot& mine = g_play->control->slots[t_here.slot];
+    mine.step.store(index);
+    mine.phase.store(kInStep);
+    t_here.next = index + 1;
+    t_here.step = index;
+    if (is_forced(index) && publishes_before(step)) publish_turn(*g_play->control, static_cast<uint32_t>(index) + 1);
+    if (step.operation == "oend") return true;
+    perform(index);
+    finish_step();
+  }
+  return false;
+}
+
+// A thread whose list ends inside of a routine ends there.
+void run_routine() {
+  finish_step();
+  if (play_on()) return;
+  leave_list();
+  pthread_exit(nullptr);
+}
+
 }  // namespace
 
-void perform(int slot, int index) {
+void perform(int index) {
   const Step& step = g_play->scenario.steps[static_cast<size_t>(index)];
-  Slot& mine = g_play->control->slots[slot];
   int result = 0;
   const auto in_memory = memory_operations().find(step.operation);
   if (in_memory != memory_operations().end()) {
     result = in_memory->second(step);
-  } else if (!perform_file_step(step, &result) && !perform_process_step(slot, index, &result)) {
+  } else if (!perform_file_step(step, &result) && !perform_fork_step(index, &result) &&
+             !perform_process_step(index, &result)) {
     fail("no operation " + step.operation);
   }
-  mine.result.store(result);
+  g_play->control->slots[t_here.slot].result.store(result);
 }
 
-void play_thread(int slot, int first_step) {
-  Slot& mine = g_play->control->slots[slot];
-  for (int index = first_step; index < static_cast<int>(g_play->scenario.steps.size()); ++index) {
-    const Step& step = g_play->scenario.steps[static_cast<size_t>(index)];
-    if (step.thread != slot) continue;
-    await_my_turn(index);
-    mine.step.store(index);
-    mine.phase.store(kInStep);
-    if (is_forced(index) && publishes_before(step)) publish_turn(*g_play->control, static_cast<uint32_t>(index) + 1);
-    perform(slot, index);
-    mine.phase.store(kBefore);
-    if (is_forced(index) && !publishes_before(step)) publish_turn(*g_play->control, static_cast<uint32_t>(index) + 1);
-  }
-  await_my_turn(g_play->scenario.forced);  // the end of a list comes when all are free
-  mine.phase.store(kEnded);
+void play_thread() {
+  if (play_on()) fail("oend outside of its routine");
+  leave_list();
+}
+
+void load_openmp(const Scenario& scenario) {
+  const bool is_used = std::any_of(scenario.steps.begin(), scenario.steps.end(),
+                                   [](const Step& step) { return step.operation == "region"; });
+  if (!is_used) return;
+  setenv("GOMP_SPINCOUNT", "0", 1);  // a worker that waits sleeps, and can be looked at
+  if (dlopen("libgomp.so.1", RTLD_NOW | RTLD_GLOBAL) == nullptr) fail("no libgomp.so.1");
+  g_parallel = reinterpret_cast<Parallel>(dlsym(RTLD_DEFAULT, "GOMP_parallel"));
 }
 
 }  // namespace truth

@@ -1,0 +1,117 @@
+"""Condition variables, as glibc 2.36 makes them: functions as in memory_operations.py.
+
+Waiters come into the second group. A signal goes to the first group while that has waiters without one; else the second group
+becomes the first one. Before that, the caller waits until all waiters have left the first group: a waiter that a fork left
+behind never leaves it. A value is (who is in the first group, how many of them lack a signal, who is in the second group)."""
+from memory_operations import begun, check_waiters_live, lock, on_through, place
+from undefined import Undefined
+
+
+def is_here(state, store, thread):
+    """Whether a waiter is a thread of this memory, not one that a fork left behind."""
+    process, _, _, status = state["t", thread]
+    return status == "live" and store in ("", process)
+
+
+def lost_waiters(state, key):
+    first, _, second = state[key]
+    return tuple(name for name in first + second if not is_here(state, key[1], name))
+
+
+def check_shared(machine, state, key):
+    if key[1] == "":
+        check_waiters_live(machine, state, "", lost_waiters(state, key))
+
+
+def cwait(machine, state, thread, step, stage):
+    key = place(machine, state, thread, step)
+    if stage == "signalled":
+        return lock(machine, state, thread, step, stage, argument=1)
+    if stage is not None:
+        return []
+    check_shared(machine, state, key)
+    mutex = place(machine, state, thread, step, 1)
+    owner, count, _ = state[mutex]
+    if owner != thread or count != 1:
+        raise Undefined("wait without the mutex")
+    state[mutex] = (None, 0, False)
+    first, lacking, second = state[key]
+    state[key] = (first, lacking, second + (thread,))
+    return begun(machine, state, thread, "waits")
+
+
+def signalled(machine, state, key, first, lacking, second):
+    """What follows when one of the first group gets a signal: each of those that are here may be the one; else it is lost."""
+    takers = [name for name in first if is_here(state, key[1], name)]
+    following = []
+    for taker in takers:
+        new = dict(state)
+        new[key] = (tuple(name for name in first if name != taker), lacking - 1, second)
+        machine.set_stage(new, taker, "signalled")
+        following.append(new)
+    if not takers:
+        state[key] = (first, lacking - 1, second)
+        following.append(state)
+    return following
+
+
+def is_stuck(state, key):
+    """Somebody is inside of a signal that never returns, and has the lock that is inside of the condition variable."""
+    return ("stuck", *key[1:]) in state
+
+
+def stick(machine, state, thread, key):
+    state["stuck", key[1], key[2]] = thread
+    return begun(machine, state, thread, "stuck")
+
+
+def signal(machine, state, thread, step, stage):
+    key = place(machine, state, thread, step)
+    check_shared(machine, state, key)
+    if stage == "stuck":
+        return []
+    first, lacking, second = state[key]
+    if not first and not second:
+        return on_through(machine, state, thread)
+    if is_stuck(state, key):
+        return []
+    if lacking == 0:
+        if not second:
+            return on_through(machine, state, thread)
+        if first:
+            return stick(machine, state, thread, key)
+        first, lacking, second = second, len(second), ()
+    machine.advance(state, thread)
+    return signalled(machine, state, key, first, lacking, second)
+
+
+def broadcast(machine, state, thread, step, stage):
+    key = place(machine, state, thread, step)
+    check_shared(machine, state, key)
+    if stage == "stuck":
+        return []
+    first, lacking, second = state[key]
+    if not first and not second:
+        return on_through(machine, state, thread)
+    if is_stuck(state, key):
+        return []
+    if lacking:
+        first = wake(machine, state, key, first)
+    state[key] = (first, 0, second)
+    if not second:
+        return on_through(machine, state, thread)
+    if first:
+        return stick(machine, state, thread, key)
+    state[key] = (wake(machine, state, key, second), 0, ())
+    return on_through(machine, state, thread)
+
+
+def wake(machine, state, key, names):
+    """Those that are here get a signal and leave; who is left is lost."""
+    for name in names:
+        if is_here(state, key[1], name):
+            machine.set_stage(state, name, "signalled")
+    return tuple(name for name in names if not is_here(state, key[1], name))
+
+
+CONDITION_OPERATIONS = {"cwait": cwait, "signal": signal, "broadcast": broadcast}
