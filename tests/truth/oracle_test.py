@@ -265,6 +265,8 @@ class Oracle(unittest.TestCase):
         self.assertNotIn("p", causes(head + "free\np signal c\np signal c\nmain wait p\n"))  # its group takes them
         stuck = head + "p signal c\np create u\nu lock m\nu ! cwait c m\nfree\np signal c\nmain wait p\n"
         self.assertEqual(causes(stuck)["p"], "lost-waiter")
+        self.assertEqual(causes(head + "free\np destroy c\nmain wait p\n")["p"], "lost-waiter")
+        self.assertNotIn("p", causes(head + "free\np drop c\nmain wait p\n"))
 
     # --
 

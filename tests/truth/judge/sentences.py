@@ -282,6 +282,18 @@ class Reading:
     def not_recursive(self, _found):
         expect("recursive" not in self.scene.attributes(self.about), f"{self.about} is recursive")
 
+    def in_region(self, found):
+        wait = self.scene.wait_of(self.scene.thread(found["t"]))
+        self.scene.check_of(wait.thread, found.get("p"))
+        expect(wait.kind == "pool", f"{wait.thread} waits for {wait.kind} {wait.name}")
+        expect(found.get("n") in (None, "2"), "regions are of 2 threads")
+
+    def pool_of(self, found):
+        parent, forker, _ = self.scene.state["fork", self.process]
+        holder = self.scene.thread(found["h"])
+        expect(holder == forker and self.scene.process(found["p"]) == parent, f"it was forked by {forker} of {parent}")
+        expect(found["n"] == "1", "a pool has 1 worker")
+
     # -- whether it goes on
 
     def asleep(self, found):
@@ -308,7 +320,7 @@ SLEPT = (r"(?:For [\d.]+ \w+(?: \d+ \w+)?|Seen from outside,|In the core,) "
          r"(?:all its (?P<n>\d+) threads (?:have slept|sleep)|its only thread (?:has slept|sleeps))(?: in a futex)? without a timeout")
 OTHER = r"(?:process (?P<q>\d+)|(?P<own>its own process))"
 FORMS = [(re.compile(pattern + r"\.?$"), check) for pattern, check in (
-    (WHO + r" is,? (?:locking|waiting for|waiting at) " + OBJECT, Reading.waits_for_object),
+    (WHO + r" is,? (?:locking|waiting for|waiting at|signalling|broadcasting to|destroying) " + OBJECT, Reading.waits_for_object),
     (WHO + r" waits for " + OBJECT, Reading.waits_for_object),
     (WHO + r" waits for " + OBJECT + r", which (?:it itself|" + HOLDER + r") holds", Reading.waits_for_held),
     (WHO + r" waits to lock " + OBJECT + r" for writing, which (?P<n>\d+) threads? holds? for reading", Reading.waits_for_readers),
@@ -326,6 +338,9 @@ FORMS = [(re.compile(pattern + r"\.?$"), check) for pattern, check in (
     (r"A reader gets end of file when the last writing end is closed\. These are open: (?P<l>.+)", Reading.writers),
     (WHO + r" waits for a lock of \S+(?: \(its descriptor \d+\))?, which " + OTHER + r" holds(?: \(descriptor \d+ there\))?", Reading.file_lock),
     (r'At the fork it was held by thread (?P<h>\d+)(?: "[^"]*")?(?: \([^)]*\))? of (?:process (?P<p>\d+)|its parent)', Reading.held_at_fork),
+    (WHO + r" entered a parallel region(?: of (?P<n>\d+) threads)? and has not come out: it waits for (?:its team|1 other thread)", Reading.in_region),
+    (r'The others were to come from the libgomp pool of the thread that forked, thread (?P<h>\d+)(?: "[^"]*")? of process (?P<p>\d+): '
+     r"(?P<n>\d+) workers?", Reading.pool_of),
     (r'At the fork thread (?P<h>\d+)(?: "[^"]*")? of process (?P<p>\d+) had arrived there and waited for the others', Reading.had_arrived),
     (WHO + r" had unlocked " + OBJECT + r", which was refused \(EPERM\) and left it locked", Reading.refused_unlock),
     (r"In process (?P<p>\d+) that thread has it still(?:, and is now)?", Reading.has_it_still),
@@ -349,7 +364,8 @@ PLAIN = tuple(re.compile(text) for text in (
     r"There is no other thread that could be its reader", r"A lock for reading cannot be turned", r"Unless another thread unlocks it",
     r"The thread that is to end needs a lock", r"The kernel does not look for rings", r"A pipe or socket takes a limited number",
     r"It (?:was ended by|exited with)", r"That thread ended with the lock held", r"That it is robust does not help", r"_Fork\(\) runs no atfork handler",
-    r"The threads that would complete the round", r"At the fork another thread", r"fork\(\)(?: at \S+)? copied the count of arrivals", r"Which lock it is, is not known",
+    r"The threads that would complete the round", r"libgomp has no atfork handler", r"fork\(\)(?: at \S+)? copied libgomp's note",
+    r"Had the fork been made inside of a parallel region", r"Before a new group of waiters can be woken", r"pthread_cond_destroy\(\) waits until", r"At the fork another thread", r"fork\(\)(?: at \S+)? copied the count of arrivals", r"Which lock it is, is not known",
 ))
 
 

@@ -233,7 +233,7 @@ def play_bare(scenario, truth, tools, modes=()):
 
 def play_run(scenario, truth, tools):
     prefix = (str(tools.forksight), "run", "--format", "json", "--report", "FOLDER/report.json", "--out", "FOLDER/out", "--hang-after",
-              str(HANG_AFTER_S), "--on-hang", "report", "--")
+              str(HANG_AFTER_S), "--on-hang", "report", "--omp=observe", "--")
     with Performance(scenario, truth, tools.player, prefix) as performance:
         report = performance.folder / "report.json"
         if truth.is_over():

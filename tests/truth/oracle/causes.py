@@ -153,7 +153,7 @@ def cause_of_call(state, wait):
     """The cause of a wait inside of a library that knows threads which a fork left behind."""
     if wait.kind == "pool":
         return "lost-pool", lost_of(state, wait.process)
-    if wait.kind == "cond" and wait.operation in ("signal", "broadcast"):
+    if wait.kind == "cond" and wait.operation in ("signal", "broadcast", "destroy"):
         return "lost-waiter", lost_waiters(state, ("m", wait.process, wait.name))
     return "", ()
 

@@ -220,7 +220,7 @@ def region(machine, state, thread, _step, stage):
     return on_through(machine, state, thread)
 
 
-def destroy(machine, state, thread, step, _stage):
+def destroy(machine, state, thread, step, stage):
     """The memory is given back. `drop` does so without a call that tells libc."""
     key = place(machine, state, thread, step)
     entry = machine.objects[key[2]]
@@ -236,7 +236,7 @@ def destroy(machine, state, thread, step, _stage):
         if other != thread and theirs and key[2] in theirs.arguments and state["t", other][2] is not None:
             raise Undefined("somebody waits for what is destroyed")
     if entry.kind == "cond" and step.operation == "destroy" and names_in(state[key]):
-        raise Undefined("libc waits for the lost waiters of a condition variable")
+        return begun(machine, state, thread, "stuck") if stage is None else []  # libc waits for the lost waiters
     if key[2] in state.get(("once", thread), ()):
         raise Undefined("a routine whose control is destroyed")
     del state[key]

@@ -250,7 +250,7 @@ void load_openmp(const Scenario& scenario) {
   if (!is_used) return;
   setenv("GOMP_SPINCOUNT", "0", 1);  // a worker that waits sleeps, and can be looked at
   if (dlopen("libgomp.so.1", RTLD_NOW | RTLD_GLOBAL) == nullptr) fail("no libgomp.so.1");
-  g_parallel = reinterpret_cast<Parallel>(dlsym(RTLD_DEFAULT, "GOMP_parallel"));
+  g_parallel = reinterpret_cast<Parallel>(dlvsym(RTLD_DEFAULT, "GOMP_parallel", "GOMP_4.0"));  // as a program links it
 }
 
 }  // namespace truth
