@@ -71,6 +71,14 @@ class Judge(unittest.TestCase):
         self.assertEqual(scene.verdict(told), "silent")
         self.assertEqual(scene.verdict(told, scene.finding("self-deadlock", "q")), "right")
 
+    def test_equal_findings_that_were_merged(self):
+        scene = Scene("sem s 0\n--\nmain fork p\nmain fork q\nfree\np swait s\nq swait s\nmain wait p\nmain wait q\n")
+        both = scene.finding("deadlock", "p", processes=[{"pid": 101}, {"pid": 102}], count=2)
+        self.assertEqual(scene.verdict(both), "right")
+        self.assertEqual(scene.verdict(both | {"count": 1}), "silent")
+        idle = Scene("sem s 0\n--\nmain fork p\nmain fork q\nfree\np swait s\nq nap\nmain wait p\nmain wait q\n")
+        self.assertEqual(idle.verdict(both), "wrong")
+
     def test_a_hang_where_there_is_none_is_wrong(self):
         scene = Scene(IDLE)
         self.assertEqual(scene.verdict(), "right")

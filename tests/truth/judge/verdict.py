@@ -118,10 +118,18 @@ def judge_finding(finding, truth, slots):
         return Judged(rule, hang, cause, process, thread, "other", "")
     if not stuck:
         return Judged(rule, hang, cause, process, thread, "wrong", "hang")
+    healthy = [name for name in merged(finding, processes) if not any(wait.process == name for wait in truth.stuck())]
+    if healthy:
+        return Judged(rule, hang, cause, healthy[0], "?", "wrong", "hang")
     worth = worth_of(rule, cause, here or stuck)
     if worth == "wrong" and cause == "possible" and hang != "possible":
         return Judged(rule, hang, cause, process, thread, "weaker", "")  # that it hangs is true, and the rest is a candidate
     return Judged(rule, hang, cause, process, thread, worth, "cause" if worth == "wrong" else "")
+
+
+def merged(finding, processes):
+    """The processes of which equal findings were merged into this one."""
+    return {processes[entry["pid"]] for entry in finding.get("processes", []) if entry["pid"] in processes} if finding.get("count", 1) > 1 else set()
 
 
 def with_sentences(judged, finding, truth, result):
@@ -180,7 +188,7 @@ def judge(truth, result, mode):
     worths = []
     for group in root_groups(truth, mode):
         about = [entry.worth for entry, finding in zip(judged, findings)
-                 if entry.process in group or len(group) > 1 and mentioned(finding, result["slots"], truth) & group]
+                 if entry.process in group or (len(group) > 1 or finding.get("count", 1) > 1) and mentioned(finding, result["slots"], truth) & group]
         worths.append(min((worth for worth in about if worth in ORDER), key=ORDER.index, default="silent"))
     worst = max(worths, key=ORDER.index, default="right")
     return ("silent" if worst == "wrong" else worst), judged
