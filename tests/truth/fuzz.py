@@ -162,7 +162,7 @@ def record(arguments):
 
     def one(seed, scenario, truth):
         results = play_all(scenario, truth, arguments.modes, arguments)
-        if all(results[mode][0] in ORDER[:3] for mode in results):
+        if all(results[mode][0] in ORDER[:4] for mode in results):
             found[seed] = " ".join([f"# seed {seed}", *(f"{mode}={results[mode][0]}" for mode in results)]) + f"\n{scenario}"
 
     stream(range(1, 10 * arguments.count), arguments.jobs, one, is_enough=lambda: len(found) >= arguments.count)

@@ -71,6 +71,14 @@ class Judge(unittest.TestCase):
         self.assertEqual(scene.verdict(told), "silent")
         self.assertEqual(scene.verdict(told, scene.finding("self-deadlock", "q")), "right")
 
+    def test_what_nobody_could_know_is_not_asked_for(self):
+        text = "sem s 0{}\nmutex m\n--\nmain fork p\np create t\nfree\np {}\nt {}\nmain {}\n"
+        for shared, waits, other, mains, expected in (
+                ("", "swait s", "nap", "nap", "hidden"), ("", "swait s", "end", "wait p", "silent"), ("", "swait s", "end", "nap", "silent"),
+                (" shared", "swait s", "end", "nap", "hidden"), ("", "lock m\np lock m", "nap", "nap", "hidden"),
+                ("", "handle usr1 nop\np swait s", "end", "nap", "hidden")):
+            self.assertEqual(Scene(text.format(shared, waits, other, mains)).verdict(), expected, (shared, waits, other, mains))
+
     def test_equal_findings_that_were_merged(self):
         scene = Scene("sem s 0\n--\nmain fork p\nmain fork q\nfree\np swait s\nq swait s\nmain wait p\nmain wait q\n")
         both = scene.finding("deadlock", "p", processes=[{"pid": 101}, {"pid": 102}], count=2)
@@ -203,6 +211,8 @@ class Sentences(unittest.TestCase):
         self.assertEqual(self.answer(IDLE, "main", f"For 500 ms its only thread has slept in a futex {proven}"), "false")
         only = "For 500 ms its only thread has slept in a futex without a timeout: no task can wake it, only a handler of SIG{} could."
         self.holds(IDLE, "main", only.format("USR1"), only.format("TERM"))
+        other = "sem s 0\n--\nmain fork p\np handle usr1 nop\nfree\nmain swait s\np pause\n"
+        self.holds(other, "main", only.format("USR1 in process 101 (x)"), only.format("USR1"))
 
     def test_the_kind_of_a_lock(self):
         first = f"Thread 101 waits for {NAME}."

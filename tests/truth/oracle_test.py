@@ -70,6 +70,10 @@ class Oracle(unittest.TestCase):
         self.assertEqual(causes("mutex m shared\n" + rest), {"main": "abandoned"})
         self.assertTrue(truth_of("mutex m robust shared\n" + rest).is_over())
 
+    def test_a_child_copies_no_list_of_robust_mutexes(self):
+        text = "mutex m robust\n--\nmain create t\nt lock m\nmain fork p\nt alarm\nfree\np lock m\nmain wait p\n"
+        self.assertEqual(causes(text), {"p": "orphan", "main": "victim"})  # the alarm that ends its parent changes nothing
+
     def test_a_ring(self):
         text = "mutex a\nmutex b\n--\nmain create t\nmain lock a\nt lock b\nfree\nmain lock b\nt lock a\n"
         self.assertEqual(causes(text), {"main": "ring", "t": "ring"})

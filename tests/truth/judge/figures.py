@@ -2,7 +2,7 @@
 import collections
 import re
 
-VERDICTS = ("right", "weaker", "silent", "wrong", "harmed")
+VERDICTS = ("right", "weaker", "silent", "hidden", "wrong", "harmed")
 CERTAINTIES = ("proven", "likely", "possible", "unknown")
 
 

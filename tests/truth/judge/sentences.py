@@ -308,9 +308,10 @@ class Reading:
 
     def only_a_handler_can(self, found):
         self.asleep(found)
-        handled = {SIGNALS[key[2]] for key in self.scene.state if key[0] == "h" and key[1] == self.process}
-        told = set(re.findall(r"SIG\w+", found["l"]))
-        expect(told <= handled, f"{sorted(handled)} have handlers")
+        for names, number in re.findall(r"((?:SIG\w+(?:, | and | or )?)+)(?: in process (\d+))?", found["l"]):
+            process = self.scene.process(number) if number else self.process
+            handled = {SIGNALS[key[2]] for key in self.scene.state if key[0] == "h" and key[1] == process}
+            expect(set(re.findall(r"SIG\w+", names)) <= handled, f"{sorted(handled)} have handlers in {process}")
 
 
 WHO = r'(?:[Tt]hread|[Pp]rocess) (?P<t>\d+)(?: "[^"]*")?(?: of (?:process|child) (?P<p>\d+))?'

@@ -264,14 +264,15 @@ def leaves_core_files():
 
 
 def core_by_kernel(performance, pid):
-    """Quick, and the process ends with it."""
+    """Quick, and the process ends with it. It was stopped, as the others are, so that none of them sees the end of another."""
     path = performance.folder / "core"
     resource.prlimit(pid, resource.RLIMIT_CORE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
     os.kill(pid, signal.SIGABRT)
+    os.kill(pid, signal.SIGCONT)
     deadline = time.monotonic() + SETTLE_S
     while task_state(pid, pid, performance.groups(performance.slots())) not in ("", "Z") and time.monotonic() < deadline:
         time.sleep(0.005)
-    return path
+    return path.rename(performance.folder / f"core.{pid}") if path.exists() else path
 
 
 def core_by_gdb(performance, pid):
@@ -280,15 +281,22 @@ def core_by_gdb(performance, pid):
     return performance.folder / f"core.{pid}"
 
 
+def cores_of(performance, pids):
+    """Of each process in turn. By the kernel none outlives it."""
+    if not leaves_core_files():
+        return [core_by_gdb(performance, pid) for pid in pids]
+    live = [slot["pid"] for slot in performance.slots().values() if slot["pid"] > 0 and performance.state_of(slot) not in ("", "Z")]
+    for pid in set(live):
+        os.kill(pid, signal.SIGSTOP)
+    return [core_by_kernel(performance, pid) for pid in pids]
+
+
 def ask_core(performance, forksight):
-    """A core of each process that hangs for a cause of its own; the last one may end with it."""
+    """A core of each process that hangs for a cause of its own."""
     result = result_of(performance, None, performance.process.poll())
-    truth, findings = performance.truth, []
+    truth, slots, findings = performance.truth, performance.slots(), []
     processes = sorted({wait.process for wait in truth.waits.values() if truth.is_healthy() or wait.cause not in ("", "victim")})
-    for process in processes:
-        pid = performance.slots()[process]["pid"]
-        is_last = process == processes[-1] and performance.state_of(performance.slots()[process]) == "S"
-        path = core_by_kernel(performance, pid) if is_last and leaves_core_files() else core_by_gdb(performance, pid)
+    for path in cores_of(performance, [slots[process]["pid"] for process in processes]):
         report = ask([str(forksight), "core", str(path), "--format", "json"], performance.folder)
         findings += report["findings"] if report else []
     return result | {"report": {"findings": findings, "processes": []}}

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 from sentences import check_sentences
 
-ORDER = ("right", "weaker", "silent", "wrong")
+ORDER = ("right", "weaker", "hidden", "silent", "wrong")
 
 ENDED_HOLDER, LOST = "ended-holder", "lost-waker"
 IN_MEMORY = ("mutex", "rwlock", "sem", "cond", "barrier", "word", "guard", "once", "future", "thread", "pool")
@@ -153,11 +153,46 @@ def is_in_one_memory(truth, wait):
     return wait.kind in IN_MEMORY and not wait.shared and all(process == wait.process for process in ring)
 
 
+OF_ONE_OWNER = ("mutex", "guard", "once", "thread", "child", "file", "pool")  # what is waited for names who could end it
+
+
+def could_go_on(wait):
+    """From outside: it is not stuck itself, or it waits for something that is told of elsewhere."""
+    return bool(wait.open_by) or wait.cause == "victim"
+
+
+def may_end_it(truth, wait, process):
+    """Whether a thread, or a handler, of this process could end the wait, for all that can be seen from outside."""
+    state = truth.state
+    if wait.kind in BYTES or wait.kind == "timerfd":
+        return wait.operation == "open" or any(end[0] == wait.name for end in state["fd", process])
+    return process == wait.process or wait.shared and ("noshared", process) not in state
+
+
+def is_hidden(truth, wait):
+    """Nobody could know that it hangs without knowing what the program will do: a thread that may go on could end the wait, or a
+    signal handler."""
+    if wait.kind in OF_ONE_OWNER and not is_plain(truth, wait) or wait.kind == "cond" and wait.cause == "lost-waiter" or wait.kind == "rwlock" and has_writer(truth.state, wait):
+        return False
+    others = [other.process for other in truth.waits.values() if other.thread != wait.thread and could_go_on(other)]
+    handling = [key[1] for key in truth.state if key[0] == "h" and truth.state["p", key[1]][1] == "live"]
+    return any(may_end_it(truth, wait, process) for process in others + handling)
+
+
+def is_plain(truth, wait):
+    """A mutex that does not look who unlocks it: some programs unlock it in another thread, as a semaphore."""
+    return wait.kind == "mutex" and not {"recursive", "errorcheck", "robust"} & set(truth.attributes.get(wait.name, ()))
+
+
+def has_writer(state, wait):
+    return state["m", "" if wait.shared else wait.process, wait.name][1] is not None
+
+
 def root_groups(truth, mode):
     """Sets of processes that hang for one cause: of each one must be told, if this mode can know it."""
     groups = []
     for wait in truth.stuck():
-        if mode == "core" and not is_in_one_memory(truth, wait):
+        if mode == "core" and not is_in_one_memory(truth, wait) or is_hidden(truth, wait):
             continue
         if wait.cause == "ring":
             members = {truth.waits[peer].process for peer in wait.peers if peer in truth.waits and truth.waits[peer].cause == "ring"} | {wait.process}
@@ -176,7 +211,7 @@ def is_tolerated(entry, mode):
 
 
 def judge(truth, result, mode):
-    """(verdict: right, weaker, silent, wrong; the findings as judged)"""
+    """(verdict: right, weaker, hidden, silent, wrong; the findings as judged)"""
     findings = (result["report"] or {"findings": []})["findings"]
     judged = [with_sentences(judge_finding(finding, truth, result["slots"]), finding, truth, result) for finding in findings]
     tolerated = [entry for entry in judged if is_tolerated(entry, mode)]
@@ -190,5 +225,7 @@ def judge(truth, result, mode):
         about = [entry.worth for entry, finding in zip(judged, findings)
                  if entry.process in group or (len(group) > 1 or finding.get("count", 1) > 1) and mentioned(finding, result["slots"], truth) & group]
         worths.append(min((worth for worth in about if worth in ORDER), key=ORDER.index, default="silent"))
+    if not worths and not any(entry.worth in ORDER for entry in judged):
+        return "hidden", judged
     worst = max(worths, key=ORDER.index, default="right")
     return ("silent" if worst == "wrong" else worst), judged

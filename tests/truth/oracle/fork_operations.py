@@ -197,7 +197,7 @@ def exec_again(machine, state, thread, _step, _stage):
     for other in machine.live_threads(state, process):
         if other != thread:
             state["t", other] = (process, *state["t", other][1:3], "gone")
-    machine.robust_death(state, [key[1] for key, value in state.items() if key[0] == "t" and value[0] == process])
+    machine.robust_death(state, process, [key[1] for key, value in state.items() if key[0] == "t" and value[0] == process])
     become_anew(machine, state, process)
     state["noshared", process] = True
     state["p", process] = (*state["p", process][:4], thread)

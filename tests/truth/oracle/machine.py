@@ -138,9 +138,10 @@ class Machine:
         process, count, _, status = state["t", thread]
         state["t", thread] = (process, count, stage, status)
 
-    def robust_death(self, state, threads):
+    def robust_death(self, state, process, threads):
+        """Copies of a mutex in the memory of children are in no list that the kernel goes through."""
         for key, value in list(state.items()):
-            if key[0] == "m" and self.objects[key[2]].kind == "mutex" and value[0] in threads:
+            if key[0] == "m" and key[1] in ("", process) and self.objects[key[2]].kind == "mutex" and value[0] in threads:
                 if "robust" in self.objects[key[2]].attributes:
                     state[key] = (None, 0, True)
 
@@ -167,7 +168,7 @@ class Machine:
         for thread in self.live_threads(state, process):
             owner, count, stage, _ = state["t", thread]
             state["t", thread] = (owner, count, stage, "gone")
-        self.robust_death(state, [key[1] for key, value in state.items() if key[0] == "t" and value[0] == process])
+        self.robust_death(state, process, [key[1] for key, value in state.items() if key[0] == "t" and value[0] == process])
         for key in [key for key in state if key[0] in ("m", "h", "alarm") and key[1] == process]:
             del state[key]
         self.drop_file(state, process)
@@ -190,7 +191,7 @@ class Machine:
         for name in state.pop(("once", thread), ()):
             state["m", process, name] = ("free", None, 0)  # pthread_once() undoes what pthread_exit() leaves
         state["t", thread] = (process, count, None, "ended")
-        self.robust_death(state, [thread])
+        self.robust_death(state, process, [thread])
         if not self.live_threads(state, process):
             self.end_process(state, process, 0)
 

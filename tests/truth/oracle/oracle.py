@@ -31,6 +31,7 @@ class Truth:
     waits: dict = field(default_factory=dict)   # thread -> Wait, of all that are blocked at the end
     ended: dict = field(default_factory=dict)   # process -> exit code, of those that ended
     state: dict = field(default_factory=dict)
+    attributes: dict = field(default_factory=dict)  # object -> the words after its name
 
     def stuck(self):
         return [wait for wait in self.waits.values() if not wait.open_by]
@@ -86,7 +87,7 @@ def judge(scenario, is_wanted=lambda truth: True):
 
     machine = Machine(scenario)
     end = terminals(machine, after_forced(machine), check_one_end)[0]
-    truth = Truth(state=end)
+    truth = Truth(state=end, attributes={entry.name: entry.attributes for entry in scenario.objects})
     truth.ended = {key[1]: value[2] for key, value in end.items() if key[0] == "p" and value[1] != "live"}
     if "main" in truth.ended and len(truth.ended) < sum(1 for key in end if key[0] == "p"):
         raise Undefined("children outlive the program")
