@@ -101,7 +101,7 @@ TEST_P(LiveStacks, SymbolsAreFoundByName) {
   EXPECT_FALSE(stacks.symbols().find_symbol("no_such_symbol"));
 }
 
-INSTANTIATE_TEST_SUITE_P(Compiled, LiveStacks, testing::Values("O0", "O2", "O0nopie"),
+INSTANTIATE_TEST_SUITE_P(Compiled, LiveStacks, testing::Values("O0", "O2", "O0nopie", "debugframe"),
                          [](const auto& test) { return test.param; });
 
 }  // namespace
