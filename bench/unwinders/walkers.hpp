@@ -1,0 +1,38 @@
+// The same stack walked by three: forksight's own code, libunwind's remote interface, libdw's unwinder.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "symbols/symbols.hpp"
+#include "symbols/unwinder.hpp"
+
+namespace forksight::bench {
+
+struct Subject {
+  std::string name;
+  symbols::Registers registers{};
+  symbols::StackBytes stack;
+  bool is_exact = false;   // pc is where the thread stands, not a return address
+  bool is_frozen = false;  // inner frames may have been overwritten since
+  bool is_cut = false;     // the bytes end before the stack does
+};
+
+struct Answer {
+  std::vector<std::uint64_t> pcs;  // innermost first
+  symbols::WalkEnd end = symbols::WalkEnd::kLost;
+};
+
+// One process image. Not for two threads at a time.
+class Walker {
+ public:
+  virtual ~Walker() = default;
+  virtual Answer walk(const Subject& subject) = 0;
+};
+
+std::unique_ptr<Walker> make_own(const std::vector<symbols::Module>& modules);
+std::unique_ptr<Walker> make_libunwind(const std::vector<symbols::Module>& modules);
+std::unique_ptr<Walker> make_libdw(const std::vector<symbols::Module>& modules);
+
+}  // namespace forksight::bench
