@@ -9,8 +9,11 @@ namespace forksight::inspect {
 namespace {
 
 // The forking thread of the parent is in a region still, and the child's stack has the same one further out. A teams
-// region is no team of threads.
+// region is no team of threads. A parent that is itself a child, and hangs in a region for the same lost pool, may have
+// come there after the fork, as this child did.
 bool is_in_region(const Scene& scene, std::size_t child, const model::Fork& fork) {
+  const ThreadFacts& forking = scene.facts_of(fork.process, scene.model.threads[fork.forking_thread].tid);
+  if (forking.call.kind == CallKind::kParallel && scene.forks.contains(fork.process)) return false;
   const auto outermost = [](const model::Stack& stack) -> const model::Frame* {
     for (std::size_t i = stack.frames.size(); i-- > 1;) {
       const model::Frame& inner = stack.frames[i - 1];
@@ -21,8 +24,7 @@ bool is_in_region(const Scene& scene, std::size_t child, const model::Fork& fork
     return nullptr;
   };
   const model::Frame* const mine = outermost(scene.facts_of(child, scene.model.processes[child].pid).stack);
-  const model::Frame* const theirs =
-      outermost(scene.facts_of(fork.process, scene.model.threads[fork.forking_thread].tid).stack);
+  const model::Frame* const theirs = outermost(forking.stack);
   return mine != nullptr && theirs != nullptr && mine->module == theirs->module && mine->offset == theirs->offset;
 }
 

@@ -56,8 +56,8 @@ FAULTS = (
             "takes a lost thread's lock for the child's own"),
     in_rule("self-deadlock", "cycle.size() != 1 || ", "", "does not look whether the owner is the thread that waits"),
     in_rule("lock-cycle", "cycle.size() < 2 || ", "", "tells rings of one link"),
-    in_rule("rwlock-upgrade", "if (threads > 1) finding.cause = Certainty::kLikely;", "",
-            "takes for proven that the writer is the reader, though others are stuck"),
+    in_rule("rwlock-upgrade", "if (!process.is_lone) finding.cause = Certainty::kPossible;", "",
+            "takes for proven that the writer is the reader, though others may have been"),
     in_rule("join-cycle", '!cycles::has_via(cycle, "join") || ', "", "tells rings without a join"),
     in_rule("abandoned-shared-lock", " || !wait.owner_is_gone", "", "does not look whether the owner lives"),
     in_rule("pipe-deadlock", '    if (!cycles::has_via(cycle, "pipe") && !cycles::has_via(cycle, "socket")) continue;\n', "",
@@ -106,12 +106,17 @@ class Plants:
         subprocess.run(words, cwd=self.build, check=True)
 
 
+def without_times(text):
+    """Two commands that say the same do not say it at the same time."""
+    return re.sub(r"\bN(?:\.N)? (?:ms|s|min)\b", "N s", without_numbers(text))
+
+
 def false_claims(truth, result):
     """What is claimed (rule, process, claim, certainty or sentence) -> the finding in words."""
     _, judged = judge(truth, result, "why")
     claims = {(entry.rule, entry.process, entry.wrong, entry.hang if entry.wrong == "hang" else entry.cause): str(entry)
               for entry in judged if entry.worth == "wrong" and not is_tolerated(entry, "why")}
-    return claims | {(entry.rule, entry.process, "sentence", without_numbers(text)): f"{entry.rule} of {entry.process} says: {text}"
+    return claims | {(entry.rule, entry.process, "sentence", without_times(text)): f"{entry.rule} of {entry.process} says: {text}"
                      for entry in judged for answer, text, _ in entry.sentences if answer == "false"}
 
 

@@ -291,12 +291,21 @@ def cores_of(performance, pids):
     return [core_by_kernel(performance, pid) for pid in pids]
 
 
+def youngest_first(truth, processes):
+    """A child before its parent: what becomes of an orphan, its core would tell of another parent."""
+    def age(process):
+        parent = truth.state["p", process][0]
+        return 1 + age(parent) if parent else 0
+
+    return sorted(processes, key=age, reverse=True)
+
+
 def ask_core(performance, forksight):
     """A core of each process that hangs for a cause of its own."""
     result = result_of(performance, None, performance.process.poll())
     truth, slots, findings = performance.truth, performance.slots(), []
     processes = sorted({wait.process for wait in truth.waits.values() if truth.is_healthy() or wait.cause not in ("", "victim")})
-    for path in cores_of(performance, [slots[process]["pid"] for process in processes]):
+    for path in cores_of(performance, [slots[process]["pid"] for process in youngest_first(truth, processes)]):
         report = ask([str(forksight), "core", str(path), "--format", "json"], performance.folder)
         findings += report["findings"] if report else []
     return result | {"report": {"findings": findings, "processes": []}}
