@@ -4,7 +4,9 @@
 Bare and under `run` by turns, every other round in the opposite order. What is added is the median of the rounds'
 differences: a share of a program that ends after a few milliseconds says nothing.
 
-  clean_run.py --forksight FORKSIGHT [--rounds 15] [--check]
+Beside programs that idle, what `run` takes is its processor time, as a share of the time by the clock.
+
+  clean_run.py --forksight FORKSIGHT [--rounds 15] [--idle-seconds 10] [--check]
 """
 import argparse
 import os
@@ -37,6 +39,28 @@ PROGRAMS = [
     ("node, a worker and 5 commands", ["node", "-e", NODE]),
 ]
 
+POOL = """
+import multiprocessing, sys
+if __name__ == "__main__":
+    with multiprocessing.get_context("fork").Pool(3) as pool:
+        pool.map(abs, range(9))
+        print("idle", flush=True)
+        sys.stdin.readline()
+"""
+EXECUTOR = """
+import concurrent.futures, multiprocessing, sys
+if __name__ == "__main__":
+    with concurrent.futures.ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("fork")) as pool:
+        list(pool.map(abs, range(9)))
+        print("idle", flush=True)
+        sys.stdin.readline()
+"""
+IDLE = [
+    ("a shell that reads", ["sh", "-c", "echo idle; read line"]),
+    ("Python's `multiprocessing.Pool(3)`", [sys.executable, "-c", POOL]),
+    ("Python's `ProcessPoolExecutor(2)`", [sys.executable, "-c", EXECUTOR]),
+]
+
 
 def timed(command):
     begin = time.perf_counter()
@@ -62,10 +86,32 @@ def measure(forksight, command, rounds):
     return [statistics.median(column) for column in zip(*taken)]
 
 
+def processor_seconds(pid):
+    with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+        fields = file.read().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def measure_idle(forksight, command, seconds):
+    """The share of a processor that `run` itself takes, once the program idles for two seconds."""
+    with tempfile.TemporaryDirectory() as folder:
+        run = subprocess.Popen([forksight, "run", "-q", "--out", folder, "--", *command], stdin=subprocess.PIPE,
+                               stdout=subprocess.PIPE)
+        if run.stdout.readline() != b"idle\n":
+            sys.exit(f"clean_run.py: {command[0]} did not start")
+        time.sleep(2)
+        before, begin = processor_seconds(run.pid), time.monotonic()
+        time.sleep(seconds)
+        share = (processor_seconds(run.pid) - before) / (time.monotonic() - begin)
+        run.communicate(b"end\n", timeout=60)
+    return share
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--forksight", required=True)
     parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--idle-seconds", type=float, default=10)
     parser.add_argument("--check", action="store_true", help="exit with 1 if anything takes longer than it may")
     options = parser.parse_args()
     print(f"{options.rounds} rounds, load average {os.getloadavg()[0]:.1f}\n")
@@ -78,6 +124,9 @@ def main():
         bare, run, added = measure(options.forksight, command, options.rounds)
         print(f"| {text} | {bare:.0f} ms | {run:.0f} ms | {added:.0f} ms |", flush=True)
         over = over or added > AT_MOST_MS
+    print("\n| a program that idles | of a processor, for `run` |\n|---|---|")
+    for text, command in IDLE:
+        print(f"| {text} | {100 * measure_idle(options.forksight, command, options.idle_seconds):.1f} % |", flush=True)
     if over:
         print(f"over: at most {AT_MOST_MS} ms may be added")
     return 1 if over and options.check else 0

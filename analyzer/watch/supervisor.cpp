@@ -10,6 +10,7 @@
 #include "proc/python_interrupt.hpp"
 #include "proc/thread_sample.hpp"
 #include "proc/wait_class.hpp"
+#include "watch/cost.hpp"
 #include "watch/describe_wait.hpp"
 #include "watch/futex_lookup.hpp"
 #include "watch/own_timers.hpp"
@@ -25,6 +26,8 @@ namespace {
 constexpr int kRefusalsThatCount = 4;            // fewer are seen at an exec
 constexpr int kPatience = 10;                    // times what a user waits for a proof
 constexpr std::chrono::seconds kLongestRest{2};  // between two rounds of samples
+// Evidence may need a look at all processes of the machine. Of the time, one part may go into that.
+constexpr int kProofShare = 100;
 
 bool is_same_round(const proc::Round& before, const proc::Round& after) {
   return std::equal(
@@ -72,6 +75,7 @@ void Supervisor::look(Clock::time_point now, Clock::duration age) {
     if (is_blocked && now - watched.since >= age) candidates.push_back(pid);
   }
   const bool at_once = age == Clock::duration::zero();
+  if (at_once || now >= next_question_) forget_live_wakers();
   const std::vector<std::int32_t> suspects = find_suspects(candidates, now, at_once);
   put_to_proof(suspects, now, at_once);
   conclude(suspects);
@@ -115,6 +119,16 @@ void Supervisor::look_at(const Member& member, Clock::time_point now, bool at_on
   watched.rest_before_proof = {};
   watched.next_proof = {};
   watched.proof.reset();
+  watched.has_live_waker = false;
+}
+
+// All at once: each of them may be the one that another waits for.
+void Supervisor::forget_live_wakers() {
+  for (auto& [pid, watched] : watched_) {
+    if (!watched.has_live_waker) continue;
+    watched.proof.reset();
+    watched.has_live_waker = false;
+  }
 }
 
 void Supervisor::expect_stir(const proc::ProcessKey& key) {
@@ -213,11 +227,15 @@ ProcessEvidence Supervisor::gather(const Watched& watched) {
 
 // The first round of each was taken at the beginning of this poll; here follow the task lists, then the second rounds.
 void Supervisor::put_to_proof(const std::vector<std::int32_t>& suspects, Clock::time_point now, bool at_once) {
+  const Cost cost;
   std::vector<ProcessEvidence> all;
   for (const std::int32_t pid : suspects) {
     const Watched& watched = watched_.at(pid);
     if (!watched.proof && (at_once || now >= watched.next_proof)) all.push_back(gather(watched));
   }
+  if (all.empty()) return;
+  const Clock::duration least_rest = cost.so_far() * kProofShare;
+  if (next_question_ <= now) next_question_ = now + least_rest;
   for (ProcessEvidence& evidence : all) {
     evidence.tids_between = proc::list_numbers(proc::proc_path(evidence.key.pid, "task")).numbers;
   }
@@ -230,7 +248,7 @@ void Supervisor::put_to_proof(const std::vector<std::int32_t>& suspects, Clock::
     if (!proof.stuck) {
       watched.hopeless = proof.lasting;
       watched.rest_before_proof = std::min<Clock::duration>(watched.rest_before_proof + kSettled, kLongestRest);
-      watched.next_proof = now + watched.rest_before_proof;
+      watched.next_proof = now + std::max(watched.rest_before_proof, least_rest);
       continue;
     }
     if (evidence.sharing == proc::Sharing::kUnknown) sharing_unknown_ = true;
@@ -275,10 +293,11 @@ void Supervisor::conclude(const std::vector<std::int32_t>& suspects) {
   for (std::size_t node = 0; node < pids.size(); ++node) {
     const ProcessJudgement& judgement = judgements[node];
     if (judgement.fate == Fate::kAwake) {
-      watched_.at(pids[node]).proof.reset();  // a closer look found somebody who could wake it: ask again
+      watched_.at(pids[node]).has_live_waker = true;
       continue;
     }
-    const Watched& watched = watched_.at(pids[node]);
+    Watched& watched = watched_.at(pids[node]);
+    watched.has_live_waker = false;
     Verdict verdict;
     verdict.key = watched.key;
     verdict.since = watched.since;
@@ -337,7 +356,7 @@ void Supervisor::add_stalled(Clock::time_point now) {
 void Supervisor::add_partly_stuck(Clock::time_point now, bool at_once) {
   constexpr int kSearchShare = 200;  // of the time, one part may go into searches
   if (at_once || now >= next_search_) {
-    const auto start = Clock::now();
+    const Cost cost;
     const std::map<proc::ProcessKey, Verdict> before = std::exchange(partly_, {});
     for (const auto& [pid, member] : tree_.living()) {
       if (verdicts_.contains(member.key)) continue;
@@ -353,7 +372,7 @@ void Supervisor::add_partly_stuck(Clock::time_point now, bool at_once) {
         verdict.waits.back().is_stuck = true;
       }
     }
-    next_search_ = now + std::max<Clock::duration>(kLongestRest, (Clock::now() - start) * kSearchShare);
+    next_search_ = now + std::max<Clock::duration>(kLongestRest, cost.so_far() * kSearchShare);
   }
   for (const auto& [key, verdict] : partly_) {
     const auto member = tree_.living().find(key.pid);

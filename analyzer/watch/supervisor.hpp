@@ -100,6 +100,7 @@ class Supervisor {
     Clock::time_point next_proof{};
     std::optional<Proof> proof;
     std::vector<WaitFacts> facts;
+    bool has_live_waker = false;  // as of `facts`: the proof says who could wake it, and one of these is awake
   };
 
   // Most processes that rest for shorter than this are about to go on: not worth a proof.
@@ -115,6 +116,7 @@ class Supervisor {
   // Of a process that has one.
   std::string describe_way_out(std::int32_t pid, bool is_own) const;
   void conclude(const std::vector<std::int32_t>& suspects);
+  void forget_live_wakers();
   void add_spinning(Clock::time_point now);
   void add_stalled(Clock::time_point now);
   void add_partly_stuck(Clock::time_point now, bool at_once);
@@ -125,6 +127,7 @@ class Supervisor {
   std::map<std::int32_t, Watched> watched_;
   std::map<proc::ProcessKey, Verdict> verdicts_;
   WakerFinder wakers_;
+  Clock::time_point next_question_{};  // who could wake those that have a live waker is asked again then
   SpinWatch spins_;
   std::vector<StalledCall> calls_;
   UnheardSignals unheard_;

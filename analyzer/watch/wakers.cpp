@@ -17,6 +17,7 @@
 #include "proc/process_memory.hpp"
 #include "proc/sockets.hpp"
 #include "proc/thread_sample.hpp"
+#include "watch/cost.hpp"
 
 namespace forksight::watch {
 namespace {
@@ -345,7 +346,7 @@ Answer WakerFinder::find_shared(std::int32_t pid, const proc::SharedPlace& place
 }
 
 void WakerFinder::scan(const Tree& tree) {
-  const auto start = Clock::now();
+  const Cost cost;
   scanned_.insert(unscanned_.begin(), unscanned_.end());
   unscanned_.clear();
   std::set<std::int32_t> must_read;
@@ -360,7 +361,7 @@ void WakerFinder::scan(const Tree& tree) {
   on_their_way_ = proc::has_descriptors_on_their_way(must_read);
   // What nobody holds any more need not be asked for again.
   std::erase_if(scanned_, [&](const std::string& object) { return !holders_.contains(object); });
-  next_scan_ = Clock::now() + (Clock::now() - start) * kScanShare;
+  next_scan_ = Clock::now() + cost.so_far() * kScanShare;
 }
 
 }  // namespace forksight::watch

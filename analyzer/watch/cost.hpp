@@ -1,0 +1,25 @@
+// What a look costs, by which its next turn is chosen: a share of the time. On a busy machine the clock on the wall would
+// count what others do.
+#pragma once
+
+#include <chrono>
+#include <ctime>
+
+namespace forksight::watch {
+
+class Cost {
+ public:
+  // Of this thread, since the object was made.
+  std::chrono::nanoseconds so_far() const { return processor_time() - start_; }
+
+ private:
+  static std::chrono::nanoseconds processor_time() {
+    timespec time{};
+    ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+  }
+
+  std::chrono::nanoseconds start_ = processor_time();
+};
+
+}  // namespace forksight::watch
