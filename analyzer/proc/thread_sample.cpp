@@ -1,10 +1,25 @@
 #include "proc/thread_sample.hpp"
 
+#include <sys/syscall.h>
+
 #include <utility>
 
 #include "proc/proc_fs.hpp"
 
 namespace forksight::proc {
+
+void name_restarted(Syscall& call, std::string_view kernel_function) {
+  const bool is_restarted = call.in_syscall && call.number == SYS_restart_syscall;
+  if (is_restarted && kernel_function.find("poll_schedule") != std::string_view::npos) call.number = SYS_poll;
+}
+
+std::optional<Syscall> read_call(std::int32_t pid, std::int32_t tid, bool& refused) {
+  const ReadText text = read_file(task_path(pid, tid, "syscall"));
+  refused = refused || text.outcome == ReadOutcome::kRefused;
+  auto call = text ? parse_syscall(text.text) : std::nullopt;
+  if (call && call->number == SYS_restart_syscall) name_restarted(*call, read_file(task_path(pid, tid, "wchan")).text);
+  return call;
+}
 
 std::optional<ThreadSample> sample_thread(std::int32_t pid, std::int32_t tid, bool& refused) {
   const ReadText status_text = read_file(task_path(pid, tid, "status"));
@@ -16,10 +31,7 @@ std::optional<ThreadSample> sample_thread(std::int32_t pid, std::int32_t tid, bo
   thread.tid = tid;
   thread.status = std::move(*status);
   if (thread.ended()) return thread;
-  const ReadText call_text = read_file(task_path(pid, tid, "syscall"));
-  refused = refused || call_text.outcome == ReadOutcome::kRefused;
-  if (!call_text) return std::nullopt;
-  const auto call = parse_syscall(call_text.text);
+  const auto call = read_call(pid, tid, refused);
   if (!call) return std::nullopt;
   thread.call = *call;
   return thread;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "proc/proc_text.hpp"
@@ -20,6 +21,14 @@ struct ThreadSample {
 struct Round {
   std::vector<ThreadSample> threads;
 };
+
+// A poll() that a stop or a signal without a handler interrupted goes on as restart_syscall(), with the arguments that
+// poll() had: Linux, fs/select.c, do_restart_poll(). select(), ppoll() and epoll_wait() are not restarted in this way.
+// `kernel_function`: what it sleeps in, from wchan.
+void name_restarted(Syscall& call, std::string_view kernel_function);
+
+// The call that a thread is in, by the name under which the program made it.
+std::optional<Syscall> read_call(std::int32_t pid, std::int32_t tid, bool& refused);
 
 // One thread; nullopt if it is gone, or the kernel refuses (`refused` is set then).
 std::optional<ThreadSample> sample_thread(std::int32_t pid, std::int32_t tid, bool& refused);

@@ -161,8 +161,8 @@ WaitTarget classify(const ThreadSample& thread) {
 }
 
 bool is_awake(std::int32_t pid, std::int32_t tid) {
-  const ReadText text = read_file(task_path(pid, tid, "syscall"));
-  const auto call = text ? parse_syscall(text.text) : std::nullopt;
+  bool refused = false;
+  const auto call = read_call(pid, tid, refused);
   // A thread that has ended shows "-1 0x0 0x0": no sign of life.
   if (!call || (!call->running && !call->in_syscall && call->sp == 0)) return false;
   ThreadSample thread;

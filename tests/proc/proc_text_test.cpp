@@ -1,8 +1,11 @@
 #include "proc/proc_text.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/syscall.h>
 
 #include <string>
+
+#include "proc/thread_sample.hpp"
 
 namespace forksight::proc {
 namespace {
@@ -21,6 +24,26 @@ TEST(ParseSyscall, ReadsNumberArgumentsStackAndCode) {
   EXPECT_EQ(call->args[3], 0U);
   EXPECT_EQ(call->sp, 0x7f5a79b75e98U);
   EXPECT_EQ(call->pc, 0x7f5a79c0012bU);
+}
+
+// What poll(fds, 4, -1) shows after a debugger has stopped its thread for a moment, on Linux 6.18.
+constexpr char kRestartedLine[] = "219 0x7f8086a72950 0x4 0xffffffff 0x7f80b37f68d0 0x0 0xa563c8 0x7f80915fe910 0x7f80b38e426f\n";
+
+TEST(RestartedCall, OfPollHasItsNameAndArguments) {
+  auto call = parse_syscall(kRestartedLine);
+  ASSERT_TRUE(call);
+  name_restarted(*call, "poll_schedule_timeout.constprop.0");
+  EXPECT_EQ(call->number, SYS_poll);
+  EXPECT_EQ(call->args[1], 4U);
+}
+
+TEST(RestartedCall, OfATimedWaitIsLeftAsItIs) {
+  for (const char* function : {"hrtimer_nanosleep", "futex_do_wait", "0", ""}) {
+    auto call = parse_syscall(kRestartedLine);
+    ASSERT_TRUE(call);
+    name_restarted(*call, function);
+    EXPECT_EQ(call->number, SYS_restart_syscall) << function;
+  }
 }
 
 TEST(ParseTimerSignals, TakesEachTimer) {
