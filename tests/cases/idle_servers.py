@@ -57,7 +57,7 @@ class Nginx(Started):
             f"http {{ access_log off; {temporary} server {{ listen unix:{self.path}; return 200 well; }} }}\n")
         super().__init__("nginx", [shutil.which("nginx") or "/usr/sbin/nginx", "-p", str(folder), "-c", str(folder / "conf")],
                          stdin=subprocess.DEVNULL)
-        wait_for(lambda: os.path.exists(self.path) and len(self.tree()) == 3, LIMIT_S, "nginx does not start")
+        wait_for(lambda: os.path.exists(self.path) and len(self.tree()) == 3 + bool(Started.wrap), LIMIT_S, "nginx does not start")
 
     def go_on(self):
         answer = ask(self.path, b"GET / HTTP/1.0\r\n\r\n")

@@ -34,8 +34,11 @@ def parent_of(pid):
 class Started:
     """A program with pipes to its input and from its output. What it says on standard error is not of interest."""
 
+    wrap = None  # a function from a name and a command to the command that is started in its place
+
     def __init__(self, name, argv, **more):
         self.name = name
+        argv = Started.wrap(name, argv) if Started.wrap else argv
         options = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, **more}
         self.popen = subprocess.Popen(argv, start_new_session=True, **options)
 
