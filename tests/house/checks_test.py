@@ -167,14 +167,22 @@ class House(unittest.TestCase):
         self.assertProblem(problems, "repro/headless.c: an expectation within a line")
 
     def test_session(self):
-        text = "```console\n$ echo child 12 waits 1.5 s\nchild 7 waits\n  0.1 s\n$ true\n```\n"
+        text = "```console\n$ echo child 1200 waits 1.5 s\nchild 700 waits\n  0.1 s\n$ true\n```\n"
         self.assertEqual(check_session.check(text, self.root, "x"), [])
-        self.assertEqual(check_session.check("```console\n$ echo build/release\nb\n```\n", self.root, "b"), [])
         self.assertProblem(check_session.check("no session", self.root, "x"), "no session")
-        self.assertProblem(check_session.check(text.replace("waits\n", "sleeps\n"), self.root, "x"), "it prints", "child 12 waits")
+        self.assertProblem(check_session.check(text.replace("waits\n", "sleeps\n"), self.root, "x"), "it prints", "child 1200 waits")
         self.assertProblem(check_session.check("```console\n$ true\nwords\n```\n", self.root, "x"), "words")
-        self.assertEqual(check_session.update("a\n```console\n$ echo build/release\nold\n```\nz\n", self.root, "b"),
-                         "a\n```console\n$ echo build/release\nb\n```\nz\n")
+
+    def test_session_with_lines_left_out(self):
+        printed = "```console\n$ printf 'one\\ntwo\\nthree\\nfour\\n'\n%s\n```\n"
+        for said in ("one\n  ...\nfour", "...\nthree\n...", "one\n..."):
+            self.assertEqual(check_session.check(printed % said, self.root, "x"), [], said)
+        for said in ("one\nthree\n...", "...\nfour\n...\ntwo", "...\nthree", "two\n...", "one"):
+            self.assertProblem(check_session.check(printed % said, self.root, "x"), "it prints")
+
+    def test_session_with_a_program_in_the_background(self):
+        block = "```console\n$ sleep 60 &\n$ tr '\\0' ' ' < /proc/PID/cmdline\n%s\n```\n"
+        self.assertEqual(check_session.check(block % "sleep 60", self.root, "x"), [])
 
 
 if __name__ == "__main__":
