@@ -1,27 +1,27 @@
-# cmake -D OUTPUT=FILE.cpp -D PAGES=A.md|B.md -P embed_pages.cmake: the pages as one C++ source.
+# cmake -D OUTPUT=FILE.cpp -D FUNCTION=NAME -D PAGES=A.md|B.md -P embed_pages.cmake: the pages as one C++ source.
 string(REPLACE "|" ";" pages "${PAGES}")
 set(entries "")
 foreach(page IN LISTS pages)
-  get_filename_component(slug ${page} NAME_WE)
+  get_filename_component(name ${page} NAME_WE)
   file(READ ${page} text)
   if(text MATCHES "\\)PAGE\"")
     message(FATAL_ERROR "${page}: holds the end of a raw string")
   endif()
-  string(APPEND entries "    {\"${slug}\", R\"PAGE(${text})PAGE\"},\n")
+  string(APPEND entries "    {\"${name}\", R\"PAGE(${text})PAGE\"},\n")
 endforeach()
-file(WRITE ${OUTPUT}.new "// Generated from docs/hazards by embed_pages.cmake.
-#include \"command/hazard_pages.hpp\"
+file(WRITE ${OUTPUT}.new "// Generated from docs by embed_pages.cmake.
+#include \"command/pages.hpp\"
 
 namespace forksight {
 
 namespace {
 
-constexpr HazardPage kPages[] = {
+constexpr Page kPages[] = {
 ${entries}};
 
 }  // namespace
 
-std::span<const HazardPage> hazard_pages() { return kPages; }
+std::span<const Page> ${FUNCTION}() { return kPages; }
 
 }  // namespace forksight
 ")

@@ -8,16 +8,19 @@
 
 #include "command/exit_status.hpp"
 #include "command/formatter.hpp"
-#include "command/hazard_pages.hpp"
 #include "command/output.hpp"
+#include "command/pages.hpp"
+#include "command/symptoms.hpp"
 #include "diagnose/rules.hpp"
 
 namespace forksight {
 namespace {
 
 constexpr char kExamples[] = R"(Examples:
-  forksight explain                      all hazards that forksight knows, a line each
-  forksight explain lost-openmp-pool     one in full: what happens, how to recognise it, how to fix it
+  forksight explain                      what users see, and all hazards that forksight knows, a line each
+  forksight explain lost-openmp-pool     one hazard in full: what happens, how to recognise it, how to fix it
+  forksight explain --search gunicorn timeout
+                                         what it usually is, and what to run; words in any order
 
 )";
 
@@ -38,18 +41,57 @@ std::size_t edit_distance(std::string_view one, std::string_view other) {
   return row.back();
 }
 
+const Rule* find_rule(std::string_view slug) {
+  const auto rule = std::ranges::find_if(all_rules(), [&](const Rule& one) { return slug == one.slug; });
+  return rule == all_rules().end() ? nullptr : &*rule;
+}
+
 std::string list_all() {
+  std::string text = "What you see:\n\n";
+  for (const Page& page : symptom_pages()) {
+    for (const Symptom& symptom : read_symptoms(page.text)) text += fmt::format("  {}\n", symptom.title);
+  }
+  text += "\nWhat it is:\n\n";
   std::size_t longest = 0;
   for (const Rule& rule : all_rules()) longest = std::max(longest, std::string_view(rule.slug).size());
+  for (const Rule& rule : all_rules()) text += fmt::format("  {:{}}  {}\n", rule.slug, longest, rule.title);
+  return text + "\nforksight explain SLUG tells one hazard in full, forksight explain --search WORDS finds by what you see.\n";
+}
+
+// The best in full, the others by their titles.
+std::string tell(const Found& found) {
+  constexpr std::size_t kMostInFull = 1;
+  constexpr std::size_t kMostHazards = 8;
   std::string text;
-  for (const Rule& rule : all_rules()) text += fmt::format("{:{}}  {}\n", rule.slug, longest, rule.title);
-  return text + "\nforksight explain SLUG tells one in full.\n";
+  for (std::size_t i = 0; i < found.symptoms.size(); ++i) {
+    if (i == kMostInFull) text += "Also:\n\n";
+    text += i < kMostInFull ? fmt::format("{}\n\n{}\n\n", found.symptoms[i].title, found.symptoms[i].text)
+                            : fmt::format("  {}\n", found.symptoms[i].title);
+  }
+  if (found.symptoms.size() > kMostInFull) text += "\n";
+  if (!found.hazards.empty()) text += "Hazards whose pages have these words (forksight explain SLUG):\n\n";
+  for (std::size_t i = 0; i < std::min(found.hazards.size(), kMostHazards); ++i) {
+    const Rule* const rule = find_rule(found.hazards[i]);
+    text += rule == nullptr ? fmt::format("  {}\n", found.hazards[i]) : fmt::format("  {}: {}\n", rule->slug, rule->title);
+  }
+  if (found.hazards.size() > kMostHazards) text += fmt::format("  and {} more\n", found.hazards.size() - kMostHazards);
+  return text;
+}
+
+ExitStatus search(const std::vector<std::string>& words) {
+  const Found found = search_pages(words);
+  if (found.symptoms.empty() && found.hazards.empty()) {
+    say_error(fmt::format("{}: no page has all of these words; try fewer, or `forksight explain` for the list",
+                          fmt::join(words, " ")));
+    return ExitStatus::kUsage;
+  }
+  return write_out(tell(found)) ? ExitStatus::kNothingFound : ExitStatus::kUnreadable;
 }
 
 ExitStatus explain(const std::string& slug) {
   if (slug.empty()) return write_out(list_all()) ? ExitStatus::kNothingFound : ExitStatus::kUnreadable;
-  for (const HazardPage& page : hazard_pages()) {
-    if (slug == page.slug) return write_out(page.text) ? ExitStatus::kNothingFound : ExitStatus::kUnreadable;
+  for (const Page& page : hazard_pages()) {
+    if (slug == page.name) return write_out(page.text) ? ExitStatus::kNothingFound : ExitStatus::kUnreadable;
   }
   const std::vector<std::string> nearest = find_nearest_slugs(slug);
   say_error(nearest.empty() ? fmt::format("{}: no such hazard; `forksight explain` lists them", slug)
@@ -76,10 +118,16 @@ std::vector<std::string> find_nearest_slugs(std::string_view slug) {
 
 void add_explain_command(CLI::App& app, int& status) {
   auto slug = std::make_shared<std::string>();
+  auto words = std::make_shared<std::vector<std::string>>();
   CLI::App* const verb = app.add_subcommand("explain", "A hazard in full: what, how to recognise, how to fix");
-  verb->formatter(std::make_shared<ExampleFormatter>("forksight explain [SLUG]", kExamples));
-  verb->add_option("SLUG", *slug, "Its name, as reports have it")->type_name("")->group("What to explain");
-  verb->callback([slug, &status] { status = as_int(explain(*slug)); });
+  verb->formatter(std::make_shared<ExampleFormatter>("forksight explain [SLUG | --search WORD...]", kExamples));
+  CLI::Option* const name =
+      verb->add_option("SLUG", *slug, "Its name, as reports have it")->type_name("")->group("What to explain");
+  verb->add_option("--search", *words, "What you see: words of an error message, a framework, a call")
+      ->type_name("WORD...")
+      ->group("What to explain")
+      ->excludes(name);
+  verb->callback([slug, words, &status] { status = as_int(words->empty() ? explain(*slug) : search(*words)); });
 }
 
 }  // namespace forksight

@@ -1,0 +1,17 @@
+// Pages of docs/ as they were when this was built: no file is needed at run time.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+namespace forksight {
+
+struct Page {
+  std::string_view name;  // of its file, without the ending
+  std::string_view text;
+};
+
+std::span<const Page> hazard_pages();   // docs/hazards/*.md
+std::span<const Page> symptom_pages();  // docs/symptoms.md alone
+
+}  // namespace forksight

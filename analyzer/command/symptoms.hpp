@@ -1,0 +1,26 @@
+// docs/symptoms.md by its sections, and the search in it and in the hazard pages.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace forksight {
+
+struct Symptom {
+  std::string title;  // what a user sees
+  std::string text;   // for a terminal: links are names, nothing is bold
+};
+
+// In the page's order: "## TITLE" begins a section.
+std::vector<Symptom> read_symptoms(std::string_view page);
+
+struct Found {
+  std::vector<Symptom> symptoms;     // the best first
+  std::vector<std::string> hazards;  // names, the best first
+};
+
+// What has all words somewhere, in small or large letters. A word in a title counts more than words in a text.
+Found search_pages(const std::vector<std::string>& words);
+
+}  // namespace forksight
