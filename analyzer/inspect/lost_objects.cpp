@@ -258,6 +258,9 @@ void explain(Scene& scene, LostThreads& lost, std::size_t subject, const image::
     scene.model.touches.push_back(std::move(exit));
   }
   if (call.kind == CallKind::kLibcCall) return touch_libc_call(scene, lost, std::move(touch), call, fork);
+  // A pool belongs to the thread that made it. Only the first thread of a child is the copy of one that had a pool;
+  // others have pools of their own, and are at rest in them.
+  if (call.kind == CallKind::kParallel && thread.tid != scene.subjects[subject].image.pid) return;
   if (call.kind == CallKind::kParallel || !blas_runtime.empty()) {
     StuckCall region = call;
     if (call.kind != CallKind::kParallel) region.library = blas_runtime;
