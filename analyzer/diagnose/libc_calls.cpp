@@ -161,6 +161,7 @@ void add_fixes(const model::Fork& fork, const model::Touch& touch, const Lost& l
   }
   finding.fixes.push_back({fmt::format("Fork before {} is started, or while it does not call {}().",
                                        words::thread(lost.holder), lost.in_flight.call.function)});
+  const bool is_tested = finding.rule == "libc-lock-in-flight";
   const bool was_in_vain = fork.quiesced && fork.quiesced->left > 0 && !touch.cured;
   if (was_in_vain) {
     finding.fixes.push_back({"Give the fork longer, if that call does end: a larger MS in --cure=quiesce-libc=MS."});
@@ -169,14 +170,14 @@ void add_fixes(const model::Fork& fork, const model::Touch& touch, const Lost& l
         {"Keep running under `forksight run --cure=quiesce-libc=MS -- ...`: each fork waits until such calls are done, "
          "so "
          "long at most.",
-         true});
+         is_tested});
   } else {
     finding.fixes.push_back(
         {"Run it under `forksight run --cure=quiesce-libc=MS -- ...`: a fork then waits until such calls of other "
          "threads "
          "are "
          "done, MS milliseconds at most. It cures calls that end by themselves.",
-         true});
+         is_tested});
   }
 }
 

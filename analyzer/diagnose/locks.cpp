@@ -49,6 +49,25 @@ std::string doubts(const Orphan& orphan) {
   }
 }
 
+// What the hazard suite tries for this kind of lock: a child that execs, --on-orphan=recover and --on-orphan=abort. Kinds
+// of mutexes are told apart: what was tried with one says nothing of another.
+bool is_tested_with_exec(const model::Lock& lock) {
+  switch (lock.kind) {
+    case model::LockKind::kMutex:
+    case model::LockKind::kRwlockRead:
+    case model::LockKind::kRwlockWrite:
+    case model::LockKind::kSpinlock:
+    case model::LockKind::kSemaphore: return true;
+    default: return false;
+  }
+}
+
+bool is_tested_on_orphan(const model::Lock& lock) {
+  if (lock.kind != model::LockKind::kMutex) return is_tested_with_exec(lock);
+  const bool is_plain = !lock.robust && !lock.priority_inherit && !lock.process_shared;
+  return is_plain && (lock.type == model::MutexType::kNormal || lock.type == model::MutexType::kRecursive);
+}
+
 std::string errno_words(int code) {
   const char* const name = ::strerrorname_np(code);
   return name == nullptr ? fmt::format("error {}", code) : name;
@@ -229,13 +248,14 @@ void tell(const Evidence& evidence, const model::Touch& touch, const Orphan& orp
 
 void add_fixes(const model::Process& process, const model::Touch& touch, const Orphan& orphan, const char* reset,
                Finding& finding) {
+  const bool is_tested_of_mutex = orphan.lock.kind == model::LockKind::kMutex;
   if (orphan.holder.has_ended) {
     finding.fixes.push_back(
         {fmt::format(
              "Release {} on every way out of {}: a guard object (std::lock_guard) or pthread_cleanup_push() covers "
              "return, exceptions, pthread_exit() and cancellation.",
              words::lock(orphan.lock), words::thread(orphan.holder)),
-         true});
+         is_tested_of_mutex});
     finding.fixes.push_back(
         {"Make it a robust mutex (pthread_mutexattr_setrobust): the next to lock it is told EOWNERDEAD and can mend "
          "what it "
@@ -251,7 +271,8 @@ void add_fixes(const model::Process& process, const model::Touch& touch, const O
                                            process.pid, process.ppid)});
     }
   } else {
-    finding.fixes.push_back({"Exec right after fork(): then no lock of the parent matters.", true});
+    finding.fixes.push_back({"Exec right after fork(): then no lock of the parent matters.",
+                             is_tested_with_exec(orphan.lock)});
     finding.fixes.push_back({"Start another program by posix_spawn(): nothing of yours runs in its child."});
     finding.fixes.push_back(
         {fmt::format("Guard {} with pthread_atfork(): lock it in prepare, unlock it in parent, and in child {}.",
@@ -267,8 +288,9 @@ void add_fixes(const model::Process& process, const model::Touch& touch, const O
         {"To keep a job running for now: `forksight run --on-orphan=recover -- ...` re-initialises the lock when the "
          "child "
          "needs it. What it protects may be half-changed.",
-         true});
-    finding.fixes.push_back({"To fail at once instead of hanging: `forksight run --on-orphan=abort -- ...`.", true});
+         is_tested_on_orphan(orphan.lock)});
+    finding.fixes.push_back({"To fail at once instead of hanging: `forksight run --on-orphan=abort -- ...`.",
+                             is_tested_on_orphan(orphan.lock)});
   }
 }
 

@@ -110,11 +110,13 @@ std::string start_function(const model::Stack& stack) {
 }
 
 void add_fixes(Finding& finding) {
+  const bool is_tested = finding.rule == "python-lock-orphaned";
   finding.fixes.push_back(
       {"Start workers with multiprocessing.set_start_method(\"forkserver\") or \"spawn\": they begin without the "
        "parent's threads and locks.",
-       true});
-  finding.fixes.push_back({"Or fork before the first thread is started.", true});
+       is_tested});
+  finding.fixes.push_back(
+      {"Or fork before the first thread is started.", is_tested});
 }
 
 }  // namespace forksight::python

@@ -47,9 +47,10 @@ Finding describe(const Evidence& evidence, const std::vector<const Draw*>& draws
   add_sentence(finding, "None of them had seeded the generator by then.");
   add_sentence(finding,
                "Samples that should be independent are not; names, ports and keys that should differ are equal.");
+  const bool is_tested = is_random;
   finding.fixes.push_back({is_random ? "Call srandom() or srand() in each child, with another seed in each."
                                      : "Call srand48() in each child, with another seed in each.",
-                           true});
+                           is_tested});
   finding.fixes.push_back({"Use getrandom() or arc4random(), which have no state that a fork could copy."});
   return finding;
 }

@@ -94,9 +94,10 @@ void tell(const Evidence& evidence, const Touch& touch, const locks::Orphan& own
                         "of that one.",
                         parent, words::thread(own.holder), taken, forked));
   add_sentence(finding,
-               fmt::format("A {} remembers its owner by thread id {}; in the child the same thread has another id, so "
+               fmt::format("{} {} remembers its owner by thread id {}; in the child the same thread has another id, so "
                            "the lock takes it for a stranger.",
-                           words::lock_kind(own.lock), own.holder.tid));
+                           words::lock_kind(own.lock).starts_with('e') ? "An" : "A", words::lock_kind(own.lock),
+                           own.holder.tid));
   if (touch.action == TouchAction::kRecovered) {
     add_sentence(finding,
                  "forksight re-initialised the lock (--on-orphan=recover); what it protects is as it was at the fork.");
@@ -109,24 +110,42 @@ void tell(const Evidence& evidence, const Touch& touch, const locks::Orphan& own
   add_sentence(finding, describe_end(evidence.process(touch.process)));
 }
 
-void add_fixes(const Touch& touch, const locks::Orphan& own, Finding& finding) {
+bool is_plain(const model::Lock& lock) {
+  return lock.kind == model::LockKind::kMutex && !lock.robust && !lock.priority_inherit && !lock.process_shared;
+}
+
+// Each kind of lock by a program of its own.
+bool is_tested_kind(const model::Lock& lock) {
+  if (lock.process_shared || (lock.robust && lock.priority_inherit)) return false;
+  if (lock.kind == model::LockKind::kRwlockWrite) return true;
+  if (lock.kind != model::LockKind::kMutex) return false;
+  return lock.robust || lock.priority_inherit || lock.type == model::MutexType::kErrorcheck ||
+         lock.type == model::MutexType::kRecursive;
+}
+
+void add_fixes(const Touch& touch, const locks::Orphan& own, bool was_refused, Finding& finding) {
   const char* const option = "forksight run --cure=self-held -- ...";
+  const bool is_tested_recursive = is_plain(own.lock) && own.lock.type == model::MutexType::kRecursive;
   if (touch.action == TouchAction::kGiven) {
-    finding.fixes.push_back({fmt::format("Keep running under `{}`: it cures this at each fork.", option), true});
+    finding.fixes.push_back({fmt::format("Keep running under `{}`: it cures this at each fork.", option), is_tested_kind(own.lock)});
   } else {
     finding.fixes.push_back(
-        {fmt::format("Run it under `{}`: the child's thread becomes the lock's owner.", option), true});
+        {fmt::format("Run it under `{}`: the child's thread becomes the lock's owner.", option), is_tested_kind(own.lock)});
   }
   finding.fixes.push_back(
       {fmt::format("Re-initialise {} in the child, in a pthread_atfork() child handler: an unlock there is refused.",
                    words::lock(own.lock)),
-       true});
+       is_tested_recursive});
   finding.fixes.push_back({"Release the lock before fork()."});
-  if (own.lock.kind == model::LockKind::kMutex) {
+  if (own.lock.kind == model::LockKind::kMutex && was_refused) {
     finding.fixes.push_back(
         {"Make it a normal mutex (PTHREAD_MUTEX_NORMAL, std::mutex) if it need not be recursive: those can be "
          "unlocked in the child.",
-         true});
+         is_tested_recursive});
+  } else if (own.lock.kind == model::LockKind::kMutex) {
+    finding.fixes.push_back(
+        {"Make it a normal mutex (PTHREAD_MUTEX_NORMAL, std::mutex) if it need not be recursive, and unlock it in the "
+         "child before it is locked there again: a normal mutex lets the child do so."});
   }
 }
 
@@ -156,7 +175,7 @@ void self_held_lock(const Evidence& evidence, std::vector<Finding>& findings) {
     finding.summary = summarise(evidence, touch, *own, *end);
     tell_touch(evidence, touch, *own, before == refused.end() ? nullptr : before->second, *end, finding);
     tell(evidence, touch, *own, finding);
-    add_fixes(touch, *own, finding);
+    add_fixes(touch, *own, is_refused_unlock(touch) || before != refused.end(), finding);
     findings.push_back(std::move(finding));
   }
 }
