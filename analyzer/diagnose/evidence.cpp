@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <csignal>
 
+#include "diagnose/ended_threads.hpp"
 #include "diagnose/words.hpp"
 
 namespace forksight {
@@ -16,14 +17,15 @@ using model::Liveness;
 namespace {
 
 std::string describe_waits(const model::Process& process) {
-  const bool all_futex = !process.waits.empty() && std::ranges::all_of(process.waits, [](const auto& wait) {
-    return wait.kind == model::WaitKind::kFutex;
+  const auto alive = std::ranges::count_if(process.waits, [](const auto& wait) { return !has_thread_ended(wait); });
+  const bool all_futex = alive > 0 && std::ranges::all_of(process.waits, [](const auto& wait) {
+    return wait.kind == model::WaitKind::kFutex || has_thread_ended(wait);
   });
   const char* const where = all_futex ? " in a futex" : "";
   // A core is of one instant.
-  if (process.waits.size() > 1)
-    return fmt::format("all its {} threads {}{} without a timeout", process.waits.size(),
-                       process.is_core ? "sleep" : "have slept", where);
+  if (alive > 1)
+    return fmt::format("all its {} threads {}{} without a timeout", alive, process.is_core ? "sleep" : "have slept",
+                       where);
   return fmt::format("its only thread {}{} without a timeout", process.is_core ? "sleeps" : "has slept", where);
 }
 

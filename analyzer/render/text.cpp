@@ -69,9 +69,14 @@ class TextReport {
     const bool had_threads = only_threads || std::ranges::all_of(model_.forks, [](const model::Fork& fork) {
                                return fork.lost_threads.size() + fork.unknown_threads > 0;
                              });
-    const std::string forks = had_threads ? words::count(model_.forks.size(), "fork of a process with threads",
-                                                         "forks of processes with threads")
-                                          : words::count(model_.forks.size(), "fork", "forks");
+    // What is inferred from processes as they are is any fork, and locks that a thread ended with without one.
+    const auto count = static_cast<std::size_t>(std::ranges::count_if(model_.forks, [](const model::Fork& fork) {
+      return !fork.is_inferred || fork.lost_threads.size() + fork.unknown_threads > 0;
+    }));
+    const std::string forks =
+        had_threads || count != model_.forks.size()
+            ? words::count(count, "fork of a process with threads", "forks of processes with threads")
+            : words::count(count, "fork", "forks");
     const std::string seen =
         fmt::format("{}, {}", words::count(model_.processes.size(), "process", "processes"), forks);
     if (findings_.empty()) {

@@ -63,7 +63,8 @@ std::string describe_futex(std::int32_t pid, const proc::ThreadSample& thread) {
   const std::string lock = fmt::format("the {} at {:#x}", kind, word.lock);
   if (word.owner_is_gone) return fmt::format("{}, whose owner {} is gone", lock, word.owner);
   if (word.owner != 0) return fmt::format("{}, which thread {} holds", lock, word.owner);
-  return fmt::format("{}, which {} hold for reading", lock, word.readers);
+  return fmt::format("{}, which is locked for reading{}", lock,
+                     word.readers == 1 ? "" : fmt::format(" {} times", word.readers));
 }
 
 // System V's numbers mean something within one namespace only.

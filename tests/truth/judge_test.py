@@ -149,8 +149,8 @@ class Sentences(unittest.TestCase):
         self.holds(RING, "main", f"Thread 100 waits for {NAME}+0x40, which thread 101 holds.", f"Thread 100 waits for {NAME}+0x40, which it itself holds.")
         self.holds(RING, "main", "Thread 101 waits for the mutex at 0x1000.", "Thread 101 waits for the mutex at 0x1040.")
         self.holds(ORPHAN, "main", "Thread 100 waits for process 102 to end.", "Thread 100 waits for process 100 to end.")
-        self.holds(RW, "main", f"Thread 100 waits to lock {NAME} for writing, which 1 thread holds for reading.",
-                   f"Thread 100 waits to lock {NAME} for writing, which 2 threads hold for reading.")
+        self.holds(RW, "main", f"Thread 100 waits to lock {NAME} for writing, and it is locked for reading.",
+                   f"Thread 100 waits to lock {NAME} for writing, and it is locked for reading 2 times.")
 
     def test_whose_thread_it_is(self):
         self.holds(ORPHAN, "p", f"Thread 102 of child 102 waits for {NAME}.", f"Thread 102 of process 100 waits for {NAME}.")

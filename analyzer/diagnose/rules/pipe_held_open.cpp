@@ -26,6 +26,7 @@ std::size_t find_reader(const cycles::Cycle& cycle) {
 std::string name_holders(const model::Wait& wait, std::int32_t own) {
   std::string names;
   for (const model::Waker& waker : wait.wakers) {
+    if (waker.via == "shutdown") continue;  // the reader's own end
     const std::string who = waker.pid == own ? "the reader itself" : fmt::format("process {}", waker.pid);
     names += fmt::format("{}{} (descriptor {})", names.empty() ? "" : ", ", who, waker.fd);
   }

@@ -35,8 +35,8 @@ void rwlock_recursive_read(const Evidence& evidence, std::vector<Finding>& findi
     add_sentence(finding,
                  fmt::format("It lets {} go first, which waits to lock it for writing{}: this lock prefers writers.",
                              second, words::at(" at ", writer.stack)));
-    add_sentence(finding, fmt::format("The writer waits until {} let go.",
-                                      words::count(writer.readers, "reader has", "readers have")));
+    add_sentence(finding, fmt::format("The writer waits until {} given back.",
+                                      words::count(writer.readers, "lock for reading is", "locks for reading are")));
     add_sentence(finding, describe_liveness(process));
     add_sentence(finding, fmt::format("A rwlock does not tell who its readers are. If {} is one of them, it waits for "
                                       "itself, around the writer; it may be another one that does not let go.",

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "diagnose/ended_threads.hpp"
 #include "diagnose/rules.hpp"
 #include "diagnose/rwlock_waits.hpp"
 #include "diagnose/wait_cycles.hpp"
@@ -22,20 +23,26 @@ void rwlock_upgrade(const Evidence& evidence, std::vector<Finding>& findings) {
     const model::Process& process = evidence.process(cycle.front().process);
     Finding finding = cycles::begin_finding("rwlock-upgrade", evidence, cycle);
     if (!process.is_lone) finding.cause = Certainty::kPossible;
+    const bool is_alone =
+        std::ranges::count_if(process.waits, [](const model::Wait& one) { return !has_thread_ended(one); }) == 1;
     const std::string name = cycles::object(wait);
     finding.summary =
         fmt::format("{} {} locking {} for writing: {} {}", evidence.name(finding.process), hangs(process), name,
                     cycles::thread(evidence, cycle.front(), false),
                     process.is_lone ? "holds it for reading itself"
+                    : is_alone      ? "possibly holds it for reading itself, or one that has ended never unlocked it"
                                     : "possibly holds it for reading itself, or another one that does not let go");
     finding.culprit = cycles::culprit_lock(evidence, cycle);
     add_sentence(finding,
-                 fmt::format("Thread {} waits to lock {} for writing, which {} {} for reading.", wait.tid, name,
-                             words::count(wait.readers, "thread", "threads"), wait.readers == 1 ? "holds" : "hold"));
+                 fmt::format("Thread {} waits to lock {} for writing, and it is locked for reading{}.", wait.tid, name,
+                             wait.readers == 1 ? "" : fmt::format(" {} times", wait.readers)));
     add_sentence(finding, describe_liveness(process));
     add_sentence(finding,
                  process.is_lone
                      ? "There is no other thread that could be its reader, and none was: it waits for itself to unlock."
+                 : is_alone
+                     ? "A rwlock does not tell who its readers are: it may be this thread, or one that has ended "
+                       "without unlocking; no other is left."
                      : "A rwlock does not tell who its readers are: it may be this thread, another of those that wait, "
                        "or one that "
                        "has ended without unlocking.");
@@ -45,6 +52,10 @@ void rwlock_upgrade(const Evidence& evidence, std::vector<Finding>& findings) {
     finding.fixes.push_back(
         {"Unlock first, lock for writing then, and look again at what was read: it may have changed in between."});
     finding.fixes.push_back({"Lock for writing from the beginning where a write may follow."});
+    if (!process.is_lone) {
+      finding.fixes.push_back(
+          {"If it was a reader that has ended: unlock on every way out of a thread (std::shared_lock does)."});
+    }
     findings.push_back(std::move(finding));
   }
 }

@@ -163,8 +163,9 @@ class Reading:
 
     def waits_for_readers(self, found):
         self.waits_for_object(found)
-        readers = self.scene.owners(self.process_of(found), self.about)
-        expect(len(readers) == int(found["n"]), f"{len(readers)} hold {self.about}")
+        process = self.process_of(found)
+        readers, _, _ = self.scene.state.get(("m", "", self.about), self.scene.state.get(("m", process, self.about)))
+        expect(len(readers) == int(found["n"] or 1), f"{self.about} is locked for reading {len(readers)} times")
 
     def joins(self, found):
         wait = self.scene.wait_of(self.scene.thread(found["t"]))
@@ -324,7 +325,7 @@ FORMS = [(re.compile(pattern + r"\.?$"), check) for pattern, check in (
     (WHO + r" is,? (?:locking|waiting for|waiting at|signalling|broadcasting to|destroying) " + OBJECT, Reading.waits_for_object),
     (WHO + r" waits for " + OBJECT, Reading.waits_for_object),
     (WHO + r" waits for " + OBJECT + r", which (?:it itself|" + HOLDER + r") holds", Reading.waits_for_held),
-    (WHO + r" waits to lock " + OBJECT + r" for writing, which (?P<n>\d+) threads? holds? for reading", Reading.waits_for_readers),
+    (WHO + r" waits to lock " + OBJECT + r" for writing, and it is locked for reading(?: (?P<n>\d+) times)?", Reading.waits_for_readers),
     (WHO + r" locks " + OBJECT + r", which is still locked from before the fork", Reading.waits_for_object),
     (WHO + r" waits in (?:a futex|a std::future|[\w:]+\(\)) on " + OBJECT + r" for [\w: ,-]+?(?:, as \d+ more do(?:es)?)?", Reading.waits_for_object),
     (WHO + r" waits in (?P<f>a futex|a std::future|[\w:]+\(\)) for (?:a|the) (?:other threads?|threads?|promise)[\w: ,]+?(?:, as \d+ more do(?:es)?)?", Reading.waits_in),
@@ -361,10 +362,12 @@ PLAIN = tuple(re.compile(text) for text in (
     r"At the fork it was held by another thread", r"The child has none of these", r"Which lock, condition or future it is", r"Each of them ",
     r"None of (?:those|them) ", r"Other threads of the process go on", r"A rwlock does not tell who its readers are", r"A rwlock counts its readers", r"A semaphore does not tell who took it",
     r"The lock names thread \d+ as its owner, which this process does not have", r"fork\(\)(?: at \S+)? copied the lock as it was",
-    r"Who was to wake it is not known", r"Its memory names the number that this thread had", r"The writer waits until \d+ readers? ha",
+    r"Who was to wake it is not known", r"Its memory names the number that this thread had", r"The writer waits until \d+ locks? for reading (?:is|are) given back",
     r"There is no other thread that could be its reader", r"A lock for reading cannot be turned", r"Unless another thread unlocks it",
     r"The thread that is to end needs a lock", r"The kernel does not look for rings", r"A pipe or socket takes a limited number",
     r"It (?:was ended by|exited with)", r"That thread ended with the lock held", r"That it is robust does not help", r"_Fork\(\) runs no atfork handler",
+    r"Nobody is left to set it", r"Thread \d+ of (?:process|child) \d+ is in the middle of a task", r"A barrier opens when as many have come",
+    r"Its ancestor, process \d+, was forked", r"An ancestor of it was forked", r"These are workers of \d+ pools",
     r"The threads that would complete the round", r"libgomp has no atfork handler", r"fork\(\)(?: at \S+)? copied libgomp's note",
     r"Had the fork been made inside of a parallel region", r"Before a new group of waiters can be woken", r"pthread_cond_destroy\(\) waits until", r"At the fork another thread", r"fork\(\)(?: at \S+)? copied the count of arrivals", r"Which lock it is, is not known",
 ))

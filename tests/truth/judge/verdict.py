@@ -39,7 +39,7 @@ RIGHT = {
     "rwlock-upgrade": lambda wait: wait.kind == "rwlock" and wait.cause in ("upgrade", "relock"),
     "rwlock-recursive-read": lambda wait: wait.kind == "rwlock" and wait.cause == "ring" and wait.ring_kinds == {"rwlock"},
     "lock-cycle": is_lock_ring,
-    "join-cycle": lambda wait: wait.cause == "ring" and "thread" in wait.ring_kinds,
+    "join-cycle": lambda wait: wait.cause == "ring" and bool({"thread", "child"} & wait.ring_kinds),
     "abandoned-shared-lock": lambda wait: wait.cause == "abandoned" or wait.shared and wait.cause == ENDED_HOLDER,
     "queue-lock-abandoned": lambda wait: wait.kind == "sem" and wait.cause == "no-waker",
     "flock-deadlock": lambda wait: wait.kind == "file" or "file" in wait.ring_kinds,
