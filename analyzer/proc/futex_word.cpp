@@ -7,6 +7,7 @@
 
 #include "forksight/abi/mutex.hpp"
 #include "forksight/abi/rwlock.hpp"
+#include "forksight/abi/stream_lock.hpp"
 #include "forksight/abi/thread.hpp"
 #include "libc/mutex_type.hpp"
 
@@ -54,6 +55,26 @@ bool is_join(const ReadWord& read, const abi::ThreadLayout& layout, std::uint64_
   if (read(word, 4) != expected) return false;
   found.use = model::FutexUse::kJoin;
   found.owner = static_cast<std::int32_t>(expected);
+  return true;
+}
+
+// The lock of a FILE is a recursive mutex of another layout. It names its owner by the address of that thread's struct
+// pthread, which names itself. The halves of that address would pass for the owner and the users of a mutex.
+bool is_stream(const ReadWord& read, const abi::ThreadLayout& layout, std::uint64_t word, std::uint32_t expected,
+               FutexWord& found) {
+  constexpr std::uint32_t kContended = 2;
+  const auto lock = read_lock<abi::StreamLock>(read, word);
+  if (!lock || lock->lock != kContended || expected != kContended || lock->owner % 16 != 0) return false;
+  if (lock->owner == 0 || lock->count == 0 || lock->count > kMostUsers) return false;
+  if (read(lock->owner, 8) != lock->owner || read(lock->owner + abi::kSelfInThread, 8) != lock->owner) return false;
+  const auto tid = read(lock->owner + layout.tid, 4);
+  if (!tid) return false;
+  // The kernel clears the number of a thread that ends, and pthread_join() makes it -1: nobody is left to be named.
+  if (static_cast<std::int32_t>(*tid) <= 0) return true;
+  found.use = model::FutexUse::kMutex;
+  found.owner = static_cast<std::int32_t>(*tid);
+  found.mutex_type = model::MutexType::kRecursive;
+  found.lock = word;
   return true;
 }
 
@@ -111,6 +132,11 @@ FutexWord identify_word(const Syscall& call, abi::Version libc, const ReadWord& 
   // pthread_join never sets the PRIVATE flag: it is the kernel that wakes it.
   const abi::ThreadLayout* const thread = abi::thread_layout(libc);
   if (!is_private && names_task && thread != nullptr && is_join(read, *thread, word, expected, found)) return found;
+  if (is_private && thread != nullptr && abi::StreamLock::kVersions.have(libc) &&
+      is_stream(read, *thread, word, expected, found)) {
+    found.owner_is_gone = found.owner != 0 && !owner_lives(found.owner);
+    return found;
+  }
   const bool is_lock = (abi::Mutex::kVersions.have(libc) && is_mutex(read, word, expected, found)) ||
                        (abi::Rwlock::kVersions.have(libc) &&
                         (is_rwlock(read, word, expected, found) || is_behind_writer(read, word, expected, found)));

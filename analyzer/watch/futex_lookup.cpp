@@ -19,6 +19,12 @@ WordMapping kind_of_mapping(const std::vector<proc::Mapping>& mappings, std::uin
   return mapping->writable ? WordMapping::kPrivate : WordMapping::kUnknown;
 }
 
+// The kernel lists the first thread of a process, and a process that nobody has waited for, though they have ended.
+bool has_ended(std::int32_t tid) {
+  const auto stat = proc::read_stat(tid);
+  return stat && (stat->state == 'Z' || stat->state == 'X');
+}
+
 std::optional<std::int32_t> read_futex_owner(const proc::ProcessMemory& memory, std::uint64_t word) {
   const auto value = memory.read(word, sizeof(std::uint32_t));
   if (!value) return std::nullopt;
@@ -73,8 +79,14 @@ WaitFacts FutexLookup::look_up(const proc::ThreadSample& thread) {
   const proc::ProcessMemory memory(thread.tid);
   if (target.priority_inherit) facts.pi_owner = read_futex_owner(memory, target.word);
   const std::uint32_t depth = thread.status.ns_depth;
-  const auto lives_here = [&](std::int32_t own) { return numbers_.tid_of(own, depth) != 0; };
-  const auto lives = [&](std::int32_t own) { return proc::find_in_namespace_of(thread.tid, own, depth) != 0; };
+  const auto lives_here = [&](std::int32_t own) {
+    const std::int32_t tid = numbers_.tid_of(own, depth);
+    return tid != 0 && !has_ended(tid);
+  };
+  const auto lives = [&](std::int32_t own) {
+    const auto tid = proc::find_in_namespace_of(thread.tid, own, depth);
+    return tid != 0 && !(tid && has_ended(*tid));
+  };
   const proc::HasTask owner_lives =
       facts.mapping == WordMapping::kShared ? proc::HasTask(lives) : proc::HasTask(lives_here);
   const auto read = [&](std::uint64_t at, std::size_t size) { return memory.read(at, size); };

@@ -71,6 +71,30 @@ TEST(FutexWord, APriorityCeilingIsNoPartOfTheState) {
   EXPECT_EQ(mutex(word, 101, 1, 0).identify(kAt, kWaitPrivate, word).use, model::FutexUse::kUnknown);
 }
 
+// The lock of a FILE: its owner is the address of a struct pthread.
+Scene stream(std::uint64_t owner, std::uint32_t tid) {
+  Scene scene;
+  scene.memory = {{kAt, 2},        {kAt + 4, 1},         {kAt + 8, owner & 0xffffffffU}, {kAt + 12, owner >> 32U},
+                  {owner, owner},  {owner + 16, owner},  {owner + 0x2d0, tid}};
+  return scene;
+}
+
+TEST(FutexWord, AStreamNamesItsOwnerByAnAddress) {
+  const FutexWord word = stream(0x7f00'1000'2000, 101).identify(kAt, kWaitPrivate, 2);
+  EXPECT_EQ(word.use, model::FutexUse::kMutex);
+  EXPECT_EQ(word.owner, 101);
+  EXPECT_EQ(word.lock, kAt);
+  EXPECT_FALSE(word.owner_is_gone);
+  EXPECT_TRUE(stream(0x7f00'1000'2000, 900).identify(kAt, kWaitPrivate, 2).owner_is_gone);
+}
+
+TEST(FutexWord, OfAStreamWhoseOwnerHasEndedNobodyIsNamed) {
+  EXPECT_EQ(stream(0x7f00'1000'2000, 0).identify(kAt, kWaitPrivate, 2).use, model::FutexUse::kUnknown)
+      << "the halves of the address would pass for a mutex";
+  EXPECT_EQ(stream(0x7f00'1000'2000, 0xffffffffU).identify(kAt, kWaitPrivate, 2).use, model::FutexUse::kUnknown)
+      << "so pthread_join() leaves it";
+}
+
 TEST(FutexWord, OfAnUnknownLibcNothingIsClaimed) {
   Scene scene = mutex(2, 101, 1, 1);
   for (const abi::Version libc : {abi::Version{}, abi::Version{2, 44}}) {
