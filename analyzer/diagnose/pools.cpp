@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <set>
 #include <unordered_set>
 
 #include "diagnose/openmp.hpp"
@@ -35,6 +36,16 @@ bool was_made_at_one_place(const model::Model& model, const model::ThreadPool& p
   });
 }
 
+// Workers of one pool wait for one condition variable.
+std::size_t count_conditions(const model::Fork& fork, const std::vector<model::ThreadId>& threads) {
+  std::set<std::uint64_t> conditions;
+  for (const model::LostWait& wait : fork.lost_waits) {
+    const bool is_of_it = std::ranges::find(threads, wait.thread) != threads.end();
+    if (is_of_it && wait.kind == model::AwaitedKind::kCondition) conditions.insert(wait.object);
+  }
+  return conditions.size();
+}
+
 bool is_blas(model::Owner owner) {
   return owner == model::Owner::kOpenblas || owner == model::Owner::kBlis || owner == model::Owner::kMkl;
 }
@@ -61,7 +72,7 @@ const model::ThreadPool* find_only_pool(const model::Model& model, const model::
   }
   if (only == nullptr || is_told_elsewhere(only->owner)) return nullptr;
   if (is_of_table(only->owner)) return only;
-  if (only->owner != model::Owner::kStdThread) return nullptr;
+  if (only->owner != model::Owner::kStdThread || count_conditions(fork, only->threads) > 1) return nullptr;
   return only->threads.size() >= kSmallestPool && (was_made_at_one_place(model, *only) || have_one_body(model, *only))
              ? only
              : nullptr;
@@ -87,7 +98,8 @@ std::vector<LostWait> find_lost_waits(const Evidence& evidence, const std::vecto
   std::unordered_set<model::ProcessId> explained;
   // By the rules before: not all of it is an open touch, for a signal that was lost came back.
   for (const Finding& finding : findings) {
-    if (finding.outcome == Outcome::kHang || finding.outcome == Outcome::kMayHang) explained.insert(finding.process);
+    if (finding.outcome == Outcome::kHang || finding.outcome == Outcome::kMayHang)
+      explained.insert(finding.processes.begin(), finding.processes.end());
   }
   std::vector<LostWait> found;
   const auto consider = [&](const LostWait& wait) {
@@ -128,6 +140,14 @@ void set_certainty(const model::Process& child, Finding& finding) {
   }
 }
 
+std::string forked_one(const Evidence& evidence, const LostWait& wait) {
+  if (wait.fork->child == wait.child) return "It";
+  if (!wait.fork->child) return "An ancestor of it";
+  return fmt::format("Its ancestor, process {},", evidence.process(*wait.fork->child).pid);
+}
+
+std::size_t count_pools(const model::Fork& fork) { return count_conditions(fork, fork.lost_threads); }
+
 const model::ThreadPool* find_pool(const model::Model& model, const LostWait& wait) {
   const model::ThreadPool* const called =
       wait.wait == nullptr ? nullptr : find_called_pool(*wait.fork, wait.wait->stack);
@@ -152,9 +172,11 @@ std::string name_threads(const model::Model& model, const model::Fork& fork) {
     names += created.empty() && !thread.start_routine.empty() ? fmt::format(" started with {}", thread.start_routine)
                                                               : created;
     const auto wait = std::ranges::find(fork.lost_waits, threads[i], &model::LostWait::thread);
-    if (wait != fork.lost_waits.end()) names += fmt::format(", which waited for {}", words::awaited(model, *wait));
+    // Seen from outside it is what they wait for now.
+    if (wait != fork.lost_waits.end() && !fork.is_inferred) names += fmt::format(", which waited for {}", words::awaited(model, *wait));
   }
   const std::size_t more = threads.size() - std::min(threads.size(), kMostNamed) + fork.unknown_threads;
+  if (names.empty() && more == 1) return "one of which nothing is known";
   if (more > 0) names += fmt::format("{}{} more", names.empty() ? "" : " and ", more);
   return names;
 }

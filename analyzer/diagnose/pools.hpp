@@ -21,6 +21,12 @@ std::vector<LostWait> find_lost_waits(const Evidence& evidence, const std::vecto
 // How certain such a wait is for ever, and what comes of it.
 void set_certainty(const model::Process& child, Finding& finding);
 
+// The subject of "... was forked": "It", or the ancestor whose fork left the threads behind.
+std::string forked_one(const Evidence& evidence, const LostWait& wait);
+
+// By the condition variables that the lost threads wait for; threads that wait for none are not counted.
+std::size_t count_pools(const model::Fork& fork);
+
 // The pool that such a child waits for: that of the library which it waits in, or the only one that was lost. Null
 // where there are several, or threads that are no pool.
 const model::ThreadPool* find_pool(const model::Model& model, const LostWait& wait);

@@ -69,10 +69,12 @@ class Builder {
   void add_process(std::size_t subject);
   bool is_stuck_alone(std::size_t subject, std::int32_t tid) const;
   bool is_of_interest(std::size_t subject) const;
+  model::ForkId find_fork_of_loss(model::ForkId fork) const;
   void add_threads(std::size_t subject);
   // One fork a child, inferred.
   std::optional<model::ForkId> add_fork(std::size_t child);
   void note_signal_handler(model::Fork& fork) const;
+  void note_conditions(model::Fork& fork) const;
   void add_pools(model::Fork& fork);
   void explain_all(std::size_t subject, std::optional<model::ForkId> fork);
 
@@ -100,16 +102,33 @@ void Builder::add_process(std::size_t subject) {
   scene_.model.processes.push_back(std::move(process));
 }
 
-// Is it stuck, or did it fork one that is: the stacks of others say nothing.
+// Is it stuck, or did it fork one that is, over any number of generations: the stacks of others say nothing.
 bool Builder::is_of_interest(std::size_t subject) const {
   if (scene_.is_stuck(subject)) return true;
   for (std::size_t other = 0; other < scene_.subjects.size(); ++other) {
-    if (scene_.subjects[other].parent == subject && scene_.is_stuck(other) &&
-        is_same_layout(scene_.subjects[other].image, scene_.subjects[subject].image)) {
-      return true;
+    if (!scene_.is_stuck(other)) continue;
+    auto at = scene_.subjects[other].parent;
+    for (std::size_t steps = 0; at && steps < scene_.subjects.size(); ++steps, at = scene_.subjects[*at].parent) {
+      if (*at == subject) {
+        if (is_same_layout(scene_.subjects[other].image, scene_.subjects[subject].image)) return true;
+        break;
+      }
     }
   }
   return false;
+}
+
+// Its own fork; if that left nobody behind, the latest before it that did.
+model::ForkId Builder::find_fork_of_loss(model::ForkId fork) const {
+  model::ForkId at = fork;
+  for (std::size_t steps = 0; steps < scene_.subjects.size(); ++steps) {
+    const model::Fork& one = scene_.model.forks[at];
+    if (!one.lost_threads.empty() || one.unknown_threads > 0) return at;
+    const auto before = scene_.forks.find(one.process);
+    if (before == scene_.forks.end()) break;
+    at = before->second;
+  }
+  return fork;
 }
 
 // It is stuck beside others of its process that go on.
@@ -148,9 +167,22 @@ void Builder::add_threads(std::size_t subject) {
     if (facts != nullptr) wait.stack = facts->stack;
     python_.splice_lines(subject, wait);
     const bool is_word = wait.kind == model::WaitKind::kFutex && wait.use != model::FutexUse::kJoin;
+    if (has_stacks && facts != nullptr && facts->call.kind == CallKind::kBarrierWait && facts->call.object != 0) {
+      scene_.name_data(subject, facts->call.object, wait.object_name, wait.object_module);
+      continue;
+    }
     if (!has_stacks || !is_word || !scene_.name_data(subject, wait.object, wait.object_name, wait.object_module))
       continue;
     if (wait.use == model::FutexUse::kUnknown) wait.object_name = name_of_whole(wait.object_name);
+  }
+}
+
+// An idle worker waits for the condition variable of its pool, then as now.
+void Builder::note_conditions(model::Fork& fork) const {
+  for (const model::ThreadId id : fork.lost_threads) {
+    const StuckCall& call = scene_.facts_of(fork.process, scene_.model.threads[id].tid).call;
+    if (call.kind == CallKind::kConditionWait && call.object != 0)
+      fork.lost_waits.push_back({id, model::AwaitedKind::kCondition, call.object, {}});
   }
 }
 
@@ -171,7 +203,10 @@ std::optional<model::ForkId> Builder::add_fork(std::size_t child) {
   const auto first = std::ranges::find(subject.image.threads, subject.image.pid, &image::Thread::tid);
   const bool has_gone = known == 0 && !is_absent && first != subject.image.threads.end() && first->fs_base != 0 &&
                         has_ended_since(parent, first->fs_base);
-  const std::int32_t forking = known != 0 ? known : has_gone ? 0 : parent.pid;
+  // One that goes on was not stopped, so its thread's place is not known, unless that of its children's threads told.
+  const bool is_unseen = known == 0 && !is_absent && !scene_.is_stuck(child) && parent.threads.size() > 1 &&
+                         first != subject.image.threads.end() && first->fs_base == 0;
+  const std::int32_t forking = known != 0 ? known : has_gone || is_unseen ? 0 : parent.pid;
   const bool is_there = is_absent || scene_.find_facts(*subject.parent, forking) != nullptr;
   if (!is_there) fork.forking_thread = scene_.unknown_thread(*subject.parent);
   for (const image::Thread& thread : parent.threads) {
@@ -182,8 +217,14 @@ std::optional<model::ForkId> Builder::add_fork(std::size_t child) {
       fork.lost_threads.push_back(id);
     }
   }
+  // One of them forked, and which one it was is not known.
+  if (is_unseen && !fork.lost_threads.empty()) {
+    fork.unknown_threads = static_cast<std::uint32_t>(fork.lost_threads.size() - 1);
+    fork.lost_threads.clear();
+  }
   fork.python = scene_.model.processes[fork.process].python;
   if (!is_absent) {
+    note_conditions(fork);
     if (scene_.is_stuck(child)) lost_.add_ended_since(fork);
     note_signal_handler(fork);
     note_signal_waits(scene_, parent, fork);
@@ -227,11 +268,8 @@ void Builder::explain_all(std::size_t subject, std::optional<model::ForkId> fork
   if (!scene_.is_stuck(subject) || scene_.subjects[subject].is_in_vfork) return;
   const std::size_t first_touch = scene_.model.touches.size();
   for (const image::Thread& thread : scene_.subjects[subject].image.threads) {
-    if (fork) {
-      explain(scene_, lost_, subject, thread, *fork);
-    } else if (scene_.subjects[subject].is_forked == false) {
-      find_ended_owner(scene_, subject, thread);
-    }
+    if (fork) explain(scene_, lost_, subject, thread, *fork, find_fork_of_loss(*fork));
+    if (fork || scene_.subjects[subject].is_forked == false) find_ended_owner(scene_, subject, thread);
   }
   settle_touches(scene_, subject, first_touch);
 }

@@ -42,6 +42,7 @@ void name_inherited_owners(Scene& scene, std::size_t subject) {
   for (model::Wait& wait : scene.model.processes[subject].waits) {
     const bool is_of_stranger = wait.kind == model::WaitKind::kFutex && wait.owner_is_gone && !wait.is_shared;
     if (!is_of_stranger || wait.use != model::FutexUse::kMutex) continue;
+    if (wait.object_name.starts_with("_IO_stdfile_")) continue;  // a stream: fork() makes those anew
     const auto state = read_lock(image, model::LockKind::kMutex, wait.object);
     if (!state || state->checks_owner() || find_namesake(scene, subject, wait.owner).fate != Fate::kSelf) continue;
     wait.owner = image.pid;

@@ -13,6 +13,7 @@
 #include "image/live.hpp"
 #include "image/stacks.hpp"
 #include "image/stop.hpp"
+#include "inspect/pthreads.hpp"
 #include "inspect/spin_look.hpp"
 #include "inspect/stuck_call.hpp"
 #include "proc/last_run.hpp"
@@ -118,9 +119,18 @@ class Look {
 
   bool is_ancestor(std::int32_t pid) const { return std::ranges::find(ancestors_, pid) != ancestors_.end(); }
 
+  // In any generation: a grandchild may wait for what its grandparent's threads have.
   bool has_stuck_child(std::int32_t pid) const {
-    return std::ranges::any_of(supervisor_.tree().living(),
-                               [&](const auto& entry) { return entry.second.ppid == pid && is_stuck(entry.second); });
+    const auto& living = supervisor_.tree().living();
+    return std::ranges::any_of(living, [&](const auto& entry) {
+      if (!is_stuck(entry.second)) return false;
+      auto at = living.find(entry.second.ppid);
+      for (std::size_t steps = 0; at != living.end() && steps < kMostAncestors; ++steps) {
+        if (at->first == pid) return true;
+        at = living.find(at->second.ppid);
+      }
+      return false;
+    });
   }
 
   // The process and its descendants; ancestors that it holds up; and whoever else of the session waits for one of
@@ -296,6 +306,20 @@ class Look {
     for (Subject& subject : result_.subjects) {
       const auto parent = index_.find(subject.image.ppid);
       if (parent != index_.end() && result_.subjects[parent->second].image.memory) subject.parent = parent->second;
+    }
+    // From the last generation to the first.
+    bool learns = true;
+    for (std::size_t round = 0; learns && round < kMostAncestors; ++round) {
+      learns = false;
+      for (const Subject& child : result_.subjects) {
+        if (!child.parent || child.is_forked == false || child.is_in_vfork) continue;
+        image::Image& parent = result_.subjects[*child.parent].image;
+        const auto first = std::ranges::find(parent.threads, parent.pid, &image::Thread::tid);
+        const bool was_unknown = first != parent.threads.end() && first->fs_base == 0;
+        if (!was_unknown || !is_same_layout(child.image, parent)) continue;
+        find_pointer_by_child(parent, child.image);
+        learns = learns || first->fs_base != 0;
+      }
     }
   }
 

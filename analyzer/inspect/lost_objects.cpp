@@ -22,7 +22,14 @@ bool is_shared(const image::Image& image, std::uint64_t address) {
 }
 
 bool has_thread(const image::Image& image, std::int32_t tid) {
-  return std::ranges::find(image.threads, tid, &image::Thread::tid) != image.threads.end();
+  const auto thread = std::ranges::find(image.threads, tid, &image::Thread::tid);
+  return thread != image.threads.end() && !thread->has_ended;
+}
+
+// Its first thread, which is listed until the last one has ended.
+bool lists_as_ended(const image::Image& image, std::int32_t tid) {
+  const auto thread = std::ranges::find(image.threads, tid, &image::Thread::tid);
+  return thread != image.threads.end() && thread->has_ended;
 }
 
 model::SyncOperation operation_of(CallKind kind) {
@@ -57,7 +64,8 @@ struct Lost {
 bool name_lost_owner(Scene& scene, LostThreads& threads, std::size_t child, const StuckCall& call,
                      const libc::LockState& state, LockKind kind, Lost& lost) {
   const image::Image& image = scene.subjects[child].image;
-  if (has_thread(image, state.owner)) return false;  // a deadlock of the child's own
+  // A deadlock of the child's own, or a lock that its own first thread ended with.
+  if (has_thread(image, state.owner) || lists_as_ended(image, state.owner)) return false;
   const Namesake owner = find_namesake(scene, child, state.owner);
   if (owner.fate == Fate::kUnknown) {
     const model::Fork& fork = scene.model.forks[lost.fork];
@@ -223,16 +231,20 @@ bool note_stream(Scene& scene, std::size_t child, const StuckCall& call, model::
 void find_ended_owner(Scene& scene, std::size_t subject, const image::Thread& thread) {
   const StuckCall& call = scene.facts_of(subject, thread.tid).call;
   const image::Image& image = scene.subjects[subject].image;
-  if (call.kind != CallKind::kMutex || call.object == 0 || is_shared(image, call.object)) return;
-  const auto state = read_lock(image, LockKind::kMutex, call.object);
+  const bool is_rwlock = call.kind == CallKind::kRwlockRead || call.kind == CallKind::kRwlockWrite;
+  if ((call.kind != CallKind::kMutex && !is_rwlock) || call.object == 0 || is_shared(image, call.object)) return;
+  const LockKind kind = is_rwlock ? LockKind::kRwlockWrite : LockKind::kMutex;
+  const auto state = read_lock(image, kind, call.object);
   if (!state || !state->held || state->process_shared || state->owner <= 0 || has_thread(image, state->owner)) return;
+  // Of a forked process an owner that is not there may have been lost: explain().
+  if (scene.forks.contains(subject) && !lists_as_ended(image, state->owner)) return;
   // Of a core: by its number it is no thread of this process, but of one that made it by _Fork() or clone().
   if (image.is_core && state->owner < image.pid) return;
   model::Held held;
   held.holder = scene.unknown_thread(subject);
   scene.model.threads[held.holder].tid = state->owner;
   scene.model.threads[held.holder].has_ended = true;
-  held.lock = scene.add_lock(subject, call.object, LockKind::kMutex);
+  held.lock = scene.add_lock(subject, call.object, kind);
   model::Fork fork;
   fork.process = subject;
   fork.forking_thread = scene.facts_of(subject, thread.tid).id;
@@ -241,10 +253,11 @@ void find_ended_owner(Scene& scene, std::size_t subject, const image::Thread& th
   scene.model.forks.push_back(std::move(fork));
 }
 
-void explain(Scene& scene, LostThreads& lost, std::size_t subject, const image::Thread& thread, model::ForkId fork_id) {
+void explain(Scene& scene, LostThreads& lost, std::size_t subject, const image::Thread& thread, model::ForkId fork_id,
+             model::ForkId loss_id) {
   const StuckCall& call = scene.facts_of(subject, thread.tid).call;
   model::Fork& fork = scene.model.forks[fork_id];
-  const std::string blas_runtime = find_runtime_of_blas(scene, subject, call, fork);
+  const std::string blas_runtime = find_runtime_of_blas(scene, subject, call, scene.model.forks[loss_id]);
   if (call.kind == CallKind::kUnknown && blas_runtime.empty()) return;
   model::Touch touch;
   touch.fork = fork_id;
@@ -264,10 +277,11 @@ void explain(Scene& scene, LostThreads& lost, std::size_t subject, const image::
   if (call.kind == CallKind::kParallel || !blas_runtime.empty()) {
     StuckCall region = call;
     if (call.kind != CallKind::kParallel) region.library = blas_runtime;
-    return touch_region(scene, std::move(touch), region, fork);
+    touch.fork = loss_id;
+    return touch_region(scene, std::move(touch), region, scene.model.forks[loss_id]);
   }
   if (note_stream(scene, subject, call, fork)) return;
-  auto broken = is_in_lost_pool(call, fork) ? std::nullopt : lost_object(scene, lost, subject, call, fork_id);
+  auto broken = is_in_lost_pool(call, scene.model.forks[loss_id]) ? std::nullopt : lost_object(scene, lost, subject, call, fork_id);
   if (broken) {
     auto& all = scene.model.forks[broken->fork].held;
     touch.fork = broken->fork;
@@ -282,6 +296,7 @@ void explain(Scene& scene, LostThreads& lost, std::size_t subject, const image::
   }
   if (call.word == 0 || call.is_timed || find_own_holder(scene, subject, call) != 0) return;
   touch.kind = model::TouchKind::kFutexWait;
+  touch.fork = loss_id;
   touch.object = call.object;
   touch.value = call.value;
   touch.has_handlers = scene.subjects[subject].liveness == model::Liveness::kDeadButForSignal;

@@ -56,6 +56,16 @@ std::int32_t find_forking_thread(const image::Image& child, const image::Image& 
   return thread != nullptr ? thread->tid : 0;
 }
 
+void find_pointer_by_child(image::Image& process, const image::Image& child) {
+  const abi::ThreadLayout* const layout = abi::thread_layout(process.libc.version);
+  const auto own = std::ranges::find(process.threads, process.pid, &image::Thread::tid);
+  const auto copy = std::ranges::find(child.threads, child.pid, &image::Thread::tid);
+  if (layout == nullptr || own == process.threads.end() || copy == child.threads.end()) return;
+  if (own->fs_base != 0 || copy->fs_base == 0 || !process.memory) return;
+  const auto tid = process.memory->value<std::int32_t>(copy->fs_base + layout->tid);
+  if (tid == own_number(*own)) own->fs_base = copy->fs_base;
+}
+
 bool is_same_layout(const image::Image& one, const image::Image& other) {
   if (one.exe.empty() || one.exe != other.exe || one.modules.empty() || other.modules.empty()) return false;
   // The program and libc: what was loaded since may differ.

@@ -21,6 +21,10 @@ void find_own_numbers(image::Image& core, bool is_forked);
 // 0: unknown, or `child` is no copy of `parent`.
 std::int32_t find_forking_thread(const image::Image& child, const image::Image& parent);
 
+// Fills in `fs_base` of the first thread of `process`, one that was not stopped, from its forked child: where the child's
+// memory has its own first thread, its parent has the thread that forked. Nothing if that was another one.
+void find_pointer_by_child(image::Image& process, const image::Image& child);
+
 // Do both run the same program, mapped at the same places: is one a fork of the other that has not called exec.
 bool is_same_layout(const image::Image& one, const image::Image& other);
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "diagnose/diagnose.hpp"
+#include "inspect/pthreads.hpp"
 #include "made_process.hpp"
 #include "support/scenes.hpp"
 
@@ -214,6 +215,20 @@ TEST(Inherited, AcrossTwoForks) {
   EXPECT_EQ(rules_of(build_model(Generations(kErrorcheck).three(kParent))), Rules{"self-held-lock"});
 }
 
+// Who was not stopped has no pointer: that its parent's first thread forked it would be a guess.
+TEST(Inherited, AcrossAGenerationThatGoesOn) {
+  constexpr std::uint32_t kErrorcheck = 2;
+  const Generations scene(kErrorcheck);
+  auto all = scene.three(kParent);
+  all[1].liveness = model::Liveness::kAwake;
+  all[1].image.threads[0].fs_base = 0;
+  const auto findings = diagnose(build_model(all));
+  for (const Finding& finding : findings) EXPECT_NE(finding.cause, Certainty::kProven) << finding.summary;
+  find_pointer_by_child(all[1].image, all[2].image);
+  EXPECT_EQ(all[1].image.threads[0].fs_base, kMainPointer);
+  EXPECT_EQ(rules_of(build_model(all)), Rules{"self-held-lock"});
+}
+
 TEST(Inherited, AThreadThatTheFirstForkLeftBehindIsLost) {
   Generations scene(0);
   for (MadeProcess* process : {&scene.parent, &scene.child, &scene.grandchild})
@@ -373,6 +388,25 @@ TEST(Orphan, ThatSeveralThreadsOfOneChildWaitForIsToldOnce) {
   scene.child.add_thread(kChild + 3, {"pthread_mutex_lock", "made_worker"}, kHeap + 0x100);
   scene.child.put(kHeap + 0x100, test::mutex_memory(0, kHolder));
   EXPECT_EQ(scene.model().touches.size(), 2U);
+}
+
+// The kernel lists the first thread of a process until the last one has ended.
+TEST(EndedOwner, MayBeTheFirstThread) {
+  MadeProcess process(kParent, 1);
+  const std::uint64_t mutex = address_of("made_mutex");
+  process.add_thread(kParent, {});
+  process.image.threads[0].has_ended = true;
+  process.add_thread(kHolder, {"pthread_mutex_lock", "made_worker"}, mutex);
+  process.put(mutex, test::mutex_memory(0, kParent));
+  std::vector<Subject> subjects(1);
+  subjects[0].image = process.image;
+  subjects[0].is_forked = false;
+  subjects[0].liveness = model::Liveness::kDead;
+  subjects[0].waits = test::waits_of(process.image);
+  const auto findings = diagnose(build_model(subjects));
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].rule, "orphaned-mutex");
+  EXPECT_EQ(findings[0].culprit.holder->tid, kParent);
 }
 
 TEST(EndedOwner, IsToldOfAProcessThatIsNoFork) {

@@ -37,7 +37,8 @@ Finding describe(const Evidence& evidence, const pools::LostWait& wait, const mo
                   hangs(child), where, pools::pool_name(pool), made, words::at(" at ", fork.stack), but);
   add_sentence(finding, describe_liveness(child));
   add_sentence(finding,
-               fmt::format("It was forked{} from {}. Of that one's threads it lost: {}.", words::at(" at ", fork.stack),
+               fmt::format("{} was forked{} from {}. Of that one's threads it lost: {}.",
+                           pools::forked_one(evidence, wait), words::at(" at ", fork.stack),
                            words::parent(evidence.process(fork.process)), pools::name_threads(model, fork)));
   add_sentence(finding,
                "The pool's queue was copied, its threads were not: work that the child hands in is taken by nobody.");

@@ -81,9 +81,15 @@ Finding describe(const Evidence& evidence, const pools::LostWait& suspect) {
   } else {
     add_sentence(finding, describe_liveness(child));
   }
-  add_sentence(finding, fmt::format("It was forked{} from {}, which had {} more: {}.", words::at(" at ", fork.stack),
-                                    words::parent(evidence.process(fork.process)),
-                                    words::count(lost, "thread", "threads"), pools::name_threads(model, fork)));
+  add_sentence(finding,
+               fmt::format("{} was forked{} from {}, which had {} more: {}.", pools::forked_one(evidence, suspect),
+                           words::at(" at ", fork.stack), words::parent(evidence.process(fork.process)),
+                           words::count(lost, "thread", "threads"), pools::name_threads(model, fork)));
+  if (const std::size_t number = pools::count_pools(fork); number > 1) {
+    add_sentence(finding, fmt::format("These are workers of {} pools, by the condition variables that they wait for. "
+                                      "Which of the pools the child needs, no memory tells.",
+                                      number));
+  }
   if (suspect.wait != nullptr) {
     add_sentence(finding, fmt::format("The child has none of these. If {} is one of them, that is why; it is not proven.",
                                       futex_waits::find_purpose(suspect.wait->stack).other_side));

@@ -39,12 +39,16 @@ void find_in_parents(const Evidence& evidence, std::vector<Finding>& findings) {
     if (!is_proven_dead(parent)) continue;
     for (const model::Held& held : fork.held) {
       const locks::Orphan orphan{held, model.locks[held.lock], model.threads[held.holder]};
-      if (!orphan.holder.has_ended || orphan.lock.kind != model::LockKind::kMutex) continue;
+      const bool is_owned =
+          orphan.lock.kind == model::LockKind::kMutex || orphan.lock.kind == model::LockKind::kRwlockWrite;
+      if (!orphan.holder.has_ended || !is_owned) continue;
       const auto wait = std::ranges::find_if(parent.waits, [&](const model::Wait& one) {
         return one.kind == model::WaitKind::kFutex && one.object == orphan.lock.address;
       });
       if (wait == parent.waits.end() || !said.emplace(fork.process, orphan.lock.address).second) continue;
-      Finding finding = Evidence::begin_finding("orphaned-mutex", fork.process, *wait);
+      const bool is_mutex = orphan.lock.kind == model::LockKind::kMutex;
+      Finding finding =
+          Evidence::begin_finding(is_mutex ? "orphaned-mutex" : "orphaned-rwlock", fork.process, *wait);
       finding.harm = is_beyond_signals(parent) ? Certainty::kProven : Certainty::kLikely;
       finding.cause = Certainty::kProven;
       finding.outcome = is_beyond_signals(parent) ? Outcome::kHang : Outcome::kMayHang;
