@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
 #include <deque>
 #include <map>
 #include <optional>
@@ -183,6 +184,8 @@ bool is_told_elsewhere(const Evidence& evidence, const Cycle& cycle, const std::
     };
     const auto is_found = [&](const Finding& finding) {
       const bool hangs = finding.outcome == Outcome::kHang || finding.outcome == Outcome::kMayHang;
+      if (finding.rule == "lost-task")
+        return std::ranges::find(finding.processes, link.process) != finding.processes.end();
       return finding.fork && finding.process == link.process && hangs;
     };
     const model::Model& model = evidence.model();
@@ -204,6 +207,12 @@ std::string thread(const Evidence& evidence, const Link& link, bool names_proces
 }
 
 std::string object(const model::Wait& wait) {
+  constexpr std::string_view kStandard = "_IO_stdfile_";
+  if (wait.use == model::FutexUse::kMutex && wait.object_name.starts_with(kStandard)) {
+    constexpr std::array kStreams{"stdin", "stdout", "stderr"};
+    const std::size_t number = static_cast<unsigned char>(wait.object_name.substr(kStandard.size())[0]) - std::size_t{'0'};
+    if (number < kStreams.size()) return fmt::format("the lock of {}", kStreams[number]);
+  }
   if (!wait.object_name.empty()) return wait.object_name;
   if (wait.kind == WaitKind::kFutex) {
     const std::string at = fmt::format("the {} at {:#x}", own_word(wait), wait.object);
@@ -234,7 +243,8 @@ Culprit culprit_lock(const model::Wait& wait) {
 
 Culprit culprit_lock(const Evidence& evidence, const Cycle& cycle) {
   std::size_t index = 0;
-  while (index + 1 < cycle.size() && cycle[index].waker->via == "join") ++index;
+  const auto is_end = [&](const std::string& via) { return via == "join" || via == "wait4"; };
+  while (index + 1 < cycle.size() && is_end(cycle[index].waker->via)) ++index;
   Culprit culprit = culprit_lock(*cycle[index].wait);
   culprit.holder = holder(evidence, cycle, index);
   culprit.stack = cycle.size() == 1 ? model::Stack{} : cycle[(index + 1) % cycle.size()].wait->stack;

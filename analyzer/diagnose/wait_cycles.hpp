@@ -27,7 +27,8 @@ bool has_via(const Cycle& cycle, std::string_view via);
 // All links are by one of these.
 bool is_made_of(const Cycle& cycle, const std::set<std::string_view>& vias);
 // A hazard of a fork is the cause, and told by its own rule: one of the threads is in the middle of an atfork handler,
-// or of a call on something that its fork broke; or one of `findings` has explained one of the processes by its fork.
+// or of a call on something that its fork broke; or one of `findings` has explained one of the processes by its fork. Or
+// what they wait for is a task that was lost with its worker.
 bool is_told_elsewhere(const Evidence& evidence, const Cycle& cycle, const std::vector<Finding>& findings);
 
 // The finding of a ring as far as all kinds share it: process, thread, certainty, processes.

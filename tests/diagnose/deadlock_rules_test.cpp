@@ -72,6 +72,17 @@ TEST(Deadlock, TellsEachThreadThatWaits) {
             "Thread 101 \"app\" waits in sem_wait() at app.c:27 (move) for the thread that posts it.");
 }
 
+TEST(Deadlock, DoesNotCountTheFirstThreadOnceItHasEnded) {
+  model::Model model = two_in_semaphores();
+  model.processes[0].waits[0].state = 'Z';
+  model.processes[0].waits[0].kind = WaitKind::kOther;
+  const auto found = diagnose(model);
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].chain[1],
+            "For 1.4 s its only thread has slept in a futex without a timeout, and no task is left that could wake it: "
+            "proven, it never goes on.");
+}
+
 TEST(Deadlock, IsOfTheWaitThatHasNoOwner) {
   const auto found = diagnose(model_of({process(100, {in_join(100, 100, 101), in_semaphore(100, 101)})}));
   ASSERT_EQ(found.size(), 1U);
@@ -157,6 +168,51 @@ TEST(Deadlock, AThreadThatHasEndedIsNoneOfThem) {
   ASSERT_EQ(found.size(), 1U);
   EXPECT_EQ(found[0].tid, 101);
   EXPECT_NE(found[0].summary.find("no other thread"), std::string::npos) << found[0].summary;
+}
+
+model::Wait in_future(std::int32_t pid, std::int32_t tid, const char* caller) {
+  return sleeper(pid, tid, {"std::__future_base::_State_baseV2::wait future:350", "std::future<int>::get future:800",
+                            caller, "main app.c:50"});
+}
+
+bool has_fix(const Finding& finding, std::string_view part) {
+  return std::ranges::any_of(finding.fixes,
+                             [&](const Fix& fix) { return fix.text.find(part) != std::string::npos; });
+}
+
+TEST(Deadlock, APromiseThatNobodySetsIsNoTaskInItsOwnPool) {
+  const auto found = diagnose(model_of({process(100, {in_future(100, 100, "ask app.c:27")})}));
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].summary,
+            "process 100 hangs in std::future::get() (app.c:27): it has no other thread that could set the promise");
+  EXPECT_TRUE(has_fix(found[0], "set_exception()"));
+  EXPECT_FALSE(has_fix(found[0], "own pool"));
+}
+
+TEST(Deadlock, ATaskThatWaitsForATaskIsToldSo) {
+  const auto found = diagnose(
+      model_of({process(100, {in_future(100, 100, "ask app.c:27"),
+                              in_future(100, 101, "std::packaged_task<int()>::operator()(app.c:31")})}));
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_NE(found[0].summary.find("thread 101 \"app\" waits inside of a task for the result of another"),
+            std::string::npos)
+      << found[0].summary;
+  EXPECT_TRUE(has_fix(found[0], "own pool"));
+}
+
+TEST(Deadlock, ABarrierLacksAParty) {
+  const std::initializer_list<const char*> at_barrier = {"pthread_barrier_wait libc.so.6", "meet app.c:27"};
+  const auto found = diagnose(model_of(
+      {process(100, {sleeper(100, 100, at_barrier), sleeper(100, 101, at_barrier), in_join(100, 102, 101)})}));
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].summary,
+            "process 100 hangs in pthread_barrier_wait() (app.c:27): 2 threads are there, and no thread is left that "
+            "could come as the next");
+  EXPECT_TRUE(has_fix(found[0], "as many as come to it"));
+  const auto beside =
+      diagnose(model_of({process(100, {sleeper(100, 100, at_barrier), in_semaphore(100, 101)})}));
+  ASSERT_EQ(beside.size(), 1U);
+  EXPECT_FALSE(has_fix(beside[0], "as many as come to it")) << "the other thread may be the party that is missing";
 }
 
 TEST(Deadlock, OwnersAreToldByTheirOwnRules) {

@@ -1,6 +1,9 @@
 // Deadlocks without a fork, on models of what was seen from outside.
 #include <gtest/gtest.h>
 
+#include <initializer_list>
+#include <utility>
+
 #include "diagnose/diagnose.hpp"
 #include "diagnose/wait_cycles.hpp"
 #include "support/scenes.hpp"
@@ -194,6 +197,14 @@ TEST(RwlockUpgrade, ItsCauseIsProvenOnlyOfALoneThread) {
   EXPECT_TRUE(diagnose(model_of({process(100, {upgrade})})).empty());
 }
 
+TEST(RwlockUpgrade, CountsLocksAndNotThreads) {
+  model::Wait upgrade = futex(100, FutexUse::kRwlockWrite, {100, 0, -1, "rwlock"}, "table_lock");
+  upgrade.readers = 2;
+  const Finding found = only_finding(model_of({process(100, {upgrade})}));
+  EXPECT_EQ(found.chain.front(),
+            "Thread 100 waits to lock table_lock for writing, and it is locked for reading 2 times.");
+}
+
 TEST(JoinCycle, WithAndWithoutALock) {
   const auto locked = only_finding(
       model_of({process(100, {futex(100, FutexUse::kJoin, {100, 101, -1, "join"}), mutex(101, 100, "state_lock")})}));
@@ -239,6 +250,15 @@ TEST(PipeHeldOpen, IsTheReaderItselfOrWhoWaitsForIt) {
   EXPECT_EQ(parent.tid, 200);
   EXPECT_NE(parent.summary.find("process 100 has it open for writing (descriptor 4)"), std::string::npos)
       << parent.summary;
+}
+
+TEST(PipeHeldOpen, OfASocketOnlyTheOtherEndWrites) {
+  const auto own = only_finding(model_of({process(
+      100, {wait(100, WaitKind::kSocketRead, {{100, 0, 4, "socket"}, {100, 0, 3, "shutdown"}}, "socket:[7]")})}));
+  EXPECT_EQ(own.rule, "pipe-held-open");
+  EXPECT_EQ(own.chain[2],
+            "A reader gets end of file when the last writing end is closed. These are open: the reader itself "
+            "(descriptor 4).");
 }
 
 TEST(PipeDeadlock, IsTheOneThatWritesOrAConversation) {
@@ -289,6 +309,86 @@ TEST(QueueLockAbandoned, IsNeverMoreThanLikely) {
   EXPECT_EQ(found.harm, Certainty::kLikely);
   semaphore.path = "/dev/zero (deleted)";
   EXPECT_TRUE(diagnose(model_of({process(100, {semaphore})})).empty());
+}
+
+TEST(QueueLockAbandoned, IsAGuessWhereAnotherOneMayHaveTakenIt) {
+  model::Wait semaphore =
+      wait(200, WaitKind::kFutex, {{200, 0, -1, "shared memory"}, {300, 0, -1, "shared memory"}}, "/dev/shm/sem.mp-x");
+  semaphore.is_shared = true;
+  const model::Wait reads = wait(300, WaitKind::kPipeRead, {{200, 0, 4, "pipe"}}, "pipe:[7]");
+  const Finding found = only_finding(model_of({process(200, {semaphore}), process(300, {reads})}));
+  EXPECT_EQ(found.rule, "queue-lock-abandoned");
+  EXPECT_EQ(found.cause, Certainty::kPossible);
+  EXPECT_NE(found.summary.find("or is process 300, which waits for something else"), std::string::npos)
+      << found.summary;
+  const model::Wait waits = wait(300, WaitKind::kWaitChild, {{200, 0, -1, "wait4"}});
+  EXPECT_EQ(only_finding(model_of({process(200, {semaphore}), process(300, {waits})})).cause, Certainty::kLikely);
+}
+
+TEST(JoinCycle, IsOneOfAChildThatNeedsALock) {
+  model::Model model = model_of({process(100, {wait(100, WaitKind::kWaitChild, {{200, 0, -1, "wait4"}})}),
+                                 process(200, {mutex(200, 100, "state_lock")})});
+  const Finding found = only_finding(model);
+  EXPECT_EQ(found.rule, "join-cycle");
+  EXPECT_EQ(found.harm, Certainty::kProven);
+  EXPECT_EQ(found.culprit.name, "state_lock (mutex)");
+  EXPECT_NE(found.summary.find("in waitpid(): process 100 \"app\" waits for the end of process 200"), std::string::npos)
+      << found.summary;
+  EXPECT_EQ(found.processes.size(), 2U);
+}
+
+TEST(PipeDeadlock, SaysWhoReadsWhereALockIsInTheRing) {
+  const Finding found = only_finding(
+      model_of({process(100, {mutex(100, 101, "state_lock"), wait(101, WaitKind::kWaitChild, {{200, 0, -1, "wait4"}})}),
+                process(200, {wait(200, WaitKind::kPipeRead, {{100, 100, 4, "pipe"}}, "pipe:[7]")})}));
+  EXPECT_EQ(found.rule, "pipe-deadlock");
+  EXPECT_EQ(found.tid, 200);
+  EXPECT_EQ(found.culprit.name, "pipe:[7]");
+  EXPECT_NE(found.summary.find("process 200 hangs reading from pipe:[7], and process 100"), std::string::npos)
+      << found.summary;
+}
+
+TEST(LockCycle, NamesTheLockOfAStream) {
+  const auto found = only_finding(model_of({process(100, {mutex(101, 102, "_IO_stdfile_1_lock"), mutex(102, 101, "b")})}));
+  EXPECT_EQ(found.rule, "lock-cycle");
+  EXPECT_NE(found.summary.find("waits for the lock of stdout"), std::string::npos) << found.summary;
+}
+
+model::Stack python_lines(std::initializer_list<std::pair<const char*, const char*>> lines) {
+  model::Stack stack;
+  for (const auto& [function, file] : lines) {
+    model::Frame frame;
+    frame.function = function;
+    frame.file = std::string("/usr/lib/python3.11/multiprocessing/") + file;
+    frame.line = 7;
+    frame.python = true;
+    stack.frames.push_back(frame);
+  }
+  return stack;
+}
+
+// The parent waits for a result and polls its workers; the worker reads its next task.
+model::Model pool_without_a_task() {
+  model::Wait result = wait(100, WaitKind::kFutex, {{100, 0, -1, "futex"}});
+  result.stack = python_lines({{"wait", "pool.py"}, {"get", "pool.py"}, {"apply", "pool.py"}});
+  model::Wait task = wait(200, WaitKind::kPipeRead, {{100, 0, 4, "pipe"}}, "pipe:[7]");
+  task.stack = python_lines({{"recv_bytes", "connection.py"}, {"get", "queues.py"}, {"worker", "pool.py"}});
+  model::Model model = model_of({process(100, {result, wait(101, WaitKind::kPoll, {{200, 0, 5, "pipe"}})}),
+                                 process(200, {task})});
+  model.processes[1].ppid = 100;
+  return model;
+}
+
+TEST(LostTask, IsWhereAllWorkersWaitForTasksAndSomebodyForAResult) {
+  model::Model model = pool_without_a_task();
+  const Finding found = only_finding(model);
+  EXPECT_EQ(found.rule, "lost-task");
+  EXPECT_EQ(found.harm, Certainty::kProven);
+  EXPECT_EQ(found.cause, Certainty::kLikely);
+  EXPECT_EQ(found.processes.size(), 2U);
+  // A worker that is at a task has it.
+  model.processes[1].waits[0].stack = python_lines({{"read", "connection.py"}, {"worker", "pool.py"}});
+  EXPECT_EQ(only_finding(model).rule, "pipe-deadlock");
 }
 
 // What a fork broke is told by its own rule.

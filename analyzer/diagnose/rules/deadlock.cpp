@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "diagnose/ended_threads.hpp"
 #include "diagnose/futex_waits.hpp"
 #include "diagnose/python.hpp"
 #include "diagnose/rules.hpp"
@@ -33,6 +34,42 @@ bool has_owner(const model::Wait& wait) { return wait.owner != 0 || wait.use == 
 bool is_open_wait(const Sleeper& sleeper) {
   const model::Wait& wait = *sleeper.wait;
   return wait.kind == model::WaitKind::kFutex && !has_owner(wait) && wait.stack.known();
+}
+
+bool is_future(const model::Wait& wait) {
+  return futex_waits::find_purpose(wait.stack).what.find("future") != std::string::npos;
+}
+
+bool is_barrier(const model::Wait& wait) {
+  const std::string what = futex_waits::find_purpose(wait.stack).what;
+  return what.find("barrier_wait()") != std::string::npos || what.find("barrier::wait()") != std::string::npos;
+}
+
+// It waits inside of a task that a promise was made for: std::packaged_task, std::async.
+bool is_in_task(const model::Wait& wait) {
+  return std::ranges::any_of(wait.stack.frames, [](const model::Frame& frame) {
+    return frame.function.find("packaged_task<") != std::string::npos ||
+           frame.function.find("_Task_state<") != std::string::npos ||
+           frame.function.find("_Async_state_impl<") != std::string::npos;
+  });
+}
+
+// What these waits have in common, by which they are told in words of their own.
+enum class Story { kPlain, kBarrier, kTask, kPromise };
+
+Story find_story(const Sleepers& sleepers) {
+  const auto has = [&](auto is_it) {
+    return std::ranges::any_of(sleepers, [&](const Sleeper& sleeper) { return is_it(*sleeper.wait); });
+  };
+  // Who only waits for one of the others to end, or for its lock, adds nothing.
+  const auto all = [&](auto is_it) {
+    return std::ranges::all_of(sleepers,
+                               [&](const Sleeper& sleeper) { return is_it(*sleeper.wait) || has_owner(*sleeper.wait); });
+  };
+  if (has(is_barrier) && all(is_barrier)) return Story::kBarrier;
+  if (has([](const model::Wait& wait) { return is_future(wait) && is_in_task(wait); })) return Story::kTask;
+  if (has(is_future) && all(is_future)) return Story::kPromise;
+  return Story::kPlain;
 }
 
 // Its fork took threads away, or one of an ancestor did: what it waits for may have been theirs, or nobody's.
@@ -74,9 +111,6 @@ std::vector<model::ProcessId> find_bound(const model::Model& model, model::Proce
   return bound;
 }
 
-// The first thread may have ended by pthread_exit(), and stays as a name until the last one has.
-bool has_thread_ended(const model::Wait& wait) { return wait.state == 'Z' || wait.state == 'X'; }
-
 // A program that sleeps until it is told to end, by a handler, looks the same. Python's own handler of SIGINT is there
 // for Ctrl-C: a program that it is to wake is none that was meant to go on by itself.
 void set_certainty(const Evidence& evidence, const std::vector<model::ProcessId>& bound, Finding& finding) {
@@ -104,6 +138,9 @@ Sleepers list_sleepers(const model::Model& model, const std::vector<model::Proce
   return all;
 }
 
+// libstdc++ keeps the words that many of its waits share in a pool: its name says nothing of this wait.
+bool is_private_name(const model::Wait& wait) { return wait.object_name.find("__waiter_pool_base") != std::string::npos; }
+
 std::string what(const model::Wait& wait) {
   if (wait.kind != model::WaitKind::kFutex) return "a wait for the system";
   if (const std::string called = python::operation(wait.stack); !called.empty()) return called + "()";
@@ -120,7 +157,8 @@ std::string who(const Evidence& evidence, const Sleeper& sleeper, bool names_pro
 std::string tell(const Evidence& evidence, const Sleeper& sleeper, std::size_t others, bool names_process) {
   const model::Wait& wait = *sleeper.wait;
   const std::string where = python::place(wait.stack);
-  const std::string on = wait.object_name.empty() || has_owner(wait) ? "" : fmt::format(" on {}", wait.object_name);
+  const bool has_no_name = wait.object_name.empty() || has_owner(wait) || is_private_name(wait);
+  const std::string on = has_no_name ? "" : fmt::format(" on {}", wait.object_name);
   const std::string more =
       others == 0 ? "" : fmt::format(", as {}", others == 1 ? "1 more does" : fmt::format("{} more do", others));
   std::string for_whom;
@@ -158,7 +196,27 @@ void tell_all(const Evidence& evidence, const Sleepers& sleepers, bool names_pro
                  fmt::format("{} more wait, too.", words::count(told.size() - kMostTold, "thread", "threads")));
 }
 
-void add_fixes(const Sleepers& sleepers, Finding& finding) {
+void tell_story(Story story, const Evidence& evidence, const Sleepers& sleepers, Finding& finding) {
+  if (story == Story::kBarrier)
+    add_sentence(finding,
+                 "A barrier opens when as many have come as it was made for. It was made for more than these, and no "
+                 "other thread is left that could come: one was not started, has ended, or had come before.");
+  for (const Sleeper& sleeper : sleepers) {
+    const model::Wait& wait = *sleeper.wait;
+    if (story == Story::kTask && is_future(wait) && is_in_task(wait)) {
+      add_sentence(finding, fmt::format("Thread {} of {} is in the middle of a task (std::packaged_task, std::async) "
+                                        "and waits for the result of another. If the threads that are to run that one "
+                                        "are these, none is left to do it.",
+                                        wait.tid, evidence.name(sleeper.process)));
+    }
+  }
+  if (story == Story::kPromise)
+    add_sentence(finding,
+                 "Nobody is left to set it: whoever was to do so has ended without it, waits itself, or never was. A "
+                 "promise that is destroyed unset says so (broken_promise); this one is still there.");
+}
+
+void add_fixes(Story story, const Sleepers& sleepers, Finding& finding) {
   const auto has = [&](std::string_view part) {
     return std::ranges::any_of(
         sleepers, [&](const Sleeper& sleeper) { return what(*sleeper.wait).find(part) != std::string::npos; });
@@ -173,15 +231,25 @@ void add_fixes(const Sleepers& sleepers, Finding& finding) {
         {"Semaphores that serve as locks: take them in one order everywhere; better, use mutexes, which know their "
          "owner."});
   }
-  if (has("std::future") || has("shared_future")) {
+  if (story == Story::kTask) {
     finding.fixes.push_back({"A task must not wait for a task of its own pool: run it itself, or hand its future on."});
+  }
+  if (story == Story::kPromise) {
+    finding.fixes.push_back(
+        {"Set a value or an exception on each way out of what is to set it: set_exception() in a catch, or a "
+         "std::packaged_task, which does so by itself."});
+  }
+  if (story == Story::kBarrier) {
+    finding.fixes.push_back(
+        {"Make the barrier for as many as come to it: count the threads that were started, and let one that gives up "
+         "arrive all the same (std::barrier::arrive_and_drop())."});
   }
   finding.fixes.push_back(
       {"Give back what others need before waiting for them; and wait with a time limit, as an error."});
 }
 
 std::string summarise(const Evidence& evidence, const std::vector<model::ProcessId>& bound, const Sleepers& sleepers,
-                      const Sleeper& first, bool is_beyond) {
+                      const Sleeper& first, bool is_beyond, Story story) {
   const model::Process& process = evidence.process(bound.front());
   const std::string place = words::place(first.wait->stack);
   const std::string in = fmt::format("{}{}", what(*first.wait), place.empty() ? "" : fmt::format(" ({})", place));
@@ -196,6 +264,19 @@ std::string summarise(const Evidence& evidence, const std::vector<model::Process
   const std::string_view state = is_beyond ? hangs(process)
                                  : is_past ? "slept until a signal"
                                            : "sleeps until a signal";
+  if (story == Story::kBarrier) {
+    const auto come = std::ranges::count_if(sleepers, [](const Sleeper& one) { return is_barrier(*one.wait); });
+    return fmt::format("{} {} in {}: {} there, and no thread is left that could come as the next", name, state, in,
+                       words::count(static_cast<std::size_t>(come), "thread is", "threads are"));
+  }
+  if (story == Story::kTask) {
+    const auto at = std::ranges::find_if(
+        sleepers, [](const Sleeper& one) { return is_future(*one.wait) && is_in_task(*one.wait); });
+    return fmt::format("{} {}: {} waits inside of a task for the result of another{}, and no thread is left to run it",
+                       name, state, who(evidence, *at, false), words::at(" at ", at->wait->stack));
+  }
+  if (story == Story::kPromise && sleepers.size() == 1)
+    return fmt::format("{} {} in {}: it has no other thread that could set the promise", name, state, in);
   if (sleepers.size() == 1)
     return fmt::format("{} {} in {}: it has no other thread that could wake it", name, state, in);
   return fmt::format("{} {}: each of its {} threads waits for another one, {} in {}", name, state, sleepers.size(),
@@ -211,7 +292,8 @@ Finding describe(const Evidence& evidence, const std::vector<model::ProcessId>& 
   finding.culprit.name = sleepers.size() == 1 ? "its only thread" : fmt::format("{} threads", sleepers.size());
   finding.culprit.library = evidence.process(first->process).exe;
   const bool names_process = bound.size() > 1;
-  finding.summary = summarise(evidence, bound, sleepers, *first, finding.outcome == Outcome::kHang);
+  const Story story = find_story(sleepers);
+  finding.summary = summarise(evidence, bound, sleepers, *first, finding.outcome == Outcome::kHang, story);
   tell_all(evidence, sleepers, names_process, finding);
   add_sentence(finding, describe_liveness(evidence.process(first->process)));
   if (sleepers.size() == 1) {
@@ -222,7 +304,8 @@ Finding describe(const Evidence& evidence, const std::vector<model::ProcessId>& 
   } else {
     add_sentence(finding, "Who should have gone first, no memory tells; one of these waits is one too many.");
   }
-  add_fixes(sleepers, finding);
+  tell_story(story, evidence, sleepers, finding);
+  add_fixes(story, sleepers, finding);
   return finding;
 }
 

@@ -1,5 +1,8 @@
-// Threads that wait for each other's end, or one that waits for the end of another which needs a lock that it holds.
+// Threads that wait for each other's end, or one that waits for the end of another which needs a lock that it holds. The
+// same of a process that waits for the end of its child.
 #include <fmt/core.h>
+
+#include <algorithm>
 
 #include "diagnose/rules.hpp"
 #include "diagnose/wait_cycles.hpp"
@@ -8,28 +11,41 @@
 namespace forksight::rules {
 
 void join_cycle(const Evidence& evidence, std::vector<Finding>& findings) {
-  for (const cycles::Cycle& cycle : cycles::find_cycles(evidence.model())) {
-    if (!cycles::has_via(cycle, "join") || !cycles::is_made_of(cycle, {"join", "mutex", "rwlock"})) continue;
+  for (cycles::Cycle cycle : cycles::find_cycles(evidence.model())) {
+    const bool has_child = cycles::has_via(cycle, "wait4");
+    if (!has_child && !cycles::has_via(cycle, "join")) continue;
+    if (!cycles::is_made_of(cycle, {"join", "wait4", "mutex", "rwlock"})) continue;
     if (cycles::is_told_elsewhere(evidence, cycle, findings)) continue;
     const bool has_lock = cycles::has_via(cycle, "mutex") || cycles::has_via(cycle, "rwlock");
+    // Of a ring that a lock closes, the one that waits for an end is told first.
+    const auto waits_for_end = [](const cycles::Link& link) {
+      return link.waker->via == "join" || link.waker->via == "wait4";
+    };
+    if (has_child) std::rotate(cycle.begin(), std::ranges::find_if(cycle, waits_for_end), cycle.end());
     Finding finding = cycles::begin_finding("join-cycle", evidence, cycle);
     std::string ring;
     for (const cycles::Link& link : cycle) {
-      const bool joins = link.waker->via == "join";
-      const std::string what =
-          joins ? fmt::format("joins thread {}", link.waker->tid) : "waits for " + cycles::object(*link.wait);
-      ring += fmt::format("{}{} {}", ring.empty() ? "" : ", ", cycles::thread(evidence, link, false), what);
+      std::string what = "waits for " + cycles::object(*link.wait);
+      if (link.waker->via == "join") what = fmt::format("joins thread {}", link.waker->tid);
+      if (link.waker->via == "wait4") what = fmt::format("waits for the end of process {}", link.waker->pid);
+      ring += fmt::format("{}{} {}", ring.empty() ? "" : ", ", cycles::thread(evidence, link, has_child), what);
     }
-    finding.summary = fmt::format("{} in pthread_join(): {}", cycles::hanging(evidence, cycle), ring);
+    finding.summary = fmt::format("{} in {}: {}", cycles::hanging(evidence, cycle),
+                                  cycle.front().waker->via == "wait4" ? "waitpid()" : "pthread_join()", ring);
     finding.culprit.kind = CulpritKind::kThread;
-    finding.culprit.name = "threads that wait for each other's end";
+    finding.culprit.name =
+        has_child ? "processes that wait for each other's end" : "threads that wait for each other's end";
     if (has_lock) finding.culprit = cycles::culprit_lock(evidence, cycle);
     cycles::tell(evidence, cycle, finding);
     if (has_lock) {
-      add_sentence(finding, "The thread that is to end needs a lock first that the one who joins it keeps.");
-      finding.fixes.push_back({"Give the lock back before pthread_join() or std::thread::join()."});
-      finding.fixes.push_back(
-          {"Let the thread see that it is to end (a flag, a closed queue) without taking that lock."});
+      add_sentence(finding, has_child
+                                ? "The process that is to end needs a lock first that is kept until it has ended."
+                                : "The thread that is to end needs a lock first that the one who joins it keeps.");
+      finding.fixes.push_back({has_child ? "Give the lock back before waiting for the child."
+                                         : "Give the lock back before pthread_join() or std::thread::join()."});
+      finding.fixes.push_back({has_child ? "Let the child see that it is to end without taking that lock."
+                                         : "Let the thread see that it is to end (a flag, a closed queue) without "
+                                           "taking that lock."});
     } else {
       add_sentence(finding, "None of them ends before another one has ended.");
       finding.fixes.push_back({"Join from one place only: from the thread that made the others."});

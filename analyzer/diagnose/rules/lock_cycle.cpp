@@ -2,6 +2,8 @@
 // share the locks. Proved from outside: each lock names its owner, and each owner sleeps until it gets the next.
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include "diagnose/rules.hpp"
 #include "diagnose/wait_cycles.hpp"
 #include "diagnose/words.hpp"
@@ -45,6 +47,12 @@ void lock_cycle(const Evidence& evidence, std::vector<Finding>& findings) {
     if (has_shared_lock(cycle)) {
       finding.fixes.push_back(
           {"Locks in shared memory: make them robust, so that ending one process frees the others."});
+    }
+    const auto is_stream = [](const cycles::Link& link) { return link.wait->object_name.starts_with("_IO_stdfile_"); };
+    if (std::ranges::any_of(cycle, is_stream)) {
+      finding.fixes.push_back(
+          {"A stream is locked by flockfile(), and by each call that prints or reads: take the other lock first, or "
+           "print when it has been given back."});
     }
     findings.push_back(std::move(finding));
   }

@@ -19,19 +19,31 @@ void pipe_deadlock(const Evidence& evidence, std::vector<Finding>& findings) {
     const auto writes = [](const cycles::Link& link) {
       return link.wait->kind == model::WaitKind::kPipeWrite || link.wait->kind == model::WaitKind::kSocketWrite;
     };
+    const auto transfers = [&](const cycles::Link& link) { return writes(link) || cycles::is_reader(*link.wait); };
     const auto writer = std::ranges::find_if(cycle, writes);
     const bool is_full = writer != cycle.end();
-    if (is_full) std::rotate(cycle.begin(), writer, cycle.end());
+    const auto begin = is_full ? writer : std::ranges::find_if(cycle, transfers);
+    const bool polls = begin == cycle.end();  // by which of its descriptors it waits is not told
+    if (!polls) std::rotate(cycle.begin(), begin, cycle.end());
     const cycles::Link& first = cycle.front();
-    const bool waits_for_end = cycles::has_via(cycle, "wait4");
+    const cycles::Link& second = cycle[1 % cycle.size()];
+    const bool waits_for_end = second.waker->via == "wait4" && cycle.size() == 2;
+    const bool has_lock = !cycles::is_made_of(cycle, {"pipe", "socket", "wait4"});
     Finding finding = cycles::begin_finding("pipe-deadlock", evidence, cycle);
     const model::Process& process = evidence.process(finding.process);
     finding.culprit.kind = CulpritKind::kPipe;
     finding.culprit.name = cycles::object(*first.wait);
-    finding.summary =
-        fmt::format("{} {} {} {}, and process {} {}", evidence.name(finding.process), hangs(process),
-                    is_full ? "writing to" : "reading from", cycles::object(*first.wait), first.waker->pid,
-                    waits_for_end ? "waits for its end instead of reading" : "waits for it in turn");
+    const std::string what =
+        polls ? "in poll()"
+              : fmt::format("{} {}", is_full ? "writing to" : "reading from", cycles::object(*first.wait));
+    const std::string other =
+        cycle.size() == 1
+            ? "only it itself has the other end"
+            : fmt::format("process {} {}", first.waker->pid,
+                          waits_for_end ? (is_full ? "waits for its end instead of reading" : "waits for its end")
+                          : has_lock    ? "comes to it only after something else that waits for this"
+                                        : "waits for it in turn");
+    finding.summary = fmt::format("{} {} {}, and {}", evidence.name(finding.process), hangs(process), what, other);
     cycles::tell(evidence, cycle, finding);
     if (is_full) {
       add_sentence(finding,
@@ -42,6 +54,11 @@ void pipe_deadlock(const Evidence& evidence, std::vector<Finding>& findings) {
                ? "Read all that the child writes before waiting for its end (Python: communicate(), not wait())."
                : "Read while there is still something to write: poll() both directions, or a thread for each."});
       finding.fixes.push_back({"Set O_NONBLOCK on the descriptors, and give up writing for a while on EAGAIN."});
+    } else if (cycle.size() == 1) {
+      finding.fixes.push_back({"Let another thread or process write what this one waits for, or do not wait for it."});
+    } else if (has_lock) {
+      add_sentence(finding, "Whoever is to write needs first what one of the others keeps until it has been written to.");
+      finding.fixes.push_back({"Give the lock back before waiting for what another one writes, or for its end."});
     } else {
       add_sentence(finding, "Each of them waits for the other to speak first.");
       finding.fixes.push_back(

@@ -1,10 +1,11 @@
 // Processes that all wait for one semaphore in shared memory, which nobody else has: whoever took it last is gone. So
 // it goes with multiprocessing.Queue when a worker is killed. A semaphore does not tell who took it: never more than
-// likely.
+// likely. One that has it mapped and waits for something else may have taken it: then it is possible, no more.
 #include <fmt/core.h>
 
 #include <algorithm>
 #include <map>
+#include <vector>
 
 #include "diagnose/rules.hpp"
 #include "diagnose/wait_cycles.hpp"
@@ -20,6 +21,33 @@ bool is_semaphore(const model::Wait& wait) {
          wait.use == model::FutexUse::kUnknown && is_named;
 }
 
+// A thread of it waits for this semaphore, or for the end of its children: then it is not what they wait for.
+bool waits_for_it(const model::Process& process, const std::string& path) {
+  return !process.waits.empty() && std::ranges::any_of(process.waits, [&](const model::Wait& wait) {
+           return (is_semaphore(wait) && wait.path == path) || wait.kind == model::WaitKind::kWaitChild;
+         });
+}
+
+// Processes that have it and wait for something else.
+std::vector<std::int32_t> find_suspects(const model::Model& model, const model::Process& about,
+                                        const model::Wait& wait) {
+  std::vector<std::int32_t> suspects;
+  for (const model::Waker& waker : wait.wakers) {
+    const auto process = std::ranges::find_if(model.processes, [&](const model::Process& one) {
+      return one.pid == waker.pid && one.host == about.host;
+    });
+    const bool is_free = process != model.processes.end() && waits_for_it(*process, wait.path);
+    if (!is_free && std::ranges::find(suspects, waker.pid) == suspects.end()) suspects.push_back(waker.pid);
+  }
+  return suspects;
+}
+
+std::string name_suspects(const std::vector<std::int32_t>& suspects) {
+  std::string names;
+  for (const std::int32_t pid : suspects) names += fmt::format("{}process {}", names.empty() ? "" : ", ", pid);
+  return names;
+}
+
 }  // namespace
 
 void queue_lock_abandoned(const Evidence& evidence, std::vector<Finding>& findings) {
@@ -28,6 +56,11 @@ void queue_lock_abandoned(const Evidence& evidence, std::vector<Finding>& findin
   for (model::ProcessId id = 0; id < model.processes.size(); ++id) {
     const model::Process& process = model.processes[id];
     if (!is_proven_dead(process)) continue;  // of a victim another finding tells the cause
+    // An idle worker waits for the one that is next to get a task.
+    const auto is_idle = [&](const Finding& finding) {
+      return finding.rule == "lost-task" && std::ranges::find(finding.processes, id) != finding.processes.end();
+    };
+    if (std::ranges::any_of(findings, is_idle)) continue;
     for (const model::Wait& wait : process.waits) {
       if (!is_semaphore(wait)) continue;
       const auto [at, is_new] = known.try_emplace(wait.path, findings.size());
@@ -38,15 +71,19 @@ void queue_lock_abandoned(const Evidence& evidence, std::vector<Finding>& findin
       const std::string name(words::base_name(wait.path.substr(0, wait.path.find(" (deleted)"))));
       Finding finding = Evidence::begin_finding("queue-lock-abandoned", id, wait);
       finding.harm = Certainty::kLikely;
-      finding.cause = Certainty::kLikely;
+      const std::vector<std::int32_t> suspects = find_suspects(model, process, wait);
+      finding.cause = suspects.empty() ? Certainty::kLikely : Certainty::kPossible;
       finding.outcome = Outcome::kHang;
       if (has_way_out(process)) set_may_be_meant(finding);
       finding.culprit.kind = CulpritKind::kLock;
       finding.culprit.name = fmt::format("semaphore {}", name);
       finding.culprit.address = wait.object;
       finding.summary = fmt::format(
-          "{} {} waiting for semaphore {}, and nobody who has it will ever post it: who took it last is gone",
-          evidence.name(id), hangs(process), name);
+          "{} {} waiting for semaphore {}, and nobody who has it will ever post it: {}", evidence.name(id),
+          hangs(process), name,
+          suspects.empty() ? "who took it last is gone"
+                           : fmt::format("who took it last is gone, or is {}, which waits for something else",
+                                         name_suspects(suspects)));
       add_sentence(finding, fmt::format("Thread {} of {} waits for semaphore {}, which is in shared memory.", wait.tid,
                                         evidence.name(id), name));
       add_sentence(
@@ -54,9 +91,12 @@ void queue_lock_abandoned(const Evidence& evidence, std::vector<Finding>& findin
           fmt::format("{} it mapped, and its name is removed: nobody else can come to it. All of these are stuck.",
                       wait.wakers.size() == 1 ? "Only this process has"
                                               : fmt::format("{} processes have", wait.wakers.size())));
-      add_sentence(finding,
-                   "A semaphore does not tell who took it: most likely a process that was killed, or crashed, before "
-                   "it posted.");
+      add_sentence(finding, suspects.empty()
+                                ? "A semaphore does not tell who took it: most likely a process that was killed, or "
+                                  "crashed, before it posted."
+                                : fmt::format("A semaphore does not tell who took it: {}, or a process that was "
+                                              "killed, or crashed, before it posted.",
+                                              name_suspects(suspects)));
       add_sentence(finding, describe_liveness(process));
       finding.fixes.push_back(
           {"Find out which process ended without posting: its exit status, the kernel's log (out of memory: dmesg)."});

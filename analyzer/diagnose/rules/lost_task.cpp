@@ -1,0 +1,97 @@
+// A worker of a pool of processes was killed with its task. The pool starts another worker, and nobody does the task again:
+// who waits for its result waits for ever, while all workers wait for tasks. Known of Python's multiprocessing.Pool, by the
+// lines that each of them is at.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <initializer_list>
+#include <string_view>
+
+#include "diagnose/python.hpp"
+#include "diagnose/rules.hpp"
+#include "diagnose/words.hpp"
+
+namespace forksight::rules {
+
+namespace {
+
+constexpr std::string_view kPool = "/multiprocessing/pool.py";
+constexpr std::string_view kQueues = "/multiprocessing/queues.py";
+
+bool is_in(const model::Stack& stack, std::string_view file, std::initializer_list<std::string_view> functions) {
+  return std::ranges::any_of(stack.frames, [&](const model::Frame& frame) {
+    return frame.python && frame.file.ends_with(file) &&
+           std::ranges::find(functions, frame.function) != functions.end();
+  });
+}
+
+bool waits_for_result(const model::Wait& wait) {
+  return wait.is_stuck && is_in(wait.stack, kPool, {"wait", "next"}) && is_in(wait.stack, kPool, {"get", "next"});
+}
+
+bool is_worker(const model::Process& process) {
+  return std::ranges::any_of(process.waits,
+                             [](const model::Wait& wait) { return is_in(wait.stack, kPool, {"worker"}); });
+}
+
+bool waits_for_task(const model::Process& process) {
+  return std::ranges::any_of(process.waits, [](const model::Wait& wait) {
+    return wait.is_stuck && is_in(wait.stack, kPool, {"worker"}) && is_in(wait.stack, kQueues, {"get"});
+  });
+}
+
+Finding describe(const Evidence& evidence, model::ProcessId id, const model::Wait& wait,
+                 const std::vector<model::ProcessId>& workers) {
+  const model::Process& process = evidence.process(id);
+  Finding finding = Evidence::begin_finding("lost-task", id, wait);
+  finding.harm = is_beyond_signals(process) ? Certainty::kProven : Certainty::kLikely;
+  finding.cause = Certainty::kLikely;
+  finding.outcome = Outcome::kHang;
+  if (has_way_out(process)) set_may_be_meant(finding);
+  finding.processes.insert(finding.processes.end(), workers.begin(), workers.end());
+  finding.culprit.kind = CulpritKind::kProcess;
+  finding.culprit.name = "a worker that ended with its task";
+  finding.summary = fmt::format(
+      "{} {}{} waiting for the result of a task of a multiprocessing.Pool, and {}: the worker that had the task has ended",
+      evidence.name(id), hangs(process), words::at(" at ", wait.stack),
+      workers.size() == 1 ? "its worker waits for tasks"
+                          : fmt::format("all its {} workers wait for tasks", workers.size()));
+  add_sentence(finding, fmt::format("Thread {} of {} waits{} for the result of a task.", wait.tid, evidence.name(id),
+                                    words::at(" at ", wait.stack)));
+  for (const model::ProcessId worker : workers) {
+    add_sentence(finding,
+                 fmt::format("Process {}, a worker of the pool, waits for a task.", evidence.process(worker).pid));
+  }
+  add_sentence(finding, describe_liveness(process));
+  add_sentence(finding,
+               "A multiprocessing.Pool starts another worker in the place of one that has ended, and does not notice "
+               "that a task was in the middle.");
+  finding.fixes.push_back(
+      {"Use concurrent.futures.ProcessPoolExecutor: it raises BrokenProcessPool when a worker dies."});
+  finding.fixes.push_back(
+      {"Find out why the worker ended: its exit status, the kernel's log (out of memory: dmesg), os._exit() in a task."});
+  finding.fixes.push_back({"Wait with a time limit: AsyncResult.get(timeout)."});
+  return finding;
+}
+
+}  // namespace
+
+void lost_task(const Evidence& evidence, std::vector<Finding>& findings) {
+  const model::Model& model = evidence.model();
+  for (model::ProcessId id = 0; id < model.processes.size(); ++id) {
+    const model::Process& process = model.processes[id];
+    const auto wait = std::ranges::find_if(process.waits, waits_for_result);
+    if (!is_proven_dead(process) || wait == process.waits.end()) continue;
+    std::vector<model::ProcessId> workers;
+    bool are_idle = true;
+    for (model::ProcessId other = 0; other < model.processes.size(); ++other) {
+      const model::Process& child = model.processes[other];
+      if (child.ppid != process.pid || child.host != process.host || !is_worker(child)) continue;
+      workers.push_back(other);
+      are_idle = are_idle && waits_for_task(child);
+    }
+    if (!workers.empty() && are_idle) findings.push_back(describe(evidence, id, *wait, workers));
+  }
+}
+
+}  // namespace forksight::rules

@@ -1,0 +1,34 @@
+// Mechanism: a thread locks a rwlock for reading and ends without unlocking it. Readers have no name in a rwlock.
+// To blame:  the thread's way out.
+// User sees: whoever wants to write waits for ever; no thread that reads is there.
+// Fix:       unlock on every way out of a thread.
+// Repaired:  so.
+//
+// EXPECT-BARE: hang
+// EXPECT: rwlock-upgrade proven/possible hang lock=table_lock victims=0
+// EXPECT-CORE: rwlock-upgrade proven/possible hang lock=table_lock
+#include <pthread.h>
+#include <stddef.h>
+
+static pthread_rwlock_t table_lock = PTHREAD_RWLOCK_INITIALIZER;
+static int entries;
+
+static void* look_up_main(void* found) {
+  pthread_rwlock_rdlock(&table_lock);
+  *(int*)found = entries;
+#ifdef REPAIRED
+  pthread_rwlock_unlock(&table_lock);
+#endif
+  return found;
+}
+
+int main(void) {
+  pthread_t reader;
+  int found = 1;
+  pthread_create(&reader, NULL, look_up_main, &found);
+  pthread_join(reader, NULL);
+  pthread_rwlock_wrlock(&table_lock);
+  entries = found + 1;
+  pthread_rwlock_unlock(&table_lock);
+  return entries == 1 ? 0 : 1;
+}
