@@ -86,9 +86,11 @@ std::vector<pid_t> find_descendants() {
 
 std::vector<pid_t> find_alive() {
   std::vector<pid_t> alive = find_descendants();
+  // Where the first thread has ended alone, others live.
   std::erase_if(alive, [](pid_t pid) {
     const auto stat = proc::read_stat(pid);
-    return !stat || stat->state == 'Z';
+    const bool has_ended = !stat || stat->state == 'Z';
+    return has_ended && proc::list_numbers(proc::proc_path(pid, "task")).numbers.size() <= 1;
   });
   return alive;
 }
