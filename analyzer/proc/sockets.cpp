@@ -89,6 +89,8 @@ struct TcpLine {
   std::string local;  // address:port, IPv4 also where it came as IPv6
   std::string remote;
   std::string_view state;
+  bool has_unsent = false;     // not sent, or not acknowledged
+  bool is_sent_again = false;  // the timer runs after which what is not acknowledged is sent once more
   std::uint64_t inode = 0;
 };
 
@@ -99,7 +101,7 @@ std::string plain_address(std::string_view address) {
 }
 
 std::optional<TcpLine> parse_tcp_line(std::string_view line) {
-  constexpr std::size_t kLocal = 1, kRemote = 2, kState = 3, kInode = 9;
+  constexpr std::size_t kLocal = 1, kRemote = 2, kState = 3, kQueues = 4, kTimer = 5, kInode = 9;
   std::array<std::string_view, kInode + 1> words{};
   std::size_t count = 0;
   while (count < words.size()) {
@@ -109,7 +111,9 @@ std::optional<TcpLine> parse_tcp_line(std::string_view line) {
     words[count++] = line.substr(0, length);
     line.remove_prefix(length);
   }
-  TcpLine entry{plain_address(words[kLocal]), plain_address(words[kRemote]), words[kState], 0};
+  TcpLine entry{plain_address(words[kLocal]), plain_address(words[kRemote]), words[kState]};
+  entry.has_unsent = !words[kQueues].starts_with("00000000:");
+  entry.is_sent_again = words[kTimer].starts_with("01:");
   const std::string_view inode = words[kInode];
   if (std::from_chars(inode.data(), inode.data() + inode.size(), entry.inode).ec != std::errc{}) return std::nullopt;
   return entry;
@@ -127,6 +131,12 @@ bool is_time_set(int fd, int option) {
   timeval value{};
   socklen_t size = sizeof value;
   return ::getsockopt(fd, SOL_SOCKET, option, &value, &size) != 0 || value.tv_sec != 0 || value.tv_usec != 0;
+}
+
+bool has_rate(int fd) {
+  std::uint32_t rate = 0;
+  socklen_t size = sizeof rate;
+  return ::getsockopt(fd, SOL_SOCKET, SO_MAX_PACING_RATE, &rate, &size) == 0 && rate != UINT32_MAX;
 }
 
 }  // namespace
@@ -149,7 +159,7 @@ std::optional<std::uint64_t> parse_unix_peer(std::span<const std::byte> answer, 
   return std::nullopt;
 }
 
-std::optional<std::uint64_t> parse_tcp_peer(std::string_view tcp, std::string_view tcp6, std::uint64_t inode) {
+std::optional<Peer> parse_tcp_peer(std::string_view tcp, std::string_view tcp6, std::uint64_t inode) {
   std::vector<TcpLine> lines;
   parse_tcp_table(tcp, lines);
   parse_tcp_table(tcp6, lines);
@@ -162,19 +172,20 @@ std::optional<std::uint64_t> parse_tcp_peer(std::string_view tcp, std::string_vi
   std::from_chars(own->state.data(), own->state.data() + own->state.size(), state, 16);
   if (state != kEstablished) return std::nullopt;
   for (const TcpLine& line : lines) {
-    if (line.inode != inode && line.local == own->remote && line.remote == own->local) return line.inode;
+    if (line.inode != inode && line.local == own->remote && line.remote == own->local)
+      return Peer{line.inode, line.has_unsent, own->is_sent_again};
   }
   return std::nullopt;
 }
 
-std::optional<std::uint64_t> find_peer(std::int32_t tid, std::uint64_t inode) {
+std::optional<Peer> find_peer(std::int32_t tid, std::uint64_t inode) {
   constexpr std::size_t kMaxTable = 4U << 20U;
-  if (const auto peer = ask_unix_peer(tid, inode)) return peer;
+  if (const auto peer = ask_unix_peer(tid, inode)) return Peer{*peer};
   return parse_tcp_peer(read_file(proc_path(tid, "net/tcp"), kMaxTable).text,
                         read_file(proc_path(tid, "net/tcp6"), kMaxTable).text, inode);
 }
 
-std::optional<bool> has_socket_timeout(std::int32_t pid, std::int32_t fd) {
+std::optional<bool> is_bound_to_time(std::int32_t pid, std::int32_t fd) {
   const long process = ::syscall(SYS_pidfd_open, pid, 0);
   if (process < 0) return std::nullopt;
   // A second descriptor of the same socket, for as long as it takes to ask it.
@@ -182,7 +193,7 @@ std::optional<bool> has_socket_timeout(std::int32_t pid, std::int32_t fd) {
   ::close(static_cast<int>(process));
   if (copy < 0) return std::nullopt;
   const int socket = static_cast<int>(copy);
-  bool has_one = is_time_set(socket, SO_RCVTIMEO) || is_time_set(socket, SO_SNDTIMEO);
+  bool has_one = is_time_set(socket, SO_RCVTIMEO) || is_time_set(socket, SO_SNDTIMEO) || has_rate(socket);
   unsigned patience_ms = 0;
   socklen_t size = sizeof patience_ms;
   // Not a TCP socket: an error.

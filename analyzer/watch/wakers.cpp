@@ -24,6 +24,7 @@ namespace {
 
 using Answer = WakerFinder::Answer;
 
+constexpr std::string_view kAnonymousMemory = "/dev/zero (deleted)";
 constexpr int kScanShare = 250;  // of the time, one part may go into scans
 
 Answer known_if_any(const WaitFacts& facts) {
@@ -92,6 +93,7 @@ WakerFinder::WakerFinder() : sees_all_(proc::is_in_initial_pid_namespace()) {
 void WakerFinder::begin_look() {
   file_locks_.reset();
   shared_.reset();
+  shared_on_its_way_.reset();
   memory_holders_.clear();
   peers_.clear();
   kernel_signals_.clear();
@@ -202,7 +204,7 @@ Answer WakerFinder::find_other_ends(std::int32_t pid, std::int32_t tid, std::int
   if (object.kind == proc::ObjectKind::kOther || object.kind == proc::ObjectKind::kEpoll ||
       outside_.contains(object.name))
     return Answer::kNever;
-  if (object.kind == proc::ObjectKind::kSocket) return find_socket_ends(pid, tid, fd, object, facts);
+  if (object.kind == proc::ObjectKind::kSocket) return find_socket_ends(pid, tid, fd, object, kind, facts);
   if (object.kind == proc::ObjectKind::kProcess) {
     const auto process = proc::resolve_pidfd(tid, fd);
     if (!process) return Answer::kUnknown;
@@ -233,18 +235,19 @@ Answer WakerFinder::find_other_ends(std::int32_t pid, std::int32_t tid, std::int
   return has_any ? Answer::kKnown : Answer::kUnknown;
 }
 
-std::optional<std::uint64_t> WakerFinder::peer_of(std::int32_t tid, std::uint64_t inode) {
+std::optional<proc::Peer> WakerFinder::peer_of(std::int32_t tid, std::uint64_t inode) {
   const auto [peer, is_new] = peers_.try_emplace(inode);
   if (is_new) peer->second = proc::find_peer(tid, inode);
   return peer->second;
 }
 
 Answer WakerFinder::find_socket_ends(std::int32_t pid, std::int32_t tid, std::int32_t fd, const proc::Object& socket,
-                                     WaitFacts& facts) {
+                                     proc::WaitClass kind, WaitFacts& facts) {
   const auto peer = peer_of(tid, socket.inode);
   if (!peer) return Answer::kNever;  // a listener, a datagram from anybody, another machine
-  const std::string other = socket_name(*peer);
-  if (outside_.contains(other) || proc::has_socket_timeout(pid, fd).value_or(true)) return Answer::kNever;
+  const std::string other = socket_name(peer->inode);
+  if (outside_.contains(other) || proc::is_bound_to_time(pid, fd).value_or(true)) return Answer::kNever;
+  if (kind == proc::WaitClass::kWrite ? peer->has_our_bytes : peer->has_bytes_for_us) return Answer::kUnknown;
   const bool both = has_scanned(socket.name);
   if (!has_scanned(other) || !both) return Answer::kNeedsScan;
   if (refused_ || on_their_way_ || holders_[other].empty()) return Answer::kUnknown;
@@ -266,7 +269,7 @@ Answer WakerFinder::find_lock_holders(std::int32_t pid, const proc::ThreadSample
   if (!request) return Answer::kUnknown;
   const bool has_holders = has_scanned(facts.object);
   if (!has_holders) return Answer::kNeedsScan;
-  if (refused_) return Answer::kUnknown;
+  if (refused_ || on_their_way_) return Answer::kUnknown;
   // From within a pid namespace /proc/locks leaves out what is held outside of it: only what excludes every other lock
   // is told then.
   const auto& locks = file_locks();
@@ -299,12 +302,21 @@ Answer WakerFinder::find_lock_holders(std::int32_t pid, const proc::ThreadSample
 
 const std::vector<proc::Holder>& WakerFinder::memory_holders(const std::string& path) {
   const auto [holders, is_new] = memory_holders_.try_emplace(path);
-  if (is_new && path != "/dev/zero (deleted)") {
+  if (is_new && path != kAnonymousMemory) {
     std::set<std::int32_t> refused;
     holders->second = proc::find_holders({path}, {}, refused);
     std::erase_if(holders->second, [](const proc::Holder& holder) { return holder.pid == ::getpid(); });
   }
   return holders->second;
+}
+
+bool WakerFinder::has_descriptors_on_their_way(const Tree& tree) {
+  if (!shared_on_its_way_) {
+    std::set<std::int32_t> pids;
+    for (const auto& [pid, member] : tree.living()) pids.insert(pid);
+    shared_on_its_way_ = proc::has_descriptors_on_their_way(pids);
+  }
+  return *shared_on_its_way_;
 }
 
 Answer WakerFinder::find_shared(std::int32_t pid, const proc::SharedPlace& place, const Tree& tree, WaitFacts& facts) {
@@ -336,6 +348,7 @@ Answer WakerFinder::find_shared(std::int32_t pid, const proc::SharedPlace& place
     facts.is_open_to_all = true;
     return Answer::kNever;
   }
+  if (place.path != kAnonymousMemory && has_descriptors_on_their_way(tree)) return Answer::kUnknown;
   for (const std::int32_t mapper : *mappers) facts.wakers.push_back({mapper, "shared memory"});
   for (const proc::Holder& holder : memory_holders(place.path)) {
     const bool has_mapped = std::ranges::find(*mappers, holder.pid) != mappers->end();

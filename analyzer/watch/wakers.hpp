@@ -13,6 +13,7 @@
 #include "proc/descriptors.hpp"
 #include "proc/file_locks.hpp"
 #include "proc/mappings.hpp"
+#include "proc/sockets.hpp"
 #include "proc/thread_sample.hpp"
 #include "proc/wait_class.hpp"
 #include "watch/evidence.hpp"
@@ -57,14 +58,16 @@ class WakerFinder {
   Answer find_other_ends(std::int32_t pid, std::int32_t tid, std::int32_t fd, proc::WaitClass kind, bool thorough,
                          WaitFacts& facts);
   Answer find_socket_ends(std::int32_t pid, std::int32_t tid, std::int32_t fd, const proc::Object& socket,
-                          WaitFacts& facts);
+                          proc::WaitClass kind, WaitFacts& facts);
   Answer find_lock_holders(std::int32_t pid, const proc::ThreadSample& thread, WaitFacts& facts);
+  // Of this look.
+  bool has_descriptors_on_their_way(const Tree& tree);
   // Processes that have it as a descriptor: they may map it.
   const std::vector<proc::Holder>& memory_holders(const std::string& path);
   // False: it was not in the latest scan, and is noted for the next.
   bool has_scanned(const std::string& object);
   const std::vector<proc::FileLock>& file_locks();
-  std::optional<std::uint64_t> peer_of(std::int32_t tid, std::uint64_t inode);
+  std::optional<proc::Peer> peer_of(std::int32_t tid, std::uint64_t inode);
 
   bool sees_all_;  // no process is hidden from us
   std::set<std::string> outside_;
@@ -77,8 +80,9 @@ class WakerFinder {
   // Of one look.
   std::optional<std::vector<proc::FileLock>> file_locks_;
   std::optional<proc::SharedMemory> shared_;
+  std::optional<bool> shared_on_its_way_;
   std::map<std::string, std::vector<proc::Holder>> memory_holders_;  // of shared memory, by its path
-  std::map<std::uint64_t, std::optional<std::uint64_t>> peers_;
+  std::map<std::uint64_t, std::optional<proc::Peer>> peers_;
   std::map<std::int32_t, bool> kernel_signals_;
 };
 

@@ -1,4 +1,5 @@
 // Texts and messages of the kernel about locks, sockets and epolls.
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
@@ -103,12 +104,26 @@ constexpr char kTcp6[] =
     "00000000     0        0 52 1 0 20 4 30 10 -1\n";
 
 TEST(Sockets, BothEndsOfALoopbackConnectionAreInTheTable) {
-  EXPECT_EQ(parse_tcp_peer(kTcp, kTcp6, 51), 52U);
-  EXPECT_EQ(parse_tcp_peer(kTcp, kTcp6, 52), 51U);
+  EXPECT_EQ(parse_tcp_peer(kTcp, kTcp6, 51), (Peer{52}));
+  EXPECT_EQ(parse_tcp_peer(kTcp, kTcp6, 52), (Peer{51}));
   EXPECT_FALSE(parse_tcp_peer(kTcp, kTcp6, 50)) << "a listener";
   EXPECT_FALSE(parse_tcp_peer(kTcp, kTcp6, 53)) << "another machine";
   EXPECT_FALSE(parse_tcp_peer(kTcp, kTcp6, 99));
   EXPECT_FALSE(parse_tcp_peer("", "", 51));
+}
+
+TEST(Sockets, BytesOfALoopbackConnectionMayBeOnTheirWay) {
+  const auto table = [](const char* queues, const char* timer) {
+    return fmt::format(
+        "0: 0100007F:1F90 0100007F:C350 01 {} {} 0 0 0 51 1\n1: 0100007F:C350 0100007F:1F90 01 00000000:00000000 "
+        "00:00000000 0 0 0 52 1\n",
+        queues, timer);
+  };
+  const std::string paced = table("00000001:00000000", "04:00000140");
+  EXPECT_EQ(parse_tcp_peer(paced, "", 52), (Peer{51, true, false})) << "the peer has not sent a byte yet";
+  EXPECT_EQ(parse_tcp_peer(paced, "", 51), (Peer{52, false, false})) << "a timer that asks for room moves no bytes";
+  const std::string lost = table("00000001:00000000", "01:00000140");
+  EXPECT_EQ(parse_tcp_peer(lost, "", 51), (Peer{52, false, true}));
 }
 
 TEST(Descriptors, AnEpollTellsWhatItWatches) {
