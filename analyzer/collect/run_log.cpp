@@ -56,6 +56,7 @@ Json wait_to_json(const model::Wait& wait) {
   }
   if (!wait.object_name.empty()) json["object_name"] = wait.object_name;
   if (wait.is_inherited) json["inherited"] = true;
+  if (wait.may_be_cancelled) json["may_be_cancelled"] = true;
   if (wait.stack.known()) json["stack"] = stack_to_json(wait.stack);
   if (wait.stack.cut) json["stack_cut"] = true;
   if (wait.wakers.empty()) return json;
@@ -77,7 +78,9 @@ Json process_to_json(const LoggedProcess& process) {
   if (process.stuck_for_ms != 0) json["stuck_for_ms"] = process.stuck_for_ms;
   if (process.is_lone) json["lone"] = true;
   if (!process.ways_out.empty()) json["ways_out"] = process.ways_out;
+  if (process.may_be_timed_out) json["may_be_timed_out"] = true;
   if (process.killed_by_run) json["killed_by_run"] = true;
+  if (!process.went_on.empty()) json["went_on"] = process.went_on;
   if (process.exit_status) json["exit_status"] = *process.exit_status;
   if (process.unheard_signals != 0) {
     json["unheard_signals"] = fmt::format("{:#x}", process.unheard_signals);

@@ -34,8 +34,10 @@ struct LoggedProcess {
   std::uint64_t unheard_signals = 0;  // as in model::Process
   std::uint64_t unheard_for_ms = 0;
   std::vector<std::string> ways_out;  // as in model::Process
+  bool may_be_timed_out = false;      // the same
   bool is_lone = false;               // the same
   bool killed_by_run = false;
+  std::vector<std::int32_t> went_on;  // tids of threads that were stuck, as it seemed, and have gone on since
   std::optional<std::uint64_t> shim_start;  // where the shim was mapped, 0: nowhere; none: not looked at
 };
 

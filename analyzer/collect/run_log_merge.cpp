@@ -40,6 +40,15 @@ bool is_other_image(const model::Process& process, const LoggedProcess& logged) 
   return process.shim_start != 0 && logged.shim_start && *logged.shim_start != process.shim_start;
 }
 
+// A handler may jump out of a call: no record says that it came back.
+void end_calls(model::Model& model, model::ProcessId id, const LoggedProcess& logged) {
+  if (logged.went_on.empty()) return;
+  for (model::Touch& touch : model.touches) {
+    const bool has_gone_on = touch.process == id && std::ranges::find(logged.went_on, touch.tid) != logged.went_on.end();
+    if (has_gone_on) touch.returned = true;
+  }
+}
+
 void fill(model::Process& process, const LoggedProcess& logged, const RunLog& log) {
   process.has_execed = process.has_execed || is_other_image(process, logged);
   if (process.start_ticks == 0) process.start_ticks = logged.start_ticks;
@@ -54,6 +63,7 @@ void fill(model::Process& process, const LoggedProcess& logged, const RunLog& lo
   process.unheard_signals = logged.unheard_signals;
   process.unheard_for_ms = logged.unheard_for_ms;
   process.ways_out = logged.ways_out;
+  process.may_be_timed_out = logged.may_be_timed_out;
   process.is_lone = logged.is_lone;
   process.killed_by_run = logged.killed_by_run;
   if (logged.exit_status) process.exit_status = logged.exit_status;
@@ -76,6 +86,7 @@ void merge_run_log(model::Model& model, const RunLog& log) {
       by_pid.emplace(logged.pid, *id);
     }
     fill(model.processes[*id], logged, log);
+    end_calls(model, *id, logged);
   }
   for (const LoggedEnd& end : log.ends) {
     const auto id = find_process(model, by_pid, log, end.pid, end.start_ticks);

@@ -45,22 +45,12 @@ class Reader {
 
   template <class T>
   void number(const char* name, T& out) const {
-    const Json* value = find(name);
-    if (value == nullptr) return;
-    if (value->is_number_unsigned()) {
-      const auto number = value->get<std::uint64_t>();
-      if (number <= static_cast<std::uint64_t>(std::numeric_limits<T>::max())) {
-        out = static_cast<T>(number);
-        return;
-      }
-    } else if (value->is_number_integer()) {
-      const auto number = value->get<std::int64_t>();
-      if (std::in_range<T>(number)) {
-        out = static_cast<T>(number);
-        return;
-      }
-    }
-    complain(name, "is no number in range");
+    if (const Json* value = find(name)) assign_number(*value, name, out);
+  }
+
+  template <class T>
+  void numbers(const char* name, std::vector<T>& out) const {
+    for_each(name, [&](const Json& item) { assign_number(item, name, out.emplace_back()); });
   }
 
   void flag(const char* name, bool& out) const {
@@ -117,6 +107,24 @@ class Reader {
   }
 
  private:
+  template <class T>
+  void assign_number(const Json& value, const char* name, T& out) const {
+    if (value.is_number_unsigned()) {
+      const auto number = value.get<std::uint64_t>();
+      if (number <= static_cast<std::uint64_t>(std::numeric_limits<T>::max())) {
+        out = static_cast<T>(number);
+        return;
+      }
+    } else if (value.is_number_integer()) {
+      const auto number = value.get<std::int64_t>();
+      if (std::in_range<T>(number)) {
+        out = static_cast<T>(number);
+        return;
+      }
+    }
+    complain(name, "is no number in range");
+  }
+
   void assign_text(const Json& value, const char* name, std::string& out) const {
     if (!value.is_string() || value.get_ref<const std::string&>().size() > kMaxText) {
       complain(name, "is no text of bearable size");
@@ -184,6 +192,7 @@ model::Wait read_wait(const Json& json, std::string& problem) {
   reader.for_each("stack", [&](const Json& frame) { wait.stack.frames.push_back(read_frame(frame, problem)); });
   reader.flag("stack_cut", wait.stack.cut);
   reader.flag("inherited", wait.is_inherited);
+  reader.flag("may_be_cancelled", wait.may_be_cancelled);
   reader.for_each("wakers", [&](const Json& waker) { wait.wakers.push_back(read_waker(waker, problem)); });
   return wait;
 }
@@ -211,8 +220,10 @@ LoggedProcess read_process(const Json& json, std::string& problem) {
   reader.address("unheard_signals", process.unheard_signals);
   reader.number("unheard_for_ms", process.unheard_for_ms);
   reader.texts("ways_out", process.ways_out);
+  reader.flag("may_be_timed_out", process.may_be_timed_out);
   reader.flag("lone", process.is_lone);
   reader.flag("killed_by_run", process.killed_by_run);
+  reader.numbers("went_on", process.went_on);
   if (reader.find("shim_start") != nullptr) reader.address("shim_start", process.shim_start.emplace());
   return process;
 }

@@ -51,6 +51,20 @@ std::vector<Finding> merge_equal(std::vector<Finding> all) {
   return merged;
 }
 
+// Of each rule and each kind of wait: a handler may jump out of a lock, unlock it, or cancel its thread, and here one may
+// run although nobody sends a signal.
+void heed_timers(const model::Model& model, std::vector<Finding>& findings) {
+  for (Finding& finding : findings) {
+    const auto has_timer = [&](model::ProcessId id) { return model.processes[id].may_be_timed_out; };
+    const bool is_proven = is_hang(finding) && finding.harm == Certainty::kProven;
+    if (!is_proven || std::ranges::none_of(finding.processes, has_timer)) continue;
+    finding.harm = Certainty::kLikely;
+    add_sentence(finding,
+                 "It is not proven that this never ends: a signal handler may run, because of a timer or of a child's "
+                 "end, and jump out of the wait.");
+  }
+}
+
 // The process at the end of the chain of waits, and nothing if it runs in a circle.
 std::optional<model::ProcessId> find_root(const model::Model& model, model::ProcessId id) {
   std::unordered_set<model::ProcessId> seen;
@@ -90,6 +104,7 @@ std::vector<Finding> diagnose(const model::Model& model) {
   }
   // `why` shows what such a process waits for, and what could end that.
   std::erase_if(findings, [](const Finding& finding) { return finding.may_be_meant; });
+  heed_timers(model, findings);
   for (Finding& finding : findings) finding.fingerprint = fingerprint(finding);
   findings = merge_equal(std::move(findings));
   attach_victims(model, findings);

@@ -98,10 +98,11 @@ Cycle find_shortest(const Graph& graph, std::size_t start, bool may_be_itself) {
   return {};
 }
 
-// Other threads of its process go on. They may cancel one that joins; and a plain mutex that its owner locks again may
-// be meant as a semaphore, which another thread unlocks: no valid program, but one that works.
+// Other threads of its process go on. They may cancel one that joins, or that lets itself be cancelled anywhere. A plain
+// mutex that its owner locks again may be meant as a semaphore, which another thread unlocks: no valid program, but one
+// that works.
 bool is_beyond_others(const Cycle& cycle, const Link& link) {
-  if (link.waker->via == "join") return false;
+  if (link.waker->via == "join" || link.wait->may_be_cancelled) return false;
   const model::MutexType type = link.wait->mutex_type;
   return cycle.size() > 1 || (type != model::MutexType::kNormal && type != model::MutexType::kAdaptive);
 }

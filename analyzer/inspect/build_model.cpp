@@ -68,6 +68,7 @@ class Builder {
  private:
   void add_process(std::size_t subject);
   bool is_stuck_alone(std::size_t subject, std::int32_t tid) const;
+  bool may_be_cancelled(std::size_t subject, std::int32_t tid) const;
   bool is_of_interest(std::size_t subject) const;
   model::ForkId find_fork_of_loss(model::ForkId fork) const;
   void add_threads(std::size_t subject);
@@ -99,6 +100,7 @@ void Builder::add_process(std::size_t subject) {
   process.waits_via = from.waits_via;
   process.unheard_signals = from.unheard_signals;
   process.ways_out = from.ways_out;
+  process.may_be_timed_out = from.may_be_timed_out;
   scene_.model.processes.push_back(std::move(process));
 }
 
@@ -138,6 +140,13 @@ bool Builder::is_stuck_alone(std::size_t subject, std::int32_t tid) const {
          std::ranges::any_of(own.waits, [&](const model::Wait& wait) { return wait.is_stuck && wait.tid == tid; });
 }
 
+// At any instruction, by a thread that goes on.
+bool Builder::may_be_cancelled(std::size_t subject, std::int32_t tid) const {
+  const image::Image& image = scene_.subjects[subject].image;
+  const auto thread = std::ranges::find(image.threads, tid, &image::Thread::tid);
+  return thread != image.threads.end() && may_be_cancelled_anywhere(image, *thread);
+}
+
 void Builder::add_threads(std::size_t subject) {
   const auto is_partly_stuck = [&](const image::Thread& thread) { return is_stuck_alone(subject, thread.tid); };
   const bool is_whole = is_of_interest(subject);
@@ -165,6 +174,7 @@ void Builder::add_threads(std::size_t subject) {
   for (model::Wait& wait : scene_.model.processes[subject].waits) {
     const ThreadFacts* const facts = scene_.find_facts(subject, wait.tid);
     if (facts != nullptr) wait.stack = facts->stack;
+    if (is_stuck_alone(subject, wait.tid)) wait.may_be_cancelled = may_be_cancelled(subject, wait.tid);
     python_.splice_lines(subject, wait);
     const bool is_word = wait.kind == model::WaitKind::kFutex && wait.use != model::FutexUse::kJoin;
     if (has_stacks && facts != nullptr && facts->call.kind == CallKind::kBarrierWait && facts->call.object != 0) {

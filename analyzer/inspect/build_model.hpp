@@ -25,6 +25,7 @@ struct Subject {
   std::string waits_via;
   std::uint64_t unheard_signals = 0;  // pending and blocked by all its threads, which are stuck; bit 0 is signal 1
   std::vector<std::string> ways_out;  // as in model::Process
+  bool may_be_timed_out = false;      // the same
   bool is_absent = false;  // a parent that is not there to be looked at: no more is known of it than its child tells
 };
 

@@ -247,6 +247,7 @@ class Look {
       subject.liveness = verdict->second.liveness;
       subject.waits = verdict->second.waits;
       subject.ways_out = verdict->second.ways_out;
+      subject.may_be_timed_out = verdict->second.may_be_timed_out;
       if (verdict->second.waits_for) {
         const auto target = index_.find(verdict->second.waits_for->pid);
         if (target != index_.end()) subject.waits_for = target->second;

@@ -47,6 +47,13 @@ void find_own_numbers(image::Image& core, bool is_forked) {
   for (std::size_t i = 0; i < numbers.size(); ++i) core.threads[i].own_tid = numbers[i];
 }
 
+bool may_be_cancelled_anywhere(const image::Image& image, const image::Thread& thread) {
+  const abi::ThreadLayout* const layout = abi::thread_layout(image.libc.version);
+  if (layout == nullptr || thread.fs_base == 0 || abi::kWithoutCancelFlags.have(image.libc.version)) return false;
+  const auto flags = image.memory->value<std::uint32_t>(thread.fs_base + layout->cancel_handling).value_or(0);
+  return (flags & (abi::kCancelAsynchronous | abi::kCancelDisabled)) == abi::kCancelAsynchronous;
+}
+
 std::int32_t find_forking_thread(const image::Image& child, const image::Image& parent) {
   const auto first = std::ranges::find(child.threads, child.pid, &image::Thread::tid);
   const auto offset = find_tid_offset(child);

@@ -17,6 +17,9 @@ std::optional<std::uint64_t> find_tid_offset(const image::Image& image);
 // made by fork(), which puts it right.
 void find_own_numbers(image::Image& core, bool is_forked);
 
+// It asked to be cancelled at any instruction (PTHREAD_CANCEL_ASYNCHRONOUS). False where that is not known.
+bool may_be_cancelled_anywhere(const image::Image& image, const image::Thread& thread);
+
 // The thread of `parent` that forked `child`: the child's first thread has its struct pthread, at the same address.
 // 0: unknown, or `child` is no copy of `parent`.
 std::int32_t find_forking_thread(const image::Image& child, const image::Image& parent);

@@ -330,6 +330,8 @@ struct Process {
   std::uint64_t unheard_signals = 0; // pending, all its threads block them, and lost ones took them; bit 0 is signal 1
   std::vector<std::string> ways_out; // kDeadButForSignal: what could still end it: "a handler of SIGTERM". Empty: handlers
                                      // that a core does not tell, or that Python has for Ctrl-C
+  bool may_be_timed_out = false;     // a handler that could end its wait, or that of one whom it waits for, may run without
+                                     // anybody who sends a signal: a timer's, or that of a child that ends
   std::uint64_t unheard_for_ms = 0;  // how long the first of them has been seen so
   std::optional<PythonId> python;    // where its threads are: `run` asked after it was stuck
   int python_signal = 0;             // by which it may be asked; 0: by none

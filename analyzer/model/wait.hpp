@@ -64,6 +64,7 @@ struct Wait {
   bool wakers_known = false;      // `wakers` are all that could end this wait, signal handlers left aside
   std::vector<Waker> wakers;
   bool is_stuck = false;  // proved: none of them ever will
+  bool may_be_cancelled = false;  // asynchronously: a thread of its process that goes on may do that at any time
   Stack stack;            // where the thread is, if it could be looked at
 };
 

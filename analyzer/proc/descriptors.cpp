@@ -24,14 +24,14 @@ ReadText read_fdinfo(std::int32_t tid, std::int32_t fd) {
   return read_file(proc_path(tid, fmt::format("fdinfo/{}", fd)));
 }
 
-// The access mode of a descriptor, from the octal "flags:" of its fdinfo; nullopt if it is gone.
-std::optional<int> parse_access_mode(std::string_view fdinfo) {
+// The octal "flags:" of a descriptor's fdinfo; nullopt if it is gone.
+std::optional<int> parse_flags(std::string_view fdinfo) {
   const auto field = find_field(fdinfo, "flags");
   if (!field) return std::nullopt;
   unsigned flags = 0;
   const auto [stop, error] = std::from_chars(field->data(), field->data() + field->size(), flags, 8);
   if (error != std::errc{} || stop != field->data() + field->size()) return std::nullopt;
-  return static_cast<int>(flags) & O_ACCMODE;
+  return static_cast<int>(flags);
 }
 
 // A process whose first thread has ended shows no descriptors of its own: they are those of any other thread.
@@ -67,7 +67,7 @@ void collect_holders(std::int32_t pid, std::int32_t tid, const std::vector<std::
     }
     Holder holder{std::move(*link), pid, tid, fd, false, false};
     // A descriptor whose mode cannot be read counts as both ends: that keeps its process among the possible wakers.
-    const int mode = parse_access_mode(fdinfo).value_or(O_RDWR);
+    const int mode = parse_flags(fdinfo).value_or(O_RDWR) & O_ACCMODE;
     holder.reads = mode != O_WRONLY;
     holder.writes = mode != O_RDONLY;
     holders.push_back(std::move(holder));
@@ -132,6 +132,12 @@ bool has_descriptors_on_their_way(const std::set<std::int32_t>& pids) {
     }
   }
   return false;
+}
+
+bool has_signalling_descriptor(std::int32_t tid) {
+  return std::ranges::any_of(list_numbers(proc_path(tid, "fd")).numbers, [&](std::int32_t fd) {
+    return (parse_flags(read_fdinfo(tid, fd).text).value_or(0) & O_ASYNC) != 0;
+  });
 }
 
 bool may_be_signalled_by_kernel(std::int32_t tid) {

@@ -49,6 +49,9 @@ std::vector<Holder> find_holders(const std::set<std::string>& objects, const std
 // has them then, and no look can tell which they are.
 bool has_descriptors_on_their_way(const std::set<std::int32_t>& pids);
 
+// Some descriptor sends a signal once it is ready (O_ASYNC).
+bool has_signalling_descriptor(std::int32_t tid);
+
 // Holds a device, or queues for asynchronous I/O, by which the kernel may write to an eventfd.
 bool may_be_signalled_by_kernel(std::int32_t tid);
 

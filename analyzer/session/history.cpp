@@ -1,6 +1,7 @@
 #include "session/history.hpp"
 
 #include <fmt/core.h>
+#include <sys/syscall.h>
 #include <sys/utsname.h>
 
 #include <algorithm>
@@ -9,6 +10,7 @@
 #include <utility>
 
 #include "proc/proc_fs.hpp"
+#include "proc/thread_sample.hpp"
 
 namespace forksight {
 namespace {
@@ -55,6 +57,18 @@ bool has_stuck(const collect::LoggedProcess& row) {
   return is_stuck(row) || !row.waits.empty() || row.unheard_signals != 0;
 }
 
+// Those of its threads that are in no wait for a lock any more. Others of a process that goes on may still be stuck.
+std::vector<std::int32_t> find_moved(const collect::LoggedProcess& row) {
+  std::vector<std::int32_t> moved = row.went_on;
+  for (const model::Wait& wait : row.waits) {
+    bool refused = false;
+    const auto thread = proc::sample_thread(row.pid, wait.tid, refused);
+    const bool is_waiting = refused || (thread && thread->call.in_syscall && thread->call.number == SYS_futex);
+    if (!is_waiting) moved.push_back(wait.tid);
+  }
+  return moved;
+}
+
 std::uint64_t milliseconds(watch::Clock::duration time) {
   return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(time).count());
 }
@@ -85,6 +99,7 @@ std::vector<proc::ProcessKey> RunHistory::note(const watch::Supervisor& supervis
     row.stuck_for_ms = milliseconds(age);
     row.waits = verdict.waits;
     row.ways_out = verdict.ways_out;
+    row.may_be_timed_out = verdict.may_be_timed_out;
     row.unheard_signals = verdict.unheard_signals;
     row.unheard_for_ms = verdict.unheard_signals == 0 ? 0 : milliseconds(now - verdict.unheard_since);
     row.waits_via = verdict.waits_for ? verdict.via : "";
@@ -121,7 +136,9 @@ std::vector<proc::ProcessKey> RunHistory::take_back(const watch::Supervisor& sup
     if (is_proved(row.liveness) && now - since < longest) continue;
     if (forksight::has_stuck(row)) going_on.push_back(key);
     looks_.erase(key);
+    std::vector<std::int32_t> went_on = find_moved(row);
     row = row_of(member->second);
+    row.went_on = std::move(went_on);
     missed_.erase(key);
   }
   return going_on;
@@ -167,6 +184,7 @@ bool RunHistory::note_end(const proc::ProcessKey& key, int status, bool is_by_it
   row.stuck_for_ms = 0;
   row.waits.clear();
   row.ways_out.clear();
+  row.may_be_timed_out = false;
   return goes_on;
 }
 

@@ -45,6 +45,7 @@ struct ProcessEvidence {
   std::uint64_t own_signals = 0;                    // handled by the shim, and waking nobody
   bool has_libc = true;                             // glibc's, which keeps signals 32 and 33 for itself
   bool has_python_interrupt = false;                // its handler of SIGINT is the one that Python has for Ctrl-C
+  std::uint64_t timed_signals = 0;                  // that come without anybody who sends them; bit 0 is signal 1
   bool is_frozen = false;                           // by its control group
   proc::Sharing sharing = proc::Sharing::kUnknown;  // is there a process of other threads with the same memory
   std::vector<std::int32_t> sharers;                // those; without them kShared proves nothing

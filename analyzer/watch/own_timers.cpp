@@ -2,34 +2,32 @@
 
 #include <csignal>
 
+#include "proc/descriptors.hpp"
 #include "proc/proc_fs.hpp"
 #include "proc/thread_sample.hpp"
 #include "watch/describe_wait.hpp"
-#include "watch/proof.hpp"
 
 namespace forksight::watch {
-namespace {
 
-// No file tells whether alarm() or setitimer() armed a timer: where SIGALRM has a handler, one may be. Their other
-// timers count time on a processor, which a thread that sleeps does not use.
-bool may_have_timer(std::int32_t pid, std::uint64_t caught) {
-  if ((caught & 1ULL << (SIGALRM - 1)) != 0) return true;
-  return caught != 0 && (caught & proc::parse_timer_signals(proc::read_file(proc::proc_path(pid, "timers")).text)) != 0;
+std::uint64_t find_timed_signals(std::int32_t tid, std::uint64_t caught) {
+  if (caught == 0) return 0;
+  const auto timers = proc::read_file(proc::proc_path(tid, "timers"));
+  // A descriptor sends SIGIO, or the signal that F_SETSIG gave it, which no file tells.
+  if (!timers || proc::has_signalling_descriptor(tid)) return caught;
+  // No file tells whether alarm() or setitimer() armed a timer: where SIGALRM has a handler, one may be. Their other
+  // timers count time on a processor, which a thread that sleeps does not use.
+  const std::uint64_t alarm = std::uint64_t{1} << static_cast<unsigned>(SIGALRM - 1);
+  return caught & (alarm | proc::parse_timer_signals(timers.text));
 }
 
-}  // namespace
-
-bool may_timer_end(std::int32_t pid, const proc::Round& round, const std::vector<WaitFacts>& facts) {
-  std::uint64_t caught = 0;
-  bool is_open_to_handlers = false;
+bool is_open_to_handlers(const proc::Round& round, const std::vector<WaitFacts>& facts) {
   for (std::size_t index = 0; index < round.threads.size(); ++index) {
     const proc::ThreadSample& thread = round.threads[index];
     if (thread.ended()) continue;
-    caught |= thread.status.caught;
     const model::WaitKind kind = describe_wait(thread, index < facts.size() ? &facts[index] : nullptr).kind;
-    is_open_to_handlers |= kind != model::WaitKind::kFutex && kind != model::WaitKind::kVfork;
+    if (kind != model::WaitKind::kFutex && kind != model::WaitKind::kVfork) return true;
   }
-  return is_open_to_handlers && may_have_timer(pid, caught & ~kReservedSignals);
+  return false;
 }
 
 }  // namespace forksight::watch

@@ -1,4 +1,4 @@
-// Timers of a process that may end a wait of its own: their signals have handlers.
+// Signals that reach a process without anybody who sends them, and what a handler of theirs may end.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,12 @@
 
 namespace forksight::watch {
 
-// Does a thread wait for a descriptor, a child or a lock of a file, and may the process have a timer whose signal has a
-// handler? It ends such a call: its caller sees EINTR and goes on. A wait for a mutex or a thread goes on after it.
-bool may_timer_end(std::int32_t pid, const proc::Round& round, const std::vector<WaitFacts>& facts);
+// Of `caught`, those that the kernel may send by itself: at a time, or because a descriptor became ready (O_ASYNC). Bit
+// 0 is signal 1. SIGCHLD depends on the children and is left out. `tid`: a thread that lives.
+std::uint64_t find_timed_signals(std::int32_t tid, std::uint64_t caught);
+
+// Does a thread wait for a descriptor, a child or a lock of a file. Any handler ends such a call: its caller sees EINTR
+// and goes on. A wait for a mutex or a thread goes on after a handler that returns.
+bool is_open_to_handlers(const proc::Round& round, const std::vector<WaitFacts>& facts);
 
 }  // namespace forksight::watch

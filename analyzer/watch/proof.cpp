@@ -109,6 +109,7 @@ Proof prove(const ProcessEvidence& evidence) {
   if (!has_live_thread) return refuse("the process ended");
   const Handlers handlers = find_handlers(evidence);
   proof.handlers = handlers.ways_out;
+  proof.timed = handlers.ways_out & evidence.timed_signals;
   proof.handler_could = handlers.ways_out != 0 || handlers.for_ctrl_c;
   proof.stuck = true;
   return proof;

@@ -47,6 +47,7 @@ struct Proof {
   bool stuck = false;          // nobody but `wakers` can wake any of its threads
   bool handler_could = false;  // ... nobody but a signal handler
   std::uint64_t handlers = 0;  // ... of these signals, each of which is a way out; bit 0 is signal 1
+  std::uint64_t timed = 0;     // those of `handlers` that come without anybody who sends them
   std::vector<Waker> wakers;   // processes that could wake a thread of it
   std::string why_not;         // !stuck: the first condition that failed
   bool lasting = false;        // !stuck, and it stays so as long as no thread moves

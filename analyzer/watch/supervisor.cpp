@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <csignal>
 #include <utility>
 
 #include "proc/proc_fs.hpp"
@@ -23,6 +24,7 @@
 namespace forksight::watch {
 namespace {
 
+constexpr std::uint64_t kChildSignal = std::uint64_t{1} << static_cast<unsigned>(SIGCHLD - 1);
 constexpr int kRefusalsThatCount = 4;            // fewer are seen at an exec
 constexpr int kPatience = 10;                    // times what a user waits for a proof
 constexpr std::chrono::seconds kLongestRest{2};  // between two rounds of samples
@@ -188,21 +190,42 @@ std::vector<std::int32_t> Supervisor::find_suspects(const std::vector<std::int32
   return suspects;
 }
 
+std::uint64_t Supervisor::own_signals_of(std::int32_t pid) const {
+  const auto own = own_signals_.find(pid);
+  if (own == own_signals_.end() || proc::find_shim(pid) != own->second.shim_start) return 0;
+  return std::uint64_t{1} << static_cast<unsigned>(own->second.signal - 1);
+}
+
+bool Supervisor::has_child_beside(std::int32_t pid, const std::set<std::int32_t>& stuck) const {
+  return std::ranges::any_of(tree_.living(), [&](const auto& entry) {
+    return entry.second.ppid == pid && entry.second.state != 'Z' && !stuck.contains(entry.first);
+  });
+}
+
+bool Supervisor::may_be_timed_out(std::int32_t pid, const std::vector<proc::ThreadSample>& threads) const {
+  const auto lives = std::ranges::find_if(threads, [](const proc::ThreadSample& thread) { return !thread.ended(); });
+  if (lives == threads.end()) return false;
+  ProcessEvidence evidence;
+  evidence.own_signals = own_signals_of(pid);
+  evidence.second.threads = threads;
+  const std::uint64_t handlers = find_handlers(evidence).ways_out;
+  const bool may_hear_of_child = (handlers & kChildSignal) != 0 && has_child_beside(pid, {});
+  return may_hear_of_child || find_timed_signals(lives->tid, handlers) != 0;
+}
+
 ProcessEvidence Supervisor::gather(const Watched& watched) {
   const std::int32_t pid = watched.key.pid;
   ProcessEvidence evidence;
   evidence.key = watched.key;
   evidence.first = watched.last;
-  if (const auto own = own_signals_.find(pid);
-      own != own_signals_.end() && proc::find_shim(pid) == own->second.shim_start) {
-    evidence.own_signals = std::uint64_t{1} << static_cast<unsigned>(own->second.signal - 1);
-  }
+  evidence.own_signals = own_signals_of(pid);
   for (const proc::ThreadSample& thread : watched.last.threads) {
     if (thread.ended()) continue;
     evidence.is_x86_64 = proc::runs_x86_64(thread.tid);
     evidence.has_io_uring = proc::has_io_uring(thread.tid);
     evidence.sharing = proc::find_sharing(pid, thread.tid, evidence.sharers);
     evidence.has_libc = proc::has_libc(thread.tid);
+    evidence.timed_signals = find_timed_signals(thread.tid, thread.status.caught & ~kReservedSignals);
     break;
   }
   const auto member = tree_.living().find(pid);
@@ -280,7 +303,8 @@ void Supervisor::conclude(const std::vector<std::int32_t>& suspects) {
   std::map<std::int32_t, std::size_t> node_of;
   for (const std::int32_t pid : suspects) {
     const Watched& watched = watched_.at(pid);
-    if (!watched.proof || (watched.proof->handler_could && may_timer_end(pid, watched.last, watched.facts))) continue;
+    if (!watched.proof) continue;
+    if (watched.proof->timed != 0 && is_open_to_handlers(watched.last, watched.facts)) continue;
     node_of.emplace(pid, pids.size());
     pids.push_back(pid);
   }
@@ -290,6 +314,17 @@ void Supervisor::conclude(const std::vector<std::int32_t>& suspects) {
   std::vector<bool> has_way_out;
   for (const std::int32_t pid : pids) has_way_out.push_back(watched_.at(pid).proof->handlers != 0);
   const auto rescuers = find_rescuers(processes, has_way_out);
+  std::set<std::int32_t> lasting;
+  for (std::size_t node = 0; node < pids.size(); ++node) {
+    if (judgements[node].fate != Fate::kAwake && !rescuers[node]) lasting.insert(pids[node]);
+  }
+  std::vector<bool> is_timed;
+  for (const std::int32_t pid : pids) {
+    const Proof& proof = *watched_.at(pid).proof;
+    const bool may_hear_of_child = (proof.handlers & kChildSignal) != 0 && has_child_beside(pid, lasting);
+    is_timed.push_back(proof.timed != 0 || may_hear_of_child);
+  }
+  const auto timed_rescuers = find_rescuers(processes, is_timed);
   for (std::size_t node = 0; node < pids.size(); ++node) {
     const ProcessJudgement& judgement = judgements[node];
     if (judgement.fate == Fate::kAwake) {
@@ -305,6 +340,7 @@ void Supervisor::conclude(const std::vector<std::int32_t>& suspects) {
     if (judgement.waits_for) verdict.waits_for = watched_.at(pids[*judgement.waits_for]).key;
     const bool handler_could = watched.proof->handler_could || rescuers[node];
     if (rescuers[node]) verdict.ways_out = {describe_way_out(pids[*rescuers[node]], *rescuers[node] == node)};
+    verdict.may_be_timed_out = timed_rescuers[node].has_value();
     verdict.liveness = handler_could ? model::Liveness::kDeadButForSignal : model::Liveness::kDead;
     if (judgement.fate == Fate::kVictim) verdict.liveness = model::Liveness::kVictim;
     for (std::size_t index = 0; index < watched.last.threads.size(); ++index) {
@@ -329,6 +365,7 @@ void Supervisor::add_spinning(Clock::time_point now) {
     bool refused = false;
     if (const auto round = proc::sample_round(spin.touch.pid, refused)) {
       for (const proc::ThreadSample& thread : round->threads) verdict.waits.push_back(describe_wait(thread, nullptr));
+      verdict.may_be_timed_out = may_be_timed_out(spin.touch.pid, round->threads);
     }
     verdicts_.emplace(verdict.key, std::move(verdict));
   }
@@ -365,6 +402,7 @@ void Supervisor::add_partly_stuck(Clock::time_point now, bool at_once) {
       Verdict& verdict = partly_[member.key];
       verdict.key = member.key;
       verdict.liveness = model::Liveness::kAwake;
+      verdict.may_be_timed_out = may_be_timed_out(pid, stuck.threads);
       const auto known = before.find(member.key);
       verdict.since = known == before.end() ? now : known->second.since;
       for (std::size_t index = 0; index < stuck.threads.size(); ++index) {

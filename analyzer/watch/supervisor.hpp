@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -37,6 +38,7 @@ struct Verdict {
   std::optional<proc::ProcessKey> waits_for;
   std::string via;
   std::vector<std::string> ways_out;  // as in model::Process
+  bool may_be_timed_out = false;      // as in model::Process
   std::uint64_t unheard_signals = 0;  // as in model::Process
   Clock::time_point unheard_since;
 };
@@ -113,6 +115,11 @@ class Supervisor {
   void put_to_proof(const std::vector<std::int32_t>& suspects, Clock::time_point now, bool at_once);
   ProcessEvidence gather(const Watched& watched);
   static ProcessWaits waits_of(const Watched& watched);
+  std::uint64_t own_signals_of(std::int32_t pid) const;
+  // A child of it may end and send it SIGCHLD: one that is none of `stuck`.
+  bool has_child_beside(std::int32_t pid, const std::set<std::int32_t>& stuck) const;
+  // Threads of a process that goes on, or one that spins, may run such a handler.
+  bool may_be_timed_out(std::int32_t pid, const std::vector<proc::ThreadSample>& threads) const;
   // Of a process that has one.
   std::string describe_way_out(std::int32_t pid, bool is_own) const;
   void conclude(const std::vector<std::int32_t>& suspects);

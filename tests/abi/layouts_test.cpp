@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "forksight/abi/barrier.hpp"
 #include "forksight/abi/guard.hpp"
@@ -42,6 +43,24 @@ TEST(ThisLibc, IsKnown) {
   EXPECT_TRUE(Mutex::kVersions.have(libc.version)) << gnu_get_libc_version();
   EXPECT_NE(libc.condition, ConditionKind::kUnknown);
   EXPECT_NE(thread_layout(libc.version), nullptr);
+}
+
+TEST(ThisLibc, KeepsHowAThreadMayBeCancelled) {
+  const Libc libc = test::this_libc();
+  const ThreadLayout* const layout = thread_layout(libc.version);
+  if (layout == nullptr || kWithoutCancelFlags.have(libc.version)) GTEST_SKIP() << "not known";
+  const auto flags = [&] {
+    std::uint32_t read = 0;
+    std::memcpy(&read, reinterpret_cast<const char*>(pthread_self()) + layout->cancel_handling, sizeof read);
+    return read & (kCancelDisabled | kCancelAsynchronous);
+  };
+  EXPECT_EQ(flags(), 0U);
+  pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, nullptr);
+  EXPECT_EQ(flags(), kCancelAsynchronous);
+  pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, nullptr);
+  EXPECT_EQ(flags(), kCancelAsynchronous | kCancelDisabled);
+  pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, nullptr);
+  pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, nullptr);
 }
 
 TEST(ThreadLayouts, EachVersionHasOne) {

@@ -48,6 +48,15 @@ model::Model touched_and_returned(const LockScene& lock, std::int32_t result, st
 
 class OrphanedLock : public testing::TestWithParam<Kind> {};
 
+TEST_P(OrphanedLock, IsOnlyLikelyWhereAHandlerMayRunByItself) {
+  model::Model model = touched(GetParam().scene);
+  model.processes[1].liveness = model::Liveness::kDeadButForSignal;
+  model.processes[1].may_be_timed_out = true;
+  const auto findings = diagnose(model);
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].harm, Certainty::kLikely);
+}
+
 TEST_P(OrphanedLock, HangsIfTheCallDoesNotReturn) {
   model::Model model = touched(GetParam().scene);
   model.processes[1].liveness = model::Liveness::kDead;

@@ -80,6 +80,25 @@ TEST(LockCycle, IsCertainWhateverTheOtherThreadsDo) {
   EXPECT_TRUE(diagnose(model).empty());
 }
 
+// Its handler may jump out of the lock.
+TEST(LockCycle, IsOnlyLikelyWhereAHandlerMayRunByItself) {
+  model::Model model = model_of({process(100, {mutex(101, 102), mutex(102, 101)})});
+  model.processes[0].liveness = model::Liveness::kDeadButForSignal;
+  model.processes[0].ways_out = {"a handler of SIGTERM"};
+  EXPECT_EQ(only_finding(model).harm, Certainty::kProven);
+  model.processes[0].may_be_timed_out = true;
+  EXPECT_EQ(only_finding(model).harm, Certainty::kLikely);
+  EXPECT_EQ(only_finding(model).cause, Certainty::kProven);
+}
+
+TEST(LockCycle, IsOnlyLikelyWhereAThreadMayBeCancelledAnywhere) {
+  model::Model model = model_of({process(100, {mutex(101, 102), mutex(102, 101)})});
+  model.processes[0].waits[0].may_be_cancelled = true;
+  EXPECT_EQ(only_finding(model).harm, Certainty::kProven) << "all threads sleep, so none cancels another";
+  model.processes[0].liveness = model::Liveness::kAwake;
+  EXPECT_EQ(only_finding(model).harm, Certainty::kLikely);
+}
+
 TEST(LockCycle, MayGoAcrossProcesses) {
   model::Model model = model_of({process(100, {mutex(100, 0)}), process(200, {mutex(200, 0)})});
   model.processes[0].waits[0].wakers = {{200, 200, -1, "mutex"}};

@@ -1,17 +1,33 @@
 /* ways_out MODE: programs whose threads all sleep, and that something can still wake; and their twins, which nothing
  * can. Each writes one byte to standard output before it waits. The healthy ones end with 7 once they are woken. */
+#include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <linux/sockios.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <pthread.h>
 #include <semaphore.h>
+#include <setjmp.h>
 #include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { kWell = 7, kBroken = 99 };
+enum { kSeen = 5 };  /* seconds after which a run has noticed that a process goes on */
 
 static int ends[2];
 static sem_t told;
@@ -126,34 +142,274 @@ static int child_has_alarm(void) {
   return read_pipe() == 0 && waitpid(child, &status, 0) == child && status == 0 ? kWell : kBroken;
 }
 
-/* The writing end travels, in a message that a child takes after four seconds. The reader has one, too, and never
- * writes. */
-static int descriptor_on_its_way(void) {
-  int sockets[2];
-  make_pipe();
-  if (socketpair(AF_UNIX, SOCK_STREAM, 0, sockets) != 0) return kBroken;
+static int send_descriptor(int socket, int descriptor) {
   char byte = 'x';
   char space[CMSG_SPACE(sizeof(int))] = {0};
   struct iovec data = {&byte, 1};
   struct msghdr message = {.msg_iov = &data, .msg_iovlen = 1, .msg_control = space, .msg_controllen = sizeof space};
   struct cmsghdr* const control = CMSG_FIRSTHDR(&message);
-  const pid_t child = fork();
-  if (child == 0) {
-    close(ends[0]);
-    close(ends[1]);
-    close(sockets[0]);
-    sleep(4);
-    if (recvmsg(sockets[1], &message, 0) != 1) _exit(kBroken);
-    memcpy(&ends[1], CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof ends[1]);
-    _exit(write(ends[1], "x", 1) == 1 ? 0 : kBroken);
-  }
   control->cmsg_level = SOL_SOCKET;
   control->cmsg_type = SCM_RIGHTS;
   control->cmsg_len = CMSG_LEN(sizeof(int));
-  memcpy(CMSG_DATA(control), &ends[1], sizeof ends[1]);
-  if (sendmsg(sockets[0], &message, 0) != 1) return kBroken;
+  memcpy(CMSG_DATA(control), &descriptor, sizeof descriptor);
+  return sendmsg(socket, &message, 0) == 1;
+}
+
+static int receive_descriptor(int socket) {
+  char byte;
+  char space[CMSG_SPACE(sizeof(int))] = {0};
+  struct iovec data = {&byte, 1};
+  struct msghdr message = {.msg_iov = &data, .msg_iovlen = 1, .msg_control = space, .msg_controllen = sizeof space};
+  int descriptor = -1;
+  if (recvmsg(socket, &message, 0) != 1 || CMSG_FIRSTHDR(&message) == NULL) _exit(kBroken);
+  memcpy(&descriptor, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof descriptor);
+  return descriptor;
+}
+
+/* Forks a child that has no descriptor but one end of a socket pair, and takes one out of its queue after four seconds.
+ * Returns it there, and -1 in the parent, which has sent it. */
+static int send_slowly(int descriptor) {
+  int sockets[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM, 0, sockets) != 0) _exit(kBroken);
+  const pid_t child = fork();
+  if (child == 0) {
+    dup2(sockets[1], 3);
+    closefrom(4);
+    sleep(4);
+    return receive_descriptor(3);
+  }
+  if (!send_descriptor(sockets[0], descriptor)) _exit(kBroken);
+  return -1;
+}
+
+/* The writing end travels. The reader has one, too, and never writes. */
+static int descriptor_on_its_way(void) {
+  make_pipe();
+  const int taken = send_slowly(ends[1]);
+  if (taken >= 0) _exit(write(taken, "x", 1) == 1 ? 0 : kBroken);
   say_ready();
   return read_pipe() == 1 ? kWell : kBroken;
+}
+
+static int make_file(void) {
+  char name[] = "/tmp/forksight-ways-out-XXXXXX";
+  const int fd = mkstemp(name);
+  if (fd < 0 || unlink(name) != 0) _exit(kBroken);
+  return fd;
+}
+
+/* Who takes the descriptor gives the lock back. The same process waits for it by another descriptor. */
+static int lock_on_its_way(void) {
+  const int fd = make_file();
+  char name[32];
+  snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
+  const int other = open(name, O_RDWR | O_CLOEXEC);
+  if (other < 0 || flock(fd, LOCK_EX) != 0) return kBroken;
+  const int taken = send_slowly(fd);
+  if (taken >= 0) _exit(flock(taken, LOCK_UN) == 0 ? 0 : kBroken);
+  say_ready();
+  return flock(other, LOCK_EX) == 0 ? kWell : kBroken;
+}
+
+static long futex(uint32_t* word, int operation, uint32_t value) {
+  return syscall(SYS_futex, word, operation, value, NULL, NULL, 0);
+}
+
+static uint32_t* map_word(int fd) {
+  uint32_t* const word = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  if (word == MAP_FAILED) _exit(kBroken);
+  return word;
+}
+
+/* Who takes the descriptor maps the memory, and wakes who waits there. */
+static int memory_on_its_way(void) {
+  const int fd = make_file();
+  if (ftruncate(fd, 4096) != 0) return kBroken;
+  const int taken = send_slowly(fd);
+  uint32_t* const word = map_word(taken >= 0 ? taken : fd);
+  if (taken >= 0) {
+    *word = 1;
+    _exit(futex(word, FUTEX_WAKE, 1) == 1 ? 0 : kBroken);
+  }
+  say_ready();
+  while (__atomic_load_n(word, __ATOMIC_SEQ_CST) == 0) futex(word, FUTEX_WAIT, 0);
+  return kWell;
+}
+
+/* Both ends of a connection over TCP. */
+static void connect_tcp(int sockets[2]) {
+  struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+  socklen_t size = sizeof address;
+  const int listener = socket(AF_INET, SOCK_STREAM, 0);
+  sockets[0] = socket(AF_INET, SOCK_STREAM, 0);
+  if (bind(listener, (struct sockaddr*)&address, size) != 0 || listen(listener, 1) != 0) _exit(kBroken);
+  if (getsockname(listener, (struct sockaddr*)&address, &size) != 0) _exit(kBroken);
+  if (connect(sockets[0], (struct sockaddr*)&address, size) != 0) _exit(kBroken);
+  sockets[1] = accept(listener, NULL, NULL);
+  close(listener);
+  if (sockets[1] < 0) _exit(kBroken);
+}
+
+static int read_all(int socket, char* bytes, int count) {
+  while (count > 0) {
+    const ssize_t got = read(socket, bytes, (size_t)count);
+    if (got <= 0) return 0;
+    count -= (int)got;
+  }
+  return 1;
+}
+
+/* The kernel sends the last byte seconds after it was written, for the connection has a rate, which Linux heeds after
+ * the tenth segment. */
+static int bytes_not_yet_sent(void) {
+  enum { kSegments = 16, kLast = 5000, kRate = 1000 };
+  static char bytes[kSegments + kLast + 1];
+  int sockets[2];
+  connect_tcp(sockets);
+  const pid_t child = fork();
+  if (child == 0) {
+    const unsigned rate = kRate;
+    const int yes = 1;
+    close(sockets[1]);
+    if (setsockopt(sockets[0], SOL_SOCKET, SO_MAX_PACING_RATE, &rate, sizeof rate) != 0) _exit(kBroken);
+    if (setsockopt(sockets[0], IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes) != 0) _exit(kBroken);
+    for (int i = 0; i < kSegments; ++i) {
+      if (write(sockets[0], bytes, 1) != 1) _exit(kBroken);
+    }
+    if (write(sockets[0], bytes, kLast) != kLast) _exit(kBroken);
+    for (int left = 1; left != 0;) {
+      if (ioctl(sockets[0], SIOCOUTQ, &left) != 0) _exit(kBroken);
+    }
+    if (write(sockets[0], bytes, 1) != 1) _exit(kBroken);
+    _exit(read(sockets[0], bytes, 1) == 1 ? 0 : kBroken);
+  }
+  close(sockets[0]);
+  say_ready();
+  int status;
+  if (!read_all(sockets[1], bytes, sizeof bytes) || write(sockets[1], "x", 1) != 1) return kBroken;
+  return waitpid(child, &status, 0) == child && status == 0 ? kWell : kBroken;
+}
+
+/* Jumps out of a wait for a mutex, which goes on after a handler that returns. */
+static sigjmp_buf outside;
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+
+static void jump(int signal) {
+  (void)signal;
+  siglongjmp(outside, 1);
+}
+
+static int lock_twice(void) {
+  if (sigsetjmp(outside, 1) != 0) return kWell;
+  pthread_mutex_lock(&mutex);
+  pthread_mutex_lock(&mutex);
+  return kBroken;
+}
+
+static int alarm_jumps(void) {
+  handle(SIGALRM, jump);
+  alarm(6);
+  say_ready();
+  return lock_twice();
+}
+
+static int timer_jumps(void) {
+  struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGUSR1};
+  const struct itimerspec when = {.it_value = {.tv_sec = 6}};
+  timer_t timer;
+  handle(SIGUSR1, jump);
+  if (timer_create(CLOCK_MONOTONIC, &event, &timer) != 0 || timer_settime(timer, 0, &when, NULL) != 0) return kBroken;
+  say_ready();
+  return lock_twice();
+}
+
+static int childs_end_jumps(void) {
+  handle(SIGCHLD, jump);
+  const pid_t child = fork();
+  if (child == 0) {
+    sleep(6);
+    _exit(0);
+  }
+  say_ready();
+  const int result = lock_twice();
+  int status;
+  return waitpid(child, &status, 0) == child && status == 0 ? result : kBroken;
+}
+
+/* The kernel sends SIGIO when the child writes. */
+static int ready_descriptor_jumps(void) {
+  make_pipe();
+  handle(SIGIO, jump);
+  const pid_t child = fork();
+  if (child == 0) {
+    sleep(6);
+    _exit(write(ends[1], "x", 1) == 1 ? 0 : kBroken);
+  }
+  if (fcntl(ends[0], F_SETOWN, getpid()) != 0 || fcntl(ends[0], F_SETFL, O_ASYNC) != 0) return kBroken;
+  say_ready();
+  const int result = lock_twice();
+  int status;
+  return waitpid(child, &status, 0) == child && status == 0 ? result : kBroken;
+}
+
+static void* hold_and_sleep(void* unused) {
+  pthread_mutex_lock(&mutex);
+  sem_post(&told);
+  return sleep_on(unused);
+}
+
+/* The child waits for a mutex that the thread has which it did not get; its alarm jumps out of that. It goes on for a
+ * while, as otherwise nobody sees that it does. */
+static int alarm_jumps_out_of_orphan(void) {
+  pthread_t thread;
+  sem_init(&told, 0, 0);
+  pthread_create(&thread, NULL, hold_and_sleep, NULL);
+  while (sem_wait(&told) != 0) {
+  }
+  const pid_t child = fork();
+  if (child == 0) {
+    handle(SIGALRM, jump);
+    alarm(6);
+    if (sigsetjmp(outside, 1) != 0) _exit(sleep(kSeen) == 0 ? 0 : kBroken);
+    pthread_mutex_lock(&mutex);
+    _exit(kBroken);
+  }
+  say_ready();
+  int status;
+  return waitpid(child, &status, 0) == child && status == 0 ? kWell : kBroken;
+}
+
+static pthread_mutex_t other_mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_barrier_t both_hold;
+
+static void unlock(void* which) { pthread_mutex_unlock(which); }
+
+static void* lock_both(void* is_first) {
+  pthread_mutex_t* const one = is_first != NULL ? &mutex : &other_mutex;
+  pthread_mutex_t* const two = is_first != NULL ? &other_mutex : &mutex;
+  if (is_first != NULL) pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, NULL);
+  pthread_mutex_lock(one);
+  pthread_cleanup_push(unlock, one);
+  pthread_barrier_wait(&both_hold);
+  pthread_mutex_lock(two);
+  pthread_mutex_unlock(two);
+  pthread_cleanup_pop(1);
+  return NULL;
+}
+
+/* Two threads wait for each other's mutex, and the first one cancels one of them, which that allows anywhere. */
+static int cancelled_anywhere(void) {
+  pthread_t threads[2];
+  pthread_barrier_init(&both_hold, NULL, 2);
+  pthread_create(&threads[0], NULL, lock_both, &mutex);
+  pthread_create(&threads[1], NULL, lock_both, NULL);
+  say_ready();
+  sleep(6);
+  pthread_cancel(threads[0]);
+  pthread_join(threads[0], NULL);
+  pthread_join(threads[1], NULL);
+  sleep(kSeen);
+  return kWell;
 }
 
 static void slow_child_handler(void) { sleep(5); }
@@ -194,6 +450,21 @@ static int own_pipe_with_blocked_signal(void) {
   return own_pipe();
 }
 
+/* A handler lets nobody out of this, unless it jumps, and nobody sends the signal. */
+static int own_mutex_with_handler(void) {
+  handle(SIGTERM, ignore);
+  say_ready();
+  return lock_twice();
+}
+
+static int own_tcp(void) {
+  int sockets[2];
+  char byte;
+  connect_tcp(sockets);
+  say_ready();
+  return (int)read(sockets[0], &byte, 1);
+}
+
 static int lost_poster(void) {
   pthread_t thread;
   pthread_create(&thread, NULL, sleep_on, NULL);
@@ -219,10 +490,21 @@ static const struct {
     {"prefork", prefork},
     {"child_has_alarm", child_has_alarm},
     {"descriptor_on_its_way", descriptor_on_its_way},
+    {"lock_on_its_way", lock_on_its_way},
+    {"memory_on_its_way", memory_on_its_way},
+    {"bytes_not_yet_sent", bytes_not_yet_sent},
+    {"alarm_jumps", alarm_jumps},
+    {"timer_jumps", timer_jumps},
+    {"childs_end_jumps", childs_end_jumps},
+    {"ready_descriptor_jumps", ready_descriptor_jumps},
+    {"alarm_jumps_out_of_orphan", alarm_jumps_out_of_orphan},
+    {"cancelled_anywhere", cancelled_anywhere},
     {"slow_atfork", slow_atfork},
     {"own_pipe", own_pipe},
     {"own_pipe_with_fault_handlers", own_pipe_with_fault_handlers},
     {"own_pipe_with_blocked_signal", own_pipe_with_blocked_signal},
+    {"own_mutex_with_handler", own_mutex_with_handler},
+    {"own_tcp", own_tcp},
     {"lost_poster", lost_poster},
 };
 

@@ -111,6 +111,15 @@ ProcessEvidence catching(std::uint64_t signals) {
   return evidence;
 }
 
+TEST(Proof, TellsWhichHandlersMayRunByThemselves) {
+  auto evidence = catching(bit_of(SIGTERM) | bit_of(SIGALRM));
+  EXPECT_EQ(prove(evidence).timed, 0U);
+  evidence.timed_signals = bit_of(SIGALRM) | bit_of(SIGUSR1);
+  EXPECT_EQ(prove(evidence).timed, bit_of(SIGALRM));
+  change_both(evidence, 0, [](proc::ThreadSample& thread) { thread.status.blocked |= bit_of(SIGALRM); });
+  EXPECT_EQ(prove(evidence).timed, 0U);
+}
+
 TEST(Proof, HandlersOfFaultsAreNoWayOut) {
   EXPECT_FALSE(prove(catching(bit_of(SIGSEGV) | bit_of(SIGBUS))).handler_could) << "Rust's standard library";
   const Proof proof = prove(catching(bit_of(SIGSEGV) | bit_of(SIGTERM)));

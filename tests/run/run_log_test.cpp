@@ -30,6 +30,8 @@ LoggedProcess stuck_process() {
   process.exit_status = 9;
   process.unheard_signals = 0x4000;
   process.unheard_for_ms = 2100;
+  process.may_be_timed_out = true;
+  process.went_on = {4711, 4800};
   model::Wait wait;
   wait.tid = 4711;
   wait.name = "w\x01";
@@ -59,6 +61,7 @@ LoggedProcess stuck_process() {
   wait.wakers_known = true;
   wait.wakers = {{4712, 4800, 9, "mutex"}};
   wait.is_stuck = true;
+  wait.may_be_cancelled = true;
   process.waits = {wait};
   return process;
 }
@@ -98,6 +101,10 @@ TEST(RunLog, SurvivesTheRoundTrip) {
   EXPECT_EQ(process.waits[0].wakers[0].tid, 4800);
   EXPECT_EQ(process.waits[0].wakers[0].via, "mutex");
   EXPECT_TRUE(process.waits[0].is_stuck);
+  EXPECT_TRUE(process.waits[0].may_be_cancelled);
+  EXPECT_TRUE(process.may_be_timed_out);
+  EXPECT_EQ(process.went_on, (std::vector<std::int32_t>{4711, 4800}));
+  EXPECT_FALSE(read->processes.at(1).may_be_timed_out);
   EXPECT_FALSE(read->processes.at(1).exit_status);
   ASSERT_EQ(read->ends.size(), 2U);
   EXPECT_EQ(read->ends[0].gone_ns, 0x1'0000'0000U);

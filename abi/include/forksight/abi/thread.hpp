@@ -36,6 +36,12 @@ inline constexpr std::size_t kThreadBytes = 0x6a0;  // less than any of them has
 // Of `cancel_handling`: the thread is ending, or has ended.
 inline constexpr std::uint32_t kExitingOrTerminated = 0x30;
 
+// Of `cancel_handling`: the thread cannot be cancelled; it can be cancelled at any instruction. glibc 2.34 and 2.35 keep
+// these two elsewhere.
+inline constexpr std::uint32_t kCancelDisabled = 0x1;
+inline constexpr std::uint32_t kCancelAsynchronous = 0x2;
+inline constexpr Versions kWithoutCancelFlags{{2, 34}, {2, 35}};
+
 // Null: not known.
 constexpr const ThreadLayout* thread_layout(Version version) {
   for (const ThreadLayout& layout : kThreadLayouts) {
