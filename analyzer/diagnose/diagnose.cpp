@@ -105,7 +105,7 @@ std::vector<Finding> diagnose(const model::Model& model) {
   // `why` shows what such a process waits for, and what could end that.
   std::erase_if(findings, [](const Finding& finding) { return finding.may_be_meant; });
   heed_timers(model, findings);
-  for (Finding& finding : findings) finding.fingerprint = fingerprint(finding);
+  for (Finding& finding : findings) finding.fingerprint = fingerprint(model, finding);
   findings = merge_equal(std::move(findings));
   attach_victims(model, findings);
   for (Finding& finding : findings) {

@@ -2,6 +2,11 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
 #include "diagnose/words.hpp"
 
 namespace forksight {
@@ -24,27 +29,70 @@ class Fnv1a {
   std::uint64_t value_ = 0xcbf29ce484222325;
 };
 
+// The loader knows a library by its soname, the kernel by its file.
+std::string_view without_version(std::string_view path) {
+  const std::string_view name = words::base_name(path);
+  const std::size_t end = name.find(".so");
+  return end == std::string_view::npos ? name : name.substr(0, end);
+}
+
+// A stack may go through functions without names, in a library whose file has other names than its soname. How many of
+// them are seen depends on who looks.
 void add_stack(Fnv1a& hash, const model::Stack& stack) {
-  for (const model::Frame& frame : stack.frames)
-    hash.add(frame.function.empty() ? words::base_name(frame.module) : frame.function);
+  const std::vector<const model::Frame*> frames = words::find_user_frames(stack);
+  const auto is_named = [](const model::Frame* frame) { return !frame->function.empty(); };
+  const bool has_names = std::ranges::any_of(frames, is_named);
+  for (const model::Frame* const frame : frames) {
+    if (has_names && !is_named(frame)) continue;
+    hash.add(has_names ? std::string_view(frame->function) : without_version(frame->module));
+    if (frame->python) hash.add(words::base_name(frame->file));
+  }
   hash.add("|");
 }
 
-// "cache_mu (mutex)" but not "the mutex at 0x55d0c0", nor a count of threads.
+// Which lock of libc, or whose code made a thread of C++, is not known to all who look.
+bool is_runtime(std::string_view library) {
+  return library == "libc" || library.starts_with("libc-2") || library == "libstdc++";
+}
+
+// "cache_mu" of "cache_mu (mutex)", but nothing of "the mutex at 0x55d0c0", nor a count of threads.
 std::string_view stable_name(const Culprit& culprit) {
-  return culprit.kind == CulpritKind::kLock && !culprit.library.empty() ? std::string_view(culprit.name)
-                                                                        : std::string_view();
+  if (culprit.kind != CulpritKind::kLock || culprit.library.empty()) return {};
+  const std::string_view name = culprit.name;
+  return name.substr(0, name.find(" ("));
+}
+
+// What an interpreter runs: the name of the script, or its text if that is on the command line.
+std::string_view script_of(const model::Process& process) {
+  constexpr std::string_view kInterpreters[] = {"node", "perl", "php", "python", "ruby"};
+  const std::string_view program = words::base_name(process.exe);
+  const auto is_it = [&](std::string_view name) { return program.starts_with(name); };
+  if (std::ranges::none_of(kInterpreters, is_it)) return {};
+  for (std::size_t i = 1; i < process.cmdline.size(); ++i) {
+    const std::string_view argument = process.cmdline[i];
+    const bool has_text = (argument == "-c" || argument == "-e") && i + 1 < process.cmdline.size();
+    if (has_text) return process.cmdline[i + 1];
+    if (!argument.starts_with('-')) return words::base_name(argument);
+  }
+  return {};
 }
 
 }  // namespace
 
-std::string fingerprint(const Finding& finding) {
+std::string fingerprint(const model::Model& model, const Finding& finding) {
+  const model::Process& process = model.processes[finding.process];
+  const std::string_view program = words::base_name(process.exe);
+  const std::string_view library = without_version(finding.culprit.library);
   Fnv1a hash;
   hash.add(finding.rule);
-  hash.add(words::base_name(finding.culprit.library));
-  hash.add(stable_name(finding.culprit));
-  add_stack(hash, finding.culprit.stack);
+  hash.add(program);
+  hash.add(script_of(process));
+  const bool is_known_to_all = !is_runtime(library);
+  hash.add(is_known_to_all && library != without_version(program) ? library : std::string_view());
+  hash.add(is_known_to_all ? stable_name(finding.culprit) : std::string_view());
   add_stack(hash, finding.stack);
+  if (finding.harm == Certainty::kPossible || finding.outcome == Outcome::kCorruption)
+    add_stack(hash, finding.culprit.stack);
   return fmt::format("{:016x}", hash.value());
 }
 

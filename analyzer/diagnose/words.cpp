@@ -74,6 +74,14 @@ const model::Frame* find_user_frame(const model::Stack& stack) {
   return first == last ? nullptr : &stack.frames[first];
 }
 
+std::vector<const model::Frame*> find_user_frames(const model::Stack& stack) {
+  std::vector<const model::Frame*> found;
+  for (const model::Frame& frame : stack.frames) {
+    if (is_of_user(frame) && !frame.approximate) found.push_back(&frame);
+  }
+  return found;
+}
+
 std::size_t count_unlined(const model::Stack& stack) {
   const auto [first, last] = find_user_part(stack);
   for (std::size_t i = first; i < last; ++i) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "model/model.hpp"
 
@@ -18,6 +19,9 @@ std::string_view base_name(std::string_view path);
 const model::Frame* find_user_frame(const model::Stack& stack);
 // The user's frames and what lies between them, as indices [first, last); empty if there is none.
 std::pair<std::size_t, std::size_t> find_user_part(const model::Stack& stack);
+
+// All of the user's frames, innermost first, without those that are a guess.
+std::vector<const model::Frame*> find_user_frames(const model::Stack& stack);
 
 // The user's frames of machine code without lines that come before the first line of Python: those of an extension
 // module, by which its user cannot see where in the script it was called. 0 if there is no Python, or lines come first.

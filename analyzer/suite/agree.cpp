@@ -60,6 +60,7 @@ class View {
     if (run_.harm < why_.harm) miss("how sure", render::name_of(why_.harm), render::name_of(run_.harm));
     text("the thread", why_.thread_name, run_.thread_name);
     if (run_.rule != why_.rule) return std::move(lines_);
+    if (run_.fingerprint != why_.fingerprint) miss("the fingerprint", why_.fingerprint, run_.fingerprint);
     // Where the program itself is: inside of libc the hooks of the shim are between.
     const auto [first, last] = words::find_user_part(why_.stack);
     for (std::size_t i = first; i < last; ++i) {
@@ -124,6 +125,19 @@ Lines compare_views(const std::vector<Finding>& run, const std::vector<Finding>&
     }
     if (!is_told) best = {fmt::format("  {}: why says it, run does not: {}", told.rule, told.summary)};
     lines.insert(lines.end(), best.begin(), best.end());
+  }
+  return lines;
+}
+
+Lines compare_causes(const std::vector<Finding>& core, const std::vector<Finding>& why) {
+  Lines lines;
+  for (const Finding& one : core) {
+    const auto is_same_rule = [&](const Finding& told) { return told.rule == one.rule; };
+    const auto is_same = [&](const Finding& told) { return told.fingerprint == one.fingerprint; };
+    if (std::ranges::none_of(why, is_same_rule) || std::ranges::any_of(why, is_same)) continue;
+    const auto told = std::ranges::find_if(why, is_same_rule);
+    lines.push_back(fmt::format("  {}: the fingerprint: why says {}, core says {}", one.rule, told->fingerprint,
+                                one.fingerprint));
   }
   return lines;
 }

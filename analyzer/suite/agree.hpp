@@ -12,4 +12,7 @@ namespace forksight::suite {
 // pids, tids and addresses differ.
 std::vector<std::string> compare_views(const std::vector<Finding>& run, const std::vector<Finding>& why);
 
+// The same of what is told of a core, as far as `why` tells it by the same rule: only that it is the same cause.
+std::vector<std::string> compare_causes(const std::vector<Finding>& core, const std::vector<Finding>& why);
+
 }  // namespace forksight::suite

@@ -116,6 +116,8 @@ class Judge {
     const Captured made = capture({"gcore", "-o", folder / "core", pid}, folder, "gcore", options_.bare_limit);
     const Captured said = capture(command, folder, "core-report", options_.bare_limit);
     Lines lines = compare_said(said, *expected_.core);
+    if (const auto report = render::read_findings(render::kReportSchema, said.out))
+      append(lines, compare_causes(report->findings, why_));
     if (!fs::exists(command[2])) append_text(lines, made.err);
     add("core", command, std::move(lines), start);
   }

@@ -1,5 +1,6 @@
 // Merging, order and fingerprints.
 #include "diagnose/diagnose.hpp"
+#include "diagnose/fingerprint.hpp"
 
 #include <gtest/gtest.h>
 
@@ -86,6 +87,64 @@ TEST(Diagnose, OneCauseKeepsItsFingerprintWhetherCuredOrNot) {
   const auto findings = diagnose(model);
   ASSERT_EQ(findings.size(), 2U);
   EXPECT_EQ(findings[0].fingerprint, findings[1].fingerprint);
+}
+
+struct Told {
+  model::Model model;
+  Finding finding;
+
+  Told() {
+    model::Process& process = model.processes.emplace_back();
+    process.exe = "/opt/a/app";
+    finding.rule = "orphaned-mutex";
+    finding.harm = Certainty::kProven;
+    finding.culprit.name = "cache_mu (mutex)";
+    finding.culprit.library = "/opt/a/libcache.so.1";
+    finding.stack = test::make_stack({"step train.c:9"});
+    finding.culprit.stack = test::make_stack({"hold train.c:20"});
+  }
+  std::string print() const { return fingerprint(model, finding); }
+};
+
+TEST(Fingerprint, TellsProgramsAndScriptsApart) {
+  Told one;
+  Told other;
+  other.model.processes[0].exe = "/tmp/x7/app";
+  EXPECT_EQ(other.print(), one.print()) << "another folder";
+  other.model.processes[0].exe = "/opt/a/server";
+  EXPECT_NE(other.print(), one.print());
+  one.model.processes[0].exe = other.model.processes[0].exe = "/usr/bin/python3.11";
+  one.model.processes[0].cmdline = {"python3", "-B", "/a/train.py", "7"};
+  other.model.processes[0].cmdline = {"python3", "/tmp/x7/train.py", "8"};
+  EXPECT_EQ(other.print(), one.print());
+  other.model.processes[0].cmdline[1] = "/a/serve.py";
+  EXPECT_NE(other.print(), one.print());
+}
+
+TEST(Fingerprint, IsOfTheCulpritWhoeverLooks) {
+  const Told one;
+  Told other;
+  other.finding.culprit.name = "cache_mu (std::mutex)";
+  other.finding.culprit.library = "/usr/lib/libcache.so.1.4.2";
+  other.finding.culprit.stack = {};
+  EXPECT_EQ(other.print(), one.print()) << "`why` does not know where it was taken";
+  other.finding.culprit.name = "other_mu (mutex)";
+  EXPECT_NE(other.print(), one.print());
+}
+
+TEST(Fingerprint, OfAPredictionHasThePlaceOfTheCulprit) {
+  Told one;
+  Told other;
+  one.finding.harm = other.finding.harm = Certainty::kPossible;
+  other.finding.culprit.stack = test::make_stack({"keep train.c:30"});
+  EXPECT_NE(other.print(), one.print());
+}
+
+TEST(Fingerprint, LeavesOutWhatHasNoName) {
+  Told one;
+  Told other;
+  other.finding.stack.frames.insert(other.finding.stack.frames.begin(), model::Frame{})->module = "/usr/lib/libblas-r0.so";
+  EXPECT_EQ(other.print(), one.print());
 }
 
 }  // namespace

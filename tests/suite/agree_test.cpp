@@ -57,10 +57,23 @@ TEST(Agree, WhatRunLacksIsTold) {
   run.harm = Certainty::kLikely;
   EXPECT_THAT(compare_views({run}, {made()}), ElementsAre(HasSubstr("why says proven, run says likely")));
   run = made();
+  run.fingerprint = "00000000000000aa";
+  EXPECT_THAT(compare_views({run}, {made()}), ElementsAre(HasSubstr("the fingerprint")));
+  run = made();
   run.rule = "lost-wakeup";
   run.cause = Certainty::kPossible;
   EXPECT_THAT(compare_views({run}, {made()}), ElementsAre(HasSubstr("why says it, run does not")));
   EXPECT_THAT(compare_views({}, {made()}), ElementsAre(HasSubstr("why says it, run does not")));
+}
+
+TEST(Agree, ACoreShowsTheSameCause) {
+  Finding core = made();
+  EXPECT_THAT(compare_causes({core}, {made()}), IsEmpty());
+  core.fingerprint = "00000000000000aa";
+  EXPECT_THAT(compare_causes({core}, {made()}), ElementsAre(HasSubstr("core says 00000000000000aa")));
+  EXPECT_THAT(compare_causes({core}, {core, made()}), IsEmpty());
+  core.rule = "lost-wakeup";
+  EXPECT_THAT(compare_causes({core}, {made()}), IsEmpty()) << "another rule says another cause";
 }
 
 }  // namespace

@@ -1,0 +1,51 @@
+"""fingerprints_test.py FORKSIGHT CASES: the fingerprint of a hang names its cause, whoever tells it and whenever.
+
+`forksight why` is asked twice about each case of SAMPLE, in two runs: it says the same fingerprints. Two cases share none, though
+most are of one interpreter and one rule. That `run`, `why` and `core` say the same of one case is what each case.* judges.
+"""
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+LIMIT_S = 200
+SAMPLE = [
+    "python.lock", "python.queue_mutex", "python.buffered_writer", "python.pool_worker", "python.executor", "python.lock_cycle",
+    "python.queue_lock_abandoned", "pipe_deadlock", "pipe_held_open", "flock_deadlock", "lock_cycle", "self_deadlock", "join_cycle",
+    "missed_signal", "semaphore_cycle", "lost_future", "std_thread_pool", "lost_openmp_pool", "fork_in_handler",
+    "call_in_flight.setenv", "call_in_flight.popen", "orphaned_mutex.O2", "orphaned_semaphore", "prepare_locks",
+]
+
+
+def ask(forksight, cases, folder):
+    """The fingerprints that `why` says of each case."""
+    argv = [forksight, "suite", "run", *SAMPLE, "--only", "why", "-q", "--keep", folder, "--cases", cases]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=LIMIT_S, check=False)
+    said = {}
+    for report in sorted(Path(folder).glob("*/bare/why.stdout")):
+        findings = json.loads(report.read_text())["findings"]
+        said[report.parent.parent.name] = {finding["fingerprint"]: finding["rule"] for finding in findings}
+    if done.returncode != 0:
+        sys.exit(f"the suite ends with {done.returncode}:\n{done.stdout}{done.stderr}")
+    return said
+
+
+def main():
+    forksight, cases = sys.argv[1:]
+    with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as other:
+        first, second = ask(forksight, cases, one), ask(forksight, cases, other)
+    lines = [f"{name}: `why` says nothing" for name in SAMPLE if not first.get(name)]
+    lines += [f"{name}: first {first[name]}, then {second.get(name)}" for name in first if first[name] != second.get(name)]
+    cases_of = {}
+    for name, said in first.items():
+        for fingerprint in said:
+            cases_of.setdefault(fingerprint, []).append(name)
+    lines += [f"{fingerprint} is of {' and '.join(names)}" for fingerprint, names in cases_of.items() if len(names) > 1]
+    print(f"{len(first)} cases, {len(cases_of)} fingerprints")
+    print("\n".join(lines))
+    return 1 if lines else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
