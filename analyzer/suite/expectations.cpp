@@ -167,7 +167,7 @@ class LineReader {
     } else if (line.kind.empty()) {
       return add(parse_finding(words), expected_.findings);
     } else if (line.kind == "-WHY") {
-      return add(parse_finding(words), expected_.why);
+      if (words != Words{"none"}) return add(parse_finding(words), expected_.why);
     } else if (line.kind == "-CORE") {
       if (!expected_.core) expected_.core.emplace();
       if (words != Words{"none"}) return add(parse_finding(words), *expected_.core);

@@ -17,6 +17,7 @@ struct JudgeOptions {
   std::set<std::string> parts;      // only these of bare, why, core, observed, runs; empty: all of them
   std::chrono::milliseconds bare_limit{20'000};
   std::chrono::milliseconds run_limit{25'000};
+  std::chrono::milliseconds silent_for{3'000};  // a run that is to say nothing of a hang has so long to say something
 };
 
 // To be called in a process that is a reaper, has no other children, and runs nothing else. Nothing is left behind.

@@ -41,5 +41,7 @@ Result<std::filesystem::path> find_suite();
 
 // Nothing is found in it, by intention.
 bool is_control(const Expectations& expected);
+// What is found: under observation, or, where a run says nothing of a hang, by `forksight why`.
+const std::vector<ExpectedFinding>& findings_of(const Expectations& expected);
 
 }  // namespace forksight::suite

@@ -179,6 +179,10 @@ void Program::kill() {
   note_end(status);
 }
 
+void Program::terminate() {
+  if (!status()) ::kill(pid_, SIGTERM);
+}
+
 bool Program::end_all() {
   status();
   return end_descendants([this](pid_t pid, int wait_status) {

@@ -42,6 +42,8 @@ class Program {
 
   // Kills and reaps it alone.
   void kill();
+  // Asks it to end (SIGTERM).
+  void terminate();
   // Kills and reaps all descendants of this process. True if something was left of them.
   bool end_all();
 

@@ -43,7 +43,7 @@ std::string describe_runs(const Expectations& expected, const char* mark) {
 
 std::string describe_certainties(const Expectations& expected) {
   std::vector<std::string> certainties;
-  for (const ExpectedFinding& finding : expected.findings) {
+  for (const ExpectedFinding& finding : findings_of(expected)) {
     if (std::ranges::find(certainties, finding.certainty) == certainties.end()) {
       certainties.push_back(finding.certainty);
     }
@@ -67,7 +67,7 @@ std::string describe_count(const std::vector<Entry>& entries) {
 
 std::vector<std::string> list_rules(const Expectations& expected) {
   std::vector<std::string> rules;
-  for (const ExpectedFinding& finding : expected.findings) {
+  for (const ExpectedFinding& finding : findings_of(expected)) {
     if (std::ranges::find(rules, finding.rule) == rules.end()) rules.push_back(finding.rule);
   }
   return rules;

@@ -249,5 +249,34 @@ TEST(Judge, SetsTheEnvironmentOfACase) {
   expect_green(made.judge(), 3);
 }
 
+// A program that hangs, and of which a run says nothing.
+void make_silent(MadeSuite& made) {
+  made.source = "// EXPECT-BARE: hang\n// EXPECT-NONE\n// EXPECT-WHY: none\n";
+  made.program = "exec sleep 60";
+  made.observed = report_of({});
+  made.why = report_of({});
+  made.parts = {"observed"};
+}
+
+TEST(Judge, EndsARunThatSaysNothingOfAHang) {
+  MadeSuite made;
+  make_silent(made);
+  expect_green(made.judge(), 1);
+}
+
+TEST(Judge, IsRedForARunThatEndsSuchAHang) {
+  MadeSuite made;
+  make_silent(made);
+  made.program = "exit 0";
+  expect_red(made.judge(), {"a run of it should go on"});
+}
+
+TEST(Judge, IsRedForAFindingOfSuchAHang) {
+  MadeSuite made;
+  make_silent(made);
+  made.observed = report_of({good_finding()});
+  expect_red(made.judge(), {"not expected: orphaned-mutex"});
+}
+
 }  // namespace
 }  // namespace forksight
