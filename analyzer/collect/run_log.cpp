@@ -29,6 +29,25 @@ Json stack_to_json(const model::Stack& stack) {
   return frames;
 }
 
+// As of a wait, what an ender is not about is left out.
+Json ender_to_json(const model::Ender& ender) {
+  Json json{{"kind", name_of(kEnderKindNames, ender.kind)}};
+  if (ender.kind != model::EnderKind::kProcess) {
+    json["what"] = ender.what;
+    if (ender.in_ms) json["in_ms"] = *ender.in_ms;
+    return json;
+  }
+  json["pid"] = ender.pid;
+  json["via"] = ender.via;
+  json["command"] = ender.command;
+  json["state"] = std::string(1, ender.state);
+  if (ender.tid != 0) json["tid"] = ender.tid;
+  if (ender.fd >= 0) json["fd"] = ender.fd;
+  if (ender.is_frozen) json["frozen"] = true;
+  if (!ender.may_have_written) json["never_wrote"] = true;
+  return json;
+}
+
 // What a wait is not about is left out: there is a row a thread.
 Json wait_to_json(const model::Wait& wait) {
   Json json{{"tid", wait.tid},
@@ -59,6 +78,13 @@ Json wait_to_json(const model::Wait& wait) {
   if (wait.may_be_cancelled) json["may_be_cancelled"] = true;
   if (wait.stack.known()) json["stack"] = stack_to_json(wait.stack);
   if (wait.stack.cut) json["stack_cut"] = true;
+  if (!wait.call.empty()) json["call"] = wait.call;
+  if (!wait.target.empty()) json["target"] = wait.target;
+  if (wait.for_ms) json["for_ms"] = *wait.for_ms;
+  if (wait.are_enders_known) {
+    Json& enders = json["enders"] = Json::array();
+    for (const model::Ender& ender : wait.enders) enders.push_back(ender_to_json(ender));
+  }
   if (wait.wakers.empty()) return json;
   Json& wakers = json["wakers"] = Json::array();
   for (const model::Waker& waker : wait.wakers) {

@@ -22,7 +22,7 @@ inline constexpr std::array<std::pair<model::Liveness, std::string_view>, 8> kLi
     {model::Liveness::kEnded, "ended"},
 }};
 
-inline constexpr std::array<std::pair<model::WaitKind, std::string_view>, 15> kWaitKindNames{{
+inline constexpr std::array<std::pair<model::WaitKind, std::string_view>, 18> kWaitKindNames{{
     {model::WaitKind::kUnknown, "unknown"},
     {model::WaitKind::kRunning, "running"},
     {model::WaitKind::kFutex, "futex"},
@@ -38,6 +38,17 @@ inline constexpr std::array<std::pair<model::WaitKind, std::string_view>, 15> kW
     {model::WaitKind::kEventfd, "eventfd"},
     {model::WaitKind::kVfork, "vfork"},
     {model::WaitKind::kTraced, "traced"},
+    {model::WaitKind::kFifoOpen, "fifo-open"},
+    {model::WaitKind::kSemaphore, "semaphore"},
+    {model::WaitKind::kSignal, "signal"},
+}};
+
+inline constexpr std::array<std::pair<model::EnderKind, std::string_view>, 5> kEnderKindNames{{
+    {model::EnderKind::kProcess, "process"},
+    {model::EnderKind::kTimer, "timer"},
+    {model::EnderKind::kSignal, "signal"},
+    {model::EnderKind::kAnybody, "anybody"},
+    {model::EnderKind::kContinue, "continue"},
 }};
 
 inline constexpr std::array<std::pair<model::FutexUse, std::string_view>, 5> kFutexUseNames{{

@@ -148,6 +148,27 @@ model::Waker read_waker(const Json& json, std::string& problem) {
   return waker;
 }
 
+model::Ender read_ender(const Json& json, std::string& problem) {
+  model::Ender ender;
+  const Reader reader(json, "an ender", problem);
+  std::string state;
+  bool never_wrote = false;
+  reader.word("kind", kEnderKindNames, ender.kind);
+  reader.text("what", ender.what);
+  if (reader.find("in_ms") != nullptr) reader.number("in_ms", ender.in_ms.emplace());
+  reader.number("pid", ender.pid);
+  reader.number("tid", ender.tid);
+  reader.number("fd", ender.fd);
+  reader.text("via", ender.via);
+  reader.text("command", ender.command);
+  reader.text("state", state);
+  if (state.size() == 1) ender.state = state.front();
+  reader.flag("frozen", ender.is_frozen);
+  reader.flag("never_wrote", never_wrote);
+  ender.may_have_written = !never_wrote;
+  return ender;
+}
+
 model::Frame read_frame(const Json& json, std::string& problem) {
   model::Frame frame;
   const Reader reader(json, "a frame", problem);
@@ -193,6 +214,11 @@ model::Wait read_wait(const Json& json, std::string& problem) {
   reader.flag("stack_cut", wait.stack.cut);
   reader.flag("inherited", wait.is_inherited);
   reader.flag("may_be_cancelled", wait.may_be_cancelled);
+  reader.text("call", wait.call);
+  reader.text("target", wait.target);
+  if (reader.find("for_ms") != nullptr) reader.number("for_ms", wait.for_ms.emplace());
+  wait.are_enders_known = reader.find("enders") != nullptr;
+  reader.for_each("enders", [&](const Json& ender) { wait.enders.push_back(read_ender(ender, problem)); });
   reader.for_each("wakers", [&](const Json& waker) { wait.wakers.push_back(read_waker(waker, problem)); });
   return wait;
 }

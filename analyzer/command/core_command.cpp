@@ -46,7 +46,7 @@ ExitStatus explain(const CommandLine& line) {
   }
   model::Model model = inspect::build_model(subjects.value());
   if (std::string limit = symbols::debuginfod_limit(); !limit.empty()) model.limits.push_back(std::move(limit));
-  return show_report(model, line.format);
+  return show_report(model, line.format, {}, ShownWaits::kAll);
 }
 
 }  // namespace

@@ -10,10 +10,12 @@
 #include "diagnose/diagnose.hpp"
 #include "render/json.hpp"
 #include "render/text.hpp"
+#include "render/waits.hpp"
 
 namespace forksight {
 
-ExitStatus show_report(model::Model& model, const std::string& format, const OutsideFindings& outside) {
+ExitStatus show_report(model::Model& model, const std::string& format, const OutsideFindings& outside,
+                       ShownWaits waits) {
   std::vector<Finding> findings = diagnose(model);
   outside.add_to(model, findings);
   for (std::string& sentence : find_unexplained(model, findings)) model.limits.push_back(std::move(sentence));
@@ -26,6 +28,11 @@ ExitStatus show_report(model::Model& model, const std::string& format, const Out
     std::error_code ignored;
     options.cwd = std::filesystem::current_path(ignored);
     text = render::render_text(model, findings, options);
+    const std::string others = render::render_waits(
+        model,
+        waits == ShownWaits::kAll ? render::find_untold(model, findings) : find_unexplained_processes(model, findings),
+        options);
+    if (!others.empty()) text += "\n" + others;
   }
   if (!write_out(text)) return ExitStatus::kUnreadable;
   return findings.empty() ? ExitStatus::kNothingFound : ExitStatus::kFindings;

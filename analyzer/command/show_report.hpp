@@ -11,8 +11,15 @@
 
 namespace forksight {
 
+// Of which processes a text tells what they wait for; a document tells it of all.
+enum class ShownWaits {
+  kUnexplained,  // of those that hang, and nothing explains why
+  kAll,          // of all that no finding is about
+};
+
 // `format`: "text" or "json". `outside`: what a run found and its traces do not tell.
-ExitStatus show_report(model::Model& model, const std::string& format, const OutsideFindings& outside = {});
+ExitStatus show_report(model::Model& model, const std::string& format, const OutsideFindings& outside = {},
+                       ShownWaits waits = ShownWaits::kUnexplained);
 
 // The option --format of these verbs.
 void add_format_option(CLI::App& verb, std::string& format);

@@ -14,7 +14,6 @@
 #include "command/output.hpp"
 #include "command/progress.hpp"
 #include "command/show_report.hpp"
-#include "command/why_awake.hpp"
 #include "diagnose/diagnose.hpp"
 #include "diagnose/words.hpp"
 #include "image/refusal.hpp"
@@ -81,6 +80,7 @@ ExitStatus explain(const CommandLine& line) {
     Progress progress("looking at processes");
     inspect::LiveTreeOptions options = line.options;
     options.stop = !line.no_stop;
+    options.of_idle = true;
     options.progress = [&](std::size_t done, std::size_t total) { progress.show(done, total); };
     auto tree = inspect::look_at_tree(line.pid, options);
     progress.clear();
@@ -98,10 +98,8 @@ ExitStatus explain(const CommandLine& line) {
     if (std::string limit = symbols::debuginfod_limit(); !limit.empty()) model.limits.push_back(std::move(limit));
     const bool is_over = !line.watch || !diagnose(model).empty();
     if (is_over) {
-      const ExitStatus status = show_report(model, line.format);
+      const ExitStatus status = show_report(model, line.format, {}, ShownWaits::kAll);
       if (!locals.empty() && !write_out(describe_locals(locals))) return ExitStatus::kUnreadable;
-      const bool is_silent = status == ExitStatus::kNothingFound && line.format == "text";
-      if (is_silent && !write_out(describe_awake(tree.value(), model))) return ExitStatus::kUnreadable;
       return status;
     }
     std::this_thread::sleep_for(kWatchPace);

@@ -129,7 +129,8 @@ bool may_find_with_names(const model::Model& nameless) {
   return has_stuck || !diagnose(nameless).empty();
 }
 
-std::vector<std::string> find_unexplained(const model::Model& model, const std::vector<Finding>& findings) {
+std::vector<model::ProcessId> find_unexplained_processes(const model::Model& model,
+                                                         const std::vector<Finding>& findings) {
   std::unordered_set<model::ProcessId> explained;
   std::unordered_set<std::int32_t> victims;
   for (const Finding& finding : findings) {
@@ -137,11 +138,19 @@ std::vector<std::string> find_unexplained(const model::Model& model, const std::
     explained.insert(finding.processes.begin(), finding.processes.end());
     for (const Victim& victim : finding.victims) victims.insert(victim.pid);
   }
-  std::vector<std::string> sentences;
+  std::vector<model::ProcessId> unexplained;
   for (model::ProcessId id = 0; id < model.processes.size(); ++id) {
     const model::Process& process = model.processes[id];
     if (!is_proven_dead(process) || explained.contains(id) || victims.contains(process.pid)) continue;
-    if (has_way_out(process)) continue;  // a daemon that waits to be told something
+    if (!has_way_out(process)) unexplained.push_back(id);  // else a daemon that waits to be told something
+  }
+  return unexplained;
+}
+
+std::vector<std::string> find_unexplained(const model::Model& model, const std::vector<Finding>& findings) {
+  std::vector<std::string> sentences;
+  for (const model::ProcessId id : find_unexplained_processes(model, findings)) {
+    const model::Process& process = model.processes[id];
     const std::string name = process.exe.empty() ? std::string() : fmt::format(" ({})", words::base_name(process.exe));
     const std::string since =
         process.stuck_for_ms > 0 ? fmt::format(" for {}", words::duration(process.stuck_for_ms)) : std::string();

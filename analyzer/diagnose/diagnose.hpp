@@ -16,7 +16,11 @@ std::vector<Finding> diagnose(const model::Model& model);
 // found without them, and where a rule may speak that needs a name.
 bool may_find_with_names(const model::Model& nameless);
 
-// Processes that are proven dead and that none of `findings` explains: one sentence each, for Model::limits.
+// Processes that are proven dead and that none of `findings` explains, those left out that something named could wake.
+std::vector<model::ProcessId> find_unexplained_processes(const model::Model& model,
+                                                         const std::vector<Finding>& findings);
+
+// One sentence for each of them, for Model::limits.
 std::vector<std::string> find_unexplained(const model::Model& model, const std::vector<Finding>& findings);
 
 // Both: what a report is made of. Appends to model.limits.

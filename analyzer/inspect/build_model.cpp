@@ -1,5 +1,7 @@
 #include "inspect/build_model.hpp"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -57,6 +59,17 @@ std::string name_of_whole(const std::string& word) {
   return word.substr(0, std::min(word.find(".__"), offset));
 }
 
+// "the mutex queue_mutex, which thread 12 holds" for "the mutex at 0x55d0c0, ...".
+void name_target(model::Wait& wait) {
+  const std::string address = fmt::format("at {:#x}", wait.object);
+  const std::size_t at = wait.target.find(address);
+  if (at != std::string::npos) {
+    wait.target.replace(at, address.size(), wait.object_name);
+  } else if (wait.target.empty()) {
+    wait.target = wait.object_name;
+  }
+}
+
 // The order in which subjects become a model: processes, their threads, the forks between them, and what each of them
 // waits for.
 class Builder {
@@ -96,6 +109,8 @@ void Builder::add_process(std::size_t subject) {
   process.liveness = from.liveness;
   process.stuck_for_ms = from.stuck_for_ms;
   process.waits = from.waits;
+  process.zombies = from.zombies;
+  process.has_reaped = from.has_reaped;
   process.waits_for = from.waits_for;
   process.waits_via = from.waits_via;
   process.unheard_signals = from.unheard_signals;
@@ -150,7 +165,9 @@ bool Builder::may_be_cancelled(std::size_t subject, std::int32_t tid) const {
 void Builder::add_threads(std::size_t subject) {
   const auto is_partly_stuck = [&](const image::Thread& thread) { return is_stuck_alone(subject, thread.tid); };
   const bool is_whole = is_of_interest(subject);
-  const bool has_stacks = is_whole || std::ranges::any_of(scene_.subjects[subject].image.threads, is_partly_stuck);
+  const bool is_idle = scene_.subjects[subject].is_idle && scene_.subjects[subject].image.memory;
+  const bool has_stacks =
+      is_whole || is_idle || std::ranges::any_of(scene_.subjects[subject].image.threads, is_partly_stuck);
   if (has_stacks) python_.read(subject);
   for (const image::Thread& from : scene_.subjects[subject].image.threads) {
     ThreadFacts facts;
@@ -165,6 +182,8 @@ void Builder::add_threads(std::size_t subject) {
       facts.stack = scene_.stacks_of(subject).of(from);
       facts.call = recognise(from, facts.stack, scene_.callee_of(subject), scene_.subjects[subject].image.libc);
       find_start(facts.stack, thread);
+    } else if (is_idle && from.registers && !from.has_ended) {
+      facts.stack = scene_.stacks_of(subject).of(from);
     }
     python_.note(subject, from, facts.call);
     thread.owner = model::find_owner(thread);
@@ -184,6 +203,7 @@ void Builder::add_threads(std::size_t subject) {
     if (!has_stacks || !is_word || !scene_.name_data(subject, wait.object, wait.object_name, wait.object_module))
       continue;
     if (wait.use == model::FutexUse::kUnknown) wait.object_name = name_of_whole(wait.object_name);
+    name_target(wait);
   }
 }
 

@@ -21,6 +21,10 @@ struct Subject {
   model::Liveness liveness = model::Liveness::kUnknown;
   std::uint64_t stuck_for_ms = 0;
   std::vector<model::Wait> waits;
+  std::vector<model::Zombie> zombies;
+  bool has_reaped = false;
+  bool is_idle =
+      false;  // it, or some thread of it, is not stuck: the places where its threads wait are asked for all the same
   std::optional<std::size_t> waits_for;  // index, with kVictim
   std::string waits_via;
   std::uint64_t unheard_signals = 0;  // pending and blocked by all its threads, which are stuck; bit 0 is signal 1

@@ -20,9 +20,9 @@
 #include "proc/proc_fs.hpp"
 #include "proc/thread_sample.hpp"
 #include "proc/wait_class.hpp"
+#include "watch/enders.hpp"
 #include "watch/supervisor.hpp"
 #include "watch/unheard_signals.hpp"
-#include "watch/wait_words.hpp"
 
 namespace forksight::inspect {
 namespace {
@@ -31,7 +31,10 @@ using proc::ProcessKey;
 using watch::Clock;
 
 constexpr std::size_t kMostAncestors = 64;
-constexpr std::size_t kMostTargets = 64;  // threads of a process of which it is told what they wait for
+constexpr std::size_t kMostLooked = 256;   // processes of which it is told what their threads wait for
+constexpr std::size_t kMostThreads = 256;  // of each of them
+constexpr std::size_t kMostIdle = 16;      // processes whose stacks are looked at though they are not stuck
+constexpr std::size_t kMostBeside = 8;     // processes beside the tree that hold the other end of a pipe
 // A thread that is busy at each of so many looks, so far apart, spins.
 constexpr int kSpinLooks = 6;
 constexpr int kStopAttempts = 4;
@@ -64,9 +67,9 @@ class Look {
     note_rest();
     look_for_spinning();
     choose();
+    find_all_waits();
     open_images();
     link();
-    note_awake();
     add_absent_parents(result_.subjects);
     result_.limits = supervisor_.limits();
     return std::move(result_);
@@ -161,6 +164,78 @@ class Look {
     }
   }
 
+  // Those of which it is told what their threads wait for, before anything is stopped: a stop counts as running.
+  void find_all_waits() {
+    for (const watch::Member& member : chosen_) {
+      const bool is_told = generation_of(member.key.pid) >= 0 || supervisor_.verdicts().contains(member.key);
+      if (is_told && looked_.size() < kMostLooked) looked_.insert(member.key.pid);
+    }
+    find_waits_of(looked_);
+    if (!options_.of_idle) return;
+    // Whoever has the other end of a pipe and never wrote may be a suspect: then it matters what it waits for itself.
+    std::set<std::int32_t> beside;
+    for (const auto& [pid, waits] : waits_) {
+      for (const model::Wait& wait : waits) {
+        for (const model::Ender& ender : wait.enders) {
+          const bool is_new = ender.via == "pipe" && ender.fd > 2 && !ender.may_have_written &&
+                              !looked_.contains(ender.pid) && ender.pid != ::getpid();
+          if (is_new && beside.size() < kMostBeside) beside.insert(ender.pid);
+        }
+      }
+    }
+    std::erase_if(beside, [&](std::int32_t pid) { return !add_beside(pid); });
+    find_waits_of(beside);
+  }
+
+  // Children that have ended come first: who sleeps afterwards was not woken by their ends.
+  void find_waits_of(const std::set<std::int32_t>& pids) {
+    std::vector<watch::Waiter> waiters;
+    for (const std::int32_t pid : pids) {
+      zombies_[pid] = watch::find_zombies(pid);
+      bool refused = false;
+      const auto round = proc::sample_round(pid, refused);
+      if (!round) continue;
+      for (std::size_t at = 0; at < round->threads.size() && at < kMostThreads; ++at) {
+        if (!round->threads[at].ended()) waiters.push_back({pid, round->threads[at], {}});
+      }
+    }
+    watch::find_waits(waiters, supervisor_.tree());
+    for (watch::Waiter& waiter : waiters) waits_[waiter.pid].push_back(std::move(waiter.wait));
+  }
+
+  // False: it is not to be seen.
+  bool add_beside(std::int32_t pid) {
+    const auto stat = proc::read_stat(pid);
+    if (index_.contains(pid) || !stat || stat->state == 'Z') return false;
+    watch::Member member{{pid, stat->start_ticks}, stat->ppid, stat->state, stat->comm, proc::read_exe(pid),
+                         proc::read_cmdline(pid)};
+    index_.emplace(pid, chosen_.size());
+    chosen_.push_back(std::move(member));
+    return true;
+  }
+
+  // What was proved of a wait stays; what was seen beside that is added.
+  static void add_look(const std::vector<model::Wait>& looked, std::vector<model::Wait>& waits) {
+    for (const model::Wait& look : looked) {
+      const auto known = std::ranges::find(waits, look.tid, &model::Wait::tid);
+      if (known == waits.end()) {
+        waits.push_back(look);
+        continue;
+      }
+      if (look.kind != known->kind && known->is_stuck) continue;  // it has gone on meanwhile
+      model::Wait both = known->is_stuck ? std::move(*known) : look;
+      both.call = look.call;
+      both.target = look.target;
+      both.for_ms = look.for_ms;
+      both.enders = look.enders;
+      both.are_enders_known = look.are_enders_known;
+      both.woken_by = look.woken_by;
+      both.is_unlinked = look.is_unlinked;
+      both.semaphore = look.semaphore;
+      *known = std::move(both);
+    }
+  }
+
   bool is_stuck(const watch::Member& member) const {
     return supervisor_.verdicts().contains(member.key) || spinning_.contains(member.key.pid);
   }
@@ -188,7 +263,9 @@ class Look {
       const watch::Member& member = chosen_[i];
       Subject subject;
       subject.liveness = model::Liveness::kAwake;
-      if (is_needed(member)) {
+      const bool may_be_idle = options_.of_idle && waits_.contains(member.key.pid);
+      subject.is_idle = may_be_idle && (!is_stuck(member) || goes_on(member)) && idle_++ < kMostIdle;
+      if (is_needed(member) || subject.is_idle) {
         image::LiveOptions live;
         live.stop = options_.stop && is_stuck(member) && may_be_stopped(member);
         if (goes_on(member)) {
@@ -201,7 +278,8 @@ class Look {
         if (image) {
           subject.image = std::move(image).value();
           stop_late_spinners(subject.image);
-        } else {
+          if (!is_needed(member)) subject.image.limits.clear();  // of one that nobody asked about
+        } else if (is_needed(member)) {
           result_.limits.push_back(image.error());
         }
       }
@@ -220,6 +298,10 @@ class Look {
       }
       result_.threads += proc::list_numbers(proc::proc_path(member.key.pid, "task")).numbers.size();
       judge(member, subject);
+      if (const auto waits = waits_.find(member.key.pid); waits != waits_.end()) add_look(waits->second, subject.waits);
+      if (const auto zombies = zombies_.find(member.key.pid); zombies != zombies_.end())
+        subject.zombies = zombies->second;
+      subject.has_reaped = watch::has_reaped(member.key.pid);
       result_.subjects.push_back(std::move(subject));
     }
     if (options_.progress) options_.progress(chosen_.size(), chosen_.size());
@@ -283,30 +365,12 @@ class Look {
     return any_stays_in_place(subject.image, spinners);
   }
 
-  void note_awake() {
-    for (const watch::Member& member : chosen_) {
-      const std::size_t index = index_.at(member.key.pid);
-      const Subject& subject = result_.subjects[index];
-      const bool is_awake = subject.liveness == model::Liveness::kAwake && !goes_on(member);
-      if (generation_of(member.key.pid) < 0 || (!is_awake && subject.ways_out.empty())) continue;
-      bool refused = false;
-      const auto round = proc::sample_round(member.key.pid, refused);
-      if (!round) continue;
-      AwakeProcess process{member.key.pid, member.exe, subject.ways_out, {}};
-      for (const proc::ThreadSample& thread : round->threads) {
-        if (thread.ended()) continue;
-        const bool is_told = process.threads.size() < kMostTargets && thread.status.state == 'S';
-        process.threads.push_back({thread.tid, thread.status.name, thread.status.state, thread.call,
-                                   is_told ? watch::describe_target(member.key.pid, thread) : std::string()});
-      }
-      result_.awake.push_back(std::move(process));
-    }
-  }
-
   void link() {
     for (Subject& subject : result_.subjects) {
       const auto parent = index_.find(subject.image.ppid);
-      if (parent != index_.end() && result_.subjects[parent->second].image.memory) subject.parent = parent->second;
+      if (parent == index_.end()) continue;
+      const bool is_read = result_.subjects[parent->second].image.memory && is_needed(chosen_[parent->second]);
+      if (is_read) subject.parent = parent->second;
     }
     // From the last generation to the first.
     bool learns = true;
@@ -332,6 +396,10 @@ class Look {
   std::vector<std::int32_t> ancestors_;
   std::vector<watch::Member> chosen_;
   std::map<std::int32_t, std::size_t> index_;  // by pid
+  std::set<std::int32_t> looked_;
+  std::map<std::int32_t, std::vector<model::Wait>> waits_;      // by pid, as they were before anything was stopped
+  std::map<std::int32_t, std::vector<model::Zombie>> zombies_;  // by pid, before the waits
+  std::size_t idle_ = 0;                                        // images of processes that are not stuck
   LiveTree result_;
 };
 

@@ -19,27 +19,12 @@ struct LiveTreeOptions {
   // Whether a process may be stopped where something that is named could still end its wait; empty: all may.
   std::function<bool(std::int32_t pid)> may_stop_idle;
   int depth = -1;    // generations of descendants, -1: all
+  bool of_idle = false;  // stacks of those, too, that are not stuck, as well as they can be found without a stop
   std::function<void(std::size_t done, std::size_t total)> progress;  // processes looked at; may be empty
-};
-
-// A process that is not stuck for good: what its threads are in.
-struct AwakeProcess {
-  std::int32_t pid = 0;
-  std::string exe;
-  std::vector<std::string> ways_out;  // as in model::Process
-  struct Thread {
-    std::int32_t tid = 0;
-    std::string name;
-    char state = '?';
-    proc::Syscall call;
-    std::string target;  // what it waits for there, as far as that can be told
-  };
-  std::vector<Thread> threads;
 };
 
 struct LiveTree {
   std::vector<Subject> subjects;
-  std::vector<AwakeProcess> awake;  // the process that was asked about and its descendants
   std::size_t threads = 0;
   std::vector<std::string> limits;
 };

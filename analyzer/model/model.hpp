@@ -310,6 +310,13 @@ enum class Liveness {
   kEnded,
 };
 
+// A child that has ended, and for which nobody has waited yet.
+struct Zombie {
+  std::int32_t pid = 0;
+  std::string name;
+  bool is_fork = false;  // a copy of its parent, which never called exec
+};
+
 struct Process {
   std::int32_t pid = 0;
   std::int32_t ppid = 0;
@@ -322,6 +329,8 @@ struct Process {
   Liveness liveness = Liveness::kUnknown;
   std::uint64_t stuck_for_ms = 0;    // with kDead.., kSpinning, kVictim: how long it has been seen so
   std::vector<Wait> waits;
+  std::vector<Zombie> zombies;         // its own
+  bool has_reaped = false;             // it has waited for the end of a child
   std::optional<ProcessId> waits_for;  // kVictim: the process that it waits for
   std::string waits_via;             // kVictim: "wait4", "pipe" ...
   std::optional<int> exit_status;    // as of wait(2)

@@ -16,6 +16,13 @@ std::optional<double> read_last_run(const std::string& path) {
   return text ? parse_last_run(text.text) : std::nullopt;
 }
 
+// Of this thread, which runs, the last run is the clock's present value.
+std::optional<std::chrono::milliseconds> time_since(std::optional<double> ran) {
+  const auto now = read_last_run("/proc/thread-self/sched");
+  if (!ran || !now || *now < *ran) return std::nullopt;
+  return std::chrono::milliseconds(static_cast<std::int64_t>(*now - *ran));
+}
+
 }  // namespace
 
 std::optional<double> parse_last_run(std::string_view text) {
@@ -38,10 +45,11 @@ std::optional<std::chrono::milliseconds> resting_time(std::int32_t pid) {
     if (!ran) return std::nullopt;
     latest = std::max(latest.value_or(0), *ran);
   }
-  // Of this thread, which runs: the clock's present value.
-  const auto now = read_last_run("/proc/thread-self/sched");
-  if (!latest || !now || *now < *latest) return std::nullopt;
-  return std::chrono::milliseconds(static_cast<std::int64_t>(*now - *latest));
+  return time_since(latest);
+}
+
+std::optional<std::chrono::milliseconds> resting_time(std::int32_t pid, std::int32_t tid) {
+  return time_since(read_last_run(task_path(pid, tid, "sched")));
 }
 
 }  // namespace forksight::proc

@@ -14,5 +14,7 @@ std::optional<double> parse_last_run(std::string_view text);
 
 // Since the last of its threads ran; nullopt where the kernel does not tell.
 std::optional<std::chrono::milliseconds> resting_time(std::int32_t pid);
+// The same of one thread.
+std::optional<std::chrono::milliseconds> resting_time(std::int32_t pid, std::int32_t tid);
 
 }  // namespace forksight::proc

@@ -86,7 +86,7 @@ std::optional<Stat> parse_stat(std::string_view text) {
   std::string_view rest = text.substr(close + 1);
   std::uint64_t user = 0;
   std::uint64_t system = 0;
-  constexpr int kState = 3, kParent = 4, kFlags = 9, kUser = 14, kSystem = 15, kStart = 22;
+  constexpr int kState = 3, kParent = 4, kFlags = 9, kChildFaults = 11, kUser = 14, kSystem = 15, kStart = 22;
   for (int field = kState; field <= kStart; ++field) {
     const std::string_view word = next_word(rest);
     bool good = !word.empty();
@@ -96,6 +96,7 @@ std::optional<Stat> parse_stat(std::string_view text) {
     }
     if (field == kParent) good = parse_number(word, stat.ppid);
     if (field == kFlags) good = parse_number(word, stat.flags);
+    if (field == kChildFaults) good = parse_number(word, stat.child_faults);
     if (field == kUser) good = parse_number(word, user);
     if (field == kSystem) good = parse_number(word, system);
     if (field == kStart) good = parse_number(word, stat.start_ticks);

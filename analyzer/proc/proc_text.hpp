@@ -29,8 +29,9 @@ struct Stat {
   std::string comm;
   char state = '?';
   std::int32_t ppid = 0;
-  std::uint64_t flags = 0;      // PF_* of include/linux/sched.h
-  std::uint64_t cpu_ticks = 0;  // user + system
+  std::uint64_t flags = 0;         // PF_* of include/linux/sched.h
+  std::uint64_t child_faults = 0;  // page faults of children whose end was waited for
+  std::uint64_t cpu_ticks = 0;     // user + system
   std::uint64_t start_ticks = 0;
 };
 // PF_FORKNOEXEC: a copy of its parent's memory.

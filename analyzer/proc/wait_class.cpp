@@ -103,6 +103,11 @@ bool has_timeout(const Syscall& call) {
     case SYS_ppoll: return call.args[2] != 0;
     case SYS_select:
     case SYS_pselect6: return call.args[4] != 0;
+    case SYS_rt_sigtimedwait: return call.args[2] != 0;
+    case SYS_semtimedop: return call.args[3] != 0;
+    case SYS_recvmmsg:
+    case SYS_mq_timedreceive:
+    case SYS_mq_timedsend: return call.args[4] != 0;
     case SYS_nanosleep:
     case SYS_clock_nanosleep: return true;
     default: return false;

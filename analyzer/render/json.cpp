@@ -25,20 +25,51 @@ Json to_json(const model::Waker& waker) {
   return {{"pid", waker.pid}, {"tid", waker.tid}, {"fd", waker.fd}, {"via", waker.via}};
 }
 
+Json to_json(const model::Ender& ender) {
+  Json json = {{"kind", name_of(ender.kind)}};
+  switch (ender.kind) {
+    case model::EnderKind::kProcess:
+      json["pid"] = ender.pid;
+      json["tid"] = ender.tid;
+      json["fd"] = ender.fd;
+      json["via"] = ender.via;
+      json["command"] = ender.command;
+      json["state"] = std::string(1, ender.state);
+      json["frozen"] = ender.is_frozen;
+      json["never_wrote"] = !ender.may_have_written;
+      break;
+    case model::EnderKind::kTimer: json["in_ms"] = ender.in_ms ? Json(*ender.in_ms) : Json(); [[fallthrough]];
+    case model::EnderKind::kSignal:
+    case model::EnderKind::kAnybody: json["what"] = ender.what; break;
+    case model::EnderKind::kContinue: json["run"] = ender.what; break;
+  }
+  return json;
+}
+
 Json to_json(const model::Wait& wait) {
-  return {{"tid", wait.tid},
-          {"name", wait.name},
-          {"kind", name_of(wait.kind)},
-          {"object", wait.object},
-          {"target_pid", wait.target_pid},
-          {"has_timeout", wait.has_timeout},
-          {"state", std::string(1, wait.state)},
-          {"use", name_of(wait.use)},
-          {"owner", wait.owner},
-          {"path", wait.path},
-          {"object_name", wait.object_name},
-          {"wakers", array_of(wait.wakers, [](const model::Waker& waker) { return to_json(waker); })},
-          {"stuck", wait.is_stuck}};
+  Json json = {{"tid", wait.tid},
+               {"name", wait.name},
+               {"kind", name_of(wait.kind)},
+               {"object", wait.object},
+               {"target_pid", wait.target_pid},
+               {"has_timeout", wait.has_timeout},
+               {"state", std::string(1, wait.state)},
+               {"use", name_of(wait.use)},
+               {"owner", wait.owner},
+               {"path", wait.path},
+               {"object_name", wait.object_name},
+               {"wakers", array_of(wait.wakers, [](const model::Waker& waker) { return to_json(waker); })},
+               {"stuck", wait.is_stuck}};
+  json["fd"] = wait.fd;
+  json["call"] = wait.call;
+  json["target"] = wait.target;
+  json["for_ms"] = wait.for_ms ? Json(*wait.for_ms) : Json();
+  json["could_end"] = Json();
+  if (wait.are_enders_known)
+    json["could_end"] = array_of(wait.enders, [](const auto& ender) { return to_json(ender); });
+  json["stack"] = stack_to_json(wait.stack);
+  json["stack_cut"] = wait.stack.cut;
+  return json;
 }
 
 Json to_json(const model::Process& process, const model::Model& model) {

@@ -89,9 +89,23 @@ const char* name_of(model::WaitKind kind) {
     case model::WaitKind::kEventfd: return "eventfd";
     case model::WaitKind::kVfork: return "vfork";
     case model::WaitKind::kTraced: return "traced";
+    case model::WaitKind::kFifoOpen: return "fifo-open";
+    case model::WaitKind::kSemaphore: return "semaphore";
+    case model::WaitKind::kSignal: return "signal";
     case model::WaitKind::kUnknown: break;
   }
   return "unknown";
+}
+
+const char* name_of(model::EnderKind kind) {
+  switch (kind) {
+    case model::EnderKind::kTimer: return "timer";
+    case model::EnderKind::kSignal: return "signal";
+    case model::EnderKind::kAnybody: return "anybody";
+    case model::EnderKind::kContinue: return "continue";
+    case model::EnderKind::kProcess: break;
+  }
+  return "process";
 }
 
 const char* name_of(model::FutexUse use) {

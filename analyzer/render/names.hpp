@@ -13,6 +13,7 @@ const char* name_of(model::CudaWay way);
 const char* name_of(model::PoolState state);
 const char* name_of(model::Liveness liveness);  // "dead"
 const char* name_of(model::WaitKind kind);
+const char* name_of(model::EnderKind kind);
 const char* name_of(model::FutexUse use);      // "futex"
 const char* name_of(model::RuntimeKind kind);  // "libgomp"
 const char* name_of(model::CureMethod method);

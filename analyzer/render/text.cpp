@@ -12,13 +12,12 @@
 #include "diagnose/words.hpp"
 #include "render/names.hpp"
 #include "render/page.hpp"
+#include "render/stack_rows.hpp"
 
 namespace forksight::render {
 
 namespace {
 
-constexpr std::size_t kMostFrames = 6;
-constexpr std::size_t kMostUnlined = 2;  // of them, before the first line of Python
 constexpr std::size_t kMostPids = 8;
 constexpr std::size_t kMostLimits = 12;
 
@@ -36,14 +35,6 @@ std::string kind_of(const Finding& finding) {
   std::string text = upper(fmt::format("{} {}", harm, name_of(outcome)));
   if (finding.cause == Certainty::kUnknown) return text + ", cause unknown";
   return finding.cause >= finding.harm ? text : fmt::format("{}, {} cause", text, name_of(finding.cause));
-}
-
-// Below the working directory, relative to it: a path that can be clicked and opened.
-std::string shorten(const std::string& file, const std::filesystem::path& cwd) {
-  std::string base = cwd.string();
-  if (base.empty() || base == "/") return file;
-  if (!base.ends_with('/')) base += '/';
-  return file.starts_with(base) ? file.substr(base.size()) : file;
 }
 
 class TextReport {
@@ -248,36 +239,7 @@ class TextReport {
     return text;
   }
 
-  // The user's own frames; all are in the JSON report.
-  void stack(const model::Stack& stack) {
-    if (!stack.known()) return;
-    const auto& frames = stack.frames;
-    auto [first, last] = words::find_user_part(stack);
-    if (first == last) last = frames.size();
-    const std::size_t unlined = words::count_unlined(stack);
-    if (unlined > kMostUnlined) {
-      for (std::size_t i = first; i < first + kMostUnlined; ++i) frame(frames[i]);
-      page_.row(fmt::format("({} more)", words::count(unlined - kMostUnlined, "frame", "frames")), "");
-      first += unlined;
-    }
-    const std::size_t shown = std::min(last, first + kMostFrames);
-    for (std::size_t i = first; i < shown; ++i) frame(frames[i]);
-    if (shown < last) page_.row(fmt::format("({} more)", words::count(last - shown, "frame", "frames")), "");
-    if (shown == last && stack.cut) page_.row("(outer frames were not recorded)", "");
-  }
-
-  void frame(const model::Frame& frame) {
-    std::string where;
-    if (!frame.file.empty()) {
-      where = shorten(frame.file, options_.cwd);
-      if (frame.line > 0) where += fmt::format(":{}", frame.line);
-    } else if (!frame.module.empty()) {
-      where = fmt::format("{}+{:#x}", words::base_name(frame.module), frame.offset);
-    }
-    if (frame.inlined) where += " (inlined)";
-    if (frame.approximate) where += " (approximate)";
-    page_.row(frame.function.empty() ? "??" : frame.function, where);
-  }
+  void stack(const model::Stack& stack) { add_stack(page_, stack, options_.cwd); }
 
   void limits() {
     if (model_.limits.empty()) return;

@@ -13,8 +13,10 @@
 #include <cstring>
 #include <system_error>
 
+#include "diagnose/diagnose.hpp"
 #include "render/json.hpp"
 #include "render/text.hpp"
+#include "render/waits.hpp"
 
 namespace forksight {
 namespace {
@@ -98,7 +100,8 @@ bool RunReport::say(const model::Model& model, const std::vector<Finding>& findi
   const int fd = file_ >= 0 ? file_ : STDERR_FILENO;
   const std::vector<Finding>& shown = is_regular_ ? findings : fresh;
   std::string text = shown.empty() ? "" : render::render_text(model, shown, text_options(fd));
-  text += sentences;
+  if (!sentences.empty())
+    text += sentences + render::render_waits(model, find_unexplained_processes(model, findings), text_options(fd));
   if (file_ >= 0) {
     write_whole(text);
   } else {
@@ -130,6 +133,7 @@ void RunReport::say_last(const model::Model& model, const std::vector<Finding>& 
     render::TextOptions whole = text_options(file_);
     whole.limits = true;
     std::string text = render::render_text(model, findings, whole);
+    text += render::render_waits(model, find_unexplained_processes(model, findings), whole);
     if (!end_.empty()) text += fmt::format("forksight: {}\n", end_);
     write_whole(text);
   }

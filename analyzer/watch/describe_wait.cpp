@@ -4,6 +4,7 @@
 #include <sys/syscall.h>
 
 #include "proc/wait_class.hpp"
+#include "watch/wait_words.hpp"
 
 namespace forksight::watch {
 namespace {
@@ -16,6 +17,11 @@ model::WaitKind wait_kind(const proc::Syscall& call) {
     case SYS_waitid: return model::WaitKind::kWaitChild;
     case SYS_nanosleep:
     case SYS_clock_nanosleep: return model::WaitKind::kSleep;
+    case SYS_semop:
+    case SYS_semtimedop: return model::WaitKind::kSemaphore;
+    case SYS_pause:
+    case SYS_rt_sigsuspend:
+    case SYS_rt_sigtimedwait: return model::WaitKind::kSignal;
     default: return model::WaitKind::kOther;
   }
 }
@@ -52,6 +58,7 @@ model::Wait describe_wait(const proc::ThreadSample& thread, const WaitFacts* fac
   wait.tid = thread.tid;
   wait.name = thread.status.name;
   wait.state = thread.status.state;
+  wait.call = describe_call(thread);
   if (thread.ended()) {
     wait.kind = model::WaitKind::kOther;
     return wait;

@@ -1,18 +1,10 @@
 #include "watch/wait_words.hpp"
 
-#include <fcntl.h>
 #include <fmt/core.h>
-#include <sys/ipc.h>
 #include <sys/msg.h>
-#include <sys/sem.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <cerrno>
-#include <limits>
 #include <set>
 #include <span>
 #include <vector>
@@ -23,10 +15,11 @@
 #include "proc/poll_set.hpp"
 #include "proc/proc_fs.hpp"
 #include "proc/process_memory.hpp"
+#include "proc/socket_names.hpp"
 #include "proc/thread_sample.hpp"
 #include "proc/wait_class.hpp"
-#include "watch/futex_lookup.hpp"
 #include "watch/queue_wait.hpp"
+#include "watch/wait_objects.hpp"
 
 namespace forksight::watch {
 namespace {
@@ -53,8 +46,7 @@ std::string name_processes(const std::set<std::int32_t>& pids) {
   return text;
 }
 
-std::string describe_futex(std::int32_t pid, const proc::ThreadSample& thread) {
-  const WaitFacts facts = FutexLookup(pid).look_up(thread);
+std::string describe_futex(std::int32_t pid, const proc::ThreadSample& thread, const WaitFacts& facts) {
   const proc::FutexWord& word = facts.word;
   const bool is_join = word.use == model::FutexUse::kJoin;
   if (word.use == model::FutexUse::kUnknown) return describe_queue_wait(pid, thread.tid, thread.call.args[0]);
@@ -78,23 +70,11 @@ std::string name_last(const char* what, std::int32_t pid) {
 }
 
 std::string describe_semaphore(const proc::ThreadSample& thread) {
-  const int set = as_int(thread.call.args[0]);
-  std::string text = fmt::format("System V semaphore set {}", set);
-  const auto count = static_cast<std::size_t>(thread.call.args[2]);
-  std::vector<sembuf> wanted(std::min(count, std::size_t{500}));  // SEMOPM
-  const auto bytes = std::as_writable_bytes(std::span(wanted));
-  if (!proc::ProcessMemory(thread.tid).read(thread.call.args[1], bytes) || !shares_ipc(thread.tid)) return text;
-  // The first that cannot be done now is what it waits for.
-  for (const sembuf& one : wanted) {
-    const int value = ::semctl(set, one.sem_num, GETVAL);
-    if (value < 0) return text;
-    const bool waits = one.sem_op == 0 ? value != 0 : value + one.sem_op < 0;
-    if (!waits) continue;
-    text += one.sem_op == 0 ? fmt::format(": that number {}, which is {}, becomes 0", one.sem_num, value)
-                            : fmt::format(": that number {}, which is {}, reaches {}", one.sem_num, value, -one.sem_op);
-    return text + name_last("last changed", ::semctl(set, one.sem_num, GETPID));
-  }
-  return text;
+  const auto wait = find_semaphore(thread);
+  if (!wait) return fmt::format("System V semaphore set {}", as_int(thread.call.args[0]));
+  const std::string wanted = wait->operation == 0 ? "becomes 0" : fmt::format("reaches {}", -wait->operation);
+  return fmt::format("System V semaphore set {}: that number {}, which is {}, {}{}", wait->set, wait->number,
+                     wait->value, wanted, name_last("last changed", wait->last_pid));
 }
 
 std::string describe_messages(const proc::ThreadSample& thread) {
@@ -108,18 +88,16 @@ std::string describe_messages(const proc::ThreadSample& thread) {
   return filled + name_last("last read", about.msg_lrpid);
 }
 
-// Whoever has the same queue, or FIFO, open in a way that could end the wait.
-std::string name_holders(std::int32_t pid, const std::string& object, bool by_reader) {
+// Where nobody else could end the wait by that queue, or FIFO: who could is told with the wait.
+std::string tell_missing(std::int32_t pid, const std::string& object, bool by_reader) {
   std::set<std::int32_t> refused;
-  std::set<std::int32_t> others;
   bool is_own = false;
   for (const proc::Holder& holder : proc::find_holders({object}, {pid}, refused)) {
     if (!(by_reader ? holder.reads : holder.writes)) continue;
-    if (holder.pid == pid) is_own = true;
-    if (holder.pid != pid) others.insert(holder.pid);
+    if (holder.pid != pid) return {};
+    is_own = true;
   }
   const char* const way = by_reader ? "reading" : "writing";
-  if (!others.empty()) return fmt::format("; open for {} in {}", way, name_processes(others));
   return is_own ? fmt::format("; open for {} in this process only", way)
                 : fmt::format("; nobody has it open for {}", way);
 }
@@ -128,33 +106,23 @@ std::string describe_queue(std::int32_t pid, const proc::ThreadSample& thread) {
   const auto name = proc::read_link(proc::proc_path(thread.tid, fmt::format("fd/{}", as_int(thread.call.args[0]))));
   if (!name) return {};
   const bool reads = thread.call.number == SYS_mq_timedreceive;
-  return fmt::format("the POSIX message queue {}{}", *name, name_holders(pid, *name, !reads));
+  return fmt::format("the POSIX message queue {}{}", *name, tell_missing(pid, *name, !reads));
 }
 
 std::string describe_fd(const proc::ThreadSample& thread, std::int32_t fd) {
-  return proc::read_link(proc::proc_path(thread.tid, fmt::format("fd/{}", fd))).value_or("");
+  std::string link = proc::read_link(proc::proc_path(thread.tid, fmt::format("fd/{}", fd))).value_or("");
+  const auto inode = proc::parse_socket_link(link);
+  const auto name = inode ? proc::find_socket_name(thread.tid, *inode) : std::nullopt;
+  const bool is_named = name && (!name->local.empty() || !name->remote.empty());
+  return is_named ? fmt::format("{} ({})", link, proc::describe_socket(*name)) : link;
 }
 
-// open() sleeps at a FIFO only, until somebody opens the other end.
 std::string describe_open(std::int32_t pid, const proc::ThreadSample& thread) {
-  const bool is_at = thread.call.number == SYS_openat;
-  std::array<char, 4096> path{};
-  const proc::ProcessMemory memory(thread.tid);
-  for (std::size_t length = 0; length < path.size() - 1; ++length) {
-    if (!memory.read(thread.call.args[is_at ? 1 : 0] + length, std::as_writable_bytes(std::span(&path[length], 1))))
-      return {};
-    if (path[length] == '\0') break;
-  }
-  std::string name(path.data());
-  const std::int32_t folder = is_at ? as_int(thread.call.args[0]) : AT_FDCWD;
-  const std::string base = folder == AT_FDCWD ? "cwd" : fmt::format("fd/{}", folder);
-  const std::string place = name.starts_with('/') ? "root" + name : base + "/" + name;
-  struct stat status {};
-  if (::stat(proc::proc_path(thread.tid, place).c_str(), &status) != 0 || !S_ISFIFO(status.st_mode)) return {};
-  if (!name.starts_with('/')) name = proc::read_link(proc::proc_path(thread.tid, base)).value_or("") + "/" + name;
-  const bool reads = (as_int(thread.call.args[is_at ? 2 : 1]) & O_ACCMODE) == O_RDONLY;
-  return fmt::format("the FIFO {}, for somebody who {}{}", name, reads ? "writes" : "reads",
-                     name_holders(pid, name, !reads));
+  const auto fifo = find_fifo_open(thread);
+  if (!fifo) return {};
+  const std::string missing =
+      fifo->is_unlinked ? "; nobody can: its name is removed" : tell_missing(pid, fifo->path, !fifo->reads);
+  return fmt::format("the FIFO {}, for somebody who {}{}", fifo->path, fifo->reads ? "writes" : "reads", missing);
 }
 
 std::string describe_polled(const proc::ThreadSample& thread) {
@@ -178,13 +146,75 @@ std::string describe_child(std::int32_t pid, const proc::ThreadSample& thread) {
   return children.empty() ? std::string() : name_processes(children);
 }
 
+const char* name_of(std::int64_t number) {
+  switch (number) {
+    case SYS_read: return "read";
+    case SYS_readv: return "readv";
+    case SYS_write: return "write";
+    case SYS_writev: return "writev";
+    case SYS_poll:
+    case SYS_ppoll: return "poll";
+    case SYS_select:
+    case SYS_pselect6: return "select";
+    case SYS_epoll_wait:
+    case SYS_epoll_pwait:
+    case SYS_epoll_pwait2: return "epoll_wait";
+    case SYS_nanosleep:
+    case SYS_clock_nanosleep: return "a sleep";
+    case SYS_wait4:
+    case SYS_waitid: return "wait for a child";
+    case SYS_accept:
+    case SYS_accept4: return "accept";
+    case SYS_recvfrom:
+    case SYS_recvmsg:
+    case SYS_recvmmsg: return "recv";
+    case SYS_sendto:
+    case SYS_sendmsg:
+    case SYS_sendmmsg: return "send";
+    case SYS_connect: return "connect";
+    case SYS_pause: return "pause";
+    case SYS_rt_sigtimedwait:
+    case SYS_rt_sigsuspend: return "a wait for a signal";
+    case SYS_flock: return "flock";
+    case SYS_fcntl: return "fcntl";
+    case SYS_semop:
+    case SYS_semtimedop: return "semop";
+    case SYS_msgrcv: return "msgrcv";
+    case SYS_msgsnd: return "msgsnd";
+    case SYS_mq_timedreceive: return "mq_receive";
+    case SYS_mq_timedsend: return "mq_send";
+    case SYS_open:
+    case SYS_openat: return "open";
+    case SYS_io_getevents: return "io_getevents";
+    case SYS_ioctl: return "ioctl";
+    default: return nullptr;
+  }
+}
+
 }  // namespace
 
-std::string describe_target(std::int32_t pid, const proc::ThreadSample& thread) {
+std::string describe_call(const proc::ThreadSample& thread) {
+  if (thread.ended()) return "ended";
+  if (thread.status.state == 'T' || thread.status.state == 't') return "stopped";
+  if (thread.status.state == 'R' || thread.call.running) return "running";
+  const bool is_vfork = proc::classify(thread).kind == proc::WaitClass::kVfork;
+  if (thread.status.state == 'D' && !is_vfork)
+    return "in the kernel, not to be interrupted (disk, network file system)";
+  if (!thread.call.in_syscall) return "waiting outside of a system call";
+  if (is_vfork) return "in vfork";
+  if (thread.call.number == SYS_futex) {
+    const bool is_timed = thread.call.args[3] != 0;
+    return is_timed ? "in a futex with a timeout" : "in a futex without a timeout";
+  }
+  const char* const name = name_of(thread.call.number);
+  return name != nullptr ? fmt::format("in {}", name) : fmt::format("in system call {}", thread.call.number);
+}
+
+std::string describe_target(std::int32_t pid, const proc::ThreadSample& thread, const WaitFacts& facts) {
   if (thread.ended() || thread.call.running || !thread.call.in_syscall) return {};
   if (proc::is_poll(thread.call)) return describe_polled(thread);
   switch (thread.call.number) {
-    case SYS_futex: return describe_futex(pid, thread);
+    case SYS_futex: return describe_futex(pid, thread, facts);
     case SYS_semop:
     case SYS_semtimedop: return describe_semaphore(thread);
     case SYS_msgrcv:

@@ -1,4 +1,4 @@
-// What a thread that can still be woken waits for, in words: the lock and its owner, the child, the queue and who used
+// What a thread is in and what it waits for there, in words: the lock and its owner, the child, the queue and who used
 // it last. For people: no proof rests on it.
 #pragma once
 
@@ -10,7 +10,11 @@
 
 namespace forksight::watch {
 
-// "the mutex at 0x55d0c0, which thread 12 holds"; "" if no more is known than the call. Reads only.
-std::string describe_target(std::int32_t pid, const proc::ThreadSample& thread);
+// "in read", "in a futex without a timeout", "stopped". Pure.
+std::string describe_call(const proc::ThreadSample& thread);
+
+// "the mutex at 0x55d0c0, which thread 12 holds"; "" if no more is known than the call. Reads only. `facts`: what was
+// looked up of a futex.
+std::string describe_target(std::int32_t pid, const proc::ThreadSample& thread, const WaitFacts& facts);
 
 }  // namespace forksight::watch

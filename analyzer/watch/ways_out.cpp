@@ -23,7 +23,22 @@ constexpr std::uint64_t bit_of(int signal) { return std::uint64_t{1} << static_c
 constexpr std::uint64_t kFaults = bit_of(SIGSEGV) | bit_of(SIGBUS) | bit_of(SIGILL) | bit_of(SIGFPE) | bit_of(SIGTRAP) |
                                   bit_of(SIGSYS) | bit_of(SIGABRT);
 
+// The group of this path or the nearest above it that itself was told to freeze; "" if none was. `root`: where the
+// hierarchy is mounted.
+std::string find_frozen_group(const std::string& root, std::string_view path, const char* file,
+                              std::string_view is_told) {
+  for (std::string_view at = path;; at = at.substr(0, at.rfind('/'))) {
+    const std::string folder = root + std::string(at == "/" ? std::string_view() : at);
+    if (proc::read_file(fmt::format("{}/{}", folder, file)).text.starts_with(is_told)) return folder;
+    if (at.empty() || at == "/") return {};
+  }
+}
+
 }  // namespace
+
+std::uint64_t find_caught(const proc::Status& status) {
+  return status.caught & ~status.blocked & ~kFaults & ~kReservedSignals;
+}
 
 Handlers find_handlers(const ProcessEvidence& evidence) {
   std::uint64_t known = kFaults | evidence.own_signals;
@@ -82,6 +97,29 @@ bool is_frozen_text(std::string_view text) {
 bool is_frozen(std::int32_t pid) {
   return std::ranges::any_of(find_freezer_files(proc::read_file(proc::proc_path(pid, "cgroup")).text),
                              [](const std::string& file) { return is_frozen_text(proc::read_file(file).text); });
+}
+
+std::string how_to_thaw(std::int32_t pid) {
+  constexpr std::string_view kEvents = "/cgroup.events";
+  constexpr std::string_view kState = "/freezer.state";
+  constexpr std::string_view kUnified = "/sys/fs/cgroup/unified";
+  constexpr std::string_view kFreezer = "/sys/fs/cgroup/freezer";
+  constexpr std::string_view kRoot = "/sys/fs/cgroup";
+  for (const std::string& file : find_freezer_files(proc::read_file(proc::proc_path(pid, "cgroup")).text)) {
+    if (!is_frozen_text(proc::read_file(file).text)) continue;
+    const bool is_first_version = file.ends_with(kState);
+    const std::string_view root = is_first_version ? kFreezer : file.starts_with(kUnified) ? kUnified : kRoot;
+    std::string_view path = file;
+    path.remove_suffix(is_first_version ? kState.size() : kEvents.size());
+    path.remove_prefix(root.size());
+    const std::string group = is_first_version
+                                  ? find_frozen_group(std::string(root), path, "freezer.self_freezing", "1")
+                                  : find_frozen_group(std::string(root), path, "cgroup.freeze", "1");
+    if (group.empty()) continue;
+    return is_first_version ? fmt::format("echo THAWED > {}/freezer.state", group)
+                            : fmt::format("echo 0 > {}/cgroup.freeze", group);
+  }
+  return {};
 }
 
 std::string name_signals(std::uint64_t signals) {

@@ -20,6 +20,9 @@ struct Handlers {
   bool for_ctrl_c = false;     // beside these, Python's for SIGINT: there for a person, but it ends a wait all the same
 };
 
+// Signals with a handler that this thread would run, those that end no sleep left out: faults, and 32 and 33 of glibc.
+std::uint64_t find_caught(const proc::Status& status);
+
 // Left out: what each living thread blocks; faults, which no thread raises that sleeps (Rust and the JVM have handlers
 // for them); libc's own signals; those that the shim answers.
 Handlers find_handlers(const ProcessEvidence& evidence);
@@ -35,6 +38,9 @@ std::vector<std::string> find_freezer_files(std::string_view cgroup);
 bool is_frozen_text(std::string_view text);
 // Some control group of the process, of version 1 or 2, is frozen.
 bool is_frozen(std::int32_t pid);
+// The shell command that lets a frozen process go on: it writes to the file of the control group that was told to
+// freeze, which may be one above the process' own. "" if none is frozen.
+std::string how_to_thaw(std::int32_t pid);
 
 // "SIGTERM and SIGUSR1"
 std::string name_signals(std::uint64_t signals);

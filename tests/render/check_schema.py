@@ -23,6 +23,11 @@ def main():
     if len(reports) < 9 or len(rules) < 5:
         failures.append("too little was checked: %d reports, rules %s" % (len(reports), sorted(rules)))
 
+    enders = {ender["kind"] for report in reports for process in report["processes"] for wait in process["waits"]
+              for ender in wait["could_end"] or []}
+    if enders != {"process", "timer", "signal", "anybody", "continue"}:
+        failures.append("not all kinds of who could end a wait were checked: %s" % sorted(enders))
+
     # A schema that accepts everything would pass, too.
     good = next(report for report in reports if report["findings"])
     spoilt = []
@@ -37,6 +42,16 @@ def main():
     ):
         report = copy.deepcopy(good)
         spoil(report)
+        spoilt.append(report)
+    waiting = next(report for report in reports if any(wait["could_end"] for process in report["processes"] for wait in process["waits"]))
+    for spoil in (
+        lambda ender: ender.update(kind="nobody"),
+        lambda ender: ender.pop("via"),
+        lambda ender: ender.update(in_s=1),
+    ):
+        report = copy.deepcopy(waiting)
+        spoil(next(ender for process in report["processes"] for wait in process["waits"] for ender in wait["could_end"] or []
+                   if ender["kind"] == "process"))
         spoilt.append(report)
     for number, report in enumerate(spoilt):
         if validator.is_valid(report):

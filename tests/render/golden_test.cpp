@@ -8,6 +8,7 @@
 #include "diagnose/diagnose.hpp"
 #include "render/samples.hpp"
 #include "render/text.hpp"
+#include "render/waits.hpp"
 
 namespace forksight {
 namespace {
@@ -16,7 +17,9 @@ std::string render(const test::Sample& sample, bool colour) {
   render::TextOptions options;
   options.colour = colour;
   options.cwd = "/src/app";
-  return render::render_text(sample.model, diagnose(sample.model), options);
+  const auto findings = diagnose(sample.model);
+  return render::render_text(sample.model, findings, options) +
+         render::render_waits(sample.model, render::find_untold(sample.model, findings), options);
 }
 
 class Golden : public testing::TestWithParam<test::Sample> {};

@@ -130,13 +130,85 @@ Sample hostile() {
   return sample;
 }
 
+model::Ender process_ender(std::int32_t pid, const char* via, const char* command) {
+  model::Ender ender;
+  ender.pid = pid;
+  ender.via = via;
+  ender.command = command;
+  ender.state = 'S';
+  return ender;
+}
+
+model::Ender worded_ender(model::EnderKind kind, const char* what) {
+  model::Ender ender;
+  ender.kind = kind;
+  ender.what = what;
+  return ender;
+}
+
+model::Wait idle_wait(std::int32_t tid, const char* call, const char* target, std::vector<model::Ender> enders) {
+  model::Wait wait;
+  wait.tid = tid;
+  wait.name = "app";
+  wait.state = 'S';
+  wait.kind = model::WaitKind::kOther;
+  wait.call = call;
+  wait.target = target;
+  wait.for_ms = 3200;
+  wait.are_enders_known = true;
+  wait.enders = std::move(enders);
+  return wait;
+}
+
+// All that could end a wait, threads that wait alike, and a process that was stopped.
+Sample waits() {
+  Sample sample{"waits", {}};
+  model::Process server;
+  server.pid = 4000;
+  server.exe = "/src/app/server";
+  server.liveness = model::Liveness::kAwake;
+  model::Ender writer = process_ender(4100, "pipe", "/bin/sh -c 'make \x1b[31mred'");
+  writer.fd = 5;
+  writer.may_have_written = false;
+  model::Ender stopped = process_ender(4200, "pipe", "tail -f log");
+  stopped.fd = 1;
+  stopped.state = 'T';
+  model::Ender own = process_ender(4000, "pipe", "server");
+  own.fd = 6;
+  model::Ender owner = process_ender(4000, "mutex", "server");
+  owner.tid = 4003;
+  model::Ender timer = worded_ender(model::EnderKind::kTimer, "its time limit");
+  timer.in_ms = 61'000;
+  server.waits = {idle_wait(4000, "in read", "pipe:[17]",
+                            {writer, stopped, own, worded_ender(model::EnderKind::kSignal, "a handler of SIGTERM"), timer}),
+                  idle_wait(4001, "in a futex without a timeout", "the mutex queue_mutex, which thread 4003 holds", {owner}),
+                  idle_wait(4002, "in a futex without a timeout", "the mutex queue_mutex, which thread 4003 holds", {owner}),
+                  idle_wait(4003, "in semop", "System V semaphore set 3", {})};
+  server.waits[0].kind = model::WaitKind::kPipeRead;
+  server.waits[0].stack = make_stack({"read libc.so.6", "serve app.c:31", "main app.c:50"});
+  for (std::int32_t pid = 4300; pid < 4308; ++pid) {
+    model::Ender ender = process_ender(pid, "socket", "worker");
+    ender.is_frozen = pid == 4300;
+    server.waits[3].enders.push_back(std::move(ender));
+  }
+  model::Process halted;
+  halted.pid = 4500;
+  halted.liveness = model::Liveness::kAwake;
+  halted.waits = {idle_wait(4500, "stopped", "", {worded_ender(model::EnderKind::kContinue, "kill -CONT 4500")}),
+                  idle_wait(4501, "in open", "the FIFO /run/jobs, for somebody who writes",
+                            {worded_ender(model::EnderKind::kAnybody, "whoever opens it for writing")}),
+                  idle_wait(4502, "in pause", "", {})};
+  sample.model.processes = {server, halted};
+  return sample;
+}
+
 Sample nothing() { return {"nothing", read_model(LockTrace({}).trace)}; }
 
 }  // namespace
 
 std::vector<Sample> all_samples() {
   return {lost_openmp_pool(), orphaned_mutex(),       many_ranks(), cured(),   refused_unlock(),
-          lost_wakeup(),      cuda_used_after_fork(), stuck_handler(), hostile(),    nothing(), {"empty", {}}};
+          lost_wakeup(),      cuda_used_after_fork(), stuck_handler(), hostile(),    nothing(), waits(), {"empty", {}}};
 }
 
 }  // namespace forksight::test

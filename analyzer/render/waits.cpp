@@ -1,0 +1,198 @@
+#include "render/waits.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string_view>
+#include <unordered_set>
+
+#include "diagnose/futex_waits.hpp"
+#include "diagnose/words.hpp"
+#include "render/page.hpp"
+#include "render/stack_rows.hpp"
+
+namespace forksight::render {
+namespace {
+
+constexpr std::size_t kMostProcesses = 16;
+constexpr std::size_t kMostKinds = 8;
+constexpr std::size_t kMostEnders = 6;
+
+std::string describe_state(const model::Ender& ender) {
+  if (ender.state == 'T') return fmt::format(", stopped (kill -CONT {} lets it go on)", ender.pid);
+  if (ender.is_frozen) return ", frozen by its control group";
+  switch (ender.state) {
+    case 'Z':
+    case 'X': return ", which has ended";
+    case 't': return ", stopped by its tracer";
+    case 'S': return ", asleep";
+    case 'R': return ", running";
+    case 'D': return ", in the kernel";
+    default: return {};
+  }
+}
+
+std::string describe_process(const model::Ender& ender, const model::Process& own, const model::Wait& wait) {
+  const bool is_own = ender.pid == own.pid;
+  std::string text;
+  if (is_own && ender.tid == 0 && ender.via == "futex") {
+    const std::string purpose = futex_waits::find_purpose(wait.stack).other_side;
+    const bool is_known = wait.use == model::FutexUse::kUnknown && wait.stack.known();
+    return is_known ? fmt::format("another thread of its process: {}", purpose) : "another thread of its process";
+  }
+  if (ender.tid != 0) {
+    text = is_own ? fmt::format("thread {} of its process", ender.tid)
+                  : fmt::format("thread {} of process {}", ender.tid, ender.pid);
+  } else {
+    text = is_own ? "this process itself" : fmt::format("process {}", ender.pid);
+  }
+  if (ender.fd >= 0) text += fmt::format(" by its descriptor {}", ender.fd);
+  if (ender.via == "shared memory" && ender.fd < 0) text += ", which has the same memory";
+  if (ender.via == "ptrace") text += ", which traces it";
+  if (ender.via == "semaphore") text += ", which changed it last";
+  if (!is_own || ender.tid != 0) text += describe_state(ender);
+  if (!is_own && !ender.command.empty()) text += ": " + ender.command;
+  return text;
+}
+
+std::string describe_timer(const model::Ender& ender) {
+  return ender.in_ms ? fmt::format("{}, in {}", ender.what, words::duration(*ender.in_ms)) : ender.what;
+}
+
+std::string describe(const model::Ender& ender, const model::Process& own, const model::Wait& wait) {
+  switch (ender.kind) {
+    case model::EnderKind::kProcess: return describe_process(ender, own, wait);
+    case model::EnderKind::kTimer: return describe_timer(ender);
+    case model::EnderKind::kSignal:
+    case model::EnderKind::kAnybody: return ender.what;
+    case model::EnderKind::kContinue:
+      return ender.what.empty() ? "whoever lets it go on" : fmt::format("go on by: {}", ender.what);
+  }
+  return {};
+}
+
+// A line each; equal ones once.
+std::vector<std::string> list_enders(const model::Process& own, const model::Wait& wait) {
+  std::vector<std::string> lines;
+  for (const model::Ender& ender : wait.enders) {
+    std::string line = describe(ender, own, wait);
+    if (std::ranges::find(lines, line) == lines.end()) lines.push_back(std::move(line));
+  }
+  return lines;
+}
+
+std::string describe_call(const model::Wait& wait) {
+  const std::string call = wait.call.empty() ? "waiting" : wait.call;
+  return wait.target.empty() ? call : fmt::format("{}: {}", call, wait.target);
+}
+
+struct Kind {
+  const model::Wait* first = nullptr;
+  std::size_t count = 0;
+  std::optional<std::uint64_t> least_ms;
+  std::vector<std::string> enders;
+};
+
+// Threads that wait alike, at one place and for the same.
+std::vector<Kind> find_kinds(const model::Process& process) {
+  std::vector<Kind> kinds;
+  std::map<std::string, std::size_t> known;
+  for (const model::Wait& wait : process.waits) {
+    if (wait.state == 'Z' || wait.state == 'X') continue;
+    Kind kind{&wait, 1, wait.for_ms, list_enders(process, wait)};
+    std::string key = describe_call(wait) + "|" + words::long_place(wait.stack);
+    for (const std::string& ender : kind.enders) key += "|" + ender;
+    const auto [at, is_new] = known.try_emplace(std::move(key), kinds.size());
+    if (is_new) {
+      kinds.push_back(std::move(kind));
+      continue;
+    }
+    Kind& same = kinds[at->second];
+    ++same.count;
+    if (same.least_ms) same.least_ms = wait.for_ms ? std::min(*same.least_ms, *wait.for_ms) : wait.for_ms;
+  }
+  return kinds;
+}
+
+std::string head_of(const model::Process& process) {
+  const std::string exe(words::base_name(process.exe));
+  std::string text = fmt::format("process {}{}", process.pid, exe.empty() ? exe : fmt::format(" ({})", exe));
+  for (std::size_t i = 0; i < process.ways_out.size(); ++i)
+    text += (i == 0 ? ", which no task can wake, only " : " or ") + process.ways_out[i];
+  return text;
+}
+
+bool can_be_woken(const model::Process& process) {
+  return process.liveness == model::Liveness::kAwake || !process.ways_out.empty();
+}
+
+void add_kind(Page& page, const Kind& kind, const std::filesystem::path& cwd) {
+  const model::Wait& wait = *kind.first;
+  std::string who = kind.count == 1 ? fmt::format("thread {}{}", wait.tid, words::quoted(wait.name))
+                                    : words::count(kind.count, "thread", "threads");
+  const bool is_still = wait.kind != model::WaitKind::kRunning;
+  if (is_still && kind.least_ms)
+    who += fmt::format(", for {}{}", words::duration(*kind.least_ms), kind.count == 1 ? "" : " or longer");
+  page.line(Style::kPlain, fmt::format("    - {}: {}", who, describe_call(wait)));
+  add_stack(page, wait.stack, cwd);
+  if (!is_still || !wait.are_enders_known) return;
+  constexpr std::string_view kLabel = "        could be ended by: ";
+  const std::string indent(kLabel.size(), ' ');
+  for (std::size_t i = 0; i < kind.enders.size() && i < kMostEnders; ++i)
+    page.line(Style::kPlain, (i == 0 ? std::string(kLabel) : indent) + kind.enders[i]);
+  if (kind.enders.size() > kMostEnders)
+    page.line(Style::kPlain, fmt::format("{}and {} more", indent, kind.enders.size() - kMostEnders));
+  if (kind.enders.empty() && wait.state != 'D')
+    page.line(Style::kPlain, std::string(kLabel) + "nobody that could be seen");
+}
+
+}  // namespace
+
+std::vector<model::ProcessId> find_untold(const model::Model& model, const std::vector<Finding>& findings) {
+  std::unordered_set<model::ProcessId> told;
+  std::unordered_set<std::int32_t> victims;
+  for (const Finding& finding : findings) {
+    told.insert(finding.processes.begin(), finding.processes.end());
+    for (const Victim& victim : finding.victims) victims.insert(victim.pid);
+  }
+  std::vector<model::ProcessId> untold;
+  for (model::ProcessId id = 0; id < model.processes.size(); ++id) {
+    const model::Process& process = model.processes[id];
+    if (!process.waits.empty() && !told.contains(id) && !victims.contains(process.pid)) untold.push_back(id);
+  }
+  return untold;
+}
+
+std::string render_waits(const model::Model& model, const std::vector<model::ProcessId>& processes,
+                         const TextOptions& options) {
+  if (processes.empty()) return {};
+  Page page(options.colour);
+  const bool is_idle =
+      std::ranges::all_of(processes, [&](model::ProcessId id) { return can_be_woken(model.processes[id]); });
+  const bool is_core = std::ranges::any_of(processes, [&](model::ProcessId id) { return model.processes[id].is_core; });
+  page.line(Style::kBold, is_core   ? "What each thread was in:"
+                          : is_idle ? "Not stuck for good; as far as can be told from outside, each can still be woken:"
+                                    : "What each thread waits for, and who could end that:");
+  for (std::size_t i = 0; i < processes.size() && i < kMostProcesses; ++i) {
+    const model::Process& process = model.processes[processes[i]];
+    page.line(Style::kPlain, "  " + head_of(process));
+    const std::vector<Kind> kinds = find_kinds(process);
+    std::size_t left = 0;
+    for (std::size_t at = 0; at < kinds.size(); ++at) {
+      if (at < kMostKinds) add_kind(page, kinds[at], options.cwd);
+      if (at >= kMostKinds) left += kinds[at].count;
+    }
+    if (left > 0)
+      page.line(Style::kPlain,
+                fmt::format("    - {} more; --format json has them all", words::count(left, "thread", "threads")));
+  }
+  if (processes.size() > kMostProcesses)
+    page.line(Style::kPlain, fmt::format("  and {} more; --format json has them all",
+                                         words::count(processes.size() - kMostProcesses, "process", "processes")));
+  return page.take();
+}
+
+}  // namespace forksight::render
