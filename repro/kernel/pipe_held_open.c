@@ -1,5 +1,8 @@
 // Mechanism: a reader waits for the end of a pipe whose writing end is open in the process that waits for the reader.
-//            With -DSELF in the reader alone; with -DSIBLING in a process that was started later and inherited it.
+//            With -DSELF in the reader alone; with -DSIBLING in a process that was started later and inherited it; with
+//            -DSLEEPER in one that was started first, and sleeps for good or for long: nobody can tell, so it is a
+//            suspect. With -DWORKER that one is the writer, who has not begun; with -DIDLE_POOL the reader collects what
+//            workers send, one has ended, the other waits for a task that the reader does not send: another hang.
 // To blame:  the descriptors that were not closed after fork().
 // User sees: the reader has had all its input and does not end.
 // Fix:       each process closes the ends that it does not use.
@@ -7,6 +10,13 @@
 //
 // EXPECT-BARE: hang
 // EXPECT: pipe-held-open proven hang victims=0
+// EXPECT-NONE(sleeper)
+// EXPECT-WHY(sleeper): pipe-held-open possible may-hang victims=0
+// EXPECT-NONE(worker)
+// EXPECT(idle_pool): pipe-deadlock proven hang victims=0
+#include <signal.h>
+#include <sys/prctl.h>
+
 #include "../baton.h"
 
 static int drain(int fd) {
@@ -16,7 +26,55 @@ static int drain(int fd) {
   return 0;
 }
 
-#if defined(SELF)
+#if defined(SLEEPER) || defined(WORKER) || defined(IDLE_POOL)
+// Ends with its parent, however that ends.
+static pid_t fork_worker(void) {
+  const pid_t child = fork();
+  if (child == 0) prctl(PR_SET_PDEATHSIG, SIGKILL);
+  return child;
+}
+#endif
+
+#if defined(SLEEPER) || defined(WORKER)
+int main(void) {
+  struct baton input = baton_make();
+  const pid_t sleeper = fork_worker();
+  if (sleeper == 0) {
+    close(input.end[0]);
+    for (;;) pause();
+  }
+#ifdef SLEEPER
+  const pid_t writer = fork_worker();
+  if (writer == 0) {
+    baton_pass(input);
+    _exit(0);
+  }
+  if (end_of(writer) != 0) return 1;
+#endif
+  close(input.end[1]);
+  return drain(input.end[0]);
+}
+#elif defined(IDLE_POOL)
+int main(void) {
+  struct baton results = baton_make();
+  struct baton tasks = baton_make();
+  pid_t workers[2];
+  for (int i = 0; i < 2; ++i) {
+    workers[i] = fork_worker();
+    if (workers[i] != 0) continue;
+    close(tasks.end[1]);
+    close(results.end[0]);
+    baton_wait(tasks);
+    baton_pass(results);
+    _exit(0);
+  }
+  close(results.end[1]);
+  baton_pass(tasks);
+  baton_wait(results);
+  if (wait(NULL) < 0) return 1;
+  return drain(results.end[0]);
+}
+#elif defined(SELF)
 int main(void) {
   struct baton input = baton_make();
   baton_pass(input);

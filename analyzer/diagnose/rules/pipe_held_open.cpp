@@ -1,10 +1,12 @@
 // A reader waits for the end of a pipe that somebody has open for writing without ever writing to it: the reader
-// itself, the process that waits for the reader's end, or a sibling that inherited the descriptor.
+// itself, the process that waits for the reader's end, or a sibling that inherited the descriptor. Where all of them
+// are stuck, that is proven. A sibling that sleeps and may be woken some day is a suspect.
 #include <fmt/core.h>
 
 #include <algorithm>
 
 #include "diagnose/rules.hpp"
+#include "diagnose/suspects.hpp"
 #include "diagnose/wait_cycles.hpp"
 #include "diagnose/words.hpp"
 
@@ -31,6 +33,104 @@ std::string name_holders(const model::Wait& wait, std::int32_t own) {
     names += fmt::format("{}{} (descriptor {})", names.empty() ? "" : ", ", who, waker.fd);
   }
   return names;
+}
+
+const model::Process* find_process(const model::Model& model, std::int32_t pid) {
+  const auto at = std::ranges::find(model.processes, pid, &model::Process::pid);
+  return at == model.processes.end() ? nullptr : &*at;
+}
+
+// A child of it, or of its parent, has ended: that one may have been the writer.
+bool has_lost_kin(const model::Model& model, const model::Process& reader) {
+  const auto has_lost = [](const model::Process& process) { return process.has_reaped || !process.zombies.empty(); };
+  const model::Process* const parent = find_process(model, reader.ppid);
+  return has_lost(reader) || (parent != nullptr && has_lost(*parent));
+}
+
+// Who waits for the reader in turn is at work with it: a worker that has nothing to do yet.
+bool waits_for(const model::Process& process, std::int32_t pid) {
+  return std::ranges::any_of(process.waits, [&](const model::Wait& wait) {
+    return std::ranges::any_of(wait.enders, [&](const model::Ender& ender) { return ender.pid == pid; });
+  });
+}
+
+// It has a writing end, and nothing speaks for it that it will ever write: it sleeps, it has written nothing to
+// anything since it was forked, the descriptor is none of the standard streams, which are given on purpose.
+bool is_suspect(const model::Model& model, const model::Process& reader, const model::Ender& ender) {
+  const bool stands_out = ender.kind == model::EnderKind::kProcess && ender.via == "pipe" && ender.pid != reader.pid &&
+                          ender.fd > 2 && ender.state == 'S' && !ender.is_frozen && !ender.may_have_written;
+  const model::Process* const holder = stands_out ? find_process(model, ender.pid) : nullptr;
+  return holder != nullptr && holder->liveness == model::Liveness::kAwake && !holder->waits.empty() &&
+         !waits_for(*holder, reader.pid);
+}
+
+// The handlers of the reader are no way to the end of a pipe.
+bool has_suspects_only(const model::Model& model, const model::Process& reader, const model::Wait& wait) {
+  bool has_any = false;
+  for (const model::Ender& ender : wait.enders) {
+    if (ender.kind == model::EnderKind::kSignal) continue;
+    if (!is_suspect(model, reader, ender)) return false;
+    has_any = true;
+  }
+  return has_any;
+}
+
+Finding suspect(const Evidence& evidence, model::ProcessId id, const model::Wait& wait) {
+  const auto first = std::ranges::find(wait.enders, model::EnderKind::kProcess, &model::Ender::kind);
+  const std::size_t others =
+      static_cast<std::size_t>(std::ranges::count(wait.enders, model::EnderKind::kProcess, &model::Ender::kind)) - 1;
+  Finding finding = Evidence::begin_finding("pipe-held-open", id, wait);
+  finding.harm = Certainty::kPossible;
+  finding.cause = Certainty::kPossible;
+  finding.outcome = Outcome::kMayHang;
+  finding.culprit.kind = CulpritKind::kPipe;
+  finding.culprit.name = cycles::object(wait);
+  finding.culprit.holder.emplace();
+  finding.culprit.holder->pid = first->pid;
+  finding.culprit.holder->tid = first->pid;
+  finding.culprit.holder->alive = true;
+  finding.summary = fmt::format(
+      "{} reads from {}, and the end of it may never come: process {} has it open for writing (descriptor {}), sleeps, "
+      "and has never written anything",
+      evidence.name(id), cycles::object(wait), first->pid, first->fd);
+  const std::string since = wait.for_ms ? fmt::format(" for {}", words::duration(*wait.for_ms)) : std::string();
+  add_sentence(finding,
+               fmt::format("Thread {} of {} has waited{} in a read from {} (its descriptor {}){}.", wait.tid,
+                           evidence.name(id), since, cycles::object(wait), wait.fd, words::at(" at ", wait.stack)));
+  add_sentence(finding, "A reader gets end of file when the last writing end is closed.");
+  for (const model::Ender& ender : wait.enders) {
+    if (ender.kind != model::EnderKind::kProcess) continue;
+    add_sentence(finding,
+                 fmt::format("Process {} has one, its descriptor {}: it sleeps, and since it was forked it has "
+                             "written nothing to anything. Its command: {}.",
+                             ender.pid, ender.fd, ender.command));
+  }
+  add_sentence(
+      finding,
+      fmt::format("{} writing end is open anywhere. A child of {} or of its parent has ended: who was to write may "
+                  "have been that one.",
+                  others == 0 ? "No other" : "No further", evidence.name(id)));
+  add_sentence(finding, "It is a guess: a process that has not begun to write yet looks the same.");
+  finding.fixes.push_back({fmt::format(
+      "Close descriptor {} in process {} right after fork(): each process keeps only the ends that it uses.", first->fd,
+      first->pid)});
+  finding.fixes.push_back(
+      {"Open pipes with O_CLOEXEC (pipe2()), so that no program that is started inherits them (Python: "
+       "close_fds=True)."});
+  return finding;
+}
+
+void find_suspects(const Evidence& evidence, std::vector<Finding>& findings) {
+  const model::Model& model = evidence.model();
+  for (model::ProcessId id = 0; id < model.processes.size(); ++id) {
+    const model::Process& reader = model.processes[id];
+    const bool may_go_on = reader.liveness == model::Liveness::kAwake || has_way_out(reader);
+    if (!may_go_on || suspects::is_told(evidence, id, findings) || !has_lost_kin(model, reader)) continue;
+    const auto wait = std::ranges::find_if(reader.waits, [&](const model::Wait& one) {
+      return one.kind == model::WaitKind::kPipeRead && has_suspects_only(model, reader, one);
+    });
+    if (wait != reader.waits.end()) findings.push_back(suspect(evidence, id, *wait));
+  }
 }
 
 }  // namespace
@@ -66,6 +166,7 @@ void pipe_held_open(const Evidence& evidence, std::vector<Finding>& findings) {
       finding.fixes.push_back({"Close the writing end before waiting for the reader's end."});
     findings.push_back(std::move(finding));
   }
+  find_suspects(evidence, findings);
 }
 
 }  // namespace forksight::rules

@@ -1,0 +1,92 @@
+// A thread waits in open() for somebody to open the other end of a FIFO, and something speaks for it that nobody will:
+// the name of the FIFO is removed, or a child that may have been meant to has ended. A service that waits for its next
+// client looks the same but for that, so of a FIFO alone nothing is said here.
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "diagnose/evidence.hpp"
+#include "diagnose/rules.hpp"
+#include "diagnose/suspects.hpp"
+#include "diagnose/words.hpp"
+
+namespace forksight::rules {
+
+namespace {
+
+const model::Process* find_parent(const model::Model& model, const model::Process& process) {
+  const auto at = std::ranges::find(model.processes, process.ppid, &model::Process::pid);
+  return at == model.processes.end() ? nullptr : &*at;
+}
+
+// A child of its own that ended before the open() came back; or a brother, which like itself is a copy of their parent.
+// Null: none that nobody has waited for yet.
+const model::Zombie* find_lost_peer(const model::Model& model, const model::Process& process) {
+  if (!process.zombies.empty()) return &process.zombies.front();
+  const model::Process* const parent = find_parent(model, process);
+  if (parent == nullptr || parent->exe != process.exe) return nullptr;
+  const auto brother = std::ranges::find_if(parent->zombies, &model::Zombie::is_fork);
+  return brother == parent->zombies.end() ? nullptr : &*brother;
+}
+
+bool has_peer(const model::Wait& wait) {
+  return std::ranges::any_of(wait.enders, [](const model::Ender& ender) {
+    return ender.kind == model::EnderKind::kProcess || ender.kind == model::EnderKind::kContinue;
+  });
+}
+
+Finding describe(const Evidence& evidence, model::ProcessId id, const model::Wait& wait, const model::Zombie* peer) {
+  const bool is_removed = peer == nullptr;
+  Finding finding = Evidence::begin_finding("fifo-without-peer", id, wait);
+  finding.harm = is_removed ? Certainty::kLikely : Certainty::kPossible;
+  finding.cause = finding.harm;
+  finding.outcome = is_removed ? Outcome::kHang : Outcome::kMayHang;
+  finding.culprit.kind = CulpritKind::kPipe;
+  finding.culprit.name = fmt::format("the FIFO {}", wait.path);
+  const std::string name = evidence.name(id);
+  const std::string since = wait.for_ms ? fmt::format(" for {}", words::duration(*wait.for_ms)) : std::string();
+  finding.summary =
+      is_removed ? fmt::format("{} opens the FIFO {}, and nobody can open its other end any more: the name is removed",
+                               name, wait.path)
+                 : fmt::format(
+                       "{} opens the FIFO {}, and nobody has its other end: process {} ({}), which may have been "
+                       "meant to open it, has ended",
+                       name, wait.path, peer->pid, peer->name);
+  add_sentence(finding,
+               fmt::format("Thread {} of {} has waited{} in open(){}: it returns once somebody opens the other "
+                           "end.",
+                           wait.tid, name, since, words::at(" at ", wait.stack)));
+  add_sentence(finding, "No process has the other end open.");
+  if (is_removed) {
+    add_sentence(finding, "Nothing has the name of the FIFO any more, so nobody finds it.");
+  } else {
+    add_sentence(finding, fmt::format("Process {} ({}) has ended, and nobody has waited for its end yet.", peer->pid,
+                                      peer->name));
+    add_sentence(finding, "It is a guess: anybody may still open the FIFO by its name.");
+  }
+  finding.fixes.push_back(
+      {"Open both ends before anything can fail, or open with O_RDWR, which does not wait for anybody (Linux)."});
+  finding.fixes.push_back(
+      {"Open with O_NONBLOCK, and look in the same loop whether the other process has ended: waitpid() with WNOHANG."});
+  if (!is_removed)
+    finding.fixes.push_back(
+        {fmt::format("To let it go on now: open the other end once, as `: > {}` does for a reader.", wait.path)});
+  return finding;
+}
+
+}  // namespace
+
+void fifo_without_peer(const Evidence& evidence, std::vector<Finding>& findings) {
+  const model::Model& model = evidence.model();
+  for (model::ProcessId id = 0; id < model.processes.size(); ++id) {
+    const model::Process& process = model.processes[id];
+    if (suspects::is_told(evidence, id, findings)) continue;
+    for (const model::Wait& wait : process.waits) {
+      if (wait.kind != model::WaitKind::kFifoOpen || !wait.are_enders_known || has_peer(wait)) continue;
+      const model::Zombie* const peer = wait.is_unlinked ? nullptr : find_lost_peer(model, process);
+      if (wait.is_unlinked || peer != nullptr) findings.push_back(describe(evidence, id, wait, peer));
+    }
+  }
+}
+
+}  // namespace forksight::rules

@@ -1,0 +1,19 @@
+// What rules share that guess, for who asks: a suspect is named only where nothing better is known.
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "diagnose/evidence.hpp"
+
+namespace forksight::suspects {
+
+// A finding is about this process, or about a child that it forked: what its threads wait for is part of that story.
+inline bool is_told(const Evidence& evidence, model::ProcessId id, const std::vector<Finding>& findings) {
+  return std::ranges::any_of(findings, [&](const Finding& finding) {
+    const bool is_parent = finding.fork && finding.fork->pid == evidence.process(id).pid;
+    return is_parent || std::ranges::find(finding.processes, id) != finding.processes.end();
+  });
+}
+
+}  // namespace forksight::suspects

@@ -1,0 +1,58 @@
+// Mechanism: a process asks whether its child has ended, and then sleeps in pause() for the SIGCHLD of that end. The child
+//            ends in between: the signal comes before the sleep. With -DOTHER the child's end was told, and the process
+//            sleeps for another signal.
+// To blame:  the gap between the question and the sleep.
+// User sees: now and then the program stops, with a zombie for a child.
+// Fix:       block SIGCHLD before the question, sleep with sigsuspend().
+// Repaired:  that.
+//
+// EXPECT-BARE: hang
+// EXPECT-NONE
+// EXPECT-WHY: child-end-missed possible may-hang victims=0
+// EXPECT-NONE(other)
+// EXPECT-WHY(other): none
+#include <signal.h>
+
+#include "../baton.h"
+
+static volatile sig_atomic_t has_ended;
+
+static void note_end(int signal) {
+  (void)signal;
+  has_ended = 1;
+}
+
+#ifndef OTHER
+// Its end has happened, and its signal has come.
+static void await_end(pid_t child) {
+  siginfo_t about;
+  if (waitid(P_PID, (id_t)child, &about, WEXITED | WNOWAIT) != 0) abort();
+}
+#endif
+
+int main(void) {
+  sigset_t children, before;
+  signal(SIGCHLD, note_end);
+  sigemptyset(&children);
+  sigaddset(&children, SIGCHLD);
+#ifdef REPAIRED
+  sigprocmask(SIG_BLOCK, &children, &before);
+#else
+  (void)before;
+#endif
+  const pid_t child = fork();
+  if (child == 0) _exit(0);
+#ifdef REPAIRED
+  await_end(child);
+  while (!has_ended) sigsuspend(&before);
+#elif defined(OTHER)
+  if (end_of(child) != 0) return 1;
+  pause();
+#else
+  if (has_ended == 0) {
+    await_end(child);
+    pause();
+  }
+#endif
+  return end_of(child);
+}
