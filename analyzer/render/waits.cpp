@@ -69,7 +69,7 @@ std::string describe(const model::Ender& ender, const model::Process& own, const
     case model::EnderKind::kSignal:
     case model::EnderKind::kAnybody: return ender.what;
     case model::EnderKind::kContinue:
-      return ender.what.empty() ? "whoever lets it go on" : fmt::format("go on by: {}", ender.what);
+      return ender.what.empty() ? "whoever lets it go on" : fmt::format("{}, which lets it go on", ender.what);
   }
   return {};
 }
@@ -136,17 +136,16 @@ void add_kind(Page& page, const Kind& kind, const std::filesystem::path& cwd) {
   const bool is_still = wait.kind != model::WaitKind::kRunning;
   if (is_still && kind.least_ms)
     who += fmt::format(", for {}{}", words::duration(*kind.least_ms), kind.count == 1 ? "" : " or longer");
-  page.line(Style::kPlain, fmt::format("    - {}: {}", who, describe_call(wait)));
+  page.item(Style::kPlain, "-", fmt::format("{}: {}", who, describe_call(wait)));
   add_stack(page, wait.stack, cwd);
   if (!is_still || !wait.are_enders_known) return;
-  constexpr std::string_view kLabel = "        could be ended by: ";
+  constexpr std::string_view kLabel = "    could be ended by:";
   const std::string indent(kLabel.size(), ' ');
   for (std::size_t i = 0; i < kind.enders.size() && i < kMostEnders; ++i)
-    page.line(Style::kPlain, (i == 0 ? std::string(kLabel) : indent) + kind.enders[i]);
+    page.item(Style::kPlain, i == 0 ? kLabel : indent, kind.enders[i]);
   if (kind.enders.size() > kMostEnders)
-    page.line(Style::kPlain, fmt::format("{}and {} more", indent, kind.enders.size() - kMostEnders));
-  if (kind.enders.empty() && wait.state != 'D')
-    page.line(Style::kPlain, std::string(kLabel) + "nobody that could be seen");
+    page.item(Style::kPlain, indent, fmt::format("and {} more", kind.enders.size() - kMostEnders));
+  if (kind.enders.empty() && wait.state != 'D') page.item(Style::kPlain, kLabel, "nobody that could be seen");
 }
 
 }  // namespace

@@ -355,7 +355,7 @@ class Search {
 
   void add_socket(std::int32_t tid, std::int32_t fd, const proc::Object& object, Plan& plan) {
     if (const auto peer = proc::find_peer(tid, object.inode)) {
-      add_end(plan, {fd, socket_name(*peer), true, true, false, "socket"});
+      add_end(plan, {fd, socket_name(peer->inode), true, true, false, "socket"});
     } else {
       const auto name = proc::find_socket_name(tid, object.inode);
       const std::string called = name ? proc::describe_socket(*name) : object.name;
@@ -363,8 +363,8 @@ class Search {
                                         ? fmt::format("whoever connects or sends to {} (descriptor {})", called, fd)
                                         : fmt::format("the other end of {} (descriptor {})", called, fd)));
     }
-    if (proc::has_socket_timeout(tid, fd).value_or(false))
-      plan.others.push_back(of_timer({}, fmt::format("the time limit of descriptor {}", fd)));
+    if (proc::is_bound_to_time(tid, fd).value_or(false))
+      plan.others.push_back(of_timer({}, fmt::format("a time limit of descriptor {}", fd)));
   }
 
   void fill(Waiter& waiter, Plan& plan) {

@@ -171,7 +171,7 @@ os.read(reading, 1)
             while processes.stat_fields(f"/proc/{program.pid}/stat")[0] != "T" and time.monotonic() < deadline:
                 time.sleep(0.01)
             text, report = self.ask(program)
-            self.assertRegex(text, rf": stopped.*\n(.*\n)*? +could be ended by: go on by: kill -CONT {program.pid}")
+            self.assertRegex(text, rf": stopped.*\n(.*\n)*? +could be ended by: kill -CONT {program.pid}, which lets it go on")
             self.assertEqual(self.wait_of(report, program.pid)["could_end"][0], {"kind": "continue", "run": f"kill -CONT {program.pid}"})
             os.kill(program.pid, signal.SIGCONT)
 
@@ -206,7 +206,7 @@ os.read(reading, 1)
                 finally:
                     (group / "freezer.state").write_text("THAWED")
                 self.assertRegex(text, r": frozen")
-                self.assertIn(f"could be ended by: go on by: echo THAWED > {group}/freezer.state", text)
+                self.assertIn(f"could be ended by: echo THAWED > {group}/freezer.state, which lets it go on", text)
         finally:
             deadline = time.monotonic() + LIMIT_S
             while (group / "tasks").read_text() and time.monotonic() < deadline:
