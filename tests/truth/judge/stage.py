@@ -1,4 +1,5 @@
 """Plays a scenario: alone, under `forksight run`, or looked at by `why` and `core`. Whatever was started is ended again."""
+import contextlib
 import ctypes
 import json
 import os
@@ -268,7 +269,8 @@ def core_by_kernel(performance, pid):
     path = performance.folder / "core"
     resource.prlimit(pid, resource.RLIMIT_CORE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
     os.kill(pid, signal.SIGABRT)
-    os.kill(pid, signal.SIGCONT)
+    with contextlib.suppress(ProcessLookupError):  # a process that waited for another one may have ended
+        os.kill(pid, signal.SIGCONT)
     deadline = time.monotonic() + SETTLE_S
     while task_state(pid, pid, performance.groups(performance.slots())) not in ("", "Z") and time.monotonic() < deadline:
         time.sleep(0.005)
