@@ -158,9 +158,13 @@ void RunHistory::add_look(const proc::ProcessKey& key, collect::LoggedProcess& r
   const auto look = looks_.find(key);
   if (look == looks_.end()) return;
   row.is_lone = look->second.is_lone;
+  // A thread whose call does not return is in that call at both samples. One
+  // that spins may be running, about to run, or stopped by whoever looks at it.
+  const bool is_in_that_call = row.liveness == model::Liveness::kSpinning || row.liveness == model::Liveness::kStalled;
   for (model::Wait& wait : row.waits) {
     const auto is_it = [&](const model::Wait& one) {
-      return one.tid == wait.tid && one.kind == wait.kind && one.object == wait.object && one.fd == wait.fd;
+      if (one.tid != wait.tid) return false;
+      return is_in_that_call || (one.kind == wait.kind && one.object == wait.object && one.fd == wait.fd);
     };
     const auto seen = std::ranges::find_if(look->second.waits, is_it);
     if (seen == look->second.waits.end()) continue;  // it waits for something else by now

@@ -41,8 +41,7 @@ model::ProcessId find_or_add(model::Model& model, const model::Process& process)
 
 }  // namespace
 
-void OutsideFindings::keep(const model::Model& seen, const model::Model& model,
-                           const std::vector<Finding>& findings) {
+void OutsideFindings::keep(const model::Model& seen, const model::Model& model, const std::vector<Finding>& findings) {
   if (find_unexplained(model, findings).empty()) return;
   for (Finding& finding : diagnose(seen)) {
     if (finding.harm == Certainty::kPossible) continue;  // a guess is for who asks: `forksight why`
@@ -81,8 +80,7 @@ void OutsideFindings::add_to(model::Model& model, std::vector<Finding>& findings
     for (const model::Process& process : kept->processes) finding.processes.push_back(find_or_add(model, process));
     finding.process = finding.processes.front();
     const auto equal = std::ranges::find_if(findings, [&](const Finding& one) {
-      return one.fingerprint == finding.fingerprint && one.outcome == finding.outcome &&
-             one.harm == finding.harm;
+      return one.fingerprint == finding.fingerprint && one.outcome == finding.outcome && one.harm == finding.harm;
     });
     if (equal == findings.end()) {
       findings.push_back(std::move(finding));

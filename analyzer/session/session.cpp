@@ -12,7 +12,6 @@
 #include <map>
 #include <optional>
 #include <set>
-#include <thread>
 
 #include "collect/load.hpp"
 #include "diagnose/diagnose.hpp"
@@ -148,33 +147,14 @@ class Session {
     for (const model::Touch& touch : traced.touches) {
       if (is_open_hazard(touch)) broken.insert(traced.processes[touch.process].pid);
     }
-    const bool has_hang = std::ranges::any_of(verdicts, [&](const auto& entry) {
-      return entry.second.ways_out.empty() || broken.contains(entry.first.pid);
-    });
+    const bool has_hang = std::ranges::any_of(
+        verdicts, [&](const auto& entry) { return entry.second.ways_out.empty() || broken.contains(entry.first.pid); });
     if (!has_hang || status_) return std::nullopt;
     inspect::LiveTreeOptions options;
     options.may_stop_idle = [&](std::int32_t pid) { return broken.contains(pid); };
-    // A thread that spins is caught where it spins, or not: on a busy machine a look may miss it.
-    constexpr std::chrono::seconds kLongest{5};
-    constexpr std::chrono::milliseconds kPause{100};
-    const auto start = Clock::now();
-    for (;;) {
-      const auto tree = inspect::look_at_tree(command_pid_, options);
-      if (!tree) return std::nullopt;
-      model::Model seen = inspect::build_model(tree->subjects);
-      if (!misses_spinning(verdicts, seen) || Clock::now() - start > kLongest) return seen;
-      std::this_thread::sleep_for(kPause);
-    }
-  }
-
-  static bool misses_spinning(const Verdicts& verdicts, const model::Model& seen) {
-    return std::ranges::any_of(seen.processes, [&](const model::Process& process) {
-      const watch::Verdict* const verdict = find_verdict(verdicts, process);
-      if (verdict == nullptr) return false;
-      const bool may_spin =
-          verdict->liveness == model::Liveness::kSpinning || verdict->liveness == model::Liveness::kStalled;
-      return may_spin && process.liveness == model::Liveness::kAwake;
-    });
+    const auto tree = inspect::look_at_tree(command_pid_, options);
+    if (!tree) return std::nullopt;
+    return inspect::build_model(tree->subjects);
   }
 
   // What the traces say about processes to look at: those that the walk did not meet, and threads that may be spinning.

@@ -60,11 +60,6 @@ class View {
     if (run_.harm < why_.harm) miss("how sure", render::name_of(why_.harm), render::name_of(run_.harm));
     text("the thread", why_.thread_name, run_.thread_name);
     if (run_.rule != why_.rule) return std::move(lines_);
-    // A thread that spins is caught where it spins, or not: on a busy machine `run` may have no stack of it.
-    if (run_.harm < Certainty::kProven && run_.stack.frames.empty()) {
-      culprit();
-      return std::move(lines_);
-    }
     if (run_.fingerprint != why_.fingerprint) miss("the fingerprint", why_.fingerprint, run_.fingerprint);
     // Where the program itself is: inside of libc the hooks of the shim are between.
     const auto [first, last] = words::find_user_part(why_.stack);

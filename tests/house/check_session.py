@@ -18,6 +18,7 @@ from house import conclude
 BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LIMIT_S = 60
 LEFT_OUT = "..."
+OF_PIDS = "(?:process|processes|child|children|thread|threads)"
 
 
 def read_session(block):
@@ -36,7 +37,7 @@ def words(text):
     text = re.sub(r"\) on \S+?(?=[,.]?(?: |$))", ") on HOST", text)
     text = re.sub(r"\b\d+(\.\d+)? (ms|s)\b", "TIME", text)
     text = re.sub(r"\b\d+-\d+-\d+\b", "RUN", text)
-    return re.sub(r"\b\d{3,}\b", "NUMBER", text)
+    return re.sub(rf"\b({OF_PIDS}:?) \d+(?:(?:, | and )\d+)*\b", r"\1 NUMBER", text)
 
 
 def is_as_said(expected, printed):

@@ -79,6 +79,53 @@ model::Liveness liveness_in(const RunHistory& history, const watch::Supervisor& 
   return model::Liveness::kUnknown;
 }
 
+model::Wait wait_of(std::int32_t tid, model::WaitKind kind) {
+  model::Wait wait;
+  wait.tid = tid;
+  wait.kind = kind;
+  return wait;
+}
+
+// What is kept of a process whose thread waited as `sampled` when it was judged, and as `seen` when it was looked at.
+model::Wait join_looks(model::Liveness liveness, model::WaitKind sampled, model::WaitKind seen) {
+  const Sleeper child;
+  const ProcessKey key = child.key();
+  watch::Supervisor supervisor(key.pid, std::chrono::seconds(1));
+  supervisor.poll(Clock::now());
+  RunHistory history({"sleeper"});
+  auto stuck = verdict_of(key);
+  stuck[key].liveness = liveness;
+  stuck[key].waits = {wait_of(key.pid, sampled)};
+  history.note(supervisor, stuck, Clock::now());
+  model::Model look;
+  look.processes.emplace_back();
+  look.processes[0].pid = key.pid;
+  look.processes[0].start_ticks = key.start_ticks;
+  look.processes[0].waits = {wait_of(key.pid, seen)};
+  look.processes[0].waits[0].stack.frames.resize(7);
+  history.note_look(look);
+  for (const collect::LoggedProcess& row : history.log(supervisor).processes) {
+    if (row.pid == key.pid) return row.waits.at(0);
+  }
+  ADD_FAILURE() << "no row";
+  return {};
+}
+
+// One that spins is seen as it runs, as it is about to run, or as somebody stops it.
+TEST(RunHistory, KeepsTheStackOfAThreadThatSpinsHoweverEachSampleCaughtIt) {
+  for (const auto liveness : {model::Liveness::kStalled, model::Liveness::kSpinning}) {
+    const model::Wait kept = join_looks(liveness, model::WaitKind::kOther, model::WaitKind::kRunning);
+    EXPECT_EQ(kept.kind, model::WaitKind::kRunning);
+    EXPECT_EQ(kept.stack.frames.size(), 7U);
+  }
+}
+
+TEST(RunHistory, KeepsNoStackOfAnotherWait) {
+  const model::Wait kept = join_looks(model::Liveness::kDead, model::WaitKind::kPipeRead, model::WaitKind::kFutex);
+  EXPECT_EQ(kept.kind, model::WaitKind::kPipeRead);
+  EXPECT_TRUE(kept.stack.frames.empty());
+}
+
 // It pauses: a call that others may end, so it is awake.
 TEST(RunHistory, TakesAProofBackOnceItsProcessHasBeenAwakeForAWhile) {
   const Sleeper child;
