@@ -39,6 +39,9 @@ FORKSIGHT_OWN int memcmp(const void* one, const void* other, std::size_t bytes) 
   return 0;
 }
 
+// clang calls it where memcmp() is only asked whether bytes are equal.
+FORKSIGHT_OWN int bcmp(const void* one, const void* other, std::size_t bytes) { return memcmp(one, other, bytes); }
+
 FORKSIGHT_OWN const void* memchr(const void* text, int letter, std::size_t bytes) {
   const auto* const at = static_cast<const unsigned char*>(text);
   for (std::size_t i = 0; i < bytes; ++i) {
