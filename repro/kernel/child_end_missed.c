@@ -40,16 +40,23 @@ int main(void) {
 #else
   (void)before;
 #endif
+  const struct baton asked = baton_make();
   const pid_t child = fork();
-  if (child == 0) _exit(0);
+  if (child == 0) {
+    baton_wait(asked);
+    _exit(0);
+  }
 #ifdef REPAIRED
+  baton_pass(asked);
   await_end(child);
   while (!has_ended) sigsuspend(&before);
 #elif defined(OTHER)
+  baton_pass(asked);
   if (end_of(child) != 0) return 1;
   pause();
 #else
   if (has_ended == 0) {
+    baton_pass(asked);
     await_end(child);
     pause();
   }
