@@ -34,7 +34,7 @@ struct Graph {
 // A wait of which no more is known than that a thread of its process, or one with the same memory, could end it.
 // Nor does anybody wait for a shutdown() of his own end.
 bool is_understood(const model::Waker& waker) {
-  return waker.via != "futex" && waker.via != "shared memory" && waker.via != "shutdown";
+  return waker.via != "futex" && waker.via != "shared memory" && waker.via != "shutdown" && waker.via != "SCM_RIGHTS";
 }
 
 Graph build(const model::Model& model) {
@@ -98,9 +98,9 @@ Cycle find_shortest(const Graph& graph, std::size_t start, bool may_be_itself) {
   return {};
 }
 
-// Other threads of its process go on. They may cancel one that joins, or that lets itself be cancelled anywhere. A plain
-// mutex that its owner locks again may be meant as a semaphore, which another thread unlocks: no valid program, but one
-// that works.
+// Other threads of its process go on. They may cancel one that joins, or that lets itself be cancelled anywhere. A
+// plain mutex that its owner locks again may be meant as a semaphore, which another thread unlocks: no valid program,
+// but one that works.
 bool is_beyond_others(const Cycle& cycle, const Link& link) {
   if (link.waker->via == "join" || link.wait->may_be_cancelled) return false;
   const model::MutexType type = link.wait->mutex_type;
@@ -141,6 +141,8 @@ std::string tell_link(const Evidence& evidence, const Cycle& cycle, std::size_t 
     case WaitKind::kSocketWrite:
       return fmt::format("{} sends to {}, which is full and whose other end {} has{}.", who, descriptor(wait), other,
                          by);
+    case WaitKind::kEventfd:
+      return fmt::format("{} waits for {}, which {} has open{}.", who, descriptor(wait), other, by);
     case WaitKind::kPoll: return fmt::format("{} polls, and {} has the other end{}.", who, other, by);
     case WaitKind::kFileLock:
       return fmt::format("{} waits for a lock of {}, which {} holds{}.", who, descriptor(wait), other, by);
@@ -211,7 +213,8 @@ std::string object(const model::Wait& wait) {
   constexpr std::string_view kStandard = "_IO_stdfile_";
   if (wait.use == model::FutexUse::kMutex && wait.object_name.starts_with(kStandard)) {
     constexpr std::array kStreams{"stdin", "stdout", "stderr"};
-    const std::size_t number = static_cast<unsigned char>(wait.object_name.substr(kStandard.size())[0]) - std::size_t{'0'};
+    const std::size_t number =
+        static_cast<unsigned char>(wait.object_name.substr(kStandard.size())[0]) - std::size_t{'0'};
     if (number < kStreams.size()) return fmt::format("the lock of {}", kStreams[number]);
   }
   if (!wait.object_name.empty()) return wait.object_name;

@@ -119,19 +119,20 @@ std::vector<Holder> find_holders(const std::set<std::string>& objects, const std
   return holders;
 }
 
-bool has_descriptors_on_their_way(const std::set<std::int32_t>& pids) {
+std::set<std::string> find_sockets_with_descriptors(const std::set<std::int32_t>& pids) {
+  std::set<std::string> found;
   for (const std::int32_t pid : pids) {
     ListedNumbers fds;
     const std::int32_t tid = find_descriptor_owner(pid, fds);
     for (const std::int32_t fd : fds.numbers) {
-      const auto link = read_link(link_path(tid, fd));
+      auto link = read_link(link_path(tid, fd));
       if (!link || !parse_socket_link(*link)) continue;
       const std::string fdinfo = read_fdinfo(tid, fd).text;
       const auto waiting = find_field(fdinfo, "scm_fds");
-      if (waiting && *waiting != "0") return true;
+      if (waiting && *waiting != "0") found.insert(std::move(*link));
     }
   }
-  return false;
+  return found;
 }
 
 bool has_signalling_descriptor(std::int32_t tid) {

@@ -45,9 +45,9 @@ struct Holder {
 std::vector<Holder> find_holders(const std::set<std::string>& objects, const std::set<std::int32_t>& must_read,
                                  std::set<std::int32_t>& refused);
 
-// A message that waits in the queue of some UNIX socket of these processes brings descriptors with it: whoever takes it
-// has them then, and no look can tell which they are.
-bool has_descriptors_on_their_way(const std::set<std::int32_t>& pids);
+// The UNIX sockets of these processes in whose queue a message waits that brings descriptors with it ("socket:[17]").
+// Whoever takes it has them then, and no look can tell which they are.
+std::set<std::string> find_sockets_with_descriptors(const std::set<std::int32_t>& pids);
 
 // Some descriptor sends a signal once it is ready (O_ASYNC).
 bool has_signalling_descriptor(std::int32_t tid);

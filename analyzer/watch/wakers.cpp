@@ -63,6 +63,11 @@ std::optional<proc::LockRequest> read_request(const proc::ThreadSample& thread, 
   return request;
 }
 
+// It asks for a lock of the open file, which a lock of its own process stands in the way of, too.
+bool is_of_open_file(const proc::ThreadSample& thread) {
+  return thread.call.number == SYS_fcntl && thread.call.args[1] == F_OFD_SETLKW;
+}
+
 bool are_in_namespace_of(std::int32_t tid, const std::vector<std::int32_t>& pids) {
   const auto own = proc::read_link(proc::proc_path(tid, "ns/pid"));
   return own && std::all_of(pids.begin(), pids.end(),
@@ -212,7 +217,7 @@ Answer WakerFinder::find_other_ends(std::int32_t pid, std::int32_t tid, std::int
     return Answer::kKnown;
   }
   if (!has_scanned(object.name)) return Answer::kNeedsScan;
-  if (refused_ || on_their_way_) return Answer::kUnknown;
+  if (refused_) return Answer::kUnknown;
   const std::vector<proc::Holder>& holders = holders_[object.name];
   const auto own = std::find_if(holders.begin(), holders.end(),
                                 [&](const proc::Holder& one) { return one.pid == pid && one.fd == fd; });
@@ -232,7 +237,12 @@ Answer WakerFinder::find_other_ends(std::int32_t pid, std::int32_t tid, std::int
     if (is_new) signals->second = proc::may_be_signalled_by_kernel(holder.tid);
     if (signals->second) return Answer::kUnknown;
   }
+  add_receivers(facts);
   return has_any ? Answer::kKnown : Answer::kUnknown;
+}
+
+void WakerFinder::add_receivers(WaitFacts& facts) const {
+  for (const proc::Holder& one : receivers_) facts.wakers.push_back({one.pid, "SCM_RIGHTS", 0, one.fd});
 }
 
 std::optional<proc::Peer> WakerFinder::peer_of(std::int32_t tid, std::uint64_t inode) {
@@ -250,11 +260,12 @@ Answer WakerFinder::find_socket_ends(std::int32_t pid, std::int32_t tid, std::in
   if (kind == proc::WaitClass::kWrite ? peer->has_our_bytes : peer->has_bytes_for_us) return Answer::kUnknown;
   const bool both = has_scanned(socket.name);
   if (!has_scanned(other) || !both) return Answer::kNeedsScan;
-  if (refused_ || on_their_way_ || holders_[other].empty()) return Answer::kUnknown;
+  if (refused_ || holders_[other].empty()) return Answer::kUnknown;
   for (const proc::Holder& holder : holders_[other]) facts.wakers.push_back({holder.pid, "socket", 0, holder.fd});
   // shutdown() of its own end wakes it too.
   for (const proc::Holder& holder : holders_[socket.name])
     facts.wakers.push_back({holder.pid, "shutdown", 0, holder.fd});
+  add_receivers(facts);
   return Answer::kKnown;
 }
 
@@ -269,7 +280,7 @@ Answer WakerFinder::find_lock_holders(std::int32_t pid, const proc::ThreadSample
   if (!request) return Answer::kUnknown;
   const bool has_holders = has_scanned(facts.object);
   if (!has_holders) return Answer::kNeedsScan;
-  if (refused_ || on_their_way_) return Answer::kUnknown;
+  if (refused_) return Answer::kUnknown;
   // From within a pid namespace /proc/locks leaves out what is held outside of it: only what excludes every other lock
   // is told then.
   const auto& locks = file_locks();
@@ -281,7 +292,7 @@ Answer WakerFinder::find_lock_holders(std::int32_t pid, const proc::ThreadSample
     if (!proc::is_in_the_way(lock, *request)) continue;
     if (!lock.is_of_file) {
       if (lock.pid <= 0) return Answer::kUnknown;
-      if (lock.pid != pid) facts.wakers.push_back({lock.pid, "fcntl"});
+      if (lock.pid != pid || is_of_open_file(thread)) facts.wakers.push_back({lock.pid, "fcntl"});
       continue;
     }
     bool has_any = false;
@@ -297,7 +308,9 @@ Answer WakerFinder::find_lock_holders(std::int32_t pid, const proc::ThreadSample
     }
     if (!has_any) return Answer::kUnknown;
   }
-  return known_if_any(facts);
+  const Answer answer = known_if_any(facts);
+  if (answer == Answer::kKnown) add_receivers(facts);
+  return answer;
 }
 
 const std::vector<proc::Holder>& WakerFinder::memory_holders(const std::string& path) {
@@ -314,7 +327,7 @@ bool WakerFinder::has_descriptors_on_their_way(const Tree& tree) {
   if (!shared_on_its_way_) {
     std::set<std::int32_t> pids;
     for (const auto& [pid, member] : tree.living()) pids.insert(pid);
-    shared_on_its_way_ = proc::has_descriptors_on_their_way(pids);
+    shared_on_its_way_ = !proc::find_sockets_with_descriptors(pids).empty();
   }
   return *shared_on_its_way_;
 }
@@ -366,12 +379,16 @@ void WakerFinder::scan(const Tree& tree) {
   for (const auto& [pid, member] : tree.living()) must_read.insert(pid);
   std::set<std::int32_t> refused;
   holders_.clear();
-  for (proc::Holder& holder : proc::find_holders(scanned_, must_read, refused)) {
+  const std::set<std::string> queues = proc::find_sockets_with_descriptors(must_read);
+  std::set<std::string> asked = queues;
+  asked.insert(scanned_.begin(), scanned_.end());
+  receivers_.clear();
+  for (proc::Holder& holder : proc::find_holders(asked, must_read, refused)) {
+    if (queues.contains(holder.object)) receivers_.push_back(holder);
     std::string object = holder.object;
     holders_[std::move(object)].push_back(std::move(holder));
   }
   refused_ = !refused.empty();
-  on_their_way_ = proc::has_descriptors_on_their_way(must_read);
   // What nobody holds any more need not be asked for again.
   std::erase_if(scanned_, [&](const std::string& object) { return !holders_.contains(object); });
   next_scan_ = Clock::now() + cost.so_far() * kScanShare;

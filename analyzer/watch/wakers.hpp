@@ -59,6 +59,7 @@ class WakerFinder {
                          WaitFacts& facts);
   Answer find_socket_ends(std::int32_t pid, std::int32_t tid, std::int32_t fd, const proc::Object& socket,
                           proc::WaitClass kind, WaitFacts& facts);
+  void add_receivers(WaitFacts& facts) const;
   Answer find_lock_holders(std::int32_t pid, const proc::ThreadSample& thread, WaitFacts& facts);
   // Of this look.
   bool has_descriptors_on_their_way(const Tree& tree);
@@ -75,7 +76,8 @@ class WakerFinder {
   std::set<std::string> unscanned_;
   std::map<std::string, std::vector<proc::Holder>> holders_;
   bool refused_ = false;
-  bool on_their_way_ = false;  // descriptors are, in the queue of a socket
+  // Those who could take descriptors that wait in the queue of a socket. Such a one may be of any object.
+  std::vector<proc::Holder> receivers_;
   Clock::time_point next_scan_{};
   // Of one look.
   std::optional<std::vector<proc::FileLock>> file_locks_;

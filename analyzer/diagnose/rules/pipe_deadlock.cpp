@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
 
 #include "diagnose/rules.hpp"
 #include "diagnose/wait_cycles.hpp"
@@ -11,15 +12,18 @@ namespace forksight::rules {
 
 void pipe_deadlock(const Evidence& evidence, std::vector<Finding>& findings) {
   for (cycles::Cycle cycle : cycles::find_cycles(evidence.model())) {
-    if (!cycles::is_made_of(cycle, {"pipe", "socket", "wait4", "mutex", "rwlock", "join"}) ||
+    if (!cycles::is_made_of(cycle, {"pipe", "socket", "eventfd", "wait4", "mutex", "rwlock", "join"}) ||
         cycles::is_told_elsewhere(evidence, cycle, findings))
       continue;
-    if (!cycles::has_via(cycle, "pipe") && !cycles::has_via(cycle, "socket")) continue;
+    const auto carries_bytes = [&](const char* via) { return cycles::has_via(cycle, via); };
+    if (std::ranges::none_of(std::array{"pipe", "socket", "eventfd"}, carries_bytes)) continue;
     if (cycles::is_held_open(cycle)) continue;  // pipe-held-open
     const auto writes = [](const cycles::Link& link) {
       return link.wait->kind == model::WaitKind::kPipeWrite || link.wait->kind == model::WaitKind::kSocketWrite;
     };
-    const auto transfers = [&](const cycles::Link& link) { return writes(link) || cycles::is_reader(*link.wait); };
+    const auto transfers = [&](const cycles::Link& link) {
+      return writes(link) || cycles::is_reader(*link.wait) || link.wait->kind == model::WaitKind::kEventfd;
+    };
     const auto writer = std::ranges::find_if(cycle, writes);
     const bool is_full = writer != cycle.end();
     const auto begin = is_full ? writer : std::ranges::find_if(cycle, transfers);
@@ -28,7 +32,7 @@ void pipe_deadlock(const Evidence& evidence, std::vector<Finding>& findings) {
     const cycles::Link& first = cycle.front();
     const cycles::Link& second = cycle[1 % cycle.size()];
     const bool waits_for_end = second.waker->via == "wait4" && cycle.size() == 2;
-    const bool has_lock = !cycles::is_made_of(cycle, {"pipe", "socket", "wait4"});
+    const bool has_lock = !cycles::is_made_of(cycle, {"pipe", "socket", "eventfd", "wait4"});
     Finding finding = cycles::begin_finding("pipe-deadlock", evidence, cycle);
     const model::Process& process = evidence.process(finding.process);
     finding.culprit.kind = CulpritKind::kPipe;
@@ -57,7 +61,8 @@ void pipe_deadlock(const Evidence& evidence, std::vector<Finding>& findings) {
     } else if (cycle.size() == 1) {
       finding.fixes.push_back({"Let another thread or process write what this one waits for, or do not wait for it."});
     } else if (has_lock) {
-      add_sentence(finding, "Whoever is to write needs first what one of the others keeps until it has been written to.");
+      add_sentence(finding,
+                   "Whoever is to write needs first what one of the others keeps until it has been written to.");
       finding.fixes.push_back({"Give the lock back before waiting for what another one writes, or for its end."});
     } else {
       add_sentence(finding, "Each of them waits for the other to speak first.");
