@@ -51,8 +51,8 @@ std::vector<Finding> merge_equal(std::vector<Finding> all) {
   return merged;
 }
 
-// Of each rule and each kind of wait: a handler may jump out of a lock, unlock it, or cancel its thread, and here one may
-// run although nobody sends a signal.
+// Of each rule and each kind of wait: a handler may jump out of a lock, unlock it, or cancel its thread, and here one
+// may run although nobody sends a signal.
 void heed_timers(const model::Model& model, std::vector<Finding>& findings) {
   for (Finding& finding : findings) {
     const auto has_timer = [&](model::ProcessId id) { return model.processes[id].may_be_timed_out; };

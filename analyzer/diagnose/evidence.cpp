@@ -19,8 +19,8 @@ namespace {
 std::string describe_waits(const model::Process& process) {
   const auto alive = std::ranges::count_if(process.waits, [](const auto& wait) { return !has_thread_ended(wait); });
   const bool all_futex = alive > 0 && std::ranges::all_of(process.waits, [](const auto& wait) {
-    return wait.kind == model::WaitKind::kFutex || has_thread_ended(wait);
-  });
+                           return wait.kind == model::WaitKind::kFutex || has_thread_ended(wait);
+                         });
   const char* const where = all_futex ? " in a futex" : "";
   // A core is of one instant.
   if (alive > 1)
@@ -159,6 +159,21 @@ bool Evidence::may_be_interrupted(const model::Touch& touch) const {
   return kind == model::LockKind::kSemaphore || kind == model::LockKind::kCustom;
 }
 
+// Whoever waits for a timer that it lost may be meant to be ended; the loss is told all the same.
+bool Evidence::ended_unseen(const model::Touch& touch) const {
+  const bool is_timer = touch.kind == model::TouchKind::kTimerWait || touch.kind == model::TouchKind::kLibcCall;
+  // libc aborts a process that locks an orphaned one, which takes no time.
+  const bool ends_it = touch.held && model_.locks[fork(touch).held[*touch.held].lock].priority_inherit;
+  return !is_timer && !ends_it && ended_unseen(touch.process);
+}
+
+// `run` looked on, and this process was over before it was seen to hang. Whoever ended it need not have waited for it
+// in vain: it may be meant to sleep until somebody kills it.
+bool Evidence::ended_unseen(model::ProcessId id) const {
+  const model::Process& about = process(id);
+  return !model_.command.empty() && about.liveness == model::Liveness::kUnknown && !about.killed_by_run;
+}
+
 std::optional<Certainty> Evidence::find_hang(const model::Touch& touch) const {
   if (touch.returned || touch.cured || went_on_after(touch)) return std::nullopt;
   const model::Process& about = process(touch.process);
@@ -170,11 +185,29 @@ std::optional<Certainty> Evidence::find_hang(const model::Touch& touch) const {
   // A region that runs alone and long looks like one that spins for its team.
   if (touch.is_team_guess || is_guess(touch)) return Certainty::kLikely;
   if (about.stuck_for_ms > 0) return Certainty::kProven;
+  if (ended_unseen(touch)) return std::nullopt;
+  // Threads of it that go on may be about to end it.
+  if (about.liveness == model::Liveness::kAwake && !about.exit_status) return Certainty::kLikely;
   if (!about.exit_status || !WIFEXITED(*about.exit_status)) return Certainty::kProven;
   // It left by itself. A handler may have done that, or another thread, around a thread that hung; or the call came
   // back and only its record is missing.
   if (WEXITSTATUS(*about.exit_status) == 0 && touch.tid == about.pid) return std::nullopt;
   return Certainty::kLikely;
+}
+
+// Beside those that the fork lost: the lock counts more, or the thread that forked had it, too.
+bool Evidence::has_other_readers(const model::Touch& touch) const {
+  const std::vector<model::Held>& held = fork(touch).held;
+  const model::Held& of_touch = held[*touch.held];
+  std::uint32_t lost = 0;
+  for (const model::Held& one : held) {
+    if (model_.locks[one.lock].address != model_.locks[of_touch.lock].address) continue;
+    if (one.by_forking_thread) return true;
+    ++lost;
+  }
+  const auto& waits = process(touch.process).waits;
+  const auto seen = std::ranges::find(waits, touch.tid, &model::Wait::tid);
+  return seen != waits.end() && seen->object == model_.locks[of_touch.lock].address && seen->readers > lost;
 }
 
 Certainty Evidence::find_cause(const model::Touch& touch) const {
@@ -187,11 +220,15 @@ Certainty Evidence::find_cause(const model::Touch& touch) const {
   const bool is_signal = kind == model::LockKind::kSemaphore && !words::is_python_lock(touch.stack);
   const bool is_doubtful = is_signal || kind == model::LockKind::kRwlockRead;
   if (fork(touch).is_inferred && (is_doubtful || held.may_be_own)) return Certainty::kPossible;
+  if (kind == model::LockKind::kRwlockRead && has_other_readers(touch)) return Certainty::kPossible;
   // A lock of Python is no signal, but without the shim nobody knows who took it.
   const bool is_unnamed =
       fork(touch).is_inferred && kind == model::LockKind::kSemaphore && model_.threads[held.holder].tid == 0;
-  // It was seen to be taken, and who took it was lost. It may be a signal all the same.
-  return is_likely || is_signal || is_unnamed ? Certainty::kLikely : Certainty::kProven;
+  // It was seen to be taken, and who took it was lost. It may be a signal all the same. By its number the owner is a
+  // thread of the parent, if the parent is the process that the core says.
+  const bool is_supposed =
+      fork(touch).is_parent_supposed && !held.by_forking_thread && model_.threads[held.holder].tid != 0;
+  return is_likely || is_signal || is_unnamed || is_supposed ? Certainty::kLikely : Certainty::kProven;
 }
 
 ForkSite Evidence::fork_site(const model::Fork& fork) const {
@@ -224,8 +261,8 @@ Finding Evidence::begin_finding(const char* slug, const model::Touch& touch) con
   const auto& waits = process(touch.process).waits;
   const auto seen = std::ranges::find(waits, touch.tid, &model::Wait::tid);
   const bool is_open = !touch.returned && !touch.cured && touch.action == model::TouchAction::kNone;
-  // An open call is shown where its thread was seen, which is inside of that call. A region is shown where it began: its
-  // thread may be deep in the region's own code.
+  // An open call is shown where its thread was seen, which is inside of that call. A region is shown where it began:
+  // its thread may be deep in the region's own code.
   const auto is_of_python = [](const model::Frame& frame) { return frame.python; };
   const bool may_be_inside = touch.kind != model::TouchKind::kParallel ||
                              (seen != waits.end() && std::ranges::any_of(seen->stack.frames, is_of_python));

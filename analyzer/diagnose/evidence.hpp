@@ -28,6 +28,8 @@ class Evidence {
   // How certain it is that the call of this touch never comes back; nullopt: it came back. For touches whose mechanism
   // always hangs.
   std::optional<Certainty> find_hang(const model::Touch& touch) const;
+  bool ended_unseen(model::ProcessId id) const;
+  bool ended_unseen(const model::Touch& touch) const;
   // How certain it is that this touch is why: who held the object may be a guess.
   Certainty find_cause(const model::Touch& touch) const;
 
@@ -55,6 +57,7 @@ class Evidence {
  private:
   bool is_guess(const model::Touch& touch) const;
   bool has_unknown_holder(const model::Touch& touch) const;
+  bool has_other_readers(const model::Touch& touch) const;
   bool may_be_interrupted(const model::Touch& touch) const;
   // The thread was seen to do something later, so the call came back although nothing says so.
   bool went_on_after(const model::Touch& touch) const;

@@ -18,8 +18,8 @@ constexpr const char kSetter[] = "the promise, std::async or packaged task that 
 constexpr const char kNotifier[] = "the thread that changes the value and calls notify";
 constexpr const char kRustUnlock[] = "the thread that holds it";
 
-// libstdc++ (their inlined frames, and what a stripped library still exports), libc, libgomp, libc++, Rust's standard library and
-// crates, abseil, folly. In this order: what is built upon another comes before it.
+// libstdc++ (their inlined frames, and what a stripped library still exports), libc, libgomp, libc++, Rust's standard
+// library and crates, abseil, folly. In this order: what is built upon another comes before it.
 constexpr Known kKnown[] = {
     {"std::future<", "std::future::get()", kSetter},
     {"std::shared_future<", "std::shared_future::get()", kSetter},

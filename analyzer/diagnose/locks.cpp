@@ -27,30 +27,16 @@ std::string doubtful_cause(const Orphan& orphan, const std::string& where) {
           where);
     case model::LockKind::kRwlockRead:
       return fmt::format("it has a reader, possibly one that fork(){} left behind", where);
+    case model::LockKind::kGuard:
+      return fmt::format("another thread initialises it, possibly one that fork(){} left behind", where);
     default:
       return fmt::format("its owner, thread {}, is not there: possibly fork(){} left it behind", orphan.holder.tid,
                          where);
   }
 }
 
-std::string doubts(const Orphan& orphan) {
-  switch (orphan.lock.kind) {
-    case model::LockKind::kSemaphore:
-      return "A semaphore does not tell who took it, nor whether anybody did. It may be a lock that a lost thread had "
-             "taken, or a signal: of a lost thread, or of nobody.";
-    case model::LockKind::kRwlockRead:
-      return "A rwlock counts its readers and does not name them. One of them may be a lost thread, a thread that has "
-             "ended, or this process's own.";
-    default:
-      return fmt::format(
-          "The lock names thread {} as its owner, which this process does not have. That may be a lost thread, a "
-          "thread that has ended, or this process's own first thread under the number that it had before a fork.",
-          orphan.holder.tid);
-  }
-}
-
-// What the hazard suite tries for this kind of lock: a child that execs, --on-orphan=recover and --on-orphan=abort. Kinds
-// of mutexes are told apart: what was tried with one says nothing of another.
+// What the hazard suite tries for this kind of lock: a child that execs, --on-orphan=recover and --on-orphan=abort.
+// Kinds of mutexes are told apart: what was tried with one says nothing of another.
 bool is_tested_with_exec(const model::Lock& lock) {
   switch (lock.kind) {
     case model::LockKind::kMutex:
@@ -183,6 +169,25 @@ std::string cause(const Evidence& evidence, const model::Touch& touch, const Orp
                      taken.empty() ? "held it" : "took it at " + taken, words::at(" at ", evidence.fork(touch).stack));
 }
 
+std::string doubts(const Orphan& orphan) {
+  switch (orphan.lock.kind) {
+    case model::LockKind::kSemaphore:
+      return "A semaphore does not tell who took it, nor whether anybody did. It may be a lock that a lost thread had "
+             "taken, or a signal: of a lost thread, or of nobody.";
+    case model::LockKind::kRwlockRead:
+      return "A rwlock counts its readers and does not name them. One of them may be a lost thread, a thread that has "
+             "ended, or this process's own.";
+    case model::LockKind::kGuard:
+      return "A guard variable does not name the thread that initialises. That may be a lost thread, or another thread "
+             "of this process.";
+    default:
+      return fmt::format(
+          "The lock names thread {} as its owner, which this process does not have. That may be a lost thread, a "
+          "thread that has ended, or this process's own first thread under the number that it had before a fork.",
+          orphan.holder.tid);
+  }
+}
+
 void tell(const Evidence& evidence, const model::Touch& touch, const Orphan& orphan, const End& end, const char* verb,
           std::string nature, Finding& finding) {
   const model::Process& child = evidence.process(touch.process);
@@ -271,8 +276,8 @@ void add_fixes(const model::Process& process, const model::Touch& touch, const O
                                            process.pid, process.ppid)});
     }
   } else {
-    finding.fixes.push_back({"Exec right after fork(): then no lock of the parent matters.",
-                             is_tested_with_exec(orphan.lock)});
+    finding.fixes.push_back(
+        {"Exec right after fork(): then no lock of the parent matters.", is_tested_with_exec(orphan.lock)});
     finding.fixes.push_back({"Start another program by posix_spawn(): nothing of yours runs in its child."});
     finding.fixes.push_back(
         {fmt::format("Guard {} with pthread_atfork(): lock it in prepare, unlock it in parent, and in child {}.",

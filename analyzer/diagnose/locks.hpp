@@ -40,6 +40,9 @@ std::string head(const Evidence& evidence, const model::Touch& touch, const mode
 // "thread 4240 "worker" took it at app.c:12 and was left behind by fork() at app.c:20"
 std::string cause(const Evidence& evidence, const model::Touch& touch, const Orphan& orphan);
 
+// Why it is not known who has it.
+std::string doubts(const Orphan& orphan);
+
 // The chain of an orphaned lock. `nature` says why this kind of lock does not come free by itself.
 void tell(const Evidence& evidence, const model::Touch& touch, const Orphan& orphan, const End& end, const char* verb,
           std::string nature, Finding& finding);

@@ -105,7 +105,7 @@ std::vector<LostWait> find_lost_waits(const Evidence& evidence, const std::vecto
   const auto consider = [&](const LostWait& wait) {
     if (evidence.has_open_hazard(wait.child) || evidence.process(wait.child).has_execed) return;
     const std::size_t lost = wait.fork->lost_threads.size() + wait.fork->unknown_threads;
-    if (python::is_explained(evidence, *wait.fork)) return;
+    if (python::is_explained(evidence, *wait.fork) || evidence.ended_unseen(wait.child)) return;
     // Who looked at all of its threads knows what they wait for: for each other.
     if (wait.wait == nullptr && wait.fork->is_inferred) return;
     // The other rules that have a word on a child that touched nothing.
@@ -173,12 +173,27 @@ std::string name_threads(const model::Model& model, const model::Fork& fork) {
                                                               : created;
     const auto wait = std::ranges::find(fork.lost_waits, threads[i], &model::LostWait::thread);
     // Seen from outside it is what they wait for now.
-    if (wait != fork.lost_waits.end() && !fork.is_inferred) names += fmt::format(", which waited for {}", words::awaited(model, *wait));
+    if (wait != fork.lost_waits.end() && !fork.is_inferred)
+      names += fmt::format(", which waited for {}", words::awaited(model, *wait));
   }
   const std::size_t more = threads.size() - std::min(threads.size(), kMostNamed) + fork.unknown_threads;
   if (names.empty() && more == 1) return "one of which nothing is known";
   if (more > 0) names += fmt::format("{}{} more", names.empty() ? "" : " and ", more);
   return names;
+}
+
+std::string tell_loss(const Evidence& evidence, const LostWait& wait) {
+  const model::Fork& fork = *wait.fork;
+  const model::Process& parent = evidence.process(fork.process);
+  const std::size_t lost = fork.lost_threads.size() + fork.unknown_threads;
+  const std::string least = fork.may_have_lost_more ? "at least " : "";
+  const std::string count = words::count(lost, "thread", "threads");
+  const std::string threads = name_threads(evidence.model(), fork);
+  if (parent.is_some_ancestor) {
+    return fmt::format("The fork or forks that led to it left behind {}{}: {}.", least, count, threads);
+  }
+  return fmt::format("{} was forked{} from {}, which had {}{} more: {}.", forked_one(evidence, wait),
+                     words::at(" at ", fork.stack), words::parent(parent), least, count, threads);
 }
 
 std::string_view find_blas_library(const model::Model& model, const model::Touch& touch) {

@@ -34,6 +34,8 @@ const model::ThreadPool* find_pool(const model::Model& model, const LostWait& wa
 // "FFTW pool of 3 threads", "pool of 2 std::threads"
 std::string pool_name(const model::ThreadPool& pool);
 // The lost threads by number and owner, and what they waited for: the first few.
+// "It was forked at app.c:12 from process 4240, which had 2 threads more: thread 4241, thread 4242."
+std::string tell_loss(const Evidence& evidence, const LostWait& wait);
 std::string name_threads(const model::Model& model, const model::Fork& fork);
 
 // The BLAS library whose own lock a touch is about: such a touch is told with the pool. "" for all others.

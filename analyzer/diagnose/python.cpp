@@ -115,8 +115,7 @@ void add_fixes(Finding& finding) {
       {"Start workers with multiprocessing.set_start_method(\"forkserver\") or \"spawn\": they begin without the "
        "parent's threads and locks.",
        is_tested});
-  finding.fixes.push_back(
-      {"Or fork before the first thread is started.", is_tested});
+  finding.fixes.push_back({"Or fork before the first thread is started.", is_tested});
 }
 
 }  // namespace forksight::python

@@ -27,7 +27,8 @@ bool is_of_runtime(const model::Frame& frame) {
   // Rust's standard library is compiled into the program, by its paths at the compiler's makers.
   if (frame.file.starts_with("/rustc/")) return true;
   // Headers that are compiled into the program: std::lock_guard is not where the user should look.
-  return starts_with_any(frame.function, {"std::", "__gnu_cxx::", "__gthread_", "void std::"}) ||
+  // So is a libgomp that is linked statically.
+  return starts_with_any(frame.function, {"std::", "__gnu_cxx::", "__gthread_", "void std::", "GOMP_", "gomp_"}) ||
          frame.file.find("/include/c++/") != std::string::npos;
 }
 
@@ -138,6 +139,7 @@ std::string process(const model::Process& process, bool is_forked) {
 }
 
 std::string parent(const model::Process& process) {
+  if (process.is_some_ancestor) return "an ancestor";
   return process.pid == 0 ? std::string("its parent") : fmt::format("process {}", process.pid);
 }
 

@@ -186,6 +186,7 @@ std::vector<std::string> find_cmdline(const Image& image, const CoreNotes& notes
 void add_threads(Image& image, const CoreNotes& notes) {
   image.pid = notes.pid;
   image.ppid = notes.ppid;
+  image.is_parent_of_group = notes.ppid > 0 && notes.group == notes.ppid;
   for (const CoreThread& thread : notes.threads) image.threads.push_back(make_thread(thread, *image.memory));
   std::stable_sort(image.threads.begin(), image.threads.end(),
                    [](const Thread& a, const Thread& b) { return a.tid < b.tid; });

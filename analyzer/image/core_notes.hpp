@@ -31,6 +31,7 @@ struct CoreNotes {
   std::vector<CoreThread> threads;  // as they stand there: the first is the one that got the signal
   std::int32_t pid = 0;             // 0: it is not said
   std::int32_t ppid = 0;
+  std::int32_t group = 0;  // process group
   std::string name;                                  // of the program, up to 15 bytes
   std::string arguments;                             // up to 79 bytes of them, separated by blanks
   std::vector<CoreMapping> files;                    // ascending

@@ -37,6 +37,8 @@ inline std::int32_t own_number(const Thread& thread) { return thread.own_tid != 
 struct Image {
   std::int32_t pid = 0;
   std::int32_t ppid = 0;
+  // Of a core: the process `ppid` leads its process group. Then it is an ancestor, and not who takes care of orphans.
+  bool is_parent_of_group = false;
   std::uint64_t start_ticks = 0;  // 0: unknown
   std::string exe;
   std::vector<std::string> cmdline;

@@ -45,6 +45,7 @@ void add_absent_parents(std::vector<Subject>& subjects) {
       parent.liveness = model::Liveness::kEnded;
     } else {
       parent.image.pid = child.image.ppid;
+      parent.is_supposed = child.image.is_core && !child.image.is_parent_of_group;
     }
     child.parent = subjects.size();
     subjects.push_back(std::move(parent));

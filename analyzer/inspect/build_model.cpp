@@ -100,7 +100,7 @@ class Builder {
 void Builder::add_process(std::size_t subject) {
   const Subject& from = scene_.subjects[subject];
   model::Process process;
-  process.pid = from.image.pid;
+  process.pid = from.is_supposed ? 0 : from.image.pid;
   process.ppid = from.image.ppid;
   process.start_ticks = from.image.start_ticks;
   process.exe = from.image.exe;

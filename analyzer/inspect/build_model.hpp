@@ -30,7 +30,9 @@ struct Subject {
   std::uint64_t unheard_signals = 0;  // pending and blocked by all its threads, which are stuck; bit 0 is signal 1
   std::vector<std::string> ways_out;  // as in model::Process
   bool may_be_timed_out = false;      // the same
-  bool is_absent = false;  // a parent that is not there to be looked at: no more is known of it than its child tells
+  bool is_absent = false;    // a parent that is not there to be looked at: no more is known of it than its child tells
+  bool is_supposed = false;  // with is_absent: the pid is the one that a core calls its parent's, which is that of
+                             // another process if the parent had ended
 };
 
 // Gives each stuck fork whose parent is none of the subjects an absent one: of the child's ppid where the child is a

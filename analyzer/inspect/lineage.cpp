@@ -73,11 +73,15 @@ bool may_be_own(Scene& scene, std::size_t child, std::int32_t owner, const model
   if (!is_contained && parent > 0 && owner > parent) return false;
   // Else of an ancestor's: of each the thread that forked must be known, to rule out that it is a copy of that one.
   std::uint64_t known = 0;
+  std::int32_t eldest = image.own_pid();
   for (auto at = scene.forks.find(child); at != scene.forks.end(); ++known) {
     const model::Fork& link = scene.model.forks[at->second];
     if (scene.model.threads[link.forking_thread].tid == 0) return true;
+    eldest = scene.subjects[link.process].image.own_pid();
     at = scene.forks.find(link.process);
   }
+  // A number below the eldest's is of an ancestor that is not known. _Fork() does not count its calls.
+  if (owner < eldest) return true;
   const auto forks = count_forks(image, scene.stacks_of(child).symbols());
   return !forks || known < *forks;
 }

@@ -18,7 +18,7 @@ struct LiveTreeOptions {
   bool stop = true;  // false: nothing is ever traced; stacks are found as well as can be without registers
   // Whether a process may be stopped where something that is named could still end its wait; empty: all may.
   std::function<bool(std::int32_t pid)> may_stop_idle;
-  int depth = -1;    // generations of descendants, -1: all
+  int depth = -1;        // generations of descendants, -1: all
   bool of_idle = false;  // stacks of those, too, that are not stuck, as well as they can be found without a stop
   std::function<void(std::size_t done, std::size_t total)> progress;  // processes looked at; may be empty
 };

@@ -153,8 +153,10 @@ std::optional<model::Held> lost_waiters(Scene& scene, LostThreads& lost, std::si
     const bool waits = other.kind == (is_barrier ? CallKind::kBarrierWait : CallKind::kConditionWait);
     return waits && other.object == call.object;
   };
+  // If more wait there than at the fork, it is not known who came first.
   const auto waiter = std::ranges::find_if(fork.lost_threads, is_waiting);
-  if (waiter != fork.lost_threads.end()) {
+  const auto waiting = static_cast<std::uint32_t>(std::ranges::count_if(fork.lost_threads, is_waiting));
+  if (waiter != fork.lost_threads.end() && waiting <= held.waiters) {
     held.holder = *waiter;
     held.holder_now = scene.facts_of(fork.process, scene.model.threads[*waiter].tid).stack;
   } else {
@@ -182,11 +184,12 @@ std::optional<model::Held> lost_initialiser(Scene& scene, LostThreads& lost, std
   const bool is_own = std::ranges::any_of(scene.subjects[child].image.threads, [&](const image::Thread& thread) {
     return is_initialising(child, thread.tid);
   });
-  if (is_own) return std::nullopt;
+  if (is_own || has_lost_none(scene, child)) return std::nullopt;
   const auto initialiser =
       lost.find_only(fork, [&](const model::Thread& thread) { return is_initialising(fork.process, thread.tid); });
   model::Held held;
   held.holder = initialiser ? *initialiser : lost.other_thread(fork);
+  held.may_be_own = !initialiser && scene.subjects[child].image.threads.size() > 1;
   if (initialiser) held.holder_now = scene.facts_of(fork.process, scene.model.threads[*initialiser].tid).stack;
   held.lock = scene.add_lock(child, call.object, LockKind::kGuard);
   return held;
@@ -281,7 +284,8 @@ void explain(Scene& scene, LostThreads& lost, std::size_t subject, const image::
     return touch_region(scene, std::move(touch), region, scene.model.forks[loss_id]);
   }
   if (note_stream(scene, subject, call, fork)) return;
-  auto broken = is_in_lost_pool(call, scene.model.forks[loss_id]) ? std::nullopt : lost_object(scene, lost, subject, call, fork_id);
+  auto broken = is_in_lost_pool(call, scene.model.forks[loss_id]) ? std::nullopt
+                                                                  : lost_object(scene, lost, subject, call, fork_id);
   if (broken) {
     auto& all = scene.model.forks[broken->fork].held;
     touch.fork = broken->fork;

@@ -13,7 +13,8 @@ void explain(Scene& scene, LostThreads& lost, std::size_t subject, const image::
              model::ForkId loss);
 
 // Of a process that is no fork: a lock of its own, whose owner is none of its threads, was left locked by one that has
-// ended. Of a fork the first thread alone is known to have been its own. Told as of a fork of the process that is to come: that one would inherit it.
+// ended. Of a fork the first thread alone is known to have been its own. Told as of a fork of the process that is to
+// come: that one would inherit it.
 void find_ended_owner(Scene& scene, std::size_t subject, const image::Thread& thread);
 
 }  // namespace forksight::inspect

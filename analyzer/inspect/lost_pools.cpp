@@ -1,6 +1,7 @@
 #include "inspect/lost_pools.hpp"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "inspect/places.hpp"
@@ -42,6 +43,32 @@ void add_other_runtimes(Scene& scene, std::size_t child, model::Fork& fork) {
   }
 }
 
+// Sleeping for its next region: nothing but the runtime and libc is on its stack.
+bool is_idle(const ThreadFacts& facts, const std::string& library) {
+  const auto& frames = facts.stack.frames;
+  const auto is_runtime = [&](const model::Frame& frame) { return frame.module == library || is_libc(frame.module); };
+  return facts.call.word != 0 && std::ranges::all_of(frames, is_runtime);
+}
+
+// Each thread that starts regions has a pool of its own, whose idle workers sleep on one futex word. Empty: the forking
+// thread's cannot be told from those of others.
+std::vector<model::ThreadId> find_workers(const Scene& scene, const model::Fork& fork, const std::string& library) {
+  std::vector<model::ThreadId> living;
+  std::vector<model::ThreadId> ended;  // some of them before the fork, perhaps: a pool that goes leaves them behind
+  std::set<std::uint64_t> words;
+  for (const model::ThreadId id : fork.lost_threads) {
+    const model::Thread& thread = scene.model.threads[id];
+    if (thread.start_library != library) continue;
+    const image::Image& parent = scene.subjects[fork.process].image;
+    const bool lives = std::ranges::find(parent.threads, thread.tid, &image::Thread::tid) != parent.threads.end();
+    (lives ? living : ended).push_back(id);
+    const ThreadFacts& facts = scene.facts_of(fork.process, thread.tid);
+    if (lives && is_idle(facts, library)) words.insert(facts.call.word);
+  }
+  if (words.size() > 1) return {};
+  return living.empty() ? ended : living;
+}
+
 }  // namespace
 
 bool is_in_lost_pool(const StuckCall& call, const model::Fork& fork) {
@@ -67,10 +94,7 @@ void touch_region(Scene& scene, model::Touch touch, const StuckCall& call, model
   pool.kind = model::RuntimeKind::kLibgomp;
   pool.library = call.library;
   pool.in_region = is_in_region(scene, touch.process, fork);
-  for (const model::ThreadId id : fork.lost_threads) {
-    const model::Thread& thread = scene.model.threads[id];
-    if (thread.start_library == call.library) pool.workers.push_back(id);
-  }
+  pool.workers = find_workers(scene, fork, call.library);
   pool.workers_lost = static_cast<std::uint32_t>(pool.workers.size());
   pool.workers_before = pool.workers_lost;
   pool.workers_total = pool.workers_lost;

@@ -164,7 +164,7 @@ LostPthreads find_lost_pthreads(const image::Image& child) {
   }
   Search search(child, *layout);
   search.look_at_stacks();
-  found.is_complete = search.follow_list() && !search.has_ended_one();
+  found.is_complete = search.follow_list() && !search.has_ended_one() && child.threads.size() == 1;
   found.bypassed = search.is_bypassed();
   found.threads = search.take();
   // Stacks are mapped downwards: the eldest comes first.

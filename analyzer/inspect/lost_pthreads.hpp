@@ -25,7 +25,9 @@ struct LostThread {
 struct LostPthreads {
   std::vector<LostThread> threads;  // the eldest first; those that could be found
   bool is_known = false;            // its libc is one of which this is known
-  bool is_complete = false;         // all were found, and there was none that had ended before the fork
+  // All were found, and there was none that had ended before the fork. A thread that the child has made since may have
+  // been given the stack of a lost one.
+  bool is_complete = false;
   bool first_forked = false;        // the thread that forked was the parent's first, which has the parent's pid
   // Some have a tid still, though no such thread is here. The kernel erases that of one that ends, fork() all of them:
   // they were those of the process that this one is a copy of, by _Fork().

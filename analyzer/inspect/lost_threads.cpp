@@ -40,11 +40,18 @@ model::ThreadId LostThreads::add(const model::Fork& fork, const LostThread& from
 
 void LostThreads::add_ended_since(model::Fork& fork) {
   const image::Image& parent = scene_.subjects[fork.process].image;
+  const LostPthreads found = find_lost_pthreads(scene_.subjects[*fork.child].image);
   // One that an earlier fork left behind was never the parent's, which may have used its stack for another since.
-  if (count_forks(scene_.subjects[*fork.child].image, scene_.stacks_of(*fork.child).symbols()) != 1U) return;
-  for (const LostThread& lost : find_lost_pthreads(scene_.subjects[*fork.child].image).threads) {
+  const bool is_first = is_of_first_fork(*fork.child, found);
+  fork.may_have_lost_more = !is_first || !found.is_complete;
+  if (!is_first) return;
+  for (const LostThread& lost : found.threads) {
     if (has_ended_since(parent, lost.pointer)) fork.lost_threads.push_back(add(fork, lost));
   }
+}
+
+bool LostThreads::is_of_first_fork(std::size_t child, const LostPthreads& lost) {
+  return !lost.bypassed && count_forks(scene_.subjects[child].image, scene_.stacks_of(child).symbols()) == 1U;
 }
 
 void LostThreads::add_of_absent_parent(model::Fork& fork) {
@@ -60,6 +67,10 @@ void LostThreads::add_of_absent_parent(model::Fork& fork) {
   fork.forking_thread = forking.id;
   scene_.add_facts(fork.process, thread.tid, forking);
   for (const LostThread& from : lost.threads) fork.lost_threads.push_back(add(fork, from));
+  const bool is_first = is_of_first_fork(child, lost);
+  scene_.model.processes[fork.process].is_some_ancestor = !is_first;
+  fork.is_parent_supposed = scene_.subjects[fork.process].is_supposed;
+  fork.may_have_lost_more = !lost.is_complete;
   if (lost.is_complete && lost.threads.size() == 1 && lost.threads.front().tid == 0) {
     only_lost_.emplace(fork.process, fork.lost_threads.front());
   }
@@ -67,12 +78,16 @@ void LostThreads::add_of_absent_parent(model::Fork& fork) {
 
 model::ThreadId LostThreads::other_thread(const model::Fork& fork) {
   const auto only = only_lost_.find(fork.process);
-  return only != only_lost_.end() ? only->second : scene_.unknown_thread(fork.process);
+  const bool is_of_parent = !scene_.model.processes[fork.process].is_some_ancestor;
+  return only != only_lost_.end() && is_of_parent ? only->second : scene_.unknown_thread(fork.process);
 }
 
 model::ThreadId LostThreads::add_lost_owner(std::int32_t tid, const model::Fork& fork) {
   const auto only = only_lost_.find(fork.process);
-  const bool is_only = only != only_lost_.end() && scene_.model.threads[fork.forking_thread].tid != 0;
+  // Numbers grow: above the parent's is one of a thread of the parent's.
+  const bool is_of_parent =
+      !scene_.model.processes[fork.process].is_some_ancestor || tid > scene_.subjects[fork.process].image.pid;
+  const bool is_only = only != only_lost_.end() && is_of_parent && scene_.model.threads[fork.forking_thread].tid != 0;
   const model::ThreadId id = is_only ? only->second : scene_.unknown_thread(fork.process);
   scene_.model.threads[id].tid = tid;
   ThreadFacts facts;

@@ -24,8 +24,8 @@ bool may_be_cancelled_anywhere(const image::Image& image, const image::Thread& t
 // 0: unknown, or `child` is no copy of `parent`.
 std::int32_t find_forking_thread(const image::Image& child, const image::Image& parent);
 
-// Fills in `fs_base` of the first thread of `process`, one that was not stopped, from its forked child: where the child's
-// memory has its own first thread, its parent has the thread that forked. Nothing if that was another one.
+// Fills in `fs_base` of the first thread of `process`, one that was not stopped, from its forked child: where the
+// child's memory has its own first thread, its parent has the thread that forked. Nothing if that was another one.
 void find_pointer_by_child(image::Image& process, const image::Image& child);
 
 // Do both run the same program, mapped at the same places: is one a fork of the other that has not called exec.

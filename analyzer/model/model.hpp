@@ -249,6 +249,8 @@ struct Fork {
   bool by_clone = false;
   bool by_syscall = false;               // by syscall(), with the number of fork or clone
   bool is_inferred = false;              // from processes as they are now: threads are those of the parent now
+  bool may_have_lost_more = false;       // than lost_threads and unknown_threads: some may have ended since
+  bool is_parent_supposed = false;       // a core calls it the parent, which is wrong if the real one had ended
 };
 
 // kFutexWait is no fault by itself: it says what a child waits for that nothing but a signal handler can wake.
@@ -349,6 +351,7 @@ struct Process {
   bool is_core = false;              // seen in a core file: it may be there no more
   bool has_gaps = false;             // records about it may be missing: no space, or the file was cut
   bool is_lone = false;              // its memory shows no thread but its only one: none ended, none was lost
+  bool is_some_ancestor = false;     // it stands for all ancestors of a forked process, of which none could be looked at
 };
 
 // A child of vfork(), which has its parent's memory, called exit().

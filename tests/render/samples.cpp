@@ -126,6 +126,9 @@ Sample hostile() {
   model.touches[0].stack.frames[2].function = bytes;
   model.touches[0].stack.frames[2].file = bytes;
   model.limits = {bytes};
+  // `run` saw it hang before it was over.
+  model.processes[1].liveness = model::Liveness::kDead;
+  model.processes[1].stuck_for_ms = 2000;
   model.command = {bytes};
   return sample;
 }

@@ -12,6 +12,10 @@ namespace {
 
 std::string summarise(const Evidence& evidence, const model::Touch& touch, const locks::Orphan& orphan,
                       const locks::End& end) {
+  if (evidence.find_cause(touch) == Certainty::kPossible) {
+    return fmt::format("{}: {}", locks::head(evidence, touch, orphan.lock, end, "waiting for"),
+                       locks::cause(evidence, touch, orphan));
+  }
   const std::string began = words::place(orphan.held.acquired_at);
   return fmt::format("{}: {} {} initialising it and was left behind by fork(){}",
                      locks::head(evidence, touch, orphan.lock, end, "waiting for"), words::thread(orphan.holder),
@@ -28,6 +32,11 @@ void tell(const Evidence& evidence, const model::Touch& touch, const locks::Orph
                                     evidence.name(touch.process), where.empty() ? where : fmt::format("at {}, ", where),
                                     words::lock(orphan.lock)));
   if (end.outcome == Outcome::kHang) add_sentence(finding, describe_liveness(child));
+  if (evidence.find_cause(touch) == Certainty::kPossible) {
+    add_sentence(finding, locks::doubts(orphan));
+    add_sentence(finding, describe_end(child));
+    return;
+  }
   add_sentence(finding,
                fmt::format("At the fork {} of {}{} was in the middle of that{}.", words::thread(orphan.holder),
                            words::parent(evidence.process(fork.process)),

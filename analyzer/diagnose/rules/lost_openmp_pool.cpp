@@ -42,12 +42,16 @@ void tell(const Evidence& evidence, const model::Touch& touch, const model::Pool
                                       others));
     add_sentence(finding, describe_liveness(child));
   }
+  const std::string workers = openmp::workers(pool) == 0
+                                  ? std::string("its size is not known")
+                                  : words::count(openmp::workers(pool), "worker", "workers");
   add_sentence(
       finding,
-      fmt::format("The others were to come from the libgomp pool of the thread that forked, {} of {}: {}{}.",
+      fmt::format("The others were to come from the libgomp pool of {}, {} of {}: {}{}.",
+                  fork.child == touch.process ? "the thread that forked" : "an ancestor's thread, which forked",
                   words::thread(evidence.model().threads[fork.forking_thread]),
                   words::parent(evidence.process(fork.process)),
-                  words::count(openmp::workers(pool), "worker", "workers"), words::at(", made at ", pool.made_at)));
+                  workers, words::at(", made at ", pool.made_at)));
   add_sentence(
       finding,
       fmt::format("fork(){} copied libgomp's note of these workers, not the workers: the child began with one thread.",

@@ -36,10 +36,7 @@ Finding describe(const Evidence& evidence, const pools::LostWait& wait, const mo
       fmt::format("{} {}{} waiting for its {}{}, which fork(){} did not copy{}", evidence.name(wait.child),
                   hangs(child), where, pools::pool_name(pool), made, words::at(" at ", fork.stack), but);
   add_sentence(finding, describe_liveness(child));
-  add_sentence(finding,
-               fmt::format("{} was forked{} from {}. Of that one's threads it lost: {}.",
-                           pools::forked_one(evidence, wait), words::at(" at ", fork.stack),
-                           words::parent(evidence.process(fork.process)), pools::name_threads(model, fork)));
+  add_sentence(finding, pools::tell_loss(evidence, wait));
   add_sentence(finding,
                "The pool's queue was copied, its threads were not: work that the child hands in is taken by nobody.");
   finding.fixes.push_back({owner.fix});

@@ -38,8 +38,8 @@ std::string summarise(const Evidence& evidence, const pools::LostWait& suspect, 
   const std::size_t lost = fork.lost_threads.size() + fork.unknown_threads;
   const bool for_handler = finding.outcome == Outcome::kMayHang;
   const std::string cause =
-      fmt::format("possibly because {} of its parent {} not copied by fork(){}", words::count(lost, "thread", "threads"),
-                  lost == 1 ? "was" : "were", words::at(" at ", fork.stack));
+      fmt::format("possibly because {} of its parent {} not copied by fork(){}",
+                  words::count(lost, "thread", "threads"), lost == 1 ? "was" : "were", words::at(" at ", fork.stack));
   const std::string child = evidence.name(suspect.child);
   const std::string_view hang = hangs(evidence.process(suspect.child));
   const char* const waker = for_handler ? "no task can wake, only a signal handler" : "nobody is left to wake";
@@ -66,10 +66,8 @@ void tell_wait(const Evidence& evidence, const model::Touch& wait, Finding& find
 }
 
 Finding describe(const Evidence& evidence, const pools::LostWait& suspect) {
-  const model::Model& model = evidence.model();
   const model::Fork& fork = *suspect.fork;
   const model::Process& child = evidence.process(suspect.child);
-  const std::size_t lost = fork.lost_threads.size() + fork.unknown_threads;
   Finding finding = suspect.wait == nullptr ? evidence.begin_finding("lost-wakeup", fork)
                                             : evidence.begin_finding("lost-wakeup", *suspect.wait);
   pools::set_certainty(child, finding);
@@ -81,20 +79,20 @@ Finding describe(const Evidence& evidence, const pools::LostWait& suspect) {
   } else {
     add_sentence(finding, describe_liveness(child));
   }
-  add_sentence(finding,
-               fmt::format("{} was forked{} from {}, which had {} more: {}.", pools::forked_one(evidence, suspect),
-                           words::at(" at ", fork.stack), words::parent(evidence.process(fork.process)),
-                           words::count(lost, "thread", "threads"), pools::name_threads(model, fork)));
+  add_sentence(finding, pools::tell_loss(evidence, suspect));
   if (const std::size_t number = pools::count_pools(fork); number > 1) {
     add_sentence(finding, fmt::format("These are workers of {} pools, by the condition variables that they wait for. "
                                       "Which of the pools the child needs, no memory tells.",
                                       number));
   }
   if (suspect.wait != nullptr) {
-    add_sentence(finding, fmt::format("The child has none of these. If {} is one of them, that is why; it is not proven.",
-                                      futex_waits::find_purpose(suspect.wait->stack).other_side));
+    add_sentence(finding,
+                 fmt::format("The child has none of these. If {} is one of them, that is why; it is not proven.",
+                             futex_waits::find_purpose(suspect.wait->stack).other_side));
   } else {
-    add_sentence(finding, "The child has none of these. If what it waits for was to come from one of them, that is why; it is not proven.");
+    add_sentence(finding,
+                 "The child has none of these. If what it waits for was to come from one of them, that is why; it is "
+                 "not proven.");
     add_sentence(finding,
                  "Which lock, condition or future it is, is not known: forksight saw no lock operation of the child on "
                  "a lock held at the fork. It may be a condition variable, a future, or a lock inside of libc or of "
