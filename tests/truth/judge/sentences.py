@@ -253,9 +253,20 @@ class Reading:
             raise NotKnown(f"threads {strangers}")
         told = {self.scene.thread(number) for number in numbers if number not in strangers}
         names = {name for name, _, _ in lost}
-        has_nameless = "another" in found["l"] or "more" in found["l"]
+        has_nameless = found["least"] or "another" in found["l"] or "more" in found["l"]
         expect(told <= names if has_nameless else told == names, f"lost were {sorted(names)}")
-        expect(int(found["n"]) == len(lost) + workers, f"lost were {len(lost) + workers}")
+        number = len(lost) + workers
+        expect(int(found["n"]) <= number if found["least"] else int(found["n"]) == number, f"lost were {number}")
+
+    def lost_on_the_way(self, found):
+        state = self.scene.state
+        way = [process for process in ancestry(state, self.process) if ("fork", process) in state]
+        names = {name for process in way for name, _, _ in state["fork", process][2]}
+        workers = sum(state.get(("workers", process), 0) for process in way)
+        numbers = [int(number) for number in re.findall(r"(?<!end of )thread (\d+)", found["l"])]
+        told = {self.scene.thread(number) for number in numbers if number in self.scene.threads}
+        expect(told <= names, f"lost were {sorted(names)}")
+        expect(int(found["n"]) <= len(names) + workers, f"lost were {len(names) + workers}")
 
     def ended_with_it(self, found):
         holder = self.scene.thread(found["h"])
@@ -294,6 +305,12 @@ class Reading:
         holder = self.scene.thread(found["h"])
         expect(holder == forker and self.scene.process(found["p"]) == parent, f"it was forked by {forker} of {parent}")
         expect(found["n"] == "1", "a pool has 1 worker")
+
+    def pool_of_ancestor(self, found):
+        state = self.scene.state
+        holder, owner = self.scene.thread(found["h"]), self.scene.process(found["p"])
+        forks = [state["fork", process][:2] for process in ancestry(state, self.process) if ("fork", process) in state]
+        expect((owner, holder) in forks, f"the forks on its way were made by {forks}")
 
     # -- whether it goes on
 
@@ -341,12 +358,15 @@ FORMS = [(re.compile(pattern + r"\.?$"), check) for pattern, check in (
     (WHO + r" waits for a lock of \S+(?: \(its descriptor \d+\))?, which " + OTHER + r" holds(?: \(descriptor \d+ there\))?", Reading.file_lock),
     (r'At the fork it was held by thread (?P<h>\d+)(?: "[^"]*")?(?: \([^)]*\))? of (?:process (?P<p>\d+)|its parent)', Reading.held_at_fork),
     (WHO + r" entered a parallel region(?: of (?P<n>\d+) threads)? and has not come out: it waits for (?:its team|1 other thread)", Reading.in_region),
+    (r"The others were to come from the libgomp pool of an ancestor's thread, which forked, thread (?P<h>\d+)(?: \"[^\"]*\")? of process (?P<p>\d+): "
+     r"(?:(?P<n>\d+) workers?|its size is not known)", Reading.pool_of_ancestor),
     (r'The others were to come from the libgomp pool of the thread that forked, thread (?P<h>\d+)(?: "[^"]*")? of process (?P<p>\d+): '
      r"(?P<n>\d+) workers?", Reading.pool_of),
     (r'At the fork thread (?P<h>\d+)(?: "[^"]*")? of process (?P<p>\d+) had arrived there and waited for the others', Reading.had_arrived),
     (WHO + r" had unlocked " + OBJECT + r", which was refused \(EPERM\) and left it locked", Reading.refused_unlock),
     (r"In process (?P<p>\d+) that thread has it still(?:, and is now)?", Reading.has_it_still),
-    (r"It was forked from (?:process (?P<p>\d+)|its parent), which had (?P<n>\d+) threads? more: (?P<l>.+)", Reading.lost_threads),
+    (r"It was forked from (?:process (?P<p>\d+)|its parent), which had (?P<least>at least )?(?P<n>\d+) threads? more: (?P<l>.+)", Reading.lost_threads),
+    (r"The fork or forks that led to it left behind (?:at least )?(?P<n>\d+) threads?: (?P<l>.+)", Reading.lost_on_the_way),
     (r'[Tt]hread (?P<h>\d+)(?: "[^"]*")? took it and ended with it held; nobody can release it any more', Reading.ended_with_it),
     (r"It is locked, and its memory names task (?P<h>\d+) as the owner: no such task exists", Reading.gone_owner),
     (r'The forking thread, thread (?P<h>\d+)(?: "[^"]*")? of process (?P<p>\d+), had taken it and held it across fork\(\)', Reading.forker_held),

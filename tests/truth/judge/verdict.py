@@ -2,6 +2,8 @@
 And each sentence of its "Why" says something: sentences.py."""
 from dataclasses import dataclass, replace
 
+from ancestry import ancestry
+from causes import lost_of
 from sentences import check_sentences
 
 ORDER = ("right", "weaker", "hidden", "silent", "wrong")
@@ -94,8 +96,20 @@ def certainties(finding):
     return finding.get("hang", finding.get("harm", "?")), finding["cause"]
 
 
-def worth_of(rule, cause, waits):
+def is_best_guess(rule, cause, wait, truth):
+    """Nobody is left to end the wait, and threads were lost: whether one of those was to end it, no memory tells. A candidate is all
+    that can be said."""
+    if cause != "possible" or not lost_of(truth.state, wait.process):
+        return False
+    if rule == "orphaned-semaphore":  # a lost thread had taken it, or was to post it
+        return wait.kind == "sem" and wait.cause in ("no-waker", LOST)
+    return rule in ("lost-wakeup", "lost-thread-pool") and wait.cause == "no-waker"
+
+
+def worth_of(rule, cause, waits, truth):
     if cause == "unknown" and any(wait.cause == "no-waker" for wait in waits):
+        return "right"
+    if any(is_best_guess(rule, cause, wait, truth) for wait in waits):
         return "right"
     if any(RIGHT.get(rule, lambda wait: False)(wait) for wait in waits):
         return "right"
@@ -121,7 +135,7 @@ def judge_finding(finding, truth, slots):
     healthy = [name for name in merged(finding, processes) if not any(wait.process == name for wait in truth.stuck())]
     if healthy:
         return Judged(rule, hang, cause, healthy[0], "?", "wrong", "hang")
-    worth = worth_of(rule, cause, here or stuck)
+    worth = worth_of(rule, cause, here or stuck, truth)
     if worth == "wrong" and cause == "possible" and hang != "possible":
         return Judged(rule, hang, cause, process, thread, "weaker", "")  # that it hangs is true, and the rest is a candidate
     return Judged(rule, hang, cause, process, thread, worth, "cause" if worth == "wrong" else "")
@@ -172,6 +186,8 @@ def may_end_it(truth, wait, process):
 def is_hidden(truth, wait):
     """Nobody could know that it hangs without knowing what the program will do: a thread that may go on could end the wait, or a
     signal handler."""
+    if wait.kind == "fifo" and wait.operation == "open":
+        return True  # anybody may open it by its name
     if wait.kind in OF_ONE_OWNER and not is_plain(truth, wait) or wait.kind == "cond" and wait.cause == "lost-waiter" or wait.kind == "rwlock" and has_writer(truth.state, wait):
         return False
     others = [other.process for other in truth.waits.values() if other.thread != wait.thread and could_go_on(other)]
@@ -188,11 +204,25 @@ def has_writer(state, wait):
     return state["m", "" if wait.shared else wait.process, wait.name][1] is not None
 
 
+def is_of_orphan(truth, process):
+    """Its parent ended, so who is asked about `main` does not come by it."""
+    parents = ancestry(truth.state, process)[:-1]
+    return any(parent in truth.ended for parent in parents)
+
+
+def has_hidden_link(truth, wait):
+    """A ring is known if each of its waits is."""
+    return wait.cause == "ring" and any(is_hidden(truth, truth.waits[peer]) for peer in wait.peers
+                                        if peer in truth.waits and truth.waits[peer].cause == "ring")
+
+
 def root_groups(truth, mode):
     """Sets of processes that hang for one cause: of each one must be told, if this mode can know it."""
     groups = []
     for wait in truth.stuck():
-        if mode == "core" and not is_in_one_memory(truth, wait) or is_hidden(truth, wait):
+        if mode == "core" and not is_in_one_memory(truth, wait) or is_hidden(truth, wait) or has_hidden_link(truth, wait):
+            continue
+        if mode == "why" and is_of_orphan(truth, wait.process):
             continue
         if wait.cause == "ring":
             members = {truth.waits[peer].process for peer in wait.peers if peer in truth.waits and truth.waits[peer].cause == "ring"} | {wait.process}
@@ -203,6 +233,17 @@ def root_groups(truth, mode):
         joined = [group for group in groups if group & members]
         groups = [group for group in groups if not group & members] + [members.union(*joined)]
     return groups
+
+
+def is_about_several(group, finding):
+    return len(group) > 1 or finding.get("count", 1) > 1 or finding["rule"] == "abandoned-shared-lock"  # tells of all who wait
+
+
+def is_victim_of(truth, process, victims):
+    """The process could end what these wait for, if it did not hang itself. That they could do so themselves, too, makes it a ring for
+    the oracle."""
+    return any(wait.process in victims and truth.waits[peer].process == process
+               for wait in truth.stuck() for peer in wait.peers if peer in truth.waits)
 
 
 def is_tolerated(entry, mode):
@@ -223,7 +264,8 @@ def judge(truth, result, mode):
     worths = []
     for group in root_groups(truth, mode):
         about = [entry.worth for entry, finding in zip(judged, findings)
-                 if entry.process in group or (len(group) > 1 or finding.get("count", 1) > 1) and mentioned(finding, result["slots"], truth) & group]
+                 if entry.process in group or is_about_several(group, finding) and mentioned(finding, result["slots"], truth) & group
+                 or is_victim_of(truth, entry.process, mentioned(finding, result["slots"], truth) & group)]
         worths.append(min((worth for worth in about if worth in ORDER), key=ORDER.index, default="silent"))
     if not worths and not any(entry.worth in ORDER for entry in judged):
         return "hidden", judged
