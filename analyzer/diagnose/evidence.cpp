@@ -164,7 +164,8 @@ bool Evidence::ended_unseen(const model::Touch& touch) const {
   const bool is_timer = touch.kind == model::TouchKind::kTimerWait || touch.kind == model::TouchKind::kLibcCall;
   // libc aborts a process that locks an orphaned one, which takes no time.
   const bool ends_it = touch.held && model_.locks[fork(touch).held[*touch.held].lock].priority_inherit;
-  return !is_timer && !ends_it && ended_unseen(touch.process);
+  // With a deadline nobody claims that it hangs: it waits in vain.
+  return !is_timer && !ends_it && !touch.timed && ended_unseen(touch.process);
 }
 
 // `run` looked on, and this process was over before it was seen to hang. Whoever ended it need not have waited for it

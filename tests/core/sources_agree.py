@@ -83,7 +83,8 @@ def main():
     processes.become_reaper()
     with tempfile.TemporaryDirectory(prefix="forksight-agree-") as folder:
         out = str(Path(folder, "out"))
-        runner = processes.Program([forksight, "run", "--omp=observe", "--on-hang", "report", "--out", out, "--", program], folder)
+        runner = processes.Program([forksight, "run", "--omp=observe", "--on-hang", "report", "--out", out, "--",
+                                     "setsid", program], folder)  # it leads its process group, as in a shell
         try:
             parent, child = wait_for_hang(runner.popen, folder)
             live = explain([forksight, "why", str(parent), "--format", "json"])

@@ -75,8 +75,9 @@ class RunCommand : public testing::Test {
   Outcome run(const Words& options, const Words& program) const { return execute(command(options, program)); }
 
   // A program that writes a byte and then waits: it is ended by SIGTERM after several looks, unless it was before.
-  Outcome run_idle(const Words& options, const Words& program) const {
-    FixtureProcess process(command(options, program), true, folder_.string());
+  Outcome run_idle(const Words& options, const Words& program) const { return run_idle(command(options, program)); }
+  Outcome run_idle(const Words& words) const {
+    FixtureProcess process(words, true, folder_.string());
     EXPECT_TRUE(process.wait_ready());
     // The number of context switches of the waiting command counts its looks.
     const auto looks = [&] {

@@ -175,8 +175,12 @@ TEST_F(RunCommand, AHangIsWaitedForByDefault) {
   EXPECT_EQ(error.find("CERTAIN HANG"), error.rfind("CERTAIN HANG")) << error;
 }
 
+// The rule that would explain it is muted.
 TEST_F(RunCommand, ADeadProcessThatNoRuleExplainsIsSaidAndNotKilled) {
-  const Outcome outcome = run_idle({"--on-hang", "kill", "--hang-after", "0.2"}, {kFixture, "eventfd-self"});
+  Words words = command({"--on-hang", "kill", "--hang-after", "0.2"}, {kFixture, "eventfd-self"});
+  words[0] = FORKSIGHT_MUTANT;
+  words.insert(words.begin(), {"/usr/bin/env", "FORKSIGHT_MUTED_RULE=pipe-deadlock"});
+  const Outcome outcome = run_idle(words);
   EXPECT_EQ(exit_code(outcome.status), 128 + SIGTERM);
   EXPECT_NE(outcome.error.find("no task can wake it, and no rule explains why"), std::string::npos) << outcome.error;
   EXPECT_TRUE(
