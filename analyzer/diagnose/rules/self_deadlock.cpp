@@ -1,11 +1,94 @@
-// A thread waits for a mutex that it holds itself: locked twice, and not a recursive one.
+// A thread waits for what it holds itself: a mutex, locked twice, and not a recursive one; the routine of
+// pthread_once() that it is inside of.
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <optional>
+
+#include "diagnose/ended_threads.hpp"
 #include "diagnose/rules.hpp"
 #include "diagnose/wait_cycles.hpp"
 #include "diagnose/words.hpp"
 
 namespace forksight::rules {
+
+namespace {
+
+bool is_once(const model::Frame& frame) { return frame.function.find("pthread_once") != std::string::npos; }
+
+// The call of pthread_once() whose routine the thread is inside of; nullopt: it is in none.
+std::optional<std::size_t> find_routine(const model::Stack& stack) {
+  const std::size_t user = words::find_user_part(stack).first;
+  const auto begin = stack.frames.begin() + static_cast<std::ptrdiff_t>(std::min(user, stack.frames.size()));
+  const auto found = std::find_if(begin, stack.frames.end(), is_once);
+  if (found == stack.frames.end()) return std::nullopt;
+  return static_cast<std::size_t>(found - stack.frames.begin());
+}
+
+bool waits_for_once(const model::Wait& wait) {
+  const std::size_t user = words::find_user_part(wait.stack).first;
+  const auto& frames = wait.stack.frames;
+  return wait.is_stuck && wait.kind == model::WaitKind::kFutex && user < frames.size() &&
+         std::any_of(frames.begin(), frames.begin() + static_cast<std::ptrdiff_t>(user), is_once);
+}
+
+// Another thread is inside of a routine, too, or was lost there by a fork that fork() does not know of: then the one
+// that is waited for may be that one's.
+bool may_be_of_another(const Evidence& evidence, model::ProcessId id, const model::Wait& wait) {
+  const model::Model& model = evidence.model();
+  const bool is_bypassed = std::ranges::any_of(
+      model.forks, [&](const model::Fork& fork) { return fork.child == id && (fork.bypassed || fork.is_inferred); });
+  const bool has_lost = std::ranges::any_of(model.forks, [&](const model::Fork& fork) {
+    return fork.child == id && (!fork.lost_threads.empty() || fork.unknown_threads > 0);
+  });
+  if (is_bypassed && has_lost) return true;
+  return std::ranges::any_of(model.processes[id].waits, [&](const model::Wait& other) {
+    return &other != &wait && !has_thread_ended(other) && (!other.stack.known() || find_routine(other.stack));
+  });
+}
+
+// pthread_once() records no owner. That the thread waits for itself is concluded: it is inside of such a routine, and
+// no other thread is.
+void find_once(const Evidence& evidence, std::vector<Finding>& findings) {
+  const model::Model& model = evidence.model();
+  for (model::ProcessId id = 0; id < model.processes.size(); ++id) {
+    const model::Process& process = model.processes[id];
+    if (!is_proven_dead(process) || process.is_core) continue;
+    for (const model::Wait& wait : process.waits) {
+      const auto routine = waits_for_once(wait) ? find_routine(wait.stack) : std::nullopt;
+      if (!routine || may_be_of_another(evidence, id, wait)) continue;
+      model::Stack outer = wait.stack;
+      outer.frames.erase(outer.frames.begin(), outer.frames.begin() + static_cast<std::ptrdiff_t>(*routine));
+      Finding finding = Evidence::begin_finding("self-deadlock", id, wait);
+      finding.harm = is_beyond_signals(process) ? Certainty::kProven : Certainty::kLikely;
+      finding.cause = Certainty::kLikely;
+      finding.outcome = is_beyond_signals(process) ? Outcome::kHang : Outcome::kMayHang;
+      finding.culprit.name = wait.object_name.empty() ? "a pthread_once_t" : wait.object_name + " (pthread_once_t)";
+      finding.culprit.library = wait.object_module;
+      const std::string place = words::place(wait.stack);
+      finding.summary =
+          fmt::format("{} {} in pthread_once(){}: the thread is inside of such a routine itself{}", evidence.name(id),
+                      hangs(process), place.empty() ? place : fmt::format(" ({})", place),
+                      words::at(", which it entered at ", outer));
+      add_sentence(finding, fmt::format("Thread {} of {} is {}in pthread_once(), until the routine has returned.",
+                                        wait.tid, evidence.name(id),
+                                        words::at("at ", wait.stack).empty() ? std::string()
+                                                                             : words::at("at ", wait.stack) + ", "));
+      add_sentence(finding, describe_liveness(process));
+      add_sentence(finding,
+                   fmt::format("The same thread is inside of a routine of pthread_once(){}. No other thread of the "
+                               "process is inside of one.",
+                               words::at(", which it entered at ", outer)));
+      add_sentence(finding, "A pthread_once_t records no owner, so it is not proven that both are the same.");
+      add_sentence(finding, describe_end(process));
+      finding.fixes.push_back({"Do not call from the routine what calls pthread_once() with the same pthread_once_t."});
+      findings.push_back(std::move(finding));
+      break;
+    }
+  }
+}
+
+}  // namespace
 
 void self_deadlock(const Evidence& evidence, std::vector<Finding>& findings) {
   for (const cycles::Cycle& cycle : cycles::find_cycles(evidence.model())) {
@@ -47,6 +130,7 @@ void self_deadlock(const Evidence& evidence, std::vector<Finding>& findings) {
         {"A recursive mutex (std::recursive_mutex) hides it: what the lock protects may be half-changed then."});
     findings.push_back(std::move(finding));
   }
+  find_once(evidence, findings);
 }
 
 }  // namespace forksight::rules

@@ -123,6 +123,8 @@ class Scene:
         return self.scenario.steps[wait.step].arguments[0] if wait.operation == "cwait" and wait.step >= 0 else None
 
     def attributes(self, name):
+        if name is None:
+            raise NotKnown("of which object, no sentence before it said")
         return self.scenario.object(name).attributes
 
     def check_open(self, process, descriptor):
