@@ -4,10 +4,12 @@
 # said ends the demo with status 1.
 set -euo pipefail
 run=$1/bin/forksight
-program=$1/repro/lost_openmp_pool
 source=lost_openmp_pool.c
-output=$(mktemp)
-trap 'rm -f "$output"' EXIT
+folder=$(mktemp -d)
+output=$folder/output
+program=$folder/lost_openmp_pool
+trap 'rm -rf "$folder"' EXIT
+gcc -O2 -g -fopenmp "repro/openmp/$source" -o "$program"
 
 # The line of the source that has a MARK.
 line_of() { awk -v mark="MARK: $1" 'index($0, mark) { print FNR }' "repro/openmp/$source"; }

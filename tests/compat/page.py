@@ -14,19 +14,19 @@ SKIPPED = ("skipped", "SKIP", "4", "5", "77")
 
 HEAD = """# Other people's tests
 
-Each test below was run bare, under the shim alone (`LD_PRELOAD`), by `forksight run`, and by `forksight run --cure=auto`.
-A test counts as the same if its result is one that it has bare. What is compared is the result of each test, also where a
-test fails or skips bare.
+Each test below was run bare, under the shim alone (`LD_PRELOAD`), by `forksight run`, and by
+`forksight run --cure=auto`. A test counts as unchanged if its result is one that it also has bare. The result of each
+test is compared, even if the test fails or skips bare.
 
-This page is written by `tests/compat/compat.py page`, out of the runs that these commands make:
+`tests/compat/compat.py page` writes this page from the runs that these commands make:
 
     cmake --preset release && cmake --build --preset release
     tests/compat/compat.py run --build build/release all
     tests/compat/compat.py page --build build/release docs/compatibility.md
 
-Everything comes from Debian packages and source packages, which the script installs or builds. Each run has
-namespaces of its own for processes, mounts, message queues and the network, an empty `/tmp`, and a time limit; nothing
-survives it. A result that differs is tried {tries} times more, bare and in its mode.
+All tests come from Debian packages and source packages, which the script installs or builds. Each run has namespaces of
+its own for processes, mounts, message queues and the network, an empty `/tmp`, and a time limit. Nothing survives a
+run. If a result differs, the test is run {tries} times more, bare and in the mode in which it differed.
 """
 
 
@@ -94,9 +94,10 @@ def chance(judged):
     rows = [[name, one.unit, one.test, one.mode, " or ".join(one.bare), ", ".join(one.runs)]
             for name, suite in judged.items() for one in suite.differences if one.happened_once()]
     text = ("## Results that differed, and did not each time\n\n"
-            "Bare had one result in all of its runs, the mode gave this and another one: a race or a time limit of the test's own.\n\n")
+            "These tests had one result in all bare runs. In the mode they gave that result and another one: a race or a time limit\n"
+            "of the test's own.\n\n")
     unstable = sum(len(suite.unstable) for suite in judged.values())
-    text += f"Beside these, {unstable} tests have more than one result bare; they are compared with each of them.\n\n"
+    text += f"{unstable} other tests have more than one result bare. They are compared with each of these results.\n\n"
     return text + (table(["suite", "unit", "test", "mode", "bare", "there, run by run"], rows) if rows else "None.\n")
 
 
@@ -111,7 +112,7 @@ def findings(judged):
         shown = ", ".join(f"`{unit}`" for unit in units[:4]) + (f" and {len(units) - 4} more" if len(units) > 4 else "")
         rows.append([name, rule, f"{certainty}, {outcome}", shown, why or "**not explained**"])
     text = ("## Findings in these tests\n\n"
-            "What `run` and `run --cure=auto` report of these tests, and why it is true.\n\n")
+            "This is what `run` and `run --cure=auto` report about these tests, and why it is true.\n\n")
     return text + (table(["suite", "finding", "how", "units", "why it is true"], rows) if rows else "None.\n")
 
 

@@ -25,11 +25,11 @@ CONFINED = ("", "no-readv", "no-fallocate", "allow-list", "refuse-list", "vm-lim
 
 PAGE = """# Environments
 
-Made by `tests/environments/matrix.py --page docs/environments.md`, the test `environments.matrix` of the label `stress`. Each
-cell: so many of {programs} small programs (threads with a fork among them, C++ statics, other programs started in four ways,
-OpenMP, memory) can run there bare, and end under the shim and by `forksight run` with the same exit status, output and
-sanitizer's report. "-": none can run there bare. The columns are what is taken away from the program, by
-`environment_confine --list`.
+`tests/environments/matrix.py --page docs/environments.md` makes this page. It is the test `environments.matrix` of the
+label `stress`. There are {programs} small programs: threads with a fork among them, C++ statics, other programs started in four
+ways, OpenMP, and memory. Each cell says how many of them can run there bare, and end with the same exit status, output
+and sanitizer's report under the shim and by `forksight run`. "-": none can run there bare. The columns show what
+`environment_confine` takes away from the program; `environment_confine --list` lists this.
 
 {table}
 {sum} runs were compared with bare ones. {verdict}

@@ -7,10 +7,13 @@ import tempfile
 from pathlib import Path
 
 
+MOST_BYTES = 8 << 20
+
+
 def run(argv, may_fail=False, **options):
     """Output of a command that must succeed, if it may not fail."""
     done = subprocess.run([str(word) for word in argv], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                          text=True, check=False, timeout=100, **options)
+                          text=True, errors="replace", check=False, timeout=100, **options)
     print("$", *argv)
     print(done.stdout, end="")
     if done.returncode != 0 and not may_fail:
@@ -25,6 +28,12 @@ def check(arguments, scratch):
     forksight = prefix / arguments.bindir / "forksight"
     if arguments.version not in run([forksight, "--version"]).split():
         sys.exit(f"forksight --version does not say {arguments.version}")
+    if forksight.stat().st_size > MOST_BYTES:
+        sys.exit(f"the installed command has {forksight.stat().st_size} bytes, more than {MOST_BYTES}")
+    if "forksight.debug" not in run(["readelf", "--string-dump=.gnu_debuglink", forksight]):
+        sys.exit("the installed command does not name the file with its debug information")
+    if ".debug_info" not in run(["readelf", "--section-headers", "--wide", forksight.parent / ".debug/forksight.debug"]):
+        sys.exit("there is no debug information beside the installed command")
     # A line of the build tree in the loader's path would hide a shim that was not installed.
     environment = {"PATH": os.environ["PATH"], "HOME": str(scratch)}
     run([forksight, "run", "--", "true"], cwd=scratch, env=environment)

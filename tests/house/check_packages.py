@@ -10,8 +10,23 @@ NAME = re.compile(r"[a-z0-9][a-z0-9+.-]+\Z")
 INSTALLS = re.compile(r"\b(apt-get|apt|aptitude)\s+(-\S+\s+)*install\b(?P<rest>.*)")
 
 
-def read_list(root):
+ROLES = ("[build]", "[bench]", "[test]")
+
+
+def read_lines(root):
     return [line.partition("#")[0].strip() for line in Path(root, "packages.txt").read_text().splitlines()]
+
+
+def read_list(root):
+    return [line for line in read_lines(root) if not line.startswith("[")]
+
+
+def check_headings(root):
+    """Each of them once, and no package above the first."""
+    lines = [line for line in read_lines(root) if line]
+    headings = [line for line in lines if line.startswith("[")]
+    problems = [] if sorted(headings) == sorted(ROLES) else [f"packages.txt: its headings are {' '.join(headings)}, not {' '.join(ROLES)}"]
+    return problems + [f"packages.txt: {name} stands below no heading" for name in lines[:1] if name not in ROLES]
 
 
 def check_unpacked(root, packages):
@@ -56,7 +71,7 @@ def check(root):
     listed = [name for name in read_list(root) if name]
     packages = [name for name in listed if not name.startswith("aside:")]
     aside = [name.removeprefix("aside:") for name in listed if name.startswith("aside:")]
-    return (check_list(packages + aside) + check_installed(packages) + check_unpacked(root, aside) +
+    return (check_headings(root) + check_list(packages + aside) + check_installed(packages) + check_unpacked(root, aside) +
             check_uses(root, packages + aside))
 
 

@@ -1,8 +1,10 @@
 """The checks of the house, each on a house that breaks its rule."""
+import subprocess
 import tempfile
 import unittest
 from pathlib import Path
 
+import check_commits
 import check_docs
 import check_layers
 import check_packages
@@ -101,15 +103,31 @@ class House(unittest.TestCase):
     def test_no_scripts(self):
         self.assertProblem(check_scripts.check(self.root), "no shell script")
 
+    def commit(self, subject):
+        identity = ["-c", "user.name=tester", "-c", "user.email=tester@example.org", "-c", "commit.gpgsign=false"]
+        subprocess.run(["git", "-C", str(self.root), *identity, "commit", "-q", "--allow-empty", "-m", subject], check=True,
+                       env={"PATH": "/usr/bin:/bin", "HOME": str(self.root), "GIT_COMMITTER_DATE": "2030-01-01T00:00:00Z"})
+
+    def test_commits(self):
+        self.assertEqual(check_commits.check(self.root), [])  # no repository
+        subprocess.run(["git", "init", "-q", str(self.root)], check=True)
+        self.commit("area: " + "x" * 66)
+        self.assertEqual(check_commits.check(self.root), [])
+        self.commit("area: " + "x" * 67)
+        self.assertProblem(check_commits.check(self.root), "has 73 characters")
+
     def test_packages(self):
         self.write("bootstrap", "#!/usr/bin/env bash\nset -eu\ncat packages.txt\n", 0o755)
-        self.write("packages.txt", "# comment\nbash  # is there always\n")
+        self.write("packages.txt", "# comment\n[build]\nbash  # is there always\n[bench]\n[test]\n")
         self.assertEqual(check_packages.check(self.root), [])
-        self.write("packages.txt", "bash\naside:dash\n")
+        self.write("packages.txt", "bash\n[build]\n[test]\n")
+        self.assertProblem(check_packages.check(self.root), "its headings are [build] [test]")
+        self.assertProblem(check_packages.check(self.root), "bash stands below no heading")
+        self.write("packages.txt", "[build]\nbash\naside:dash\n[bench]\n[test]\n")
         self.assertProblem(check_packages.check(self.root), "dash is not in build/packages")
         Path(self.root, "build/packages/dash").mkdir(parents=True)
         self.assertEqual(check_packages.check(self.root), [])
-        self.write("packages.txt", "bash\nbash\nno-such-package-at-all\ntwo words\n")
+        self.write("packages.txt", "[build]\n[bench]\n[test]\nbash\nbash\nno-such-package-at-all\ntwo words\n")
         problems = check_packages.check(self.root)
         self.assertProblem(problems, "bash is there twice")
         self.assertProblem(problems, "no-such-package-at-all is not installed")
