@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <memory>
-#include <numeric>
 
 #include "command/exit_status.hpp"
 #include "command/formatter.hpp"
+#include "command/nearest.hpp"
 #include "command/output.hpp"
 #include "command/pages.hpp"
 #include "command/symptoms.hpp"
@@ -23,23 +23,6 @@ constexpr char kExamples[] = R"(Examples:
                                          what it usually is, and what to run; words in any order
 
 )";
-
-constexpr std::size_t kMostSuggestions = 3;
-
-// Insertions, deletions and replacements that turn one word into the other.
-std::size_t edit_distance(std::string_view one, std::string_view other) {
-  std::vector<std::size_t> row(other.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 0; i < one.size(); ++i) {
-    std::size_t diagonal = row[0]++;
-    for (std::size_t j = 0; j < other.size(); ++j) {
-      const std::size_t replaced = diagonal + (one[i] == other[j] ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({replaced, row[j] + 1, row[j + 1] + 1});
-    }
-  }
-  return row.back();
-}
 
 const Rule* find_rule(std::string_view slug) {
   const auto rule = std::ranges::find_if(all_rules(), [&](const Rule& one) { return slug == one.slug; });
@@ -102,18 +85,9 @@ ExitStatus explain(const std::string& slug) {
 }  // namespace
 
 std::vector<std::string> find_nearest_slugs(std::string_view slug) {
-  constexpr std::size_t kLongest = 64;  // nobody meant something by more than this
-  std::vector<std::pair<std::size_t, std::string>> ranked;
-  for (const Rule& rule : all_rules()) {
-    const std::string_view known = rule.slug;
-    const bool is_part = slug.size() >= 3 && known.find(slug) != std::string_view::npos;
-    const std::size_t distance = is_part ? 0 : edit_distance(slug.substr(0, kLongest), known);
-    if (distance <= std::max<std::size_t>(2, known.size() / 3)) ranked.emplace_back(distance, rule.slug);
-  }
-  std::ranges::stable_sort(ranked, {}, [](const auto& entry) { return entry.first; });
-  std::vector<std::string> nearest;
-  for (std::size_t i = 0; i < ranked.size() && i < kMostSuggestions; ++i) nearest.push_back(ranked[i].second);
-  return nearest;
+  std::vector<std::string> slugs;
+  for (const Rule& rule : all_rules()) slugs.emplace_back(rule.slug);
+  return find_nearest(slug, slugs);
 }
 
 void add_explain_command(CLI::App& app, int& status) {

@@ -1,14 +1,18 @@
 // forksight: the command. What libraries throw ends here, as one line and an exit status.
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <exception>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "command/core_command.hpp"
 #include "command/exit_status.hpp"
 #include "command/explain_command.hpp"
 #include "command/formatter.hpp"
+#include "command/nearest.hpp"
 #include "command/output.hpp"
 #include "command/queue_command.hpp"
 #include "command/report_command.hpp"
@@ -32,23 +36,63 @@ constexpr char kExamples[] = R"(Examples:
 
 )";
 
+std::string join(const std::vector<std::string>& words, const char* between) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : between) + word;
+  return text;
+}
+
+// "; did you mean --on-hang?", if some word of the line begins with a dash and is no option of this verb.
+std::string suggest_option(const CLI::App& verb, int argc, char** argv) {
+  std::vector<std::string> known;
+  for (const CLI::Option* option : verb.get_options()) {
+    for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
+  }
+  for (int i = 2; i < argc && std::string_view(argv[i]) != "--"; ++i) {
+    const std::string word = std::string(argv[i]).substr(0, std::string_view(argv[i]).find('='));
+    if (!word.starts_with("--") || std::ranges::find(known, word) != known.end()) continue;
+    const std::vector<std::string> nearest = forksight::find_nearest(word, known);
+    if (!nearest.empty()) return "; did you mean " + join(nearest, " or ") + "?";
+  }
+  return {};
+}
+
 std::string describe(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
   const auto chosen = app.get_subcommands();
-  if (!chosen.empty()) return std::string(error.what()) + "; try `forksight " + chosen.front()->get_name() + " --help`";
+  if (!chosen.empty()) {
+    const std::string suggestion = suggest_option(*chosen.front(), argc, argv);
+    return error.what() + suggestion + "; try `forksight " + chosen.front()->get_name() + " --help`";
+  }
   if (argc < 2) return "no verb given; try `forksight --help`";
   if (argv[1][0] == '-') return std::string(argv[1]) + ": no such option before the verb; try `forksight --help`";
-  std::string verbs;
-  for (const CLI::App* verb : app.get_subcommands([](const CLI::App*) { return true; })) {
-    verbs += (verbs.empty() ? "" : ", ") + verb->get_name();
+  std::vector<std::string> verbs;
+  for (const CLI::App* verb : app.get_subcommands([](const CLI::App*) { return true; })) verbs.push_back(verb->get_name());
+  const std::vector<std::string> nearest = forksight::find_nearest(argv[1], verbs);
+  const std::string suggestion = nearest.empty() ? "" : "did you mean " + join(nearest, " or ") + "? ";
+  return std::string(argv[1]) + ": no such verb; " + suggestion + (nearest.empty() ? "there" : "There") + " are " +
+         join(verbs, ", ");
+}
+
+// `forksight help` is `forksight --help`, and `forksight help why` is `forksight why --help`. Ends with a null pointer.
+std::vector<char*> read_help_verb(const CLI::App& app, int argc, char** argv) {
+  static char help[] = "--help";
+  std::vector<char*> words(argv, argv + argc);
+  if (argc >= 2 && std::string_view(argv[1]) == "help") {
+    words.erase(words.begin() + 1);
+    words.resize(std::min<std::size_t>(words.size(), 2));
+    // A word that is no verb is an error.
+    const auto is_it = [&](const CLI::App* verb) { return verb->get_name() == words.back(); };
+    if (words.size() < 2 || !app.get_subcommands(is_it).empty()) words.push_back(help);
   }
-  return std::string(argv[1]) + ": no such verb; there are " + verbs;
+  words.push_back(nullptr);
+  return words;
 }
 
 int parse_and_run(int argc, char** argv) {
   int status = forksight::as_int(forksight::ExitStatus::kNothingFound);
   CLI::App app("Fork-safety and deadlock diagnosis for Linux processes", "forksight");
   app.formatter(std::make_shared<forksight::ExampleFormatter>("forksight [OPTIONS] VERB ...", kExamples));
-  app.set_version_flag("--version", std::string("forksight ") + FORKSIGHT_VERSION);
+  app.set_version_flag("-V,--version", std::string("forksight ") + FORKSIGHT_VERSION);
   app.require_subcommand(1);
   forksight::add_run_command(app, argc, argv, status);
   forksight::add_why_command(app, status);
@@ -58,6 +102,9 @@ int parse_and_run(int argc, char** argv) {
   forksight::add_queue_command(app, status);
   forksight::add_suite_command(app, argc, argv, status);
   forksight::add_trace_command(app, status);
+  std::vector<char*> words = read_help_verb(app, argc, argv);
+  argc = static_cast<int>(words.size()) - 1;
+  argv = words.data();
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -14,6 +14,7 @@
 #include "command/output.hpp"
 #include "command/progress.hpp"
 #include "command/show_report.hpp"
+#include "command/why_targets.hpp"
 #include "diagnose/diagnose.hpp"
 #include "diagnose/words.hpp"
 #include "image/refusal.hpp"
@@ -25,10 +26,13 @@
 namespace forksight {
 namespace {
 
-constexpr char kDescription[] = "Explain a process that hangs, with its whole tree; nothing need have been prepared";
+constexpr char kDescription[] = "Explain processes that hang, with their whole trees; nothing need have been prepared";
 
 constexpr char kExamples[] = R"(Examples:
   forksight why 4242                     who waits for whom, who is to blame, what to do
+  forksight why gunicorn                 all processes of that name, and their trees
+  forksight why 4242 4300 celery         several at once: one report
+  forksight why --all                    every process of yours; as root, of the machine
   forksight why 4242 --watch             wait until something of it hangs for good, then say why
   forksight why 4242 --no-stop           by /proc alone: no thread is stopped, not even for a moment
 
@@ -43,7 +47,8 @@ the servers that DEBUGINFOD_URLS names.
 Exit status: 0 nothing found, 1 something found, 2 the line was not understood, 3 the process could not be looked at.)";
 
 struct CommandLine {
-  std::int32_t pid = 0;
+  std::vector<std::string> targets;
+  bool all = false;
   inspect::LiveTreeOptions options;
   bool no_stop = false;
   bool watch = false;
@@ -72,21 +77,48 @@ bool has_ended(const proc::ProcessKey& key) {
   return !stat || stat->start_ticks != key.start_ticks || image::find_obstacle(key.pid).has_value();
 }
 
+std::string name_all(const std::vector<proc::ProcessKey>& keys) {
+  constexpr std::size_t kMostNamed = 8;
+  std::string text = keys.size() == 1 ? "process" : "processes";
+  for (std::size_t i = 0; i < keys.size() && i < kMostNamed; ++i)
+    text += fmt::format("{} {}", i == 0 ? "" : ",", keys[i].pid);
+  return keys.size() > kMostNamed ? fmt::format("{} and {} more", text, keys.size() - kMostNamed) : text;
+}
+
 ExitStatus explain(const CommandLine& line) {
   symbols::allow_debuginfod();
-  const auto first = proc::read_stat(line.pid);
-  const proc::ProcessKey key{line.pid, first ? first->start_ticks : 0};
+  const auto found = line.all ? Result(find_all_targets()) : find_targets(line.targets);
+  if (!found) {
+    say_error(found.error());
+    return ExitStatus::kUnreadable;
+  }
+  std::vector<proc::ProcessKey> keys = found.value();
+  if (keys.empty()) {
+    say_error("there is no other process that could be looked at");
+    return ExitStatus::kUnreadable;
+  }
+  std::vector<std::string> skipped;  // a sentence for each process that cannot be looked at
   for (bool is_first = true;; is_first = false) {
+    if (!is_first) std::erase_if(keys, has_ended);
+    if (keys.empty()) {
+      const bool is_one = found.value().size() == 1;
+      fmt::print(stderr, "forksight: {} {} ended; nothing of {} was seen to hang\n", name_all(found.value()),
+                 is_one ? "has" : "have", is_one ? "it" : "them");
+      return ExitStatus::kNothingFound;
+    }
     Progress progress("looking at processes");
     inspect::LiveTreeOptions options = line.options;
+    options.others.assign(keys.begin() + 1, keys.end());
     options.stop = !line.no_stop;
-    options.of_idle = true;
+    options.of_idle = !line.all;  // those that are well are too many to be told of
     options.progress = [&](std::size_t done, std::size_t total) { progress.show(done, total); };
-    auto tree = inspect::look_at_tree(line.pid, options);
+    auto tree = inspect::look_at_tree(keys.front().pid, options);
     progress.clear();
-    if (!is_first && has_ended(key)) {
-      fmt::print(stderr, "forksight: process {} has ended; nothing of it was seen to hang\n", line.pid);
-      return ExitStatus::kNothingFound;
+    if (!is_first && has_ended(keys.front())) continue;
+    if (!tree && keys.size() > 1) {
+      skipped.push_back(tree.error());
+      keys.erase(keys.begin());
+      continue;
     }
     if (!tree) {
       say_error(tree.error());
@@ -94,11 +126,12 @@ ExitStatus explain(const CommandLine& line) {
     }
     std::vector<inspect::PythonLocals> locals;
     model::Model model = inspect::build_model(tree->subjects, line.locals ? &locals : nullptr);
+    model.limits.insert(model.limits.end(), skipped.begin(), skipped.end());
     model.limits.insert(model.limits.end(), tree->limits.begin(), tree->limits.end());
     if (std::string limit = symbols::debuginfod_limit(); !limit.empty()) model.limits.push_back(std::move(limit));
     const bool is_over = !line.watch || !diagnose(model).empty();
     if (is_over) {
-      const ExitStatus status = show_report(model, line.format, {}, ShownWaits::kAll);
+      const ExitStatus status = show_report(model, line.format, {}, line.all ? ShownWaits::kUnexplained : ShownWaits::kAll);
       if (!locals.empty() && !write_out(describe_locals(locals))) return ExitStatus::kUnreadable;
       return status;
     }
@@ -111,18 +144,23 @@ ExitStatus explain(const CommandLine& line) {
 void add_why_command(CLI::App& app, int& status) {
   auto line = std::make_shared<CommandLine>();
   CLI::App* const verb = app.add_subcommand("why", kDescription);
-  verb->formatter(std::make_shared<ExampleFormatter>("forksight why [OPTIONS] PID", kExamples));
+  verb->formatter(std::make_shared<ExampleFormatter>("forksight why [OPTIONS] PID|NAME...", kExamples));
   verb->footer(kFooter);
-  verb->add_option("PID", line->pid, "The process that hangs, or the parent of those that do")
-      ->required()
+  verb
+      ->add_option("PID", line->targets,
+                   "The process that hangs, or the parent of those that do; or the id of a thread; or the name of a "
+                   "program. May be given several times")
       ->check(CLI::Validator(
           [](std::string& word) {
             const bool is_number = !word.empty() && word.find_first_not_of("0123456789") == std::string::npos;
-            return is_number && word.size() < 10 && std::stol(word) > 0 ? "" : word + " is no process id";
+            const bool is_id = is_number && word.size() < 10 && std::stol(word) > 0;
+            const bool is_option = word.starts_with('-');
+            return word.empty() || is_option || (is_number && !is_id) ? fmt::format("\"{}\" is no process id", word) : std::string();
           },
           ""))
       ->type_name("")
       ->group("What to look at");
+  verb->add_flag("--all", line->all, "Every process of the user; for root, of the machine")->group("What to look at");
   verb->add_option("--depth", line->options.depth, "Generations of descendants to look at; all by default")
       ->check(CLI::Range(0, 1000).description(""))
       ->type_name("N")
@@ -136,6 +174,9 @@ void add_why_command(CLI::App& app, int& status) {
                  "Tell what the innermost Python frames of what hangs call their variables; names only, as text")
       ->group("What comes out");
   verb->callback([line, &status] {
+    if (line->all != line->targets.empty())
+      throw CLI::ValidationError(line->all ? "--all" : "PID", line->all ? "names every process: leave out the others"
+                                                                        : "is missing: name a process, or use --all");
     if (line->locals && line->format != "text") throw CLI::ValidationError("--locals", "is for --format text only");
     status = as_int(explain(*line));
   });

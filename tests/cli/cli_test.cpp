@@ -123,6 +123,21 @@ TEST_F(Cli, AFullDiskIsNoSilence) {
   EXPECT_EQ(run_forksight({"trace", "dump", at("hang/a.fstrace")}, "/dev/full").status, 3);
 }
 
+TEST_F(Cli, AReportThatCannotBeWrittenIsAFailureOfForksight) {
+  const Finished run = run_forksight({"run", "--out", at("out"), "--format", "json", "--report", "/dev/full", "--", "true"});
+  EXPECT_EQ(run.status, 125);
+  EXPECT_TRUE(has(run.err, "forksight: error: /dev/full: cannot be written: No space left on device\n")) << run.err;
+  EXPECT_FALSE(has(run.err, "report in")) << run.err;
+}
+
+TEST_F(Cli, ARunStartsWhereNothingCanBeWritten) {
+  const Finished run = run_forksight({"run", "--", "sh", "-c", "exit 7"}, "", "/proc");
+  EXPECT_EQ(run.status, 7) << run.err;
+  EXPECT_TRUE(has(run.err, "forksight: no folder can be made here: traces go to /")) << run.err;
+  expect_error(run_forksight({"run", "--out", "/proc/x", "--", "true"}), 2,
+               "/proc/x: cannot be used for the traces: No such file or directory; choose another folder with --out");
+}
+
 TEST_F(Cli, UsageErrorsAreTwo) {
   expect_error(run_forksight({}), 2, "no verb given; try `forksight --help`");
   expect_error(run_forksight({"report"}), 2, "DIR is required; try `forksight report --help`");
@@ -130,10 +145,15 @@ TEST_F(Cli, UsageErrorsAreTwo) {
   expect_error(run_forksight({"report", "--format", "xml", at("hang")}), 2,
                "--format: xml is neither text nor json; try `forksight report --help`");
   const Finished verb = run_forksight({"reprot", at("hang")});
-  expect_error(verb, 2, "reprot: no such verb; there are run, why, core, report, explain, queue, suite, trace");
+  expect_error(verb, 2, "reprot: no such verb; did you mean report? There are run, why, core, report, explain, queue, suite, trace");
+  expect_error(run_forksight({"xyzzy"}), 2,
+               "xyzzy: no such verb; there are run, why, core, report, explain, queue, suite, trace");
   const Finished option = run_forksight({"report", "--colour", at("hang")});
   EXPECT_EQ(option.status, 2);
   EXPECT_TRUE(has(option.err, "--colour")) << option.err;
+  const Finished near = run_forksight({"run", "--on-hng=kill", "--", "true"});
+  EXPECT_EQ(near.status, 2);
+  EXPECT_TRUE(has(near.err, "did you mean --on-hang?; try `forksight run --help`")) << near.err;
   for (const Finished& run : {verb, option}) {
     EXPECT_TRUE(run.err.starts_with("forksight: error: ")) << run.err;
     EXPECT_EQ(run.err.find('\n'), run.err.size() - 1) << run.err;
@@ -160,10 +180,27 @@ TEST_F(Cli, HelpBeginsWithExamples) {
   }
 }
 
+TEST_F(Cli, HelpIsAVerb) {
+  EXPECT_EQ(run_forksight({"help"}).out, run_forksight({"--help"}).out);
+  const Finished why = run_forksight({"help", "why"});
+  EXPECT_EQ(why.status, 0);
+  EXPECT_EQ(why.out, run_forksight({"why", "--help"}).out);
+  EXPECT_EQ(run_forksight({"help", "reprot"}).status, 2);
+}
+
 TEST_F(Cli, Version) {
-  const Finished run = run_forksight({"--version"});
-  EXPECT_EQ(run.status, 0);
-  EXPECT_EQ(run.out, "forksight " FORKSIGHT_VERSION "\n");
+  for (const char* option : {"--version", "-V"}) {
+    const Finished run = run_forksight({option});
+    EXPECT_EQ(run.status, 0);
+    EXPECT_EQ(run.out, "forksight " FORKSIGHT_VERSION "\n");
+  }
+}
+
+TEST_F(Cli, WhatHoldsNothingThatCanBeReadIsAnError) {
+  std::filesystem::create_directories(folder_ / "empty");
+  std::ofstream(folder_ / "empty/run.json") << "{}\n";
+  expect_error(run_forksight({"report", at("empty")}), 3,
+               at("empty/run.json") + ": schema \"\", this build reads \"forksight-run/1\"");
 }
 
 TEST_F(Cli, ExplainListsAndPrintsEveryPage) {

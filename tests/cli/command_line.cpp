@@ -31,7 +31,8 @@ std::string take_file(const std::string& name) {
 
 }  // namespace
 
-Finished run_forksight(const std::vector<std::string>& arguments, const std::string& out_path) {
+Finished run_forksight(const std::vector<std::string>& arguments, const std::string& out_path,
+                       const std::string& folder) {
   // Files, not pipes: nothing can fill up, nothing must be read at the same time.
   const std::string out = out_path.empty() ? make_file() : out_path;
   const std::string err = make_file();
@@ -40,6 +41,7 @@ Finished run_forksight(const std::vector<std::string>& arguments, const std::str
   posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_addopen(&actions, 1, out.c_str(), O_WRONLY, 0);
   posix_spawn_file_actions_addopen(&actions, 2, err.c_str(), O_WRONLY, 0);
+  if (!folder.empty()) posix_spawn_file_actions_addchdir_np(&actions, folder.c_str());
   std::vector<std::string> words = {"forksight"};
   words.insert(words.end(), arguments.begin(), arguments.end());
   std::vector<char*> argv;

@@ -12,7 +12,8 @@ struct Finished {
   std::string err;
 };
 
-// `out_path`: a file to be its standard output instead of a pipe.
-Finished run_forksight(const std::vector<std::string>& arguments, const std::string& out_path = "");
+// `out_path`: a file to be its standard output instead of a pipe. `folder`: where it runs, "": here.
+Finished run_forksight(const std::vector<std::string>& arguments, const std::string& out_path = "",
+                       const std::string& folder = "");
 
 }  // namespace forksight::test

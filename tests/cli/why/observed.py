@@ -67,22 +67,34 @@ class Program:
             time.sleep(0.02)
         raise RuntimeError("it does not come to rest")
 
-    def end(self):
+    def kill(self):
         for pid in reversed(tree_of(self.pid)):
             try:
                 os.kill(pid, signal.SIGKILL)
             except ProcessLookupError:
                 pass
+
+    def close(self):
         self.popen.wait(LIMIT_S)
         self.popen.stdin.close()
         self.popen.stdout.close()
-        reap_orphans()
+
+    def end(self):
+        end_all([self])
 
     def __enter__(self):
         return self
 
     def __exit__(self, *_):
         self.end()
+
+
+def end_all(programs):
+    for program in programs:
+        program.kill()
+    for program in programs:
+        program.close()
+    reap_orphans()
 
 
 def tree_of(pid):

@@ -1,19 +1,32 @@
 """why_test.py FORKSIGHT PROGRAM SCHEMA: what `forksight why` says of processes that it cannot explain, or only in part."""
+import contextlib
 import json
 import os
 import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import unittest
+from pathlib import Path
 
 import jsonschema
 
-from observed import LIMIT_S, PTRACE_SEIZE, Command, Program, forbid_ptrace, libc, processes, rules, tree_of
+from observed import LIMIT_S, PTRACE_SEIZE, Command, Program, end_all, forbid_ptrace, libc, processes, rules, tree_of
 
 SCHEMA, PROGRAM, FORKSIGHT = sys.argv.pop(), sys.argv.pop(), Command(sys.argv.pop())
 NOBODY = 65534
+
+
+@contextlib.contextmanager
+def for_a_user():
+    """(what runs a command as a user without rights, the command and the program where that user may read them)"""
+    folder, path = FORKSIGHT.copy_for_everybody()
+    with folder:
+        program = shutil.copy(PROGRAM, folder.name)
+        os.chmod(program, 0o755)
+        yield ["setpriv", f"--reuid={NOBODY}", "--clear-groups"] if os.geteuid() == 0 else [], path, program
 
 
 class Refused(unittest.TestCase):
@@ -28,14 +41,19 @@ class Refused(unittest.TestCase):
             self.assertIn(part, done.stderr)
 
     def test_what_is_no_pid(self):
-        for word in ("0", "-1", "me", "", "12x", "0x10", "99999999999999999999", "1.5", " 1"):
+        for word in ("0", "-1", "", "99999999999999999999"):
             with self.subTest(word):
                 done = FORKSIGHT.run(word)
                 self.assertEqual((done.returncode, done.stdout), (2, ""), done.stderr)
                 self.assertNotEqual(done.stderr, "")
         self.assertEqual(FORKSIGHT.run().returncode, 2)
-        self.assertEqual(FORKSIGHT.run("1", "2").returncode, 2)
+        self.assertEqual(FORKSIGHT.run("--all", "1").returncode, 2)
         self.assertEqual(FORKSIGHT.run("1", "--depth", "-1").returncode, 2)
+
+    def test_a_name_of_nobody(self):
+        for word in ("no-such-program", "12x", "0x10", "1.5", " 1"):
+            with self.subTest(word):
+                self.expect(FORKSIGHT.run(word), 3, f"{word}: no process ", "`ps -e` lists the names")
 
     def test_a_pid_of_nobody(self):
         self.expect(FORKSIGHT.run(999999999), 3, "process 999999999: there is none")
@@ -58,11 +76,6 @@ class Refused(unittest.TestCase):
             if done.returncode == 3:
                 self.expect(done, 3, f"process {child.pid}: ")
 
-    def test_a_thread(self):
-        with Program([PROGRAM, "hang"]) as program:
-            thread = max(int(tid) for tid in os.listdir(f"/proc/{program.pid}/task"))
-            self.expect(FORKSIGHT.run(thread), 3, f"is a thread of process {program.pid}: ask for that")
-
     def test_itself(self):
         done = subprocess.run(["sh", "-c", 'exec "$0" why $$', FORKSIGHT.path], capture_output=True, text=True, timeout=LIMIT_S)
         self.expect(done, 3, "is forksight itself")
@@ -80,20 +93,15 @@ class Refused(unittest.TestCase):
 
 
     def test_what_is_protected_from_its_own_user(self):
-        folder, path = FORKSIGHT.copy_for_everybody()
-        as_nobody = ["setpriv", f"--reuid={NOBODY}", "--clear-groups"] if os.geteuid() == 0 else []
-        with folder:
-            program = shutil.copy(PROGRAM, folder.name)
-            os.chmod(program, 0o755)
-            with Program([*as_nobody, program, "private"]) as private:
-                private.wait_quiet()
-                done = FORKSIGHT.run(private.pid, before=as_nobody, path=path)
-                self.expect(done, 3, "is protected from its own user", "or with CAP_SYS_PTRACE",
-                            "no more is seen than that its only thread sleeps")
-                if not as_nobody:
-                    return
-                # Root may look into it.
-                self.assertEqual(FORKSIGHT.run(private.pid).returncode, 0)
+        with for_a_user() as (as_user, path, program), Program([*as_user, program, "private"]) as private:
+            private.wait_quiet()
+            done = FORKSIGHT.run(private.pid, before=as_user, path=path)
+            self.expect(done, 3, "is protected from its own user", "or with CAP_SYS_PTRACE",
+                        "only thread states are visible: 1 asleep, 0 running")
+            if not as_user:
+                return
+            # Root may look into it.
+            self.assertEqual(FORKSIGHT.run(private.pid).returncode, 0)
 
 
 class Looked(unittest.TestCase):
@@ -109,11 +117,15 @@ class Looked(unittest.TestCase):
         return report
 
     def hung(self, mode="hang"):
-        program = Program([PROGRAM, mode])
-        self.addCleanup(program.end)
-        program.go_on()
-        program.wait_quiet()
-        return program
+        return self.all_hung(1, PROGRAM, mode)[0]
+
+    def all_hung(self, count, path=PROGRAM, mode="hang"):
+        programs = [Program([path, mode]) for _ in range(count)]
+        self.addCleanup(end_all, programs)
+        for program in programs:
+            program.go_on()
+            program.wait_quiet()
+        return programs
 
     def test_one_that_waits_for_its_input(self):
         with Program([PROGRAM, "wait"]) as program:
@@ -130,6 +142,40 @@ class Looked(unittest.TestCase):
         self.assertEqual(rules(report), ["orphaned-mutex"])
         self.assertEqual(report["findings"][0]["hang"], "proven")
         self.assertEqual(report["findings"][0]["culprit"]["name"], "cache_mutex (mutex)")
+
+    def test_a_thread_stands_for_its_process(self):
+        program = self.hung()
+        thread = max(int(tid) for tid in os.listdir(f"/proc/{program.pid}/task"))
+        self.assertNotEqual(thread, program.pid)
+        self.assertEqual(rules(self.report(thread)), ["orphaned-mutex"])
+
+    def test_several(self):
+        first, second = self.all_hung(2)
+        report = self.report(first.pid, second.pid, first.pid, tree_of(first.pid)[1])
+        self.assertEqual([(one["rule"], one["count"]) for one in report["findings"]], [("orphaned-mutex", 2)])
+        told = [one["pid"] for one in report["processes"]]
+        self.assertEqual(sorted(told), sorted(tree_of(first.pid) + tree_of(second.pid)))
+
+    def test_a_name(self):
+        folder = tempfile.TemporaryDirectory(prefix="forksight-why-")
+        self.addCleanup(folder.cleanup)
+        name = f"a-long-name-of-{os.getpid()}"
+        path = shutil.copy(PROGRAM, Path(folder.name, name))
+        self.all_hung(2, path)
+        report = self.report(name)
+        self.assertEqual([(one["rule"], one["count"]) for one in report["findings"]], [("orphaned-mutex", 2)])
+
+    def test_all_of_a_user(self):
+        with for_a_user() as (as_user, path, program):
+            private, hung = Program([*as_user, program, "private"]), Program([*as_user, program, "hang"])
+            self.addCleanup(end_all, [private, hung])
+            hung.go_on()
+            hung.wait_quiet()
+            for words in (["--all"], [private.pid, hung.pid]):  # one that cannot be looked at hides no other
+                report, _ = FORKSIGHT.report(*words, before=as_user, path=path)
+                about = [one["pid"] for finding in report["findings"] for one in finding["processes"]]
+                self.assertIn(tree_of(hung.pid)[1], about)
+                self.assertTrue(any(f"process {private.pid}: is protected" in limit for limit in report["limits"]), report["limits"])
 
     def test_the_child_that_hangs_is_as_good(self):
         child = tree_of(self.hung().pid)[1]

@@ -1,0 +1,116 @@
+#include "command/why_targets.hpp"
+
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <functional>
+#include <optional>
+#include <set>
+#include <string_view>
+
+#include "image/refusal.hpp"
+#include "proc/proc_text.hpp"
+
+namespace forksight {
+namespace {
+
+constexpr std::size_t kMostOfName = 15;  // bytes of a program's name that the kernel keeps
+
+std::string_view base_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+
+std::optional<std::int32_t> parse_id(const std::string& word) {
+  std::int32_t id = 0;
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), id);
+  if (error != std::errc{} || end != word.data() + word.size() || id <= 0) return std::nullopt;
+  return id;
+}
+
+// This process and those above it: who asks is not asked about.
+std::set<std::int32_t> find_askers() {
+  std::set<std::int32_t> found{::getpid()};
+  for (auto stat = proc::read_stat(::getpid()); stat && stat->ppid > 0 && found.insert(stat->ppid).second;)
+    stat = proc::read_stat(stat->ppid);
+  return found;
+}
+
+bool is_ours(const std::string& status) {
+  if (::geteuid() == 0) return true;
+  const auto ids = proc::find_field(status, "Uid");
+  return ids && proc::parse_decimal(ids->substr(0, ids->find_first_of("\t "))) == static_cast<std::int64_t>(::getuid());
+}
+
+// It is called so, or its program, or what an interpreter reads: `python3 /usr/bin/gunicorn app`.
+bool has_name(std::int32_t pid, const proc::Stat& stat, const std::string& name) {
+  if (stat.comm == name.substr(0, kMostOfName) || base_name(proc::read_exe(pid)) == name) return true;
+  const std::vector<std::string> words = proc::read_cmdline(pid);
+  const auto script = std::find_if(words.begin() + (words.empty() ? 0 : 1), words.end(),
+                                   [](const std::string& word) { return !word.starts_with('-'); });
+  return (!words.empty() && base_name(words.front()) == name) || (script != words.end() && base_name(*script) == name);
+}
+
+std::vector<proc::ProcessKey> find_processes(const std::function<bool(std::int32_t, const proc::Stat&)>& is_meant) {
+  const std::set<std::int32_t> askers = find_askers();
+  std::vector<proc::ProcessKey> found;
+  for (const std::int32_t pid : proc::list_numbers("/proc").numbers) {
+    const auto stat = askers.contains(pid) ? std::nullopt : proc::read_stat(pid);
+    if (!stat || stat->state == 'Z' || !is_ours(proc::read_file(proc::proc_path(pid, "status")).text)) continue;
+    if (is_meant(pid, *stat) && !image::find_obstacle(pid)) found.push_back({pid, stat->start_ticks});
+  }
+  return found;
+}
+
+// Without those that another one will be looked at with.
+std::vector<proc::ProcessKey> find_roots(const std::vector<proc::ProcessKey>& keys) {
+  std::set<std::int32_t> chosen;
+  for (const proc::ProcessKey& key : keys) chosen.insert(key.pid);
+  std::vector<proc::ProcessKey> roots;
+  for (const proc::ProcessKey& key : keys) {
+    bool is_below = false;
+    std::set<std::int32_t> seen{key.pid};
+    for (auto stat = proc::read_stat(key.pid); stat && !is_below && seen.insert(stat->ppid).second;) {
+      is_below = chosen.contains(stat->ppid);
+      stat = proc::read_stat(stat->ppid);
+    }
+    const bool is_new = std::ranges::find(roots, key) == roots.end();
+    if (!is_below && is_new) roots.push_back(key);
+  }
+  return roots;
+}
+
+// A thread's number stands for its process.
+std::int32_t find_process_of(std::int32_t id) {
+  const auto status = proc::read_file(proc::proc_path(id, "status"));
+  const auto leader = proc::find_field(status.text, "Tgid");
+  return leader ? static_cast<std::int32_t>(proc::parse_decimal(*leader).value_or(id)) : id;
+}
+
+}  // namespace
+
+Result<std::vector<proc::ProcessKey>> find_targets(const std::vector<std::string>& words) {
+  std::vector<proc::ProcessKey> found;
+  for (const std::string& word : words) {
+    if (const auto id = parse_id(word)) {
+      const std::int32_t pid = find_process_of(*id);
+      if (auto obstacle = image::find_obstacle(pid)) return Error{std::move(*obstacle)};
+      const auto stat = proc::read_stat(pid);
+      found.push_back({pid, stat ? stat->start_ticks : 0});
+      continue;
+    }
+    const auto named = find_processes(
+        [&](std::int32_t pid, const proc::Stat& stat) { return has_name(pid, stat, word); });
+    if (named.empty()) {
+      return Error{fmt::format("{}: no process {} that name; `ps -e` lists the names", word,
+                               ::geteuid() == 0 ? "has" : "of yours has")};
+    }
+    found.insert(found.end(), named.begin(), named.end());
+  }
+  return find_roots(found);
+}
+
+std::vector<proc::ProcessKey> find_all_targets() {
+  return find_roots(find_processes([](std::int32_t, const proc::Stat&) { return true; }));
+}
+
+}  // namespace forksight

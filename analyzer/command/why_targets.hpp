@@ -1,0 +1,21 @@
+// What `forksight why` is asked about: process ids, thread ids, names of programs, or every process of the user.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "proc/proc_fs.hpp"
+#include "result.hpp"
+
+namespace forksight {
+
+// The processes that these words mean, without those that descend from another one of them, in the order of the words
+// and of their ids. A number is the id of a process or of a thread, whose process is taken. Any other word is the name
+// of a program, or of the script that an interpreter runs: all processes of the user that have it, or of anybody for
+// root. The error is one sentence about the first word that means nothing.
+Result<std::vector<proc::ProcessKey>> find_targets(const std::vector<std::string>& words);
+
+// The same for every process of the user; for root, of the machine. Never this process, nor one that it descends from.
+std::vector<proc::ProcessKey> find_all_targets();
+
+}  // namespace forksight
