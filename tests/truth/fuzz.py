@@ -191,12 +191,12 @@ def is_still_wrong(scenario, mode, what, sentence, arguments):
 
 
 def check_known(path, arguments):
-    """What is known to be wrong still is. If not, the file goes. A busy machine is asked twice."""
+    """What is known to be wrong still is. If not, the file goes. A busy machine is asked up to four times."""
     text = path.read_text()
     line = next(line for line in text.splitlines() if line.startswith("# wrong:"))
     mode, what = (word.rstrip(",:") for word in line.split()[2:4])
     sentence = line.split('"')[1] if '"' in line else ""
-    for _ in range(2):
+    for _ in range(4):
         wrong, said = is_still_wrong(parse(text), mode, what, sentence, arguments)
         if wrong:
             return []

@@ -79,6 +79,28 @@ class Judge(unittest.TestCase):
                 ("", "handle usr1 nop\np swait s", "end", "nap", "hidden")):
             self.assertEqual(Scene(text.format(shared, waits, other, mains)).verdict(), expected, (shared, waits, other, mains))
 
+    def test_whoever_may_give_a_lock_of_a_file_back_hides_the_wait(self):
+        text = "file f\n--\nmain fork p\n{}\nmain flock f\nfree\np flock f\nmain {}\n"
+        for handler, mains, expected in (("p say 1", "wait p", "silent"), ("main handle usr1 nop", "wait p", "hidden"),
+                                         ("p handle usr1 nop", "wait p", "silent")):
+            self.assertEqual(Scene(text.format(handler, mains)).verdict(), expected, (handler, mains))
+
+    def test_whoever_waits_at_a_fifo_may_go_on(self):
+        text = "barrier b 2\nfifo i\n--\nmain create t\nfree\nt {}\nmain arrive b\n"
+        self.assertEqual(Scene(text.format("open i r")).verdict(), "hidden")
+        self.assertEqual(Scene(text.format("lock m").replace("fifo i", "mutex m")).verdict(), "silent")
+
+    def test_an_end_in_the_queue_of_a_socket_is_seen_by_nobody(self):
+        text = "pipe q\nchannel x\nsem s 0\n--\n{}main create t\nfree\nt swait s\nmain read q\nmain join t\n"
+        self.assertEqual(Scene(text.format("main send x q w\nmain close q w\n")).verdict(), "hidden")
+        self.assertEqual(Scene(text.format("")).verdict(), "silent")
+
+    def test_whoever_shares_memory_with_one_that_hangs_may_be_its_victim(self):
+        scene = Scene("sem s 0 shared\nsem r 0\n--\nmain fork p\nfree\np swait r\nmain swait s\n")
+        told = scene.finding("deadlock", "p", victims=[{"pid": 100}])
+        self.assertEqual(scene.verdict(told), "right")
+        self.assertEqual(scene.verdict(scene.finding("deadlock", "p")), "silent")
+
     def test_equal_findings_that_were_merged(self):
         scene = Scene("sem s 0\n--\nmain fork p\nmain fork q\nfree\np swait s\nq swait s\nmain wait p\nmain wait q\n")
         both = scene.finding("deadlock", "p", processes=[{"pid": 101}, {"pid": 102}], count=2)

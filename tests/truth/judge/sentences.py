@@ -372,7 +372,7 @@ FORMS = [(re.compile(pattern + r"\.?$"), check) for pattern, check in (
     (r'[Tt]hread (?P<h>\d+)(?: "[^"]*")? took it and ended with it held; nobody can release it any more', Reading.ended_with_it),
     (r"It is locked, and its memory names task (?P<h>\d+) as the owner: no such task exists", Reading.gone_owner),
     (r'The forking thread, thread (?P<h>\d+)(?: "[^"]*")? of process (?P<p>\d+), had taken it and held it across fork\(\)', Reading.forker_held),
-    (r"An? (?P<k>[\w-]+)(?: mutex)? remembers its owner by thread id (?P<h>\d+); in the child .+", Reading.remembers),
+    (r"An? (?P<k>[\w-]+)(?: mutex)? records its owner by thread id, here (?P<h>\d+). In the child .+", Reading.remembers),
     (r"It is no recursive mutex: .+", Reading.not_recursive),
     (SLEPT + r", and no task is left that could wake it: proven, it never goes on", Reading.nobody_can),
     (SLEPT + r": no task can wake it, only (?P<l>.+) could", Reading.only_a_handler_can),
@@ -380,7 +380,7 @@ FORMS = [(re.compile(pattern + r"\.?$"), check) for pattern, check in (
 # These name nobody; that they fit the cause is what the verdict says.
 PLAIN = tuple(re.compile(text) for text in (
     r"fork\(\)(?: at \S+)? copied the lock in its locked state", r"The holder is known from the lock's own memory", r"A semaphore has no owner",
-    r"Which thread that was, its memory does not tell", r"The lost (?:writer|reader) ", r"Who should have gone first", r"Whoever was to wake it",
+    r"Which thread that was, its memory does not tell", r"The lost (?:writer|reader) ", r"What they wait for records no owner", r"Whoever was to wake it",
     r"At the fork it was held by another thread", r"The child has none of these", r"Which lock, condition or future it is", r"Each of them ",
     r"None of (?:those|them) ", r"Other threads of the process go on", r"A rwlock does not tell who its readers are", r"A rwlock counts its readers", r"A semaphore does not tell who took it",
     r"The lock names thread \d+ as its owner, which this process does not have", r"fork\(\)(?: at \S+)? copied the lock as it was",

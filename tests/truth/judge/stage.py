@@ -67,7 +67,8 @@ class Performance:
         with open(self.folder / "stdout", "wb") as out, open(self.folder / "stderr", "wb") as errors:
             prefix = [word.replace("FOLDER", str(self.folder)) for word in prefix]
             self.process = subprocess.Popen(["timeout", "-s", "KILL", str(HARD_LIMIT_S), *prefix, str(player), str(self.folder / "scenario"),
-                                             str(self.control)], stdin=subprocess.PIPE, stdout=out, stderr=errors, cwd=self.folder)
+                                             str(self.control)], stdin=subprocess.PIPE, stdout=out, stderr=errors, cwd=self.folder,
+                                            start_new_session=True)  # `why` looks at the session: other plays are none of its business
 
     def __enter__(self):
         return self

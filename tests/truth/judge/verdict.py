@@ -3,7 +3,7 @@ And each sentence of its "Why" says something: sentences.py."""
 from dataclasses import dataclass, replace
 
 from ancestry import ancestry
-from causes import lost_of
+from causes import file_holders, lost_of
 from sentences import check_sentences
 
 ORDER = ("right", "weaker", "hidden", "silent", "wrong")
@@ -33,7 +33,7 @@ RIGHT = {
     "atfork-order": lambda wait: wait.operation == "fork" and is_lock_ring(wait),
     "orphaned-barrier": lambda wait: wait.kind == "barrier" and wait.cause == LOST,
     "orphaned-custom-lock": lambda wait: wait.kind == "word" and wait.cause == LOST,
-    "interrupted-static-init": lambda wait: wait.kind == "guard" and wait.cause == "orphan",
+    "interrupted-static-init": lambda wait: wait.kind == "guard" and wait.cause in ("orphan", ENDED_HOLDER),
     "lost-wakeup": lambda wait: wait.cause == LOST or bool(wait.lost) and wait.cause == "ring",
     "lost-thread-pool": lambda wait: wait.cause == LOST,
     "self-held-lock": lambda wait: wait.cause == "self-held",
@@ -102,8 +102,8 @@ def is_best_guess(rule, cause, wait, truth):
     if cause != "possible" or not lost_of(truth.state, wait.process):
         return False
     if rule == "orphaned-semaphore":  # a lost thread had taken it, or was to post it
-        return wait.kind == "sem" and wait.cause in ("no-waker", LOST)
-    return rule in ("lost-wakeup", "lost-thread-pool") and wait.cause == "no-waker"
+        return wait.kind == "sem" and wait.cause in ("no-waker", "ring", LOST)
+    return rule in ("lost-wakeup", "lost-thread-pool") and (wait.cause == "no-waker" or wait.kind in WITHOUT_OWNER)
 
 
 def worth_of(rule, cause, waits, truth):
@@ -167,7 +167,8 @@ def is_in_one_memory(truth, wait):
     return wait.kind in IN_MEMORY and not wait.shared and all(process == wait.process for process in ring)
 
 
-OF_ONE_OWNER = ("mutex", "guard", "once", "thread", "child", "file", "pool")  # what is waited for names who could end it
+WITHOUT_OWNER = ("once", "guard")  # the memory does not name the thread that initialises
+OF_ONE_OWNER = ("mutex", "thread", "child", "pool")  # what is waited for names who could end it
 
 
 def could_go_on(wait):
@@ -175,9 +176,24 @@ def could_go_on(wait):
     return bool(wait.open_by) or wait.cause == "victim"
 
 
+def is_open_to_anybody(wait):
+    """Anybody may open a FIFO by its name."""
+    return wait.kind == "fifo" and wait.operation == "open"
+
+
+def is_end_in_a_queue(truth, wait):
+    """No process has the other end: a descriptor of it waits in the queue of a socket, where nobody can see it."""
+    if wait.kind not in ("pipe", "fifo") or wait.operation not in ("read", "fill"):
+        return False
+    other = (wait.name, "w" if wait.operation == "read" else "r")
+    return not any(key[0] == "fd" and other in ends for key, ends in truth.state.items() if truth.state.get(("p", key[1]), ("", ""))[1] == "live")
+
+
 def may_end_it(truth, wait, process):
     """Whether a thread, or a handler, of this process could end the wait, for all that can be seen from outside."""
     state = truth.state
+    if wait.kind == "file":
+        return process in file_holders(state, wait)
     if wait.kind in BYTES or wait.kind == "timerfd":
         return wait.operation == "open" or any(end[0] == wait.name for end in state["fd", process])
     return process == wait.process or wait.shared and ("noshared", process) not in state
@@ -185,12 +201,28 @@ def may_end_it(truth, wait, process):
 
 def is_hidden(truth, wait):
     """Nobody could know that it hangs without knowing what the program will do: a thread that may go on could end the wait, or a
-    signal handler."""
-    if wait.kind == "fifo" and wait.operation == "open":
-        return True  # anybody may open it by its name
+    signal handler. A thread in a hidden wait may go on, too."""
+    hidden = getattr(truth, "hidden", None)
+    if hidden is None:
+        hidden = truth.hidden = find_hidden(truth)
+    return wait.thread in hidden
+
+
+def find_hidden(truth):
+    hidden = set()
+    while True:
+        more = {wait.thread for wait in truth.waits.values() if wait.thread not in hidden and may_be_ended(truth, wait, hidden)}
+        if not more:
+            return hidden
+        hidden |= more
+
+
+def may_be_ended(truth, wait, hidden):
+    if is_open_to_anybody(wait) or is_end_in_a_queue(truth, wait) or any(peer in hidden for peer in wait.peers):
+        return True
     if wait.kind in OF_ONE_OWNER and not is_plain(truth, wait) or wait.kind == "cond" and wait.cause == "lost-waiter" or wait.kind == "rwlock" and has_writer(truth.state, wait):
         return False
-    others = [other.process for other in truth.waits.values() if other.thread != wait.thread and could_go_on(other)]
+    others = [other.process for other in truth.waits.values() if other.thread != wait.thread and (could_go_on(other) or other.thread in hidden)]
     handling = [key[1] for key in truth.state if key[0] == "h" and truth.state["p", key[1]][1] == "live"]
     return any(may_end_it(truth, wait, process) for process in others + handling)
 
@@ -242,8 +274,8 @@ def is_about_several(group, finding):
 def is_victim_of(truth, process, victims):
     """The process could end what these wait for, if it did not hang itself. That they could do so themselves, too, makes it a ring for
     the oracle."""
-    return any(wait.process in victims and truth.waits[peer].process == process
-               for wait in truth.stuck() for peer in wait.peers if peer in truth.waits)
+    return any(wait.process in victims and (may_end_it(truth, wait, process) or any(
+        truth.waits[peer].process == process for peer in wait.peers if peer in truth.waits)) for wait in truth.stuck() if wait.process != process)
 
 
 def is_tolerated(entry, mode):
