@@ -77,16 +77,19 @@ Result<model::Model> load_run(const std::vector<fs::path>& paths, const LoadOpti
     }
     TraceReader(file.value(), model, processes, options.symbolize).read();
   }
+  processes.end_earlier_images();
   if (options.progress) options.progress(evidence.traces.size(), evidence.traces.size());
   if (unreadable > 0 && unreadable == evidence.traces.size()) return Error{first_error};
   for (const fs::path& path : evidence.run_logs) {
     const auto log = read_run_log(path);
     if (log) {
       merge_run_log(model, log.value());
-    } else {
-      model.limits.push_back(log.error());
+      continue;
     }
+    if (unreadable++ == 0) first_error = log.error();
+    model.limits.push_back(log.error());
   }
+  if (unreadable > 0 && unreadable == evidence.traces.size() + evidence.run_logs.size()) return Error{first_error};
   if (options.symbolize) name_waits(model);
   join_look(model);
   return model;

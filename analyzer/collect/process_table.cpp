@@ -42,10 +42,12 @@ model::ProcessId ProcessTable::enter_creator(const TraceInfo& info) {
     known.start_ticks = info.start_ticks;
     known.ppid = info.ppid;
     entry.is_creator = true;
+    image_ns_[entry.process] = std::max(image_ns_[entry.process], info.monotonic_ns);
     return entry.process;
   }
   const model::ProcessId process = add(info, info.pid, info.ppid, {0, info.monotonic_ns, true, false});
   model_.processes[process].start_ticks = info.start_ticks;
+  image_ns_[process] = info.monotonic_ns;
   return process;
 }
 
@@ -60,6 +62,16 @@ model::ProcessId ProcessTable::enter_child(const TraceInfo& info, std::int32_t p
     return entry.process;
   }
   return add(info, pid, pid_of_parent, {0, time_ns, false, true});
+}
+
+void ProcessTable::end_earlier_images() const {
+  const auto is_over = [&](model::ProcessId process, std::uint64_t time_ns) {
+    const auto image = image_ns_.find(process);
+    return image != image_ns_.end() && time_ns < image->second;
+  };
+  std::erase_if(model_.handler_runs,
+                [&](const model::HandlerRun& run) { return is_over(run.process, run.since_ns); });
+  for (model::Touch& touch : model_.touches) touch.returned = touch.returned || is_over(touch.process, touch.time_ns);
 }
 
 }  // namespace forksight::collect

@@ -24,6 +24,9 @@ class ProcessTable {
   model::ProcessId enter_child(const TraceInfo& info, std::int32_t pid, std::int32_t pid_of_parent,
                                std::uint64_t time_ns);
 
+  // When all traces are entered: what threads did in an image before the latest one is over, as exec ended them.
+  void end_earlier_images() const;
+
  private:
   struct Entry {
     model::ProcessId process = 0;
@@ -34,6 +37,7 @@ class ProcessTable {
   model::ProcessId add(const TraceInfo& info, std::int32_t pid, std::int32_t ppid, const Entry& entry);
 
   model::Model& model_;
+  std::map<model::ProcessId, std::uint64_t> image_ns_;  // when the latest image began its trace: CLOCK_MONOTONIC
   std::map<std::pair<std::string, std::int32_t>, std::vector<Entry>> entries_;
 };
 

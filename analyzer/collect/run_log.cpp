@@ -106,6 +106,7 @@ Json process_to_json(const LoggedProcess& process) {
   if (!process.ways_out.empty()) json["ways_out"] = process.ways_out;
   if (process.may_be_timed_out) json["may_be_timed_out"] = true;
   if (process.killed_by_run) json["killed_by_run"] = true;
+  if (process.is_unreadable) json["unreadable"] = true;
   if (!process.went_on.empty()) json["went_on"] = process.went_on;
   if (process.exit_status) json["exit_status"] = *process.exit_status;
   if (process.unheard_signals != 0) {

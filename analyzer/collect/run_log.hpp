@@ -37,6 +37,7 @@ struct LoggedProcess {
   bool may_be_timed_out = false;      // the same
   bool is_lone = false;               // the same
   bool killed_by_run = false;
+  bool is_unreadable = false;  // as in model::Process
   std::vector<std::int32_t> went_on;  // tids of threads that were stuck, as it seemed, and have gone on since
   std::optional<std::uint64_t> shim_start;  // where the shim was mapped, 0: nowhere; none: not looked at
 };

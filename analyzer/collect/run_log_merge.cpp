@@ -49,6 +49,12 @@ void end_calls(model::Model& model, model::ProcessId id, const LoggedProcess& lo
   }
 }
 
+// What its threads did in an image that exec has replaced is over.
+void end_image(model::Model& model, model::ProcessId id) {
+  std::erase_if(model.handler_runs, [&](const model::HandlerRun& run) { return run.process == id; });
+  for (model::Touch& touch : model.touches) touch.returned = touch.returned || touch.process == id;
+}
+
 void fill(model::Process& process, const LoggedProcess& logged, const RunLog& log) {
   process.has_execed = process.has_execed || is_other_image(process, logged);
   if (process.start_ticks == 0) process.start_ticks = logged.start_ticks;
@@ -66,6 +72,7 @@ void fill(model::Process& process, const LoggedProcess& logged, const RunLog& lo
   process.may_be_timed_out = logged.may_be_timed_out;
   process.is_lone = logged.is_lone;
   process.killed_by_run = logged.killed_by_run;
+  process.is_unreadable = logged.is_unreadable;
   if (logged.exit_status) process.exit_status = logged.exit_status;
 }
 
@@ -85,6 +92,7 @@ void merge_run_log(model::Model& model, const RunLog& log) {
       model.processes.emplace_back().pid = logged.pid;
       by_pid.emplace(logged.pid, *id);
     }
+    if (is_other_image(model.processes[*id], logged)) end_image(model, *id);
     fill(model.processes[*id], logged, log);
     end_calls(model, *id, logged);
   }

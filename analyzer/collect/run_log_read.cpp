@@ -249,6 +249,7 @@ LoggedProcess read_process(const Json& json, std::string& problem) {
   reader.flag("may_be_timed_out", process.may_be_timed_out);
   reader.flag("lone", process.is_lone);
   reader.flag("killed_by_run", process.killed_by_run);
+  reader.flag("unreadable", process.is_unreadable);
   reader.numbers("went_on", process.went_on);
   if (reader.find("shim_start") != nullptr) reader.address("shim_start", process.shim_start.emplace());
   return process;

@@ -168,11 +168,11 @@ bool Evidence::ended_unseen(const model::Touch& touch) const {
   return !is_timer && !ends_it && !touch.timed && ended_unseen(touch.process);
 }
 
-// `run` looked on, and this process was over before it was seen to hang. Whoever ended it need not have waited for it
-// in vain: it may be meant to sleep until somebody kills it.
+// Whoever ended it need not have waited for it in vain: it may be meant to sleep until somebody kills it.
 bool Evidence::ended_unseen(model::ProcessId id) const {
   const model::Process& about = process(id);
-  return !model_.command.empty() && about.liveness == model::Liveness::kUnknown && !about.killed_by_run;
+  const bool was_watched = !model_.command.empty() && !about.is_unreadable;
+  return was_watched && about.liveness == model::Liveness::kUnknown && !about.killed_by_run;
 }
 
 std::optional<Certainty> Evidence::find_hang(const model::Touch& touch) const {

@@ -28,7 +28,11 @@ class Evidence {
   // How certain it is that the call of this touch never comes back; nullopt: it came back. For touches whose mechanism
   // always hangs.
   std::optional<Certainty> find_hang(const model::Touch& touch) const;
+  // `run` watched this process, and it was over before it was seen to hang. False without a run, and where the kernel
+  // refused every look at it.
   bool ended_unseen(model::ProcessId id) const;
+  // The same for the call of this touch, unless that call is enough: it has a deadline, it waits for a lost timer, or
+  // libc ends the process in it.
   bool ended_unseen(const model::Touch& touch) const;
   // How certain it is that this touch is why: who held the object may be a guess.
   Certainty find_cause(const model::Touch& touch) const;

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "diagnose/pools.hpp"
@@ -15,7 +16,40 @@ namespace {
 std::optional<Orphan> find_held(const model::Model& model, const model::Touch& touch) {
   if (touch.kind == model::TouchKind::kParallel || !touch.held) return std::nullopt;
   const model::Held& held = model.forks[touch.fork].held[*touch.held];
-  return Orphan{held, model.locks[held.lock], model.threads[held.holder]};
+  return Orphan{held, model.locks[held.lock], model.threads[held.holder], model.forks[touch.fork]};
+}
+
+// Of a lock that the forking thread held across the fork of this touch: the later fork, on the way to the touching
+// process, that lost the copy of that thread. In a forked process it is the first thread, whose tid is the pid. Null:
+// each fork on the way was called by it.
+const model::Fork* find_fork_that_lost_it(const model::Model& model, const model::Touch& touch) {
+  const model::Fork* lost_by = nullptr;
+  model::ProcessId at = touch.process;
+  for (std::size_t steps = 0; steps < model.forks.size() && model.forks[touch.fork].child != at; ++steps) {
+    const auto is_of_it = [&](const model::Fork& fork) { return fork.child == at; };
+    const auto fork = std::ranges::find_if(model.forks, is_of_it);
+    if (fork == model.forks.end()) return nullptr;
+    if (model.threads[fork->forking_thread].tid != model.processes[fork->process].pid) lost_by = &*fork;
+    at = fork->process;
+  }
+  return lost_by;
+}
+
+// That copy, as the fork lists it; else the thread itself.
+const model::Thread& find_first_thread(const model::Model& model, const model::Fork& fork, const Orphan& own) {
+  for (const model::ThreadId lost : fork.lost_threads) {
+    if (model.threads[lost].tid == model.processes[fork.process].pid) return model.threads[lost];
+  }
+  return own.holder;
+}
+
+// Of a lock that some thread held at the fork: as the touching process sees it, where a later fork lost the holder.
+std::optional<Orphan> find_lost(const model::Model& model, const model::Touch& touch) {
+  auto found = find_held(model, touch);
+  if (!found || !found->held.by_forking_thread) return found;
+  const model::Fork* const lost_by = find_fork_that_lost_it(model, touch);
+  if (lost_by == nullptr) return std::nullopt;
+  return Orphan{found->held, found->lock, find_first_thread(model, *lost_by, *found), *lost_by};
 }
 
 // Who has it is not known.
@@ -63,8 +97,8 @@ std::string errno_words(int code) {
 
 std::optional<Orphan> find_any_orphan(const Evidence& evidence, const model::Touch& touch) {
   if (evidence.find_handler(touch) != nullptr) return std::nullopt;
-  auto found = find_held(evidence.model(), touch);
-  return found && !found->held.by_forking_thread && touch.kind == model::TouchKind::kLock ? found : std::nullopt;
+  if (touch.kind != model::TouchKind::kLock) return std::nullopt;
+  return find_lost(evidence.model(), touch);
 }
 
 std::optional<Orphan> find_orphan(const Evidence& evidence, const model::Touch& touch) {
@@ -77,7 +111,8 @@ std::optional<Orphan> find_own(const Evidence& evidence, const model::Touch& tou
   if (evidence.find_handler(touch) != nullptr) return std::nullopt;
   auto found = find_held(evidence.model(), touch);
   const bool is_of_lock = touch.kind == model::TouchKind::kLock || touch.kind == model::TouchKind::kUnlockRefused;
-  return found && is_of_lock && found->held.by_forking_thread ? found : std::nullopt;
+  if (!found || !is_of_lock || !found->held.by_forking_thread) return std::nullopt;
+  return find_fork_that_lost_it(evidence.model(), touch) == nullptr ? found : std::nullopt;
 }
 
 std::optional<Orphan> find_awaited(const Evidence& evidence, const model::Touch& touch) {
@@ -159,14 +194,14 @@ std::string head(const Evidence& evidence, const model::Touch& touch, const mode
 std::string cause(const Evidence& evidence, const model::Touch& touch, const Orphan& orphan) {
   const std::string taken = words::place(orphan.held.acquired_at);
   if (evidence.find_cause(touch) == Certainty::kPossible)
-    return doubtful_cause(orphan, words::at(" at ", evidence.fork(touch).stack));
+    return doubtful_cause(orphan, words::at(" at ", orphan.fork.stack));
   if (orphan.holder.has_ended) {
     return fmt::format("{} {} and ended without releasing it, before fork(){}", words::thread(orphan.holder),
                        taken.empty() ? "held it" : "took it at " + taken,
-                       words::at(" at ", evidence.fork(touch).stack));
+                       words::at(" at ", orphan.fork.stack));
   }
   return fmt::format("{} {} and was left behind by fork(){}", words::thread(orphan.holder),
-                     taken.empty() ? "held it" : "took it at " + taken, words::at(" at ", evidence.fork(touch).stack));
+                     taken.empty() ? "held it" : "took it at " + taken, words::at(" at ", orphan.fork.stack));
 }
 
 std::string doubts(const Orphan& orphan) {
@@ -191,7 +226,8 @@ std::string doubts(const Orphan& orphan) {
 void tell(const Evidence& evidence, const model::Touch& touch, const Orphan& orphan, const End& end, const char* verb,
           std::string nature, Finding& finding) {
   const model::Process& child = evidence.process(touch.process);
-  const model::Fork& fork = evidence.fork(touch);
+  const model::Fork& fork = orphan.fork;
+  finding.fork = evidence.fork_site(fork);
   const std::string name = locks::name(touch, orphan.lock);
   const std::string where = words::long_place(touch.stack);
   add_sentence(finding, fmt::format("Thread {} of {} is {}{} {}.", touch.tid, evidence.name(touch.process),

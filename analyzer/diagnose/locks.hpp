@@ -11,6 +11,7 @@ struct Orphan {
   const model::Held& held;
   const model::Lock& lock;
   const model::Thread& holder;
+  const model::Fork& fork;  // that the holder was lost by, or that it called
 };
 
 // The lock of a touch, held at the fork by a thread that the child does not have; but nullopt where another rule tells

@@ -91,6 +91,24 @@ const model::ThreadPool* find_called_pool(const model::Fork& fork, const model::
   return nullptr;
 }
 
+// Workers of GNU OpenMP run nothing but the regions of the thread that they belong to. Outside of a region they wake
+// nobody, and a region that misses them is told as one.
+bool has_lost_idle_workers_only(const model::Model& model, const model::Fork& fork) {
+  // Of a libgomp that is a library: inside of another program its regions cannot be told from the program's own code.
+  const auto is_worker = [&](model::ThreadId id) {
+    const model::Thread& thread = model.threads[id];
+    return thread.owner == model::Owner::kLibgomp && words::base_name(thread.start_library).starts_with("libgomp.so");
+  };
+  return fork.unknown_threads == 0 && !fork.may_have_lost_more && !fork.lost_threads.empty() &&
+         std::ranges::all_of(fork.lost_threads, is_worker);
+}
+
+bool is_in_openmp(const model::Touch* wait) {
+  return wait != nullptr && std::ranges::any_of(wait->stack.frames, [](const model::Frame& frame) {
+           return model::find_owner_of_library(frame.module) == model::Owner::kLibgomp;
+         });
+}
+
 }  // namespace
 
 std::vector<LostWait> find_lost_waits(const Evidence& evidence, const std::vector<Finding>& findings) {
@@ -110,6 +128,7 @@ std::vector<LostWait> find_lost_waits(const Evidence& evidence, const std::vecto
     if (wait.wait == nullptr && wait.fork->is_inferred) return;
     // The other rules that have a word on a child that touched nothing.
     if (wait.wait == nullptr && (wait.fork->bypassed || words::is_in_signal_handler(wait.fork->stack))) return;
+    if (has_lost_idle_workers_only(model, *wait.fork) && !is_in_openmp(wait.wait)) return;
     if (lost == 0 || is_in_region(model, *wait.fork) || evidence.is_in_handler(wait.child)) return;
     if (!explained.insert(wait.child).second) return;
     const bool is_stuck = is_dead_in_futex(evidence.process(wait.child)) ||
@@ -189,7 +208,12 @@ std::string tell_loss(const Evidence& evidence, const LostWait& wait) {
   const std::string least = fork.may_have_lost_more ? "at least " : "";
   const std::string count = words::count(lost, "thread", "threads");
   const std::string threads = name_threads(evidence.model(), fork);
-  if (parent.is_some_ancestor) {
+  // Known by the child's memory alone. _Fork() leaves there what it left behind, for the next fork to find.
+  const bool has_no_number = std::ranges::all_of(
+      fork.lost_threads, [&](model::ThreadId id) { return evidence.model().threads[id].tid == 0; });
+  const bool is_of_core = fork.may_have_lost_more && evidence.process(wait.child).is_core;
+  const bool is_of_memory = fork.is_inferred && !fork.lost_threads.empty() && (has_no_number || is_of_core);
+  if (parent.is_some_ancestor || is_of_memory) {
     return fmt::format("The fork or forks that led to it left behind {}{}: {}.", least, count, threads);
   }
   return fmt::format("{} was forked{} from {}, which had {}{} more: {}.", forked_one(evidence, wait),

@@ -31,10 +31,11 @@ struct Graph {
   std::vector<std::vector<Edge>> edges;
 };
 
-// A wait of which no more is known than that a thread of its process, or one with the same memory, could end it.
-// Nor does anybody wait for a shutdown() of his own end.
+// False for a wait of which no more is known than that a thread of its process, or one with the same memory or timer,
+// could end it.
 bool is_understood(const model::Waker& waker) {
-  return waker.via != "futex" && waker.via != "shared memory" && waker.via != "shutdown" && waker.via != "SCM_RIGHTS";
+  return waker.via != "futex" && waker.via != "shared memory" && waker.via != "timerfd" &&
+         model::is_waited_for(waker.via);
 }
 
 Graph build(const model::Model& model) {

@@ -47,7 +47,7 @@ std::optional<std::int64_t> read_yama() {
   return parse_decimal(proc::read_file("/proc/sys/kernel/yama/ptrace_scope").text);
 }
 
-// What anybody may know: "; without it no more is seen than that its 3 threads sleep".
+// What anybody may know: ". Without that right, only thread states are visible: 13 asleep, 0 running".
 std::string describe_seen(std::int32_t pid) {
   std::size_t asleep = 0;
   std::size_t running = 0;
@@ -57,14 +57,10 @@ std::string describe_seen(std::int32_t pid) {
     if (!stat || stat->state == 'Z' || stat->state == 'X') continue;
     ++(stat->state == 'S' ? asleep : stat->state == 'R' ? running : others);
   }
-  const std::size_t all = asleep + running + others;
-  if (all == 0) return {};
-  const std::string threads = all == 1 ? "its only thread" : fmt::format("of its {} threads {}", all, asleep);
-  const std::string sleeps = all == 1 ? (asleep == 1    ? " sleeps"
-                                         : running == 1 ? " runs"
-                                                        : " is stopped or in the kernel")
-                                      : fmt::format(" sleep, {} run", running);
-  return fmt::format("; without that no more is seen than that {}{}", threads, sleeps);
+  if (asleep + running + others == 0) return {};
+  const std::string rest = others == 0 ? std::string() : fmt::format(", {} stopped or in the kernel", others);
+  return fmt::format(". Without that right, only thread states are visible: {} asleep, {} running{}", asleep, running,
+                     rest);
 }
 
 bool has_live_thread(std::int32_t pid) {

@@ -53,6 +53,22 @@ std::vector<std::int32_t> find_ancestors(std::int32_t pid) {
   return found;
 }
 
+// Younger processes of its process group whose parent is of another group: they have lost the parent that forked them.
+// Such a one is no descendant any more, and may still be what a descendant waits for.
+std::vector<ProcessKey> find_orphans(std::int32_t pid) {
+  std::vector<ProcessKey> found;
+  const pid_t group = ::getpgid(pid);
+  const auto root = proc::read_stat(pid);
+  if (group <= 0 || !root) return found;
+  for (const std::int32_t other : proc::list_numbers("/proc").numbers) {
+    if (other == pid || other == ::getpid() || ::getpgid(other) != group) continue;
+    const auto stat = proc::read_stat(other);
+    const bool is_younger = stat && stat->start_ticks >= root->start_ticks;
+    if (is_younger && ::getpgid(stat->ppid) != group) found.push_back({other, stat->start_ticks});
+  }
+  return found;
+}
+
 class Look {
  public:
   Look(std::int32_t pid, const LiveTreeOptions& options)
@@ -63,6 +79,8 @@ class Look {
     for (const std::int32_t ancestor : ancestors_) {
       if (const auto stat = proc::read_stat(ancestor)) supervisor_.tree().adopt({ancestor, stat->start_ticks});
     }
+    for (const ProcessKey& other : options_.others) supervisor_.tree().adopt(other);
+    for (const ProcessKey& other : find_orphans(pid_)) supervisor_.tree().adopt(other);
     supervisor_.poll_at_any_age(Clock::now());
     note_rest();
     look_for_spinning();
@@ -110,14 +128,18 @@ class Look {
     spinning_ = std::move(busy);
   }
 
-  // -1: it does not descend from the process that was asked about.
+  // -1: it descends neither from the process that was asked about nor from the others of its job.
   int generation_of(std::int32_t pid) const {
     for (int generation = 0;; ++generation) {
-      if (pid == pid_) return generation;
+      if (is_asked_about(pid)) return generation;
       const auto member = supervisor_.tree().living().find(pid);
       if (member == supervisor_.tree().living().end()) return -1;
       pid = member->second.ppid;
     }
+  }
+
+  bool is_asked_about(std::int32_t pid) const {
+    return pid == pid_ || std::ranges::find(options_.others, pid, &ProcessKey::pid) != options_.others.end();
   }
 
   bool is_ancestor(std::int32_t pid) const { return std::ranges::find(ancestors_, pid) != ancestors_.end(); }
@@ -254,7 +276,7 @@ class Look {
 
   // Of a process that is well nothing is read but what it is called, unless a stuck one is its child.
   bool is_needed(const watch::Member& member) const {
-    return is_stuck(member) || member.key.pid == pid_ || has_stuck_child(member.key.pid);
+    return is_stuck(member) || is_asked_about(member.key.pid) || has_stuck_child(member.key.pid);
   }
 
   void open_images() {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "inspect/build_model.hpp"
+#include "proc/proc_fs.hpp"
 #include "result.hpp"
 
 namespace forksight::inspect {
@@ -18,6 +19,8 @@ struct LiveTreeOptions {
   bool stop = true;  // false: nothing is ever traced; stacks are found as well as can be without registers
   // Whether a process may be stopped where something that is named could still end its wait; empty: all may.
   std::function<bool(std::int32_t pid)> may_stop_idle;
+  // Processes that belong to the same job and do not descend from `pid`: they are looked at as if they did.
+  std::vector<proc::ProcessKey> others;
   int depth = -1;        // generations of descendants, -1: all
   bool of_idle = false;  // stacks of those, too, that are not stuck, as well as they can be found without a stop
   std::function<void(std::size_t done, std::size_t total)> progress;  // processes looked at; may be empty

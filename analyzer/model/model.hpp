@@ -337,6 +337,7 @@ struct Process {
   std::string waits_via;             // kVictim: "wait4", "pipe" ...
   std::optional<int> exit_status;    // as of wait(2)
   bool killed_by_run = false;        // by `run`, because it hung
+  bool is_unreadable = false;        // `run` could not look at it: the kernel refused
   std::uint64_t gone_ns = 0;         // CLOCK_MONOTONIC at which it was seen to have ended, 0: was not
   std::uint64_t unheard_signals = 0; // pending, all its threads block them, and lost ones took them; bit 0 is signal 1
   std::vector<std::string> ways_out; // kDeadButForSignal: what could still end it: "a handler of SIGTERM". Empty: handlers

@@ -9,21 +9,22 @@ import sys
 
 HEAD = """# Whose threads forksight knows
 
-Made from `analyzer/model/owners.def` by `analyzer/model/pools_doc.py`; a test holds them together. One line there is one
-owner more.
+`analyzer/model/pools_doc.py` makes this page from `analyzer/model/owners.def`, and a test compares the two. To add an
+owner, add a line to that file.
 
-A thread belongs to the library that has its start routine. Where that is a general one ({general}), the stack that made
-the thread tells: the innermost other library on it. The first line that matches counts; what matches none is `unknown`,
-the program's own.
+A thread belongs to the library that has its start routine. These are general libraries:
+{general}.
+If the start routine is in one of them, the thread belongs to the innermost other library on the stack that made the
+thread. The first line that matches counts. A thread that matches no line is `unknown`: it is the program's own.
 
-Every fork in the JSON report (`forks[].thread_pools`) lists the pools that the process had, with their threads when
-`fork()` was entered and when all prepare handlers had run:
+In the JSON report, every fork (`forks[].thread_pools`) lists the pools that the process had. It gives their threads at
+two times: when `fork()` was entered, and when all prepare handlers had run. A pool has one of these states:
 
 | state | means |
 |---|---|
 | `handled` | its library ended it before the fork, or nothing in the child needs it |
 | `rebuilds` | not in the child, and its library makes it anew there |
-| `lost` | not in the child, whose copy of the library's memory says that it is |
+| `lost` | not in the child, but the child's copy of the library's memory says that the pool is there |
 
 | owner | what it is | library | or start routine | what its library does about a fork | known from | what to do |
 |---|---|---|---|---|---|---|

@@ -44,6 +44,13 @@ struct Waker {
   std::string via;       // "mutex", "join", "wait4", "pipe", "socket", "flock" ...
 };
 
+// A process may be able to end a wait of a thread that does not wait for that process. These are two ways to do so. As
+// long as the process can run, the wait is not proven to last. It is no cause of the wait, and no member of a ring.
+inline constexpr const char* kViaShutdown = "shutdown";      // it has the waiter's own end of the socket
+inline constexpr const char* kViaReceiving = "SCM_RIGHTS";   // it could take a descriptor out of a socket's queue
+
+inline bool is_waited_for(const std::string& via) { return via != kViaShutdown && via != kViaReceiving; }
+
 enum class EnderKind {
   kProcess,   // one that has the other end, the lock or the memory, or that is awaited itself
   kTimer,     // time

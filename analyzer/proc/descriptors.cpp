@@ -2,8 +2,11 @@
 
 #include <fcntl.h>
 #include <fmt/core.h>
+#include <linux/kcmp.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
@@ -17,6 +20,7 @@ namespace forksight::proc {
 namespace {
 
 constexpr std::string_view kEventfdLink = "anon_inode:[eventfd]";
+constexpr std::string_view kTimerfdLink = "anon_inode:[timerfd]";
 constexpr std::string_view kEventfdName = "eventfd:";
 
 std::string link_path(std::int32_t tid, std::int32_t fd) { return proc_path(tid, fmt::format("fd/{}", fd)); }
@@ -85,7 +89,20 @@ bool parse_after(std::string_view line, std::string_view name, int base, T& out)
 
 Object of_inode(ObjectKind kind, std::uint64_t inode, std::string name) { return {kind, std::move(name), inode}; }
 
+// It expires by itself, or has expired and was not read since (timerfd_show() of fs/timerfd.c).
+bool is_timer_armed(std::string_view fdinfo) {
+  const auto left = find_field(fdinfo, "it_value");
+  const auto ticks = find_field(fdinfo, "ticks");
+  return !left || *left != "(0, 0)" || !ticks || *ticks != "0";
+}
+
 }  // namespace
+
+std::optional<bool> is_same_file(std::int32_t tid, std::int32_t fd, std::int32_t other_tid, std::int32_t other_fd) {
+  const long order = ::syscall(SYS_kcmp, tid, other_tid, KCMP_FILE, fd, other_fd);
+  if (order < 0) return std::nullopt;
+  return order == 0;
+}
 
 Object find_object(std::int32_t tid, std::int32_t fd) {
   auto link = read_link(link_path(tid, fd));
@@ -95,6 +112,10 @@ Object find_object(std::int32_t tid, std::int32_t fd) {
   if (*link == kEventfdLink) {
     std::string name = eventfd_name(read_fdinfo(tid, fd).text);
     return name.empty() ? Object{} : Object{ObjectKind::kEventfd, std::move(name), 0};
+  }
+  if (*link == kTimerfdLink) {
+    const bool is_armed = is_timer_armed(read_fdinfo(tid, fd).text);
+    return {is_armed ? ObjectKind::kOther : ObjectKind::kTimerfd, std::move(*link), 0};
   }
   if (*link == "anon_inode:[eventpoll]") return {ObjectKind::kEpoll, std::move(*link), 0};
   if (*link == "anon_inode:[pidfd]") return {ObjectKind::kProcess, std::move(*link), 0};

@@ -20,6 +20,7 @@ enum class ObjectKind {
   kEpoll,    // what it watches is in fdinfo
   kProcess,  // a pidfd
   kFifo,     // a path: of a FIFO that nobody can open any more
+  kTimerfd,  // one that is not armed. The name says no more than that: is_same_file() tells two apart
 };
 
 struct Object {
@@ -30,6 +31,9 @@ struct Object {
 
 // `tid`: a thread that lives, of the process whose descriptor it is.
 Object find_object(std::int32_t tid, std::int32_t fd);
+
+// Whether two descriptors are of one open file (kcmp(2), KCMP_FILE). nullopt: the kernel does not say.
+std::optional<bool> is_same_file(std::int32_t tid, std::int32_t fd, std::int32_t other_tid, std::int32_t other_fd);
 
 struct Holder {
   std::string object;  // Object::name, or a path

@@ -16,6 +16,7 @@ namespace {
 
 constexpr std::uint32_t kKnownKinds = abi::Mutex::kTypeBits | abi::Mutex::kAttributes | abi::Mutex::kElision;
 constexpr std::uint32_t kMostUsers = 1U << 20U;
+constexpr std::int32_t kGreatestTid = 1 << 22;  // PID_MAX_LIMIT of include/linux/threads.h
 constexpr std::uint32_t kMostReaders = 1U << 24U;
 
 // The words of a lock at `address`, if all of it can be read.
@@ -33,7 +34,7 @@ std::optional<T> read_lock(const ReadWord& read, std::uint64_t address) {
 bool is_mutex(const ReadWord& read, std::uint64_t word, std::uint32_t expected, FutexWord& found) {
   const auto mutex = read_lock<abi::Mutex>(read, word);
   if (!mutex || (mutex->kind & ~kKnownKinds) != 0) return false;
-  if (mutex->owner <= 0 || mutex->users == 0 || mutex->users > kMostUsers) return false;
+  if (mutex->owner <= 0 || mutex->owner > kGreatestTid || mutex->users == 0 || mutex->users > kMostUsers) return false;
   if (mutex->lock != expected) return false;
   const std::uint32_t state = mutex->has_ceiling() ? mutex->lock & ~abi::Mutex::kCeilingBits : mutex->lock;
   const bool fits = mutex->is_robust()
@@ -101,7 +102,8 @@ bool is_rwlock(const ReadWord& read, std::uint64_t word, std::uint32_t expected,
     const std::uint32_t value = futex == kPhaseFutex ? lock->wrphase_futex : lock->writers_futex;
     if (value != expected || (expected & abi::Rwlock::kFutexUsed) == 0 || lock->reader_count() > kMostReaders) continue;
     const bool write_phase = lock->is_write_phase();
-    const bool by_writer = write_phase && lock->is_write_locked() && lock->cur_writer > 0;
+    const bool by_writer = write_phase && lock->is_write_locked() && lock->cur_writer > 0 &&
+                           lock->cur_writer <= kGreatestTid;
     const bool by_readers = !write_phase && lock->reader_count() > 0 && lock->cur_writer == 0;
     if (!by_writer && !by_readers) continue;
     // In a write phase the first futex is waited on by readers; else by the writer for the readers to leave.

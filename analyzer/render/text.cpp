@@ -68,8 +68,8 @@ class TextReport {
         had_threads || count != model_.forks.size()
             ? words::count(count, "fork of a process with threads", "forks of processes with threads")
             : words::count(count, "fork", "forks");
-    const std::string seen =
-        fmt::format("{}, {}", words::count(model_.processes.size(), "process", "processes"), forks);
+    const std::string processes = words::count(model_.processes.size(), "process", "processes");
+    const std::string seen = count == 0 ? processes : fmt::format("{}, {}", processes, forks);
     if (findings_.empty()) {
       page_.line(Style::kBold, fmt::format("forksight: nothing found in {}", seen));
       return;
@@ -130,13 +130,24 @@ class TextReport {
     }
   }
 
+  bool has_several_hosts() const {
+    return std::ranges::any_of(model_.processes, [&](const model::Process& process) {
+      return process.host != model_.processes.front().host;
+    });
+  }
+
   void sufferer(const Finding& finding) {
     const model::Process& process = model_.processes[finding.process];
-    std::string text =
-        fmt::format("thread {}{} of process {}", finding.tid, words::quoted(finding.thread_name), process.pid);
-    if (!process.exe.empty()) text += fmt::format(" ({})", words::base_name(process.exe));
+    const std::string_view program = words::base_name(process.exe);
+    const bool is_first = finding.tid == process.pid;
+    std::string text = is_first ? fmt::format("process {}", process.pid)
+                                : fmt::format("thread {}{} of process {}", finding.tid,
+                                              words::quoted(finding.thread_name), process.pid);
+    // The kernel cuts the name of a program after 15 bytes.
+    if (is_first && !program.starts_with(finding.thread_name)) text += words::quoted(finding.thread_name);
+    if (!program.empty()) text += fmt::format(" ({})", program);
     if (process.rank >= 0) text += fmt::format(", rank {}", process.rank);
-    if (!process.host.empty()) text += fmt::format(" on {}", process.host);
+    if (has_several_hosts()) text += fmt::format(" on {}", process.host);
     if (process.stuck_for_ms > 0) text += fmt::format(", stuck for {}", words::duration(process.stuck_for_ms));
     const char* const label = finding.outcome == Outcome::kError        ? "What fails"
                               : finding.outcome == Outcome::kCorruption ? "What is wrong"
@@ -170,6 +181,8 @@ class TextReport {
       const std::string parent = holder.pid == 0 ? "its parent" : fmt::format("process {}", holder.pid);
       std::string held = holder.tid == 0
                              ? "a thread of " + parent
+                         : holder.tid == holder.pid
+                             ? "the first thread of " + parent
                              : fmt::format("thread {}{} of {}", holder.tid, words::quoted(holder.name), parent);
       if (!holder.start_routine.empty()) held += fmt::format(", started with {}", holder.start_routine);
       if (!holder.library.empty())

@@ -210,6 +210,20 @@ collect::RunLog RunHistory::log(const watch::Supervisor& supervisor) const {
   for (const auto& [pid, member] : supervisor.tree().living()) {
     if (!kept_.contains(member.key)) log.processes.push_back(row_of(member));
   }
+  // Nobody knows whether such a process is awake.
+  for (const auto& [key, program] : supervisor.unreadable()) {
+    const auto is_it = [&](const collect::LoggedProcess& row) {
+      return row.pid == key.pid && row.start_ticks == key.start_ticks;
+    };
+    auto row = std::ranges::find_if(log.processes, is_it);
+    if (row == log.processes.end()) {
+      row = log.processes.emplace(log.processes.end());
+      row->pid = key.pid;
+      row->start_ticks = key.start_ticks;
+    }
+    row->is_unreadable = true;
+    if (row->liveness == model::Liveness::kAwake) row->liveness = model::Liveness::kUnknown;
+  }
   return log;
 }
 

@@ -18,9 +18,26 @@ bool is_same(const model::Process& one, const model::Process& other) {
   return is_here && key_of(one) == key_of(other);
 }
 
-// Explained, or a victim of what is.
-bool is_explained(const model::Process& process, const model::Model& model, const std::vector<Finding>& findings) {
+// It names a hang, and its cause is a guess or is not known.
+bool is_guess(const Finding& finding) {
+  const bool is_hang = finding.outcome == Outcome::kHang || finding.outcome == Outcome::kMayHang;
+  return is_hang && (finding.cause == Certainty::kPossible || finding.cause == Certainty::kUnknown);
+}
+
+// Of guesses the one that names more is better: the object that is waited for, or else what was lost. A semaphore that
+// the traces do not know as a lock is a signal: what was lost says more of it.
+int rank_of(const Finding& finding) {
+  if (!is_guess(finding)) return 4;
+  if (finding.rule == "deadlock") return 0;
+  if (finding.rule == "atfork-bypassed") return 1;
+  return finding.rule == "lost-wakeup" || finding.rule == "orphaned-semaphore" ? 2 : 3;
+}
+
+// Explained, or a victim of what is; at least as well as by a finding of this rank.
+bool is_explained(const model::Process& process, const model::Model& model, const std::vector<Finding>& findings,
+                  int rank) {
   return std::ranges::any_of(findings, [&](const Finding& finding) {
+    if (rank_of(finding) < rank) return false;
     const bool is_about = std::ranges::any_of(
         finding.processes, [&](model::ProcessId id) { return is_same(model.processes[id], process); });
     const auto is_it = [&](const Victim& victim) { return victim.pid == process.pid; };
@@ -39,13 +56,36 @@ model::ProcessId find_or_add(model::Model& model, const model::Process& process)
   return model.processes.size() - 1;
 }
 
+// Nothing is told of some process, or no more than a guess.
+bool is_worth_a_look(const model::Model& model, const std::vector<Finding>& findings) {
+  return std::ranges::any_of(findings, is_guess) || !find_unexplained(model, findings).empty();
+}
+
+// Worse guesses about these processes and no others give way to what is known of them. False: some guess is about
+// others, too.
+bool displace_guesses(const KeptFinding& kept, const model::Model& model, std::vector<Finding>& findings) {
+  const auto is_of_kept = [&](model::ProcessId id) {
+    return std::ranges::any_of(kept.processes,
+                               [&](const model::Process& one) { return is_same(model.processes[id], one); });
+  };
+  const auto is_about_kept = [&](const Finding& finding) {
+    return rank_of(finding) < rank_of(kept.finding) && std::ranges::any_of(finding.processes, is_of_kept);
+  };
+  const auto is_about_others = [&](const Finding& finding) {
+    return is_about_kept(finding) && !std::ranges::all_of(finding.processes, is_of_kept);
+  };
+  if (std::ranges::any_of(findings, is_about_others)) return false;
+  std::erase_if(findings, is_about_kept);
+  return true;
+}
+
 }  // namespace
 
 void OutsideFindings::keep(const model::Model& seen, const model::Model& model, const std::vector<Finding>& findings) {
-  if (find_unexplained(model, findings).empty()) return;
+  if (!is_worth_a_look(model, findings)) return;
   for (Finding& finding : diagnose(seen)) {
     if (finding.harm == Certainty::kPossible) continue;  // a guess is for who asks: `forksight why`
-    const bool is_known = is_explained(seen.processes[finding.process], model, findings) ||
+    const bool is_known = is_explained(seen.processes[finding.process], model, findings, rank_of(finding)) ||
                           std::ranges::any_of(kept_, [&](const KeptFinding& kept) {
                             return kept.finding.fingerprint == finding.fingerprint &&
                                    key_of(kept.processes.front()) == key_of(seen.processes[finding.process]);
@@ -72,9 +112,10 @@ void OutsideFindings::forget(const proc::ProcessKey& key) {
 void OutsideFindings::add_to(model::Model& model, std::vector<Finding>& findings) const {
   std::vector<const KeptFinding*> news;
   for (const KeptFinding& kept : kept_) {
-    if (!is_explained(kept.processes.front(), model, findings)) news.push_back(&kept);
+    if (!is_explained(kept.processes.front(), model, findings, rank_of(kept.finding))) news.push_back(&kept);
   }
   for (const KeptFinding* const kept : news) {
+    if (!displace_guesses(*kept, model, findings)) continue;
     Finding finding = kept->finding;
     finding.processes.clear();
     for (const model::Process& process : kept->processes) finding.processes.push_back(find_or_add(model, process));

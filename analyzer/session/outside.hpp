@@ -18,11 +18,12 @@ namespace forksight {
 class OutsideFindings {
  public:
   // Keeps what `seen`, the processes of the run as the inspector saw them, tells of those that `findings` of `model` leave
-  // unexplained. What was found once stays found: the process may be gone when the run ends.
+  // unexplained or explain by a guess. What was found once stays found: the process may be gone when the run ends.
   void keep(const model::Model& seen, const model::Model& model, const std::vector<Finding>& findings);
   // This process goes on: what was found of it is no more.
   void forget(const proc::ProcessKey& key);
-  // Adds what was found to processes that `findings` do not explain; `model` gets those that it does not have.
+  // Adds what was found to processes that `findings` do not explain; `model` gets those that it does not have. A cause
+  // that was seen takes the place of one that `findings` only guess.
   void add_to(model::Model& model, std::vector<Finding>& findings) const;
 
   // For `forksight report`: writes what was found into the folder of the run; "" or why it could not. Reads it again.

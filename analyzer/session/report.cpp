@@ -21,8 +21,9 @@
 namespace forksight {
 namespace {
 
-// Standard error may be a pipe that somebody made non-blocking, or one that nobody reads any more.
-void write_all(int fd, const std::string& text) {
+// Standard error may be a pipe that somebody made non-blocking, or one that nobody reads any more. False: not all was
+// written, and errno says why.
+bool write_all(int fd, const std::string& text) {
   for (std::size_t done = 0; done < text.size();) {
     const ssize_t wrote = ::write(fd, text.data() + done, text.size() - done);
     if (wrote >= 0) {
@@ -33,9 +34,10 @@ void write_all(int fd, const std::string& text) {
       pollfd waiting{fd, POLLOUT, 0};
       ::poll(&waiting, 1, -1);
     } else if (errno != EINTR) {
-      return;
+      return false;
     }
   }
+  return true;
 }
 
 render::TextOptions text_options(int fd) {
@@ -68,9 +70,11 @@ std::string RunReport::open() {
 }
 
 // A file always holds one whole report: it is written anew.
-void RunReport::write_whole(const std::string& text) const {
-  if (is_regular_ && (::lseek(file_, 0, SEEK_SET) != 0 || ::ftruncate(file_, 0) != 0)) return;
-  write_all(file_, text);
+void RunReport::write_whole(const std::string& text) {
+  const bool is_ready = !is_regular_ || (::lseek(file_, 0, SEEK_SET) == 0 && ::ftruncate(file_, 0) == 0);
+  const bool is_written = is_ready && write_all(file_, text);
+  if (!is_written) problem_ = fmt::format("{}: cannot be written: {}", options_.report.string(), std::strerror(errno));
+  if (is_written && is_regular_) problem_.clear();  // what a stream has lost stays lost
 }
 
 bool RunReport::say(const model::Model& model, const std::vector<Finding>& findings,
@@ -127,7 +131,12 @@ void RunReport::say_last(const model::Model& model, const std::vector<Finding>& 
     if (is_regular_) {
       write_whole(render::render_json(model, findings));
     } else if (!has_news && (said_.empty() || is_stale_) && (!options_.quiet || !findings.empty() || is_stale_)) {
-      write_all(file_ >= 0 ? file_ : STDERR_FILENO, render::render_json(model, findings));
+      const std::string document = render::render_json(model, findings);
+      if (file_ >= 0) {
+        write_whole(document);
+      } else {
+        write_all(STDERR_FILENO, document);
+      }
     }
   } else if (is_regular_) {
     render::TextOptions whole = text_options(file_);
@@ -158,7 +167,8 @@ void RunReport::say_summary(const model::Model& model, const std::vector<Finding
   if (line.empty()) line = unexplained == 0 ? "nothing found" : "no finding";
   if (unexplained > 0) line += fmt::format(", but {} unexplained hang{}", unexplained, unexplained == 1 ? "" : "s");
   line += fmt::format(" in {} process{}", processes, processes == 1 ? "" : "es");
-  if (file_ >= 0) line += fmt::format("; report in {}", options_.report.string());
+  if (!problem_.empty()) write_all(STDERR_FILENO, fmt::format("forksight: error: {}\n", problem_));
+  if (file_ >= 0 && problem_.empty()) line += fmt::format("; report in {}", options_.report.string());
   if (!folder.empty()) line += fmt::format("; traces in {}", folder.string());
   note(line);
 }

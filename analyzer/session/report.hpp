@@ -41,15 +41,19 @@ class RunReport {
   void say_summary(const model::Model& model, const std::vector<Finding>& findings, std::size_t unexplained,
                    std::size_t processes, const std::filesystem::path& folder) const;
 
+  // The report is not in --report FILE as a whole.
+  bool has_failed() const { return !problem_.empty(); }
+
   // One line of forksight's own on standard error, unless quiet.
   void note(const std::string& line) const;
 
  private:
-  void write_whole(const std::string& text) const;
+  void write_whole(const std::string& text);
 
   const RunOptions& options_;
   int file_ = -1;  // --report FILE
   bool is_regular_ = false;
+  std::string problem_;         // why the latest report is not in FILE; "": it is
   std::string end_;             // of CMD, "" where nothing is to be told
   bool is_stale_ = false;       // the latest document holds something that was taken back
   std::set<std::string> said_;  // fingerprints, and sentences

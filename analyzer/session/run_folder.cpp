@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <ctime>
 #include <string>
@@ -69,6 +70,19 @@ Result<RunFolder> RunFolder::make(const fs::path& out) {
     if (errno != EEXIST) return fail(errno);
   }
   return fail(EEXIST);
+}
+
+Result<RunFolder> RunFolder::make_private() {
+  const char* const place = std::getenv("TMPDIR");
+  std::string name = fmt::format("{}/forksight-XXXXXX", place == nullptr || *place != '/' ? "/tmp" : place);
+  if (::mkdtemp(name.data()) == nullptr) {
+    return Error{fmt::format("{}: no folder for the traces can be made: {}; choose one with --out", name,
+                             std::strerror(errno))};
+  }
+  RunFolder folder;
+  folder.path_ = name;
+  folder.shown_ = name;
+  return folder;
 }
 
 bool RunFolder::has_traces() const {

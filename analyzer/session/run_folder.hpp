@@ -12,6 +12,9 @@ class RunFolder {
   // Makes `out` and in it a folder named by local time and pid, both for their owner alone. Never reuses one.
   static Result<RunFolder> make(const std::filesystem::path& out);
 
+  // A new folder in TMPDIR, or in /tmp, for its owner alone.
+  static Result<RunFolder> make_private();
+
   const std::filesystem::path& path() const { return path_; }  // absolute
   std::filesystem::path shown() const { return shown_; }       // as the user gave it
   bool has_traces() const;

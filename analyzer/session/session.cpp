@@ -44,7 +44,8 @@ namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kPace{250};
-constexpr int kLoadShare = 50;  // reading growing traces may take one part in so many of the time
+constexpr int kSearchShare = 200;  // a search for processes that lost their parent may take one part in so many of the time
+constexpr int kLoadShare = 50;     // so may the reading of growing traces
 class Session {
  public:
   Session(const RunOptions& options, RunReport& report, RunFolder folder, const RunSignals& signals, pid_t command)
@@ -89,6 +90,7 @@ class Session {
 
   void look() {
     follow_traces();
+    look_for_orphans();
     const auto now = Clock::now();
     supervisor_.poll(now);
     note(supervisor_.verdicts(), now);
@@ -152,6 +154,7 @@ class Session {
     if (!has_hang || status_) return std::nullopt;
     inspect::LiveTreeOptions options;
     options.may_stop_idle = [&](std::int32_t pid) { return broken.contains(pid); };
+    options.others = find_orphans();
     const auto tree = inspect::look_at_tree(command_pid_, options);
     if (!tree) return std::nullopt;
     return inspect::build_model(tree->subjects);
@@ -175,17 +178,47 @@ class Session {
     next_load_ = Clock::now() + (Clock::now() - start) * kLoadShare;
   }
 
+  // A process may fork and end between two walks: its child has another parent by then, and need not write a trace.
+  void look_for_orphans() {
+    const auto start = Clock::now();
+    const std::size_t forks = supervisor_.tree().forks();
+    if (forks == forks_ || start < next_search_) return;
+    forks_ = forks;
+    for (const std::int32_t pid : proc::list_numbers("/proc").numbers) {
+      if (supervisor_.tree().living().contains(pid)) continue;
+      const auto stat = proc::read_stat(pid);
+      const bool is_younger = stat && stat->start_ticks >= command_.start_ticks && pid != ::getpid();
+      if (is_younger && has_our_mark(pid)) supervisor_.tree().adopt({pid, stat->start_ticks});
+    }
+    next_search_ = Clock::now() + (Clock::now() - start) * kSearchShare;
+  }
+
+  // Its environment names the folder of this run.
+  bool has_our_mark(std::int32_t pid) const {
+    // With its end: another run's folder may begin with the name of this one.
+    const std::string mark = fmt::format("FORKSIGHT_OUT={}", folder_.path().string()) + '\0';
+    return proc::read_file(proc::proc_path(pid, "environ")).text.find(mark) != std::string::npos;
+  }
+
+  // Members of the run that do not descend from CMD any more.
+  std::vector<proc::ProcessKey> find_orphans() const {
+    std::set<std::int32_t> below;
+    for (const proc::ProcessKey& key : supervisor_.tree().descendants()) below.insert(key.pid);
+    std::vector<proc::ProcessKey> orphans;
+    for (const auto& [pid, member] : supervisor_.tree().living()) {
+      if (!below.contains(pid)) orphans.push_back(member.key);
+    }
+    return orphans;
+  }
+
   void adopt(const model::Model& model) {
-    const std::string mark = fmt::format("FORKSIGHT_OUT={}", folder_.path().string());
     for (const model::Process& process : model.processes) {
       if (process.pid <= 0 || supervisor_.tree().living().contains(process.pid)) continue;
       const auto stat = proc::read_stat(process.pid);
       if (!stat) continue;
       // A forked child's start is not in the trace: its environment must say that it is one of ours.
       const bool is_ours =
-          process.start_ticks != 0
-              ? process.start_ticks == stat->start_ticks
-              : proc::read_file(proc::proc_path(process.pid, "environ")).text.find(mark) != std::string::npos;
+          process.start_ticks != 0 ? process.start_ticks == stat->start_ticks : has_our_mark(process.pid);
       if (is_ours) supervisor_.tree().adopt({process.pid, stat->start_ticks});
     }
   }
@@ -327,6 +360,7 @@ class Session {
     const std::size_t processes = std::max(supervisor_.tree().seen(), diagnosis.model.processes.size());
     report_.say_summary(diagnosis.model, diagnosis.findings, diagnosis.unexplained.size(), processes,
                         keeps_folder ? folder_.shown() : fs::path());
+    if (report_.has_failed()) return kRunFailed;
     return exit_status(options_, fails_, status_.value_or(status_on_giving_up_));
   }
 
@@ -364,6 +398,8 @@ class Session {
   int status_on_giving_up_ = 0;  // as of wait(2), as if that signal had ended CMD
   bool killing_ = false;
   bool has_unread_traces_ = false;
+  std::size_t forks_ = 0;  // of the tree when orphans were looked for
+  Clock::time_point next_search_{};
   Clock::time_point next_load_{};
 };
 
@@ -375,7 +411,11 @@ RunEnd run_session(const RunOptions& options) {
   if (const auto foreign = proc::find_foreign_proc()) return {kRunFailed, *foreign};
   RunReport report(options);
   if (std::string problem = report.open(); !problem.empty()) return {kRunRefused, std::move(problem)};
-  auto folder = RunFolder::make(options.out);
+  auto folder = RunFolder::make(options.out.empty() ? fs::path("forksight-out") : options.out);
+  if (!folder && options.out.empty()) {
+    folder = RunFolder::make_private();
+    if (folder) report.note(fmt::format("no folder can be made here: traces go to {}", folder->shown().string()));
+  }
   if (!folder) return {kRunRefused, folder.error()};
 
   const RunSignals signals;

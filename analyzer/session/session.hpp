@@ -17,7 +17,7 @@ enum class ReportFormat { kText, kJson };
 
 struct RunOptions {
   std::vector<std::string> command;
-  std::filesystem::path out = "forksight-out";
+  std::filesystem::path out;  // empty: forksight-out, or a private folder where that cannot be made
   std::string omp = "auto";
   std::string on_orphan = "report";
   std::string cure = "omp";

@@ -15,6 +15,7 @@
 #include <tuple>
 #include <utility>
 
+#include "model/timerfd.hpp"
 #include "proc/descriptors.hpp"
 #include "proc/last_run.hpp"
 #include "proc/mappings.hpp"
@@ -269,7 +270,7 @@ class Search {
       wakers_.find(waiter.pid, waiter.thread, tree_, true, facts);
     }
     for (const Waker& waker : facts.wakers)
-      plan.others.push_back(of_process(waker.pid, waker.via, waker.tid, waker.fd));
+      if (model::is_waited_for(waker.via)) plan.others.push_back(of_process(waker.pid, waker.via, waker.tid, waker.fd));
   }
 
   void plan_open(const Waiter& waiter, Plan& plan) {
@@ -321,9 +322,11 @@ class Search {
         if (const auto process = proc::resolve_pidfd(tid, fd)) plan.others.push_back(of_process(*process, "wait4"));
         return;
       case proc::ObjectKind::kEpoll: return plan.others.push_back(anybody("what another epoll instance looks at"));
+      case proc::ObjectKind::kTimerfd:
+        return plan.others.push_back(anybody(fmt::format("whoever arms the timer of descriptor {}", fd)));
       case proc::ObjectKind::kOther: break;
     }
-    if (object.name == "anon_inode:[timerfd]") {
+    if (object.name == model::kTimerfdName) {
       const auto left = parse_timer_left(proc::read_file(proc::proc_path(tid, fmt::format("fdinfo/{}", fd))).text);
       if (left) plan.others.push_back(of_timer(left, fmt::format("the timer of descriptor {}", fd)));
       return;

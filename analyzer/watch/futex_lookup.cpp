@@ -51,7 +51,11 @@ void name_wakers(std::int32_t pid, const proc::WaitTarget& target, WaitFacts& fa
     case model::FutexUse::kJoin: facts.wakers = {{pid, "join", word.owner}}; break;
     case model::FutexUse::kUnknown: break;
   }
-  // A lock whose owner is not here could be unlocked all the same, if only by mistake.
+  // A mutex that refuses to be unlocked by another thread stays locked once its owner is gone (pthread_mutex_unlock.c).
+  const bool is_refused = word.use == model::FutexUse::kMutex && (word.mutex_type == model::MutexType::kRecursive ||
+                                                                  word.mutex_type == model::MutexType::kErrorcheck);
+  if (is_refused && word.owner_is_gone) return;
+  // Another lock whose owner is not here could be unlocked all the same, if only by mistake.
   if (facts.wakers.empty()) facts.wakers = {{pid, "futex"}};
 }
 

@@ -18,10 +18,11 @@ bool is_lock_or_join(const proc::ThreadSample& thread) {
   return kind == proc::WaitClass::kPrivateFutex || kind == proc::WaitClass::kPlainFutex;
 }
 
-// It waits for one thread of its process, and for no other.
+// It waits for one thread of its process and for no other, or for one that is gone.
 bool has_one_waker(const WaitFacts& facts) {
-  return facts.mapping == WordMapping::kPrivate && facts.wakers_known && facts.wakers.size() == 1 &&
-         facts.wakers.front().tid != 0;
+  if (facts.mapping != WordMapping::kPrivate || !facts.wakers_known) return false;
+  if (facts.wakers.empty()) return facts.word.owner_is_gone;
+  return facts.wakers.size() == 1 && facts.wakers.front().tid != 0;
 }
 
 }  // namespace

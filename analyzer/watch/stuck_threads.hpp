@@ -1,4 +1,5 @@
-// Threads that will never go on although their process does: rings of locks and joins, and who queues behind them.
+// Threads that will never go on although their process does: rings of locks and joins, mutexes whose owner is gone and
+// that nobody else may unlock, and who queues behind these.
 //
 // The proof is that of a whole process (proof.hpp), for some of its threads. A thread that waits for a mutex can be let
 // on by its owner alone; if the owners' waits lead back to it, and none of these threads has run between the first look

@@ -173,7 +173,8 @@ std::vector<std::int32_t> Supervisor::find_suspects(const std::vector<std::int32
         }
         for (const Waker& waker : facts.wakers) {
           const auto target = node_of.find(waker.pid);
-          node.edges.push_back({target == node_of.end() ? candidates.size() : target->second, waker.via});
+          const std::size_t node_of_waker = target == node_of.end() ? candidates.size() : target->second;
+          node.edges.push_back({node_of_waker, waker.via, model::is_waited_for(waker.via)});
         }
       }
     }

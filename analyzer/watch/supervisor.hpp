@@ -87,6 +87,8 @@ class Supervisor {
   bool was_awake(const proc::ProcessKey& key) const;
   // What could not be seen, one sentence each.
   std::vector<std::string> limits() const;
+  // Those at which the kernel refused a look again and again, with the name of the program.
+  const std::map<proc::ProcessKey, std::string>& unreadable() const { return unreadable_; }
 
  private:
   struct Watched {

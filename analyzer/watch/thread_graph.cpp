@@ -43,7 +43,8 @@ std::vector<Node> build(const std::vector<ProcessWaits>& processes, const Layout
       const std::size_t own = layout.first_thread[process] + index;
       nodes[process].edges.push_back({own, ""});
       nodes[own].awake = threads[index].awake;
-      for (const Waker& waker : threads[index].wakers) nodes[own].edges.push_back({layout.node_of(waker), waker.via});
+      for (const Waker& waker : threads[index].wakers)
+        nodes[own].edges.push_back({layout.node_of(waker), waker.via, model::is_waited_for(waker.via)});
     }
   }
   return nodes;
@@ -64,7 +65,8 @@ void find_ways(const std::vector<ProcessWaits>& processes, const Layout& layout,
     for (std::size_t index = 0; index < processes[process].threads.size(); ++index) {
       for (const Waker& waker : processes[process].threads[index].wakers) {
         const auto target = layout.by_pid.find(waker.pid);
-        if (target == layout.by_pid.end() || target->second == process) continue;
+        const bool is_other = target != layout.by_pid.end() && target->second != process;
+        if (!is_other || !model::is_waited_for(waker.via)) continue;
         into[target->second].push_back({process, waker.via});
         // In a ring of roots: the next of the ring.
         if (judgement.threads[index] != Fate::kRoot || judgement.waits_for) continue;

@@ -78,6 +78,7 @@ void Tree::discover(const RestingSince& resting_since) {
   const bool is_news = newest.empty() || newest != last_loadavg_;
   if (!is_news && start < last_walk_ + kLongestTrust) return;
   last_loadavg_ = std::move(newest);
+  if (is_news) ++forks_;
   std::vector<std::int32_t> open;
   for (const auto& [pid, member] : living_) {
     if (!resting_since || resting_since(pid) >= last_walk_) open.push_back(pid);

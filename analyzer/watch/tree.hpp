@@ -40,7 +40,8 @@ class Tree {
   void refresh_identity(std::int32_t pid);
 
   const std::map<std::int32_t, Member>& living() const { return living_; }
-  std::size_t seen() const { return seen_; }  // processes met so far
+  std::size_t seen() const { return seen_; }    // processes met so far
+  std::size_t forks() const { return forks_; }  // so often the machine was seen to have made a process or a thread
   // The living that descend from the root now, by their parents.
   std::vector<proc::ProcessKey> descendants() const;
 
@@ -51,6 +52,7 @@ class Tree {
   std::int32_t root_;
   std::map<std::int32_t, Member> living_;
   std::size_t seen_ = 0;
+  std::size_t forks_ = 0;
   std::string last_loadavg_;
   std::chrono::steady_clock::time_point last_walk_{};
   std::chrono::steady_clock::time_point next_walk_{};

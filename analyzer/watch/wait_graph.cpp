@@ -69,8 +69,9 @@ class Components {
     while (!path.empty()) {
       const std::size_t node = path.back().node;
       if (path.back().edge < nodes_[node].edges.size()) {
-        const std::size_t target = nodes_[node].edges[path.back().edge++].target;
-        if (awake_[target]) continue;
+        const Edge& edge = nodes_[node].edges[path.back().edge++];
+        const std::size_t target = edge.target;
+        if (awake_[target] || !edge.is_waited_for) continue;
         if (index_[target] == kNone) {
           enter(target, path);
         } else if (component_[target] == kNone) {
@@ -115,7 +116,8 @@ std::vector<Judgement> judge(const std::vector<Node>& nodes) {
   for (std::size_t node = 0; node < nodes.size(); ++node) {
     if (awake[node]) continue;
     for (const Edge& edge : nodes[node].edges) {
-      if (components.of()[edge.target] != components.of()[node]) leads_on[components.of()[node]] = true;
+      const bool leaves = components.of()[edge.target] != components.of()[node];
+      if (leaves && edge.is_waited_for) leads_on[components.of()[node]] = true;
     }
   }
   for (std::size_t node = 0; node < nodes.size(); ++node) {
@@ -124,6 +126,7 @@ std::vector<Judgement> judge(const std::vector<Node>& nodes) {
     judgements[node].fate = is_victim ? Fate::kVictim : Fate::kRoot;
     const Edge* chosen = nullptr;
     for (const Edge& edge : nodes[node].edges) {
+      if (!edge.is_waited_for) continue;
       const bool leaves = components.of()[edge.target] != components.of()[node];
       if (chosen == nullptr && edge.target != node) chosen = &edge;
       if (!leaves) continue;

@@ -17,6 +17,10 @@ namespace forksight::watch {
 struct Edge {
   std::size_t target = 0;
   std::string via;  // "wait4", "pipe"
+
+  // False: `target` could end the wait, but nobody waits for it (model::is_waited_for). Such an edge keeps a node awake,
+  // and makes no victim and no ring.
+  bool is_waited_for = true;
 };
 
 struct Node {

@@ -218,6 +218,7 @@ Answer WakerFinder::find_other_ends(std::int32_t pid, std::int32_t tid, std::int
   }
   if (!has_scanned(object.name)) return Answer::kNeedsScan;
   if (refused_) return Answer::kUnknown;
+  if (object.kind == proc::ObjectKind::kTimerfd) return find_armers(tid, fd, object, facts);
   const std::vector<proc::Holder>& holders = holders_[object.name];
   const auto own = std::find_if(holders.begin(), holders.end(),
                                 [&](const proc::Holder& one) { return one.pid == pid && one.fd == fd; });
@@ -241,8 +242,19 @@ Answer WakerFinder::find_other_ends(std::int32_t pid, std::int32_t tid, std::int
   return has_any ? Answer::kKnown : Answer::kUnknown;
 }
 
+// Whoever has the timer may arm it.
+Answer WakerFinder::find_armers(std::int32_t tid, std::int32_t fd, const proc::Object& timer, WaitFacts& facts) {
+  for (const proc::Holder& holder : holders_[timer.name]) {
+    if (proc::is_same_file(tid, fd, holder.tid, holder.fd).value_or(true))
+      facts.wakers.push_back({holder.pid, "timerfd", 0, holder.fd});
+  }
+  if (facts.wakers.empty()) return Answer::kUnknown;
+  add_receivers(facts);
+  return Answer::kKnown;
+}
+
 void WakerFinder::add_receivers(WaitFacts& facts) const {
-  for (const proc::Holder& one : receivers_) facts.wakers.push_back({one.pid, "SCM_RIGHTS", 0, one.fd});
+  for (const proc::Holder& one : receivers_) facts.wakers.push_back({one.pid, model::kViaReceiving, 0, one.fd});
 }
 
 std::optional<proc::Peer> WakerFinder::peer_of(std::int32_t tid, std::uint64_t inode) {
@@ -264,7 +276,7 @@ Answer WakerFinder::find_socket_ends(std::int32_t pid, std::int32_t tid, std::in
   for (const proc::Holder& holder : holders_[other]) facts.wakers.push_back({holder.pid, "socket", 0, holder.fd});
   // shutdown() of its own end wakes it too.
   for (const proc::Holder& holder : holders_[socket.name])
-    facts.wakers.push_back({holder.pid, "shutdown", 0, holder.fd});
+    facts.wakers.push_back({holder.pid, model::kViaShutdown, 0, holder.fd});
   add_receivers(facts);
   return Answer::kKnown;
 }

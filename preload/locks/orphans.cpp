@@ -43,6 +43,12 @@ bool is_same_lock(std::uint64_t tagged, const volatile void* lock, LockKind kind
          is_custom(lock_kind(tagged)) == is_custom(kind);
 }
 
+// Memory that held a lock of another kind at the fork is used again: what the old bytes meant says nothing about it.
+bool is_same_kind(LockKind recorded, LockKind asked) {
+  const auto is_rwlock = [](LockKind kind) { return kind == LockKind::kRwlockRead || kind == LockKind::kRwlockWrite; };
+  return recorded == asked || (is_rwlock(recorded) && is_rwlock(asked));
+}
+
 // A lock that other processes use has a live owner in the parent. glibc sets the pshared bit of every robust mutex
 // (nptl/pthread_mutex_init.c): of those the mapping decides.
 bool is_process_shared(const MutexMemory& mutex, const volatile void* lock) {
@@ -176,6 +182,7 @@ Orphan* find_orphan(const volatile void* lock, LockKind kind, bool shared) {
   for (std::uint32_t i = 0; i < orphan_count(); ++i) {
     Orphan& orphan = orphan_at(i);
     if (orphan.given || !is_same_lock(orphan.tagged, lock, kind)) continue;
+    if (!is_same_kind(lock_kind(orphan.tagged), kind)) continue;
     // A reader does not wait for readers.
     if (shared && (orphan.tagged & kSharedHold) != 0) continue;
     if (kind == LockKind::kRwlockRead && lock_kind(orphan.tagged) == LockKind::kRwlockRead) continue;

@@ -1,6 +1,7 @@
 // Mechanism: a thread ends with a mutex held. Nobody can ever unlock it: neither the child that main forks then, nor, in
 //            variant `parent`, main itself. How it ends is a variant, too: it returns, or it is cancelled in a condition
-//            wait, which locks the mutex again before it unwinds (`cancelled`), or it calls pthread_exit (`exits`).
+//            wait, which locks the mutex again before it unwinds (`cancelled`), or it calls pthread_exit (`exits`). In
+//            variant `alone` nobody forks: main locks the mutex itself.
 // To blame:  the thread's way out. The fork is only where it comes to light.
 // User sees: a lock whose owner is not in the list of threads.
 // Fix:       unlock on every way out: pthread_cleanup_push, or a guard object.
@@ -15,9 +16,12 @@
 // EXPECT-STACK(cancelled): stack main@touch
 // EXPECT(parent): orphaned-mutex proven hang lock=mutex holder=worker start=worker_main
 // EXPECT-STACK(parent): culprit worker_main@acquire
+// EXPECT(alone): orphaned-mutex proven hang lock=mutex
 // EXPECT-WHY: orphaned-mutex proven hang lock=mutex victims=1
 // EXPECT-WHY(parent): orphaned-mutex proven hang lock=mutex
 // EXPECT-CORE: orphaned-mutex proven hang lock=mutex
+// EXPECT-WHY(alone): orphaned-mutex proven hang lock=mutex
+// EXPECT-CORE(alone): orphaned-mutex likely/proven may-hang lock=mutex
 // EXPECT-CORE(parent): orphaned-mutex likely/proven may-hang lock=mutex
 #include <pthread.h>
 
@@ -62,6 +66,11 @@ int main(void) {
   (void)never;
 #endif
   pthread_join(worker, NULL);
+#ifdef ALONE
+  pthread_mutex_lock(&mutex);
+  pthread_mutex_unlock(&mutex);
+  return 0;
+#endif
   const pid_t child = fork();
   if (child == 0) {
 #ifndef PARENT

@@ -5,6 +5,7 @@
 
 #include <fstream>
 
+#include "collect/run_log.hpp"
 #include "support/scenes.hpp"
 
 namespace forksight::collect {
@@ -84,10 +85,19 @@ TEST_F(LoadRun, OnlyUnreadableTracesAreAnError) {
 }
 
 TEST_F(LoadRun, ARunLogAloneIsEvidence) {
-  std::ofstream(folder_ / "run.json") << "{}";
+  RunLog log;
+  log.command = {"app"};
+  std::ofstream(folder_ / "run.json") << to_json(log);
   const auto model = load({folder_});
   ASSERT_TRUE(model.ok());
-  EXPECT_EQ(model->limits.size(), 1U);  // this one says nothing, and that is said
+  EXPECT_EQ(model->command, (std::vector<std::string>{"app"}));
+}
+
+TEST_F(LoadRun, OnlyARunLogThatCannotBeReadIsAnError) {
+  std::ofstream(folder_ / "run.json") << "{}";
+  const auto model = load({folder_});
+  ASSERT_FALSE(model.ok());
+  EXPECT_TRUE(model.error().ends_with("run.json: schema \"\", this build reads \"forksight-run/1\"")) << model.error();
 }
 
 TEST_F(LoadRun, TellsItsProgress) {

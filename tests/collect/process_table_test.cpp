@@ -30,6 +30,25 @@ TEST(ProcessTable, TwoTracesOfOneProcessAreOne) {
   EXPECT_EQ(table.model.processes[first].exe, "/bin/after-exec");
 }
 
+TEST(ProcessTable, WhatThreadsDidBeforeAnExecIsOver) {
+  Table table;
+  const auto process = table.processes.enter_creator(info(10, 1, 500, 1000));
+  table.processes.enter_creator(info(10, 1, 500, 2000));
+  for (const std::uint64_t time : {1500U, 2500U}) {
+    table.model.handler_runs.emplace_back();
+    table.model.handler_runs.back().process = process;
+    table.model.handler_runs.back().since_ns = time;
+    table.model.touches.emplace_back();
+    table.model.touches.back().process = process;
+    table.model.touches.back().time_ns = time;
+  }
+  table.processes.end_earlier_images();
+  ASSERT_EQ(table.model.handler_runs.size(), 1U);
+  EXPECT_EQ(table.model.handler_runs[0].since_ns, 2500U);
+  EXPECT_TRUE(table.model.touches[0].returned);
+  EXPECT_FALSE(table.model.touches[1].returned);
+}
+
 TEST(ProcessTable, APidThatIsUsedAgainIsAnotherProcess) {
   Table table;
   EXPECT_NE(table.processes.enter_creator(info(10, 1, 500, 1000)),

@@ -57,6 +57,18 @@ TEST_P(OrphanedLock, IsOnlyLikelyWhereAHandlerMayRunByItself) {
   EXPECT_EQ(findings[0].harm, Certainty::kLikely);
 }
 
+// A process that is over before it was seen to hang may have been meant to wait until somebody ends it. Where the
+// kernel refused every look, nobody would have seen the hang.
+TEST_P(OrphanedLock, IsNotToldOfAProcessThatARunWatchedAndNeverSawHang) {
+  model::Model model = touched(GetParam().scene);
+  model.command = {"program"};
+  EXPECT_TRUE(diagnose(model).empty());
+  model.processes[1].is_unreadable = true;
+  const auto findings = diagnose(model);
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].rule, GetParam().slug);
+}
+
 TEST_P(OrphanedLock, HangsIfTheCallDoesNotReturn) {
   model::Model model = touched(GetParam().scene);
   model.processes[1].liveness = model::Liveness::kDead;

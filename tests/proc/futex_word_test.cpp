@@ -37,6 +37,11 @@ Scene mutex(std::uint32_t lock, std::uint32_t owner, std::uint32_t users, std::u
   return {{{kAt, lock}, {kAt + 8, owner}, {kAt + 12, users}, {kAt + 16, kind}}};
 }
 
+TEST(FutexWord, NoThreadHasANumberAboveTheGreatest) {
+  EXPECT_EQ(mutex(2, 1U << 22U, 1, 0).identify(kAt, kWaitPrivate, 2).use, model::FutexUse::kMutex);
+  EXPECT_EQ(mutex(2, (1U << 22U) + 1, 1, 0).identify(kAt, kWaitPrivate, 2).use, model::FutexUse::kUnknown);
+}
+
 TEST(FutexWord, AMutexNamesItsOwner) {
   const FutexWord word = mutex(2, 101, 1, 1).identify(kAt, kWaitPrivate, 2);
   EXPECT_EQ(word.use, model::FutexUse::kMutex);

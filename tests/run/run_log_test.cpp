@@ -256,6 +256,17 @@ TEST(MergeRunLog, FillsTheProcessOfATrace) {
   EXPECT_EQ(model.processes[1].waits_for, 0U);
   EXPECT_EQ(model.processes[0].gone_ns, 0x1'0000'0000U);
   EXPECT_EQ(model.processes[1].gone_ns, 0U);
+  EXPECT_FALSE(model.processes[1].is_unreadable);
+}
+
+TEST(MergeRunLog, TellsThatTheKernelRefusedALook) {
+  RunLog log = sample_log();
+  for (LoggedProcess& process : log.processes) process.is_unreadable = true;
+  const auto read = parse_run_log(to_json(log));
+  ASSERT_TRUE(read) << read.error();
+  model::Model model;
+  merge_run_log(model, read.value());
+  for (const model::Process& process : model.processes) EXPECT_TRUE(process.is_unreadable);
 }
 
 TEST(MergeRunLog, KnowsAnotherImage) {
@@ -286,6 +297,22 @@ TEST(MergeRunLog, KnowsAnotherImage) {
   EXPECT_FALSE(has_execed("/app", 0x7000, "/var/chroot/app", 0x7000)) << "seen from another root";
   EXPECT_FALSE(has_execed("/opt/app (deleted)", 0x7000, "/opt/app", 0x7000));
   EXPECT_FALSE(has_execed("/opt/very-lo", 0x7000, "/opt/very-long/app", 0x7000)) << "the trace cut it";
+}
+
+TEST(MergeRunLog, WhatAnEarlierImageDidIsOver) {
+  for (const std::uint64_t seen_shim : {0x7000U, 0x8000U}) {
+    model::Model model;
+    model.processes = {traced(4711, 0, "node3")};
+    model.processes[0].shim_start = 0x7000;
+    model.handler_runs.emplace_back();
+    RunLog log = sample_log();
+    log.processes = {log.processes[0]};
+    log.processes[0].pid = 4711;
+    log.processes[0].exe.clear();
+    log.processes[0].shim_start = seen_shim;
+    merge_run_log(model, log);
+    EXPECT_EQ(model.handler_runs.size(), seen_shim == 0x7000U ? 1U : 0U);
+  }
 }
 
 TEST(MergeRunLog, KeepsHostsAndReusedPidsApart) {

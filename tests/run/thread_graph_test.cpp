@@ -55,6 +55,16 @@ TEST(ThreadGraph, ARingAcrossProcessesIsACause) {
   EXPECT_EQ(judged[1].waits_for, 0U);
 }
 
+// Descriptors on their way, and the reader's own end of a socket, keep a wait from being proven. They are no cause.
+TEST(ThreadGraph, NobodyWaitsForOneThatCouldOnlyEndTheWait) {
+  for (const char* via : {model::kViaReceiving, model::kViaShutdown}) {
+    const auto judged = judge_threads({{100, {waits(100, {{200, via}})}}, {200, {waits(200, {})}}});
+    EXPECT_EQ(judged[0].fate, kRoot) << via;
+    EXPECT_FALSE(judged[0].waits_for) << via;
+    EXPECT_EQ(judge_threads({{100, {waits(100, {{200, via}})}}, {200, {runs(200)}}})[0].fate, kAwake) << via;
+  }
+}
+
 TEST(ThreadGraph, NobodyToWakeIsARootAndTheUnknownIsAwake) {
   EXPECT_EQ(judge_threads({{100, {waits(100, {})}}})[0].fate, kRoot);
   EXPECT_EQ(judge_threads({{100, {waits(100, {{300, "pipe"}})}}})[0].fate, kAwake);

@@ -49,6 +49,31 @@ TEST(WaitGraph, VictimsOfVictimsPointTowardsTheCause) {
   EXPECT_EQ(judgements[2].waits_for, 1U);
 }
 
+// Who could only end a wait, without being waited for.
+Node may_be_ended_by(Node node, std::initializer_list<std::size_t> targets) {
+  for (const std::size_t target : targets) node.edges.push_back({target, "SCM_RIGHTS", false});
+  return node;
+}
+
+TEST(WaitGraph, WhoeverMayBeEndedByTheAwakeIsAwake) {
+  EXPECT_EQ(fates({awake(), may_be_ended_by(blocked({}), {0})}), (Fates{kAwake, kAwake}));
+}
+
+TEST(WaitGraph, NobodyIsTheVictimOfOneForWhomItDoesNotWait) {
+  const auto judgements = judge({blocked({}), may_be_ended_by(blocked({}), {0}), may_be_ended_by(blocked({1}), {0})});
+  EXPECT_EQ(judgements[1].fate, kRoot);
+  EXPECT_FALSE(judgements[1].waits_for);
+  EXPECT_EQ(judgements[2].fate, kVictim);
+  EXPECT_EQ(judgements[2].waits_for, 1U);
+}
+
+TEST(WaitGraph, NobodyIsInARingWithOneForWhomItDoesNotWait) {
+  const auto judgements = judge({may_be_ended_by(blocked({}), {1}), blocked({0})});
+  EXPECT_EQ(judgements[0].fate, kRoot);
+  EXPECT_FALSE(judgements[0].waits_for);
+  EXPECT_EQ(judgements[1].fate, kVictim);
+}
+
 TEST(WaitGraph, ARingIsACauseAndItsWaitersAreVictims) {
   const auto judgements = judge({blocked({1}), blocked({0}), blocked({0})});
   EXPECT_EQ(judgements[0].fate, kRoot);

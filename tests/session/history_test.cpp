@@ -43,6 +43,15 @@ class Sleeper {
   pid_t pid_;
 };
 
+// One, and a supervisor that has looked at it once.
+struct WatchedSleeper {
+  WatchedSleeper() { supervisor.poll(Clock::now()); }
+
+  Sleeper child;
+  ProcessKey key = child.key();
+  watch::Supervisor supervisor{key.pid, std::chrono::seconds(1)};
+};
+
 std::map<ProcessKey, Verdict> verdict_of(const ProcessKey& key) {
   Verdict verdict;
   verdict.key = key;
@@ -61,14 +70,13 @@ std::uint64_t unheard_in(const RunHistory& history, const watch::Supervisor& sup
 }
 
 TEST(RunHistory, TakesBackWhatWasNotProvedOfAProcessThatGotOutOfIt) {
-  const Sleeper child;
-  watch::Supervisor supervisor(child.key().pid, std::chrono::seconds(1));
-  supervisor.poll(Clock::now());
+  const WatchedSleeper sleeper;
+  const auto& [child, key, supervisor] = sleeper;
   RunHistory history({"sleeper"});
-  history.note(supervisor, verdict_of(child.key()), Clock::now());
-  EXPECT_EQ(unheard_in(history, supervisor, child.key()), 0x4000U);
+  history.note(supervisor, verdict_of(key), Clock::now());
+  EXPECT_EQ(unheard_in(history, supervisor, key), 0x4000U);
   history.note(supervisor, {}, Clock::now());
-  EXPECT_EQ(unheard_in(history, supervisor, child.key()), 0U);
+  EXPECT_EQ(unheard_in(history, supervisor, key), 0U);
 }
 
 model::Liveness liveness_in(const RunHistory& history, const watch::Supervisor& supervisor, const ProcessKey& key) {
@@ -88,10 +96,8 @@ model::Wait wait_of(std::int32_t tid, model::WaitKind kind) {
 
 // What is kept of a process whose thread waited as `sampled` when it was judged, and as `seen` when it was looked at.
 model::Wait join_looks(model::Liveness liveness, model::WaitKind sampled, model::WaitKind seen) {
-  const Sleeper child;
-  const ProcessKey key = child.key();
-  watch::Supervisor supervisor(key.pid, std::chrono::seconds(1));
-  supervisor.poll(Clock::now());
+  const WatchedSleeper sleeper;
+  const auto& [child, key, supervisor] = sleeper;
   RunHistory history({"sleeper"});
   auto stuck = verdict_of(key);
   stuck[key].liveness = liveness;
@@ -128,10 +134,8 @@ TEST(RunHistory, KeepsNoStackOfAnotherWait) {
 
 // It pauses: a call that others may end, so it is awake.
 TEST(RunHistory, TakesAProofBackOnceItsProcessHasBeenAwakeForAWhile) {
-  const Sleeper child;
-  const ProcessKey key = child.key();
-  watch::Supervisor supervisor(key.pid, std::chrono::seconds(1));
-  supervisor.poll(Clock::now());
+  const WatchedSleeper sleeper;
+  const auto& [child, key, supervisor] = sleeper;
   RunHistory history({"sleeper"});
   auto stuck = verdict_of(key);
   stuck[key].liveness = model::Liveness::kDead;
@@ -146,10 +150,8 @@ TEST(RunHistory, TakesAProofBackOnceItsProcessHasBeenAwakeForAWhile) {
 }
 
 TEST(RunHistory, TakesBackWhatEndsByItself) {
-  const Sleeper child;
-  const ProcessKey key = child.key();
-  watch::Supervisor supervisor(key.pid, std::chrono::seconds(1));
-  supervisor.poll(Clock::now());
+  const WatchedSleeper sleeper;
+  const auto& [child, key, supervisor] = sleeper;
   auto stuck = verdict_of(key);
   stuck[key].liveness = model::Liveness::kDead;
   RunHistory told({"sleeper"});
@@ -163,10 +165,8 @@ TEST(RunHistory, TakesBackWhatEndsByItself) {
 }
 
 TEST(RunHistory, KeepsItOfOneThatEndedSinceTheTreeWasLookedAt) {
-  const Sleeper child;
-  const ProcessKey key = child.key();
-  watch::Supervisor supervisor(key.pid, std::chrono::seconds(1));
-  supervisor.poll(Clock::now());
+  const WatchedSleeper sleeper;
+  const auto& [child, key, supervisor] = sleeper;
   RunHistory history({"sleeper"});
   history.note(supervisor, verdict_of(key), Clock::now());
   child.end();

@@ -38,6 +38,8 @@ Finding describe(const Evidence& evidence, const model::Fork& fork) {
   finding.harm = stream != nullptr ? Certainty::kProven : Certainty::kLikely;
   finding.cause = stream != nullptr ? Certainty::kProven : Certainty::kPossible;
   finding.outcome = Outcome::kHang;
+  // Which futex it is, is not known: a handler may end the wait, and the program may be meant to sleep until then.
+  if (stream == nullptr && has_way_out(child)) set_may_be_meant(finding);
   finding.culprit.kind = CulpritKind::kLock;
   const std::size_t lost = fork.lost_threads.size() + fork.unknown_threads;
   std::string cause =

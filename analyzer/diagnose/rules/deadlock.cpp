@@ -14,6 +14,7 @@
 #include "diagnose/rules.hpp"
 #include "diagnose/wait_cycles.hpp"
 #include "diagnose/words.hpp"
+#include "model/timerfd.hpp"
 
 namespace forksight::rules {
 
@@ -93,14 +94,14 @@ std::unordered_set<model::ProcessId> find_explained(const std::vector<Finding>& 
   return explained;
 }
 
-// Those that this one could be woken by, over however many steps; all of them are to be as dead as it is.
+// Those that this one waits for, over any number of steps, itself included. All of them have to be as dead as it is.
 std::vector<model::ProcessId> find_bound(const model::Model& model, model::ProcessId first) {
   std::vector<model::ProcessId> bound{first};
   for (std::size_t at = 0; at < bound.size(); ++at) {
     const model::Process& process = model.processes[bound[at]];
     for (const model::Wait& wait : process.waits) {
       for (const model::Waker& waker : wait.wakers) {
-        if (waker.pid == process.pid) continue;
+        if (waker.pid == process.pid || !model::is_waited_for(waker.via)) continue;
         for (model::ProcessId id = 0; id < model.processes.size(); ++id) {
           const bool is_it = model.processes[id].pid == waker.pid && model.processes[id].host == process.host;
           if (is_it && std::ranges::find(bound, id) == bound.end()) bound.push_back(id);
@@ -302,11 +303,44 @@ Finding describe(const Evidence& evidence, const std::vector<model::ProcessId>& 
                                      "ended or did so before it waited, or nobody."
                                    : "Whoever was to wake it has ended, did so before it waited, or never was.");
   } else {
-    add_sentence(finding, "Who should have gone first, no memory tells; one of these waits is one too many.");
+    add_sentence(finding, "What they wait for records no owner, so forksight cannot say which thread should have acted first.");
   }
   tell_story(story, evidence, sleepers, finding);
   add_fixes(story, sleepers, finding);
   return finding;
+}
+
+// A thread reads a timer that is not armed, and whoever could arm it sleeps for good, too.
+void find_unarmed_timers(const Evidence& evidence, std::unordered_set<model::ProcessId>& settled,
+                         std::vector<Finding>& findings) {
+  const model::Model& model = evidence.model();
+  for (model::ProcessId id = 0; id < model.processes.size(); ++id) {
+    const model::Process& process = model.processes[id];
+    const bool is_victim = process.liveness == model::Liveness::kVictim;
+    if (!is_asleep_for_good(process) || is_victim || settled.contains(id)) continue;
+    const auto wait = std::ranges::find_if(process.waits, [](const model::Wait& one) {
+      return one.is_stuck && one.path == model::kTimerfdName && one.stack.known();
+    });
+    if (wait == process.waits.end()) continue;
+    settled.insert(id);
+    Finding finding = Evidence::begin_finding("deadlock", id, *wait);
+    set_certainty(evidence, {id}, finding);
+    finding.culprit.kind = CulpritKind::kTimer;
+    finding.culprit.name = fmt::format("the timerfd of descriptor {}", wait->fd);
+    finding.culprit.library = process.exe;
+    const bool is_beyond = finding.outcome == Outcome::kHang;
+    finding.summary = fmt::format("{} {}{}: it reads a timerfd that is not armed, and no task is left that could arm it",
+                                  evidence.name(id), is_beyond ? hangs(process) : "sleeps until a signal",
+                                  words::at(" at ", wait->stack));
+    add_sentence(finding, fmt::format("Thread {} of {} reads descriptor {}{}, a timerfd.", wait->tid, evidence.name(id),
+                                      wait->fd, words::at(" at ", wait->stack)));
+    add_sentence(finding, "The timer is not armed: it has no time at which it expires.");
+    add_sentence(finding, describe_liveness(process));
+    add_sentence(finding, describe_end(process));
+    finding.fixes.push_back(
+        {"Arm the timer with timerfd_settime() before the read. An it_value of zero disarms it: give at least 1 ns."});
+    findings.push_back(std::move(finding));
+  }
 }
 
 }  // namespace
@@ -314,6 +348,7 @@ Finding describe(const Evidence& evidence, const std::vector<model::ProcessId>& 
 void deadlock(const Evidence& evidence, std::vector<Finding>& findings) {
   const model::Model& model = evidence.model();
   std::unordered_set<model::ProcessId> settled = find_explained(findings);
+  find_unarmed_timers(evidence, settled, findings);
   for (model::ProcessId id = 0; id < model.processes.size(); ++id) {
     if (!is_asleep_for_good(model.processes[id]) || settled.contains(id)) continue;
     const std::vector<model::ProcessId> bound = find_bound(model, id);

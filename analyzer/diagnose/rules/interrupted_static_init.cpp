@@ -17,6 +17,11 @@ std::string summarise(const Evidence& evidence, const model::Touch& touch, const
                        locks::cause(evidence, touch, orphan));
   }
   const std::string began = words::place(orphan.held.acquired_at);
+  if (orphan.holder.has_ended) {
+    return fmt::format("{}: {} began to initialise it{} and ended in the middle",
+                       locks::head(evidence, touch, orphan.lock, end, "waiting for"), words::thread(orphan.holder),
+                       began.empty() ? began : " at " + began);
+  }
   return fmt::format("{}: {} {} initialising it and was left behind by fork(){}",
                      locks::head(evidence, touch, orphan.lock, end, "waiting for"), words::thread(orphan.holder),
                      began.empty() ? "was" : fmt::format("was (at {})", began),
@@ -38,11 +43,19 @@ void tell(const Evidence& evidence, const model::Touch& touch, const locks::Orph
     return;
   }
   add_sentence(finding,
-               fmt::format("At the fork {} of {}{} was in the middle of that{}.", words::thread(orphan.holder),
+               fmt::format("{}{} of {}{} was in the middle of that{}.",
+                           orphan.holder.has_ended ? "Before the fork " : "At the fork ", words::thread(orphan.holder),
                            words::parent(evidence.process(fork.process)),
                            orphan.holder.start_routine.empty() ? std::string()
                                                                : ", started with " + orphan.holder.start_routine + ",",
                            words::at(", which it began at ", orphan.held.acquired_at)));
+  if (orphan.holder.has_ended) {
+    add_sentence(finding,
+                 "That thread ended before it was done. Nobody can finish it any more, in the parent no more than in the "
+                 "child: the fork is not to blame.");
+    add_sentence(finding, describe_end(child));
+    return;
+  }
   add_sentence(
       finding,
       fmt::format("fork(){} copied the guard variable, which says that somebody is at it, but not that thread: "

@@ -43,7 +43,7 @@ void orphaned_custom_lock(const Evidence& evidence, std::vector<Finding>& findin
     used.stack = words::without_lock_functions(touch.stack);
     model::Held held = orphan->held;
     held.acquired_at = words::without_lock_functions(held.acquired_at);
-    const locks::Orphan told{held, orphan->lock, orphan->holder};
+    const locks::Orphan told{held, orphan->lock, orphan->holder, orphan->fork};
     finding.summary = fmt::format("{}: {}", locks::head(evidence, used, orphan->lock, *end, "waiting for"),
                                   locks::cause(evidence, used, told));
     const char* const nature = child.liveness == model::Liveness::kSpinning

@@ -30,6 +30,33 @@ const char* reset_of(const model::Lock& lock) {
   return checks_owner ? "re-initialise it (this kind refuses to be unlocked there)" : "unlock it";
 }
 
+// No fork is to blame: `orphan` is a lock whose holder, a thread of the waiting process, ended with it.
+Finding tell_ended_holder(const Evidence& evidence, model::ProcessId id, const model::Wait& wait,
+                          const locks::Orphan& orphan) {
+  const model::Process& process = evidence.process(id);
+  const bool is_mutex = orphan.lock.kind == model::LockKind::kMutex;
+  Finding finding = Evidence::begin_finding(is_mutex ? "orphaned-mutex" : "orphaned-rwlock", id, wait);
+  // Where other threads go on, the wait itself is proven: no handler ends a wait for a mutex.
+  const bool is_lasting = is_beyond_signals(process) || !is_proven_dead(process);
+  finding.harm = is_lasting ? Certainty::kProven : Certainty::kLikely;
+  finding.cause = Certainty::kProven;
+  finding.outcome = is_lasting ? Outcome::kHang : Outcome::kMayHang;
+  finding.culprit = locks::describe_lock(evidence, orphan);
+  const std::string taken = words::at(" at ", orphan.held.acquired_at);
+  finding.summary = fmt::format("{} {} locking {}: {} took it{} and ended without releasing it", evidence.name(id),
+                                hangs(process), words::lock(orphan.lock), words::thread(orphan.holder), taken);
+  add_sentence(finding,
+               fmt::format("Thread {} of {} waits for {}.", wait.tid, evidence.name(id), words::lock(orphan.lock)));
+  add_sentence(finding, is_proven_dead(process)
+                            ? describe_liveness(process)
+                            : "Other threads of the process go on. This kind of mutex can be unlocked by its owner alone.");
+  add_sentence(finding, fmt::format("{} took it{} and ended with it held; nobody can release it any more.",
+                                    words::thread(orphan.holder), taken));
+  add_sentence(finding, describe_end(process));
+  locks::add_fixes(process, {}, orphan, "", finding);
+  return finding;
+}
+
 // The parent, too, waits for a mutex whose owner ended: the futex word is the mutex's first.
 void find_in_parents(const Evidence& evidence, std::vector<Finding>& findings) {
   const model::Model& model = evidence.model();
@@ -38,7 +65,7 @@ void find_in_parents(const Evidence& evidence, std::vector<Finding>& findings) {
     const model::Process& parent = evidence.process(fork.process);
     if (!is_proven_dead(parent)) continue;
     for (const model::Held& held : fork.held) {
-      const locks::Orphan orphan{held, model.locks[held.lock], model.threads[held.holder]};
+      const locks::Orphan orphan{held, model.locks[held.lock], model.threads[held.holder], fork};
       const bool is_owned =
           orphan.lock.kind == model::LockKind::kMutex || orphan.lock.kind == model::LockKind::kRwlockWrite;
       if (!orphan.holder.has_ended || !is_owned) continue;
@@ -46,24 +73,59 @@ void find_in_parents(const Evidence& evidence, std::vector<Finding>& findings) {
         return one.kind == model::WaitKind::kFutex && one.object == orphan.lock.address;
       });
       if (wait == parent.waits.end() || !said.emplace(fork.process, orphan.lock.address).second) continue;
-      const bool is_mutex = orphan.lock.kind == model::LockKind::kMutex;
-      Finding finding =
-          Evidence::begin_finding(is_mutex ? "orphaned-mutex" : "orphaned-rwlock", fork.process, *wait);
-      finding.harm = is_beyond_signals(parent) ? Certainty::kProven : Certainty::kLikely;
-      finding.cause = Certainty::kProven;
-      finding.outcome = is_beyond_signals(parent) ? Outcome::kHang : Outcome::kMayHang;
-      finding.culprit = locks::describe_lock(evidence, orphan);
-      const std::string taken = words::at(" at ", held.acquired_at);
-      finding.summary =
-          fmt::format("{} {} locking {}: {} took it{} and ended without releasing it", evidence.name(fork.process),
-                      hangs(parent), words::lock(orphan.lock), words::thread(orphan.holder), taken);
-      add_sentence(finding, fmt::format("Thread {} of {} waits for {}.", wait->tid, evidence.name(fork.process),
-                                        words::lock(orphan.lock)));
-      add_sentence(finding, describe_liveness(parent));
-      add_sentence(finding, fmt::format("{} took it{} and ended with it held; nobody can release it any more.",
-                                        words::thread(orphan.holder), taken));
-      add_sentence(finding, describe_end(parent));
-      locks::add_fixes(parent, {}, orphan, "", finding);
+      findings.push_back(tell_ended_holder(evidence, fork.process, *wait, orphan));
+    }
+  }
+}
+
+// The thread is inside of libc's own locking. Memory alone may only look like a lock.
+bool is_locking(const model::Stack& stack) {
+  return std::ranges::any_of(stack.frames, [](const model::Frame& frame) {
+    const std::string_view name = frame.function;
+    const bool is_lock = name.find("pthread_mutex_") != name.npos || name.find("pthread_rwlock_") != name.npos;
+    return is_lock && frame.module.find("/libc.so.") != std::string::npos;
+  });
+}
+
+// A wait for a lock that names a thread which this process has had: thread ids grow, so one below its own pid may be
+// that of a thread of its parent. What a fork left behind is told with the fork.
+bool is_of_own_ended_thread(const Evidence& evidence, model::ProcessId id, const model::Wait& wait) {
+  const bool is_lock = wait.use == model::FutexUse::kMutex || wait.use == model::FutexUse::kRwlockRead ||
+                       wait.use == model::FutexUse::kRwlockWrite;
+  const bool has_ended = wait.owner_is_gone && wait.owner > evidence.process(id).pid;
+  const bool is_own = is_lock && is_locking(wait.stack) && has_ended && !wait.is_shared;
+  return is_own && std::ranges::none_of(evidence.model().touches, [&](const model::Touch& touch) {
+           return touch.process == id && touch.tid == wait.tid && touch.held && !touch.returned;
+         });
+}
+
+void find_in_waits(const Evidence& evidence, std::vector<Finding>& findings) {
+  static const model::Fork kNoFork;
+  const model::Model& model = evidence.model();
+  std::set<std::pair<model::ProcessId, std::uint64_t>> said;
+  for (const Finding& finding : findings) {
+    if (finding.culprit.kind == CulpritKind::kLock) said.emplace(finding.process, finding.culprit.address);
+  }
+  for (model::ProcessId id = 0; id < model.processes.size(); ++id) {
+    const bool is_dead = is_proven_dead(model.processes[id]);
+    for (const model::Wait& wait : model.processes[id].waits) {
+      if (!is_dead && (!wait.is_stuck || wait.may_be_cancelled)) continue;  // else the others may unlock it
+      if (!is_of_own_ended_thread(evidence, id, wait) || !said.emplace(id, wait.object).second) continue;
+      model::Lock lock;
+      lock.kind =
+          wait.use == model::FutexUse::kMutex ? model::LockKind::kMutex : model::LockKind::kRwlockWrite;
+      lock.address = wait.object;
+      lock.type = wait.mutex_type;
+      lock.name = wait.object_name;
+      lock.module = wait.object_module;
+      model::Thread holder;
+      holder.process = id;
+      holder.tid = wait.owner;
+      holder.has_ended = true;
+      Finding finding = tell_ended_holder(evidence, id, wait, {model::Held(), lock, holder, kNoFork});
+      // Thread ids begin anew some day: in a forked process a greater one may be of a thread that its parent had.
+      const bool is_forked = std::ranges::any_of(model.forks, [&](const model::Fork& fork) { return fork.child == id; });
+      if (is_forked) finding.cause = Certainty::kLikely;
       findings.push_back(std::move(finding));
     }
   }
@@ -91,6 +153,7 @@ void orphaned_mutex(const Evidence& evidence, std::vector<Finding>& findings) {
     findings.push_back(std::move(finding));
   }
   find_in_parents(evidence, findings);
+  find_in_waits(evidence, findings);
 }
 
 }  // namespace forksight::rules

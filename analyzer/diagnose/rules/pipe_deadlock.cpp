@@ -1,14 +1,32 @@
 // Processes that talk by pipes or sockets, each waiting for the other to read or to write first.
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
+#include <set>
 
 #include "diagnose/rules.hpp"
 #include "diagnose/wait_cycles.hpp"
 #include "diagnose/words.hpp"
 
 namespace forksight::rules {
+
+namespace {
+
+// Who has the other end of what the process waits for, where it has that itself.
+std::string tell_own_end(const model::Wait& wait, std::int32_t own) {
+  std::set<std::int32_t> others;
+  for (const model::Waker& waker : wait.wakers) {
+    if (waker.pid != own && model::is_waited_for(waker.via)) others.insert(waker.pid);
+  }
+  if (others.empty()) return "only it itself has the other end";
+  const char* const have = others.size() == 1 ? "has process" : "have processes";
+  return fmt::format("it itself has the other end; so {} {}, which {} stuck, too", have, fmt::join(others, ", "),
+                     others.size() == 1 ? "is" : "are");
+}
+
+}  // namespace
 
 void pipe_deadlock(const Evidence& evidence, std::vector<Finding>& findings) {
   for (cycles::Cycle cycle : cycles::find_cycles(evidence.model())) {
@@ -42,7 +60,7 @@ void pipe_deadlock(const Evidence& evidence, std::vector<Finding>& findings) {
               : fmt::format("{} {}", is_full ? "writing to" : "reading from", cycles::object(*first.wait));
     const std::string other =
         cycle.size() == 1
-            ? "only it itself has the other end"
+            ? tell_own_end(*first.wait, process.pid)
             : fmt::format("process {} {}", first.waker->pid,
                           waits_for_end ? (is_full ? "waits for its end instead of reading" : "waits for its end")
                           : has_lock    ? "comes to it only after something else that waits for this"

@@ -28,7 +28,7 @@ std::size_t find_reader(const cycles::Cycle& cycle) {
 std::string name_holders(const model::Wait& wait, std::int32_t own) {
   std::string names;
   for (const model::Waker& waker : wait.wakers) {
-    if (waker.via == "shutdown" || waker.via == "SCM_RIGHTS") continue;  // the reader's own end; one on its way
+    if (!model::is_waited_for(waker.via)) continue;
     const std::string who = waker.pid == own ? "the reader itself" : fmt::format("process {}", waker.pid);
     names += fmt::format("{}{} (descriptor {})", names.empty() ? "" : ", ", who, waker.fd);
   }

@@ -66,14 +66,13 @@ void find_once(const Evidence& evidence, std::vector<Finding>& findings) {
       finding.culprit.name = wait.object_name.empty() ? "a pthread_once_t" : wait.object_name + " (pthread_once_t)";
       finding.culprit.library = wait.object_module;
       const std::string place = words::place(wait.stack);
+      const std::string at = words::at("at ", wait.stack);
       finding.summary =
           fmt::format("{} {} in pthread_once(){}: the thread is inside of such a routine itself{}", evidence.name(id),
                       hangs(process), place.empty() ? place : fmt::format(" ({})", place),
                       words::at(", which it entered at ", outer));
       add_sentence(finding, fmt::format("Thread {} of {} is {}in pthread_once(), until the routine has returned.",
-                                        wait.tid, evidence.name(id),
-                                        words::at("at ", wait.stack).empty() ? std::string()
-                                                                             : words::at("at ", wait.stack) + ", "));
+                                        wait.tid, evidence.name(id), at.empty() ? at : at + ", "));
       add_sentence(finding, describe_liveness(process));
       add_sentence(finding,
                    fmt::format("The same thread is inside of a routine of pthread_once(){}. No other thread of the "

@@ -94,8 +94,8 @@ void tell(const Evidence& evidence, const Touch& touch, const locks::Orphan& own
                         "of that one.",
                         parent, words::thread(own.holder), taken, forked));
   add_sentence(finding,
-               fmt::format("{} {} remembers its owner by thread id {}; in the child the same thread has another id, so "
-                           "the lock takes it for a stranger.",
+               fmt::format("{} {} records its owner by thread id, here {}. In the child that thread has another id, so "
+                           "the lock refuses it.",
                            words::lock_kind(own.lock).starts_with('e') ? "An" : "A", words::lock_kind(own.lock),
                            own.holder.tid));
   if (touch.action == TouchAction::kRecovered) {
