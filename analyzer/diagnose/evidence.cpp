@@ -211,6 +211,19 @@ bool Evidence::has_other_readers(const model::Touch& touch) const {
   return seen != waits.end() && seen->object == model_.locks[of_touch.lock].address && seen->readers > lost;
 }
 
+// Who took the semaphore waits for it itself, in the process that forked: it is not the one to post it.
+bool Evidence::holder_waits_too(const model::Touch& touch) const {
+  const model::Fork& at = fork(touch);
+  const model::Held& held = at.held[*touch.held];
+  const std::uint64_t address = model_.locks[held.lock].address;
+  const bool was_waiting = std::ranges::any_of(
+      at.lost_waits, [&](const model::LostWait& wait) { return wait.thread == held.holder && wait.object == address; });
+  const std::int32_t holder = model_.threads[held.holder].tid;
+  return was_waiting || (holder != 0 && std::ranges::any_of(process(at.process).waits, [&](const model::Wait& wait) {
+                           return wait.tid == holder && wait.object == address;
+                         }));
+}
+
 Certainty Evidence::find_cause(const model::Touch& touch) const {
   const bool is_likely = has_unknown_holder(touch) || is_guess(touch);
   if (!touch.held) return is_likely ? Certainty::kLikely : Certainty::kProven;
@@ -222,6 +235,7 @@ Certainty Evidence::find_cause(const model::Touch& touch) const {
   const bool is_doubtful = is_signal || kind == model::LockKind::kRwlockRead;
   if (fork(touch).is_inferred && (is_doubtful || held.may_be_own)) return Certainty::kPossible;
   if (kind == model::LockKind::kRwlockRead && has_other_readers(touch)) return Certainty::kPossible;
+  if (is_signal && holder_waits_too(touch)) return Certainty::kPossible;
   // A lock of Python is no signal, but without the shim nobody knows who took it.
   const bool is_unnamed =
       fork(touch).is_inferred && kind == model::LockKind::kSemaphore && model_.threads[held.holder].tid == 0;

@@ -91,8 +91,9 @@ std::string fingerprint(const model::Model& model, const Finding& finding) {
   hash.add(is_known_to_all && library != without_version(program) ? library : std::string_view());
   hash.add(is_known_to_all ? stable_name(finding.culprit) : std::string_view());
   add_stack(hash, finding.stack);
-  if (finding.harm == Certainty::kPossible || finding.outcome == Outcome::kCorruption)
-    add_stack(hash, finding.culprit.stack);
+  // What may happen some day has no wait. A core tells of waits alone.
+  const bool is_of_wait = finding.harm != Certainty::kPossible || process.is_core;
+  if (!is_of_wait || finding.outcome == Outcome::kCorruption) add_stack(hash, finding.culprit.stack);
   return fmt::format("{:016x}", hash.value());
 }
 

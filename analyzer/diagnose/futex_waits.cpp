@@ -67,20 +67,27 @@ const Known* find_known(std::string_view function) {
   return nullptr;
 }
 
-}  // namespace
-
-Purpose find_purpose(const model::Stack& stack) {
+const Known* find_known(const model::Stack& stack) {
   // From the user's frame inwards: what the user called comes before what that is made of.
   const std::size_t user = words::find_user_part(stack).first;
   for (std::size_t i = user; i-- > 0;) {
-    if (const Known* const known = find_known(stack.frames[i].function)) return {known->what, known->other_side};
+    if (const Known* const known = find_known(stack.frames[i].function)) return known;
   }
   // Libraries that are no part of a language: their frames count as the user's.
   for (const char* const library : {"absl::", "folly::", "parking_lot"}) {
     if (user == stack.frames.size() || !stack.frames[user].function.starts_with(library)) continue;
-    if (const Known* const known = find_known(library)) return {known->what, known->other_side};
+    if (const Known* const known = find_known(library)) return known;
   }
-  return {"a futex", "a thread that wakes it"};
+  return nullptr;
 }
+
+}  // namespace
+
+Purpose find_purpose(const model::Stack& stack) {
+  const Known* const known = find_known(stack);
+  return known != nullptr ? Purpose{known->what, known->other_side} : Purpose{"a futex", "a thread that wakes it"};
+}
+
+bool is_recognised(const model::Stack& stack) { return find_known(stack) != nullptr; }
 
 }  // namespace forksight::futex_waits

@@ -15,4 +15,7 @@ struct Purpose {
 // For any wait there is an answer; "a futex" where nothing is recognised.
 Purpose find_purpose(const model::Stack& stack);
 
+// A function on the stack tells what the futex belongs to. If none does, it may be a word of the program's own.
+bool is_recognised(const model::Stack& stack);
+
 }  // namespace forksight::futex_waits

@@ -197,8 +197,7 @@ std::string cause(const Evidence& evidence, const model::Touch& touch, const Orp
     return doubtful_cause(orphan, words::at(" at ", orphan.fork.stack));
   if (orphan.holder.has_ended) {
     return fmt::format("{} {} and ended without releasing it, before fork(){}", words::thread(orphan.holder),
-                       taken.empty() ? "held it" : "took it at " + taken,
-                       words::at(" at ", orphan.fork.stack));
+                       taken.empty() ? "held it" : "took it at " + taken, words::at(" at ", orphan.fork.stack));
   }
   return fmt::format("{} {} and was left behind by fork(){}", words::thread(orphan.holder),
                      taken.empty() ? "held it" : "took it at " + taken, words::at(" at ", orphan.fork.stack));

@@ -72,6 +72,9 @@ Finding describe(const Evidence& evidence, const pools::LostWait& suspect) {
                                             : evidence.begin_finding("lost-wakeup", *suspect.wait);
   pools::set_certainty(child, finding);
   finding.cause = Certainty::kPossible;
+  // A core does not tell which signals have handlers, and a handler may well change a word of the program's own.
+  const bool may_be_set = suspect.wait != nullptr && !futex_waits::is_recognised(suspect.wait->stack);
+  if (child.is_core && may_be_set && !is_beyond_signals(child)) set_may_be_meant(finding);
   fill_culprit(evidence, fork, finding);
   finding.summary = summarise(evidence, suspect, finding);
   if (suspect.wait != nullptr) {

@@ -1,6 +1,10 @@
 // A barrier at which other threads had arrived at the fork counts them in the child. The round they began can only be
 // completed by others in their place, and then lets them pass too early; destroy waits for them to leave, for ever.
+// A wait in the child is another matter: those who had arrived are counted, so somebody else is missing. That this is a
+// lost thread, too, is never proven.
 #include <fmt/core.h>
+
+#include <algorithm>
 
 #include "diagnose/locks.hpp"
 #include "diagnose/rules.hpp"
@@ -28,6 +32,18 @@ std::optional<End> find_end(const Evidence& evidence, const model::Touch& touch)
   const bool is_proven = is_proven_dead(child);
   if (waits && !is_proven) return End{Certainty::kLikely, Outcome::kMayHang};
   return End{*hang, Outcome::kHang};
+}
+
+// Threads that the fork lost, beside those that had arrived.
+bool has_lost_others(const model::Fork& fork, const Orphan& orphan) {
+  return fork.lost_threads.size() + fork.unknown_threads > orphan.held.waiters;
+}
+
+Certainty find_cause(const Evidence& evidence, const model::Touch& touch, const Orphan& orphan, const End& end) {
+  const bool is_incomplete = end.outcome != Outcome::kCorruption && touch.operation == SyncOperation::kWait;
+  if (!is_incomplete) return evidence.find_cause(touch);
+  return std::min(evidence.find_cause(touch),
+                  has_lost_others(evidence.fork(touch), orphan) ? Certainty::kLikely : Certainty::kPossible);
 }
 
 std::string head(const Evidence& evidence, const model::Touch& touch, const Orphan& orphan, const End& end) {
@@ -59,7 +75,7 @@ void orphaned_barrier(const Evidence& evidence, std::vector<Finding>& findings) 
     const bool is_many = orphan->held.waiters > 1;
     Finding finding = evidence.begin_finding("orphaned-barrier", touch);
     finding.harm = end->harm;
-    finding.cause = evidence.find_cause(touch);
+    finding.cause = find_cause(evidence, touch, *orphan, *end);
     finding.outcome = end->outcome;
     finding.culprit = locks::describe_lock(evidence, *orphan);
     finding.summary =
@@ -81,7 +97,9 @@ void orphaned_barrier(const Evidence& evidence, std::vector<Finding>& findings) 
     } else if (end->outcome == Outcome::kCorruption) {
       add_sentence(finding, "The round was complete although fewer threads than the barrier asks for were there.");
     } else {
-      add_sentence(finding, "The threads that would complete the round are not in the child.");
+      add_sentence(finding, has_lost_others(fork, *orphan)
+                                ? "The round lacks a party. It may be another thread that the fork left behind."
+                                : "The round lacks a party, beside those who had arrived.");
     }
     add_sentence(finding, describe_end(child));
     finding.fixes.push_back(

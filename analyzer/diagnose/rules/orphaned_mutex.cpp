@@ -47,11 +47,12 @@ Finding tell_ended_holder(const Evidence& evidence, model::ProcessId id, const m
                                 hangs(process), words::lock(orphan.lock), words::thread(orphan.holder), taken);
   add_sentence(finding,
                fmt::format("Thread {} of {} waits for {}.", wait.tid, evidence.name(id), words::lock(orphan.lock)));
-  add_sentence(finding, is_proven_dead(process)
-                            ? describe_liveness(process)
-                            : "Other threads of the process go on. This kind of mutex can be unlocked by its owner alone.");
-  add_sentence(finding, fmt::format("{} took it{} and ended with it held; nobody can release it any more.",
-                                    words::thread(orphan.holder), taken));
+  add_sentence(finding,
+               is_proven_dead(process)
+                   ? describe_liveness(process)
+                   : "Other threads of the process go on. This kind of mutex can be unlocked by its owner alone.");
+  add_sentence(finding, fmt::format("It was taken{} by {}, which ended with it held; nobody can release it any more.",
+                                    taken, words::thread(orphan.holder)));
   add_sentence(finding, describe_end(process));
   locks::add_fixes(process, {}, orphan, "", finding);
   return finding;
@@ -112,8 +113,7 @@ void find_in_waits(const Evidence& evidence, std::vector<Finding>& findings) {
       if (!is_dead && (!wait.is_stuck || wait.may_be_cancelled)) continue;  // else the others may unlock it
       if (!is_of_own_ended_thread(evidence, id, wait) || !said.emplace(id, wait.object).second) continue;
       model::Lock lock;
-      lock.kind =
-          wait.use == model::FutexUse::kMutex ? model::LockKind::kMutex : model::LockKind::kRwlockWrite;
+      lock.kind = wait.use == model::FutexUse::kMutex ? model::LockKind::kMutex : model::LockKind::kRwlockWrite;
       lock.address = wait.object;
       lock.type = wait.mutex_type;
       lock.name = wait.object_name;
@@ -124,7 +124,8 @@ void find_in_waits(const Evidence& evidence, std::vector<Finding>& findings) {
       holder.has_ended = true;
       Finding finding = tell_ended_holder(evidence, id, wait, {model::Held(), lock, holder, kNoFork});
       // Thread ids begin anew some day: in a forked process a greater one may be of a thread that its parent had.
-      const bool is_forked = std::ranges::any_of(model.forks, [&](const model::Fork& fork) { return fork.child == id; });
+      const bool is_forked =
+          std::ranges::any_of(model.forks, [&](const model::Fork& fork) { return fork.child == id; });
       if (is_forked) finding.cause = Certainty::kLikely;
       findings.push_back(std::move(finding));
     }

@@ -369,7 +369,7 @@ FORMS = [(re.compile(pattern + r"\.?$"), check) for pattern, check in (
     (r"In process (?P<p>\d+) that thread has it still(?:, and is now)?", Reading.has_it_still),
     (r"It was forked from (?:process (?P<p>\d+)|its parent), which had (?P<least>at least )?(?P<n>\d+) threads? more: (?P<l>.+)", Reading.lost_threads),
     (r"The fork or forks that led to it left behind (?:at least )?(?P<n>\d+) threads?: (?P<l>.+)", Reading.lost_on_the_way),
-    (r'[Tt]hread (?P<h>\d+)(?: "[^"]*")? took it and ended with it held; nobody can release it any more', Reading.ended_with_it),
+    (r'It was taken by thread (?P<h>\d+)(?: "[^"]*")?, which ended with it held; nobody can release it any more', Reading.ended_with_it),
     (r"It is locked, and its memory names task (?P<h>\d+) as the owner: no such task exists", Reading.gone_owner),
     (r'The forking thread, thread (?P<h>\d+)(?: "[^"]*")? of process (?P<p>\d+), had taken it and held it across fork\(\)', Reading.forker_held),
     (r"An? (?P<k>[\w-]+)(?: mutex)? records its owner by thread id, here (?P<h>\d+). In the child .+", Reading.remembers),
@@ -390,7 +390,7 @@ PLAIN = tuple(re.compile(text) for text in (
     r"It (?:was ended by|exited with)", r"That thread ended with the lock held", r"That it is robust does not help", r"_Fork\(\) runs no atfork handler",
     r"Nobody is left to set it", r"Thread \d+ of (?:process|child) \d+ is in the middle of a task", r"A barrier opens when as many have come",
     r"Its ancestor, process \d+, was forked", r"An ancestor of it was forked", r"These are workers of \d+ pools",
-    r"The threads that would complete the round", r"libgomp has no atfork handler", r"fork\(\)(?: at \S+)? copied libgomp's note",
+    r"The round lacks a party", r"libgomp has no atfork handler", r"fork\(\)(?: at \S+)? copied libgomp's note",
     r"Had the fork been made inside of a parallel region", r"Before a new group of waiters can be woken", r"pthread_cond_destroy\(\) waits until", r"At the fork another thread", r"fork\(\)(?: at \S+)? copied the count of arrivals", r"Which lock it is, is not known",
 ))
 
