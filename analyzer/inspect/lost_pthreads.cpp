@@ -180,12 +180,15 @@ bool shows_no_other_thread(const image::Image& image) {
   return search.strangers() == 0;
 }
 
-bool has_ended_since(const image::Image& parent, std::uint64_t pointer) {
+bool has_ended_since(const image::Image& parent, std::uint64_t pointer, std::optional<std::uint64_t> start_routine) {
   const abi::ThreadLayout* const layout = abi::thread_layout(parent.libc.version);
   if (layout == nullptr) return false;
   const std::vector<std::byte> bytes = parent.memory->bytes(pointer, abi::kThreadBytes);
   const bool is_there = bytes.size() == abi::kThreadBytes && value_at<std::uint64_t>(bytes, 0) == pointer;
-  return !is_there || (value_at<std::uint32_t>(bytes, layout->cancel_handling) & abi::kExitingOrTerminated) != 0;
+  if (!is_there || (value_at<std::uint32_t>(bytes, layout->cancel_handling) & abi::kExitingOrTerminated) != 0)
+    return true;
+  return start_routine && *start_routine != 0 &&
+         value_at<std::uint64_t>(bytes, layout->start_routine) != *start_routine;
 }
 
 }  // namespace forksight::inspect

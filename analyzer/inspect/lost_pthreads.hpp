@@ -28,7 +28,7 @@ struct LostPthreads {
   // All were found, and there was none that had ended before the fork. A thread that the child has made since may have
   // been given the stack of a lost one.
   bool is_complete = false;
-  bool first_forked = false;        // the thread that forked was the parent's first, which has the parent's pid
+  bool first_forked = false;  // the thread that forked was the parent's first, which has the parent's pid
   // Some have a tid still, though no such thread is here. The kernel erases that of one that ends, fork() all of them:
   // they were those of the process that this one is a copy of, by _Fork().
   bool bypassed = false;
@@ -41,7 +41,9 @@ LostPthreads find_lost_pthreads(const image::Image& child);
 // with its stack, for the next.)
 bool shows_no_other_thread(const image::Image& image);
 
-// The thread with this struct pthread is none of `parent`'s any more, though it was when that forked.
-bool has_ended_since(const image::Image& parent, std::uint64_t pointer);
+// The thread with this struct pthread, and with this start routine if that is known, is none of `parent`'s any more,
+// though it was when that forked. Another thread may have its stack by now.
+bool has_ended_since(const image::Image& parent, std::uint64_t pointer,
+                     std::optional<std::uint64_t> start_routine = std::nullopt);
 
 }  // namespace forksight::inspect

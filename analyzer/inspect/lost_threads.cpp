@@ -46,7 +46,7 @@ void LostThreads::add_ended_since(model::Fork& fork) {
   fork.may_have_lost_more = !is_first || !found.is_complete;
   if (!is_first) return;
   for (const LostThread& lost : found.threads) {
-    if (has_ended_since(parent, lost.pointer)) fork.lost_threads.push_back(add(fork, lost));
+    if (has_ended_since(parent, lost.pointer, lost.start_routine)) fork.lost_threads.push_back(add(fork, lost));
   }
 }
 
