@@ -211,7 +211,7 @@ std::string tell_loss(const Evidence& evidence, const LostWait& wait) {
   // Known by the child's memory alone. _Fork() leaves there what it left behind, for the next fork to find.
   const bool has_no_number =
       std::ranges::all_of(fork.lost_threads, [&](model::ThreadId id) { return evidence.model().threads[id].tid == 0; });
-  const bool is_of_core = fork.may_have_lost_more && evidence.process(wait.child).is_core;
+  const bool is_of_core = evidence.process(wait.child).is_core;
   const bool is_of_memory = fork.is_inferred && !fork.lost_threads.empty() && (has_no_number || is_of_core);
   if (parent.is_some_ancestor || is_of_memory) {
     return fmt::format("The fork or forks that led to it left behind {}{}: {}.", least, count, threads);

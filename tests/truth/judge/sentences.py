@@ -261,10 +261,9 @@ class Reading:
         expect(int(found["n"]) <= number if found["least"] else int(found["n"]) == number, f"lost were {number}")
 
     def lost_on_the_way(self, found):
-        state = self.scene.state
-        way = [process for process in ancestry(state, self.process) if ("fork", process) in state]
-        names = {name for process in way for name, _, _ in state["fork", process][2]}
-        workers = sum(state.get(("workers", process), 0) for process in way)
+        way = self.scene.state.get(("way", self.process), ())
+        names = {name for _, _, lost, _ in way for name, _, _ in lost}
+        workers = sum(workers for _, _, _, workers in way)
         numbers = [int(number) for number in re.findall(r"(?<!end of )thread (\d+)", found["l"])]
         told = {self.scene.thread(number) for number in numbers if number in self.scene.threads}
         expect(told <= names, f"lost were {sorted(names)}")
@@ -309,9 +308,8 @@ class Reading:
         expect(found["n"] == "1", "a pool has 1 worker")
 
     def pool_of_ancestor(self, found):
-        state = self.scene.state
         holder, owner = self.scene.thread(found["h"]), self.scene.process(found["p"])
-        forks = [state["fork", process][:2] for process in ancestry(state, self.process) if ("fork", process) in state]
+        forks = [(parent, forker) for parent, forker, _, _ in self.scene.state.get(("way", self.process), ())]
         expect((owner, holder) in forks, f"the forks on its way were made by {forks}")
 
     # -- whether it goes on

@@ -3,10 +3,7 @@
 
 def ancestry(state, process):
     """The processes whose memory this one's is a copy of, the eldest first, and itself."""
-    found = [process]
-    while ("fork", found[0]) in state:
-        found.insert(0, state["fork", found[0]][0])
-    return found
+    return [*(parent for parent, _, _, _ in state.get(("way", process), ())), process]
 
 
 def copy_of(state, process, holder):
@@ -15,11 +12,12 @@ def copy_of(state, process, holder):
     at, now = state["t", holder][0], holder
     if at not in elders:
         return "ended", None
-    for child in elders[elders.index(at) + 1:]:
-        _, forker, lost = state["fork", child]
+    way = state.get(("way", process), ())
+    for index in range(elders.index(at), len(way)):
+        _, forker, lost, _ = way[index]
         if now in [name for name, _, _ in lost]:
             return "lost", now
         if now != forker:
             return "ended", None
-        now = child
+        now = elders[index + 1]
     return "copy", now

@@ -14,7 +14,7 @@
   lost-waiter    a signal to a condition variable waits until lost threads leave it
   no-waker       nobody is there who would ever end the wait, and no fork took them away
 """
-from ancestry import ancestry, copy_of
+from ancestry import copy_of
 from condition_operations import lost_waiters
 from undefined import Undefined
 
@@ -118,7 +118,7 @@ def file_holders(state, wait):
 
 def lost_of(state, process):
     """The threads that the forks left behind which made this process, and those before it."""
-    return tuple(name for child in ancestry(state, process)[1:] for name, _, _ in state["fork", child][2])
+    return tuple(name for _, _, lost, _ in state.get(("way", process), ()) for name, _, _ in lost)
 
 
 def lost_wakers(wait, ghosts, state):

@@ -145,6 +145,7 @@ def copy_memory(machine, state, forker, child, others):
     lost = tuple((name, *state["t", name][1:3]) for name in others)
     state["fork", child] = (parent, forker, lost)
     state["workers", child] = machine.workers(state, parent)
+    state["way", child] = (*state.get(("way", parent), ()), (parent, forker, lost, state["workers", child]))
     for key, value in list(state.items()):
         if key[0] in ("m", "h", "desc", "took", "stuck", "atfork") and key[1] == parent:
             state[key[0], child, *key[2:]] = value
@@ -184,7 +185,7 @@ def become_anew(machine, state, process):
     machine.drop_process_locks(state, process)
     for key in [key for key in state if key[0] in ("m", "h", "took", "stuck") and key[1] == process]:
         del state[key]
-    for kind in ("fork", "parent alarm", "atfork", "forks", "workers", "pool ended"):
+    for kind in ("fork", "way", "parent alarm", "atfork", "forks", "workers", "pool ended"):
         state.pop((kind, process), None)
     for key in [key for key in state if key[0] in ("once", "pool") and state["t", key[1]][0] == process]:
         del state[key]

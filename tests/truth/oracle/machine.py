@@ -4,6 +4,8 @@ A state is a plain dictionary; moves make copies of it. Its keys:
   ("t", thread)        (process, next step of its list, stage, status): status live, ended, gone (with its process)
   ("p", process)       (parent, status, exit code, stopped, first thread): status live, zombie, reaped
   ("fork", process)    (parent, thread that forked, threads that were lost): what its memory remembers; gone with an exec
+  ("way", process)     (parent, thread that forked, threads that were lost, workers that were lost) of each fork that led to it, the
+                       eldest first; an exec of an ancestor, later on, changes nothing of that
   ("m", store, object) a lock, a semaphore, ...: store is a process, or "" for shared memory
   ("fd", process)      the descriptors that it has open: (object, end)
   ("k", object)        bytes in a pipe, the count of an eventfd, the ends of pipes that are on their way through a channel
