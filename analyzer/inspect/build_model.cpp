@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "inspect/java_locks.hpp"
 #include "inspect/lineage.hpp"
 #include "inspect/lost_objects.hpp"
 #include "inspect/lost_pthreads.hpp"
@@ -331,6 +332,7 @@ void Builder::build() {
 model::Model build_model(const std::vector<Subject>& subjects, std::vector<PythonLocals>* locals) {
   model::Model model;
   Builder(subjects, model, locals).build();
+  for (std::string& sentence : tell_java_locks(model)) model.limits.push_back(std::move(sentence));
   return model;
 }
 

@@ -26,6 +26,27 @@ std::string tell_own_end(const model::Wait& wait, std::int32_t own) {
                      others.size() == 1 ? "is" : "are");
 }
 
+bool is_of_asyncio(const model::Stack& stack) {
+  return std::ranges::any_of(stack.frames, [](const model::Frame& frame) {
+    return frame.python && frame.file.find("/asyncio/") != std::string::npos;
+  });
+}
+
+void add_fixes_of_one(const model::Wait& wait, Finding& finding) {
+  if (is_of_asyncio(wait.stack)) {
+    add_sentence(
+        finding,
+        "It is an event loop of asyncio, and what it watches is its own: its tasks wait for each other, or for a "
+        "future that nobody is left to set.");
+    finding.fixes.push_back(
+        {"Find the tasks: a thread that calls task.print_stack() for each of asyncio.all_tasks(loop) when nothing "
+         "moves."});
+    finding.fixes.push_back({"Await with a time limit (asyncio.wait_for), as an error."});
+    return;
+  }
+  finding.fixes.push_back({"Let another thread or process write what this one waits for, or do not wait for it."});
+}
+
 }  // namespace
 
 void pipe_deadlock(const Evidence& evidence, std::vector<Finding>& findings) {
@@ -56,7 +77,8 @@ void pipe_deadlock(const Evidence& evidence, std::vector<Finding>& findings) {
     finding.culprit.kind = CulpritKind::kPipe;
     finding.culprit.name = cycles::object(*first.wait);
     const std::string what =
-        polls ? "in poll()"
+        polls ? fmt::format("in {}{}", is_of_asyncio(first.wait->stack) ? "the event loop of asyncio" : "poll()",
+                            words::at(" at ", first.wait->stack))
               : fmt::format("{} {}", is_full ? "writing to" : "reading from", cycles::object(*first.wait));
     const std::string other =
         cycle.size() == 1
@@ -77,7 +99,7 @@ void pipe_deadlock(const Evidence& evidence, std::vector<Finding>& findings) {
                : "Read while there is still something to write: poll() both directions, or a thread for each."});
       finding.fixes.push_back({"Set O_NONBLOCK on the descriptors, and give up writing for a while on EAGAIN."});
     } else if (cycle.size() == 1) {
-      finding.fixes.push_back({"Let another thread or process write what this one waits for, or do not wait for it."});
+      add_fixes_of_one(*first.wait, finding);
     } else if (has_lock) {
       add_sentence(finding,
                    "Whoever is to write needs first what one of the others keeps until it has been written to.");

@@ -1,0 +1,15 @@
+// Locks of Java, which HotSpot keeps on its own.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "model/model.hpp"
+
+namespace forksight::inspect {
+
+// A sentence for each process in which threads wait to enter `synchronized` code. Which thread is inside, the JVM alone
+// knows; the sentence names the command that asks it.
+std::vector<std::string> tell_java_locks(const model::Model& model);
+
+}  // namespace forksight::inspect
