@@ -39,6 +39,9 @@ struct Image {
   std::int32_t ppid = 0;
   // Of a core: the process `ppid` leads its process group. Then it is an ancestor, and not who takes care of orphans.
   bool is_parent_of_group = false;
+  // Of a live process: `ppid` is another program, or runs at other addresses. It took care of the orphan, or called exec
+  // since it forked.
+  bool has_other_parent = false;
   std::uint64_t start_ticks = 0;  // 0: unknown
   std::string exe;
   std::vector<std::string> cmdline;

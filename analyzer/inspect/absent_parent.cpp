@@ -23,7 +23,7 @@ bool has_parent(const std::vector<Subject>& subjects, const Subject& child) {
 
 // Where somebody else has the child's ppid, the child was given to it when its parent ended.
 bool is_somebody_else(const std::vector<Subject>& subjects, const Subject& child) {
-  return child.image.ppid <= 1 || std::ranges::any_of(subjects, [&](const Subject& other) {
+  return child.image.ppid <= 1 || child.image.has_other_parent || std::ranges::any_of(subjects, [&](const Subject& other) {
            return other.image.pid == child.image.ppid && other.image.exe != child.image.exe;
          });
 }

@@ -229,14 +229,11 @@ std::optional<model::ForkId> Builder::add_fork(std::size_t child) {
   fork.child = child;
   fork.is_inferred = true;
   if (is_absent) lost_.add_of_absent_parent(fork);
-  const std::int32_t known = find_forking_thread(subject.image, parent);
+  const std::uint64_t pointer = find_first_pointer(subject.image);
+  const std::int32_t known = find_forking_thread(subject.image, pointer, parent);
   // The thread that has this one's struct pthread is not there any more.
-  const auto first = std::ranges::find(subject.image.threads, subject.image.pid, &image::Thread::tid);
-  const bool has_gone = known == 0 && !is_absent && first != subject.image.threads.end() && first->fs_base != 0 &&
-                        has_ended_since(parent, first->fs_base);
-  // One that goes on was not stopped, so its thread's place is not known, unless that of its children's threads told.
-  const bool is_unseen = known == 0 && !is_absent && !scene_.is_stuck(child) && parent.threads.size() > 1 &&
-                         first != subject.image.threads.end() && first->fs_base == 0;
+  const bool has_gone = known == 0 && !is_absent && pointer != 0 && has_ended_since(parent, pointer);
+  const bool is_unseen = known == 0 && !is_absent && !has_gone && parent.threads.size() > 1;
   const std::int32_t forking = known != 0 ? known : has_gone || is_unseen ? 0 : parent.pid;
   const bool is_there = is_absent || scene_.find_facts(*subject.parent, forking) != nullptr;
   if (!is_there) fork.forking_thread = scene_.unknown_thread(*subject.parent);

@@ -17,6 +17,7 @@
 #include "inspect/spin_look.hpp"
 #include "inspect/stuck_call.hpp"
 #include "proc/last_run.hpp"
+#include "proc/mappings.hpp"
 #include "proc/proc_fs.hpp"
 #include "proc/thread_sample.hpp"
 #include "proc/wait_class.hpp"
@@ -51,6 +52,20 @@ std::vector<std::int32_t> find_ancestors(std::int32_t pid) {
     stat = proc::read_stat(parent);
   }
   return found;
+}
+
+// Where its program begins in memory, which differs from start to start, and is the same in a fork. 0: not known.
+std::uint64_t find_program(std::int32_t pid, const std::string& exe) {
+  const std::vector<proc::Mapping> mappings = proc::read_mappings(pid);
+  const auto first = std::ranges::find(mappings, exe, &proc::Mapping::path);
+  return first != mappings.end() ? first->start : 0;
+}
+
+bool runs_the_same(std::int32_t pid, std::int32_t other) {
+  const std::string exe = proc::read_exe(pid);
+  if (exe.empty() || proc::read_exe(other) != exe) return false;
+  const std::uint64_t start = find_program(pid, exe);
+  return start != 0 && find_program(other, exe) == start;
 }
 
 // Younger processes of its process group whose parent is of another group: they have lost the parent that forked them.
@@ -310,6 +325,7 @@ class Look {
       subject.image.start_ticks = member.key.start_ticks;
       subject.image.exe = member.exe;
       subject.image.cmdline = member.cmdline;
+      subject.image.has_other_parent = is_stuck(member) && !runs_the_same(member.key.pid, member.ppid);
       if (const auto stat = proc::read_stat(member.key.pid)) {
         subject.is_forked = (stat->flags & proc::kForkedWithoutExec) != 0;
         subject.is_in_vfork = *subject.is_forked && proc::is_in_vfork(member.key.pid, member.ppid);

@@ -83,6 +83,8 @@ class Search {
     return false;
   }
 
+  // Of the first thread, if that was not stopped; else 0.
+  std::uint64_t of_first() const { return of_first_; }
   bool has_ended_one() const { return has_ended_one_; }
   bool is_bypassed() const { return bypassed_; }
   std::size_t strangers() const { return strangers_; }
@@ -110,7 +112,10 @@ class Search {
     if ((value_at<std::uint32_t>(bytes, layout_.cancel_handling) & abi::kExitingOrTerminated) != 0) {
       has_ended_one_ = true;
     } else if (thread.tid >= 0 && (has_own_stack ? has_start : thread.tid > 0)) {
-      if (thread.tid > 0 && child_.find_own(thread.tid) != nullptr) return true;
+      if (thread.tid > 0 && child_.find_own(thread.tid) != nullptr) {
+        if (thread.tid == child_.own_pid()) of_first_ = pointer;
+        return true;
+      }
       if (!has_start) thread.start_routine = 0;
       if (has_own_stack) listed_ = pointer;
       bypassed_ = bypassed_ || (has_own_stack && thread.tid > 0);
@@ -128,6 +133,7 @@ class Search {
   const abi::ThreadLayout& layout_;
   std::set<std::uint64_t> known_;
   std::vector<LostThread> threads_;
+  std::uint64_t of_first_ = 0;
   bool has_ended_one_ = false;
   bool bypassed_ = false;
   std::size_t strangers_ = 0;  // of no thread that lives here
@@ -170,6 +176,16 @@ LostPthreads find_lost_pthreads(const image::Image& child) {
   // Stacks are mapped downwards: the eldest comes first.
   std::ranges::sort(found.threads, std::ranges::greater{}, &LostThread::pointer);
   return found;
+}
+
+std::uint64_t find_first_pointer(const image::Image& image) {
+  const auto first = std::ranges::find(image.threads, image.pid, &image::Thread::tid);
+  if (first == image.threads.end() || first->fs_base != 0) return first == image.threads.end() ? 0 : first->fs_base;
+  const abi::ThreadLayout* const layout = abi::thread_layout(image.libc.version);
+  if (layout == nullptr) return 0;
+  Search search(image, *layout);
+  search.look_at_stacks();
+  return search.of_first();
 }
 
 bool shows_no_other_thread(const image::Image& image) {

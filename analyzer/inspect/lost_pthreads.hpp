@@ -37,6 +37,10 @@ struct LostPthreads {
 // Of glibc 2.34 to 2.42; of others nothing is found.
 LostPthreads find_lost_pthreads(const image::Image& child);
 
+// pthread_self() of the first thread: by its registers, or, where it was not stopped, by the struct pthread in memory
+// that has its tid. 0: neither is known.
+std::uint64_t find_first_pointer(const image::Image& image);
+
 // Memory has the struct pthread of no other thread than those that live here now. (That of one that has ended is kept
 // with its stack, for the next.)
 bool shows_no_other_thread(const image::Image& image);

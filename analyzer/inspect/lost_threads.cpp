@@ -62,7 +62,8 @@ void LostThreads::add_of_absent_parent(model::Fork& fork) {
   ThreadFacts forking;
   forking.id = scene_.unknown_thread(fork.process);
   model::Thread& thread = scene_.model.threads[forking.id];
-  thread.tid = lost.first_forked && !is_contained ? scene_.subjects[fork.process].image.pid : 0;
+  const Subject& parent = scene_.subjects[fork.process];
+  thread.tid = lost.first_forked && !is_contained && !parent.is_supposed ? parent.image.pid : 0;
   thread.is_main = lost.first_forked;
   fork.forking_thread = forking.id;
   scene_.add_facts(fork.process, thread.tid, forking);

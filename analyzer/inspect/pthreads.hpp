@@ -20,9 +20,9 @@ void find_own_numbers(image::Image& core, bool is_forked);
 // It asked to be cancelled at any instruction (PTHREAD_CANCEL_ASYNCHRONOUS). False where that is not known.
 bool may_be_cancelled_anywhere(const image::Image& image, const image::Thread& thread);
 
-// The thread of `parent` that forked `child`: the child's first thread has its struct pthread, at the same address.
-// 0: unknown, or `child` is no copy of `parent`.
-std::int32_t find_forking_thread(const image::Image& child, const image::Image& parent);
+// The thread of `parent` that forked `child`: the child's first thread has its struct pthread, at the same address
+// `pointer` (0: not known). 0: unknown, or `child` is no copy of `parent`.
+std::int32_t find_forking_thread(const image::Image& child, std::uint64_t pointer, const image::Image& parent);
 
 // Fills in `fs_base` of the first thread of `process`, one that was not stopped, from its forked child: where the
 // child's memory has its own first thread, its parent has the thread that forked. Nothing if that was another one.

@@ -46,6 +46,12 @@ bool is_proved(model::Liveness liveness) {
          liveness == model::Liveness::kVictim;
 }
 
+// It waits to be reaped: it is awake no more. Its first thread may have ended before the others.
+bool has_ended(std::int32_t pid) {
+  const auto stat = proc::read_stat(pid);
+  return stat && stat->state == 'Z' && proc::list_numbers(proc::proc_path(pid, "task")).numbers.size() <= 1;
+}
+
 // As a whole.
 bool is_stuck(const collect::LoggedProcess& row) {
   return is_proved(row.liveness) || row.liveness == model::Liveness::kSpinning ||
@@ -208,7 +214,7 @@ collect::RunLog RunHistory::log(const watch::Supervisor& supervisor) const {
   log.ends = ended_.ends();
   for (const auto& [key, row] : kept_) add_look(key, log.processes.emplace_back(row));
   for (const auto& [pid, member] : supervisor.tree().living()) {
-    if (!kept_.contains(member.key)) log.processes.push_back(row_of(member));
+    if (!kept_.contains(member.key) && !has_ended(pid)) log.processes.push_back(row_of(member));
   }
   // Nobody knows whether such a process is awake.
   for (const auto& [key, program] : supervisor.unreadable()) {

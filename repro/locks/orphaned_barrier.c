@@ -9,7 +9,7 @@
 //
 // EXPECT-BARE: hang
 // EXPECT-BARE(passes): ok
-// EXPECT: orphaned-barrier proven/likely hang lock=barrier holder=worker start=worker_main victims=1
+// EXPECT: orphaned-barrier proven/possible hang lock=barrier holder=worker start=worker_main victims=1
 // EXPECT-STACK: culprit worker_main@arrive
 // EXPECT-STACK: stack main@wait
 // EXPECT-STACK: fork main@fork
@@ -20,7 +20,7 @@
 // EXPECT-STACK(passes): culprit worker_main@arrive
 // EXPECT-STACK(passes): stack main@wait
 // EXPECT-CORE(destroy): orphaned-barrier proven hang lock=barrier
-// EXPECT-CORE: orphaned-barrier proven/likely hang lock=barrier
+// EXPECT-CORE: orphaned-barrier proven/possible hang lock=barrier
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>

@@ -109,7 +109,7 @@ TEST(Orphan, ItsHolderStandsWhereItIsWhileTheParentsCopySaysSo) {
 TEST(Orphan, ItsHolderMayHaveEndedSince) {
   MutexScene scene;
   scene.parent.image.threads.pop_back();
-  scene.child.put_lost_pthread();
+  scene.child.put_pthread(0);
   const model::Model model = scene.model();
   ASSERT_EQ(model.forks.front().held.size(), 1U);
   const model::Held& held = model.forks.front().held.front();

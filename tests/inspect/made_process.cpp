@@ -200,9 +200,9 @@ void MadeProcess::put_word(std::uint64_t address, std::uint32_t word) {
   put(address, std::bit_cast<std::array<std::uint8_t, sizeof word>>(word));
 }
 
-void MadeProcess::put_lost_pthread() {
+void MadeProcess::put_pthread(std::int32_t tid) {
   constexpr std::uint64_t kSearched = 0x1'0000;
-  constexpr std::uint64_t kPointer = kHeap + kHeapBytes - 0x1000;
+  constexpr std::uint64_t kPointer = kFoundPointer;
   put(kHeap + kHeapBytes - kSearched, std::vector<std::uint8_t>(kSearched));
   const auto put_value = [&](std::uint64_t offset, std::uint64_t value) {
     put(kPointer + offset, std::bit_cast<std::array<std::uint8_t, sizeof value>>(value));
@@ -216,6 +216,7 @@ void MadeProcess::put_lost_pthread() {
   put_value(0, kPointer);
   put_value(abi::kSelfInThread, kPointer);
   put_value(layout.start_routine, address_of("made_worker"));
+  put_word(kPointer + layout.tid, static_cast<std::uint32_t>(tid));
 }
 
 std::vector<model::Wait> waits_of(const image::Image& image) {

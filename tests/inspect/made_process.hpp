@@ -36,6 +36,7 @@ std::string path_of(const std::string& file_prefix);
 using Names = std::vector<std::string>;  // functions, innermost first
 
 // Where the struct pthread of a first thread is.
+inline constexpr std::uint64_t kFoundPointer = kHeap + kHeapBytes - 0x1000;
 inline constexpr std::uint64_t kMainPointer = kHeap + 0x8'0000;
 
 class MadeProcess {
@@ -48,8 +49,9 @@ class MadeProcess {
   image::Thread& add_thread_at(std::uint64_t pointer, std::int32_t tid, const Names& stack, std::uint64_t word = 0);
   void put(std::uint64_t address, std::span<const std::uint8_t> bytes) { memory_->put(address, bytes); }
   void put_word(std::uint64_t address, std::uint32_t word);
-  // That of a thread which fork() left behind, at the end of the heap, where a stack might end.
-  void put_lost_pthread();
+  // A struct pthread at kFoundPointer, where a stack might end: with 0 as its tid that of a thread which fork() left
+  // behind.
+  void put_pthread(std::int32_t tid);
 
   image::Image image;
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "inspect/lost_pthreads.hpp"
 #include "made_process.hpp"
 
 namespace forksight::inspect {
@@ -120,28 +121,41 @@ struct Fork {
   MadeProcess child;
 };
 
+std::int32_t forking_thread(const Fork& fork) {
+  return find_forking_thread(fork.child.image, find_first_pointer(fork.child.image), fork.parent.image);
+}
+
 TEST(ForkingThread, HasTheStructOfTheChildsFirst) {
   Fork fork;
   fork.child.add_thread_at(kHeap + 0x2000, 2000, {"pause", "made_worker"});
   fork.child.add_thread_at(kHeap + 0x1000, 2001, {"pause", "made_main"});
-  EXPECT_EQ(find_forking_thread(fork.child.image, fork.parent.image), 1001);
+  EXPECT_EQ(forking_thread(fork), 1001);
+}
+
+TEST(ForkingThread, IsFoundByMemoryIfTheChildWasNotStopped) {
+  Fork fork;
+  fork.parent.add_thread_at(test::kFoundPointer, 1002, {"pause", "made_worker"});
+  fork.child.add_thread_at(test::kFoundPointer, 2000, {"pause", "made_worker"});
+  fork.child.put_pthread(2000);
+  fork.child.image.threads.front().fs_base = 0;
+  EXPECT_EQ(forking_thread(fork), 1002);
 }
 
 TEST(ForkingThread, IsUnknownIfItHasEnded) {
   Fork fork;
   fork.child.add_thread_at(kHeap + 0x2000, 2000, {"pause", "made_worker"});
   fork.parent.image.threads.pop_back();
-  EXPECT_EQ(find_forking_thread(fork.child.image, fork.parent.image), 0);
+  EXPECT_EQ(forking_thread(fork), 0);
 }
 
 TEST(ForkingThread, IsUnknownIfTheChildsIsNotInTheParentsMemory) {
   Fork fork;
   fork.child.add_thread_at(kHeap + 0x9000, 2000, {"pause", "made_worker"});
-  EXPECT_EQ(find_forking_thread(fork.child.image, fork.parent.image), 0);
+  EXPECT_EQ(forking_thread(fork), 0);
   fork.child.image.threads.front().fs_base = 0;
-  EXPECT_EQ(find_forking_thread(fork.child.image, fork.parent.image), 0);
+  EXPECT_EQ(forking_thread(fork), 0);
   fork.child.image.threads.clear();
-  EXPECT_EQ(find_forking_thread(fork.child.image, fork.parent.image), 0);
+  EXPECT_EQ(forking_thread(fork), 0);
 }
 
 TEST(Layout, IsThatOfTheSameProgramAtTheSamePlaces) {

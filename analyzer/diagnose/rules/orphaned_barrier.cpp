@@ -1,10 +1,8 @@
 // A barrier at which other threads had arrived at the fork counts them in the child. The round they began can only be
 // completed by others in their place, and then lets them pass too early; destroy waits for them to leave, for ever.
 // A wait in the child is another matter: those who had arrived are counted, so somebody else is missing. That this is a
-// lost thread, too, is never proven.
+// lost thread, too, is a guess.
 #include <fmt/core.h>
-
-#include <algorithm>
 
 #include "diagnose/locks.hpp"
 #include "diagnose/rules.hpp"
@@ -39,11 +37,9 @@ bool has_lost_others(const model::Fork& fork, const Orphan& orphan) {
   return fork.lost_threads.size() + fork.unknown_threads > orphan.held.waiters;
 }
 
-Certainty find_cause(const Evidence& evidence, const model::Touch& touch, const Orphan& orphan, const End& end) {
+Certainty find_cause(const Evidence& evidence, const model::Touch& touch, const End& end) {
   const bool is_incomplete = end.outcome != Outcome::kCorruption && touch.operation == SyncOperation::kWait;
-  if (!is_incomplete) return evidence.find_cause(touch);
-  return std::min(evidence.find_cause(touch),
-                  has_lost_others(evidence.fork(touch), orphan) ? Certainty::kLikely : Certainty::kPossible);
+  return is_incomplete ? Certainty::kPossible : evidence.find_cause(touch);
 }
 
 std::string head(const Evidence& evidence, const model::Touch& touch, const Orphan& orphan, const End& end) {
@@ -75,7 +71,7 @@ void orphaned_barrier(const Evidence& evidence, std::vector<Finding>& findings) 
     const bool is_many = orphan->held.waiters > 1;
     Finding finding = evidence.begin_finding("orphaned-barrier", touch);
     finding.harm = end->harm;
-    finding.cause = find_cause(evidence, touch, *orphan, *end);
+    finding.cause = find_cause(evidence, touch, *end);
     finding.outcome = end->outcome;
     finding.culprit = locks::describe_lock(evidence, *orphan);
     finding.summary =
