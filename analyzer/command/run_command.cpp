@@ -70,7 +70,7 @@ void add_options(CLI::App& run, CommandLine& line) {
       ->check(one_of({"proven", "likely"}))->type_name("proven|likely")->capture_default_str()->group(kHang);
 
   constexpr char kCure[] = "What the shim does at a fork";
-  run.add_option("--cure", options.cure, "What is mended at a fork: auto is all that is sound, none only watches; see below")
+  run.add_option("--cure", options.cure, "What is mended at a fork: auto is all that is sound, none only watches, LIST names cures")
       ->check(CLI::Validator([](std::string& list) { return check_cures(list); }, "", "cures"))
       ->type_name("auto|none|LIST")->capture_default_str()->group(kCure);
   run.add_option("--omp", options.omp, "OpenMP pools that a fork would lose: auto takes the soundest cure, observe only records")
@@ -89,9 +89,9 @@ void add_options(CLI::App& run, CommandLine& line) {
   constexpr char kOutput[] = "What comes out, and where";
   run.add_option("--out", options.out, "Folder for the traces, one folder a run inside of it")
       ->type_name("DIR")->default_str("forksight-out")->group(kOutput);
-  run.add_option("--report", options.report, "Write the report to FILE instead of standard error")
+  run.add_option("--report", options.report, "Write the report to FILE instead of standard error; - is standard output, and CMD's own goes to standard error")
       ->type_name("FILE")->group(kOutput);
-  run.add_option("--format", line.format, "json: the whole report as one document, written again when it grows")
+  run.add_option("--format", line.format, "json: the whole report as one document, which needs --report; a FILE is written again when it grows")
       ->check(one_of({"text", "json"}))->type_name("text|json")->capture_default_str()->group(kOutput);
   run.add_flag("-q,--quiet", options.quiet, "Print findings only")->group(kOutput);
 

@@ -49,9 +49,11 @@ class RunReport {
 
  private:
   void write_whole(const std::string& text);
+  void write_document(const model::Model& model, const std::vector<Finding>& findings);
+  bool is_on_standard_output() const { return options_.report == kStandardOutput; }
 
   const RunOptions& options_;
-  int file_ = -1;  // --report FILE
+  int file_ = -1;  // --report FILE, or our standard output
   bool is_regular_ = false;
   std::string problem_;         // why the latest report is not in FILE; "": it is
   std::string end_;             // of CMD, "" where nothing is to be told

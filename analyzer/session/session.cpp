@@ -409,6 +409,11 @@ RunEnd run_session(const RunOptions& options) {
   const auto shim = find_shim();
   if (!shim) return {kRunFailed, shim.error()};
   if (const auto foreign = proc::find_foreign_proc()) return {kRunFailed, *foreign};
+  if (options.format == ReportFormat::kJson && options.report.empty()) {
+    return {kRunRefused,
+            "--format json: CMD writes to standard output and standard error: give the document a file by --report FILE, or "
+            "standard output by --report -, which sends CMD's own to standard error"};
+  }
   RunReport report(options);
   if (std::string problem = report.open(); !problem.empty()) return {kRunRefused, std::move(problem)};
   auto folder = RunFolder::make(options.out.empty() ? fs::path("forksight-out") : options.out);
@@ -430,7 +435,8 @@ RunEnd run_session(const RunOptions& options) {
   };
   if (options.lock_order) environment.emplace_back("FORKSIGHT_LOCK_ORDER", "1");
   if (options.predict) environment.emplace_back("FORKSIGHT_PREDICT", "1");
-  const proc::Launch command = proc::launch(options.command, environment, signals.before());
+  const proc::OutputPlace output{options.report == kStandardOutput ? STDERR_FILENO : -1};
+  const proc::Launch command = proc::launch(options.command, environment, signals.before(), output);
   if (command.pid < 0) {
     folder->remove_if_empty();
     return {command.exit_code, command.message};

@@ -29,9 +29,12 @@ struct RunOptions {
   std::optional<int> error_exitcode;
   Certainty fail_on = Certainty::kLikely;
   ReportFormat format = ReportFormat::kText;
-  std::filesystem::path report;  // "": standard error
+  // "": standard error; kStandardOutput: that of forksight, and CMD's goes to standard error.
+  std::filesystem::path report;
   bool quiet = false;
 };
+
+inline constexpr char kStandardOutput[] = "-";
 
 // CMD was not started: what the options ask for cannot be had, ...
 inline constexpr int kRunRefused = 2;
