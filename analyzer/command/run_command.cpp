@@ -36,7 +36,8 @@ Exit status: CMD's own, 128+N if signal N killed it; --error-exitcode if that wa
 line that is not understood; 125 if forksight itself failed, 126 if CMD cannot be run, 127 if it is not there.
 
 Ctrl-C reaches CMD as always. If something hangs, the diagnosis is printed first, and a second Ctrl-C stops waiting for CMD
-and leaves it as it is. Signals sent to forksight by kill(1) (INT, QUIT, TERM, HUP, USR1, USR2) are passed on to CMD.)";
+and leaves it as it is. If nothing is proved to hang, but all processes have done nothing for a second or longer, it is
+printed what each waits for. Signals sent to forksight by kill(1) (INT, QUIT, TERM, HUP, USR1, USR2) are passed on to CMD.)";
 
 struct CommandLine {
   RunOptions options;

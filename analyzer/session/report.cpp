@@ -119,6 +119,15 @@ bool RunReport::say(const model::Model& model, const std::vector<Finding>& findi
   return true;
 }
 
+void RunReport::say_waits(const model::Model& model, const std::vector<model::ProcessId>& processes) {
+  const bool is_beside = file_ < 0 || options_.format == ReportFormat::kJson;
+  if (is_beside && options_.quiet) return;
+  const int fd = is_beside ? STDERR_FILENO : file_;
+  waits_ = render::render_waits(model, processes, text_options(fd));
+  // A file has the findings so far: this goes below them, until say_last() writes it anew.
+  write_all(fd, waits_);
+}
+
 void RunReport::take_back(std::int32_t pid, const std::vector<std::string>& fingerprints) {
   for (const std::string& fingerprint : fingerprints) said_.erase(fingerprint);
   is_stale_ = true;
@@ -142,6 +151,7 @@ void RunReport::say_last(const model::Model& model, const std::vector<Finding>& 
     whole.limits = true;
     std::string text = render::render_text(model, findings, whole);
     text += render::render_waits(model, find_unexplained_processes(model, findings), whole);
+    text += waits_;
     if (!end_.empty()) text += fmt::format("forksight: {}\n", end_);
     write_whole(text);
   }
