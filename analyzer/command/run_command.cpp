@@ -45,6 +45,7 @@ struct CommandLine {
   int error_exitcode = -1;
   std::string on_hang = "report";
   std::string kill_on = "proven";
+  std::string keep;
   std::string format = "text";
   std::string fail_on = "likely";
   std::vector<std::string> ignored;  // CMD as the parser split it
@@ -59,6 +60,11 @@ const std::map<std::string, Certainty> kKillOn{{"proven", Certainty::kProven}, {
 
 // The type name shows the choices already.
 CLI::Validator one_of(std::vector<std::string> words) { return CLI::IsMember(std::move(words)).description(""); }
+
+std::string check_keep(const std::string& text) {
+  const auto bounds = read_keep_bounds(text);
+  return bounds ? "" : bounds.error();
+}
 
 void add_options(CLI::App& run, CommandLine& line) {
   RunOptions& options = line.options;
@@ -90,6 +96,9 @@ void add_options(CLI::App& run, CommandLine& line) {
   constexpr char kOutput[] = "What comes out, and where";
   run.add_option("--out", options.out, "Folder for the traces, one folder a run inside of it")
       ->type_name("DIR")->default_str("forksight-out")->group(kOutput);
+  run.add_option("--keep", line.keep, "How many runs, and how much of the disk, stay in the folder: 20, 200M, 20,200M; the oldest go. "
+                 "By default 20,200M in forksight-out, and all in a --out DIR")
+      ->type_name("all|N|SIZE")->check(CLI::Validator([](std::string& text) { return check_keep(text); }, "", "keep"))->group(kOutput);
   run.add_option("--report", options.report, "Write the report to FILE instead of standard error; - is standard output, and CMD's own goes to standard error")
       ->type_name("FILE")->group(kOutput);
   run.add_option("--format", line.format, "json: the whole report as one document, which needs --report; a FILE is written again when it grows")
@@ -123,6 +132,7 @@ void add_run_command(CLI::App& app, int argc, const char* const* argv, int& stat
     line->options.kill_on = kKillOn.at(line->kill_on);
     line->options.format = kFormats.at(line->format);
     line->options.fail_on = kCertainties.at(line->fail_on);
+    if (!line->keep.empty()) line->options.keep = read_keep_bounds(line->keep).value();
     if (line->error_exitcode >= 0) line->options.error_exitcode = line->error_exitcode;
     line->options.hang_after = std::chrono::milliseconds(std::lround(line->hang_after_seconds * 1000));
     const RunEnd end = run_session(line->options);

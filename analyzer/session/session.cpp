@@ -403,12 +403,25 @@ class Session {
     const bool keeps_folder = has_evidence || !diagnosis.findings.empty();
     if (!keeps_folder) folder_.remove_if_empty();
     report_.say_last(diagnosis.model, diagnosis.findings, diagnosis.unexplained);
+    if (keeps_folder) remove_older_runs();
     // Short-lived processes are known by their traces alone.
     const std::size_t processes = std::max(supervisor_.tree().seen(), diagnosis.model.processes.size());
     report_.say_summary(diagnosis.model, diagnosis.findings, diagnosis.unexplained.size(), processes,
                         keeps_folder ? folder_.shown() : fs::path());
     if (report_.has_failed()) return kRunFailed;
     return exit_status(options_, fails_, status_.value_or(status_on_giving_up_));
+  }
+
+  void remove_older_runs() {
+    const bool is_asked = options_.keep.has_value();
+    if (folder_.root().empty() || (!is_asked && !options_.out.empty())) return;
+    KeepOptions keep;
+    keep.bounds = is_asked ? *options_.keep : read_keep_bounds(kDefaultKeep).value();
+    keep.keeps_ranks = !is_asked;
+    const std::size_t count = remove_old_runs(folder_.root(), folder_.path(), keep).size();
+    if (count == 0) return;
+    report_.note(fmt::format("removed {} older run{} from {}; --keep all keeps them", count, count == 1 ? "" : "s",
+                             folder_.shown().parent_path().string()));
   }
 
   // A text without findings shows no name; a document shows the stack of each fork.

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "diagnose/finding.hpp"
+#include "session/keep.hpp"
 
 namespace forksight {
 
@@ -18,6 +19,7 @@ enum class ReportFormat { kText, kJson };
 struct RunOptions {
   std::vector<std::string> command;
   std::filesystem::path out;  // empty: forksight-out, or a private folder where that cannot be made
+  std::optional<KeepBounds> keep;  // of the runs in `out`; none: kDefaultKeep for forksight-out, all elsewhere
   std::string omp = "auto";
   std::string on_orphan = "report";
   std::string cure = "omp";

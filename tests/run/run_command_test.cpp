@@ -113,6 +113,8 @@ TEST_F(RunCommand, UsageErrorsAreTwoAndStartNothing) {
                                                  {"--hang-after", "soon"},
                                                  {"--format", "yaml"},
                                                  {"--format", "json"},
+                                                 {"--keep", "0"},
+                                                 {"--keep", "some"},
                                                  {"--fail-on", "maybe"},
                                                  {"--error-exitcode", "256"},
                                                  {"--out", "/proc/nowhere"},
@@ -359,6 +361,17 @@ TEST_F(RunCommand, TheFolderIsItsOwnersAlone) {
     ASSERT_EQ(::stat(folder.c_str(), &status), 0);
     EXPECT_EQ(status.st_mode & 07777U, 0700U) << folder;
   }
+}
+
+TEST_F(RunCommand, OldRunsGoWhereABoundIsGiven) {
+  for (int i = 0; i < 3; ++i) run({"-q"}, {kHazard, "failed"});
+  ASSERT_EQ(run_folders().size(), 3U) << "by default twenty stay";
+  std::ofstream(run_folders().front() / "notes") << "mine\n";
+  const Outcome last = run({"--keep", "1"}, {kHazard, "failed"});
+  EXPECT_EQ(run_folders().size(), 2U) << "its own, and that with the file of somebody else";
+  EXPECT_NE(last.error.find("removed 2 older runs from forksight-out; --keep all keeps them\n"), std::string::npos)
+      << last.error;
+  EXPECT_NE(last_line(last.error).find("traces in forksight-out/"), std::string::npos) << last.error;
 }
 
 TEST_F(RunCommand, WhatRunFoundReportFindsLater) {
