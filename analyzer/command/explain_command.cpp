@@ -24,6 +24,9 @@ constexpr char kExamples[] = R"(Examples:
 
 )";
 
+constexpr char kFooter[] = R"(
+Exit status: 0 it was found and printed, 2 the line was not understood, or there is no such page.)";
+
 const Rule* find_rule(std::string_view slug) {
   const auto rule = std::ranges::find_if(all_rules(), [&](const Rule& one) { return slug == one.slug; });
   return rule == all_rules().end() ? nullptr : &*rule;
@@ -95,6 +98,7 @@ void add_explain_command(CLI::App& app, int& status) {
   auto words = std::make_shared<std::vector<std::string>>();
   CLI::App* const verb = app.add_subcommand("explain", "A hazard in full: what, how to recognise, how to fix");
   verb->formatter(std::make_shared<ExampleFormatter>("forksight explain [SLUG | --search WORD...]", kExamples));
+  verb->footer(kFooter);
   CLI::Option* const name =
       verb->add_option("SLUG", *slug, "Its name, as reports have it")->type_name("")->group("What to explain");
   verb->add_option("--search", *words, "What you see: words of an error message, a framework, a call")

@@ -17,6 +17,9 @@ class ExampleFormatter : public CLI::Formatter {
   }
   std::string make_usage(const CLI::App*, std::string) const override { return "Usage: " + usage_ + "\n"; }
 
+  const std::string& usage() const { return usage_; }
+  const std::string& examples() const { return examples_; }
+
  private:
   std::string usage_;
   std::string examples_;

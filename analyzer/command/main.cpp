@@ -12,6 +12,7 @@
 #include "command/exit_status.hpp"
 #include "command/explain_command.hpp"
 #include "command/formatter.hpp"
+#include "command/generate_command.hpp"
 #include "command/nearest.hpp"
 #include "command/output.hpp"
 #include "command/queue_command.hpp"
@@ -66,7 +67,7 @@ std::string describe(const CLI::App& app, const CLI::ParseError& error, int argc
   if (argc < 2) return "no verb given; try `forksight --help`";
   if (argv[1][0] == '-') return std::string(argv[1]) + ": no such option before the verb; try `forksight --help`";
   std::vector<std::string> verbs;
-  for (const CLI::App* verb : app.get_subcommands([](const CLI::App*) { return true; })) verbs.push_back(verb->get_name());
+  for (const CLI::App* verb : app.get_subcommands([](const CLI::App* one) { return !one->get_group().empty(); })) verbs.push_back(verb->get_name());
   const std::vector<std::string> nearest = forksight::find_nearest(argv[1], verbs);
   const std::string suggestion = nearest.empty() ? "" : "did you mean " + join(nearest, " or ") + "? ";
   return std::string(argv[1]) + ": no such verb; " + suggestion + (nearest.empty() ? "there" : "There") + " are " +
@@ -102,6 +103,7 @@ int parse_and_run(int argc, char** argv) {
   forksight::add_queue_command(app, status);
   forksight::add_suite_command(app, argc, argv, status);
   forksight::add_trace_command(app, status);
+  forksight::add_generate_command(app, status);
   std::vector<char*> words = read_help_verb(app, argc, argv);
   argc = static_cast<int>(words.size()) - 1;
   argv = words.data();

@@ -29,6 +29,9 @@ constexpr char kExamples[] = R"(Examples:
 
 )";
 
+constexpr char kFooter[] = R"(
+Exit status: 0 all went well, 2 the line was not understood, 3 the queue could not be looked at.)";
+
 struct CommandLine {
   std::string what;
   std::string format = "text";
@@ -91,6 +94,7 @@ void add_queue_command(CLI::App& app, int& status) {
   auto line = std::make_shared<CommandLine>();
   CLI::App* const verb = app.add_subcommand("queue", kDescription);
   verb->formatter(std::make_shared<ExampleFormatter>("forksight queue inspect|gc|bench [OPTIONS]", kExamples));
+  verb->footer(kFooter);
   verb->require_subcommand(1);
 
   CLI::App* const look = verb->add_subcommand("inspect", "Who takes part, who holds what since when, what was lost");

@@ -36,7 +36,8 @@ Exit status: CMD's own, 128+N if signal N killed it; --error-exitcode if that wa
 line that is not understood; 125 if forksight itself failed, 126 if CMD cannot be run, 127 if it is not there.
 
 Ctrl-C reaches CMD as always. If something hangs, the diagnosis is printed first, and a second Ctrl-C stops waiting for CMD
-and leaves it as it is. Signals sent to forksight by kill(1) (INT, QUIT, TERM, HUP, USR1, USR2) are passed on to CMD.)";
+and leaves it as it is. If nothing is proved to hang, but all processes have done nothing for a second or longer, it is
+printed what each waits for. Signals sent to forksight by kill(1) (INT, QUIT, TERM, HUP, USR1, USR2) are passed on to CMD.)";
 
 struct CommandLine {
   RunOptions options;
@@ -44,6 +45,7 @@ struct CommandLine {
   int error_exitcode = -1;
   std::string on_hang = "report";
   std::string kill_on = "proven";
+  std::string keep;
   std::string format = "text";
   std::string fail_on = "likely";
   std::vector<std::string> ignored;  // CMD as the parser split it
@@ -59,6 +61,11 @@ const std::map<std::string, Certainty> kKillOn{{"proven", Certainty::kProven}, {
 // The type name shows the choices already.
 CLI::Validator one_of(std::vector<std::string> words) { return CLI::IsMember(std::move(words)).description(""); }
 
+std::string check_keep(const std::string& text) {
+  const auto bounds = read_keep_bounds(text);
+  return bounds ? "" : bounds.error();
+}
+
 void add_options(CLI::App& run, CommandLine& line) {
   RunOptions& options = line.options;
   constexpr char kHang[] = "When something hangs";
@@ -70,7 +77,7 @@ void add_options(CLI::App& run, CommandLine& line) {
       ->check(one_of({"proven", "likely"}))->type_name("proven|likely")->capture_default_str()->group(kHang);
 
   constexpr char kCure[] = "What the shim does at a fork";
-  run.add_option("--cure", options.cure, "What is mended at a fork: auto is all that is sound, none only watches; see below")
+  run.add_option("--cure", options.cure, "What is mended at a fork: auto is all that is sound, none only watches, LIST names cures")
       ->check(CLI::Validator([](std::string& list) { return check_cures(list); }, "", "cures"))
       ->type_name("auto|none|LIST")->capture_default_str()->group(kCure);
   run.add_option("--omp", options.omp, "OpenMP pools that a fork would lose: auto takes the soundest cure, observe only records")
@@ -89,9 +96,12 @@ void add_options(CLI::App& run, CommandLine& line) {
   constexpr char kOutput[] = "What comes out, and where";
   run.add_option("--out", options.out, "Folder for the traces, one folder a run inside of it")
       ->type_name("DIR")->default_str("forksight-out")->group(kOutput);
-  run.add_option("--report", options.report, "Write the report to FILE instead of standard error")
+  run.add_option("--keep", line.keep, "How many runs, and how much of the disk, stay in the folder: 20, 200M, 20,200M; the oldest go. "
+                 "By default 20,200M in forksight-out, and all in a --out DIR")
+      ->type_name("all|N|SIZE")->check(CLI::Validator([](std::string& text) { return check_keep(text); }, "", "keep"))->group(kOutput);
+  run.add_option("--report", options.report, "Write the report to FILE instead of standard error; - is standard output, and CMD's own goes to standard error")
       ->type_name("FILE")->group(kOutput);
-  run.add_option("--format", line.format, "json: the whole report as one document, written again when it grows")
+  run.add_option("--format", line.format, "json: the whole report as one document, which needs --report; a FILE is written again when it grows")
       ->check(one_of({"text", "json"}))->type_name("text|json")->capture_default_str()->group(kOutput);
   run.add_flag("-q,--quiet", options.quiet, "Print findings only")->group(kOutput);
 
@@ -122,6 +132,7 @@ void add_run_command(CLI::App& app, int argc, const char* const* argv, int& stat
     line->options.kill_on = kKillOn.at(line->kill_on);
     line->options.format = kFormats.at(line->format);
     line->options.fail_on = kCertainties.at(line->fail_on);
+    if (!line->keep.empty()) line->options.keep = read_keep_bounds(line->keep).value();
     if (line->error_exitcode >= 0) line->options.error_exitcode = line->error_exitcode;
     line->options.hang_after = std::chrono::milliseconds(std::lround(line->hang_after_seconds * 1000));
     const RunEnd end = run_session(line->options);

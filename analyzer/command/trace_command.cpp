@@ -48,6 +48,7 @@ void add_trace_command(CLI::App& app, int& status) {
   auto line = std::make_shared<CommandLine>();
   CLI::App* const verb = app.add_subcommand("trace", kDescription);
   verb->formatter(std::make_shared<ExampleFormatter>("forksight trace dump [OPTIONS] FILE", kExamples));
+  verb->footer(kFooter);
   verb->require_subcommand(1);
 
   CLI::App* const all = verb->add_subcommand("dump", "Every record of one trace, bad ones included");

@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 #include <signal.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <string_view>
 
 #include "proc/namespaces.hpp"
@@ -25,9 +27,8 @@ std::optional<std::int64_t> number_field(std::string_view status, std::string_vi
   return field ? parse_decimal(*field) : std::nullopt;
 }
 
-bool may_trace_everyone() {
-  const auto status = proc::read_file("/proc/self/status");
-  const auto field = find_field(status.text, "CapEff");
+bool has_trace_capability(std::string_view status, std::string_view set) {
+  const auto field = find_field(status, set);
   return field && (std::strtoull(std::string(*field).c_str(), nullptr, 16) >> kCapSysPtrace & 1U) != 0;
 }
 
@@ -115,50 +116,92 @@ std::optional<std::string> find_obstacle(std::int32_t pid) {
   return std::nullopt;
 }
 
-std::optional<std::string> explain_yama(std::int64_t scope) {
-  if (scope <= 0) return std::nullopt;
-  if (scope == 1) {
-    return "the kernel lets only its ancestors look into it (kernel.yama.ptrace_scope is 1): run forksight as root, "
-           "with sudo, with CAP_SYS_PTRACE, or start the program by `forksight run`";
-  }
-  if (scope == 2) {
-    return "the kernel lets only root look into processes (kernel.yama.ptrace_scope is 2): run forksight as root, or "
-           "with CAP_SYS_PTRACE";
-  }
-  return "the kernel lets nobody look into processes until it is restarted (kernel.yama.ptrace_scope is 3): without "
-         "that sysctl, or by `forksight run`, which needs no such right for what the shim records";
+TraceRights read_trace_rights(std::int32_t pid, std::string_view status) {
+  TraceRights rights;
+  const auto own = proc::read_file("/proc/self/status");
+  rights.pid = pid;
+  rights.has_capability = has_trace_capability(own.text, "CapEff");
+  rights.can_have_capability = has_trace_capability(own.text, "CapBnd");
+  rights.is_root = geteuid() == 0;
+  rights.other_user = find_other_user(status);
+  rights.yama = read_yama().value_or(0);
+  rights.place = find_place(::access("/.dockerenv", F_OK) == 0, ::access("/run/.containerenv", F_OK) == 0,
+                            std::getenv("KUBERNETES_SERVICE_HOST"));
+  utsname names{};
+  if (rights.place == Place::kKubernetes && ::uname(&names) == 0) rights.pod = names.nodename;
+  return rights;
+}
+
+Place find_place(bool has_dockerenv, bool has_containerenv, const char* kubernetes_host) {
+  if (kubernetes_host != nullptr && *kubernetes_host != '\0') return Place::kKubernetes;
+  if (has_dockerenv) return Place::kDocker;
+  return has_containerenv ? Place::kPodman : Place::kMachine;
 }
 
 namespace {
 
-std::string name_lack(std::int32_t pid) {
-  const auto status = proc::read_file(proc_path(pid, "status"));
-  if (!status) return fmt::format("process {}: ended while it was looked at", pid);
-  const bool is_privileged = may_trace_everyone();
-  const auto user = find_other_user(status.text);
-  if (user && !is_privileged) {
-    return fmt::format(
-        "process {}: belongs to another user (uid {}): run forksight as that user, as root, or with "
-        "CAP_SYS_PTRACE",
-        pid, *user);
-  }
-  const auto scope = read_yama();
-  const auto yama = explain_yama(scope.value_or(0));
-  if (yama && (!is_privileged || *scope >= 3)) return fmt::format("process {}: {}", pid, *yama);
-  if (is_privileged) {
-    return fmt::format(
-        "process {}: the kernel does not let us look into it, whatever our rights are: its user "
-        "namespace or a security module stands between",
-        pid);
+// Root is refused only where the capability was taken away from all of a container.
+std::string name_remedy(const TraceRights& rights) {
+  const bool root_has_it = rights.can_have_capability && !rights.is_root;
+  switch (rights.place) {
+    case Place::kMachine:
+      return rights.can_have_capability
+                 ? fmt::format("run it as root: sudo forksight why {}", rights.pid)
+                 : "run forksight where the bounding set has CAP_SYS_PTRACE: here not even root may have it";
+    case Place::kDocker:
+      return root_has_it ? "run it as root of the container: docker exec --user 0 --privileged"
+                         : "start the container with that right: docker run --cap-add SYS_PTRACE";
+    case Place::kPodman:
+      return root_has_it ? "run it as root of the container: podman exec --user 0 --privileged"
+                         : "start the container with that right: podman run --cap-add SYS_PTRACE";
+    case Place::kKubernetes: break;
   }
   return fmt::format(
-      "process {}: is protected from its own user (it changed its rights, or asked for it by "
-      "PR_SET_DUMPABLE): run forksight as root, or with CAP_SYS_PTRACE",
-      pid);
+      "look from a debug container that has that right: kubectl debug -it {} --profile=general --target=CONTAINER "
+      "--image=IMAGE",
+      rights.pod);
+}
+
+std::string explain_yama(const TraceRights& rights) {
+  const bool is_sysctl_ours = rights.yama == 1 && rights.place == Place::kMachine;
+  return fmt::format("the kernel lets only {} look into it (kernel.yama.ptrace_scope is {}): {}{}",
+                     rights.yama == 1 ? "its ancestors and CAP_SYS_PTRACE" : "CAP_SYS_PTRACE", rights.yama,
+                     name_remedy(rights),
+                     is_sysctl_ours ? "; or for all until the next boot: sudo sysctl kernel.yama.ptrace_scope=0" : "");
+}
+
+std::string name_lack(const TraceRights& rights) {
+  if (rights.other_user && !rights.has_capability) {
+    return fmt::format("belongs to another user (uid {}), and forksight has no CAP_SYS_PTRACE: {}", *rights.other_user,
+                       name_remedy(rights));
+  }
+  if (rights.yama >= 3) {
+    return "the kernel lets nobody look into processes until it is restarted (kernel.yama.ptrace_scope is 3): start "
+           "the "
+           "program by `forksight run`, which needs no such right for what the shim records";
+  }
+  if (rights.has_capability) {
+    return "the kernel does not let us look into it, whatever our rights are: its user namespace or a security module "
+           "stands between: run forksight within its container, or outside of all";
+  }
+  if (rights.yama >= 1) return explain_yama(rights);
+  return fmt::format(
+      "is protected from its own user (it changed its rights, or asked for it by PR_SET_DUMPABLE), and forksight has "
+      "no "
+      "CAP_SYS_PTRACE: {}",
+      name_remedy(rights));
 }
 
 }  // namespace
 
-std::string explain_refusal(std::int32_t pid) { return name_lack(pid) + describe_seen(pid); }
+std::string explain_lack(const TraceRights& rights) {
+  return fmt::format("process {}: {}", rights.pid, name_lack(rights));
+}
+
+std::string explain_refusal(std::int32_t pid) {
+  const auto status = proc::read_file(proc_path(pid, "status"));
+  if (!status) return fmt::format("process {}: ended while it was looked at", pid);
+  return explain_lack(read_trace_rights(pid, status.text)) + describe_seen(pid);
+}
 
 }  // namespace forksight::image

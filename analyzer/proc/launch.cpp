@@ -70,7 +70,8 @@ Launch explain(const std::string& name, int error) {
 
 }  // namespace
 
-Launch launch(const std::vector<std::string>& command, const Environment& overrides, const SignalState& signals) {
+Launch launch(const std::vector<std::string>& command, const Environment& overrides, const SignalState& signals,
+              OutputPlace output) {
   Launch result;
   std::vector<std::string> arguments = command;
   std::vector<std::string> variables = build_environment(overrides);
@@ -86,6 +87,7 @@ Launch launch(const std::vector<std::string>& command, const Environment& overri
   if (pid == 0) {
     if (signals.ignores_child) ::signal(SIGCHLD, SIG_IGN);
     ::sigprocmask(SIG_SETMASK, &signals.mask, nullptr);
+    if (output.fd >= 0) ::dup2(output.fd, STDOUT_FILENO);
     ::execvpe(argument_pointers.front(), argument_pointers.data(), variable_pointers.data());
     const int error = errno;
     [[maybe_unused]] const ssize_t sent = ::write(ends[1], &error, sizeof error);

@@ -22,15 +22,21 @@ struct Launch {
   std::string message;  // pid < 0: why
 };
 
+// A descriptor of ours that CMD has as its standard output; -1: what we have ourselves.
+struct OutputPlace {
+  int fd = -1;
+};
+
 // What of this process' signal handling was changed and is to be undone for CMD.
 struct SignalState {
   sigset_t mask;
   bool ignores_child = false;  // SIGCHLD was ignored
 };
 
-// `overrides` replace or join the variables of this process; nothing else changes. Returns when the exec has happened
+// `overrides` replace or join the variables of this process; `output` may be another; nothing else changes. Returns when the exec has happened
 // or failed; only then is `pid` CMD.
-Launch launch(const std::vector<std::string>& command, const Environment& overrides, const SignalState& signals);
+Launch launch(const std::vector<std::string>& command, const Environment& overrides, const SignalState& signals,
+              OutputPlace output = {});
 
 // The file that PATH leads to, "" if there is none.
 std::filesystem::path resolve_program(const std::string& name);

@@ -59,6 +59,11 @@ RunReport::~RunReport() {
 
 std::string RunReport::open() {
   if (options_.report.empty()) return "";
+  if (is_on_standard_output()) {
+    // Never cut or written anew: somebody may have appended it to a file.
+    file_ = ::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0);
+    return file_ >= 0 ? "" : fmt::format("standard output: cannot be written: {}", std::strerror(errno));
+  }
   file_ = ::open(options_.report.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY, 0666);
   if (file_ < 0) return fmt::format("{}: cannot be written: {}", options_.report.string(), std::strerror(errno));
   struct stat status {};
@@ -73,8 +78,13 @@ std::string RunReport::open() {
 void RunReport::write_whole(const std::string& text) {
   const bool is_ready = !is_regular_ || (::lseek(file_, 0, SEEK_SET) == 0 && ::ftruncate(file_, 0) == 0);
   const bool is_written = is_ready && write_all(file_, text);
-  if (!is_written) problem_ = fmt::format("{}: cannot be written: {}", options_.report.string(), std::strerror(errno));
+  const std::string place = is_on_standard_output() ? "standard output" : options_.report.string();
+  if (!is_written) problem_ = fmt::format("{}: cannot be written: {}", place, std::strerror(errno));
   if (is_written && is_regular_) problem_.clear();  // what a stream has lost stays lost
+}
+
+void RunReport::write_document(const model::Model& model, const std::vector<Finding>& findings) {
+  write_whole(render::render_json(model, findings));
 }
 
 bool RunReport::say(const model::Model& model, const std::vector<Finding>& findings,
@@ -93,12 +103,7 @@ bool RunReport::say(const model::Model& model, const std::vector<Finding>& findi
   }
   if (!has_news) return false;
   if (options_.format == ReportFormat::kJson) {
-    const std::string document = render::render_json(model, findings);
-    if (file_ >= 0) {
-      write_whole(document);
-    } else {
-      write_all(STDERR_FILENO, document);
-    }
+    if (!is_on_standard_output()) write_document(model, findings);
     return true;
   }
   const int fd = file_ >= 0 ? file_ : STDERR_FILENO;
@@ -114,6 +119,15 @@ bool RunReport::say(const model::Model& model, const std::vector<Finding>& findi
   return true;
 }
 
+void RunReport::say_waits(const model::Model& model, const std::vector<model::ProcessId>& processes) {
+  const bool is_beside = file_ < 0 || options_.format == ReportFormat::kJson;
+  if (is_beside && options_.quiet) return;
+  const int fd = is_beside ? STDERR_FILENO : file_;
+  waits_ = render::render_waits(model, processes, text_options(fd));
+  // A file has the findings so far: this goes below them, until say_last() writes it anew.
+  write_all(fd, waits_);
+}
+
 void RunReport::take_back(std::int32_t pid, const std::vector<std::string>& fingerprints) {
   for (const std::string& fingerprint : fingerprints) said_.erase(fingerprint);
   is_stale_ = true;
@@ -127,22 +141,17 @@ void RunReport::say_last(const model::Model& model, const std::vector<Finding>& 
                          const std::vector<std::string>& unexplained) {
   const bool has_news = say(model, findings, unexplained);
   if (options_.format == ReportFormat::kJson) {
-    // A file gets the last state. A stream gets a second document only if it holds more than the first.
-    if (is_regular_) {
-      write_whole(render::render_json(model, findings));
-    } else if (!has_news && (said_.empty() || is_stale_) && (!options_.quiet || !findings.empty() || is_stale_)) {
-      const std::string document = render::render_json(model, findings);
-      if (file_ >= 0) {
-        write_whole(document);
-      } else {
-        write_all(STDERR_FILENO, document);
-      }
-    }
+    // A file gets the last state, and standard output its only document. Another stream gets a second document only if
+    // it holds more than the first.
+    const bool is_missing = !has_news && (said_.empty() || is_stale_);
+    const bool is_worth_it = !options_.quiet || !findings.empty() || is_stale_;
+    if (is_regular_ || is_on_standard_output() || (is_missing && is_worth_it)) write_document(model, findings);
   } else if (is_regular_) {
     render::TextOptions whole = text_options(file_);
     whole.limits = true;
     std::string text = render::render_text(model, findings, whole);
     text += render::render_waits(model, find_unexplained_processes(model, findings), whole);
+    text += waits_;
     if (!end_.empty()) text += fmt::format("forksight: {}\n", end_);
     write_whole(text);
   }
@@ -157,8 +166,6 @@ void RunReport::note_end(int status) {
 
 void RunReport::say_summary(const model::Model& model, const std::vector<Finding>& findings, std::size_t unexplained,
                             std::size_t processes, const std::filesystem::path& folder) const {
-  // A document on standard error stays alone: whoever asked for it parses it.
-  if (options_.format == ReportFormat::kJson && file_ < 0) return;
   if (!is_regular_) {
     for (const std::string& limit : model.limits) note("not seen: " + limit);
   }
@@ -168,7 +175,7 @@ void RunReport::say_summary(const model::Model& model, const std::vector<Finding
   if (unexplained > 0) line += fmt::format(", but {} unexplained hang{}", unexplained, unexplained == 1 ? "" : "s");
   line += fmt::format(" in {} process{}", processes, processes == 1 ? "" : "es");
   if (!problem_.empty()) write_all(STDERR_FILENO, fmt::format("forksight: error: {}\n", problem_));
-  if (file_ >= 0 && problem_.empty()) line += fmt::format("; report in {}", options_.report.string());
+  if (file_ >= 0 && problem_.empty() && !is_on_standard_output()) line += fmt::format("; report in {}", options_.report.string());
   if (!folder.empty()) line += fmt::format("; traces in {}", folder.string());
   note(line);
 }

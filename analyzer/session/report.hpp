@@ -32,6 +32,9 @@ class RunReport {
   void say_last(const model::Model& model, const std::vector<Finding>& findings,
                 const std::vector<std::string>& unexplained);
 
+  // What these processes of `model` wait for; as text, also beside a document, which has findings.
+  void say_waits(const model::Model& model, const std::vector<model::ProcessId>& processes);
+
   // How CMD ended, as of wait(2): told at the end if that was by a signal. A document has it with the process.
   void note_end(int status);
   // Process `pid` goes on: these findings are no more.
@@ -49,11 +52,14 @@ class RunReport {
 
  private:
   void write_whole(const std::string& text);
+  void write_document(const model::Model& model, const std::vector<Finding>& findings);
+  bool is_on_standard_output() const { return options_.report == kStandardOutput; }
 
   const RunOptions& options_;
-  int file_ = -1;  // --report FILE
+  int file_ = -1;  // --report FILE, or our standard output
   bool is_regular_ = false;
   std::string problem_;         // why the latest report is not in FILE; "": it is
+  std::string waits_;           // what say_waits() said
   std::string end_;             // of CMD, "" where nothing is to be told
   bool is_stale_ = false;       // the latest document holds something that was taken back
   std::set<std::string> said_;  // fingerprints, and sentences

@@ -1,6 +1,8 @@
 #include "session/run_folder.hpp"
 
+#include <fcntl.h>
 #include <fmt/core.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -64,6 +66,8 @@ Result<RunFolder> RunFolder::make(const fs::path& out) {
       RunFolder folder;
       folder.path_ = root / unique;
       folder.shown_ = shown / unique;
+      folder.root_ = root;
+      folder.lock();
       if (!existed) folder.made_out_ = root;
       return folder;
     }
@@ -83,6 +87,16 @@ Result<RunFolder> RunFolder::make_private() {
   folder.path_ = name;
   folder.shown_ = name;
   return folder;
+}
+
+void RunFolder::lock() {
+  const int fd = ::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return;
+  ::flock(fd, LOCK_SH | LOCK_NB);  // a file system without locks: processes of the run still name the folder
+  lock_ = std::shared_ptr<const int>(new int(fd), [](const int* held) {
+    ::close(*held);
+    delete held;
+  });
 }
 
 bool RunFolder::has_traces() const {

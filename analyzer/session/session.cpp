@@ -29,6 +29,7 @@
 #include "session/preload.hpp"
 #include "session/python.hpp"
 #include "session/report.hpp"
+#include "session/rest.hpp"
 #include "session/rights.hpp"
 #include "session/run_folder.hpp"
 #include "session/said.hpp"
@@ -94,6 +95,7 @@ class Session {
     const auto now = Clock::now();
     supervisor_.poll(now);
     note(supervisor_.verdicts(), now);
+    rest_.follow(supervisor_, now);
     for (const std::string& sentence : rights_.look(supervisor_)) history_.add_limit(sentence);
     if (has_news(now)) {
       // Who waits for it is told with it, however short a time.
@@ -284,7 +286,9 @@ class Session {
     const bool ends = signal == SIGINT || signal == SIGQUIT || signal == SIGTERM || signal == SIGHUP;
     was_told_to_end_ = was_told_to_end_ || ends;
     const bool hangs = ends && report_before_the_end();
-    if (hangs && (signal == SIGINT || signal == SIGQUIT) && ++interrupts_ > 1) {
+    const bool is_interrupt = signal == SIGINT || signal == SIGQUIT;
+    if (is_interrupt) report_rest(by_process);
+    if (hangs && is_interrupt && ++interrupts_ > 1) {
       given_up_ = true;
       status_on_giving_up_ = signal;
       return;
@@ -310,6 +314,49 @@ class Session {
       report_stuck(stuck);
     }
     return true;
+  }
+
+  // Of processes that wait, though nothing proves that they hang, and of which no finding told: what for. Once a run.
+  // `is_ours_alone`: nothing but forksight has got the signal, so that all is as it was.
+  void report_rest(bool is_ours_alone) {
+    if (was_rest_told_ || !rest_.is_at_rest()) return;
+    std::optional<model::Model> seen;
+    if (is_ours_alone && !proc::is_ending(command_)) seen = look_at_rest();
+    const std::set<proc::ProcessKey> stuck = find_told();
+    std::vector<model::ProcessId> resting = find_resting(rest_.waits(), stuck);
+    const std::vector<model::ProcessId> now = seen ? find_resting(*seen, stuck) : std::vector<model::ProcessId>();
+    // Some may have got the signal all the same, and be gone.
+    const bool is_whole = seen && now.size() >= resting.size();
+    const model::Model& told = is_whole ? *seen : rest_.waits();
+    if (is_whole) resting = now;
+    if (resting.empty()) return;
+    was_rest_told_ = true;
+    report_.say_waits(told, resting);
+  }
+
+  // A report told why these hang, or that nobody knows it. Of one that goes on it told of threads.
+  std::set<proc::ProcessKey> find_told() const {
+    std::set<proc::ProcessKey> told;
+    for (const auto& [key, liveness] : reported_) {
+      if (liveness != model::Liveness::kAwake) told.insert(key);
+    }
+    return told;
+  }
+
+  // As `forksight why --no-stop` sees it, places included.
+  std::optional<model::Model> look_at_rest() const {
+    inspect::LiveTreeOptions options;
+    options.stop = false;
+    options.of_idle = true;
+    options.others = find_orphans();
+    const auto tree = inspect::look_at_tree(command_pid_, options);
+    if (!tree) return std::nullopt;
+    model::Model seen = inspect::build_model(tree->subjects);
+    // What is beside the run, and has the other end of something, is no part of it.
+    for (model::Process& process : seen.processes) {
+      if (!supervisor_.tree().living().contains(process.pid)) process.waits.clear();
+    }
+    return seen;
   }
 
   // As process 1 of a container we get orphans, too.
@@ -356,12 +403,25 @@ class Session {
     const bool keeps_folder = has_evidence || !diagnosis.findings.empty();
     if (!keeps_folder) folder_.remove_if_empty();
     report_.say_last(diagnosis.model, diagnosis.findings, diagnosis.unexplained);
+    if (keeps_folder) remove_older_runs();
     // Short-lived processes are known by their traces alone.
     const std::size_t processes = std::max(supervisor_.tree().seen(), diagnosis.model.processes.size());
     report_.say_summary(diagnosis.model, diagnosis.findings, diagnosis.unexplained.size(), processes,
                         keeps_folder ? folder_.shown() : fs::path());
     if (report_.has_failed()) return kRunFailed;
     return exit_status(options_, fails_, status_.value_or(status_on_giving_up_));
+  }
+
+  void remove_older_runs() {
+    const bool is_asked = options_.keep.has_value();
+    if (folder_.root().empty() || (!is_asked && !options_.out.empty())) return;
+    KeepOptions keep;
+    keep.bounds = is_asked ? *options_.keep : read_keep_bounds(kDefaultKeep).value();
+    keep.keeps_ranks = !is_asked;
+    const std::size_t count = remove_old_runs(folder_.root(), folder_.path(), keep).size();
+    if (count == 0) return;
+    report_.note(fmt::format("removed {} older run{} from {}; --keep all keeps them", count, count == 1 ? "" : "s",
+                             folder_.shown().parent_path().string()));
   }
 
   // A text without findings shows no name; a document shows the stack of each fork.
@@ -385,6 +445,7 @@ class Session {
   RunHistory history_;
   OutsideFindings outside_;
   RunRights rights_;
+  RunRest rest_;
   RunSaid said_;
   TraceNews news_;
   pid_t command_pid_;
@@ -394,6 +455,7 @@ class Session {
   int interrupts_ = 0;         // while something hung
   bool fails_ = false;         // something at or above --fail-on was found
   bool was_told_to_end_ = false;
+  bool was_rest_told_ = false;
   bool given_up_ = false;
   int status_on_giving_up_ = 0;  // as of wait(2), as if that signal had ended CMD
   bool killing_ = false;
@@ -409,6 +471,11 @@ RunEnd run_session(const RunOptions& options) {
   const auto shim = find_shim();
   if (!shim) return {kRunFailed, shim.error()};
   if (const auto foreign = proc::find_foreign_proc()) return {kRunFailed, *foreign};
+  if (options.format == ReportFormat::kJson && options.report.empty()) {
+    return {kRunRefused,
+            "--format json: CMD writes to standard output and standard error: give the document a file by --report FILE, or "
+            "standard output by --report -, which sends CMD's own to standard error"};
+  }
   RunReport report(options);
   if (std::string problem = report.open(); !problem.empty()) return {kRunRefused, std::move(problem)};
   auto folder = RunFolder::make(options.out.empty() ? fs::path("forksight-out") : options.out);
@@ -430,7 +497,8 @@ RunEnd run_session(const RunOptions& options) {
   };
   if (options.lock_order) environment.emplace_back("FORKSIGHT_LOCK_ORDER", "1");
   if (options.predict) environment.emplace_back("FORKSIGHT_PREDICT", "1");
-  const proc::Launch command = proc::launch(options.command, environment, signals.before());
+  const proc::OutputPlace output{options.report == kStandardOutput ? STDERR_FILENO : -1};
+  const proc::Launch command = proc::launch(options.command, environment, signals.before(), output);
   if (command.pid < 0) {
     folder->remove_if_empty();
     return {command.exit_code, command.message};

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "diagnose/finding.hpp"
+#include "session/keep.hpp"
 
 namespace forksight {
 
@@ -18,6 +19,7 @@ enum class ReportFormat { kText, kJson };
 struct RunOptions {
   std::vector<std::string> command;
   std::filesystem::path out;  // empty: forksight-out, or a private folder where that cannot be made
+  std::optional<KeepBounds> keep;  // of the runs in `out`; none: kDefaultKeep for forksight-out, all elsewhere
   std::string omp = "auto";
   std::string on_orphan = "report";
   std::string cure = "omp";
@@ -29,9 +31,12 @@ struct RunOptions {
   std::optional<int> error_exitcode;
   Certainty fail_on = Certainty::kLikely;
   ReportFormat format = ReportFormat::kText;
-  std::filesystem::path report;  // "": standard error
+  // "": standard error; kStandardOutput: that of forksight, and CMD's goes to standard error.
+  std::filesystem::path report;
   bool quiet = false;
 };
+
+inline constexpr char kStandardOutput[] = "-";
 
 // CMD was not started: what the options ask for cannot be had, ...
 inline constexpr int kRunRefused = 2;

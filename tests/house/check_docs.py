@@ -1,5 +1,7 @@
-"""The documents name only what exists: links, paths, options of the command, presets and slugs of hazards."""
+"""The documents name only what exists: links, paths, verbs of the command, the options of each, cases of the suite, presets
+and slugs of hazards."""
 import argparse
+import fnmatch
 import json
 import re
 import subprocess
@@ -18,16 +20,68 @@ COMMENT = re.compile(r"\s*(?://|#)\s")
 EXPECTATION = re.compile(r"\s*(?://|#)\s*EXPECT-BARE:")
 SECOND_EXPECTATION = re.compile(r"(?://|#)\s*\S.*\bEXPECT[-A-Z]*(?:\([^)]*\))?:")
 HEAD = ("Mechanism", "To blame", "User sees", "Fix")
-VERBS = ("run", "why", "core", "report", "explain", "suite list", "suite run", "suite check", "trace dump")
+# In help: the names of an option, and the word for its value, if it takes one.
+IN_HELP = re.compile(r"^  ((?:-\w,)?--[a-z-]+|-\w)(?: (\S+))?", re.MULTILINE)
+VERB_IN_HELP = re.compile(r"^  ([a-z]+) ", re.MULTILINE)
+CALL = re.compile(r"\bforksight ((?:[a-z]+(?:\|[a-z]+)*)(?: [^`\n]*)?)")
+# What follows is no word of forksight's any more.
+END_OF_CALL = re.compile(r" -- | --$|\s[|&;#>]|[|&;>]\s| {2,}|\.(?:\s|$)|[,:)]")
+OPTION_WORD = re.compile(r"--?[a-z][a-z-]*")
+CASE = re.compile(r"[a-z*?][a-z0-9_.*?]*\Z")
+VERBS_OF_CASES = ("suite list", "suite run")
 
 
-def known_options(forksight):
-    """All options that the command's own help names."""
-    options = {"--version"}
-    for words in ([], *(verb.split() for verb in VERBS)):
-        helped = subprocess.run([forksight, *words, "--help"], capture_output=True, text=True, check=True)
-        options |= set(OPTION.findall(helped.stdout))
-    return options
+def read_verbs(forksight, path=()):
+    """{words of a verb: {option: does it take a value}}, as the command's own help names them."""
+    helped = subprocess.run([forksight, *path, "--help"], capture_output=True, text=True, check=True).stdout
+    options, _, below = helped[helped.index("\nOptions:\n"):].partition("\nSubcommands:\n")
+    verbs = {" ".join(path): {name: value != "" and "Excludes:" not in value for names, value in IN_HELP.findall(options) for name in names.split(",")}}
+    for verb in VERB_IN_HELP.findall(below.split("\n\n")[0]):
+        verbs |= read_verbs(forksight, (*path, verb))
+    return verbs
+
+
+def find_verbs(words, verbs):
+    """The verbs that the first words name, "list|run" two of them, and the words after these; none if there is no such."""
+    paths, rest = [""], list(words)
+    while rest:
+        below = [f"{path} {one}".strip() for path in paths for one in rest[0].split("|")]
+        if not all(path in verbs for path in below):
+            break
+        paths, rest = below, rest[1:]
+    return ([] if paths == [""] else paths), rest
+
+
+def check_call(call, verbs, cases):
+    """What is wrong with the words after `forksight`."""
+    paths, rest = find_verbs(END_OF_CALL.split(call, maxsplit=1)[0].split(), verbs)
+    problems, is_value = [], False
+    for word in rest:
+        option = word.partition("=")[0]
+        if OPTION_WORD.fullmatch(option):
+            problems += [f"forksight {path} has no {option}" for path in paths if option not in verbs[path]]
+            is_value = "=" not in word and any(verbs[path].get(option) for path in paths)
+            continue
+        name = word.strip("'")
+        if not is_value and paths and set(paths) <= set(VERBS_OF_CASES) and CASE.match(name) and not fnmatch.filter(cases, name):
+            problems.append(f"{name} is no case of the suite")
+        is_value = False
+    return problems
+
+
+def check_calls(text, verbs, cases, name):
+    problems = [f"{name}: {problem}" for call in CALL.findall(text) for problem in check_call(call, verbs, cases)]
+    for code in CODE.findall(text):
+        words = code.split()
+        if len(words) > 1 and words[0] == "forksight" and words[1][0] not in "-<." and words[1].islower() and words[1] != "help":
+            if not find_verbs(words[1:], verbs)[0]:
+                problems.append(f"{name}: forksight {words[1]}: there is no such verb")
+    return problems
+
+
+def known_cases(root):
+    """The cases of the suite are named after their sources."""
+    return {path.stem for path in tracked_files(root) if path.relative_to(root).parts[0] == "repro"}
 
 
 def check_links(text, path, name):
@@ -47,12 +101,8 @@ def check_paths(text, root, name):
 
 
 def check_options(text, options, name):
-    """Options on every line that calls the command, and those alone in `code`."""
+    """Options that stand alone in `code`: of which verb they are, the text around them says."""
     used = []
-    for line in text.splitlines():
-        call = re.search(r"\bforksight (?:run|report|explain|suite|trace|--).*", line)
-        if call:
-            used += OPTION.findall(call.group().partition(" -- ")[0])
     for code in CODE.findall(text):
         if code.startswith("--") and not code.startswith("--preset"):
             used += OPTION.findall(code)
@@ -88,7 +138,8 @@ def check_heads(root):
     return problems
 
 
-def check(root, options):
+def check(root, verbs):
+    options, cases = {option for verb in verbs.values() for option in verb}, known_cases(root)
     presets = {preset["name"] for preset in json.loads(Path(root, "CMakePresets.json").read_text())["configurePresets"]}
     problems = check_cases(root) + check_heads(root)
     for path in tracked_files(root):
@@ -97,6 +148,7 @@ def check(root, options):
         name, text = path.relative_to(root), path.read_text()
         problems += check_links(text, path, name) + check_paths(text, root, name)
         problems += check_options(text, options, name) + check_presets(text, presets, name)
+        problems += check_calls(text, verbs, cases, name)
     return problems
 
 
@@ -105,4 +157,4 @@ if __name__ == "__main__":
     parser.add_argument("root", type=Path)
     parser.add_argument("--forksight", required=True)
     arguments = parser.parse_args()
-    conclude(check(arguments.root, known_options(arguments.forksight)))
+    conclude(check(arguments.root, read_verbs(arguments.forksight)))

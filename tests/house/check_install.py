@@ -21,6 +21,17 @@ def run(argv, may_fail=False, **options):
     return done.stdout
 
 
+def check_pages(prefix, verbs):
+    """The manual page of each verb, and what shells complete with, lie where they are looked for."""
+    pages = ["man/man1/forksight.1", *(f"man/man1/forksight-{verb}.1" for verb in verbs), "man/man1/forksight-suite-run.1"]
+    completions = ["bash-completion/completions/forksight", "zsh/site-functions/_forksight", "fish/vendor_completions.d/forksight.fish"]
+    for name in pages + completions:
+        if not (prefix / "share" / name).is_file() or not (prefix / "share" / name).stat().st_size:
+            sys.exit(f"share/{name} was not installed")
+    if len(verbs) < 8:
+        sys.exit(f"--help names {len(verbs)} verbs")
+
+
 def check(arguments, scratch):
     prefix = scratch / "prefix"
     run([arguments.cmake, "--install", arguments.build, "--prefix", prefix])
@@ -34,6 +45,7 @@ def check(arguments, scratch):
         sys.exit("the installed command does not name the file with its debug information")
     if ".debug_info" not in run(["readelf", "--section-headers", "--wide", forksight.parent / ".debug/forksight.debug"]):
         sys.exit("there is no debug information beside the installed command")
+    check_pages(prefix, [line.split()[0] for line in run([forksight, "--help"]).partition("\nSubcommands:\n")[2].splitlines() if line.strip()])
     # A line of the build tree in the loader's path would hide a shim that was not installed.
     environment = {"PATH": os.environ["PATH"], "HOME": str(scratch)}
     run([forksight, "run", "--", "true"], cwd=scratch, env=environment)

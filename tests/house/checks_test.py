@@ -170,15 +170,24 @@ class House(unittest.TestCase):
         self.write("docs/hazards/known.md", "")
         head = "// Mechanism: a.\n// To blame:  b.\n// User sees: c.\n// Fix:       d.\n//\n// EXPECT-BARE: hang\n"
         self.write("repro/good.c", head + "// EXPECT: known proven hang\n")
-        self.assertEqual(check_docs.check(self.root, {"--omp"}), [])
-        self.write("docs/b.md", "[c](c.md) `docs/none.md` `--gone` --preset none\n    $ forksight run --lost -- x\n")
+        self.write("repro/lost_pool.c", "")
+        verbs = {"": {"--version": False}, "run": {"--omp": True, "-q": False}, "suite": {}, "suite run": {"--keep": True}, "suite list": {}}
+        self.write("README.md", "`forksight run -q --omp=auto -- x --lost`, forksight run. `forksight suite run 'lost_*' --keep dir lost_pool`\n"
+                   "`forksight suite list|run` `forksight --version` `forksight help run` `forksight <verb>`\n")
+        self.assertEqual(check_docs.check(self.root, verbs), [])
+        self.write("docs/b.md", "[c](c.md) `docs/none.md` `--gone` --preset none\n    $ forksight run --lost -- x\n"
+                   "`forksight runs --omp auto` `forksight suite run --omp auto` `forksight suite run lost_pol` `forksight suite list|run --keep x`\n")
         self.write("repro/bad.c", "// EXPECT(x): unknown proven hang\n")
         self.write("repro/headless.c", head.replace("Fix", "Help") + "// EXPECT: known proven hang EXPECT-STACK: stack main\n")
-        problems = check_docs.check(self.root, {"--omp"})
+        problems = check_docs.check(self.root, verbs)
         self.assertProblem(problems, "link to c.md")
         self.assertProblem(problems, "docs/none.md is not there")
         self.assertProblem(problems, "--gone is in no --help")
-        self.assertProblem(problems, "--lost is in no --help")
+        self.assertProblem(problems, "forksight run has no --lost")
+        self.assertProblem(problems, "forksight runs: there is no such verb")
+        self.assertProblem(problems, "forksight suite run has no --omp")
+        self.assertProblem(problems, "forksight suite list has no --keep")
+        self.assertProblem(problems, "lost_pol is no case of the suite")
         self.assertProblem(problems, "no preset none")
         self.assertProblem(problems, "repro/bad.c: unknown has no")
         self.assertProblem(problems, "repro/headless.c: its head has no line 'Fix:'")

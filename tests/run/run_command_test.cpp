@@ -112,6 +112,9 @@ TEST_F(RunCommand, UsageErrorsAreTwoAndStartNothing) {
                                                  {"--hang-after", "0"},
                                                  {"--hang-after", "soon"},
                                                  {"--format", "yaml"},
+                                                 {"--format", "json"},
+                                                 {"--keep", "0"},
+                                                 {"--keep", "some"},
                                                  {"--fail-on", "maybe"},
                                                  {"--error-exitcode", "256"},
                                                  {"--out", "/proc/nowhere"},
@@ -299,18 +302,48 @@ TEST_F(RunCommand, AReportFileIsWholeWhileTheHangLasts) {
   EXPECT_EQ(process.stderr_text(), "");
 }
 
-TEST_F(RunCommand, JsonOnStandardErrorStandsAlone) {
-  const Outcome outcome = run({"--format", "json"}, {kHazard, "failed"});
-  const auto report = nlohmann::json::parse(outcome.error, nullptr, false);
-  ASSERT_TRUE(report.is_object()) << outcome.error;
-  EXPECT_EQ(report.at("findings").at(0).at("rule"), kSlug);
+// The program writes to both of its streams: a document among its lines could not be read by anybody.
+TEST_F(RunCommand, JsonNeedsAPlaceOfItsOwn) {
+  const Outcome outcome = run({"--format", "json"}, {kFixture, "write"});
+  EXPECT_EQ(exit_code(outcome.status), 2);
+  EXPECT_EQ(outcome.output, "") << "nothing was started";
+  EXPECT_TRUE(outcome.error.starts_with("forksight: error: --format json: ")) << outcome.error;
+  EXPECT_NE(outcome.error.find("--report FILE"), std::string::npos) << outcome.error;
+  EXPECT_NE(outcome.error.find("--report -"), std::string::npos) << outcome.error;
+  EXPECT_EQ(outcome.error.find('\n'), outcome.error.size() - 1) << outcome.error;
+  EXPECT_FALSE(fs::exists(out()));
+}
+
+TEST_F(RunCommand, JsonOnStandardOutputStandsAlone) {
+  const Outcome outcome = run({"--format", "json", "--report", "-"}, {kFixture, "write", "3"});
+  EXPECT_EQ(exit_code(outcome.status), 3);
+  EXPECT_TRUE(nlohmann::json::parse(outcome.output, nullptr, false).is_object()) << outcome.output;
+  // In which order the program writes to its streams is its own affair.
+  for (const char* line : {"line one\n", "line two\n"}) EXPECT_NE(outcome.error.find(line), std::string::npos) << outcome.error;
+  EXPECT_TRUE(outcome.error.ends_with("\nforksight: nothing found in 1 process\n")) << outcome.error;
+  EXPECT_FALSE(fs::exists(folder_ / "-")) << "no file of that name";
 }
 
 TEST_F(RunCommand, JsonOfAHangIsOneDocument) {
-  const Outcome outcome = run({"--format", "json", "--on-hang", "kill", "--hang-after", "0.2"}, {kHazard, "hang"});
-  EXPECT_TRUE(nlohmann::json::parse(outcome.error, nullptr, false).is_object()) << outcome.error;
-  const Outcome nothing = run({"--format", "json"}, {"true"});
-  EXPECT_TRUE(nlohmann::json::parse(nothing.error, nullptr, false).is_object()) << nothing.error;
+  const Outcome outcome =
+      run({"--format", "json", "--report", "-", "--on-hang", "kill", "--hang-after", "0.2"}, {kHazard, "hang"});
+  const auto report = nlohmann::json::parse(outcome.output, nullptr, false);
+  ASSERT_TRUE(report.is_object()) << outcome.output;
+  EXPECT_EQ(report.at("findings").at(0).at("rule"), kSlug);
+  const Outcome quiet = run({"-q", "--format", "json", "--report", "-"}, {"true"});
+  EXPECT_TRUE(nlohmann::json::parse(quiet.output, nullptr, false).is_object()) << quiet.output;
+  EXPECT_EQ(quiet.error, "");
+}
+
+// As `>>` has it: what stands in the file already stays.
+TEST_F(RunCommand, AReportOnStandardOutputIsAppended) {
+  std::ofstream(folder_ / "all.txt") << "before\n";
+  const Outcome outcome = execute({"sh", "-c", "exec \"$0\" run --report - --on-hang kill --hang-after 0.2 -- \"$1\" hang >>all.txt",
+                                   FORKSIGHT_COMMAND, kHazard});
+  const std::string all = read_whole(folder_ / "all.txt");
+  EXPECT_TRUE(all.starts_with("before\n")) << all;
+  EXPECT_NE(all.find(kSlug), std::string::npos) << all;
+  EXPECT_EQ(outcome.error.find(kSlug), std::string::npos) << outcome.error;
 }
 
 TEST_F(RunCommand, QuietPrintsFindingsOnly) {
@@ -328,6 +361,17 @@ TEST_F(RunCommand, TheFolderIsItsOwnersAlone) {
     ASSERT_EQ(::stat(folder.c_str(), &status), 0);
     EXPECT_EQ(status.st_mode & 07777U, 0700U) << folder;
   }
+}
+
+TEST_F(RunCommand, OldRunsGoWhereABoundIsGiven) {
+  for (int i = 0; i < 3; ++i) run({"-q"}, {kHazard, "failed"});
+  ASSERT_EQ(run_folders().size(), 3U) << "by default twenty stay";
+  std::ofstream(run_folders().front() / "notes") << "mine\n";
+  const Outcome last = run({"--keep", "1"}, {kHazard, "failed"});
+  EXPECT_EQ(run_folders().size(), 2U) << "its own, and that with the file of somebody else";
+  EXPECT_NE(last.error.find("removed 2 older runs from forksight-out; --keep all keeps them\n"), std::string::npos)
+      << last.error;
+  EXPECT_NE(last_line(last.error).find("traces in forksight-out/"), std::string::npos) << last.error;
 }
 
 TEST_F(RunCommand, WhatRunFoundReportFindsLater) {

@@ -1,0 +1,109 @@
+#include <fmt/format.h>
+
+#include <string>
+#include <vector>
+
+#include "command/completion.hpp"
+
+namespace forksight {
+namespace {
+
+std::string quote(const std::string& text) {
+  std::string quoted = "'";
+  for (const char c : text) {
+    if (c == '\'' || c == '\\') quoted += '\\';
+    quoted += c;
+  }
+  return quoted + "'";
+}
+
+// `__forksight_at 'suite run'`: the verbs so far are these, and no "--" stands after them.
+std::string at_function(const std::vector<const VerbHelp*>& verbs) {
+  std::string known;
+  for (const VerbHelp* verb : verbs) {
+    if (verb->path.empty()) continue;
+    known += " " + quote(verb->path.find(' ') == std::string::npos ? " " + verb->path : verb->path);
+  }
+  return fmt::format(R"(function __forksight_at
+    set -l verb
+    for word in (commandline -opc)[2..-1]
+        switch "$verb $word"
+            case{}
+                set -a verb $word
+            case '* --'
+                return 1
+        end
+    end
+    test "$verb" = "$argv"
+end
+
+)",
+                     known);
+}
+
+// How `complete` is told of the words of a value. "-x": they stand alone, no files.
+std::string words(const OptionHelp& option) {
+  switch (option.kind) {
+    case ValueKind::kNone: return "";
+    case ValueKind::kFile: return " -r -F";
+    case ValueKind::kFolder: return " -x -a '(__fish_complete_directories (commandline -ct))'";
+    case ValueKind::kProcess: return " -x -a '(__fish_complete_pids)'";
+    default: break;
+  }
+  return option.choices.empty() ? " -x" : fmt::format(" -x -a '{}'", fmt::join(option.choices, " "));
+}
+
+std::string condition(const VerbHelp& verb) { return quote(fmt::format("__forksight_at {}", quote(verb.path))); }
+
+std::string option_line(const VerbHelp& verb, const OptionHelp& option) {
+  std::string names;
+  for (const std::string& name : option.names)
+    names += name.starts_with("--") ? " -l " + name.substr(2) : " -s " + name.substr(1);
+  return fmt::format("complete -c forksight -n {}{}{} -d {}\n", condition(verb), names, words(option),
+                     quote(option.description));
+}
+
+std::string verb_lines(const VerbHelp& verb) {
+  std::string text;
+  for (const VerbHelp& below : verb.verbs) {
+    text += fmt::format("complete -c forksight -n {} -a {} -d {}\n", condition(verb), below.name(),
+                        quote(below.description));
+  }
+  bool has_positional = false;
+  for (const OptionHelp& option : verb.options) {
+    if (!option.is_positional()) text += option_line(verb, option);
+    if (!option.is_positional() || has_positional || option.kind == ValueKind::kCommand) continue;
+    has_positional = true;
+    const std::string known = words(option);
+    const bool is_file = option.kind == ValueKind::kFile;
+    if (known != " -x")
+      text += fmt::format("complete -c forksight -n {}{}\n", condition(verb), is_file ? " -F" : known.substr(3));
+  }
+  return text;
+}
+
+// After "--" of a verb that runs a command: that command, as if it stood alone.
+constexpr char kCommand[] = R"(function __forksight_has_command
+    contains -- -- (commandline -opc)
+end
+function __forksight_complete_command
+    set -l words (commandline -opc) (commandline -ct)
+    set -l at (contains -i -- -- $words)
+    set -l rest $words[(math $at + 1)..-1]
+    complete -C "$rest"
+end
+complete -c forksight -n __forksight_has_command -x -a '(__forksight_complete_command)'
+
+)";
+
+}  // namespace
+
+std::string render_fish_completion(const VerbHelp& root) {
+  const std::vector<const VerbHelp*> verbs = list_verbs(root);
+  std::string text = "# fish completion of forksight. Generated from the help of the command.\n\n" + at_function(verbs);
+  text += "complete -c forksight -f\n" + std::string(kCommand);
+  for (const VerbHelp* verb : verbs) text += verb_lines(*verb);
+  return text;
+}
+
+}  // namespace forksight

@@ -1,0 +1,10 @@
+// `forksight generate`: manual pages and completions, for the build and for packagers. Help does not show it.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+namespace forksight {
+
+void add_generate_command(CLI::App& app, int& status);
+
+}  // namespace forksight

@@ -1,0 +1,64 @@
+// What the help of each verb says, as data: read from the tables of CLI11 that the command line is parsed with. Manual
+// pages and completions are made from it, so none of them has a list of its own.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace CLI {
+class App;
+}
+
+namespace forksight {
+
+enum class ValueKind { kNone, kAny, kChoice, kFile, kFolder, kProcess, kCommand };
+
+struct OptionHelp {
+  std::vector<std::string> names;  // "-q", "--quiet"; empty: a positional
+  std::string value;               // as help calls it, "SECONDS" or "text|json"; "" for a flag
+  ValueKind kind = ValueKind::kNone;
+  std::vector<std::string> choices;  // words that may stand there; others may, too, unless `kind` is kChoice
+  bool is_repeated = false;          // may be given again, or takes several words
+  std::string description;
+  std::string default_value;
+  std::string group;
+
+  bool is_positional() const { return names.empty(); }
+};
+
+// "forksight why 4242" and what it does. The second part may be empty.
+struct HelpEntry {
+  std::string head;
+  std::string text;
+};
+
+// Either filled text, or a list.
+struct HelpParagraph {
+  std::string text;
+  std::vector<HelpEntry> entries;
+};
+
+struct VerbHelp {
+  std::string path;  // "why", "suite run"; "" for the command itself
+  std::string description;
+  std::string usage;  // "forksight why [OPTIONS] PID|NAME..."
+  std::vector<HelpEntry> examples;
+  std::vector<HelpParagraph> notes;  // the footer without its last part:
+  std::string exit_status;           // the paragraph "Exit status: ..."
+  std::vector<OptionHelp> options;   // group by group
+  std::vector<VerbHelp> verbs;
+
+  std::string name() const { return path.substr(path.find(' ') + 1); }
+};
+
+// Verbs without a group, which help does not show, are left out.
+VerbHelp read_help_tables(const CLI::App& app);
+
+// `root` and all verbs below it, parents first.
+std::vector<const VerbHelp*> list_verbs(const VerbHelp& root);
+
+// Lines that begin with two spaces are a list: a head, two spaces or more, and a text, which may go on in further
+// lines.
+std::vector<HelpParagraph> read_paragraphs(const std::string& text);
+
+}  // namespace forksight

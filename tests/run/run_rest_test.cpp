@@ -1,0 +1,103 @@
+// Ctrl-C while nothing is proved to hang, and nothing is done either: what each process waits for is said before it ends.
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <optional>
+#include <string>
+
+#include "proc/proc_fs.hpp"
+#include "run_command_fixture.hpp"
+
+namespace forksight {
+namespace {
+
+using namespace test;
+
+// Reads from a pipe whose other end its child has, which waits for a signal.
+constexpr char kMode[] = "pipe-healthy";
+
+// forksight looks every quarter of a second: after so many looks it knows that the program rests.
+void wait_until_rest_is_known(const FixtureProcess& process) {
+  constexpr std::uint64_t kLooks = 16;
+  const auto looks = [&] {
+    const auto status = proc::parse_status(proc::read_file(proc::proc_path(process.pid(), "status")).text);
+    return status ? status->voluntary : 0;
+  };
+  const std::uint64_t before = looks();
+  while (looks() < before + kLooks) ::usleep(20'000);
+}
+
+void expect_waits(const std::string& text, pid_t reader, pid_t writer) {
+  EXPECT_NE(text.find("Not stuck for good"), std::string::npos) << text;
+  EXPECT_NE(text.find("process " + std::to_string(reader) + " (run_fixture)"), std::string::npos) << text;
+  EXPECT_NE(text.find("process " + std::to_string(writer) + " (run_fixture)"), std::string::npos) << text;
+  EXPECT_NE(text.find("in read: pipe:["), std::string::npos) << text;
+  EXPECT_NE(text.find("could be ended by: process " + std::to_string(writer) + " by its descriptor"), std::string::npos) << text;
+}
+
+class Rest : public RunCommand {
+ protected:
+  // The program, its reader and its writer, at rest and known to be.
+  void start(const Words& options) {
+    process_.emplace(command(options, {kFixture, kMode}), true, folder_.string());
+    ASSERT_TRUE(process_->wait_ready());
+    const auto readers = proc::read_children(process_->pid());
+    ASSERT_EQ(readers.size(), 1U);
+    reader_ = readers.front();
+    const auto writers = proc::read_children(reader_);
+    ASSERT_EQ(writers.size(), 1U);
+    writer_ = writers.front();
+    wait_until_rest_is_known(*process_);
+  }
+  int interrupt() {
+    EXPECT_EQ(::kill(process_->pid(), SIGINT), 0);
+    return exit_code(process_->wait_end());
+  }
+
+  std::optional<FixtureProcess> process_;
+  pid_t reader_ = 0;
+  pid_t writer_ = 0;
+};
+
+TEST_F(Rest, AnInterruptTellsWhatEachProcessWaitsFor) {
+  start({});
+  EXPECT_EQ(process_->stderr_text(), "") << "nothing hangs";
+  EXPECT_EQ(interrupt(), 128 + SIGINT);
+  const std::string error = process_->stderr_text();
+  expect_waits(error, reader_, writer_);
+  EXPECT_NE(error.find("pipe_healthy"), std::string::npos) << "and where: " << error;
+  EXPECT_LT(error.find("Not stuck for good"), error.find("the command was ended by signal 2 (SIGINT)")) << error;
+}
+
+// As a terminal does it: all get the signal, and the program is faster.
+TEST_F(Rest, AnInterruptThatEndsTheProgramFirstTellsItToo) {
+  start({});
+  ASSERT_EQ(::kill(-process_->pid(), SIGINT), 0);
+  EXPECT_EQ(exit_code(process_->wait_end()), 128 + SIGINT);
+  expect_waits(process_->stderr_text(), reader_, writer_);
+}
+
+TEST_F(Rest, AReportFileHasIt) {
+  start({"--report", "report.txt"});
+  EXPECT_EQ(interrupt(), 128 + SIGINT);
+  expect_waits(read_whole(folder_ / "report.txt"), reader_, writer_);
+  EXPECT_EQ(process_->stderr_text().find("Not stuck"), std::string::npos) << process_->stderr_text();
+}
+
+TEST_F(Rest, QuietIsQuiet) {
+  start({"-q"});
+  EXPECT_EQ(interrupt(), 128 + SIGINT);
+  EXPECT_EQ(process_->stderr_text(), "");
+}
+
+TEST_F(Rest, AProgramThatWorksIsNotToldOf) {
+  FixtureProcess process(command({}, {"sh", "-c", "echo; while :; do :; done"}), true, folder_.string());
+  ASSERT_TRUE(process.wait_ready());
+  wait_until_rest_is_known(process);
+  ASSERT_EQ(::kill(process.pid(), SIGINT), 0);
+  EXPECT_EQ(exit_code(process.wait_end()), 128 + SIGINT);
+  EXPECT_EQ(process.stderr_text().find("Not stuck"), std::string::npos) << process.stderr_text();
+}
+
+}  // namespace
+}  // namespace forksight
