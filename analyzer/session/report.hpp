@@ -10,6 +10,7 @@
 
 #include "diagnose/finding.hpp"
 #include "model/model.hpp"
+#include "render/text.hpp"
 #include "result.hpp"
 #include "session/session.hpp"
 
@@ -48,6 +49,7 @@ class RunReport {
   void note(const std::string& line) const;
 
  private:
+  render::TextOptions text_options() const;
   void write_whole(const std::string& text);
 
   const RunOptions& options_;

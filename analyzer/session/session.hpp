@@ -30,6 +30,7 @@ struct RunOptions {
   Certainty fail_on = Certainty::kLikely;
   ReportFormat format = ReportFormat::kText;
   std::filesystem::path report;  // "": standard error
+  bool full = false;             // text: every frame of every stack
   bool quiet = false;
 };
 
