@@ -39,5 +39,14 @@ TEST(Limits, AreNothingWhereAllWasSeen) {
   EXPECT_EQ(render_limits({"something"}), "What could not be seen:\n    - something\n");
 }
 
+// They are why somebody asked, so they come first.
+TEST(Unexplained, IsToldInTheFirstLines) {
+  const std::string text = render_text({}, {}, {}, {"process 7 (app) has been stuck, and no rule explains why"});
+  EXPECT_EQ(text,
+            "forksight: 1 unexplained hang in 0 processes\n"
+            "    - process 7 (app) has been stuck, and no rule explains why\n");
+  EXPECT_EQ(render_text({}, {}), "forksight: nothing found in 0 processes\n");
+}
+
 }  // namespace
 }  // namespace forksight::render
