@@ -34,7 +34,7 @@ Exit status: 0 nothing found, 1 something found, 2 the line was not understood, 
 struct CommandLine {
   std::string core;
   inspect::CoreSubjectOptions options;
-  std::string format = "text";
+  ReportStyle style;
 };
 
 ExitStatus explain(const CommandLine& line) {
@@ -46,7 +46,7 @@ ExitStatus explain(const CommandLine& line) {
   }
   model::Model model = inspect::build_model(subjects.value());
   if (std::string limit = symbols::debuginfod_limit(); !limit.empty()) model.limits.push_back(std::move(limit));
-  return show_report(model, line.format, {}, ShownWaits::kAll);
+  return show_report(model, line.style, {.waits = ShownWaits::kAll});
 }
 
 }  // namespace
@@ -63,7 +63,7 @@ void add_core_command(CLI::App& app, int& status) {
   verb->add_option("--parent-core", line->options.parent_core, "A core of the process that forked it")
       ->type_name("FILE")
       ->group("What to look at");
-  add_format_option(*verb, line->format);
+  add_style_options(*verb, line->style);
   verb->callback([line, &status] { status = as_int(explain(*line)); });
 }
 

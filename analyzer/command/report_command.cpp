@@ -27,7 +27,7 @@ Exit status: 0 nothing found, 1 something found, 2 the line was not understood, 
 
 struct CommandLine {
   std::vector<std::filesystem::path> folders;
-  std::string format = "text";
+  ReportStyle style;
 };
 
 ExitStatus report(const CommandLine& line) {
@@ -41,7 +41,7 @@ ExitStatus report(const CommandLine& line) {
     return ExitStatus::kUnreadable;
   }
   const OutsideFindings outside = OutsideFindings::read(line.folders, model->limits);
-  return show_report(model.value(), line.format, outside);
+  return show_report(model.value(), line.style, {.outside = outside});
 }
 
 }  // namespace
@@ -56,7 +56,7 @@ void add_report_command(CLI::App& app, int& status) {
       ->required()
       ->type_name("")
       ->group("What to read");
-  add_format_option(*verb, line->format);
+  add_style_options(*verb, line->style);
   verb->callback([line, &status] { status = as_int(report(*line)); });
 }
 

@@ -11,6 +11,7 @@
 #include "command/formatter.hpp"
 #include "command/output.hpp"
 #include "command/run_cures.hpp"
+#include "command/show_report.hpp"
 #include "session/session.hpp"
 #include "command/words_after_dashes.hpp"
 
@@ -103,6 +104,7 @@ void add_options(CLI::App& run, CommandLine& line) {
       ->type_name("FILE")->group(kOutput);
   run.add_option("--format", line.format, "json: the whole report as one document, which needs --report; a FILE is written again when it grows")
       ->check(one_of({"text", "json"}))->type_name("text|json")->capture_default_str()->group(kOutput);
+  run.add_flag("--full", options.full, kFullHelp)->group(kOutput);
   run.add_flag("-q,--quiet", options.quiet, "Print findings only")->group(kOutput);
 
   constexpr char kStatus[] = "The exit status, for scripts";

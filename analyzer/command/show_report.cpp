@@ -1,41 +1,58 @@
 #include "command/show_report.hpp"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
-#include <filesystem>
-#include <system_error>
+#include <utility>
 #include <vector>
 
 #include "command/output.hpp"
 #include "diagnose/diagnose.hpp"
 #include "render/json.hpp"
+#include "render/terminal.hpp"
 #include "render/text.hpp"
 #include "render/waits.hpp"
 
 namespace forksight {
+namespace {
 
-ExitStatus show_report(model::Model& model, const std::string& format, const OutsideFindings& outside,
-                       ShownWaits waits) {
+std::string make_text(const model::Model& model, const std::vector<Finding>& findings, const ReportStyle& style,
+                      const ReportContents& contents) {
+  render::TextOptions options = render::options_for(STDOUT_FILENO);
+  options.full = style.full;
+  const bool is_all = contents.waits == ShownWaits::kAll;
+  std::vector<std::string> parts;
+  parts.push_back(render::render_text(model, findings, options, find_unexplained(model, findings)));
+  parts.push_back(render::render_waits(
+      model, is_all ? render::find_untold(model, findings) : find_unexplained_processes(model, findings), options));
+  if (!contents.locals.empty())
+    parts.push_back(
+        render::render_list("Locals of the innermost frames of Python, by name:", contents.locals, options));
+  parts.push_back(render::render_limits(model.limits, options));
+  std::erase(parts, "");
+  return fmt::format("{}", fmt::join(parts, "\n"));
+}
+
+}  // namespace
+
+ExitStatus show_report(model::Model& model, const ReportStyle& style, const ReportContents& contents) {
   std::vector<Finding> findings = diagnose(model);
-  outside.add_to(model, findings);
-  for (std::string& sentence : find_unexplained(model, findings)) model.limits.push_back(std::move(sentence));
+  contents.outside.add_to(model, findings);
   std::string text;
-  if (format == "json") {
+  if (style.format == "json") {
+    for (std::string& sentence : find_unexplained(model, findings)) model.limits.push_back(std::move(sentence));
     text = render::render_json(model, findings);
   } else {
-    render::TextOptions options;
-    options.colour = render::wants_colour(STDOUT_FILENO);
-    std::error_code ignored;
-    options.cwd = std::filesystem::current_path(ignored);
-    text = render::render_text(model, findings, options);
-    const std::string others = render::render_waits(
-        model,
-        waits == ShownWaits::kAll ? render::find_untold(model, findings) : find_unexplained_processes(model, findings),
-        options);
-    if (!others.empty()) text += "\n" + others;
+    text = make_text(model, findings, style, contents);
   }
   if (!write_out(text)) return ExitStatus::kUnreadable;
   return findings.empty() ? ExitStatus::kNothingFound : ExitStatus::kFindings;
+}
+
+void add_style_options(CLI::App& verb, ReportStyle& style) {
+  add_format_option(verb, style.format);
+  verb.add_flag("--full", style.full, kFullHelp)->group("What comes out");
 }
 
 void add_format_option(CLI::App& verb, std::string& format) {

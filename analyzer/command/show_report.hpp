@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 
 #include <string>
+#include <vector>
 
 #include "command/exit_status.hpp"
 #include "session/outside.hpp"
@@ -17,11 +18,23 @@ enum class ShownWaits {
   kAll,          // of all that no finding is about
 };
 
-// `format`: "text" or "json". `outside`: what a run found and its traces do not tell.
-ExitStatus show_report(model::Model& model, const std::string& format, const OutsideFindings& outside = {},
-                       ShownWaits waits = ShownWaits::kUnexplained);
+// How a report comes out.
+struct ReportStyle {
+  std::string format = "text";  // or "json"
+  bool full = false;            // text: every frame of every stack
+};
 
-// The option --format of these verbs.
+struct ReportContents {
+  OutsideFindings outside = {};  // what a run found and its traces do not tell
+  ShownWaits waits = ShownWaits::kUnexplained;
+  std::vector<std::string> locals = {};  // of Python's frames, for a text
+};
+ExitStatus show_report(model::Model& model, const ReportStyle& style, const ReportContents& contents = {});
+
+inline constexpr char kFullHelp[] = "Every frame of each stack; else those of libraries and runtimes are folded";
+// The options --format and --full of these verbs.
+void add_style_options(CLI::App& verb, ReportStyle& style);
+// --format alone.
 void add_format_option(CLI::App& verb, std::string& format);
 
 }  // namespace forksight

@@ -20,7 +20,6 @@
 #include "image/refusal.hpp"
 #include "inspect/live_tree.hpp"
 #include "proc/proc_fs.hpp"
-#include "render/printable.hpp"
 #include "symbols/debug_files.hpp"
 
 namespace forksight {
@@ -53,22 +52,22 @@ struct CommandLine {
   bool no_stop = false;
   bool watch = false;
   bool locals = false;
-  std::string format = "text";
+  ReportStyle style;
 };
 
 constexpr std::chrono::seconds kWatchPace{1};
 
-std::string describe_locals(const std::vector<inspect::PythonLocals>& locals) {
-  std::string text = "Locals of the innermost frames of Python, by name:\n";
+// A line each.
+std::vector<std::string> describe_locals(const std::vector<inspect::PythonLocals>& locals) {
+  std::vector<std::string> lines;
   for (const inspect::PythonLocals& one : locals) {
     std::string names;
     for (const std::string& name : one.names) names += (names.empty() ? "" : ", ") + name;
     const model::Frame& frame = one.frame;
-    text += render::printable(fmt::format("  thread {} of process {}, {} ({}:{}): {}", one.tid, one.pid, frame.function,
-                                          words::base_name(frame.file), frame.line, names)) +
-            "\n";
+    lines.push_back(fmt::format("thread {} of process {}, {} ({}:{}): {}", one.tid, one.pid, frame.function,
+                                words::base_name(frame.file), frame.line, names));
   }
-  return text;
+  return lines;
 }
 
 // A zombie has ended, too.
@@ -131,9 +130,8 @@ ExitStatus explain(const CommandLine& line) {
     if (std::string limit = symbols::debuginfod_limit(); !limit.empty()) model.limits.push_back(std::move(limit));
     const bool is_over = !line.watch || !diagnose(model).empty();
     if (is_over) {
-      const ExitStatus status = show_report(model, line.format, {}, line.all ? ShownWaits::kUnexplained : ShownWaits::kAll);
-      if (!locals.empty() && !write_out(describe_locals(locals))) return ExitStatus::kUnreadable;
-      return status;
+      const ShownWaits waits = line.all ? ShownWaits::kUnexplained : ShownWaits::kAll;
+      return show_report(model, line.style, {.waits = waits, .locals = describe_locals(locals)});
     }
     std::this_thread::sleep_for(kWatchPace);
   }
@@ -169,7 +167,7 @@ void add_why_command(CLI::App& app, int& status) {
       ->group("How to look");
   verb->add_flag("--watch", line->watch, "Look again every second until something is found, or the process ends")
       ->group("How to look");
-  add_format_option(*verb, line->format);
+  add_style_options(*verb, line->style);
   verb->add_flag("--locals", line->locals,
                  "Tell what the innermost Python frames of what hangs call their variables; names only, as text")
       ->group("What comes out");
@@ -177,7 +175,7 @@ void add_why_command(CLI::App& app, int& status) {
     if (line->all != line->targets.empty())
       throw CLI::ValidationError(line->all ? "--all" : "PID", line->all ? "names every process: leave out the others"
                                                                         : "is missing: name a process, or use --all");
-    if (line->locals && line->format != "text") throw CLI::ValidationError("--locals", "is for --format text only");
+    if (line->locals && line->style.format != "text") throw CLI::ValidationError("--locals", "is for --format text only");
     status = as_int(explain(*line));
   });
 }

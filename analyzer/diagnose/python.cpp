@@ -86,7 +86,11 @@ std::string place(const model::Stack& stack) {
     frame = &*first;
   }
   if (!frame->python) return words::long_place(stack);
-  return fmt::format("{}:{}, {}", words::base_name(frame->file), frame->line, frame->function);
+  const std::string where = fmt::format("{}:{}, {}", words::base_name(frame->file), frame->line, frame->function);
+  // Somewhere in a package: the line of the program's own that led there comes first.
+  const model::Frame& line = stack.frames[words::find_own_line(stack)];
+  const bool is_led_to = &line != frame && words::whose(*frame) == words::Whose::kLibrary;
+  return is_led_to ? fmt::format("{}:{}, {}", words::base_name(line.file), line.line, where) : where;
 }
 
 std::string process(const Evidence& evidence, model::ProcessId id) {

@@ -32,9 +32,40 @@ bool is_of_runtime(const model::Frame& frame) {
          frame.file.find("/include/c++/") != std::string::npos;
 }
 
-bool is_of_user(const model::Frame& frame) {
-  if (frame.function.empty() && frame.module.empty() && !frame.python) return false;
-  return frame.function != "_start" && !is_of_runtime(frame);
+bool is_of_user(const model::Frame& frame) { return whose(frame) != Whose::kRuntime; }
+
+// Where packages put shared libraries: those of the distribution, of pip and conda, and CPython's own modules.
+bool is_installed(std::string_view path) {
+  if (base_name(path).find(".so") == std::string_view::npos) return false;
+  return starts_with_any(path, {"/lib/", "/lib64/", "/usr/lib/", "/usr/lib64/"}) ||
+         path.find("-packages/") != std::string_view::npos || path.find("/lib/python3") != std::string_view::npos;
+}
+
+bool is_of_library(const model::Frame& frame) {
+  if (frame.python) return frame.file.find("-packages/") != std::string::npos;
+  return is_installed(frame.module) || model::find_owner_of_library(frame.module) != model::Owner::kUnknown;
+}
+
+// A line that its user can open.
+bool is_own_line(const model::Frame& frame) {
+  return whose(frame) == Whose::kUser && !frame.file.empty() && frame.line > 0;
+}
+
+// "torch" of ".../site-packages/torch/nn/functional.py", "threading" of "/usr/lib/python3.11/threading.py".
+std::string_view python_package(std::string_view file) {
+  constexpr std::string_view kFrozen = "<frozen ";
+  if (file.starts_with(kFrozen)) {
+    file.remove_prefix(kFrozen.size());
+    return file.substr(0, file.find_first_of(".>"));
+  }
+  std::size_t folder = file.find("-packages/");
+  if (folder == std::string_view::npos) folder = file.find("/lib/python3");
+  if (folder == std::string_view::npos) return base_name(file);
+  file.remove_prefix(folder + 1);  // "packages/torch/...", "lib/python3.11/threading.py"
+  if (file.starts_with("lib/")) file.remove_prefix(4);
+  file.remove_prefix(std::min(file.find('/') + 1, file.size()));
+  file = file.substr(0, file.find('/'));
+  return file.ends_with(".py") ? file.substr(0, file.size() - 3) : file;
 }
 
 // Its name ends in what a lock's operation is called: "SpinLock::lock", "fl_acquire", "enter_critical_section".
@@ -62,6 +93,24 @@ std::string_view base_name(std::string_view path) {
   return slash == std::string_view::npos ? path : path.substr(slash + 1);
 }
 
+Whose whose(const model::Frame& frame) {
+  if (frame.function.empty() && frame.module.empty() && !frame.python) return Whose::kRuntime;
+  if (frame.function == "_start" || is_of_runtime(frame)) return Whose::kRuntime;
+  return is_of_library(frame) ? Whose::kLibrary : Whose::kUser;
+}
+
+std::string code_of(const model::Frame& frame) {
+  if (frame.python) return frame.file.empty() ? "Python" : std::string(python_package(frame.file));
+  if (frame.file.starts_with("/rustc/")) return "Rust's standard library";
+  const std::string_view module = base_name(frame.module);
+  const bool is_linked_in = module.find(".so") == std::string_view::npos;
+  if (is_linked_in && starts_with_any(frame.function, {"GOMP_", "gomp_"})) return "libgomp";
+  const bool is_of_cpp = starts_with_any(frame.function, {"std::", "__gnu_cxx::", "__gthread_", "void std::"}) ||
+                         frame.file.find("/include/c++/") != std::string::npos;
+  if (is_linked_in && is_of_cpp) return "the C++ library";
+  return module.empty() ? "unknown code" : std::string(module);
+}
+
 std::pair<std::size_t, std::size_t> find_user_part(const model::Stack& stack) {
   const auto& frames = stack.frames;
   const auto first = std::ranges::find_if(frames, is_of_user);
@@ -83,22 +132,20 @@ std::vector<const model::Frame*> find_user_frames(const model::Stack& stack) {
   return found;
 }
 
-std::size_t count_unlined(const model::Stack& stack) {
+std::size_t find_own_line(const model::Stack& stack) {
   const auto [first, last] = find_user_part(stack);
   for (std::size_t i = first; i < last; ++i) {
-    const model::Frame& frame = stack.frames[i];
-    if (frame.python && is_of_user(frame)) return i - first;
-    if (!frame.python && !frame.file.empty() && is_of_user(frame)) return 0;
+    if (is_own_line(stack.frames[i])) return i;
   }
-  return 0;
+  return first;
 }
 
 std::string place(const model::Stack& stack) {
   const model::Frame* const frame = find_user_frame(stack);
   if (frame == nullptr) return {};
-  const std::size_t unlined = count_unlined(stack);
-  if (unlined == 0) return frame_place(*frame);
-  return fmt::format("{}, {}", frame_place(*(frame + unlined)), frame_place(*frame));
+  const model::Frame* const line = &stack.frames[find_own_line(stack)];
+  if (line == frame) return frame_place(*frame);
+  return fmt::format("{}, {}", frame_place(*line), frame_place(*frame));
 }
 
 model::Stack without_lock_functions(const model::Stack& stack) {
@@ -127,7 +174,7 @@ std::string at(std::string_view before, const model::Stack& stack) {
 std::string long_place(const model::Stack& stack) {
   const model::Frame* const frame = find_user_frame(stack);
   if (frame == nullptr) return {};
-  if (count_unlined(stack) != 0) return place(stack);
+  if (find_own_line(stack) != find_user_part(stack).first) return place(stack);
   const bool named_already = frame->file.empty() || frame->line == 0 || frame->function.empty();
   return named_already ? frame_place(*frame) : fmt::format("{} ({})", frame_place(*frame), frame->function);
 }

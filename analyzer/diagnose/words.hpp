@@ -14,8 +14,15 @@ namespace forksight::words {
 
 std::string_view base_name(std::string_view path);
 
-// The first frame that is the user's: not of libc, libstdc++, an OpenMP runtime, the loader or forksight, nor of a
-// standard header. Null if there is none.
+// Whose code a frame is in: that of the program and its own libraries; of a library that a package installed, in C or
+// Python; of libc, libstdc++, an OpenMP runtime, the loader, forksight, the interpreter, or of nobody who is known.
+enum class Whose { kUser, kLibrary, kRuntime };
+Whose whose(const model::Frame& frame);
+// "libtorch_cpu.so.1.13", "multiprocessing", "the C++ library": what a frame that is left out belongs to.
+std::string code_of(const model::Frame& frame);
+
+// The first frame that is the user's or of a library that the user chose: not of libc, libstdc++, an OpenMP runtime,
+// the loader or forksight, nor of a standard header. Null if there is none.
 const model::Frame* find_user_frame(const model::Stack& stack);
 // The user's frames and what lies between them, as indices [first, last); empty if there is none.
 std::pair<std::size_t, std::size_t> find_user_part(const model::Stack& stack);
@@ -23,9 +30,9 @@ std::pair<std::size_t, std::size_t> find_user_part(const model::Stack& stack);
 // All of the user's frames, innermost first, without those that are a guess.
 std::vector<const model::Frame*> find_user_frames(const model::Stack& stack);
 
-// The user's frames of machine code without lines that come before the first line of Python: those of an extension
-// module, by which its user cannot see where in the script it was called. 0 if there is no Python, or lines come first.
-std::size_t count_unlined(const model::Stack& stack);
+// The first frame at a line of the program's own, as an index: whoever called into a library sees there where that was.
+// That of find_user_frame if there is none.
+std::size_t find_own_line(const model::Stack& stack);
 
 // The stack from the first of the user's frames that is no operation of a lock ("SpinLock::lock"); all of it if there
 // is no such frame. For locks that are the user's own: where they are used says more than where they are made.

@@ -2,15 +2,21 @@
 
 #include <algorithm>
 
+#include "render/link.hpp"
 #include "render/printable.hpp"
 
 namespace forksight::render {
 
 namespace {
 
-constexpr std::size_t kLabelColumn = 14;
+constexpr std::size_t kColumns = 100;  // where nobody knows the width
+constexpr std::size_t kNarrow = 60;    // below, labels have lines of their own
+constexpr std::size_t kLabelColumn = 16;
+constexpr std::size_t kItemIndent = 4;
+constexpr std::size_t kListIndent = 8;
 constexpr std::size_t kRowIndent = 6;
-constexpr std::size_t kRowColumn = 40;
+constexpr std::size_t kPlaceIndent = 10;  // of a place on a line of its own
+constexpr std::size_t kMostPlaceColumn = 40;
 
 std::string_view escape_of(Style style) {
   switch (style) {
@@ -26,69 +32,140 @@ std::string_view escape_of(Style style) {
 
 }  // namespace
 
-void Page::styled(Style style, std::string_view printable_text) {
-  const bool plain = !colour_ || style == Style::kPlain || printable_text.empty();
-  if (!plain) out_ += escape_of(style);
+Page::Page(const Paper& paper)
+    : colour_(paper.colour),
+      link_host_(paper.colour ? paper.link_host : std::nullopt),
+      is_narrow_(paper.columns.value_or(kColumns) < kNarrow),
+      has_headlines_(!paper.columns),
+      columns_(paper.columns.value_or(kColumns)) {}
+
+void Page::put(Style style, std::string_view printable_text) {
+  const bool is_plain = !colour_ || style == Style::kPlain || printable_text.empty();
+  if (!is_plain) out_ += escape_of(style);
   out_ += printable_text;
-  if (!plain) out_ += "\x1b[0m";
+  if (!is_plain) out_ += "\x1b[0m";
+  column_ += width(printable_text);
 }
 
-void Page::line(Style style, std::string_view text) {
-  styled(style, printable(text));
+void Page::pad(std::size_t to_column) {
+  if (column_ >= to_column) return;
+  out_.append(to_column - column_, ' ');
+  column_ = to_column;
+}
+
+void Page::end_line() {
   out_ += '\n';
+  column_ = 0;
 }
 
-void Page::wrapped(std::string_view text, std::size_t indent) {
-  std::size_t column = indent;
-  bool at_start = true;
+void Page::flow(Style style, std::string_view text, std::size_t indent) {
+  std::string line;  // what is put at once, in one style
+  std::size_t end = column_;
   while (!text.empty()) {
-    const std::size_t end = std::min(text.find(' '), text.size());
-    const std::string_view word = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
+    const std::size_t length = std::min(text.find(' '), text.size());
+    const std::string_view word = text.substr(0, length);
+    text.remove_prefix(std::min(length + 1, text.size()));
     if (word.empty()) continue;
-    if (!at_start && column + 1 + width(word) > kColumns) {
-      out_ += '\n';
-      out_.append(indent, ' ');
-      column = indent;
-      at_start = true;
+    if (!line.empty() && end + 1 + width(word) > columns_) {
+      put(style, line);
+      end_line();
+      pad(indent);
+      line.clear();
+      end = column_;
     }
-    if (!at_start) out_ += ' ';
-    out_ += word;
-    column += width(word) + (at_start ? 0 : 1);
-    at_start = false;
+    if (!line.empty()) line += ' ';
+    end += width(word) + (line.empty() ? 0 : 1);
+    line += word;
   }
-  out_ += '\n';
+  put(style, line);
+}
+
+void Page::headline(Style style, std::string_view text) {
+  if (has_headlines_) {
+    put(style, printable(text));
+  } else {
+    flow(style, printable(text), 0);
+  }
+  end_line();
+}
+
+void Page::paragraph(Style style, std::string_view text, std::size_t indent) {
+  pad(indent);
+  flow(style, printable(text), indent == 0 ? 0 : indent + 2);
+  end_line();
 }
 
 void Page::labelled(std::string_view label, std::string_view text) {
-  std::string head = "  " + std::string(label);
-  if (text.empty()) {
-    styled(Style::kBold, head);
-    out_ += '\n';
-    return;
+  if (!label.empty()) {
+    pad(2);
+    put(Style::kBold, label);
   }
-  head.resize(std::max(head.size() + 1, kLabelColumn + 2), ' ');
-  styled(Style::kBold, head);
-  wrapped(printable(text), kLabelColumn + 2);
+  if (!text.empty()) {
+    if (is_narrow_ && !label.empty()) end_line();
+    const std::size_t indent = is_narrow_ ? kItemIndent : kLabelColumn;
+    if (column_ >= indent) pad(column_ + 1);
+    pad(indent);
+    flow(Style::kPlain, printable(text), indent);
+  }
+  end_line();
 }
 
 void Page::item(Style mark_style, std::string_view mark, std::string_view text) {
-  out_ += "    ";
-  styled(mark_style, mark);
-  out_ += ' ';
-  wrapped(printable(text), 4 + mark.size() + 1);
+  pad(kItemIndent);
+  put(mark_style, mark);
+  pad(column_ + 1);
+  flow(Style::kPlain, printable(text), is_narrow_ ? kItemIndent + 2 : column_);
+  end_line();
 }
 
-void Page::row(std::string_view left, std::string_view right) {
-  out_.append(kRowIndent, ' ');
-  const std::string name = printable(left);
-  out_ += name;
-  if (!right.empty()) {
-    const std::size_t used = kRowIndent + width(name);
-    out_.append(used < kRowColumn ? kRowColumn - used : 2, ' ');
-    styled(Style::kFaint, printable(right));
+void Page::list(std::string_view label, const std::vector<std::string>& items) {
+  pad(kListIndent);
+  put(Style::kPlain, label);
+  const std::size_t indent = is_narrow_ ? kListIndent + 2 : column_ + 1;
+  if (is_narrow_) end_line();
+  for (const std::string& item : items) {
+    pad(indent);
+    flow(Style::kPlain, printable(item), is_narrow_ ? indent + 2 : indent);
+    end_line();
   }
-  out_ += '\n';
+}
+
+void Page::put_place(const Row& row, std::string_view place) {
+  const std::string uri = link_host_ && !row.path.empty() ? file_uri(*link_host_, row.path) : std::string();
+  if (!uri.empty()) out_ += link_start(uri);
+  put(Style::kFaint, place);
+  if (!uri.empty()) out_ += kLinkEnd;
+}
+
+void Page::row(const Row& row) {
+  const std::string name = printable(row.name);
+  const std::string place = printable(row.place);
+  const std::string note = printable(row.note);
+  pad(kRowIndent);
+  const std::size_t place_column = std::min(kMostPlaceColumn, columns_ * 2 / 5);
+  const std::size_t name_end = kRowIndent + width(name);
+  const std::size_t start = name_end < place_column ? place_column : name_end + 2;
+  const std::size_t place_end = start + width(place) + (note.empty() ? 0 : 1 + width(note));
+  flow(Style::kPlain, name, kRowIndent + 2);
+  if (!place.empty()) {
+    const bool has_room = place_end <= columns_;
+    if (!has_room) end_line();
+    pad(has_room ? start : kPlaceIndent);
+    put_place(row, place);
+  }
+  if (!note.empty()) {
+    const bool has_room = column_ + 1 + width(note) <= columns_;
+    if (!has_room) end_line();
+    pad(has_room ? column_ + 1 : kPlaceIndent);
+    put(Style::kFaint, note);
+  }
+  end_line();
+}
+
+void Page::aside(std::string_view text) {
+  pad(kRowIndent);
+  flow(Style::kFaint, printable(text), kRowIndent + 1);
+  end_line();
 }
 
 }  // namespace forksight::render

@@ -2,35 +2,70 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace forksight::render {
 
 enum class Style { kPlain, kBold, kBad, kWarn, kGood, kFaint };
 
+// What the text is written on.
+struct Paper {
+  bool colour = false;
+  // Of the terminal, or as asked for. None: text wraps at 100 columns, and the first lines of a finding are not
+  // wrapped, so that each survives alone in a log.
+  std::optional<std::size_t> columns = {};
+  // The name of this host, for links to files; none: no links. Only with colour.
+  std::optional<std::string> link_host = {};
+};
+
+// A name and where that is, which may link to `path`.
+struct Row {
+  std::string_view name = {};
+  std::string_view place = {};  // never wrapped, so that it can be copied
+  std::string_view note = {};   // "(inlined)"
+  std::string_view path = {};   // an absolute path that exists; "": no link
+};
+
+// A word that is wider than the page is not cut: paths can be copied.
 class Page {
  public:
-  explicit Page(bool colour) : colour_(colour) {}
+  explicit Page(const Paper& paper);
 
-  // A line of its own, not wrapped.
-  void line(Style style, std::string_view text);
+  // A line that stays whole where the width of the page is not known.
+  void headline(Style style, std::string_view text);
+  // Text from `indent` on, wrapped under itself.
+  void paragraph(Style style, std::string_view text, std::size_t indent = 0);
   void blank() { out_ += '\n'; }
   // "  Label       text", wrapped; further lines are indented under the text. `label` and `mark` are ours, and ASCII.
   void labelled(std::string_view label, std::string_view text);
   // "    mark text", wrapped under the text.
   void item(Style mark_style, std::string_view mark, std::string_view text);
-  // "      left            right": two columns, `right` faint.
-  void row(std::string_view left, std::string_view right);
+  // "        label item", further items under the first.
+  void list(std::string_view label, const std::vector<std::string>& items);
+  // "      name            place note": two columns, or two lines where there is no room.
+  void row(const Row& row);
+  // "      (text)", faint, in place of rows.
+  void aside(std::string_view text);
 
   std::string take() { return std::move(out_); }
 
  private:
-  static constexpr std::size_t kColumns = 100;
-  void wrapped(std::string_view printable_text, std::size_t indent);
-  void styled(Style style, std::string_view printable_text);
+  void put(Style style, std::string_view printable_text);
+  void pad(std::size_t to_column);
+  void end_line();
+  // Words from the current column on; further lines begin at `indent`.
+  void flow(Style style, std::string_view printable_text, std::size_t indent);
+  void put_place(const Row& row, std::string_view printable_place);
 
   bool colour_;
+  std::optional<std::string> link_host_;
+  bool is_narrow_;
+  bool has_headlines_;
+  std::size_t columns_;
+  std::size_t column_ = 0;
   std::string out_;
 };
 

@@ -1,17 +1,31 @@
 #include "render/stack_rows.hpp"
 
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <filesystem>
+#include <span>
 #include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
 
 #include "diagnose/words.hpp"
 
 namespace forksight::render {
 namespace {
 
-constexpr std::size_t kMostFrames = 6;
-constexpr std::size_t kMostUnlined = 2;  // of them, before the first line of Python
+using words::Whose;
+
+// The user's own frames are all shown, but for those in the midst of a deep recursion.
+constexpr std::size_t kMostInner = 16;
+constexpr std::size_t kMostOuter = 8;
+constexpr std::size_t kMostForeign = 6;  // where there is none of the user's own
+constexpr std::size_t kMostNames = 4;
+
+using Frames = std::span<const model::Frame>;
 
 // Below the working directory, relative to it: a path that can be clicked and opened.
 std::string shorten(const std::string& file, const std::filesystem::path& cwd) {
@@ -21,36 +35,99 @@ std::string shorten(const std::string& file, const std::filesystem::path& cwd) {
   return file.starts_with(base) ? file.substr(base.size()) : file;
 }
 
-void add_frame(Page& page, const model::Frame& frame, const std::filesystem::path& cwd) {
+// Only an absolute path is the same for whoever opens it.
+bool can_link(const std::string& file) {
+  std::error_code ignored;
+  return file.starts_with('/') && std::filesystem::is_regular_file(file, ignored);
+}
+
+void add_frame(Page& page, const model::Frame& frame, const TextOptions& options) {
   std::string where;
   if (!frame.file.empty()) {
-    where = shorten(frame.file, cwd);
+    where = shorten(frame.file, options.cwd);
     if (frame.line > 0) where += fmt::format(":{}", frame.line);
   } else if (!frame.module.empty()) {
     where = fmt::format("{}+{:#x}", words::base_name(frame.module), frame.offset);
   }
-  if (frame.inlined) where += " (inlined)";
-  if (frame.approximate) where += " (approximate)";
-  page.row(frame.function.empty() ? "??" : frame.function, where);
+  std::string note = frame.inlined ? "(inlined)" : "";
+  if (frame.approximate) note += note.empty() ? "(approximate)" : " (approximate)";
+  const bool is_linked = options.colour && options.link_host && can_link(frame.file);
+  page.row({.name = frame.function.empty() ? "??" : frame.function,
+            .place = where,
+            .note = note,
+            .path = is_linked ? std::string_view(frame.file) : std::string_view()});
+}
+
+// "(10 frames of libtorch_cpu.so, libgomp.so.1)": most frames first.
+void fold(Page& page, Frames frames) {
+  std::vector<std::pair<std::string, std::size_t>> counts;
+  for (const model::Frame& frame : frames) {
+    const std::string code = words::code_of(frame);
+    const auto known = std::ranges::find(counts, code, [](const auto& entry) { return entry.first; });
+    if (known == counts.end()) {
+      counts.emplace_back(code, 1);
+    } else {
+      ++known->second;
+    }
+  }
+  std::ranges::stable_sort(counts, std::ranges::greater{}, [](const auto& entry) { return entry.second; });
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < counts.size() && i < kMostNames; ++i) names.push_back(counts[i].first);
+  const std::string rest = counts.size() > kMostNames ? fmt::format(" and {} more", counts.size() - kMostNames) : "";
+  page.aside(fmt::format("({} of {}{})", words::count(frames.size(), "frame", "frames"), fmt::join(names, ", "), rest));
+}
+
+bool is_own(const model::Frame& frame) {
+  return words::whose(frame) == Whose::kUser || frame.function == model::kSignalFrame;
+}
+
+// Which frames have rows of their own.
+std::vector<bool> choose(Frames frames) {
+  std::vector<bool> is_shown(frames.size());
+  const auto own = static_cast<std::size_t>(std::ranges::count_if(frames, is_own));
+  const bool has_user =
+      std::ranges::any_of(frames, [](const auto& frame) { return words::whose(frame) == Whose::kUser; });
+  const bool has_library =
+      std::ranges::any_of(frames, [](const auto& frame) { return words::whose(frame) == Whose::kLibrary; });
+  std::size_t seen = 0;
+  for (std::size_t i = 0; i < frames.size(); ++i) {
+    if (has_user) {
+      if (!is_own(frames[i])) continue;
+      is_shown[i] = own <= kMostInner + kMostOuter || seen < kMostInner || seen >= own - kMostOuter;
+      ++seen;
+    } else if (!has_library || words::whose(frames[i]) == Whose::kLibrary) {
+      is_shown[i] = seen < kMostForeign;
+      ++seen;
+    }
+  }
+  // A line that folds one frame is no shorter than that frame; of a runtime's, its name says enough.
+  for (std::size_t i = 0; i < frames.size(); ++i) {
+    const bool is_alone = (i == 0 || is_shown[i - 1]) && (i + 1 == frames.size() || is_shown[i + 1]);
+    const bool is_telling = words::whose(frames[i]) == Whose::kLibrary && !frames[i].function.empty();
+    if (is_alone && is_telling) is_shown[i] = true;
+  }
+  return is_shown;
 }
 
 }  // namespace
 
-void add_stack(Page& page, const model::Stack& stack, const std::filesystem::path& cwd) {
+void add_stack(Page& page, const model::Stack& stack, const TextOptions& options) {
   if (!stack.known()) return;
-  const auto& frames = stack.frames;
-  auto [first, last] = words::find_user_part(stack);
-  if (first == last) last = frames.size();
-  const std::size_t unlined = words::count_unlined(stack);
-  if (unlined > kMostUnlined) {
-    for (std::size_t i = first; i < first + kMostUnlined; ++i) add_frame(page, frames[i], cwd);
-    page.row(fmt::format("({} more)", words::count(unlined - kMostUnlined, "frame", "frames")), "");
-    first += unlined;
+  const Frames frames(stack.frames);
+  const std::vector<bool> is_shown = options.full ? std::vector<bool>(frames.size(), true) : choose(frames);
+  // What started the thread says nothing, unless there is nothing else.
+  const std::size_t user_end = words::find_user_part(stack).second;
+  const std::size_t end = user_end == 0 || options.full ? frames.size() : user_end;
+  for (std::size_t i = 0; i < end;) {
+    if (is_shown[i]) {
+      add_frame(page, frames[i++], options);
+      continue;
+    }
+    const std::size_t first = i;
+    while (i < end && !is_shown[i]) ++i;
+    fold(page, frames.subspan(first, i - first));
   }
-  const std::size_t shown = std::min(last, first + kMostFrames);
-  for (std::size_t i = first; i < shown; ++i) add_frame(page, frames[i], cwd);
-  if (shown < last) page.row(fmt::format("({} more)", words::count(last - shown, "frame", "frames")), "");
-  if (shown == last && stack.cut) page.row("(outer frames were not recorded)", "");
+  if (stack.cut) page.aside("(outer frames were not recorded)");
 }
 
 }  // namespace forksight::render

@@ -1,11 +1,10 @@
 #include "render/text.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cctype>
-#include <cstdlib>
+#include <map>
 #include <set>
 #include <string_view>
 
@@ -20,6 +19,7 @@ namespace {
 
 constexpr std::size_t kMostPids = 8;
 constexpr std::size_t kMostLimits = 12;
+constexpr std::size_t kMostFiles = 8;  // in one sentence
 
 std::string upper(std::string text) {
   for (char& c : text) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
@@ -39,8 +39,9 @@ std::string kind_of(const Finding& finding) {
 
 class TextReport {
  public:
-  TextReport(const model::Model& model, const std::vector<Finding>& findings, const TextOptions& options)
-      : model_(model), findings_(findings), options_(options), page_(options.colour) {}
+  TextReport(const model::Model& model, const std::vector<Finding>& findings, const TextOptions& options,
+             const std::vector<std::string>& unexplained)
+      : model_(model), findings_(findings), options_(options), unexplained_(unexplained), page_(options) {}
 
   std::string render() {
     head();
@@ -49,7 +50,6 @@ class TextReport {
       if (finding.outcome != Outcome::kCured) describe(++number, finding);
     }
     cured(number);
-    if (options_.limits) limits();
     return page_.take();
   }
 
@@ -70,19 +70,18 @@ class TextReport {
             : words::count(count, "fork", "forks");
     const std::string processes = words::count(model_.processes.size(), "process", "processes");
     const std::string seen = count == 0 ? processes : fmt::format("{}, {}", processes, forks);
-    if (findings_.empty()) {
-      page_.line(Style::kBold, fmt::format("forksight: nothing found in {}", seen));
-      return;
-    }
-    page_.line(Style::kBold,
-               fmt::format("forksight: {} in {}", words::count(findings_.size(), "finding", "findings"), seen));
+    const std::string hangs = words::count(unexplained_.size(), "unexplained hang", "unexplained hangs");
+    std::string found = findings_.empty() ? "nothing found" : words::count(findings_.size(), "finding", "findings");
+    if (!unexplained_.empty()) found = findings_.empty() ? hangs : fmt::format("{} and {}", found, hangs);
+    page_.headline(Style::kBold, fmt::format("forksight: {} in {}", found, seen));
+    for (const std::string& sentence : unexplained_) page_.item(Style::kWarn, "-", sentence);
   }
 
   void describe(std::size_t number, const Finding& finding) {
     page_.blank();
     const std::string times = finding.count > 1 ? fmt::format(", {} times", finding.count) : std::string();
-    page_.line(style_of(finding), fmt::format("{}. {}: {}{}", number, kind_of(finding), finding.rule, times));
-    page_.line(Style::kBold, finding.summary);
+    page_.headline(style_of(finding), fmt::format("{}. {}: {}{}", number, kind_of(finding), finding.rule, times));
+    page_.headline(Style::kBold, finding.summary);
     page_.blank();
     sufferer(finding);
     culprit(finding);
@@ -107,13 +106,14 @@ class TextReport {
       if (finding.outcome != Outcome::kCured) continue;
       if (is_first) {
         page_.blank();
-        page_.line(Style::kGood, "Cured, so that it went on; without forksight each of these would have stopped it:");
+        page_.paragraph(Style::kGood,
+                        "Cured, so that it went on; without forksight each of these would have stopped it:");
       }
       is_first = false;
       page_.blank();
       const std::string times = finding.count > 1 ? fmt::format(", {} times", finding.count) : std::string();
-      page_.line(Style::kGood, fmt::format("{}. CURED: {}{}", ++number, finding.rule, times));
-      page_.line(Style::kBold, finding.summary);
+      page_.headline(Style::kGood, fmt::format("{}. CURED: {}{}", ++number, finding.rule, times));
+      page_.headline(Style::kBold, finding.summary);
       if (finding.stack.known()) page_.labelled("Where", "");
       stack(finding.stack);
       if (finding.processes.size() > 1) page_.labelled("Found in", places(finding));
@@ -131,9 +131,8 @@ class TextReport {
   }
 
   bool has_several_hosts() const {
-    return std::ranges::any_of(model_.processes, [&](const model::Process& process) {
-      return process.host != model_.processes.front().host;
-    });
+    return std::ranges::any_of(
+        model_.processes, [&](const model::Process& process) { return process.host != model_.processes.front().host; });
   }
 
   void sufferer(const Finding& finding) {
@@ -179,8 +178,7 @@ class TextReport {
     if (is_lock && culprit.holder) {
       const Holder& holder = *culprit.holder;
       const std::string parent = holder.pid == 0 ? "its parent" : fmt::format("process {}", holder.pid);
-      std::string held = holder.tid == 0
-                             ? "a thread of " + parent
+      std::string held = holder.tid == 0 ? "a thread of " + parent
                          : holder.tid == holder.pid
                              ? "the first thread of " + parent
                              : fmt::format("thread {}{} of {}", holder.tid, words::quoted(holder.name), parent);
@@ -252,37 +250,82 @@ class TextReport {
     return text;
   }
 
-  void stack(const model::Stack& stack) { add_stack(page_, stack, options_.cwd); }
-
-  void limits() {
-    if (model_.limits.empty()) return;
-    page_.blank();
-    page_.line(Style::kBold, "What could not be seen:");
-    for (std::size_t i = 0; i < model_.limits.size() && i < kMostLimits; ++i)
-      page_.item(Style::kFaint, "-", model_.limits[i]);
-    if (model_.limits.size() > kMostLimits) {
-      page_.item(Style::kFaint, "-",
-                 fmt::format("{} more; --format json has them all", model_.limits.size() - kMostLimits));
-    }
-  }
+  void stack(const model::Stack& stack) { add_stack(page_, stack, options_); }
 
   const model::Model& model_;
   const std::vector<Finding>& findings_;
   const TextOptions& options_;
+  const std::vector<std::string>& unexplained_;
   Page page_;
 };
 
-}  // namespace
-
-bool wants_colour(int fd) {
-  const char* const no_color = std::getenv("NO_COLOR");
-  const char* const terminal = std::getenv("TERM");
-  if (no_color != nullptr && *no_color != '\0') return false;
-  return terminal != nullptr && std::string_view(terminal) != "dumb" && ::isatty(fd) == 1;
+// "/usr/lib/libfoo.so: is stripped: ...": the file, and what is said of it.
+std::pair<std::string_view, std::string_view> split_limit(std::string_view limit) {
+  const std::size_t end = limit.find(": ");
+  if (!limit.starts_with('/') || end == std::string_view::npos) return {{}, limit};
+  return {limit.substr(0, end), limit.substr(end + 2)};
 }
 
-std::string render_text(const model::Model& model, const std::vector<Finding>& findings, const TextOptions& options) {
-  return TextReport(model, findings, options).render();
+std::string join_files(const std::vector<std::string_view>& files) {
+  const std::size_t shown = std::min(files.size(), kMostFiles);
+  const std::string names =
+      fmt::format("{}", fmt::join(files.begin(), files.begin() + static_cast<std::ptrdiff_t>(shown), ", "));
+  return files.size() == shown ? names : fmt::format("{} and {} more", names, files.size() - shown);
+}
+
+}  // namespace
+
+std::string render_text(const model::Model& model, const std::vector<Finding>& findings, const TextOptions& options,
+                        const std::vector<std::string>& unexplained) {
+  return TextReport(model, findings, options, unexplained).render();
+}
+
+std::string render_line(std::string_view text, const TextOptions& options) {
+  Page page(options);
+  page.headline(Style::kPlain, text);
+  return page.take();
+}
+
+std::string render_list(std::string_view title, const std::vector<std::string>& lines, const TextOptions& options) {
+  Page page(options);
+  page.headline(Style::kBold, title);
+  for (const std::string& line : lines) page.item(Style::kFaint, "-", line);
+  return page.take();
+}
+
+std::vector<std::string> merge_limits(const std::vector<std::string>& limits) {
+  std::vector<std::string_view> order;
+  std::map<std::string_view, std::vector<std::string_view>> files;
+  for (const std::string& limit : limits) {
+    const auto [file, what] = split_limit(limit);
+    const auto [at, is_new] = files.try_emplace(what);
+    if (is_new) order.push_back(what);
+    if (!file.empty() && std::ranges::find(at->second, file) == at->second.end()) at->second.push_back(file);
+  }
+  std::vector<std::string> merged;
+  for (const std::string_view what : order) {
+    const auto& of = files.at(what);
+    if (of.empty()) {
+      merged.emplace_back(what);
+    } else if (of.size() == 1) {
+      merged.push_back(fmt::format("{}: {}", of.front(), what));
+    } else if (what.starts_with("is ") || what.starts_with("cannot ")) {
+      merged.push_back(fmt::format("Each of these {} files {}: {}", of.size(), what, join_files(of)));
+    } else {
+      merged.push_back(fmt::format("Of each of these {} files: {}: {}", of.size(), what, join_files(of)));
+    }
+  }
+  return merged;
+}
+
+std::string render_limits(const std::vector<std::string>& limits, const TextOptions& options) {
+  if (limits.empty()) return {};
+  std::vector<std::string> lines = merge_limits(limits);
+  if (const std::size_t count = lines.size(); count > kMostLimits) {
+    lines.resize(kMostLimits);
+    lines.push_back(fmt::format("{} more; --format json has them all", count - kMostLimits));
+  }
+  return render_list("What could not be seen:", lines, options);
 }
 
 }  // namespace forksight::render

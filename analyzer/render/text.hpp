@@ -4,24 +4,35 @@
 
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "diagnose/finding.hpp"
 #include "model/model.hpp"
+#include "render/page.hpp"
 
 namespace forksight::render {
 
-struct TextOptions {
-  bool colour = false;        // see wants_colour
-  bool limits = true;         // say what could not be seen
+struct TextOptions : Paper {
+  bool full = false;          // every frame of every stack
   std::filesystem::path cwd;  // sources below it are shown relative to it; empty: as they are
 };
 
-// A terminal, and NO_COLOR and TERM=dumb do not forbid it.
-bool wants_colour(int fd);
-
-// Ends with a newline. Bytes out of traces never reach the terminal as control characters.
+// Ends with a newline. Bytes out of traces never reach the terminal as control characters. `unexplained`: a sentence
+// for each process that hangs and that no finding is about.
 std::string render_text(const model::Model& model, const std::vector<Finding>& findings,
-                        const TextOptions& options = {});
+                        const TextOptions& options = {}, const std::vector<std::string>& unexplained = {});
+
+// A line of forksight's own, wrapped; what follows the first line is indented.
+std::string render_line(std::string_view text, const TextOptions& options = {});
+
+// A title, and an item for each of `lines`.
+std::string render_list(std::string_view title, const std::vector<std::string>& lines, const TextOptions& options = {});
+
+// Sentences about what could not be seen: what is said of several files, once.
+std::vector<std::string> merge_limits(const std::vector<std::string>& limits);
+
+// These, for the end of a report; "" if there are none.
+std::string render_limits(const std::vector<std::string>& limits, const TextOptions& options = {});
 
 }  // namespace forksight::render

@@ -129,7 +129,7 @@ bool can_be_woken(const model::Process& process) {
   return process.liveness == model::Liveness::kAwake || !process.ways_out.empty();
 }
 
-void add_kind(Page& page, const Kind& kind, const std::filesystem::path& cwd) {
+void add_kind(Page& page, const Kind& kind, const TextOptions& options) {
   const model::Wait& wait = *kind.first;
   std::string who = kind.count == 1 ? fmt::format("thread {}{}", wait.tid, words::quoted(wait.name))
                                     : words::count(kind.count, "thread", "threads");
@@ -137,15 +137,13 @@ void add_kind(Page& page, const Kind& kind, const std::filesystem::path& cwd) {
   if (is_still && kind.least_ms)
     who += fmt::format(", for {}{}", words::duration(*kind.least_ms), kind.count == 1 ? "" : " or longer");
   page.item(Style::kPlain, "-", fmt::format("{}: {}", who, describe_call(wait)));
-  add_stack(page, wait.stack, cwd);
+  add_stack(page, wait.stack, options);
   if (!is_still || !wait.are_enders_known) return;
-  constexpr std::string_view kLabel = "    could be ended by:";
-  const std::string indent(kLabel.size(), ' ');
-  for (std::size_t i = 0; i < kind.enders.size() && i < kMostEnders; ++i)
-    page.item(Style::kPlain, i == 0 ? kLabel : indent, kind.enders[i]);
-  if (kind.enders.size() > kMostEnders)
-    page.item(Style::kPlain, indent, fmt::format("and {} more", kind.enders.size() - kMostEnders));
-  if (kind.enders.empty() && wait.state != 'D') page.item(Style::kPlain, kLabel, "nobody that could be seen");
+  std::vector<std::string> enders(kind.enders.begin(), kind.enders.begin() + static_cast<std::ptrdiff_t>(std::min(
+                                                                                 kind.enders.size(), kMostEnders)));
+  if (kind.enders.size() > kMostEnders) enders.push_back(fmt::format("and {} more", kind.enders.size() - kMostEnders));
+  if (enders.empty() && wait.state != 'D') enders.emplace_back("nobody that could be seen");
+  if (!enders.empty()) page.list("could be ended by:", enders);
 }
 
 }  // namespace
@@ -168,29 +166,32 @@ std::vector<model::ProcessId> find_untold(const model::Model& model, const std::
 std::string render_waits(const model::Model& model, const std::vector<model::ProcessId>& processes,
                          const TextOptions& options) {
   if (processes.empty()) return {};
-  Page page(options.colour);
+  Page page(options);
   const bool is_idle =
       std::ranges::all_of(processes, [&](model::ProcessId id) { return can_be_woken(model.processes[id]); });
   const bool is_core = std::ranges::any_of(processes, [&](model::ProcessId id) { return model.processes[id].is_core; });
-  page.line(Style::kBold, is_core   ? "What each thread was in:"
-                          : is_idle ? "Not stuck for good; as far as can be told from outside, each can still be woken:"
-                                    : "What each thread waits for, and who could end that:");
+  page.paragraph(Style::kBold, is_core ? "What each thread was in:"
+                               : is_idle
+                                   ? "Not stuck for good; as far as can be told from outside, each can still be woken:"
+                                   : "What each thread waits for, and who could end that:");
   for (std::size_t i = 0; i < processes.size() && i < kMostProcesses; ++i) {
     const model::Process& process = model.processes[processes[i]];
-    page.line(Style::kPlain, "  " + head_of(process));
+    page.paragraph(Style::kPlain, head_of(process), 2);
     const std::vector<Kind> kinds = find_kinds(process);
     std::size_t left = 0;
     for (std::size_t at = 0; at < kinds.size(); ++at) {
-      if (at < kMostKinds) add_kind(page, kinds[at], options.cwd);
+      if (at < kMostKinds) add_kind(page, kinds[at], options);
       if (at >= kMostKinds) left += kinds[at].count;
     }
     if (left > 0)
-      page.line(Style::kPlain,
-                fmt::format("    - {} more; --format json has them all", words::count(left, "thread", "threads")));
+      page.item(Style::kPlain, "-",
+                fmt::format("{} more; --format json has them all", words::count(left, "thread", "threads")));
   }
   if (processes.size() > kMostProcesses)
-    page.line(Style::kPlain, fmt::format("  and {} more; --format json has them all",
-                                         words::count(processes.size() - kMostProcesses, "process", "processes")));
+    page.paragraph(Style::kPlain,
+                   fmt::format("and {} more; --format json has them all",
+                               words::count(processes.size() - kMostProcesses, "process", "processes")),
+                   2);
   return page.take();
 }
 

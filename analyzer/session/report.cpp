@@ -11,10 +11,10 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
-#include <system_error>
 
 #include "diagnose/diagnose.hpp"
 #include "render/json.hpp"
+#include "render/terminal.hpp"
 #include "render/text.hpp"
 #include "render/waits.hpp"
 
@@ -40,18 +40,15 @@ bool write_all(int fd, const std::string& text) {
   return true;
 }
 
-render::TextOptions text_options(int fd) {
-  render::TextOptions options;
-  options.colour = render::wants_colour(fd);
-  options.limits = false;
-  std::error_code ignored;
-  options.cwd = std::filesystem::current_path(ignored);
-  return options;
-}
-
 }  // namespace
 
 RunReport::RunReport(const RunOptions& options) : options_(options) {}
+
+render::TextOptions RunReport::text_options() const {
+  render::TextOptions text = render::options_for(file_ >= 0 ? file_ : STDERR_FILENO);
+  text.full = options_.full;
+  return text;
+}
 
 RunReport::~RunReport() {
   if (file_ >= 0) ::close(file_);
@@ -93,13 +90,13 @@ bool RunReport::say(const model::Model& model, const std::vector<Finding>& findi
   for (const Finding& finding : findings) {
     if (said_.insert(finding.fingerprint).second) fresh.push_back(finding);
   }
-  std::string sentences;
+  std::vector<std::string> shown_sentences;
   bool has_news = !fresh.empty();
   for (const std::string& sentence : unexplained) {
     // "process 123 (app) …": how long it hangs changes, the process does not.
     const bool is_new = said_.insert(sentence.substr(0, sentence.find('('))).second;
     has_news = has_news || is_new;
-    if (is_new || is_regular_) sentences += fmt::format("forksight: {}\n", sentence);
+    if (is_new || is_regular_) shown_sentences.push_back(sentence);
   }
   if (!has_news) return false;
   if (options_.format == ReportFormat::kJson) {
@@ -108,9 +105,10 @@ bool RunReport::say(const model::Model& model, const std::vector<Finding>& findi
   }
   const int fd = file_ >= 0 ? file_ : STDERR_FILENO;
   const std::vector<Finding>& shown = is_regular_ ? findings : fresh;
-  std::string text = shown.empty() ? "" : render::render_text(model, shown, text_options(fd));
-  if (!sentences.empty())
-    text += sentences + render::render_waits(model, find_unexplained_processes(model, findings), text_options(fd));
+  const render::TextOptions how = text_options();
+  std::string text = shown.empty() ? "" : render::render_text(model, shown, how);
+  for (const std::string& sentence : shown_sentences) text += render::render_line("forksight: " + sentence, how);
+  if (!shown_sentences.empty()) text += render::render_waits(model, find_unexplained_processes(model, findings), how);
   if (file_ >= 0) {
     write_whole(text);
   } else {
@@ -123,7 +121,7 @@ void RunReport::say_waits(const model::Model& model, const std::vector<model::Pr
   const bool is_beside = file_ < 0 || options_.format == ReportFormat::kJson;
   if (is_beside && options_.quiet) return;
   const int fd = is_beside ? STDERR_FILENO : file_;
-  waits_ = render::render_waits(model, processes, text_options(fd));
+  waits_ = render::render_waits(model, processes, text_options());
   // A file has the findings so far: this goes below them, until say_last() writes it anew.
   write_all(fd, waits_);
 }
@@ -147,12 +145,13 @@ void RunReport::say_last(const model::Model& model, const std::vector<Finding>& 
     const bool is_worth_it = !options_.quiet || !findings.empty() || is_stale_;
     if (is_regular_ || is_on_standard_output() || (is_missing && is_worth_it)) write_document(model, findings);
   } else if (is_regular_) {
-    render::TextOptions whole = text_options(file_);
-    whole.limits = true;
-    std::string text = render::render_text(model, findings, whole);
-    text += render::render_waits(model, find_unexplained_processes(model, findings), whole);
+    const render::TextOptions how = text_options();
+    std::string text = render::render_text(model, findings, how);
+    text += render::render_waits(model, find_unexplained_processes(model, findings), how);
     text += waits_;
     if (!end_.empty()) text += fmt::format("forksight: {}\n", end_);
+    const std::string limits = render::render_limits(model.limits, how);
+    if (!limits.empty()) text += "\n" + limits;
     write_whole(text);
   }
 }
@@ -167,7 +166,7 @@ void RunReport::note_end(int status) {
 void RunReport::say_summary(const model::Model& model, const std::vector<Finding>& findings, std::size_t unexplained,
                             std::size_t processes, const std::filesystem::path& folder) const {
   if (!is_regular_) {
-    for (const std::string& limit : model.limits) note("not seen: " + limit);
+    for (const std::string& limit : render::merge_limits(model.limits)) note("not seen: " + limit);
   }
   if (!end_.empty()) note(end_);
   std::string line = count_findings(findings);
@@ -182,7 +181,7 @@ void RunReport::say_summary(const model::Model& model, const std::vector<Finding
 
 void RunReport::note(const std::string& line) const {
   if (options_.quiet) return;
-  write_all(STDERR_FILENO, fmt::format("forksight: {}\n", line));
+  write_all(STDERR_FILENO, render::render_line("forksight: " + line, render::options_for(STDERR_FILENO)));
 }
 
 std::string count_findings(const std::vector<Finding>& findings) {

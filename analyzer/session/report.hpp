@@ -10,6 +10,7 @@
 
 #include "diagnose/finding.hpp"
 #include "model/model.hpp"
+#include "render/text.hpp"
 #include "result.hpp"
 #include "session/session.hpp"
 
@@ -51,6 +52,7 @@ class RunReport {
   void note(const std::string& line) const;
 
  private:
+  render::TextOptions text_options() const;
   void write_whole(const std::string& text);
   void write_document(const model::Model& model, const std::vector<Finding>& findings);
   bool is_on_standard_output() const { return options_.report == kStandardOutput; }

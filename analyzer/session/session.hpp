@@ -33,6 +33,7 @@ struct RunOptions {
   ReportFormat format = ReportFormat::kText;
   // "": standard error; kStandardOutput: that of forksight, and CMD's goes to standard error.
   std::filesystem::path report;
+  bool full = false;  // text: every frame of every stack
   bool quiet = false;
 };
 

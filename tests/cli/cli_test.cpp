@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -70,6 +71,30 @@ TEST_F(Cli, ReportUsesWhatIsReadable) {
 }
 
 TEST_F(Cli, ReportPrintsNoColourIntoAFile) { EXPECT_FALSE(has(run_forksight({"report", at("hang")}).out, "\x1b")); }
+
+// The width of a terminal is asked in tests/render/terminal_test.cpp.
+TEST_F(Cli, ReportIsWrappedAtTheColumnsOfTheEnvironment) {
+  const char* const kept = std::getenv("COLUMNS");
+  const std::string before = kept == nullptr ? "" : kept;
+  ::setenv("COLUMNS", "40", 1);
+  const Finished run = run_forksight({"report", at("hang")});
+  if (kept != nullptr) ::setenv("COLUMNS", before.c_str(), 1);
+  if (kept == nullptr) ::unsetenv("COLUMNS");
+  EXPECT_EQ(run.status, 1);
+  std::istringstream text(run.out);
+  std::size_t lines = 0;
+  for (std::string line; std::getline(text, line); ++lines) {
+    const std::size_t first = line.find_first_not_of(' ');
+    EXPECT_TRUE(line.size() <= 40 || line.find(' ', first) == std::string::npos) << line;
+  }
+  EXPECT_GT(lines, 20U);
+}
+
+TEST_F(Cli, WhatPrintsStacksCanPrintAllFrames) {
+  for (const char* const verb : {"run", "why", "core", "report"})
+    EXPECT_TRUE(has(run_forksight({verb, "--help"}).out, "--full")) << verb;
+  EXPECT_EQ(run_forksight({"report", "--full", at("hang")}).status, 1);
+}
 
 TEST_F(Cli, ReportAsJson) {
   const Finished run = run_forksight({"report", "--format", "json", at("hang")});

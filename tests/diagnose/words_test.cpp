@@ -58,16 +58,75 @@ TEST(Words, AnExtensionModuleIsCalledFromALineOfPython) {
   model::Stack stack = test::make_stack({"gomp_team_end libgomp.so.1", "at::add libtorch.so", "?? libtorch.so",
                                          "_PyEval_EvalFrame python3.11", "train train.py:7", "main train.py:31"});
   for (std::size_t i : {4U, 5U}) stack.frames[i].python = true;
-  EXPECT_EQ(count_unlined(stack), 3U);
+  EXPECT_EQ(find_own_line(stack), 4U);
   EXPECT_EQ(place(stack), "train.py:7, at::add in libtorch.so");
   EXPECT_EQ(long_place(stack), place(stack));
   stack.frames[1].file = "add.cpp";
   stack.frames[1].line = 12;
-  EXPECT_EQ(count_unlined(stack), 0U);
+  EXPECT_EQ(place(stack), "train.py:7, add.cpp:12");
+  stack.frames[1].module = "/srv/user/add.so";
+  EXPECT_EQ(find_own_line(stack), 1U);
   EXPECT_EQ(place(stack), "add.cpp:12");
   stack.frames.erase(stack.frames.begin() + 1, stack.frames.begin() + 4);
-  EXPECT_EQ(count_unlined(stack), 0U);
+  EXPECT_EQ(find_own_line(stack), 1U);
   EXPECT_EQ(long_place(stack), "train.py:7 (train)");
+}
+
+model::Frame python_frame(const char* function, const char* file) {
+  model::Frame frame;
+  frame.function = function;
+  frame.file = file;
+  frame.line = 20;
+  frame.python = true;
+  return frame;
+}
+
+TEST(Words, APackageOfPythonIsCalledFromALineOfTheProgram) {
+  model::Stack stack;
+  stack.frames = {
+      python_frame("_try_get_data", "/opt/venv/lib/python3.11/site-packages/torch/utils/data/dataloader.py"),
+      python_frame("main", "/srv/user/dl2.py")};
+  EXPECT_EQ(place(stack), "dl2.py:20, dataloader.py:20");
+  stack.frames.pop_back();
+  EXPECT_EQ(place(stack), "dataloader.py:20");
+}
+
+model::Frame frame_of(const char* function, const char* module) {
+  model::Frame frame;
+  frame.function = function;
+  frame.module = module;
+  return frame;
+}
+
+TEST(Words, AFrameIsOfTheProgramOfALibraryOrOfARuntime) {
+  EXPECT_EQ(whose(frame_of("work", "/srv/user/app")), Whose::kUser);
+  EXPECT_EQ(whose(frame_of("work", "/srv/user/libwork.so")), Whose::kUser);
+  EXPECT_EQ(whose(frame_of("main", "/usr/bin/app")), Whose::kUser);
+  EXPECT_EQ(whose(frame_of("event_loop", "/usr/lib/x86_64-linux-gnu/libevent.so.2")), Whose::kLibrary);
+  EXPECT_EQ(whose(frame_of("dgemm_", "/srv/user/libopenblas.so.0")), Whose::kLibrary);
+  EXPECT_EQ(whose(frame_of("add", "/opt/venv/lib/python3.11/site-packages/numpy/core/_multiarray.so")),
+            Whose::kLibrary);
+  EXPECT_EQ(whose(python_frame("run", "/opt/venv/lib/python3.11/site-packages/celery/app.py")), Whose::kLibrary);
+  EXPECT_EQ(whose(python_frame("run", "/srv/user/app.py")), Whose::kUser);
+  EXPECT_EQ(whose(python_frame("run", "/usr/lib/python3.11/threading.py")), Whose::kRuntime);
+  EXPECT_EQ(whose(frame_of("read", "/usr/lib/x86_64-linux-gnu/libc.so.6")), Whose::kRuntime);
+  EXPECT_EQ(whose(frame_of("PyEval_EvalCode", "/usr/bin/python3.11")), Whose::kRuntime);
+  EXPECT_EQ(whose({}), Whose::kRuntime);
+}
+
+TEST(Words, AFrameIsOfSomeCode) {
+  EXPECT_EQ(code_of(frame_of("read", "/usr/lib/x86_64-linux-gnu/libc.so.6")), "libc.so.6");
+  EXPECT_EQ(code_of(frame_of("std::mutex::lock", "/srv/user/app")), "the C++ library");
+  EXPECT_EQ(code_of(frame_of("std::terminate", "/usr/lib/libstdc++.so.6")), "libstdc++.so.6");
+  EXPECT_EQ(code_of(frame_of("gomp_team_start", "/srv/user/app")), "libgomp");
+  EXPECT_EQ(code_of(python_frame("run", "/usr/lib/python3.11/threading.py")), "threading");
+  EXPECT_EQ(code_of(python_frame("get", "/usr/lib/python3.11/multiprocessing/pool.py")), "multiprocessing");
+  EXPECT_EQ(code_of(python_frame("get", "/opt/venv/lib/python3.11/site-packages/torch/nn/a.py")), "torch");
+  EXPECT_EQ(code_of(python_frame("get", "/usr/lib/python3/dist-packages/six.py")), "six");
+  EXPECT_EQ(code_of(python_frame("get", "<frozen importlib._bootstrap>")), "importlib");
+  EXPECT_EQ(code_of(python_frame("main", "/srv/user/app.py")), "app.py");
+  EXPECT_EQ(code_of(python_frame("main", "")), "Python");
+  EXPECT_EQ(code_of({}), "unknown code");
 }
 
 TEST(Words, PlacesGetByWithWhatIsKnown) {

@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "render/text.hpp"
-
 namespace forksight::render {
 namespace {
 
@@ -32,8 +30,6 @@ TEST(Width, CountsCodePoints) {
   EXPECT_EQ(width("abc"), 3U);
   EXPECT_EQ(width("größe"), 5U);
 }
-
-TEST(WantsColour, NotWithoutATerminal) { EXPECT_FALSE(wants_colour(-1)); }
 
 }  // namespace
 }  // namespace forksight::render

@@ -29,8 +29,9 @@ void abandoned_shared_lock(const Evidence& evidence, std::vector<Finding>& findi
       finding.cause = Certainty::kProven;
       finding.outcome = Outcome::kHang;
       finding.culprit = cycles::culprit_lock(wait);
-      finding.summary = fmt::format("{} {} locking {}: thread {} took it and does not exist any more",
-                                    evidence.name(id), hangs(process), cycles::object(wait), wait.owner);
+      finding.summary =
+          fmt::format("{} {} locking {}{}: thread {} took it and does not exist any more", evidence.name(id),
+                      hangs(process), cycles::object(wait), words::at(" at ", wait.stack), wait.owner);
       add_sentence(finding,
                    fmt::format("Thread {} of {} waits for {}.", wait.tid, evidence.name(id), cycles::object(wait)));
       add_sentence(finding, fmt::format("It is locked, and its memory names task {} as the owner: no such task exists.",

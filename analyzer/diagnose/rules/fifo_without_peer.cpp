@@ -45,13 +45,15 @@ Finding describe(const Evidence& evidence, model::ProcessId id, const model::Wai
   finding.culprit.name = fmt::format("the FIFO {}", wait.path);
   const std::string name = evidence.name(id);
   const std::string since = wait.for_ms ? fmt::format(" for {}", words::duration(*wait.for_ms)) : std::string();
+  const std::string where = words::at(" at ", wait.stack);
   finding.summary =
-      is_removed ? fmt::format("{} opens the FIFO {}, and nobody can open its other end any more: the name is removed",
-                               name, wait.path)
-                 : fmt::format(
-                       "{} opens the FIFO {}, and nobody has its other end: process {} ({}), which may have been "
-                       "meant to open it, has ended",
-                       name, wait.path, peer->pid, peer->name);
+      is_removed
+          ? fmt::format("{} opens the FIFO {}{}, and nobody can open its other end any more: the name is removed", name,
+                        wait.path, where)
+          : fmt::format(
+                "{} opens the FIFO {}{}, and nobody has its other end: process {} ({}), which may have been "
+                "meant to open it, has ended",
+                name, wait.path, where, peer->pid, peer->name);
   add_sentence(finding,
                fmt::format("Thread {} of {} has waited{} in open(){}: it returns once somebody opens the other "
                            "end.",

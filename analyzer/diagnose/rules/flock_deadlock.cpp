@@ -24,11 +24,12 @@ void flock_deadlock(const Evidence& evidence, std::vector<Finding>& findings) {
     finding.culprit.kind = CulpritKind::kFileLock;
     finding.culprit.name = file;
     finding.culprit.holder = cycles::holder(evidence, cycle, 0);
+    const std::string where = words::at(" at ", first.wait->stack);
     finding.summary = cycle.size() == 1
-                          ? fmt::format("{} {} locking {}: it holds that lock already, by another descriptor",
-                                        evidence.name(finding.process), hangs(process), file)
-                          : fmt::format("{} {} locking {}: process {} holds it and waits for {} in turn",
-                                        evidence.name(finding.process), hangs(process), file, first.waker->pid,
+                          ? fmt::format("{} {} locking {}{}: it holds that lock already, by another descriptor",
+                                        evidence.name(finding.process), hangs(process), file, where)
+                          : fmt::format("{} {} locking {}{}: process {} holds it and waits for {} in turn",
+                                        evidence.name(finding.process), hangs(process), file, where, first.waker->pid,
                                         evidence.name(finding.process));
     cycles::tell(evidence, cycle, finding);
     add_sentence(finding,

@@ -28,7 +28,8 @@ void join_cycle(const Evidence& evidence, std::vector<Finding>& findings) {
       std::string what = "waits for " + cycles::object(*link.wait);
       if (link.waker->via == "join") what = fmt::format("joins thread {}", link.waker->tid);
       if (link.waker->via == "wait4") what = fmt::format("waits for the end of process {}", link.waker->pid);
-      ring += fmt::format("{}{} {}", ring.empty() ? "" : ", ", cycles::thread(evidence, link, has_child), what);
+      ring += fmt::format("{}{} {}{}", ring.empty() ? "" : ", ", cycles::thread(evidence, link, has_child), what,
+                          words::at(" at ", link.wait->stack));
     }
     finding.summary = fmt::format("{} in {}: {}", cycles::hanging(evidence, cycle),
                                   cycle.front().waker->via == "wait4" ? "waitpid()" : "pthread_join()", ring);

@@ -29,8 +29,9 @@ void lock_cycle(const Evidence& evidence, std::vector<Finding>& findings) {
     const bool names_process = !cycles::is_of_one_process(cycle);
     std::string ring;
     for (const cycles::Link& link : cycle) {
-      ring += fmt::format("{}{} waits for {}", ring.empty() ? "" : ", ", cycles::thread(evidence, link, names_process),
-                          cycles::object(*link.wait));
+      ring +=
+          fmt::format("{}{} waits for {}{}", ring.empty() ? "" : ", ", cycles::thread(evidence, link, names_process),
+                      cycles::object(*link.wait), words::at(" at ", link.wait->stack));
     }
     const model::Process& process = evidence.process(finding.process);
     finding.summary =

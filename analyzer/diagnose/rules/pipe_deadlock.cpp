@@ -87,7 +87,8 @@ void pipe_deadlock(const Evidence& evidence, std::vector<Finding>& findings) {
                           waits_for_end ? (is_full ? "waits for its end instead of reading" : "waits for its end")
                           : has_lock    ? "comes to it only after something else that waits for this"
                                         : "waits for it in turn");
-    finding.summary = fmt::format("{} {} {}, and {}", evidence.name(finding.process), hangs(process), what, other);
+    finding.summary = fmt::format("{} {} {}{}, and {}", evidence.name(finding.process), hangs(process), what,
+                                  words::at(" at ", first.wait->stack), other);
     cycles::tell(evidence, cycle, finding);
     if (is_full) {
       add_sentence(finding,

@@ -90,9 +90,10 @@ Finding suspect(const Evidence& evidence, model::ProcessId id, const model::Wait
   finding.culprit.holder->tid = first->pid;
   finding.culprit.holder->alive = true;
   finding.summary = fmt::format(
-      "{} reads from {}, and the end of it may never come: process {} has it open for writing (descriptor {}), sleeps, "
+      "{} reads from {}{}, and the end of it may never come: process {} has it open for writing (descriptor {}), "
+      "sleeps, "
       "and has never written anything",
-      evidence.name(id), cycles::object(wait), first->pid, first->fd);
+      evidence.name(id), cycles::object(wait), words::at(" at ", wait.stack), first->pid, first->fd);
   const std::string since = wait.for_ms ? fmt::format(" for {}", words::duration(*wait.for_ms)) : std::string();
   add_sentence(finding,
                fmt::format("Thread {} of {} has waited{} in a read from {} (its descriptor {}){}.", wait.tid,
@@ -147,10 +148,11 @@ void pipe_held_open(const Evidence& evidence, std::vector<Finding>& findings) {
     finding.culprit.kind = CulpritKind::kPipe;
     finding.culprit.name = cycles::object(*reader.wait);
     finding.culprit.holder = cycles::holder(evidence, cycle, 0);
-    finding.summary = fmt::format(
-        "{} {} reading from {}: the end of it never comes, because {} has it open for writing{}",
-        evidence.name(finding.process), hangs(process), cycles::object(*reader.wait), is_own ? "it " + holder : holder,
-        reader.waker->fd >= 0 ? fmt::format(" (descriptor {})", reader.waker->fd) : "");
+    finding.summary =
+        fmt::format("{} {} reading from {}{}: the end of it never comes, because {} has it open for writing{}",
+                    evidence.name(finding.process), hangs(process), cycles::object(*reader.wait),
+                    words::at(" at ", reader.wait->stack), is_own ? "it " + holder : holder,
+                    reader.waker->fd >= 0 ? fmt::format(" (descriptor {})", reader.waker->fd) : "");
     cycles::tell(evidence, cycle, finding);
     add_sentence(finding,
                  fmt::format("A reader gets end of file when the last writing end is closed. These are open: {}.",

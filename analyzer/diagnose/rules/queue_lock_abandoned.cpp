@@ -79,8 +79,8 @@ void queue_lock_abandoned(const Evidence& evidence, std::vector<Finding>& findin
       finding.culprit.name = fmt::format("semaphore {}", name);
       finding.culprit.address = wait.object;
       finding.summary = fmt::format(
-          "{} {} waiting for semaphore {}, and nobody who has it will ever post it: {}", evidence.name(id),
-          hangs(process), name,
+          "{} {} waiting for semaphore {}{}, and nobody who has it will ever post it: {}", evidence.name(id),
+          hangs(process), name, words::at(" at ", wait.stack),
           suspects.empty() ? "who took it last is gone"
                            : fmt::format("who took it last is gone, or is {}, which waits for something else",
                                          name_suspects(suspects)));

@@ -27,8 +27,8 @@ void rwlock_recursive_read(const Evidence& evidence, std::vector<Finding>& findi
     const std::string first = fmt::format("thread {}{}", reader->tid, words::quoted(reader->name));
     const std::string second = fmt::format("thread {}{}", writer.tid, words::quoted(writer.name));
     finding.summary = fmt::format(
-        "{} {} locking {} for reading: {} waits behind {}, which waits to write, and possibly reads already",
-        evidence.name(id), hangs(process), name, first, second);
+        "{} {} locking {} for reading{}: {} waits behind {}, which waits to write, and possibly reads already",
+        evidence.name(id), hangs(process), name, words::at(" at ", reader->stack), first, second);
     finding.culprit = cycles::culprit_lock(writer);
     add_sentence(finding, fmt::format("Thread {} waits to lock {} for reading{}.", reader->tid, name,
                                       words::at(" at ", reader->stack)));

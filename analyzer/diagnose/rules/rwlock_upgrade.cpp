@@ -27,7 +27,8 @@ void rwlock_upgrade(const Evidence& evidence, std::vector<Finding>& findings) {
         std::ranges::count_if(process.waits, [](const model::Wait& one) { return !has_thread_ended(one); }) == 1;
     const std::string name = cycles::object(wait);
     finding.summary =
-        fmt::format("{} {} locking {} for writing: {} {}", evidence.name(finding.process), hangs(process), name,
+        fmt::format("{} {} locking {} for writing{}: {} {}", evidence.name(finding.process), hangs(process), name,
+                    words::at(" at ", wait.stack),
                     cycles::thread(evidence, cycle.front(), false),
                     process.is_lone ? "holds it for reading itself"
                     : is_alone      ? "possibly holds it for reading itself, or one that has ended never unlocked it"

@@ -97,8 +97,9 @@ void self_deadlock(const Evidence& evidence, std::vector<Finding>& findings) {
     Finding finding = cycles::begin_finding("self-deadlock", evidence, cycle);
     const std::string name = cycles::object(*link.wait);
     const bool is_inherited = link.wait->is_inherited;
-    finding.summary = fmt::format("{} locking {}: {} holds it already{}", cycles::hanging(evidence, cycle), name,
-                                  cycles::thread(evidence, link, false), is_inherited ? ", since before its fork" : "");
+    finding.summary = fmt::format("{} locking {}{}: {} holds it already{}", cycles::hanging(evidence, cycle), name,
+                                  words::at(" at ", link.wait->stack), cycles::thread(evidence, link, false),
+                                  is_inherited ? ", since before its fork" : "");
     finding.culprit = cycles::culprit_lock(evidence, cycle);
     cycles::tell(evidence, cycle, finding);
     add_sentence(

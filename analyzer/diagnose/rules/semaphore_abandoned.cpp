@@ -33,8 +33,8 @@ Finding describe(const Evidence& evidence, model::ProcessId id, const model::Wai
   finding.culprit.holder.emplace();
   finding.culprit.holder->pid = semaphore.last_pid;
   finding.culprit.holder->tid = semaphore.last_pid;
-  finding.summary = fmt::format("{} waits for {}, which is 0: process {} changed it last, and has ended", name,
-                                finding.culprit.name, semaphore.last_pid);
+  finding.summary = fmt::format("{} waits for {}{}, which is 0: process {} changed it last, and has ended", name,
+                                finding.culprit.name, words::at(" at ", wait.stack), semaphore.last_pid);
   const std::string since = wait.for_ms ? fmt::format(" for {}", words::duration(*wait.for_ms)) : std::string();
   add_sentence(finding,
                fmt::format("Thread {} of {} has waited{} in semop(){} until {} is at least {}.", wait.tid, name, since,

@@ -143,6 +143,17 @@ class Looked(unittest.TestCase):
         self.assertEqual(report["findings"][0]["hang"], "proven")
         self.assertEqual(report["findings"][0]["culprit"]["name"], "cache_mutex (mutex)")
 
+    def test_frames_of_libraries_are_folded_unless_all_are_asked_for(self):
+        pid = self.hung().pid
+        folded, full = FORKSIGHT.run(pid).stdout, FORKSIGHT.run(pid, "--full").stdout
+        self.assertRegex(folded, r"\n      \(\d+ frames? of libc[^)]*\)\n")
+        self.assertNotRegex(full, r"\d+ frames? of libc")
+        frames = self.report(pid)["findings"][0]["stack"]
+        self.assertGreater(len(frames), 2)
+        named = [frame["function"] for frame in frames if frame["function"]]
+        self.assertEqual([name for name in named if f"      {name}" not in full], [])
+        self.assertNotEqual([name for name in named if f"      {name}" not in folded], [])
+
     def test_a_thread_stands_for_its_process(self):
         program = self.hung()
         thread = max(int(tid) for tid in os.listdir(f"/proc/{program.pid}/task"))

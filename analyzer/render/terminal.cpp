@@ -1,0 +1,66 @@
+#include "render/terminal.hpp"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <system_error>
+
+namespace forksight::render {
+namespace {
+
+constexpr std::size_t kLeastColumns = 40;
+constexpr std::size_t kMostColumns = 200;
+
+std::string_view environment(const char* name) {
+  const char* const value = std::getenv(name);
+  return value == nullptr ? std::string_view() : std::string_view(value);
+}
+
+std::optional<std::size_t> read_number(std::string_view text) {
+  std::size_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const bool is_whole = error == std::errc() && end == text.data() + text.size();
+  return is_whole && number > 0 ? std::optional(number) : std::nullopt;
+}
+
+// The console of Linux shows links as text.
+std::optional<std::string> find_link_host() {
+  if (environment("TERM") == "linux") return std::nullopt;
+  std::array<char, 256> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? std::optional<std::string>(name.data()) : std::nullopt;
+}
+
+}  // namespace
+
+bool wants_colour(int fd) {
+  if (!environment("NO_COLOR").empty()) return false;
+  const std::string_view terminal = environment("TERM");
+  return !terminal.empty() && terminal != "dumb" && ::isatty(fd) == 1;
+}
+
+std::optional<std::size_t> find_columns(int fd) {
+  std::optional<std::size_t> columns = read_number(environment("COLUMNS"));
+  if (winsize size{}; !columns && ::isatty(fd) == 1 && ::ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
+    columns = size.ws_col;
+  if (columns) columns = std::clamp(*columns, kLeastColumns, kMostColumns);
+  return columns;
+}
+
+TextOptions options_for(int fd) {
+  TextOptions options;
+  options.colour = wants_colour(fd);
+  options.columns = find_columns(fd);
+  if (options.colour) options.link_host = find_link_host();
+  std::error_code ignored;
+  options.cwd = std::filesystem::current_path(ignored);
+  return options;
+}
+
+}  // namespace forksight::render

@@ -1,0 +1,52 @@
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "render/text.hpp"
+
+namespace forksight::render {
+namespace {
+
+constexpr const char* kStripped = ": is stripped: some of its functions have no names";
+
+TEST(Limits, SayOnceWhatIsTrueOfSeveralFiles) {
+  EXPECT_EQ(
+      merge_limits({std::string("/usr/lib/liba.so") + kStripped, "process 7: cannot be read",
+                    std::string("/usr/lib/libb.so") + kStripped, std::string("/usr/lib/liba.so") + kStripped}),
+      (std::vector<std::string>{
+          "Each of these 2 files is stripped: some of its functions have no names: /usr/lib/liba.so, /usr/lib/libb.so",
+          "process 7: cannot be read"}));
+}
+
+TEST(Limits, KeepWhatIsSaidOfOne) {
+  EXPECT_EQ(merge_limits({std::string("/usr/lib/liba.so") + kStripped}),
+            std::vector<std::string>{std::string("/usr/lib/liba.so") + kStripped});
+}
+
+TEST(Limits, CountTheRestOfALongList) {
+  std::vector<std::string> limits;
+  for (int i = 0; i < 20; ++i)
+    limits.push_back("/lib/lib" + std::to_string(i) + ".so: the file is gone: its frames have no names");
+  const std::vector<std::string> merged = merge_limits(limits);
+  ASSERT_EQ(merged.size(), 1U);
+  EXPECT_TRUE(merged[0].starts_with("Of each of these 20 files: the file is gone")) << merged[0];
+  EXPECT_TRUE(merged[0].ends_with("/lib/lib7.so and 12 more")) << merged[0];
+}
+
+TEST(Limits, AreNothingWhereAllWasSeen) {
+  EXPECT_EQ(render_limits({}), "");
+  EXPECT_EQ(render_limits({"something"}), "What could not be seen:\n    - something\n");
+}
+
+// They are why somebody asked, so they come first.
+TEST(Unexplained, IsToldInTheFirstLines) {
+  const std::string text = render_text({}, {}, {}, {"process 7 (app) has been stuck, and no rule explains why"});
+  EXPECT_EQ(text,
+            "forksight: 1 unexplained hang in 0 processes\n"
+            "    - process 7 (app) has been stuck, and no rule explains why\n");
+  EXPECT_EQ(render_text({}, {}), "forksight: nothing found in 0 processes\n");
+}
+
+}  // namespace
+}  // namespace forksight::render

@@ -1,0 +1,84 @@
+// Each report of docs/reports.md at each width, with and without colour.
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <sstream>
+#include <string>
+
+#include "render/escapes.hpp"
+#include "render/printable.hpp"
+#include "render/programs.hpp"
+
+namespace forksight {
+namespace {
+
+constexpr std::size_t kWidths[] = {40, 80, 120, 200};
+
+class Report : public testing::TestWithParam<test::Program> {};
+
+TEST_P(Report, NoLineIsWiderThanThePageUnlessItIsOneWord) {
+  for (const std::size_t columns : kWidths) {
+    for (const bool full : {false, true}) {
+      std::istringstream text(test::render_report(GetParam(), columns, false, full));
+      for (std::string line; std::getline(text, line);) {
+        const std::size_t first = line.find_first_not_of(' ');
+        const bool is_one_word = first != std::string::npos && line.find(' ', first) == std::string::npos;
+        EXPECT_TRUE(render::width(line) <= columns || is_one_word) << columns << " columns: " << line;
+        EXPECT_FALSE(line.ends_with(' ')) << line;
+      }
+    }
+  }
+}
+
+TEST_P(Report, ColourAddsNothingButEscapes) {
+  for (const std::size_t columns : kWidths) {
+    const std::string coloured = test::render_report(GetParam(), columns, true);
+    EXPECT_NE(coloured.find("\x1b[1;31m"), std::string::npos);
+    EXPECT_EQ(test::without_escapes(coloured), test::render_report(GetParam(), columns));
+  }
+}
+
+TEST_P(Report, HasTheLinesOfTheUser) {
+  for (const std::size_t columns : kWidths) {
+    const std::string text = test::render_report(GetParam(), columns);
+    for (const std::string& place : GetParam().own_places) {
+      EXPECT_NE(text.find(place), std::string::npos) << place << " at " << columns << " columns:\n" << text;
+    }
+  }
+}
+
+// A wider page has the same words.
+TEST_P(Report, SaysTheSameAtEachWidth) {
+  const auto words = [](const std::string& text) {
+    std::istringstream stream(text);
+    std::string joined;
+    for (std::string word; stream >> word;) joined += word + " ";
+    return joined;
+  };
+  const std::string narrow = words(test::render_report(GetParam(), 40));
+  for (const std::size_t columns : {80, 120, 200, 0})
+    EXPECT_EQ(words(test::render_report(GetParam(), columns)), narrow) << columns;
+}
+
+// The second line of the finding.
+TEST_P(Report, TheSummaryNamesALineOfTheUser) {
+  std::istringstream text(test::render_report(GetParam(), 0));
+  std::string line;
+  while (std::getline(text, line) && !line.starts_with("1. ")) {
+  }
+  ASSERT_TRUE(std::getline(text, line));
+  EXPECT_NE(line.find(GetParam().own_places.front()), std::string::npos) << line;
+}
+
+std::string name_of(const testing::TestParamInfo<test::Program>& about) {
+  std::string name = about.param.name;
+  for (char& c : name) c = c == '-' ? '_' : c;
+  return name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Programs, Report, testing::ValuesIn(test::all_programs()), name_of);
+
+TEST(Reports, AreOfTenKinds) { EXPECT_EQ(test::all_programs().size(), 10U); }
+
+}  // namespace
+}  // namespace forksight

@@ -1,0 +1,131 @@
+#include "render/stack_rows.hpp"
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "render/escapes.hpp"
+#include "support/scenes.hpp"
+
+namespace forksight::render {
+namespace {
+
+std::string rows(const model::Stack& stack, const TextOptions& options = {}) {
+  Page page(options);
+  add_stack(page, stack, options);
+  return page.take();
+}
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+model::Frame python_frame(const std::string& function, const std::string& file, int line) {
+  model::Frame frame;
+  frame.function = function;
+  frame.file = file;
+  frame.line = line;
+  frame.python = true;
+  return frame;
+}
+
+// A torch program that forks: its own line is the outermost but one.
+model::Stack torch_stack() {
+  model::Stack stack = test::make_stack({"?? libgomp.so.1", "GOMP_parallel libgomp.so.1"});
+  for (int i = 0; i < 8; ++i) {
+    const model::Stack more = test::make_stack({"at::add libtorch_cpu.so.1.13"});
+    stack.frames.push_back(more.frames.front());
+  }
+  stack.frames.push_back(
+      python_frame("_try_get_data", "/usr/lib/python3/dist-packages/torch/utils/data/dataloader.py", 1133));
+  stack.frames.push_back(python_frame("_launch", "/usr/lib/python3.11/multiprocessing/popen_fork.py", 71));
+  stack.frames.push_back(python_frame("main", "/srv/user/dl2.py", 20));
+  stack.frames.push_back(test::make_stack({"Py_RunMain python3.11"}).frames.front());
+  return stack;
+}
+
+TEST(StackRows, ShowTheUsersLineBehindAnyNumberOfLibraryFrames) {
+  EXPECT_EQ(rows(torch_stack()),
+            "      (12 frames of libtorch_cpu.so.1.13, libgomp.so.1, torch, multiprocessing)\n"
+            "      main                              /srv/user/dl2.py:20\n");
+}
+
+TEST(StackRows, AreAllThereIfAsked) {
+  TextOptions options;
+  options.full = true;
+  options.columns = 200;
+  const std::string text = rows(torch_stack(), options);
+  EXPECT_EQ(static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n')), torch_stack().frames.size());
+  EXPECT_TRUE(has(text, "Py_RunMain"));
+  EXPECT_FALSE(has(text, "frames of"));
+}
+
+TEST(StackRows, FoldEachRunInItsPlace) {
+  EXPECT_EQ(rows(test::make_stack({"read libc.so.6", "callback app.c:5", "qsort libc.so.6", "sort app.c:9",
+                                   "__libc_start_main libc.so.6"})),
+            "      (1 frame of libc.so.6)\n"
+            "      callback                          /src/app/app.c:5\n"
+            "      (1 frame of libc.so.6)\n"
+            "      sort                              /src/app/app.c:9\n");
+}
+
+TEST(StackRows, ShowOneFrameOfALibraryInsteadOfALineAboutIt) {
+  EXPECT_TRUE(has(rows(test::make_stack({"work app.c:5", "dispatch libevent.so.2", "main app.c:9"})), "dispatch "));
+}
+
+TEST(StackRows, SayWhatTheyFoldMostFramesFirst) {
+  EXPECT_TRUE(has(rows(test::make_stack({"a liba.so.1", "b libb.so.1", "b libb.so.1", "c libc.so.6", "d libd.so.1",
+                                         "e libe.so.1", "main app.c:9"})),
+                  "(6 frames of libb.so.1, liba.so.1, libc.so.6, libd.so.1 and 1 more)"));
+}
+
+TEST(StackRows, NameWhatIsCompiledIn) {
+  EXPECT_TRUE(has(rows(test::make_stack({"std::mutex::lock std_mutex.h:100", "main app.cpp:9"})),
+                  "(1 frame of the C++ library)"));
+}
+
+TEST(StackRows, WithoutAFrameOfTheUserHaveTheInnermost) {
+  const std::string libraries = rows(test::make_stack(
+      {"futex_wait libc.so.6", "dgemm_ libopenblas.so.0", "solve liblapack.so.3", "clone3 libc.so.6"}));
+  EXPECT_EQ(libraries,
+            "      (1 frame of libc.so.6)\n"
+            "      dgemm_                            libopenblas.so.0+0x1234\n"
+            "      solve                             liblapack.so.3+0x1234\n");
+  EXPECT_TRUE(has(rows(test::make_stack({"futex_wait libc.so.6", "clone3 libc.so.6"})), "futex_wait"));
+}
+
+TEST(StackRows, HaveBothEndsOfARecursion) {
+  model::Stack stack = test::make_stack({"leaf app.c:1"});
+  for (int i = 0; i < 300; ++i) stack.frames.push_back(test::make_stack({"walk app.c:5"}).frames.front());
+  stack.frames.push_back(test::make_stack({"main app.c:9"}).frames.front());
+  const std::string text = rows(stack);
+  EXPECT_TRUE(has(text, "leaf "));
+  EXPECT_TRUE(has(text, "main "));
+  EXPECT_TRUE(has(text, "(278 frames of app)")) << text;
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 25);
+}
+
+TEST(StackRows, LinkToFilesThatExist) {
+  std::string folder = (std::filesystem::temp_directory_path() / "forksight-links-XXXXXX").string();
+  ASSERT_NE(::mkdtemp(folder.data()), nullptr);
+  const std::string file = folder + "/a b.c";
+  std::ofstream(file) << "int x;\n";
+  model::Stack stack = test::make_stack({"here app.c:3", "gone app.c:4"});
+  stack.frames[0].file = file;
+  stack.frames[1].file = folder + "/gone.c";
+  TextOptions options;
+  EXPECT_FALSE(has(rows(stack, options), "\x1b"));
+  options.link_host = "host";
+  EXPECT_FALSE(has(rows(stack, options), "\x1b"));
+  options.colour = true;
+  const std::string text = rows(stack, options);
+  EXPECT_TRUE(has(text, "\x1b]8;;file://host" + folder + "/a%20b.c\x1b\\")) << text;
+  EXPECT_FALSE(has(text, "file://host" + folder + "/gone.c"));
+  EXPECT_TRUE(has(test::without_escapes(text), file + ":3"));
+  std::filesystem::remove_all(folder);
+}
+
+}  // namespace
+}  // namespace forksight::render
