@@ -56,7 +56,7 @@ TEST_P(Report, SaysTheSameAtEachWidth) {
     return joined;
   };
   const std::string narrow = words(test::render_report(GetParam(), 40));
-  for (const std::size_t columns : {80, 120, 200, 0})
+  for (const std::size_t columns : {80U, 120U, 200U, 0U})
     EXPECT_EQ(words(test::render_report(GetParam(), columns)), narrow) << columns;
 }
 
