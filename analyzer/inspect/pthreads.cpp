@@ -57,9 +57,8 @@ bool may_be_cancelled_anywhere(const image::Image& image, const image::Thread& t
 std::int32_t find_forking_thread(const image::Image& child, std::uint64_t pointer, const image::Image& parent) {
   auto offset = find_tid_offset(child);
   const abi::ThreadLayout* const layout = abi::thread_layout(child.libc.version);
-  const bool is_unstopped =
-      std::ranges::all_of(child.threads, [](const image::Thread& one) { return one.fs_base == 0; });
-  if (!offset && is_unstopped && layout != nullptr) offset = layout->tid;
+  // A child that clone() made without libc still has its parent's tid there.
+  if (!offset && layout != nullptr) offset = layout->tid;
   if (pointer == 0 || !offset) return 0;
   const auto tid = parent.memory->value<std::int32_t>(pointer + *offset);
   const image::Thread* const thread = tid ? parent.find_own(*tid) : nullptr;

@@ -1,10 +1,15 @@
 #include "proc/last_run.hpp"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <cstdlib>
+#include <map>
+#include <sstream>
 #include <string>
 
 #include "proc/proc_fs.hpp"
+#include "proc/proc_text.hpp"
 
 namespace forksight::proc {
 namespace {
@@ -16,10 +21,57 @@ std::optional<double> read_last_run(const std::string& path) {
   return text ? parse_last_run(text.text) : std::nullopt;
 }
 
-// Of this thread, which runs, the last run is the clock's present value.
-std::optional<std::chrono::milliseconds> time_since(std::optional<double> ran) {
-  const auto now = read_last_run("/proc/thread-self/sched");
-  if (!ran || !now || *now < *ran) return std::nullopt;
+using Clock = std::chrono::steady_clock;
+using Milliseconds = std::chrono::duration<double, std::milli>;
+
+// Where it is, the calling thread runs; so what it reads of itself is the present value of this processor's clock.
+std::optional<double> read_clock() { return read_last_run("/proc/thread-self/sched"); }
+
+// Each processor has a clock of its own, without the time that interrupts and the hypervisor took from it
+// (rq_clock_task() of kernel/sched/core.c): on a busy machine they are seconds apart. To read another one's, this
+// thread goes there for a moment, at most once a second.
+std::optional<double> read_clock_of(std::size_t processor) {
+  struct Reading {
+    double value = 0;
+    Clock::time_point at;
+  };
+  thread_local std::map<std::size_t, Reading> readings;
+  const auto known = readings.find(processor);
+  if (known != readings.end() && Clock::now() - known->second.at < std::chrono::seconds(1))
+    return known->second.value + Milliseconds(Clock::now() - known->second.at).count();
+  cpu_set_t before;
+  cpu_set_t there;
+  CPU_ZERO(&there);
+  CPU_SET(processor, &there);
+  if (::sched_getaffinity(0, sizeof before, &before) != 0 || ::sched_setaffinity(0, sizeof there, &there) != 0)
+    return read_clock();
+  const auto value = read_clock();
+  if (value) readings[processor] = {*value, Clock::now()};
+  ::sched_setaffinity(0, sizeof before, &before);
+  return value;
+}
+
+// Field 39 of its stat: the processor that it ran on last.
+std::optional<std::size_t> read_processor(const std::string& stat_path) {
+  constexpr int kFirst = 3, kProcessor = 39;
+  const ReadText text = read_file(stat_path);
+  const std::size_t name_end = text.text.rfind(')');
+  if (!text || name_end == std::string::npos) return std::nullopt;
+  std::istringstream rest(text.text.substr(name_end + 1));
+  std::string word;
+  for (int field = kFirst; field <= kProcessor; ++field) {
+    if (!(rest >> word)) return std::nullopt;
+  }
+  const auto number = parse_decimal(word);
+  if (!number || *number < 0 || *number >= CPU_SETSIZE) return std::nullopt;
+  return static_cast<std::size_t>(*number);
+}
+
+std::optional<std::chrono::milliseconds> time_since_run(std::int32_t pid, std::int32_t tid) {
+  const auto ran = read_last_run(task_path(pid, tid, "sched"));
+  const auto processor = read_processor(task_path(pid, tid, "stat"));
+  const auto now = ran && processor ? read_clock_of(*processor) : std::nullopt;
+  if (!now || *now < *ran) return std::nullopt;
   return std::chrono::milliseconds(static_cast<std::int64_t>(*now - *ran));
 }
 
@@ -39,17 +91,17 @@ std::optional<double> parse_last_run(std::string_view text) {
 }
 
 std::optional<std::chrono::milliseconds> resting_time(std::int32_t pid) {
-  std::optional<double> latest;
+  std::optional<std::chrono::milliseconds> least;
   for (const std::int32_t tid : list_numbers(proc_path(pid, "task")).numbers) {
-    const auto ran = read_last_run(task_path(pid, tid, "sched"));
-    if (!ran) return std::nullopt;
-    latest = std::max(latest.value_or(0), *ran);
+    const auto rested = time_since_run(pid, tid);
+    if (!rested) return std::nullopt;
+    least = std::min(least.value_or(*rested), *rested);
   }
-  return time_since(latest);
+  return least;
 }
 
 std::optional<std::chrono::milliseconds> resting_time(std::int32_t pid, std::int32_t tid) {
-  return time_since(read_last_run(task_path(pid, tid, "sched")));
+  return time_since_run(pid, tid);
 }
 
 }  // namespace forksight::proc

@@ -10,7 +10,7 @@
 // EXPECT-STACK: culprit rw_lock_shared@acquired
 // EXPECT-STACK: stack sleep_on@asleep rw_lock@waiting write_table@touch main@child
 // EXPECT-WHY: lost-wakeup proven/possible hang victims=1
-// EXPECT-CORE: lost-wakeup likely/possible may-hang start=worker_main
+// EXPECT-CORE: lost-wakeup possible may-hang start=worker_main
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>

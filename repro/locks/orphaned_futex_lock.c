@@ -22,8 +22,8 @@
 // EXPECT(timed): orphaned-custom-lock proven error culprit="cache_lock.state (futex lock)" start=worker_main
 // EXPECT-STACK(timed): stack fl_lock_for@timed read_cache@try main@child
 // EXPECT-WHY: lost-wakeup proven/possible hang victims=1
-// EXPECT-CORE: lost-wakeup likely/possible may-hang start=worker_main
-// EXPECT-CORE(plain): lost-wakeup likely/possible may-hang culprit="1 lost thread" start=worker_main
+// EXPECT-CORE: lost-wakeup possible may-hang start=worker_main
+// EXPECT-CORE(plain): lost-wakeup possible may-hang culprit="1 lost thread" start=worker_main
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>

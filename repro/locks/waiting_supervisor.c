@@ -10,7 +10,7 @@
 // EXPECT-STACK: culprit feed@acquire feeder_main@feed
 // EXPECT-STACK: stack take_job@touch run_pool@work main@pool
 // EXPECT-STACK: fork run_pool@fork main@pool
-// EXPECT-CORE: orphaned-mutex proven/likely hang lock=job_mutex start=feeder_main
+// EXPECT-CORE: orphaned-mutex proven/possible hang lock=job_mutex
 #include <pthread.h>
 
 #include "../baton.h"

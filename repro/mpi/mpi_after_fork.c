@@ -17,7 +17,7 @@
 // EXPECT(works): mpi-after-fork possible corruption culprit=MPI
 // EXPECT-BARE(ucx): ok
 // EXPECT(ucx): mpi-after-fork possible corruption culprit=UCX
-// EXPECT-CORE: lost-wakeup likely/possible may-hang library=libmpi.so.40
+// EXPECT-CORE: lost-wakeup possible may-hang library=libmpi.so.40
 #include "../baton.h"
 #include "test_mpi.h"
 

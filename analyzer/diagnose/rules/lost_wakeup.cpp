@@ -74,7 +74,7 @@ Finding describe(const Evidence& evidence, const pools::LostWait& suspect) {
   finding.cause = Certainty::kPossible;
   // A core does not tell which signals have handlers, and a handler may well change a word of the program's own.
   const bool may_be_set = suspect.wait != nullptr && !futex_waits::is_recognised(suspect.wait->stack);
-  if (child.is_core && may_be_set && !is_beyond_signals(child)) set_may_be_meant(finding);
+  if (child.is_core && may_be_set && !is_beyond_signals(child)) finding.harm = Certainty::kPossible;
   fill_culprit(evidence, fork, finding);
   finding.summary = summarise(evidence, suspect, finding);
   if (suspect.wait != nullptr) {

@@ -279,8 +279,8 @@ def is_victim_of(truth, process, victims):
 
 
 def is_tolerated(entry, mode):
-    """A candidate is no claim; and `why`, asked about an idle program, may name what it waits for."""
-    return mode == "why" and entry.wrong != "" and entry.hang == "possible" or entry.wrong == "cause" and entry.cause == "possible"
+    """A candidate is no claim; and `why` and `core`, asked about an idle program, may name what it waits for. A core has no handlers."""
+    return mode in ("why", "core") and entry.wrong != "" and entry.hang == "possible" or entry.wrong == "cause" and entry.cause == "possible"
 
 
 def judge(truth, result, mode):
