@@ -1,5 +1,6 @@
 #include "collect/chain.hpp"
 
+#include "collect/read_at.hpp"
 #include "collect/record_size.hpp"
 
 namespace forksight::collect {
@@ -7,13 +8,6 @@ namespace forksight::collect {
 using trace::RecordState;
 
 namespace {
-
-template <class T>
-T read_at(std::span<const std::byte> bytes, std::uint64_t offset) {
-  T value;
-  std::memcpy(&value, bytes.data() + offset, sizeof value);
-  return value;
-}
 
 bool is_plausible(std::uint64_t word) {
   const std::uint32_t size = trace::word_size(word);

@@ -11,6 +11,8 @@
 #include <cstring>
 #include <memory>
 
+#include "collect/read_at.hpp"
+
 namespace forksight::collect {
 
 namespace {
@@ -31,13 +33,6 @@ class Descriptor {
  private:
   int fd_;
 };
-
-template <class T>
-T read_at(std::span<const std::byte> bytes, std::size_t offset) {
-  T value;
-  std::memcpy(&value, bytes.data() + offset, sizeof value);
-  return value;
-}
 
 // A text field of fixed width: up to its NUL, or all of it.
 std::string read_text(std::span<const std::byte> bytes, std::size_t offset, std::size_t width) {

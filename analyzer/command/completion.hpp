@@ -7,6 +7,9 @@
 
 namespace forksight {
 
+// One word of sh, whatever is in `text`.
+std::string quote_for_sh(const std::string& text);
+
 std::string render_bash_completion(const VerbHelp& root);
 std::string render_zsh_completion(const VerbHelp& root);
 std::string render_fish_completion(const VerbHelp& root);

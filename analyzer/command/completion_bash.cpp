@@ -50,12 +50,6 @@ _forksight() {
 complete -F _forksight forksight
 )SH";
 
-std::string quote(const std::string& text) {
-  std::string quoted = "'";
-  for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return quoted + "'";
-}
-
 // The options of compgen for such a value. "": nothing is known of it.
 std::string generator(const OptionHelp& option) {
   switch (option.kind) {
@@ -79,8 +73,8 @@ std::string verb_test(const std::vector<const VerbHelp*>& verbs) {
   std::string known;
   for (const VerbHelp* verb : verbs) {
     if (verb->path.empty()) continue;
-    known +=
-        (known.empty() ? "" : " | ") + quote(verb->path.find(' ') == std::string::npos ? " " + verb->path : verb->path);
+    known += (known.empty() ? "" : " | ") +
+             quote_for_sh(verb->path.find(' ') == std::string::npos ? " " + verb->path : verb->path);
   }
   return fmt::format("_forksight_is_verb() {{\n  case $1 in\n    {}) return 0 ;;\n  esac\n  return 1\n}}\n", known);
 }
@@ -91,7 +85,7 @@ std::string option_lists(const std::vector<const VerbHelp*>& verbs) {
   for (const VerbHelp* verb : verbs) {
     std::vector<std::string> names;
     for (const OptionHelp& option : verb->options) names.insert(names.end(), option.names.begin(), option.names.end());
-    text += fmt::format("    {}) printf '%s\\n' {} ;;\n", quote(verb->path), fmt::join(names, " "));
+    text += fmt::format("    {}) printf '%s\\n' {} ;;\n", quote_for_sh(verb->path), fmt::join(names, " "));
   }
   return text + "  esac\n}\n";
 }
@@ -103,7 +97,7 @@ std::string value_lists(const std::vector<const VerbHelp*>& verbs) {
     for (const OptionHelp& option : verb->options) {
       if (option.is_positional() || option.kind == ValueKind::kNone) continue;
       std::vector<std::string> keys;
-      for (const std::string& name : option.names) keys.push_back(quote(verb->path + " " + name));
+      for (const std::string& name : option.names) keys.push_back(quote_for_sh(verb->path + " " + name));
       const std::string line = complete_line(option);
       text += fmt::format("    {}) {} ;;\n", fmt::join(keys, " | "), line.empty() ? ":" : line);
     }
@@ -122,7 +116,7 @@ std::string word_lists(const std::vector<const VerbHelp*>& verbs) {
     std::vector<std::string> names;
     for (const VerbHelp& below : verb->verbs) names.push_back(below.name());
     if (!names.empty()) line = fmt::format("_forksight_reply \"$2\" -W $'{}'", fmt::join(names, "\\n"));
-    if (!line.empty()) text += fmt::format("    {}) {} ;;\n", quote(verb->path), line);
+    if (!line.empty()) text += fmt::format("    {}) {} ;;\n", quote_for_sh(verb->path), line);
   }
   return text + "  esac\n}\n";
 }
@@ -132,7 +126,7 @@ std::string command_lines(const std::vector<const VerbHelp*>& verbs) {
   std::string keys;
   for (const VerbHelp* verb : verbs) {
     for (const OptionHelp& option : verb->options) {
-      if (option.kind == ValueKind::kCommand) keys += (keys.empty() ? "" : " | ") + quote(verb->path);
+      if (option.kind == ValueKind::kCommand) keys += (keys.empty() ? "" : " | ") + quote_for_sh(verb->path);
     }
   }
   return fmt::format(R"SH(
@@ -155,6 +149,12 @@ _forksight_command() {{
 }
 
 }  // namespace
+
+std::string quote_for_sh(const std::string& text) {
+  std::string quoted = "'";
+  for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
+}
 
 std::string render_bash_completion(const VerbHelp& root) {
   const std::vector<const VerbHelp*> verbs = list_verbs(root);

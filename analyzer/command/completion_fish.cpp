@@ -8,7 +8,7 @@
 namespace forksight {
 namespace {
 
-std::string quote(const std::string& text) {
+std::string quote_for_fish(const std::string& text) {
   std::string quoted = "'";
   for (const char c : text) {
     if (c == '\'' || c == '\\') quoted += '\\';
@@ -22,7 +22,7 @@ std::string at_function(const std::vector<const VerbHelp*>& verbs) {
   std::string known;
   for (const VerbHelp* verb : verbs) {
     if (verb->path.empty()) continue;
-    known += " " + quote(verb->path.find(' ') == std::string::npos ? " " + verb->path : verb->path);
+    known += " " + quote_for_fish(verb->path.find(' ') == std::string::npos ? " " + verb->path : verb->path);
   }
   return fmt::format(R"(function __forksight_at
     set -l verb
@@ -53,21 +53,23 @@ std::string words(const OptionHelp& option) {
   return option.choices.empty() ? " -x" : fmt::format(" -x -a '{}'", fmt::join(option.choices, " "));
 }
 
-std::string condition(const VerbHelp& verb) { return quote(fmt::format("__forksight_at {}", quote(verb.path))); }
+std::string condition(const VerbHelp& verb) {
+  return quote_for_fish(fmt::format("__forksight_at {}", quote_for_fish(verb.path)));
+}
 
 std::string option_line(const VerbHelp& verb, const OptionHelp& option) {
   std::string names;
   for (const std::string& name : option.names)
     names += name.starts_with("--") ? " -l " + name.substr(2) : " -s " + name.substr(1);
   return fmt::format("complete -c forksight -n {}{}{} -d {}\n", condition(verb), names, words(option),
-                     quote(option.description));
+                     quote_for_fish(option.description));
 }
 
 std::string verb_lines(const VerbHelp& verb) {
   std::string text;
   for (const VerbHelp& below : verb.verbs) {
     text += fmt::format("complete -c forksight -n {} -a {} -d {}\n", condition(verb), below.name(),
-                        quote(below.description));
+                        quote_for_fish(below.description));
   }
   bool has_positional = false;
   for (const OptionHelp& option : verb.options) {
@@ -83,7 +85,7 @@ std::string verb_lines(const VerbHelp& verb) {
 }
 
 // After "--" of a verb that runs a command: that command, as if it stood alone.
-constexpr char kCommand[] = R"(function __forksight_has_command
+constexpr char kHasCommand[] = R"(function __forksight_has_command
     contains -- -- (commandline -opc)
 end
 function __forksight_complete_command
@@ -101,7 +103,7 @@ complete -c forksight -n __forksight_has_command -x -a '(__forksight_complete_co
 std::string render_fish_completion(const VerbHelp& root) {
   const std::vector<const VerbHelp*> verbs = list_verbs(root);
   std::string text = "# fish completion of forksight. Generated from the help of the command.\n\n" + at_function(verbs);
-  text += "complete -c forksight -f\n" + std::string(kCommand);
+  text += "complete -c forksight -f\n" + std::string(kHasCommand);
   for (const VerbHelp* verb : verbs) text += verb_lines(*verb);
   return text;
 }

@@ -9,14 +9,8 @@
 namespace forksight {
 namespace {
 
-std::string quote(const std::string& text) {
-  std::string quoted = "'";
-  for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return quoted + "'";
-}
-
 // Within a specification of _arguments: brackets end a description, colons a part.
-std::string escape(const std::string& text) {
+std::string escape_specification(const std::string& text) {
   std::string escaped;
   for (const char c : text) {
     if (c == '[' || c == ']' || c == ':' || c == '\\') escaped += '\\';
@@ -49,21 +43,21 @@ std::string option_lines(const OptionHelp& option) {
     const bool has_value = option.kind != ValueKind::kNone;
     const char* const joint = !has_value ? "" : name.starts_with("--") ? "=" : "+";
     std::string line = (option.is_repeated ? "*" : fmt::format("({})", fmt::join(option.names, " "))) + name + joint;
-    line += "[" + escape(option.description) + "]";
-    if (has_value) line += ":" + escape(option.value) + ":" + action(option);
-    lines += " \\\n    " + quote(line);
+    line += "[" + escape_specification(option.description) + "]";
+    if (has_value) line += ":" + escape_specification(option.value) + ":" + action(option);
+    lines += " \\\n    " + quote_for_sh(line);
   }
   return lines;
 }
 
 std::string positional_line(const OptionHelp& option) {
-  const std::string what = escape(option.value);
-  if (option.kind == ValueKind::kCommand) return " \\\n    " + quote("*::" + what + ":_normal");
-  return " \\\n    " + quote((option.is_repeated ? "*:" : "1:") + what + ":" + action(option));
+  const std::string what = escape_specification(option.value);
+  if (option.kind == ValueKind::kCommand) return " \\\n    " + quote_for_sh("*::" + what + ":_normal");
+  return " \\\n    " + quote_for_sh((option.is_repeated ? "*:" : "1:") + what + ":" + action(option));
 }
 
 // After "--" of a verb that runs a command: that command, as if it stood alone.
-constexpr char kCommand[] = R"(  local -i at=${words[(ie)--]}
+constexpr char kRunsCommand[] = R"(  local -i at=${words[(ie)--]}
   if ((at < CURRENT)); then
     shift at words
     ((CURRENT -= at))
@@ -75,14 +69,14 @@ constexpr char kCommand[] = R"(  local -i at=${words[(ie)--]}
 std::string verb_function(const VerbHelp& verb) {
   std::string text = fmt::format("{}() {{\n", function_name(verb));
   const auto runs = [](const OptionHelp& option) { return option.kind == ValueKind::kCommand; };
-  if (std::ranges::any_of(verb.options, runs)) text += kCommand;
+  if (std::ranges::any_of(verb.options, runs)) text += kRunsCommand;
   text += verb.verbs.empty() ? "  _arguments -s -S" : "  local curcontext=$curcontext state line\n  _arguments -C -S";
   for (const OptionHelp& option : verb.options)
     text += option.is_positional() ? positional_line(option) : option_lines(option);
   if (verb.verbs.empty()) return text + "\n}\n\n";
   text += " \\\n    '1: :->verb' '*:: :->words'\n  case $state in\n    verb)\n      local -a verbs=(\n";
   for (const VerbHelp& below : verb.verbs)
-    text += "        " + quote(below.name() + ":" + escape(below.description)) + "\n";
+    text += "        " + quote_for_sh(below.name() + ":" + escape_specification(below.description)) + "\n";
   text += "      )\n      _describe -t verbs verb verbs\n      ;;\n    words)\n      case $line[1] in\n";
   for (const VerbHelp& below : verb.verbs)
     text += fmt::format("        {}) {} ;;\n", below.name(), function_name(below));

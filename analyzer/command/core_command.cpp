@@ -1,5 +1,6 @@
 #include "command/core_command.hpp"
 
+#include <CLI/CLI.hpp>
 #include <memory>
 #include <string>
 #include <utility>
@@ -13,9 +14,9 @@
 namespace forksight {
 namespace {
 
-constexpr char kDescription[] = "Explain a process that hung, from its core file alone";
+constexpr char kCoreDescription[] = "Explain a process that hung, from its core file alone";
 
-constexpr char kExamples[] = R"(Examples:
+constexpr char kCoreExamples[] = R"(Examples:
   gcore -o hung 4243                     make a core of a process that hangs; it goes on hanging
   forksight core hung.4243               what it waits for, who is to blame, what to do
   forksight core hung.4243 --parent-core hung.4242
@@ -24,20 +25,20 @@ constexpr char kExamples[] = R"(Examples:
 
 )";
 
-constexpr char kFooter[] = R"(
+constexpr char kCoreFooter[] = R"(
 Cores of the kernel, of gcore and of coredumpctl are read. Name the core of the process that hangs, not of the one that
 waits for it. Programs, libraries and debug information that are not on this machine are fetched from the servers that
 DEBUGINFOD_URLS names.
 
 Exit status: 0 nothing found, 1 something found, 2 the line was not understood, 3 the core could not be read.)";
 
-struct CommandLine {
+struct CoreLine {
   std::string core;
   inspect::CoreSubjectOptions options;
   ReportStyle style;
 };
 
-ExitStatus explain(const CommandLine& line) {
+ExitStatus explain(const CoreLine& line) {
   symbols::allow_debuginfod();
   const auto subjects = inspect::open_core_subjects(line.core, line.options);
   if (!subjects) {
@@ -52,10 +53,10 @@ ExitStatus explain(const CommandLine& line) {
 }  // namespace
 
 void add_core_command(CLI::App& app, int& status) {
-  auto line = std::make_shared<CommandLine>();
-  CLI::App* const verb = app.add_subcommand("core", kDescription);
-  verb->formatter(std::make_shared<ExampleFormatter>("forksight core [OPTIONS] CORE", kExamples));
-  verb->footer(kFooter);
+  auto line = std::make_shared<CoreLine>();
+  CLI::App* const verb = app.add_subcommand("core", kCoreDescription);
+  verb->formatter(std::make_shared<ExampleFormatter>("forksight core [OPTIONS] CORE", kCoreExamples));
+  verb->footer(kCoreFooter);
   verb->add_option("CORE", line->core, "The core file")->required()->type_name("")->group("What to look at");
   verb->add_option("--exe", line->options.exe, "The program, if its file is not where it was")
       ->type_name("FILE")

@@ -1,7 +1,9 @@
 // `forksight core`: explains what a core file holds.
 #pragma once
 
-#include <CLI/CLI.hpp>
+namespace CLI {
+class App;
+}  // namespace CLI
 
 namespace forksight {
 

@@ -1,6 +1,7 @@
 #include "command/explain_command.hpp"
 
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <memory>
@@ -16,7 +17,7 @@
 namespace forksight {
 namespace {
 
-constexpr char kExamples[] = R"(Examples:
+constexpr char kExplainExamples[] = R"(Examples:
   forksight explain                      what users see, and all hazards that forksight knows, a line each
   forksight explain lost-openmp-pool     one hazard in full: what happens, how to recognise it, how to fix it
   forksight explain --search gunicorn timeout
@@ -24,7 +25,7 @@ constexpr char kExamples[] = R"(Examples:
 
 )";
 
-constexpr char kFooter[] = R"(
+constexpr char kExplainFooter[] = R"(
 Exit status: 0 it was found and printed, 2 the line was not understood, or there is no such page.)";
 
 const Rule* find_rule(std::string_view slug) {
@@ -97,8 +98,8 @@ void add_explain_command(CLI::App& app, int& status) {
   auto slug = std::make_shared<std::string>();
   auto words = std::make_shared<std::vector<std::string>>();
   CLI::App* const verb = app.add_subcommand("explain", "A hazard in full: what, how to recognise, how to fix");
-  verb->formatter(std::make_shared<ExampleFormatter>("forksight explain [SLUG | --search WORD...]", kExamples));
-  verb->footer(kFooter);
+  verb->formatter(std::make_shared<ExampleFormatter>("forksight explain [SLUG | --search WORD...]", kExplainExamples));
+  verb->footer(kExplainFooter);
   CLI::Option* const name =
       verb->add_option("SLUG", *slug, "Its name, as reports have it")->type_name("")->group("What to explain");
   verb->add_option("--search", *words, "What you see: words of an error message, a framework, a call")

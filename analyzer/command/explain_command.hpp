@@ -1,10 +1,13 @@
 // The verb `explain`: the pages of docs/hazards, which are part of the binary.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
+
+namespace CLI {
+class App;
+}  // namespace CLI
 
 namespace forksight {
 

@@ -1,6 +1,7 @@
 #include "command/generate_command.hpp"
 
 #include <fmt/core.h>
+#include <CLI/CLI.hpp>
 
 #include <cerrno>
 #include <cstring>

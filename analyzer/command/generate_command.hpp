@@ -1,7 +1,9 @@
 // `forksight generate`: manual pages and completions, for the build and for packagers. Help does not show it.
 #pragma once
 
-#include <CLI/CLI.hpp>
+namespace CLI {
+class App;
+}  // namespace CLI
 
 namespace forksight {
 

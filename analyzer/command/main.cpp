@@ -1,128 +1,13 @@
 // forksight: the command. What libraries throw ends here, as one line and an exit status.
-#include <CLI/CLI.hpp>
-
-#include <algorithm>
 #include <exception>
-#include <memory>
-#include <string>
-#include <string_view>
-#include <vector>
 
-#include "command/core_command.hpp"
+#include "command/command_line.hpp"
 #include "command/exit_status.hpp"
-#include "command/explain_command.hpp"
-#include "command/formatter.hpp"
-#include "command/generate_command.hpp"
-#include "command/nearest.hpp"
 #include "command/output.hpp"
-#include "command/queue_command.hpp"
-#include "command/report_command.hpp"
-#include "command/run_command.hpp"
-#include "command/suite_command.hpp"
-#include "command/trace_command.hpp"
-#include "command/why_command.hpp"
-#include "forksight/version.hpp"
-
-namespace {
-
-constexpr char kExamples[] = R"(Examples:
-  forksight run -- python train.py       run it as always; what hangs is named, what can be cured is
-  forksight why 4242                     a process hangs already: why, and what to do
-  forksight core hung.4242               the same of a core file, on another machine if need be
-  forksight report forksight-out/        read the traces again, of one run or of many ranks
-  forksight explain lost-openmp-pool     what a finding means, and how to fix it
-  forksight queue inspect 4242           a shared-memory queue: who holds what, who is dead
-  forksight suite run                    is each hazard of the suite seen on this machine?
-  forksight trace dump FILE              one trace, record by record
-
-)";
-
-std::string join(const std::vector<std::string>& words, const char* between) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : between) + word;
-  return text;
-}
-
-// "; did you mean --on-hang?", if some word of the line begins with a dash and is no option of this verb.
-std::string suggest_option(const CLI::App& verb, int argc, char** argv) {
-  std::vector<std::string> known;
-  for (const CLI::Option* option : verb.get_options()) {
-    for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
-  }
-  for (int i = 2; i < argc && std::string_view(argv[i]) != "--"; ++i) {
-    const std::string word = std::string(argv[i]).substr(0, std::string_view(argv[i]).find('='));
-    if (!word.starts_with("--") || std::ranges::find(known, word) != known.end()) continue;
-    const std::vector<std::string> nearest = forksight::find_nearest(word, known);
-    if (!nearest.empty()) return "; did you mean " + join(nearest, " or ") + "?";
-  }
-  return {};
-}
-
-std::string describe(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
-  const auto chosen = app.get_subcommands();
-  if (!chosen.empty()) {
-    const std::string suggestion = suggest_option(*chosen.front(), argc, argv);
-    return error.what() + suggestion + "; try `forksight " + chosen.front()->get_name() + " --help`";
-  }
-  if (argc < 2) return "no verb given; try `forksight --help`";
-  if (argv[1][0] == '-') return std::string(argv[1]) + ": no such option before the verb; try `forksight --help`";
-  std::vector<std::string> verbs;
-  for (const CLI::App* verb : app.get_subcommands([](const CLI::App* one) { return !one->get_group().empty(); })) verbs.push_back(verb->get_name());
-  const std::vector<std::string> nearest = forksight::find_nearest(argv[1], verbs);
-  const std::string suggestion = nearest.empty() ? "" : "did you mean " + join(nearest, " or ") + "? ";
-  return std::string(argv[1]) + ": no such verb; " + suggestion + (nearest.empty() ? "there" : "There") + " are " +
-         join(verbs, ", ");
-}
-
-// `forksight help` is `forksight --help`, and `forksight help why` is `forksight why --help`. Ends with a null pointer.
-std::vector<char*> read_help_verb(const CLI::App& app, int argc, char** argv) {
-  static char help[] = "--help";
-  std::vector<char*> words(argv, argv + argc);
-  if (argc >= 2 && std::string_view(argv[1]) == "help") {
-    words.erase(words.begin() + 1);
-    words.resize(std::min<std::size_t>(words.size(), 2));
-    // A word that is no verb is an error.
-    const auto is_it = [&](const CLI::App* verb) { return verb->get_name() == words.back(); };
-    if (words.size() < 2 || !app.get_subcommands(is_it).empty()) words.push_back(help);
-  }
-  words.push_back(nullptr);
-  return words;
-}
-
-int parse_and_run(int argc, char** argv) {
-  int status = forksight::as_int(forksight::ExitStatus::kNothingFound);
-  CLI::App app("Fork-safety and deadlock diagnosis for Linux processes", "forksight");
-  app.formatter(std::make_shared<forksight::ExampleFormatter>("forksight [OPTIONS] VERB ...", kExamples));
-  app.set_version_flag("-V,--version", std::string("forksight ") + FORKSIGHT_VERSION);
-  app.require_subcommand(1);
-  forksight::add_run_command(app, argc, argv, status);
-  forksight::add_why_command(app, status);
-  forksight::add_core_command(app, status);
-  forksight::add_report_command(app, status);
-  forksight::add_explain_command(app, status);
-  forksight::add_queue_command(app, status);
-  forksight::add_suite_command(app, argc, argv, status);
-  forksight::add_trace_command(app, status);
-  forksight::add_generate_command(app, status);
-  std::vector<char*> words = read_help_verb(app, argc, argv);
-  argc = static_cast<int>(words.size()) - 1;
-  argv = words.data();
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    // Help and version come this way, too.
-    if (error.get_exit_code() == 0) return app.exit(error);
-    forksight::say_error(describe(app, error, argc, argv));
-    return forksight::as_int(forksight::ExitStatus::kUsage);
-  }
-  return status;
-}
-
-}  // namespace
 
 int main(int argc, char** argv) {
   try {
-    return parse_and_run(argc, argv);
+    return forksight::run_command_line(argc, argv);
   } catch (const std::exception& error) {
     forksight::say_error(error.what());
   } catch (...) {

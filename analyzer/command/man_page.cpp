@@ -11,7 +11,7 @@ namespace forksight {
 namespace {
 
 // Text as it is: a hyphen that can be copied to a shell, and nothing that roff would take for its own.
-std::string escape(const std::string& text) {
+std::string escape_roff(const std::string& text) {
   std::string escaped;
   for (const char c : text) {
     switch (c) {
@@ -28,8 +28,8 @@ std::string escape(const std::string& text) {
   return escaped;
 }
 
-std::string bold(const std::string& text) { return "\\fB" + escape(text) + "\\fR"; }
-std::string italic(const std::string& text) { return "\\fI" + escape(text) + "\\fR"; }
+std::string bold(const std::string& text) { return "\\fB" + escape_roff(text) + "\\fR"; }
+std::string italic(const std::string& text) { return "\\fI" + escape_roff(text) + "\\fR"; }
 
 // A line of text. A dot at its start would be a request.
 std::string line(const std::string& text) { return (text.starts_with('.') ? "\\&" : "") + text + "\n"; }
@@ -53,26 +53,26 @@ std::string option_text(const OptionHelp& option) {
   if (!option.choices.empty() && !are_told && text.find(option.choices.back()) == std::string::npos)
     text += fmt::format(" One of {}.", fmt::join(option.choices, ", "));
   if (!option.default_value.empty()) text += fmt::format(" Default: {}.", option.default_value);
-  return escape(text);
+  return escape_roff(text);
 }
 
 std::string synopsis(const VerbHelp& verb) {
   const std::string start = verb.path.empty() ? "forksight" : "forksight " + verb.path;
   const bool has_start = verb.usage.starts_with(start);
-  return has_start ? bold(start) + escape(verb.usage.substr(start.size())) : escape(verb.usage);
+  return has_start ? bold(start) + escape_roff(verb.usage.substr(start.size())) : escape_roff(verb.usage);
 }
 
 std::string entries(const std::vector<HelpEntry>& all) {
   std::string text;
-  for (const HelpEntry& one : all) text += entry(bold(one.head), escape(one.text));
+  for (const HelpEntry& one : all) text += entry(bold(one.head), escape_roff(one.text));
   return text;
 }
 
 std::string description(const VerbHelp& verb) {
-  std::string text = line(escape(verb.description) + ".");
+  std::string text = line(escape_roff(verb.description) + ".");
   for (const HelpParagraph& note : verb.notes) {
     text += ".PP\n";
-    if (!note.text.empty()) text += line(escape(note.text));
+    if (!note.text.empty()) text += line(escape_roff(note.text));
     text += entries(note.entries);
   }
   return text;
@@ -80,7 +80,8 @@ std::string description(const VerbHelp& verb) {
 
 std::string verbs(const VerbHelp& verb) {
   std::string text;
-  for (const VerbHelp& one : verb.verbs) text += entry(bold(page_name(one)) + "(1)", escape(one.description) + ".");
+  for (const VerbHelp& one : verb.verbs)
+    text += entry(bold(page_name(one)) + "(1)", escape_roff(one.description) + ".");
   return text;
 }
 
@@ -88,7 +89,7 @@ std::string options(const VerbHelp& verb) {
   std::string text;
   std::string group = "Options";  // as this section is called
   for (const OptionHelp& option : verb.options) {
-    if (option.group != group) text += ".SS " + escape(option.group) + "\n";
+    if (option.group != group) text += ".SS " + escape_roff(option.group) + "\n";
     group = option.group;
     text += entry(option_head(option), option_text(option));
   }
@@ -123,16 +124,16 @@ std::string render_man_page(const VerbHelp& verb) {
   std::string title = name;
   std::ranges::transform(title, title.begin(), [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
   std::string page = ".\\\" Generated from the help of the command.\n";
-  page += fmt::format(".TH {} 1 \"\" \"forksight {}\" \"forksight manual\"\n", escape(title), FORKSIGHT_VERSION);
+  page += fmt::format(".TH {} 1 \"\" \"forksight {}\" \"forksight manual\"\n", escape_roff(title), FORKSIGHT_VERSION);
   // No hyphenation, no adjustment: options and commands stay as they are typed.
   page += ".nh\n.ad l\n";
-  page += section("NAME", line(escape(name) + " \\- " + escape(verb.description)));
+  page += section("NAME", line(escape_roff(name) + " \\- " + escape_roff(verb.description)));
   page += section("SYNOPSIS", line(synopsis(verb)));
   page += section("DESCRIPTION", description(verb));
   page += section("VERBS", verbs(verb));
   page += section("OPTIONS", options(verb));
   page += section("EXAMPLES", entries(verb.examples));
-  page += section("EXIT STATUS", verb.exit_status.empty() ? "" : line(escape(verb.exit_status)));
+  page += section("EXIT STATUS", verb.exit_status.empty() ? "" : line(escape_roff(verb.exit_status)));
   page += section("SEE ALSO", see_also(verb));
   return page;
 }

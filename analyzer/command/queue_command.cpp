@@ -1,6 +1,8 @@
 #include "command/queue_command.hpp"
 
 #include <fmt/core.h>
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
 
 #include <memory>
 #include <string>
@@ -17,9 +19,9 @@
 namespace forksight {
 namespace {
 
-constexpr char kDescription[] = "Look at shared-memory queues, and remove those that were left behind";
+constexpr char kQueueDescription[] = "Look at shared-memory queues, and remove those that were left behind";
 
-constexpr char kExamples[] = R"(Examples:
+constexpr char kQueueExamples[] = R"(Examples:
   forksight queue inspect 4242           the queues that process 4242 has open: who holds what, who is dead, who waits
   forksight queue inspect /forksight-0f3c...
                                          the same of a named queue
@@ -29,10 +31,10 @@ constexpr char kExamples[] = R"(Examples:
 
 )";
 
-constexpr char kFooter[] = R"(
+constexpr char kQueueFooter[] = R"(
 Exit status: 0 all went well, 2 the line was not understood, 3 the queue could not be looked at.)";
 
-struct CommandLine {
+struct QueueLine {
   std::string what;
   std::string format = "text";
   bool dry_run = false;
@@ -48,7 +50,7 @@ ExitStatus show(const std::string& text) {
   return write_out(text) ? ExitStatus::kNothingFound : ExitStatus::kUnreadable;
 }
 
-ExitStatus inspect(const CommandLine& line) {
+ExitStatus inspect_queues(const QueueLine& line) {
   auto found = find_queues(line.what);
   if (!found) return refuse(found.error());
   std::string text;
@@ -69,7 +71,7 @@ ExitStatus watch(const std::string& name) {
   return show(fmt::format("{} {}\n", *removed ? "removed" : "had been removed already:", name));
 }
 
-ExitStatus collect_garbage(const CommandLine& line) {
+ExitStatus collect_garbage(const QueueLine& line) {
   if (!line.watched.empty()) return watch(line.watched);
   auto report = ipc::gc(line.dry_run);
   if (!report) return refuse(report.error());
@@ -91,16 +93,16 @@ ExitStatus bench() {
 }  // namespace
 
 void add_queue_command(CLI::App& app, int& status) {
-  auto line = std::make_shared<CommandLine>();
-  CLI::App* const verb = app.add_subcommand("queue", kDescription);
-  verb->formatter(std::make_shared<ExampleFormatter>("forksight queue inspect|gc|bench [OPTIONS]", kExamples));
-  verb->footer(kFooter);
+  auto line = std::make_shared<QueueLine>();
+  CLI::App* const verb = app.add_subcommand("queue", kQueueDescription);
+  verb->formatter(std::make_shared<ExampleFormatter>("forksight queue inspect|gc|bench [OPTIONS]", kQueueExamples));
+  verb->footer(kQueueFooter);
   verb->require_subcommand(1);
 
   CLI::App* const look = verb->add_subcommand("inspect", "Who takes part, who holds what since when, what was lost");
   look->add_option("QUEUE", line->what, "A pid, a name, or /proc/PID/fd/N")->required()->type_name("");
   add_format_option(*look, line->format);
-  look->callback([line, &status] { status = as_int(inspect(*line)); });
+  look->callback([line, &status] { status = as_int(inspect_queues(*line)); });
 
   CLI::App* const collect = verb->add_subcommand("gc", "Remove named queues that no process has open");
   collect->add_flag("--dry-run", line->dry_run, "Only say which");

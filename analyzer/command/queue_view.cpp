@@ -1,6 +1,7 @@
 #include "command/queue_view.hpp"
 
 #include <fmt/core.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <map>

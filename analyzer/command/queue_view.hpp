@@ -1,7 +1,7 @@
 // A queue as text and as JSON.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "forksight/ipc/snapshot.hpp"

@@ -1,5 +1,6 @@
 #include "command/report_command.hpp"
 
+#include <CLI/CLI.hpp>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -9,28 +10,28 @@
 #include "command/formatter.hpp"
 #include "command/output.hpp"
 #include "command/progress.hpp"
-#include "session/outside.hpp"
 #include "command/show_report.hpp"
+#include "session/outside.hpp"
 
 namespace forksight {
 namespace {
 
-constexpr char kExamples[] = R"(Examples:
+constexpr char kReportExamples[] = R"(Examples:
   forksight report forksight-out/              what all runs in this folder found
   forksight report shared/job-17/              a job of many ranks that wrote into one folder: one finding a cause
   forksight report out/ --format json | jq .   for machines; docs/report.schema.json says what is in it
 
 )";
 
-constexpr char kFooter[] = R"(
+constexpr char kReportFooter[] = R"(
 Exit status: 0 nothing found, 1 something found, 2 the line was not understood, 3 the evidence could not be read.)";
 
-struct CommandLine {
+struct ReportLine {
   std::vector<std::filesystem::path> folders;
   ReportStyle style;
 };
 
-ExitStatus report(const CommandLine& line) {
+ExitStatus report(const ReportLine& line) {
   Progress progress("reading traces");
   collect::LoadOptions load;
   load.progress = [&](std::size_t done, std::size_t total) { progress.show(done, total); };
@@ -47,10 +48,10 @@ ExitStatus report(const CommandLine& line) {
 }  // namespace
 
 void add_report_command(CLI::App& app, int& status) {
-  auto line = std::make_shared<CommandLine>();
+  auto line = std::make_shared<ReportLine>();
   CLI::App* const verb = app.add_subcommand("report", "Read traces again, of one run or of many ranks");
-  verb->formatter(std::make_shared<ExampleFormatter>("forksight report [OPTIONS] DIR...", kExamples));
-  verb->footer(kFooter);
+  verb->formatter(std::make_shared<ExampleFormatter>("forksight report [OPTIONS] DIR...", kReportExamples));
+  verb->footer(kReportFooter);
   verb->add_option("DIR", line->folders,
                    "Folders that `forksight run` wrote, searched recursively; or single *.fstrace files")
       ->required()

@@ -1,7 +1,9 @@
 // The verb `report` on the command line: traces again, of one run or of many ranks.
 #pragma once
 
-#include <CLI/CLI.hpp>
+namespace CLI {
+class App;
+}  // namespace CLI
 
 namespace forksight {
 

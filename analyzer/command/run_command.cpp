@@ -1,5 +1,6 @@
 #include "command/run_command.hpp"
 
+#include <CLI/CLI.hpp>
 #include <cmath>
 #include <map>
 #include <memory>
@@ -12,15 +13,15 @@
 #include "command/output.hpp"
 #include "command/run_cures.hpp"
 #include "command/show_report.hpp"
-#include "session/session.hpp"
 #include "command/words_after_dashes.hpp"
+#include "session/session.hpp"
 
 namespace forksight {
 namespace {
 
-constexpr char kDescription[] = "Run CMD under the shim, watch its process tree, say what hangs and why";
+constexpr char kRunDescription[] = "Run CMD under the shim, watch its process tree, say what hangs and why";
 
-constexpr char kExamples[] = R"(Examples:
+constexpr char kRunExamples[] = R"(Examples:
   forksight run -- python train.py           the program as always; what hangs is named within two seconds
   forksight run --on-hang kill -- make test  a hung test ends instead of blocking the queue
   forksight run --error-exitcode 9 --report hang.txt -- ./server
@@ -32,7 +33,7 @@ constexpr char kExamples[] = R"(Examples:
 
 )";
 
-constexpr char kFooter[] = R"(
+constexpr char kRunFooter[] = R"(
 Exit status: CMD's own, 128+N if signal N killed it; --error-exitcode if that was given and something was found; 2 for a
 line that is not understood; 125 if forksight itself failed, 126 if CMD cannot be run, 127 if it is not there.
 
@@ -40,7 +41,7 @@ Ctrl-C reaches CMD as always. If something hangs, the diagnosis is printed first
 and leaves it as it is. If nothing is proved to hang, but all processes have done nothing for a second or longer, it is
 printed what each waits for. Signals sent to forksight by kill(1) (INT, QUIT, TERM, HUP, USR1, USR2) are passed on to CMD.)";
 
-struct CommandLine {
+struct RunLine {
   RunOptions options;
   double hang_after_seconds = 1;
   int error_exitcode = -1;
@@ -67,7 +68,7 @@ std::string check_keep(const std::string& text) {
   return bounds ? "" : bounds.error();
 }
 
-void add_options(CLI::App& run, CommandLine& line) {
+void add_options(CLI::App& run, RunLine& line) {
   RunOptions& options = line.options;
   constexpr char kHang[] = "When something hangs";
   run.add_option("--hang-after", line.hang_after_seconds, "Report a process that has been stuck for this many seconds")
@@ -118,10 +119,10 @@ void add_options(CLI::App& run, CommandLine& line) {
 }  // namespace
 
 void add_run_command(CLI::App& app, int argc, const char* const* argv, int& status) {
-  CLI::App* run = app.add_subcommand("run", kDescription);
-  run->formatter(std::make_shared<ExampleFormatter>("forksight run [OPTIONS] -- CMD [ARG...]", kExamples));
-  run->footer("\n" + describe_cures() + kFooter);
-  const auto line = std::make_shared<CommandLine>();
+  CLI::App* run = app.add_subcommand("run", kRunDescription);
+  run->formatter(std::make_shared<ExampleFormatter>("forksight run [OPTIONS] -- CMD [ARG...]", kRunExamples));
+  run->footer("\n" + describe_cures() + kRunFooter);
+  const auto line = std::make_shared<RunLine>();
   run->add_option("CMD", line->ignored, "The command and its arguments, after \"--\"")->type_name(" ");
   add_options(*run, *line);
   run->callback([line, run, argc, argv, &status] {

@@ -1,14 +1,16 @@
 // What every verb that explains does with its model: conclude, say it on standard output, answer with the exit status.
 #pragma once
 
-#include <CLI/CLI.hpp>
-
 #include <string>
 #include <vector>
 
 #include "command/exit_status.hpp"
-#include "session/outside.hpp"
 #include "model/model.hpp"
+#include "session/outside.hpp"
+
+namespace CLI {
+class App;
+}  // namespace CLI
 
 namespace forksight {
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <unistd.h>
+#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <cstdlib>
@@ -26,9 +27,9 @@ namespace fs = std::filesystem;
 using suite::Scene;
 using suite::SceneResult;
 
-constexpr char kDescription[] = "Assert that after a library was used, forked children can use it";
+constexpr char kCheckDescription[] = "Assert that after a library was used, forked children can use it";
 
-constexpr char kExamples[] = R"(Examples:
+constexpr char kCheckExamples[] = R"(Examples:
   forksight suite check -- ./my_fork_test
                                       each scene of a program that <forksight/fork_test.h> made
   forksight suite check --scene main --scene thread -- ./my_fork_test
@@ -38,7 +39,7 @@ constexpr char kExamples[] = R"(Examples:
 
 )";
 
-struct CommandLine {
+struct CheckLine {
   std::vector<std::string> scenes;
   std::vector<std::string> known;
   bool as_is = false;
@@ -109,7 +110,7 @@ int refuse(ExitStatus status, const std::string& why) {
 }
 
 // Those that were asked for, or all; a name that the program has not is an error.
-Result<std::vector<Scene>> choose(const std::vector<Scene>& all, const CommandLine& line) {
+Result<std::vector<Scene>> choose(const std::vector<Scene>& all, const CheckLine& line) {
   std::vector<Scene> chosen;
   for (const std::vector<std::string>* names : {&line.scenes, &line.known}) {
     for (const std::string& name : *names) {
@@ -125,7 +126,7 @@ Result<std::vector<Scene>> choose(const std::vector<Scene>& all, const CommandLi
   return chosen.empty() ? all : chosen;
 }
 
-int check(const CommandLine& line) {
+int check(const CheckLine& line) {
   if (!suite::become_reaper()) return refuse(ExitStatus::kUnreadable, "the kernel refuses PR_SET_CHILD_SUBREAPER");
   suite::heed_stop();
   const Folder folder(line.keep);
@@ -168,9 +169,10 @@ int check(const CommandLine& line) {
 }  // namespace
 
 void add_suite_check(CLI::App& suite, int argc, const char* const* argv, int& status) {
-  auto line = std::make_shared<CommandLine>();
-  CLI::App* const verb = suite.add_subcommand("check", kDescription);
-  verb->formatter(std::make_shared<ExampleFormatter>("forksight suite check [OPTIONS] -- CMD [ARG...]", kExamples));
+  auto line = std::make_shared<CheckLine>();
+  CLI::App* const verb = suite.add_subcommand("check", kCheckDescription);
+  verb->formatter(
+      std::make_shared<ExampleFormatter>("forksight suite check [OPTIONS] -- CMD [ARG...]", kCheckExamples));
   verb->add_option("CMD", line->ignored, "The program and its arguments, after \"--\"")->type_name(" ");
   verb->add_option("--scene", line->scenes, "Only this one; may be given again")
       ->type_name("NAME")

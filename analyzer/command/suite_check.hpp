@@ -1,7 +1,9 @@
 // forksight suite check: fork tests of other people's libraries.
 #pragma once
 
-#include <CLI/CLI.hpp>
+namespace CLI {
+class App;
+}  // namespace CLI
 
 namespace forksight {
 

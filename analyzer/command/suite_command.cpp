@@ -1,5 +1,6 @@
 #include "command/suite_command.hpp"
 
+#include <CLI/CLI.hpp>
 #include <memory>
 #include <utility>
 
@@ -12,9 +13,10 @@
 namespace forksight {
 namespace {
 
-constexpr char kDescription[] = "The hazard suite: small programs, each with one defect, and what must be said of them";
+constexpr char kSuiteDescription[] =
+    "The hazard suite: small programs, each with one defect, and what must be said of them";
 
-constexpr char kExamples[] = R"(Examples:
+constexpr char kSuiteExamples[] = R"(Examples:
   forksight suite list                   all cases: the hazard, how the program ends by itself, what cures it
   forksight suite run                    is everything seen on this machine as it should be?
   forksight suite run lost_openmp_pool   one case; globs work, too
@@ -24,7 +26,7 @@ constexpr char kExamples[] = R"(Examples:
 
 )";
 
-constexpr char kFooter[] = R"(
+constexpr char kSuiteFooter[] = R"(
 Exit status: 0 all as expected, 1 not, 2 the line was not understood, 3 the suite could not be read.)";
 
 constexpr char kGroup[] = "Which cases";
@@ -77,9 +79,10 @@ bool choose_suite(const SuiteChoice& choice, bool all, ChosenSuite& chosen, int&
 }
 
 void add_suite_command(CLI::App& app, int argc, const char* const* argv, int& status) {
-  CLI::App* const verb = app.add_subcommand("suite", kDescription);
-  verb->formatter(std::make_shared<ExampleFormatter>("forksight suite list|run|check [OPTIONS] [CASE...]", kExamples));
-  verb->footer(kFooter);
+  CLI::App* const verb = app.add_subcommand("suite", kSuiteDescription);
+  verb->formatter(
+      std::make_shared<ExampleFormatter>("forksight suite list|run|check [OPTIONS] [CASE...]", kSuiteExamples));
+  verb->footer(kSuiteFooter);
   verb->require_subcommand(1);
   add_suite_list(*verb, status);
   add_suite_run(*verb, status);

@@ -1,11 +1,13 @@
 // `forksight suite`: the hazard suite, what is in it and whether all of it is seen.
 #pragma once
 
-#include <CLI/CLI.hpp>
-
 #include <string>
 
 #include "suite/select.hpp"
+
+namespace CLI {
+class App;
+}  // namespace CLI
 
 namespace forksight {
 

@@ -1,6 +1,8 @@
 // `forksight suite list`
 #include <memory>
 
+#include <CLI/CLI.hpp>
+
 #include "command/exit_status.hpp"
 #include "command/formatter.hpp"
 #include "command/output.hpp"
@@ -10,19 +12,19 @@
 namespace forksight {
 namespace {
 
-constexpr char kExamples[] = R"(Examples:
+constexpr char kListExamples[] = R"(Examples:
   forksight suite list --slug orphaned-mutex
   forksight suite list --library openmp --outcome spin
   forksight suite list --format markdown     what is seen, and how: docs/coverage.md
 
 )";
 
-struct CommandLine {
+struct ListLine {
   SuiteChoice choice;
   std::string format = "table";
 };
 
-int list(const CommandLine& line) {
+int list(const ListLine& line) {
   int status = as_int(ExitStatus::kNothingFound);
   ChosenSuite chosen;
   if (!choose_suite(line.choice, true, chosen, status)) return status;
@@ -35,9 +37,9 @@ int list(const CommandLine& line) {
 }  // namespace
 
 void add_suite_list(CLI::App& verb, int& status) {
-  auto line = std::make_shared<CommandLine>();
+  auto line = std::make_shared<ListLine>();
   CLI::App* const list_verb = verb.add_subcommand("list", "What is in the suite");
-  list_verb->formatter(std::make_shared<ExampleFormatter>("forksight suite list [OPTIONS] [CASE...]", kExamples));
+  list_verb->formatter(std::make_shared<ExampleFormatter>("forksight suite list [OPTIONS] [CASE...]", kListExamples));
   add_suite_choice(*list_verb, line->choice);
   list_verb->add_option("--format", line->format, "table, json (docs/suite.schema.json) or markdown")
       ->type_name("FORMAT")

@@ -1,6 +1,7 @@
 // `forksight suite run`
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -18,7 +19,7 @@
 namespace forksight {
 namespace {
 
-constexpr char kExamples[] = R"(Examples:
+constexpr char kSuiteRunExamples[] = R"(Examples:
   forksight suite run                            all cases, three for every two processors at a time
   forksight suite run 'orphaned_*' -j 4          some of them
   forksight suite run --slug lost-openmp-pool    those that must show one hazard
@@ -27,13 +28,13 @@ constexpr char kExamples[] = R"(Examples:
 
 )";
 
-constexpr char kFooter[] = R"(
+constexpr char kSuiteRunFooter[] = R"(
 Each case is run bare, asked about while it hangs, run under observation, and run with each cure that it names; what is
 seen must be what its source says. What this machine lacks is skipped, with the reason, and is no pass.
 
 Exit status: 0 all as expected, 1 not, 2 the line was not understood, 3 the suite could not be read.)";
 
-struct CommandLine {
+struct SuiteRunLine {
   SuiteChoice choice;
   std::vector<std::string> parts;
   std::string format = "table";
@@ -65,7 +66,7 @@ bool write_report(const std::string& path, const std::string& text) {
   return is_written && is_closed;
 }
 
-int run(const CommandLine& line) {
+int run(const SuiteRunLine& line) {
   int status = as_int(ExitStatus::kNothingFound);
   ChosenSuite chosen;
   if (!choose_suite(line.choice, false, chosen, status)) return status;
@@ -107,10 +108,10 @@ int run(const CommandLine& line) {
 }  // namespace
 
 void add_suite_run(CLI::App& verb, int& status) {
-  auto line = std::make_shared<CommandLine>();
+  auto line = std::make_shared<SuiteRunLine>();
   CLI::App* const run_verb = verb.add_subcommand("run", "Runs cases, and judges what is said of them");
-  run_verb->formatter(std::make_shared<ExampleFormatter>("forksight suite run [OPTIONS] [CASE...]", kExamples));
-  run_verb->footer(kFooter);
+  run_verb->formatter(std::make_shared<ExampleFormatter>("forksight suite run [OPTIONS] [CASE...]", kSuiteRunExamples));
+  run_verb->footer(kSuiteRunFooter);
   add_suite_choice(*run_verb, line->choice);
   run_verb->add_option("-j,--jobs", line->jobs, "So many cases at a time; else three for every two processors")
       ->type_name("N")

@@ -1,5 +1,6 @@
 #include "command/trace_command.hpp"
 
+#include <CLI/CLI.hpp>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -13,24 +14,24 @@
 namespace forksight {
 namespace {
 
-constexpr char kDescription[] = "Look at trace files as they are, for maintainers and reports of bugs";
+constexpr char kTraceDescription[] = "Look at trace files as they are, for maintainers and reports of bugs";
 
-constexpr char kExamples[] = R"(Examples:
+constexpr char kTraceExamples[] = R"(Examples:
   forksight trace dump forksight-out/run-1/4242-1.fstrace     every record, with its fields
   forksight trace dump FILE --format jsonl | jq 'select(.record == "fork")'
                                                               one JSON object a line: docs/trace.md
 
 )";
 
-constexpr char kFooter[] = R"(
+constexpr char kTraceFooter[] = R"(
 Exit status: 0 all was read, 1 some records are bad, 2 the line was not understood, 3 the file is no trace.)";
 
-struct CommandLine {
+struct TraceLine {
   std::filesystem::path file;
   std::string format = "text";
 };
 
-ExitStatus show_all(const CommandLine& line) {
+ExitStatus show_all(const TraceLine& line) {
   const Result<collect::TraceFile> file = collect::TraceFile::read(line.file);
   if (!file) {
     say_error(file.error());
@@ -45,15 +46,15 @@ ExitStatus show_all(const CommandLine& line) {
 }  // namespace
 
 void add_trace_command(CLI::App& app, int& status) {
-  auto line = std::make_shared<CommandLine>();
-  CLI::App* const verb = app.add_subcommand("trace", kDescription);
-  verb->formatter(std::make_shared<ExampleFormatter>("forksight trace dump [OPTIONS] FILE", kExamples));
-  verb->footer(kFooter);
+  auto line = std::make_shared<TraceLine>();
+  CLI::App* const verb = app.add_subcommand("trace", kTraceDescription);
+  verb->formatter(std::make_shared<ExampleFormatter>("forksight trace dump [OPTIONS] FILE", kTraceExamples));
+  verb->footer(kTraceFooter);
   verb->require_subcommand(1);
 
   CLI::App* const all = verb->add_subcommand("dump", "Every record of one trace, bad ones included");
-  all->formatter(std::make_shared<ExampleFormatter>("forksight trace dump [OPTIONS] FILE", kExamples));
-  all->footer(kFooter);
+  all->formatter(std::make_shared<ExampleFormatter>("forksight trace dump [OPTIONS] FILE", kTraceExamples));
+  all->footer(kTraceFooter);
   all->add_option("FILE", line->file, "A *.fstrace file, as `forksight run` writes them into its folder")
       ->required()
       ->type_name("")

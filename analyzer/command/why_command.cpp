@@ -1,6 +1,7 @@
 #include "command/why_command.hpp"
 
 #include <fmt/core.h>
+#include <CLI/CLI.hpp>
 
 #include <chrono>
 #include <cstdio>
@@ -25,9 +26,10 @@
 namespace forksight {
 namespace {
 
-constexpr char kDescription[] = "Explain processes that hang, with their whole trees; nothing need have been prepared";
+constexpr char kWhyDescription[] =
+    "Explain processes that hang, with their whole trees; nothing need have been prepared";
 
-constexpr char kExamples[] = R"(Examples:
+constexpr char kWhyExamples[] = R"(Examples:
   forksight why 4242                     who waits for whom, who is to blame, what to do
   forksight why gunicorn                 all processes of that name, and their trees
   forksight why 4242 4300 celery         several at once: one report
@@ -37,7 +39,7 @@ constexpr char kExamples[] = R"(Examples:
 
 )";
 
-constexpr char kFooter[] = R"(
+constexpr char kWhyFooter[] = R"(
 Threads that are proved to be stuck are stopped for some tens of microseconds, one at a time, for their registers; what
 waits in a call that would notice is left alone. Needs the rights to trace the process: its user, and where
 kernel.yama.ptrace_scope is 1 an ancestor of it, or root. Debug information that is not on this machine is fetched from
@@ -45,7 +47,7 @@ the servers that DEBUGINFOD_URLS names.
 
 Exit status: 0 nothing found, 1 something found, 2 the line was not understood, 3 the process could not be looked at.)";
 
-struct CommandLine {
+struct WhyLine {
   std::vector<std::string> targets;
   bool all = false;
   inspect::LiveTreeOptions options;
@@ -84,7 +86,7 @@ std::string name_all(const std::vector<proc::ProcessKey>& keys) {
   return keys.size() > kMostNamed ? fmt::format("{} and {} more", text, keys.size() - kMostNamed) : text;
 }
 
-ExitStatus explain(const CommandLine& line) {
+ExitStatus explain(const WhyLine& line) {
   symbols::allow_debuginfod();
   const auto found = line.all ? Result(find_all_targets()) : find_targets(line.targets);
   if (!found) {
@@ -140,10 +142,10 @@ ExitStatus explain(const CommandLine& line) {
 }  // namespace
 
 void add_why_command(CLI::App& app, int& status) {
-  auto line = std::make_shared<CommandLine>();
-  CLI::App* const verb = app.add_subcommand("why", kDescription);
-  verb->formatter(std::make_shared<ExampleFormatter>("forksight why [OPTIONS] PID|NAME...", kExamples));
-  verb->footer(kFooter);
+  auto line = std::make_shared<WhyLine>();
+  CLI::App* const verb = app.add_subcommand("why", kWhyDescription);
+  verb->formatter(std::make_shared<ExampleFormatter>("forksight why [OPTIONS] PID|NAME...", kWhyExamples));
+  verb->footer(kWhyFooter);
   verb
       ->add_option("PID", line->targets,
                    "The process that hangs, or the parent of those that do; or the id of a thread; or the name of a "

@@ -1,7 +1,9 @@
 // forksight why: explain a process tree that hangs already.
 #pragma once
 
-#include <CLI/CLI.hpp>
+namespace CLI {
+class App;
+}  // namespace CLI
 
 namespace forksight {
 

@@ -11,14 +11,13 @@
 #include <string_view>
 
 #include "image/refusal.hpp"
+#include "model/base_name.hpp"
 #include "proc/proc_text.hpp"
 
 namespace forksight {
 namespace {
 
 constexpr std::size_t kMostOfName = 15;  // bytes of a program's name that the kernel keeps
-
-std::string_view base_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
 std::optional<std::int32_t> parse_id(const std::string& word) {
   std::int32_t id = 0;
@@ -43,11 +42,12 @@ bool is_ours(const std::string& status) {
 
 // It is called so, or its program, or what an interpreter reads: `python3 /usr/bin/gunicorn app`.
 bool has_name(std::int32_t pid, const proc::Stat& stat, const std::string& name) {
-  if (stat.comm == name.substr(0, kMostOfName) || base_name(proc::read_exe(pid)) == name) return true;
+  if (stat.comm == name.substr(0, kMostOfName) || model::base_name(proc::read_exe(pid)) == name) return true;
   const std::vector<std::string> words = proc::read_cmdline(pid);
   const auto script = std::find_if(words.begin() + (words.empty() ? 0 : 1), words.end(),
                                    [](const std::string& word) { return !word.starts_with('-'); });
-  return (!words.empty() && base_name(words.front()) == name) || (script != words.end() && base_name(*script) == name);
+  return (!words.empty() && model::base_name(words.front()) == name) ||
+         (script != words.end() && model::base_name(*script) == name);
 }
 
 std::vector<proc::ProcessKey> find_processes(const std::function<bool(std::int32_t, const proc::Stat&)>& is_meant) {

@@ -54,7 +54,7 @@ std::string summarise(const Evidence& evidence, const model::Touch& touch, const
 
 std::string tell_quiesced(const model::Fork& fork, const End& end) {
   if (!fork.quiesced) return {};
-  const auto waited = words::duration(fork.quiesced->waited_ns / 1'000'000);
+  const auto waited = words::duration(fork.quiesced->waited_ns / words::kNsPerMs);
   if (end.outcome == Outcome::kCured) {
     return fmt::format(
         "The fork waited {} until that call had ended (--cure=quiesce-libc), so the child got the lock free.", waited);

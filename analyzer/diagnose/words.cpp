@@ -88,11 +88,6 @@ std::string frame_place(const model::Frame& frame) {
 
 }  // namespace
 
-std::string_view base_name(std::string_view path) {
-  const std::size_t slash = path.rfind('/');
-  return slash == std::string_view::npos ? path : path.substr(slash + 1);
-}
-
 Whose whose(const model::Frame& frame) {
   if (frame.function.empty() && frame.module.empty() && !frame.python) return Whose::kRuntime;
   if (frame.function == "_start" || is_of_runtime(frame)) return Whose::kRuntime;

@@ -8,11 +8,12 @@
 #include <utility>
 #include <vector>
 
+#include "model/base_name.hpp"
 #include "model/model.hpp"
 
 namespace forksight::words {
 
-std::string_view base_name(std::string_view path);
+using model::base_name;
 
 // Whose code a frame is in: that of the program and its own libraries; of a library that a package installed, in C or
 // Python; of libc, libstdc++, an OpenMP runtime, the loader, forksight, the interpreter, or of nobody who is known.
@@ -72,6 +73,7 @@ std::string awaited(const model::Model& model, const model::LostWait& wait);
 
 // "1.4 s", "3 min 20 s", "2 h 5 min"
 std::string duration(std::uint64_t ms);
+inline constexpr std::uint64_t kNsPerMs = 1'000'000;
 // "1 thread", "3 threads"
 std::string count(std::uint64_t number, std::string_view one, std::string_view many);
 

@@ -12,8 +12,8 @@ namespace forksight::image {
 namespace {
 
 constexpr std::uint64_t kPageBytes = 4096;
-constexpr std::size_t kMaxSegments = 256;
-constexpr std::size_t kMaxNoteBytes = 64U << 10U;
+constexpr std::size_t kMaxSegmentsOfModule = 256;
+constexpr std::size_t kMaxBuildNoteBytes = 64U << 10U;
 
 using ReadAt = std::function<std::size_t(std::uint64_t offset, std::span<std::byte>)>;
 
@@ -41,7 +41,7 @@ std::optional<ElfHead> read_head(const ReadAt& read, bool is_mapped) {
   ElfHead head;
   const auto header = std::as_writable_bytes(std::span(&head.header, 1));
   if (read(0, header) != header.size() || !is_x86_64(head.header)) return std::nullopt;
-  if (head.header.e_phnum == 0 || head.header.e_phnum > kMaxSegments) return std::nullopt;
+  if (head.header.e_phnum == 0 || head.header.e_phnum > kMaxSegmentsOfModule) return std::nullopt;
   head.segments.resize(head.header.e_phnum);
   const auto table = std::as_writable_bytes(std::span(head.segments));
   if (read(head.header.e_phoff, table) != table.size()) return std::nullopt;
@@ -61,7 +61,7 @@ std::optional<ElfHead> read_head(const ReadAt& read, bool is_mapped) {
   for (const Elf64_Phdr& segment : head.segments) {
     if (segment.p_type != PT_NOTE || !head.build_id.empty()) continue;
     if (is_mapped && segment.p_vaddr < head.first_address) continue;
-    std::vector<std::byte> notes(std::min<std::uint64_t>(segment.p_filesz, kMaxNoteBytes));
+    std::vector<std::byte> notes(std::min<std::uint64_t>(segment.p_filesz, kMaxBuildNoteBytes));
     notes.resize(read(is_mapped ? segment.p_vaddr - head.first_address : segment.p_offset, notes));
     head.build_id = find_build_id(notes, segment.p_align);
   }

@@ -4,6 +4,8 @@
 #include <array>
 #include <utility>
 
+#include "model/base_name.hpp"
+
 namespace forksight::inspect {
 namespace {
 
@@ -54,11 +56,6 @@ constexpr std::array<std::string_view, 8> kOpenmpLocks = {
     "GOMP_atomic_start", "GOMP_critical_name_start", "GOMP_critical_start", "omp_set_lock",
     "omp_set_lock_",     "omp_set_nest_lock",        "omp_set_nest_lock_",  "GOMP_ordered_start"};
 
-std::string_view base_name(std::string_view path) {
-  const std::size_t slash = path.rfind('/');
-  return slash == std::string_view::npos ? path : path.substr(slash + 1);
-}
-
 }  // namespace
 
 std::string_view public_name(std::string_view function) {
@@ -87,7 +84,7 @@ bool is_lock_of_openmp(std::string_view function) {
 }
 
 bool is_libc(std::string_view module) {
-  const std::string_view name = base_name(module);
+  const std::string_view name = model::base_name(module);
   for (const std::string_view prefix :
        {"libc.so", "libc-2", "libpthread", "ld-linux", "ld-2", "[vdso]", "linux-vdso"}) {
     if (name.starts_with(prefix)) return true;
@@ -95,6 +92,6 @@ bool is_libc(std::string_view module) {
   return false;
 }
 
-bool is_libgomp(std::string_view module) { return base_name(module).starts_with("libgomp"); }
+bool is_libgomp(std::string_view module) { return model::base_name(module).starts_with("libgomp"); }
 
 }  // namespace forksight::inspect

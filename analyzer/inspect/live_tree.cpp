@@ -32,10 +32,10 @@ using proc::ProcessKey;
 using watch::Clock;
 
 constexpr std::size_t kMostAncestors = 64;
-constexpr std::size_t kMostLooked = 256;   // processes of which it is told what their threads wait for
-constexpr std::size_t kMostThreads = 256;  // of each of them
-constexpr std::size_t kMostIdle = 16;      // processes whose stacks are looked at though they are not stuck
-constexpr std::size_t kMostBeside = 8;     // processes beside the tree that hold the other end of a pipe
+constexpr std::size_t kMostLooked = 256;       // processes of which it is told what their threads wait for
+constexpr std::size_t kMostSeenThreads = 256;  // of each of them
+constexpr std::size_t kMostIdle = 16;          // processes whose stacks are looked at though they are not stuck
+constexpr std::size_t kMostBeside = 8;         // processes beside the tree that hold the other end of a pipe
 // A thread that is busy at each of so many looks, so far apart, spins.
 constexpr int kSpinLooks = 6;
 constexpr int kStopAttempts = 4;
@@ -232,7 +232,7 @@ class Look {
       bool refused = false;
       const auto round = proc::sample_round(pid, refused);
       if (!round) continue;
-      for (std::size_t at = 0; at < round->threads.size() && at < kMostThreads; ++at) {
+      for (std::size_t at = 0; at < round->threads.size() && at < kMostSeenThreads; ++at) {
         if (!round->threads[at].ended()) waiters.push_back({pid, round->threads[at], {}});
       }
     }

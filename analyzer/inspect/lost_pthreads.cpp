@@ -10,6 +10,7 @@
 
 #include "forksight/abi/thread.hpp"
 #include "inspect/pthreads.hpp"
+#include "model/base_name.hpp"
 
 namespace forksight::inspect {
 namespace {
@@ -28,8 +29,6 @@ T value_at(const std::vector<std::byte>& bytes, std::uint64_t offset) {
   std::memcpy(&value, bytes.data() + offset, sizeof value);
   return value;
 }
-
-std::string_view base_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
 bool is_code(const image::Image& image, std::uint64_t address) {
   const proc::Mapping* const mapping = image.mapping_of(address);
@@ -146,7 +145,7 @@ std::optional<std::uint64_t> count_forks(const image::Image& image, symbols::Sym
   constexpr std::size_t kMostCode = 1024;
   constexpr std::uint64_t kMostForks = std::uint64_t{1} << 32U;
   auto function = symbolizer.find_symbol("fork", "libc.so");
-  if (!function) function = symbolizer.find_symbol("fork", base_name(image.exe));
+  if (!function) function = symbolizer.find_symbol("fork", model::base_name(image.exe));
   if (!function) return std::nullopt;
   const auto counter = find_counter(*function, image.memory->bytes(*function, kMostCode));
   if (!counter || *counter % 8 != 0) return std::nullopt;

@@ -8,7 +8,7 @@
 namespace forksight::inspect {
 namespace {
 
-constexpr std::uint64_t kWord = 8;
+constexpr std::uint64_t kHeapWord = 8;
 
 // "vtable for std::thread::_State_impl<std::thread::_Invoker<std::tuple<CALLABLE, ARGUMENTS...>>>+0x10": all within the
 // tuple's brackets.
@@ -27,10 +27,10 @@ std::uint64_t size_of_piece(const image::Image& image, std::uint64_t piece) {
   constexpr std::uint64_t kInUse = 1;
   constexpr std::uint64_t kLeast = 32;
   constexpr std::uint64_t kMost = 256;
-  const std::uint64_t size = image.memory->value<std::uint64_t>(piece - kWord).value_or(0) & ~kFlags;
+  const std::uint64_t size = image.memory->value<std::uint64_t>(piece - kHeapWord).value_or(0) & ~kFlags;
   if (size < kLeast || size > kMost || size % 16 != 0) return 0;
-  const auto next = image.memory->value<std::uint64_t>(piece - kWord + size);
-  return next && (*next & kInUse) != 0 ? size - kWord : 0;
+  const auto next = image.memory->value<std::uint64_t>(piece - kHeapWord + size);
+  return next && (*next & kInUse) != 0 ? size - kHeapWord : 0;
 }
 
 // The tuple follows the pointer to the vtable.
@@ -38,7 +38,7 @@ bool find_function(const image::Image& image, symbols::Symbolizer& symbolizer, s
                    symbols::CodeSymbol& out) {
   const std::uint64_t bytes = size_of_piece(image, state);
   symbols::CodeSymbol only;
-  for (std::uint64_t at = kWord; at + kWord <= bytes; at += kWord) {
+  for (std::uint64_t at = kHeapWord; at + kHeapWord <= bytes; at += kHeapWord) {
     const auto word = image.memory->value<std::uint64_t>(state + at);
     const proc::Mapping* const mapping = word ? image.mapping_of(*word) : nullptr;
     symbols::CodeSymbol symbol;

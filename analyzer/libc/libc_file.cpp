@@ -23,12 +23,12 @@ namespace {
 constexpr std::size_t kMostFileBytes = std::size_t{256} << 20U;
 constexpr std::size_t kMostCode = 64;  // of a function: what we look for stands at its beginning
 
-using Bytes = std::span<const std::byte>;
+using CodeBytes = std::span<const std::byte>;
 
-std::uint8_t byte_at(Bytes code, std::size_t at) { return static_cast<std::uint8_t>(code[at]); }
+std::uint8_t byte_at(CodeBytes code, std::size_t at) { return static_cast<std::uint8_t>(code[at]); }
 
 // lea disp32(%rip), %rax; ret. The text that it returns.
-std::optional<std::uint64_t> decode_returned_address(Bytes code, std::uint64_t address) {
+std::optional<std::uint64_t> decode_returned_address(CodeBytes code, std::uint64_t address) {
   constexpr std::uint8_t kEndbr[] = {0xf3, 0x0f, 0x1e, 0xfa};
   const bool has_endbr = code.size() >= sizeof kEndbr && std::memcmp(code.data(), kEndbr, sizeof kEndbr) == 0;
   const std::size_t at = has_endbr ? sizeof kEndbr : 0;
@@ -42,7 +42,7 @@ std::optional<std::uint64_t> decode_returned_address(Bytes code, std::uint64_t a
 }
 
 // Are there waiters: the number is above bit 2. shr $3, %reg or cmp $7, %reg.
-bool has_test_for_waiters(Bytes code) {
+bool has_test_for_waiters(CodeBytes code) {
   for (std::size_t i = 0; i + 3 <= code.size(); ++i) {
     const std::uint8_t form = byte_at(code, i + 1);
     if (byte_at(code, i) == 0xc1 && form >= 0xe8 && form <= 0xef && byte_at(code, i + 2) == 3) return true;
@@ -52,11 +52,11 @@ bool has_test_for_waiters(Bytes code) {
 }
 
 // mov disp8(%rdi), %reg: the first word of its argument that the function reads is __wrefs.
-abi::ConditionKind decode_first_word(Bytes code) {
+abi::ConditionKind decode_first_word(CodeBytes code) {
   constexpr std::size_t kNear = 16;
   for (std::size_t i = 0; i + 3 <= code.size(); ++i) {
     if (byte_at(code, i) != 0x8b || (byte_at(code, i + 1) & 0xc7) != 0x47) continue;
-    const Bytes rest = code.subspan(i + 3);
+    const CodeBytes rest = code.subspan(i + 3);
     if (!has_test_for_waiters(rest.first(std::min(rest.size(), kNear)))) return abi::ConditionKind::kUnknown;
     return abi::kind_by_wrefs(byte_at(code, i + 2));
   }
@@ -65,7 +65,7 @@ abi::ConditionKind decode_first_word(Bytes code) {
 
 class LibcReader {
  public:
-  explicit LibcReader(Bytes file) : file_(file) {
+  explicit LibcReader(CodeBytes file) : file_(file) {
     elf_version(EV_CURRENT);
     // elf_memory() does not write to it.
     elf_ = elf_memory(const_cast<char*>(reinterpret_cast<const char*>(file.data())), file.size());
@@ -124,14 +124,14 @@ class LibcReader {
 
   abi::Version version_at(std::uint64_t address) const {
     constexpr std::size_t kMostText = 16;
-    const Bytes bytes = at(address, kMostText);
+    const CodeBytes bytes = at(address, kMostText);
     char text[kMostText + 1] = {};
     std::memcpy(text, bytes.data(), bytes.size());
     return abi::parse_version(text);
   }
 
   // Up to `count` bytes of the file that are mapped at `address`.
-  Bytes at(std::uint64_t address, std::size_t count) const {
+  CodeBytes at(std::uint64_t address, std::size_t count) const {
     std::size_t segments = 0;
     if (elf_getphdrnum(elf_, &segments) != 0) return {};
     for (std::size_t i = 0; i < segments; ++i) {
@@ -141,13 +141,13 @@ class LibcReader {
       const std::uint64_t within = address - segment.p_vaddr;
       const std::uint64_t left = segment.p_filesz - within;
       if (segment.p_offset > file_.size() || within >= file_.size() - segment.p_offset) return {};
-      const Bytes rest = file_.subspan(segment.p_offset + within);
+      const CodeBytes rest = file_.subspan(segment.p_offset + within);
       return rest.first(std::min<std::uint64_t>({count, left, rest.size()}));
     }
     return {};
   }
 
-  Bytes file_;
+  CodeBytes file_;
   Elf* elf_;
   abi::Version by_function_;
   abi::Version by_object_;

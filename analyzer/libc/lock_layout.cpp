@@ -13,10 +13,10 @@ namespace forksight::libc {
 
 namespace {
 
-using Bytes = std::span<const std::uint8_t>;
+using LockBytes = std::span<const std::uint8_t>;
 
 template <class T>
-std::optional<T> load_lock(Bytes memory, const abi::Libc& libc) {
+std::optional<T> load_lock(LockBytes memory, const abi::Libc& libc) {
   if (!T::kVersions.have(libc.version) || memory.size() < sizeof(T)) return std::nullopt;
   return abi::load<T>(memory.data());
 }
@@ -63,7 +63,7 @@ LockState held(bool is_held) {
 
 }  // namespace
 
-std::optional<LockState> decode_lock(model::LockKind kind, Bytes memory, const abi::Libc& libc) {
+std::optional<LockState> decode_lock(model::LockKind kind, LockBytes memory, const abi::Libc& libc) {
   switch (kind) {
     case model::LockKind::kMutex:
       if (const auto mutex = load_lock<abi::Mutex>(memory, libc)) return state_of(*mutex);

@@ -5,6 +5,7 @@
 #include <array>
 #include <string>
 
+#include "model/base_name.hpp"
 #include "model/model.hpp"
 
 namespace forksight::model {
@@ -31,11 +32,6 @@ constexpr const char* kGeneral =
 #define FORKSIGHT_GENERAL(libraries) libraries
 #include "model/owners.def"
     ;
-
-std::string_view base_name(std::string_view path) {
-  const std::size_t slash = path.rfind('/');
-  return slash == std::string_view::npos ? path : path.substr(slash + 1);
-}
 
 // `patterns` are separated by '|'.
 bool matches(std::string_view patterns, std::string_view text) {

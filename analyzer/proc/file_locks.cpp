@@ -1,23 +1,9 @@
 #include "proc/file_locks.hpp"
 
-#include <algorithm>
-#include <charconv>
+#include "proc/words.hpp"
 
 namespace forksight::proc {
 namespace {
-
-std::string_view next_word(std::string_view& text) {
-  text.remove_prefix(std::min(text.find_first_not_of(" \t"), text.size()));
-  const std::string_view word = text.substr(0, std::min(text.find_first_of(" \t"), text.size()));
-  text.remove_prefix(word.size());
-  return word;
-}
-
-template <class T>
-bool parse_number(std::string_view text, T& out, int base = 10) {
-  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), out, base);
-  return error == std::errc{} && stop == text.data() + text.size() && !text.empty();
-}
 
 // "fe:00:10953067"
 bool parse_file(std::string_view word, FileLock& lock) {
@@ -27,15 +13,6 @@ bool parse_file(std::string_view word, FileLock& lock) {
   return parse_number(word.substr(0, first), lock.major, 16) &&
          parse_number(word.substr(first + 1, second - first - 1), lock.minor, 16) &&
          parse_number(word.substr(second + 1), lock.inode);
-}
-
-template <class Visit>
-void for_each_line(std::string_view text, const Visit& visit) {
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    visit(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
 }
 
 }  // namespace

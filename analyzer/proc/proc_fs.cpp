@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <fmt/core.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -101,6 +102,11 @@ bool is_ending(const ProcessKey& key) {
     const auto status = parse_status(read_file(task_path(key.pid, tid, "status")).text);
     return !stat || !status || is_ending(*stat, *status);
   });
+}
+
+std::string host_name() {
+  utsname names{};
+  return ::uname(&names) == 0 ? names.nodename : "";
 }
 
 std::string read_exe(std::int32_t pid) {

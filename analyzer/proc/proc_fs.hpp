@@ -47,6 +47,7 @@ bool is_same_process(const ProcessKey& key);
 // It is gone, a zombie, or about to be one.
 bool is_ending(const ProcessKey& key);
 
+std::string host_name();                 // "" if the kernel does not tell it
 std::string read_exe(std::int32_t pid);  // "" if it cannot be read; without " (deleted)"
 std::vector<std::string> read_cmdline(std::int32_t pid);
 std::vector<std::int32_t> read_children(std::int32_t pid);  // of all of its threads

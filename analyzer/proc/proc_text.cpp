@@ -3,31 +3,14 @@
 #include <algorithm>
 #include <charconv>
 
+#include "proc/words.hpp"
+
 namespace forksight::proc {
 namespace {
-
-template <class T>
-bool parse_number(std::string_view text, T& out, int base = 10) {
-  const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, out, base);
-  return error == std::errc{} && stop == end && !text.empty();
-}
 
 bool parse_hex(std::string_view text, std::uint64_t& out) {
   if (text.starts_with("0x")) text.remove_prefix(2);
   return parse_number(text, out, 16);
-}
-
-bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\n'; }
-
-// Cuts the next word off `text`; empty at the end.
-std::string_view next_word(std::string_view& text) {
-  while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);
-  std::size_t length = 0;
-  while (length < text.size() && !is_blank(text[length])) ++length;
-  const std::string_view word = text.substr(0, length);
-  text.remove_prefix(length);
-  return word;
 }
 
 std::string_view trim(std::string_view text) {
@@ -179,6 +162,7 @@ std::uint64_t parse_timer_signals(std::string_view text) {
 
 std::optional<std::uint64_t> parse_pipe_link(std::string_view link) { return parse_inode_link(link, "pipe:["); }
 std::optional<std::uint64_t> parse_socket_link(std::string_view link) { return parse_inode_link(link, "socket:["); }
+std::string name_socket(std::uint64_t inode) { return "socket:[" + std::to_string(inode) + "]"; }
 
 std::optional<std::int64_t> parse_decimal(std::string_view text) {
   std::int64_t number = 0;

@@ -22,6 +22,10 @@ struct Syscall {
   friend bool operator==(const Syscall&, const Syscall&) = default;
 };
 std::optional<Syscall> parse_syscall(std::string_view text);
+// An argument that the kernel reads as an int: the upper half of its register means nothing.
+constexpr std::int32_t as_int(std::uint64_t argument) {
+  return static_cast<std::int32_t>(static_cast<std::uint32_t>(argument));
+}
 
 // /proc/PID/stat or /proc/PID/task/TID/stat
 struct Stat {
@@ -82,6 +86,8 @@ std::uint64_t parse_timer_signals(std::string_view text);
 // "pipe:[123]" -> 123, "socket:[123]" -> 123
 std::optional<std::uint64_t> parse_pipe_link(std::string_view link);
 std::optional<std::uint64_t> parse_socket_link(std::string_view link);
+// 123 -> "socket:[123]"
+std::string name_socket(std::uint64_t inode);
 
 // A whole decimal number.
 std::optional<std::int64_t> parse_decimal(std::string_view text);

@@ -5,11 +5,11 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstring>
 #include <vector>
 
 #include "proc/proc_fs.hpp"
+#include "proc/words.hpp"
 
 namespace forksight::proc {
 namespace {
@@ -30,32 +30,17 @@ std::vector<std::string_view> split_words(std::string_view line, std::size_t mos
   return words;
 }
 
-template <class T>
-bool parse_number(std::string_view text, int base, T& out) {
-  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), out, base);
-  return error == std::errc{} && stop == text.data() + text.size();
-}
-
-template <class Visit>
-void for_each_line(std::string_view text, const Visit& visit) {
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    visit(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-}
-
 // "0100007F:1F90" -> "127.0.0.1:8080". The kernel writes the address as words in its own byte order. "" for port 0, or
 // for what makes no sense.
 std::string read_address(std::string_view word) {
   const std::size_t colon = word.find(':');
   unsigned port = 0;
-  if (colon == std::string_view::npos || !parse_number(word.substr(colon + 1), 16, port) || port == 0) return {};
+  if (colon == std::string_view::npos || !parse_number(word.substr(colon + 1), port, 16) || port == 0) return {};
   const std::string_view hex = word.substr(0, colon);
   if (hex.size() != kHexOfV4 && hex.size() != kHexOfV6) return {};
   std::array<std::uint32_t, 4> words{};
   for (std::size_t at = 0; at < hex.size(); at += kHexOfV4) {
-    if (!parse_number(hex.substr(at, kHexOfV4), 16, words[at / kHexOfV4])) return {};
+    if (!parse_number(hex.substr(at, kHexOfV4), words[at / kHexOfV4], 16)) return {};
   }
   std::array<char, INET6_ADDRSTRLEN> text{};
   const bool is_v4 = hex.size() == kHexOfV4;
@@ -72,7 +57,7 @@ std::optional<SocketName> parse_inet_name(std::string_view table, std::string_vi
   for_each_line(table, [&](std::string_view line) {
     const auto words = split_words(line, kInode + 1);
     std::uint64_t its = 0;
-    if (words.size() <= kInode || !parse_number(words[kInode], 10, its) || its != inode || its == 0) return;
+    if (words.size() <= kInode || !parse_number(words[kInode], its) || its != inode || its == 0) return;
     found = SocketName{std::string(kind), read_address(words[kLocal]), read_address(words[kRemote]),
                        kind == "TCP" && words[kState] == kListen};
   });
@@ -87,8 +72,8 @@ std::optional<SocketName> parse_unix_name(std::string_view table, std::uint64_t 
     const auto words = split_words(line, kInode + 1);
     std::uint64_t its = 0;
     std::uint64_t flags = 0;
-    if (words.size() <= kInode || !parse_number(words[kInode], 10, its) || its != inode || its == 0) return;
-    if (!parse_number(words[kFlags], 16, flags)) return;
+    if (words.size() <= kInode || !parse_number(words[kInode], its) || its != inode || its == 0) return;
+    if (!parse_number(words[kFlags], flags, 16)) return;
     const auto after = static_cast<std::size_t>(words[kInode].data() + words[kInode].size() - line.data());
     const std::size_t path = std::min(line.find_first_not_of(' ', after), line.size());
     found = SocketName{"UNIX", std::string(line.substr(path)), "", (flags & kAccepts) != 0};

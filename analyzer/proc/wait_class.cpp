@@ -19,8 +19,6 @@ constexpr std::uint64_t FUTEX_LOCK_PI2 = 13;
 #endif
 
 // Arguments are registers: an int occupies the low half, the high half is whatever was there before.
-std::int32_t as_int(std::uint64_t argument) { return static_cast<std::int32_t>(static_cast<std::uint32_t>(argument)); }
-
 WaitTarget classify_futex(const Syscall& call) {
   const std::uint64_t operation = static_cast<std::uint32_t>(call.args[1]);
   const std::uint64_t command = operation & ~std::uint64_t{FUTEX_PRIVATE_FLAG | FUTEX_CLOCK_REALTIME};

@@ -2,7 +2,6 @@
 
 #include <fmt/core.h>
 #include <sys/syscall.h>
-#include <sys/utsname.h>
 
 #include <algorithm>
 #include <chrono>
@@ -14,11 +13,6 @@
 
 namespace forksight {
 namespace {
-
-std::string host_name() {
-  utsname names{};
-  return ::uname(&names) == 0 ? names.nodename : "";
-}
 
 std::string time_of_now() {
   const std::time_t now = std::time(nullptr);
@@ -84,7 +78,7 @@ std::uint64_t milliseconds(watch::Clock::duration time) {
 RunHistory::RunHistory(std::vector<std::string> command) {
   base_.command = std::move(command);
   base_.started_at = time_of_now();
-  base_.host = host_name();
+  base_.host = proc::host_name();
 }
 
 std::vector<proc::ProcessKey> RunHistory::note(const watch::Supervisor& supervisor,

@@ -5,7 +5,6 @@
 #include <fmt/core.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <sys/utsname.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -87,11 +86,6 @@ std::string read_start(int folder, const std::string& name, std::size_t most) {
   return text;
 }
 
-std::string host_name() {
-  utsname names{};
-  return ::uname(&names) == 0 ? names.nodename : "";
-}
-
 // A trace that forksight wrote here.
 bool take_trace(int folder, const std::string& name, OldRun& run) {
   const std::string text = read_start(folder, name, sizeof(trace::TraceHeader));
@@ -106,12 +100,12 @@ bool take_trace(int folder, const std::string& name, OldRun& run) {
   run.has_rank = run.has_rank || rank >= 0;
   const char* const host = text.data() + offsetof(trace::TraceHeader, host);
   const std::string_view writer(host, ::strnlen(host, sizeof trace::TraceHeader::host));
-  return magic == trace::kMagic && writer == host_name();
+  return magic == trace::kMagic && writer == proc::host_name();
 }
 
 bool take_log(int folder, const std::string& name) {
   const auto log = collect::parse_run_log(read_start(folder, name, kMostLogBytes));
-  return log && log->host == host_name();
+  return log && log->host == proc::host_name();
 }
 
 bool take_outside(int folder, const std::string& name) {

@@ -12,11 +12,10 @@ namespace forksight::suite {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::json;
 
 constexpr char kSchema[] = "forksight-suite-cases/1";
 
-Case read_case(const Json& entry, const fs::path& folder) {
+Case read_case(const nlohmann::json& entry, const fs::path& folder) {
   Case one;
   entry.at("name").get_to(one.name);
   entry.at("folder").get_to(one.folder);
@@ -48,18 +47,18 @@ Result<Suite> read_suite(const fs::path& folder) {
   Suite suite;
   suite.folder = folder;
   try {
-    const Json json = Json::parse(stream);
+    const nlohmann::json json = nlohmann::json::parse(stream);
     if (json.at("schema") != kSchema) {
       return Error{fmt::format("{}: its schema is {}, this build reads {}; use the forksight that it was built with",
                                manifest.string(), json.at("schema").dump(), kSchema)};
     }
     std::set<std::string> names;
-    for (const Json& entry : json.at("cases")) {
+    for (const nlohmann::json& entry : json.at("cases")) {
       suite.cases.push_back(read_case(entry, folder));
       const std::string& name = suite.cases.back().name;
       if (!names.insert(name).second) return Error{fmt::format("{}: {} is there twice", manifest.string(), name)};
     }
-  } catch (const Json::exception& error) {
+  } catch (const nlohmann::json::exception& error) {
     return Error{fmt::format("{}: {}", manifest.string(), error.what())};
   }
   return suite;

@@ -12,10 +12,8 @@
 namespace forksight::suite {
 namespace {
 
-using Json = nlohmann::json;
-
-Json write_parts(const std::vector<Part>& parts) {
-  Json list = Json::array();
+nlohmann::json write_parts(const std::vector<Part>& parts) {
+  nlohmann::json list = nlohmann::json::array();
   for (const Part& part : parts) {
     list.push_back({part.name, static_cast<int>(part.state), part.command, part.lines, part.seconds});
   }
@@ -49,17 +47,17 @@ std::string work(const Entry& entry, const JudgeOptions& options) {
   } else {
     problem = "the kernel makes no subreaper of this process";
   }
-  const Json result = {{"parts", write_parts(parts)},
-                       {"missing", missing ? missing->what : ""},
-                       {"package", missing ? missing->package : ""},
-                       {"problem", problem}};
-  return result.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  const nlohmann::json result = {{"parts", write_parts(parts)},
+                                 {"missing", missing ? missing->what : ""},
+                                 {"package", missing ? missing->package : ""},
+                                 {"problem", problem}};
+  return result.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
 bool read_result(const std::string& text, CaseResult& result) {
-  const Json json = Json::parse(text, nullptr, false);
+  const nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
   if (json.is_discarded() || !text.ends_with('\n')) return false;
-  for (const Json& part : json.at("parts")) {
+  for (const nlohmann::json& part : json.at("parts")) {
     result.parts.push_back({part.at(0), static_cast<State>(part.at(1).get<int>()), part.at(2), part.at(3), part.at(4)});
   }
   result.state = overall(result.parts);

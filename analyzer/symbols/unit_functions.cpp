@@ -8,11 +8,11 @@ namespace forksight::symbols {
 namespace {
 
 // Deeper nesting is no compiler's.
-constexpr int kMaxDepth = 256;
+constexpr int kMaxNesting = 256;
 
 void collect_inlined(Dwarf_Die& parent, std::uint64_t address, std::vector<Dwarf_Die>& chain, int depth) {
   Dwarf_Die child;
-  if (depth > kMaxDepth || dwarf_child(&parent, &child) != 0) return;
+  if (depth > kMaxNesting || dwarf_child(&parent, &child) != 0) return;
   do {
     const int tag = dwarf_tag(&child);
     const bool is_inlined = tag == DW_TAG_inlined_subroutine;
@@ -34,7 +34,7 @@ UnitFunctions::UnitFunctions(Dwarf_Die unit) { collect(unit, 0); }
 
 void UnitFunctions::collect(Dwarf_Die& parent, int depth) {
   Dwarf_Die child;
-  if (depth > kMaxDepth || dwarf_child(&parent, &child) != 0) return;
+  if (depth > kMaxNesting || dwarf_child(&parent, &child) != 0) return;
   do {
     switch (dwarf_tag(&child)) {
       case DW_TAG_subprogram: {

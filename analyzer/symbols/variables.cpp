@@ -11,7 +11,7 @@ namespace {
 
 // About half a second. Names of members are worth no more in the largest of binaries.
 constexpr std::size_t kMaxEntries = 4'000'000;
-constexpr int kMaxDepth = 64;
+constexpr int kMaxChain = 64;
 
 std::optional<std::uint64_t> address_of(Dwarf_Die& variable) {
   Dwarf_Attribute attribute;
@@ -34,7 +34,7 @@ std::optional<std::uint64_t> address_of(Dwarf_Die& variable) {
 // Without typedefs and qualifiers. `is_opaque` if a name on the way says that nobody writes the members of it.
 std::optional<Dwarf_Die> type_of(Dwarf_Die& entry, bool& is_opaque) {
   Dwarf_Die current = entry;
-  for (int i = 0; i < kMaxDepth; ++i) {
+  for (int i = 0; i < kMaxChain; ++i) {
     Dwarf_Attribute attribute;
     Dwarf_Die type;
     if (dwarf_attr_integrate(&current, DW_AT_type, &attribute) == nullptr ||
@@ -111,7 +111,7 @@ std::optional<std::uint64_t> element_size(Dwarf_Die& array, Dwarf_Die& element) 
 
 std::string path_into(Dwarf_Die entry, std::uint64_t offset) {
   std::string path;
-  for (int i = 0; i < kMaxDepth; ++i) {
+  for (int i = 0; i < kMaxChain; ++i) {
     bool is_opaque = false;
     auto type = type_of(entry, is_opaque);
     if (!type || is_opaque) break;
@@ -152,7 +152,7 @@ Variables::Variables(const ElfModule& module) : budget_(kMaxEntries) {
 
 void Variables::collect(Dwarf_Die& parent, int depth) {
   Dwarf_Die child;
-  if (depth > kMaxDepth || dwarf_child(&parent, &child) != 0) return;
+  if (depth > kMaxChain || dwarf_child(&parent, &child) != 0) return;
   do {
     if (budget_ == 0) return;
     --budget_;

@@ -42,10 +42,6 @@ constexpr std::size_t kMostPolled = 256;     // descriptors of one thread that a
 constexpr std::size_t kMostEnders = 256;     // of one wait
 constexpr std::size_t kMostOfCommand = 100;  // bytes of a command line
 
-std::int32_t as_int(std::uint64_t argument) { return static_cast<std::int32_t>(static_cast<std::uint32_t>(argument)); }
-
-std::string socket_name(std::uint64_t inode) { return fmt::format("socket:[{}]", inode); }
-
 model::Ender of_process(std::int32_t pid, std::string via, std::int32_t tid = 0, std::int32_t fd = -1) {
   model::Ender ender;
   ender.pid = pid;
@@ -247,7 +243,7 @@ class Search {
   }
 
   void plan_transfer(const Waiter& waiter, bool reads, Plan& plan, WaitFacts& facts, std::int32_t& fd) {
-    fd = as_int(waiter.thread.call.args[0]);
+    fd = proc::as_int(waiter.thread.call.args[0]);
     if (fd < 0) return;
     const proc::Object object = proc::find_object(waiter.thread.tid, fd);
     facts.object = object.name;
@@ -358,7 +354,7 @@ class Search {
 
   void add_socket(std::int32_t tid, std::int32_t fd, const proc::Object& object, Plan& plan) {
     if (const auto peer = proc::find_peer(tid, object.inode)) {
-      add_end(plan, {fd, socket_name(peer->inode), true, true, false, "socket"});
+      add_end(plan, {fd, proc::name_socket(peer->inode), true, true, false, "socket"});
     } else {
       const auto name = proc::find_socket_name(tid, object.inode);
       const std::string called = name ? proc::describe_socket(*name) : object.name;

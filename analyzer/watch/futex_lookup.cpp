@@ -20,7 +20,7 @@ WordMapping kind_of_mapping(const std::vector<proc::Mapping>& mappings, std::uin
 }
 
 // The kernel lists the first thread of a process, and a process that nobody has waited for, though they have ended.
-bool has_ended(std::int32_t tid) {
+bool is_dead(std::int32_t tid) {
   const auto stat = proc::read_stat(tid);
   return stat && (stat->state == 'Z' || stat->state == 'X');
 }
@@ -85,11 +85,11 @@ WaitFacts FutexLookup::look_up(const proc::ThreadSample& thread) {
   const std::uint32_t depth = thread.status.ns_depth;
   const auto lives_here = [&](std::int32_t own) {
     const std::int32_t tid = numbers_.tid_of(own, depth);
-    return tid != 0 && !has_ended(tid);
+    return tid != 0 && !is_dead(tid);
   };
   const auto lives = [&](std::int32_t own) {
     const auto tid = proc::find_in_namespace_of(thread.tid, own, depth);
-    return tid != 0 && !(tid && has_ended(*tid));
+    return tid != 0 && !(tid && is_dead(*tid));
   };
   const proc::HasTask owner_lives =
       facts.mapping == WordMapping::kShared ? proc::HasTask(lives) : proc::HasTask(lives_here);

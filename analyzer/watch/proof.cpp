@@ -79,6 +79,11 @@ bool is_unchanged(const proc::ThreadSample& before, const proc::ThreadSample& af
          before.status.voluntary == after.status.voluntary && before.status.nonvoluntary == after.status.nonvoluntary;
 }
 
+bool is_same_round(const proc::Round& before, const proc::Round& after) {
+  return std::equal(before.threads.begin(), before.threads.end(), after.threads.begin(), after.threads.end(),
+                    is_unchanged);
+}
+
 Proof prove(const ProcessEvidence& evidence) {
   if (!evidence.same_process) return refuse("the process ended");
   if (!evidence.is_x86_64) return refuse("not an x86-64 program", true);

@@ -55,6 +55,8 @@ struct Proof {
 
 // Blocked in the same call as before, and not run in between.
 bool is_unchanged(const proc::ThreadSample& before, const proc::ThreadSample& after);
+// The same threads, and each of them unchanged.
+bool is_same_round(const proc::Round& before, const proc::Round& after);
 
 Proof prove(const ProcessEvidence& evidence);
 

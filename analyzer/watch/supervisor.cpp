@@ -15,6 +15,7 @@
 #include "watch/describe_wait.hpp"
 #include "watch/futex_lookup.hpp"
 #include "watch/own_timers.hpp"
+#include "watch/proof.hpp"
 #include "watch/sharers.hpp"
 #include "watch/stuck_threads.hpp"
 #include "watch/thread_graph.hpp"
@@ -30,12 +31,6 @@ constexpr int kPatience = 10;                    // times what a user waits for 
 constexpr std::chrono::seconds kLongestRest{2};  // between two rounds of samples
 // Evidence may need a look at all processes of the machine. Of the time, one part may go into that.
 constexpr int kProofShare = 100;
-
-bool is_same_round(const proc::Round& before, const proc::Round& after) {
-  return std::equal(
-      before.threads.begin(), before.threads.end(), after.threads.begin(), after.threads.end(),
-      [](const proc::ThreadSample& one, const proc::ThreadSample& other) { return is_unchanged(one, other); });
-}
 
 // The same but for the number of times that its threads were scheduled.
 bool is_same_but_stirred(const proc::Round& before, const proc::Round& after) {

@@ -16,8 +16,6 @@ namespace {
 constexpr std::uint64_t kMsOfSecond = 1000;
 constexpr std::uint64_t kNsOfMs = 1'000'000;
 
-std::int32_t as_int(std::uint64_t argument) { return static_cast<std::int32_t>(static_cast<std::uint32_t>(argument)); }
-
 std::optional<std::uint64_t> in_ms(std::int64_t seconds, std::int64_t parts, std::uint64_t parts_of_ms) {
   constexpr std::int64_t kMost = INT64_MAX / 4096;
   if (seconds < 0 || seconds > kMost || parts < 0) return std::nullopt;
@@ -78,17 +76,17 @@ TimeLimit find_time_limit(const proc::ThreadSample& thread, std::optional<std::u
   };
   switch (thread.call.number) {
     case SYS_futex: return of_futex(thread, slept_ms);
-    case SYS_poll: return of_milliseconds(as_int(args[2]), slept_ms);
+    case SYS_poll: return of_milliseconds(proc::as_int(args[2]), slept_ms);
     case SYS_epoll_wait:
-    case SYS_epoll_pwait: return of_milliseconds(as_int(args[3]), slept_ms);
+    case SYS_epoll_pwait: return of_milliseconds(proc::as_int(args[3]), slept_ms);
     case SYS_epoll_pwait2: return of_timespec(args[3]);
     case SYS_ppoll: return of_timespec(args[2]);
     case SYS_select: return of_timeval(thread, args[4], slept_ms);
     case SYS_pselect6: return of_timespec(args[4]);
     case SYS_nanosleep: return of_timespec(args[0]);
     case SYS_clock_nanosleep: {
-      const bool is_absolute = (as_int(args[1]) & TIMER_ABSTIME) != 0;
-      return is_absolute ? of_clock(thread, args[2], as_int(args[0])) : of_timespec(args[2]);
+      const bool is_absolute = (proc::as_int(args[1]) & TIMER_ABSTIME) != 0;
+      return is_absolute ? of_clock(thread, args[2], proc::as_int(args[0])) : of_timespec(args[2]);
     }
     case SYS_rt_sigtimedwait: return of_timespec(args[2]);
     case SYS_semtimedop: return of_timespec(args[3]);

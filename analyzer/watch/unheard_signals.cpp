@@ -22,12 +22,6 @@ bool reads_signals(std::int32_t pid) {
   return false;
 }
 
-bool is_same_round(const proc::Round& before, const proc::Round& after) {
-  return std::equal(
-      before.threads.begin(), before.threads.end(), after.threads.begin(), after.threads.end(),
-      [](const proc::ThreadSample& one, const proc::ThreadSample& other) { return is_unchanged(one, other); });
-}
-
 }  // namespace
 
 std::uint64_t find_unheard(const proc::Round& round, std::uint64_t lost) {

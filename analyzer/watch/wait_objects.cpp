@@ -21,13 +21,7 @@ namespace {
 
 constexpr std::size_t kMostOperations = 500;  // SEMOPM
 
-std::int32_t as_int(std::uint64_t argument) { return static_cast<std::int32_t>(static_cast<std::uint32_t>(argument)); }
-
-bool shares_ipc(std::int32_t tid) {
-  return proc::read_link("/proc/self/ns/ipc") == proc::read_link(proc::proc_path(tid, "ns/ipc"));
-}
-
-bool has_ended(std::int32_t pid) {
+bool is_gone(std::int32_t pid) {
   const auto stat = proc::read_stat(pid);
   return !stat || stat->state == 'Z' || stat->state == 'X';
 }
@@ -44,13 +38,17 @@ std::optional<std::string> read_path(std::int32_t tid, std::uint64_t address) {
 
 }  // namespace
 
+bool shares_ipc(std::int32_t tid) {
+  return proc::read_link("/proc/self/ns/ipc") == proc::read_link(proc::proc_path(tid, "ns/ipc"));
+}
+
 std::optional<FifoOpen> find_fifo_open(const proc::ThreadSample& thread) {
   const bool is_at = thread.call.number == SYS_openat;
   const bool is_open = thread.call.in_syscall && (is_at || thread.call.number == SYS_open);
   if (!is_open || thread.status.state != 'S') return std::nullopt;
   auto name = read_path(thread.tid, thread.call.args[is_at ? 1 : 0]);
   if (!name || name->empty()) return std::nullopt;
-  const std::int32_t folder = is_at ? as_int(thread.call.args[0]) : AT_FDCWD;
+  const std::int32_t folder = is_at ? proc::as_int(thread.call.args[0]) : AT_FDCWD;
   const std::string base = folder == AT_FDCWD ? "cwd" : fmt::format("fd/{}", folder);
   const bool is_whole = name->starts_with('/');
   const std::string place = is_whole ? "root" + *name : base + "/" + *name;
@@ -66,7 +64,7 @@ std::optional<FifoOpen> find_fifo_open(const proc::ThreadSample& thread) {
   }
   if (!is_whole) *name = proc::read_link(proc::proc_path(thread.tid, base)).value_or("") + "/" + *name;
   fifo.path = std::move(*name);
-  fifo.reads = (as_int(thread.call.args[is_at ? 2 : 1]) & O_ACCMODE) == O_RDONLY;
+  fifo.reads = (proc::as_int(thread.call.args[is_at ? 2 : 1]) & O_ACCMODE) == O_RDONLY;
   return fifo;
 }
 
@@ -78,7 +76,7 @@ std::optional<model::SemaphoreWait> find_semaphore(const proc::ThreadSample& thr
   const auto bytes = std::as_writable_bytes(std::span(wanted));
   if (!proc::ProcessMemory(thread.tid).read(thread.call.args[1], bytes) || !shares_ipc(thread.tid)) return std::nullopt;
   model::SemaphoreWait wait;
-  wait.set = as_int(thread.call.args[0]);
+  wait.set = proc::as_int(thread.call.args[0]);
   for (const sembuf& one : wanted) {
     wait.value = ::semctl(wait.set, one.sem_num, GETVAL);
     if (wait.value < 0) return std::nullopt;
@@ -87,7 +85,7 @@ std::optional<model::SemaphoreWait> find_semaphore(const proc::ThreadSample& thr
     wait.number = one.sem_num;
     wait.operation = one.sem_op;
     wait.last_pid = std::max(::semctl(wait.set, one.sem_num, GETPID), 0);
-    wait.last_is_gone = wait.last_pid > 0 && has_ended(wait.last_pid);
+    wait.last_is_gone = wait.last_pid > 0 && is_gone(wait.last_pid);
     return wait;
   }
   return std::nullopt;

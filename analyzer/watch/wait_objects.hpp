@@ -2,6 +2,7 @@
 // of System V. Reads only.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -17,6 +18,9 @@ struct FifoOpen {
   bool is_unlinked = false;  // nothing has that name any more
 };
 std::optional<FifoOpen> find_fifo_open(const proc::ThreadSample& thread);
+
+// System V's numbers mean something within one namespace only: is the thread in ours?
+bool shares_ipc(std::int32_t tid);
 
 // The first of the operations of semop() that cannot be done now. nullopt: its set belongs to another namespace, or is
 // gone, or may not be read.

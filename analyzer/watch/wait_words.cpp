@@ -26,8 +26,6 @@ namespace {
 
 constexpr std::size_t kMostNamed = 4;
 
-std::int32_t as_int(std::uint64_t argument) { return static_cast<std::int32_t>(static_cast<std::uint32_t>(argument)); }
-
 std::string name_process(std::int32_t pid) {
   const auto stat = proc::read_stat(pid);
   if (!stat) return fmt::format("process {}, which has ended", pid);
@@ -59,11 +57,6 @@ std::string describe_futex(std::int32_t pid, const proc::ThreadSample& thread, c
                      word.readers == 1 ? "" : fmt::format(" {} times", word.readers));
 }
 
-// System V's numbers mean something within one namespace only.
-bool shares_ipc(std::int32_t tid) {
-  return proc::read_link("/proc/self/ns/ipc") == proc::read_link(proc::proc_path(tid, "ns/ipc"));
-}
-
 // The kernel gives the pid in our numbers, and 0 for one that we do not see.
 std::string name_last(const char* what, std::int32_t pid) {
   return pid > 0 ? fmt::format(", {} by {}", what, name_process(pid)) : std::string();
@@ -71,14 +64,14 @@ std::string name_last(const char* what, std::int32_t pid) {
 
 std::string describe_semaphore(const proc::ThreadSample& thread) {
   const auto wait = find_semaphore(thread);
-  if (!wait) return fmt::format("System V semaphore set {}", as_int(thread.call.args[0]));
+  if (!wait) return fmt::format("System V semaphore set {}", proc::as_int(thread.call.args[0]));
   const std::string wanted = wait->operation == 0 ? "becomes 0" : fmt::format("reaches {}", -wait->operation);
   return fmt::format("System V semaphore set {}: that number {}, which is {}, {}{}", wait->set, wait->number,
                      wait->value, wanted, name_last("last changed", wait->last_pid));
 }
 
 std::string describe_messages(const proc::ThreadSample& thread) {
-  const int queue = as_int(thread.call.args[0]);
+  const int queue = proc::as_int(thread.call.args[0]);
   const std::string text = fmt::format("System V message queue {}", queue);
   msqid_ds about{};
   if (!shares_ipc(thread.tid) || ::msgctl(queue, IPC_STAT, &about) != 0) return text;
@@ -103,7 +96,8 @@ std::string tell_missing(std::int32_t pid, const std::string& object, bool by_re
 }
 
 std::string describe_queue(std::int32_t pid, const proc::ThreadSample& thread) {
-  const auto name = proc::read_link(proc::proc_path(thread.tid, fmt::format("fd/{}", as_int(thread.call.args[0]))));
+  const auto name =
+      proc::read_link(proc::proc_path(thread.tid, fmt::format("fd/{}", proc::as_int(thread.call.args[0]))));
   if (!name) return {};
   const bool reads = thread.call.number == SYS_mq_timedreceive;
   return fmt::format("the POSIX message queue {}{}", *name, tell_missing(pid, *name, !reads));
@@ -137,8 +131,8 @@ std::string describe_polled(const proc::ThreadSample& thread) {
 
 std::string describe_child(std::int32_t pid, const proc::ThreadSample& thread) {
   const bool is_wait4 = thread.call.number == SYS_wait4;
-  const std::int32_t child = as_int(thread.call.args[is_wait4 ? 0 : 1]);
-  const bool is_one = is_wait4 || as_int(thread.call.args[0]) == 1;  // P_PID
+  const std::int32_t child = proc::as_int(thread.call.args[is_wait4 ? 0 : 1]);
+  const bool is_one = is_wait4 || proc::as_int(thread.call.args[0]) == 1;  // P_PID
   std::set<std::int32_t> children;
   for (const std::int32_t one : proc::read_children(pid)) {
     if (!is_one || child <= 0 || proc::is_called(one, child, thread.status.ns_depth)) children.insert(one);
@@ -240,7 +234,7 @@ std::string describe_target(std::int32_t pid, const proc::ThreadSample& thread, 
     case SYS_connect:
     case SYS_flock:
     case SYS_fcntl:
-    case SYS_ioctl: return describe_fd(thread, as_int(thread.call.args[0]));
+    case SYS_ioctl: return describe_fd(thread, proc::as_int(thread.call.args[0]));
     default: return {};
   }
 }

@@ -33,8 +33,6 @@ Answer known_if_any(const WaitFacts& facts) {
   return facts.wakers.empty() ? Answer::kUnknown : Answer::kKnown;
 }
 
-std::string socket_name(std::uint64_t inode) { return fmt::format("socket:[{}]", inode); }
-
 std::optional<proc::LockRequest> read_request(const proc::ThreadSample& thread, std::int32_t fd, std::string& path) {
   const std::string link = proc::proc_path(thread.tid, fmt::format("fd/{}", fd));
   struct stat status {};
@@ -267,7 +265,7 @@ Answer WakerFinder::find_socket_ends(std::int32_t pid, std::int32_t tid, std::in
                                      proc::WaitClass kind, WaitFacts& facts) {
   const auto peer = peer_of(tid, socket.inode);
   if (!peer) return Answer::kNever;  // a listener, a datagram from anybody, another machine
-  const std::string other = socket_name(peer->inode);
+  const std::string other = proc::name_socket(peer->inode);
   if (outside_.contains(other) || proc::is_bound_to_time(pid, fd).value_or(true)) return Answer::kNever;
   if (kind == proc::WaitClass::kWrite ? peer->has_our_bytes : peer->has_bytes_for_us) return Answer::kUnknown;
   const bool both = has_scanned(socket.name);

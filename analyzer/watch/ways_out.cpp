@@ -15,7 +15,7 @@
 namespace forksight::watch {
 namespace {
 
-constexpr std::size_t kMostNamed = 4;
+constexpr std::size_t kMostNamedSignals = 4;
 
 constexpr std::uint64_t bit_of(int signal) { return std::uint64_t{1} << static_cast<unsigned>(signal - 1); }
 
@@ -131,8 +131,8 @@ std::string name_signals(std::uint64_t signals) {
   }
   std::string text;
   for (std::size_t i = 0; i < names.size(); ++i) {
-    if (i == kMostNamed && names.size() > kMostNamed + 1)
-      return text + fmt::format(" and {} more", names.size() - kMostNamed);
+    if (i == kMostNamedSignals && names.size() > kMostNamedSignals + 1)
+      return text + fmt::format(" and {} more", names.size() - kMostNamedSignals);
     text += (i == 0 ? "" : i + 1 == names.size() ? " and " : ", ") + names[i];
   }
   return text;

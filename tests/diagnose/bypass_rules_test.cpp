@@ -14,7 +14,7 @@ using test::LibcTrace;
 using test::make_stack;
 using test::read_model;
 
-constexpr std::uint64_t kTimeZone = trace::bit_of(trace::LibcLock::kTimeZone);
+constexpr std::uint64_t kTimeZoneLock = trace::bit_of(trace::LibcLock::kTimeZone);
 constexpr std::uint64_t kStreamLock = 0x7f00'0000'4a70;
 
 void prove_dead(model::Model& model, std::uint64_t futex = kStreamLock) {
@@ -25,7 +25,7 @@ void prove_dead(model::Model& model, std::uint64_t futex = kStreamLock) {
 }
 
 model::Model bypassed(bool with_stream) {
-  LibcTrace scene({"localtime", kTimeZone});
+  LibcTrace scene({"localtime", kTimeZoneLock});
   scene.trace.as(test::kChild);
   if (with_stream) {
     scene.trace.record(trace::RecordType::kStream, trace::StreamRecord{scene.fork, scene.other, kStreamLock, 1, 0});
@@ -82,8 +82,8 @@ TEST(AtforkBypassed, NamesTheCall) {
 TEST(AtforkBypassed, IsSilentOfAChildThatLives) { EXPECT_TRUE(diagnose(bypassed(true)).empty()); }
 
 TEST(AtforkBypassed, LeavesATouchToItsRule) {
-  LibcTrace scene({"localtime", kTimeZone});
-  scene.touch({"localtime", kTimeZone});
+  LibcTrace scene({"localtime", kTimeZoneLock});
+  scene.touch({"localtime", kTimeZoneLock});
   model::Model model = read_model(scene.trace);
   model.forks[0].bypassed = true;
   prove_dead(model);
@@ -99,8 +99,8 @@ model::Stack handler_stack() {
 }
 
 TEST(ForkInSignalHandler, IsCertainWhereTheInterruptedCallHoldsTheLock) {
-  LibcTrace scene({"localtime", kTimeZone});
-  scene.touch({"localtime", kTimeZone});
+  LibcTrace scene({"localtime", kTimeZoneLock});
+  scene.touch({"localtime", kTimeZoneLock});
   model::Model model = read_model(scene.trace);
   model.forks[0].stack = handler_stack();
   model.forks[0].calls[0].by_forking_thread = true;
@@ -112,7 +112,7 @@ TEST(ForkInSignalHandler, IsCertainWhereTheInterruptedCallHoldsTheLock) {
 }
 
 TEST(ForkInSignalHandler, IsLikelyOfAChildThatTouchedNothing) {
-  model::Model model = read_model(LibcTrace({"localtime", kTimeZone}).trace);
+  model::Model model = read_model(LibcTrace({"localtime", kTimeZoneLock}).trace);
   model.forks[0].stack = handler_stack();
   prove_dead(model);
   const auto findings = diagnose(model);
@@ -124,13 +124,13 @@ TEST(ForkInSignalHandler, IsLikelyOfAChildThatTouchedNothing) {
 }
 
 TEST(ForkInSignalHandler, IsSilentOfAChildThatLives) {
-  model::Model model = read_model(LibcTrace({"localtime", kTimeZone}).trace);
+  model::Model model = read_model(LibcTrace({"localtime", kTimeZoneLock}).trace);
   model.forks[0].stack = handler_stack();
   EXPECT_TRUE(diagnose(model).empty());
 }
 
 model::Model exited() {
-  LibcTrace scene({"localtime", kTimeZone});
+  LibcTrace scene({"localtime", kTimeZoneLock});
   scene.trace.as(test::kChild);
   trace::TouchRecord touch{};
   touch.fork = scene.fork;

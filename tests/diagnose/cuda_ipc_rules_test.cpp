@@ -59,7 +59,7 @@ class Shared {
   TraceBuilder exporter, importer;
 };
 
-model::Process& process(model::Model& model, std::int32_t pid) {
+model::Process& process_of(model::Model& model, std::int32_t pid) {
   for (model::Process& one : model.processes) {
     if (one.pid == pid) return one;
   }
@@ -147,9 +147,9 @@ TEST(CudaIpcExporterGone, AnEndIsSeenFromOutsideToo) {
   model::Model model = scene.model();
   std::ranges::find(model.cuda_ipc, model::CudaIpcKind::kOpen, &model::CudaIpcCall::kind)->used_ns = 45'000'000;
   EXPECT_TRUE(diagnose(model).empty());
-  process(model, kExporter).gone_ns = 46'000'000;
+  process_of(model, kExporter).gone_ns = 46'000'000;
   EXPECT_TRUE(diagnose(model).empty());
-  process(model, kExporter).gone_ns = 44'000'000;
+  process_of(model, kExporter).gone_ns = 44'000'000;
   EXPECT_EQ(diagnose(model).size(), 1U);
 }
 
@@ -215,7 +215,7 @@ Shared limbo() {
 
 TEST(CudaIpcLimbo, IsLikelyIfTheExporterGivesBackTheRest) {
   model::Model model = limbo().model();
-  process(model, kImporter).gone_ns = 50'000'000;
+  process_of(model, kImporter).gone_ns = 50'000'000;
   const auto findings = diagnose(model);
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].rule, "cuda-ipc-limbo");
@@ -228,16 +228,16 @@ TEST(CudaIpcLimbo, IsLikelyIfTheExporterGivesBackTheRest) {
 TEST(CudaIpcLimbo, IsSilentIfTheImporterLivesOrEndedByItself) {
   EXPECT_TRUE(limbo().findings().empty());
   model::Model ended = limbo().importer_ends(60).model();
-  process(ended, kImporter).gone_ns = 61'000'000;
+  process_of(ended, kImporter).gone_ns = 61'000'000;
   EXPECT_TRUE(diagnose(ended).empty());
 }
 
 TEST(CudaIpcLimbo, IsSilentIfTheExporterGivesNothingBackOrAllOfIt) {
   model::Model keeps = Shared().exports(40, kOther, 0x5000).opens(45, kOther, 0x6000).exporter_ends(90).model();
-  process(keeps, kImporter).gone_ns = 50'000'000;
+  process_of(keeps, kImporter).gone_ns = 50'000'000;
   EXPECT_TRUE(diagnose(keeps).empty());
   model::Model frees = limbo().frees(60, 0x5000).model();
-  process(frees, kImporter).gone_ns = 50'000'000;
+  process_of(frees, kImporter).gone_ns = 50'000'000;
   EXPECT_TRUE(diagnose(frees).empty());
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <signal.h>
 
+#include "dead_process.hpp"
 #include "diagnose/diagnose.hpp"
 #include "support/scenes.hpp"
 
@@ -38,23 +39,9 @@ model::Wait in_join(std::int32_t pid, std::int32_t tid, std::int32_t whom) {
   return wait;
 }
 
-model::Process process(std::int32_t pid, std::vector<model::Wait> waits) {
-  model::Process process;
-  process.pid = pid;
-  process.exe = "/opt/app";
-  process.liveness = model::Liveness::kDead;
-  process.stuck_for_ms = 1400;
-  process.waits = std::move(waits);
-  return process;
+model::Model two_in_semaphores() {
+  return model_of({dead_process(100, {in_semaphore(100, 100), in_semaphore(100, 101)})});
 }
-
-model::Model model_of(std::vector<model::Process> processes) {
-  model::Model model;
-  model.processes = std::move(processes);
-  return model;
-}
-
-model::Model two_in_semaphores() { return model_of({process(100, {in_semaphore(100, 100), in_semaphore(100, 101)})}); }
 
 TEST(Deadlock, TellsEachThreadThatWaits) {
   const auto found = diagnose(two_in_semaphores());
@@ -84,7 +71,7 @@ TEST(Deadlock, DoesNotCountTheFirstThreadOnceItHasEnded) {
 }
 
 TEST(Deadlock, IsOfTheWaitThatHasNoOwner) {
-  const auto found = diagnose(model_of({process(100, {in_join(100, 100, 101), in_semaphore(100, 101)})}));
+  const auto found = diagnose(model_of({dead_process(100, {in_join(100, 100, 101), in_semaphore(100, 101)})}));
   ASSERT_EQ(found.size(), 1U);
   EXPECT_EQ(found[0].tid, 101);
   EXPECT_EQ(found[0].chain[0],
@@ -92,7 +79,7 @@ TEST(Deadlock, IsOfTheWaitThatHasNoOwner) {
 }
 
 TEST(Deadlock, OneThreadAloneHasNobody) {
-  const auto found = diagnose(model_of({process(
+  const auto found = diagnose(model_of({dead_process(
       100, {sleeper(100, 100, {"pthread_cond_wait libc.so.6", "wait_for_result app.c:32", "main app.c:41"})})}));
   ASSERT_EQ(found.size(), 1U);
   EXPECT_EQ(found[0].summary,
@@ -106,7 +93,7 @@ TEST(Deadlock, ThreadsAtOnePlaceAreToldOnce) {
     waits.push_back(sleeper(100, tid, {"pthread_cond_wait libc.so.6", "work app.c:8"}));
     waits.back().object_name = "has_task";
   }
-  const auto found = diagnose(model_of({process(100, std::move(waits))}));
+  const auto found = diagnose(model_of({dead_process(100, std::move(waits))}));
   ASSERT_EQ(found.size(), 1U);
   EXPECT_EQ(found[0].chain[1],
             "Thread 101 \"app\" waits in pthread_cond_wait() on has_task at app.c:8 (work) for the thread that signals "
@@ -114,7 +101,8 @@ TEST(Deadlock, ThreadsAtOnePlaceAreToldOnce) {
 }
 
 TEST(Deadlock, SharedMemoryBindsProcesses) {
-  model::Model model = model_of({process(100, {in_semaphore(100, 100)}), process(200, {in_semaphore(200, 200)})});
+  model::Model model =
+      model_of({dead_process(100, {in_semaphore(100, 100)}), dead_process(200, {in_semaphore(200, 200)})});
   for (model::Process& one : model.processes) {
     one.waits[0].wakers = {{100, 0, -1, "shared memory"}, {200, 0, -1, "shared memory"}};
   }
@@ -181,7 +169,7 @@ bool has_fix(const Finding& finding, std::string_view part) {
 }
 
 TEST(Deadlock, APromiseThatNobodySetsIsNoTaskInItsOwnPool) {
-  const auto found = diagnose(model_of({process(100, {in_future(100, 100, "ask app.c:27")})}));
+  const auto found = diagnose(model_of({dead_process(100, {in_future(100, 100, "ask app.c:27")})}));
   ASSERT_EQ(found.size(), 1U);
   EXPECT_EQ(found[0].summary,
             "process 100 hangs in std::future::get() (app.c:27): it has no other thread that could set the promise");
@@ -190,9 +178,9 @@ TEST(Deadlock, APromiseThatNobodySetsIsNoTaskInItsOwnPool) {
 }
 
 TEST(Deadlock, ATaskThatWaitsForATaskIsToldSo) {
-  const auto found = diagnose(
-      model_of({process(100, {in_future(100, 100, "ask app.c:27"),
-                              in_future(100, 101, "std::packaged_task<int()>::operator()(app.c:31")})}));
+  const auto found =
+      diagnose(model_of({dead_process(100, {in_future(100, 100, "ask app.c:27"),
+                                            in_future(100, 101, "std::packaged_task<int()>::operator()(app.c:31")})}));
   ASSERT_EQ(found.size(), 1U);
   EXPECT_NE(found[0].summary.find("thread 101 \"app\" waits inside of a task for the result of another"),
             std::string::npos)
@@ -203,24 +191,23 @@ TEST(Deadlock, ATaskThatWaitsForATaskIsToldSo) {
 TEST(Deadlock, ABarrierLacksAParty) {
   const std::initializer_list<const char*> at_barrier = {"pthread_barrier_wait libc.so.6", "meet app.c:27"};
   const auto found = diagnose(model_of(
-      {process(100, {sleeper(100, 100, at_barrier), sleeper(100, 101, at_barrier), in_join(100, 102, 101)})}));
+      {dead_process(100, {sleeper(100, 100, at_barrier), sleeper(100, 101, at_barrier), in_join(100, 102, 101)})}));
   ASSERT_EQ(found.size(), 1U);
   EXPECT_EQ(found[0].summary,
             "process 100 hangs in pthread_barrier_wait() (app.c:27): 2 threads are there, and no thread is left that "
             "could come as the next");
   EXPECT_TRUE(has_fix(found[0], "as many as come to it"));
-  const auto beside =
-      diagnose(model_of({process(100, {sleeper(100, 100, at_barrier), in_semaphore(100, 101)})}));
+  const auto beside = diagnose(model_of({dead_process(100, {sleeper(100, 100, at_barrier), in_semaphore(100, 101)})}));
   ASSERT_EQ(beside.size(), 1U);
   EXPECT_FALSE(has_fix(beside[0], "as many as come to it")) << "the other thread may be the party that is missing";
 }
 
 TEST(Deadlock, OwnersAreToldByTheirOwnRules) {
-  EXPECT_TRUE(diagnose(model_of({process(100, {in_join(100, 100, 999)})})).empty());
+  EXPECT_TRUE(diagnose(model_of({dead_process(100, {in_join(100, 100, 999)})})).empty());
 }
 
 TEST(Deadlock, BlamesNobodyForWhatAForkLost) {
-  model::Model model = model_of({process(50, {}), process(100, {in_semaphore(100, 100)})});
+  model::Model model = model_of({dead_process(50, {}), dead_process(100, {in_semaphore(100, 100)})});
   model.processes[0].liveness = model::Liveness::kAwake;
   model::Fork fork;
   fork.process = 0;

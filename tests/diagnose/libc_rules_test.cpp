@@ -16,7 +16,7 @@ constexpr std::uint64_t kLocale = trace::bit_of(LibcLock::kLocale);
 constexpr std::uint64_t kMessages = trace::bit_of(LibcLock::kMessages);
 constexpr std::uint64_t kLoader = trace::bit_of(LibcLock::kLoader);
 
-std::string all_of(const Finding& finding) {
+std::string chain_of(const Finding& finding) {
   std::string text;
   for (const std::string& sentence : finding.chain) text += sentence + "\n";
   return text;
@@ -101,7 +101,7 @@ TEST(LibcLockInFlight, IsLikelyOfASpin) {
   const auto findings = diagnose(model);
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].harm, Certainty::kLikely);
-  EXPECT_NE(all_of(findings[0]).find("share 2 locks"), std::string::npos) << all_of(findings[0]);
+  EXPECT_NE(chain_of(findings[0]).find("share 2 locks"), std::string::npos) << chain_of(findings[0]);
 }
 
 TEST(LibcLockInFlight, IsCuredWhereTheForkWaited) {
@@ -112,7 +112,7 @@ TEST(LibcLockInFlight, IsCuredWhereTheForkWaited) {
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].outcome, Outcome::kCured);
   EXPECT_EQ(findings[0].harm, Certainty::kPossible);
-  EXPECT_NE(all_of(findings[0]).find("waited 12 ms until"), std::string::npos) << all_of(findings[0]);
+  EXPECT_NE(chain_of(findings[0]).find("waited 12 ms until"), std::string::npos) << chain_of(findings[0]);
 }
 
 TEST(LibcLockInFlight, SaysThatTheForkWaitedInVain) {
@@ -121,7 +121,7 @@ TEST(LibcLockInFlight, SaysThatTheForkWaitedInVain) {
   scene.touch({"localtime", kTimeZone});
   const auto findings = diagnose(dead(scene));
   ASSERT_EQ(findings.size(), 1U);
-  EXPECT_NE(all_of(findings[0]).find("in vain"), std::string::npos) << all_of(findings[0]);
+  EXPECT_NE(chain_of(findings[0]).find("in vain"), std::string::npos) << chain_of(findings[0]);
   for (const Fix& fix : findings[0].fixes) EXPECT_FALSE(fix.verified) << fix.text;
 }
 

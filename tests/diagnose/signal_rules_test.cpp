@@ -23,7 +23,7 @@ model::Model awake_child(std::uint64_t unheard = kTerm) {
   return model;
 }
 
-model::Model dead_child() {
+model::Model dead_waiter() {
   model::Model model = awake_child();
   model.processes[1].liveness = model::Liveness::kDead;
   model.processes[1].stuck_for_ms = 1400;
@@ -52,7 +52,7 @@ TEST(SignalThreadLost, IsLikelyOfAChildThatGoesOn) {
 }
 
 TEST(SignalThreadLost, IsCertainOfOneThatSleepsForGood) {
-  const auto findings = diagnose(dead_child());
+  const auto findings = diagnose(dead_waiter());
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].rule, "signal-thread-lost");
   EXPECT_EQ(findings[0].harm, Certainty::kProven);
@@ -60,7 +60,7 @@ TEST(SignalThreadLost, IsCertainOfOneThatSleepsForGood) {
 }
 
 TEST(SignalThreadLost, IsNotTheCauseOfASleepThatAnotherLostThreadMayEnd) {
-  model::Model model = dead_child();
+  model::Model model = dead_waiter();
   model.forks[0].unknown_threads = 1;
   const auto findings = diagnose(model);
   ASSERT_EQ(findings.size(), 1U);

@@ -14,7 +14,7 @@ using model::WaitKind;
 
 constexpr std::int32_t kReader = 100;
 constexpr std::int32_t kSleeper = 101;
-constexpr std::int32_t kOther = 102;
+constexpr std::int32_t kBystander = 102;
 
 model::Wait wait_of(std::int32_t tid, WaitKind kind) {
   model::Wait wait;
@@ -45,7 +45,7 @@ model::Ender other(EnderKind kind) {
   return ender;
 }
 
-model::Process process(std::int32_t pid, std::int32_t ppid, model::Wait wait) {
+model::Process awake_process(std::int32_t pid, std::int32_t ppid, model::Wait wait) {
   model::Process process;
   process.pid = pid;
   process.ppid = ppid;
@@ -62,7 +62,8 @@ model::Model held_open() {
   reads.fd = 3;
   reads.enders = {writer(kSleeper)};
   model::Model model;
-  model.processes = {process(kReader, 1, reads), process(kSleeper, kReader, wait_of(kSleeper, WaitKind::kSignal))};
+  model.processes = {awake_process(kReader, 1, reads),
+                     awake_process(kSleeper, kReader, wait_of(kSleeper, WaitKind::kSignal))};
   model.processes[0].has_reaped = true;
   return model;
 }
@@ -89,9 +90,9 @@ TEST(HeldOpenBySleeper, HandlersOfTheReaderChangeNothing) {
 TEST(HeldOpenBySleeper, TheLostKinMayBeABrother) {
   model::Model model = held_open();
   model.processes[0].has_reaped = false;
-  model.processes[0].ppid = kOther;
+  model.processes[0].ppid = kBystander;
   EXPECT_TRUE(diagnose(model).empty());
-  model.processes.push_back(process(kOther, 1, wait_of(kOther, WaitKind::kSleep)));
+  model.processes.push_back(awake_process(kBystander, 1, wait_of(kBystander, WaitKind::kSleep)));
   EXPECT_TRUE(diagnose(model).empty());
   model.processes.back().zombies = {{103, "app", true}};
   EXPECT_EQ(diagnose(model).size(), 1U);
@@ -131,7 +132,7 @@ TEST(HeldOpenBySleeper, IsSilentOfAWorkerThatWaitsForTheReader) {
 
 TEST(HeldOpenBySleeper, IsSilentIfSomebodyElseCouldWrite) {
   model::Model model = held_open();
-  reads(model).enders.push_back(writer(kOther));  // of whom nothing else is known
+  reads(model).enders.push_back(writer(kBystander));  // of whom nothing else is known
   EXPECT_TRUE(diagnose(model).empty());
   model = held_open();
   reads(model).enders.push_back(other(EnderKind::kAnybody));
@@ -149,7 +150,7 @@ model::Model opens_fifo() {
   opens.path = "/tmp/fifo";
   opens.enders = {other(EnderKind::kAnybody)};
   model::Model model;
-  model.processes = {process(kReader, 1, opens)};
+  model.processes = {awake_process(kReader, 1, opens)};
   return model;
 }
 
@@ -165,8 +166,8 @@ TEST(FifoWithoutPeer, OfAChildThatHasEndedIsPossible) {
 
 TEST(FifoWithoutPeer, OfABrotherToo) {
   model::Model model = opens_fifo();
-  model.processes[0].ppid = kOther;
-  model.processes.push_back(process(kOther, 1, wait_of(kOther, WaitKind::kWaitChild)));
+  model.processes[0].ppid = kBystander;
+  model.processes.push_back(awake_process(kBystander, 1, wait_of(kBystander, WaitKind::kWaitChild)));
   model.processes[1].zombies = {{101, "date", false}};  // a program that was started
   EXPECT_TRUE(diagnose(model).empty());
   model.processes[1].zombies[0].is_fork = true;
@@ -190,7 +191,7 @@ model::Model waits_for_semaphore() {
   model::Wait takes = wait_of(kReader, WaitKind::kSemaphore);
   takes.semaphore = model::SemaphoreWait{7, 0, 0, -1, 99, true};
   model::Model model;
-  model.processes = {process(kReader, 1, takes)};
+  model.processes = {awake_process(kReader, 1, takes)};
   return model;
 }
 
@@ -204,7 +205,7 @@ TEST(SemaphoreAbandoned, OfAProcessThatEndedIsPossible) {
 
 TEST(SemaphoreAbandoned, IsToldOnceOfAllWhoWait) {
   model::Model model = waits_for_semaphore();
-  model.processes.push_back(process(kOther, 1, model.processes[0].waits[0]));
+  model.processes.push_back(awake_process(kBystander, 1, model.processes[0].waits[0]));
   const auto findings = diagnose(model);
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].processes.size(), 2U);
@@ -232,7 +233,7 @@ model::Model pauses() {
   model::Wait sleeps = wait_of(kReader, WaitKind::kSignal);
   sleeps.woken_by = 1ULL << (SIGCHLD - 1);
   model::Model model;
-  model.processes = {process(kReader, 1, sleeps)};
+  model.processes = {awake_process(kReader, 1, sleeps)};
   model.processes[0].zombies = {{101, "app", true}};
   return model;
 }

@@ -12,7 +12,7 @@ using trace::RecordType;
 
 constexpr std::uint64_t kAlarm = 1U << 13U;
 constexpr std::uint64_t kUser1 = 1U << 9U;
-constexpr std::uint64_t kSecond = 1'000'000'000;
+constexpr std::uint64_t kNsPerSecond = 1'000'000'000;
 
 // A parent with one thread that forks while a timer is armed; its child waits for `signals`.
 struct TimerTrace {
@@ -21,8 +21,8 @@ struct TimerTrace {
     trace::ForkRecord fixed{};
     fixed.ordinal = 1;
     fork = trace.fork(fixed, {}, {});
-    trace.record(RecordType::kTimer,
-                 trace::TimerRecord{fork, trace::TimerKind::kReal, armed, 1500 * (kSecond / 1000), 2 * kSecond});
+    trace.record(RecordType::kTimer, trace::TimerRecord{fork, trace::TimerKind::kReal, armed,
+                                                        1500 * (kNsPerSecond / 1000), 2 * kNsPerSecond});
     trace.record(RecordType::kForked, trace::ForkedRecord{fork, test::kChild, 0, 5});
     trace.as(test::kChild);
     touch =

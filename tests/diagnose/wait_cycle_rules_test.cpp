@@ -4,6 +4,7 @@
 #include <initializer_list>
 #include <utility>
 
+#include "dead_process.hpp"
 #include "diagnose/diagnose.hpp"
 #include "diagnose/wait_cycles.hpp"
 #include "support/scenes.hpp"
@@ -13,16 +14,6 @@ namespace {
 
 using model::FutexUse;
 using model::WaitKind;
-
-model::Process process(std::int32_t pid, std::vector<model::Wait> waits) {
-  model::Process process;
-  process.pid = pid;
-  process.exe = "/opt/app";
-  process.liveness = model::Liveness::kDead;
-  process.stuck_for_ms = 1400;
-  process.waits = std::move(waits);
-  return process;
-}
 
 model::Wait wait(std::int32_t tid, WaitKind kind, std::vector<model::Waker> wakers, std::string path = "") {
   model::Wait wait;
@@ -49,12 +40,6 @@ model::Wait mutex(std::int32_t tid, std::int32_t owner, std::string name = "") {
   return futex(tid, FutexUse::kMutex, {100, owner, -1, "mutex"}, std::move(name));
 }
 
-model::Model model_of(std::vector<model::Process> processes) {
-  model::Model model;
-  model.processes = std::move(processes);
-  return model;
-}
-
 Finding only_finding(const model::Model& model) {
   const auto findings = diagnose(model);
   EXPECT_EQ(findings.size(), 1U);
@@ -62,8 +47,9 @@ Finding only_finding(const model::Model& model) {
 }
 
 TEST(LockCycle, NamesTheRingAndNotWhoQueuesBehindIt) {
-  const auto found = only_finding(model_of({process(100, {futex(100, FutexUse::kJoin, {100, 101, -1, "join"}),
-                                                          mutex(101, 102, "lock_a"), mutex(102, 101, "lock_b")})}));
+  const auto found =
+      only_finding(model_of({dead_process(100, {futex(100, FutexUse::kJoin, {100, 101, -1, "join"}),
+                                                mutex(101, 102, "lock_a"), mutex(102, 101, "lock_b")})}));
   EXPECT_EQ(found.rule, "lock-cycle");
   EXPECT_EQ(found.harm, Certainty::kProven);
   EXPECT_EQ(found.tid, 101);
@@ -73,7 +59,7 @@ TEST(LockCycle, NamesTheRingAndNotWhoQueuesBehindIt) {
 }
 
 TEST(LockCycle, IsCertainWhateverTheOtherThreadsDo) {
-  model::Model model = model_of({process(100, {mutex(101, 102), mutex(102, 101)})});
+  model::Model model = model_of({dead_process(100, {mutex(101, 102), mutex(102, 101)})});
   model.processes[0].liveness = model::Liveness::kAwake;
   EXPECT_EQ(only_finding(model).harm, Certainty::kProven);
   model.processes[0].waits[0].is_stuck = false;
@@ -82,7 +68,7 @@ TEST(LockCycle, IsCertainWhateverTheOtherThreadsDo) {
 
 // Its handler may jump out of the lock.
 TEST(LockCycle, IsOnlyLikelyWhereAHandlerMayRunByItself) {
-  model::Model model = model_of({process(100, {mutex(101, 102), mutex(102, 101)})});
+  model::Model model = model_of({dead_process(100, {mutex(101, 102), mutex(102, 101)})});
   model.processes[0].liveness = model::Liveness::kDeadButForSignal;
   model.processes[0].ways_out = {"a handler of SIGTERM"};
   EXPECT_EQ(only_finding(model).harm, Certainty::kProven);
@@ -92,7 +78,7 @@ TEST(LockCycle, IsOnlyLikelyWhereAHandlerMayRunByItself) {
 }
 
 TEST(LockCycle, IsOnlyLikelyWhereAThreadMayBeCancelledAnywhere) {
-  model::Model model = model_of({process(100, {mutex(101, 102), mutex(102, 101)})});
+  model::Model model = model_of({dead_process(100, {mutex(101, 102), mutex(102, 101)})});
   model.processes[0].waits[0].may_be_cancelled = true;
   EXPECT_EQ(only_finding(model).harm, Certainty::kProven) << "all threads sleep, so none cancels another";
   model.processes[0].liveness = model::Liveness::kAwake;
@@ -100,7 +86,7 @@ TEST(LockCycle, IsOnlyLikelyWhereAThreadMayBeCancelledAnywhere) {
 }
 
 TEST(LockCycle, MayGoAcrossProcesses) {
-  model::Model model = model_of({process(100, {mutex(100, 0)}), process(200, {mutex(200, 0)})});
+  model::Model model = model_of({dead_process(100, {mutex(100, 0)}), dead_process(200, {mutex(200, 0)})});
   model.processes[0].waits[0].wakers = {{200, 200, -1, "mutex"}};
   model.processes[1].waits[0].wakers = {{100, 100, -1, "mutex"}};
   const Finding found = only_finding(model);
@@ -109,13 +95,14 @@ TEST(LockCycle, MayGoAcrossProcesses) {
 }
 
 TEST(LockCycle, TwoRingsAreTwo) {
-  const auto model = model_of({process(100, {mutex(1, 2, "a"), mutex(2, 1, "b"), mutex(3, 4, "c"), mutex(4, 3, "d")})});
+  const auto model =
+      model_of({dead_process(100, {mutex(1, 2, "a"), mutex(2, 1, "b"), mutex(3, 4, "c"), mutex(4, 3, "d")})});
   EXPECT_EQ(cycles::find_cycles(model).size(), 2U);
 }
 
 model::Model in_vfork(model::Wait childs) {
-  model::Model model = model_of(
-      {process(100, {wait(100, WaitKind::kVfork, {{200, 0, -1, "vfork"}})}), process(200, {std::move(childs)})});
+  model::Model model = model_of({dead_process(100, {wait(100, WaitKind::kVfork, {{200, 0, -1, "vfork"}})}),
+                                 dead_process(200, {std::move(childs)})});
   model.processes[0].waits[0].name = "shell";
   return model;
 }
@@ -156,7 +143,7 @@ TEST(VforkMisuse, NeedsNoRing) {
 }
 
 TEST(VforkMisuse, IsExitInTheChild) {
-  model::Model model = model_of({process(100, {})});
+  model::Model model = model_of({dead_process(100, {})});
   model.processes[0].liveness = model::Liveness::kEnded;
   model.vfork_exits.push_back({0, 200, 101, test::make_stack({"start app.c:31", "main app.c:40"})});
   const Finding found = only_finding(model);
@@ -182,14 +169,14 @@ TEST(VforkMisuse, IsSilentOfAChildThatGoesOnOrIsAVictim) {
 }
 
 TEST(SelfDeadlock, IsARingOfOne) {
-  const Finding found = only_finding(model_of({process(100, {mutex(100, 100, "table_lock")})}));
+  const Finding found = only_finding(model_of({dead_process(100, {mutex(100, 100, "table_lock")})}));
   EXPECT_EQ(found.rule, "self-deadlock");
   EXPECT_EQ(found.harm, Certainty::kProven);
 }
 
 // A thread that goes on could unlock it, if only against the rules.
 TEST(SelfDeadlock, IsLikelyWhereTheProcessGoesOn) {
-  model::Model model = model_of({process(100, {mutex(101, 101, "table_lock")})});
+  model::Model model = model_of({dead_process(100, {mutex(101, 101, "table_lock")})});
   model.processes[0].liveness = model::Liveness::kAwake;
   model.processes[0].waits[0].mutex_type = model::MutexType::kNormal;
   const Finding found = only_finding(model);
@@ -202,43 +189,43 @@ TEST(SelfDeadlock, IsLikelyWhereTheProcessGoesOn) {
 TEST(RwlockUpgrade, ItsCauseIsProvenOnlyOfALoneThread) {
   model::Wait upgrade = futex(100, FutexUse::kRwlockWrite, {100, 0, -1, "rwlock"}, "table_lock");
   upgrade.readers = 1;
-  model::Model lone = model_of({process(100, {upgrade})});
+  model::Model lone = model_of({dead_process(100, {upgrade})});
   lone.processes[0].is_lone = true;
   EXPECT_EQ(only_finding(lone).harm, Certainty::kProven);
   EXPECT_EQ(only_finding(lone).cause, Certainty::kProven);
   lone.processes[0].is_lone = false;
   EXPECT_EQ(only_finding(lone).cause, Certainty::kPossible) << "a reader that has ended";
-  const auto beside = model_of({process(100, {upgrade, futex(101, FutexUse::kUnknown, {100, 0, -1, "futex"})})});
+  const auto beside = model_of({dead_process(100, {upgrade, futex(101, FutexUse::kUnknown, {100, 0, -1, "futex"})})});
   EXPECT_EQ(only_finding(beside).rule, "rwlock-upgrade");
   EXPECT_EQ(only_finding(beside).harm, Certainty::kProven);
   EXPECT_EQ(only_finding(beside).cause, Certainty::kPossible);
   upgrade.readers = 0;
-  EXPECT_TRUE(diagnose(model_of({process(100, {upgrade})})).empty());
+  EXPECT_TRUE(diagnose(model_of({dead_process(100, {upgrade})})).empty());
 }
 
 TEST(RwlockUpgrade, CountsLocksAndNotThreads) {
   model::Wait upgrade = futex(100, FutexUse::kRwlockWrite, {100, 0, -1, "rwlock"}, "table_lock");
   upgrade.readers = 2;
-  const Finding found = only_finding(model_of({process(100, {upgrade})}));
+  const Finding found = only_finding(model_of({dead_process(100, {upgrade})}));
   EXPECT_EQ(found.chain.front(),
             "Thread 100 waits to lock table_lock for writing, and it is locked for reading 2 times.");
 }
 
 TEST(JoinCycle, WithAndWithoutALock) {
-  const auto locked = only_finding(
-      model_of({process(100, {futex(100, FutexUse::kJoin, {100, 101, -1, "join"}), mutex(101, 100, "state_lock")})}));
+  const auto locked = only_finding(model_of(
+      {dead_process(100, {futex(100, FutexUse::kJoin, {100, 101, -1, "join"}), mutex(101, 100, "state_lock")})}));
   EXPECT_EQ(locked.rule, "join-cycle");
   EXPECT_EQ(locked.culprit.name, "state_lock (mutex)");
-  const auto ring = only_finding(model_of({process(100, {futex(100, FutexUse::kJoin, {100, 101, -1, "join"}),
-                                                         futex(101, FutexUse::kJoin, {100, 100, -1, "join"})})}));
+  const auto ring = only_finding(model_of({dead_process(100, {futex(100, FutexUse::kJoin, {100, 101, -1, "join"}),
+                                                              futex(101, FutexUse::kJoin, {100, 100, -1, "join"})})}));
   EXPECT_EQ(ring.rule, "join-cycle");
   EXPECT_EQ(ring.culprit.kind, CulpritKind::kThread);
 }
 
 // pthread_cancel() ends a join.
 TEST(JoinCycle, IsLikelyWhereTheProcessGoesOn) {
-  model::Model model = model_of({process(100, {futex(100, FutexUse::kJoin, {100, 101, -1, "join"}),
-                                               futex(101, FutexUse::kJoin, {100, 100, -1, "join"})})});
+  model::Model model = model_of({dead_process(100, {futex(100, FutexUse::kJoin, {100, 101, -1, "join"}),
+                                                    futex(101, FutexUse::kJoin, {100, 100, -1, "join"})})});
   EXPECT_EQ(only_finding(model).harm, Certainty::kProven);
   model.processes[0].liveness = model::Liveness::kAwake;
   EXPECT_EQ(only_finding(model).harm, Certainty::kLikely);
@@ -246,25 +233,27 @@ TEST(JoinCycle, IsLikelyWhereTheProcessGoesOn) {
 
 TEST(FlockDeadlock, ClosesRingsOfAnyKind) {
   const model::Wait lock = wait(200, WaitKind::kFileLock, {{100, 0, 3, "flock"}}, "/run/a.lock");
-  const auto pure = only_finding(model_of(
-      {process(100, {wait(100, WaitKind::kFileLock, {{200, 0, 4, "flock"}}, "/run/b.lock")}), process(200, {lock})}));
+  const auto pure =
+      only_finding(model_of({dead_process(100, {wait(100, WaitKind::kFileLock, {{200, 0, 4, "flock"}}, "/run/b.lock")}),
+                             dead_process(200, {lock})}));
   EXPECT_EQ(pure.rule, "flock-deadlock");
   EXPECT_EQ(pure.culprit.name, "/run/b.lock");
   EXPECT_EQ(pure.culprit.kind, CulpritKind::kFileLock);
-  const auto crossed = only_finding(model_of(
-      {process(100, {wait(100, WaitKind::kPipeRead, {{200, 0, 4, "pipe"}}, "pipe:[7]")}), process(200, {lock})}));
+  const auto crossed =
+      only_finding(model_of({dead_process(100, {wait(100, WaitKind::kPipeRead, {{200, 0, 4, "pipe"}}, "pipe:[7]")}),
+                             dead_process(200, {lock})}));
   EXPECT_EQ(crossed.rule, "flock-deadlock");
   EXPECT_EQ(crossed.culprit.name, "/run/a.lock");
 }
 
 TEST(PipeHeldOpen, IsTheReaderItselfOrWhoWaitsForIt) {
   const auto own =
-      only_finding(model_of({process(100, {wait(100, WaitKind::kPipeRead, {{100, 0, 4, "pipe"}}, "pipe:[7]")})}));
+      only_finding(model_of({dead_process(100, {wait(100, WaitKind::kPipeRead, {{100, 0, 4, "pipe"}}, "pipe:[7]")})}));
   EXPECT_EQ(own.rule, "pipe-held-open");
   EXPECT_NE(own.summary.find("itself"), std::string::npos);
   const auto parent =
-      only_finding(model_of({process(100, {wait(100, WaitKind::kWaitChild, {{200, 0, -1, "wait4"}})}),
-                             process(200, {wait(200, WaitKind::kPipeRead, {{100, 0, 4, "pipe"}}, "pipe:[7]")})}));
+      only_finding(model_of({dead_process(100, {wait(100, WaitKind::kWaitChild, {{200, 0, -1, "wait4"}})}),
+                             dead_process(200, {wait(200, WaitKind::kPipeRead, {{100, 0, 4, "pipe"}}, "pipe:[7]")})}));
   EXPECT_EQ(parent.rule, "pipe-held-open");
   EXPECT_EQ(parent.tid, 200);
   EXPECT_NE(parent.summary.find("process 100 has it open for writing (descriptor 4)"), std::string::npos)
@@ -272,7 +261,7 @@ TEST(PipeHeldOpen, IsTheReaderItselfOrWhoWaitsForIt) {
 }
 
 TEST(PipeHeldOpen, OfASocketOnlyTheOtherEndWrites) {
-  const auto own = only_finding(model_of({process(
+  const auto own = only_finding(model_of({dead_process(
       100, {wait(100, WaitKind::kSocketRead, {{100, 0, 4, "socket"}, {100, 0, 3, "shutdown"}}, "socket:[7]")})}));
   EXPECT_EQ(own.rule, "pipe-held-open");
   EXPECT_EQ(own.chain[2],
@@ -282,20 +271,22 @@ TEST(PipeHeldOpen, OfASocketOnlyTheOtherEndWrites) {
 
 TEST(PipeDeadlock, IsTheOneThatWritesOrAConversation) {
   const model::Wait child = wait(200, WaitKind::kPipeWrite, {{100, 0, 4, "pipe"}}, "pipe:[7]");
-  const auto unread = only_finding(
-      model_of({process(100, {wait(100, WaitKind::kWaitChild, {{200, 0, -1, "wait4"}})}), process(200, {child})}));
+  const auto unread = only_finding(model_of(
+      {dead_process(100, {wait(100, WaitKind::kWaitChild, {{200, 0, -1, "wait4"}})}), dead_process(200, {child})}));
   EXPECT_EQ(unread.rule, "pipe-deadlock");
   EXPECT_EQ(unread.tid, 200);
   const auto silent = only_finding(model_of(
-      {process(100, {wait(100, WaitKind::kSocketRead, {{200, 0, 4, "socket"}, {100, 0, 3, "shutdown"}}, "socket:[7]")}),
-       process(200,
-               {wait(200, WaitKind::kSocketRead, {{100, 0, 3, "socket"}, {200, 0, 4, "shutdown"}}, "socket:[8]")})}));
+      {dead_process(100,
+                    {wait(100, WaitKind::kSocketRead, {{200, 0, 4, "socket"}, {100, 0, 3, "shutdown"}}, "socket:[7]")}),
+       dead_process(
+           200, {wait(200, WaitKind::kSocketRead, {{100, 0, 3, "socket"}, {200, 0, 4, "shutdown"}}, "socket:[8]")})}));
   EXPECT_EQ(silent.rule, "pipe-deadlock");
   EXPECT_EQ(silent.processes.size(), 2U);
 }
 
 TEST(PipeDeadlock, IsOnlyLikelyWhereAHandlerCouldEndIt) {
-  model::Model model = model_of({process(100, {wait(100, WaitKind::kPipeRead, {{100, 0, 4, "pipe"}}, "pipe:[7]")})});
+  model::Model model =
+      model_of({dead_process(100, {wait(100, WaitKind::kPipeRead, {{100, 0, 4, "pipe"}}, "pipe:[7]")})});
   model.processes[0].liveness = model::Liveness::kDeadButForSignal;
   EXPECT_EQ(only_finding(model).harm, Certainty::kLikely);
   model.processes[0].ways_out = {"a handler of SIGALRM"};
@@ -312,22 +303,22 @@ TEST(AbandonedSharedLock, IsOneFindingForAllWhoWant) {
   lock.path = "/dev/shm/jobs";
   model::Wait other = lock;
   other.tid = 200;
-  const Finding found = only_finding(model_of({process(100, {lock}), process(200, {other})}));
+  const Finding found = only_finding(model_of({dead_process(100, {lock}), dead_process(200, {other})}));
   EXPECT_EQ(found.rule, "abandoned-shared-lock");
   EXPECT_EQ(found.processes.size(), 2U);
   EXPECT_NE(found.summary.find("thread 77 took it and does not exist any more"), std::string::npos) << found.summary;
   lock.owner_is_gone = false;
-  EXPECT_TRUE(diagnose(model_of({process(100, {lock})})).empty());
+  EXPECT_TRUE(diagnose(model_of({dead_process(100, {lock})})).empty());
 }
 
 TEST(QueueLockAbandoned, IsNeverMoreThanLikely) {
   model::Wait semaphore = wait(100, WaitKind::kFutex, {{100, 0, -1, "shared memory"}}, "/dev/shm/sem.mp-x (deleted)");
   semaphore.is_shared = true;
-  const Finding found = only_finding(model_of({process(100, {semaphore})}));
+  const Finding found = only_finding(model_of({dead_process(100, {semaphore})}));
   EXPECT_EQ(found.rule, "queue-lock-abandoned");
   EXPECT_EQ(found.harm, Certainty::kLikely);
   semaphore.path = "/dev/zero (deleted)";
-  EXPECT_TRUE(diagnose(model_of({process(100, {semaphore})})).empty());
+  EXPECT_TRUE(diagnose(model_of({dead_process(100, {semaphore})})).empty());
 }
 
 TEST(QueueLockAbandoned, IsAGuessWhereAnotherOneMayHaveTakenIt) {
@@ -335,18 +326,19 @@ TEST(QueueLockAbandoned, IsAGuessWhereAnotherOneMayHaveTakenIt) {
       wait(200, WaitKind::kFutex, {{200, 0, -1, "shared memory"}, {300, 0, -1, "shared memory"}}, "/dev/shm/sem.mp-x");
   semaphore.is_shared = true;
   const model::Wait reads = wait(300, WaitKind::kPipeRead, {{200, 0, 4, "pipe"}}, "pipe:[7]");
-  const Finding found = only_finding(model_of({process(200, {semaphore}), process(300, {reads})}));
+  const Finding found = only_finding(model_of({dead_process(200, {semaphore}), dead_process(300, {reads})}));
   EXPECT_EQ(found.rule, "queue-lock-abandoned");
   EXPECT_EQ(found.cause, Certainty::kPossible);
   EXPECT_NE(found.summary.find("or is process 300, which waits for something else"), std::string::npos)
       << found.summary;
   const model::Wait waits = wait(300, WaitKind::kWaitChild, {{200, 0, -1, "wait4"}});
-  EXPECT_EQ(only_finding(model_of({process(200, {semaphore}), process(300, {waits})})).cause, Certainty::kLikely);
+  EXPECT_EQ(only_finding(model_of({dead_process(200, {semaphore}), dead_process(300, {waits})})).cause,
+            Certainty::kLikely);
 }
 
 TEST(JoinCycle, IsOneOfAChildThatNeedsALock) {
-  model::Model model = model_of({process(100, {wait(100, WaitKind::kWaitChild, {{200, 0, -1, "wait4"}})}),
-                                 process(200, {mutex(200, 100, "state_lock")})});
+  model::Model model = model_of({dead_process(100, {wait(100, WaitKind::kWaitChild, {{200, 0, -1, "wait4"}})}),
+                                 dead_process(200, {mutex(200, 100, "state_lock")})});
   const Finding found = only_finding(model);
   EXPECT_EQ(found.rule, "join-cycle");
   EXPECT_EQ(found.harm, Certainty::kProven);
@@ -357,9 +349,9 @@ TEST(JoinCycle, IsOneOfAChildThatNeedsALock) {
 }
 
 TEST(PipeDeadlock, SaysWhoReadsWhereALockIsInTheRing) {
-  const Finding found = only_finding(
-      model_of({process(100, {mutex(100, 101, "state_lock"), wait(101, WaitKind::kWaitChild, {{200, 0, -1, "wait4"}})}),
-                process(200, {wait(200, WaitKind::kPipeRead, {{100, 100, 4, "pipe"}}, "pipe:[7]")})}));
+  const Finding found = only_finding(model_of(
+      {dead_process(100, {mutex(100, 101, "state_lock"), wait(101, WaitKind::kWaitChild, {{200, 0, -1, "wait4"}})}),
+       dead_process(200, {wait(200, WaitKind::kPipeRead, {{100, 100, 4, "pipe"}}, "pipe:[7]")})}));
   EXPECT_EQ(found.rule, "pipe-deadlock");
   EXPECT_EQ(found.tid, 200);
   EXPECT_EQ(found.culprit.name, "pipe:[7]");
@@ -368,7 +360,8 @@ TEST(PipeDeadlock, SaysWhoReadsWhereALockIsInTheRing) {
 }
 
 TEST(LockCycle, NamesTheLockOfAStream) {
-  const auto found = only_finding(model_of({process(100, {mutex(101, 102, "_IO_stdfile_1_lock"), mutex(102, 101, "b")})}));
+  const auto found =
+      only_finding(model_of({dead_process(100, {mutex(101, 102, "_IO_stdfile_1_lock"), mutex(102, 101, "b")})}));
   EXPECT_EQ(found.rule, "lock-cycle");
   EXPECT_NE(found.summary.find("waits for the lock of stdout"), std::string::npos) << found.summary;
 }
@@ -392,8 +385,8 @@ model::Model pool_without_a_task() {
   result.stack = python_lines({{"wait", "pool.py"}, {"get", "pool.py"}, {"apply", "pool.py"}});
   model::Wait task = wait(200, WaitKind::kPipeRead, {{100, 0, 4, "pipe"}}, "pipe:[7]");
   task.stack = python_lines({{"recv_bytes", "connection.py"}, {"get", "queues.py"}, {"worker", "pool.py"}});
-  model::Model model = model_of({process(100, {result, wait(101, WaitKind::kPoll, {{200, 0, 5, "pipe"}})}),
-                                 process(200, {task})});
+  model::Model model = model_of(
+      {dead_process(100, {result, wait(101, WaitKind::kPoll, {{200, 0, 5, "pipe"}})}), dead_process(200, {task})});
   model.processes[1].ppid = 100;
   return model;
 }

@@ -1,9 +1,11 @@
 """The checks of the house, each on a house that breaks its rule."""
+import json
 import subprocess
 import tempfile
 import unittest
 from pathlib import Path
 
+import check_batches
 import check_commits
 import check_docs
 import check_layers
@@ -132,6 +134,26 @@ class House(unittest.TestCase):
         self.assertProblem(problems, "bash is there twice")
         self.assertProblem(problems, "no-such-package-at-all is not installed")
         self.assertProblem(problems, "two words: not the name")
+
+    def write_presets(self, *with_batches):
+        presets = [{"name": name, "cacheVariables": {"FORKSIGHT_UNITY_BUILD": "ON"} if name in with_batches else {}} for name in ("dev", "release")]
+        self.write("CMakePresets.json", json.dumps({"configurePresets": presets}))
+
+    def test_batches(self):
+        build = self.root / "build"
+        unit = build / "Unity/unity_0_cxx.cxx"
+        self.write("build/compile_commands.json", json.dumps([{"file": str(unit)}, {"file": str(self.root / "preload/guest/text.cpp")}]))
+        self.write_presets("release")
+        self.write("build/Unity/unity_0_cxx.cxx", f'/* made */\n#include "{self.root}/analyzer/proc/launch.cpp"\n')
+        self.assertEqual(check_batches.check(self.root, build), [])
+        self.write("build/Unity/unity_0_cxx.cxx", "".join(
+            f'#include "{self.root}/{file}"\n' for file in ("ipc/src/ring.cpp", "analyzer/diagnose/rules.cpp", "analyzer/proc/launch.cpp")))
+        problems = check_batches.check(self.root, build)
+        self.assertProblem(problems, "ipc/src/ring.cpp is compiled in a batch")
+        self.assertProblem(problems, "analyzer/diagnose/rules.cpp is compiled in a batch")
+        self.assertEqual(len(problems), 2)
+        self.write_presets("dev", "release")
+        self.assertProblem(check_batches.check(self.root, build), "is ON in ['dev', 'release']")
 
     def test_second_list(self):
         self.write("packages.txt", "bash\n")

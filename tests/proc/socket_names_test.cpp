@@ -6,21 +6,21 @@
 namespace forksight::proc {
 namespace {
 
-constexpr char kTcp[] =
+constexpr char kTcpTable[] =
     "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"
     "   0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 41 1 0 100 0 0 10 0\n"
     "   1: 0100007F:1F90 0200000A:01BB 01 00000000:00000000 00:00000000 00000000     0        0 42 1 0 20 4 30 10 -1\n"
     "   2: 0100007F:1F90 0200000A";
 
 TEST(SocketNames, OfAListenerAndOfAConnection) {
-  const auto listener = parse_inet_name(kTcp, "TCP", 41);
+  const auto listener = parse_inet_name(kTcpTable, "TCP", 41);
   ASSERT_TRUE(listener);
   EXPECT_EQ(describe_socket(*listener), "TCP socket 127.0.0.1:8080, listening");
-  const auto connection = parse_inet_name(kTcp, "TCP", 42);
+  const auto connection = parse_inet_name(kTcpTable, "TCP", 42);
   ASSERT_TRUE(connection);
   EXPECT_EQ(describe_socket(*connection), "TCP socket 127.0.0.1:8080 to 10.0.0.2:443");
-  EXPECT_FALSE(parse_inet_name(kTcp, "TCP", 43));
-  EXPECT_FALSE(parse_inet_name(kTcp, "TCP", 0));
+  EXPECT_FALSE(parse_inet_name(kTcpTable, "TCP", 43));
+  EXPECT_FALSE(parse_inet_name(kTcpTable, "TCP", 0));
 }
 
 TEST(SocketNames, OfIpv6) {

@@ -9,7 +9,7 @@ namespace {
 
 using test::MadePython;
 
-constexpr std::size_t kMostFrames = 128;
+constexpr std::size_t kMostFramesOfThread = 128;
 
 // All instructions of one line, `delta` above the first.
 std::vector<std::uint8_t> one_line(PythonLines kind, std::uint8_t delta) {
@@ -108,7 +108,7 @@ TEST_P(MadeFrames, OfACircleAreCut) {
   python_.thread(0x7000, 100, frames[0]);
   const auto threads = read();
   EXPECT_TRUE(threads.at(0).stack.cut);
-  EXPECT_EQ(threads[0].stack.frames.size(), kMostFrames);
+  EXPECT_EQ(threads[0].stack.frames.size(), kMostFramesOfThread);
 }
 
 TEST_P(MadeFrames, OfThreadsInACircleAreReadOnce) {

@@ -56,7 +56,7 @@ TEST_P(Report, SaysTheSameAtEachWidth) {
     return joined;
   };
   const std::string narrow = words(test::render_report(GetParam(), 40));
-  for (const std::size_t columns : {80U, 120U, 200U, 0U})
+  for (const std::size_t columns : {80UL, 120UL, 200UL, 0UL})
     EXPECT_EQ(words(test::render_report(GetParam(), columns)), narrow) << columns;
 }
 
@@ -70,13 +70,13 @@ TEST_P(Report, TheSummaryNamesALineOfTheUser) {
   EXPECT_NE(line.find(GetParam().own_places.front()), std::string::npos) << line;
 }
 
-std::string name_of(const testing::TestParamInfo<test::Program>& about) {
+std::string program_name(const testing::TestParamInfo<test::Program>& about) {
   std::string name = about.param.name;
   for (char& c : name) c = c == '-' ? '_' : c;
   return name;
 }
 
-INSTANTIATE_TEST_SUITE_P(Programs, Report, testing::ValuesIn(test::all_programs()), name_of);
+INSTANTIATE_TEST_SUITE_P(Programs, Report, testing::ValuesIn(test::all_programs()), program_name);
 
 TEST(Reports, AreOfTenKinds) { EXPECT_EQ(test::all_programs().size(), 10U); }
 

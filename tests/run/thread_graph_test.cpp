@@ -6,9 +6,7 @@ namespace forksight::watch {
 namespace {
 
 using Fates = std::vector<Fate>;
-constexpr Fate kAwake = Fate::kAwake;
-constexpr Fate kRoot = Fate::kRoot;
-constexpr Fate kVictim = Fate::kVictim;
+using enum Fate;
 
 ThreadWaits runs(std::int32_t tid) { return {tid, true, {}}; }
 ThreadWaits waits(std::int32_t tid, std::vector<Waker> wakers) { return {tid, false, std::move(wakers)}; }

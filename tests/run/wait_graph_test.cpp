@@ -22,9 +22,7 @@ std::vector<Fate> fates(const std::vector<Node>& nodes) {
 }
 
 using Fates = std::vector<Fate>;
-constexpr Fate kAwake = Fate::kAwake;
-constexpr Fate kRoot = Fate::kRoot;
-constexpr Fate kVictim = Fate::kVictim;
+using enum Fate;
 
 TEST(WaitGraph, NobodyToWakeIsARoot) { EXPECT_EQ(fates({blocked({})}), Fates{kRoot}); }
 

@@ -8,7 +8,7 @@
 namespace forksight::watch {
 namespace {
 
-constexpr std::uint64_t bit_of(int signal) { return 1ULL << static_cast<unsigned>(signal - 1); }
+constexpr std::uint64_t signal_bit(int signal) { return 1ULL << static_cast<unsigned>(signal - 1); }
 
 TEST(WaysOut, FindsTheFilesOfTheFreezer) {
   EXPECT_EQ(find_freezer_files("12:cpu,cpuacct:/a\n5:freezer:/jobs/7\n0::/user.slice\n"),
@@ -23,8 +23,8 @@ TEST(WaysOut, FindsTheFilesOfTheFreezer) {
 }
 
 TEST(WaysOut, NamesSignals) {
-  EXPECT_EQ(name_signals(bit_of(SIGTERM)), "SIGTERM");
-  EXPECT_EQ(name_signals(bit_of(SIGHUP) | bit_of(SIGTERM)), "SIGHUP and SIGTERM");
+  EXPECT_EQ(name_signals(signal_bit(SIGTERM)), "SIGTERM");
+  EXPECT_EQ(name_signals(signal_bit(SIGHUP) | signal_bit(SIGTERM)), "SIGHUP and SIGTERM");
   EXPECT_EQ(name_signals(~0ULL), "SIGHUP, SIGINT, SIGQUIT, SIGILL and 60 more");
 }
 

@@ -8,7 +8,7 @@ namespace forksight::test {
 namespace {
 
 constexpr std::uint64_t kPoolBias = 0x7f00'0000'0000;
-constexpr std::uint64_t kAppBias = 0x5550'0000'0000;
+constexpr std::uint64_t kProgramBias = 0x5550'0000'0000;
 constexpr std::uint32_t kSets = 2;
 
 template <class T>
@@ -21,13 +21,13 @@ void put(std::vector<std::byte>& payload, const T& value) {
 
 HandlerTrace::HandlerTrace() {
   trace.module("/usr/lib/libpool.so", kPoolBias, kPoolBias, kPoolBias + 0x50000);
-  trace.module("/opt/app/app", kAppBias, kAppBias, kAppBias + 0x10000);
+  trace.module("/opt/app/app", kProgramBias, kProgramBias, kProgramBias + 0x10000);
   forking = trace.thread(kParent, "app", 0, 0, 0, trace::kThreadMain);
-  worker = trace.thread(kHolder, "worker", kParent, kAppBias + 0x1200);
+  worker = trace.thread(kHolder, "worker", kParent, kProgramBias + 0x1200);
   std::vector<std::byte> payload;
   put(payload, trace::HandlersRecord{kSets, 0});
   put(payload, trace::HandlerEntry{kPoolBias + 0x100, kPoolBias + 0x200, 0});
-  put(payload, trace::HandlerEntry{kAppBias + 0x100, 0, kAppBias + 0x300});
+  put(payload, trace::HandlerEntry{kProgramBias + 0x100, 0, kProgramBias + 0x300});
   handlers = trace.append(trace::RecordType::kHandlers, payload);
 }
 

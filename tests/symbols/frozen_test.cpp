@@ -6,7 +6,7 @@
 namespace forksight::symbols {
 namespace {
 
-struct Expected {
+struct FrozenFrame {
   std::string function;
   std::string mark;  // "" for a line that cannot be known
 };
@@ -19,7 +19,7 @@ class Frozen : public testing::TestWithParam<std::string> {
   }
 
   // Only functions of the fixture's own files: the standard library's are inlined at will.
-  void expect(const std::string& label, const std::vector<Expected>& frames) {
+  void expect(const std::string& label, const std::vector<FrozenFrame>& frames) {
     const model::Stack stack = symbolizer_->unwind(dump_.sample(label));
     SCOPED_TRACE(label + "\n" + describe(stack));
     EXPECT_FALSE(stack.cut);
@@ -43,10 +43,10 @@ class Frozen : public testing::TestWithParam<std::string> {
   std::unique_ptr<Symbolizer> symbolizer_;
 };
 
-const std::vector<Expected> kLockFrames = {{"app::Mutex::native_lock", "native-lock"},
-                                           {"app::Mutex::lock", "mutex-lock"}};
+const std::vector<FrozenFrame> kLockFrames = {{"app::Mutex::native_lock", "native-lock"},
+                                              {"app::Mutex::lock", "mutex-lock"}};
 
-std::vector<Expected> with_lock_frames(std::vector<Expected> outer) {
+std::vector<FrozenFrame> with_lock_frames(std::vector<FrozenFrame> outer) {
   outer.insert(outer.begin(), kLockFrames.begin(), kLockFrames.end());
   return outer;
 }
@@ -111,7 +111,7 @@ TEST_P(Frozen, PutsBackAFunctionThatIsGoneAltogether) {
 
 // Two functions would do, and both have returned: neither is named.
 TEST_P(Frozen, NamesNoFunctionWhereItMayBeEither) {
-  std::vector<Expected> frames = {{"app::either_thread", ""}};
+  std::vector<FrozenFrame> frames = {{"app::either_thread", ""}};
   if (is_optimised()) frames.insert(frames.begin(), {"app::acquire", "acquire-lock"});
   expect("either", with_lock_frames(frames));
 }

@@ -6,7 +6,7 @@
 namespace forksight::symbols {
 namespace {
 
-struct Scene {
+struct LockScene {
   std::string label;
   std::string function;   // that holds the lock
   std::string mark;       // where it took it
@@ -18,7 +18,7 @@ class Locks : public testing::TestWithParam<std::string> {};
 TEST_P(Locks, AreFoundAtTheLineThatTookThem) {
   const Dump dump = run_fixture(GetParam(), "locks");
   Symbolizer symbolizer(dump.modules);
-  const std::vector<Scene> scenes = {
+  const std::vector<LockScene> scenes = {
       {"unique", "locks::Cache::refresh", "unique-lock", "work-unique"},
       {"scoped", "locks::takes_both", "scoped-lock", "work-scoped"},
       {"bare", "locks::takes_bare", "bare-lock", "work-bare"},
@@ -26,7 +26,7 @@ TEST_P(Locks, AreFoundAtTheLineThatTookThem) {
       {"template", "locks::with_lock", "template-lock", ""},
       {"virtual", "locks::Waits::run", "virtual-lock", "work-virtual"},
   };
-  for (const Scene& scene : scenes) {
+  for (const LockScene& scene : scenes) {
     const model::Stack stack = symbolizer.unwind(dump.sample(scene.label));
     SCOPED_TRACE(scene.label + "\n" + describe(stack));
     EXPECT_FALSE(stack.cut);

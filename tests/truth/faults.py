@@ -7,6 +7,7 @@ commands of the build; nothing of it is in the build. All commands with a fault,
 hanging programs. A fault is found when its command claims something false that the sound one does not claim.
 """
 import argparse
+import json
 import re
 import shlex
 import shutil
@@ -28,6 +29,7 @@ from stage import Disagrees, Performance, ask_why, become_reaper  # noqa: E402
 from verdict import is_tolerated, judge  # noqa: E402
 
 MOST = 2000  # scenarios
+LIBRARY = "forksight_diagnose"
 RULES = "analyzer/diagnose/rules/"
 
 
@@ -58,9 +60,9 @@ FAULTS = (
     in_rule("lock-cycle", "cycle.size() < 2 || ", "", "tells rings of one link"),
     in_rule("rwlock-upgrade", "if (!process.is_lone) finding.cause = Certainty::kPossible;", "",
             "takes for proven that the writer is the reader, though others may have been"),
-    in_rule("join-cycle", '!cycles::has_via(cycle, "join") || ', "", "tells rings without a join"),
+    in_rule("join-cycle", '    if (!has_child && !cycles::has_via(cycle, "join")) continue;\n', "", "tells rings without a join"),
     in_rule("abandoned-shared-lock", " || !wait.owner_is_gone", "", "does not look whether the owner lives"),
-    in_rule("pipe-deadlock", '    if (!cycles::has_via(cycle, "pipe") && !cycles::has_via(cycle, "socket")) continue;\n', "",
+    in_rule("pipe-deadlock", '    if (std::ranges::none_of(std::array{"pipe", "socket", "eventfd"}, carries_bytes)) continue;\n', "",
             "tells rings without a pipe"),
     in_rule("pipe-held-open", "!cycles::is_held_open(cycle) || ", "", "tells rings in which nobody awaits the end of a pipe"),
     Fault("flock-deadlock", "analyzer/diagnose/wait_cycles.cpp", "for a lock of {}, which {} holds{}.\", who, descriptor(wait), other, by);",
@@ -68,6 +70,11 @@ FAULTS = (
           "names another process as the holder of a file's lock"),
     in_rule("deadlock", "set_may_be_meant(finding);", ";", "does not look for handlers that could end the wait"),
 )
+
+
+def included(file):
+    """The line of a batch by which the build takes this file into it."""
+    return f'#include "{file}"\n'
 
 
 class Plants:
@@ -79,6 +86,17 @@ class Plants:
     def commands(self, target):
         return subprocess.run(["ninja", "-C", self.build, "-t", "commands", "-s", target], capture_output=True, text=True, check=True).stdout
 
+    def unit_of(self, source):
+        """What the compiler is given to compile this file, and the words of that command: the file itself, or a batch with others."""
+        entries = json.loads((self.build / "compile_commands.json").read_text())
+        for entry in entries:
+            unit = Path(entry["file"])
+            if f"{LIBRARY}.dir/" not in entry["command"]:
+                continue
+            if unit == source or (unit.parent.name == "Unity" and included(source) in unit.read_text()):
+                return unit, shlex.split(entry["command"])
+        raise SystemExit(f"{self.build / 'compile_commands.json'} does not say how {source} becomes a part of {LIBRARY}")
+
     def plant(self, fault):
         """The command with this fault."""
         source = SOURCE / fault.file
@@ -87,18 +105,22 @@ class Plants:
             raise SystemExit(f"{fault.rule}: {fault.file} does not say `{fault.sound.strip()}` any more. Plant the fault anew: {fault.what}")
         changed = self.folder / f"{fault.rule}.cpp"
         changed.write_text(text.replace(fault.sound, fault.faulty))
-        target = f"analyzer/diagnose/CMakeFiles/forksight_diagnose.dir/{fault.file.removeprefix('analyzer/diagnose/')}.o"
         compiled, binary = self.folder / f"{fault.rule}.o", self.folder / fault.rule
-        words = shlex.split(self.commands(target))
-        words = [word for word in words if not re.fullmatch(r"-g|-W.*", word)]
-        words[words.index(str(source))] = str(changed)
+        unit, words = self.unit_of(source)
+        if unit != source:
+            # The whole batch: the library's object has all of these files, and is not asked for then.
+            batch = self.folder / f"{fault.rule}.batch.cpp"
+            batch.write_text(unit.read_text().replace(included(source), included(changed)))
+            changed = batch
+        words = [word for word in words if not re.fullmatch(r"-g\d?|-W.*", word)]
+        words[words.index(str(unit))] = str(changed)
         words[words.index("-o") + 1] = str(compiled)
         self.call(words)
         link = shlex.split(self.commands("bin/forksight"))
         link = link[link.index("&&") + 1:]
         link = link[:link.index("&&")]
         at = link.index("-o")
-        self.call([*link[:at], str(compiled), "-s", "-o", str(binary), *link[at + 2:]])  # before the library, which is not asked for it then
+        self.call([*link[:at], str(compiled), "-s", "-o", str(binary), *link[at + 2:]])  # before the library, whose object is not taken then
         return binary
 
     def call(self, words):

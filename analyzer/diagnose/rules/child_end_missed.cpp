@@ -22,7 +22,7 @@ bool is_woken_by_children(const model::Wait& wait) {
          (wait.woken_by & 1ULL << (SIGCHLD - 1)) != 0 && wait.for_ms.value_or(0) >= kLeastRestMs;
 }
 
-Finding describe(const Evidence& evidence, model::ProcessId id, const model::Wait& wait) {
+Finding describe_missed(const Evidence& evidence, model::ProcessId id, const model::Wait& wait) {
   const model::Process& process = evidence.process(id);
   const model::Zombie& child = process.zombies.front();
   const std::string name = evidence.name(id);
@@ -68,7 +68,7 @@ void child_end_missed(const Evidence& evidence, std::vector<Finding>& findings) 
     if (process.zombies.empty() || suspects::is_told(evidence, id, findings)) continue;
     for (const model::Wait& wait : process.waits) {
       if (!is_woken_by_children(wait)) continue;
-      findings.push_back(describe(evidence, id, wait));
+      findings.push_back(describe_missed(evidence, id, wait));
       break;
     }
   }

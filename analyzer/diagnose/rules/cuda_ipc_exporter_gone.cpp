@@ -19,7 +19,7 @@ using cuda::IpcCall;
 using cuda::Sharing;
 
 std::string milliseconds_between(std::uint64_t from_ns, std::uint64_t to_ns) {
-  return words::duration((to_ns - from_ns) / 1'000'000);
+  return words::duration((to_ns - from_ns) / words::kNsPerMs);
 }
 
 Finding begin(const Evidence& evidence, const Import& import) {

@@ -16,8 +16,6 @@ namespace {
 using model::FileLockEvent;
 using model::FileLockUse;
 
-constexpr std::uint64_t kNsPerMs = 1'000'000;
-
 bool is_release_of(const FileLockUse& released, const FileLockUse& missed) {
   return released.event == FileLockEvent::kReleased && released.kind == missed.kind && released.fd == missed.fd &&
          released.path == missed.path && released.owner == missed.owner && released.time_ns < missed.time_ns &&
@@ -35,7 +33,7 @@ Finding describe(const Evidence& evidence, const FileLockUse& released, const Fi
   const std::string child = evidence.name(released.process);
   const std::string owner = evidence.name(missed.process);
   const std::string other = who_has_it(missed);
-  const std::string time = words::duration((missed.time_ns - released.time_ns) / kNsPerMs);
+  const std::string time = words::duration((missed.time_ns - released.time_ns) / words::kNsPerMs);
   Finding finding = file_locks::begin_finding(evidence, "file-lock-shared", released);
   // That another one has a lock which excludes this one, while its owner believes to have it, is what locks are
   // against.

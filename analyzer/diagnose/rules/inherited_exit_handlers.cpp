@@ -25,7 +25,7 @@ bool is_crash(int signal) {
 }
 
 // exit() never comes back, so that it did not is no evidence.
-std::optional<End> find_end(const Evidence& evidence, const model::Touch& touch) {
+std::optional<End> find_end_of_exit(const Evidence& evidence, const model::Touch& touch) {
   const model::Process& child = evidence.process(touch.process);
   if (!evidence.find_hang(touch)) return std::nullopt;  // something else was touched after it: that is the finding
   if (is_proven_dead(child)) return End{Certainty::kProven, Outcome::kHang};
@@ -47,7 +47,7 @@ const model::Touch* find_wait(const Evidence& evidence, const model::Touch& exit
 void inherited_exit_handlers(const Evidence& evidence, std::vector<Finding>& findings) {
   for (const model::Touch& touch : evidence.model().touches) {
     if (touch.kind != model::TouchKind::kExit) continue;
-    const auto end = find_end(evidence, touch);
+    const auto end = find_end_of_exit(evidence, touch);
     if (!end) continue;
     const model::Process& child = evidence.process(touch.process);
     const model::Fork& fork = evidence.fork(touch);

@@ -16,9 +16,9 @@ namespace forksight::rules {
 
 namespace {
 
-constexpr std::size_t kMostNamed = 4;
+constexpr std::size_t kMostNamedCalls = 4;
 
-using Touches = std::vector<const model::Touch*>;
+using Calls = std::vector<const model::Touch*>;
 
 const char* name_of(model::MpiKind kind) { return kind == model::MpiKind::kUcx ? "UCX" : "MPI"; }
 
@@ -49,7 +49,7 @@ struct Chosen {
 };
 
 // The gravest, and of these the first.
-Chosen choose(const Evidence& evidence, const Touches& touches) {
+Chosen choose_call(const Evidence& evidence, const Calls& touches) {
   Chosen chosen;
   for (const model::Touch* touch : touches) {
     const auto fate = fate_of(evidence, *touch);
@@ -69,15 +69,15 @@ std::string what_came(const Evidence& evidence, const Chosen& chosen, const std:
   return fmt::format("called {}{}", touch.function, where);
 }
 
-std::string describe_others(const Touches& touches, const model::Touch& chosen) {
+std::string describe_other_calls(const Calls& touches, const model::Touch& chosen) {
   std::string names;
   std::size_t count = 0;
   for (const model::Touch* touch : touches) {
     if (touch == &chosen) continue;
-    if (count++ < kMostNamed) names += (names.empty() ? "" : ", ") + touch->function;
+    if (count++ < kMostNamedCalls) names += (names.empty() ? "" : ", ") + touch->function;
   }
   if (count == 0) return {};
-  if (count > kMostNamed) names += ", ...";
+  if (count > kMostNamedCalls) names += ", ...";
   return fmt::format("It called {}, too.", names);
 }
 
@@ -102,7 +102,7 @@ void set_certainty(const Evidence& evidence, const Chosen& chosen, Finding& find
   }
 }
 
-Finding describe(const Evidence& evidence, const Touches& touches, const Chosen& chosen, const model::Mpi& mpi) {
+Finding describe(const Evidence& evidence, const Calls& touches, const Chosen& chosen, const model::Mpi& mpi) {
   const model::Touch& touch = *chosen.touch;
   const model::Fork& fork = evidence.fork(touch);
   const model::Process& child = evidence.process(touch.process);
@@ -120,7 +120,7 @@ Finding describe(const Evidence& evidence, const Touches& touches, const Chosen&
   add_sentence(finding, fmt::format("Thread {} of {} {}.", touch.tid, evidence.name(touch.process),
                                     what_came(evidence, chosen, where)));
   if (chosen.fate == Fate::kHangs) add_sentence(finding, describe_liveness(child));
-  add_sentence(finding, describe_others(touches, touch));
+  add_sentence(finding, describe_other_calls(touches, touch));
   add_sentence(finding, fmt::format("{}{} had initialised {} before this fork{}{}.",
                                     mpi.was_lost ? "An ancestor of process " : "Process ", parent, library, at_fork,
                                     mpi.library.empty() ? "" : fmt::format(" ({})", words::base_name(mpi.library))));
@@ -149,13 +149,13 @@ Finding describe(const Evidence& evidence, const Touches& touches, const Chosen&
 }  // namespace
 
 void mpi_after_fork(const Evidence& evidence, std::vector<Finding>& findings) {
-  std::map<model::ProcessId, Touches> by_process;
+  std::map<model::ProcessId, Calls> by_process;
   for (const model::Touch& touch : evidence.model().touches) {
     if (touch.kind == model::TouchKind::kMpiCall && find_library(evidence, touch) != nullptr)
       by_process[touch.process].push_back(&touch);
   }
   for (const auto& [process, touches] : by_process) {
-    const Chosen chosen = choose(evidence, touches);
+    const Chosen chosen = choose_call(evidence, touches);
     if (chosen.touch != nullptr)
       findings.push_back(describe(evidence, touches, chosen, *find_library(evidence, *chosen.touch)));
   }

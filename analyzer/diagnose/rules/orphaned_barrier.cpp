@@ -42,7 +42,8 @@ Certainty find_cause(const Evidence& evidence, const model::Touch& touch, const 
   return is_incomplete ? Certainty::kPossible : evidence.find_cause(touch);
 }
 
-std::string head(const Evidence& evidence, const model::Touch& touch, const Orphan& orphan, const End& end) {
+std::string describe_barrier(const Evidence& evidence, const model::Touch& touch, const Orphan& orphan,
+                             const End& end) {
   const std::string child = evidence.name(touch.process);
   const std::string name = words::lock(orphan.lock);
   const char* const verb = touch.operation == SyncOperation::kDestroy ? "destroying" : "waiting at";
@@ -74,10 +75,10 @@ void orphaned_barrier(const Evidence& evidence, std::vector<Finding>& findings) 
     finding.cause = find_cause(evidence, touch, *end);
     finding.outcome = end->outcome;
     finding.culprit = locks::describe_lock(evidence, *orphan);
-    finding.summary =
-        fmt::format("{}: {} had arrived there{} and {} left behind by fork(){}", head(evidence, touch, *orphan, *end),
-                    locks::name_waiters(*orphan), words::at(" at ", orphan->held.acquired_at), is_many ? "were" : "was",
-                    words::at(" at ", fork.stack));
+    finding.summary = fmt::format("{}: {} had arrived there{} and {} left behind by fork(){}",
+                                  describe_barrier(evidence, touch, *orphan, *end), locks::name_waiters(*orphan),
+                                  words::at(" at ", orphan->held.acquired_at), is_many ? "were" : "was",
+                                  words::at(" at ", fork.stack));
     const std::string where = words::long_place(touch.stack);
     add_sentence(finding, fmt::format("Thread {} of {} is {}{} {}.", touch.tid, evidence.name(touch.process),
                                       where.empty() ? where : fmt::format("at {}, ", where),

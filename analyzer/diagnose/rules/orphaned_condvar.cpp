@@ -48,7 +48,8 @@ std::optional<End> find_end(const Evidence& evidence, const model::Touch& touch,
   return std::nullopt;
 }
 
-std::string head(const Evidence& evidence, const model::Touch& touch, const Orphan& orphan, const End& end) {
+std::string describe_condvar(const Evidence& evidence, const model::Touch& touch, const Orphan& orphan,
+                             const End& end) {
   const std::string child = evidence.name(touch.process);
   const std::string name = words::lock(orphan.lock);
   const char* const verb = verb_of(touch.operation);
@@ -149,7 +150,8 @@ void orphaned_condvar(const Evidence& evidence, std::vector<Finding>& findings) 
     finding.cause = evidence.find_cause(touch);
     finding.outcome = end->outcome;
     finding.culprit = locks::describe_lock(evidence, *orphan);
-    finding.summary = fmt::format("{}: {}", head(evidence, touch, *orphan, *end), cause_of(evidence, touch, *orphan));
+    finding.summary =
+        fmt::format("{}: {}", describe_condvar(evidence, touch, *orphan, *end), cause_of(evidence, touch, *orphan));
     tell(evidence, touch, *orphan, *end, finding);
     add_fixes(touch, *orphan, *end, finding);
     findings.push_back(std::move(finding));

@@ -106,7 +106,7 @@ void racy_orphan(const Evidence& evidence, std::vector<Finding>& findings) {
                  fmt::format("They took it {} and had it {} of the {} from that process' first second thread to this "
                              "fork.",
                              words::count(touch.times, "time", "times"), percent(touch.share),
-                             words::duration(touch.window_ns / 1'000'000)));
+                             words::duration(touch.window_ns / words::kNsPerMs)));
     add_sentence(
         finding,
         "A fork that falls into such a time copies the lock in its locked state, without the thread that would "

@@ -18,7 +18,7 @@ namespace {
 using model::Draw;
 using model::Generator;
 
-using Key = std::tuple<std::string, std::int32_t, Generator, std::uint64_t>;  // host, parent, generator, value
+using DrawKey = std::tuple<std::string, std::int32_t, Generator, std::uint64_t>;  // host, parent, generator, value
 
 Finding describe(const Evidence& evidence, const std::vector<const Draw*>& draws) {
   const Draw& first = *draws[0];
@@ -58,7 +58,7 @@ Finding describe(const Evidence& evidence, const std::vector<const Draw*>& draws
 }  // namespace
 
 void rng_state_duplicated(const Evidence& evidence, std::vector<Finding>& findings) {
-  std::map<Key, std::vector<const Draw*>> by_value;
+  std::map<DrawKey, std::vector<const Draw*>> by_value;
   for (const Draw& draw : evidence.model().draws) {
     const model::Process& process = evidence.process(draw.process);
     if (process.ppid == 0) continue;

@@ -21,9 +21,9 @@ using model::TouchAction;
 using model::TouchKind;
 
 // One lock of one fork in one process: however often it is touched there, it is one finding.
-using Key = std::tuple<model::ProcessId, model::ForkId, std::size_t>;
+using LockKey = std::tuple<model::ProcessId, model::ForkId, std::size_t>;
 
-Key key_of(const Touch& touch) { return {touch.process, touch.fork, touch.held.value_or(0)}; }
+LockKey key_of(const Touch& touch) { return {touch.process, touch.fork, touch.held.value_or(0)}; }
 
 bool is_refused_unlock(const Touch& touch) {
   return touch.kind == TouchKind::kUnlockRefused && touch.action == TouchAction::kNone;
@@ -153,8 +153,8 @@ void add_fixes(const Touch& touch, const locks::Orphan& own, bool was_refused, F
 
 void self_held_lock(const Evidence& evidence, std::vector<Finding>& findings) {
   // A refused unlock and what comes of it have one cause: the later touch tells both.
-  std::map<Key, const Touch*> refused;
-  std::map<Key, const Touch*> last;
+  std::map<LockKey, const Touch*> refused;
+  std::map<LockKey, const Touch*> last;
   for (const Touch& touch : evidence.model().touches) {
     const auto own = locks::find_own(evidence, touch);
     if (!own || !find_end(evidence, touch, own->lock)) continue;

@@ -21,7 +21,7 @@ bool was_taken_by_one_that_ended(const model::Wait& wait) {
          wait.semaphore->operation < 0 && wait.semaphore->last_is_gone && !wait.has_timeout;
 }
 
-Finding describe(const Evidence& evidence, model::ProcessId id, const model::Wait& wait) {
+Finding describe_abandoned(const Evidence& evidence, model::ProcessId id, const model::Wait& wait) {
   const model::SemaphoreWait& semaphore = *wait.semaphore;
   const std::string name = evidence.name(id);
   Finding finding = Evidence::begin_finding("semaphore-abandoned", id, wait);
@@ -67,7 +67,7 @@ void semaphore_abandoned(const Evidence& evidence, std::vector<Finding>& finding
       if (!was_taken_by_one_that_ended(wait)) continue;
       const auto [at, is_new] = known.try_emplace({wait.semaphore->set, wait.semaphore->number}, findings.size());
       if (is_new) {
-        findings.push_back(describe(evidence, id, wait));
+        findings.push_back(describe_abandoned(evidence, id, wait));
       } else if (findings[at->second].processes.back() != id) {
         findings[at->second].processes.push_back(id);
       }

@@ -13,8 +13,6 @@ namespace forksight::rules {
 
 namespace {
 
-constexpr std::uint64_t kNsPerMs = 1'000'000;
-
 bool is_awaited(const model::ArmedTimer& timer, const model::Touch& touch) {
   return (touch.object >> static_cast<unsigned>(timer.signal - 1) & 1U) != 0;
 }
@@ -24,10 +22,10 @@ bool is_of_timers(std::uint64_t signals) { return signals == std::uint64_t{1} <<
 
 std::string describe_timer(const model::ArmedTimer& timer) {
   const char* const kind = timer.kind == model::TimerKind::kReal ? "alarm() or setitimer()" : "timer_create()";
-  const std::string when = words::duration(timer.remaining_ns / kNsPerMs);
+  const std::string when = words::duration(timer.remaining_ns / words::kNsPerMs);
   const std::string again = timer.interval_ns == 0
                                 ? std::string("once")
-                                : fmt::format("every {}", words::duration(timer.interval_ns / kNsPerMs));
+                                : fmt::format("every {}", words::duration(timer.interval_ns / words::kNsPerMs));
   return fmt::format("a timer of {} was to send {} {} later, {}", kind,
                      words::signals(std::uint64_t{1} << static_cast<unsigned>(timer.signal - 1)), when, again);
 }

@@ -6,13 +6,13 @@
 #include <charconv>
 #include <string_view>
 
+#include "model/base_name.hpp"
+
 namespace forksight::inspect {
 namespace {
 
 constexpr std::string_view kLibrary = "libpython3";
 constexpr std::string_view kExtension = ".cpython-3";
-
-std::string_view base_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
 bool is_program(std::string_view name) { return name == "python" || name.starts_with("python3"); }
 
@@ -23,12 +23,12 @@ std::vector<std::string> hosts(const image::Image& image) {
     if (!name.empty() && std::ranges::find(names, name) == names.end()) names.emplace_back(name);
   };
   for (const symbols::Module& module : image.modules) {
-    if (base_name(module.path).starts_with(kLibrary)) add(base_name(module.path));
+    if (model::base_name(module.path).starts_with(kLibrary)) add(model::base_name(module.path));
   }
   for (const symbols::Module& module : image.modules) {
-    if (is_program(base_name(module.path))) add(base_name(module.path));
+    if (is_program(model::base_name(module.path))) add(model::base_name(module.path));
   }
-  add(base_name(image.exe));
+  add(model::base_name(image.exe));
   return names;
 }
 
@@ -52,7 +52,7 @@ std::optional<Version> find_version(const image::Image& image, symbols::Symboliz
   if (const auto minor = python_minor_of_file(host)) return Version{*minor};
   // A program that has the interpreter linked in. Extensions are of its version, unless they do not care.
   for (const symbols::Module& module : image.modules) {
-    if (base_name(module.path).find(kExtension) == std::string_view::npos) continue;
+    if (model::base_name(module.path).find(kExtension) == std::string_view::npos) continue;
     if (const auto minor = python_minor_of_file(module.path)) return Version{*minor};
   }
   return std::nullopt;
@@ -61,7 +61,7 @@ std::optional<Version> find_version(const image::Image& image, symbols::Symboliz
 }  // namespace
 
 std::optional<int> python_minor_of_file(const std::string& path) {
-  std::string_view name = base_name(path);
+  std::string_view name = model::base_name(path);
   const std::size_t extension = name.find(kExtension);
   if (extension != std::string_view::npos) {
     name.remove_prefix(extension + kExtension.size());
@@ -78,9 +78,9 @@ std::optional<int> python_minor_of_file(const std::string& path) {
 }
 
 bool is_python(const image::Image& image) {
-  if (is_program(base_name(image.exe))) return true;
+  if (is_program(model::base_name(image.exe))) return true;
   return std::ranges::any_of(image.modules, [](const symbols::Module& module) {
-    const std::string_view name = base_name(module.path);
+    const std::string_view name = model::base_name(module.path);
     return name.starts_with(kLibrary) || name.find(kExtension) != std::string_view::npos;
   });
 }

@@ -1,0 +1,20 @@
+// A value at an offset of a trace's bytes, aligned or not.
+#pragma once
+
+#include <cstddef>
+#include <cstring>
+#include <span>
+#include <type_traits>
+
+namespace forksight::collect {
+
+// The caller has checked that the value lies within `bytes`.
+template <class T>
+T read_at(std::span<const std::byte> bytes, std::size_t offset) {
+  static_assert(std::is_trivially_copyable_v<T>);
+  T value;
+  std::memcpy(&value, bytes.data() + offset, sizeof value);
+  return value;
+}
+
+}  // namespace forksight::collect

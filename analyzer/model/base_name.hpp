@@ -1,0 +1,14 @@
+// The name of a file without its folder.
+#pragma once
+
+#include <string_view>
+
+namespace forksight::model {
+
+// Without a slash all of the path; after a slash at the end nothing.
+constexpr std::string_view base_name(std::string_view path) {
+  const std::size_t slash = path.rfind('/');
+  return slash == std::string_view::npos ? path : path.substr(slash + 1);
+}
+
+}  // namespace forksight::model

@@ -1,0 +1,41 @@
+"""What is compiled in batches, as the build says it: the shim, the queue and the hazard suite never, and the list of rules alone,
+because a test replaces its object. Only the release preset has batches, so that the others see a missing include."""
+import json
+import sys
+from pathlib import Path
+
+from house import conclude
+
+SINGLE = ("preload/", "ipc/", "repro/")  # folders whose objects are placed, replaced or compared one by one
+ALONE = ("analyzer/diagnose/rules.cpp",)
+SWITCH = "FORKSIGHT_UNITY_BUILD"
+
+
+def files_of(unit):
+    """The files that a batch takes in."""
+    return [line.split('"')[1] for line in unit.read_text().splitlines() if line.startswith('#include "')]
+
+
+def check_presets(root):
+    presets = json.loads(Path(root, "CMakePresets.json").read_text())["configurePresets"]
+    with_batches = [preset["name"] for preset in presets if preset.get("cacheVariables", {}).get(SWITCH) == "ON"]
+    return [] if with_batches == ["release"] else [f"CMakePresets.json: {SWITCH} is ON in {with_batches}, not in the release preset alone"]
+
+
+def check_units(root, build):
+    problems = []
+    for entry in json.loads(Path(build, "compile_commands.json").read_text()):
+        unit = Path(entry["file"])
+        if unit.parent.name != "Unity":
+            continue
+        names = [Path(file).relative_to(root).as_posix() for file in files_of(unit) if Path(file).is_relative_to(root)]
+        problems += [f"{name} is compiled in a batch" for name in names if name.startswith(SINGLE) or name in ALONE]
+    return problems
+
+
+def check(root, build):
+    return check_presets(root) + check_units(root, build)
+
+
+if __name__ == "__main__":
+    conclude(check(Path(sys.argv[1]), Path(sys.argv[2])))
