@@ -325,7 +325,6 @@ class Look {
       subject.image.start_ticks = member.key.start_ticks;
       subject.image.exe = member.exe;
       subject.image.cmdline = member.cmdline;
-      subject.image.has_other_parent = is_stuck(member) && !runs_the_same(member.key.pid, member.ppid);
       if (const auto stat = proc::read_stat(member.key.pid)) {
         subject.is_forked = (stat->flags & proc::kForkedWithoutExec) != 0;
         subject.is_in_vfork = *subject.is_forked && proc::is_in_vfork(member.key.pid, member.ppid);
@@ -404,11 +403,15 @@ class Look {
   }
 
   void link() {
-    for (Subject& subject : result_.subjects) {
+    for (std::size_t i = 0; i < result_.subjects.size(); ++i) {
+      Subject& subject = result_.subjects[i];
       const auto parent = index_.find(subject.image.ppid);
-      if (parent == index_.end()) continue;
-      const bool is_read = result_.subjects[parent->second].image.memory && is_needed(chosen_[parent->second]);
-      if (is_read) subject.parent = parent->second;
+      const bool is_linked =
+          parent != index_.end() && result_.subjects[parent->second].image.memory && is_needed(chosen_[parent->second]);
+      if (is_linked) subject.parent = parent->second;
+      const bool is_copy = is_linked && is_same_layout(subject.image, result_.subjects[parent->second].image);
+      subject.image.has_other_parent =
+          !is_copy && is_stuck(chosen_[i]) && !runs_the_same(subject.image.pid, subject.image.ppid);
     }
     // From the last generation to the first.
     bool learns = true;

@@ -3,10 +3,14 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
+#include <future>
 #include <map>
-#include <sstream>
+#include <memory>
 #include <string>
+#include <system_error>
+#include <thread>
 
 #include "proc/proc_fs.hpp"
 #include "proc/proc_text.hpp"
@@ -24,12 +28,46 @@ std::optional<double> read_last_run(const std::string& path) {
 using Clock = std::chrono::steady_clock;
 using Milliseconds = std::chrono::duration<double, std::milli>;
 
-// Where it is, the calling thread runs; so what it reads of itself is the present value of this processor's clock.
+// The calling thread runs, so what it reads of itself is the present value of its processor's clock.
 std::optional<double> read_clock() { return read_last_run("/proc/thread-self/sched"); }
 
+bool move_to(std::size_t processor) {
+  cpu_set_t there;
+  CPU_ZERO(&there);
+  CPU_SET(processor, &there);
+  return ::sched_setaffinity(0, sizeof there, &there) == 0;
+}
+
+bool may_run_on(std::size_t processor) {
+  cpu_set_t mine;
+  return processor < CPU_SETSIZE && ::sched_getaffinity(0, sizeof mine, &mine) == 0 && CPU_ISSET(processor, &mine);
+}
+
+// A thread of its own goes to the processor and reads its clock there. A real-time process may keep that processor for
+// itself: then the thread arrives late or never. The caller waits for kMostPatience, and after kMostLate such threads
+// starts no other.
+std::optional<double> visit(std::size_t processor) {
+  constexpr std::chrono::milliseconds kMostPatience{200};
+  constexpr int kMostLate = 2;
+  static std::atomic<int> late = 0;
+  if (late >= kMostLate || !may_run_on(processor)) return std::nullopt;
+  auto promise = std::make_shared<std::promise<std::optional<double>>>();
+  std::future<std::optional<double>> answer = promise->get_future();
+  try {
+    std::thread([promise, processor] {
+      promise->set_value(move_to(processor) ? read_clock() : std::nullopt);
+    }).detach();
+  } catch (const std::system_error&) {
+    return std::nullopt;  // the limit on threads is reached
+  }
+  if (answer.wait_for(kMostPatience) == std::future_status::ready) return answer.get();
+  ++late;
+  return std::nullopt;
+}
+
 // Each processor has a clock of its own, without the time that interrupts and the hypervisor took from it
-// (rq_clock_task() of kernel/sched/core.c): on a busy machine they are seconds apart. To read another one's, this
-// thread goes there for a moment, at most once a second.
+// (rq_clock_task() of kernel/sched/core.c). On a busy machine these clocks are seconds apart. Each is read at most once
+// a second.
 std::optional<double> read_clock_of(std::size_t processor) {
   struct Reading {
     double value = 0;
@@ -39,38 +77,15 @@ std::optional<double> read_clock_of(std::size_t processor) {
   const auto known = readings.find(processor);
   if (known != readings.end() && Clock::now() - known->second.at < std::chrono::seconds(1))
     return known->second.value + Milliseconds(Clock::now() - known->second.at).count();
-  cpu_set_t before;
-  cpu_set_t there;
-  CPU_ZERO(&there);
-  CPU_SET(processor, &there);
-  if (::sched_getaffinity(0, sizeof before, &before) != 0 || ::sched_setaffinity(0, sizeof there, &there) != 0)
-    return read_clock();
-  const auto value = read_clock();
+  const auto value = visit(processor);
   if (value) readings[processor] = {*value, Clock::now()};
-  ::sched_setaffinity(0, sizeof before, &before);
   return value;
-}
-
-// Field 39 of its stat: the processor that it ran on last.
-std::optional<std::size_t> read_processor(const std::string& stat_path) {
-  constexpr int kFirst = 3, kProcessor = 39;
-  const ReadText text = read_file(stat_path);
-  const std::size_t name_end = text.text.rfind(')');
-  if (!text || name_end == std::string::npos) return std::nullopt;
-  std::istringstream rest(text.text.substr(name_end + 1));
-  std::string word;
-  for (int field = kFirst; field <= kProcessor; ++field) {
-    if (!(rest >> word)) return std::nullopt;
-  }
-  const auto number = parse_decimal(word);
-  if (!number || *number < 0 || *number >= CPU_SETSIZE) return std::nullopt;
-  return static_cast<std::size_t>(*number);
 }
 
 std::optional<std::chrono::milliseconds> time_since_run(std::int32_t pid, std::int32_t tid) {
   const auto ran = read_last_run(task_path(pid, tid, "sched"));
-  const auto processor = read_processor(task_path(pid, tid, "stat"));
-  const auto now = ran && processor ? read_clock_of(*processor) : std::nullopt;
+  const auto stat = parse_stat(read_file(task_path(pid, tid, "stat")).text);
+  const auto now = ran && stat && stat->processor ? read_clock_of(*stat->processor) : std::nullopt;
   if (!now || *now < *ran) return std::nullopt;
   return std::chrono::milliseconds(static_cast<std::int64_t>(*now - *ran));
 }

@@ -69,10 +69,10 @@ std::optional<Stat> parse_stat(std::string_view text) {
   std::string_view rest = text.substr(close + 1);
   std::uint64_t user = 0;
   std::uint64_t system = 0;
-  constexpr int kState = 3, kParent = 4, kFlags = 9, kChildFaults = 11, kUser = 14, kSystem = 15, kStart = 22;
-  for (int field = kState; field <= kStart; ++field) {
+  constexpr int kState = 3, kParent = 4, kFlags = 9, kChildFaults = 11, kUser = 14, kSystem = 15, kStart = 22, kProcessor = 39;
+  for (int field = kState; field <= kProcessor; ++field) {
     const std::string_view word = next_word(rest);
-    bool good = !word.empty();
+    bool good = !word.empty() || field > kStart;
     if (field == kState) {
       good = word.size() == 1;
       if (good) stat.state = word.front();
@@ -83,6 +83,7 @@ std::optional<Stat> parse_stat(std::string_view text) {
     if (field == kUser) good = parse_number(word, user);
     if (field == kSystem) good = parse_number(word, system);
     if (field == kStart) good = parse_number(word, stat.start_ticks);
+    if (std::uint32_t number = 0; field == kProcessor && parse_number(word, number)) stat.processor = number;
     if (!good) return std::nullopt;
   }
   stat.cpu_ticks = user + system;

@@ -37,6 +37,7 @@ struct Stat {
   std::uint64_t child_faults = 0;  // page faults of children whose end was waited for
   std::uint64_t cpu_ticks = 0;     // user + system
   std::uint64_t start_ticks = 0;
+  std::optional<std::uint32_t> processor;  // that it ran on last
 };
 // PF_FORKNOEXEC: a copy of its parent's memory.
 inline constexpr std::uint64_t kForkedWithoutExec = 0x40;

@@ -1,6 +1,7 @@
 // Deadlocks without a fork, on models of what was seen from outside.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <initializer_list>
 #include <utility>
 
@@ -371,12 +372,32 @@ model::Stack python_lines(std::initializer_list<std::pair<const char*, const cha
   for (const auto& [function, file] : lines) {
     model::Frame frame;
     frame.function = function;
-    frame.file = std::string("/usr/lib/python3.11/multiprocessing/") + file;
+    frame.file = *file == '/' ? file : std::string("/usr/lib/python3.11/multiprocessing/") + file;
     frame.line = 7;
     frame.python = true;
     stack.frames.push_back(frame);
   }
   return stack;
+}
+
+using Lines = std::initializer_list<std::pair<const char*, const char*>>;
+
+bool is_told_of_an_event_loop(WaitKind kind, Lines lines) {
+  model::Wait waits = wait(100, kind, {{100, 0, 4, "pipe"}});
+  waits.stack = python_lines(lines);
+  const Finding found = only_finding(model_of({dead_process(100, {waits})}));
+  EXPECT_EQ(found.rule, "pipe-deadlock");
+  return std::ranges::any_of(found.chain,
+                             [](const std::string& sentence) { return sentence.find("asyncio") != std::string::npos; });
+}
+
+TEST(PipeDeadlock, IsOfAnEventLoopOnlyWhereTheLoopItselfPolls) {
+  constexpr const char* kLoop = "/usr/lib/python3.11/asyncio/base_events.py";
+  constexpr const char* kSelectors = "/usr/lib/python3.11/selectors.py";
+  EXPECT_TRUE(is_told_of_an_event_loop(WaitKind::kPoll, {{"select", kSelectors}, {"_run_once", kLoop}}));
+  EXPECT_FALSE(is_told_of_an_event_loop(WaitKind::kPoll,
+                                        {{"select", kSelectors}, {"fetch", "/app/fetch.py"}, {"_run_once", kLoop}}));
+  EXPECT_FALSE(is_told_of_an_event_loop(WaitKind::kPoll, {{"fetch", "/app/fetch.py"}, {"_run_once", kLoop}}));
 }
 
 // The parent waits for a result and polls its workers; the worker reads its next task.

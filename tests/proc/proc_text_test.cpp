@@ -27,7 +27,8 @@ TEST(ParseSyscall, ReadsNumberArgumentsStackAndCode) {
 }
 
 // What poll(fds, 4, -1) shows after a debugger has stopped its thread for a moment, on Linux 6.18.
-constexpr char kRestartedLine[] = "219 0x7f8086a72950 0x4 0xffffffff 0x7f80b37f68d0 0x0 0xa563c8 0x7f80915fe910 0x7f80b38e426f\n";
+constexpr char kRestartedLine[] =
+    "219 0x7f8086a72950 0x4 0xffffffff 0x7f80b37f68d0 0x0 0xa563c8 0x7f80915fe910 0x7f80b38e426f\n";
 
 TEST(RestartedCall, OfPollHasItsNameAndArguments) {
   auto call = parse_syscall(kRestartedLine);
@@ -96,6 +97,13 @@ TEST(ParseStat, ReadsTheFieldsBehindTheName) {
     EXPECT_EQ(stat->cpu_ticks, 12U);
     EXPECT_EQ(stat->start_ticks, 137957U);
   }
+}
+
+TEST(ParseStat, ReadsTheProcessorWhereTheKernelTellsIt) {
+  std::string line = stat_line("app");
+  EXPECT_FALSE(parse_stat(line)->processor);
+  line.pop_back();
+  EXPECT_EQ(parse_stat(line + " 18446744073709551615 1 1 0 0 0 0 0 0 0 0 0 0 17 63 0\n")->processor, 63U);
 }
 
 TEST(ParseStat, RefusesWhatIsCut) {

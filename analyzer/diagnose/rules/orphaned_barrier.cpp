@@ -1,7 +1,7 @@
 // A barrier at which other threads had arrived at the fork counts them in the child. The round they began can only be
 // completed by others in their place, and then lets them pass too early; destroy waits for them to leave, for ever.
-// A wait in the child is another matter: those who had arrived are counted, so somebody else is missing. That this is a
-// lost thread, too, is a guess.
+// A wait in the child hangs for another reason. The threads that had arrived are counted, so another thread is missing.
+// The fork may have left that one behind, too: nothing proves it.
 #include <fmt/core.h>
 
 #include "diagnose/locks.hpp"
@@ -94,9 +94,10 @@ void orphaned_barrier(const Evidence& evidence, std::vector<Finding>& findings) 
     } else if (end->outcome == Outcome::kCorruption) {
       add_sentence(finding, "The round was complete although fewer threads than the barrier asks for were there.");
     } else {
-      add_sentence(finding, has_lost_others(fork, *orphan)
-                                ? "The round lacks a party. It may be another thread that the fork left behind."
-                                : "The round lacks a party, beside those who had arrived.");
+      add_sentence(
+          finding,
+          fmt::format("The round still needs at least one more thread.{}",
+                      has_lost_others(fork, *orphan) ? " It may be another thread that the fork left behind." : ""));
     }
     add_sentence(finding, describe_end(child));
     finding.fixes.push_back(

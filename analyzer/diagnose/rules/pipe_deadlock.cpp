@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
+#include <ranges>
 #include <set>
 
 #include "diagnose/rules.hpp"
@@ -26,14 +28,19 @@ std::string tell_own_end(const model::Wait& wait, std::int32_t own) {
                      others.size() == 1 ? "is" : "are");
 }
 
-bool is_of_asyncio(const model::Stack& stack) {
-  return std::ranges::any_of(stack.frames, [](const model::Frame& frame) {
-    return frame.python && frame.file.find("/asyncio/") != std::string::npos;
-  });
+// True where the loop itself asks its selector (BaseEventLoop._run_once of asyncio/base_events.py). False where a
+// coroutine blocks in a call of its own.
+bool is_in_selector_of_asyncio(const model::Wait& wait) {
+  if (wait.kind != model::WaitKind::kPoll) return false;
+  auto python = wait.stack.frames | std::views::filter(&model::Frame::python);
+  const auto select = python.begin();
+  if (select == python.end() || !select->file.ends_with("selectors.py")) return false;
+  const auto caller = std::next(select);
+  return caller != python.end() && caller->file.find("/asyncio/") != std::string::npos;
 }
 
 void add_fixes_of_one(const model::Wait& wait, Finding& finding) {
-  if (is_of_asyncio(wait.stack)) {
+  if (is_in_selector_of_asyncio(wait)) {
     add_sentence(
         finding,
         "It is an event loop of asyncio, and what it watches is its own: its tasks wait for each other, or for a "
@@ -77,7 +84,7 @@ void pipe_deadlock(const Evidence& evidence, std::vector<Finding>& findings) {
     finding.culprit.kind = CulpritKind::kPipe;
     finding.culprit.name = cycles::object(*first.wait);
     const std::string what =
-        polls ? fmt::format("in {}{}", is_of_asyncio(first.wait->stack) ? "the event loop of asyncio" : "poll()",
+        polls ? fmt::format("in {}{}", is_in_selector_of_asyncio(*first.wait) ? "the event loop of asyncio" : "poll()",
                             words::at(" at ", first.wait->stack))
               : fmt::format("{} {}", is_full ? "writing to" : "reading from", cycles::object(*first.wait));
     const std::string other =

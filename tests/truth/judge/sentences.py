@@ -388,7 +388,7 @@ PLAIN = tuple(re.compile(text) for text in (
     r"It (?:was ended by|exited with)", r"That thread ended with the lock held", r"That it is robust does not help", r"_Fork\(\) runs no atfork handler",
     r"Nobody is left to set it", r"Thread \d+ of (?:process|child) \d+ is in the middle of a task", r"A barrier opens when as many have come",
     r"Its ancestor, process \d+, was forked", r"An ancestor of it was forked", r"These are workers of \d+ pools",
-    r"The round lacks a party", r"libgomp has no atfork handler", r"fork\(\)(?: at \S+)? copied libgomp's note",
+    r"The round still needs at least one more thread", r"libgomp has no atfork handler", r"fork\(\)(?: at \S+)? copied libgomp's note",
     r"Had the fork been made inside of a parallel region", r"Before a new group of waiters can be woken", r"pthread_cond_destroy\(\) waits until", r"At the fork another thread", r"fork\(\)(?: at \S+)? copied the count of arrivals", r"Which lock it is, is not known",
 ))
 

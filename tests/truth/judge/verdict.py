@@ -135,10 +135,16 @@ def judge_finding(finding, truth, slots):
     healthy = [name for name in merged(finding, processes) if not any(wait.process == name for wait in truth.stuck())]
     if healthy:
         return Judged(rule, hang, cause, healthy[0], "?", "wrong", "hang")
-    worth = worth_of(rule, cause, here or stuck, truth)
+    worth = worth_of(rule, cause, (here or stuck) + beside_victims(here, stuck), truth)
     if worth == "wrong" and cause == "possible" and hang != "possible":
         return Judged(rule, hang, cause, process, thread, "weaker", "")  # that it hangs is true, and the rest is a candidate
     return Judged(rule, hang, cause, process, thread, worth, "cause" if worth == "wrong" else "")
+
+
+def beside_victims(here, stuck):
+    """Of two threads that wait at one object either may be named: the cause of the one is that of the other, which the oracle calls its victim."""
+    objects = {(wait.kind, wait.name) for wait in here if wait.cause == "victim"}
+    return [wait for wait in stuck if (wait.kind, wait.name) in objects and wait not in here]
 
 
 def merged(finding, processes):
