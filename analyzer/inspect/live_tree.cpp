@@ -56,7 +56,7 @@ std::vector<std::int32_t> find_ancestors(std::int32_t pid) {
 
 // Where its program begins in memory, which differs from start to start, and is the same in a fork. 0: not known.
 std::uint64_t find_program(std::int32_t pid, const std::string& exe) {
-  const std::vector<proc::Mapping> mappings = proc::read_mappings(pid);
+  const std::vector<proc::Mapping> mappings = proc::read_mappings(proc::find_living_thread(pid));
   const auto first = std::ranges::find(mappings, exe, &proc::Mapping::path);
   return first != mappings.end() ? first->start : 0;
 }

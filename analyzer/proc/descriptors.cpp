@@ -38,18 +38,10 @@ std::optional<int> parse_flags(std::string_view fdinfo) {
   return static_cast<int>(flags);
 }
 
-// A process whose first thread has ended shows no descriptors of its own: they are those of any other thread.
-// /proc/TID works for threads too.
 std::int32_t find_descriptor_owner(std::int32_t pid, ListedNumbers& fds) {
-  fds = list_numbers(proc_path(pid, "fd"));
-  if (fds.outcome != ReadOutcome::kOk || !fds.numbers.empty()) return pid;
-  for (const std::int32_t tid : list_numbers(proc_path(pid, "task")).numbers) {
-    ListedNumbers of_thread = list_numbers(proc_path(tid, "fd"));
-    if (of_thread.numbers.empty()) continue;
-    fds = std::move(of_thread);
-    return tid;
-  }
-  return pid;
+  const std::int32_t tid = find_living_thread(pid);
+  fds = list_numbers(proc_path(tid, "fd"));
+  return tid;
 }
 
 std::string eventfd_name(std::string_view fdinfo) {

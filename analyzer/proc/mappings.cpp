@@ -106,14 +106,8 @@ bool is_closed_to_others(std::int32_t tid, const SharedPlace& place) {
 SharedMemory SharedMemory::read(const std::set<std::int32_t>& must_read) {
   SharedMemory memory;
   for (const std::int32_t pid : list_numbers("/proc").numbers) {
-    ReadText maps = read_file(proc_path(pid, "maps"), kMaxMaps);
+    const ReadText maps = read_file(proc_path(find_living_thread(pid), "maps"), kMaxMaps);
     if (!maps && maps.outcome == ReadOutcome::kRefused && must_read.contains(pid)) memory.refused_ = true;
-    if (maps.text.empty()) {
-      // A first thread that has ended has no memory any more, while the others go on.
-      for (const std::int32_t tid : list_numbers(proc_path(pid, "task")).numbers) {
-        if (maps.text.empty() && tid != pid) maps = read_file(proc_path(tid, "maps"), kMaxMaps);
-      }
-    }
     for_each_mapping(maps.text, [&](std::string_view line) {
       auto mapping = parse_mapping(line);
       if (mapping && mapping->shared && mapping->inode != 0) memory.parts_.push_back({pid, std::move(*mapping)});

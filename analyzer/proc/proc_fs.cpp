@@ -109,8 +109,21 @@ std::string host_name() {
   return ::uname(&names) == 0 ? names.nodename : "";
 }
 
+std::int32_t find_living_thread(std::int32_t pid) {
+  const auto has_ended = [](const std::optional<Stat>& stat) {
+    return stat && (stat->state == 'Z' || stat->state == 'X');
+  };
+  if (!has_ended(read_stat(pid))) return pid;
+  for (const std::int32_t tid : list_numbers(proc_path(pid, "task")).numbers) {
+    if (tid != pid && !has_ended(parse_stat(read_file(task_path(pid, tid, "stat")).text))) return tid;
+  }
+  return pid;
+}
+
 std::string read_exe(std::int32_t pid) {
-  std::string exe = read_link(proc_path(pid, "exe")).value_or("");
+  auto link = read_link(proc_path(pid, "exe"));
+  if (!link) link = read_link(proc_path(find_living_thread(pid), "exe"));
+  std::string exe = link.value_or("");
   constexpr std::string_view kDeleted = " (deleted)";
   if (exe.ends_with(kDeleted)) exe.resize(exe.size() - kDeleted.size());
   return exe;
@@ -118,7 +131,7 @@ std::string read_exe(std::int32_t pid) {
 
 std::vector<std::string> read_cmdline(std::int32_t pid) {
   constexpr std::size_t kMaxBytes = 16U << 10U;  // enough to know a program by
-  const ReadText text = read_file(proc_path(pid, "cmdline"), kMaxBytes);
+  const ReadText text = read_file(proc_path(find_living_thread(pid), "cmdline"), kMaxBytes);
   std::vector<std::string> arguments;
   for (std::size_t start = 0; start < text.text.size();) {
     std::size_t end = text.text.find('\0', start);
@@ -127,6 +140,10 @@ std::vector<std::string> read_cmdline(std::int32_t pid) {
     start = end + 1;
   }
   return arguments;
+}
+
+std::string read_environment(std::int32_t pid) {
+  return read_file(proc_path(find_living_thread(pid), "environ")).text;
 }
 
 std::vector<std::int32_t> read_children(std::int32_t pid) {
@@ -140,7 +157,7 @@ std::vector<std::int32_t> read_children(std::int32_t pid) {
 
 std::optional<std::uint64_t> find_shim(std::int32_t pid) {
   constexpr std::size_t kMaxMaps = 16U << 20U;
-  const ReadText maps = read_file(proc_path(pid, "maps"), kMaxMaps);
+  const ReadText maps = read_file(proc_path(find_living_thread(pid), "maps"), kMaxMaps);
   if (!maps || maps.text.empty() || maps.text.size() >= kMaxMaps) return std::nullopt;
   const std::size_t name = maps.text.find("/libforksight.so");
   if (name == std::string::npos) return 0;

@@ -48,8 +48,12 @@ bool is_same_process(const ProcessKey& key);
 bool is_ending(const ProcessKey& key);
 
 std::string host_name();                 // "" if the kernel does not tell it
+// A first thread that ended alone shows neither the memory nor the files of its process. Then this is another thread
+// of it, whose entries in /proc show both; else it is `pid`.
+std::int32_t find_living_thread(std::int32_t pid);
 std::string read_exe(std::int32_t pid);  // "" if it cannot be read; without " (deleted)"
 std::vector<std::string> read_cmdline(std::int32_t pid);
+std::string read_environment(std::int32_t pid);  // as it was at exec: "NAME=VALUE", each with a NUL behind it
 std::vector<std::int32_t> read_children(std::int32_t pid);  // of all of its threads
 
 // Where the shim is mapped: it tells one image of a process from the next, after an exec. 0: nowhere; nullopt: its

@@ -164,7 +164,7 @@ std::set<std::string> find_named_folders() {
   constexpr std::string_view kVariable = "FORKSIGHT_OUT=";
   std::set<std::string> folders;
   for (const std::int32_t pid : proc::list_numbers("/proc").numbers) {
-    const std::string all = proc::read_file(proc::proc_path(pid, "environ")).text;
+    const std::string all = proc::read_environment(pid);
     for (std::size_t at = 0; at < all.size();) {
       const std::size_t end = std::min(all.find('\0', at), all.size());
       const std::string_view entry = std::string_view(all).substr(at, end - at);

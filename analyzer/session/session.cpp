@@ -199,7 +199,7 @@ class Session {
   bool has_our_mark(std::int32_t pid) const {
     // With its end: another run's folder may begin with the name of this one.
     const std::string mark = fmt::format("FORKSIGHT_OUT={}", folder_.path().string()) + '\0';
-    return proc::read_file(proc::proc_path(pid, "environ")).text.find(mark) != std::string::npos;
+    return proc::read_environment(pid).find(mark) != std::string::npos;
   }
 
   // Members of the run that do not descend from CMD any more.

@@ -19,8 +19,9 @@ using ipc::snapshot;
 
 // By a descriptor of the process' that is of the same file: the mapping itself is open to few.
 std::optional<snapshot> open_queue(std::int32_t pid, const proc::Mapping& mapping) {
-  for (const std::int32_t number : proc::list_numbers(proc::proc_path(pid, "fd")).numbers) {
-    const std::string path = proc::proc_path(pid, fmt::format("fd/{}", number));
+  const std::int32_t tid = proc::find_living_thread(pid);
+  for (const std::int32_t number : proc::list_numbers(proc::proc_path(tid, "fd")).numbers) {
+    const std::string path = proc::proc_path(tid, fmt::format("fd/{}", number));
     struct stat about {};
     if (::stat(path.c_str(), &about) != 0 || about.st_ino != mapping.inode) continue;
     if (!ipc::is_queue_file(proc::read_link(path).value_or(""))) continue;

@@ -15,8 +15,9 @@ namespace {
 // A process with a signalfd takes its signals when it reads: how soon, nobody knows. Which signals does not matter
 // here.
 bool reads_signals(std::int32_t pid) {
-  for (const std::int32_t fd : proc::list_numbers(proc::proc_path(pid, "fd")).numbers) {
-    const auto link = proc::read_link(proc::proc_path(pid, "fd/" + std::to_string(fd)));
+  const std::int32_t tid = proc::find_living_thread(pid);
+  for (const std::int32_t fd : proc::list_numbers(proc::proc_path(tid, "fd")).numbers) {
+    const auto link = proc::read_link(proc::proc_path(tid, "fd/" + std::to_string(fd)));
     if (!link || link->find("[signalfd]") != std::string::npos) return true;
   }
   return false;

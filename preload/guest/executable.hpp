@@ -6,11 +6,11 @@
 
 namespace forksight {
 
-// The path of the program, at most `room` bytes of it and no NUL; returns how many. Where a filter refuses the real
+// /proc/self is empty where the first thread has ended. The path of the program, at most `room` bytes of it and no NUL; returns how many. Where a filter refuses the real
 // path, what was given to execve(), if that is a path from the root. fork-child-safe.
 inline std::size_t read_executable_path(char* to, std::size_t room) {
   const long got =
-      sys::call(SYS_readlinkat, AT_FDCWD, sys::word("/proc/self/exe"), sys::word(to), static_cast<long>(room));
+      sys::call(SYS_readlinkat, AT_FDCWD, sys::word("/proc/thread-self/exe"), sys::word(to), static_cast<long>(room));
   if (got >= 0) return static_cast<std::size_t>(got);
   const auto* const given = reinterpret_cast<const char*>(getauxval(AT_EXECFN));
   if (given == nullptr || *given != '/') return 0;

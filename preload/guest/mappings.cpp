@@ -69,7 +69,7 @@ enum class Sharing { kUnknown, kPrivate, kShared };
 
 Sharing find_sharing(const volatile void* address) {
   char chunk[512];
-  const int fd = sys::open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+  const int fd = sys::open("/proc/thread-self/maps", O_RDONLY | O_CLOEXEC);
   if (fd < 0) return Sharing::kUnknown;
   MapsParser parser(reinterpret_cast<std::uint64_t>(address));
   bool found = false;

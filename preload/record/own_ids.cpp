@@ -44,8 +44,9 @@ void start_own_ids() {
 std::int32_t lock_tid() { return g_tid_offset != 0 ? read_libcs_tid(__builtin_thread_pointer()) : sys::gettid(); }
 
 bool has_initial_thread_ended(const Slot& slot) {
+  // 0: the kernel has cleared it. -1: pthread_join() has returned (__pthread_clockjoin_ex() of nptl/pthread_join_common.c).
   return g_tid_offset != 0 && slot.is_initial_stack &&
-         read_libcs_tid(reinterpret_cast<const void*>(slot.thread_pointer)) == 0;
+         read_libcs_tid(reinterpret_cast<const void*>(slot.thread_pointer)) <= 0;
 }
 
 void renew_own_ids(Slot* self) {

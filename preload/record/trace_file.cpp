@@ -65,7 +65,7 @@ std::uint64_t limit_of(int resource) {
 // A program that locks its memory may lock so much; a mapping of ours would be locked, too.
 bool locks_its_memory() {
   bool locks = false;
-  for_each_line("/proc/self/status", [&locks](const char* line) {
+  for_each_line("/proc/thread-self/status", [&locks](const char* line) {
     const char* text = after(line, "VmLck:");
     if (text == nullptr) return true;
     while (*text == ' ' || *text == '\t') ++text;

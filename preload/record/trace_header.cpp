@@ -50,7 +50,7 @@ void fill_identity(TraceHeader& head) {
   const std::size_t exe = read_executable_path(head.exe, sizeof head.exe);
   if (exe == sizeof head.exe) head.flags |= trace::kExeCut;
   head.exe[exe == sizeof head.exe ? exe - 1 : exe] = '\0';
-  const int fd = sys::open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+  const int fd = sys::open("/proc/thread-self/cmdline", O_RDONLY | O_CLOEXEC);
   if (fd >= 0) {
     const long got = sys::read(fd, head.cmdline, sizeof head.cmdline);
     if (got > 0) head.cmdline_bytes = static_cast<std::uint32_t>(got);

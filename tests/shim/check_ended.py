@@ -24,6 +24,9 @@ def main():
             text = subprocess.run([forksight, "trace", "dump", trace, "--format", "jsonl"], check=True, timeout=60,
                                   stdout=subprocess.PIPE, text=True).stdout
             lines += [json.loads(line) for line in text.splitlines()]
+    for head in [line["fields"] for line in lines if line["record"] == "header"]:
+        if not head["exe"].endswith("ended_threads"):
+            problems.append(f"the trace says that the program is \"{head['exe']}\"")
     forks = [line["fields"] for line in lines if line["record"] == "fork"]
     if len(forks) != 1:
         problems.append(f"{len(forks)} forks, expected 1")

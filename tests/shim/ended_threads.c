@@ -115,11 +115,28 @@ static void main_exits(void) {
   pthread_exit(NULL);
 }
 
+static void* join_main(void* first) {
+  if (pthread_join(*(pthread_t*)first, NULL) != 0) abort();
+  fork_once();
+  exit(0);
+}
+
+// pthread_join() writes another mark into the first thread's memory than the kernel does.
+static void main_is_joined(void) {
+  static pthread_t first;
+  pthread_t thread;
+  first = pthread_self();
+  count_call();
+  if (pthread_create(&thread, NULL, join_main, &first) != 0) abort();
+  pthread_exit(NULL);
+}
+
 int main(int argc, char** argv) {
   if (argc != 2) return 2;
   if (strcmp(argv[1], "callbacks") == 0) callbacks();
   if (strcmp(argv[1], "by_call") == 0) by_call();
   if (strcmp(argv[1], "in_line") == 0) in_line();
   if (strcmp(argv[1], "main_exits") == 0) main_exits();
+  if (strcmp(argv[1], "main_is_joined") == 0) main_is_joined();
   return 0;
 }
