@@ -60,6 +60,20 @@ struct Lost {
   model::ForkId fork = 0;
 };
 
+// Numbers of threads grow. So one below the number of the forking process is of an ancestor, which an earlier fork left
+// behind. Returns the fork of the youngest process in the line that may have had such a thread.
+model::ForkId find_fork_of_owner(const Scene& scene, std::size_t child, std::int32_t owner, model::ForkId fork) {
+  const image::Image& image = scene.subjects[child].image;
+  if (image.own_pid() != image.pid) return fork;  // in a pid namespace of its own
+  for (std::size_t steps = 0; steps < scene.subjects.size(); ++steps) {
+    const std::size_t parent = scene.model.forks[fork].process;
+    const auto before = scene.forks.find(parent);
+    if (owner >= scene.subjects[parent].image.pid || before == scene.forks.end()) break;
+    fork = before->second;
+  }
+  return fork;
+}
+
 // False: no fork is to blame for what `state.owner` has.
 bool name_lost_owner(Scene& scene, LostThreads& threads, std::size_t child, const StuckCall& call,
                      const libc::LockState& state, LockKind kind, Lost& lost) {
@@ -68,6 +82,7 @@ bool name_lost_owner(Scene& scene, LostThreads& threads, std::size_t child, cons
   if (has_thread(image, state.owner) || lists_as_ended(image, state.owner)) return false;
   const Namesake owner = find_namesake(scene, child, state.owner);
   if (owner.fate == Fate::kUnknown) {
+    lost.fork = find_fork_of_owner(scene, child, state.owner, lost.fork);
     const model::Fork& fork = scene.model.forks[lost.fork];
     lost.held.may_be_own = may_be_own(scene, child, state.owner, fork);
     const bool has_ended = has_lost_none(scene, child);
