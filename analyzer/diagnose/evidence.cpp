@@ -1,11 +1,13 @@
 #include "diagnose/evidence.hpp"
 
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 #include <string.h>
 #include <sys/wait.h>
 
 #include <algorithm>
 #include <csignal>
+#include <set>
 
 #include "diagnose/ended_threads.hpp"
 #include "diagnose/words.hpp"
@@ -319,13 +321,34 @@ Finding Evidence::begin_finding(const char* slug, model::ProcessId id, const mod
 
 std::string_view hangs(const model::Process& process) { return has_ended(process) ? "hung" : "hangs"; }
 
+namespace {
+
+// The end of another process ends a wait for it, for its end of a pipe or socket, or for its lock on a file. /proc does
+// not show an alarm() without a handler, which would end it.
+std::string describe_outside_help(const model::Process& process) {
+  std::set<std::int32_t> others;
+  for (const model::Wait& wait : process.waits) {
+    for (const model::Waker& waker : wait.wakers) {
+      const bool ends_by_exit =
+          waker.via == "wait4" || waker.via == "pipe" || waker.via == "socket" || waker.via == "flock";
+      if (ends_by_exit && waker.pid > 0 && waker.pid != process.pid) others.insert(waker.pid);
+    }
+  }
+  if (others.empty()) return {};
+  if (others.size() == 1) return fmt::format(", unless a signal ends process {}", *others.begin());
+  return fmt::format(", unless a signal ends one of the processes that it waits for: {}", fmt::join(others, ", "));
+}
+
+}  // namespace
+
 std::string describe_liveness(const model::Process& process) {
   const std::string since = process.stuck_for_ms > 0 ? fmt::format("For {} ", words::duration(process.stuck_for_ms))
                             : process.is_core        ? "In the core, "
                                                      : "Seen from outside, ";
   switch (process.liveness) {
     case Liveness::kDead:
-      return since + describe_waits(process) + ", and no task is left that could wake it: proven, it never goes on.";
+      return since + describe_waits(process) + ", and no task is left that could wake it: proven, it never goes on" +
+             describe_outside_help(process) + ".";
     case Liveness::kDeadButForSignal:
       return since + describe_waits(process) + ": no task can wake it, only " + words::ways_out(process) + " could.";
     case Liveness::kSpinning:

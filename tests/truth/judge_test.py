@@ -231,6 +231,9 @@ class Sentences(unittest.TestCase):
         proven = "without a timeout, and no task is left that could wake it: proven, it never goes on."
         self.holds(RING, "main", f"For 1.1 s all its 2 threads have slept in a futex {proven}", f"For 1.1 s its only thread has slept in a futex {proven}")
         self.assertEqual(self.answer(IDLE, "main", f"For 500 ms its only thread has slept in a futex {proven}"), "false")
+        parent = "sem s 0\n--\nmain fork p\np alarm\nfree\nmain wait p\np swait s\n"
+        sleeps = "For 500 ms its only thread has slept without a timeout, and no task is left that could wake it: proven, it never goes on"
+        self.holds(parent, "main", f"{sleeps}, unless a signal ends process 101.", f"{sleeps}.")
         only = "For 500 ms its only thread has slept in a futex without a timeout: no task can wake it, only a handler of SIG{} could."
         self.holds(IDLE, "main", only.format("USR1"), only.format("TERM"))
         other = "sem s 0\n--\nmain fork p\np handle usr1 nop\nfree\nmain swait s\np pause\n"
