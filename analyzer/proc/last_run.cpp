@@ -1,6 +1,8 @@
 #include "proc/last_run.hpp"
 
 #include <sched.h>
+#include <time.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -82,12 +84,27 @@ std::optional<double> read_clock_of(std::size_t processor) {
   return value;
 }
 
+// Field 22 of stat counts from the start of the machine, in ticks (proc_pid_stat(5)).
+std::chrono::milliseconds find_age(std::uint64_t start_ticks) {
+  timespec now{};
+  const auto ticks_a_second = static_cast<std::uint64_t>(::sysconf(_SC_CLK_TCK));
+  ::clock_gettime(CLOCK_BOOTTIME, &now);
+  const std::uint64_t present =
+      static_cast<std::uint64_t>(now.tv_sec) * 1000 + static_cast<std::uint64_t>(now.tv_nsec) / 1'000'000;
+  const std::uint64_t start = start_ticks * 1000 / ticks_a_second;
+  return std::chrono::milliseconds(present > start ? present - start : 0);
+}
+
 std::optional<std::chrono::milliseconds> time_since_run(std::int32_t pid, std::int32_t tid) {
   const auto ran = read_last_run(task_path(pid, tid, "sched"));
   const auto stat = parse_stat(read_file(task_path(pid, tid, "stat")).text);
   const auto now = ran && stat && stat->processor ? read_clock_of(*stat->processor) : std::nullopt;
   if (!now || *now < *ran) return std::nullopt;
-  return std::chrono::milliseconds(static_cast<std::int64_t>(*now - *ran));
+  // A thread that was never taken off a processor has the value 0 there; and none rests longer than it exists.
+  const std::chrono::milliseconds age = find_age(stat->start_ticks);
+  const std::chrono::milliseconds rest(static_cast<std::int64_t>(*now - *ran));
+  if (*ran == 0 && rest > age) return std::nullopt;
+  return std::min(rest, age);
 }
 
 }  // namespace
