@@ -27,13 +27,13 @@ namespace forksight {
 namespace {
 
 constexpr char kVerbExamples[] = R"(Examples:
-  forksight run -- python train.py       run it as always; what hangs is named, what can be cured is
-  forksight why 4242                     a process hangs already: why, and what to do
-  forksight core hung.4242               the same of a core file, on another machine if need be
+  forksight run -- python train.py       run the program; hangs are reported, and cured where that is sound
+  forksight why 4242                     explain why this process hangs, and what to do
+  forksight core hung.4242               the same for a core file, also on another machine
   forksight report forksight-out/        read the traces again, of one run or of many ranks
   forksight explain lost-openmp-pool     what a finding means, and how to fix it
   forksight queue inspect 4242           a shared-memory queue: who holds what, who is dead
-  forksight suite run                    is each hazard of the suite seen on this machine?
+  forksight suite run                    test whether forksight finds each hazard on this machine
   forksight trace dump FILE              one trace, record by record
 
 )";

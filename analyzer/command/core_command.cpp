@@ -17,20 +17,20 @@ namespace {
 constexpr char kCoreDescription[] = "Explain a process that hung, from its core file alone";
 
 constexpr char kCoreExamples[] = R"(Examples:
-  gcore -o hung 4243                     make a core of a process that hangs; it goes on hanging
-  forksight core hung.4243               what it waits for, who is to blame, what to do
+  gcore -o hung 4243                     make a core file of a process that hangs; the process stays as it is
+  forksight core hung.4243               what the process waits for, what the cause is, what to do
   forksight core hung.4243 --parent-core hung.4242
                                          and what the threads of its parent were doing
-  forksight core core.7 --exe ./app      the program lies elsewhere than where it ran
+  forksight core core.7 --exe ./app      the program is now at another path than when it ran
 
 )";
 
 constexpr char kCoreFooter[] = R"(
-Cores of the kernel, of gcore and of coredumpctl are read. Name the core of the process that hangs, not of the one that
+forksight reads core files of the kernel, of gcore and of coredumpctl. Name the core of the process that hangs, not of the one that
 waits for it. Programs, libraries and debug information that are not on this machine are fetched from the servers that
 DEBUGINFOD_URLS names.
 
-Exit status: 0 nothing found, 1 something found, 2 the line was not understood, 3 the core could not be read.)";
+Exit status: 0 nothing found, 1 something found, 2 invalid command line, 3 the core could not be read.)";
 
 struct CoreLine {
   std::string core;

@@ -26,7 +26,7 @@ constexpr char kExplainExamples[] = R"(Examples:
 )";
 
 constexpr char kExplainFooter[] = R"(
-Exit status: 0 it was found and printed, 2 the line was not understood, or there is no such page.)";
+Exit status: 0 the page was found and printed, 2 invalid command line, or there is no such page.)";
 
 const Rule* find_rule(std::string_view slug) {
   const auto rule = std::ranges::find_if(all_rules(), [&](const Rule& one) { return slug == one.slug; });
@@ -101,7 +101,7 @@ void add_explain_command(CLI::App& app, int& status) {
   verb->formatter(std::make_shared<ExampleFormatter>("forksight explain [SLUG | --search WORD...]", kExplainExamples));
   verb->footer(kExplainFooter);
   CLI::Option* const name =
-      verb->add_option("SLUG", *slug, "Its name, as reports have it")->type_name("")->group("What to explain");
+      verb->add_option("SLUG", *slug, "The name of the hazard, as in reports")->type_name("")->group("What to explain");
   verb->add_option("--search", *words, "What you see: words of an error message, a framework, a call")
       ->type_name("WORD...")
       ->group("What to explain")

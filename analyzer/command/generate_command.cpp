@@ -31,7 +31,7 @@ constexpr char kExamples[] = R"(Examples:
 )";
 
 constexpr char kFooter[] = R"(
-Exit status: 0 all was written, 2 the line was not understood, 3 it could not be written.)";
+Exit status: 0 all was written, 2 invalid command line, 3 it could not be written.)";
 
 struct CommandLine {
   std::string what;

@@ -32,7 +32,7 @@ constexpr char kQueueExamples[] = R"(Examples:
 )";
 
 constexpr char kQueueFooter[] = R"(
-Exit status: 0 all went well, 2 the line was not understood, 3 the queue could not be looked at.)";
+Exit status: 0 all went well, 2 invalid command line, 3 the queue could not be read.)";
 
 struct QueueLine {
   std::string what;

@@ -24,7 +24,7 @@ constexpr char kReportExamples[] = R"(Examples:
 )";
 
 constexpr char kReportFooter[] = R"(
-Exit status: 0 nothing found, 1 something found, 2 the line was not understood, 3 the evidence could not be read.)";
+Exit status: 0 nothing found, 1 something found, 2 invalid command line, 3 the evidence could not be read.)";
 
 struct ReportLine {
   std::vector<std::filesystem::path> folders;

@@ -19,27 +19,27 @@
 namespace forksight {
 namespace {
 
-constexpr char kRunDescription[] = "Run CMD under the shim, watch its process tree, say what hangs and why";
+constexpr char kRunDescription[] = "Run CMD under the shim, watch its process tree, report what hangs and why";
 
 constexpr char kRunExamples[] = R"(Examples:
-  forksight run -- python train.py           the program as always; what hangs is named within two seconds
+  forksight run -- python train.py           run the program; a hang is reported within two seconds
   forksight run --on-hang kill -- make test  a hung test ends instead of blocking the queue
   forksight run --error-exitcode 9 --report hang.txt -- ./server
-                                             a gate for CI: exit with 9 if something was found, the report in a file
-  forksight run --cure none -- ./solver      cure nothing, see what would have happened
-  forksight run --cure auto -- ./server      cure all that can be cured without a risk
+                                             for CI: exit with 9 if there is a finding, write the report to a file
+  forksight run --cure none -- ./solver      cure nothing, to see what happens without cures
+  forksight run --cure auto -- ./server      turn on all cures that are sound
   forksight run --lock-order --predict -- ./tests
-                                             what went well this time, and may hang the next
+                                             also report what may hang in another run
 
 )";
 
 constexpr char kRunFooter[] = R"(
-Exit status: CMD's own, 128+N if signal N killed it; --error-exitcode if that was given and something was found; 2 for a
-line that is not understood; 125 if forksight itself failed, 126 if CMD cannot be run, 127 if it is not there.
+Exit status: that of CMD, or 128+N if signal N killed CMD; the value of --error-exitcode if it is given and there is a
+finding; 2: invalid command line; 125: forksight itself failed; 126: CMD cannot be run; 127: CMD does not exist.
 
 Ctrl-C reaches CMD as always. If something hangs, the diagnosis is printed first, and a second Ctrl-C stops waiting for CMD
-and leaves it as it is. If nothing is proved to hang, but all processes have done nothing for a second or longer, it is
-printed what each waits for. Signals sent to forksight by kill(1) (INT, QUIT, TERM, HUP, USR1, USR2) are passed on to CMD.)";
+and leaves it as it is. If no hang is proven, but all processes have slept for a second or longer,
+forksight prints what each waits for. Signals sent to forksight by kill(1) (INT, QUIT, TERM, HUP, USR1, USR2) are passed on to CMD.)";
 
 struct RunLine {
   RunOptions options;
@@ -73,35 +73,35 @@ void add_options(CLI::App& run, RunLine& line) {
   constexpr char kHang[] = "When something hangs";
   run.add_option("--hang-after", line.hang_after_seconds, "Report a process that has been stuck for this many seconds")
       ->type_name("SECONDS")->check(CLI::Range(0.1, 86400.0).description(""))->capture_default_str()->group(kHang);
-  run.add_option("--on-hang", line.on_hang, "report: say it and go on waiting; kill: say it, then SIGKILL the whole tree if it is proven")
+  run.add_option("--on-hang", line.on_hang, "report: report the hang and go on waiting; kill: report it, then SIGKILL the whole tree if the hang is proven")
       ->check(one_of({"report", "kill"}))->type_name("report|kill")->capture_default_str()->group(kHang);
   run.add_option("--kill-on", line.kill_on, "The least certainty that --on-hang kill acts on")
       ->check(one_of({"proven", "likely"}))->type_name("proven|likely")->capture_default_str()->group(kHang);
 
   constexpr char kCure[] = "What the shim does at a fork";
-  run.add_option("--cure", options.cure, "What is mended at a fork: auto is all that is sound, none only watches, LIST names cures")
+  run.add_option("--cure", options.cure, "Cures to apply at a fork: auto: all sound cures; none: no cure, only watch; LIST: the named cures")
       ->check(CLI::Validator([](std::string& list) { return check_cures(list); }, "", "cures"))
       ->type_name("auto|none|LIST")->capture_default_str()->group(kCure);
   run.add_option("--omp", options.omp, "OpenMP pools that a fork would lose: auto takes the soundest cure, observe only records")
       ->check(one_of({"auto", "observe", "clamp", "quiesce", "rebuild"}))
       ->type_name("auto|observe|clamp|quiesce|rebuild")->capture_default_str()->group(kCure);
-  run.add_option("--on-orphan", options.on_orphan, "When a child would wait for a lock that nobody can release: abort it, or recover the lock")
+  run.add_option("--on-orphan", options.on_orphan, "If a child would wait for a lock that no thread can release: abort the child, or recover the lock")
       ->check(one_of({"report", "abort", "recover"}))
       ->type_name("report|abort|recover")->capture_default_str()->group(kCure);
 
   constexpr char kForesight[] = "What did not happen, and may";
   run.add_flag("--lock-order", options.lock_order, "Report locks that threads take in opposite orders; locks take longer")
       ->group(kForesight);
-  run.add_flag("--predict", options.predict, "Report locks that a child takes and its parent's other threads have now and then, with the odds")
+  run.add_flag("--predict", options.predict, "Report locks that a child takes and other threads of its parent hold now and then, with the probability of a hang")
       ->group(kForesight);
 
   constexpr char kOutput[] = "What comes out, and where";
   run.add_option("--out", options.out, "Folder for the traces, one folder a run inside of it")
       ->type_name("DIR")->default_str("forksight-out")->group(kOutput);
-  run.add_option("--keep", line.keep, "How many runs, and how much of the disk, stay in the folder: 20, 200M, 20,200M; the oldest go. "
+  run.add_option("--keep", line.keep, "How many runs, and how much disk space, to keep in the folder: 20, 200M, 20,200M; the oldest runs are deleted. "
                  "By default 20,200M in forksight-out, and all in a --out DIR")
       ->type_name("all|N|SIZE")->check(CLI::Validator([](std::string& text) { return check_keep(text); }, "", "keep"))->group(kOutput);
-  run.add_option("--report", options.report, "Write the report to FILE instead of standard error; - is standard output, and CMD's own goes to standard error")
+  run.add_option("--report", options.report, "Write the report to FILE instead of standard error; -: to standard output, and the output of CMD then goes to standard error")
       ->type_name("FILE")->group(kOutput);
   run.add_option("--format", line.format, "json: the whole report as one document, which needs --report; a FILE is written again when it grows")
       ->check(one_of({"text", "json"}))->type_name("text|json")->capture_default_str()->group(kOutput);
@@ -109,7 +109,7 @@ void add_options(CLI::App& run, RunLine& line) {
   run.add_flag("-q,--quiet", options.quiet, "Print findings only")->group(kOutput);
 
   constexpr char kStatus[] = "The exit status, for scripts";
-  run.add_option("--error-exitcode", line.error_exitcode, "Exit with N if something was found, cured hazards included")
+  run.add_option("--error-exitcode", line.error_exitcode, "Exit with N if there is a finding, cured hazards included")
       ->type_name("N")->check(CLI::Range(0, 255).description(""))->group(kStatus);
   run.add_option("--fail-on", line.fail_on, "The least certainty that counts for --error-exitcode")
       ->check(one_of({"proven", "certain", "likely", "possible"}))

@@ -14,11 +14,11 @@ namespace forksight {
 namespace {
 
 constexpr char kSuiteDescription[] =
-    "The hazard suite: small programs, each with one defect, and what must be said of them";
+    "The hazard suite: small programs, each with one defect, and the findings that forksight must report";
 
 constexpr char kSuiteExamples[] = R"(Examples:
   forksight suite list                   all cases: the hazard, how the program ends by itself, what cures it
-  forksight suite run                    is everything seen on this machine as it should be?
+  forksight suite run                    test whether forksight works as expected on this machine
   forksight suite run lost_openmp_pool   one case; globs work, too
   forksight suite run --library openmp --format junit --report suite.xml
   forksight suite check -- ./my_fork_test
@@ -27,7 +27,7 @@ constexpr char kSuiteExamples[] = R"(Examples:
 )";
 
 constexpr char kSuiteFooter[] = R"(
-Exit status: 0 all as expected, 1 not, 2 the line was not understood, 3 the suite could not be read.)";
+Exit status: 0 all as expected, 1 not, 2 invalid command line, 3 the suite could not be read.)";
 
 constexpr char kGroup[] = "Which cases";
 

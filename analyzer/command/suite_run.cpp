@@ -32,7 +32,7 @@ constexpr char kSuiteRunFooter[] = R"(
 Each case is run bare, asked about while it hangs, run under observation, and run with each cure that it names; what is
 seen must be what its source says. What this machine lacks is skipped, with the reason, and is no pass.
 
-Exit status: 0 all as expected, 1 not, 2 the line was not understood, 3 the suite could not be read.)";
+Exit status: 0 all as expected, 1 not, 2 invalid command line, 3 the suite could not be read.)";
 
 struct SuiteRunLine {
   SuiteChoice choice;
@@ -109,11 +109,11 @@ int run(const SuiteRunLine& line) {
 
 void add_suite_run(CLI::App& verb, int& status) {
   auto line = std::make_shared<SuiteRunLine>();
-  CLI::App* const run_verb = verb.add_subcommand("run", "Runs cases, and judges what is said of them");
+  CLI::App* const run_verb = verb.add_subcommand("run", "Run cases, and compare the findings with the expected ones");
   run_verb->formatter(std::make_shared<ExampleFormatter>("forksight suite run [OPTIONS] [CASE...]", kSuiteRunExamples));
   run_verb->footer(kSuiteRunFooter);
   add_suite_choice(*run_verb, line->choice);
-  run_verb->add_option("-j,--jobs", line->jobs, "So many cases at a time; else three for every two processors")
+  run_verb->add_option("-j,--jobs", line->jobs, "Number of cases to run at a time; default: three for every two processors")
       ->type_name("N")
       ->check(CLI::Range(1, 4096))
       ->group("How");

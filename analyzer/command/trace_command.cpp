@@ -24,7 +24,7 @@ constexpr char kTraceExamples[] = R"(Examples:
 )";
 
 constexpr char kTraceFooter[] = R"(
-Exit status: 0 all was read, 1 some records are bad, 2 the line was not understood, 3 the file is no trace.)";
+Exit status: 0 all was read, 1 some records are bad, 2 invalid command line, 3 the file is no trace.)";
 
 struct TraceLine {
   std::filesystem::path file;

@@ -27,25 +27,25 @@ namespace forksight {
 namespace {
 
 constexpr char kWhyDescription[] =
-    "Explain processes that hang, with their whole trees; nothing need have been prepared";
+    "Explain processes that hang, with their whole trees; the processes need no preparation";
 
 constexpr char kWhyExamples[] = R"(Examples:
-  forksight why 4242                     who waits for whom, who is to blame, what to do
+  forksight why 4242                     who waits for whom, what the cause is, what to do
   forksight why gunicorn                 all processes of that name, and their trees
   forksight why 4242 4300 celery         several at once: one report
   forksight why --all                    every process of yours; as root, of the machine
-  forksight why 4242 --watch             wait until something of it hangs for good, then say why
-  forksight why 4242 --no-stop           by /proc alone: no thread is stopped, not even for a moment
+  forksight why 4242 --watch             wait until a process of this tree hangs, then explain why
+  forksight why 4242 --no-stop           use /proc alone, and stop no thread, not even for a moment
 
 )";
 
 constexpr char kWhyFooter[] = R"(
-Threads that are proved to be stuck are stopped for some tens of microseconds, one at a time, for their registers; what
-waits in a call that would notice is left alone. Needs the rights to trace the process: its user, and where
-kernel.yama.ptrace_scope is 1 an ancestor of it, or root. Debug information that is not on this machine is fetched from
-the servers that DEBUGINFOD_URLS names.
+To read the registers of threads that are proven to be stuck, forksight stops each for some tens of microseconds, one at a
+time. It does not stop a thread in a call that a stop would change. forksight needs the right to trace the process: run it
+as the same user, or as root. Where kernel.yama.ptrace_scope is 1, run it as root or from an ancestor of the process. Debug
+information that is not on this machine is fetched from the servers that DEBUGINFOD_URLS names.
 
-Exit status: 0 nothing found, 1 something found, 2 the line was not understood, 3 the process could not be looked at.)";
+Exit status: 0 nothing found, 1 something found, 2 invalid command line, 3 the process could not be examined.)";
 
 struct WhyLine {
   std::vector<std::string> targets;
