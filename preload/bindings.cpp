@@ -22,14 +22,14 @@ namespace {
 constexpr std::uint64_t kPageBytes = 4096;
 
 // What the loader has made read-only after it had bound the object.
-bool is_read_only(const dl_find_object& object, std::uint64_t slot) {
-  const auto start = reinterpret_cast<std::uint64_t>(object.dlfo_map_start);
+bool is_read_only(const LoadedObject& object, std::uint64_t slot) {
+  const auto start = object.start;
   const auto* const head = reinterpret_cast<const ElfW(Ehdr)*>(start);
   if (memcmp(head->e_ident, ELFMAG, SELFMAG) != 0 || head->e_phentsize != sizeof(ElfW(Phdr))) return false;
   const auto* const segments = reinterpret_cast<const ElfW(Phdr)*>(start + head->e_phoff);
   for (std::uint32_t i = 0; i < head->e_phnum; ++i) {
     if (segments[i].p_type != PT_GNU_RELRO) continue;
-    const std::uint64_t from = object.dlfo_link_map->l_addr + segments[i].p_vaddr;
+    const std::uint64_t from = object.map->l_addr + segments[i].p_vaddr;
     if (slot >= (from & ~(kPageBytes - 1)) && slot < ((from + segments[i].p_memsz) & ~(kPageBytes - 1))) return true;
   }
   return false;
@@ -40,7 +40,7 @@ bool protect(std::uint64_t slot, int protection) {
 }
 
 // A thread that calls meanwhile finds the one or the other.
-void lead_to(const dl_find_object& object, std::uint64_t slot, std::uint64_t wrapper) {
+void lead_to(const LoadedObject& object, std::uint64_t slot, std::uint64_t wrapper) {
   const bool is_closed = is_read_only(object, slot);
   if (is_closed && !protect(slot, PROT_READ | PROT_WRITE)) return;
   __atomic_store_n(reinterpret_cast<std::uint64_t*>(slot), wrapper, __ATOMIC_RELEASE);
@@ -70,10 +70,10 @@ std::uint64_t find_in_startup(const char* name) {
 // nothing: that, and a null slot, stays as it is.
 template <class Find>
 void watch_calls(const link_map* map, Find find) {
-  const dl_find_object object = find_object(reinterpret_cast<std::uint64_t>(map->l_ld));
-  if (object.dlfo_link_map != map) return;
-  const auto start = reinterpret_cast<std::uint64_t>(object.dlfo_map_start);
-  const auto end = reinterpret_cast<std::uint64_t>(object.dlfo_map_end);
+  const LoadedObject object = find_object(reinterpret_cast<std::uint64_t>(map->l_ld));
+  if (object.map != map) return;
+  const auto start = object.start;
+  const auto end = object.end;
   ElfView(map->l_addr, map->l_ld, Trust::kStaysLoaded).for_each_call_slot([&](const char* name, std::uint64_t slot) {
     if (!may_be_watched(name) || !(is_cuda_name(name) || is_mpi_name(name))) return;
     const std::uint64_t bound = __atomic_load_n(reinterpret_cast<const std::uint64_t*>(slot), __ATOMIC_ACQUIRE);
@@ -110,9 +110,8 @@ constinit std::atomic<std::uint32_t> g_opened_count{0};
 bool is_known(const void* handle) {
   for (const Opened& opened : g_opened) {
     if (opened.handle.load(std::memory_order_acquire) != handle) continue;
-    const dl_find_object object = find_object(opened.dynamic.load(std::memory_order_relaxed));
-    if (object.dlfo_link_map == handle && identify(object) == opened.object.load(std::memory_order_relaxed))
-      return true;
+    const LoadedObject object = find_object(opened.dynamic.load(std::memory_order_relaxed));
+    if (object.map == handle && identify(object) == opened.object.load(std::memory_order_relaxed)) return true;
   }
   return false;
 }
@@ -153,7 +152,7 @@ void watch_opened_calls(void* handle, RealDlsym real_dlsym) {
   if (last_at_startup() == nullptr || is_known(handle)) return;
   const auto* const map = static_cast<const link_map*>(handle);
   // dlsym itself would read from it, too.
-  if (find_object(reinterpret_cast<std::uint64_t>(map->l_ld)).dlfo_link_map != map) return;
+  if (find_object(reinterpret_cast<std::uint64_t>(map->l_ld)).map != map) return;
   remember(map);
   if (is_at_startup(map)) return;
   watch_calls(map, [&](const char* name) -> std::uint64_t {

@@ -34,6 +34,9 @@ struct DlsymAnswer {
 
 namespace {
 
+// Before glibc 2.34 it is in a library of its own, which may be opened and closed.
+constinit bool g_dlsym_stays = false;
+
 // The exports that have versions are hidden from dlsym. A caller that asks for the next definition, or for the
 // program's own, gets the hook where its search would pass the shim and end at libc: an interposer in the program, as a
 // sanitizer, is watched all the same, and dlsym agrees with the address that the program's own reference has.
@@ -42,7 +45,7 @@ std::uint64_t find_hook_for(void* handle, const char* name, std::uint64_t caller
   if (hook == 0 || last_at_startup() == nullptr) return 0;
   const link_map* from = _r_debug.r_map;
   if (handle == RTLD_NEXT) {
-    const link_map* const object = find_object(caller).dlfo_link_map;
+    const link_map* const object = find_object(caller).map;
     while (from != nullptr && from != object && from->l_ld != _DYNAMIC) from = from->l_next;
     if (from == nullptr || from != object) return 0;  // behind the shim, or loaded later
     from = from->l_next;
@@ -53,9 +56,11 @@ std::uint64_t find_hook_for(void* handle, const char* name, std::uint64_t caller
 }  // namespace
 
 DlsymAnswer forksight_answer_dlsym(void* handle, const char* name, std::uint64_t caller) {
-  if (forksight_real_dlsym == nullptr) {
+  if (!g_dlsym_stays) {
     initialise();
-    forksight_real_dlsym = reinterpret_cast<void*>(find_next("dlsym"));
+    // The caller was linked with it. Where the address changes, no caller of the old one is left.
+    forksight_real_dlsym = reinterpret_cast<void*>(find_next("dlsym", g_dlsym_stays));
+    if (forksight_real_dlsym == nullptr) __builtin_trap();
   }
   const auto real = reinterpret_cast<RealDlsym>(forksight_real_dlsym);
   const bool is_handle = handle != RTLD_DEFAULT && handle != RTLD_NEXT && handle != _r_debug.r_map;

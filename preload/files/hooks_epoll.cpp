@@ -120,10 +120,10 @@ __attribute__((noinline)) int wait_shared(const Share& share, const Site& site, 
   if (record == nullptr) return wait();
   __atomic_fetch_add(&record->waiters, 1, __ATOMIC_SEQ_CST);
   _pthread_cleanup_buffer buffer;
-  _pthread_cleanup_push(&buffer, end_wait, record);
+  const bool is_pushed = push_cleanup(buffer, end_wait, record);
   if (FORKSIGHT_UNLIKELY(has_removals(*record))) look_for_removals(share, *record, site);
   const int result = wait();
-  _pthread_cleanup_pop(&buffer, 0);
+  pop_cleanup(is_pushed, buffer);
   end_wait(record);
   return result;
 }

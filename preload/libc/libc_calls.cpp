@@ -125,10 +125,11 @@ void collect_from(Slot& holder, Slot* forking, std::uint64_t fork) {
 constinit void* g_real_calls[kCallCount] = {};
 
 void* resolve_call(LibcCall call) {
-  void* const function = reinterpret_cast<void*>(find_next(entry_of(call).name));
+  bool stays = false;
+  void* const function = reinterpret_cast<void*>(find_next(entry_of(call).name, stays));
   // The loader would not have bound the caller to a function that is not there.
   if (function == nullptr) __builtin_trap();
-  __atomic_store_n(&g_real_calls[static_cast<std::uint32_t>(call)], function, __ATOMIC_RELAXED);
+  if (stays) __atomic_store_n(&g_real_calls[static_cast<std::uint32_t>(call)], function, __ATOMIC_RELAXED);
   return function;
 }
 

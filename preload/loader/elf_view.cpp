@@ -104,11 +104,12 @@ bool ElfView::has_string(std::uint64_t offset, const char* text) const {
 
 bool ElfView::has_soname(const char* name) const { return soname_ != 0 && has_string(soname_, name); }
 
-bool ElfView::matches(std::uint32_t index, const char* name, Versions versions, std::uint64_t& value) const {
+bool ElfView::matches(std::uint32_t index, const char* name, Versions versions, std::uint32_t type,
+                      std::uint64_t& value) const {
   ElfW(Sym) symbol;
   ElfW(Half) version = 0;
   if (!read(symbols_ + index * sizeof symbol, &symbol, sizeof symbol)) return false;
-  if (symbol.st_shndx == SHN_UNDEF || symbol.st_value == 0 || ELF64_ST_TYPE(symbol.st_info) != STT_FUNC) return false;
+  if (symbol.st_shndx == SHN_UNDEF || symbol.st_value == 0 || ELF64_ST_TYPE(symbol.st_info) != type) return false;
   if (versions_ != 0 && !read(versions_ + index * sizeof version, &version, sizeof version)) return false;
   value = bias_ + symbol.st_value;
   if (versions != Versions::kAny && (version & kHiddenVersion) != 0) return false;
@@ -116,7 +117,7 @@ bool ElfView::matches(std::uint32_t index, const char* name, Versions versions, 
   return has_string(symbol.st_name, name);
 }
 
-std::uint64_t ElfView::find_by_gnu_hash(const char* name, Versions versions) const {
+std::uint64_t ElfView::find_by_gnu_hash(const char* name, Versions versions, std::uint32_t type) const {
   // Layout: nbuckets, first symbol, bloom words, bloom shift, bloom[], buckets[], chains[].
   std::uint32_t head[4];
   if (!read(gnu_hash_, head, sizeof head) || head[0] == 0 || head[2] == 0) return 0;
@@ -133,13 +134,13 @@ std::uint64_t ElfView::find_by_gnu_hash(const char* name, Versions versions) con
     std::uint32_t entry = 0;
     std::uint64_t value = 0;
     if (!read(chains + std::uint64_t{index - head[1]} * sizeof entry, &entry, sizeof entry)) return 0;
-    if ((entry | 1U) == (hash | 1U) && matches(index, name, versions, value)) return value;
+    if ((entry | 1U) == (hash | 1U) && matches(index, name, versions, type, value)) return value;
     if ((entry & 1U) != 0) return 0;
   }
   return 0;
 }
 
-std::uint64_t ElfView::find_by_sysv_hash(const char* name, Versions versions) const {
+std::uint64_t ElfView::find_by_sysv_hash(const char* name, Versions versions, std::uint32_t type) const {
   // Layout: nbucket, nchain, bucket[], chain[].
   std::uint32_t head[2];
   if (!read(sysv_hash_, head, sizeof head) || head[0] == 0) return 0;
@@ -149,16 +150,22 @@ std::uint64_t ElfView::find_by_sysv_hash(const char* name, Versions versions) co
   if (!read(buckets + sysv_hash(name) % head[0] * sizeof index, &index, sizeof index)) return 0;
   for (std::uint32_t step = 0; step < kMaxChain && index != STN_UNDEF; ++step) {
     std::uint64_t value = 0;
-    if (matches(index, name, versions, value)) return value;
+    if (matches(index, name, versions, type, value)) return value;
     if (!read(chains + std::uint64_t{index} * sizeof index, &index, sizeof index)) return 0;
   }
   return 0;
 }
 
 std::uint64_t ElfView::find_function(const char* name, Versions versions) const {
+  return find(name, versions, STT_FUNC);
+}
+
+std::uint64_t ElfView::find_variable(const char* name) const { return find(name, Versions::kDefault, STT_OBJECT); }
+
+std::uint64_t ElfView::find(const char* name, Versions versions, std::uint32_t type) const {
   if (symbols_ == 0 || strings_ == 0) return 0;
-  if (gnu_hash_ != 0) return find_by_gnu_hash(name, versions);
-  return sysv_hash_ != 0 ? find_by_sysv_hash(name, versions) : 0;
+  if (gnu_hash_ != 0) return find_by_gnu_hash(name, versions, type);
+  return sysv_hash_ != 0 ? find_by_sysv_hash(name, versions, type) : 0;
 }
 
 bool ElfView::find_static_tls_offset(std::int64_t& offset) const {

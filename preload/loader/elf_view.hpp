@@ -36,6 +36,8 @@ class ElfView {
 
   // An exported, defined function; 0 if there is none.
   std::uint64_t find_function(const char* name, Versions versions = Versions::kDefault) const;
+  // The same of a variable. A program has a copy of a library's variable: the first one in the global scope counts.
+  std::uint64_t find_variable(const char* name) const;
   bool has_soname(const char* name) const;
   // Calls visit(start) for each symbol version that the object defines, until it returns false: the name's first eight
   // bytes. The version that stands for the object itself is left out.
@@ -90,9 +92,10 @@ class ElfView {
   // Inlined: frames of their own would make the deepest call deeper by a quarter of a KiB.
   [[gnu::always_inline]] inline bool has_string(std::uint64_t offset, const char* text) const;
   [[gnu::always_inline]] inline bool matches(std::uint32_t index, const char* name, Versions versions,
-                                             std::uint64_t& value) const;
-  std::uint64_t find_by_gnu_hash(const char* name, Versions versions) const;
-  std::uint64_t find_by_sysv_hash(const char* name, Versions versions) const;
+                                             std::uint32_t type, std::uint64_t& value) const;
+  std::uint64_t find(const char* name, Versions versions, std::uint32_t type) const;
+  std::uint64_t find_by_gnu_hash(const char* name, Versions versions, std::uint32_t type) const;
+  std::uint64_t find_by_sysv_hash(const char* name, Versions versions, std::uint32_t type) const;
 
   ElfW(Addr) bias_;
   std::uint64_t dynamic_;

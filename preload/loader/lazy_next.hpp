@@ -9,10 +9,11 @@ namespace forksight {
 inline void* next_lazily(void*& function, const char* name) {
   void* known = __atomic_load_n(&function, __ATOMIC_RELAXED);
   if (__builtin_expect(known != nullptr, 1)) return known;
-  known = reinterpret_cast<void*>(find_next(name));
+  bool stays = false;
+  known = reinterpret_cast<void*>(find_next(name, stays));
   // Whoever calls it was linked with it.
   if (known == nullptr) __builtin_trap();
-  __atomic_store_n(&function, known, __ATOMIC_RELAXED);
+  if (stays) __atomic_store_n(&function, known, __ATOMIC_RELAXED);
   return known;
 }
 

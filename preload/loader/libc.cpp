@@ -33,9 +33,9 @@ abi::ConditionKind measure_condition(InitialiseFunction initialise) {
 
 }  // namespace
 
-void identify_libc(const ElfView& libc) {
+void identify_libc(const ElfView& libc, const ElfView& threads) {
   const auto version = reinterpret_cast<VersionFunction>(libc.find_function("gnu_get_libc_version"));
-  const auto initialise = reinterpret_cast<InitialiseFunction>(libc.find_function("pthread_cond_init"));
+  const auto initialise = reinterpret_cast<InitialiseFunction>(threads.find_function("pthread_cond_init"));
   if (version != nullptr) g_libc.version = abi::parse_version(version());
   if (initialise != nullptr) g_libc.condition = measure_condition(initialise);
 }

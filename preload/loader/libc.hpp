@@ -11,6 +11,6 @@ class ElfView;
 // Nothing is known before the shim is initialised.
 extern abi::Libc g_libc;
 
-void identify_libc(const ElfView& libc);
+void identify_libc(const ElfView& libc, const ElfView& threads);
 
 }  // namespace forksight

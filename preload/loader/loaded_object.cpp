@@ -1,8 +1,15 @@
 #include "loader/loaded_object.hpp"
 
+#include <dlfcn.h>
 #include <elf.h>
-#include <link.h>
 #include <string.h>
+#include <sys/auxv.h>
+
+#include <atomic>
+
+#include "guest/memory.hpp"
+#include "loader/modules.hpp"
+#include "loader/next.hpp"
 
 #include "guest/house_rules.hpp"
 
@@ -29,24 +36,149 @@ std::uint64_t add_bytes(std::uint64_t hash, const char* bytes, std::size_t count
   return add(hash, rest);
 }
 
+// The loader's own answer: struct dl_find_object of <dlfcn.h>, which older headers do not have.
+struct FoundByLoader {
+  std::uint64_t flags;
+  void* start;
+  void* end;
+  link_map* map;
+  void* unwind_table;
+  std::uint64_t reserved[7];
+};
+#ifdef DLFO_STRUCT_HAS_EH_DBASE
+static_assert(sizeof(FoundByLoader) >= sizeof(dl_find_object));
+static_assert(offsetof(FoundByLoader, map) == offsetof(dl_find_object, dlfo_link_map));
+#endif
+using AskLoader = int (*)(void* address, FoundByLoader* found);
+
+constexpr std::uint64_t kNotAsked = 0;
+constexpr std::uint64_t kNone = 1;
+constinit std::atomic<std::uint64_t> g_ask_loader{kNotAsked};
+
+// Null: glibc before 2.35.
+AskLoader loaders_answer() {
+  std::uint64_t known = g_ask_loader.load(std::memory_order_relaxed);
+  if (known == kNotAsked) {
+    known = find_next_of("_dl_find_object", "ld-linux-x86-64.so.2");
+    if (known == 0) known = kNone;
+    if (last_at_startup() != nullptr) g_ask_loader.store(known, std::memory_order_relaxed);
+  }
+  return known == kNone ? nullptr : reinterpret_cast<AskLoader>(known);
+}
+
+bool copy(std::uint64_t from, void* to, std::size_t bytes, bool stays) {
+  if (!stays) return read_memory(reinterpret_cast<const void*>(from), to, bytes) == bytes;
+  memcpy(to, reinterpret_cast<const void*>(from), bytes);
+  return true;
+}
+
+// Where the segments of an object are; `is_it`: its dynamic section is the one that its program headers name.
+struct Range {
+  std::uint64_t start;
+  std::uint64_t end;
+  bool is_it;
+};
+
+__attribute__((noinline)) Range read_range(std::uint64_t headers, std::uint32_t count, std::uint64_t bias,
+                                           const ElfW(Dyn) * dynamic, bool stays) {
+  constexpr std::uint32_t kBatch = 4;
+  Range range{~std::uint64_t{0}, 0, false};
+  for (std::uint32_t at = 0; at < count; at += kBatch) {
+    ElfW(Phdr) segments[kBatch];
+    const std::uint32_t batch = count - at < kBatch ? count - at : kBatch;
+    if (!copy(headers + at * sizeof segments[0], segments, batch * sizeof segments[0], stays)) return {};
+    for (std::uint32_t i = 0; i < batch; ++i) {
+      const std::uint64_t low = bias + segments[i].p_vaddr;
+      if (segments[i].p_type == PT_DYNAMIC) range.is_it = low == reinterpret_cast<std::uint64_t>(dynamic);
+      if (segments[i].p_type != PT_LOAD) continue;
+      if (low < range.start) range.start = low;
+      if (low + segments[i].p_memsz > range.end) range.end = low + segments[i].p_memsz;
+    }
+  }
+  return range;
+}
+
+// The header of a library is at its bias (it is linked at 0), which what is found there proves. Of the program the
+// kernel says where its program headers are. All zero: it is not so, or the object has gone.
+LoadedObject read_object(const link_map* map, std::uint64_t bias, const ElfW(Dyn) * dynamic, bool stays) {
+  constexpr std::uint64_t kPageBytes = 4096;
+  if (dynamic == nullptr) return {};
+  Range range{};
+  if (map == _r_debug.r_map) {
+    range = read_range(getauxval(AT_PHDR), static_cast<std::uint32_t>(getauxval(AT_PHNUM)), bias, dynamic, stays);
+  } else {
+    ElfW(Ehdr) head;
+    if (!copy(bias, &head, sizeof head, stays) || memcmp(head.e_ident, ELFMAG, SELFMAG) != 0) return {};
+    if (head.e_phentsize != sizeof(ElfW(Phdr))) return {};
+    range = read_range(bias + head.e_phoff, head.e_phnum, bias, dynamic, stays);
+    if (range.start != bias) return {};
+  }
+  if (!range.is_it || range.end <= range.start) return {};
+  return {map, range.start & ~(kPageBytes - 1), range.end};
+}
+
+LoadedObject object_with(const LoadedObject& object, std::uint64_t address) {
+  return address >= object.start && address < object.end ? object : LoadedObject{};
+}
+
+// Of one that was opened. The node may be gone, and its memory not: then its neighbour does not lead to it any more.
+__attribute__((noinline)) LoadedObject read_opened(const link_map* map, std::uint64_t address, const link_map*& next) {
+  link_map node;
+  link_map* back = nullptr;
+  next = nullptr;
+  if (read_memory(map, &node, sizeof node) != sizeof node || node.l_prev == nullptr) return {};
+  if (!copy(reinterpret_cast<std::uint64_t>(&node.l_prev->l_next), &back, sizeof back, false) || back != map) return {};
+  next = node.l_next;
+  return object_with(read_object(map, node.l_addr, node.l_ld, false), address);
+}
+
+__attribute__((noinline)) LoadedObject find_in_list(std::uint64_t address) {
+  const link_map* const last = last_at_startup();
+  if (last == nullptr) return {};
+  const link_map* at = _r_debug.r_map;
+  for (; at != last->l_next; at = at->l_next) {
+    const LoadedObject object = object_with(read_object(at, at->l_addr, at->l_ld, true), address);
+    if (object.map != nullptr) return object;
+    if (at == last) break;
+  }
+  const link_map* next = nullptr;
+  // What the shim's own table says, which another thread may be changing, is where to look first, and no more.
+  if (const Module* const module = find_module(address)) {
+    const LoadedObject object = read_opened(module->map, address, next);
+    if (object.map != nullptr) return object;
+  }
+  for (at = last->l_next; at != nullptr; at = next) {
+    const LoadedObject object = read_opened(at, address, next);
+    if (object.map != nullptr) return object;
+  }
+  return {};
+}
+
 }  // namespace
 
-dl_find_object find_object(std::uint64_t address) {
-  dl_find_object found{};
-  if (_dl_find_object(reinterpret_cast<void*>(address), &found) != 0) found = {};
-  return found;
+LoadedObject find_object(std::uint64_t address) {
+  const AskLoader ask = loaders_answer();
+  if (ask == nullptr) return find_in_list(address);
+  FoundByLoader found{};
+  if (ask(reinterpret_cast<void*>(address), &found) != 0) return {};
+  return {found.map, reinterpret_cast<std::uint64_t>(found.start), reinterpret_cast<std::uint64_t>(found.end)};
+}
+
+std::uint64_t find_elf_header(std::uint64_t bias, const ElfW(Dyn) * dynamic, bool stays) {
+  if (loaders_answer() != nullptr) return find_object(reinterpret_cast<std::uint64_t>(dynamic)).start;
+  return read_object(nullptr, bias, dynamic, stays).start;
 }
 
 bool is_in_shim(std::uint64_t address) {
-  return find_object(address).dlfo_link_map == find_object(reinterpret_cast<std::uint64_t>(&is_in_shim)).dlfo_link_map;
+  return find_object(address).map == find_object(reinterpret_cast<std::uint64_t>(&is_in_shim)).map;
 }
 
-std::uint64_t identify(const dl_find_object& object) {
-  if (object.dlfo_link_map == nullptr) return 0;
-  const char* const path = object.dlfo_link_map->l_name;
+std::uint64_t identify(const LoadedObject& object) {
+  if (object.map == nullptr) return 0;
+  const char* const path = object.map->l_name;
   std::uint64_t hash = add_bytes(0xcbf29ce484222325, path, strlen(path));
-  hash = add_bytes(hash, static_cast<const char*>(object.dlfo_map_start), sizeof(ElfW(Ehdr)));
-  return add(hash, reinterpret_cast<std::uint64_t>(object.dlfo_map_start));
+  hash = add_bytes(hash, reinterpret_cast<const char*>(object.start), sizeof(ElfW(Ehdr)));
+  return add(hash, object.start);
 }
 
 }  // namespace forksight

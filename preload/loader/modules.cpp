@@ -1,6 +1,5 @@
 #include "loader/modules.hpp"
 
-#include <dlfcn.h>
 #include <string.h>
 #include <sys/auxv.h>
 
@@ -10,6 +9,7 @@
 #include "guest/memory.hpp"
 #include "guest/sys.hpp"
 #include "loader/library_events.hpp"
+#include "loader/loaded_object.hpp"
 
 #include "guest/house_rules.hpp"
 
@@ -77,10 +77,7 @@ void read_segment(Module& module, const ElfW(Phdr) & phdr) {
 // Finds where the ELF header is mapped; 0 if the object is gone already.
 std::uint64_t find_header(const Module& module) {
   if (module.bias == getauxval(AT_SYSINFO_EHDR)) return module.bias;
-  dl_find_object found{};
-  // glibc 2.35; lock-free.
-  if (_dl_find_object(const_cast<ElfW(Dyn)*>(module.dynamic), &found) != 0) return 0;
-  return reinterpret_cast<std::uint64_t>(found.dlfo_map_start);
+  return find_elf_header(module.bias, module.dynamic, g_reads_permanent);
 }
 
 // Out of line: what it needs of the stack is given back before others go deeper.

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "guest/clock.hpp"
+#include "guest/memory.hpp"
 #include "loader/elf_view.hpp"
 #include "loader/libc.hpp"
 #include "loader/modules.hpp"
@@ -11,6 +12,8 @@
 namespace forksight {
 
 constinit Next g_next = {};
+constinit Cleanup g_cleanup = {};
+constinit const char* g_libc_single_threaded = nullptr;
 constinit bool g_spin_is_glibcs = false;
 constinit ReadClock g_read_clock = nullptr;
 constinit bool g_may_read_clock = true;
@@ -39,13 +42,104 @@ bool is_glibcs_spin_lock(const void* function) {
 }
 
 constexpr const char kLibc[] = "libc.so.6";
+// What glibc had beside it before 2.34. The first one is never unloaded (DF_1_NODELETE).
+constexpr char kParts[][16] = {"libpthread.so.0", "libdl.so.2", "librt.so.1", "libutil.so.1"};
+
+// libc.so.6 has all of it: since 2.34.
+constinit bool g_libc_is_whole = false;
+
+bool is_part_of_libc(const ElfView& view) {
+  if (view.has_soname(kLibc)) return true;
+  if (g_libc_is_whole) return false;
+  for (const char* part : kParts) {
+    if (view.has_soname(part)) return true;
+  }
+  return false;
+}
 
 // Which definition a reference to a version of the owner's is bound to, in this object.
 Versions versions_in(bool is_owner) { return is_owner ? Versions::kDefault : Versions::kNone; }
 
+// In a part of libc that came after the start. The nodes and what they lead to may go away meanwhile.
+__attribute__((noinline)) std::uint64_t find_opened(const char* name, Versions versions, bool& stays) {
+  const link_map* at = last_at_startup() == nullptr ? nullptr : last_at_startup()->l_next;
+  while (at != nullptr) {
+    link_map node;
+    constexpr std::size_t kBytes = offsetof(link_map, l_prev);
+    if (read_memory(at, &node, kBytes) != kBytes) return 0;
+    at = node.l_next;
+    if (node.l_ld == nullptr) continue;
+    const ElfView view(node.l_addr, node.l_ld, Trust::kNone);
+    const std::uint64_t found = is_part_of_libc(view) ? view.find_function(name, versions) : 0;
+    if (found == 0) continue;
+    stays = view.has_soname(kParts[0]);
+    return found;
+  }
+  return 0;
+}
+
+// A program has a copy of the variable, before libc's own, if it refers to it.
+const char* find_single_threaded() {
+  for (const link_map* map = _r_debug.r_map; map != nullptr; map = map->l_next) {
+    if (map->l_ld == nullptr) continue;
+    const ElfView view(map->l_addr, map->l_ld, Trust::kStaysLoaded);
+    const std::uint64_t found = view.find_variable("__libc_single_threaded");
+    if (found != 0) return reinterpret_cast<const char*>(found);
+    if (map == last_at_startup() || view.has_soname(kLibc)) break;
+  }
+  return nullptr;
+}
+
+constexpr const char kPush[] = "_pthread_cleanup_push";
+constexpr const char kPop[] = "_pthread_cleanup_pop";
+
+// All versions of them are one function.
+void find_cleanup_in(const ElfView& view) {
+  const std::uint64_t push = view.find_function(kPush, Versions::kAny);
+  if (push == 0) return;
+  g_cleanup.pop = reinterpret_cast<decltype(g_cleanup.pop)>(view.find_function(kPop, Versions::kAny));
+  g_cleanup.push = g_cleanup.pop == nullptr ? nullptr : reinterpret_cast<decltype(g_cleanup.push)>(push);
+}
+
 }  // namespace
 
-std::uint64_t find_next(const char* name) { return find_next_of(name, kLibc); }
+std::uint64_t find_next(const char* name, bool& stays) {
+  stays = true;
+  for (const link_map* map = first_after_shim(); map != nullptr; map = map->l_next) {
+    if (map->l_ld == nullptr) continue;
+    const ElfView view(map->l_addr, map->l_ld, Trust::kStaysLoaded);
+    if (const std::uint64_t found = view.find_function(name, versions_in(is_part_of_libc(view)))) return found;
+    if (map == last_at_startup() || (g_libc_is_whole && view.has_soname(kLibc))) break;
+  }
+  return g_libc_is_whole ? 0 : find_opened(name, Versions::kDefault, stays);
+}
+
+void* find_late(void*& function) {
+  initialise();
+  const char* name = nullptr;
+#define FORKSIGHT_HOOK(hook, required, probe, versions, prototype, contract) \
+  if (&function == &g_next.hook) name = #hook;
+#include "hooks.def"
+  void* found = __atomic_load_n(&function, __ATOMIC_RELAXED);
+  if (found == nullptr && name != nullptr) {
+    bool stays = false;
+    found = reinterpret_cast<void*>(find_next(name, stays));
+    if (stays) __atomic_store_n(&function, found, __ATOMIC_RELAXED);
+  }
+  if (found == nullptr) __builtin_trap();
+  return found;
+}
+
+bool find_cleanup() {
+  bool stays = false;
+  const std::uint64_t pop = g_libc_is_whole ? 0 : find_opened(kPop, Versions::kAny, stays);
+  const std::uint64_t push = pop == 0 || !stays ? 0 : find_opened(kPush, Versions::kAny, stays);
+  if (push == 0) return false;
+  // Threads that come here at once store the same.
+  __atomic_store_n(&g_cleanup.pop, reinterpret_cast<decltype(g_cleanup.pop)>(pop), __ATOMIC_RELAXED);
+  __atomic_store_n(&g_cleanup.push, reinterpret_cast<decltype(g_cleanup.push)>(push), __ATOMIC_RELEASE);
+  return true;
+}
 
 std::uint64_t find_next_of(const char* name, const char* owner) {
   for (const link_map* map = first_after_shim(); map != nullptr; map = map->l_next) {
@@ -77,7 +171,7 @@ bool leads_to_libc(const char* name, const link_map* from) {
   for (const link_map* map = from; map != nullptr; map = map->l_next) {
     if (map->l_ld == nullptr || map->l_ld == _DYNAMIC) continue;
     const ElfView view(map->l_addr, map->l_ld, Trust::kStaysLoaded);
-    if (view.find_function(name) != 0) return view.has_soname(kLibc);
+    if (view.find_function(name) != 0) return is_part_of_libc(view);
     if (map == last_at_startup()) break;
   }
   return false;
@@ -93,29 +187,48 @@ bool has_elder() {
 
 bool resolve_next() {
   // At this time (a constructor, or a hook called by an earlier one) the loader has built the list of the start-up
-  // objects in the order of the global scope, and no other thread can change it unnoticed: the search stops at libc.
+  // objects in the order of the global scope, and no other thread can change it unnoticed: the search stops at libc, or
+  // goes on to its other parts.
   const link_map* map = first_after_shim();
   if (map == nullptr) return false;
+  const link_map* libc = nullptr;
+  const link_map* threads = nullptr;
   for (; map != nullptr; map = map->l_next) {
     if (map->l_ld == nullptr) continue;
     const ElfView view(map->l_addr, map->l_ld, Trust::kStaysLoaded);
     const bool is_libc = view.has_soname(kLibc);
-    const Versions which = versions_in(is_libc);
+    const Versions which = versions_in(is_part_of_libc(view));
 #define FORKSIGHT_HOOK(name, required, probe, versions, prototype, contract) \
   if (g_next.name == nullptr) g_next.name = reinterpret_cast<void*>(view.find_function(#name, which));
 #include "hooks.def"
     if (g_next.real_syscall == nullptr)
       g_next.real_syscall = reinterpret_cast<void*>(view.find_function("syscall", which));
+    if (view.has_soname(kParts[0])) {
+      find_cleanup_in(view);
+      threads = map;
+    }
     if (is_libc) {
       g_read_clock = reinterpret_cast<ReadClock>(view.find_function("clock_gettime"));
-      identify_libc(view);
-      break;
+      libc = map;
+      g_libc_is_whole = view.find_function("pthread_create") != 0;
+      if (g_libc_is_whole) {
+        find_cleanup_in(view);
+        break;
+      }
     }
   }
+  if (libc == nullptr) return false;
+  if (threads == nullptr || g_libc_is_whole) threads = libc;
+  identify_libc({libc->l_addr, libc->l_ld, Trust::kStaysLoaded}, {threads->l_addr, threads->l_ld, Trust::kStaysLoaded});
+  g_libc_single_threaded = find_single_threaded();
   if (g_next.pthread_spin_lock != nullptr) g_spin_is_glibcs = is_glibcs_spin_lock(g_next.pthread_spin_lock);
-  bool complete = true;
+  // Without a thread library, which may be opened later: what every libc.so.6 has.
+  const bool has_threads = g_next.pthread_create != nullptr;
+  bool complete = g_next.pthread_mutex_lock != nullptr && g_next.pthread_mutex_unlock != nullptr &&
+                  g_next.pthread_cond_wait != nullptr && g_next.__register_atfork != nullptr &&
+                  g_next.fork != nullptr && (has_threads || !g_libc_is_whole);
 #define FORKSIGHT_HOOK(name, required, probe, versions, prototype, contract) \
-  complete = complete && (!(required) || g_next.name != nullptr);
+  complete = complete && (!(required) || !has_threads || g_next.name != nullptr);
 #include "hooks.def"
   return complete;
 }

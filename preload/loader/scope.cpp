@@ -70,9 +70,11 @@ const Module* find_in_tree(const Module& root, Provides provides) {
 
 std::uint64_t find_by_loader(std::uint64_t caller, const char* name) {
   using Search = void* (*)(void* handle, const char* name);
-  link_map* const object = find_object(caller).dlfo_link_map;
+  const link_map* const object = find_object(caller).map;
   const auto search = reinterpret_cast<Search>(find_next("dlsym"));
-  return object == nullptr || search == nullptr ? 0 : reinterpret_cast<std::uint64_t>(search(object, name));
+  return object == nullptr || search == nullptr
+             ? 0
+             : reinterpret_cast<std::uint64_t>(search(const_cast<link_map*>(object), name));
 }
 
 }  // namespace forksight

@@ -40,5 +40,5 @@ FORKSIGHT_EXPORT(int, pthread_barrier_wait, pthread_barrier_t* barrier) {
 
 FORKSIGHT_EXPORT(int, pthread_barrier_destroy, pthread_barrier_t* barrier) {
   if (FORKSIGHT_UNLIKELY(g_sync_is_watched)) return destroy_slow(barrier);
-  return FORKSIGHT_RESOLVED(pthread_barrier_destroy)(barrier);
+  return FORKSIGHT_NEXT(pthread_barrier_destroy)(barrier);
 }

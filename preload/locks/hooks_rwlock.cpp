@@ -24,7 +24,7 @@ __attribute__((always_inline)) inline int lock_to_write(pthread_rwlock_t* rwlock
 }  // namespace
 
 FORKSIGHT_EXPORT(int, pthread_rwlock_rdlock, pthread_rwlock_t* rwlock) {
-  return lock_to_read(rwlock, false, [=] { return FORKSIGHT_RESOLVED(pthread_rwlock_rdlock)(rwlock); });
+  return lock_to_read(rwlock, false, [=] { return FORKSIGHT_NEXT(pthread_rwlock_rdlock)(rwlock); });
 }
 
 FORKSIGHT_EXPORT(int, pthread_rwlock_timedrdlock, pthread_rwlock_t* rwlock, const timespec* deadline) {
@@ -37,7 +37,7 @@ FORKSIGHT_EXPORT(int, pthread_rwlock_clockrdlock, pthread_rwlock_t* rwlock, cloc
 }
 
 FORKSIGHT_EXPORT(int, pthread_rwlock_wrlock, pthread_rwlock_t* rwlock) {
-  return lock_to_write(rwlock, false, [=] { return FORKSIGHT_RESOLVED(pthread_rwlock_wrlock)(rwlock); });
+  return lock_to_write(rwlock, false, [=] { return FORKSIGHT_NEXT(pthread_rwlock_wrlock)(rwlock); });
 }
 
 FORKSIGHT_EXPORT(int, pthread_rwlock_timedwrlock, pthread_rwlock_t* rwlock, const timespec* deadline) {
@@ -68,5 +68,5 @@ FORKSIGHT_TAIL_CALLED int unlock_slow(pthread_rwlock_t* rwlock) {
 }  // namespace
 
 FORKSIGHT_EXPORT(int, pthread_rwlock_unlock, pthread_rwlock_t* rwlock) {
-  return release_fast(rwlock) ? FORKSIGHT_RESOLVED(pthread_rwlock_unlock)(rwlock) : unlock_slow(rwlock);
+  return release_fast(rwlock) ? FORKSIGHT_NEXT(pthread_rwlock_unlock)(rwlock) : unlock_slow(rwlock);
 }

@@ -54,7 +54,7 @@ FORKSIGHT_TAIL_CALLED int post_slow(sem_t* semaphore) {
 FORKSIGHT_EXPORT(int, pthread_spin_lock, pthread_spinlock_t* spin) {
   return acquire(spin, kSpin, false, [=] {
     const bool is_taken = g_spin_is_glibcs && __atomic_sub_fetch(spin, 1, __ATOMIC_ACQUIRE) == 0;
-    return is_taken ? 0 : FORKSIGHT_RESOLVED(pthread_spin_lock)(spin);
+    return is_taken ? 0 : FORKSIGHT_NEXT(pthread_spin_lock)(spin);
   });
 }
 
@@ -63,7 +63,7 @@ FORKSIGHT_EXPORT(int, pthread_spin_trylock, pthread_spinlock_t* spin) {
 }
 
 FORKSIGHT_EXPORT(int, pthread_spin_unlock, pthread_spinlock_t* spin) {
-  return release_fast(spin) ? FORKSIGHT_RESOLVED(pthread_spin_unlock)(spin) : unlock_slow(spin);
+  return release_fast(spin) ? FORKSIGHT_NEXT(pthread_spin_unlock)(spin) : unlock_slow(spin);
 }
 
 // One that finds a value cannot block: only the others note a wait.
@@ -74,7 +74,7 @@ FORKSIGHT_EXPORT(int, sem_wait, sem_t* semaphore) {
     keep(frame);
     return result;
   }
-  const int result = FORKSIGHT_RESOLVED(sem_wait)(semaphore);
+  const int result = FORKSIGHT_NEXT(sem_wait)(semaphore);
   if (FORKSIGHT_LIKELY(result == 0)) push_held_once(t_slot, tag_lock(semaphore, kSemaphore), FORKSIGHT_FRAME());
   return result;
 }
@@ -106,5 +106,5 @@ FORKSIGHT_EXPORT(int, sem_init, sem_t* semaphore, int shared, unsigned value) {
 
 // Async-signal-safe, as POSIX asks of it.
 FORKSIGHT_EXPORT(int, sem_post, sem_t* semaphore) {
-  return release_fast(semaphore) ? FORKSIGHT_RESOLVED(sem_post)(semaphore) : post_slow(semaphore);
+  return release_fast(semaphore) ? FORKSIGHT_NEXT(sem_post)(semaphore) : post_slow(semaphore);
 }

@@ -7,13 +7,6 @@
 #include "locks/lock_events.hpp"
 #include "record/slots.hpp"
 
-// libc's, without a prototype in its headers (nptl/cleanup_compat.c). What is pushed runs when cancellation or
-// pthread_exit unwinds the frame that the buffer lies in, after the callee's own clean-up and before the caller's.
-extern "C" {
-void _pthread_cleanup_push(_pthread_cleanup_buffer* buffer, void (*routine)(void*), void* argument);
-void _pthread_cleanup_pop(_pthread_cleanup_buffer* buffer, int execute);
-}
-
 namespace forksight {
 
 // The wait that a thread is in, on its stack.
@@ -64,9 +57,9 @@ __attribute__((always_inline)) inline int note_wait(Slot* slot, trace::WaitKind 
   store_site(slot->wait_site, frame);
   compiler_fence();
   slot->wait_kind = kind;
-  _pthread_cleanup_push(&noted.buffer, leave_cancelled_wait, &noted);
+  const bool is_pushed = push_cleanup(noted.buffer, leave_cancelled_wait, &noted);
   const int result = wait();
-  _pthread_cleanup_pop(&noted.buffer, 0);
+  pop_cleanup(is_pushed, noted.buffer);
   leave_wait(noted);
   end_handler_wait(in_handler);
   return result;

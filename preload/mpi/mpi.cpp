@@ -66,8 +66,7 @@ std::uint32_t find_entry(const char* name) {
 
 // It is loaded still, and no other one at its place.
 bool is_loaded(const Library& library) {
-  return library.map != nullptr &&
-         find_object(reinterpret_cast<std::uint64_t>(library.dynamic)).dlfo_link_map == library.map;
+  return library.map != nullptr && find_object(reinterpret_cast<std::uint64_t>(library.dynamic)).map == library.map;
 }
 
 bool has_library() {

@@ -6,6 +6,7 @@
 #include "guest/config.hpp"
 #include "guest/sys.hpp"
 #include "loader/elf_view.hpp"
+#include "loader/next.hpp"
 #include "record/writer.hpp"
 
 #include "guest/house_rules.hpp"
@@ -57,8 +58,10 @@ std::uint64_t find_tls_block(const Runtime& runtime) {
     return thread_pointer + static_cast<std::uint64_t>(offset);
   }
   void* block = nullptr;
+  using Inform = int (*)(void* handle, int request, void* to);
+  const auto inform = reinterpret_cast<Inform>(find_next("dlinfo"));
   const auto* map = reinterpret_cast<const void*>(runtime.map);
-  if (dlinfo(const_cast<void*>(map), RTLD_DI_TLS_DATA, &block) != 0) return 0;
+  if (inform == nullptr || inform(const_cast<void*>(map), RTLD_DI_TLS_DATA, &block) != 0) return 0;
   return reinterpret_cast<std::uint64_t>(block);
 }
 

@@ -1,7 +1,5 @@
 #include "threads/fork_threads.hpp"
 
-#include <sys/single_threaded.h>
-
 #include <algorithm>
 
 #include "forksight/trace/handlers.hpp"
@@ -10,6 +8,7 @@
 #include "guest/memory.hpp"
 #include "guest/sys.hpp"
 #include "guest/tasks.hpp"
+#include "loader/next.hpp"
 #include "locks/held.hpp"
 #include "record/thread_records.hpp"
 #include "record/writer.hpp"
@@ -71,7 +70,8 @@ bool has_gone(const Slot* self, std::uint32_t index) {
 bool fork_is_watched() {
   if (g_had_threads.load(std::memory_order_relaxed)) return true;
   // Threads that were made past the hook: by a sanitizer's pthread_create, which the program means, or by libc.
-  if (__libc_single_threaded == 0) {
+  // Before glibc 2.32 only the kernel knows.
+  if (g_libc_single_threaded != nullptr ? *g_libc_single_threaded == 0 : count_tasks() > 1) {
     g_had_threads.store(true, std::memory_order_relaxed);
     return true;
   }

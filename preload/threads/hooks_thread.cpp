@@ -40,9 +40,10 @@ Result run_thread(void* argument) {
   thread_begun(*slot);
   slot->state.store(SlotState::kLive, std::memory_order_release);
   _pthread_cleanup_buffer buffer;
-  _pthread_cleanup_push(&buffer, leave_thread, slot);
+  const bool is_pushed = push_cleanup(buffer, leave_thread, slot);
   const Result result = start(start_argument);
-  _pthread_cleanup_pop(&buffer, 1);
+  pop_cleanup(is_pushed, buffer);
+  leave_thread(slot);
   return result;
 }
 

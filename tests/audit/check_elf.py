@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Audits the shim's ELF file: what it needs, what it exports, how it reaches thread-local storage.
 
-  check_elf.py needed|exports|tls|imports|versions LIBRARY HOOKS_DEF
+  check_elf.py needed|exports|tls|imports|floor|versions LIBRARY HOOKS_DEF
 """
 import os
 import re
@@ -87,8 +87,17 @@ def imports(library, _):
     return without + [f"imports {name}" for name in sorted(imported - {fields[0] for fields in lines})]
 
 
+def floor(library, _):
+    """No import is of a later glibc than the oldest one that the shim is for."""
+    found = re.findall(r"(\w+)@+GLIBC_(\d+)\.(\d+)", readelf("--dyn-syms", library))
+    imported = {line.split()[7].split("@")[0] for line in readelf("--dyn-syms", library).splitlines()
+                if len(line.split()) >= 8 and line.split()[6] == "UND"}
+    return [f"imports {name} of glibc {major}.{minor}, later than 2.28" for name, major, minor in sorted(set(found))
+            if name in imported and (int(major), int(minor)) > (2, 28)]
+
+
 def main():
-    checks = {"needed": needed, "exports": exports, "tls": tls, "imports": imports, "versions": versions}
+    checks = {"needed": needed, "exports": exports, "tls": tls, "imports": imports, "floor": floor, "versions": versions}
     if len(sys.argv) != 4 or sys.argv[1] not in checks:
         sys.exit(__doc__)
     problems = checks[sys.argv[1]](sys.argv[2], sys.argv[3])
