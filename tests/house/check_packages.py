@@ -10,7 +10,7 @@ NAME = re.compile(r"[a-z0-9][a-z0-9+.-]+\Z")
 INSTALLS = re.compile(r"\b(apt-get|apt|aptitude)\s+(-\S+\s+)*install\b(?P<rest>.*)")
 
 
-ROLES = ("[build]", "[bench]", "[test]")
+ROLES = ("[build]", "[bench]", "[package]", "[test]")
 
 
 def read_lines(root):
@@ -69,8 +69,8 @@ def check_uses(root, packages):
 
 def check(root):
     listed = [name for name in read_list(root) if name]
-    packages = [name for name in listed if not name.startswith("aside:")]
-    aside = [name.removeprefix("aside:") for name in listed if name.startswith("aside:")]
+    packages = [name for name in listed if ":" not in name]
+    aside = [name.partition(":")[2] for name in listed if name.startswith(("aside:", "source:"))]
     return (check_headings(root) + check_list(packages + aside) + check_installed(packages) + check_unpacked(root, aside) +
             check_uses(root, packages + aside))
 

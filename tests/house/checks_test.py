@@ -120,16 +120,18 @@ class House(unittest.TestCase):
 
     def test_packages(self):
         self.write("bootstrap", "#!/usr/bin/env bash\nset -eu\ncat packages.txt\n", 0o755)
-        self.write("packages.txt", "# comment\n[build]\nbash  # is there always\n[bench]\n[test]\n")
+        self.write("packages.txt", "# comment\n[build]\nbash  # is there always\n[bench]\n[package]\n[test]\n")
         self.assertEqual(check_packages.check(self.root), [])
         self.write("packages.txt", "bash\n[build]\n[test]\n")
         self.assertProblem(check_packages.check(self.root), "its headings are [build] [test]")
         self.assertProblem(check_packages.check(self.root), "bash stands below no heading")
-        self.write("packages.txt", "[build]\nbash\naside:dash\n[bench]\n[test]\n")
+        self.write("packages.txt", "[build]\nbash\naside:dash\n[bench]\n[package]\nsource:made\n[test]\n")
         self.assertProblem(check_packages.check(self.root), "dash is not in build/packages")
-        Path(self.root, "build/packages/dash").mkdir(parents=True)
+        self.assertProblem(check_packages.check(self.root), "made is not in build/packages")
+        for name in ("dash", "made"):
+            Path(self.root, "build/packages", name).mkdir(parents=True)
         self.assertEqual(check_packages.check(self.root), [])
-        self.write("packages.txt", "[build]\n[bench]\n[test]\nbash\nbash\nno-such-package-at-all\ntwo words\n")
+        self.write("packages.txt", "[build]\n[bench]\n[package]\n[test]\nbash\nbash\nno-such-package-at-all\ntwo words\n")
         problems = check_packages.check(self.root)
         self.assertProblem(problems, "bash is there twice")
         self.assertProblem(problems, "no-such-package-at-all is not installed")

@@ -1,0 +1,48 @@
+# The portable command: `forksight` linked statically as a whole. It needs no loader and no library of the system, so one
+# file runs on every Linux, whatever its libc is. It consists of the same objects as the other command.
+#
+# Debian has no static archives of {fmt} and Zydis. They are compiled from the sources of its packages, which
+# `./bootstrap` unpacks into build/packages.
+option(FORKSIGHT_PORTABLE "Install a command that is linked statically, and nothing that names a folder of the build" OFF)
+set(FORKSIGHT_SOURCES ${PROJECT_SOURCE_DIR}/build/packages CACHE PATH "Where fmtlib and zydis are, unpacked source packages")
+
+set(FORKSIGHT_HAS_STATIC OFF)
+if(EXISTS ${FORKSIGHT_SOURCES}/fmtlib/src/format.cc AND EXISTS ${FORKSIGHT_SOURCES}/zydis/src/Decoder.c AND NOT FORKSIGHT_SANITIZE)
+  set(FORKSIGHT_HAS_STATIC ON)
+elseif(FORKSIGHT_PORTABLE)
+  message(FATAL_ERROR "FORKSIGHT_PORTABLE needs the sources of fmtlib and zydis in ${FORKSIGHT_SOURCES}, which "
+    "./bootstrap package puts there, and no FORKSIGHT_SANITIZE")
+endif()
+
+if(FORKSIGHT_PORTABLE)
+  # The packages of two builds are the same, wherever they were built. Debug information is left out by the linker: a
+  # build id is computed from what is linked.
+  add_compile_options(-ffile-prefix-map=${PROJECT_BINARY_DIR}=build -ffile-prefix-map=${PROJECT_SOURCE_DIR}=.)
+  add_link_options(LINKER:--strip-debug LINKER:--build-id=sha1)
+endif()
+
+# forksight_add_static_command(TARGET MAIN LIBRARY...): the objects of the program MAIN and our static libraries, linked
+# with static archives alone.
+function(forksight_add_static_command target main)
+  foreach(name dw elf z bz2 lzma)
+    find_library(FORKSIGHT_STATIC_${name} NAMES lib${name}.a REQUIRED)
+    list(APPEND archives ${FORKSIGHT_STATIC_${name}})
+  endforeach()
+
+  set(fmt ${FORKSIGHT_SOURCES}/fmtlib)
+  add_library(forksight_fmt STATIC ${fmt}/src/format.cc ${fmt}/src/os.cc)
+  target_include_directories(forksight_fmt SYSTEM PRIVATE ${fmt}/include)
+  set(zydis ${FORKSIGHT_SOURCES}/zydis)
+  add_library(forksight_zydis STATIC ${zydis}/src/Decoder.c ${zydis}/src/DecoderData.c ${zydis}/src/SharedData.c
+    ${zydis}/src/Register.c ${zydis}/src/MetaInfo.c ${zydis}/src/Mnemonic.c ${zydis}/src/Utils.c)
+  target_include_directories(forksight_zydis SYSTEM PRIVATE ${zydis}/include ${zydis}/src)
+  target_compile_definitions(forksight_zydis PRIVATE ZYDIS_STATIC_BUILD ZYCORE_STATIC_BUILD)
+
+  # An object, and not in an archive: it comes before libc.
+  add_executable(${target} $<TARGET_OBJECTS:${main}> ${PROJECT_SOURCE_DIR}/analyzer/command/static/no_loading.cpp)
+  list(TRANSFORM ARGN REPLACE ".+" "$<TARGET_FILE:\\0>" OUTPUT_VARIABLE files)
+  target_link_libraries(${target} PRIVATE -Wl,--start-group ${files} -Wl,--end-group forksight_fmt forksight_zydis ${archives})
+  target_link_options(${target} PRIVATE -static-pie)
+  add_dependencies(${target} ${ARGN})
+  set_target_properties(${target} PROPERTIES LINK_DEPENDS "${files}")
+endfunction()

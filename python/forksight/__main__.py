@@ -1,0 +1,3 @@
+from forksight import main
+
+main()

@@ -1,0 +1,39 @@
+"""same_bytes.py ROOT: two copies of the repository in two folders are built and packed, and the packages are compared byte
+for byte. Nothing comes out of a compiler cache: each object is compiled where it lies."""
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+
+def pack(root, copy, epoch):
+    """{name: bytes} of the packages that are made in `copy`."""
+    listed = subprocess.run(["git", "-C", root, "ls-files", "-z"], check=True, capture_output=True, text=True).stdout
+    for name in filter(None, listed.split("\0")):
+        (copy / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(root / name, copy / name, follow_symlinks=False)
+    for name in ("fmtlib", "zydis"):
+        shutil.copytree(root / "build/packages" / name, copy / "build/packages" / name)
+    environment = {**os.environ, "SOURCE_DATE_EPOCH": epoch, "CCACHE_DISABLE": "1"}
+    for argv in (["cmake", "--preset", "portable"], ["cmake", "--build", "--preset", "portable"],
+                 ["/usr/bin/python3", "packaging/package.py", "--build", "build/portable", "--out", "build/packages-out"]):
+        subprocess.run(argv, check=True, cwd=copy, env=environment, stdin=subprocess.DEVNULL)
+    return {path.name: path.read_bytes() for path in (copy / "build/packages-out").iterdir()}
+
+
+def main(root):
+    if not (root / "build/packages/zydis").is_dir():
+        print("skipped: build/packages has no sources; ./bootstrap package puts them there")
+        return 77
+    epoch = subprocess.run(["git", "-C", root, "log", "-1", "--format=%ct"], check=True, capture_output=True, text=True).stdout.strip()
+    with tempfile.TemporaryDirectory(prefix="forksight-same-") as folder:
+        made = [pack(root, Path(folder, name), epoch) for name in ("one", "a-longer-name/two")]
+    differing = [name for name in sorted({*made[0], *made[1]}) if made[0].get(name) != made[1].get(name)]
+    print("differs:" if differing else "the same bytes:", *(differing or sorted(made[0])))
+    return 1 if differing or len(made[0]) != 3 else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1]).resolve()))
