@@ -13,7 +13,12 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 LIMIT = 100
 
-HANGS = {"test_child_of_a_held_lock": "python-lock-orphaned", "test_pool_join": "python-lock-orphaned", "test_two_locks": "deadlock"}
+# By test: what its explanation tells. A lock of Python does not know its holder: of two of them the places are told.
+HANGS = {
+    "test_child_of_a_held_lock": "HANG[^\n]*: python-lock-orphaned",
+    "test_pool_join": "HANG[^\n]*: python-lock-orphaned",
+    "test_two_locks": r"in a futex without a timeout\n.*\n *test_two_locks +test_hangs.py:[0-9]+\n(.*\n)*? *other +test_hangs.py:[0-9]+\n",
+}
 
 
 class Session:
@@ -41,8 +46,9 @@ class Session:
         shutil.rmtree(self.folder)
 
     def failure(self, name):
-        found = self.cases[name].find("failure")
-        return None if found is None else found.text + found.get("message")
+        """What the document says of a test that failed; an `error` is one whose worker ended."""
+        found = [one for one in self.cases[name] if one.tag in ("failure", "error")]
+        return f"{found[0].get('message')}\n{found[0].text}" if found else None
 
     def files(self):
         return sorted(path.name for path in (self.folder / "out").glob("pytest-*.txt"))
@@ -68,9 +74,10 @@ class Session:
 def check_hangs(session):
     assert session.status == 1, session.status
     assert re.search(r"3 failed, 17 passed", session.log)
-    for name, rule in HANGS.items():
+    for name, pattern in HANGS.items():
         text = session.failure(name)
-        assert text and rule in text and "no end of its call after 3 s" in text, (name, text)
+        assert text and re.search(pattern, text), (name, text)
+        assert "no end of its call after 3 s" in text, (name, text)
         assert any(name in file for file in session.files()), session.files()
     assert sum(session.failure(name) is None for name in session.cases) == 17
     session.check_nothing_is_left()
