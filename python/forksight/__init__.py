@@ -1,9 +1,18 @@
-"""forksight for Python environments: the command and its shim, as files of this package."""
+"""forksight for Python environments: the command and its shim as files of this package, and a plugin for pytest."""
 import os
+import shutil
 import sys
 from pathlib import Path
 
 PROGRAM = Path(__file__).resolve().parent / "native" / "bin" / "forksight"
+
+
+def find_command():
+    """The path of the command `forksight`, or None: $FORKSIGHT, else the one in this package, else PATH."""
+    named = os.environ.get("FORKSIGHT")
+    if named:
+        return shutil.which(named)
+    return str(PROGRAM) if os.access(PROGRAM, os.X_OK) else shutil.which("forksight")
 
 
 def main():

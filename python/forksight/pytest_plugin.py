@@ -1,0 +1,268 @@
+"""A plugin for pytest: a test that hangs fails, with the explanation of `forksight why`, and the session goes on.
+
+A watcher, which is a process of its own, is told of each phase of each test. It explains a phase that does not end, and then
+sends a signal. The handler of that signal raises in the main thread. The plugin starts no thread: one more thread in the
+process would make every fork of a test the hazard that is looked for.
+"""
+import ctypes
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from forksight import find_command
+from forksight.pytest_watcher import file_name
+
+DEFAULT_SECONDS = 300.0
+MARK = "FORKSIGHT_PYTEST"  # in the environment: pytest has been started again under the shim
+SIGNALS = (51, 50, 49, 48)  # real-time, and not the shim's own
+PR_SET_PTRACER = 0x59616D61
+
+
+def pytest_addoption(parser):
+    group = parser.getgroup("forksight", "tests that hang")
+    group.addoption("--forksight", nargs="?", const="auto", choices=("auto", "observe"),
+                    help="explain tests that hang; auto also cures at a fork what can be cured soundly, observe cures nothing")
+    group.addoption("--forksight-timeout", type=float, metavar="SECONDS",
+                    help=f"a setup, call or teardown that takes longer is explained and ended (default: {DEFAULT_SECONDS:g})")
+    group.addoption("--forksight-out", metavar="DIR", help="the folder of the explanations (default: forksight-out)")
+    parser.addini("forksight", "auto or observe: as --forksight", default="")
+    parser.addini("forksight_timeout", "as --forksight-timeout", default="")
+    parser.addini("forksight_out", "as --forksight-out", default="")
+
+
+class Settings:
+    def __init__(self, config, options):
+        self.mode = options.forksight or config.getini("forksight")
+        if self.mode not in ("", "auto", "observe"):
+            raise pytest.UsageError(f"forksight: {self.mode!r} is neither auto nor observe")
+        seconds = options.forksight_timeout
+        if seconds is None:
+            seconds = config.getini("forksight_timeout") or DEFAULT_SECONDS
+        try:
+            self.seconds = float(seconds)
+        except ValueError:
+            raise pytest.UsageError(f"forksight_timeout: {seconds!r} is no number of seconds") from None
+        if not self.seconds > 0:
+            raise pytest.UsageError(f"--forksight-timeout {self.seconds:g}: must be more than 0")
+        self.out = os.path.abspath(options.forksight_out or config.getini("forksight_out") or "forksight-out")
+
+
+def is_under_shim():
+    with open("/proc/self/maps", encoding="utf-8", errors="replace") as file:
+        return "/libforksight" in file.read()
+
+
+def shim_environment(command, settings):
+    """What `forksight run` sets for its command, asked of itself; {} where it cannot run one."""
+    cure = "auto" if settings.mode == "auto" else "none"
+    asked = subprocess.run([command, "run", "-q", "--cure", cure, "--out", settings.out, "--", "env", "-0"], stdin=subprocess.DEVNULL,
+                           stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False)
+    pairs = [os.fsdecode(pair).partition("=") for pair in asked.stdout.split(b"\0")]
+    found = {name: value for name, _, value in pairs if name.startswith("FORKSIGHT_") or name in ("LD_PRELOAD", "ASAN_OPTIONS")}
+    if asked.returncode != 0 or "LD_PRELOAD" not in found:
+        return {}
+    # Its handler would be a way out of every hang: nothing would be proven any more.
+    found.pop("FORKSIGHT_PYTHON_SIGNAL", None)
+    folder = os.path.join(settings.out, f"pytest-run-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}")
+    os.makedirs(folder, exist_ok=True)
+    return {**found, "FORKSIGHT_OUT": folder}
+
+
+def is_pytest_itself(config):
+    """pytest is the whole program, so that it can be started again without doing anything twice."""
+    return list(config.invocation_params.args) == sys.argv[1:] and len(os.listdir("/proc/self/task")) == 1
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_load_initial_conftests(early_config):
+    settings = Settings(early_config, early_config.known_args_namespace)
+    command = find_command()
+    if not settings.mode or not command or MARK in os.environ or is_under_shim() or not is_pytest_itself(early_config):
+        return
+    environment = shim_environment(command, settings)
+    if not environment:
+        return
+    with open("/proc/self/cmdline", "rb") as file:
+        words = file.read().split(b"\0")[:-1]
+    capture = early_config.pluginmanager.getplugin("capturemanager")
+    if capture is not None:
+        capture.stop_global_capturing()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os.execve(sys.executable, words, {**os.environ, **environment, MARK: str(os.getpid())})
+
+
+def pytest_configure(config):
+    settings = Settings(config, config.option)
+    if not settings.mode:
+        return
+    command = find_command()
+    if not command:
+        raise pytest.UsageError("forksight: the command is not found: set FORKSIGHT to its path, or put it into PATH")
+    config.pluginmanager.register(Plugin(config, settings, command), "forksight-plugin")
+
+
+class Plugin:
+    def __init__(self, config, settings, command):
+        self.config = config
+        self.settings = settings
+        self.pid = os.getpid()
+        self.began = time.time()
+        self.is_worker = hasattr(config, "workerinput")
+        self.status = 1
+        self.token = 0       # counts phases
+        self.active = None   # the token of the phase that is under way
+        self.when = ""
+        self.explained = {}  # (node id, phase): the text
+        self.name = ""
+        self.signal = next((one for one in SIGNALS if signal.getsignal(one) == signal.SIG_DFL), None)
+        if self.signal is None:
+            raise pytest.UsageError("forksight: signals 48 to 51 all have handlers already")
+        signal.signal(self.signal, self.on_signal)
+        self.prctl = ctypes.CDLL(None).prctl
+        self.watcher = self.start_watcher(command)
+        self.allow_watcher()
+        os.register_at_fork(after_in_child=self.in_child)
+
+    def start_watcher(self, command):
+        told, self.tell = os.pipe()
+        self.answers, answer = os.pipe()
+        self.identity = os.fstat(self.tell)[:3]
+        junit = getattr(self.config.option, "xmlpath", None)
+        words = json.dumps({"pid": self.pid, "seconds": self.settings.seconds, "out": self.settings.out, "command": command,
+                            "signal": int(self.signal), "is_worker": self.is_worker,
+                            "junit": os.path.abspath(junit) if junit and not self.is_worker else ""})
+        clean = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD" and not name.startswith("FORKSIGHT")}
+        program = os.path.join(os.path.dirname(os.path.abspath(__file__)), "pytest_watcher.py")
+        # pytest captures nothing while it configures its plugins: the watcher gets the real standard error.
+        subprocess.run([sys.executable, "-I", "-S", program, words], stdin=told, stdout=answer, env=clean, check=True)
+        os.close(told)
+        os.close(answer)
+        pid = int(self.read_answers().split()[0])
+        os.set_blocking(self.answers, False)
+        return pid
+
+    def read_answers(self):
+        try:
+            return os.read(self.answers, 1 << 16).decode()
+        except OSError:
+            return ""
+
+    def allow_watcher(self):
+        # kernel.yama.ptrace_scope 1 asks for it: the watcher is no ancestor. Elsewhere it is refused, and not needed.
+        self.prctl(PR_SET_PTRACER, ctypes.c_ulong(self.watcher), 0, 0, 0)
+
+    def in_child(self):
+        self.allow_watcher()
+        try:
+            # A handler would be a way out of every hang of the child.
+            signal.signal(self.signal, signal.SIG_DFL)
+        except ValueError:
+            pass
+
+    def send(self, **message):
+        # A forked child may come here, too, and a test may have closed our descriptor.
+        if os.getpid() != self.pid:
+            return
+        try:
+            if os.fstat(self.tell)[:3] == self.identity:
+                os.write(self.tell, json.dumps(message).encode() + b"\n")
+        except OSError:
+            pass
+
+    def begin(self, name, when):
+        self.token += 1
+        self.name, self.when = name, when
+        self.send(kind="begin", token=self.token, name=name, when=when)
+        self.active = self.token
+
+    def end(self):
+        self.active = None
+        self.send(kind="end")
+
+    def on_signal(self, *_):
+        __tracebackhide__ = True
+        lines = self.read_answers().splitlines()
+        if not lines or os.getpid() != self.pid:
+            return
+        token, _, path = lines[-1].partition(" ")
+        if int(token) != self.active:  # the phase has ended meanwhile
+            return
+        self.send(kind="caught", token=self.active)
+        if self.when == "exit":
+            sys.stdout.flush()
+            os._exit(int(self.status) or 1)
+        try:
+            with open(path, encoding="utf-8") as file:
+                text = file.read()
+        except OSError as error:
+            text = f"forksight: {path}: {error}"
+        text += f"\nThis report: {path}"
+        self.explained[self.name, self.when] = text
+        pytest.fail(text)
+
+    def watch(self, name, when):
+        self.begin(name, when)
+        try:
+            yield
+        finally:
+            self.end()
+
+    @pytest.hookimpl(hookwrapper=True, tryfirst=True)
+    def pytest_collection(self):
+        yield from self.watch("collection", "collection")
+
+    @pytest.hookimpl(hookwrapper=True, tryfirst=True)
+    def pytest_runtest_setup(self, item):
+        yield from self.watch(item.nodeid, "setup")
+
+    @pytest.hookimpl(hookwrapper=True, tryfirst=True)
+    def pytest_runtest_call(self, item):
+        yield from self.watch(item.nodeid, "call")
+
+    @pytest.hookimpl(hookwrapper=True, tryfirst=True)
+    def pytest_runtest_teardown(self, item):
+        yield from self.watch(item.nodeid, "teardown")
+
+    @pytest.hookimpl(hookwrapper=True)
+    def pytest_runtest_makereport(self, item, call):
+        outcome = yield
+        report = outcome.get_result()
+        text = self.explained.pop((item.nodeid, call.when), None)
+        # The test may have caught what we raised, or something else came of it.
+        if text is not None and (not report.failed or text not in str(report.longrepr)):
+            report.outcome = "failed"
+            report.longrepr = text if report.longrepr is None else f"{report.longrepr}\n\n{text}"
+
+    def pytest_runtest_logreport(self, report):
+        if getattr(self.config.option, "xmlpath", None) and not self.is_worker:
+            if report.when == "call" or not report.passed:
+                self.send(kind="result", nodeid=report.nodeid, outcome=report.outcome, duration=report.duration, text=report.longreprtext)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_handlecrashitem(self, crashitem, report):
+        """A worker of xdist that its watcher had to end."""
+        path = os.path.join(self.settings.out, file_name(crashitem))
+        try:
+            if os.stat(path).st_mtime >= self.began - 1:
+                with open(path, encoding="utf-8") as file:
+                    report.longrepr = f"{report.longrepr}\n\n{file.read()}\nThis report: {path}"
+        except OSError:
+            pass
+
+    def pytest_report_header(self):
+        how = "under the shim" if is_under_shim() else "by the watcher alone, without the shim"
+        return f"forksight: {self.settings.mode}, {how}; timeout {self.settings.seconds:g} s a phase; explanations in {self.settings.out}"
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self, exitstatus):
+        self.status = exitstatus
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_unconfigure(self):
+        self.begin("exit", "exit")

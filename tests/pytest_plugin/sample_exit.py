@@ -1,0 +1,8 @@
+"""A session whose tests pass, and which leaves a thread that never ends."""
+import threading
+
+
+def test_thread_that_stays():
+    lock = threading.Lock()
+    lock.acquire()
+    threading.Thread(target=lock.acquire).start()
