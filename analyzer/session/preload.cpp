@@ -26,10 +26,6 @@ Result<fs::path> find_shim() {
     return Error{fmt::format("{}: {}; the shim belongs there: build or install forksight as a whole", shim.string(),
                              std::strerror(errno))};
   }
-  if (shim.native().find_first_of(" :") != std::string::npos) {
-    return Error{fmt::format("{}: LD_PRELOAD cannot name a path with a blank or a colon; install forksight elsewhere",
-                             shim.string())};
-  }
   return shim;
 }
 

@@ -27,6 +27,7 @@
 #include "session/open_calls.hpp"
 #include "session/outside.hpp"
 #include "session/preload.hpp"
+#include "session/preload_link.hpp"
 #include "session/python.hpp"
 #include "session/report.hpp"
 #include "session/rest.hpp"
@@ -468,7 +469,9 @@ class Session {
 }  // namespace
 
 RunEnd run_session(const RunOptions& options) {
-  const auto shim = find_shim();
+  const auto installed = find_shim();
+  if (!installed) return {kRunFailed, installed.error()};
+  const auto shim = make_preload_path(installed.value(), list_link_folders());
   if (!shim) return {kRunFailed, shim.error()};
   if (const auto foreign = proc::find_foreign_proc()) return {kRunFailed, *foreign};
   if (options.format == ReportFormat::kJson && options.report.empty()) {

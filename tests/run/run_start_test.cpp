@@ -1,6 +1,7 @@
 // What CMD gets under `forksight run`: environment, preloads, arguments, signals, standard input.
 #include <gtest/gtest.h>
 
+#include <iterator>
 #include <set>
 #include <sstream>
 #include <string>
@@ -78,6 +79,34 @@ TEST_F(RunCommand, TheShimStandsInFrontOfOtherPreloads) {
       execute({"env", "LD_PRELOAD=libc.so.6", FORKSIGHT_COMMAND, "run", "-q", "--", "printenv", "LD_PRELOAD"});
   EXPECT_TRUE(outcome.output.starts_with("/")) << outcome.output;
   EXPECT_TRUE(outcome.output.ends_with("/libforksight.so:libc.so.6\n")) << outcome.output;
+}
+
+// LD_PRELOAD ends a path at a blank and at a colon, and the loader replaces "$LIB".
+TEST_F(RunCommand, ForksightMayLieInAFolderThatLdPreloadCannotName) {
+  const fs::path build = fs::path(FORKSIGHT_COMMAND).parent_path();
+  const fs::path bin = folder_ / "my tools: $LIB" / "bin";
+  const fs::path shim = (bin / fs::path(FORKSIGHT_SHIM).lexically_relative(build)).lexically_normal();
+  fs::create_directories(bin);
+  fs::create_directories(shim.parent_path());
+  fs::copy_file(FORKSIGHT_COMMAND, bin / "forksight");
+  fs::copy_file(FORKSIGHT_SHIM, shim);
+  const fs::path cache = folder_ / "cache";
+  const auto run_there = [&](const Words& program) {
+    Words words{"env", "XDG_CACHE_HOME=" + cache.string(), (bin / "forksight").string(), "run", "--out", "a b:c", "--"};
+    words.insert(words.end(), program.begin(), program.end());
+    return execute(words);
+  };
+  // Twice: the second run finds the link of the first one.
+  for (int round = 0; round < 2; ++round) {
+    const Outcome maps = run_there({"cat", "/proc/self/maps"});
+    EXPECT_NE(maps.output.find(shim.string()), std::string::npos) << maps.output << maps.error;
+    EXPECT_EQ(maps.error.find("ERROR: ld.so"), std::string::npos) << maps.error;
+  }
+  const auto links = std::distance(fs::recursive_directory_iterator(cache), fs::recursive_directory_iterator());
+  EXPECT_EQ(links, 3) << "forksight, a folder in it, and the link";
+  const Outcome hang = run_there({kHazard, "failed"});
+  EXPECT_NE(hang.error.find(kSlug), std::string::npos) << hang.error;
+  EXPECT_NE(hang.error.find("took it at hazard.c:20"), std::string::npos) << hang.error;
 }
 
 TEST_F(RunCommand, CmdStartsAsItWouldAlone) {
