@@ -36,9 +36,23 @@ def check_unpacked(root, packages):
 
 
 def check_list(packages):
-    problems = [f"packages.txt: {name}: not the name of one package" for name in packages if not NAME.match(name)]
-    problems += [f"packages.txt: {name} is there twice" for name in sorted(set(packages)) if packages.count(name) > 1]
-    return problems
+    return [f"packages.txt: {name}: not the name of one package" for name in packages if not NAME.match(name)]
+
+
+def read_roles(root):
+    """Heading -> what stands below it."""
+    roles, heading = {}, ""
+    for line in [line for line in read_lines(root) if line]:
+        if line.startswith("["):
+            heading = line
+        else:
+            roles.setdefault(heading, []).append(line)
+    return roles
+
+
+def check_once(root):
+    """What two commands need may stand below both headings, and below each of them once."""
+    return [f"packages.txt: {name} is there twice" for names in read_roles(root).values() for name in sorted(set(names)) if names.count(name) > 1]
 
 
 def check_installed(packages):
@@ -70,9 +84,14 @@ def check_uses(root, packages):
 def check(root):
     listed = [name for name in read_list(root) if name]
     packages = [name for name in listed if ":" not in name]
-    aside = [name.partition(":")[2] for name in listed if name.startswith(("aside:", "source:"))]
-    return (check_headings(root) + check_list(packages + aside) + check_installed(packages) + check_unpacked(root, aside) +
-            check_uses(root, packages + aside))
+    aside = [name.partition(":")[2] for name in listed if name.startswith("aside:")]
+    sources = [name.partition(":")[2] for name in listed if name.startswith("source:")]  # of ./bootstrap package alone
+    packages = list(dict.fromkeys(packages))
+    roles = read_roles(root)
+    tested = {name for heading in roles if heading != "[package]" for name in roles[heading]}  # what ./bootstrap test installs
+    installed = [name for name in packages if name in tested]
+    return (check_headings(root) + check_once(root) + check_list(packages + aside + sources) + check_installed(installed) +
+            check_unpacked(root, aside) + check_uses(root, packages + aside + sources))
 
 
 if __name__ == "__main__":
