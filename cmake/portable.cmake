@@ -39,7 +39,7 @@ function(forksight_add_static_command target main)
   target_compile_definitions(forksight_zydis PRIVATE ZYDIS_STATIC_BUILD ZYCORE_STATIC_BUILD)
 
   # An object, and not in an archive: it comes before libc.
-  add_executable(${target} $<TARGET_OBJECTS:${main}> ${PROJECT_SOURCE_DIR}/analyzer/command/static/no_loading.cpp)
+  add_executable(${target} $<TARGET_OBJECTS:${main}> ${PROJECT_SOURCE_DIR}/packaging/no_loading.cpp)
   list(TRANSFORM ARGN REPLACE ".+" "$<TARGET_FILE:\\0>" OUTPUT_VARIABLE files)
   target_link_libraries(${target} PRIVATE -Wl,--start-group ${files} -Wl,--end-group forksight_fmt forksight_zydis ${archives})
   target_link_options(${target} PRIVATE -static-pie)

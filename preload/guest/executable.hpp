@@ -6,8 +6,9 @@
 
 namespace forksight {
 
-// /proc/self is empty where the first thread has ended. The path of the program, at most `room` bytes of it and no NUL; returns how many. Where a filter refuses the real
-// path, what was given to execve(), if that is a path from the root. fork-child-safe.
+// The path of the program, at most `room` bytes of it and no NUL; returns how many. /proc/self would name no file once
+// the first thread has ended. Where a filter refuses the real path, what was given to execve(), if that is a path from
+// the root. fork-child-safe.
 inline std::size_t read_executable_path(char* to, std::size_t room) {
   const long got =
       sys::call(SYS_readlinkat, AT_FDCWD, sys::word("/proc/thread-self/exe"), sys::word(to), static_cast<long>(room));

@@ -59,7 +59,7 @@ constinit std::atomic<std::uint64_t> g_ask_loader{kNotAsked};
 AskLoader loaders_answer() {
   std::uint64_t known = g_ask_loader.load(std::memory_order_relaxed);
   if (known == kNotAsked) {
-    known = find_next_of("_dl_find_object", "ld-linux-x86-64.so.2");
+    known = find_in_libc("_dl_find_object");
     if (known == 0) known = kNone;
     if (last_at_startup() != nullptr) g_ask_loader.store(known, std::memory_order_relaxed);
   }

@@ -87,7 +87,7 @@ TEST(Advice, OnlyAProcessThatIsThereIsToBeEnded) {
 }
 
 TEST(Advice, OtherFindingsStayAsTheyAre) {
-  EXPECT_EQ(advise(finding_of("/home/u/pool.py")).size(), 1U);
+  EXPECT_EQ(advise(finding_of("/srv/u/pool.py")).size(), 1U);
   Finding finding = finding_of(kPool);
   finding.rule = "pipe-deadlock";
   EXPECT_EQ(advise(finding).size(), 1U);

@@ -119,17 +119,17 @@ TEST_F(PreloadLink, WithoutAnyFolderItIsSaidWhatWasTried) {
 }
 
 TEST_F(PreloadLink, TheUsersCacheComesFirst) {
-  ::setenv("HOME", "/home/u", 1);
+  ::setenv("HOME", "/srv/u", 1);
   ::setenv("TMPDIR", "/var/tmp", 1);
   ::unsetenv("XDG_CACHE_HOME");
   const std::string own = "forksight-" + std::to_string(::geteuid());
   using Folders = std::vector<fs::path>;
-  EXPECT_EQ(list_link_folders(), (Folders{"/home/u/.cache/forksight", "/var/tmp/" + own, "/tmp/" + own}));
+  EXPECT_EQ(list_link_folders(), (Folders{"/srv/u/.cache/forksight", "/var/tmp/" + own, "/tmp/" + own}));
   ::setenv("XDG_CACHE_HOME", "/cache", 1);
   EXPECT_EQ(list_link_folders(), (Folders{"/cache/forksight", "/var/tmp/" + own, "/tmp/" + own}));
   ::setenv("XDG_CACHE_HOME", "relative", 1);  // to be ignored, says the XDG base directory specification
   ::unsetenv("TMPDIR");
-  EXPECT_EQ(list_link_folders(), (Folders{"/home/u/.cache/forksight", "/tmp/" + own}));
+  EXPECT_EQ(list_link_folders(), (Folders{"/srv/u/.cache/forksight", "/tmp/" + own}));
 }
 
 }  // namespace
