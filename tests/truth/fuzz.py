@@ -249,6 +249,7 @@ def reduce(arguments):
     comments = [f"# wrong: {arguments.mode}, {entry.rule} of {entry.process}, {said}", *(f"# said: {text}" for text in entry.false_sentences())]
     text = "\n".join([*comments, f"# from: {arguments.scenario}", *waits, str(small)])
     if arguments.keep:
+        KNOWN.mkdir(exist_ok=True)
         (KNOWN / name).write_text(text)
     print(text)
     return 0
