@@ -19,6 +19,7 @@ PATIENCE = 3.0      # seconds that pytest has to react to our signal
 LOOK_LIMIT = 60     # seconds that one look of `forksight why` may take
 MOST_TRIES = 3      # how often a phase is interrupted that goes on all the same
 PACE = 0.5
+MOST_IDLE = 0.1     # of a processor: who uses more is at work
 
 
 def file_name(nodeid):
@@ -26,13 +27,19 @@ def file_name(nodeid):
 
 
 def read_stat(pid):
-    """State, parent and start of a process, or None."""
+    """State, parent, start and processor time (in ticks) of a process, or None."""
     try:
         with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
             words = file.read().rpartition(")")[2].split()
     except OSError:
         return None
-    return words[0], int(words[1]), int(words[19])
+    return words[0], int(words[1]), int(words[19]), int(words[11]) + int(words[12])
+
+
+def read_work(root):
+    """Seconds of processor time that `root` and its descendants have used."""
+    stats = [read_stat(pid) for pid in (root, *find_descendants(root))]
+    return sum(stat[3] for stat in stats if stat) / os.sysconf("SC_CLK_TCK")
 
 
 def find_descendants(root):
@@ -190,8 +197,13 @@ class Watcher:
         was_caught = phase["tries"] <= MOST_TRIES and self.await_answer(phase)
         # Not before: the test would go on as if its children had come back.
         end(dead)
+        before, work = time.monotonic(), read_work(self.pid)
         if not was_caught and not self.await_answer(phase):
-            self.end_pytest(phase, text, path)
+            if read_work(self.pid) - work > MOST_IDLE * (time.monotonic() - before):
+                # The test fails as soon as the native code returns.
+                self.say(f"forksight: {phase['name']} is still at work in native code, and is not ended; report in {path}\n")
+            else:
+                self.end_pytest(phase, text, path)
         elif is_exit:
             end(below)
 
@@ -217,7 +229,7 @@ class Watcher:
         if not self.settings["is_worker"]:
             self.say(text)
         who = "this worker" if self.settings["is_worker"] else "the session"
-        self.say(f"forksight: {phase['name']} hangs in native code and cannot be interrupted: {who} is ended by SIGKILL; report in {path}\n")
+        self.say(f"forksight: {phase['name']} waits in native code and cannot be interrupted: {who} is ended by SIGKILL; report in {path}\n")
         end({self.pid: self.start, **find_descendants(self.pid)})
 
     @staticmethod

@@ -110,6 +110,16 @@ def check_native(line):
         session.check_nothing_is_left()
 
 
+def check_busy(line):
+    """It fails once the native code returns; the session goes on."""
+    with Session(line, "busy", "--forksight=observe") as session:
+        assert session.status == 1, session.status
+        assert "test_busy is still at work in native code" in session.log.replace("\n", " "), session.log
+        assert "no end of its call after 3 s" in session.failure("test_busy")
+        assert session.failure("test_after") is None
+        session.check_nothing_is_left()
+
+
 def check_exit(line):
     with Session(line, "exit", "--forksight=observe") as session:
         assert session.status == 1, session.status
@@ -129,7 +139,7 @@ def check_auto(line):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("session", choices=("alone", "xdist", "native", "exit", "auto"))
+    parser.add_argument("session", choices=("alone", "xdist", "native", "busy", "exit", "auto"))
     parser.add_argument("--forksight", required=True)
     parser.add_argument("--package", required=True)
     line = parser.parse_args()
