@@ -31,8 +31,8 @@ constexpr std::array kFrameworks{
               "\"spawn\": its workers begin without the parent's threads and locks."},
     Framework{"/gunicorn/arbiter.py",
               "gunicorn's master, process {}, then starts another worker. The requests that this one has are lost.",
-              "Run gunicorn without --preload: each worker then loads the application after the fork. With --preload, "
-              "start threads and open connections in the server hook post_fork."},
+              "If gunicorn runs with --preload, run it without: each worker then loads the application after the fork. "
+              "With --preload, start threads and open connections in the server hook post_fork."},
     Framework{
         "/celery/concurrency/prefork.py",
         "Celery's pool in process {} then starts another worker. The task of this one fails with WorkerLostError, "
@@ -78,6 +78,9 @@ void add_framework_advice(const model::Model& model, Finding& finding) {
   finding.fixes.insert(finding.fixes.begin(), {std::string(framework->remedy)});
   const bool is_there = is_proven_dead(process) && !has_ended(process) && !process.is_core && !process.killed_by_run;
   if (!is_there || finding.processes.size() != 1) return;
+  // What the framework then does, its own process does: that must live, and still be the parent.
+  const auto parent = std::ranges::find(model.processes, finding.fork->pid, &model::Process::pid);
+  if (finding.fork->pid != process.ppid || parent == model.processes.end() || has_ended(*parent)) return;
   const std::string then = fmt::format(fmt::runtime(framework->then), finding.fork->pid);
   finding.fixes.insert(finding.fixes.begin(),
                        {fmt::format("Now: end process {0} (kill -9 {0}): {1}", process.pid, then)});

@@ -34,7 +34,15 @@ Finding finding_of(std::string_view file) {
   return finding;
 }
 
-std::vector<std::string> advise(Finding finding, const model::Model& model = model_of({dead_process(2000, {})})) {
+// The child that hangs, and its parent.
+model::Model family() {
+  model::Model model = model_of({dead_process(2000, {}), dead_process(1000, {})});
+  model.processes[0].ppid = 1000;
+  model.processes[1].liveness = model::Liveness::kAwake;
+  return model;
+}
+
+std::vector<std::string> advise(Finding finding, const model::Model& model = family()) {
   add_framework_advice(model, finding);
   std::vector<std::string> texts;
   for (const Fix& fix : finding.fixes) texts.push_back(fix.text);
@@ -75,14 +83,26 @@ TEST(Advice, AFrameworkStandsBeforeWhatItIsBuiltOn) {
 }
 
 TEST(Advice, OnlyAProcessThatIsThereIsToBeEnded) {
-  model::Model model = model_of({dead_process(2000, {})});
+  model::Model model = family();
   model.processes[0].killed_by_run = true;
   EXPECT_EQ(advise(finding_of(kPool), model).size(), 2U);
-  model = model_of({dead_process(2000, {})});
+  model = family();
   model.processes[0].is_core = true;
   EXPECT_EQ(advise(finding_of(kPool), model).size(), 2U);
-  model = model_of({dead_process(2000, {})});
+  model = family();
   model.processes[0].liveness = model::Liveness::kAwake;
+  EXPECT_EQ(advise(finding_of(kPool), model).size(), 2U);
+}
+
+TEST(Advice, WithoutTheParentNobodyStartsAnotherWorker) {
+  model::Model model = family();
+  model.processes[0].ppid = 1;
+  EXPECT_EQ(advise(finding_of(kPool), model).size(), 2U) << "its parent has ended";
+  model = family();
+  model.processes[1].exit_status = 0;
+  EXPECT_EQ(advise(finding_of(kPool), model).size(), 2U);
+  model = family();
+  model.processes.pop_back();
   EXPECT_EQ(advise(finding_of(kPool), model).size(), 2U);
 }
 
