@@ -213,14 +213,16 @@ bool Evidence::has_other_readers(const model::Touch& touch) const {
   return seen != waits.end() && seen->object == model_.locks[of_touch.lock].address && seen->readers > lost;
 }
 
-// Who took the semaphore waits for it itself, in the process that forked: it is not the one to post it.
-bool Evidence::holder_waits_too(const model::Touch& touch) const {
+// Who took the semaphore is not known to be the one to post it. The thread that forked had it, and lives on in its
+// copy; or the taker waits for it itself, or never goes on in the process that forked.
+bool Evidence::may_have_no_poster(const model::Touch& touch) const {
   const model::Fork& at = fork(touch);
   const model::Held& held = at.held[*touch.held];
+  if (held.by_forking_thread || is_proven_dead(process(at.process))) return true;
   const std::uint64_t address = model_.locks[held.lock].address;
+  const std::int32_t holder = model_.threads[held.holder].tid;
   const bool was_waiting = std::ranges::any_of(
       at.lost_waits, [&](const model::LostWait& wait) { return wait.thread == held.holder && wait.object == address; });
-  const std::int32_t holder = model_.threads[held.holder].tid;
   return was_waiting || (holder != 0 && std::ranges::any_of(process(at.process).waits, [&](const model::Wait& wait) {
                            return wait.tid == holder && wait.object == address;
                          }));
@@ -237,7 +239,7 @@ Certainty Evidence::find_cause(const model::Touch& touch) const {
   const bool is_doubtful = is_signal || kind == model::LockKind::kRwlockRead;
   if (fork(touch).is_inferred && (is_doubtful || held.may_be_own)) return Certainty::kPossible;
   if (kind == model::LockKind::kRwlockRead && has_other_readers(touch)) return Certainty::kPossible;
-  if (is_signal && holder_waits_too(touch)) return Certainty::kPossible;
+  if (is_signal && may_have_no_poster(touch)) return Certainty::kPossible;
   // A lock of Python is no signal, but without the shim nobody knows who took it.
   const bool is_unnamed =
       fork(touch).is_inferred && kind == model::LockKind::kSemaphore && model_.threads[held.holder].tid == 0;

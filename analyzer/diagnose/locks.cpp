@@ -16,7 +16,7 @@ namespace {
 std::optional<Orphan> find_held(const model::Model& model, const model::Touch& touch) {
   if (touch.kind == model::TouchKind::kParallel || !touch.held) return std::nullopt;
   const model::Held& held = model.forks[touch.fork].held[*touch.held];
-  return Orphan{held, model.locks[held.lock], model.threads[held.holder], model.forks[touch.fork]};
+  return Orphan{held, model.locks[held.lock], model.threads[held.holder], model.forks[touch.fork], nullptr};
 }
 
 // Of a lock that the forking thread held across the fork of this touch: the later fork, on the way to the touching
@@ -49,7 +49,7 @@ std::optional<Orphan> find_lost(const model::Model& model, const model::Touch& t
   if (!found || !found->held.by_forking_thread) return found;
   const model::Fork* const lost_by = find_fork_that_lost_it(model, touch);
   if (lost_by == nullptr) return std::nullopt;
-  return Orphan{found->held, found->lock, find_first_thread(model, *lost_by, *found), *lost_by};
+  return Orphan{found->held, found->lock, find_first_thread(model, *lost_by, *found), *lost_by, &found->holder};
 }
 
 // Who has it is not known.
@@ -199,6 +199,11 @@ std::string cause(const Evidence& evidence, const model::Touch& touch, const Orp
     return fmt::format("{} {} and ended without releasing it, before fork(){}", words::thread(orphan.holder),
                        taken.empty() ? "held it" : "took it at " + taken, words::at(" at ", orphan.fork.stack));
   }
+  if (orphan.taker != nullptr) {
+    return fmt::format("{} {} and forked, and its copy, {}, was left behind by fork(){}", words::thread(*orphan.taker),
+                       taken.empty() ? "held it" : "took it at " + taken, words::thread(orphan.holder),
+                       words::at(" at ", orphan.fork.stack));
+  }
   return fmt::format("{} {} and was left behind by fork(){}", words::thread(orphan.holder),
                      taken.empty() ? "held it" : "took it at " + taken, words::at(" at ", orphan.fork.stack));
 }
@@ -242,12 +247,17 @@ void tell(const Evidence& evidence, const model::Touch& touch, const Orphan& orp
     add_sentence(finding, describe_end(child));
     return;
   }
-  add_sentence(
-      finding,
-      fmt::format("At the fork it was held by {}{} of {}{}{}.", words::thread(orphan.holder),
-                  words::worker_of(orphan.holder), words::parent(evidence.process(fork.process)),
-                  orphan.holder.start_routine.empty() ? std::string() : ", started with " + orphan.holder.start_routine,
-                  words::at(", which took it at ", orphan.held.acquired_at)));
+  const model::Thread& taker = orphan.taker == nullptr ? orphan.holder : *orphan.taker;
+  const model::ProcessId taken_in = orphan.taker == nullptr ? fork.process : taker.process;
+  add_sentence(finding,
+               fmt::format("At {} fork it was held by {}{} of {}{}{}.", orphan.taker == nullptr ? "the" : "an earlier",
+                           words::thread(taker), words::worker_of(taker), words::parent(evidence.process(taken_in)),
+                           taker.start_routine.empty() ? std::string() : ", started with " + taker.start_routine,
+                           words::at(", which took it at ", orphan.held.acquired_at)));
+  if (orphan.taker != nullptr) {
+    add_sentence(finding, fmt::format("That thread called fork(): {} of {} began as its copy.",
+                                      words::thread(orphan.holder), words::parent(evidence.process(fork.process))));
+  }
   if (orphan.held.holder_now.known()) {
     add_sentence(finding,
                  fmt::format("In {} that thread has it still{}.", words::parent(evidence.process(fork.process)),

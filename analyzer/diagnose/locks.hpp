@@ -12,6 +12,8 @@ struct Orphan {
   const model::Lock& lock;
   const model::Thread& holder;
   const model::Fork& fork;  // that the holder was lost by, or that it called
+  // The thread that took the lock, if it forked with it and `holder` is its copy in the forked process.
+  const model::Thread* taker = nullptr;
 };
 
 // The lock of a touch, held at the fork by a thread that the child does not have; but nullopt where another rule tells

@@ -1,5 +1,7 @@
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "diagnose/diagnose.hpp"
@@ -246,6 +248,61 @@ TEST(OrphanedSemaphore, IsOnlyLikelyWithoutTheProof) {
   model::Model with_handlers = touched(semaphore);
   with_handlers.processes[1].liveness = model::Liveness::kDeadButForSignal;
   EXPECT_EQ(diagnose(with_handlers).at(0).harm, Certainty::kLikely);
+}
+
+TEST(OrphanedSemaphore, IsOnlyPossibleIfAHandlerMayPostIt) {
+  model::Model model = touched({.kind = trace::LockKind::kSemaphore, .memory = test::semaphore_memory(0)});
+  for (model::Process& process : model.processes) {
+    process.liveness = model::Liveness::kDeadButForSignal;
+    process.ways_out = {"a handler of SIGUSR1"};
+  }
+  const auto findings = diagnose(model);
+  ASSERT_EQ(findings.size(), 1u);
+  EXPECT_EQ(findings[0].harm, Certainty::kPossible);
+  EXPECT_NE(findings[0].summary.find("possibly for ever"), std::string::npos) << findings[0].summary;
+}
+
+// The taker never goes on, so it may never have been going to post.
+TEST(OrphanedSemaphore, HasOnlyAPossibleCauseIfTheTakerHangsToo) {
+  model::Model model = touched({.kind = trace::LockKind::kSemaphore, .memory = test::semaphore_memory(0)});
+  const model::ProcessId parent = model.forks[0].process;
+  EXPECT_EQ(diagnose(model).at(0).cause, Certainty::kLikely);
+  model.processes[parent].liveness = model::Liveness::kDead;
+  EXPECT_EQ(diagnose(model).at(0).cause, Certainty::kPossible);
+}
+
+// A second fork, by another thread of the child, loses the copy of the thread that took the mutex.
+TEST(OrphanedMutex, NamesTheThreadOfTheAncestorThatTookIt) {
+  model::Model model = touched({.memory = test::mutex_memory(0, test::kParent, 1), .by_forking_thread = true});
+  model::Fork second;
+  second.process = *model.forks[0].child;
+  model::Thread copy = model.threads[model.forks[0].forking_thread];
+  copy.process = second.process;
+  copy.tid = model.processes[second.process].pid;
+  model.threads.push_back(copy);
+  second.lost_threads = {model.threads.size() - 1};
+  copy.tid += 1;
+  model.threads.push_back(copy);
+  second.forking_thread = model.threads.size() - 1;
+  model::Process grandchild = model.processes[second.process];
+  grandchild.pid += 2;
+  model.processes.push_back(grandchild);
+  second.child = model.processes.size() - 1;
+  model.forks.push_back(second);
+  model.touches[0].process = *second.child;
+  model.touches[0].tid = grandchild.pid;
+  const auto findings = diagnose(model);
+  ASSERT_EQ(findings.size(), 1u);
+  EXPECT_EQ(findings[0].rule, "orphaned-mutex");
+  const auto has = [&](const std::string& part) {
+    return std::ranges::any_of(findings[0].chain,
+                               [&](const std::string& line) { return line.find(part) != std::string::npos; });
+  };
+  const std::int32_t taker = model.threads[model.forks[0].forking_thread].tid;
+  EXPECT_TRUE(has(fmt::format("At an earlier fork it was held by thread {}", taker)));
+  EXPECT_TRUE(has("That thread called fork(): "));
+  EXPECT_TRUE(has(fmt::format("of process {} began as its copy.", model.processes[second.process].pid)) ||
+              has(fmt::format("of child {} began as its copy.", model.processes[second.process].pid)));
 }
 
 TEST(SelfHeldLock, ARefusedUnlockIsAnError) {

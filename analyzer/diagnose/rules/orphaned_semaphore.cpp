@@ -25,7 +25,9 @@ void orphaned_semaphore(const Evidence& evidence, std::vector<Finding>& findings
     const bool is_proven = is_beyond_signals(child);
     // Seen from outside only: nobody need ever have taken it. A daemon waits so for the handler of SIGTERM.
     if (evidence.fork(touch).is_inferred && orphan->holder.tid == 0 && !is_proven) continue;
-    if (end->outcome == Outcome::kHang && !is_proven) *end = {Certainty::kLikely, Outcome::kMayHang};
+    // A handler may post it.
+    if (end->outcome == Outcome::kHang && !is_proven)
+      *end = {has_way_out(child) ? Certainty::kPossible : Certainty::kLikely, Outcome::kMayHang};
     // Nobody may have been going to post it in that time, in the parent either.
     if (touch.returned) end->harm = std::min(end->harm, Certainty::kLikely);
     Finding finding = evidence.begin_finding("orphaned-semaphore", touch);
@@ -34,8 +36,9 @@ void orphaned_semaphore(const Evidence& evidence, std::vector<Finding>& findings
     finding.outcome = end->outcome;
     finding.culprit = locks::describe_lock(evidence, *orphan);
     const std::string head = end->outcome == Outcome::kMayHang
-                                 ? fmt::format("{} waits for {}{}, likely for ever", evidence.name(touch.process),
-                                               locks::name(touch, orphan->lock), words::at(" at ", touch.stack))
+                                 ? fmt::format("{} waits for {}{}, {} for ever", evidence.name(touch.process),
+                                               locks::name(touch, orphan->lock), words::at(" at ", touch.stack),
+                                               end->harm == Certainty::kLikely ? "likely" : "possibly")
                                  : locks::head(evidence, touch, orphan->lock, *end, "waiting for");
     finding.summary = fmt::format("{}: {}", head, locks::cause(evidence, touch, *orphan));
     const char* const nature =

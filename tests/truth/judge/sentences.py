@@ -358,7 +358,7 @@ FORMS = [(re.compile(pattern + r"\.?$"), check) for pattern, check in (
      + r" has(?: open for reading)?(?: \(descriptor (?P<e>\d+) there\))?", Reading.uses_descriptor),
     (r"A reader gets end of file when the last writing end is closed\. These are open: (?P<l>.+)", Reading.writers),
     (WHO + r" waits for a lock of \S+(?: \(its descriptor \d+\))?, which " + OTHER + r" holds(?: \(descriptor \d+ there\))?", Reading.file_lock),
-    (r'At the fork it was held by thread (?P<h>\d+)(?: "[^"]*")?(?: \([^)]*\))? of (?:process (?P<p>\d+)|its parent)', Reading.held_at_fork),
+    (r'At (?:the|an earlier) fork it was held by thread (?P<h>\d+)(?: "[^"]*")?(?: \([^)]*\))? of (?:process (?P<p>\d+)|its parent)', Reading.held_at_fork),
     (WHO + r" entered a parallel region(?: of (?P<n>\d+) threads)? and has not come out: it waits for (?:its team|1 other thread)", Reading.in_region),
     (r"The others were to come from the libgomp pool of an ancestor's thread, which forked, thread (?P<h>\d+)(?: \"[^\"]*\")? of process (?P<p>\d+): "
      r"(?:(?P<n>\d+) workers?|its size is not known)", Reading.pool_of_ancestor),
@@ -381,7 +381,7 @@ FORMS = [(re.compile(pattern + r"\.?$"), check) for pattern, check in (
 PLAIN = tuple(re.compile(text) for text in (
     r"fork\(\)(?: at \S+)? copied the lock in its locked state", r"The holder is known from the lock's own memory", r"A semaphore has no owner",
     r"Which thread that was, its memory does not tell", r"The lost (?:writer|reader) ", r"What they wait for records no owner", r"Whoever was to wake it",
-    r"At the fork it was held by another thread", r"The child has none of these", r"Which lock, condition or future it is", r"Each of them ",
+    r"At the fork it was held by another thread", r"The child has none of these", r"That thread called fork\(\): ", r"Which lock, condition or future it is", r"Each of them ",
     r"None of (?:those|them) ", r"Other threads of the process go on", r"A rwlock does not tell who its readers are", r"A rwlock counts its readers", r"A semaphore does not tell who took it",
     r"The lock names thread \d+ as its owner, which this process does not have", r"fork\(\)(?: at \S+)? copied the lock as it was",
     r"Who was to wake it is not known", r"Its memory names the number that this thread had", r"The writer waits until \d+ locks? for reading (?:is|are) given back",
