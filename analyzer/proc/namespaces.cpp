@@ -3,6 +3,8 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "proc/proc_fs.hpp"
 
 namespace forksight::proc {
@@ -23,6 +25,11 @@ std::vector<std::int32_t> numbers_of(const std::string& folder) {
 }  // namespace
 
 bool is_in_initial_pid_namespace() { return read_link("/proc/self/ns/pid") == kInitial; }
+
+bool are_in_namespace_of(std::int32_t tid, const std::vector<std::int32_t>& pids) {
+  const auto own = read_link(proc_path(tid, "ns/pid"));
+  return own && std::ranges::all_of(pids, [&](std::int32_t pid) { return read_link(proc_path(pid, "ns/pid")) == own; });
+}
 
 std::optional<std::string> find_foreign_proc() {
   const auto self = read_link("/proc/self");

@@ -6,12 +6,16 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace forksight::proc {
 
 // Nobody is hidden from us. In any other pid namespace processes outside of it are, though they may hold the other ends
 // of pipes, locks and shared memory.
 bool is_in_initial_pid_namespace();
+
+// All of `pids` are in the pid namespace of task `tid`. False if that cannot be read.
+bool are_in_namespace_of(std::int32_t tid, const std::vector<std::int32_t>& pids);
 
 // One sentence where /proc shows another pid namespace than that in which our system calls find processes.
 std::optional<std::string> find_foreign_proc();

@@ -186,7 +186,10 @@ std::optional<Peer> find_peer(std::int32_t tid, std::uint64_t inode) {
 }
 
 std::optional<bool> is_bound_to_time(std::int32_t pid, std::int32_t fd) {
-  const long process = ::syscall(SYS_pidfd_open, pid, 0);
+  // A first thread that ended alone has no descriptors any more. Another thread has, since Linux 6.9.
+  constexpr unsigned kOfThread = O_EXCL;  // PIDFD_THREAD (linux/pidfd.h)
+  const std::int32_t tid = find_living_thread(pid);
+  const long process = ::syscall(SYS_pidfd_open, tid, tid == pid ? 0 : kOfThread);
   if (process < 0) return std::nullopt;
   // A second descriptor of the same socket, for as long as it takes to ask it.
   const long copy = ::syscall(SYS_pidfd_getfd, process, fd, 0);

@@ -33,6 +33,11 @@ std::optional<std::int32_t> read_futex_owner(const proc::ProcessMemory& memory, 
 
 }  // namespace
 
+bool is_unlock_checked(const proc::FutexWord& word) {
+  return word.use == model::FutexUse::kMutex &&
+         (word.mutex_type == model::MutexType::kRecursive || word.mutex_type == model::MutexType::kErrorcheck);
+}
+
 void name_wakers(std::int32_t pid, const proc::WaitTarget& target, WaitFacts& facts) {
   const proc::FutexWord& word = facts.word;
   facts.wakers_known = true;
@@ -51,10 +56,8 @@ void name_wakers(std::int32_t pid, const proc::WaitTarget& target, WaitFacts& fa
     case model::FutexUse::kJoin: facts.wakers = {{pid, "join", word.owner}}; break;
     case model::FutexUse::kUnknown: break;
   }
-  // A mutex that refuses to be unlocked by another thread stays locked once its owner is gone (pthread_mutex_unlock.c).
-  const bool is_refused = word.use == model::FutexUse::kMutex && (word.mutex_type == model::MutexType::kRecursive ||
-                                                                  word.mutex_type == model::MutexType::kErrorcheck);
-  if (is_refused && word.owner_is_gone) return;
+  // It stays locked once its owner is gone.
+  if (is_unlock_checked(word) && word.owner_is_gone) return;
   // Another lock whose owner is not here could be unlocked all the same, if only by mistake.
   if (facts.wakers.empty()) facts.wakers = {{pid, "futex"}};
 }

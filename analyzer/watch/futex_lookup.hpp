@@ -13,6 +13,8 @@
 
 namespace forksight::watch {
 
+// A mutex that refuses to be unlocked by another thread than its owner (glibc, pthread_mutex_unlock.c).
+bool is_unlock_checked(const proc::FutexWord& word);
 // Who may end the wait for a word in private memory of process `pid`: the owner, if `facts` know it, else any thread.
 void name_wakers(std::int32_t pid, const proc::WaitTarget& target, WaitFacts& facts);
 

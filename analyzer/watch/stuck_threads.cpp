@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "proc/mappings.hpp"
+#include "proc/namespaces.hpp"
 #include "proc/process_traits.hpp"
 #include "proc/thread_sample.hpp"
 #include "proc/wait_class.hpp"
@@ -20,9 +22,21 @@ bool is_lock_or_join(const proc::ThreadSample& thread) {
 
 // It waits for one thread of its process and for no other, or for one that is gone.
 bool has_one_waker(const WaitFacts& facts) {
-  if (facts.mapping != WordMapping::kPrivate || !facts.wakers_known) return false;
+  if (!facts.wakers_known || (facts.mapping != WordMapping::kPrivate && !facts.word.owner_is_gone)) return false;
   if (facts.wakers.empty()) return facts.word.owner_is_gone;
   return facts.wakers.size() == 1 && facts.wakers.front().tid != 0;
+}
+
+// A mutex in shared memory that nobody but its owner may unlock, and whose owner no process has. Its owner's number
+// means the same to all who share it: they are in one pid namespace, and none of them is
+// hidden from us.
+bool is_abandoned(FutexLookup& lookup, const proc::ThreadSample& thread, const WaitFacts& facts) {
+  const proc::FutexWord& word = facts.word;
+  if (facts.mapping != WordMapping::kShared || !word.owner_is_gone || !is_unlock_checked(word)) return false;
+  const auto place = lookup.find_shared(thread);
+  if (!place || (!proc::is_in_initial_pid_namespace() && !proc::is_closed_to_others(thread.tid, *place))) return false;
+  const auto mappers = proc::SharedMemory::read({}).mappers(*place);
+  return mappers && proc::are_in_namespace_of(thread.tid, *mappers);
 }
 
 }  // namespace
@@ -48,7 +62,9 @@ StuckThreads find_stuck_threads(std::int32_t pid) {
   FutexLookup lookup(pid);
   std::vector<WaitFacts> facts(round->threads.size());
   for (std::size_t index = 0; index < round->threads.size(); ++index) {
-    if (is_lock_or_join(round->threads[index])) facts[index] = lookup.look_up(round->threads[index]);
+    if (!is_lock_or_join(round->threads[index])) continue;
+    facts[index] = lookup.look_up(round->threads[index]);
+    if (is_abandoned(lookup, round->threads[index], facts[index])) facts[index].wakers_known = true;
   }
   if (std::ranges::none_of(facts, has_one_waker) || !proc::runs_x86_64(pid)) return stuck;
   const std::vector<bool> in_ring = find_rings(pid, round->threads, facts);

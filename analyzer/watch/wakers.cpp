@@ -66,12 +66,6 @@ bool is_of_open_file(const proc::ThreadSample& thread) {
   return thread.call.number == SYS_fcntl && thread.call.args[1] == F_OFD_SETLKW;
 }
 
-bool are_in_namespace_of(std::int32_t tid, const std::vector<std::int32_t>& pids) {
-  const auto own = proc::read_link(proc::proc_path(tid, "ns/pid"));
-  return own && std::all_of(pids.begin(), pids.end(),
-                            [&](std::int32_t pid) { return proc::read_link(proc::proc_path(pid, "ns/pid")) == own; });
-}
-
 bool covers(const proc::FileLock& held, const proc::LockRequest& request) {
   return held.writes && held.start <= request.start && request.end <= held.end;
 }
@@ -354,7 +348,7 @@ Answer WakerFinder::find_shared(std::int32_t pid, const proc::SharedPlace& place
   const proc::FutexWord& word = facts.word;
   if (word.use != model::FutexUse::kUnknown && word.owner != 0 && word.use != model::FutexUse::kJoin) {
     // A tid means something only where all see the same ones; somebody may have it mapped whom we do not see.
-    if (!are_in_namespace_of(pid, *mappers)) return Answer::kUnknown;
+    if (!proc::are_in_namespace_of(pid, *mappers)) return Answer::kUnknown;
     if (!sees_all_ && !proc::is_closed_to_others(pid, place)) return Answer::kUnknown;
     facts.wakers_known = true;
     if (word.owner_is_gone) return Answer::kKnown;
