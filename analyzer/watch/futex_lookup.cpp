@@ -108,6 +108,13 @@ WaitFacts FutexLookup::look_up(const proc::ThreadSample& thread) {
   return facts;
 }
 
+bool FutexLookup::may_have_moved(const proc::ThreadSample& thread) const {
+  const proc::WaitTarget target = proc::classify(thread);
+  if (target.kind != proc::WaitClass::kPlainFutex || target.priority_inherit) return false;
+  const auto value = proc::ProcessMemory(thread.tid).read(target.word, sizeof(std::uint32_t));
+  return value && static_cast<std::uint32_t>(*value) != static_cast<std::uint32_t>(thread.call.args[2]);
+}
+
 // From the numbers of its own pid namespace to ours. One that is gone keeps the only number that it has.
 void FutexLookup::name_owner(const proc::ThreadSample& thread, WaitFacts& facts) {
   const std::uint32_t depth = thread.status.ns_depth;

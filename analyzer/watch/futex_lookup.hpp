@@ -24,6 +24,10 @@ class FutexLookup {
   explicit FutexLookup(std::int32_t pid) : pid_(pid), numbers_(pid) {}
   // Who could wake it is said here for words in private memory alone.
   WaitFacts look_up(const proc::ThreadSample& thread);
+  // The word is not what the thread last saw there. Its wait may have been moved to another word (FUTEX_CMP_REQUEUE),
+  // or the page was mapped anew: then somebody else can end it. Only of a wait without the PRIVATE flag: with it no
+  // other process can.
+  bool may_have_moved(const proc::ThreadSample& thread) const;
   // Of a word in shared memory; nullopt: what it is shared by has no identity.
   std::optional<proc::SharedPlace> find_shared(const proc::ThreadSample& thread);
 

@@ -236,6 +236,10 @@ ProcessEvidence Supervisor::gather(const Watched& watched) {
       if (const auto place = futexes.find_shared(thread)) wakers_.find_shared(pid, *place, tree_, facts);
     }
     wakers_.find(pid, thread, tree_, true, facts);
+    if (facts.word.use == model::FutexUse::kUnknown && futexes.may_have_moved(thread)) {
+      facts.mapping = WordMapping::kUnknown;
+      facts.wakers_known = false;
+    }
     const bool by_memory = facts.mapping == WordMapping::kPrivate && facts.word.owner == 0;
     if (by_memory) add_sharers(pid, evidence.sharers, facts.wakers);
     if (facts.mapping == WordMapping::kPrivate && facts.word.owner_is_gone) find_owner_among(evidence.sharers, facts);

@@ -155,6 +155,8 @@ def programs(ways_out):
         ("descriptor_on_its_way", [ways_out, "descriptor_on_its_way"], None, "thread"),
         ("lock_on_its_way", [ways_out, "lock_on_its_way"], None, "in flock: "),
         ("memory_on_its_way", [ways_out, "memory_on_its_way"], None, "in a futex"),
+        ("requeued", [ways_out, "requeued"], None, "in a futex"),
+        ("remapped", [ways_out, "remapped"], None, "in a futex"),
         ("bytes_not_yet_sent", [ways_out, "bytes_not_yet_sent"], None, "in read: socket:"),
         *[(name, [ways_out, name], None, None) for name in JUMPS],
         ("cancelled_anywhere", [ways_out, "cancelled_anywhere"], None, None),
@@ -178,6 +180,7 @@ TWINS = [
     ("own_pipe_with_blocked_signal", "pipe-held-open"),
     ("own_mutex_with_handler", "self-deadlock"),
     ("own_tcp", "pipe-held-open"),
+    ("own_shared_word", "deadlock"),
     ("lost_poster", "lost-wakeup"),
 ]
 

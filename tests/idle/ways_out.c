@@ -27,7 +27,7 @@
 #include <unistd.h>
 
 enum { kWell = 7, kBroken = 99 };
-enum { kSeen = 5 };  /* seconds after which a run has noticed that a process goes on */
+enum { kSeen = 5 }; /* seconds after which a run has noticed that a process goes on */
 
 static int ends[2];
 static sem_t told;
@@ -215,8 +215,10 @@ static long futex(uint32_t* word, int operation, uint32_t value) {
   return syscall(SYS_futex, word, operation, value, NULL, NULL, 0);
 }
 
+/* `fd` < 0: memory without a name. */
 static uint32_t* map_word(int fd) {
-  uint32_t* const word = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  const int flags = fd < 0 ? MAP_SHARED | MAP_ANONYMOUS : MAP_SHARED;
+  uint32_t* const word = mmap(NULL, 4096, PROT_READ | PROT_WRITE, flags, fd, 0);
   if (word == MAP_FAILED) _exit(kBroken);
   return word;
 }
@@ -234,6 +236,61 @@ static int memory_on_its_way(void) {
   say_ready();
   while (__atomic_load_n(word, __ATOMIC_SEQ_CST) == 0) futex(word, FUTEX_WAIT, 0);
   return kWell;
+}
+
+enum { kRequeue = FUTEX_CMP_REQUEUE };
+static uint32_t* waited_for;
+static uint32_t* moved_to;
+
+static void* move_waiter(void* unused) {
+  (void)unused;
+  sleep(1);
+  *waited_for = 1;
+  if (syscall(SYS_futex, waited_for, kRequeue, 0, 1, moved_to, 1) != 1) _exit(kBroken);
+  return NULL;
+}
+
+static void* map_anew(void* unused) {
+  (void)unused;
+  sleep(1);
+  uint32_t* const page = mmap(waited_for, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+  if (page != waited_for) _exit(kBroken);
+  *page = 1;
+  return NULL;
+}
+
+/* The thread waits for a word that no other process has. Another thread, which ends, changes where it waits. A child
+ * wakes it there. */
+static int wait_elsewhere(void* (*move)(void*), uint32_t* woken) {
+  pthread_t thread;
+  const pid_t child = fork();
+  if (child == 0) {
+    sleep(5);
+    _exit(futex(woken, FUTEX_WAKE, 1) == 1 ? 0 : kBroken);
+  }
+  if (waited_for == NULL) waited_for = map_word(-1);
+  pthread_create(&thread, NULL, move, NULL);
+  say_ready();
+  const long result = futex(waited_for, FUTEX_WAIT, 0);
+  int status;
+  pthread_join(thread, NULL);
+  return result == 0 && waitpid(child, &status, 0) == child && status == 0 ? kWell : kBroken;
+}
+
+static int requeued(void) {
+  moved_to = map_word(-1);
+  return wait_elsewhere(move_waiter, moved_to);
+}
+
+static int remapped(void) {
+  waited_for = map_word(-1);
+  return wait_elsewhere(map_anew, waited_for);
+}
+
+/* Nobody else has the word. */
+static int own_shared_word(void) {
+  say_ready();
+  return (int)futex(map_word(-1), FUTEX_WAIT, 0);
 }
 
 /* Both ends of a connection over TCP. */
@@ -493,6 +550,9 @@ static const struct {
     {"lock_on_its_way", lock_on_its_way},
     {"memory_on_its_way", memory_on_its_way},
     {"bytes_not_yet_sent", bytes_not_yet_sent},
+    {"requeued", requeued},
+    {"remapped", remapped},
+    {"own_shared_word", own_shared_word},
     {"alarm_jumps", alarm_jumps},
     {"timer_jumps", timer_jumps},
     {"childs_end_jumps", childs_end_jumps},
