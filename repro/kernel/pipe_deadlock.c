@@ -1,19 +1,24 @@
 // Mechanism: two processes write more to each other than fits into the pipes before either reads. With -DSOCKETS by a
-//            pair of sockets; with -DWAIT the parent waits for the end of a child that writes, instead of reading.
+//            pair of sockets; with -DTCP each waits for a byte of the other, over a connection; with -DWAIT the parent
+//            waits for the end of a child that writes, instead of reading.
 // To blame:  writing all before reading anything.
 // User sees: it works with small data, and stops with more than 64 KiB.
 // Fix:       read while writing; read before waiting.
-// Repaired:  the parent reads first.
+// Repaired:  the parent reads first (-DTCP: speaks first).
 //
 // EXPECT-BARE: hang
 // EXPECT: pipe-deadlock proven hang victims=0
+// EXPECT-BARE(tcp_speaks): ok
+// EXPECT-NONE(tcp_speaks)
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
 
 #include "../baton.h"
 
 static char bytes[1 << 20];
 
-static void send_all(int fd) {
+__attribute__((unused)) static void send_all(int fd) {
   for (size_t done = 0; done < sizeof bytes;) {
     const ssize_t wrote = write(fd, bytes + done, sizeof bytes - done);
     if (wrote <= 0) abort();
@@ -29,6 +34,48 @@ __attribute__((unused)) static void receive_all(int fd) {
   }
 }
 
+#ifdef TCP
+static void connect_tcp(int ends[2]) {
+  struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+  socklen_t size = sizeof address;
+  const int listener = socket(AF_INET, SOCK_STREAM, 0);
+  ends[0] = socket(AF_INET, SOCK_STREAM, 0);
+  if (bind(listener, (struct sockaddr*)&address, size) != 0 || listen(listener, 1) != 0) abort();
+  if (getsockname(listener, (struct sockaddr*)&address, &size) != 0) abort();
+  if (connect(ends[0], (struct sockaddr*)&address, size) != 0) abort();
+  ends[1] = accept(listener, NULL, NULL);
+  close(listener);
+  if (ends[1] < 0) abort();
+}
+
+static void speak(int fd) {
+  if (write(fd, "x", 1) != 1) abort();
+}
+
+static void hear(int fd) {
+  char byte;
+  if (read(fd, &byte, 1) != 1) abort();
+}
+
+/* Each waits for the other to speak first. */
+int main(void) {
+  int ends[2];
+  connect_tcp(ends);
+  const pid_t child = fork();
+  if (child == 0) {
+    close(ends[0]);
+    hear(ends[1]);
+    speak(ends[1]);
+    _exit(0);
+  }
+  close(ends[1]);
+#ifdef REPAIRED
+  speak(ends[0]);
+#endif
+  hear(ends[0]);
+  return end_of(child);
+}
+#else
 int main(void) {
 #ifdef SOCKETS
   int ends[2];
@@ -59,3 +106,4 @@ int main(void) {
 #endif
   return end_of(child);
 }
+#endif
