@@ -120,6 +120,16 @@ class Judge(unittest.TestCase):
         self.assertEqual(scene.verdict(scene.finding("deadlock", "main", "possible", "may-hang"), mode="why"), "weaker")
         self.assertEqual(scene.verdict(scene.finding("deadlock", "main", "likely"), mode="why"), "wrong")
 
+    def test_a_hang_that_an_unseen_alarm_may_end_must_state_that_condition(self):
+        text = "sem s 0\n--\nmain fork p\n{}p alarm\nfree\nmain wait p\np swait s\n"
+        scene = Scene(text.format(""))
+        child = scene.finding("deadlock", "p")
+        plain = scene.finding("deadlock", "main")
+        stated = plain | {"chain": ["For 1.1 s it has slept: proven, it never goes on, unless a signal ends process 101."]}
+        self.assertEqual(scene.verdict(child, plain), "wrong")
+        self.assertEqual(scene.verdict(child, stated), "right")
+        self.assertEqual(Scene(text.format("p handle alrm post s\n")).verdict(stated), "wrong")
+
     def test_two_certainties_are_judged_apart(self):
         scene = Scene(TWO)
         unknown = scene.finding("lost-wakeup", "p", hang="proven", cause="unknown")

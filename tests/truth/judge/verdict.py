@@ -130,6 +130,8 @@ def judge_finding(finding, truth, slots):
         return Judged(rule, hang, cause, process, thread, "right", "")
     if finding["outcome"] not in ("hang", "may-hang"):
         return Judged(rule, hang, cause, process, thread, "other", "")
+    if not stuck and is_ended_by_unseen_alarm(finding, truth, process):
+        return Judged(rule, hang, cause, process, thread, "right", "")
     if not stuck:
         return Judged(rule, hang, cause, process, thread, "wrong", "hang")
     healthy = [name for name in merged(finding, processes) if not any(wait.process == name for wait in truth.stuck())]
@@ -139,6 +141,15 @@ def judge_finding(finding, truth, slots):
     if worth == "wrong" and cause == "possible" and hang != "possible":
         return Judged(rule, hang, cause, process, thread, "weaker", "")  # that it hangs is true, and the rest is a candidate
     return Judged(rule, hang, cause, process, thread, worth, "cause" if worth == "wrong" else "")
+
+
+def is_ended_by_unseen_alarm(finding, truth, process):
+    """The finding says that the hang lasts unless a signal ends the other process, and just that can happen: an alarm() without a handler,
+    which no file shows (docs/proven.md). The finding states its condition, so it is true."""
+    waits = [wait for wait in truth.waits.values() if wait.process == process]
+    states_it = any(", unless a signal ends " in sentence for sentence in finding.get("chain", ()))
+    handled = any(key[0] == "h" and key[2] == "alrm" for key in truth.state)
+    return states_it and not handled and bool(waits) and all(set(wait.open_by) <= {"alarm"} for wait in waits)
 
 
 def beside_victims(here, stuck):
