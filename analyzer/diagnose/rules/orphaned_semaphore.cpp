@@ -1,7 +1,8 @@
 // A semaphore that is used as a lock and was taken by another thread at the fork. Its memory has no owner, and a
 // semaphore may as well be a signal that somebody in the child, or a handler, is going to post: so that it hangs is
-// certain only where the process is proven dead and handles no signal. Why it does never is: who took it may not have
-// been the one to post it, and without the shim nobody knows that it was taken at all.
+// certain only where the process is proven dead and handles no signal. Where a handler may post it, nothing is said.
+// Why it hangs is never certain: who took it may not have been the one to post it, and without the shim nobody knows
+// that it was taken at all.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -25,9 +26,10 @@ void orphaned_semaphore(const Evidence& evidence, std::vector<Finding>& findings
     const bool is_proven = is_beyond_signals(child);
     // Seen from outside only: nobody need ever have taken it. A daemon waits so for the handler of SIGTERM.
     if (evidence.fork(touch).is_inferred && orphan->holder.tid == 0 && !is_proven) continue;
-    // A handler may post it.
-    if (end->outcome == Outcome::kHang && !is_proven)
-      *end = {has_way_out(child) ? Certainty::kPossible : Certainty::kLikely, Outcome::kMayHang};
+    if (end->outcome == Outcome::kHang && !is_proven) {
+      if (has_way_out(child)) continue;  // a handler may post it: a healthy program waits like this
+      *end = {Certainty::kLikely, Outcome::kMayHang};
+    }
     // Nobody may have been going to post it in that time, in the parent either.
     if (touch.returned) end->harm = std::min(end->harm, Certainty::kLikely);
     Finding finding = evidence.begin_finding("orphaned-semaphore", touch);
