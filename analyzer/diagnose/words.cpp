@@ -181,8 +181,9 @@ std::string process(const model::Process& process, bool is_forked) {
 }
 
 std::string parent(const model::Process& process) {
-  if (process.is_some_ancestor) return "an ancestor";
-  return process.pid == 0 ? std::string("its parent") : fmt::format("process {}", process.pid);
+  // Without its number nobody knows that it is the parent: _Fork() leaves no trace in memory.
+  const bool is_unknown = process.is_some_ancestor || process.pid == 0;
+  return is_unknown ? std::string("an ancestor") : fmt::format("process {}", process.pid);
 }
 
 std::string quoted(std::string_view name) { return name.empty() ? std::string() : fmt::format(" \"{}\"", name); }
