@@ -214,11 +214,18 @@ bool Evidence::has_other_readers(const model::Touch& touch) const {
 }
 
 // Who took the semaphore is not known to be the one to post it. The thread that forked had it, and lives on in its
-// copy; or the taker waits for it itself, or never goes on in the process that forked.
+// copy; or the taker waits for it itself, or never goes on in the process that forked; or it was taken before an
+// earlier fork, and only a copy of the taker was lost.
 bool Evidence::may_have_no_poster(const model::Touch& touch) const {
   const model::Fork& at = fork(touch);
   const model::Held& held = at.held[*touch.held];
   if (held.by_forking_thread || is_proven_dead(process(at.process))) return true;
+  const bool was_taken_earlier = std::ranges::any_of(model_.forks, [&](const model::Fork& earlier) {
+    return earlier.child == at.process && std::ranges::any_of(earlier.held, [&](const model::Held& one) {
+             return model_.locks[one.lock].address == model_.locks[held.lock].address && one.by_forking_thread;
+           });
+  });
+  if (was_taken_earlier) return true;
   const std::uint64_t address = model_.locks[held.lock].address;
   const std::int32_t holder = model_.threads[held.holder].tid;
   const bool was_waiting = std::ranges::any_of(

@@ -272,6 +272,21 @@ TEST(OrphanedSemaphore, HasOnlyAPossibleCauseIfTheTakerHangsToo) {
   EXPECT_EQ(diagnose(model).at(0).cause, Certainty::kPossible);
 }
 
+// Only a copy of the taker was lost.
+TEST(OrphanedSemaphore, HasOnlyAPossibleCauseIfItWasTakenBeforeAnEarlierFork) {
+  model::Model model = touched({.kind = trace::LockKind::kSemaphore, .memory = test::semaphore_memory(0)});
+  model::Fork earlier = model.forks[0];
+  earlier.child = model.forks[0].process;
+  model::Process ancestor = model.processes[model.forks[0].process];
+  ancestor.pid += 1000;
+  model.processes.push_back(ancestor);
+  earlier.process = model.processes.size() - 1;
+  model.forks.push_back(earlier);
+  EXPECT_EQ(diagnose(model).at(0).cause, Certainty::kLikely);
+  model.forks.back().held[0].by_forking_thread = true;
+  EXPECT_EQ(diagnose(model).at(0).cause, Certainty::kPossible);
+}
+
 // A second fork, by another thread of the child, loses the copy of the thread that took the mutex.
 TEST(OrphanedMutex, NamesTheThreadOfTheAncestorThatTookIt) {
   model::Model model = touched({.memory = test::mutex_memory(0, test::kParent, 1), .by_forking_thread = true});
