@@ -105,7 +105,7 @@ void JobReport::tell_waits(const model::Model& model, const std::vector<model::P
   put(render::render_waits(model, processes, render::options_for(STDERR_FILENO)));
   const std::string text = render::render_waits(model, processes, {});
   text_ += text;
-  add_summary("what the processes waited for at the limit", text);
+  add_summary("what the processes waited for", text);
 }
 
 void JobReport::say(const std::string& sentence) {

@@ -28,7 +28,7 @@ class JobReport {
   void tell(const model::Model& model, const std::vector<Finding>& findings,
             const std::vector<std::string>& unexplained);
 
-  // What processes waited for when the limit came; on standard error, too.
+  // What processes waited for when their time was up; on standard error, too.
   void tell_waits(const model::Model& model, const std::vector<model::ProcessId>& processes);
 
   // A hang was told.

@@ -504,7 +504,11 @@ class Session {
       for (const auto& [pid, gone] : said_.take_back_unproven(diagnosis.findings)) report_.take_back(pid, gone);
     }
     fails_ = said_.has_at_least(options_.fail_on, diagnosis.findings);
-    if (job_ != nullptr) job_->tell(diagnosis.model, diagnosis.findings, diagnosis.unexplained);
+    if (job_ != nullptr) {
+      job_->tell(diagnosis.model, diagnosis.findings, diagnosis.unexplained);
+      // CMD did not wait for them.
+      if (!was_told_to_end_) kill_dead(find_proven_dead(supervisor_.verdicts(), diagnosis.model, diagnosis.findings));
+    }
     const bool has_document = job_ != nullptr && job_->has_document();
     const bool keeps_folder = has_evidence || !diagnosis.findings.empty() || has_document;
     if (!keeps_folder) folder_.remove_if_empty();

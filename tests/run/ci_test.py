@@ -110,6 +110,20 @@ class Job(unittest.TestCase):
         err = self.ci("--timeout", "5s", "--", "sh", "-c", f"{HAZARD} hang; exit 7", status=7)
         self.assertIn("these processes never go on, and are ended", err)
 
+    def test_a_command_that_leaves_a_hung_child_behind_did_not_succeed(self):
+        for status, told in ((0, 124), (4, 4)):
+            err = self.ci("--timeout", "50s", "--", "sh", "-c", f"{HAZARD} orphan; exit {status}", status=told)
+            self.assertIn("CERTAIN HANG: orphaned-mutex", err)
+            child = re.search(r"these processes never go on, and are ended: (\d+) \(run_hazard\)\n", err)
+            self.assertTrue(child, err)
+            self.assert_gone(child.groups())
+
+    def test_the_document_is_whole_at_any_time(self):
+        self.ci("--timeout", "20s", "--junit", "junit.xml", "--", "cp", "junit.xml", "during.xml", status=0)
+        during = self.read_junit("during.xml")
+        self.assertEqual((during.tag, during.get("message")), ("error", "forksight did not see the end of the command"))
+        self.assertIsNone(self.read_junit())
+
     def test_annotations_name_the_line(self):
         (self.folder / "checks").mkdir()
         (self.folder / "checks" / "deadlock.py").write_text(DEADLOCK)
