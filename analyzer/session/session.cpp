@@ -224,7 +224,7 @@ class Session {
     for (const std::int32_t pid : proc::read_children(::getpid())) {
       if (supervisor_.tree().living().contains(pid)) continue;
       const auto stat = proc::read_stat(pid);
-      if (!stat || stat->state == 'Z' || strangers_.contains({pid, stat->start_ticks})) continue;
+      if (!stat || strangers_.contains({pid, stat->start_ticks})) continue;
       supervisor_.tree().adopt({pid, stat->start_ticks});
     }
   }
@@ -428,7 +428,7 @@ class Session {
   // What waits for them may go on then.
   void kill_dead(const std::vector<proc::ProcessKey>& dead) {
     if (dead.empty()) return;
-    job_->say("these processes never go on, and are ended: " + name_processes(dead));
+    job_->say("these processes can never go on; forksight ends them: " + name_processes(dead));
     for (const proc::ProcessKey& key : dead) {
       history_.note_kill(key);
       killed_.insert(key);
@@ -457,11 +457,11 @@ class Session {
       if (job.empty() && (!strangers_.empty() || !has_children())) return;
       const auto now = Clock::now();
       if (now >= give_up_at) {
-        job_->say("these processes cannot be ended: " + name_processes(job));
+        if (!job.empty()) job_->say("these processes cannot be ended: " + name_processes(job));
         return;
       }
-      if (now >= ask_at && asked.empty() && !is_over_limit_ && !given_up_) {
-        job_->say("CMD has left these processes behind, which are ended: " + name_processes(job));
+      if (now >= ask_at && asked.empty() && !job.empty() && !given_up_) {
+        job_->say("CMD has left these processes behind; forksight ends them: " + name_processes(job));
       }
       for (const proc::ProcessKey& key : job) {
         if (now >= force_at) {
@@ -504,15 +504,15 @@ class Session {
       for (const auto& [pid, gone] : said_.take_back_unproven(diagnosis.findings)) report_.take_back(pid, gone);
     }
     fails_ = said_.has_at_least(options_.fail_on, diagnosis.findings);
+    const bool has_document = job_ != nullptr && job_->has_document();
+    const bool keeps_folder = has_evidence || !diagnosis.findings.empty() || has_document;
+    if (!keeps_folder) folder_.remove_if_empty();
+    report_.say_last(diagnosis.model, diagnosis.findings, diagnosis.unexplained);
     if (job_ != nullptr) {
       job_->tell(diagnosis.model, diagnosis.findings, diagnosis.unexplained);
       // CMD did not wait for them.
       if (!was_told_to_end_) kill_dead(find_proven_dead(supervisor_.verdicts(), diagnosis.model, diagnosis.findings));
     }
-    const bool has_document = job_ != nullptr && job_->has_document();
-    const bool keeps_folder = has_evidence || !diagnosis.findings.empty() || has_document;
-    if (!keeps_folder) folder_.remove_if_empty();
-    report_.say_last(diagnosis.model, diagnosis.findings, diagnosis.unexplained);
     if (keeps_folder) remove_older_runs();
     // Short-lived processes are known by their traces alone.
     const std::size_t processes = std::max(supervisor_.tree().seen(), diagnosis.model.processes.size());

@@ -36,7 +36,7 @@ struct RunOptions {
   std::filesystem::path report;
   bool full = false;  // text: every frame of every stack
   bool quiet = false;
-  bool preload = true;  // false: CMD runs without the shim, and is only looked at from outside
+  bool preload = true;            // false: CMD runs without the shim, and is only looked at from outside
   std::optional<JobOptions> job;  // a time limit, shortly before which hangs are told
 };
 

@@ -93,7 +93,7 @@ class Job(unittest.TestCase):
         # The parent ends with 0 as soon as the child is gone: a quarter of the limit is left.
         self.assertNotIn("at the limit", err)
         self.assertIn("CERTAIN HANG: orphaned-mutex", err)
-        child = re.search(r"these processes never go on, and are ended: (\d+) \(run_hazard\)\n", err)
+        child = re.search(r"these processes can never go on; forksight ends them: (\d+) \(run_hazard\)\n", err)
         self.assertTrue(child, err)
         self.assert_gone(child.groups())
         findings = self.read_report()["findings"]
@@ -108,14 +108,15 @@ class Job(unittest.TestCase):
 
     def test_the_status_of_a_command_that_noticed_is_its_own(self):
         err = self.ci("--timeout", "5s", "--", "sh", "-c", f"{HAZARD} hang; exit 7", status=7)
-        self.assertIn("these processes never go on, and are ended", err)
+        self.assertIn("these processes can never go on; forksight ends them", err)
 
     def test_a_command_that_leaves_a_hung_child_behind_did_not_succeed(self):
         for status, told in ((0, 124), (4, 4)):
             err = self.ci("--timeout", "50s", "--", "sh", "-c", f"{HAZARD} orphan; exit {status}", status=told)
             self.assertIn("CERTAIN HANG: orphaned-mutex", err)
-            child = re.search(r"these processes never go on, and are ended: (\d+) \(run_hazard\)\n", err)
+            child = re.search(r"these processes can never go on; forksight ends them: (\d+) \(run_hazard\)\n", err)
             self.assertTrue(child, err)
+            self.assertLess(err.index("CERTAIN HANG"), child.start(), "first the reason")
             self.assert_gone(child.groups())
 
     def test_the_document_is_whole_at_any_time(self):
@@ -131,7 +132,7 @@ class Job(unittest.TestCase):
         err = self.ci("--timeout", "5s", "--", sys.executable, "checks/deadlock.py", status=124, github=True)
         self.assertRegex(err, r"::error file=checks/deadlock.py,line=6,title=forksight deadlock::process \d+ hangs")
         self.assertIn("the job was ended at the limit; what hangs is told above", err)
-        self.assertNotIn("never go on, and are ended", err)
+        self.assertNotIn("can never go on", err)
 
     def test_without_the_shim(self):
         (self.folder / "deadlock.py").write_text("import os\nprint(os.environ.get('LD_PRELOAD', 'none'), flush=True)\n" + DEADLOCK)
@@ -173,7 +174,7 @@ class Job(unittest.TestCase):
         script = f"( {daemon} ) 3>pids; while ! [ -s pids ]; do sleep 0.1; done; "
         err = self.ci("--timeout", "30s", "--grace", "1s", "--", "sh", "-c", script + "exit 4", status=4)
         pid = (self.folder / "pids").read_text().strip()
-        self.assertRegex(err, rf"^forksight: CMD has left these processes behind, which are ended: [^\n]*\b{pid} \(sh\)")
+        self.assertRegex(err, rf"^forksight: CMD has left these processes behind; forksight ends them: [^\n]*\b{pid} \(sh\)")
         self.assert_gone([pid])
         (self.folder / "pids").unlink()
         start = time.monotonic()
@@ -186,7 +187,7 @@ class Job(unittest.TestCase):
         script = f"( env -i {FIXTURE} dead >/dev/null & ); sleep 600"
         err = self.ci("--timeout", "6s", "--no-preload", "--", "sh", "-c", script, status=124)
         self.assertIn("CERTAIN HANG, cause unknown: deadlock", err)
-        dead = re.search(r"never go on, and are ended: (\d+) \(run_fixture\)\n", err)
+        dead = re.search(r"can never go on; forksight ends them: (\d+) \(run_fixture\)\n", err)
         self.assertTrue(dead, err)
         self.assert_gone(dead.groups())
 

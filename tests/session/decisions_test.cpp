@@ -119,7 +119,8 @@ TEST_F(RunDecides, WhomOfAJobToEndBeforeItsLimit) {
   verdicts_[kChild].ways_out = {"a handler of signal 14"};
   EXPECT_TRUE(dead({both}).empty());
   verdicts_[kChild].ways_out.clear();
-  for (const Liveness other : {Liveness::kDeadButForSignal, Liveness::kSpinning, Liveness::kStalled, Liveness::kAwake}) {
+  for (const Liveness other :
+       {Liveness::kDeadButForSignal, Liveness::kSpinning, Liveness::kStalled, Liveness::kAwake}) {
     stick(kChild, other);
     EXPECT_TRUE(dead({both}).empty());
   }
