@@ -104,6 +104,7 @@ class Session {
     const auto now = Clock::now();
     supervisor_.poll(now);
     note(supervisor_.verdicts(), now);
+    forget_freed();
     rest_.follow(supervisor_, now);
     for (const std::string& sentence : rights_.look(supervisor_)) history_.add_limit(sentence);
     if (is_time_to_tell(now) && has_news(now)) {
@@ -121,6 +122,12 @@ class Session {
   // The hangs of a job are told shortly before its limit.
   bool is_time_to_tell(Clock::time_point now) const {
     return job_ == nullptr || now >= limit() - lead_time(options_.job->timeout);
+  }
+
+  // What went on since something was ended may hang again, of another cause.
+  void forget_freed() {
+    if (killed_.empty()) return;
+    std::erase_if(reported_, [&](const auto& entry) { return !supervisor_.verdicts().contains(entry.first); });
   }
 
   bool has_news(Clock::time_point now) const {

@@ -89,7 +89,7 @@ class Job(unittest.TestCase):
             self.assertFalse(lives(int(pid)), f"process {pid} is left behind")
 
     def test_a_hang_is_told_and_ended_before_the_limit(self):
-        err = self.ci("--timeout", "8s", "--junit", "junit.xml", "--", HAZARD, "hang", status=124, github=True)
+        err = self.ci("--timeout", "6s", "--junit", "junit.xml", "--", HAZARD, "hang", status=124, github=True)
         # The parent ends with 0 as soon as the child is gone: a quarter of the limit is left.
         self.assertNotIn("at the limit", err)
         self.assertIn("CERTAIN HANG: orphaned-mutex", err)
@@ -109,6 +109,17 @@ class Job(unittest.TestCase):
     def test_the_status_of_a_command_that_noticed_is_its_own(self):
         err = self.ci("--timeout", "5s", "--", "sh", "-c", f"{HAZARD} hang; exit 7", status=7)
         self.assertIn("these processes can never go on; forksight ends them", err)
+
+    def test_a_hang_that_follows_another_is_told_too(self):
+        (self.folder / "deadlock.py").write_text(DEADLOCK)
+        script = f"{HAZARD} hang; exec {sys.executable} deadlock.py"
+        err = self.ci("--timeout", "8s", "--junit", "junit.xml", "--", "sh", "-c", script, status=124)
+        self.assertLess(err.index("CERTAIN HANG: orphaned-mutex"), err.index("LIKELY HANG, cause unknown: deadlock"))
+        self.assertNotIn("taken back", err)
+        self.assertEqual({finding["rule"] for finding in self.read_report()["findings"]}, {"orphaned-mutex", "deadlock"})
+        failure = self.read_junit()
+        self.assertIn("table_mutex", failure.get("message"))
+        self.assertIn("deadlock.py:6", failure.text)
 
     def test_a_command_that_leaves_a_hung_child_behind_did_not_succeed(self):
         for status, told in ((0, 124), (4, 4)):
@@ -164,7 +175,7 @@ class Job(unittest.TestCase):
         self.assertFalse(list(self.folder.glob("forksight-out/*/report.json")))
 
     def test_a_sleeping_command_is_told_with_what_it_waits_for(self):
-        err = self.ci("--timeout", "4s", "--", "sleep", "600", status=124)
+        err = self.ci("--timeout", "3s", "--", "sleep", "600", status=124)
         self.assertTrue(err.startswith("forksight: the job was ended at the limit; nothing was stuck\n"), err)
         self.assertIn("could be ended by: its time limit", err)
 
