@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "command/ci_command.hpp"
 #include "command/core_command.hpp"
 #include "command/exit_status.hpp"
 #include "command/explain_command.hpp"
@@ -28,6 +29,7 @@ namespace {
 
 constexpr char kVerbExamples[] = R"(Examples:
   forksight run -- python train.py       run the program; hangs are reported, and cured where that is sound
+  forksight ci --timeout 20m -- ctest    for CI: explain what hangs shortly before the limit, then end it
   forksight why 4242                     explain why this process hangs, and what to do
   forksight core hung.4242               the same for a core file, also on another machine
   forksight report forksight-out/        read the traces again, of one run or of many ranks
@@ -99,6 +101,7 @@ int run_command_line(int argc, char** argv) {
   app.set_version_flag("-V,--version", std::string("forksight ") + FORKSIGHT_VERSION);
   app.require_subcommand(1);
   add_run_command(app, argc, argv, status);
+  add_ci_command(app, argc, argv, status);
   add_why_command(app, status);
   add_core_command(app, status);
   add_report_command(app, status);

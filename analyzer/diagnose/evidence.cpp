@@ -375,7 +375,7 @@ std::string describe_end(const model::Process& process) {
   if (!process.exit_status) return {};
   const int status = *process.exit_status;
   if (WIFSIGNALED(status)) {
-    if (process.killed_by_run && WTERMSIG(status) == SIGKILL) return "forksight ended it (--on-hang kill).";
+    if (process.killed_by_run && WTERMSIG(status) == SIGKILL) return "forksight ended it.";
     const char* const name = ::sigabbrev_np(WTERMSIG(status));
     return fmt::format("It was ended by signal {}{}.", WTERMSIG(status),
                        name == nullptr ? std::string() : fmt::format(" (SIG{})", name));

@@ -10,4 +10,9 @@ int exit_status(const RunOptions& options, bool fails, int status) {
   return WIFSIGNALED(status) ? kSignalled + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
+int job_status(const JobEnd& end) {
+  const bool is_hidden = end.has_killed && end.status == 0;
+  return end.is_at_limit || end.is_command_killed || is_hidden ? kJobEnded : end.status;
+}
+
 }  // namespace forksight

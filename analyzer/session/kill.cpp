@@ -25,4 +25,19 @@ std::vector<proc::ProcessKey> find_targets(std::vector<proc::ProcessKey> tree, c
   return targets;
 }
 
+std::vector<proc::ProcessKey> find_proven_dead(const Verdicts& verdicts, const model::Model& model,
+                                               const std::vector<Finding>& findings) {
+  std::vector<proc::ProcessKey> dead;
+  for (const Finding& finding : findings) {
+    if (finding.outcome != Outcome::kHang || finding.harm != Certainty::kProven) continue;
+    for (const model::ProcessId id : finding.processes) {
+      const watch::Verdict* const verdict = find_verdict(verdicts, model.processes[id]);
+      const bool is_dead =
+          verdict != nullptr && verdict->liveness == model::Liveness::kDead && verdict->ways_out.empty();
+      if (is_dead && std::ranges::find(dead, verdict->key) == dead.end()) dead.push_back(verdict->key);
+    }
+  }
+  return dead;
+}
+
 }  // namespace forksight

@@ -19,4 +19,9 @@ bool has_hang_to_end(const Verdicts& verdicts, const model::Model& model, const 
 // Parents first, so that none replaces a child that it lost: the tree, and what left it and is stuck for good.
 std::vector<proc::ProcessKey> find_targets(std::vector<proc::ProcessKey> tree, const Verdicts& verdicts);
 
+// Those that will never go on, whatever is ended or told beside them, where a finding proves that and says why. Their
+// victims are not among them.
+std::vector<proc::ProcessKey> find_proven_dead(const Verdicts& verdicts, const model::Model& model,
+                                               const std::vector<Finding>& findings);
+
 }  // namespace forksight

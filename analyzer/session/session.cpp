@@ -22,6 +22,8 @@
 #include "proc/proc_fs.hpp"
 #include "session/exit.hpp"
 #include "session/history.hpp"
+#include "session/job.hpp"
+#include "session/job_report.hpp"
 #include "session/kill.hpp"
 #include "session/lost_signals.hpp"
 #include "session/open_calls.hpp"
@@ -48,11 +50,17 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kPace{250};
 constexpr int kSearchShare = 200;  // a search for processes that lost their parent may take one part in so many of the time
 constexpr int kLoadShare = 50;     // so may the reading of growing traces
+constexpr std::chrono::milliseconds kLastMoment{500};  // in which what CMD leaves may end by itself
+
 class Session {
  public:
-  Session(const RunOptions& options, RunReport& report, RunFolder folder, const RunSignals& signals, pid_t command)
+  // `job` is where a run with a time limit is told, null for others; `strangers` are no part of it.
+  Session(const RunOptions& options, RunReport& report, RunFolder folder, const RunSignals& signals, pid_t command,
+          JobReport* job, Processes strangers)
       : options_(options),
         report_(report),
+        job_(job),
+        strangers_(std::move(strangers)),
         folder_(std::move(folder)),
         signals_(signals),
         supervisor_(command, options.hang_after),
@@ -80,7 +88,7 @@ class Session {
       // A look that took long, or a stopped machine, is not made up for.
       next_look = std::max(next_look + kPace, Clock::now() + kPace / 2);
     }
-    return finish();
+    return job_ != nullptr ? finish_job() : finish();
   }
 
  private:
@@ -96,15 +104,30 @@ class Session {
     const auto now = Clock::now();
     supervisor_.poll(now);
     note(supervisor_.verdicts(), now);
+    forget_freed();
     rest_.follow(supervisor_, now);
     for (const std::string& sentence : rights_.look(supervisor_)) history_.add_limit(sentence);
-    if (has_news(now)) {
+    if (is_time_to_tell(now) && has_news(now)) {
       // Who waits for it is told with it, however short a time.
       supervisor_.poll_at_any_age(now);
       note(supervisor_.verdicts(), now);
       if (has_news(now)) report_stuck(supervisor_.verdicts());
     }
     if (killing_) kill_tree();
+    if (job_ != nullptr && now >= limit()) end_at_limit();
+  }
+
+  Clock::time_point limit() const { return started_ + options_.job->timeout; }
+
+  // The hangs of a job are told shortly before its limit.
+  bool is_time_to_tell(Clock::time_point now) const {
+    return job_ == nullptr || now >= limit() - lead_time(options_.job->timeout);
+  }
+
+  // What went on since something was ended may hang again, of another cause.
+  void forget_freed() {
+    if (killed_.empty()) return;
+    std::erase_if(reported_, [&](const auto& entry) { return !supervisor_.verdicts().contains(entry.first); });
   }
 
   bool has_news(Clock::time_point now) const {
@@ -126,6 +149,8 @@ class Session {
   }
 
   void take_back(const proc::ProcessKey& key) {
+    // It goes on because we have ended what it waited for.
+    if (!killed_.empty()) return;
     reported_.erase(key);
     outside_.forget(key);
     if (const auto gone = said_.take_back(key); !gone.empty()) report_.take_back(key.pid, gone);
@@ -141,6 +166,10 @@ class Session {
     const Diagnosis diagnosis = diagnose_folder(seen);
     said_.note(verdicts, diagnosis.model, diagnosis.findings);
     report_.say(diagnosis.model, diagnosis.findings, diagnosis.unexplained);
+    if (job_ != nullptr) {
+      job_->tell(diagnosis.model, diagnosis.findings, diagnosis.unexplained);
+      if (!was_told_to_end_) kill_dead(find_proven_dead(verdicts, diagnosis.model, diagnosis.findings));
+    }
     const bool may_kill = options_.on_hang == OnHang::kKill;
     if (may_kill && has_hang_to_end(verdicts, diagnosis.model, diagnosis.findings, options_.kill_on)) killing_ = true;
   }
@@ -183,6 +212,7 @@ class Session {
 
   // A process may fork and end between two walks: its child has another parent by then, and need not write a trace.
   void look_for_orphans() {
+    if (job_ != nullptr) adopt_children();
     const auto start = Clock::now();
     const std::size_t forks = supervisor_.tree().forks();
     if (forks == forks_ || start < next_search_) return;
@@ -194,6 +224,16 @@ class Session {
       if (is_younger && has_our_mark(pid)) supervisor_.tree().adopt({pid, stat->start_ticks});
     }
     next_search_ = Clock::now() + (Clock::now() - start) * kSearchShare;
+  }
+
+  // A process of a job that loses its parent becomes a child of this process.
+  void adopt_children() {
+    for (const std::int32_t pid : proc::read_children(::getpid())) {
+      if (supervisor_.tree().living().contains(pid)) continue;
+      const auto stat = proc::read_stat(pid);
+      if (!stat || strangers_.contains({pid, stat->start_ticks})) continue;
+      supervisor_.tree().adopt({pid, stat->start_ticks});
+    }
   }
 
   // Its environment names the folder of this run.
@@ -332,7 +372,11 @@ class Session {
     if (is_whole) resting = now;
     if (resting.empty()) return;
     was_rest_told_ = true;
-    report_.say_waits(told, resting);
+    if (job_ != nullptr) {
+      job_->tell_waits(told, resting);
+    } else {
+      report_.say_waits(told, resting);
+    }
   }
 
   // A report told why these hang, or that nobody knows it. Of one that goes on it told of threads.
@@ -373,6 +417,70 @@ class Session {
     }
   }
 
+  // Nothing is taken back of what is ended now, and a signal of ours is no reason to tell of it.
+  void end_at_limit() {
+    is_over_limit_ = true;
+    was_told_to_end_ = true;
+    given_up_ = true;
+    report_before_the_end();
+    if (job_->has_told_hang()) {
+      job_->say("the job was ended at the limit; what hangs is told above");
+      return;
+    }
+    job_->say_failure("the job was ended at the limit; nothing was stuck");
+    report_rest(true);
+    if (!was_rest_told_) job_->say("these processes ran at the limit: " + name_processes(list_job(strangers_)));
+  }
+
+  // What waits for them may go on then.
+  void kill_dead(const std::vector<proc::ProcessKey>& dead) {
+    if (dead.empty()) return;
+    job_->say("these processes can never go on; forksight ends them: " + name_processes(dead));
+    for (const proc::ProcessKey& key : dead) {
+      history_.note_kill(key);
+      killed_.insert(key);
+      send_signal(key, SIGKILL);
+    }
+  }
+
+  int finish_job() {
+    const int run_status = finish();
+    end_job();
+    const int status = job_status({is_over_limit_, killed_.contains(command_), !killed_.empty(), run_status});
+    job_->end(status, Clock::now() - started_);
+    return status;
+  }
+
+  // Leaves nothing behind. What CMD leaves may be about to end by itself.
+  void end_job() {
+    const auto ask_at = Clock::now() + (is_over_limit_ ? std::chrono::milliseconds(0) : kLastMoment);
+    const auto force_at = ask_at + options_.job->grace;
+    const auto give_up_at = force_at + std::chrono::seconds(10);
+    Processes asked;
+    for (;;) {
+      reap();
+      const std::vector<proc::ProcessKey> job = list_job(strangers_);
+      // The list may miss one that another leaves at that moment. Without a child there is none.
+      if (job.empty() && (!strangers_.empty() || !has_children())) return;
+      const auto now = Clock::now();
+      if (now >= give_up_at) {
+        if (!job.empty()) job_->say("these processes cannot be ended: " + name_processes(job));
+        return;
+      }
+      if (now >= ask_at && asked.empty() && !job.empty() && !given_up_) {
+        job_->say("CMD has left these processes behind; forksight ends them: " + name_processes(job));
+      }
+      for (const proc::ProcessKey& key : job) {
+        if (now >= force_at) {
+          send_signal(key, SIGKILL);
+        } else if (now >= ask_at && asked.insert(key).second) {
+          send_signal(key, SIGTERM);
+        }
+      }
+      static_cast<void>(signals_.wait(now + std::chrono::milliseconds(20)));
+    }
+  }
+
   void kill_tree() {
     supervisor_.tree().refresh();
     for (const proc::ProcessKey& key : find_targets(supervisor_.tree().descendants(), supervisor_.verdicts())) {
@@ -399,11 +507,19 @@ class Session {
       collect::merge_run_log(diagnosis.model, history_.log(supervisor_));
     }
     if (status_ && !killing_) report_.note_end(*status_);
-    for (const auto& [pid, gone] : said_.take_back_unproven(diagnosis.findings)) report_.take_back(pid, gone);
+    if (killed_.empty()) {
+      for (const auto& [pid, gone] : said_.take_back_unproven(diagnosis.findings)) report_.take_back(pid, gone);
+    }
     fails_ = said_.has_at_least(options_.fail_on, diagnosis.findings);
-    const bool keeps_folder = has_evidence || !diagnosis.findings.empty();
+    const bool has_document = job_ != nullptr && job_->has_document();
+    const bool keeps_folder = has_evidence || !diagnosis.findings.empty() || has_document;
     if (!keeps_folder) folder_.remove_if_empty();
     report_.say_last(diagnosis.model, diagnosis.findings, diagnosis.unexplained);
+    if (job_ != nullptr) {
+      job_->tell(diagnosis.model, diagnosis.findings, diagnosis.unexplained);
+      // CMD did not wait for them.
+      if (!was_told_to_end_) kill_dead(find_proven_dead(supervisor_.verdicts(), diagnosis.model, diagnosis.findings));
+    }
     if (keeps_folder) remove_older_runs();
     // Short-lived processes are known by their traces alone.
     const std::size_t processes = std::max(supervisor_.tree().seen(), diagnosis.model.processes.size());
@@ -440,6 +556,8 @@ class Session {
 
   const RunOptions& options_;
   RunReport& report_;
+  JobReport* job_;
+  Processes strangers_;
   RunFolder folder_;
   const RunSignals& signals_;
   watch::Supervisor supervisor_;
@@ -452,6 +570,9 @@ class Session {
   pid_t command_pid_;
   proc::ProcessKey command_;
   std::map<proc::ProcessKey, model::Liveness> reported_;
+  Processes killed_;  // by kill_dead()
+  Clock::time_point started_ = Clock::now();
+  bool is_over_limit_ = false;  // the job has not ended by itself
   std::optional<int> status_;  // CMD's, as of wait(2)
   int interrupts_ = 0;         // while something hung
   bool fails_ = false;         // something at or above --fail-on was found
@@ -469,10 +590,14 @@ class Session {
 }  // namespace
 
 RunEnd run_session(const RunOptions& options) {
-  const auto installed = find_shim();
-  if (!installed) return {kRunFailed, installed.error()};
-  const auto shim = make_preload_path(installed.value(), list_link_folders());
-  if (!shim) return {kRunFailed, shim.error()};
+  fs::path shim;
+  if (options.preload) {
+    const auto installed = find_shim();
+    if (!installed) return {kRunFailed, installed.error()};
+    const auto linked = make_preload_path(installed.value(), list_link_folders());
+    if (!linked) return {kRunFailed, linked.error()};
+    shim = linked.value();
+  }
   if (const auto foreign = proc::find_foreign_proc()) return {kRunFailed, *foreign};
   if (options.format == ReportFormat::kJson && options.report.empty()) {
     return {kRunRefused,
@@ -488,25 +613,44 @@ RunEnd run_session(const RunOptions& options) {
   }
   if (!folder) return {kRunRefused, folder.error()};
 
+  std::optional<JobReport> job;
+  Processes strangers;
+  if (options.job) {
+    job.emplace(options, folder->path() / "report.json", folder->shown() / "report.json");
+    std::string problem = job->open();
+    if (problem.empty()) problem = adopt_orphans();
+    if (!problem.empty()) {
+      folder->remove_if_empty();
+      return {kRunRefused, std::move(problem)};
+    }
+    // Children that this process had before an exec.
+    const std::vector<proc::ProcessKey> before = list_job({});
+    strangers = {before.begin(), before.end()};
+  }
   const RunSignals signals;
   proc::Environment environment{
-      {"LD_PRELOAD", preload_value(shim.value(), std::getenv("LD_PRELOAD"))},
-      {"ASAN_OPTIONS", asan_options_value(std::getenv("ASAN_OPTIONS"))},
       {"FORKSIGHT_OUT", folder->path().string()},
       {"FORKSIGHT_OMP", options.omp},
       {"FORKSIGHT_ON_ORPHAN", options.on_orphan},
       {"FORKSIGHT_CURE", options.cure},
       {"FORKSIGHT_PYTHON_SIGNAL", python_signal_value()},
   };
+  if (options.preload) {
+    environment.emplace_back("LD_PRELOAD", preload_value(shim, std::getenv("LD_PRELOAD")));
+    environment.emplace_back("ASAN_OPTIONS", asan_options_value(std::getenv("ASAN_OPTIONS")));
+  }
   if (options.lock_order) environment.emplace_back("FORKSIGHT_LOCK_ORDER", "1");
   if (options.predict) environment.emplace_back("FORKSIGHT_PREDICT", "1");
   const proc::OutputPlace output{options.report == kStandardOutput ? STDERR_FILENO : -1};
   const proc::Launch command = proc::launch(options.command, environment, signals.before(), output);
   if (command.pid < 0) {
     folder->remove_if_empty();
+    if (job) job->fail(command.message);
     return {command.exit_code, command.message};
   }
-  Session session(options, report, std::move(folder).value(), signals, command.pid);
+  Session session(options, report, std::move(folder).value(), signals, command.pid, job ? &*job : nullptr,
+                  std::move(strangers));
+  if (!options.preload) return {session.run(), {}};
   for (const std::string& limit : find_preload_limits(proc::resolve_program(options.command.front()))) {
     session.add_limit(limit);
   }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "diagnose/finding.hpp"
+#include "session/job.hpp"
 #include "session/keep.hpp"
 
 namespace forksight {
@@ -35,6 +36,8 @@ struct RunOptions {
   std::filesystem::path report;
   bool full = false;  // text: every frame of every stack
   bool quiet = false;
+  bool preload = true;            // false: CMD runs without the shim, and is only looked at from outside
+  std::optional<JobOptions> job;  // a time limit, shortly before which hangs are told
 };
 
 inline constexpr char kStandardOutput[] = "-";

@@ -3,27 +3,15 @@
 
 #include <map>
 
-#include "render/printable.hpp"
+#include "render/xml.hpp"
 #include "suite/shell_words.hpp"
 #include "suite/views.hpp"
 
 namespace forksight::suite {
 namespace {
 
-// Text for XML 1.0: what it cannot hold is written as \xNN.
-std::string escape_xml(std::string_view text) {
-  std::string escaped;
-  for (const char one : render::printable(text)) {
-    switch (one) {
-      case '&': escaped += "&amp;"; break;
-      case '<': escaped += "&lt;"; break;
-      case '>': escaped += "&gt;"; break;
-      case '"': escaped += "&quot;"; break;
-      default: escaped += one;
-    }
-  }
-  return escaped;
-}
+using render::escape_xml;
+using render::escape_xml_lines;
 
 struct Counts {
   int failures = 0;
@@ -55,23 +43,13 @@ std::string all_lines(const CaseResult& result) {
   return text + "to repeat: " + repeat_command(result) + "\n";
 }
 
-std::string escape_lines(const std::string& text) {
-  std::string escaped;
-  for (std::size_t start = 0; start < text.size();) {
-    const std::size_t end = std::min(text.find('\n', start), text.size());
-    escaped += escape_xml(std::string_view(text).substr(start, end - start)) + "\n";
-    start = end + 1;
-  }
-  return escaped;
-}
-
 std::string as_testcase(const CaseResult& result, bool is_strict) {
   std::string text = fmt::format("    <testcase name=\"{}\" classname=\"forksight.suite.{}\" time=\"{:.3f}\"",
                                  escape_xml(result.which->name), escape_xml(result.which->folder), result.seconds);
   const std::string what = escape_xml(first_line(result));
   if (is_bad(result, is_strict)) {
     return text + fmt::format(">\n      <failure message=\"{}\" type=\"{}\">{}</failure>\n    </testcase>\n", what,
-                              to_string(result.state), escape_lines(all_lines(result)));
+                              to_string(result.state), escape_xml_lines(all_lines(result)));
   }
   if (result.state == State::kSkipped) {
     return text + fmt::format(">\n      <skipped message=\"{}\"/>\n    </testcase>\n", what);

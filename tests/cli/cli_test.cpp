@@ -170,9 +170,9 @@ TEST_F(Cli, UsageErrorsAreTwo) {
   expect_error(run_forksight({"report", "--format", "xml", at("hang")}), 2,
                "--format: xml is neither text nor json; try `forksight report --help`");
   const Finished verb = run_forksight({"reprot", at("hang")});
-  expect_error(verb, 2, "reprot: no such verb; did you mean report? There are run, why, core, report, explain, queue, suite, trace");
+  expect_error(verb, 2, "reprot: no such verb; did you mean report? There are run, ci, why, core, report, explain, queue, suite, trace");
   expect_error(run_forksight({"xyzzy"}), 2,
-               "xyzzy: no such verb; there are run, why, core, report, explain, queue, suite, trace");
+               "xyzzy: no such verb; there are run, ci, why, core, report, explain, queue, suite, trace");
   const Finished option = run_forksight({"report", "--colour", at("hang")});
   EXPECT_EQ(option.status, 2);
   EXPECT_TRUE(has(option.err, "--colour")) << option.err;

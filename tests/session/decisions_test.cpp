@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "session/exit.hpp"
+#include "session/job.hpp"
 #include "session/kill.hpp"
 #include "session/said.hpp"
 
@@ -105,6 +106,26 @@ TEST_F(RunDecides, WhomToEnd) {
   EXPECT_TRUE(find_targets({}, {}).empty());
 }
 
+TEST_F(RunDecides, WhomOfAJobToEndBeforeItsLimit) {
+  const auto dead = [&](const std::vector<Finding>& findings) { return find_proven_dead(verdicts_, model_, findings); };
+  stick(kParent, Liveness::kVictim);
+  stick(kChild, Liveness::kDead);
+  Finding both = finding(Certainty::kProven, "a", 0);
+  both.processes = {0, 1};
+  EXPECT_EQ(dead({both, finding(Certainty::kProven, "b")}), std::vector{kChild}) << "once, and not its victim";
+  EXPECT_TRUE(dead({}).empty()) << "stuck, and nobody can say why";
+  EXPECT_TRUE(dead({finding(Certainty::kLikely, "a")}).empty());
+  EXPECT_TRUE(dead({finding(Certainty::kProven, "a", 1, Outcome::kError)}).empty());
+  verdicts_[kChild].ways_out = {"a handler of signal 14"};
+  EXPECT_TRUE(dead({both}).empty());
+  verdicts_[kChild].ways_out.clear();
+  for (const Liveness other :
+       {Liveness::kDeadButForSignal, Liveness::kSpinning, Liveness::kStalled, Liveness::kAwake}) {
+    stick(kChild, other);
+    EXPECT_TRUE(dead({both}).empty());
+  }
+}
+
 TEST_F(RunDecides, ToFailForWhatWasFoundAndIsGone) {
   stick(kChild, Liveness::kDead);
   said_.note(verdicts_, model_, {finding(Certainty::kProven, "a")});
@@ -164,6 +185,23 @@ TEST(ExitStatus, IsThatOfAShell) {
   RunOptions zero;
   zero.error_exitcode = 0;
   EXPECT_EQ(exit_status(zero, true, 5 << 8), 0);
+}
+
+TEST(JobStatus, IsThatOfTheCommandUnlessItWasEnded) {
+  EXPECT_EQ(job_status({.status = 0}), 0);
+  EXPECT_EQ(job_status({.status = 7}), 7);
+  EXPECT_EQ(job_status({.is_at_limit = true, .status = 128 + SIGTERM}), 124);
+  EXPECT_EQ(job_status({.is_command_killed = true, .has_killed = true, .status = 128 + SIGKILL}), 124);
+  EXPECT_EQ(job_status({.has_killed = true, .status = 8}), 8);
+  EXPECT_EQ(job_status({.has_killed = true, .status = 0}), 124) << "it did not notice that something hung";
+}
+
+TEST(LeadTime, IsAQuarterOfTheLimitAndHalfAMinuteAtMost) {
+  using std::chrono::minutes;
+  using std::chrono::seconds;
+  EXPECT_EQ(lead_time(seconds(4)), seconds(1));
+  EXPECT_EQ(lead_time(minutes(2)), seconds(30));
+  EXPECT_EQ(lead_time(minutes(20)), seconds(30));
 }
 
 }  // namespace

@@ -1,0 +1,147 @@
+#include "session/job_report.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <utility>
+
+#include "diagnose/diagnose.hpp"
+#include "render/json.hpp"
+#include "render/terminal.hpp"
+#include "render/text.hpp"
+#include "render/waits.hpp"
+
+namespace forksight {
+namespace {
+
+namespace fs = std::filesystem;
+
+// "" or why not.
+std::string write(const fs::path& file, const std::string& text, std::ios::openmode mode) {
+  std::ofstream stream(file, std::ios::out | mode);
+  stream << text;
+  stream.close();
+  return stream ? "" : fmt::format("{}: cannot be written: {}", file.string(), std::strerror(errno));
+}
+
+// "" if it is not set.
+std::string read_variable(const char* name) {
+  const char* const value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+bool is_on_github() { return !read_variable("GITHUB_ACTIONS").empty(); }
+
+// Of the sources.
+fs::path find_workspace() {
+  std::error_code ignored;
+  const std::string workspace = read_variable("GITHUB_WORKSPACE");
+  return workspace.empty() ? fs::current_path(ignored) : fs::path(workspace);
+}
+
+std::string join(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : " ") + word;
+  return text;
+}
+
+void put(const std::string& text) { fmt::print(stderr, "{}", text); }
+
+}  // namespace
+
+JobReport::JobReport(const RunOptions& options, fs::path document, fs::path shown)
+    : options_(options), document_(std::move(document)), shown_(std::move(shown)) {}
+
+std::string JobReport::open() {
+  if (options_.job->junit.empty()) return "";
+  const render::JobCase job{.name = join(options_.command),
+                            .state = render::JobState::kError,
+                            .message = "forksight did not see the end of the command",
+                            .text = ""};
+  return write(options_.job->junit, render::render_junit(job), std::ios::trunc);
+}
+
+void JobReport::tell(const model::Model& model, const std::vector<Finding>& findings,
+                     const std::vector<std::string>& unexplained) {
+  std::vector<Finding> fresh;
+  for (const Finding& finding : findings) {
+    if (told_.insert(finding.fingerprint).second) fresh.push_back(finding);
+  }
+  std::vector<std::string> sentences;
+  for (const std::string& sentence : unexplained) {
+    // "process 123 (app) …": how long it hangs changes, the process does not.
+    if (told_.insert(sentence.substr(0, sentence.find('('))).second) sentences.push_back(sentence);
+  }
+  if (fresh.empty() && sentences.empty()) return;
+  const auto is_failure = [](const Finding& finding) {
+    return finding.outcome == Outcome::kHang && finding.harm >= Certainty::kLikely;
+  };
+  const auto failure = std::ranges::find_if(fresh, is_failure);
+  has_told_hang_ = has_told_hang_ || failure != fresh.end() || !sentences.empty();
+  if (first_.empty()) first_ = failure != fresh.end() ? failure->summary : sentences.empty() ? "" : sentences.front();
+
+  render::TextOptions how;
+  how.cwd = find_workspace();
+  std::string text = render::render_text(model, fresh, how, sentences);
+  if (!sentences.empty()) text += render::render_waits(model, find_unexplained_processes(model, findings), how);
+  if (const std::string limits = render::render_limits(model.limits, how); !limits.empty()) text += "\n" + limits;
+  text_ += text;
+  complain(write(document_, render::render_json(model, findings), std::ios::trunc));
+  has_document_ = true;
+  if (has_told_hang_) write_junit(render::JobState::kFailed, first_);
+  add_summary(has_told_hang_ ? "the job hangs" : "findings", text);
+  if (!is_on_github()) return;
+  std::error_code ignored;
+  put(render::render_annotations(fresh, {find_workspace(), fs::current_path(ignored)}));
+  for (const std::string& sentence : sentences) put(render::render_annotation(sentence));
+}
+
+void JobReport::tell_waits(const model::Model& model, const std::vector<model::ProcessId>& processes) {
+  put(render::render_waits(model, processes, render::options_for(STDERR_FILENO)));
+  const std::string text = render::render_waits(model, processes, {});
+  text_ += text;
+  add_summary("what the processes waited for", text);
+}
+
+void JobReport::say(const std::string& sentence) {
+  put(render::render_line("forksight: " + sentence, render::options_for(STDERR_FILENO)));
+  text_ += render::render_line("forksight: " + sentence);
+}
+
+void JobReport::say_failure(const std::string& sentence) {
+  say(sentence);
+  if (first_.empty()) first_ = sentence;
+  add_summary(sentence, "");
+  if (is_on_github()) put(render::render_annotation(sentence));
+}
+
+void JobReport::fail(const std::string& why) { write_junit(render::JobState::kError, why); }
+
+void JobReport::end(int status, std::chrono::duration<double> time) {
+  seconds_ = time.count();
+  if (has_document_) say(fmt::format("report in {}", shown_.string()));
+  const std::string message = first_.empty() ? fmt::format("the command ended with status {}", status) : first_;
+  write_junit(status == 0 ? render::JobState::kPassed : render::JobState::kFailed, message);
+}
+
+void JobReport::write_junit(render::JobState state, const std::string& message) {
+  if (options_.job->junit.empty()) return;
+  const render::JobCase job{join(options_.command), seconds_, state, message, text_};
+  complain(write(options_.job->junit, render::render_junit(job), std::ios::trunc));
+}
+
+void JobReport::complain(const std::string& problem) {
+  if (!problem.empty()) put(render::render_line("forksight: error: " + problem, render::options_for(STDERR_FILENO)));
+}
+
+void JobReport::add_summary(const std::string& headline, const std::string& text) {
+  const std::string file = read_variable("GITHUB_STEP_SUMMARY");
+  if (!file.empty()) complain(write(file, render::render_step_summary(headline, text), std::ios::app));
+}
+
+}  // namespace forksight
