@@ -1,0 +1,167 @@
+"""platforms.py --packages DIR --roots DIR [--suite DIR] [--page FILE] [RELEASE ...]: installs the packages of ./bootstrap package
+in minimal roots of Debian releases that have no compiler, tries them there, and writes the table of docs/platforms.md.
+
+Needs root and debootstrap. Roots that DIR lacks are made, from the mirror of this machine. --suite names the folder repro of a
+build, for the steps of the hazard suite. Each cell that is red must be explained in EXPLAINED, and none else: otherwise the
+status is 1. 77 says that the packages, debootstrap or the rights of root are missing."""
+import argparse
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+RELEASES = {"bullseye": "Debian 11", "bookworm": "Debian 12", "trixie": "Debian 13", "sid": "Debian sid"}
+OLDEST = "bullseye"
+PACKAGES = {"deb": "`.deb`", "tar": "`.tar.zst`", "wheel": "wheel"}
+COLUMNS = {"install": "installs", "version": "`--version`", "demo": "demo", "why": "`why`", "why python": "`why`, Python", "why numpy": "`why`, numpy",
+           "run numpy": "`run`, numpy", "core": "`core`", "suite": "`suite run`"}
+# What is red, and why. The text goes below the table.
+EXPLAINED = {}
+BEGIN, END = "<!-- table: begin -->\n", "<!-- table: end -->\n"
+LIMIT_S = 1800
+
+
+def run(*argv, **options):
+    return subprocess.run([str(word) for word in argv], stdin=subprocess.DEVNULL, timeout=LIMIT_S, **options)
+
+
+def ask(root, folder, *argv):
+    return run(HERE / "enter.sh", root, folder, *argv, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def make_programs(roots, folder):
+    """Programs that run on each release: compiled on the oldest, in a copy of its root that has a compiler for that time."""
+    programs = roots / "programs"
+    if not (programs / "done").exists():
+        programs.mkdir(exist_ok=True)
+        shutil.copytree(ROOT / "repro", folder / "repro")
+        script = ("set -e; apt-get update -q; apt-get install -y -q --no-install-recommends g++; cd /mnt/repro; "
+                  "gcc -O2 -g -fopenmp openmp/lost_openmp_pool.c -o ../lost_openmp_pool; "
+                  "g++ -O2 -g -std=c++20 -pthread locks/orphaned_mutex.cpp -o ../orphaned_mutex")
+        run(HERE / "enter.sh", "--network", roots / OLDEST, folder, "sh", "-c", script, check=True)
+        for name in ("lost_openmp_pool", "orphaned_mutex"):
+            shutil.copy2(folder / name, programs / name)
+        (programs / "done").touch()
+    return programs
+
+
+def copy_suite(suite, libc, folder):
+    """The hazard suite, if its programs run with this libc."""
+    built_with = run("getconf", "GNU_LIBC_VERSION", check=True, capture_output=True, text=True).stdout.split()[1]
+    if suite is None or tuple(map(int, libc.split("."))) < tuple(map(int, built_with.split("."))):
+        return
+    (folder / "suite/bin").mkdir(parents=True)
+    shutil.copy2(suite / "cases.json", folder / "suite/cases.json")
+    for path in suite.iterdir():
+        if path.is_file() and path.name != "cases.json" and not path.suffix == ".cmake":
+            shutil.copy2(path, folder / "suite/bin" / path.name)
+    shutil.copytree(ROOT / "repro", folder / "suite/src")
+
+
+def try_package(release, package, arguments, programs, logs):
+    """{step: "" or why it failed} of one cell's row, and the version of its libc."""
+    root = arguments.roots / release
+    with tempfile.TemporaryDirectory(prefix="forksight-platform-") as name:
+        folder = Path(name)
+        libc = ask(root, folder, "getconf", "GNU_LIBC_VERSION").split()[1]
+        shutil.copytree(arguments.packages, folder / "packages")
+        shutil.copytree(programs, folder / "programs")
+        for part in ("demo.sh", "openmp/lost_openmp_pool.c"):
+            (folder / "forksight/repro" / part).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / "repro" / part, folder / "forksight/repro" / part)
+        for path in HERE.glob("*.py"):
+            shutil.copy2(path, folder)
+        copy_suite(arguments.suite, libc, folder)
+        with open(logs / f"{release}-{package}.log", "w", encoding="utf-8") as log:
+            run(HERE / "enter.sh", root, folder, "/usr/bin/python3", "-B", "/mnt/inside.py", package, check=True, stdout=log, stderr=subprocess.STDOUT)
+        return json.loads((folder / "result.json").read_text()), libc
+
+
+def explanation_of(release, step):
+    return EXPLAINED.get((release, step))
+
+
+def make_table(rows):
+    """Rows are (release, package, libc, {step: reason})."""
+    texts, lines = [], ["| system | glibc | package | " + " | ".join(COLUMNS.values()) + " |", "|---" * (len(COLUMNS) + 3) + "|"]
+    for release, package, libc, result in rows:
+        cells = []
+        for step in COLUMNS:
+            text = explanation_of(release, step) or "not explained"
+            if not result[step]:
+                cells.append("yes")
+                continue
+            if text not in texts:
+                texts.append(text)
+            cells.append(f"no ({texts.index(text) + 1})")
+        lines.append(f"| {RELEASES[release]} | {libc} | {PACKAGES[package]} | " + " | ".join(cells) + " |")
+    lines += [""] * bool(texts) + [f"{number}. {text}" for number, text in enumerate(texts, 1)]
+    return "".join(line + "\n" for line in lines)
+
+
+def judge(rows):
+    """What is red and not explained, and what is explained and not red."""
+    problems = []
+    for release, package, _, result in rows:
+        for step, reason in result.items():
+            if reason and not explanation_of(release, step):
+                problems.append(f"{release}, {package}, {step}: {reason}")
+            elif not reason and explanation_of(release, step):
+                problems.append(f"{release}, {package}, {step}: is explained as red, and is not")
+    return problems
+
+
+def write_page(page, table):
+    before, begin, rest = page.read_text().partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        sys.exit(f"platforms.py: error: {page} has no place for the table")
+    page.write_text(f"{before}{BEGIN}{table}{END}{after}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--packages", type=Path, required=True)
+    parser.add_argument("--roots", type=Path, required=True)
+    parser.add_argument("--suite", type=Path)
+    parser.add_argument("--page", type=Path)
+    parser.add_argument("release", nargs="*", choices=[*RELEASES, []])
+    arguments = parser.parse_args()
+    arguments.roots, arguments.packages = arguments.roots.resolve(), arguments.packages.resolve()
+    for missing, what in ((os.geteuid() != 0, "the rights of root"), (not shutil.which("debootstrap"), "debootstrap"),
+                          (not list(arguments.packages.glob("*.deb")), f"the packages in {arguments.packages}: ./bootstrap package makes them")):
+        if missing:
+            print(f"skipped: this needs {what}")
+            return 77
+    logs = arguments.roots / "logs"
+    logs.mkdir(parents=True, exist_ok=True)
+    releases = arguments.release or list(RELEASES)
+    for release in {OLDEST: 0, **dict.fromkeys(releases)}:
+        run(HERE / "make_root.sh", release, arguments.roots / release, check=True)
+    with tempfile.TemporaryDirectory(prefix="forksight-platform-") as folder:
+        programs = make_programs(arguments.roots, Path(folder))
+    rows = []
+    for release in releases:
+        for package in PACKAGES:
+            result, libc = try_package(release, package, arguments, programs, logs)
+            rows.append((release, package, libc, result))
+            red = [f"{step} ({reason})" for step, reason in result.items() if reason]
+            print(f"{release}, {package}: {len(result) - len(red)} of {len(result)} steps{'; red: ' if red else ''}{'; '.join(red)}", flush=True)
+    table = make_table(rows)
+    print(table)
+    if arguments.page and releases == list(RELEASES):
+        write_page(arguments.page, table)
+    problems = judge(rows)
+    for problem in problems:
+        print(f"platforms.py: {problem}; see {logs}")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
