@@ -1,13 +1,14 @@
-"""platforms.py --packages DIR --roots DIR [--suite DIR] [--page FILE] [RELEASE ...]: installs the packages of ./bootstrap package
+"""platforms.py --packages DIR --build DIR --roots DIR [--page FILE] [RELEASE ...]: installs the packages of ./bootstrap package
 in minimal roots of Debian releases that have no compiler, tries them there, and writes the table of docs/platforms.md.
 
-Needs root and debootstrap. Roots that DIR lacks are made, from the mirror of this machine. --suite names the folder repro of a
-build, for the steps of the hazard suite. Each cell that is red must be explained in EXPLAINED, and none else: otherwise the
+Needs root and debootstrap. Roots that are not there are made, from the mirror of this machine. --build names a configured build
+with tests: it knows how the cases of the hazard suite are compiled. Each cell that is red must be explained in EXPLAINED, and none else: otherwise the
 status is 1. 77 says that the packages, debootstrap or the rights of root are missing."""
 import argparse
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -21,6 +22,11 @@ OLDEST = "bullseye"
 PACKAGES = {"deb": "`.deb`", "tar": "`.tar.zst`", "wheel": "wheel"}
 COLUMNS = {"install": "installs", "version": "`--version`", "demo": "demo", "why": "`why`", "why python": "`why`, Python", "why numpy": "`why`, numpy",
            "run numpy": "`run`, numpy", "core": "`core`", "suite": "`suite run`"}
+# Of the hazard suite: each kind of lock, with repaired twins, and the pool of libgomp.
+CASES = ("orphaned_mutex.O2", "orphaned_mutex.O0", "orphaned_mutex.repaired", "orphaned_mutex_kinds.robust", "orphaned_mutex_kinds.pi",
+         "orphaned_recursive_mutex", "orphaned_rwlock_writer", "orphaned_rwlock_writer.repaired", "orphaned_semaphore", "orphaned_condvar",
+         "self_held_lock", "lock_cycle", "lock_cycle.repaired", "lost_openmp_pool", "lost_openmp_pool.repaired")
+COMPILES = re.compile(r"&& \S*/(?P<compiler>g\+\+|gcc)(-\d+)? (?P<flags>.*) -MD -MF \S+ -MT \S+ (?P<source>\S+) -o \S+ (?P<libraries>.*?)( && |$)")
 # What is red, and why. The text goes below the table.
 EXPLAINED = {}
 BEGIN, END = "<!-- table: begin -->\n", "<!-- table: end -->\n"
@@ -35,33 +41,38 @@ def ask(root, folder, *argv):
     return run(HERE / "enter.sh", root, folder, *argv, check=True, capture_output=True, text=True).stdout.strip()
 
 
-def make_programs(roots, folder):
-    """Programs that run on each release: compiled on the oldest, in a copy of its root that has a compiler for that time."""
+def compile_command(build, case):
+    """How a build compiles a case, with /mnt/source instead of the repository."""
+    printed = run("ninja", "-C", build, "-t", "commands", f"repro/{case}", check=True, capture_output=True, text=True).stdout.splitlines()
+    found = COMPILES.search(printed[-1])
+    if not found:
+        sys.exit(f"platforms.py: error: {case} is not compiled by one command: {printed[-1]}")
+    command = f"{found['compiler']} {found['flags']} {found['source']} -o /mnt/suite/bin/{shlex.quote(case)} {found['libraries']}"
+    return command.replace(str(ROOT), "/mnt/source")
+
+
+def make_programs(build, roots, folder):
+    """Programs that run on each release: compiled on the oldest, in a copy of its root that has a compiler for that time. The
+    first case is what `why` and `core` are tried with, another is the demo's."""
     programs = roots / "programs"
-    if not (programs / "done").exists():
-        programs.mkdir(exist_ok=True)
-        shutil.copytree(ROOT / "repro", folder / "repro")
-        script = ("set -e; apt-get update -q; apt-get install -y -q --no-install-recommends g++; cd /mnt/repro; "
-                  "gcc -O2 -g -fopenmp openmp/lost_openmp_pool.c -o ../lost_openmp_pool; "
-                  "g++ -O2 -g -std=c++20 -pthread locks/orphaned_mutex.cpp -o ../orphaned_mutex")
-        run(HERE / "enter.sh", "--network", roots / OLDEST, folder, "sh", "-c", script, check=True)
-        for name in ("lost_openmp_pool", "orphaned_mutex"):
-            shutil.copy2(folder / name, programs / name)
-        (programs / "done").touch()
-    return programs
-
-
-def copy_suite(suite, libc, folder):
-    """The hazard suite, if its programs run with this libc."""
-    built_with = run("getconf", "GNU_LIBC_VERSION", check=True, capture_output=True, text=True).stdout.split()[1]
-    if suite is None or tuple(map(int, libc.split("."))) < tuple(map(int, built_with.split("."))):
-        return
+    if (programs / "done").exists():
+        return programs
+    shutil.rmtree(programs, ignore_errors=True)
+    shutil.copytree(ROOT / "repro", folder / "source/repro")
+    shutil.copytree(ROOT / "preload/include", folder / "source/preload/include")
+    listed = json.loads((build / "repro/cases.json").read_text())
+    listed["cases"] = [case for case in listed["cases"] if case["name"] in CASES]
+    if len(listed["cases"]) != len(CASES):
+        sys.exit("platforms.py: error: the hazard suite has not all cases of CASES")
     (folder / "suite/bin").mkdir(parents=True)
-    shutil.copy2(suite / "cases.json", folder / "suite/cases.json")
-    for path in suite.iterdir():
-        if path.is_file() and path.name != "cases.json" and not path.suffix == ".cmake":
-            shutil.copy2(path, folder / "suite/bin" / path.name)
-    shutil.copytree(ROOT / "repro", folder / "suite/src")
+    (folder / "suite/cases.json").write_text(json.dumps(listed))
+    script = ["set -e", "apt-get -o Acquire::Check-Valid-Until=false update -q", "apt-get install -y -q --no-install-recommends g++",
+              *(compile_command(build, case) for case in CASES)]
+    run(HERE / "enter.sh", "--network", roots / OLDEST, folder, "sh", "-c", "\n".join(script), check=True)
+    shutil.copytree(folder / "suite", programs)
+    shutil.copytree(ROOT / "repro", programs / "src")
+    (programs / "done").touch()
+    return programs
 
 
 def try_package(release, package, arguments, programs, logs):
@@ -71,13 +82,12 @@ def try_package(release, package, arguments, programs, logs):
         folder = Path(name)
         libc = ask(root, folder, "getconf", "GNU_LIBC_VERSION").split()[1]
         shutil.copytree(arguments.packages, folder / "packages")
-        shutil.copytree(programs, folder / "programs")
+        shutil.copytree(programs, folder / "suite")
         for part in ("demo.sh", "openmp/lost_openmp_pool.c"):
             (folder / "forksight/repro" / part).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / "repro" / part, folder / "forksight/repro" / part)
         for path in HERE.glob("*.py"):
             shutil.copy2(path, folder)
-        copy_suite(arguments.suite, libc, folder)
         with open(logs / f"{release}-{package}.log", "w", encoding="utf-8") as log:
             run(HERE / "enter.sh", root, folder, "/usr/bin/python3", "-B", "/mnt/inside.py", package, check=True, stdout=log, stderr=subprocess.STDOUT)
         return json.loads((folder / "result.json").read_text()), libc
@@ -129,7 +139,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--packages", type=Path, required=True)
     parser.add_argument("--roots", type=Path, required=True)
-    parser.add_argument("--suite", type=Path)
+    parser.add_argument("--build", type=Path, required=True)
     parser.add_argument("--page", type=Path)
     parser.add_argument("release", nargs="*", choices=[*RELEASES, []])
     arguments = parser.parse_args()
@@ -145,7 +155,7 @@ def main():
     for release in {OLDEST: 0, **dict.fromkeys(releases)}:
         run(HERE / "make_root.sh", release, arguments.roots / release, check=True)
     with tempfile.TemporaryDirectory(prefix="forksight-platform-") as folder:
-        programs = make_programs(arguments.roots, Path(folder))
+        programs = make_programs(arguments.build.resolve(), arguments.roots, Path(folder))
     rows = []
     for release in releases:
         for package in PACKAGES:
