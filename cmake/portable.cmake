@@ -15,10 +15,10 @@ elseif(FORKSIGHT_PORTABLE)
 endif()
 
 if(FORKSIGHT_PORTABLE)
-  # The packages of two builds are the same, wherever they were built. Debug information is left out by the linker: a
-  # build id is computed from what is linked.
+  # The packages of two builds are the same, wherever they were built. A build id is computed from what is linked, with its
+  # debug information.
   add_compile_options(-ffile-prefix-map=${PROJECT_BINARY_DIR}=build -ffile-prefix-map=${PROJECT_SOURCE_DIR}=.)
-  add_link_options(LINKER:--strip-debug LINKER:--build-id=sha1)
+  add_link_options(LINKER:--build-id=sha1)
 endif()
 
 # forksight_add_static_command(TARGET MAIN LIBRARY...): the objects of the program MAIN and our static libraries, linked

@@ -1,4 +1,5 @@
-"""package.py --build DIR --out DIR: packs an installed forksight as a tar archive, a Debian package and a wheel.
+"""package.py --build DIR --out DIR: packs an installed forksight as a tar archive, a Debian package and a wheel. A second
+archive has the debug information: unpacked over the first, it lies where gdb looks for it.
 
 What is packed comes from `cmake --install`. Two calls for the same commit make the same bytes: names are sorted, owners are
 root, times are SOURCE_DATE_EPOCH (else the date of the last commit), compressors run with one thread and a fixed level."""
@@ -10,24 +11,31 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tarfile
 import tempfile
 import time
 import zipfile
 from pathlib import Path
 
+import check_contents
+
 ROOT = Path(__file__).resolve().parent.parent
 ARCHITECTURE = "x86_64"
 WHEEL_TAG = "py3-none-manylinux_2_28_x86_64"
 SUMMARY = "Fork-safety and deadlock diagnosis for Linux processes"
-MAINTAINER = "forksight maintainers <maintainers@forksight.invalid>"
-OLDEST_LIBC = "2.28"
+MAINTAINER = "forksight developers <developers@forksight.example>"
+BINARIES = ("bin/forksight", "lib/libforksight.so", "lib/libforksight-ipc.so")
+# The Debian packages whose static archives and headers are in the command, and the source packages that are compiled into it.
+LINKED = ("libc6-dev", "libstdc++-12-dev", "libdw-dev", "zlib1g-dev", "libbz2-dev", "liblzma-dev", "libcli11-dev", "nlohmann-json3-dev")
+LINKED_SOURCES = ("fmtlib", "zydis")
 CONTROL = """Package: forksight
 Version: {version}
 Architecture: amd64
 Maintainer: {maintainer}
 Installed-Size: {kib}
-Depends: libc6 (>= {libc})
+Depends: libc6 (>= {shim_libc})
+Recommends: libc6 (>= {queue_libc}), libstdc++6 (>= 12)
 Section: devel
 Priority: optional
 Description: {summary}
@@ -35,14 +43,20 @@ Description: {summary}
  pools and descriptors that fork() left without their owners. It explains
  processes that hang already, core files, and programs that it starts itself
  under a preloaded library.
+ .
+ The recommended packages are what libforksight-ipc.so needs, a library for
+ queues in shared memory. The command does not use it.
 """
-# The command is one static program by intent; the shim and the queue are opened by path, and are nobody's dependency.
+# The command is one static program by intent. The shim has no read-only relocations, because each mapping more is paid for
+# at every fork of its host. The shim and the queue are opened by path, and are nobody's dependency.
 OVERRIDES = """forksight: statically-linked-binary
-forksight: embedded-library
-forksight: sharedobject-in-library-directory-missing-soname
-forksight: lacks-versioned-link-to-shared-library
-forksight: link-to-shared-library-in-wrong-package
-forksight: bogus-mail-host
+forksight: shared-library-lacks-prerequisites *
+forksight: embedded-library *
+forksight: hardening-no-relro *
+forksight: shared-library-lacks-version *
+forksight: package-name-doesnt-match-sonames *
+forksight: lacks-versioned-link-to-shared-library *
+forksight: link-to-shared-library-in-wrong-package *
 """
 
 
@@ -60,17 +74,48 @@ def find_version():
     return re.search(r"^project\(forksight VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text(), re.MULTILINE)[1]
 
 
-def install(build, prefix):
-    """Installs below `prefix`, without debug information, with fixed modes."""
-    run(["cmake", "--install", build, "--prefix", prefix, "--strip"], stdout=subprocess.DEVNULL)
-    for archive in prefix.rglob("*.a"):
-        run(["strip", "--strip-debug", "--enable-deterministic-archives", archive])
-    for path in [prefix, *prefix.rglob("*")]:
+def split(path):
+    """Moves the debug information of a program or library into .debug/ beside it, where gdb looks for it."""
+    debug = path.parent / ".debug" / f"{path.name}.debug"
+    debug.parent.mkdir(exist_ok=True)
+    run(["objcopy", "--only-keep-debug", path, debug])
+    run(["strip", "--strip-unneeded", path])
+    run(["objcopy", f"--add-gnu-debuglink={debug}", path])
+    return debug
+
+
+def fix_modes(folder):
+    for path in [folder, *folder.rglob("*")]:
         if not path.is_symlink():
             path.chmod(0o755 if path.is_dir() or path.parent.name == "bin" else 0o644)
 
 
-def make_tar(prefix, name, out, epoch):
+def copy_licenses(doc):
+    """The notices of what is linked into the command."""
+    doc.mkdir(parents=True)
+    for name in LINKED:
+        shutil.copyfile(f"/usr/share/doc/{name}/copyright", doc / name)
+    for name in LINKED_SOURCES:
+        shutil.copyfile(ROOT / "build/packages" / name / "debian/copyright", doc / name)
+
+
+def install(build, prefix, debug):
+    """Installs below `prefix`, with fixed modes. The debug information goes to `debug`, in the same layout."""
+    run(["cmake", "--install", build, "--prefix", prefix], stdout=subprocess.DEVNULL)
+    for archive in prefix.rglob("*.a"):
+        run(["strip", "--strip-debug", "--enable-deterministic-archives", archive])
+    for name in BINARIES:
+        made = split(prefix / name)
+        (debug / made.relative_to(prefix)).parent.mkdir(parents=True, exist_ok=True)
+        made.rename(debug / made.relative_to(prefix))
+        made.parent.rmdir()
+    copy_licenses(prefix / "share/doc/forksight/linked")
+    fix_modes(prefix)
+    fix_modes(debug)
+
+
+def make_tar(folder, top, out, epoch, name):
+    """An archive NAME of a folder, whose files lie below `top` in it."""
     def fix(entry):
         entry.uid = entry.gid = 0
         entry.uname = entry.gname = "root"
@@ -79,8 +124,8 @@ def make_tar(prefix, name, out, epoch):
 
     plain = out / f"{name}.tar"
     with tarfile.open(plain, "w", format=tarfile.GNU_FORMAT) as archive:
-        for path in [prefix, *sorted(prefix.rglob("*"))]:
-            archive.add(path, arcname=Path(name, path.relative_to(prefix)), recursive=False, filter=fix)
+        for path in [folder, *sorted(folder.rglob("*"))]:
+            archive.add(path, arcname=Path(top, path.relative_to(folder)), recursive=False, filter=fix)
     run(["zstd", "-q", "-f", "-19", "--single-thread", "--rm", plain, "-o", out / f"{name}.tar.zst"])
     return out / f"{name}.tar.zst"
 
@@ -94,10 +139,13 @@ def make_deb(prefix, version, out, epoch, scratch):
     shutil.copytree(prefix, root / "usr", symlinks=True)
     doc = root / "usr/share/doc/forksight"
     (doc / "LICENSE").unlink()
-    copyright_text = f"Files: *\nCopyright: the authors of forksight\nLicense: Apache-2.0\n On Debian systems, the text of this license is in /usr/share/common-licenses/Apache-2.0.\n"
+    copyright_text = f"Files: *\nCopyright: {time.gmtime(epoch).tm_year} forksight developers\nLicense: Apache-2.0\n On Debian systems, the text of this license is in /usr/share/common-licenses/Apache-2.0.\n"
     (doc / "copyright").write_text("Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/\n\n" + copyright_text)
     write_gzip(doc / "NEWS.md.gz", (doc / "CHANGELOG.md").read_bytes())
     (doc / "CHANGELOG.md").unlink()
+    for path in sorted((doc / "linked").iterdir()):
+        write_gzip(path.with_name(path.name + ".gz"), path.read_bytes())
+        path.unlink()
     date = time.strftime("%a, %d %b %Y %H:%M:%S +0000", time.gmtime(epoch))
     write_gzip(doc / "changelog.gz", f"forksight ({version}) unstable; urgency=medium\n\n  * Version {version}; see NEWS.md.gz.\n\n -- {MAINTAINER}  {date}\n".encode())
     for page in (root / "usr/share/man").rglob("*.[1-9]"):
@@ -113,12 +161,13 @@ def make_deb(prefix, version, out, epoch, scratch):
     control = root / "DEBIAN"
     control.mkdir()
     kib = sum((path.stat().st_size + 1023) // 1024 for path in files)
-    (control / "control").write_text(CONTROL.format(version=version, maintainer=MAINTAINER, kib=kib, libc=OLDEST_LIBC, summary=SUMMARY))
+    (control / "control").write_text(CONTROL.format(version=version, maintainer=MAINTAINER, kib=kib, summary=SUMMARY,
+                                                    shim_libc=check_contents.SHIM_LIBC, queue_libc=check_contents.QUEUE_LIBC))
     (control / "md5sums").write_text("".join(f"{hashlib.md5(path.read_bytes()).hexdigest()}  {path.relative_to(root)}\n" for path in files))
     (control / "triggers").write_text("activate-noawait ldconfig\n")
+    fix_modes(root)
     for path in [root, *root.rglob("*")]:
         if not path.is_symlink():
-            path.chmod(0o755 if path.is_dir() or path.parent.name == "bin" else 0o644)
             os.utime(path, (epoch, epoch))
     made = out / f"forksight_{version}_amd64.deb"
     run(["dpkg-deb", "-Zxz", "-z6", "--threads-max=1", "--root-owner-group", "--build", root, made], stdout=subprocess.DEVNULL,
@@ -165,15 +214,18 @@ def make_wheel(prefix, version, out, epoch):
 def package(build, out):
     epoch, version = find_epoch(), find_version()
     out.mkdir(parents=True, exist_ok=True)
+    top = f"forksight-{version}-{ARCHITECTURE}"
     with tempfile.TemporaryDirectory(prefix="forksight-package-") as folder:
-        prefix = Path(folder, "usr")
-        install(build, prefix)
-        made = [make_tar(prefix, f"forksight-{version}-{ARCHITECTURE}", out, epoch), make_deb(prefix, version, out, epoch, Path(folder)),
-                make_wheel(prefix, version, out, epoch)]
+        prefix, debug = Path(folder, "usr"), Path(folder, "debug")
+        install(build, prefix, debug)
+        if problems := check_contents.check(prefix, debug):
+            sys.exit("".join(f"package.py: error: {problem}\n" for problem in problems))
+        made = [make_tar(prefix, top, out, epoch, top), make_tar(debug, top, out, epoch, f"{top}-debug"),
+                make_deb(prefix, version, out, epoch, Path(folder)), make_wheel(prefix, version, out, epoch)]
     for path in made:
         print(f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path}")
     if shutil.which("lintian"):
-        run(["lintian", "--allow-root", "--fail-on", "error", made[1]])
+        run(["lintian", "--allow-root", "--fail-on", "error", made[2]])
 
 
 if __name__ == "__main__":

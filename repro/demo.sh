@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The classic hang, its diagnosis and its cures, on a real program: repro/demo.sh BUILD, from the root of the repository.
+# The classic hang, its diagnosis and its cures, on a real program: repro/demo.sh PREFIX [PROGRAM], from the root of the
+# repository. PREFIX is a build or an installation. PROGRAM is the compiled program, where there is no compiler.
 # Each step is the command that a user would type, then its real output, which is checked: the first that is not as
 # said ends the demo with status 1.
 set -euo pipefail
@@ -9,7 +10,11 @@ folder=$(mktemp -d)
 output=$folder/output
 program=$folder/lost_openmp_pool
 trap 'rm -rf "$folder"' EXIT
-gcc -O2 -g -fopenmp "repro/openmp/$source" -o "$program"
+if [ $# -ge 2 ]; then
+  cp "$2" "$program"
+else
+  gcc -O2 -g -fopenmp "repro/openmp/$source" -o "$program"
+fi
 
 # The line of the source that has a MARK.
 line_of() { awk -v mark="MARK: $1" 'index($0, mark) { print FNR }' "repro/openmp/$source"; }

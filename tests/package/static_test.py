@@ -1,13 +1,15 @@
 """static_test.py FORKSIGHT CASE VERSION: the command that is linked statically needs nothing of the system, and works."""
+import os
 import subprocess
 import sys
+import tempfile
 import time
 import unittest
 
 FORKSIGHT, CASE, VERSION = sys.argv[1:]
 del sys.argv[1:]
 LIMIT_S = 20
-MOST_BYTES = 10 << 20
+MOST_BYTES = 10_000_000
 
 
 def output_of(*argv):
@@ -19,6 +21,12 @@ class Static(unittest.TestCase):
         dynamic = output_of("readelf", "--wide", "--dynamic", FORKSIGHT)
         self.assertNotIn("(NEEDED)", dynamic)
         self.assertNotIn("INTERP", output_of("readelf", "--wide", "--program-headers", FORKSIGHT))
+
+    def test_is_small_when_it_is_stripped(self):
+        with tempfile.TemporaryDirectory() as folder:
+            stripped = os.path.join(folder, "forksight")
+            output_of("strip", "--strip-unneeded", "-o", stripped, FORKSIGHT)
+            self.assertLess(os.path.getsize(stripped), MOST_BYTES)
 
     def test_version(self):
         self.assertIn(VERSION, output_of(FORKSIGHT, "--version").split())

@@ -1,0 +1,63 @@
+"""contents_test.py PACKAGING SHIM: what packaging/check_contents.py refuses, and that it takes what is well."""
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+PACKAGING, SHIM = sys.argv[1:]
+del sys.argv[1:]
+sys.path.insert(0, PACKAGING)
+import check_contents  # noqa: E402
+
+# A program that needs nothing: neither a library nor a loader.
+STATIC = 'void _start(void) { for (;;) __asm__("pause"); }'
+# A library with one import of glibc 2.34.
+LATE = "int __libc_start_main(void); int late(void) { return __libc_start_main(); }"
+
+
+class Contents(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="forksight-contents-")
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+
+    def compile(self, name, source, *options):
+        made = self.folder / name
+        subprocess.run(["gcc", "-g", "-x", "c", "-", "-o", made, "-Wl,--build-id=sha1", *options], input=source, text=True, check=True, timeout=30)
+        return made
+
+    def test_a_static_program_is_well(self):
+        self.assertEqual(check_contents.check_command(self.compile("forksight", STATIC, "-static", "-nostdlib")), [])
+
+    def test_a_program_that_needs_a_library_is_refused(self):
+        made = self.compile("forksight", "int main(void) { return 0; }")
+        self.assertEqual(check_contents.check_command(made), ["forksight needs a library", "forksight needs a loader"])
+
+    def test_a_large_program_is_refused(self):
+        made = self.compile("forksight", STATIC, "-static", "-nostdlib")
+        with open(made, "ab") as file:
+            file.truncate(check_contents.MOST_BYTES + 1)
+        self.assertEqual(check_contents.check_command(made), ["forksight has 10000001 bytes, more than 10000000"])
+
+    def test_an_import_that_is_too_late_is_refused(self):
+        made = self.compile("late.so", LATE, "-shared", "-fPIC", "-fno-builtin")
+        self.assertEqual(check_contents.find_late_imports(made, "GLIBC", "2.33"),
+                         ["late.so imports __libc_start_main of GLIBC_2.34, later than 2.33"])
+        self.assertEqual(check_contents.find_late_imports(made, "GLIBC", "2.34"), [])
+
+    def test_the_shim_needs_no_later_libc_than_the_packages_say(self):
+        self.assertEqual(check_contents.find_late_imports(Path(SHIM), "GLIBC", check_contents.SHIM_LIBC), [])
+        self.assertNotEqual(check_contents.find_late_imports(Path(SHIM), "GLIBC", "2.2.4"), [])
+
+    def test_debug_information_must_be_there_and_belong_to_the_program(self):
+        one, other = self.compile("one", STATIC, "-static", "-nostdlib"), self.compile("other", STATIC + "int x;", "-static", "-nostdlib")
+        self.assertEqual(check_contents.check_debug(one, one), [])
+        self.assertEqual(check_contents.check_debug(one, other), ["one and its debug information have not the same build id"])
+        self.assertEqual(check_contents.check_debug(one, self.folder / "none"), ["there is no debug information of one"])
+        subprocess.run(["strip", "--strip-debug", other], check=True, timeout=30)
+        self.assertEqual(check_contents.check_debug(other, other), ["there is no debug information of other"])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# enter.sh [--network] ROOT FOLDER COMMAND...: runs a command in a root that was made by make_root.sh, as root. FOLDER is
+# /mnt there. All other changes are made in memory, and are lost at the end. Without --network there is none.
+#
+# Mounts, processes and network are in namespaces of their own: they end with the command, whatever happens.
+set -euo pipefail
+if [ "$1" != inside ]; then
+  network=(--net)
+  [ "$1" != --network ] || { network=(); shift; }
+  mkdir -p "$1.mount"
+  exec unshare --mount --propagation private --pid --fork --kill-child "${network[@]}" "$0" inside "$@"
+fi
+root=$2
+folder=$3
+shift 3
+place=$root.mount
+mount -t tmpfs -o size=4g tmpfs "$place"
+mkdir "$place/changed" "$place/work" "$place/root"
+mount -t overlay -o "lowerdir=$root,upperdir=$place/changed,workdir=$place/work" overlay "$place/root"
+mount -t proc proc "$place/root/proc"
+mount --rbind /dev "$place/root/dev"
+mount -t tmpfs tmpfs "$place/root/dev/shm"
+mount -t sysfs -o ro sysfs "$place/root/sys"
+mount --bind "$folder" "$place/root/mnt"
+# Not by exec: this shell waits for processes that lose their parent.
+status=0
+env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 chroot "$place/root" "$@" || status=$?
+exit "$status"

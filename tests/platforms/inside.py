@@ -1,0 +1,169 @@
+"""inside.py PACKAGE: installs a package (deb, tar or wheel) in the root of a system, and tries it there. Writes what came out
+to /mnt/result.json: for each step an empty text, or why it failed.
+
+/mnt has the packages, what the demo needs of the repository, and suite/: some cases of the hazard suite."""
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+HERE = Path("/mnt")
+COMPILERS = ("cc", "c89", "c99", "gcc", "g++", "c++", "clang", "clang++", "tcc", "as", "ld")
+LIMIT_S = 60
+# The child sleeps in libgomp, or spins in OpenBLAS, which waits for a part of the product. A spin is no proof.
+NUMPY_HANGS = ("proven", "likely")
+COMPUTES = {**os.environ, "OMP_NUM_THREADS": "2"}
+
+
+class Failed(Exception):
+    pass
+
+
+def output_of(*argv, expect=0, **options):
+    done = subprocess.run([str(word) for word in argv], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          text=True, errors="replace", timeout=LIMIT_S * 5, check=False, **options)
+    print("$", *argv, f"-> {done.returncode}")
+    print(done.stdout)
+    if done.returncode != expect:
+        lines = [line for line in done.stdout.splitlines() if line.strip()]
+        raise Failed(f"{Path(str(argv[0])).name}: status {done.returncode}, not {expect}: {lines[-1].strip() if lines else 'no output'}")
+    return done.stdout
+
+
+def install(package):
+    """The folder whose bin/ has the command."""
+    found = [name for name in COMPILERS if shutil.which(name)]
+    if found:
+        raise Failed(f"the root has {' '.join(found)}")
+    packages = HERE / "packages"
+    if package == "deb":
+        output_of("dpkg", "-i", *packages.glob("*.deb"))
+        return Path("/usr")
+    if package == "tar":
+        Path("/opt/forksight").mkdir()
+        made = [path for path in packages.glob("*.tar.zst") if "-debug" not in path.name]
+        output_of("tar", "-C", "/opt/forksight", "--strip-components=1", "--use-compress-program=zstd", "-xf", *made)
+        return Path("/opt/forksight")
+    output_of("python3", "-m", "venv", "/opt/venv")
+    output_of("/opt/venv/bin/pip", "install", "--no-index", *packages.glob("*.whl"))
+    return Path("/opt/venv")
+
+
+class Hung:
+    """A program that hangs, while it is looked at."""
+
+    def __init__(self, *argv):
+        self.program = subprocess.Popen([str(word) for word in argv], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                        env=COMPUTES, start_new_session=True)
+
+    def __enter__(self):
+        return self.program.pid
+
+    def __exit__(self, *_):
+        os.killpg(self.program.pid, signal.SIGKILL)
+        self.program.wait()
+
+
+def child_of(pid):
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        if found := (task / "children").read_text().split():
+            return int(found[0])
+    raise Failed("the program has no child")
+
+
+def expect_finding(report, rule, hang=("proven",)):
+    found = [(finding["rule"], finding["hang"]) for finding in json.loads(report)["findings"]]
+    if not any(name == rule and certainty in hang for name, certainty in found):
+        raise Failed(f"found {', '.join(f'{name} ({certainty})' for name, certainty in found) or 'nothing'}, not {rule}")
+
+
+def explain(forksight, rule, *argv, hang=("proven",)):
+    """`why` finds it, as soon as the program is where it stays."""
+    with Hung(*argv) as pid:
+        last = time.monotonic() + LIMIT_S
+        while True:
+            try:
+                return expect_finding(output_of(forksight, "why", "--format", "json", pid, expect=1), rule, hang)
+            except Failed:
+                if time.monotonic() > last:
+                    raise
+                time.sleep(0.5)
+
+
+def try_version(forksight, _):
+    output_of(forksight, "--version")
+
+
+def try_demo(_, prefix):
+    output_of("bash", "repro/demo.sh", prefix, HERE / "suite/bin/lost_openmp_pool", cwd=HERE / "forksight")
+
+
+def try_why(forksight, _):
+    explain(forksight, "orphaned-mutex", HERE / "suite/bin/orphaned_mutex.O2")
+
+
+def try_why_python(forksight, _):
+    explain(forksight, "python-lock-orphaned", "python3", HERE / "lock_job.py")
+
+
+def try_why_numpy(forksight, _):
+    explain(forksight, "lost-openmp-pool", "python3", HERE / "numpy_job.py", hang=NUMPY_HANGS)
+
+
+def try_run(forksight, _):
+    """With no cure numpy hangs, and with the default it ends."""
+    job = ("python3", HERE / "numpy_job.py")
+    report = Path("/tmp/report.json")
+    output_of(forksight, "run", "--cure", "none", "--on-hang", "kill", "--kill-on", "likely", "--format", "json", "--report", report, "--", *job, expect=137, env=COMPUTES)
+    expect_finding(report.read_text(), "lost-openmp-pool", NUMPY_HANGS)
+    if "done" not in output_of(forksight, "run", "--", *job, env=COMPUTES).splitlines():
+        raise Failed("the cured job did not say that it is done")
+
+
+def try_core(forksight, _):
+    with Hung(HERE / "suite/bin/orphaned_mutex.O2") as pid:
+        explain_at = time.monotonic() + LIMIT_S
+        while subprocess.run([str(forksight), "why", str(pid)], stdout=subprocess.DEVNULL, timeout=LIMIT_S, check=False).returncode != 1:
+            if time.monotonic() > explain_at:
+                raise Failed("the program does not hang")
+        child = child_of(pid)
+        output_of("gcore", "-o", "/tmp/hung", child)
+        output_of("gcore", "-o", "/tmp/hung", pid)
+    report = output_of(forksight, "core", "--format", "json", f"/tmp/hung.{child}", "--parent-core", f"/tmp/hung.{pid}", expect=1)
+    expect_finding(report, "orphaned-mutex")
+
+
+def try_suite(forksight, _):
+    """What the root cannot run is red, too."""
+    output_of(forksight, "suite", "run", "--strict", "--cases", HERE / "suite")
+
+
+STEPS = {"version": try_version, "demo": try_demo, "why": try_why, "why python": try_why_python, "why numpy": try_why_numpy,
+         "run numpy": try_run, "core": try_core, "suite": try_suite}
+
+
+def main(package):
+    result = {}
+    try:
+        prefix = install(package)
+        result["install"] = ""
+    except Failed as failed:
+        result = {"install": str(failed), **{step: "not installed" for step in STEPS}}
+    else:
+        for step, attempt in STEPS.items():
+            print(f"\n== {step}", flush=True)
+            try:
+                attempt(prefix / "bin/forksight", prefix)
+                result[step] = ""
+            except (Failed, subprocess.TimeoutExpired) as failed:
+                print(f"FAILED: {failed}", flush=True)
+                result[step] = str(failed)
+    (HERE / "result.json").write_text(json.dumps(result))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

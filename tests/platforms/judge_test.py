@@ -1,0 +1,41 @@
+"""What tests/platforms/platforms.py makes of results: the table, and which of them fail it."""
+import unittest
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import platforms
+
+WELL = dict.fromkeys(platforms.COLUMNS, "")
+
+
+class Judge(unittest.TestCase):
+    def setUp(self):
+        known = dict(platforms.EXPLAINED)
+        self.addCleanup(lambda: (platforms.EXPLAINED.clear(), platforms.EXPLAINED.update(known)))
+        platforms.EXPLAINED.clear()
+        platforms.EXPLAINED[("sid", "suite")] = "It is too new."
+
+    def test_what_is_green_or_explained_is_well(self):
+        self.assertEqual(platforms.judge([("bookworm", "deb", "2.36", WELL), ("sid", "deb", "2.43", {**WELL, "suite": "red"})]), [])
+
+    def test_a_red_cell_must_be_explained(self):
+        self.assertEqual(platforms.judge([("bookworm", "deb", "2.36", {**WELL, "core": "nothing"})]), ["bookworm, deb, core: nothing"])
+
+    def test_an_explanation_must_be_needed(self):
+        self.assertEqual(platforms.judge([("sid", "deb", "2.43", WELL)]), ["sid, deb, suite: is explained as red, and is not"])
+
+    def test_the_table_says_why_below(self):
+        table = platforms.make_table([("sid", "tar", "2.43", {**WELL, "suite": "red"})])
+        self.assertIn("| Debian sid | 2.43 | `.tar.zst` | yes |", table)
+        self.assertTrue(table.endswith("| no (1) |\n\n1. It is too new.\n"), table)
+
+    def test_the_table_goes_to_its_place(self):
+        with TemporaryDirectory() as folder:
+            page = Path(folder, "page.md")
+            page.write_text(f"before\n{platforms.BEGIN}old\n{platforms.END}after\n")
+            platforms.write_page(page, "new\n")
+            self.assertEqual(page.read_text(), f"before\n{platforms.BEGIN}new\n{platforms.END}after\n")
+
+
+if __name__ == "__main__":
+    unittest.main()

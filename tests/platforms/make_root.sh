@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# make_root.sh SUITE FOLDER: a minimal root of a Debian release, without a compiler, with what the tests of the packages
+# need there. It is made once, as root. The mirror is the one from which this machine's own packages come.
+#
+# The mounts that the root needs meanwhile are made in a mount namespace of this script: they end with it, whatever happens.
+set -euo pipefail
+if [ "${3:-}" != inside ]; then
+  exec unshare --mount --propagation private "$0" "$1" "$2" inside
+fi
+suite=$1
+root=$2
+[ ! -e "$root.done" ] || exit 0
+
+# The first archive that has Debian itself: not its updates, nor another vendor's.
+mirror=$(apt-get indextargets --format '$(ORIGIN) $(LABEL) $(COMPONENT) $(REPO_URI) $(CODENAME)' 'Created-By: Packages' |
+  awk '$1 == "Debian" && $2 == "Debian" && $3 == "main" && $5 !~ /-/ { print $4; exit }')
+[ -n "$mirror" ] || { echo "make_root.sh: error: apt knows no archive of Debian" >&2; exit 1; }
+
+if [ ! -e "$root.made" ]; then
+  rm -rf --one-file-system "$root"
+  mkdir -p "$root"
+  debootstrap --variant=minbase "$suite" "$root" "$mirror"
+  touch "$root.made"
+fi
+mount -t proc proc "$root/proc"
+mount --rbind /dev "$root/dev"
+mount -t sysfs -o ro sysfs "$root/sys"
+cp /etc/resolv.conf "$root/etc/resolv.conf"
+# numpy on a BLAS that computes on libgomp; gcore, which makes core files; what unpacks and installs the packages.
+needed=(python3-minimal python3-numpy python3-pip python3-venv libgomp1 libopenblas0-openmp libstdc++6 gdb zstd)
+# The list of an archive that nobody renews is out of date, and is read nonetheless.
+chroot "$root" apt-get -o Acquire::Check-Valid-Until=false update -q
+chroot "$root" env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "${needed[@]}"
+touch "$root.done"
