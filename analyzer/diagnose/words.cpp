@@ -231,6 +231,7 @@ std::string lock_kind(const model::Lock& lock) {
     case model::LockKind::kCustom: return lock.label.empty() ? "custom lock" : lock.label;
     case model::LockKind::kBarrier: return "barrier";
     case model::LockKind::kCondition: return "condition variable";
+    case model::LockKind::kPython: return "lock of Python";
     case model::LockKind::kMutex: break;
   }
   std::string kind;

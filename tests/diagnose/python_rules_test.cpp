@@ -130,6 +130,30 @@ TEST(PythonLockOrphaned, DoesWithoutStacksOfPython) {
             "process 1000 forked");
 }
 
+// A PyMutex is known as a lock of Python by itself, whatever the names on the stack. It was seen from outside.
+TEST(PythonLockOrphaned, IsToldOfALockThatIsNoSemaphore) {
+  model::Model model = Scene().model();
+  model.touches[0].stack.frames.erase(model.touches[0].stack.frames.begin(), model.touches[0].stack.frames.begin() + 2);
+  const std::size_t held = *model.touches[0].held;
+  model::Fork& fork = model.forks[model.touches[0].fork];
+  model.locks[fork.held[held].lock].kind = model::LockKind::kPython;
+  fork.is_inferred = true;
+  auto findings = diagnose(model);
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].rule, "python-lock-orphaned");
+  EXPECT_EQ(findings[0].harm, Certainty::kProven);
+  EXPECT_EQ(findings[0].cause, Certainty::kProven) << "the lock names its owner";
+  EXPECT_EQ(findings[0].culprit.name.find("semaphore"), std::string::npos) << findings[0].culprit.name;
+  for (const Fix& fix : findings[0].fixes)
+    EXPECT_EQ(fix.text.find("--on-orphan"), std::string::npos) << "the shim does not see such a lock: " << fix.text;
+  for (model::Thread& thread : model.threads) {
+    if (thread.tid == test::kHolder) thread.tid = 0;
+  }
+  findings = diagnose(model);
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].cause, Certainty::kLikely) << "it does not name its owner";
+}
+
 TEST(PythonLockOrphaned, SaysWhatTheUserCalled) {
   const auto summary_of = [](std::string_view file, std::string_view function) {
     const std::string text =
