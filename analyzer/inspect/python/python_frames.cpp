@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 
+#include "forksight/abi/python.hpp"
 #include "forksight/abi/thread.hpp"
 #include "inspect/python/python_lines.hpp"
 #include "inspect/python/python_objects.hpp"
@@ -18,13 +19,6 @@ constexpr std::size_t kMostThreads = 4096;
 constexpr std::size_t kMostFrames = 128;  // shown of a thread
 constexpr std::size_t kMostSteps = 1024;  // looked at
 constexpr int kMostAttempts = 4;
-
-// Between C and Python, since 3.12: no function of the program's. FRAME_OWNED_BY_CSTACK is 3 up to 3.13 and 4 in 3.14,
-// where FRAME_OWNED_BY_INTERPRETER is 3.
-constexpr std::uint8_t kOwnedByCStack = 3;
-
-// The lowest bits of a reference in a frame say how it is counted, since 3.14.
-constexpr std::uint64_t kReferenceBits = 3;
 
 class Reader {
  public:
@@ -149,9 +143,9 @@ model::Stack Reader::walk(std::uint64_t frame, std::uint64_t& innermost_code) {
   model::Stack stack;
   for (std::size_t step = 0; frame != 0; ++step) {
     const bool is_shim =
-        layout_.minor >= 12 && memory_.value<std::uint8_t>(frame + layout_.frame_owner) >= kOwnedByCStack;
+        layout_.minor >= 12 && memory_.value<std::uint8_t>(frame + layout_.frame_owner) >= abi::kFirstPythonShimOwner;
     if (!is_shim) {
-      const std::uint64_t code = word(frame + layout_.frame_code) & ~kReferenceBits;
+      const std::uint64_t code = word(frame + layout_.frame_code) & ~abi::kPythonReferenceBits;
       auto shown = step < kMostSteps && stack.frames.size() < kMostFrames ? read_frame(frame, code) : std::nullopt;
       if (!shown) {
         stack.cut = true;

@@ -7,7 +7,8 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <initializer_list>
+
+#include "forksight/abi/python.hpp"
 
 namespace forksight::inspect {
 namespace {
@@ -47,164 +48,10 @@ constexpr std::array<PythonLayout, 4> kLayouts{{
 }};
 // clang-format on
 
-// _Py_DebugOffsets, up to what is needed: Include/internal/pycore_runtime.h of 3.13, pycore_debug_offsets.h of 3.14 and
-// 3.15. All are 64-bit words. The parts that every version has alike come first.
-struct HeadOffsets {
-  std::array<char, 8> cookie;
-  std::uint64_t version;  // PY_VERSION_HEX
-  std::uint64_t free_threaded;
-};
-struct RuntimeOffsets {
-  std::uint64_t size, finalizing, interpreters_head;
-};
-struct ObjectOffsets {
-  std::uint64_t size, type;
-};
-struct TupleOffsets {
-  std::uint64_t size, items, count;
-};
-struct BytesOffsets {
-  std::uint64_t size, count, data;
-};
-struct UnicodeOffsets {
-  std::uint64_t size, state, length, ascii_size;
-};
-
-struct DebugOffsets13 {
-  static constexpr int kMinor = 13;
-  HeadOffsets head;
-  RuntimeOffsets runtime;
-  struct {
-    std::uint64_t size, id, next, threads_head, gc, imports_modules, sysdict, builtins, ceval_gil;
-    std::uint64_t gil, gil_enabled, gil_locked, gil_holder;  // of the interpreter's own GIL
-  } interpreter;
-  struct {
-    std::uint64_t size, prev, next, interpreter, current_frame, thread_id, native_thread_id, datastack_chunk, status;
-  } thread;
-  struct {
-    std::uint64_t size, previous, executable, instruction, locals, owner;
-  } frame;
-  struct {
-    std::uint64_t size, filename, name, qualname, line_table, first_line, argument_count, local_names, local_kinds;
-    std::uint64_t instructions;
-  } code;
-  ObjectOffsets object;
-  struct {
-    std::uint64_t size, name, repr, flags;
-  } type;
-  TupleOffsets tuple;
-  std::array<std::uint64_t, 3> list, dict;
-  std::array<std::uint64_t, 2> float_object;
-  std::array<std::uint64_t, 3> long_object;
-  BytesOffsets bytes;
-  UnicodeOffsets unicode;
-};
-static_assert(sizeof(DebugOffsets13) == 8 * 71);
-
-// Without the GIL each thread may have a copy of the instructions: "thread-local bytecode".
-struct InterpreterOffsets14 {
-  std::uint64_t size, id, next, threads_head, threads_main, gc, imports_modules, sysdict, builtins, ceval_gil;
-  std::uint64_t gil, gil_enabled, gil_locked, gil_holder, code_object_generation, instructions_generation;
-};
-struct FrameOffsets14 {
-  std::uint64_t size, previous, executable, instruction, locals, owner, stack_pointer, copy_index;
-};
-struct CodeOffsets14 {
-  std::uint64_t size, filename, name, qualname, line_table, first_line, argument_count, local_names, local_kinds;
-  std::uint64_t instructions, copies;
-};
-
-struct DebugOffsets14 {
-  static constexpr int kMinor = 14;
-  HeadOffsets head;
-  RuntimeOffsets runtime;
-  InterpreterOffsets14 interpreter;
-  struct {
-    std::uint64_t size, prev, next, interpreter, current_frame, thread_id, native_thread_id, datastack_chunk, status;
-  } thread;
-  FrameOffsets14 frame;
-  CodeOffsets14 code;
-  ObjectOffsets object;
-  struct {
-    std::uint64_t size, name, repr, flags;
-  } type;
-  TupleOffsets tuple;
-  std::array<std::uint64_t, 3> list;
-  std::array<std::uint64_t, 4> set;
-  std::array<std::uint64_t, 3> dict;
-  std::array<std::uint64_t, 2> float_object;
-  std::array<std::uint64_t, 3> long_object;
-  BytesOffsets bytes;
-  UnicodeOffsets unicode;
-};
-static_assert(sizeof(DebugOffsets14) == 8 * 81);
-
-struct DebugOffsets15 {
-  static constexpr int kMinor = 15;
-  HeadOffsets head;
-  RuntimeOffsets runtime;
-  InterpreterOffsets14 interpreter;
-  struct {
-    std::uint64_t size, prev, next, interpreter, current_frame, base_frame, last_profiled_frame;
-    std::uint64_t last_profiled_frame_sequence, thread_id, native_thread_id, datastack_chunk, status, holds_gil;
-    std::uint64_t gil_requested, current_exception, exception_state;
-  } thread;
-  std::uint64_t exception_value;
-  FrameOffsets14 frame;
-  CodeOffsets14 code;
-  ObjectOffsets object;
-  struct {
-    std::uint64_t size, name, repr, flags, basic_size, dictionary_offset;
-  } type;
-  std::array<std::uint64_t, 2> heap_type;
-  TupleOffsets tuple;
-  std::array<std::uint64_t, 3> list;
-  std::array<std::uint64_t, 4> set;
-  std::array<std::uint64_t, 3> dict;
-  std::array<std::uint64_t, 2> float_object;
-  std::array<std::uint64_t, 3> long_object;
-  BytesOffsets bytes;
-  UnicodeOffsets unicode;
-};
-static_assert(sizeof(DebugOffsets15) == 8 * 93);
-
-constexpr std::uint64_t kHighestOffset = 1 << 20;  // PyInterpreterState of 3.13 has 0.3 MB
-constexpr std::uint64_t kUtf8Fields = 16;          // what PyCompactUnicodeObject adds to PyASCIIObject
-
-// Each member lies within its structure. So a table that is of another version than it says is not believed.
-template <class Offsets>
-bool is_consistent(const Offsets& offsets) {
-  constexpr std::size_t kHead = sizeof(HeadOffsets) / 8;
-  std::array<std::uint64_t, sizeof(Offsets) / 8> all{};
-  std::memcpy(all.data(), &offsets, sizeof(all));
-  if (std::any_of(all.begin() + kHead, all.end(), [](std::uint64_t offset) { return offset > kHighestOffset; }))
-    return false;
-  const auto fits = [](std::uint64_t size, std::initializer_list<std::uint64_t> members) {
-    return std::ranges::all_of(members, [&](std::uint64_t member) { return member < size; });
-  };
-  const auto& interpreter = offsets.interpreter;
-  const auto& thread = offsets.thread;
-  const auto& frame = offsets.frame;
-  const auto& code = offsets.code;
-  return fits(offsets.runtime.size, {offsets.runtime.interpreters_head}) &&
-         fits(interpreter.size, {interpreter.next, interpreter.threads_head, interpreter.ceval_gil, interpreter.gil,
-                                 interpreter.gil_locked, interpreter.gil_holder}) &&
-         interpreter.gil_locked >= interpreter.gil && interpreter.gil_holder >= interpreter.gil &&
-         fits(thread.size,
-              {thread.next, thread.interpreter, thread.current_frame, thread.thread_id, thread.native_thread_id}) &&
-         fits(frame.size, {frame.previous, frame.executable, frame.instruction, frame.owner}) &&
-         fits(code.size, {code.filename, code.name, code.line_table, code.first_line, code.local_names,
-                          code.local_kinds, code.instructions}) &&
-         fits(offsets.object.size, {offsets.object.type}) && fits(offsets.type.size, {offsets.type.name}) &&
-         fits(offsets.tuple.size, {offsets.tuple.items, offsets.tuple.count}) &&
-         fits(offsets.bytes.size, {offsets.bytes.count, offsets.bytes.data}) &&
-         fits(offsets.unicode.size, {offsets.unicode.state, offsets.unicode.length, offsets.unicode.ascii_size});
-}
-
 template <class Offsets>
 std::optional<PythonLayout> read_layout(const image::Memory& memory, std::uint64_t runtime) {
   const auto read = memory.value<Offsets>(runtime);
-  if (!read || !is_consistent(*read)) return std::nullopt;
+  if (!read || !abi::is_consistent(*read)) return std::nullopt;
   const Offsets& offsets = *read;
   PythonLayout layout{.minor = Offsets::kMinor, .lines = PythonLines::kLocations};
   layout.interpreters = offsets.runtime.interpreters_head;
@@ -238,9 +85,8 @@ std::optional<PythonLayout> read_layout(const image::Memory& memory, std::uint64
   layout.string_length = offsets.unicode.length;
   layout.string_state = offsets.unicode.state;
   layout.string_ascii = offsets.unicode.ascii_size;
-  layout.string_other = offsets.unicode.ascii_size + kUtf8Fields;
-  // No table tells this one: struct _PyUnicodeObject_state in unicodeobject.h.
-  if (Offsets::kMinor >= 14 && offsets.head.free_threaded != 0) layout.string_kind_shift = 8;
+  layout.string_other = offsets.unicode.ascii_size + abi::kPythonUtf8Fields;
+  layout.string_kind_shift = abi::python_string_kind_shift(Offsets::kMinor, offsets.head.free_threaded != 0);
   if constexpr (requires { offsets.code.copies; }) {
     layout.code_copies = offsets.code.copies;
     layout.frame_copy_index = offsets.frame.copy_index;
@@ -256,13 +102,13 @@ std::optional<PythonLayout> known_python_layout(int minor) {
 }
 
 std::optional<PythonLayout> read_python_layout(const image::Memory& memory, std::uint64_t runtime) {
-  const auto head = memory.value<HeadOffsets>(runtime);
-  if (!head || std::memcmp(head->cookie.data(), "xdebugpy", head->cookie.size()) != 0) return std::nullopt;
+  const auto head = memory.value<abi::PythonHeadOffsets>(runtime);
+  if (!head || std::memcmp(head->cookie, abi::kPythonCookie, sizeof(head->cookie)) != 0) return std::nullopt;
   if (head->free_threaded > 1) return std::nullopt;
   switch (head->version >> 16U) {
-    case 0x030D: return read_layout<DebugOffsets13>(memory, runtime);
-    case 0x030E: return read_layout<DebugOffsets14>(memory, runtime);
-    case 0x030F: return read_layout<DebugOffsets15>(memory, runtime);
+    case 0x030D: return read_layout<abi::PythonOffsets13>(memory, runtime);
+    case 0x030E: return read_layout<abi::PythonOffsets14>(memory, runtime);
+    case 0x030F: return read_layout<abi::PythonOffsets15>(memory, runtime);
     default: return std::nullopt;
   }
 }
