@@ -235,7 +235,7 @@ Certainty Evidence::find_cause(const model::Touch& touch) const {
   const model::LockKind kind = model_.locks[held.lock].kind;
   // Neither a count of readers nor one of zero tells who: it may be the child's own thread, one that has ended, or
   // nobody at all, for a semaphore may be a signal.
-  const bool is_signal = kind == model::LockKind::kSemaphore && !words::is_python_lock(touch.stack);
+  const bool is_signal = kind == model::LockKind::kSemaphore && !words::is_python_semaphore(touch.stack);
   const bool is_doubtful = is_signal || kind == model::LockKind::kRwlockRead;
   if (fork(touch).is_inferred && (is_doubtful || held.may_be_own)) return Certainty::kPossible;
   if (kind == model::LockKind::kRwlockRead && has_other_readers(touch)) return Certainty::kPossible;

@@ -35,7 +35,7 @@ std::string tell_holder(const model::Thread& thread, const model::Stack* at_fork
 
 bool is_of_python(const model::Lock& lock, const model::Touch& touch) {
   return lock.kind == model::LockKind::kPython ||
-         (lock.kind == model::LockKind::kSemaphore && words::is_python_lock(touch.stack));
+         (lock.kind == model::LockKind::kSemaphore && words::is_python_semaphore(touch.stack));
 }
 
 std::string head(const Evidence& evidence, const model::Touch& touch, const locks::End& end) {
