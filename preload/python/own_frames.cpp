@@ -77,9 +77,8 @@ bool read_layout(std::uint64_t runtime, OwnPythonLayout& layout) {
 
 }  // namespace
 
-OwnPythonLayout find_own_python_layout(const ElfView& view) {
+OwnPythonLayout read_own_python_layout(std::uint64_t runtime) {
   OwnPythonLayout layout{};
-  const std::uint64_t runtime = view.find_variable("_PyRuntime");
   abi::PythonHeadOffsets head;
   if (!read(runtime, head) || memcmp(head.cookie, abi::kPythonCookie, sizeof head.cookie) != 0) return layout;
   if (head.free_threaded != 0) return layout;

@@ -6,8 +6,6 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "loader/elf_view.hpp"
-
 namespace forksight {
 
 // Offsets in the interpreter's structures; _Py_DebugOffsets has their names.
@@ -21,9 +19,9 @@ struct OwnPythonLayout {
   std::uint32_t string_length, string_state, string_ascii;
 };
 
-// Of the interpreter in this module. `runtime` is 0 for other versions, and for a build without the GIL: its threads
-// come and go whatever the calling one does.
-OwnPythonLayout find_own_python_layout(const ElfView& view);
+// Of the interpreter whose _PyRuntime is there. `runtime` of the result is 0 for other versions, and for a build
+// without the GIL: its threads come and go whatever the calling one does.
+OwnPythonLayout read_own_python_layout(std::uint64_t runtime);
 
 // Memory for a text and what is needed to make it.
 class OwnFrames {

@@ -194,7 +194,7 @@ void recognise_python(const Module& module) {
   look_up(view, "_Py_DumpTracebackThreads", python.dump_all);
   look_up(view, "_Py_DumpTraceback", python.dump_one);
   if (python.dump_all == nullptr || python.dump_one == nullptr) {
-    python.own = find_own_python_layout(view);
+    python.own = read_own_python_layout(view.find_variable("_PyRuntime"));
     if (python.own.runtime == 0) return;
   }
   look_up(view, "PyGILState_GetThisThreadState", python.own_state);

@@ -18,6 +18,11 @@ class SparseMemory final : public image::Memory {
  public:
   std::size_t read(std::uint64_t address, std::span<std::byte> bytes) const override;
   void write(std::uint64_t address, std::span<const std::byte> bytes);
+  // Calls visit(address, bytes) for each piece that was written.
+  template <class Visit>
+  void for_each_piece(Visit visit) const {
+    for (const auto& [page, bytes] : pages_) visit(page * kPage, std::span<const std::byte>(bytes));
+  }
 
   template <class T>
   void put(std::uint64_t address, const T& value) {
