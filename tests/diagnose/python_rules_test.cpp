@@ -154,6 +154,28 @@ TEST(PythonLockOrphaned, IsToldOfALockThatIsNoSemaphore) {
   EXPECT_EQ(findings[0].cause, Certainty::kLikely) << "it does not name its owner";
 }
 
+// An interpreter that is stripped, and has no frame of _PyEval_EvalFrameDefault: its lines come before its own frames.
+TEST(PythonLockOrphaned, IsKnownWithoutTheNamesOfTheInterpretersFunctions) {
+  const auto rule_with = [](std::initializer_list<const char*> native) {
+    model::Model model = Scene().model();
+    auto& frames = model.touches[0].stack.frames;
+    std::erase_if(frames, [](const model::Frame& frame) { return !frame.python; });
+    const auto lines = frames;
+    frames = test::make_stack({"sem_wait libc.so.6"}).frames;
+    frames.insert(frames.end(), lines.begin(), lines.end());
+    const auto rest = test::make_stack(native);
+    frames.insert(frames.end(), rest.frames.begin(), rest.frames.end());
+    const auto findings = diagnose(model);
+    return findings.size() == 1 ? findings[0].rule : std::to_string(findings.size()) + " findings";
+  };
+  EXPECT_EQ(rule_with({"? python3.14", "main python3.14"}), "python-lock-orphaned");
+  EXPECT_EQ(rule_with({"? libpython3.14.so.1.0"}), "python-lock-orphaned");
+  // A semaphore of an extension module, or of a program of another kind.
+  EXPECT_EQ(rule_with({"acquire _ring.cpython-314-x86_64-linux-gnu.so", "? python3.14"}), "orphaned-semaphore");
+  EXPECT_EQ(rule_with({"main server"}), "orphaned-semaphore");
+  EXPECT_EQ(rule_with({}), "orphaned-semaphore");
+}
+
 TEST(PythonLockOrphaned, SaysWhatTheUserCalled) {
   const auto summary_of = [](std::string_view file, std::string_view function) {
     const std::string text =
