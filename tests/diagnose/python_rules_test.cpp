@@ -1,6 +1,7 @@
 // Locks of Python: lines of Python in the place of the interpreter's own frames.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <sstream>
 #include <utility>
@@ -143,6 +144,11 @@ TEST(PythonLockOrphaned, IsToldOfALockThatIsNoSemaphore) {
   EXPECT_EQ(findings[0].rule, "python-lock-orphaned");
   EXPECT_EQ(findings[0].harm, Certainty::kProven);
   EXPECT_EQ(findings[0].cause, Certainty::kProven) << "the lock names its owner";
+  const auto says = [&](std::string_view text) {
+    return std::ranges::any_of(findings[0].chain,
+                               [&](const std::string& one) { return one.find(text) != std::string::npos; });
+  };
+  EXPECT_TRUE(says("names that thread as its owner"));
   EXPECT_EQ(findings[0].culprit.name.find("semaphore"), std::string::npos) << findings[0].culprit.name;
   for (const Fix& fix : findings[0].fixes)
     EXPECT_EQ(fix.text.find("--on-orphan"), std::string::npos) << "the shim does not see such a lock: " << fix.text;
@@ -152,6 +158,7 @@ TEST(PythonLockOrphaned, IsToldOfALockThatIsNoSemaphore) {
   findings = diagnose(model);
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].cause, Certainty::kLikely) << "it does not name its owner";
+  EXPECT_TRUE(says("does not know its holder"));
 }
 
 // An interpreter that is stripped, and has no frame of _PyEval_EvalFrameDefault: its lines come before its own frames.

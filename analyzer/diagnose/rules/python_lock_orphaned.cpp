@@ -69,9 +69,13 @@ void tell_chain(const Evidence& evidence, const model::Touch& touch, const locks
   add_sentence(finding,
                fmt::format("At the fork{} the lock was held by {} of {}{}.", words::at(" at ", fork.stack),
                            words::thread(orphan.holder), words::parent(evidence.process(fork.process)), doing));
+  // Only such a lock is known to be held by a thread without the shim.
+  const bool names_owner = orphan.lock.kind == model::LockKind::kPython && orphan.holder.tid != 0;
   add_sentence(finding,
-               "fork() copied the lock in its locked state, but only the thread that called it: in the child nobody is "
-               "left to release it. A lock of Python does not know its holder, so it does not notice.");
+               fmt::format("fork() copied the lock in its locked state, but only the thread that called it: in the "
+                           "child nobody is left to release it. {}",
+                           names_owner ? "The lock itself, an RLock, names that thread as its owner."
+                                       : "A lock of Python does not know its holder, so it does not notice."));
   if (end.outcome == Outcome::kHang && evidence.process(touch.process).liveness == model::Liveness::kDeadButForSignal)
     add_sentence(finding,
                  "A signal handler of Python may end the wait by an exception, as Ctrl-C does; none gives the lock.");
