@@ -94,7 +94,17 @@ OwnPythonLayout read_own_python_layout(std::uint64_t runtime) {
   return layout;
 }
 
+// Where the line of a frame is in the text: threads are at the same places, and functions call themselves.
+struct ToldFrame {
+  std::uint64_t code;
+  std::uint64_t instruction;
+  std::uint32_t at;
+  std::uint32_t bytes;
+};
+constexpr std::size_t kToldFrames = 64;
+
 struct OwnFrames::Scratch {
+  ToldFrame told[kToldFrames];
   unsigned char frame[kMostFrameBytes];
   unsigned char code[kMostCodeBytes];
   unsigned char string[2048];   // what is known of a string, and its characters
@@ -214,7 +224,16 @@ int OwnFrames::find_line(std::uint64_t table, int first_line, std::uint64_t addr
                                    distance);
 }
 
+bool OwnFrames::add_known_frame(std::uint64_t code, std::uint64_t instruction) {
+  const ToldFrame& told = scratch_.told[instruction / 2 % kToldFrames];
+  if (told.code != code || told.instruction != instruction) return false;
+  for (std::uint32_t i = 0; i < told.bytes; ++i) add(text_[told.at + i]);
+  return true;
+}
+
 bool OwnFrames::add_frame(std::uint64_t code, std::uint64_t instruction) {
+  if (code != 0 && add_known_frame(code, instruction)) return true;
+  const std::uint32_t at = bytes_;
   unsigned char* const bytes = scratch_.code;
   const std::size_t wanted = layout_.code_instructions;
   if (code == 0 || read_memory(pointer(code), bytes, wanted) != wanted) return false;
@@ -233,6 +252,7 @@ bool OwnFrames::add_frame(std::uint64_t code, std::uint64_t instruction) {
   add(" in ");
   add_string(load<std::uint64_t>(bytes + layout_.code_name), kMostCharacters);
   add('\n');
+  if (!is_cut_) scratch_.told[instruction / 2 % kToldFrames] = {code, instruction, at, bytes_ - at};
   return true;
 }
 

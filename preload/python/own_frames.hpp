@@ -26,7 +26,7 @@ OwnPythonLayout read_own_python_layout(std::uint64_t runtime);
 // Memory for a text and what is needed to make it.
 class OwnFrames {
  public:
-  // `text` has room for `most` bytes, `scratch` for kScratchBytes.
+  // `text` has room for `most` bytes, `scratch` for kScratchBytes, all zero.
   OwnFrames(const OwnPythonLayout& layout, char* text, std::uint32_t most, void* scratch);
 
   // The stack of the thread of this PyThreadState.
@@ -37,7 +37,7 @@ class OwnFrames {
   std::uint32_t bytes() const { return bytes_; }
   bool is_cut() const { return is_cut_; }  // there was no room for all
 
-  static constexpr std::size_t kScratchBytes = 4096;
+  static constexpr std::size_t kScratchBytes = 8192;  // zeroes
 
  private:
   struct Scratch;
@@ -50,6 +50,7 @@ class OwnFrames {
   void add_string(std::uint64_t address, std::uint64_t most);
   void add_frames(std::uint64_t state);
   bool add_frame(std::uint64_t code, std::uint64_t instruction);
+  bool add_known_frame(std::uint64_t code, std::uint64_t instruction);
   bool is_code(std::uint64_t type);
   int find_line(std::uint64_t table, int first_line, std::uint64_t address);
   int byte_of_table(std::uint64_t table, std::uint64_t size, std::size_t index);

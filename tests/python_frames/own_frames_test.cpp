@@ -128,6 +128,16 @@ TEST_P(OwnPythonFrames, AreThoseThatTheAnalyzerReads) {
   EXPECT_EQ(parsed(text), seen_by_analyzer());
 }
 
+// What was told once is told again: not of another place in the same function, nor of another function there.
+TEST_P(OwnPythonFrames, ThatComeAgainAreToldAlike) {
+  const std::uint64_t f = code(U"f");
+  const std::uint64_t g = code(U"g");
+  const auto frames = python_.frames({{f, 2}, {g, 2}, {f, 2}, {f, 24}, {f, 130}, {g, 2}, {f, 2}, {g, 24}});
+  const std::uint64_t own = python_.thread(kOwn, 100, frames[0]);
+  python_.thread(kOther, 101, python_.frames({{f, 24}, {g, 2}})[0]);
+  EXPECT_EQ(parsed(tell(own)), seen_by_analyzer());
+}
+
 TEST_P(OwnPythonFrames, OfOneThreadAreItsOwn) {
   const std::uint64_t own = python_.thread(kOwn, 100, python_.frames({{code(U"f"), 2}})[0]);
   python_.thread(kOther, 101, python_.frames({{code(U"g"), 2}})[0]);
