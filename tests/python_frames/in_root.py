@@ -33,6 +33,7 @@ HANGS = {
     "feeder.py": "lost-feeder-thread",
 }
 SILENT = [name for name in HANGS if name != "start_methods.py"]  # in their variant "repaired"
+CERTAINTIES = ["proven", "likely", "possible"]
 RECURSIVE = "recursive_lock.py"
 # An RLock names its owner from here on: before, it is a semaphore.
 FIRST_WITH_OWNER = (3, 14)
@@ -124,6 +125,7 @@ def find(report, rule):
 
 def check_hang(root, name, rule):
     script = root.folder / "cases" / name
+    certainties = {}
     for view, report in (("why", root.why(name)), ("run", root.watched(name))):
         finding = find(report, rule)
         if not has_line(finding["stack"], name, find_marked(script, "touch")):
@@ -132,6 +134,10 @@ def check_hang(root, name, rule):
             raise Problem(f"{view}: the line of the fork is not told: {finding['summary']}")
         if [limit for limit in report["limits"] if "Python" in limit]:
             raise Problem(f"{view}: {report['limits']}")
+        certainties[view] = finding["hang"]
+    # The shim's own signal is no way out of a wait.
+    if CERTAINTIES.index(certainties["run"]) > CERTAINTIES.index(certainties["why"]):
+        raise Problem(f"run is less sure than why: {certainties}")
 
 
 def check_silent(root, name):
@@ -179,8 +185,10 @@ def main():
             sys.exit(SKIPPED)
         root = Root(path, interpreter, command, shim, cases)
         print(f"{path}: CPython {'.'.join(map(str, root.version))}")
-        problems += check_root(root)
-        shutil.rmtree(root.folder)
+        try:
+            problems += check_root(root)
+        finally:
+            shutil.rmtree(root.folder)
     sys.exit(1 if problems else 0)
 
 
