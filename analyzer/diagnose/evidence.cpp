@@ -158,7 +158,7 @@ bool Evidence::may_be_interrupted(const model::Touch& touch) const {
   const bool has_handler = has_way_out(about) || (about.is_core && !is_beyond_signals(about));
   if (!has_handler || !touch.held) return false;
   const model::LockKind kind = model_.locks[fork(touch).held[*touch.held].lock].kind;
-  return kind == model::LockKind::kSemaphore || kind == model::LockKind::kCustom;
+  return kind == model::LockKind::kSemaphore || kind == model::LockKind::kPython || kind == model::LockKind::kCustom;
 }
 
 // Whoever waits for a timer that it lost may be meant to be ended; the loss is told all the same.
@@ -242,14 +242,14 @@ Certainty Evidence::find_cause(const model::Touch& touch) const {
   const model::LockKind kind = model_.locks[held.lock].kind;
   // Neither a count of readers nor one of zero tells who: it may be the child's own thread, one that has ended, or
   // nobody at all, for a semaphore may be a signal.
-  const bool is_signal = kind == model::LockKind::kSemaphore && !words::is_python_lock(touch.stack);
+  const bool is_signal = kind == model::LockKind::kSemaphore && !words::is_python_semaphore(touch.stack);
   const bool is_doubtful = is_signal || kind == model::LockKind::kRwlockRead;
   if (fork(touch).is_inferred && (is_doubtful || held.may_be_own)) return Certainty::kPossible;
   if (kind == model::LockKind::kRwlockRead && has_other_readers(touch)) return Certainty::kPossible;
   if (is_signal && may_have_no_poster(touch)) return Certainty::kPossible;
   // A lock of Python is no signal, but without the shim nobody knows who took it.
-  const bool is_unnamed =
-      fork(touch).is_inferred && kind == model::LockKind::kSemaphore && model_.threads[held.holder].tid == 0;
+  const bool is_of_python = kind == model::LockKind::kSemaphore || kind == model::LockKind::kPython;
+  const bool is_unnamed = fork(touch).is_inferred && is_of_python && model_.threads[held.holder].tid == 0;
   // It was seen to be taken, and who took it was lost. It may be a signal all the same. By its number the owner is a
   // thread of the parent, if the parent is the process that the core says.
   const bool is_supposed =

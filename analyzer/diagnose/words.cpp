@@ -231,6 +231,7 @@ std::string lock_kind(const model::Lock& lock) {
     case model::LockKind::kCustom: return lock.label.empty() ? "custom lock" : lock.label;
     case model::LockKind::kBarrier: return "barrier";
     case model::LockKind::kCondition: return "condition variable";
+    case model::LockKind::kPython: return "lock of Python";
     case model::LockKind::kMutex: break;
   }
   std::string kind;
@@ -312,6 +313,19 @@ std::string ways_out(const model::Process& process) {
 bool is_python_lock(const model::Stack& stack) {
   return std::ranges::any_of(
       stack.frames, [](const model::Frame& frame) { return frame.function.starts_with("PyThread_acquire_lock"); });
+}
+
+bool is_python_semaphore(const model::Stack& stack) {
+  if (is_python_lock(stack)) return true;
+  // Lines of Python may stand before the interpreter's own frames.
+  const auto caller = std::ranges::find_if_not(stack.frames, [](const model::Frame& frame) {
+    const std::string_view name = base_name(frame.module);
+    return frame.python || name.starts_with("libc.so") || name.starts_with("libpthread") ||
+           name.starts_with("libforksight");
+  });
+  if (caller == stack.frames.end()) return false;
+  const std::string_view name = base_name(caller->module);
+  return name.starts_with("python3") || name.starts_with("libpython3");
 }
 
 }  // namespace forksight::words

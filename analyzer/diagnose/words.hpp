@@ -87,5 +87,8 @@ bool is_python(const model::Process& process);
 std::string ways_out(const model::Process& process);
 // The wait is that of a lock object of CPython.
 bool is_python_lock(const model::Stack& stack);
+// The same of a wait for a semaphore: the interpreter has none but those of its locks. Where its functions have no names,
+// it is enough that it called sem_wait() itself.
+bool is_python_semaphore(const model::Stack& stack);
 
 }  // namespace forksight::words

@@ -20,9 +20,10 @@ enum class CallKind {
   kBarrierDestroy,
   kGuard,  // __cxa_guard_acquire
   kJoin,
-  kFutex,     // syscall(), or a futex of the program's own
-  kLibcCall,  // a lock inside of libc, of a function that fork() does not reset
-  kParallel,  // an OpenMP runtime
+  kFutex,       // syscall(), or a futex of the program's own
+  kLibcCall,    // a lock inside of libc, of a function that fork() does not reset
+  kParallel,    // an OpenMP runtime
+  kPythonLock,  // a lock of CPython 3.13 or later
 };
 
 // The name without what glibc's own debug information puts before it: "__GI___pthread_mutex_lock" is

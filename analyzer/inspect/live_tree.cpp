@@ -96,6 +96,7 @@ class Look {
     }
     for (const ProcessKey& other : options_.others) supervisor_.tree().adopt(other);
     for (const ProcessKey& other : find_orphans(pid_)) supervisor_.tree().adopt(other);
+    supervisor_.set_own_signals(options_.own_signals);
     supervisor_.poll_at_any_age(Clock::now());
     note_rest();
     look_for_spinning();

@@ -6,12 +6,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
 #include "inspect/build_model.hpp"
 #include "proc/proc_fs.hpp"
 #include "result.hpp"
+#include "watch/supervisor.hpp"
 
 namespace forksight::inspect {
 
@@ -21,6 +23,8 @@ struct LiveTreeOptions {
   std::function<bool(std::int32_t pid)> may_stop_idle;
   // Processes that belong to the same job and do not descend from `pid`: they are looked at as if they did.
   std::vector<proc::ProcessKey> others;
+  // By pid: signals that the shim handles there, which are no way out of a wait.
+  std::map<std::int32_t, watch::OwnSignal> own_signals;
   int depth = -1;        // generations of descendants, -1: all
   bool of_idle = false;  // stacks of those, too, that are not stuck, as well as they can be found without a stop
   std::function<void(std::size_t done, std::size_t total)> progress;  // processes looked at; may be empty

@@ -8,6 +8,7 @@
 #include "inspect/lineage.hpp"
 #include "inspect/lost_libc_calls.hpp"
 #include "inspect/lost_pools.hpp"
+#include "inspect/lost_python_locks.hpp"
 #include "inspect/own_waits.hpp"
 #include "inspect/read_lock.hpp"
 
@@ -214,6 +215,10 @@ std::optional<Lost> lost_object(Scene& scene, LostThreads& threads, std::size_t 
                                 model::ForkId fork) {
   if (call.object == 0) return std::nullopt;
   if (auto lost = lost_lock(scene, threads, child, call, fork)) return lost;
+  if (call.kind == CallKind::kPythonLock) {
+    auto held = find_lost_python_lock(scene, threads, child, call, scene.model.forks[fork]);
+    return held ? std::optional(Lost{std::move(*held), fork}) : std::nullopt;
+  }
   auto held = lost_waiters(scene, threads, child, call, scene.model.forks[fork]);
   if (!held) held = lost_initialiser(scene, threads, child, call, scene.model.forks[fork]);
   return held ? std::optional(Lost{std::move(*held), fork}) : std::nullopt;

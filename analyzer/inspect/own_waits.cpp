@@ -48,7 +48,8 @@ bool is_guess(const Scene& scene, const model::Touch& touch) {
   if (touch.kind != model::TouchKind::kLock || !touch.held) return false;
   const model::Held& held = scene.model.forks[touch.fork].held[*touch.held];
   const model::LockKind kind = scene.model.locks[held.lock].kind;
-  return held.may_be_own || kind == model::LockKind::kSemaphore || kind == model::LockKind::kRwlockRead;
+  const bool is_of_python = kind == model::LockKind::kPython && scene.model.threads[held.holder].tid == 0;
+  return held.may_be_own || is_of_python || kind == model::LockKind::kSemaphore || kind == model::LockKind::kRwlockRead;
 }
 
 // Several threads of one process may wait for the same lock: that is one thing to be told, of the first of them.

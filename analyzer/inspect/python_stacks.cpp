@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "inspect/python/python_locks.hpp"
 #include "model/python_frames.hpp"
 
 namespace forksight::inspect {
@@ -20,7 +21,10 @@ const PythonThread* find_python_thread(const image::Thread& thread, const std::v
 
 void PythonStacks::read(std::size_t subject) {
   const image::Image& image = scene_.subjects[subject].image;
-  auto threads = read_python_threads(image, scene_.stacks_of(subject).symbols(), scene_.model.limits);
+  const auto python = find_python(image, scene_.stacks_of(subject).symbols(), scene_.model.limits);
+  if (!python) return;
+  layouts_.emplace(subject, python->layout);
+  auto threads = read_python_threads(image, *python, scene_.model.limits);
   if (threads.empty()) return;
   model::PythonThreads told;
   for (const PythonThread& thread : threads) {
@@ -43,15 +47,28 @@ void PythonStacks::splice_lines(std::size_t subject, model::Wait& wait) const {
   if (own != nullptr) model::splice_python(wait.stack, own->stack);
 }
 
+// The semaphore of a parked thread is its own: what it waits for is said beside it.
+void PythonStacks::note_park(std::size_t subject, StuckCall& call) const {
+  const auto layout = layouts_.find(subject);
+  if (layout == layouts_.end() || call.kind != CallKind::kSemaphore) return;
+  const auto park = find_python_park(*scene_.subjects[subject].image.memory, layout->second, call.object);
+  if (!park) return;
+  call.kind = park->is_lock ? CallKind::kPythonLock : CallKind::kFutex;
+  call.object = park->address;
+  call.owner_pointer = park->owner;
+}
+
 // A thread that waits in Condition.wait and its like sleeps on
 // a lock that it made for that, and that nobody else ever held.
 void PythonStacks::note(std::size_t subject, const image::Thread& thread, StuckCall& call) const {
+  note_park(subject, call);
   const auto threads = threads_.find(subject);
   if (threads == threads_.end()) return;
   const PythonThread* const own = find_python_thread(thread, threads->second);
   if (own == nullptr) return;
+  const bool is_lock = call.kind == CallKind::kSemaphore || call.kind == CallKind::kPythonLock;
   const model::Frame& innermost = own->stack.frames.front();
-  if (call.kind == CallKind::kSemaphore && innermost.function == "wait" && innermost.file.ends_with("/threading.py")) {
+  if (is_lock && innermost.function == "wait" && innermost.file.ends_with("/threading.py")) {
     call.kind = CallKind::kFutex;
   }
   model::splice_python(call.stack, own->stack);

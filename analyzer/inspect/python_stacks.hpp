@@ -17,12 +17,15 @@ class PythonStacks {
   void read(std::size_t subject);
   // Lines of Python where the interpreter's own frames are.
   void splice_lines(std::size_t subject, model::Wait& wait) const;
-  // The same of a call.
+  // The same of a call, and which lock of Python it is for.
   void note(std::size_t subject, const image::Thread& thread, StuckCall& call) const;
 
  private:
   Scene& scene_;
   std::vector<PythonLocals>* locals_;
+  void note_park(std::size_t subject, StuckCall& call) const;
+
+  std::map<std::size_t, PythonLayout> layouts_;               // by subject
   std::map<std::size_t, std::vector<PythonThread>> threads_;  // by subject
 };
 

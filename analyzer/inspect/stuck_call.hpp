@@ -15,12 +15,13 @@ namespace forksight::inspect {
 
 struct StuckCall {
   CallKind kind = CallKind::kUnknown;
-  std::uint64_t word = 0;     // of the futex that it sleeps in, 0: it does not
-  std::uint32_t value = 0;    // that the word has for as long as it sleeps
-  std::uint64_t object = 0;   // address of the lock, condition variable...; 0: unknown, or none
-  std::string library;        // kParallel: path of the runtime
-  model::LibcCall libc_call;  // kLibcCall
-  model::Stack stack;         // from the caller of that call outward
+  std::uint64_t word = 0;           // of the futex that it sleeps in, 0: it does not
+  std::uint32_t value = 0;          // that the word has for as long as it sleeps
+  std::uint64_t object = 0;         // address of the lock, condition variable...; 0: unknown, or none
+  std::uint64_t owner_pointer = 0;  // kPythonLock: pthread_self() of who has it, where the lock tells; else 0
+  std::string library;              // kParallel: path of the runtime
+  model::LibcCall libc_call;        // kLibcCall
+  model::Stack stack;               // from the caller of that call outward
   bool is_timed = false;
   bool is_private = false;  // the futex operation says so
   bool is_in_fork = false;  // it called fork(), which has not returned: an atfork handler runs

@@ -93,6 +93,7 @@ std::optional<LockState> decode_lock(model::LockKind kind, LockBytes memory, con
       if (memory.size() < sizeof(std::uint64_t)) break;
       return held(abi::is_initialising(abi::load<std::uint64_t>(memory.data())));
     case model::LockKind::kCustom: return held(true);  // its annotations are all that is known
+    case model::LockKind::kPython: break;              // none of libc's
   }
   return std::nullopt;
 }

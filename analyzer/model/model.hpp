@@ -43,7 +43,19 @@ using PythonThreads = std::vector<PythonThread>;  // of one moment
 using PythonId = std::size_t;
 
 // Condition variables and barriers are "held" by whoever waits there.
-enum class LockKind { kMutex, kRwlockRead, kRwlockWrite, kSpinlock, kSemaphore, kBarrier, kCondition, kGuard, kCustom };
+// kPython: a PyMutex of CPython 3.13 or later, or what is built on it.
+enum class LockKind {
+  kMutex,
+  kRwlockRead,
+  kRwlockWrite,
+  kSpinlock,
+  kSemaphore,
+  kBarrier,
+  kCondition,
+  kGuard,
+  kCustom,
+  kPython
+};
 
 struct Lock {
   std::uint64_t address = 0;

@@ -46,13 +46,17 @@ bool has_text(const ReadMemory& read, std::uint64_t pointer_at, std::string_view
          std::string_view(bytes.data(), expected.size()) == expected;
 }
 
-// A PyCFunctionObject begins with the count, the type, and its PyMethodDef, which begins with the name.
+// A PyCFunctionObject has its PyMethodDef, which begins with the name, behind the head of an object. That ends with the
+// type; it has two words with the GIL, and four without it. A type has its name behind its head and a size.
 bool is_default_handler(const ReadMemory& read, std::uint64_t object) {
-  std::array<std::uint64_t, 3> head{};
-  constexpr std::size_t kType = 1, kMethod = 2, kTypeName = 3;
-  return read(object, std::as_writable_bytes(std::span(head))) &&
-         has_text(read, head[kType] + kTypeName * sizeof(std::uint64_t), "builtin_function_or_method") &&
-         has_text(read, head[kMethod], "default_int_handler");
+  constexpr std::array<std::uint64_t, 2> kHeads = {2, 4};
+  return std::ranges::any_of(kHeads, [&](std::uint64_t words) {
+    constexpr std::uint64_t kWord = sizeof(std::uint64_t);
+    std::array<std::uint64_t, 2> type_and_method{};
+    return read(object + (words - 1) * kWord, std::as_writable_bytes(std::span(type_and_method))) &&
+           has_text(read, type_and_method[0] + (words + 1) * kWord, "builtin_function_or_method") &&
+           has_text(read, type_and_method[1], "default_int_handler");
+  });
 }
 
 bool is_interpreter(std::string_view path) {

@@ -15,7 +15,7 @@ namespace forksight::proc {
 using ReadMemory = std::function<bool(std::uint64_t address, std::span<std::byte> out)>;
 
 // Pure. `words`: writable memory of the interpreter, where its table may be. nullopt: no table of a layout that is
-// known (CPython 3.8 to 3.13).
+// known (CPython 3.8 to 3.15).
 std::optional<bool> find_default_interrupt(std::span<const std::uint64_t> words, const ReadMemory& read);
 
 // Of a process whose program is CPython: SIGINT still raises KeyboardInterrupt. nullopt: that could not be seen.

@@ -61,6 +61,25 @@ bool is_worth_a_look(const model::Model& model, const std::vector<Finding>& find
   return std::ranges::any_of(findings, is_guess) || !find_unexplained(model, findings).empty();
 }
 
+// What the traces know of the same forks: where fork() was called, and the lines of Python at that moment.
+model::Model with_traced_forks(const model::Model& seen, const model::Model& traced) {
+  model::Model model = seen;
+  for (model::Fork& fork : model.forks) {
+    if (!fork.child) continue;
+    const auto same = std::ranges::find_if(traced.forks, [&](const model::Fork& one) {
+      return one.child && is_same(traced.processes[*one.child], model.processes[*fork.child]) &&
+             is_same(traced.processes[one.process], model.processes[fork.process]);
+    });
+    if (same == traced.forks.end()) continue;
+    if (!fork.stack.known()) fork.stack = same->stack;
+    if (same->python && *same->python < traced.python.size()) {
+      fork.python = model.python.size();
+      model.python.push_back(traced.python[*same->python]);
+    }
+  }
+  return model;
+}
+
 // Worse guesses about these processes and no others give way to what is known of them. False: some guess is about
 // others, too.
 bool displace_guesses(const KeptFinding& kept, const model::Model& model, std::vector<Finding>& findings) {
@@ -83,7 +102,7 @@ bool displace_guesses(const KeptFinding& kept, const model::Model& model, std::v
 
 void OutsideFindings::keep(const model::Model& seen, const model::Model& model, const std::vector<Finding>& findings) {
   if (!is_worth_a_look(model, findings)) return;
-  for (Finding& finding : diagnose(seen)) {
+  for (Finding& finding : diagnose(with_traced_forks(seen, model))) {
     if (finding.harm == Certainty::kPossible) continue;  // a guess is for who asks: `forksight why`
     const bool is_known = is_explained(seen.processes[finding.process], model, findings, rank_of(finding)) ||
                           std::ranges::any_of(kept_, [&](const KeptFinding& kept) {

@@ -187,6 +187,7 @@ class Session {
     inspect::LiveTreeOptions options;
     options.may_stop_idle = [&](std::int32_t pid) { return broken.contains(pid); };
     options.others = find_orphans();
+    options.own_signals = supervisor_.own_signals();
     const auto tree = inspect::look_at_tree(command_pid_, options);
     if (!tree) return std::nullopt;
     return inspect::build_model(tree->subjects);
@@ -394,6 +395,7 @@ class Session {
     options.stop = false;
     options.of_idle = true;
     options.others = find_orphans();
+    options.own_signals = supervisor_.own_signals();
     const auto tree = inspect::look_at_tree(command_pid_, options);
     if (!tree) return std::nullopt;
     model::Model seen = inspect::build_model(tree->subjects);

@@ -70,6 +70,7 @@ class Supervisor {
 
   // Signals that the shim handles in a process of that pid, and that wake nobody: they are no way out of a wait.
   void set_own_signals(std::map<std::int32_t, OwnSignal> signals) { own_signals_ = std::move(signals); }
+  const std::map<std::int32_t, OwnSignal>& own_signals() const { return own_signals_; }
   // We have sent it such a signal: that its threads were scheduled once is no sign of life, if they are found in the
   // same calls afterwards.
   void expect_stir(const proc::ProcessKey& key);

@@ -12,6 +12,7 @@
 #include "guest/sys.hpp"
 #include "loader/elf_view.hpp"
 #include "locks/orphans.hpp"
+#include "python/own_frames.hpp"
 #include "python/python_signal.hpp"
 #include "record/writer.hpp"
 
@@ -27,6 +28,7 @@ struct Interpreter;
 
 struct Python {
   std::uint64_t bias;
+  OwnPythonLayout own;  // if it has no dumper
   const char* (*dump_all)(int fd, Interpreter* interpreter, ThreadState* current);
   void (*dump_one)(int fd, ThreadState* state);
   ThreadState* (*attached_state)();  // of the thread that holds the GIL, for the holder; null or another's otherwise
@@ -66,27 +68,37 @@ class Cancellation {
   int before_ = 0;
 };
 
-// What a dumper writes to a descriptor. A pipe that does not block: it holds 64 KiB, and what is beyond them is lost,
+// Whose stacks are told.
+enum class Told { kAll, kOne };
+
+// What the interpreter's dumper writes, or what is told of itself in the same words.
+//
+// The dumper writes to a descriptor. A pipe that does not block: it holds 64 KiB, and what is beyond them is lost,
 // while a file would send SIGXFSZ at RLIMIT_FSIZE. Without two free descriptors there is no text.
 class DumpedText {
  public:
-  template <class Dump>
-  explicit DumpedText(Dump dump) {
+  DumpedText(Told told, ThreadState* own) {
     const KeptErrno kept;
+    if (g_python.own.runtime != 0) {
+      read(told, own);
+      return;
+    }
     int ends[2];
     if (sys::call(SYS_pipe2, sys::word(ends), O_CLOEXEC | O_NONBLOCK) == 0) {
       // Standard streams that the program has closed: nobody may write there what is meant for them.
       for (int& end : ends) end = move_up(end);
       if (ends[0] >= 0 && ends[1] >= 0) {
         const Cancellation off;  // the dumper calls write()
-        dump(ends[1]);
+        // Its own stack first: what is cut off is the others'.
+        if (own != nullptr) g_python.dump_one(ends[1], own);
+        if (told == Told::kAll) g_python.dump_all(ends[1], nullptr, own);
         collect(ends[0]);
       }
       for (const int end : ends) sys::close(end);
     }
   }
   ~DumpedText() {
-    if (text_ != nullptr) sys::unmap(text_, kMostBytes);
+    if (text_ != nullptr) sys::unmap(text_, kMapped);
   }
   DumpedText(const DumpedText&) = delete;
   DumpedText& operator=(const DumpedText&) = delete;
@@ -110,6 +122,23 @@ class DumpedText {
   }
 
  private:
+  static constexpr std::size_t kMapped = kMostBytes + OwnFrames::kScratchBytes;
+
+  bool map_text() {
+    text_ = static_cast<char*>(sys::map(kMapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1));
+    return text_ != nullptr;
+  }
+
+  void read(Told told, ThreadState* own) {
+    if (!map_text()) return;
+    OwnFrames frames(g_python.own, text_, kMostBytes, text_ + kMostBytes);
+    const auto state = reinterpret_cast<std::uint64_t>(own);
+    if (own != nullptr) frames.add_one(state);
+    if (told == Told::kAll) frames.add_others(state);
+    bytes_ = frames.bytes();
+    cut_ = frames.is_cut() ? 1 : 0;
+  }
+
   static int move_up(int fd) {
     if (fd > 2) return fd;
     const long moved = sys::call(SYS_fcntl, fd, F_DUPFD_CLOEXEC, 3);
@@ -121,8 +150,7 @@ class DumpedText {
     int waiting = 0;
     sys::call(SYS_ioctl, fd, FIONREAD, sys::word(&waiting));
     if (waiting <= 0) return;
-    text_ = static_cast<char*>(sys::map(kMostBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1));
-    if (text_ == nullptr) return;
+    if (!map_text()) return;
     while (bytes_ < kMostBytes) {
       const long got = sys::read(fd, text_ + bytes_, kMostBytes - bytes_);
       if (got <= 0) break;
@@ -143,14 +171,8 @@ ThreadState* state_with_gil() {
   return own != nullptr && own == g_python.attached_state() ? own : nullptr;
 }
 
-// Its own stack first: what is cut off is the others'.
-void dump_all(int fd, ThreadState* own) {
-  if (own != nullptr) g_python.dump_one(fd, own);
-  g_python.dump_all(fd, nullptr, own);
-}
-
 void record_fork(std::uint64_t fork, ThreadState* own) {
-  const DumpedText text([own](int fd) { dump_all(fd, own); });
+  const DumpedText text(Told::kAll, own);
   // Children that a server forks one after the other from one place would each tell the same.
   std::atomic<std::uint64_t>& of_all = last_python_stacks();
   const std::uint64_t others = of_all.load(std::memory_order_acquire);
@@ -170,14 +192,17 @@ void recognise_python(const Module& module) {
   const ElfView view(module.bias, module.dynamic, module.is_permanent ? Trust::kStaysLoaded : Trust::kNone);
   Python python{};
   look_up(view, "_Py_DumpTracebackThreads", python.dump_all);
-  if (python.dump_all == nullptr) return;
   look_up(view, "_Py_DumpTraceback", python.dump_one);
+  if (python.dump_all == nullptr || python.dump_one == nullptr) {
+    python.own = read_own_python_layout(view.find_variable("_PyRuntime"));
+    if (python.own.runtime == 0) return;
+  }
   look_up(view, "PyGILState_GetThisThreadState", python.own_state);
   look_up(view, "_PyThreadState_UncheckedGet", python.attached_state);
   if (python.attached_state == nullptr) look_up(view, "PyThreadState_GetUnchecked", python.attached_state);
   // Builds without a GIL export this: their threads come and go whatever this one does.
   const bool is_free_threaded = view.find_function("_Py_MergeZeroLocalRefcount") != 0;
-  if (python.dump_one == nullptr || python.own_state == nullptr || python.attached_state == nullptr) return;
+  if (python.own_state == nullptr || python.attached_state == nullptr) return;
   if (is_free_threaded) return;
   python.bias = module.bias;
   g_python = python;
@@ -215,13 +240,13 @@ void record_python_at_touch(std::uint64_t touch) {
   // Its own frames stay as they are while it is in this call, with or without the GIL.
   ThreadState* const own = g_python.own_state();
   if (own == nullptr) return;
-  DumpedText([own](int fd) { g_python.dump_one(fd, own); }).append(trace::PythonMoment::kTouch, touch);
+  DumpedText(Told::kOne, own).append(trace::PythonMoment::kTouch, touch);
 }
 
 void record_python_on_request() {
   if (!g_has_python.load(std::memory_order_acquire) || !trace_is_open()) return;
   ThreadState* const own = g_python.own_state();
-  DumpedText([own](int fd) { dump_all(fd, own); }).append(trace::PythonMoment::kRequest, 0);
+  DumpedText(Told::kAll, own).append(trace::PythonMoment::kRequest, 0);
 }
 
 }  // namespace forksight

@@ -1,7 +1,8 @@
 // The Python stacks of a CPython process, in the words of the interpreter's own traceback dumper: what faulthandler
-// prints. The dumper allocates nothing, takes no lock and only reads; what it must not meet is a thread state that
-// another thread frees meanwhile. So all threads are dumped only by a thread that holds the GIL, in a forked child
-// before anything runs there, or in a process that was proven dead from outside.
+// prints. CPython 3.13 and later does not export it, and is read by its own description (own_frames.hpp). The dumper
+// allocates nothing, takes no lock and only reads; what it must not meet is a thread state that another thread frees
+// meanwhile. So all threads are dumped only by a thread that holds the GIL, in a forked child before anything runs
+// there, or in a process that was proven dead from outside.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +12,7 @@
 
 namespace forksight {
 
-// Remembers the interpreter, if `module` is one that exports its dumper.
+// Remembers the interpreter, if `module` is one that exports its dumper, or describes itself.
 void recognise_python(const Module& module);
 void forget_python(const Module& module);
 

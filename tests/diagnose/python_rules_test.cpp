@@ -1,6 +1,7 @@
 // Locks of Python: lines of Python in the place of the interpreter's own frames.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <sstream>
 #include <utility>
@@ -128,6 +129,58 @@ TEST(PythonLockOrphaned, DoesWithoutStacksOfPython) {
   EXPECT_EQ(findings[0].summary,
             "child 2000 (app) hangs, acquiring a lock of Python: the lock was held by thread 1001 \"worker\" when "
             "process 1000 forked");
+}
+
+// A PyMutex is known as a lock of Python by itself, whatever the names on the stack. It was seen from outside.
+TEST(PythonLockOrphaned, IsToldOfALockThatIsNoSemaphore) {
+  model::Model model = Scene().model();
+  model.touches[0].stack.frames.erase(model.touches[0].stack.frames.begin(), model.touches[0].stack.frames.begin() + 2);
+  const std::size_t held = *model.touches[0].held;
+  model::Fork& fork = model.forks[model.touches[0].fork];
+  model.locks[fork.held[held].lock].kind = model::LockKind::kPython;
+  fork.is_inferred = true;
+  auto findings = diagnose(model);
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].rule, "python-lock-orphaned");
+  EXPECT_EQ(findings[0].harm, Certainty::kProven);
+  EXPECT_EQ(findings[0].cause, Certainty::kProven) << "the lock names its owner";
+  const auto says = [&](std::string_view text) {
+    return std::ranges::any_of(findings[0].chain,
+                               [&](const std::string& one) { return one.find(text) != std::string::npos; });
+  };
+  EXPECT_TRUE(says("names that thread as its owner"));
+  EXPECT_EQ(findings[0].culprit.name.find("semaphore"), std::string::npos) << findings[0].culprit.name;
+  for (const Fix& fix : findings[0].fixes)
+    EXPECT_EQ(fix.text.find("--on-orphan"), std::string::npos) << "the shim does not see such a lock: " << fix.text;
+  for (model::Thread& thread : model.threads) {
+    if (thread.tid == test::kHolder) thread.tid = 0;
+  }
+  findings = diagnose(model);
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].cause, Certainty::kLikely) << "it does not name its owner";
+  EXPECT_TRUE(says("does not know its holder"));
+}
+
+// An interpreter that is stripped, and has no frame of _PyEval_EvalFrameDefault: its lines come before its own frames.
+TEST(PythonLockOrphaned, IsKnownWithoutTheNamesOfTheInterpretersFunctions) {
+  const auto rule_with = [](std::initializer_list<const char*> native) {
+    model::Model model = Scene().model();
+    auto& frames = model.touches[0].stack.frames;
+    std::erase_if(frames, [](const model::Frame& frame) { return !frame.python; });
+    const auto lines = frames;
+    frames = test::make_stack({"sem_wait libc.so.6"}).frames;
+    frames.insert(frames.end(), lines.begin(), lines.end());
+    const auto rest = test::make_stack(native);
+    frames.insert(frames.end(), rest.frames.begin(), rest.frames.end());
+    const auto findings = diagnose(model);
+    return findings.size() == 1 ? findings[0].rule : std::to_string(findings.size()) + " findings";
+  };
+  EXPECT_EQ(rule_with({"? python3.14", "main python3.14"}), "python-lock-orphaned");
+  EXPECT_EQ(rule_with({"? libpython3.14.so.1.0"}), "python-lock-orphaned");
+  // A semaphore of an extension module, or of a program of another kind.
+  EXPECT_EQ(rule_with({"acquire _ring.cpython-314-x86_64-linux-gnu.so", "? python3.14"}), "orphaned-semaphore");
+  EXPECT_EQ(rule_with({"main server"}), "orphaned-semaphore");
+  EXPECT_EQ(rule_with({}), "orphaned-semaphore");
 }
 
 TEST(PythonLockOrphaned, SaysWhatTheUserCalled) {

@@ -48,6 +48,17 @@ struct Interpreter {
 
 TEST(PythonInterrupt, KnowsTheDefaultHandler) { EXPECT_EQ(Interpreter().find(), true); }
 
+// Without the GIL objects have a longer head.
+TEST(PythonInterrupt, KnowsTheDefaultHandlerWithoutTheGil) {
+  Interpreter other;
+  other.memory = {{kHandler, 1},          {kHandler + 8, 2},        {kHandler + 16, 3},
+                  {kHandler + 24, kType}, {kHandler + 32, kMethod}, {kType + 40, kTypeName},
+                  {kMethod, kMethodName}};
+  EXPECT_EQ(other.find(), true);
+  other.texts[kMethodName] = "default_int_handles";
+  EXPECT_EQ(other.find(), false);
+}
+
 TEST(PythonInterrupt, KnowsAHandlerOfTheScript) {
   Interpreter other;
   other.texts[kMethodName] = "default_int_handles";

@@ -10,6 +10,9 @@
 #include <sstream>
 #include <string>
 
+#include "image/live.hpp"
+#include "image/stacks.hpp"
+#include "inspect/python/python_interpreter.hpp"
 #include "made_python.hpp"
 #include "python_process.hpp"
 
@@ -50,6 +53,8 @@ std::map<std::string, std::uint64_t> offsets_of(const PythonLayout& layout) {
   const auto add = [&](const char* name, std::uint64_t offset) {
     if (offset != 0) offsets[name] = offset;
   };
+  add("code_copies", layout.code_copies);
+  add("frame_copy_index", layout.frame_copy_index);
   if (layout.has_cframe != 0) offsets["cframe_frame"] = layout.cframe_frame;
   add("runtime_gil", layout.runtime_gil);
   add("interpreter_gil", layout.interpreter_gil);
@@ -82,15 +87,26 @@ class PythonHeaders : public testing::TestWithParam<int> {
   std::filesystem::path folder_;
 };
 
-TEST_P(PythonHeaders, AgreeWithTheTable) {
-  const auto layout =
-      GetParam() == kLastPythonMinor ? test::MadePython::newest_layout() : *known_python_layout(GetParam());
+// That of the table, or that of a process, which describes itself.
+PythonLayout layout_of(int minor, const std::string& interpreter) {
+  if (minor < kFirstDescribedMinor) return *known_python_layout(minor);
+  const test::PythonProcess process(interpreter, "read");
+  const auto image = image::open_live(process.pid());
+  if (!image) throw std::runtime_error(image.error());
+  image::Stacks stacks(image.value());
+  std::vector<std::string> limits;
+  const auto python = find_python(image.value(), stacks.symbols(), limits);
+  if (!python) throw std::runtime_error(limits.empty() ? "no Python" : limits.front());
+  return python->layout;
+}
+
+TEST_P(PythonHeaders, AgreeWithTheLayout) {
   bool tried = false;
   for (const std::string& interpreter : test::find_interpreters(GetParam())) {
     std::string include = test::output_of(
         {interpreter, "-E", "-s", "-c", "import sysconfig; print(sysconfig.get_path('include'), end='')"});
     if (!std::filesystem::exists(include + "/internal/pycore_runtime.h")) continue;
-    EXPECT_EQ(told_by(include), offsets_of(layout)) << include;
+    EXPECT_EQ(told_by(include), offsets_of(layout_of(GetParam(), interpreter))) << include;
     tried = true;
   }
   if (!tried) GTEST_SKIP() << "no headers of CPython 3." << GetParam() << " here";
@@ -99,23 +115,68 @@ TEST_P(PythonHeaders, AgreeWithTheTable) {
 INSTANTIATE_TEST_SUITE_P(CPython, PythonHeaders, testing::Range(kFirstPythonMinor, kLastPythonMinor + 1),
                          [](const auto& test) { return "3_" + std::to_string(test.param); });
 
-TEST(PythonLayout, OfTheNewestIsBelievedOfItsVersionOnly) {
-  auto offsets = test::MadePython::newest_offsets();
-  test::SparseMemory memory;
-  const auto is_read = [&] {
-    memory.write(0x1008, std::as_bytes(std::span(offsets)));
-    return read_python_layout(memory, 0x1000).has_value();
-  };
-  EXPECT_FALSE(is_read());
-  memory.put(0x1000, std::array<char, 8>{'x', 'd', 'e', 'b', 'u', 'g', 'p', 'y'});
-  EXPECT_TRUE(is_read());
-  offsets[0] = 0x30e00f0;
-  EXPECT_FALSE(is_read());
-  offsets[0] = 0x30d03f0;
-  EXPECT_TRUE(is_read());
-  offsets[40] = std::uint64_t{1} << 62U;
-  EXPECT_FALSE(is_read());
+class PythonDescription : public testing::TestWithParam<test::MadeVersion> {
+ protected:
+  PythonDescription() : offsets_(test::MadePython::offsets_of(GetParam())) {
+    memory_.put(kAddress, std::array<char, 8>{'x', 'd', 'e', 'b', 'u', 'g', 'p', 'y'});
+  }
+  std::optional<PythonLayout> read() {
+    memory_.write(kAddress + 8, std::as_bytes(std::span(offsets_)));
+    return read_python_layout(memory_, kAddress);
+  }
+
+  static constexpr std::uint64_t kAddress = 0x1000;
+  test::SparseMemory memory_;
+  std::vector<std::uint64_t> offsets_;  // the version, without the GIL, the sizes of structures and what is in them
+};
+
+TEST_P(PythonDescription, IsBelievedOfItsVersion) {
+  const auto layout = read();
+  ASSERT_TRUE(layout);
+  EXPECT_EQ(layout->minor, GetParam().minor);
+  // With and without the GIL, strings have their width in another place, and code its copies.
+  EXPECT_EQ(layout->string_kind_shift, GetParam().is_free_threaded ? 8U : 2U);
+  EXPECT_EQ(layout->code_copies != 0, GetParam().is_free_threaded);
+  offsets_[0] += 0x0300;  // another release of it
+  EXPECT_TRUE(read());
 }
+
+TEST_P(PythonDescription, IsNotBelievedWithoutTheCookie) {
+  memory_.put(kAddress, std::array<char, 8>{});
+  EXPECT_FALSE(read());
+}
+
+TEST_P(PythonDescription, IsNotBelievedUnderTheNameOfAnotherVersion) {
+  for (std::uint64_t version = 0x030C; version <= 0x0310; ++version) {
+    if (version == 0x0300U + static_cast<unsigned>(GetParam().minor)) continue;
+    offsets_[0] = version << 16U | 0x00f0;
+    offsets_.resize(128);
+    EXPECT_FALSE(read()) << std::hex << version;
+  }
+}
+
+TEST_P(PythonDescription, IsNotBelievedOfImpossibleOffsets) {
+  constexpr std::size_t kThreads = 8;  // interpreter_state.threads_head is one of the first words in each version
+  const auto kept = offsets_;
+  offsets_[40] = std::uint64_t{1} << 62U;
+  EXPECT_FALSE(read());
+  offsets_ = kept;
+  offsets_[kThreads] = offsets_[5];  // as far as the interpreter's size
+  EXPECT_FALSE(read());
+  offsets_ = kept;
+  offsets_.resize(20);
+  memory_ = {};
+  memory_.put(kAddress, std::array<char, 8>{'x', 'd', 'e', 'b', 'u', 'g', 'p', 'y'});
+  EXPECT_FALSE(read());
+}
+
+std::vector<test::MadeVersion> described_versions() {
+  auto versions = test::made_versions();
+  std::erase_if(versions, [](const auto& version) { return version.minor < kFirstDescribedMinor; });
+  return versions;
+}
+INSTANTIATE_TEST_SUITE_P(CPython, PythonDescription, testing::ValuesIn(described_versions()),
+                         [](const auto& test) { return test::name_of(test.param); });
 
 }  // namespace
 }  // namespace forksight::inspect

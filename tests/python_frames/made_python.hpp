@@ -18,6 +18,11 @@ class SparseMemory final : public image::Memory {
  public:
   std::size_t read(std::uint64_t address, std::span<std::byte> bytes) const override;
   void write(std::uint64_t address, std::span<const std::byte> bytes);
+  // Calls visit(address, bytes) for each piece that was written.
+  template <class Visit>
+  void for_each_piece(Visit visit) const {
+    for (const auto& [page, bytes] : pages_) visit(page * kPage, std::span<const std::byte>(bytes));
+  }
 
   template <class T>
   void put(std::uint64_t address, const T& value) {
@@ -50,15 +55,25 @@ struct MadeFrame {
   std::uint64_t code = 0;
   int address = 0;  // of the instruction, in bytes from the first
   std::uint8_t owner = 0;
+  std::uint32_t copy = 0;  // which of the copies of the code's instructions, where it has some
 };
+
+// A version of CPython, and whether it is built without the GIL.
+struct MadeVersion {
+  int minor = 0;
+  bool is_free_threaded = false;
+};
+// All that are known.
+std::vector<MadeVersion> made_versions();
+std::string name_of(const MadeVersion& version);  // "3_14t"
 
 // One interpreter; what is added comes first in its lists, as there.
 class MadePython {
  public:
   explicit MadePython(const inspect::PythonLayout& layout);
-  // 3.13 as it describes itself.
-  static inspect::PythonLayout newest_layout();
-  static std::vector<std::uint64_t> newest_offsets();  // behind the cookie
+  // From the table of the analyzer, or as the version describes itself.
+  static inspect::PythonLayout layout_of(const MadeVersion& version);
+  static std::vector<std::uint64_t> offsets_of(const MadeVersion& version);  // behind the cookie
 
   std::uint64_t string(const std::u32string& text);
   std::uint64_t bytes(const std::vector<std::uint8_t>& data);

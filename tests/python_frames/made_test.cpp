@@ -26,11 +26,9 @@ std::vector<std::uint8_t> one_line(PythonLines kind, std::uint8_t delta) {
   return table;
 }
 
-class MadeFrames : public testing::TestWithParam<int> {
+class MadeFrames : public testing::TestWithParam<test::MadeVersion> {
  protected:
-  MadeFrames()
-      : layout_(GetParam() == kLastPythonMinor ? MadePython::newest_layout() : *known_python_layout(GetParam())),
-        python_(layout_) {}
+  MadeFrames() : layout_(MadePython::layout_of(GetParam())), python_(layout_) {}
 
   std::uint64_t code(const std::u32string& name, const std::u32string& file = U"/app/main.py",
                      const std::vector<std::u32string>& locals = {}) {
@@ -97,7 +95,7 @@ TEST_P(MadeFrames, LongNamesAreCut) {
 }
 
 TEST_P(MadeFrames, BetweenCAndPythonAreLeftOut) {
-  if (GetParam() < 12) return;  // has none
+  if (GetParam().minor < 12) return;  // has none
   python_.thread(0x7000, 100, python_.frames({{0, 0, 3}, {code(U"f"), 0}, {0, 0, 3}, {code(U"g"), 0}, {0, 0, 3}})[0]);
   EXPECT_EQ(text(read().at(0)), "f /app/main.py:15\ng /app/main.py:15\n");
 }
@@ -135,7 +133,7 @@ TEST_P(MadeFrames, OfNoCodeObjectAreNotBelieved) {
   ASSERT_EQ(limits_.size(), 1U);
   EXPECT_EQ(limits_[0],
             "no stacks of Python of process 100: its memory is not all there, or not laid out like that of CPython 3." +
-                std::to_string(GetParam()));
+                std::to_string(GetParam().minor));
 }
 
 TEST_P(MadeFrames, OfAThreadOfAnotherInterpreterAreNotBelieved) {
@@ -170,8 +168,22 @@ TEST_P(MadeFrames, AreNoneBeforePythonStarts) {
   EXPECT_TRUE(limits_.empty());
 }
 
-INSTANTIATE_TEST_SUITE_P(CPython, MadeFrames, testing::Range(kFirstPythonMinor, kLastPythonMinor + 1),
-                         [](const auto& test) { return "3_" + std::to_string(test.param); });
+TEST_P(MadeFrames, OfACopyOfTheInstructionsHaveTheLinesOfTheCode) {
+  if (layout_.code_copies == 0) return;  // only without the GIL
+  // The table ends before the distance of the copy from the code.
+  const std::uint64_t in_copy = code(U"f");
+  python_.thread(0x7000, 100, python_.frames({{in_copy, 4, 0, 1}, {in_copy, 4, 0, 0}})[0]);
+  EXPECT_EQ(text(read().at(0)), "f /app/main.py:15\nf /app/main.py:15\n");
+  // An index that the code does not have.
+  python_.thread(0x8000, 101, python_.frames({{code(U"g"), 4}})[0]);
+  const auto frames = python_.frames({{code(U"h"), 4}});
+  python_.memory().put(frames[0] + layout_.frame_copy_index, std::int32_t{-1});
+  python_.thread(0x9000, 102, frames[0]);
+  EXPECT_EQ(text(read().at(2)), "h /app/main.py:15\n");
+}
+
+INSTANTIATE_TEST_SUITE_P(CPython, MadeFrames, testing::ValuesIn(test::made_versions()),
+                         [](const auto& test) { return test::name_of(test.param); });
 
 TEST(PythonVersion, IsInNamesOfFiles) {
   EXPECT_EQ(python_minor_of_file("/usr/lib/libpython3.10.so.1.0"), 10);

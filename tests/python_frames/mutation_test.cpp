@@ -74,8 +74,8 @@ class Patient {
 };
 
 TEST(PythonMutation, OfMadeMemoryEnds) {
-  for (int minor = kFirstPythonMinor; minor <= kLastPythonMinor; ++minor) {
-    MadePython python(minor == kLastPythonMinor ? MadePython::newest_layout() : *known_python_layout(minor));
+  for (const test::MadeVersion& version : test::made_versions()) {
+    MadePython python(MadePython::layout_of(version));
     const std::uint64_t code = python.code(U"f", U"/模块.py", 1, {0x98, 1, 0x80, 0}, {U"a", U"b"});
     for (std::uint64_t i = 1; i < 4; ++i)
       python.thread(i << 12U, static_cast<std::int32_t>(i), python.frames({{code, 0}, {code, 2}, {code, -2}})[0]);
@@ -100,13 +100,13 @@ TEST(PythonMutation, OfRealMemoryEnds) {
     for (int round = 0; round < kRounds / 10; ++round) patient.damage_and_read();
     tried = true;
   }
-  if (!tried) GTEST_SKIP() << "no CPython 3.9 to 3.13 here";
+  if (!tried) GTEST_SKIP() << "no CPython 3.9 to 3.15 here";
 }
 
 TEST(PythonMutation, OfNothingButNoiseEnds) {
   std::mt19937 random{1};
-  for (int minor = kFirstPythonMinor; minor <= kLastPythonMinor; ++minor) {
-    const PythonLayout layout = minor == kLastPythonMinor ? MadePython::newest_layout() : *known_python_layout(minor);
+  for (const test::MadeVersion& version : test::made_versions()) {
+    const PythonLayout layout = MadePython::layout_of(version);
     for (int round = 0; round < 200; ++round) {
       // Words that are small numbers and addresses of one another.
       const auto memory = std::make_shared<SparseMemory>();

@@ -8,6 +8,9 @@
 #include <internal/pycore_code.h>
 #include <internal/pycore_frame.h>
 #endif
+#if PY_VERSION_HEX >= 0x030e0000
+#include <internal/pycore_interpframe.h>
+#endif
 #include <internal/pycore_interp.h>
 #include <internal/pycore_runtime.h>
 
@@ -70,6 +73,10 @@ int main(void) {
   TELL("thread_frame", PyThreadState, current_frame);
   TELL("frame_code", _PyInterpreterFrame, f_executable);
   TELL("frame_instruction", _PyInterpreterFrame, instr_ptr);
+#endif
+#if PY_VERSION_HEX >= 0x030e0000 && defined(Py_GIL_DISABLED)
+  TELL("code_copies", PyCodeObject, co_tlbc);
+  TELL("frame_copy_index", _PyInterpreterFrame, tlbc_index);
 #endif
   return 0;
 }

@@ -17,7 +17,7 @@ void orphaned_semaphore(const Evidence& evidence, std::vector<Finding>& findings
   for (const model::Touch& touch : evidence.model().touches) {
     const auto orphan = locks::find_orphan(evidence, touch);
     if (!orphan || orphan->lock.kind != model::LockKind::kSemaphore) continue;
-    if (words::is_python_lock(touch.stack)) continue;  // python-lock-orphaned
+    if (words::is_python_semaphore(touch.stack)) continue;  // python-lock-orphaned
     // Interrupted by a signal: sem_wait() says so, and its callers call again.
     if (touch.returned && !touch.timed && touch.action == model::TouchAction::kNone) continue;
     auto end = locks::find_end(evidence, touch);

@@ -1,7 +1,8 @@
 // A lock of CPython (threading.Lock and all that is built on it: queue.Queue, Condition, the locks of modules being
 // imported and of buffered files) that another thread held at the fork. CPython re-initialises its own few in the
-// child; the rest stay taken. Up to 3.12 these locks are semaphores. No handler releases one: that for Ctrl-C, which
-// every Python has, throws an exception at most. So the futex proof holds with handlers, too.
+// child; the rest stay taken. These locks are semaphores up to 3.12, and a byte of Python's own (PyMutex) later. No
+// handler releases one: that for Ctrl-C, which every Python has, throws an exception at most. So the futex proof holds
+// with handlers, too.
 #include <fmt/core.h>
 
 #include <set>
@@ -30,6 +31,11 @@ std::string tell_holder(const model::Thread& thread, const model::Stack* at_fork
   const bool shows_tid_alone = thread.tid != 0 && (thread.name.empty() || has_name_of_interpreter);
   const std::string name = shows_tid_alone ? fmt::format("thread {}", thread.tid) : words::thread(thread);
   return name + (place.empty() ? place : fmt::format(" ({})", place));
+}
+
+bool is_of_python(const model::Lock& lock, const model::Touch& touch) {
+  return lock.kind == model::LockKind::kPython ||
+         (lock.kind == model::LockKind::kSemaphore && words::is_python_semaphore(touch.stack));
 }
 
 std::string head(const Evidence& evidence, const model::Touch& touch, const locks::End& end) {
@@ -63,9 +69,13 @@ void tell_chain(const Evidence& evidence, const model::Touch& touch, const locks
   add_sentence(finding,
                fmt::format("At the fork{} the lock was held by {} of {}{}.", words::at(" at ", fork.stack),
                            words::thread(orphan.holder), words::parent(evidence.process(fork.process)), doing));
+  // Only such a lock is known to be held by a thread without the shim.
+  const bool names_owner = orphan.lock.kind == model::LockKind::kPython && orphan.holder.tid != 0;
   add_sentence(finding,
-               "fork() copied the lock in its locked state, but only the thread that called it: in the child nobody is "
-               "left to release it. A lock of Python does not know its holder, so it does not notice.");
+               fmt::format("fork() copied the lock in its locked state, but only the thread that called it: in the "
+                           "child nobody is left to release it. {}",
+                           names_owner ? "The lock itself, an RLock, names that thread as its owner."
+                                       : "A lock of Python does not know its holder, so it does not notice."));
   if (end.outcome == Outcome::kHang && evidence.process(touch.process).liveness == model::Liveness::kDeadButForSignal)
     add_sentence(finding,
                  "A signal handler of Python may end the wait by an exception, as Ctrl-C does; none gives the lock.");
@@ -83,13 +93,15 @@ void tell_chain(const Evidence& evidence, const model::Touch& touch, const locks
   }
 }
 
-void add_fixes(const model::Touch& touch, Finding& finding) {
+void add_fixes(const model::Touch& touch, const model::Lock& lock, Finding& finding) {
   python::add_fixes(finding);
   finding.fixes.push_back(
       {"For a lock of your own: os.register_at_fork(before=lock.acquire, after_in_parent=lock.release, "
        "after_in_child=lock.release): every fork then waits for the holder.",
        true});
-  if (touch.action != model::TouchAction::kNone || touch.timed) return;
+  // Of the byte of a PyMutex the shim knows nothing.
+  const bool is_seen_by_shim = lock.kind == model::LockKind::kSemaphore;
+  if (touch.action != model::TouchAction::kNone || touch.timed || !is_seen_by_shim) return;
   finding.fixes.push_back(
       {"To keep a job running for now: `forksight run --on-orphan=recover -- ...` re-initialises the lock when the "
        "child "
@@ -142,7 +154,7 @@ void python_lock_orphaned(const Evidence& evidence, std::vector<Finding>& findin
     if (importing.contains(touch.process) && touch.tid == evidence.process(touch.process).pid && !touch.returned)
       continue;
     const auto orphan = locks::find_orphan(evidence, touch);
-    if (!orphan || orphan->lock.kind != model::LockKind::kSemaphore || !words::is_python_lock(touch.stack)) continue;
+    if (!orphan || !is_of_python(orphan->lock, touch)) continue;
     // Interrupted by a signal, not refused: the interpreter comes back to it.
     if (touch.returned && !touch.timed && touch.action == model::TouchAction::kNone) continue;
     auto end = locks::find_end(evidence, touch);
@@ -158,7 +170,9 @@ void python_lock_orphaned(const Evidence& evidence, std::vector<Finding>& findin
     finding.cause = evidence.find_cause(touch);
     finding.outcome = end->outcome;
     finding.culprit = locks::describe_lock(evidence, *orphan);
-    finding.culprit.name = fmt::format("a lock of Python (semaphore at {:#x})", orphan->lock.address);
+    finding.culprit.name =
+        fmt::format("a lock of Python ({}at {:#x})",
+                    orphan->lock.kind == model::LockKind::kSemaphore ? "semaphore " : "", orphan->lock.address);
     if (at_fork != nullptr) {
       finding.culprit.stack = *at_fork;
       finding.culprit.is_at_fork = true;
@@ -169,7 +183,7 @@ void python_lock_orphaned(const Evidence& evidence, std::vector<Finding>& findin
                                   tell_holder(orphan->holder, at_fork), words::parent(evidence.process(fork.process)),
                                   words::at(" at ", fork.stack));
     tell_chain(evidence, touch, *orphan, *end, at_fork, finding);
-    add_fixes(touch, finding);
+    add_fixes(touch, orphan->lock, finding);
     findings.push_back(std::move(finding));
   }
 }

@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 
+#include "forksight/abi/python.hpp"
 #include "forksight/abi/thread.hpp"
 #include "inspect/python/python_lines.hpp"
 #include "inspect/python/python_objects.hpp"
@@ -18,9 +19,6 @@ constexpr std::size_t kMostThreads = 4096;
 constexpr std::size_t kMostFrames = 128;  // shown of a thread
 constexpr std::size_t kMostSteps = 1024;  // looked at
 constexpr int kMostAttempts = 4;
-
-// Between C and Python, since 3.12: no function of the program's.
-constexpr std::uint8_t kOwnedByCStack = 3;
 
 class Reader {
  public:
@@ -40,7 +38,8 @@ class Reader {
   std::uint64_t innermost_frame(std::uint64_t state) const;
   model::Stack walk(std::uint64_t frame, std::uint64_t& innermost_code);
   std::optional<model::Frame> read_frame(std::uint64_t frame, std::uint64_t code);
-  int find_line(std::uint64_t frame, const PythonCode& code) const;
+  std::uint64_t find_instructions(std::uint64_t frame, std::uint64_t code, const PythonCode& of) const;
+  int find_line(std::uint64_t frame, std::uint64_t address, const PythonCode& code) const;
 
   const image::Image& image_;
   const image::Memory& memory_;
@@ -144,9 +143,9 @@ model::Stack Reader::walk(std::uint64_t frame, std::uint64_t& innermost_code) {
   model::Stack stack;
   for (std::size_t step = 0; frame != 0; ++step) {
     const bool is_shim =
-        layout_.minor >= 12 && memory_.value<std::uint8_t>(frame + layout_.frame_owner) == kOwnedByCStack;
+        layout_.minor >= 12 && memory_.value<std::uint8_t>(frame + layout_.frame_owner) >= abi::kFirstPythonShimOwner;
     if (!is_shim) {
-      const std::uint64_t code = word(frame + layout_.frame_code);
+      const std::uint64_t code = word(frame + layout_.frame_code) & ~abi::kPythonReferenceBits;
       auto shown = step < kMostSteps && stack.frames.size() < kMostFrames ? read_frame(frame, code) : std::nullopt;
       if (!shown) {
         stack.cut = true;
@@ -170,12 +169,22 @@ std::optional<model::Frame> Reader::read_frame(std::uint64_t frame, std::uint64_
   model::Frame shown;
   shown.function = code->name;
   shown.file = code->file;
-  shown.line = find_line(frame, *code);
+  shown.line = find_line(frame, address, *code);
   shown.python = true;
   return shown;
 }
 
-int Reader::find_line(std::uint64_t frame, const PythonCode& code) const {
+// Of a code object that has copies of its instructions: those that the frame runs.
+std::uint64_t Reader::find_instructions(std::uint64_t frame, std::uint64_t code, const PythonCode& of) const {
+  const std::uint64_t copies = layout_.code_copies == 0 ? 0 : word(code + layout_.code_copies);
+  if (copies == 0) return of.instructions;
+  const auto index = memory_.value<std::int32_t>(frame + layout_.frame_copy_index).value_or(0);
+  const bool is_there = index >= 0 && static_cast<std::uint64_t>(index) < word(copies);
+  const std::uint64_t copy = is_there ? word(copies + (static_cast<std::uint64_t>(index) + 1) * sizeof(copies)) : 0;
+  return copy == 0 ? of.instructions : copy;
+}
+
+int Reader::find_line(std::uint64_t frame, std::uint64_t of, const PythonCode& code) const {
   constexpr std::int64_t kUnit = 2;  // bytes of an instruction
   if (layout_.frame_line != 0) {
     // Set while the thread is being traced.
@@ -184,7 +193,7 @@ int Reader::find_line(std::uint64_t frame, const PythonCode& code) const {
   }
   std::int64_t address = 0;
   if (code.instructions != 0) {
-    address = static_cast<std::int64_t>(word(frame + layout_.frame_instruction) - code.instructions);
+    address = static_cast<std::int64_t>(word(frame + layout_.frame_instruction) - find_instructions(frame, of, code));
   } else {
     address = memory_.value<std::int32_t>(frame + layout_.frame_instruction).value_or(-1);
     if (layout_.lines != PythonLines::kDeltas && address >= 0) address *= kUnit;

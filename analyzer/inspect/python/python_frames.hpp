@@ -1,4 +1,4 @@
-// Lines of Python of all threads of a process, from its memory alone: alive or in a core, CPython 3.9 to 3.13. Nothing
+// Lines of Python of all threads of a process, from its memory alone: alive or in a core, CPython 3.9 to 3.15. Nothing
 // is executed in it and nothing of it needs to work. All of it is hostile input: time and memory are bounded, whatever
 // is there.
 #pragma once

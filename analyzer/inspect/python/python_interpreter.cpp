@@ -102,9 +102,10 @@ std::optional<PythonInterpreter> find_python(const image::Image& image, symbols:
                                  version->minor, version->is_release ? "" : " before its release", kFirstPythonMinor,
                                  kLastPythonMinor));
     }
-    const auto layout = version->minor == kLastPythonMinor ? read_python_layout(*image.memory, *runtime)
-                                                           : known_python_layout(version->minor);
-    if (!layout) return give_up(fmt::format("{} does not tell how its memory is laid out", host));
+    const auto layout = version->minor >= kFirstDescribedMinor ? read_python_layout(*image.memory, *runtime)
+                                                               : known_python_layout(version->minor);
+    if (!layout || layout->minor != version->minor)
+      return give_up(fmt::format("{} does not tell how its memory is laid out", host));
     return PythonInterpreter{*runtime, *layout};
   }
   return give_up("the symbol _PyRuntime of its interpreter is not to be found");

@@ -8,6 +8,8 @@
 #include <array>
 #include <cstring>
 
+#include "forksight/abi/python.hpp"
+
 namespace forksight::inspect {
 namespace {
 
@@ -46,69 +48,12 @@ constexpr std::array<PythonLayout, 4> kLayouts{{
 }};
 // clang-format on
 
-// _Py_DebugOffsets of 3.13, up to what is needed. All 64-bit words.
-struct DebugOffsets {
-  std::array<char, 8> cookie;
-  std::uint64_t version;  // PY_VERSION_HEX
-  std::uint64_t free_threaded;
-  struct {
-    std::uint64_t size, finalizing, interpreters_head;
-  } runtime;
-  struct {
-    std::uint64_t size, id, next, threads_head, gc, imports_modules, sysdict, builtins, ceval_gil;
-    std::uint64_t gil, gil_enabled, gil_locked, gil_holder;  // of the interpreter's own GIL
-  } interpreter;
-  struct {
-    std::uint64_t size, prev, next, interpreter, current_frame, thread_id, native_thread_id, datastack_chunk, status;
-  } thread;
-  struct {
-    std::uint64_t size, previous, executable, instruction, locals, owner;
-  } frame;
-  struct {
-    std::uint64_t size, filename, name, qualname, line_table, first_line, argument_count, local_names, local_kinds;
-    std::uint64_t instructions;
-  } code;
-  struct {
-    std::uint64_t size, type;
-  } object;
-  struct {
-    std::uint64_t size, name, repr, flags;
-  } type;
-  struct {
-    std::uint64_t size, items, count;
-  } tuple;
-  std::array<std::uint64_t, 3> list, dict;
-  std::array<std::uint64_t, 2> float_object;
-  std::array<std::uint64_t, 3> long_object;
-  struct {
-    std::uint64_t size, count, data;
-  } bytes;
-  struct {
-    std::uint64_t size, state, length, ascii_size;
-  } unicode;
-};
-static_assert(sizeof(DebugOffsets) == 8 * 71);
-
-constexpr std::uint64_t kHighestOffset = 1 << 20;  // PyInterpreterState of 3.13 has 0.3 MB
-constexpr std::uint64_t kUtf8Fields = 16;          // what PyCompactUnicodeObject adds to PyASCIIObject
-
-}  // namespace
-
-std::optional<PythonLayout> known_python_layout(int minor) {
-  const auto found = std::ranges::find(kLayouts, minor, &PythonLayout::minor);
-  return found == kLayouts.end() ? std::nullopt : std::optional(*found);
-}
-
-std::optional<PythonLayout> read_python_layout(const image::Memory& memory, std::uint64_t runtime) {
-  const auto read = memory.value<DebugOffsets>(runtime);
-  if (!read || std::memcmp(read->cookie.data(), "xdebugpy", read->cookie.size()) != 0) return std::nullopt;
-  const DebugOffsets& offsets = *read;
-  if (offsets.version >> 16U != 0x030D || offsets.free_threaded > 1) return std::nullopt;
-  std::array<std::uint64_t, sizeof(DebugOffsets) / 8 - 3> all{};
-  std::memcpy(all.data(), reinterpret_cast<const std::byte*>(&offsets) + 3 * sizeof(std::uint64_t), sizeof(all));
-  if (std::ranges::any_of(all, [](std::uint64_t offset) { return offset > kHighestOffset; })) return std::nullopt;
-
-  PythonLayout layout{.minor = 13, .lines = PythonLines::kLocations};
+template <class Offsets>
+std::optional<PythonLayout> read_layout(const image::Memory& memory, std::uint64_t runtime) {
+  const auto read = memory.value<Offsets>(runtime);
+  if (!read || !abi::is_consistent(*read)) return std::nullopt;
+  const Offsets& offsets = *read;
+  PythonLayout layout{.minor = Offsets::kMinor, .lines = PythonLines::kLocations};
   layout.interpreters = offsets.runtime.interpreters_head;
   layout.interpreter_next = offsets.interpreter.next;
   layout.threads = offsets.interpreter.threads_head;
@@ -140,8 +85,32 @@ std::optional<PythonLayout> read_python_layout(const image::Memory& memory, std:
   layout.string_length = offsets.unicode.length;
   layout.string_state = offsets.unicode.state;
   layout.string_ascii = offsets.unicode.ascii_size;
-  layout.string_other = offsets.unicode.ascii_size + kUtf8Fields;
+  layout.string_other = offsets.unicode.ascii_size + abi::kPythonUtf8Fields;
+  layout.string_kind_shift = abi::python_string_kind_shift(Offsets::kMinor, offsets.head.free_threaded != 0);
+  if constexpr (requires { offsets.code.copies; }) {
+    layout.code_copies = offsets.code.copies;
+    layout.frame_copy_index = offsets.frame.copy_index;
+  }
   return layout;
+}
+
+}  // namespace
+
+std::optional<PythonLayout> known_python_layout(int minor) {
+  const auto found = std::ranges::find(kLayouts, minor, &PythonLayout::minor);
+  return found == kLayouts.end() ? std::nullopt : std::optional(*found);
+}
+
+std::optional<PythonLayout> read_python_layout(const image::Memory& memory, std::uint64_t runtime) {
+  const auto head = memory.value<abi::PythonHeadOffsets>(runtime);
+  if (!head || std::memcmp(head->cookie, abi::kPythonCookie, sizeof(head->cookie)) != 0) return std::nullopt;
+  if (head->free_threaded > 1) return std::nullopt;
+  switch (head->version >> 16U) {
+    case 0x030D: return read_layout<abi::PythonOffsets13>(memory, runtime);
+    case 0x030E: return read_layout<abi::PythonOffsets14>(memory, runtime);
+    case 0x030F: return read_layout<abi::PythonOffsets15>(memory, runtime);
+    default: return std::nullopt;
+  }
 }
 
 }  // namespace forksight::inspect

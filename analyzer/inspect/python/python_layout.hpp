@@ -9,7 +9,8 @@
 namespace forksight::inspect {
 
 constexpr int kFirstPythonMinor = 9;  // 3.9
-constexpr int kLastPythonMinor = 13;
+constexpr int kLastPythonMinor = 15;
+constexpr int kFirstDescribedMinor = 13;  // from here on the interpreter tells its layout itself
 
 enum class PythonLines {
   kDeltas,     // 3.9: co_lnotab
@@ -50,6 +51,7 @@ struct PythonLayout {
   std::uint64_t frame_instruction = 0;  // f_lasti, then a pointer into the code
   std::uint64_t frame_line = 0;         // f_lineno, which counts unless it is 0; or 0
   std::uint64_t frame_owner = 0;        // or 0
+  std::uint64_t frame_copy_index = 0;   // which of the code's copies of its instructions it runs; or 0
 
   // PyCodeObject
   std::uint64_t code_first_line = 0;
@@ -59,6 +61,7 @@ struct PythonLayout {
   std::uint64_t code_instructions = 0;  // or 0
   std::uint64_t code_local_names = 0;   // a tuple
   std::uint64_t code_local_kinds = 0;   // bytes, one a name; or 0: the names are of locals alone
+  std::uint64_t code_copies = 0;        // pointer to the count of copies of its instructions and to each; or 0
 
   // PyObject and what is made of it
   std::uint64_t object_type = 8;
@@ -69,6 +72,7 @@ struct PythonLayout {
   std::uint64_t tuple_items = 24;
   std::uint64_t string_length = 16;
   std::uint64_t string_state = 32;
+  unsigned string_kind_shift = 2;  // in the state; two bits above the width are "compact" and "ASCII"
   std::uint64_t string_ascii = 0;  // characters, if they are all ASCII
   std::uint64_t string_other = 0;  // characters otherwise
 };
@@ -76,8 +80,8 @@ struct PythonLayout {
 // Of a release of CPython 3.9 to 3.12. nullopt: another version.
 std::optional<PythonLayout> known_python_layout(int minor);
 
-// Of 3.13, which says itself where things are: _Py_DebugOffsets, at the start of _PyRuntime. nullopt: there is none
-// there, or it is of another version, or no offset could be as it says.
+// Of 3.13 to 3.15, which say themselves where things are: _Py_DebugOffsets, at the start of _PyRuntime. nullopt: there
+// is none there, or it is of another version, or no offset could be as it says.
 std::optional<PythonLayout> read_python_layout(const image::Memory& memory, std::uint64_t runtime);
 
 }  // namespace forksight::inspect

@@ -62,9 +62,10 @@ std::string PythonObjects::string(std::uint64_t address, std::size_t most) {
   const auto state = memory_.value<std::uint32_t>(address + layout_.string_state);
   const std::uint64_t length = word(address + layout_.string_length);
   if (!state || length == 0 || length > static_cast<std::uint64_t>(INT64_MAX)) return text;
-  const std::uint32_t width = (*state >> 2U) & 7U;  // bytes of a character
-  const bool is_compact = ((*state >> 5U) & 1U) != 0;
-  const bool is_ascii = ((*state >> 6U) & 1U) != 0;
+  const std::uint32_t kind = *state >> layout_.string_kind_shift;
+  const std::uint32_t width = kind & 7U;  // bytes of a character
+  const bool is_compact = ((kind >> 3U) & 1U) != 0;
+  const bool is_ascii = ((kind >> 4U) & 1U) != 0;
   if (!is_compact || (width != 1 && width != 2 && width != 4) || (is_ascii && width != 1)) return text;
   const std::size_t count = std::min<std::uint64_t>(length, most);
   const auto data = read(address + (is_ascii ? layout_.string_ascii : layout_.string_other), count * width);

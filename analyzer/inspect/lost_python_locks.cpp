@@ -1,0 +1,34 @@
+#include "inspect/lost_python_locks.hpp"
+
+#include <algorithm>
+
+#include "inspect/lineage.hpp"
+
+namespace forksight::inspect {
+
+std::optional<model::Held> find_lost_python_lock(Scene& scene, LostThreads& lost, std::size_t child,
+                                                 const StuckCall& call, const model::Fork& fork) {
+  if (has_lost_none(scene, child)) return std::nullopt;
+  const auto& threads = scene.subjects[child].image.threads;
+  const bool has_owner_here = call.owner_pointer != 0 &&
+                              std::ranges::find(threads, call.owner_pointer, &image::Thread::fs_base) != threads.end();
+  if (has_owner_here) return std::nullopt;
+  model::Held held;
+  const auto owner = std::ranges::find_if(fork.lost_threads, [&](model::ThreadId id) {
+    return call.owner_pointer != 0 && scene.model.threads[id].pointer == call.owner_pointer;
+  });
+  if (owner == fork.lost_threads.end()) {
+    held.holder = lost.other_thread(fork);
+  } else {
+    held.holder = *owner;
+    // It is where it is because it has the lock, as long as the parent's copy of the lock says so, too.
+    constexpr std::uint64_t kOwner = 8;
+    const auto now = scene.subjects[fork.process].image.memory->value<std::uint64_t>(call.object + kOwner);
+    if (now == call.owner_pointer)
+      held.holder_now = scene.facts_of(fork.process, scene.model.threads[*owner].tid).stack;
+  }
+  held.lock = scene.add_lock(child, call.object, model::LockKind::kPython);
+  return held;
+}
+
+}  // namespace forksight::inspect

@@ -1,0 +1,67 @@
+// Lines of Python of this process, in the words of the interpreter's own traceback dumper, for CPython 3.13 and later:
+// these do not export the dumper, but describe their layout. Everything is read by the kernel (read_memory), so that
+// nothing faults whatever is there. Nothing is called, allocated or locked.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace forksight {
+
+// Offsets in the interpreter's structures; _Py_DebugOffsets has their names.
+struct OwnPythonLayout {
+  std::uint64_t runtime = 0;  // address of _PyRuntime; 0: none that is understood
+  std::uint32_t interpreters, interpreter_next, threads;
+  std::uint32_t thread_next, thread_interpreter, thread_id, thread_frame;
+  std::uint32_t frame_previous, frame_code, frame_instruction, frame_owner;
+  std::uint32_t code_file, code_name, code_first_line, code_lines, code_instructions;
+  std::uint32_t object_type, type_name, bytes_size, bytes_data;
+  std::uint32_t string_length, string_state, string_ascii;
+};
+
+// Of the interpreter whose _PyRuntime is there. `runtime` of the result is 0 for other versions, and for a build
+// without the GIL: its threads come and go whatever the calling one does.
+OwnPythonLayout read_own_python_layout(std::uint64_t runtime);
+
+// Memory for a text and what is needed to make it.
+class OwnFrames {
+ public:
+  // `text` has room for `most` bytes, `scratch` for kScratchBytes, all zero.
+  OwnFrames(const OwnPythonLayout& layout, char* text, std::uint32_t most, void* scratch);
+
+  // The stack of the thread of this PyThreadState.
+  void add_one(std::uint64_t state);
+  // Those of all threads but this one.
+  void add_others(std::uint64_t state);
+
+  std::uint32_t bytes() const { return bytes_; }
+  bool is_cut() const { return is_cut_; }  // there was no room for all
+
+  static constexpr std::size_t kScratchBytes = 8192;  // zeroes
+
+ private:
+  struct Scratch;
+
+  std::uint64_t word(std::uint64_t address) const;
+  void add(char character);
+  void add(const char* text);
+  void add_number(std::uint64_t number, unsigned base, unsigned digits);
+  void add_character(std::uint32_t character);
+  void add_string(std::uint64_t address, std::uint64_t most);
+  void add_frames(std::uint64_t state);
+  bool add_frame(std::uint64_t code, std::uint64_t instruction);
+  bool add_known_frame(std::uint64_t code, std::uint64_t instruction);
+  bool is_code(std::uint64_t type);
+  int find_line(std::uint64_t table, int first_line, std::uint64_t address);
+  int byte_of_table(std::uint64_t table, std::uint64_t size, std::size_t index);
+
+  const OwnPythonLayout& layout_;
+  char* text_;
+  std::uint32_t most_;
+  Scratch& scratch_;
+  std::uint32_t bytes_ = 0;
+  bool is_cut_ = false;
+  std::uint64_t code_type_ = 0;  // once it is known
+};
+
+}  // namespace forksight

@@ -1,0 +1,109 @@
+// A fork that was seen from outside gets what the traces know of it.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "session/outside.hpp"
+
+namespace forksight {
+namespace {
+
+constexpr std::int32_t kForkerPid = 1000;
+constexpr std::int32_t kLoaderPid = 1001;
+constexpr std::int32_t kForkedPid = 2000;
+constexpr std::uint64_t kMainPointer = 0x7f00'0000'0700;
+constexpr std::uint64_t kLoaderPointer = 0x7f00'0010'0700;
+constexpr std::uint64_t kStartTicks = 77;
+
+model::Stack line(const char* function, int number) {
+  model::Stack stack;
+  model::Frame& frame = stack.frames.emplace_back();
+  frame.function = function;
+  frame.file = "/app/train.py";
+  frame.line = number;
+  frame.python = true;
+  return stack;
+}
+
+// A parent with two threads and its child, which is dead.
+model::Model family() {
+  model::Model model;
+  model.processes.resize(2);
+  model.processes[0].pid = kForkerPid;
+  model.processes[1].pid = kForkedPid;
+  model.processes[1].ppid = kForkerPid;
+  for (model::Process& process : model.processes) {
+    process.start_ticks = kStartTicks;
+    process.exe = "/usr/bin/python3.14";
+  }
+  model.processes[1].liveness = model::Liveness::kDead;
+  model.processes[1].stuck_for_ms = 1000;
+  model.threads.resize(2);
+  model.threads[0].tid = kForkerPid;
+  model.threads[0].is_main = true;
+  model.threads[0].pointer = kMainPointer;
+  model.threads[1].tid = kLoaderPid;
+  model.threads[1].pointer = kLoaderPointer;
+  model::Fork& fork = model.forks.emplace_back();
+  fork.child = 1;
+  fork.lost_threads = {1};
+  return model;
+}
+
+// As it is seen from outside: the lock names its holder, and nothing tells where that was at the fork.
+model::Model seen_from_outside() {
+  model::Model seen = family();
+  model::Lock& lock = seen.locks.emplace_back();
+  lock.kind = model::LockKind::kPython;
+  lock.address = 0x5000;
+  model::Held held;
+  held.holder = 1;
+  seen.forks[0].is_inferred = true;
+  seen.forks[0].held.push_back(held);
+  model::Touch& touch = seen.touches.emplace_back();
+  touch.process = 1;
+  touch.tid = kForkedPid;
+  touch.held = 0;
+  touch.stack = line("work", 40);
+  return seen;
+}
+
+model::Model traced() {
+  model::Model model = family();
+  model.command = {"python3", "train.py"};
+  model.forks[0].stack = line("main", 48);
+  model.forks[0].python = 0;
+  model.python.push_back({{kLoaderPointer, line("load", 34)}});
+  return model;
+}
+
+std::vector<Finding> found(const model::Model& seen, model::Model run) {
+  OutsideFindings outside;
+  outside.keep(seen, run, {});
+  std::vector<Finding> findings;
+  outside.add_to(run, findings);
+  return findings;
+}
+
+TEST(OutsideForks, HaveTheirPlaceAndTheLinesOfPythonFromTheTraces) {
+  const auto findings = found(seen_from_outside(), traced());
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].rule, "python-lock-orphaned");
+  ASSERT_EQ(findings[0].fork->stack.frames.size(), 1U);
+  EXPECT_EQ(findings[0].fork->stack.frames[0].line, 48);
+  ASSERT_EQ(findings[0].culprit.stack.frames.size(), 1U);
+  EXPECT_EQ(findings[0].culprit.stack.frames[0].function, "load");
+  EXPECT_TRUE(findings[0].culprit.is_at_fork);
+}
+
+TEST(OutsideForks, AreNotMistakenForThoseOfAnotherProcessOfTheSameNumber) {
+  model::Model run = traced();
+  run.processes[0].start_ticks = kStartTicks - 1;
+  const auto findings = found(seen_from_outside(), run);
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_FALSE(findings[0].fork->stack.known());
+  EXPECT_FALSE(findings[0].culprit.stack.known());
+}
+
+}  // namespace
+}  // namespace forksight
