@@ -12,6 +12,7 @@ root=$2
 [ ! -e "$root.done" ] || exit 0
 
 # The first archive that has Debian itself: not its updates, nor another vendor's.
+# shellcheck disable=SC2016  # apt-get replaces what stands in $().
 mirror=$(apt-get indextargets --format '$(ORIGIN) $(LABEL) $(COMPONENT) $(REPO_URI) $(CODENAME)' 'Created-By: Packages' |
   awk '$1 == "Debian" && $2 == "Debian" && $3 == "main" && $5 !~ /-/ { print $4; exit }')
 [ -n "$mirror" ] || { echo "make_root.sh: error: apt knows no archive of Debian" >&2; exit 1; }

@@ -38,7 +38,7 @@ EXPLAINED = {
     ("sid", "why python"): FUTEX_LOCKS,
     ("sid", "suite"): "Seven of fifteen cases are red, those of Debian 11: forksight reads the threads that `fork()` left behind out of the child's "
                       "memory with glibc 2.34 to 2.42. With glibc 2.43, most reports about the core of the child alone name the right rule as a "
-                      "possible cause; the libgomp pool is not found. `core --parent-core` finds the cause.",
+                      "possible cause; the libgomp pool is not found. `core --parent-core` names the holder of a mutex.",
 }
 BEGIN, END = "<!-- table: begin -->\n", "<!-- table: end -->\n"
 LIMIT_S = 1800
