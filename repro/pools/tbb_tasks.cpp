@@ -3,7 +3,7 @@
 // To blame:  the fork, after TBB had started its workers.
 // User sees: the child stops where it waits for the task, 0 % CPU.
 // Fix:       tbb::finalize() before fork(), or exec in the child.
-// Repaired:  the child runs a loop, which needs no worker.
+// Repaired:  the parent ends TBB's workers before it forks. The child starts its own.
 //
 // EXPECT-BARE: hang
 // EXPECT: lost-thread-pool proven/likely hang culprit="TBB pool of 1 thread" library=libtbb.so.12 victims=1
@@ -15,6 +15,7 @@
 #include <tbb/task_arena.h>
 
 #include <atomic>
+#include <new>
 
 #include "../baton.h"
 
@@ -39,7 +40,7 @@ int sum() {
   return total;
 }
 
-[[maybe_unused]] void enqueue() {
+void enqueue() {
   tbb::task_arena arena(2);
   static std::atomic<int> done{0};
   arena.enqueue([] {
@@ -53,12 +54,16 @@ int sum() {
 
 int main() {
   const tbb::global_control two(tbb::global_control::max_allowed_parallelism, 2);
+#ifdef REPAIRED
+  tbb::task_scheduler_handle workers{tbb::attach{}};
   meet();
+  if (!tbb::finalize(workers, std::nothrow)) return 1;
+#else
+  meet();
+#endif
   const pid_t child = fork();  // MARK: fork
   if (child == 0) {
-#ifndef REPAIRED
     enqueue();
-#endif
     _exit(sum() == 499500 ? 0 : 1);
   }
   return end_of(child);
