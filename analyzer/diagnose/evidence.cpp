@@ -213,19 +213,24 @@ bool Evidence::has_other_readers(const model::Touch& touch) const {
   return seen != waits.end() && seen->object == model_.locks[of_touch.lock].address && seen->readers > lost;
 }
 
-// Who took the semaphore is not known to be the one to post it. The thread that forked had it, and lives on in its
-// copy; or the taker waits for it itself, or never goes on in the process that forked; or it was taken before an
-// earlier fork, and only a copy of the taker was lost.
+// The first thread of a forked process is a copy of the thread that forked it. What this thread has taken it may have
+// taken before that fork. Forks of a process with one thread are not recorded.
+bool Evidence::may_be_copied_holder(const model::Fork& at, const model::Held& held) const {
+  const model::Process& forker = process(at.process);
+  if (held.by_forking_thread || model_.threads[held.holder].tid != forker.pid || forker.has_execed) return false;
+  const auto is_its_parent = [&](const model::Process& one) {
+    return one.pid == forker.ppid && one.host == forker.host && one.exe == forker.exe;
+  };
+  return std::ranges::any_of(model_.processes, is_its_parent);
+}
+
+// It is not known whether the thread that took the semaphore was to post it: that thread forked and lives on in its
+// copy; or it waits for the semaphore itself; or it never goes on in the process that forked; or it took the semaphore
+// before an earlier fork, and the fork in question lost a copy of it.
 bool Evidence::may_have_no_poster(const model::Touch& touch) const {
   const model::Fork& at = fork(touch);
   const model::Held& held = at.held[*touch.held];
-  if (held.by_forking_thread || is_proven_dead(process(at.process))) return true;
-  const bool was_taken_earlier = std::ranges::any_of(model_.forks, [&](const model::Fork& earlier) {
-    return earlier.child == at.process && std::ranges::any_of(earlier.held, [&](const model::Held& one) {
-             return model_.locks[one.lock].address == model_.locks[held.lock].address && one.by_forking_thread;
-           });
-  });
-  if (was_taken_earlier) return true;
+  if (held.by_forking_thread || is_proven_dead(process(at.process)) || may_be_copied_holder(at, held)) return true;
   const std::uint64_t address = model_.locks[held.lock].address;
   const std::int32_t holder = model_.threads[held.holder].tid;
   const bool was_waiting = std::ranges::any_of(

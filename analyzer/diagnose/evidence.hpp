@@ -62,6 +62,7 @@ class Evidence {
   bool is_guess(const model::Touch& touch) const;
   bool has_unknown_holder(const model::Touch& touch) const;
   bool has_other_readers(const model::Touch& touch) const;
+  bool may_be_copied_holder(const model::Fork& at, const model::Held& held) const;
   bool may_have_no_poster(const model::Touch& touch) const;
   bool may_be_interrupted(const model::Touch& touch) const;
   // The thread was seen to do something later, so the call came back although nothing says so.

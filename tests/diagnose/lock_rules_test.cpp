@@ -272,19 +272,19 @@ TEST(OrphanedSemaphore, HasOnlyAPossibleCauseIfTheTakerHangsToo) {
   EXPECT_EQ(diagnose(model).at(0).cause, Certainty::kPossible);
 }
 
-// Only a copy of the taker was lost.
-TEST(OrphanedSemaphore, HasOnlyAPossibleCauseIfItWasTakenBeforeAnEarlierFork) {
+// The parent is itself a forked process. Its first thread may have taken the semaphore before it was copied.
+TEST(OrphanedSemaphore, HasOnlyAPossibleCauseIfItMayHaveBeenTakenBeforeAnEarlierFork) {
   model::Model model = touched({.kind = trace::LockKind::kSemaphore, .memory = test::semaphore_memory(0)});
-  model::Fork earlier = model.forks[0];
-  earlier.child = model.forks[0].process;
-  model::Process ancestor = model.processes[model.forks[0].process];
-  ancestor.pid += 1000;
-  model.processes.push_back(ancestor);
-  earlier.process = model.processes.size() - 1;
-  model.forks.push_back(earlier);
+  const model::Fork& fork = model.forks[0];
+  model::Process& parent = model.processes[fork.process];
+  model::Process ancestor = parent;
+  ancestor.pid = parent.ppid = parent.pid + 50000;
+  model.threads[fork.held[0].holder].tid = parent.pid;
   EXPECT_EQ(diagnose(model).at(0).cause, Certainty::kLikely);
-  model.forks.back().held[0].by_forking_thread = true;
+  model.processes.push_back(ancestor);
   EXPECT_EQ(diagnose(model).at(0).cause, Certainty::kPossible);
+  model.processes[fork.process].has_execed = true;
+  EXPECT_EQ(diagnose(model).at(0).cause, Certainty::kLikely);
 }
 
 // A second fork, by another thread of the child, loses the copy of the thread that took the mutex.
