@@ -42,7 +42,7 @@ void LostThreads::add_ended_since(model::Fork& fork) {
   const image::Image& parent = scene_.subjects[fork.process].image;
   const LostPthreads found = find_lost_pthreads(scene_.subjects[*fork.child].image);
   // One that an earlier fork left behind was never the parent's, which may have used its stack for another since.
-  const bool is_first = is_of_first_fork(*fork.child, found);
+  const bool is_first = is_of_first_fork(*fork.child, found) || is_of_first_bypass(fork, found);
   fork.may_have_lost_more = !is_first || !found.is_complete;
   if (!is_first) return;
   for (const LostThread& lost : found.threads) {
@@ -52,6 +52,13 @@ void LostThreads::add_ended_since(model::Fork& fork) {
 
 bool LostThreads::is_of_first_fork(std::size_t child, const LostPthreads& lost) {
   return !lost.bypassed && count_forks(scene_.subjects[child].image, scene_.stacks_of(child).symbols()) == 1U;
+}
+
+// Its parent is no forked process itself, or has called exec since. So the parent's memory had no lost threads.
+bool LostThreads::is_of_first_bypass(const model::Fork& fork, const LostPthreads& lost) {
+  const std::size_t child = *fork.child;
+  return lost.bypassed && scene_.subjects[fork.process].is_forked == false &&
+         count_forks(scene_.subjects[child].image, scene_.stacks_of(child).symbols()) == 0U;
 }
 
 void LostThreads::add_of_absent_parent(model::Fork& fork) {

@@ -30,6 +30,8 @@ class LostThreads {
   model::ThreadId add(const model::Fork& fork, const LostThread& from);
   // All that its memory tells of was lost at the one fork since the program's start.
   bool is_of_first_fork(std::size_t child, const LostPthreads& lost);
+  // The same of the one fork by _Fork() or clone(), which libc does not count.
+  bool is_of_first_bypass(const model::Fork& fork, const LostPthreads& lost);
 
   Scene& scene_;
   std::map<std::size_t, model::ThreadId> only_lost_;  // by absent subject, where only one was lost

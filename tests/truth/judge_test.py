@@ -62,6 +62,15 @@ class Judge(unittest.TestCase):
         scene = Scene(ORPHAN)
         self.assertEqual(scene.verdict(scene.finding("self-held-lock", "p", "possible", "may-hang")), "silent")
 
+    def test_readers_of_a_rwlock_have_no_names_outside_of_a_run(self):
+        scene = Scene("rwlock r\n--\nmain create t\nmain fork p\np rdlock r\nfree\np wrlock r\nmain wait p\n")
+        candidate = scene.finding("orphaned-rwlock", "p", cause="possible")
+        self.assertEqual(scene.verdict(candidate, mode="why"), "right")
+        self.assertEqual(scene.verdict(candidate), "weaker")
+        self.assertEqual(scene.verdict(scene.finding("orphaned-rwlock", "p", cause="likely"), mode="why"), "wrong")
+        alone = Scene("rwlock r\n--\nmain fork p\np rdlock r\nfree\np wrlock r\nmain wait p\n")  # no thread was lost
+        self.assertEqual(alone.verdict(alone.finding("orphaned-rwlock", "p", cause="possible"), mode="why"), "weaker")
+
     def test_nothing_said_of_a_hang_is_silent(self):
         self.assertEqual(Scene(ORPHAN).verdict(), "silent")
 

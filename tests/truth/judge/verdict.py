@@ -96,20 +96,22 @@ def certainties(finding):
     return finding.get("hang", finding.get("harm", "?")), finding["cause"]
 
 
-def is_best_guess(rule, cause, wait, truth):
+def is_best_guess(rule, cause, wait, truth, mode):
     """Nobody is left to end the wait, and threads were lost: whether one of those was to end it, no memory tells. A candidate is all
     that can be said."""
     if cause != "possible" or not lost_of(truth.state, wait.process):
         return False
     if rule == "orphaned-semaphore":  # a lost thread had taken it, or was to post it
         return wait.kind == "sem" and wait.cause in ("no-waker", "ring", LOST)
+    if rule == "orphaned-rwlock":  # its memory counts readers, and does not name them; the shim knows them
+        return mode != "run" and wait.kind == "rwlock" and not has_writer(truth.state, wait) and wait.cause in ("relock", "upgrade", ENDED_HOLDER)
     return rule in ("lost-wakeup", "lost-thread-pool") and (wait.cause == "no-waker" or wait.kind in WITHOUT_OWNER)
 
 
-def worth_of(rule, cause, waits, truth):
+def worth_of(rule, cause, waits, truth, mode):
     if cause == "unknown" and any(wait.cause == "no-waker" for wait in waits):
         return "right"
-    if any(is_best_guess(rule, cause, wait, truth) for wait in waits):
+    if any(is_best_guess(rule, cause, wait, truth, mode) for wait in waits):
         return "right"
     if any(RIGHT.get(rule, lambda wait: False)(wait) for wait in waits):
         return "right"
@@ -118,7 +120,7 @@ def worth_of(rule, cause, waits, truth):
     return "weaker" if cause == "unknown" else "wrong"
 
 
-def judge_finding(finding, truth, slots):
+def judge_finding(finding, truth, slots, mode):
     processes, threads = names_of(slots, truth)
     pid, tid = finding["process"]["pid"], finding["thread"]["tid"]
     process, thread = processes.get(pid, threads.get(pid, "?")), threads.get(tid, "?")
@@ -137,7 +139,7 @@ def judge_finding(finding, truth, slots):
     healthy = [name for name in merged(finding, processes) if not any(wait.process == name for wait in truth.stuck())]
     if healthy:
         return Judged(rule, hang, cause, healthy[0], "?", "wrong", "hang")
-    worth = worth_of(rule, cause, (here or stuck) + beside_victims(here, stuck), truth)
+    worth = worth_of(rule, cause, (here or stuck) + beside_victims(here, stuck), truth, mode)
     if worth == "wrong" and cause == "possible" and hang != "possible":
         return Judged(rule, hang, cause, process, thread, "weaker", "")  # that it hangs is true, and the rest is a candidate
     return Judged(rule, hang, cause, process, thread, worth, "cause" if worth == "wrong" else "")
@@ -303,7 +305,7 @@ def is_tolerated(entry, mode):
 def judge(truth, result, mode):
     """(verdict: right, weaker, hidden, silent, wrong; the findings as judged)"""
     findings = (result["report"] or {"findings": []})["findings"]
-    judged = [with_sentences(judge_finding(finding, truth, result["slots"]), finding, truth, result) for finding in findings]
+    judged = [with_sentences(judge_finding(finding, truth, result["slots"], mode), finding, truth, result) for finding in findings]
     tolerated = [entry for entry in judged if is_tolerated(entry, mode)]
     wrong = [entry for entry in judged if entry.worth == "wrong" and entry not in tolerated or entry.false_sentences()]
     if wrong:
