@@ -152,7 +152,7 @@ def main():
     results = Results()
     measures = selected(groups, options)
     programs = [measure for measure in measures if measure.program != "command"]
-    # The commands first: where one cannot run, no minutes of measurement are lost.
+    # The commands come first: if one cannot run, no minutes of measurement are lost.
     measure_commands(options, [measure for measure in measures if measure.program == "command"], results)
     measure_programs(options, programs, results)
     measure_others(options, [measure for measure in programs if measure in COMPARED], results)

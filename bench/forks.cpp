@@ -1,5 +1,6 @@
-// What the shim adds to fork(): with 1, 16, 64 and 256 other threads, one of them holding a lock or none, and with 1
-// GiB of memory in use. `call` is what the parent waits for; `whole` ends when the child has ended and was waited for.
+// What the shim adds to fork(): with 1, 16, 64 and 256 other threads, where one of them holds a lock or none does, and
+// with 1 GiB of memory in use. `call` is the time that the parent waits; `whole` ends when the child has ended and was
+// waited for.
 #include <benchmark/benchmark.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -33,7 +34,7 @@ void fork_cycle(benchmark::State& state) {
   state.counters["whole"] = whole.quantile(kLowDecile);
 }
 
-// Its page tables are most of what a fork copies.
+// Most of what a fork copies are the page tables of this memory.
 void fork_with_heap(benchmark::State& state) {
   constexpr std::size_t kBytes = std::size_t{1} << 30U;
   void* const heap = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -54,7 +55,7 @@ BENCHMARK(fork_cycle)
     ->Iterations(100)
     ->UseRealTime()
     ->Unit(benchmark::kMicrosecond);
-// So few a round, as each takes tens of milliseconds.
+// Few in a round, because each takes tens of milliseconds.
 BENCHMARK(fork_with_heap)
     ->Name("fork_1GiB")
     ->ArgNames({"threads", "held"})

@@ -1,7 +1,7 @@
 """What is measured, what it is called in the table, and how much of the bare time it may take at most."""
 from collections import namedtuple
 
-# `figure` is the counter of the benchmark that is read; `asks` are variables of the shim's environment that are set.
+# `figure` is the counter of the benchmark to read; `asks` are variables for the shim's environment.
 Measure = namedtuple("Measure", "program benchmark text at_most figure asks", defaults=["figure", ()])
 
 _FORKS = [(threads, held) for threads in (1, 16, 64, 256) for held in (0, 1)]
@@ -24,13 +24,14 @@ LOCKS = [
     Measure("locks", "semaphore/threads", "`sem_t`", 1.25),
     Measure("locks", "spinlock/threads", "`pthread_spinlock_t`", 1.25),
 ]
-# To be compared with each other, too.
+# Also to be compared with each other.
 ANNOTATIONS = [
     Measure("annotate", "spin_lock/bare", "a spin lock of the program's own", None),
     Measure("annotate", "spin_lock/annotated", "a spin lock of the program's own, annotated", None),
 ]
 _ORDER, _PREDICT = ("FORKSIGHT_LOCK_ORDER",), ("FORKSIGHT_PREDICT",)
-# Beside the same without them, in the same run: these must not cost who does not ask.
+# Compared with the same measures without these options, in the same run: they must cost nothing
+# unless they are asked for.
 FORESIGHT = [
     Measure("locks", "mutex/threads", "`pthread_mutex_t`, asked for nothing", 1.20),
     Measure("locks", "mutex/threads", "`pthread_mutex_t`, with `--lock-order`", None, asks=_ORDER),
@@ -60,5 +61,5 @@ COMMANDS = [
 GROUPS = {"locks": LOCKS, "annotations": ANNOTATIONS, "foresight": FORESIGHT, "threads": THREADS, "forks": FORKS, "libraries": LIBRARIES,
           "starts": STARTS, "commands": COMMANDS}
 
-# The same programs under what else watches locks; of forks, a few.
+# The same programs under other tools that watch locks; only a few of the forks.
 COMPARED = [*LOCKS, *THREADS, _fork("call", 1, 0), _fork("call", 64, 0)]

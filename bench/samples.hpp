@@ -1,6 +1,6 @@
-// What one round of a benchmark reports. On a shared machine the mean is mostly what else ran: one operation that was
-// preempted for 4 ms weighs as much as eighty forks. So each operation is timed (of those that take nanoseconds, a
-// batch), and a quantile of the times is the figure, in nanoseconds an operation, as a counter.
+// What one round of a benchmark reports. On a shared machine a mean is mostly determined by other work: one operation
+// that was preempted for 4 ms weighs as much as eighty forks. So each operation is timed (operations of nanoseconds in
+// batches), and the figure is a quantile of these times, in nanoseconds for an operation, as a counter.
 #pragma once
 
 #include <benchmark/benchmark.h>
@@ -14,10 +14,10 @@ namespace forksight::bench {
 
 using Clock = std::chrono::steady_clock;
 
-// What disturbs an operation makes it longer. Not the minimum, which is luck's, too.
+// A disturbance makes an operation longer. The minimum is not used, because it depends on luck.
 constexpr double kLowDecile = 0.1;
-// Where two threads meet, a disturbance can also make it shorter: while one of them waits for a processor, the other
-// finds the lock free.
+// If two threads meet, a disturbance can also make an operation shorter: while one of them waits for a processor, the
+// other finds the lock free.
 constexpr double kMedian = 0.5;
 
 class Samples {
@@ -39,7 +39,7 @@ class Samples {
   std::vector<double> nanoseconds_;
 };
 
-// The benchmark is `operation`, again and again, `kBatch` at a time.
+// Runs `operation` again and again, `kBatch` at a time.
 template <int kBatch, typename Operation>
 void sample(benchmark::State& state, double part, Operation operation) {
   Samples samples;

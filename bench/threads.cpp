@@ -22,7 +22,7 @@ using forksight::bench::sample;
 pthread_mutex_t g_mutex = PTHREAD_MUTEX_INITIALIZER;
 long g_counter = 0;
 
-// Some work inside and outside, so that the threads do meet.
+// Some work inside and outside, so that the threads meet.
 void work(int steps) {
   for (int i = 0; i < steps; ++i) benchmark::DoNotOptimize(i);
 }
@@ -82,7 +82,7 @@ void create_and_join(benchmark::State& state) {
   });
 }
 
-// What is preloaded into this program is preloaded into that one.
+// A library that is preloaded into this program is preloaded into that one, too.
 void start_true(benchmark::State& state) {
   char name[] = "/bin/true";
   char* arguments[] = {name, nullptr};

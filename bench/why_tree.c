@@ -1,12 +1,12 @@
-// why_tree PROCESSES THREADS: so many processes with so many threads each, all hung: the first process' threads wait for
-// a mutex that one of them holds for ever, and so do those of its children, which inherited it. Writes a byte once all
-// have come to their wait.
+// why_tree PROCESSES THREADS: that many processes with that many threads each, all hung. The threads of the first
+// process wait for a mutex that one of them holds for ever, and so do those of its children, which inherited the mutex.
+// Writes a byte once all threads wait.
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <signal.h>
 #include <unistd.h>
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -16,7 +16,7 @@ static void say_here(void) {
   if (write(here[1], "x", 1) != 1) _exit(3);
 }
 
-static void *hold(void *nothing) {
+static void* hold(void* nothing) {
   pthread_mutex_lock(&mutex);
   say_here();
   for (;;) pause();
@@ -25,13 +25,13 @@ static void *hold(void *nothing) {
 
 __attribute__((noinline)) static void take(void) { pthread_mutex_lock(&mutex); }
 
-static void *work(void *nothing) {
+static void* work(void* nothing) {
   say_here();
   take();
   return nothing;
 }
 
-static void start(void *(*routine)(void *)) {
+static void start(void* (*routine)(void*)) {
   pthread_t thread;
   if (pthread_create(&thread, NULL, routine, NULL) != 0) _exit(3);
 }
@@ -43,7 +43,7 @@ static void wait_here(int count) {
   }
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   if (argc != 3) return 2;
   const int processes = atoi(argv[1]);
   const int threads = atoi(argv[2]);

@@ -1,6 +1,6 @@
-# What an installation has beside the command and the shim, which install themselves: the record format's headers and
-# the annotations for locks, as a CMake package (find_package(forksight), targets forksight::trace,
-# forksight::annotate and forksight::program, which is the command), what fork tests need, and the documents.
+# What an installation contains besides the command and the shim, which install themselves: the headers of the record
+# format and the annotations for locks, as a CMake package (find_package(forksight), targets forksight::trace,
+# forksight::annotate and forksight::program, which is the command); the files for fork tests; and the documents.
 include(CMakePackageConfigHelpers)
 set(forksight_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/forksight)
 

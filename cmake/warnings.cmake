@@ -1,4 +1,4 @@
-# The warnings that all of our own code must be free of, as an interface target.
+# The warnings that all code of this project must be free of, as an interface target.
 add_library(forksight_warnings INTERFACE)
 target_compile_options(forksight_warnings INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wcast-align -Wformat=2 -Wundef

@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::uint64_t kPageBytes = 4096;
 
-// What the loader has made read-only after it had bound the object.
+// Memory that the loader made read-only after it had bound the object.
 bool is_read_only(const LoadedObject& object, std::uint64_t slot) {
   const auto start = object.start;
   const auto* const head = reinterpret_cast<const ElfW(Ehdr)*>(start);
@@ -39,7 +39,7 @@ bool protect(std::uint64_t slot, int protection) {
   return sys::call(SYS_mprotect, static_cast<long>(slot & ~(kPageBytes - 1)), kPageBytes, protection) == 0;
 }
 
-// A thread that calls meanwhile finds the one or the other.
+// A thread that calls at the same time uses either the old or the new address.
 void lead_to(const LoadedObject& object, std::uint64_t slot, std::uint64_t wrapper) {
   const bool is_closed = is_read_only(object, slot);
   if (is_closed && !protect(slot, PROT_READ | PROT_WRITE)) return;
@@ -51,7 +51,7 @@ bool may_be_watched(const char* name) {
   return (name[0] == 'M' && name[1] == 'P') || (name[0] == 'u' && name[1] == 'c') || (name[0] == 'c' && name[1] == 'u');
 }
 
-// What stands for this function; itself, if it is not one that is watched.
+// The wrapper for this function; the function itself if it is not watched.
 std::uint64_t wrapper_of(const char* name, std::uint64_t function) {
   if (name[0] == 'c') return wrap_cuda(name, function, trace::CudaWay::kSymbol);
   return wrap_mpi(name, function);
@@ -66,8 +66,8 @@ std::uint64_t find_in_startup(const char* name) {
   return 0;
 }
 
-// A slot that the first call is to bind leads into the object itself. `find` says what it will be bound to, 0 for
-// nothing: that, and a null slot, stays as it is.
+// A slot that its first call will bind leads into the object itself. `find` returns the function that it will be bound
+// to. If that is 0, the slot stays unchanged, and so does a null slot.
 template <class Find>
 void watch_calls(const link_map* map, Find find) {
   const LoadedObject object = find_object(reinterpret_cast<std::uint64_t>(map->l_ld));
@@ -84,7 +84,7 @@ void watch_calls(const link_map* map, Find find) {
   });
 }
 
-// One of each library that is watched, by a name that the others do not have.
+// Each watched library is recognised by a name that the others do not have.
 bool is_provider(const ElfView& view) {
   return view.find_function("PMPI_Initialized") != 0 || view.find_function("ucp_init_version") != 0 ||
          view.find_function("cuDriverGetVersion") != 0;
@@ -97,7 +97,7 @@ bool has_startup_provider() {
   return false;
 }
 
-// Objects that were looked at. Where they run out, the oldest is looked at again: that changes nothing.
+// Objects that were examined. If there are too many, the oldest is examined again, which changes nothing.
 struct Opened {
   std::atomic<const void*> handle;
   std::atomic<std::uint64_t> dynamic;

@@ -1,8 +1,7 @@
-// dlsym: how nearly every program comes by the CUDA driver's functions.
-//
-// The real dlsym looks at its return address: RTLD_NEXT and RTLD_DEFAULT mean the caller's object. So the hook must not
-// be its caller. It is a jump: unless the answer is known, it goes on to the real function with its arguments and the
-// stack as they came. Functions of MPI and UCX come out as they are.
+// dlsym: nearly every program gets the CUDA driver's functions from it.
+//   The real dlsym looks at its return address, because RTLD_NEXT and RTLD_DEFAULT depend on the caller's object. So
+//   the hook must not call it. The hook jumps: unless it knows the answer, it jumps to the real function with arguments
+//   and stack unchanged. Functions of MPI and UCX are returned unchanged.
 #include <dlfcn.h>
 
 #include <link.h>
@@ -20,10 +19,10 @@
 using namespace forksight;
 
 extern "C" {
-// Null until the first call. Read by the jump below.
+// Null until the first call. The jump below reads it.
 [[gnu::visibility("hidden"), gnu::used]] constinit void* forksight_real_dlsym = nullptr;
 
-// In rax and rdx. Unless it is final, the real function is jumped to.
+// Returned in rax and rdx. Unless it is final, the hook jumps to the real function.
 struct DlsymAnswer {
   void* address;
   std::uint64_t is_final;
@@ -34,12 +33,12 @@ struct DlsymAnswer {
 
 namespace {
 
-// Before glibc 2.34 it is in a library of its own, which may be opened and closed.
+// Before glibc 2.34 dlsym is in a library of its own, which may be opened and closed.
 constinit bool g_dlsym_stays = false;
 
-// The exports that have versions are hidden from dlsym. A caller that asks for the next definition, or for the
-// program's own, gets the hook where its search would pass the shim and end at libc: an interposer in the program, as a
-// sanitizer, is watched all the same, and dlsym agrees with the address that the program's own reference has.
+// The shim's exports with versions are invisible to dlsym. A caller that asks for the next definition, or for the
+// program's own one, gets the hook if its search would pass the shim and end at libc. So an interposer in the program,
+// for example a sanitizer, is watched all the same, and dlsym returns the address that the program's own reference has.
 std::uint64_t find_hook_for(void* handle, const char* name, std::uint64_t caller) {
   const std::uint64_t hook = find_hook(name);
   if (hook == 0 || last_at_startup() == nullptr) return 0;
@@ -58,7 +57,7 @@ std::uint64_t find_hook_for(void* handle, const char* name, std::uint64_t caller
 DlsymAnswer forksight_answer_dlsym(void* handle, const char* name, std::uint64_t caller) {
   if (!g_dlsym_stays) {
     initialise();
-    // The caller was linked with it. Where the address changes, no caller of the old one is left.
+    // The caller was linked with it. If the address changes, no caller of the old one is left.
     forksight_real_dlsym = reinterpret_cast<void*>(find_next("dlsym", g_dlsym_stays));
     if (forksight_real_dlsym == nullptr) __builtin_trap();
   }
@@ -67,18 +66,18 @@ DlsymAnswer forksight_answer_dlsym(void* handle, const char* name, std::uint64_t
   if (is_handle) watch_opened_calls(handle, real);
   if (name == nullptr) return {nullptr, 0};
   if (name[0] == 'c' && name[1] == 'u' && is_cuda_name(name)) {
-    // What a search of the global scope finds is what a reference is bound to: the two are compared.
+    // A search of the global scope finds what a reference is bound to: the two are compared.
     if (!is_handle) return {nullptr, 0};
     const auto found = reinterpret_cast<std::uint64_t>(real(handle, name));
     return {found == 0 ? nullptr : reinterpret_cast<void*>(wrap_cuda(name, found, trace::CudaWay::kDlsym)), 1};
   }
   const std::uint64_t hook = is_handle ? 0 : find_hook_for(handle, name, caller);
   if (hook == 0) return {nullptr, 0};
-  real(RTLD_DEFAULT, name);  // forgets the last dlerror(), as it should
+  real(RTLD_DEFAULT, name);  // clears the last dlerror(), as dlsym should
   return {reinterpret_cast<void*>(hook), 1};
 }
 
-// All goes by way of the function above: it looks at the handle.
+// All calls pass through the function above, which looks at the handle.
 asm(FORKSIGHT_SYMVER_dlsym R"(
   .text
   .p2align 4

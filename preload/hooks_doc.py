@@ -10,24 +10,24 @@ import sys
 
 HEAD = """# What the shim interposes
 
-Made from `preload/hooks.def` and `trace/include/forksight/trace/libc_calls.def` by `preload/hooks_doc.py`; a test holds them together. Each hook calls the next definition of
-the function that its caller's reference would be bound to and returns exactly what that returned. None allocates, takes a lock that could be held
-at a fork, or changes `errno`.
+`preload/hooks_doc.py` makes this page from `preload/hooks.def` and `trace/include/forksight/trace/libc_calls.def`, and a
+test compares them. Each hook calls the function that its caller would call without the shim, and returns exactly the
+result of that function. No hook allocates memory, takes a lock that could be held at a fork, or changes `errno`.
 
 | function | contract |
 |---|---|
 """
 
 LATE = """
-Found by the hook itself, because they may come with a library that is loaded later, must go on by a jump, or are called
-by few programs:
+Each of the following hooks finds the real function itself: the function may come with a library that is loaded later, the
+hook must continue with a jump, or only few programs call the function.
 
 | function | contract |
 |---|---|
 """
 
 ANNOTATIONS = """
-The shim's own, called by programs that use [`<forksight/annotate.h>`](annotate.md):
+Functions of the shim itself. Programs that use [`<forksight/annotate.h>`](annotate.md) call them:
 
 | function | contract |
 |---|---|
@@ -36,9 +36,10 @@ The shim's own, called by programs that use [`<forksight/annotate.h>`](annotate.
 LIBC = """
 ## Libc functions with locks that fork() does not reset
 
-Each marks, in a process that has had a second thread, that its thread is inside, and where it was called; returns what the
-real function returned. In a child whose parent had another thread inside of a function with a lock in common, the call is
-recorded before it is made. With `--cure=quiesce-libc` it waits, for a bounded time, while another thread forks.
+In a process that has had a second thread, each of these hooks marks that its thread is inside of the function, and where
+the function was called. If another thread of the parent was inside of a function that takes the same lock, the child
+records the call before it makes it. With `--cure=quiesce-libc` the call waits, for a bounded time, while another thread
+forks.
 
 | locks | functions |
 |---|---|
@@ -49,18 +50,19 @@ OMP = """
 
 Entry points of OpenMP runtimes, called by code that GCC compiled. Each call goes on to the runtime that its caller's
 object would have been bound to. In a child whose forking thread lost a libgomp pool the region is recorded before it is
-entered, or held at one thread (`--omp=clamp`). Of `omp_pause_resource` and `omp_pause_resource_all` is remembered that
-the calling thread has no pool from then on; without a runtime they fail.
+entered, or held at one thread (`--omp=clamp`). After `omp_pause_resource` or `omp_pause_resource_all` the shim knows that
+the calling thread has no pool. Without a runtime these two functions fail.
 
 """
 
 CUDA = """
 ## The CUDA driver
 
-Entry points of the CUDA driver, called by symbol, through `dlsym` or through `cuGetProcAddress`. None is exported: calls by
-symbol are watched at the slots of the caller's PLT, those of the program and of libraries that are loaded at start-up, or
-that are opened and asked by `dlsym`. Each call goes on to the function that the caller was bound to. The first `cuInit` that succeeds keeps its stack; in a child of a process that had initialised the driver each
-function's first call is recorded, with the driver's answer.
+Entry points of the CUDA driver, called by symbol, through `dlsym` or through `cuGetProcAddress`. The shim exports none of
+these names. Calls by symbol are watched at the slots of the caller's PLT. This covers the program, libraries that are
+loaded at start-up, and libraries that are opened and searched by `dlsym`. Each call goes on to the function that the
+caller was bound to. The shim keeps the stack of the first `cuInit` that succeeds. In a child of a process that had
+initialised the driver, it records the first call of each function, with the driver's answer.
 
 """
 
@@ -68,9 +70,10 @@ function's first call is recorded, with the driver's answer.
 MPI = """
 ## MPI and UCX
 
-Watched at the caller's slots, too. Each call goes on to the library that its caller was bound to. In a child of a process that had initialised it, and had not finalised it, each function's
-first call is recorded, with what it returned. Whether MPI is initialised the library itself is asked at the fork
-(`PMPI_Initialized`, `PMPI_Finalized`); of UCX, contexts are counted.
+These functions are watched at the caller's PLT slots, too. Each call goes on to the library that its caller was bound to.
+In a child of a process that had initialised the library and not finalised it, the shim records the first call of each
+function, with its result. At the fork the shim asks the library itself whether MPI is initialised (`PMPI_Initialized`,
+`PMPI_Finalized`). For UCX it counts the contexts.
 
 """
 

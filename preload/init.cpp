@@ -1,5 +1,5 @@
-// Brings the shim up: once, by the constructor or by the first hook, whichever comes first. Other libraries'
-// constructors run before ours and may already lock, create threads, or register handlers.
+// Starts the shim: once, by the constructor or by the first hook, whichever comes first. Constructors of other
+// libraries run before the shim's, and may already lock, create threads, or register handlers.
 #include <unistd.h>
 
 #include <atomic>
@@ -9,8 +9,8 @@
 #include "fork/hooks_fork.hpp"
 #include "fork/hooks_syscall.hpp"
 #include "guest/config.hpp"
-#include "guest/kept_errno.hpp"
 #include "guest/confinement.hpp"
+#include "guest/kept_errno.hpp"
 #include "libc/libc_calls.hpp"
 #include "loader/modules.hpp"
 #include "loader/next.hpp"
@@ -20,7 +20,7 @@
 
 #include "guest/house_rules.hpp"
 
-extern "C" void* __libc_stack_end;  // where the loader found the argument count
+extern "C" void* __libc_stack_end;  // the address where the loader found the argument count
 
 namespace forksight {
 
@@ -29,20 +29,20 @@ namespace {
 enum class Stage : int { kCold, kStarting, kUp };
 constinit std::atomic<Stage> g_stage{Stage::kCold};
 
-// A sanitizer's start-up code, which may call hooks, runs before libc has set `environ`. Then the environment is where
-// the kernel put it, behind the arguments.
+// The start-up code of a sanitizer may call hooks before libc has set `environ`. Then the environment is where the
+// kernel put it, behind the arguments.
 char** find_environment() {
   if (environ != nullptr) return environ;
   const auto* const arguments = static_cast<const std::uint64_t*>(__libc_stack_end);
   return arguments == nullptr ? nullptr : reinterpret_cast<char**>(__libc_stack_end) + 1 + arguments[0] + 1;
 }
 
-// libc's own: a sanitizer's are not ready yet.
+// libc's own function, because a sanitizer's is not ready yet.
 using MutexFunction = int (*)(pthread_mutex_t*);
 constinit MutexFunction g_lock = nullptr;
 constinit MutexFunction g_unlock = nullptr;
 
-// libc's own idea of the calling thread's id, without a system call: what it writes into a mutex that the thread takes.
+// The calling thread's id as libc knows it, without a system call: what libc writes into a mutex that the thread takes.
 std::int32_t read_own_tid() {
   pthread_mutex_t mutex = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
   if (g_lock == nullptr || g_lock(&mutex) != 0) return 0;

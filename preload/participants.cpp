@@ -26,7 +26,7 @@ namespace forksight {
 
 namespace {
 
-// A function that no row of the list calls is a mistake in one of the two.
+// A function without a row that calls it is a mistake in the struct or in the list.
 template <class P, std::uint32_t steps>
 consteval bool row_is_whole() {
   return requires { &P::tells; }

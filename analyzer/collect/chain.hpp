@@ -1,4 +1,4 @@
-// The chain of records in the bytes of a trace, link by link: each record, whole or not, and where the chain breaks.
+// The chain of records in the bytes of a trace, link by link: each record, complete or not, and where the chain breaks.
 #pragma once
 
 #include <cstddef>
@@ -32,7 +32,7 @@ struct TraceRecord {
   std::span<const std::byte> tail() const {
     return payload.subspan(sizeof(T));
   }
-  // Of an array there. The caller has checked that there is such an element.
+  // An element of an array there. The caller has checked that there is such an element.
   template <class T>
   static T element_at(std::span<const std::byte> tail, std::size_t index) {
     static_assert(std::is_trivially_copyable_v<T>);

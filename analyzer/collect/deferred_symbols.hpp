@@ -1,5 +1,5 @@
-// Addresses met while a trace is read, to be named when it has been read to its end: then the module lists are complete
-// and each ELF file is opened once.
+// Addresses that are met while a trace is read. They are named when the whole trace has been read: then the module
+// lists are complete, and each ELF file is opened once.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace forksight::collect {
 class DeferredSymbols {
  public:
   template <class T>
-  using Place = std::function<T&(model::Model&)>;  // by index: the model's vectors still move
+  using Place = std::function<T&(model::Model&)>;  // by index, because the model's vectors still grow
 
   // `record` is a kStack record of a file that outlives this object.
   void add_stack(ImagePtr image, const TraceRecord& record, Place<model::Stack> place);
@@ -25,7 +25,7 @@ class DeferredSymbols {
   // `module` may be empty.
   void add_data(ImagePtr image, std::uint64_t address, Place<std::string> name, Place<std::string> module);
 
-  // Fills all places; what could not be seen goes to model.limits.
+  // Fills all places. Names that could not be found are reported in model.limits.
   void resolve(model::Model& model);
 
  private:

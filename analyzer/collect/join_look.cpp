@@ -15,7 +15,7 @@ const model::Wait* find_wait(const model::Model& model, model::ProcessId process
   return found == waits.end() ? nullptr : &*found;
 }
 
-// Address of what the touch is about; 0: of none that has one.
+// The address of the touched object; 0 if it has none.
 std::uint64_t object_of(const model::Model& model, const model::Touch& touch) {
   if (touch.kind == TouchKind::kFutexWait) return touch.object;
   const bool is_of_lock =
@@ -39,7 +39,7 @@ void join_look(model::Model& model) {
                           wait->object < object + kLockBytes && wait->stack.known() && !wait->stack.cut;
     if (is_there) touch.stack = wait->stack;
     if (!touch.held) continue;
-    // Who waited there at the fork, and does still.
+    // The thread that waited there at the fork, and still does.
     model::Held& held = model.forks[touch.fork].held[*touch.held];
     const model::LockKind kind = model.locks[held.lock].kind;
     if (kind != model::LockKind::kCondition && kind != model::LockKind::kBarrier) continue;

@@ -24,7 +24,7 @@ struct Evidence {
   std::vector<fs::path> run_logs;
 };
 
-// Never throws: a folder that cannot be entered, or vanishes under way, is said and passed over.
+// Never throws: a folder that cannot be read, or vanishes meanwhile, is reported and skipped.
 void search_folder(const fs::path& folder, Evidence& evidence, std::vector<std::string>& limits) {
   std::error_code error;
   fs::recursive_directory_iterator at(folder, fs::directory_options::skip_permission_denied, error);
@@ -58,7 +58,7 @@ Result<model::Model> load_run(const std::vector<fs::path>& paths, const LoadOpti
                                trace::kFileSuffix, kRunLogFile)};
     }
   }
-  // The same file under two names of its folder is one; and the order is the same on every run.
+  // A file under two names of its folder counts once, and the order is the same on every run.
   for (auto* const list : {&evidence.traces, &evidence.run_logs}) {
     std::ranges::sort(*list);
     list->erase(std::unique(list->begin(), list->end()), list->end());

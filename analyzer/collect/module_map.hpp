@@ -17,7 +17,7 @@ namespace forksight::collect {
 struct Image {
   std::vector<symbols::Module> modules;
 
-  // Path of the module that holds an address, or that is mapped at a bias; "" for none.
+  // The path of the module that contains an address, or that is mapped at a bias; "" for none.
   std::string find_path(std::uint64_t address) const;
   std::string find_path_by_bias(std::uint64_t bias) const;
 };
@@ -26,9 +26,9 @@ using ImagePtr = std::shared_ptr<Image>;
 class ModuleMap {
  public:
   const ImagePtr& image_of(model::ProcessId process);
-  // From here on `child` sees what `parent` sees.
+  // From here on `child` has the modules of `parent`.
   void inherit(model::ProcessId child, model::ProcessId parent);
-  // False: the module was left out, the trace names more than any process can have.
+  // False: the module was left out, because the trace names more than any process can have.
   bool add(model::ProcessId process, symbols::Module module);
 
  private:

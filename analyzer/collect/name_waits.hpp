@@ -1,11 +1,11 @@
-// The variables that threads wait for, by what was seen of them from outside: an address and the module it is in.
+// The names of variables that threads wait for, found from what was seen from outside: an address and its module.
 #pragma once
 
 #include "model/model.hpp"
 
 namespace forksight::collect {
 
-// Fills Wait::object_name where the word is a global of a module whose symbols are there.
+// Fills Wait::object_name if the word is a global of a module with symbols.
 void name_waits(model::Model& model);
 
 }  // namespace forksight::collect

@@ -1,6 +1,6 @@
-// Which process a record is about. Traces name pids, and a pid is no identity: it is used again by later processes, and
-// one process has several traces when it execs. Within a host, pid and start time are one; where the start time is not
-// known (forked children, which share their parent's trace) pid, parent and order in time decide.
+// Which process a record is about. Traces name pids, but a pid is no identity: later processes use it again, and a
+// process that execs has several traces. Within a host, pid and start time are an identity. If the start time is not
+// known (forked children, which share their parent's trace), the pid, the parent and the order in time decide.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ class ProcessTable {
   model::ProcessId enter_child(const TraceInfo& info, std::int32_t pid, std::int32_t pid_of_parent,
                                std::uint64_t time_ns);
 
-  // When all traces are entered: what threads did in an image before the latest one is over, as exec ended them.
+  // Called when all traces are entered: an exec ended what threads did in earlier images of a process.
   void end_earlier_images() const;
 
  private:

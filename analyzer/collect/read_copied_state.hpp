@@ -1,4 +1,4 @@
-// Timers and locks of files that a process had when it forked, and what forked processes do as if they had them.
+// Timers and file locks that a process had when it forked, and how forked processes use them as if they had them.
 #pragma once
 
 #include "collect/trace_context.hpp"

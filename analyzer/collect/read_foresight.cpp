@@ -22,7 +22,7 @@ model::OrderedLock ordered(std::uint64_t number, trace::LockKind kind) {
   return {number, kind == trace::LockKind::kRwlockRead};
 }
 
-// One that nothing is known of but where it lies.
+// A lock of which only the address is known.
 trace::HeldRecord lock_at(std::uint64_t address, trace::LockKind kind) {
   trace::HeldRecord held{};
   held.lock = address;

@@ -1,4 +1,4 @@
-// Forks: who, with which threads, and how their children ended.
+// Forks: the forking process, its threads, and how its children ended.
 #pragma once
 
 #include "collect/trace_context.hpp"

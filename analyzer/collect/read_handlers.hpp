@@ -1,4 +1,4 @@
-// Atfork handlers: which there are, how long each took, and which one is running.
+// Atfork handlers: their list, how long each took, and which one is running.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Locks held at a fork, and what forked processes do with these and with all else that a fork broke.
+// Locks that were held at a fork, and what forked processes do with these and with everything else that the fork broke.
 #pragma once
 
 #include <cstdint>

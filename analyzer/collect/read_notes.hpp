@@ -1,4 +1,4 @@
-// What a process could not see or do, as it says itself.
+// What a process could not see or do, according to its own notes.
 #pragma once
 
 #include <cstdint>

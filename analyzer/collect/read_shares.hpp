@@ -1,4 +1,4 @@
-// What a fork left both sides with: descriptors, and random numbers.
+// What both sides of a fork have in common: descriptors, and the state of random numbers.
 #pragma once
 
 #include "collect/trace_context.hpp"

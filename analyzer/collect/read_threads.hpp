@@ -1,4 +1,4 @@
-// Threads: who they are, whose, and which of them the prepare handlers of a fork ended.
+// Threads: which there are, who owns them, and which of them the prepare handlers of a fork ended.
 #pragma once
 
 #include <cstdint>

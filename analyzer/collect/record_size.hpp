@@ -1,5 +1,5 @@
-// Which payload each record type must have, by records.def. Unknown types, of writers newer than this reader, are whole
-// by definition.
+// The payload that each record type must have, from records.def. Records of unknown types, from newer writers, count as
+// complete.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace forksight::collect {
 
-// Of the fixed part and, if that is there, of the tails that it announces.
+// The size of the fixed part and, if that is there, of the tails that it announces.
 std::uint64_t bytes_needed(trace::RecordType type, std::span<const std::byte> payload);
 
 inline bool has_whole_payload(trace::RecordType type, std::span<const std::byte> payload) {

@@ -1,5 +1,5 @@
-// run.json: what `forksight run` saw of a process tree from outside, beside the traces in the folder of the run. With
-// it `forksight report` finds later what `run` found.
+// run.json: what `forksight run` saw of a process tree from outside. It is in the folder of the run, beside the traces.
+// With it `forksight report` later finds what `run` found.
 #pragma once
 
 #include <cstdint>
@@ -37,9 +37,9 @@ struct LoggedProcess {
   bool may_be_timed_out = false;      // the same
   bool is_lone = false;               // the same
   bool killed_by_run = false;
-  bool is_unreadable = false;  // as in model::Process
-  std::vector<std::int32_t> went_on;  // tids of threads that were stuck, as it seemed, and have gone on since
-  std::optional<std::uint64_t> shim_start;  // where the shim was mapped, 0: nowhere; none: not looked at
+  bool is_unreadable = false;               // as in model::Process
+  std::vector<std::int32_t> went_on;        // tids of threads that seemed stuck and have gone on since
+  std::optional<std::uint64_t> shim_start;  // where the shim was mapped; 0: nowhere; none: not read
 };
 
 // A process that was seen to have ended by that instant of CLOCK_MONOTONIC.
@@ -60,15 +60,15 @@ struct RunLog {
 
 std::string to_json(const RunLog& log);
 
-// The text is hostile input: sizes, types and ranges are checked, names that are not known are errors.
+// The text is hostile input: sizes, types and ranges are checked, and unknown names are errors.
 Result<RunLog> parse_run_log(std::string_view text);
 Result<RunLog> read_run_log(const std::filesystem::path& file);
 
 // Replaces run.json in `folder` by rename: a reader sees the old one or the new one.
 Result<std::filesystem::path> write_run_log(const std::filesystem::path& folder, const RunLog& log);
 
-// Adds what the log knows to the processes of the same host, pid and start time (those of a trace may not know their
-// start), and adds those that no trace has. Does nothing twice: a second merge of the same log changes nothing.
+// Adds what the log knows to the processes with the same host, pid and start time (a trace may not have the start
+// time), and adds processes that no trace has. A second merge of the same log changes nothing.
 void merge_run_log(model::Model& model, const RunLog& log);
 
 }  // namespace forksight::collect

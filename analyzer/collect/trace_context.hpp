@@ -1,5 +1,5 @@
-// What the readers of one trace share: its file, the model that it becomes, what its records refer to, and whose child
-// each of its processes is.
+// What the readers of one trace share: its file, the model that it becomes, the objects that its records became, and
+// the parent of each of its processes.
 #pragma once
 
 #include <cstdint>

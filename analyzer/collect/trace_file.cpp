@@ -55,7 +55,7 @@ std::vector<std::string> split_arguments(const std::string& joined) {
 
 // Not mapped: a file that another process truncates under a mapping is a SIGBUS.
 Result<TraceFile> TraceFile::read(const std::filesystem::path& path) {
-  // Non-blocking: a FIFO of that name must not hang us.
+  // Opened without blocking, so that a FIFO of that name does not hang forksight.
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   struct stat status {};
   if (file.get() < 0 || ::fstat(file.get(), &status) != 0) {
@@ -101,7 +101,7 @@ std::optional<std::string> TraceFile::read_header() {
     return "not a forksight trace; name the folder that `forksight run` wrote";
   }
   if (bytes.size() < trace::kHeaderBytes) {
-    return fmt::format("cut inside its header: {} bytes of {}; copy it again, whole", bytes.size(),
+    return fmt::format("cut inside its header: {} bytes of {}; copy the whole file again", bytes.size(),
                        trace::kHeaderBytes);
   }
   const auto version = read_at<std::uint32_t>(bytes, offsetof(TraceHeader, version));
@@ -152,7 +152,7 @@ void TraceFile::walk_chain() {
   const std::span<const std::byte> bytes = bytes_;
   if (bytes.empty()) return;
   Chain chain(bytes, trace::kHeaderBytes);
-  std::uint64_t number = 0;  // of the record before, those that are not whole included
+  std::uint64_t number = 0;  // of the record before it, incomplete ones included
   std::uint64_t holes = 0;
   std::uint64_t malformed = 0;
   std::optional<Link> link = chain.next();
@@ -173,16 +173,16 @@ void TraceFile::walk_chain() {
   if (is_damaged) {
     has_gaps_ = true;
     say(
-        fmt::format("damaged after record {}: the next one begins with {:#018x}, which no writer writes; what "
-                    "follows is not used",
+        fmt::format("damaged after record {}: the next record begins with {:#018x}, which no writer writes; the rest "
+                    "of the file is not used",
                     number, link->word));
   } else if (!ends_in_zeros && chain.at() < read_at<std::uint64_t>(bytes, offsetof(TraceHeader, tail))) {
     has_gaps_ = true;
-    say(fmt::format("cut after record {}: the file ends at byte {}, its records went on; copy it again, whole", number,
-                    bytes.size()));
+    say(fmt::format("cut after record {}: the file ends at byte {}, but its records went on; copy the whole file again",
+                    number, bytes.size()));
   }
   if (holes > 0) {
-    say(fmt::format("{} of {} records were begun and not finished (a writer that was killed, or is still at it)", holes,
+    say(fmt::format("{} of {} records were begun and not finished (their writer was killed, or still writes)", holes,
                     number));
   }
   if (malformed > 0)

@@ -1,5 +1,5 @@
-// A trace file as untrusted bytes: its header, and the chain of its committed records. Every record handed out has its
-// fixed part and its whole tail; references between records are the reader's to check.
+// A trace file as untrusted bytes: its header, and the chain of its committed records. Every record that it returns has
+// its fixed part and its whole tail. The reader must check references between records.
 #pragma once
 
 #include <cstddef>
@@ -49,9 +49,9 @@ class TraceFile {
   const std::vector<TraceRecord>& records() const { return records_; }
   // The file as it is; none of one that its writer has not finished creating.
   std::span<const std::byte> bytes() const { return bytes_; }
-  // Records may be missing that something else is told by: that a call came back, for one.
+  // Records may be missing whose absence means something, for example that a call returned.
   bool has_gaps() const { return has_gaps_; }
-  // What is missing or strange, one sentence each, each starting with the name.
+  // What is missing or strange: one sentence each, which starts with the file name.
   const std::vector<std::string>& limits() const { return limits_; }
 
  private:

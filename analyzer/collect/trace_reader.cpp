@@ -45,16 +45,16 @@ void TraceReader::tell_limits() {
   const auto say = [&](const std::string& what) { limits.push_back(file.name() + ": " + what); };
   const abi::Version libc = file.info().libc.version;
   if (!file.records().empty() && !abi::Mutex::kVersions.have(libc)) {
-    say(libc.is_known()
-            ? fmt::format("glibc {}.{} is not known to this build: nothing is said about locks", libc.major, libc.minor)
-            : "which libc its processes ran on is not known: nothing is said about locks");
+    say(libc.is_known() ? fmt::format("glibc {}.{} is not known to this build: forksight says nothing about locks",
+                                      libc.major, libc.minor)
+                        : "it is not known which libc its processes ran on: forksight says nothing about locks");
   }
   if (trace_.bad_references() > 0)
-    say(fmt::format("{} references lead to no earlier record of the right type and were ignored",
+    say(fmt::format("{} references name no earlier record of the right type and were ignored",
                     trace_.bad_references()));
   if (modules_left_out_ > 0)
-    say(fmt::format("{} modules more than any process can have were left out", modules_left_out_));
-  if (notes_.left_out() > 0) say(fmt::format("{} notes more of its processes were left out", notes_.left_out()));
+    say(fmt::format("{} modules were left out, because no process can have so many", modules_left_out_));
+  if (notes_.left_out() > 0) say(fmt::format("{} more notes about its processes were left out", notes_.left_out()));
   if (locks_.free_locks_touched() > 0)
     say(fmt::format("{} operations on locks that nobody held at the fork were ignored", locks_.free_locks_touched()));
 }

@@ -1,5 +1,5 @@
-// From the records of one trace file to the model. Each subject has a reader of its own; here stands which record goes
-// to which, and what is done in which order when all are read.
+// From the records of one trace file to the model. Each subject has its own reader. This file says which record goes to
+// which reader, and in which order the readers finish when all records are read.
 #pragma once
 
 #include <cstdint>

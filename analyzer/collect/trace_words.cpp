@@ -169,7 +169,9 @@ std::string describe_note(trace::NoteCode code, std::uint64_t value) {
     case trace::NoteCode::kHeldOverflow:
       return fmt::format("{} lock acquisitions did not fit a thread's list of held locks", value);
     case trace::NoteCode::kLostWaitsFull:
-      return fmt::format("{} condition variables and barriers on which lost threads waited were not watched", value);
+      return fmt::format(
+          "{} condition variables and barriers on which lost threads waited did not fit the list and were not watched",
+          value);
     case trace::NoteCode::kLockOrderFull:
       return fmt::format(
           "--lock-order: {} acquisitions of a lock under another one did not fit the table: an order may be missing",
@@ -179,10 +181,11 @@ std::string describe_note(trace::NoteCode code, std::uint64_t value) {
           "--predict: {} acquisitions did not fit the table: their lock's share is too small, or missing", value);
     case trace::NoteCode::kCudaIpcFull:
       return fmt::format(
-          "{} calls that share device memory were not recorded: what it shares from then on is not known", value);
+          "{} calls that share device memory were not recorded: it is not known what the process shares from then on",
+          value);
     case trace::NoteCode::kConfined:
       return fmt::format(
-          "a seccomp filter kills the process for {} system calls that the shim would make: what they tell is missing",
+          "a seccomp filter kills the process for {} system calls that the shim would make: their facts are missing",
           value);
     case trace::NoteCode::kHandlersUnwrapped:
       return fmt::format("{} atfork handlers did not fit the list: they are neither timed nor named while they run",

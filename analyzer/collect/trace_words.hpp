@@ -1,4 +1,4 @@
-// The enumerations of the trace format, checked and turned into those of the model; and what its notes mean.
+// The enumerations of the trace format, checked and turned into those of the model; also the meaning of its notes.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace forksight::collect {
 
-// Values that this reader does not know are of a writer that it must not guess about.
+// A value that this reader does not know comes from a newer writer: its meaning must not be guessed.
 bool is_known(trace::LockKind kind);
 bool is_known(trace::TouchKind kind);
 bool is_known(trace::CureMethod method);

@@ -1,9 +1,9 @@
-// The command line as a whole: its verbs, its help, and what is said of a line that makes no sense.
+// The command line as a whole: its verbs, its help, and the messages about an invalid line.
 #pragma once
 
 namespace forksight {
 
-// The exit status. What libraries throw comes through.
+// Returns the exit status. Exceptions of libraries pass through.
 int run_command_line(int argc, char** argv);
 
 }  // namespace forksight

@@ -1,4 +1,4 @@
-// Completion of the command line for shells, made from the tables of help. Each is a whole script.
+// Completion scripts for shells, made from the tables of the help. Each is a complete script.
 #pragma once
 
 #include <string>

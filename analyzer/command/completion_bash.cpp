@@ -50,7 +50,7 @@ _forksight() {
 complete -F _forksight forksight
 )SH";
 
-// The options of compgen for such a value. "": nothing is known of it.
+// The options of compgen for such a value. "": the kind of value is not known.
 std::string generator(const OptionHelp& option) {
   switch (option.kind) {
     case ValueKind::kFile: return "-f";
@@ -79,7 +79,7 @@ std::string verb_test(const std::vector<const VerbHelp*>& verbs) {
   return fmt::format("_forksight_is_verb() {{\n  case $1 in\n    {}) return 0 ;;\n  esac\n  return 1\n}}\n", known);
 }
 
-// The options of each verb, a line each.
+// The options of each verb, one line for each verb.
 std::string option_lists(const std::vector<const VerbHelp*>& verbs) {
   std::string text = "\n_forksight_options() {\n  case $1 in\n";
   for (const VerbHelp* verb : verbs) {

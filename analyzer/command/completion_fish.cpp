@@ -41,7 +41,7 @@ end
                      known);
 }
 
-// How `complete` is told of the words of a value. "-x": they stand alone, no files.
+// The arguments of `complete` for the words of a value. "-x": only these words, no files.
 std::string words(const OptionHelp& option) {
   switch (option.kind) {
     case ValueKind::kNone: return "";

@@ -1,4 +1,4 @@
-// `forksight core`: explains what a core file holds.
+// `forksight core`: explains a core file.
 #pragma once
 
 namespace CLI {

@@ -42,10 +42,12 @@ std::string list_all() {
   std::size_t longest = 0;
   for (const Rule& rule : all_rules()) longest = std::max(longest, std::string_view(rule.slug).size());
   for (const Rule& rule : all_rules()) text += fmt::format("  {:{}}  {}\n", rule.slug, longest, rule.title);
-  return text + "\nforksight explain SLUG tells one hazard in full, forksight explain --search WORDS finds by what you see.\n";
+  return text +
+         "\nforksight explain SLUG explains one hazard in full; forksight explain --search WORDS finds hazards by what "
+         "you see.\n";
 }
 
-// The best in full, the others by their titles.
+// The best page in full, the others by their titles.
 std::string tell(const Found& found) {
   constexpr std::size_t kMostInFull = 1;
   constexpr std::size_t kMostHazards = 8;
@@ -59,7 +61,8 @@ std::string tell(const Found& found) {
   if (!found.hazards.empty()) text += "Hazards whose pages have these words (forksight explain SLUG):\n\n";
   for (std::size_t i = 0; i < std::min(found.hazards.size(), kMostHazards); ++i) {
     const Rule* const rule = find_rule(found.hazards[i]);
-    text += rule == nullptr ? fmt::format("  {}\n", found.hazards[i]) : fmt::format("  {}: {}\n", rule->slug, rule->title);
+    text +=
+        rule == nullptr ? fmt::format("  {}\n", found.hazards[i]) : fmt::format("  {}: {}\n", rule->slug, rule->title);
   }
   if (found.hazards.size() > kMostHazards) text += fmt::format("  and {} more\n", found.hazards.size() - kMostHazards);
   return text;

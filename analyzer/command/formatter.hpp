@@ -1,4 +1,4 @@
-// Help begins with examples: they are what is looked for.
+// Help begins with examples, because most readers look for them.
 #pragma once
 
 #include <CLI/CLI.hpp>

@@ -52,7 +52,7 @@ std::vector<MadeFile> make_files(const std::string& what, const VerbHelp& root) 
   return pages;
 }
 
-// "" or why it could not.
+// Returns "" or the reason of the failure.
 std::string write_file(const std::filesystem::path& file, const std::string& text) {
   std::ofstream stream(file, std::ios::binary | std::ios::trunc);
   stream << text;
@@ -63,7 +63,7 @@ std::string write_file(const std::filesystem::path& file, const std::string& tex
 ExitStatus generate(const CommandLine& line, const VerbHelp& root) {
   const std::vector<MadeFile> files = make_files(line.what, root);
   if (line.folder.empty()) return write_out(files.front().text) ? ExitStatus::kNothingFound : ExitStatus::kUnreadable;
-  std::error_code ignored;  // what fails here fails again with the first file
+  std::error_code ignored;  // an error here occurs again with the first file
   std::filesystem::create_directories(line.folder, ignored);
   for (const MadeFile& file : files) {
     const std::string problem = write_file(line.folder / file.name, file.text);

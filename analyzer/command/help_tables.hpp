@@ -1,5 +1,5 @@
-// What the help of each verb says, as data: read from the tables of CLI11 that the command line is parsed with. Manual
-// pages and completions are made from it, so none of them has a list of its own.
+// The help of each verb as data, read from the tables of CLI11 that parse the command line. Manual pages and
+// completions are made from it, so that none of them has a list of its own.
 #pragma once
 
 #include <string>
@@ -15,9 +15,9 @@ enum class ValueKind { kNone, kAny, kChoice, kFile, kFolder, kProcess, kCommand 
 
 struct OptionHelp {
   std::vector<std::string> names;  // "-q", "--quiet"; empty: a positional
-  std::string value;               // as help calls it, "SECONDS" or "text|json"; "" for a flag
+  std::string value;               // as in the help: "SECONDS" or "text|json"; "" for a flag
   ValueKind kind = ValueKind::kNone;
-  std::vector<std::string> choices;  // words that may stand there; others may, too, unless `kind` is kChoice
+  std::vector<std::string> choices;  // words that are valid there; others may be, too, unless `kind` is kChoice
   bool is_repeated = false;          // may be given again, or takes several words
   std::string description;
   std::string default_value;
@@ -32,7 +32,7 @@ struct HelpEntry {
   std::string text;
 };
 
-// Either filled text, or a list.
+// Either text to be filled, or a list.
 struct HelpParagraph {
   std::string text;
   std::vector<HelpEntry> entries;
@@ -51,13 +51,13 @@ struct VerbHelp {
   std::string name() const { return path.substr(path.find(' ') + 1); }
 };
 
-// Verbs without a group, which help does not show, are left out.
+// Leaves out verbs without a group, which the help does not show.
 VerbHelp read_help_tables(const CLI::App& app);
 
 // `root` and all verbs below it, parents first.
 std::vector<const VerbHelp*> list_verbs(const VerbHelp& root);
 
-// Lines that begin with two spaces are a list: a head, two spaces or more, and a text, which may go on in further
+// Lines that begin with two spaces form a list: a head, two spaces or more, and a text that may continue on further
 // lines.
 std::vector<HelpParagraph> read_paragraphs(const std::string& text);
 

@@ -1,4 +1,4 @@
-// forksight: the command. What libraries throw ends here, as one line and an exit status.
+// forksight: the command. Exceptions of libraries end here, as one line and an exit status.
 #include <exception>
 
 #include "command/command_line.hpp"

@@ -10,7 +10,7 @@
 namespace forksight {
 namespace {
 
-// Text as it is: a hyphen that can be copied to a shell, and nothing that roff would take for its own.
+// Text for roff, unchanged for the reader: hyphens can be copied to a shell, and nothing is taken as a request.
 std::string escape_roff(const std::string& text) {
   std::string escaped;
   for (const char c : text) {
@@ -87,7 +87,7 @@ std::string verbs(const VerbHelp& verb) {
 
 std::string options(const VerbHelp& verb) {
   std::string text;
-  std::string group = "Options";  // as this section is called
+  std::string group = "Options";  // the name of this section
   for (const OptionHelp& option : verb.options) {
     if (option.group != group) text += ".SS " + escape_roff(option.group) + "\n";
     group = option.group;
@@ -96,7 +96,7 @@ std::string options(const VerbHelp& verb) {
   return text;
 }
 
-// The verb above it, its neighbours and its own: in roff, "forksight(1)" and so on.
+// The verb above it, its neighbours and its own verbs; in roff, "forksight(1)" and so on.
 std::string see_also(const VerbHelp& verb) {
   std::vector<std::string> names;
   for (std::string name = page_name(verb); name.find('-') != std::string::npos;) {

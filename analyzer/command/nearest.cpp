@@ -28,7 +28,7 @@ std::size_t edit_distance(std::string_view one, std::string_view other) {
 }  // namespace
 
 std::vector<std::string> find_nearest(std::string_view word, const std::vector<std::string>& known) {
-  constexpr std::size_t kLongest = 64;  // nobody meant something by more than this
+  constexpr std::size_t kLongest = 64;  // longer words are not typing errors
   std::vector<std::pair<std::size_t, std::string>> ranked;
   for (const std::string& candidate : known) {
     const bool is_part = word.size() >= 3 && candidate.find(word) != std::string::npos;

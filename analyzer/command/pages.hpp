@@ -1,4 +1,4 @@
-// Pages of docs/ as they were when this was built: no file is needed at run time.
+// Pages of docs/ at the time of the build: no file is needed at run time.
 #pragma once
 
 #include <span>

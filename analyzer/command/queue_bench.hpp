@@ -1,5 +1,5 @@
-// What a message costs on this machine, beside a pipe: for who wants to know whether a queue is worth it. The
-// comparison with other libraries is under bench/.
+// What a message costs on this machine, compared with a pipe: for users who ask whether a queue is worth it. bench/
+// compares it with other libraries.
 #pragma once
 
 #include <string>

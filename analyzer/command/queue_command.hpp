@@ -1,5 +1,5 @@
-// forksight queue: what is in a shared-memory queue and who holds it; queues that were left behind; what one costs
-// here.
+// forksight queue: what is in a shared-memory queue and who holds it; queues that were left behind; what a message
+// costs on this machine.
 #pragma once
 
 namespace CLI {

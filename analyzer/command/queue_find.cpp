@@ -33,7 +33,7 @@ ipc::result<std::vector<ipc::snapshot>> queues_of(const std::string& pid) {
   if (refused) {
     return failure(
         ipc::errc::not_found,
-        fmt::format("{}: its descriptors are not to be seen: {}", pid,
+        fmt::format("{}: its descriptors cannot be read: {}", pid,
                     refused == std::errc::no_such_file_or_directory ? "there is no such process" : refused.message()));
   }
   std::ranges::sort(links);

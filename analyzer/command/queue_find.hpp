@@ -8,7 +8,8 @@
 
 namespace forksight {
 
-// `what`: a pid, a name as "/forksight-<32 hex>", or /proc/PID/fd/N. At least one, or why there is none.
+// `what`: a pid, a name such as "/forksight-<32 hex>", or /proc/PID/fd/N. Returns at least one queue, or the reason why
+// there is none.
 ipc::result<std::vector<ipc::snapshot>> find_queues(const std::string& what);
 
 }  // namespace forksight

@@ -34,7 +34,7 @@ const char* word_for(snapshot::buffer_state state) {
 }
 
 std::string life_of(const snapshot::participant& who) {
-  if (who.lives == snapshot::life::unknown) return "not to be seen from here";
+  if (who.lives == snapshot::life::unknown) return "not visible from here";
   if (who.lives == snapshot::life::dead) return "dead";
   return who.state == 0 ? "alive" : fmt::format("alive, state {}", who.state);
 }
@@ -60,7 +60,7 @@ struct Holding {
   std::uint64_t oldest_ms = 0;
 };
 
-// What each process has, the longest held first.
+// What each process holds, the longest held first.
 std::string holdings_of(const snapshot& seen) {
   std::map<std::pair<std::uint32_t, snapshot::buffer_state>, Holding> all;
   for (const snapshot::buffer& buffer : seen.in_use) {
@@ -87,7 +87,7 @@ std::string queue_text(const snapshot& seen) {
       seen.name.empty() ? "" : " (" + seen.name + ")", seen.free, seen.buffers, seen.queued, seen.held, seen.loaned,
       seen.parked != 0 ? fmt::format(", {} parked", seen.parked) : "", seen.buffer_bytes, seen.slots);
   if (seen.is_poisoned)
-    text += fmt::format("  POISONED: what is at offset {} no operation writes\n", seen.poisoned_offset);
+    text += fmt::format("  POISONED: offset {} holds a value that no operation writes\n", seen.poisoned_offset);
   if (seen.is_shut_down) text += "  shut down\n";
   for (const snapshot::participant& who : seen.participants) {
     text += fmt::format("  {} \"{}\" ({}): {}, sent {}, received {}{}\n", who.pid, who.name, life_of(who),
@@ -103,7 +103,7 @@ std::string queue_text(const snapshot& seen) {
   if (seen.parked != 0) text += "  parked messages have killed each consumer that got them: look at what they hold\n";
   const auto dead = std::ranges::count(seen.participants, snapshot::life::dead, &snapshot::participant::lives);
   if (dead != 0)
-    text += "  what the dead hold is given to the others at the next wait of any of them, or by recover()\n";
+    text += "  buffers of dead processes go to the others when one of these waits next, or calls recover()\n";
   return text;
 }
 

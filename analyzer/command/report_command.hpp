@@ -1,4 +1,4 @@
-// The verb `report` on the command line: traces again, of one run or of many ranks.
+// The verb `report` on the command line: reads traces again, of one run or of many ranks.
 #pragma once
 
 namespace CLI {
@@ -7,8 +7,8 @@ class App;
 
 namespace forksight {
 
-// Adds the verb. If it was chosen and the line was good, the report is out when the parse returns, and `status` is what
-// to exit with (exit_status.hpp).
+// Adds the verb. If it was chosen and the line is valid, the report has been written when the parse returns, and
+// `status` is the exit status (exit_status.hpp).
 void add_report_command(CLI::App& app, int& status);
 
 }  // namespace forksight

@@ -7,8 +7,8 @@ class App;
 
 namespace forksight {
 
-// Adds the verb. CMD is taken from argv as it stands there: what follows the first "--". If the verb was chosen and the
-// line was good, the program has run when the parse returns, and `status` is what to exit with.
+// Adds the verb. CMD is what follows the first "--" in argv, unchanged. If the verb was chosen and the line is valid,
+// the program has run when the parse returns, and `status` is the exit status.
 void add_run_command(CLI::App& app, int argc, const char* const* argv, int& status);
 
 }  // namespace forksight

@@ -1,4 +1,4 @@
-// --cure: the names of cures.def, checked, explained, and brought together with --omp and --on-orphan.
+// --cure: the names of cures.def, checked, explained, and combined with --omp and --on-orphan.
 #pragma once
 
 #include <string>
@@ -7,13 +7,13 @@
 
 namespace forksight {
 
-// "" if the list is understood, else what is wrong with it.
+// "" if the list is valid, else the error.
 std::string check_cures(const std::string& list);
 
-// One line a cure, for the help.
+// One line for each cure, for the help.
 std::string describe_cures();
 
-// Sets what the list implies and was not said by an option of its own; writes the list out in full.
+// Sets the options that the list implies, unless they were given themselves. Writes the list out in full.
 void settle_cures(RunOptions& options, bool is_omp_given, bool is_on_orphan_given);
 
 }  // namespace forksight

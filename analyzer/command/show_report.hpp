@@ -1,4 +1,5 @@
-// What every verb that explains does with its model: conclude, say it on standard output, answer with the exit status.
+// What every verb that explains does with its model: draw conclusions, print them to standard output, return the exit
+// status.
 #pragma once
 
 #include <string>
@@ -14,29 +15,29 @@ class App;
 
 namespace forksight {
 
-// Of which processes a text tells what they wait for; a document tells it of all.
+// The processes whose waits the text shows; a document shows those of all.
 enum class ShownWaits {
-  kUnexplained,  // of those that hang, and nothing explains why
-  kAll,          // of all that no finding is about
+  kUnexplained,  // processes that hang, with no explanation
+  kAll,          // all processes that no finding is about
 };
 
-// How a report comes out.
+// The form of a report.
 struct ReportStyle {
   std::string format = "text";  // or "json"
   bool full = false;            // text: every frame of every stack
 };
 
 struct ReportContents {
-  OutsideFindings outside = {};  // what a run found and its traces do not tell
+  OutsideFindings outside = {};  // what a run found and its traces do not show
   ShownWaits waits = ShownWaits::kUnexplained;
-  std::vector<std::string> locals = {};  // of Python's frames, for a text
+  std::vector<std::string> locals = {};  // variables of Python frames, for a text
 };
 ExitStatus show_report(model::Model& model, const ReportStyle& style, const ReportContents& contents = {});
 
 inline constexpr char kFullHelp[] = "Every frame of each stack; else those of libraries and runtimes are folded";
 // The options --format and --full of these verbs.
 void add_style_options(CLI::App& verb, ReportStyle& style);
-// --format alone.
+// Only --format.
 void add_format_option(CLI::App& verb, std::string& format);
 
 }  // namespace forksight

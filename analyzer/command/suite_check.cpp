@@ -51,14 +51,14 @@ struct CheckLine {
   std::vector<std::string> command;
 };
 
-// One scene with what was expected of it.
+// One scene, and whether its result is the expected one.
 struct Judged {
   SceneResult result;
   bool is_known = false;
   bool is_expected() const { return result.is_good != is_known; }
 };
 
-// A folder that goes with the end, unless it is to be kept.
+// A folder that is removed at the end, unless it is to be kept.
 class Folder {
  public:
   explicit Folder(const std::string& keep) : is_kept_(!keep.empty()) {
@@ -109,7 +109,7 @@ int refuse(ExitStatus status, const std::string& why) {
   return as_int(status);
 }
 
-// Those that were asked for, or all; a name that the program has not is an error.
+// The scenes that were asked for, or all; an error for a name that the program does not have.
 Result<std::vector<Scene>> choose(const std::vector<Scene>& all, const CheckLine& line) {
   std::vector<Scene> chosen;
   for (const std::vector<std::string>* names : {&line.scenes, &line.known}) {

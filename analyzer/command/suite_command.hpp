@@ -1,4 +1,4 @@
-// `forksight suite`: the hazard suite, what is in it and whether all of it is seen.
+// `forksight suite`: lists the cases of the hazard suite, and checks that all of them are found.
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@ namespace forksight {
 // Adds the verb; `status` as in add_report_command.
 void add_suite_command(CLI::App& app, int argc, const char* const* argv, int& status);
 
-// What both of its verbs take.
+// The options that both of its verbs have.
 struct SuiteChoice {
   std::string folder;  // "": of this executable
   suite::Filter filter;
@@ -25,7 +25,7 @@ struct ChosenSuite {
   suite::Suite suite;
   std::vector<suite::Entry> entries;
 };
-// False, with the exit status in `status`, and said.
+// False after an error message; `status` is then the exit status.
 bool choose_suite(const SuiteChoice& choice, bool all, ChosenSuite& chosen, int& status);
 
 void add_suite_list(CLI::App& verb, int& status);

@@ -1,4 +1,4 @@
-// What is said while the suite runs: one line that changes on a terminal, else a line a case. On standard error.
+// Progress of the suite, on standard error: one line that changes on a terminal, else one line for each case.
 #pragma once
 
 #include <chrono>

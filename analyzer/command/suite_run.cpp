@@ -46,8 +46,8 @@ struct SuiteRunLine {
   bool is_quiet = false;
 };
 
-// Cases sleep most of their time: what hangs is watched for a second or two. Three for two processors take an eighth of
-// them.
+// Cases sleep most of the time, because a hang is watched for a second or two. Three cases for two processors use an
+// eighth of the processors.
 int default_jobs() { return suite::count_cores() * 3 / 2; }
 
 std::string render(const suite::RunView& view, const std::string& format) {
@@ -113,7 +113,8 @@ void add_suite_run(CLI::App& verb, int& status) {
   run_verb->formatter(std::make_shared<ExampleFormatter>("forksight suite run [OPTIONS] [CASE...]", kSuiteRunExamples));
   run_verb->footer(kSuiteRunFooter);
   add_suite_choice(*run_verb, line->choice);
-  run_verb->add_option("-j,--jobs", line->jobs, "Number of cases to run at a time; default: three for every two processors")
+  run_verb
+      ->add_option("-j,--jobs", line->jobs, "Number of cases to run at a time; default: three for every two processors")
       ->type_name("N")
       ->check(CLI::Range(1, 4096))
       ->group("How");

@@ -17,7 +17,7 @@ std::string lower(std::string_view text) {
   return result;
 }
 
-// "[name](address)" becomes "name"; "**" goes away.
+// "[name](address)" becomes "name"; "**" is removed.
 std::string strip_markdown(std::string_view text) {
   std::string result;
   while (!text.empty()) {

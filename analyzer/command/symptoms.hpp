@@ -1,4 +1,4 @@
-// docs/symptoms.md by its sections, and the search in it and in the hazard pages.
+// The sections of docs/symptoms.md, and the search in them and in the hazard pages.
 #pragma once
 
 #include <string>
@@ -20,7 +20,7 @@ struct Found {
   std::vector<std::string> hazards;  // names, the best first
 };
 
-// What has all words somewhere, in small or large letters. A word in a title counts more than words in a text.
+// Finds pages that contain all words, in upper or lower case. A word in a title counts more than one in a text.
 Found search_pages(const std::vector<std::string>& words);
 
 }  // namespace forksight

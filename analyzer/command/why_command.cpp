@@ -103,7 +103,7 @@ ExitStatus explain(const WhyLine& line) {
     if (!is_first) std::erase_if(keys, has_ended);
     if (keys.empty()) {
       const bool is_one = found.value().size() == 1;
-      fmt::print(stderr, "forksight: {} {} ended; nothing of {} was seen to hang\n", name_all(found.value()),
+      fmt::print(stderr, "forksight: {} {} ended; forksight saw no hang of {}\n", name_all(found.value()),
                  is_one ? "has" : "have", is_one ? "it" : "them");
       return ExitStatus::kNothingFound;
     }
@@ -111,7 +111,7 @@ ExitStatus explain(const WhyLine& line) {
     inspect::LiveTreeOptions options = line.options;
     options.others.assign(keys.begin() + 1, keys.end());
     options.stop = !line.no_stop;
-    options.of_idle = !line.all;  // those that are well are too many to be told of
+    options.of_idle = !line.all;  // too many of these are healthy to be shown
     options.progress = [&](std::size_t done, std::size_t total) { progress.show(done, total); };
     auto tree = inspect::look_at_tree(keys.front().pid, options);
     progress.clear();
@@ -146,8 +146,7 @@ void add_why_command(CLI::App& app, int& status) {
   CLI::App* const verb = app.add_subcommand("why", kWhyDescription);
   verb->formatter(std::make_shared<ExampleFormatter>("forksight why [OPTIONS] PID|NAME...", kWhyExamples));
   verb->footer(kWhyFooter);
-  verb
-      ->add_option("PID", line->targets,
+  verb->add_option("PID", line->targets,
                    "The process that hangs, or the parent of those that do; or the id of a thread; or the name of a "
                    "program. May be given several times")
       ->check(CLI::Validator(
@@ -155,7 +154,8 @@ void add_why_command(CLI::App& app, int& status) {
             const bool is_number = !word.empty() && word.find_first_not_of("0123456789") == std::string::npos;
             const bool is_id = is_number && word.size() < 10 && std::stol(word) > 0;
             const bool is_option = word.starts_with('-');
-            return word.empty() || is_option || (is_number && !is_id) ? fmt::format("\"{}\" is no process id", word) : std::string();
+            return word.empty() || is_option || (is_number && !is_id) ? fmt::format("\"{}\" is no process id", word)
+                                                                      : std::string();
           },
           ""))
       ->type_name("")
@@ -171,13 +171,14 @@ void add_why_command(CLI::App& app, int& status) {
       ->group("How to look");
   add_style_options(*verb, line->style);
   verb->add_flag("--locals", line->locals,
-                 "Tell what the innermost Python frames of what hangs call their variables; names only, as text")
+                 "Name the variables of the innermost Python frames that hang; names only, in the text report")
       ->group("What comes out");
   verb->callback([line, &status] {
     if (line->all != line->targets.empty())
       throw CLI::ValidationError(line->all ? "--all" : "PID", line->all ? "names every process: leave out the others"
                                                                         : "is missing: name a process, or use --all");
-    if (line->locals && line->style.format != "text") throw CLI::ValidationError("--locals", "is for --format text only");
+    if (line->locals && line->style.format != "text")
+      throw CLI::ValidationError("--locals", "is for --format text only");
     status = as_int(explain(*line));
   });
 }

@@ -26,7 +26,7 @@ std::optional<std::int32_t> parse_id(const std::string& word) {
   return id;
 }
 
-// This process and those above it: who asks is not asked about.
+// This process and its ancestors: a user who asks for "all" does not mean these.
 std::set<std::int32_t> find_askers() {
   std::set<std::int32_t> found{::getpid()};
   for (auto stat = proc::read_stat(::getpid()); stat && stat->ppid > 0 && found.insert(stat->ppid).second;)
@@ -40,7 +40,7 @@ bool is_ours(const std::string& status) {
   return ids && proc::parse_decimal(ids->substr(0, ids->find_first_of("\t "))) == static_cast<std::int64_t>(::getuid());
 }
 
-// It is called so, or its program, or what an interpreter reads: `python3 /usr/bin/gunicorn app`.
+// The process has this name, or its program, or the script that an interpreter runs: `python3 /usr/bin/gunicorn app`.
 bool has_name(std::int32_t pid, const proc::Stat& stat, const std::string& name) {
   if (stat.comm == name.substr(0, kMostOfName) || model::base_name(proc::read_exe(pid)) == name) return true;
   const std::vector<std::string> words = proc::read_cmdline(pid);
@@ -61,7 +61,7 @@ std::vector<proc::ProcessKey> find_processes(const std::function<bool(std::int32
   return found;
 }
 
-// Without those that another one will be looked at with.
+// Without processes that are examined together with another one of them.
 std::vector<proc::ProcessKey> find_roots(const std::vector<proc::ProcessKey>& keys) {
   std::set<std::int32_t> chosen;
   for (const proc::ProcessKey& key : keys) chosen.insert(key.pid);
@@ -98,8 +98,8 @@ Result<std::vector<proc::ProcessKey>> find_targets(const std::vector<std::string
       found.push_back({pid, stat ? stat->start_ticks : 0});
       continue;
     }
-    const auto named = find_processes(
-        [&](std::int32_t pid, const proc::Stat& stat) { return has_name(pid, stat, word); });
+    const auto named =
+        find_processes([&](std::int32_t pid, const proc::Stat& stat) { return has_name(pid, stat, word); });
     if (named.empty()) {
       return Error{fmt::format("{}: no process {} that name; `ps -e` lists the names", word,
                                ::geteuid() == 0 ? "has" : "of yours has")};

@@ -1,4 +1,4 @@
-// CMD [ARG...] of the verbs that run one: what follows "--", as it is, whatever it looks like.
+// CMD [ARG...] of the verbs that run one: everything after "--", unchanged.
 #pragma once
 
 #include <algorithm>

@@ -13,12 +13,13 @@ namespace forksight {
 namespace {
 
 struct Framework {
-  std::string_view mark;    // in the file of a Python frame
-  std::string_view then;    // what becomes of the others and of the work, once the worker is ended; "{}": its parent
-  std::string_view remedy;  // how workers start without what is broken
+  std::string_view mark;  // in the file of a Python frame
+  // what happens to the other processes and to the work once the worker is ended; "{}": the worker's parent
+  std::string_view then;
+  std::string_view remedy;  // how to start workers without the broken state
 };
 
-// The first that fits is taken: a framework stands before what it is built on.
+// The first framework that fits is taken. A framework stands before the one that it is built on.
 constexpr std::array kFrameworks{
     Framework{
         "/torch/utils/data/",
@@ -40,8 +41,8 @@ constexpr std::array kFrameworks{
         "Start threads and open connections in a handler of Celery's signal worker_process_init, which runs in "
         "the child. With `celery worker --pool=threads` nothing is forked."},
     Framework{"/multiprocessing/pool.py",
-              "the Pool in process {0} then starts another worker, but the task of this one is lost. Who waits for its "
-              "result without a time limit waits for ever: end process {0}, too.",
+              "the Pool in process {0} then starts another worker, but the task of this one is lost. A caller that "
+              "waits for its result without a time limit waits for ever: end process {0}, too.",
               "Make the pool with multiprocessing.get_context(\"forkserver\").Pool(), or \"spawn\": its workers begin "
               "without the parent's threads and locks."},
     Framework{"/multiprocessing/process.py",
@@ -50,7 +51,7 @@ constexpr std::array kFrameworks{
               "without the parent's threads and locks."},
 };
 
-// Rules of what a child that does not begin as a copy of its parent cannot meet.
+// Rules about state that a child meets only if it begins as a copy of its parent.
 bool is_of_copied_state(std::string_view rule) {
   static constexpr std::array<std::string_view, 7> kOthers{
       "interrupted-static-init", "libc-lock-in-flight", "loader-lock-orphaned", "lost-blas-pool",
@@ -70,7 +71,8 @@ void add_framework_advice(const model::Model& model, Finding& finding) {
   const model::Process& process = model.processes[finding.process];
   const bool is_forked = finding.fork && finding.fork->child == process.pid;
   if (!is_hang(finding) || !is_forked || !is_of_copied_state(finding.rule)) return;
-  // The worker's own stack reaches into the parent's code that forked it; where it is cut, the fork tells.
+  // The worker's own stack reaches into the parent's code that forked it. If that stack is cut, the stack of the fork
+  // shows the framework.
   const auto framework = std::ranges::find_if(kFrameworks, [&](const Framework& each) {
     return shows(finding.stack, each.mark) || shows(finding.fork->stack, each.mark);
   });
@@ -78,7 +80,7 @@ void add_framework_advice(const model::Model& model, Finding& finding) {
   finding.fixes.insert(finding.fixes.begin(), {std::string(framework->remedy)});
   const bool is_there = is_proven_dead(process) && !has_ended(process) && !process.is_core && !process.killed_by_run;
   if (!is_there || finding.processes.size() != 1) return;
-  // What the framework then does, its own process does: that must live, and still be the parent.
+  // The framework reacts in its own process, so that process must be alive and must still be the worker's parent.
   const auto parent = std::ranges::find(model.processes, finding.fork->pid, &model::Process::pid);
   if (finding.fork->pid != process.ppid || parent == model.processes.end() || has_ended(*parent)) return;
   const std::string then = fmt::format(fmt::runtime(framework->then), finding.fork->pid);

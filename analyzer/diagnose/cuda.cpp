@@ -17,7 +17,7 @@ struct Named {
   const char* name;
 };
 
-// Of enum CUresult, "CUDA Driver API" 12.2, section 6.1: those that a broken process gets.
+// Values of enum CUresult ("CUDA Driver API" 12.2, section 6.1) that a broken process gets.
 constexpr Named kResults[] = {
     {1, "CUDA_ERROR_INVALID_VALUE"},     {2, "CUDA_ERROR_OUT_OF_MEMORY"},     {3, "CUDA_ERROR_NOT_INITIALIZED"},
     {4, "CUDA_ERROR_DEINITIALIZED"},     {100, "CUDA_ERROR_NO_DEVICE"},       {101, "CUDA_ERROR_INVALID_DEVICE"},
@@ -100,8 +100,8 @@ void tell_init(const Evidence& evidence, const model::Fork& fork, Finding& findi
       cuda.was_lost ? fmt::format("An ancestor of process {}", parent) : fmt::format("Its parent, process {},", parent);
   if (cuda.init_tid == 0) {
     add_sentence(finding,
-                 fmt::format("{} had initialised CUDA before this fork{}: the driver itself says so. Who called "
-                             "cuInit was not seen; a library that holds the driver's private tables, perhaps.",
+                 fmt::format("{} had initialised CUDA before this fork{}: the driver itself says so. forksight did not "
+                             "see who called cuInit: possibly a library that calls the driver by its private tables.",
                              whose, words::at(" at ", fork.stack)));
   } else {
     add_sentence(finding,
@@ -115,8 +115,9 @@ void tell_init(const Evidence& evidence, const model::Fork& fork, Finding& findi
 void add_fixes(const model::Process& process, const model::Cuda& cuda, Finding& finding) {
   const std::string where = words::at(" at ", cuda.init_stack);
   finding.fixes.push_back(
-      {fmt::format("Make the first CUDA call in the children: take what is{} out of the parent, or fork before it.",
-                   where.empty() ? std::string(" calling cuInit there") : where),
+      {fmt::format(
+           "Make the first CUDA call in the children: remove the call of cuInit{} from the parent, or fork before it.",
+           where.empty() ? std::string(" there") : where),
        true});
   if (words::is_python(process)) {
     finding.fixes.push_back(

@@ -1,4 +1,4 @@
-// The CUDA driver in sentences.
+// Sentences about the CUDA driver.
 #pragma once
 
 #include <string>
@@ -11,15 +11,15 @@ namespace forksight::cuda {
 
 // "CUDA_ERROR_NOT_INITIALIZED (3)"
 std::string answer(int result);
-// As users write it: cuMemAlloc, not cuMemAlloc_v2.
+// The name as users write it: cuMemAlloc, not cuMemAlloc_v2.
 std::string plain_name(const model::Touch& touch);
-// A call that only looks or waits: exit handlers make such calls too, and nobody minds what they answer.
+// A call that only queries or waits. Exit handlers make such calls, too, and their result harms nobody.
 bool is_incidental(const model::Touch& touch);
 
 Culprit describe_driver(const Evidence& evidence, const model::Fork& fork);
 // "cuInit was called at app.c:12"; "CUDA was initialised" if it was not seen.
 std::string describe_init(const model::Cuda& cuda);
-// Who initialised the driver, how, and what was active.
+// Adds who initialised the driver, how, and which contexts were active.
 void tell_init(const Evidence& evidence, const model::Fork& fork, Finding& finding);
 void add_fixes(const model::Process& process, const model::Cuda& cuda, Finding& finding);
 

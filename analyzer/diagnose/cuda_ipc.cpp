@@ -11,7 +11,7 @@ using model::CudaIpcKind;
 
 bool has_succeeded(const IpcCall& call) { return call.ended_ns != 0 && call.result == 0; }
 
-// A call that never came back may have done its work.
+// A call that never returned may have done its work all the same.
 bool may_have_succeeded(const IpcCall& call) { return call.ended_ns == 0 || call.result == 0; }
 
 }  // namespace
@@ -59,7 +59,7 @@ Sharing::Sharing(const Evidence& evidence) : evidence_(evidence) {
         }
         break;
       case CudaIpcKind::kContextGone:
-        // All of it counts as closed: of some that is wrong, and nothing is said of it then.
+        // All of it counts as closed. For some of these imports that is wrong; then forksight says nothing about them.
         for (auto entry = opened.begin(); entry != opened.end();) {
           if (entry->first.first != call->process) {
             ++entry;

@@ -1,4 +1,4 @@
-// Device memory between processes: the calls of all of them, joined by the handle.
+// Device memory that processes share: the calls of all processes, joined by the handle.
 #pragma once
 
 #include <cstdint>
@@ -17,14 +17,14 @@ using IpcCall = model::CudaIpcCall;
 // An allocation that was exported.
 struct Export {
   const IpcCall* call = nullptr;
-  const IpcCall* freed = nullptr;  // null: it was not, or the driver refused
+  const IpcCall* freed = nullptr;  // null: the memory was not freed, or the driver refused
 };
 
-// Memory of another process, or of the own one, that a process had open.
+// Memory that a process had open: of another process, or its own.
 struct Import {
-  const IpcCall* open = nullptr;   // the first of it
-  const IpcCall* close = nullptr;  // the one that gave it up; null: it is open still
-  const Export* of = nullptr;      // null: its exporter was not seen
+  const IpcCall* open = nullptr;   // the first call that opened it
+  const IpcCall* close = nullptr;  // the call that closed it; null: it is still open
+  const Export* of = nullptr;      // null: the export was not seen
 };
 
 class Sharing {
@@ -35,17 +35,17 @@ class Sharing {
   const std::vector<Import>& imports() const { return imports_; }
   // Calls of cuIpcOpenMemHandle that the driver refused.
   const std::vector<const IpcCall*>& refused() const { return refused_; }
-  // The export of that handle on the same host, of what was not freed before `opened` began. Null: none was seen.
+  // The export of that handle on the same host, if the memory was not freed before `opened` began. Null: none was seen.
   const Export* find_export(const IpcCall& opened) const;
-  // What the process had open by that handle at that instant; null if nothing.
+  // What the process had open by that handle at that instant. Null: nothing.
   const Import* find_open(model::ProcessId process, std::uint64_t handle, std::uint64_t at_ns) const;
 
-  // The process did something of its own after that instant, so it lived then.
+  // The process did something by itself after that instant, so it was alive then.
   bool lived_after(model::ProcessId process, std::uint64_t at_ns) const;
-  // It ended: by itself, or was seen to have gone. 0: not known.
+  // The time at which the process ended, or was seen to have ended. 0: not known.
   std::uint64_t end_of(model::ProcessId process) const;
   bool ended_by_itself(model::ProcessId process) const { return own_end_.contains(process); }
-  // All that it did with such memory was recorded.
+  // All calls of the process on such memory were recorded.
   bool is_whole(model::ProcessId process) const { return !evidence_.process(process).has_gaps; }
 
  private:
@@ -58,12 +58,12 @@ class Sharing {
   std::map<model::ProcessId, std::uint64_t> own_end_;
 };
 
-// It was open when the instant came, and for longer than that.
+// The memory was open before the instant and stayed open after it.
 bool is_open_at(const Import& import, std::uint64_t at_ns);
 
-// With who exported it and where.
+// Names the exporter, and where it exported the memory.
 Culprit describe_memory(const Evidence& evidence, const Export& exported);
-// The finding about what `call` of its process did.
+// Begins the finding about `call`.
 Finding begin_finding(const char* slug, const IpcCall& call);
 
 }  // namespace forksight::cuda

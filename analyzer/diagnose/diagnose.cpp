@@ -52,8 +52,8 @@ std::vector<Finding> merge_equal(std::vector<Finding> all) {
   return merged;
 }
 
-// Of each rule and each kind of wait: a handler may jump out of a lock, unlock it, or cancel its thread, and here one
-// may run although nobody sends a signal.
+// Applies to every rule and every kind of wait. A handler may jump out of the wait for a lock, unlock the lock, or
+// cancel its thread. Here a timer may run a handler although nobody sends a signal.
 void heed_timers(const model::Model& model, std::vector<Finding>& findings) {
   for (Finding& finding : findings) {
     const auto has_timer = [&](model::ProcessId id) { return model.processes[id].may_be_timed_out; };
@@ -61,12 +61,12 @@ void heed_timers(const model::Model& model, std::vector<Finding>& findings) {
     if (!is_proven || std::ranges::none_of(finding.processes, has_timer)) continue;
     finding.harm = Certainty::kLikely;
     add_sentence(finding,
-                 "It is not proven that this never ends: a signal handler may run, because of a timer or of a child's "
-                 "end, and jump out of the wait.");
+                 "It is not proven that this never ends: a timer or the end of a child may run a signal handler, and "
+                 "the handler may jump out of the wait.");
   }
 }
 
-// The process at the end of the chain of waits, and nothing if it runs in a circle.
+// The process at the end of the chain of waits. nullopt if the chain runs in a circle.
 std::optional<model::ProcessId> find_root(const model::Model& model, model::ProcessId id) {
   std::unordered_set<model::ProcessId> seen;
   while (model.processes[id].liveness == model::Liveness::kVictim && model.processes[id].waits_for) {
@@ -103,7 +103,7 @@ std::vector<Finding> diagnose(const model::Model& model) {
   for (const Rule& rule : all_rules()) {
     if (rule.evaluate != nullptr) rule.evaluate(evidence, findings);
   }
-  // `why` shows what such a process waits for, and what could end that.
+  // `why` shows what such a process waits for, and what could end the wait.
   std::erase_if(findings, [](const Finding& finding) { return finding.may_be_meant; });
   heed_timers(model, findings);
   for (Finding& finding : findings) finding.fingerprint = fingerprint(model, finding);
@@ -120,8 +120,9 @@ std::vector<Finding> diagnose(const model::Model& model) {
   return findings;
 }
 
-// A rule that asks by name whose lock or pool it is has a twin that speaks where the name is not known. A rule that has
-// none, as for a child that was forked in a signal handler, speaks of processes that stand still.
+// A rule that asks by name whose lock or pool it is has a twin rule that speaks where the name is not known. A rule
+// without such a twin, like the one for a child forked in a signal handler, speaks only about processes that stand
+// still.
 bool may_find_with_names(const model::Model& nameless) {
   const bool has_stuck = std::ranges::any_of(nameless.processes, [](const model::Process& process) {
     if (!process.waits.empty()) return true;
@@ -144,7 +145,8 @@ std::vector<model::ProcessId> find_unexplained_processes(const model::Model& mod
   for (model::ProcessId id = 0; id < model.processes.size(); ++id) {
     const model::Process& process = model.processes[id];
     if (!is_proven_dead(process) || explained.contains(id) || victims.contains(process.pid)) continue;
-    if (!has_way_out(process)) unexplained.push_back(id);  // else a daemon that waits to be told something
+    // otherwise it may be a daemon that waits to be told something
+    if (!has_way_out(process)) unexplained.push_back(id);
   }
   return unexplained;
 }
@@ -159,7 +161,7 @@ std::vector<std::string> find_unexplained(const model::Model& model, const std::
     const char* const proof =
         process.liveness == model::Liveness::kDead ? "no task can wake it" : "only a signal handler could wake it";
     const std::string where = process.is_core ? std::string("CORE") : fmt::format("-p {}", process.pid);
-    // A run does not guess; who asks gets an answer.
+    // A run does not guess; a user who asks with `why` gets an answer.
     const bool can_be_asked = !model.command.empty() && process.liveness == model::Liveness::kDeadButForSignal;
     const std::string next = can_be_asked ? fmt::format("ask: forksight why {}", process.pid)
                                           : fmt::format("see where: gdb {} -batch -ex 'thread apply all bt'", where);
@@ -174,9 +176,8 @@ std::vector<Finding> conclude(model::Model& model) {
   for (std::string& sentence : find_unexplained(model, findings)) model.limits.push_back(std::move(sentence));
   if (!model.lock_orders.empty() && !orders::find_rings(model).is_complete) {
     model.limits.push_back(
-        fmt::format("{} orders of locks: the search for rings among them was given up, longer ones may be missing; run "
-                    "a smaller part "
-                    "of the program under --lock-order",
+        fmt::format("{} orders of locks are too many to search completely, so long rings of locks may be missing; run "
+                    "a smaller part of the program under --lock-order",
                     model.lock_orders.size()));
   }
   return findings;

@@ -24,7 +24,7 @@ std::string describe_waits(const model::Process& process) {
                            return wait.kind == model::WaitKind::kFutex || has_thread_ended(wait);
                          });
   const char* const where = all_futex ? " in a futex" : "";
-  // A core is of one instant.
+  // A core shows one instant only, so it says nothing about durations.
   if (alive > 1)
     return fmt::format("all its {} threads {}{} without a timeout", alive, process.is_core ? "sleep" : "have slept",
                        where);
@@ -100,7 +100,7 @@ Evidence::Evidence(const model::Model& model)
     if (outermost == nullptr || run.since_ns < outermost->since_ns) outermost = &run;
   }
   for (const model::Touch& touch : model.touches) {
-    // Waiting for a lock may well be a futex wait: that is not going on.
+    // A futex wait may be the wait for the lock itself, so it does not show that the thread went on.
     if (touch.kind != model::TouchKind::kFutexWait) saw(touch.process, touch.tid, touch.time_ns);
   }
 }
@@ -125,7 +125,8 @@ const model::HandlerRun* Evidence::find_handler(const model::Touch& touch) const
 }
 
 bool Evidence::went_on_after(const model::Touch& touch) const {
-  // Inside of a region runs the program's own code: what it did there, and came back from, is no end of the region.
+  // The program's own code runs inside of a region. Calls that it made there and returned from do not show that the
+  // region ended.
   if (touch.kind == model::TouchKind::kParallel) {
     const auto open = last_open_.find({touch.process, touch.tid});
     return open != last_open_.end() && open->second > touch.time_ns;
@@ -134,12 +135,12 @@ bool Evidence::went_on_after(const model::Touch& touch) const {
   return last != last_act_.end() && last->second > touch.time_ns;
 }
 
-// A spin that was seen from outside only is a sample, no proof.
+// A spin that was only seen from outside is a sample, not a proof.
 bool Evidence::is_guess(const model::Touch& touch) const {
   return fork(touch).is_inferred && process(touch.process).liveness == model::Liveness::kSpinning;
 }
 
-// Inferred from outside: that nobody is left to end the call is known, and not who was inside of it.
+// For inferred holders: it is known that nobody is left to end the call, but not who was inside of it.
 bool Evidence::has_unknown_holder(const model::Touch& touch) const {
   if (!fork(touch).is_inferred) return false;
   const auto is_known = [&](model::ThreadId id) {
@@ -151,8 +152,9 @@ bool Evidence::has_unknown_holder(const model::Touch& touch) const {
   return model_.locks[held.lock].kind == model::LockKind::kGuard && !is_known(held.holder);
 }
 
-// A wait for a semaphore, or in code of the program's own, comes back after a handler: that may raise an exception, as
-// Python's do, post, or unlock. A core does not tell which handlers there are. Other locks go on waiting.
+// A wait for a semaphore, or in the program's own code, returns after a signal handler. The handler may raise an
+// exception, as Python's do, or post, or unlock. A core does not show which handlers exist. Waits for other locks go on
+// after a handler.
 bool Evidence::may_be_interrupted(const model::Touch& touch) const {
   const model::Process& about = process(touch.process);
   const bool has_handler = has_way_out(about) || (about.is_core && !is_beyond_signals(about));
@@ -161,16 +163,17 @@ bool Evidence::may_be_interrupted(const model::Touch& touch) const {
   return kind == model::LockKind::kSemaphore || kind == model::LockKind::kPython || kind == model::LockKind::kCustom;
 }
 
-// Whoever waits for a timer that it lost may be meant to be ended; the loss is told all the same.
+// A process that waits for a timer that its fork lost may be meant to be ended from outside. The lost timer is reported
+// all the same.
 bool Evidence::ended_unseen(const model::Touch& touch) const {
   const bool is_timer = touch.kind == model::TouchKind::kTimerWait || touch.kind == model::TouchKind::kLibcCall;
-  // libc aborts a process that locks an orphaned one, which takes no time.
+  // libc at once aborts a process that locks such an orphan.
   const bool ends_it = touch.held && model_.locks[fork(touch).held[*touch.held].lock].priority_inherit;
-  // With a deadline nobody claims that it hangs: it waits in vain.
+  // For a wait with a deadline the finding claims no hang: the wait is in vain.
   return !is_timer && !ends_it && !touch.timed && ended_unseen(touch.process);
 }
 
-// Whoever ended it need not have waited for it in vain: it may be meant to sleep until somebody kills it.
+// Somebody ended the process, which does not show that it waited in vain: it may be meant to sleep until it is killed.
 bool Evidence::ended_unseen(model::ProcessId id) const {
   const model::Process& about = process(id);
   const bool was_watched = !model_.command.empty() && !about.is_unreadable;
@@ -180,25 +183,25 @@ bool Evidence::ended_unseen(model::ProcessId id) const {
 std::optional<Certainty> Evidence::find_hang(const model::Touch& touch) const {
   if (touch.returned || touch.cured || went_on_after(touch)) return std::nullopt;
   const model::Process& about = process(touch.process);
-  // An exec ends all threads: none is in a call that was made before.
+  // An exec ends all other threads, so no thread is still in a call that it made before.
   if (about.has_execed) return std::nullopt;
   if (is_proven_dead(about)) return may_be_interrupted(touch) ? Certainty::kLikely : Certainty::kProven;
-  // That it came back may be among the records that are missing.
+  // The record of the call's return may be among the missing records.
   if (about.has_gaps) return Certainty::kLikely;
-  // A region that runs alone and long looks like one that spins for its team.
+  // A region that runs long and alone looks like one that spins for its team.
   if (touch.is_team_guess || is_guess(touch)) return Certainty::kLikely;
   if (about.stuck_for_ms > 0) return Certainty::kProven;
   if (ended_unseen(touch)) return std::nullopt;
-  // Threads of it that go on may be about to end it.
+  // Other threads of the process go on, and may be about to end the wait.
   if (about.liveness == model::Liveness::kAwake && !about.exit_status) return Certainty::kLikely;
   if (!about.exit_status || !WIFEXITED(*about.exit_status)) return Certainty::kProven;
-  // It left by itself. A handler may have done that, or another thread, around a thread that hung; or the call came
-  // back and only its record is missing.
+  // The process exited by itself. A handler or another thread may have done that while this thread hung; or the call
+  // returned and only its record is missing.
   if (WEXITSTATUS(*about.exit_status) == 0 && touch.tid == about.pid) return std::nullopt;
   return Certainty::kLikely;
 }
 
-// Beside those that the fork lost: the lock counts more, or the thread that forked had it, too.
+// Readers beside those that the fork lost: the lock counts more readers, or the forking thread held it, too.
 bool Evidence::has_other_readers(const model::Touch& touch) const {
   const std::vector<model::Held>& held = fork(touch).held;
   const model::Held& of_touch = held[*touch.held];
@@ -245,18 +248,18 @@ Certainty Evidence::find_cause(const model::Touch& touch) const {
   if (!touch.held) return is_likely ? Certainty::kLikely : Certainty::kProven;
   const model::Held& held = fork(touch).held[*touch.held];
   const model::LockKind kind = model_.locks[held.lock].kind;
-  // Neither a count of readers nor one of zero tells who: it may be the child's own thread, one that has ended, or
-  // nobody at all, for a semaphore may be a signal.
+  // A count of readers, or a count of zero, names nobody. The holder may be a thread of the child or a thread that has
+  // ended. A semaphore may have no holder at all, because it may be a signal.
   const bool is_signal = kind == model::LockKind::kSemaphore && !words::is_python_semaphore(touch.stack);
   const bool is_doubtful = is_signal || kind == model::LockKind::kRwlockRead;
   if (fork(touch).is_inferred && (is_doubtful || held.may_be_own)) return Certainty::kPossible;
   if (kind == model::LockKind::kRwlockRead && has_other_readers(touch)) return Certainty::kPossible;
   if (is_signal && may_have_no_poster(touch)) return Certainty::kPossible;
-  // A lock of Python is no signal, but without the shim nobody knows who took it.
+  // A lock of Python is never a signal, but without the shim nobody knows who took it.
   const bool is_of_python = kind == model::LockKind::kSemaphore || kind == model::LockKind::kPython;
   const bool is_unnamed = fork(touch).is_inferred && is_of_python && model_.threads[held.holder].tid == 0;
-  // It was seen to be taken, and who took it was lost. It may be a signal all the same. By its number the owner is a
-  // thread of the parent, if the parent is the process that the core says.
+  // The semaphore was seen to be taken, and its taker was lost. It may be a signal all the same. By its number the
+  // owner is a thread of the parent, if the parent is the process that the core names.
   const bool is_supposed =
       fork(touch).is_parent_supposed && !held.by_forking_thread && model_.threads[held.holder].tid != 0;
   return is_likely || is_signal || is_unnamed || is_supposed ? Certainty::kLikely : Certainty::kProven;
@@ -292,8 +295,8 @@ Finding Evidence::begin_finding(const char* slug, const model::Touch& touch) con
   const auto& waits = process(touch.process).waits;
   const auto seen = std::ranges::find(waits, touch.tid, &model::Wait::tid);
   const bool is_open = !touch.returned && !touch.cured && touch.action == model::TouchAction::kNone;
-  // An open call is shown where its thread was seen, which is inside of that call. A region is shown where it began:
-  // its thread may be deep in the region's own code.
+  // An open call is shown at the place where its thread was seen, which is inside of that call. A region is shown at
+  // the place where it began, because its thread may be deep in the region's own code.
   const auto is_of_python = [](const model::Frame& frame) { return frame.python; };
   const bool may_be_inside = touch.kind != model::TouchKind::kParallel ||
                              (seen != waits.end() && std::ranges::any_of(seen->stack.frames, is_of_python));
@@ -337,8 +340,8 @@ std::string_view hangs(const model::Process& process) { return has_ended(process
 
 namespace {
 
-// The end of another process ends a wait for it, for its end of a pipe or socket, or for its lock on a file. /proc does
-// not show an alarm() without a handler, which would end it.
+// The end of another process ends a wait for that process, for its end of a pipe or socket, or for its lock on a file.
+// /proc does not show an alarm() without a handler, which would end the process.
 std::string describe_outside_help(const model::Process& process) {
   std::set<std::int32_t> others;
   for (const model::Wait& wait : process.waits) {
@@ -367,10 +370,11 @@ std::string describe_liveness(const model::Process& process) {
       return since + describe_waits(process) + ": no task can wake it, only " + words::ways_out(process) + " could.";
     case Liveness::kSpinning:
       if (process.is_core) {
-        return since + "it runs inside of this call and has no other thread, by which alone the call could end.";
+        return since + "it runs inside of this call, which only another thread could end, and it has no other thread.";
       }
-      return since + "it has run without a pause and has not left this call: it spins for what never comes.";
-    case Liveness::kStalled: return since + "this call has not come back; that nothing will ever let it is not proven.";
+      return since +
+             "it has run without a pause and has not left this call: it spins until something happens that never will.";
+    case Liveness::kStalled: return since + "this call has not returned. It is not proven that it never will.";
     default: break;
   }
   return {};

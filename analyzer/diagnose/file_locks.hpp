@@ -1,4 +1,4 @@
-// What the findings about locks of files have in common.
+// What the findings about file locks have in common.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ std::string name_file(const model::FileLockUse& use);
 // "bytes 0 to 99", "all bytes", "all bytes from 100"
 std::string name_range(const model::FileLockUse& use);
 
-// About the process that used the lock, and of outcome kCorruption.
+// Begins a finding about the process that used the lock, with the outcome kCorruption.
 Finding begin_finding(const Evidence& evidence, const char* slug, const model::FileLockUse& use);
 
 }  // namespace forksight::file_locks

@@ -1,4 +1,4 @@
-// What a rule says. Views print it, they never add to it.
+// What a rule reports. Views print it and never add to it.
 #pragma once
 
 #include <cstdint>
@@ -30,10 +30,10 @@ struct Holder {
   std::int32_t pid = 0;
   std::int32_t tid = 0;
   std::string name;
-  std::string library;  // of the start routine
+  std::string library;  // the library of the start routine
   std::string start_routine;
-  std::string owner;   // as in owners.def: "openblas", "unknown"
-  bool alive = false;  // in the process that suffers
+  std::string owner;   // named as in owners.def: "openblas", "unknown"
+  bool alive = false;  // it lives in the process that suffers
 };
 
 struct Culprit {
@@ -42,15 +42,15 @@ struct Culprit {
   std::string library;
   std::uint64_t address = 0;
   std::optional<Holder> holder;
-  bool is_waited_for = false;  // the holder does not hold it but waits there: condition variables, barriers
-  model::Stack stack;          // where it was acquired or made; or, ...
-  bool is_at_fork = false;     // ... where its holder was at the fork: more is not known
-  bool is_now = false;         // ... where its holder, who has it still, is now
+  bool is_waited_for = false;  // the holder does not hold it, but waits there: condition variables, barriers
+  model::Stack stack;          // where it was acquired or made; with one of the next two flags:
+  bool is_at_fork = false;     // where its holder was at the fork, because more is not known
+  bool is_now = false;         // where its holder, who still has it, is now
 };
 
 struct Fix {
   std::string text;
-  bool verified = false;  // tried by the hazard suite for this rule
+  bool verified = false;  // the hazard suite tests it for this rule
 };
 
 struct Victim {
@@ -64,34 +64,35 @@ struct ForkSite {
   model::Stack stack;
 };
 
-// How often it is to be expected: a range of chances, 0 to 1.
+// How often it is to be expected: a range of probabilities from 0 to 1.
 struct Chance {
   double low = 0;
   double high = 1;
 };
 
 struct Finding {
-  std::string rule;  // slug of the catalogue
-  // Two claims, each proven or not. That what `outcome` names happened, or will; never kUnknown. And that it happened
-  // because of `culprit` as the rule says; kUnknown: the rule only says what is waited for.
+  std::string rule;  // its slug in the catalogue
+  // Two claims, each proven or not. `harm`: what `outcome` names has happened, or will happen; never kUnknown. `cause`:
+  // it happened because of `culprit`, as the rule says; kUnknown: the rule only says what the process waits for.
   Certainty harm = Certainty::kPossible;
   Certainty cause = Certainty::kUnknown;
   Outcome outcome = Outcome::kMayHang;
-  std::optional<Chance> odds;  // kMayHang: per fork; where there is a measure
-  std::string fingerprint;     // 16 hex digits over rule, library, symbols; no addresses, no pids
-  std::string summary;         // one line that survives alone in a log
+  std::optional<Chance> odds;  // for kMayHang: per fork, if it was measured
+  std::string fingerprint;     // 16 hex digits, made of rule, library and symbols; no addresses, no pids
+  std::string summary;         // one line that can be understood alone in a log
   model::ProcessId process = 0;
-  std::vector<model::ProcessId> processes;  // all that show it, once findings are merged; `process` is the first
+  // all processes with this finding, once equal findings are merged; `process` is the first
+  std::vector<model::ProcessId> processes;
   std::int32_t tid = 0;
   std::string thread_name;
   Culprit culprit;
-  model::Stack stack;  // of the thread that suffers
+  model::Stack stack;  // the stack of the thread that suffers
   std::optional<ForkSite> fork;
   std::vector<std::string> chain;  // from the symptom to the cause, one sentence each
   std::vector<Victim> victims;
-  std::vector<Fix> fixes;   // the verified one first
+  std::vector<Fix> fixes;   // verified ones first
   std::uint64_t count = 1;  // equal findings merged
-  // Nothing but the wait speaks for it, and something may still end that: an idle program looks the same.
+  // Nothing but the wait is evidence of a hang, and something may still end the wait: an idle program looks the same.
   bool may_be_meant = false;
 };
 

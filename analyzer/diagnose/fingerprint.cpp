@@ -29,15 +29,15 @@ class Fnv1a {
   std::uint64_t value_ = 0xcbf29ce484222325;
 };
 
-// The loader knows a library by its soname, the kernel by its file.
+// The loader names a library by its soname, the kernel by its file.
 std::string_view without_version(std::string_view path) {
   const std::string_view name = words::base_name(path);
   const std::size_t end = name.find(".so");
   return end == std::string_view::npos ? name : name.substr(0, end);
 }
 
-// A stack may go through functions without names, in a library whose file has other names than its soname. How many of
-// them are seen depends on who looks.
+// A stack may go through functions without names, in a library whose file name differs from its soname. How many of
+// these frames are known depends on the kind of evidence.
 void add_stack(Fnv1a& hash, const model::Stack& stack) {
   const std::vector<const model::Frame*> frames = words::find_user_frames(stack);
   const auto is_named = [](const model::Frame* frame) { return !frame->function.empty(); };
@@ -50,19 +50,19 @@ void add_stack(Fnv1a& hash, const model::Stack& stack) {
   hash.add("|");
 }
 
-// Which lock of libc, or whose code made a thread of C++, is not known to all who look.
+// Not all kinds of evidence know which lock of libc it is, or whose code made a C++ thread.
 bool is_runtime(std::string_view library) {
   return library == "libc" || library.starts_with("libc-2") || library == "libstdc++";
 }
 
-// "cache_mu" of "cache_mu (mutex)", but nothing of "the mutex at 0x55d0c0", nor a count of threads.
+// Returns "cache_mu" for "cache_mu (mutex)", but nothing for "the mutex at 0x55d0c0", and no count of threads.
 std::string_view stable_name(const Culprit& culprit) {
   if (culprit.kind != CulpritKind::kLock || culprit.library.empty()) return {};
   const std::string_view name = culprit.name;
   return name.substr(0, name.find(" ("));
 }
 
-// What an interpreter runs: the name of the script, or its text if that is on the command line.
+// What an interpreter runs: the name of the script, or its text if it was given on the command line.
 std::string_view script_of(const model::Process& process) {
   constexpr std::string_view kInterpreters[] = {"node", "perl", "php", "python", "ruby"};
   const std::string_view program = words::base_name(process.exe);
@@ -91,7 +91,7 @@ std::string fingerprint(const model::Model& model, const Finding& finding) {
   hash.add(is_known_to_all && library != without_version(program) ? library : std::string_view());
   hash.add(is_known_to_all ? stable_name(finding.culprit) : std::string_view());
   add_stack(hash, finding.stack);
-  // What may happen some day has no wait. A core tells of waits alone.
+  // A prediction has no wait. A core shows only waits.
   const bool is_of_wait = finding.harm != Certainty::kPossible || process.is_core;
   if (!is_of_wait || finding.outcome == Outcome::kCorruption) add_stack(hash, finding.culprit.stack);
   return fmt::format("{:016x}", hash.value());

@@ -9,7 +9,7 @@ namespace forksight::futex_waits {
 namespace {
 
 struct Known {
-  std::string_view part;  // of a function's name
+  std::string_view part;  // a part of a function's name
   const char* what;
   const char* other_side;
 };
@@ -18,8 +18,8 @@ constexpr const char kSetter[] = "the promise, std::async or packaged task that 
 constexpr const char kNotifier[] = "the thread that changes the value and calls notify";
 constexpr const char kRustUnlock[] = "the thread that holds it";
 
-// libstdc++ (their inlined frames, and what a stripped library still exports), libc, libgomp, libc++, Rust's standard
-// library and crates, abseil, folly. In this order: what is built upon another comes before it.
+// libstdc++ (its inlined frames, and what a stripped library still exports), libc, libgomp, libc++, Rust's standard
+// library and crates, abseil, folly. The order matters: a function that is built on another one comes before it.
 constexpr Known kKnown[] = {
     {"std::future<", "std::future::get()", kSetter},
     {"std::shared_future<", "std::shared_future::get()", kSetter},
@@ -58,7 +58,7 @@ constexpr Known kKnown[] = {
     {"folly::", "a folly lock or baton", "the thread that holds it, or that posts it"},
 };
 
-// What a function takes is not what it is.
+// The types of a function's parameters do not say what the function is.
 const Known* find_known(std::string_view function) {
   function = function.substr(0, function.find('('));
   for (const Known& known : kKnown) {
@@ -68,12 +68,12 @@ const Known* find_known(std::string_view function) {
 }
 
 const Known* find_known(const model::Stack& stack) {
-  // From the user's frame inwards: what the user called comes before what that is made of.
+  // Searched from the user's frame inwards: what the user called comes before the functions that implement it.
   const std::size_t user = words::find_user_part(stack).first;
   for (std::size_t i = user; i-- > 0;) {
     if (const Known* const known = find_known(stack.frames[i].function)) return known;
   }
-  // Libraries that are no part of a language: their frames count as the user's.
+  // Libraries that are not part of a language: their frames count as the user's.
   for (const char* const library : {"absl::", "folly::", "parking_lot"}) {
     if (user == stack.frames.size() || !stack.frames[user].function.starts_with(library)) continue;
     if (const Known* const known = find_known(library)) return known;

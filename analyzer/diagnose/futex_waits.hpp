@@ -1,4 +1,4 @@
-// What a futex wait is for, as far as the functions on its stack tell.
+// What a futex wait is for, as far as the function names on its stack show.
 #pragma once
 
 #include <string>
@@ -12,10 +12,10 @@ struct Purpose {
   std::string other_side;  // who ends such a wait: "the promise or task that sets it"
 };
 
-// For any wait there is an answer; "a futex" where nothing is recognised.
+// Every wait has an answer: "a futex" if nothing is recognised.
 Purpose find_purpose(const model::Stack& stack);
 
-// A function on the stack tells what the futex belongs to. If none does, it may be a word of the program's own.
+// A function on the stack shows what the futex belongs to. Otherwise it may be a variable of the program itself.
 bool is_recognised(const model::Stack& stack);
 
 }  // namespace forksight::futex_waits

@@ -46,7 +46,7 @@ std::string object_name(const model::HandlerWait& wait, const char* kind) {
   return wait.object_name.empty() ? fmt::format("the {} at {:#x}", kind, wait.object) : wait.object_name;
 }
 
-// "thread 12 "worker", a worker of OpenBLAS"; of the thread itself "itself".
+// "thread 12 "worker", a worker of OpenBLAS"; "itself" for the thread itself.
 std::string owner_words(const model::Model& model, const model::HandlerRun& run, const model::HandlerWait& wait) {
   const model::Thread& owner = model.threads[*wait.owner];
   const bool is_self = run.thread ? *run.thread == *wait.owner : owner.tid == run.tid;
@@ -84,8 +84,8 @@ std::string touch_words(const model::Model& model, const model::Touch& touch) {
   const std::string taken = words::at(" at ", held.acquired_at);
   const std::string holder =
       held.by_forking_thread ? "the forking thread itself" : words::thread(model.threads[held.holder]);
-  return fmt::format("locks {}{}, which {} {} and which nobody has in the child", words::lock(model.locks[held.lock]),
-                     place, holder, taken.empty() ? "held" : "took" + taken);
+  return fmt::format("locks {}{}, which {} {} and which no thread of the child holds",
+                     words::lock(model.locks[held.lock]), place, holder, taken.empty() ? "held" : "took" + taken);
 }
 
 const model::Stack& fork_stack_of(const model::Model& model, const model::HandlerRun& run) {
@@ -95,15 +95,15 @@ const model::Stack& fork_stack_of(const model::Model& model, const model::Handle
 std::string order_sentence(const model::Model& model, const model::HandlerRun& run) {
   const std::string library = model.handlers[run.handlers].library;
   if (run.place == 0) {
-    return library.empty() ? std::string() : fmt::format("This one is of {}.", words::base_name(library));
+    return library.empty() ? std::string() : fmt::format("This handler belongs to {}.", words::base_name(library));
   }
-  return fmt::format("{} handlers are called {}; this one is number {} of {}{}.", kPhaseNames[index_of(run.phase)],
+  return fmt::format("{} handlers are called {}; this handler is number {} of {}{}.", kPhaseNames[index_of(run.phase)],
                      run.phase == model::HandlerPhase::kPrepare ? "last registered first" : "first registered first",
                      run.place, run.of,
                      library.empty() ? std::string() : fmt::format(", registered by {}", words::base_name(library)));
 }
 
-// Those that were called before this one: prepare handlers are called last registered first.
+// The handlers that were called before this one: prepare handlers are called last registered first.
 std::vector<model::HandlerId> find_earlier(const model::Model& model, const model::HandlerRun& run) {
   std::vector<model::HandlerId> earlier;
   for (model::HandlerId id = run.handlers + 1; id < model.handlers.size() && earlier.size() + 1 < run.place; ++id) {
@@ -112,7 +112,7 @@ std::vector<model::HandlerId> find_earlier(const model::Model& model, const mode
   return earlier;
 }
 
-// By the function that took the lock; or by its library, if that has one such handler only.
+// Found by the function that took the lock; or by its library, if the library has only one such handler.
 std::optional<model::HandlerId> find_taker(const model::Model& model, const model::HandlerRun& run,
                                            const model::HandlerHold& hold) {
   std::vector<model::HandlerId> of_library;
@@ -159,7 +159,7 @@ std::optional<End> find_end(const Evidence& evidence, const model::HandlerRun& r
   const model::Process& process = evidence.process(run.process);
   if (run.phase == model::HandlerPhase::kChild && process.has_execed) return std::nullopt;
   if (is_beyond_signals(process)) return End{Certainty::kProven, Outcome::kHang};
-  // Or it was so when it was last seen, and was then ended from outside.
+  // The process was dead when it was last seen, and was ended from outside afterwards.
   switch (process.liveness) {
     case model::Liveness::kDeadButForSignal: return End{Certainty::kLikely, Outcome::kMayHang};
     case model::Liveness::kSpinning:
@@ -200,7 +200,7 @@ Finding describe(const char* slug, const Evidence& evidence, const model::Handle
     finding.culprit.holder->alive = model.threads[*wait->owner].process == run.process;
     finding.culprit.stack = wait->owner_stack.known() ? wait->owner_stack : model.threads[*wait->owner].created_at;
   }
-  finding.culprit.is_now = run.place == 0 && finding.culprit.stack.known();  // seen from outside only
+  finding.culprit.is_now = run.place == 0 && finding.culprit.stack.known();  // only seen from outside
   if (wait != nullptr) finding.stack = wait->stack;
   if (touch != nullptr) finding.stack = touch->stack;
   if (seen != process.waits.end() && seen->stack.known() && !seen->stack.cut) finding.stack = seen->stack;

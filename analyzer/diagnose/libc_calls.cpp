@@ -25,7 +25,7 @@ static_assert(kLocks.size() == static_cast<std::size_t>(trace::LibcLock::kCount)
 
 const LockWords& words_of(trace::LibcLock lock) { return kLocks[static_cast<std::size_t>(lock)]; }
 
-// Without a trace: a thread of the parent is there now.
+// There is no trace: forksight only sees that a thread of the parent is inside of the function now.
 bool is_inferred(const Evidence& evidence, const model::Touch& touch, const Lost& lost) {
   return evidence.fork(touch).is_inferred && lost.in_flight.called_at.known() && !lost.in_flight.by_forking_thread;
 }
@@ -57,10 +57,12 @@ std::string tell_quiesced(const model::Fork& fork, const End& end) {
   const auto waited = words::duration(fork.quiesced->waited_ns / words::kNsPerMs);
   if (end.outcome == Outcome::kCured) {
     return fmt::format(
-        "The fork waited {} until that call had ended (--cure=quiesce-libc), so the child got the lock free.", waited);
+        "The fork waited {} until that call had ended (--cure=quiesce-libc), so the lock was free in the child.",
+        waited);
   }
   return fmt::format(
-      "The fork waited {} for it (--cure=quiesce-libc), in vain: {} still inside of such a call when the time was up.",
+      "The fork waited {} for that call to end (--cure=quiesce-libc), but {} still inside of such a call when the time "
+      "was up.",
       waited, fork.quiesced->left == 1 ? "1 thread was" : fmt::format("{} threads were", fork.quiesced->left));
 }
 
@@ -70,7 +72,7 @@ std::optional<Lost> find_lost(const model::Model& model, const model::Touch& tou
   if (touch.kind != model::TouchKind::kLibcCall || !touch.in_flight) return std::nullopt;
   const model::CallInFlight& in_flight = model.forks[touch.fork].calls[*touch.in_flight];
   const std::uint64_t common = in_flight.call.locks & touch.call.locks;
-  // The list goes from locks that many functions share to those of one function.
+  // The list goes from locks that many functions share to locks of one function.
   const auto last = static_cast<std::size_t>(std::bit_width(common)) - 1;
   if (common == 0 || last >= kLocks.size()) return std::nullopt;
   return Lost{in_flight, model.threads[in_flight.thread], static_cast<trace::LibcLock>(last),
@@ -89,12 +91,12 @@ std::optional<End> find_end(const Evidence& evidence, const model::Touch& touch)
   const auto hang = evidence.find_hang(touch);
   if (!hang) return std::nullopt;
   const model::Process& child = evidence.process(touch.process);
-  // A lock of libc is a futex: in a pipe or a wait4 it stands for another reason.
+  // A lock of libc is a futex. A child in a pipe or in wait4 stands still for another reason.
   const auto wait = std::ranges::find(child.waits, touch.tid, &model::Wait::tid);
   if (wait != child.waits.end() && wait->kind != model::WaitKind::kFutex && is_proven_dead(child)) return std::nullopt;
   if (is_proven_dead(child)) return End{*hang, Outcome::kHang};
   if (child.liveness == model::Liveness::kSpinning) return End{Certainty::kLikely, Outcome::kHang};
-  // Nobody looked at it from outside: it may as well have been killed in the middle of a slow call.
+  // Nobody looked at the process from outside, so it may have been killed during a call that was only slow.
   if (child.liveness == model::Liveness::kUnknown && !child.exit_status) {
     return End{Certainty::kPossible, Outcome::kMayHang};
   }
@@ -122,27 +124,28 @@ Finding describe(const Evidence& evidence, const char* slug, const model::Touch&
   if (end.outcome == Outcome::kHang) add_sentence(finding, describe_liveness(child));
   if (is_inferred(evidence, touch, lost)) {
     add_sentence(finding,
-                 fmt::format("{} of {} is inside of {}(){}, which takes it, too. It is there now: that it was there at "
-                             "the fork already is inferred.",
+                 fmt::format("{} of {} is inside of {}(){}, which takes the same lock. The thread is there now; "
+                             "forksight infers that it was there at the fork already.",
                              words::thread(lost.holder), words::parent(evidence.process(fork.process)),
                              lost.in_flight.call.function, words::at(", called at ", lost.in_flight.called_at)));
   } else {
-    add_sentence(finding, fmt::format("At the fork{}, {} of {} was inside of {}(){}, which takes it, too.",
+    add_sentence(finding, fmt::format("At the fork{}, {} of {} was inside of {}(){}, which takes the same lock.",
                                       words::at(" at ", fork.stack), words::thread(lost.holder),
                                       words::parent(evidence.process(fork.process)), lost.in_flight.call.function,
                                       words::at(", called at ", lost.in_flight.called_at)));
   }
   if (end.outcome == Outcome::kHang) {
-    add_sentence(
-        finding,
-        lost.in_flight.by_forking_thread
-            ? "The child's only thread is the copy of that one: it waits for what it would itself release later."
-            : "The child has no such thread, and fork() leaves this lock as it was: nobody releases it.");
+    add_sentence(finding,
+                 lost.in_flight.by_forking_thread
+                     ? "The child's only thread is the copy of that thread: it waits for a lock that only it itself "
+                       "could release later."
+                     : "The child has no such thread, and fork() leaves this lock as it was: nobody releases it.");
   }
   if (end.outcome == Outcome::kHang && lost.common > 1) {
     add_sentence(
         finding,
-        fmt::format("The two functions share {} locks of libc; which of them it waits for is not known.", lost.common));
+        fmt::format("The two functions share {} locks of libc; it is not known which of these the child waits for.",
+                    lost.common));
   }
   add_sentence(finding, tell_quiesced(fork, end));
   add_sentence(finding, describe_end(child));
@@ -164,19 +167,17 @@ void add_fixes(const model::Fork& fork, const model::Touch& touch, const Lost& l
   const bool is_tested = finding.rule == "libc-lock-in-flight";
   const bool was_in_vain = fork.quiesced && fork.quiesced->left > 0 && !touch.cured;
   if (was_in_vain) {
-    finding.fixes.push_back({"Give the fork longer, if that call does end: a larger MS in --cure=quiesce-libc=MS."});
+    finding.fixes.push_back(
+        {"If that call does end, let the fork wait longer: give a larger MS in --cure=quiesce-libc=MS."});
   } else if (touch.cured) {
     finding.fixes.push_back(
-        {"Keep running under `forksight run --cure=quiesce-libc=MS -- ...`: each fork waits until such calls are done, "
-         "so "
-         "long at most.",
+        {"Keep running under `forksight run --cure=quiesce-libc=MS -- ...`: each fork then waits until such calls are "
+         "done, at most MS milliseconds.",
          is_tested});
   } else {
     finding.fixes.push_back(
         {"Run it under `forksight run --cure=quiesce-libc=MS -- ...`: a fork then waits until such calls of other "
-         "threads "
-         "are "
-         "done, MS milliseconds at most. It cures calls that end by themselves.",
+         "threads are done, at most MS milliseconds. It cures calls that end by themselves.",
          is_tested});
   }
 }

@@ -1,4 +1,4 @@
-// What the rules about locks inside of libc and the loader share.
+// What the rules about locks inside of libc and of the loader share.
 #pragma once
 
 #include <optional>
@@ -10,30 +10,31 @@
 
 namespace forksight::libc_calls {
 
-// A call in a child of a function whose lock a thread at the fork was inside of.
+// A child calls a function that takes a lock of libc. At the fork a thread was inside of a function that takes the same
+// lock.
 struct Lost {
   const model::CallInFlight& in_flight;
   const model::Thread& holder;
-  trace::LibcLock lock;  // that both functions take: the most particular one
-  std::size_t common;    // how many there are
+  trace::LibcLock lock;  // the most particular lock that both functions take
+  std::size_t common;    // how many locks both functions take
 };
 std::optional<Lost> find_lost(const model::Model& model, const model::Touch& touch);
 
-// The forking thread itself was inside of the function when a signal came, whose handler forked.
+// The forking thread itself was inside of the function when a signal came, and the handler of that signal forked.
 bool is_in_handler(const model::Model& model, const model::Touch& touch, const Lost& lost);
 
 std::string_view name(trace::LibcLock lock);  // "tzset_lock"
 std::string_view what(trace::LibcLock lock);  // "libc's lock of the time zone"
 
-// What became of the call; nullopt: it came back, or may yet. That a thread was inside of a function does not say that
-// it held the lock: only a child that does not move any more proves it.
+// What became of the call; nullopt: it returned, or still may. A thread that was inside of a function did not
+// necessarily hold the lock: only a child that never moves again proves that it did.
 struct End {
   Certainty harm = Certainty::kProven;
   Outcome outcome = Outcome::kHang;
 };
 std::optional<End> find_end(const Evidence& evidence, const model::Touch& touch);
 
-// The whole finding but its fixes; `slug` is of the rule that asks.
+// The whole finding but its fixes. `slug` is the slug of the calling rule.
 Finding describe(const Evidence& evidence, const char* slug, const model::Touch& touch, const Lost& lost,
                  const End& end);
 void add_fixes(const model::Fork& fork, const model::Touch& touch, const Lost& lost, Finding& finding);

@@ -31,11 +31,11 @@ bool has_gate(const LockOrder& one, const LockOrder& other) {
   return (holds_any(one) && is_out(one.held_as)) || std::ranges::any_of(one.gates, is_out);
 }
 
-// A link of a ring in the making.
+// A link of a ring that is being searched for.
 struct Step {
   const LockOrder* order;
   Point point;
-  bool is_queued = false;  // a writer that the reader before it waits behind, while it waits for readers itself
+  bool is_queued = false;  // a queued writer: the reader before it waits behind it, and the writer waits for readers
 };
 
 class Search {
@@ -78,12 +78,12 @@ class Search {
     const Key awaited{process_of(*last.order), last.order->taken_as.number};
     if (const auto next = by_held_.find(awaited); next != by_held_.end()) {
       for (const LockOrder* order : next->second) {
-        // The first link holds the lowest: each ring once.
+        // The first link has the lowest number, so that each ring is found once.
         if (order->held_as.number <= first.held_as.number || !exclude(last.order->taken_as, order->held_as)) continue;
         append(length, order, false);
       }
     }
-    // A reader waits for a reader behind a writer that waits for the same.
+    // A reader can wait for another reader only behind a writer that is queued for the same lock.
     if (!last.order->queues || !last.order->taken_as.shared) return;
     const auto queue = writers_.find(awaited);
     if (queue == writers_.end()) return;

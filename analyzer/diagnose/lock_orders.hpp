@@ -1,4 +1,4 @@
-// Rings of locks that threads have taken in opposite orders without meeting.
+// Rings of locks that threads have taken in opposite orders without blocking each other.
 #pragma once
 
 #include <vector>
@@ -7,22 +7,23 @@
 
 namespace forksight::orders {
 
-// A thread that holds a lock and takes the one that the next link holds; the last takes what the first holds. Or it is
-// queued: a writer, who waits for the readers of a rwlock, and whom the reader before it waits for.
+// A thread that holds a lock and takes the lock that the next link holds. The last link takes what the first one holds.
+// A queued link is a writer that waits for the readers of a rwlock, and for which the reader before it waits.
 struct Link {
   const model::LockOrder* order = nullptr;
   bool is_queued = false;
 };
 using Ring = std::vector<Link>;
 
-// The rings that could close: each link by another thread; no two of them under a lock that keeps one out while the
-// other is in; none over before another one, for certain (precedence.hpp); and each waits for a hold that excludes it
-// (not a reader for a reader, unless a writer is queued between them). One for each set of locks, the shortest; none
-// whose locks contain those of another one. In the order of the locks' numbers; the first link holds the lowest. Rings
-// of more than six links are left out.
+// The rings that could close. Each link is another thread. No two links are under a common lock that keeps one out
+// while the other is in. No link is certainly over before another one (precedence.hpp). Each link waits for a hold that
+// excludes it: not a reader for a reader, unless a writer is queued between them. There is one ring for each set of
+// locks, the shortest, and none whose locks contain the locks of another ring. The rings are in the order of their
+// locks' numbers, and the first link of each holds the lowest. Rings of more than six links are left out.
 struct Rings {
   std::vector<Ring> found;
-  bool is_complete = true;  // false: of very many orders, the search was given up; the shortest rings come first
+  // false: there were too many orders, and the search was given up; the shortest rings are found first
+  bool is_complete = true;
 };
 Rings find_rings(const model::Model& model);
 

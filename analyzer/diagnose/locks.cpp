@@ -19,9 +19,9 @@ std::optional<Orphan> find_held(const model::Model& model, const model::Touch& t
   return Orphan{held, model.locks[held.lock], model.threads[held.holder], model.forks[touch.fork], nullptr};
 }
 
-// Of a lock that the forking thread held across the fork of this touch: the later fork, on the way to the touching
-// process, that lost the copy of that thread. In a forked process it is the first thread, whose tid is the pid. Null:
-// each fork on the way was called by it.
+// For a lock that the forking thread held across the fork of this touch. Returns the later fork, between that one and
+// the touching process, that lost the copy of the forking thread. In a forked process that copy is the first thread,
+// whose tid is the pid. Null: each of these forks was called by the copy itself.
 const model::Fork* find_fork_that_lost_it(const model::Model& model, const model::Touch& touch) {
   const model::Fork* lost_by = nullptr;
   model::ProcessId at = touch.process;
@@ -35,7 +35,7 @@ const model::Fork* find_fork_that_lost_it(const model::Model& model, const model
   return lost_by;
 }
 
-// That copy, as the fork lists it; else the thread itself.
+// The copy of the thread, as the fork lists it; else the thread itself.
 const model::Thread& find_first_thread(const model::Model& model, const model::Fork& fork, const Orphan& own) {
   for (const model::ThreadId lost : fork.lost_threads) {
     if (model.threads[lost].tid == model.processes[fork.process].pid) return model.threads[lost];
@@ -43,7 +43,8 @@ const model::Thread& find_first_thread(const model::Model& model, const model::F
   return own.holder;
 }
 
-// Of a lock that some thread held at the fork: as the touching process sees it, where a later fork lost the holder.
+// For a lock that some thread held at the fork: the orphan as the touching process sees it, if a later fork lost the
+// holder.
 std::optional<Orphan> find_lost(const model::Model& model, const model::Touch& touch) {
   auto found = find_held(model, touch);
   if (!found || !found->held.by_forking_thread) return found;
@@ -52,7 +53,7 @@ std::optional<Orphan> find_lost(const model::Model& model, const model::Touch& t
   return Orphan{found->held, found->lock, find_first_thread(model, *lost_by, *found), *lost_by, &found->holder};
 }
 
-// Who has it is not known.
+// It is not known who holds the lock.
 std::string doubtful_cause(const Orphan& orphan, const std::string& where) {
   switch (orphan.lock.kind) {
     case model::LockKind::kSemaphore:
@@ -69,8 +70,8 @@ std::string doubtful_cause(const Orphan& orphan, const std::string& where) {
   }
 }
 
-// What the hazard suite tries for this kind of lock: a child that execs, --on-orphan=recover and --on-orphan=abort.
-// Kinds of mutexes are told apart: what was tried with one says nothing of another.
+// The hazard suite tests for this kind of lock: a child that execs, --on-orphan=recover and --on-orphan=abort. Kinds of
+// mutexes count separately: a test of one kind says nothing about another.
 bool is_tested_with_exec(const model::Lock& lock) {
   switch (lock.kind) {
     case model::LockKind::kMutex:
@@ -128,13 +129,13 @@ std::optional<End> find_end(const Evidence& evidence, const model::Touch& touch)
   if (is_cured) return End{Certainty::kProven, Outcome::kCured};
   if (touch.action == model::TouchAction::kAborted) return End{Certainty::kProven, Outcome::kError};
   if (touch.returned) {
-    // EOWNERDEAD: it has the lock, as robust ones are meant to tell.
+    // EOWNERDEAD: the thread got the lock, as robust mutexes are meant to report.
     if (touch.result == 0 || touch.result == EOWNERDEAD) return std::nullopt;
     return End{Certainty::kProven, Outcome::kError};
   }
   const auto hang = evidence.find_hang(touch);
   if (!hang) return std::nullopt;
-  // With a deadline it comes back, without the lock.
+  // A call with a deadline returns without the lock.
   if (touch.timed) return End{Certainty::kLikely, Outcome::kError};
   return End{*hang, Outcome::kHang};
 }
@@ -211,14 +212,14 @@ std::string cause(const Evidence& evidence, const model::Touch& touch, const Orp
 std::string doubts(const Orphan& orphan) {
   switch (orphan.lock.kind) {
     case model::LockKind::kSemaphore:
-      return "A semaphore does not tell who took it, nor whether anybody did. It may be a lock that a lost thread had "
-             "taken, or a signal: of a lost thread, or of nobody.";
+      return "A semaphore does not record who took it, or whether anybody did. Perhaps a lost thread took it as a "
+             "lock, or should have posted it as a signal. Perhaps no thread did either.";
     case model::LockKind::kRwlockRead:
-      return "A rwlock counts its readers and does not name them. One of them may be a lost thread, a thread that has "
-             "ended, or this process's own.";
+      return "A rwlock counts its readers but does not name them. One of them may be a lost thread, a thread that has "
+             "ended, or a thread of this process.";
     case model::LockKind::kGuard:
-      return "A guard variable does not name the thread that initialises. That may be a lost thread, or another thread "
-             "of this process.";
+      return "A guard variable does not record which thread initialises the variable. That may be a lost thread, or "
+             "another thread of this process.";
     default:
       return fmt::format(
           "The lock names thread {} as its owner, which this process does not have. That may be a lost thread, a "
@@ -240,7 +241,7 @@ void tell(const Evidence& evidence, const model::Touch& touch, const Orphan& orp
   if (evidence.find_cause(touch) == Certainty::kPossible) {
     const std::size_t lost = fork.lost_threads.size() + fork.unknown_threads;
     add_sentence(finding, doubts(orphan));
-    add_sentence(finding, fmt::format("fork(){} copied the lock as it was, and none of the other {} of {}.",
+    add_sentence(finding, fmt::format("fork(){} copied the lock as it was, but none of the other {} of {}.",
                                       words::at(" at ", fork.stack), words::count(lost, "thread", "threads"),
                                       words::parent(evidence.process(fork.process))));
     add_sentence(finding, std::move(nature));
@@ -260,18 +261,16 @@ void tell(const Evidence& evidence, const model::Touch& touch, const Orphan& orp
   }
   if (orphan.held.holder_now.known()) {
     add_sentence(finding,
-                 fmt::format("In {} that thread has it still{}.", words::parent(evidence.process(fork.process)),
+                 fmt::format("In {} that thread still holds it{}.", words::parent(evidence.process(fork.process)),
                              words::at(", and is now at ", orphan.held.holder_now)));
   }
   if (orphan.holder.tid == 0) {
-    add_sentence(finding,
-                 "Which thread that was, its memory does not tell: without the shim only the lock itself can be seen.");
+    add_sentence(finding, "The lock does not record which thread that was. Only the shim could have recorded it.");
   }
   if (orphan.holder.has_ended) {
-    add_sentence(
-        finding,
-        "That thread ended with the lock held. Nobody can release it any more, in the parent no more than in the "
-        "child: the fork is not to blame.");
+    add_sentence(finding,
+                 "That thread ended with the lock held. Nobody can release it any more, neither in the parent nor in "
+                 "the child: the fork is not the cause.");
   }
   if (!orphan.holder.has_ended)
     add_sentence(
@@ -285,9 +284,8 @@ void tell(const Evidence& evidence, const model::Touch& touch, const Orphan& orp
     add_sentence(finding, "The holder is known from the lock's own memory; where it took the lock was not seen.");
   if (end.outcome == Outcome::kCured) {
     add_sentence(finding,
-                 "forksight re-initialised the lock (--on-orphan=recover). What it protects is as its holder left it "
-                 "in the middle "
-                 "of its work: it may be half-changed, and the child now uses it.");
+                 "forksight re-initialised the lock (--on-orphan=recover). The holder was in the middle of its work, "
+                 "so the data that the lock protects may be half-changed. The child now uses that data.");
   }
   if (touch.action == model::TouchAction::kAborted) {
     add_sentence(finding, "forksight ended the child here (--on-orphan=abort), so that it fails instead of hanging.");
@@ -307,9 +305,8 @@ void add_fixes(const model::Process& process, const model::Touch& touch, const O
              words::lock(orphan.lock), words::thread(orphan.holder)),
          is_tested_of_mutex});
     finding.fixes.push_back(
-        {"Make it a robust mutex (pthread_mutexattr_setrobust): the next to lock it is told EOWNERDEAD and can mend "
-         "what it "
-         "protects."});
+        {"Make it a robust mutex (pthread_mutexattr_setrobust): the next thread that locks it gets EOWNERDEAD and can "
+         "repair the data that it protects."});
   } else if (words::is_python(process)) {
     finding.fixes.push_back(
         {"In Python, start workers with multiprocessing.set_start_method(\"forkserver\") or \"spawn\": they begin "
@@ -323,7 +320,7 @@ void add_fixes(const model::Process& process, const model::Touch& touch, const O
   } else {
     finding.fixes.push_back(
         {"Exec right after fork(): then no lock of the parent matters.", is_tested_with_exec(orphan.lock)});
-    finding.fixes.push_back({"Start another program by posix_spawn(): nothing of yours runs in its child."});
+    finding.fixes.push_back({"Start another program by posix_spawn(): none of your code runs in its child."});
     finding.fixes.push_back(
         {fmt::format("Guard {} with pthread_atfork(): lock it in prepare, unlock it in parent, and in child {}.",
                      words::lock(orphan.lock), reset)});
@@ -336,8 +333,7 @@ void add_fixes(const model::Process& process, const model::Touch& touch, const O
   if (is_touched && touch.action == model::TouchAction::kNone && !touch.timed) {
     finding.fixes.push_back(
         {"To keep a job running for now: `forksight run --on-orphan=recover -- ...` re-initialises the lock when the "
-         "child "
-         "needs it. What it protects may be half-changed.",
+         "child needs it. The data that it protects may be half-changed.",
          is_tested_on_orphan(orphan.lock)});
     finding.fixes.push_back({"To fail at once instead of hanging: `forksight run --on-orphan=abort -- ...`.",
                              is_tested_on_orphan(orphan.lock)});

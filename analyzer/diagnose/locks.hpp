@@ -1,4 +1,4 @@
-// What the rules about locks share. Each of them has its own evidence, certainty and words.
+// What the rules about locks share. Each rule has its own evidence, certainty and words.
 #pragma once
 
 #include <string>
@@ -11,22 +11,22 @@ struct Orphan {
   const model::Held& held;
   const model::Lock& lock;
   const model::Thread& holder;
-  const model::Fork& fork;  // that the holder was lost by, or that it called
-  // The thread that took the lock, if it forked with it and `holder` is its copy in the forked process.
+  const model::Fork& fork;  // the fork that lost the holder, or that the holder called
+  // The thread that took the lock, if that thread then forked and `holder` is its copy in the forked process.
   const model::Thread* taker = nullptr;
 };
 
-// The lock of a touch, held at the fork by a thread that the child does not have; but nullopt where another rule tells
-// of it: with the atfork handler that the child is in, with the BLAS library or the queue whose lock it is.
+// The lock of a touch, if a thread that the child does not have held it at the fork. nullopt where another rule tells
+// of it: with the atfork handler that the child is inside of, or with the BLAS library or the queue that owns the lock.
 std::optional<Orphan> find_orphan(const Evidence& evidence, const model::Touch& touch);
 // The condition variable or barrier of a touch, with the first of the threads that waited there at the fork.
 std::optional<Orphan> find_awaited(const Evidence& evidence, const model::Touch& touch);
-// The same whoever tells of it.
+// The same, also where another rule tells of it.
 std::optional<Orphan> find_any_orphan(const Evidence& evidence, const model::Touch& touch);
-// The lock of a touch, held at the fork by the thread that forked.
+// The lock of a touch, if the forking thread held it at the fork.
 std::optional<Orphan> find_own(const Evidence& evidence, const model::Touch& touch);
 
-// What became of the call; nullopt: nothing that harmed.
+// What became of the call; nullopt: nothing harmful.
 struct End {
   Certainty harm = Certainty::kProven;
   Outcome outcome = Outcome::kHang;
@@ -43,13 +43,13 @@ std::string head(const Evidence& evidence, const model::Touch& touch, const mode
 // "thread 4240 "worker" took it at app.c:12 and was left behind by fork() at app.c:20"
 std::string cause(const Evidence& evidence, const model::Touch& touch, const Orphan& orphan);
 
-// Why it is not known who has it.
+// The reason why it is not known who has the lock.
 std::string doubts(const Orphan& orphan);
 
-// The chain of an orphaned lock. `nature` says why this kind of lock does not come free by itself.
+// Adds the sentences about an orphaned lock. `nature` says why this kind of lock does not become free by itself.
 void tell(const Evidence& evidence, const model::Touch& touch, const Orphan& orphan, const End& end, const char* verb,
           std::string nature, Finding& finding);
-// Holders beyond the first, of a barrier or condition variable: "thread 4240 \"worker\" and 3 more".
+// The holders of a barrier or condition variable, the first by name: "thread 4240 \"worker\" and 3 more".
 std::string name_waiters(const Orphan& orphan);
 
 void add_fixes(const model::Process& process, const model::Touch& touch, const Orphan& orphan, const char* reset,

@@ -11,14 +11,15 @@ namespace {
 using model::RacyTouch;
 using Touches = std::vector<const RacyTouch*>;
 
-// So many forks after the last hold, in a time that would have seen so many holds before: it is over.
+// Nobody holds the lock any more, if this many forks came after the last hold, in a time in which this many holds would
+// have been expected.
 constexpr std::size_t kEnoughForks = 8;
 constexpr double kEnoughHolds = 5;
 constexpr std::size_t kMostIndependent = 16;
 constexpr std::size_t kAll = static_cast<std::size_t>(-1);
 constexpr double kRounding = 1e-9;
 
-// Held and whole time, as parts of the window.
+// Time during which the lock was held, and the whole time, as parts of the window.
 struct Part {
   double held = 0;
   double time = 0;
@@ -26,7 +27,7 @@ struct Part {
   double share() const { return time > 0 ? std::min(1.0, held / time) : 0; }
 };
 
-// Of the last slices, at most so many, that begin at `from` or later.
+// The last slices that begin at `from` or later, at most `most` of them.
 Part end_of(const RacyTouch& touch, double from, std::size_t most) {
   if (touch.slices.empty()) return {touch.share, 1};
   Part part;
@@ -40,14 +41,14 @@ Part end_of(const RacyTouch& touch, double from, std::size_t most) {
   return part;
 }
 
-// The last slice alone may be very short.
+// More than the last slice, because that one may be very short.
 Part around_fork(const RacyTouch& touch, double from = 0) { return end_of(touch, from, 2); }
 
 double place_of(const RacyTouch& fork, const RacyTouch& in) {
   return in.window_ns > 0 ? static_cast<double>(fork.window_ns) / static_cast<double>(in.window_ns) : 0;
 }
 
-// Around each fork but the first, and after that one.
+// The shares around each fork, without the first one, and after the last one.
 std::vector<double> shares_at_forks(const Touches& touches) {
   std::vector<double> shares;
   for (const RacyTouch* touch : touches) {
@@ -72,7 +73,7 @@ double error_of_mean(const std::vector<double>& values, double mean) {
   return std::sqrt(variance / static_cast<double>(std::min(values.size(), kMostIndependent)));
 }
 
-// Multiplies the odds of a chance: of a small one that is the chance itself, and none becomes more than 1.
+// Multiplies the odds of a probability. A small probability is multiplied itself, and none becomes more than 1.
 double stretch(double chance, double by) { return chance * by / (1 - chance + chance * by); }
 
 // `touches` in the order of their forks.
@@ -80,7 +81,7 @@ void judge_time(const Touches& touches, Odds& odds) {
   const RacyTouch& last = *touches.back();
   const std::vector<double> shares = shares_at_forks(touches);
   const double mean = mean_of(shares);
-  // From the first fork to the last; of a single one, all of its window.
+  // From the first fork to the last. With a single fork: its whole window.
   const double first = touches.size() > 1 ? place_of(*touches.front(), last) : 0;
   Part since_first = end_of(last, first, kAll);
   if (since_first.time == 0) since_first = around_fork(last);
@@ -134,7 +135,7 @@ Table::Table(const model::Model& model) : model_(model) {
   std::map<model::ProcessId, std::vector<const model::Fork*>> forks;
   for (const model::Fork& fork : model.forks) {
     const bool has_threads = !fork.lost_threads.empty() || fork.unknown_threads != 0;
-    // Where records are missing, so may be those of locks that were taken.
+    // Where records are missing, records of taken locks may be missing, too.
     if (has_threads && fork.error == 0 && !model.processes[fork.process].has_gaps) forks[fork.process].push_back(&fork);
   }
   for (auto& [key, of_lock] : touches) {

@@ -1,4 +1,4 @@
-// How often a fork finds a lock taken that a child needs.
+// How often a fork finds a lock taken that the child then needs.
 #pragma once
 
 #include <cstdint>
@@ -11,31 +11,31 @@
 
 namespace forksight::odds {
 
-// Of all forks like those that were seen. Two things are known, and the second outranks the first:
-// - For how long others had the lock in the time in which forks happen: that is the chance if the moment of a fork does
-//   not depend on what those threads do. The range allows for few holds, for parts of that time that differ, and for a
-//   factor of kSlack besides.
-// - How many of the forks that were seen found it taken: 95 % of programs with the chance at an end of this range would
-//   have shown less, or more.
+// An estimate for all forks like those that were seen. Two things are known, and the second outranks the first:
+// - How long other threads held the lock during the time in which forks happen. That share is the probability if the
+//   moment of a fork does not depend on what those threads do. The range allows for few holds, for parts of that time
+//   that differ, and for an extra factor of kSlack.
+// - How many of the observed forks found the lock taken. If the true probability were at an end of this range, 95 % of
+//   programs would have shown less, or more.
 struct Odds {
   Chance range;
   double share = 0;          // of the time in which forks happen
-  std::uint64_t forks = 0;   // that were seen, with other threads
-  std::uint64_t taken = 0;   // of them, that found it taken
-  bool is_by_forks = false;  // they contradict the share: the range is theirs
-  bool is_over = false;      // nobody had it any more when the forks began, and there were enough of them
+  std::uint64_t forks = 0;   // observed forks, with other threads
+  std::uint64_t taken = 0;   // observed forks that found the lock taken
+  bool is_by_forks = false;  // the forks contradict the share, so the range comes from the forks
+  bool is_over = false;      // nobody held the lock any more when the forks began, and there were enough forks
 };
 
 inline constexpr double kSlack = 1.5;
 
-// For each lock of a process the touches of all its children together.
+// For each lock of a process, the touches of all its children.
 class Table {
  public:
   explicit Table(const model::Model& model);
   const Odds& of(const model::RacyTouch& touch) const;
 
  private:
-  using Key = std::pair<model::ProcessId, std::uint64_t>;  // who forked, address of the lock
+  using Key = std::pair<model::ProcessId, std::uint64_t>;  // the forking process, and the address of the lock
 
   Key key_of(const model::RacyTouch& touch) const;
 
@@ -43,7 +43,7 @@ class Table {
   std::map<Key, Odds> odds_;
 };
 
-// The range of chances of which it is no surprise that `taken` of `tries` came out (Wilson, 95 %).
+// The range of probabilities for which `taken` of `tries` is no surprise (Wilson, 95 %).
 Chance wilson(std::uint64_t taken, std::uint64_t tries);
 
 }  // namespace forksight::odds

@@ -27,7 +27,7 @@ const model::Pool* find_lost_pool(const model::Model& model, const model::Touch&
   if (pool.kind != model::RuntimeKind::kLibgomp || pool.rebuilds_itself ||
       (touch.team != 0 && touch.team < kSmallestTeam))
     return nullptr;
-  // A cure may have left no worker to lose.
+  // A cure may have ended all workers before the fork, so that none was lost.
   return pool.in_region || pool.workers_lost > 0 || touch.cured ? &pool : nullptr;
 }
 
@@ -93,7 +93,7 @@ void add_general_fixes(Finding& finding, const model::Process& process) {
         {"Start the child with posix_spawn(), or exec right after fork(): a new program begins without a lost pool."});
   }
   finding.fixes.push_back(
-      {"Use OpenMP only in the children: fork before the first parallel region of the forking thread, or make that "
+      {"Use OpenMP only in the children: fork before the first parallel region of the forking thread, or run that "
        "region in a thread that does not fork."});
   finding.fixes.push_back(
       {"Run on LLVM's OpenMP runtime (clang -fopenmp, or LD_PRELOAD=libomp.so for code built by gcc): it makes its "

@@ -15,14 +15,14 @@ namespace forksight::pools {
 namespace {
 
 constexpr std::size_t kMostNamed = 4;
-constexpr std::size_t kSmallestPool = 2;  // of a program's own: one thread is no pool
+constexpr std::size_t kSmallestPool = 2;  // for pools of the program itself: one thread is not a pool
 
 bool is_of_table(model::Owner owner) { return owner != model::Owner::kUnknown && owner != model::Owner::kStdThread; }
 
-// Regions that wait for a lost libgomp pool are seen as touches, and Python has rules of its own.
+// Regions that wait for a lost libgomp pool are recorded as touches, and Python has rules of its own.
 bool is_told_elsewhere(model::Owner owner) { return owner == model::Owner::kLibgomp || owner == model::Owner::kPython; }
 
-// Threads that were not watched: all in the same function of the program's.
+// For threads that were not watched: all run the same function of the program.
 bool have_one_body(const model::Model& model, const model::ThreadPool& pool) {
   const std::string& body = model.threads[pool.threads.front()].body;
   return !body.empty() &&
@@ -36,7 +36,7 @@ bool was_made_at_one_place(const model::Model& model, const model::ThreadPool& p
   });
 }
 
-// Workers of one pool wait for one condition variable.
+// Workers of one pool wait for the same condition variable.
 std::size_t count_conditions(const model::Fork& fork, const std::vector<model::ThreadId>& threads) {
   std::set<std::uint64_t> conditions;
   for (const model::LostWait& wait : fork.lost_waits) {
@@ -50,7 +50,7 @@ bool is_blas(model::Owner owner) {
   return owner == model::Owner::kOpenblas || owner == model::Owner::kBlis || owner == model::Owner::kMkl;
 }
 
-// Nothing was seen of it from outside: the shim's own conditions (see touch_futex) are all there is.
+// Nobody looked at the process from outside: only the shim's own conditions count (see touch_futex).
 bool is_stuck_by_itself(const Evidence& evidence, const model::Touch& wait) {
   const model::Process& process = evidence.process(wait.process);
   return !wait.has_handlers && process.liveness == model::Liveness::kUnknown && !process.exit_status &&
@@ -61,7 +61,7 @@ bool is_in_region(const model::Model& model, const model::Fork& fork) {  // fork
   return std::ranges::any_of(fork.pools, [&](model::PoolId id) { return openmp::is_team_in_region(model.pools[id]); });
 }
 
-// The one pool that a child can be waiting for; null where there are several, or threads that are no pool.
+// The only pool that the child can be waiting for. Null if there are several, or threads that are not a pool.
 const model::ThreadPool* find_only_pool(const model::Model& model, const model::Fork& fork) {
   if (fork.unknown_threads > 0) return nullptr;
   const model::ThreadPool* only = nullptr;
@@ -78,7 +78,7 @@ const model::ThreadPool* find_only_pool(const model::Model& model, const model::
              : nullptr;
 }
 
-// The pool of the library through which the wait was called.
+// The pool of the library that called the wait.
 const model::ThreadPool* find_called_pool(const model::Fork& fork, const model::Stack& stack) {
   for (const model::Frame& frame : stack.frames) {
     const model::Owner owner = model::find_owner_of_library(frame.module);
@@ -91,10 +91,11 @@ const model::ThreadPool* find_called_pool(const model::Fork& fork, const model::
   return nullptr;
 }
 
-// Workers of GNU OpenMP run nothing but the regions of the thread that they belong to. Outside of a region they wake
-// nobody, and a region that misses them is told as one.
+// Workers of GNU OpenMP run only the regions of the thread that they belong to. Outside of a region they wake nobody,
+// and another rule reports a region without its workers.
 bool has_lost_idle_workers_only(const model::Model& model, const model::Fork& fork) {
-  // Of a libgomp that is a library: inside of another program its regions cannot be told from the program's own code.
+  // Only for a libgomp that is a shared library. If it is linked into the program, its regions cannot be told from the
+  // program's own code.
   const auto is_worker = [&](model::ThreadId id) {
     const model::Thread& thread = model.threads[id];
     return thread.owner == model::Owner::kLibgomp && words::base_name(thread.start_library).starts_with("libgomp.so");
@@ -114,7 +115,8 @@ bool is_in_openmp(const model::Touch* wait) {
 std::vector<LostWait> find_lost_waits(const Evidence& evidence, const std::vector<Finding>& findings) {
   const model::Model& model = evidence.model();
   std::unordered_set<model::ProcessId> explained;
-  // By the rules before: not all of it is an open touch, for a signal that was lost came back.
+  // Processes that earlier rules explain. Not each of these has an open touch: a signal call that was lost has
+  // returned.
   for (const Finding& finding : findings) {
     if (finding.outcome == Outcome::kHang || finding.outcome == Outcome::kMayHang)
       explained.insert(finding.processes.begin(), finding.processes.end());
@@ -124,9 +126,9 @@ std::vector<LostWait> find_lost_waits(const Evidence& evidence, const std::vecto
     if (evidence.has_open_hazard(wait.child) || evidence.process(wait.child).has_execed) return;
     const std::size_t lost = wait.fork->lost_threads.size() + wait.fork->unknown_threads;
     if (python::is_explained(evidence, *wait.fork) || evidence.ended_unseen(wait.child)) return;
-    // Who looked at all of its threads knows what they wait for: for each other.
+    // An examination from outside covers all threads, so it shows that they wait for each other.
     if (wait.wait == nullptr && wait.fork->is_inferred) return;
-    // The other rules that have a word on a child that touched nothing.
+    // Other rules that explain a child without a touch.
     if (wait.wait == nullptr && (wait.fork->bypassed || words::is_in_signal_handler(wait.fork->stack))) return;
     if (has_lost_idle_workers_only(model, *wait.fork) && !is_in_openmp(wait.wait)) return;
     if (lost == 0 || is_in_region(model, *wait.fork) || evidence.is_in_handler(wait.child)) return;
@@ -138,7 +140,7 @@ std::vector<LostWait> find_lost_waits(const Evidence& evidence, const std::vecto
   for (const model::Fork& fork : model.forks) {
     if (fork.child) consider({&fork, *fork.child, evidence.find_open_wait(*fork.child)});
   }
-  // Children of children: their own fork left nobody behind, but one before it did.
+  // Grandchildren: their own fork left nobody behind, but a fork before it did.
   for (model::ProcessId id = 0; id < model.processes.size(); ++id) {
     const model::Touch* const wait = evidence.find_open_wait(id);
     if (wait != nullptr) consider({&model.forks[wait->fork], id, wait});
@@ -153,7 +155,7 @@ void set_certainty(const model::Process& child, Finding& finding) {
   } else if (has_way_out(child)) {
     set_may_be_meant(finding);
   } else {
-    // A handler that posts a semaphore is a legal way to be woken: many daemons end so.
+    // A handler may legally post a semaphore to end the wait. Many daemons end in this way.
     finding.harm = Certainty::kLikely;
     finding.outcome = is_proven_dead(child) ? Outcome::kMayHang : Outcome::kHang;
   }
@@ -191,12 +193,12 @@ std::string name_threads(const model::Model& model, const model::Fork& fork) {
     names += created.empty() && !thread.start_routine.empty() ? fmt::format(" started with {}", thread.start_routine)
                                                               : created;
     const auto wait = std::ranges::find(fork.lost_waits, threads[i], &model::LostWait::thread);
-    // Seen from outside it is what they wait for now.
+    // From outside forksight sees what they wait for now, not at the fork.
     if (wait != fork.lost_waits.end() && !fork.is_inferred)
       names += fmt::format(", which waited for {}", words::awaited(model, *wait));
   }
   const std::size_t more = threads.size() - std::min(threads.size(), kMostNamed) + fork.unknown_threads;
-  if (names.empty() && more == 1) return "one of which nothing is known";
+  if (names.empty() && more == 1) return "one that forksight knows nothing about";
   if (more > 0) names += fmt::format("{}{} more", names.empty() ? "" : " and ", more);
   return names;
 }
@@ -206,25 +208,27 @@ std::string tell_loss(const Evidence& evidence, const LostWait& wait) {
   const model::Process& parent = evidence.process(fork.process);
   const std::size_t lost = fork.lost_threads.size() + fork.unknown_threads;
   const std::string least = fork.may_have_lost_more ? "at least " : "";
-  const std::string count = words::count(lost, "thread", "threads");
   const std::string threads = name_threads(evidence.model(), fork);
-  // Known by the child's memory alone. _Fork() leaves there what it left behind, for the next fork to find.
+  // The lost threads are known from the child's memory only. _Fork() leaves the threads of its parent there, where the
+  // next fork finds them.
   const bool has_no_number =
       std::ranges::all_of(fork.lost_threads, [&](model::ThreadId id) { return evidence.model().threads[id].tid == 0; });
   const bool is_of_core = evidence.process(wait.child).is_core;
   const bool is_of_memory = fork.is_inferred && !fork.lost_threads.empty() && (has_no_number || is_of_core);
   if (parent.is_some_ancestor || is_of_memory) {
-    return fmt::format("The fork or forks that led to it left behind {}{}: {}.", least, count, threads);
+    return fmt::format("The fork or forks that led to this process left behind {}{}: {}.", least,
+                       words::count(lost, "thread", "threads"), threads);
   }
-  return fmt::format("{} was forked{} from {}, which had {}{} more: {}.", forked_one(evidence, wait),
-                     words::at(" at ", fork.stack), words::parent(parent), least, count, threads);
+  return fmt::format("{} was forked{} from {}, which had {}{}: {}.", forked_one(evidence, wait),
+                     words::at(" at ", fork.stack), words::parent(parent), least,
+                     words::count(lost, "more thread", "more threads"), threads);
 }
 
 std::string_view find_blas_library(const model::Model& model, const model::Touch& touch) {
   if (!touch.held) return {};
   const model::Lock& lock = model.locks[model.forks[touch.fork].held[*touch.held].lock];
   const model::Frame* const frame = words::find_user_frame(touch.stack);
-  // Without a symbol the lock has no module: then it is the caller's, or of the heap.
+  // A lock without a symbol has no module: then it is in the caller's memory or on the heap.
   const std::string_view library = !lock.module.empty() ? std::string_view(lock.module)
                                    : frame != nullptr   ? std::string_view(frame->module)
                                                         : std::string_view();

@@ -1,4 +1,4 @@
-// Pools that a fork left behind, for the rules about them.
+// Pools that a fork left behind: what the rules about them share.
 #pragma once
 
 #include <string>
@@ -9,36 +9,37 @@
 
 namespace forksight::pools {
 
-// A child that sleeps for good, and touched nothing that explains it: what it waits for was to come from a thread that
-// it does not have.
+// A child that sleeps for ever without a touch that explains it. It waits for something that should have come from a
+// thread that it does not have.
 struct LostWait {
-  const model::Fork* fork;  // that left the threads behind
+  const model::Fork* fork;  // the fork that left the threads behind
   model::ProcessId child;
-  const model::Touch* wait;  // the futex wait that it was seen to begin; null if none was
+  const model::Touch* wait;  // the futex wait that the child was seen to begin; null if there is none
 };
-// `findings`: what the rules so far have found; they may explain a wait, too.
+// `findings`: the findings of the rules so far, which may explain a wait, too.
 std::vector<LostWait> find_lost_waits(const Evidence& evidence, const std::vector<Finding>& findings);
-// How certain such a wait is for ever, and what comes of it.
+// Sets how certain it is that such a wait lasts for ever, and the outcome.
 void set_certainty(const model::Process& child, Finding& finding);
 
-// The subject of "... was forked": "It", or the ancestor whose fork left the threads behind.
+// The subject of the sentence "... was forked": "It", or the ancestor whose fork left the threads behind.
 std::string forked_one(const Evidence& evidence, const LostWait& wait);
 
-// By the condition variables that the lost threads wait for; threads that wait for none are not counted.
+// Counts pools by the condition variables that the lost threads wait for. Threads that wait for none are not counted.
 std::size_t count_pools(const model::Fork& fork);
 
-// The pool that such a child waits for: that of the library which it waits in, or the only one that was lost. Null
-// where there are several, or threads that are no pool.
+// The pool that such a child waits for: the pool of the library in which it waits, or the only lost pool. Null if there
+// are several, or threads that are not a pool.
 const model::ThreadPool* find_pool(const model::Model& model, const LostWait& wait);
 
 // "FFTW pool of 3 threads", "pool of 2 std::threads"
 std::string pool_name(const model::ThreadPool& pool);
-// The lost threads by number and owner, and what they waited for: the first few.
-// "It was forked at app.c:12 from process 4240, which had 2 threads more: thread 4241, thread 4242."
+// Names the first few lost threads, with number and owner, and what they waited for: "It was forked at app.c:12 from
+// process 4240, which had 2 more threads: thread 4241, thread 4242."
 std::string tell_loss(const Evidence& evidence, const LostWait& wait);
 std::string name_threads(const model::Model& model, const model::Fork& fork);
 
-// The BLAS library whose own lock a touch is about: such a touch is told with the pool. "" for all others.
+// The BLAS library that owns the lock of a touch: the finding about the pool then tells of the touch. "" for all other
+// touches.
 std::string_view find_blas_library(const model::Model& model, const model::Touch& touch);
 
 }  // namespace forksight::pools

@@ -9,7 +9,7 @@ namespace forksight::orders {
 namespace {
 
 constexpr std::size_t kMostKept = 2'000'000;
-constexpr std::size_t kMostWork = 5'000'000;  // threads that are looked at
+constexpr std::size_t kMostWork = 5'000'000;  // threads that may be looked up
 
 }  // namespace
 
@@ -29,7 +29,7 @@ bool Precedence::may_meet(const Point& one, const Point& other) {
   const model::ThreadLife& other_life = model_.lives[other.life];
   if (one.life == other.life || life.process != other_life.process) return false;
   if (!life.is_followed || !other_life.is_followed) return false;
-  // The clock goes on along every birth and join: what is before has the lower moment.
+  // The clock advances at every birth and join, so what comes before has the lower moment.
   const bool is_before_other = one.moment < other.moment ? is_before(one, other) : is_before(other, one);
   return !is_before_other && !has_given_up();
 }
@@ -40,7 +40,7 @@ bool Precedence::is_before(const Point& one, const Point& other) {
   return since != after.end() && other.moment >= since->second;
 }
 
-// So the first time that a thread is reached is the earliest.
+// So a thread is reached first at its earliest moment.
 const Precedence::Since& Precedence::follow(const Point& from) {
   if (kept_ > kMostKept) {
     known_.clear();

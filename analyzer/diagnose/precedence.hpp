@@ -1,5 +1,5 @@
-// What one thread did before another, because it made or joined it, or made one that joined it, and so on. Nothing else
-// that puts one thread after another is known.
+// Which acts of one thread came before those of another, because one thread made or joined the other, directly or
+// through further threads. No other order between threads is known.
 #pragma once
 
 #include <cstdint>
@@ -24,13 +24,13 @@ class Precedence {
  public:
   explicit Precedence(const model::Model& model);
 
-  // Two threads of one process that are known well enough, none before the other.
+  // Two threads of one process about which enough is known, and neither point comes before the other.
   bool may_meet(const Point& one, const Point& other);
-  // Very many threads: from here on may_meet() says no of all that would have to be looked up.
+  // There are too many threads: from here on may_meet() answers no if it would have to look anything up.
   bool has_given_up() const { return work_left_ == 0; }
 
  private:
-  // For each thread that is after some point: from which of its moments on.
+  // For each thread that comes after some point: from which of its moments on.
   using Since = std::unordered_map<model::LifeId, std::uint64_t>;
 
   bool is_before(const Point& one, const Point& other);
@@ -39,7 +39,7 @@ class Precedence {
   const model::Model& model_;
   std::vector<std::vector<model::LifeId>> children_;  // by creator, in the order of their births
   std::map<Point, Since> known_;
-  std::size_t kept_ = 0;  // in all of known_
+  std::size_t kept_ = 0;  // the number of entries in known_
   std::size_t work_left_;
 };
 

@@ -34,7 +34,7 @@ bool runs_import(const model::Stack& stack) {
 
 using Predicate = bool (*)(const model::Stack&);
 
-// A lost thread that was at it at the fork, if no thread of the child is at the same now.
+// A lost thread that did the matching thing at the fork, if no thread of the child does it now.
 std::optional<Wait> find_partner(const Evidence& evidence, const model::Fork& fork, Need need, Predicate is_at_it) {
   const model::Model& model = evidence.model();
   const std::uint64_t own = model.threads[fork.forking_thread].pointer;
@@ -102,7 +102,7 @@ bool retell(const Evidence& evidence, const model::Fork& fork, Finding& finding)
   if (wait) {
     // A handler that raises an exception may end the wait.
     finding.harm = has_way_out(child) ? Certainty::kLikely : Certainty::kProven;
-    // Which executor the result is to come from, the stacks do not tell.
+    // The stacks do not show from which executor the result should come.
     finding.cause = Certainty::kLikely;
     finding.outcome = Outcome::kHang;
     finding.may_be_meant = false;
@@ -115,22 +115,21 @@ bool retell(const Evidence& evidence, const model::Fork& fork, Finding& finding)
     finding.summary =
         fmt::format("{}: the worker of the ThreadPoolExecutor, thread {}, was left behind when {} forked{}", head,
                     wait->partner->tid, parent, forked);
-    add_sentence(finding,
-                 fmt::format("It waits for the result of a task. The child has no worker that could do it: at the "
-                             "fork{} {} had one, thread {}, which was not copied.",
-                             forked, parent, wait->partner->tid));
-    add_sentence(finding, "The executor was copied, and counts on its worker: submit() starts no other.");
+    add_sentence(finding, fmt::format("It waits for the result of a task. The child has no worker that could run it: "
+                                      "at the fork{} {} had one, thread {}, which was not copied.",
+                                      forked, parent, wait->partner->tid));
+    add_sentence(finding, "The copied executor still counts its worker, so submit() starts no other.");
     finding.fixes.push_back({"Make the executor in the child, after the fork.", true});
   } else {
-    finding.summary =
-        fmt::format("{}, which no thread of it will end, possibly because {} of its parent {} not copied by fork(){}",
-                    head, words::count(fork.lost_threads.size() + fork.unknown_threads, "thread", "threads"),
-                    fork.lost_threads.size() + fork.unknown_threads == 1 ? "was" : "were", forked);
+    finding.summary = fmt::format(
+        "{}, which none of its threads will end, possibly because {} of its parent {} not copied by fork(){}", head,
+        words::count(fork.lost_threads.size() + fork.unknown_threads, "thread", "threads"),
+        fork.lost_threads.size() + fork.unknown_threads == 1 ? "was" : "were", forked);
     add_sentence(finding, fmt::format("It was forked{} from {}, which had more threads: {}.", forked, parent,
                                       name_lost(evidence.model(), fork)));
     add_sentence(finding,
-                 "The child has none of these. If what it waits for was to come from one of them, it waits for ever; a "
-                 "signal handler could still end it.");
+                 "The child has none of these. If one of them was to end this wait, the child waits for ever, unless a "
+                 "signal handler ends the wait.");
   }
   add_fixes(finding);
   return true;

@@ -1,5 +1,5 @@
-// What a proven dead child of Python waits for, as far as its stack and the stacks of the threads that it lost tell
-// together: pairs of functions of CPython's own library of which one side is always ended by the other.
+// What a proven dead child of Python waits for. Its stack and the stacks of its lost threads show it together, by pairs
+// of functions of CPython's own library: one of them always ends the wait of the other.
 #pragma once
 
 #include <optional>
@@ -12,15 +12,16 @@ enum class Need { kWorker, kModule, kFeeder };
 
 struct Wait {
   Need need = Need::kWorker;
-  const model::Thread* partner = nullptr;  // the lost thread that would have ended it
+  const model::Thread* partner = nullptr;  // the lost thread that would have ended the wait
   const model::Stack* partner_at_fork = nullptr;
 };
 
-// nullopt: nothing of that kind, or not known.
+// nullopt: no such wait, or it is not known.
 std::optional<Wait> find_wait(const Evidence& evidence, const model::Fork& fork);
-// By a rule of its own, other than lost-wakeup.
+// A rule of its own, other than lost-wakeup, explains the wait.
 bool is_explained(const Evidence& evidence, const model::Fork& fork);
-// Tells a lost-wakeup of a child of Python in lines of Python, if there are any; where the wait is known, with certainty.
+// Rewrites a lost-wakeup of a Python child in lines of Python, if there are any. Where the wait is known, the finding
+// becomes certain.
 bool retell(const Evidence& evidence, const model::Fork& fork, Finding& finding);
 
 }  // namespace forksight::python

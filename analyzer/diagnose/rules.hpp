@@ -1,4 +1,4 @@
-// The rules, out of one table: rules.def.
+// The rules, made from one table: rules.def.
 #pragma once
 
 #include <span>
@@ -13,7 +13,7 @@ class Evidence;
 struct Rule {
   const char* slug;
   const char* title;
-  // Appends what it finds. Null for topics, which only ever are part of another finding.
+  // Appends what the rule finds. Null for topics, which are always part of another finding.
   void (*evaluate)(const Evidence& evidence, std::vector<Finding>& findings);
 };
 

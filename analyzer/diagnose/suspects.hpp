@@ -1,4 +1,4 @@
-// What rules share that guess, for who asks: a suspect is named only where nothing better is known.
+// What rules share that guess for a user who asks: they name a suspect only where nothing better is known.
 #pragma once
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 
 namespace forksight::suspects {
 
-// A finding is about this process, or about a child that it forked: what its threads wait for is part of that story.
+// A finding is about this process, or about a child that it forked: that finding tells what its threads wait for.
 inline bool is_told(const Evidence& evidence, model::ProcessId id, const std::vector<Finding>& findings) {
   return std::ranges::any_of(findings, [&](const Finding& finding) {
     const bool is_parent = finding.fork && finding.fork->pid == evidence.process(id).pid;

@@ -31,8 +31,8 @@ struct Graph {
   std::vector<std::vector<Edge>> edges;
 };
 
-// False for a wait of which no more is known than that a thread of its process, or one with the same memory or timer,
-// could end it.
+// False if no more is known about the wait than this: a thread of the process, or a process with the same memory or
+// timer, could end it.
 bool is_understood(const model::Waker& waker) {
   return waker.via != "futex" && waker.via != "shared memory" && waker.via != "timerfd" &&
          model::is_waited_for(waker.via);
@@ -43,7 +43,7 @@ Graph build(const model::Model& model) {
   std::map<std::pair<std::string, std::int32_t>, std::vector<std::size_t>> by_process;
   for (model::ProcessId id = 0; id < model.processes.size(); ++id) {
     const model::Process& process = model.processes[id];
-    if (process.liveness == model::Liveness::kVictim) continue;  // what it waits for is the cause
+    if (process.liveness == model::Liveness::kVictim) continue;  // what the process waits for is the cause
     for (const model::Wait& wait : process.waits) {
       if (!wait.is_stuck) continue;
       by_process[{process.host, process.pid}].push_back(graph.nodes.size());
@@ -56,7 +56,7 @@ Graph build(const model::Model& model) {
     for (const model::Waker& waker : graph.nodes[from].wait->wakers) {
       const auto threads = by_process.find({host, waker.pid});
       if (!is_understood(waker) || threads == by_process.end()) continue;
-      // Readers of a rwlock have no names: that it is the writer itself is the one ring that can be told.
+      // A rwlock does not record its readers. The only ring that can be recognised is that of the writer itself.
       if (waker.via == "rwlock" && waker.tid == 0) {
         graph.edges[from].push_back({from, &waker});
         continue;
@@ -69,8 +69,8 @@ Graph build(const model::Model& model) {
   return graph;
 }
 
-// The shortest way from a node back to it; empty if there is none. A way by which a process could wake any of its
-// threads leads to the thread itself, too: that counts for nothing as long as there are others.
+// The shortest way from a node back to it; empty if there is none. An edge that stands for all threads of a process
+// also leads to the thread itself: it does not count while there are other threads.
 Cycle find_shortest(const Graph& graph, std::size_t start, bool may_be_itself) {
   struct Step {
     std::size_t from;
@@ -99,9 +99,9 @@ Cycle find_shortest(const Graph& graph, std::size_t start, bool may_be_itself) {
   return {};
 }
 
-// Other threads of its process go on. They may cancel one that joins, or that lets itself be cancelled anywhere. A
-// plain mutex that its owner locks again may be meant as a semaphore, which another thread unlocks: no valid program,
-// but one that works.
+// Other threads of the process go on. They may cancel a thread that joins, or one that allows cancellation anywhere. A
+// plain mutex that its owner locks again may be used as a semaphore, which another thread unlocks: that is not a valid
+// program, but it works.
 bool is_beyond_others(const Cycle& cycle, const Link& link) {
   if (link.waker->via == "join" || link.wait->may_be_cancelled) return false;
   const model::MutexType type = link.wait->mutex_type;
@@ -271,8 +271,8 @@ bool is_held_open(const Cycle& cycle) {
 }
 
 void set_certainty(const Evidence& evidence, const Cycle& cycle, Finding& finding) {
-  // A handler cannot end the wait for a mutex or for a thread: those calls go on after it. Others return to their
-  // caller.
+  // A handler cannot end the wait for a mutex or for a thread: these calls go on after the handler. Other calls return
+  // to their caller.
   const auto is_lock = [](const Link& link) {
     const std::string& via = link.waker->via;
     return via == "mutex" || via == "rwlock" || via == "join";

@@ -22,19 +22,19 @@ bool is_of_runtime(const model::Frame& frame) {
                                                 "libcuda.so", "libcudart", "linux-vdso", "[vdso]"})) {
     return true;
   }
-  // The interpreter's own C says nothing about the script that it runs.
+  // Frames of the interpreter's own C code say nothing about the script that it runs.
   if (starts_with_any(base_name(frame.module), {"python", "libpython"})) return true;
-  // Rust's standard library is compiled into the program, by its paths at the compiler's makers.
+  // Rust's standard library is compiled into the program, with paths of the compiler's build.
   if (frame.file.starts_with("/rustc/")) return true;
-  // Headers that are compiled into the program: std::lock_guard is not where the user should look.
-  // So is a libgomp that is linked statically.
+  // Headers that are compiled into the program: users should not look at std::lock_guard. The same goes for a libgomp
+  // that is linked statically.
   return starts_with_any(frame.function, {"std::", "__gnu_cxx::", "__gthread_", "void std::", "GOMP_", "gomp_"}) ||
          frame.file.find("/include/c++/") != std::string::npos;
 }
 
 bool is_of_user(const model::Frame& frame) { return whose(frame) != Whose::kRuntime; }
 
-// Where packages put shared libraries: those of the distribution, of pip and conda, and CPython's own modules.
+// Folders where packages put shared libraries: the distribution, pip and conda, and CPython's own modules.
 bool is_installed(std::string_view path) {
   if (base_name(path).find(".so") == std::string_view::npos) return false;
   return starts_with_any(path, {"/lib/", "/lib64/", "/usr/lib/", "/usr/lib64/"}) ||
@@ -46,7 +46,7 @@ bool is_of_library(const model::Frame& frame) {
   return is_installed(frame.module) || model::find_owner_of_library(frame.module) != model::Owner::kUnknown;
 }
 
-// A line that its user can open.
+// A line in a file that the user can open.
 bool is_own_line(const model::Frame& frame) {
   return whose(frame) == Whose::kUser && !frame.file.empty() && frame.line > 0;
 }
@@ -68,7 +68,7 @@ std::string_view python_package(std::string_view file) {
   return file.ends_with(".py") ? file.substr(0, file.size() - 3) : file;
 }
 
-// Its name ends in what a lock's operation is called: "SpinLock::lock", "fl_acquire", "enter_critical_section".
+// The name ends like the operation of a lock: "SpinLock::lock", "fl_acquire", "enter_critical_section".
 bool is_lock_function(std::string_view function) {
   function = function.substr(0, function.find('('));
   const std::size_t scope = function.rfind("::");
@@ -181,7 +181,7 @@ std::string process(const model::Process& process, bool is_forked) {
 }
 
 std::string parent(const model::Process& process) {
-  // Without its number nobody knows that it is the parent: _Fork() leaves no trace in memory.
+  // Without its number it is not certain that it is the parent: _Fork() leaves no trace in memory.
   const bool is_unknown = process.is_some_ancestor || process.pid == 0;
   return is_unknown ? std::string("an ancestor") : fmt::format("process {}", process.pid);
 }
@@ -317,7 +317,7 @@ bool is_python_lock(const model::Stack& stack) {
 
 bool is_python_semaphore(const model::Stack& stack) {
   if (is_python_lock(stack)) return true;
-  // Lines of Python may stand before the interpreter's own frames.
+  // Python lines may stand before the interpreter's own frames.
   const auto caller = std::ranges::find_if_not(stack.frames, [](const model::Frame& frame) {
     const std::string_view name = base_name(frame.module);
     return frame.python || name.starts_with("libc.so") || name.starts_with("libpthread") ||

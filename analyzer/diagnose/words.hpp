@@ -1,5 +1,5 @@
-// How places, processes, threads, locks and times are called in sentences. Short forms: base names, no addresses where
-// there is a name.
+// The words for places, processes, threads, locks and times in sentences. Short forms: base names, and no addresses
+// where there is a name.
 #pragma once
 
 #include <cstdint>
@@ -15,42 +15,44 @@ namespace forksight::words {
 
 using model::base_name;
 
-// Whose code a frame is in: that of the program and its own libraries; of a library that a package installed, in C or
-// Python; of libc, libstdc++, an OpenMP runtime, the loader, forksight, the interpreter, or of nobody who is known.
+// Whose code a frame is in. kUser: the program and its own libraries. kLibrary: a library, in C or Python, that a
+// package installed. kRuntime: libc, libstdc++, an OpenMP runtime, the loader, forksight, the interpreter, or unknown
+// code.
 enum class Whose { kUser, kLibrary, kRuntime };
 Whose whose(const model::Frame& frame);
-// "libtorch_cpu.so.1.13", "multiprocessing", "the C++ library": what a frame that is left out belongs to.
+// What a frame that is left out belongs to: "libtorch_cpu.so.1.13", "multiprocessing", "the C++ library".
 std::string code_of(const model::Frame& frame);
 
-// The first frame that is the user's or of a library that the user chose: not of libc, libstdc++, an OpenMP runtime,
-// the loader or forksight, nor of a standard header. Null if there is none.
+// The first frame of the user, or of a library that the user chose: not of libc, libstdc++, an OpenMP runtime, the
+// loader or forksight, nor of a standard header. Null if there is none.
 const model::Frame* find_user_frame(const model::Stack& stack);
-// The user's frames and what lies between them, as indices [first, last); empty if there is none.
+// The user's frames and those between them, as indices [first, last); empty if there is none.
 std::pair<std::size_t, std::size_t> find_user_part(const model::Stack& stack);
 
-// All of the user's frames, innermost first, without those that are a guess.
+// All of the user's frames, innermost first, without guessed ones.
 std::vector<const model::Frame*> find_user_frames(const model::Stack& stack);
 
-// The first frame at a line of the program's own, as an index: whoever called into a library sees there where that was.
-// That of find_user_frame if there is none.
+// The index of the first frame at a line of the program itself: users who called into a library recognise that line. If
+// there is none, the index of the frame that find_user_frame returns.
 std::size_t find_own_line(const model::Stack& stack);
 
-// The stack from the first of the user's frames that is no operation of a lock ("SpinLock::lock"); all of it if there
-// is no such frame. For locks that are the user's own: where they are used says more than where they are made.
+// The stack from the user's first frame on that is not an operation of a lock ("SpinLock::lock"); the whole stack if
+// there is no such frame. For locks that the user implemented: the places that use them say more than the lock
+// functions.
 model::Stack without_lock_functions(const model::Stack& stack);
 
 // "app.c:31", "work in libfoo.so", "libfoo.so+0x12f0", "train.py:7, work in libfoo.so"; "" if nothing is known.
 std::string place(const model::Stack& stack);
-// The same with a word before it, or "" : at(" at ", stack).
+// place() with a word before it, or "": at(" at ", stack).
 std::string at(std::string_view before, const model::Stack& stack);
-// The first place of the user's outside of the library of `owner`.
+// The user's first place outside of the library of `owner`.
 std::string outer_place(const model::Stack& stack, model::Owner owner);
-// With the function: "app.c:31 (work)".
+// place() with the function: "app.c:31 (work)".
 std::string long_place(const model::Stack& stack);
 
 // "child 4242", "child 4242 of rank 3"; "process 4242" if no fork of it is known.
 std::string process(const model::Process& process, bool is_forked);
-// "process 4242"; "its parent" where that one has ended, and nobody knows its number.
+// "process 4242"; "its parent" if the parent has ended and its number is not known.
 std::string parent(const model::Process& process);
 // "thread 4240 \"worker\"".
 std::string thread(const model::Thread& thread);
@@ -87,8 +89,8 @@ bool is_python(const model::Process& process);
 std::string ways_out(const model::Process& process);
 // The wait is that of a lock object of CPython.
 bool is_python_lock(const model::Stack& stack);
-// The same of a wait for a semaphore: the interpreter has none but those of its locks. Where its functions have no names,
-// it is enough that it called sem_wait() itself.
+// The same of a wait for a semaphore: the interpreter has none but those of its locks. Where its functions have no
+// names, it is enough that it called sem_wait() itself.
 bool is_python_semaphore(const model::Stack& stack);
 
 }  // namespace forksight::words

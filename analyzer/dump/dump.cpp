@@ -60,7 +60,7 @@ class Dump {
     show(Json{{"offset", hex(offset)}, {"record", "BAD"}, {"says", what}});
   }
 
-  // False: it was the last one.
+  // False: that was the last record.
   bool show_next() {
     const std::uint64_t at = chain_.at();
     const std::optional<Link> link = chain_.next();
@@ -84,11 +84,11 @@ class Dump {
     if (!is_zero) say_bad(at, fmt::format("has {} bytes, too few for a record", rest.size()));
     std::uint64_t tail = 0;
     std::memcpy(&tail, bytes_.data() + offsetof(trace::TraceHeader, tail), sizeof tail);
-    if (is_zero && tail > at) say_bad(at, "no record, but the header says that records go on to " + hex(tail));
+    if (is_zero && tail > at) say_bad(at, "no record, although the header says that records go on to " + hex(tail));
     return false;
   }
 
-  // Goes on where the next record can be, and says how much it passed.
+  // Goes on at the next possible record, and reports how many bytes it skipped.
   bool pass(std::uint64_t at, const std::string& what) {
     const std::optional<std::uint64_t> next = find_record(at + trace::kRecordAlign);
     say_bad(at, what + (next ? fmt::format("; {} bytes passed", *next - at) : "; no record follows"));
@@ -96,7 +96,7 @@ class Dump {
     return next.has_value();
   }
 
-  // A record that is whole and known, behind which the chain goes on or ends.
+  // A complete record of a known type, after which the chain goes on or ends.
   std::optional<std::uint64_t> find_record(std::uint64_t from) const {
     for (std::uint64_t at = from; at + sizeof(trace::RecordHeader) <= bytes_.size(); at += trace::kRecordAlign) {
       Chain probe(bytes_, at);
@@ -126,7 +126,7 @@ class Dump {
     line["bytes"] = sizeof(trace::RecordHeader) + record.payload.size();
     if (link.kind == LinkKind::kUnfinished) {
       ++totals_.unfinished;
-      line["says"] = "unfinished: its writer was killed, or is still at it";
+      line["says"] = "unfinished: its writer was killed, or still writes";
     } else {
       line["fields"] =
           terms == nullptr ? Json{{"payload", hex_digits(record.payload)}} : read_payload(*terms, record.payload);

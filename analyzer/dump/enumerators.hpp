@@ -1,4 +1,4 @@
-// Names of enumerators, as the compiler spells them.
+// The names of enumerators, as the compiler writes them.
 #pragma once
 
 #include <array>
@@ -20,7 +20,7 @@ consteval std::string_view name_of_enumerator() {
   return text.substr(text.rfind(':') + 1);
 }
 
-inline constexpr std::size_t kEnumerators = 128;  // of one enum, at most; flags are in 32 bits
+inline constexpr std::size_t kEnumerators = 128;  // at most, for one enum; flags are in 32 bits
 
 template <class Enum>
 std::string_view name_of_value(std::uint64_t value) {

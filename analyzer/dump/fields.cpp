@@ -24,7 +24,7 @@ struct Field {
   const char* name;
   std::uint32_t offset;
   std::uint32_t bytes;  // of one element
-  std::uint32_t count;  // of elements; 0: it is no array
+  std::uint32_t count;  // number of elements; 0: not an array
   Shown shown;
   std::string_view (*name_of)(std::uint64_t) = nullptr;
 };
@@ -114,7 +114,7 @@ std::int64_t sign_extended(std::uint64_t value, std::size_t width) {
   return static_cast<std::int64_t>(value << unused) >> unused;
 }
 
-// The names of the bits that are set; those without one as one number at the end.
+// The names of the bits that are set. Bits without a name form one number at the end.
 Json bits(std::uint64_t value, std::string_view (*name_of)(std::uint64_t)) {
   Json names = Json::array();
   std::uint64_t unnamed = 0;
@@ -238,7 +238,7 @@ Json read_payload(const RecordTerms& terms, std::span<const std::byte> payload) 
     object[tail.name] = tail_of(tail.element, tail.element_bytes, bytes);
     rest = rest.subspan(bytes.size());
   }
-  // More than what aligns the next record: a newer writer has put it there.
+  // More bytes than the next record's alignment needs: a newer writer has added them.
   if (rest.size() >= kRecordAlign) object["more"] = hex_digits(rest);
   return object;
 }

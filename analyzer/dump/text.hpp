@@ -1,4 +1,4 @@
-// A line of the dump, for people.
+// One line of the dump, for people.
 #pragma once
 
 #include <cstdint>

@@ -26,7 +26,7 @@ struct Program {
   bool is_in_core = false;  // the head is; else it is that of the file that lies there now
 };
 
-// The part of NT_FILE's list that belongs to the program: its pieces lie where its segments put them.
+// The entries of NT_FILE that belong to the program: its pieces are where its segments put them.
 template <class Visit>
 void for_each_piece(const Program& program, const std::vector<CoreMapping>& files, Visit visit) {
   const std::uint64_t end = program.start + (program.head.end_address - program.head.first_address);
@@ -45,10 +45,9 @@ std::vector<Program> find_programs(const CoreMemory& memory, const std::vector<C
     if (!is_in_core) head = read_file_head(without_deleted(file.path));
     if (!head) continue;
     if (!is_in_core) {
-      limits.push_back(
-          fmt::format("{}: the core does not tell whether it is the file that was mapped; it is taken as "
-                      "it is now",
-                      file.path));
+      limits.push_back(fmt::format(
+          "{}: the core does not show whether this is the file that was mapped; forksight uses the file as it is now",
+          file.path));
     }
     programs.push_back({file.start, file.path, std::move(*head), is_in_core});
   }
@@ -69,13 +68,13 @@ std::string hex(const std::vector<std::uint8_t>& id) {
   return id.empty() ? "none" : fmt::format("{:02x}", fmt::join(id, ""));
 }
 
-// Why `exe` cannot be the program that this is a core of; "" if it can.
+// The reason why `exe` cannot be the program of this core; "" if it can.
 std::string find_mismatch(const std::string& core, const std::string& exe, const Program* main) {
   const auto given = read_file_head(exe);
-  if (!given) return fmt::format("{}: is no x86-64 program that can be read", exe);
+  if (!given) return fmt::format("{}: is not a readable x86-64 program", exe);
   if (main == nullptr || !main->is_in_core || given->is_same_file(main->head)) return "";
-  return fmt::format("{}: is a core of another program than {} (build-id {}, that has {})", core, exe,
-                     hex(main->head.build_id), hex(given->build_id));
+  return fmt::format("{}: is not a core of {}: the build-ids differ ({} and {})", core, exe, hex(main->head.build_id),
+                     hex(given->build_id));
 }
 
 bool is_executable(const std::vector<Program>& programs, const CoreMapping& file) {
@@ -90,7 +89,7 @@ bool is_executable(const std::vector<Program>& programs, const CoreMapping& file
   return false;
 }
 
-// A core does not say what is shared with others: these are, by what they are.
+// A core does not show which mappings are shared. These are, by their nature.
 bool is_shared_by_name(const std::string& path) {
   return path.starts_with("/dev/shm/") || path.starts_with("/dev/zero") || path.starts_with("/SYSV") ||
          path.starts_with("/memfd:");
@@ -216,7 +215,7 @@ Result<Image> open_core(const std::string& path, const CoreOptions& options) {
   }
   const auto memory = std::make_shared<CoreMemory>(std::move(file).value());
   if (notes.files.empty()) {
-    image.limits.push_back(fmt::format("{}: does not say which files were mapped: its frames have no names", path));
+    image.limits.push_back(fmt::format("{}: does not say which files were mapped, so its frames have no names", path));
   }
   const std::vector<Program> programs = find_programs(*memory, notes.files, image.limits);
   const Program* const main = find_main_program(programs, notes);
@@ -254,7 +253,8 @@ Result<Image> open_core(const std::string& path, const CoreOptions& options) {
   add_threads(image, notes);
   image.cmdline = find_cmdline(image, notes);
   if (main != nullptr && !is_main_found) {
-    image.limits.push_back(fmt::format("{}: the program is not here as it was: name its file by --exe", image.exe));
+    image.limits.push_back(
+        fmt::format("{}: the program's file is missing or has changed: name its file with --exe", image.exe));
   }
   return image;
 }

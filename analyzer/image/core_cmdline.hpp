@@ -1,4 +1,4 @@
-// The arguments of a process, out of the memory that the kernel laid out when it started.
+// The arguments of a process, from the memory that the kernel prepared when it started.
 #pragma once
 
 #include <cstdint>

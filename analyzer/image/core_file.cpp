@@ -43,7 +43,7 @@ std::string machine_name(std::uint16_t machine) {
   }
 }
 
-// Why this is no core that we read; "" if it is one.
+// The reason why this is not a core that forksight reads; "" if it is one.
 std::string find_fault(const std::string& path, std::string_view head) {
   for (const Packing& packing : kPackings) {
     if (!head.starts_with(packing.magic)) continue;
@@ -51,20 +51,20 @@ std::string find_fault(const std::string& path, std::string_view head) {
   }
   Elf64_Ehdr header{};
   if (head.size() < EI_NIDENT || !head.starts_with(std::string_view(ELFMAG, SELFMAG))) {
-    return fmt::format("{}: is no core file", path);
+    return fmt::format("{}: is not a core file", path);
   }
   std::memcpy(&header, head.data(), std::min(head.size(), sizeof header));
   // The machine stands at the same place in files of 32 bits.
   if (head.size() >= offsetof(Elf64_Ehdr, e_version) && header.e_machine != EM_X86_64) {
-    return fmt::format("{}: comes from a process of {} code, forksight reads x86-64 alone", path,
+    return fmt::format("{}: comes from a process of {} code; forksight reads only x86-64", path,
                        machine_name(header.e_machine));
   }
   if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_ident[EI_DATA] != ELFDATA2LSB) {
-    return fmt::format("{}: comes from a 32-bit process, forksight reads 64-bit ones alone", path);
+    return fmt::format("{}: comes from a 32-bit process; forksight reads only 64-bit ones", path);
   }
   if (head.size() < sizeof header) return fmt::format("{}: is cut within its first bytes", path);
   if (header.e_type != ET_CORE) {
-    return fmt::format("{}: is no core file but {}: name the core, and this by --exe", path,
+    return fmt::format("{}: is not a core file but {}: name the core, and give this file with --exe", path,
                        header.e_type == ET_EXEC || header.e_type == ET_DYN ? "a program or a library" : "an object");
   }
   if (header.e_phentsize != sizeof(Elf64_Phdr)) return fmt::format("{}: is damaged: its segments have no size", path);
@@ -107,8 +107,8 @@ Result<std::vector<Elf64_Phdr>> CoreFile::read_table(const std::string& path, co
   }
   const bool fits = header.e_phoff <= size_ && count <= (size_ - header.e_phoff) / sizeof(Elf64_Phdr);
   if (count == 0 || count > kMaxSegments || !fits) {
-    return Error{
-        fmt::format("{}: is cut or damaged: the table of its segments is not in it ({} bytes are there)", path, size_)};
+    return Error{fmt::format("{}: is cut or damaged: it does not contain the table of its segments (it has {} bytes)",
+                             path, size_)};
   }
   std::vector<Elf64_Phdr> table(count);
   const auto room = std::as_writable_bytes(std::span(table));

@@ -1,4 +1,4 @@
-// The memory in a core file; what was not dumped, because a file has it, comes from that file.
+// The memory in a core file. Memory that was not dumped, because a file has it, comes from that file.
 #pragma once
 
 #include <cstdint>

@@ -31,7 +31,7 @@ struct CoreNotes {
   std::vector<CoreThread> threads;  // as they stand there: the first is the one that got the signal
   std::int32_t pid = 0;             // 0: it is not said
   std::int32_t ppid = 0;
-  std::int32_t group = 0;  // process group
+  std::int32_t group = 0;                            // process group
   std::string name;                                  // of the program, up to 15 bytes
   std::string arguments;                             // up to 79 bytes of them, separated by blanks
   std::vector<CoreMapping> files;                    // ascending
@@ -39,7 +39,7 @@ struct CoreNotes {
   std::vector<std::byte> auxiliary_bytes;
 };
 
-// What can be read of them: a note that makes no sense is left out, one that is cut ends it.
+// What can be read of them: an invalid note is left out, and a note that is cut ends the list.
 CoreNotes decode_notes(std::span<const std::byte> notes);
 
 }  // namespace forksight::image

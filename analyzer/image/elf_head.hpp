@@ -1,5 +1,5 @@
-// The first facts of an ELF file, out of the file itself or out of a process that maps it: program headers and
-// build-id. Either may be hostile.
+// The first facts of an ELF file, from the file itself or from a process that maps it: program headers and build-id.
+// Either may be hostile.
 #pragma once
 
 #include <elf.h>
@@ -23,7 +23,8 @@ struct ElfHead {
   std::uint64_t first_address = 0;     // link-time, of the file's first byte; a multiple of the page size
   std::uint64_t end_address = 0;       // link-time, behind the last segment; likewise
 
-  // Of one program or library, as far as can be told: the same build-id, or without any the same headers.
+  // Both describe the same program or library, as far as can be known: they have the same build-id, or, without any,
+  // the same headers.
   bool is_same_file(const ElfHead& other) const;
 };
 
@@ -31,7 +32,7 @@ struct ElfHead {
 std::optional<ElfHead> read_mapped_head(const Memory& memory, std::uint64_t start);
 std::optional<ElfHead> read_file_head(const std::string& path);
 
-// The file put together out of what is mapped of it: without sections, its writable part changed. It is good for
+// The file, reconstructed from its mapped parts: it has no sections, and its writable part has changed. It serves for
 // exported names and unwinding. Empty if it is larger than `limit`, or if its code or tables cannot be read.
 std::vector<std::byte> copy_mapped_file(const Memory& memory, std::uint64_t start, const ElfHead& head,
                                         std::size_t limit);

@@ -1,5 +1,5 @@
-// A process as evidence, from whatever source: its memory, what is mapped where, its threads and what each is doing.
-// Filled from a live process (live.hpp) or from a core file (core.hpp); everything that explains a hang reads this.
+// A process as evidence, whatever the source: its memory, its mappings, its threads and what each is doing. Filled from
+// a live process (live.hpp) or from a core file (core.hpp). Everything that explains a hang reads it.
 #pragma once
 
 #include <cstddef>
@@ -19,15 +19,16 @@ namespace forksight::image {
 
 struct Thread {
   std::int32_t tid = 0;
-  std::int32_t own_tid = 0;       // as its own pid namespace numbers it: what its memory holds. 0: as `tid`
-  std::string name;               // "" in a core that does not tell
+  std::int32_t own_tid = 0;       // in its own pid namespace, as its memory has it. 0: the same as `tid`
+  std::string name;               // "" in a core that does not have it
   char state = '?';               // as in /proc/PID/stat; of a core S in a call, R elsewhere
   std::uint64_t start_ticks = 0;  // 0: unknown
   bool has_ended = false;         // a zombie: no stack, no call
   // By DWARF number; kReturnAddress is the exact pc. Without a stop only rsp and pc are known; none of an ended thread.
   std::optional<symbols::Registers> registers;
-  std::uint64_t fs_base = 0;          // pthread_self() on x86-64; 0: unknown
-  std::optional<proc::Syscall> call;  // what it is blocked in; of a core: by the registers, if pc is behind a syscall
+  std::uint64_t fs_base = 0;  // pthread_self() on x86-64; 0: unknown
+  // the call it is blocked in; in a core: by the registers, if pc is behind a syscall
+  std::optional<proc::Syscall> call;
   // From rsp upward, read together with the registers of a thread that was on its way. Empty: the memory has not moved.
   std::vector<std::byte> stack;
 };
@@ -39,8 +40,8 @@ struct Image {
   std::int32_t ppid = 0;
   // Of a core: the process `ppid` leads its process group. Then it is an ancestor, and not who takes care of orphans.
   bool is_parent_of_group = false;
-  // Of a live process: `ppid` is another program, or runs at other addresses. It took care of the orphan, or called exec
-  // since it forked.
+  // Of a live process: `ppid` is another program, or runs at other addresses. It took care of the orphan, or called
+  // exec since it forked.
   bool has_other_parent = false;
   std::uint64_t start_ticks = 0;  // 0: unknown
   std::string exe;
@@ -52,12 +53,12 @@ struct Image {
   std::vector<std::string> limits;       // what could not be seen, one sentence each
   abi::Libc libc;                        // what it runs on, as far as that is known
   bool is_core = false;                  // no kernel state: no descriptors, no other processes
-  std::int32_t signal = 0;               // of a core: what it was dumped for; 0: nothing, it was asked for
-  std::int32_t signal_tid = 0;           // and the thread that got it
+  std::int32_t signal = 0;               // of a core: the signal it was dumped for; 0: none, it was made on request
+  std::int32_t signal_tid = 0;           // the thread that got this signal
 
   // The thread whose memory calls it `own`; null if there is none.
   const Thread* find_own(std::int32_t own) const;
-  // Its tid, and `own` itself for one that is not there any more.
+  // Its tid; `own` itself if that thread no longer exists.
   std::int32_t tid_of(std::int32_t own) const;
   // `pid` as its own pid namespace numbers it.
   std::int32_t own_pid() const;

@@ -66,16 +66,14 @@ void read_threads(Image& image, std::vector<std::int32_t>& stoppable) {
   }
   std::stable_partition(image.threads.begin(), image.threads.end(),
                         [&](const Thread& thread) { return thread.tid == image.pid; });
-  if (refused) image.limits.push_back("the kernel does not tell what some threads are blocked in");
+  if (refused) image.limits.push_back("the kernel does not show what some threads are blocked in");
   if (tracer != 0) {
     image.limits.push_back(
-        fmt::format("process {} is traced by {}: its threads are seen as that left them, with fewer "
-                    "registers",
+        fmt::format("process {} is traced by {}: its threads are shown as that tracer left them, with fewer registers",
                     image.pid, pid_and_name(tracer)));
   } else if (stopped > 0) {
     image.limits.push_back(
-        fmt::format("{} thread{} of process {} {} stopped by a signal: left so, and seen with fewer "
-                    "registers",
+        fmt::format("{} thread{} of process {} {} stopped by a signal and stays stopped: fewer registers are known",
                     stopped, stopped == 1 ? "" : "s", image.pid, stopped == 1 ? "is" : "are"));
   }
 }
@@ -89,7 +87,7 @@ std::int32_t find_live_thread(std::int32_t pid) {
   return 0;
 }
 
-std::string gone(std::int32_t pid) { return fmt::format("process {}: ended while it was looked at", pid); }
+std::string gone(std::int32_t pid) { return fmt::format("process {}: ended while forksight looked at it", pid); }
 
 }  // namespace
 
@@ -101,7 +99,7 @@ Result<Image> open_live(std::int32_t pid, const LiveOptions& options) {
   const auto memory = LiveMemory::open(guide);
   if (!memory) return Error{errno == ENOENT || errno == ESRCH ? gone(pid) : explain_refusal(pid)};
   if (!proc::runs_x86_64(guide)) {
-    return Error{fmt::format("process {}: its program is no x86-64 code, which is all that forksight reads", pid)};
+    return Error{fmt::format("process {}: its program is not x86-64 code; forksight reads only x86-64", pid)};
   }
 
   Image image;

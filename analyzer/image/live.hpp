@@ -1,4 +1,5 @@
-// A live process as evidence. Reads /proc and the process' memory; all that it may notice of it is said in stop.hpp.
+// A live process as evidence. Reads /proc and the process's memory. stop.hpp describes everything that the process may
+// notice of it.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +15,8 @@ struct LiveOptions {
   std::function<bool(const Thread&)> stop_only;  // empty: every thread that may be stopped
 };
 
-// An error is one sentence: no such process, one that has ended, not ours to look at (and what would help), not x86-64.
+// An error is one sentence: no such process, it has ended, forksight may not look at it (and what would help), or it is
+// not x86-64.
 Result<Image> open_live(std::int32_t pid, const LiveOptions& options = {});
 
 }  // namespace forksight::image

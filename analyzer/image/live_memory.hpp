@@ -1,5 +1,5 @@
-// The memory of a live process. The descriptor stands for the address space that it had when it was opened: after an
-// exec, or when the pid belongs to somebody else, nothing can be read any more.
+// The memory of a live process. The descriptor stands for the address space at the time when it was opened: after an
+// exec, or if the pid belongs to another process, nothing can be read any more.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,8 @@ namespace forksight::image {
 
 class LiveMemory final : public Memory {
  public:
-  // By a thread that has not ended: a first thread that has has no memory any more. Null with errno.
+  // `tid`: a living thread, because a first thread that has ended has no memory any more. Returns null and sets errno
+  // on failure.
   static std::shared_ptr<const LiveMemory> open(std::int32_t tid);
   ~LiveMemory() override;
   LiveMemory(const LiveMemory&) = delete;

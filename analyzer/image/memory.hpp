@@ -16,7 +16,8 @@ class Memory {
  public:
   virtual ~Memory() = default;
 
-  // Fills `bytes` from `address` on; how many there are before the first that cannot be read. Never throws.
+  // Fills `bytes` from `address` on. Returns the number of bytes before the first one that cannot be read. Never
+  // throws.
   virtual std::size_t read(std::uint64_t address, std::span<std::byte> bytes) const = 0;
 
   // A plain value; nullopt if not all of it can be read.
@@ -30,7 +31,7 @@ class Memory {
     return result;
   }
 
-  // At most `limit` bytes: what can be read of them.
+  // At most `limit` bytes: as many as can be read.
   std::vector<std::byte> bytes(std::uint64_t address, std::size_t limit) const {
     std::vector<std::byte> result(limit);
     result.resize(read(address, result));

@@ -77,8 +77,7 @@ std::vector<symbols::Module> find_modules(const Memory& memory, const std::vecto
         limits.push_back(fmt::format(
             "{}: the file is gone or has changed since it was loaded: its frames have no names", module.path));
       }
-      // With a build-id the file that lies there now is not mistaken for it, and the one that was may be found
-      // elsewhere.
+      // With a build-id the present file is not mistaken for the mapped one, and the mapped one may be found elsewhere.
       if (!bytes.empty() || module.build_id.empty()) {
         module.bytes = std::make_shared<const std::vector<std::byte>>(std::move(bytes));
       }
@@ -103,8 +102,8 @@ abi::Libc find_libc(const std::vector<symbols::Module>& modules, const std::stri
 
 std::string libc_limit(const abi::Libc& libc) {
   if (!libc.version.is_known() || abi::Mutex::kVersions.have(libc.version)) return "";
-  return fmt::format("glibc {}.{} is not known to this build: who holds a lock is not told", libc.version.major,
-                     libc.version.minor);
+  return fmt::format("glibc {}.{} is not known to this build: forksight does not say who holds a lock",
+                     libc.version.major, libc.version.minor);
 }
 
 }  // namespace forksight::image

@@ -32,7 +32,7 @@ bool has_trace_capability(std::string_view status, std::string_view set) {
   return field && (std::strtoull(std::string(*field).c_str(), nullptr, 16) >> kCapSysPtrace & 1U) != 0;
 }
 
-// All of real, effective and saved user must be ours.
+// The real, effective and saved user must all be forksight's.
 std::optional<std::int64_t> find_other_user(std::string_view status) {
   std::string_view ids = find_field(status, "Uid").value_or("");
   for (int column = 0; column < 3 && !ids.empty(); ++column) {
@@ -48,7 +48,7 @@ std::optional<std::int64_t> read_yama() {
   return parse_decimal(proc::read_file("/proc/sys/kernel/yama/ptrace_scope").text);
 }
 
-// What anybody may know: ". Without that right, only thread states are visible: 13 asleep, 0 running".
+// What anybody may see: ". Without that right, only thread states are visible: 13 asleep, 0 running".
 std::string describe_seen(std::int32_t pid) {
   std::size_t asleep = 0;
   std::size_t running = 0;
@@ -72,14 +72,14 @@ bool has_live_thread(std::int32_t pid) {
   return false;
 }
 
-// The number may be one of a container's, or of the world around ours.
+// The number may come from inside of a container, or from outside of this one.
 std::string explain_absence(std::int32_t pid) {
   if (const std::int32_t here = pid > 0 ? proc::find_called(pid) : 0; here != 0) {
-    return fmt::format("there is none here; a process in a container is called so there: it is {} here",
+    return fmt::format("there is none here; that is its number inside of a container: it is {} here",
                        pid_and_name(here));
   }
   if (proc::is_in_initial_pid_namespace()) return "there is none";
-  return "there is none in this pid namespace (container): what runs outside of it is seen from there only";
+  return "there is none in this pid namespace (container): processes outside of it can be seen only from there";
 }
 
 }  // namespace
@@ -100,7 +100,7 @@ std::optional<std::string> find_obstacle(std::int32_t pid) {
     return fmt::format("process {}: {}", pid, explain_absence(pid));
   }
   if (const auto leader = number_field(status.text, "Tgid"); leader && *leader != pid) {
-    return fmt::format("process {}: is a thread of process {}: ask for that", pid, *leader);
+    return fmt::format("process {}: is a thread of process {}: name that process", pid, *leader);
   }
   const std::string_view state = find_field(status.text, "State").value_or("?");
   const bool is_zombie = state.starts_with('Z') || state.starts_with('X');
@@ -140,7 +140,7 @@ Place find_place(bool has_dockerenv, bool has_containerenv, const char* kubernet
 
 namespace {
 
-// Root is refused only where the capability was taken away from all of a container.
+// The kernel refuses root only if the whole container lacks the capability.
 std::string name_remedy(const TraceRights& rights) {
   const bool root_has_it = rights.can_have_capability && !rights.is_root;
   switch (rights.place) {
@@ -164,7 +164,7 @@ std::string name_remedy(const TraceRights& rights) {
 
 std::string explain_yama(const TraceRights& rights) {
   const bool is_sysctl_ours = rights.yama == 1 && rights.place == Place::kMachine;
-  return fmt::format("the kernel lets only {} look into it (kernel.yama.ptrace_scope is {}): {}{}",
+  return fmt::format("the kernel lets only {} examine it (kernel.yama.ptrace_scope is {}): {}{}",
                      rights.yama == 1 ? "its ancestors and CAP_SYS_PTRACE" : "CAP_SYS_PTRACE", rights.yama,
                      name_remedy(rights),
                      is_sysctl_ours ? "; or for all until the next boot: sudo sysctl kernel.yama.ptrace_scope=0" : "");
@@ -176,13 +176,12 @@ std::string name_lack(const TraceRights& rights) {
                        name_remedy(rights));
   }
   if (rights.yama >= 3) {
-    return "the kernel lets nobody look into processes until it is restarted (kernel.yama.ptrace_scope is 3): start "
-           "the "
-           "program by `forksight run`, which needs no such right for what the shim records";
+    return "the kernel lets nobody examine processes until it is restarted (kernel.yama.ptrace_scope is 3): start the "
+           "program with `forksight run`, whose shim records without that right";
   }
   if (rights.has_capability) {
-    return "the kernel does not let us look into it, whatever our rights are: its user namespace or a security module "
-           "stands between: run forksight within its container, or outside of all";
+    return "the kernel does not let forksight examine it, whatever rights forksight has, because of its user namespace "
+           "or a security module: run forksight inside of its container, or outside of all containers";
   }
   if (rights.yama >= 1) return explain_yama(rights);
   return fmt::format(
@@ -200,7 +199,7 @@ std::string explain_lack(const TraceRights& rights) {
 
 std::string explain_refusal(std::int32_t pid) {
   const auto status = proc::read_file(proc_path(pid, "status"));
-  if (!status) return fmt::format("process {}: ended while it was looked at", pid);
+  if (!status) return fmt::format("process {}: ended while forksight looked at it", pid);
   return explain_lack(read_trace_rights(pid, status.text)) + describe_seen(pid);
 }
 

@@ -1,4 +1,4 @@
-// Why a process cannot be looked at: one sentence each, with what to do.
+// Why a process cannot be examined: one sentence for each reason, with what to do.
 #pragma once
 
 #include <cstdint>
@@ -8,22 +8,23 @@
 
 namespace forksight::image {
 
-// What rules a process out whatever our rights are: there is none, it is a kernel thread, a zombie, forksight itself.
+// What makes it impossible whatever rights forksight has: the process does not exist, is a kernel thread, a zombie, or
+// forksight itself.
 std::optional<std::string> find_obstacle(std::int32_t pid);
 
-// Why the kernel does not let us read its memory, what would, and what is seen all the same.
+// Why the kernel does not let forksight read its memory, what would help, and what can be seen all the same.
 std::string explain_refusal(std::int32_t pid);
 
-// What this process is in, as far as it matters for rights.
+// Where forksight runs, as far as it matters for rights.
 enum class Place { kMachine, kDocker, kPodman, kKubernetes };
 
-// What decides whether the kernel lets us look into a process of which it said that we may not.
+// What decides whether the kernel lets forksight examine a process, after a refusal.
 struct TraceRights {
   std::int32_t pid = 0;
   bool has_capability = false;             // CAP_SYS_PTRACE, now
-  bool can_have_capability = true;         // root could: it is in the bounding set
-  bool is_root = false;                    // as this user namespace counts
-  std::optional<std::int64_t> other_user;  // of the process, if it is not ours
+  bool can_have_capability = true;         // root could have it: it is in the bounding set
+  bool is_root = false;                    // in this user namespace
+  std::optional<std::int64_t> other_user;  // the user of the process, if it is not forksight's
   std::int64_t yama = 0;                   // kernel.yama.ptrace_scope
   Place place = Place::kMachine;
   std::string pod;  // kKubernetes: the name of this pod
@@ -32,13 +33,13 @@ struct TraceRights {
 // `status`: /proc/PID/status.
 TraceRights read_trace_rights(std::int32_t pid, std::string_view status);
 
-// By /.dockerenv and /run/.containerenv, and what the environment says of a cluster. Pure.
+// Judged by /.dockerenv and /run/.containerenv, and by the cluster's variables in the environment. Pure.
 Place find_place(bool has_dockerenv, bool has_containerenv, const char* kubernetes_host);
 
-// What stands in the way, and the command that removes it here. Pure.
+// The obstacle, and the command that removes it at this place. Pure.
 std::string explain_lack(const TraceRights& rights);
 
-// What another process says on its name: "12 (make)".
+// The name that a process has given itself, with its pid: "12 (make)".
 std::string pid_and_name(std::int32_t pid);
 
 }  // namespace forksight::image

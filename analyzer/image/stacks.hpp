@@ -12,15 +12,15 @@ namespace forksight::image {
 
 class Stacks {
  public:
-  // The image must live as long; its modules are those that it has now.
+  // `image` must outlive it; it uses the modules that the image has now.
   explicit Stacks(const Image& image);
   Stacks(const Stacks&) = delete;
   Stacks& operator=(const Stacks&) = delete;
 
-  // Where the thread stands. Empty of one that has ended, or whose registers nobody knows.
+  // The stack of the thread. Empty if it has ended, or if its registers are not known.
   model::Stack of(const Thread& thread);
-  // From a return address, and the registers right behind the call: for those that were kept somewhere, as of an
-  // acquisition. `is_frozen`: functions have returned since.
+  // The stack from a return address and the registers right behind the call, if these were recorded, as for an
+  // acquisition. `is_frozen`: functions have returned since then.
   model::Stack at(std::uint64_t pc, std::uint64_t sp, std::uint64_t fp, bool is_frozen);
 
   symbols::Symbolizer& symbols() { return symbolizer_; }

@@ -1,5 +1,5 @@
-// All registers of threads of a live process: each is stopped for some tens of microseconds, one at a time, and goes
-// on.
+// Reads all registers of threads of a live process: each thread is stopped for some tens of microseconds, one at a
+// time, and then goes on.
 #pragma once
 
 #include <cstdint>
@@ -9,13 +9,13 @@
 
 namespace forksight::image {
 
-// Does the system call go on as if nothing had been, once a thread that was stopped in it goes on? True only of calls
-// that were tried, or that wait by the same code of the kernel (tests/image/stop_test.cpp): epoll_wait, semop and
-// sigtimedwait among others fail with EINTR instead.
+// True if the system call goes on unchanged after a stop of its thread. Only for calls that were tried, or that wait by
+// the same kernel code (tests/image/stop_test.cpp): epoll_wait, semop and sigtimedwait, among others, fail with EINTR
+// instead.
 bool may_be_stopped(const proc::Syscall& call);
 
-// The same of a thread, by what was last seen of it. Not of one that is stopped or traced already, or waits for the
-// kernel (state D).
+// The same for a thread, judged by its last sample. False for a thread that is already stopped or traced, or waits for
+// the kernel (state D).
 bool may_be_stopped(const Thread& thread);
 
 // Fills in `registers` and `fs_base` of these threads of `image`, a live one; of those that were running also `stack`,

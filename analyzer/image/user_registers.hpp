@@ -1,4 +1,4 @@
-// What ptrace and cores say of a thread: struct user_regs_struct of <sys/user.h>.
+// What ptrace and cores show of a thread: struct user_regs_struct of <sys/user.h>.
 #pragma once
 
 #include <sys/user.h>
@@ -9,8 +9,8 @@ namespace forksight::image {
 
 symbols::Registers by_dwarf_number(const user_regs_struct& registers);
 
-// Was the thread taken out of a system call that it will come back to, or that the stop has cut short? The kernel
-// leaves one of its own errors (-512 and below) or -EINTR where the result goes.
+// True if the thread was taken out of a system call that it will return to, or that the stop has cut short. The kernel
+// then puts one of its own errors (-512 and below) or -EINTR in the place of the result.
 bool is_in_call(const user_regs_struct& registers);
 proc::Syscall call_of(const user_regs_struct& registers);
 

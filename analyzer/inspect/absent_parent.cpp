@@ -1,5 +1,5 @@
-// A forked process whose parent cannot be looked at: it has ended, or only the child's core is there. What the child's
-// own memory tells stands in for it.
+// A forked process whose parent cannot be looked at: the parent has ended, or only the child's core exists. The child's
+// own memory is used in its place.
 #include <algorithm>
 
 #include "inspect/build_model.hpp"
@@ -21,9 +21,10 @@ bool has_parent(const std::vector<Subject>& subjects, const Subject& child) {
   return child.parent && is_same_layout(child.image, subjects[*child.parent].image);
 }
 
-// Where somebody else has the child's ppid, the child was given to it when its parent ended.
+// If another process has the child's ppid now, that process adopted the child when its parent ended.
 bool is_somebody_else(const std::vector<Subject>& subjects, const Subject& child) {
-  return child.image.ppid <= 1 || child.image.has_other_parent || std::ranges::any_of(subjects, [&](const Subject& other) {
+  return child.image.ppid <= 1 || child.image.has_other_parent ||
+         std::ranges::any_of(subjects, [&](const Subject& other) {
            return other.image.pid == child.image.ppid && other.image.exe != child.image.exe;
          });
 }

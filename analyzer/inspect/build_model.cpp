@@ -28,14 +28,14 @@ bool is_thread_start(const model::Frame& frame) {
   return is_libc(frame.module) && (name == "start_thread" || name == "clone3" || name == "clone" || name.empty());
 }
 
-// What a thread was started with is the outermost frame that is not libc's own.
+// A thread was started with the outermost frame that is not libc's own.
 void find_start(const model::Stack& stack, model::Thread& thread) {
   if (thread.is_main || stack.cut) return;
   for (auto frame = stack.frames.rbegin(); frame != stack.frames.rend(); ++frame) {
     if (is_thread_start(*frame)) continue;
     thread.start_routine = frame->function;
     thread.start_library = frame->module;
-    // What std::thread calls are templates around the program's own function, whose first frame of its own has a line.
+    // std::thread calls templates around the program's own function. The first frame of the program itself has a line.
     const auto body = std::find_if(frame, stack.frames.rend(), [](const model::Frame& one) {
       return !one.function.empty() && !one.function.starts_with("std::") &&
              one.function.find("std::thread::") == std::string::npos &&
@@ -46,21 +46,22 @@ void find_start(const model::Stack& stack, model::Thread& thread) {
   }
 }
 
-// Within one clock tick the numbers tell, which the kernel gives in ascending order.
+// Within one clock tick the order of the threads decides: the kernel lists them in ascending order.
 bool began_after(const image::Thread& thread, const image::Image& child) {
   if (thread.start_ticks == 0 || child.start_ticks == 0) return false;
   if (thread.start_ticks != child.start_ticks) return thread.start_ticks > child.start_ticks;
   return thread.tid > child.pid;
 }
 
-// Of a condition variable or a semaphore the word is a member that no program names: "done.__data.__g_signals[0]";
-// "done+0x28" without debug information (0x20 to 0x2c in glibc 2.25 and later).
+// For a condition variable or semaphore the futex word is a member that programs do not name:
+// "done.__data.__g_signals[0]", or "done+0x28" without debug information (0x20 to 0x2c in glibc 2.25 and later).
+// Returns the name of the whole object.
 std::string name_of_whole(const std::string& word) {
   const std::size_t offset = word.size() < 5 ? std::string::npos : word.find("+0x2", word.size() - 5);
   return word.substr(0, std::min(word.find(".__"), offset));
 }
 
-// "the mutex queue_mutex, which thread 12 holds" for "the mutex at 0x55d0c0, ...".
+// Makes "the mutex queue_mutex, which thread 12 holds" out of "the mutex at 0x55d0c0, ...".
 void name_target(model::Wait& wait) {
   const std::string address = fmt::format("at {:#x}", wait.object);
   const std::size_t at = wait.target.find(address);
@@ -71,7 +72,7 @@ void name_target(model::Wait& wait) {
   }
 }
 
-// The order in which subjects become a model: processes, their threads, the forks between them, and what each of them
+// Turns subjects into a model, in this order: processes, their threads, the forks between them, and what each thread
 // waits for.
 class Builder {
  public:
@@ -86,7 +87,7 @@ class Builder {
   bool is_of_interest(std::size_t subject) const;
   model::ForkId find_fork_of_loss(model::ForkId fork) const;
   void add_threads(std::size_t subject);
-  // One fork a child, inferred.
+  // One fork for each child, inferred.
   std::optional<model::ForkId> add_fork(std::size_t child);
   void note_signal_handler(model::Fork& fork) const;
   void note_conditions(model::Fork& fork) const;
@@ -120,7 +121,8 @@ void Builder::add_process(std::size_t subject) {
   scene_.model.processes.push_back(std::move(process));
 }
 
-// Is it stuck, or did it fork one that is, over any number of generations: the stacks of others say nothing.
+// True if the process is stuck, or forked a stuck one over any number of generations. The stacks of other processes
+// show nothing useful.
 bool Builder::is_of_interest(std::size_t subject) const {
   if (scene_.is_stuck(subject)) return true;
   for (std::size_t other = 0; other < scene_.subjects.size(); ++other) {
@@ -136,7 +138,7 @@ bool Builder::is_of_interest(std::size_t subject) const {
   return false;
 }
 
-// Its own fork; if that left nobody behind, the latest before it that did.
+// The fork that made the process; if that one left no thread behind, the latest earlier fork that did.
 model::ForkId Builder::find_fork_of_loss(model::ForkId fork) const {
   model::ForkId at = fork;
   for (std::size_t steps = 0; steps < scene_.subjects.size(); ++steps) {
@@ -149,14 +151,14 @@ model::ForkId Builder::find_fork_of_loss(model::ForkId fork) const {
   return fork;
 }
 
-// It is stuck beside others of its process that go on.
+// The thread is stuck while other threads of its process go on.
 bool Builder::is_stuck_alone(std::size_t subject, std::int32_t tid) const {
   const Subject& own = scene_.subjects[subject];
   return own.liveness == model::Liveness::kAwake &&
          std::ranges::any_of(own.waits, [&](const model::Wait& wait) { return wait.is_stuck && wait.tid == tid; });
 }
 
-// At any instruction, by a thread that goes on.
+// A thread that goes on may cancel it at any instruction.
 bool Builder::may_be_cancelled(std::size_t subject, std::int32_t tid) const {
   const image::Image& image = scene_.subjects[subject].image;
   const auto thread = std::ranges::find(image.threads, tid, &image::Thread::tid);
@@ -208,7 +210,7 @@ void Builder::add_threads(std::size_t subject) {
   }
 }
 
-// An idle worker waits for the condition variable of its pool, then as now.
+// An idle worker waits for the condition variable of its pool, now as it did at the fork.
 void Builder::note_conditions(model::Fork& fork) const {
   for (const model::ThreadId id : fork.lost_threads) {
     const StuckCall& call = scene_.facts_of(fork.process, scene_.model.threads[id].tid).call;
@@ -217,7 +219,7 @@ void Builder::note_conditions(model::Fork& fork) const {
   }
 }
 
-// Threads that the parent has now stand for those that it had then.
+// The threads that the parent has now stand for the threads that it had at the fork.
 std::optional<model::ForkId> Builder::add_fork(std::size_t child) {
   const Subject& subject = scene_.subjects[child];
   if (!subject.parent || subject.is_forked == false || subject.is_in_vfork) return std::nullopt;
@@ -231,7 +233,7 @@ std::optional<model::ForkId> Builder::add_fork(std::size_t child) {
   if (is_absent) lost_.add_of_absent_parent(fork);
   const std::uint64_t pointer = find_first_pointer(subject.image);
   const std::int32_t known = find_forking_thread(subject.image, pointer, parent);
-  // The thread that has this one's struct pthread is not there any more.
+  // The thread with this struct pthread no longer exists.
   const bool has_gone = known == 0 && !is_absent && pointer != 0 && has_ended_since(parent, pointer);
   const bool is_unseen = known == 0 && !is_absent && !has_gone && parent.threads.size() > 1;
   const std::int32_t forking = known != 0 ? known : has_gone || is_unseen ? 0 : parent.pid;
@@ -245,7 +247,7 @@ std::optional<model::ForkId> Builder::add_fork(std::size_t child) {
       fork.lost_threads.push_back(id);
     }
   }
-  // One of them forked, and which one it was is not known.
+  // One of these threads called fork(), and it is not known which.
   if (is_unseen && !fork.lost_threads.empty()) {
     fork.unknown_threads = static_cast<std::uint32_t>(fork.lost_threads.size() - 1);
     fork.lost_threads.clear();
@@ -262,8 +264,9 @@ std::optional<model::ForkId> Builder::add_fork(std::size_t child) {
   return scene_.model.forks.size() - 1;
 }
 
-// The child goes on where fork() was called: what is below that on its stack is the same in the parent's thread, which
-// may still be there. Only a signal handler is told in this way: it is what the child's stack begins with.
+// The child goes on at the place where fork() was called. The frames further out on its stack are the same in the
+// parent's thread, which may still be there. Only a signal handler is recognised in this way, because the child's stack
+// begins with it.
 void Builder::note_signal_handler(model::Fork& fork) const {
   const auto& child = scene_.facts_of(*fork.child, scene_.model.processes[*fork.child].pid).stack.frames;
   const auto& parent = scene_.facts_of(fork.process, scene_.model.threads[fork.forking_thread].tid).stack.frames;
@@ -291,7 +294,7 @@ void Builder::add_pools(model::Fork& fork) {
   for (model::ThreadPool& pool : fork.thread_pools) pool.state = model::find_pool_state(pool, fork);
 }
 
-// What a process that goes on has on its stacks is its work.
+// For a process that goes on, the stacks show its ordinary work.
 void Builder::explain_all(std::size_t subject, std::optional<model::ForkId> fork) {
   if (!scene_.is_stuck(subject) || scene_.subjects[subject].is_in_vfork) return;
   const std::size_t first_touch = scene_.model.touches.size();

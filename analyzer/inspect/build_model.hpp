@@ -1,5 +1,5 @@
-// From processes as they are found, alive or in a core, to the model that traces make, too: what a fork left behind is
-// inferred from the child's memory and from what its parent's threads are doing now.
+// From processes, alive or in a core, to the same model that traces make. What a fork left behind is inferred from the
+// child's memory and from what the threads of its parent do now.
 #pragma once
 
 #include <cstddef>
@@ -15,31 +15,34 @@ namespace forksight::inspect {
 
 struct Subject {
   image::Image image;
-  std::optional<std::size_t> parent;  // index of the subject that has `ppid`
-  bool is_in_vfork = false;           // it has its parent's memory, and a thread of that one waits for it in vfork()
-  std::optional<bool> is_forked;      // it is a copy of its parent, and has not called exec; nullopt: not known
+  std::optional<std::size_t> parent;  // index of the subject whose pid is `ppid`
+  // it shares its parent's memory, and a thread of the parent waits for it in vfork()
+  bool is_in_vfork = false;
+  std::optional<bool> is_forked;  // it is a copy of its parent and has not called exec; nullopt: not known
   model::Liveness liveness = model::Liveness::kUnknown;
   std::uint64_t stuck_for_ms = 0;
   std::vector<model::Wait> waits;
   std::vector<model::Zombie> zombies;
   bool has_reaped = false;
-  bool is_idle =
-      false;  // it, or some thread of it, is not stuck: the places where its threads wait are asked for all the same
-  std::optional<std::size_t> waits_for;  // index, with kVictim
+  // It, or some thread of it, is not stuck; the places where its threads wait are read all the same.
+  bool is_idle = false;
+  std::optional<std::size_t> waits_for;  // index of a subject, for kVictim
   std::string waits_via;
-  std::uint64_t unheard_signals = 0;  // pending and blocked by all its threads, which are stuck; bit 0 is signal 1
+  // pending signals that all its threads block, which are stuck; bit 0 is signal 1
+  std::uint64_t unheard_signals = 0;
   std::vector<std::string> ways_out;  // as in model::Process
   bool may_be_timed_out = false;      // the same
-  bool is_absent = false;    // a parent that is not there to be looked at: no more is known of it than its child tells
-  bool is_supposed = false;  // with is_absent: the pid is the one that a core calls its parent's, which is that of
-                             // another process if the parent had ended
+  bool is_absent = false;             // a parent that cannot be looked at: it is only known from its child
+  // With is_absent: the pid is the parent's according to a core. If the parent had ended, it is that of another
+  // process.
+  bool is_supposed = false;
 };
 
-// Gives each stuck fork whose parent is none of the subjects an absent one: of the child's ppid where the child is a
-// core or nobody else has it, else of pid 0, which stands for one that has ended.
+// Adds an absent parent for each stuck forked process whose parent is not among the subjects. Its pid is the child's
+// ppid if the child is a core, or if no other process has that pid; else 0, which stands for a parent that has ended.
 void add_absent_parents(std::vector<Subject>& subjects);
 
-// What the innermost frame of Python of a thread calls its variables.
+// The names of the variables in a thread's innermost Python frame.
 struct PythonLocals {
   std::int32_t pid = 0;
   std::int32_t tid = 0;
@@ -47,7 +50,8 @@ struct PythonLocals {
   std::vector<std::string> names;  // arguments first
 };
 
-// The processes of the model are the subjects, in their order. `locals`: of the threads whose stacks are looked at.
+// The processes of the model are the subjects, in the same order. `locals`: variables of the threads whose stacks are
+// read.
 model::Model build_model(const std::vector<Subject>& subjects, std::vector<PythonLocals>* locals = nullptr);
 
 }  // namespace forksight::inspect

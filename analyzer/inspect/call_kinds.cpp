@@ -9,7 +9,8 @@
 namespace forksight::inspect {
 namespace {
 
-// Exported names, and those of glibc 2.36's internals that tell the same where debug information names them.
+// Exported names, and names of internal functions of glibc 2.36 with the same meaning, which only debug information
+// has.
 constexpr std::array kCalls = std::to_array<std::pair<std::string_view, CallKind>>({
     {"pthread_mutex_lock", CallKind::kMutex},
     {"pthread_mutex_lock_full", CallKind::kMutex},
@@ -51,7 +52,7 @@ constexpr std::array kCalls = std::to_array<std::pair<std::string_view, CallKind
     {"thrd_join", CallKind::kJoin},
 });
 
-// Entry points of libgomp (GCC 12) that take a lock of the program's, or wait for their turn: not for a team.
+// Entry points of libgomp (GCC 12) that take a lock of the program, or wait for their turn, but not for a team.
 constexpr std::array<std::string_view, 8> kOpenmpLocks = {
     "GOMP_atomic_start", "GOMP_critical_name_start", "GOMP_critical_start", "omp_set_lock",
     "omp_set_lock_",     "omp_set_nest_lock",        "omp_set_nest_lock_",  "GOMP_ordered_start"};

@@ -1,4 +1,4 @@
-// What a thread is inside of, by the names of libc's and the runtimes' functions on its stack.
+// What a thread is inside of, judged by the names of functions of libc and of runtimes on its stack.
 #pragma once
 
 #include <string_view>
@@ -20,25 +20,25 @@ enum class CallKind {
   kBarrierDestroy,
   kGuard,  // __cxa_guard_acquire
   kJoin,
-  kFutex,       // syscall(), or a futex of the program's own
-  kLibcCall,    // a lock inside of libc, of a function that fork() does not reset
+  kFutex,       // syscall(), or a futex of the program itself
+  kLibcCall,    // a lock inside of libc that fork() does not reset
   kParallel,    // an OpenMP runtime
   kPythonLock,  // a lock of CPython 3.13 or later
 };
 
-// The name without what glibc's own debug information puts before it: "__GI___pthread_mutex_lock" is
+// The name without the prefix that glibc's own debug information has: "__GI___pthread_mutex_lock" is
 // "pthread_mutex_lock".
 std::string_view public_name(std::string_view function);
 
-// kUnknown for what says nothing by itself.
+// kUnknown for a function that shows nothing by itself.
 CallKind kind_of_function(std::string_view public_name);
 
-// A function of libgomp's that waits for a lock of the program's: a critical section, omp_set_lock() and the like.
+// A function of libgomp that waits for a lock of the program: a critical section, omp_set_lock() and the like.
 bool is_lock_of_openmp(std::string_view function);
 
-// libc, the loader, libpthread: what is called from there is no code of the user's.
+// libc, the loader, libpthread: calls from there are not the user's code.
 bool is_libc(std::string_view module);
-// libgomp under whatever name.
+// libgomp under any file name.
 bool is_libgomp(std::string_view module);
 
 }  // namespace forksight::inspect

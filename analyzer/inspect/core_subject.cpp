@@ -14,14 +14,14 @@
 namespace forksight::inspect {
 namespace {
 
-// OpenBLAS gives up the processor only where it waits for another thread.
+// OpenBLAS yields the processor only while it waits for another thread.
 bool is_yielding_in_blas(const model::Stack& stack, const StuckCall& call) {
   return !stack.frames.empty() && is_libc(stack.frames.front().module) &&
          public_name(stack.frames.front().function) == "sched_yield" && !call.stack.frames.empty() &&
          model::find_owner_of_library(call.stack.frames.front().module) == model::Owner::kOpenblas;
 }
 
-// One sample proves no spin; but in a forked process of one thread nobody is left who could end it.
+// One sample does not prove a spin. But in a forked process with one thread no other thread is left that could end it.
 bool is_spinning(const Subject& subject) {
   const image::Image& image = subject.image;
   if (subject.is_forked != true || image.threads.size() != 1 || image.threads.front().state != 'R') return false;
@@ -33,8 +33,9 @@ bool is_spinning(const Subject& subject) {
   return call.kind == CallKind::kSpinlock || call.kind == CallKind::kParallel || is_yielding_in_blas(stack, call);
 }
 
-// A child of vfork() or of the system call itself has the number of its parent's thread, and other threads of that one
-// have theirs still, while fork() puts all of that right: the memory may be the parent's, who goes on.
+// A child of vfork() or of the bare system call still has the number of its parent's thread in memory, and the other
+// threads of the parent still have theirs. fork() corrects all of these. So this memory may belong to the parent, which
+// goes on.
 bool has_number_of_parent(const image::Image& image) {
   const image::Thread& thread = image.threads.front();
   if (image.threads.size() != 1 || thread.own_tid == 0) return false;
@@ -60,7 +61,7 @@ Subject make_subject(image::Image image) {
   CoreWaits waits = find_core_waits(from);
   subject.waits = std::move(waits.waits);
   if (waits.all_for_good) {
-    // Whether there is a handler, only the kernel knew.
+    // Only the kernel knew whether there is a handler.
     subject.liveness = model::Liveness::kDeadButForSignal;
   } else if (is_spinning(subject)) {
     subject.liveness = model::Liveness::kSpinning;
@@ -70,31 +71,30 @@ Subject make_subject(image::Image image) {
   return subject;
 }
 
-// A lock whose owner may be a thread of any process that has it mapped.
+// For locks whose owner may be a thread of any process that has them mapped.
 void add_shared_locks(const Subject& subject, const std::string& core, std::vector<std::string>& limits) {
   for (const model::Wait& wait : subject.waits) {
     const bool is_lock = wait.use != model::FutexUse::kUnknown && wait.use != model::FutexUse::kJoin;
     if (!is_lock || !wait.is_shared || wait.owner == 0) continue;
     const char* const kind = wait.use == model::FutexUse::kMutex ? "mutex" : "rwlock";
     const std::string where = wait.path.empty() ? std::string() : " in " + wait.path;
-    limits.push_back(fmt::format(
-        "{}: thread {} waits for the {} at {:#x}{}, which names thread {} as its owner: other processes may "
-        "share it, and whether that thread lives a core does not tell",
-        core, wait.tid, kind, wait.object, where, wait.owner));
+    limits.push_back(
+        fmt::format("{}: thread {} waits for the {} at {:#x}{}, which names thread {} as its owner: other processes "
+                    "may share it, and a core does not show whether that thread lives",
+                    core, wait.tid, kind, wait.object, where, wait.owner));
   }
 }
 
 void add_limits(Subject& subject, const std::string& core, bool has_parent) {
   image::Image& image = subject.image;
   image.limits.push_back(fmt::format(
-      "{}: a core does not tell of signal handlers, descriptors and other processes: that a handler could end the wait "
-      "is not ruled out, who waits for this process is not known{}",
-      core, has_parent ? "" : "; of the process that forked it only what it left in memory is known (--parent-core)"));
+      "{}: a core does not show signal handlers, descriptors and other processes: a handler could end the wait, and it "
+      "is not known who waits for this process{}",
+      core, has_parent ? "" : "; the process that forked it is known only by what it left in memory (--parent-core)"));
   if (image.signal != 0) {
-    image.limits.push_back(
-        fmt::format("{}: was dumped for signal {}, which thread {} got: a hang is looked for, not a "
-                    "crash",
-                    core, image.signal, image.signal_tid));
+    image.limits.push_back(fmt::format(
+        "{}: was dumped because of signal {} to thread {}: forksight looks for a hang, not for the cause of a crash",
+        core, image.signal, image.signal_tid));
   }
   add_shared_locks(subject, core, image.limits);
 }
@@ -111,12 +111,12 @@ Result<std::vector<Subject>> open_core_subjects(const std::string& core, const C
     if (!parent) return Error{parent.error()};
     if (!is_same_layout(subjects[0].image, parent.value())) {
       return Error{
-          fmt::format("{}: is no core of the process that forked that of {}: it is of another program, or mapped "
-                      "elsewhere",
+          fmt::format("{}: is not a core of the process that forked the process of {}: it is of another program, or "
+                      "mapped elsewhere",
                       options.parent_core, core)};
     }
     subjects[0].parent = 1;
-    // By _Fork() or clone(), which are not counted.
+    // The child may come from _Fork() or clone(), which glibc does not count.
     if (subjects[0].is_forked == false) subjects[0].is_forked.reset();
     subjects.push_back(make_subject(std::move(parent).value()));
   }

@@ -1,5 +1,5 @@
-// A core file as a process to be explained. A core is one instant of all threads together, which is what the proof of a
-// hang needs; what it does not have is the kernel's part: signal handlers, descriptors, other processes.
+// A core file as a process to be explained. A core shows one instant of all threads together, which the proof of a hang
+// needs. It lacks what only the kernel knows: signal handlers, descriptors, other processes.
 #pragma once
 
 #include <string>
@@ -11,12 +11,12 @@
 namespace forksight::inspect {
 
 struct CoreSubjectOptions {
-  std::string exe;          // the program's file, if it is not where it was; "": it is
-  std::string parent_core;  // of the process that forked it; "": there is none
+  std::string exe;          // the program's file, if it has moved; "": it has not
+  std::string parent_core;  // a core of the process that forked it; "": there is none
 };
 
-// Without a core of its parent a forked process gets an absent one. The error is one sentence: what a file is instead
-// of a core, that `exe` is another program, that the second core is not of the parent.
+// A forked process without a core of its parent gets an absent one. The error is one sentence: the file is something
+// else than a core, `exe` is another program, or the second core is not of the parent.
 Result<std::vector<Subject>> open_core_subjects(const std::string& core, const CoreSubjectOptions& options = {});
 
 }  // namespace forksight::inspect

@@ -32,8 +32,8 @@ bool is_futex(const proc::WaitTarget& target) {
   return target.kind == WaitClass::kPrivateFutex || target.kind == WaitClass::kPlainFutex;
 }
 
-// A core does not say which mappings are shared: these are private, by what they are. What the program or a library
-// has of its file is, too: its data are copied when they are written to.
+// A core does not show which mappings are shared. These are private by their nature. So is what a program or library
+// has mapped of its own file: the kernel copies its data when they are written.
 WordMapping kind_of_mapping(const image::Image& core, std::uint64_t word) {
   const proc::Mapping* const mapping = core.mapping_of(word);
   if (mapping == nullptr) return WordMapping::kUnknown;
@@ -58,7 +58,7 @@ watch::WaitFacts look_up(const image::Image& core, const proc::ThreadSample& thr
   facts.mapping = is_private ? WordMapping::kPrivate : kind_of_mapping(core, target.word);
   const auto read = [&](std::uint64_t at, std::size_t size) { return read_word(core, at, size); };
   const auto lives_here = [&](std::int32_t own) { return core.find_own(own) != nullptr; };
-  // A lock that may be shared may be another process': a core does not tell which there were.
+  // A lock that may be shared may belong to another process. A core does not show which other processes there were.
   const auto may_live = [](std::int32_t) { return true; };
   const bool is_own = facts.mapping == WordMapping::kPrivate;
   facts.word = proc::identify_word(thread.call, core.libc.version, read, lives_here,
@@ -75,12 +75,12 @@ watch::WaitFacts look_up(const image::Image& core, const proc::ThreadSample& thr
   return facts;
 }
 
-// By the rules of watch/proof.hpp, as far as memory and registers go.
+// The rules of watch/proof.hpp, as far as memory and registers suffice for them.
 bool is_asleep_for_good(const image::Image& core, const proc::ThreadSample& thread, const watch::WaitFacts& facts) {
   const proc::WaitTarget target = proc::classify(thread);
   if (target.kind == WaitClass::kEnded) return true;
   if (!is_futex(target) || facts.mapping != WordMapping::kPrivate) return false;
-  // An owner of another process wakes by its end.
+  // The end of an owner in another process wakes the waiter.
   return !target.priority_inherit ||
          std::ranges::any_of(core.threads, [&](const image::Thread& other) { return facts.pi_owner == other.tid; });
 }

@@ -1,5 +1,5 @@
-// What the threads of a core wait for, and who alone could end that, out of the core's memory. Everything in a core is
-// of one instant: what sampler and proof of a live process look at twice for (watch/proof.hpp), it has by itself.
+// What the threads of a core wait for, and who alone could end that, read from the core's memory. A core shows one
+// instant, so it needs neither the sampler nor the two rounds of a live process (watch/proof.hpp).
 #pragma once
 
 #include <vector>
@@ -10,8 +10,8 @@
 namespace forksight::inspect {
 
 struct CoreWaits {
-  std::vector<model::Wait> waits;  // of all threads. is_stuck: for good, whatever the other threads do
-  bool all_for_good = false;       // no thread of the process can wake any other; a signal handler might
+  std::vector<model::Wait> waits;  // of all threads. is_stuck: for ever, whatever the other threads do
+  bool all_for_good = false;       // no thread of the process can wake another one; a signal handler might
 };
 
 CoreWaits find_core_waits(const image::Image& core);

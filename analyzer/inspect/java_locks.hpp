@@ -1,4 +1,4 @@
-// Locks of Java, which HotSpot keeps on its own.
+// Locks of Java, which HotSpot keeps in its own structures.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace forksight::inspect {
 
-// A sentence for each process in which threads wait to enter `synchronized` code. Which thread is inside, the JVM alone
-// knows; the sentence names the command that asks it.
+// A sentence for each process in which threads wait to enter `synchronized` code. Only the JVM knows which thread is
+// inside; the sentence names the command that asks it.
 std::vector<std::string> tell_java_locks(const model::Model& model);
 
 }  // namespace forksight::inspect

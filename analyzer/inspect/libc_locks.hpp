@@ -1,4 +1,4 @@
-// Which of libc's functions take locks that fork() leaves as they are in the child.
+// Which functions of libc take locks that fork() does not reset in the child.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 
 namespace forksight::inspect {
 
-// Set of trace::LibcLock; 0 for functions that take none.
+// A set of trace::LibcLock; 0 for functions that take none.
 std::uint64_t libc_locks_of(std::string_view function);
 
 }  // namespace forksight::inspect

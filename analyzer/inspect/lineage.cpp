@@ -9,7 +9,7 @@
 namespace forksight::inspect {
 
 Namesake find_namesake(const Scene& scene, std::size_t subject, std::int32_t number) {
-  // The first thread of each ancestor passed so far is the one that forked the next: or else it was lost there.
+  // The first thread of each ancestor passed so far either forked the next one or was lost there.
   std::optional<Namesake> first_lost;
   std::size_t at = subject;
   for (auto found = scene.forks.find(at); found != scene.forks.end() && number > 0; found = scene.forks.find(at)) {
@@ -20,7 +20,7 @@ Namesake find_namesake(const Scene& scene, std::size_t subject, std::int32_t num
       const model::ThreadId id = facts->id;
       if (id == fork.forking_thread) return first_lost.value_or(Namesake{Fate::kSelf, id, found->second});
       const bool is_lost = std::ranges::find(fork.lost_threads, id) != fork.lost_threads.end();
-      return is_lost ? Namesake{Fate::kLost, id, found->second} : Namesake{};  // else it began later
+      return is_lost ? Namesake{Fate::kLost, id, found->second} : Namesake{};  // otherwise the thread began later
     }
     const std::int32_t pid = scene.subjects[parent].image.pid;
     const std::int32_t forking = scene.model.threads[fork.forking_thread].tid;
@@ -42,7 +42,7 @@ void name_inherited_owners(Scene& scene, std::size_t subject) {
   for (model::Wait& wait : scene.model.processes[subject].waits) {
     const bool is_of_stranger = wait.kind == model::WaitKind::kFutex && wait.owner_is_gone && !wait.is_shared;
     if (!is_of_stranger || wait.use != model::FutexUse::kMutex) continue;
-    if (wait.object_name.starts_with("_IO_stdfile_")) continue;  // a stream: fork() makes those anew
+    if (wait.object_name.starts_with("_IO_stdfile_")) continue;  // a stream: fork() resets the locks of streams
     const auto state = read_lock(image, model::LockKind::kMutex, wait.object);
     if (!state || state->checks_owner() || find_namesake(scene, subject, wait.owner).fate != Fate::kSelf) continue;
     wait.owner = image.pid;
@@ -65,13 +65,14 @@ bool has_lost_none(const Scene& scene, std::size_t subject) {
 
 bool may_be_own(Scene& scene, std::size_t child, std::int32_t owner, const model::Fork& fork) {
   const image::Image& image = scene.subjects[child].image;
-  // Numbers grow, unless they began anew meanwhile: one above the child's own is of a thread that the child has had,
-  // one above its parent's of a thread of the parent's.
+  // Thread numbers grow, unless they started again from low numbers. A number above the child's own belongs to a thread
+  // that the child has had, one above its parent's to a thread of the parent.
   if (owner > image.own_pid() || scene.model.threads[fork.forking_thread].tid == 0) return true;
   const bool is_contained = image.own_pid() != image.pid;
   const std::int32_t parent = scene.subjects[fork.process].image.pid;
   if (!is_contained && parent > 0 && owner > parent) return false;
-  // Else of an ancestor's: of each the thread that forked must be known, to rule out that it is a copy of that one.
+  // Otherwise it belongs to an ancestor. For each ancestor it must be known which thread forked, to rule out that the
+  // child's first thread is a copy of the owner.
   std::uint64_t known = 0;
   std::int32_t eldest = image.own_pid();
   for (auto at = scene.forks.find(child); at != scene.forks.end(); ++known) {
@@ -80,7 +81,8 @@ bool may_be_own(Scene& scene, std::size_t child, std::int32_t owner, const model
     eldest = scene.subjects[link.process].image.own_pid();
     at = scene.forks.find(link.process);
   }
-  // A number below the eldest's is of an ancestor that is not known. _Fork() does not count its calls.
+  // A number below that of the eldest known ancestor belongs to an ancestor that is not known. glibc does not count
+  // calls of _Fork().
   if (owner < eldest) return true;
   const auto forks = count_forks(image, scene.stacks_of(child).symbols());
   return !forks || known < *forks;

@@ -1,5 +1,5 @@
-// Whom a number in a forked process' memory means. A lock keeps the number of the thread that took it: that of a
-// parent's thread, or of a grandparent's, of which the process' own first thread may be a copy.
+// Which thread a number in the memory of a forked process means. A lock keeps the number of the thread that took it.
+// That may be a thread of the parent or grandparent, and the process's own first thread may be a copy of it.
 #pragma once
 
 #include <cstdint>
@@ -10,28 +10,29 @@ namespace forksight::inspect {
 
 enum class Fate {
   kUnknown,  // it has ended, or is a thread of an ancestor that cannot be looked at
-  kSelf,     // the process' first thread: a copy of the one that forked it, or of one that that is a copy of
-  kLost,     // a thread of an ancestor that a fork left behind
+  kSelf,     // the first thread of the process: a copy, or the copy of a copy, of the thread with that number
+  kLost,     // a thread of an ancestor, which a fork left behind
 };
 struct Namesake {
   Fate fate = Fate::kUnknown;
   model::ThreadId thread = 0;  // the ancestor's
-  model::ForkId fork = 0;      // kLost: that left it behind
+  model::ForkId fork = 0;      // for kLost: the fork that left it behind
 };
 
-// `number` is that of no thread of its own. All forks of the scene are known.
+// No thread of the process itself has `number`. All forks of the scene must be known.
 Namesake find_namesake(const Scene& scene, std::size_t subject, std::int32_t number);
 
-// In the waits of a process: a plain mutex that its first thread has from before the fork is that thread's.
+// Corrects the waits of a process: a plain mutex that its first thread has held since before the fork belongs to that
+// thread.
 void name_inherited_owners(Scene& scene, std::size_t subject);
 
-// No thread was lost by its fork or by one before it, as far as the parents and its own memory tell.
+// Neither its fork nor an earlier one lost a thread, as far as the parents and its own memory show.
 bool has_lost_none(const Scene& scene, std::size_t subject);
 
-// The owner, who is not known, may be a thread of the child's own: of another number, or one that has ended.
+// The unknown owner may be a thread of the child itself: one with another number, or one that has ended.
 bool may_be_own(Scene& scene, std::size_t child, std::int32_t owner, const model::Fork& fork);
 
-// Whether its memory shows that it never had another thread, where that is asked for.
+// Notes whether its memory shows that it never had another thread, where a rule needs to know that.
 void note_lone(Scene& scene, std::size_t subject);
 
 }  // namespace forksight::inspect

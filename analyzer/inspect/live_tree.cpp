@@ -32,16 +32,16 @@ using proc::ProcessKey;
 using watch::Clock;
 
 constexpr std::size_t kMostAncestors = 64;
-constexpr std::size_t kMostLooked = 256;       // processes of which it is told what their threads wait for
-constexpr std::size_t kMostSeenThreads = 256;  // of each of them
-constexpr std::size_t kMostIdle = 16;          // processes whose stacks are looked at though they are not stuck
-constexpr std::size_t kMostBeside = 8;         // processes beside the tree that hold the other end of a pipe
-// A thread that is busy at each of so many looks, so far apart, spins.
+constexpr std::size_t kMostLooked = 256;       // processes whose waits are shown
+constexpr std::size_t kMostSeenThreads = 256;  // threads of each of these
+constexpr std::size_t kMostIdle = 16;          // processes that are not stuck but whose stacks are read
+constexpr std::size_t kMostBeside = 8;         // processes outside of the tree that hold the other end of a pipe
+// A thread that is busy at this many looks, at this distance, spins.
 constexpr int kSpinLooks = 6;
 constexpr int kStopAttempts = 4;
 constexpr std::chrono::milliseconds kSpinPace{80};
 
-// From the parent up, as far as the session goes: what is beyond started the job and is no part of it.
+// The ancestors within the session. Processes beyond it started the job and are not part of it.
 std::vector<std::int32_t> find_ancestors(std::int32_t pid) {
   std::vector<std::int32_t> found;
   const pid_t session = ::getsid(pid);
@@ -54,7 +54,8 @@ std::vector<std::int32_t> find_ancestors(std::int32_t pid) {
   return found;
 }
 
-// Where its program begins in memory, which differs from start to start, and is the same in a fork. 0: not known.
+// The address at which its program begins in memory. It differs between starts and is the same in a forked child. 0:
+// not known.
 std::uint64_t find_program(std::int32_t pid, const std::string& exe) {
   const std::vector<proc::Mapping> mappings = proc::read_mappings(proc::find_living_thread(pid));
   const auto first = std::ranges::find(mappings, exe, &proc::Mapping::path);
@@ -68,8 +69,8 @@ bool runs_the_same(std::int32_t pid, std::int32_t other) {
   return start != 0 && find_program(other, exe) == start;
 }
 
-// Younger processes of its process group whose parent is of another group: they have lost the parent that forked them.
-// Such a one is no descendant any more, and may still be what a descendant waits for.
+// Younger processes of its process group whose parent is in another group: they have lost the parent that forked them.
+// Such a process is no longer a descendant, but a descendant may still wait for it.
 std::vector<ProcessKey> find_orphans(std::int32_t pid) {
   std::vector<ProcessKey> found;
   const pid_t group = ::getpgid(pid);
@@ -110,14 +111,14 @@ class Look {
   }
 
  private:
-  // Before anything is stopped: that counts as running.
+  // Must be called before anything is stopped, because a stop counts as running.
   void note_rest() {
     for (const auto& [key, verdict] : supervisor_.verdicts()) {
       if (const auto rest = proc::resting_time(key.pid)) rest_[key.pid] = *rest;
     }
   }
 
-  // A thread that only runs may be at work. What makes it a spin is where it is: the images tell.
+  // A running thread may be at work. Whether it spins depends on the code that it runs, which the images show.
   void look_for_spinning() {
     std::map<std::int32_t, std::set<std::int32_t>> busy;
     const auto running = [&](std::int32_t pid) {
@@ -144,7 +145,7 @@ class Look {
     spinning_ = std::move(busy);
   }
 
-  // -1: it descends neither from the process that was asked about nor from the others of its job.
+  // -1: it descends neither from the process that was asked about nor from other processes of its job.
   int generation_of(std::int32_t pid) const {
     for (int generation = 0;; ++generation) {
       if (is_asked_about(pid)) return generation;
@@ -160,7 +161,7 @@ class Look {
 
   bool is_ancestor(std::int32_t pid) const { return std::ranges::find(ancestors_, pid) != ancestors_.end(); }
 
-  // In any generation: a grandchild may wait for what its grandparent's threads have.
+  // Of any generation: a grandchild may wait for something that threads of its grandparent have.
   bool has_stuck_child(std::int32_t pid) const {
     const auto& living = supervisor_.tree().living();
     return std::ranges::any_of(living, [&](const auto& entry) {
@@ -174,8 +175,8 @@ class Look {
     });
   }
 
-  // The process and its descendants; ancestors that it holds up; and whoever else of the session waits for one of
-  // these, or is waited for.
+  // Chooses the process, its descendants, the ancestors that it holds up, and processes of the session that wait for
+  // one of these or that one of these waits for.
   void choose() {
     std::set<std::int32_t> pids;
     for (const auto& [pid, member] : supervisor_.tree().living()) {
@@ -202,7 +203,7 @@ class Look {
     }
   }
 
-  // Those of which it is told what their threads wait for, before anything is stopped: a stop counts as running.
+  // Finds the waits that the report shows, before anything is stopped, because a stop counts as running.
   void find_all_waits() {
     for (const watch::Member& member : chosen_) {
       const bool is_told = generation_of(member.key.pid) >= 0 || supervisor_.verdicts().contains(member.key);
@@ -210,7 +211,8 @@ class Look {
     }
     find_waits_of(looked_);
     if (!options_.of_idle) return;
-    // Whoever has the other end of a pipe and never wrote may be a suspect: then it matters what it waits for itself.
+    // A process that has the other end of a pipe and never wrote may be a suspect, so the report also needs to know
+    // what it waits for.
     std::set<std::int32_t> beside;
     for (const auto& [pid, waits] : waits_) {
       for (const model::Wait& wait : waits) {
@@ -225,7 +227,7 @@ class Look {
     find_waits_of(beside);
   }
 
-  // Children that have ended come first: who sleeps afterwards was not woken by their ends.
+  // Ended children are read first: a thread that falls asleep afterwards was not woken by their ends.
   void find_waits_of(const std::set<std::int32_t>& pids) {
     std::vector<watch::Waiter> waiters;
     for (const std::int32_t pid : pids) {
@@ -241,7 +243,7 @@ class Look {
     for (watch::Waiter& waiter : waiters) waits_[waiter.pid].push_back(std::move(waiter.wait));
   }
 
-  // False: it is not to be seen.
+  // False: forksight cannot see it.
   bool add_beside(std::int32_t pid) {
     const auto stat = proc::read_stat(pid);
     if (index_.contains(pid) || !stat || stat->state == 'Z') return false;
@@ -252,7 +254,7 @@ class Look {
     return true;
   }
 
-  // What was proved of a wait stays; what was seen beside that is added.
+  // Keeps what was proved about a wait and adds what else was seen.
   static void add_look(const std::vector<model::Wait>& looked, std::vector<model::Wait>& waits) {
     for (const model::Wait& look : looked) {
       const auto known = std::ranges::find(waits, look.tid, &model::Wait::tid);
@@ -260,7 +262,7 @@ class Look {
         waits.push_back(look);
         continue;
       }
-      if (look.kind != known->kind && known->is_stuck) continue;  // it has gone on meanwhile
+      if (look.kind != known->kind && known->is_stuck) continue;  // the thread has gone on in between
       model::Wait both = known->is_stuck ? std::move(*known) : look;
       both.call = look.call;
       both.target = look.target;
@@ -278,7 +280,7 @@ class Look {
     return supervisor_.verdicts().contains(member.key) || spinning_.contains(member.key.pid);
   }
 
-  // Some of its threads are stuck for good, the others are not to be disturbed.
+  // Some of its threads are stuck for ever; the others must not be disturbed.
   bool goes_on(const watch::Member& member) const {
     const auto verdict = supervisor_.verdicts().find(member.key);
     return verdict != supervisor_.verdicts().end() && verdict->second.liveness == model::Liveness::kAwake;
@@ -290,7 +292,7 @@ class Look {
     return !is_idle || !options_.may_stop_idle || options_.may_stop_idle(member.key.pid);
   }
 
-  // Of a process that is well nothing is read but what it is called, unless a stuck one is its child.
+  // For a healthy process only its names are read, unless it is the parent of a stuck one.
   bool is_needed(const watch::Member& member) const {
     return is_stuck(member) || is_asked_about(member.key.pid) || has_stuck_child(member.key.pid);
   }
@@ -316,7 +318,7 @@ class Look {
         if (image) {
           subject.image = std::move(image).value();
           stop_late_spinners(subject.image);
-          if (!is_needed(member)) subject.image.limits.clear();  // of one that nobody asked about
+          if (!is_needed(member)) subject.image.limits.clear();  // limits of a process that nobody asked about
         } else if (is_needed(member)) {
           result_.limits.push_back(image.error());
         }
@@ -345,7 +347,7 @@ class Look {
     if (options_.progress) options_.progress(chosen_.size(), chosen_.size());
   }
 
-  // On a busy machine a thread that is ready to run may not get to where it stops in time.
+  // On a busy machine a thread that is ready to run may not stop in time, because it gets no processor.
   void stop_late_spinners(image::Image& image) const {
     const auto spinning = spinning_.find(image.pid);
     if (spinning == spinning_.end() || !options_.stop) return;
@@ -386,7 +388,7 @@ class Look {
     if (rest != rest_.end()) subject.stuck_for_ms = static_cast<std::uint64_t>(rest->second.count());
   }
 
-  // Inside of a lock or of an OpenMP runtime, and it stays there.
+  // The thread stays inside of a lock or of an OpenMP runtime.
   bool is_in_hazard(const Subject& subject) const {
     image::Stacks stacks(subject.image);
     std::vector<Spinner> spinners;
@@ -440,7 +442,7 @@ class Look {
   std::map<std::int32_t, std::size_t> index_;  // by pid
   std::set<std::int32_t> looked_;
   std::map<std::int32_t, std::vector<model::Wait>> waits_;      // by pid, as they were before anything was stopped
-  std::map<std::int32_t, std::vector<model::Zombie>> zombies_;  // by pid, before the waits
+  std::map<std::int32_t, std::vector<model::Zombie>> zombies_;  // by pid, read before the waits
   std::size_t idle_ = 0;                                        // images of processes that are not stuck
   LiveTree result_;
 };

@@ -6,7 +6,7 @@ namespace forksight::inspect {
 
 namespace {
 
-// Inside of a function with one of the locks, and not because it waits as well.
+// A call inside of a function that takes one of these locks. The thread must not wait for the lock itself.
 StuckCall find_call_in_flight(Scene& scene, std::size_t subject, std::int32_t tid, const StuckCall& waiting) {
   const ThreadFacts& facts = scene.facts_of(subject, tid);
   if (waiting.word != 0 && facts.call.word == waiting.word) return {};
@@ -17,7 +17,7 @@ StuckCall find_call_in_flight(Scene& scene, std::size_t subject, std::int32_t ti
 }  // namespace
 
 void touch_libc_call(Scene& scene, LostThreads& lost, model::Touch touch, const StuckCall& call, model::Fork& fork) {
-  // Another thread of the child's own has it: no fork is to blame.
+  // Another thread of the child itself has the lock: the fork is not the cause.
   const bool is_own =
       std::ranges::any_of(scene.subjects[touch.process].image.threads, [&](const image::Thread& thread) {
         return thread.tid != touch.tid &&
@@ -26,18 +26,19 @@ void touch_libc_call(Scene& scene, LostThreads& lost, model::Touch touch, const 
   if (is_own) return;
   model::CallInFlight flight;
   flight.call = call.libc_call;
-  // The thread itself, below a signal handler.
+  // The child's thread itself, in the frames below a signal handler.
   const auto& frames = scene.facts_of(touch.process, touch.tid).stack.frames;
   const auto handler = std::ranges::find(frames, model::kSignalFrame, &model::Frame::function);
   model::Stack interrupted;
   if (handler != frames.end()) interrupted.frames.assign(handler + 1, frames.end());
   const StuckCall own = recognise_outer_libc_call(interrupted, scene.callee_of(touch.process));
   if ((own.libc_call.locks & call.libc_call.locks) != 0) {
-    // Without a parent it is not known whether the handler forked, or was the child's: that is told as likely, and no
-    // lock with it.
+    // Without the parent it is not known whether the handler forked, or belongs to the child. The finding is then
+    // likely, and names no lock.
     const bool is_absent = scene.subjects[fork.process].is_absent;
     if (is_absent) fork.stack.frames.assign(handler == frames.begin() ? handler : handler - 1, frames.end());
-    // The parent's thread is not below the same handler: it is the child's, and no fork is to blame.
+    // The parent's thread is not inside of the same handler. So the handler is the child's own, and the fork is not the
+    // cause.
     if (is_absent || !fork.stack.known()) return;
     flight.call = own.libc_call;
     flight.called_at = own.stack;

@@ -1,5 +1,5 @@
-// A function of libc's that a child waits in for a lock of libc's own: who was inside of it at the fork is inferred
-// from who is inside of a function with the same lock now.
+// A child waits in a libc function for a lock of libc. Which thread held it at the fork is inferred from the thread
+// that is inside of a function with the same lock now.
 #pragma once
 
 #include "inspect/lost_threads.hpp"

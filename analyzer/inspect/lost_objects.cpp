@@ -27,7 +27,7 @@ bool has_thread(const image::Image& image, std::int32_t tid) {
   return thread != image.threads.end() && !thread->has_ended;
 }
 
-// Its first thread, which is listed until the last one has ended.
+// The first thread of the process, which stays listed until the last one has ended.
 bool lists_as_ended(const image::Image& image, std::int32_t tid) {
   const auto thread = std::ranges::find(image.threads, tid, &image::Thread::tid);
   return thread != image.threads.end() && thread->has_ended;
@@ -61,11 +61,11 @@ struct Lost {
   model::ForkId fork = 0;
 };
 
-// Numbers of threads grow. So one below the number of the forking process is of an ancestor, which an earlier fork left
-// behind. Returns the fork of the youngest process in the line that may have had such a thread.
+// Thread numbers grow. So a number below that of the forking process belongs to an ancestor, and an earlier fork left
+// that thread behind. Returns the fork of the youngest process in the line that may have had such a thread.
 model::ForkId find_fork_of_owner(const Scene& scene, std::size_t child, std::int32_t owner, model::ForkId fork) {
   const image::Image& image = scene.subjects[child].image;
-  if (image.own_pid() != image.pid) return fork;  // in a pid namespace of its own
+  if (image.own_pid() != image.pid) return fork;  // the process is in a pid namespace of its own
   for (std::size_t steps = 0; steps < scene.subjects.size(); ++steps) {
     const std::size_t parent = scene.model.forks[fork].process;
     const auto before = scene.forks.find(parent);
@@ -75,11 +75,11 @@ model::ForkId find_fork_of_owner(const Scene& scene, std::size_t child, std::int
   return fork;
 }
 
-// False: no fork is to blame for what `state.owner` has.
+// False: the fork is not the reason why `state.owner` holds the lock.
 bool name_lost_owner(Scene& scene, LostThreads& threads, std::size_t child, const StuckCall& call,
                      const libc::LockState& state, LockKind kind, Lost& lost) {
   const image::Image& image = scene.subjects[child].image;
-  // A deadlock of the child's own, or a lock that its own first thread ended with.
+  // The child's threads deadlock by themselves, or its own first thread ended with the lock held.
   if (has_thread(image, state.owner) || lists_as_ended(image, state.owner)) return false;
   const Namesake owner = find_namesake(scene, child, state.owner);
   if (owner.fate == Fate::kUnknown) {
@@ -92,13 +92,13 @@ bool name_lost_owner(Scene& scene, LostThreads& threads, std::size_t child, cons
     scene.model.threads[lost.held.holder].has_ended = has_ended;
     return true;
   }
-  // A plain mutex can be given back by the child, whose first thread has it: name_inherited_owners().
+  // If the child's first thread holds a plain mutex, it can unlock the mutex: see name_inherited_owners().
   const bool is_own = owner.fate == Fate::kSelf;
   if (is_own && kind == LockKind::kMutex && !state.checks_owner()) return false;
   lost.fork = owner.fork;
   lost.held.holder = owner.thread;
   lost.held.by_forking_thread = is_own;
-  // It is where it is because it has the lock, as long as the parent's copy of the lock says so, too.
+  // The thread is where it is because it holds the lock, as long as the parent's copy of the lock agrees.
   const model::ProcessId parent = scene.model.forks[owner.fork].process;
   const auto in_parent = read_lock(scene.subjects[parent].image, kind, call.object);
   const std::int32_t tid = scene.model.threads[owner.thread].tid;
@@ -106,7 +106,7 @@ bool name_lost_owner(Scene& scene, LostThreads& threads, std::size_t child, cons
   return true;
 }
 
-// A reader does not wait for readers, but for a writer that is next, where the lock prefers those.
+// A reader does not wait for readers. Where the lock prefers writers, it waits for the next writer.
 bool waits_behind_own_writer(const Scene& scene, std::size_t child, const StuckCall& call) {
   return call.kind == CallKind::kRwlockRead &&
          std::ranges::any_of(scene.subjects[child].image.threads, [&](const image::Thread& thread) {
@@ -138,7 +138,7 @@ std::optional<Lost> lost_lock(Scene& scene, LostThreads& threads, std::size_t ch
   if (state->owner != 0) {
     if (!name_lost_owner(scene, threads, child, call, *state, kind, lost)) return std::nullopt;
   } else {
-    // Neither a count of readers nor one of zero says who: but a process that lost nobody has nobody to miss.
+    // A count of readers, or a count of zero, names nobody. But a process that lost no thread cannot miss one.
     if (kind != LockKind::kSpinlock && has_lost_none(scene, child)) return std::nullopt;
     if (kind == LockKind::kRwlockRead && waits_behind_own_writer(scene, child, call)) return std::nullopt;
     lost.held.holder = threads.other_thread(scene.model.forks[fork]);
@@ -147,7 +147,7 @@ std::optional<Lost> lost_lock(Scene& scene, LostThreads& threads, std::size_t ch
   return lost;
 }
 
-// Condition variables and barriers count who waits there; the parent's threads that still do are named.
+// Condition variables and barriers count their waiters. Threads of the parent that still wait there are named.
 std::optional<model::Held> lost_waiters(Scene& scene, LostThreads& lost, std::size_t child, const StuckCall& call,
                                         const model::Fork& fork) {
   const image::Image& image = scene.subjects[child].image;
@@ -169,7 +169,7 @@ std::optional<model::Held> lost_waiters(Scene& scene, LostThreads& lost, std::si
     const bool waits = other.kind == (is_barrier ? CallKind::kBarrierWait : CallKind::kConditionWait);
     return waits && other.object == call.object;
   };
-  // If more wait there than at the fork, it is not known who came first.
+  // If more threads wait there now than at the fork, it is not known which came first.
   const auto waiter = std::ranges::find_if(fork.lost_threads, is_waiting);
   const auto waiting = static_cast<std::uint32_t>(std::ranges::count_if(fork.lost_threads, is_waiting));
   if (waiter != fork.lost_threads.end() && waiting <= held.waiters) {
@@ -182,7 +182,8 @@ std::optional<model::Held> lost_waiters(Scene& scene, LostThreads& lost, std::si
   return held;
 }
 
-// A thread of the parent that is inside of the function whose static it is, and does not wait for it like the child.
+// A thread of the parent that is inside of the function with the static variable, and does not wait for it like the
+// child.
 std::optional<model::Held> lost_initialiser(Scene& scene, LostThreads& lost, std::size_t child, const StuckCall& call,
                                             const model::Fork& fork) {
   if (call.kind != CallKind::kGuard || call.stack.frames.empty()) return std::nullopt;
@@ -191,12 +192,12 @@ std::optional<model::Held> lost_initialiser(Scene& scene, LostThreads& lost, std
   const std::string& function = call.stack.frames.front().function;
   const auto is_initialising = [&](std::size_t subject, std::int32_t tid) {
     const ThreadFacts& facts = scene.facts_of(subject, tid);
-    // Who waits for it, too, is in the function once.
+    // A thread that waits for the variable, too, is inside of the function only once.
     const bool waits_for_it = facts.call.kind == CallKind::kGuard && facts.call.object == call.object;
     return !function.empty() &&
            std::ranges::count(facts.stack.frames, function, &model::Frame::function) > (waits_for_it ? 1 : 0);
   };
-  // A static of the child's own making: no fork is to blame.
+  // A thread of the child itself initialises the static: the fork is not the cause.
   const bool is_own = std::ranges::any_of(scene.subjects[child].image.threads, [&](const image::Thread& thread) {
     return is_initialising(child, thread.tid);
   });
@@ -224,7 +225,8 @@ std::optional<Lost> lost_object(Scene& scene, LostThreads& threads, std::size_t 
   return held ? std::optional(Lost{std::move(*held), fork}) : std::nullopt;
 }
 
-// fork() re-initialises the locks of streams in the child: one that is taken there proves that fork() was not called.
+// fork() resets the locks of streams in the child. A stream that is locked there proves that the child was not made by
+// fork().
 bool note_stream(Scene& scene, std::size_t child, const StuckCall& call, model::Fork& fork) {
   constexpr std::string_view kPrefix = "_IO_stdfile_";
   std::string name;
@@ -259,9 +261,10 @@ void find_ended_owner(Scene& scene, std::size_t subject, const image::Thread& th
   const LockKind kind = is_rwlock ? LockKind::kRwlockWrite : LockKind::kMutex;
   const auto state = read_lock(image, kind, call.object);
   if (!state || !state->held || state->process_shared || state->owner <= 0 || has_thread(image, state->owner)) return;
-  // Of a forked process an owner that is not there may have been lost: explain().
+  // In a forked process an absent owner may have been lost by the fork: see explain().
   if (scene.forks.contains(subject) && !lists_as_ended(image, state->owner)) return;
-  // Of a core: by its number it is no thread of this process, but of one that made it by _Fork() or clone().
+  // In a core, such a number belongs to a process that made this one by _Fork() or clone(), not to a thread of this
+  // process.
   if (image.is_core && state->owner < image.pid) return;
   model::Held held;
   held.holder = scene.unknown_thread(subject);
@@ -294,8 +297,8 @@ void explain(Scene& scene, LostThreads& lost, std::size_t subject, const image::
     scene.model.touches.push_back(std::move(exit));
   }
   if (call.kind == CallKind::kLibcCall) return touch_libc_call(scene, lost, std::move(touch), call, fork);
-  // A pool belongs to the thread that made it. Only the first thread of a child is the copy of one that had a pool;
-  // others have pools of their own, and are at rest in them.
+  // A pool belongs to the thread that made it. Only the first thread of a child is a copy of a thread that had a pool;
+  // other threads have pools of their own and rest in them.
   if (call.kind == CallKind::kParallel && thread.tid != scene.subjects[subject].image.pid) return;
   if (call.kind == CallKind::kParallel || !blas_runtime.empty()) {
     StuckCall region = call;

@@ -9,9 +9,9 @@
 namespace forksight::inspect {
 namespace {
 
-// The forking thread of the parent is in a region still, and the child's stack has the same one further out. A teams
-// region is no team of threads. A parent that is itself a child, and hangs in a region for the same lost pool, may have
-// come there after the fork, as this child did.
+// The parent's forking thread is still inside of a region, and the child's stack has the same region further out. A
+// teams region does not count, because it is not a team of threads. If the parent is itself a child that hangs in a
+// region for the same lost pool, it may have entered the region after the fork, as this child did.
 bool is_in_region(const Scene& scene, std::size_t child, const model::Fork& fork) {
   const ThreadFacts& forking = scene.facts_of(fork.process, scene.model.threads[fork.forking_thread].tid);
   if (forking.call.kind == CallKind::kParallel && scene.forks.contains(fork.process)) return false;
@@ -29,7 +29,7 @@ bool is_in_region(const Scene& scene, std::size_t child, const model::Fork& fork
   return mine != nullptr && theirs != nullptr && mine->module == theirs->module && mine->offset == theirs->offset;
 }
 
-// Runtimes that make their pool anew in the child: which one a program got decides who hangs.
+// Runtimes that make their pool anew in the child. Which runtime a program uses decides whether it hangs.
 void add_other_runtimes(Scene& scene, std::size_t child, model::Fork& fork) {
   for (const symbols::Module& module : scene.subjects[child].image.modules) {
     const model::Owner owner = model::find_owner_of_library(module.path);
@@ -43,18 +43,18 @@ void add_other_runtimes(Scene& scene, std::size_t child, model::Fork& fork) {
   }
 }
 
-// Sleeping for its next region: nothing but the runtime and libc is on its stack.
+// The thread sleeps until its next region: only the runtime and libc are on its stack.
 bool is_idle(const ThreadFacts& facts, const std::string& library) {
   const auto& frames = facts.stack.frames;
   const auto is_runtime = [&](const model::Frame& frame) { return frame.module == library || is_libc(frame.module); };
   return facts.call.word != 0 && std::ranges::all_of(frames, is_runtime);
 }
 
-// Each thread that starts regions has a pool of its own, whose idle workers sleep on one futex word. Empty: the forking
-// thread's cannot be told from those of others.
+// Each thread that starts regions has a pool of its own, and the idle workers of a pool sleep on one futex word. Empty:
+// the workers of the forking thread cannot be distinguished from those of others.
 std::vector<model::ThreadId> find_workers(const Scene& scene, const model::Fork& fork, const std::string& library) {
   std::vector<model::ThreadId> living;
-  std::vector<model::ThreadId> ended;  // some of them before the fork, perhaps: a pool that goes leaves them behind
+  std::vector<model::ThreadId> ended;  // perhaps some ended before the fork: an ended pool leaves their memory behind
   std::set<std::uint64_t> words;
   for (const model::ThreadId id : fork.lost_threads) {
     const model::Thread& thread = scene.model.threads[id];

@@ -7,14 +7,14 @@
 
 namespace forksight::inspect {
 
-// The wait of a library for its own pool looks like a lock of whatever kind the pool is built on.
+// A library that waits for its own pool appears to wait for a lock of the kind that the pool is built on.
 bool is_in_lost_pool(const StuckCall& call, const model::Fork& fork);
 
-// OpenBLAS's OpenMP build asks for a partner and spins, in its own code, until that one comes: the library of which the
-// partner was a thread, "" if the child does not spin so.
+// OpenBLAS's OpenMP build asks for a partner thread and spins, in its own code, until that thread comes. Returns the
+// library of the partner thread; "" if the child does not spin like this.
 std::string find_runtime_of_blas(const Scene& scene, std::size_t child, const StuckCall& call, const model::Fork& fork);
 
-// The child waits for the team of libgomp that `call` names.
+// Adds the touch of a child that waits for the libgomp team that `call` names.
 void touch_region(Scene& scene, model::Touch touch, const StuckCall& call, model::Fork& fork);
 
 }  // namespace forksight::inspect

@@ -17,10 +17,10 @@ namespace {
 
 constexpr std::uint64_t kAlignment = 64;
 constexpr std::size_t kMostThreads = 100'000;
-// What fork() does to the lists of stacks, and who erases a tid, was looked up for these.
+// For these versions the source was read: what fork() does to the lists of stacks, and who erases a tid.
 constexpr abi::Versions kForksKnown{{2, 34}, {2, 42}};
 
-// It lies at the end of its stack, which the kernel may have made one with what is mapped behind it.
+// A struct pthread lies at the end of its thread's stack, which the kernel may have merged with the mapping behind it.
 constexpr std::uint64_t kSearched = std::uint64_t{64} << 10U;
 
 template <class T>
@@ -35,7 +35,7 @@ bool is_code(const image::Image& image, std::uint64_t address) {
   return mapping != nullptr && mapping->executable;
 }
 
-// addq $4, disp32(%rip): the one instruction of fork() that does so adds to __fork_generation (sysdeps/nptl/fork.h).
+// addq $4, disp32(%rip): the only such instruction of fork() adds to __fork_generation (sysdeps/nptl/fork.h).
 std::optional<std::uint64_t> find_counter(std::uint64_t function, const std::vector<std::byte>& code) {
   constexpr std::size_t kLength = 8;
   for (std::size_t i = 0; i + kLength <= code.size(); ++i) {
@@ -50,7 +50,7 @@ class Search {
  public:
   Search(const image::Image& child, const abi::ThreadLayout& layout) : child_(child), layout_(layout) {}
 
-  // By what each begins with, where stacks end.
+  // Searches the ends of stacks for the first words of a struct pthread.
   void look_at_stacks() {
     for (const proc::Mapping& mapping : child_.mappings) {
       const bool is_data = mapping.readable && mapping.writable && !mapping.executable && !mapping.shared;
@@ -64,9 +64,9 @@ class Search {
     }
   }
 
-  // fork() leaves them in one ring, GL (dl_stack_cache), _Fork() in that of the living; the head of either is the only
-  // one that is no thread's. True: it was
-  // gone through, so all are known.
+  // fork() leaves the lost threads in one ring, GL (dl_stack_cache); _Fork() leaves them in the ring of living ones.
+  // The head of either ring is its only element that is not a thread's. True: the whole ring was followed, so all are
+  // known.
   bool follow_list() {
     if (listed_ == 0) return false;
     const std::uint64_t begin = listed_ + layout_.list;
@@ -82,7 +82,7 @@ class Search {
     return false;
   }
 
-  // Of the first thread, if that was not stopped; else 0.
+  // The struct pthread of the first thread, if that thread was not stopped; else 0.
   std::uint64_t of_first() const { return of_first_; }
   bool has_ended_one() const { return has_ended_one_; }
   bool is_bypassed() const { return bypassed_; }
@@ -90,7 +90,7 @@ class Search {
   std::vector<LostThread> take() { return std::move(threads_); }
 
  private:
-  // False: there is no struct pthread.
+  // False: there is no struct pthread at this address.
   bool add(std::uint64_t pointer) {
     if (known_.contains(pointer)) return true;
     const std::vector<std::byte> bytes = child_.memory->bytes(pointer, abi::kThreadBytes);
@@ -135,8 +135,8 @@ class Search {
   std::uint64_t of_first_ = 0;
   bool has_ended_one_ = false;
   bool bypassed_ = false;
-  std::size_t strangers_ = 0;  // of no thread that lives here
-  std::uint64_t listed_ = 0;   // one whose stack glibc made
+  std::size_t strangers_ = 0;  // struct pthreads without a living thread
+  std::uint64_t listed_ = 0;   // a struct pthread whose stack glibc made
 };
 
 }  // namespace
@@ -172,7 +172,7 @@ LostPthreads find_lost_pthreads(const image::Image& child) {
   found.is_complete = search.follow_list() && !search.has_ended_one() && child.threads.size() == 1;
   found.bypassed = search.is_bypassed();
   found.threads = search.take();
-  // Stacks are mapped downwards: the eldest comes first.
+  // Stacks are mapped downwards, so the eldest comes first.
   std::ranges::sort(found.threads, std::ranges::greater{}, &LostThread::pointer);
   return found;
 }

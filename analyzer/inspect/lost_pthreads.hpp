@@ -1,5 +1,5 @@
-// What a forked child's own memory tells of its fork: glibc counts forks, and leaves the struct pthread of each thread
-// that was lost where it was. For a child whose parent is not there to be looked at.
+// What the memory of a forked child shows of its fork: glibc counts forks, and the struct pthread of each lost thread
+// stays where it was. For a child whose parent cannot be looked at.
 #pragma once
 
 #include <cstdint>
@@ -11,42 +11,43 @@
 
 namespace forksight::inspect {
 
-// How many calls of fork() lie between it and the program's start: 1 of a child, 2 of a grandchild. The counter is
-// found in the code of fork(), so no debug information is needed. _Fork() and clone() do not count. nullopt: not known.
+// The number of fork() calls between the start of the program and this process: 1 for a child, 2 for a grandchild. The
+// counter is found in the code of fork(), so no debug information is needed. _Fork() and clone() are not counted.
+// nullopt: not known.
 std::optional<std::uint64_t> count_forks(const image::Image& image, symbols::Symbolizer& symbolizer);
 
 struct LostThread {
   std::uint64_t pointer = 0;        // pthread_self()
-  std::int32_t tid = 0;             // 0: fork() has erased it; not of those whose stack glibc did not make
+  std::int32_t tid = 0;             // 0: fork() has erased it, except for threads whose stack glibc did not make
   std::uint64_t start_routine = 0;  // 0: the first thread of the parent
   std::uint64_t argument = 0;       // of that
 };
 
 struct LostPthreads {
-  std::vector<LostThread> threads;  // the eldest first; those that could be found
-  bool is_known = false;            // its libc is one of which this is known
-  // All were found, and there was none that had ended before the fork. A thread that the child has made since may have
-  // been given the stack of a lost one.
+  std::vector<LostThread> threads;  // those that could be found, the eldest first
+  bool is_known = false;            // the layout of its libc is known
+  // All lost threads were found, and none had ended before the fork. A thread that the child has made since may have
+  // the stack of a lost one.
   bool is_complete = false;
-  bool first_forked = false;  // the thread that forked was the parent's first, which has the parent's pid
-  // Some have a tid still, though no such thread is here. The kernel erases that of one that ends, fork() all of them:
-  // they were those of the process that this one is a copy of, by _Fork().
+  bool first_forked = false;  // the first thread of the parent forked, so its tid is the parent's pid
+  // Some still have a tid although there is no such thread here. The kernel erases the tid of a thread that ends, and
+  // fork() erases all of them. So these were threads of the process that _Fork() copied.
   bool bypassed = false;
 };
 
-// Of glibc 2.34 to 2.42; of others nothing is found.
+// For glibc 2.34 to 2.42; with other versions nothing is found.
 LostPthreads find_lost_pthreads(const image::Image& child);
 
-// pthread_self() of the first thread: by its registers, or, where it was not stopped, by the struct pthread in memory
+// pthread_self() of the first thread: from its registers, or, if it was not stopped, from the struct pthread in memory
 // that has its tid. 0: neither is known.
 std::uint64_t find_first_pointer(const image::Image& image);
 
-// Memory has the struct pthread of no other thread than those that live here now. (That of one that has ended is kept
-// with its stack, for the next.)
+// Memory has no struct pthread of a thread that does not live here now. (glibc keeps that of an ended thread with its
+// stack, for reuse.)
 bool shows_no_other_thread(const image::Image& image);
 
-// The thread with this struct pthread, and with this start routine if that is known, is none of `parent`'s any more,
-// though it was when that forked. Another thread may have its stack by now.
+// The thread with this struct pthread, and with this start routine if it is known, no longer exists in `parent`,
+// although it existed at the fork. Another thread may have its stack now.
 bool has_ended_since(const image::Image& parent, std::uint64_t pointer,
                      std::optional<std::uint64_t> start_routine = std::nullopt);
 

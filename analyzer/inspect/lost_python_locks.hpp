@@ -1,4 +1,4 @@
-// Locks of Python that another thread had at the fork, by what the lock itself tells.
+// Locks of Python that another thread held at the fork, as far as the lock itself shows it.
 #pragma once
 
 #include <optional>
@@ -8,7 +8,7 @@
 
 namespace forksight::inspect {
 
-// `call`: of kind kPythonLock. nullopt: no fork is to blame for it.
+// `call` must have the kind kPythonLock. nullopt: the fork is not the cause.
 std::optional<model::Held> find_lost_python_lock(Scene& scene, LostThreads& lost, std::size_t child,
                                                  const StuckCall& call, const model::Fork& fork);
 

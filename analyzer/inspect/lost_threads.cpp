@@ -6,7 +6,7 @@
 
 namespace forksight::inspect {
 
-// As the child's memory has it.
+// From what the child's memory has of it.
 model::ThreadId LostThreads::add(const model::Fork& fork, const LostThread& from) {
   const std::size_t child = *fork.child;
   const image::Image& image = scene_.subjects[child].image;
@@ -19,7 +19,7 @@ model::ThreadId LostThreads::add(const model::Fork& fork, const LostThread& from
   const auto module = std::ranges::find_if(image.modules, [&](const symbols::Module& one) {
     return from.start_routine >= one.start && from.start_routine < one.end;
   });
-  // Under the shim threads start in a function of its own: what they were to run is not known.
+  // Under the shim, threads start in a function of the shim, so it is not known what they were to run.
   const bool is_of_shim = module != image.modules.end() && module->path.find("/libforksight.so") != std::string::npos;
   if (module != image.modules.end() && !is_of_shim) thread.start_library = module->path;
   symbols::Symbolizer& symbolizer = scene_.stacks_of(child).symbols();
@@ -41,7 +41,8 @@ model::ThreadId LostThreads::add(const model::Fork& fork, const LostThread& from
 void LostThreads::add_ended_since(model::Fork& fork) {
   const image::Image& parent = scene_.subjects[fork.process].image;
   const LostPthreads found = find_lost_pthreads(scene_.subjects[*fork.child].image);
-  // One that an earlier fork left behind was never the parent's, which may have used its stack for another since.
+  // A thread that an earlier fork left behind never belonged to the parent, which may have reused its stack for another
+  // thread.
   const bool is_first = is_of_first_fork(*fork.child, found) || is_of_first_bypass(fork, found);
   fork.may_have_lost_more = !is_first || !found.is_complete;
   if (!is_first) return;
@@ -64,7 +65,7 @@ bool LostThreads::is_of_first_bypass(const model::Fork& fork, const LostPthreads
 void LostThreads::add_of_absent_parent(model::Fork& fork) {
   const std::size_t child = *fork.child;
   const LostPthreads lost = find_lost_pthreads(scene_.subjects[child].image);
-  // The parent's first thread has its pid; what that is in a pid namespace of its own is not known.
+  // The parent's first thread has the parent's pid. In a pid namespace of its own, that number is not known.
   const bool is_contained = scene_.subjects[child].image.own_pid() != scene_.subjects[child].image.pid;
   ThreadFacts forking;
   forking.id = scene_.unknown_thread(fork.process);
@@ -92,7 +93,7 @@ model::ThreadId LostThreads::other_thread(const model::Fork& fork) {
 
 model::ThreadId LostThreads::add_lost_owner(std::int32_t tid, const model::Fork& fork) {
   const auto only = only_lost_.find(fork.process);
-  // Numbers grow: above the parent's is one of a thread of the parent's.
+  // Thread numbers grow: a number above the parent's own belongs to a thread of the parent.
   const bool is_of_parent =
       !scene_.model.processes[fork.process].is_some_ancestor || tid > scene_.subjects[fork.process].image.pid;
   const bool is_only = only != only_lost_.end() && is_of_parent && scene_.model.threads[fork.forking_thread].tid != 0;

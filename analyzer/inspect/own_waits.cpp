@@ -21,7 +21,7 @@ std::int32_t find_own_holder(const Scene& scene, std::size_t subject, const Stuc
   }
   tid = image.tid_of(tid);
   if (scene.find_facts(subject, tid) != nullptr) return tid;
-  // Of a plain mutex that its first thread has from before the fork.
+  // For a plain mutex that its first thread has held since before the fork.
   const auto& waits = scene.model.processes[subject].waits;
   const auto inherited = std::ranges::find_if(waits, [&](const model::Wait& wait) {
     return wait.is_inherited && call.kind == CallKind::kMutex && wait.object == call.object;
@@ -31,7 +31,7 @@ std::int32_t find_own_holder(const Scene& scene, std::size_t subject, const Stuc
 
 namespace {
 
-// Threads that wait for each other in a ring, or one for itself.
+// Threads that wait for each other in a ring, or one that waits for itself.
 bool has_own_deadlock(const Scene& scene, std::size_t subject) {
   return std::ranges::any_of(scene.subjects[subject].image.threads, [&](const image::Thread& thread) {
     std::set<std::int32_t> passed;
@@ -42,7 +42,7 @@ bool has_own_deadlock(const Scene& scene, std::size_t subject) {
   });
 }
 
-// Neither the wait nor the object says by whom it was to be ended: it may be an idle worker's.
+// Neither the wait nor the object shows who was to end it: it may be the wait of an idle worker.
 bool is_guess(const Scene& scene, const model::Touch& touch) {
   if (touch.kind == model::TouchKind::kFutexWait) return true;
   if (touch.kind != model::TouchKind::kLock || !touch.held) return false;
@@ -52,7 +52,7 @@ bool is_guess(const Scene& scene, const model::Touch& touch) {
   return held.may_be_own || is_of_python || kind == model::LockKind::kSemaphore || kind == model::LockKind::kRwlockRead;
 }
 
-// Several threads of one process may wait for the same lock: that is one thing to be told, of the first of them.
+// If several threads of one process wait for the same lock, only the first of them is reported.
 void drop_repeated(Scene& scene, std::size_t first_touch) {
   auto& touches = scene.model.touches;
   std::set<std::pair<model::TouchKind, std::uint64_t>> told;
@@ -75,7 +75,7 @@ void settle_touches(Scene& scene, std::size_t subject, std::size_t first_touch) 
   drop_repeated(scene, first_touch);
   auto& touches = scene.model.touches;
   const auto begin = touches.begin() + static_cast<std::ptrdiff_t>(first_touch);
-  // Where it is in exit() says by itself nothing of why.
+  // The place in exit() alone does not show why it hangs.
   const bool is_proved = std::any_of(begin, touches.end(), [&](const model::Touch& touch) {
     return touch.kind != model::TouchKind::kExit && !is_guess(scene, touch);
   });

@@ -23,7 +23,8 @@ std::string describe_place(const image::Image& image, std::uint64_t address) {
   if (const image::Thread* const owner = find_stack_owner(image, *mapping)) {
     return fmt::format("stack of thread {}", owner->tid);
   }
-  // malloc's arenas and large blocks have no name: anonymous memory that threads other than the first allocate from.
+  // malloc's arenas and large blocks have no name: they are anonymous memory from which all threads but the first
+  // allocate.
   if (mapping->path.empty()) return mapping->shared ? "anonymous shared memory" : "heap";
   if (mapping->path.front() != '/') return {};
   return fmt::format("{}+{:#x}", mapping->path, address - mapping->start + mapping->offset);

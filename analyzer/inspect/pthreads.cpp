@@ -77,7 +77,7 @@ void find_pointer_by_child(image::Image& process, const image::Image& child) {
 
 bool is_same_layout(const image::Image& one, const image::Image& other) {
   if (one.exe.empty() || one.exe != other.exe || one.modules.empty() || other.modules.empty()) return false;
-  // The program and libc: what was loaded since may differ.
+  // Compares only the program and libc: libraries that were loaded later may differ.
   const auto has = [&](const symbols::Module& module) {
     return std::ranges::any_of(other.modules, [&](const symbols::Module& candidate) {
       return candidate.bias == module.bias && candidate.path == module.path;

@@ -9,7 +9,7 @@
 namespace forksight::inspect {
 namespace {
 
-// Null if the interpreter does not know it, or nothing that it was doing.
+// Null if the interpreter does not know the thread, or not what it was doing.
 const PythonThread* find_python_thread(const image::Thread& thread, const std::vector<PythonThread>& threads) {
   const auto own = std::ranges::find_if(threads, [&](const PythonThread& one) {
     return thread.fs_base != 0 ? one.pointer == thread.fs_base : one.tid == thread.tid;
@@ -47,7 +47,7 @@ void PythonStacks::splice_lines(std::size_t subject, model::Wait& wait) const {
   if (own != nullptr) model::splice_python(wait.stack, own->stack);
 }
 
-// The semaphore of a parked thread is its own: what it waits for is said beside it.
+// The semaphore of a parked thread belongs to the thread itself; the entry beside it shows what it waits for.
 void PythonStacks::note_park(std::size_t subject, StuckCall& call) const {
   const auto layout = layouts_.find(subject);
   if (layout == layouts_.end() || call.kind != CallKind::kSemaphore) return;
@@ -58,8 +58,8 @@ void PythonStacks::note_park(std::size_t subject, StuckCall& call) const {
   call.owner_pointer = park->owner;
 }
 
-// A thread that waits in Condition.wait and its like sleeps on
-// a lock that it made for that, and that nobody else ever held.
+// A thread in Condition.wait and similar functions sleeps on a lock that it made for that wait, and that no other
+// thread ever held.
 void PythonStacks::note(std::size_t subject, const image::Thread& thread, StuckCall& call) const {
   note_park(subject, call);
   const auto threads = threads_.find(subject);

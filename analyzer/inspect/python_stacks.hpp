@@ -1,4 +1,4 @@
-// Python's own stacks of the processes, read out of their memory and put into the native ones.
+// Python's own stacks of the processes, read from their memory and inserted into the native stacks.
 #pragma once
 
 #include <map>
@@ -11,13 +11,13 @@ namespace forksight::inspect {
 
 class PythonStacks {
  public:
-  // `locals` may be null: nobody asks for them.
+  // `locals` may be null if nobody asks for variables.
   PythonStacks(Scene& scene, std::vector<PythonLocals>* locals) : scene_(scene), locals_(locals) {}
 
   void read(std::size_t subject);
-  // Lines of Python where the interpreter's own frames are.
+  // Puts the Python lines in the place of the interpreter's own frames.
   void splice_lines(std::size_t subject, model::Wait& wait) const;
-  // The same of a call, and which lock of Python it is for.
+  // The same for a call. Also notes which lock of Python the call is for.
   void note(std::size_t subject, const image::Thread& thread, StuckCall& call) const;
 
  private:

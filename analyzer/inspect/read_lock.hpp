@@ -1,4 +1,4 @@
-// A lock as the memory of a process has it.
+// The state of a lock in the memory of a process.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +10,8 @@
 
 namespace forksight::inspect {
 
-// The owner is one of the process' threads, or of `parent`'s: a child's lock may be held by a thread that the fork left
-// behind. (In memory are the numbers of their own pid namespaces.) An owner that is neither keeps the number that it
-// has.
+// The owner is a thread of the process or of `parent`: the fork may have left the holder of a child's lock behind.
+// (Numbers in memory belong to the pid namespaces of these processes.) Any other owner keeps its number unchanged.
 std::optional<libc::LockState> read_lock(const image::Image& image, model::LockKind kind, std::uint64_t address,
                                          const image::Image* parent = nullptr);
 

@@ -1,5 +1,5 @@
-// What the parts of build_model share: the processes that are looked at, the model that they become, and what is known
-// of each of their threads.
+// What the parts of build_model share: the processes to be explained, the model that they become, and the facts about
+// each of their threads.
 #pragma once
 
 #include <cstdint>
@@ -15,16 +15,16 @@
 
 namespace forksight::inspect {
 
-// One thread as far as it was looked at.
+// The facts about one thread, as far as it was looked at.
 struct ThreadFacts {
   model::ThreadId id = 0;
-  model::Stack stack;  // whole; empty: not known
+  model::Stack stack;  // the whole stack; empty: not known
   StuckCall call;
 };
 
 class Scene {
  public:
-  // Both outlive it. The processes of the model are the subjects, in their order.
+  // Both must outlive the scene. The processes of the model are the subjects, in the same order.
   Scene(const std::vector<Subject>& all_subjects, model::Model& into) : subjects(all_subjects), model(into) {}
 
   const std::vector<Subject>& subjects;
@@ -37,19 +37,19 @@ class Scene {
 
   // Null: the process has no such thread.
   const ThreadFacts* find_facts(std::size_t subject, std::int32_t tid) const;
-  // Of a thread that the process does not have: nothing.
+  // Empty facts for a thread that the process does not have.
   const ThreadFacts& facts_of(std::size_t subject, std::int32_t tid) const;
-  // What is known already stays.
+  // Facts that are known already stay.
   void add_facts(std::size_t subject, std::int32_t tid, ThreadFacts facts);
 
-  // By itself, and not for another that is.
+  // True if the process is stuck itself; false if it only waits for another stuck process.
   bool is_stuck(std::size_t subject) const;
 
-  // A thread of which no more is known than that it was there.
+  // A thread that is only known to have existed.
   model::ThreadId unknown_thread(model::ProcessId process);
-  // As the memory of the process has it.
+  // The lock as the memory of the process shows it.
   model::LockId add_lock(std::size_t subject, std::uint64_t address, model::LockKind kind);
-  // What could not be read of names, once each.
+  // Adds to the limits, once each, which names could not be read.
   void tell_limits();
 
  private:

@@ -1,4 +1,4 @@
-// Threads of a parent that take signals, by the system call that they are in now.
+// Threads of a parent that take signals, recognised by the system call that they are in now.
 #pragma once
 
 #include "inspect/scene.hpp"

@@ -19,15 +19,16 @@ namespace forksight::inspect {
 namespace {
 
 constexpr int kLooks = 12;
-constexpr int kMostLooks = 120;              // on a machine where the process hardly gets a turn, ...
-constexpr std::chrono::seconds kLongest{6};  // ... and may not stop in time at each of them
+constexpr int kMostLooks = 120;              // on a machine where the process hardly gets a processor, ...
+constexpr std::chrono::seconds kLongest{6};  // ... and may not stop in time at each look
 constexpr std::uint64_t kTurn_ns = 5'000'000;
 constexpr std::uint64_t kProgress_ns = 500'000;
-constexpr int kReadsALook = 25;  // of the words, as far apart as this:
+constexpr int kReadsALook = 25;  // reads of the words, at this distance:
 constexpr std::chrono::milliseconds kPace{1};
-constexpr int kReadsInARow = 40;  // a lock that is fought for is free for moments only
+constexpr int kReadsInARow = 40;  // a lock that threads compete for is free only for moments
 constexpr std::size_t kMostSpinners = 16;
-constexpr std::uint64_t kMostCode = 512;   // a loop that waits is small; one that computes is unrolled, or calls others
+// a waiting loop is small; one that computes is unrolled, or calls functions
+constexpr std::uint64_t kMostCode = 512;
 constexpr std::uint64_t kMostStack = 256;  // a call of pause or sched_yield
 
 struct Range {
@@ -46,11 +47,11 @@ struct Seen {
   Range code;
   Range stack;
   bool has_left = false;
-  int looks = 0;  // that count: it had run since the one before
+  int looks = 0;  // looks that count: the thread had run since the one before
   std::uint64_t ran_ns = 0;
 };
 
-// Processor time; of a kernel that does not count it, in coarse steps. 0: the thread has ended.
+// Processor time; in coarse steps if the kernel does not count it exactly. 0: the thread has ended.
 std::uint64_t read_runtime_ns(std::int32_t pid, std::int32_t tid) {
   constexpr std::uint64_t kTick_ns = 10'000'000;  // USER_HZ is 100
   const std::string text = proc::read_file(proc::task_path(pid, tid, "schedstat")).text;
@@ -60,8 +61,8 @@ std::uint64_t read_runtime_ns(std::int32_t pid, std::int32_t tid) {
   return stat ? stat->cpu_ticks * kTick_ns : 0;
 }
 
-// A thread that is ready to run and does not get a processor holds what it holds and stays where it is, too: each of
-// the process must have had its turn while the others were looked at.
+// A thread that is ready to run but gets no processor keeps its locks and stays in place, too. So each thread of the
+// process must have had its turn during the looks.
 class Turns {
  public:
   explicit Turns(std::int32_t pid) : pid_(pid) { note(); }
@@ -71,7 +72,7 @@ class Turns {
       if (stat && stat->state == 'R') began_.try_emplace(tid, read_runtime_ns(pid_, tid));
     }
   }
-  // All that were ready to run at some time, and live.
+  // All living threads that were ready to run at some time.
   std::vector<std::int32_t> tids() const {
     std::vector<std::int32_t> tids;
     for (const auto& [tid, ran] : began_) {
@@ -88,7 +89,7 @@ class Turns {
 
  private:
   std::int32_t pid_;
-  std::map<std::int32_t, std::uint64_t> began_;  // by tid, of all that were seen ready to run
+  std::map<std::int32_t, std::uint64_t> began_;  // by tid, for all threads that were seen ready to run
 };
 
 class Looks {
@@ -115,7 +116,7 @@ class Looks {
     }
   }
 
-  // Of those that wait for the same lock all must: if one gets it, it is not lost.
+  // All threads that wait for the same lock must have stayed: if one gets the lock, it is not lost.
   bool any_stayed() const {
     return std::ranges::any_of(seen_, [&](const Seen& seen) {
       if (seen.spinner.word == 0) return has_stayed(seen);
@@ -124,8 +125,9 @@ class Looks {
     });
   }
 
-  // A lock that is fought for is never seen free, and who has it gets it again before the others: one that waits for it
-  // is starved, not lost, if some thread of its process runs that does not wait for it.
+  // A lock that threads compete for may never be seen free, if its holder always takes it again before the others. Then
+  // a waiting thread is starved, but the lock is not lost. So no running thread of the process may be doing something
+  // else than waiting for it.
   bool any_is_lost(const std::vector<std::int32_t>& running) const {
     return std::ranges::any_of(seen_, [&](const Seen& seen) {
       if (seen.spinner.word == 0) return has_stayed(seen);
@@ -150,7 +152,7 @@ class Looks {
     return spinner.word == 0 ? std::nullopt : memory_.value<std::uint32_t>(spinner.word);
   }
 
-  // One that has not run since is where it was for that alone.
+  // A thread that has not run since the last look is in the same place only for that reason.
   void stop(Seen& seen) {
     const std::uint64_t ran = read_runtime_ns(copy_.pid, seen.spinner.tid);
     if (ran < seen.ran_ns + kProgress_ns) return;
@@ -161,7 +163,7 @@ class Looks {
     copy_.threads = {thread};
     image::stop_and_read_registers(copy_, std::array{thread.tid});
     const image::Thread& stopped = copy_.threads.front();
-    if (!stopped.registers) return;  // it got no processor to stop on in time
+    if (!stopped.registers) return;  // it did not get a processor in time to stop
     ++seen.looks;
     const bool gives_way = stopped.call && stopped.call->number == SYS_sched_yield;
     if (stopped.call && !gives_way) {

@@ -10,8 +10,8 @@ namespace {
 
 constexpr std::uint64_t kHeapWord = 8;
 
-// "vtable for std::thread::_State_impl<std::thread::_Invoker<std::tuple<CALLABLE, ARGUMENTS...>>>+0x10": all within the
-// tuple's brackets.
+// "vtable for std::thread::_State_impl<std::thread::_Invoker<std::tuple<CALLABLE, ARGUMENTS...>>>+0x10": returns all
+// that is inside of the tuple's brackets.
 std::string_view find_callable(std::string_view vtable) {
   constexpr std::string_view kBefore = "vtable for std::thread::_State_impl<std::thread::_Invoker<std::tuple<";
   constexpr std::string_view kAfter = ">>>";
@@ -20,8 +20,8 @@ std::string_view find_callable(std::string_view vtable) {
   return vtable.substr(kBefore.size(), end - kBefore.size());
 }
 
-// How large a piece of glibc's heap is, by the word before it; 0: another's heap. The one that follows says that the
-// piece is in use.
+// The size of a piece of glibc's heap, from the word before it; 0: it is on another heap. The piece behind it says that
+// this one is in use.
 std::uint64_t size_of_piece(const image::Image& image, std::uint64_t piece) {
   constexpr std::uint64_t kFlags = 7;
   constexpr std::uint64_t kInUse = 1;
@@ -43,7 +43,7 @@ bool find_function(const image::Image& image, symbols::Symbolizer& symbolizer, s
     const proc::Mapping* const mapping = word ? image.mapping_of(*word) : nullptr;
     symbols::CodeSymbol symbol;
     if (mapping == nullptr || !mapping->executable || !symbolizer.find_code(*word, symbol)) continue;
-    if (!only.function.empty() && only.function != symbol.function) return false;  // one of them is an argument
+    if (!only.function.empty() && only.function != symbol.function) return false;  // one of the two is an argument
     only = std::move(symbol);
   }
   out = std::move(only);

@@ -1,4 +1,4 @@
-// What a std::thread was to run, out of the memory of a process that does not have the thread any more.
+// What a std::thread was to run, from the memory of a process that no longer has the thread.
 #pragma once
 
 #include <cstdint>
@@ -8,9 +8,9 @@
 
 namespace forksight::inspect {
 
-// libstdc++'s start routine gets a std::thread::_State, which is on the heap for as long as the thread runs. Its type
-// names the lambda or functor, and of a function, or a member function, it has the address. False: not known, which of
-// a std::function nothing is.
+// libstdc++'s start routine gets a std::thread::_State, which is on the heap as long as the thread runs. Its type names
+// a lambda or functor; for a function or member function it contains the address. False: not known, as for a
+// std::function, whose target nothing shows.
 bool find_std_thread_start(const image::Image& image, symbols::Symbolizer& symbolizer, std::uint64_t state,
                            symbols::CodeSymbol& out);
 

@@ -20,7 +20,7 @@ bool is_libstdcxx(std::string_view module) {
   return module.find("libstdc++") != std::string_view::npos || module.find("libc++") != std::string_view::npos;
 }
 
-// In a program that is linked statically, libc's functions are known by their names alone.
+// In a statically linked program, libc's functions are only known by their names.
 bool is_of_runtime(const model::Frame& frame) {
   if (is_libc(frame.module) || is_libgomp(frame.module) || is_libstdcxx(frame.module)) return true;
   const std::string_view name = public_name(frame.function);
@@ -28,7 +28,7 @@ bool is_of_runtime(const model::Frame& frame) {
          name.starts_with("futex_abstimed_wait") || name == "syscall";
 }
 
-// Frames that the thread is inside of before it comes to the program's own code.
+// Counts the innermost frames, up to the program's own code.
 std::size_t count_runtime_frames(const model::Stack& stack) {
   const auto end = std::find_if_not(stack.frames.begin(), stack.frames.end(), is_of_runtime);
   return static_cast<std::size_t>(end - stack.frames.begin());
@@ -40,13 +40,13 @@ bool is_futex_wait(const proc::Syscall& call) {
   return command == FUTEX_WAIT || command == FUTEX_WAIT_BITSET || command == FUTEX_LOCK_PI || command == 13;
 }
 
-// From the word to the object that it is a part of. Objects of 8 bytes' alignment tell one of two words from the other.
-// 0: not known.
+// From the futex word to the object that it is part of. For objects aligned to 8 bytes, the address shows which of two
+// words it is. 0: not known.
 std::uint64_t object_of(CallKind kind, std::uint64_t word, std::uint32_t value, const abi::Libc& libc) {
   constexpr std::uint64_t kWord = sizeof(std::uint32_t);
-  const std::uint64_t second = word % 8 == 0 ? 0 : kWord;  // of two words
+  const std::uint64_t second = word % 8 == 0 ? 0 : kWord;  // the second of two words
   const abi::ConditionLayout* const condition = abi::layout_of(libc.condition);
-  // The count of readers, its first word, on which one sleeps that lets a writer go first.
+  // A reader that lets a writer go first sleeps on the count of readers, which is the first word.
   constexpr std::uint32_t kBehindWriter = abi::Rwlock::kWriteLocked | abi::Rwlock::kReadersWait;
   const bool is_count =
       (value & (kBehindWriter | abi::Rwlock::kWritePhase)) == kBehindWriter && value >> abi::Rwlock::kReaderShift != 0;
@@ -67,7 +67,7 @@ std::uint64_t object_of(CallKind kind, std::uint64_t word, std::uint32_t value, 
   }
 }
 
-// A mutex of the library's own inside of pthread_cond_signal and the like has another word than the object.
+// A mutex inside of pthread_cond_signal and similar functions has another word than the object.
 CallKind innermost_kind(const model::Stack& stack, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) {
     const CallKind kind = kind_of_function(public_name(stack.frames[i].function));
@@ -84,8 +84,8 @@ model::LibcCall libc_call_of(std::string_view function) {
   return {};
 }
 
-// The function of libc that the program called, if it is one with a lock that fork() does not reset.
-// Frames from `first` to before `count` are libc's.
+// The libc function that the program called, if it takes a lock that fork() does not reset. The frames from `first` to
+// before `count` are libc's.
 model::LibcCall called_function(const model::Stack& stack, std::size_t first, std::size_t count,
                                 const std::string& callee) {
   if (model::LibcCall call = libc_call_of(callee); call.locks != 0) return call;
@@ -95,7 +95,7 @@ model::LibcCall called_function(const model::Stack& stack, std::size_t first, st
   return {};
 }
 
-// The innermost frame of libc's with one of these names.
+// The innermost libc frame with one of these names.
 auto find_call(const model::Stack& stack, std::initializer_list<std::string_view> names) {
   return std::ranges::find_if(stack.frames, [&](const model::Frame& frame) {
     const std::string_view name = public_name(frame.function);
@@ -103,14 +103,14 @@ auto find_call(const model::Stack& stack, std::initializer_list<std::string_view
   });
 }
 
-// What fork() does by itself ends; a handler that it called need not.
+// What fork() itself does always ends; a handler that it calls may not.
 bool is_in_fork_handler(const model::Stack& stack) {
   const auto fork = find_call(stack, {"fork", "libc_fork", "run_prefork_handlers", "run_postfork_handlers"});
   if (fork == stack.frames.end()) return false;
   return std::any_of(stack.frames.begin(), fork, [](const model::Frame& frame) { return !is_libc(frame.module); });
 }
 
-// A barrier within a region: the region is what the program's code is in.
+// For a barrier inside of a region: the code of the program is inside of the region.
 void drop_region_body(model::Stack& stack) {
   auto& frames = stack.frames;
   if (frames.empty() || frames.front().function.find("._omp_fn.") == std::string::npos) return;
@@ -158,7 +158,7 @@ StuckCall recognise(const image::Thread& thread, const model::Stack& stack, cons
     drop_region_body(found.stack);
     return found;
   }
-  // libc has locks of several kinds, and takes them by the same functions.
+  // libc has locks of several kinds and takes them by the same functions.
   const bool waits_for_no_lock = found.word == 0 && thread.call && thread.call->in_syscall;
   if (count > 0 && !waits_for_no_lock) found.libc_call = called_function(stack, 0, count, callee);
   if (found.libc_call.locks != 0) found.kind = CallKind::kLibcCall;

@@ -22,7 +22,7 @@ model::HandlerWaitKind wait_kind(CallKind kind) {
   }
 }
 
-// By the number that the process itself knows it by; 0: it has no such thread.
+// By the number that the process itself uses; 0: it has no such thread.
 std::int32_t find_tid(const image::Image& image, std::int32_t own) {
   const auto at =
       std::ranges::find_if(image.threads, [own](const image::Thread& one) { return image::own_number(one) == own; });
@@ -43,7 +43,7 @@ void add_stuck_handler(Scene& scene, std::size_t subject, const image::Thread& t
   run.thread = facts.id;
   run.fork_stack.frames.assign(outer, frames.end());
   run.fork_stack.cut = facts.stack.cut;
-  // A child has the frame of the fork() that made it; the thread that forked it is past its own.
+  // A child has the frame of the fork() that made it; the forking thread has left that frame.
   const bool is_child =
       fork && thread.tid == scene.subjects[subject].image.pid && scene.subjects[subject].image.threads.size() == 1 &&
       !scene
@@ -67,7 +67,7 @@ void add_stuck_handler(Scene& scene, std::size_t subject, const image::Thread& t
     wait.kind = wait_kind(call.kind);
     wait.object = call.object;
     wait.timed = call.is_timed;
-    // Up to the frame of fork().
+    // The frames up to that of fork().
     wait.stack = call.stack;
     scene.name_data(subject, call.object, wait.object_name, wait.object_module);
     std::int32_t owner = 0;

@@ -1,4 +1,4 @@
-// fork() that has not returned: the frame of fork() is on the stack, and what it called is an atfork handler.
+// fork() has not returned: its frame is on the stack, and what it called is an atfork handler.
 #pragma once
 
 #include <optional>
@@ -7,7 +7,7 @@
 
 namespace forksight::inspect {
 
-// `fork`: that of which the process is the child, if it is known.
+// `fork`: the fork that made this process, if it is known.
 void add_stuck_handler(Scene& scene, std::size_t subject, const image::Thread& thread,
                        std::optional<model::ForkId> fork);
 

@@ -21,7 +21,7 @@ namespace forksight::libc {
 namespace {
 
 constexpr std::size_t kMostFileBytes = std::size_t{256} << 20U;
-constexpr std::size_t kMostCode = 64;  // of a function: what we look for stands at its beginning
+constexpr std::size_t kMostCode = 64;  // of a function: what is searched for is at its beginning
 
 using CodeBytes = std::span<const std::byte>;
 
@@ -41,7 +41,7 @@ std::optional<std::uint64_t> decode_returned_address(CodeBytes code, std::uint64
   return address + at + kLength + static_cast<std::uint64_t>(std::int64_t{offset});
 }
 
-// Are there waiters: the number is above bit 2. shr $3, %reg or cmp $7, %reg.
+// Tests for waiters: the number is above bit 2. shr $3, %reg or cmp $7, %reg.
 bool has_test_for_waiters(CodeBytes code) {
   for (std::size_t i = 0; i + 3 <= code.size(); ++i) {
     const std::uint8_t form = byte_at(code, i + 1);
@@ -67,7 +67,7 @@ class LibcReader {
  public:
   explicit LibcReader(CodeBytes file) : file_(file) {
     elf_version(EV_CURRENT);
-    // elf_memory() does not write to it.
+    // elf_memory() does not write to the memory.
     elf_ = elf_memory(const_cast<char*>(reinterpret_cast<const char*>(file.data())), file.size());
   }
   ~LibcReader() { elf_end(elf_); }
@@ -102,7 +102,7 @@ class LibcReader {
   }
 
   void note(std::string_view name, std::uint64_t address) {
-    // In a table of symbols for debuggers the version is part of the name.
+    // In a symbol table for debuggers the version is part of the name.
     const std::string_view plain = name.substr(0, name.find('@'));
     if (plain == "gnu_get_libc_version") {
       const auto text = decode_returned_address(at(address, kMostCode), address);
@@ -116,7 +116,8 @@ class LibcReader {
     }
   }
 
-  // There are two of each, the older one for programs of 2002: it reads a pointer first, which is no such word.
+  // There are two versions of each. The older one, for programs of 2002, reads a pointer first, which is not such a
+  // word.
   void note_kind(abi::ConditionKind& kind, std::uint64_t address) const {
     const abi::ConditionKind found = decode_first_word(at(address, kMostCode));
     if (found != abi::ConditionKind::kUnknown) kind = found;

@@ -1,4 +1,4 @@
-// What the own bytes of a lock say, by the layouts of the libc that it is of (forksight/abi/).
+// What the bytes of a lock mean, by the layouts of the libc that it belongs to (forksight/abi/).
 #pragma once
 
 #include <cstddef>
@@ -16,17 +16,17 @@ struct LockState {
   model::MutexType type = model::MutexType::kUnknown;
   bool robust = false;
   bool priority_inherit = false;
-  bool process_shared = false;  // false for robust mutexes: their memory does not tell
-  std::int32_t owner = 0;       // tid; 0: the memory does not say
-  std::uint32_t waiters = 0;    // of condition variables and barriers
+  bool process_shared = false;  // false for robust mutexes, whose memory does not show it
+  std::int32_t owner = 0;       // tid; 0: the memory does not show it
+  std::uint32_t waiters = 0;    // for condition variables and barriers
 
-  // Its unlock is refused to a thread with another number than the owner's.
+  // A thread with another number than the owner's cannot unlock it.
   bool checks_owner() const {
     return robust || priority_inherit || type == model::MutexType::kRecursive || type == model::MutexType::kErrorcheck;
   }
 };
 
-// nullopt: too few bytes to tell, or a libc that is not known.
+// nullopt: too few bytes, or a libc that is not known.
 std::optional<LockState> decode_lock(model::LockKind kind, std::span<const std::uint8_t> memory, const abi::Libc& libc);
 
 }  // namespace forksight::libc

@@ -1,4 +1,4 @@
-// The type of a mutex in the words of the model.
+// The model's name for the type of a mutex.
 #pragma once
 
 #include "forksight/abi/mutex.hpp"

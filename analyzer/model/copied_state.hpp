@@ -1,4 +1,4 @@
-// What a fork copies, shares or leaves out without a word: timers, locks of files.
+// What a fork copies, shares or leaves out without notice: timers, file locks.
 #pragma once
 
 #include <cstdint>
@@ -9,24 +9,25 @@
 
 namespace forksight::model {
 
-// A timer that was armed at a fork: the child does not have it.
+// A timer that was armed at a fork. The child does not have it.
 enum class TimerKind { kReal, kPosix };
 struct ArmedTimer {
   TimerKind kind = TimerKind::kReal;
   int signal = 0;
   std::uint64_t remaining_ns = 0;
-  std::uint64_t interval_ns = 0;  // 0: it was to expire once
+  std::uint64_t interval_ns = 0;  // 0: it would have expired once
 };
 
-// kPosix: of fcntl() and lockf(), which belong to a process. The others belong to an open file, which forks share.
+// kPosix: locks of fcntl() and lockf(), which belong to a process. The others belong to an open file, which a fork
+// shares.
 enum class FileLockKind { kPosix, kFlock, kOfd };
 enum class FileLockEvent {
-  kForeignUnlock,  // kPosix: a child unlocked what its parent has locked, and it has not
+  kForeignUnlock,  // kPosix: a child, which has no such lock, unlocked what its parent has locked
   kReleased,       // a child released the lock, which its parent had until then
-  kMissed,         // who took the lock releases it, and it is not there any more
+  kMissed,         // the process that took the lock releases it, but has already lost it
 };
 
-// What became of a lock of a file that was held at a fork.
+// What became of a file lock that was held at a fork.
 struct FileLockUse {
   ForkId fork = 0;
   ProcessId process = 0;
@@ -38,10 +39,10 @@ struct FileLockUse {
   std::string path;           // "" if it is not known
   std::uint64_t start = 0;    // of the range
   std::uint64_t bytes = 0;    // 0: to the end of the file
-  std::int32_t owner = 0;     // pid of who took the lock
-  std::int32_t other = 0;     // kMissed: pid of who has a lock that excludes it, 0: nobody
+  std::int32_t owner = 0;     // pid of the process that took the lock
+  std::int32_t other = 0;     // kMissed: pid of a process with a lock that excludes this one; 0: none
   bool file_changed = false;  // kForeignUnlock: the file was written to after the fork
-  bool writer_known = false;  // ... and whether the two have written anything, to any file, since then
+  bool writer_known = false;  // it is known whether the two have written anything, to any file, since then
   bool child_wrote = false;
   bool parent_wrote = false;
   Stack stack;

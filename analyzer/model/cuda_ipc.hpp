@@ -13,8 +13,8 @@ enum class CudaIpcKind {
   kOpen,         // cuIpcOpenMemHandle
   kClose,        // cuIpcCloseMemHandle
   kFree,         // cuMemFree of exported memory
-  kEnd,          // the process ends by itself
-  kContextGone,  // what was open may have been closed with its context
+  kEnd,          // the process is ending by itself
+  kContextGone,  // open memory may have been closed with its context
 };
 
 // A call of one process. All times are of CLOCK_MONOTONIC, which the processes of a host share.
@@ -22,13 +22,13 @@ struct CudaIpcCall {
   ProcessId process = 0;
   std::int32_t tid = 0;
   CudaIpcKind kind = CudaIpcKind::kExport;
-  std::uint64_t handle = 0;   // a number that stands for its bytes; 0: not known
+  std::uint64_t handle = 0;   // a number that stands for the bytes of the handle; 0: not known
   std::uint64_t address = 0;  // in the process
   std::uint64_t bytes = 0;    // kOpen; 0: not known
   std::uint64_t began_ns = 0;
-  std::uint64_t ended_ns = 0;  // 0: has not come back
-  std::uint64_t used_ns = 0;   // kOpen: when the memory was last copied to or from, 0: never
-  int result = 0;              // if it came back
+  std::uint64_t ended_ns = 0;  // 0: the call has not returned
+  std::uint64_t used_ns = 0;   // kOpen: when the memory was last copied from or to; 0: never
+  int result = 0;              // if the call returned
   Stack stack;
 };
 

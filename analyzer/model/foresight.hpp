@@ -1,4 +1,4 @@
-// What has not happened, and may: orders in which threads take locks, and locks that a child took luckily. Part of the
+// What has not happened but may: orders in which threads take locks, and locks that a child took by luck. Part of the
 // model: see model.hpp.
 #pragma once
 
@@ -11,38 +11,39 @@
 
 namespace forksight::model {
 
-// When a thread lived, by a clock of its process that goes on by one whenever a thread is made or joined. A thread's
-// moment is what it said when the thread last made or joined another one, or began: moments of two threads say nothing
-// about each other, but for the births and joins between them (diagnose/precedence.hpp).
+// When a thread lived, by a clock of its process that advances by one whenever a thread is made or joined. The moment
+// of a thread is the time of this clock when the thread began, or last made or joined another one. Moments of two
+// threads are comparable only through the births and joins between them (diagnose/precedence.hpp).
 struct ThreadLife {
   ProcessId process = 0;
   std::optional<LifeId> creator;
-  std::uint64_t born = 0;        // the creator's moment from then on
-  std::optional<LifeId> joiner;  // none: not joined, or nobody knows by whom
-  std::uint64_t joined = 0;      // the joiner's moment from then on
-  bool is_followed = true;       // false: it may have been joined without a word
+  std::uint64_t born = 0;        // the creator's moment from its birth on
+  std::optional<LifeId> joiner;  // none: not joined, or the joiner is not known
+  std::uint64_t joined = 0;      // the joiner's moment from the join on
+  bool is_followed = true;       // false: it may have been joined without a record
 };
 
-// One of several locks that a thread holds. The number tells it from another one at the same address.
+// One of several locks that a thread holds. The number distinguishes it from another lock at the same address.
 struct OrderedLock {
   std::uint64_t number = 0;
   bool shared = false;  // to read
 };
 
-// A thread held a lock and waited for another one, and got it.
+// A thread held one lock, waited for another one, and got it.
 struct LockOrder {
   LifeId life = 0;
   ThreadId thread = 0;
-  OrderedLock held_as;  // number 0: none; it takes a rwlock that queues, to write
+  OrderedLock held_as;  // number 0: none; a writer takes a rwlock that queues
   OrderedLock taken_as;
   LockId held = 0;
   LockId taken = 0;
   Stack held_at;
   Stack taken_at;
-  std::vector<OrderedLock> gates;      // what else it held
-  std::vector<std::uint64_t> moments;  // of its thread, when it did; if there were more, some are left out
+  std::vector<OrderedLock> gates;  // other locks that it held
+  // the moments of its thread at these times; if there were very many, some are left out
+  std::vector<std::uint64_t> moments;
   std::uint64_t times = 1;
-  bool queues = false;  // `taken` is a rwlock of which a reader waits behind a writer that waits
+  bool queues = false;  // `taken` is a rwlock whose readers wait behind a waiting writer
 };
 
 // A part of some time, as fractions of the whole.
@@ -51,16 +52,16 @@ struct TimeSlice {
   double time = 0;
 };
 
-// A forked process took a lock that was free at its fork by chance.
+// A forked process took a lock that was free at its fork only by chance.
 struct RacyTouch {
   ForkId fork = 0;
   ProcessId process = 0;
   std::int32_t tid = 0;
   LockId lock = 0;
-  ThreadId holder = 0;  // of the parent's other threads, the one that had it longest
+  ThreadId holder = 0;  // the one of the parent's other threads that held it longest
   Stack stack;
   Stack held_at;
-  double share = 0;               // of the window before the fork that they had it: 0 to 1
+  double share = 0;               // the part of the window before the fork in which they held it: 0 to 1
   std::vector<TimeSlice> slices;  // of that window, in the order of time
   std::uint64_t window_ns = 0;
   std::uint64_t times = 0;

@@ -1,5 +1,6 @@
-// What is known about a set of processes, whatever the evidence was: traces, live processes, cores all fill this.
-// Plain data, indices instead of pointers: collect/ builds it, diagnose/ reads it, nothing changes it afterwards.
+// What is known about a set of processes. All kinds of evidence fill it: traces, live processes and cores. It is plain
+// data with indices instead of pointers. collect/ and inspect/ build it, diagnose/ reads it, and nothing changes it
+// afterwards.
 #pragma once
 
 #include <cstdint>
@@ -23,27 +24,27 @@ struct Thread {
   ProcessId process = 0;
   std::int32_t tid = 0;
   std::string name;
-  std::int32_t creator_tid = 0;   // 0: unknown
-  std::string start_routine;      // symbol of the function given to pthread_create, "" if unknown
-  std::string start_library;      // path of its module
-  std::string body;               // the outermost function of the program's own that it is in now, "" if unknown
+  std::int32_t creator_tid = 0;  // 0: unknown
+  std::string start_routine;     // symbol of the function given to pthread_create, "" if unknown
+  std::string start_library;     // path of its module
+  std::string body;              // the outermost function of the program itself that it is in now; "" if unknown
   Stack created_at;
   Owner owner = Owner::kUnknown;
   bool is_main = false;
-  bool has_ended = false;         // before a fork, with locks held
-  std::uint64_t pointer = 0;      // pthread_self(), 0: unknown
+  bool has_ended = false;     // before a fork, while it held locks
+  std::uint64_t pointer = 0;  // pthread_self(), 0: unknown
 };
 
-// What a Python interpreter says about one thread.
+// What a Python interpreter reports about one thread.
 struct PythonThread {
-  std::uint64_t pointer = 0;  // pthread_self(): that of the native Thread
+  std::uint64_t pointer = 0;  // pthread_self(), which is that of the native Thread
   Stack stack;
 };
-using PythonThreads = std::vector<PythonThread>;  // of one moment
+using PythonThreads = std::vector<PythonThread>;  // all at the same moment
 using PythonId = std::size_t;
 
-// Condition variables and barriers are "held" by whoever waits there.
-// kPython: a PyMutex of CPython 3.13 or later, or what is built on it.
+// Condition variables and barriers count as "held" by the threads that wait there. kPython: a PyMutex of CPython 3.13
+// or later, or what is built on it.
 enum class LockKind {
   kMutex,
   kRwlockRead,
@@ -64,21 +65,23 @@ struct Lock {
   bool robust = false;
   bool priority_inherit = false;
   bool process_shared = false;
-  std::string name;      // "cache_mu", "queue+0x40", "" if it is not in a module
-  std::string module;    // path of the module that holds it; "" for heap and stack
-  std::string place;     // without a name: "heap", "/dev/shm/queue+0x40", "" if nothing is known
-  std::string label;     // kCustom: what its annotations call this kind of lock, "" if nothing
+  std::string name;    // "cache_mu", "queue+0x40", "" if it is not in a module
+  std::string module;  // path of the module that holds it; "" for heap and stack
+  std::string place;   // for a lock without a name: "heap", "/dev/shm/queue+0x40"; "" if nothing is known
+  std::string label;   // kCustom: what its annotations call this kind of lock; "" if nothing
 };
 
 // One lock that was held at a fork.
 struct Held {
   LockId lock = 0;
   ThreadId holder = 0;
-  Stack acquired_at;        // may be empty: caught between the lock and its record
-  Stack holder_now;         // where it is, if it is known to hold it still
+  Stack acquired_at;  // may be empty, if the fork came between the lock and its record
+  Stack holder_now;   // where the holder is, if it is known to hold it still
   bool by_forking_thread = false;
-  bool may_be_own = false;  // by_forking_thread is not known: its own thread may have it, or one that has ended
-  std::uint32_t waiters = 0;  // barriers and condition variables: all that wait there; `holder` is one of them
+  // by_forking_thread is not known: a thread of the process itself may hold it, or one that has ended
+  bool may_be_own = false;
+  // barriers and condition variables: the number of threads that wait there; `holder` is one of them
+  std::uint32_t waiters = 0;
 };
 
 enum class AwaitedKind { kCondition, kBarrier, kThread, kSemaphore, kFutex, kSignals };
@@ -87,8 +90,8 @@ enum class AwaitedKind { kCondition, kBarrier, kThread, kSemaphore, kFutex, kSig
 struct LostWait {
   ThreadId thread = 0;
   AwaitedKind kind = AwaitedKind::kCondition;
-  std::uint64_t object = 0;  // address; of a thread: its tid, 0: unknown; of signals: their set, bit 0 is signal 1
-  std::string name;          // "queue_cv", "" if it is not in a module
+  std::uint64_t object = 0;  // address; for a thread its tid, 0: unknown; for signals their set, bit 0 is signal 1
+  std::string name;          // "queue_cv"; "" if it is not in a module
 };
 
 // A libc function that takes locks which fork() does not reset in the child.
@@ -97,13 +100,13 @@ struct LibcCall {
   std::uint64_t locks = 0;  // set of trace::LibcLock that it may take
 };
 
-// A thread was inside of one at a fork.
+// A thread was inside of such a function at a fork.
 struct CallInFlight {
   LibcCall call;
   ThreadId thread = 0;
   Stack called_at;
   bool by_forking_thread = false;
-  bool ended = false;       // the fork waited for it: nothing of it is lost
+  bool ended = false;  // the fork waited for it, so the child lost nothing of it
 };
 
 // A standard stream that another thread had locked at a fork.
@@ -113,11 +116,11 @@ struct LockedStream {
   ThreadId thread = 0;
 };
 
-// A fork waited for other threads' libc calls (--cure=quiesce-libc).
+// A fork waited for libc calls of other threads (--cure=quiesce-libc).
 struct Quiesced {
   std::uint64_t waited_ns = 0;
   std::uint32_t waited_for = 0;  // threads
-  std::uint32_t left = 0;        // of them, still inside when the time was up
+  std::uint32_t left = 0;        // calls that had not returned when the time was up
 };
 
 enum class RuntimeKind { kUnknown, kLibgomp, kLibomp, kLibiomp5 };
@@ -127,35 +130,35 @@ enum class CureResult { kApplied, kRefusedInRegion, kRefusedByRuntime, kRefusedN
 // A thread pool of a runtime, as the forking thread saw it at one fork.
 struct Pool {
   RuntimeKind kind = RuntimeKind::kUnknown;
-  std::string library;               // path
-  bool in_region = false;            // fork inside a parallel region, active or serialised
+  std::string library;     // path
+  bool in_region = false;  // the fork happened inside of a parallel region, active or serialised
   bool rebuilds_itself = false;
   std::int32_t max_threads = -1;
-  std::uint32_t workers_before = 0;  // at fork entry, of the forking thread
+  std::uint32_t workers_before = 0;  // at the beginning of the fork, of the forking thread
   std::uint32_t workers_lost = 0;    // after the prepare handlers: these do not exist in the child
-  std::uint64_t workers_total = 0;   // whoever made them
+  std::uint64_t workers_total = 0;   // of all threads that started regions
   std::vector<ThreadId> workers;     // those of workers_lost that are known
   Stack made_at;                     // the region that made the pool
   std::optional<CureMethod> cure;
   CureResult cure_result = CureResult::kApplied;
 };
 
-// How a program came by the CUDA driver's functions.
+// How a program obtained the CUDA driver's functions.
 enum class CudaWay { kUnknown, kSymbol, kDlsym, kGetProcAddress };
 
 // The CUDA driver of a process, as it was at one fork.
 struct Cuda {
   std::string library;               // path
-  bool is_initialised = false;       // by this process, or, with `was_lost`, by an ancestor of it
-  bool was_lost = false;             // before an earlier fork: of no use to the forking process either
+  bool is_initialised = false;       // by this process; with `was_lost`, by an ancestor of it
+  bool was_lost = false;             // before an earlier fork, so the forking process could not use it either
   bool asked = false;                // devices and contexts are the driver's own answers at this fork
   int version = 0;                   // 12020 is 12.2, 0: unknown
   int devices = -1;                  // -1: unknown
   std::vector<int> active_contexts;  // devices whose primary context is active
   CudaWay init_way = CudaWay::kUnknown;
-  std::int32_t init_tid = 0;         // 0: the first cuInit was not seen
+  std::int32_t init_tid = 0;  // 0: the first cuInit was not seen
   std::string init_thread;
-  Stack init_stack;                  // its caller
+  Stack init_stack;  // its caller
 };
 
 // MPI or UCX that was initialised when its process forked.
@@ -168,23 +171,23 @@ struct Mpi {
 
 // What became of the threads of one owner at one fork.
 enum class PoolState {
-  kLost,      // not in the child, and nobody there knows
+  kLost,      // not in the child, and nothing in the child notices
   kHandled,   // ended by its library's prepare handler, or never needed in the child
   kRebuilds,  // not in the child; its library makes them anew there
 };
 struct ThreadPool {
   Owner owner = Owner::kUnknown;
-  std::string library;            // path; of std::thread and unknown owners: of who made them
-  std::vector<ThreadId> threads;  // after all prepare handlers, the forking thread left out
+  std::string library;            // path; for std::thread and unknown owners: of the library that made them
+  std::vector<ThreadId> threads;  // after all prepare handlers, without the forking thread
   std::uint32_t before = 0;       // when fork() was entered
   PoolState state = PoolState::kLost;
 };
 
 enum class HandlerPhase { kPrepare, kParent, kChild };
 
-// What one call of pthread_atfork registered.
+// What one call of pthread_atfork() registered.
 struct AtforkHandlers {
-  std::string library;       // path, of the first of them
+  std::string library;       // path of the library of the first handler
   std::string functions[3];  // by phase; "" for none, or for one without a symbol
   bool has[3] = {};
 };
@@ -208,64 +211,65 @@ struct HandlerWait {
   bool timed = false;
 };
 
-// A lock that prepare handlers of one fork took before the one that waits.
+// A lock that prepare handlers of one fork took before the handler that waits.
 struct HandlerHold {
   std::uint64_t object = 0;   // address
   std::string object_name;    // of a lock that is a global
   std::string object_module;  // path of the module that holds it
-  Stack taken_at;             // its first frame is right, the others may be gone
+  Stack taken_at;             // its first frame is right; the others may be missing
 };
 
-// A handler that had been called and had not come back when the trace was read.
+// A handler that had been called and had not returned when the trace was read.
 struct HandlerRun {
   ProcessId process = 0;
   std::int32_t tid = 0;
   std::optional<ForkId> fork;      // none while its prepare handlers run
-  std::optional<ThreadId> thread;  // the forking one; of a child: none
+  std::optional<ThreadId> thread;  // the forking thread; none in a child
   HandlerPhase phase = HandlerPhase::kPrepare;
   HandlerId handlers = 0;
-  std::uint32_t place = 0;     // 1: the first that is called in this phase
-  std::uint32_t of = 0;        // that have a function for this phase
+  std::uint32_t place = 0;     // 1: the first one that is called in this phase
+  std::uint32_t of = 0;        // the number of those with a function for this phase
   std::uint64_t since_ns = 0;  // CLOCK_MONOTONIC
   Stack fork_stack;
-  std::vector<HandlerWait> waits;  // that have not come back, oldest first
-  std::vector<HandlerHold> holds;  // kPrepare: as of the innermost of `waits`
+  std::vector<HandlerWait> waits;  // waits that have not ended, oldest first
+  std::vector<HandlerHold> holds;  // kPrepare: at the time of the innermost of `waits`
 };
 
 struct Fork {
-  ProcessId process = 0;                 // the parent
+  ProcessId process = 0;  // the parent
   std::optional<ProcessId> child;
   std::uint64_t ordinal = 0;
-  std::uint64_t time_ns = 0;             // CLOCK_MONOTONIC
+  std::uint64_t time_ns = 0;  // CLOCK_MONOTONIC
   ThreadId forking_thread = 0;
   Stack stack;
-  std::vector<ThreadId> lost_threads;    // all threads of the parent but the forking one
-  std::uint32_t unknown_threads = 0;     // lost threads of which nothing is known
+  std::vector<ThreadId> lost_threads;  // all threads of the parent except the forking one
+  std::uint32_t unknown_threads = 0;   // lost threads about which nothing is known
   std::vector<LostWait> lost_waits;
-  std::vector<ThreadId> gone_threads;    // lived when fork() was entered, ended by the prepare handlers' end
+  // lived at the beginning of fork(), and ended before the last prepare handler returned
+  std::vector<ThreadId> gone_threads;
   std::vector<ThreadPool> thread_pools;  // lost_threads and gone_threads by owner
   std::vector<HandlerTime> handlers;     // in order of registration
   std::vector<Held> held;
   std::vector<CallInFlight> calls;
-  std::vector<LockedStream> streams;     // of forks that bypassed the handlers
+  std::vector<LockedStream> streams;  // of forks that bypassed the handlers
   std::optional<Quiesced> quiesced;
   std::vector<PoolId> pools;
-  std::optional<PythonId> python;        // where Python's threads were
-  std::optional<Cuda> cuda;              // none: no driver is loaded
-  std::vector<Mpi> mpi;                  // one of a kind
+  std::optional<PythonId> python;  // where Python's threads were
+  std::optional<Cuda> cuda;        // none: no driver is loaded
+  std::vector<Mpi> mpi;            // one of each kind
   std::vector<ArmedTimer> timers;
   std::uint64_t prepare_ns = 0;
   std::uint64_t total_ns = 0;
-  int error = 0;                         // errno of a failed fork
-  bool bypassed = false;                 // by _Fork() or clone(): no handler ran
+  int error = 0;          // errno of a failed fork
+  bool bypassed = false;  // by _Fork() or clone(): no handler ran
   bool by_clone = false;
-  bool by_syscall = false;               // by syscall(), with the number of fork or clone
-  bool is_inferred = false;              // from processes as they are now: threads are those of the parent now
-  bool may_have_lost_more = false;       // than lost_threads and unknown_threads: some may have ended since
-  bool is_parent_supposed = false;       // a core calls it the parent, which is wrong if the real one had ended
+  bool by_syscall = false;          // by syscall(), with the number of fork or clone
+  bool is_inferred = false;         // from processes as they are now: the threads are the parent's present ones
+  bool may_have_lost_more = false;  // more than lost_threads and unknown_threads: some may have ended since
+  bool is_parent_supposed = false;  // the parent according to a core, which is wrong if the real one had ended
 };
 
-// kFutexWait is no fault by itself: it says what a child waits for that nothing but a signal handler can wake.
+// kFutexWait is no fault by itself: it shows what a child waits for that only a signal handler, or nothing, can end.
 enum class TouchKind {
   kLock,
   kUnlockRefused,
@@ -290,41 +294,42 @@ struct Touch {
   std::uint64_t time_ns = 0;
   TouchKind kind = TouchKind::kLock;
   TouchAction action = TouchAction::kNone;
-  std::optional<std::size_t> held;   // index into Fork::held (all kinds but kParallel)
-  std::optional<PoolId> pool;        // kParallel
+  std::optional<std::size_t> held;       // index into Fork::held (all kinds but kParallel)
+  std::optional<PoolId> pool;            // kParallel
   std::optional<std::size_t> in_flight;  // kLibcCall: index into Fork::calls
-  LibcCall call;                     // kLibcCall: the function that the child called
+  LibcCall call;                         // kLibcCall: the function that the child called
   Stack stack;
-  std::uint32_t team = 0;            // kParallel: threads that the region would get
-  std::uint32_t clause = 0;          // kParallel: its num_threads clause, 0: none
-  bool timed = false;                // has a deadline
-  bool is_team_guess = false;        // kParallel: the runtime may have settled for fewer threads (OMP_DYNAMIC)
-  bool by_owner = false;             // matched by the owner in the lock's memory only
+  std::uint32_t team = 0;                          // kParallel: the number of threads that the region would get
+  std::uint32_t clause = 0;                        // kParallel: its num_threads clause; 0: none
+  bool timed = false;                              // the call has a deadline
+  bool is_team_guess = false;                      // kParallel: the runtime may have chosen fewer threads (OMP_DYNAMIC)
+  bool by_owner = false;                           // matched only by the owner in the lock's memory
   SyncOperation operation = SyncOperation::kNone;  // kCondition, kBarrier
-  bool is_stolen = false;            // kCondition: the signal went to a waiter of the parent
-  bool cured = false;                // a cure let it pass (kParallel, kLibcCall)
-  std::uint64_t object = 0;          // kFutexWait: address of the word; kTimerWait: the set of signals
-  std::string object_name;           // "ready", "queue+0x40", "" if it is not in a module
-  std::string object_module;         // path of the module that holds it; "" for heap and stack
-  std::uint32_t value = 0;           // kFutexWait: of the word
-  bool has_handlers = false;         // kFutexWait: a signal handler might end it
+  bool is_stolen = false;                          // kCondition: the signal went to a waiter of the parent
+  bool cured = false;                              // a cure let it pass (kParallel, kLibcCall)
+  std::uint64_t object = 0;                        // kFutexWait: address of the word; kTimerWait: the set of signals
+  std::string object_name;                         // "ready", "queue+0x40"; "" if it is not in a module
+  std::string object_module;                       // path of the module that has it; "" for heap and stack
+  std::uint32_t value = 0;                         // kFutexWait: of the word
+  bool has_handlers = false;                       // kFutexWait: a signal handler might end it
   bool returned = false;
-  int result = 0;                    // valid if returned
-  std::string function;              // kCudaCall, kMpiCall: what was called
+  int result = 0;        // valid if returned
+  std::string function;  // kCudaCall, kMpiCall: the called function
 };
 
 enum class Liveness {
   kUnknown,
-  kAwake,        // could go on
-  kDead,         // proved: no task can wake any of its threads
-  kDeadButForSignal,  // no task can wake it, only a signal handler could, its own or that of one whom it waits for
-  kSpinning,     // ran all the time without leaving the touch that it was in
-  kStalled,      // has been in an atfork handler, or in a wait for a timer, for long; not proved
-  kVictim,       // waits only for processes that are dead
+  kAwake,  // could go on
+  kDead,   // proven: no task can wake any of its threads
+  // no task can wake it; only a signal handler could, its own or one of a process that it waits for
+  kDeadButForSignal,
+  kSpinning,  // ran all the time without leaving the touch that it was in
+  kStalled,   // has been in an atfork handler, or in a wait for a timer, for long; not proven
+  kVictim,    // waits only for dead processes
   kEnded,
 };
 
-// A child that has ended, and for which nobody has waited yet.
+// A child that has ended, and that nobody has waited for yet.
 struct Zombie {
   std::int32_t pid = 0;
   std::string name;
@@ -334,40 +339,44 @@ struct Zombie {
 struct Process {
   std::int32_t pid = 0;
   std::int32_t ppid = 0;
-  std::uint64_t start_ticks = 0;     // with pid: the identity. 0: unknown
+  std::uint64_t start_ticks = 0;  // with pid: the identity. 0: unknown
   std::string exe;
   std::vector<std::string> cmdline;
   std::string host;
   int rank = -1;
   int world_size = -1;
   Liveness liveness = Liveness::kUnknown;
-  std::uint64_t stuck_for_ms = 0;    // with kDead.., kSpinning, kVictim: how long it has been seen so
+  std::uint64_t stuck_for_ms = 0;  // with kDead.., kSpinning, kVictim: how long this state has been seen
   std::vector<Wait> waits;
   std::vector<Zombie> zombies;         // its own
   bool has_reaped = false;             // it has waited for the end of a child
   std::optional<ProcessId> waits_for;  // kVictim: the process that it waits for
-  std::string waits_via;             // kVictim: "wait4", "pipe" ...
-  std::optional<int> exit_status;    // as of wait(2)
-  bool killed_by_run = false;        // by `run`, because it hung
-  bool is_unreadable = false;        // `run` could not look at it: the kernel refused
-  std::uint64_t gone_ns = 0;         // CLOCK_MONOTONIC at which it was seen to have ended, 0: was not
-  std::uint64_t unheard_signals = 0; // pending, all its threads block them, and lost ones took them; bit 0 is signal 1
-  std::vector<std::string> ways_out; // kDeadButForSignal: what could still end it: "a handler of SIGTERM". Empty: handlers
-                                     // that a core does not tell, or that Python has for Ctrl-C
-  bool may_be_timed_out = false;     // a handler that could end its wait, or that of one whom it waits for, may run without
-                                     // anybody who sends a signal: a timer's, or that of a child that ends
-  std::uint64_t unheard_for_ms = 0;  // how long the first of them has been seen so
-  std::optional<PythonId> python;    // where its threads are: `run` asked after it was stuck
-  int python_signal = 0;             // by which it may be asked; 0: by none
-  std::uint64_t shim_start = 0;      // where its traces say that the shim is mapped; 0: not known
-  bool has_execed = false;           // of a forked process: what it had inherited is gone
-  bool is_core = false;              // seen in a core file: it may be there no more
-  bool has_gaps = false;             // records about it may be missing: no space, or the file was cut
-  bool is_lone = false;              // its memory shows no thread but its only one: none ended, none was lost
-  bool is_some_ancestor = false;     // it stands for all ancestors of a forked process, of which none could be looked at
+  std::string waits_via;               // kVictim: "wait4", "pipe" ...
+  std::optional<int> exit_status;      // as of wait(2)
+  bool killed_by_run = false;          // by `run`, because it hung
+  bool is_unreadable = false;          // `run` could not look at it, because the kernel refused
+  std::uint64_t gone_ns = 0;           // CLOCK_MONOTONIC when it was seen to have ended; 0: it was not
+  // pending signals that all its threads block and that lost threads took; bit 0 is signal 1
+  std::uint64_t unheard_signals = 0;
+  // kDeadButForSignal: what could still end it: "a handler of SIGTERM". Empty: handlers that a core does not show, or
+  // Python's handler for Ctrl-C.
+  std::vector<std::string> ways_out;
+  // A handler that could end its wait, or the wait of a process that it waits for, may run without a sender: because of
+  // a timer, or of a child that ends.
+  bool may_be_timed_out = false;
+  std::uint64_t unheard_for_ms = 0;  // how long the first of them has been pending, as far as was seen
+  std::optional<PythonId> python;    // where its threads are; `run` asked after the process was stuck
+  int python_signal = 0;             // signal by which it may be asked; 0: none
+  std::uint64_t shim_start = 0;      // where the shim is mapped according to its traces; 0: not known
+  bool has_execed = false;           // after its fork, so that it has lost what it had inherited
+  bool is_core = false;              // seen in a core file: it may no longer exist
+  bool has_gaps = false;             // records about it may be missing: no space, or a cut file
+  bool is_lone = false;              // its memory shows that it never had another thread: none ended, none was lost
+  // it stands for all ancestors of a forked process, none of which could be looked at
+  bool is_some_ancestor = false;
 };
 
-// A child of vfork(), which has its parent's memory, called exit().
+// A child of vfork(), which shares its parent's memory, called exit().
 struct VforkExit {
   ProcessId process = 0;  // the parent
   std::int32_t child = 0;
@@ -394,8 +403,8 @@ struct Model {
   std::vector<ThreadLife> lives;
   std::vector<LockOrder> lock_orders;
   std::vector<RacyTouch> racy_touches;
-  std::vector<std::string> command;   // of the run, if there was one
-  std::vector<std::string> limits;    // what could not be seen, one sentence each
+  std::vector<std::string> command;  // of the run, if there was one
+  std::vector<std::string> limits;   // what could not be seen, one sentence each
 };
 
 }  // namespace forksight::model

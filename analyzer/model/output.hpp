@@ -1,4 +1,4 @@
-// Output that streams of stdio had not written at a fork. Part of the model: see model.hpp.
+// Output that stdio streams had not written at a fork. Part of the model: see model.hpp.
 #pragma once
 
 #include <cstdint>
@@ -11,30 +11,30 @@
 
 namespace forksight::model {
 
-// How bytes left a stream of stdio.
+// How bytes left a stdio stream.
 enum class FlushKind {
   kFlush,   // fflush()
   kClose,   // fclose()
-  kAtExit,  // the process ended by exit() or by the end of main, which flush what is left
-  kGone,    // they were in the stream no more when it was looked at
+  kAtExit,  // the process ended by exit() or by returning from main, which flushes the rest
+  kGone,    // they were no longer in the stream when it was looked at
 };
 
 // A process wrote the bytes of an UnflushedOutput.
 struct Flush {
   ProcessId process = 0;
   std::int32_t tid = 0;
-  std::optional<ForkId> fork;  // that the process was made by; none: the first process of its trace
+  std::optional<ForkId> fork;  // the fork that made the process; none: the first process of its trace
   FlushKind kind = FlushKind::kFlush;
   Stack stack;
 };
 
-// Bytes that were in a stream of stdio at a fork, and so in both processes after it.
+// Bytes that were in a stdio stream at a fork, and therefore in both processes after it.
 struct UnflushedOutput {
   ForkId fork = 0;  // the first one
   int fd = -1;
   int number = -1;             // 0, 1 or 2: stdin, stdout, stderr; -1: another stream
-  std::uint64_t bytes = 0;     // at that fork: the stream may have had more at later ones
-  std::string text;            // the first of them
+  std::uint64_t bytes = 0;     // at that fork; the stream may have had more at later ones
+  std::string text;            // the first bytes
   std::vector<Flush> flushes;  // in the order of time
 };
 

@@ -76,7 +76,7 @@ Owner find_owner(const Thread& thread) {
   for (const OwnerInfo& info : kOwners) {
     if (matches(info.libraries, library) || matches(info.starts, thread.start_routine)) return info.owner;
   }
-  // What made it has no line: then it is the general start routine's.
+  // The stack of its creation has no line: then it belongs to the library with the general start routine.
   return find_owner_of_library(thread.start_library);
 }
 

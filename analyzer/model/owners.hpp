@@ -1,4 +1,4 @@
-// Whose thread it is: a library's pool, or the program's own. One table: owners.def.
+// Whose thread it is: a library's pool, or the program itself. One table: owners.def.
 #pragma once
 
 #include <span>
@@ -14,7 +14,7 @@ enum class PoolState;
 enum class Owner {
 #define FORKSIGHT_OWNER(id, key, name, libraries, starts, fate, measured, fix) id,
 #include "model/owners.def"
-  kUnknown,  // a thread of the program's own, or of a library that is not in the table
+  kUnknown,  // a thread of the program itself, or of a library that is not in the table
 };
 
 enum class OwnerFate { kLost, kHandles, kRebuilds, kUnneeded };
@@ -31,18 +31,19 @@ struct OwnerInfo {
 };
 
 std::span<const OwnerInfo> all_owners();  // without kUnknown
-const OwnerInfo& info_of(Owner owner);    // of kUnknown, too
+const OwnerInfo& info_of(Owner owner);    // also for kUnknown
 
 // By start routine, its library, and the stack that made the thread.
 Owner find_owner(const Thread& thread);
-// By the library alone.
+// By the library only.
 Owner find_owner_of_library(std::string_view path);
-// The library whose thread it is: that of the start routine, or of the maker where that one is a general one.
+// The library that owns the thread: that of the start routine; if that is a general one, that of the maker.
 std::string_view find_owning_library(const Thread& thread);
 
-// What became of one of the fork's pools. A trace has the threads that were there after all prepare handlers: a pool that
-// its library's handler should have ended, and that is among them, is lost. For a fork that is inferred, the parent's
-// threads of today stand for those of then: such a library has started its pool again since, so they do not show a loss.
+// What became of one pool of the fork. A trace has the threads that existed after all prepare handlers: if the handler
+// of a pool's library should have ended the pool and it is among these, the pool is lost. For an inferred fork, the
+// parent's present threads stand for those at the fork: such a library has started its pool again since, so these
+// threads do not show a loss.
 PoolState find_pool_state(const ThreadPool& pool, const Fork& fork);
 
 }  // namespace forksight::model

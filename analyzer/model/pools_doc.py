@@ -34,7 +34,7 @@ FATES = {
     "kLost": "nothing: lost",
     "kHandles": "ends an idle pool, makes it anew on both sides",
     "kRebuilds": "makes it anew in the child",
-    "kUnneeded": "needs it no more in the child",
+    "kUnneeded": "nothing in the child needs it",
 }
 
 

@@ -1,11 +1,11 @@
-// One stack out of a native one and Python's.
+// Makes one stack out of a native one and a Python one.
 #pragma once
 
 #include "model/stack.hpp"
 
 namespace forksight::model {
 
-// Puts Python's frames where the interpreter's own are in a native stack.
+// Puts Python's frames in the place of the interpreter's own frames in a native stack.
 void splice_python(Stack& native, const Stack& python);
 
 }  // namespace forksight::model

@@ -1,4 +1,4 @@
-// What both sides of a fork use as if it were theirs alone. Part of the model: see model.hpp.
+// What both sides of a fork use as if each had it alone. Part of the model: see model.hpp.
 #pragma once
 
 #include <cstdint>
@@ -14,25 +14,25 @@ namespace forksight::model {
 enum class ShareKind { kEpoll, kConnection };
 
 enum class ShareUseKind {
-  kRemoved,   // kEpoll: an interest that this process had not added
-  kMissed,    // kEpoll: the owner waits, has the file open, and is not told of it any more
-  kSent,      // kConnection: another process than before
+  kRemoved,   // kEpoll: a descriptor that this process had not added
+  kMissed,    // kEpoll: the owner waits, has the file open, and gets no events of it any more
+  kSent,      // kConnection: used by another process than before
   kReceived,  // the same
 };
 
 struct ShareUse {
   ProcessId process = 0;
   std::int32_t tid = 0;
-  std::optional<ForkId> fork;  // that the process was made by; none: the first process of its trace
+  std::optional<ForkId> fork;  // the fork that made the process; none: the first process of its trace
   ShareUseKind kind = ShareUseKind::kRemoved;
-  bool owner_waits = false;  // kRemoved: it is in a wait at this instant, with the file open
-  bool under_lock = false;   // kSent, kReceived: with a lock held that processes share
+  bool owner_waits = false;  // kRemoved: the owner is in a wait at this instant, with the file open
+  bool under_lock = false;   // kSent, kReceived: while it held a lock that processes share
   int target = -1;           // kRemoved, kMissed
   std::string target_kind;   // "socket", "pipe", "file", "descriptor"
   Stack stack;
 };
 
-// An open file that a process had at a fork, which all its forks have, too.
+// An open file that a process had at a fork, so that all its forked children have it, too.
 struct Share {
   ForkId fork = 0;  // the first one
   ProcessId owner = 0;
@@ -44,11 +44,11 @@ struct Share {
 
 enum class Generator { kRandom, kDrand48 };
 
-// The first number that a forked child drew, from the state that it had from its parent.
+// The first number that a forked child drew, from the state that it inherited from its parent.
 struct Draw {
   ProcessId process = 0;
   std::int32_t tid = 0;
-  std::optional<ForkId> fork;  // none: of one that was not recorded
+  std::optional<ForkId> fork;  // none: the fork was not recorded
   Generator generator = Generator::kRandom;
   std::uint64_t value = 0;
   Stack stack;

@@ -7,14 +7,14 @@
 
 namespace forksight::model {
 
-// What stands for a frame that the kernel made: outside of it is what a signal interrupted.
+// Stands for a frame that the kernel made. The frames outside of it are what a signal interrupted.
 inline constexpr char kSignalFrame[] = "<signal handler called>";
 
 struct Frame {
-  std::string function;      // demangled, "" if unknown. Inlined frames are frames of their own, innermost first.
-  std::string file;          // source file as the debug information has it, "" if none
+  std::string function;      // demangled; "" if unknown. Inlined frames are separate frames, innermost first.
+  std::string file;          // source file as in the debug information; "" if none
   int line = 0;              // 0: unknown
-  std::string module;        // path of the library or executable, "" if the address is in none
+  std::string module;        // path of the library or executable; "" if the address is in none
   std::uint64_t offset = 0;  // link-time address in the module
   bool approximate = false;  // found by scanning, not by unwinding
   bool inlined = false;

@@ -1,9 +1,9 @@
-// How a wait for a timerfd is told from others.
+// How to recognise a wait for a timerfd.
 #pragma once
 
 namespace forksight::model {
 
-// Wait::path of such a wait: what /proc/PID/fd links to. A timerfd has no name of its own.
+// Wait::path of such a wait: the target of the link in /proc/PID/fd. A timerfd has no name of its own.
 inline constexpr const char* kTimerfdName = "anon_inode:[timerfd]";
 
 }  // namespace forksight::model

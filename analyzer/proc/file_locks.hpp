@@ -1,4 +1,5 @@
-// Who holds the file lock that a thread waits for, by /proc/locks. Pure, but for reading those texts.
+// Which process holds the file lock that a thread waits for, according to /proc/locks. Pure, except for reading these
+// texts.
 #pragma once
 
 #include <cstdint>
@@ -8,14 +9,15 @@
 
 namespace forksight::proc {
 
-enum class LockFamily { kFlock, kPosix, kOther };  // kPosix: of a process or of an open file, which exclude each other
+// kPosix: locks of a process and of an open file, which exclude each other
+enum class LockFamily { kFlock, kPosix, kOther };
 
 struct FileLock {
   LockFamily family = LockFamily::kOther;
-  bool waits = false;       // does not hold it
-  bool is_of_file = false;  // F_OFD_SETLK, flock: held by an open file, whoever has that
+  bool waits = false;       // it is not held but waited for
+  bool is_of_file = false;  // F_OFD_SETLK, flock: it belongs to the open file and to every process that has it
   bool writes = false;
-  std::int32_t pid = 0;  // who took it; -1 of F_OFD_SETLK
+  std::int32_t pid = 0;  // the process that took it; -1 for F_OFD_SETLK
   std::uint32_t major = 0;
   std::uint32_t minor = 0;
   std::uint64_t inode = 0;
@@ -25,12 +27,12 @@ struct FileLock {
 
 // A line of /proc/locks, or the value of a "lock:" line in fdinfo.
 std::optional<FileLock> parse_file_lock(std::string_view line);
-// All lines that can be understood.
+// All lines that are understood.
 std::vector<FileLock> parse_file_locks(std::string_view text);
-// The "lock:" lines of the fdinfo of a descriptor: what that open file, or its process, holds of the file.
+// The "lock:" lines in the fdinfo of a descriptor: the locks of that open file, or of its process, on the file.
 std::vector<FileLock> parse_held_locks(std::string_view fdinfo);
 
-// What a thread asks for.
+// The lock that a thread asks for.
 struct LockRequest {
   LockFamily family = LockFamily::kOther;
   bool writes = false;
@@ -40,7 +42,7 @@ struct LockRequest {
   std::uint64_t start = 0;
   std::uint64_t end = UINT64_MAX;
 };
-// `held` keeps it from being granted.
+// `held` prevents that the lock is granted.
 bool is_in_the_way(const FileLock& held, const LockRequest& request);
 
 }  // namespace forksight::proc

@@ -19,7 +19,7 @@ constexpr std::uint32_t kMostUsers = 1U << 20U;
 constexpr std::int32_t kGreatestTid = 1 << 22;  // PID_MAX_LIMIT of include/linux/threads.h
 constexpr std::uint32_t kMostReaders = 1U << 24U;
 
-// The words of a lock at `address`, if all of it can be read.
+// The words of a lock at `address`, if all of them can be read.
 template <class T>
 std::optional<T> read_lock(const ReadWord& read, std::uint64_t address) {
   std::array<std::uint32_t, sizeof(T) / sizeof(std::uint32_t)> words{};
@@ -59,8 +59,9 @@ bool is_join(const ReadWord& read, const abi::ThreadLayout& layout, std::uint64_
   return true;
 }
 
-// The lock of a FILE is a recursive mutex of another layout. It names its owner by the address of that thread's struct
-// pthread, which names itself. The halves of that address would pass for the owner and the users of a mutex.
+// The lock of a FILE is a recursive mutex with another layout. It names its owner by the address of that thread's
+// struct pthread, which contains its own address. The two halves of that address would look like the owner and the user
+// count of a mutex.
 bool is_stream(const ReadWord& read, const abi::ThreadLayout& layout, std::uint64_t word, std::uint32_t expected,
                FutexWord& found) {
   constexpr std::uint32_t kContended = 2;
@@ -70,7 +71,8 @@ bool is_stream(const ReadWord& read, const abi::ThreadLayout& layout, std::uint6
   if (read(lock->owner, 8) != lock->owner || read(lock->owner + abi::kSelfInThread, 8) != lock->owner) return false;
   const auto tid = read(lock->owner + layout.tid, 4);
   if (!tid) return false;
-  // The kernel clears the number of a thread that ends, and pthread_join() makes it -1: nobody is left to be named.
+  // The kernel clears the number of a thread that ends, and pthread_join() sets it to -1: no thread can be named any
+  // more.
   if (static_cast<std::int32_t>(*tid) <= 0) return true;
   found.use = model::FutexUse::kMutex;
   found.owner = static_cast<std::int32_t>(*tid);
@@ -79,7 +81,7 @@ bool is_stream(const ReadWord& read, const abi::ThreadLayout& layout, std::uint6
   return true;
 }
 
-// A reader that lets a waiting writer go first sleeps on the count of readers, which has the lock.
+// A reader that lets a waiting writer go first sleeps on the count of readers, which is in the lock's first word.
 bool is_behind_writer(const ReadWord& read, std::uint64_t word, std::uint32_t expected, FutexWord& found) {
   const auto lock = read_lock<abi::Rwlock>(read, word);
   if (!lock || lock->shared < 0 || lock->shared > 1 || lock->flags != abi::Rwlock::kQueues) return false;
@@ -92,7 +94,7 @@ bool is_behind_writer(const ReadWord& read, std::uint64_t word, std::uint32_t ex
   return true;
 }
 
-// Both futexes of a rwlock: readers and the writer that is next sleep on the first, further writers on the second.
+// Both futexes of a rwlock: readers and the next writer sleep on the first, further writers on the second.
 bool is_rwlock(const ReadWord& read, std::uint64_t word, std::uint32_t expected, FutexWord& found) {
   constexpr std::uint64_t kPhaseFutex = offsetof(abi::Rwlock, wrphase_futex);
   for (const std::uint64_t futex : {kPhaseFutex, std::uint64_t{offsetof(abi::Rwlock, writers_futex)}}) {
@@ -102,11 +104,11 @@ bool is_rwlock(const ReadWord& read, std::uint64_t word, std::uint32_t expected,
     const std::uint32_t value = futex == kPhaseFutex ? lock->wrphase_futex : lock->writers_futex;
     if (value != expected || (expected & abi::Rwlock::kFutexUsed) == 0 || lock->reader_count() > kMostReaders) continue;
     const bool write_phase = lock->is_write_phase();
-    const bool by_writer = write_phase && lock->is_write_locked() && lock->cur_writer > 0 &&
-                           lock->cur_writer <= kGreatestTid;
+    const bool by_writer =
+        write_phase && lock->is_write_locked() && lock->cur_writer > 0 && lock->cur_writer <= kGreatestTid;
     const bool by_readers = !write_phase && lock->reader_count() > 0 && lock->cur_writer == 0;
     if (!by_writer && !by_readers) continue;
-    // In a write phase the first futex is waited on by readers; else by the writer for the readers to leave.
+    // In a write phase readers wait on the first futex; otherwise the writer waits there for the readers to leave.
     const bool reads = futex == kPhaseFutex && write_phase;
     if (futex == kPhaseFutex && expected != (abi::Rwlock::kFutexUsed | (write_phase ? 1U : 0U))) continue;
     if (!reads && !lock->is_write_locked()) continue;
@@ -131,7 +133,7 @@ FutexWord identify_word(const Syscall& call, abi::Version libc, const ReadWord& 
   if (command != FUTEX_WAIT && command != FUTEX_WAIT_BITSET) return {};
   FutexWord found;
   const bool names_task = static_cast<std::int32_t>(expected) > 0 && lives_here(static_cast<std::int32_t>(expected));
-  // pthread_join never sets the PRIVATE flag: it is the kernel that wakes it.
+  // pthread_join() never sets the PRIVATE flag, because the kernel itself wakes it.
   const abi::ThreadLayout* const thread = abi::thread_layout(libc);
   if (!is_private && names_task && thread != nullptr && is_join(read, *thread, word, expected, found)) return found;
   if (is_private && thread != nullptr && abi::StreamLock::kVersions.have(libc) &&

@@ -1,6 +1,6 @@
-// What a futex word is part of: a mutex, a rwlock, the tid of a thread that is joined. Told by the bytes around it, in
-// the layout of the process' own glibc, and only if everything about them fits: other libraries and languages put words
-// of their own into futexes, and of those nothing is claimed.
+// What a futex word is part of: a mutex, a rwlock, or the tid of a thread that is joined. The bytes around it show
+// this, in the layout of the process's own glibc, and only if everything about them fits. Other libraries and languages
+// use futexes, too, and nothing is claimed about theirs.
 #pragma once
 
 #include <array>
@@ -16,25 +16,26 @@
 
 namespace forksight::proc {
 
-// What the memory around a futex word says that it is part of.
+// What a futex word is part of, according to the memory around it.
 struct FutexWord {
   model::FutexUse use = model::FutexUse::kUnknown;
-  std::int32_t owner = 0;  // of a mutex, or of a rwlock held for writing; of a join: the thread that is to end
+  std::int32_t owner = 0;  // of a mutex, or of a rwlock held for writing; for a join: the thread to be joined
   std::uint32_t readers = 0;
   model::MutexType mutex_type = model::MutexType::kUnknown;
   std::uint64_t lock = 0;  // its address; 0: not a lock
   bool owner_is_gone = false;
-  std::string module;      // path of the module that the word is a variable of, and ...
-  std::uint64_t bias = 0;  // ... where that was loaded
+  std::string module;      // path of the module with the variable that the word is part of, and ...
+  std::uint64_t bias = 0;  // ... the address at which it was loaded
 };
 
-// Reads 4 or 8 bytes of the process' memory; nullopt if they are not there.
+// Reads 4 or 8 bytes of the process's memory; nullopt if they cannot be read.
 using ReadWord = std::function<std::optional<std::uint64_t>(std::uint64_t address, std::size_t size)>;
-// Is there a task with this tid.
+// True if there is a task with this tid.
 using HasTask = std::function<bool(std::int32_t tid)>;
 
-// `lives_here`: of a thread of this process. `owner_lives`: of one that may own the lock, of any process if it lies in
-// shared memory. (A robust mutex calls itself process-shared wherever it lies.) Sets all but the module of the result.
+// `lives_here`: true for threads of this process. `owner_lives`: true for threads that may own the lock, of any process
+// if the lock is in shared memory. (A robust mutex is marked as process-shared wherever it is.) Sets all members but
+// the module of the result.
 FutexWord identify_word(const Syscall& call, abi::Version libc, const ReadWord& read, const HasTask& lives_here,
                         const HasTask& owner_lives);
 

@@ -30,7 +30,7 @@ std::optional<double> read_last_run(const std::string& path) {
 using Clock = std::chrono::steady_clock;
 using Milliseconds = std::chrono::duration<double, std::milli>;
 
-// The calling thread runs, so what it reads of itself is the present value of its processor's clock.
+// The calling thread runs, so its own record shows the present value of its processor's clock.
 std::optional<double> read_clock() { return read_last_run("/proc/thread-self/sched"); }
 
 bool move_to(std::size_t processor) {
@@ -45,9 +45,9 @@ bool may_run_on(std::size_t processor) {
   return processor < CPU_SETSIZE && ::sched_getaffinity(0, sizeof mine, &mine) == 0 && CPU_ISSET(processor, &mine);
 }
 
-// A thread of its own goes to the processor and reads its clock there. A real-time process may keep that processor for
-// itself: then the thread arrives late or never. The caller waits for kMostPatience, and after kMostLate such threads
-// starts no other.
+// A thread moves to the processor and reads its clock there. A real-time process may keep that processor for itself:
+// then the thread arrives late or never. The caller waits for kMostPatience at most, and starts no more threads after
+// kMostLate that came late.
 std::optional<double> visit(std::size_t processor) {
   constexpr std::chrono::milliseconds kMostPatience{200};
   constexpr int kMostLate = 2;
@@ -67,8 +67,8 @@ std::optional<double> visit(std::size_t processor) {
   return std::nullopt;
 }
 
-// Each processor has a clock of its own, without the time that interrupts and the hypervisor took from it
-// (rq_clock_task() of kernel/sched/core.c). On a busy machine these clocks are seconds apart. Each is read at most once
+// Each processor has a clock of its own, which leaves out the time that interrupts and the hypervisor took
+// (rq_clock_task() of kernel/sched/core.c). On a busy machine these clocks differ by seconds. Each is read at most once
 // a second.
 std::optional<double> read_clock_of(std::size_t processor) {
   struct Reading {
@@ -84,7 +84,7 @@ std::optional<double> read_clock_of(std::size_t processor) {
   return value;
 }
 
-// Field 22 of stat counts from the start of the machine, in ticks (proc_pid_stat(5)).
+// Field 22 of stat counts ticks since the start of the machine (proc_pid_stat(5)).
 std::chrono::milliseconds find_age(std::uint64_t start_ticks) {
   timespec now{};
   const auto ticks_a_second = static_cast<std::uint64_t>(::sysconf(_SC_CLK_TCK));
@@ -100,7 +100,7 @@ std::optional<std::chrono::milliseconds> time_since_run(std::int32_t pid, std::i
   const auto stat = parse_stat(read_file(task_path(pid, tid, "stat")).text);
   const auto now = ran && stat && stat->processor ? read_clock_of(*stat->processor) : std::nullopt;
   if (!now || *now < *ran) return std::nullopt;
-  // A thread that was never taken off a processor has the value 0 there; and none rests longer than it exists.
+  // A thread that was never taken off a processor has the value 0 there. No thread can rest longer than it exists.
   const std::chrono::milliseconds age = find_age(stat->start_ticks);
   const std::chrono::milliseconds rest(static_cast<std::int64_t>(*now - *ran));
   if (*ran == 0 && rest > age) return std::nullopt;

@@ -1,4 +1,5 @@
-// How long ago a thread ran last, asked of the scheduler: "since when" of a process that nobody watched until now.
+// How long ago a thread last ran, from the scheduler's records. So forksight can say since when a process hangs that it
+// did not watch.
 #pragma once
 
 #include <chrono>
@@ -8,13 +9,13 @@
 
 namespace forksight::proc {
 
-// The field se.exec_start of /proc/PID/task/TID/sched, in ms of the scheduler's clock: when the thread last ran
+// The field se.exec_start of /proc/PID/task/TID/sched: when the thread last ran, in ms of the scheduler's clock
 // (CONFIG_SCHED_DEBUG; kernel/sched/debug.c).
 std::optional<double> parse_last_run(std::string_view text);
 
-// Since the last of its threads ran; nullopt where the kernel does not tell.
+// The time since the last of its threads ran; nullopt if the kernel does not show it.
 std::optional<std::chrono::milliseconds> resting_time(std::int32_t pid);
-// The same of one thread.
+// The same for one thread.
 std::optional<std::chrono::milliseconds> resting_time(std::int32_t pid, std::int32_t tid);
 
 }  // namespace forksight::proc

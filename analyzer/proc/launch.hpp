@@ -18,27 +18,27 @@ inline constexpr int kNotFound = 127;
 
 struct Launch {
   pid_t pid = -1;
-  int exit_code = 0;    // pid < 0: what a shell would exit with
-  std::string message;  // pid < 0: why
+  int exit_code = 0;    // if pid < 0: the exit status that a shell would use
+  std::string message;  // if pid < 0: the reason
 };
 
-// A descriptor of ours that CMD has as its standard output; -1: what we have ourselves.
+// A descriptor of this process that becomes CMD's standard output; -1: the standard output of this process.
 struct OutputPlace {
   int fd = -1;
 };
 
-// What of this process' signal handling was changed and is to be undone for CMD.
+// What this process changed in its signal handling and must undo for CMD.
 struct SignalState {
   sigset_t mask;
   bool ignores_child = false;  // SIGCHLD was ignored
 };
 
-// `overrides` replace or join the variables of this process; `output` may be another; nothing else changes. Returns when the exec has happened
-// or failed; only then is `pid` CMD.
+// `overrides` replace or extend the environment of this process, and `output` may replace the output; nothing else
+// changes. Returns when the exec has succeeded or failed; `pid` is CMD's only then.
 Launch launch(const std::vector<std::string>& command, const Environment& overrides, const SignalState& signals,
               OutputPlace output = {});
 
-// The file that PATH leads to, "" if there is none.
+// The file that PATH leads to; "" if there is none.
 std::filesystem::path resolve_program(const std::string& name);
 
 }  // namespace forksight::proc

@@ -23,21 +23,21 @@ template <class Visit>
 void for_each_mapping(std::string_view text, const Visit& visit) {
   for (std::size_t start = 0; start < text.size();) {
     const std::size_t end = text.find('\n', start);
-    if (end == std::string_view::npos) break;  // a line that was cut
+    if (end == std::string_view::npos) break;  // the last line was cut
     visit(text.substr(start, end - start));
     start = end + 1;
   }
 }
 
-// An executable at a fixed address is where its own headers say.
+// An executable at a fixed address is mapped where its own headers say.
 bool is_at_fixed_address(std::int32_t tid, std::uint64_t start) {
   Elf64_Ehdr header;
   return ProcessMemory(tid).read(start, std::as_writable_bytes(std::span(&header, 1))) &&
          std::memcmp(header.e_ident, ELFMAG, SELFMAG) == 0 && header.e_type == ET_EXEC;
 }
 
-// The folder of what a process has mapped. In a mount namespace of its own the path is seen from its root; it must be
-// the very file system then.
+// The folder of the mapped file. If the process has a mount namespace of its own, the path is relative to its root;
+// then it must be the very same file system.
 std::string folder_of(std::int32_t tid, const SharedPlace& place) {
   const std::string folder = place.path.substr(0, place.path.rfind('/'));
   if (read_link("/proc/self/ns/mnt") == read_link(proc_path(tid, "ns/mnt"))) return folder;
@@ -70,7 +70,7 @@ const Mapping* find_mapping(const std::vector<Mapping>& mappings, std::uint64_t 
 WordModule find_module(std::int32_t tid, const std::vector<Mapping>& mappings, std::uint64_t address) {
   const Mapping* at = find_mapping(mappings, address);
   if (at == nullptr) return {};
-  // What a module's data does not fill with the file's bytes (.bss) is an anonymous mapping right behind it.
+  // The part of a module's data that does not come from the file (.bss) is an anonymous mapping right behind it.
   if (at->path.empty() && at != mappings.data() && std::prev(at)->end == at->start && std::prev(at)->writable)
     at = std::prev(at);
   if (at->inode == 0 || !at->path.starts_with('/') || at->path.ends_with(kDeleted) || at->shared) return {};
@@ -89,10 +89,11 @@ std::optional<SharedPlace> find_shared_place(const std::vector<Mapping>& mapping
 
 bool is_closed_to_others(std::int32_t tid, const SharedPlace& place) {
   if (place.path == "/dev/zero (deleted)") return true;  // MAP_ANONYMOUS
-  // Of System V: its name is a key that the path does not tell. A memfd may be reached by its descriptors.
+  // For System V memory, whose name is a key that the path does not show. A memfd may be reached by descriptors.
   if (!place.path.ends_with(kDeleted) || place.path.starts_with("/SYSV") || place.path.starts_with("/memfd:"))
     return false;
-  // sem_open() maps a file under another name than the one that it links it to, and removes the first: look for more.
+  // sem_open() maps a file under a temporary name, links it to the final name and removes the first one: look for the
+  // others.
   const std::string folder = folder_of(tid, place);
   if (folder.empty()) return false;
   DIR* const directory = ::opendir(folder.c_str());
@@ -133,7 +134,7 @@ abi::Libc libc_of(std::int32_t tid, const std::vector<Mapping>& mappings) {
     const std::string_view path = mapping.path;
     const bool is_deleted = path.ends_with(kDeleted);
     if (!libc::is_libc_name(is_deleted ? path.substr(0, path.size() - kDeleted.size()) : path)) continue;
-    // Its path may lead to another file by now, or in another namespace.
+    // Its path may lead to another file now, or in another namespace.
     for (const std::string& place : {proc_path(tid, "root") + mapping.path,
                                      proc_path(tid, fmt::format("map_files/{:x}-{:x}", mapping.start, mapping.end))}) {
       struct stat status {};

@@ -1,4 +1,4 @@
-// What a process has mapped, and who else has the same memory.
+// What a process has mapped, and which other processes have the same memory.
 #pragma once
 
 #include <cstdint>
@@ -12,22 +12,23 @@
 
 namespace forksight::proc {
 
-// All of /proc/TID/maps that can be understood, ascending. `tid`: any thread of the process that lives.
+// All lines of /proc/TID/maps that are understood, in ascending order. `tid`: any living thread of the process.
 std::vector<Mapping> read_mappings(std::int32_t tid);
 
 const Mapping* find_mapping(const std::vector<Mapping>& mappings, std::uint64_t address);
 
-// The ELF file whose variable `address` is, by what is mapped around it; path "" if it is of none. `tid` has it mapped.
+// The ELF file of the variable at `address`, found from the mappings around it; path "" if there is none. `tid` must
+// have the address mapped.
 struct WordModule {
   std::string path;
   std::uint64_t bias = 0;
 };
 WordModule find_module(std::int32_t tid, const std::vector<Mapping>& mappings, std::uint64_t address);
 
-// What the process of `tid` runs on: the libc that it has mapped, or the one that its program was linked with.
+// The libc of the process of `tid`: the one that it has mapped, or the one that its program was linked with.
 abi::Libc libc_of(std::int32_t tid, const std::vector<Mapping>& mappings);
 
-// A byte of shared memory, whatever its address is in each process that maps it.
+// A byte of shared memory, independent of its address in each process that maps it.
 struct SharedPlace {
   std::string device;
   std::uint64_t inode = 0;
@@ -37,16 +38,16 @@ struct SharedPlace {
     return one.inode == other.inode && one.offset == other.offset && one.device == other.device;
   }
 };
-// nullopt: `address` is not in shared memory that has an identity.
+// nullopt: `address` is not in shared memory that can be identified.
 std::optional<SharedPlace> find_shared_place(const std::vector<Mapping>& mappings, std::uint64_t address);
-// Nobody can map it anew, but by forking from one who has it: without a name, or with one that was removed.
-// `tid`: who has it mapped.
+// No process can map it anew, except by forking from one that has it: it has no name, or its name was removed. `tid`: a
+// process that has it.
 bool is_closed_to_others(std::int32_t tid, const SharedPlace& place);
 
 // The shared mappings of all processes that may be read, from one pass over them.
 class SharedMemory {
  public:
-  // Those among `must_read` that refuse make every answer unknown.
+  // If one of `must_read` cannot be read, every answer is unknown.
   static SharedMemory read(const std::set<std::int32_t>& must_read);
   // The processes that have this byte mapped; nullopt if that is not known.
   std::optional<std::vector<std::int32_t>> mappers(const SharedPlace& place) const;

@@ -16,7 +16,7 @@ std::optional<std::string> namespace_of(std::int32_t tid) { return read_link(pro
 
 bool exists(std::int32_t tid) { return ::access(proc_path(tid, "stat").c_str(), F_OK) == 0; }
 
-// Outermost, which is the one of /proc, first.
+// The outermost number, of the namespace of /proc, comes first.
 std::vector<std::int32_t> numbers_of(const std::string& folder) {
   const ReadText status = read_file(folder + "/status");
   return parse_pids(status ? find_field(status.text, "NSpid").value_or("") : std::string_view());
@@ -34,9 +34,10 @@ bool are_in_namespace_of(std::int32_t tid, const std::vector<std::int32_t>& pids
 std::optional<std::string> find_foreign_proc() {
   const auto self = read_link("/proc/self");
   if (self == std::to_string(::getpid())) return std::nullopt;
-  if (!self && ::access("/proc", F_OK) != 0) return "there is no /proc here, which is where processes are looked at";
-  return "/proc shows another pid namespace than this one: mount its own first (mount -t proc proc /proc, or start by "
-         "unshare --mount-proc), or look from outside";
+  if (!self && ::access("/proc", F_OK) != 0)
+    return "there is no /proc here, and forksight reads it to examine processes";
+  return "/proc shows another pid namespace than this one: mount the right /proc first (mount -t proc proc /proc, or "
+         "start with unshare --mount-proc), or run forksight outside of this namespace";
 }
 
 std::int32_t OwnNumbers::tid_of(std::int32_t own, std::uint32_t depth) {
@@ -58,7 +59,7 @@ std::optional<std::int32_t> find_in_namespace_of(std::int32_t tid, std::int32_t 
   if (!wanted) return std::nullopt;
   for (const std::int32_t pid : list_numbers("/proc").numbers) {
     const std::vector<std::int32_t> numbers = numbers_of(proc_path(pid, "."));
-    if (numbers.size() < depth) continue;  // of no namespace within that one
+    if (numbers.size() < depth) continue;  // it has no number in a namespace at that depth
     const auto its = namespace_of(pid);
     if (!its) return std::nullopt;
     if (its != wanted) continue;

@@ -1,5 +1,5 @@
-// Pid namespaces. What /proc shows, and what is printed, are numbers of our own namespace; what a process of another
-// one (a container) has in its memory and in the arguments of its calls are numbers of its own.
+// Pid namespaces. /proc and all output use numbers of forksight's own namespace. A process in another namespace (a
+// container) has numbers of its own in its memory and in the arguments of its calls.
 #pragma once
 
 #include <cstdint>
@@ -10,17 +10,17 @@
 
 namespace forksight::proc {
 
-// Nobody is hidden from us. In any other pid namespace processes outside of it are, though they may hold the other ends
-// of pipes, locks and shared memory.
+// No process is hidden from forksight. In any other pid namespace, processes outside of it are hidden, although they
+// may hold the other ends of pipes, locks and shared memory.
 bool is_in_initial_pid_namespace();
 
 // All of `pids` are in the pid namespace of task `tid`. False if that cannot be read.
 bool are_in_namespace_of(std::int32_t tid, const std::vector<std::int32_t>& pids);
 
-// One sentence where /proc shows another pid namespace than that in which our system calls find processes.
+// One sentence if /proc shows another pid namespace than the one in which system calls find processes.
 std::optional<std::string> find_foreign_proc();
 
-// The threads of one process by their own numbers. Of a process of our namespace these are the ones that we know.
+// The threads of one process by their own numbers. For a process in forksight's namespace these are the known numbers.
 class OwnNumbers {
  public:
   explicit OwnNumbers(std::int32_t pid) : pid_(pid) {}
@@ -32,13 +32,14 @@ class OwnNumbers {
   std::optional<std::map<std::int32_t, std::int32_t>> tids_;  // read once
 };
 
-// The same among all tasks of the pid namespace of `tid`. nullopt: that cannot be known.
+// The same for all tasks in the pid namespace of `tid`. nullopt: it cannot be known.
 std::optional<std::int32_t> find_in_namespace_of(std::int32_t tid, std::int32_t own, std::uint32_t depth);
 
-// Is `pid` the process that one at this depth, of whose namespace it is or of one within that, calls `own`.
+// True if a process at this depth, in the namespace of `pid` or in one within it, knows `pid` by the number `own`.
 bool is_called(std::int32_t pid, std::int32_t own, std::uint32_t depth);
 
-// A process elsewhere whose own number this is, for somebody who took it for one of ours; 0: there is none, or several.
+// The process in another namespace that has this number there, for a user who took it for a number of this namespace;
+// 0: there is none, or several.
 std::int32_t find_called(std::int32_t own);
 
 }  // namespace forksight::proc

@@ -62,7 +62,7 @@ Descriptors read_epoll(const ThreadSample& thread) {
   if (!entries) return std::nullopt;
   std::vector<std::int32_t> fds;
   for (const EpollEntry& entry : *entries) {
-    // The file stays in the set while anybody has it open, under whatever number.
+    // The file stays in the set while any process has it open, under whatever number.
     struct stat status {};
     if (::stat(proc_path(thread.tid, "fd/" + std::to_string(entry.fd)).c_str(), &status) != 0) return std::nullopt;
     if (status.st_ino != entry.inode) return std::nullopt;

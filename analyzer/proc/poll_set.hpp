@@ -1,4 +1,4 @@
-// The descriptors that a thread in poll(), select() or epoll_wait() looks at.
+// The descriptors that a thread in poll(), select() or epoll_wait() waits for.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace forksight::proc {
 
-// nullopt: they cannot be read, or one of them is no longer what was asked for.
+// nullopt: they cannot be read, or one of them no longer refers to the awaited file.
 std::optional<std::vector<std::int32_t>> read_poll_set(const ThreadSample& thread);
 
 }  // namespace forksight::proc

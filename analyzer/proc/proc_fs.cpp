@@ -18,8 +18,8 @@ ReadOutcome outcome_of(int error) {
   return error == EACCES || error == EPERM || error == ENOSYS ? ReadOutcome::kRefused : ReadOutcome::kGone;
 }
 
-// The texts that are read at every poll come in one piece: a short read is their end, which saves a system call each.
-// Those of many records (maps, children) may come in short pieces.
+// Texts that are read at every poll come in one piece: a short read is their end, which saves a system call for each.
+// Texts of many records (maps, children) may come in short pieces.
 bool is_single_record(std::string_view path) {
   return path.ends_with("/stat") || path.ends_with("/status") || path.ends_with("/syscall");
 }
@@ -95,7 +95,7 @@ bool is_same_process(const ProcessKey& key) {
 
 bool is_ending(const ProcessKey& key) {
   if (!is_same_process(key)) return true;
-  // Each of its threads: the first one may have ended alone.
+  // Looks at each thread, because the first one may have ended alone.
   const std::vector<std::int32_t> tids = list_numbers(proc_path(key.pid, "task")).numbers;
   return std::ranges::all_of(tids, [&](std::int32_t tid) {
     const auto stat = parse_stat(read_file(task_path(key.pid, tid, "stat")).text);
@@ -142,9 +142,7 @@ std::vector<std::string> read_cmdline(std::int32_t pid) {
   return arguments;
 }
 
-std::string read_environment(std::int32_t pid) {
-  return read_file(proc_path(find_living_thread(pid), "environ")).text;
-}
+std::string read_environment(std::int32_t pid) { return read_file(proc_path(find_living_thread(pid), "environ")).text; }
 
 std::vector<std::int32_t> read_children(std::int32_t pid) {
   std::vector<std::int32_t> children;

@@ -1,4 +1,4 @@
-// Reading /proc of other processes. Nothing here stops, traces or signals them: a read is all that happens.
+// Reads /proc of other processes. Nothing here stops, traces or signals them.
 #pragma once
 
 #include <compare>
@@ -12,7 +12,7 @@
 
 namespace forksight::proc {
 
-// With the start time a pid is an identity.
+// A pid together with its start time is an identity.
 struct ProcessKey {
   std::int32_t pid = 0;
   std::uint64_t start_ticks = 0;
@@ -27,7 +27,7 @@ struct ReadText {
   explicit operator bool() const { return outcome == ReadOutcome::kOk; }
 };
 
-// At most `limit` bytes of a file; what is longer is cut.
+// At most `limit` bytes of a file; the rest is cut.
 ReadText read_file(const std::string& path, std::size_t limit = 64U << 10U);
 
 std::optional<std::string> read_link(const std::string& path);
@@ -44,20 +44,20 @@ std::string task_path(std::int32_t pid, std::int32_t tid, std::string_view entry
 
 std::optional<Stat> read_stat(std::int32_t pid);
 bool is_same_process(const ProcessKey& key);
-// It is gone, a zombie, or about to be one.
+// The process has ended, is a zombie, or is about to end.
 bool is_ending(const ProcessKey& key);
 
-std::string host_name();                 // "" if the kernel does not tell it
-// A first thread that ended alone shows neither the memory nor the files of its process. Then this is another thread
-// of it, whose entries in /proc show both; else it is `pid`.
+std::string host_name();  // "" if the kernel does not show it
+// If a first thread has ended alone, its entries show neither the memory nor the files of its process. Then this is
+// another thread of the process, whose entries in /proc show both; else it is `pid`.
 std::int32_t find_living_thread(std::int32_t pid);
 std::string read_exe(std::int32_t pid);  // "" if it cannot be read; without " (deleted)"
 std::vector<std::string> read_cmdline(std::int32_t pid);
-std::string read_environment(std::int32_t pid);  // as it was at exec: "NAME=VALUE", each with a NUL behind it
-std::vector<std::int32_t> read_children(std::int32_t pid);  // of all of its threads
+std::string read_environment(std::int32_t pid);  // as it was at the exec: "NAME=VALUE", each followed by a NUL
+std::vector<std::int32_t> read_children(std::int32_t pid);  // the children of all of its threads
 
-// Where the shim is mapped: it tells one image of a process from the next, after an exec. 0: nowhere; nullopt: its
-// memory map could not be read to the end.
+// The address at which the shim is mapped: after an exec it differs, so it distinguishes one image of a process from
+// the next. 0: it is not mapped; nullopt: the memory map could not be read to the end.
 std::optional<std::uint64_t> find_shim(std::int32_t pid);
 
 }  // namespace forksight::proc

@@ -59,7 +59,7 @@ std::optional<Syscall> parse_syscall(std::string_view text) {
 }
 
 std::optional<Stat> parse_stat(std::string_view text) {
-  // The name may hold anything, blanks and parentheses too: it ends at the last ')'.
+  // The name may contain anything, blanks and parentheses included. It ends at the last ')'.
   const std::size_t open = text.find('(');
   const std::size_t close = text.rfind(')');
   if (open == std::string_view::npos || close == std::string_view::npos || close < open) return std::nullopt;
@@ -114,7 +114,7 @@ std::optional<Status> parse_status(std::string_view text) {
 }
 
 bool is_ending(const Stat& stat, const Status& status) {
-  constexpr std::uint64_t kKill = 1U << 8U;  // SIGKILL, which a signal that ends all becomes
+  constexpr std::uint64_t kKill = 1U << 8U;  // SIGKILL, which a signal becomes that ends all threads
   return stat.state == 'Z' || stat.state == 'X' || (stat.flags & kExiting) != 0 || (status.pending & kKill) != 0;
 }
 

@@ -1,5 +1,5 @@
-// The texts of /proc, parsed. Pure functions over what was read: the text of another process' /proc entry is hostile
-// input (a thread chooses its own name), so each says no instead of guessing.
+// Parsers for the texts of /proc. Pure functions. The text of another process's /proc entry is hostile input (a thread
+// chooses its own name), so each parser fails instead of guessing.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@ namespace forksight::proc {
 // /proc/PID/task/TID/syscall
 struct Syscall {
   bool running = false;     // the thread was on a processor, or about to be
-  bool in_syscall = false;  // blocked inside of one; else blocked elsewhere (page fault, signal stop)
+  bool in_syscall = false;  // blocked inside of a system call; false: blocked elsewhere (page fault, signal stop)
   std::int64_t number = -1;
   std::array<std::uint64_t, 6> args{};
   std::uint64_t sp = 0;
@@ -22,7 +22,7 @@ struct Syscall {
   friend bool operator==(const Syscall&, const Syscall&) = default;
 };
 std::optional<Syscall> parse_syscall(std::string_view text);
-// An argument that the kernel reads as an int: the upper half of its register means nothing.
+// An argument that the kernel reads as an int: the upper half of its register has no meaning.
 constexpr std::int32_t as_int(std::uint64_t argument) {
   return static_cast<std::int32_t>(static_cast<std::uint32_t>(argument));
 }
@@ -34,12 +34,12 @@ struct Stat {
   char state = '?';
   std::int32_t ppid = 0;
   std::uint64_t flags = 0;         // PF_* of include/linux/sched.h
-  std::uint64_t child_faults = 0;  // page faults of children whose end was waited for
+  std::uint64_t child_faults = 0;  // page faults of children that were waited for
   std::uint64_t cpu_ticks = 0;     // user + system
   std::uint64_t start_ticks = 0;
-  std::optional<std::uint32_t> processor;  // that it ran on last
+  std::optional<std::uint32_t> processor;  // the processor that it last ran on
 };
-// PF_FORKNOEXEC: a copy of its parent's memory.
+// PF_FORKNOEXEC: the process is a copy of its parent's memory.
 inline constexpr std::uint64_t kForkedWithoutExec = 0x40;
 inline constexpr std::uint64_t kExiting = 0x4;  // PF_EXITING
 std::optional<Stat> parse_stat(std::string_view text);
@@ -49,18 +49,18 @@ struct Status {
   std::string name;
   char state = '?';
   std::int32_t tracer = 0;
-  std::uint64_t pending = 0;         // of the thread
-  std::uint64_t shared_pending = 0;  // of the process
+  std::uint64_t pending = 0;         // for the thread
+  std::uint64_t shared_pending = 0;  // for the process
   std::uint64_t blocked = 0;
   std::uint64_t caught = 0;
   std::uint64_t voluntary = 0;  // context switches
   std::uint64_t nonvoluntary = 0;
-  std::int32_t own_tid = 0;    // as its own pid namespace, the innermost, numbers it
-  std::uint32_t ns_depth = 1;  // pid namespaces from that of /proc to its own; 1: the same
+  std::int32_t own_tid = 0;    // its number in its own, innermost pid namespace
+  std::uint32_t ns_depth = 1;  // number of pid namespaces from that of /proc to its own; 1: the same
 };
-// Only with all of the fields above but the last two: a kernel that leaves one out proves nothing.
+// Needs all of the fields above except the last two: a kernel that leaves one out proves nothing.
 std::optional<Status> parse_status(std::string_view text);
-// Of a thread: it has ended, or SIGKILL is on its way to it.
+// The thread has ended, or SIGKILL is pending for it.
 bool is_ending(const Stat& stat, const Status& status);
 
 // One line of /proc/PID/maps.
@@ -78,7 +78,7 @@ struct Mapping {
 };
 std::optional<Mapping> parse_mapping(std::string_view line);
 
-// Numbers separated by white space, as in /proc/PID/task/TID/children. What is no pid is left out.
+// Numbers separated by white space, as in /proc/PID/task/TID/children. Words that are not pids are left out.
 std::vector<std::int32_t> parse_pids(std::string_view text);
 
 // /proc/PID/timers: the signals that POSIX timers send; bit 0 is signal 1.

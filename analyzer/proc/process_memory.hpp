@@ -1,4 +1,4 @@
-// A few bytes of another process' memory, by /proc/TID/mem: a read, nothing is stopped.
+// Reads a few bytes of another process's memory from /proc/TID/mem. Nothing is stopped.
 #pragma once
 
 #include <cstddef>

@@ -25,7 +25,7 @@ bool runs_x86_64(std::int32_t tid) {
 }
 
 bool has_io_uring(std::int32_t tid) {
-  // A ring may be mapped without a descriptor, or open without being mapped.
+  // An io_uring may be mapped without a descriptor, or open without being mapped.
   constexpr std::size_t kMaxMaps = 16U << 20U;
   if (read_file(proc_path(tid, "maps"), kMaxMaps).text.find("[io_uring]") != std::string::npos) return true;
   for (const std::int32_t fd : list_numbers(proc_path(tid, "fd")).numbers) {
@@ -46,12 +46,12 @@ Sharing find_sharing(std::int32_t pid, std::int32_t tid, std::vector<std::int32_
     if (other == pid) continue;
     const long order = ::syscall(SYS_kcmp, tid, other, KCMP_VM, 0, 0);
     if (order == 0) sharers.push_back(other);
-    // EPERM: a process of somebody else; memory is not shared across a change of rights that exec would make.
-    // ESRCH: it ended, or is a kernel thread.
+    // EPERM: a process of another user; memory is not shared across the change of rights that an exec would make.
+    // ESRCH: it has ended, or is a kernel thread.
     if (order < 0 && errno != EPERM && errno != ESRCH && errno != EACCES) return Sharing::kUnknown;
   }
   if (!sharers.empty()) return Sharing::kShared;
-  // Where kcmp is forbidden altogether it fails for every pair: ask for one that must answer.
+  // If kcmp is forbidden altogether, it fails for every pair: try a pair that must succeed.
   const long self = ::syscall(SYS_kcmp, tid, tid, KCMP_VM, 0, 0);
   return self == 0 ? Sharing::kAlone : Sharing::kUnknown;
 }

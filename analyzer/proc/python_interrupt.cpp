@@ -16,9 +16,9 @@ namespace {
 // struct { int tripped; PyObject *func; } Handlers[NSIG]
 constexpr std::size_t kEntryWords = 2;
 constexpr std::size_t kFunction = 1;
-constexpr std::size_t kTableWords = 32 * kEntryWords;  // as far as it is looked at
+constexpr std::size_t kTableWords = 32 * kEntryWords;  // the part that is examined
 constexpr std::uint64_t kMaxBytes = 16U << 20U;        // of one mapping
-// Nobody gives Python handlers for these: all have the object for SIG_DFL.
+// Python sets no handlers for these signals: all of them have the object for SIG_DFL.
 constexpr std::array kDefaults = {SIGQUIT, SIGILL, SIGTRAP, SIGABRT, SIGFPE, SIGSEGV, SIGSTKFLT};
 
 std::uint64_t function_at(std::span<const std::uint64_t> table, int signal) {
@@ -31,7 +31,7 @@ bool is_table(std::span<const std::uint64_t> table) {
   for (const int signal : kDefaults) {
     if (function_at(table, signal) != common) return false;
   }
-  // A flag each, and Python ignores SIGPIPE.
+  // Each entry has a flag. Python ignores SIGPIPE.
   for (int signal = 1; signal < 32; ++signal) {
     if (table[static_cast<std::size_t>(signal) * kEntryWords] > 1 || function_at(table, signal) == 0) return false;
   }
@@ -46,8 +46,9 @@ bool has_text(const ReadMemory& read, std::uint64_t pointer_at, std::string_view
          std::string_view(bytes.data(), expected.size()) == expected;
 }
 
-// A PyCFunctionObject has its PyMethodDef, which begins with the name, behind the head of an object. That ends with the
-// type; it has two words with the GIL, and four without it. A type has its name behind its head and a size.
+// A PyCFunctionObject points to its PyMethodDef, which begins with the name, right behind the head of an object. The
+// head ends with the type; it has two words with the GIL, and four without it. A type has its name behind its head and
+// a size.
 bool is_default_handler(const ReadMemory& read, std::uint64_t object) {
   constexpr std::array<std::uint64_t, 2> kHeads = {2, 4};
   return std::ranges::any_of(kHeads, [&](std::uint64_t words) {
@@ -80,7 +81,7 @@ std::optional<bool> has_default_interrupt(std::int32_t tid) {
   const ReadMemory read = [&](std::uint64_t address, std::span<std::byte> out) { return memory.read(address, out); };
   for (std::size_t i = 0; i < mappings.size(); ++i) {
     const Mapping& mapping = mappings[i];
-    // Its data, or what follows that: of its zeroes the part beyond the file is an anonymous mapping.
+    // The data of the module, or the mapping behind it: the zeroed part beyond the file is an anonymous mapping.
     const bool follows =
         i > 0 && mapping.path.empty() && mappings[i - 1].end == mapping.start && is_interpreter(mappings[i - 1].path);
     const bool is_data = mapping.writable && !mapping.shared && (follows || is_interpreter(mapping.path));

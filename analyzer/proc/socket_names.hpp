@@ -1,4 +1,4 @@
-// What a socket is called: its addresses, or its path, as the tables of its network namespace have it.
+// The name of a socket: its addresses, or its path, from the tables of its network namespace.
 #pragma once
 
 #include <cstdint>
@@ -11,19 +11,20 @@ namespace forksight::proc {
 struct SocketName {
   std::string kind;    // "TCP", "UDP", "UNIX"
   std::string local;   // "127.0.0.1:80", "[::1]:80", "/run/app.sock"; "" if it has none
-  std::string remote;  // the same of the other side; "" if it has none, or it is not told
+  std::string remote;  // the same for the other side; "" if it has none, or it is not shown
   bool listens = false;
 };
 
-// `tid`: a thread of a process that has it. nullopt: it is of another kind, or of another network namespace.
+// `tid`: a thread of a process that has the socket. nullopt: the socket is of another kind, or in another network
+// namespace.
 std::optional<SocketName> find_socket_name(std::int32_t tid, std::uint64_t inode);
 
 // "TCP 127.0.0.1:80, listening", "TCP 10.0.0.1:4040 to 10.0.0.2:80", "UNIX /run/app.sock"
 std::string describe_socket(const SocketName& name);
 
-// The texts of /proc/net/tcp, udp, tcp6, udp6. Pure.
+// Parses the texts of /proc/net/tcp, udp, tcp6, udp6. Pure.
 std::optional<SocketName> parse_inet_name(std::string_view table, std::string_view kind, std::uint64_t inode);
-// The text of /proc/net/unix. Pure.
+// Parses the text of /proc/net/unix. Pure.
 std::optional<SocketName> parse_unix_name(std::string_view table, std::uint64_t inode);
 
 }  // namespace forksight::proc

@@ -26,7 +26,7 @@
 namespace forksight::proc {
 namespace {
 
-constexpr std::uint8_t kEstablished = 1;  // TCP_ESTABLISHED, of UNIX sockets too
+constexpr std::uint8_t kEstablished = 1;  // TCP_ESTABLISHED, also for UNIX sockets
 
 template <class T>
 bool copy_out(std::span<const std::byte> bytes, std::size_t at, T& out) {
@@ -37,8 +37,8 @@ bool copy_out(std::span<const std::byte> bytes, std::size_t at, T& out) {
 
 int open_diagnosis() { return ::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG); }
 
-// The kernel tells of the sockets of one network namespace: that of the one who asks. A thread enters that of `tid`,
-// for as long as it takes to open a socket there; -1 without the right to.
+// The kernel reports the sockets of one network namespace, that of the asking thread. A thread enters the namespace of
+// `tid` for as long as it takes to open a socket there; -1 without the right to do so.
 int open_diagnosis_of(std::int32_t tid) {
   const std::string entry = proc_path(tid, "ns/net");
   if (read_link(entry) == read_link("/proc/self/ns/net")) return open_diagnosis();
@@ -52,7 +52,7 @@ int open_diagnosis_of(std::int32_t tid) {
   try {
     std::thread(enter).join();
   } catch (const std::system_error&) {
-    return -1;  // no thread to be had
+    return -1;  // no thread can be made
   }
   return fd;
 }
@@ -76,7 +76,7 @@ std::optional<std::uint64_t> ask_unix_peer(std::int32_t tid, std::uint64_t inode
   question.request.udiag_cookie[1] = UINT32_MAX;
   std::array<std::byte, 4096> answer;
   ssize_t got = -1;
-  // The kernel answers within the call: what is not there then never comes.
+  // The kernel answers within the call: an answer that is not there then never comes.
   if (::send(fd, &question, sizeof question, 0) == static_cast<ssize_t>(sizeof question)) {
     got = ::recv(fd, answer.data(), answer.size(), MSG_DONTWAIT);
   }
@@ -86,11 +86,11 @@ std::optional<std::uint64_t> ask_unix_peer(std::int32_t tid, std::uint64_t inode
 }
 
 struct TcpLine {
-  std::string local;  // address:port, IPv4 also where it came as IPv6
+  std::string local;  // address:port, as IPv4 also if the table has it as IPv6
   std::string remote;
   std::string_view state;
-  bool has_unsent = false;     // not sent, or not acknowledged
-  bool is_sent_again = false;  // the timer runs after which what is not acknowledged is sent once more
+  bool has_unsent = false;     // bytes that were not sent, or not acknowledged
+  bool is_sent_again = false;  // the timer runs that sends unacknowledged bytes once more
   std::uint64_t inode = 0;
 };
 
@@ -186,12 +186,12 @@ std::optional<Peer> find_peer(std::int32_t tid, std::uint64_t inode) {
 }
 
 std::optional<bool> is_bound_to_time(std::int32_t pid, std::int32_t fd) {
-  // A first thread that ended alone has no descriptors any more. Another thread has, since Linux 6.9.
+  // A first thread that ended alone no longer has descriptors. Since Linux 6.9 another thread can be named.
   constexpr unsigned kOfThread = O_EXCL;  // PIDFD_THREAD (linux/pidfd.h)
   const std::int32_t tid = find_living_thread(pid);
   const long process = ::syscall(SYS_pidfd_open, tid, tid == pid ? 0 : kOfThread);
   if (process < 0) return std::nullopt;
-  // A second descriptor of the same socket, for as long as it takes to ask it.
+  // A second descriptor of the same socket, open only while it is queried.
   const long copy = ::syscall(SYS_pidfd_getfd, process, fd, 0);
   ::close(static_cast<int>(process));
   if (copy < 0) return std::nullopt;
@@ -199,7 +199,7 @@ std::optional<bool> is_bound_to_time(std::int32_t pid, std::int32_t fd) {
   bool has_one = is_time_set(socket, SO_RCVTIMEO) || is_time_set(socket, SO_SNDTIMEO) || has_rate(socket);
   unsigned patience_ms = 0;
   socklen_t size = sizeof patience_ms;
-  // Not a TCP socket: an error.
+  // Fails if it is not a TCP socket.
   if (::getsockopt(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, &patience_ms, &size) == 0 && patience_ms != 0) has_one = true;
   ::close(socket);
   return has_one;

@@ -1,4 +1,4 @@
-// How the texts of /proc are cut into lines, words and numbers. For the files of this folder.
+// Splits the texts of /proc into lines, words and numbers. For the files of this folder.
 #pragma once
 
 #include <algorithm>

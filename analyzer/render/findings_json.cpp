@@ -16,7 +16,7 @@
 namespace forksight::render {
 namespace {
 
-// Keeps the order in which members are written: the report reads from the outside in.
+// Keeps the order in which members are written, because readers go from the outside in.
 using Written = nlohmann::ordered_json;
 using Read = nlohmann::json;
 
@@ -29,8 +29,8 @@ constexpr int kMaxEnumerators = 64;
 template <class Object, class Struct>
 concept Of = std::same_as<std::remove_const_t<Object>, Struct>;
 
-// The members of each structure. A visitor is called with the name of a member and the member, whether it writes or
-// reads.
+// The members of each structure. A function here calls its visitor with each member and the member's name, for writing
+// and for reading.
 
 template <class Visitor, Of<model::Frame> Frame>
 void visit_members(Visitor& visit, Frame& frame) {
@@ -44,7 +44,7 @@ void visit_members(Visitor& visit, Frame& frame) {
   visit("python", frame.python);
 }
 
-// What tells a process from another one.
+// What distinguishes one process from another.
 template <class Visitor, Of<model::Process> Process>
 void visit_identity(Visitor& visit, Process& process) {
   visit("pid", process.pid);
@@ -195,7 +195,7 @@ class Writer {
   Written json_ = Written::object();
 };
 
-// Thrown away with the whole text at the first thing that is wrong.
+// At the first error it is discarded together with the whole text.
 struct Malformed {
   std::string what;
 };
@@ -318,7 +318,7 @@ ToldFindings read_document(const Read& json, std::string_view schema) {
   for (const Read& item : Reader::list_of(document.member("findings"), "findings")) {
     Finding& finding = told.findings.emplace_back();
     Reader reader(item, ids);
-    reader("outcome", finding.outcome);  // which says what the member of `harm` is called
+    reader("outcome", finding.outcome);  // the outcome says what the member for `harm` is called
     visit_members(reader, finding);
     if (finding.harm == Certainty::kUnknown) throw Malformed{"a finding of which nothing is claimed"};
   }
@@ -336,7 +336,7 @@ Written finding_to_json(const Finding& finding, const std::vector<model::Process
 }
 
 std::string document_text(const Written& document) {
-  // Names may be any bytes; what is no UTF-8 is replaced, not thrown about.
+  // Names may be any bytes. Bytes that are not UTF-8 are replaced and cause no error.
   return document.dump(2, ' ', false, Written::error_handler_t::replace) + '\n';
 }
 

@@ -10,7 +10,7 @@
 namespace forksight::render {
 namespace {
 
-// The runner takes these for the end of a value or of a line.
+// Characters that the runner would take for the end of a value or of a line.
 std::string escape(std::string_view text, bool is_property) {
   std::string escaped;
   for (const char one : printable(text)) {
@@ -22,7 +22,7 @@ std::string escape(std::string_view text, bool is_property) {
 
 namespace fs = std::filesystem;
 
-// A relative name may be that of a library's source, which was compiled elsewhere: then it leads nowhere.
+// A relative name may be the source of a library that was compiled elsewhere. Then there is no such file here.
 fs::path find_file(const std::string& file, const Sources& sources) {
   if (fs::path(file).is_absolute()) return file;
   std::error_code ignored;
@@ -32,7 +32,7 @@ fs::path find_file(const std::string& file, const Sources& sources) {
   return {};
 }
 
-// Its name in the workspace, "" outside of it.
+// The file's name in the workspace; "" if it is outside of it.
 std::string find_source(const std::string& file, const Sources& sources) {
   if (file.empty()) return {};
   const fs::path inside = find_file(file, sources).lexically_normal().lexically_relative(sources.workspace);
@@ -73,7 +73,7 @@ std::string render_step_summary(std::string_view headline, std::string_view text
   std::string section = fmt::format("### forksight: {}\n", printable(headline));
   const bool is_cut = text.size() > kMostSummary;
   if (is_cut) text = text.substr(0, text.rfind('\n', kMostSummary) + 1);
-  // Four blanks make a block of code, whatever the text has in it.
+  // Four blanks begin a block of code in Markdown, whatever the text contains.
   for (std::size_t start = 0; start < text.size();) {
     const std::size_t end = std::min(text.find('\n', start), text.size());
     section += fmt::format("{}    {}\n", start == 0 ? "\n" : "", printable(text.substr(start, end - start)));

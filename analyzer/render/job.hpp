@@ -1,4 +1,4 @@
-// What the pages of a CI system show of a job: annotations and a step summary on GitHub, a JUnit document everywhere.
+// What CI systems show of a job: annotations and a step summary on GitHub, a JUnit document everywhere.
 #pragma once
 
 #include <cstddef>
@@ -11,22 +11,23 @@
 
 namespace forksight::render {
 
-// Absolute folders. GitHub shows an annotation only for files of the workspace; names of files may be relative to both.
+// Absolute folders. GitHub shows an annotation only for files of the workspace. File names may be relative to either
+// folder.
 struct Sources {
   std::filesystem::path workspace;
   std::filesystem::path cwd;
 };
 
-// A workflow command of GitHub for each finding. The place is the innermost line of the finding's stack whose file lies
-// in the workspace, or else of the culprit's stack; without such a line the annotation has no place.
+// A workflow command of GitHub for each finding. Its place is the innermost line of the finding's stack whose file is
+// in the workspace, or else such a line of the culprit's stack. Without such a line the annotation has no place.
 std::string render_annotations(const std::vector<Finding>& findings, const Sources& sources);
 // An error without a place.
 std::string render_annotation(std::string_view sentence);
 
-// GitHub drops the summaries of a step that are longer than 1024 KiB in all.
+// GitHub drops the summaries of a step if they are longer than 1024 KiB together.
 inline constexpr std::size_t kMostSummary = std::size_t{256} * 1024;
 
-// A section for a step summary, in Markdown: `text` is shown as it is, and cut at kMostSummary.
+// A section for a step summary, in Markdown. `text` is shown unchanged, and cut at kMostSummary.
 std::string render_step_summary(std::string_view headline, std::string_view text);
 
 enum class JobState {
@@ -39,11 +40,11 @@ struct JobCase {
   std::string name;
   double seconds = 0;
   JobState state = JobState::kPassed;
-  std::string message;  // one line; not of a job that passed
+  std::string message;  // one line; "" for a job that passed
   std::string text;     // lines
 };
 
-// JUnit's XML with one test case, as Jenkins and GitLab read it.
+// JUnit's XML with one test case, in the form that Jenkins and GitLab read.
 std::string render_junit(const JobCase& job);
 
 }  // namespace forksight::render

@@ -11,7 +11,7 @@ namespace forksight::render {
 
 namespace {
 
-// Keeps the order in which members are written: the report reads from the outside in.
+// Keeps the order in which members are written, because readers go from the outside in.
 using Json = nlohmann::ordered_json;
 
 template <class T, class ToJson>

@@ -1,4 +1,4 @@
-// The report for machines: docs/report.schema.json says what is in it.
+// The report for machines: docs/report.schema.json describes it.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ namespace forksight::render {
 
 inline constexpr char kReportSchema[] = "forksight-report/2";
 
-// UTF-8 whatever bytes the names had; ends with a newline.
+// Always UTF-8, whatever bytes the names had; ends with a newline.
 std::string render_json(const model::Model& model, const std::vector<Finding>& findings);
 
 }  // namespace forksight::render

@@ -1,4 +1,5 @@
-// Lines of a text report: wrapped with a hanging indent, coloured if asked, never a control character out of a name.
+// Lines of a text report: wrapped with a hanging indent, coloured if asked for. A name never brings a control character
+// into them.
 #pragma once
 
 #include <cstddef>
@@ -11,35 +12,36 @@ namespace forksight::render {
 
 enum class Style { kPlain, kBold, kBad, kWarn, kGood, kFaint };
 
-// What the text is written on.
+// Properties of the output that the text is written for.
 struct Paper {
   bool colour = false;
-  // Of the terminal, or as asked for. None: text wraps at 100 columns, and the first lines of a finding are not
-  // wrapped, so that each survives alone in a log.
+  // The columns of the terminal, or as asked for. None: text wraps at 100 columns, and the first lines of a finding are
+  // not wrapped, so that each can be understood alone in a log.
   std::optional<std::size_t> columns = {};
-  // The name of this host, for links to files; none: no links. Only with colour.
+  // The name of this host, for links to files; none: no links. Links are only made together with colour.
   std::optional<std::string> link_host = {};
 };
 
-// A name and where that is, which may link to `path`.
+// A name, and the place of that name, which may link to `path`.
 struct Row {
   std::string_view name = {};
-  std::string_view place = {};  // never wrapped, so that it can be copied
+  std::string_view place = {};  // never wrapped, so that users can copy it
   std::string_view note = {};   // "(inlined)"
   std::string_view path = {};   // an absolute path that exists; "": no link
 };
 
-// A word that is wider than the page is not cut: paths can be copied.
+// A word that is wider than the page is not cut, so that users can copy paths.
 class Page {
  public:
   explicit Page(const Paper& paper);
 
-  // A line that stays whole where the width of the page is not known.
+  // A line that is not wrapped if the width of the page is not known.
   void headline(Style style, std::string_view text);
-  // Text from `indent` on, wrapped under itself.
+  // Text that begins at column `indent`; further lines begin there, too.
   void paragraph(Style style, std::string_view text, std::size_t indent = 0);
   void blank() { out_ += '\n'; }
-  // "  Label       text", wrapped; further lines are indented under the text. `label` and `mark` are ours, and ASCII.
+  // "  Label       text", wrapped; further lines are indented under the text. `label` and `mark` are texts of
+  // forksight, in ASCII.
   void labelled(std::string_view label, std::string_view text);
   // "    mark text", wrapped under the text.
   void item(Style mark_style, std::string_view mark, std::string_view text);
@@ -56,7 +58,7 @@ class Page {
   void put(Style style, std::string_view printable_text);
   void pad(std::size_t to_column);
   void end_line();
-  // Words from the current column on; further lines begin at `indent`.
+  // Writes words from the current column on; further lines begin at `indent`.
   void flow(Style style, std::string_view printable_text, std::size_t indent);
   void put_place(const Row& row, std::string_view printable_place);
 

@@ -1,4 +1,4 @@
-// Text out of traces may be any bytes: made fit for a terminal or for JSON here, and nowhere else.
+// Text out of traces may be any bytes. Only this file makes it fit for a terminal or for JSON.
 #pragma once
 
 #include <string>
@@ -6,10 +6,11 @@
 
 namespace forksight::render {
 
-// Valid UTF-8 without control characters: these, and bytes that are no UTF-8, become \xNN. Newlines and tabs too.
+// Valid UTF-8 without control characters. Control characters, newlines and tabs included, and bytes that are not UTF-8
+// become \xNN.
 std::string printable(std::string_view text);
 
-// Columns that it takes on a terminal, one for each code point.
+// The columns that the text takes on a terminal, one for each code point.
 std::size_t width(std::string_view printable_text);
 
 }  // namespace forksight::render

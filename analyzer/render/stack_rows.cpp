@@ -19,15 +19,15 @@ namespace {
 
 using words::Whose;
 
-// The user's own frames are all shown, but for those in the midst of a deep recursion.
+// All frames of the user are shown, except those in the middle of a deep recursion.
 constexpr std::size_t kMostInner = 16;
 constexpr std::size_t kMostOuter = 8;
-constexpr std::size_t kMostForeign = 6;  // where there is none of the user's own
+constexpr std::size_t kMostForeign = 6;  // if no frame is the user's
 constexpr std::size_t kMostNames = 4;
 
 using Frames = std::span<const model::Frame>;
 
-// Below the working directory, relative to it: a path that can be clicked and opened.
+// Makes a path below the working directory relative to it: users can click it and open it.
 std::string shorten(const std::string& file, const std::filesystem::path& cwd) {
   std::string base = cwd.string();
   if (base.empty() || base == "/") return file;
@@ -35,7 +35,7 @@ std::string shorten(const std::string& file, const std::filesystem::path& cwd) {
   return file.starts_with(base) ? file.substr(base.size()) : file;
 }
 
-// Only an absolute path is the same for whoever opens it.
+// Only an absolute path means the same file for everybody who opens it.
 bool can_link(const std::string& file) {
   std::error_code ignored;
   return file.starts_with('/') && std::filesystem::is_regular_file(file, ignored);
@@ -58,7 +58,7 @@ void add_frame(Page& page, const model::Frame& frame, const TextOptions& options
             .path = is_linked ? std::string_view(frame.file) : std::string_view()});
 }
 
-// "(10 frames of libtorch_cpu.so, libgomp.so.1)": most frames first.
+// "(10 frames of libtorch_cpu.so, libgomp.so.1)": the library with most frames first.
 void fold(Page& page, Frames frames) {
   std::vector<std::pair<std::string, std::size_t>> counts;
   for (const model::Frame& frame : frames) {
@@ -100,7 +100,8 @@ std::vector<bool> choose(Frames frames) {
       ++seen;
     }
   }
-  // A line that folds one frame is no shorter than that frame; of a runtime's, its name says enough.
+  // A line that folds a single frame is no shorter than the frame itself. For a single frame of a runtime, the
+  // runtime's name says enough.
   for (std::size_t i = 0; i < frames.size(); ++i) {
     const bool is_alone = (i == 0 || is_shown[i - 1]) && (i + 1 == frames.size() || is_shown[i + 1]);
     const bool is_telling = words::whose(frames[i]) == Whose::kLibrary && !frames[i].function.empty();
@@ -115,7 +116,7 @@ void add_stack(Page& page, const model::Stack& stack, const TextOptions& options
   if (!stack.known()) return;
   const Frames frames(stack.frames);
   const std::vector<bool> is_shown = options.full ? std::vector<bool>(frames.size(), true) : choose(frames);
-  // What started the thread says nothing, unless there is nothing else.
+  // The frames that started the thread say nothing, unless there are no others.
   const std::size_t user_end = words::find_user_part(stack).second;
   const std::size_t end = user_end == 0 || options.full ? frames.size() : user_end;
   for (std::size_t i = 0; i < end;) {

@@ -1,4 +1,4 @@
-// How a text is to look on the file that it is written to.
+// Which style the text needs for the file that it is written to.
 #pragma once
 
 #include <cstddef>
@@ -8,14 +8,14 @@
 
 namespace forksight::render {
 
-// A terminal, and NO_COLOR and TERM=dumb do not forbid it.
+// `fd` is a terminal, and neither NO_COLOR nor TERM=dumb forbids colour.
 bool wants_colour(int fd);
 
-// COLUMNS, if that is a number; else the width of the terminal that `fd` is; between 40 and 200. None if it is no
-// terminal.
+// COLUMNS, if that is a number; else the width of the terminal `fd`. The result is between 40 and 200. None if `fd` is
+// not a terminal.
 std::optional<std::size_t> find_columns(int fd);
 
-// All of it, with the working directory of this process.
+// All options for `fd`, with the working directory of this process.
 TextOptions options_for(int fd);
 
 }  // namespace forksight::render

@@ -55,12 +55,14 @@ class TextReport {
 
  private:
   void head() {
-    // Of a process with one thread a fork is recorded for the output that it had not written, or the files it shares.
+    // A fork of a process with one thread is recorded because of output that it had not written, or because of files
+    // that it shares.
     const bool only_threads = model_.unflushed.empty() && model_.shares.empty() && model_.draws.empty();
     const bool had_threads = only_threads || std::ranges::all_of(model_.forks, [](const model::Fork& fork) {
                                return fork.lost_threads.size() + fork.unknown_threads > 0;
                              });
-    // What is inferred from processes as they are is any fork, and locks that a thread ended with without one.
+    // Without traces a fork of any kind may be inferred, also one that stands for a lock that an ended thread still
+    // held.
     const auto count = static_cast<std::size_t>(std::ranges::count_if(model_.forks, [](const model::Fork& fork) {
       return !fork.is_inferred || fork.lost_threads.size() + fork.unknown_threads > 0;
     }));
@@ -99,15 +101,14 @@ class TextReport {
     page_.labelled("More", fmt::format("forksight explain {}   (fingerprint {})", finding.rule, finding.fingerprint));
   }
 
-  // What went on because of a cure: short, since nothing is broken now, but each with what to change.
+  // A hazard that was cured. It is short, since nothing is broken now, but says what to change.
   void cured(std::size_t number) {
     bool is_first = true;
     for (const Finding& finding : findings_) {
       if (finding.outcome != Outcome::kCured) continue;
       if (is_first) {
         page_.blank();
-        page_.paragraph(Style::kGood,
-                        "Cured, so that it went on; without forksight each of these would have stopped it:");
+        page_.paragraph(Style::kGood, "Cured by forksight; without it, each of these would have stopped the program:");
       }
       is_first = false;
       page_.blank();
@@ -117,12 +118,12 @@ class TextReport {
       if (finding.stack.known()) page_.labelled("Where", "");
       stack(finding.stack);
       if (finding.processes.size() > 1) page_.labelled("Found in", places(finding));
-      // Of the chain, what was done and what that risks.
+      // From the chain: what forksight did, and what that risks.
       page_.labelled("How", "");
       for (const std::string& sentence : finding.chain) {
         if (sentence.starts_with("forksight ")) page_.item(Style::kFaint, "-", sentence);
       }
-      page_.labelled("To be rid of it", "");
+      page_.labelled("To fix the program", "");
       for (const Fix& fix : finding.fixes) {
         if (fix.text.find("forksight run") == std::string::npos) page_.item(Style::kFaint, "-", fix.text);
       }
@@ -259,7 +260,7 @@ class TextReport {
   Page page_;
 };
 
-// "/usr/lib/libfoo.so: is stripped: ...": the file, and what is said of it.
+// "/usr/lib/libfoo.so: is stripped: ...": the file, and what the sentence says about it.
 std::pair<std::string_view, std::string_view> split_limit(std::string_view limit) {
   const std::size_t end = limit.find(": ");
   if (!limit.starts_with('/') || end == std::string_view::npos) return {{}, limit};

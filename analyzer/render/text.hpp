@@ -1,5 +1,5 @@
-// One screen a finding, for a person with a hung job: what hangs, on what, who holds it, why they cannot let go, what
-// to do.
+// One screen for each finding, for a person with a hung job: what hangs, on what, who holds it, why they cannot release
+// it, what to do.
 #pragma once
 
 #include <filesystem>
@@ -15,24 +15,24 @@ namespace forksight::render {
 
 struct TextOptions : Paper {
   bool full = false;          // every frame of every stack
-  std::filesystem::path cwd;  // sources below it are shown relative to it; empty: as they are
+  std::filesystem::path cwd;  // sources below it are shown relative to it; empty: unchanged
 };
 
 // Ends with a newline. Bytes out of traces never reach the terminal as control characters. `unexplained`: a sentence
-// for each process that hangs and that no finding is about.
+// for each process that hangs and that no finding explains.
 std::string render_text(const model::Model& model, const std::vector<Finding>& findings,
                         const TextOptions& options = {}, const std::vector<std::string>& unexplained = {});
 
-// A line of forksight's own, wrapped; what follows the first line is indented.
+// A line of forksight's own, wrapped; lines after the first are indented.
 std::string render_line(std::string_view text, const TextOptions& options = {});
 
 // A title, and an item for each of `lines`.
 std::string render_list(std::string_view title, const std::vector<std::string>& lines, const TextOptions& options = {});
 
-// Sentences about what could not be seen: what is said of several files, once.
+// Sentences about what could not be seen. The same statement about several files becomes one sentence.
 std::vector<std::string> merge_limits(const std::vector<std::string>& limits);
 
-// These, for the end of a report; "" if there are none.
+// These sentences, for the end of a report; "" if there are none.
 std::string render_limits(const std::vector<std::string>& limits, const TextOptions& options = {});
 
 }  // namespace forksight::render

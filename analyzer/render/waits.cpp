@@ -74,7 +74,7 @@ std::string describe(const model::Ender& ender, const model::Process& own, const
   return {};
 }
 
-// A line each; equal ones once.
+// One line for each ender; equal lines once.
 std::vector<std::string> list_enders(const model::Process& own, const model::Wait& wait) {
   std::vector<std::string> lines;
   for (const model::Ender& ender : wait.enders) {
@@ -96,7 +96,7 @@ struct Kind {
   std::vector<std::string> enders;
 };
 
-// Threads that wait alike, at one place and for the same.
+// Groups threads that wait in the same way, at the same place and for the same object.
 std::vector<Kind> find_kinds(const model::Process& process) {
   std::vector<Kind> kinds;
   std::map<std::string, std::size_t> known;
@@ -142,7 +142,7 @@ void add_kind(Page& page, const Kind& kind, const TextOptions& options) {
   std::vector<std::string> enders(kind.enders.begin(), kind.enders.begin() + static_cast<std::ptrdiff_t>(std::min(
                                                                                  kind.enders.size(), kMostEnders)));
   if (kind.enders.size() > kMostEnders) enders.push_back(fmt::format("and {} more", kind.enders.size() - kMostEnders));
-  if (enders.empty() && wait.state != 'D') enders.emplace_back("nobody that could be seen");
+  if (enders.empty() && wait.state != 'D') enders.emplace_back("nobody that forksight can see");
   if (!enders.empty()) page.list("could be ended by:", enders);
 }
 
@@ -170,10 +170,11 @@ std::string render_waits(const model::Model& model, const std::vector<model::Pro
   const bool is_idle =
       std::ranges::all_of(processes, [&](model::ProcessId id) { return can_be_woken(model.processes[id]); });
   const bool is_core = std::ranges::any_of(processes, [&](model::ProcessId id) { return model.processes[id].is_core; });
-  page.paragraph(Style::kBold, is_core ? "What each thread was in:"
-                               : is_idle
-                                   ? "Not stuck for good; as far as can be told from outside, each can still be woken:"
-                                   : "What each thread waits for, and who could end that:");
+  page.paragraph(Style::kBold,
+                 is_core ? "What each thread was in:"
+                 : is_idle
+                     ? "Not proven to be stuck; as far as forksight can see from outside, each can still be woken:"
+                     : "What each thread waits for, and who could end that:");
   for (std::size_t i = 0; i < processes.size() && i < kMostProcesses; ++i) {
     const model::Process& process = model.processes[processes[i]];
     page.paragraph(Style::kPlain, head_of(process), 2);

@@ -1,5 +1,4 @@
-// What the threads of processes wait for, since when, where, and who could end that: of processes that no finding
-// explains.
+// For processes that no finding explains: what their threads wait for, since when, where, and who could end the waits.
 #pragma once
 
 #include <string>
@@ -11,11 +10,11 @@
 
 namespace forksight::render {
 
-// The processes whose waits are known and of which no finding speaks, be it as of a victim.
+// The processes whose waits are known and which no finding mentions, not even as victims.
 std::vector<model::ProcessId> find_untold(const model::Model& model, const std::vector<Finding>& findings);
 
-// Lines of text; "" for none. Threads that wait alike are told once; long lists are cut, with a count of what is left
-// out.
+// Lines of text; "" for none. Threads that wait alike are told once. Long lists are cut and end with a count of what is
+// left out.
 std::string render_waits(const model::Model& model, const std::vector<model::ProcessId>& processes,
                          const TextOptions& options);
 

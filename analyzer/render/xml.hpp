@@ -1,4 +1,4 @@
-// Text for XML 1.0: what XML cannot hold is written as \xNN.
+// Text for XML 1.0: characters that XML cannot contain are written as \xNN.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@ namespace forksight::render {
 // For an attribute or an element.
 std::string escape_xml(std::string_view text);
 
-// For an element: the lines stay lines, and the last one ends with a newline.
+// For an element: line breaks are kept, and the last line ends with a newline.
 std::string escape_xml_lines(std::string_view text);
 
 }  // namespace forksight::render

@@ -1,5 +1,5 @@
-// When processes that share device memory by handle ended: the order of that and of what the others did is what a rule
-// asks for, and who is killed cannot say it itself.
+// The times at which processes ended that share device memory by handle. A rule compares these with the calls of other
+// processes, and a killed process cannot record its own end.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +13,14 @@ namespace forksight {
 
 class RunEnded {
  public:
-  // Who is to be looked at from now on.
+  // Chooses the processes to look at from now on.
   void follow(const model::Model& model);
-  // Looks at them.
+  // Looks at these processes.
   void look();
   const std::vector<collect::LoggedEnd>& ends() const { return ends_; }
 
  private:
-  std::map<std::int32_t, std::uint64_t> living_;  // pid and start
+  std::map<std::int32_t, std::uint64_t> living_;  // pid and start time
   std::vector<collect::LoggedEnd> ends_;
 };
 

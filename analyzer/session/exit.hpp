@@ -1,24 +1,25 @@
-// What a run exits with. Pure.
+// The exit status of a run. Pure.
 #pragma once
 
 #include "session/session.hpp"
 
 namespace forksight {
 
-// `fails`: something at or above --fail-on was found and was not taken back. `status`: how CMD ended, as of wait(2).
+// `fails`: something at or above --fail-on was found and was not withdrawn. `status`: how CMD ended, as wait(2) reports
+// it.
 int exit_status(const RunOptions& options, bool fails, int status);
 
-// What was done to a job.
+// How a job ended, and what forksight did to it.
 struct JobEnd {
-  bool is_at_limit = false;        // the job was ended, as its time was up
-  bool is_command_killed = false;  // CMD never went on, and was ended
-  bool has_killed = false;         // processes of the job never went on, and were ended
-  int status = 0;                  // what CMD's own end exits with
+  bool is_at_limit = false;        // the job was ended because its time was up
+  bool is_command_killed = false;  // CMD could never go on, and forksight ended it
+  bool has_killed = false;         // processes of the job could never go on, and forksight ended them
+  int status = 0;                  // the exit status because of CMD's own end
 };
 
 inline constexpr int kJobEnded = 124;  // as timeout(1)
 
-// Never 0 of a job in which something hung: that CMD did not notice makes it no success.
+// Never 0 for a job in which something hung: it is no success if CMD did not notice that.
 int job_status(const JobEnd& end);
 
 }  // namespace forksight

@@ -40,24 +40,24 @@ bool is_proved(model::Liveness liveness) {
          liveness == model::Liveness::kVictim;
 }
 
-// It waits to be reaped: it is awake no more. Its first thread may have ended before the others.
+// A process that waits to be reaped is not awake any more. Its first thread may have ended before the others.
 bool has_ended(std::int32_t pid) {
   const auto stat = proc::read_stat(pid);
   return stat && stat->state == 'Z' && proc::list_numbers(proc::proc_path(pid, "task")).numbers.size() <= 1;
 }
 
-// As a whole.
+// The whole process is stuck.
 bool is_stuck(const collect::LoggedProcess& row) {
   return is_proved(row.liveness) || row.liveness == model::Liveness::kSpinning ||
          row.liveness == model::Liveness::kStalled;
 }
 
-// As a whole, or threads of it.
+// The whole process or some threads of it are stuck.
 bool has_stuck(const collect::LoggedProcess& row) {
   return is_stuck(row) || !row.waits.empty() || row.unheard_signals != 0;
 }
 
-// Those of its threads that are in no wait for a lock any more. Others of a process that goes on may still be stuck.
+// Those of its threads that no longer wait for a lock. Other threads of a process that goes on may still be stuck.
 std::vector<std::int32_t> find_moved(const collect::LoggedProcess& row) {
   std::vector<std::int32_t> moved = row.went_on;
   for (const model::Wait& wait : row.waits) {
@@ -93,7 +93,7 @@ std::vector<proc::ProcessKey> RunHistory::note(const watch::Supervisor& supervis
     const auto member = supervisor.tree().living().find(key.pid);
     if (member != supervisor.tree().living().end() && member->second.key == key) row = row_of(member->second);
     row.liveness = verdict.liveness;
-    // Of a process that goes on only threads are stuck.
+    // If the process goes on, only threads of it are stuck.
     const bool goes_on = verdict.liveness == model::Liveness::kAwake;
     const auto age = goes_on ? watch::Clock::duration::zero() : now - verdict.since;
     row.stuck_for_ms = milliseconds(age);
@@ -114,10 +114,10 @@ std::vector<proc::ProcessKey> RunHistory::note(const watch::Supervisor& supervis
   return going_on;
 }
 
-// Spinning and stalling are no proof, and a thread that is stuck alone may be cancelled by another: a process that got
-// out of it is taken back at once. A proof may be missing for a moment because somebody looked at the process; for
-// longer, it goes on, whatever woke it. One that is ending has not got out of anything. Who waited for one that hung
-// may go on after that was ended.
+// Spinning and stalling are not proven, and another thread may cancel a thread that is stuck alone. So a process that
+// got out of either is withdrawn at once. A proof may fail for a moment because somebody looks at the process; if it
+// fails for longer, the process goes on, whatever woke it. A process that is ending has not got out of anything. A
+// process that waited for a hung one may go on after the hung one was ended.
 std::vector<proc::ProcessKey> RunHistory::take_back(const watch::Supervisor& supervisor,
                                                     const std::map<proc::ProcessKey, watch::Verdict>& stuck,
                                                     watch::Clock::time_point now) {
@@ -158,8 +158,8 @@ void RunHistory::add_look(const proc::ProcessKey& key, collect::LoggedProcess& r
   const auto look = looks_.find(key);
   if (look == looks_.end()) return;
   row.is_lone = look->second.is_lone;
-  // A thread whose call does not return is in that call at both samples. One
-  // that spins may be running, about to run, or stopped by whoever looks at it.
+  // A thread whose call does not return is in that call at both samples. A thread that spins may be running, ready to
+  // run, or stopped by an examiner.
   const bool is_in_that_call = row.liveness == model::Liveness::kSpinning || row.liveness == model::Liveness::kStalled;
   for (model::Wait& wait : row.waits) {
     const auto is_it = [&](const model::Wait& one) {
@@ -167,7 +167,7 @@ void RunHistory::add_look(const proc::ProcessKey& key, collect::LoggedProcess& r
       return is_in_that_call || (one.kind == wait.kind && one.object == wait.object && one.fd == wait.fd);
     };
     const auto seen = std::ranges::find_if(look->second.waits, is_it);
-    if (seen == look->second.waits.end()) continue;  // it waits for something else by now
+    if (seen == look->second.waits.end()) continue;  // it waits for something else now
     const bool is_stuck = wait.is_stuck;
     wait = *seen;
     wait.is_stuck = is_stuck;
@@ -210,7 +210,7 @@ collect::RunLog RunHistory::log(const watch::Supervisor& supervisor) const {
   for (const auto& [pid, member] : supervisor.tree().living()) {
     if (!kept_.contains(member.key) && !has_ended(pid)) log.processes.push_back(row_of(member));
   }
-  // Nobody knows whether such a process is awake.
+  // It is not known whether such a process is awake.
   for (const auto& [key, program] : supervisor.unreadable()) {
     const auto is_it = [&](const collect::LoggedProcess& row) {
       return row.pid == key.pid && row.start_ticks == key.start_ticks;

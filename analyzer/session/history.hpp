@@ -1,4 +1,4 @@
-// What the supervisor saw so far, kept past the end of the processes: the contents of run.json.
+// What the supervisor has seen so far, kept beyond the end of the processes: the contents of run.json.
 #pragma once
 
 #include <map>
@@ -17,20 +17,20 @@ class RunHistory {
  public:
   explicit RunHistory(std::vector<std::string> command);
 
-  // Takes over everything that is stuck now. `stuck` may hold more than the supervisor's own verdicts. Returns those
-  // that were stuck and go on.
+  // Takes over everything that is stuck now. `stuck` may contain more than the supervisor's own verdicts. Returns the
+  // processes that were stuck and go on.
   std::vector<proc::ProcessKey> note(const watch::Supervisor& supervisor,
                                      const std::map<proc::ProcessKey, watch::Verdict>& stuck,
                                      watch::Clock::time_point now);
-  // What the threads wait for, as the inspector saw it: with stacks, and the names of what they wait for.
+  // What the threads wait for, as the inspector saw it: with stacks, and the names of the awaited objects.
   void note_look(const model::Model& seen);
-  // CMD ended, with this status as of wait(2). True: it was stuck, as it seemed, and ended by itself.
+  // CMD ended, with this status of wait(2). True: it seemed to be stuck, and ended by itself.
   bool note_end(const proc::ProcessKey& key, int status, bool is_by_itself);
-  // The run has sent it SIGKILL.
+  // The run has sent SIGKILL to this process.
   void note_kill(const proc::ProcessKey& key);
-  // CMD's own row: it may end before the first look.
+  // CMD's own row, because CMD may end before the first look.
   void note_command(const watch::Member& member);
-  // When the processes end of which the traces say that it matters.
+  // Follows the ends of processes for which the traces show that the end matters.
   void follow_ends(const model::Model& model) { ended_.follow(model); }
   void add_limit(const std::string& sentence);
 
@@ -50,7 +50,7 @@ class RunHistory {
     bool is_lone = false;
   };
   std::map<proc::ProcessKey, Look> looks_;
-  std::map<proc::ProcessKey, watch::Clock::time_point> missed_;  // since when a proof is missing that there was
+  std::map<proc::ProcessKey, watch::Clock::time_point> missed_;  // since when an earlier proof fails
   RunEnded ended_;
 };
 

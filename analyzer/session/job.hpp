@@ -1,4 +1,4 @@
-// A run with a time limit, as one job of a CI system: when its hangs are told, and which processes belong to it.
+// A run with a time limit, as one job of a CI system: when its hangs are reported, and which processes belong to it.
 #pragma once
 
 #include <chrono>
@@ -17,19 +17,18 @@ struct JobOptions {
   std::filesystem::path junit;            // "": no such file is written
 };
 
-// So long before the limit the hangs are told: a quarter of the limit, and half a minute at most.
+// How long before the limit hangs are reported: a quarter of the limit, at most half a minute.
 std::chrono::milliseconds lead_time(std::chrono::milliseconds timeout);
 
 using Processes = std::set<proc::ProcessKey>;
 
-// All that descend from this process now, without those that have ended, and without `strangers` and what descends from
-// them.
+// All present descendants of this process that have not ended, without `strangers` and their descendants.
 std::vector<proc::ProcessKey> list_job(const Processes& strangers);
 
-// From now on, a descendant that loses its parent becomes a child of this process. "" or why not.
+// From now on, a descendant that loses its parent becomes a child of this process. Returns "" or the reason why not.
 std::string adopt_orphans();
 
-// This process has a child left, be it one that has ended and was not waited for.
+// This process still has a child, perhaps one that has ended and was not waited for.
 bool has_children();
 
 // "123 (name), 124 (other), 3 more".

@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// "" or why not.
+// Returns "" or the reason of the failure.
 std::string write(const fs::path& file, const std::string& text, std::ios::openmode mode) {
   std::ofstream stream(file, std::ios::out | mode);
   stream << text;
@@ -37,7 +37,7 @@ std::string read_variable(const char* name) {
 
 bool is_on_github() { return !read_variable("GITHUB_ACTIONS").empty(); }
 
-// Of the sources.
+// The folder of the sources.
 fs::path find_workspace() {
   std::error_code ignored;
   const std::string workspace = read_variable("GITHUB_WORKSPACE");
@@ -74,7 +74,7 @@ void JobReport::tell(const model::Model& model, const std::vector<Finding>& find
   }
   std::vector<std::string> sentences;
   for (const std::string& sentence : unexplained) {
-    // "process 123 (app) …": how long it hangs changes, the process does not.
+    // "process 123 (app) …": the duration of the hang changes, the process does not.
     if (told_.insert(sentence.substr(0, sentence.find('('))).second) sentences.push_back(sentence);
   }
   if (fresh.empty() && sentences.empty()) return;

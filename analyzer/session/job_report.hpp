@@ -1,4 +1,4 @@
-// What a CI system gets to see of a job beside the text: report.json, a JUnit document, and on GitHub annotations and a
+// What a CI system gets from a job besides the text: report.json, a JUnit document, and on GitHub annotations and a
 // section in the summary of the step.
 #pragma once
 
@@ -17,32 +17,33 @@ namespace forksight {
 
 class JobReport {
  public:
-  // `document` is where report.json is to be; `shown` is its name for people.
+  // `document` is the path of report.json; `shown` is its name for people.
   JobReport(const RunOptions& options, std::filesystem::path document, std::filesystem::path shown);
 
-  // Writes a JUnit document that says that the job has not ended: a path that cannot be written is known before CMD
-  // starts, and the document is whole whatever ends this process. "" or why not.
+  // Writes a JUnit document that says that the job has not ended. So a path that cannot be written is known before CMD
+  // starts, and the document is complete whatever ends this process. Returns "" or the reason of the failure.
   std::string open();
 
-  // Tells what is new, and writes the documents. That goes to standard error where it goes to GitHub.
+  // Reports what is new and writes the documents. What goes to GitHub goes to standard error.
   void tell(const model::Model& model, const std::vector<Finding>& findings,
             const std::vector<std::string>& unexplained);
 
-  // What processes waited for when their time was up; on standard error, too.
+  // Reports what processes waited for when their time was up; also on standard error.
   void tell_waits(const model::Model& model, const std::vector<model::ProcessId>& processes);
 
-  // A hang was told.
+  // A hang was reported.
   bool has_told_hang() const { return has_told_hang_; }
   bool has_document() const { return has_document_; }
 
-  // One line on standard error, and in the JUnit document.
+  // Writes one line to standard error and to the JUnit document.
   void say(const std::string& sentence);
-  // The same, and for GitHub an annotation and a section: the job failed for this, and no finding says so.
+  // The same; on GitHub also an annotation and a section. For a reason that made the job fail and that is not a
+  // finding.
   void say_failure(const std::string& sentence);
 
   // CMD was not started.
   void fail(const std::string& why);
-  // The end, with the status that forksight exits with.
+  // The job has ended; forksight exits with this status.
   void end(int status, std::chrono::duration<double> time);
 
  private:
@@ -54,8 +55,8 @@ class JobReport {
   std::filesystem::path document_;
   std::filesystem::path shown_;
   std::set<std::string> told_;  // fingerprints, and sentences
-  std::string first_;           // what the job failed for, as far as it is known
-  std::string text_;            // all that was told
+  std::string first_;           // the first known reason why the job failed
+  std::string text_;            // everything that was reported
   double seconds_ = 0;
   bool has_told_hang_ = false;
   bool has_document_ = false;

@@ -28,7 +28,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kMostLogBytes = 64U << 20U;
-constexpr std::uint64_t kBlockBytes = 512;  // of st_blocks, stat(2)
+constexpr std::uint64_t kBlockBytes = 512;  // the unit of st_blocks in stat(2)
 constexpr int kOpenFolder = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 constexpr int kOpenFile = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
 
@@ -57,7 +57,7 @@ struct OldRun {
   bool has_rank = false;
 };
 
-// nullopt: it could not be read to the end.
+// nullopt: the folder could not be read completely.
 std::optional<std::vector<std::string>> list_names(int folder) {
   const int fd = ::openat(folder, ".", kOpenFolder);
   DIR* const listing = fd < 0 ? nullptr : ::fdopendir(fd);
@@ -86,7 +86,7 @@ std::string read_start(int folder, const std::string& name, std::size_t most) {
   return text;
 }
 
-// A trace that forksight wrote here.
+// Accepts a trace that forksight wrote on this machine.
 bool take_trace(int folder, const std::string& name, OldRun& run) {
   const std::string text = read_start(folder, name, sizeof(trace::TraceHeader));
   if (text.size() != sizeof(trace::TraceHeader)) return false;
@@ -112,7 +112,7 @@ bool take_outside(int folder, const std::string& name) {
   return static_cast<bool>(parse_outside(read_start(folder, name, kMostLogBytes)));
 }
 
-// Every file is one that forksight writes, and some file says by its contents that this is a run.
+// Accepts the folder if forksight writes every file in it, and the contents of some file show that it is a run.
 bool take_files(int folder, OldRun& run) {
   const auto names = list_names(folder);
   if (!names) return false;
@@ -132,7 +132,7 @@ bool take_files(int folder, OldRun& run) {
   return is_marked;
 }
 
-// As RunFolder gives it: date, time, pid, and perhaps an attempt.
+// The form that RunFolder uses: date, time, pid, and perhaps the number of an attempt.
 bool has_name_of_run(const std::string& name) {
   std::vector<std::size_t> digits{0};
   for (const char c : name) {
@@ -159,7 +159,7 @@ std::optional<OldRun> read_run(int root, const std::string& name) {
   return take_files(folder.get(), run) ? std::optional(std::move(run)) : std::nullopt;
 }
 
-// The folders that processes of this machine name, running or about to write.
+// The folders that processes of this machine use, now or soon.
 std::set<std::string> find_named_folders() {
   constexpr std::string_view kVariable = "FORKSIGHT_OUT=";
   std::set<std::string> folders;
@@ -175,7 +175,7 @@ std::set<std::string> find_named_folders() {
   return folders;
 }
 
-// False where it goes on, and where something came into it meanwhile.
+// False if the run goes on, or if a new file came into the folder in the meantime.
 bool remove_run(int root, const OldRun& run) {
   const Descriptor folder(::openat(root, run.name.c_str(), kOpenFolder));
   if (!folder || ::flock(folder.get(), LOCK_EX | LOCK_NB) != 0) return false;
@@ -202,7 +202,7 @@ std::optional<std::uint64_t> read_number(std::string_view text) {
   return is_whole && number > 0 && number < (std::uint64_t{1} << 32U) ? std::optional(number) : std::nullopt;
 }
 
-// False: neither a number of runs nor a size, or the second of its kind.
+// False: the word is neither a number of runs nor a size, or the second of its kind.
 bool read_bound(std::string_view word, KeepBounds& bounds) {
   constexpr std::string_view kUnits = "KMG";
   const std::size_t unit = word.empty() ? std::string_view::npos : kUnits.find(word.back());
@@ -238,7 +238,7 @@ std::vector<std::string> remove_old_runs(const fs::path& root, const fs::path& c
   if (!folder) return removed;
   std::size_t runs = 0;
   std::uint64_t bytes = 0;
-  std::optional<std::set<std::string>> named;  // asked when it matters
+  std::optional<std::set<std::string>> named;  // read only when needed
   for (const OldRun& run : list_runs(folder.get())) {
     ++runs;
     bytes += run.bytes;

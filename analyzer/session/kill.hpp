@@ -1,4 +1,4 @@
-// Whether a run ends what hangs, and whom it ends then. Pure.
+// Whether a run ends what hangs, and which processes it ends then. Pure.
 #pragma once
 
 #include <vector>
@@ -10,17 +10,18 @@
 
 namespace forksight {
 
-// Should the tree be ended for one of these: a hang at or above `least` of a process that is stuck now. That it is
-// stuck, without a word why, is no reason; and a process that goes on beside threads of its own that are stuck is ended
-// only where that is proven.
+// True if the tree should be ended because of one of these findings: a hang at or above `least` of a process that is
+// stuck now. A stuck process without a finding is no reason. A process that goes on while some threads of it are stuck
+// is ended only if that is proven.
 bool has_hang_to_end(const Verdicts& verdicts, const model::Model& model, const std::vector<Finding>& findings,
                      Certainty least);
 
-// Parents first, so that none replaces a child that it lost: the tree, and what left it and is stuck for good.
+// The tree, and processes that left it and are stuck for ever. Parents come first, so that none replaces a child that
+// it lost.
 std::vector<proc::ProcessKey> find_targets(std::vector<proc::ProcessKey> tree, const Verdicts& verdicts);
 
-// Those that will never go on, whatever is ended or told beside them, where a finding proves that and says why. Their
-// victims are not among them.
+// Processes that can never go on, whatever is ended beside them, and for which a finding proves that and gives the
+// cause. Their victims are not included.
 std::vector<proc::ProcessKey> find_proven_dead(const Verdicts& verdicts, const model::Model& model,
                                                const std::vector<Finding>& findings);
 

@@ -1,4 +1,4 @@
-// For the supervisor: calls that have not come back, and of which the traces will say no more until they do.
+// For the supervisor: calls that have not returned. The traces say no more about them until they do.
 #pragma once
 
 #include <vector>
@@ -8,9 +8,9 @@
 
 namespace forksight {
 
-// Atfork handlers in the middle of which a thread is.
+// Atfork handlers that a thread is inside of.
 std::vector<watch::StalledCall> find_open_handlers(const model::Model& model);
-// Waits for timers that a child does not have.
+// Waits for timers that the child does not have.
 std::vector<watch::StalledCall> find_timer_waits(const model::Model& model);
 
 }  // namespace forksight

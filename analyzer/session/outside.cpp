@@ -18,14 +18,14 @@ bool is_same(const model::Process& one, const model::Process& other) {
   return is_here && key_of(one) == key_of(other);
 }
 
-// It names a hang, and its cause is a guess or is not known.
+// The finding reports a hang, and its cause is a guess or not known.
 bool is_guess(const Finding& finding) {
   const bool is_hang = finding.outcome == Outcome::kHang || finding.outcome == Outcome::kMayHang;
   return is_hang && (finding.cause == Certainty::kPossible || finding.cause == Certainty::kUnknown);
 }
 
-// Of guesses the one that names more is better: the object that is waited for, or else what was lost. A semaphore that
-// the traces do not know as a lock is a signal: what was lost says more of it.
+// A guess that names more is better: it names the awaited object, or else what was lost. If the traces do not know a
+// semaphore as a lock, it is a signal: then what was lost says more than its name.
 int rank_of(const Finding& finding) {
   if (!is_guess(finding)) return 4;
   if (finding.rule == "deadlock") return 0;
@@ -33,7 +33,7 @@ int rank_of(const Finding& finding) {
   return finding.rule == "lost-wakeup" || finding.rule == "orphaned-semaphore" ? 2 : 3;
 }
 
-// Explained, or a victim of what is; at least as well as by a finding of this rank.
+// A finding of at least this rank explains the process, or a process that it is a victim of.
 bool is_explained(const model::Process& process, const model::Model& model, const std::vector<Finding>& findings,
                   int rank) {
   return std::ranges::any_of(findings, [&](const Finding& finding) {
@@ -56,12 +56,12 @@ model::ProcessId find_or_add(model::Model& model, const model::Process& process)
   return model.processes.size() - 1;
 }
 
-// Nothing is told of some process, or no more than a guess.
+// No finding is about some process, or only a guess is.
 bool is_worth_a_look(const model::Model& model, const std::vector<Finding>& findings) {
   return std::ranges::any_of(findings, is_guess) || !find_unexplained(model, findings).empty();
 }
 
-// What the traces know of the same forks: where fork() was called, and the lines of Python at that moment.
+// Adds what the traces know about the same forks: where fork() was called, and the Python lines at that moment.
 model::Model with_traced_forks(const model::Model& seen, const model::Model& traced) {
   model::Model model = seen;
   for (model::Fork& fork : model.forks) {
@@ -80,8 +80,7 @@ model::Model with_traced_forks(const model::Model& seen, const model::Model& tra
   return model;
 }
 
-// Worse guesses about these processes and no others give way to what is known of them. False: some guess is about
-// others, too.
+// Removes worse guesses about exactly these processes. False: some guess is also about others.
 bool displace_guesses(const KeptFinding& kept, const model::Model& model, std::vector<Finding>& findings) {
   const auto is_of_kept = [&](model::ProcessId id) {
     return std::ranges::any_of(kept.processes,
@@ -103,7 +102,7 @@ bool displace_guesses(const KeptFinding& kept, const model::Model& model, std::v
 void OutsideFindings::keep(const model::Model& seen, const model::Model& model, const std::vector<Finding>& findings) {
   if (!is_worth_a_look(model, findings)) return;
   for (Finding& finding : diagnose(with_traced_forks(seen, model))) {
-    if (finding.harm == Certainty::kPossible) continue;  // a guess is for who asks: `forksight why`
+    if (finding.harm == Certainty::kPossible) continue;  // guesses are only for users who ask with `forksight why`
     const bool is_known = is_explained(seen.processes[finding.process], model, findings, rank_of(finding)) ||
                           std::ranges::any_of(kept_, [&](const KeptFinding& kept) {
                             return kept.finding.fingerprint == finding.fingerprint &&
@@ -146,7 +145,7 @@ void OutsideFindings::add_to(model::Model& model, std::vector<Finding>& findings
       findings.push_back(std::move(finding));
       continue;
     }
-    // The same in another rank.
+    // The same finding in another rank.
     equal->count += finding.count;
     equal->processes.insert(equal->processes.end(), finding.processes.begin(), finding.processes.end());
     equal->victims.insert(equal->victims.end(), finding.victims.begin(), finding.victims.end());

@@ -1,5 +1,5 @@
-// outside.json, beside run.json: what a run found from outside and no trace tells, so that `forksight report` shows it
-// later, too.
+// outside.json, beside run.json: what a run found from outside and no trace shows, so that `forksight report` can show
+// it later, too.
 #pragma once
 
 #include <filesystem>
@@ -17,16 +17,17 @@ inline constexpr char kOutsideFile[] = "outside.json";
 
 struct KeptFinding {
   Finding finding;
-  std::vector<model::Process> processes;  // that show it, instead of finding.process and finding.processes
+  // the processes with the finding, instead of finding.process and finding.processes
+  std::vector<model::Process> processes;
 };
 
 std::string outside_to_json(const std::vector<KeptFinding>& kept);
 // The text is hostile input: sizes, types and words are checked.
 Result<std::vector<KeptFinding>> parse_outside(std::string_view text);
 
-// Replaces the file in `folder`. "" or why it could not.
+// Replaces the file in `folder`. Returns "" or the reason of the failure.
 std::string write_outside(const std::filesystem::path& folder, const std::vector<KeptFinding>& kept);
-// Of all folders below these, recursively. What cannot be read becomes a sentence of `limits`.
+// Reads all folders below these, recursively. What cannot be read becomes a sentence of `limits`.
 std::vector<KeptFinding> read_outside(const std::vector<std::filesystem::path>& folders,
                                       std::vector<std::string>& limits);
 

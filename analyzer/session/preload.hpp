@@ -1,4 +1,4 @@
-// How the shim gets into CMD: where it lies, what the environment must say, and what stands in the way.
+// How the shim gets into CMD: where it is, what the environment must contain, and what prevents it.
 #pragma once
 
 #include <filesystem>
@@ -10,20 +10,20 @@
 
 namespace forksight {
 
-// Where the installed or built tree has the shim, from the running executable.
+// The place of the shim in the installed or built tree, found from the running executable.
 Result<std::filesystem::path> find_shim();
 
-// The value of LD_PRELOAD with the shim in front of what was there.
+// The value of LD_PRELOAD: the shim in front of the old value.
 std::string preload_value(const std::filesystem::path& shim, const char* before);
 
-// The value of ASAN_OPTIONS with which AddressSanitizer, where it is a library of its own, starts behind the shim: it
-// refuses to start behind anything unless told otherwise. What was there is kept, and wins.
+// The value of ASAN_OPTIONS that lets AddressSanitizer, if it is a shared library, start behind the shim: by default it
+// refuses to start behind another library. Existing options are kept and take precedence.
 std::string asan_options_value(const char* before);
 
 // One sentence if the user's ASAN_OPTIONS ask for that refusal.
 std::optional<std::string> find_asan_limit(const char* options);
 
-// Why the loader will not, or not quietly, take the shim into this program; one sentence each.
+// Why the loader will not load the shim into this program, or not without a message; one sentence each.
 std::vector<std::string> find_preload_limits(const std::filesystem::path& program);
 
 }  // namespace forksight

@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kMaxInterpreters = 4;  // as the kernel allows
+constexpr int kMaxInterpreters = 4;  // the kernel's limit
 constexpr std::size_t kMaxProgramHeaders = 256;
 
 class File {
@@ -55,7 +55,7 @@ bool gains_rights(const fs::path& program) {
   return ::geteuid() != 0 && ::getxattr(program.c_str(), "security.capability", nullptr, 0) > 0;
 }
 
-// The interpreter of a "#!" line, "" if there is none.
+// The interpreter of a "#!" line; "" if there is none.
 std::string find_interpreter(std::string_view head) {
   if (!head.starts_with("#!")) return "";
   head.remove_prefix(2);
@@ -80,7 +80,7 @@ std::vector<std::string> find_preload_limits(const fs::path& program) {
       continue;
     }
     Elf64_Ehdr header;
-    // Neither a script with an interpreter nor a whole ELF header: the shell will run it.
+    // The file has neither a script's interpreter nor a complete ELF header: the shell will run it.
     if (got < sizeof header || std::memcmp(head.data(), ELFMAG, SELFMAG) != 0) return {};
     std::memcpy(&header, head.data(), sizeof header);
     if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_machine != EM_X86_64) {
@@ -94,10 +94,9 @@ std::vector<std::string> find_preload_limits(const fs::path& program) {
                           path.string())};
     }
     if (gains_rights(path)) {
-      return {
-          fmt::format("{} runs with the rights of somebody else: the loader ignores the shim there; forks and "
-                      "locks were not seen",
-                      path.string())};
+      return {fmt::format(
+          "{} runs with the rights of another user: the loader ignores the shim there; forks and locks were not seen",
+          path.string())};
     }
     return {};
   }

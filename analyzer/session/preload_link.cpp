@@ -18,49 +18,50 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr mode_t kCacheMode = 0700;  // as the XDG base directory specification has it
-// A process of the run that changes its user must still reach the link.
+constexpr mode_t kCacheMode = 0700;  // as the XDG base directory specification says
+// A process of the run that changes its user must still be able to reach the link.
 constexpr mode_t kLinkFolderMode = 0711;
 
-// "" if it is not set to an absolute path.
+// "" if the variable is not set to an absolute path.
 fs::path find_folder(const char* variable) {
   const char* const value = std::getenv(variable);
   return value == nullptr || *value != '/' ? fs::path() : fs::path(value);
 }
 
-// Only this user and root can replace what this user has in it. `may_be_shared`: others may have something in it, too.
+// Only this user and root can replace what this user has in the folder. `may_be_shared`: others may have files in it,
+// too.
 bool is_safe(const struct stat& status, bool may_be_shared) {
   const bool is_own = status.st_uid == ::geteuid() || (may_be_shared && status.st_uid == 0);
   const bool is_shared = (status.st_mode & (S_IWGRP | S_IWOTH)) != 0;
-  // In a sticky folder each user can remove only what is the user's own.
+  // In a sticky folder each user can remove only the user's own files.
   return S_ISDIR(status.st_mode) && is_own && (!is_shared || (may_be_shared && (status.st_mode & S_ISVTX) != 0));
 }
 
-// A folder of our own with nothing that another user could have put there; 0 or an errno.
+// A folder of this user in which no other user could have put anything; returns 0 or an errno.
 int make_own_folder(const fs::path& folder) {
   struct stat status {};
   if (::mkdir(folder.c_str(), kLinkFolderMode) != 0 && errno != EEXIST) return errno;
-  // Not stat: in /tmp another user may have made a link of that name before.
+  // lstat, not stat: in /tmp another user may have made a link of that name before.
   if (::lstat(folder.c_str(), &status) != 0) return errno;
   return is_safe(status, false) ? 0 : EPERM;
 }
 
-// 0 or an errno.
+// Returns 0 or an errno.
 int make_link(const fs::path& target, const fs::path& link) {
   std::error_code error;
   const auto is_made = [&] { return fs::read_symlink(link, error) == target && !error; };
   if (is_made()) return 0;
   const fs::path fresh = fmt::format("{}.{}", link.string(), ::getpid());
-  ::unlink(fresh.c_str());  // of a process with this number that was killed here
+  ::unlink(fresh.c_str());  // left by a killed process with the same number
   if (::symlink(target.c_str(), fresh.c_str()) == 0 && ::rename(fresh.c_str(), link.c_str()) == 0) return 0;
   const int problem = errno;
   ::unlink(fresh.c_str());
-  return is_made() ? 0 : problem;  // by another run
+  return is_made() ? 0 : problem;  // another run has made it
 }
 
 int make_link_below(const fs::path& folder, const fs::path& shim, const fs::path& link) {
   const fs::path parent = folder.parent_path();
-  ::mkdir(parent.c_str(), kCacheMode);  // the user's first program with a cache; else it is there
+  ::mkdir(parent.c_str(), kCacheMode);  // missing only if this is the user's first program with a cache
   struct stat status {};
   if (::stat(parent.c_str(), &status) != 0) return errno;
   if (!is_safe(status, true)) return EPERM;
@@ -89,7 +90,7 @@ std::vector<fs::path> list_link_folders() {
 
 Result<fs::path> make_preload_path(const fs::path& shim, const std::vector<fs::path>& folders) {
   if (can_be_preloaded(shim)) return shim;
-  // One for each place where forksight is installed or built.
+  // One link for each place where forksight is installed or built.
   const std::string place = fmt::format("shim-{:016x}", std::hash<std::string>()(shim.native()));
   std::string tried;
   for (const fs::path& folder : folders) {

@@ -19,15 +19,15 @@ namespace forksight {
 namespace {
 
 constexpr char kVariable[] = "FORKSIGHT_PYTHON_SIGNAL";
-// Real-time, and far from both ends: runtimes and debuggers take theirs from there.
+// A real-time signal far from both ends of the range, because runtimes and debuggers use signals near the ends.
 constexpr char kOurChoice[] = "52";
 constexpr std::chrono::milliseconds kPatience{500};
 constexpr std::chrono::milliseconds kPause{5};
 
 std::uint64_t bit_of(int signal) { return std::uint64_t{1} << static_cast<unsigned>(signal - 1); }
 
-// 0: none, or it was another image that said so. After an exec the signal has its default action, which would end the
-// process, or a handler of the new program's.
+// 0: none, or another image of the process named it. After an exec the signal has its default action, which would end
+// the process, or a handler of the new program.
 int find_signal(const model::Model& quick, const proc::ProcessKey& key) {
   const auto shim_start = proc::find_shim(key.pid);
   if (shim_start.value_or(0) == 0) return 0;
@@ -73,7 +73,8 @@ bool send_request(const proc::ProcessKey& key, int signal) {
   return sent;
 }
 
-// An idle program is not to be woken for nothing: only one that waits for what its fork broke, or that nothing can end.
+// An idle program must not be woken without need: ask only a process that waits for something that its fork broke, or
+// that nothing can end.
 bool is_worth_asking(const model::Model& quick, const watch::Verdict& verdict) {
   const auto is_open = [&](const model::Touch& touch) {
     return !touch.returned && !touch.cured && quick.processes[touch.process].pid == verdict.key.pid;

@@ -1,6 +1,6 @@
-// Asks processes that were proven dead for their Python stacks: by the signal for which the shim said in its trace that
-// it handles it there, and that nothing else in the process handles. After the proof nothing can be disturbed: whoever
-// sleeps goes on sleeping, for the kernel restarts the waits that a proof is made of.
+// Asks processes that are proven dead for their Python stacks. It sends the signal that the shim, according to the
+// trace, handles in that process and that nothing else in the process handles. After the proof nothing can be
+// disturbed: a sleeping thread sleeps on, because the kernel restarts the waits that a proof consists of.
 #pragma once
 
 #include <map>
@@ -12,10 +12,12 @@
 
 namespace forksight {
 
-// For the environment of the command: what FORKSIGHT_PYTHON_SIGNAL says there already, "0" for never, else our choice.
+// For the environment of CMD: the existing value of FORKSIGHT_PYTHON_SIGNAL, where "0" means never, or else forksight's
+// own choice.
 std::string python_signal_value();
 
-// Asks each of `stuck` and waits until they sleep again, half a second at most. `quick`: what the traces say.
+// Asks each of `stuck` and waits until they sleep again, at most half a second. `quick`: a model of the traces without
+// symbols.
 void request_python_stacks(const model::Model& quick, const std::map<proc::ProcessKey, watch::Verdict>& stuck,
                            watch::Supervisor& supervisor);
 

@@ -21,8 +21,8 @@
 namespace forksight {
 namespace {
 
-// Standard error may be a pipe that somebody made non-blocking, or one that nobody reads any more. False: not all was
-// written, and errno says why.
+// Standard error may be a non-blocking pipe, or a pipe that nobody reads any more. False: not everything was written,
+// and errno has the reason.
 bool write_all(int fd, const std::string& text) {
   for (std::size_t done = 0; done < text.size();) {
     const ssize_t wrote = ::write(fd, text.data() + done, text.size() - done);
@@ -57,7 +57,7 @@ RunReport::~RunReport() {
 std::string RunReport::open() {
   if (options_.report.empty()) return "";
   if (is_on_standard_output()) {
-    // Never cut or written anew: somebody may have appended it to a file.
+    // Standard output is never cut or written anew, because it may be a file that the user appends to.
     file_ = ::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0);
     return file_ >= 0 ? "" : fmt::format("standard output: cannot be written: {}", std::strerror(errno));
   }
@@ -71,13 +71,13 @@ std::string RunReport::open() {
   return "";
 }
 
-// A file always holds one whole report: it is written anew.
+// A file is written anew each time, so that it always holds one whole report.
 void RunReport::write_whole(const std::string& text) {
   const bool is_ready = !is_regular_ || (::lseek(file_, 0, SEEK_SET) == 0 && ::ftruncate(file_, 0) == 0);
   const bool is_written = is_ready && write_all(file_, text);
   const std::string place = is_on_standard_output() ? "standard output" : options_.report.string();
   if (!is_written) problem_ = fmt::format("{}: cannot be written: {}", place, std::strerror(errno));
-  if (is_written && is_regular_) problem_.clear();  // what a stream has lost stays lost
+  if (is_written && is_regular_) problem_.clear();  // a stream cannot recover what it has lost
 }
 
 void RunReport::write_document(const model::Model& model, const std::vector<Finding>& findings) {
@@ -93,7 +93,7 @@ bool RunReport::say(const model::Model& model, const std::vector<Finding>& findi
   std::vector<std::string> shown_sentences;
   bool has_news = !fresh.empty();
   for (const std::string& sentence : unexplained) {
-    // "process 123 (app) …": how long it hangs changes, the process does not.
+    // "process 123 (app) …": the duration of the hang changes, the process does not.
     const bool is_new = said_.insert(sentence.substr(0, sentence.find('('))).second;
     has_news = has_news || is_new;
     if (is_new || is_regular_) shown_sentences.push_back(sentence);
@@ -122,7 +122,7 @@ void RunReport::say_waits(const model::Model& model, const std::vector<model::Pr
   if (is_beside && options_.quiet) return;
   const int fd = is_beside ? STDERR_FILENO : file_;
   waits_ = render::render_waits(model, processes, text_options());
-  // A file has the findings so far: this goes below them, until say_last() writes it anew.
+  // A file has the findings so far. These lines go below them until say_last() writes the file anew.
   write_all(fd, waits_);
 }
 
@@ -132,7 +132,7 @@ void RunReport::take_back(std::int32_t pid, const std::vector<std::string>& fing
   // A document, and a file, are written anew at the end.
   if (options_.format == ReportFormat::kJson || is_regular_) return;
   write_all(file_ >= 0 ? file_ : STDERR_FILENO,
-            fmt::format("forksight: process {} went on: what was said above of its hang is taken back\n", pid));
+            fmt::format("forksight: process {} went on: its hang, reported above, is withdrawn\n", pid));
 }
 
 void RunReport::say_last(const model::Model& model, const std::vector<Finding>& findings,
@@ -174,7 +174,8 @@ void RunReport::say_summary(const model::Model& model, const std::vector<Finding
   if (unexplained > 0) line += fmt::format(", but {} unexplained hang{}", unexplained, unexplained == 1 ? "" : "s");
   line += fmt::format(" in {} process{}", processes, processes == 1 ? "" : "es");
   if (!problem_.empty()) write_all(STDERR_FILENO, fmt::format("forksight: error: {}\n", problem_));
-  if (file_ >= 0 && problem_.empty() && !is_on_standard_output()) line += fmt::format("; report in {}", options_.report.string());
+  if (file_ >= 0 && problem_.empty() && !is_on_standard_output())
+    line += fmt::format("; report in {}", options_.report.string());
   if (!folder.empty()) line += fmt::format("; traces in {}", folder.string());
   note(line);
 }

@@ -1,4 +1,4 @@
-// What `run` says, and where. A finding is said once a run, when it is first made.
+// What `run` reports, and where. Each finding is reported once in a run, when it is first made.
 #pragma once
 
 #include <cstddef>
@@ -23,32 +23,33 @@ class RunReport {
   RunReport(const RunReport&) = delete;
   RunReport& operator=(const RunReport&) = delete;
 
-  // Opens --report FILE, so that a path that cannot be written is said before CMD starts. "" if all is well.
+  // Opens --report FILE, so that a path that cannot be written is reported before CMD starts. "" if all is well.
   std::string open();
 
-  // Says the findings that are new, and the sentences about unexplained processes that are. True if any was.
+  // Reports new findings and new sentences about unexplained processes. True if there was any.
   bool say(const model::Model& model, const std::vector<Finding>& findings,
            const std::vector<std::string>& unexplained);
-  // The same at the end; for JSON the whole, found or not.
+  // The same at the end. In JSON format it writes the whole document, even without findings.
   void say_last(const model::Model& model, const std::vector<Finding>& findings,
                 const std::vector<std::string>& unexplained);
 
-  // What these processes of `model` wait for; as text, also beside a document, which has findings.
+  // Reports what these processes of `model` wait for. The text is also written beside a document, because a document
+  // only has findings.
   void say_waits(const model::Model& model, const std::vector<model::ProcessId>& processes);
 
-  // How CMD ended, as of wait(2): told at the end if that was by a signal. A document has it with the process.
+  // How CMD ended, as of wait(2). It is reported at the end if a signal ended CMD; a document has it with the process.
   void note_end(int status);
-  // Process `pid` goes on: these findings are no more.
+  // Process `pid` goes on: withdraws these findings.
   void take_back(std::int32_t pid, const std::vector<std::string>& fingerprints);
 
-  // The last line, and what could not be seen. `folder` is where the traces are, "" if there are none.
+  // Writes the last line, and what could not be seen. `folder` has the traces; "" if there are none.
   void say_summary(const model::Model& model, const std::vector<Finding>& findings, std::size_t unexplained,
                    std::size_t processes, const std::filesystem::path& folder) const;
 
-  // The report is not in --report FILE as a whole.
+  // --report FILE does not have the whole report.
   bool has_failed() const { return !problem_.empty(); }
 
-  // One line of forksight's own on standard error, unless quiet.
+  // Writes one line of forksight's own to standard error, unless quiet.
   void note(const std::string& line) const;
 
  private:
@@ -58,12 +59,12 @@ class RunReport {
   bool is_on_standard_output() const { return options_.report == kStandardOutput; }
 
   const RunOptions& options_;
-  int file_ = -1;  // --report FILE, or our standard output
+  int file_ = -1;  // --report FILE, or forksight's standard output
   bool is_regular_ = false;
-  std::string problem_;         // why the latest report is not in FILE; "": it is
-  std::string waits_;           // what say_waits() said
-  std::string end_;             // of CMD, "" where nothing is to be told
-  bool is_stale_ = false;       // the latest document holds something that was taken back
+  std::string problem_;         // why FILE does not have the latest report; "": it does
+  std::string waits_;           // the lines of say_waits()
+  std::string end_;             // CMD's end; "" if it is not reported
+  bool is_stale_ = false;       // the latest document contains something that was withdrawn
   std::set<std::string> said_;  // fingerprints, and sentences
 };
 

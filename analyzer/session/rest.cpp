@@ -14,9 +14,9 @@ namespace forksight {
 namespace {
 
 constexpr std::chrono::seconds kLeast{1};
-constexpr double kLeastShare = 0.05;      // of one processor: who uses less does nothing
-constexpr int kCostShare = 200;           // looks may take one part in so many of the time
-constexpr std::size_t kMostThreads = 64;  // of each process
+constexpr double kLeastShare = 0.05;      // of one processor: processes that use less do nothing
+constexpr int kCostShare = 200;           // looks may take one part in this many of the time
+constexpr std::size_t kMostThreads = 64;  // for each process
 
 std::map<std::int32_t, std::uint64_t> read_ticks(const watch::Tree& tree) {
   std::map<std::int32_t, std::uint64_t> ticks;

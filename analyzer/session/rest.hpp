@@ -1,6 +1,6 @@
-// A run that does nothing, though it is not proved to hang: what its processes wait for. It is asked at Ctrl-C, and
-// Ctrl-C reaches the processes when it reaches us: what ends at once leaves nothing to look at. So the answer is kept
-// ready.
+// What the processes of a run wait for that does nothing, although no hang is proven. Users ask at Ctrl-C. Ctrl-C
+// reaches the processes at the same moment as forksight, and processes that end at once cannot be examined. So the
+// answer is prepared in advance.
 #pragma once
 
 #include <chrono>
@@ -17,12 +17,13 @@ namespace forksight {
 
 class RunRest {
  public:
-  // At each look. Cheap: one read a process and second, and a look at the waits when the run has come to rest.
+  // Called at each look. It is cheap: one read for each process and second, and one look at the waits when the run has
+  // come to rest.
   void follow(const watch::Supervisor& supervisor, watch::Clock::time_point now);
 
-  // Since a second or more no process was made or ended, and all together used next to no processor time.
+  // For a second or more no process was made or ended, and all together used almost no processor time.
   bool is_at_rest() const { return is_at_rest_; }
-  // What each waits for, as of the latest rest: no stacks. Nothing unless is_at_rest().
+  // What each process waits for, as of the latest rest: without stacks. Empty unless is_at_rest().
   const model::Model& waits() const { return waits_; }
 
  private:
@@ -37,7 +38,7 @@ class RunRest {
   model::Model waits_;
 };
 
-// The processes of `seen` of which each thread is in a wait, without those that were told of already.
+// The processes of `seen` in which each thread waits, without those that were reported already.
 std::vector<model::ProcessId> find_resting(const model::Model& seen, const std::set<proc::ProcessKey>& told);
 
 }  // namespace forksight

@@ -9,20 +9,20 @@
 namespace forksight {
 namespace {
 
-// A process without a second thread has nothing to lose at a fork.
+// A process with a single thread has nothing to lose at a fork.
 bool has_threads(pid_t pid) {
   struct stat status {};
   return ::stat(fmt::format("/proc/{}/task", pid).c_str(), &status) == 0 && status.st_nlink > 3;
 }
 
-// It may have made its trace before it became another user.
+// The process may have made its trace before it changed its user.
 bool has_trace(pid_t pid) {
   std::ifstream maps(fmt::format("/proc/{}/maps", pid));
   std::string line;
   while (std::getline(maps, line)) {
     if (line.find(".fstrace") != std::string::npos) return true;
   }
-  return !maps.eof();  // it cannot be read: nothing is known
+  return !maps.eof();  // it cannot be read, so nothing is known
 }
 
 }  // namespace
@@ -38,7 +38,7 @@ std::vector<std::string> RunRights::look(const watch::Supervisor& supervisor) {
   std::vector<std::string> sentences;
   for (const auto& [pid, member] : supervisor.tree().living()) {
     struct stat status {};
-    // The folder of a process in /proc belongs to its effective user.
+    // A process's folder in /proc belongs to its effective user.
     if (::stat(fmt::format("/proc/{}", pid).c_str(), &status) != 0 || status.st_uid == ::geteuid()) continue;
     if (told_.contains(member.key) || !is_closed_to(status.st_uid) || !has_threads(pid) || has_trace(pid)) continue;
     told_.insert(member.key);

@@ -1,5 +1,5 @@
-// Processes that have another user than `run`, who may not write to the folder of the traces: what the shim would tell
-// of them is not told.
+// Processes that run as another user than `run`, and may not write to the folder of the traces: what the shim would
+// record of them is missing.
 #pragma once
 
 #include <sys/types.h>
@@ -17,7 +17,7 @@ namespace forksight {
 class RunRights {
  public:
   explicit RunRights(std::filesystem::path folder) : folder_(std::move(folder)) {}
-  // Looks at processes that are new; a sentence for each that has threads and no trace.
+  // Looks at new processes. Returns a sentence for each one that has threads and no trace.
   std::vector<std::string> look(const watch::Supervisor& supervisor);
 
  private:

@@ -33,7 +33,7 @@ std::string name_of_now() {
   return fmt::format("{}-{}", text, ::getpid());
 }
 
-// Like mkdir -p; 0 or an errno.
+// Like mkdir -p; returns 0 or an errno.
 int make_folders(const fs::path& folder) {
   if (::mkdir(folder.c_str(), kOwnerOnly) == 0) return 0;
   if (errno == ENOENT && folder.has_parent_path() && folder.parent_path() != folder) {
@@ -60,7 +60,7 @@ Result<RunFolder> RunFolder::make(const fs::path& out) {
   if (const int error = make_folders(root); error != 0) return fail(error);
   const std::string name = name_of_now();
   for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {
-    // Ranks of one job on several machines may share folder, second and pid.
+    // Ranks of one job on several machines may agree in folder, second and pid.
     const std::string unique = attempt == 0 ? name : fmt::format("{}-{}", name, attempt);
     if (::mkdir((root / unique).c_str(), kOwnerOnly) == 0) {
       RunFolder folder;
@@ -80,8 +80,8 @@ Result<RunFolder> RunFolder::make_private() {
   const char* const place = std::getenv("TMPDIR");
   std::string name = fmt::format("{}/forksight-XXXXXX", place == nullptr || *place != '/' ? "/tmp" : place);
   if (::mkdtemp(name.data()) == nullptr) {
-    return Error{fmt::format("{}: no folder for the traces can be made: {}; choose one with --out", name,
-                             std::strerror(errno))};
+    return Error{
+        fmt::format("{}: no folder for the traces can be made: {}; choose one with --out", name, std::strerror(errno))};
   }
   RunFolder folder;
   folder.path_ = name;
@@ -92,7 +92,7 @@ Result<RunFolder> RunFolder::make_private() {
 void RunFolder::lock() {
   const int fd = ::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) return;
-  ::flock(fd, LOCK_SH | LOCK_NB);  // a file system without locks: processes of the run still name the folder
+  ::flock(fd, LOCK_SH | LOCK_NB);  // a file system without locks; processes of the run still name the folder
   lock_ = std::shared_ptr<const int>(new int(fd), [](const int* held) {
     ::close(*held);
     delete held;
@@ -117,7 +117,7 @@ void RunFolder::remove_traces() const {
 void RunFolder::remove_if_empty() const {
   if (has_traces()) return;
   ::unlink((path_ / collect::kRunLogFile).c_str());
-  // rmdir refuses what is not empty: whatever somebody else put there stays.
+  // rmdir refuses to remove a folder that is not empty, so files of others stay.
   if (::rmdir(path_.c_str()) == 0 && !made_out_.empty()) ::rmdir(made_out_.c_str());
 }
 

@@ -1,4 +1,4 @@
-// The folder of one run: made before CMD starts, removed again if nothing was written into it.
+// The folder of one run: made before CMD starts, and removed again if nothing was written into it.
 #pragma once
 
 #include <filesystem>
@@ -10,30 +10,30 @@ namespace forksight {
 
 class RunFolder {
  public:
-  // Makes `out` and in it a folder named by local time and pid, both for their owner alone. Never reuses one.
+  // Makes `out`, and in it a folder named by local time and pid, both only for their owner. Never reuses a folder.
   static Result<RunFolder> make(const std::filesystem::path& out);
 
-  // A new folder in TMPDIR, or in /tmp, for its owner alone.
+  // A new folder in TMPDIR, or in /tmp, only for its owner.
   static Result<RunFolder> make_private();
 
   const std::filesystem::path& path() const { return path_; }  // absolute
-  std::filesystem::path shown() const { return shown_; }       // as the user gave it
-  // Where the folders of other runs are; "" of a private one.
+  std::filesystem::path shown() const { return shown_; }       // as the user wrote it
+  // The folder with the other runs; "" for a private folder.
   const std::filesystem::path& root() const { return root_; }
   bool has_traces() const;
-  // Removes the folder, and `out` if make() made it and nothing else is in it. A folder with a trace in it stays.
+  // Removes the folder, and also `out` if make() made it and it is empty. A folder with a trace in it stays.
   void remove_if_empty() const;
   void remove_traces() const;
 
  private:
-  // As long as forksight runs: nobody takes the folder for one of a run that is over. CMD does not inherit it.
+  // Shows, as long as forksight runs, that the run goes on. CMD does not inherit the lock.
   void lock();
 
   std::filesystem::path path_;
   std::filesystem::path shown_;
   std::filesystem::path root_;
-  std::shared_ptr<const int> lock_;  // a descriptor with a lock of flock(2), released with its last owner
-  std::filesystem::path made_out_;  // "" if it was there before
+  std::shared_ptr<const int> lock_;  // a descriptor with a lock of flock(2), released by its last owner
+  std::filesystem::path made_out_;   // "" if it existed before
 };
 
 }  // namespace forksight

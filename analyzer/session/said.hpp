@@ -1,5 +1,5 @@
-// What a run has found so far, by the processes that it is about: so that it can be taken back if these go on, and
-// counts for the exit status if they do not.
+// What a run has reported so far, by the processes concerned. If these go on, it can be withdrawn; if not, it counts
+// for the exit status.
 #pragma once
 
 #include <cstdint>
@@ -18,19 +18,19 @@ namespace forksight {
 class RunSaid {
  public:
   void note(const Verdicts& verdicts, const model::Model& model, const std::vector<Finding>& findings);
-  // This process goes on. The fingerprints of the findings that nothing speaks for any more.
+  // This process goes on. Returns the fingerprints of the findings for which no evidence is left.
   std::vector<std::string> take_back(const proc::ProcessKey& key);
-  // What was not proven, and is not found any more: its processes ended after they went on.
+  // Withdraws findings that were not proven and are not found any more: their processes went on and then ended.
   std::map<std::int32_t, std::vector<std::string>> take_back_unproven(const std::vector<Finding>& last);
-  // Something at or above `least` was found and stays. `last` is what was found at the end. A process that hung may be
-  // gone by then: what was found once is kept.
+  // Something at or above `least` was found and not withdrawn. `last` are the findings at the end. A process that hung
+  // may have ended by then, so earlier findings are kept.
   bool has_at_least(Certainty least, const std::vector<Finding>& last) const;
 
  private:
   struct Said {
     Certainty harm = Certainty::kPossible;
-    std::set<proc::ProcessKey> stuck;  // of the processes that it is about
-    bool is_proven = false;            // not by age alone, as a call that has not come back for long
+    std::set<proc::ProcessKey> stuck;  // of the processes concerned
+    bool is_proven = false;            // not judged only by age, as a call that has not returned for long
   };
   std::map<std::string, Said> said_;  // by fingerprint
 };

@@ -48,13 +48,15 @@ namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kPace{250};
-constexpr int kSearchShare = 200;  // a search for processes that lost their parent may take one part in so many of the time
-constexpr int kLoadShare = 50;     // so may the reading of growing traces
-constexpr std::chrono::milliseconds kLastMoment{500};  // in which what CMD leaves may end by itself
+constexpr int kSearchShare =
+    200;  // a search for processes that lost their parent may take one part in this many of the time
+constexpr int kLoadShare = 50;  // the same for reading growing traces
+// in which processes that CMD leaves behind may end by themselves
+constexpr std::chrono::milliseconds kLastMoment{500};
 
 class Session {
  public:
-  // `job` is where a run with a time limit is told, null for others; `strangers` are no part of it.
+  // `job`: where a run with a time limit is reported; null for other runs. `strangers` are not part of the run.
   Session(const RunOptions& options, RunReport& report, RunFolder folder, const RunSignals& signals, pid_t command,
           JobReport* job, Processes strangers)
       : options_(options),
@@ -108,7 +110,7 @@ class Session {
     rest_.follow(supervisor_, now);
     for (const std::string& sentence : rights_.look(supervisor_)) history_.add_limit(sentence);
     if (is_time_to_tell(now) && has_news(now)) {
-      // Who waits for it is told with it, however short a time.
+      // Processes that wait for it are reported with it, however short their wait.
       supervisor_.poll_at_any_age(now);
       note(supervisor_.verdicts(), now);
       if (has_news(now)) report_stuck(supervisor_.verdicts());
@@ -119,12 +121,12 @@ class Session {
 
   Clock::time_point limit() const { return started_ + options_.job->timeout; }
 
-  // The hangs of a job are told shortly before its limit.
+  // The hangs of a job are reported shortly before its limit.
   bool is_time_to_tell(Clock::time_point now) const {
     return job_ == nullptr || now >= limit() - lead_time(options_.job->timeout);
   }
 
-  // What went on since something was ended may hang again, of another cause.
+  // A process that went on after another was ended may hang again for another reason.
   void forget_freed() {
     if (killed_.empty()) return;
     std::erase_if(reported_, [&](const auto& entry) { return !supervisor_.verdicts().contains(entry.first); });
@@ -137,7 +139,7 @@ class Session {
     });
   }
 
-  // One of which only threads were stuck is news once all of it is.
+  // A process of which only threads were stuck is reported again once all of it is stuck.
   bool was_reported(const watch::Verdict& verdict) const {
     const auto known = reported_.find(verdict.key);
     if (known == reported_.end()) return false;
@@ -149,7 +151,7 @@ class Session {
   }
 
   void take_back(const proc::ProcessKey& key) {
-    // It goes on because we have ended what it waited for.
+    // The process goes on because forksight has ended what it waited for.
     if (!killed_.empty()) return;
     reported_.erase(key);
     outside_.forget(key);
@@ -174,8 +176,9 @@ class Session {
     if (may_kill && has_hang_to_end(verdicts, diagnosis.model, diagnosis.findings, options_.kill_on)) killing_ = true;
   }
 
-  // The processes of the run as `forksight why` sees them, before anything is ended. Who may be meant to wait is not
-  // stopped for it, as a stop ends some system calls; but one that waits for what its fork broke is not meant to.
+  // The processes of the run as `forksight why` sees them, before anything is ended. A stop ends some system calls, so
+  // a process that may be meant to wait is not stopped. A process that waits for something that its fork broke is not
+  // meant to wait.
   std::optional<model::Model> look_at_hang(const Verdicts& verdicts, const model::Model& traced) const {
     std::set<std::int32_t> broken;
     for (const model::Touch& touch : traced.touches) {
@@ -193,7 +196,8 @@ class Session {
     return inspect::build_model(tree->subjects);
   }
 
-  // What the traces say about processes to look at: those that the walk did not meet, and threads that may be spinning.
+  // Follows what the traces say about processes to look at: those that the walk did not meet, and threads that may be
+  // spinning.
   void follow_traces() {
     if (news_.arrived()) has_unread_traces_ = true;
     const auto start = Clock::now();
@@ -211,7 +215,7 @@ class Session {
     next_load_ = Clock::now() + (Clock::now() - start) * kLoadShare;
   }
 
-  // A process may fork and end between two walks: its child has another parent by then, and need not write a trace.
+  // A process may fork and end between two walks. Its child then has another parent, and need not write a trace.
   void look_for_orphans() {
     if (job_ != nullptr) adopt_children();
     const auto start = Clock::now();
@@ -239,7 +243,7 @@ class Session {
 
   // Its environment names the folder of this run.
   bool has_our_mark(std::int32_t pid) const {
-    // With its end: another run's folder may begin with the name of this one.
+    // Includes the end of the value, because the name of another run's folder may begin with the name of this one.
     const std::string mark = fmt::format("FORKSIGHT_OUT={}", folder_.path().string()) + '\0';
     return proc::read_environment(pid).find(mark) != std::string::npos;
   }
@@ -260,7 +264,8 @@ class Session {
       if (process.pid <= 0 || supervisor_.tree().living().contains(process.pid)) continue;
       const auto stat = proc::read_stat(process.pid);
       if (!stat) continue;
-      // A forked child's start is not in the trace: its environment must say that it is one of ours.
+      // The trace does not have the start time of a forked child. Its environment must show that it belongs to this
+      // run.
       const bool is_ours =
           process.start_ticks != 0 ? process.start_ticks == stat->start_ticks : has_our_mark(process.pid);
       if (is_ours) supervisor_.tree().adopt({process.pid, stat->start_ticks});
@@ -289,7 +294,7 @@ class Session {
 
   void follow_calls(const model::Model& model) {
     std::vector<watch::StalledCall> calls = find_open_handlers(model);
-    // A handler that comes back changes its record in place, which is no news.
+    // A handler that returns changes its record in place, which does not make the trace longer.
     has_unread_traces_ = has_unread_traces_ || !calls.empty();
     for (const watch::StalledCall& wait : find_timer_waits(model)) calls.push_back(wait);
     supervisor_.set_stalled(calls);
@@ -323,7 +328,8 @@ class Session {
       reap();
       return;
     }
-    // The terminal and the kernel send to the whole process group, CMD included; kill(1) meant CMD, and found us.
+    // The terminal and the kernel send to the whole process group, CMD included. A signal by kill(1) was meant for CMD,
+    // but reached forksight.
     const bool by_process = info.ssi_code <= 0;
     const bool ends = signal == SIGINT || signal == SIGQUIT || signal == SIGTERM || signal == SIGHUP;
     was_told_to_end_ = was_told_to_end_ || ends;
@@ -338,7 +344,7 @@ class Session {
     if (by_process) send_signal(command_, signal);
   }
 
-  // CMD may be on its way out already: what the latest look proved of it still counts. True if something hangs.
+  // CMD may already be ending: what the latest look proved about it still counts. True if something hangs.
   bool report_before_the_end() {
     Verdicts stuck = supervisor_.verdicts();
     supervisor_.poll_at_any_age(Clock::now());
@@ -358,8 +364,8 @@ class Session {
     return true;
   }
 
-  // Of processes that wait, though nothing proves that they hang, and of which no finding told: what for. Once a run.
-  // `is_ours_alone`: nothing but forksight has got the signal, so that all is as it was.
+  // Reports what processes wait for that have no proven hang and no finding. Once in a run. `is_ours_alone`: only
+  // forksight has received the signal, so the processes are unchanged.
   void report_rest(bool is_ours_alone) {
     if (was_rest_told_ || !rest_.is_at_rest()) return;
     std::optional<model::Model> seen;
@@ -367,7 +373,7 @@ class Session {
     const std::set<proc::ProcessKey> stuck = find_told();
     std::vector<model::ProcessId> resting = find_resting(rest_.waits(), stuck);
     const std::vector<model::ProcessId> now = seen ? find_resting(*seen, stuck) : std::vector<model::ProcessId>();
-    // Some may have got the signal all the same, and be gone.
+    // Some processes may have received the signal all the same, and have ended.
     const bool is_whole = seen && now.size() >= resting.size();
     const model::Model& told = is_whole ? *seen : rest_.waits();
     if (is_whole) resting = now;
@@ -380,7 +386,7 @@ class Session {
     }
   }
 
-  // A report told why these hang, or that nobody knows it. Of one that goes on it told of threads.
+  // The processes whose hang was reported, with or without a cause. For a process that goes on, threads were reported.
   std::set<proc::ProcessKey> find_told() const {
     std::set<proc::ProcessKey> told;
     for (const auto& [key, liveness] : reported_) {
@@ -389,7 +395,7 @@ class Session {
     return told;
   }
 
-  // As `forksight why --no-stop` sees it, places included.
+  // As `forksight why --no-stop` sees it, with the places of the waits.
   std::optional<model::Model> look_at_rest() const {
     inspect::LiveTreeOptions options;
     options.stop = false;
@@ -399,14 +405,14 @@ class Session {
     const auto tree = inspect::look_at_tree(command_pid_, options);
     if (!tree) return std::nullopt;
     model::Model seen = inspect::build_model(tree->subjects);
-    // What is beside the run, and has the other end of something, is no part of it.
+    // A process beside the run that has the other end of something is not part of the run.
     for (model::Process& process : seen.processes) {
       if (!supervisor_.tree().living().contains(process.pid)) process.waits.clear();
     }
     return seen;
   }
 
-  // As process 1 of a container we get orphans, too.
+  // As process 1 of a container, forksight gets orphans of other programs, too.
   void reap() {
     for (;;) {
       int status = 0;
@@ -419,14 +425,15 @@ class Session {
     }
   }
 
-  // Nothing is taken back of what is ended now, and a signal of ours is no reason to tell of it.
+  // Findings about processes that are ended now are not withdrawn, and forksight's own signal is no reason for a
+  // report.
   void end_at_limit() {
     is_over_limit_ = true;
     was_told_to_end_ = true;
     given_up_ = true;
     report_before_the_end();
     if (job_->has_told_hang()) {
-      job_->say("the job was ended at the limit; what hangs is told above");
+      job_->say("the job was ended at the limit; the hangs are reported above");
       return;
     }
     job_->say_failure("the job was ended at the limit; nothing was stuck");
@@ -434,7 +441,7 @@ class Session {
     if (!was_rest_told_) job_->say("these processes ran at the limit: " + name_processes(list_job(strangers_)));
   }
 
-  // What waits for them may go on then.
+  // Processes that wait for them may go on then.
   void kill_dead(const std::vector<proc::ProcessKey>& dead) {
     if (dead.empty()) return;
     job_->say("these processes can never go on; forksight ends them: " + name_processes(dead));
@@ -453,7 +460,7 @@ class Session {
     return status;
   }
 
-  // Leaves nothing behind. What CMD leaves may be about to end by itself.
+  // Leaves no process behind. Processes that CMD left may be about to end by themselves.
   void end_job() {
     const auto ask_at = Clock::now() + (is_over_limit_ ? std::chrono::milliseconds(0) : kLastMoment);
     const auto force_at = ask_at + options_.job->grace;
@@ -462,7 +469,8 @@ class Session {
     for (;;) {
       reap();
       const std::vector<proc::ProcessKey> job = list_job(strangers_);
-      // The list may miss one that another leaves at that moment. Without a child there is none.
+      // The list may miss a process that another one leaves behind at that moment. If this process has no child, there
+      // is none.
       if (job.empty() && (!strangers_.empty() || !has_children())) return;
       const auto now = Clock::now();
       if (now >= give_up_at) {
@@ -470,7 +478,7 @@ class Session {
         return;
       }
       if (now >= ask_at && asked.empty() && !job.empty() && !given_up_) {
-        job_->say("CMD has left these processes behind; forksight ends them: " + name_processes(job));
+        job_->say("CMD left these processes behind; forksight ends them: " + name_processes(job));
       }
       for (const proc::ProcessKey& key : job) {
         if (now >= force_at) {
@@ -523,7 +531,7 @@ class Session {
       if (!was_told_to_end_) kill_dead(find_proven_dead(supervisor_.verdicts(), diagnosis.model, diagnosis.findings));
     }
     if (keeps_folder) remove_older_runs();
-    // Short-lived processes are known by their traces alone.
+    // Short-lived processes are only known from their traces.
     const std::size_t processes = std::max(supervisor_.tree().seen(), diagnosis.model.processes.size());
     report_.say_summary(diagnosis.model, diagnosis.findings, diagnosis.unexplained.size(), processes,
                         keeps_folder ? folder_.shown() : fs::path());
@@ -543,13 +551,13 @@ class Session {
                              folder_.shown().parent_path().string()));
   }
 
-  // A text without findings shows no name; a document shows the stack of each fork.
+  // A text report without findings shows no names; a document shows the stack of each fork.
   bool is_clean(std::optional<model::Model>& nameless) const {
     if (!nameless || history_.has_stuck() || options_.format == ReportFormat::kJson) return false;
     return merge_clean(*nameless, history_.log(supervisor_));
   }
 
-  // A process that lost its parent with CMD is known by its trace alone.
+  // A process that lost its parent together with CMD is only known from its trace.
   void follow_traces_to_the_end() {
     next_load_ = Clock::time_point{};
     supervisor_.tree().refresh();
@@ -575,16 +583,16 @@ class Session {
   Processes killed_;  // by kill_dead()
   Clock::time_point started_ = Clock::now();
   bool is_over_limit_ = false;  // the job has not ended by itself
-  std::optional<int> status_;  // CMD's, as of wait(2)
-  int interrupts_ = 0;         // while something hung
-  bool fails_ = false;         // something at or above --fail-on was found
+  std::optional<int> status_;   // of CMD, as of wait(2)
+  int interrupts_ = 0;          // Ctrl-C while something hung
+  bool fails_ = false;          // something at or above --fail-on was found
   bool was_told_to_end_ = false;
   bool was_rest_told_ = false;
   bool given_up_ = false;
   int status_on_giving_up_ = 0;  // as of wait(2), as if that signal had ended CMD
   bool killing_ = false;
   bool has_unread_traces_ = false;
-  std::size_t forks_ = 0;  // of the tree when orphans were looked for
+  std::size_t forks_ = 0;  // forks of the tree when orphans were last looked for
   Clock::time_point next_search_{};
   Clock::time_point next_load_{};
 };
@@ -603,8 +611,8 @@ RunEnd run_session(const RunOptions& options) {
   if (const auto foreign = proc::find_foreign_proc()) return {kRunFailed, *foreign};
   if (options.format == ReportFormat::kJson && options.report.empty()) {
     return {kRunRefused,
-            "--format json: CMD writes to standard output and standard error: give the document a file by --report FILE, or "
-            "standard output by --report -, which sends CMD's own to standard error"};
+            "--format json: CMD writes to standard output and standard error: write the document to a file with "
+            "--report FILE, or to standard output with --report -, which sends the output of CMD to standard error"};
   }
   RunReport report(options);
   if (std::string problem = report.open(); !problem.empty()) return {kRunRefused, std::move(problem)};
@@ -631,10 +639,8 @@ RunEnd run_session(const RunOptions& options) {
   }
   const RunSignals signals;
   proc::Environment environment{
-      {"FORKSIGHT_OUT", folder->path().string()},
-      {"FORKSIGHT_OMP", options.omp},
-      {"FORKSIGHT_ON_ORPHAN", options.on_orphan},
-      {"FORKSIGHT_CURE", options.cure},
+      {"FORKSIGHT_OUT", folder->path().string()},         {"FORKSIGHT_OMP", options.omp},
+      {"FORKSIGHT_ON_ORPHAN", options.on_orphan},         {"FORKSIGHT_CURE", options.cure},
       {"FORKSIGHT_PYTHON_SIGNAL", python_signal_value()},
   };
   if (options.preload) {

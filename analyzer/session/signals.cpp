@@ -15,8 +15,9 @@ namespace forksight {
 namespace {
 
 constexpr int kRead[] = {SIGCHLD, SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
-// Writing the report to a pipe that nobody reads, or from the background of a terminal that forbids it, must neither
-// kill nor stop us. Blocked, not ignored: CMD would inherit an ignored signal through its exec.
+// These signals come when the report goes to a pipe that nobody reads, or when forksight is in the background of a
+// terminal that forbids output. They must neither kill nor stop forksight. They are blocked, not ignored: CMD would
+// inherit an ignored signal through its exec.
 constexpr int kOnlyBlocked[] = {SIGPIPE, SIGTTOU};
 
 }  // namespace
@@ -28,7 +29,7 @@ RunSignals::RunSignals() {
   sigset_t blocked = read;
   for (const int signal : kOnlyBlocked) sigaddset(&blocked, signal);
   ::sigprocmask(SIG_BLOCK, &blocked, &before_.mask);
-  // An ignored SIGCHLD, which is inherited, would have the kernel reap CMD and its status with it.
+  // If SIGCHLD were ignored, which is inherited, the kernel would reap CMD and drop its status.
   struct sigaction child {};
   child.sa_handler = SIG_DFL;
   struct sigaction previous {};

@@ -1,4 +1,5 @@
-// The signals of a process that waits for another one: taken off a descriptor, in order, never in a handler.
+// The signals of a process that waits for another one. They are read from a descriptor, in order, and never handled by
+// a handler.
 #pragma once
 
 #include <sys/signalfd.h>
@@ -14,16 +15,16 @@ namespace forksight {
 
 class RunSignals {
  public:
-  // Blocks what is to be read. Before CMD is started, so that CMD's end is not missed.
+  // Blocks the signals to be read. Must come before CMD is started, so that CMD's end is not missed.
   RunSignals();
   ~RunSignals();
   RunSignals(const RunSignals&) = delete;
   RunSignals& operator=(const RunSignals&) = delete;
 
-  // What CMD gets back.
+  // The signal state that CMD gets back.
   const proc::SignalState& before() const { return before_; }
 
-  // The next signal, or nothing when `until` has come.
+  // The next signal; nothing if `until` has come.
   std::optional<signalfd_siginfo> wait(std::chrono::steady_clock::time_point until) const;
 
  private:
@@ -31,7 +32,8 @@ class RunSignals {
   int fd_ = -1;
 };
 
-// Signals by pid hit whoever has it now: a descriptor of the process is taken first, then its identity is checked.
+// A signal by pid reaches whichever process has that pid now. So this first opens a descriptor of the process and then
+// checks its identity.
 void send_signal(const proc::ProcessKey& key, int signal);
 
 }  // namespace forksight

@@ -1,4 +1,4 @@
-// Tells cheaply whether the shim wrote something since the last time: by the tail mark of each trace's header.
+// Shows cheaply whether the shim wrote anything since the last call: by the tail mark in the header of each trace.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace forksight {
 class TraceNews {
  public:
   explicit TraceNews(std::filesystem::path folder) : folder_(std::move(folder)) {}
-  // True if a trace came or grew since the previous call. A listing, and one small read a trace.
+  // True if a trace was added or grew since the previous call. Costs a listing, and one small read for each trace.
   bool arrived();
 
  private:

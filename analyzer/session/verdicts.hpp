@@ -1,4 +1,4 @@
-// What is stuck, as the supervisor says, by process.
+// What is stuck according to the supervisor, by process.
 #pragma once
 
 #include <map>
@@ -11,7 +11,8 @@ namespace forksight {
 
 using Verdicts = std::map<proc::ProcessKey, watch::Verdict>;
 
-// Of this process; null: it is not stuck. The start of a process that is known by its trace alone may be unknown.
+// The verdict on this process; null: it is not stuck. The start time of a process that is only known from its trace may
+// be unknown.
 const watch::Verdict* find_verdict(const Verdicts& verdicts, const model::Process& process);
 
 }  // namespace forksight

@@ -1,4 +1,4 @@
-// Whether the traces of a run that is over are worth a folder.
+// Whether the traces of a finished run are worth keeping.
 #pragma once
 
 #include <optional>
@@ -10,19 +10,18 @@
 
 namespace forksight {
 
-// Without symbols.
+// Loads without symbols.
 Result<model::Model> load_quickly(const RunFolder& folder);
 
-// The same; nothing where there are no traces that can be read.
+// The same; nullopt if there are no readable traces.
 std::optional<model::Model> load_nameless(const RunFolder& folder);
 
-// Merges what the run saw into a model without names. True: nothing is to be found in it, with names either. Looking
-// these up is most of the work.
+// Merges what the run saw into a model without names. True: nothing can be found in it, with names either. Looking up
+// names is most of the work.
 bool merge_clean(model::Model& nameless, const collect::RunLog& log);
 
-// Nothing was found in it, and nobody will find anything in it later: no process had threads, pools or a device to
-// lose. What was noted there, locks of files or output that was not flushed, came to nothing. So a program that only
-// forks and execs leaves no folder behind.
+// Nothing was found, and nobody will find anything later: no process had threads, pools or a device to lose, and
+// recorded file locks and unflushed output did no harm. So a program that only forks and execs leaves no folder behind.
 bool is_dull(const model::Model& model);
 
 }  // namespace forksight

@@ -15,7 +15,7 @@ namespace {
 
 using Lines = std::vector<std::string>;
 
-// Numbers, and names that are made of letters and digits by chance, are of one run: such a word becomes a #.
+// Numbers differ between runs, and so do names whose letters and digits are random: such a word becomes a #.
 std::string without_numbers(const std::string& text) {
   std::string plain;
   for (std::size_t i = 0; i < text.size();) {
@@ -32,14 +32,14 @@ std::string without_numbers(const std::string& text) {
   return plain;
 }
 
-// A library is known by its soname to the loader, and by its file to the kernel.
+// The loader knows a library by its soname, the kernel by its file.
 std::string file_of(const std::string& library) {
   std::error_code error;
   const std::filesystem::path file = std::filesystem::canonical(library, error);
   return error ? library : file.string();
 }
 
-// Lines may differ: a program may get stuck at either of two places of a function.
+// Lines may differ: a program may get stuck at either of two places in a function.
 bool has_frame(const model::Stack& stack, const model::Frame& frame) {
   return std::ranges::any_of(
       stack.frames, [&](const model::Frame& one) { return one.function == frame.function && one.file == frame.file; });
@@ -47,7 +47,7 @@ bool has_frame(const model::Stack& stack, const model::Frame& frame) {
 
 bool is_named(const model::Frame& frame) { return !frame.function.empty() && frame.line > 0; }
 
-// What `run` knows of the time before the hang may name the cause more closely; another hang it may not be.
+// `run` saw the time before the hang, so it may name the cause more precisely. It may not report another hang.
 bool may_be_told_as(const Finding& why, const Finding& run) {
   return run.rule == why.rule || (run.fork && run.cause >= why.cause && run.harm >= why.harm);
 }
@@ -61,7 +61,7 @@ class View {
     text("the thread", why_.thread_name, run_.thread_name);
     if (run_.rule != why_.rule) return std::move(lines_);
     if (run_.fingerprint != why_.fingerprint) miss("the fingerprint", why_.fingerprint, run_.fingerprint);
-    // Where the program itself is: inside of libc the hooks of the shim are between.
+    // The part where the program itself is: inside of libc there are also the shim's hooks.
     const auto [first, last] = words::find_user_part(why_.stack);
     for (std::size_t i = first; i < last; ++i) {
       const model::Frame& frame = why_.stack.frames[i];
@@ -78,23 +78,23 @@ class View {
         fmt::format("  {}: {}: why says {}, run says {}", why_.rule, what, why, run.empty() ? "nothing" : run));
   }
   void text(const char* what, const std::string& why, const std::string& run) {
-    // "(1st of 2)" is known to who saw all of them being registered.
+    // "(1st of 2)" is only known if all registrations were seen.
     if (!why.empty() && !without_numbers(run).starts_with(without_numbers(why))) miss(what, why, run);
   }
 
   void culprit() {
     const Culprit& why = why_.culprit;
     const Culprit& run = run_.culprit;
-    // The name of a temporary file or semaphore is of one run.
+    // The name of a temporary file or semaphore differs between runs.
     if (why.kind == CulpritKind::kLock && why.name.find("semaphore sem.") == std::string::npos) {
-      // That it is in the heap, only the memory tells.
+      // Only the memory shows that it is on the heap.
       const std::string name = why.name.substr(0, why.name.find(" (heap)"));
       text("the culprit", name, run.name);
     }
     if (!why.library.empty() && why.kind == CulpritKind::kLock && file_of(why.library) != file_of(run.library))
       miss("its library", why.library, run.library);
     if (why.kind != CulpritKind::kLock) return;
-    // Where the holder is now is for who asks now.
+    // Only `why` knows where the holder is now.
     if (why.stack.known() && !why.is_now && !run.stack.known())
       miss("its stack", why.stack.frames.front().function, "");
     if (!why.holder) return;
@@ -136,8 +136,8 @@ Lines compare_causes(const std::vector<Finding>& core, const std::vector<Finding
     const auto is_same = [&](const Finding& told) { return told.fingerprint == one.fingerprint; };
     if (std::ranges::none_of(why, is_same_rule) || std::ranges::any_of(why, is_same)) continue;
     const auto told = std::ranges::find_if(why, is_same_rule);
-    lines.push_back(fmt::format("  {}: the fingerprint: why says {}, core says {}", one.rule, told->fingerprint,
-                                one.fingerprint));
+    lines.push_back(
+        fmt::format("  {}: the fingerprint: why says {}, core says {}", one.rule, told->fingerprint, one.fingerprint));
   }
   return lines;
 }

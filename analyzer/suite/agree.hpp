@@ -1,4 +1,5 @@
-// What `forksight run` says of a hang against what `forksight why` says of it: who watched from the start knows no less.
+// Compares what `forksight run` reports about a hang with what `forksight why` reports: `run` watched from the start,
+// so it must know at least as much.
 #pragma once
 
 #include <string>
@@ -8,11 +9,11 @@
 
 namespace forksight::suite {
 
-// One line for each thing that `why` tells and `run` does not; none is agreement. They are of two runs of one program:
-// pids, tids and addresses differ.
+// One line for each fact that `why` reports and `run` does not; no lines mean agreement. The findings come from two
+// runs of one program, so pids, tids and addresses differ.
 std::vector<std::string> compare_views(const std::vector<Finding>& run, const std::vector<Finding>& why);
 
-// The same of what is told of a core, as far as `why` tells it by the same rule: only that it is the same cause.
+// The same for a core and `why`, if both report the same rule. Compares only the cause.
 std::vector<std::string> compare_causes(const std::vector<Finding>& core, const std::vector<Finding>& why);
 
 }  // namespace forksight::suite

@@ -58,7 +58,7 @@ bool is_same(const model::Frame& got, const ExpectedFrame& want) {
   return plain(got.function) == want.function && base(got.file) == want.file && got.line == want.line;
 }
 
-// The expected frames are the innermost ones in the case's own files, one after the other.
+// The expected frames are the innermost ones in the case's own files, without gaps.
 Lines compare_stack(const Finding& finding, const std::string& name, const std::vector<ExpectedFrame>& expected) {
   const model::Stack& stack = actual_stack(finding, name);
   std::set<std::string> files;
@@ -92,7 +92,7 @@ Lines compare_finding(const Finding& finding, const ExpectedFinding& expected) {
   compare("outcome", expected.outcome, render::name_of(finding.outcome));
   for (const auto& [key, value] : expected.fields) {
     const auto got = actual_field(finding, key);
-    // The kernel knows it by its file, the loader by its soname.
+    // The kernel knows a library by its file, the loader by its soname.
     if (key == "library" && got == file_of_library(value)) continue;
     compare(key, value, got);
   }

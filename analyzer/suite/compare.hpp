@@ -1,4 +1,5 @@
-// The findings of a report against what a case expects: each difference is one line of text, none is agreement.
+// Compares the findings of a report with what a case expects: each difference is one line of text; no lines mean
+// agreement.
 #pragma once
 
 #include <string>
@@ -9,16 +10,16 @@
 
 namespace forksight::suite {
 
-// Each expected finding once, and nothing else.
+// Each expected finding must occur once, and nothing else.
 std::vector<std::string> compare_findings(const std::vector<Finding>& findings,
                                           const std::vector<ExpectedFinding>& expected);
 
-// What was expected as a hang is there still, with the outcome of this run, and nothing else; outcome "none": not even
-// that, because what the run did leaves no trace of it. `says` are parts of the findings' sentences.
+// The expected hang must still be reported, with the outcome of this run, and nothing else. Outcome "none": it must not
+// be reported, because the options of the run remove every trace of it. `says` are parts of the findings' sentences.
 std::vector<std::string> compare_ended(const std::vector<Finding>& findings,
                                        const std::vector<ExpectedFinding>& expected, const ExpectedRun& run);
 
-// That it hangs, and why: "proven/likely"; one word where both are equal.
+// The certainty of the hang and of the cause: "proven/likely"; one word if both are equal.
 std::string certainty_of(const Finding& finding);
 
 }  // namespace forksight::suite

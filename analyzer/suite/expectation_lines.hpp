@@ -1,4 +1,4 @@
-// The EXPECT lines and MARK comments of a file, as they stand there.
+// The EXPECT lines and MARK comments of a file, as they are written there.
 #pragma once
 
 #include <filesystem>
@@ -23,10 +23,10 @@ Result<std::vector<std::string>> read_lines(const std::filesystem::path& file);
 
 std::vector<ExpectLine> find_expect_lines(const std::vector<std::string>& lines);
 
-// Those that count for `variant`: of each kind its own ones, or else the ones without a name.
+// The lines that apply to `variant`: for each kind those with its name, or else those without a name.
 std::vector<ExpectLine> select_lines(const std::vector<ExpectLine>& lines, const std::string& variant);
 
-// {name: line}; an error if one is there twice.
+// {name: line}; an error if a name occurs twice.
 Result<std::map<std::string, int>> find_marks(const std::filesystem::path& file);
 
 }  // namespace forksight::suite

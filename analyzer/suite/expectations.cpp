@@ -128,8 +128,8 @@ std::string without_position(const std::string& culprit) {
   return is_position ? culprit.substr(0, open) : culprit;
 }
 
-// The same of a process that nobody watched: where a lock was taken or a pool made, and how many handlers there are, is
-// not known; libraries are files, not the names that they are linked by.
+// The same expectation for `why`, which did not watch the process: it cannot know where a lock was taken or a pool was
+// made, or how many handlers there are, and it names libraries by their files.
 ExpectedFinding from_outside(const ExpectedFinding& finding) {
   ExpectedFinding outside{finding.rule, finding.certainty, finding.outcome, finding.fields, {}};
   for (auto& [key, value] : outside.fields) {
@@ -142,7 +142,7 @@ ExpectedFinding from_outside(const ExpectedFinding& finding) {
   return outside;
 }
 
-// One selected line, into `expected`. An error is a sentence.
+// Reads one selected line into `expected`. An error is a sentence.
 class LineReader {
  public:
   LineReader(const fs::path& source, Expectations& expected) : source_(source), expected_(expected) {}
@@ -177,7 +177,7 @@ class LineReader {
       return add(parse_run(words), expected_.runs);
     } else if (line.kind == "-STACK") {
       return add_stack(words);
-    } else if (line.kind != "-OPTIONS") {  // those are of all variants
+    } else if (line.kind != "-OPTIONS") {  // options apply to all variants
       return Error{fmt::format("EXPECT{} is unknown", line.kind)};
     }
     return true;
@@ -222,7 +222,8 @@ Result<Words> read_options(const std::vector<ExpectLine>& lines) {
   return options;
 }
 
-// A repaired program is right, whatever the broken one does. A cure that is not needed changes nothing, says nothing.
+// A repaired program behaves well, whatever the broken one does. A cure that it does not need changes nothing and
+// reports nothing.
 Result<Expectations> read_repaired(const std::vector<ExpectLine>& lines) {
   Expectations expected;
   expected.bare = "ok";

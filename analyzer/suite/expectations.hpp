@@ -1,4 +1,4 @@
-// What a case says of itself: the EXPECT lines and MARK comments of its source.
+// What a case expects: the EXPECT lines and MARK comments of its source.
 #pragma once
 
 #include <filesystem>
@@ -25,30 +25,31 @@ struct ExpectedFinding {
   std::vector<std::pair<std::string, std::vector<ExpectedFrame>>> stacks;  // culprit, stack, fork; innermost first
 };
 
-// A run whose options change how the program ends: well, if nothing else is said.
+// A run whose options change how the program ends. It ends well unless the line says otherwise.
 struct ExpectedRun {
   std::vector<std::string> options;
   std::vector<std::string> printed;  // whole lines of its standard output
-  std::string outcome = "cured";     // of what was found else; "none": nothing is
+  std::string outcome = "cured";     // of the other findings; "none": there are none
   int status = 0;
   std::vector<std::string> says;  // parts of the findings' sentences
-  std::string rule;               // of the one finding, where it is another than without these options
+  std::string rule;               // the rule of the one finding, if it differs from the rule without these options
 };
 
 struct Expectations {
   std::string bare;  // hang, spin, error, ok
   std::vector<ExpectedFinding> findings;
   std::vector<ExpectedRun> runs;
-  std::vector<ExpectedFinding> why;                  // what `forksight why` finds of the bare program
-  std::optional<std::vector<ExpectedFinding>> core;  // what `forksight core` finds of its child's core, where asked
-  std::vector<std::string> options;                  // of every run under forksight
-  std::string unknown;                               // why `forksight why` finds nothing, in words
+  std::vector<ExpectedFinding> why;  // what `forksight why` finds about the bare program
+  // what `forksight core` finds in the core of its child, if the case asks for one
+  std::optional<std::vector<ExpectedFinding>> core;
+  std::vector<std::string> options;  // for every run under forksight
+  std::string unknown;               // the reason why `forksight why` finds nothing, in words
 };
 
-// An error is the sentence that says which line makes no sense.
+// An error is a sentence that names the invalid line.
 Result<Expectations> read_expectations(const std::filesystem::path& source, const std::string& variant);
 
-// The name of the installed file that this soname is a link to, or the soname itself.
+// The file name that this soname links to in the installation, or the soname itself.
 std::string file_of_library(const std::string& soname);
 
 }  // namespace forksight::suite

@@ -22,11 +22,11 @@ using Command = std::vector<std::string>;
 
 constexpr char kVariable[] = "FORKSIGHT_FORK_TEST";
 constexpr char kGreeting[] = "forksight-fork-test 1";
-constexpr int kFound = 99;  // what run ends with if it found something; see fork_test.h for the others
+constexpr int kFound = 99;  // the exit status of a run that found something; fork_test.h has the others
 constexpr int kChildFailed = 1, kNoScene = 2, kParentFailed = 3;
 constexpr std::chrono::seconds kListLimit{20};
 
-// For the programs that are started while it lives.
+// An environment variable that is set, for programs started in that time, as long as the object lives.
 class Variable {
  public:
   explicit Variable(const std::string& value) { ::setenv(kVariable, value.c_str(), 1); }
@@ -42,7 +42,7 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-// Each finding of a report: what, whose, and the first thing to do. No report: nothing.
+// For each finding of a report: what hangs, which process, and the first thing to do. Empty without a report.
 std::vector<std::string> describe_findings(const fs::path& file) {
   std::ifstream stream(file);
   const std::string text(std::istreambuf_iterator<char>(stream), {});
@@ -60,14 +60,14 @@ std::vector<std::string> describe_findings(const fs::path& file) {
 
 std::string describe_end(std::optional<int> status, const CheckOptions& options) {
   if (!status) {
-    return fmt::format("not done after {:.1f} s, and not proved to hang",
+    return fmt::format("not done after {:.1f} s, but not proven to hang",
                        std::chrono::duration<double>(options.limit).count());
   }
   switch (*status) {
     case kFound: return {};
     case kChildFailed: return "a forked child could not use it";
     case kNoScene: return "the program says that it has no such scene";
-    case kParentFailed: return "the use failed before any fork: that is no matter of forks";
+    case kParentFailed: return "the use failed before any fork, so no fork is the cause";
     default: break;
   }
   return *status > 128 ? fmt::format("killed by signal {}", *status - 128) : fmt::format("exit status {}", *status);
@@ -81,9 +81,8 @@ Result<std::vector<Scene>> list_scenes(const Command& command, const CheckOption
   const std::vector<std::string> lines = lines_of(said.out);
   if (said.status != 0 || lines.empty() || lines.front() != kGreeting) {
     return Error{
-        fmt::format("{}: is no fork test: it does not answer to {}=list; make it with <forksight/fork_test.h>, or run "
-                    "it once as it "
-                    "is with --as-is",
+        fmt::format("{}: is not a fork test: it does not answer to {}=list; build it with <forksight/fork_test.h>, or "
+                    "run it once as it is with --as-is",
                     command.front(), kVariable)};
   }
   std::vector<Scene> scenes;
@@ -101,8 +100,16 @@ SceneResult play_scene(const Command& command, const Scene& scene, const CheckOp
   fs::create_directories(folder);
   const auto start = Clock::now();
 
-  Command run = {
-      options.forksight.string(), "run", "--cure", "none", "--on-hang", "kill", "--kill-on", "likely", "--fail-on", options.fail_on};
+  Command run = {options.forksight.string(),
+                 "run",
+                 "--cure",
+                 "none",
+                 "--on-hang",
+                 "kill",
+                 "--kill-on",
+                 "likely",
+                 "--fail-on",
+                 options.fail_on};
   run.insert(run.end(), {"--error-exitcode", std::to_string(kFound), "--out", (folder / "out").string(), "--format"});
   run.insert(run.end(), {"json", "--report", (folder / "report.json").string(), "--"});
   run.insert(run.end(), command.begin(), command.end());

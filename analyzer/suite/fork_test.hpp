@@ -1,5 +1,5 @@
-// Fork tests of other people's libraries: programs that <forksight/fork_test.h> made. Each scene is played under
-// `forksight run`, which cures nothing, and judged by how it ends and what is found.
+// Fork tests of other people's libraries: programs made with <forksight/fork_test.h>. Each scene runs under `forksight
+// run` without cures, and is judged by how it ends and what forksight finds.
 #pragma once
 
 #include <chrono>
@@ -21,22 +21,22 @@ struct SceneResult {
   Scene scene;
   bool is_good = false;
   std::vector<std::string> lines;  // what went wrong, and what to do; empty if nothing did
-  std::string command;             // plays it again
+  std::string command;             // repeats this scene
   double seconds = 0;
 };
 
 struct CheckOptions {
   std::filesystem::path forksight;
-  std::filesystem::path folder;  // exists; each scene has a folder of its own in it
+  std::filesystem::path folder;  // exists; each scene gets a folder in it
   std::string fail_on = "likely";
-  std::chrono::milliseconds limit{60'000};  // of a scene
+  std::chrono::milliseconds limit{60'000};  // for one scene
 };
 
-// The scenes that `command` has; an error if it is no fork test.
+// The scenes of `command`; an error if it is not a fork test.
 Result<std::vector<Scene>> list_scenes(const std::vector<std::string>& command, const CheckOptions& options);
 
-// To be called in a process that is a reaper and has no other children. Nothing is left behind. A scene without a name:
-// the program as it is.
+// The calling process must be a subreaper without other children. No process is left behind. A scene without a name
+// runs the program unchanged.
 SceneResult play_scene(const std::vector<std::string>& command, const Scene& scene, const CheckOptions& options);
 
 }  // namespace forksight::suite

@@ -59,7 +59,7 @@ class Judge {
     return folder;
   }
 
-  // The judged part, with the time since `start`.
+  // Adds the judged part, with the time since `start`.
   void add(std::string name, const Command& command, Lines lines, Clock::time_point start, State state) {
     const std::chrono::duration<double> taken = Clock::now() - start;
     parts_.push_back({std::move(name), state, join_words(command), std::move(lines), taken.count()});
@@ -90,7 +90,7 @@ class Judge {
     program.end_all();
   }
 
-  // What is said of the hung program, which nobody watched until now.
+  // Judges what `why` reports about the hung program, which nobody has watched until now.
   void judge_why(const Program& program, const fs::path& folder) {
     const Clock::time_point start = Clock::now();
     const Command command = {options_.forksight.string(), "why", std::to_string(program.pid()), "--format", "json"};
@@ -102,7 +102,7 @@ class Judge {
     add("why", command, compare_said(said, expected_.why), start);
   }
 
-  // The same of a core of the process that hangs: of the program itself if it has no child.
+  // The same for a core of the process that hangs: of the program itself if it has no child.
   void judge_core(const Program& program, const fs::path& folder) {
     const Clock::time_point start = Clock::now();
     std::vector<pid_t> alive = find_alive();
@@ -138,10 +138,10 @@ class Judge {
     std::vector<Finding> findings;
     std::optional<int> status;
     std::string out;
-    Lines lines;  // why there is no report
+    Lines lines;  // the reason why there is no report
   };
 
-  // A program that hangs, and of which a run says nothing: nobody ends it but the suite.
+  // The program hangs, and a run reports nothing about it: only the suite ends it.
   bool must_be_ended() const { return expected_.bare == "hang" && expected_.findings.empty(); }
 
   Run run_forksight(const Command& options, const std::string& name, bool must_end = false) {
@@ -155,7 +155,7 @@ class Judge {
     Program program(run.command, folder, "program");
     if (must_end) {
       run.status = program.wait(options_.silent_for);
-      if (run.status) run.lines = {fmt::format("  ended with status {}; a run of it should go on", *run.status)};
+      if (run.status) run.lines = {fmt::format("  ended with status {}, but should go on", *run.status)};
       program.terminate();
     }
     run.status = program.wait(options_.run_limit);
@@ -232,8 +232,8 @@ class Judge {
   const Expectations& expected_;
   const JudgeOptions& options_;
   std::vector<Part> parts_;
-  std::vector<Finding> why_;  // what `why` said of the hung program
-  std::string error_text_;  // of the last run
+  std::vector<Finding> why_;  // what `why` reported about the hung program
+  std::string error_text_;    // of the last run
 };
 
 }  // namespace

@@ -14,18 +14,18 @@ namespace forksight::suite {
 
 struct Case {
   std::string name;     // "lost_openmp_pool.repaired"
-  std::string folder;   // "openmp": of which library, or of what kind
+  std::string folder;   // "openmp": the library, or the kind of case
   std::string variant;  // "", "repaired" ...
   std::filesystem::path source;
-  std::filesystem::path program;             // a script, if there is an interpreter
+  std::filesystem::path program;             // a script, if `interpreter` is not empty
   std::filesystem::path interpreter;         // ""
-  std::vector<std::filesystem::path> loads;  // libraries that come along and are opened by name
-  std::vector<std::string> modules;          // of Python, that the script imports
+  std::vector<std::filesystem::path> loads;  // libraries of the case that are opened by name
+  std::vector<std::string> modules;          // Python modules that the script imports
   std::vector<std::pair<std::string, std::string>> environment;
-  bool on_real_driver = false;      // the machine's own CUDA driver instead of the test driver
-  std::vector<std::string> labels;  // "stress", "gpu": only when asked for
+  bool on_real_driver = false;      // runs on the machine's own CUDA driver instead of the test driver
+  std::vector<std::string> labels;  // "stress", "gpu": only runs when asked for
 
-  // As it is run: a script gets the name of its variant as its argument.
+  // The command line of the case: a script gets the name of its variant as its argument.
   std::vector<std::string> command() const;
 };
 
@@ -36,12 +36,12 @@ struct Suite {
 
 Result<Suite> read_suite(const std::filesystem::path& folder);
 
-// Where the suite of the running executable lies: of an installation or of a build tree.
+// The folder of the suite that belongs to the running executable, in an installation or a build tree.
 Result<std::filesystem::path> find_suite();
 
-// Nothing is found in it, by intention.
+// The case is meant to show no finding.
 bool is_control(const Expectations& expected);
-// What is found: under observation, or, where a run says nothing of a hang, by `forksight why`.
+// The findings under observation, or, if a run reports no hang, the findings of `forksight why`.
 const std::vector<ExpectedFinding>& findings_of(const Expectations& expected);
 
 }  // namespace forksight::suite

@@ -20,10 +20,11 @@ namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 
 struct Packaged {
-  std::string_view start;  // of a library's, program's or module's name
+  std::string_view start;  // of the name of a library, program or module
   const char* package;
 };
-// Debian 12's; the first that fits. The part of a path that tells two builds of OpenBLAS apart is not in the name.
+// Packages of Debian 12; the first entry that fits counts. Two builds of OpenBLAS differ only in their path, which the
+// name does not contain.
 constexpr std::array kPackages = {
     Packaged{"libomp.so", "libomp5-14"},
     Packaged{"libgomp.so", "libgomp1"},
@@ -42,7 +43,7 @@ std::string package_of(std::string_view name) {
   return found == kPackages.end() ? "" : found->package;
 }
 
-// The libraries that the loader does not find for an ELF file, which is not run for that.
+// The libraries that the loader does not find for an ELF file. The file is not run for that.
 std::vector<std::string> list_missing_libraries(const fs::path& file, const fs::path& folder) {
   const Captured said =
       capture({"env", "LD_TRACE_LOADED_OBJECTS=1", "/lib64/ld-linux-x86-64.so.2", file}, folder, "loader", 10s);
@@ -81,7 +82,8 @@ std::optional<Missing> find_missing(const Case& one, const fs::path& folder) {
   std::vector<fs::path> files = {one.program};
   files.insert(files.end(), one.loads.begin(), one.loads.end());
   for (const fs::path& file : files) {
-    if (::access(file.c_str(), R_OK) != 0) continue;  // no lack of the machine's: it is red when it is run
+    // this is not a lack of the machine: the case becomes red when it is run
+    if (::access(file.c_str(), R_OK) != 0) continue;
     const auto libraries = list_missing_libraries(file, folder);
     if (libraries.empty()) continue;
     return Missing{
@@ -95,7 +97,7 @@ std::string find_trace_refusal() {
   if (::geteuid() == 0) return "";
   const std::string scope = proc::read_file("/proc/sys/kernel/yama/ptrace_scope").text;
   if (scope.empty() || scope.front() == '0') return "";
-  return fmt::format("kernel.yama.ptrace_scope is {}: nobody but root may look at a process that another one started",
+  return fmt::format("kernel.yama.ptrace_scope is {}: only root may examine a process that another process started",
                      scope.front());
 }
 

@@ -1,4 +1,4 @@
-// What a case needs and this machine does not have: told before it is run.
+// What a case needs and this machine does not have, checked before the case is run.
 #pragma once
 
 #include <filesystem>
@@ -11,13 +11,13 @@ namespace forksight::suite {
 
 struct Missing {
   std::string what;     // one sentence
-  std::string package;  // of Debian's; "" if none is known
+  std::string package;  // the Debian package; "" if none is known
 };
 
-// To be called where judge() is; `folder` takes what the loader says.
+// The calling process must be fit for judge(). The output of the loader goes to `folder`.
 std::optional<Missing> find_missing(const Case& one, const std::filesystem::path& folder);
 
-// Why one process here may not look at another that it did not start; "": it may.
+// The reason why a process here may not examine another one that it did not start; "" if it may.
 std::string find_trace_refusal();
 
 }  // namespace forksight::suite

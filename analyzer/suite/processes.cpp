@@ -48,7 +48,7 @@ std::vector<std::string> stacks_by_kernel(pid_t pid) {
   return lines;
 }
 
-// SIGKILL has been sent and not been carried out yet: on a busy machine that takes until its next turn.
+// SIGKILL has been sent and has not taken effect yet. On a busy machine that takes until the process gets a processor.
 bool is_being_killed(pid_t pid) {
   const auto status = proc::parse_status(read_file(proc::proc_path(pid, "status")).text);
   return status && (((status->pending | status->shared_pending) >> (SIGKILL - 1)) & 1U) != 0;
@@ -86,7 +86,7 @@ std::vector<pid_t> find_descendants() {
 
 std::vector<pid_t> find_alive() {
   std::vector<pid_t> alive = find_descendants();
-  // Where the first thread has ended alone, others live.
+  // If only the first thread has ended, other threads live.
   std::erase_if(alive, [](pid_t pid) {
     const auto stat = proc::read_stat(pid);
     const bool has_ended = !stat || stat->state == 'Z';
@@ -108,7 +108,8 @@ std::vector<std::string> describe_stacks(const std::filesystem::path& folder) {
 
 bool end_descendants(const std::function<void(pid_t, int)>& reaped) {
   bool left = false;
-  const Clock::time_point give_up = Clock::now() + 30s;  // asleep in the kernel for good: not even SIGKILL ends it
+  // asleep in the kernel for ever: even SIGKILL does not end it
+  const Clock::time_point give_up = Clock::now() + 30s;
   for (;;) {
     for (const pid_t pid : find_alive()) {
       left = left || !is_being_killed(pid);

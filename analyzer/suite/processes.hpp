@@ -1,5 +1,4 @@
-// The descendants of this process, which is their subreaper: nothing else is ever signalled, and nothing of them is
-// lost.
+// The descendants of this process, which is their subreaper: only they are ever signalled, and none of them is lost.
 #pragma once
 
 #include <sys/types.h>
@@ -11,21 +10,21 @@
 
 namespace forksight::suite {
 
-// Orphans of what we start become our children. False where the kernel says no.
+// Orphans of our descendants become our children. False if the kernel refuses.
 bool become_reaper();
 
-// Pids of everything below this process, zombies included; those alone that live.
+// The pids of all descendants of this process, zombies included; and of those that live.
 std::vector<pid_t> find_descendants();
 std::vector<pid_t> find_alive();
 
-// Where every thread of them is, for a person: by gdb if it is there, else what the kernel tells.
+// For people: where every thread of the descendants is, from gdb if it is there, else from the kernel.
 std::vector<std::string> describe_stacks(const std::filesystem::path& folder);
 
-// Kills and reaps all descendants; `reaped` is told of each and its wait status. True if something lived that nobody
+// Kills and reaps all descendants; calls `reaped` with each pid and wait status. True if a process lived that nobody
 // had killed yet.
 bool end_descendants(const std::function<void(pid_t, int)>& reaped);
 
-// From now on SIGTERM asks this process to stop: every wait of Program ends early then.
+// From now on SIGTERM asks this process to stop: every wait of Program then ends early.
 void heed_stop();
 bool is_stopped();
 

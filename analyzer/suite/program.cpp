@@ -26,8 +26,8 @@ using namespace std::chrono_literals;
 namespace fs = std::filesystem;
 
 constexpr auto kLookEvery = 20ms;
-constexpr auto kQuiet = 1s;  // all threads asleep and none of them scheduled once, for so long: a hang
-constexpr int kSpinS = 1;    // CPU time that one thread takes while all others are quiet: a spin
+constexpr auto kQuiet = 1s;  // if all threads sleep and none of them is scheduled for so long, the program hangs
+constexpr int kSpinS = 1;    // if one thread uses this much CPU time while all others are quiet, the program spins
 constexpr int kSysVfork = 58;
 
 struct Task {
@@ -39,7 +39,7 @@ struct Task {
 };
 using Tasks = std::map<std::pair<pid_t, pid_t>, Task>;
 
-// State D, which is else no sleep to rely on: here it is one until the child execs or ends.
+// State D otherwise is not a sleep to rely on. Here it lasts until the child execs or ends.
 bool is_in_vfork(pid_t pid, pid_t tid) {
   const auto call = proc::parse_syscall(proc::read_file(proc::task_path(pid, tid, "syscall")).text);
   return call && call->number == kSysVfork;
@@ -63,13 +63,13 @@ Tasks look_at(const std::vector<pid_t>& pids) {
   return tasks;
 }
 
-// What a Program's child does before it is the program.
+// What the child of a Program does before it becomes the program.
 [[noreturn]] void become(const std::vector<char*>& arguments, int in, int out, int err) {
   ::setsid();
   ::dup2(in, STDIN_FILENO);
   ::dup2(out, STDOUT_FILENO);
   ::dup2(err, STDERR_FILENO);
-  ::syscall(SYS_close_range, 3U, ~0U, 0U);  // what this process was started with is no part of a case
+  ::syscall(SYS_close_range, 3U, ~0U, 0U);  // a case must not inherit descriptors of this process
   for (const int number : {SIGINT, SIGTERM, SIGPIPE, SIGCHLD, SIGQUIT}) ::signal(number, SIG_DFL);
   sigset_t none;
   ::sigemptyset(&none);
@@ -164,7 +164,7 @@ std::optional<int> Program::wait(Clock::duration limit) {
     }
     pollfd ended = {descriptor, POLLIN, 0};
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
-    ::poll(&ended, 1, static_cast<int>(std::clamp<long>(left, 0, 1000)));  // the rest after the next look
+    ::poll(&ended, 1, static_cast<int>(std::clamp<long>(left, 0, 1000)));  // waits for the rest after the next look
   }
   if (descriptor >= 0) ::close(descriptor);
   return status_;

@@ -1,4 +1,4 @@
-// A program under observation: how it goes, from outside, and its end.
+// A program under observation, from outside: whether it runs, hangs or spins, and how it ends.
 #pragma once
 
 #include <sys/types.h>
@@ -14,10 +14,10 @@ namespace forksight::suite {
 
 using Clock = std::chrono::steady_clock;
 
-// The file that PATH leads to, "" if there is none.
+// The file that PATH leads to; "" if there is none.
 std::filesystem::path find_in_path(const std::string& name);
 
-// Sleeps, or less if this process is asked to stop.
+// Sleeps, or returns early if this process is asked to stop.
 void pause_for(Clock::duration time);
 
 // One program in a session of its own. Its output goes to FOLDER/NAME.stdout and FOLDER/NAME.stderr.
@@ -31,20 +31,20 @@ class Program {
   std::string read_stdout() const;
   std::string read_stderr() const;
 
-  // As a shell has it; nullopt while it runs.
+  // The exit status as in a shell; nullopt while it runs.
   std::optional<int> status();
 
-  // How it and all that it started goes: "ok", "error", "hang" or "spin"; "undecided" after `limit`.
+  // What the program and its descendants do: "ok", "error", "hang" or "spin"; "undecided" after `limit`.
   std::string watch(Clock::duration limit);
 
   // The exit status, or nullopt after `limit`.
   std::optional<int> wait(Clock::duration limit);
 
-  // Kills and reaps it alone.
+  // Kills and reaps only the program itself.
   void kill();
   // Asks it to end (SIGTERM).
   void terminate();
-  // Kills and reaps all descendants of this process. True if something was left of them.
+  // Kills and reaps all descendants of this process. True if any of them still lived.
   bool end_all();
 
  private:
@@ -57,7 +57,7 @@ class Program {
 };
 
 struct Captured {
-  std::optional<int> status;  // nullopt: not done within the limit, and killed
+  std::optional<int> status;  // nullopt: it did not end within the limit and was killed
   std::string out;
   std::string err;
 };

@@ -16,7 +16,7 @@
 namespace forksight::suite {
 namespace {
 
-// The first is what the loader knows; containers and WSL have it in the others.
+// The loader finds the first one; containers and WSL have it at the other places.
 constexpr std::array kCandidates = {"libcuda.so.1", "/usr/local/nvidia/lib64/libcuda.so.1",
                                     "/usr/lib/wsl/lib/libcuda.so.1", "/usr/local/nvidia/lib/libcuda.so.1"};
 constexpr std::string_view kTestDriver = "forksight test driver";
@@ -28,7 +28,7 @@ Function find(void* library, const char* name) {
   return reinterpret_cast<Function>(::dlsym(library, name));
 }
 
-// kGood and the library's path, or a reason.
+// Returns kGood and the library's path, or a reason.
 std::string ask_here(const char* candidate) {
   void* const library = ::dlopen(candidate, RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) return ::dlerror();

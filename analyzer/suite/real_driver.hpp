@@ -1,4 +1,4 @@
-// The machine's own CUDA driver, for cases that are else run on the test driver beside them.
+// The machine's own CUDA driver, for cases that otherwise run on the test driver in their folder.
 #pragma once
 
 #include <filesystem>
@@ -7,11 +7,11 @@
 namespace forksight::suite {
 
 struct RealDriver {
-  std::filesystem::path library;  // "": there is none with a device that answers
+  std::filesystem::path library;  // "": there is no driver with a device that answers
   std::string reason;             // why not
 };
 
-// Asks each candidate in a process of its own: a driver may hang, and leaves its mark on whom it is loaded into.
+// Asks each candidate in a separate process, because a driver may hang and changes the process that loads it.
 RealDriver find_real_driver();
 
 }  // namespace forksight::suite

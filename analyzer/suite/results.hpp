@@ -1,4 +1,4 @@
-// What became of the cases that were run.
+// The results of the cases that were run.
 #pragma once
 
 #include <string>
@@ -8,14 +8,14 @@
 
 namespace forksight::suite {
 
-enum class State { kGreen, kRed, kSkipped, kUnknown };  // unknown: not run to its end, for somebody stopped the suite
+enum class State { kGreen, kRed, kSkipped, kUnknown };  // kUnknown: the suite was stopped before the end of the case
 
-// One of the things that a case is judged by: bare, why, core, observed, and each run that it asks for.
+// One of the parts by which a case is judged: bare, why, core, observed, and each run that it asks for.
 struct Part {
   std::string name;  // "bare", "why", "core", "observed", "--omp=rebuild"
   State state = State::kGreen;
-  std::string command;             // what was run, for a shell
-  std::vector<std::string> lines;  // red: what was expected and what was seen; skipped: why
+  std::string command;             // the command, for a shell
+  std::vector<std::string> lines;  // red: what was expected and what was seen; skipped: the reason
   double seconds = 0;
 };
 
@@ -24,8 +24,8 @@ struct CaseResult {
   Expectations expected;
   State state = State::kUnknown;
   std::vector<Part> parts;
-  std::vector<std::string> lines;  // of the whole case: why it was skipped, or that its expectations make no sense
-  std::string package;             // of Debian's, that has what is missing; "" if none is known
+  std::vector<std::string> lines;  // about the whole case: why it was skipped, or that its expectations are invalid
+  std::string package;             // the Debian package with what is missing; "" if none is known
   double seconds = 0;
 };
 

@@ -1,4 +1,4 @@
-// Columns of text, each as wide as its widest cell.
+// Columns of text; each is as wide as its widest cell.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace forksight::suite {
 
-// The first row is the head. The last column is not padded.
+// The first row is the heading. The last column is not padded.
 std::string align(const std::vector<std::vector<std::string>>& rows);
 
 // The same for Markdown: `|` in a cell is escaped.

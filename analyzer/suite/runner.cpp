@@ -33,7 +33,7 @@ constexpr auto kGrace = 15s;  // from SIGTERM to SIGKILL
 volatile std::sig_atomic_t g_is_interrupted = 0;
 void note_interrupt(int) { g_is_interrupted = 1; }
 
-// SIGINT, SIGTERM and SIGHUP end the run; they come in ppoll() only, so that none is missed.
+// SIGINT, SIGTERM and SIGHUP end the run. They arrive only inside of ppoll(), so that none is missed.
 class Signals {
  public:
   Signals() {
@@ -62,7 +62,7 @@ class Signals {
   sigset_t mask_ = {};
 };
 
-// How long a case takes, in no unit: hangs are waited for, each run is a run.
+// How long a case takes, without a unit: a hang takes long, and each run counts as one.
 double weight_of(const Entry& entry) {
   const bool hangs = entry.expected.bare == "hang" || entry.expected.bare == "spin";
   return 1.0 + (hangs ? 6.0 : 0.0) + (entry.expected.core ? 2.0 : 0.0) +
@@ -87,7 +87,7 @@ void write_all(int descriptor, const std::string& text) {
   }
 }
 
-// What is below this process and below none of the workers that live.
+// Descendants of this process that do not belong to a living worker.
 std::vector<pid_t> find_strays(const std::vector<Worker>& workers) {
   std::vector<pid_t> strays;
   for (const pid_t pid : find_descendants()) {
@@ -115,7 +115,7 @@ class Runner {
       run_.results[index].expected = entries[index].expected;
       weight_left_ += weight_of(entries[index]);
     }
-    // The longest first, so that none is left alone at the end.
+    // The longest cases start first, so that none is left alone at the end.
     std::iota(order_.begin(), order_.end(), std::size_t{0});
     std::ranges::stable_sort(order_, std::greater<>(), [&](std::size_t index) { return weight_of(entries_[index]); });
   }
@@ -180,7 +180,7 @@ class Runner {
       write_all(pipe, result);
     } catch (...) {
       end_descendants([](pid_t, int) {});
-      ::_exit(1);  // without a result: told as such
+      ::_exit(1);  // no result: the parent reports this
     }
     ::_exit(0);
   }
@@ -208,7 +208,7 @@ class Runner {
     }
   }
 
-  // False at the end of what it has to say.
+  // False when the worker has written all of its result.
   static bool read_some(Worker& worker) {
     std::array<char, 65536> buffer;
     const ssize_t got = ::read(worker.pipe, buffer.data(), buffer.size());
@@ -243,7 +243,7 @@ class Runner {
          strays = find_strays(workers_)) {
       for (const pid_t pid : strays) {
         ::kill(pid, SIGKILL);
-        ::waitpid(pid, nullptr, WNOHANG);  // those of others are theirs to reap, or ours a little later
+        ::waitpid(pid, nullptr, WNOHANG);  // other processes reap theirs, or this one does later
       }
       pause_for(10ms);
     }

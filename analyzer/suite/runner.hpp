@@ -1,4 +1,4 @@
-// Runs cases side by side, each in a worker process of its own.
+// Runs cases side by side, each in a separate worker process.
 #pragma once
 
 #include <chrono>
@@ -14,8 +14,8 @@
 namespace forksight::suite {
 
 struct RunnerOptions {
-  JudgeOptions judge;          // its folder is the runner's to choose
-  std::filesystem::path keep;  // a folder a case, with all that was written; "": nothing is kept
+  JudgeOptions judge;          // the runner chooses its folder
+  std::filesystem::path keep;  // gets a folder with all files of each case; "": nothing is kept
   int jobs = 1;
   std::chrono::seconds case_limit{150};
 };
@@ -25,25 +25,25 @@ struct Snapshot {
   std::size_t total = 0;
   int red = 0;
   std::vector<std::string> running;
-  double eta_s = 0;  // below 0: not known yet
+  double eta_s = 0;  // negative: not known yet
 };
 
 struct RunnerEvents {
   std::function<void(const CaseResult&, const Snapshot&)> finished;
-  std::function<void(const Snapshot&)> tick;  // several times a second
+  std::function<void(const Snapshot&)> tick;  // called several times a second
 };
 
 struct RunnerResult {
   std::vector<CaseResult> results;  // in the order of the entries
-  bool is_stopped = false;          // by SIGINT, SIGTERM or SIGHUP: the rest is unknown
+  bool is_stopped = false;          // by SIGINT, SIGTERM or SIGHUP; the rest is unknown
   double seconds = 0;
 };
 
-// How many processors this process may use.
+// The number of processors that this process may use.
 int count_cores();
 
-// This process becomes a subreaper and must have no other children and no threads. An error if there is no place for
-// the files of a run.
+// The calling process becomes a subreaper, and must have no other children and no threads. An error if there is no
+// place for the files of a run.
 Result<RunnerResult> run_cases(const std::vector<Entry>& entries, const RunnerOptions& options,
                                const RunnerEvents& events);
 

@@ -74,7 +74,7 @@ Selected select(const Suite& suite, const Filter& filter, bool all) {
     if (!filter.slugs.empty() && !expects(expected.value(), filter.slugs)) continue;
     selected.entries.push_back({&one, std::move(expected).value()});
   }
-  if (selected.entries.empty()) selected.error.message = "no case is all of what was asked for";
+  if (selected.entries.empty()) selected.error.message = "no case matches all of these options";
   return selected;
 }
 

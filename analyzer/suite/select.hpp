@@ -1,4 +1,4 @@
-// Which cases somebody asked for.
+// The cases that the user asked for.
 #pragma once
 
 #include <string>
@@ -10,11 +10,11 @@
 namespace forksight::suite {
 
 struct Filter {
-  std::vector<std::string> names = {};     // of cases, or globs; none: all
-  std::vector<std::string> slugs = {};     // of a hazard that is expected by any way of looking
+  std::vector<std::string> names = {};     // names of cases, or globs; none: all
+  std::vector<std::string> slugs = {};     // slugs of hazards that any part of the case expects
   std::vector<std::string> labels = {};    // "stress", "gpu"
   std::vector<std::string> folders = {};   // openmp, locks ...
-  std::vector<std::string> outcomes = {};  // of the bare program
+  std::vector<std::string> outcomes = {};  // how the bare program ends
 };
 
 struct Entry {
@@ -22,15 +22,15 @@ struct Entry {
   Expectations expected;
 };
 
-// With `all`, cases with a label count, too, as in a list; else only those that are asked for by their whole name or by
-// that label. An error for a name or a label that nothing has, and for a source that makes no sense.
+// With `all`, cases with a label are included, as in a list; otherwise only if the user gave their whole name or that
+// label. An error for a name or label that no case has, and for an invalid source.
 struct SelectError {
   std::string message;
-  bool is_usage = true;  // else the suite cannot be read
+  bool is_usage = true;  // false: the suite cannot be read
 };
 struct Selected {
   std::vector<Entry> entries;
-  SelectError error;  // its message is empty if there is none
+  SelectError error;  // its message is empty if there is no error
 };
 Selected select(const Suite& suite, const Filter& filter, bool all);
 

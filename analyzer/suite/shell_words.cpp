@@ -20,7 +20,7 @@ bool is_plain(char one) {
 Result<std::vector<std::string>> split_words(std::string_view line) {
   std::vector<std::string> words;
   std::string word;
-  bool is_open = false;  // there is a word, an empty one perhaps
+  bool is_open = false;  // a word has begun, perhaps an empty one
   char quote = '\0';
   for (std::size_t index = 0; index < line.size(); ++index) {
     const char one = line[index];

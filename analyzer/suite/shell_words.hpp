@@ -1,4 +1,4 @@
-// Words of a line as a POSIX shell would have them, and back.
+// Splits a line into words as a POSIX shell does, and joins words to a line.
 #pragma once
 
 #include <span>
@@ -10,11 +10,11 @@
 
 namespace forksight::suite {
 
-// Blanks separate, '...' and "..." join, a backslash takes the next character as it is. An error for a quote that is
-// not closed. Nothing is expanded.
+// Blanks separate words, '...' and "..." join them, and a backslash takes the next character literally. An error for a
+// quote that is not closed. Nothing is expanded.
 Result<std::vector<std::string>> split_words(std::string_view line);
 
-// A line that a shell reads as these words.
+// Makes a line that a shell reads as these words.
 std::string join_words(std::span<const std::string> words);
 
 }  // namespace forksight::suite

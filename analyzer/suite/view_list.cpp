@@ -16,7 +16,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Row = std::vector<std::string>;
 
-// A verdict about one hazard: "certain hang". Where it is told as another one, that one; "nothing" where it is not.
+// The verdict about one hazard: "certain hang". If it is reported as another hazard, that one; "nothing" if it is not
+// reported.
 std::string describe_verdict(const std::vector<ExpectedFinding>& findings, const std::string& rule) {
   const auto same = std::ranges::find(findings, rule, &ExpectedFinding::rule);
   if (same != findings.end()) return same->certainty + " " + same->outcome;
@@ -26,7 +27,7 @@ std::string describe_verdict(const std::vector<ExpectedFinding>& findings, const
 
 bool hangs(const Expectations& expected) { return expected.bare == "hang" || expected.bare == "spin"; }
 
-// Runs that change how it ends; one that only says more is left out.
+// The runs whose options change how the program ends. A run that only reports more is left out.
 std::string describe_runs(const Expectations& expected, const char* mark) {
   std::vector<std::string> runs;
   for (const ExpectedRun& run : expected.runs) {

@@ -1,4 +1,4 @@
-// What `forksight suite` prints. A view prints what is there, and decides nothing.
+// What `forksight suite` prints. A view only prints and decides nothing.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace forksight::suite {
 
-// The cases, with what is expected of each.
+// The cases, and what is expected of each.
 std::string list_as_table(const std::vector<Entry>& entries);
 std::string list_as_json(const std::vector<Entry>& entries);
 // Sorted by hazard, as docs/coverage.md has it.
@@ -17,9 +17,9 @@ std::string list_as_markdown(const std::vector<Entry>& entries);
 struct RunView {
   std::vector<CaseResult> results;
   double seconds = 0;
-  bool is_strict = false;   // what was skipped counts as red
-  bool is_stopped = false;  // by somebody, before its end
-  bool only_bad = false;    // rows of what is not green alone
+  bool is_strict = false;   // skipped cases count as red
+  bool is_stopped = false;  // somebody stopped the suite before its end
+  bool only_bad = false;    // only rows of cases that are not green
   std::string suite;        // its folder
 };
 
@@ -32,8 +32,8 @@ std::string run_as_tap(const RunView& run);
 // Shared by the views.
 bool is_bad(const CaseResult& result, bool is_strict);
 std::string describe_totals(const RunView& run);             // "3 cases: 2 ok, 1 red, in 4.1 s"
-std::vector<std::string> explain(const CaseResult& result);  // all that is to be said of one that is not green
-std::string first_line(const CaseResult& result);            // the same in a line, "" if it is green
+std::vector<std::string> explain(const CaseResult& result);  // everything about a case that is not green
+std::string first_line(const CaseResult& result);            // the same in one line; "" if it is green
 std::string repeat_command(const CaseResult& result);
 std::vector<std::string> list_rules(const Expectations& expected);
 

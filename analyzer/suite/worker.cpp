@@ -20,7 +20,7 @@ nlohmann::json write_parts(const std::vector<Part>& parts) {
   return list;
 }
 
-// Alone in a folder of its own: its neighbours must not come with it.
+// The driver gets a folder of its own, so that its neighbours are not loaded with it.
 std::optional<Missing> prefer_real_driver(const std::filesystem::path& folder) {
   const RealDriver driver = find_real_driver();
   if (driver.library.empty()) return Missing{driver.reason, ""};

@@ -1,4 +1,4 @@
-// A process that judges one case, and leaves nothing of it behind.
+// A process that judges one case and leaves no process behind.
 #pragma once
 
 #include <filesystem>
@@ -9,11 +9,11 @@
 
 namespace forksight::suite {
 
-// Judges in this process, which it makes a reaper, and gives the result as a text for read_result(). SIGTERM makes it
-// stop, with what is known.
+// Judges in this process, which becomes a subreaper, and returns the result as a text for read_result(). SIGTERM makes
+// it stop early, with what is known by then.
 std::string work(const Entry& entry, const JudgeOptions& options);
 
-// False if the text is no whole result.
+// False if the text is not a complete result.
 bool read_result(const std::string& text, CaseResult& result);
 
 }  // namespace forksight::suite

@@ -30,7 +30,7 @@ class AddressSpace {
   const Module& module(std::size_t index) const { return entries_[index].module; }
   Binary* binary(std::size_t index);
 
-  // A fact for limits(), each once.
+  // Adds a sentence to limits(), each sentence once.
   void add_limit(std::string sentence);
   const std::vector<std::string>& limits() const { return limits_; }
 

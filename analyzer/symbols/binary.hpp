@@ -1,4 +1,4 @@
-// All that is known about one ELF file, each part read when it is first asked for. Link-time addresses.
+// All that is known about one ELF file; each part is read when it is first needed. Link-time addresses.
 #pragma once
 
 #include <cstdint>
@@ -28,8 +28,8 @@ class Binary {
   MachineCode& code();
   const Variables& variables();
 
-  // What stands at `address` (for a return address: one less), inlined calls expanded, innermost first. One frame at
-  // least; its function is "" where no symbol covers the address.
+  // The code at `address` (for a return address: one less), with inlined calls as frames of their own, innermost first.
+  // At least one frame; its function is "" if no symbol covers the address.
   const std::vector<SourceFrame>& frames_at(std::uint64_t address);
 
  private:

@@ -1,4 +1,5 @@
-// Binaries that are open already. A job's processes map the same files: what one trace paid for, others find read.
+// Binaries that are already open. The processes of a job map the same files: a file that was read for one trace is not
+// read again for others.
 #pragma once
 
 #include <mutex>
@@ -12,7 +13,7 @@ namespace forksight::symbols {
 // Guards the store and all binaries in it: every public function of this library holds it.
 std::mutex& binaries_mutex();
 
-// The same answer for the same file and build-id for as long as the program runs. Needs the mutex held.
+// Returns the same answer for the same file and build-id as long as the program runs. The caller must hold the mutex.
 Result<Binary*> open_binary(const Module& module);
 
 }  // namespace forksight::symbols

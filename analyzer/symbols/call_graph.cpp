@@ -34,7 +34,7 @@ Link leads_into(const Function& from, const Branch& branch, const Function& to, 
   return answer;
 }
 
-// Calls for the case that something has failed: they are no work.
+// Functions that are only called after an error: these calls are not work.
 bool is_failure(std::string_view name) {
   for (const std::string_view part : {"__throw", "_Unwind_", "__cxa_", "__stack_chk_fail", "terminate", "abort"}) {
     if (name.find(part) != std::string_view::npos) return true;

@@ -1,4 +1,4 @@
-// The way from a function that is still on a stack down to one that has returned from it: which calls, by the code, and
+// The way from a function that is still on a stack to one that has returned: which calls lead there, by the code, and
 // whether their frames add up to the distance between the two on the stack.
 #pragma once
 
@@ -14,7 +14,7 @@ struct CallSite {
   Function function;                 // that the call is in
   std::uint64_t return_address = 0;  // run-time
   std::uint64_t sp = 0;              // rsp after the return; 0 if it cannot be told
-  bool is_ambiguous = false;         // the function has other calls that would do
+  bool is_ambiguous = false;         // other calls of the function would fit, too
 };
 
 struct CallPath {
@@ -24,15 +24,15 @@ struct CallPath {
 
 struct PathQuery {
   Function from;
-  std::uint64_t from_sp = 0;                  // rsp of `from` at a call
+  std::uint64_t from_sp = 0;  // rsp of `from` at a call
   std::optional<std::uint64_t> from_cfa;
   Function goal;
   std::uint64_t goal_cfa = 0;
 };
 
-// The shortest path, of up to five calls, an exact one if there is any. Where equally good ones go through different
-// functions, only what they have in common at the outer end is given. `budget` is what
-// the search may still cost, in functions looked at.
+// The shortest path of up to five calls; an exact one if there is any. If equally good paths go through different
+// functions, only the outer part that they have in common is returned. `budget`: how many functions the search may
+// still examine.
 std::optional<CallPath> find_call_path(const PathQuery& query, std::size_t& budget);
 
 }  // namespace forksight::symbols

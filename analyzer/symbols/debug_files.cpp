@@ -100,8 +100,8 @@ void allow_debuginfod() {
 
 std::string debuginfod_limit() {
   if (!g_was_given_up) return {};
-  return "a server of DEBUGINFOD_URLS did not answer in time and was not asked again: functions and lines may be "
-         "missing";
+  return "a server of DEBUGINFOD_URLS did not answer in time, and forksight did not ask it again: functions and lines "
+         "may be missing";
 }
 
 int fetch_elf_file(std::span<const std::uint8_t> build_id) {

@@ -21,14 +21,14 @@ int find_debug_file(Dwfl_Module* module, void** userdata, const char* name, Dwar
 // not say. For whoever asks about a process or a core, and waits. Changes the environment: before there are threads.
 void allow_debuginfod();
 
-// A server that let us wait for seconds and gave nothing is not asked for the next file. What the report has to say of
-// that; "": nothing.
+// A server that answered nothing for seconds is not asked for the next file. The sentence about this for the report;
+// "": there is none.
 std::string debuginfod_limit();
 
 // The program or library with this build-id, from such a server: a descriptor, or -1.
 int fetch_elf_file(std::span<const std::uint8_t> build_id);
 
-// Does the file carry this build-id, of one byte at least?
+// True if the file has this build-id, which must not be empty.
 bool has_build_id(int fd, std::span<const std::uint8_t> build_id);
 
 // Opens a regular file for reading, without waiting for a FIFO's writer. -1 with errno.

@@ -1,4 +1,4 @@
-// What a DWARF entry is called.
+// The name of a DWARF entry.
 #pragma once
 
 #include <elfutils/libdw.h>

@@ -1,5 +1,5 @@
-// One ELF file and all that is read out of it. Addresses here are link-time ones: what is found holds for every process
-// that maps the file, wherever.
+// One ELF file and everything that is read from it. Addresses are link-time ones, so they are valid for every process
+// that maps the file, at any place.
 #pragma once
 
 #include <elfutils/libdwfl.h>
@@ -19,7 +19,7 @@ namespace forksight::symbols {
 
 class ElfModule {
  public:
-  // An error is one sentence for limits[]. Without a build-id the file is taken as it is.
+  // An error is one sentence for limits[]. Without a build-id the file is used unchecked.
   static Result<std::unique_ptr<ElfModule>> open(const Module& module);
   ~ElfModule();
   ElfModule(const ElfModule&) = delete;

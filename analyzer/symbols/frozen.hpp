@@ -6,10 +6,10 @@
 
 namespace forksight::symbols {
 
-// The frame that `innermost` stands for, then its callers. Where they are still on the stack and nothing contradicts
-// them, that is all. Else the frames that have returned are put back by the code: from a caller that is still there
-// down to the innermost frame, call by call. What is found in this way is marked approximate; what cannot be found is
-// left out. `is_cut`: the bytes end before the stack does.
+// The frame of `innermost`, then its callers. If they are still on the stack and nothing contradicts them, that is all.
+// Otherwise the code is used to restore the frames that have returned, call by call, from a caller that is still there
+// to the innermost frame. Restored frames are marked approximate; frames that cannot be found are left out. `is_cut`:
+// the bytes end before the stack does.
 Walk walk_frozen(AddressSpace& space, const Registers& innermost, const StackBytes& stack, bool is_cut);
 
 }  // namespace forksight::symbols

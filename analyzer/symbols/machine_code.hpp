@@ -1,4 +1,4 @@
-// What one binary's x86-64 machine code says about who calls whom. A function is disassembled from its start, which the
+// What the x86-64 machine code of one binary shows about calls. A function is disassembled from its start, which the
 // unwind table has, so that a call is an instruction and not bytes that look like one.
 #pragma once
 
@@ -21,18 +21,18 @@ struct CodeRange {
 
 // A call or a jump that leaves its function: to `target`, or through the linkage table to the function `name`.
 struct Branch {
-  std::uint64_t end = 0;           // of the instruction: for a call the return address
-  std::uint64_t target = 0;        // 0 if it is by name
-  const char* name = nullptr;      // lives as long as the module
+  std::uint64_t end = 0;       // of the instruction: for a call the return address
+  std::uint64_t target = 0;    // 0 if it is by name
+  const char* name = nullptr;  // lives as long as the module
   bool is_call = false;
 };
 
 struct CodeFacts {
-  std::vector<Branch> branches;               // in order of address
-  std::vector<std::uint64_t> pointer_calls;   // ends of the calls whose target the code does not tell
-  std::vector<std::uint64_t> call_ends;       // of all calls, ascending
-  std::uint64_t end = 0;                      // of what was read: large functions are read in part
-  bool is_thunk = false;                      // small, and jumps through a pointer
+  std::vector<Branch> branches;              // in order of address
+  std::vector<std::uint64_t> pointer_calls;  // ends of the calls whose target the code does not tell
+  std::vector<std::uint64_t> call_ends;      // of all calls, ascending
+  std::uint64_t end = 0;                     // of what was read: large functions are read in part
+  bool is_thunk = false;                     // small, and jumps through a pointer
 };
 
 class MachineCode {
@@ -42,7 +42,7 @@ class MachineCode {
   // The function, or part of one, that the unwind table has for `address`.
   std::optional<CodeRange> function_at(std::uint64_t address) const;
   const CodeFacts& facts(const CodeRange& function);
-  // Does a call instruction end right before `address`?
+  // True if a call instruction ends right before `address`.
   bool is_after_call(std::uint64_t address);
   // The call that ends right before `address`; nothing if it is by pointer.
   std::optional<Branch> call_before(std::uint64_t address);
@@ -56,7 +56,7 @@ class MachineCode {
   const char* slot_name(std::uint64_t address) const;
   // The same for a stub that jumps through such a slot.
   const char* stub_name(std::uint64_t address) const;
-  // Where the call or jump `instruction` leads; `end` is its own.
+  // The target of the call or jump `instruction`; `end` is the end of that instruction.
   std::optional<Branch> follow(const Instruction& instruction, std::uint64_t end) const;
   CodeFacts read_facts(const CodeRange& function) const;
   // The facts of the function that has `address`, if they go that far.

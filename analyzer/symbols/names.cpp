@@ -123,7 +123,8 @@ std::string without_return_type(const std::string& text) {
   return text.substr(start);
 }
 
-// What compilers append to the names of parts and copies of a function. "._omp_fn.0" stays: it says something.
+// What compilers append to the names of parts and copies of a function. "._omp_fn.0" stays, because it carries
+// information.
 std::string_view without_clone_suffix(std::string_view name) {
   for (std::string_view suffix : {".isra.", ".part.", ".constprop.", ".llvm.", ".lto_priv.", ".cold"}) {
     if (const std::size_t at = name.find(suffix); at != std::string_view::npos && at > 0) name = name.substr(0, at);

@@ -7,7 +7,7 @@
 namespace forksight::symbols {
 namespace {
 
-// Hand-written assembler often leaves a function's size out. Beyond this distance the name says nothing.
+// Hand-written assembler often leaves out the size of a function. Beyond this distance the name means nothing.
 constexpr std::uint64_t kMaxUnsizedBytes = 4096;
 
 // Less is better: exported before local, few leading underscores, short.

@@ -66,14 +66,14 @@ class Symbolizer {
   bool find_data(std::uint64_t address, DataSymbol& out);
   // The function that holds `address`, an exact address (not a return address).
   bool find_code(std::uint64_t address, CodeSymbol& out);
-  // The name of the function that the call right before `return_address` (run-time) is to, as the code has it: directly,
-  // or through the linkage table. "" if it is by pointer, or not known.
+  // The name of the function that the call right before `return_address` (run-time) is to, as the code has it:
+  // directly, or through the linkage table. "" if it is by pointer, or not known.
   std::string find_callee(std::uint64_t return_address);
   // Run-time address of the function or object `name`, as its symbol has it (not demangled), exported or not. In the
   // first module that has it, of those whose file name starts with `file_prefix`: without one, all modules are opened.
   std::optional<std::uint64_t> find_symbol(std::string_view name, std::string_view file_prefix = {});
 
-  // What could not be seen: a module that changed since (build-id), is gone, or has no symbols. Grows with use.
+  // What could not be seen: a module that has changed (build-id), is missing, or has no symbols. Grows with use.
   const std::vector<std::string>& limits() const;
 
  private:

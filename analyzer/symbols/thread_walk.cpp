@@ -12,7 +12,7 @@ namespace {
 constexpr std::uint64_t kFirstPage = 4096;
 constexpr int kMaxRepairs = 64;  // frames in a row whose rbp nobody saved
 
-// How far the walk got: first of all to the thread's start.
+// How good a walk is: first of all, whether it reached the thread's start.
 auto worth(const Walk& walk) { return std::pair(walk.end == WalkEnd::kThreadStart, walk.frames.size()); }
 
 void append(Walk& walk, Walk outer) {
@@ -42,7 +42,7 @@ std::optional<Walk> find_callers(AddressSpace& space, Unwinder& unwinder, const 
   return best;
 }
 
-// As found by searching the stack; where the frames are those of `plain` they are as certain as they were there.
+// For frames found by searching the stack: where they equal those of `plain`, they are as certain as there.
 void keep_certainty(Walk& found, const Walk& plain) {
   for (std::size_t i = 0; i < std::min(found.frames.size(), plain.frames.size()); ++i) {
     if (found.frames[i].pc != plain.frames[i].pc || found.frames[i].sp != plain.frames[i].sp) return;

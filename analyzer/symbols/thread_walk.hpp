@@ -1,4 +1,4 @@
-// Stacks of threads that stand still: nothing on them is stale, but not every register may be known.
+// Stacks of threads that stand still: nothing on them is out of date, but not every register may be known.
 #pragma once
 
 #include "symbols/unwinder.hpp"

@@ -1,5 +1,5 @@
-// What a look costs, by which its next turn is chosen: a share of the time. On a busy machine the clock on the wall would
-// count what others do.
+// Measures what a look costs. The supervisor schedules the next look so that looks take a fixed share of the time. It
+// measures processor time: on a busy machine the wall clock would count what others do.
 #pragma once
 
 #include <chrono>
@@ -9,7 +9,7 @@ namespace forksight::watch {
 
 class Cost {
  public:
-  // Of this thread, since the object was made.
+  // Processor time of this thread since the object was made.
   std::chrono::nanoseconds so_far() const { return processor_time() - start_; }
 
  private:

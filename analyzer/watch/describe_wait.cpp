@@ -26,7 +26,7 @@ model::WaitKind wait_kind(const proc::Syscall& call) {
   }
 }
 
-// By what the descriptor is; kOther where that is not known.
+// The kind of wait, by the kind of descriptor; kOther where that is not known.
 model::WaitKind kind_of_transfer(proc::WaitClass kind, const WaitFacts& facts) {
   const bool reads = kind == proc::WaitClass::kRead;
   if (facts.object.starts_with("eventfd:")) return model::WaitKind::kEventfd;
@@ -38,7 +38,7 @@ model::WaitKind kind_of_transfer(proc::WaitClass kind, const WaitFacts& facts) {
 
 void describe_word(const WaitFacts& facts, model::Wait& wait) {
   wait.use = facts.word.use;
-  if (facts.word.lock != 0) wait.object = facts.word.lock;  // a rwlock's words are inside of it
+  if (facts.word.lock != 0) wait.object = facts.word.lock;  // the futex words of a rwlock are inside of it
   wait.owner = facts.word.owner;
   wait.readers = facts.word.readers;
   wait.mutex_type = facts.word.mutex_type;
@@ -90,7 +90,7 @@ model::Wait describe_wait(const proc::ThreadSample& thread, const WaitFacts* fac
   wait.fd = target.fd;
   if (facts == nullptr) return wait;
   if (wait.kind == model::WaitKind::kFutex) describe_word(*facts, wait);
-  // In our numbers, where the process has others.
+  // In forksight's pid numbers, also if the process has other numbers.
   const bool is_one_child = wait.target_pid > 0 && facts->wakers.size() == 1;
   if (is_one_child) wait.target_pid = facts->wakers.front().pid;
   wait.path = facts->object;

@@ -1,4 +1,4 @@
-// A sample of a thread, with what was looked up of its wait, as the model's words have it.
+// Turns a sample of a thread, and what was looked up about its wait, into the model's form.
 #pragma once
 
 #include "model/model.hpp"

@@ -38,8 +38,8 @@
 namespace forksight::watch {
 namespace {
 
-constexpr std::size_t kMostPolled = 256;     // descriptors of one thread that are looked into
-constexpr std::size_t kMostEnders = 256;     // of one wait
+constexpr std::size_t kMostPolled = 256;     // descriptors of one thread that are examined
+constexpr std::size_t kMostEnders = 256;     // for one wait
 constexpr std::size_t kMostOfCommand = 100;  // bytes of a command line
 
 model::Ender of_process(std::int32_t pid, std::string via, std::int32_t tid = 0, std::int32_t fd = -1) {
@@ -75,7 +75,8 @@ std::string read_command(std::int32_t pid) {
   }
   if (text.size() > kMostOfCommand) {
     std::size_t end = kMostOfCommand;
-    while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) --end;  // no half of a character
+    // do not cut a character in half
+    while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) --end;
     text = text.substr(0, end) + "...";
   }
   if (!text.empty()) return text;
@@ -83,13 +84,13 @@ std::string read_command(std::int32_t pid) {
   return stat ? fmt::format("[{}]", stat->comm) : std::string();
 }
 
-// One end of something that a thread waits at: whoever holds `object` may end that.
+// One end of something that a thread waits at. Each holder of `object` may end the wait.
 struct End {
-  std::int32_t fd = -1;  // the waiter's own
+  std::int32_t fd = -1;  // the waiter's own descriptor
   std::string object;
   bool by_writers = false;
   bool by_readers = false;
-  bool is_polled = false;  // which way it waits, its own descriptor tells
+  bool is_polled = false;  // the waiter's own descriptor tells for which direction it waits
   const char* via = "";
 };
 
@@ -135,7 +136,7 @@ class Search {
     return plan;
   }
 
-  // What the model knows of an object that has neither descriptor nor address.
+  // Adds what the model knows of an object that has neither a descriptor nor an address.
   static void note_object(Waiter& waiter) {
     if (auto fifo = find_fifo_open(waiter.thread)) {
       waiter.wait.kind = model::WaitKind::kFifoOpen;
@@ -196,7 +197,7 @@ class Search {
       if (word.use == model::FutexUse::kJoin) return;
     }
     if (facts.mapping != WordMapping::kShared) {
-      // A lock has its owner; who else of its process ends the wait, no memory tells.
+      // A lock has an owner. For other objects memory does not show which thread of the process could end the wait.
       const bool is_alone = proc::list_numbers(proc::proc_path(waiter.pid, "task")).numbers.size() <= 1;
       if (!has_owner && !is_alone) plan.others.push_back(of_process(waiter.pid, "futex"));
       return;
@@ -226,7 +227,7 @@ class Search {
     };
     std::set<std::int32_t> children;
     for (const std::int32_t child : proc::read_children(waiter.pid)) children.insert(child);
-    // A tracer waits for what it traces, too.
+    // A tracer also waits for the processes that it traces.
     for (const auto& [pid, member] : tree_.living()) {
       const auto status = proc::parse_status(proc::read_file(proc::proc_path(pid, "status")).text);
       if (status && status->tracer == waiter.pid) children.insert(pid);
@@ -343,7 +344,7 @@ class Search {
       return;
     }
     if (is_known && S_ISREG(status.st_mode)) {
-      // A queue of POSIX: it has the descriptor of a file, in a file system of its own.
+      // A POSIX message queue: its descriptor is that of a file, in a file system of its own.
       return add_end(plan, {fd, object.name, reads, writes, is_polled, "message queue"});
     }
     if (object.name.empty()) return;
@@ -409,7 +410,7 @@ class Search {
     return found;
   }
 
-  // A stopped thread shows its call, too; whoever lets it go on need not end that.
+  // A stopped thread still shows its call. The process that lets it go on need not be the one that ends that call.
   void add_hold(Waiter& waiter) {
     const char state = waiter.thread.status.state;
     if (state == 'T')
@@ -421,7 +422,7 @@ class Search {
     waiter.wait.enders.push_back(of_words(model::EnderKind::kContinue, *frozen->second));
   }
 
-  // Such a call goes on after the handler of a signal.
+  // Such a call goes on after a signal handler has run.
   static bool goes_on_after_handlers(const model::Wait& wait) {
     return wait.kind == model::WaitKind::kVfork || wait.kind == model::WaitKind::kTraced ||
            (wait.kind == model::WaitKind::kFutex && wait.use != model::FutexUse::kUnknown);
@@ -483,8 +484,8 @@ class Search {
   std::set<std::string> wanted_;
   std::map<std::string, std::vector<proc::Holder>> holders_;
   std::map<std::int32_t, FutexLookup> futexes_;
-  std::map<std::int32_t, model::Ender> processes_;             // what is the same of all enders of one process
-  std::map<std::int32_t, std::optional<std::string>> frozen_;  // how to thaw it, by process
+  std::map<std::int32_t, model::Ender> processes_;             // what all enders in one process have in common
+  std::map<std::int32_t, std::optional<std::string>> frozen_;  // how to thaw each process
   std::map<std::int32_t, bool> interrupts_;                    // Python's own handler of SIGINT, by process
   std::optional<proc::SharedMemory> shared_;
   WakerFinder wakers_;

@@ -1,7 +1,7 @@
-// Who or what could end the waits of threads: the other ends of what they read, write or poll, who holds the lock or
-// has the same memory, the child that is awaited, time, signals with handlers, strangers, and whoever may let a stopped
-// or frozen process go on. For people, and for rules that point at a suspect; what a proof rests on is in wakers.hpp.
-// Reads only.
+// Who or what could end the waits of threads: the other ends of what they read, write or poll; holders of the lock;
+// processes with the same memory; the child that is awaited; time; signals with handlers; processes outside of the
+// tree; and whoever can let a stopped or frozen process go on. These lists are for people, and for rules that point at
+// a suspect. Proofs use wakers.hpp instead. Reads only.
 #pragma once
 
 #include <cstdint>
@@ -22,16 +22,17 @@ struct Waiter {
   model::Wait wait;
 };
 
-// Fills all of `wait`, but for what a proof says. The descriptors of all processes are searched once for all waiters;
-// `tree`: the processes among which children and holders of file locks are looked for, too.
+// Fills all of `wait` except what a proof adds. Searches the descriptors of all processes once for all waiters. `tree`:
+// processes among which children and holders of file locks are searched, too.
 void find_waits(std::vector<Waiter>& waiters, const Tree& tree);
 
-// The children of a process that have ended, and for which nobody has waited.
+// The children of a process that have ended and that nobody has waited for.
 std::vector<model::Zombie> find_zombies(std::int32_t pid);
-// It has waited for the end of some child, since it was forked.
+// The process has waited for the end of some child since it was forked.
 bool has_reaped(std::int32_t pid);
 
-// The value of "syscw" of /proc/PID/io: calls that wrote, since the process was forked. nullopt: it is not there. Pure.
+// The value of "syscw" of /proc/PID/io: the number of write calls since the process was forked. nullopt: there is none.
+// Pure.
 std::optional<std::uint64_t> parse_write_calls(std::string_view io);
 
 }  // namespace forksight::watch

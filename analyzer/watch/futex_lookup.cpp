@@ -15,11 +15,11 @@ WordMapping kind_of_mapping(const std::vector<proc::Mapping>& mappings, std::uin
   const proc::Mapping* const mapping = proc::find_mapping(mappings, word);
   if (mapping == nullptr) return WordMapping::kUnknown;
   if (mapping->shared) return WordMapping::kShared;
-  // A private page that cannot be written may be the file's own, which other processes share.
+  // A private page that is not writable may be the page of the file, which other processes share.
   return mapping->writable ? WordMapping::kPrivate : WordMapping::kUnknown;
 }
 
-// The kernel lists the first thread of a process, and a process that nobody has waited for, though they have ended.
+// The kernel also lists the first thread of a process, and a process that nobody has waited for, after they have ended.
 bool is_dead(std::int32_t tid) {
   const auto stat = proc::read_stat(tid);
   return stat && (stat->state == 'Z' || stat->state == 'X');
@@ -56,9 +56,9 @@ void name_wakers(std::int32_t pid, const proc::WaitTarget& target, WaitFacts& fa
     case model::FutexUse::kJoin: facts.wakers = {{pid, "join", word.owner}}; break;
     case model::FutexUse::kUnknown: break;
   }
-  // It stays locked once its owner is gone.
+  // Such a mutex stays locked once its owner has ended.
   if (is_unlock_checked(word) && word.owner_is_gone) return;
-  // Another lock whose owner is not here could be unlocked all the same, if only by mistake.
+  // Any thread could unlock another kind of lock whose owner has ended, if only by mistake.
   if (facts.wakers.empty()) facts.wakers = {{pid, "futex"}};
 }
 
@@ -115,7 +115,8 @@ bool FutexLookup::may_have_moved(const proc::ThreadSample& thread) const {
   return value && static_cast<std::uint32_t>(*value) != static_cast<std::uint32_t>(thread.call.args[2]);
 }
 
-// From the numbers of its own pid namespace to ours. One that is gone keeps the only number that it has.
+// Translates the owner's number from the pid namespace of the process to forksight's. An owner that has ended keeps the
+// only number that it has.
 void FutexLookup::name_owner(const proc::ThreadSample& thread, WaitFacts& facts) {
   const std::uint32_t depth = thread.status.ns_depth;
   if (facts.pi_owner) facts.pi_owner = numbers_.tid_of(*facts.pi_owner, depth);

@@ -1,4 +1,4 @@
-// What the futex words of one process are part of, and who could wake those who sleep on them. Reads only.
+// What the futex words of one process are part of, and who could wake the threads that sleep on them. Reads only.
 #pragma once
 
 #include <cstdint>
@@ -13,22 +13,23 @@
 
 namespace forksight::watch {
 
-// A mutex that refuses to be unlocked by another thread than its owner (glibc, pthread_mutex_unlock.c).
+// The mutex can only be unlocked by its owner (glibc, pthread_mutex_unlock.c).
 bool is_unlock_checked(const proc::FutexWord& word);
-// Who may end the wait for a word in private memory of process `pid`: the owner, if `facts` know it, else any thread.
+// Fills in who may end the wait for a word in private memory of process `pid`: the owner, if `facts` names it, else any
+// thread.
 void name_wakers(std::int32_t pid, const proc::WaitTarget& target, WaitFacts& facts);
 
-// Mapping, owner and use of the words, and what the kernel says each thread sleeps in.
+// Looks up the mapping, the owner and the use of the words, and the kernel function that each thread sleeps in.
 class FutexLookup {
  public:
   explicit FutexLookup(std::int32_t pid) : pid_(pid), numbers_(pid) {}
-  // Who could wake it is said here for words in private memory alone.
+  // Fills in who could wake it only for words in private memory.
   WaitFacts look_up(const proc::ThreadSample& thread);
-  // The word is not what the thread last saw there. Its wait may have been moved to another word (FUTEX_CMP_REQUEUE),
-  // or the page was mapped anew: then somebody else can end it. Only of a wait without the PRIVATE flag: with it no
-  // other process can.
+  // The word no longer has the value that the thread last saw there. Perhaps its wait was moved to another word
+  // (FUTEX_CMP_REQUEUE), or the page was mapped anew: then another process may be able to end it. Only for waits
+  // without the PRIVATE flag; with the flag no other process can.
   bool may_have_moved(const proc::ThreadSample& thread) const;
-  // Of a word in shared memory; nullopt: what it is shared by has no identity.
+  // For a word in shared memory; nullopt: the shared object cannot be identified.
   std::optional<proc::SharedPlace> find_shared(const proc::ThreadSample& thread);
 
  private:

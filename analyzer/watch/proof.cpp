@@ -18,7 +18,7 @@ bool has_tids(const proc::Round& round, const std::vector<std::int32_t>& tids) {
                     [](const proc::ThreadSample& thread, std::int32_t tid) { return thread.tid == tid; });
 }
 
-// Why the wait of one thread proves nothing; "" if it does.
+// The reason why the wait of one thread proves nothing; "" if it does.
 std::string find_way_out(const ProcessEvidence& evidence, const proc::ThreadSample& thread, const WaitFacts& facts,
                          bool& lasting) {
   const proc::WaitTarget target = proc::classify(thread);
@@ -35,7 +35,7 @@ std::string find_way_out(const ProcessEvidence& evidence, const proc::ThreadSamp
     case proc::WaitClass::kVfork:
     case proc::WaitClass::kTraced:
       lasting = facts.is_open_to_all;
-      if (!facts.wakers_known) return fmt::format("thread {} waits for somebody who is not known", thread.tid);
+      if (!facts.wakers_known) return fmt::format("thread {} waits for something that is not known", thread.tid);
       break;
     case proc::WaitClass::kPlainFutex:
       if (facts.mapping != WordMapping::kPrivate && (facts.mapping != WordMapping::kShared || !facts.wakers_known)) {
@@ -59,7 +59,7 @@ std::string find_way_out(const ProcessEvidence& evidence, const proc::ThreadSamp
     }
   }
   const std::uint64_t arriving = (thread.status.pending | thread.status.shared_pending) & ~thread.status.blocked;
-  if (arriving != 0) return fmt::format("a signal is on its way to thread {}", thread.tid);
+  if (arriving != 0) return fmt::format("a signal is pending for thread {}", thread.tid);
   return "";
 }
 

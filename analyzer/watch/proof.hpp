@@ -40,20 +40,20 @@
 
 namespace forksight::watch {
 
-// 32 and 33.
+// Signals 32 and 33.
 constexpr std::uint64_t kReservedSignals = 1ULL << 31U | 1ULL << 32U;
 
 struct Proof {
-  bool stuck = false;          // nobody but `wakers` can wake any of its threads
-  bool handler_could = false;  // ... nobody but a signal handler
+  bool stuck = false;          // only `wakers` can wake any of its threads
+  bool handler_could = false;  // ... or a signal handler
   std::uint64_t handlers = 0;  // ... of these signals, each of which is a way out; bit 0 is signal 1
-  std::uint64_t timed = 0;     // those of `handlers` that come without anybody who sends them
-  std::vector<Waker> wakers;   // processes that could wake a thread of it
+  std::uint64_t timed = 0;     // those of `handlers` that arrive without a sender
+  std::vector<Waker> wakers;   // processes that could wake a thread of this one
   std::string why_not;         // !stuck: the first condition that failed
-  bool lasting = false;        // !stuck, and it stays so as long as no thread moves
+  bool lasting = false;        // !stuck, and this does not change until a thread moves
 };
 
-// Blocked in the same call as before, and not run in between.
+// The thread is blocked in the same call as before and has not run in between.
 bool is_unchanged(const proc::ThreadSample& before, const proc::ThreadSample& after);
 // The same threads, and each of them unchanged.
 bool is_same_round(const proc::Round& before, const proc::Round& after);

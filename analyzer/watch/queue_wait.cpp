@@ -17,7 +17,7 @@ namespace {
 
 using ipc::snapshot;
 
-// By a descriptor of the process' that is of the same file: the mapping itself is open to few.
+// Opens the queue by a descriptor of the process for the same file, because few users may open the mapping itself.
 std::optional<snapshot> open_queue(std::int32_t pid, const proc::Mapping& mapping) {
   const std::int32_t tid = proc::find_living_thread(pid);
   for (const std::int32_t number : proc::list_numbers(proc::proc_path(tid, "fd")).numbers) {
@@ -54,7 +54,7 @@ std::string list_participants(const snapshot& queue, bool snapshot::participant:
   return text;
 }
 
-// Who has most of the buffers that are not free.
+// The process that has most of the buffers that are not free.
 std::string name_holder(const snapshot& queue) {
   struct Held {
     std::uint32_t count = 0;

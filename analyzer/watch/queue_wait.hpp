@@ -1,5 +1,5 @@
-// What a thread waits for that sleeps in one of forksight's own shared-memory queues (ipc/). Such a wait is never for
-// good: it ends after a slice and looks for the dead. But who holds what is worth a line.
+// Describes what a thread waits for that sleeps in one of forksight's own shared-memory queues (ipc/). Such a wait
+// never lasts for ever: it ends after a while and looks for dead processes. But it is useful to show who holds what.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace forksight::watch {
 
-// "a free buffer of queue 3f2a...: 4 held by process 812 (alive, state T) for 41 s"; empty: the word is of no queue, or
-// the queue may not be read.
+// "a free buffer of queue 3f2a...: 4 held by process 812 (alive, state T) for 41 s"; empty: the word is not part of a
+// queue, or the queue cannot be read.
 std::string describe_queue_wait(std::int32_t pid, std::int32_t tid, std::uint64_t word);
 
 }  // namespace forksight::watch

@@ -1,4 +1,4 @@
-// Processes of other threads that share one memory (CLONE_VM): who of them could end a wait.
+// Processes with other threads that share one memory (CLONE_VM): which of them could end a wait.
 #pragma once
 
 #include <cstdint>
@@ -8,11 +8,12 @@
 
 namespace forksight::watch {
 
-// The threads of processes that share our memory, but for one that sleeps in vfork() until we are gone.
+// Adds the threads of processes that share the memory of `pid`, except a thread that sleeps in vfork() until `pid`
+// execs or ends.
 void add_sharers(std::int32_t pid, const std::vector<std::int32_t>& sharers, std::vector<Waker>& wakers);
 
-// A child of vfork() takes and finds locks under the tid of the thread that called it: an owner that is no thread of
-// its own is one of whoever shares its memory.
+// A child of vfork() takes and finds locks under the tid of the thread that called vfork(). So an owner that is not a
+// thread of the process itself is a thread of a process that shares its memory.
 void find_owner_among(const std::vector<std::int32_t>& sharers, WaitFacts& facts);
 
 }  // namespace forksight::watch

@@ -1,6 +1,6 @@
-// Threads that burn their processor inside of an operation that cannot end. What a trace calls open (begun, not ended)
-// is followed here: a thread that was on the run queue at each look, and got processor time, has not blocked once.
-// That is evidence, not proof: between two looks it may have slept.
+// Threads that use their processor inside of an operation that cannot end. This follows operations that a trace calls
+// open (begun, not ended). A thread that was on the run queue at each look, and got processor time, seems never to have
+// blocked. That is evidence, not proof: it may have slept between two looks.
 #pragma once
 
 #include <chrono>
@@ -23,17 +23,18 @@ struct Spin {
   std::chrono::steady_clock::time_point since;
 };
 
-// Is a thread that got `cpu_ticks` of processor time in `elapsed` busy. The machine may be shared by many spinners.
+// True if a thread that got `cpu_ticks` of processor time in `elapsed` is busy. Many spinning threads may share the
+// machine.
 bool is_busy(std::uint64_t cpu_ticks, std::chrono::steady_clock::duration elapsed, long ticks_per_second);
 
 class SpinWatch {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // Replaces what is followed; what stays open keeps its history.
+  // Replaces the operations that are followed. Those that stay open keep their history.
   void follow(const std::vector<OpenTouch>& touches);
   void look(Clock::time_point now);
-  // Those that have been at it for `age`.
+  // The operations that have been open and busy for `age`.
   std::vector<Spin> spinning(Clock::time_point now, Clock::duration age) const;
 
  private:

@@ -20,16 +20,16 @@ bool is_lock_or_join(const proc::ThreadSample& thread) {
   return kind == proc::WaitClass::kPrivateFutex || kind == proc::WaitClass::kPlainFutex;
 }
 
-// It waits for one thread of its process and for no other, or for one that is gone.
+// The thread waits for exactly one thread of its process, or for one that has ended.
 bool has_one_waker(const WaitFacts& facts) {
   if (!facts.wakers_known || (facts.mapping != WordMapping::kPrivate && !facts.word.owner_is_gone)) return false;
   if (facts.wakers.empty()) return facts.word.owner_is_gone;
   return facts.wakers.size() == 1 && facts.wakers.front().tid != 0;
 }
 
-// A mutex in shared memory that nobody but its owner may unlock, and whose owner no process has. Its owner's number
-// means the same to all who share it: they are in one pid namespace, and none of them is
-// hidden from us.
+// A mutex in shared memory that only its owner may unlock, and whose owner no longer exists. The owner's number means
+// the same thread for all processes that share the mutex: they are in one pid namespace, and forksight sees all of
+// them.
 bool is_abandoned(FutexLookup& lookup, const proc::ThreadSample& thread, const WaitFacts& facts) {
   const proc::FutexWord& word = facts.word;
   if (facts.mapping != WordMapping::kShared || !word.owner_is_gone || !is_unlock_checked(word)) return false;
@@ -71,7 +71,7 @@ StuckThreads find_stuck_threads(std::int32_t pid) {
   for (std::size_t index = 0; index < round->threads.size(); ++index) {
     if (!in_ring[index]) continue;
     auto again = proc::sample_thread(pid, round->threads[index].tid, refused);
-    // One that ran may have been of the ring: then nothing is known of the others either.
+    // A thread that ran may have been part of the ring: then nothing is known about the others either.
     if (!again || !is_unchanged(round->threads[index], *again)) return {};
     stuck.threads.push_back(std::move(*again));
     stuck.facts.push_back(std::move(facts[index]));

@@ -1,10 +1,10 @@
-// Threads that will never go on although their process does: rings of locks and joins, mutexes whose owner is gone and
-// that nobody else may unlock, and who queues behind these.
-//
-// The proof is that of a whole process (proof.hpp), for some of its threads. A thread that waits for a mutex can be let
-// on by its owner alone; if the owners' waits lead back to it, and none of these threads has run between the first look
-// at it and the second, they all slept at the instant between, when their locks were read: nothing that the others do
-// ends that. Neither does a signal handler: such a wait goes on after it.
+// Threads that will never go on although their process does: rings of locks and joins, mutexes whose owner has ended
+// and that no other thread may unlock, and threads that queue behind these.
+//  The proof is that of a whole process (proof.hpp), for some of its threads. Only its owner can end the wait for a
+//  mutex. Assume that the waits of the owners lead back to the first thread, and that none of these threads has run
+//  between its first and its second sample. Then all of them slept at the instant in between, when their locks were
+//  read, and nothing that other threads do ends that. A signal handler does not end it either: such a wait goes on
+//  after it.
 #pragma once
 
 #include <cstdint>
@@ -21,11 +21,11 @@ struct StuckThreads {
   bool empty() const { return threads.empty(); }
 };
 
-// Pure. Which of all threads of a process, at one instant, are in such a ring or behind one. Parallel to `threads`.
+// Pure. Which threads of a process, at one instant, are in such a ring or behind one. Parallel to `threads`.
 std::vector<bool> find_rings(std::int32_t pid, const std::vector<proc::ThreadSample>& threads,
                              const std::vector<WaitFacts>& facts);
 
-// Reads only. A process whose threads wait for nothing of that kind costs two small reads a thread.
+// Reads only. Costs two small reads for each thread of a process without such waits.
 StuckThreads find_stuck_threads(std::int32_t pid);
 
 }  // namespace forksight::watch

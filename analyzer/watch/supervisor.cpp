@@ -26,13 +26,13 @@ namespace forksight::watch {
 namespace {
 
 constexpr std::uint64_t kChildSignal = std::uint64_t{1} << static_cast<unsigned>(SIGCHLD - 1);
-constexpr int kRefusalsThatCount = 4;            // fewer are seen at an exec
-constexpr int kPatience = 10;                    // times what a user waits for a proof
+constexpr int kRefusalsThatCount = 4;            // an exec causes fewer
+constexpr int kPatience = 10;                    // how many times longer than a user waits for a proof
 constexpr std::chrono::seconds kLongestRest{2};  // between two rounds of samples
-// Evidence may need a look at all processes of the machine. Of the time, one part may go into that.
+// Evidence may need a look at all processes of the machine. One part in this many of the time may go into that.
 constexpr int kProofShare = 100;
 
-// The same but for the number of times that its threads were scheduled.
+// The same round, except for the number of times that its threads were scheduled.
 bool is_same_but_stirred(const proc::Round& before, const proc::Round& after) {
   return std::equal(before.threads.begin(), before.threads.end(), after.threads.begin(), after.threads.end(),
                     [](const proc::ThreadSample& one, const proc::ThreadSample& other) {
@@ -41,7 +41,8 @@ bool is_same_but_stirred(const proc::Round& before, const proc::Round& after) {
                     });
 }
 
-// A thread that by itself shows its process to be awake; 0: none. All ended counts as awake: a process that is leaving.
+// A thread that by itself shows its process to be awake; 0: none. A process whose threads have all ended counts as
+// awake, because it is just ending.
 std::int32_t find_witness(const proc::Round& round, bool& all_ended) {
   all_ended = true;
   for (const proc::ThreadSample& thread : round.threads) {
@@ -119,7 +120,7 @@ void Supervisor::look_at(const Member& member, Clock::time_point now, bool at_on
   watched.has_live_waker = false;
 }
 
-// All at once: each of them may be the one that another waits for.
+// Forgets them all at once: each of these processes may be the one that another waits for.
 void Supervisor::forget_live_wakers() {
   for (auto& [pid, watched] : watched_) {
     if (!watched.has_live_waker) continue;
@@ -138,7 +139,7 @@ bool Supervisor::was_awake(const proc::ProcessKey& key) const {
   return watched == watched_.end() || watched->second.key != key || watched->second.last.threads.empty();
 }
 
-// Those candidates that nobody awake could wake, as far as is known without another look at them.
+// The candidates that no awake process could wake, as far as is known without another look at them.
 std::vector<std::int32_t> Supervisor::find_suspects(const std::vector<std::int32_t>& candidates, Clock::time_point now,
                                                     bool at_once) {
   std::vector<std::int32_t> suspects;
@@ -161,7 +162,7 @@ std::vector<std::int32_t> Supervisor::find_suspects(const std::vector<std::int32
         const bool is_open = answer == WakerFinder::Answer::kNeedsScan;
         if (answer == WakerFinder::Answer::kNever) watched.hopeless = true;
         if (asks && (is_open || answer == WakerFinder::Answer::kKnown) && !watched.proof) wants_scan = true;
-        // Without a scan of this poll a descriptor proves nothing: its holders may have changed.
+        // Without a scan in this poll a descriptor proves nothing: its holders may have changed.
         if (answer == WakerFinder::Answer::kUnknown || answer == WakerFinder::Answer::kNever || is_open ||
             (asks && !may_scan && !watched.proof)) {
           node.awake = true;
@@ -248,7 +249,8 @@ ProcessEvidence Supervisor::gather(const Watched& watched) {
   return evidence;
 }
 
-// The first round of each was taken at the beginning of this poll; here follow the task lists, then the second rounds.
+// The first round of each was taken at the beginning of this poll. This takes the task lists and then the second
+// rounds.
 void Supervisor::put_to_proof(const std::vector<std::int32_t>& suspects, Clock::time_point now, bool at_once) {
   const Cost cost;
   std::vector<ProcessEvidence> all;
@@ -353,7 +355,7 @@ void Supervisor::conclude(const std::vector<std::int32_t>& suspects) {
 }
 
 void Supervisor::add_spinning(Clock::time_point now) {
-  // Less than two looks show nothing.
+  // Fewer than two looks show nothing.
   constexpr Clock::duration kLeastAge = std::chrono::milliseconds(400);
   for (const Spin& spin : spins_.spinning(now, std::max(spin_age_, kLeastAge))) {
     const auto member = tree_.living().find(spin.touch.pid);
@@ -371,8 +373,8 @@ void Supervisor::add_spinning(Clock::time_point now) {
   }
 }
 
-// No proof: a handler may wait for a minute and then go on, a signal may come. Ten times what a user waits for a proof
-// is long.
+// This is not a proof: a handler may wait for a minute and then go on, or a signal may come. So the call must take ten
+// times as long as a user waits for a proof.
 void Supervisor::add_stalled(Clock::time_point now) {
   for (const StalledCall& call : calls_) {
     const auto member = tree_.living().find(call.pid);
@@ -389,9 +391,10 @@ void Supervisor::add_stalled(Clock::time_point now) {
   }
 }
 
-// Rings of locks in processes that go on. Each thread of each process is looked at, so not at every look.
+// Looks for rings of locks in processes that go on. It examines each thread of each process, so it does not run at
+// every look.
 void Supervisor::add_partly_stuck(Clock::time_point now, bool at_once) {
-  constexpr int kSearchShare = 200;  // of the time, one part may go into searches
+  constexpr int kSearchShare = 200;  // one part in this many of the time may go into searches
   if (at_once || now >= next_search_) {
     const Cost cost;
     const std::map<proc::ProcessKey, Verdict> before = std::exchange(partly_, {});
@@ -418,7 +421,8 @@ void Supervisor::add_partly_stuck(Clock::time_point now, bool at_once) {
   }
 }
 
-// A process that is stuck never takes them; one that goes on might, so only after a time: longer if it is at work.
+// A process that is stuck never takes them. A process that goes on might, so they count only after some time, which is
+// longer if the process is at work.
 void Supervisor::add_unheard(Clock::time_point now) {
   for (const Unheard& unheard : unheard_.look(tree_, now)) {
     auto known = verdicts_.find(unheard.key);
@@ -440,12 +444,12 @@ void Supervisor::add_unheard(Clock::time_point now) {
 std::vector<std::string> Supervisor::limits() const {
   std::vector<std::string> limits;
   for (const auto& [key, program] : unreadable_) {
-    limits.push_back(
-        fmt::format("process {} ({}) could not be watched: the kernel refuses a look at it", key.pid, program));
+    limits.push_back(fmt::format("process {} ({}) could not be watched: the kernel does not let forksight look at it",
+                                 key.pid, program));
   }
   if (sharing_unknown_) {
     limits.emplace_back(
-        "processes that share memory without being threads were not looked for: kcmp is forbidden here");
+        "forksight did not look for processes that share memory without being threads: kcmp is forbidden here");
   }
   return limits;
 }

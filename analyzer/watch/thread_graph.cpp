@@ -19,7 +19,7 @@ struct Layout {
     }
     count = next;
   }
-  // A node that does not exist for what is not known.
+  // For what is not known it returns a node that does not exist.
   std::size_t node_of(const Waker& waker) const {
     const auto process = by_pid.find(waker.pid);
     if (process == by_pid.end()) return count;
@@ -50,7 +50,7 @@ std::vector<Node> build(const std::vector<ProcessWaits>& processes, const Layout
   return nodes;
 }
 
-// From every victim the shortest way, process by process, to one that has a root.
+// The shortest way, process by process, from every victim to a process that has a root.
 void find_ways(const std::vector<ProcessWaits>& processes, const Layout& layout,
                std::vector<ProcessJudgement>& judgements) {
   struct Way {
@@ -68,7 +68,7 @@ void find_ways(const std::vector<ProcessWaits>& processes, const Layout& layout,
         const bool is_other = target != layout.by_pid.end() && target->second != process;
         if (!is_other || !model::is_waited_for(waker.via)) continue;
         into[target->second].push_back({process, waker.via});
-        // In a ring of roots: the next of the ring.
+        // In a ring of roots: the next one in the ring.
         if (judgement.threads[index] != Fate::kRoot || judgement.waits_for) continue;
         judgement.waits_for = target->second;
         judgement.via = waker.via;

@@ -1,5 +1,5 @@
-// Who waits for whom, thread by thread: the processes of a tree with the wakers of each thread become one wait-for
-// graph (wait_graph.hpp). A waker that is a process stands for any of its threads. Pure.
+// Who waits for whom, thread by thread. Makes one wait-for graph (wait_graph.hpp) from the processes of a tree and the
+// wakers of each thread. A waker that is a process stands for any of its threads. Pure.
 #pragma once
 
 #include <cstdint>
@@ -14,23 +14,23 @@ namespace forksight::watch {
 
 struct ThreadWaits {
   std::int32_t tid = 0;
-  bool awake = false;         // or not understood
+  bool awake = false;         // or its wait is not understood
   std::vector<Waker> wakers;  // !awake: all that could end its wait
 };
 
 struct ProcessWaits {
   std::int32_t pid = 0;
-  std::vector<ThreadWaits> threads;  // that have not ended. None: the process counts as awake
+  std::vector<ThreadWaits> threads;  // threads that have not ended. None: the process counts as awake
 };
 
 struct ProcessJudgement {
-  Fate fate = Fate::kAwake;              // kAwake: at least one thread is. kRoot: at least one thread is a root
+  Fate fate = Fate::kAwake;              // kAwake: at least one thread is awake. kRoot: at least one thread is a root
   std::vector<Fate> threads;             // parallel to ProcessWaits::threads
-  std::optional<std::size_t> waits_for;  // another process: of a victim the next on the way to a root
+  std::optional<std::size_t> waits_for;  // for a victim: the next process on the way to a root
   std::string via;
 };
 
-// A waker that is none of `processes` makes its waiter awake, and so does a tid that its process does not have.
+// A waker that is not one of `processes` makes its waiter awake. So does a tid that its process does not have.
 std::vector<ProcessJudgement> judge_threads(const std::vector<ProcessWaits>& processes);
 
 }  // namespace forksight::watch

@@ -8,12 +8,12 @@
 namespace forksight::watch {
 namespace {
 
-// A walk may cost this share of one processor, so big trees are walked less often than they are looked at.
+// A walk may use this share of one processor, so big trees are walked less often than they are looked at.
 constexpr int kWalkShare = 200;
-// A virtualised /proc/loadavg may tell old news: do not rely on it for longer than this.
+// A virtualised /proc/loadavg may be out of date: do not rely on it for longer than this.
 constexpr std::chrono::seconds kLongestTrust{2};
 
-// The last field of /proc/loadavg is the newest pid: while it stays the same nothing was forked, and no thread made.
+// The last field of /proc/loadavg is the newest pid: while it stays the same, no process or thread was created.
 std::string read_newest_pid() {
   std::string text = proc::read_file("/proc/loadavg").text;
   const std::size_t blank = text.rfind(' ');
@@ -98,7 +98,7 @@ void Tree::discover(const RestingSince& resting_since) {
 std::vector<proc::ProcessKey> Tree::descendants() const {
   std::set<std::int32_t> inside;
   std::vector<proc::ProcessKey> found;
-  // A parent may have the greater pid (they wrap around): repeat until nothing is added.
+  // A parent may have a greater pid than its child, because pids wrap around: repeat until nothing is added.
   for (bool grew = true; grew;) {
     grew = false;
     for (const auto& [pid, member] : living_) {

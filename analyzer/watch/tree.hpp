@@ -1,4 +1,4 @@
-// The processes of one run: CMD, everything that descends from it, and what was given to another parent on the way.
+// The processes of one run: CMD, all of its descendants, and those that lost their parent and were given another one.
 #pragma once
 
 #include <chrono>
@@ -26,23 +26,24 @@ class Tree {
  public:
   explicit Tree(std::int32_t root);
 
-  // Since when no thread of a process has run; the end of time if one may be running now.
+  // Since when no thread of a process has run; the end of time if a thread may be running now.
   using RestingSince = std::function<std::chrono::steady_clock::time_point(std::int32_t pid)>;
 
-  // Drops those that ended, finds new ones. A read a process, and one more a thread where new processes may exist:
-  // what has not run since the latest walk has not forked.
+  // Drops the processes that ended and finds new ones. Costs one read for each process, and one more for each thread
+  // where new processes may exist: a process that has not run since the latest walk has not forked.
   void refresh(const RestingSince& resting_since = {});
 
-  // Takes a process in that the walk did not meet. False if it has ended.
+  // Adds a process that the walk did not meet. False if it has ended.
   bool adopt(const proc::ProcessKey& key);
 
-  // Program and arguments as they are now: an exec changes both.
+  // Reads program and arguments again, because an exec changes both.
   void refresh_identity(std::int32_t pid);
 
   const std::map<std::int32_t, Member>& living() const { return living_; }
-  std::size_t seen() const { return seen_; }    // processes met so far
-  std::size_t forks() const { return forks_; }  // so often the machine was seen to have made a process or a thread
-  // The living that descend from the root now, by their parents.
+  std::size_t seen() const { return seen_; }  // processes found so far
+  // how often the machine was seen to have created a process or a thread
+  std::size_t forks() const { return forks_; }
+  // The living descendants of the root, by their present parents.
   std::vector<proc::ProcessKey> descendants() const;
 
  private:

@@ -12,8 +12,8 @@ namespace forksight::watch {
 
 namespace {
 
-// A process with a signalfd takes its signals when it reads: how soon, nobody knows. Which signals does not matter
-// here.
+// A process with a signalfd takes its signals when it reads, and it is not known how soon that is. It does not matter
+// here which signals these are.
 bool reads_signals(std::int32_t pid) {
   const std::int32_t tid = proc::find_living_thread(pid);
   for (const std::int32_t fd : proc::list_numbers(proc::proc_path(tid, "fd")).numbers) {
@@ -51,7 +51,7 @@ std::vector<Unheard> UnheardSignals::look(const Tree& tree, std::chrono::steady_
     const proc::ProcessKey& key = member->second.key;
     std::uint64_t signals = find_unheard(*round, lost);
     Seen seen{signals, now, *round};
-    // One that was taken in between, and sent anew, is another one: the rest has been there all the time.
+    // A signal that was taken in between and sent again is a new one. The others have been pending all the time.
     const auto known = before.find(key);
     if (known != before.end() && (known->second.signals & signals) != 0) {
       signals &= known->second.signals;

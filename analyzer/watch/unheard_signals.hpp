@@ -1,5 +1,5 @@
-// Signals that a forked process will not take: they are pending, each of its threads blocks them, and the thread that
-// waited for them in its parent was not copied.
+// Signals that a forked process will not take: they are pending, each of its threads blocks them, and the fork did not
+// copy the parent's thread that waited for them.
 #pragma once
 
 #include <chrono>
@@ -18,19 +18,19 @@ namespace forksight::watch {
 struct Unheard {
   proc::ProcessKey key;
   std::uint64_t signals = 0;                    // bit 0 is signal 1
-  std::chrono::steady_clock::time_point since;  // the first of them has been pending, as far as was seen
+  std::chrono::steady_clock::time_point since;  // how long the first of them has been pending, as far as was seen
   bool at_rest = false;                         // no thread has run since
   proc::Round round;
 };
 
-// Pure. Which of `lost` are pending for the process and blocked by each thread of it that lives.
+// Pure. Those of `lost` that are pending for the process and blocked by each of its living threads.
 std::uint64_t find_unheard(const proc::Round& round, std::uint64_t lost);
 
 class UnheardSignals {
  public:
-  // Which signals the lost threads of each process took, by pid. Others are not looked at.
+  // Which signals the lost threads of each process took, by pid. Other processes are not examined.
   void set_lost(std::map<std::int32_t, std::uint64_t> lost) { lost_ = std::move(lost); }
-  // Those that live, have not called exec since, and read no signals from a descriptor.
+  // Processes that live, have not called exec since, and read no signals from a descriptor.
   std::vector<Unheard> look(const Tree& tree, std::chrono::steady_clock::time_point now);
 
  private:

@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
 
-// Spreads "awake" backwards along the edges, from those that could wake to those that wait for them.
+// Spreads "awake" backwards along the edges, from processes that could wake others to the processes that wait for them.
 std::vector<bool> find_awake(const std::vector<Node>& nodes) {
   std::vector<std::vector<std::size_t>> waiters(nodes.size());
   std::vector<bool> awake(nodes.size(), false);
@@ -39,11 +39,16 @@ std::vector<bool> find_awake(const std::vector<Node>& nodes) {
   return awake;
 }
 
-// Tarjan's strongly connected components over the stuck nodes, with a stack of its own: a hostile tree may be deep.
+// Tarjan's strongly connected components over the stuck nodes. It has a stack of its own, because a hostile tree may be
+// deep.
 class Components {
  public:
   Components(const std::vector<Node>& nodes, const std::vector<bool>& awake)
-      : nodes_(nodes), awake_(awake), index_(nodes.size(), kNone), low_(nodes.size(), 0), component_(nodes.size(), kNone) {
+      : nodes_(nodes),
+        awake_(awake),
+        index_(nodes.size(), kNone),
+        low_(nodes.size(), 0),
+        component_(nodes.size(), kNone) {
     for (std::size_t node = 0; node < nodes.size(); ++node) {
       if (!awake[node] && index_[node] == kNone) visit(node);
     }

@@ -55,7 +55,7 @@ std::optional<FifoOpen> find_fifo_open(const proc::ThreadSample& thread) {
   FifoOpen fifo;
   struct stat status {};
   if (::stat(proc::proc_path(thread.tid, place).c_str(), &status) != 0) {
-    // The kernel's own function tells that it is a FIFO all the same.
+    // The kernel function in which the thread sleeps shows that it is a FIFO all the same.
     fifo.is_unlinked =
         errno == ENOENT && proc::read_file(proc::proc_path(thread.tid, "wchan")).text.starts_with("wait_for_partner");
     if (!fifo.is_unlinked) return std::nullopt;

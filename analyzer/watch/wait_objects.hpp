@@ -1,5 +1,5 @@
-// Objects that a thread waits for by their number or name instead of by a descriptor: a FIFO that it opens, a semaphore
-// of System V. Reads only.
+// Objects that a thread waits for by their number or name, not by a descriptor: a FIFO that it opens, a semaphore of
+// System V. Reads only.
 #pragma once
 
 #include <cstdint>
@@ -11,19 +11,19 @@
 
 namespace forksight::watch {
 
-// open() sleeps at a FIFO only, until somebody opens the other end.
+// open() sleeps only at a FIFO, until another process opens the other end.
 struct FifoOpen {
   std::string path;
   bool reads = false;        // it opens it for reading
-  bool is_unlinked = false;  // nothing has that name any more
+  bool is_unlinked = false;  // the name no longer exists
 };
 std::optional<FifoOpen> find_fifo_open(const proc::ThreadSample& thread);
 
-// System V's numbers mean something within one namespace only: is the thread in ours?
+// System V numbers have a meaning only within one namespace. True if the thread is in forksight's.
 bool shares_ipc(std::int32_t tid);
 
-// The first of the operations of semop() that cannot be done now. nullopt: its set belongs to another namespace, or is
-// gone, or may not be read.
+// The first of the operations of semop() that cannot be done now. nullopt: the semaphore set belongs to another
+// namespace, no longer exists, or may not be read.
 std::optional<model::SemaphoreWait> find_semaphore(const proc::ThreadSample& thread);
 
 }  // namespace forksight::watch

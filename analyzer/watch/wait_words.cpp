@@ -57,7 +57,7 @@ std::string describe_futex(std::int32_t pid, const proc::ThreadSample& thread, c
                      word.readers == 1 ? "" : fmt::format(" {} times", word.readers));
 }
 
-// The kernel gives the pid in our numbers, and 0 for one that we do not see.
+// The kernel gives the pid in forksight's numbers, and 0 for a process that forksight cannot see.
 std::string name_last(const char* what, std::int32_t pid) {
   return pid > 0 ? fmt::format(", {} by {}", what, name_process(pid)) : std::string();
 }
@@ -81,7 +81,7 @@ std::string describe_messages(const proc::ThreadSample& thread) {
   return filled + name_last("last read", about.msg_lrpid);
 }
 
-// Where nobody else could end the wait by that queue, or FIFO: who could is told with the wait.
+// For a queue or FIFO by which no other process could end the wait. Otherwise the wait itself says who could.
 std::string tell_missing(std::int32_t pid, const std::string& object, bool by_reader) {
   std::set<std::int32_t> refused;
   bool is_own = false;

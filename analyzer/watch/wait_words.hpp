@@ -1,5 +1,5 @@
-// What a thread is in and what it waits for there, in words: the lock and its owner, the child, the queue and who used
-// it last. For people: no proof rests on it.
+// The call that a thread is in and what it waits for there, in words: the lock and its owner, the child, the queue and
+// its last user. For people: no proof uses it.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@ namespace forksight::watch {
 // "in read", "in a futex without a timeout", "stopped". Pure.
 std::string describe_call(const proc::ThreadSample& thread);
 
-// "the mutex at 0x55d0c0, which thread 12 holds"; "" if no more is known than the call. Reads only. `facts`: what was
-// looked up of a futex.
+// "the mutex at 0x55d0c0, which thread 12 holds"; "" if only the call is known. Reads only. `facts`: what was looked up
+// about a futex.
 std::string describe_target(std::int32_t pid, const proc::ThreadSample& thread, const WaitFacts& facts);
 
 }  // namespace forksight::watch

@@ -25,11 +25,11 @@ namespace {
 using Answer = WakerFinder::Answer;
 
 constexpr std::string_view kAnonymousMemory = "/dev/zero (deleted)";
-constexpr int kScanShare = 250;  // of the time, one part may go into scans
+constexpr int kScanShare = 250;  // one part in this many of the time may go into scans
 
 Answer known_if_any(const WaitFacts& facts) {
-  // A reader without writers gets end of file, a writer without readers EPIPE, a lock that is free is granted: they
-  // return. Nobody and yet it waits: whatever that means, it is not understood.
+  // A reader without writers gets end of file, a writer without readers gets EPIPE, and a free lock is granted: these
+  // calls return. If the thread waits although there is no such process, its wait is not understood.
   return facts.wakers.empty() ? Answer::kUnknown : Answer::kKnown;
 }
 
@@ -54,14 +54,15 @@ std::optional<proc::LockRequest> read_request(const proc::ThreadSample& thread, 
   if (!proc::ProcessMemory(thread.tid).read(thread.call.args[2], std::as_writable_bytes(std::span(&wanted, 1))))
     return std::nullopt;
   request.writes = wanted.l_type == F_WRLCK;
-  // Relative to a position that may have moved, or backwards: the whole file, so that nobody is missed.
+  // The range is relative to a position that may have moved, or goes backwards: take the whole file, so that no holder
+  // is missed.
   if (wanted.l_whence != SEEK_SET || wanted.l_start < 0 || wanted.l_len < 0) return request;
   request.start = static_cast<std::uint64_t>(wanted.l_start);
   if (wanted.l_len > 0) request.end = request.start + static_cast<std::uint64_t>(wanted.l_len) - 1;
   return request;
 }
 
-// It asks for a lock of the open file, which a lock of its own process stands in the way of, too.
+// The call asks for a lock of the open file. A lock of the calling process itself can stand in its way, too.
 bool is_of_open_file(const proc::ThreadSample& thread) {
   return thread.call.number == SYS_fcntl && thread.call.args[1] == F_OFD_SETLKW;
 }
@@ -79,7 +80,8 @@ WakerFinder::WakerFinder() : sees_all_(proc::is_in_initial_pid_namespace()) {
   };
   for (const std::int32_t fd : proc::list_numbers("/proc/self/fd").numbers) add(::getpid(), fd);
   if (sees_all_) return;
-  // Whose parent is not to be seen was started from outside of this pid namespace, its standard streams given to it.
+  // A process whose parent is invisible was started from outside of this pid namespace, and got its standard streams
+  // from there.
   for (const std::int32_t pid : proc::list_numbers("/proc").numbers) {
     const auto stat = proc::read_stat(pid);
     if (!stat || stat->ppid != 0) continue;
@@ -134,7 +136,7 @@ Answer WakerFinder::find_children(std::int32_t pid, const proc::ThreadSample& th
     if (!resolved) return Answer::kUnknown;
     child = *resolved;
   }
-  // The number that the process passed is one of its own pid namespace.
+  // The number that the process passed belongs to its own pid namespace.
   const std::uint32_t depth = target.child > 0 ? thread.status.ns_depth : 1;
   if (child > 0 && depth <= 1) {
     facts.wakers.push_back({static_cast<std::int32_t>(child), "wait4"});
@@ -147,7 +149,7 @@ Answer WakerFinder::find_children(std::int32_t pid, const proc::ThreadSample& th
   };
   if (thorough || is_one) {
     for (const std::int32_t any : proc::read_children(pid)) add(any);
-    // A tracer waits for what it traces, whoever's child that is.
+    // A tracer waits for the processes that it traces, whoever their parent is.
     for (const auto& [other, member] : tree.living()) {
       const auto status = proc::parse_status(proc::read_file(proc::proc_path(other, "status")).text);
       if (status && status->tracer == pid) add(other);
@@ -177,12 +179,12 @@ bool WakerFinder::has_scanned(const std::string& object) {
 Answer WakerFinder::find_polled(std::int32_t pid, const proc::ThreadSample& thread, bool thorough, WaitFacts& facts) {
   const auto fds = proc::read_poll_set(thread);
   if (!fds) return Answer::kUnknown;
-  // Nothing to wait for: pause() by another name, until somebody ends it. That is meant so.
+  // The call has nothing to wait for, like pause(), until a signal ends the process. The program means it so.
   if (fds->empty()) return Answer::kNever;
   Answer of_all = Answer::kKnown;
   for (const std::int32_t fd : *fds) {
     const Answer answer = find_other_ends(pid, thread.tid, fd, proc::WaitClass::kPoll, thorough, facts);
-    // The others are asked for, too, so that one scan finds them all.
+    // Look up the other descriptors, too, so that one scan finds them all.
     if (answer == Answer::kNeedsScan) {
       of_all = answer;
     } else if (answer != Answer::kKnown) {
@@ -234,7 +236,7 @@ Answer WakerFinder::find_other_ends(std::int32_t pid, std::int32_t tid, std::int
   return has_any ? Answer::kKnown : Answer::kUnknown;
 }
 
-// Whoever has the timer may arm it.
+// Every process that has the timer may arm it.
 Answer WakerFinder::find_armers(std::int32_t tid, std::int32_t fd, const proc::Object& timer, WaitFacts& facts) {
   for (const proc::Holder& holder : holders_[timer.name]) {
     if (proc::is_same_file(tid, fd, holder.tid, holder.fd).value_or(true))
@@ -258,7 +260,7 @@ std::optional<proc::Peer> WakerFinder::peer_of(std::int32_t tid, std::uint64_t i
 Answer WakerFinder::find_socket_ends(std::int32_t pid, std::int32_t tid, std::int32_t fd, const proc::Object& socket,
                                      proc::WaitClass kind, WaitFacts& facts) {
   const auto peer = peer_of(tid, socket.inode);
-  if (!peer) return Answer::kNever;  // a listener, a datagram from anybody, another machine
+  if (!peer) return Answer::kNever;  // a listener, a datagram from any sender, another machine
   const std::string other = proc::name_socket(peer->inode);
   if (outside_.contains(other) || proc::is_bound_to_time(pid, fd).value_or(true)) return Answer::kNever;
   if (kind == proc::WaitClass::kWrite ? peer->has_our_bytes : peer->has_bytes_for_us) return Answer::kUnknown;
@@ -266,7 +268,7 @@ Answer WakerFinder::find_socket_ends(std::int32_t pid, std::int32_t tid, std::in
   if (!has_scanned(other) || !both) return Answer::kNeedsScan;
   if (refused_ || holders_[other].empty()) return Answer::kUnknown;
   for (const proc::Holder& holder : holders_[other]) facts.wakers.push_back({holder.pid, "socket", 0, holder.fd});
-  // shutdown() of its own end wakes it too.
+  // shutdown() of its own end wakes the thread, too.
   for (const proc::Holder& holder : holders_[socket.name])
     facts.wakers.push_back({holder.pid, model::kViaShutdown, 0, holder.fd});
   add_receivers(facts);
@@ -285,8 +287,8 @@ Answer WakerFinder::find_lock_holders(std::int32_t pid, const proc::ThreadSample
   const bool has_holders = has_scanned(facts.object);
   if (!has_holders) return Answer::kNeedsScan;
   if (refused_) return Answer::kUnknown;
-  // From within a pid namespace /proc/locks leaves out what is held outside of it: only what excludes every other lock
-  // is told then.
+  // Inside of a pid namespace /proc/locks leaves out locks that are held outside of it. Then the answer is known only
+  // for a lock that excludes all others.
   const auto& locks = file_locks();
   const auto excludes = [&](const proc::FileLock& lock) {
     return proc::is_in_the_way(lock, *request) && covers(lock, *request);
@@ -347,7 +349,8 @@ Answer WakerFinder::find_shared(std::int32_t pid, const proc::SharedPlace& place
   if (!mappers) return Answer::kUnknown;
   const proc::FutexWord& word = facts.word;
   if (word.use != model::FutexUse::kUnknown && word.owner != 0 && word.use != model::FutexUse::kJoin) {
-    // A tid means something only where all see the same ones; somebody may have it mapped whom we do not see.
+    // A tid is meaningful only if all these processes see the same tids. A process that forksight cannot see may have
+    // it mapped.
     if (!proc::are_in_namespace_of(pid, *mappers)) return Answer::kUnknown;
     if (!sees_all_ && !proc::is_closed_to_others(pid, place)) return Answer::kUnknown;
     facts.wakers_known = true;
@@ -393,7 +396,7 @@ void WakerFinder::scan(const Tree& tree) {
     holders_[std::move(object)].push_back(std::move(holder));
   }
   refused_ = !refused.empty();
-  // What nobody holds any more need not be asked for again.
+  // Objects that no process holds any more need no further scan.
   std::erase_if(scanned_, [&](const std::string& object) { return !holders_.contains(object); });
   next_scan_ = Clock::now() + cost.so_far() * kScanShare;
 }

@@ -1,5 +1,5 @@
-// Which processes could end a wait for a child, for the other end of a pipe or socket, for a file lock, for a word in
-// shared memory. Whatever is not understood to the end is said to be unknown, and proves nothing.
+// Which processes could end a wait for a child, for the other end of a pipe or socket, for a file lock, or for a word
+// in shared memory. What is not understood completely is reported as unknown, and proves nothing.
 #pragma once
 
 #include <chrono>
@@ -25,28 +25,29 @@ class WakerFinder {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // What this process holds itself came from outside of the tree: somebody out there may write to it. The same goes
-  // for the standard streams of a container, seen from within.
+  // What this process itself has open came from outside of the tree, so a process out there may write to it. The same
+  // is true for the standard streams of a container, seen from within.
   WakerFinder();
 
-  // kNever: somebody else may end the wait as long as it lasts. kUnknown: now, or it could not be seen.
+  // kNever: another process may end the wait as long as it lasts. kUnknown: another process may end it now, or the
+  // answer could not be read.
   enum class Answer { kNotAsked, kKnown, kUnknown, kNever, kNeedsScan };
 
-  // What was read once for all threads of a look is read anew for the next.
+  // Drops what was read once for all threads of the last look.
   void begin_look();
 
   // Fills `object`, `wakers`, `wakers_known` and `is_open_to_all` for a thread that waits for a child, a descriptor, a
-  // lock or its tracer; others are left as they are. Holders of descriptors are taken from the latest scan; what that
-  // did not look for is noted for the next. Children are those that the tree knows of, or, if `thorough`, those that
-  // the kernel tells now, tracees included.
+  // lock or its tracer; for other threads it changes nothing. Holders of descriptors come from the latest scan; what
+  // that scan did not look for is noted for the next one. Children are those that the tree knows, or, if `thorough`,
+  // those that the kernel lists now, tracees included.
   Answer find(std::int32_t pid, const proc::ThreadSample& thread, const Tree& tree, bool thorough, WaitFacts& facts);
   // The same for a futex word in shared memory.
   Answer find_shared(std::int32_t pid, const proc::SharedPlace& place, const Tree& tree, WaitFacts& facts);
-  // Does the answer depend on a scan.
+  // True if the answer depends on a scan.
   static bool asks_for_scan(proc::WaitClass kind);
 
-  // Searches what was asked for in all processes. May take tens of milliseconds on a big machine, so the next scan is
-  // due only after a multiple of that.
+  // Searches all processes for the noted objects. This may take tens of milliseconds on a big machine, so the next scan
+  // is due only after a multiple of that time.
   bool is_scan_due(Clock::time_point now) const { return now >= next_scan_; }
   void scan(const Tree& tree);
 
@@ -62,25 +63,25 @@ class WakerFinder {
   Answer find_armers(std::int32_t tid, std::int32_t fd, const proc::Object& timer, WaitFacts& facts);
   void add_receivers(WaitFacts& facts) const;
   Answer find_lock_holders(std::int32_t pid, const proc::ThreadSample& thread, WaitFacts& facts);
-  // Of this look.
+  // For this look.
   bool has_descriptors_on_their_way(const Tree& tree);
-  // Processes that have it as a descriptor: they may map it.
+  // Processes that have it as a descriptor and therefore may map it.
   const std::vector<proc::Holder>& memory_holders(const std::string& path);
-  // False: it was not in the latest scan, and is noted for the next.
+  // False: the latest scan did not look for it, and it is noted for the next one.
   bool has_scanned(const std::string& object);
   const std::vector<proc::FileLock>& file_locks();
   std::optional<proc::Peer> peer_of(std::int32_t tid, std::uint64_t inode);
 
-  bool sees_all_;  // no process is hidden from us
+  bool sees_all_;  // no process is hidden from forksight
   std::set<std::string> outside_;
   std::set<std::string> scanned_;
   std::set<std::string> unscanned_;
   std::map<std::string, std::vector<proc::Holder>> holders_;
   bool refused_ = false;
-  // Those who could take descriptors that wait in the queue of a socket. Such a one may be of any object.
+  // Processes that could take descriptors from the queue of a socket. Such a descriptor may be of any object.
   std::vector<proc::Holder> receivers_;
   Clock::time_point next_scan_{};
-  // Of one look.
+  // For one look.
   std::optional<std::vector<proc::FileLock>> file_locks_;
   std::optional<proc::SharedMemory> shared_;
   std::optional<bool> shared_on_its_way_;

@@ -1,5 +1,5 @@
-// What can still end a wait that none of the tasks that are looked at will end: one rule for every kind of wait. It is
-// asked by the proof (proof.hpp); docs/proven.md has the list, and what no look from outside can show.
+// What can still end a wait that no examined task will end: one rule for every kind of wait. The proof uses it
+// (proof.hpp). docs/proven.md lists these, and what no look from outside can show.
 #pragma once
 
 #include <cstddef>
@@ -14,39 +14,42 @@
 
 namespace forksight::watch {
 
-// Signals that some thread of a process would run a handler for; bit 0 is signal 1.
+// Signals for which some thread of a process would run a handler; bit 0 is signal 1.
 struct Handlers {
-  std::uint64_t ways_out = 0;  // a handler may write, post, unlock, raise an exception or jump
-  bool for_ctrl_c = false;     // beside these, Python's for SIGINT: there for a person, but it ends a wait all the same
+  std::uint64_t ways_out = 0;  // its handler may write, post, unlock, raise an exception or jump
+  // besides, Python's handler of SIGINT exists: it is meant for a person, but it ends a wait all the same
+  bool for_ctrl_c = false;
 };
 
-// Signals with a handler that this thread would run, those that end no sleep left out: faults, and 32 and 33 of glibc.
+// Signals with a handler that this thread would run. Leaves out signals that end no sleep: faults, and 32 and 33 of
+// glibc.
 std::uint64_t find_caught(const proc::Status& status);
 
-// Left out: what each living thread blocks; faults, which no thread raises that sleeps (Rust and the JVM have handlers
-// for them); libc's own signals; those that the shim answers.
+// Leaves out: signals that every living thread blocks; faults, which no sleeping thread raises (Rust and the JVM have
+// handlers for them); libc's own signals; signals that the shim answers.
 Handlers find_handlers(const ProcessEvidence& evidence);
 
-// By the file name of its program.
+// Judged by the file name of its program.
 bool is_python_program(std::string_view exe);
 
-// Why a thread that seems to sleep in its call does not: it is frozen, or held by a seccomp filter. "" if it does.
-// `function`: what the kernel says that it sleeps in.
+// The reason why a thread that seems to sleep in its call does not: it is frozen, or held by a seccomp filter. "" if it
+// does sleep there. `function`: the kernel function that it sleeps in.
 std::string_view find_hold(std::string_view function);
-// The texts of /proc/PID/cgroup and of the files that are read at the paths found there. Pure.
+// The files to read for the freezer states of these control groups, from the text of /proc/PID/cgroup. Pure.
 std::vector<std::string> find_freezer_files(std::string_view cgroup);
 bool is_frozen_text(std::string_view text);
-// Some control group of the process, of version 1 or 2, is frozen.
+// True if a control group of the process, of version 1 or 2, is frozen.
 bool is_frozen(std::int32_t pid);
-// The shell command that lets a frozen process go on: it writes to the file of the control group that was told to
-// freeze, which may be one above the process' own. "" if none is frozen.
+// The shell command that lets a frozen process go on. It writes to the file of the control group that was told to
+// freeze, which may be one above the group of the process. "" if none is frozen.
 std::string how_to_thaw(std::int32_t pid);
 
 // "SIGTERM and SIGUSR1"
 std::string name_signals(std::uint64_t signals);
 
-// Whose way out could end the wait of each process, its own before those of others: itself, or one that it waits for
-// over any number of steps. nullopt: nobody's. Parallel to `processes`; `has_one`: those that have one themselves.
+// For each process, whose way out could end its wait: its own comes first, then that of a process that it waits for
+// over any number of steps. nullopt: none. Parallel to `processes`; `has_one`: the processes that have a way out
+// themselves.
 std::vector<std::optional<std::size_t>> find_rescuers(const std::vector<ProcessWaits>& processes,
                                                       const std::vector<bool>& has_one);
 

@@ -1,5 +1,5 @@
-// The floor: one producer, one consumer, a ring whose slots are the buffers, and a futex to sleep on without a timeout.
-// Nothing is checked, nothing recovered: whoever waits for a process that dies waits for ever.
+// The lower bound: one producer, one consumer, a ring whose slots are the buffers, and a futex to sleep on without a
+// timeout. Nothing is checked and nothing recovered: a process that waits for one that dies waits for ever.
 #include <linux/futex.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -17,7 +17,7 @@ long futex(std::atomic<std::uint32_t>& word, int what, std::uint32_t value) {
   return syscall(SYS_futex, &word, what, value, nullptr, nullptr, 0);
 }
 
-// A side that finds nothing to do says so, looks once more, and sleeps.
+// A side that finds nothing to do announces that, checks once more, and sleeps.
 struct alignas(64) Bed {
   std::atomic<std::uint32_t> sleeps;
 };
@@ -29,7 +29,7 @@ struct Lane {
 };
 
 void wake(Bed& bed) {
-  std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with the one of wait_until()
+  std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with the fence of wait_until()
   if (bed.sleeps.load(std::memory_order_relaxed) == 0) return;
   bed.sleeps.store(0, std::memory_order_relaxed);
   futex(bed.sleeps, FUTEX_WAKE, INT_MAX);
@@ -48,7 +48,7 @@ void wait_until(Bed& bed, unsigned spin_us, Condition is_met) {
   }
   for (;;) {
     bed.sleeps.store(1, std::memory_order_relaxed);
-    std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with the one of wake()
+    std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with the fence of wake()
     if (is_met()) break;
     futex(bed.sleeps, FUTEX_WAIT, 1);
     if (is_met()) break;

@@ -1,4 +1,4 @@
-// Many producers and consumers on lane 0 of one transport: how many messages they move, and what becomes of the others
+// Many producers and consumers on lane 0 of one transport: how many messages they move, and what happens to the others
 // when one of them is killed.
 #pragma once
 
@@ -9,12 +9,12 @@ namespace forksight::bench {
 struct Crowd {
   Shape shape;
   unsigned producers, consumers;
-  double seconds;      // without a victim: how long it is measured
+  double seconds;      // without a victim: the duration of the measurement
   std::string victim;  // "producer", "consumer" or empty
-  unsigned seed;       // of the instant at which it is killed
+  unsigned seed;       // for the instant at which it is killed
 };
 
-// Without a victim prints {"value": seconds a message}; with one {"hung": bool, "ms": until all others moved on}.
+// Without a victim prints {"value": seconds for a message}; with one {"hung": bool, "ms": until all others moved on}.
 int run_crowd(Transport& over, const Crowd& crowd);
 
 }  // namespace forksight::bench

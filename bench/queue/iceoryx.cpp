@@ -1,4 +1,4 @@
-// iceoryx 2: a publisher and a subscriber that loses nothing, on the memory of its daemon, which has to run.
+// iceoryx 2: a publisher and a subscriber that loses no message, in the memory of its daemon, which must run.
 #include <unistd.h>
 
 #include <iceoryx_posh/popo/untyped_publisher.hpp>

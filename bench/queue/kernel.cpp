@@ -1,4 +1,4 @@
-// What the kernel has: a pipe, a socket, and memory whose descriptors travel over a socket.
+// Transports of the kernel: a pipe, a socket, and memory whose descriptors are sent over a socket.
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -25,7 +25,7 @@ void read_all(int fd, void* data, std::size_t bytes) {
   }
 }
 
-// Two descriptors a lane, [0] to read from, [1] to write to.
+// Two descriptors for each lane, [0] for reading, [1] for writing.
 class Stream final : public Transport {
  public:
   explicit Stream(bool is_pipe) : is_pipe_(is_pipe) {}
@@ -60,8 +60,8 @@ class Stream final : public Transport {
   std::vector<char> written_, read_;
 };
 
-// A pool of memfds, each mapped once by either side; a message is a number and the descriptor, and comes back as the
-// number alone.
+// A pool of memfds, each mapped once by either side. A message is a number and the descriptor; only the number comes
+// back.
 class PassedMemory final : public Transport {
  public:
   void prepare(const Shape& shape) override {

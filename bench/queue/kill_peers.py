@@ -21,7 +21,7 @@ import roudi
 import tables
 
 WHOM = ("consumer", "producer")
-# What it is called, the transport, and more options.
+# The name, the transport, and further options.
 QUEUES = [("forksight, at most once", "forksight", []), ("forksight, at least once", "forksight", ["--redeliver", "1"]),
           ("Boost message_queue", "Boost message_queue", []), ("Boost, with a pool", "Boost, with a pool", []),
           ("CPython SimpleQueue", "CPython SimpleQueue", []), ("CPython Queue", "CPython Queue", []),

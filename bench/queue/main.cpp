@@ -1,5 +1,5 @@
-// One figure of one transport, of one run of some tenths of a second: {"value": N} on stdout. The loop over transports
-// and rounds is queues.py's.
+// One figure of one transport, from one run of some tenths of a second: {"value": N} on stdout. queues.py has the loop
+// over transports and rounds.
 #include <sched.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -52,7 +52,7 @@ std::uint64_t sum(const void* at, std::size_t bytes) {
   return total;
 }
 
-// How many messages come next, and that they have come; beside what is measured.
+// Control messages beside the measured ones: how many messages come next, and that they have arrived.
 struct Talk {
   int there[2], back[2];
   Talk() {
@@ -67,7 +67,7 @@ struct Talk {
   }
 };
 
-// The second process: echoes, or takes, until the first has had enough.
+// The second process: echoes or takes messages until the first one is done.
 void serve(Transport& over, const Options& options, const Talk& talk) {
   pin(options.cpu[1]);
   over.join(Side::kSecond);
@@ -118,7 +118,7 @@ double batch(Transport& over, const Options& options, const Talk& talk, std::uin
   return std::chrono::duration<double>(clock::now() - start).count();
 }
 
-// Seconds a message: the median of nine batches that last a ninth of the time each.
+// Seconds for a message: the median of nine batches, each of which takes a ninth of the time.
 double measure(Transport& over, const Options& options, const Talk& talk) {
   std::uint64_t value = 0, count = 2 * options.shape.depth;
   double took = batch(over, options, talk, count, value);  // every buffer is touched for the first time

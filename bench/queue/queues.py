@@ -23,7 +23,7 @@ import roudi
 import tables
 
 FLOOR, OURS = "bare", "forksight"
-# `arguments` of the program; `unit` is what a table shows of seconds a message.
+# `arguments` of the program; `unit` is the unit of a table, whose values are seconds for a message.
 Measure = namedtuple("Measure", "key text unit arguments bytes")
 _TWO = ["--cpu-first", "0", "--cpu-second", "1"]
 _STREAM = ["--measure", "stream", *_TWO, "--spin-us", "20"]

@@ -27,6 +27,6 @@ def running(sizes=POOLS):
             try:
                 yield ready
             finally:
-                # Asked to end it would wait for its clients, of whom some were killed.
+                # If asked to end, it would wait for its clients, some of which were killed.
                 daemon.kill()
                 daemon.wait()

@@ -36,7 +36,8 @@ class Libdw final : public Walker {
       if (module.bytes ? module.bytes->empty() : !module.path.starts_with('/')) continue;
       const int fd = open_module(module);
       if (fd < 0) continue;
-      if (dwfl_report_elf(session_, module.path.c_str(), module.path.c_str(), fd, module.bias, true) == nullptr) close(fd);
+      if (dwfl_report_elf(session_, module.path.c_str(), module.path.c_str(), fd, module.bias, true) == nullptr)
+        close(fd);
     }
     dwfl_report_end(session_, nullptr, nullptr);
     static const Dwfl_Thread_Callbacks kCallbacks = {
@@ -60,7 +61,7 @@ class Libdw final : public Walker {
     is_beyond_ = false;
     answer_ = {};
     const int result = dwfl_getthread_frames(session_, kTid, add_frame, this);
-    // A return address that cannot be read is the end of the stack for libdw, as one that does not exist.
+    // For libdw, a return address that cannot be read is the end of the stack, like one that does not exist.
     if (is_beyond_ || result == DWARF_CB_ABORT) {
       answer_.end = symbols::WalkEnd::kBytesEnd;
     } else if (result == 0) {
@@ -84,7 +85,7 @@ class Libdw final : public Walker {
       const auto known = subject.registers[static_cast<std::size_t>(number)];
       if (known && !dwfl_thread_state_registers(thread, number, 1, &*known)) return false;
     }
-    // A return address is handed over as one less, which is inside of the call.
+    // The return address minus one is passed, which is inside of the call.
     dwfl_thread_state_register_pc(thread, *subject.registers[symbols::kReturnAddress] - (subject.is_exact ? 0 : 1));
     return true;
   }

@@ -44,7 +44,7 @@ class Libunwind final : public Walker {
     while (step > 0 && answer.pcs.size() < kMaxFrames) {
       unw_word_t pc = 0;
       unw_get_reg(&cursor, UNW_REG_IP, &pc);
-      // A return address is handed over as one less, which is inside of the call.
+      // The return address minus one is passed, which is inside of the call.
       if (answer.pcs.empty() && !subject.is_exact) ++pc;
       if (pc == 0) break;
       answer.pcs.push_back(pc);
@@ -81,7 +81,7 @@ class Libunwind final : public Walker {
   static int read_word(unw_addr_space_t, unw_word_t address, unw_word_t* value, int is_write, void* self) {
     if (is_write != 0) return -UNW_EINVAL;
     auto& walker = *static_cast<Libunwind*>(self);
-    // Unwind tables come from the file: they were not recorded, and of a live process this is cheaper.
+    // Unwind tables come from the file: they were not recorded, and for a live process this is cheaper.
     const auto place = walker.modules_.locate(address);
     const auto bytes = place ? place.binary->elf().bytes_at(place.address) : std::span<const std::byte>();
     if (!bytes.empty()) {

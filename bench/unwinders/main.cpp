@@ -1,5 +1,6 @@
 // Walks the same stacks by forksight's unwinder, by libunwind's remote interface and by libdw's unwinder, and compares
-// frame by frame: what the tests' programs recorded (whole, cut, frozen) and what live processes and cores show.
+// them frame by frame: stacks that the tests' programs recorded (whole, cut, frozen), and stacks of live processes and
+// cores.
 //
 //   bench_unwinders [--names N] [PID or CORE ...]
 #include <fmt/format.h>
@@ -26,7 +27,7 @@ using symbols::WalkEnd;
 struct Process {
   std::vector<symbols::Module> modules;
   std::deque<Subject> subjects;
-  std::deque<std::vector<std::byte>> bytes;  // that the subjects point into
+  std::deque<std::vector<std::byte>> bytes;  // memory that the subjects point into
   std::shared_ptr<const image::Memory> memory;
   std::unique_ptr<symbols::WordReader> any_word;
 };
@@ -39,9 +40,9 @@ struct Group {
 struct Count {
   int equal = 0;
   int shorter = 0;    // frames are missing at the outer end
-  int longer = 0;     // goes on where our walk ended
-  int different = 0;  // a frame is another one
-  int end = 0;        // the same frames, another answer to whether that is all of the stack
+  int longer = 0;     // goes on after the end of our walk
+  int different = 0;  // a frame differs
+  int end = 0;        // the same frames, but another answer whether that is the whole stack
   std::map<std::string, int> names;
 };
 
@@ -71,7 +72,7 @@ struct Candidate {
 constexpr Candidate kCandidates[] = {{"own", make_own}, {"libunwind", make_libunwind}, {"libdw", make_libdw}};
 constexpr std::size_t kRounds = 15;
 
-// Of the processor: other programs may run meanwhile.
+// Processor time, because other programs may run meanwhile.
 double seconds(const std::function<void()>& work) {
   const auto now = [] {
     timespec time{};
@@ -127,9 +128,10 @@ void report(const Group& group, std::size_t names) {
   fmt::print("{}: {} stacks of {} processes, {} frames\n", group.name, stacks, group.processes.size(), frames);
   for (const Candidate& candidate : kCandidates) {
     const Count& count = counts[candidate.name];
-    fmt::print("  {:9} equal {:5}  different {:4}  shorter {:4}  longer {:4}  end {:4}   fresh {:6.2f}  again {:6.2f}\n",
-               candidate.name, count.equal, count.different, count.shorter, count.longer, count.end,
-               median(fresh[candidate.name]) / median(fresh["own"]), median(again[candidate.name]) / median(again["own"]));
+    fmt::print(
+        "  {:9} equal {:5}  different {:4}  shorter {:4}  longer {:4}  end {:4}   fresh {:6.2f}  again {:6.2f}\n",
+        candidate.name, count.equal, count.different, count.shorter, count.longer, count.end,
+        median(fresh[candidate.name]) / median(fresh["own"]), median(again[candidate.name]) / median(again["own"]));
     std::size_t said = 0;
     for (const auto& [name, times] : count.names) {
       if (said++ < names) fmt::print("      {}{}\n", name, times > 1 ? fmt::format(" ({} times)", times) : "");
@@ -235,8 +237,9 @@ int run(int argc, char** argv) {
     if (!group->processes.empty()) groups.push_back(std::move(*group));
   }
   for (const Group& group : groups) report(group, names);
-  fmt::print("\"fresh\" and \"again\": time as a ratio to that of forksight's own walker, {} rounds by turns, medians\n",
-             kRounds);
+  fmt::print(
+      "\"fresh\" and \"again\": time as a ratio to that of forksight's own walker, {} rounds by turns, medians\n",
+      kRounds);
   return 0;
 }
 

@@ -1,4 +1,4 @@
-// The same stack walked by three: forksight's own code, libunwind's remote interface, libdw's unwinder.
+// The same stack walked by three unwinders: forksight's own code, libunwind's remote interface, libdw's unwinder.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ struct Answer {
   symbols::WalkEnd end = symbols::WalkEnd::kLost;
 };
 
-// One process image. Not for two threads at a time.
+// One process image. Only one thread may use it at a time.
 class Walker {
  public:
   virtual ~Walker() = default;

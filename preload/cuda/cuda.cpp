@@ -36,7 +36,8 @@ constexpr int kNotInitialised = 3;  // CUDA_ERROR_NOT_INITIALIZED
 constexpr std::size_t kInitStackBytes = 4096;
 constexpr std::int32_t kMostDevices = 64;  // bits of active_contexts
 
-// The library that is the driver: the first that exports cuInit and cuDriverGetVersion (the shim has only the former).
+// The library that is the driver: the first one that exports both cuInit and cuDriverGetVersion (the shim has only
+// cuInit).
 struct Driver {
   const link_map* map;  // null: none is loaded
   std::uint64_t bias;
@@ -49,7 +50,7 @@ constinit Driver g_driver = {};
 
 // The first successful cuInit of this process.
 struct Init {
-  std::atomic<std::uint32_t> stage;  // 0: not yet, 1: being written, 2: there
+  std::atomic<std::uint32_t> stage;  // 0: none yet, 1: being written, 2: complete
   CudaWay way;
   std::int32_t tid;
   char thread[16];
@@ -73,11 +74,11 @@ constinit Answers g_answers = {false, false, 0, -1, 0};
 constinit std::atomic<std::uint32_t> g_contexts_made{1};
 constinit std::uint32_t g_contexts_asked = 0;
 
-constinit std::uint64_t g_fork_record = 0;  // in a watched child: the fork that it comes from
+constinit std::uint64_t g_fork_record = 0;  // in a watched child: the fork that made it
 constinit std::atomic<std::uint64_t> g_touched[(kCudaEntries + 63) / 64] = {};
 
-// Names as the driver exports them end in the version of the interface (_v2) and in the kind of default stream that it
-// is for (_ptds, _ptsz); cuGetProcAddress is asked for the name without either.
+// Names that the driver exports end with the version of the interface (_v2) and the kind of default stream (_ptds,
+// _ptsz). cuGetProcAddress is called with the name without either.
 std::size_t base_length(const char* name) {
   std::size_t length = strlen(name);
   if (length > 5 && (strcmp(name + length - 5, "_ptds") == 0 || strcmp(name + length - 5, "_ptsz") == 0)) length -= 5;
@@ -107,8 +108,8 @@ int ask(const ElfView& view, const char* name, int if_missing, Arguments... argu
   return function == 0 ? if_missing : reinterpret_cast<int (*)(Arguments...)>(function)(arguments...);
 }
 
-// Is the thread at work inside of the driver: in a callback, or in a signal handler that interrupted a call? Then the
-// driver must not be asked; it may hold its locks. Any word that could be a return address counts.
+// Is the thread inside of the driver, in a callback or in a signal handler that interrupted a call? Then the shim must
+// not call the driver, because the thread may hold its locks. Any word that could be a return address counts.
 bool may_be_inside_driver(const Slot& slot, const Site& site) {
   const StackBound bound = stack_bound(&slot, site.sp, slot.is_initial_stack ? 256U << 10U : 64U << 10U);
   if (bound.cut) return true;
@@ -176,7 +177,7 @@ std::uint64_t wrap_cuda(const char* name, std::uint64_t function, CudaWay way) {
 }
 
 void note_cuda_init(CudaWay way, const Site& site) {
-  // The first one counts; a child of an initialised parent never comes here.
+  // Only the first one counts. A child of an initialised parent never comes here.
   std::uint32_t expected = 0;
   if (!g_init.stage.compare_exchange_strong(expected, 1, std::memory_order_acq_rel)) return;
   const Slot* const slot = own_slot();
@@ -190,7 +191,7 @@ void note_cuda_init(CudaWay way, const Site& site) {
   g_init.stage.store(2, std::memory_order_release);
   refresh_modules();
   note_cuda_context();
-  // A live driver is as good a reason to look at a fork as a thread is.
+  // An initialised driver is as good a reason to look at a fork as a second thread is.
   g_had_threads.store(true, std::memory_order_release);
 }
 
@@ -199,7 +200,7 @@ void note_cuda_context() { g_contexts_made.fetch_add(1, std::memory_order_relaxe
 std::uint64_t touch_cuda(CudaEntry entry, std::uint64_t function, const Site& site) {
   const auto index = static_cast<std::uint32_t>(entry);
   const std::uint64_t bit = std::uint64_t{1} << index % 64;
-  // Once a function: a loop over refused calls would fill the trace.
+  // Once for each function: a loop over refused calls would fill the trace.
   if ((g_touched[index / 64].fetch_or(bit, std::memory_order_relaxed) & bit) != 0) return 0;
   return begin_function_touch(trace::TouchKind::kCudaCall, g_fork_record, kNames[index], function, site);
 }
@@ -217,8 +218,8 @@ void forget_cuda(const Module& module) {
   for (auto& row : g_cuda_reals) forget_closed(row, module.start, module.end);
 }
 
-// Asks the driver, as the program could have done here. Not later: the thread would hold other libraries' locks, and
-// one that holds the driver's might wait for those.
+// Asks the driver at a moment when the program could have called it, too. Later the thread would hold locks of other
+// libraries, and a thread that holds the driver's locks might wait for those.
 void at_fork::Cuda::enters(const Fork& fork) {
   if (fork.kind != ForkKind::kWrapper) return;
   if (module_count() == 0) refresh_modules();

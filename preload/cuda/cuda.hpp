@@ -1,10 +1,9 @@
-// The CUDA driver: who initialised it, what it says of itself at a fork, and which calls a forked child makes although
-// its parent had initialised it (the driver refuses them all). No CUDA header or library is needed: the functions are
-// found by name in whatever library exports them.
-//
-// A program reaches the driver by symbol, by dlsym, or by cuGetProcAddress. Each entry point has wrappers, one for each
-// function of that name: a library may stand between the program and the driver under the same names, and what it looks
-// up must not lead back to itself.
+// The CUDA driver: who initialised it, what it says about itself at a fork, and which calls a forked child makes
+// although its parent had initialised it (the driver refuses them all). The shim needs no CUDA header or library: it
+// finds the functions by name in whatever library exports them.
+//   A program reaches the driver by symbol, by dlsym, or by cuGetProcAddress. Each entry point has several wrappers,
+//   one for each function with its name: a library may stand between the program and the driver under the same names,
+//   and its own look-ups must not lead back to itself.
 #pragma once
 
 #include <atomic>
@@ -26,30 +25,30 @@ enum class CudaEntry : std::uint32_t {
   kCount,
 };
 inline constexpr std::uint32_t kCudaEntries = static_cast<std::uint32_t>(CudaEntry::kCount);
-inline constexpr std::uint32_t kCudaWrappers = 4;  // of each entry
+inline constexpr std::uint32_t kCudaWrappers = 4;  // for each entry
 
-// The functions behind the wrappers, and how each was come by.
+// The functions behind the wrappers, and how the program obtained each.
 extern WatchedFunction g_cuda_reals[kCudaEntries][kCudaWrappers];
 extern std::atomic<trace::CudaWay> g_cuda_ways[kCudaEntries][kCudaWrappers];
 
 // This process was forked from one that had initialised the driver.
 extern bool g_watch_cuda;
 
-// What to hand out for the driver's function `name`: a wrapper, or `function` itself where it is none that is watched.
+// What a look-up of the driver's function `name` returns: a wrapper, or `function` itself if it is not watched.
 std::uint64_t wrap_cuda(const char* name, std::uint64_t function, trace::CudaWay way);
 bool is_cuda_name(const char* name);
 // The address of a wrapper. In hooks_cuda.cpp.
 std::uint64_t cuda_wrapper(CudaEntry entry, std::uint32_t wrapper);
 
-// cuInit came back with 0.
+// cuInit returned 0.
 void note_cuda_init(trace::CudaWay way, const Site& site);
 // A primary context may have been made.
 void note_cuda_context();
 
-// In a watched child: the record of this call, 0 for none (the function was recorded already).
+// For a watched child: the record of this call; 0 if the function was recorded before.
 std::uint64_t touch_cuda(CudaEntry entry, std::uint64_t function, const Site& site);
 
-// The table of modules has a new object, or has lost one.
+// The table of modules has gained or lost an object.
 void recognise_cuda(const Module& module);
 void forget_cuda(const Module& module);
 

@@ -22,15 +22,15 @@ using trace::CudaIpcKind;
 using trace::CudaIpcRecord;
 
 constexpr std::uint32_t kHandleWords = 8;
-constexpr std::uint32_t kMaxShared = 256;    // at the same time, of either kind
-constexpr std::uint32_t kMaxRecords = 1024;  // of a process: 4 MiB with their stacks
+constexpr std::uint32_t kMaxShared = 256;    // at one time, of either kind
+constexpr std::uint32_t kMaxRecords = 1024;  // for one process: 4 MiB with their stacks
 constexpr std::size_t kStackBytes = 4U << 10U;
 
 struct Handle {
   std::uint64_t words[kHandleWords];
 };
 
-// An allocation that is exported, or memory that is open.
+// An exported allocation, or memory that is open.
 struct Shared {
   std::atomic<std::uint64_t> address;  // 0: free
   std::uint64_t end;                   // of an import: behind its last byte
@@ -42,7 +42,8 @@ constinit Shared g_exported[kMaxShared] = {};
 constinit Shared g_open[kMaxShared] = {};
 constinit std::atomic<std::uint32_t> g_records{0};
 constinit std::uint64_t g_full_note = 0;
-constinit std::atomic<std::int32_t> g_owner{0};  // whose the tables are; a child of fork() has a copy
+// the process that the tables belong to; a child of fork() has a copy
+constinit std::atomic<std::int32_t> g_owner{0};
 
 std::uint64_t hash_of(const Handle& handle) {
   std::uint64_t hash = 0xcbf29ce484222325U;
@@ -65,11 +66,11 @@ Shared* find(Shared (&list)[kMaxShared], std::uint64_t address) {
   return nullptr;
 }
 
-// Null: there is no room.
+// Null: the list is full.
 Shared* add(Shared (&list)[kMaxShared], std::uint64_t address, std::uint64_t handle, std::uint64_t bytes) {
   for (Shared& one : list) {
     std::uint64_t none = 0;
-    // Not to be found before it is whole.
+    // The entry cannot be found before it is complete.
     if (!one.address.compare_exchange_strong(none, 1, std::memory_order_acq_rel)) continue;
     one.end = address + bytes;
     one.handle = handle;
@@ -111,7 +112,7 @@ void end_export(const CudaWords& call, std::uint64_t began_ns, const Site& site)
   Shared* known = find(g_exported, base);
   if (known != nullptr && known->handle == hash) return;
   if (known != nullptr) {
-    // The same address, another allocation: that the first was freed was not seen.
+    // The same address, but another allocation: the free of the first one was not seen.
     known->handle = hash;
   } else {
     known = add(g_exported, base, hash, 0);
@@ -160,7 +161,7 @@ void end_free(std::uint64_t address) {
 
 void end_context(CudaEntry entry, const CudaWords& call, std::uint64_t began_ns, const Site& site) {
   if (g_ipc_imports.load(std::memory_order_relaxed) == 0) return;
-  // Others have retained it, too.
+  // Others have retained the context, too.
   if (entry == CudaEntry::cuDevicePrimaryCtxRelease_v2 && ask_cuda_active(call.words[0])) return;
   write({0, 0, 0, 0, began_ns, now_ns(), 0, CudaIpcKind::kContextGone, 0}, site);
   for (Shared& one : g_open) {

@@ -1,6 +1,6 @@
 // The wrappers of the CUDA driver's entry points. In every process but a forked child of an initialised one, a wrapper
-// is a load, a branch and a jump. Arguments are passed on as the words that they came as: where the driver takes fewer,
-// the rest is whatever the registers held (x86-64 psABI 3.2.3: integers and pointers only).
+// is a load, a branch and a jump. Arguments are passed on as words, unchanged. If the driver takes fewer, the rest is
+// what the registers contained (x86-64 psABI 3.2.3: integers and pointers only).
 #include "cuda/cuda.hpp"
 #include "cuda/cuda_ipc.hpp"
 #include "guest/clock.hpp"
@@ -16,10 +16,10 @@ namespace {
 
 using Word = std::uint64_t;
 
-// What a call answers whose library was closed before: CUDA_ERROR_NO_DEVICE.
+// The result of a call whose library was closed before: CUDA_ERROR_NO_DEVICE.
 constexpr int kNoDevice = 100;
 
-// cuGetProcAddress(symbol, function, ...): what it gives out is watched, too.
+// cuGetProcAddress(symbol, function, ...): the functions that it returns are watched, too.
 template <class... Rest>
 int get_address(std::uint64_t function, Word symbol, Word out, Rest... rest) {
   const int result = reinterpret_cast<int (*)(Word, Word, Rest...)>(function)(symbol, out, rest...);
@@ -35,8 +35,8 @@ constexpr bool is_shared_call(CudaEntry entry) {
   return is_ipc_call(entry) || is_ipc_free(entry) || is_ipc_context(entry) || ipc_addresses(entry) != 0;
 }
 
-// Calls about memory that may be shared with another process. A child of an initialised process may give back what is
-// not its own: that is looked at nowhere.
+// Calls about memory that may be shared with another process. A child of an initialised process may free what does not
+// belong to it, so its calls are not examined here.
 template <class... Words>
 __attribute__((noinline, cold)) int call_shared(CudaEntry entry, std::uint64_t function, Frame frame, Words... words) {
   const Word list[] = {words...};
@@ -53,8 +53,8 @@ __attribute__((noinline, cold)) int call_shared(CudaEntry entry, std::uint64_t f
   return result;
 }
 
-// All but the common case: the first call by symbol, a watched child, and the functions that are looked at in any
-// process.
+// Everything except the common case: the first call by symbol, a watched child, and functions that are examined in
+// every process.
 template <class... Words>
 __attribute__((noinline, cold)) int call_slow(CudaEntry entry, std::uint32_t wrapper, Frame frame, Words... words) {
   initialise();

@@ -26,14 +26,14 @@ using trace::FileLockKind;
 
 constexpr std::uint32_t kMaxLocks = 16;
 constexpr std::uint32_t kMaxRecordedForks = 64;
-constexpr std::uint32_t kMaxEvents = 16;  // of one process
+constexpr std::uint32_t kMaxEvents = 16;  // for one process
 constexpr std::size_t kStackBytes = 16U << 10U;
 constexpr std::uint32_t kPathBytes = 192;
 constexpr FileLockEvent kNoEvent{};
 
 enum class Stage : std::uint32_t { kFree, kWriting, kSet };
 
-// When a file was last written to, as far as its inode tells.
+// When a file was last written to, as its inode shows.
 struct FileState {
   std::uint64_t device;
   std::uint64_t inode;
@@ -49,23 +49,23 @@ struct Lock {
   bool is_exclusive;
   FileRange range;
   std::uint64_t taken_at;  // return address
-  // As of the last fork that was recorded; 0: none.
+  // At the last recorded fork; 0: none.
   std::uint64_t fork;
   FileState state;
 };
 
 constinit Lock g_locks[kMaxLocks] = {};
-// Those that are not free: what all processes without locks look at.
+// The number of locks in the table: the only thing that processes without locks look at.
 constinit std::atomic<std::uint32_t> g_count{0};
 constinit std::atomic<std::uint32_t> g_next_victim{0};
 constinit std::atomic<std::uint32_t> g_events{0};
 constinit std::uint32_t g_recorded_forks = 0;
-// Of the last fork that was recorded: who forked, and how often it had written anything by then.
+// About the last recorded fork: the forking process, and how often it had written anything by then.
 constinit std::uint64_t g_fork = 0;
 constinit std::int32_t g_parent = 0;
 constinit std::uint64_t g_parent_writes = 0;
 constinit bool g_knows_writes = false;
-constinit std::int32_t g_child = 0;  // whose parent that is
+constinit std::int32_t g_child = 0;  // the process whose parent that is
 FORKSIGHT_WRITTEN_AT_FORK constinit bool g_is_recorded = false;
 
 std::uint64_t end_of(const FileRange& range) { return range.bytes == 0 ? UINT64_MAX : range.start + range.bytes; }
@@ -117,8 +117,8 @@ const char* skip_word(const char* text) {
   return skip_blanks(text);
 }
 
-// "1: FLOCK  ADVISORY  WRITE 4240 08:01:77 0 EOF": the mode and what follows. Null for other kinds, and for a lock that
-// is waited for ("1: -> FLOCK").
+// "1: FLOCK  ADVISORY  WRITE 4240 08:01:77 0 EOF": returns the mode and the rest. Null for other kinds, and for a lock
+// that is waited for ("1: -> FLOCK").
 const char* find_mode(const char* text, FileLockKind kind) {
   read_number(text);
   text = after(text, ": ");
@@ -126,8 +126,8 @@ const char* find_mode(const char* text, FileLockKind kind) {
   return skip_word(text);
 }
 
-// This process has such a lock by way of this descriptor. `owner`: who must have taken it; of open file descriptions
-// the kernel names nobody.
+// This process has such a lock by way of this descriptor. `owner`: the process that must have taken it. For locks of
+// open file descriptions the kernel names no process.
 bool has_lock(int fd, FileLockKind kind, std::int32_t owner) {
   bool found = false;
   const ProcPath path(0, "fdinfo/", fd);
@@ -142,7 +142,7 @@ bool has_lock(int fd, FileLockKind kind, std::int32_t owner) {
   return found;
 }
 
-// Which other process has a lock of flock() of this file that excludes such a one, 0: none.
+// Another process with a flock() lock of this file that excludes such a lock; 0: none.
 std::int32_t find_flock(const FileState& file, bool is_exclusive) {
   const std::int32_t self = sys::getpid();
   std::int32_t holder = 0;
@@ -168,7 +168,8 @@ std::int32_t find_flock(const FileState& file, bool is_exclusive) {
   return holder;
 }
 
-// How many calls of write() and its kind a process has made; sockets by send() and memory that is mapped do not count.
+// How many times a process has called write() and similar functions. Sends to sockets and writes to mapped memory do
+// not count.
 bool read_writes(std::int32_t pid, std::uint64_t& out) {
   bool found = false;
   const ProcPath path(pid, "io");
@@ -182,7 +183,7 @@ bool read_writes(std::int32_t pid, std::uint64_t& out) {
   return found;
 }
 
-// Asks with a wish that a lock for reading does not stand in the way of: the answer is a lock for writing.
+// Asks for a lock that a read lock would not prevent: so the answer is a write lock.
 std::int32_t find_writer(int fd, const FileRange& range) {
   struct flock asked {};
   asked.l_type = F_RDLCK;
@@ -193,7 +194,7 @@ std::int32_t find_writer(int fd, const FileRange& range) {
   return asked.l_pid;
 }
 
-// The same of locks of open file descriptions; -1: another one of these.
+// The same for locks of open file descriptions; -1: another lock of this kind.
 std::int32_t find_ofd_writer(int fd, const FileRange& range, bool is_exclusive) {
   struct flock asked {};
   asked.l_type = is_exclusive ? F_WRLCK : F_RDLCK;
@@ -265,7 +266,7 @@ Lock* find_room(FileLockKind kind, int fd, const FileRange& range, std::int32_t 
     Stage expected = Stage::kFree;
     if (lock.stage.compare_exchange_strong(expected, Stage::kWriting, std::memory_order_acq_rel)) return &lock;
   }
-  // Those whose files were closed without a word are never dropped: the oldest may be one.
+  // Entries whose files were closed unnoticed are never dropped, so the oldest entry may be one.
   Lock& victim = g_locks[g_next_victim.fetch_add(1, std::memory_order_relaxed) % kMaxLocks];
   Stage expected = Stage::kSet;
   if (!victim.stage.compare_exchange_strong(expected, Stage::kWriting, std::memory_order_acq_rel)) return nullptr;
@@ -275,7 +276,7 @@ Lock* find_room(FileLockKind kind, int fd, const FileRange& range, std::int32_t 
 
 }  // namespace
 
-// A process that forks for ever says so at its first forks.
+// A process that forks for ever is recorded at its first forks only.
 bool at_fork::FileLocks::tells() {
   if (FORKSIGHT_LIKELY(g_count.load(std::memory_order_relaxed) == 0)) return false;
   if (g_recorded_forks >= kMaxRecordedForks) return false;
@@ -301,7 +302,7 @@ void at_fork::FileLocks::records(const Fork& fork_now) {
       any = true;
       continue;
     }
-    // One that a child has released stays: its owner does not know.
+    // A lock that a child has released stays in the table, because its owner does not know.
     const bool may_be_lost = lock.kind != FileLockKind::kPosix && lock.fork != 0;
     if (!is_open || !may_be_lost || !is_same_file(now, lock.state)) drop(lock);
   }
@@ -322,7 +323,7 @@ void at_fork::FileLocks::starts_any(std::uint64_t fork) {
   g_is_recorded = false;
   for (Lock& lock : g_locks) {
     const Stage stage = lock.stage.load(std::memory_order_relaxed);
-    // Caught half-way, or of an earlier fork.
+    // The entry was half-written at the fork, or is of an earlier fork.
     if (stage == Stage::kWriting) lock.stage.store(Stage::kFree, std::memory_order_relaxed);
     if (stage == Stage::kSet && lock.fork != fork) drop(lock);
   }
@@ -337,7 +338,7 @@ void note_file_lock(FileLockKind kind, int fd, const FileRange& range, bool is_e
   for (Lock& lock : g_locks) {
     const bool is_inherited = is_set(lock) && lock.kind == kind && lock.fd == fd && lock.owner != self;
     if (!is_inherited || !overlap(lock.range, range)) continue;
-    // A shared lock is not another one for being asked for twice; of its own the process has one now.
+    // Asking twice for a shared lock does not make another one. A lock of the process itself is one now.
     if (kind != FileLockKind::kPosix && has_lock(fd, kind, lock.owner) && is_shared_with(lock.owner, fd)) return;
     drop(lock);
   }

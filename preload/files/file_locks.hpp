@@ -1,7 +1,7 @@
-// Locks of files that a fork does not copy as the program may think: those of fcntl() and lockf() belong to the process
-// and stay with the parent; those of flock() and of open file descriptions are shared, and either side releases them
-// for both. Noted is who took which lock, in a small table without a lock of its own; at a fork the kernel is asked
-// which of them are held still, and again where one is released.
+// File locks that a fork does not copy as programs may think. Locks of fcntl() and lockf() belong to the process and
+// stay with the parent; locks of flock() and of open file descriptions are shared, and either side releases them for
+// both. A small table without a lock of its own notes which process took which lock. At a fork, and when a lock is
+// released, the kernel is asked which of them are still held.
 #pragma once
 
 #include <cstdint>
@@ -12,27 +12,27 @@
 
 namespace forksight {
 
-// What a call locks or unlocks, from the beginning of the file; flock(): all of it.
+// The range that a call locks or unlocks, from the beginning of the file; the whole file for flock().
 struct FileRange {
   std::uint64_t start;
   std::uint64_t bytes;  // 0: to the end
 };
 
-// All three preserve errno. A lock was taken, by the call at `site`:
+// All three preserve errno. The call at `site` took a lock:
 void note_file_lock(trace::FileLockKind kind, int fd, const FileRange& range, bool is_exclusive, const Site& site);
 
-// Some lock was held by way of this descriptor at a fork: what is released is to be looked at.
+// A lock was held by way of this descriptor at a fork, so a release must be examined.
 bool was_held_at_fork(int fd);
-// One is about to be released: what the kernel says of it before that.
+// A lock that is about to be released, and what the kernel says about it before that.
 struct FileUnlock {
-  std::uint32_t index;  // of the lock in the table
+  std::uint32_t index;  // index of the lock in the table
   std::uint32_t flags;  // trace::FileLockFlag
   std::int32_t other;
-  trace::FileLockEvent event;  // 0: nothing to be said
+  trace::FileLockEvent event;  // 0: nothing to report
 };
 FileUnlock no_unlock();
 FileUnlock look_at_file_unlock(trace::FileLockKind kind, int fd, const FileRange& range);
-// It was released.
+// The lock was released.
 void note_file_unlock(const FileUnlock& unlock, trace::FileLockKind kind, int fd, const FileRange& range,
                       const Site& site);
 

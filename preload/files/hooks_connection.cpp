@@ -1,6 +1,6 @@
-// Connections that a fork shared: whenever another process sends, or receives, than the one before, it is written down.
-// Known are stream sockets that were connected by connect(), and what goes through them by send() and recv() and their
-// kin. A process that did not fork with one pays a load and a branch for each call.
+// Connections that a fork shared: the shim records it whenever another process sends or receives than the one before.
+// It knows stream sockets that were connected by connect(), and data that goes through send(), recv() and similar
+// functions. A process that did not fork with such a connection pays a load and a branch for each call.
 #include <errno.h>
 #include <sys/socket.h>
 
@@ -22,7 +22,8 @@ using trace::ShareKind;
 using trace::ShareRecord;
 using trace::ShareUseKind;
 
-constexpr std::uint64_t kMaxChanges = 16;  // of hands, of one connection and direction: then it is told often enough
+// changes of the using process, for one connection and direction: then it has been recorded often enough
+constexpr std::uint64_t kMaxChanges = 16;
 
 bool is_shared_lock(std::uint64_t tagged) {
   const auto* const memory = reinterpret_cast<const void*>(lock_address(tagged));
@@ -35,7 +36,7 @@ bool is_shared_lock(std::uint64_t tagged) {
   }
 }
 
-// A lock that processes share may be what keeps them apart.
+// A lock that processes share may keep them from using it at the same time.
 bool has_shared_lock() {
   const Slot* const slot = t_slot;
   if (slot == nullptr) return false;
@@ -108,7 +109,7 @@ FORKSIGHT_EXPORT(ssize_t, sendmsg, int fd, const msghdr* message, int flags) {
   return FORKSIGHT_LAZY_NEXT(sendmsg)(fd, message, flags);
 }
 
-// What is only looked at stays there.
+// Data that is only peeked at stays in the socket.
 FORKSIGHT_EXPORT(ssize_t, recv, int fd, void* bytes, size_t room, int flags) {
   if ((flags & MSG_PEEK) == 0) FORKSIGHT_NOTE_USE(fd, kReceived);
   return FORKSIGHT_LAZY_NEXT(recv)(fd, bytes, room, flags);

@@ -1,6 +1,6 @@
-// Interests in an epoll instance that a fork shared: a child that removes one removes its parent's. It is written down
-// by the child; that the parent goes on to wait, with the file still open, by whichever of the two sees it. A process
-// that did not fork with an instance pays a load and a branch for each call.
+// Descriptors in an epoll instance that a fork shared: a child that removes one removes it for its parent, too. The
+// child records the removal. Whichever of the two sees it records that the parent goes on to wait, with the file still
+// open. A process that did not fork with an instance pays a load and a branch for each call.
 #include <sys/epoll.h>
 
 #include "files/shares.hpp"
@@ -28,7 +28,7 @@ ShareUseRecord* find_use(std::uint64_t reference) {
 
 FileId file_of(const ShareUseRecord& use) { return {use.device, use.inode, use.mode}; }
 
-// Whoever adds an interest again has it again, on both sides.
+// If a process adds the descriptor again, both sides have it again.
 __attribute__((noinline)) void note_addition(Share& share, int target) {
   ShareRecord* const record = shared_record(share);
   if (record == nullptr) return;
@@ -75,7 +75,7 @@ __attribute__((noinline)) void note_removal(const Share& share, int target, cons
     std::uint64_t expected = 0;
     if (__atomic_compare_exchange_n(&place, &expected, reference, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)) break;
   }
-  // Pairs with begin_wait(), which counts itself before it looks for removals: one of the two sees the other.
+  // Pairs with begin_wait(), which counts itself before it looks for removals: so one of the two sees the other.
   if (__atomic_load_n(&record->waiters, __ATOMIC_SEQ_CST) == 0) return;
   if (ShareUseRecord* const use = find_use(reference)) {
     __atomic_fetch_or(&use->flags, trace::kOwnerWaits, __ATOMIC_RELEASE);
@@ -91,7 +91,7 @@ __attribute__((noinline)) int remove_interest(Share& share, int epoll, int targe
   return result;
 }
 
-// A child that was made unseen has the owner's tables, and is not the owner.
+// A child whose fork was not seen has the owner's tables, but is not the owner.
 __attribute__((noinline)) void look_for_removals(const Share& share, ShareRecord& record, const Site& site) {
   const KeptErrno kept;
   if (record.owner != sys::getpid()) return;

@@ -1,6 +1,6 @@
-// Locks of files: fcntl(), lockf(), flock(). What is no lock is passed on after a comparison. The fourth word that
-// fcntl() takes is passed on as it came: where the command takes none, it is whatever the register held (x86-64 psABI
-// 3.5.7: variadic arguments of integer type come in the registers of others).
+// File locks: fcntl(), lockf(), flock(). A call that is about no lock is passed on after one comparison. The fourth
+// argument of fcntl() is passed on unchanged: where the command takes none, it is what the register contained (x86-64
+// psABI 3.5.7: variadic integer arguments use the same registers as others).
 #include <fcntl.h>
 #include <string.h>
 #include <sys/file.h>
@@ -26,7 +26,7 @@ bool is_for_locks(int command) {
   return command == F_SETLK || command == F_SETLKW || command == F_OFD_SETLK || command == F_OFD_SETLKW;
 }
 
-// Where the file's position is, or its end; -1: not to be told.
+// The file's position, or its end; -1: not known.
 __attribute__((noinline)) std::int64_t find_base(int fd, int whence) {
   if (whence == SEEK_SET) return 0;
   if (whence == SEEK_CUR) return sys::call(SYS_lseek, fd, 0, SEEK_CUR);
@@ -34,7 +34,7 @@ __attribute__((noinline)) std::int64_t find_base(int fd, int whence) {
   return whence == SEEK_END && sys::call(SYS_fstat, fd, sys::word(&status)) == 0 ? status.st_size : -1;
 }
 
-// The range in bytes from the beginning of the file. False: it cannot be told.
+// The range in bytes from the beginning of the file. False: it is not known.
 bool find_range(int fd, int whence, std::int64_t start, std::int64_t bytes, FileRange& out) {
   const std::int64_t base = find_base(fd, whence);
   if (base < 0 || bytes == INT64_MIN || __builtin_add_overflow(start, base, &start)) return false;
@@ -62,8 +62,8 @@ int lock_or_unlock(FileLockKind kind, int fd, short type, const FileRange& range
 
 using Fcntl = int (*)(int, int, unsigned long);
 
-// What the call asks for is the kernel's to read first: its answer tells whether the memory is there. Before the call
-// it is read only where there is something to be looked at, by a system call that does not fault.
+// The kernel must read the caller's struct first, because its answer shows whether that memory exists. Before the call,
+// the shim reads it only if a lock must be examined, by a system call that does not fault.
 __attribute__((noinline)) int lock_by_fcntl(Fcntl real, int fd, int command, unsigned long argument, Frame frame) {
   const bool is_ofd = command == F_OFD_SETLK || command == F_OFD_SETLKW;
   const FileLockKind kind = is_ofd ? FileLockKind::kOfd : FileLockKind::kPosix;
@@ -71,9 +71,8 @@ __attribute__((noinline)) int lock_by_fcntl(Fcntl real, int fd, int command, uns
   struct flock asked {};
   FileRange range{};
   FileUnlock unlock = no_unlock();
-  if (FORKSIGHT_UNLIKELY(was_held_at_fork(fd)) &&
-      read_memory(memory, &asked, sizeof asked) == sizeof asked && asked.l_type == F_UNLCK &&
-      find_range(fd, asked.l_whence, asked.l_start, asked.l_len, range)) {
+  if (FORKSIGHT_UNLIKELY(was_held_at_fork(fd)) && read_memory(memory, &asked, sizeof asked) == sizeof asked &&
+      asked.l_type == F_UNLCK && find_range(fd, asked.l_whence, asked.l_start, asked.l_len, range)) {
     unlock = look_at_file_unlock(kind, fd, range);
   }
   const int result = real(fd, command, argument);

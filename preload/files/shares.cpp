@@ -22,11 +22,11 @@ namespace {
 using trace::ShareKind;
 
 constexpr std::uint32_t kMaxShares = 16;
-constexpr std::uint32_t kMaxRecordedForks = 64;  // of a process that has no other reason to tell of them
+constexpr std::uint32_t kMaxRecordedForks = 64;  // of a process that has no other reason to record them
 constexpr std::size_t kStackBytes = 4U << 10U;
 
 constinit Share g_shares[kMaxShares] = {};
-constinit std::uint32_t g_share_count = 0;  // entries that were ever in use: the hooks look at no more
+constinit std::uint32_t g_share_count = 0;  // entries that were ever in use: the hooks examine no more
 FORKSIGHT_WRITTEN_AT_FORK constinit bool g_is_recorded = false;
 FORKSIGHT_WRITTEN_AT_FORK constinit std::int32_t g_pid = 0;
 FORKSIGHT_WRITTEN_AT_FORK constinit std::uint64_t g_made_by = 0;
@@ -36,7 +36,7 @@ std::uint32_t& count_of(ShareKind kind) { return kind == ShareKind::kEpoll ? g_s
 
 int fd_of(const Share& share) { return __atomic_load_n(&share.fd_plus_one, __ATOMIC_ACQUIRE) - 1; }
 
-// It is shared with nobody any more, as far as is known.
+// As far as is known, it is not shared with any process any more.
 void unshare(Share& share) {
   if (__atomic_exchange_n(&share.record, 0, __ATOMIC_ACQ_REL) != 0) {
     __atomic_fetch_sub(&count_of(share.kind), 1, __ATOMIC_RELAXED);
@@ -66,7 +66,7 @@ __attribute__((noinline)) bool is_connected(int fd) {
   return sys::call(SYS_getpeername, fd, sys::word(&address), sys::word(&bytes)) == 0;
 }
 
-// The number still means what it did, as far as the kernel tells.
+// The descriptor still refers to the same object, as far as the kernel shows.
 bool is_open(const Share& share) {
   const int fd = fd_of(share);
   return fd >= 0 && (share.kind == ShareKind::kEpoll ? is_epoll(fd) : is_connected(fd));
@@ -87,7 +87,7 @@ __attribute__((noinline)) void record_share(Share& share, std::uint64_t fork) {
   fixed->users[0] = static_cast<std::uint32_t>(g_pid);
   fixed->users[1] = static_cast<std::uint32_t>(g_pid);
   if (share.kind == ShareKind::kConnection) {
-    // The kernel must not take the size of the place from where others can write.
+    // Other processes can write to the shared record, so the kernel must not take the buffer size from there.
     std::uint32_t bytes = sizeof fixed->peer;
     const long answer = sys::call(SYS_getpeername, fd_of(share), sys::word(fixed->peer), sys::word(&bytes));
     fixed->peer_bytes = answer == 0 ? bytes : 0;
@@ -96,7 +96,7 @@ __attribute__((noinline)) void record_share(Share& share, std::uint64_t fork) {
   __atomic_fetch_add(&count_of(share.kind), 1, __ATOMIC_RELAXED);
 }
 
-// A connection whose number another file has got since is not shared; epoll instances all look alike.
+// A connection whose descriptor number belongs to another file now is not shared. epoll instances all look alike.
 void review(Share& share) {
   FileId file{};
   const trace::ShareRecord* const record = shared_record(share);
@@ -133,7 +133,7 @@ void note_share(int fd, ShareKind kind) {
   for (std::uint32_t i = 0; i < kMaxShares; ++i) {
     Share& share = g_shares[i];
     std::int32_t expected = 0;
-    // Taken first, under a number that nothing is looked up by.
+    // Reserved first, under a number that nobody looks up.
     if (!__atomic_compare_exchange_n(&share.fd_plus_one, &expected, -1, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
       continue;
     }

@@ -1,8 +1,7 @@
-// Open files that both sides of a fork go on to have, and of which that matters: epoll instances, whose interests a
-// child removes for its parent too, and connections, in which the requests and answers of two processes get mixed.
-//
-// What is known of them are the numbers that this process got them by (epoll_create, connect); what became of a number
-// since is asked of the kernel before anything is written down. Duplicates (dup, SCM_RIGHTS) pass by.
+// Open files that both sides of a fork still have, and for which that matters: epoll instances, from which a child
+// removes descriptors for its parent, too, and connections, in which requests and answers of two processes get mixed.
+//   Known are the descriptor numbers that this process got from epoll_create and connect. Before anything is recorded,
+//   the kernel is asked what such a number refers to now. Duplicates (dup, SCM_RIGHTS) are not followed.
 #pragma once
 
 #include <cstdint>
@@ -18,13 +17,14 @@ inline constexpr std::uint32_t kMaxAdded = 8;
 struct Share {
   std::int32_t fd_plus_one;  // 0: free
   trace::ShareKind kind;
-  std::uint64_t record;  // ref to kShare, 0: there was no fork that was recorded
+  std::uint64_t record;  // ref to kShare; 0: there was no recorded fork
   bool is_inherited;
-  std::uint8_t added_count;       // kEpoll, inherited: interests that this process added; more than fit: nobody knows
+  // kEpoll, inherited: descriptors that this process added; if they do not fit, it is not known which
+  std::uint8_t added_count;
   std::int32_t added[kMaxAdded];  // their descriptors
 };
 
-// Of those that a fork shared: 0 while the hooks have nothing to do.
+// The number of those that a fork shared: 0 while the hooks have nothing to do.
 extern std::uint32_t g_shared_epolls;
 extern std::uint32_t g_shared_connections;
 
@@ -35,7 +35,7 @@ struct FileId {
 
   bool is_same(const FileId& other) const { return device == other.device && inode == other.inode; }
 };
-// False if it is not open, or may not be looked at.
+// False if it is not open, or cannot be examined.
 bool find_open_file(int fd, FileId& out);
 bool find_open_file_of(std::int32_t pid, int fd, FileId& out);
 
@@ -43,9 +43,9 @@ bool find_open_file_of(std::int32_t pid, int fd, FileId& out);
 void note_share(int fd, trace::ShareKind kind);
 // Null: not known, or not shared.
 Share* find_shared(int fd, trace::ShareKind kind);
-// What all processes that share it write to; null if that is gone.
+// The record that all sharing processes write to; null if it no longer exists.
 trace::ShareRecord* shared_record(const Share& share);
-// Of the process that these tables are of: a child that was made unseen has its parent's.
+// The process that these tables belong to: a child whose fork was not seen has its parent's tables.
 std::int32_t pid_of_shares();
 std::uint64_t append_share_use(const Share& share, trace::ShareUseRecord use, const Site& site);
 

@@ -41,7 +41,7 @@ const HeldLock* find_held(const Slot& slot, const volatile void* lock) {
   return entry > slot.held ? entry : nullptr;
 }
 
-// A recursive lock, or a second read.
+// The thread already holds the lock: a recursive lock, or a second read.
 bool is_held_below(const Slot& slot, const HeldLock* entry, std::uint64_t gate) {
   for (const HeldLock* other = &slot.held[1]; other < entry; ++other) {
     if (is_followed(other) && note_of(&slot, other).gate == gate) return true;
@@ -49,7 +49,7 @@ bool is_held_below(const Slot& slot, const HeldLock* entry, std::uint64_t gate) 
   return false;
 }
 
-// Of a lock that the thread holds. False: there is nothing to be said of it.
+// For a lock that the thread holds. False: nothing is known about it.
 bool fill_note(const Slot& slot, const HeldLock* entry) {
   HeldNote& note = note_of(&slot, entry);
   const LockKind kind = lock_kind(entry->lock);
@@ -79,7 +79,7 @@ void start_foresight() {
 }
 
 HeldNote& note_of(const Slot* slot, const HeldLock* entry) {
-  static HeldNote unused;  // of threads beyond the first: stays empty
+  static HeldNote unused;  // of threads that have no slot among the first: stays empty
   return slot->index < kFirstSlots ? g_notes[slot->index].of[entry - slot->held] : unused;
 }
 
@@ -122,11 +122,11 @@ void want_module_of(std::uint64_t pc) {
 void foresee_acquired(Slot* slot, const volatile void* lock, LockKind kind, bool waits) {
   const HeldLock* const entry = slot->top - 1;
   if (slot->index >= kFirstSlots) return;
-  // The array may have been full.
+  // The array may have been full, so that the lock is not in it.
   if (!is_followed(kind) || entry == slot->held || entry->lock != tag_lock(lock, kind)) return;
   HeldNote& note = note_of(slot, entry);
   note = {};
-  // A process with one thread can neither hang by an order nor lose a lock.
+  // A process with one thread can neither hang because of an order nor lose a lock.
   if (!g_had_threads.load(std::memory_order_relaxed)) return;
   if (!fill_note(*slot, entry)) return;
   if (g_config.lock_order && waits) record_orders(*slot, entry);
@@ -141,7 +141,7 @@ void foresee_released(Slot* slot, const volatile void* lock) {
     if (is_followed(entry)) end_hold(*slot, entry);
     if (entry + 1 < slot->top) open_gate(*slot, entry);
   }
-  // Here, where the stack is not deep yet.
+  // Done here, because the stack is not deep yet.
   if (FORKSIGHT_UNLIKELY(g_modules_are_old.load(std::memory_order_relaxed))) {
     g_modules_are_old.store(false, std::memory_order_relaxed);
     refresh_modules();

@@ -26,14 +26,15 @@ using trace::LockKind;
 
 constexpr std::size_t kHoldStackBytes = 2048;
 constexpr std::size_t kTouchStackBytes = 16U << 10U;
-constexpr std::uint32_t kLookedAt = 1U << 16U;  // numbers of locks, modulo this: a bit each
+constexpr std::uint32_t kLookedAt = 1U << 16U;  // numbers of locks, modulo this; one bit for each
 
-// When a lock was held, in slices of the window that get longer with it: always a power of two.
+// When a lock was held, in slices of the window. The slices get longer with the window; their length is always a power
+// of two.
 struct Timeline {
   static constexpr std::uint32_t kFirstShift = 14;
 
   std::uint64_t held[trace::kTimeSlices];
-  std::uint32_t shift;  // of ticks, to the number of a slice
+  std::uint32_t shift;  // shift from ticks to the number of a slice
 
   void widen() {
     for (std::uint32_t i = 0; i < trace::kTimeSlices; ++i) {
@@ -53,7 +54,7 @@ struct Timeline {
   }
 };
 
-// What one thread had of one lock. Written by that thread alone; read in the child, where it stands still.
+// How one thread held one lock. Only that thread writes it. The child reads it, where it no longer changes.
 struct Hold {
   std::uint64_t lock;  // tagged
   std::uint64_t number;
@@ -61,7 +62,7 @@ struct Hold {
   std::uint64_t life_record;
   std::uint64_t thread;  // ref to kThread
   std::uint64_t stack;   // ref to kStack
-  std::uint64_t gate;    // number of a lock that it held outside of this one every time, 0: none
+  std::uint64_t gate;    // number of a lock that the thread held around this one every time; 0: none
   std::uint64_t ticks;
   std::uint64_t times;
   const Slot* slot;
@@ -75,14 +76,14 @@ struct Holds {
   std::uint64_t looked_at[kLookedAt / 64];
 };
 
-// The fork that this process was made by.
+// What is known about the fork that made this process.
 struct Frozen {
   std::uint64_t fork_record;
-  std::uint64_t window_ticks;  // 0: no child, or its parent had one thread
+  std::uint64_t window_ticks;  // 0: not a child, or its parent had one thread
   std::uint64_t window_ns;
-  std::uint64_t life;         // of the forking thread
+  std::uint64_t life;         // life of the forking thread
   std::uint64_t life_record;  // 0: none
-  std::uint64_t next_number;  // locks from this one on were made in the child
+  std::uint64_t next_number;  // locks with this number or a higher one were made in the child
   std::uint32_t protected_count;
   std::uint64_t protected_numbers[kMaxHeldLocks];  // held by the forking thread
 };
@@ -94,7 +95,7 @@ constinit std::uint64_t g_since_ns = 0;
 constinit bool g_has_steady_tsc = false;
 constinit std::uint64_t g_full_note = 0;
 
-// Whether all processors count alike, whatever their frequency (Intel SDM 18.17.1; AMD APM 3, function 8000_0007).
+// All processors count ticks alike, whatever their frequency (Intel SDM 18.17.1; AMD APM 3, function 8000_0007).
 bool has_steady_tsc() {
   unsigned a = 0;
   unsigned b = 0;
@@ -137,8 +138,8 @@ bool is_protected(std::uint64_t number) {
   return false;
 }
 
-// Another thread had it, and nothing kept it from having it at the fork: no lock, and no join. One that another thread
-// joins may live at the next fork.
+// The hold is another thread's, and neither a lock nor a join prevented that thread from holding it at the fork. A
+// thread that another one joins may be alive at the next fork.
 bool counts(const Hold& hold) {
   return hold.is_whole && hold.life != g_frozen.life && hold.ticks != 0 && !is_protected(hold.gate) &&
          !was_joined_by(hold.life_record, g_frozen.life_record);
@@ -149,7 +150,7 @@ bool lived_at_fork(const Hold& hold) {
          hold.slot->state.load(std::memory_order_relaxed) == SlotState::kLive;
 }
 
-// Each lock once in a child; of more than the bits are for, some never.
+// True once for each lock in a child. If there are more locks than bits, it is never true for some.
 bool look_first(std::uint64_t number) {
   const std::uint64_t bit = std::uint64_t{1} << number % 64;
   std::uint64_t& word = g_holds->looked_at[number % kLookedAt / 64];
@@ -160,11 +161,11 @@ struct Sum {
   std::uint64_t ticks = 0;
   std::uint64_t times = 0;
   std::uint32_t threads = 0;
-  const Hold* longest = nullptr;  // of those that lived at the fork
+  const Hold* longest = nullptr;  // of the threads that lived at the fork
   const Hold* longest_read = nullptr;
 };
 
-// Those that a child that takes the lock would have had to wait for: a reader does not wait for readers.
+// The holds that a child would have had to wait for: a reader does not wait for readers.
 template <class Visit>
 void for_each_hold(const HeldLock* entry, std::uint64_t number, Visit visit) {
   const bool by_reader = lock_kind(entry->lock) == LockKind::kRwlockRead;
@@ -177,8 +178,7 @@ void for_each_hold(const HeldLock* entry, std::uint64_t number, Visit visit) {
   }
 }
 
-// Several readers have a lock at once, so their times do not add up: the longest of them counts, which is the least
-// that it can be.
+// Several readers can hold a lock at once, so their times do not add up: the longest one counts, as a lower bound.
 __attribute__((noinline)) Sum sum_up(const HeldLock* entry, std::uint64_t number) {
   Sum sum;
   for_each_hold(entry, number, [&](const Hold& hold, bool is_read) {
@@ -201,7 +201,7 @@ void add_slices(const Timeline& when, std::uint32_t shift, std::uint64_t* slices
   for (std::uint32_t i = 0; i < trace::kTimeSlices; ++i) slices[i >> (shift - when.shift)] += when.held[i];
 }
 
-// The caller's slices, in the record: on the stack there is no room for them.
+// The caller's slices, written directly into the record, because there is no room for them on the stack.
 __attribute__((noinline)) void write_slices(const HeldLock* entry, std::uint64_t number, const Hold* longest_read,
                                             trace::RacyTouchRecord& touch) {
   std::uint32_t shift = Timeline::kFirstShift;
@@ -213,7 +213,7 @@ __attribute__((noinline)) void write_slices(const HeldLock* entry, std::uint64_t
   });
 }
 
-// Each out of line: what one needs of the stack is given back before the next goes deeper.
+// Each of these is out of line, so that one returns its stack space before the next goes deeper.
 __attribute__((noinline)) void write_touch(Slot& slot, const HeldLock* entry, std::uint64_t number, const Sum& sum) {
   const std::uint64_t stack = append_stack(entry->site, &slot, kTouchStackBytes, false, Importance::kFinding);
   Record record(trace::RecordType::kRacyTouch, sizeof(trace::RacyTouchRecord), Importance::kFinding);
@@ -279,7 +279,7 @@ void end_hold(const Slot& slot, const HeldLock* entry) {
   const std::uint64_t now = ticks();
   Hold& hold = g_holds->at[note.hold];
   const std::uint64_t begin = g_since.load(std::memory_order_relaxed);
-  // Processors may differ by a few ticks.
+  // The counters of processors may differ by a few ticks.
   if (now > note.since && note.since >= begin) {
     hold.ticks += now - note.since;
     hold.when.add(note.since - begin, now - begin);
@@ -313,7 +313,7 @@ void freeze_hold_times(const Slot& self) {
     const std::uint64_t number = gate_number(&self, entry);
     if (number == 0) continue;
     g_frozen.protected_numbers[g_frozen.protected_count++] = number;
-    if (is_followed(entry)) note_of(&self, entry).since = 0;  // that time was the parent's
+    if (is_followed(entry)) note_of(&self, entry).since = 0;  // that time belongs to the parent
   }
   g_full_note = 0;
   memset(g_holds->looked_at, 0, sizeof g_holds->looked_at);

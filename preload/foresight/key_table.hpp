@@ -1,8 +1,7 @@
-// A bounded set of keys: open addressing, filled by compare-exchange, never emptied. The place of a key is its index,
-// by which others keep what belongs to it. async-signal-safe and fork-child-safe.
-//
-// In a forked child the keys of its ancestors count as free places, but for those of the last `kKept` generations,
-// which stay readable.
+// A bounded set of keys: open addressing, filled by compare-exchange, never emptied. The position of a key is its
+// index, under which other tables keep data about it. async-signal-safe and fork-child-safe.
+//   In a forked child the keys of its ancestors count as free places, except those of the last `kKept` generations,
+//   which stay readable.
 #pragma once
 
 #include <atomic>
@@ -12,7 +11,7 @@
 
 namespace forksight {
 
-// Not symmetric but for its first two values: begin with kSeed.
+// The hash is symmetric only in its first two values: begin with kSeed.
 constexpr std::uint64_t kSeed = 0x243f6a8885a308d3;
 constexpr std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
   hash = (hash ^ value) * 0x9e3779b97f4a7c15;
@@ -28,7 +27,7 @@ struct KeyTable {
 
   // The epoch in the top bits.
   static std::uint64_t key_of(std::uint64_t hash) { return hash >> 16U | std::uint64_t{epoch() & 0xffffU} << 48U | 1U; }
-  // How many epochs ago this key was made; keys that were never made are old.
+  // How many epochs ago this key was made. A key that was never made counts as old.
   static std::uint32_t age(std::uint64_t key) {
     return key == 0 ? 0xffffU : (epoch() - static_cast<std::uint32_t>(key >> 48U)) & 0xffffU;
   }
@@ -42,7 +41,7 @@ struct KeyTable {
     }
     return kNoPlace;
   }
-  // kNoPlace: there is no room near its place.
+  // kNoPlace: no place near the hash is free.
   std::uint32_t add(std::uint64_t key) {
     for (std::uint32_t step = 0; step < kTries; ++step) {
       const std::uint32_t at = place(key, step);

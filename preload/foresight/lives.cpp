@@ -19,8 +19,9 @@ using trace::RecordType;
 using trace::ThreadLifeRecord;
 
 struct Lives {
-  KeyTable<0> keys;                        // pthread_t
-  std::atomic<std::uint64_t> of[kPlaces];  // ref to the record of the life that has it; 0: none, or a joined one
+  KeyTable<0> keys;  // pthread_t
+  // ref to the record of the life that has this pthread_t; 0: none, or a joined one
+  std::atomic<std::uint64_t> of[kPlaces];
 };
 
 constinit Lives* g_table = nullptr;
@@ -32,7 +33,7 @@ ThreadLifeRecord* life_at(std::uint64_t record) {
   return find_record<ThreadLifeRecord>(record, RecordType::kThreadLife);
 }
 
-// Null: there is no room.
+// Null: the table is full.
 std::atomic<std::uint64_t>* place_of(std::uint64_t thread_pointer) {
   const std::uint64_t key = KeyTable<0>::key_of(mix(kSeed, thread_pointer));
   std::uint32_t at = g_table->keys.find(key);
@@ -77,7 +78,8 @@ void begin_life(Slot& slot) {
   slot.life_record = append(RecordType::kThreadLife, ThreadLifeRecord{parent, life, 0, 0, 0, 0});
 }
 
-// By the new thread itself, before anything of the program's own runs in it: who had its pthread_t before has ended.
+// Called by the new thread itself, before any code of the program runs in it: the former owner of its pthread_t has
+// ended.
 void note_begun(Slot& slot) {
   if (!foresees() || slot.life_record == 0) return;
   std::atomic<std::uint64_t>* const place = place_of(slot.thread_pointer);
@@ -89,9 +91,9 @@ void note_begun(Slot& slot) {
   mark(slot.life_record, trace::kLifeBegun);
 }
 
-// By whoever made the thread, since it may join it before the thread has begun. Once it has, the thread has said so
-// itself, and its pthread_t may be another one's by now: so `was` is read first, and changed only if nobody else did.
-// The program may have freed `at`, too.
+// Called by the creator of the thread, because it may join the thread before that has begun. If the thread has begun,
+// it has entered itself, and its pthread_t may belong to another thread now. So `was` is read first, and the entry is
+// changed only if no other thread changed it. The program may have freed `at`, too.
 void note_made(std::uint64_t life_record, const void* at) {
   std::uint64_t thread_pointer = 0;
   if (!foresees() || life_record == 0) return;

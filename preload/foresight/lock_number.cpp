@@ -15,7 +15,8 @@ using trace::LockKind;
 constexpr std::size_t kMutexWord = offsetof(MutexMemory, list_next);
 constexpr std::size_t kRwlockWord = offsetof(RwlockMemory, spare);
 
-// A sign, sixteen bits of the lock's address, the number. A lock that was copied has its origin's address.
+// The mark consists of a sign, sixteen bits of the lock's address, and the number. A lock that was copied still has the
+// address of its origin.
 constexpr unsigned kNumberBits = 40;
 constexpr std::uint64_t kNumberMask = (std::uint64_t{1} << kNumberBits) - 1;
 constexpr std::uint64_t kSign = 0xf5;
@@ -28,7 +29,7 @@ std::uint64_t head_of(const volatile void* lock) {
   return kSign << kSignShift | (mixed >> 48U) << kNumberBits;
 }
 
-// Null: of this lock nothing can be kept.
+// Null: this lock has no place for a number.
 std::uint64_t* word_of(LockKind kind, const volatile void* lock) {
   auto* const bytes = static_cast<std::byte*>(const_cast<void*>(lock));
   if (!MutexMemory::kVersions.have(g_libc.version) || !RwlockMemory::kVersions.have(g_libc.version)) return nullptr;
@@ -49,7 +50,7 @@ std::uint64_t number_of(LockKind kind, const volatile void* lock) {
   std::uint64_t found = __atomic_load_n(word, __ATOMIC_ACQUIRE);
   while ((found & ~kNumberMask) != head) {
     if (found != 0 && found >> kSignShift != kSign) return 0;
-    // Readers may come at the same time.
+    // Several readers may get here at the same time.
     const std::uint64_t mark = head | (g_next.fetch_add(1, std::memory_order_relaxed) & kNumberMask);
     if (__atomic_compare_exchange_n(word, &found, mark, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) found = mark;
   }

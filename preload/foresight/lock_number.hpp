@@ -1,9 +1,9 @@
-// Which lock it is. An address does not tell: memory is freed and used again, and a lock may be destroyed and made anew
-// where it was. So a lock that is looked at gets a number, which is kept in the lock itself, in words that glibc has no
-// use for in this kind of lock: the list of a mutex that is not robust, and the padding of a rwlock. Whatever makes the
-// lock anew (pthread_mutex_init, PTHREAD_MUTEX_INITIALIZER, a constructor) clears them.
-//
-// Only where FORKSIGHT_LOCK_ORDER or FORKSIGHT_PREDICT asked for it: else nothing is ever written into a lock.
+// Identifies locks. An address does not identify a lock: memory is freed and reused, and a lock may be destroyed and
+// made anew at the same place. So each examined lock gets a number. The number is kept in the lock itself, in words
+// that glibc does not use in this kind of lock: the list of a mutex that is not robust, and the padding of a rwlock.
+// Whatever makes the lock anew (pthread_mutex_init, PTHREAD_MUTEX_INITIALIZER, a constructor) clears them.
+//   This happens only if FORKSIGHT_LOCK_ORDER or FORKSIGHT_PREDICT asks for it; otherwise the shim writes nothing into
+//   locks.
 #pragma once
 
 #include <cstdint>
@@ -12,10 +12,10 @@
 
 namespace forksight {
 
-// The number of a lock that the calling thread holds. 0: of this kind, robust, shared between processes, or with words
-// there that are not ours.
+// The number of a lock that the calling thread holds. 0: a kind without numbers, robust, shared between processes, or
+// with foreign contents in these words.
 std::uint64_t number_of(trace::LockKind kind, const volatile void* lock);
-// All numbers that were given are below this one, in this process and before its fork.
+// All numbers that were given so far, in this process and before its fork, are lower than this one.
 std::uint64_t next_lock_number();
 
 }  // namespace forksight

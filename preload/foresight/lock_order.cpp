@@ -34,12 +34,12 @@ constinit std::uint64_t g_full_note = 0;
 
 bool is_shared(const HeldLock* entry) { return lock_kind(entry->lock) == LockKind::kRwlockRead; }
 
-// Of a kind that makes orders.
+// The lock is of a kind for which orders are recorded.
 bool is_link(const Slot& slot, const HeldLock* entry) {
   return is_followed(entry) && note_of(&slot, entry).number != 0;
 }
 
-// All that the thread holds, but not what it holds again.
+// Visits all locks that the thread holds, each once.
 template <class Visit>
 void for_each_held(const Slot& slot, const HeldLock* taken, Visit visit) {
   for (const HeldLock* entry = &slot.held[1]; entry < taken; ++entry) {
@@ -47,7 +47,7 @@ void for_each_held(const Slot& slot, const HeldLock* taken, Visit visit) {
   }
 }
 
-// What the record says may have been changed by another process: it is no bound unless looked at.
+// Another process may have changed the record, so its values are checked before they serve as bounds.
 void add_moment(LockOrderRecord& order, std::uint64_t moment) {
   const std::uint32_t used = order.used;
   if (used == 0 || used > trace::kOrderMoments || order.moments[used - 1] == moment) return;
@@ -56,13 +56,14 @@ void add_moment(LockOrderRecord& order, std::uint64_t moment) {
   __atomic_store_n(&order.used, at + 1, __ATOMIC_RELAXED);
 }
 
-// Once for each time that it is taken, however many are taken under it. `gone_on`: its caller may have returned.
+// Writes the stack once for each acquisition, however many locks are taken under it. `gone_on`: the function that took
+// the lock may have returned.
 __attribute__((noinline, cold)) void ensure_stack(const Slot& slot, const HeldLock* entry, bool gone_on) {
   std::uint64_t& stack = note_of(&slot, entry).stack;
   if (stack == 0) stack = append_stack(entry->site, &slot, kOrderStackBytes, gone_on, Importance::kFact);
 }
 
-// A reader of it waits behind a writer that waits.
+// A reader of this rwlock waits behind a waiting writer.
 bool queues(const HeldLock* taken) {
   const LockKind kind = lock_kind(taken->lock);
   if (kind != LockKind::kRwlockRead && kind != LockKind::kRwlockWrite) return false;
@@ -70,8 +71,8 @@ bool queues(const HeldLock* taken) {
   return decode_lock<RwlockMemory>(lock).flags == RwlockMemory::kQueues;
 }
 
-// Out of line, as what is rare: the frame of the look-up stays small. `held`: null for a writer that queues with
-// nothing.
+// Out of line, because it is rare: so the frame of the look-up stays small. `held`: null for a writer that queues and
+// holds nothing.
 __attribute__((noinline, cold)) std::uint64_t write_order(Slot& slot, const HeldLock* held, const HeldLock* taken,
                                                           std::uint32_t gates) {
   if (held != nullptr) want_module_of(held->site.pc);
@@ -129,7 +130,7 @@ void record_order(Slot& slot, const HeldLock* held, const HeldLock* taken, std::
   at = g_orders->keys.add(key);
   if (at == kNoPlace) return count_in_note(g_full_note, trace::NoteCode::kLockOrderFull);
   g_orders->records[at] = 0;
-  // Not within what follows: the stack need not be as deep.
+  // Done here and not in what follows, so that the stack need not be as deep.
   if (held != nullptr) ensure_stack(slot, held, true);
   ensure_stack(slot, taken, false);
   g_orders->records[at] = write_order(slot, held, taken, others);

@@ -1,5 +1,5 @@
-// The orders in which threads take locks. Each pair of a lock that is held and one that is acquired is written into the
-// trace when it is first seen, with both stacks; after that it costs a look-up and two stores into that record.
+// The orders in which threads take locks. Each pair of a held lock and an acquired one is written to the trace when it
+// is first seen, with both stacks. After that it costs a look-up and two stores into the record.
 #pragma once
 
 #include <cstddef>
@@ -9,9 +9,9 @@
 namespace forksight {
 
 std::size_t lock_order_bytes();
-void start_lock_order(void* memory);  // of so many bytes, all 0
+void start_lock_order(void* memory);  // a mapping of this size, all zero
 
-// The note of the parent's full table is the parent's.
+// The note about a full table belongs to the parent.
 void forget_orders_in_child();
 
 // `taken` is the innermost entry of the calling thread's array, and has a number.

@@ -13,8 +13,9 @@
 
 #include "guest/house_rules.hpp"
 
-// One small function a place and phase, so that libc has an address of its own for each. Handlers have no arguments:
-// the register of the first one is free. No frame: the jump leaves the caller's as it is.
+// One small function for each place and phase, so that libc has a separate address for each. Handlers have no
+// arguments, so the register of the first argument is free. There is no frame: the jump leaves the caller's frame
+// unchanged.
 asm(".pushsection .text\n"
     ".balign 16\n"
     "forksight_trampolines:\n"
@@ -46,7 +47,7 @@ constexpr std::uint32_t kPhases = 3;
 constexpr std::size_t kTrampolineBytes = 16;
 static_assert(kMaxHandlers * kPhases == 384);
 
-// Times are kept for the first forks of a trace, and then for one in so many: a server forks for ever.
+// The first forks of a trace are timed, and then one in this many, because a server may fork for ever.
 constexpr std::uint64_t kForksTimedEach = 16;
 
 HandlerRunRecord* find_run(std::uint64_t record) {
@@ -64,7 +65,7 @@ bool is_timed_fork() {
   return forks < kForksTimedEach || forks % kForksTimedEach == 0;
 }
 
-// The record for the handlers of one fork in this process. Forks that are not timed share one a thread.
+// The record for the handlers of one fork in this process. Forks that are not timed share one record for each thread.
 std::uint64_t start_run(Slot& self, HandlerPhase phase) {
   const bool in_child = phase == HandlerPhase::kChild;
   if (!in_child) {
@@ -98,8 +99,8 @@ std::uint64_t start_run(Slot& self, HandlerPhase phase) {
   return reference;
 }
 
-// A prepare handler begins a new fork, unless this fork's run is there already. One that is in the middle of a handler
-// is of an outer fork, which that handler's own fork must not disturb.
+// A prepare handler begins a new fork, unless this fork's run exists already. A run that is inside of a handler belongs
+// to an outer fork, which the fork of that handler must not disturb.
 std::uint64_t run_for(Slot& self, HandlerPhase phase) {
   const auto* const run = find_run(self.handler_run);
   const bool is_current = run != nullptr && run->running == 0 && (phase != HandlerPhase::kPrepare || run->fork == 0);
@@ -125,13 +126,13 @@ void run_watched(Slot& self, std::uint32_t place, HandlerPhase phase, AtforkHand
   auto* const run = find_run(reference);
   if (run != nullptr) {
     run->since_ns = since_ns;
-    // Pairs with nothing in this process: a reader that sees the handler may see an older time.
+    // Pairs with no load in this process: a reader that sees the handler may see an older time.
     __atomic_store_n(&run->running, trace::pack_running(phase, place), __ATOMIC_RELEASE);
   }
   ++self.handler_depth;
   t_fast = nullptr;
   handler();
-  // A handler may fork itself: its child comes back here with a run that is its parent's.
+  // A handler may fork itself: its child returns here with a run that belongs to its parent.
   if (epoch() == process) {
     self.handler_run = reference;
     if (run != nullptr) {
@@ -161,11 +162,11 @@ AtforkHandler trampoline(std::uint32_t place, HandlerPhase phase) {
 
 void at_fork::Handlers::records(const Fork& fork) {
   auto* const run = find_run(fork.self.handler_run);
-  // An outer fork's handler is in the middle of forking itself.
+  // The handler of an outer fork is forking itself.
   if (run != nullptr && run->fork == 0 && run->running == 0) run->fork = fork.record;
 }
 
-// What the forking thread was at belongs to the parent.
+// The forking thread's run belongs to the parent.
 void at_fork::Handlers::reads(const Fork& fork) {
   fork.self.handler_run = 0;
   fork.self.untimed_run = 0;

@@ -1,5 +1,5 @@
-// Handlers while they run. All of it in processes with threads only: elsewhere a trampoline is one load, one branch and
-// a jump.
+// Atfork handlers while they run. Only in processes with threads: elsewhere a trampoline is one load, one branch and a
+// jump.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace forksight {
 
-// The function that stands for the handler at `place` of the list.
+// The function that replaces the handler at `place` of the list.
 AtforkHandler trampoline(std::uint32_t place, trace::HandlerPhase phase);
 
 namespace at_fork {

@@ -12,7 +12,7 @@ namespace forksight {
 
 namespace {
 
-// Out of line: its frame is a big one, and what append_fork_record calls first goes deep.
+// Out of line, because its frame is large, and append_fork_record first calls functions that go deep.
 __attribute__((noinline)) std::uint64_t append_threads(const Fork& fork, std::uint64_t stack, std::uint64_t handlers) {
   const Slot* const self = &fork.self;
   const std::uint64_t ordinal = next_fork_ordinal();
@@ -26,16 +26,9 @@ __attribute__((noinline)) std::uint64_t append_threads(const Fork& fork, std::ui
   for (std::uint32_t i = 0; fork.runtimes != 0 && i < kMaxRuntimes; ++i) {
     if (self->runtimes[i].record != 0) *references++ = self->runtimes[i].record;
   }
-  *record.as<trace::ForkRecord>() = {
-      ordinal,
-      stack,
-      self->record,
-      handlers,
-      fork.flags,
-      filled,
-      fork.runtimes,
-      fork.tasks,
-      fork.flags != 0 ? now_ns() - self->fork_entry_ns : 0};
+  *record.as<trace::ForkRecord>() = {ordinal,       stack,      self->record,
+                                     handlers,      fork.flags, filled,
+                                     fork.runtimes, fork.tasks, fork.flags != 0 ? now_ns() - self->fork_entry_ns : 0};
   return record.commit();
 }
 

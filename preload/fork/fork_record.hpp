@@ -4,9 +4,9 @@
 
 namespace forksight {
 
-// Writes the kFork record: where it was called, all threads, and what the participants have prepared.
+// Writes the kFork record: where fork was called, all threads, and what the participants have prepared.
 void append_fork_record(Fork& fork);
-// The fork is done; `child` and `error` are what it returned. Writes nothing if the fork has no record.
+// The fork is done and returned `child` and `error`. Writes nothing if the fork has no record.
 void append_forked(const Fork& fork, long child, int error);
 
 }  // namespace forksight

@@ -14,9 +14,9 @@ namespace forksight {
 namespace {
 
 constexpr std::uint64_t kLongestWaitNs = 1'000'000'000;
-constexpr timespec kLook = {0, 50'000'000};  // how long until it is asked again whether the owner lives
+constexpr timespec kLook = {0, 50'000'000};  // time between two checks whether the owner lives
 
-// Thread id of who is inside of fork(), 0: nobody.
+// The id of the thread that is inside of fork(); 0: none.
 FORKSIGHT_WRITTEN_AT_FORK constinit std::atomic<std::int32_t> g_turn{0};
 
 }  // namespace
@@ -45,7 +45,7 @@ void give_turn(const Slot* self) {
 
 void at_fork::Turns::reads(const Fork& fork) {
   const std::int32_t owner = g_turn.load(std::memory_order_relaxed);
-  // Another thread's turn stayed with it in the parent.
+  // If another thread had the turn, that thread stayed in the parent.
   if (owner != 0) g_turn.store(owner == fork.self.tid ? sys::getpid() : 0, std::memory_order_relaxed);
 }
 

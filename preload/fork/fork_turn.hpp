@@ -1,7 +1,8 @@
-// --cure=serialise-forks: one thread at a time is inside of fork(), so that no two run each other's handlers at once.
-//
-// It cannot hang: the wait is bounded, a turn whose thread is gone is free, and a thread that has the turn already (a
-// fork in a handler of its fork, or in a signal handler) goes on. async-signal-safe and fork-child-safe.
+// --cure=serialise-forks: only one thread at a time is inside of fork(), so that no two threads run each other's
+// handlers at the same time.
+//   It cannot hang: the wait is bounded, the turn of a thread that no longer exists is free, and a thread that has the
+//   turn already (a fork in a handler of its own fork, or in a signal handler) goes on. async-signal-safe and
+//   fork-child-safe.
 #pragma once
 
 #include "record/fork_in_progress.hpp"
@@ -9,9 +10,9 @@
 
 namespace forksight {
 
-// Waits for the turn. False: there is none to give back.
+// Waits for the turn. False: the thread does not have it and must not give it back.
 bool take_turn(const Slot* self);
-// In the parent and in the child: errno is preserved.
+// Called in the parent and in the child. Preserves errno.
 void give_turn(const Slot* self);
 
 namespace at_fork {

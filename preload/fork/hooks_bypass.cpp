@@ -1,5 +1,5 @@
-// Forks that run no atfork handlers, neither ours nor libc's. What our handlers would have recorded is recorded by the
-// hooks themselves; nothing is cured. vfork, which makes no copy of anything, is in hooks_vfork.cpp.
+// Forks that run no atfork handlers, neither the shim's nor libc's. The hooks themselves record what the shim's
+// handlers would have recorded; nothing is cured. vfork, which copies nothing, is in hooks_vfork.cpp.
 #include <errno.h>
 #include <sched.h>
 #include <unistd.h>
@@ -27,7 +27,7 @@ int run_clone_child(void* child) {
   return real->function(real->argument);
 }
 
-// A new address space, with the thread's own TLS: in all other cases there is nothing of ours to renew.
+// The child gets a new address space and the thread's own TLS. In all other cases the shim has nothing to renew.
 bool is_fork(int flags) { return (flags & (CLONE_VM | CLONE_SETTLS)) == 0; }
 
 }  // namespace
@@ -48,7 +48,7 @@ FORKSIGHT_EXPORT(pid_t, _Fork, ) {
   return child;
 }
 
-// The last three are optional, and unused unless `flags` say so: what is there is passed on.
+// The last three arguments are optional, and unused unless `flags` says otherwise. They are passed on unchanged.
 FORKSIGHT_EXPORT(int, clone, int (*function)(void*), void* stack, int flags, void* argument, void* parent_tid,
                  void* thread_pointer, void* child_tid) {
   using Clone = int (*)(int (*)(void*), void*, int, void*, void*, void*, void*);
@@ -56,7 +56,7 @@ FORKSIGHT_EXPORT(int, clone, int (*function)(void*), void* stack, int flags, voi
   Slot* const self =
       is_fork(flags) && function != nullptr && stack != nullptr && fork_is_watched() ? own_slot() : nullptr;
   if (self == nullptr) return real(function, stack, flags, argument, parent_tid, thread_pointer, child_tid);
-  // The child reads this in its copy of our stack.
+  // The child reads this in its copy of the caller's stack.
   CloneChild child{function, argument};
   prepare_bypass(self, FORKSIGHT_FRAME().site(), trace::kForkBypassed | trace::kForkByClone);
   const int pid = real(run_clone_child, stack, flags, &child, parent_tid, thread_pointer, child_tid);

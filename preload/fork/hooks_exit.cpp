@@ -1,6 +1,6 @@
 // exit() in a forked child that lost threads: the parent's exit handlers and static destructors run there, and may
-// join, wait for or destroy what the child does not have. The call is recorded before any of them runs; a child that
-// gets through is silent. exit() in a child of vfork() runs them in the parent's own memory.
+// join, wait for or destroy what the child does not have. The call is recorded before any of them runs. A child that
+// gets through exit() reports nothing. exit() in a child of vfork() runs them in the parent's own memory.
 #include <atomic>
 
 #include "fork/vfork_child.hpp"
@@ -13,7 +13,7 @@ using namespace forksight;
 
 namespace {
 
-// Little of the stack: every child that ends by exit() pays for it.
+// A small stack, because every child that ends by exit() pays for it.
 constexpr std::size_t kStackBytes = 4U << 10U;
 
 constinit std::atomic<bool> g_is_recorded{false};

@@ -1,11 +1,9 @@
-// fork and the shim's own handlers. What is done at each step is in participants.def; when, is here.
-//
-// The shim registers its handlers before the first of anybody else's (the hook of __register_atfork initialises it
-// first). glibc runs prepare handlers last-in-first-out and child handlers first-in-first-out, so ours run closest to
-// the fork on both sides: prepare sees what the other libraries' handlers made of their pools and locks, and the child
-// is watched before any of their handlers can touch what was lost.
-//
-// Processes that never had a second thread pass through with two loads and a branch.
+// fork and the shim's own handlers. participants.def lists what is done at each step; this file decides when.
+//   The shim registers its handlers before all others (the hook of __register_atfork initialises the shim first). glibc
+//   runs prepare handlers last-in-first-out and child handlers first-in-first-out. So the shim's handlers run closest
+//   to the fork on both sides: prepare sees what the other libraries' handlers did to their pools and locks, and the
+//   child is watched before any of their handlers can touch what was lost.
+//   Processes that never had a second thread pass through with two loads and a branch.
 #include <pty.h>
 #include <unistd.h>
 
@@ -32,10 +30,10 @@ namespace {
 
 Fork fork_of(Slot& self, ForkKind kind, std::uint32_t flags) { return {self, kind, flags, self.fork_record, 0, 0}; }
 
-// The fork that the calling thread is in, as its hook or our prepare handler has noted it.
+// The fork that the calling thread is in, as noted by its hook or by the shim's prepare handler.
 Fork current_fork(Slot& self) { return fork_of(self, self.fork_kind, 0); }
 
-// Runtimes and drivers are asked: foreign code, here, in on_prepare and in leave_fork.
+// Runtimes and drivers are asked here, in on_prepare and in leave_fork: this runs foreign code.
 void enter_fork(Slot& self, const Site& site) {
   const KeptErrno kept;
   try_filter(TryBy::kClone);
@@ -55,7 +53,7 @@ void prepare_and_record(Fork& fork) {
   take_step<kRecords>(fork);
 }
 
-// fork-child-safe: system calls and our own memory. False: nothing is known of this thread.
+// fork-child-safe: only system calls and the shim's own memory. False: nothing is known about this thread.
 bool start_child() {
   begin_next_epoch();
   Slot* const self = t_slot;
@@ -78,7 +76,7 @@ bool start_child() {
 void on_prepare() {
   count_fork();
   if (!tell_of_fork()) return;
-  if (t_slot == nullptr || t_slot->fork_site.pc == 0) notice_unseen_fork();  // else its hook has
+  if (t_slot == nullptr || t_slot->fork_site.pc == 0) notice_unseen_fork();  // otherwise its hook has done so
   Slot* const self = own_slot();
   if (self == nullptr) return;
   const KeptErrno kept;
@@ -93,7 +91,7 @@ void on_prepare() {
     take_step<kEnters>(fork);
   }
   prepare_and_record(fork);
-  self->fork_site = {};  // not after the fork: that would cost the parent a page
+  self->fork_site = {};  // not after the fork: a write there would cost the parent a page
 }
 
 void on_parent() {
@@ -144,8 +142,8 @@ void end_fork_call(const ForkCall& call, long child) {
   } else {
     append_forked(fork, child, kept.value());
   }
-  // A fork within the handlers of another, or in a signal handler: that one goes on. In all other cases these are as
-  // they should be, and a write after the fork would cost a page.
+  // This fork may be within the handlers of another fork, or in a signal handler: the outer fork goes on. In all other
+  // cases these values are already right, and a write after the fork would cost a page.
   if (self->fork_site.pc != call.outer_site.pc) self->fork_site = call.outer_site;
   if (call.outer_site.pc == 0 && !call.outer_is_told) return;
   self->fork_kind = call.outer_kind;
@@ -160,7 +158,7 @@ void prepare_bypass(Slot* self, const Site& site, std::uint32_t flags) {
   try_filter(TryBy::kClone);
   self->fork_entry_ns = now_ns();
   self->fork_kind = ForkKind::kBypassed;
-  const Site outer = self->fork_site;  // of a fork() that this thread is in the middle of
+  const Site outer = self->fork_site;  // of a fork() that this thread is inside of
   self->fork_site = site;
   Fork fork = fork_of(*self, ForkKind::kBypassed, flags);
   prepare_and_record(fork);
@@ -175,7 +173,7 @@ void parent_of_bypass(Slot* self, long child, int error) { append_forked(current
 
 using namespace forksight;
 
-// The parent and the child return as from the real fork; errno is the real one's.
+// The parent and the child return as from the real fork; errno is the real function's.
 FORKSIGHT_EXPORT(pid_t, fork, ) {
   const auto real_fork = FORKSIGHT_NEXT(fork);
   const ForkCall call = begin_fork_call(FORKSIGHT_FRAME().site());
@@ -184,7 +182,7 @@ FORKSIGHT_EXPORT(pid_t, fork, ) {
   return child;
 }
 
-// The parent ends within, so what returns is the child, or a failure on either side.
+// The parent ends inside of the real function. So this returns in the child, or after a failure on either side.
 FORKSIGHT_EXPORT(int, daemon, int stay, int keep_output) {
   const auto real = FORKSIGHT_LAZY_NEXT(daemon);
   const ForkCall call = begin_fork_call(FORKSIGHT_FRAME().site());
@@ -201,7 +199,8 @@ FORKSIGHT_EXPORT(int, forkpty, int* terminal, char* name, const termios* setting
   return child;
 }
 
-// What pthread_atfork calls. Ours are registered first; all others in the guise of a trampoline (atfork_list.hpp).
+// The function that pthread_atfork calls. The shim's handlers are registered first; all others as trampolines
+// (atfork_list.hpp).
 FORKSIGHT_EXPORT(int, __register_atfork, void (*prepare)(), void (*parent)(), void (*child)(), void* library) {
   initialise();
   using Register = int (*)(void (*)(), void (*)(), void (*)(), void*);

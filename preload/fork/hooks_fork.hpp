@@ -12,10 +12,10 @@ void on_prepare();
 void on_parent();
 void on_child();
 
-// What a hook does around a function that forks and runs our handlers. The state of an outer fork, in whose handlers or
-// in a signal handler of which this one is made, is put back.
+// What a hook does around a function that forks and runs the shim's handlers. This fork may be made in a handler of an
+// outer fork, or in a signal handler: the state of the outer fork is restored.
 struct ForkCall {
-  Slot* self = nullptr;  // null: nothing to tell
+  Slot* self = nullptr;  // null: nothing to record
   std::uint32_t epoch = 0;
   bool has_turn = false;
   ForkKind outer_kind{};
@@ -26,7 +26,7 @@ struct ForkCall {
   bool outer_is_told = false;
 };
 ForkCall begin_fork_call(const Site& site);
-// In the parent and in the child. `child`: what the function returns.
+// In the parent and in the child. `child`: the return value of the function.
 void end_fork_call(const ForkCall& call, long child);
 
 // The shim's part of a fork that runs no handlers (_Fork, clone): async-signal-safe and fork-child-safe.

@@ -1,10 +1,10 @@
 // syscall(): the way in which libstdc++ (futures, atomic waits, latches, semaphores, guards), Rust's standard library
-// and locks of one's own sleep in a futex.
-//
-// Everything but a futex wait, a plain fork and a new seccomp filter is passed on by a jump, with all registers and the
-// stack as they are: a clone that shares its memory, or a vfork, must come back to the caller's own frame, on whatever
-// stack it named. A wait is an ordinary call with the arguments in the same places, and so is a fork, whose child comes
-// back in a copy of the stack; so the hook itself is five instructions for all other numbers, and none of it is C.
+// and locks of programs themselves sleep in a futex.
+//   Only a futex wait, a plain fork and a new seccomp filter are handled here. Everything else is passed on by a jump,
+//   with all registers and the stack unchanged: a clone that shares its memory, or a vfork, must return to the caller's
+//   own frame, on whatever stack it named. A wait is an ordinary call with the arguments in the same places, and so is
+//   a fork, whose child returns in a copy of the stack. So for all other numbers the hook itself is five instructions,
+//   and none of it is C.
 #include <errno.h>
 #include <linux/futex.h>
 #include <linux/seccomp.h>
@@ -28,7 +28,7 @@
 
 namespace forksight {
 
-// Until the real one is known, a stub that finds it. Read and jumped to by the code below.
+// Until the real function is known: a stub that finds it. The code below reads it and jumps to it.
 using Entry = void (*)();
 extern "C" {
 [[gnu::visibility("hidden")]] void forksight_first_syscall();
@@ -43,13 +43,13 @@ namespace {
 
 using Syscall = long (*)(long number, ...);
 
-// Where to go on from the first call: the real function, or, while another thread is still looking for it, the kernel.
+// Where the first call goes on: to the real function, or, while another thread is still looking for it, to the kernel.
 extern "C" [[gnu::visibility("hidden"), gnu::used]] Entry forksight_find_syscall() {
   initialise();
   return forksight_next_syscall == forksight_first_syscall ? forksight_raw_syscall : forksight_next_syscall;
 }
 
-// FUTEX_WAIT and FUTEX_WAIT_BITSET, with whatever flags. Says what the thread waits for while it does.
+// FUTEX_WAIT and FUTEX_WAIT_BITSET, with any flags. Notes what the thread waits for while it waits.
 extern "C" [[gnu::visibility("hidden"), gnu::used]] long forksight_futex_wait(long number,
                                                                               const volatile std::uint32_t* word,
                                                                               long operation, long value,
@@ -58,7 +58,7 @@ extern "C" [[gnu::visibility("hidden"), gnu::used]] long forksight_futex_wait(lo
   const auto wait = reinterpret_cast<Syscall>(forksight_next_syscall);
   Slot* const slot = own_slot();
   if (slot == nullptr) return wait(number, word, operation, value, timeout, word2, value3);
-  // A handler may run within a wait, and wait itself.
+  // A signal handler may run during a wait, and wait itself.
   const std::uint64_t outer_object = slot->wait_object;
   const trace::WaitKind outer_kind = slot->wait_kind;
   slot->wait_object = reinterpret_cast<std::uint64_t>(word);
@@ -76,13 +76,14 @@ extern "C" [[gnu::visibility("hidden"), gnu::used]] long forksight_futex_wait(lo
   return result;
 }
 
-// SYS_exit ends this thread alone, past libc and its clean-up.
+// SYS_exit ends only this thread, without libc and its clean-up.
 extern "C" [[gnu::visibility("hidden"), gnu::used]] long forksight_raw_exit(long number, long status) {
   end_slot_of_exiting_thread();
   return reinterpret_cast<Syscall>(forksight_next_syscall)(number, status);
 }
 
-// SYS_fork, and SYS_clone with a copy of the memory, the stack and the thread's TLS. As the hook of _Fork().
+// SYS_fork, and SYS_clone with a copy of the memory, the stack and the thread's TLS. Does the same as the hook of
+// _Fork().
 extern "C" [[gnu::visibility("hidden"), gnu::used]] long forksight_raw_fork(long number, long a, long b, long c, long d,
                                                                             long e, long f) {
   const auto real = reinterpret_cast<Syscall>(forksight_next_syscall);
@@ -99,7 +100,7 @@ extern "C" [[gnu::visibility("hidden"), gnu::used]] long forksight_raw_fork(long
   return child;
 }
 
-// seccomp() has no function in libc; prctl() has, and is called this way by some.
+// seccomp() has no function in libc. prctl() has one, but some programs call it in this way.
 extern "C" [[gnu::visibility("hidden"), gnu::used]] long forksight_change_filter(long number, long a, long b, long c,
                                                                                  long d, long e) {
   const auto real = reinterpret_cast<Syscall>(forksight_next_syscall);

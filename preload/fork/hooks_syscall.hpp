@@ -2,7 +2,7 @@
 
 namespace forksight {
 
-// By the initialiser: the next definition of syscall() in the global scope.
+// Called by the initialiser with the next definition of syscall() in the global scope.
 void set_next_syscall(void* function);
 
 }  // namespace forksight

@@ -1,7 +1,7 @@
-// vfork: no ordinary function can stand around it, because its child returns on the stack that the parent needs
-// afterwards. As in glibc the return address stays in a register meanwhile, which each of the two has for itself. What
-// the hook adds is a mark in the thread's TLS while the child runs; and what the child is not allowed and did all the
-// same is written down by the parent, whose file and stack these are.
+// vfork: no ordinary function can surround it, because its child returns on the stack that the parent needs afterwards.
+// As in glibc, the return address stays in a register meanwhile, of which parent and child each have their own. The
+// hook adds a mark in the thread's TLS while the child runs. If the child does what it is not allowed to do, the parent
+// records that, because file and stack belong to the parent.
 #include <string.h>
 
 #include <atomic>
@@ -25,7 +25,7 @@ namespace {
 
 constexpr std::size_t kStackBytes = 4096;
 
-// The first call of exit() by a child of vfork(). More would say nothing new.
+// The first call of exit() by a child of vfork(). Further calls would show nothing new.
 struct Exit {
   std::int32_t child;
   Site site;
@@ -40,7 +40,7 @@ enum Stage : std::uint32_t { kNone = 0, kBeingKept = 1, kKept = 2, kWritten = 3 
 }  // namespace
 
 extern "C" {
-// Looked at by the hook after each vfork.
+// The hook looks at it after each vfork.
 [[gnu::visibility("hidden"), gnu::used]] constinit std::atomic<std::uint32_t> forksight_vfork_exit{kNone};
 [[gnu::visibility("hidden"), gnu::used]] void forksight_write_vfork_exit();
 }
@@ -73,12 +73,12 @@ extern "C" void forksight_write_vfork_exit() {
 
 using namespace forksight;
 
-// The symbol of the assembler for where the real one is; see fast_path.hpp.
+// The assembler's symbol for the address of the real function; see fast_path.hpp.
 __attribute__((used, noinline, cold)) static void constants_of_vfork() {
   asm volatile(".set forksight_next_vfork, %c0" ::"i"(offsetof(Next, vfork)));
 }
 
-// rsi: where the mark is, rdx: what it was, of an outer vfork. The kernel keeps both, and rdi.
+// rsi: the address of the mark, rdx: its value in an outer vfork. The kernel preserves both, and rdi.
 asm(FORKSIGHT_SYMVER_vfork R"(
   .pushsection .text
   .p2align 4

@@ -1,17 +1,17 @@
-// The steps of a fork, each for all who take part in it (participants.def).
+// The steps of a fork. Each one calls all parts that take part in it (participants.def).
 #pragma once
 
 #include "record/fork_in_progress.hpp"
 
 namespace forksight {
 
-// Is there something to tell of a fork that the calling thread is about to make?
+// True if some participant has something to record about a fork that the calling thread is about to make.
 bool tell_of_fork();
-// kCounts.
+// The step kCounts.
 void count_fork();
 template <ForkStep step>
 void take_step(Fork& fork);
-// kStartsAny. `record`: ref to the fork's record; 0: the fork was not recorded.
+// The step kStartsAny. `record`: ref to the fork's record; 0: the fork was not recorded.
 void start_copies_in_child(std::uint64_t record);
 
 }  // namespace forksight

@@ -4,7 +4,7 @@
 
 namespace forksight {
 
-// A child of vfork() calls exit(): kept, for its parent to write down as soon as that goes on.
+// A child of vfork() calls exit(). Noted here, so that the parent can record it as soon as it goes on.
 void note_vfork_exit(const Site& site);
 
 }  // namespace forksight

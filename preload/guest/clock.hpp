@@ -1,4 +1,4 @@
-// The time, without libc's clock_gettime: sanitizers and time-faking preloads interpose that.
+// The time, without libc's clock_gettime, because sanitizers and preloaded libraries that fake the time interpose that.
 #pragma once
 
 #include <time.h>
@@ -12,11 +12,11 @@ namespace forksight {
 // libc's own definition, which asks the vdso; null until the initialiser has found it.
 using ReadClock = int (*)(clockid_t clock, timespec* now);
 extern ReadClock g_read_clock;
-// False in a process to which the time stamp counter is forbidden (seccomp's strict mode, PR_SET_TSC): to read it, as
-// the vdso does, is SIGSEGV. Then there is no time.
+// False in a process that may not read the time stamp counter (seccomp's strict mode, PR_SET_TSC): reading it, as the
+// vdso does, causes SIGSEGV. Then there is no time.
 extern bool g_may_read_clock;
 
-// async-signal-safe, fork-child-safe; errno is kept: these clocks are always there.
+// async-signal-safe, fork-child-safe; errno is kept, because these clocks always exist.
 inline std::uint64_t now_ns(clockid_t clock = CLOCK_MONOTONIC) {
   if (__builtin_expect(!g_may_read_clock, 0)) return 0;
   timespec now{};

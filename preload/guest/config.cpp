@@ -45,7 +45,7 @@ bool names_valgrind(const char* text) {
   return false;
 }
 
-// A value that is not in the table leaves the default: the command checks its options, and a guest never complains.
+// A value that is not in the table leaves the default: the command checks its options, and the shim never complains.
 template <class T, std::size_t N>
 void choose(const char* text, const char* const (&names)[N], T& out) {
   for (std::size_t i = 0; text != nullptr && i < N; ++i) {
@@ -74,7 +74,7 @@ void read_folder(const char* folder) {
   memcpy(g_config.out + used, folder, length + 1);
 }
 
-// The launchers' variables, in the order in which they are asked (torchrun, Open MPI, Slurm, PMI).
+// The variables of launchers, in the order in which they are read (torchrun, Open MPI, Slurm, PMI).
 struct Launcher {
   const char* rank;
   const char* size;
@@ -102,11 +102,11 @@ void read_rank(char** environment) {
 void read_config(char** environment) {
   constexpr const char* kOmp[] = {"observe", "clamp", "quiesce", "rebuild", "auto"};
   constexpr const char* kOrphan[] = {"report", "abort", "recover"};
-  // What is not understood, and what follows it, is left out.
+  // An invalid name and everything after it are ignored.
   trace::read_cures(find_variable(environment, "FORKSIGHT_CURE"), g_config.cures);
   if (cures(trace::Cure::kOmp)) g_config.omp = trace::OmpPolicy::kAuto;
   if (cures(trace::Cure::kOrphans)) g_config.on_orphan = trace::OrphanPolicy::kRecover;
-  // The particular says more than the list.
+  // The option takes precedence over the list.
   choose(find_variable(environment, "FORKSIGHT_OMP"), kOmp, g_config.omp);
   choose(find_variable(environment, "FORKSIGHT_ON_ORPHAN"), kOrphan, g_config.on_orphan);
   g_config.cures.put(trace::Cure::kOmp, g_config.omp != trace::OmpPolicy::kObserve);

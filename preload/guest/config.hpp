@@ -1,4 +1,4 @@
-// What the environment asks of the shim, read once by the initialiser.
+// The configuration from the environment, read once by the initialiser.
 #pragma once
 
 #include "forksight/trace/cures.hpp"
@@ -10,7 +10,7 @@ struct Config {
   trace::OmpPolicy omp = trace::OmpPolicy::kObserve;
   trace::OrphanPolicy on_orphan = trace::OrphanPolicy::kReport;
   trace::CureSet cures;  // agrees with `omp` and `on_orphan`
-  char out[1024] = {};   // absolute path of the trace folder, "" for none
+  char out[1024] = {};   // absolute path of the trace folder; "" for none
   std::int32_t rank = -1;
   std::int32_t world_size = -1;
   char rank_variable[32] = {};

@@ -35,7 +35,7 @@ constexpr std::int16_t kTried[] = {
 #include "guest/shim_calls.def"
 };
 constexpr std::uint32_t kTriedCount = sizeof kTried / sizeof *kTried;
-constexpr std::uint32_t kMostDeaths = 16;  // of children that try: the calls that are left then are not made
+constexpr std::uint32_t kMostDeaths = 16;  // of trying children: calls that are not tried by then are not made
 
 constinit CallSet g_refused = {};
 constinit std::int32_t g_pid = 0;
@@ -53,15 +53,15 @@ void settle(Confinement confinement) {
   g_confinement = confinement;
 }
 
-// What a child that tries calls tells, in memory that it shares with us.
+// The results of a child that tries calls, in memory that it shares with the shim.
 struct Tried {
   std::atomic<std::uint32_t> begun;  // calls that were begun
-  std::atomic<std::uint32_t> ended;  // ... and came back
+  std::atomic<std::uint32_t> ended;  // calls that returned
 };
 
-// Nothing of it is a call that does anything: no descriptor, address or process has such a number.
+// None of these calls has an effect: no descriptor, address or process has such a number.
 void try_calls(Tried& tried) {
-  // Neither a file of its memory, nor a program that is given it.
+  // Prevents a core file, and a core handler program.
   const rlimit no_core{1, 1};
   sys::raw_call(SYS_prlimit64, 0, RLIMIT_CORE, sys::word(&no_core), 0);
   for (std::uint32_t at = tried.begun.load(); at < kTriedCount; ++at) {
@@ -72,8 +72,8 @@ void try_calls(Tried& tried) {
   for (;;) sys::raw_call(SYS_exit_group, 0);
 }
 
-// The caller goes on when the child has ended. It ends unseen: no signal is sent, and no wait of the program's finds
-// it.
+// The caller goes on when the child has ended. The child ends unseen: no signal is sent, and no wait of the program
+// finds it.
 long make_child(TryBy by) {
   if (by == TryBy::kClone) return sys::raw_call(SYS_clone, CLONE_VFORK);
   clone_args arguments{};
@@ -81,7 +81,7 @@ long make_child(TryBy by) {
   return sys::raw_call(SYS_clone3, sys::word(&arguments), sizeof arguments);
 }
 
-// No handler of the program's may run in the child. glibc makes this call itself for each thread and each fork.
+// No handler of the program may run in the child. glibc itself makes this call for each thread and each fork.
 class BlockedSignals {
  public:
   BlockedSignals() {
@@ -96,7 +96,7 @@ class BlockedSignals {
   std::uint64_t before_ = 0;
 };
 
-// False: no child is to be had.
+// False: no child can be made.
 bool try_all(TryBy by, Tried& tried) {
   bool may_wait = false;
   for (std::uint32_t deaths = 0; deaths <= kMostDeaths; ++deaths) {
@@ -145,7 +145,7 @@ void try_filter_slow(TryBy by) {
   void* const memory = sys::map(kBytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1);
   if (memory != nullptr) {
     const BlockedSignals blocked;
-    // Not known again where there was no child: the next fork or thread tries once more.
+    // If no child could be made, nothing new is known: the next fork or thread tries again.
     const CallSet before = g_refused;
     if (try_all(by, *static_cast<Tried*>(memory))) {
       settle(Confinement::kKnown);

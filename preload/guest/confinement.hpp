@@ -1,15 +1,12 @@
-// Which system calls the shim may make. A seccomp filter may kill the process for one that the program itself never
-// makes, so under a filter the shim makes only those of which it knows that they are harmless. Any other fails with
-// EPERM without being made, as under a filter that refuses it: its caller records less.
-//
-// What is known, and how:
-//   - a filter that the program installs by prctl() or syscall() is read before (seccomp_filter.hpp);
-//   - a filter that was there before the shim lets the dynamic loader's calls pass; whether it kills for others is
-//   tried
-//     out in a short-lived child, when the program itself makes a process or a thread;
-//   - a filter that a program installs by an instruction of its own is not seen.
-//
-// async-signal-safe, fork-child-safe.
+// Which system calls the shim may make. A seccomp filter may kill the process for a call that the program itself never
+// makes. So under a filter the shim makes only calls that it knows to be harmless. Any other call fails with EPERM
+// without being made, as under a filter that refuses it, and its caller records less.
+//   How the shim knows:
+//   - A filter that the program installs by prctl() or syscall() is read before it is installed (seccomp_filter.hpp).
+//   - A filter that was there before the shim permits the dynamic loader's calls. Whether it kills for others is tried
+//   out in a short-lived child, when the program itself makes a process or a thread.
+//   - A filter that a program installs by an instruction of its own is not seen.
+//   async-signal-safe, fork-child-safe.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +15,7 @@ namespace forksight {
 
 enum class Confinement : std::uint8_t {
   kNone = 0,     // no filter: every call may be made
-  kUnasked = 1,  // nobody has looked yet
+  kUnasked = 1,  // nothing is known yet
   kUntried = 2,  // a filter was there before the shim: only the dynamic loader's calls may be made
   kKnown = 3,
 };
@@ -47,32 +44,32 @@ struct CallSet {
   }
 };
 
-// By the initialiser: is a filter there? A few microseconds.
+// Called by the initialiser: is there a filter? Takes a few microseconds.
 void look_for_filter();
 
-// The program is about to make a process by clone(), or a thread by clone3(): so may the shim. Tries out what a filter
-// of before the shim does; once.
+// The program is about to make a process by clone(), or a thread by clone3(), so the shim may do the same. Tries out,
+// once, what a filter does that was there before the shim.
 enum class TryBy { kClone, kClone3 };
 void try_filter_slow(TryBy by);
 inline void try_filter(TryBy by) {
   if (__builtin_expect(g_confinement == Confinement::kUntried, 0)) try_filter_slow(by);
 }
 
-// Before a filter is installed: afterwards it may be too late to ask.
+// Called before a filter is installed, because afterwards it may be too late to ask.
 void note_pid();
-// A filter was installed, for which these calls must not be made any more.
+// A filter was installed: these calls must not be made any more.
 void confine(const CallSet& refused);
-// How many of the shim's calls may not be made.
+// How many of the shim's calls must not be made.
 std::uint32_t count_refused();
 
-// Where these calls may not be made: what the thread's own descriptor says. Set by the initialiser.
+// Used where these calls must not be made: reads the id from the thread's own descriptor. Set by the initialiser.
 using ReadTid = std::int32_t (*)();
 extern ReadTid g_read_tid;
-// In a forked child, which has one thread.
+// Called in a forked child, which has one thread.
 void note_child_pid();
 std::int32_t pid_when_confined();
 
 }  // namespace forksight
 
-// Does a filter kill for getpid? Read by the code of vfork().
+// True if a filter kills for getpid. The code of vfork() reads it.
 extern "C" [[gnu::visibility("hidden")]] std::uint8_t forksight_refuses_getpid;

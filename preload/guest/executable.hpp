@@ -6,9 +6,9 @@
 
 namespace forksight {
 
-// The path of the program, at most `room` bytes of it and no NUL; returns how many. /proc/self would name no file once
-// the first thread has ended. Where a filter refuses the real path, what was given to execve(), if that is a path from
-// the root. fork-child-safe.
+// Writes the path of the program, at most `room` bytes and no NUL; returns the length. After the end of the first
+// thread, /proc/self would name no file. If a filter refuses the real path: the path that was given to execve(), if it
+// is absolute. fork-child-safe.
 inline std::size_t read_executable_path(char* to, std::size_t room) {
   const long got =
       sys::call(SYS_readlinkat, AT_FDCWD, sys::word("/proc/thread-self/exe"), sys::word(to), static_cast<long>(room));

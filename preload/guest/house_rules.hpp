@@ -1,7 +1,6 @@
-// House rules of the shim, enforced by the compiler. Include last, in every source file of preload/.
-//
-// The shim runs inside strangers' processes, in fork handlers and in forked children. It may not allocate, print,
-// take libc's locks, or call anything that does. What is poisoned here does not compile.
+// House rules of the shim, enforced by the compiler. Include it last, in every source file of preload/.
+//   The shim runs inside of other people's processes, in fork handlers and in forked children. It may not allocate,
+//   print, take libc's locks, or call anything that does. Names that are poisoned here do not compile.
 #pragma once
 
 #pragma GCC poison malloc calloc realloc free posix_memalign aligned_alloc strdup

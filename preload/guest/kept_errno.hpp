@@ -1,4 +1,4 @@
-// errno as it was, whatever is called until the end of the scope.
+// Restores errno at the end of the scope, whatever is called in it.
 #pragma once
 
 #include <errno.h>
@@ -7,9 +7,9 @@
 
 namespace forksight {
 
-// Where errno is, from the thread pointer on: the same in all threads, for libc has it in its initial block of
-// thread-local storage. 0: not known yet. A child that calls __errno_location() is the first to need that page of
-// libc's text.
+// The offset of errno from the thread pointer. It is the same in all threads, because libc has errno in its initial
+// block of thread-local storage. 0: not known yet. A child that called __errno_location() would be the first to need
+// that page of libc's text.
 inline constinit std::ptrdiff_t g_errno_offset = 0;
 inline void find_errno() {
   g_errno_offset = reinterpret_cast<char*>(&errno) - static_cast<char*>(__builtin_thread_pointer());

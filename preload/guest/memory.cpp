@@ -12,7 +12,8 @@ namespace {
 
 constexpr std::size_t kPage = 4096;
 
-// What the kernel reads when it writes to a pipe is ours when it comes out: an error where a load would be a fault.
+// The kernel reads memory when it writes to a pipe, and the shim reads it back from the pipe: an unmapped page is an
+// error instead of a fault.
 std::size_t read_through_pipe(const std::byte* from, std::byte* to, std::size_t bytes) {
   int ends[2];
   if (sys::call(SYS_pipe2, sys::word(ends), O_CLOEXEC | O_NONBLOCK) != 0) return 0;
@@ -35,7 +36,7 @@ std::size_t read_through_pipe(const std::byte* from, std::byte* to, std::size_t 
 std::size_t read_memory(const void* from, void* to, std::size_t bytes) {
   iovec local{to, bytes};
   iovec remote{const_cast<void*>(from), bytes};
-  // A transfer is cut at the granularity of iovec elements and pages: one element each suffices.
+  // The kernel cuts a transfer only between iovec elements and pages, so one element each is enough.
   const long got = sys::call(SYS_process_vm_readv, sys::getpid(), sys::word(&local), 1, sys::word(&remote), 1, 0);
   if (got >= 0) return static_cast<std::size_t>(got);
   if (got == -EFAULT) return 0;

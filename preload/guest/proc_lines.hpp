@@ -1,5 +1,5 @@
-// Small texts of /proc, line by line. fork-child-safe and async-signal-safe: system calls and a few hundred bytes of
-// stack; the descriptor is closed before the reader returns.
+// Reads small texts of /proc line by line. fork-child-safe and async-signal-safe: it uses system calls and a few
+// hundred bytes of stack, and closes the descriptor before it returns.
 #pragma once
 
 #include <cstddef>
@@ -9,12 +9,12 @@
 
 namespace forksight {
 
-inline constexpr std::size_t kLineBytes = 96;  // the rest of longer ones is left out
+inline constexpr std::size_t kLineBytes = 96;  // the rest of longer lines is dropped
 
 // "/proc/self/fdinfo/7", "/proc/4240/io".
 class ProcPath {
  public:
-  // 0: of this process
+  // 0: this process
   ProcPath(std::int32_t pid, const char* what, std::int32_t number = -1) {
     add("/proc/");
     pid == 0 ? add("self") : add(pid);

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::uint32_t kMostSteps = BPF_MAXINSNS;
 
-// The accumulator at a step of the program. Filters of libseccomp and of hand keep nothing elsewhere that decides.
+// The accumulator at a step of the program. Filters of libseccomp and hand-written ones decide by nothing else.
 struct Accumulator {
   bool is_reached;
   bool is_known;
@@ -28,7 +28,7 @@ constinit sock_filter g_steps[kMostSteps] = {};
 constinit Accumulator g_before[kMostSteps] = {};  // each step
 constinit std::atomic<bool> g_in_use{false};
 
-// Jumps only lead forward, so one pass in order sees each step after all that lead to it.
+// Jumps only go forward, so one pass in order sees each step after all steps that lead to it.
 void reach(std::uint32_t step, std::uint32_t count, const Accumulator& with) {
   if (step >= count) return;
   Accumulator& there = g_before[step];
@@ -93,7 +93,7 @@ bool is_harmless(const sock_filter& step, const Accumulator& now) {
   }
 }
 
-// Can the program come to no harm by this call?
+// True if this call cannot harm the program.
 bool permits(std::uint32_t count, std::uint32_t number) {
   for (std::uint32_t at = 0; at < count; ++at) g_before[at] = {};
   g_before[0] = {true, true, 0};

@@ -1,6 +1,6 @@
-// System calls without libc: no errno, no cancellation point, no interposer in between. async-signal-safe and
-// fork-child-safe, all of them. Each returns the kernel's answer: a negative value is -errno. A call that a seccomp
-// filter might kill for is not made, and fails with EPERM (confinement.hpp).
+// System calls without libc: no errno, no cancellation point, no interposer. All of them are async-signal-safe and
+// fork-child-safe. Each returns the kernel's answer: a negative value is -errno. A call for which a seccomp filter
+// might kill is not made, and fails with EPERM (confinement.hpp).
 #pragma once
 
 #include <fcntl.h>
@@ -15,7 +15,7 @@
 
 namespace forksight::sys {
 
-// Whatever a filter does to the process for it. For the code that finds that out.
+// Makes the call, whatever a filter does to the process. For the code that finds out what a filter does.
 inline long raw_call(long number, long a = 0, long b = 0, long c = 0, long d = 0, long e = 0, long f = 0) {
   long result = 0;
   register long r10 asm("r10") = d;
@@ -38,7 +38,7 @@ long word(T* pointer) {
   return static_cast<long>(reinterpret_cast<std::uintptr_t>(pointer));
 }
 
-// These two are known without the kernel, too, should a filter refuse them.
+// These two are also known without the kernel, in case a filter refuses them.
 inline std::int32_t getpid() {
   const long pid = call(SYS_getpid);
   return pid > 0 ? static_cast<std::int32_t>(pid) : pid_when_confined();
@@ -51,7 +51,7 @@ inline std::int32_t gettid() {
 inline std::int32_t getppid() { return static_cast<std::int32_t>(call(SYS_getppid)); }
 inline void yield() { call(SYS_sched_yield); }
 
-// Is `tid` a thread of this process? Signal 0 is no signal: the kernel only looks the thread up.
+// True if `tid` is a thread of this process. Signal 0 is not sent: the kernel only looks up the thread.
 inline bool thread_exists(std::int32_t pid, std::int32_t tid) {
   return call(SYS_tgkill, pid, tid, 0) != -3 /* ESRCH */;
 }

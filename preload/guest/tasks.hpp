@@ -7,7 +7,7 @@
 
 namespace forksight {
 
-// 0: not to be found out (no /proc). async-signal-safe, fork-child-safe
+// 0: not known (no /proc). async-signal-safe, fork-child-safe
 inline std::uint32_t count_tasks() {
   struct stat status {};
   // The link count of the directory is the number of threads plus two.

@@ -1,15 +1,14 @@
-// The string and memory functions of the shim. They have libc's names, so that calls in the sources and calls that the
-// compiler makes up bind here; being hidden, they serve nobody else. libc's own are interposed by sanitizers, memory
-// checkers and tracers, whose versions crash where the shim is called before they are ready: a sanitizer looks up its
-// functions with dlsym, whose hook compares names.
-//
-// async-signal-safe, fork-child-safe, no stack to speak of. This file is compiled so that no loop becomes a call.
+// The string and memory functions of the shim. They have libc's names, so that calls in the sources, and calls that the
+// compiler generates, use them; they are hidden, so no other code uses them. libc's own functions are interposed by
+// sanitizers, memory checkers and tracers, and those versions crash if the shim calls them before they are ready: a
+// sanitizer looks up its functions with dlsym, whose hook compares names.
+//   async-signal-safe, fork-child-safe, almost no stack. This file is compiled so that no loop becomes a call.
 #include <cstddef>
 
 // NOLINTBEGIN(readability-identifier-naming, bugprone-easily-swappable-parameters)
 #define FORKSIGHT_OWN extern "C" [[gnu::visibility("hidden"), gnu::used]]
 
-// In libc's headers these are the functions that the definitions below replace: not included.
+// libc's headers are not included, because they declare the functions that are defined below.
 FORKSIGHT_OWN void* memcpy(void* to, const void* from, std::size_t bytes) {
   void* at = to;
   asm volatile("rep movsb" : "+D"(at), "+S"(from), "+c"(bytes)::"memory");
@@ -39,7 +38,7 @@ FORKSIGHT_OWN int memcmp(const void* one, const void* other, std::size_t bytes) 
   return 0;
 }
 
-// clang calls it where memcmp() is only asked whether bytes are equal.
+// clang calls it instead of memcmp() where only equality matters.
 FORKSIGHT_OWN int bcmp(const void* one, const void* other, std::size_t bytes) { return memcmp(one, other, bytes); }
 
 FORKSIGHT_OWN const void* memchr(const void* text, int letter, std::size_t bytes) {

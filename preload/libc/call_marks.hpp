@@ -1,5 +1,5 @@
-// Marks of libc calls in a slot: the stack of what a thread is inside of. Order of the stores as for held locks: depth,
-// site, call; a hole is an entry whose call is 0.
+// Marks of libc calls in a slot: a stack of the calls that a thread is inside of. The stores have the same order as for
+// held locks: depth, site, call. An entry whose call is 0 is a hole.
 #pragma once
 
 #include "libc/libc_calls.hpp"
@@ -18,7 +18,7 @@ inline void drop_calls(Slot& slot, std::uint32_t from) {
 inline std::uint32_t push_call(Slot& slot, LibcCall call, Frame frame) {
   std::uint32_t depth = slot.call_depth;
   const auto sp = reinterpret_cast<std::uint64_t>(frame.address + 2);
-  // Calls that a longjmp has left: their callers' frames are not above this one.
+  // Calls that a longjmp has left: their callers' frames no longer exist above this one.
   while (depth > 0 && depth <= kMaxCalls && slot.calls[depth - 1].call != 0 && slot.calls[depth - 1].site.sp <= sp) {
     slot.calls[--depth].call = 0;
   }
@@ -33,22 +33,23 @@ inline std::uint32_t push_call(Slot& slot, LibcCall call, Frame frame) {
 }
 
 std::uint64_t locks_of(LibcCall call);
-// The kLibcCall record of this function; written now if need be.
+// The kLibcCall record of this function, written now if needed.
 std::uint64_t ensure_call_record(LibcCall call);
 
-// What a child may have lost at its fork.
+// A lock that a child may have lost at its fork.
 struct LostCall {
-  std::uint64_t record;  // of the kInFlight, 0: free
+  std::uint64_t record;  // ref of the kInFlight; 0: free
   std::uint64_t fork;
-  std::uint64_t locks;      // those that nothing has disproved yet
-  std::uint32_t touches;    // written so far
-  std::uint32_t own_index;  // 1 + the mark's index, if it is the forking thread's own; 0: another thread's
-  bool cured;               // the fork waited for it
+  std::uint64_t locks;    // locks that nothing has disproved yet
+  std::uint32_t touches;  // touches written so far
+  // 1 + the index of the mark, if the forking thread itself made the call; 0: another thread
+  std::uint32_t own_index;
+  bool cured;  // the fork waited for it
 };
 
 void remember_lost(const LostCall& lost);
 
-// --cure=quiesce-libc.
+// For --cure=quiesce-libc.
 bool gate_is_closed();
 void wait_at_gate(Slot& slot, LibcCall call, Frame frame);
 void take_waited_in_child(Slot* forking);

@@ -1,5 +1,6 @@
-// Numbers that forked children draw from libc's generators, in the state that these have from the parent. The first one
-// of a child is written down: where two children of one process drew the same, the rest of what they draw is the same.
+// Numbers that forked children draw from libc's generators, whose state they inherited from the parent. The first
+// number of each child is recorded: if two children of one process drew the same number, all later numbers are the
+// same, too.
 #pragma once
 
 #include <cstdint>
@@ -20,13 +21,13 @@ inline DrawState& draw_state(trace::Generator generator) {
 
 void note_draw_slow(trace::Generator generator, std::uint64_t value, const Site& site);
 
-// `value`: 31 bits of the generator's state. A load and a branch but for a process' first number.
+// `value`: 31 bits of the generator's state. A load and a branch, except for the first number of a process.
 inline void note_draw(trace::Generator generator, std::uint64_t value, Frame frame) {
   if (FORKSIGHT_LIKELY(draw_state(generator) == DrawState::kUsed)) return;
   note_draw_slow(generator, value, frame.site());
 }
 
-// From here on its numbers are this process' own.
+// From here on the numbers do not depend on the inherited state.
 inline void note_seed(trace::Generator generator) {
   if (FORKSIGHT_UNLIKELY(draw_state(generator) != DrawState::kUsed)) draw_state(generator) = DrawState::kUsed;
 }

@@ -1,5 +1,5 @@
-// Libc functions with locks that a forked child may inherit taken. Each hook marks the call and takes the mark back; a
-// process that never had a second thread pays a load and a branch.
+// Libc functions with locks that a forked child may inherit in their locked state. Each hook marks the call and removes
+// the mark. A process that never had a second thread pays a load and a branch.
 #include <stdarg.h>
 #include <stddef.h>
 #include <unwind.h>
@@ -12,21 +12,21 @@
 
 using namespace forksight;
 
-// Called by the unwinder for each frame of a hook that an exception or a cancellation goes through (a callback of
-// dl_iterate_phdr throws; a cancellation point inside of libc): takes the mark back. There is nothing to land on, so
-// the unwinding goes on. No C++ runtime is needed for that: the frame names this routine (see FORKSIGHT_UNWOUND).
+// The unwinder calls it for each frame of a hook that an exception or a cancellation passes through (a callback of
+// dl_iterate_phdr throws; a cancellation point inside of libc): it removes the mark. There is no landing pad, so the
+// unwinding goes on. No C++ runtime is needed, because the frame names this routine (see FORKSIGHT_UNWOUND).
 extern "C" [[gnu::visibility("hidden"), gnu::used]] _Unwind_Reason_Code forksight_unwind_call(
     int /*version*/, _Unwind_Action actions, _Unwind_Exception_Class /*of*/, _Unwind_Exception* /*exception*/,
     _Unwind_Context* /*context*/) {
   Slot* const slot = t_slot;
-  // A hook's frame without a mark is one of a thread that has none at all.
+  // If a hook's frame has no mark, its thread has none at all.
   if ((actions & _UA_CLEANUP_PHASE) != 0 && slot != nullptr && slot->call_depth > 0) {
     drop_calls(*slot, slot->call_depth - 1);
   }
   return _URC_CONTINUE_UNWIND;
 }
 
-// 0x1b: relative to the place of the reference, four bytes (DW_EH_PE_pcrel | DW_EH_PE_sdata4).
+// 0x1b: relative to the position of the reference, four bytes (DW_EH_PE_pcrel | DW_EH_PE_sdata4).
 #define FORKSIGHT_UNWOUND() asm volatile(".cfi_personality 0x1b, forksight_unwind_call")
 
 namespace {
@@ -48,7 +48,7 @@ __attribute__((always_inline)) inline auto guard_call(LibcCall call, Frame frame
 
 }  // namespace
 
-// What random() and rand() gave, and that they were seeded. Nothing around all other calls.
+// Notes the results of random() and rand(), and that they were seeded. Does nothing for all other calls.
 template <LibcCall call, class Real>
 __attribute__((always_inline)) inline auto note_random(Frame frame, Real real) {
   constexpr bool is_seed =
@@ -63,7 +63,7 @@ __attribute__((always_inline)) inline auto note_random(Frame frame, Real real) {
   }
 }
 
-#define FORKSIGHT_LIBC_HOOK(name, probe, versions, locks, takes, result, parameters, arguments)                  \
+#define FORKSIGHT_LIBC_HOOK(name, probe, versions, locks, takes, result, parameters, arguments) \
   asm(FORKSIGHT_SYMVER_##name);                                                                 \
   extern "C" [[gnu::visibility("default")]] result forksight_hook_##name parameters asm(#name); \
   result forksight_hook_##name parameters {                                                     \
@@ -76,7 +76,7 @@ __attribute__((always_inline)) inline auto note_random(Frame frame, Real real) {
   }
 #include "forksight/trace/libc_calls.def"
 
-// Variadic: libc's own is vsyslog with the list of arguments made here.
+// A variadic function: it makes the list of arguments and calls libc's vsyslog.
 FORKSIGHT_EXPORT_VERSIONED(void, syslog, int priority, const char* format, ...) {
   FORKSIGHT_UNWOUND();
   const auto real = reinterpret_cast<void (*)(int, const char*, va_list)>(real_call(LibcCall::vsyslog));

@@ -1,4 +1,5 @@
-// drand48() and its kin, which have one state and no lock. random() and rand(), which have a lock: hooks_libc.cpp.
+// drand48() and similar functions, which share one state and have no lock. random() and rand(), which have a lock, are
+// in hooks_libc.cpp.
 #include <stdlib.h>
 
 #include "guest/site.hpp"

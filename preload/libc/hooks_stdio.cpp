@@ -1,4 +1,5 @@
-// What writes or drops the bytes of a stream. A process in which no stream had any at a fork pays a load and a branch.
+// Functions that write or drop the bytes of a stream. A process in which no stream had unwritten bytes at a fork pays a
+// load and a branch.
 #include <stdio.h>
 
 #include "guest/site.hpp"

@@ -33,7 +33,7 @@ static_assert(sizeof kCalls / sizeof *kCalls == kCallCount);
 
 const CallEntry& entry_of(LibcCall call) { return kCalls[static_cast<std::uint32_t>(call)]; }
 
-// A call that comes back without having needed the lock proves nothing, so it may touch again: this often.
+// A call that returns without having needed the lock proves nothing, so later calls may touch again, this often.
 constexpr std::uint32_t kMaxTouches = 16;
 constexpr std::uint32_t kMaxLost = 32;
 constexpr std::size_t kStackBytes = 16U << 10U;
@@ -42,7 +42,7 @@ constinit std::uint64_t g_call_records[kCallCount] = {};
 constinit LostCall g_lost[kMaxLost] = {};
 constinit std::uint32_t g_lost_count = 0;
 constinit bool g_lost_own = false;
-// The union of the locks of g_lost: what a call looks at.
+// The union of the locks of g_lost, which each call checks.
 FORKSIGHT_WRITTEN_AT_FORK constinit std::uint64_t g_lost_locks = 0;
 
 void sum_up() {
@@ -90,7 +90,7 @@ std::uint64_t touch_call(LibcCall call, const Site& site) {
   return append(trace::RecordType::kTouch, touch, Importance::kFinding);
 }
 
-// A call that came back has had its locks: nobody holds them.
+// A call that returned has had its locks, so no lost thread holds them.
 void disprove(std::uint64_t locks) {
   for (std::uint32_t i = 0; i < g_lost_count; ++i) {
     if (!g_lost[i].cured) g_lost[i].locks &= ~locks;
@@ -98,8 +98,8 @@ void disprove(std::uint64_t locks) {
   sum_up();
 }
 
-// The forking thread comes out of a function that it forked in, and has released its locks: but the loader's mutex is
-// recursive, knows its owner by thread id, and stays locked.
+// The forking thread returns from a function in which it forked, and has released its locks. But the mutex of the
+// loader stays locked: it is recursive and knows its owner by thread id.
 void forget_own(std::uint32_t index) {
   for (std::uint32_t i = 0; i < g_lost_count; ++i) {
     if (g_lost[i].own_index == index + 1) g_lost[i].locks &= kLoader;
@@ -127,7 +127,7 @@ constinit void* g_real_calls[kCallCount] = {};
 void* resolve_call(LibcCall call) {
   bool stays = false;
   void* const function = reinterpret_cast<void*>(find_next(entry_of(call).name, stays));
-  // The loader would not have bound the caller to a function that is not there.
+  // The loader would not have bound the caller to a function that does not exist.
   if (function == nullptr) __builtin_trap();
   if (stays) __atomic_store_n(&g_real_calls[static_cast<std::uint32_t>(call)], function, __ATOMIC_RELAXED);
   return function;
@@ -146,7 +146,7 @@ std::uint64_t ensure_call_record(LibcCall call) {
 
 void remember_lost(const LostCall& lost) {
   if (g_lost_count == kMaxLost) {
-    // Those that were disproved make room.
+    // Disproved entries make room.
     std::uint32_t kept = 0;
     for (const LostCall& known : g_lost) {
       if (known.locks != 0) g_lost[kept++] = known;
@@ -164,7 +164,7 @@ CallMark enter_call(LibcCall call, Frame frame) {
   Slot* const slot = own_slot();
   if (slot == nullptr) return {nullptr, 0, call, 0};
   const std::uint32_t index = push_call(*slot, call, frame);
-  // Whoever is inside of another such call must get on: the fork waits for it.
+  // A thread inside of another such call must go on, because the fork waits for it.
   if (FORKSIGHT_UNLIKELY(gate_is_closed()) && index == 0 && !slot->holds_gate) wait_at_gate(*slot, call, frame);
   CallMark mark{slot, index, call, 0};
   if (FORKSIGHT_UNLIKELY((g_lost_locks & entry_of(call).locks) != 0)) mark.touch = touch_call(call, frame.site());
@@ -181,7 +181,7 @@ void leave_call(const CallMark& mark) {
   if (entry_of(mark.call).takes == kAlways) disprove(entry_of(mark.call).locks);
 }
 
-// What was in flight at the fork.
+// The calls in flight at the fork.
 void at_fork::LibcCalls::reads(const Fork& fork_now) {
   Slot* const forking = &fork_now.self;
   const std::uint64_t fork = fork_now.record;

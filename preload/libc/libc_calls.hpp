@@ -1,9 +1,8 @@
-// Libc functions that take locks which fork() does not reset: which thread is inside of one is marked in its slot, so
-// that a forked child knows what other threads may have held. The mark is where the function was called, as for locks.
-//
-// A mark is taken back when the function returns, and when an exception or a cancellation goes through it (the
-// personality routine of the hooks). After a longjmp it stays, as the lock in libc does, until the thread's next call
-// from the same depth of its stack or less.
+// Libc functions that take locks which fork() does not reset. A thread inside of one is marked in its slot, so that a
+// forked child knows what other threads may have held. The mark contains the place of the call, as for locks.
+//   A mark is removed when the function returns, and when an exception or a cancellation passes through it (the
+//   personality routine of the hooks). After a longjmp it stays, as the lock in libc does, until the thread's next call
+//   from the same depth of its stack or less.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +21,7 @@ enum class LibcCall : std::uint32_t {
   kCount,
 };
 
-// The function behind the hook, looked up at its first use.
+// The function behind each hook, looked up at its first use.
 extern void* g_real_calls[];
 void* resolve_call(LibcCall call);
 inline void* real_call(LibcCall call) {
@@ -37,13 +36,13 @@ struct CallMark {
   std::uint64_t touch;  // ref of the kTouch record, 0: none
 };
 
-// Marks the call; in a child that may have lost one of its locks, writes that down. May wait, for a bounded time, until
-// a fork is done (--cure=quiesce-libc). Preserve errno, both.
+// Marks the call. In a child that may have lost one of its locks, also records the call. May wait, for a bounded time,
+// until a fork is done (--cure=quiesce-libc). Both functions preserve errno.
 CallMark enter_call(LibcCall call, Frame frame);
 void leave_call(const CallMark& mark);
 
-// --cure=quiesce-libc: in prepare, keeps other threads from entering such functions and waits until none is inside, for
-// a bounded time. The gate opens again after the fork, in both processes.
+// --cure=quiesce-libc. In prepare: keeps other threads from entering such functions and waits, for a bounded time,
+// until none is inside. The gate opens again after the fork, in both processes.
 void start_quiescing();  // by the initialiser
 
 namespace at_fork {

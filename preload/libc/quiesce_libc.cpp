@@ -1,12 +1,11 @@
 // --cure=quiesce-libc: a fork waits, for a bounded time, until no other thread is inside of a libc function whose lock
-// the child would inherit taken; a gate holds new calls off meanwhile.
-//
-// No deadlock, whatever waits for whom: the fork waits for a bounded time, and so does whoever stands at the gate. Who
-// is inside of such a function already passes the gate. A call that outlasted one fork is not waited for by the next.
-//
-// The order that makes it sound: a thread marks its call, then looks at the gate; the fork closes the gate, then looks
-// at the marks. Between the fork's two steps a membarrier makes every running thread pass a full fence, so that the
-// calls themselves need none.
+// the child would inherit in its locked state. Meanwhile a gate holds off new calls.
+//   It cannot deadlock, whatever waits for whom: the fork waits for a bounded time, and so do threads at the gate. A
+//   thread that is already inside of such a function passes the gate. A call that outlasted one fork is not waited for
+//   by the next.
+//   The order makes it sound: a thread marks its call and then looks at the gate; the fork closes the gate and then
+//   looks at the marks. Between the two steps of the fork, a membarrier makes every running thread execute a full
+//   fence, so the calls themselves need none.
 #include <linux/futex.h>
 #include <linux/membarrier.h>
 #include <time.h>
@@ -32,7 +31,7 @@ constexpr std::uint64_t kLongestPauseNs = 1'000'000;
 constexpr std::uint32_t kMaxWaited = 16;
 constexpr std::size_t kStackBytes = 16U << 10U;
 
-// Forks that hold the gate; what waits at the gate sleeps on this word.
+// The number of forks that hold the gate. Threads at the gate sleep on this word.
 constinit std::atomic<std::uint32_t> g_gate{0};
 constinit bool g_has_membarrier = false;
 
@@ -73,7 +72,7 @@ bool is_still_inside(const Waited& waited) {
   return waited.slot->call_depth != 0 && waited.slot->call_serial == waited.serial;
 }
 
-// Its thread runs: the stack counts only if the call was in flight before and after the copy.
+// Its thread runs, so the stack counts only if the call was in flight before and after the copy.
 void note_waited(Slot& slot) {
   if (g_waited_count == kMaxWaited) return;
   const CallInFlight entry = slot.calls[0];
@@ -84,7 +83,7 @@ void note_waited(Slot& slot) {
   g_waited[g_waited_count++] = waited;
 }
 
-// Returns how many are still inside when the time is up.
+// Returns how many calls have not returned when the time is up.
 std::uint32_t wait_for_others(const Slot* forking, std::uint64_t deadline_ns) {
   std::uint64_t pause_ns = kFirstPauseNs;
   for (;;) {
@@ -119,7 +118,7 @@ void start_quiescing() {
 bool gate_is_closed() { return g_gate.load(std::memory_order_relaxed) != 0; }
 
 void wait_at_gate(Slot& slot, LibcCall call, Frame frame) {
-  // Longer than the fork waits: one that gave up has forked by then.
+  // Longer than the fork waits: a fork that gave up has finished by then.
   const std::uint64_t deadline_ns = now_ns() + 2 * longest_wait_ns();
   for (;;) {
     const std::uint32_t closed = g_gate.load(std::memory_order_acquire);
@@ -132,7 +131,7 @@ void wait_at_gate(Slot& slot, LibcCall call, Frame frame) {
   }
 }
 
-// Last of all: nothing of ours comes between it and the fork.
+// The last step: nothing of the shim comes between it and the fork.
 void at_fork::LibcCalls::records(const Fork& fork) {
   Slot* const forking = &fork.self;
   if (!cures(trace::Cure::kQuiesceLibc)) return;
@@ -141,7 +140,7 @@ void at_fork::LibcCalls::records(const Fork& fork) {
     forking->holds_gate = true;
     g_gate.fetch_add(1, std::memory_order_seq_cst);
   }
-  // Where the kernel refuses, a pause does: a store does not stay in a store buffer for microseconds.
+  // If the kernel refuses, a pause serves: a store does not stay in a store buffer for microseconds.
   if (!g_has_membarrier || sys::call(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) != 0) {
     pause_for(kFirstPauseNs);
   }

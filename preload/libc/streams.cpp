@@ -32,7 +32,7 @@ Slot* find_lost(std::uint64_t thread_pointer) {
 
 }  // namespace
 
-// Writes down which of them another thread holds; fork() itself resets them.
+// Records which of these streams another thread has locked. fork() itself resets the locks of streams.
 void at_fork::Streams::starts(const Fork& fork_now) {
   const std::uint64_t fork = fork_now.record;
   if (fork == 0 || fork_now.kind != ForkKind::kBypassed) return;

@@ -49,7 +49,8 @@ struct Kept {
   std::uint32_t text_bytes;
 };
 
-// Whose table it is: a child that was made unseen has it, too, and none of what it says is true there.
+// The process that the table belongs to. A child whose fork was not seen has the table, too, but nothing in it is true
+// there.
 FORKSIGHT_WRITTEN_AT_FORK constinit std::int32_t g_owner = 0;
 FORKSIGHT_WRITTEN_AT_FORK constinit std::int32_t g_made = 0;
 FORKSIGHT_WRITTEN_AT_FORK constinit std::uint64_t g_made_by = 0;  // the fork that made g_made
@@ -60,13 +61,13 @@ FORKSIGHT_WRITTEN_AT_FORK constinit std::atomic<bool> g_recording{false};
 constinit Kept g_unflushed[kMaxUnflushed] = {};
 
 std::uint64_t pending_bytes(const FILE& file) {
-  // Of a wide stream the bytes are not there yet.
+  // A wide stream does not have the bytes yet.
   if (file._mode > 0 || file._fileno < 0 || (file._flags & kErrorSeen) != 0) return 0;
   return file._IO_write_ptr > file._IO_write_base ? static_cast<std::uint64_t>(file._IO_write_ptr - file._IO_write_base)
                                                   : 0;
 }
 
-// False for a descriptor that is closed, and for /dev/null: nobody reads there.
+// False for a descriptor that is closed, and for /dev/null, where nobody reads.
 __attribute__((noinline)) bool find_file(int fd, File& out) {
   struct stat status {};
   if (sys::call(SYS_fstat, fd, sys::word(&status)) != 0) return false;
@@ -80,11 +81,8 @@ bool is_same_file(int fd, const File& file) {
   return find_file(fd, now) && now.device == file.device && now.inode == file.inode;
 }
 
-// Where other threads may close a stream meanwhile, its memory may go: nothing is copied then but what the kernel
-// copies.
-bool read_bytes(const void* from, void* to, std::size_t bytes) {
-  return read_memory(from, to, bytes) == bytes;
-}
+// If other threads may close a stream at the same time, its memory may disappear: then the kernel makes the copy.
+bool read_bytes(const void* from, void* to, std::size_t bytes) { return read_memory(from, to, bytes) == bytes; }
 
 bool read_stream(const FILE* stream, FILE& out) { return stream != nullptr && read_bytes(stream, &out, sizeof out); }
 
@@ -101,7 +99,7 @@ __attribute__((noinline)) bool is_listed(const FILE* stream) {
   return false;
 }
 
-// The bytes are in the stream still, where they were, and others perhaps behind them.
+// The bytes are still at the same place in the stream, perhaps followed by others.
 bool begins_with(const FILE& now, const Kept& entry) {
   char text[kTextBytes];
   if (now._IO_write_base != entry.base || pending_bytes(now) < entry.bytes) return false;
@@ -113,7 +111,7 @@ __attribute__((noinline)) bool is_still_there(const Kept& entry) {
   return read_stream(entry.stream, now) && begins_with(now, entry);
 }
 
-// The stream lives, and what it writes goes to where it went at the fork.
+// The stream is open, and its output goes to the same file as at the fork.
 __attribute__((noinline)) bool is_still_open(const Kept& entry) {
   FILE now;
   if (!is_listed(entry.stream) || !read_stream(entry.stream, now)) return false;
@@ -138,7 +136,7 @@ void drop(Kept& entry) {
   if (before == Stage::kWatched || before == Stage::kNew) __atomic_fetch_sub(&g_unflushed_count, 1, __ATOMIC_RELAXED);
 }
 
-// Entries of earlier forks that say nothing of this one.
+// Drops entries of earlier forks that say nothing about this one.
 void review_entries() {
   const bool is_own = g_owner == sys::getpid();
   for (Kept& entry : g_unflushed) {
@@ -181,7 +179,7 @@ bool is_known(const FILE* stream) {
   return false;
 }
 
-// Copies what of `stream` a record needs; the stream after it in the list.
+// Copies the parts of `stream` that a record needs; returns the next stream in the list.
 __attribute__((noinline)) const FILE* enter_stream(const FILE* stream, std::uint64_t fork) {
   FILE now;
   if (!read_stream(stream, now)) return nullptr;
@@ -205,7 +203,7 @@ __attribute__((noinline)) const FILE* enter_stream(const FILE* stream, std::uint
 
 }  // namespace
 
-// A server that forks for ever says so at its first forks.
+// A server that forks for ever is recorded at its first forks only.
 bool at_fork::Unflushed::tells() {
   if (g_recorded_forks >= kMaxRecordedForks) return false;
   const FILE* at = first_stream();
@@ -218,7 +216,7 @@ bool at_fork::Unflushed::tells() {
 
 void at_fork::Unflushed::records(const Fork& fork_now) {
   const std::uint64_t fork = fork_now.record;
-  // Two threads that fork at once: one of them goes without.
+  // If two threads fork at the same time, one of them does without.
   if (fork == 0 || g_recording.exchange(true, std::memory_order_acquire)) return;
   review_entries();
   const FILE* at = first_stream();
@@ -241,7 +239,7 @@ void at_fork::Unflushed::continues(const Fork&) {
   }
 }
 
-// A fork that was recorded without this leaves a child that knows of no such bytes.
+// If a recorded fork has no such record, its child knows of no such bytes.
 void at_fork::Unflushed::starts(const Fork& fork_now) {
   const std::uint64_t fork = fork_now.record;
   g_made = sys::getpid();
@@ -305,7 +303,7 @@ __attribute__((noinline)) void note_exit(const Site& site) {
 
 }  // namespace forksight
 
-// exit() calls this after the atexit handlers and before it flushes all streams; _exit() and exec do not.
+// exit() calls this after the atexit handlers and before it flushes all streams. _exit() and exec do not call it.
 __attribute__((destructor)) static void forksight_destructor() {
   if (FORKSIGHT_UNLIKELY(forksight::g_unflushed_count != 0)) forksight::note_exit(FORKSIGHT_FRAME().site());
 }

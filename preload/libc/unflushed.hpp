@@ -1,10 +1,10 @@
-// Output that streams of stdio have not written at a fork. Both sides have the bytes then, and each that flushes them
-// writes them. Noted are the streams that had such bytes, what became of them in this process, and in its children.
-//
-// What is looked at is read from libc's list of streams and from the FILEs themselves. In a process with one thread
-// nobody changes them meanwhile. Where there are more, prepare reads without a lock, by copies that cannot fault, and
-// may be wrong; the child, in which fork() has left the list whole and no other thread runs, keeps what is true there,
-// and only what a child has kept can lead to a finding. No lock of stdio is taken.
+// Output that stdio streams have not written at a fork. Both sides then have the bytes, and each side that flushes them
+// writes them. The shim records the streams that had such bytes, and what became of these in the process and in its
+// children.
+//   It reads libc's list of streams, and the FILEs themselves. In a process with one thread they cannot change
+//   meanwhile. With more threads, prepare reads without a lock, by copies that cannot fault, and may get wrong values.
+//   In the child, fork() has left the list complete and no other thread runs: the child keeps what is true there, and
+//   only what a child has kept can lead to a finding. No lock of stdio is taken.
 #pragma once
 
 #include <cstdint>
@@ -17,17 +17,17 @@ struct _IO_FILE;
 
 namespace forksight {
 
-// Streams with bytes that were there at a fork. 0: the hooks have nothing to do.
+// The number of streams with unwritten bytes from a fork. 0: the hooks have nothing to do.
 extern std::uint32_t g_unflushed_count;
 
-// Which of them a call on `stream` (null: on all) is about: look before the call, note after it has succeeded.
+// Which of these streams a call on `stream` (null: on all) concerns. Look before the call; note after it has succeeded.
 inline constexpr std::uint32_t kMaxUnflushed = 8;
 struct FlushMarks {
   std::uint64_t records[kMaxUnflushed];  // refs to kUnflushed, 0: none
 };
 FlushMarks find_unflushed(const _IO_FILE* stream);
 void note_flushes(const FlushMarks& marks, trace::FlushKind kind, const Site& site);
-// The bytes are thrown away (__fpurge).
+// The bytes are dropped (__fpurge).
 void note_purge(const _IO_FILE* stream, const Site& site);
 
 namespace at_fork {

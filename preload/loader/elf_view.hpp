@@ -1,8 +1,7 @@
-// Reads a loaded ELF object through its dynamic section: symbols, needed libraries, soname. No loader lock, no
-// allocation: dlsym and dl_iterate_phdr take locks that another thread may hold for as long as it likes. x86-64 only.
-//
-// An object that another thread may unload meanwhile is read with Trust::kNone: every access is a bounded copy that
-// fails where the memory is gone (read_memory). What stays loaded for certain is read directly.
+// Reads a loaded ELF object through its dynamic section: symbols, needed libraries, soname. It takes no loader lock and
+// allocates nothing: dlsym and dl_iterate_phdr take locks that another thread may hold for any time. x86-64 only.
+//   An object that another thread may unload meanwhile is read with Trust::kNone: every access is a bounded copy that
+//   fails if the memory no longer exists (read_memory). Objects that certainly stay loaded are read directly.
 #pragma once
 
 #include <elf.h>
@@ -17,16 +16,16 @@ namespace forksight {
 
 enum class Trust { kNone, kStaysLoaded };
 
-// Which of an object's definitions of a name are meant.
+// Which definition of a name is meant, if an object has several.
 enum class Versions {
-  kDefault,  // without a version, or of the default one: what a reference without a version is bound to
-  kNone,     // without a version: what a reference to another library's version is bound to
+  kDefault,  // the one without a version, or the default one: what a reference without a version is bound to
+  kNone,     // the one without a version: what a reference to another library's version is bound to
   kAny,
 };
 
 class ElfView {
  public:
-  static constexpr std::size_t kNameBytes = 128;  // longer names are never what we look for
+  static constexpr std::size_t kNameBytes = 128;  // the shim never looks for longer names
   static constexpr std::uint32_t kMaxVersions = 256;
   struct VersionStart {
     char text[8];
@@ -34,13 +33,13 @@ class ElfView {
 
   ElfView(ElfW(Addr) bias, const ElfW(Dyn) * dynamic, Trust trust);
 
-  // An exported, defined function; 0 if there is none.
+  // The address of an exported, defined function; 0 if there is none.
   std::uint64_t find_function(const char* name, Versions versions = Versions::kDefault) const;
-  // The same of a variable. A program has a copy of a library's variable: the first one in the global scope counts.
+  // The same for a variable. A program has a copy of a library's variable: the first one in the global scope counts.
   std::uint64_t find_variable(const char* name) const;
   bool has_soname(const char* name) const;
-  // Calls visit(start) for each symbol version that the object defines, until it returns false: the name's first eight
-  // bytes. The version that stands for the object itself is left out.
+  // Calls visit(start) for each symbol version that the object defines, until it returns false; `start` has the first
+  // eight bytes of the name. The version that stands for the object itself is left out.
   template <class Visit>
   void for_each_version(Visit visit) const {
     VersionStart start;
@@ -50,9 +49,9 @@ class ElfView {
       if (start.text[0] != '\0' && !visit(start)) return;
     }
   }
-  // Where the object's TLS segment begins, relative to the thread pointer; false if its code does not say (it uses the
-  // dynamic TLS models). Read from a relocation of the initial-exec model, which the loader has filled in: that is the
-  // only place where glibc shows it without a lock for an object that came by dlopen.
+  // The start of the object's TLS segment, relative to the thread pointer. False if its code does not show it (it uses
+  // the dynamic TLS models). The value comes from a relocation of the initial-exec model, which the loader has filled
+  // in: for an object opened by dlopen, glibc shows it without a lock nowhere else.
   bool find_static_tls_offset(std::int64_t& offset) const;
   // Calls visit(name) for each DT_NEEDED, until it returns false.
   template <class Visit>
@@ -85,8 +84,8 @@ class ElfView {
     return true;
   }
   bool read_entry(std::uint32_t index, ElfW(Dyn) & entry) const;  // false at the end
-  // Returns the next one's address, 0 after the last. The text is empty for the object itself, "?" where it cannot be
-  // read.
+  // Returns the address of the next entry; 0 after the last. The text is empty for the object itself, and "?" if it
+  // cannot be read.
   std::uint64_t read_version(std::uint64_t at, VersionStart& start) const;
   bool read_string(std::uint64_t offset, char (&to)[kNameBytes]) const;
   // Inlined: frames of their own would make the deepest call deeper by a quarter of a KiB.

@@ -1,5 +1,5 @@
-// The real functions behind hooks that few programs need: looked up when they are first called, not at the start of
-// each program.
+// The real functions behind hooks that few programs need. They are looked up when they are first called, not at the
+// start of each program.
 #pragma once
 
 #include "loader/next.hpp"
@@ -11,7 +11,7 @@ inline void* next_lazily(void*& function, const char* name) {
   if (__builtin_expect(known != nullptr, 1)) return known;
   bool stays = false;
   known = reinterpret_cast<void*>(find_next(name, stays));
-  // Whoever calls it was linked with it.
+  // The caller was linked with the function, so it exists.
   if (known == nullptr) __builtin_trap();
   if (stays) __atomic_store_n(&function, known, __ATOMIC_RELAXED);
   return known;
@@ -19,7 +19,7 @@ inline void* next_lazily(void*& function, const char* name) {
 
 }  // namespace forksight
 
-// In a hook, where NAME is the name of the hook: the real one, with its type.
+// In a hook with the name NAME: the real function, with its type.
 #define FORKSIGHT_LAZY_NEXT(name)                      \
   (reinterpret_cast<decltype(&::name)>([]() -> void* { \
     static constinit void* function = nullptr;         \

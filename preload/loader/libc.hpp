@@ -1,5 +1,5 @@
-// What the libc that runs is, as far as it shows: its own functions are asked, not those that somebody has put before
-// them.
+// The version and properties of the running libc. Its own functions are asked, not those that another library puts
+// before them.
 #pragma once
 
 #include "forksight/abi/glibc.hpp"

@@ -17,7 +17,8 @@ namespace forksight {
 
 namespace {
 
-// FNV-1a's prime and start, a word at a time; the shift brings the high bits, which a product changes most, down.
+// FNV-1a's prime and start value, used for a word at a time. The shift moves the high bits, which a product changes
+// most, down.
 constexpr std::uint64_t kPrime = 0x100000001b3;
 
 std::uint64_t add(std::uint64_t hash, std::uint64_t word) {
@@ -72,7 +73,7 @@ bool copy(std::uint64_t from, void* to, std::size_t bytes, bool stays) {
   return true;
 }
 
-// Where the segments of an object are; `is_it`: its dynamic section is the one that its program headers name.
+// The mapped range of an object's segments. `is_it`: its dynamic section is the one that its program headers name.
 struct Range {
   std::uint64_t start;
   std::uint64_t end;
@@ -98,8 +99,8 @@ __attribute__((noinline)) Range read_range(std::uint64_t headers, std::uint32_t 
   return range;
 }
 
-// The header of a library is at its bias (it is linked at 0), which what is found there proves. Of the program the
-// kernel says where its program headers are. All zero: it is not so, or the object has gone.
+// The header of a library is at its bias (it is linked at 0); its contents prove that. For the program, the kernel says
+// where the program headers are. All zero: this is not the case, or the object was unloaded.
 LoadedObject read_object(const link_map* map, std::uint64_t bias, const ElfW(Dyn) * dynamic, bool stays) {
   constexpr std::uint64_t kPageBytes = 4096;
   if (dynamic == nullptr) return {};
@@ -121,7 +122,8 @@ LoadedObject object_with(const LoadedObject& object, std::uint64_t address) {
   return address >= object.start && address < object.end ? object : LoadedObject{};
 }
 
-// Of one that was opened. The node may be gone, and its memory not: then its neighbour does not lead to it any more.
+// For an object that was opened later. Its list node may be invalid although its memory still exists: then its
+// neighbour does not lead to it any more.
 __attribute__((noinline)) LoadedObject read_opened(const link_map* map, std::uint64_t address, const link_map*& next) {
   link_map node;
   link_map* back = nullptr;
@@ -142,7 +144,7 @@ __attribute__((noinline)) LoadedObject find_in_list(std::uint64_t address) {
     if (at == last) break;
   }
   const link_map* next = nullptr;
-  // What the shim's own table says, which another thread may be changing, is where to look first, and no more.
+  // Another thread may be changing the shim's own table, so the table only says where to look first.
   if (const Module* const module = find_module(address)) {
     const LoadedObject object = read_opened(module->map, address, next);
     if (object.map != nullptr) return object;

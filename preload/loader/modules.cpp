@@ -22,13 +22,13 @@ static_assert(offsetof(link_map, l_next) == 24);
 constexpr std::size_t kNodeBytes = offsetof(link_map, l_prev);
 
 constinit Module g_table[kMaxModules] = {};
-constinit Module* g_modules = nullptr;  // before the start
+constinit Module* g_modules = nullptr;  // null before the start
 constinit std::uint32_t g_count = 0;
 constinit const link_map* g_last_at_startup = nullptr;
-constinit std::atomic<std::int32_t> g_busy{0};  // tid of the thread at work, 0: none
+constinit std::atomic<std::int32_t> g_busy{0};  // tid of the thread that works on the table; 0: none
 
-// Of an object of the start-up, which stays: no system call is needed, and none that a filter refuses. By the thread at
-// work.
+// For an object of the start-up, which stays loaded: no system call is needed, so no filter can refuse one. Used by the
+// working thread only.
 constinit bool g_reads_permanent = false;
 
 bool copy(std::uint64_t from, void* to, std::size_t bytes) {
@@ -74,13 +74,13 @@ void read_segment(Module& module, const ElfW(Phdr) & phdr) {
   }
 }
 
-// Finds where the ELF header is mapped; 0 if the object is gone already.
+// The address at which the ELF header is mapped; 0 if the object was already unloaded.
 std::uint64_t find_header(const Module& module) {
   if (module.bias == getauxval(AT_SYSINFO_EHDR)) return module.bias;
   return find_elf_header(module.bias, module.dynamic, g_reads_permanent);
 }
 
-// Out of line: what it needs of the stack is given back before others go deeper.
+// Out of line, so that its stack space is returned before other functions go deeper.
 __attribute__((noinline)) bool read_layout(Module& module, bool is_main) {
   std::uint64_t phdrs = getauxval(AT_PHDR);
   std::uint64_t count = getauxval(AT_PHNUM);
@@ -106,7 +106,8 @@ bool take() {
   for (;;) {
     std::int32_t expected = 0;
     if (g_busy.compare_exchange_strong(expected, self, std::memory_order_acquire)) return true;
-    if (expected == self || now_ns() > deadline) return false;  // self: a signal handler within our own work
+    // self: this is a signal handler that interrupted the shim's own work
+    if (expected == self || now_ns() > deadline) return false;
     sys::yield();
   }
 }
@@ -125,13 +126,13 @@ void describe(const link_map* at, const link_map& node, const link_map* head, bo
   if (node.l_ld != nullptr && read_layout(module, at == head)) {
     library_came(module);
   } else {
-    // Kept, so that the table stays in step with the list; empty, so that nothing is found in it.
+    // The entry is kept, so that the table stays in step with the list; it is empty, so that nothing is found in it.
     module.start = module.end = 0;
     module.recorded = true;
   }
 }
 
-// Entries before `keep` are unchanged; what follows in the loader's list replaces the rest of the table.
+// Entries before `keep` are unchanged; the objects that follow in the loader's list replace the rest of the table.
 void read_rest(std::uint32_t keep, const link_map* at) {
   const link_map* const head = _r_debug.r_map;
   for (std::uint32_t i = keep; i < g_count; ++i) library_gone(g_modules[i]);
@@ -156,8 +157,8 @@ bool same(const Module& module, const link_map& node) {
          module.name == reinterpret_cast<std::uint64_t>(node.l_name);
 }
 
-// How many entries, from the first that was not there at start-up, are still what they were; `at` moves along the list.
-// One system call for eight nodes.
+// Counts the unchanged entries, from the first one that was not there at start-up; `at` moves along the list. One
+// system call reads eight nodes.
 std::uint32_t count_unchanged(std::uint32_t index, const link_map*& at) {
   constexpr std::uint32_t kBatch = 4;  // some 300 bytes of the stack
   while (index < g_count) {
@@ -180,7 +181,7 @@ std::uint32_t count_unchanged(std::uint32_t index, const link_map*& at) {
   return index;
 }
 
-// The first entry that is not what the loader's list says now; `at`: the list node that belongs there.
+// The first entry that differs from the loader's list; `at`: the list node for that place.
 __attribute__((noinline)) std::uint32_t find_change(const link_map*& at) {
   at = _r_debug.r_map;
   std::uint32_t index = 0;
@@ -206,7 +207,7 @@ const link_map* last_at_startup() { return g_last_at_startup; }
 
 void refresh_modules() {
   if (g_modules == nullptr) return;
-  // Nothing is written where nothing changed. A torn view of another thread's work looks like a change.
+  // If nothing has changed, nothing is written. A half-done change by another thread looks like a change.
   const link_map* at = nullptr;
   if (find_change(at) == g_count && at == nullptr && g_count != 0 && !libraries_are_awaited()) return;
   if (!take()) return;

@@ -27,7 +27,7 @@ const link_map* find_self() {
   return self;
 }
 
-// The first object after it, in the order of the global scope.
+// The first object after the shim, in the order of the global scope.
 const link_map* first_after_shim() {
   const link_map* const self = find_self();
   return self == nullptr ? nullptr : self->l_next;
@@ -42,10 +42,10 @@ bool is_glibcs_spin_lock(const void* function) {
 }
 
 constexpr const char kLibc[] = "libc.so.6";
-// What glibc had beside it before 2.34. The first one is never unloaded (DF_1_NODELETE).
+// Libraries that were part of glibc before 2.34. The first one is never unloaded (DF_1_NODELETE).
 constexpr char kParts[][16] = {"libpthread.so.0", "libdl.so.2", "librt.so.1", "libutil.so.1"};
 
-// libc.so.6 has all of it: since 2.34.
+// True since 2.34: libc.so.6 contains all of these.
 constinit bool g_libc_is_whole = false;
 
 bool is_part_of_libc(const ElfView& view) {
@@ -57,10 +57,11 @@ bool is_part_of_libc(const ElfView& view) {
   return false;
 }
 
-// Which definition a reference to a version of the owner's is bound to, in this object.
+// Which definition in this object a reference to one of the owner's versions is bound to.
 Versions versions_in(bool is_owner) { return is_owner ? Versions::kDefault : Versions::kNone; }
 
-// In a part of libc that came after the start. The nodes and what they lead to may go away meanwhile.
+// In a part of libc that was loaded after the start. Its list node, and what the node points to, may disappear
+// meanwhile.
 __attribute__((noinline)) std::uint64_t find_opened(const char* name, Versions versions, bool& stays) {
   const link_map* at = last_at_startup() == nullptr ? nullptr : last_at_startup()->l_next;
   while (at != nullptr) {
@@ -78,7 +79,7 @@ __attribute__((noinline)) std::uint64_t find_opened(const char* name, Versions v
   return 0;
 }
 
-// A program has a copy of the variable, before libc's own, if it refers to it.
+// If the program refers to the variable, it has a copy of it, which comes before libc's own.
 const char* find_single_threaded() {
   for (const link_map* map = _r_debug.r_map; map != nullptr; map = map->l_next) {
     if (map->l_ld == nullptr) continue;
@@ -93,7 +94,7 @@ const char* find_single_threaded() {
 constexpr const char kPush[] = "_pthread_cleanup_push";
 constexpr const char kPop[] = "_pthread_cleanup_pop";
 
-// All versions of them are one function.
+// All of its versions are the same function.
 void find_cleanup_in(const ElfView& view) {
   const std::uint64_t push = view.find_function(kPush, Versions::kAny);
   if (push == 0) return;
@@ -135,7 +136,7 @@ bool find_cleanup() {
   const std::uint64_t pop = g_libc_is_whole ? 0 : find_opened(kPop, Versions::kAny, stays);
   const std::uint64_t push = pop == 0 || !stays ? 0 : find_opened(kPush, Versions::kAny, stays);
   if (push == 0) return false;
-  // Threads that come here at once store the same.
+  // Threads that get here at the same time store the same value.
   __atomic_store_n(&g_cleanup.pop, reinterpret_cast<decltype(g_cleanup.pop)>(pop), __ATOMIC_RELAXED);
   __atomic_store_n(&g_cleanup.push, reinterpret_cast<decltype(g_cleanup.push)>(push), __ATOMIC_RELEASE);
   return true;
@@ -186,9 +187,9 @@ bool has_elder() {
 }
 
 bool resolve_next() {
-  // At this time (a constructor, or a hook called by an earlier one) the loader has built the list of the start-up
-  // objects in the order of the global scope, and no other thread can change it unnoticed: the search stops at libc, or
-  // goes on to its other parts.
+  // At this time (a constructor, or a hook called by an earlier one) the loader has built the list of start-up objects
+  // in the order of the global scope, and no other thread can change it unnoticed. The search stops at libc, or goes on
+  // to its other parts.
   const link_map* map = first_after_shim();
   if (map == nullptr) return false;
   const link_map* libc = nullptr;
@@ -222,7 +223,7 @@ bool resolve_next() {
   identify_libc({libc->l_addr, libc->l_ld, Trust::kStaysLoaded}, {threads->l_addr, threads->l_ld, Trust::kStaysLoaded});
   g_libc_single_threaded = find_single_threaded();
   if (g_next.pthread_spin_lock != nullptr) g_spin_is_glibcs = is_glibcs_spin_lock(g_next.pthread_spin_lock);
-  // Without a thread library, which may be opened later: what every libc.so.6 has.
+  // If there is no thread library, which may be opened later: only functions that every libc.so.6 has.
   const bool has_threads = g_next.pthread_create != nullptr;
   bool complete = g_next.pthread_mutex_lock != nullptr && g_next.pthread_mutex_unlock != nullptr &&
                   g_next.pthread_cond_wait != nullptr && g_next.__register_atfork != nullptr &&
@@ -235,5 +236,5 @@ bool resolve_next() {
 
 }  // namespace forksight
 
-// After the list of hooks, which names what must not be called.
+// Included after the list of hooks, because that names functions that must not be called.
 #include "guest/house_rules.hpp"

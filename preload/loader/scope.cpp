@@ -18,10 +18,11 @@ ElfView view_of(const Module& module) {
   return {module.bias, module.dynamic, module.is_permanent ? Trust::kStaysLoaded : Trust::kNone};
 }
 
-// A library without a soname is needed by its file name. In pieces: paths are long, stacks may be small.
+// A library without a soname is needed by its file name. Compared in pieces, because paths are long and stacks may be
+// small.
 bool has_file_name(const Module& module, const char* name) {
   char piece[64];
-  const char* rest = nullptr;  // of `name`, what must follow; null: no match since the last slash
+  const char* rest = nullptr;  // the part of `name` that must follow; null: no match since the last slash
   for (std::uint64_t at = module.name;; at += sizeof piece) {
     const std::size_t got = read_memory(reinterpret_cast<const void*>(at), piece, sizeof piece);
     for (std::size_t i = 0; i < got; ++i) {
@@ -50,7 +51,8 @@ std::uint16_t index_of(const Module& module) { return static_cast<std::uint16_t>
 }  // namespace
 
 const Module* find_in_tree(const Module& root, Provides provides) {
-  constexpr std::uint32_t kQueue = 48;  // with what is called below: within 1 KiB of the caller's stack
+  // together with the called functions, this stays within 1 KiB of the caller's stack
+  constexpr std::uint32_t kQueue = 48;
   std::uint16_t queue[kQueue] = {index_of(root)};
   std::uint32_t filled = 1;
   for (std::uint32_t at = 0; at < filled; ++at) {

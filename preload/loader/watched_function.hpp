@@ -1,6 +1,6 @@
-// Which functions of other libraries the shim's wrappers stand for. A function that may be there several times (two
-// copies of MPI, opened RTLD_LOCAL) has several wrappers, and each stands for one function for as long as its library
-// is loaded.
+// The functions of other libraries that the shim's wrappers stand for. A function that exists several times (two copies
+// of MPI, opened RTLD_LOCAL) has several wrappers, and each wrapper stands for one function as long as its library is
+// loaded.
 #pragma once
 
 #include <atomic>
@@ -12,10 +12,11 @@ namespace forksight {
 
 struct WatchedFunction {
   std::atomic<std::uint64_t> address;  // 0: the wrapper is free
-  std::atomic<std::uint64_t> object;   // identify() of where it is
+  std::atomic<std::uint64_t> object;   // identify() of the object that contains it
 };
 
-// Index of the wrapper that stands for `function` from now on; kWrappers: all stand for others. Lock-free.
+// The index of the wrapper that stands for `function` from now on; kWrappers: all wrappers stand for other functions.
+// Lock-free.
 template <std::uint32_t kWrappers>
 std::uint32_t claim_wrapper(WatchedFunction (&row)[kWrappers], std::uint64_t function) {
   const std::uint64_t object = identify(find_object(function));
@@ -25,7 +26,7 @@ std::uint32_t claim_wrapper(WatchedFunction (&row)[kWrappers], std::uint64_t fun
   }
   for (std::uint32_t i = 0; i < kWrappers; ++i) {
     std::uint64_t known = row[i].address.load(std::memory_order_acquire);
-    // What was there has been closed, and with it all who were bound to it.
+    // The library that had this wrapper was closed, and so were all callers that were bound to it.
     const bool is_free = known == 0 || identify(find_object(known)) != row[i].object.load();
     if (!is_free || !row[i].address.compare_exchange_strong(known, function, std::memory_order_acq_rel)) continue;
     row[i].object.store(object);
@@ -34,7 +35,7 @@ std::uint32_t claim_wrapper(WatchedFunction (&row)[kWrappers], std::uint64_t fun
   return kWrappers;
 }
 
-// The functions of a library that was between these addresses are forgotten, but for those that are there again.
+// Forgets the functions of a library that was at these addresses, except for those that exist again.
 template <std::uint32_t kWrappers>
 void forget_closed(WatchedFunction (&row)[kWrappers], std::uint64_t start, std::uint64_t end) {
   for (WatchedFunction& watched : row) {

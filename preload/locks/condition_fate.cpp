@@ -8,7 +8,8 @@ namespace {
 
 using trace::SyncOperation;
 
-// Closes G1, which must be empty of waiters, and makes G2 the new G1. False: it would wait for G1's waiters to leave.
+// Closes the group G1, which must have no waiters, and makes G2 the new G1. False: it would wait for G1's waiters to
+// leave.
 bool switch_groups(abi::Condition& at, std::uint32_t in_g2) {
   const std::uint32_t g1 = at.g1();
   if (at.references[g1] >> 1U != 0) return false;

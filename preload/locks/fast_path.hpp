@@ -1,9 +1,8 @@
-// pthread_mutex_lock in assembly, x86-64: what acquire() of lock_guard.hpp compiles to, less a frame pointer and saved
-// registers. docs/performance.md shows what that buys, docs/decisions/ why only this one is left.
-//
-// Registers are as at the call: unwinding and cancellation pass as through a tail call. The facts are stored before the
-// lock is asked for, into the entry above the innermost, and only `top` after it: see held.hpp, also for what a signal
-// handler may do in between.
+// pthread_mutex_lock in assembly, x86-64: what acquire() of lock_guard.hpp compiles to, without a frame pointer and
+// saved registers. docs/performance.md shows the gain; docs/decisions/ says why only this one is left.
+//   Registers are the same as at the call, so unwinding and cancellation pass through as through a tail call. The facts
+//   are stored before the lock is requested, into the entry above the innermost one; only `top` is stored afterwards.
+//   held.hpp explains this, and what a signal handler may do in between.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +10,8 @@
 #include "loader/next.hpp"
 #include "record/slots.hpp"
 
-// Assembly outside of a function cannot use the language's constants: what it has in figures is compared here, what
-// depends on the list of hooks becomes a symbol of the assembler, by a function that nobody calls.
+// Assembly outside of a function cannot use the language's constants. So numbers in it are compared with them here, and
+// values that depend on the list of hooks become assembler symbols, by a function that is never called.
 static_assert(offsetof(forksight::Slot, top) == 0);
 static_assert(forksight::kHeldArrayBytes == 2048);
 static_assert(sizeof(forksight::HeldLock) == 32 && offsetof(forksight::HeldLock, lock) == 0);
@@ -46,9 +45,10 @@ __attribute__((used, noinline, cold)) static void forksight_assembler_constants(
   "  jne 4b\n"                  \
   "  ret\n"
 
-// What comes at a thread's first lock, and in a child that watches orphans, is `extern "C" int
-// forksight_slow_pthread_mutex_lock(pthread_mutex_t*, Frame)`; its frame is laid out as a compiler's. The slot is looked
-// up twice: a signal handler may fork in between, and the child have no fast path. EOWNERDEAD (130) is acquired, too.
+// At a thread's first lock, and in a child that watches orphans, `extern "C" int
+// forksight_slow_pthread_mutex_lock(pthread_mutex_t*, Frame)` is called, with a frame laid out as a compiler would. The
+// slot is looked up twice, because a signal handler may fork in between, and the child may have no fast path.
+// EOWNERDEAD (130) counts as acquired, too.
 #define FORKSIGHT_MUTEX_LOCK_IN_ASSEMBLY                                  \
   asm(".pushsection .text.forksight_hooks,\"ax\",@progbits\n"             \
       "  .p2align 6\n"                                                    \

@@ -25,13 +25,13 @@ GuardRuntime look_up(const ElfView& view) {
           reinterpret_cast<void (*)(std::uint64_t*)>(view.find_function(kAbort))};
 }
 
-// The global scope of the start-up objects serves everybody. Filled in once, `g_startup_state` last.
+// The global scope of the start-up objects serves all callers. Filled in once, `g_startup_state` last.
 enum class State : std::uint8_t { kUnknown, kPresent, kAbsent };
 constinit GuardRuntime g_startup = {};
 constinit std::atomic<State> g_startup_state{State::kUnknown};
 
-// The callers' references are to libstdc++'s version. Whoever defines the names without one stands before it, perhaps
-// with some of them only.
+// The callers' references are to libstdc++'s version. A library that defines the names without a version comes before
+// it, perhaps with only some of them.
 GuardRuntime find_at_startup() {
   constexpr const char kOwner[] = "libstdc++.so.6";
   return {reinterpret_cast<int (*)(std::uint64_t*)>(find_next_of(kAcquire, kOwner)),
@@ -39,7 +39,8 @@ GuardRuntime find_at_startup() {
           reinterpret_cast<void (*)(std::uint64_t*)>(find_next_of(kAbort, kOwner))};
 }
 
-// Of callers that came by dlopen into a process that started without a C++ runtime. Written once, value before key.
+// For callers that came by dlopen into a process that started without a C++ runtime. Written once, the value before the
+// key.
 struct CallerEntry {
   std::atomic<std::uint64_t> caller;  // identify(), 0: empty
   std::uint64_t provider;
@@ -76,7 +77,7 @@ GuardRuntime find_for(std::uint64_t caller) {
   refresh_modules();
   const Module* const module = find_module(caller);
   const Module* provider = module != nullptr ? find_in_tree(*module, provides_guards) : nullptr;
-  // Opened RTLD_GLOBAL by somebody else.
+  // The provider was opened RTLD_GLOBAL by other code.
   for (std::uint32_t i = 0; i < module_count() && provider == nullptr; ++i) {
     if (module_at(i).end != 0 && provides_guards(module_at(i))) provider = &module_at(i);
   }
@@ -90,7 +91,7 @@ GuardRuntime find_for(std::uint64_t caller) {
 
 GuardRuntime guard_runtime_of(std::uint64_t caller) {
   if (FORKSIGHT_UNLIKELY(g_startup_state.load(std::memory_order_acquire) == State::kUnknown)) {
-    // Threads that come here at once find, and store, the same.
+    // Threads that get here at the same time find and store the same values.
     const GuardRuntime found = find_at_startup();
     if (found.acquire != nullptr) g_startup = found;
     g_startup_state.store(found.acquire != nullptr ? State::kPresent : State::kAbsent, std::memory_order_release);

@@ -1,6 +1,6 @@
-// The C++ runtimes of this process, as far as they initialise static variables of functions. The shim is preloaded
-// into programs that have none, one, or several: libstdc++ may come with a library that is opened RTLD_LOCAL, libc++
-// may stand beside it, and they lay out their guard variables differently.
+// The C++ runtimes of this process, as far as they initialise static variables of functions. The shim is preloaded into
+// programs that have none, one, or several of them: libstdc++ may come with a library that is opened RTLD_LOCAL, libc++
+// may be loaded beside it, and their guard variables have different layouts.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +13,11 @@ struct GuardRuntime {
   void (*abandon)(std::uint64_t* guard);
 };
 
-// What __cxa_guard_* of `caller` would have been bound to without the shim. Traps where there is nothing: then the
-// loader would have refused the caller.
+// The functions __cxa_guard_* that `caller` would have been bound to without the shim. Traps if there are none: then
+// the loader would have refused the caller.
 GuardRuntime guard_runtime_of(std::uint64_t caller);
 
-// Objects have gone: what is remembered about callers may be wrong.
+// Objects were unloaded: what is remembered about callers may be wrong.
 void forget_guard_callers(bool some_are_gone);
 
 }  // namespace forksight

@@ -1,5 +1,5 @@
-// What a handler waits for, said before it blocks. The thread is in the middle of a fork and about to sleep: a search
-// through the slots costs it nothing that counts.
+// Records what a handler waits for, before it blocks. The thread is in the middle of a fork and about to sleep, so a
+// search through the slots costs nothing that matters.
 #include "locks/handler_wait.hpp"
 
 #include "guest/sys.hpp"
@@ -18,9 +18,9 @@ using trace::HandlerWaitRecord;
 using trace::LockKind;
 
 constexpr std::size_t kStackBytes = 16U << 10U;
-constexpr std::size_t kHeldStackBytes = 2048;  // only the first frame is certain to be there still
+constexpr std::size_t kHeldStackBytes = 2048;  // only the first frame certainly still exists
 
-// The tid that the lock itself names; 0: none.
+// The tid of the owner in the lock itself; 0: none.
 std::int32_t owner_of(std::uint64_t object, LockKind kind) {
   const auto* const lock = reinterpret_cast<const void*>(object);
   if (kind == LockKind::kMutex) {
@@ -34,8 +34,8 @@ std::int32_t owner_of(std::uint64_t object, LockKind kind) {
   return 0;
 }
 
-// Of another thread that lives, entries may move down as it gives other locks back: what was copied counts if the lock
-// was there before and after.
+// In a living thread, entries may move down when it releases other locks. A copied entry counts if the lock was there
+// before and after the copy.
 bool find_entry(const Slot& slot, std::uint64_t object, Site& site) {
   const std::uint32_t entries = depth(slot);
   for (std::uint32_t i = 1; i <= entries && i <= kMaxHeldLocks; ++i) {
@@ -52,11 +52,11 @@ bool find_entry(const Slot& slot, std::uint64_t object, Site& site) {
 struct Holder {
   Slot* slot;
   bool has_site;
-  Site site;  // where it took the lock
+  Site site;  // where the owner took the lock
 };
 
-// Who holds the lock, as its memory says, or else as the arrays do. In a forked child that may be a thread which is not
-// there.
+// The holder of the lock according to the lock's memory, or else according to the arrays. In a forked child it may be a
+// thread that does not exist there.
 Holder find_holder(std::uint64_t object, LockKind kind) {
   if (const std::int32_t owner = owner_of(object, kind); owner > 0) {
     Slot* slot = find_slot_by_lock_tid(owner, true);
@@ -74,7 +74,7 @@ Holder find_holder(std::uint64_t object, LockKind kind) {
   return {nullptr, false, {}};
 }
 
-// What the handlers before this one took, of this fork: the locks beyond those that the thread held when it called it.
+// The locks that earlier handlers of this fork took: those beyond the locks that the thread held when it called fork().
 __attribute__((noinline)) void record_holds(const Slot& self, std::uint64_t wait) {
   for (std::uint32_t i = self.held_at_entry + 1; i <= depth(self) && i <= kMaxHeldLocks; ++i) {
     const HeldLock& entry = self.held[i];
@@ -97,7 +97,7 @@ HandlerWait begin_handler_wait(HandlerWaitKind kind, std::uint64_t object, LockK
   if (kind == HandlerWaitKind::kJoin) holder.slot = find_slot_by_thread_pointer(object);
   if (kind == HandlerWaitKind::kLock) holder = find_holder(object, lock_kind);
   const std::uint64_t owner = holder.slot != nullptr ? ensure_thread_record(*holder.slot) : 0;
-  // The holder may be about to release it: then its stack is no longer what it was, and bytes are all that we copy.
+  // The holder may be about to release the lock. Then its stack has changed, and the copy has meaningless bytes.
   const std::uint64_t owner_stack =
       holder.has_site ? append_stack(holder.site, holder.slot, kStackBytes, holder.slot != self, Importance::kFinding)
                       : 0;
@@ -115,7 +115,7 @@ HandlerWait begin_handler_wait(HandlerWaitKind kind, std::uint64_t object, LockK
   wait->timed = timed ? 1U : 0U;
   wait->done = 0;
   const std::uint64_t reference = record.commit();
-  // The site is known from the entry of fork() until the shim's own prepare handler, the last of all.
+  // The site is known from the beginning of fork() until the shim's own prepare handler, which runs last.
   if (kind == HandlerWaitKind::kLock && self->fork_site.pc != 0) record_holds(*self, reference);
   return {reference};
 }

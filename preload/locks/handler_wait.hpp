@@ -1,4 +1,4 @@
-// What an atfork handler waits for, said before it blocks.
+// Records what an atfork handler waits for, before it blocks.
 #pragma once
 
 #include "forksight/trace/handlers.hpp"
@@ -10,8 +10,8 @@ namespace forksight {
 struct HandlerWait {
   std::uint64_t record;  // 0: none
 };
-// `object`: the lock, the condition variable, or the thread pointer of the thread to be joined. By a thread that
-// is_in_handler.
+// `object`: the lock, the condition variable, or the thread pointer of the thread to be joined. The calling thread must
+// be inside of a handler (is_in_handler).
 HandlerWait begin_handler_wait(trace::HandlerWaitKind kind, std::uint64_t object, trace::LockKind lock_kind, bool timed,
                                const Site& site);
 void end_handler_wait(const HandlerWait& wait);

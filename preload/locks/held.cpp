@@ -9,14 +9,15 @@ namespace forksight {
 
 namespace {
 
-// Of the entries of a thread. Whoever never posts what it takes must not leave locks without room.
+// Per thread. A thread that never posts what it takes must not use up the room for locks.
 constexpr std::uint32_t kMostSemaphores = 32;
 
-// Moves what is above a hole down, for a hole that stays costs room for ever: whoever takes two locks and gives the
-// first back first would fill the array with them. A fork, of another thread or in a signal handler, may copy this at
-// any instant: each lock is there once, with its own site, or twice, which is_moved() tells.
+// Moves entries above a hole down, because a hole that stays takes room for ever: a thread that takes two locks and
+// releases the first one first would fill the array with holes. A fork, by another thread or in a signal handler, may
+// copy the array at any instant. In the copy each lock occurs once, with its own site, or twice, which is_moved()
+// detects.
 void close_holes(Slot* slot, HeldLock* hole) {
-  if (slot->is_closing_holes) return;  // a signal handler, in the middle of this: the hole stays
+  if (slot->is_closing_holes) return;  // called in a signal handler during this function: the hole stays
   slot->is_closing_holes = true;
   compiler_fence();
   HeldLock* to = hole;
@@ -45,11 +46,11 @@ void close_holes(Slot* slot, HeldLock* hole) {
 }  // namespace
 
 void drop_held(Slot* slot, HeldLock* entry) {
-  // A signal handler, in the middle of a move, gives back the very lock that is on its way.
+  // A signal handler that interrupted a move releases the very lock that is being moved.
   if (is_moved(*slot, entry)) slot->moving_to->lock = 0;
   entry->lock = 0;
   compiler_fence();
-  // A lock of before fork(), which one of its handlers gives back.
+  // A lock from before fork(), which a handler of that fork releases.
   const bool is_of_before = entry <= slot->held + slot->held_at_entry;
   if (is_of_before && !slot->is_closing_holes) --slot->held_at_entry;
   close_holes(slot, entry);

@@ -1,10 +1,9 @@
-// The held array of the calling thread: push on acquisition, pop on release. This is the lock path; nothing here
-// walks, hashes, allocates or calls.
-//
-// An entry becomes visible with `top`, whole, and nothing is cleared on release. A signal handler that locks before
-// `top` is stored uses the same entry and gives it back; so the entry is looked at after the store: `sp` was stored
-// first and no handler's is equal, hence if it is still there, so is the rest. Compiler fences suffice: the only
-// concurrent reader is a forked child, whose copy was taken by the kernel after every store that it contains.
+// The held array of the calling thread: push on acquisition, pop on release. This is the lock path; nothing here walks,
+// hashes, allocates or calls.
+//   `top` makes a complete entry visible, and nothing is cleared on release. A signal handler that locks before `top`
+//   is stored uses the same entry and releases it again. So the entry is checked after the store: `sp` was stored
+//   first, and no handler stores an equal value; hence if `sp` is unchanged, so is the rest. Compiler fences suffice:
+//   the only concurrent reader is a forked child, and the kernel made its copy after every store that it contains.
 #pragma once
 
 #include <atomic>
@@ -45,9 +44,9 @@ inline void push_held(Slot* slot, std::uint64_t tagged, Frame frame) {
   } while (FORKSIGHT_UNLIKELY(entry->site.sp != site.sp));
 }
 
-// The same in two steps, around the call that takes the lock: what a lock costs its other users is the time for which
-// it is held, so all that can be written before is. A signal handler that locks in between uses the same entry, as
-// above; one that leaves a lock held has moved `top`.
+// The same in two steps, around the call that takes the lock. A lock costs its other users the time for which it is
+// held, so everything is written before the call if possible. A signal handler that locks in between uses the same
+// entry, as above; one that leaves a lock held has moved `top`.
 inline HeldLock* fill_held(Slot* slot, std::uint64_t tagged, Frame frame) {
   HeldLock* const entry = slot->top;
   if (FORKSIGHT_UNLIKELY(is_end(entry))) return entry;
@@ -70,8 +69,7 @@ inline void show_held(Slot* slot, HeldLock* entry, std::uint64_t tagged, Frame f
   push_held(slot, tagged, frame);
 }
 
-// Removes the innermost entry if it is of the libc lock at `lock`. A mutex is tagged 0, which takes one comparison
-// less.
+// Removes the innermost entry if it is for the libc lock at `lock`. A mutex has the tag 0, which saves a comparison.
 template <bool is_mutex = false>
 inline bool pop_held(Slot* slot, const volatile void* lock) {
   HeldLock* const entry = slot->top - 1;
@@ -82,14 +80,15 @@ inline bool pop_held(Slot* slot, const volatile void* lock) {
   return true;
 }
 
-// Removes an entry, wherever it is in the array.
+// Removes an entry anywhere in the array.
 void drop_held(Slot* slot, HeldLock* entry);
 
-// As pop_held(), for an entry anywhere in the array, of whatever kind; false if there is none (locked by another
-// thread, or before the shim was ready).
+// As pop_held(), for an entry anywhere in the array, of any kind; false if there is none (another thread locked it, or
+// the shim was not ready then).
 bool pop_held_slow(Slot* slot, std::uint64_t lock);
 
-// For semaphores, which one thread may take many times without giving back: one entry, and none for a known signal.
+// For semaphores, which one thread may take many times without posting: one entry, and none for a semaphore that is
+// known to be a signal.
 void push_held_once_slow(Slot* slot, std::uint64_t tagged, Frame frame);
 inline void push_held_once(Slot* slot, std::uint64_t tagged, Frame frame) {
   if (FORKSIGHT_LIKELY(slot->top == slot->held + 1)) {

@@ -12,9 +12,9 @@ namespace {
 
 constexpr std::size_t kHeldStackBytes = 16U << 10U;
 
-// Where a stack is read to before it is known whether it is new. Its pages are copied only in a child that needs them.
+// A stack is copied here before it is known whether it is new. These pages are copied only in a child that needs them.
 alignas(4096) constinit std::byte g_bytes[kHeldStackBytes] = {};
-// A signal handler that forks while its process is at this: that child writes without looking.
+// Set if a signal handler forks while its process uses the buffer: that child writes the stack without comparing it.
 FORKSIGHT_WRITTEN_AT_FORK constinit bool g_in_use = false;
 
 std::atomic<std::uint64_t>& entry_of(trace::RecentRecord& recent, const Site& site) {
@@ -43,7 +43,7 @@ std::uint64_t record_held_stack(const Site& site, const Slot& holder, bool is_fo
   std::uint64_t reference = entry.load(std::memory_order_acquire);
   if (!is_recorded(reference, site, bytes, flags)) {
     reference = append_saved_stack(site, g_bytes, bytes, flags);
-    // Pairs with the load in another child: the record is whole.
+    // Pairs with the load in another child: the record is complete.
     if (reference != 0) entry.store(reference, std::memory_order_release);
   }
   g_in_use = false;

@@ -1,5 +1,5 @@
-// What <forksight/annotate.h> calls: the locks of the program's own authors, who say themselves when a thread waits
-// for one, has it, and releases it. The shim knows nothing of their memory.
+// The functions behind <forksight/annotate.h>: locks that a program implements itself. The program reports when a
+// thread waits for such a lock, has it, and releases it. The shim does not know the layout of these locks.
 #include <errno.h>
 #include <string.h>
 
@@ -27,8 +27,8 @@ std::uint64_t tag_of(const volatile void* lock, bool shared) {
   return tag_lock(lock, kKind) | (shared ? kSharedHold : 0);
 }
 
-// Exact in kind: an annotated lock may lie where a pthread lock lies. The innermost hold, reading or writing; false if
-// the thread has none.
+// Exact in the kind, because an annotated lock may be at the same address as a pthread lock. Removes the innermost
+// hold, reading or writing; false if the thread has none.
 bool pop(Slot* slot, const volatile void* lock) {
   const std::uint64_t tagged = tag_of(lock, false);
   HeldLock* entry = slot->top - 1;
@@ -84,7 +84,7 @@ FORKSIGHT_EXPORT_PLAIN(void, forksight_lock_released, const volatile void* lock)
   initialise();
   Slot* const slot = t_slot;
   if (slot != nullptr && pop(slot, lock)) return;
-  // Whoever releases what it does not hold resets it: a child handler.
+  // A thread that releases a lock that it does not hold resets it: this is a child handler.
   if (FORKSIGHT_UNLIKELY(locks_are_watched())) forget_orphan(lock, kKind);
 }
 

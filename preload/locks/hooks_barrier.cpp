@@ -1,4 +1,4 @@
-// Barriers: a thread that has arrived and is not copied by a fork is still counted in the child.
+// Barriers: a thread that has arrived and that a fork does not copy is still counted in the child.
 #include "guest/site.hpp"
 #include "loader/next.hpp"
 #include "locks/lost_waiters.hpp"

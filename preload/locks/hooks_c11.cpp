@@ -1,5 +1,5 @@
-// C11's mutexes: those of POSIX under another name. libc's own functions for them call each other inside, so they pass
-// the other hooks by.
+// C11's mutexes, which are those of POSIX under another name. libc's functions for them call libc's internal functions,
+// so these calls do not pass through the other hooks.
 #include <threads.h>
 
 #include "guest/site.hpp"
@@ -13,7 +13,7 @@ namespace {
 
 constexpr auto kKind = trace::LockKind::kMutex;
 
-// Reached by a tail call: the frame is the hook's own, as far as its caller can tell.
+// Reached by a tail call: so its frame is the hook's own, as far as the caller of the hook can see.
 __attribute__((noinline, cold)) int unlock_slow(mtx_t* mutex) {
   release_slow(mutex);
   const int result = FORKSIGHT_NEXT(mtx_unlock)(mutex);

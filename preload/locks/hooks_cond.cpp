@@ -1,5 +1,5 @@
-// Condition variables, of POSIX and of C11: a wait releases a mutex and acquires it again; in a forked child, waiters
-// of the parent may be in the way.
+// Condition variables of POSIX and C11. A wait releases a mutex and acquires it again. In a forked child, waiters of
+// the parent may be in the way.
 #include <threads.h>
 
 #include "guest/site.hpp"
@@ -15,7 +15,7 @@ namespace {
 
 using trace::SyncOperation;
 
-// Always inlined: the frame named here is the hook's. C11's types are those of POSIX under other names.
+// Always inlined, so that the frame used here is the hook's. C11's types are those of POSIX under other names.
 template <class Wait>
 __attribute__((always_inline)) inline int wait_on(void* condition, void* mutex, Wait wait) {
   if (FORKSIGHT_UNLIKELY(g_sync_is_watched)) {
@@ -29,7 +29,7 @@ __attribute__((always_inline)) inline int wait_on(void* condition, void* mutex, 
                    was_held ? static_cast<pthread_mutex_t*>(mutex) : nullptr, wait);
 }
 
-// Not inlined and reached by a tail call: the frame is the hook's own, as far as its caller can tell.
+// Not inlined, and reached by a tail call: so its frame is the hook's own, as far as the caller of the hook can see.
 template <class Condition>
 __attribute__((noinline, cold)) int operate_slow(Condition* condition, void*& next, SyncOperation operation) {
   initialise();
@@ -49,7 +49,7 @@ __attribute__((noinline, cold)) void destroy_slow(cnd_t* condition) {
 
 }  // namespace
 
-// The mutex is not held during the wait, and held from this call site on after it.
+// The mutex is not held during the wait. After the wait it counts as acquired at this call site.
 FORKSIGHT_EXPORT(int, pthread_cond_wait, pthread_cond_t* condition, pthread_mutex_t* mutex) {
   return wait_on(condition, mutex, [=] { return FORKSIGHT_NEXT(pthread_cond_wait)(condition, mutex); });
 }
@@ -73,7 +73,7 @@ FORKSIGHT_EXPORT(int, cnd_timedwait, cnd_t* condition, mtx_t* mutex, const times
   return wait_on(condition, mutex, [=] { return FORKSIGHT_NEXT(cnd_timedwait)(condition, mutex, deadline); });
 }
 
-// The rest is a load, a branch and a jump, but in a child that lost waiters.
+// Costs a load, a branch and a jump, except in a child that lost waiters.
 #define FORKSIGHT_CONDITION_HOOK(name, type, operation)                                                               \
   FORKSIGHT_EXPORT(int, name, type* condition) {                                                                      \
     if (FORKSIGHT_UNLIKELY(g_sync_is_watched)) return operate_slow(condition, g_next.name, SyncOperation::operation); \
@@ -83,7 +83,8 @@ FORKSIGHT_CONDITION_HOOK(pthread_cond_signal, pthread_cond_t, kSignal)
 FORKSIGHT_CONDITION_HOOK(pthread_cond_broadcast, pthread_cond_t, kBroadcast)
 FORKSIGHT_CONDITION_HOOK(pthread_cond_destroy, pthread_cond_t, kDestroy)
 
-// C11's functions are 0: never missing here, and called by programs that link against a libc that has them.
+// For C11's functions the value is 0: they are never missing here, and programs that call them link against a libc that
+// has them.
 #define FORKSIGHT_C11_CONDITION_HOOK(name, operation)                                                                 \
   FORKSIGHT_EXPORT(int, name, cnd_t* condition) {                                                                     \
     if (FORKSIGHT_UNLIKELY(g_sync_is_watched)) return operate_slow(condition, g_next.name, SyncOperation::operation); \

@@ -1,5 +1,6 @@
-// Static variables of functions: a thread is inside of their initialisation between __cxa_guard_acquire and
-// __cxa_guard_release. Compilers inline the test for "done already", so these run at the first use only.
+// Static variables of functions: a thread is inside of the initialisation between __cxa_guard_acquire and
+// __cxa_guard_release. Compilers inline the test whether it is already done, so these functions run at the first use
+// only.
 #include <errno.h>
 
 #include "guest/site.hpp"
@@ -26,7 +27,7 @@ void forget(std::uint64_t* guard) {
 
 }  // namespace
 
-// libstdc++ may throw from here (a recursive initialisation); nothing is left behind then.
+// libstdc++ may throw from here (a recursive initialisation); then no entry is left behind.
 FORKSIGHT_EXPORT(int, __cxa_guard_acquire, std::uint64_t* guard) {
   initialise();
   const Frame frame = FORKSIGHT_FRAME();

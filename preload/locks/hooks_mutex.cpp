@@ -20,7 +20,7 @@ __attribute__((always_inline)) inline int lock_mutex(pthread_mutex_t* mutex, boo
 
 }  // namespace
 
-// Locks the mutex; on success the thread holds it from this call site.
+// Locks the mutex. On success the thread holds it, acquired at this call site.
 #if FORKSIGHT_ASSEMBLY
 FORKSIGHT_MUTEX_LOCK_IN_ASSEMBLY;
 static_assert(EOWNERDEAD == 130);
@@ -39,7 +39,7 @@ FORKSIGHT_EXPORT(int, pthread_mutex_trylock, pthread_mutex_t* mutex) {
   return attempt(mutex, kKind, [=] { return FORKSIGHT_NEXT(pthread_mutex_trylock)(mutex); });
 }
 
-// With a deadline: in a child with orphans it errors instead of hanging, and is recorded so.
+// With a deadline: in a child with orphans it returns an error instead of hanging, and is recorded as such.
 FORKSIGHT_EXPORT(int, pthread_mutex_timedlock, pthread_mutex_t* mutex, const timespec* deadline) {
   return lock_mutex(mutex, true, [=] { return FORKSIGHT_NEXT(pthread_mutex_timedlock)(mutex, deadline); });
 }
@@ -64,7 +64,7 @@ FORKSIGHT_TAIL_CALLED int unlock_slow(pthread_mutex_t* mutex) {
 
 }  // namespace
 
-// Forgets the mutex before it is free, so that no other thread's acquisition can overtake.
+// Removes the entry before the mutex is free, so that no other thread's acquisition comes first.
 FORKSIGHT_EXPORT(int, pthread_mutex_unlock, pthread_mutex_t* mutex) {
   return release_fast<true>(mutex) ? FORKSIGHT_RESOLVED(pthread_mutex_unlock)(mutex) : unlock_slow(mutex);
 }

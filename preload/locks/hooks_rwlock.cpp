@@ -1,4 +1,4 @@
-// Read-write locks. A reader leaves no trace of who it is in the lock: only the held arrays know.
+// Read-write locks. The lock's memory does not record which threads are its readers: only the held arrays do.
 #include "guest/site.hpp"
 #include "locks/lock_guard.hpp"
 

@@ -1,6 +1,6 @@
-// Spinlocks, and semaphores used as locks. A semaphore may be a signal instead: one thread waits, another posts. So a
-// thread keeps one entry a semaphore at most, none of a known signal (semaphore_use.hpp), and the value in the frozen
-// memory decides whether it was taken.
+// Spinlocks, and semaphores that are used as locks. A semaphore may be a signal instead: one thread waits, another
+// posts. So a thread keeps at most one entry for a semaphore, and none for a known signal (semaphore_use.hpp), and the
+// value in the frozen memory decides whether it was taken.
 #include "guest/site.hpp"
 #include "loader/lazy_next.hpp"
 #include "locks/lock_guard.hpp"
@@ -16,7 +16,7 @@ namespace {
 constexpr auto kSpin = trace::LockKind::kSpinlock;
 constexpr auto kSemaphore = trace::LockKind::kSemaphore;
 
-// A wait that may block is noted, one that finds a value is not.
+// Only a wait that may block is noted, not one that finds a value.
 template <class Wait>
 int wait_noted(sem_t* semaphore, Frame frame, Wait wait) {
   Slot* const slot = t_slot;
@@ -42,15 +42,16 @@ FORKSIGHT_TAIL_CALLED int unlock_slow(pthread_spinlock_t* spin) {
 }
 
 FORKSIGHT_TAIL_CALLED int post_slow(sem_t* semaphore) {
-  // A thread whose array is full may have taken it.
+  // A thread with a full array may have taken it.
   if (!release_slow(semaphore) && (t_slot == nullptr || t_slot->overflow == 0)) note_semaphore_is_signal(semaphore);
   return FORKSIGHT_NEXT(sem_post)(semaphore);
 }
 
 }  // namespace
 
-// Where the real function is seen to be glibc's, its first attempt is made here: the call alone would cost a tenth of
-// the pair. One that fails goes to the real function, whose loop begins with another attempt.
+// If the real function is recognised as glibc's, its first attempt is made here, because the call alone would cost a
+// tenth of the lock and unlock. If the attempt fails, the real function is called, whose loop begins with another
+// attempt.
 FORKSIGHT_EXPORT(int, pthread_spin_lock, pthread_spinlock_t* spin) {
   return acquire(spin, kSpin, false, [=] {
     const bool is_taken = g_spin_is_glibcs && __atomic_sub_fetch(spin, 1, __ATOMIC_ACQUIRE) == 0;
@@ -66,7 +67,7 @@ FORKSIGHT_EXPORT(int, pthread_spin_unlock, pthread_spinlock_t* spin) {
   return release_fast(spin) ? FORKSIGHT_NEXT(pthread_spin_unlock)(spin) : unlock_slow(spin);
 }
 
-// One that finds a value cannot block: only the others note a wait.
+// A call that finds a value cannot block: only the others note a wait.
 FORKSIGHT_EXPORT(int, sem_wait, sem_t* semaphore) {
   if (FORKSIGHT_UNLIKELY(t_fast == nullptr || is_taken(kSemaphore, semaphore))) {
     const Frame frame = FORKSIGHT_FRAME();
@@ -91,7 +92,7 @@ FORKSIGHT_EXPORT(int, sem_trywait, sem_t* semaphore) {
   return attempt<Push::kOnce>(semaphore, kSemaphore, [=] { return FORKSIGHT_NEXT(sem_trywait)(semaphore); });
 }
 
-// Who was woken by a semaphore of its own, as CPython's conditions are, has taken it and never gives it back.
+// A thread that was woken by a semaphore of its own, as CPython's conditions have, has taken it and never posts it.
 FORKSIGHT_EXPORT(int, sem_destroy, sem_t* semaphore) {
   release_slow(semaphore);
   note_semaphore_ends(semaphore);

@@ -17,18 +17,18 @@ namespace {
 
 using trace::LockKind;
 
-// The robust mutexes of a thread, as the kernel walks them when it dies (linux/futex.h). glibc laces the list through
-// the mutexes, from one `next` to the other's, and keeps the way back in the word before it, in the head as in each
-// mutex (nptl/descr.h, pthreadP.h).
+// The robust mutexes of a thread, as the kernel follows them when the thread dies (linux/futex.h). glibc links the list
+// through the mutexes, from one `next` to the next one's, and keeps the way back in the word before it, in the head as
+// in each mutex (nptl/descr.h, pthreadP.h).
 struct RobustList {
-  std::uint64_t next;  // bit 0: that one is priority-inheriting
+  std::uint64_t next;  // bit 0: the next mutex is priority-inheriting
   std::int64_t futex_offset;
   std::uint64_t pending;
 };
 constexpr std::uint64_t kPiBit = 1;
 
-// glibc empties the list in the child: what the thread still holds has to be entered again, or nobody would learn that
-// the thread died with it.
+// glibc empties the list in the child. Mutexes that the thread still holds must be entered again, or the kernel could
+// not mark them if the thread died while it holds them.
 bool enter_robust_list(MutexMemory& mutex) {
   RobustList* head = nullptr;
   std::size_t bytes = 0;
@@ -46,13 +46,15 @@ bool enter_robust_list(MutexMemory& mutex) {
 bool give_mutex(MutexMemory& mutex, std::int32_t parent_tid, std::int32_t child_tid) {
   if (mutex.owner != parent_tid) return false;
   if (mutex.is_robust() && !enter_robust_list(mutex)) return false;
-  // These two keep the owner in the futex word, too, with the kernel's bits for waiters: there are none here.
+  // These two also have the owner in the futex word, together with the kernel's bits for waiters; here there are no
+  // waiters.
   if (mutex.has_tid_in_lock()) mutex.lock = static_cast<std::uint32_t>(child_tid);
   mutex.owner = child_tid;
   return true;
 }
 
-// As a writer leaves the lock whom nobody waits for: readers and writers that waited at the fork are counted in it.
+// The state that a writer leaves behind if nobody waits: readers and writers that waited at the fork are counted in the
+// lock.
 bool give_rwlock(RwlockMemory& rwlock, std::int32_t parent_tid, std::int32_t child_tid) {
   if (rwlock.cur_writer != parent_tid) return false;
   rwlock.readers = RwlockMemory::kWritePhase | RwlockMemory::kWriteLocked;
@@ -63,8 +65,8 @@ bool give_rwlock(RwlockMemory& rwlock, std::int32_t parent_tid, std::int32_t chi
   return true;
 }
 
-// The word that says that the lock is taken comes last: from then on a thread of the child may have it. One that waited
-// already, because the proof did not hold before, is woken to try again.
+// The word that says that the lock is taken is written last: from then on a thread of the child may take it. A thread
+// that waited already, because the proof did not hold before, is woken to try again.
 void set_free(std::uint32_t& word, std::uint32_t value) {
   __atomic_store_n(&word, value, __ATOMIC_RELEASE);
   sys::call(SYS_futex, sys::word(&word), FUTEX_WAKE_PRIVATE, INT_MAX);
@@ -109,7 +111,7 @@ bool recover_lock(void* lock, LockKind kind) {
       static_cast<std::uint32_t*>(lock)[1] = 0;
       set_free(*static_cast<std::uint32_t*>(lock), 0);
       break;
-    case LockKind::kCustom: return false;  // only its own code knows what it is
+    case LockKind::kCustom: return false;  // only the program's own code knows its layout
     case LockKind::kBarrier:
     case LockKind::kCondition: return false;  // lost_waiters.hpp
   }

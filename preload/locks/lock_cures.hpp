@@ -1,5 +1,5 @@
-// What may be written into a lock of a forked child. All of it is fork-child-safe, and nothing here touches memory that
-// the parent shares: there the lock is the parent's.
+// What the shim may write into a lock of a forked child. All of it is fork-child-safe. Nothing here writes to memory
+// that the parent shares, because there the lock belongs to the parent.
 #pragma once
 
 #include <cstdint>
@@ -8,13 +8,13 @@
 
 namespace forksight {
 
-// A lock that the forking thread holds, and that knows it as `parent_tid`, is told that its owner is `child_tid`: the
-// same thread, as far as the program can tell. Recursion, type and attributes stay; whoever waited for the lock at the
-// fork is not here and is forgotten. False: left as it was. Must run in the child's only thread.
+// The forking thread holds a lock that knows it as `parent_tid`: makes `child_tid` the owner. For the program that is
+// the same thread. Recursion, type and attributes stay; threads that waited for the lock at the fork do not exist here
+// and are forgotten. False: the lock is unchanged. Must run in the child's only thread.
 bool give_to_child(void* lock, trace::LockKind kind, std::int32_t parent_tid, std::int32_t child_tid);
 
-// Re-initialises a lock that is proven lost (orphan_proof.hpp) in place, keeping its type and attributes. What it
-// protected stays as its holder left it. False: left as it was.
+// Re-initialises a lock that is proven to be lost (orphan_proof.hpp) in place, and keeps its type and attributes. The
+// data that it protects stays as its holder left it. False: the lock is unchanged.
 bool recover_lock(void* lock, trace::LockKind kind);
 
 }  // namespace forksight

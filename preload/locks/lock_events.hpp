@@ -1,14 +1,15 @@
-// Locks were taken and given back, where kForesight of g_slow_locks is set. observers.def lists who is told.
+// Events: locks were taken and released. Sent only if kForesight of g_slow_locks is set. observers.def lists the
+// receivers.
 #pragma once
 
 #include "record/slots.hpp"
 
 namespace forksight {
 
-// The calling thread acquired the lock and has pushed it on its array. `waits`: by a call that waits until it has it,
-// which neither an attempt nor one with a deadline does.
+// The calling thread acquired the lock and has pushed it on its array. `waits`: by a call that waits until it has the
+// lock, not by a trylock or a call with a deadline.
 void lock_acquired(Slot* slot, const volatile void* lock, trace::LockKind kind, bool waits);
-// It is about to release it, or to wait for a condition; the lock is on its array still.
+// The thread is about to release the lock, or to wait for a condition; the lock is still on its array.
 void lock_released(Slot* slot, const volatile void* lock);
 // An entry of the held array is about to move down to `to`.
 void held_moved(Slot* slot, HeldLock* to, const HeldLock* from);

@@ -1,4 +1,5 @@
-// What all lock hooks share. The fast path of an acquisition is: one thread-local load and branch, the real call, push.
+// What all lock hooks share. The fast path of an acquisition consists of one thread-local load and branch, the real
+// call, and a push.
 #pragma once
 
 #include <errno.h>
@@ -12,7 +13,7 @@
 
 namespace forksight {
 
-// EOWNERDEAD: a robust mutex was acquired, its former owner is dead.
+// EOWNERDEAD: a robust mutex was acquired, and its former owner is dead.
 inline bool was_acquired(int result) { return result == 0 || result == EOWNERDEAD; }
 
 enum class Push { kEach, kOnce };  // see push_held_once
@@ -26,8 +27,8 @@ inline void note_acquired(Slot* slot, const volatile void* lock, trace::LockKind
   }
 }
 
-// Tells the other threads of a child with orphans that this one asks for the lock, until it is entered as held:
-// orphan_proof.cpp pairs with it.
+// Tells the other threads of a child with orphans that this thread asks for the lock, until the lock is entered as
+// held. orphan_proof.cpp reads it.
 class Taking {
  public:
   Taking(Slot* slot, const volatile void* object) : slot_(slot) {
@@ -43,12 +44,12 @@ class Taking {
 
  private:
   Slot* slot_;
-  std::uint64_t outer_ = 0;  // a signal handler may lock within another lock's call
+  std::uint64_t outer_ = 0;  // a signal handler may lock during the call for another lock
 };
 
-// The child of a fork that orphaned locks, and a thread inside of an atfork handler: if the lock is taken, says what is
-// known about it before blocking. Looks at the lock and does not try it: an attempt ignores invalid deadlines, is no
-// cancellation point, and leaves a robust mutex that is beyond recovery locked (glibc 2.36).
+// For the child of a fork that orphaned locks, and for a thread inside of an atfork handler: if the lock is taken,
+// records what is known about it before blocking. It reads the lock and does not try to take it: a trylock ignores
+// invalid deadlines, is no cancellation point, and leaves a robust mutex that cannot be recovered locked (glibc 2.36).
 template <class Lock>
 int acquire_watched(const volatile void* object, trace::LockKind kind, bool timed, Frame frame, Lock lock) {
   const bool taken = is_taken(kind, object);
@@ -79,8 +80,8 @@ __attribute__((noinline, cold)) int acquire_slow(const volatile void* object, tr
   return result;
 }
 
-// Acquires by `lock`, which returns what the hook returns, and holds the lock from the hook's caller on if that
-// succeeds. Always inlined: the frame named here is the hook's. pthread_mutex_lock has this in assembly, too.
+// Acquires by `lock` and returns its result. On success the thread holds the lock, acquired at the hook's caller.
+// Always inlined, so that the frame used here is the hook's. pthread_mutex_lock also has an assembly version.
 template <Push push = Push::kEach, class Lock>
 __attribute__((always_inline)) inline int acquire(const volatile void* object, trace::LockKind kind, bool timed,
                                                   Lock lock) {
@@ -91,7 +92,7 @@ __attribute__((always_inline)) inline int acquire(const volatile void* object, t
     keep(frame);
     return result;
   }
-  // Afterwards it is t_slot: t_fast may have gone meanwhile, by a fork in a signal handler.
+  // Afterwards the slot is t_slot: t_fast may be null by then, after a fork in a signal handler.
   if constexpr (push == Push::kEach) {
     HeldLock* const entry = fill_held(slot, tag_lock(object, kind), FORKSIGHT_FRAME());
     const int result = lock();
@@ -104,7 +105,7 @@ __attribute__((always_inline)) inline int acquire(const volatile void* object, t
   }
 }
 
-// An attempt never blocks, so it touches nothing.
+// A trylock never blocks, so it makes no touch.
 template <Push push = Push::kEach, class TryLock>
 __attribute__((always_inline)) inline int attempt(const volatile void* object, trace::LockKind kind, TryLock try_lock) {
   const bool is_watched = FORKSIGHT_UNLIKELY(t_fast == nullptr) && locks_are_watched();
@@ -118,16 +119,16 @@ __attribute__((always_inline)) inline int attempt(const volatile void* object, t
   return result;
 }
 
-// Before the real unlock: afterwards the lock may be somebody else's, or its memory gone. False: the slow path is due,
-// because the entry is not the innermost one, or because this thread or child has no fast path.
+// Called before the real unlock: afterwards another thread may have the lock, or its memory may be gone. False: the
+// slow path is needed, because the entry is not the innermost one, or because this thread or child has no fast path.
 template <bool is_mutex = false>
 inline bool release_fast(const volatile void* lock) {
   Slot* const slot = t_fast;
   return FORKSIGHT_LIKELY(slot != nullptr) && pop_held<is_mutex>(slot, lock);
 }
 
-// What a release does that is not fast. Its hook calls it last, which compiles to a jump: so its frame is the hook's
-// own, as far as the hook's caller can tell.
+// The slow part of a release. Its hook calls it last, which compiles to a jump: so its frame is the hook's own, as far
+// as the caller of the hook can see.
 #define FORKSIGHT_TAIL_CALLED __attribute__((noinline, cold))
 
 inline bool release_slow(const volatile void* lock) {

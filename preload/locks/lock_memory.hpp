@@ -1,5 +1,5 @@
-// What the memory of a lock says, by the layouts of the libc that runs. Of a libc that is not known every lock is free
-// and has no owner: nothing is said about it, and nothing is done to it.
+// What the memory of a lock means, by the layouts of the running libc. With an unknown libc every lock counts as free
+// and without an owner: the shim reports nothing about it and does nothing to it.
 #pragma once
 
 #include <cstddef>
@@ -31,7 +31,7 @@ constexpr std::size_t lock_bytes(trace::LockKind kind) {
     case trace::LockKind::kRwlockWrite: return sizeof(RwlockMemory);
     case trace::LockKind::kSpinlock: return sizeof(SpinlockMemory);
     case trace::LockKind::kGuard: return 8;
-    case trace::LockKind::kCustom: return 0;  // laid out as its author likes
+    case trace::LockKind::kCustom: return 0;  // with a layout of its author's choice
     case trace::LockKind::kSemaphore:
     case trace::LockKind::kBarrier: return abi::Barrier::kObjectBytes;
     case trace::LockKind::kCondition: return abi::kConditionBytes;
@@ -39,13 +39,13 @@ constexpr std::size_t lock_bytes(trace::LockKind kind) {
   return 0;
 }
 
-// A free one if the layout is not that of the libc that runs.
+// A free lock if the layout is not that of the running libc.
 template <class T>
 T decode_lock(const void* memory) {
   return T::kVersions.have(g_libc.version) ? abi::load<T>(memory) : T{};
 }
 
-// The same of memory that may be gone.
+// The same for memory that may not exist any more.
 template <class T>
 bool read_lock(const volatile void* lock, T& to) {
   return T::kVersions.have(g_libc.version) && read_memory(const_cast<const void*>(lock), &to, sizeof to) == sizeof to;
@@ -53,7 +53,7 @@ bool read_lock(const volatile void* lock, T& to) {
 
 inline bool is_initialising(const void* guard) { return abi::is_initialising(abi::load<std::uint64_t>(guard)); }
 
-// Would an acquisition find the lock taken? Reads it where it lies, as that acquisition would.
+// True if an acquisition would find the lock taken. Reads the lock in place, as the acquisition would.
 inline bool is_taken(trace::LockKind kind, const volatile void* lock) {
   const void* const memory = const_cast<const void*>(lock);
   switch (kind) {

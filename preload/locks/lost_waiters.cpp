@@ -33,10 +33,10 @@ constexpr std::size_t kTouchStackBytes = 16U << 10U;
 
 enum class Stage : std::uint32_t {
   kUnseen,  // not touched yet
-  kBusy,    // somebody is looking for the first time
+  kBusy,    // a thread is examining it for the first time
   kLost,    // has lost waiters
   kCured,   // had them
-  kGone,    // has none: re-made by the program, shared with the parent, or never had any
+  kGone,    // has none: the program re-made it, the parent shares it, or it never had any
 };
 
 struct LostWait {
@@ -44,11 +44,12 @@ struct LostWait {
   LockKind kind;
   std::atomic<Stage> stage;
   std::uint64_t fork_record;
-  std::uint64_t thread_record;  // of one waiter
-  std::uint64_t held_record;    // what is told of the waiters, 0: nothing yet
-  std::uint8_t memory[56];      // as it was at the first touch; a cured condition variable's goes on from there
-  std::uint32_t lost;           // waiters, or arrivals
-  bool was_stolen_from;         // told
+  std::uint64_t thread_record;  // of one of its waiters
+  std::uint64_t held_record;    // the record about the waiters; 0: not written yet
+  // the memory at the first touch; for a cured condition variable, the memory after the cure
+  std::uint8_t memory[56];
+  std::uint32_t lost;    // number of lost waiters, or lost arrivals
+  bool was_stolen_from;  // told
 };
 
 constinit LostWait g_lost[kMaxLostWaits] = {};
@@ -87,10 +88,11 @@ bool is_lost_waiter(const Slot& slot, const LostWait& wait) {
          slot.wait_object == wait.object;
 }
 
-// Null: not known, and nothing is lost there.
+// Null: the layout is not known, so no waiters count as lost.
 const abi::ConditionLayout* condition_layout() { return abi::layout_of(g_libc.condition); }
 
-// Does the memory count threads that the child does not have? Nobody of the child has been inside.
+// The number of threads that the memory counts and that the child does not have. No thread of the child has been inside
+// yet.
 std::uint32_t count_lost(LockKind kind, const void* memory) {
   if (kind == LockKind::kCondition) {
     const abi::ConditionLayout* const layout = condition_layout();
@@ -106,8 +108,8 @@ bool are_cured(LockKind kind) {
   return kind == LockKind::kCondition && (cures(trace::Cure::kCondvars) || cures(trace::Cure::kOrphans));
 }
 
-// The state of a condition variable is its clock, whether processes share it, and who waits. Nobody does. The count
-// comes last: a fork in between finds it, and begins anew.
+// The state of a condition variable consists of its clock, whether processes share it, and its waiters. There are none
+// here. The count is written last: a child that is forked in between finds it, and begins again.
 void remake(const abi::ConditionLayout& layout, std::uint64_t object) {
   auto* const words = reinterpret_cast<volatile std::uint32_t*>(object);
   const std::size_t wrefs = layout.wrefs / sizeof *words;
@@ -118,7 +120,7 @@ void remake(const abi::ConditionLayout& layout, std::uint64_t object) {
   words[wrefs] = words[wrefs] & (abi::Condition::kShared | abi::Condition::kClock);
 }
 
-// The first touch. The program is about to use the object, so it is mapped, and what the waiter took it for.
+// The first touch. The program is about to use the object, so it is mapped, and is what the waiter took it for.
 void examine(LostWait& wait) {
   const auto* memory = reinterpret_cast<const void*>(wait.object);
   memcpy(wait.memory, memory, lock_bytes(wait.kind));
@@ -127,13 +129,13 @@ void examine(LostWait& wait) {
   if (wait.lost == 0 || is_in_shared_mapping(memory)) {
     stage = Stage::kGone;
   } else if (are_cured(wait.kind) && is_in_private_mapping(memory)) {
-    remake(*condition_layout(), wait.object);  // known, or nobody would be lost
+    remake(*condition_layout(), wait.object);  // the layout is known, because waiters are lost
     stage = Stage::kCured;
   }
   wait.stage.store(stage, std::memory_order_release);
 }
 
-// Null: nothing is lost there.
+// Null: no waiters are lost there.
 LostWait* find_examined(const volatile void* object, LockKind kind) {
   LostWait* const wait = find(reinterpret_cast<std::uint64_t>(object), kind);
   if (wait == nullptr) return nullptr;
@@ -142,8 +144,8 @@ LostWait* find_examined(const volatile void* object, LockKind kind) {
     examine(*wait);
     stage = wait->stage.load(std::memory_order_relaxed);
   }
-  // The other thread is done in a moment: it waits for nothing. A child that is forked meanwhile begins anew. The bound
-  // is for a signal handler that came in between, where these functions are not allowed.
+  // The other thread finishes in a moment, because it waits for nothing. A child that is forked meanwhile begins again.
+  // The bound is for a signal handler that came in between, where these functions are not allowed.
   for (int i = 0; stage == Stage::kBusy && i < kMostYields; ++i) {
     sys::yield();
     stage = wait->stage.load(std::memory_order_acquire);
@@ -158,7 +160,7 @@ std::uint64_t append_waiter(const LostWait& wait, std::uint64_t thread, std::uin
   return append(trace::RecordType::kHeld, held, Importance::kFinding);
 }
 
-// The slots of lost threads are readable until new threads take them.
+// The slots of lost threads can be read until new threads take them.
 std::uint64_t tell_waiters(const LostWait& wait) {
   std::uint64_t first = 0;
   std::uint32_t told = 0;
@@ -217,11 +219,11 @@ Touch touch_condition(const volatile void* object, SyncOperation operation, cons
   LostWait* const wait = find_examined(object, LockKind::kCondition);
   if (wait == nullptr) return {0};
   const bool is_cured = wait->stage.load(std::memory_order_relaxed) == Stage::kCured;
-  const abi::ConditionLayout& layout = *condition_layout();  // known, or nobody would be lost
+  const abi::ConditionLayout& layout = *condition_layout();  // the layout is known, because waiters are lost
   abi::Condition now = abi::load_condition(layout, const_cast<const void*>(object));
   abi::Condition then = abi::load_condition(layout, wait->memory);
   const std::uint64_t lost_position = then.position();
-  // Re-made by the program meanwhile, in place.
+  // The program has re-made it in place in the meantime.
   if (!is_cured && (now.position() < lost_position || now.waiters() < wait->lost)) {
     wait->stage.store(Stage::kGone, std::memory_order_relaxed);
     return {0};
@@ -251,7 +253,7 @@ Touch touch_barrier(const volatile void* object, SyncOperation operation, const 
     wait->stage.store(Stage::kGone, std::memory_order_relaxed);
     return {0};
   }
-  // Once a round is complete with them, lost arrivals are in nobody's way but the destroyer's.
+  // Once a round is complete with them, lost arrivals only prevent a destroy.
   if (operation == SyncOperation::kWait && (now.round != then.round || then.pending() == 0)) return {0};
   const bool aborts = g_config.on_orphan == trace::OrphanPolicy::kAbort && operation == SyncOperation::kDestroy;
   const Touch touch =

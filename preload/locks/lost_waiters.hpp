@@ -1,9 +1,8 @@
-// Condition variables and barriers that a forked child inherited with threads of its parent still counted in: waiters
-// that do not exist here. They never leave, so whoever waits for them to leave hangs: pthread_cond_destroy, sometimes
-// signal and broadcast, the barrier's own functions.
-//
-// At the fork only their addresses are kept. Memory is looked at when the child touches one: then it is what the
-// program says it is, and a child that only execs pays nothing.
+// Condition variables and barriers that a forked child inherited while they count threads of its parent: waiters that
+// do not exist in the child. They never leave, so calls that wait for them to leave hang: pthread_cond_destroy,
+// sometimes signal and broadcast, and the functions of barriers.
+//   At the fork only their addresses are noted. Their memory is read when the child touches one: then the program
+//   itself uses it as such an object, and a child that only execs pays nothing.
 #pragma once
 
 #include "forksight/trace/format.hpp"
@@ -14,14 +13,14 @@
 
 namespace forksight {
 
-// True in a process that may have inherited such objects, and before the shim is up. What the hooks look at first.
+// True in a process that may have inherited such objects, and before the shim is started. The hooks look at it first.
 extern bool g_sync_is_watched;
 
-// The shim is up.
+// The shim is started.
 void begin_watching_sync();
 
-// `operation` is about to be done on the object. Writes what is known if it may block for lost waiters' sake; re-makes
-// a condition variable if the cure is on. end_touch() after it.
+// Called before `operation` is done on the object. If the operation may block because of lost waiters, records what is
+// known; re-makes a condition variable if the cure is on. Call end_touch() afterwards.
 Touch touch_condition(const volatile void* condition, trace::SyncOperation operation, const Site& site);
 Touch touch_barrier(const volatile void* barrier, trace::SyncOperation operation, const Site& site);
 

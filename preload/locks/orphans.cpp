@@ -35,7 +35,7 @@ constexpr int kMostYields = 10'000;
 
 FORKSIGHT_WRITTEN_AT_FORK constinit std::atomic<bool> g_is_recovering{false};
 
-// An annotated lock may have a lock of libc as its first member: same address, two locks.
+// An annotated lock may have a lock of libc as its first member: two locks at the same address.
 bool is_custom(LockKind kind) { return kind == LockKind::kCustom; }
 
 bool is_same_lock(std::uint64_t tagged, const volatile void* lock, LockKind kind) {
@@ -43,20 +43,20 @@ bool is_same_lock(std::uint64_t tagged, const volatile void* lock, LockKind kind
          is_custom(lock_kind(tagged)) == is_custom(kind);
 }
 
-// Memory that held a lock of another kind at the fork is used again: what the old bytes meant says nothing about it.
+// Memory that had a lock of another kind at the fork was reused: the meaning of the old bytes says nothing about it.
 bool is_same_kind(LockKind recorded, LockKind asked) {
   const auto is_rwlock = [](LockKind kind) { return kind == LockKind::kRwlockRead || kind == LockKind::kRwlockWrite; };
   return recorded == asked || (is_rwlock(recorded) && is_rwlock(asked));
 }
 
-// A lock that other processes use has a live owner in the parent. glibc sets the pshared bit of every robust mutex
-// (nptl/pthread_mutex_init.c): of those the mapping decides.
+// A lock that processes share has a living owner in the parent. glibc sets the pshared bit of every robust mutex
+// (nptl/pthread_mutex_init.c): for these the mapping decides.
 bool is_process_shared(const MutexMemory& mutex, const volatile void* lock) {
   return mutex.is_shared() && (!mutex.is_robust() || is_in_shared_mapping(lock));
 }
 
-// Does the lock's own memory, copied from `lock`, say that `tid` holds it, in this process alone? Out of line: its copy
-// of the lock is no part of the deepest frame of a fork.
+// True if the lock's memory, copied from `lock`, says that `tid` holds it, in this process only. Out of line, so that
+// its copy of the lock is not part of the deepest frame of a fork.
 __attribute__((noinline)) bool confirms(LockKind kind, const void* memory, const volatile void* lock,
                                         std::int32_t tid) {
   switch (kind) {
@@ -86,7 +86,7 @@ __attribute__((noinline)) bool confirms(LockKind kind, const void* memory, const
   return false;
 }
 
-// Locks that the continuing thread cannot release in the child although it holds them.
+// Locks that the continuing thread holds but cannot release in the child.
 __attribute__((noinline)) bool breaks_for_holder(LockKind kind, const void* memory) {
   if (kind == LockKind::kMutex) return decode_lock<MutexMemory>(memory).checks_owner();
   return kind == LockKind::kRwlockWrite;
@@ -121,7 +121,7 @@ bool collect_from(Slot& holder, std::uint64_t fork, std::int32_t tid_at_fork, bo
   for (const HeldLock* at = &holder.held[1]; at < holder.top && at < std::end(holder.held); ++at) {
     const HeldLock entry = *at;
     if (entry.lock == 0 || is_moved(holder, at)) continue;
-    // Of a thread that had ended: no fork left it behind, and nobody could have counted on it to post.
+    // The entry belongs to a thread that had ended: no fork left it behind, and no thread could count on it to post.
     if (lock_kind(entry.lock) == LockKind::kSemaphore &&
         holder.state.load(std::memory_order_relaxed) == SlotState::kEnded)
       continue;
@@ -132,14 +132,15 @@ bool collect_from(Slot& holder, std::uint64_t fork, std::int32_t tid_at_fork, bo
     if (!confirms(lock_kind(entry.lock), memory, lock, tid_at_fork)) continue;
     const std::uint64_t stack = record_held_stack(entry.site, holder, is_forking);
     const std::uint64_t held = append_held(fork, entry.lock, memory, bytes, holder, stack);
-    // After a fork by the system call itself, libc takes the thread for who it was.
+    // After a fork by the bare system call, libc still uses the old id of the thread.
     const bool is_renamed = lock_tid() != tid_at_fork;
     if (is_forking && !(is_renamed && breaks_for_holder(lock_kind(entry.lock), memory))) continue;
-    if (is_forking) forget_orphan(lock, lock_kind(entry.lock));  // of an earlier fork: it was free since
+    // an orphan of an earlier fork: it was free since then
+    if (is_forking) forget_orphan(lock, lock_kind(entry.lock));
     Orphan* const orphan = remember(entry.lock, held, fork, tid_at_fork, memory);
     if (orphan == nullptr) continue;
     orphan->by_forking_thread = is_forking;
-    // A lock that was taken several times is no longer this tid's after the first of its entries.
+    // If a lock was taken several times, it no longer belongs to this tid after the first of its entries.
     orphan->given = is_forking && cures(trace::Cure::kSelfHeld) &&
                     give_to_child(const_cast<void*>(lock), lock_kind(entry.lock), tid_at_fork, lock_tid());
     found = true;
@@ -149,7 +150,7 @@ bool collect_from(Slot& holder, std::uint64_t fork, std::int32_t tid_at_fork, bo
   return found || holder.overflow != 0;
 }
 
-// The lock is still in the state that the fork left it in.
+// The lock is still in the state in which the fork left it.
 bool is_still_lost(const Orphan& orphan) {
   std::uint8_t memory[56] = {};
   const LockKind kind = lock_kind(orphan.tagged);
@@ -159,7 +160,7 @@ bool is_still_lost(const Orphan& orphan) {
   return confirms(kind, memory, lock, orphan.holder_tid);
 }
 
-// No array entry matched (the fork fell between the lock and its record): a mutex still names its owner.
+// No entry matched, because the fork came between the lock and its record. A mutex still names its owner.
 Orphan* adopt_by_owner(const volatile void* lock) {
   MutexMemory mutex{};
   if (!read_lock(lock, mutex)) return nullptr;
@@ -186,7 +187,7 @@ Orphan* find_orphan(const volatile void* lock, LockKind kind, bool shared) {
     // A reader does not wait for readers.
     if (shared && (orphan.tagged & kSharedHold) != 0) continue;
     if (kind == LockKind::kRwlockRead && lock_kind(orphan.tagged) == LockKind::kRwlockRead) continue;
-    // A spinlock does not say whether processes share it; a shared one has a live owner in the parent.
+    // A spinlock does not record whether processes share it. A shared one has a living owner in the parent.
     if (kind == LockKind::kSpinlock && is_in_shared_mapping(lock)) continue;
     if (is_still_lost(orphan)) return &orphan;
   }
@@ -216,8 +217,8 @@ bool is_surely_lost(const Orphan& orphan) {
       {orphan.tagged, orphan.holder_tid, count_lost_readers(lock_address(orphan.tagged)), orphan.state});
 }
 
-// One thread at a time: a second one finds the lock recovered, and what was known of it forgotten. The bound is for a
-// signal handler that came in between.
+// Only one thread at a time: a second thread finds the lock recovered, and its entry removed. The bound is for a signal
+// handler that came in between.
 bool begin_recovery() {
   for (int i = 0; i < kMostYields; ++i) {
     if (!g_is_recovering.exchange(true, std::memory_order_acquire)) return true;
@@ -231,7 +232,7 @@ bool recover(const Orphan& orphan) {
   const std::uint64_t tagged = orphan.tagged;
   const bool proven = is_surely_lost(orphan);
   auto* const lock = reinterpret_cast<void*>(lock_address(tagged));
-  // Forgotten first: once it is recovered, a thread of the child may have it.
+  // The entry is removed first, because a thread of the child may take the lock as soon as it is recovered.
   if (proven) forget_orphan(lock, lock_kind(tagged));
   const bool recovered = proven && recover_lock(lock, lock_kind(tagged));
   g_is_recovering.store(false, std::memory_order_release);
@@ -262,7 +263,7 @@ void end_process() {
   for (;;) sys::call(SYS_exit_group, 128 + SIGABRT);
 }
 
-// Reads the frozen held arrays, settles each entry by the lock's own memory, writes the facts.
+// Reads the frozen held arrays, checks each entry against the lock's own memory, and writes the facts.
 void at_fork::Orphans::reads(const Fork& fork_now) {
   Slot* const forking = &fork_now.self;
   bool found = locks_are_watched();
@@ -314,9 +315,9 @@ void touch_refused_unlock(const volatile void* lock, int result, const Site& sit
 }
 
 void forget_acquired(const volatile void* lock, LockKind kind, const Site& site) {
-  if (kind == LockKind::kRwlockRead) return;  // readers that were lost stay lost when one more reads
+  if (kind == LockKind::kRwlockRead) return;  // lost readers stay lost when another thread reads
   const Orphan* const given = find_given(lock);
-  // Not a lock that its own child handler made anew, and that is taken for the first time.
+  // Except for a lock that the child's own handler made anew, and that is taken for the first time.
   const bool is_relock = given != nullptr && lock_kind(given->tagged) == LockKind::kMutex &&
                          decode_lock<MutexMemory>(const_cast<const void*>(lock)).count > 1;
   if (is_relock) end_touch({append_touch(*given, trace::TouchKind::kLock, TouchAction::kGiven, 0, site)}, 0);

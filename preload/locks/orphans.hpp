@@ -1,5 +1,5 @@
-// Locks that a forked child inherited in a state that nobody is left to change: held by threads that do not exist
-// here, or held by the forking thread under a thread id that is not its own any more. Used in the child only, off the
+// Locks that a forked child inherited in a state that no thread can change: held by threads that do not exist in the
+// child, or held by the forking thread under a thread id that it no longer has. Used only in the child and only off the
 // lock path: an acquisition looks here after it found its lock taken.
 #pragma once
 
@@ -15,29 +15,27 @@ namespace forksight {
 // True in a forked child that inherited such locks.
 inline bool locks_are_watched() { return (g_slow_locks & kSlowOrphans) != 0; }
 
-// What is known to be lost about the lock that an operation found taken.
+// What is known to be lost about a lock that an operation found taken.
 struct Touch {
-  std::uint64_t record;  // ref of the kTouch record, 0: none written
+  std::uint64_t record;  // ref of the kTouch record; 0: none was written
 };
 
-// An acquisition is about to block. Writes the finding first; applies --on-orphan.
-// `shared`: a reader's, of a lock of the program's own.
+// An acquisition is about to block. Writes the record first, and applies --on-orphan. `shared`: by a reader, for an
+// annotated lock.
 Touch touch_lock(const volatile void* lock, trace::LockKind kind, bool timed, const Site& site, bool shared = false);
 // The acquisition came back after all.
 void end_touch(const Touch& touch, int result);
 // An unlock of a lock that the forking thread held was refused.
 void touch_refused_unlock(const volatile void* lock, int result, const Site& site);
-// It is no orphan any more.
-// `keep_readers`: of a lock of the program's own, acquired by a reader beside those that are lost.
+// The lock is no longer an orphan. `keep_readers`: a reader acquired an annotated lock beside the lost readers.
 void forget_orphan(const volatile void* lock, trace::LockKind kind, bool keep_readers = false);
-// The child acquired, or released, the lock properly: forgotten, too. Says so where that is due to
-// --cure=self-held.
+// The child acquired or released the lock properly: removes it, too. Records this if it is due to --cure=self-held.
 void forget_acquired(const volatile void* lock, trace::LockKind kind, const Site& site);
 void forget_released(const volatile void* lock, const Site& site);
-// The same for a release, of a lock that was cured only.
+// The same for a release, only for a cured lock.
 void forget_given(const volatile void* lock, const Site& site);
 
-// As abort() would end it, without its handlers.
+// Ends the process as abort() would, but without handlers.
 [[noreturn]] void end_process();
 
 namespace at_fork {

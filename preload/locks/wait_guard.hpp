@@ -1,4 +1,4 @@
-// What a thread waits for, noted in its slot while it waits: a fork tells it of each thread that the child loses.
+// Notes in a thread's slot what the thread waits for: a fork records this for each thread that the child loses.
 #pragma once
 
 #include "loader/next.hpp"
@@ -9,10 +9,10 @@
 
 namespace forksight {
 
-// The wait that a thread is in, on its stack.
+// The wait that a thread is in, on the thread's stack.
 struct NotedWait {
   Slot* slot;
-  pthread_mutex_t* mutex;  // given back for the time of the wait; null: none that the thread is known to hold
+  pthread_mutex_t* mutex;  // released during the wait; null: none that the thread is known to hold
   Frame frame;
   // What the thread waited for before: a signal handler may wait, too.
   trace::WaitKind outer_kind;
@@ -21,7 +21,7 @@ struct NotedWait {
   _pthread_cleanup_buffer buffer;
 };
 
-// Whatever the result, and when it is cancelled too, a mutex that was held before is held again.
+// Whatever the result, and also after a cancellation, a mutex that was held before is held again.
 inline void leave_wait(NotedWait& wait) {
   wait.slot->wait_kind = trace::WaitKind::kNone;
   compiler_fence();
@@ -33,12 +33,13 @@ inline void leave_wait(NotedWait& wait) {
   }
   if (wait.mutex == nullptr) return;
   push_held(wait.slot, tag_lock(wait.mutex, trace::LockKind::kMutex), wait.frame);
-  // That the mutex is waited for again here, under the locks that were taken after it, is an order, too.
+  // The thread waits for the mutex again here, under locks that it took after the mutex: that is an order of locks,
+  // too.
   if (locks_are_observed()) lock_acquired(wait.slot, wait.mutex, trace::LockKind::kMutex, true);
 }
 inline void leave_cancelled_wait(void* wait) { leave_wait(*static_cast<NotedWait*>(wait)); }
 
-// Returns what `wait` does, a cancellation point or not.
+// Returns the result of `wait`, which may be a cancellation point.
 template <class Wait>
 __attribute__((always_inline)) inline int note_wait(Slot* slot, trace::WaitKind kind, std::uint64_t object, Frame frame,
                                                     pthread_mutex_t* mutex, Wait wait) {

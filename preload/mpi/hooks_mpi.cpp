@@ -1,6 +1,6 @@
-// The wrappers of MPI and UCX. In every process but a forked child of an initialised one a wrapper is a load, a branch
-// and a call. Arguments are passed on as the words that they came as: where the function takes fewer, the rest is
-// whatever the registers held (x86-64 psABI 3.2.3: integers and pointers only).
+// The wrappers of MPI and UCX. In every process but a forked child of an initialised one, a wrapper is a load, a branch
+// and a call. Arguments are passed on as words, unchanged. If the function takes fewer, the rest is what the registers
+// contained (x86-64 psABI 3.2.3: integers and pointers only).
 #include "guest/site.hpp"
 #include "loader/next.hpp"
 #include "mpi/mpi.hpp"
@@ -14,20 +14,20 @@ namespace {
 
 using Word = std::uint64_t;
 
-// What a call answers whose library was closed before.
+// The result of a call whose library was closed before.
 constexpr Word kMpiError = 16;                      // MPI_ERR_OTHER of Open MPI, an error in all others
 constexpr auto kUcxError = static_cast<Word>(-22);  // UCS_ERR_UNSUPPORTED
 
 constexpr bool is_ucx(MpiEntry entry) { return entry >= MpiEntry::ucp_init_version; }
 
-// 0: well, so far.
+// 0: no error so far.
 int status_of(MpiEntry entry, Word result) {
   switch (entry) {
     case MpiEntry::ucp_cleanup:
     case MpiEntry::ucp_worker_progress: return 0;
     case MpiEntry::ucp_tag_send_nbx:
     case MpiEntry::ucp_tag_recv_nbx: {
-      // A request, or a status in a pointer's clothes.
+      // A result that is a request, or a status in the form of a pointer.
       constexpr std::int64_t kLastStatus = -100;
       const auto status = static_cast<std::int64_t>(result);
       return status < 0 && status >= kLastStatus ? static_cast<int>(status) : 0;
@@ -36,7 +36,7 @@ int status_of(MpiEntry entry, Word result) {
   }
 }
 
-// The first call, a watched child, and the functions that are looked at in any process.
+// The first call, a watched child, and functions that are examined in every process.
 template <class... Words>
 __attribute__((noinline, cold)) Word call_slow(MpiEntry entry, std::uint32_t wrapper, Frame frame, Words... words) {
   initialise();

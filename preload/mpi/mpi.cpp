@@ -29,7 +29,7 @@ constexpr char kNames[][kNameBytes] = {
 };
 static_assert(sizeof(trace::CudaFunctionRecord::name) >= kNameBytes);
 
-// The MPIs that are asked: the libraries that export both questions, by the names that no tool stands before.
+// The copies of MPI that are asked: libraries that export both questions under the names that no tool intercepts.
 struct Library {
   const link_map* map;  // null: none
   std::uint64_t bias;
@@ -38,10 +38,10 @@ struct Library {
   bool is_live;  // as of the last fork
 };
 constinit Library g_libraries[kMpiWrappers] = {};
-constinit std::atomic<std::uint64_t> g_ucx_function{0};  // one of the UCX that was called last
+constinit std::atomic<std::uint64_t> g_ucx_function{0};  // a function of the UCX that was called last
 constinit std::atomic<std::int32_t> g_ucx_contexts{0};
 
-constinit std::uint64_t g_fork_record = 0;  // in a watched child: the fork that it comes from
+constinit std::uint64_t g_fork_record = 0;  // in a watched child: the fork that made it
 constinit std::atomic<std::uint64_t> g_touched{0};
 static_assert(kMpiEntries <= 64);
 
@@ -64,7 +64,7 @@ std::uint32_t find_entry(const char* name) {
   return entry;
 }
 
-// It is loaded still, and no other one at its place.
+// The same library is still loaded, and not another one at its place.
 bool is_loaded(const Library& library) {
   return library.map != nullptr && find_object(reinterpret_cast<std::uint64_t>(library.dynamic)).map == library.map;
 }
@@ -97,7 +97,7 @@ std::uint64_t wrap_mpi(const char* name, std::uint64_t function) {
 void note_mpi_use(MpiEntry entry, std::uint64_t function) {
   if (entry >= MpiEntry::ucp_init_version) g_ucx_function.store(function, std::memory_order_relaxed);
   g_mpi_is_used.store(true, std::memory_order_relaxed);
-  // As good a reason to look at a fork as a thread is.
+  // As good a reason to look at a fork as a second thread is.
   g_had_threads.store(true, std::memory_order_release);
 }
 
@@ -106,7 +106,7 @@ void note_ucx(std::int32_t change) { g_ucx_contexts.fetch_add(change, std::memor
 std::uint64_t touch_mpi(MpiEntry entry, std::uint64_t function, const Site& site) {
   const auto index = static_cast<std::uint32_t>(entry);
   const std::uint64_t bit = std::uint64_t{1} << index;
-  // Once a function: a loop of them would fill the trace.
+  // Once for each function: a loop would fill the trace.
   if ((g_touched.fetch_or(bit, std::memory_order_relaxed) & bit) != 0) return 0;
   return begin_function_touch(trace::TouchKind::kMpiCall, g_fork_record, kNames[index], function, site);
 }
@@ -129,7 +129,7 @@ void forget_mpi(const Module& module) {
   for (auto& row : g_mpi_reals) forget_closed(row, module.start, module.end);
 }
 
-// Asks each MPI whether it is initialised, which it allows at any time and from any thread.
+// Asks each MPI whether it is initialised, which MPI allows at any time and from any thread.
 void at_fork::Mpi::enters(const Fork&) {
   if (g_watch_mpi || (!has_library() && !g_mpi_is_used.load(std::memory_order_relaxed))) return;
   refresh_modules();

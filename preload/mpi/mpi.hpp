@@ -1,6 +1,6 @@
-// MPI and UCX: which calls a forked child makes although they were initialised before the fork. No header or library of
-// theirs is needed: the functions are found by name in whatever library exports them, and whether MPI is initialised
-// the library itself says at the fork.
+// MPI and UCX: the calls that a forked child makes although they were initialised before the fork. No header or library
+// of them is needed: the functions are found by name in whatever library exports them, and the library itself says at
+// the fork whether MPI is initialised.
 #pragma once
 
 #include <atomic>
@@ -21,30 +21,31 @@ enum class MpiEntry : std::uint32_t {
 };
 inline constexpr std::uint32_t kMpiEntries = static_cast<std::uint32_t>(MpiEntry::kCount);
 
-inline constexpr std::uint32_t kMpiWrappers = 4;  // of each entry
+inline constexpr std::uint32_t kMpiWrappers = 4;  // for each entry
 
 // The functions behind the wrappers. A process may have several copies of MPI, and each caller is bound to one of them.
 extern WatchedFunction g_mpi_reals[kMpiEntries][kMpiWrappers];
-// This process has called one of them: its forks are watched.
+// This process has called one of the functions, so its forks are watched.
 extern std::atomic<bool> g_mpi_is_used;
 // This process was forked from one that had initialised MPI or UCX, and had not finalised it.
 extern bool g_watch_mpi;
 
 bool is_mpi_name(const char* name);
-// What to call instead of `function` of that name: a wrapper, or itself where all wrappers stand for others.
+// The function to call instead of `function` with that name: a wrapper, or `function` itself if all wrappers stand for
+// others.
 std::uint64_t wrap_mpi(const char* name, std::uint64_t function);
 // The address of a wrapper. In hooks_mpi.cpp.
 std::uint64_t mpi_wrapper(MpiEntry entry, std::uint32_t wrapper);
-// The first call. `function` is one of UCX's or of MPI's.
+// The first call. `function` belongs to UCX or to MPI.
 void note_mpi_use(MpiEntry entry, std::uint64_t function);
 
-// A context of UCX was made (1), or given back (-1).
+// A UCX context was made (1), or released (-1).
 void note_ucx(std::int32_t change);
 
-// In a watched child: the record of this call, 0 for none (the function was recorded already).
+// For a watched child: the record of this call; 0 if the function was recorded before.
 std::uint64_t touch_mpi(MpiEntry entry, std::uint64_t function, const Site& site);
 
-// The table of modules has a new object, or has lost one.
+// The table of modules has gained or lost an object.
 void recognise_mpi(const Module& module);
 void forget_mpi(const Module& module);
 

@@ -1,5 +1,5 @@
-// The entry points through which compiled code starts a parallel region on libgomp (GCC 12's libgomp.map), and on
-// LLVM's runtime, which has them too. In a process that is no watched child each is one look-up and a call.
+// The entry points by which compiled code starts a parallel region on libgomp (GCC 12's libgomp.map), and on LLVM's
+// runtime, which has them, too. In a process that is not a watched child, each is one look-up and one call.
 #include "guest/site.hpp"
 #include "guest/sys.hpp"
 #include "loader/next.hpp"
@@ -20,8 +20,8 @@ struct Call {
   forksight::RegionGuard guard;
 };
 
-// Which runtime serves this caller. Null function: bound to one that has since been unloaded, or that never had this
-// entry.
+// The runtime that serves this caller. Null function: the caller is bound to a runtime that has since been unloaded, or
+// that never had this entry.
 inline Call find(OmpEntry entry, std::uint64_t caller) {
   forksight::initialise();
   forksight::Runtime* runtime = forksight::runtime_of_caller(caller);
@@ -30,7 +30,8 @@ inline Call find(OmpEntry entry, std::uint64_t caller) {
   return {reinterpret_cast<void*>(function), runtime, {0, 0}};
 }
 
-// With which num_threads it may be asked. What is not there the loader would have refused.
+// With the num_threads that the shim may ask for. An entry that does not exist would have made the loader refuse the
+// caller.
 inline Call begin(const forksight::Region& region, const forksight::Site& site) {
   Call call = find(region.entry, site.pc);
   if (FORKSIGHT_UNLIKELY(call.function == nullptr)) __builtin_trap();
@@ -45,7 +46,7 @@ inline void end(const Call& call) {
   if (FORKSIGHT_UNLIKELY(call.guard.touch != 0)) forksight::leave_watched_region(call.guard);
 }
 
-// Of an entry that returns inside of the region.
+// For an entry that returns inside of the region.
 inline void pass(const Call& call) {
   if (FORKSIGHT_UNLIKELY(forksight::g_watch_regions)) forksight::enter_split_region(call.guard);
 }
@@ -62,7 +63,7 @@ int pause(const Call& call, Arguments... arguments) {
 
 }  // namespace
 
-// All have (function, data, num_threads) in front.
+// All of these have (function, data, num_threads) as their first parameters.
 #define FORKSIGHT_REGION(result_type, keep, leave, give, name, sections, parameters, arguments)             \
   FORKSIGHT_EXPORT_VERSIONED(result_type, name, Body fn, void* data,                                        \
                              unsigned num_threads FORKSIGHT_UNWRAP parameters) {                            \
@@ -116,8 +117,8 @@ FORKSIGHT_EXPORT_VERSIONED(void, GOMP_parallel_end, ) {
   if (FORKSIGHT_UNLIKELY(forksight::g_watch_regions)) forksight::leave_split_region();
 }
 
-// The program ends the pool itself: what is left of its threads is no pool that a fork could lose. Programs look for
-// these with dlsym or as weak symbols: without a runtime, or in one that has none, they fail.
+// The program ends the pool itself: its remaining threads are not a pool that a fork could lose. Programs look these
+// functions up with dlsym or as weak symbols: without a runtime, or with one that has none, they fail.
 FORKSIGHT_EXPORT_VERSIONED(int, omp_pause_resource_all, int kind) {
   return pause(find(OmpEntry::omp_pause_resource_all, FORKSIGHT_FRAME().site().pc), kind);
 }

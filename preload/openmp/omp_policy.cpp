@@ -28,7 +28,7 @@ constexpr std::size_t kStackBytes = 64U << 10U;
 
 enum class WatchMode : std::uint8_t { kNone, kLost, kClamped, kCured };
 
-// What became of one runtime of the forking thread in this process.
+// What happened to one runtime of the forking thread in this process.
 struct Watch {
   WatchMode mode;
   CureMethod method;
@@ -40,8 +40,8 @@ struct Watch {
 constinit Watch g_watches[kMaxRuntimes] = {};
 constinit const Slot* g_watched_thread = nullptr;
 
-// A region that is entered by one call and left by another (GOMP_parallel_start, GOMP_parallel_end), of the watched
-// thread: the outermost that touched something, and how many were entered since.
+// A region that is entered by one call and left by another (GOMP_parallel_start, GOMP_parallel_end) of the watched
+// thread: the outermost one that touched something, and the number of regions entered since.
 struct SplitRegion {
   RegionGuard guard;
   std::uint32_t depth;
@@ -65,8 +65,8 @@ std::uint64_t find_tls_block(const Runtime& runtime) {
   return reinterpret_cast<std::uint64_t>(block);
 }
 
-// libgomp's per-thread state may point to a task or team on this thread's own stack: then it is in the middle of
-// something that returns into it (an undeferred explicit task), and wiping it would break that return.
+// libgomp's per-thread state may point to a task or team on this thread's own stack. Then libgomp is inside of
+// something that returns into that stack (an undeferred explicit task), and wiping the state would break the return.
 bool points_to_own_stack(const Runtime& runtime, std::uint64_t block, const Slot& slot) {
   const auto here = reinterpret_cast<std::uint64_t>(__builtin_frame_address(0));
   for (std::size_t at = 0; at + sizeof(std::uint64_t) <= runtime.tls_bytes; at += sizeof(std::uint64_t)) {
@@ -77,16 +77,17 @@ bool points_to_own_stack(const Runtime& runtime, std::uint64_t block, const Slot
   return false;
 }
 
-// What each cure needs, and refuses without. Between the entry of fork() and its return in the child no function of a
-// runtime is called that may allocate or wait: the allocator's own handlers hold its locks.
+// The conditions of each cure, without which it is refused. Between the beginning of fork() and its return in the
+// child, no function of a runtime is called that may allocate or wait, because the allocator's own handlers hold its
+// locks.
 //
-//   rebuild  The library is libgomp alone, so that its thread-local block is: a program or plugin that has libgomp
-//   linked
-//            in shares the block with it. The block is found, and nothing on this thread's stack returns into it.
-//   quiesce  The pool is ended by the runtime's own call, which succeeded, at the entry of fork(): its workers run
-//   their
-//            destructors, which may need what a prepare handler locks.
-//   clamp    The library is libgomp alone, so that each region of the child comes through our hooks.
+//   rebuild  The library is libgomp and nothing else, so that its thread-local block is its own: a program or plugin
+//   that
+//            has libgomp linked in shares the block with it. The block is found, and nothing on this thread's stack
+//            returns into it.
+//   quiesce  The pool was ended by the runtime's own call, which succeeded, at the beginning of fork(): its workers run
+//            their destructors, which may need locks that a prepare handler takes.
+//   clamp    The library is libgomp and nothing else, so that each region of the child passes through the shim's hooks.
 CureResult prove_rebuild(const Runtime& runtime, const RuntimeAtFork& at_fork, const Slot& slot) {
   const bool proven = runtime.is_all_libgomp && at_fork.tls_block != 0 && slot.stack_top != 0 &&
                       !points_to_own_stack(runtime, at_fork.tls_block, slot);
@@ -97,8 +98,8 @@ CureResult prove_clamp(const Runtime& runtime) {
   return runtime.is_all_libgomp ? CureResult::kApplied : CureResult::kRefusedByRuntime;
 }
 
-// Rebuilding touches nothing but the child's own copy of a pool that is lost anyway. Quiescing is libgomp's own
-// interface, but takes the parent's pool and its threadprivate data. Clamping costs the child its threads.
+// Rebuilding changes only the child's own copy of a pool that is lost anyway. Quiescing is libgomp's own interface, but
+// it costs the parent its pool and the pool's threadprivate data. Clamping costs the child its threads.
 bool wants_quiesce(const Runtime& runtime, const RuntimeAtFork& at_fork, const Slot& slot) {
   if (g_config.omp != OmpPolicy::kAuto) return g_config.omp == OmpPolicy::kQuiesce;
   return prove_rebuild(runtime, at_fork, slot) != CureResult::kApplied;
@@ -121,7 +122,7 @@ void choose_cure(const Runtime& runtime, RuntimeAtFork& at_fork, const Slot& slo
   take(CureMethod::kRebuild, CureResult::kRefusedNoImage);
 }
 
-// In the shim's prepare handler. `is_lost`: the thread has a pool still.
+// In the shim's prepare handler. `is_lost`: the thread still has a pool.
 void prepare_cure(const Runtime& runtime, RuntimeAtFork& at_fork, const Slot& slot, std::int32_t level, bool is_lost) {
   if (g_config.omp == OmpPolicy::kObserve) return;
   at_fork.due = true;
@@ -141,7 +142,7 @@ void prepare_cure(const Runtime& runtime, RuntimeAtFork& at_fork, const Slot& sl
 
 std::uint64_t record_thread_of(Slot* worker) { return worker == nullptr ? 0 : worker->record; }
 
-// The forking thread's block as it was, where it is small enough (libgomp 12: 0x98 bytes), by runtime.
+// The former contents of the forking thread's block, if it is small enough (libgomp 12: 0x98 bytes), by runtime.
 constexpr std::size_t kMostKeptWords = 32;
 constinit std::uint64_t g_kept_blocks[kMaxRuntimes][kMostKeptWords] = {};
 
@@ -154,8 +155,8 @@ void rebuild(const Runtime& runtime, const RuntimeAtFork& at_fork, std::uint32_t
   memset(block + runtime.tls_image_bytes, 0, runtime.tls_bytes - runtime.tls_image_bytes);
 }
 
-// The word of a new thread's block that libgomp fills when a setting is changed for the first time: its pointer to the
-// task that has all of the thread's settings. Null if it is not exactly one word.
+// The word of a new thread's block that libgomp fills when a setting is first changed: its pointer to the task that has
+// all settings of the thread. Null unless it is exactly one word.
 std::uint64_t* find_settings(const Runtime& runtime, std::uint64_t block) {
   std::uint64_t* found = nullptr;
   for (std::size_t at = 0; at + sizeof(std::uint64_t) <= runtime.tls_bytes; at += sizeof(std::uint64_t)) {
@@ -172,8 +173,8 @@ std::uint64_t* find_settings(const Runtime& runtime, std::uint64_t block) {
   return found;
 }
 
-// What the thread had set (number of threads, schedule, thread limit, nesting, ...) was wiped with the rest. libgomp
-// allocates: not before the allocator's own child handler has run.
+// Restores what the thread had set (number of threads, schedule, thread limit, nesting, ...) and what was wiped with
+// the rest. libgomp allocates here, so this must come after the allocator's own child handler.
 void restore_settings(const Runtime& runtime, const RuntimeAtFork& at_fork, std::uint32_t index) {
   if (runtime.set_num_threads == nullptr) return;
   const bool is_fresh = is_kept(runtime) && find_settings(runtime, at_fork.tls_block) == nullptr;
@@ -202,7 +203,7 @@ void restore(std::uint32_t index, const RuntimeAtFork& at_fork) {
   if (!g_watches[index].is_restore_due || !runtime.present) return;
   g_watches[index].is_restore_due = false;
   if (at_fork.method == CureMethod::kRebuild) restore_settings(runtime, at_fork, index);
-  // What the runtime says it would give must agree with what it gives: OpenBLAS asks first, then spins for the partner
+  // What the runtime promises must agree with what it gives: OpenBLAS asks first, and then spins for the partner thread
   // that it was promised.
   if (at_fork.method == CureMethod::kClamp && runtime.set_num_threads != nullptr) runtime.set_num_threads(1);
 }
@@ -222,7 +223,7 @@ void settle(Runtime& runtime, const RuntimeAtFork& at_fork, std::uint64_t fork_r
   g_watch_regions = true;
 }
 
-// Ends the pools that are to be ended by the runtime's own call.
+// Ends pools by the runtime's own call, where that cure was chosen.
 void quiesce_pools(Slot& forking) {
   if (g_config.omp == OmpPolicy::kObserve) return;
   for (std::uint32_t i = 0; i < kMaxRuntimes; ++i) {
@@ -264,7 +265,8 @@ void at_fork::OpenMp::prepares(Fork& fork) {
     at_fork.workers_lost = count_workers(runtime, forking->tid, &first);
     const std::uint64_t first_record = record_thread_of(first);
     std::int32_t level = -1;
-    // A runtime is asked only where it has been used: asking initialises LLVM's, and an idle one needs no answer.
+    // A runtime is asked only if it has been used: asking initialises LLVM's runtime, and an idle one need not be
+    // asked.
     if (is_libgomp || at_fork.workers_lost > 0) {
       level = runtime.get_level != nullptr ? runtime.get_level() : -1;
       at_fork.max_threads = runtime.get_max_threads();
@@ -299,7 +301,7 @@ void at_fork::OpenMp::starts(const Fork& fork) {
   }
 }
 
-// The part of it that allocates.
+// The part of the cure that allocates.
 void at_fork::OpenMp::leaves(const Fork& fork) {
   Slot* const forking = &fork.self;
   if (!g_watch_regions || forking != g_watched_thread) return;
@@ -333,7 +335,7 @@ RegionGuard enter_watched_region(Runtime& runtime, const Region& region, const S
                                    0};
     return {append(trace::RecordType::kTouch, touch, Importance::kFinding), allowed};
   }
-  // Cured: said once, with the region that would have hung.
+  // Cured: recorded once, with the region that would have hung.
   if (watch.fork_record != 0) {
     const std::uint64_t stack = append_stack(site, t_slot, kStackBytes, false, Importance::kFinding);
     append(trace::RecordType::kCure,
@@ -351,7 +353,7 @@ void enter_split_region(const RegionGuard& guard) {
   if (g_split.depth++ == 0) {
     g_split.guard = guard;
   } else {
-    leave_watched_region(guard);  // it is inside of the other
+    leave_watched_region(guard);  // it is inside of the other region
   }
 }
 

@@ -1,5 +1,5 @@
-// What is done about libgomp's pools around a fork (--omp), and what the child still has to look out for. Only libgomp
-// needs it: LLVM's and Intel's runtimes rebuild themselves in the child, and pausing them would abort it.
+// What the shim does about libgomp's pools around a fork (--omp), and what it must watch for in the child. Only libgomp
+// needs this: LLVM's and Intel's runtimes rebuild themselves in the child, and a pause would abort them.
 #pragma once
 
 #include <cstdint>
@@ -11,22 +11,22 @@
 
 namespace forksight {
 
-// True in a child whose forking thread lost a libgomp pool: the region hooks look before they call.
+// True in a child whose forking thread lost a libgomp pool: the region hooks look here before they call.
 extern bool g_watch_regions;
 
 struct RegionGuard {
-  std::uint64_t touch;   // ref to end after the region, 0: none
-  std::uint32_t clause;  // what to ask the runtime for
+  std::uint64_t touch;   // ref of the touch to end after the region; 0: none
+  std::uint32_t clause;  // the num_threads to ask the runtime for
 };
 struct Region {
   OmpEntry entry;
-  std::uint32_t clause;    // num_threads, 0: none
-  std::uint32_t sections;  // of a sections construct, else 0
+  std::uint32_t clause;    // num_threads; 0: none
+  std::uint32_t sections;  // number of sections of a sections construct, else 0
 };
 // A region is about to start in a watched child.
 RegionGuard enter_watched_region(Runtime& runtime, const Region& region, const Site& site);
 void leave_watched_region(const RegionGuard& guard);
-// The same where the entry returns at the region's beginning: the team may be waited for there or at its end.
+// The same for an entry that returns at the beginning of the region: the wait for the team may be there or at its end.
 void enter_split_region(const RegionGuard& guard);
 void leave_split_region();
 

@@ -14,8 +14,8 @@ namespace {
 
 constinit Runtime g_runtimes[kMaxRuntimes] = {};
 
-// Which runtime serves the callers in one loaded object. Entries are written once, value before key, and only cleared
-// when objects have gone; where they run out, the answer is worked out anew at each call.
+// Which runtime serves the callers in one loaded object. Entries are written once, the value before the key, and only
+// cleared when objects were unloaded. If there are too few entries, the answer is worked out at each call.
 struct CallerEntry {
   std::atomic<std::uint64_t> caller;  // identify(), 0: empty
   Runtime* runtime;
@@ -41,8 +41,8 @@ ElfView view_of(const Module& module) {
 // A library that provides the GOMP entry points also to others' code.
 bool provides_gomp(const Module& module) { return module.runtime >= 0; }
 
-// The first in the global scope, which the loader searches before a caller's own libraries; -1: none. What a dlopen
-// with RTLD_GLOBAL adds comes behind, and is not told apart from what it adds without.
+// The first runtime in the global scope, which the loader searches before a caller's own libraries; -1: none. Libraries
+// opened with RTLD_GLOBAL come after it, and are not distinguished from those opened without.
 int runtime_at_startup() {
   for (std::uint32_t i = 0; i < module_count() && module_at(i).is_permanent; ++i) {
     if (module_at(i).runtime >= 0) return module_at(i).runtime;
@@ -63,8 +63,8 @@ bool is_worker(const Runtime& runtime, const Slot& slot) {
          slot.start_routine >= runtime.start && slot.start_routine < runtime.end;
 }
 
-// libgomp's own version script names all that it exports and hides the rest (libgomp.map). Whatever it is linked into
-// has versions of its own, or none.
+// libgomp's own version script names all of its exports and hides the rest (libgomp.map). A library that has libgomp
+// linked in has versions of its own, or none.
 bool has_only_versions_of_libgomp(const ElfView& view) {
   constexpr const char* kFamilies[] = {"GOMP_", "OMP_", "OACC_", "GOACC_", "OMPD_", "ACC_"};
   bool found = false;
@@ -84,7 +84,7 @@ void recognise_runtime(Module& module) {
   const ElfView view = view_of(module);
   const bool has_kmp = view.find_function("__kmpc_fork_call") != 0;
   const bool has_gomp = view.find_function("GOMP_parallel") != 0;
-  // The shim itself exports the GOMP entries, and nothing that a runtime has beside them.
+  // The shim itself exports the GOMP entries, but none of the other functions of a runtime.
   if ((!has_kmp && !has_gomp) || view.find_function("omp_get_max_threads") == 0) return;
   for (std::uint32_t i = 0; i < kMaxRuntimes; ++i) {
     Runtime& runtime = g_runtimes[i];

@@ -1,5 +1,5 @@
-// The OpenMP runtimes of this process: found by what they export, asked through their own symbols. One process may
-// hold several (renamed copies of libgomp inside of wheels, opened RTLD_LOCAL).
+// The OpenMP runtimes of this process, found by what they export, and asked through their own symbols. One process may
+// have several (renamed copies of libgomp inside of wheels, opened RTLD_LOCAL).
 #pragma once
 
 #include <cstddef>
@@ -23,10 +23,11 @@ struct Runtime {
   const link_map* map;
   std::uint64_t bias;
   const ElfW(Dyn) * dynamic;
-  // A shared library that is libgomp and nothing else: its thread-local block holds no other's data, and every call of
-  // its entries comes by their names, hence through our hooks. False of one that is linked into a program or a plugin.
+  // A shared library that is libgomp and nothing else: its thread-local block contains no other data, and every call of
+  // its entries uses their names, and so the shim's hooks. False for a libgomp that is linked into a program or a
+  // plugin.
   bool is_all_libgomp;
-  std::uint64_t start;  // mapped range: a thread whose start routine lies here is a worker
+  std::uint64_t start;  // mapped range; a thread whose start routine is in it is a worker
   std::uint64_t end;
   const void* tls_image;  // PT_TLS: what a new thread's block starts from
   std::size_t tls_image_bytes;
@@ -44,33 +45,35 @@ struct Runtime {
   std::uint64_t entries[static_cast<std::size_t>(OmpEntry::kCount)];  // 0: not looked up yet
 };
 
-// What it is told of libraries (loader/library_events.hpp).
+// Called by the library events (loader/library_events.hpp).
 void recognise_runtime(Module& module);
 void forget_runtime(const Module& module);
 void forget_callers(bool some_are_gone);
 Runtime& runtime_at(std::uint32_t index);
 
-// The runtime that a GOMP call from `caller` would have been bound to without the shim: the first of those that
-// were loaded at start-up, else the one in the caller's own tree of needed libraries, else the first. Null if there is none.
-// Getting this wrong gives wrong results (the body asks its own runtime for its thread number), so every caller's
-// object is looked up at every call, lock-free; what is remembered is the answer.
+// The runtime that a GOMP call from `caller` would have been bound to without the shim: the first runtime that was
+// loaded at start-up, else the one in the caller's own tree of needed libraries, else the first. Null if there is none.
+// A wrong answer gives wrong results (the body asks its own runtime for its thread number). So every caller's object is
+// looked up at every call, without a lock; only the answer is cached.
 Runtime* runtime_of_caller(std::uint64_t caller);
 std::uint64_t entry_of(Runtime& runtime, OmpEntry entry);
-// The same without a runtime that is known.
+// The same if no runtime is known.
 std::uint64_t find_entry_by_loader(std::uint64_t caller, OmpEntry entry);
 
-// Threads that `creator` made through this runtime and that live still: its pool, but for the master.
+// The number of living threads that `creator` made through this runtime: its pool without the master.
 std::uint32_t count_workers(const Runtime& runtime, std::int32_t creator_tid, Slot** first);
 std::uint32_t count_all_workers(const Runtime& runtime);
-// The runtime has ended its pool of `creator` (omp_pause_resource_all): the threads go, later, by pthread_exit.
+// The runtime has ended the pool of `creator` (omp_pause_resource_all): its threads end later, by pthread_exit.
 void retire_workers(const Runtime& runtime, std::int32_t creator_tid);
 
-// What a region of the calling thread would get, as gomp_resolve_num_threads works it out (libgomp/parallel.c, GCC 12).
+// The team that a region of the calling thread would get, computed like gomp_resolve_num_threads (libgomp/parallel.c,
+// GCC 12).
 struct Team {
   std::uint32_t size;
-  bool is_guess;  // OMP_DYNAMIC: the load of the machine decides, it may be fewer
+  bool is_guess;  // OMP_DYNAMIC: the load of the machine decides, so the team may be smaller
 };
-// `clause`: num_threads, 0 for none; `sections`: of a sections construct, which needs no more threads, 0 for others.
+// `clause`: num_threads; 0: none. `sections`: number of sections of a sections construct, which needs no more threads;
+// 0 for other constructs.
 Team predict_team(const Runtime& runtime, std::uint32_t clause, std::uint32_t sections);
 
 }  // namespace forksight

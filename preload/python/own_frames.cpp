@@ -14,8 +14,8 @@ namespace {
 
 constexpr std::uint32_t kMostInterpreters = 16;
 constexpr std::uint32_t kMostThreads = 128;  // the dumper stops at 100
-constexpr std::uint32_t kMostFrames = 100;   // of a thread, as of the dumper
-constexpr std::uint32_t kMostSteps = 1000;   // looked at of a thread
+constexpr std::uint32_t kMostFrames = 100;   // of one thread, as in the dumper
+constexpr std::uint32_t kMostSteps = 1000;   // frames of one thread that are visited
 constexpr std::uint64_t kMostCharacters = 500;
 constexpr std::size_t kMostFrameBytes = 128;
 constexpr std::size_t kMostCodeBytes = 512;
@@ -36,7 +36,7 @@ T load(const unsigned char* from) {
 
 std::uint32_t narrow(std::uint64_t offset) { return static_cast<std::uint32_t>(offset); }
 
-// The table is too large for the stack of whoever loads the interpreter.
+// The table is too large for the stack of the thread that loads the interpreter.
 template <class Offsets>
 bool read_layout(std::uint64_t runtime, OwnPythonLayout& layout) {
   void* const page = sys::map(sizeof(Offsets), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
@@ -94,7 +94,7 @@ OwnPythonLayout read_own_python_layout(std::uint64_t runtime) {
   return layout;
 }
 
-// Where the line of a frame is in the text: threads are at the same places, and functions call themselves.
+// The place in the text of a frame's line: threads are often at the same places, and functions call themselves.
 struct ToldFrame {
   std::uint64_t code;
   std::uint64_t instruction;
@@ -145,7 +145,7 @@ void OwnFrames::add_number(std::uint64_t number, unsigned base, unsigned digits)
   while (count > 0) add(reversed[--count]);
 }
 
-// In UTF-8. A line of the text is one frame: a name with a line's end in it must not make two.
+// In UTF-8. A line of the text is one frame, so a line break in a name must not make two.
 void OwnFrames::add_character(std::uint32_t character) {
   const bool is_none = character > 0x10FFFF || (character >= 0xD800 && character <= 0xDFFF);
   if (is_none) character = 0xFFFD;
@@ -199,7 +199,7 @@ bool OwnFrames::is_code(std::uint64_t type) {
   return true;
 }
 
-// A byte of the table of lines, which may be long: it is read in pieces.
+// A byte of the table of lines. The table may be long, so it is read in pieces.
 int OwnFrames::byte_of_table(std::uint64_t table, std::uint64_t size, std::size_t index) {
   if (index >= size) return -1;
   const std::uint64_t address = table + layout_.bytes_data + index;
@@ -216,7 +216,7 @@ int OwnFrames::byte_of_table(std::uint64_t table, std::uint64_t size, std::size_
 int OwnFrames::find_line(std::uint64_t table, int first_line, std::uint64_t address) {
   constexpr std::uint64_t kMostTable = std::uint64_t{4} << 20U;
   const auto distance = static_cast<std::int64_t>(address);
-  if (distance < 0) return first_line;  // before its first instruction
+  if (distance < 0) return first_line;  // before the first instruction of the code
   const std::uint64_t size = word(table + layout_.bytes_size);
   if (table == 0 || size > kMostTable) return 0;
   scratch_.table_bytes = 0;

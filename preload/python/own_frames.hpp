@@ -1,6 +1,6 @@
-// Lines of Python of this process, in the words of the interpreter's own traceback dumper, for CPython 3.13 and later:
-// these do not export the dumper, but describe their layout. Everything is read by the kernel (read_memory), so that
-// nothing faults whatever is there. Nothing is called, allocated or locked.
+// Python lines of this process, in the format of the interpreter's own traceback dumper, for CPython 3.13 and later:
+// these versions do not export the dumper, but describe their layout. The kernel reads all of it (read_memory), so
+// nothing faults, whatever the memory contains. Nothing is called, allocated or locked.
 #pragma once
 
 #include <cstddef>
@@ -19,11 +19,11 @@ struct OwnPythonLayout {
   std::uint32_t string_length, string_state, string_ascii;
 };
 
-// Of the interpreter whose _PyRuntime is there. `runtime` of the result is 0 for other versions, and for a build
-// without the GIL: its threads come and go whatever the calling one does.
+// The layout of the interpreter whose _PyRuntime is at this address. `runtime` of the result is 0 for other versions,
+// and for a build without the GIL: its threads run whatever the calling thread does.
 OwnPythonLayout read_own_python_layout(std::uint64_t runtime);
 
-// Memory for a text and what is needed to make it.
+// Memory for a text and for the work on it.
 class OwnFrames {
  public:
   // `text` has room for `most` bytes, `scratch` for kScratchBytes, all zero.
@@ -31,11 +31,11 @@ class OwnFrames {
 
   // The stack of the thread of this PyThreadState.
   void add_one(std::uint64_t state);
-  // Those of all threads but this one.
+  // The stacks of all threads except this one.
   void add_others(std::uint64_t state);
 
   std::uint32_t bytes() const { return bytes_; }
-  bool is_cut() const { return is_cut_; }  // there was no room for all
+  bool is_cut() const { return is_cut_; }  // the text had no room for all
 
   static constexpr std::size_t kScratchBytes = 8192;  // zeroes
 
@@ -61,7 +61,7 @@ class OwnFrames {
   Scratch& scratch_;
   std::uint32_t bytes_ = 0;
   bool is_cut_ = false;
-  std::uint64_t code_type_ = 0;  // once it is known
+  std::uint64_t code_type_ = 0;  // 0 until it is known
 };
 
 }  // namespace forksight

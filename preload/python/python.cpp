@@ -28,10 +28,11 @@ struct Interpreter;
 
 struct Python {
   std::uint64_t bias;
-  OwnPythonLayout own;  // if it has no dumper
+  OwnPythonLayout own;  // used if the interpreter exports no dumper
   const char* (*dump_all)(int fd, Interpreter* interpreter, ThreadState* current);
   void (*dump_one)(int fd, ThreadState* state);
-  ThreadState* (*attached_state)();  // of the thread that holds the GIL, for the holder; null or another's otherwise
+  // for the thread that holds the GIL: its own state; else null or another thread's
+  ThreadState* (*attached_state)();
   ThreadState* (*own_state)();
 };
 
@@ -39,14 +40,14 @@ constinit Python g_python = {};
 constinit std::atomic<bool> g_has_python{false};
 
 constexpr std::size_t kMostBytes = 32U << 10U;
-// A server forks from the same place over and over. These forks are told in full, ...
+// A server forks from the same place again and again. The first forks are recorded in full, ...
 constexpr std::uint32_t kForksToldEach = 16;
-// ... those after them once in so long. A child that inherited orphans tells its own.
+// ... and later ones once in this time. A child that inherited orphans records its own stack.
 constexpr std::uint64_t kRestNs = 100'000'000;
-// Beyond this part of the trace there is room for plainer facts only.
+// Beyond this part of the trace, the room is kept for simpler facts.
 constexpr std::uint64_t kRoomBytes = trace::kMaxTraceBytes / 4;
 
-// All of it is written at forks that are told, by a thread that holds the GIL or is alone.
+// All of these are written only at recorded forks, by a thread that holds the GIL or is alone.
 constinit std::uint32_t g_told = 0;
 constinit std::uint64_t g_last_ns = 0;
 constinit std::uint64_t g_last_stacks = 0;  // ref of the kPythonStacks of this process's last such fork
@@ -68,13 +69,12 @@ class Cancellation {
   int before_ = 0;
 };
 
-// Whose stacks are told.
+// Whose stacks are recorded.
 enum class Told { kAll, kOne };
 
-// What the interpreter's dumper writes, or what is told of itself in the same words.
-//
-// The dumper writes to a descriptor. A pipe that does not block: it holds 64 KiB, and what is beyond them is lost,
-// while a file would send SIGXFSZ at RLIMIT_FSIZE. Without two free descriptors there is no text.
+// The text of the interpreter's dumper, or the shim's own text in the same format.
+//   The dumper writes to a descriptor. A non-blocking pipe is used: it holds 64 KiB, and the rest is lost, while a file
+//   would cause SIGXFSZ at RLIMIT_FSIZE. Without two free descriptors there is no text.
 class DumpedText {
  public:
   DumpedText(Told told, ThreadState* own) {
@@ -85,11 +85,11 @@ class DumpedText {
     }
     int ends[2];
     if (sys::call(SYS_pipe2, sys::word(ends), O_CLOEXEC | O_NONBLOCK) == 0) {
-      // Standard streams that the program has closed: nobody may write there what is meant for them.
+      // If the program has closed its standard streams, the pipe must not get their numbers.
       for (int& end : ends) end = move_up(end);
       if (ends[0] >= 0 && ends[1] >= 0) {
         const Cancellation off;  // the dumper calls write()
-        // Its own stack first: what is cut off is the others'.
+        // The thread's own stack first, so that others are cut off.
         if (own != nullptr) g_python.dump_one(ends[1], own);
         if (told == Told::kAll) g_python.dump_all(ends[1], nullptr, own);
         collect(ends[0]);
@@ -164,7 +164,7 @@ class DumpedText {
   std::uint32_t cut_ = 0;
 };
 
-// The state of the calling thread if it holds the GIL; else null.
+// The state of the calling thread if that holds the GIL; else null.
 ThreadState* state_with_gil() {
   if (!g_has_python.load(std::memory_order_acquire)) return nullptr;
   ThreadState* const own = g_python.own_state();
@@ -173,7 +173,7 @@ ThreadState* state_with_gil() {
 
 void record_fork(std::uint64_t fork, ThreadState* own) {
   const DumpedText text(Told::kAll, own);
-  // Children that a server forks one after the other from one place would each tell the same.
+  // Children that a server forks one after the other from one place would all record the same.
   std::atomic<std::uint64_t>& of_all = last_python_stacks();
   const std::uint64_t others = of_all.load(std::memory_order_acquire);
   if (!text.is_that_of(g_last_stacks)) {
@@ -200,7 +200,7 @@ void recognise_python(const Module& module) {
   look_up(view, "PyGILState_GetThisThreadState", python.own_state);
   look_up(view, "_PyThreadState_UncheckedGet", python.attached_state);
   if (python.attached_state == nullptr) look_up(view, "PyThreadState_GetUnchecked", python.attached_state);
-  // Builds without a GIL export this: their threads come and go whatever this one does.
+  // Builds without a GIL export this: their threads run whatever the calling thread does.
   const bool is_free_threaded = view.find_function("_Py_MergeZeroLocalRefcount") != 0;
   if (python.own_state == nullptr || python.attached_state == nullptr) return;
   if (is_free_threaded) return;
@@ -227,7 +227,7 @@ void at_fork::Python::records(const Fork& fork_now) {
   record_fork(fork, own);
 }
 
-// In a child that inherited orphans: the same from its frozen copy, where prepare had to leave it out.
+// In a child that inherited orphans: the same from its frozen copy, if prepare had to leave it out.
 void at_fork::Python::reads(const Fork& fork_now) {
   const std::uint64_t fork = fork_now.record;
   if (!locks_are_watched() || fork == 0 || fork > kRoomBytes || fork == g_last_fork) return;
@@ -237,7 +237,7 @@ void at_fork::Python::reads(const Fork& fork_now) {
 
 void record_python_at_touch(std::uint64_t touch) {
   if (touch == 0 || !g_has_python.load(std::memory_order_acquire)) return;
-  // Its own frames stay as they are while it is in this call, with or without the GIL.
+  // A thread's own frames do not change while it is in this call, with or without the GIL.
   ThreadState* const own = g_python.own_state();
   if (own == nullptr) return;
   DumpedText(Told::kOne, own).append(trace::PythonMoment::kTouch, touch);

@@ -1,8 +1,8 @@
-// The Python stacks of a CPython process, in the words of the interpreter's own traceback dumper: what faulthandler
-// prints. CPython 3.13 and later does not export it, and is read by its own description (own_frames.hpp). The dumper
-// allocates nothing, takes no lock and only reads; what it must not meet is a thread state that another thread frees
-// meanwhile. So all threads are dumped only by a thread that holds the GIL, in a forked child before anything runs
-// there, or in a process that was proven dead from outside.
+// The Python stacks of a CPython process, in the format of the interpreter's own traceback dumper, which faulthandler
+// uses. CPython 3.13 and later does not export the dumper, so its own description of its layout is used
+// (own_frames.hpp). The dumper allocates nothing, takes no lock and only reads. It must not meet a thread state that
+// another thread frees at the same time. So all threads are dumped only by a thread that holds the GIL, in a forked
+// child before anything runs there, or in a process that was proven dead from outside.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +12,12 @@
 
 namespace forksight {
 
-// Remembers the interpreter, if `module` is one that exports its dumper, or describes itself.
+// Remembers the interpreter, if `module` is one that exports its dumper or describes its layout.
 void recognise_python(const Module& module);
 void forget_python(const Module& module);
 
-// Before a touch blocks, or with the use of something shared: the stack of the calling thread. async-signal-safe.
+// Called before a touch blocks, and when something shared is used: records the stack of the calling thread.
+// async-signal-safe.
 void record_python_at_touch(std::uint64_t touch);
 
 namespace at_fork {

@@ -42,8 +42,7 @@ long change_action(int number, const KernelAction* action, KernelAction* before)
   return sys::call(SYS_rt_sigaction, number, sys::word(action), sys::word(before), sizeof(std::uint64_t));
 }
 
-// Sent by anybody else it does what it would have done without us: the default action of a real-time signal is to end
-// the process.
+// If anybody else sent the signal, it has its normal effect: the default action of a real-time signal ends the process.
 void pass_on(int number) {
   KernelAction action{};
   change_action(number, &action, nullptr);
@@ -68,7 +67,7 @@ void answer_python_signal() {
   if (g_installed || number == 0) return;
   KernelAction before{};
   if (change_action(number, nullptr, &before) != 0 || before.handler != nullptr) return;
-  // Restarting: whatever the threads wait for, they go on waiting for.
+  // With restart: the waits of the threads go on afterwards.
   const KernelAction action{on_request, SA_SIGINFO | SA_RESTART | SA_ONSTACK | kRestorer, forksight_sigreturn,
                             kAllSignals};
   if (change_action(number, &action, nullptr) != 0) return;

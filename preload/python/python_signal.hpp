@@ -1,5 +1,5 @@
-// `forksight run` may ask a process that it has proven dead for its Python stacks: FORKSIGHT_PYTHON_SIGNAL names a
-// real-time signal, which the shim handles where the program left it at its default. Without that variable the shim
+// `forksight run` may ask a process that it has proven dead for its Python stacks. FORKSIGHT_PYTHON_SIGNAL names a
+// real-time signal, which the shim handles if the program left it at its default. Without that variable the shim
 // handles no signal.
 #pragma once
 
@@ -8,7 +8,7 @@ namespace forksight {
 // Installs the handler if it was asked for, the signal is at its default, and that was not done before.
 void answer_python_signal();
 
-// What the handler does (python.cpp). async-signal-safe; for a process in which nothing runs any more.
+// The work of the handler (python.cpp). async-signal-safe; for a process in which nothing runs any more.
 void record_python_on_request();
 
 }  // namespace forksight

@@ -14,15 +14,14 @@ namespace {
 
 constexpr std::size_t kForkStackBytes = 16U << 10U;
 
-// Code without frame pointers keeps data in rbp: only where it points into the stack can an outer frame depend on it.
+// Code without frame pointers keeps data in rbp: an outer frame can depend on rbp only if it points into the stack.
 bool is_same_site(const Site& one, const Site& other, std::size_t bytes) {
   const auto is_on_stack = [&](std::uint64_t value) { return value - one.sp < bytes; };
   return one.pc == other.pc && one.sp == other.sp &&
          (one.fp == other.fp || (!is_on_stack(one.fp) && !is_on_stack(other.fp)));
 }
 
-// Would the stack that lies at `sp` now be unwound as the recorded one? Return addresses decide; other words may
-// differ.
+// True if the stack at `sp` would be unwound like the recorded one. Return addresses decide; other words may differ.
 bool is_unwound_alike(std::uint64_t record, const StackBound& bound, std::uint64_t sp) {
   if (!bound.mapped) return false;
   const auto* const recorded = find_record_with<trace::StackRecord>(record, trace::RecordType::kStack, bound.bytes);
@@ -43,7 +42,8 @@ bool is_unwound_alike(std::uint64_t record, const StackBound& bound, std::uint64
 
 std::uint64_t record_fork_stack(Slot& slot, const Site& site) {
   const StackBound bound = stack_bound(&slot, site.sp, kForkStackBytes);
-  // Stacks have words that nobody set. Memcheck reports who decides by them, so under Valgrind none are compared.
+  // Stacks contain words that were never set. Memcheck reports code that decides by them, so under Valgrind no stacks
+  // are compared.
   if (!g_config.under_valgrind && slot.last_fork_stack != 0 && is_same_site(slot.last_fork_site, site, bound.bytes) &&
       is_unwound_alike(slot.last_fork_stack, bound, site.sp)) {
     return slot.last_fork_stack;

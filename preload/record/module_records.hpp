@@ -6,7 +6,7 @@
 
 namespace forksight {
 
-// What it is told of libraries (loader/library_events.hpp).
+// Called by the library events (loader/library_events.hpp).
 void await_record(Module& module);
 void record_gone_module(Module& module);
 void record_modules();

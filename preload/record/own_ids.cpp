@@ -13,7 +13,7 @@ namespace {
 constexpr long kSameMemory = 1;  // KCMP_VM
 constexpr long kNoSuchProcess = -3;
 
-// Of struct pthread; 0: not known of this glibc, or not what the kernel says.
+// Offset in struct pthread; 0: not known for this glibc, or contradicted by the kernel.
 constinit std::size_t g_tid_offset = 0;
 // The process that the epoch belongs to.
 FORKSIGHT_WRITTEN_AT_FORK constinit std::int32_t g_pid = 0;
@@ -24,8 +24,8 @@ std::int32_t read_libcs_tid(const void* thread_pointer) {
       __ATOMIC_ACQUIRE);
 }
 
-// True also where the kernel does not tell: to take another process' slots away from it would be worse than to leave
-// ids as they are.
+// Also true if the kernel does not say: it would be worse to take another process's slots away than to leave ids
+// unchanged.
 bool may_share_memory(std::int32_t pid, std::int32_t other) {
   const long order = sys::call(SYS_kcmp, pid, other, kSameMemory);
   return order == 0 || (order < 0 && order != kNoSuchProcess);
@@ -44,7 +44,8 @@ void start_own_ids() {
 std::int32_t lock_tid() { return g_tid_offset != 0 ? read_libcs_tid(__builtin_thread_pointer()) : sys::gettid(); }
 
 bool has_initial_thread_ended(const Slot& slot) {
-  // 0: the kernel has cleared it. -1: pthread_join() has returned (__pthread_clockjoin_ex() of nptl/pthread_join_common.c).
+  // 0: the kernel has cleared it. -1: pthread_join() has returned (__pthread_clockjoin_ex() of
+  // nptl/pthread_join_common.c).
   return g_tid_offset != 0 && slot.is_initial_stack &&
          read_libcs_tid(reinterpret_cast<const void*>(slot.thread_pointer)) <= 0;
 }

@@ -29,20 +29,20 @@ namespace {
 
 alignas(4096) constinit Slot g_first_slots[kChunkSlots] = {};
 constinit std::atomic<Slot*> g_chunks[kMaxSlots / kChunkSlots] = {};
-// The table was full when this thread asked: it goes unrecorded, and does not search again at every lock.
+// The table was full when this thread asked: the thread is not recorded, and does not search again at every lock.
 constinit thread_local bool t_refused = false;
 constinit std::atomic<std::uint32_t> g_used{0};
 constinit std::atomic<std::uint32_t> g_hint{0};
-// No slot was to be had, and no thread has ended since: searching again asks the kernel for every thread in vain.
+// No slot was free, and no thread has ended since: another search would ask the kernel about every thread in vain.
 constinit std::atomic<bool> g_exhausted{false};
 
 bool claim(Slot& slot, SlotState from) {
   return slot.state.compare_exchange_strong(from, SlotState::kReserved, std::memory_order_acq_rel);
 }
 
-// A slot whose thread is gone: ended and confirmed by the kernel, or left behind by the process that we were forked
-// from. One that ended with locks held is spared until the table runs full: it alone knows who holds them.
-// `budget`: how many more threads that did not say goodbye the kernel may be asked for.
+// Claims a slot whose thread no longer exists: it ended and the kernel confirms that, or it was left in the process
+// that forked this one. A slot of a thread that ended with locks held is kept until the table is full, because only the
+// slot shows who holds them. `budget`: about how many more threads without a recorded end the kernel may be asked.
 bool claim_dead(Slot& slot, std::int32_t pid, bool any_state, std::uint32_t& budget) {
   const SlotState state = slot.state.load(std::memory_order_acquire);
   if (state == SlotState::kFree || state == SlotState::kReserved) return false;
@@ -149,7 +149,7 @@ Slot* reserve_slot() {
   if (epoch() == 0) return nullptr;
   const std::uint32_t used = slot_count();
   const std::int32_t pid = sys::getpid();
-  // Reuse first, beginning where the last one was found, so that memory stays as small as the number of threads.
+  // Reuse comes first, beginning at the last reused slot, so that memory stays as small as the number of threads.
   const std::uint32_t hint = g_hint.load(std::memory_order_relaxed);
   std::uint32_t budget = 2;
   for (std::uint32_t step = 0; step < used && step < 64; ++step) {
@@ -164,7 +164,7 @@ Slot* reserve_slot() {
   }
   std::uint32_t next = used;
   while (next < kMaxSlots && map_chunk(next / kChunkSlots)) {
-    // A scan above may take the new slot between the two steps: then try the one after it.
+    // A scan above may take the new slot between the two steps: then try the next one.
     if (g_used.compare_exchange_weak(next, next + 1, std::memory_order_acq_rel) &&
         claim(slot_at(next), SlotState::kFree)) {
       reset(slot_at(next), next);
@@ -186,7 +186,7 @@ Slot* reserve_slot() {
 
 void end_slot(Slot* slot) {
   slot->state.store(SlotState::kEnded, std::memory_order_release);
-  // Written only where it changes: the line is shared by all threads.
+  // Written only if it changes, because all threads share the cache line.
   if (g_exhausted.load(std::memory_order_relaxed)) g_exhausted.store(false, std::memory_order_relaxed);
 }
 
@@ -248,9 +248,9 @@ StackBound stack_bound(const Slot* slot, std::uint64_t sp, std::size_t limit) {
   constexpr std::uint64_t kPage = 4096;
   constexpr std::uint64_t kLargestStack = std::uint64_t{1} << 30U;
   // x86-64 Linux keeps at least 128 MiB between the top of the initial stack and the next mapping (MIN_GAP in
-  // arch/x86/mm/mmap.c), so an address this close below the top lies in that stack, and so does all above it.
+  // arch/x86/mm/mmap.c). So an address this close below the top is in that stack, and everything above it is, too.
   constexpr std::uint64_t kSurelyInitialStack = std::uint64_t{64} << 20U;
-  // On an alternate signal stack, or a coroutine's, sp is not below stack_top, or far from it.
+  // On an alternate signal stack, or on a coroutine's stack, sp is not below stack_top, or far from it.
   const bool known = slot != nullptr && slot->stack_top > sp && slot->stack_top - sp < kLargestStack;
   const std::uint64_t bytes = known ? slot->stack_top - sp : kPage - sp % kPage;
   const bool mapped = known && slot->is_initial_stack && bytes < kSurelyInitialStack;

@@ -1,4 +1,4 @@
-// A touch was recorded, and the call that it is about goes on after this. observers.def lists who is told.
+// Event: a touch was recorded, and its call goes on afterwards. observers.def lists the receivers.
 #pragma once
 
 #include <cstdint>

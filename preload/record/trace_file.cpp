@@ -26,29 +26,29 @@ using trace::TraceHeader;
 
 constexpr std::uint64_t kPage = 4096;
 constexpr std::uint64_t kFirstBytes = 256U << 10U;
-constexpr std::uint64_t kSmallestFile = 16U << 10U;  // what a full disk may still have
-// Of a file system that promises nothing: the file has holes up to here, and grows no more.
+constexpr std::uint64_t kSmallestFile = 16U << 10U;  // a full disk may still have this much
+// For a file system that cannot reserve space: the file has holes up to here, and does not grow.
 constexpr std::uint64_t kSparseBytes = 8U << 20U;
-constexpr std::uint32_t kMostSteps = 1U << 16U;  // along the chain of records, for one of them
+constexpr std::uint32_t kMostSteps = 1U << 16U;  // along the chain of records, to find one record
 constexpr int kMostTries = 16;                   // to move a shared word forward
 constexpr std::uint64_t kFirstRecord = trace::kHeaderBytes;
 constexpr std::uint32_t kRecentBytes = sizeof(RecordHeader) + sizeof(trace::RecentRecord);
 static_assert(kRecentBytes % trace::kRecordAlign == 0 && kFirstRecord + kRecentBytes < kSmallestFile);
 
-// The file is mapped from its start, as far as it is needed: each view is a mapping of its own, and stays.
+// The file is mapped from its start, as far as needed: each view is a separate mapping, and stays.
 constexpr std::uint64_t kViewBytes[] = {1U << 20U, 8U << 20U, trace::kMaxTraceBytes};
 constinit std::byte* g_views[std::size(kViewBytes)] = {};
 static_assert(kViewBytes[0] >= kFirstBytes && kViewBytes[1] >= kSparseBytes);
 
-// What the file system has promised, as far as this process knows. Its own, and not the header's.
+// The space that the file system has reserved, as far as this process knows. Its own value, not the header's.
 constinit std::atomic<std::uint64_t> g_promised{0};
-// Where the next record goes, or before it.
+// The place of the next record, or an earlier one.
 FORKSIGHT_WRITTEN_AT_FORK constinit std::atomic<std::uint64_t> g_tail{0};
 constinit std::atomic<bool> g_is_spoiled{false};
 constinit std::atomic<bool> g_refused{false};
 constinit std::atomic<bool> g_opening{false};
 constinit bool g_is_sparse = false;
-constinit bool g_is_limited = false;  // the program's address space is: there is one view
+constinit bool g_is_limited = false;  // the program limits its address space: there is only one view
 constinit char g_path[kTracePathBytes] = {};
 constinit std::uint64_t g_device = 0;
 constinit std::uint64_t g_inode = 0;
@@ -62,7 +62,7 @@ std::uint64_t limit_of(int resource) {
   return limit.rlim_cur;
 }
 
-// A program that locks its memory may lock so much; a mapping of ours would be locked, too.
+// A program that locks its memory may lock only so much, and a mapping of the shim would be locked, too.
 bool locks_its_memory() {
   bool locks = false;
   for_each_line("/proc/thread-self/status", [&locks](const char* line) {
@@ -75,7 +75,7 @@ bool locks_its_memory() {
   return locks;
 }
 
-// A view of a shared mapping needs neither the file's name nor a descriptor: mremap() of no bytes makes another one.
+// A further view of a shared mapping needs neither the file's name nor a descriptor: mremap() of no bytes makes one.
 std::byte* map_view(std::size_t level) {
   if (g_is_limited || locks_its_memory()) return nullptr;
   constexpr long kMayMove = 1;  // MREMAP_MAYMOVE
@@ -90,7 +90,7 @@ std::byte* map_view(std::size_t level) {
   return none;
 }
 
-// The file's bytes from its start, `end` of which can be used; null if they cannot be mapped.
+// The file's bytes from its start, of which `end` bytes can be used; null if they cannot be mapped.
 std::byte* bytes_up_to(std::uint64_t end, bool may_map) {
   for (std::size_t level = 0; level < std::size(kViewBytes); ++level) {
     if (end > kViewBytes[level]) continue;
@@ -100,8 +100,8 @@ std::byte* bytes_up_to(std::uint64_t end, bool may_map) {
   return nullptr;
 }
 
-// Makes the kernel write to each page, as a store would: an error where a store would be SIGBUS. The word keeps its
-// value whatever others store meanwhile.
+// Makes the kernel write to each page, as a store would: the result is an error where a store would cause SIGBUS. The
+// word keeps its value, whatever other threads store meanwhile.
 bool touch_pages(std::byte* base, std::uint64_t from, std::uint64_t to) {
   static std::uint32_t nobody_waits = 0;
   constexpr long kOrZero = FUTEX_OP_OR << 28U;
@@ -131,8 +131,8 @@ bool is_trace(int fd) {
   return sys::call(SYS_fstat, fd, sys::word(&status)) == 0 && status.st_dev == g_device && status.st_ino == g_inode;
 }
 
-// The file system must promise the bytes before anything is stored: a store into a hole of a full one is SIGBUS. Any
-// process that has the mapping may do it, two may do it at once.
+// The file system must reserve the bytes before anything is stored: a store into a hole of a full one causes SIGBUS.
+// Any process with the mapping may do this, two at the same time, too.
 bool promise(std::uint64_t known, std::uint64_t wanted) {
   if (g_is_sparse) {
     std::byte* const base = bytes_up_to(wanted, true);
@@ -145,7 +145,7 @@ bool promise(std::uint64_t known, std::uint64_t wanted) {
   return promised;
 }
 
-// Moves a word forward. Bounded: others may move it back as often as they like.
+// Moves a word forward. Bounded, because other processes may move it back as often as they like.
 void move_forward(std::atomic<std::uint64_t>& word, std::uint64_t value) {
   std::uint64_t now = word.load(std::memory_order_relaxed);
   for (int i = 0; i < kMostTries && now < value; ++i) {
@@ -167,13 +167,13 @@ bool grow(std::uint64_t end) {
 
 bool is_promised(std::uint64_t end) { return end <= g_promised.load(std::memory_order_acquire) || grow(end); }
 
-// Nobody who follows the rules writes such a word: the chain cannot be followed any more.
+// False for a word that no correct writer writes: then the chain cannot be followed any more.
 bool is_record(std::uint64_t word) {
   const std::uint32_t size = trace::word_size(word);
   return size >= sizeof(RecordHeader) && size % trace::kRecordAlign == 0 && size <= trace::kMaxRecordBytes;
 }
 
-// Where the chain is looked at first. The header's word only saves walking it, and is believed only as far as that.
+// Where the search along the chain begins. The word in the header only saves steps, and is not trusted beyond that.
 std::uint64_t first_look() {
   const std::uint64_t own = g_tail.load(std::memory_order_acquire);
   const std::uint64_t shared = header()->tail.load(std::memory_order_acquire);
@@ -185,7 +185,7 @@ Claim claim(std::uint32_t size, trace::RecordType type, Importance importance) {
   const std::uint64_t word = trace::pack_word(size, type, RecordState::kWriting);
   std::uint64_t at = first_look();
   for (std::uint32_t step = 0; step < kMostSteps; ++step) {
-    // The first word of the record after this one must be readable, too: it ends the chain.
+    // The first word of the record after this one must be readable, too, because it ends the chain.
     const std::uint64_t end = at + size + sizeof(RecordHeader);
     if (end > room) return {0, nullptr};
     if (!is_promised(end)) return {0, nullptr};
@@ -213,7 +213,7 @@ struct Created {
   std::uint64_t bytes;  // promised
 };
 
-// Promised bytes if the file system has such promises; else holes, some of which are filled.
+// Reserved bytes if the file system can reserve; else holes, some of which are filled.
 Created make_file(int fd) {
   std::uint64_t bytes = kFirstBytes;
   long error = allocate(fd, bytes);
@@ -254,7 +254,7 @@ bool create_file() {
     sys::unlink(g_path);
     return false;
   }
-  // The first record, before anybody else can write: its words are all zero as they are.
+  // The first record is written before any other process can write: the words are still zero.
   auto* const first = reinterpret_cast<RecordHeader*>(created.memory + kFirstRecord);
   first->pid = sys::getpid();
   first->tid = sys::gettid();
@@ -274,7 +274,8 @@ bool trace_is_open() { return view(0) != nullptr; }
 bool open_trace() {
   if (trace_is_open()) return true;
   if (g_config.out[0] == '\0' || g_refused.load(std::memory_order_relaxed)) return false;
-  // Two threads fork for the first time at once: one creates, the other goes without for this one fork.
+  // Two threads fork for the first time at the same time: one creates the file, the other does without for this one
+  // fork.
   if (g_opening.exchange(true, std::memory_order_acquire)) return false;
   const bool opened = trace_is_open() || create_file();
   if (!opened) g_refused.store(true, std::memory_order_relaxed);
@@ -287,7 +288,7 @@ void reserve_trace_room() {
 }
 
 Claim claim_record(std::uint32_t size, trace::RecordType type, Importance importance) {
-  // What was spoiled tells of itself: whoever reads the chain comes to the same word.
+  // A spoiled file needs no mark: every reader of the chain comes to the same wrong word.
   if (!trace_is_open() || g_is_spoiled.load(std::memory_order_relaxed)) return {0, nullptr};
   const Claim claimed = claim(size, type, importance);
   if (claimed.header == nullptr && !g_is_spoiled.load(std::memory_order_relaxed)) count_dropped(size);

@@ -1,9 +1,8 @@
-// The trace file as memory. Processes with other rights may write to the mapping, too: a forked child that gave up its
-// rights, or a stray store of the program. So this process keeps to itself where the file is mapped, how large it is
-// and how far it has read. A word of the file is never used as an address, a length or a bound before it was checked
-// against these. Who spoils the file spoils the trace, and nothing else.
-//
-// async-signal-safe and fork-child-safe, all of it.
+// The trace file as memory. Processes with other rights may write to the mapping, too, such as a forked child that gave
+// up its rights; so may a stray store of the program. So this process keeps private values for where the file is
+// mapped, how large it is and how far it has read. A word of the file is never used as an address, a length or a bound
+// before it was checked against these. A process that spoils the file spoils the trace and nothing else.
+//   All of it is async-signal-safe and fork-child-safe.
 #pragma once
 
 #include <cstddef>
@@ -17,15 +16,15 @@ namespace forksight {
 enum class Importance { kFact, kFinding };
 
 bool trace_is_open();
-// Creates the file if the configuration asks for one and there is none yet. Where it cannot be created nothing is
-// recorded, now and later. Returns trace_is_open().
+// Creates the file if the configuration asks for one and there is none yet. If it cannot be created, nothing is
+// recorded, now or later. Returns trace_is_open().
 bool open_trace();
 
-// Makes room for records, while the file can still be opened.
+// Makes room for records while the file can still be opened.
 void reserve_trace_room();
 
-// A place for a record of `size` bytes, whose first word says "writing". Null: there is no trace or no space, which the
-// header of the trace counts.
+// A place for a record of `size` bytes, whose first word says "writing". Null: there is no trace, or no space, which
+// the header of the trace counts.
 struct Claim {
   std::uint64_t offset;
   trace::RecordHeader* header;
@@ -33,14 +32,14 @@ struct Claim {
 Claim claim_record(std::uint32_t size, trace::RecordType type, Importance importance);
 void count_dropped(std::uint64_t bytes);
 
-// A record that somebody committed. Its bytes can be read and written, and say whatever they like.
+// A committed record. Its bytes can be read and written, and may have any contents.
 struct FoundBytes {
-  std::byte* payload;  // null: at `reference` there is no such record
+  std::byte* payload;  // null: there is no such record at `reference`
   std::size_t bytes;
 };
 FoundBytes find_bytes(std::uint64_t reference, trace::RecordType type);
 
-// Its fixed part, for what comes from another process or stays in the file; null if there is no such record.
+// The fixed part of a record that another process wrote or that stays in the file; null if there is no such record.
 template <class T>
 T* find_record(std::uint64_t reference, trace::RecordType type) {
   const FoundBytes found = find_bytes(reference, type);
@@ -56,11 +55,12 @@ T* find_record_with(std::uint64_t reference, trace::RecordType type, std::size_t
              : nullptr;
 }
 
-// What all processes of this trace have written lately; null without a trace. Its references come from other processes.
+// What all processes of this trace have written recently; null without a trace. Its references come from other
+// processes.
 trace::RecentRecord* recent_stacks();
-// 1 for the first fork of this trace; 0 without a trace. Numbers that others may have changed.
+// 1 for the first fork of this trace; 0 without a trace. Other processes may have changed these numbers.
 std::uint64_t next_fork_ordinal();
-std::uint64_t forks_so_far();                      // recorded in this trace, by all its processes
+std::uint64_t forks_so_far();                      // the number recorded in this trace, by all its processes
 std::atomic<std::uint64_t>& last_python_stacks();  // in the header of the trace, which must be open
 
 }  // namespace forksight

@@ -18,7 +18,7 @@ namespace {
 
 using trace::TraceHeader;
 
-// One thread at a time creates the file: what it needs for that need not be on its stack, which may be a small one.
+// Only one thread at a time creates the file: so this need not be on its stack, which may be small.
 constinit utsname g_names = {};
 
 const char* host_name() {
@@ -35,7 +35,8 @@ std::uint64_t read_start_ticks() {
   sys::close(fd);
   if (got <= 0) return 0;
   text[got] = '\0';
-  // Field 2 is the name in parentheses and may hold anything; field 3 follows the last ')'. Start time is field 22.
+  // Field 2 is the name in parentheses, which may contain anything; field 3 follows the last ')'. The start time is
+  // field 22.
   const char* at = strrchr(text, ')');
   for (int field = 2; at != nullptr && field < 22; ++field) at = strchr(at + 1, ' ');
   std::uint64_t ticks = 0;

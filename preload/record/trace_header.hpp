@@ -8,9 +8,10 @@ namespace forksight {
 
 inline constexpr std::size_t kTracePathBytes = 1280;
 
-// OUT/HOST.PID.TIME.fstrace: unique over the ranks of a job that share one folder. One thread at a time.
+// OUT/HOST.PID.TIME.fstrace: unique among the ranks of a job that share one folder. Only one thread at a time.
 void compose_trace_path(char (&path)[kTracePathBytes]);
-// Who writes the trace, and how the shim is set. The magic number comes last. One thread at a time.
+// Fills in which process writes the trace, and the shim's configuration. The magic number is stored last. Only one
+// thread at a time.
 void fill_trace_header(trace::TraceHeader& head, std::uint64_t allocated, std::uint64_t first_free);
 
 }  // namespace forksight

@@ -33,7 +33,7 @@ Record::Record(trace::RecordType type, std::size_t payload_bytes, Importance imp
 }
 
 std::uint64_t Record::commit() {
-  // Pairs with the reader's acquire load of the word: a committed record is whole.
+  // Pairs with the reader's acquire load of the word: a committed record is complete.
   header_->word.store(trace::pack_word(size_, type_, RecordState::kCommitted), std::memory_order_release);
   return offset_;
 }
@@ -75,7 +75,7 @@ void count_in_note(std::uint64_t& note, trace::NoteCode code) {
   if (!trace_is_open()) return;
   const std::uint64_t known = __atomic_load_n(&note, __ATOMIC_RELAXED);
   if (known == 0) {
-    // Two threads at once write two notes: one too many is no harm.
+    // If two threads write at the same time, there are two notes, which does no harm.
     __atomic_store_n(&note, append(trace::RecordType::kNote, trace::NoteRecord{code, 0, 1}), __ATOMIC_RELAXED);
     return;
   }

@@ -1,5 +1,5 @@
 // Appends records to the trace file. Lock-free, async-signal-safe and fork-child-safe: parent, children and signal
-// handlers append to one shared mapping at once (see forksight/trace/format.hpp for why that is sound).
+// handlers append to one shared mapping at the same time (forksight/trace/format.hpp explains why that is sound).
 #pragma once
 
 #include <cstddef>
@@ -36,7 +36,7 @@ class Record {
   trace::RecordType type_;
 };
 
-// Returns 0 where there is no trace or no space.
+// Returns 0 if there is no trace, or no space.
 template <class T>
 std::uint64_t append(trace::RecordType type, const T& payload, Importance importance = Importance::kFact) {
   Record record(type, sizeof(T), importance);
@@ -45,14 +45,15 @@ std::uint64_t append(trace::RecordType type, const T& payload, Importance import
   return record.commit();
 }
 
-// Copies the bytes of a stack; fewer than asked for if it is not all mapped.
+// Copies the bytes of a stack; fewer than requested if not all of them are mapped.
 std::uint32_t read_stack(std::uint64_t sp, void* to, const StackBound& bound);
-// The stack at `site`; its bytes are read from this process's memory now. `slot`: whose stack it is, for its end.
+// The stack at `site`; its bytes are read from this process's memory now. `slot`: the slot of its thread, for the end
+// of the stack.
 std::uint64_t append_stack(const Site& site, const Slot* slot, std::size_t limit, bool frozen, Importance importance);
 // A stack that was copied earlier. `flags`: trace::StackFlag.
 std::uint64_t append_saved_stack(const Site& site, const void* bytes, std::uint32_t count, std::uint32_t flags);
 void append_note(trace::NoteCode code, std::uint64_t value);
-// Counts one more, in a note that is written at the first.
+// Counts one more in a note, which is written at the first call.
 void count_in_note(std::uint64_t& note, trace::NoteCode code);
 
 }  // namespace forksight

@@ -1,6 +1,6 @@
-// Calls by which a program gives up rights. Before one, the trace is made: afterwards its folder may be out of reach,
-// or the calls that make a file not allowed. A program that installs a seccomp filter says by it which calls the shim
-// may still make.
+// Calls by which a program gives up rights. The trace is made before such a call: afterwards its folder may be
+// unreachable, or the calls that make a file may be forbidden. A seccomp filter that a program installs determines
+// which calls the shim may still make.
 #include <linux/seccomp.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -25,10 +25,10 @@ namespace forksight {
 
 namespace {
 
-// The child of a vfork() gives up its own rights, in its parent's memory.
+// The child of a vfork() gives up its own rights, but in its parent's memory.
 bool is_own_process() { return !is_vfork_child(); }
 
-// Made while it can be, with room for the records to come.
+// The trace is made while that is possible, with room for later records.
 __attribute__((noinline)) void keep_trace() {
   const KeptErrno kept;
   initialise();
@@ -85,7 +85,7 @@ FORKSIGHT_EXPORT(int, chroot, const char* path) {
   return FORKSIGHT_LAZY_NEXT(chroot)(path);
 }
 
-// Declared with an ellipsis; all that there may be is passed on.
+// Declared with an ellipsis; all possible arguments are passed on.
 FORKSIGHT_EXPORT(int, prctl, int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d) {
   if (option == PR_SET_TSC && a != PR_TSC_ENABLE && is_own_process()) g_may_read_clock = false;
   if (FORKSIGHT_LIKELY(option != PR_SET_SECCOMP)) return FORKSIGHT_LAZY_NEXT(prctl)(option, a, b, c, d);

@@ -6,12 +6,12 @@ namespace forksight {
 
 // A seccomp filter that the program is about to install.
 struct Filter {
-  bool confines;   // this process, and not a child of vfork()
+  bool confines;   // it applies to this process, and not to a child of vfork()
   bool is_strict;  // the time stamp counter is forbidden, too
   CallSet refused;
 };
-// Makes the trace while that is allowed, and reads the filter. `mode`: of prctl(PR_SET_SECCOMP). A filter that cannot
-// be read is taken for one that allows nothing.
+// Makes the trace while that is allowed, and reads the filter. `mode`: argument of prctl(PR_SET_SECCOMP). A filter that
+// cannot be read counts as one that allows nothing.
 Filter read_new_filter(unsigned long mode, const void* program);
 void filter_was_installed(const Filter& filter);
 

@@ -1,5 +1,5 @@
-// Signals that the forking thread blocks. The child begins with them blocked: one that is sent to it waits there until
-// somebody unblocks it, and the child of a thread that blocks SIGTERM cannot be asked to end.
+// Signals that the forking thread blocks. The child begins with them blocked: such a signal stays pending until the
+// child unblocks it. So the child of a thread that blocks SIGTERM cannot be asked to end.
 #pragma once
 
 #include "record/fork_in_progress.hpp"

@@ -1,6 +1,6 @@
-// Threads that take signals by waiting for them: noted as a wait, so that a fork can tell which signals its child has
-// nobody for. The set is read at the fork, out of the waiting thread's memory. A child that waits, without a deadline,
-// for nothing but the signals of timers that its fork left behind is recorded before it blocks.
+// Threads that take signals by waiting for them. This is noted as a wait, so that a fork shows which signals no thread
+// of its child takes. The set is read at the fork from the waiting thread's memory. If a child waits, without a
+// deadline, only for signals of timers that its fork left behind, that is recorded before it blocks.
 #include <signal.h>
 #include <unistd.h>
 
@@ -18,7 +18,7 @@ using namespace forksight;
 
 namespace {
 
-// SIGKILL and SIGSTOP cannot be waited for, 32 and 33 are libc's.
+// Nobody can wait for SIGKILL and SIGSTOP; 32 and 33 belong to libc.
 constexpr std::uint64_t kNobodysSignals =
     std::uint64_t{1} << (SIGKILL - 1) | std::uint64_t{1} << (SIGSTOP - 1) | std::uint64_t{3} << 31U;
 
@@ -27,8 +27,8 @@ struct TimerWait {
   std::uint64_t signals;
 };
 
-// A wait for a signal in `set`; with `is_mask`, for one that is not in it. A set that cannot be read is the kernel's to
-// refuse.
+// A wait for a signal in `set`; with `is_mask`, for a signal that is not in it. If the set cannot be read, the kernel
+// refuses the call.
 __attribute__((noinline, cold)) TimerWait enter_timer_wait(const sigset_t* set, bool is_mask, const Site& site) {
   std::uint64_t signals = 0;
   if (read_memory(set, &signals, sizeof signals) != sizeof signals) return {0, 0};
@@ -70,7 +70,7 @@ FORKSIGHT_EXPORT(int, sigtimedwait, const sigset_t* set, siginfo_t* info, const 
       is_number);
 }
 
-// These two come back only when a handler has run: of a signal that was waited for.
+// These two return only when a handler has run for a signal that was waited for.
 FORKSIGHT_EXPORT(int, sigsuspend, const sigset_t* mask) {
   const auto real = FORKSIGHT_LAZY_NEXT(sigsuspend);
   if (FORKSIGHT_LIKELY(g_lost_timers == 0)) return real(mask);

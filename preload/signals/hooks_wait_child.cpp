@@ -1,5 +1,5 @@
-// How children end: forksight run is not the one who waits for them, and an ended child tells nothing itself. Only
-// crashes are written down, and only where there is a trace already.
+// How children end: forksight run is not the process that waits for them, and an ended child cannot record anything
+// itself. Only crashes are recorded, and only if there is already a trace.
 #include <sys/resource.h>
 #include <sys/wait.h>
 
@@ -32,7 +32,7 @@ void note_end(pid_t child, int status) {
   append(trace::RecordType::kChildEnd, trace::ChildEndRecord{child, status}, Importance::kFinding);
 }
 
-// `wait`: the real call, with the status at its argument. A caller that asks for none gets none.
+// `wait`: the real call, with a pointer to the status as its argument. A caller that passes no pointer gets no status.
 template <class Wait>
 __attribute__((always_inline)) inline pid_t wait_for(int* status, Wait wait) {
   int own = 0;

@@ -25,7 +25,7 @@ constexpr std::uint32_t kMaxRecordedForks = 64;
 constexpr std::uint32_t kMaxTouches = 16;
 constexpr std::size_t kStackBytes = 16U << 10U;
 constexpr std::uint64_t kSecond = 1'000'000'000;
-constexpr int kFirstOfLibc = 32;  // 32 and 33 are libc's own, and no wait for a signal is for them
+constexpr int kFirstOfLibc = 32;  // 32 and 33 are libc's own, and no wait for a signal includes them
 constexpr int kLastOfLibc = 33;
 
 constexpr std::uint64_t bit_of(int number) { return std::uint64_t{1} << static_cast<unsigned>(number - 1); }
@@ -34,7 +34,7 @@ FORKSIGHT_WRITTEN_AT_FORK constinit std::uint64_t g_armed = 0;
 FORKSIGHT_WRITTEN_AT_FORK constinit std::uint64_t g_armed_at = 0;  // the fork
 FORKSIGHT_WRITTEN_AT_FORK constinit bool g_is_recorded = false;
 constinit std::uint64_t g_lost_at = 0;
-// A child that was made unseen has the rest, too.
+// A child whose fork was not seen has the other values, too.
 constinit std::int32_t g_loser = 0;
 constinit std::atomic<std::uint32_t> g_touches{0};
 constinit std::uint32_t g_recorded_forks = 0;
@@ -61,8 +61,8 @@ bool find_posix(std::uint64_t id, int number, trace::TimerRecord& out) {
 
 bool may_have_posix() { return g_real_calls[static_cast<std::uint32_t>(LibcCall::timer_create)] != nullptr; }
 
-// Those of timer_create() are in /proc/self/timers, four lines each: "ID: 0", "signal: 14/0000...",
-// "notify: signal/pid.1", "ClockID: 0".
+// Timers of timer_create() are in /proc/self/timers, four lines each: "ID: 0", "signal: 14/0000...", "notify:
+// signal/pid.1", "ClockID: 0".
 template <class Tell>
 __attribute__((noinline)) void for_each_posix(Tell tell) {
   std::uint64_t id = 0;
@@ -93,7 +93,7 @@ std::uint64_t armed_signals() {
 
 }  // namespace
 
-// A process that forks for ever says so at its first forks.
+// A process that forks for ever is recorded at its first forks only.
 bool at_fork::Timers::tells() { return g_recorded_forks < kMaxRecordedForks && armed_signals() != 0; }
 
 void at_fork::Timers::records(const Fork& fork_now) {

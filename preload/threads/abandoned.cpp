@@ -9,8 +9,8 @@ namespace forksight {
 
 namespace {
 
-// Semaphores and spinlocks name nobody, and a semaphore is often posted by another thread: they do not count. A rwlock
-// that has readers still has this one, which alone could have unlocked for itself.
+// Semaphores and spinlocks name no owner, and semaphores are often posted by another thread, so these do not count. A
+// rwlock with readers still counts this one, and only this thread could have unlocked its share.
 bool is_owned(const HeldLock& entry, std::int32_t tid) {
   const auto* lock = reinterpret_cast<const void*>(lock_address(entry.lock));
   if (entry.lock == 0) return false;
@@ -46,7 +46,7 @@ void look_for_abandoned(Slot& slot) {
   if (slot.state.load(std::memory_order_acquire) != ended || slot.epoch != epoch()) return;
   if (depth(slot) == 0 || (slot.flags & trace::kThreadEnded) != 0) return;
   if (sys::thread_exists(sys::getpid(), slot.tid)) return;
-  // Another thread may be about to reuse it.
+  // Another thread may be about to reuse the slot.
   if (!slot.state.compare_exchange_strong(ended, SlotState::kReserved, std::memory_order_acq_rel)) return;
   mark_if_abandoned(slot);
   slot.state.store(SlotState::kEnded, std::memory_order_release);

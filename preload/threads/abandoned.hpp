@@ -1,15 +1,15 @@
-// Threads that ended with locks held: nobody can ever release these, in the parent no more than in a child.
+// Threads that ended while they held locks: no thread can ever release these, neither in the parent nor in a child.
 #pragma once
 
 #include "record/slots.hpp"
 
 namespace forksight {
 
-// The thread of `slot`, which the caller has claimed (kReserved), is gone. True if a lock's own memory still names it
-// as the owner; then the slot has kThreadEnded, and a new kThread record is due.
+// The thread of `slot`, which the caller has claimed (kReserved), has ended. True if the memory of a lock still names
+// the thread as its owner; then the slot has the state kThreadEnded, and a new kThread record is needed.
 bool mark_if_abandoned(Slot& slot);
 
-// The same for a slot of this process that may have ended, in a fork's prepare.
+// The same for a slot of this process whose thread may have ended. Called in a fork's prepare handler.
 void look_for_abandoned(Slot& slot);
 
 }  // namespace forksight

@@ -29,8 +29,8 @@ bool is_other_thread(const Slot& slot, const Slot* self) {
   return &slot != self && slot.epoch == epoch() && slot.state.load(std::memory_order_acquire) == SlotState::kLive;
 }
 
-// The set lies on the stack of a thread that may be on its way out of the call: then it is not the set any more. Out of
-// line, as append_fork.
+// The set is on the stack of a thread that may be returning from the call: then its memory no longer is the set. Out of
+// line, as append_fork is.
 __attribute__((noinline)) std::uint64_t read_signals(const Slot& slot) {
   const auto* const set = reinterpret_cast<const void*>(slot.wait_object);
   std::uint64_t signals = 0;
@@ -39,7 +39,7 @@ __attribute__((noinline)) std::uint64_t read_signals(const Slot& slot) {
   return slot.wait_kind == trace::WaitKind::kSignals ? signals : 0;
 }
 
-// Of a join, the tid of the thread that is waited for; of signals, their set.
+// For a join, the tid of the awaited thread; for signals, their set.
 std::uint64_t awaited_object(const Slot& slot) {
   if (slot.wait_kind == trace::WaitKind::kNone) return 0;
   if (slot.wait_kind == trace::WaitKind::kSignals) return read_signals(slot);
@@ -48,8 +48,8 @@ std::uint64_t awaited_object(const Slot& slot) {
   return awaited == nullptr ? 0 : static_cast<std::uint64_t>(awaited->tid);
 }
 
-// Asking /proc for the number of threads costs 4 us: the first forks do, then one in so many. An initial thread that
-// has ended is counted until all others have.
+// Asking /proc for the number of threads takes 4 us: this is done at the first forks, and then at one in this many. An
+// initial thread that has ended is counted until all others have.
 std::uint32_t count_tasks_now_and_then() {
   constexpr std::uint64_t kForksCountedEach = 16;
   const std::uint64_t forks = forks_so_far();
@@ -58,7 +58,7 @@ std::uint32_t count_tasks_now_and_then() {
   return tasks > 1 && initial_thread_has_ended() ? tasks - 1 : tasks;
 }
 
-// A slot that was taken again since says nothing of the thread that had it.
+// A slot that was reused says nothing about its earlier thread.
 bool has_gone(const Slot* self, std::uint32_t index) {
   const bool lived = (self->lived_at_entry[index / 64] >> index % 64 & 1U) != 0;
   const Slot& slot = slot_at(index);
@@ -69,13 +69,13 @@ bool has_gone(const Slot* self, std::uint32_t index) {
 
 bool fork_is_watched() {
   if (g_had_threads.load(std::memory_order_relaxed)) return true;
-  // Threads that were made past the hook: by a sanitizer's pthread_create, which the program means, or by libc.
-  // Before glibc 2.32 only the kernel knows.
+  // Threads that were made without the hook: by a sanitizer's pthread_create, which the program then uses, or by libc.
+  // Before glibc 2.32 only the kernel knows of them.
   if (g_libc_single_threaded != nullptr ? *g_libc_single_threaded == 0 : count_tasks() > 1) {
     g_had_threads.store(true, std::memory_order_relaxed);
     return true;
   }
-  // The one thread of a process can lose its own locks, too; without the cure that is not worth a file.
+  // A process with one thread can lose its own locks, too; without the cure that is not worth a file.
   return cures(trace::Cure::kSelfHeld) && t_slot != nullptr && depth(*t_slot) != 0;
 }
 
@@ -97,7 +97,7 @@ std::uint32_t fill_threads(trace::ForkThread* out, std::uint32_t room, const Slo
 
 bool at_fork::Threads::tells() { return fork_is_watched(); }
 
-// Which threads live now: those that the other libraries' prepare handlers end are no loss.
+// Notes which threads live now: threads that the other libraries' prepare handlers end are not lost.
 void at_fork::Threads::enters(const Fork& fork) {
   if (fork.kind != ForkKind::kWrapper) return;  // the other handlers have run already
   Slot* const self = &fork.self;

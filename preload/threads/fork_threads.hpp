@@ -1,4 +1,4 @@
-// The threads of a process at a fork: who lives, who goes during the prepare handlers, who is lost to the child.
+// The threads of a process at a fork: which live, which end during the prepare handlers, and which the child loses.
 #pragma once
 
 #include <cstdint>
@@ -8,12 +8,12 @@
 
 namespace forksight {
 
-// Has this process, or had it, a second thread? Or may its one thread lose its own locks?
+// True if this process has, or had, a second thread, or if its one thread may lose its own locks.
 bool fork_is_watched();
 
-// Threads other than that of `self`.
+// The number of threads other than that of `self`.
 std::uint32_t count_other_threads(const Slot* self);
-// The tail of a fork's record. Returns how many were filled in: a thread may have come or gone since they were counted.
+// The tail of a fork's record. Returns how many entries were filled: a thread may have come or gone since the count.
 std::uint32_t fill_threads(trace::ForkThread* out, std::uint32_t room, const Slot* self);
 
 namespace at_fork {

@@ -1,4 +1,4 @@
-// Threads: who made them, where, and what they run.
+// Threads: which thread made them, where, and what they run.
 #include <string.h>
 #include <threads.h>
 
@@ -18,13 +18,13 @@ using namespace forksight;
 
 namespace {
 
-// Destructors of thread-local data run after this, and may lock: the slot stays the thread's own until the kernel
-// confirms that the thread is gone.
+// Destructors of thread-local data run after this, and may lock: the slot belongs to the thread until the kernel
+// confirms its end.
 void leave_thread(void* slot) { end_slot(static_cast<Slot*>(slot)); }
 
-// The outermost frame of every thread that is made through the hooks. One that leaves by pthread_exit or by
-// cancellation is unwound through here without a stop, and the clean-up runs. C11's start routine returns an int, which
-// its libc reads out of the same register.
+// The outermost frame of every thread that is made through the hooks. If the thread ends by pthread_exit or by
+// cancellation, it is unwound through this frame without a stop, and the clean-up runs. C11's start routine returns an
+// int, which libc reads from the same register.
 template <class Result>
 Result run_thread(void* argument) {
   auto* const slot = static_cast<Slot*>(argument);
@@ -33,7 +33,7 @@ Result run_thread(void* argument) {
   slot->tid = sys::gettid();
   slot->lock_tid = lock_tid();
   slot->thread_pointer = reinterpret_cast<std::uint64_t>(__builtin_thread_pointer());
-  // glibc puts the thread's control block at the top of its stack, also of one that the program brought.
+  // glibc puts the thread's control block at the top of its stack, also on a stack that the program provides.
   slot->stack_top = slot->thread_pointer;
   t_slot = slot;
   t_fast = fast_slot(slot);
@@ -54,14 +54,14 @@ void describe(Slot& slot, std::uint64_t start, void* argument, const Site& site)
   slot.created_ns = now_ns();
   if (creator != nullptr) {
     slot.creator_tid = creator->tid;
-    // The kernel gives a new thread its creator's name.
+    // The kernel gives a new thread the name of its creator.
     memcpy(slot.name, creator->name, sizeof slot.name);
   }
   keep_creation_stack(slot, creator, site);
   thread_created(slot);
 }
 
-// `create` makes a thread that runs its two arguments. Always inlined: the frame named here is the hook's.
+// `create` makes a thread that runs its two arguments. Always inlined, so that the frame used here is the hook's.
 template <class Result, class Create>
 __attribute__((always_inline)) inline int create_thread(const void* thread, Result (*start)(void*), void* argument,
                                                         Create create) {
@@ -104,7 +104,7 @@ FORKSIGHT_EXPORT(int, pthread_setname_np, pthread_t thread, const char* name) {
       t_slot != nullptr && t_slot->thread_pointer == pointer ? t_slot : find_slot_by_thread_pointer(pointer);
   if (slot != nullptr) {
     strncpy(slot->name, name, sizeof slot->name - 1);
-    slot->record = 0;  // the next fork tells it again
+    slot->record = 0;  // the next fork records it again
   }
   return result;
 }

@@ -17,14 +17,14 @@ namespace forksight {
 namespace {
 
 constexpr std::size_t kTouchStackBytes = 16U << 10U;
-// A program that lives on such waits ends them by signals: enough is seen.
+// A program that uses such waits all the time ends them by signals: after this many, enough is known.
 constexpr std::uint32_t kMaxWaits = 256;
 
 FORKSIGHT_WRITTEN_AT_FORK constinit std::uint64_t g_losing_fork = 0;
 constinit std::uint32_t g_waits = 0;
 
-// Some signal of this process has a handler of the program's own (32 and 33 are glibc's): that could end a wait.
-// True where /proc does not say.
+// Some signal of this process has a handler of the program itself (32 and 33 are glibc's), which could end a wait. Also
+// true if /proc does not say.
 bool catches_signals() {
   constexpr const char kLabel[] = "SigCgt:\t";
   constexpr std::size_t kLabelBytes = sizeof kLabel - 1;
@@ -68,7 +68,7 @@ Touch touch_futex(const volatile std::uint32_t* word, std::uint32_t operation, s
   std::uint32_t now = 0;
   if (g_waits >= kMaxWaits || count_tasks() != 1) return {0};
   if (read_memory(const_cast<const std::uint32_t*>(word), &now, sizeof now) != sizeof now || now != value) {
-    return {0};  // the kernel answers at once
+    return {0};  // the kernel returns from this wait at once
   }
   if ((operation & FUTEX_PRIVATE_FLAG) == 0 && is_in_shared_mapping(word)) return {0};
   ++g_waits;

@@ -11,7 +11,7 @@
 // EXPECT-STACK: fork start_consumer@fork main@start
 // EXPECT-CURED: --on-orphan=recover stdout="child: went on"
 // EXPECT-CURED: --cure=auto,orphans stdout="child: went on"
-// EXPECT-RUN: --on-orphan=recover outcome=cured status=0 says="it may be half-changed"
+// EXPECT-RUN: --on-orphan=recover outcome=cured status=0 says="the data that the lock protects may be half-changed"
 // EXPECT-RUN: --on-orphan=abort outcome=error status=134 says="fails instead of hanging"
 // EXPECT-CORE: orphaned-mutex proven hang lock=queue_mutex start=worker_main
 #include <pthread.h>

@@ -1,5 +1,5 @@
-// What becomes of operations on a condition variable that counts lost waiters, by either layout. With the layout of
-// this libc what is foreseen is compared with what its own functions do.
+// What happens to operations on a condition variable that counts lost waiters, with either layout. With the layout of
+// this libc the prediction is compared with what libc's own functions do.
 #include <gtest/gtest.h>
 #include <pthread.h>
 
@@ -23,7 +23,7 @@ class EachLayout : public testing::TestWithParam<Layout> {
  protected:
   const abi::ConditionLayout& layout() const { return GetParam().layout; }
 
-  // `lost` waiters have come, were never signalled, and are gone.
+  // `lost` waiters have come, were never signalled, and no longer exist.
   abi::Condition with_lost(std::uint32_t lost) const {
     abi::Condition condition{};
     condition.wseq = std::uint64_t{lost} << 1U;
@@ -62,8 +62,8 @@ TEST_P(EachLayout, DestroyBlocksWhileWaitersAreCounted) {
   EXPECT_EQ(foresee(none, SyncOperation::kDestroy, 0, 0, 0), Fate::kPasses);
 }
 
-// The first signal makes G1 of the lost waiters. Then one more waiter comes, a real one: signals go to the lost ones
-// first. What differs is whoever comes to switch the groups again.
+// The first signal makes the lost waiters the group G1. Then one more waiter comes, a real one: signals go to the lost
+// ones first. The cases differ in which operation switches the groups again.
 TEST_P(EachLayout, SignalsGoToTheLostFirst) {
   abi::Condition at = with_lost(2);
   EXPECT_EQ(foresee(at, SyncOperation::kSignal, 2, 0, 0), Fate::kPasses);
@@ -86,7 +86,7 @@ INSTANTIATE_TEST_SUITE_P(Condition, EachLayout,
                                          Layout{"WithoutReferences", abi::kConditionWithoutReferences}),
                          [](const auto& about) { return about.param.name; });
 
-// Signals of the real libc, to a condition variable whose waiters are not there.
+// Signals of the real libc, to a condition variable whose waiters do not exist.
 TEST(Foreseen, IsWhatThisLibcDoes) {
   const abi::ConditionLayout* const layout = abi::layout_of(test::this_libc().condition);
   ASSERT_NE(layout, nullptr);

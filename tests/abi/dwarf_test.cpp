@@ -1,4 +1,4 @@
-// Each offset that the headers of abi/ name, beside the one in the debug information of the libc that is installed.
+// Compares each offset in the headers of abi/ with the one in the debug information of the installed libc.
 #include <dwarf.h>
 #include <elfutils/libdw.h>
 #include <elfutils/libdwfl.h>

@@ -1,4 +1,4 @@
-// What the layouts say of locks in each of their states.
+// What the layouts mean for locks in each of their states.
 #include <gtest/gtest.h>
 #include <pthread.h>
 #include <sys/syscall.h>

@@ -10,7 +10,8 @@ from pathlib import Path
 CALLS = re.compile(r"(?<!raw_)\bcall\(\s*SYS_(\w+)")
 RAW_CALLS = re.compile(r"\braw_call\(\s*SYS_(\w+)")
 LISTED = re.compile(r"^FORKSIGHT_(?:LOADER_)?CALL\(SYS_(\w+)\)", re.MULTILINE)
-# The only file that may pass by the list, and what it does when the program itself does it.
+# The only file that may make calls outside of the list, because the program itself makes the same
+# call there.
 RAW_FILE = Path("guest/confinement.cpp")
 AS_THE_PROGRAM = {"clone", "clone3"}
 

@@ -120,7 +120,7 @@ def ask(forksight, program):
 def check_report(path):
     """`run` writes a report even if it found nothing: one line, the summary."""
     said = path.read_text(errors="replace")
-    return [f"{path.stem}: {said}"] if any(word in said for word in ("HANG", "unexplained", "taken back")) else []
+    return [f"{path.stem}: {said}"] if any(word in said for word in ("HANG", "unexplained", "withdrawn")) else []
 
 
 def main():

@@ -162,7 +162,8 @@ asyncio.run(main())
 """,
     "thread_and_fork": """
 import os, sys, threading
-# The child has lost a thread that holds a lock; it does not need it, and waits for its parent.
+# The child has lost a thread that holds a lock. It does not need the lock, and waits for its
+# parent.
 ready = threading.Event()
 lock = threading.Lock()
 over = threading.Event()

@@ -34,7 +34,7 @@ def parent_of(pid):
 class Started:
     """A program with pipes to its input and from its output. What it says on standard error is not of interest."""
 
-    wrap = None  # a function from a name and a command to the command that is started in its place
+    wrap = None  # maps a name and a command to the command that is started in its place
 
     def __init__(self, name, argv, **more):
         self.name = name
@@ -67,7 +67,7 @@ class Started:
             except subprocess.TimeoutExpired:
                 pass
         for pid in tree:
-            # Those that were orphaned are ours now: nobody else has these pids as long as we have not waited for them.
+            # Orphans of these are our children now: no other process has their pids until we have waited for them.
             if pid == self.pid or parent_of(pid) in (os.getpid(), self.pid, *tree):
                 try:
                     os.kill(pid, signal.SIGKILL)

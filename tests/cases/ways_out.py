@@ -14,7 +14,7 @@ from pathlib import Path
 from processes import become_reaper
 
 HANG_AFTER = "0.2"
-IDLE_S = 3.0   # for so long after it is ready `run` looks at each: fifteen times what it waits for a hang
+IDLE_S = 3.0  # how long `run` watches each one after it is ready: fifteen times the time that it waits for a hang
 LIMIT_S = 60
 FOUND = 9
 AT_ONCE = 3
@@ -58,7 +58,7 @@ except TimeoutError:
     raise SystemExit(7)
 """
 
-# A lost thread has the lock; what ends the wait is the exception.
+# A lost thread holds the lock. The exception ends the wait.
 LOST_LOCK_ALARM = """
 import os, signal, threading, time
 lock, taken = threading.Lock(), threading.Event()
@@ -80,7 +80,7 @@ if child == 0:
 os._exit(os.waitpid(child, 0)[1] >> 8)
 """
 
-# What was told of these before they went on is taken back. It was never told as proven.
+# What was reported about these before they went on is withdrawn. It was never reported as proven.
 JUMPS = ["alarm_jumps", "timer_jumps", "childs_end_jumps", "ready_descriptor_jumps", "alarm_jumps_out_of_orphan"]
 TAKEN_BACK = {"slow_atfork", "lost_lock_alarm", "cancelled_anywhere", *JUMPS}
 
@@ -236,7 +236,7 @@ def be_left_alone(forksight, folder, name, command, end, words):
             os.killpg(run.pid, signal.SIGKILL)
             run.wait()
     said = said_by(folder, name)
-    allowed = "is taken back" in said and name in TAKEN_BACK and "CERTAIN" not in said
+    allowed = "is withdrawn" in said and name in TAKEN_BACK and "CERTAIN" not in said
     if "finding" in said.splitlines()[-1] or ("HANG" in said and not allowed) or "unexplained" in said:
         lines.append(f"{name}: {said}")
     return lines

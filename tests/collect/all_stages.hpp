@@ -1,4 +1,4 @@
-// Bytes through all stages, as the fuzz tests want it. Touches every string of the result.
+// Passes bytes through all stages, for the fuzz tests. Touches every string of the result.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace forksight::test {
 
-// The size of what was rendered; 0 if the file was refused.
+// Returns the size of the rendered text; 0 if the file was refused.
 inline std::size_t run_all_stages(std::vector<std::byte> bytes) {
   const auto file = collect::TraceFile::parse("fuzz.fstrace", std::move(bytes));
   if (!file) return 0;

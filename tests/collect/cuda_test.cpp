@@ -35,11 +35,11 @@ TEST(CudaRecords, BecomeFactsOfTheirFork) {
 TEST(CudaRecords, AreNotGuessedAt) {
   CudaTrace trace({});
   trace.trace.as(trace.child);
-  // A call of a function that no record names.
+  // A call of a function without a record.
   trace.trace.record(trace::RecordType::kTouch,
                      trace::TouchRecord{trace.fork, trace::TouchKind::kCudaCall, trace::TouchAction::kNone, 0,
                                         trace.fork, 0, 0, 0, 0, 0, 0});
-  // A driver of no fork.
+  // A driver without a fork.
   trace.trace.record(trace::RecordType::kCuda, trace::CudaRecord{});
   // A name without an end.
   trace::CudaFunctionRecord endless{1, {}};

@@ -1,4 +1,4 @@
-// A good trace with bytes flipped, words overwritten, records cut out and the end cut off, 30,000 times, the same each
+// A good trace with flipped bytes, overwritten words, removed records and a cut end, 30,000 times, the same in each
 // run. Sanitizers see what a plain build would not.
 #include <gtest/gtest.h>
 
@@ -197,7 +197,7 @@ void mutate(const std::vector<std::byte>& good) {
     }
     accepted += test::run_all_stages(std::move(bytes)) > 0 ? 1U : 0U;
   }
-  // Were all refused at the door, nothing would have been tested.
+  // If all of them were refused at once, nothing would have been tested.
   EXPECT_GT(accepted, static_cast<std::size_t>(kRounds) / 2);
 }
 

@@ -55,7 +55,7 @@ TEST(Owners, HaveKeysOfTheirOwn) {
   }
 }
 
-// A parent with a worker of a library: before the fork, and after its handlers perhaps.
+// A parent with a worker of a library: before the fork, and, depending on the test, after its handlers.
 model::ThreadPool pool_after(const char* library, bool survives) {
   constexpr std::uint64_t kBias = 0x7f00'0000'0000;
   test::TraceBuilder trace;

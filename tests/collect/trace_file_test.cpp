@@ -67,7 +67,7 @@ TEST(TraceFile, RefusesOtherHeaders) {
 TEST(TraceFile, RefusesACutHeader) {
   std::vector<std::byte> bytes = TraceBuilder().bytes();
   bytes.resize(100);
-  EXPECT_EQ(error_of(bytes), "a.fstrace: cut inside its header: 100 bytes of 4096; copy it again, whole");
+  EXPECT_EQ(error_of(bytes), "a.fstrace: cut inside its header: 100 bytes of 4096; copy the whole file again");
 }
 
 TEST(TraceFile, AFileThatWasNeverFinishedHasNoRecords) {

@@ -255,7 +255,7 @@ TEST(TraceReader, IgnoresReferencesThatLeadNowhere) {
   const model::Model model = read_model(scene.trace);
   EXPECT_EQ(model.touches.size(), 1U);
   EXPECT_FALSE(model.touches[0].returned);
-  EXPECT_TRUE(has_limit(model, "6 references lead to no earlier record"));
+  EXPECT_TRUE(has_limit(model, "6 references name no earlier record"));
 }
 
 TEST(TraceReader, PassesOverEnumeratorsThatItDoesNotKnow) {
@@ -299,7 +299,7 @@ TEST(TraceReader, NotesAreBounded) {
   }
   const model::Model model = read_model(trace);
   ASSERT_EQ(model.limits.size(), 65U);
-  EXPECT_NE(model.limits.back().find("36 notes more"), std::string::npos) << model.limits.back();
+  EXPECT_NE(model.limits.back().find("36 more notes"), std::string::npos) << model.limits.back();
 }
 
 TEST(TraceReader, ChildrenHaveTheImageOfTheirParent) {

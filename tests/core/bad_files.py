@@ -44,7 +44,7 @@ def main():
         at("empty").write_bytes(b"")
         expect([at("empty")], "is empty")
         at("text").write_text("no core at all, and long enough for one\n" * 40)
-        expect([at("text")], "is no core file")
+        expect([at("text")], "is not a core file")
         expect(["/bin/sleep"], "/bin/sleep", "core")
         at("packed").write_bytes(gzip.compress(b"core"))
         expect([at("packed")], "is packed with gzip", "gzip -dk")
@@ -66,7 +66,7 @@ def main():
         expect([at("other")], "aarch64")
         expect([core, "--exe", "/bin/true"], "core of another program than /bin/true")
         expect([core, "--exe", at("absent")], "no x86-64 program")
-        expect([core, "--parent-core", at("text")], "is no core file")
+        expect([core, "--parent-core", at("text")], "is not a core file")
 
         awake = subprocess.run([forksight, "core", str(core)], capture_output=True, text=True, timeout=40, check=False)
         if awake.returncode != 0 or "nothing found" not in awake.stdout or awake.stderr:

@@ -1,5 +1,6 @@
-// A core of two threads that hang for each other's mutex, and the same with wrong words where the explanation reads:
-// mutexes, structs of threads, stacks, notes. Whatever stands there a report comes, the same damage each run.
+// A core of two threads that wait for each other's mutex, and the same core with wrong words where the explanation
+// reads: mutexes, structs of threads, stacks, notes. Whatever the words are, there must be a report. The damage is the
+// same in each run.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <pthread.h>
@@ -96,7 +97,7 @@ std::string rules_of(const std::vector<std::byte>& core) {
   return all;
 }
 
-// Its parent's other thread, which goes on, has the lock; the child has its parent's memory, and number.
+// The parent's other thread, which goes on, holds the lock. The child has its parent's memory and number.
 [[noreturn]] void block_in_vfork() {
   std::thread([] {
     pthread_mutex_lock(&g_first);
@@ -144,7 +145,7 @@ TEST(DamagedCore, IsExplainedOrNotButNeverABadEnd) {
     std::vector<std::byte> core = victim.core;
     const int changes = 1 + static_cast<int>(random() % 3);
     for (int i = 0; i < changes; ++i) {
-      // Near what is read: within a mutex, or anywhere in a struct of a thread; else in the notes at the head.
+      // Near the words that are read: within a mutex, anywhere in a struct of a thread, or in the notes at the head.
       const std::size_t from = random() % 4 == 0 ? random() % 4096 : victim.places[random() % victim.places.size()];
       const std::size_t reach = random() % 2 == 0 ? 48 : 0x6a0;
       const std::size_t size = std::size_t{1} << (random() % 4);

@@ -97,7 +97,7 @@ TEST(LostPthreads, AreInTheChildsMemory) {
   other.join();
 }
 
-// _Fork() leaves them as they were: with tids of threads that are not there.
+// _Fork() leaves them unchanged: with the tids of threads that do not exist here.
 TEST(LostPthreads, OfABareForkHaveTheirTids) {
   std::binary_semaphore end{0};
   std::atomic<pid_t> tid{0};
@@ -118,7 +118,7 @@ TEST(LostPthreads, OfABareForkHaveTheirTids) {
     EXPECT_NE(lost.threads.front().start_routine, 0U);
   }
   {
-    // Its first thread has the number of its parent's, as in a child of vfork(): nothing follows.
+    // Its first thread has the number of its parent's, as in a child of vfork(): nothing can be concluded.
     const Child child(Child::Kind::kSystemCall);
     EXPECT_FALSE(find_lost_pthreads(child.look()).bypassed);
   }

@@ -38,7 +38,7 @@ def story(report, program):
         "holder_name": holder["name"],
         "stack": stack_of(finding, program),
         "fork": (finding["fork"]["pid"], finding["fork"]["child"]),
-        # The trace counts every lock that was held, the others those that somebody waits for.
+        # The trace counts every held lock; the others count those for which a thread waits.
         "forks": [tuple(fork[key] for key in ("pid", "child", "tid", "threads_before", "lost_threads", "error")) for fork in report["forks"]],
         "held": report["forks"][0]["held_locks"] > 0,
         "lineage": [(process["pid"], process["ppid"]) for process in report["processes"] if process["pid"] == finding["process"]["pid"]],
@@ -96,7 +96,8 @@ def main():
     name = os.path.basename(program)
     stories = {"trace": story(trace, name), "why": story(live, name), "core": story(core, name)}
     assert stories["trace"]["pid"] == child and stories["trace"]["stack"], stories["trace"]
-    # Names of threads are the kernel's: a core has none. What a thread was started with is the shim's function here.
+    # A core has no thread names, because the kernel keeps them. The start routine of a thread is the shim's function
+    # here.
     assert stories["core"].pop("holder_name") == ""
     assert stories["core"].pop("start") == ("", "")
     assert stories["why"].pop("start") == stories["trace"].pop("start") == (start, name)

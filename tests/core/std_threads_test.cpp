@@ -41,7 +41,7 @@ struct Functor {
   void operator()() const { g_end.acquire(); }
 };
 
-// Begins a thread, and looks for it in a child of a fork.
+// Starts a thread, and looks for it in a forked child.
 class StdThreads : public testing::Test {
  protected:
   template <class... Arguments>
@@ -102,7 +102,7 @@ TEST_F(StdThreads, AFunctorIsNamedByItsType) {
   EXPECT_EQ(start_of(Functor{}), unless_sanitized("forksight::inspect::(anonymous namespace)::Functor"));
 }
 
-// Which of two it is, the thread or its argument, is not told.
+// Nothing shows which of the two it is, the thread or its argument.
 TEST_F(StdThreads, WhatMayBeEitherIsNotNamed) {
   EXPECT_EQ(start_of(
                 +[](void (*)()) { g_end.acquire(); }, run_nothing),

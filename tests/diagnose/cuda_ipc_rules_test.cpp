@@ -79,7 +79,7 @@ TEST(CudaIpcExporterGone, IsCertainOfAFreeBetweenOpenAndClose) {
 
 TEST(CudaIpcExporterGone, KnowsThatTheImporterLivedOnByItsEnd) {
   EXPECT_EQ(Shared().exports(10).opens(20).frees(30).importer_ends(50).findings().size(), 1U);
-  // It may have been killed before.
+  // The process may have been killed before.
   EXPECT_TRUE(Shared().exports(10).opens(20).frees(30).findings().empty());
   EXPECT_TRUE(Shared().exports(10).opens(20).importer_ends(25).frees(30).findings().empty());
 }
@@ -201,7 +201,7 @@ TEST(CudaIpcOpenedTwice, IsSilentOtherwise) {
   EXPECT_TRUE(Shared().exports(10).opens(20, kHandle, 0, 201).opens(22).closes(40).findings().empty());
 }
 
-// One allocation is given back, the importer dies with the other.
+// One allocation is freed, and the importer dies with the other one open.
 Shared limbo() {
   return Shared()
       .exports(10)

@@ -1,8 +1,8 @@
-// Processes whose threads all wait for each other, by things that have no owner.
+// Processes whose threads all wait for each other by objects without an owner.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <signal.h>
+#include <algorithm>
 
 #include "dead_process.hpp"
 #include "diagnose/diagnose.hpp"
@@ -109,7 +109,7 @@ TEST(Deadlock, SharedMemoryBindsProcesses) {
   const auto found = diagnose(model);
   ASSERT_EQ(found.size(), 1U);
   EXPECT_EQ(found[0].processes.size(), 2U);
-  // One of the two is not so dead.
+  // One of the two is not proven dead to the same degree.
   model.processes[1].liveness = model::Liveness::kDeadButForSignal;
   EXPECT_EQ(diagnose(model).front().harm, Certainty::kLikely);
   model.processes[1].ways_out = {"a handler of SIGTERM"};
@@ -118,7 +118,7 @@ TEST(Deadlock, SharedMemoryBindsProcesses) {
   EXPECT_TRUE(diagnose(model).empty());
 }
 
-// An idle program that is told to end by a signal looks the same.
+// An idle program that a signal tells to end looks the same.
 TEST(Deadlock, IsSilentIfAHandlerCouldEndIt) {
   model::Model model = two_in_semaphores();
   model.processes[0].liveness = model::Liveness::kDeadButForSignal;
@@ -159,13 +159,13 @@ TEST(Deadlock, AThreadThatHasEndedIsNoneOfThem) {
 }
 
 model::Wait in_future(std::int32_t pid, std::int32_t tid, const char* caller) {
-  return sleeper(pid, tid, {"std::__future_base::_State_baseV2::wait future:350", "std::future<int>::get future:800",
-                            caller, "main app.c:50"});
+  return sleeper(pid, tid,
+                 {"std::__future_base::_State_baseV2::wait future:350", "std::future<int>::get future:800", caller,
+                  "main app.c:50"});
 }
 
 bool has_fix(const Finding& finding, std::string_view part) {
-  return std::ranges::any_of(finding.fixes,
-                             [&](const Fix& fix) { return fix.text.find(part) != std::string::npos; });
+  return std::ranges::any_of(finding.fixes, [&](const Fix& fix) { return fix.text.find(part) != std::string::npos; });
 }
 
 TEST(Deadlock, APromiseThatNobodySetsIsNoTaskInItsOwnPool) {
@@ -195,11 +195,12 @@ TEST(Deadlock, ABarrierLacksAParty) {
   ASSERT_EQ(found.size(), 1U);
   EXPECT_EQ(found[0].summary,
             "process 100 hangs in pthread_barrier_wait() (app.c:27): 2 threads are there, and no thread is left that "
-            "could come as the next");
-  EXPECT_TRUE(has_fix(found[0], "as many as come to it"));
+            "could arrive next");
+  EXPECT_TRUE(has_fix(found[0], "as many threads as arrive at it"));
   const auto beside = diagnose(model_of({dead_process(100, {sleeper(100, 100, at_barrier), in_semaphore(100, 101)})}));
   ASSERT_EQ(beside.size(), 1U);
-  EXPECT_FALSE(has_fix(beside[0], "as many as come to it")) << "the other thread may be the party that is missing";
+  EXPECT_FALSE(has_fix(beside[0], "as many threads as arrive at it"))
+      << "the other thread may be the party that is missing";
 }
 
 TEST(Deadlock, OwnersAreToldByTheirOwnRules) {

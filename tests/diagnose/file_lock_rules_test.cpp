@@ -1,4 +1,4 @@
-// Locks of files that a fork leaves behind, or shares.
+// File locks that a fork leaves behind or shares.
 #include <gtest/gtest.h>
 
 #include <cstring>

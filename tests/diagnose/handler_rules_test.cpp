@@ -1,4 +1,4 @@
-// Atfork handlers that do not come back: by what the trace says of them, and what is known of their process.
+// Atfork handlers that do not return: what the trace says about them, and what is known about their process.
 #include <gtest/gtest.h>
 
 #include "diagnose/diagnose.hpp"
@@ -106,7 +106,8 @@ model::Wait lock_wait(std::int32_t tid, std::uint64_t lock, std::int32_t owner) 
   return wait;
 }
 
-// The handler of libpool.so waits for what the worker has, and the worker for `lock`, which the forking thread has.
+// The handler of libpool.so waits for something that the worker has, and the worker waits for `lock`, which the forking
+// thread holds.
 model::Model inverted(std::uint64_t lock) {
   HandlerTrace scene;
   const std::uint64_t wait =
@@ -166,7 +167,7 @@ TEST(AtforkOrder, IsAsCertainAsTheWeakestOfItsWaits) {
   EXPECT_EQ(findings[0].harm, Certainty::kLikely);
 }
 
-// Held by the program itself when it forked, or by nobody who is known: the order of the handlers is not to blame.
+// The program itself held it when it forked, or the holder is not known: the order of the handlers is not the cause.
 TEST(AtforkOrder, IsSilentWhereNoHandlerTookTheLock) {
   const auto findings = diagnose(inverted(kEarlierLock + 0x40));
   ASSERT_EQ(findings.size(), 1U);
@@ -188,14 +189,14 @@ model::Model stuck_in_child(bool touches) {
   return model;
 }
 
-// One cause, one finding: neither lost-wakeup nor orphaned-mutex beside it.
+// One cause gives one finding: no lost-wakeup or orphaned-mutex besides it.
 TEST(AtforkChildStuck, TellsOfWhatTheHandlerTouched) {
   const auto findings = diagnose(stuck_in_child(true));
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].rule, "atfork-child-stuck");
   EXPECT_EQ(findings[0].harm, Certainty::kProven);
   EXPECT_EQ(findings[0].culprit.holder->tid, test::kHolder);
-  EXPECT_NE(findings[0].summary.find("nobody has in the child"), std::string::npos) << findings[0].summary;
+  EXPECT_NE(findings[0].summary.find("no thread of the child holds"), std::string::npos) << findings[0].summary;
   ASSERT_TRUE(findings[0].fork);
   EXPECT_EQ(findings[0].fork->child, test::kChild);
 }

@@ -1,4 +1,4 @@
-// What has not happened: orders of locks.
+// Hangs that have not happened: orders of locks.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -30,7 +30,7 @@ struct Orders {
   }
 
   LockOrder& add(model::LifeId life, std::uint64_t held, std::uint64_t taken) {
-    // Who was made makes and joins nobody; who was not has made all the others by then.
+    // A thread that was made makes and joins no other. A thread that was not made has made all others by then.
     return add(life, held, taken, {model.lives[life].born + (model.lives[life].creator ? 0U : 1000U)});
   }
   LockOrder& add(model::LifeId life, std::uint64_t held, std::uint64_t taken, std::vector<std::uint64_t> moments) {
@@ -97,7 +97,7 @@ TEST(LockOrderInversion, NeedsAnotherThreadForEachLink) {
   scene.add(one, 2, 1);
   scene.add(other, 3, 4);
   EXPECT_EQ(scene.rings(), 0U);
-  // A ring of three by two.
+  // A ring of three locks by two threads.
   scene.add(other, 2, 3);
   scene.add(one, 3, 1);
   EXPECT_EQ(scene.rings(), 0U);
@@ -113,7 +113,7 @@ TEST(LockOrderInversion, OfMoreLocksIsFoundAndNotToldTwice) {
   scene.add(scene.life(3, one), 3, 1);
   ASSERT_EQ(scene.rings(), 1U);
   EXPECT_EQ(orders::find_rings(scene.model).found[0].size(), 3U);
-  // The shorter one says it all.
+  // The shorter ring says it all.
   scene.add(scene.life(4, one), 2, 1);
   ASSERT_EQ(scene.rings(), 1U);
   EXPECT_EQ(orders::find_rings(scene.model).found[0].size(), 2U);
@@ -131,7 +131,8 @@ TEST(LockOrderInversion, AMazeOfOrdersIsGivenUpAndSaysSo) {
   EXPECT_EQ(scene.rings(), 1U) << "short ones come first";
   EXPECT_EQ(conclude(scene.model).size(), 1U);
   ASSERT_EQ(scene.model.limits.size(), 1U);
-  EXPECT_TRUE(scene.model.limits[0].starts_with("1226 orders of locks: the search for rings")) << scene.model.limits[0];
+  EXPECT_TRUE(scene.model.limits[0].starts_with("1226 orders of locks are too many to search"))
+      << scene.model.limits[0];
 }
 
 TEST(LockOrderInversion, AGateKeepsThemApartUnlessBothReadIt) {
@@ -158,8 +159,8 @@ TEST(LockOrderInversion, ReadersDoNotWaitForReaders) {
   }
 }
 
-// Only births and joins put one thread before another, and only those that lie between the two. The clock goes on for
-// all threads of a process, so that a later moment of another thread means nothing.
+// Only births and joins put one thread before another, and only those between the two threads. The clock advances for
+// all threads of a process, so a later moment of another thread means nothing.
 TEST(LockOrderInversion, WhatAMakerDidBeforeIsApart) {
   Orders scene;
   const auto one = scene.life(1);
@@ -203,7 +204,7 @@ TEST(LockOrderInversion, WhatIsJoinedBeforeIsApart) {
   EXPECT_EQ(after_join.rings(), 1U) << "and before";
 }
 
-// Two workers, of which the first is joined while the second still works: a later moment of the second says nothing.
+// Two workers, of which the first is joined while the second still works: a later moment of the second means nothing.
 TEST(LockOrderInversion, WhatComesAfterAnotherThreadsJoinIsNotApart) {
   Orders scene;
   const auto main = scene.life(1);
@@ -212,11 +213,11 @@ TEST(LockOrderInversion, WhatComesAfterAnotherThreadsJoinIsNotApart) {
   scene.add(first, 1, 2);
   scene.add(second, 2, 1, {20});
   EXPECT_EQ(scene.rings(), 1U);
-  // A thread that somebody else makes after the join is not after it either.
+  // A thread that another thread makes after the join does not come after it either.
   scene.model.lock_orders.pop_back();
   scene.add(scene.life(6, second), 2, 1);
   EXPECT_EQ(scene.rings(), 1U);
-  // But one that the joiner makes is.
+  // But a thread that the joiner makes does.
   scene.model.lock_orders.pop_back();
   scene.add(scene.life(7, main), 2, 1);
   EXPECT_EQ(scene.rings(), 0U);
@@ -233,7 +234,7 @@ TEST(LockOrderInversion, IsApartThroughOthers) {
   EXPECT_EQ(scene.rings(), 1U);
 }
 
-// Before one thread and after it, each time apart from it.
+// Once before one thread and once after it, both times separate from it.
 TEST(LockOrderInversion, EachTimeCountsByItself) {
   Orders scene;
   const auto main = scene.life(1);
@@ -282,7 +283,7 @@ TEST(LockOrderInversion, AWriterBetweenTwoReadersClosesTheRing) {
   EXPECT_EQ(scene.rings(), 0U) << "the writer is one of them";
 }
 
-// Each after the one before it: which is so for all pairs, and must not take for ever to be seen.
+// Each comes after the one before it. This is true for all pairs, and must not take very long to find.
 TEST(LockOrderInversion, VeryManyThreadsOneAfterTheOther) {
   Orders scene;
   const auto main = scene.life(1);

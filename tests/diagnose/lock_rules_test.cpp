@@ -59,8 +59,8 @@ TEST_P(OrphanedLock, IsOnlyLikelyWhereAHandlerMayRunByItself) {
   EXPECT_EQ(findings[0].harm, Certainty::kLikely);
 }
 
-// A process that is over before it was seen to hang may have been meant to wait until somebody ends it. Where the
-// kernel refused every look, nobody would have seen the hang.
+// A process that ended before it was seen to hang may have been meant to wait until it is ended. If the kernel refused
+// every look, nobody could have seen the hang.
 TEST_P(OrphanedLock, IsNotToldOfAProcessThatARunWatchedAndNeverSawHang) {
   model::Model model = touched(GetParam().scene);
   model.command = {"program"};
@@ -112,7 +112,7 @@ TEST_P(OrphanedLock, IsAnErrorIfItTimesOut) {
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].rule, GetParam().slug);
   EXPECT_EQ(findings[0].outcome, Outcome::kError);
-  // A semaphore has no owner: nobody may have been going to post it in that time.
+  // A semaphore has no owner: perhaps no thread was going to post it in that time.
   const bool has_owner = GetParam().scene.kind != trace::LockKind::kSemaphore;
   EXPECT_EQ(findings[0].harm, has_owner ? Certainty::kProven : Certainty::kLikely);
   EXPECT_NE(findings[0].summary.find("ETIMEDOUT"), std::string::npos) << findings[0].summary;
@@ -263,7 +263,7 @@ TEST(OrphanedSemaphore, IsNotReportedIfAHandlerMayPostIt) {
   EXPECT_EQ(findings[0].harm, Certainty::kLikely);
 }
 
-// The taker never goes on, so it may never have been going to post.
+// The taker never goes on, so perhaps it was never going to post.
 TEST(OrphanedSemaphore, HasOnlyAPossibleCauseIfTheTakerHangsToo) {
   model::Model model = touched({.kind = trace::LockKind::kSemaphore, .memory = test::semaphore_memory(0)});
   const model::ProcessId parent = model.forks[0].process;

@@ -56,7 +56,7 @@ model::Model answered(const char* function, std::int32_t result, trace::MpiKind 
 
 TEST(MpiAfterFork, IsAFactOfItsFork) {
   MpiTrace scene(trace::MpiKind::kUcx, trace::kMpiLost);
-  // Twice, of no fork, and of a kind that nobody knows.
+  // Twice: without a fork, and of an unknown kind.
   scene.trace.record(trace::RecordType::kMpi, trace::MpiRecord{scene.fork, kBias, trace::MpiKind::kUcx, 0});
   scene.trace.record(trace::RecordType::kMpi, trace::MpiRecord{0, kBias, trace::MpiKind::kMpi, 0});
   scene.trace.record(trace::RecordType::kMpi, trace::MpiRecord{scene.fork, kBias, static_cast<trace::MpiKind>(77), 0});
@@ -90,7 +90,7 @@ TEST(MpiAfterFork, IsLikelyWhereTheCallFailed) {
   MpiTrace scene;
   scene.call("MPI_Barrier");
   model::Model model = read_model(scene.trace);
-  EXPECT_TRUE(diagnose(model).empty());  // still at it
+  EXPECT_TRUE(diagnose(model).empty());  // has not returned
   model.processes[1].exit_status = kAborted;
   const auto ended = diagnose(model);
   ASSERT_EQ(ended.size(), 1U);
@@ -113,7 +113,7 @@ TEST(MpiAfterFork, IsCertainWhereTheCallHangs) {
   EXPECT_NE(findings[0].summary.find("hangs in MPI_Barrier"), std::string::npos) << findings[0].summary;
 }
 
-// MPI spins while it waits for a message, and a victim's cause is elsewhere.
+// MPI spins while it waits for a message, and the cause of a victim's hang is elsewhere.
 TEST(MpiAfterFork, IsNotWhereTheCallTakesLong) {
   for (const auto liveness : {model::Liveness::kSpinning, model::Liveness::kVictim}) {
     MpiTrace scene;

@@ -1,6 +1,6 @@
-// Every model of these tests is judged a second time without its names: what is found with names must not be passed
-// over by who asks first whether names are worth their time (may_find_with_names). The linker puts this in place of
-// diagnose() (--wrap), so no test can forget it.
+// Every model of these tests is judged a second time without its names. What is found with names must not be missed by
+// code that first asks whether names are worth looking up (may_find_with_names). The linker puts this function in the
+// place of diagnose() (--wrap), so no test can forget it.
 #include <gtest/gtest.h>
 
 #include "diagnose/diagnose.hpp"

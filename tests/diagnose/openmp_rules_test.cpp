@@ -88,7 +88,7 @@ TEST(LostOpenmpPool, IsCuredByEachMethod) {
   }
 }
 
-// After a quiesce the pool has no workers left to lose, and would have had.
+// After a quiesce the pool has no workers left to lose. Without it there would have been some.
 TEST(LostOpenmpPool, IsCuredEvenIfNoWorkerIsLeftAtTheFork) {
   PoolTrace scene({.workers = 0});
   scene.cure(trace::CureMethod::kQuiesce, trace::CureResult::kApplied, true);

@@ -1,4 +1,4 @@
-// What is found from outside: a dead child that touched nothing, and victims.
+// Findings from outside: a dead child without a touch, and victims.
 #include <gtest/gtest.h>
 
 #include "diagnose/diagnose.hpp"
@@ -117,7 +117,7 @@ TEST(LostWakeup, IsLikelyIfOnlyTheShimSawIt) {
 TEST(LostWakeup, IsSilentAboutWaitsThatMayEnd) {
   EXPECT_TRUE(diagnose(waiting_child(trace::kTouchHandlers)).empty());
   EXPECT_TRUE(diagnose(waiting_child(0, true)).empty());
-  // Seen from outside, and not proved: it was on its way to do so when the run ended.
+  // Seen from outside, but not proven: it was about to be proven when the run ended.
   model::Model awake = waiting_child();
   awake.processes[1].liveness = model::Liveness::kAwake;
   EXPECT_TRUE(diagnose(awake).empty());

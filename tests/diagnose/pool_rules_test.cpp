@@ -135,7 +135,7 @@ model::Model hung_region(bool with_libomp) {
   return model;
 }
 
-// OpenBLAS ends its pool before a fork and starts it after: threads that are there now show no loss.
+// OpenBLAS ends its pool before a fork and starts it afterwards: threads that exist now do not show a loss.
 TEST(PoolState, DependsOnWhenTheThreadsWereSeen) {
   model::ThreadPool pool{Owner::kOpenblas, "libopenblas.so.0", {1}, 1, PoolState::kLost};
   model::Fork fork;

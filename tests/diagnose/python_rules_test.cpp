@@ -1,4 +1,4 @@
-// Locks of Python: lines of Python in the place of the interpreter's own frames.
+// Locks of Python, with Python lines in the place of the interpreter's own frames.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -131,7 +131,7 @@ TEST(PythonLockOrphaned, DoesWithoutStacksOfPython) {
             "process 1000 forked");
 }
 
-// A PyMutex is known as a lock of Python by itself, whatever the names on the stack. It was seen from outside.
+// A PyMutex is recognised as a lock of Python by itself, whatever the names on the stack. It was seen from outside.
 TEST(PythonLockOrphaned, IsToldOfALockThatIsNoSemaphore) {
   model::Model model = Scene().model();
   model.touches[0].stack.frames.erase(model.touches[0].stack.frames.begin(), model.touches[0].stack.frames.begin() + 2);
@@ -158,7 +158,7 @@ TEST(PythonLockOrphaned, IsToldOfALockThatIsNoSemaphore) {
   findings = diagnose(model);
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].cause, Certainty::kLikely) << "it does not name its owner";
-  EXPECT_TRUE(says("does not know its holder"));
+  EXPECT_TRUE(says("does not record its holder"));
 }
 
 // An interpreter that is stripped, and has no frame of _PyEval_EvalFrameDefault: its lines come before its own frames.
@@ -218,7 +218,7 @@ TEST(PythonLockOrphaned, IsAnErrorIfItTimesOut) {
   EXPECT_NE(findings[0].summary.find("gave up"), std::string::npos) << findings[0].summary;
 }
 
-// A dead child that touched nothing, its own stack, and what its lost thread was at.
+// A dead child without a touch: its own stack, and what its lost thread was doing.
 model::Model asked(std::string_view child, std::string_view partner, std::string_view other_thread = "") {
   LockTrace scene(kPythonLock);
   scene.trace.exe("/usr/bin/python3.11", std::string_view("python3\0-m\0app\0", 15));

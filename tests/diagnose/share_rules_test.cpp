@@ -1,4 +1,4 @@
-// What both sides of a fork use as if it were theirs alone.
+// What both sides of a fork use as if each had it alone.
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>

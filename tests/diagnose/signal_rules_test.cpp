@@ -1,4 +1,4 @@
-// Signals that a child has nobody for.
+// Signals that no thread of a child takes.
 #include <gtest/gtest.h>
 
 #include "diagnose/diagnose.hpp"

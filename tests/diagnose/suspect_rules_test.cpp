@@ -1,5 +1,5 @@
-// Suspects: what only `forksight why` tells, as a guess, on models of what was seen from outside; and what looks the
-// same and is well.
+// Suspects: findings that only `forksight why` reports, as a guess, on models of what was seen from outside; also
+// healthy programs that look the same.
 #include <gtest/gtest.h>
 
 #include <csignal>

@@ -67,7 +67,7 @@ TEST(LockCycle, IsCertainWhateverTheOtherThreadsDo) {
   EXPECT_TRUE(diagnose(model).empty());
 }
 
-// Its handler may jump out of the lock.
+// Its handler may jump out of the wait for the lock.
 TEST(LockCycle, IsOnlyLikelyWhereAHandlerMayRunByItself) {
   model::Model model = model_of({dead_process(100, {mutex(101, 102), mutex(102, 101)})});
   model.processes[0].liveness = model::Liveness::kDeadButForSignal;
@@ -175,7 +175,7 @@ TEST(SelfDeadlock, IsARingOfOne) {
   EXPECT_EQ(found.harm, Certainty::kProven);
 }
 
-// A thread that goes on could unlock it, if only against the rules.
+// A thread that goes on could unlock it, although it must not.
 TEST(SelfDeadlock, IsLikelyWhereTheProcessGoesOn) {
   model::Model model = model_of({dead_process(100, {mutex(101, 101, "table_lock")})});
   model.processes[0].liveness = model::Liveness::kAwake;
@@ -424,7 +424,7 @@ TEST(LostTask, IsWhereAllWorkersWaitForTasksAndSomebodyForAResult) {
   EXPECT_EQ(only_finding(model).rule, "pipe-deadlock");
 }
 
-// What a fork broke is told by its own rule.
+// Another rule reports what a fork broke.
 TEST(WaitCycles, AreSilentWhereAForkIsTheCause) {
   test::LockTrace scene({});
   scene.touch(trace::TouchKind::kLock);

@@ -62,7 +62,7 @@ TEST(Damage, ACutIsSaid) {
   EXPECT_TRUE(has(dumped(bytes).text, dump::hex(second) + " BAD: has 8 bytes, too few for a record\n"));
   bytes.resize(second);
   EXPECT_TRUE(
-      has(dumped(bytes).text, dump::hex(second) + " BAD: no record, but the header says that records go on to "))
+      has(dumped(bytes).text, dump::hex(second) + " BAD: no record, although the header says that records go on to "))
       << dumped(bytes).text;
 }
 

@@ -1,5 +1,5 @@
-// busy NAME: a healthy process whose forked child works without a pause, next to a thread of the parent's that it has
-// lost. Writes a byte when the child is at work; a byte of input ends it.
+// busy NAME: a healthy process whose forked child works without a pause; the child has lost a thread of its parent.
+// Writes a byte when the child is at work; a byte of input ends the program.
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,26 +9,26 @@
 #include <unistd.h>
 
 #ifdef WITH_BLAS
-void cblas_dgemm(int order, int transpose_a, int transpose_b, int m, int n, int k, double alpha, const double *a,
-                 int lda, const double *b, int ldb, double beta, double *c, int ldc);
+void cblas_dgemm(int order, int transpose_a, int transpose_b, int m, int n, int k, double alpha, const double* a,
+                 int lda, const double* b, int ldb, double beta, double* c, int ldc);
 void openblas_set_num_threads(int threads);
 #endif
 
-static volatile int *is_over;  // of parent and child
+static volatile int* is_over;  // of parent and child
 static pthread_spinlock_t lock;
 static volatile double sum;
 
-static void *idle(void *nothing) {
+static void* idle(void* nothing) {
   for (;;) pause();
   return nothing;
 }
 
-static void start(void *(*routine)(void *)) {
+static void start(void* (*routine)(void*)) {
   pthread_t thread;
   if (pthread_create(&thread, NULL, routine, NULL) != 0) _exit(3);
 }
 
-static void *add_under_lock(void *nothing) {
+static void* add_under_lock(void* nothing) {
   while (!*is_over) {
     pthread_spin_lock(&lock);
     for (int i = 0; i < 50; ++i) sum += i;
@@ -62,7 +62,7 @@ static void multiply_alone(void) {
 #endif
 
 static const struct {
-  const char *name;
+  const char* name;
   void (*before)(void);
   void (*work)(void);
 } kKinds[] = {
@@ -73,7 +73,7 @@ static const struct {
 #endif
 };
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   is_over = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   pthread_spin_init(&lock, PTHREAD_PROCESS_PRIVATE);
   for (size_t i = 0; argc > 1 && i < sizeof kKinds / sizeof kKinds[0]; ++i) {

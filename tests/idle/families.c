@@ -1,4 +1,4 @@
-// Processes that are well, with children that are: some of these children wait for what only a parent or a thread of
+// Healthy processes with healthy children. Some of these children wait for something that only a parent or a thread of
 // their own will do, and it will.
 #include <errno.h>
 #include <fcntl.h>
@@ -28,7 +28,7 @@ static int wait_for(pid_t child) {
 }
 
 // Ends with a byte.
-int wait_for_live_child(const char *path) {
+int wait_for_live_child(const char* path) {
   (void)path;
   const pid_t child = fork();
   if (child == 0) _exit(read_byte(STDIN_FILENO));
@@ -37,11 +37,11 @@ int wait_for_live_child(const char *path) {
 }
 
 // Each of its workers answers one client, and ends.
-int be_prefork_server(const char *path) {
+int be_prefork_server(const char* path) {
   struct sockaddr_un address = {.sun_family = AF_UNIX};
   strncpy(address.sun_path, path, sizeof address.sun_path - 1);
   const int server = socket(AF_UNIX, SOCK_STREAM, 0);
-  if (bind(server, (const struct sockaddr *)&address, sizeof address) != 0 || listen(server, 8) != 0) return -2;
+  if (bind(server, (const struct sockaddr*)&address, sizeof address) != 0 || listen(server, 8) != 0) return -2;
   pid_t workers[kWorkers];
   for (int i = 0; i < kWorkers; ++i) {
     workers[i] = fork();
@@ -56,8 +56,8 @@ int be_prefork_server(const char *path) {
   return good;
 }
 
-// Of the parent, and in the child lost: with a mutex held that the child does not need.
-static void *hold_mutex(void *nothing) {
+// A thread of the parent, lost in the child, that holds a mutex which the child does not need.
+static void* hold_mutex(void* nothing) {
   pthread_mutex_lock(&mutex);
   read_byte(STDIN_FILENO);
   pthread_mutex_unlock(&mutex);
@@ -69,8 +69,8 @@ static void make_pipe(void) {
   if (pipe(to_child) != 0) _exit(3);
 }
 
-// The child waits for a byte of its parent's, which comes once the parent has one.
-int fork_reader(const char *path) {
+// The child waits for a byte from its parent, which comes once the parent gets one.
+int fork_reader(const char* path) {
   (void)path;
   make_pipe();
   const pthread_t holder = start(hold_mutex);
@@ -84,7 +84,7 @@ int fork_reader(const char *path) {
   return wait_for(child);
 }
 
-static void *tell_when_told(void *nothing) {
+static void* tell_when_told(void* nothing) {
   read_byte(to_child[0]);
   pthread_mutex_lock(&mutex);
   is_over = 1;
@@ -93,13 +93,13 @@ static void *tell_when_told(void *nothing) {
   return nothing;
 }
 
-static void *sleep_in_pipe(void *fd) {
-  read_byte(*(int *)fd);
+static void* sleep_in_pipe(void* fd) {
+  read_byte(*(int*)fd);
   return NULL;
 }
 
-// A thread of the parent's is lost in the child; the child has its own that will wake it.
-int fork_worker_with_threads(const char *path) {
+// The child has lost a thread of the parent. It has another thread that will wake it.
+int fork_worker_with_threads(const char* path) {
   (void)path;
   static int never[2];
   make_pipe();
@@ -123,13 +123,13 @@ int fork_worker_with_threads(const char *path) {
   return result;
 }
 
-static void *take_jobs(void *nothing) {
+static void* take_jobs(void* nothing) {
   while (sem_wait(&jobs) != 0 && errno == EINTR) continue;
   return nothing;
 }
 
 // The same with workers that idle on a semaphore, and a first thread that reads from the parent.
-int fork_worker_with_pool(const char *path) {
+int fork_worker_with_pool(const char* path) {
   (void)path;
   static int never[2];
   make_pipe();
@@ -158,8 +158,8 @@ static void post(int signal) {
   sem_post(&jobs);
 }
 
-// A child whose only way on is a handler, as daemons have it for SIGTERM.
-int fork_daemon(const char *path) {
+// A child that only a handler can wake, as daemons wait for SIGTERM.
+int fork_daemon(const char* path) {
   (void)path;
   static int never[2];
   if (pipe(never) != 0 || sem_init(&jobs, 0, 0) != 0) return -2;
@@ -179,8 +179,8 @@ int fork_daemon(const char *path) {
   return result;
 }
 
-// The parent has it until it is told to let go.
-int wait_for_file_lock(const char *path) {
+// The parent holds it until it is told to release it.
+int wait_for_file_lock(const char* path) {
   const int held = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   if (held < 0 || flock(held, LOCK_EX) != 0) return -2;
   const pid_t child = fork();

@@ -1,6 +1,6 @@
-// waits NAME [PATH]: a healthy process that waits in one way, writes a byte when it is about to, and says at last what
-// came of the wait: "result errno". What ends the wait is a byte or the end of standard input, a signal, a connection
-// to the socket PATH, or time.
+// waits NAME [PATH]: a healthy process that waits in one way. It writes a byte when it is about to wait, and at the end
+// it prints the result of the wait: "result errno". A byte or the end of standard input, a signal, a connection to the
+// socket PATH, or time ends the wait.
 #include "waits.h"
 
 #include <errno.h>
@@ -45,13 +45,13 @@ int read_byte(int fd) {
   return (int)read(fd, &byte, 1);
 }
 
-pthread_t start(void *(*routine)(void *)) {
+pthread_t start(void* (*routine)(void*)) {
   pthread_t thread;
   if (pthread_create(&thread, NULL, routine, NULL) != 0) _exit(3);
   return thread;
 }
 
-static int in_epoll(const char *path) {
+static int in_epoll(const char* path) {
   (void)path;
   struct epoll_event event = {.events = EPOLLIN};
   const int fd = epoll_create1(0);
@@ -60,14 +60,14 @@ static int in_epoll(const char *path) {
   return epoll_wait(fd, &event, 1, -1);
 }
 
-static int in_poll(const char *path) {
+static int in_poll(const char* path) {
   (void)path;
   struct pollfd fd = {.fd = STDIN_FILENO, .events = POLLIN};
   say_ready();
   return poll(&fd, 1, -1);
 }
 
-static int in_select(const char *path) {
+static int in_select(const char* path) {
   (void)path;
   fd_set set;
   FD_ZERO(&set);
@@ -76,19 +76,19 @@ static int in_select(const char *path) {
   return select(1, &set, NULL, NULL, NULL);
 }
 
-static int in_read(const char *path) {
+static int in_read(const char* path) {
   (void)path;
   say_ready();
   return read_byte(STDIN_FILENO);
 }
 
-static void *sleep_for_long(void *nothing) {
+static void* sleep_for_long(void* nothing) {
   const struct timespec time = {kSeconds, 0};
   if (nanosleep(&time, NULL) != 0) is_over = errno;
   return nothing;
 }
 
-static int in_join_of_sleepers(const char *path) {
+static int in_join_of_sleepers(const char* path) {
   (void)path;
   pthread_t threads[4];
   for (int i = 0; i < 4; ++i) threads[i] = start(sleep_for_long);
@@ -98,7 +98,7 @@ static int in_join_of_sleepers(const char *path) {
   return is_over;
 }
 
-static void *work_when_told(void *nothing) {
+static void* work_when_told(void* nothing) {
   pthread_mutex_lock(&mutex);
   while (!is_over) pthread_cond_wait(&changed, &mutex);
   pthread_mutex_unlock(&mutex);
@@ -140,23 +140,23 @@ static void block_signal(void) {
   sigprocmask(SIG_BLOCK, &set, NULL);
 }
 
-static int pool_and_read(const char *path) {
+static int pool_and_read(const char* path) {
   (void)path;
   return with_pool(wait_for_input);
 }
 
-static int pool_and_sleep(const char *path) {
+static int pool_and_sleep(const char* path) {
   (void)path;
   return with_pool(wait_for_time);
 }
 
-static int pool_and_sigwait(const char *path) {
+static int pool_and_sigwait(const char* path) {
   (void)path;
   block_signal();
   return with_pool(wait_for_signal);
 }
 
-static int in_signalfd(const char *path) {
+static int in_signalfd(const char* path) {
   (void)path;
   block_signal();
   sigset_t set;
@@ -168,7 +168,7 @@ static int in_signalfd(const char *path) {
   return read(fd, &info, sizeof info) == sizeof info ? 1 : -1;
 }
 
-static int in_timerfd(const char *path) {
+static int in_timerfd(const char* path) {
   (void)path;
   const struct itimerspec when = {.it_value = {kSeconds, 0}};
   unsigned long long count = 0;
@@ -180,15 +180,15 @@ static int in_timerfd(const char *path) {
 
 static void do_nothing(int signal) { (void)signal; }
 
-// EINTR is how it ends, by our signal.
-static int in_pause(const char *path) {
+// It ends with EINTR, because of our signal.
+static int in_pause(const char* path) {
   (void)path;
   signal(SIGUSR1, do_nothing);
   say_ready();
   return pause();
 }
 
-static int in_sigsuspend(const char *path) {
+static int in_sigsuspend(const char* path) {
   (void)path;
   signal(SIGUSR1, do_nothing);
   block_signal();
@@ -198,14 +198,14 @@ static int in_sigsuspend(const char *path) {
   return sigsuspend(&set);
 }
 
-static int in_eventfd(const char *path) {
+static int in_eventfd(const char* path) {
   (void)path;
   struct pollfd fd = {.fd = eventfd(0, 0), .events = POLLIN};
   say_ready();
   return poll(&fd, 1, kSeconds * 1000);
 }
 
-static int in_sem_timedwait(const char *path) {
+static int in_sem_timedwait(const char* path) {
   (void)path;
   sem_t semaphore;
   sem_init(&semaphore, 0, 0);
@@ -214,7 +214,7 @@ static int in_sem_timedwait(const char *path) {
   return sem_timedwait(&semaphore, &when);
 }
 
-static int in_cond_timedwait(const char *path) {
+static int in_cond_timedwait(const char* path) {
   (void)path;
   const struct timespec when = deadline(CLOCK_REALTIME);
   pthread_mutex_lock(&mutex);
@@ -223,7 +223,7 @@ static int in_cond_timedwait(const char *path) {
   return -1;
 }
 
-static int in_semtimedop(const char *path) {
+static int in_semtimedop(const char* path) {
   (void)path;
   const int set = semget(IPC_PRIVATE, 1, 0600);
   struct sembuf take = {.sem_op = -1};
@@ -236,7 +236,7 @@ static int in_semtimedop(const char *path) {
   return result;
 }
 
-static int in_recv_with_timeout(const char *path) {
+static int in_recv_with_timeout(const char* path) {
   (void)path;
   int ends[2];
   const struct timeval time = {kSeconds, 0};
@@ -247,21 +247,21 @@ static int in_recv_with_timeout(const char *path) {
   return (int)recv(ends[0], &byte, 1, 0);
 }
 
-static int make_socket(const char *path, int (*act)(int, const struct sockaddr *, socklen_t)) {
+static int make_socket(const char* path, int (*act)(int, const struct sockaddr*, socklen_t)) {
   struct sockaddr_un address = {.sun_family = AF_UNIX};
   strncpy(address.sun_path, path, sizeof address.sun_path - 1);
   const int fd = socket(AF_UNIX, SOCK_STREAM, 0);
-  return act(fd, (const struct sockaddr *)&address, sizeof address) == 0 ? fd : -1;
+  return act(fd, (const struct sockaddr*)&address, sizeof address) == 0 ? fd : -1;
 }
 
-static int in_accept(const char *path) {
+static int in_accept(const char* path) {
   const int fd = make_socket(path, bind);
   listen(fd, 8);
   say_ready();
   return accept(fd, NULL, NULL) >= 0 ? 1 : -1;
 }
 
-static int as_client(const char *path) {
+static int as_client(const char* path) {
   const int fd = make_socket(path, connect);
   char byte;
   say_ready();
@@ -269,8 +269,8 @@ static int as_client(const char *path) {
 }
 
 static const struct {
-  const char *name;
-  int (*wait)(const char *path);
+  const char* name;
+  int (*wait)(const char* path);
 } kWaits[] = {
     {"epoll", in_epoll},
     {"poll", in_poll},
@@ -300,7 +300,7 @@ static const struct {
     {"flock", wait_for_file_lock},
 };
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   for (size_t i = 0; argc > 1 && i < sizeof kWaits / sizeof kWaits[0]; ++i) {
     if (strcmp(argv[1], kWaits[i].name) != 0) continue;
     errno = 0;

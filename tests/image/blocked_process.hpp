@@ -1,4 +1,4 @@
-// A child of the test that makes one call, and says afterwards what came of it.
+// A child of the test that makes one call, and reports its result afterwards.
 #pragma once
 
 #include <sys/types.h>

@@ -1,5 +1,5 @@
-// Damaged cores, the same damage each run: whatever stands in one, opening it and walking its stacks ends, in an error
-// or in less than was there.
+// Damaged cores; the damage is the same in each run. Whatever a core contains, opening it and walking its stacks must
+// end: with an error, or with less than was there.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -66,7 +66,7 @@ TEST(CoreMutation, SurvivesDamage) {
   const std::size_t whole = walk(patient.path());
   ASSERT_GT(whole, 20U);
   std::mt19937_64 random(20240229);
-  // Headers and notes come first, and are what most can go wrong with.
+  // Headers and notes come first, because most errors can happen there.
   const std::size_t head = std::min<std::size_t>(patient.size(), 12U << 10U);
   const std::uint64_t words[] = {0,
                                  1,

@@ -171,7 +171,7 @@ TEST_F(Core, TakesTheProgramFromWhereItIsNow) {
   const auto without = open_core(write(bytes));
   ASSERT_TRUE(without) << without.error();
   EXPECT_TRUE(std::any_of(without->limits.begin(), without->limits.end(), [](const std::string& limit) {
-    return limit.find("name its file by --exe") != std::string::npos;
+    return limit.find("name its file with --exe") != std::string::npos;
   }));
 
   const auto with = open_core(write(bytes), {kProgram});
@@ -181,7 +181,7 @@ TEST_F(Core, TakesTheProgramFromWhereItIsNow) {
   EXPECT_EQ(stacks_of(with.value()), stacks);
 
   const std::string error = error_of(bytes, std::string(IMAGE_FIXTURES) + "/image_hang_O2");
-  EXPECT_NE(error.find("a core of another program than"), std::string::npos) << error;
+  EXPECT_NE(error.find("is not a core of"), std::string::npos) << error;
   EXPECT_NE(error_of(bytes, "/dev/null").find("no x86-64 program"), std::string::npos);
 }
 
@@ -201,7 +201,7 @@ TEST_F(Core, SaysWhatIsMissing) {
   cut.resize(cut.size() / 2);
   EXPECT_NE(limits_of(cut).find("is cut"), std::string::npos);
   scene.has_first_pages = false;
-  EXPECT_NE(limits_of(test::make_core(live.value(), scene)).find("does not tell whether it is the file"),
+  EXPECT_NE(limits_of(test::make_core(live.value(), scene)).find("does not show whether this is the file"),
             std::string::npos);
   scene = {};
   scene.has_files = false;
@@ -225,7 +225,7 @@ TEST_F(Core, SaysWhatItIsInstead) {
     EXPECT_NE(error.find(what), std::string::npos) << error;
   };
   says({}, "is empty");
-  says(text("hello"), "is no core file");
+  says(text("hello"), "is not a core file");
   says(text("\x28\xb5\x2f\xfd rest"), "unpack it first, `zstd -d ");
   says(text("\x1f\x8b rest"), "gzip -dk");
   says(text("\x04\x22\x4d\x18 rest"), "lz4 -d");
@@ -239,7 +239,7 @@ TEST_F(Core, SaysWhatItIsInstead) {
   scene.machine = 3;
   says(test::make_core(live.value(), scene), "32-bit x86");
   core[16] = std::byte{3};  // e_type: ET_DYN
-  says(core, "is no core file but a program");
+  says(core, "is not a core file but a program");
   EXPECT_NE(open_core("/nonexistent/core").error().find("No such file"), std::string::npos);
   EXPECT_NE(open_core(folder_.string()).error().find("not a regular file"), std::string::npos);
 }

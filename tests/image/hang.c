@@ -1,6 +1,6 @@
-// Hangs in known places: a thread for a mutex that the first thread holds, one in a read of an empty pipe, one in a
-// handler on a stack of its own, one that spins; the first thread waits for the first of them. Says so by a byte once
-// all are there, as far as they can tell.
+// Hangs in known places. One thread waits for a mutex that the first thread holds, one reads from an empty pipe, one is
+// in a handler on a stack of its own, one spins; the first thread joins the first of these. Writes a byte when all
+// threads are there, as far as they can tell.
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <sched.h>

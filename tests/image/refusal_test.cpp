@@ -1,4 +1,4 @@
-// What stands between us and a process, in words: each from the facts that are given.
+// Why forksight cannot examine a process, in words: each sentence follows from given facts.
 #include "image/refusal.hpp"
 
 #include <gtest/gtest.h>
@@ -76,7 +76,7 @@ TEST(Refusal, WithAllRightsSomethingElseStandsBetween) {
   rights.has_capability = true;
   rights.other_user = 7;
   rights.yama = 1;
-  expect(rights, {"whatever our rights are", "user namespace or a security module"});
+  expect(rights, {"whatever rights forksight has", "user namespace or a security module"});
 }
 
 TEST(Refusal, WhereNotEvenRootMayHaveTheRightNoSudoIsNamed) {

@@ -1,5 +1,5 @@
-// What a system call makes of a stop in the middle of it, call by call: the table in stop.cpp says only what is tried
-// here.
+// What a stop in the middle of a system call does to it, call by call: the table in stop.cpp lists only calls that are
+// tried here.
 #include "image/stop.hpp"
 
 #include <fcntl.h>
@@ -42,10 +42,11 @@ constexpr timespec kShort{0, 400'000'000};
 struct Case {
   const char* name;
   std::function<long(const Objects&)> call;
-  std::function<void(const Objects&)> wake;  // empty: a timeout ends it
+  std::function<void(const Objects&)> wake;  // empty: a timeout ends the wait
   long result = 0;
   int error = 0;
-  bool is_allowed = true;  // by the table; else it is stopped by force, as if it had run when it was last seen
+  // according to the table; else it is stopped by force, as if it had been running at the last look
+  bool is_allowed = true;
   std::function<void(const Objects&)> prepare = nullptr;
   int signal = 0;  // that ends the wait
 };
@@ -292,7 +293,7 @@ const Case kCases[] = {
        unlink(path.c_str());
        EXPECT_EQ(mkfifo(path.c_str(), 0600), 0);
      }},
-    // These fail with EINTR when they are stopped: never by choice, and mended where it happens.
+    // These fail with EINTR when they are stopped. They are never stopped by choice, and corrected if it happens.
     {"epoll_wait",
      [](const Objects& o) {
        epoll_event event{};
@@ -385,7 +386,7 @@ TEST_P(Stop, LeavesNoTraceInTheCall) {
   EXPECT_EQ(outcome.error, test.error) << std::strerror(outcome.error);
 }
 
-// Half done, it would come back with a short count.
+// It would return with a short count.
 TEST(StopTable, AWriteOfMoreThanAPipeTakesAtOnceIsLeftAlone) {
   Thread thread;
   thread.state = 'S';

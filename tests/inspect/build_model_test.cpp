@@ -1,4 +1,4 @@
-// What a fork left behind, inferred from made-up processes; and the one rule that each of them is.
+// What a fork left behind, inferred from made-up processes, and the one rule that applies to each.
 #include "inspect/build_model.hpp"
 
 #include <gtest/gtest.h>
@@ -122,7 +122,7 @@ TEST(Orphan, ItsHolderMayHaveEndedSince) {
   EXPECT_EQ(findings[0].cause, Certainty::kProven);
 }
 
-// Where no thread was lost, whoever had that number has ended, and took the lock along.
+// If no thread was lost, the thread with that number has ended while it held the lock.
 TEST(Orphan, HasAnOwnerThatEndedIfNoThreadWasLost) {
   MutexScene scene;
   scene.parent.image.threads.pop_back();
@@ -132,7 +132,7 @@ TEST(Orphan, HasAnOwnerThatEndedIfNoThreadWasLost) {
   EXPECT_NE(findings[0].summary.find("ended without releasing it"), std::string::npos) << findings[0].summary;
 }
 
-// The number may be that of an ancestor who is not there to be looked at, whose copy this process' own thread is.
+// The number may belong to an ancestor that cannot be looked at, and this process's own thread may be its copy.
 TEST(Orphan, IsNoneIfItsOwnerMayBeAnAncestorsThread) {
   const MutexScene own(kParent - 1);
   ASSERT_EQ(own.model().forks.front().held.size(), 1U);
@@ -148,7 +148,7 @@ TEST(Orphan, IsNoneIfItsOwnerMayBeAnAncestorsThread) {
   EXPECT_EQ(rules_of(lost_none.model()), Rules{});
 }
 
-// The futex wait for the mutex, as it is seen from outside.
+// The futex wait for the mutex, as seen from outside.
 void name_owner(Subject& subject, std::int32_t owner, std::size_t at = 0) {
   model::Wait& wait = subject.waits.at(at);
   wait.use = model::FutexUse::kMutex;
@@ -172,7 +172,7 @@ TEST(Inherited, APlainMutexIsTheFirstThreadsOwn) {
   EXPECT_NE(findings[0].summary.find("since before its fork"), std::string::npos) << findings[0].summary;
 }
 
-// The first thread lives, and may unlock: what it waits for tells.
+// The first thread lives, and may unlock: its own wait shows why it does not.
 TEST(Inherited, AnotherThreadOfTheChildWaitsForTheFirst) {
   MutexScene scene(kParent);
   scene.child.image.threads.clear();
@@ -188,7 +188,7 @@ TEST(Inherited, AnotherThreadOfTheChildWaitsForTheFirst) {
   EXPECT_EQ(rules_of(build_model(subjects)), Rules{"join-cycle"});
 }
 
-// Of the copy of the copy of the thread that took it.
+// Belongs to the copy of the copy of the thread that took it.
 struct Generations : MutexScene {
   explicit Generations(std::uint32_t kind)
       : MutexScene(kParent, address_of("made_mutex"), kind), grandchild(3000, kChild) {
@@ -215,7 +215,7 @@ TEST(Inherited, AcrossTwoForks) {
   EXPECT_EQ(rules_of(build_model(Generations(kErrorcheck).three(kParent))), Rules{"self-held-lock"});
 }
 
-// Who was not stopped has no pointer: that its parent's first thread forked it would be a guess.
+// A process that was not stopped has no pointer: that its parent's first thread forked it would be a guess.
 TEST(Inherited, AcrossAGenerationThatGoesOn) {
   constexpr std::uint32_t kErrorcheck = 2;
   const Generations scene(kErrorcheck);
@@ -239,7 +239,7 @@ TEST(Inherited, AThreadThatTheFirstForkLeftBehindIsLost) {
   EXPECT_EQ(model.forks[model.touches[0].fork].process, 0U) << "the fork that lost it is to blame";
 }
 
-// Two threads of the child's own, one of which has it: no fork is to blame.
+// Two threads of the child itself, one of which holds the lock: the fork is not the cause.
 TEST(Orphan, IsNoneIfAThreadOfTheChildHoldsIt) {
   MutexScene scene(kChild + 1);
   scene.child.add_thread(kChild + 1, {"pause", "made_worker"});
@@ -298,7 +298,7 @@ TEST(InferredFork, LosesNoThreadThatIsYoungerThanTheChild) {
   };
   EXPECT_EQ(lost(4999, kHolder), 1U);
   EXPECT_EQ(lost(5001, kHolder), 0U);
-  // Within one tick of the clock the numbers tell.
+  // Within one clock tick the numbers decide.
   EXPECT_EQ(lost(5000, kHolder), 1U);
   EXPECT_EQ(lost(5000, kChild + 1), 0U);
   EXPECT_EQ(lost(0, kChild + 1), 1U);
@@ -336,8 +336,8 @@ TEST(InferredFork, OfAChildThatIsWellSaysNothing) {
   EXPECT_EQ(rules_of(build_model(subjects)), Rules{});
 }
 
-// A worker process with idle threads, one of whose own children hangs: that is of interest, what its parent does is
-// not.
+// A worker process with idle threads, one of whose own children hangs: that child matters, and what the worker's parent
+// does does not.
 TEST(InferredFork, SaysNothingOfAnAwakeProcessWhoseChildHangs) {
   MutexScene scene;
   const std::uint64_t semaphore = kHeap + 0x200;
@@ -365,7 +365,7 @@ TEST(InferredFork, SaysNothingOfAnAwakeProcessWhoseChildHangs) {
   EXPECT_EQ(findings[0].process, 2U);
 }
 
-// Workers that the child started itself idle while its first thread hangs: who blames them is wrong.
+// Workers that the child started itself are idle while its first thread hangs: they are not the cause.
 TEST(Orphan, IsToBlameAndNotTheIdleWorkersBesideIt) {
   MutexScene scene;
   const std::uint64_t semaphore = kHeap + 0x200;
@@ -425,7 +425,7 @@ TEST(EndedOwner, IsToldOfAProcessThatIsNoFork) {
   EXPECT_EQ(findings[0].rule, "orphaned-mutex");
   EXPECT_EQ(findings[0].culprit.holder->tid, kHolder);
 
-  // It has it itself, or nobody has it, or another process may have it.
+  // The thread itself holds it, or no thread does, or another process may.
   process.put(mutex, test::mutex_memory(0, kParent));
   EXPECT_EQ(rules_of(build_model(subjects)), Rules{});
   process.put(mutex, test::mutex_memory(0, 0, 0));

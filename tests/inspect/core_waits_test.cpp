@@ -1,4 +1,4 @@
-// Who waits for whom in a core, by its memory alone; and memory that lies.
+// Who waits for whom in a core, from its memory only; also memory with false contents.
 #include "inspect/core_waits.hpp"
 
 #include <gtest/gtest.h>
@@ -38,7 +38,7 @@ struct MadeCore : MadeProcess {
     put_word(at + 16, kind);
     for (std::uint64_t rest = 20; rest < sizeof(pthread_mutex_t); rest += 4) put_word(at + rest, 0);
   }
-  // Each thread has the lock that the one before it waits for.
+  // Each thread holds the lock that the one before it waits for.
   void add_ring(std::int32_t count) {
     for (std::int32_t i = 0; i < count; ++i) {
       wait(kPid + i, mutex_of((i + 1) % count));
@@ -168,7 +168,7 @@ TEST(CoreWaits, AnOwnerThatIsNotHereWakesNobodyAndProvesNoRing) {
   EXPECT_EQ(rules_of(core).find("cycle"), std::string::npos);
 }
 
-// Whether the owner of a lock that is shared lives, and is the thread of that number here, a core does not tell.
+// A core does not show whether the owner of a shared lock lives, or whether it is the thread with that number here.
 TEST(CoreWaits, ASharedLockProvesNothing) {
   for (const std::uint32_t owner : {std::uint32_t{999'999}, static_cast<std::uint32_t>(kPid)}) {
     MadeCore core;
@@ -212,8 +212,8 @@ TEST(CoreWaits, WordsAtTheEndsOfMemoryAreNothing) {
   }
 }
 
-// Locks of any owner, threads that wait for any of them or for themselves, twice the same number: an answer comes, and
-// nobody is stuck for a thread that there is not.
+// Locks with any owner, threads that wait for any of them or for themselves, duplicate numbers: there must be an
+// answer, and no thread may be stuck because of a thread that does not exist.
 TEST(CoreWaits, WhateverMemorySaysAnAnswerComes) {
   constexpr int kRounds = 300;
   for (int round = 0; round < kRounds; ++round) {

@@ -1,4 +1,5 @@
-// Memory of a process that means harm, or is torn: whatever it says, a model comes of it, in bounded time.
+// Memory of a malicious process, or memory that changed during the read: whatever it contains, a model results, in
+// bounded time.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -112,7 +113,7 @@ TEST(Hostile, MemoryThatIsNoiseMakesAModelAllTheSame) {
   }
 }
 
-// One byte or word of a real scene is not as it was.
+// One byte or word of a real scene is changed.
 TEST(Hostile, MemoryWithOneWrongWordMakesAModelAllTheSame) {
   std::minstd_rand random(815);
   const std::uint64_t mutex = address_of("made_mutex");

@@ -1,5 +1,5 @@
-// What else a child may wait for that its fork broke, one scene each: the object in the child's memory, its lost thread
-// in the parent, and exactly the rule that it is.
+// Other objects that a child may wait for and that its fork broke, one scene each: the object in the child's memory,
+// its lost thread in the parent, and exactly the rule that applies.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -103,7 +103,7 @@ TEST(LostObject, WithoutAnOwnerNeedsAThreadThatWasLost) {
   EXPECT_TRUE(reader.model().forks.at(0).held.empty());
 }
 
-// Daemons wait so for the handler of SIGTERM to post it.
+// Daemons wait like this for the handler of SIGTERM to post it.
 TEST(LostObject, ASemaphoreThatAHandlerMayPostIsNoFinding) {
   const std::uint64_t semaphore = address_of("made_semaphore");
   Scene scene({"pause", "made_worker"}, 0, {"sem_wait", "made_main"}, semaphore);
@@ -156,7 +156,7 @@ TEST(LostObject, AGuardIsWithWhomIsInsideOfTheSameFunction) {
   EXPECT_EQ(rules_of(scene), Rules{"interrupted-static-init"});
 }
 
-// Of two that are inside, or none, it is not known who is at it; nor that it is nobody of the child's.
+// If two threads are inside, or none, it is not known which one initialises it; it may also be a thread of the child.
 TEST(LostObject, AGuardWithoutAKnownInitialiserIsLikely) {
   const std::uint64_t guard = address_of("made_guard");
   const Names waits = {"syscall", "__cxa_guard_acquire", "made_fill_cache", "made_worker"};

@@ -1,4 +1,4 @@
-// A lock of Python that a child waits for, and what tells who had it at the fork.
+// A lock of Python that a child waits for, and what shows which thread held it at the fork.
 #include "inspect/lost_python_locks.hpp"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
-// Processes out of nothing, for what is made of them: the ELF files of this test are their modules, everything else is
-// written byte by byte. A thread's stack is a list of functions, each at its first instruction, where nothing but the
-// return address has been pushed.
+// Made-up processes, for the code that makes a model of processes. Their modules are the ELF files of this test;
+// everything else is written byte by byte. A thread's stack is a list of functions, each at its first instruction,
+// where nothing but the return address has been pushed.
 #pragma once
 
 #include <cstdint>

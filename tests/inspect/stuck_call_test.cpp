@@ -1,4 +1,4 @@
-// What a thread is in the middle of, by frames and a system call that are made up.
+// What a thread is in the middle of, with made-up frames and system calls.
 #include "inspect/stuck_call.hpp"
 
 #include <gtest/gtest.h>
@@ -227,8 +227,8 @@ TEST(LibcCall, IsNotAMutexOfTheProgramsOwn) {
   EXPECT_EQ(call.libc_call.locks, 0U);
 }
 
-// Reading a file, or an answer from the network, is no wait for a lock; a tree that another thread tore is none of the
-// kernel's waits.
+// Reading a file, or an answer from the network, is not a wait for a lock. A tree that another thread changed during
+// the read is not one of the kernel's waits.
 TEST(LibcCall, IsAWaitForALockOrASpin) {
   image::Thread reads = in_futex();
   reads.call->number = SYS_read;
@@ -240,7 +240,7 @@ TEST(LibcCall, IsAWaitForALockOrASpin) {
   EXPECT_EQ(recognise(spins, in_libc({"gettext"}), no_callee).kind, CallKind::kLibcCall);
 }
 
-// A callback of the program inside of libc is code of the program again.
+// A callback of the program inside of libc is the program's own code again.
 TEST(LibcCall, EndsWhereTheProgramIsCalledBack) {
   model::Stack stack = in_libc({"pthread_mutex_lock"});
   stack.frames.insert(stack.frames.begin() + 2, frame("dl_iterate_phdr", kLibc));

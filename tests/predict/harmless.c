@@ -1,4 +1,4 @@
-// Orders of locks that look like a ring and cannot close. Of none of them may anything be said.
+// Orders of locks that look like a ring and cannot close. Nothing may be reported about any of them.
 #include <errno.h>
 
 #include "orders.h"
@@ -88,7 +88,7 @@ static void* come_as_writer(void* unused) {
 }
 static void writer_gate(void) { TAKE_TURNS(go_as_reader, come_as_writer); }
 
-// Main has the gate since before there was another thread.
+// Main holds the gate since before there was another thread.
 static void* come_late(void* unused) {
   baton_wait(idle_done);
   pthread_mutex_lock(&gate_mu);
@@ -114,7 +114,7 @@ static void joined(void) {
   end_idle(other);
 }
 
-// One that lives on in between has its id from a thread that was joined.
+// A thread that lives on in between has the id of a thread that was joined.
 static struct baton second_done;
 static void* wait_for_second(void* unused) {
   baton_wait(second_done);
@@ -169,7 +169,7 @@ static void before_and_after(void) {
   end_idle(other);
 }
 
-// A child's threads are its own, and have ids that its parent's had.
+// The threads of a child are its own, although they have the ids of its parent's threads.
 static void in_child(void) {
   const pthread_t other = begin_idle();
   run(go);

@@ -1,4 +1,5 @@
-// Orders of locks that can close to a ring one day. Each must be told, with the locks of its line in check_orders.py.
+// Orders of locks that can close to a ring some day. Each must be reported, with the locks in its line of
+// check_orders.py.
 #include <stdint.h>
 
 #include "orders.h"
@@ -33,7 +34,7 @@ static void plain(void) { TAKE_TURNS(go_in_turn, come_in_turn); }
 
 // --- apart by chance alone
 
-// The second does its part when the first has been joined, which it does not know.
+// The second thread does its part when the first has been joined, which the second does not know.
 static struct baton joined_first;
 static void* come_when_joined(void* unused) {
   baton_wait(joined_first);
@@ -56,7 +57,7 @@ static void after_a_join(void) {
   end(second);
 }
 
-// The first has been joined when the second is made, by one who knows nothing of that.
+// The first thread has been joined when the second is made, by a thread that does not know of the join.
 static void* make_when_joined(void* unused) {
   baton_wait(joined_first);
   turns_over = baton_make();
@@ -75,7 +76,7 @@ static void made_by_another(void) {
   end(maker);
 }
 
-// Threads come and go with the same ids, while another one lives on.
+// Threads come and go with the same ids while another one lives on.
 static void id_used_again(void) {
   joined_first = baton_make();
   const pthread_t lasting = begin(come_when_joined);
@@ -196,7 +197,7 @@ static void* come_left_early(void* unused) {
 }
 static void gate_left_early(void) { TAKE_TURNS(go_left_early, come_left_early); }
 
-// Each has its first lock when it comes to the semaphore.
+// Each holds its first lock when it comes to the semaphore.
 static void enter_late(pthread_mutex_t* first, pthread_mutex_t* second) {
   pthread_mutex_lock(first);
   sem_wait(&inner_sem);
@@ -260,7 +261,7 @@ static pthread_mutex_t queue_mu = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t queue_cv = PTHREAD_COND_INITIALIZER;
 static int allowed;
 
-// Each worker has every third job, and jobs of both kinds.
+// Each worker gets every third job, and jobs of both kinds.
 static void* work_off(void* number) {
   for (int job = (int)(intptr_t)number; job < kJobs; job += kWorkers) {
     pthread_mutex_lock(&queue_mu);

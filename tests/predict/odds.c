@@ -1,5 +1,5 @@
-// predict_odds PROGRAM FORKS: forks so often, while other threads have a lock that its children need. A child tries it
-// first, so that none ever hangs. Prints how many children found it taken.
+// predict_odds PROGRAM FORKS: forks that many times, while other threads hold a lock that the children need. A child
+// tries the lock first, so that none ever hangs. Prints how many children found it taken.
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>

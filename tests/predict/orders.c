@@ -1,4 +1,4 @@
-// predict_orders SCENE: takes locks in orders that the scene is named for. It ends, whatever the scene.
+// predict_orders SCENE: takes locks in the orders that the scene is named after. It ends in every scene.
 #include "orders.h"
 
 static void play(const struct scene* of, const char* name) {

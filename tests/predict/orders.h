@@ -1,5 +1,5 @@
-// What the programs share whose orders of locks are known. Threads are put one after the other by pipes, which the shim
-// takes no notice of: so nothing ever hangs, and which orders could meet is decided by locks, births and joins alone.
+// What programs with known lock orders share. Pipes put the threads one after the other, and the shim does not watch
+// these pipes. So nothing ever hangs, and only locks, births and joins decide which orders could meet.
 #pragma once
 
 #include <pthread.h>
@@ -26,10 +26,10 @@ static inline pthread_t begin(work of) {
 static inline void end(pthread_t thread) {
   if (pthread_join(thread, NULL) != 0) abort();
 }
-// Made, and joined before it has run its first instruction, as often as not.
+// Made, and in half of the runs joined before it has run its first instruction.
 static inline void run(work of) { end(begin(of)); }
 
-// A second thread, so that what main does counts from the beginning.
+// A second thread, so that the locks of main count from the beginning.
 static struct baton idle_done;
 static inline void* idle(void* unused) {
   baton_wait(idle_done);

@@ -1,5 +1,5 @@
-// predict_scoped: std::scoped_lock takes several mutexes at once, each in any order: it tries all but the first, and
-// gives that one back if it fails.
+// predict_scoped: std::scoped_lock takes several mutexes at once, in any order: it tries all but the first, and
+// releases the first one if a try fails.
 #include <mutex>
 #include <thread>
 

@@ -1,4 +1,4 @@
-// Findings go to JSON and come back as they were; what is no document of findings is refused, whatever it is.
+// Findings are written as JSON and read back unchanged; anything that is not a document of findings is refused.
 #include "render/findings_json.hpp"
 
 #include <gtest/gtest.h>
@@ -73,7 +73,7 @@ TEST(FindingsJson, ComeBackAsTheyWere) {
   const auto again = read_findings(kSchema, text_of(told));
   ASSERT_TRUE(again) << again.error();
   EXPECT_EQ(text_of(again.value()), text_of(told));
-  // What is written is not asked of what is read alone: a member that both left out would go unseen.
+  // Reading alone does not show whether writing leaves out a member: if both left it out, nobody would notice.
   const Finding& finding = again->findings.front();
   EXPECT_EQ(finding.process, 1U);
   EXPECT_EQ(finding.processes, told.findings.front().processes);
@@ -160,7 +160,7 @@ TEST(FindingsJson, WhatIsStrangeIsRefused) {
   }
 }
 
-// Each member is asked for: none may be left out.
+// Each member is required: none may be left out.
 TEST(FindingsJson, NothingMayBeMissing) {
   const auto whole = nlohmann::json::parse(text_of(make_told()));
   const nlohmann::json flat = whole.flatten();

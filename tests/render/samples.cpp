@@ -111,7 +111,7 @@ Sample stuck_handler() {
   return sample;
 }
 
-// Names out of a trace are whatever bytes somebody put there.
+// Names in a trace may be any bytes.
 Sample hostile() {
   Sample sample = orphaned_mutex();
   sample.name = "hostile";
@@ -126,7 +126,7 @@ Sample hostile() {
   model.touches[0].stack.frames[2].function = bytes;
   model.touches[0].stack.frames[2].file = bytes;
   model.limits = {bytes};
-  // `run` saw it hang before it was over.
+  // `run` saw it hang before it ended.
   model.processes[1].liveness = model::Liveness::kDead;
   model.processes[1].stuck_for_ms = 2000;
   model.command = {bytes};
@@ -182,11 +182,12 @@ Sample waits() {
   owner.tid = 4003;
   model::Ender timer = worded_ender(model::EnderKind::kTimer, "its time limit");
   timer.in_ms = 61'000;
-  server.waits = {idle_wait(4000, "in read", "pipe:[17]",
-                            {writer, stopped, own, worded_ender(model::EnderKind::kSignal, "a handler of SIGTERM"), timer}),
-                  idle_wait(4001, "in a futex without a timeout", "the mutex queue_mutex, which thread 4003 holds", {owner}),
-                  idle_wait(4002, "in a futex without a timeout", "the mutex queue_mutex, which thread 4003 holds", {owner}),
-                  idle_wait(4003, "in semop", "System V semaphore set 3", {})};
+  server.waits = {
+      idle_wait(4000, "in read", "pipe:[17]",
+                {writer, stopped, own, worded_ender(model::EnderKind::kSignal, "a handler of SIGTERM"), timer}),
+      idle_wait(4001, "in a futex without a timeout", "the mutex queue_mutex, which thread 4003 holds", {owner}),
+      idle_wait(4002, "in a futex without a timeout", "the mutex queue_mutex, which thread 4003 holds", {owner}),
+      idle_wait(4003, "in semop", "System V semaphore set 3", {})};
   server.waits[0].kind = model::WaitKind::kPipeRead;
   server.waits[0].stack = make_stack({"read libc.so.6", "serve app.c:31", "main app.c:50"});
   for (std::int32_t pid = 4300; pid < 4308; ++pid) {
@@ -210,8 +211,8 @@ Sample nothing() { return {"nothing", read_model(LockTrace({}).trace)}; }
 }  // namespace
 
 std::vector<Sample> all_samples() {
-  return {lost_openmp_pool(), orphaned_mutex(),       many_ranks(), cured(),   refused_unlock(),
-          lost_wakeup(),      cuda_used_after_fork(), stuck_handler(), hostile(),    nothing(), waits(), {"empty", {}}};
+  return {lost_openmp_pool(),     orphaned_mutex(), many_ranks(), cured(),   refused_unlock(), lost_wakeup(),
+          cuda_used_after_fork(), stuck_handler(),  hostile(),    nothing(), waits(),          {"empty", {}}};
 }
 
 }  // namespace forksight::test

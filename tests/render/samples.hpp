@@ -1,4 +1,4 @@
-// Models that show all that a report can hold.
+// Models that show everything that a report can contain.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// What a terminal is asked, on a terminal of the test's own.
+// What forksight asks a terminal, on a terminal of the test itself.
 #include "render/terminal.hpp"
 
 #include <gtest/gtest.h>

@@ -46,7 +46,8 @@ class Job(unittest.TestCase):
         if github:
             variables |= {"GITHUB_ACTIONS": "true", "GITHUB_STEP_SUMMARY": str(self.folder / "summary.md"),
                           "GITHUB_WORKSPACE": str(self.folder)}
-        # The output goes to files: what is left behind must not hold a pipe that the test waits for.
+        # The output goes to files: processes that are left behind must not hold a pipe that the test
+        # waits for.
         with open(self.folder / "out", "wb") as out, open(self.folder / "err", "wb") as err:
             return subprocess.Popen([FORKSIGHT, "ci", *words], cwd=self.folder, stdout=out, stderr=err, env=variables)
 
@@ -90,7 +91,7 @@ class Job(unittest.TestCase):
 
     def test_a_hang_is_told_and_ended_before_the_limit(self):
         err = self.ci("--timeout", "6s", "--junit", "junit.xml", "--", HAZARD, "hang", status=124, github=True)
-        # The parent ends with 0 as soon as the child is gone: a quarter of the limit is left.
+        # The parent ends with 0 as soon as the child has ended: a quarter of the limit is left.
         self.assertNotIn("at the limit", err)
         self.assertIn("CERTAIN HANG: orphaned-mutex", err)
         child = re.search(r"these processes can never go on; forksight ends them: (\d+) \(run_hazard\)\n", err)
@@ -115,7 +116,7 @@ class Job(unittest.TestCase):
         script = f"{HAZARD} hang; exec {sys.executable} deadlock.py"
         err = self.ci("--timeout", "8s", "--junit", "junit.xml", "--", "sh", "-c", script, status=124)
         self.assertLess(err.index("CERTAIN HANG: orphaned-mutex"), err.index("LIKELY HANG, cause unknown: deadlock"))
-        self.assertNotIn("taken back", err)
+        self.assertNotIn("withdrawn", err)
         self.assertEqual({finding["rule"] for finding in self.read_report()["findings"]}, {"orphaned-mutex", "deadlock"})
         failure = self.read_junit()
         self.assertIn("table_mutex", failure.get("message"))
@@ -142,7 +143,7 @@ class Job(unittest.TestCase):
         # Python has a handler for SIGINT: nothing is proven, and nothing is ended before the limit.
         err = self.ci("--timeout", "5s", "--", sys.executable, "checks/deadlock.py", status=124, github=True)
         self.assertRegex(err, r"::error file=checks/deadlock.py,line=6,title=forksight deadlock::process \d+ hangs")
-        self.assertIn("the job was ended at the limit; what hangs is told above", err)
+        self.assertIn("the job was ended at the limit; the hangs are reported above", err)
         self.assertNotIn("can never go on", err)
 
     def test_without_the_shim(self):
@@ -185,7 +186,7 @@ class Job(unittest.TestCase):
         script = f"( {daemon} ) 3>pids; while ! [ -s pids ]; do sleep 0.1; done; "
         err = self.ci("--timeout", "30s", "--grace", "1s", "--", "sh", "-c", script + "exit 4", status=4)
         pid = (self.folder / "pids").read_text().strip()
-        self.assertRegex(err, rf"^forksight: CMD has left these processes behind; forksight ends them: [^\n]*\b{pid} \(sh\)")
+        self.assertRegex(err, rf"^forksight: CMD left these processes behind; forksight ends them: [^\n]*\b{pid} \(sh\)")
         self.assert_gone([pid])
         (self.folder / "pids").unlink()
         start = time.monotonic()
@@ -194,7 +195,7 @@ class Job(unittest.TestCase):
         self.assert_gone([(self.folder / "pids").read_text().strip()])
 
     def test_an_orphan_that_hangs_is_explained(self):
-        # The shell that started it is gone, and so is its environment.
+        # The shell that started it has ended, and its environment is gone.
         script = f"( env -i {FIXTURE} dead >/dev/null & ); sleep 600"
         err = self.ci("--timeout", "6s", "--no-preload", "--", "sh", "-c", script, status=124)
         self.assertIn("CERTAIN HANG, cause unknown: deadlock", err)

@@ -1,4 +1,4 @@
-// Who could end a wait, as far as texts tell; and of this very process, whose threads wait for what it is told.
+// Who could end a wait, as far as texts show it; also for this process itself, whose threads wait as the tests say.
 #include "watch/enders.hpp"
 
 #include <gtest/gtest.h>
@@ -33,7 +33,7 @@ TEST(Enders, TimersOfDescriptors) {
   EXPECT_FALSE(parse_timer_left("it_value: (4\n"));
 }
 
-// A thread of this process that waits in `call`, as it is told.
+// A thread of this process that waits in `call`, as the test says.
 template <class Call>
 model::Wait look_at(std::int64_t number, const Call& call) {
   std::atomic<std::int32_t> tid{0};

@@ -13,9 +13,8 @@
 
 namespace forksight::test {
 
-FixtureProcess::FixtureProcess(const std::vector<std::string>& command, bool capture,
-                               const std::string& folder) {
-  // What loses its parent becomes our child: it can be waited for then.
+FixtureProcess::FixtureProcess(const std::vector<std::string>& command, bool capture, const std::string& folder) {
+  // A process that loses its parent becomes our child, so we can wait for it.
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return;
@@ -103,7 +102,8 @@ bool FixtureProcess::wait_stderr(const std::string& text) {
   for (;;) {
     if (stderr_text().find(text) != std::string::npos) return true;
     siginfo_t info{};
-    const bool ended = ::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == pid_;
+    const bool ended =
+        ::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == pid_;
     if (ended) return stderr_text().find(text) != std::string::npos;
     ::poll(nullptr, 0, 10);  // the pace of looking, not an assumption about when
   }

@@ -1,4 +1,4 @@
-// Starts a program in a process group of its own, and leaves nothing of it behind.
+// Starts a program in a process group of its own, and leaves no process behind.
 #pragma once
 
 #include <sys/types.h>
@@ -12,8 +12,9 @@ class FixtureProcess {
  public:
   // With `capture`, standard error goes to a file of its own, which stderr_text() reads; else it is the test's.
   // `folder`, if given, is the working directory.
-  explicit FixtureProcess(const std::vector<std::string>& command, bool capture = false, const std::string& folder = "");
-  // Kills the group, and reaps all that came out of it.
+  explicit FixtureProcess(const std::vector<std::string>& command, bool capture = false,
+                          const std::string& folder = "");
+  // Kills the group, and reaps all of its descendants.
   ~FixtureProcess();
   FixtureProcess(const FixtureProcess&) = delete;
   FixtureProcess& operator=(const FixtureProcess&) = delete;
@@ -23,9 +24,9 @@ class FixtureProcess {
   bool wait_ready();
   // Blocks until the first process ended; its status as of wait(2).
   int wait_end();
-  std::string stdout_text();         // to the end of file
-  std::string stderr_text() const;   // so far
-  // Blocks until everything that came out of it has ended.
+  std::string stdout_text();        // to the end of file
+  std::string stderr_text() const;  // so far
+  // Blocks until all of its descendants have ended.
   void wait_group_end();
   // Blocks until `text` stands in standard error, or the first process ended: then false.
   bool wait_stderr(const std::string& text);

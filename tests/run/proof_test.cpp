@@ -1,8 +1,8 @@
-// Each condition of the proof is violated once: the verdict must go.
+// Each test violates one condition of the proof: then there must be no verdict.
+#include "watch/proof.hpp"
 #include "proc/process_traits.hpp"
 #include "proc/thread_sample.hpp"
 #include "watch/describe_wait.hpp"
-#include "watch/proof.hpp"
 
 #include <gtest/gtest.h>
 
@@ -219,7 +219,7 @@ TEST(Proof, APlainFutexNeedsAPrivateMapping) {
   EXPECT_TRUE(prove(evidence).lasting);
   evidence.facts[0].mapping = WordMapping::kUnknown;
   expect_open(evidence, "shared memory");
-  // Who has it mapped is known: the question is passed on.
+  // It is known which processes have it mapped: the question is passed on to them.
   evidence.facts[0].mapping = WordMapping::kShared;
   evidence.facts[0].wakers_known = true;
   evidence.facts[0].wakers = {{200, "shared memory"}};

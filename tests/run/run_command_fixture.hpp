@@ -66,7 +66,7 @@ class RunCommand : public testing::Test {
     Outcome outcome;
     outcome.status = process.wait_end();
     outcome.error = process.stderr_text();
-    // Whoever lives on holds the pipe: end them first.
+    // Processes that live on hold the pipe: end them first.
     ::kill(-process.pid(), SIGKILL);
     process.wait_group_end();
     outcome.output = process.stdout_text();
@@ -74,7 +74,7 @@ class RunCommand : public testing::Test {
   }
   Outcome run(const Words& options, const Words& program) const { return execute(command(options, program)); }
 
-  // A program that writes a byte and then waits: it is ended by SIGTERM after several looks, unless it was before.
+  // A program that writes a byte and then waits. SIGTERM ends it after several looks, unless it was ended before.
   Outcome run_idle(const Words& options, const Words& program) const { return run_idle(command(options, program)); }
   Outcome run_idle(const Words& words) const {
     FixtureProcess process(words, true, folder_.string());

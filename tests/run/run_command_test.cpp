@@ -17,8 +17,8 @@
 #include <string>
 #include <vector>
 
-#include "run_command_fixture.hpp"
 #include "proc/proc_fs.hpp"
+#include "run_command_fixture.hpp"
 
 namespace forksight {
 namespace {
@@ -34,7 +34,7 @@ TEST_F(RunCommand, PassesTheStatusAndTheStreams) {
   EXPECT_FALSE(fs::exists(out()));
 }
 
-// A lock of a file, held at a fork, is written down; that nothing came of it, nobody wants to keep.
+// A file lock that is held at a fork is recorded. If nothing came of it, the record is not worth keeping.
 TEST_F(RunCommand, WhatCameToNothingIsNotKept) {
   const std::string lock = (folder_ / "lock").string();
   const Outcome outcome = run({}, {"flock", lock, "sh", "-c", "true; true"});
@@ -50,9 +50,9 @@ TEST_F(RunCommand, AFolderThatWasThereStays) {
   EXPECT_TRUE(run_folders().empty());
 }
 
-// The child of a Python that answers a signal becomes another program: that one is left alone, whether it handles the
-// signal or has the default action for it, which would end it. Nor does the fork explain why it hangs: it does so by
-// itself.
+// The child of a Python that answers a signal becomes another program. That program is not signalled, whether it
+// handles the signal or has the default action for it, which would end it. The fork does not explain why it hangs
+// either: it hangs by itself.
 TEST_F(RunCommand, AProgramAfterAnExecIsNotAskedForPythonStacks) {
   const std::string script =
       "import os, sys, threading\n"
@@ -171,7 +171,7 @@ TEST_F(RunCommand, AHangIsWaitedForByDefault) {
   FixtureProcess process(command({"--hang-after", "0.2"}, {kHazard, "hang"}), true, folder_.string());
   ASSERT_TRUE(process.wait_stderr(kSlug)) << process.stderr_text();
   EXPECT_EQ(::kill(process.pid(), 0), 0);
-  // Not said a second time while it lasts: the run log goes on, the text does not.
+  // Not reported a second time while it lasts: the run log goes on, the text does not.
   ASSERT_EQ(::kill(process.pid(), SIGTERM), 0);
   EXPECT_EQ(exit_code(process.wait_end()), 128 + SIGTERM);
   const std::string error = process.stderr_text();
@@ -200,7 +200,7 @@ TEST_F(RunCommand, WhatIsHealthyIsLeftAlone) {
   }
 }
 
-// A call of Python's that its fork broke is told as likely where only Ctrl-C could end it.
+// A call of Python that its fork broke is reported as likely if only Ctrl-C could end it.
 TEST_F(RunCommand, WhatIsOnlyLikelyIsKilledOnDemand) {
   const Words hang{"/usr/bin/python3", "-c",
                    "import os, signal, threading\n"
@@ -214,13 +214,12 @@ TEST_F(RunCommand, WhatIsOnlyLikelyIsKilledOnDemand) {
   EXPECT_EQ(exit_code(killed.status), 128 + SIGKILL) << killed.error;
 }
 
-// Nothing shows that its parent's end of the pipe will be found by /proc.
+// Nothing guarantees that /proc shows its parent's end of the pipe.
 TEST_F(RunCommand, WhatGoesOnIsTakenBack) {
   const Outcome outcome = run({"--hang-after", "0.2", "--error-exitcode", "9"}, {kFixture, "woken-by-proc"});
   EXPECT_EQ(exit_code(outcome.status), 5) << outcome.error;
   EXPECT_NE(outcome.error.find("CERTAIN HANG: pipe-held-open"), std::string::npos) << outcome.error;
-  EXPECT_NE(outcome.error.find("went on: what was said above of its hang is taken back"), std::string::npos)
-      << outcome.error;
+  EXPECT_NE(outcome.error.find("went on: its hang, reported above, is withdrawn"), std::string::npos) << outcome.error;
   EXPECT_TRUE(last_line(outcome.error).starts_with("forksight: nothing found in ")) << outcome.error;
 }
 
@@ -318,8 +317,9 @@ TEST_F(RunCommand, JsonOnStandardOutputStandsAlone) {
   const Outcome outcome = run({"--format", "json", "--report", "-"}, {kFixture, "write", "3"});
   EXPECT_EQ(exit_code(outcome.status), 3);
   EXPECT_TRUE(nlohmann::json::parse(outcome.output, nullptr, false).is_object()) << outcome.output;
-  // In which order the program writes to its streams is its own affair.
-  for (const char* line : {"line one\n", "line two\n"}) EXPECT_NE(outcome.error.find(line), std::string::npos) << outcome.error;
+  // The order in which the program writes to its streams is up to the program.
+  for (const char* line : {"line one\n", "line two\n"})
+    EXPECT_NE(outcome.error.find(line), std::string::npos) << outcome.error;
   EXPECT_TRUE(outcome.error.ends_with("\nforksight: nothing found in 1 process\n")) << outcome.error;
   EXPECT_FALSE(fs::exists(folder_ / "-")) << "no file of that name";
 }
@@ -335,11 +335,12 @@ TEST_F(RunCommand, JsonOfAHangIsOneDocument) {
   EXPECT_EQ(quiet.error, "");
 }
 
-// As `>>` has it: what stands in the file already stays.
+// As `>>` does: what is already in the file stays.
 TEST_F(RunCommand, AReportOnStandardOutputIsAppended) {
   std::ofstream(folder_ / "all.txt") << "before\n";
-  const Outcome outcome = execute({"sh", "-c", "exec \"$0\" run --report - --on-hang kill --hang-after 0.2 -- \"$1\" hang >>all.txt",
-                                   FORKSIGHT_COMMAND, kHazard});
+  const Outcome outcome =
+      execute({"sh", "-c", "exec \"$0\" run --report - --on-hang kill --hang-after 0.2 -- \"$1\" hang >>all.txt",
+               FORKSIGHT_COMMAND, kHazard});
   const std::string all = read_whole(folder_ / "all.txt");
   EXPECT_TRUE(all.starts_with("before\n")) << all;
   EXPECT_NE(all.find(kSlug), std::string::npos) << all;

@@ -1,4 +1,4 @@
-// `forksight run` of programs in which the shim has no part: explained from outside.
+// `forksight run` with programs that do not load the shim: explained from outside.
 #include "run_command_fixture.hpp"
 
 namespace forksight {

@@ -1,4 +1,5 @@
-// Ctrl-C while nothing is proved to hang, and nothing is done either: what each process waits for is said before it ends.
+// Ctrl-C while no hang is proven and nothing is done either: forksight prints what each process waits for before it
+// ends.
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -28,16 +29,17 @@ void wait_until_rest_is_known(const FixtureProcess& process) {
 }
 
 void expect_waits(const std::string& text, pid_t reader, pid_t writer) {
-  EXPECT_NE(text.find("Not stuck for good"), std::string::npos) << text;
+  EXPECT_NE(text.find("Not proven to be stuck"), std::string::npos) << text;
   EXPECT_NE(text.find("process " + std::to_string(reader) + " (run_fixture)"), std::string::npos) << text;
   EXPECT_NE(text.find("process " + std::to_string(writer) + " (run_fixture)"), std::string::npos) << text;
   EXPECT_NE(text.find("in read: pipe:["), std::string::npos) << text;
-  EXPECT_NE(text.find("could be ended by: process " + std::to_string(writer) + " by its descriptor"), std::string::npos) << text;
+  EXPECT_NE(text.find("could be ended by: process " + std::to_string(writer) + " by its descriptor"), std::string::npos)
+      << text;
 }
 
 class Rest : public RunCommand {
  protected:
-  // The program, its reader and its writer, at rest and known to be.
+  // The program, its reader and its writer, when forksight knows that all of them rest.
   void start(const Words& options) {
     process_.emplace(command(options, {kFixture, kMode}), true, folder_.string());
     ASSERT_TRUE(process_->wait_ready());
@@ -66,7 +68,7 @@ TEST_F(Rest, AnInterruptTellsWhatEachProcessWaitsFor) {
   const std::string error = process_->stderr_text();
   expect_waits(error, reader_, writer_);
   EXPECT_NE(error.find("pipe_healthy"), std::string::npos) << "and where: " << error;
-  EXPECT_LT(error.find("Not stuck for good"), error.find("the command was ended by signal 2 (SIGINT)")) << error;
+  EXPECT_LT(error.find("Not proven to be stuck"), error.find("the command was ended by signal 2 (SIGINT)")) << error;
 }
 
 // As a terminal does it: all get the signal, and the program is faster.
@@ -81,7 +83,7 @@ TEST_F(Rest, AReportFileHasIt) {
   start({"--report", "report.txt"});
   EXPECT_EQ(interrupt(), 128 + SIGINT);
   expect_waits(read_whole(folder_ / "report.txt"), reader_, writer_);
-  EXPECT_EQ(process_->stderr_text().find("Not stuck"), std::string::npos) << process_->stderr_text();
+  EXPECT_EQ(process_->stderr_text().find("Not proven to be stuck"), std::string::npos) << process_->stderr_text();
 }
 
 TEST_F(Rest, QuietIsQuiet) {
@@ -96,7 +98,7 @@ TEST_F(Rest, AProgramThatWorksIsNotToldOf) {
   wait_until_rest_is_known(process);
   ASSERT_EQ(::kill(process.pid(), SIGINT), 0);
   EXPECT_EQ(exit_code(process.wait_end()), 128 + SIGINT);
-  EXPECT_EQ(process.stderr_text().find("Not stuck"), std::string::npos) << process.stderr_text();
+  EXPECT_EQ(process.stderr_text().find("Not proven to be stuck"), std::string::npos) << process.stderr_text();
 }
 
 }  // namespace

@@ -42,7 +42,7 @@ TEST_F(RunCommand, WhatIsToBeForeseenIsAskedOfTheShim) {
       lines_of(execute({"env", FORKSIGHT_COMMAND, "run", "-q", "--lock-order", "--predict", "--", "env"}).output);
   EXPECT_TRUE(all.contains("FORKSIGHT_LOCK_ORDER=1"));
   EXPECT_TRUE(all.contains("FORKSIGHT_PREDICT=1"));
-  // Asked for by the environment already.
+  // The environment asks for it already.
   const auto one =
       lines_of(execute({"env", "FORKSIGHT_PREDICT=1", FORKSIGHT_COMMAND, "run", "-q", "--", "env"}).output);
   EXPECT_TRUE(one.contains("FORKSIGHT_PREDICT=1"));

@@ -1,4 +1,4 @@
-// The supervisor on real processes. Time is passed in: polls follow each other as fast as they are made.
+// The supervisor with real processes. The time is a parameter: polls follow each other as fast as possible.
 #include "watch/supervisor.hpp"
 
 #include <gtest/gtest.h>
@@ -48,7 +48,8 @@ class Watch {
     return false;
   }
 
-  // Polls until every thread of the first process sleeps, then many times more: how many are stuck at most.
+  // Polls until every thread of the first process sleeps, then many times more; returns the largest number of stuck
+  // processes.
   std::size_t stuck_at_most() {
     const auto limit = Clock::now() + std::chrono::seconds(20);
     bool sleeps = false;
@@ -241,7 +242,7 @@ TEST(Supervisor, ALastWordNeedsNoAge) {
   EXPECT_EQ(watch.supervisor().verdicts().size(), 1U);
 }
 
-// A handler gets the process out of its wait and it blocks again: the time starts anew.
+// A handler gets the process out of its wait, and the process blocks again: the time starts again.
 TEST(Supervisor, AProcessThatRanIsLookedAtAnew) {
   Watch watch("dead-caught");
   ASSERT_TRUE(watch.wait_stuck(1));

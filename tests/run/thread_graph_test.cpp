@@ -32,7 +32,7 @@ TEST(ThreadGraph, WhoeverQueuesBehindARingIsItsVictim) {
   EXPECT_EQ(judged[0].threads, (Fates{kVictim, kRoot, kRoot}));
 }
 
-// The ring is in one process; the other waits for it, and it waits for the other in turn by one more thread.
+// The ring is in one process. The other process waits for it, and it waits for the other by one more thread.
 TEST(ThreadGraph, AProcessThatIsWaitedForInTurnIsStillAVictim) {
   const auto judged = judge_threads(
       {{100, {waits(100, {{200, "wait4"}}), waits(101, {{100, "mutex", 102}}), waits(102, {{100, "mutex", 101}})}},

@@ -1,6 +1,6 @@
-// Which signals nobody in a process takes, as a pure function.
-#include "proc/thread_sample.hpp"
+// Which signals no thread of a process takes, as a pure function.
 #include "watch/unheard_signals.hpp"
+#include "proc/thread_sample.hpp"
 
 #include <gtest/gtest.h>
 
@@ -22,7 +22,7 @@ proc::ThreadSample thread(std::int32_t tid, std::uint64_t pending, std::uint64_t
 TEST(UnheardSignals, ArePendingAndBlockedByEachThread) {
   EXPECT_EQ(find_unheard({{thread(1, kTerm, kTerm | kInt)}}, kTerm | kInt), kTerm);
   EXPECT_EQ(find_unheard({{thread(1, kTerm, kTerm), thread(2, kTerm, kTerm)}}, kTerm), kTerm);
-  EXPECT_EQ(find_unheard({{thread(1, kTerm, kTerm), thread(2, kTerm, 0)}}, kTerm), 0U) << "on its way to thread 2";
+  EXPECT_EQ(find_unheard({{thread(1, kTerm, kTerm), thread(2, kTerm, 0)}}, kTerm), 0U) << "pending for thread 2";
   EXPECT_EQ(find_unheard({{thread(1, 0, kTerm)}}, kTerm), 0U) << "not sent";
 }
 

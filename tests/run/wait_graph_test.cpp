@@ -47,7 +47,7 @@ TEST(WaitGraph, VictimsOfVictimsPointTowardsTheCause) {
   EXPECT_EQ(judgements[2].waits_for, 1U);
 }
 
-// Who could only end a wait, without being waited for.
+// A process that could end a wait, although nobody waits for it.
 Node may_be_ended_by(Node node, std::initializer_list<std::size_t> targets) {
   for (const std::size_t target : targets) node.edges.push_back({target, "SCM_RIGHTS", false});
   return node;

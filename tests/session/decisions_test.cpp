@@ -1,5 +1,5 @@
-// What a run decides, without a program and without the command line: whether the tree is ended and who of it, what is
-// taken back, and what the run exits with.
+// The decisions of a run, without a program and without the command line: whether and which processes of the tree are
+// ended, what is withdrawn, and the exit status.
 #include <gtest/gtest.h>
 
 #include <csignal>
@@ -21,7 +21,7 @@ constexpr ProcessKey kParent{10, 1};
 constexpr ProcessKey kChild{11, 2};
 constexpr int kFails = 9;
 
-// Two processes, of which some are stuck and something is found.
+// Two processes, some of which are stuck, with findings.
 class RunDecides : public testing::Test {
  protected:
   RunDecides() {
@@ -158,7 +158,7 @@ TEST_F(RunDecides, ToTakeBackWhatWasNeverProvenAndIsNotFoundAnyMore) {
   EXPECT_EQ(status_at_the_end({}), 3);
 }
 
-// A handler let it out of the wait, and it ended before anybody looked again.
+// A handler let it out of the wait, and it ended before the next look.
 TEST_F(RunDecides, ToTakeBackALikelyHangThatIsNotFoundAnyMore) {
   stick(kChild, Liveness::kDeadButForSignal);
   said_.note(verdicts_, model_, {finding(Certainty::kLikely, "interrupted")});

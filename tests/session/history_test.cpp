@@ -1,4 +1,4 @@
-// What run.json keeps of a process that was stuck, when it is not any more: nothing, unless it was ended meanwhile.
+// What run.json keeps about a process that was stuck and no longer is: nothing, unless it was ended in the meantime.
 #include "session/history.hpp"
 
 #include <gtest/gtest.h>
@@ -12,8 +12,8 @@
 namespace forksight {
 namespace {
 
-using watch::Clock;
 using proc::ProcessKey;
+using watch::Clock;
 using watch::Verdict;
 
 // A child that does nothing until it is killed.
@@ -94,7 +94,8 @@ model::Wait wait_of(std::int32_t tid, model::WaitKind kind) {
   return wait;
 }
 
-// What is kept of a process whose thread waited as `sampled` when it was judged, and as `seen` when it was looked at.
+// What is kept about a process whose thread waited as in `sampled` when it was judged, and as in `seen` when it was
+// looked at.
 model::Wait join_looks(model::Liveness liveness, model::WaitKind sampled, model::WaitKind seen) {
   const WatchedSleeper sleeper;
   const auto& [child, key, supervisor] = sleeper;
@@ -117,7 +118,7 @@ model::Wait join_looks(model::Liveness liveness, model::WaitKind sampled, model:
   return {};
 }
 
-// One that spins is seen as it runs, as it is about to run, or as somebody stops it.
+// A spinning thread is seen running, ready to run, or stopped by an examiner.
 TEST(RunHistory, KeepsTheStackOfAThreadThatSpinsHoweverEachSampleCaughtIt) {
   for (const auto liveness : {model::Liveness::kStalled, model::Liveness::kSpinning}) {
     const model::Wait kept = join_looks(liveness, model::WaitKind::kOther, model::WaitKind::kRunning);
@@ -132,7 +133,7 @@ TEST(RunHistory, KeepsNoStackOfAnotherWait) {
   EXPECT_TRUE(kept.stack.frames.empty());
 }
 
-// It pauses: a call that others may end, so it is awake.
+// It pauses, in a call that others may end, so it is awake.
 TEST(RunHistory, TakesAProofBackOnceItsProcessHasBeenAwakeForAWhile) {
   const WatchedSleeper sleeper;
   const auto& [child, key, supervisor] = sleeper;

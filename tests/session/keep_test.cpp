@@ -1,4 +1,4 @@
-// Which runs of a folder go, and that nothing else ever does.
+// Which runs of a folder are removed, and that nothing else ever is.
 #include "session/keep.hpp"
 
 #include <fcntl.h>
@@ -54,7 +54,7 @@ class Keep : public testing::Test {
     std::ofstream(file, std::ios::binary) << text;
   }
 
-  // The name of a run that ended so many hours ago, with a run.json and a trace.
+  // The name of a run that ended that many hours ago, with a run.json and a trace.
   std::string make_run(int hours_ago, std::size_t bytes = 4096, int rank = -1) {
     const std::string name = "20260102-030405-" + std::to_string(1000 + hours_ago);
     fs::create_directory(root_ / name);
@@ -178,7 +178,7 @@ TEST_F(Keep, ARunThatGoesOnStays) {
   const std::string locked = make_run(5);
   const int fd = ::open((root_ / locked).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   ASSERT_EQ(::flock(fd, LOCK_SH), 0);
-  // Of another run forksight has ended, and a process of it goes on.
+  // forksight has ended in another run, but a process of that run goes on.
   const std::string named = make_run(6);
   std::string variable = "FORKSIGHT_OUT=" + (root_ / named).string();
   char* const environment[] = {variable.data(), nullptr};

@@ -1,4 +1,4 @@
-// outside.json: what it says it reads again, and nothing that it does not understand.
+// outside.json: forksight reads back what it writes, and nothing that it does not understand.
 #include <gtest/gtest.h>
 
 #include <string>

@@ -1,4 +1,4 @@
-// A whole run with the real shim, by its options alone: no command line is parsed.
+// A whole run with the real shim, with given options: no command line is parsed.
 #include "session/session.hpp"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// Threads that end without a word to the shim, and a fork after them: none of them is lost. Each scene leaves the
-// threads that it names behind, and prints how many others live at the fork.
+// Threads whose end the shim does not see, and a fork after them: none of them is lost. Each scene leaves the threads
+// that it names behind, and prints how many others live at the fork.
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -36,7 +36,7 @@ static int count_calls(void) {
   return calls;
 }
 
-// Waits until the process has so many threads, by /proc: the shim is not asked.
+// Waits until the process has that many threads according to /proc, not according to the shim.
 static void wait_for_threads(int wanted) {
   for (;;) {
     char line[256];

@@ -80,7 +80,7 @@ static void take_in_child(void) {
   if (waitpid(child, &status, 0) != child || status != 0) abort();
 }
 
-// The share that it comes to, in thousandths.
+// The expected share, in thousandths.
 static void share(void) {
   static long held_ns;
   pthread_t worker;
@@ -110,7 +110,7 @@ static void* hold_shortly(void* run_other) {
   return NULL;
 }
 
-// One thread lives at the fork, another has been joined: by the forking thread, or by that one.
+// One thread lives at the fork. Another one has been joined, by the forking thread or by that one.
 static void joined(bool by_another) {
   pthread_t lasting;
   if (pthread_create(&lasting, NULL, hold_shortly, by_another ? &lasting : NULL) != 0) abort();

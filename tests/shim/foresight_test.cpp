@@ -1,4 +1,4 @@
-// The tables of --lock-order and --predict as the trace says them: what they measure, and what they do when they are
+// The tables of --lock-order and --predict as the trace shows them: what they measure, and what happens when they are
 // full.
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -77,7 +77,7 @@ TEST_F(Foresight, MeasuresTheShareOfTime) {
   EXPECT_EQ(touch.times, 3U);
   EXPECT_EQ(touch.threads, 1U);
   EXPECT_GE(touch.window_ns, 60'000'000U);
-  // It had the lock in the first half of that time.
+  // It held the lock in the first half of that time.
   ASSERT_GE(touch.slices.size(), 8U);
   double held = 0;
   double time = 0;

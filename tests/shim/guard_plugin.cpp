@@ -6,7 +6,7 @@ namespace {
 int g_calls;
 }
 extern "C" {
-// Laid out as libc++abi does it: byte 0 done, bit 1 of byte 1 under way.
+// With the layout of libc++abi: byte 0 done, bit 1 of byte 1 in progress.
 int __cxa_guard_acquire(std::uint64_t* guard) {
   ++g_calls;
   if ((*guard & 1) != 0) return 0;

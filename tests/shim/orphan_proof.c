@@ -145,7 +145,7 @@ static void write_beside_reader(void) {
   pthread_join(reader, NULL);
 }
 
-// A reader is lost, another one lives: the lock is nobody's to write until that one has left.
+// One reader is lost, another one lives: nobody may write until the living one has unlocked.
 static void live_reader(void) {
   start(read_in_parent, NULL);
   pause_until(&g_parent_is_ready);

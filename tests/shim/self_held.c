@@ -117,7 +117,7 @@ static void* inherit_main(void* mutex) {
   _exit(failures);
 }
 
-// What the child holds it gives on when the thread that forked ends; and it is the grandchild's, too.
+// If the forking thread ends, the locks that the child holds are passed on; they also belong to the grandchild.
 static void die_with_it(int protocol) {
   const char* const scene = "a robust mutex whose owner dies";
   pthread_mutex_t mutex;
@@ -155,7 +155,7 @@ static void leave_shared_memory_alone(void) {
   expect(scene, "the parent's unlock", pthread_mutex_unlock(mutex), 0);
 }
 
-// In the child of a fork that there was nothing to tell of, and in a daemon, which has its locks under a new thread id.
+// In the child of a fork without a record, and in a daemon, whose thread has a new id.
 static void fork_as(const char* scene, pid_t (*leave)(void)) {
   pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
   pthread_mutex_lock(&mutex);
@@ -186,7 +186,7 @@ static pid_t fork_again(void) {
 // libc goes on to take the child's thread for its parent's: that is what its locks say.
 static pid_t fork_by_syscall(void) { return (pid_t)syscall(SYS_fork); }
 
-// Seen by nobody.
+// No hook sees this fork.
 static pid_t fork_in_line(void) {
   long result = SYS_fork;
   __asm__ volatile("syscall" : "+a"(result) : : "rcx", "r11", "memory");

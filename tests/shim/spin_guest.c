@@ -1,4 +1,4 @@
-// Threads that contend for a spinlock lose no round; and a library that has a spin lock of its own is asked for each.
+// Threads that contend for a spinlock lose no round; and a library that has a spin lock of its own gets each call.
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>

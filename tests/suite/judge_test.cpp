@@ -1,5 +1,5 @@
-// The judge judged: it is red for each kind of wrong verdict, and green for the right one. The programs are scripts,
-// the reports are made up, by a stand-in for forksight that prints what the test gives it.
+// Tests of the judge: it is red for each kind of wrong verdict, and green for the right one. The programs are scripts,
+// and the reports are made up by a stand-in for forksight, which prints what the test gives it.
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -207,7 +207,7 @@ TEST(Judge, ComparesWhatWhyAndCoreSay) {
   expect_red(made.judge(), {"no report"});
 }
 
-// Without gcore the core is not judged, and the case is no pass.
+// Without gcore the core is not judged, and the case does not pass.
 TEST(Judge, DoesNotPassWhatItCouldNotJudge) {
   MadeSuite made;
   made.program = "exec /bin/sleep infinity";
@@ -249,7 +249,7 @@ TEST(Judge, SetsTheEnvironmentOfACase) {
   expect_green(made.judge(), 3);
 }
 
-// A program that hangs, and of which a run says nothing.
+// A program that hangs, and about which a run reports nothing.
 void make_silent(MadeSuite& made) {
   made.source = "// EXPECT-BARE: hang\n// EXPECT-NONE\n// EXPECT-WHY: none\n";
   made.program = "exec sleep 60";
@@ -268,7 +268,7 @@ TEST(Judge, IsRedForARunThatEndsSuchAHang) {
   MadeSuite made;
   make_silent(made);
   made.program = "exit 0";
-  expect_red(made.judge(), {"a run of it should go on"});
+  expect_red(made.judge(), {"but should go on"});
 }
 
 TEST(Judge, IsRedForAFindingOfSuchAHang) {

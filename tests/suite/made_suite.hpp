@@ -26,7 +26,7 @@ class MadeSuite {
   MadeSuite(const MadeSuite&) = delete;
   MadeSuite& operator=(const MadeSuite&) = delete;
 
-  // What the case says, does and is reported of.
+  // What the case expects, what it does, and what is reported about it.
   std::string source;
   std::string program = "echo 'child: 2 threads'";
   std::string variant;
@@ -53,7 +53,7 @@ class MadeSuite {
   suite::Case case_;
 };
 
-// All that is said of it, in one text.
+// Everything that is reported about it, in one text.
 std::string all_lines(const suite::CaseResult& result);
 
 }  // namespace forksight::test

@@ -1,5 +1,5 @@
-// nameless DIR...: what is found in each folder of a run is not passed over by who looks at it without names first.
-// Prints "DIR RULE..." a line; ends with 1 if something is passed over, 3 if a folder cannot be read.
+// nameless DIR...: checks for each folder of a run that a first look without names does not miss what is found with
+// names. Prints one line "DIR RULE..." for each; ends with 1 if something is missed, 3 if a folder cannot be read.
 #include <cstdio>
 #include <filesystem>
 

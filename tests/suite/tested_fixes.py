@@ -66,7 +66,7 @@ TESTED = {
         ((*POOL, "--omp=rebuild"), (*POOL, "--omp=quiesce"), (*POOL, "--omp=clamp")),
     "Make the first CUDA call in the children": (("cuda-used-after-fork", "cuda_by_symbol", "repaired"),),
     "Exec in the child: a new program can initialise CUDA for itself.": (("cuda-used-after-fork", "cuda_harmless.exec", "silent"),),
-    "Let each importer close it (cuIpcCloseMemHandle) and say so": (("cuda-ipc-exporter-gone", "cuda_ipc_freed", "repaired"),),
+    "Let each importer close the memory (cuIpcCloseMemHandle) and tell the exporter": (("cuda-ipc-exporter-gone", "cuda_ipc_freed", "repaired"),),
     "Use the pointer that the process has": (("cuda-ipc-same-process", "cuda_ipc_same_process", "repaired"),),
     "Keep a table of what is open, by handle": (("cuda-ipc-opened-twice", "cuda_ipc_opened_twice", "repaired"),),
     "Watch the importers (pidfd_open": (("cuda-ipc-limbo", "cuda_ipc_limbo", "repaired"),),

@@ -200,12 +200,12 @@ class Sentences(unittest.TestCase):
         first = f"Thread 102 of child 102 waits for {NAME}."
         self.holds(ORPHAN, "p", (first, 'At the fork it was held by thread 101 "x" of process 100, which took it at steps.cpp:30.'),
                    (first, 'At the fork it was held by thread 100 "x" of process 100.'))
-        self.holds(ORPHAN, "p", "It was forked from process 100, which had 1 thread more: thread 101.",
-                   "It was forked from process 100, which had 2 threads more: thread 101, thread 100.")
+        self.holds(ORPHAN, "p", "It was forked from process 100, which had 1 more thread: thread 101.",
+                   "It was forked from process 100, which had 2 more threads: thread 101, thread 100.")
 
     def test_a_lost_thread_without_a_number(self):
-        self.holds(ORPHAN, "p", "It was forked from process 100, which had 1 thread more: another thread started with truth::(anonymous namespace)::f.",
-                   "It was forked from process 100, which had 2 threads more: another thread, another thread.")
+        self.holds(ORPHAN, "p", "It was forked from process 100, which had 1 more thread: another thread started with truth::(anonymous namespace)::f.",
+                   "It was forked from process 100, which had 2 more threads: another thread, another thread.")
 
     def test_who_had_arrived_at_a_barrier(self):
         text = "barrier b 3\n--\nmain create t\nt ! arrive b\nmain fork p\nfree\np arrive b\nmain wait p\n"
@@ -215,7 +215,7 @@ class Sentences(unittest.TestCase):
 
     def test_an_unlock_that_was_refused(self):
         text = "mutex m {}\n--\nmain lock m\nmain fork p\nfree\np lock m\nmain unlock m\nmain wait p\n"
-        sentence = f"Thread 101 of child 101 had unlocked {NAME}, which was refused (EPERM) and left it locked."
+        sentence = f"Thread 101 of child 101 had tried to unlock {NAME}, which was refused (EPERM) and left it locked."
         self.assertEqual(self.answer(text.format("recursive"), "p", sentence), "true")
         self.assertEqual(self.answer(text.format(""), "p", sentence), "false")
 
@@ -237,12 +237,12 @@ class Sentences(unittest.TestCase):
     def test_what_is_at_the_place_of_another(self):
         text = "mutex m\nmutex n recursive at m\nsem s 0\n--\nmain drop m\nmain make n\nmain create t\nt lock n\nfree\nt swait s\nmain lock n\n"
         self.holds(text, "main", f"Thread 100 waits for {NAME}, which thread 101 holds.", f"Thread 100 waits for {NAME}, which it itself holds.")
-        self.assertEqual(self.answer(text, "main", f"Thread 100 waits for {NAME}.", "It is no recursive mutex: its owner, too, waits."), "false")
+        self.assertEqual(self.answer(text, "main", f"Thread 100 waits for {NAME}.", "It is no recursive mutex: even its owner waits."), "false")
 
     def test_workers_of_libgomp_are_counted(self):
         text = "sem s 0\n--\nmain region\nmain create t\nmain fork p\nfree\nmain swait s\nt swait s\np region\n"
-        self.holds(text, "p", "It was forked from process 100, which had 2 threads more: thread 101, another thread.",
-                   "It was forked from process 100, which had 1 thread more: thread 101.")
+        self.holds(text, "p", "It was forked from process 100, which had 2 more threads: thread 101, another thread.",
+                   "It was forked from process 100, which had 1 more thread: thread 101.")
         ends = "threads have slept without a timeout, and no task is left that could wake it: proven, it never goes on."
         self.holds(text, "main", f"For 1.1 s all its 3 {ends}", f"For 1.1 s all its 2 {ends}")
 
@@ -260,8 +260,8 @@ class Sentences(unittest.TestCase):
 
     def test_the_kind_of_a_lock(self):
         first = f"Thread 101 waits for {NAME}."
-        self.assertEqual(self.answer(RING, "t", first, "It is no recursive mutex: its owner, too, waits."), "false")
-        self.assertEqual(self.answer(ORPHAN, "p", f"Thread 102 waits for {NAME}.", "It is no recursive mutex: its owner, too, waits."), "true")
+        self.assertEqual(self.answer(RING, "t", first, "It is no recursive mutex: even its owner waits."), "false")
+        self.assertEqual(self.answer(ORPHAN, "p", f"Thread 102 waits for {NAME}.", "It is no recursive mutex: even its owner waits."), "true")
 
     def test_an_unknown_sentence_is_no_false_one(self):
         self.assertEqual(self.answer(ORPHAN, "p", "Thread 102 eats 5 sandwiches."), "unknown")

@@ -1,5 +1,5 @@
-// A lock in shared memory whose owner is no task any more: it was killed, or ended, between lock and unlock. All who
-// want it wait for ever. A robust mutex would have told the first of them.
+// A lock in shared memory whose owner no longer exists: the owner was killed, or ended, between lock and unlock. All
+// who want the lock wait for ever. A robust mutex would have reported the dead owner to the first of them.
 #include <fmt/core.h>
 
 #include <map>
@@ -12,7 +12,7 @@ namespace forksight::rules {
 
 void abandoned_shared_lock(const Evidence& evidence, std::vector<Finding>& findings) {
   const model::Model& model = evidence.model();
-  std::map<std::pair<std::string, std::int32_t>, std::size_t> known;  // by file and owner
+  std::map<std::pair<std::string, std::int32_t>, std::size_t> known;  // by file and owner of the lock
   for (model::ProcessId id = 0; id < model.processes.size(); ++id) {
     for (const model::Wait& wait : model.processes[id].waits) {
       const bool is_lock = wait.kind == model::WaitKind::kFutex && wait.use != model::FutexUse::kUnknown &&
@@ -41,8 +41,8 @@ void abandoned_shared_lock(const Evidence& evidence, std::vector<Finding>& findi
           {"Make it robust (pthread_mutexattr_setrobust()): the next one to lock it gets EOWNERDEAD, repairs what "
            "it protects, and goes on (pthread_mutex_consistent())."});
       finding.fixes.push_back(
-          {"Do not end processes by SIGKILL while they may hold it; to go on now, end all that share it and make it "
-           "anew."});
+          {"Do not end processes by SIGKILL while they may hold it; to go on now, end all processes that share it, and "
+           "create it anew."});
       findings.push_back(std::move(finding));
     }
   }

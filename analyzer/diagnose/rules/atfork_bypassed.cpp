@@ -1,6 +1,7 @@
-// A child of _Fork(), of clone() or of the bare system call: no atfork handler ran, so the locks of malloc, of streams
-// and of the loader are as they were. These are never touched in a way that can be seen; but a child that is proven
-// dead waits for something, and where that is the lock of a stream which another thread held, it is known for what.
+// A child of _Fork(), of clone() or of the bare system call. No atfork handler ran, so the locks of malloc, of streams
+// and of the loader stay as they were at the fork. The child never touches these locks in a way that the shim sees. But
+// a child that is proven dead waits for something: if its futex is the lock of a stream that another thread held, the
+// cause is known.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -38,7 +39,7 @@ Finding describe(const Evidence& evidence, const model::Fork& fork) {
   finding.harm = stream != nullptr ? Certainty::kProven : Certainty::kLikely;
   finding.cause = stream != nullptr ? Certainty::kProven : Certainty::kPossible;
   finding.outcome = Outcome::kHang;
-  // Which futex it is, is not known: a handler may end the wait, and the program may be meant to sleep until then.
+  // It is not known which futex it is. A handler may end the wait, and the program may be meant to sleep until then.
   if (stream == nullptr && has_way_out(child)) set_may_be_meant(finding);
   finding.culprit.kind = CulpritKind::kLock;
   const std::size_t lost = fork.lost_threads.size() + fork.unknown_threads;
@@ -62,8 +63,9 @@ Finding describe(const Evidence& evidence, const model::Fork& fork) {
                                       words::thread(model.threads[stream->thread]),
                                       words::parent(evidence.process(fork.process))));
   } else {
-    add_sentence(finding,
-                 "Which lock it is, is not known: forksight saw no operation of the child on a lock that it knows.");
+    add_sentence(
+        finding,
+        "It is not known which lock that is: forksight saw no operation of the child on a lock that it knows.");
   }
   add_sentence(finding,
                fmt::format("{} runs no atfork handler, and libc does not put its own locks in order in such a "

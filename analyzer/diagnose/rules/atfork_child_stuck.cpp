@@ -1,5 +1,5 @@
-// A child handler that does not come back: fork() never returns, in the child. It does what a child of a process with
-// threads may not do: takes a lock that a lost thread holds, or waits for that thread.
+// A child handler that does not return, so that fork() never returns in the child. The handler does what the child of a
+// process with threads may not do: it takes a lock that a lost thread holds, or waits for that thread.
 #include <map>
 
 #include "diagnose/handlers.hpp"
@@ -9,7 +9,7 @@
 namespace forksight::rules {
 
 void atfork_child_stuck(const Evidence& evidence, std::vector<Finding>& findings) {
-  std::map<const model::HandlerRun*, const model::Touch*> touches;  // the first of each
+  std::map<const model::HandlerRun*, const model::Touch*> touches;  // the first touch of each handler
   for (const model::Touch& touch : evidence.model().touches) touches.try_emplace(evidence.find_handler(touch), &touch);
   for (const model::HandlerRun& run : evidence.model().handler_runs) {
     if (run.phase != model::HandlerPhase::kChild) continue;
@@ -20,7 +20,7 @@ void atfork_child_stuck(const Evidence& evidence, std::vector<Finding>& findings
         handlers::describe("atfork-child-stuck", evidence, run, *end, touch == touches.end() ? nullptr : touch->second);
     add_sentence(finding,
                  "A child handler may only do what is async-signal-safe: the locks of libraries are as other threads "
-                 "left them, and those threads are not there.");
+                 "left them, and the child does not have those threads.");
     const bool waits_for_pool =
         touch != touches.end() && openmp::find_lost_pool(evidence.model(), *touch->second) != nullptr;
     if (waits_for_pool) {

@@ -1,5 +1,5 @@
-// A prepare or parent handler that does not come back: fork() never returns, in the parent. Mostly it locks or joins
-// what another thread has, which in turn waits for the one that forks.
+// A prepare or parent handler that does not return, so that fork() never returns in the parent. Usually it locks or
+// joins something that another thread has, and that thread waits for the forking one.
 #include "diagnose/handlers.hpp"
 #include "diagnose/rules.hpp"
 
@@ -12,13 +12,16 @@ void atfork_handler_stuck(const Evidence& evidence, std::vector<Finding>& findin
     if (!end || handlers::find_inversion(evidence, run)) continue;  // atfork-order
     Finding finding = handlers::describe("atfork-handler-stuck", evidence, run, *end, nullptr);
     const bool is_prepare = run.phase == model::HandlerPhase::kPrepare;
-    add_sentence(finding, is_prepare ? "No child was made yet."
-                                     : "The child was made and runs; its parent does not get to know of it.");
+    add_sentence(
+        finding,
+        is_prepare
+            ? "No child was made yet."
+            : "The child was made and runs; the parent's fork() has not returned, so the parent does not know of it.");
     const bool joins = !run.waits.empty() && run.waits.back().kind == model::HandlerWaitKind::kJoin;
     if (joins) {
       finding.fixes.push_back(
-          {"Let nobody use the library whose handler this is while another thread forks: its handler waits for its "
-           "threads, and they wait for work that is in progress."});
+          {"Do not use the library of this handler in one thread while another thread forks: the handler waits for the "
+           "library's threads, and these wait for work in progress."});
     } else {
       finding.fixes.push_back(
           {"Do not call fork() while holding a lock that a prepare handler takes, nor while another thread waits for "

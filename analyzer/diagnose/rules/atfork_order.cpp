@@ -1,6 +1,6 @@
-// Prepare handlers of one fork that take locks in another order than the program's threads do: the ring is closed by
-// the order in which the handlers were registered. Proved by the wait of the handler's thread and by that of the lock's
-// holder, and by what the shim says of the locks that the handlers before took.
+// Prepare handlers of one fork take locks in another order than the program's threads do: the order in which the
+// handlers were registered closes the ring. The proof consists of the wait of the handler's thread, the wait of the
+// lock's holder, and what the shim recorded about locks that earlier handlers took.
 #include <fmt/core.h>
 
 #include "diagnose/handlers.hpp"
@@ -27,7 +27,8 @@ void atfork_order(const Evidence& evidence, std::vector<Finding>& findings) {
     finding.summary += fmt::format("; {} waits for {}, which {} has taken", other, lock, taker);
     add_sentence(finding,
                  fmt::format("Before it, {} took {}{}.", taker, lock, words::at(" at ", inversion->hold->taken_at)));
-    add_sentence(finding, fmt::format("For that waits {}{}: each has what the other needs. No child was made yet.",
+    add_sentence(finding, fmt::format("That lock is what {} waits for{}: each of the two holds a lock that the other "
+                                      "one needs. No child was made yet.",
                                       other, words::at(" at ", inversion->wait->stack)));
     finding.fixes.push_back(
         {"Register the handlers in the order in which the locks are taken elsewhere: prepare "

@@ -1,6 +1,6 @@
-// A process sleeps until a signal comes, has a child that ended and was not waited for, and would be woken by SIGCHLD:
-// that signal has come already, before the process slept. It asked whether the child lives, the child ended, and then
-// it slept for the signal of that end.
+// A process sleeps until a signal comes. SIGCHLD would wake it, but came before the process slept: a child has ended,
+// and the process has not waited for it. The process asked whether the child was alive, the child ended, and then the
+// process slept to be woken by that end.
 #include <fmt/core.h>
 
 #include <csignal>
@@ -14,7 +14,7 @@ namespace forksight::rules {
 
 namespace {
 
-// A signal that is on its way has woken it by then.
+// A pending signal would have woken the process by then.
 constexpr std::uint64_t kLeastRestMs = 100;
 
 bool is_woken_by_children(const model::Wait& wait) {

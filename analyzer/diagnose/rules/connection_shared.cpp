@@ -1,7 +1,7 @@
-// One connection that several processes of a fork send into, or receive from: bytes of one are put between those of
-// another, answers go to whoever reads first. Where one process went on after another had used it, and then that one
-// again, it is likely; where no child came back to it, each may have been done with it by then. One that sends beside
-// one that receives is how some programs are made, and right.
+// Several processes of a fork send into one connection, or receive from it: bytes of one process get between those of
+// another, and answers go to the process that reads first. It is a likely fault if one process used the connection,
+// then another one, then the first one again. If no child came back to the connection, each process may have been done
+// with it in time. A process that only sends beside one that only receives is how some programs are made, and correct.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -27,7 +27,8 @@ std::vector<const ShareUse*> find_uses(const Share& share, ShareUseKind kind) {
   return uses;
 }
 
-// A child went on with it after another process had used it: two that live at once. The owner lives anyway.
+// A child went on with the connection after another process had used it: two users live at once. The owner lives
+// anyway.
 bool is_used_in_turns(const Share& share, const std::vector<const ShareUse*>& uses) {
   for (std::size_t i = 0; i < uses.size(); ++i) {
     if (uses[i]->process == share.owner) continue;
@@ -96,9 +97,9 @@ void connection_shared(const Evidence& evidence, std::vector<Finding>& findings)
     if (share.kind != model::ShareKind::kConnection) continue;
     for (const ShareUseKind kind : {ShareUseKind::kSent, ShareUseKind::kReceived}) {
       const std::vector<const ShareUse*> uses = find_uses(share, kind);
-      // The first to follow the owner is a fork of it.
+      // The first process to use it after the owner must be a fork of the owner.
       if (uses.size() < 2 || !uses[0]->fork || uses[0]->process == uses[1]->process) continue;
-      // What processes agree on by a lock of theirs is no accident.
+      // Processes that use a lock of theirs around it share the connection on purpose.
       if (std::ranges::any_of(uses, [](const ShareUse* use) { return use->under_lock; })) continue;
       findings.push_back(describe(evidence, share, uses));
       break;

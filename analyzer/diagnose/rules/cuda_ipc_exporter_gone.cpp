@@ -1,6 +1,6 @@
-// Device memory of another process is still open here when that process frees it, or ends: CUDA leaves undefined what
-// comes of it. Told of a free as soon as the order of the calls is known; of an end only if the memory was used
-// afterwards, since processes that end one after the other harm nobody.
+// A process has device memory of another process open when that process frees it or ends: undefined in CUDA. A free is
+// reported as soon as the order of the calls is known. An end is reported only if the memory was used afterwards,
+// because processes that end one after the other harm nobody.
 #include <fmt/core.h>
 
 #include <vector>
@@ -71,15 +71,16 @@ Finding describe_last_use(const Evidence& evidence, const Import& import, std::u
 }
 
 void add_rest(Finding& finding) {
-  add_sentence(
-      finding,
-      "What a handle of cuIpcGetMemHandle opens is the exporter's own allocation. The driver does not count who "
-      "has it open: it is gone with cuMemFree, and with its process.");
+  add_sentence(finding,
+               "A handle of cuIpcGetMemHandle opens the exporter's own allocation. The driver does not count the "
+               "processes that have it open: cuMemFree frees it, and so does the end of the exporter.");
   finding.fixes.push_back(
-      {"Let each importer close it (cuIpcCloseMemHandle) and say so; free it, or end, when all have.", true});
+      {"Let each importer close the memory (cuIpcCloseMemHandle) and tell the exporter. The exporter may free it, or "
+       "end, when all importers have closed it.",
+       true});
   finding.fixes.push_back(
       {"Or share memory that the driver counts: cuMemCreate with a POSIX descriptor, or forksight::ipc_cuda, which "
-       "refuses to free what is open and says who has it."});
+       "refuses to free memory that is open and says which process has it open."});
 }
 
 }  // namespace
@@ -91,7 +92,7 @@ void cuda_ipc_exporter_gone(const Evidence& evidence, std::vector<Finding>& find
     const Export* const of = import.of;
     const model::ProcessId importer = import.open->process;
     if (of == nullptr || of->call->process == importer) continue;
-    // A close that was not recorded may have come first.
+    // A close may have come first without being recorded.
     if (!sharing.is_whole(importer) || !sharing.is_whole(of->call->process)) continue;
     if (of->freed != nullptr) {
       const std::uint64_t at_ns = of->freed->began_ns;

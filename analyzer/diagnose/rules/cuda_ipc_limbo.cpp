@@ -1,7 +1,7 @@
-// An importer died with memory open, and its exporter, which frees what the others have closed, never freed it: it
-// waits for a word that nobody will say. The driver has the importer's mapping back; the memory itself stays taken for
-// as long as the exporter lives. That the exporter waited is concluded from what it did with the rest: never more than
-// likely.
+// An importer died with memory open, and the exporter never freed that memory, although it frees memory that others
+// have closed: it waits for a message that nobody will send. The driver has removed the importer's mapping; the memory
+// itself stays allocated until the exporter ends. forksight concludes from the exporter's treatment of other memory
+// that it waited, so this is never more than likely.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ using cuda::Export;
 using cuda::Import;
 using cuda::Sharing;
 
-// Memory of the same exporter that was freed once it was closed; how often that was so.
+// Counts allocations of the same exporter that were freed after they had been closed.
 std::size_t count_given_back(const Sharing& sharing, model::ProcessId exporter) {
   return static_cast<std::size_t>(std::ranges::count_if(sharing.imports(), [&](const Import& import) {
     return import.of != nullptr && import.of->call->process == exporter && import.of->freed != nullptr &&
@@ -45,16 +45,19 @@ Finding describe(const Evidence& evidence, const Import& import, std::size_t giv
   finding.culprit.holder = std::move(holder);
   finding.summary = fmt::format("device memory that {} exported{} is never freed: {} had it open, and died",
                                 evidence.name(exporter), exported, evidence.name(import.open->process));
-  add_sentence(finding, fmt::format("{} opened it{}, and was gone without cuIpcCloseMemHandle or exit().",
+  add_sentence(finding, fmt::format("{} opened it{}, and ended without cuIpcCloseMemHandle or exit().",
                                     evidence.name(import.open->process), words::at(" at ", import.open->stack)));
-  add_sentence(finding, fmt::format("{} went on and did not free it. What others had closed, {}, it did free.",
+  add_sentence(finding, fmt::format("{} went on and did not free it. It did free memory that others had closed: {}.",
                                     evidence.name(exporter), words::count(given_back, "allocation", "allocations")));
   add_sentence(finding,
-               "The driver took the dead process' mapping back. It tells nobody: who waits for a message, or for a "
-               "counter in shared memory, waits for ever.");
+               "The driver removed the mapping of the dead process, but it tells nobody. A process that waits for a "
+               "message of the dead one, or for a counter in shared memory, waits for ever.");
   finding.fixes.push_back(
-      {"Watch the importers (pidfd_open, or the end of a pipe to each): what a dead one had open is closed.", true});
-  finding.fixes.push_back({"forksight::ipc_cuda does: what a reader held is another's, or free, once it has died."});
+      {"Watch the importers (pidfd_open, or a pipe to each, which ends with it): memory that a dead importer had open "
+       "is closed.",
+       true});
+  finding.fixes.push_back(
+      {"forksight::ipc_cuda does this: when a reader dies, its buffers go to another reader, or become free."});
   return finding;
 }
 
@@ -73,9 +76,9 @@ void cuda_ipc_limbo(const Evidence& evidence, std::vector<Finding>& findings) {
     if (importer == exporter || gone_ns == 0 || sharing.ended_by_itself(importer)) continue;
     if (!sharing.is_whole(importer) || !sharing.is_whole(exporter)) continue;
     const std::size_t given_back = count_given_back(sharing, exporter);
-    // It had its chance: it ended by itself, or did something, after the death.
+    // The exporter had the chance to free it: it ended by itself, or did something, after the death.
     if (given_back == 0 || !sharing.lived_after(exporter, import.open->ended_ns)) continue;
-    // Somebody else may have it open.
+    // Another process may have the memory open.
     const bool is_shared = std::ranges::any_of(sharing.imports(), [&](const Import& other) {
       return other.of == of && other.close == nullptr && other.open->process != importer &&
              evidence.process(other.open->process).gone_ns == 0;

@@ -1,5 +1,5 @@
-// A handle is opened again by a process that has it open: by a second context of it, which CUDA refuses, or by the same
-// one, which drivers before CUDA 11 refuse.
+// A process opens a handle that it already has open: in a second context, which CUDA refuses, or in the same one, which
+// drivers before CUDA 11 refuse.
 #include <fmt/core.h>
 
 #include <set>
@@ -37,10 +37,9 @@ void cuda_ipc_opened_twice(const Evidence& evidence, std::vector<Finding>& findi
                                   cuda::answer(call->result), opened.empty() ? " before" : opened);
     add_sentence(finding,
                  fmt::format("{} opened the handle{}, and had not closed it.", evidence.name(call->process), opened));
-    add_sentence(
-        finding,
-        "The memory of one device of another process can be open in one context of a process only; drivers before "
-        "CUDA 11 do not count how often that context opens it.");
+    add_sentence(finding,
+                 "The memory that one process exports from one device can be open in only one context of another "
+                 "process; drivers before CUDA 11 do not count how often that context opens it.");
     add_sentence(finding, describe_end(evidence.process(call->process)));
     finding.fixes.push_back(
         {"Keep a table of what is open, by handle, with a count: open once, close with the last user.", true});

@@ -1,4 +1,4 @@
-// A handle is opened by the process that exported it: CUDA refuses that. The process has the memory already.
+// A process opens a handle of its own export, which CUDA refuses. The process already has the memory.
 #include <fmt/core.h>
 
 #include <set>

@@ -1,5 +1,6 @@
-// A forked child calls the CUDA driver although its parent had initialised it: the driver refuses every call, cuInit
-// too. The driver's own answer is the proof. One finding a process: after the first refusal come many.
+// A forked child calls the CUDA driver although its parent had initialised it: the driver refuses every call, even
+// cuInit. The driver's own answer is the proof. There is one finding for each process, because many refusals follow the
+// first.
 #include <fmt/core.h>
 #include <sys/wait.h>
 
@@ -31,7 +32,7 @@ bool has_failed(const model::Process& process) {
   return process.exit_status && !(WIFEXITED(*process.exit_status) && WEXITSTATUS(*process.exit_status) == 0);
 }
 
-// The call that the finding is about; null: none is worth one.
+// The call that the finding is about; null: no call deserves a finding.
 const model::Touch* choose(const Evidence& evidence, const Touches& touches) {
   for (const model::Touch* touch : touches) {
     if (is_stuck_in(evidence, *touch)) return touch;
@@ -60,7 +61,7 @@ std::string describe_others(const Touches& touches, const model::Touch& chosen) 
 
 Certainty certainty_of(const model::Touch& touch, bool is_stuck) {
   if (is_stuck) return Certainty::kProven;
-  // Other answers are failures of a call that was bound to fail; that the fork is why is not the driver's word.
+  // Other answers are failures of a call that was bound to fail. The driver does not say that the fork is the cause.
   if (touch.result != kNotInitialised) return Certainty::kLikely;
   return cuda::is_incidental(touch) ? Certainty::kLikely : Certainty::kProven;
 }

@@ -1,7 +1,7 @@
-// A process that hangs for good by itself: each of its threads sleeps until another one does something, and none is
-// left to begin. What no rule with a better name explains: semaphores, condition variables, futures, locks of the
-// program's own, of which no memory tells who should have ended the wait. Several processes where shared memory binds
-// them.
+// A process that hangs for ever by itself: each of its threads sleeps until another one does something, and none is
+// left to begin. This rule covers what no rule with a better name explains: semaphores, condition variables, futures
+// and locks of the program's own, whose memory does not say who should have ended the wait. The finding covers several
+// processes if they wait for each other in shared memory.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ namespace forksight::rules {
 
 namespace {
 
-constexpr std::size_t kMostTold = 8;  // waits, those at one place told as one
+constexpr std::size_t kMostTold = 8;  // waits; those at the same place count as one
 
 struct Sleeper {
   model::ProcessId process = 0;
@@ -28,10 +28,10 @@ struct Sleeper {
 };
 using Sleepers = std::vector<Sleeper>;
 
-// Owners are known of these: they are the symptom of another thread's wait, not the cause.
+// These waits have known owners: they are a symptom of another thread's wait, not the cause.
 bool has_owner(const model::Wait& wait) { return wait.owner != 0 || wait.use == model::FutexUse::kJoin; }
 
-// Seen where it is, too: without that there is nothing to tell. (`run` looks again, then.)
+// The place of the wait must be known, too: otherwise there is nothing to tell. (`run` looks again in that case.)
 bool is_open_wait(const Sleeper& sleeper) {
   const model::Wait& wait = *sleeper.wait;
   return wait.kind == model::WaitKind::kFutex && !has_owner(wait) && wait.stack.known();
@@ -46,7 +46,7 @@ bool is_barrier(const model::Wait& wait) {
   return what.find("barrier_wait()") != std::string::npos || what.find("barrier::wait()") != std::string::npos;
 }
 
-// It waits inside of a task that a promise was made for: std::packaged_task, std::async.
+// The thread waits inside of a task that belongs to a promise: std::packaged_task, std::async.
 bool is_in_task(const model::Wait& wait) {
   return std::ranges::any_of(wait.stack.frames, [](const model::Frame& frame) {
     return frame.function.find("packaged_task<") != std::string::npos ||
@@ -55,17 +55,17 @@ bool is_in_task(const model::Wait& wait) {
   });
 }
 
-// What these waits have in common, by which they are told in words of their own.
+// What these waits have in common. It selects the words of the finding.
 enum class Story { kPlain, kBarrier, kTask, kPromise };
 
 Story find_story(const Sleepers& sleepers) {
   const auto has = [&](auto is_it) {
     return std::ranges::any_of(sleepers, [&](const Sleeper& sleeper) { return is_it(*sleeper.wait); });
   };
-  // Who only waits for one of the others to end, or for its lock, adds nothing.
+  // A process that only waits for another one to end, or for its lock, adds nothing.
   const auto all = [&](auto is_it) {
-    return std::ranges::all_of(sleepers,
-                               [&](const Sleeper& sleeper) { return is_it(*sleeper.wait) || has_owner(*sleeper.wait); });
+    return std::ranges::all_of(
+        sleepers, [&](const Sleeper& sleeper) { return is_it(*sleeper.wait) || has_owner(*sleeper.wait); });
   };
   if (has(is_barrier) && all(is_barrier)) return Story::kBarrier;
   if (has([](const model::Wait& wait) { return is_future(wait) && is_in_task(wait); })) return Story::kTask;
@@ -73,7 +73,7 @@ Story find_story(const Sleepers& sleepers) {
   return Story::kPlain;
 }
 
-// Its fork took threads away, or one of an ancestor did: what it waits for may have been theirs, or nobody's.
+// The fork of the process, or of one of its ancestors, took threads away. What it waits for may have been one of these.
 bool is_bereft(const model::Model& model, model::ProcessId id) {
   std::unordered_set<model::ProcessId> seen;
   while (seen.insert(id).second) {
@@ -94,7 +94,8 @@ std::unordered_set<model::ProcessId> find_explained(const std::vector<Finding>& 
   return explained;
 }
 
-// Those that this one waits for, over any number of steps, itself included. All of them have to be as dead as it is.
+// All processes that this one waits for, over any number of steps, itself included. All of them must be as dead as it
+// is.
 std::vector<model::ProcessId> find_bound(const model::Model& model, model::ProcessId first) {
   std::vector<model::ProcessId> bound{first};
   for (std::size_t at = 0; at < bound.size(); ++at) {
@@ -112,12 +113,12 @@ std::vector<model::ProcessId> find_bound(const model::Model& model, model::Proce
   return bound;
 }
 
-// A program that sleeps until it is told to end, by a handler, looks the same. Python's own handler of SIGINT is there
-// for Ctrl-C: a program that it is to wake is none that was meant to go on by itself.
+// A program that sleeps until a handler tells it to end looks the same. Python's own handler of SIGINT does not count:
+// it exists for Ctrl-C, and a program that only Ctrl-C wakes was not meant to go on by itself.
 void set_certainty(const Evidence& evidence, const std::vector<model::ProcessId>& bound, Finding& finding) {
   const auto is_beyond = [&](model::ProcessId id) { return is_beyond_signals(evidence.process(id)); };
   finding.harm = std::ranges::all_of(bound, is_beyond) ? Certainty::kProven : Certainty::kLikely;
-  finding.cause = Certainty::kUnknown;  // who should have been the one to begin is not known
+  finding.cause = Certainty::kUnknown;  // it is not known which thread should have begun
   finding.outcome = Outcome::kHang;
   if (std::ranges::any_of(bound, [&](model::ProcessId id) { return has_way_out(evidence.process(id)); }))
     set_may_be_meant(finding);
@@ -139,8 +140,10 @@ Sleepers list_sleepers(const model::Model& model, const std::vector<model::Proce
   return all;
 }
 
-// libstdc++ keeps the words that many of its waits share in a pool: its name says nothing of this wait.
-bool is_private_name(const model::Wait& wait) { return wait.object_name.find("__waiter_pool_base") != std::string::npos; }
+// libstdc++ keeps the futex words of many waits in a common pool: the name of that pool says nothing about this wait.
+bool is_private_name(const model::Wait& wait) {
+  return wait.object_name.find("__waiter_pool_base") != std::string::npos;
+}
 
 std::string what(const model::Wait& wait) {
   if (wait.kind != model::WaitKind::kFutex) return "a wait for the system";
@@ -176,7 +179,7 @@ std::string tell(const Evidence& evidence, const Sleeper& sleeper, std::size_t o
 }
 
 void tell_all(const Evidence& evidence, const Sleepers& sleepers, bool names_process, Finding& finding) {
-  std::vector<std::pair<const Sleeper*, std::size_t>> told;  // with how many more are at the same place
+  std::vector<std::pair<const Sleeper*, std::size_t>> told;  // with the number of others at the same place
   std::unordered_map<std::string, std::size_t> index;
   for (const Sleeper& sleeper : sleepers) {
     const model::Wait& wait = *sleeper.wait;
@@ -200,21 +203,25 @@ void tell_all(const Evidence& evidence, const Sleepers& sleepers, bool names_pro
 void tell_story(Story story, const Evidence& evidence, const Sleepers& sleepers, Finding& finding) {
   if (story == Story::kBarrier)
     add_sentence(finding,
-                 "A barrier opens when as many have come as it was made for. It was made for more than these, and no "
-                 "other thread is left that could come: one was not started, has ended, or had come before.");
+                 "A barrier opens when as many threads have arrived as it was made for. This one was made for more "
+                 "threads than these, and no other thread is left that could arrive: a thread was not started, has "
+                 "ended, or had arrived before.");
   for (const Sleeper& sleeper : sleepers) {
     const model::Wait& wait = *sleeper.wait;
     if (story == Story::kTask && is_future(wait) && is_in_task(wait)) {
-      add_sentence(finding, fmt::format("Thread {} of {} is in the middle of a task (std::packaged_task, std::async) "
-                                        "and waits for the result of another. If the threads that are to run that one "
-                                        "are these, none is left to do it.",
-                                        wait.tid, evidence.name(sleeper.process)));
+      add_sentence(
+          finding,
+          fmt::format(
+              "Thread {} of {} is in the middle of a task (std::packaged_task, std::async) and waits for the result of "
+              "another. If these threads are the ones that should run that task, none is left to run it.",
+              wait.tid, evidence.name(sleeper.process)));
     }
   }
   if (story == Story::kPromise)
-    add_sentence(finding,
-                 "Nobody is left to set it: whoever was to do so has ended without it, waits itself, or never was. A "
-                 "promise that is destroyed unset says so (broken_promise); this one is still there.");
+    add_sentence(
+        finding,
+        "Nobody is left to set it: the thread that should have set it has ended without doing so, waits itself, or "
+        "never existed. A promise that is destroyed unset reports this (broken_promise); this promise still exists.");
 }
 
 void add_fixes(Story story, const Sleepers& sleepers, Finding& finding) {
@@ -224,12 +231,12 @@ void add_fixes(Story story, const Sleepers& sleepers, Finding& finding) {
   };
   if (has("cond")) {
     finding.fixes.push_back(
-        {"Wait for a condition variable in a loop that asks for the state itself, which is set under the same mutex: a "
-         "signal that comes before the wait is not kept."});
+        {"Wait for a condition variable in a loop that checks the state itself, and set that state under the same "
+         "mutex: a signal that comes before the wait is lost."});
   }
   if (has("sem_wait") || has("semaphore")) {
     finding.fixes.push_back(
-        {"Semaphores that serve as locks: take them in one order everywhere; better, use mutexes, which know their "
+        {"Semaphores that serve as locks: take them in one order everywhere; better, use mutexes, which record their "
          "owner."});
   }
   if (story == Story::kTask) {
@@ -237,16 +244,16 @@ void add_fixes(Story story, const Sleepers& sleepers, Finding& finding) {
   }
   if (story == Story::kPromise) {
     finding.fixes.push_back(
-        {"Set a value or an exception on each way out of what is to set it: set_exception() in a catch, or a "
+        {"Set a value or an exception on each way out of the code that should set it: set_exception() in a catch, or a "
          "std::packaged_task, which does so by itself."});
   }
   if (story == Story::kBarrier) {
     finding.fixes.push_back(
-        {"Make the barrier for as many as come to it: count the threads that were started, and let one that gives up "
-         "arrive all the same (std::barrier::arrive_and_drop())."});
+        {"Make the barrier for as many threads as arrive at it: count the threads that were started, and let a thread "
+         "that gives up arrive all the same (std::barrier::arrive_and_drop())."});
   }
   finding.fixes.push_back(
-      {"Give back what others need before waiting for them; and wait with a time limit, as an error."});
+      {"Release what others need before waiting for them. Wait with a time limit, and treat its end as an error."});
 }
 
 std::string summarise(const Evidence& evidence, const std::vector<model::ProcessId>& bound, const Sleepers& sleepers,
@@ -267,7 +274,7 @@ std::string summarise(const Evidence& evidence, const std::vector<model::Process
                                            : "sleeps until a signal";
   if (story == Story::kBarrier) {
     const auto come = std::ranges::count_if(sleepers, [](const Sleeper& one) { return is_barrier(*one.wait); });
-    return fmt::format("{} {} in {}: {} there, and no thread is left that could come as the next", name, state, in,
+    return fmt::format("{} {} in {}: {} there, and no thread is left that could arrive next", name, state, in,
                        words::count(static_cast<std::size_t>(come), "thread is", "threads are"));
   }
   if (story == Story::kTask) {
@@ -299,18 +306,21 @@ Finding describe(const Evidence& evidence, const std::vector<model::ProcessId>& 
   add_sentence(finding, describe_liveness(evidence.process(first->process)));
   if (sleepers.size() == 1) {
     const bool has_lost = is_bereft(evidence.model(), first->process);
-    add_sentence(finding, has_lost ? "Who was to wake it is not known: a thread that a fork left behind, one that has "
-                                     "ended or did so before it waited, or nobody."
-                                   : "Whoever was to wake it has ended, did so before it waited, or never was.");
+    add_sentence(
+        finding,
+        has_lost ? "It is not known who should have woken it: a thread that a fork left behind, a thread that has "
+                   "ended, a thread that woke it before the wait began, or nobody."
+                 : "The thread that should have woken it has ended, did so before the wait began, or never existed.");
   } else {
-    add_sentence(finding, "What they wait for records no owner, so forksight cannot say which thread should have acted first.");
+    add_sentence(finding,
+                 "What they wait for records no owner, so forksight cannot say which thread should have acted first.");
   }
   tell_story(story, evidence, sleepers, finding);
   add_fixes(story, sleepers, finding);
   return finding;
 }
 
-// A thread reads a timer that is not armed, and whoever could arm it sleeps for good, too.
+// A thread reads a timer that is not armed, and every thread that could arm it sleeps for ever, too.
 void find_unarmed_timers(const Evidence& evidence, std::unordered_set<model::ProcessId>& settled,
                          std::vector<Finding>& findings) {
   const model::Model& model = evidence.model();
@@ -329,9 +339,9 @@ void find_unarmed_timers(const Evidence& evidence, std::unordered_set<model::Pro
     finding.culprit.name = fmt::format("the timerfd of descriptor {}", wait->fd);
     finding.culprit.library = process.exe;
     const bool is_beyond = finding.outcome == Outcome::kHang;
-    finding.summary = fmt::format("{} {}{}: it reads a timerfd that is not armed, and no task is left that could arm it",
-                                  evidence.name(id), is_beyond ? hangs(process) : "sleeps until a signal",
-                                  words::at(" at ", wait->stack));
+    finding.summary = fmt::format(
+        "{} {}{}: it reads a timerfd that is not armed, and no task is left that could arm it", evidence.name(id),
+        is_beyond ? hangs(process) : "sleeps until a signal", words::at(" at ", wait->stack));
     add_sentence(finding, fmt::format("Thread {} of {} reads descriptor {}{}, a timerfd.", wait->tid, evidence.name(id),
                                       wait->fd, words::at(" at ", wait->stack)));
     add_sentence(finding, "The timer is not armed: it has no time at which it expires.");

@@ -1,5 +1,5 @@
-// A child removed an interest from the epoll instance that it shares with its parent, and the parent waits in it with
-// the file still open: it is not told of it any more. That this is not meant so cannot be proved.
+// A child removed a descriptor from the epoll instance that it shares with its parent. The parent waits in the instance
+// with the file still open, and gets no events of that file any more. It cannot be proved that this is unintended.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@ using model::Share;
 using model::ShareUse;
 using model::ShareUseKind;
 
-// The owner's wait that `removed` has harmed: null if it was seen in it by the child alone.
+// The owner's wait that `removed` has harmed; null if the owner was seen in it only by the child.
 const ShareUse* find_missed(const Share& share, const ShareUse& removed) {
   const auto found = std::find_if(share.uses.begin(), share.uses.end(), [&](const ShareUse& use) {
     return &use > &removed && use.kind == ShareUseKind::kMissed && use.target == removed.target &&
@@ -37,7 +37,7 @@ Finding describe(const Evidence& evidence, const Share& share, const ShareUse& r
   finding.tid = missed != nullptr ? missed->tid : owner.pid;
   if (missed != nullptr) finding.stack = missed->stack;
   finding.fork = evidence.fork_site(fork);
-  // Also where the owner is dead for certain: what it waits for in there may never have come by this file.
+  // Also where the owner is proven dead: the event that it waits for may never have been one of this file.
   finding.harm = Certainty::kLikely;
   finding.cause = Certainty::kProven;
   finding.outcome = is_proven_dead(owner) ? Outcome::kHang : Outcome::kMayHang;
@@ -46,21 +46,21 @@ Finding describe(const Evidence& evidence, const Share& share, const ShareUse& r
   finding.culprit.stack = removed.stack;
   if (const model::Frame* const frame = words::find_user_frame(removed.stack)) finding.culprit.library = frame->module;
   finding.summary = fmt::format(
-      "{} waits by epoll and is not told of {}: {}, forked{}, removed it from the instance of both{}",
+      "{} waits by epoll and gets no events of {}: {}, forked{}, removed it from the instance of both{}",
       evidence.name(share.owner), target, child, words::at(" at ", fork.stack), words::at(" at ", removed.stack));
-  add_sentence(finding, fmt::format("{} has had epoll descriptor {} since before the fork{}: it is not copied, both "
-                                    "sides use one instance with one list of interests.",
+  add_sentence(finding, fmt::format("{} has had epoll descriptor {} since before the fork{}: a fork does not copy the "
+                                    "epoll instance, so both processes use one instance with one list of descriptors.",
                                     evidence.name(share.owner), share.fd, words::at(" at ", fork.stack)));
   add_sentence(finding,
                fmt::format("{} called epoll_ctl(EPOLL_CTL_DEL) for {}{}, with success, and had not added it itself.",
                            child, target, words::at(" at ", removed.stack)));
   add_sentence(finding,
                missed != nullptr
-                   ? fmt::format("After that {} went into its next wait{}, with the same {} open, and has not added it "
-                                 "again: what happens there it is not told.",
+                   ? fmt::format("After that {} began its next wait{}. It has the same {} open and has not added it "
+                                 "again, so it gets no events of it.",
                                  evidence.name(share.owner), words::at(" at ", missed->stack), removed.target_kind)
-                   : fmt::format("At that instant {} was in a wait that it had begun after the fork, with the same {} "
-                                 "open: what happens there it is not told.",
+                   : fmt::format("At that instant {} was in a wait that it had begun after the fork. It has the same "
+                                 "{} open, and gets no events of it any more.",
                                  evidence.name(share.owner), removed.target_kind));
   add_sentence(finding, describe_liveness(owner));
   finding.fixes.push_back(

@@ -1,6 +1,6 @@
-// A thread waits in open() for somebody to open the other end of a FIFO, and something speaks for it that nobody will:
-// the name of the FIFO is removed, or a child that may have been meant to has ended. A service that waits for its next
-// client looks the same but for that, so of a FIFO alone nothing is said here.
+// A thread waits in open() for somebody to open the other end of a FIFO, and there is evidence that nobody will: the
+// name of the FIFO is removed, or a child that may have been meant to open it has ended. A service that waits for its
+// next client looks the same without that evidence, so this rule needs it.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -19,8 +19,8 @@ const model::Process* find_parent(const model::Model& model, const model::Proces
   return at == model.processes.end() ? nullptr : &*at;
 }
 
-// A child of its own that ended before the open() came back; or a brother, which like itself is a copy of their parent.
-// Null: none that nobody has waited for yet.
+// A child of the process that ended before the open() returned; or a sibling, which is a copy of the same parent. Null:
+// there is no ended child that nobody has waited for.
 const model::Zombie* find_lost_peer(const model::Model& model, const model::Process& process) {
   if (!process.zombies.empty()) return &process.zombies.front();
   const model::Process* const parent = find_parent(model, process);
@@ -60,7 +60,7 @@ Finding describe(const Evidence& evidence, model::ProcessId id, const model::Wai
                            wait.tid, name, since, words::at(" at ", wait.stack)));
   add_sentence(finding, "No process has the other end open.");
   if (is_removed) {
-    add_sentence(finding, "Nothing has the name of the FIFO any more, so nobody finds it.");
+    add_sentence(finding, "The name of the FIFO is removed, so nobody can find it any more.");
   } else {
     add_sentence(finding, fmt::format("Process {} ({}) has ended, and nobody has waited for its end yet.", peer->pid,
                                       peer->name));

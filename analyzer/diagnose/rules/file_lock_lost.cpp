@@ -1,6 +1,6 @@
-// A child unlocks bytes of a file that its parent had locked by fcntl() or lockf() before the fork, and has locked
-// still: it believed to have the lock, and it never did. Only where the file was written to in the meantime, and by the
-// child as far as can be known, is that told: an unlock alone does no harm.
+// A child unlocks bytes of a file that its parent had locked by fcntl() or lockf() before the fork and still has
+// locked. The child assumed that it had the lock, and it never did. An unlock alone does no harm: it is reported only
+// if the file was written to in between, as far as can be known by the child.
 #include <fmt/core.h>
 
 #include "diagnose/evidence.hpp"
@@ -14,7 +14,7 @@ namespace {
 
 using model::FileLockUse;
 
-// The lock of the parent excludes all who ask for one: who else writes is the child, which did not ask.
+// The lock of the parent excludes all processes that ask for a lock. So another writer is the child, which did not ask.
 std::optional<Certainty> find_harm(const FileLockUse& use) {
   if (use.event != model::FileLockEvent::kForeignUnlock || !use.file_changed) return std::nullopt;
   if (!use.writer_known) return Certainty::kPossible;
@@ -41,13 +41,14 @@ Finding describe(const Evidence& evidence, const FileLockUse& use, Certainty cer
       finding,
       "A lock of fcntl() or lockf() belongs to the process that took it: the child has the descriptor, not the "
       "lock.");
-  add_sentence(finding, fmt::format("When {} unlocked it{}, {} had it still, as the kernel says: {} never had it.",
-                                    child, words::at(" at ", use.stack), parent, child));
+  add_sentence(finding,
+               fmt::format("When {} unlocked it{}, {} still held the lock, as the kernel shows. {} never held it.",
+                           child, words::at(" at ", use.stack), parent, child));
   add_sentence(finding, use.writer_known ? fmt::format("The file was written to in between. {} has written since the "
                                                        "fork, {} has not.",
                                                        child, parent)
-                                         : "The file was written to in between; by whom is not known.");
-  add_sentence(finding, "What the child read and wrote there was protected from nobody.");
+                                         : "The file was written to in between. It is not known which process wrote.");
+  add_sentence(finding, "No lock protected what the child read and wrote there.");
   finding.fixes.push_back({"Take the lock in the child, after fork().", true});
   finding.fixes.push_back({"Use a lock that a fork shares (flock(), F_OFD_SETLK), and let one side alone release it."});
   return finding;

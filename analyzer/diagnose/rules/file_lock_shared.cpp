@@ -1,5 +1,6 @@
-// A lock of flock() or of an open file description (F_OFD_SETLK) is of parent and child alike: the child's release is
-// the parent's, too. Told where the parent did not know: it released later what was not there any more.
+// A lock of flock() or of an open file description (F_OFD_SETLK) belongs to parent and child alike: if the child
+// releases it, the parent has lost it, too. Reported if the parent did not know this: it later released a lock that it
+// no longer had.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -35,12 +36,12 @@ Finding describe(const Evidence& evidence, const FileLockUse& released, const Fi
   const std::string other = who_has_it(missed);
   const std::string time = words::duration((missed.time_ns - released.time_ns) / words::kNsPerMs);
   Finding finding = file_locks::begin_finding(evidence, "file-lock-shared", released);
-  // That another one has a lock which excludes this one, while its owner believes to have it, is what locks are
-  // against.
+  // Another process has a lock that excludes this one while its owner assumes that it has it: locks exist to prevent
+  // exactly this.
   finding.harm = other.empty() ? Certainty::kPossible : Certainty::kProven;
   finding.cause = finding.harm;
   finding.processes.push_back(missed.process);
-  finding.summary = fmt::format("{} releases the lock of {}{} that {} believes to have{}: a fork shares it", child,
+  finding.summary = fmt::format("{} releases the lock of {}{} that {} believes it holds{}: a fork shares it", child,
                                 file, words::at(" at ", released.stack), owner,
                                 other.empty() ? "" : fmt::format(", and {} takes it", other));
   add_sentence(finding, fmt::format("{} had locked {}{}, and then called fork(){}.", owner, file,
@@ -50,13 +51,14 @@ Finding describe(const Evidence& evidence, const FileLockUse& released, const Fi
                            "it releases it for both.",
                            missed.kind == model::FileLockKind::kFlock ? "flock()" : "F_OFD_SETLK"));
   add_sentence(finding,
-               fmt::format("{} released it{}; {} did so{} {} later, and until then went on as if it had it.", child,
-                           words::at(" at ", released.stack), owner, words::at(" at ", missed.stack), time));
+               fmt::format("{} released it{}; {} released it{} {} later, and until then worked as if it still held it.",
+                           child, words::at(" at ", released.stack), owner, words::at(" at ", missed.stack), time));
   if (!other.empty()) {
-    add_sentence(finding,
-                 fmt::format("At that time {} had a lock of the file that excludes this one: two processes were "
-                             "where one alone may be.",
-                             other));
+    add_sentence(
+        finding,
+        fmt::format(
+            "At that time {} held a lock of the file that excludes this one: two processes worked where only one may.",
+            other));
   }
   finding.fixes.push_back(
       {"Let the child close its descriptor instead: that releases nothing while the parent has it open.", true});

@@ -1,5 +1,5 @@
-// Processes that wait for each other's file locks, or for a file lock of one that waits for them in another way. The
-// kernel refuses such a ring only if it is made of fcntl() locks of processes alone.
+// Processes that wait for each other's file locks, or for a file lock of a process that waits for them in another way.
+// The kernel refuses such a ring only if it consists of the fcntl() locks of processes.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -32,17 +32,18 @@ void flock_deadlock(const Evidence& evidence, std::vector<Finding>& findings) {
                                         evidence.name(finding.process), hangs(process), file, where, first.waker->pid,
                                         evidence.name(finding.process));
     cycles::tell(evidence, cycle, finding);
-    add_sentence(finding,
-                 cycles::has_via(cycle, "flock")
-                     ? "The kernel does not look for rings of flock() locks: nothing ends this."
-                     : "The kernel finds a ring of fcntl() locks alone, but not one that is closed in another way.");
+    add_sentence(finding, cycles::has_via(cycle, "flock")
+                              ? "The kernel does not look for rings of flock() locks: nothing ends this."
+                              : "The kernel finds a ring that consists of fcntl() locks only, but not a ring that "
+                                "contains another kind of wait, too.");
     finding.fixes.push_back({"Lock the files in one and the same order in all processes."});
     finding.fixes.push_back(
         {"Give the lock back before waiting for the other process; or ask with LOCK_NB (F_SETLK), and give back what "
          "is held if that fails."});
     if (cycle.size() == 1)
       finding.fixes.push_back(
-          {"Open the file once: flock() locks belong to the open file, and two of one process exclude each other."});
+          {"Open the file once: flock() locks belong to the open file, and two open files of one process exclude each "
+           "other."});
     findings.push_back(std::move(finding));
   }
 }

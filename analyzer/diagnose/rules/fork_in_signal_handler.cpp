@@ -1,5 +1,5 @@
-// A fork whose stack has a signal handler on it. Its child goes on within the handler; what the signal interrupted may
-// hold a lock that only the interrupted code, further down the child's own stack, would release.
+// A fork whose stack has a signal handler on it. The child goes on inside of the handler. The code that the signal
+// interrupted may hold a lock, and only that code, further down the child's own stack, would release it.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace forksight::rules {
 
 namespace {
 
-// What ran when the signal came: the frames outside of the handler's.
+// What ran when the signal came: the frames outside of the handler.
 model::Stack find_interrupted(const model::Stack& stack) {
   const auto at = std::ranges::find(stack.frames, model::kSignalFrame, &model::Frame::function);
   model::Stack interrupted;
@@ -29,7 +29,7 @@ void add_fixes(Finding& finding) {
       {"In the child call nothing but async-signal-safe functions (signal-safety(7)), and leave by _exit().", true});
 }
 
-// The child stands still, and nothing was seen of why.
+// The child stands still, and no touch shows why.
 Finding describe_untouched(const Evidence& evidence, const model::Fork& fork) {
   const model::Process& child = evidence.process(*fork.child);
   const model::Stack interrupted = find_interrupted(fork.stack);
@@ -67,8 +67,8 @@ void fork_in_signal_handler(const Evidence& evidence, std::vector<Finding>& find
     if (!end) continue;
     Finding finding = libc_calls::describe(evidence, "fork-in-signal-handler", touch, *lost, *end);
     add_sentence(finding,
-                 "A signal came while it was in there, and the handler forked: the call goes on only after the "
-                 "handler has returned, in the child, too.");
+                 "A signal came during that call, and its handler forked: the call goes on only after the handler has "
+                 "returned, in the child, too.");
     add_fixes(finding);
     findings.push_back(std::move(finding));
   }

@@ -1,6 +1,6 @@
-// A fork between the beginning and the end of a parallel region: the child is the only thread of a team that says it
-// has more, and its next region, or the end of this one, waits for them (libgomp), or it crashes there (LLVM's libomp).
-// No cure works: the team's state is on the stacks of threads that are gone.
+// A fork between the beginning and the end of a parallel region. The child is the only thread of a team that counts
+// more. The end of this region, or the next region, waits for the others (libgomp) or crashes (LLVM's libomp). No cure
+// works: the state of the team is on the stacks of threads that do not exist.
 #include <fmt/core.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -15,7 +15,8 @@ namespace forksight::rules {
 
 namespace {
 
-// By what libomp does to itself there: it uses a team that it has freed, or sees that and aborts; as a mask of signals.
+// The signals that libomp ends the process with, as a mask: it uses a team that it has freed, or notices that and
+// aborts.
 std::uint64_t crash(const model::Process& process) {
   if (!process.exit_status || !WIFSIGNALED(*process.exit_status)) return 0;
   const int signal = WTERMSIG(*process.exit_status);
@@ -31,7 +32,7 @@ void tell(const Evidence& evidence, const model::Fork& fork, const model::Pool& 
                            words::at(" at ", fork.stack), words::thread(evidence.model().threads[fork.forking_thread]),
                            words::parent(evidence.process(fork.process))));
   add_sentence(finding, finding.outcome == Outcome::kError
-                            ? "LLVM's OpenMP runtime frees the team in the child while it is in it."
+                            ? "LLVM's OpenMP runtime frees the team in the child while the child still runs in it."
                             : "libgomp still counts them, and waits for them at its next barrier.");
   if (pool.cure && pool.cure_result == model::CureResult::kRefusedInRegion) {
     add_sentence(finding, "forksight did not touch the pool: inside of a region nothing can be cured.");
@@ -74,7 +75,7 @@ void find_touches(const Evidence& evidence, std::vector<Finding>& findings) {
   }
 }
 
-// The child comes to the end of the region that it was forked in: no call of it is seen, only that it is stuck.
+// The child reaches the end of the region that it was forked in. No call shows this, only that the child is stuck.
 void find_ends(const Evidence& evidence, std::vector<Finding>& findings) {
   const model::Model& model = evidence.model();
   for (const model::Fork& fork : model.forks) {

@@ -1,6 +1,6 @@
-// A forked child calls exit(): the exit handlers and static destructors that the parent registered run in the child,
-// where the threads that they stop, join or wait for do not exist. A child that gets through is no finding; one that
-// stands still in exit(), or crashes there, is.
+// A forked child calls exit(). The exit handlers and static destructors that the parent registered run in the child,
+// where the threads that they stop, join or wait for do not exist. A child that gets through exit() is no finding; a
+// child that stands still or crashes in exit() is one.
 #include <fmt/core.h>
 #include <sys/wait.h>
 
@@ -24,10 +24,11 @@ bool is_crash(int signal) {
   return signal == SIGSEGV || signal == SIGABRT || signal == SIGBUS || signal == SIGFPE || signal == SIGILL;
 }
 
-// exit() never comes back, so that it did not is no evidence.
+// exit() never returns, so a missing return is no evidence.
 std::optional<End> find_end_of_exit(const Evidence& evidence, const model::Touch& touch) {
   const model::Process& child = evidence.process(touch.process);
-  if (!evidence.find_hang(touch)) return std::nullopt;  // something else was touched after it: that is the finding
+  // the process touched something else after it: that touch is the finding
+  if (!evidence.find_hang(touch)) return std::nullopt;
   if (is_proven_dead(child)) return End{Certainty::kProven, Outcome::kHang};
   if (child.liveness == model::Liveness::kSpinning) return End{Certainty::kLikely, Outcome::kHang};
   if (child.exit_status && WIFSIGNALED(*child.exit_status) && is_crash(WTERMSIG(*child.exit_status))) {
@@ -36,7 +37,7 @@ std::optional<End> find_end_of_exit(const Evidence& evidence, const model::Touch
   return std::nullopt;
 }
 
-// What the thread waits for within exit(), if that was seen.
+// What the thread waits for inside of exit(), if that was recorded.
 const model::Touch* find_wait(const Evidence& evidence, const model::Touch& exit) {
   const model::Touch* const wait = evidence.find_open_wait(exit.process);
   return wait != nullptr && wait->tid == exit.tid && wait->time_ns > exit.time_ns ? wait : nullptr;

@@ -1,5 +1,6 @@
-// A static variable of a function is initialised by the first thread that comes by; others wait until it is done. A
-// fork in the middle leaves the guard variable saying "under way" in a child where nobody is on that way.
+// The first thread that reaches a static variable of a function initialises it, and other threads wait until that is
+// done. A fork in the middle leaves a guard variable in the child that says "in progress", and no thread that would
+// finish.
 #include <fmt/core.h>
 
 #include "diagnose/locks.hpp"
@@ -42,29 +43,27 @@ void tell(const Evidence& evidence, const model::Touch& touch, const locks::Orph
     add_sentence(finding, describe_end(child));
     return;
   }
-  add_sentence(finding,
-               fmt::format("{}{} of {}{} was in the middle of that{}.",
-                           orphan.holder.has_ended ? "Before the fork " : "At the fork ", words::thread(orphan.holder),
-                           words::parent(evidence.process(fork.process)),
-                           orphan.holder.start_routine.empty() ? std::string()
-                                                               : ", started with " + orphan.holder.start_routine + ",",
-                           words::at(", which it began at ", orphan.held.acquired_at)));
+  add_sentence(
+      finding,
+      fmt::format(
+          "{}{} of {}{} was in the middle of that{}.", orphan.holder.has_ended ? "Before the fork " : "At the fork ",
+          words::thread(orphan.holder), words::parent(evidence.process(fork.process)),
+          orphan.holder.start_routine.empty() ? std::string() : ", started with " + orphan.holder.start_routine + ",",
+          words::at(", which it began at ", orphan.held.acquired_at)));
   if (orphan.holder.has_ended) {
     add_sentence(finding,
-                 "That thread ended before it was done. Nobody can finish it any more, in the parent no more than in the "
-                 "child: the fork is not to blame.");
+                 "That thread ended before it was done. Nobody can finish it any more, neither in the parent nor in "
+                 "the child: the fork is not the cause.");
     add_sentence(finding, describe_end(child));
     return;
   }
-  add_sentence(
-      finding,
-      fmt::format("fork(){} copied the guard variable, which says that somebody is at it, but not that thread: "
-                  "in the child nobody ever says that it is done.",
-                  words::at(" at ", fork.stack)));
+  add_sentence(finding, fmt::format("fork(){} copied the guard variable, which says that the initialisation is in "
+                                    "progress, but not that thread: in the child the initialisation never ends.",
+                                    words::at(" at ", fork.stack)));
   if (end.outcome == Outcome::kCured) {
     add_sentence(finding,
-                 "forksight reset the guard (--on-orphan=recover): the child initialises the static itself, over what "
-                 "the other thread had made of it by then; what that had changed elsewhere may be half-changed.");
+                 "forksight reset the guard (--on-orphan=recover): the child initialises the static again, over what "
+                 "the other thread had made of it. Other data that this thread was changing may be half-changed.");
   }
   if (touch.action == model::TouchAction::kAborted) {
     add_sentence(finding, "forksight ended the child here (--on-orphan=abort), so that it fails instead of hanging.");
@@ -96,7 +95,7 @@ void interrupted_static_init(const Evidence& evidence, std::vector<Finding>& fin
     if (touch.action == model::TouchAction::kNone) {
       finding.fixes.push_back(
           {"To keep a job running for now: `forksight run --on-orphan=recover -- ...` lets the child initialise it. "
-           "What the other thread had allocated or registered by then stays."});
+           "Whatever the other thread had allocated or registered by then stays."});
     }
     findings.push_back(std::move(finding));
   }

@@ -1,5 +1,5 @@
-// Threads that wait for each other's end, or one that waits for the end of another which needs a lock that it holds. The
-// same of a process that waits for the end of its child.
+// Threads that wait for each other to end, or a thread that waits for the end of another one, which needs a lock that
+// the first one holds. The same for a process that waits for the end of its child.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ void join_cycle(const Evidence& evidence, std::vector<Finding>& findings) {
     if (!cycles::is_made_of(cycle, {"join", "wait4", "mutex", "rwlock"})) continue;
     if (cycles::is_told_elsewhere(evidence, cycle, findings)) continue;
     const bool has_lock = cycles::has_via(cycle, "mutex") || cycles::has_via(cycle, "rwlock");
-    // Of a ring that a lock closes, the one that waits for an end is told first.
+    // If a lock closes the ring, the thread that waits for an end is told first.
     const auto waits_for_end = [](const cycles::Link& link) {
       return link.waker->via == "join" || link.waker->via == "wait4";
     };
@@ -39,14 +39,13 @@ void join_cycle(const Evidence& evidence, std::vector<Finding>& findings) {
     if (has_lock) finding.culprit = cycles::culprit_lock(evidence, cycle);
     cycles::tell(evidence, cycle, finding);
     if (has_lock) {
-      add_sentence(finding, has_child
-                                ? "The process that is to end needs a lock first that is kept until it has ended."
-                                : "The thread that is to end needs a lock first that the one who joins it keeps.");
+      add_sentence(finding, has_child ? "Before that process can end, it needs a lock that is held until it has ended."
+                                      : "Before that thread can end, it needs a lock that the joining thread holds.");
       finding.fixes.push_back({has_child ? "Give the lock back before waiting for the child."
                                          : "Give the lock back before pthread_join() or std::thread::join()."});
-      finding.fixes.push_back({has_child ? "Let the child see that it is to end without taking that lock."
-                                         : "Let the thread see that it is to end (a flag, a closed queue) without "
-                                           "taking that lock."});
+      finding.fixes.push_back(
+          {has_child ? "Tell the child to end in a way that does not need that lock."
+                     : "Tell the thread to end in a way that does not need that lock: a flag, or a closed queue."});
     } else {
       add_sentence(finding, "None of them ends before another one has ended.");
       finding.fixes.push_back({"Join from one place only: from the thread that made the others."});

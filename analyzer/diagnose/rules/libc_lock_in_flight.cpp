@@ -1,6 +1,7 @@
-// A thread was inside of a libc function that takes a lock of libc's own: localtime, setenv, getpwnam and a hundred
-// more. fork() resets some of these locks in the child (malloc's, stdio's), not these. Whether the thread held the lock
-// at that instant cannot be seen; a child that stands still in a function which takes the same lock proves it.
+// At the fork a thread was inside of a libc function that takes a lock of libc: localtime, setenv, getpwnam and a
+// hundred more. fork() resets some locks of libc in the child (those of malloc and stdio), but not these. Whether the
+// thread held the lock at that instant cannot be seen. A child that stands still in a function that takes the same lock
+// proves it.
 #include "diagnose/libc_calls.hpp"
 #include "diagnose/rules.hpp"
 

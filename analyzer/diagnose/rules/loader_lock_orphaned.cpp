@@ -1,5 +1,5 @@
 // A callback of dl_iterate_phdr runs under the loader's lock of its list of objects. fork() resets the loader's other
-// locks in the child, not this one: whatever walks or changes the list there waits for ever.
+// locks in the child, but not this one. Each function of the child that walks or changes the list waits for ever.
 #include "diagnose/libc_calls.hpp"
 #include "diagnose/rules.hpp"
 

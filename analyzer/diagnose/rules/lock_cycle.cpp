@@ -1,5 +1,6 @@
-// Threads that each hold the lock that the next one waits for: AB-BA and longer, in one process or across several that
-// share the locks. Proved from outside: each lock names its owner, and each owner sleeps until it gets the next.
+// Threads that each hold the lock that the previous one waits for: AB-BA and longer rings, in one process or across
+// several that share the locks. The proof comes from outside: each lock names its owner, and each owner sleeps until it
+// gets the next lock.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -39,7 +40,9 @@ void lock_cycle(const Evidence& evidence, std::vector<Finding>& findings) {
                     names_process ? "" : fmt::format(" in {}", evidence.name(finding.process)), ring);
     finding.culprit = cycles::culprit_lock(evidence, cycle);
     cycles::tell(evidence, cycle, finding);
-    add_sentence(finding, "Each of them keeps what the one before it needs: nobody can let go first.");
+    add_sentence(
+        finding,
+        "Each of them holds a lock that the one before it needs, and none of them can release its lock first.");
     finding.fixes.push_back(
         {"Take these locks in one and the same order everywhere, or all at once: std::scoped_lock(a, b)."});
     finding.fixes.push_back(

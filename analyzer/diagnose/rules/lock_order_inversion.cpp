@@ -1,5 +1,5 @@
-// Threads that have taken the same locks in opposite orders, at times that did not meet (--lock-order). Nothing hangs:
-// what is told is a possibility, with the places that would have to change. Where it did hang, lock-cycle tells it.
+// Threads that have taken the same locks in opposite orders, at different times (--lock-order). Nothing hangs: the
+// finding tells a possible hang, and the places to change. If it did hang, lock-cycle reports it.
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
@@ -78,11 +78,12 @@ void tell(const model::Model& model, const orders::Ring& ring, Finding& finding)
                                       mode(order.taken_as), words::at(" at ", order.taken_at), times(order.times)));
   }
   add_sentence(finding,
-               "In this run they did not meet. Once each of them has its first lock before any has its second, all of "
-               "them wait, each for the next, for ever.");
-  add_sentence(finding,
-               "No other lock that two of them hold keeps them apart, and none of them was made after another one had "
-               "done its part or been joined. Whether a barrier, a queue or a flag keeps them apart is not seen.");
+               "In this run they did not block each other. If each of them takes its first lock before any takes its "
+               "second, all of them wait for ever.");
+  add_sentence(
+      finding,
+      "No other lock that two of them hold keeps them apart. None of them was created after another one had done its "
+      "part or had been joined. forksight cannot see whether a barrier, a queue or a flag keeps them apart.");
 }
 
 }  // namespace

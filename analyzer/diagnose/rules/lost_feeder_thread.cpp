@@ -1,9 +1,9 @@
 // multiprocessing.Queue sends from a background thread of its own, which the first put() starts. In a child of a plain
-// os.fork() the queue believes in a feeder that is not there: what the child puts stays in its buffer. That the child
-// put something before it fell asleep is not seen, so this is likely, not certain.
-//
-// A queue of forksight's own (ipc/, feed::thread) has such a thread, too. Its handle refuses itself in the child; but
-// it has to take the lock of its list for that, which a thread of the parent may have had at the fork: that is seen.
+// os.fork() the queue still counts on a feeder that does not exist there: what the child puts stays in its buffer. It
+// is not known that the child put something before it fell asleep, so this is likely, not proven.
+//  A queue of forksight itself (ipc/, feed::thread) has such a thread, too. Its handle refuses to work in the child,
+//  but must first take the lock of its list. A thread of the parent may have held that lock at the fork, which the shim
+//  records.
 #include <fmt/core.h>
 
 #include <map>
@@ -21,9 +21,9 @@ namespace forksight::rules {
 
 namespace {
 
-// Processes that wait, directly or through others, for `child`; it may wait for them, too.
+// Adds the processes that wait for `child`, directly or through others; `child` may wait for them, too.
 void add_waiting(const model::Model& model, model::ProcessId child, Finding& finding) {
-  std::multimap<model::ProcessId, model::ProcessId> waiting;  // by the one that is waited for
+  std::multimap<model::ProcessId, model::ProcessId> waiting;  // by the process that is waited for
   for (model::ProcessId id = 0; id < model.processes.size(); ++id) {
     if (model.processes[id].waits_for) waiting.emplace(*model.processes[id].waits_for, id);
   }
@@ -38,7 +38,7 @@ void add_waiting(const model::Model& model, model::ProcessId child, Finding& fin
   reached.erase(child);
   for (const model::ProcessId id : reached) {
     const model::Process& process = model.processes[id];
-    // Those that are nothing but victims are added to every finding.
+    // Processes that are only victims are added to every finding elsewhere.
     if (is_proven_dead(process)) finding.victims.push_back({process.pid, process.waits_via});
   }
 }
@@ -74,7 +74,7 @@ Finding describe(const Evidence& evidence, const model::Fork& fork, const python
       finding,
       "put() in the child starts no other: the queue believes that it has one. So what the child puts stays in "
       "its buffer, and an answer to it never comes.");
-  add_sentence(finding, "That the child put something before it fell asleep was not seen.");
+  add_sentence(finding, "forksight did not see whether the child put something before it fell asleep.");
   finding.fixes.push_back({"Start the child with multiprocessing.Process: then the queue gets a fresh feeder.", true});
   finding.fixes.push_back(
       {"Or let the child make queues of its own, or use multiprocessing.SimpleQueue, which has no feeder."});
@@ -95,13 +95,11 @@ Finding describe(const Evidence& evidence, const model::Touch& touch, const lock
                   locks::head(evidence, touch, orphan.lock, end, "locking"), feeder.queue, feeder.thread->tid,
                   locks::cause(evidence, touch, orphan));
   locks::tell(evidence, touch, orphan, end, "locking", {}, finding);
-  add_sentence(
-      finding,
-      fmt::format("The lock is that of the list of queue {} (forksight::ipc, feed::thread). What is on the list "
-                  "is sent by thread {} \"{}\", in process {} alone: the child has a copy of the list, and no "
-                  "feeder.",
-                  feeder.queue, feeder.thread->tid, feeder.thread->name,
-                  evidence.process(evidence.fork(touch).process).pid));
+  add_sentence(finding,
+               fmt::format("The lock guards the list of queue {} (forksight::ipc, feed::thread). Only thread {} \"{}\" "
+                           "of process {} sends what is on the list: the child has a copy of the list, and no feeder.",
+                           feeder.queue, feeder.thread->tid, feeder.thread->name,
+                           evidence.process(evidence.fork(touch).process).pid));
   finding.fixes.push_back(
       {"Create the queue with options::atfork_handlers: fork() then waits for the list, and the child is told that the "
        "handle is its parent's.",

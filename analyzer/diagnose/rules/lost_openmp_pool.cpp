@@ -1,6 +1,6 @@
-// libgomp keeps, for each thread that ever started a team, the pool of its workers. The forking thread's pool is copied
-// into the child, its workers are not, and libgomp has no atfork handler: the next team of two or more waits at its
-// barrier for threads that do not exist. This is no race: it hangs each time.
+// libgomp keeps a pool of workers for each thread that ever started a team. fork() copies the forking thread's pool
+// into the child, but not its workers, and libgomp has no atfork handler. So the next team of two or more waits at its
+// barrier for threads that do not exist. This is not a race: it hangs each time.
 #include <fmt/core.h>
 
 #include "diagnose/openmp.hpp"
@@ -30,7 +30,7 @@ std::string summarise(const Evidence& evidence, const model::Touch& touch, const
 void tell(const Evidence& evidence, const model::Touch& touch, const model::Pool& pool, Finding& finding) {
   const model::Process& child = evidence.process(touch.process);
   const model::Fork& fork = evidence.fork(touch);
-  // Of a region that was seen from outside only, the size is not known.
+  // The size of a region that was only seen from outside is not known.
   const std::string others =
       touch.team == 0 ? std::string("its team") : words::count(touch.team - 1, "other thread", "others");
   if (touch.cured) {
@@ -42,16 +42,14 @@ void tell(const Evidence& evidence, const model::Touch& touch, const model::Pool
                                       others));
     add_sentence(finding, describe_liveness(child));
   }
-  const std::string workers = openmp::workers(pool) == 0
-                                  ? std::string("its size is not known")
-                                  : words::count(openmp::workers(pool), "worker", "workers");
+  const std::string workers = openmp::workers(pool) == 0 ? std::string("its size is not known")
+                                                         : words::count(openmp::workers(pool), "worker", "workers");
   add_sentence(
       finding,
       fmt::format("The others were to come from the libgomp pool of {}, {} of {}: {}{}.",
                   fork.child == touch.process ? "the thread that forked" : "an ancestor's thread, which forked",
                   words::thread(evidence.model().threads[fork.forking_thread]),
-                  words::parent(evidence.process(fork.process)),
-                  workers, words::at(", made at ", pool.made_at)));
+                  words::parent(evidence.process(fork.process)), workers, words::at(", made at ", pool.made_at)));
   add_sentence(
       finding,
       fmt::format("fork(){} copied libgomp's note of these workers, not the workers: the child began with one thread.",
@@ -59,10 +57,9 @@ void tell(const Evidence& evidence, const model::Touch& touch, const model::Pool
   add_sentence(finding,
                "libgomp has no atfork handler, so it does not notice; this hangs each time, not now and then.");
   if (fork.is_inferred) {
-    add_sentence(
-        finding,
-        "Had the fork been made inside of a parallel region, it would look the same from outside; then no cure "
-        "helps but to move it out.");
+    add_sentence(finding,
+                 "A fork inside of a parallel region looks the same from outside. If that is what happened, no cure "
+                 "helps: move the fork out of the region.");
   }
   if (touch.cured) {
     switch (pool.cure.value_or(model::CureMethod::kRebuild)) {

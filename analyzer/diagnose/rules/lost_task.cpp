@@ -1,6 +1,6 @@
-// A worker of a pool of processes was killed with its task. The pool starts another worker, and nobody does the task again:
-// who waits for its result waits for ever, while all workers wait for tasks. Known of Python's multiprocessing.Pool, by the
-// lines that each of them is at.
+// A worker of a pool of processes was killed while it had a task. The pool starts another worker, but nobody repeats
+// the task: its caller waits for the result for ever, while all workers wait for tasks. Known for Python's
+// multiprocessing.Pool, by the Python lines of each process.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -52,7 +52,8 @@ Finding describe(const Evidence& evidence, model::ProcessId id, const model::Wai
   finding.culprit.kind = CulpritKind::kProcess;
   finding.culprit.name = "a worker that ended with its task";
   finding.summary = fmt::format(
-      "{} {}{} waiting for the result of a task of a multiprocessing.Pool, and {}: the worker that had the task has ended",
+      "{} {}{} waiting for the result of a task of a multiprocessing.Pool, and {}: the worker that had the task has "
+      "ended",
       evidence.name(id), hangs(process), words::at(" at ", wait.stack),
       workers.size() == 1 ? "its worker waits for tasks"
                           : fmt::format("all its {} workers wait for tasks", workers.size()));
@@ -65,11 +66,12 @@ Finding describe(const Evidence& evidence, model::ProcessId id, const model::Wai
   add_sentence(finding, describe_liveness(process));
   add_sentence(finding,
                "A multiprocessing.Pool starts another worker in the place of one that has ended, and does not notice "
-               "that a task was in the middle.");
+               "that the ended worker had a task.");
   finding.fixes.push_back(
       {"Use concurrent.futures.ProcessPoolExecutor: it raises BrokenProcessPool when a worker dies."});
   finding.fixes.push_back(
-      {"Find out why the worker ended: its exit status, the kernel's log (out of memory: dmesg), os._exit() in a task."});
+      {"Find out why the worker ended: its exit status, the kernel's log (out of memory: dmesg), os._exit() in a "
+       "task."});
   finding.fixes.push_back({"Wait with a time limit: AsyncResult.get(timeout)."});
   return finding;
 }

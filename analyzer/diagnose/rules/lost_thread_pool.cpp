@@ -1,5 +1,5 @@
-// A forked child sleeps for good, and the only threads that could have woken it are those of one pool that its fork
-// left behind. The same proof as lost-wakeup, with a culprit that has a name.
+// A forked child sleeps for ever, and the only threads that could have woken it belong to one pool that its fork left
+// behind. The proof is that of lost-wakeup, but the culprit has a name.
 #include <fmt/core.h>
 
 #include "diagnose/futex_waits.hpp"
@@ -38,7 +38,7 @@ Finding describe(const Evidence& evidence, const pools::LostWait& wait, const mo
   add_sentence(finding, describe_liveness(child));
   add_sentence(finding, pools::tell_loss(evidence, wait));
   add_sentence(finding,
-               "The pool's queue was copied, its threads were not: work that the child hands in is taken by nobody.");
+               "The pool's queue was copied, its threads were not: nobody takes the work that the child submits.");
   finding.fixes.push_back({owner.fix});
   if (words::is_python(child)) {
     finding.fixes.push_back(

@@ -1,6 +1,7 @@
-// A forked child that lost threads, sleeps for good by the futex proof, and has touched no lock or pool that explains
-// it: what it waits for was to come from a thread that it does not have. Where the wait came by syscall(), its stack
-// tells what it is: a future, an atomic's wait, a latch. Where it came from inside of libc, that is not known.
+// A forked child lost threads, is proven to sleep for ever in a futex, and has no touch of a lock or pool that explains
+// it: what it waits for should have come from a thread that it does not have. If the program made the wait by
+// syscall(), the stack shows what it is: a future, the wait of an atomic, a latch. If the wait came from inside of
+// libc, that is not known.
 #include <fmt/core.h>
 
 #include "diagnose/evidence.hpp"
@@ -27,7 +28,7 @@ void fill_culprit(const Evidence& evidence, const model::Fork& fork, Finding& fi
   const model::Thread& first = model.threads[fork.lost_threads.front()];
   finding.culprit.holder = evidence.holder(first);
   finding.culprit.library = first.start_library;
-  // std::thread starts everything inside of libstdc++: whose thread it is, its creator tells.
+  // std::thread starts every thread inside of libstdc++. The thread's creator shows whose it is.
   if (const model::Frame* const creator = words::find_user_frame(first.created_at))
     finding.culprit.library = creator->module;
   finding.culprit.stack = first.created_at;
@@ -72,7 +73,7 @@ Finding describe(const Evidence& evidence, const pools::LostWait& suspect) {
                                             : evidence.begin_finding("lost-wakeup", *suspect.wait);
   pools::set_certainty(child, finding);
   finding.cause = Certainty::kPossible;
-  // A core does not tell which signals have handlers, and a handler may well change a word of the program's own.
+  // A core does not show which signals have handlers, and a handler may well change a variable of the program.
   const bool may_be_set = suspect.wait != nullptr && !futex_waits::is_recognised(suspect.wait->stack);
   if (child.is_core && may_be_set && !is_beyond_signals(child)) finding.harm = Certainty::kPossible;
   fill_culprit(evidence, fork, finding);
@@ -84,22 +85,23 @@ Finding describe(const Evidence& evidence, const pools::LostWait& suspect) {
   }
   add_sentence(finding, pools::tell_loss(evidence, suspect));
   if (const std::size_t number = pools::count_pools(fork); number > 1) {
-    add_sentence(finding, fmt::format("These are workers of {} pools, by the condition variables that they wait for. "
-                                      "Which of the pools the child needs, no memory tells.",
+    add_sentence(finding, fmt::format("The condition variables that these threads wait for show that they are workers "
+                                      "of {} pools. It is not known which of the pools the child needs.",
                                       number));
   }
   if (suspect.wait != nullptr) {
-    add_sentence(finding,
-                 fmt::format("The child has none of these. If {} is one of them, that is why; it is not proven.",
-                             futex_waits::find_purpose(suspect.wait->stack).other_side));
+    add_sentence(
+        finding,
+        fmt::format("The child has none of these. If {} is one of them, this is why the child hangs. It is not proven.",
+                    futex_waits::find_purpose(suspect.wait->stack).other_side));
   } else {
     add_sentence(finding,
-                 "The child has none of these. If what it waits for was to come from one of them, that is why; it is "
+                 "The child has none of these. If one of them was to end this wait, this is why the child hangs. It is "
                  "not proven.");
     add_sentence(finding,
-                 "Which lock, condition or future it is, is not known: forksight saw no lock operation of the child on "
-                 "a lock held at the fork. It may be a condition variable, a future, or a lock inside of libc or of "
-                 "another language.");
+                 "It is not known which lock, condition or future this is: forksight saw no lock operation of the "
+                 "child on a lock held at the fork. It may be a condition variable, a future, or a lock inside of libc "
+                 "or of another language.");
   }
   if (python::retell(evidence, fork, finding)) return finding;
   if (!has_ended(child) && !child.is_core && suspect.wait == nullptr) {

@@ -1,6 +1,7 @@
 // A forked child calls MPI or UCX, which its parent had initialised: connections, registered memory and progress
-// threads are the parent's. What comes of it is the library's affair: some support a fork (RDMAV_FORK_SAFE), so a call
-// that came back well is "possible" only. One finding a process.
+// threads belong to the parent. What happens then depends on the library. Some libraries support a fork
+// (RDMAV_FORK_SAFE), so a call that returned without an error is only "possible". There is one finding for each
+// process.
 #include <fmt/core.h>
 #include <sys/wait.h>
 
@@ -34,7 +35,7 @@ enum class Fate { kHangs, kEndedInside, kRefused, kWorked };
 std::optional<Fate> fate_of(const Evidence& evidence, const model::Touch& touch) {
   if (touch.returned) return touch.result != 0 ? Fate::kRefused : Fate::kWorked;
   const model::Process& process = evidence.process(touch.process);
-  // One that only takes time may wait for a message; a victim waits for what another finding tells.
+  // A call that only takes long may wait for a message. A victim waits for a process that another finding explains.
   if (evidence.find_hang(touch) && is_proven_dead(process)) return Fate::kHangs;
   // MPI ends a process itself when a call fails, unless it was told otherwise.
   const bool failed =
@@ -48,7 +49,7 @@ struct Chosen {
   Fate fate = Fate::kWorked;
 };
 
-// The gravest, and of these the first.
+// The gravest call; among equally grave ones, the first.
 Chosen choose_call(const Evidence& evidence, const Calls& touches) {
   Chosen chosen;
   for (const model::Touch* touch : touches) {
@@ -124,10 +125,9 @@ Finding describe(const Evidence& evidence, const Calls& touches, const Chosen& c
   add_sentence(finding, fmt::format("{}{} had initialised {} before this fork{}{}.",
                                     mpi.was_lost ? "An ancestor of process " : "Process ", parent, library, at_fork,
                                     mpi.library.empty() ? "" : fmt::format(" ({})", words::base_name(mpi.library))));
-  add_sentence(
-      finding,
-      "Its connections are the parent's as much as the child's, memory that was registered with a network card is "
-      "not where the card thinks, and threads that moved messages on are not in the child.");
+  add_sentence(finding,
+               "Parent and child share its connections, memory that was registered with a network card is not where "
+               "the card expects it, and the child does not have the threads that moved messages on.");
   if (chosen.fate == Fate::kWorked) {
     add_sentence(finding,
                  "The call came back; what two processes send over one connection may be mixed up on the other side.");
@@ -141,8 +141,8 @@ Finding describe(const Evidence& evidence, const Calls& touches, const Chosen& c
   finding.fixes.push_back(
       {fmt::format("Fork before {} is initialised; or let the job's launcher start more ranks.", library)});
   finding.fixes.push_back(
-      {"Exec in the child (posix_spawn()): a new program has nothing of it. With InfiniBand set "
-       "RDMAV_FORK_SAFE=1, or call ibv_fork_init() first of all."});
+      {"Exec in the child (posix_spawn()): a new program inherits none of this. With InfiniBand set RDMAV_FORK_SAFE=1, "
+       "or call ibv_fork_init() first of all."});
   return finding;
 }
 

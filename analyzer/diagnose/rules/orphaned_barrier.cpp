@@ -1,7 +1,8 @@
-// A barrier at which other threads had arrived at the fork counts them in the child. The round they began can only be
-// completed by others in their place, and then lets them pass too early; destroy waits for them to leave, for ever.
-// A wait in the child hangs for another reason. The threads that had arrived are counted, so another thread is missing.
-// The fork may have left that one behind, too: nothing proves it.
+// Threads that had arrived at a barrier at the fork are still counted in the child. Only other threads in their place
+// can complete the round that they began, and the barrier then lets these pass too early. pthread_barrier_destroy()
+// waits for ever until the lost threads leave. A wait in the child hangs for another reason: the threads that had
+// arrived are counted, so another thread is missing. The fork may have left that one behind, too, but nothing proves
+// it.
 #include <fmt/core.h>
 
 #include "diagnose/locks.hpp"
@@ -32,7 +33,7 @@ std::optional<End> find_end(const Evidence& evidence, const model::Touch& touch)
   return End{*hang, Outcome::kHang};
 }
 
-// Threads that the fork lost, beside those that had arrived.
+// The fork lost threads beside those that had arrived.
 bool has_lost_others(const model::Fork& fork, const Orphan& orphan) {
   return fork.lost_threads.size() + fork.unknown_threads > orphan.held.waiters;
 }
@@ -90,7 +91,9 @@ void orphaned_barrier(const Evidence& evidence, std::vector<Finding>& findings) 
     add_sentence(finding, fmt::format("fork(){} copied the count of arrivals, but only the thread that called fork.",
                                       words::at(" at ", fork.stack)));
     if (touch.operation == SyncOperation::kDestroy) {
-      add_sentence(finding, "pthread_barrier_destroy() waits until all who arrived have left. Those never will.");
+      add_sentence(
+          finding,
+          "pthread_barrier_destroy() waits until all threads that arrived have left. The lost threads never will.");
     } else if (end->outcome == Outcome::kCorruption) {
       add_sentence(finding, "The round was complete although fewer threads than the barrier asks for were there.");
     } else {

@@ -1,6 +1,6 @@
-// A condition variable on which other threads waited at the fork still counts them in the child. They never leave, so
-// whoever waits for them to leave hangs: destroy always, signal and broadcast when they need the lost waiters' group.
-// And a signal may go to one of them while a waiter of the child sleeps on.
+// A condition variable on which other threads waited at the fork still counts them in the child. These never leave, so
+// calls that wait until they have left hang: destroy always, signal and broadcast if they need the group of the lost
+// waiters. A signal may also go to a lost waiter while a waiter of the child sleeps on.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -40,7 +40,7 @@ std::optional<End> find_end(const Evidence& evidence, const model::Touch& touch,
     const auto hang = touch.returned ? std::nullopt : evidence.find_hang(touch);
     return hang ? std::optional(End{*hang, Outcome::kHang}) : std::nullopt;
   }
-  // The signal itself came back. Later ones may have made up for it, unless a waiter still sleeps there.
+  // The call that signalled has returned. Later signals may have made up for it, unless a waiter still sleeps there.
   const model::Process& child = evidence.process(touch.process);
   if (!sleeps_in(child, orphan.lock)) return std::nullopt;
   if (is_beyond_signals(child)) return End{Certainty::kProven, Outcome::kHang};
@@ -76,11 +76,10 @@ std::string cause_of(const Evidence& evidence, const model::Touch& touch, const 
 
 const char* nature_of(const model::Touch& touch) {
   if (touch.is_stolen)
-    return "The signal was given to one of these, who were there first; the thread of the child that waits got none.";
+    return "The signal went to one of these, which waited first. The waiting thread of the child got none.";
   if (touch.operation == SyncOperation::kDestroy)
-    return "pthread_cond_destroy() waits until all waiters have left. Those never will. Destructors of condition "
-           "variables "
-           "do this, also those that exit() runs.";
+    return "pthread_cond_destroy() waits until all waiters have left. The lost waiters never will. Destructors of "
+           "condition variables do this, too, also those that exit() runs.";
   return "Before a new group of waiters can be woken, the group before it must have left. Its members never will.";
 }
 

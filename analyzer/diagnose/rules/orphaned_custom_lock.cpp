@@ -1,5 +1,5 @@
-// A lock that the program's authors made themselves, and annotated (<forksight/annotate.h>): who holds it, and who
-// waits, is what the annotations say. What it does while it waits, sleep or spin, is the authors' business.
+// A lock that the program itself implements, and annotates (<forksight/annotate.h>): the annotations say who holds it
+// and who waits. Whether it sleeps or spins while it waits is up to the program.
 #include <fmt/core.h>
 
 #include "diagnose/locks.hpp"
@@ -38,7 +38,7 @@ void orphaned_custom_lock(const Evidence& evidence, std::vector<Finding>& findin
     finding.cause = evidence.find_cause(touch);
     finding.outcome = end->outcome;
     finding.culprit = locks::describe_lock(evidence, *orphan);
-    // The stacks begin inside of the lock; the words name the places that use it.
+    // The stacks begin inside of the lock; the sentences name the places that use it.
     model::Touch used = touch;
     used.stack = words::without_lock_functions(touch.stack);
     model::Held held = orphan->held;
@@ -48,7 +48,7 @@ void orphaned_custom_lock(const Evidence& evidence, std::vector<Finding>& findin
                                   locks::cause(evidence, used, told));
     const char* const nature = child.liveness == model::Liveness::kSpinning
                                    ? "It does not sleep: it takes a whole CPU, and looks busy in top."
-                                   : "That the lock is held, and by whom, is what its annotations said.";
+                                   : "The annotations of the lock said that it is held, and by whom.";
     locks::tell(evidence, used, told, *end, "waiting for", nature, finding);
     add_fixes(child, touch, *orphan, finding);
     findings.push_back(std::move(finding));

@@ -1,6 +1,6 @@
-// A mutex that another thread held at the fork stays locked in the child for ever: its owner is not there. A robust one
-// does not tell, since in the parent its owner lives; a priority-inheriting one makes libc abort the child, because the
-// kernel does not know the owner's tid in this process.
+// A mutex that another thread held at the fork stays locked in the child for ever, because its owner does not exist
+// there. A robust mutex reports nothing, because its owner lives on in the parent. A priority-inheriting mutex makes
+// libc abort the child, because the kernel does not know the owner's tid in this process.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -16,27 +16,27 @@ namespace {
 
 std::string nature_of(const model::Lock& lock, Outcome outcome) {
   if (lock.priority_inherit && outcome == Outcome::kError) {
-    return "It is a priority-inheriting mutex: the kernel is asked to lend to its owner, does not know that thread "
-           "here, and libc aborts.";
+    return "It is a priority-inheriting mutex: libc asks the kernel to lend priority to the owner, the kernel finds no "
+           "such thread in this process, and libc aborts.";
   }
-  if (lock.robust) return "That it is robust does not help: its owner did not die, it lives on in the parent.";
+  if (lock.robust) return "Being robust does not help here: the owner did not die, it lives on in the parent.";
   return {};
 }
 
-// What a child handler may do: kinds that compare the owner refuse to be unlocked under the child's new tid.
+// What a child handler may do: kinds that compare the owner cannot be unlocked under the child's new tid.
 const char* reset_of(const model::Lock& lock) {
   const bool checks_owner = lock.robust || lock.priority_inherit || lock.type == model::MutexType::kRecursive ||
                             lock.type == model::MutexType::kErrorcheck;
-  return checks_owner ? "re-initialise it (this kind refuses to be unlocked there)" : "unlock it";
+  return checks_owner ? "re-initialise it (this kind cannot be unlocked there)" : "unlock it";
 }
 
-// No fork is to blame: `orphan` is a lock whose holder, a thread of the waiting process, ended with it.
+// No fork is the cause: `orphan` is a lock whose holder, a thread of the waiting process, ended while it held it.
 Finding tell_ended_holder(const Evidence& evidence, model::ProcessId id, const model::Wait& wait,
                           const locks::Orphan& orphan) {
   const model::Process& process = evidence.process(id);
   const bool is_mutex = orphan.lock.kind == model::LockKind::kMutex;
   Finding finding = Evidence::begin_finding(is_mutex ? "orphaned-mutex" : "orphaned-rwlock", id, wait);
-  // Where other threads go on, the wait itself is proven: no handler ends a wait for a mutex.
+  // If other threads go on, the wait itself is proven: no handler ends a wait for a mutex.
   const bool is_lasting = is_beyond_signals(process) || !is_proven_dead(process);
   finding.harm = is_lasting ? Certainty::kProven : Certainty::kLikely;
   finding.cause = Certainty::kProven;
@@ -58,7 +58,7 @@ Finding tell_ended_holder(const Evidence& evidence, model::ProcessId id, const m
   return finding;
 }
 
-// The parent, too, waits for a mutex whose owner ended: the futex word is the mutex's first.
+// The parent, too, waits for a mutex whose owner has ended. The futex word is the first word of the mutex.
 void find_in_parents(const Evidence& evidence, std::vector<Finding>& findings) {
   const model::Model& model = evidence.model();
   std::set<std::pair<model::ProcessId, std::uint64_t>> said;
@@ -79,7 +79,7 @@ void find_in_parents(const Evidence& evidence, std::vector<Finding>& findings) {
   }
 }
 
-// The thread is inside of libc's own locking. Memory alone may only look like a lock.
+// The thread is inside of libc's own locking functions. Memory alone may look like a lock by accident.
 bool is_locking(const model::Stack& stack) {
   return std::ranges::any_of(stack.frames, [](const model::Frame& frame) {
     const std::string_view name = frame.function;
@@ -88,8 +88,8 @@ bool is_locking(const model::Stack& stack) {
   });
 }
 
-// A wait for a lock that names a thread which this process has had: thread ids grow, so one below its own pid may be
-// that of a thread of its parent. What a fork left behind is told with the fork.
+// The thread waits for a lock that names a former thread of this process. Thread ids grow, so an id below the pid of
+// this process may belong to a thread of its parent. Locks that a fork left behind are told with the fork.
 bool is_of_own_ended_thread(const Evidence& evidence, model::ProcessId id, const model::Wait& wait) {
   const bool is_lock = wait.use == model::FutexUse::kMutex || wait.use == model::FutexUse::kRwlockRead ||
                        wait.use == model::FutexUse::kRwlockWrite;
@@ -110,7 +110,8 @@ void find_in_waits(const Evidence& evidence, std::vector<Finding>& findings) {
   for (model::ProcessId id = 0; id < model.processes.size(); ++id) {
     const bool is_dead = is_proven_dead(model.processes[id]);
     for (const model::Wait& wait : model.processes[id].waits) {
-      if (!is_dead && (!wait.is_stuck || wait.may_be_cancelled)) continue;  // else the others may unlock it
+      // otherwise the other threads may unlock it
+      if (!is_dead && (!wait.is_stuck || wait.may_be_cancelled)) continue;
       if (!is_of_own_ended_thread(evidence, id, wait) || !said.emplace(id, wait.object).second) continue;
       model::Lock lock;
       lock.kind = wait.use == model::FutexUse::kMutex ? model::LockKind::kMutex : model::LockKind::kRwlockWrite;
@@ -123,7 +124,8 @@ void find_in_waits(const Evidence& evidence, std::vector<Finding>& findings) {
       holder.tid = wait.owner;
       holder.has_ended = true;
       Finding finding = tell_ended_holder(evidence, id, wait, {model::Held(), lock, holder, kNoFork});
-      // Thread ids begin anew some day: in a forked process a greater one may be of a thread that its parent had.
+      // Thread ids start again from low numbers some day. So in a forked process a greater id, too, may belong to a
+      // thread of the parent.
       const bool is_forked =
           std::ranges::any_of(model.forks, [&](const model::Fork& fork) { return fork.child == id; });
       if (is_forked) finding.cause = Certainty::kLikely;

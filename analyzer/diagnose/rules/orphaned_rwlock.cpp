@@ -1,4 +1,5 @@
-// A rwlock held elsewhere at the fork: a lost writer blocks everybody in the child, a lost reader blocks writers.
+// A rwlock that another thread held at the fork: a lost writer blocks all threads of the child, a lost reader blocks
+// writers.
 #include <fmt/core.h>
 
 #include "diagnose/locks.hpp"

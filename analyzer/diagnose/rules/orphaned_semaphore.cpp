@@ -1,8 +1,8 @@
-// A semaphore that is used as a lock and was taken by another thread at the fork. Its memory has no owner, and a
-// semaphore may as well be a signal that somebody in the child, or a handler, is going to post: so that it hangs is
-// certain only where the process is proven dead and handles no signal. Where a handler may post it, nothing is said.
-// Why it hangs is never certain: who took it may not have been the one to post it, and without the shim nobody knows
-// that it was taken at all.
+// A semaphore that is used as a lock, and that another thread took before the fork. Its memory names no owner, and the
+// semaphore may also be a signal that a thread of the child, or a handler, is going to post. So the hang is proven only
+// if the process is proven dead and handles no signal. If a handler may post it, the rule reports nothing. The cause is
+// never proven: the thread that took it need not be the one that should post it, and without the shim nobody knows that
+// it was taken at all.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -18,19 +18,19 @@ void orphaned_semaphore(const Evidence& evidence, std::vector<Finding>& findings
     const auto orphan = locks::find_orphan(evidence, touch);
     if (!orphan || orphan->lock.kind != model::LockKind::kSemaphore) continue;
     if (words::is_python_semaphore(touch.stack)) continue;  // python-lock-orphaned
-    // Interrupted by a signal: sem_wait() says so, and its callers call again.
+    // A signal interrupted the call: sem_wait() reports that, and its callers call it again.
     if (touch.returned && !touch.timed && touch.action == model::TouchAction::kNone) continue;
     auto end = locks::find_end(evidence, touch);
     if (!end) continue;
     const model::Process& child = evidence.process(touch.process);
     const bool is_proven = is_beyond_signals(child);
-    // Seen from outside only: nobody need ever have taken it. A daemon waits so for the handler of SIGTERM.
+    // Only seen from outside: perhaps nobody ever took it. A daemon waits like this for its handler of SIGTERM.
     if (evidence.fork(touch).is_inferred && orphan->holder.tid == 0 && !is_proven) continue;
     if (end->outcome == Outcome::kHang && !is_proven) {
       if (has_way_out(child)) continue;  // a handler may post it: a healthy program waits like this
       *end = {Certainty::kLikely, Outcome::kMayHang};
     }
-    // Nobody may have been going to post it in that time, in the parent either.
+    // Perhaps nobody would have posted it in that time, not even in the parent.
     if (touch.returned) end->harm = std::min(end->harm, Certainty::kLikely);
     Finding finding = evidence.begin_finding("orphaned-semaphore", touch);
     finding.harm = end->harm;
@@ -43,10 +43,9 @@ void orphaned_semaphore(const Evidence& evidence, std::vector<Finding>& findings
                                                end->harm == Certainty::kLikely ? "likely" : "possibly")
                                  : locks::head(evidence, touch, orphan->lock, *end, "waiting for");
     finding.summary = fmt::format("{}: {}", head, locks::cause(evidence, touch, *orphan));
-    const char* const nature =
-        is_proven
-            ? "A semaphore has no owner, but no task is left that could post it."
-            : "A semaphore has no owner: if it is a signal and not a lock, somebody in the child may still post it.";
+    const char* const nature = is_proven ? "A semaphore has no owner, but no task is left that could post it."
+                                         : "A semaphore has no owner: if it serves as a signal and not as a lock, some "
+                                           "thread of the child may still post it.";
     locks::tell(evidence, touch, *orphan, *end, "waiting for", nature, finding);
     locks::add_fixes(child, touch, *orphan, "post it", finding);
     findings.push_back(std::move(finding));

@@ -1,4 +1,4 @@
-// A spinlock held elsewhere at the fork: the child burns a CPU for ever.
+// A spinlock that another thread held at the fork: the child spins on a CPU for ever.
 #include <fmt/core.h>
 
 #include "diagnose/locks.hpp"

@@ -1,4 +1,4 @@
-// Processes that talk by pipes or sockets, each waiting for the other to read or to write first.
+// Processes that communicate by pipes or sockets, where each waits for the other one to read or write first.
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
@@ -16,7 +16,7 @@ namespace forksight::rules {
 
 namespace {
 
-// Who has the other end of what the process waits for, where it has that itself.
+// Names the holder of the other end, if the waiting process itself has it.
 std::string tell_own_end(const model::Wait& wait, std::int32_t own) {
   std::set<std::int32_t> others;
   for (const model::Waker& waker : wait.wakers) {
@@ -28,7 +28,7 @@ std::string tell_own_end(const model::Wait& wait, std::int32_t own) {
                      others.size() == 1 ? "is" : "are");
 }
 
-// True where the loop itself asks its selector (BaseEventLoop._run_once of asyncio/base_events.py). False where a
+// True if the event loop itself asks its selector (BaseEventLoop._run_once of asyncio/base_events.py). False if a
 // coroutine blocks in a call of its own.
 bool is_in_selector_of_asyncio(const model::Wait& wait) {
   if (wait.kind != model::WaitKind::kPoll) return false;
@@ -41,14 +41,13 @@ bool is_in_selector_of_asyncio(const model::Wait& wait) {
 
 void add_fixes_of_one(const model::Wait& wait, Finding& finding) {
   if (is_in_selector_of_asyncio(wait)) {
-    add_sentence(
-        finding,
-        "It is an event loop of asyncio, and what it watches is its own: its tasks wait for each other, or for a "
-        "future that nobody is left to set.");
+    add_sentence(finding,
+                 "It is an event loop of asyncio, and it watches only descriptors of its own process: its tasks wait "
+                 "for each other, or for a future that nobody is left to set.");
     finding.fixes.push_back(
-        {"Find the tasks: a thread that calls task.print_stack() for each of asyncio.all_tasks(loop) when nothing "
+        {"Find the tasks: let a thread call task.print_stack() for each of asyncio.all_tasks(loop) when nothing "
          "moves."});
-    finding.fixes.push_back({"Await with a time limit (asyncio.wait_for), as an error."});
+    finding.fixes.push_back({"Await with a time limit (asyncio.wait_for), and treat its end as an error."});
     return;
   }
   finding.fixes.push_back({"Let another thread or process write what this one waits for, or do not wait for it."});
@@ -73,7 +72,7 @@ void pipe_deadlock(const Evidence& evidence, std::vector<Finding>& findings) {
     const auto writer = std::ranges::find_if(cycle, writes);
     const bool is_full = writer != cycle.end();
     const auto begin = is_full ? writer : std::ranges::find_if(cycle, transfers);
-    const bool polls = begin == cycle.end();  // by which of its descriptors it waits is not told
+    const bool polls = begin == cycle.end();  // it is not known by which of its descriptors it waits
     if (!polls) std::rotate(cycle.begin(), begin, cycle.end());
     const cycles::Link& first = cycle.front();
     const cycles::Link& second = cycle[1 % cycle.size()];
@@ -92,7 +91,7 @@ void pipe_deadlock(const Evidence& evidence, std::vector<Finding>& findings) {
             ? tell_own_end(*first.wait, process.pid)
             : fmt::format("process {} {}", first.waker->pid,
                           waits_for_end ? (is_full ? "waits for its end instead of reading" : "waits for its end")
-                          : has_lock    ? "comes to it only after something else that waits for this"
+                          : has_lock    ? "gets to it only after another wait, which waits for this process"
                                         : "waits for it in turn");
     finding.summary = fmt::format("{} {} {}{}, and {}", evidence.name(finding.process), hangs(process), what,
                                   words::at(" at ", first.wait->stack), other);
@@ -109,9 +108,10 @@ void pipe_deadlock(const Evidence& evidence, std::vector<Finding>& findings) {
     } else if (cycle.size() == 1) {
       add_fixes_of_one(*first.wait, finding);
     } else if (has_lock) {
-      add_sentence(finding,
-                   "Whoever is to write needs first what one of the others keeps until it has been written to.");
-      finding.fixes.push_back({"Give the lock back before waiting for what another one writes, or for its end."});
+      add_sentence(
+          finding,
+          "Before that one can write, it needs something that one of the others keeps until the data has come.");
+      finding.fixes.push_back({"Release the lock before waiting for the data of another one, or for its end."});
     } else {
       add_sentence(finding, "Each of them waits for the other to speak first.");
       finding.fixes.push_back(

@@ -1,6 +1,6 @@
-// A reader waits for the end of a pipe that somebody has open for writing without ever writing to it: the reader
-// itself, the process that waits for the reader's end, or a sibling that inherited the descriptor. Where all of them
-// are stuck, that is proven. A sibling that sleeps and may be woken some day is a suspect.
+// A reader waits for the end of a pipe that a process has open for writing without ever writing to it: the reader
+// itself, the process that waits for the reader to end, or a sibling that inherited the descriptor. If all of these are
+// stuck, the hang is proven. A sibling that sleeps and may be woken some day is a suspect.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace forksight::rules {
 
 namespace {
 
-// The reader that somebody waits for, if there is a choice: its end is what the pipe stands in the way of.
+// The reader that another process waits for, if there is a choice: that process waits because of the pipe.
 std::size_t find_reader(const cycles::Cycle& cycle) {
   for (std::size_t index = 0; index < cycle.size(); ++index) {
     const std::size_t before = (index + cycle.size() - 1) % cycle.size();
@@ -40,22 +40,22 @@ const model::Process* find_process(const model::Model& model, std::int32_t pid) 
   return at == model.processes.end() ? nullptr : &*at;
 }
 
-// A child of it, or of its parent, has ended: that one may have been the writer.
+// A child of the process, or of its parent, has ended: that child may have been the writer.
 bool has_lost_kin(const model::Model& model, const model::Process& reader) {
   const auto has_lost = [](const model::Process& process) { return process.has_reaped || !process.zombies.empty(); };
   const model::Process* const parent = find_process(model, reader.ppid);
   return has_lost(reader) || (parent != nullptr && has_lost(*parent));
 }
 
-// Who waits for the reader in turn is at work with it: a worker that has nothing to do yet.
+// A process that waits for the reader in turn works with it: it may be a worker that has nothing to do yet.
 bool waits_for(const model::Process& process, std::int32_t pid) {
   return std::ranges::any_of(process.waits, [&](const model::Wait& wait) {
     return std::ranges::any_of(wait.enders, [&](const model::Ender& ender) { return ender.pid == pid; });
   });
 }
 
-// It has a writing end, and nothing speaks for it that it will ever write: it sleeps, it has written nothing to
-// anything since it was forked, the descriptor is none of the standard streams, which are given on purpose.
+// The process has a writing end, and nothing suggests that it will ever write: it sleeps, it has written nothing since
+// it was forked, and the descriptor is not one of the standard streams, which are passed on purpose.
 bool is_suspect(const model::Model& model, const model::Process& reader, const model::Ender& ender) {
   const bool stands_out = ender.kind == model::EnderKind::kProcess && ender.via == "pipe" && ender.pid != reader.pid &&
                           ender.fd > 2 && ender.state == 'S' && !ender.is_frozen && !ender.may_have_written;
@@ -64,7 +64,7 @@ bool is_suspect(const model::Model& model, const model::Process& reader, const m
          !waits_for(*holder, reader.pid);
 }
 
-// The handlers of the reader are no way to the end of a pipe.
+// A signal handler of the reader does not bring the end of a pipe.
 bool has_suspects_only(const model::Model& model, const model::Process& reader, const model::Wait& wait) {
   bool has_any = false;
   for (const model::Ender& ender : wait.enders) {
@@ -90,8 +90,7 @@ Finding suspect(const Evidence& evidence, model::ProcessId id, const model::Wait
   finding.culprit.holder->tid = first->pid;
   finding.culprit.holder->alive = true;
   finding.summary = fmt::format(
-      "{} reads from {}{}, and the end of it may never come: process {} has it open for writing (descriptor {}), "
-      "sleeps, "
+      "{} reads from {}{}, and may never get end of file: process {} has it open for writing (descriptor {}), sleeps, "
       "and has never written anything",
       evidence.name(id), cycles::object(wait), words::at(" at ", wait.stack), first->pid, first->fd);
   const std::string since = wait.for_ms ? fmt::format(" for {}", words::duration(*wait.for_ms)) : std::string();
@@ -106,18 +105,15 @@ Finding suspect(const Evidence& evidence, model::ProcessId id, const model::Wait
                              "written nothing to anything. Its command: {}.",
                              ender.pid, ender.fd, ender.command));
   }
-  add_sentence(
-      finding,
-      fmt::format("{} writing end is open anywhere. A child of {} or of its parent has ended: who was to write may "
-                  "have been that one.",
-                  others == 0 ? "No other" : "No further", evidence.name(id)));
+  add_sentence(finding, fmt::format("{} writing end is open anywhere. A child of {} or of its parent has ended: that "
+                                    "child may have been the one that should write.",
+                                    others == 0 ? "No other" : "No further", evidence.name(id)));
   add_sentence(finding, "It is a guess: a process that has not begun to write yet looks the same.");
   finding.fixes.push_back({fmt::format(
       "Close descriptor {} in process {} right after fork(): each process keeps only the ends that it uses.", first->fd,
       first->pid)});
   finding.fixes.push_back(
-      {"Open pipes with O_CLOEXEC (pipe2()), so that no program that is started inherits them (Python: "
-       "close_fds=True)."});
+      {"Open pipes with O_CLOEXEC (pipe2()), so that started programs do not inherit them (Python: close_fds=True)."});
   return finding;
 }
 
@@ -149,7 +145,7 @@ void pipe_held_open(const Evidence& evidence, std::vector<Finding>& findings) {
     finding.culprit.name = cycles::object(*reader.wait);
     finding.culprit.holder = cycles::holder(evidence, cycle, 0);
     finding.summary =
-        fmt::format("{} {} reading from {}{}: the end of it never comes, because {} has it open for writing{}",
+        fmt::format("{} {} reading from {}{}: end of file never comes, because {} has it open for writing{}",
                     evidence.name(finding.process), hangs(process), cycles::object(*reader.wait),
                     words::at(" at ", reader.wait->stack), is_own ? "it " + holder : holder,
                     reader.waker->fd >= 0 ? fmt::format(" (descriptor {})", reader.waker->fd) : "");
@@ -157,12 +153,12 @@ void pipe_held_open(const Evidence& evidence, std::vector<Finding>& findings) {
     add_sentence(finding,
                  fmt::format("A reader gets end of file when the last writing end is closed. These are open: {}.",
                              name_holders(*reader.wait, process.pid)));
-    add_sentence(finding, "None of those who have one will write or close it: they are stuck, too.");
+    add_sentence(finding, "None of these processes will write or close its end: they are stuck, too.");
     finding.fixes.push_back(
         {fmt::format("Close descriptor {} in {} right after fork(): each process keeps only the ends that it uses.",
                      reader.waker->fd, is_own ? "the reading process" : holder)});
     finding.fixes.push_back(
-        {"Open pipes with O_CLOEXEC (pipe2()), so that no program that is started inherits them (Python: "
+        {"Open pipes with O_CLOEXEC (pipe2()), so that started programs do not inherit them (Python: "
          "close_fds=True)."});
     if (cycles::has_via(cycle, "wait4"))
       finding.fixes.push_back({"Close the writing end before waiting for the reader's end."});

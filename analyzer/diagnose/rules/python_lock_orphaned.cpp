@@ -1,8 +1,8 @@
-// A lock of CPython (threading.Lock and all that is built on it: queue.Queue, Condition, the locks of modules being
-// imported and of buffered files) that another thread held at the fork. CPython re-initialises its own few in the
-// child; the rest stay taken. These locks are semaphores up to 3.12, and a byte of Python's own (PyMutex) later. No
-// handler releases one: that for Ctrl-C, which every Python has, throws an exception at most. So the futex proof holds
-// with handlers, too.
+// A lock of CPython that another thread held at the fork: threading.Lock and all that is built on it, as queue.Queue,
+// Condition, and the locks of modules being imported and of buffered files. CPython re-initialises a few of its own
+// locks in the child; the rest stay taken. Up to 3.12 these locks are semaphores, later each is a byte of Python's own
+// (PyMutex). No signal handler releases one: the handler of Ctrl-C, which every Python has, at most throws an
+// exception. So the futex proof holds although there are handlers.
 #include <fmt/core.h>
 
 #include <set>
@@ -26,7 +26,7 @@ std::string tell_wait(const model::Touch& touch) {
 // "thread 4240 "loader" (loader.py:33, load)"
 std::string tell_holder(const model::Thread& thread, const model::Stack* at_fork) {
   const std::string place = at_fork == nullptr ? std::string() : python::place(*at_fork);
-  // The kernel's name of a thread is the interpreter's, unless the program gave it one.
+  // The kernel's name of a thread is that of the interpreter, unless the program set another one.
   const bool has_name_of_interpreter = thread.name.starts_with("python");
   const bool shows_tid_alone = thread.tid != 0 && (thread.name.empty() || has_name_of_interpreter);
   const std::string name = shows_tid_alone ? fmt::format("thread {}", thread.tid) : words::thread(thread);
@@ -50,8 +50,8 @@ std::string head(const Evidence& evidence, const model::Touch& touch, const lock
   }
   if (touch.action == model::TouchAction::kAborted)
     return fmt::format("{} was aborted by --on-orphan=abort{}", child, wait);
-  return touch.returned ? fmt::format("{} gave up{}: its time was over", child, wait)
-                        : fmt::format("{} waits in vain{}, until its time is over", child, wait);
+  return touch.returned ? fmt::format("{} gave up{}: its time limit was over", child, wait)
+                        : fmt::format("{} waits in vain{}, until its time limit is over", child, wait);
 }
 
 void tell_chain(const Evidence& evidence, const model::Touch& touch, const locks::Orphan& orphan, const locks::End& end,
@@ -69,22 +69,23 @@ void tell_chain(const Evidence& evidence, const model::Touch& touch, const locks
   add_sentence(finding,
                fmt::format("At the fork{} the lock was held by {} of {}{}.", words::at(" at ", fork.stack),
                            words::thread(orphan.holder), words::parent(evidence.process(fork.process)), doing));
-  // Only such a lock is known to be held by a thread without the shim.
+  // Without the shim, only of such a lock is it known which thread holds it.
   const bool names_owner = orphan.lock.kind == model::LockKind::kPython && orphan.holder.tid != 0;
   add_sentence(finding,
                fmt::format("fork() copied the lock in its locked state, but only the thread that called it: in the "
                            "child nobody is left to release it. {}",
                            names_owner ? "The lock itself, an RLock, names that thread as its owner."
-                                       : "A lock of Python does not know its holder, so it does not notice."));
+                                       : "A lock of Python does not record its holder, so it cannot notice this."));
   if (end.outcome == Outcome::kHang && evidence.process(touch.process).liveness == model::Liveness::kDeadButForSignal)
     add_sentence(finding,
-                 "A signal handler of Python may end the wait by an exception, as Ctrl-C does; none gives the lock.");
+                 "A signal handler of Python may end the wait by an exception, as Ctrl-C does, but no handler releases "
+                 "the lock.");
   if (end.outcome == Outcome::kMayHang)
     add_sentence(finding, "Another thread of the child could still release it: it is not proven that none does.");
   if (end.outcome == Outcome::kCured) {
     add_sentence(finding,
-                 "forksight re-initialised the lock (--on-orphan=recover). What it protects is as its holder left it "
-                 "in the middle of its work: it may be half-changed, and the child now uses it.");
+                 "forksight re-initialised the lock (--on-orphan=recover). The holder was in the middle of its work, "
+                 "so the data that the lock protects may be half-changed. The child now uses that data.");
   }
   if (touch.action == model::TouchAction::kAborted) {
     add_sentence(finding, "forksight ended the child here (--on-orphan=abort), so that it fails instead of hanging.");
@@ -99,22 +100,21 @@ void add_fixes(const model::Touch& touch, const model::Lock& lock, Finding& find
       {"For a lock of your own: os.register_at_fork(before=lock.acquire, after_in_parent=lock.release, "
        "after_in_child=lock.release): every fork then waits for the holder.",
        true});
-  // Of the byte of a PyMutex the shim knows nothing.
+  // The shim knows nothing about the byte of a PyMutex.
   const bool is_seen_by_shim = lock.kind == model::LockKind::kSemaphore;
   if (touch.action != model::TouchAction::kNone || touch.timed || !is_seen_by_shim) return;
   finding.fixes.push_back(
       {"To keep a job running for now: `forksight run --on-orphan=recover -- ...` re-initialises the lock when the "
-       "child "
-       "needs it. What it protects may be half-changed."});
+       "child needs it. The data that it protects may be half-changed."});
   finding.fixes.push_back({"To fail at once instead of hanging: `forksight run --on-orphan=abort -- ...`."});
 }
 
-// The lock of a module is a pair of locks and a count, with an owner that only Python knows: no touch of an orphan, but
-// the stacks of both sides tell.
+// The lock of a module is a pair of locks and a count, with an owner that only Python knows. It is not a touch of an
+// orphan, but the stacks of both sides show it.
 Finding describe_import(const Evidence& evidence, const model::Fork& fork, const python::Wait& wait) {
   const model::ProcessId child = *fork.child;
   Finding finding = evidence.begin_finding("python-lock-orphaned", fork);
-  // A handler of Python's may raise an exception, which ends the wait.
+  // A handler of Python may raise an exception, which ends the wait.
   finding.harm = has_way_out(evidence.process(child)) ? Certainty::kLikely : Certainty::kProven;
   finding.cause = Certainty::kProven;
   finding.outcome = Outcome::kHang;
@@ -129,8 +129,8 @@ Finding describe_import(const Evidence& evidence, const model::Fork& fork, const
                                 words::at(" at ", finding.stack), tell_holder(*wait.partner, wait.partner_at_fork),
                                 words::parent(evidence.process(fork.process)), words::at(" at ", fork.stack));
   add_sentence(finding, describe_liveness(evidence.process(child)));
-  add_sentence(finding, fmt::format("It waits until another thread has imported the module. At the fork{} {} of "
-                                    "{} was at it; the child does not have that thread.",
+  add_sentence(finding, fmt::format("It waits until another thread has imported the module. At the fork{} {} of {} was "
+                                    "importing it; the child does not have that thread.",
                                     words::at(" at ", fork.stack), words::thread(*wait.partner),
                                     words::parent(evidence.process(fork.process))));
   python::add_fixes(finding);
@@ -150,12 +150,12 @@ void python_lock_orphaned(const Evidence& evidence, std::vector<Finding>& findin
     findings.push_back(describe_import(evidence, fork, *wait));
   }
   for (const model::Touch& touch : model.touches) {
-    // The lock that others of the lost threads had in their hands while they waited for the same module.
+    // A lock that other lost threads held while they waited for the same module.
     if (importing.contains(touch.process) && touch.tid == evidence.process(touch.process).pid && !touch.returned)
       continue;
     const auto orphan = locks::find_orphan(evidence, touch);
     if (!orphan || !is_of_python(orphan->lock, touch)) continue;
-    // Interrupted by a signal, not refused: the interpreter comes back to it.
+    // The call was interrupted by a signal, not refused: the interpreter calls it again.
     if (touch.returned && !touch.timed && touch.action == model::TouchAction::kNone) continue;
     auto end = locks::find_end(evidence, touch);
     if (!end) continue;

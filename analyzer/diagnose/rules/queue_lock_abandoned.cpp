@@ -1,6 +1,7 @@
-// Processes that all wait for one semaphore in shared memory, which nobody else has: whoever took it last is gone. So
-// it goes with multiprocessing.Queue when a worker is killed. A semaphore does not tell who took it: never more than
-// likely. One that has it mapped and waits for something else may have taken it: then it is possible, no more.
+// Processes that all wait for one semaphore in shared memory, which no other process has: the process that took it last
+// has ended. This happens to multiprocessing.Queue when a worker is killed. A semaphore does not record who took it, so
+// this is never more than likely. If a process has it mapped and waits for something else, that process may have taken
+// it: then it is only possible.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -21,21 +22,21 @@ bool is_semaphore(const model::Wait& wait) {
          wait.use == model::FutexUse::kUnknown && is_named;
 }
 
-// A thread of it waits for this semaphore, or for the end of its children: then it is not what they wait for.
+// A thread of the process waits for this semaphore, or for the end of its children: then the others do not wait for
+// this process.
 bool waits_for_it(const model::Process& process, const std::string& path) {
   return !process.waits.empty() && std::ranges::any_of(process.waits, [&](const model::Wait& wait) {
-           return (is_semaphore(wait) && wait.path == path) || wait.kind == model::WaitKind::kWaitChild;
-         });
+    return (is_semaphore(wait) && wait.path == path) || wait.kind == model::WaitKind::kWaitChild;
+  });
 }
 
-// Processes that have it and wait for something else.
+// Processes that have the semaphore and wait for something else.
 std::vector<std::int32_t> find_suspects(const model::Model& model, const model::Process& about,
                                         const model::Wait& wait) {
   std::vector<std::int32_t> suspects;
   for (const model::Waker& waker : wait.wakers) {
-    const auto process = std::ranges::find_if(model.processes, [&](const model::Process& one) {
-      return one.pid == waker.pid && one.host == about.host;
-    });
+    const auto process = std::ranges::find_if(
+        model.processes, [&](const model::Process& one) { return one.pid == waker.pid && one.host == about.host; });
     const bool is_free = process != model.processes.end() && waits_for_it(*process, wait.path);
     if (!is_free && std::ranges::find(suspects, waker.pid) == suspects.end()) suspects.push_back(waker.pid);
   }
@@ -55,8 +56,8 @@ void queue_lock_abandoned(const Evidence& evidence, std::vector<Finding>& findin
   std::map<std::string, std::size_t> known;  // by path
   for (model::ProcessId id = 0; id < model.processes.size(); ++id) {
     const model::Process& process = model.processes[id];
-    if (!is_proven_dead(process)) continue;  // of a victim another finding tells the cause
-    // An idle worker waits for the one that is next to get a task.
+    if (!is_proven_dead(process)) continue;  // another finding tells the cause of a victim's hang
+    // Idle workers wait for the one that is next to get a task.
     const auto is_idle = [&](const Finding& finding) {
       return finding.rule == "lost-task" && std::ranges::find(finding.processes, id) != finding.processes.end();
     };
@@ -81,22 +82,22 @@ void queue_lock_abandoned(const Evidence& evidence, std::vector<Finding>& findin
       finding.summary = fmt::format(
           "{} {} waiting for semaphore {}{}, and nobody who has it will ever post it: {}", evidence.name(id),
           hangs(process), name, words::at(" at ", wait.stack),
-          suspects.empty() ? "who took it last is gone"
-                           : fmt::format("who took it last is gone, or is {}, which waits for something else",
-                                         name_suspects(suspects)));
+          suspects.empty()
+              ? "the process that took it last has ended"
+              : fmt::format("the process that took it last has ended, or is {}, which waits for something else",
+                            name_suspects(suspects)));
       add_sentence(finding, fmt::format("Thread {} of {} waits for semaphore {}, which is in shared memory.", wait.tid,
                                         evidence.name(id), name));
       add_sentence(
           finding,
-          fmt::format("{} it mapped, and its name is removed: nobody else can come to it. All of these are stuck.",
+          fmt::format("{} it mapped, and its name is removed: no other process can open it. All of these are stuck.",
                       wait.wakers.size() == 1 ? "Only this process has"
                                               : fmt::format("{} processes have", wait.wakers.size())));
-      add_sentence(finding, suspects.empty()
-                                ? "A semaphore does not tell who took it: most likely a process that was killed, or "
-                                  "crashed, before it posted."
-                                : fmt::format("A semaphore does not tell who took it: {}, or a process that was "
-                                              "killed, or crashed, before it posted.",
-                                              name_suspects(suspects)));
+      add_sentence(finding, suspects.empty() ? "A semaphore does not record who took it: most likely a process that "
+                                               "was killed, or crashed, before it posted."
+                                             : fmt::format("A semaphore does not record who took it: {}, or a process "
+                                                           "that was killed, or crashed, before it posted.",
+                                                           name_suspects(suspects)));
       add_sentence(finding, describe_liveness(process));
       finding.fixes.push_back(
           {"Find out which process ended without posting: its exit status, the kernel's log (out of memory: dmesg)."});
@@ -106,7 +107,8 @@ void queue_lock_abandoned(const Evidence& evidence, std::vector<Finding>& findin
              "concurrent.futures.ProcessPoolExecutor notices a worker that died and raises BrokenProcessPool."});
       } else {
         finding.fixes.push_back(
-            {"Use a robust mutex in shared memory instead (pthread_mutexattr_setrobust()): the next one is told."});
+            {"Use a robust mutex in shared memory instead (pthread_mutexattr_setrobust()): the next one that locks it "
+             "gets EOWNERDEAD."});
       }
       findings.push_back(std::move(finding));
     }

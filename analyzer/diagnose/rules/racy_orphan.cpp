@@ -1,5 +1,5 @@
-// A child took a lock that was free at its fork, and that other threads of its parent have now and then (--predict): a
-// fork at another moment orphans it. How often that happens is a range: diagnose/odds.hpp.
+// A child took a lock that was free at its fork, but that other threads of its parent hold now and then (--predict): a
+// fork at another moment orphans the lock. How often that happens is a range; see diagnose/odds.hpp.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -19,14 +19,14 @@ std::string percent(double share) {
   return value >= 10 ? fmt::format("{:.0f} %", value) : fmt::format("{:.2g} %", value);
 }
 
-// Rounded away from each other, so that nothing falls out of the range.
+// Rounds the two ends away from each other, so that the range loses nothing.
 std::string percents(const Chance& range) {
   const std::string high = percent(std::min(1.0, range.high * 1.02));
   if (range.low == 0) return "at most " + high;
   return fmt::format("{} to {}", percent(range.low * 0.98), high);
 }
 
-// What the range is drawn from.
+// The measurement that the range comes from.
 std::string measured(const odds::Odds& odds) {
   if (odds.is_by_forks)
     return fmt::format("{} of {} found it taken", odds.taken, words::count(odds.forks, "fork", "forks"));
@@ -38,19 +38,21 @@ std::string reason(const odds::Odds& odds) {
                                        odds.taken == 0 ? "none" : std::to_string(odds.taken));
   if (odds.is_by_forks) {
     return fmt::format(
-        "{}, although those threads have it {} of the time: when the program forks depends on what they do. "
-        "By these forks alone {} hang.",
+        "{}, although those threads have it {} of the time: the moment at which the program forks depends on what they "
+        "do. Judged by these forks alone, {} hang.",
         seen, percent(odds.share), percents(odds.range));
   }
   if (odds.share == 0) {
-    return fmt::format("{}; around them nobody took it, but before. That is too few to say that nobody will: {} hang.",
-                       seen, percents(odds.range));
+    return fmt::format(
+        "{}; nobody took it around these forks, but threads did before. These forks are too few to show that it is "
+        "never taken: {} hang.",
+        seen, percents(odds.range));
   }
   return fmt::format("{}. If the moment of a fork does not depend on what those threads do, {} hang.", seen,
                      percents(odds.range));
 }
 
-// A child of the same parent was seen to hang there: that says more.
+// A child of the same parent was seen to hang there, which says more.
 bool is_told(const std::vector<Finding>& findings, const model::Process& parent, const model::Lock& lock) {
   return std::ranges::any_of(findings, [&](const Finding& finding) {
     return finding.culprit.kind == CulpritKind::kLock && finding.culprit.address == lock.address && finding.fork &&
@@ -68,7 +70,8 @@ void racy_orphan(const Evidence& evidence, std::vector<Finding>& findings) {
     const model::Process& parent = evidence.process(fork.process);
     const model::Lock& lock = model.locks[touch.lock];
     const model::Thread& holder = model.threads[touch.holder];
-    // Whoever forks has the GIL, and threads that take the lock may need it for that: not to be seen from here.
+    // The forking thread holds the GIL, and threads that take the lock may need the GIL for that, which is not visible
+    // here.
     if (words::is_python(parent) || fork.python || is_told(findings, parent, lock)) continue;
     const odds::Odds& odds = table.of(touch);
     if (odds.is_over) continue;
@@ -107,10 +110,9 @@ void racy_orphan(const Evidence& evidence, std::vector<Finding>& findings) {
                              "fork.",
                              words::count(touch.times, "time", "times"), percent(touch.share),
                              words::duration(touch.window_ns / words::kNsPerMs)));
-    add_sentence(
-        finding,
-        "A fork that falls into such a time copies the lock in its locked state, without the thread that would "
-        "release it: then this call never returns.");
+    add_sentence(finding,
+                 "A fork at such a moment copies the lock in its locked state, without the thread that would release "
+                 "it: then this call never returns.");
     add_sentence(finding, reason(odds));
     finding.fixes.push_back({"Exec right after fork(): then no lock of the parent matters."});
     finding.fixes.push_back(

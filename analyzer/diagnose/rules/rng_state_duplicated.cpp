@@ -1,5 +1,5 @@
-// Children of one process whose first number of libc's generator is the same: they had its state from their parent, did
-// not seed it, and draw the same numbers one by one. That they do is as good as proved; that it matters is not.
+// Children of one process got the same first number from libc's generator: they inherited its state from the parent and
+// did not seed it, so they draw the same numbers one by one. This is practically proven; that it does harm is not.
 #include <fmt/core.h>
 
 #include <algorithm>

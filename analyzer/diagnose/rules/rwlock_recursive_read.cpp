@@ -1,6 +1,6 @@
-// A rwlock that prefers writers lets no reader pass a writer that waits, not even one that reads already: such a reader
-// waits for the writer, and the writer for that reader's first lock. Readers have no name in a rwlock, so that it is
-// this one who has it is a candidate only.
+// A rwlock that prefers writers lets no reader pass a waiting writer, not even a thread that already has a reader's
+// lock. Such a thread waits for the writer, and the writer waits for that thread's first lock. A rwlock does not record
+// who its readers are, so it is only possible that this thread is one.
 #include <fmt/core.h>
 
 #include "diagnose/rules.hpp"
@@ -32,14 +32,15 @@ void rwlock_recursive_read(const Evidence& evidence, std::vector<Finding>& findi
     finding.culprit = cycles::culprit_lock(writer);
     add_sentence(finding, fmt::format("Thread {} waits to lock {} for reading{}.", reader->tid, name,
                                       words::at(" at ", reader->stack)));
-    add_sentence(finding,
-                 fmt::format("It lets {} go first, which waits to lock it for writing{}: this lock prefers writers.",
-                             second, words::at(" at ", writer.stack)));
+    add_sentence(
+        finding,
+        fmt::format("The lock lets {} go first, which waits to lock it for writing{}: this lock prefers writers.",
+                    second, words::at(" at ", writer.stack)));
     add_sentence(finding, fmt::format("The writer waits until {} given back.",
                                       words::count(writer.readers, "lock for reading is", "locks for reading are")));
     add_sentence(finding, describe_liveness(process));
-    add_sentence(finding, fmt::format("A rwlock does not tell who its readers are. If {} is one of them, it waits for "
-                                      "itself, around the writer; it may be another one that does not let go.",
+    add_sentence(finding, fmt::format("A rwlock does not record who its readers are. If {} is one of them, it waits "
+                                      "for itself, by way of the writer. Otherwise another reader does not unlock it.",
                                       first));
     finding.fixes.push_back(
         {fmt::format("Lock {} for reading once: split off a function that expects it to be held.", name)});

@@ -1,6 +1,6 @@
-// A thread waits to write while a rwlock is held for reading by nobody who will ever let go: mostly by that thread
-// itself. Readers have no name in a rwlock: it is the writer's own for certain only where its memory shows no trace of
-// another thread, living, ended or lost.
+// A thread waits to write while a rwlock is held by readers that will never unlock it: usually by that thread itself. A
+// rwlock does not record who its readers are. The reader is certainly the writer itself only if the memory shows no
+// trace of another thread, living, ended or lost.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -28,34 +28,30 @@ void rwlock_upgrade(const Evidence& evidence, std::vector<Finding>& findings) {
     const std::string name = cycles::object(wait);
     finding.summary =
         fmt::format("{} {} locking {} for writing{}: {} {}", evidence.name(finding.process), hangs(process), name,
-                    words::at(" at ", wait.stack),
-                    cycles::thread(evidence, cycle.front(), false),
+                    words::at(" at ", wait.stack), cycles::thread(evidence, cycle.front(), false),
                     process.is_lone ? "holds it for reading itself"
                     : is_alone      ? "possibly holds it for reading itself, or one that has ended never unlocked it"
-                                    : "possibly holds it for reading itself, or another one that does not let go");
+                                    : "possibly holds it for reading itself, or another reader does not unlock it");
     finding.culprit = cycles::culprit_lock(evidence, cycle);
-    add_sentence(finding,
-                 fmt::format("Thread {} waits to lock {} for writing, and it is locked for reading{}.", wait.tid, name,
-                             wait.readers == 1 ? "" : fmt::format(" {} times", wait.readers)));
+    add_sentence(finding, fmt::format("Thread {} waits to lock {} for writing, and it is locked for reading{}.",
+                                      wait.tid, name, wait.readers == 1 ? "" : fmt::format(" {} times", wait.readers)));
     add_sentence(finding, describe_liveness(process));
     add_sentence(finding,
                  process.is_lone
                      ? "There is no other thread that could be its reader, and none was: it waits for itself to unlock."
-                 : is_alone
-                     ? "A rwlock does not tell who its readers are: it may be this thread, or one that has ended "
-                       "without unlocking; no other is left."
-                     : "A rwlock does not tell who its readers are: it may be this thread, another of those that wait, "
-                       "or one that "
-                       "has ended without unlocking.");
+                 : is_alone ? "A rwlock does not record who its readers are: the reader is this thread, or one that "
+                              "has ended without unlocking; no other is left."
+                            : "A rwlock does not record who its readers are: the reader may be this thread, another of "
+                              "those that wait, or one that has ended without unlocking.");
     add_sentence(
         finding,
         "A lock for reading cannot be turned into one for writing: the writer waits for all readers, itself included.");
     finding.fixes.push_back(
-        {"Unlock first, lock for writing then, and look again at what was read: it may have changed in between."});
+        {"Unlock first, then lock for writing, and check again what was read: it may have changed in between."});
     finding.fixes.push_back({"Lock for writing from the beginning where a write may follow."});
     if (!process.is_lone) {
       finding.fixes.push_back(
-          {"If it was a reader that has ended: unlock on every way out of a thread (std::shared_lock does)."});
+          {"If the reader has ended: unlock on every way out of a thread (std::shared_lock does)."});
     }
     findings.push_back(std::move(finding));
   }

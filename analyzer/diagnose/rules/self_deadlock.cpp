@@ -1,5 +1,5 @@
-// A thread waits for what it holds itself: a mutex, locked twice, and not a recursive one; the routine of
-// pthread_once() that it is inside of.
+// A thread waits for something that it holds itself: a mutex that it locks twice and that is not recursive, or the
+// routine of pthread_once() that it is inside of.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace {
 
 bool is_once(const model::Frame& frame) { return frame.function.find("pthread_once") != std::string::npos; }
 
-// The call of pthread_once() whose routine the thread is inside of; nullopt: it is in none.
+// The call of pthread_once() whose routine the thread is inside of; nullopt: there is none.
 std::optional<std::size_t> find_routine(const model::Stack& stack) {
   const std::size_t user = words::find_user_part(stack).first;
   const auto begin = stack.frames.begin() + static_cast<std::ptrdiff_t>(std::min(user, stack.frames.size()));
@@ -32,8 +32,8 @@ bool waits_for_once(const model::Wait& wait) {
          std::any_of(frames.begin(), frames.begin() + static_cast<std::ptrdiff_t>(user), is_once);
 }
 
-// Another thread is inside of a routine, too, or was lost there by a fork that fork() does not know of: then the one
-// that is waited for may be that one's.
+// Another thread is inside of such a routine, too, or a fork that did not pass through fork() left one behind there.
+// Then the thread may wait for that routine.
 bool may_be_of_another(const Evidence& evidence, model::ProcessId id, const model::Wait& wait) {
   const model::Model& model = evidence.model();
   const bool is_bypassed = std::ranges::any_of(
@@ -47,8 +47,8 @@ bool may_be_of_another(const Evidence& evidence, model::ProcessId id, const mode
   });
 }
 
-// pthread_once() records no owner. That the thread waits for itself is concluded: it is inside of such a routine, and
-// no other thread is.
+// pthread_once() records no owner. forksight concludes that the thread waits for itself: it is inside of such a
+// routine, and no other thread is.
 void find_once(const Evidence& evidence, std::vector<Finding>& findings) {
   const model::Model& model = evidence.model();
   for (model::ProcessId id = 0; id < model.processes.size(); ++id) {
@@ -80,7 +80,7 @@ void find_once(const Evidence& evidence, std::vector<Finding>& findings) {
                                words::at(", which it entered at ", outer)));
       add_sentence(finding, "A pthread_once_t records no owner, so it is not proven that both are the same.");
       add_sentence(finding, describe_end(process));
-      finding.fixes.push_back({"Do not call from the routine what calls pthread_once() with the same pthread_once_t."});
+      finding.fixes.push_back({"Let the routine call nothing that calls pthread_once() with the same pthread_once_t."});
       findings.push_back(std::move(finding));
       break;
     }
@@ -104,30 +104,30 @@ void self_deadlock(const Evidence& evidence, std::vector<Finding>& findings) {
     cycles::tell(evidence, cycle, finding);
     add_sentence(
         finding,
-        "It is no recursive mutex: its owner, too, waits until it is unlocked, and only its owner could do that.");
+        "It is no recursive mutex: even its owner waits until it is unlocked, and only the owner could unlock it.");
     if (is_inherited) {
-      add_sentence(
-          finding,
-          "Its memory names the number that this thread had in the process that forked: the copy of the thread "
-          "has the copy of the lock, and did not give it back before it locked it again.");
-      finding.fixes.push_back({fmt::format(
-          "In the child, unlock {} before it is locked again: in a pthread_atfork() child handler, or behind fork().",
-          name)});
+      add_sentence(finding,
+                   "The mutex names the id that this thread had in the process that forked: the copy of the thread "
+                   "holds the copy of the lock, and did not release it before it locked it again.");
+      finding.fixes.push_back(
+          {fmt::format("In the child, unlock {} before it is locked again: in a pthread_atfork() child handler, or "
+                       "right after fork().",
+                       name)});
     }
     if (cycles::goes_on(evidence, link)) {
-      add_sentence(
-          finding,
-          "Unless another thread unlocks it in place of its owner, as some programs do: POSIX leaves undefined "
-          "what happens then.");
+      add_sentence(finding,
+                   "Another thread could unlock it in place of its owner, as some programs do. POSIX leaves undefined "
+                   "what happens then.");
     }
     finding.fixes.push_back(
-        {fmt::format("Do not call what locks {} while it is held: split off a function that expects it to be "
-                     "held, and call that from both places.",
+        {fmt::format("Do not call a function that locks {} while it is held: split off a function that expects it to "
+                     "be held, and call that from both places.",
                      name)});
     finding.fixes.push_back(
-        {"If a callback or a signal handler locked it again: call the callback after the lock was given back."});
+        {"If a callback or a signal handler locked it again: call the callback after the lock is released."});
     finding.fixes.push_back(
-        {"A recursive mutex (std::recursive_mutex) hides it: what the lock protects may be half-changed then."});
+        {"A recursive mutex (std::recursive_mutex) hides the fault: the data that the lock protects may then be "
+         "half-changed."});
     findings.push_back(std::move(finding));
   }
   find_once(evidence, findings);

@@ -1,7 +1,7 @@
-// The forking thread holds a lock across its own fork. Kinds that compare the caller with the owner (recursive,
-// error-checking, robust, priority-inheriting mutexes; a rwlock's writer) know the owner by the tid of the parent's
-// thread, and the child's thread has another: its unlock is refused, its next lock waits for itself. Normal mutexes are
-// fine, and are never touched in this sense.
+// The forking thread holds a lock across its own fork. Some kinds compare the caller with the owner: recursive,
+// error-checking, robust and priority-inheriting mutexes, and the writer of a rwlock. These record the tid of the
+// parent's thread, and the child's thread has another tid: its unlock is refused, and its next lock waits for itself.
+// Normal mutexes have no such problem and are never touched in this sense.
 #include <fmt/core.h>
 
 #include <map>
@@ -20,7 +20,7 @@ using model::Touch;
 using model::TouchAction;
 using model::TouchKind;
 
-// One lock of one fork in one process: however often it is touched there, it is one finding.
+// One lock of one fork in one process is one finding, however often it is touched.
 using LockKey = std::tuple<model::ProcessId, model::ForkId, std::size_t>;
 
 LockKey key_of(const Touch& touch) { return {touch.process, touch.fork, touch.held.value_or(0)}; }
@@ -32,7 +32,7 @@ bool is_refused_unlock(const Touch& touch) {
 std::optional<locks::End> find_end(const Evidence& evidence, const Touch& touch, const model::Lock& lock) {
   if (is_refused_unlock(touch)) return locks::End{Certainty::kProven, Outcome::kError};
   auto end = locks::find_end(evidence, touch);
-  // libc aborts: the kernel does not know the owner's tid in this process. A robust one waits for it.
+  // libc aborts, because the kernel does not know the owner's tid in this process. For a robust mutex libc waits.
   if (end && end->outcome == Outcome::kHang && lock.priority_inherit && !lock.robust) end->outcome = Outcome::kError;
   return end;
 }
@@ -73,8 +73,8 @@ void tell_touch(const Evidence& evidence, const Touch& touch, const locks::Orpha
     return;
   }
   if (refused != nullptr) {
-    add_sentence(finding, fmt::format("{} had unlocked {}{}, which was refused (EPERM) and left it locked.", who, name,
-                                      words::at(" at ", refused->stack)));
+    add_sentence(finding, fmt::format("{} had tried to unlock {}{}, which was refused (EPERM) and left it locked.", who,
+                                      name, words::at(" at ", refused->stack)));
   }
   add_sentence(finding, fmt::format("{} locks {}{}, which is still locked from before the fork.", who, name, where));
   if (end.outcome == Outcome::kHang) add_sentence(finding, describe_liveness(evidence.process(touch.process)));
@@ -85,27 +85,25 @@ void tell(const Evidence& evidence, const Touch& touch, const locks::Orphan& own
   const std::string taken = words::at(" at ", own.held.acquired_at);
   const std::string parent = words::parent(evidence.process(fork.process));
   const std::string forked = words::at(" at ", fork.stack);
-  add_sentence(
-      finding,
-      fork.child == touch.process
-          ? fmt::format("The forking thread, {} of {}, had taken it{} and held it across fork(){}.",
-                        words::thread(own.holder), parent, taken, forked)
-          : fmt::format("Of {}, {} had taken it{} and held it across fork(){}: this process is a copy of a copy "
-                        "of that one.",
-                        parent, words::thread(own.holder), taken, forked));
-  add_sentence(finding,
-               fmt::format("{} {} records its owner by thread id, here {}. In the child that thread has another id, so "
-                           "the lock refuses it.",
-                           words::lock_kind(own.lock).starts_with('e') ? "An" : "A", words::lock_kind(own.lock),
-                           own.holder.tid));
+  add_sentence(finding, fork.child == touch.process
+                            ? fmt::format("The forking thread, {} of {}, had taken it{} and held it across fork(){}.",
+                                          words::thread(own.holder), parent, taken, forked)
+                            : fmt::format("In {}, {} had taken it{} and held it across fork(){}: this process is a "
+                                          "copy of a copy of that process.",
+                                          parent, words::thread(own.holder), taken, forked));
+  add_sentence(finding, fmt::format("{} {} records its owner by thread id, here {}. In the child that thread has "
+                                    "another id, so the lock refuses its unlock.",
+                                    words::lock_kind(own.lock).starts_with('e') ? "An" : "A",
+                                    words::lock_kind(own.lock), own.holder.tid));
   if (touch.action == TouchAction::kRecovered) {
-    add_sentence(finding,
-                 "forksight re-initialised the lock (--on-orphan=recover); what it protects is as it was at the fork.");
+    add_sentence(
+        finding,
+        "forksight re-initialised the lock (--on-orphan=recover); the data that it protects is as it was at the fork.");
   }
   if (touch.action == TouchAction::kGiven) {
     add_sentence(finding,
                  "forksight wrote the child's thread id into the lock at the fork (self-held): it is held by the same "
-                 "thread as before, and what it protects is as that thread left it.");
+                 "thread as before, and the data that it protects is as that thread left it.");
   }
   add_sentence(finding, describe_end(evidence.process(touch.process)));
 }
@@ -114,7 +112,7 @@ bool is_plain(const model::Lock& lock) {
   return lock.kind == model::LockKind::kMutex && !lock.robust && !lock.priority_inherit && !lock.process_shared;
 }
 
-// Each kind of lock by a program of its own.
+// The suite has a program for each of these kinds of lock.
 bool is_tested_kind(const model::Lock& lock) {
   if (lock.process_shared || (lock.robust && lock.priority_inherit)) return false;
   if (lock.kind == model::LockKind::kRwlockWrite) return true;
@@ -127,10 +125,11 @@ void add_fixes(const Touch& touch, const locks::Orphan& own, bool was_refused, F
   const char* const option = "forksight run --cure=self-held -- ...";
   const bool is_tested_recursive = is_plain(own.lock) && own.lock.type == model::MutexType::kRecursive;
   if (touch.action == TouchAction::kGiven) {
-    finding.fixes.push_back({fmt::format("Keep running under `{}`: it cures this at each fork.", option), is_tested_kind(own.lock)});
-  } else {
     finding.fixes.push_back(
-        {fmt::format("Run it under `{}`: the child's thread becomes the lock's owner.", option), is_tested_kind(own.lock)});
+        {fmt::format("Keep running under `{}`: it cures this at each fork.", option), is_tested_kind(own.lock)});
+  } else {
+    finding.fixes.push_back({fmt::format("Run it under `{}`: the child's thread becomes the lock's owner.", option),
+                             is_tested_kind(own.lock)});
   }
   finding.fixes.push_back(
       {fmt::format("Re-initialise {} in the child, in a pthread_atfork() child handler: an unlock there is refused.",
@@ -152,7 +151,7 @@ void add_fixes(const Touch& touch, const locks::Orphan& own, bool was_refused, F
 }  // namespace
 
 void self_held_lock(const Evidence& evidence, std::vector<Finding>& findings) {
-  // A refused unlock and what comes of it have one cause: the later touch tells both.
+  // A refused unlock and its consequences have one cause: the later touch tells both.
   std::map<LockKey, const Touch*> refused;
   std::map<LockKey, const Touch*> last;
   for (const Touch& touch : evidence.model().touches) {

@@ -1,6 +1,6 @@
-// A thread waits for a System V semaphore of value 0 that a process changed last which has ended: most likely that one
-// took the last unit and was killed. A semaphore that serves as a signal, whose last taker has ended, looks the same: a
-// guess.
+// A thread waits for a System V semaphore of value 0, and the process that changed it last has ended: most likely that
+// process took the last unit and was killed. A semaphore that serves as a signal, and whose last taker has ended, looks
+// the same, so this is a guess.
 #include <fmt/core.h>
 
 #include <map>
@@ -15,7 +15,7 @@ namespace forksight::rules {
 
 namespace {
 
-// Who gives leaves a value above 0 behind.
+// A process that gives a unit leaves a value above 0.
 bool was_taken_by_one_that_ended(const model::Wait& wait) {
   return wait.kind == model::WaitKind::kSemaphore && wait.semaphore && wait.semaphore->value == 0 &&
          wait.semaphore->operation < 0 && wait.semaphore->last_is_gone && !wait.has_timeout;
@@ -39,14 +39,13 @@ Finding describe_abandoned(const Evidence& evidence, model::ProcessId id, const 
   add_sentence(finding,
                fmt::format("Thread {} of {} has waited{} in semop(){} until {} is at least {}.", wait.tid, name, since,
                            words::at(" at ", wait.stack), finding.culprit.name, -semaphore.operation));
-  add_sentence(finding,
-               fmt::format("Process {} changed it last, and does not exist any more. Since it is 0, that one took the "
-                           "last unit, and did not give it back.",
-                           semaphore.last_pid));
+  add_sentence(finding, fmt::format("Process {} changed it last, and does not exist any more. Since the semaphore is "
+                                    "0, that process took the last unit and did not give it back.",
+                                    semaphore.last_pid));
   add_sentence(finding,
                "Such semaphores outlive the processes that use them: the kernel gives back only what was taken with "
                "SEM_UNDO.");
-  add_sentence(finding, "It is a guess: whoever has the number of the set may still give one.");
+  add_sentence(finding, "It is a guess: any process that knows the number of the set may still give a unit.");
   finding.fixes.push_back(
       {"Take it with SEM_UNDO: the kernel gives it back when the process ends, however that ends."});
   finding.fixes.push_back(
@@ -60,7 +59,7 @@ Finding describe_abandoned(const Evidence& evidence, model::ProcessId id, const 
 
 void semaphore_abandoned(const Evidence& evidence, std::vector<Finding>& findings) {
   const model::Model& model = evidence.model();
-  std::map<std::pair<std::int32_t, std::uint32_t>, std::size_t> known;  // by set and number
+  std::map<std::pair<std::int32_t, std::uint32_t>, std::size_t> known;  // by semaphore set and number
   for (model::ProcessId id = 0; id < model.processes.size(); ++id) {
     if (suspects::is_told(evidence, id, findings)) continue;
     for (const model::Wait& wait : model.processes[id].waits) {

@@ -1,6 +1,6 @@
-// A thread that takes signals by sigwait() was not copied by fork(), and such a signal is pending in the child, blocked
-// by all of its threads. Of a child that sleeps for good it is proven that nobody ever takes it; one that goes on could
-// unblock it some day.
+// fork() did not copy a thread that takes signals by sigwait(), and such a signal is pending in the child, blocked by
+// all of its threads. If the child sleeps for ever, it is proven that nobody ever takes the signal. A child that goes
+// on could unblock it some day.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ bool takes(const model::LostWait& wait, std::uint64_t signals) {
   return wait.kind == model::AwaitedKind::kSignals && (wait.object & signals) != 0;
 }
 
-// What a child sleeps for came from the thread that took its signals, if no other was lost.
+// If no other thread was lost, the child waits for something that the signal-taking thread should have done.
 bool lost_only_takers(const model::Fork& fork) {
   return fork.unknown_threads == 0 && std::ranges::all_of(fork.lost_threads, [&](model::ThreadId id) {
            return std::ranges::any_of(fork.lost_waits, [&](const model::LostWait& wait) {
@@ -59,13 +59,14 @@ Finding describe(const Evidence& evidence, const model::Fork& fork, const model:
                                     words::at(" at ", fork.stack), words::parent(evidence.process(fork.process)),
                                     words::thread(thread), words::signals(taker.object)));
   add_sentence(finding,
-               "The child has the signal mask of the thread that forked it, and not the thread that takes what is "
-               "blocked there: whoever sends such a signal and waits for what comes of it waits in vain.");
+               "The child has the signal mask of the thread that forked it, but not the thread that takes the blocked "
+               "signals. A process that sends such a signal and waits for its effect waits in vain.");
   add_sentence(finding, describe_end(child));
   finding.fixes.push_back(
       {"Start such a thread in the child, too: right after fork(), or by a child handler of pthread_atfork().", true});
   finding.fixes.push_back(
-      {"Unblock the signals in the child (sigprocmask()), once it is set what they shall do there; SIG_DFL ends it."});
+      {"In the child, first set what these signals do there, then unblock them (sigprocmask()). With SIG_DFL they end "
+       "the child."});
   return finding;
 }
 

@@ -1,5 +1,5 @@
-// Bytes that waited in a stream of stdio at a fork, and that two processes or more have written since: they are in the
-// output that often. Where one process alone wrote them nothing is wrong.
+// Bytes were in the buffer of a stdio stream at a fork, and two or more processes have written them since: they are in
+// the output that often. If only one process wrote them, nothing is wrong.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -27,7 +27,7 @@ std::vector<const Flush*> by_process(const model::UnflushedOutput& output) {
   return flushes;
 }
 
-// Of a forked process, which is who has too much of it.
+// A flush by a forked process, whose output is the surplus one.
 const Flush* find_child(const Evidence& evidence, const std::vector<const Flush*>& flushes) {
   const auto found = std::ranges::find_if(flushes, [&](const Flush* flush) {
     return flush->fork && evidence.model().forks[*flush->fork].child == flush->process;
@@ -46,13 +46,13 @@ std::string how(const Flush& flush) {
   switch (flush.kind) {
     case FlushKind::kFlush: return fmt::format("by fflush(){}", where);
     case FlushKind::kClose: return fmt::format("by fclose(){}", where);
-    case FlushKind::kAtExit: return fmt::format("when it came to its end{}: exit() flushes all streams", where);
+    case FlushKind::kAtExit: return fmt::format("when it ended{}: exit() flushes all streams", where);
     case FlushKind::kGone: break;
   }
   return "when it wrote more to the stream";
 }
 
-// What people read: up to the first byte that is no plain letter.
+// The part that people can read: up to the first byte that is not plain text.
 std::string beginning(const model::UnflushedOutput& output) {
   const auto end = std::ranges::find_if(output.text, [](char letter) { return letter < ' ' || letter > '~'; });
   const std::string text(output.text.begin(), end);
@@ -78,10 +78,9 @@ Finding describe(const Evidence& evidence, const model::UnflushedOutput& output,
   finding.culprit.name = fmt::format("{} of {}", bytes, stream);
   finding.summary = fmt::format("{} of {} come out {}: they were not flushed at fork(){}, and {} wrote its copy", bytes,
                                 stream, times, words::at(" at ", fork.stack), evidence.name(child.process));
-  add_sentence(finding,
-               fmt::format("At fork(){} the {} had been printed, and were in the buffer of {} still. fork() copies "
-                           "it with all other memory.",
-                           words::at(" at ", fork.stack), bytes, stream));
+  add_sentence(finding, fmt::format("At fork(){} the {} had been printed, but were still in the buffer of {}. fork() "
+                                    "copies it with all other memory.",
+                                    words::at(" at ", fork.stack), bytes, stream));
   add_sentence(finding, beginning(output));
   for (const Flush* flush : flushes) {
     add_sentence(finding, fmt::format("{} wrote them {}.", evidence.name(flush->process), how(*flush)));

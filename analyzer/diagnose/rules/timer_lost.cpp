@@ -1,5 +1,5 @@
 // A child waits for the signal of a timer that its parent had armed at the fork, and for nothing else. Timers are not
-// inherited: unless somebody sends it the signal, it waits for ever. That nobody will is not proven.
+// inherited: unless another process sends the signal, the child waits for ever. It is not proven that none will.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ bool is_awaited(const model::ArmedTimer& timer, const model::Touch& touch) {
   return (touch.object >> static_cast<unsigned>(timer.signal - 1) & 1U) != 0;
 }
 
-// Nobody but a timer sends SIGALRM, as a rule; other signals are what processes tell each other things by.
+// As a rule only a timer sends SIGALRM; with other signals processes notify each other.
 bool is_of_timers(std::uint64_t signals) { return signals == std::uint64_t{1} << (SIGALRM - 1); }
 
 std::string describe_timer(const model::ArmedTimer& timer) {
@@ -52,7 +52,7 @@ Finding describe(const Evidence& evidence, const model::Touch& touch, const mode
                                     describe_timer(timer)));
   add_sentence(finding,
                "A forked child has no timers: those of alarm(), setitimer() and timer_create() stay with the parent. "
-               "This one had none for the signal when it began to wait, so only another process could send it.");
+               "This child had no timer for the signal when it began to wait, so only another process could send it.");
   add_sentence(finding, describe_end(child));
   finding.fixes.push_back(
       {"Arm the timer in the child, too, after fork(); one of timer_create() must be made anew.", true});

@@ -1,6 +1,7 @@
 // A child of vfork() that can never go on. It runs in its parent's memory, and the thread that made it sleeps in
-// vfork() until it execs or ends: what only that thread could give never comes. Proved from outside, as every wait is:
-// the kernel lets the parent go as soon as the child execs, so a parent that sleeps there has a child that did not.
+// vfork() until the child execs or ends: what only that thread could provide never comes. The proof comes from outside,
+// as for every wait: the kernel wakes the parent as soon as the child execs, so if the parent sleeps there, the child
+// has not exec'd.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -13,7 +14,7 @@ namespace forksight::rules {
 
 namespace {
 
-// The thread that is in vfork(), and the child for which it waits.
+// The thread that is in vfork(), and the child that it waits for.
 struct Suspended {
   model::ProcessId process = 0;
   const model::Wait* wait = nullptr;
@@ -35,7 +36,7 @@ std::vector<Suspended> find_suspended(const model::Model& model) {
   return found;
 }
 
-// The ring that the two are in, beginning with the child's own wait; empty if there is none.
+// The ring that contains both, beginning with the child's own wait; empty if there is none.
 cycles::Cycle find_ring(const std::vector<cycles::Cycle>& all, const Suspended& suspended) {
   for (const cycles::Cycle& cycle : all) {
     cycles::Cycle ring = cycle;
@@ -123,7 +124,7 @@ Finding describe(const Evidence& evidence, const Suspended& suspended, const cyc
     finding.outcome = is_beyond ? Outcome::kHang : Outcome::kMayHang;
   } else {
     finding = cycles::begin_finding("vfork-misuse", evidence, ring);
-    // A handler lets nobody out of vfork(), nor out of the wait for a lock.
+    // No signal handler ends vfork(), nor the wait for a lock.
     const auto via_lock = [](const cycles::Link& link) {
       return link.waker->via == "mutex" || link.waker->via == "rwlock" || link.waker->via == "vfork";
     };
@@ -158,8 +159,9 @@ Finding describe(const Evidence& evidence, const Suspended& suspended, const cyc
   }
   finding.fixes.push_back(
       {"In a child of vfork() do nothing but exec or _exit(): open, lock, look up and allocate before vfork()."});
-  finding.fixes.push_back({"posix_spawn(): as quick, and what the child needs is said beforehand, as file actions."});
-  finding.fixes.push_back({"fork(), where the child has work to do before it execs."});
+  finding.fixes.push_back(
+      {"Use posix_spawn(), which is as quick: tell it beforehand, as file actions, what the child needs."});
+  finding.fixes.push_back({"Use fork() where the child has work to do before it execs."});
   return finding;
 }
 
@@ -190,7 +192,7 @@ Finding describe(const Evidence& evidence, const model::VforkExit& made) {
       "statics have run while it goes on, they do not run again when it ends, and what its streams had in their "
       "buffers was written.");
   finding.fixes.push_back({"Call _exit() where exec failed in a child of vfork(): it runs no handlers.", true});
-  finding.fixes.push_back({"posix_spawn(): where exec fails it returns the error, and there is no child."});
+  finding.fixes.push_back({"Use posix_spawn(): if the exec fails, it returns the error, and there is no child."});
   return finding;
 }
 

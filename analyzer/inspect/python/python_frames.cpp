@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t kMostInterpreters = 64;
 constexpr std::size_t kMostThreads = 4096;
-constexpr std::size_t kMostFrames = 128;  // shown of a thread
+constexpr std::size_t kMostFrames = 128;  // shown for one thread
 constexpr std::size_t kMostSteps = 1024;  // looked at
 constexpr int kMostAttempts = 4;
 
@@ -26,7 +26,7 @@ class Reader {
       : image_(image), memory_(*image.memory), python_(python), layout_(python.layout), objects_(memory_, layout_) {}
 
   std::vector<PythonThread> read();
-  // There are thread states, or should be, but they are not what they must be.
+  // There are thread states, or should be, but their contents are impossible.
   bool is_strange() const { return is_strange_; }
 
  private:
@@ -59,12 +59,12 @@ std::vector<PythonThread> Reader::read() {
     read_interpreter(interpreter);
     interpreter = word(interpreter + layout_.interpreter_next);
   }
-  // Interpreters and states are listed last made first.
+  // Interpreters and states are listed in reverse order of their creation.
   std::ranges::reverse(threads_);
   return std::move(threads_);
 }
 
-// The thread state that has the GIL; 0: none.
+// The thread state that holds the GIL; 0: none.
 std::uint64_t Reader::gil_holder(std::uint64_t interpreter) const {
   const std::uint64_t gil =
       layout_.runtime_gil != 0 ? python_.runtime + layout_.runtime_gil : word(interpreter + layout_.interpreter_gil);
@@ -93,15 +93,15 @@ void Reader::add_thread(std::uint64_t state, std::uint64_t gil_holder) {
   thread.holds_gil = state == gil_holder;
   std::uint64_t code = 0;
   bool is_whole = false;
-  // A thread that runs may change its frames meanwhile.
+  // A running thread may change its frames during the read.
   for (int attempt = 0; attempt < kMostAttempts && !is_whole; ++attempt) {
     thread.stack = walk(innermost_frame(state), code);
     is_whole = !thread.stack.cut || thread.stack.frames.size() == kMostFrames;
   }
   if (!is_whole && !thread.stack.known()) is_strange_ = true;
   if (thread.stack.known()) thread.locals = objects_.local_names(code);
-  // A state that was made for a thread to come has the pointer of its maker; the threads of several interpreters have
-  // one each.
+  // A state that was made for a future thread has the pointer of its maker. A thread of several interpreters has a
+  // state in each.
   const auto known = std::ranges::find(threads_, thread.pointer, &PythonThread::pointer);
   if (known != threads_.end()) {
     known->holds_gil = known->holds_gil || thread.holds_gil;
@@ -114,8 +114,8 @@ void Reader::add_thread(std::uint64_t state, std::uint64_t gil_holder) {
   threads_.push_back(std::move(thread));
 }
 
-// Numbers that the process knows its threads by count where pointers are not known: they are of its own pid namespace,
-// and that of the thread that forked is old until Python's handler has run.
+// Numbers by which the process knows its threads are used if pointers are not known. They belong to the process's own
+// pid namespace, and that of the forking thread is out of date until Python's own handler has run.
 std::int32_t Reader::find_tid(std::uint64_t state, std::uint64_t pointer) const {
   const auto by_pointer = std::ranges::find(image_.threads, pointer, &image::Thread::fs_base);
   if (by_pointer != image_.threads.end()) return by_pointer->tid;
@@ -125,7 +125,7 @@ std::int32_t Reader::find_tid(std::uint64_t state, std::uint64_t pointer) const 
     });
   };
   const abi::ThreadLayout* const layout = abi::thread_layout(image_.libc.version);
-  // The kernel writes the child's own there in a fork.
+  // The kernel writes the child's own tid there in a fork.
   const auto in_pthread = layout == nullptr ? 0 : memory_.value<std::int32_t>(pointer + layout->tid).value_or(0);
   if (in_pthread > 0 && named(static_cast<std::uint64_t>(in_pthread))) return image_.tid_of(in_pthread);
   if (layout_.native_id == 0) return 0;
@@ -174,7 +174,7 @@ std::optional<model::Frame> Reader::read_frame(std::uint64_t frame, std::uint64_
   return shown;
 }
 
-// Of a code object that has copies of its instructions: those that the frame runs.
+// For a code object with several copies of its instructions: the copy that the frame runs.
 std::uint64_t Reader::find_instructions(std::uint64_t frame, std::uint64_t code, const PythonCode& of) const {
   const std::uint64_t copies = layout_.code_copies == 0 ? 0 : word(code + layout_.code_copies);
   if (copies == 0) return of.instructions;
@@ -187,7 +187,7 @@ std::uint64_t Reader::find_instructions(std::uint64_t frame, std::uint64_t code,
 int Reader::find_line(std::uint64_t frame, std::uint64_t of, const PythonCode& code) const {
   constexpr std::int64_t kUnit = 2;  // bytes of an instruction
   if (layout_.frame_line != 0) {
-    // Set while the thread is being traced.
+    // Set while the thread is traced by Python's own tracing.
     const auto line = memory_.value<std::int32_t>(frame + layout_.frame_line).value_or(0);
     if (line > 0) return line;
   }

@@ -1,6 +1,6 @@
-// Lines of Python of all threads of a process, from its memory alone: alive or in a core, CPython 3.9 to 3.15. Nothing
-// is executed in it and nothing of it needs to work. All of it is hostile input: time and memory are bounded, whatever
-// is there.
+// Python lines of all threads of a process, from its memory only, alive or in a core, for CPython 3.9 to 3.15. Nothing
+// is executed in the process, and nothing in it needs to work. All of its memory is hostile input: time and memory are
+// bounded, whatever it contains.
 #pragma once
 
 #include <cstdint>
@@ -15,21 +15,23 @@
 namespace forksight::inspect {
 
 struct PythonThread {
-  // 0: it is none of the image's threads. So are those that a fork left behind, until Python's own handler in the child
-  // forgets them (a fork by C code never comes to it): their stacks are what they did at the fork.
+  // 0: it is not a thread of the image. This includes threads that a fork left behind, until Python's own handler in
+  // the child forgets them (after a fork by C code, it never does). The stacks of these show what they did at the fork.
   std::int32_t tid = 0;
   std::uint64_t pointer = 0;  // pthread_self()
-  model::Stack stack;         // as collect::parse_python_stacks makes them; at most 128 frames. Empty: runs no Python
+  // as collect::parse_python_stacks makes them; at most 128 frames. Empty: it runs no Python code
+  model::Stack stack;
   bool holds_gil = false;
-  std::vector<std::string> locals;  // names of the innermost frame's, arguments first
+  std::vector<std::string> locals;  // of the innermost frame, arguments first
 };
 
-// One for each thread that has a state in an interpreter, first made first. If the process does not stand still, what
-// the threads that run are said to do may be of different moments. `limits`: why there are none, though it is_python.
+// One entry for each thread that has a state in an interpreter, in the order of their creation. If the process does not
+// stand still, the entries of running threads may show different moments. `limits` gets the reason if there are none
+// although the process is a Python.
 std::vector<PythonThread> read_python_threads(const image::Image& image, symbols::Symbolizer& symbols,
                                               std::vector<std::string>& limits);
 
-// The same of an interpreter that was found.
+// The same, for an interpreter that was found before.
 std::vector<PythonThread> read_python_threads(const image::Image& image, const PythonInterpreter& python,
                                               std::vector<std::string>& limits);
 

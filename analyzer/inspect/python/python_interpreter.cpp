@@ -16,7 +16,7 @@ constexpr std::string_view kExtension = ".cpython-3";
 
 bool is_program(std::string_view name) { return name == "python" || name.starts_with("python3"); }
 
-// Names of the files that may have the interpreter in them, the likeliest first.
+// Names of files that may contain the interpreter, the likeliest first.
 std::vector<std::string> hosts(const image::Image& image) {
   std::vector<std::string> names;
   const auto add = [&](std::string_view name) {
@@ -34,10 +34,10 @@ std::vector<std::string> hosts(const image::Image& image) {
 
 struct Version {
   int minor = 0;
-  bool is_release = true;  // or a candidate, laid out like one
+  bool is_release = true;  // otherwise a candidate with the same layout
 };
 
-// Py_Version, which there is since 3.11, is PY_VERSION_HEX: 0x030B07F0.
+// Py_Version exists since 3.11 and has the value of PY_VERSION_HEX: 0x030B07F0.
 std::optional<Version> decode_version(std::uint64_t hex) {
   constexpr unsigned kCandidate = 0xC;
   if (hex >> 24U != 3) return std::nullopt;
@@ -50,7 +50,8 @@ std::optional<Version> find_version(const image::Image& image, symbols::Symboliz
     if (const auto version = hex ? decode_version(*hex) : std::nullopt) return version;
   }
   if (const auto minor = python_minor_of_file(host)) return Version{*minor};
-  // A program that has the interpreter linked in. Extensions are of its version, unless they do not care.
+  // The interpreter is linked into the program. Its extensions have its version, unless they are independent of
+  // versions.
   for (const symbols::Module& module : image.modules) {
     if (model::base_name(module.path).find(kExtension) == std::string_view::npos) continue;
     if (const auto minor = python_minor_of_file(module.path)) return Version{*minor};

@@ -1,4 +1,4 @@
-// The CPython interpreter in a process: where its runtime state is, and how it is laid out.
+// The CPython interpreter in a process: where its runtime state is, and its layout.
 #pragma once
 
 #include <cstdint>
@@ -17,15 +17,15 @@ struct PythonInterpreter {
   PythonLayout layout;
 };
 
-// By the names of what it has mapped alone: costs nothing. CPython 3, of whatever version.
+// Judged only by the names of mapped files, which costs nothing. CPython 3 of any version.
 bool is_python(const image::Image& image);
 
-// nullopt: no interpreter, or none that can be read; then, if it is_python, `limits` gets a sentence that says why.
+// nullopt: there is no interpreter, or it cannot be read. In the second case `limits` gets a sentence with the reason.
 std::optional<PythonInterpreter> find_python(const image::Image& image, symbols::Symbolizer& symbols,
                                              std::vector<std::string>& limits);
 
-// What names of files say of the version: "libpython3.10.so.1.0", "python3.10", "_json.cpython-310-x86_64-linux-gnu.so"
-// are 10. nullopt: nothing.
+// The version according to a file name: 10 for "libpython3.10.so.1.0", "python3.10" and
+// "_json.cpython-310-x86_64-linux-gnu.so". nullopt: the name shows none.
 std::optional<int> python_minor_of_file(const std::string& path);
 
 }  // namespace forksight::inspect

@@ -1,4 +1,4 @@
-// Where CPython keeps what its own tracebacks are made of: offsets in its structures on x86-64 Linux, by version.
+// Where CPython keeps what its own tracebacks are made from: offsets in its structures on x86-64 Linux, by version.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@ namespace forksight::inspect {
 
 constexpr int kFirstPythonMinor = 9;  // 3.9
 constexpr int kLastPythonMinor = 15;
-constexpr int kFirstDescribedMinor = 13;  // from here on the interpreter tells its layout itself
+constexpr int kFirstDescribedMinor = 13;  // from this version on the interpreter describes its layout itself
 
 enum class PythonLines {
   kDeltas,     // 3.9: co_lnotab
@@ -18,7 +18,7 @@ enum class PythonLines {
   kLocations,  // 3.11 and later: co_linetable with columns
 };
 
-// Offset 0 in the fields that say "or 0": there is no such thing in this version.
+// Offset 0 in fields with the comment "or 0": this version has no such member.
 struct PythonLayout {
   int minor = 0;
   PythonLines lines = PythonLines::kLocations;
@@ -33,7 +33,7 @@ struct PythonLayout {
   std::uint64_t interpreter_gil = 0;  // pointer to a struct _gil_runtime_state, or 0
 
   // struct _gil_runtime_state
-  std::uint64_t gil_holder = 8;  // the last one: a PyThreadState*
+  std::uint64_t gil_holder = 8;  // the last holder: a PyThreadState*
   std::uint64_t gil_locked = 16;
 
   // PyThreadState
@@ -41,17 +41,17 @@ struct PythonLayout {
   std::uint64_t thread_interpreter = 16;
   std::uint64_t thread_id = 0;     // pthread_self()
   std::uint64_t native_id = 0;     // or 0
-  std::uint64_t thread_frame = 0;  // pointer to the innermost frame, or to the _PyCFrame that has it
+  std::uint64_t thread_frame = 0;  // pointer to the innermost frame, or to the _PyCFrame that points to it
   std::uint64_t has_cframe = 0;
   std::uint64_t cframe_frame = 0;
 
   // PyFrameObject up to 3.10, then _PyInterpreterFrame
   std::uint64_t frame_back = 0;
   std::uint64_t frame_code = 0;
-  std::uint64_t frame_instruction = 0;  // f_lasti, then a pointer into the code
-  std::uint64_t frame_line = 0;         // f_lineno, which counts unless it is 0; or 0
+  std::uint64_t frame_instruction = 0;  // f_lasti; in later versions a pointer into the code
+  std::uint64_t frame_line = 0;         // f_lineno, which is valid unless it is 0; or 0
   std::uint64_t frame_owner = 0;        // or 0
-  std::uint64_t frame_copy_index = 0;   // which of the code's copies of its instructions it runs; or 0
+  std::uint64_t frame_copy_index = 0;   // which copy of the code's instructions the frame runs; or 0
 
   // PyCodeObject
   std::uint64_t code_first_line = 0;
@@ -60,10 +60,10 @@ struct PythonLayout {
   std::uint64_t code_lines = 0;
   std::uint64_t code_instructions = 0;  // or 0
   std::uint64_t code_local_names = 0;   // a tuple
-  std::uint64_t code_local_kinds = 0;   // bytes, one a name; or 0: the names are of locals alone
-  std::uint64_t code_copies = 0;        // pointer to the count of copies of its instructions and to each; or 0
+  std::uint64_t code_local_kinds = 0;   // bytes, one for each name; or 0: the names are only those of locals
+  std::uint64_t code_copies = 0;        // pointer to the number of copies of its instructions and to each copy; or 0
 
-  // PyObject and what is made of it
+  // PyObject and types derived from it
   std::uint64_t object_type = 8;
   std::uint64_t type_name = 24;
   std::uint64_t bytes_size = 16;
@@ -72,16 +72,16 @@ struct PythonLayout {
   std::uint64_t tuple_items = 24;
   std::uint64_t string_length = 16;
   std::uint64_t string_state = 32;
-  unsigned string_kind_shift = 2;  // in the state; two bits above the width are "compact" and "ASCII"
-  std::uint64_t string_ascii = 0;  // characters, if they are all ASCII
+  unsigned string_kind_shift = 2;  // in the state; the two bits above the width are "compact" and "ASCII"
+  std::uint64_t string_ascii = 0;  // the characters, if they are all ASCII
   std::uint64_t string_other = 0;  // characters otherwise
 };
 
-// Of a release of CPython 3.9 to 3.12. nullopt: another version.
+// For a release of CPython 3.9 to 3.12. nullopt: another version.
 std::optional<PythonLayout> known_python_layout(int minor);
 
-// Of 3.13 to 3.15, which say themselves where things are: _Py_DebugOffsets, at the start of _PyRuntime. nullopt: there
-// is none there, or it is of another version, or no offset could be as it says.
+// For 3.13 to 3.15, which describe their layout themselves: _Py_DebugOffsets, at the start of _PyRuntime. nullopt:
+// there is no such table, it belongs to another version, or it contains an impossible offset.
 std::optional<PythonLayout> read_python_layout(const image::Memory& memory, std::uint64_t runtime);
 
 }  // namespace forksight::inspect

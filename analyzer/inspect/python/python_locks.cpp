@@ -7,24 +7,24 @@
 namespace forksight::inspect {
 namespace {
 
-// struct wait_entry of Python/parking_lot.c: no header has it and no table tells it. It was the same in 3.13.5, 3.14.10
-// and 3.15.2. The list of waiters goes through the entry, so that a layout of another kind does not pass for one.
-constexpr std::uint64_t kAwaitedBefore = 8;  // the address that is waited for, before the semaphore
+// struct wait_entry of Python/parking_lot.c: no header declares it and no table describes it. It was the same in
+// 3.13.5, 3.14.10 and 3.15.2. The list of waiters goes through the entry, so another layout is not mistaken for one.
+constexpr std::uint64_t kAwaitedBefore = 8;  // the awaited address lies before the semaphore
 struct Waiting {
   std::array<std::byte, 32> semaphore;  // sem_t
-  std::uint64_t next;                   // struct llist_node: of this address or of the head of the list
+  std::uint64_t next;                   // struct llist_node: of the same address, or of the head of the list
   std::uint64_t previous;
   std::uint8_t is_unparking;
 };
-constexpr std::uint64_t kNode = 32;  // of `next` in Waiting
+constexpr std::uint64_t kNode = 32;  // offset of `next` in Waiting
 constexpr std::uint64_t kPrevious = 8;
 
-// Bits of the byte of a PyMutex. Of an event that is not set yet kParked alone is set.
+// Bits of the byte of a PyMutex. An event that is not set yet has only kParked.
 constexpr std::uint8_t kLocked = 1;
 constexpr std::uint8_t kParked = 2;
 
-// PyMutex is the first member of a lock object. In an RLock, since 3.14, _PyRecursiveMutex follows with the thread that
-// has it, and how often.
+// PyMutex is the first member of a lock object. In an RLock, since 3.14, it belongs to a _PyRecursiveMutex, whose next
+// members are the thread that holds it, and how often.
 constexpr std::uint64_t kTypeBefore = 8;
 constexpr std::uint64_t kOwner = 8;
 constexpr std::uint64_t kCount = 16;

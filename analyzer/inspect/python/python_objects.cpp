@@ -20,7 +20,7 @@ constexpr std::uint8_t kLocalOrCell = 0x20 | 0x40;
 constexpr std::uint32_t kReplacement = 0xFFFD;
 
 void append_utf8(std::uint32_t character, std::string& text) {
-  // Half of a pair stands for a byte that was no UTF-8 (PEP 383).
+  // Half of a surrogate pair stands for a byte that was not UTF-8 (PEP 383).
   if (character > 0x10FFFF || (character >= 0xD800 && character <= 0xDFFF)) character = kReplacement;
   const auto add = [&](std::uint32_t byte) { text += static_cast<char>(byte); };
   const auto follow = [&](unsigned shift) { add(0x80U | ((character >> shift) & 0x3FU)); };

@@ -1,5 +1,5 @@
-// Strings, bytes and code objects of CPython, out of the memory of its process. What is no such object is empty; all
-// that is kept and read is bounded, over the reader's life.
+// Strings, bytes and code objects of CPython, read from the memory of their process. An object of another type reads as
+// empty. The total amount that is read and kept is bounded, over the reader's life.
 #pragma once
 
 #include <cstddef>
@@ -25,16 +25,16 @@ class PythonObjects {
  public:
   PythonObjects(const image::Memory& memory, const PythonLayout& layout) : memory_(memory), layout_(layout) {}
 
-  // Null: there is no code object. Cached; the pointer is good for as long as this is.
+  // Null: there is no code object. Cached; the pointer is valid for the life of this object.
   const PythonCode* code(std::uint64_t address);
-  // In the order of the code: arguments first.
+  // In the order of the code object: arguments first.
   std::vector<std::string> local_names(std::uint64_t code);
 
-  // Of at most `most` characters, the rest is left out. What is no character of UTF-8 is U+FFFD.
+  // At most `most` characters; the rest is left out. A character that is not valid in UTF-8 becomes U+FFFD.
   std::string string(std::uint64_t address, std::size_t most);
   std::vector<std::byte> bytes(std::uint64_t address, std::size_t most);
 
-  // Takes from what may be used in all; false: it was not enough.
+  // Takes `size` from the total that may be read; false: too little was left.
   bool spend(std::size_t size);
 
  private:
@@ -44,8 +44,8 @@ class PythonObjects {
 
   const image::Memory& memory_;
   const PythonLayout& layout_;
-  std::map<std::uint64_t, PythonCode> codes_;  // without a name and a file: no code object
-  std::uint64_t code_type_ = 0;                // once it is known
+  std::map<std::uint64_t, PythonCode> codes_;  // without a name and a file: not a code object
+  std::uint64_t code_type_ = 0;                // 0 until it is known
   std::size_t left_ = std::size_t{64} << 20U;
 };
 

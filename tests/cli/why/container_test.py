@@ -18,7 +18,7 @@ from pathlib import Path
 from namespaces import NAMESPACES, find_right
 from observed import LIMIT_S, processes
 
-# A root of its own with nothing but the program and its libraries.
+# A root folder with only the program and its libraries.
 ROOTED = """
 set -e
 mount -t tmpfs forksight-root "$1"

@@ -28,12 +28,12 @@ def forbid_ptrace():
     class Program(ctypes.Structure):
         _fields_ = [("length", ctypes.c_ushort), ("rules", ctypes.POINTER(Rule))]
 
-    # Load the number of the call; is it 101 (ptrace on x86-64)? Then the process is killed by SIGSYS.
+    # Load the number of the call. If it is 101 (ptrace on x86-64), SIGSYS kills the process.
     rules = (Rule * 4)(Rule(0x20, 0, 0, 0), Rule(0x15, 0, 1, 101), Rule(0x06, 0, 0, 0x80000000), Rule(0x06, 0, 0, 0x7FFF0000))
     program = Program(4, rules)
     if libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 or libc.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.byref(program)) != 0:
         os._exit(99)
-    # Of a forksight with AddressSanitizer: its search for leaks traces, too.
+    # For a forksight built with AddressSanitizer, whose search for leaks traces, too.
     os.environ["ASAN_OPTIONS"] = "detect_leaks=0"
 
 

@@ -1,17 +1,16 @@
-// program MODE: stays as it is told to, for `forksight why` to look at. It writes a byte when it is there, and hangs in
-// the way of the mode once it can read one.
+// program MODE: waits in the way of its mode, for `forksight why` to examine it. It writes a byte when it is ready, and
+// hangs once it can read a byte.
 //
 //   wait    is in read()
 //   private the same, protected from its own user
 //   hang    forks while a thread holds a mutex; after a byte the child locks it
 //   chain   the same, with one process more between the first and the one that hangs
-//
-// and, without being told to, in what somebody could still end:
+//   In the following modes it waits without having read a byte, and somebody could still end the wait:
 //
 //   mutex      locks a mutex that another thread holds, which waits for a signal
-//   semaphore  wants 2 of a System V semaphore that a child made 1 before it ended
+//   semaphore  wants 2 of a System V semaphore to which a child gave 1 before it ended
 //   messages   receives from a System V queue
-//   queue      receives from a POSIX queue that it has removed the name of
+//   queue      receives from a POSIX queue whose name it has removed
 //   fifo PATH  makes a FIFO, and opens it for reading
 #include <fcntl.h>
 #include <mqueue.h>

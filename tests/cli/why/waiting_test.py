@@ -22,7 +22,7 @@ class Waiting(unittest.TestCase):
             program.wait_quiet()
             done = FORKSIGHT.run(program.pid)
             self.assertEqual(done.returncode, 0, done.stderr)
-            self.assertIn("Not stuck for good", done.stdout)
+            self.assertIn("Not proven to be stuck", done.stdout)
             self.pid = program.pid
             return joined(done.stdout)
 

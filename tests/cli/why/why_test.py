@@ -100,7 +100,7 @@ class Refused(unittest.TestCase):
                         "only thread states are visible: 1 asleep, 0 running")
             if not as_user:
                 return
-            # Root may look into it.
+            # Root may examine it.
             self.assertEqual(FORKSIGHT.run(private.pid).returncode, 0)
 
 
@@ -182,7 +182,7 @@ class Looked(unittest.TestCase):
             self.addCleanup(end_all, [private, hung])
             hung.go_on()
             hung.wait_quiet()
-            for words in (["--all"], [private.pid, hung.pid]):  # one that cannot be looked at hides no other
+            for words in (["--all"], [private.pid, hung.pid]):  # one that cannot be examined does not hide the others
                 report, _ = FORKSIGHT.report(*words, before=as_user, path=path)
                 about = [one["pid"] for finding in report["findings"] for one in finding["processes"]]
                 self.assertIn(tree_of(hung.pid)[1], about)
@@ -201,7 +201,7 @@ class Looked(unittest.TestCase):
     def test_without_a_stop_nothing_is_traced(self):
         program = self.hung()
         self.assertEqual(rules(self.report(program.pid, "--no-stop", preexec_fn=forbid_ptrace)), ["orphaned-mutex"])
-        # The trap works: without the option there is a call to kill it for.
+        # The filter works: without the option there is a call for which it kills.
         self.assertEqual(FORKSIGHT.run(program.pid, preexec_fn=forbid_ptrace).returncode, -signal.SIGSYS)
 
     def test_one_that_is_traced_already(self):
@@ -267,7 +267,7 @@ class Watching(unittest.TestCase):
             program.popen.wait(LIMIT_S)
             status, out, err = self.end_of(watcher)
             self.assertEqual((status, out), (0, ""), err)
-            self.assertEqual(err, f"forksight: process {program.pid} has ended; nothing of it was seen to hang\n")
+            self.assertEqual(err, f"forksight: process {program.pid} has ended; forksight saw no hang of it\n")
 
     def test_it_ends_with_the_process_that_nobody_waits_for(self):
         with Program([PROGRAM, "wait"]) as program:

@@ -365,10 +365,10 @@ FORMS = [(re.compile(pattern + r"\.?$"), check) for pattern, check in (
     (r'The others were to come from the libgomp pool of the thread that forked, thread (?P<h>\d+)(?: "[^"]*")? of process (?P<p>\d+): '
      r"(?P<n>\d+) workers?", Reading.pool_of),
     (r'At the fork thread (?P<h>\d+)(?: "[^"]*")? of process (?P<p>\d+) had arrived there and waited for the others', Reading.had_arrived),
-    (WHO + r" had unlocked " + OBJECT + r", which was refused \(EPERM\) and left it locked", Reading.refused_unlock),
-    (r"In process (?P<p>\d+) that thread has it still(?:, and is now)?", Reading.has_it_still),
-    (r"It was forked from (?:process (?P<p>\d+)|its parent), which had (?P<least>at least )?(?P<n>\d+) threads? more: (?P<l>.+)", Reading.lost_threads),
-    (r"The fork or forks that led to it left behind (?:at least )?(?P<n>\d+) threads?: (?P<l>.+)", Reading.lost_on_the_way),
+    (WHO + r" had tried to unlock " + OBJECT + r", which was refused \(EPERM\) and left it locked", Reading.refused_unlock),
+    (r"In process (?P<p>\d+) that thread still holds it(?:, and is now)?", Reading.has_it_still),
+    (r"It was forked from (?:process (?P<p>\d+)|its parent), which had (?P<least>at least )?(?P<n>\d+) more threads?: (?P<l>.+)", Reading.lost_threads),
+    (r"The fork or forks that led to this process left behind (?:at least )?(?P<n>\d+) threads?: (?P<l>.+)", Reading.lost_on_the_way),
     (r'It was taken by thread (?P<h>\d+)(?: "[^"]*")?, which ended with it held; nobody can release it any more', Reading.ended_with_it),
     (r"It is locked, and its memory names task (?P<h>\d+) as the owner: no such task exists", Reading.gone_owner),
     (r'The forking thread, thread (?P<h>\d+)(?: "[^"]*")? of process (?P<p>\d+), had taken it and held it across fork\(\)', Reading.forker_held),
@@ -380,18 +380,18 @@ FORMS = [(re.compile(pattern + r"\.?$"), check) for pattern, check in (
 # These name nobody; that they fit the cause is what the verdict says.
 PLAIN = tuple(re.compile(text) for text in (
     r"fork\(\)(?: at \S+)? copied the lock in its locked state", r"The holder is known from the lock's own memory", r"A semaphore has no owner",
-    r"Which thread that was, its memory does not tell", r"The lost (?:writer|reader) ", r"What they wait for records no owner", r"Whoever was to wake it",
-    r"At the fork it was held by another thread", r"The child has none of these", r"That thread called fork\(\): ", r"Which lock, condition or future it is", r"Each of them ",
-    r"None of (?:those|them) ", r"Other threads of the process go on", r"A rwlock does not tell who its readers are", r"A rwlock counts its readers", r"A semaphore does not tell who took it",
+    r"The lock does not record which thread that was", r"The lost (?:writer|reader) ", r"What they wait for records no owner", r"The thread that should have woken it",
+    r"At the fork it was held by another thread", r"The child has none of these", r"That thread called fork\(\): ", r"It is not known which lock, condition or future this is", r"Each of them ",
+    r"None of (?:these|those|them) ", r"Other threads of the process go on", r"A rwlock does not record who its readers are", r"A rwlock counts its readers", r"A semaphore does not record who took it",
     r"The lock names thread \d+ as its owner, which this process does not have", r"fork\(\)(?: at \S+)? copied the lock as it was",
-    r"Who was to wake it is not known", r"Its memory names the number that this thread had", r"The writer waits until \d+ locks? for reading (?:is|are) given back",
-    r"There is no other thread that could be its reader", r"A lock for reading cannot be turned", r"Unless another thread unlocks it",
-    r"The thread that is to end needs a lock", r"The kernel does not look for rings", r"A pipe or socket takes a limited number",
-    r"It (?:was ended by|exited with)", r"That thread ended with the lock held", r"That it is robust does not help", r"_Fork\(\) runs no atfork handler",
-    r"Nobody is left to set it", r"Thread \d+ of (?:process|child) \d+ is in the middle of a task", r"A barrier opens when as many have come",
-    r"Its ancestor, process \d+, was forked", r"An ancestor of it was forked", r"These are workers of \d+ pools",
+    r"It is not known who should have woken it", r"The mutex names the id that this thread had", r"The writer waits until \d+ locks? for reading (?:is|are) given back",
+    r"There is no other thread that could be its reader", r"A lock for reading cannot be turned", r"Another thread could unlock it in place of its owner",
+    r"Before that thread can end, it needs a lock", r"The kernel does not look for rings", r"A pipe or socket takes a limited number",
+    r"It (?:was ended by|exited with)", r"That thread ended with the lock held", r"Being robust does not help here", r"_Fork\(\) runs no atfork handler",
+    r"Nobody is left to set it", r"Thread \d+ of (?:process|child) \d+ is in the middle of a task", r"A barrier opens when as many threads have arrived",
+    r"Its ancestor, process \d+, was forked", r"An ancestor of it was forked", r"The condition variables that these threads wait for show",
     r"The round still needs at least one more thread", r"libgomp has no atfork handler", r"fork\(\)(?: at \S+)? copied libgomp's note",
-    r"Had the fork been made inside of a parallel region", r"Before a new group of waiters can be woken", r"pthread_cond_destroy\(\) waits until", r"At the fork another thread", r"fork\(\)(?: at \S+)? copied the count of arrivals", r"Which lock it is, is not known",
+    r"A fork inside of a parallel region looks the same", r"Before a new group of waiters can be woken", r"pthread_cond_destroy\(\) waits until", r"At the fork another thread", r"fork\(\)(?: at \S+)? copied the count of arrivals", r"It is not known which lock that is",
 ))
 
 

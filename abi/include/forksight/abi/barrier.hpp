@@ -10,14 +10,14 @@ struct Barrier {
   static constexpr std::size_t kObjectBytes = 32;
 
   std::uint32_t in;     // arrivals so far
-  std::uint32_t round;  // arrivals of the rounds that are complete
+  std::uint32_t round;  // arrivals of the complete rounds
   std::uint32_t count;
   std::int32_t shared;
   std::uint32_t out;  // arrivals that have left
 
   constexpr std::uint32_t pending() const { return in - round; }
-  // Who has arrived and not left. Who destroys the barrier makes `out` what it would be if all had left that the
-  // counter has room for, and waits for those who have not.
+  // The number of threads that have arrived and not left. A thread that destroys the barrier sets `out` to the value
+  // that it would have if all threads of the counter's range had left, and waits for those that have not.
   constexpr std::uint32_t inside() const {
     constexpr std::uint32_t kThreshold = UINT32_MAX / 2;
     if (out <= in || count == 0) return in - out;

@@ -1,11 +1,10 @@
 // pthread_cond_t: sysdeps/nptl/bits/thread-shared-types.h, nptl/pthread_cond_common.c. Waiters are in one of two
-// groups: G1, which signals go to, and G2, which new waiters join.
-//
-// Up to glibc 2.40 each group counts who is inside of it (__g_refs), and a signal that switches groups waits until the
-// old G1 is empty. 2.41 has no such counts, the fields behind them moved by eight bytes, and __g1_start lost its lowest
-// bit. The branches of 2.38, 2.39 and 2.40 have got that change since their release, and distributions have given it
-// to older versions: so the version does not tell. pthread_cond_init() shows which one it is, by where it puts a flag;
-// so does the first thing that pthread_cond_signal() reads.
+// groups: G1, which gets the signals, and G2, which new waiters join.
+//   Up to glibc 2.40 each group counts the threads inside of it (__g_refs), and a signal that switches groups waits
+//   until the old G1 is empty. 2.41 has no such counts, the fields behind them moved by eight bytes, and __g1_start
+//   lost its lowest bit. The branches of 2.38, 2.39 and 2.40 have got that change since their release, and
+//   distributions have added it to older versions. So the version does not show which layout it is. pthread_cond_init()
+//   shows it by the place of a flag; so does the first word that pthread_cond_signal() reads.
 #pragma once
 
 #include "forksight/abi/glibc.hpp"
@@ -13,7 +12,7 @@
 namespace forksight::abi {
 
 struct ConditionLayout {
-  std::uint8_t references;  // 0: it has none
+  std::uint8_t references;  // 0: there is none
   std::uint8_t sizes;
   std::uint8_t g1_size;
   std::uint8_t wrefs;
@@ -40,13 +39,13 @@ constexpr ConditionKind kind_by_wrefs(std::size_t offset) {
   return offset == kConditionWithoutReferences.wrefs ? ConditionKind::kWithoutReferences : ConditionKind::kUnknown;
 }
 
-// The same for both layouts. All zero is one that nobody has waited for.
+// The same for both layouts. All zero: no thread has waited for it yet.
 struct Condition {
-  std::uint64_t wseq;           // waiters so far << 1 | index of G2
+  std::uint64_t wseq;           // number of waiters so far << 1 | index of G2
   std::uint64_t g1_start;       // position of G1's first waiter
-  std::uint32_t references[2];  // waiters inside of a group << 1; 0 where the layout has none
-  std::uint32_t sizes[2];       // those not signalled yet; G2's is relative
-  std::uint32_t g1_size;        // of G1 when it began << 2
+  std::uint32_t references[2];  // waiters inside of a group << 1; 0 if the layout has none
+  std::uint32_t sizes[2];       // waiters that were not signalled yet; G2's value is relative
+  std::uint32_t g1_size;        // size of G1 when it began << 2
   std::uint32_t wrefs;          // waiters << 3 | a destroyer waits | clock | process-shared
 
   static constexpr std::uint32_t kShared = 1;
@@ -73,7 +72,7 @@ inline Condition load_condition(const ConditionLayout& layout, const void* memor
   return condition;
 }
 
-// The rest of the memory, where signals are kept, stays as it is.
+// The rest of the memory, which contains the signals, stays unchanged.
 inline void store_condition(const ConditionLayout& layout, const Condition& condition, void* memory) {
   auto* const bytes = static_cast<unsigned char*>(memory);
   const auto put = [&](std::size_t at, const auto& value) { __builtin_memcpy(bytes + at, &value, sizeof value); };

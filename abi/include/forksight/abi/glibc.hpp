@@ -1,8 +1,7 @@
-// Which glibc a process has, and what of its layouts is known by that. All layouts here are of x86-64.
-//
-// These headers are read by the shim, so they need nothing but fixed-width integers, and allocate nothing. Each layout
-// says for which versions it was compared with glibc's sources; of another version nothing is known, and whoever asks
-// must say so and not guess.
+// Which glibc a process has, and which layouts are known for it. All layouts here are for x86-64.
+//   The shim reads these headers, so they need only fixed-width integers, and allocate nothing. Each layout names the
+//   versions for which it was compared with glibc's sources. Nothing is known about other versions, and callers must
+//   then report that, and must not guess.
 #pragma once
 
 #include <cstddef>
@@ -30,8 +29,8 @@ struct Versions {
   }
 };
 
-// "2.36", or "2.42.9000" of a version that is being developed, as gnu_get_libc_version() says it. Not known: anything
-// else. `text` may be null.
+// "2.36", or "2.42.9000" for a version in development, in the form of gnu_get_libc_version(). Any other text is not
+// known. `text` may be null.
 constexpr Version parse_version(const char* text) {
   unsigned numbers[2] = {};
   for (unsigned& number : numbers) {
@@ -46,17 +45,17 @@ constexpr Version parse_version(const char* text) {
   return {static_cast<std::uint8_t>(numbers[0]), static_cast<std::uint8_t>(numbers[1])};
 }
 
-// Which of its two layouts a condition variable has (condition.hpp). The version does not tell: distributions have
-// given the new one to old versions.
+// Which of its two layouts a condition variable has (condition.hpp). The version does not show it, because
+// distributions have given the new layout to old versions.
 enum class ConditionKind : std::uint8_t { kUnknown = 0, kWithReferences = 1, kWithoutReferences = 2 };
 
-// What is known of the libc of a process.
+// What is known about the libc of a process.
 struct Libc {
   Version version;
   ConditionKind condition = ConditionKind::kUnknown;
 };
 
-// A structure out of memory that may be misaligned and may change meanwhile.
+// Copies a structure from memory that may be misaligned and may change meanwhile.
 template <class T>
 inline T load(const void* memory) {
   T value;

@@ -5,20 +5,20 @@
 
 namespace forksight::abi {
 
-// All zero is one that is free.
+// All zero: the mutex is free.
 struct Mutex {
   static constexpr Versions kVersions{{2, 28}, {2, 43}};
 
-  std::uint32_t lock;  // 0 free, 1 held, 2 held and waited for; see is_held() for the other kinds
+  std::uint32_t lock;  // 0 free, 1 held, 2 held and waited for; for other kinds see is_held()
   std::uint32_t count;
   std::int32_t owner;
   std::uint32_t users;
   std::uint32_t kind;
   std::uint32_t spins;
-  std::uint64_t list_previous;  // robust: its place among what its owner holds
+  std::uint64_t list_previous;  // robust: its link in the list of mutexes that its owner holds
   std::uint64_t list_next;
 
-  // Bits of `kind`. Above them are those that lock elision sets at the first use.
+  // Bits of `kind`. Above them are bits that lock elision sets at the first use.
   static constexpr std::uint32_t kTypeBits = 3;
   static constexpr std::uint32_t kRobust = 0x10;
   static constexpr std::uint32_t kPriorityInherit = 0x20;
@@ -27,8 +27,8 @@ struct Mutex {
   static constexpr std::uint32_t kAttributes = 0xff;
   static constexpr std::uint32_t kElision = 0x300;
 
-  // Of `lock`. Robust and priority-inheriting mutexes keep the owner's tid there, with the kernel's bits above; those
-  // with priority protection their ceiling, also while they are free.
+  // Bits of `lock`. Robust and priority-inheriting mutexes have the owner's tid there, with the kernel's bits above it;
+  // mutexes with priority protection have their ceiling there, also while they are free.
   static constexpr std::uint32_t kTidBits = 0x3fff'ffff;
   static constexpr std::uint32_t kCeilingBits = 0xfff8'0000;
   static constexpr std::uint32_t kContended = 2;
@@ -39,22 +39,22 @@ struct Mutex {
   constexpr bool is_robust() const { return (kind & kRobust) != 0; }
   constexpr bool is_pi() const { return (kind & kPriorityInherit) != 0; }
   constexpr bool has_ceiling() const { return (kind & kPriorityProtect) != 0; }
-  // pthread_mutex_init() sets it for every robust mutex: of those it says nothing.
+  // pthread_mutex_init() sets it for every robust mutex, so for these it means nothing.
   constexpr bool is_shared() const { return (kind & kShared) != 0; }
   constexpr bool has_tid_in_lock() const { return is_robust() || is_pi(); }
-  // Unlocking it, or taking it again, compares the caller's tid with the owner's. Those with priority protection do so
-  // by their type, like ordinary ones.
+  // Unlocking it, or locking it again, compares the caller's tid with the owner's. Mutexes with priority protection do
+  // so depending on their type, like ordinary ones.
   constexpr bool checks_owner() const {
     return type() == Type::kRecursive || type() == Type::kErrorcheck || has_tid_in_lock();
   }
 
-  // Whose holder has ended is free for the next one: the kernel has cleared the tid, and set a bit for it.
+  // A robust mutex whose holder has ended is free for the next thread: the kernel has cleared the tid, and set a bit.
   constexpr bool is_held() const {
     if (has_tid_in_lock()) return (lock & kTidBits) != 0;
     return (has_ceiling() ? lock & ~kCeilingBits : lock) != 0;
   }
-  // The tid of the holder. 0 between the instant that it takes the lock and its next instructions, but for the kinds
-  // that have it in the lock itself.
+  // The tid of the holder. It is 0 for a few instructions after the holder takes the lock, except for kinds that have
+  // the tid in the lock itself.
   constexpr std::int32_t holder() const {
     if (!is_held()) return 0;
     return owner == 0 && has_tid_in_lock() ? static_cast<std::int32_t>(lock & kTidBits) : owner;

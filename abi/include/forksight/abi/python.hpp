@@ -1,4 +1,5 @@
-// How CPython 3.13 and later describes itself: _Py_DebugOffsets, at the start of _PyRuntime. And its tables of lines.
+// The description that CPython 3.13 and later contains of its own layout: _Py_DebugOffsets, at the start of _PyRuntime.
+// Also its tables of lines.
 #pragma once
 
 #include <cstddef>
@@ -8,8 +9,8 @@ namespace forksight::abi {
 
 inline constexpr char kPythonCookie[8] = {'x', 'd', 'e', 'b', 'u', 'g', 'p', 'y'};
 
-// _Py_DebugOffsets, up to what is needed: Include/internal/pycore_runtime.h of 3.13, pycore_debug_offsets.h of 3.14 and
-// 3.15. All are 64-bit words. The parts that every version has alike come first.
+// _Py_DebugOffsets, as far as it is needed: Include/internal/pycore_runtime.h of 3.13, pycore_debug_offsets.h of 3.14
+// and 3.15. All members are 64-bit words. The parts that are the same in every version come first.
 struct PythonHeadOffsets {
   char cookie[8];
   std::uint64_t version;  // PY_VERSION_HEX
@@ -62,7 +63,7 @@ struct PythonOffsets13 {
 };
 static_assert(sizeof(PythonOffsets13) == 8 * 71);
 
-// Without the GIL each thread may have a copy of the instructions: "thread-local bytecode".
+// Without the GIL each thread may have its own copy of the instructions: "thread-local bytecode".
 struct PythonInterpreterOffsets14 {
   std::uint64_t size, id, next, threads_head, threads_main, gc, imports_modules, sysdict, builtins, ceval_gil;
   std::uint64_t gil, gil_enabled, gil_locked, gil_holder, code_object_generation, instructions_generation;
@@ -132,7 +133,7 @@ static_assert(sizeof(PythonOffsets15) == 8 * 93);
 inline constexpr std::uint64_t kHighestPythonOffset = 1 << 20;  // PyInterpreterState of 3.13 has 0.3 MB
 inline constexpr std::uint64_t kPythonUtf8Fields = 16;          // what PyCompactUnicodeObject adds to PyASCIIObject
 
-// Each member lies within its structure. So a table that is of another version than it says is not believed.
+// Each member lies within its structure. So a table that belongs to another version than it claims is rejected.
 template <class Offsets>
 constexpr bool is_consistent(const Offsets& offsets) {
   const auto fits = [](std::uint64_t size, auto... members) {
@@ -157,28 +158,28 @@ constexpr bool is_consistent(const Offsets& offsets) {
          fits(offsets.unicode.size, offsets.unicode.state, offsets.unicode.length, offsets.unicode.ascii_size);
 }
 
-// What no table tells: struct _PyUnicodeObject_state in unicodeobject.h has the width of a character from this bit on,
-// "compact" and "ASCII" above it.
+// No table contains this: struct _PyUnicodeObject_state in unicodeobject.h has the width of a character from this bit
+// on, and "compact" and "ASCII" above it.
 constexpr unsigned python_string_kind_shift(int minor, bool is_free_threaded) {
   return minor >= 14 && is_free_threaded ? 8 : 2;
 }
 
-// A frame between C and Python: no function of the program's. FRAME_OWNED_BY_CSTACK is 3 up to 3.13 and 4 in 3.14,
-// where FRAME_OWNED_BY_INTERPRETER is 3.
+// A frame between C and Python, which is not a function of the program. FRAME_OWNED_BY_CSTACK is 3 up to 3.13 and 4 in
+// 3.14, where FRAME_OWNED_BY_INTERPRETER is 3.
 inline constexpr std::uint8_t kFirstPythonShimOwner = 3;
 
-// The lowest bits of a reference in a frame say how it is counted, since 3.14.
+// Since 3.14 the lowest bits of a reference in a frame say how it is counted.
 inline constexpr std::uint64_t kPythonReferenceBits = 3;
 
-// The line of the instruction at `address`, in bytes from the code's first, by co_linetable of 3.11 and later:
-// Objects/locations.md. `byte_at(i)` is byte i of the table, or -1 behind its end. 0: none, or not known.
-//
-// The table has entries of a head, which alone has bit 7, and more bytes. In the head: the form, and for how many
-// instructions less one.
+// The line of the instruction at `address`, in bytes from the code's first instruction, from co_linetable of 3.11 and
+// later: Objects/locations.md. `byte_at(i)` is byte i of the table, or -1 after its end. 0: none, or not known.
+//   Each entry of the table has a head, the only byte with bit 7 set, and further bytes. The head contains the form of
+//   the entry, and the number of instructions minus one.
 template <class ByteAt>
 constexpr int find_python_location(ByteAt byte_at, int first_line, std::int64_t address) {
   constexpr int kUnit = 2;  // bytes of an instruction
-  // A signed number in groups of six bits, the lowest first; bit 6: more follow. Its sign is in the lowest bit.
+  // A signed number in groups of six bits, the lowest group first; bit 6 means that more follow. The sign is in the
+  // lowest bit.
   const auto read_signed = [&](std::size_t index) {
     std::uint64_t value = 0;
     for (unsigned shift = 0; shift < 36; shift += 6, ++index) {

@@ -8,9 +8,9 @@ namespace forksight::abi {
 struct Rwlock {
   static constexpr Versions kVersions{{2, 28}, {2, 43}};
 
-  std::uint32_t readers;  // their number, and the bits below
+  std::uint32_t readers;  // the number of readers, and the bits below
   std::uint32_t writers;
-  std::uint32_t wrphase_futex;  // readers sleep here, and the writer that is next
+  std::uint32_t wrphase_futex;  // readers sleep here, and the next writer
   std::uint32_t writers_futex;  // further writers
   std::uint32_t pad[2];
   std::int32_t cur_writer;  // tid
@@ -21,17 +21,18 @@ struct Rwlock {
   std::uint32_t padding;
 
   static constexpr std::uint32_t kWritePhase = 1;
-  static constexpr std::uint32_t kWriteLocked = 2;  // a writer has it, or is the next one
-  static constexpr std::uint32_t kReadersWait = 4;  // readers sleep on `readers`, behind a writer that waits
+  static constexpr std::uint32_t kWriteLocked = 2;  // a writer holds it, or is the next one
+  static constexpr std::uint32_t kReadersWait = 4;  // readers sleep on `readers`, behind a waiting writer
   static constexpr unsigned kReaderShift = 3;
   static constexpr std::uint32_t kFutexUsed = 2;  // of the futexes
   static constexpr std::uint32_t kMostFlags = 2;
-  static constexpr std::uint32_t kQueues = 2;  // of the flags: a reader waits behind a writer that waits; 1 does not
+  // of the flags: a reader waits behind a waiting writer; kind 1 does not
+  static constexpr std::uint32_t kQueues = 2;
 
   constexpr std::uint32_t reader_count() const { return readers >> kReaderShift; }
   constexpr bool is_write_phase() const { return (readers & kWritePhase) != 0; }
   constexpr bool is_write_locked() const { return (readers & kWriteLocked) != 0; }
-  // The phase alone says nothing: the last writer leaves it behind.
+  // The phase alone means nothing, because the last writer leaves it behind.
   constexpr bool is_taken() const { return reader_count() != 0 || is_write_locked(); }
 };
 static_assert(sizeof(Rwlock) == 56);

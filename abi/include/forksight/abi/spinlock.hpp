@@ -1,4 +1,4 @@
-// pthread_spinlock_t of x86: sysdeps/x86_64/nptl/pthread_spin_lock.S. Other processors have 0 for a free one.
+// pthread_spinlock_t of x86: sysdeps/x86_64/nptl/pthread_spin_lock.S. Other processors use 0 for a free lock.
 #pragma once
 
 #include "forksight/abi/glibc.hpp"
@@ -11,7 +11,7 @@ struct Spinlock {
 
   std::int32_t value = kFree;
 
-  // Each thread that tries takes one away; only the first one finds it free.
+  // Each thread that tries subtracts one; only the first one finds the lock free.
   constexpr bool is_held() const { return value <= 0; }
 };
 static_assert(sizeof(Spinlock) == 4);

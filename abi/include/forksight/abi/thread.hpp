@@ -1,5 +1,5 @@
-// struct pthread, to which pthread_self() points: nptl/descr.h. It begins with a tcbhead_t of 704 bytes: two words of
-// the first three are its own address.
+// struct pthread, to which pthread_self() points: nptl/descr.h. It begins with a tcbhead_t of 704 bytes. Two of its
+// first three words are its own address.
 #pragma once
 
 #include "forksight/abi/glibc.hpp"
@@ -10,34 +10,34 @@ inline constexpr std::size_t kSelfInThread = 16;
 
 struct ThreadLayout {
   Versions versions;
-  std::uint16_t list;             // its place in the ring of stacks of its kind: next, previous
+  std::uint16_t list;             // its links in the ring of stacks of its kind: next, previous
   std::uint16_t tid;              // the kernel's number of the thread
   std::uint16_t cancel_handling;  // flags
-  std::uint16_t stack_owner;      // who made the stack
+  std::uint16_t stack_owner;      // who allocated the stack
   std::uint16_t stack_owner_bytes;
-  std::uint16_t stack_of_user;  // the value there for a stack that the program made
+  std::uint16_t stack_of_user;  // the value of stack_owner for a stack that the program allocated
   std::uint16_t start_routine;
   std::uint16_t argument;
-  // The kernel clears `tid` when the thread has ended, and wakes who waits for it there: pthread_join() does.
+  // The kernel clears `tid` when the thread has ended, and wakes threads that wait for it, which pthread_join() does.
   bool is_joined_by_tid;
 };
 
 inline constexpr ThreadLayout kThreadLayouts[] = {
     {{{2, 28}, {2, 35}}, 0x2c0, 0x2d0, 0x308, 0x612, 1, 1, 0x640, 0x648, true},
-    // The offset of the CPU clock, unused for long, was removed.
+    // The offset of the CPU clock, long unused, was removed.
     {{{2, 36}, {2, 41}}, 0x2c0, 0x2d0, 0x308, 0x612, 1, 1, 0x638, 0x640, true},
     // The flag for the program's own stack became an enum.
     {{{2, 42}, {2, 42}}, 0x2c0, 0x2d0, 0x308, 0x614, 4, 2, 0x640, 0x648, true},
-    // Threads are joined by a state of their own.
+    // Threads are joined by a separate state.
     {{{2, 43}, {2, 43}}, 0x2c0, 0x2d0, 0x308, 0x614, 4, 2, 0x640, 0x648, false},
 };
-inline constexpr std::size_t kThreadBytes = 0x6a0;  // less than any of them has, and more than all offsets
+inline constexpr std::size_t kThreadBytes = 0x6a0;  // each of these structures is larger, and all offsets are smaller
 
-// Of `cancel_handling`: the thread is ending, or has ended.
+// Bits of `cancel_handling`: the thread is ending, or has ended.
 inline constexpr std::uint32_t kExitingOrTerminated = 0x30;
 
-// Of `cancel_handling`: the thread cannot be cancelled; it can be cancelled at any instruction. glibc 2.34 and 2.35 keep
-// these two elsewhere.
+// Bits of `cancel_handling`: the thread cannot be cancelled; it can be cancelled at any instruction. glibc 2.34 and
+// 2.35 have these two elsewhere.
 inline constexpr std::uint32_t kCancelDisabled = 0x1;
 inline constexpr std::uint32_t kCancelAsynchronous = 0x2;
 inline constexpr Versions kWithoutCancelFlags{{2, 34}, {2, 35}};

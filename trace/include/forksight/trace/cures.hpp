@@ -1,4 +1,5 @@
-// Which cures are on, as the command asks and the shim reads: "auto", "none", or names of cures.def, with commas.
+// Which cures are on, as the command requests and the shim reads: "auto", "none", or names of cures.def, separated by
+// commas.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +15,7 @@ enum class Cure : std::uint32_t {
 struct CureTerms {
   const char* name;
   bool is_sound;
-  std::uint32_t value;  // where the name stands alone; 0: it takes none
+  std::uint32_t value;  // the value if the name stands alone; 0: the cure takes none
   const char* unit;
   const char* words;
 };
@@ -40,13 +41,14 @@ struct CureSet {
   }
 };
 
-// The word of a list that is no cure; null: all of it was understood.
+// The word of a list that is not a cure; null: the whole list is valid.
 struct CureMistake {
   const char* word = nullptr;
   std::size_t bytes = 0;
 };
 
-// Adds what `text` names. `text` may be null. No allocation, no locale; the shim reads its environment with it.
+// Adds the cures that `text` names. `text` may be null. No allocation, no locale, because the shim reads its
+// environment with it.
 constexpr CureMistake read_cures(const char* text, CureSet& out) {
   constexpr std::uint32_t kMostValue = 1'000'000;
   const auto is_word = [](const char* at, const char* end, const char* word) {

@@ -1,12 +1,12 @@
-// The part of the trace format about how children ended.
+// The part of the trace format about the ends of children.
 #pragma once
 
 #include <cstdint>
 
 namespace forksight::trace {
 
-// The writer has waited for a child that a signal ended which tells of a crash: SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP,
-// SIGSYS or SIGABRT.
+// The writer has waited for a child that ended by a signal of a crash: SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS
+// or SIGABRT.
 struct ChildEndRecord {
   std::int32_t child;   // pid
   std::int32_t status;  // as of wait(2)

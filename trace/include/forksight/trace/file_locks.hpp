@@ -1,6 +1,6 @@
-// The part of the trace format about locks of files that were held at a fork. Those of fcntl() and lockf() belong to
-// the process and are not the child's; those of flock() and of open file descriptions (F_OFD_SETLK) are of both, and
-// either may release them. Included by format.hpp.
+// The part of the trace format about file locks that were held at a fork. Locks of fcntl() and lockf() belong to the
+// process and the child does not have them. Locks of flock() and of open file descriptions (F_OFD_SETLK) belong to
+// both, and either may release them. Included by format.hpp.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +10,9 @@ namespace forksight::trace {
 enum class FileLockKind : std::uint32_t { kPosix = 1, kFlock = 2, kOfd = 3 };
 
 enum class FileLockEvent : std::uint32_t {
-  kForeignUnlock = 1,  // kPosix: a child unlocked what, as the kernel says, its parent has locked and it has not
+  kForeignUnlock = 1,  // kPosix: a child unlocked a lock that, according to the kernel, its parent has and it has not
   kReleased = 2,  // kFlock, kOfd: a child released the lock; its parent had the file open, and the lock, until then
-  kMissed = 3,    // kFlock, kOfd: who took the lock releases it, and it is not there any more
+  kMissed = 3,    // kFlock, kOfd: the process that took the lock releases it, but had already lost it
 };
 
 enum FileLockFlag : std::uint32_t {
@@ -32,8 +32,8 @@ struct FileLockRecord {
   FileLockKind kind;
   FileLockEvent event;
   std::int32_t fd;
-  std::int32_t owner;   // pid of who took the lock
-  std::int32_t other;   // kMissed: pid of who has a lock of the file that excludes it, 0: nobody
+  std::int32_t owner;   // pid of the process that took the lock
+  std::int32_t other;   // kMissed: pid of a process with a lock of the file that excludes it; 0: none
   std::uint32_t flags;  // FileLockFlag
   std::uint32_t path_bytes;
   std::uint32_t reserved;

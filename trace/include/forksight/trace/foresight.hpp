@@ -1,14 +1,12 @@
-// The records of what has not happened yet: in which order threads take locks (FORKSIGHT_LOCK_ORDER), and for how long
-// other threads had a lock that a child needs (FORKSIGHT_PREDICT). Part of the trace format: see format.hpp.
-//
-// Locks have a number, since an address does not tell one lock from the next that is made there: it is unique in a
-// process and the processes that are forked from it.
-//
-// Threads have a life. Its process has a clock that goes on by one whenever a thread is made, joined, or seen for the
-// first time. A thread's moment is what that clock said when the thread last made or joined another one, or began. So
-// what a thread does at a moment below a child's birth was done before that child began, and what it does at the moment
-// of a join or later was done after the joined thread had ended. Moments of two threads say nothing else about each
-// other.
+// Records of what has not happened yet: in which order threads take locks (FORKSIGHT_LOCK_ORDER), and how long other
+// threads held a lock that a child needs (FORKSIGHT_PREDICT). Part of the trace format: see format.hpp.
+//   Locks have numbers, because an address does not distinguish a lock from the next one at the same place. A number is
+//   unique in a process and the processes that are forked from it.
+//   Threads have lives. A process has a clock that advances by one whenever a thread is made, joined, or seen for the
+//   first time. The moment of a thread is the time of that clock when the thread began, or last made or joined another
+//   one. So what a thread does at a moment below a child's birth comes before that child's start. What it does at the
+//   moment of a join, or later, comes after the end of the joined thread. Moments of two threads say nothing else about
+//   each other.
 #pragma once
 
 #include <cstddef>
@@ -18,14 +16,14 @@ namespace forksight::trace {
 
 enum LifeFlag : std::uint32_t {
   kLifeBegun = 1,       // the thread runs, or has run
-  kLifeUnfollowed = 2,  // whether it was joined is not known: there was no room to remember its pthread_t
+  kLifeUnfollowed = 2,  // it is not known whether it was joined: there was no room to remember its pthread_t
 };
 
-// A thread. Written by whoever makes it.
+// A thread. Written by the thread that makes it.
 struct ThreadLifeRecord {
   std::uint64_t creator;  // ref to kThreadLife, 0: not known, or none
-  std::uint64_t born;     // the creator's moment from then on
-  std::uint64_t joined;   // changes in place: the joiner's moment from then on; 0: not joined
+  std::uint64_t born;     // the creator's moment from its birth on
+  std::uint64_t joined;   // changes in place: the joiner's moment from the join on; 0: not joined
   std::uint64_t joiner;   // changes in place, before `joined`: ref to kThreadLife
   std::uint32_t flags;    // changes in place: LifeFlag
   std::uint32_t reserved;
@@ -37,17 +35,16 @@ static_assert(offsetof(ThreadLifeRecord, joined) == 16);
 struct OrderGate {
   std::uint64_t number;
   std::uint32_t shared;  // 1: held to read
-  std::uint32_t inner;   // 1: of a kind that makes no orders itself, and taken after `held`
+  std::uint32_t inner;   // 1: a lock of a kind for which no orders are recorded, taken after `held`
 };
 static_assert(sizeof(OrderGate) == 16);
 
 inline constexpr std::uint32_t kOrderMoments = 8;
 
-// A thread that held one lock acquired another, by a call that waits until it has it. One record for each thread, pair
-// and set of locks that were held; `times` and the moments change in place. Tail: `gates` OrderGate.
-//
-// `held` and `held_number` are 0 where a writer holds nothing, or nothing that is followed, and takes a rwlock that
-// prefers writers: readers wait for it while it waits.
+// A thread that held one lock acquired another, by a call that waits until it has it. One record for each thread, pair,
+// and set of held locks; `times` and the moments change in place. Tail: `gates` OrderGate.
+//   `held` and `held_number` are 0 if a writer holds no followed lock and takes a rwlock that prefers writers: readers
+//   wait for it while it waits.
 struct LockOrderRecord {
   std::uint64_t life;    // ref to kThreadLife
   std::uint64_t thread;  // ref to kThread
@@ -58,9 +55,10 @@ struct LockOrderRecord {
   std::uint64_t held_stack;  // refs to kStack, 0: none
   std::uint64_t taken_stack;
   std::uint64_t times;
-  std::uint64_t moments[kOrderMoments];  // when it did; the last that is used is the latest, whatever came before it
-  std::uint32_t used;                    // of `moments`
-  std::uint32_t held_kind;               // LockKind
+  // the moments of these acquisitions; the last used entry is the latest one, whatever came before it
+  std::uint64_t moments[kOrderMoments];
+  std::uint32_t used;       // of `moments`
+  std::uint32_t held_kind;  // LockKind
   std::uint32_t taken_kind;
   std::uint32_t gates;
   std::uint32_t flags;  // OrderFlag
@@ -74,23 +72,23 @@ enum OrderFlag : std::uint32_t {
 
 inline constexpr std::uint32_t kTimeSlices = 16;
 
-// A forked process took a lock that was free at its fork, and that other threads of its parent had had at other times.
-// All ticks are of one clock: their ratios are what counts. Times are those of all other threads of that process, also
-// of those that have ended since; `threads` lived at the fork.
+// A forked process took a lock that was free at its fork, and that other threads of its parent had held at other times.
+// All ticks are of one clock, and only their ratios matter. Times are those of all other threads of the parent,
+// including threads that have ended since; `threads` lived at the fork.
 struct RacyTouchRecord {
   std::uint64_t fork;          // ref to kFork
   std::uint64_t lock;          // address
   std::uint64_t stack;         // ref to kStack of the caller
-  std::uint64_t holder;        // ref to kThread: of the threads that lived at the fork, the one that had it longest
+  std::uint64_t holder;        // ref to kThread: of the threads that lived at the fork, the one that held it longest
   std::uint64_t held_stack;    // ref to kStack where that thread took it
-  std::uint64_t held_ticks;    // by all threads but the forking one
+  std::uint64_t held_ticks;    // held by all threads but the forking one
   std::uint64_t window_ticks;  // from the first second thread of the process to the fork
   std::uint64_t window_ns;
-  std::uint64_t times;    // that they took it
+  std::uint64_t times;    // how often they took it
   std::uint32_t threads;  // that did
   std::uint32_t kind;     // LockKind, as the child took it
   std::uint64_t slice_ticks;
-  std::uint64_t slices[kTimeSlices];  // held_ticks, by when: from the window's beginning on
+  std::uint64_t slices[kTimeSlices];  // held_ticks by time: from the beginning of the window on
 };
 static_assert(sizeof(RacyTouchRecord) == 216);
 

@@ -98,7 +98,8 @@ struct StackRecord {
 };
 static_assert(sizeof(StackRecord) == 32);
 
-// The first record of a file. References to kStack for writers alone, so as not to write the same stack again.
+// The first record of a file. Contains references to kStack records, only for writers, so that they do not write the
+// same stack again.
 inline constexpr std::uint32_t kRecentStacks = 256;
 struct RecentRecord {
   std::atomic<std::uint64_t> stacks[kRecentStacks];
@@ -111,7 +112,7 @@ enum ThreadFlag : std::uint32_t {
   kThreadEnded = 1U << 2U,    // it ended before the fork, with locks in its array
 };
 
-// A thread that the shim knows of. Written when a fork first refers to it.
+// A thread that the shim knows. Written when a fork first refers to it.
 struct ThreadRecord {
   std::int32_t tid;
   std::int32_t creator_tid;      // 0: unknown
@@ -147,7 +148,7 @@ struct RuntimeRecord {
   std::uint32_t pool_before;   // live workers that the forking thread had made through this runtime, at fork entry
   std::uint32_t pool_at_fork;  // the same after all prepare handlers: what the child has lost
   std::uint64_t pool_thread;   // ref to kThread of the first such worker: its creation stack is where the pool was made
-  std::uint64_t workers_total;  // live workers of this runtime, whoever made them
+  std::uint64_t workers_total;  // live workers of this runtime, of all threads
 };
 static_assert(sizeof(RuntimeRecord) == 48);
 
@@ -159,15 +160,15 @@ struct HandlerEntry {
 };
 struct HandlersRecord {
   std::uint32_t count;
-  std::uint32_t dropped;  // registered beyond what the shim keeps
+  std::uint32_t dropped;  // handlers beyond those that the shim keeps
 };
 static_assert(sizeof(HandlerEntry) == 24);
 static_assert(sizeof(HandlersRecord) == 8);
 
 enum ForkFlag : std::uint32_t {
-  kForkByWrapper = 1U << 0U,  // fork() itself was called; else daemon, forkpty: seen by the handlers only
-  kForkBypassed = 1U << 16U,  // _Fork() or clone(): no atfork handler runs, libc's own locks are not reset
-  kForkByClone = 1U << 17U,   // ... clone()
+  kForkByWrapper = 1U << 0U,   // fork() itself was called; else daemon, forkpty: seen by the handlers only
+  kForkBypassed = 1U << 16U,   // _Fork() or clone(): no atfork handler runs, libc's own locks are not reset
+  kForkByClone = 1U << 17U,    // ... clone()
   kForkBySyscall = 1U << 18U,  // ... syscall() with the number of fork or clone
 };
 
@@ -175,7 +176,7 @@ enum class WaitKind : std::uint32_t {
   kNone = 0,
   kCondition = 1,
   kBarrier = 2,
-  kJoin = 3,  // the object is the tid of the thread that is waited for, 0: unknown
+  kJoin = 3,  // the object is the tid of the awaited thread; 0: unknown
   kSemaphore = 4,
   kFutex = 8,
   kSignals = 16,  // the object is the set of signals that the thread takes, as in the kernel: bit 0 is signal 1
@@ -183,14 +184,14 @@ enum class WaitKind : std::uint32_t {
 
 struct ForkThread {
   std::uint64_t thread;       // ref to kThread
-  std::uint64_t wait_object;  // address of what it waits for, or as WaitKind says; 0: none known
+  std::uint64_t wait_object;  // address of the awaited object, or as WaitKind says; 0: none known
   WaitKind wait_kind;
-  std::uint32_t held;  // locks held, as its own array says
+  std::uint32_t held;  // number of held locks, from its own array
 };
 static_assert(sizeof(ForkThread) == 24);
 
-// A fork, written in prepare by the forking thread, last of all handlers. Tail: `thread_count` ForkThread, then
-// `runtime_count` refs (u64) to kRuntime. The threads exclude the forking one.
+// A fork, written in prepare by the forking thread, after all other handlers. Tail: `thread_count` ForkThread, then
+// `runtime_count` refs (u64) to kRuntime. The forking thread is not included.
 struct ForkRecord {
   std::uint64_t ordinal;         // 1 for the first fork of this trace
   std::uint64_t stack;           // ref to kStack of the caller of fork
@@ -200,7 +201,8 @@ struct ForkRecord {
   std::uint32_t thread_count;
   std::uint32_t runtime_count;
   std::uint32_t tasks;  // entries of /proc/self/task, 0: not asked; more than thread_count+1: unknown threads
-  std::uint64_t prepare_ns;  // time from fork entry to here: the other libraries' prepare handlers, and ours
+  // time from the beginning of fork to here: the prepare handlers of other libraries, and the shim's
+  std::uint64_t prepare_ns;
 };
 static_assert(sizeof(ForkRecord) == 56);
 
@@ -209,7 +211,7 @@ struct ForkedRecord {
   std::uint64_t fork;      // ref to kFork
   std::int32_t child;      // pid, -1: fork failed
   std::int32_t error;      // errno of a failed fork
-  std::uint64_t total_ns;  // from entry to here
+  std::uint64_t total_ns;  // from the beginning to here
 };
 static_assert(sizeof(ForkedRecord) == 24);
 
@@ -222,26 +224,27 @@ enum class LockKind : std::uint32_t {
   kBarrier = 6,    // "held" by a thread that has arrived and waits
   kCondition = 7,  // "held" by a thread that waits
   kGuard = 8,      // the guard variable of a static that is being initialised
-  kCustom = 9,     // a lock of the program's own, as its annotations say
+  kCustom = 9,     // a lock of the program itself, according to its annotations
 };
 
-// A lock that was held at the instant of the fork, written by the child out of its frozen copy, before anything else
-// runs there. Held by the forking thread itself when `thread` is the fork's forking_thread. Barriers and condition
-// variables: written at the child's first touch, one record for each of the first few threads that waited there.
+// A lock that was held at the instant of the fork, written by the child from its frozen copy, before anything else runs
+// there. The forking thread itself held it if `thread` is the fork's forking_thread. Barriers and condition variables:
+// written at the child's first touch, one record for each of the first few threads that waited there.
 struct HeldRecord {
   std::uint64_t fork;    // ref to kFork
   std::uint64_t lock;    // address
   std::uint64_t thread;  // ref to kThread of the holder
-  std::uint64_t stack;   // ref to kStack where it was acquired (or waited for), 0: caught between lock and record
+  // ref to kStack where it was acquired (or waited for); 0: the fork came between lock and record
+  std::uint64_t stack;
   LockKind kind;
-  std::uint32_t memory_bytes;  // of `memory` that are valid
+  std::uint32_t memory_bytes;  // valid bytes of `memory`
   std::uint8_t memory[56];     // the lock's own bytes (glibc x86-64: mutex 40, rwlock 56, sem and barrier 32, spin 4,
                                // condition variable 48; guard 8; kCustom: one byte, 1 if it is held by a reader)
 };
 static_assert(sizeof(HeldRecord) == 96);
 
 enum class TouchKind : std::uint32_t {
-  kLock = 1,           // an acquisition that found the lock taken; `held` says by whom
+  kLock = 1,           // an acquisition that found the lock taken; `held` names the holder
   kUnlockRefused = 2,  // an unlock that the lock refused (EPERM): its owner is a thread of the parent
   kParallel = 3,       // a parallel region of a runtime whose pool did not survive; `runtime` says which
   kCondition = 8,      // `operation` on a condition variable that counts waiters of the parent; `held` is one of them
@@ -250,7 +253,7 @@ enum class TouchKind : std::uint32_t {
   kLibcCall = 16,      // a libc function whose lock a lost thread may hold; `held` is a kInFlight, `object` a kLibcCall
   kCudaCall = 28,      // a call of a CUDA driver that was initialised before the fork; `runtime` says which function
   kMpiCall = 29,       // a call of MPI or UCX that was initialised before the fork; `runtime` is a kCudaFunction
-  kTimerWait = 40,     // a wait for nothing but signals of the parent's timers, `object` is their set, as of kSignals
+  kTimerWait = 40,     // a wait only for signals of the parent's timers; `object` is their set, as for kSignals
   kExit = 17,          // exit() of a child that lost threads: it never returns
 };
 
@@ -260,33 +263,35 @@ enum class TouchAction : std::uint32_t {
   kNone = 0,
   kAborted = 1,
   kRecovered = 2,
-  // The lock had been given to the child at the fork (--cure=self-held): this first use of it succeeded. A kLock would
-  // have waited or failed, a kUnlockRefused would have been refused.
+  // The lock had been given to the child at the fork (--cure=self-held): this first use of it succeeded. Without the
+  // cure a kLock would have waited or failed, and a kUnlockRefused would have been refused.
   kGiven = 3,
 };
 
 enum TouchFlag : std::uint32_t {
-  kTouchTimed = 1U << 0U,      // the call has a deadline: it errors instead of hanging
+  kTouchTimed = 1U << 0U,      // the call has a deadline: it returns an error instead of hanging
   kTouchTeamGuess = 1U << 2U,  // kParallel: the runtime may settle for a smaller team than `team` (OMP_DYNAMIC)
   kTouchByOwner = 1U << 1U,    // no array entry matched; the owner in the lock's memory is a lost thread
-  kTouchHandlers = 1U << 8U,   // kFutexWait: some signal has a handler (or nobody knows)
-  kTouchStolen = 1U << 9U,     // kCondition: the signal goes to a waiter of the parent, and a waiter of the child gets none
-  kTouchCured = 1U << 16U,     // kLibcCall: the fork waited for the call in flight, so that this one is free
+  kTouchHandlers = 1U << 8U,   // kFutexWait: some signal has a handler (or that is not known)
+  kTouchStolen =
+      1U << 9U,  // kCondition: the signal goes to a waiter of the parent, and a waiter of the child gets none
+  kTouchCured = 1U << 16U,  // kLibcCall: the fork waited for the call in flight, so that this one is free
 };
 
-// Written BEFORE the call that may block. A touch without a kTouchEnd has not come back.
+// Written BEFORE the call that may block. A touch without a kTouchEnd has not returned.
 struct TouchRecord {
   std::uint64_t fork;  // ref to kFork
   TouchKind kind;
-  TouchAction action;     // what the policy made of it
+  TouchAction action;     // what the policy did about it
   std::uint64_t held;     // ref to kHeld (kLock, kUnlockRefused), to kInFlight (kLibcCall), else 0
   std::uint64_t runtime;  // ref to kRuntime (kParallel), to kCudaFunction (kCudaCall), else 0
   std::uint64_t object;   // address of the lock or futex word, of the entry point of the runtime or the driver; ref to
                           // kLibcCall
   std::uint64_t stack;    // ref to kStack of the caller
   std::uint32_t team;     // kParallel: threads that the region would get; kFutexWait: the value that the word has
-  std::uint32_t clause;   // kParallel: what num_threads asks for, 0: no clause; kFutexWait: the operation and its flags
-  std::uint32_t flags;    // TouchFlag
+  // kParallel: the value of num_threads; 0: no clause; kFutexWait: the operation and its flags
+  std::uint32_t clause;
+  std::uint32_t flags;      // TouchFlag
   std::uint32_t operation;  // SyncOperation (kCondition, kBarrier), else 0
 };
 static_assert(sizeof(TouchRecord) == 64);
@@ -298,7 +303,7 @@ struct TouchEndRecord {
 };
 static_assert(sizeof(TouchEndRecord) == 16);
 
-// What the program calls the lock of a touch. Tail: `bytes` of text.
+// The program's name for the lock of a touch. Tail: `bytes` of text.
 struct LockNameRecord {
   std::uint64_t touch;  // ref to kTouch (kLock) of a lock of kind kCustom
   std::uint32_t bytes;
@@ -314,8 +319,8 @@ enum class CureResult : std::uint32_t {
   kRefusedNoImage = 3,    // no TLS block of this thread to restore
 };
 
-// What was done about one runtime at one fork. With kApplied, a region in the child that a lost pool would have hung
-// is a cured one; the first such region is recorded with `used` set and its stack.
+// What was done about one runtime at one fork. With kApplied, a region of the child that would have hung because of the
+// lost pool is cured; the first such region is recorded with `used` set and its stack.
 struct CureRecord {
   std::uint64_t fork;     // ref to kFork
   std::uint64_t runtime;  // ref to kRuntime
@@ -330,17 +335,17 @@ struct CureRecord {
 static_assert(sizeof(CureRecord) == 48);
 
 enum class NoteCode : std::uint32_t {
-  kThreadTableFull = 1,  // value: threads that were not recorded
-  kHeldOverflow = 2,     // value: acquisitions that did not fit a thread's array
-  kLostWaitsFull = 16,   // value: condition variables and barriers with lost waiters that did not fit
-  kLockOrderFull = 56,   // value: acquisitions in an order of locks that did not fit the table; changes in place
-  kHoldTimesFull = 57,   // value: acquisitions whose time did not fit the table; changes in place
-  kCudaIpcFull = 44,     // value: calls that share device memory and were not recorded; changes in place
-  kConfined = 70,        // value: system calls that a seccomp filter kills for, and that were not made
+  kThreadTableFull = 1,     // value: threads that were not recorded
+  kHeldOverflow = 2,        // value: acquisitions that did not fit a thread's array
+  kLostWaitsFull = 16,      // value: condition variables and barriers with lost waiters that did not fit
+  kLockOrderFull = 56,      // value: acquisitions in an order of locks that did not fit the table; changes in place
+  kHoldTimesFull = 57,      // value: acquisitions whose time did not fit the table; changes in place
+  kCudaIpcFull = 44,        // value: calls that share device memory and were not recorded; changes in place
+  kConfined = 70,           // value: system calls that a seccomp filter kills for, and that were not made
   kHandlersUnwrapped = 30,  // value: atfork handlers that are neither timed nor named while they run
 };
 
-// Something that could not be seen or done: becomes a line of limits[].
+// Something that could not be seen or done. It becomes a line of limits[].
 struct NoteRecord {
   NoteCode code;
   std::uint32_t reserved;

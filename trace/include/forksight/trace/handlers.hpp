@@ -1,4 +1,4 @@
-// Records of atfork handlers: the threads that they end, how far they have come, and what they wait for.
+// Records of atfork handlers: the threads that they end, their progress, and what they wait for.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@
 
 namespace forksight::trace {
 
-// Threads that lived when fork() was entered and had ended when all prepare handlers had run: a library that ends its
-// pool there has taken care of it. Tail: `count` refs (u64) to kThread.
+// Threads that lived at the beginning of fork() and had ended when all prepare handlers had run: a library that ends
+// its pool in its handler has taken care of it. Tail: `count` refs (u64) to kThread.
 struct GoneRecord {
   std::uint64_t fork;  // ref to kFork
   std::uint32_t count;
@@ -18,11 +18,11 @@ static_assert(sizeof(GoneRecord) == 16);
 
 enum class HandlerPhase : std::uint32_t { kPrepare = 1, kParent = 2, kChild = 3 };
 
-// How far the atfork handlers of one fork have come, in the process of `header.pid`; parent and child each have one.
+// The progress of the atfork handlers of one fork, in the process of `header.pid`; parent and child each have one.
 // Written before the first handler of the program or of its libraries is called, and CHANGED IN PLACE by the thread
-// that runs them: `running` is set before each handler and cleared after it. One that stays set names a handler that
-// has not come back. Tail: `count` HandlerTimes, of the handlers in the order of kHandlers; times of one that has not
-// run are 0.
+// that runs them: `running` is set before each handler and cleared after it. If it stays set, it names a handler that
+// has not returned. Tail: `count` HandlerTimes, in the order of kHandlers; the times of a handler that has not run are
+// 0.
 struct HandlerTimes {
   std::uint64_t prepare_ns;
   std::uint64_t parent_ns;
@@ -45,7 +45,7 @@ constexpr std::uint32_t pack_running(HandlerPhase phase, std::uint32_t place) {
 
 enum class HandlerWaitKind : std::uint32_t { kLock = 1, kJoin = 2, kCondition = 3 };
 
-// An atfork handler is about to block: written before the call, `done` is set IN PLACE when it has come back.
+// An atfork handler is about to block. Written before the call; `done` is set IN PLACE when the call has returned.
 struct HandlerWaitRecord {
   std::uint64_t run;          // ref to kHandlerRun
   std::uint64_t object;       // address of the lock or condition variable; thread pointer of the thread to be joined
@@ -59,9 +59,8 @@ struct HandlerWaitRecord {
 };
 static_assert(sizeof(HandlerWaitRecord) == 56);
 
-// A lock that the forking thread holds while one of its prepare handlers is about to wait, and that the prepare
-// handlers before it took: it was not held when the first of them was called. Written after the kHandlerWait that it
-// belongs to.
+// A lock that the forking thread holds while one of its prepare handlers is about to wait, and that earlier prepare
+// handlers took: it was not held when the first handler was called. Written after its kHandlerWait.
 struct HandlerHeldRecord {
   std::uint64_t wait;   // ref to kHandlerWait
   std::uint64_t lock;   // address

@@ -1,4 +1,4 @@
-// The first 4096 bytes of a trace file (format.hpp), and the numbers that hold for all of it.
+// The first 4096 bytes of a trace file (format.hpp), and the constants that are valid for the whole file.
 #pragma once
 
 #include <atomic>
@@ -31,9 +31,10 @@ struct TraceHeader {
   std::uint32_t header_bytes;
   std::uint32_t byte_order;
   std::uint32_t pointer_bytes;
-  std::uint64_t capacity;                      // bytes the file may grow to
-  std::atomic<std::uint64_t> allocated;        // bytes that the file system has promised; only grows
-  std::atomic<std::uint64_t> tail;             // a hint: records start at or before it; the chain itself is the truth
+  std::uint64_t capacity;                // bytes the file may grow to
+  std::atomic<std::uint64_t> allocated;  // bytes that the file system has reserved; only grows
+  // a hint: the next record starts there or later; the chain itself decides
+  std::atomic<std::uint64_t> tail;
   std::atomic<std::uint64_t> dropped_records;  // records that found no space
   std::atomic<std::uint64_t> dropped_bytes;
   std::uint64_t realtime_ns;   // CLOCK_REALTIME and ...
@@ -41,7 +42,7 @@ struct TraceHeader {
   std::uint64_t start_ticks;   // start time of `pid`, /proc/PID/stat field 22
   std::int32_t pid;            // the process that created the file, as it sees itself
   std::int32_t ppid;
-  std::int32_t rank;            // -1: none of the launchers' variables was set
+  std::int32_t rank;            // -1: no launcher's variable was set
   std::int32_t world_size;      // -1: unknown
   std::uint32_t cmdline_bytes;  // of `cmdline`, NUL between arguments
   std::uint32_t flags;          // HeaderFlag
@@ -51,12 +52,12 @@ struct TraceHeader {
   OmpPolicy omp_policy;
   OrphanPolicy orphan_policy;
   std::atomic<std::uint64_t> forks;  // forks recorded so far, of all processes of this file
-  std::uint32_t cures;               // a bit for each cure of cures.def that is on
-  std::uint8_t libc_major;           // of the glibc that `pid` runs on, 0: not known
+  std::uint32_t cures;               // one bit for each cure of cures.def that is on
+  std::uint8_t libc_major;           // of the glibc of `pid`; 0: not known
   std::uint8_t libc_minor;
   std::uint8_t libc_condition;  // the layout of its condition variables: abi::ConditionKind, forksight/abi/glibc.hpp
   std::uint8_t reserved;
-  // Where the payload of the kPythonStacks record starts that was written last, by any process of this file. 0: none.
+  // The start of the payload of the kPythonStacks record that any process of this file wrote last. 0: none.
   std::atomic<std::uint64_t> python_stacks;
   char exe[1024];  // NUL-terminated
   char cmdline[2816];
