@@ -60,7 +60,10 @@ result<std::shared_ptr<core>> core::open(segment memory, role as) {
   const std::int32_t asked = made->memory_.shape().spin_us;
   made->spin_us_ = asked >= 0 ? static_cast<std::uint32_t>(asked) : (usable_cpus() > 1 ? 20 : 0);
   const std::uint32_t roles = as == role::producer ? kProducerRole : as == role::consumer ? kConsumerRole : 0;
-  if (auto joined = made->who_.join(made->memory_.view(), roles); !joined) return joined.error();
+  const segment& mapped = made->memory_;
+  if (auto joined = made->who_.join(mapped.view(), roles, mapped.fd(), mapped.name()); !joined) return joined.error();
+  // From here on gc() sees us by the lock that goes with our life, and a child of fork() does not keep it.
+  made->memory_.unlock_name();
   made->is_joined_ = true;
   // The first look: who died before us.
   made->who_.sweep();

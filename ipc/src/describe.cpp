@@ -35,15 +35,16 @@ snapshot::life public_life(life seen) {
                               : snapshot::life::unknown;
 }
 
-std::string words_for(std::uint32_t pid, snapshot::life lives, char state) {
-  std::string text = "pid " + std::to_string(pid);
-  switch (lives) {
+std::string words_for(const snapshot::participant& who) {
+  std::string text = "pid " + std::to_string(who.pid);
+  if (who.is_of_other_namespace) text += " of another pid namespace";
+  switch (who.lives) {
     case snapshot::life::dead: return text + " (dead";
-    case snapshot::life::unknown: return text + " (of another pid namespace, or not to be seen";
+    case snapshot::life::unknown: return text + " (attached without /proc, whether it lives is not known";
     case snapshot::life::alive: break;
   }
   text += " (alive";
-  if (state != 0) text += std::string(", state ") + state;
+  if (who.state != 0) text += std::string(", state ") + who.state;
   return text;
 }
 
@@ -54,8 +55,11 @@ snapshot::participant participant_at(const ring& of, std::uint32_t index) {
   seen.index = index;
   if (who.state == entry_state::free) return seen;
   seen.pid = who.pid;
-  seen.lives = public_life(life_of(who, entry.pid_namespace.load()));
-  if (seen.lives == snapshot::life::alive) seen.state = state_of(who.pid);
+  seen.lives = public_life(life_of(of.lives, index, who));
+  // By its pid, which means something only in its own namespace.
+  const std::uint64_t its_namespace = entry.pid_namespace.load();
+  seen.is_of_other_namespace = its_namespace == 0 || its_namespace != own_pid_namespace();
+  if (seen.lives == snapshot::life::alive && !seen.is_of_other_namespace) seen.state = state_of(who.pid);
   const std::uint32_t roles = entry.roles.load();
   seen.is_producer = (roles & kProducerRole) != 0;
   seen.is_consumer = (roles & kConsumerRole) != 0;
@@ -103,7 +107,7 @@ struct holding {
 
 std::string describe_process(const ring& of, std::uint32_t index) {
   const snapshot::participant seen = participant_at(of, index);
-  return seen.pid == 0 ? "a process that is gone" : words_for(seen.pid, seen.lives, seen.state) + ")";
+  return seen.pid == 0 ? "a process that is gone" : words_for(seen) + ")";
 }
 
 std::string describe_buffers(const ring& of) {
@@ -134,7 +138,7 @@ std::string describe_buffers(const ring& of) {
       const bool is_there = pid_of(of, owner) != 0;
       if (is_there) {
         const snapshot::participant seen = participant_at(of, owner.index());
-        text += words_for(seen.pid, seen.lives, seen.state) + ", " + seconds(of_owner.oldest_ms) + ")";
+        text += words_for(seen) + ", " + seconds(of_owner.oldest_ms) + ")";
       } else {
         text += "a process that is gone";
       }
@@ -156,7 +160,7 @@ std::string describe_participants(const ring& of, std::uint32_t role) {
     if (seen.pid == 0 || !(role == kProducerRole ? seen.is_producer : seen.is_consumer)) continue;
     ++count;
     if (count > 4) continue;
-    text += (text.empty() ? ": " : ", ") + words_for(seen.pid, seen.lives, seen.state) + ")";
+    text += (text.empty() ? ": " : ", ") + words_for(seen) + ")";
   }
   const char* const what = role == kProducerRole ? "producer" : "consumer";
   if (count == 0) return std::string("no ") + what;

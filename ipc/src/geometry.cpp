@@ -64,6 +64,7 @@ std::uint32_t abi_hash(std::size_t pointer_bytes) {
       offsetof(header, head),
       offsetof(header, waiting),
       offsetof(header, status),
+      offsetof(header, looked_ns),
       offsetof(header, dropped),
       offsetof(participant, wake),
       offsetof(slot, buffer),
@@ -108,7 +109,9 @@ result<geometry> plan(const options& wanted) {
 
 result<void> check(const geometry& shape, std::size_t bytes) {
   if (shape.major != kMajor) {
-    return failure(errc::abi_mismatch, "segment: made by version %u.%u, this is %u.%u: major versions must agree",
+    return failure(errc::abi_mismatch,
+                   "segment: made by version %u.%u, this is %u.%u: major versions must agree (version 1 has no lock "
+                   "for each member, by which version 2 knows who lives): build all programs with one version",
                    shape.major, shape.minor, kMajor, kMinor);
   }
   if (shape.abi != abi_hash()) {

@@ -14,7 +14,8 @@
 namespace forksight::ipc::detail {
 
 constexpr std::uint64_t kMagic = 0x31717069746b7366;  // "fsktipq1"
-constexpr std::uint16_t kMajor = 1;
+// 2: a lock for each member, instead of its start time.
+constexpr std::uint16_t kMajor = 2;
 constexpr std::uint16_t kMinor = 0;
 constexpr std::size_t kPage = 4096;
 constexpr std::size_t kLine = 64;
@@ -84,22 +85,23 @@ struct alignas(kLine) buffer {
 };
 static_assert(sizeof(buffer) == 64 && offsetof(buffer, since_ns) == 16);
 
-// free -> joining -> live -> free. The pid and the start time (/proc/PID/stat, field 22, its low 32 bits) are in the
-// word itself: from the instant that an entry is taken on it is known whose death gives it back.
+// free -> joining -> live -> free. Whose it is is in the word itself, from the instant that an entry is taken on. The
+// nonce differs between any two that had the entry.
 enum class entry_state : std::uint8_t { free, joining, live };
 struct identity {
-  std::uint32_t pid = 0;    // at most 2^22, kernel/pid.h
-  std::uint32_t start = 0;  // in clock ticks since boot
+  std::uint32_t pid = 0;    // at most 2^22, kernel/pid.h; in the pid namespace of the member
+  std::uint32_t nonce = 0;  // 31 bits
   std::uint8_t incarnation = 0;
   entry_state state{};
+  bool has_lock = true;  // it holds the lock of its entry as long as it lives (life.hpp); false: nobody can tell
 
   constexpr std::uint64_t bits() const {
     return std::uint64_t{pid & 0x3fffff} | std::uint64_t{incarnation} << 22 | static_cast<std::uint64_t>(state) << 30 |
-           std::uint64_t{start} << 32;
+           std::uint64_t{nonce & 0x7fffffff} << 32 | std::uint64_t{has_lock} << 63;
   }
   static constexpr identity of(std::uint64_t bits) {
-    return {static_cast<std::uint32_t>(bits & 0x3fffff), static_cast<std::uint32_t>(bits >> 32),
-            static_cast<std::uint8_t>(bits >> 22), static_cast<entry_state>((bits >> 30) & 3)};
+    return {static_cast<std::uint32_t>(bits & 0x3fffff), static_cast<std::uint32_t>(bits >> 32) & 0x7fffffff,
+            static_cast<std::uint8_t>(bits >> 22), static_cast<entry_state>((bits >> 30) & 3), (bits >> 63) != 0};
   }
   friend constexpr bool operator==(const identity&, const identity&) = default;
 };
@@ -113,7 +115,7 @@ constexpr std::size_t kWaitKinds = 3;
 
 struct alignas(2 * kLine) participant {
   shared_word<std::uint64_t> word;
-  shared_word<std::uint64_t> pid_namespace;  // inode of /proc/self/ns/pid; 0: not known yet
+  shared_word<std::uint64_t> pid_namespace;  // inode of /proc/self/ns/pid; 0: not known; only to be shown
   shared_word<std::uint64_t> seen_ns;
   shared_word<std::uint32_t> roles;
   shared_word<std::uint32_t> wake[kWaitKinds];
@@ -151,6 +153,8 @@ struct header {
   shared_word<std::uint64_t> last_producer;  // pid | kDied
   shared_word<std::uint64_t> poisoned;       // offset + 1 of what is corrupt
   shared_word<std::uint64_t> poisoned_by;    // pid
+  alignas(kLine) shared_word<std::uint64_t> looked_ns;  // when somebody last looked who lives
+  shared_word<std::uint32_t> look_from;                 // where the next look begins
   alignas(kLine) shared_word<std::uint64_t> dropped, redelivered, parked, recovered, lost;
   shared_word<std::uint64_t> blocked_send_ns, blocked_receive_ns, high_water;
 };

@@ -1,13 +1,10 @@
 #include "members.hpp"
 
-#include <poll.h>
-#include <signal.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "failure.hpp"
 #include "process.hpp"
@@ -16,56 +13,67 @@
 namespace forksight::ipc::detail {
 namespace {
 
-bool has_ended(int pidfd) {
-  pollfd ask{pidfd, POLLIN, 0};
-  // Readable once the last thread has ended, a zombie's too.
-  return poll(&ask, 1, 0) == 1 && (ask.revents & POLLIN) != 0;
-}
+constexpr wait_kind kAllKinds[] = {wait_kind::message, wait_kind::slot, wait_kind::buffer};
 
-// `kept`: its pidfd, if it lives and one could be had.
-life find_life(const identity& who, descriptor& kept) {
-  descriptor pidfd(static_cast<int>(syscall(SYS_pidfd_open, who.pid, 0)));
-  if (!pidfd) {
-    if (errno == ESRCH) return life::dead;
-    // No descriptor left, or a kernel before 5.3: a pid that nobody has is dead all the same.
-    if (kill(static_cast<pid_t>(who.pid), 0) != 0 && errno == ESRCH) return life::dead;
-    return life::unknown;
+// Given back however the sweep ends.
+class only_one {
+ public:
+  explicit only_one(std::atomic_flag& flag)
+      : flag_(flag), is_it_(!flag.test_and_set(std::memory_order_acquire)) {}  // pairs with clear()
+  only_one(const only_one&) = delete;
+  only_one& operator=(const only_one&) = delete;
+  ~only_one() {
+    if (is_it_) flag_.clear(std::memory_order_release);  // pairs with test_and_set()
   }
-  if (has_ended(pidfd.get())) return life::dead;
-  // Whoever the descriptor is of has not ended yet; so what /proc says now is of the same process.
-  const auto start = static_cast<std::uint32_t>(start_time_of(who.pid));
-  // 0: /proc could not be read, by us or, when it joined, by that process: no descriptor was left.
-  if (start != 0 && who.start != 0 && start != who.start) return life::dead;
-  kept = std::move(pidfd);
-  return life::alive;
-}
+  explicit operator bool() const { return is_it_; }
+
+ private:
+  std::atomic_flag& flag_;
+  bool is_it_;
+};
 
 }  // namespace
 
-life life_of(const identity& who, std::uint64_t its_namespace) {
-  if (its_namespace != 0 && its_namespace != own_pid_namespace()) return life::unknown;
-  descriptor unused;
-  return find_life(who, unused);
+life life_of(const life_view& seen, std::uint32_t index, const identity& who) {
+  if (!who.has_lock || !seen.can_tell()) return life::unknown;
+  return seen.of(index);
 }
 
-result<void> members::join(const ring& of, std::uint32_t roles) {
+result<void> members::join(const ring& of, std::uint32_t roles, int segment, const std::string& name) {
   ring_ = of;
-  namespace_ = own_pid_namespace();
   self_.pid = static_cast<std::uint32_t>(getpid());
-  self_.start = static_cast<std::uint32_t>(start_time_of(self_.pid));
-  peers_.resize(of.participant_count);
+  self_.nonce = static_cast<std::uint32_t>(monotonic_ns() >> 6) & 0x7fffffff;
+  life_lock lock;
+  if (auto opened = lock.open(segment, name); !opened) return opened;
+  self_.has_lock = lock.is_open();
+  if (auto taken = take_place(roles, lock); !taken) return taken;
+  auto page = lock.keep();
+  if (!page) {
+    leave();
+    return page.error();
+  }
+  life_page_ = *page;
+  return {};
+}
+
+result<void> members::take_place(std::uint32_t roles, const life_lock& lock) {
   // A second round, after the dead have made room.
   for (int round = 0; round < 2; ++round) {
-    for (std::uint32_t i = 0; i < of.participant_count; ++i) {
-      participant& entry = of.participants[i];
+    for (std::uint32_t i = 0; i < ring_.participant_count; ++i) {
+      participant& entry = ring_.participants[i];
       std::uint64_t seen = entry.word.load();
       const identity before = identity::of(seen);
       if (before.state != entry_state::free) continue;
+      // Before the word says that we have it: a word that says so without a lock is a dead one's.
+      if (lock.is_open() && !lock.take(i)) continue;
       self_.incarnation = before.incarnation;
       self_.state = entry_state::joining;
-      if (!entry.word.exchange_if(seen, self_.bits())) continue;
+      if (!entry.word.exchange_if(seen, self_.bits())) {
+        if (lock.is_open()) lock.give_back(i);
+        continue;
+      }
       me_ = owner_id(i, self_.incarnation);
-      entry.pid_namespace.store_relaxed(namespace_);
+      entry.pid_namespace.store_relaxed(own_pid_namespace());
       entry.seen_ns.store_relaxed(coarse_ns());
       entry.roles.store_relaxed(roles);
       entry.sent.store_relaxed(0);
@@ -75,8 +83,9 @@ result<void> members::join(const ring& of, std::uint32_t roles) {
       std::memcpy(entry.name, name.data(), std::min(name.size(), sizeof entry.name - 1));
       std::uint64_t joining = self_.bits();
       self_.state = entry_state::live;
-      if (!entry.word.exchange_if(joining, self_.bits())) continue;  // taken for dead while joining: another entry
-      if (roles != 0) (void)of.head->roles_seen.fetch_or(roles);
+      // Failing: somebody has overwritten it.
+      if (!entry.word.exchange_if(joining, self_.bits())) continue;
+      if (roles != 0) (void)ring_.head->roles_seen.fetch_or(roles);
       return {};
     }
     sweep();
@@ -85,11 +94,15 @@ result<void> members::join(const ring& of, std::uint32_t roles) {
       errc::no_participant,
       "queue: all %u places of its table are taken by live processes: create it with a larger max_participants, or "
       "close handles that are not used",
-      of.participant_count);
+      ring_.participant_count);
 }
 
 void members::leave() {
-  if (me_.is_nobody() || is_evicted()) return;
+  if (me_.is_nobody()) return;
+  if (is_evicted()) {
+    life_lock::end(std::exchange(life_page_, nullptr));
+    return;
+  }
   participant& entry = this->entry();
   for (auto& kind : ring_.head->waiting) {
     (void)kind[index() / 64].fetch_and(~(std::uint64_t{1} << (index() % 64)));
@@ -99,8 +112,9 @@ void members::leave() {
   std::uint64_t seen = self_.bits();
   const identity free{0, 0, static_cast<std::uint8_t>(self_.incarnation + 1), entry_state::free};
   (void)entry.word.exchange_if(seen, free.bits());
+  life_lock::end(std::exchange(life_page_, nullptr));
   // Who waits for a message or for room may be waiting for us.
-  for (const wait_kind kind : {wait_kind::message, wait_kind::slot, wait_kind::buffer}) wake_all(ring_, kind);
+  for (const wait_kind kind : kAllKinds) wake_all(ring_, kind);
 }
 
 void members::take_role(std::uint32_t role) {
@@ -113,7 +127,7 @@ void members::drop_role(std::uint32_t role) {
   if ((entry().roles.load() & role) == 0) return;
   if (role == kProducerRole) ring_.head->last_producer.store_release(self_.pid);
   (void)entry().roles.fetch_and(~role);
-  for (const wait_kind kind : {wait_kind::message, wait_kind::slot, wait_kind::buffer}) wake_all(ring_, kind);
+  for (const wait_kind kind : kAllKinds) wake_all(ring_, kind);
 }
 
 std::uint32_t members::count() const {
@@ -132,23 +146,6 @@ bool members::has(std::uint32_t role) const {
   return false;
 }
 
-life members::look_at(std::uint32_t index, const identity& who) {
-  const std::uint64_t its_namespace = ring_.participants[index].pid_namespace.load_relaxed();
-  // One that is joining has written its pid, but perhaps not yet of which namespace. It owns nothing yet: if it was
-  // taken for dead wrongly, it joins again.
-  if (who.state == entry_state::live && its_namespace != namespace_) return life::unknown;
-  peer& known = peers_[index];
-  if (known.word == who.bits() && known.pidfd) return has_ended(known.pidfd.get()) ? life::dead : life::alive;
-  known = {};
-  descriptor pidfd;
-  const life found = find_life(who, pidfd);
-  if (found == life::alive) {
-    known.word = who.bits();
-    known.pidfd = std::move(pidfd);
-  }
-  return found;
-}
-
 void members::recover(std::uint32_t index, const identity& who) {
   recovered what;
   const bool freed = recovery::recover(ring_, index, who, coarse_ns(), what);
@@ -157,26 +154,27 @@ void members::recover(std::uint32_t index, const identity& who) {
   head.lost.count(what.lost);
   head.parked.count(what.parked);
   if (freed) head.recovered.count(1);
-  peers_[index] = {};
-  for (const wait_kind kind : {wait_kind::message, wait_kind::slot, wait_kind::buffer}) wake_all(ring_, kind);
+  for (const wait_kind kind : kAllKinds) wake_all(ring_, kind);
+}
+
+// 1: it was dead. The word is read before the lock: who left meanwhile has changed the word, so it is not recovered.
+std::uint32_t members::look_at(std::uint32_t index, bool& can_tell) {
+  const identity who = identity::of(ring_.participants[index].word.load());
+  if (who.state == entry_state::free || who == self_ || !who.has_lock) return 0;
+  if (ring_.lives.of(index) != life::dead) return 0;
+  // Said by the segment itself, and not by a file that has come into its descriptor's place.
+  can_tell = ring_.lives.can_tell();
+  if (!can_tell) return 0;
+  recover(index, who);
+  return 1;
 }
 
 std::uint32_t members::sweep() {
-  if (sweeping_.test_and_set(std::memory_order_acquire)) return 0;  // pairs with clear()
+  const only_one sweeper(sweeping_);
+  bool can_tell = static_cast<bool>(sweeper);
   std::uint32_t dead = 0;
-  for (std::uint32_t i = 0; i < ring_.participant_count; ++i) {
-    const identity who = identity::of(ring_.participants[i].word.load());
-    if (who.state == entry_state::free) {
-      if (peers_[i].pidfd) peers_[i] = {};
-      continue;
-    }
-    if (who == self_) continue;
-    if (look_at(i, who) != life::dead) continue;
-    recover(i, who);
-    ++dead;
-  }
-  if (!me_.is_nobody()) entry().seen_ns.store_relaxed(coarse_ns());
-  sweeping_.clear(std::memory_order_release);  // pairs with test_and_set()
+  for (std::uint32_t i = 0; i < ring_.participant_count && can_tell; ++i) dead += look_at(i, can_tell);
+  if (sweeper && !me_.is_nobody()) entry().seen_ns.store_relaxed(coarse_ns());
   return dead;
 }
 

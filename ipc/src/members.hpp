@@ -1,33 +1,29 @@
-// Who takes part: our own entry in the table, and whether the others still live.
-//
-// Another's death is seen by a pidfd, which a reused pid cannot fool once it is open; that it is the right process' is
-// told by the start time, read after it was opened. A process that is stopped, however long, is not dead. Of another
-// pid namespace nothing is known, and nobody of it is declared dead.
+// Who takes part: our own entry in the table, and whether the others still live, which life.hpp says. A process that is
+// stopped, however long, is not dead. Of one without a lock nothing is known, and nobody takes what it has.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
-#include <vector>
 
-#include "descriptor.hpp"
 #include "forksight/ipc/result.hpp"
+#include "life.hpp"
 #include "recovery.hpp"
 
 namespace forksight::ipc::detail {
 
-enum class life : std::uint8_t { alive, dead, unknown };
-
-// Of a participant, seen from this process. For one look; members keeps descriptors for many.
-life life_of(const identity& who, std::uint64_t its_namespace);
+// Of a member, by its entry.
+life life_of(const life_view& seen, std::uint32_t index, const identity& who);
 
 class members {
  public:
   members() = default;
+  ~members() = default;
   members(const members&) = delete;
   members& operator=(const members&) = delete;
 
-  result<void> join(const ring& of, std::uint32_t roles);
-  // Our entry is free for others. Nothing may be ours any more.
+  // `segment`: its descriptor. `name`: of a named queue, else empty.
+  result<void> join(const ring& of, std::uint32_t roles, int segment, const std::string& name);
+  // Our entry is free for others. Nothing may be ours any more. Not in a forked child.
   void leave();
 
   owner_id me() const { return me_; }
@@ -50,19 +46,15 @@ class members {
   std::uint32_t sweep();
 
  private:
-  struct peer {
-    std::uint64_t word = 0;  // of the identity that the descriptor is for
-    descriptor pidfd;
-  };
-  life look_at(std::uint32_t index, const identity& who);
+  std::uint32_t look_at(std::uint32_t index, bool& can_tell);
   void recover(std::uint32_t index, const identity& who);
+  result<void> take_place(std::uint32_t roles, const life_lock& lock);
 
   ring ring_;
   owner_id me_;
   identity self_;
-  std::uint64_t namespace_ = 0;
+  void* life_page_ = nullptr;
   std::atomic_flag sweeping_ = ATOMIC_FLAG_INIT;
-  std::vector<peer> peers_;
 };
 
 }  // namespace forksight::ipc::detail

@@ -10,7 +10,7 @@ namespace forksight::ipc::detail {
 std::uint64_t start_time_of(std::uint32_t pid);
 // The state of field 3: R, S, D, T, t, Z, X; 0: there is no such process, or /proc does not tell.
 char state_of(std::uint32_t pid);
-// Inode of /proc/self/ns/pid; 1 where /proc does not tell.
+// Inode of /proc/self/ns/pid; 0: /proc does not tell, and nothing may be concluded.
 std::uint64_t own_pid_namespace();
 // The name of the calling process, at most 15 bytes.
 std::string own_name();

@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "layout.hpp"
+#include "life.hpp"
 
 namespace forksight::ipc::detail {
 
@@ -56,6 +57,7 @@ struct ring {
   std::uint32_t max_redeliver = 0;
   bool redelivers = false;
   const char* payload = nullptr;  // of the first buffer; its address is used, not what is there
+  life_view lives;                // not of the state machine: for who looks and who tells
 
   slot& at(std::uint32_t position) const { return slots[position & (slot_count - 1)]; }
   std::uint32_t map_words() const { return (buffer_count + 63) / 64; }

@@ -210,7 +210,7 @@ result<segment> segment::open(descriptor fd, descriptor payload, access how) {
     const int own = ::open(path.data(), O_RDWR | O_CLOEXEC);
     if (own < 0) return failed_call(errno, "segment: opening %s again", found.name_.c_str());
     found.fd_ = descriptor(own);
-    if (flock(own, LOCK_SH | LOCK_NB) != 0) return failed_call(errno, "segment: flock of %s", found.name_.c_str());
+    if (!lock_shared(own)) return failed_call(errno, "segment: flock of %s", found.name_.c_str());
   } else if (auto sealed = check_seals(found.fd_.get(), kSeals); !sealed) {
     return sealed.error();
   }
@@ -252,6 +252,10 @@ result<descriptor> segment::find_named(const std::string& name) {
 
 void segment::remove_name() const {
   if (!name_.empty() && has_name(fd_.get())) shm_unlink(name_.c_str());
+}
+
+void segment::unlock_name() const {
+  if (!name_.empty()) (void)flock(fd_.get(), LOCK_UN);
 }
 
 result<segment> segment::open_named(const std::string& name) {
@@ -298,6 +302,7 @@ void segment::make_view() {
   view_.buffers = reinterpret_cast<buffer*>(base + shape_.buffers_at);
   view_.free_map = reinterpret_cast<shared_word<std::uint64_t>*>(base + shape_.free_map_at);
   view_.payload = payload_;
+  view_.lives = life_view(fd_.get());
   view_.slot_count = shape_.slots;
   view_.buffer_count = shape_.buffers;
   view_.participant_count = shape_.participants;

@@ -40,6 +40,8 @@ class segment {
   const std::string& name() const { return name_; }
   // Of a named queue: nobody finds it by its name any more.
   void remove_name() const;
+  // Gives up the lock of the descriptor itself, which gc() asks for.
+  void unlock_name() const;
   std::size_t offset_of(const void* word) const {
     return static_cast<std::size_t>(static_cast<const char*>(word) - static_cast<const char*>(base_));
   }

@@ -271,7 +271,7 @@ TEST_F(Errors, ALateLetter) {
   // After that deadline: the next call has it, whole.
   ASSERT_TRUE(send_queue(sockets[0], q));
   EXPECT_TRUE(receive_queue(sockets[1]));
-  ASSERT_EQ(write(sockets[0], "fkho\1\0\1\0", 8), 8);
+  ASSERT_EQ(write(sockets[0], "fkho\2\0\1\0", 8), 8);
   expect_error(receive_queue(sockets[1]), errc::untrusted, socket + ": a queue was sent without its descriptors");
   // Half of it, and then nothing.
   ASSERT_EQ(write(sockets[0], "fkho", 4), 4);
@@ -285,10 +285,11 @@ TEST_F(Errors, AnotherVersionOrKindOfBuild) {
   const queue q = make();
   stolen memory(q);
   detail::geometry& shape = memory.head().shape;
-  shape.major = 2;
+  shape.major = 1;
   memory.make_crc_good();
   expect_error(queue::attach(q.fd()), errc::abi_mismatch,
-               "segment: made by version 2.0, this is 1.0: major versions must agree");
+               "segment: made by version 1.0, this is 2.0: major versions must agree (version 1 has no lock for each "
+               "member, by which version 2 knows who lives): build all programs with one version");
   shape.major = detail::kMajor;
   // As a process of 32 bits would make it.
   shape.abi = detail::abi_hash(4);

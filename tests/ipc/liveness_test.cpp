@@ -124,17 +124,21 @@ TEST(Liveness, AWakeThatIsLostCostsASlice) {
   EXPECT_EQ(sender.wait(), 0);
 }
 
-// Its start time cannot be read with the last descriptor taken; that is no reason to take it for another process.
+// Attaching needs two descriptors for an instant, and keeps one. With that the last one is taken.
 TEST(Liveness, AProcessWithoutADescriptorLeftIsNotDead) {
   queue q = make(on_death::drop);
   const baton holds, over;
   child poor([&] {
-    const int next = dup(0);
+    const int next = dup(0), last = dup(0);
     close(next);
-    const rlimit limit{static_cast<rlim_t>(next + 1), static_cast<rlim_t>(next + 1)};
+    const rlimit limit{static_cast<rlim_t>(last + 1), static_cast<rlim_t>(last + 1)};
     setrlimit(RLIMIT_NOFILE, &limit);
+    // One is too few: it is said, rather than that nobody would learn of its death.
+    if (auto none = q.reattach_after_fork(); none || none.error().code != errc::fd_limit) return 4;
+    close(last);
     auto own = q.reattach_after_fork();
     if (!own) return 1;
+    if (dup(0) < 0) return 5;
     auto got = own->acquire(deadline::now());
     if (!got) return 2;
     holds.pass();

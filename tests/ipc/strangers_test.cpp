@@ -111,8 +111,8 @@ TEST(Strangers, APidThatIsAnothersNowIsOfADeadProcessThatWasSeenAlive) {
   expect_passed(in_namespace(true, [] { return reuse_a_pid(true); }));
 }
 
-// Its pid is nobody's here, or somebody else's. It may live, so what it holds stays its own, even when it is dead.
-TEST(Strangers, NobodyOfAnotherPidNamespaceIsTakenForDead) {
+// Its pid is nobody's here, or somebody else's. While it lives what it holds stays its own; when it has died it is free.
+TEST(Strangers, OneOfAnotherPidNamespaceIsDeadWhenItHasDied) {
   for (const bool own_proc : {true, false}) {
     queue q = make();
     const baton holds, over;
@@ -149,17 +149,17 @@ TEST(Strangers, NobodyOfAnotherPidNamespaceIsTakenForDead) {
     const auto refused = q.acquire(deadline::after(150ms));
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().code, errc::timeout);
-    EXPECT_THAT(refused.error().text, HasSubstr("of another pid namespace"));
+    EXPECT_THAT(refused.error().text, HasSubstr(" of another pid namespace (alive"));
     mine.clear();
     over.pass();
     EXPECT_EQ(outer.wait(), 0);
     EXPECT_TRUE(q.receive(deadline::after(5s)));
-    EXPECT_EQ(q.recover(), 0u);
-    EXPECT_EQ(q.inspect().loaned, 1u);
+    EXPECT_EQ(q.recover(), 1u);
+    EXPECT_EQ(q.inspect().loaned, 0u);
   }
 }
 
-// The start time of whoever has that number there is not ours: by it we were taken for dead when that one is replaced.
+// The start time and the state of whoever has that number there are not ours.
 TEST(Strangers, AProcOfAnotherPidNamespaceTellsNothing) {
   expect_passed(in_namespace(false, [] {
     if (detail::start_time_of(static_cast<std::uint32_t>(getpid())) != 0) return 1;

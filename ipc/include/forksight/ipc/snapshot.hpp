@@ -17,8 +17,9 @@ struct snapshot {
   struct participant {
     std::uint32_t index = 0;
     std::uint32_t pid = 0;
-    life lives = life::unknown;
-    char state = 0;  // of /proc/PID/stat: R, S, D, T, Z; 0: not known
+    life lives = life::unknown;  // unknown: it attached where there is no /proc
+    bool is_of_other_namespace = false;  // its pid is not ours to look up
+    char state = 0;                      // of /proc/PID/stat: R, S, D, T, Z; 0: not known
     bool is_producer = false, is_consumer = false;
     bool waits_for_message = false, waits_for_slot = false, waits_for_buffer = false;
     std::uint64_t sent = 0, received = 0;

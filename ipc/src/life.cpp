@@ -1,0 +1,137 @@
+#include "life.hpp"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <ctime>
+#include <mutex>
+#include <new>
+
+#include "failure.hpp"
+#include "layout.hpp"
+
+namespace forksight::ipc::detail {
+namespace {
+
+// Where the byte of the first member lies: behind what any segment can have.
+constexpr std::int64_t kLifeAt = std::int64_t{1} << 50;
+
+struct flock byte_of(std::uint32_t index, short type) {
+  struct flock byte {};
+  byte.l_type = type;
+  byte.l_whence = SEEK_SET;
+  byte.l_start = kLifeAt + index;
+  byte.l_len = 1;
+  return byte;
+}
+
+// Held while a description is on its way to its page. Recursive: a signal handler of the same thread may fork.
+std::recursive_mutex& fork_mutex() {
+  static std::recursive_mutex* const one = new std::recursive_mutex;  // outlives every static's end, as the handlers do
+  return *one;
+}
+
+void register_fork_handlers() {
+  // In the child it is made anew: one that is recursive asks whose it is, by a thread id that the child does not have.
+  static const int once = pthread_atfork([] { fork_mutex().lock(); }, [] { fork_mutex().unlock(); },
+                                         [] { new (&fork_mutex()) std::recursive_mutex; });
+  (void)once;
+}
+
+}  // namespace
+
+bool lock_shared(int fd) {
+  for (int tries = 0; flock(fd, LOCK_SH | LOCK_NB) != 0; ++tries) {
+    if (errno == EINTR) continue;
+    if (errno != EWOULDBLOCK || tries == 200) return false;
+    const timespec pause{0, 5'000'000};
+    nanosleep(&pause, nullptr);
+  }
+  return true;
+}
+
+life_view::life_view(int fd) {
+  struct stat about {};
+  if (fd < 0 || fstat(fd, &about) != 0) return;
+  fd_ = fd;
+  device_ = about.st_dev;
+  inode_ = about.st_ino;
+}
+
+bool life_view::can_tell() const {
+  struct stat about {};
+  return fd_ >= 0 && fstat(fd_, &about) == 0 && about.st_dev == device_ && about.st_ino == inode_;
+}
+
+life life_view::of(std::uint32_t index) const {
+  struct flock byte = byte_of(index, F_WRLCK);
+  if (fcntl(fd_, F_OFD_GETLK, &byte) != 0) return life::unknown;
+  return byte.l_type == F_UNLCK ? life::dead : life::alive;
+}
+
+life_lock::life_lock() {
+  register_fork_handlers();
+  fork_mutex().lock();
+}
+
+life_lock::~life_lock() {
+  file_.reset();
+  fork_mutex().unlock();
+}
+
+result<void> life_lock::open(int segment, const std::string& name) {
+  std::array<char, 64> path{};
+  std::snprintf(path.data(), path.size(), "/proc/self/fd/%d", segment);
+  file_ = descriptor(::open(path.data(), O_RDWR | O_CLOEXEC));
+  const int why = errno;
+  if (!file_ && !name.empty()) file_ = descriptor(shm_open(name.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0));
+  if (!file_) {
+    // A want that will pass is said: without the lock nobody would ever learn of our death.
+    if (why == EMFILE || why == ENFILE || why == ENOMEM) return failed_call(why, "queue: a second description of its file");
+    return {};
+  }
+  struct stat mine {}, segments {};
+  if (fstat(file_.get(), &mine) != 0 || fstat(segment, &segments) != 0 || mine.st_dev != segments.st_dev ||
+      mine.st_ino != segments.st_ino) {
+    file_.reset();  // a /proc of another pid namespace, in which another process has our number
+    return {};
+  }
+  if (!name.empty() && !lock_shared(file_.get())) return failed_call(errno, "queue: flock of %s", name.c_str());
+  return {};
+}
+
+bool life_lock::take(std::uint32_t index) const {
+  struct flock byte = byte_of(index, F_WRLCK);
+  return fcntl(file_.get(), F_OFD_SETLK, &byte) == 0;
+}
+
+void life_lock::give_back(std::uint32_t index) const {
+  struct flock byte = byte_of(index, F_UNLCK);
+  (void)fcntl(file_.get(), F_OFD_SETLK, &byte);
+}
+
+result<void*> life_lock::keep() {
+  if (!file_) return nullptr;
+  // Private and without any right: nothing of the file can be read or written through it.
+  void* const page = mmap(nullptr, kPage, PROT_NONE, MAP_PRIVATE, file_.get(), 0);
+  if (page == MAP_FAILED) return failed_call(errno, "queue: mmap of the page that holds its lock");
+  if (madvise(page, kPage, MADV_DONTFORK) != 0) {
+    const int why = errno;
+    munmap(page, kPage);
+    return failed_call(why, "queue: madvise of the page that holds its lock");
+  }
+  file_.reset();
+  return page;
+}
+
+void life_lock::end(void* page) {
+  if (page != nullptr) munmap(page, kPage);
+}
+
+}  // namespace forksight::ipc::detail
