@@ -12,7 +12,8 @@
 namespace forksight::inspect {
 
 // How many calls of fork() lie between it and the program's start: 1 of a child, 2 of a grandchild. The counter is
-// found in the code of fork(), so no debug information is needed. _Fork() and clone() do not count. nullopt: not known.
+// found in the code of fork(), so no debug information is needed. _Fork() and clone() do not count. nullopt: not known,
+// as of a program without libpthread before glibc 2.34.
 std::optional<std::uint64_t> count_forks(const image::Image& image, symbols::Symbolizer& symbolizer);
 
 struct LostThread {
@@ -29,12 +30,12 @@ struct LostPthreads {
   // been given the stack of a lost one.
   bool is_complete = false;
   bool first_forked = false;  // the thread that forked was the parent's first, which has the parent's pid
-  // Some have a tid still, though no such thread is here. The kernel erases that of one that ends, fork() all of them:
-  // they were those of the process that this one is a copy of, by _Fork().
+  // Some have a tid still, though no such thread is here. The kernel erases that of one that ends (glibc 2.43: the
+  // thread itself does), fork() all of them: they were those of the process that this one is a copy of, by _Fork().
   bool bypassed = false;
 };
 
-// Of glibc 2.34 to 2.42; of others nothing is found.
+// Of glibc 2.28 to 2.43; of others nothing is found.
 LostPthreads find_lost_pthreads(const image::Image& child);
 
 // pthread_self() of the first thread: by its registers, or, where it was not stopped, by the struct pthread in memory
