@@ -33,5 +33,7 @@ std::string_view method_name(model::CureMethod method);
 
 // Ways to do without fork or without a pool, for this process.
 void add_general_fixes(Finding& finding, const model::Process& process);
+// For one that hangs on libgomp: the runtime that notices a fork.
+void add_other_runtime(Finding& finding);
 
 }  // namespace forksight::openmp
