@@ -95,6 +95,9 @@ void add_general_fixes(Finding& finding, const model::Process& process) {
   finding.fixes.push_back(
       {"Use OpenMP only in the children: fork before the first parallel region of the forking thread, or run that "
        "region in a thread that does not fork."});
+}
+
+void add_other_runtime(Finding& finding) {
   finding.fixes.push_back(
       {"Run on LLVM's OpenMP runtime (clang -fopenmp, or LD_PRELOAD=libomp.so for code built by gcc): it makes its "
        "pool anew in the child."});

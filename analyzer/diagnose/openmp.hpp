@@ -33,5 +33,7 @@ std::string_view method_name(model::CureMethod method);
 
 // Adds ways to avoid the fork or the pool in this process.
 void add_general_fixes(Finding& finding, const model::Process& process);
+// For one that hangs on libgomp: the runtime that notices a fork.
+void add_other_runtime(Finding& finding);
 
 }  // namespace forksight::openmp

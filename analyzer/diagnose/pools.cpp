@@ -104,6 +104,13 @@ bool has_lost_idle_workers_only(const model::Model& model, const model::Fork& fo
          std::ranges::all_of(fork.lost_threads, is_worker);
 }
 
+// Of libc, or of the shim, which passes a call on to libc.
+bool is_below_libraries(const model::Frame& frame) {
+  const std::string_view name = words::base_name(frame.module);
+  return name.starts_with("libc.so") || name.starts_with("libc-2") || name.starts_with("libpthread") ||
+         name.starts_with("libforksight");
+}
+
 bool is_in_openmp(const model::Touch* wait) {
   return wait != nullptr && std::ranges::any_of(wait->stack.frames, [](const model::Frame& frame) {
            return model::find_owner_of_library(frame.module) == model::Owner::kLibgomp;
@@ -173,6 +180,21 @@ const model::ThreadPool* find_pool(const model::Model& model, const LostWait& wa
   const model::ThreadPool* const called =
       wait.wait == nullptr ? nullptr : find_called_pool(*wait.fork, wait.wait->stack);
   return called != nullptr ? called : find_only_pool(model, *wait.fork);
+}
+
+const model::ThreadPool* find_openmp_pool(const Evidence& evidence, const LostWait& wait) {
+  const std::vector<model::Wait>& waits = evidence.process(wait.child).waits;
+  if (waits.size() > 1) return nullptr;  // some of its threads may be workers
+  const model::Stack* const stack = wait.wait != nullptr ? &wait.wait->stack : waits.empty() ? nullptr : &waits[0].stack;
+  if (stack == nullptr) return nullptr;
+  // What a region calls may sleep, too: then the innermost library is another one.
+  const auto caller = std::ranges::find_if_not(stack->frames, is_below_libraries);
+  if (caller == stack->frames.end()) return nullptr;
+  const model::Owner owner = model::find_owner_of_library(caller->module);
+  if (owner != model::Owner::kLibomp && owner != model::Owner::kLibiomp5) return nullptr;
+  const auto is_it = [&](const model::ThreadPool& pool) { return pool.owner == owner && !pool.threads.empty(); };
+  const auto pool = std::ranges::find_if(wait.fork->thread_pools, is_it);
+  return pool == wait.fork->thread_pools.end() ? nullptr : &*pool;
 }
 
 std::string pool_name(const model::ThreadPool& pool) {

@@ -31,6 +31,10 @@ std::size_t count_pools(const model::Fork& fork);
 // are several, or threads that are not a pool.
 const model::ThreadPool* find_pool(const model::Model& model, const LostWait& wait);
 
+// The OpenMP runtimes of LLVM and Intel make their pools anew by a fork handler in the child. This one did not run, or
+// is off: the child's only thread sleeps in the runtime itself, for threads that the child does not have. Else null.
+const model::ThreadPool* find_openmp_pool(const Evidence& evidence, const LostWait& wait);
+
 // "FFTW pool of 3 threads", "pool of 2 std::threads"
 std::string pool_name(const model::ThreadPool& pool);
 // Names the first few lost threads, with number and owner, and what they waited for: "It was forked at app.c:12 from

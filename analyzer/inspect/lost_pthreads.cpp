@@ -17,8 +17,9 @@ namespace {
 
 constexpr std::uint64_t kAlignment = 64;
 constexpr std::size_t kMostThreads = 100'000;
-// For these versions the source was read: what fork() does to the lists of stacks, and who erases a tid.
-constexpr abi::Versions kForksKnown{{2, 34}, {2, 42}};
+// For these versions the source was read: what fork() does to the lists of stacks, and who erases a tid. Before glibc
+// 2.34 a fork handler of libpthread does the same.
+constexpr abi::Versions kForksKnown{{2, 28}, {2, 43}};
 
 // A struct pthread lies at the end of its thread's stack, which the kernel may have merged with the mapping behind it.
 constexpr std::uint64_t kSearched = std::uint64_t{64} << 10U;
@@ -33,6 +34,33 @@ T value_at(const std::vector<std::byte>& bytes, std::uint64_t offset) {
 bool is_code(const image::Image& image, std::uint64_t address) {
   const proc::Mapping* const mapping = image.mapping_of(address);
   return mapping != nullptr && mapping->executable;
+}
+
+// Before glibc 2.34 fork() reads the address of the counter from a pointer, which libpthread sets when it is loaded:
+//   movq disp32(%rip), %REG; testq %REG, %REG; je ...; addq $4, (%REG)
+// nullopt: there is no such pointer, or it is null.
+std::optional<std::uint64_t> find_counter_of_libpthread(std::uint64_t function, const std::vector<std::byte>& code,
+                                                        const image::Memory& memory) {
+  constexpr std::size_t kAddLength = 4;
+  constexpr std::size_t kLoadLength = 7;
+  constexpr std::size_t kMostBetween = 16;
+  for (std::size_t add = kLoadLength; add + kAddLength <= code.size(); ++add) {
+    const auto to = std::to_integer<unsigned>(code[add + 2]);
+    const bool is_plain = to < 8 && to != 4 && to != 5;  // a register that has the address
+    if (code[add] != std::byte{0x48} || code[add + 1] != std::byte{0x83} || !is_plain || code[add + 3] != std::byte{4})
+      continue;
+    for (std::size_t load = add - kLoadLength; add - load <= kLoadLength + kMostBetween; --load) {
+      const bool is_load = code[load] == std::byte{0x48} && code[load + 1] == std::byte{0x8b};
+      if (is_load && code[load + 2] == std::byte(to << 3U | 5U)) {
+        const auto distance = std::int64_t{value_at<std::int32_t>(code, load + 3)};
+        const auto counter =
+            memory.value<std::uint64_t>(function + load + kLoadLength + static_cast<std::uint64_t>(distance));
+        return counter && *counter != 0 ? counter : std::nullopt;
+      }
+      if (load == 0) break;
+    }
+  }
+  return std::nullopt;
 }
 
 // addq $4, disp32(%rip): the only such instruction of fork() adds to __fork_generation (sysdeps/nptl/fork.h).
@@ -147,7 +175,9 @@ std::optional<std::uint64_t> count_forks(const image::Image& image, symbols::Sym
   auto function = symbolizer.find_symbol("fork", "libc.so");
   if (!function) function = symbolizer.find_symbol("fork", model::base_name(image.exe));
   if (!function) return std::nullopt;
-  const auto counter = find_counter(*function, image.memory->bytes(*function, kMostCode));
+  const std::vector<std::byte> code = image.memory->bytes(*function, kMostCode);
+  auto counter = find_counter(*function, code);
+  if (!counter) counter = find_counter_of_libpthread(*function, code, *image.memory);
   if (!counter || *counter % 8 != 0) return std::nullopt;
   const proc::Mapping* const mapping = image.mapping_of(*counter);
   const auto count = image.memory->value<std::uint64_t>(*counter);

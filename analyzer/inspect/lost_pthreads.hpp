@@ -13,7 +13,7 @@ namespace forksight::inspect {
 
 // The number of fork() calls between the start of the program and this process: 1 for a child, 2 for a grandchild. The
 // counter is found in the code of fork(), so no debug information is needed. _Fork() and clone() are not counted.
-// nullopt: not known.
+// nullopt: not known, as for a program without libpthread before glibc 2.34.
 std::optional<std::uint64_t> count_forks(const image::Image& image, symbols::Symbolizer& symbolizer);
 
 struct LostThread {
@@ -30,12 +30,13 @@ struct LostPthreads {
   // the stack of a lost one.
   bool is_complete = false;
   bool first_forked = false;  // the first thread of the parent forked, so its tid is the parent's pid
-  // Some still have a tid although there is no such thread here. The kernel erases the tid of a thread that ends, and
-  // fork() erases all of them. So these were threads of the process that _Fork() copied.
+  // Some still have a tid although there is no such thread here. When a thread ends, the kernel erases its tid (with
+  // glibc 2.43 the thread does so itself), and fork() erases all of them. So these were threads of the process that
+  // _Fork() copied.
   bool bypassed = false;
 };
 
-// For glibc 2.34 to 2.42; with other versions nothing is found.
+// For glibc 2.28 to 2.43; with other versions nothing is found.
 LostPthreads find_lost_pthreads(const image::Image& child);
 
 // pthread_self() of the first thread: from its registers, or, if it was not stopped, from the struct pthread in memory

@@ -30,6 +30,20 @@
 // EXPECT-NONE(libomp19)
 // EXPECT-BARE(gcc-libomp): ok
 // EXPECT-NONE(gcc-libomp)
+//
+// It does so by a fork handler, which KMP_INIT_AT_FORK=FALSE turns off. Importing scikit-learn sets that.
+// EXPECT-BARE(libomp-unhandled): hang
+// EXPECT(libomp-unhandled): lost-openmp-pool proven/likely hang culprit="LLVM OpenMP pool of 1 thread" victims=1
+// EXPECT-WHY(libomp-unhandled): lost-openmp-pool proven/likely hang culprit="LLVM OpenMP pool of 1 thread" victims=1
+// EXPECT-CORE(libomp-unhandled): lost-openmp-pool likely may-hang culprit="LLVM OpenMP pool of 1 thread"
+// EXPECT-BARE(libomp19-unhandled): hang
+// EXPECT(libomp19-unhandled): lost-openmp-pool proven/likely hang culprit="LLVM OpenMP pool of 1 thread" victims=1
+// EXPECT-WHY(libomp19-unhandled): lost-openmp-pool proven/likely hang culprit="LLVM OpenMP pool of 1 thread" victims=1
+// EXPECT-CORE(libomp19-unhandled): lost-openmp-pool likely may-hang culprit="LLVM OpenMP pool of 1 thread"
+// EXPECT-BARE(gcc-libomp-unhandled): hang
+// EXPECT(gcc-libomp-unhandled): lost-openmp-pool proven/likely hang culprit="LLVM OpenMP pool of 1 thread" victims=1
+// EXPECT-WHY(gcc-libomp-unhandled): lost-openmp-pool proven/likely hang culprit="LLVM OpenMP pool of 1 thread" victims=1
+// EXPECT-CORE(gcc-libomp-unhandled): lost-openmp-pool likely may-hang culprit="LLVM OpenMP pool of 1 thread"
 // EXPECT-WHY: lost-openmp-pool proven hang culprit="libgomp pool of 2 threads" victims=1
 // EXPECT-WHY(active): lost-openmp-pool likely hang culprit="libgomp pool of 2 threads"
 #include <omp.h>

@@ -1,4 +1,5 @@
-// Compares each offset in the headers of abi/ with the one in the debug information of the installed libc.
+// Compares each offset in the headers of abi/ with the one in the debug information of a libc: of the installed one, or,
+// with FORKSIGHT_LIBC_ROOT=FOLDER, of the one that is unpacked there with the package of its debug information.
 #include <dwarf.h>
 #include <elfutils/libdw.h>
 #include <elfutils/libdwfl.h>
@@ -6,9 +7,12 @@
 #include <gtest/gtest.h>
 #include <link.h>
 
+#include <cstdlib>
+#include <filesystem>
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "forksight/abi/barrier.hpp"
 #include "forksight/abi/condition.hpp"
@@ -17,6 +21,7 @@
 #include "forksight/abi/semaphore.hpp"
 #include "forksight/abi/stream_lock.hpp"
 #include "forksight/abi/thread.hpp"
+#include "libc/libc_file.hpp"
 #include "support/this_libc.hpp"
 
 namespace forksight::abi {
@@ -32,7 +37,7 @@ struct Structure {
   std::map<std::string, Member> members;
 };
 
-std::string path_of_libc() {
+std::string path_of_this_libc() {
   std::string path;
   dl_iterate_phdr(
       [](dl_phdr_info* info, std::size_t, void* to) {
@@ -44,23 +49,60 @@ std::string path_of_libc() {
   return path;
 }
 
+// A libc, and where its debug information is.
+struct Libraries {
+  std::vector<std::string> files;  // libc, and libpthread where that is a library of its own
+  std::string debug;               // "" for where debuggers look
+  Libc libc;
+};
+
+// As the analyzer reads it out of files.
+Libraries find_unpacked(const std::filesystem::path& root) {
+  Libraries found;
+  found.debug = root / "usr/lib/debug";
+  for (const char* const folder : {"usr/lib/x86_64-linux-gnu", "lib/x86_64-linux-gnu"}) {
+    for (const char* const name : {"libc.so.6", "libpthread.so.0"}) {
+      const std::string file = root / folder / name;
+      if (!std::filesystem::exists(file)) continue;
+      const Libc read = libc::read_libc_file(file);
+      if (name == std::string_view("libc.so.6")) found.libc.version = read.version;
+      if (read.condition != ConditionKind::kUnknown) found.libc.condition = read.condition;
+      found.files.push_back(file);
+    }
+    if (!found.files.empty()) break;
+  }
+  return found;
+}
+
+const Libraries& libraries() {
+  static const Libraries found = [] {
+    const char* const root = std::getenv("FORKSIGHT_LIBC_ROOT");
+    if (root != nullptr) return find_unpacked(root);
+    return Libraries{{path_of_this_libc()}, {}, test::this_libc()};
+  }();
+  return found;
+}
+
 class DebugInformation {
  public:
   DebugInformation() {
-    static const Dwfl_Callbacks callbacks{dwfl_build_id_find_elf, dwfl_standard_find_debuginfo,
-                                          dwfl_offline_section_address, nullptr};
-    dwfl_ = dwfl_begin(&callbacks);
-    Dwfl_Module* const module = dwfl_report_offline(dwfl_, "libc.so.6", path_of_libc().c_str(), -1);
-    dwfl_report_end(dwfl_, nullptr, nullptr);
-    Dwarf_Addr bias = 0;
-    Dwarf* const dwarf = module == nullptr ? nullptr : dwfl_module_getdwarf(module, &bias);
-    if (dwarf == nullptr) return;
-    read_units(dwarf);
-    if (Dwarf* const shared = dwarf_getalt(dwarf)) read_units(shared);
+    // Libraries are told from what is installed by their build id: only those in this folder are taken.
+    std::string search = libraries().debug;
+    char* path = search.empty() ? nullptr : search.data();
+    const Dwfl_Callbacks callbacks{dwfl_build_id_find_elf, dwfl_standard_find_debuginfo, dwfl_offline_section_address,
+                                   path == nullptr ? nullptr : &path};
+    Dwfl* const dwfl = dwfl_begin(&callbacks);
+    for (const std::string& file : libraries().files) {
+      Dwfl_Module* const module = dwfl_report_offline(dwfl, file.c_str(), file.c_str(), -1);
+      Dwarf_Addr bias = 0;
+      Dwarf* const dwarf = module == nullptr ? nullptr : dwfl_module_getdwarf(module, &bias);
+      if (dwarf == nullptr) continue;
+      read_units(dwarf);
+      if (Dwarf* const shared = dwarf_getalt(dwarf)) read_units(shared);
+    }
+    dwfl_report_end(dwfl, nullptr, nullptr);
+    dwfl_end(dwfl);
   }
-  ~DebugInformation() { dwfl_end(dwfl_); }
-  DebugInformation(const DebugInformation&) = delete;
-  DebugInformation& operator=(const DebugInformation&) = delete;
 
   const Structure* find(const std::string& name) const {
     const auto at = structures_.find(name);
@@ -99,17 +141,24 @@ class DebugInformation {
     read_members(structure, read);
   }
 
-  static void read_members(Dwarf_Die& structure, Structure& to) {
+  // Members of a union without a name are members of the structure.
+  static void read_members(Dwarf_Die& structure, Structure& to, std::size_t base = 0) {
     Dwarf_Die member;
     if (dwarf_child(&structure, &member) != 0) return;
     do {
       Dwarf_Attribute attribute;
       Dwarf_Word offset = 0;
       const char* const name = dwarf_diename(&member);
-      if (dwarf_tag(&member) != DW_TAG_member || name == nullptr) continue;
-      if (dwarf_attr(&member, DW_AT_data_member_location, &attribute) == nullptr) continue;
-      if (dwarf_formudata(&attribute, &offset) != 0) continue;
-      to.members[name] = {offset, size_of(member)};
+      if (dwarf_tag(&member) != DW_TAG_member) continue;
+      const bool has_place = dwarf_attr(&member, DW_AT_data_member_location, &attribute) != nullptr;
+      if (has_place && dwarf_formudata(&attribute, &offset) != 0) continue;
+      Dwarf_Die type;
+      if (name != nullptr) {
+        to.members.try_emplace(name, Member{base + offset, size_of(member)});
+      } else if (dwarf_attr(&member, DW_AT_type, &attribute) != nullptr &&
+                 dwarf_formref_die(&attribute, &type) != nullptr) {
+        read_members(type, to, base + offset);
+      }
     } while (dwarf_siblingof(&member, &member) == 0);
   }
 
@@ -122,7 +171,6 @@ class DebugInformation {
     return bytes;
   }
 
-  Dwfl* dwfl_ = nullptr;
   std::map<std::string, Structure> structures_;
 };
 
@@ -134,7 +182,14 @@ const DebugInformation& debug_information() {
 class LibcDwarf : public testing::Test {
  protected:
   void SetUp() override {
-    if (!debug_information().is_there()) GTEST_SKIP() << "no debug information of " << path_of_libc() << ": libc6-dbg";
+    // What was unpacked for this is there, or something is wrong.
+    if (std::getenv("FORKSIGHT_LIBC_ROOT") != nullptr) {
+      ASSERT_TRUE(debug_information().is_there());
+      ASSERT_TRUE(libc_.version.is_known());
+      return;
+    }
+    if (!debug_information().is_there())
+      GTEST_SKIP() << "no debug information of " << path_of_this_libc() << ": libc6-dbg";
     if (!libc_.version.is_known()) GTEST_SKIP() << "not glibc";
   }
 
@@ -152,7 +207,7 @@ class LibcDwarf : public testing::Test {
     EXPECT_EQ(found->bytes, bytes) << structure;
   }
 
-  Libc libc_ = test::this_libc();
+  Libc libc_ = libraries().libc;
 };
 
 #define EXPECT_MEMBER(structure, member, type, field) \

@@ -95,6 +95,59 @@ TEST(LostThreadPool, DoesNotGuess) {
   EXPECT_EQ(only_rule(with_rebuilt), "lost-thread-pool") << "a pool that is made anew is no loss";
 }
 
+// In the runtime of LLVM, whose fork handler is to make the pool anew.
+model::Model dead_in_openmp(Owner owner, const char* library) {
+  model::Model model = dead_child({{owner, 3}});
+  model.forks[0].thread_pools[0].state = PoolState::kRebuilds;
+  model.forks[0].thread_pools[0].library = library;
+  model::Frame runtime;
+  runtime.module = library;
+  model::Frame libc;
+  libc.module = "/lib/x86_64-linux-gnu/libc.so.6";
+  model::Stack stack = test::make_stack({"work app.c:31"});
+  stack.frames.insert(stack.frames.begin(), {libc, runtime, runtime});
+  model.processes[1].waits[0].stack = stack;
+  return model;
+}
+
+TEST(LostOpenmpPool, OfARuntimeThatDidNotNotice) {
+  const model::Model model = dead_in_openmp(Owner::kLibomp, "/usr/lib/libomp.so.5");
+  const auto findings = diagnose(model);
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].rule, "lost-openmp-pool");
+  EXPECT_EQ(findings[0].harm, Certainty::kProven);
+  EXPECT_EQ(findings[0].cause, Certainty::kLikely);
+  EXPECT_EQ(findings[0].culprit.name, "LLVM OpenMP pool of 3 threads");
+  ASSERT_FALSE(findings[0].fixes.empty());
+  EXPECT_NE(findings[0].fixes[0].text.find("KMP_INIT_AT_FORK=TRUE"), std::string::npos);
+  for (const Fix& fix : findings[0].fixes) EXPECT_EQ(fix.text.find("--omp="), std::string::npos) << fix.text;
+  const auto intel = diagnose(dead_in_openmp(Owner::kLibiomp5, "/opt/intel/libiomp5.so"));
+  ASSERT_EQ(intel.size(), 1U);
+  EXPECT_EQ(intel[0].rule, "lost-openmp-pool");
+  model::Model bypassed = dead_in_openmp(Owner::kLibomp, "/usr/lib/libomp.so.5");
+  bypassed.forks[0].bypassed = true;
+  bypassed.forks[0].is_inferred = true;
+  for (const Finding& finding : diagnose(bypassed)) {
+    for (const Fix& fix : finding.fixes) EXPECT_EQ(fix.text.find("KMP_INIT_AT_FORK"), std::string::npos);
+  }
+}
+
+TEST(LostOpenmpPool, IsNotBlamedForWhatARegionWaitsFor) {
+  model::Model in_body = dead_in_openmp(Owner::kLibomp, "/usr/lib/libomp.so.5");
+  model::Frame body;
+  body.module = "/opt/app/app";
+  body.function = "wait_for_answer";
+  auto& frames = in_body.processes[1].waits[0].stack.frames;
+  frames.insert(frames.begin() + 1, body);
+  EXPECT_EQ(only_rule(in_body), "lost-wakeup");
+  model::Model with_workers = dead_in_openmp(Owner::kLibomp, "/usr/lib/libomp.so.5");
+  with_workers.processes[1].waits.push_back(with_workers.processes[1].waits[0]);
+  EXPECT_EQ(only_rule(with_workers), "lost-wakeup") << "the child has threads that may be a pool made anew";
+  model::Model without_pool = dead_in_openmp(Owner::kFftw, "/usr/lib/libomp.so.5");
+  without_pool.forks[0].thread_pools[0].library = "/usr/lib/libfftw3_threads.so.3";
+  EXPECT_EQ(only_rule(without_pool), "lost-wakeup") << "its fork left no thread of this runtime behind";
+}
+
 TEST(LostThreadPool, NeedsTheProof) {
   model::Model model = dead_child({{Owner::kFftw, 2}});
   model.processes[1].liveness = model::Liveness::kAwake;

@@ -1,9 +1,11 @@
 // libgomp keeps a pool of workers for each thread that ever started a team. fork() copies the forking thread's pool
 // into the child, but not its workers, and libgomp has no atfork handler. So the next team of two or more waits at its
-// barrier for threads that do not exist. This is not a race: it hangs each time.
+// barrier for threads that do not exist. This is not a race: it hangs each time. The runtimes of LLVM and Intel have a
+// child handler that rebuilds their pools. If that handler does not run, they hang in the same way.
 #include <fmt/core.h>
 
 #include "diagnose/openmp.hpp"
+#include "diagnose/pools.hpp"
 #include "diagnose/rules.hpp"
 #include "diagnose/words.hpp"
 
@@ -118,6 +120,53 @@ void add_fixes(const model::Process& process, const model::Touch& touch, const m
       {"In the program: call omp_pause_resource_all(omp_pause_hard) before fork(), outside of parallel regions (gcc 9 "
        "or later)."});
   openmp::add_general_fixes(finding, process);
+  openmp::add_other_runtime(finding);
+}
+
+// Of a runtime whose handler was to make the pool anew.
+Finding describe_unmade(const Evidence& evidence, const pools::LostWait& wait, const model::ThreadPool& pool) {
+  const model::Fork& fork = *wait.fork;
+  const model::Process& child = evidence.process(wait.child);
+  const std::string_view library = words::base_name(pool.library);
+  Finding finding = wait.wait == nullptr ? evidence.begin_finding("lost-openmp-pool", fork)
+                                         : evidence.begin_finding("lost-openmp-pool", *wait.wait);
+  pools::set_certainty(child, finding);
+  finding.cause = Certainty::kLikely;
+  finding.culprit.kind = CulpritKind::kPool;
+  finding.culprit.name = pools::pool_name(pool);
+  finding.culprit.library = pool.library;
+  finding.culprit.holder = evidence.holder(evidence.model().threads[pool.threads.front()]);
+  finding.culprit.stack = evidence.model().threads[pool.threads.front()].created_at;
+  const std::string place = words::place(wait.wait != nullptr ? wait.wait->stack : finding.stack);
+  const char* const but = finding.outcome == Outcome::kMayHang ? "; only a signal handler could wake it" : "";
+  finding.summary = fmt::format("{} {} in an OpenMP parallel region{}: its {} was lost in fork(){}, and {} did not notice{}",
+                                evidence.name(wait.child), hangs(child), place.empty() ? place : " (" + place + ")",
+                                pools::pool_name(pool), words::at(" at ", fork.stack), library, but);
+  add_sentence(finding, describe_liveness(child));
+  add_sentence(finding, pools::tell_loss(evidence, wait));
+  add_sentence(finding,
+               fmt::format("The child's only thread sleeps in {} itself, which waits for these workers.", library));
+  add_sentence(finding,
+               fork.bypassed
+                   ? fmt::format("{} makes its pool anew by a fork handler in the child, and this fork called no "
+                                 "handlers.",
+                                 library)
+                   : fmt::format("{} makes its pool anew by a fork handler in the child. It has none if KMP_INIT_AT_FORK "
+                                 "was FALSE when it started, which importing scikit-learn sets; and _Fork() and clone() "
+                                 "call none.",
+                                 library));
+  if (fork.is_inferred) {
+    add_sentence(finding, "Had the fork been made inside of a parallel region, it would look the same from outside.");
+  }
+  if (fork.bypassed) {
+    finding.fixes.push_back({"Fork by fork(): _Fork() and clone() call no fork handlers."});
+  } else {
+    finding.fixes.push_back(
+        {"Set KMP_INIT_AT_FORK=TRUE in the environment of the program. scikit-learn sets it to FALSE only where it is "
+         "not set."});
+  }
+  openmp::add_general_fixes(finding, child);
+  return finding;
 }
 
 }  // namespace
@@ -139,6 +188,10 @@ void lost_openmp_pool(const Evidence& evidence, std::vector<Finding>& findings) 
     tell(evidence, touch, *pool, finding);
     add_fixes(evidence.process(touch.process), touch, *pool, finding);
     findings.push_back(std::move(finding));
+  }
+  for (const pools::LostWait& wait : pools::find_lost_waits(evidence, findings)) {
+    const model::ThreadPool* const pool = pools::find_openmp_pool(evidence, wait);
+    if (pool != nullptr) findings.push_back(describe_unmade(evidence, wait, *pool));
   }
 }
 

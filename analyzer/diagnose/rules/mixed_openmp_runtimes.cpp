@@ -46,6 +46,7 @@ void mixed_openmp_runtimes(const Evidence& evidence, std::vector<Finding>& findi
     finding.fixes.push_back(
         {"Or run it under `forksight run --omp=rebuild -- ...`: the child makes a fresh libgomp pool of full size."});
     openmp::add_general_fixes(finding, evidence.process(touch.process));
+    openmp::add_other_runtime(finding);
     findings.push_back(std::move(finding));
   }
 }

@@ -1,9 +1,11 @@
 """container_test.py FORKSIGHT COMPARE CASES WAY CASE: a case of the suite in the folder CASES hangs in a pid namespace of
 its own, and `forksight why` says the same of it as anywhere else. COMPARE is the suite's comparison.
 
-WAY is from where it is looked at: `outside` of the namespace; `netted`: the same, with a network namespace, too; `inside`;
-`rooted`: from outside, where the program has another root directory, too, and lies there under a path that is another
-program's here. The process that made the namespace and waits for its end is left out of the victims.
+WAY is from where it is looked at: `outside` of the namespace; `netted`: the same, with a network namespace, too; `mapped`:
+the same, with a user namespace, too; `inside`; `rooted`: from outside, where the program has another root directory, too,
+and lies there under a path that is another program's here; `beside`: from a container for debugging, which shares the pid
+namespace and nothing else, and whose root has another program under the program's path. The process that made the
+namespace and waits for its end is left out of the victims.
 
 Exit status 77 where namespaces cannot be made: with the reason.
 """
@@ -15,7 +17,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from namespaces import NAMESPACES, find_right
+from namespaces import NAMESPACES, can_map, find_right
 from observed import LIMIT_S, processes
 
 # A root folder with only the program and its libraries.
@@ -27,6 +29,17 @@ mkdir -p "$1/proc" "$1/tmp" "$1$(dirname "$4")"
 cp "$2" "$1$4"
 mount -t proc proc "$1/proc"
 exec chroot "$1" "$4"
+"""
+
+# A root of its own with nothing but forksight and its libraries.
+BESIDE = """
+set -e
+mount -t tmpfs forksight-root "$1"
+for file in $3 "$2"; do mkdir -p "$1/$(dirname "$file")"; cp -L "$file" "$1/$file"; done
+mkdir -p "$1/proc" "$1/tmp" "$1$(dirname "$4")"
+cp /bin/true "$1$4"
+mount -t proc proc "$1/proc"
+exec chroot "$1" "$2" why 1 --format json
 """
 
 
@@ -55,7 +68,7 @@ def compare_findings(compare, report, expected, folder):
 def command(way, right, words, folder):
     case = words[0]
     if way != "rooted":
-        more = ["--net"] if way == "netted" else []
+        more = {"netted": ["--net"], "mapped": ["--user", "--map-root-user"]}.get(way, [])
         return ["unshare", *right, *more, *NAMESPACES, "--mount-proc", *words]
     root = Path(folder, "root")
     root.mkdir()
@@ -66,10 +79,15 @@ def command(way, right, words, folder):
             str(decoy)]
 
 
-def look(forksight, way, right, pid):
+def look(forksight, way, right, pid, case, folder):
     argv = [forksight, "why", str(pid), "--format", "json"]
+    entered = ["--user", "--preserve-credentials"] if right else []
+    if way == "beside":
+        root = Path(folder, "beside")
+        root.mkdir()
+        argv = ["nsenter", "--target", str(pid), *entered, "--pid", "unshare", "--mount", "sh", "-c", BESIDE, "sh", str(root),
+                forksight, " ".join(libraries_of(forksight)), case]
     if way == "inside":
-        entered = ["--user", "--preserve-credentials"] if right else []
         argv = ["nsenter", "--target", str(pid), *entered, "--pid", "--mount", forksight, "why", "1", "--format", "json"]
     done = subprocess.run(argv, capture_output=True, text=True, timeout=LIMIT_S, check=False)
     try:
@@ -99,6 +117,10 @@ def main():
     right = find_right()
     if right is None:
         return 77
+    if way == "mapped":
+        if not can_map():
+            return 77
+        right = []
     processes.become_reaper()
     with tempfile.TemporaryDirectory(prefix="forksight-why-") as folder:
         program = processes.Program(command(way, right, case["command"], folder), folder)
@@ -112,7 +134,7 @@ def main():
             if len(numbers) != 2 or numbers[1] != "1":
                 print(f"process {children[0]} is of no namespace of its own: {numbers}")
                 return 1
-            report = look(forksight, way, right, int(children[0]))
+            report = look(forksight, way, right, int(children[0]), case["command"][0], folder)
             core = look_at_core(forksight, folder) if way == "outside" and expected["core"] else None
         finally:
             program.end()

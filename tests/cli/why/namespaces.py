@@ -21,3 +21,12 @@ def find_right():
         reason = tried.stderr.strip()
     print(f"skipped: namespaces cannot be made here: {reason}")
     return None
+
+
+def can_map():
+    """Whether user namespaces can be made; if not, the reason is printed."""
+    tried = subprocess.run(["unshare", "--user", "--map-root-user", *NAMESPACES, "--mount-proc", "true"], capture_output=True,
+                           text=True, timeout=LIMIT_S, check=False)
+    if tried.returncode != 0:
+        print(f"skipped: user namespaces cannot be made here: {tried.stderr.strip()}")
+    return tried.returncode == 0
