@@ -1,6 +1,7 @@
 // What a futex word is part of: a mutex, a rwlock, the tid of a thread that is joined. Told by the bytes around it, in
 // the layout of the process' own glibc, and only if everything about them fits: other libraries and languages put words
-// of their own into futexes, and of those nothing is claimed.
+// of their own into futexes, and of those nothing is claimed. Who calls the kernel by syscall(), as they do, waits for no
+// lock of glibc.
 #pragma once
 
 #include <array>
@@ -32,6 +33,10 @@ struct FutexWord {
 using ReadWord = std::function<std::optional<std::uint64_t>(std::uint64_t address, std::size_t size)>;
 // Is there a task with this tid.
 using HasTask = std::function<bool(std::int32_t tid)>;
+
+// The thread is in libc's function syscall(), which nothing in libc calls: the futex is the program's own, whatever the
+// bytes around the word look like. False, too, if its code cannot be read.
+bool is_in_syscall_function(const Syscall& call, const ReadWord& read);
 
 // `lives_here`: of a thread of this process. `owner_lives`: of one that may own the lock, of any process if it lies in
 // shared memory. (A robust mutex calls itself process-shared wherever it lies.) Sets all but the module of the result.
