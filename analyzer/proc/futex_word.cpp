@@ -123,6 +123,17 @@ bool is_rwlock(const ReadWord& read, std::uint64_t word, std::uint32_t expected,
 
 }  // namespace
 
+// sysdeps/unix/sysv/linux/x86_64/syscall.S, the same in all versions: the sixth argument of the call comes from the
+// stack, `mov 0x8(%rsp),%r9`, just before the instruction `syscall`.
+bool is_in_syscall_function(const Syscall& call, const ReadWord& read) {
+  constexpr std::uint64_t kBytes = 7;
+  constexpr std::uint64_t kCode = 0x05'0f'08'24'4c'8b'4c;
+  constexpr std::uint64_t kMask = (std::uint64_t{1} << (8 * kBytes)) - 1;
+  if (call.pc < kBytes) return false;
+  const auto code = read(call.pc - kBytes, sizeof(std::uint64_t));
+  return code && (*code & kMask) == kCode;
+}
+
 FutexWord identify_word(const Syscall& call, abi::Version libc, const ReadWord& read, const HasTask& lives_here,
                         const HasTask& owner_lives) {
   const std::uint64_t word = call.args[0];
@@ -131,6 +142,7 @@ FutexWord identify_word(const Syscall& call, abi::Version libc, const ReadWord& 
   const std::uint32_t command = operation & ~static_cast<std::uint32_t>(FUTEX_PRIVATE_FLAG | FUTEX_CLOCK_REALTIME);
   const bool is_private = (operation & FUTEX_PRIVATE_FLAG) != 0;
   if (command != FUTEX_WAIT && command != FUTEX_WAIT_BITSET) return {};
+  if (is_in_syscall_function(call, read)) return {};
   FutexWord found;
   const bool names_task = static_cast<std::int32_t>(expected) > 0 && lives_here(static_cast<std::int32_t>(expected));
   // pthread_join() never sets the PRIVATE flag, because the kernel itself wakes it.

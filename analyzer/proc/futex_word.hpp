@@ -1,6 +1,7 @@
 // What a futex word is part of: a mutex, a rwlock, or the tid of a thread that is joined. The bytes around it show
 // this, in the layout of the process's own glibc, and only if everything about them fits. Other libraries and languages
-// use futexes, too, and nothing is claimed about theirs.
+// use futexes, too, and nothing is claimed about theirs. They call the kernel by syscall(). A thread that does so waits
+// for no lock of glibc.
 #pragma once
 
 #include <array>
@@ -32,6 +33,10 @@ struct FutexWord {
 using ReadWord = std::function<std::optional<std::uint64_t>(std::uint64_t address, std::size_t size)>;
 // True if there is a task with this tid.
 using HasTask = std::function<bool(std::int32_t tid)>;
+
+// True if the thread is in libc's function syscall(). Nothing in libc calls that function, so the futex is the program's
+// own, whatever the bytes around the word look like. False, too, if its code cannot be read.
+bool is_in_syscall_function(const Syscall& call, const ReadWord& read);
 
 // `lives_here`: true for threads of this process. `owner_lives`: true for threads that may own the lock, of any process
 // if the lock is in shared memory. (A robust mutex is marked as process-shared wherever it is.) Sets all members but

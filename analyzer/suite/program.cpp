@@ -27,6 +27,7 @@ namespace fs = std::filesystem;
 
 constexpr auto kLookEvery = 20ms;
 constexpr auto kQuiet = 1s;  // if all threads sleep and none of them is scheduled for so long, the program hangs
+constexpr auto kIdle = 3s;   // if threads only wake up to sleep again, without CPU time, for so long, it hangs, too
 constexpr int kSpinS = 1;    // if one thread uses this much CPU time while all others are quiet, the program spins
 constexpr int kSysVfork = 58;
 
@@ -61,6 +62,17 @@ Tasks look_at(const std::vector<pid_t>& pids) {
     }
   }
   return tasks;
+}
+
+// True if the threads are the same and have together used next to no CPU time.
+bool is_idle(const Tasks& before, const Tasks& now) {
+  constexpr std::uint64_t kMostTicks = 6;
+  std::uint64_t ticks = 0;
+  const bool same = std::ranges::equal(before, now, [&](const auto& one, const auto& other) {
+    ticks += other.second.ticks - one.second.ticks;
+    return one.first == other.first;
+  });
+  return same && ticks <= kMostTicks;
 }
 
 // What the child of a Program does before it becomes the program.
@@ -130,7 +142,10 @@ std::string Program::watch(Clock::duration limit) {
   const auto spin_ticks = static_cast<std::uint64_t>(kSpinS * ::sysconf(_SC_CLK_TCK));
   Tasks before;
   Tasks first;
+  Tasks idle;  // as all were when the last of them had used CPU time
+  bool slept = true;
   Clock::time_point since = Clock::now();
+  Clock::time_point idle_since = since;
   while (Clock::now() < deadline && !is_stopped()) {
     if (const auto ended = status()) return *ended == 0 ? "ok" : "error";
     const Tasks tasks = look_at(find_descendants());
@@ -144,7 +159,14 @@ std::string Program::watch(Clock::duration limit) {
       since = Clock::now();
       first = tasks;
     }
-    if (!tasks.empty() && asleep.size() == tasks.size() && Clock::now() - since >= kQuiet) return "hang";
+    const bool sleeps = !tasks.empty() && asleep.size() == tasks.size();
+    // One that waits for a processor is not asleep at one look after another.
+    if ((!sleeps && !slept) || !is_idle(idle, tasks)) {
+      idle = tasks;
+      idle_since = Clock::now();
+    }
+    slept = sleeps;
+    if (sleeps && (Clock::now() - since >= kQuiet || Clock::now() - idle_since >= kIdle)) return "hang";
     for (const auto& [key, task] : tasks) {
       const auto start = first.find(key);
       if (task.state != 'S' && start != first.end() && task.ticks - start->second.ticks >= spin_ticks) return "spin";

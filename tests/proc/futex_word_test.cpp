@@ -18,12 +18,14 @@ struct Scene {
   std::map<std::uint64_t, std::uint64_t> memory;
   std::vector<std::int32_t> tids{100, 101};
   abi::Version libc{2, 36};
+  std::uint64_t pc = 0;
 
   FutexWord identify(std::uint64_t word, std::uint64_t operation, std::uint64_t expected) const {
     Syscall call;
     call.in_syscall = true;
     call.number = 202;
     call.args = {word, operation, expected, 0, 0, 0};
+    call.pc = pc;
     const auto read = [&](std::uint64_t address, std::size_t) {
       const auto at = memory.find(address);
       return at == memory.end() ? std::optional<std::uint64_t>(0) : std::optional(at->second);
@@ -48,6 +50,16 @@ TEST(FutexWord, AMutexNamesItsOwner) {
   EXPECT_EQ(word.owner, 101);
   EXPECT_EQ(word.mutex_type, model::MutexType::kRecursive);
   EXPECT_FALSE(word.owner_is_gone);
+}
+
+// A lock of the program's own may have the very words of a mutex.
+TEST(FutexWord, WhatIsWaitedForBySyscallIsNoMutex) {
+  Scene scene = mutex(2, 101, 1, 0);
+  scene.pc = 0x9007;
+  scene.memory[0x9000] = 0x48'05'0f'08'24'4c'8b'4c;  // mov 0x8(%rsp),%r9; syscall; cmp ...
+  EXPECT_EQ(scene.identify(kAt, kWaitPrivate, 2).use, model::FutexUse::kUnknown);
+  scene.memory[0x9000] = 0x48'05'0f'00'00'00'ca'b8;  // mov $0xca,%eax; syscall
+  EXPECT_EQ(scene.identify(kAt, kWaitPrivate, 2).use, model::FutexUse::kMutex);
 }
 
 TEST(FutexWord, AnOwnerThatIsNotHereIsSaid) {
@@ -79,8 +91,13 @@ TEST(FutexWord, APriorityCeilingIsNoPartOfTheState) {
 // The lock of a FILE: its owner is the address of a struct pthread.
 Scene stream(std::uint64_t owner, std::uint32_t tid) {
   Scene scene;
-  scene.memory = {{kAt, 2},        {kAt + 4, 1},         {kAt + 8, owner & 0xffffffffU}, {kAt + 12, owner >> 32U},
-                  {owner, owner},  {owner + 16, owner},  {owner + 0x2d0, tid}};
+  scene.memory = {{kAt, 2},
+                  {kAt + 4, 1},
+                  {kAt + 8, owner & 0xffffffffU},
+                  {kAt + 12, owner >> 32U},
+                  {owner, owner},
+                  {owner + 16, owner},
+                  {owner + 0x2d0, tid}};
   return scene;
 }
 

@@ -31,6 +31,8 @@ class Scene:
         names = thread_names(self.scenario)
         self.slots = {}
         for index, name in enumerate(names):
+            if ("t", name) not in self.truth.state:
+                continue  # its fork has not come back
             process = self.truth.state["t", name][0]
             self.slots[name] = {"pid": 100 + names.index(process), "tid": 100 + index, "process": names.index(process)}
 
@@ -262,6 +264,86 @@ class Sentences(unittest.TestCase):
         first = f"Thread 101 waits for {NAME}."
         self.assertEqual(self.answer(RING, "t", first, "It is no recursive mutex: even its owner waits."), "false")
         self.assertEqual(self.answer(ORPHAN, "p", f"Thread 102 waits for {NAME}.", "It is no recursive mutex: even its owner waits."), "true")
+
+    def test_who_waited_at_the_fork_for_a_condition(self):
+        text = "mutex m\ncond c\n--\nmain create t\nt lock m\nt ! cwait c m\nmain create u\nmain fork p\nfree\np destroy c\nmain wait p\n"
+        first = f"Thread 103 of child 103 is at steps.cpp:30, destroying {NAME}+0x40."
+        fork = "At the fork {} waited on it at steps.cpp:62 (truth::(anonymous namespace)::f): {} of process 100."
+        self.holds(text, "p", (first, fork.format("1 thread", 'thread 101 "x"')), (first, fork.format("1 thread", "thread 102")))
+        self.assertEqual(self.answer(text, "p", first, fork.format("2 threads", "thread 101 and 1 more")), "false")
+        self.holds(text, "p", (first, fork.format("1 thread", "another thread")), (first, fork.format("2 threads", "another thread")))
+        self.assertEqual(self.answer(text, "p", f"Thread 103 of child 103 signalled {NAME}+0x40, where a thread of the child waited."), "true")
+        self.assertEqual(self.answer(text, "p", f"Thread 103 of child 103 signalled {NAME}, where a thread of the child waited."), "false")
+
+    def test_whose_pool_it_was(self):
+        text = "--\nmain create t\nt region\nt fork p\nfree\np region\nt wait p\nmain join t\n"
+        head = "The others were to come from the libgomp pool of the thread that forked,"
+        self.holds(text, "p", f"{head} another thread of process 100: 1 worker, made at steps.cpp:9.", f"{head} another thread of process 100: 2 workers.")
+        self.holds(text, "p", f"{head} thread 101 of process 100: 1 worker, made at steps.cpp:9.", f"{head} thread 100 of process 100: 1 worker.")
+        self.holds(text, "p", f"{head} another thread of an ancestor: 1 worker.", f"{head} another thread of process 102: 1 worker.")
+        region = "Thread 102 of child 102 entered a parallel region for {} threads at steps.cpp:9 and has not come out: it waits for 1 other thread."
+        self.holds(text, "p", region.format(2), region.format(3))
+
+    def test_the_routine_of_pthread_once(self):
+        text = "once o\nonce n\n--\nmain obegin o\nmain create t\n{}free\nmain obegin o\nt nap\n"
+        first = "Thread 100 of process 100 is at steps.cpp:30, in pthread_once(), until the routine has returned."
+        inside = "The same thread is inside of a routine of pthread_once(), which it entered at steps.cpp:31. No other thread of the process is inside of one."
+        self.assertEqual(self.answer(text.format(""), "main", first, inside), "true")
+        self.assertEqual(self.answer(text.format("t obegin n\n"), "main", first, inside), "false")
+        self.assertEqual(self.answer(RING, "main", first), "false")
+
+    def test_a_worker_of_libgomp_waits_in_a_futex(self):
+        text = "sem s 0\n--\n{}free\nmain swait s\n"
+        waits = "Thread 999 waits in {} for a thread that wakes it."
+        self.holds(text.format("main region\n"), "main", waits.format("a futex"), waits.format("a std::future"))
+        self.assertEqual(self.answer(text.format(""), "main", waits.format("a futex")), "unknown")
+
+    def test_a_timer_that_is_not_armed(self):
+        text = "timerfd d\ntimerfd e\n--\n{}free\nmain read d\n"
+        first, not_armed = "Thread 100 of process 100 reads descriptor {} at file_steps.cpp:9, a timerfd.", "The timer is not armed: it has no time at which it expires."
+        self.holds(text.format(""), "main", (first.format(100), not_armed), first.format(102))
+        self.assertEqual(self.answer(text.format("main arm d\n"), "main", first.format(100), not_armed), "false")
+
+    def test_the_other_end_of_a_fifo(self):
+        text = "fifo i\nsem s 0\n--\nmain fork p\n{}main fork r\nr exit 0\nfree\nmain open i r\np nap\n"
+        first = "Thread 100 of process 100 has waited for 1.1 s in open() at file_steps.cpp:9: it returns once somebody opens the other end."
+        self.assertEqual(self.answer(text.format(""), "main", first, "No process has the other end open."), "true")
+        self.assertEqual(self.answer(text.format("").replace("p nap", "p open i r"), "p", first, "No process has the other end open."), "true")
+        self.holds(text.format(""), "main", "Process 102 (x) has ended, and nobody has waited for its end yet.",
+                   "Process 101 (x) has ended, and nobody has waited for its end yet.")
+        self.assertEqual(self.answer(RING, "main", first), "false")
+
+    def test_which_handler_of_fork_waits(self):
+        text = "mutex m\nmutex n\n--\nmain atfork keep n\nmain atfork keep m\nmain atfork child n\nmain lock m\nfree\nmain fork p\n"
+        called = "Thread 100 of process 100 called fork() at fork_steps.cpp:9, which calls the handlers that pthread_atfork() registered before it returns."
+        number = "prepare handlers are called last registered first; this one is number {} of {}, registered by truth_play."
+        self.holds(text, "main", (called, number.format(1, 2)), (called, number.format(2, 2)))
+        self.assertEqual(self.answer(text, "main", called, number.format(1, 3)), "false")
+        self.assertEqual(self.answer(text, "main", called, "child handlers are called first registered first; this one is number 1 of 3."), "false")
+        self.assertEqual(self.answer(text, "main", called, "No child was made yet."), "true")
+        locks = "The handler locks {} (fork_steps.cpp:8), which the forking thread itself took at steps.cpp:30."
+        self.holds(text, "main", (called, locks.format(NAME)), (called, locks.format(NAME + "+0x40")))
+        self.assertEqual(self.answer(RING, "main", called), "false")
+        child = "mutex m\n--\nmain atfork child m\nmain create t\nt lock m\nfree\nmain fork p\nt nap\nmain wait p\n"
+        called = "Thread 102 of child 102 called fork() at fork_steps.cpp:9, which calls the handlers that pthread_atfork() registered before it returns."
+        locks = "The handler locks " + NAME + " (fork_steps.cpp:8), which {} took at steps.cpp:30 and which nobody has in the child."
+        self.holds(child, "p", (called, locks.format('thread 101 "x"')), (called, locks.format("the forking thread itself")))
+        self.assertEqual(self.answer(child, "p", called, "No child was made yet."), "false")
+
+    def test_an_eventfd_that_a_process_has_open(self):
+        text = "eventfd e 0\neventfd f 0\n--\nfree\nmain read e\n"
+        waits = "Thread 100 at file_steps.cpp:9 waits for eventfd:7 (its descriptor {}), which its own process has open (descriptor {} there)."
+        self.holds(text, "main", waits.format(100, 101), waits.format(102, 103))
+        self.assertEqual(self.answer(text, "main", waits.format(100, 103)), "false")
+
+    def test_a_handler_that_may_jump(self):
+        sentence = "It is not proven that this never ends: a signal handler may run, because of a timer or of a child's end, and jump out of the wait."
+        self.assertEqual(self.answer(IDLE, "main", sentence), "true")
+        self.assertEqual(self.answer(RING, "main", sentence), "false")
+
+    def test_whose_ancestor_held_it(self):
+        first = f"Thread 102 of child 102 waits for {NAME}."
+        self.holds(ORPHAN, "p", (first, "At the fork it was held by thread 101 of an ancestor."), (first, "At the fork it was held by thread 100 of an ancestor."))
 
     def test_an_unknown_sentence_is_no_false_one(self):
         self.assertEqual(self.answer(ORPHAN, "p", "Thread 102 eats 5 sandwiches."), "unknown")

@@ -7,6 +7,7 @@ import re
 
 from ancestry import ancestry, copy_of
 from causes import file_holders
+from condition_operations import lost_waiters
 
 # Source lines and functions: they are of the player, and the same in each scenario.
 PLACE = re.compile(r",? (?:which took it )?(?:at|in) (?:[\w./-]+\+0x[0-9a-f]+|[\w./+-]+:\d+)(?: \((?:[^()]|\([^()]*\))*\))?"
@@ -132,10 +133,24 @@ class Scene:
 
 
 class Reading:
-    """One finding's sentences, in their order: `it` is what the one before was about."""
+    """One finding's sentences, in their order: `it` is what the one before was about, and `who` the thread that it named."""
 
     def __init__(self, scene, process):
-        self.scene, self.process, self.about = scene, process, None
+        self.scene, self.process, self.about, self.who = scene, process, None, None
+
+    def waiter(self, found, *kinds):
+        """The wait of the thread that the sentence names, which must be of one of these kinds."""
+        self.who = self.scene.thread(found["t"])
+        self.scene.check_of(self.who, found.get("p"))
+        wait = self.scene.wait_of(self.who)
+        expect(not kinds or wait.kind in kinds, f"{self.who} waits for {wait.kind} {wait.name}")
+        return wait
+
+    def wait_before(self):
+        """The wait that the sentence before told of."""
+        if self.who is None:
+            raise NotKnown("whose wait, no sentence before it said")
+        return self.scene.wait_of(self.who)
 
     def waits(self, found, name):
         self.about = name
@@ -148,12 +163,25 @@ class Reading:
 
     def waits_in(self, found):
         """The object has no name: that the thread waits there, and in which kind of call, is left."""
-        thread = self.scene.thread(found["t"])
+        thread = self.worker_or_thread(found)
+        if thread is None:
+            return
         self.scene.check_of(thread, found.get("p"))
         wait = self.scene.wait_of(thread)
         kind = {"sem_wait()": "sem", "pthread_cond_wait()": "cond", "pthread_barrier_wait()": "barrier", "pthread_join()": "thread",
                 "a std::future": "future"}.get(found["f"])
         expect(kind is None or kind == wait.kind or wait.operation == "cwait", f"{thread} waits for {wait.kind} {wait.name}")
+
+    def worker_or_thread(self, found):
+        """The thread that is named; nothing if it must be a worker of libgomp, which no scenario names, and which waits in a futex."""
+        try:
+            return self.scene.thread(found["t"])
+        except NotKnown:
+            workers = [key for key, value in self.scene.state.items() if key[0] == "pool" and value == "live"]
+            if not workers:
+                raise
+        expect(found["f"] == "a futex", f"a worker of libgomp is in {found['f']}")
+        return None
 
     def waits_for_held(self, found):
         self.waits_for_object(found)
@@ -168,6 +196,72 @@ class Reading:
         process = self.process_of(found)
         readers, _, _ = self.scene.state.get(("m", "", self.about), self.scene.state.get(("m", process, self.about)))
         expect(len(readers) == int(found["n"] or 1), f"{self.about} is locked for reading {len(readers)} times")
+
+    def waits_in_once(self, found):
+        self.about = self.waiter(found, "once").name
+
+    def is_inside_of_once(self, _found):
+        wait = self.wait_before()
+        state = self.scene.state
+        expect(state.get(("once", wait.thread)), f"{wait.thread} is in no routine")
+        others = [key[1] for key, value in state.items() if key[0] == "once" and value and key[1] != wait.thread
+                  and state["t", key[1]][0] == wait.process and state["t", key[1]][3] == "live"]
+        expect(not others, f"{others} are in a routine, too")
+
+    def reads_timer(self, found):
+        wait = self.waiter(found, "timerfd")
+        self.about = wait.name
+        expect(self.scene.end(found["d"])[0] == wait.name, f"{wait.thread} reads {wait.name}")
+
+    def is_not_armed(self, _found):
+        expect(self.wait_before().kind == "timerfd" and ("armed", self.about) not in self.scene.state, f"{self.about} is armed")
+
+    def opens(self, found):
+        wait = self.waiter(found, "fifo")
+        expect(wait.operation == "open", f"{wait.thread} is in {wait.operation}")
+        self.about = wait.name
+
+    def nobody_has_the_other_end(self, _found):
+        wait = self.wait_before()
+        end = {"r": "w", "w": "r"}[self.scene.scenario.steps[wait.step].arguments[1]]
+        having = [key[1] for key, ends in self.scene.state.items() if key[0] == "fd" and (wait.name, end) in ends]
+        expect(not having, f"{having} have the other end of {wait.name} open")
+
+    def is_zombie(self, found):
+        process = self.scene.process(found["q"])
+        expect(self.scene.state["p", process][1] == "zombie", f"{process} is {self.scene.state['p', process][1]}")
+
+    # -- atfork handlers
+
+    def forks(self, found):
+        wait = self.waiter(found)
+        expect(wait.operation in ("fork", "atfork child"), f"{wait.thread} is in {wait.operation}")
+
+    def handlers_of(self, phase):
+        """(the number of the handler that has not come back, how many there are): prepare handlers go backwards."""
+        wait = self.wait_before()
+        stage = self.scene.state["t", wait.thread][2]
+        expect(stage[0] == {"prepare": "prepare", "child": "handler"}[phase], f"{wait.thread} is in a handler of the other kind")
+        handlers = self.scene.state["atfork", wait.process]
+        return stage[1] + 1, len([kind for kind, _ in handlers if phase == "child" or kind != "child"])
+
+    def handler_number(self, found):
+        number = self.handlers_of(found["k"])
+        expect((int(found["i"]), int(found["n"])) == number, f"it is number {number[0]} of {number[1]}")
+        expect((found["o"] == "last") == (found["k"] == "prepare"), "the order is the other one")
+
+    def is_in_prepare(self, _found):
+        self.handlers_of("prepare")
+
+    def handler_locks(self, found):
+        wait = self.wait_before()
+        self.about = self.scene.object(found["o"])
+        expect(self.about == wait.name, f"it locks {wait.name}")
+        if found["h"] or found["own"]:
+            holder = self.scene.thread(found["h"]) if found["h"] else wait.thread
+            forker = self.scene.state["fork", wait.process][1] if found["own"] and wait.operation == "atfork child" else holder
+            expect(self.scene.holds(wait.process, self.about, holder) or self.scene.holds(wait.process, self.about, forker),
+                   f"{sorted(self.scene.owners(wait.process, self.about))} hold {self.about}")
 
     def joins(self, found):
         wait = self.scene.wait_of(self.scene.thread(found["t"]))
@@ -184,7 +278,7 @@ class Reading:
         self.waits(found, name)
         other = self.process_of(found) if found.get("own") else self.scene.process(found["q"])
         operation = self.scene.wait_of(self.scene.thread(found["t"])).operation
-        expect((operation in ("read", "receive")) == (found["verb"] in ("reads", "receives")), f"it is in {operation}")
+        expect((operation in ("read", "receive")) == (found["verb"] in ("reads", "receives", "waits for")), f"it is in {operation}")
         if found.get("e"):
             expect(self.scene.end(found["e"])[0] == name, f"descriptor {found['e']} is of {self.scene.end(found['e'])[0]}")
             self.scene.check_open(other, found["e"])
@@ -233,6 +327,24 @@ class Reading:
         self.check_parent_thread(thread, found["p"])
         arrived, _ = self.scene.state["m", self.process, self.about]
         expect(thread in arrived, f"{sorted(arrived)} had arrived at {self.about}")
+
+    def waited_on_it(self, found):
+        """A condition variable in whose memory threads wait that a fork left behind."""
+        expect(self.about is not None and self.scene.scenario.object(self.about).kind == "cond", f"{self.about} is no condition variable")
+        lost = set(lost_waiters(self.scene.state, ("m", self.process, self.about)))
+        told = {self.scene.thread(number) for number in re.findall(r"thread (\d+)", found["l"])}
+        for thread in told:
+            self.check_parent_thread(thread, found["p"])
+        expect(told <= lost, f"lost waiters are {sorted(lost)}")
+        generations = len(ancestry(self.scene.state, self.process)) - 1
+        expect(int(found["n"]) == len(lost) or generations > 1 and int(found["n"]) < len(lost), f"{len(lost)} waiters were lost")
+
+    def signalled_for_nothing(self, found):
+        self.about = self.scene.object(found["o"])
+        self.scene.check_of(self.scene.thread(found["t"]), found.get("p"))
+        here = [wait for wait in self.scene.truth.waits.values() if wait.process == self.process
+                and self.about in (wait.name, self.scene.condition_of(wait.thread))]
+        expect(here, f"nobody in {self.process} waits for {self.about}")
 
     def refused_unlock(self, found):
         self.about = self.scene.object(found["o"])
@@ -308,9 +420,18 @@ class Reading:
         expect(found["n"] == "1", "a pool has 1 worker")
 
     def pool_of_ancestor(self, found):
-        holder, owner = self.scene.thread(found["h"]), self.scene.process(found["p"])
-        forks = [(parent, forker) for parent, forker, _, _ in self.scene.state.get(("way", self.process), ())]
-        expect((owner, holder) in forks, f"the forks on its way were made by {forks}")
+        self.check_forks(found, self.scene.state.get(("way", self.process), ()))
+
+    def pool_of_another(self, found):
+        self.check_forks(found, self.scene.state.get(("way", self.process), ())[-1:])
+
+    def check_forks(self, found, way):
+        """The named thread, or one of the named process, made one of these forks."""
+        forks = [(parent, forker) for parent, forker, _, _ in way]
+        expect(found["n"] in (None, "1"), "a pool has 1 worker")
+        owner = self.scene.process(found["p"]) if found["p"] else None
+        holder = self.scene.thread(found["h"]) if found.get("h") else None
+        expect(any(owner in (None, parent) and holder in (None, forker) for parent, forker in forks), f"the forks were made by {forks}")
 
     # -- whether it goes on
 
@@ -326,6 +447,9 @@ class Reading:
         hopeful = [wait.thread for wait in self.scene.truth.waits.values() if wait.process == self.process and set(wait.open_by) - unseen]
         expect(not hopeful, f"of {hopeful} something may still end the wait")
 
+    def a_handler_may_run(self, _found):
+        expect(any(key[0] == "h" for key in self.scene.state), "nobody has a handler")
+
     def only_a_handler_can(self, found):
         self.asleep(found)
         for names, number in re.findall(r"((?:SIG\w+(?:, | and | or )?)+)(?: in process (\d+))?", found["l"]):
@@ -339,6 +463,8 @@ HOLDER = r'(?:thread|process) (?P<h>\d+)(?: "[^"]*")?(?: of process \d+)?'
 OBJECT = r"(?P<o>(?:truth::\(anonymous namespace\)::g_private(?:\+0x[0-9a-f]+)?|(?:the )?(?:[\w-]+ )*at 0x[0-9a-f]+(?: in /dev/zero \(deleted\))?))"
 SLEPT = (r"(?:For [\d.]+ \w+(?: \d+ \w+)?|Seen from outside,|In the core,) "
          r"(?:all its (?P<n>\d+) threads (?:have slept|sleep)|its only thread (?:has slept|sleeps))(?: in a futex)? without a timeout")
+ELDER = r"(?:process (?P<p>\d+)|an ancestor|its parent)"
+WORKERS = r"(?:(?P<n>\d+) workers?|its size is not known)(?:, made)?"
 OTHER = r"(?:process (?P<q>\d+)|(?P<own>its own process))"
 FORMS = [(re.compile(pattern + r"\.?$"), check) for pattern, check in (
     (WHO + r" is,? (?:locking|waiting for|waiting at|signalling|broadcasting to|destroying) " + OBJECT, Reading.waits_for_object),
@@ -348,22 +474,42 @@ FORMS = [(re.compile(pattern + r"\.?$"), check) for pattern, check in (
     (WHO + r" locks " + OBJECT + r", which is still locked from before the fork", Reading.waits_for_object),
     (WHO + r" waits in (?:a futex|a std::future|[\w:]+\(\)) on " + OBJECT + r" for [\w: ,-]+?(?:, as \d+ more do(?:es)?)?", Reading.waits_for_object),
     (WHO + r" waits in (?P<f>a futex|a std::future|[\w:]+\(\)) for (?:a|the) (?:other threads?|threads?|promise)[\w: ,]+?(?:, as \d+ more do(?:es)?)?", Reading.waits_in),
+    (WHO + r" is,? in pthread_once\(\), until the routine has returned", Reading.waits_in_once),
+    (r"The same thread is inside of a routine of pthread_once\(\)(?:, which it entered)?\. No other thread of the process is inside of one",
+     Reading.is_inside_of_once),
+    (WHO + r" reads descriptor (?P<d>\d+), a timerfd", Reading.reads_timer),
+    (r"The timer is not armed: it has no time at which it expires", Reading.is_not_armed),
+    (WHO + r" has waited(?: for [\d.]+ \w+(?: \d+ \w+)?)? in open\(\): it returns once somebody opens the other end", Reading.opens),
+    (r"No process has the other end open", Reading.nobody_has_the_other_end),
+    (r"Process (?P<q>\d+) \([^)]*\) has ended, and nobody has waited for its end yet", Reading.is_zombie),
+    (WHO + r" called fork\(\), which calls the handlers that pthread_atfork\(\) registered before it returns", Reading.forks),
+    (r"(?P<k>prepare|child) handlers are called (?P<o>last|first) registered first; this one is number (?P<i>\d+) of (?P<n>\d+)"
+     r"(?:, registered by [\w.-]+)?", Reading.handler_number),
+    (r"No child was made yet", Reading.is_in_prepare),
+    (r"The handler locks " + OBJECT + r"(?: \([^)]*\))?(?:, which (?:(?P<own>the forking thread itself)|" + HOLDER + r") (?:took|holds|held)"
+     r"(?: and which nobody has in the child)?)?", Reading.handler_locks),
     (WHO + r" waits in the wait for " + OBJECT + r"(?:, which " + HOLDER + r" holds)?", Reading.waits_for_held),
     (WHO + r" is,? in [\w ()]+; it sleeps until the word " + OBJECT + r" is no longer 0x[0-9a-f]+", Reading.waits_for_object),
     (WHO + r" waits (?:in pthread_join\(\) )?for the end of " + HOLDER, Reading.joins),
     (WHO + r" waits for process (?P<q>\d+) to end", Reading.awaits_child),
     (WHO + r" (?P<verb>reads|receives) from \S+ \(its descriptor (?P<d>\d+)\), (?:which|whose other end) " + OTHER
      + r" has(?: open for writing)?(?: \(descriptor (?P<e>\d+) there\))?", Reading.uses_descriptor),
+    (WHO + r" (?P<verb>waits for) eventfd:\d+ \(its descriptor (?P<d>\d+)\), which " + OTHER + r" has open(?: \(descriptor (?P<e>\d+) there\))?",
+     Reading.uses_descriptor),
     (WHO + r" (?P<verb>writes|sends) to \S+ \(its descriptor (?P<d>\d+)\), which is full and (?:which|whose other end) " + OTHER
      + r" has(?: open for reading)?(?: \(descriptor (?P<e>\d+) there\))?", Reading.uses_descriptor),
     (r"A reader gets end of file when the last writing end is closed\. These are open: (?P<l>.+)", Reading.writers),
     (WHO + r" waits for a lock of \S+(?: \(its descriptor \d+\))?, which " + OTHER + r" holds(?: \(descriptor \d+ there\))?", Reading.file_lock),
-    (r'At (?:the|an earlier) fork it was held by thread (?P<h>\d+)(?: "[^"]*")?(?: \([^)]*\))? of (?:process (?P<p>\d+)|its parent)', Reading.held_at_fork),
-    (WHO + r" entered a parallel region(?: of (?P<n>\d+) threads)? and has not come out: it waits for (?:its team|1 other thread)", Reading.in_region),
-    (r"The others were to come from the libgomp pool of an ancestor's thread, which forked, thread (?P<h>\d+)(?: \"[^\"]*\")? of process (?P<p>\d+): "
-     r"(?:(?P<n>\d+) workers?|its size is not known)", Reading.pool_of_ancestor),
+    (r'At (?:the|an earlier) fork it was held by thread (?P<h>\d+)(?: "[^"]*")?(?: \([^)]*\))? of (?:process (?P<p>\d+)|its parent|an ancestor)',
+     Reading.held_at_fork),
+    (WHO + r" entered a parallel region(?: (?:of|for) (?P<n>\d+) threads)? and has not come out: it waits for (?:its team|1 other thread)", Reading.in_region),
+    (r"The others were to come from the libgomp pool of an ancestor's thread, which forked, (?:thread (?P<h>\d+)(?: \"[^\"]*\")?|another thread) of "
+     + ELDER + r": " + WORKERS, Reading.pool_of_ancestor),
+    (r"The others were to come from the libgomp pool of the thread that forked, another thread of " + ELDER + r": " + WORKERS, Reading.pool_of_another),
     (r'The others were to come from the libgomp pool of the thread that forked, thread (?P<h>\d+)(?: "[^"]*")? of process (?P<p>\d+): '
-     r"(?P<n>\d+) workers?", Reading.pool_of),
+     + WORKERS, Reading.pool_of),
+    (r"At the fork (?P<n>\d+) threads? waited on it: (?P<l>.+?) of " + ELDER, Reading.waited_on_it),
+    (WHO + r" signalled " + OBJECT + r", where a thread of the child waited", Reading.signalled_for_nothing),
     (r'At the fork thread (?P<h>\d+)(?: "[^"]*")? of process (?P<p>\d+) had arrived there and waited for the others', Reading.had_arrived),
     (WHO + r" had tried to unlock " + OBJECT + r", which was refused \(EPERM\) and left it locked", Reading.refused_unlock),
     (r"In process (?P<p>\d+) that thread still holds it(?:, and is now)?", Reading.has_it_still),
@@ -375,6 +521,8 @@ FORMS = [(re.compile(pattern + r"\.?$"), check) for pattern, check in (
     (r"An? (?P<k>[\w-]+)(?: mutex)? records its owner by thread id, here (?P<h>\d+). In the child .+", Reading.remembers),
     (r"It is no recursive mutex: .+", Reading.not_recursive),
     (SLEPT + r", and no task is left that could wake it: proven, it never goes on(?:, unless a signal ends (?P<u>[^.]+))?", Reading.nobody_can),
+    (r"It is not proven that this never ends: a signal handler may run, because of a timer or of a child's end, and jump out of the wait",
+     Reading.a_handler_may_run),
     (SLEPT + r": no task can wake it, only (?P<l>.+) could", Reading.only_a_handler_can),
 )]
 # These name nobody; that they fit the cause is what the verdict says.
@@ -391,7 +539,9 @@ PLAIN = tuple(re.compile(text) for text in (
     r"Nobody is left to set it", r"Thread \d+ of (?:process|child) \d+ is in the middle of a task", r"A barrier opens when as many threads have arrived",
     r"Its ancestor, process \d+, was forked", r"An ancestor of it was forked", r"The condition variables that these threads wait for show",
     r"The round still needs at least one more thread", r"libgomp has no atfork handler", r"fork\(\)(?: at \S+)? copied libgomp's note",
-    r"A fork inside of a parallel region looks the same", r"Before a new group of waiters can be woken", r"pthread_cond_destroy\(\) waits until", r"At the fork another thread", r"fork\(\)(?: at \S+)? copied the count of arrivals", r"It is not known which lock that is",
+    r"fork\(\)(?: at \S+)? copied the count of waiters", r"A pthread_once_t records no owner", r"A child handler may only do what is async-signal-safe",
+    r"The kernel finds a ring of fcntl\(\) locks alone", r"Whoever is to write needs first", r"It is a guess: anybody may still open the FIFO",
+    r"The signal was given to one of these", r"A fork inside of a parallel region looks the same", r"Before a new group of waiters can be woken", r"pthread_cond_destroy\(\) waits until", r"At the fork another thread", r"fork\(\)(?: at \S+)? copied the count of arrivals", r"It is not known which lock that is",
 ))
 
 
