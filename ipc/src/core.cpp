@@ -149,14 +149,25 @@ void core::leave_wait(wait_kind kind) {
   }
 }
 
+// A call that does not wait: it finds out what others find out in their sleep, once in 50 ms, and writes no diagnosis.
+template <class Try, class Check>
+result<step_result> core::give_up_at_once(wait_kind kind, std::uint64_t now_ns, Try attempt, Check check) {
+  if (who_.look_if_due(now_ns) != 0) {
+    if (const step_result outcome = attempt(now_ns); outcome != step_result::none) return outcome;
+  }
+  if (auto good = check(); !good) return good.error();
+  return error{errc::timeout, 0, 0, what_lacks(kind)};
+}
+
 template <class Try, class Check>
 result<step_result> core::repeat(wait_kind kind, deadline until, shared_word<std::uint64_t>& blocked_ns, Try attempt,
                                  Check check) {
   const std::uint64_t start = coarse_ns();
   step_result outcome = attempt(start);
   if (outcome != step_result::none) return outcome;
+  if (until.is_now()) return give_up_at_once(kind, start, attempt, check);
   const ring& view = memory_.view();
-  if (spin_us_ != 0 && !until.is_now()) {
+  if (spin_us_ != 0) {
     std::uint64_t now = monotonic_ns();
     const std::uint64_t spin_end = now + std::uint64_t{spin_us_} * 1000;
     for (std::uint32_t round = 1;; ++round) {
@@ -166,12 +177,12 @@ result<step_result> core::repeat(wait_kind kind, deadline until, shared_word<std
       if (round % 16 == 0 && (now = monotonic_ns()) > spin_end) break;
     }
   }
-  std::uint64_t looked = start, now = coarse_ns();
+  std::uint64_t now = coarse_ns();
   for (;;) {
-    std::uint64_t until_ns = now + kSliceNs;
+    std::uint64_t until_ns = slice_end_ns(view, who_.index(), now);
     if (!until.is_never()) {
       // What is dead is not waited for, however short the deadline.
-      if (until.is_now() || clock::now() >= until.at()) {
+      if (clock::now() >= until.at()) {
         if (who_.sweep() != 0 && (outcome = attempt(coarse_ns())) != step_result::none) break;
         if (auto good = check(); !good) return good.error();
         blocked_ns.count(coarse_ns() - start);
@@ -193,14 +204,11 @@ result<step_result> core::repeat(wait_kind kind, deadline until, shared_word<std
       leave_wait(kind);
       return good.error();
     }
-    const woken how = sleep(view, kind, who_.index(), seen, until_ns);
+    sleep(view, kind, who_.index(), seen, until_ns);
     leave_wait(kind);
     now = coarse_ns();
-    // By the clock, too: signals may end each sleep before its time.
-    if (how == woken::slice_over || now - looked >= kSliceNs) {
-      who_.sweep();
-      looked = now = coarse_ns();
-    }
+    // Whatever has ended the sleep: signals may end each one before its time.
+    if (who_.look_if_due(now) != 0) now = coarse_ns();
     outcome = attempt(now);
     if (outcome != step_result::none) break;
     if (who_.is_evicted()) return evicted();

@@ -62,6 +62,8 @@ class core {
   template <class Try, class Check>
   result<step_result> repeat(wait_kind kind, deadline until, shared_word<std::uint64_t>& blocked_ns, Try attempt,
                              Check check);
+  template <class Try, class Check>
+  result<step_result> give_up_at_once(wait_kind kind, std::uint64_t now_ns, Try attempt, Check check);
   void leave_wait(wait_kind kind);
 
   segment memory_;

@@ -138,10 +138,18 @@ std::uint32_t members::count() const {
   return attached;
 }
 
-bool members::has(std::uint32_t role) const {
+// Who had it the last time has it still, mostly: so it costs the same with any number of peers.
+bool members::has(std::uint32_t role) {
+  const auto has_it = [&](std::uint32_t index) {
+    const participant& entry = ring_.participants[index];
+    return identity::of(entry.word.load()).state == entry_state::live && (entry.roles.load() & role) != 0;
+  };
+  std::atomic<std::uint32_t>& last = had_role_[role == kProducerRole ? 0 : 1];
+  if (has_it(last.load(std::memory_order_relaxed))) return true;
   for (std::uint32_t i = 0; i < ring_.participant_count; ++i) {
-    const participant& entry = ring_.participants[i];
-    if (identity::of(entry.word.load()).state == entry_state::live && (entry.roles.load() & role) != 0) return true;
+    if (!has_it(i)) continue;
+    last.store(i, std::memory_order_relaxed);
+    return true;
   }
   return false;
 }
@@ -175,6 +183,28 @@ std::uint32_t members::sweep() {
   std::uint32_t dead = 0;
   for (std::uint32_t i = 0; i < ring_.participant_count && can_tell; ++i) dead += look_at(i, can_tell);
   if (sweeper && !me_.is_nobody()) entry().seen_ns.store_relaxed(coarse_ns());
+  return dead;
+}
+
+std::uint32_t members::look_if_due(std::uint64_t now_ns) {
+  constexpr std::uint32_t kMostAtOnce = 64;
+  header& head = *ring_.head;
+  std::uint64_t last = head.looked_ns.load_relaxed();
+  // A clock of ticks: a slice may end a tick early.
+  if (now_ns - last < kLookNs - kLookNs / 5) return 0;
+  if (!head.looked_ns.exchange_if(last, now_ns)) return 0;
+  const only_one sweeper(sweeping_);
+  bool can_tell = static_cast<bool>(sweeper);
+  const std::uint32_t from = head.look_from.load_relaxed();
+  std::uint32_t dead = 0, looked = 0, i = 0;
+  for (; i < ring_.participant_count && looked < kMostAtOnce && can_tell; ++i) {
+    const std::uint32_t index = (from % ring_.participant_count + i) % ring_.participant_count;
+    if (identity::of(ring_.participants[index].word.load()).state == entry_state::free) continue;
+    dead += look_at(index, can_tell);
+    ++looked;
+  }
+  head.look_from.store_relaxed((from % ring_.participant_count + i) % ring_.participant_count);
+  if (!me_.is_nobody()) entry().seen_ns.store_relaxed(now_ns);
   return dead;
 }
 

@@ -39,11 +39,13 @@ class members {
   // How many are attached, ourselves included.
   std::uint32_t count() const;
   // Is any live participant of that role, ourselves included.
-  bool has(std::uint32_t role) const;
+  bool has(std::uint32_t role);
 
   // Looks at every peer, and recovers what the dead have left. Returns how many were dead. One thread at a time: others
   // return 0 at once.
   std::uint32_t sweep();
+  // The same, if nobody has looked for 50 ms; at 64 of them at most, and at the next ones the next time.
+  std::uint32_t look_if_due(std::uint64_t now_ns);
 
  private:
   std::uint32_t look_at(std::uint32_t index, bool& can_tell);
@@ -54,6 +56,7 @@ class members {
   owner_id me_;
   identity self_;
   void* life_page_ = nullptr;
+  std::atomic<std::uint32_t> had_role_[2]{};  // who had it when it was asked last
   std::atomic_flag sweeping_ = ATOMIC_FLAG_INIT;
 };
 

@@ -4,8 +4,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <bit>
-#include <cerrno>
 #include <climits>
 
 namespace forksight::ipc::detail {
@@ -45,6 +45,22 @@ void wake_waiters(const ring& of, wait_kind kind, bool all) {
 
 }  // namespace
 
+std::uint64_t slice_end_ns(const ring& of, std::uint32_t index, std::uint64_t now_ns) {
+  std::uint64_t waiting = 0;
+  for (const auto& map : of.head->waiting) {
+    for (std::uint32_t w = 0; w < (of.participant_count + 63) / 64; ++w) {
+      waiting += static_cast<std::uint64_t>(std::popcount(map[w].load_relaxed()));
+    }
+  }
+  const std::uint64_t slice = std::min(kMostSliceNs, kLookNs * std::max<std::uint64_t>(waiting, 1));
+  if (slice == kLookNs) return now_ns + slice;
+  // Each at an instant of its own in the slice, so that some look while others sleep: the fractions of the golden ratio
+  // lie far from each other, however many there are.
+  const std::uint64_t own = ((index * 0x9e3779b9ULL) & 0xffffffffULL) * slice >> 32;
+  const std::uint64_t left = (own + slice - now_ns % slice) % slice;
+  return now_ns + (left < slice / 2 ? left + slice : left);
+}
+
 void wake_one(const ring& of, wait_kind kind) { wake_waiters(of, kind, false); }
 void wake_all(const ring& of, wait_kind kind) { wake_waiters(of, kind, true); }
 
@@ -54,13 +70,11 @@ std::uint32_t begin_wait(const ring& of, wait_kind kind, std::uint32_t index) {
   return seen;
 }
 
-woken sleep(const ring& of, wait_kind kind, std::uint32_t index, std::uint32_t seen, std::uint64_t until_ns) {
+void sleep(const ring& of, wait_kind kind, std::uint32_t index, std::uint32_t seen, std::uint64_t until_ns) {
   // An instant rather than a span: the kernel need not read the clock, and the caller has a cheap one at hand.
   const timespec until{static_cast<time_t>(until_ns / 1'000'000'000), static_cast<long>(until_ns % 1'000'000'000)};
   shared_word<std::uint32_t>& word = of.participants[index].wake[static_cast<std::size_t>(kind)];
-  const long outcome =
-      syscall(SYS_futex, word.address(), FUTEX_WAIT_BITSET, seen, &until, nullptr, FUTEX_BITSET_MATCH_ANY);
-  return outcome != 0 && errno == ETIMEDOUT ? woken::slice_over : woken::yes;
+  syscall(SYS_futex, word.address(), FUTEX_WAIT_BITSET, seen, &until, nullptr, FUTEX_BITSET_MATCH_ANY);
 }
 
 void end_wait(const ring& of, wait_kind kind, std::uint32_t index) {

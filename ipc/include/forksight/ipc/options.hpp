@@ -45,9 +45,13 @@ class deadline {
   using clock = std::chrono::steady_clock;
   constexpr deadline(clock::time_point at) : at_(at) {}
   static constexpr deadline never() { return deadline(clock::time_point::max()); }
-  // Does not wait.
+  // Does not wait. What there is not is said in a word, within a microsecond: inspect() says who has it.
   static constexpr deadline now() { return deadline(clock::time_point::min()); }
-  static deadline after(clock::duration span) { return deadline(clock::now() + span); }
+  // However long: what no clock reaches is never().
+  static deadline after(clock::duration span) {
+    const clock::time_point start = clock::now();
+    return span > clock::time_point::max() - start ? never() : deadline(start + span);
+  }
 
   bool is_never() const { return at_ == clock::time_point::max(); }
   bool is_now() const { return at_ == clock::time_point::min(); }
