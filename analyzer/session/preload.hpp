@@ -26,4 +26,8 @@ std::optional<std::string> find_asan_limit(const char* options);
 // Why the loader will not load the shim into this program, or not without a message; one sentence each.
 std::vector<std::string> find_preload_limits(const std::filesystem::path& program);
 
+// One sentence if this program, or the interpreter of this script, would not start with the shim: its loader is that of
+// another libc, which takes a library that needs glibc for an error.
+std::optional<std::string> find_other_libc(const std::filesystem::path& program);
+
 }  // namespace forksight

@@ -5,9 +5,11 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <string_view>
+#include <utility>
 
 #include "session/preload.hpp"
 
@@ -25,8 +27,10 @@ class File {
   ~File() {
     if (fd_ >= 0) ::close(fd_);
   }
+  File(File&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
   File(const File&) = delete;
   File& operator=(const File&) = delete;
+  File& operator=(File&&) = delete;
   std::size_t read(void* out, std::size_t bytes, std::uint64_t offset) const {
     const ssize_t got = fd_ < 0 ? -1 : ::pread(fd_, out, bytes, static_cast<off_t>(offset));
     return got < 0 ? 0 : static_cast<std::size_t>(got);
@@ -37,14 +41,20 @@ class File {
   int fd_;
 };
 
-bool has_loader(const File& file, const Elf64_Ehdr& header) {
-  if (header.e_phentsize != sizeof(Elf64_Phdr) || header.e_phnum > kMaxProgramHeaders) return true;
+// The path of its loader, "" if it has none. nullopt: the file is too strange to tell.
+std::optional<std::string> find_loader(const File& file, const Elf64_Ehdr& header) {
+  if (header.e_phentsize != sizeof(Elf64_Phdr) || header.e_phnum > kMaxProgramHeaders) return std::nullopt;
   for (std::size_t index = 0; index < header.e_phnum; ++index) {
     Elf64_Phdr segment;
-    if (file.read(&segment, sizeof segment, header.e_phoff + index * sizeof segment) != sizeof segment) return true;
-    if (segment.p_type == PT_INTERP) return true;
+    if (file.read(&segment, sizeof segment, header.e_phoff + index * sizeof segment) != sizeof segment) {
+      return std::nullopt;
+    }
+    if (segment.p_type != PT_INTERP) continue;
+    std::array<char, 256> path{};
+    const std::size_t got = file.read(path.data(), std::min(path.size() - 1, segment.p_filesz), segment.p_offset);
+    return std::string(path.data(), ::strnlen(path.data(), got));
   }
-  return false;
+  return std::string();
 }
 
 bool gains_rights(const fs::path& program) {
@@ -66,41 +76,68 @@ std::string find_interpreter(std::string_view head) {
   return std::string(head.substr(0, head.find_first_of(" \t")));
 }
 
-}  // namespace
+// The program that the kernel starts, and its header: that of a script is its interpreter. Neither a script with an
+// interpreter nor a whole ELF header: the shell will run it.
+struct Program {
+  fs::path path;
+  File file;
+  Elf64_Ehdr header;
+};
 
-std::vector<std::string> find_preload_limits(const fs::path& program) {
-  fs::path path = program;
+std::optional<Program> find_program(const fs::path& given) {
+  fs::path path = given;
   for (int depth = 0; depth <= kMaxInterpreters; ++depth) {
-    const File file(path);
-    if (!file.is_open()) return {};
+    Program program{path, File(path), {}};
+    if (!program.file.is_open()) return std::nullopt;
     std::array<char, 256> head{};
-    const std::size_t got = file.read(head.data(), head.size(), 0);
+    const std::size_t got = program.file.read(head.data(), head.size(), 0);
     if (std::string interpreter = find_interpreter({head.data(), got}); !interpreter.empty()) {
       path = std::move(interpreter);
       continue;
     }
-    Elf64_Ehdr header;
-    // The file has neither a script's interpreter nor a complete ELF header: the shell will run it.
-    if (got < sizeof header || std::memcmp(head.data(), ELFMAG, SELFMAG) != 0) return {};
-    std::memcpy(&header, head.data(), sizeof header);
-    if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_machine != EM_X86_64) {
-      return {
-          fmt::format("{} is no x86-64 program: the loader cannot take the shim into it, and says so in a line of "
-                      "its own; forks and locks were not seen",
-                      path.string())};
-    }
-    if (!has_loader(file, header)) {
-      return {fmt::format("{} is statically linked: the shim is not loaded into it; forks and locks were not seen",
-                          path.string())};
-    }
-    if (gains_rights(path)) {
-      return {fmt::format(
-          "{} runs with the rights of another user: the loader ignores the shim there; forks and locks were not seen",
-          path.string())};
-    }
-    return {};
+    if (got < sizeof program.header || std::memcmp(head.data(), ELFMAG, SELFMAG) != 0) return std::nullopt;
+    std::memcpy(&program.header, head.data(), sizeof program.header);
+    return program;
+  }
+  return std::nullopt;
+}
+
+bool is_x86_64(const Elf64_Ehdr& header) {
+  return header.e_ident[EI_CLASS] == ELFCLASS64 && header.e_machine == EM_X86_64;
+}
+
+}  // namespace
+
+std::vector<std::string> find_preload_limits(const fs::path& given) {
+  const auto program = find_program(given);
+  if (!program) return {};
+  const std::string path = program->path.string();
+  if (!is_x86_64(program->header)) {
+    return {
+        fmt::format("{} is no x86-64 program: the loader cannot take the shim into it, and says so in a line of "
+                    "its own; forks and locks were not seen",
+                    path)};
+  }
+  const auto loader = find_loader(program->file, program->header);
+  if (loader && loader->empty()) {
+    return {fmt::format("{} is statically linked: the shim is not loaded into it; forks and locks were not seen", path)};
+  }
+  if (gains_rights(program->path)) {
+    return {
+        fmt::format("{} runs with the rights of another user: the loader ignores the shim there; forks and "
+                    "locks were not seen",
+                    path)};
   }
   return {};
+}
+
+std::optional<std::string> find_other_libc(const fs::path& given) {
+  const auto program = find_program(given);
+  if (!program || !is_x86_64(program->header)) return std::nullopt;
+  const auto loader = find_loader(program->file, program->header);
+  if (!loader || !fs::path(*loader).filename().string().starts_with("ld-musl")) return std::nullopt;
+  return fmt::format("{} runs on musl: the shim needs glibc and was left out, so forks and locks were not seen",
+                     program->path.string());
 }
 
 }  // namespace forksight

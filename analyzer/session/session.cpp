@@ -643,7 +643,10 @@ RunEnd run_session(const RunOptions& options) {
       {"FORKSIGHT_ON_ORPHAN", options.on_orphan},         {"FORKSIGHT_CURE", options.cure},
       {"FORKSIGHT_PYTHON_SIGNAL", python_signal_value()},
   };
-  if (options.preload) {
+  const fs::path program = proc::resolve_program(options.command.front());
+  const auto other_libc = options.preload ? find_other_libc(program) : std::nullopt;
+  const bool has_shim = options.preload && !other_libc;
+  if (has_shim) {
     environment.emplace_back("LD_PRELOAD", preload_value(shim, std::getenv("LD_PRELOAD")));
     environment.emplace_back("ASAN_OPTIONS", asan_options_value(std::getenv("ASAN_OPTIONS")));
   }
@@ -658,10 +661,9 @@ RunEnd run_session(const RunOptions& options) {
   }
   Session session(options, report, std::move(folder).value(), signals, command.pid, job ? &*job : nullptr,
                   std::move(strangers));
-  if (!options.preload) return {session.run(), {}};
-  for (const std::string& limit : find_preload_limits(proc::resolve_program(options.command.front()))) {
-    session.add_limit(limit);
-  }
+  if (other_libc) session.add_limit(*other_libc);
+  if (!has_shim) return {session.run(), {}};
+  for (const std::string& limit : find_preload_limits(program)) session.add_limit(limit);
   if (const auto limit = find_asan_limit(std::getenv("ASAN_OPTIONS"))) session.add_limit(*limit);
   return {session.run(), {}};
 }

@@ -64,6 +64,30 @@ TEST_F(PreloadLimits, AStaticProgramIsSaid) {
   EXPECT_NE(limits[0].find("statically linked"), std::string::npos);
 }
 
+TEST_F(PreloadLimits, AProgramOfMuslWouldNotStart) {
+  const auto with_loader = [&](const std::string& name, const std::string& loader) {
+    std::string bytes = elf(ELFCLASS64, EM_X86_64, PT_INTERP);
+    Elf64_Phdr segment;
+    std::memcpy(&segment, bytes.data() + sizeof(Elf64_Ehdr), sizeof segment);
+    segment.p_offset = bytes.size();
+    segment.p_filesz = loader.size() + 1;
+    std::memcpy(bytes.data() + sizeof(Elf64_Ehdr), &segment, sizeof segment);
+    return write(name, bytes + loader + '\0');
+  };
+  const fs::path musl = with_loader("musl", "/lib/ld-musl-x86_64.so.1");
+  const auto said = find_other_libc(musl);
+  ASSERT_TRUE(said);
+  EXPECT_NE(said->find(musl.string() + " runs on musl"), std::string::npos) << *said;
+  EXPECT_TRUE(find_other_libc(write("script", "#!" + musl.string() + "\n")));
+  EXPECT_FALSE(find_other_libc(with_loader("glibc", "/lib64/ld-linux-x86-64.so.2")));
+  EXPECT_FALSE(find_other_libc("/bin/sh"));
+  EXPECT_FALSE(find_other_libc(write("static", elf(ELFCLASS64, EM_X86_64, PT_LOAD)))) << "the shim does it no harm";
+  const std::string whole = elf(ELFCLASS64, EM_X86_64, PT_INTERP);
+  for (std::size_t length = 0; length < whole.size(); ++length) {
+    EXPECT_FALSE(find_other_libc(write("cut", whole.substr(0, length))));
+  }
+}
+
 TEST_F(PreloadLimits, AScriptIsItsInterpreter) {
   const fs::path foreign = write("foreign", elf(ELFCLASS32, EM_386, PT_INTERP));
   const auto limits = find_preload_limits(write("script", "#! " + foreign.string() + " -x\necho\n"));
