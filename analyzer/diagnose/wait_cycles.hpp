@@ -42,6 +42,9 @@ void tell(const Evidence& evidence, const Cycle& cycle, Finding& finding);
 // How certain it is that nothing ever ends it: a signal handler might.
 void set_certainty(const Evidence& evidence, const Cycle& cycle, Finding& finding);
 
+// How a thread of a ring lets go of Python's GIL.
+void advise_on_gil(Finding& finding);
+
 // The lock that the first link waits for, or that a wait is for, with its holder.
 Culprit culprit_lock(const Evidence& evidence, const Cycle& cycle);
 Culprit culprit_lock(const model::Wait& wait);

@@ -34,14 +34,21 @@ enum class WaitKind {
 };
 
 // What a futex word is part of, as far as the bytes around it tell.
-enum class FutexUse { kUnknown, kMutex, kRwlockRead, kRwlockWrite, kJoin };
+enum class FutexUse {
+  kUnknown,
+  kMutex,
+  kRwlockRead,
+  kRwlockWrite,
+  kJoin,
+  kGil,  // the global lock of a Python interpreter
+};
 
 // Who could end a wait.
 struct Waker {
   std::int32_t pid = 0;
   std::int32_t tid = 0;  // 0: any thread of that process
   std::int32_t fd = -1;  // the descriptor by which it could
-  std::string via;       // "mutex", "join", "wait4", "pipe", "socket", "flock" ...
+  std::string via;       // "mutex", "join", "GIL", "wait4", "pipe", "socket", "flock" ...
 };
 
 // A process may be able to end a wait of a thread that does not wait for that process. These are two ways to do so. As
@@ -96,7 +103,7 @@ struct Wait {
   bool is_shared = false;             // kFutex: the word is in a shared mapping, or the operation is not private
   char state = '?';                   // /proc/PID/stat field 3
   FutexUse use = FutexUse::kUnknown;  // kFutex
-  std::int32_t owner = 0;             // of a mutex, of a rwlock held for writing: its tid; of a join: who is to end
+  std::int32_t owner = 0;             // of a mutex, a GIL, a rwlock held for writing: its tid; of a join: who is to end
   std::uint32_t readers = 0;          // of a rwlock
   MutexType mutex_type = MutexType::kUnknown;
   bool owner_is_gone = false;  // no task has that tid any more
@@ -109,7 +116,7 @@ struct Wait {
   bool wakers_known = false;      // `wakers` are all that could end this wait, signal handlers left aside
   std::vector<Waker> wakers;
   bool is_stuck = false;                // proved: none of them ever will
-  bool may_be_cancelled = false;        // asynchronously: a thread of its process that goes on may do that at any time
+  bool may_be_cancelled = false;        // a thread of its process that goes on may cancel it in this wait
   std::string call;                     // in words: "read", "a sleep"; "" if it was not asked
   std::string target;                   // what it waits for there, in words; "" if no more is known than the call
   std::optional<std::uint64_t> for_ms;  // since the thread ran last

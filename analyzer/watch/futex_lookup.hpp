@@ -22,7 +22,7 @@ void name_wakers(std::int32_t pid, const proc::WaitTarget& target, WaitFacts& fa
 class FutexLookup {
  public:
   explicit FutexLookup(std::int32_t pid) : pid_(pid), numbers_(pid) {}
-  // Who could wake it is said here for words in private memory alone.
+  // Who could wake it is said here for words in private memory alone, and for a GIL.
   WaitFacts look_up(const proc::ThreadSample& thread);
   // The word is not what the thread last saw there. Its wait may have been moved to another word (FUTEX_CMP_REQUEUE),
   // or the page was mapped anew: then somebody else can end it. Only of a wait without the PRIVATE flag: with it no
@@ -35,6 +35,8 @@ class FutexLookup {
   const std::vector<proc::Mapping>& mappings(std::int32_t tid);
   const abi::Libc& libc(std::int32_t tid);
 
+  // Sets nothing if the thread does not wait for the global lock of a Python interpreter.
+  void look_up_gil(const proc::ThreadSample& thread, WaitFacts& facts);
   void name_owner(const proc::ThreadSample& thread, WaitFacts& facts);
 
   std::int32_t pid_;

@@ -5,6 +5,11 @@
 // on by its owner alone; if the owners' waits lead back to it, and none of these threads has run between the first look
 // at it and the second, they all slept at the instant between, when their locks were read: nothing that the others do
 // ends that. Neither does a signal handler: such a wait goes on after it.
+//
+// A thread that waits for Python's GIL runs again every few milliseconds, looks, and waits again: it never gives up, and
+// only the thread that has the GIL gives it back. If that thread of the ring has not run between its two looks, it had the
+// GIL for all that time. So whoever was seen to wait for the GIL in between still waited at the end, and has given
+// nothing back since: else one of those that sleep would have been woken.
 #pragma once
 
 #include <cstdint>
@@ -18,6 +23,7 @@ namespace forksight::watch {
 struct StuckThreads {
   std::vector<proc::ThreadSample> threads;
   std::vector<WaitFacts> facts;  // parallel
+  bool are_all = false;          // the process has no thread beside these
   bool empty() const { return threads.empty(); }
 };
 

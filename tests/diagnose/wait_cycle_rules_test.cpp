@@ -86,6 +86,43 @@ TEST(LockCycle, IsOnlyLikelyWhereAThreadMayBeCancelledAnywhere) {
   EXPECT_EQ(only_finding(model).harm, Certainty::kLikely);
 }
 
+// The mutex is the program's own to mend, wherever the ring begins.
+TEST(LockCycle, GoesThroughTheLockOfAnInterpreter) {
+  model::Model model =
+      model_of({dead_process(100, {futex(101, FutexUse::kGil, {100, 102, -1, "GIL"}), mutex(102, 101, "cache_lock")})});
+  model.processes[0].liveness = model::Liveness::kAwake;  // who waits for a GIL wakes up again and again
+  const Finding found = only_finding(model);
+  EXPECT_EQ(found.rule, "lock-cycle");
+  EXPECT_EQ(found.harm, Certainty::kProven);
+  EXPECT_EQ(found.culprit.name, "cache_lock (mutex)");
+  EXPECT_EQ(found.culprit.holder->tid, 101);
+  EXPECT_NE(found.summary.find("thread 101 \"app\" waits for Python's GIL"), std::string::npos) << found.summary;
+  EXPECT_NE(found.fixes.front().text.find("Py_BEGIN_ALLOW_THREADS"), std::string::npos);
+  model.processes[0].waits[0].may_be_cancelled = true;  // by a thread that goes on
+  EXPECT_EQ(only_finding(model).harm, Certainty::kLikely);
+}
+
+TEST(LockCycle, IsNoneWhereTheOneThatHasTheGilWaitsForNobody) {
+  model::Model model =
+      model_of({dead_process(100, {futex(101, FutexUse::kGil, {100, 102, -1, "GIL"}), mutex(102, 101)})});
+  model.processes[0].liveness = model::Liveness::kAwake;
+  model.processes[0].waits[1].wakers = {{100, 0, -1, "futex"}};
+  EXPECT_TRUE(diagnose(model).empty());
+}
+
+TEST(JoinCycle, OfAThreadThatNeedsTheGil) {
+  model::Model model = model_of({dead_process(
+      100, {futex(100, FutexUse::kJoin, {100, 101, -1, "join"}), futex(101, FutexUse::kGil, {100, 100, -1, "GIL"})})});
+  model.processes[0].liveness = model::Liveness::kAwake;
+  const Finding found = only_finding(model);
+  EXPECT_EQ(found.rule, "join-cycle");
+  EXPECT_EQ(found.harm, Certainty::kProven);
+  EXPECT_EQ(found.culprit.name, "Python's GIL");
+  EXPECT_NE(found.fixes.front().text.find("Py_BEGIN_ALLOW_THREADS"), std::string::npos);
+  model.processes[0].waits[1].may_be_cancelled = true;  // a thread goes on
+  EXPECT_EQ(only_finding(model).harm, Certainty::kLikely);
+}
+
 TEST(LockCycle, MayGoAcrossProcesses) {
   model::Model model = model_of({dead_process(100, {mutex(100, 0)}), dead_process(200, {mutex(200, 0)})});
   model.processes[0].waits[0].wakers = {{200, 200, -1, "mutex"}};

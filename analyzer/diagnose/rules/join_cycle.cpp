@@ -14,9 +14,10 @@ void join_cycle(const Evidence& evidence, std::vector<Finding>& findings) {
   for (cycles::Cycle cycle : cycles::find_cycles(evidence.model())) {
     const bool has_child = cycles::has_via(cycle, "wait4");
     if (!has_child && !cycles::has_via(cycle, "join")) continue;
-    if (!cycles::is_made_of(cycle, {"join", "wait4", "mutex", "rwlock"})) continue;
+    if (!cycles::is_made_of(cycle, {"join", "wait4", "mutex", "rwlock", "GIL"})) continue;
     if (cycles::is_told_elsewhere(evidence, cycle, findings)) continue;
-    const bool has_lock = cycles::has_via(cycle, "mutex") || cycles::has_via(cycle, "rwlock");
+    const bool has_gil = cycles::has_via(cycle, "GIL");
+    const bool has_lock = cycles::has_via(cycle, "mutex") || cycles::has_via(cycle, "rwlock") || has_gil;
     // Of a ring that a lock closes, the one that waits for an end is told first.
     const auto waits_for_end = [](const cycles::Link& link) {
       return link.waker->via == "join" || link.waker->via == "wait4";
@@ -42,6 +43,7 @@ void join_cycle(const Evidence& evidence, std::vector<Finding>& findings) {
       add_sentence(finding, has_child
                                 ? "The process that is to end needs a lock first that is kept until it has ended."
                                 : "The thread that is to end needs a lock first that the one who joins it keeps.");
+      if (has_gil) cycles::advise_on_gil(finding);
       finding.fixes.push_back({has_child ? "Give the lock back before waiting for the child."
                                          : "Give the lock back before pthread_join() or std::thread::join()."});
       finding.fixes.push_back({has_child ? "Let the child see that it is to end without taking that lock."
