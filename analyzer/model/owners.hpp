@@ -37,6 +37,8 @@ const OwnerInfo& info_of(Owner owner);    // of kUnknown, too
 Owner find_owner(const Thread& thread);
 // By the library alone.
 Owner find_owner_of_library(std::string_view path);
+// A BLAS whose builds on OpenMP wait for the other threads of a parallel region in a loop of their own.
+bool spins_for_team(Owner owner);
 // The library whose thread it is: that of the start routine, or of the maker where that one is a general one.
 std::string_view find_owning_library(const Thread& thread);
 
