@@ -437,6 +437,30 @@ TEST(PipeDeadlock, IsOfAnEventLoopOnlyWhereTheLoopItselfPolls) {
   EXPECT_FALSE(is_told_of_an_event_loop(WaitKind::kPoll, {{"fetch", "/app/fetch.py"}, {"_run_once", kLoop}}));
 }
 
+// A worker of an executor that was made before the fork would have set the future: nobody knows.
+TEST(PipeDeadlock, IsAGuessOfAnEventLoopInAChildThatLostThreads) {
+  model::Wait polls = wait(200, WaitKind::kPoll, {{200, 0, 5, "socket"}});
+  polls.stack = python_lines(
+      {{"select", "/usr/lib/python3.11/selectors.py"}, {"_run_once", "/usr/lib/python3.11/asyncio/base_events.py"}});
+  model::Model model = model_of({dead_process(100, {}), dead_process(200, {polls})});
+  model.processes[0].liveness = model::Liveness::kVictim;
+  EXPECT_EQ(only_finding(model).cause, Certainty::kProven);
+  model::Thread worker;
+  worker.process = 0;
+  worker.tid = 101;
+  model.threads = {worker, worker};
+  model.forks.emplace_back();
+  model.forks[0].process = 0;
+  model.forks[0].child = 1;
+  model.forks[0].lost_threads = {0};
+  model.forks[0].forking_thread = 1;
+  const Finding found = only_finding(model);
+  EXPECT_EQ(found.rule, "pipe-deadlock");
+  EXPECT_EQ(found.harm, Certainty::kProven);
+  EXPECT_EQ(found.cause, Certainty::kPossible);
+  EXPECT_NE(found.fixes.back().text.find("time limit"), std::string::npos);
+}
+
 // The parent waits for a result and polls its workers; the worker reads its next task.
 model::Model pool_without_a_task() {
   model::Wait result = wait(100, WaitKind::kFutex, {{100, 0, -1, "futex"}});
