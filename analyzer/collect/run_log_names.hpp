@@ -51,12 +51,13 @@ inline constexpr std::array<std::pair<model::EnderKind, std::string_view>, 5> kE
     {model::EnderKind::kContinue, "continue"},
 }};
 
-inline constexpr std::array<std::pair<model::FutexUse, std::string_view>, 5> kFutexUseNames{{
+inline constexpr std::array<std::pair<model::FutexUse, std::string_view>, 6> kFutexUseNames{{
     {model::FutexUse::kUnknown, "unknown"},
     {model::FutexUse::kMutex, "mutex"},
     {model::FutexUse::kRwlockRead, "rwlock-read"},
     {model::FutexUse::kRwlockWrite, "rwlock-write"},
     {model::FutexUse::kJoin, "join"},
+    {model::FutexUse::kGil, "gil"},
 }};
 
 inline constexpr std::array<std::pair<model::MutexType, std::string_view>, 5> kMutexTypeNames{{

@@ -100,10 +100,11 @@ Cycle find_shortest(const Graph& graph, std::size_t start, bool may_be_itself) {
 }
 
 // Other threads of the process go on. They may cancel a thread that joins, or one that allows cancellation anywhere. A
+// process whose ring has a GIL is known to have no other threads: only its wait for the GIL makes it look running. A
 // plain mutex that its owner locks again may be used as a semaphore, which another thread unlocks: that is not a valid
 // program, but it works.
 bool is_beyond_others(const Cycle& cycle, const Link& link) {
-  if (link.waker->via == "join" || link.wait->may_be_cancelled) return false;
+  if ((link.waker->via == "join" && !has_via(cycle, "GIL")) || link.wait->may_be_cancelled) return false;
   const model::MutexType type = link.wait->mutex_type;
   return cycle.size() > 1 || (type != model::MutexType::kNormal && type != model::MutexType::kAdaptive);
 }
@@ -218,6 +219,7 @@ std::string object(const model::Wait& wait) {
         static_cast<unsigned char>(wait.object_name.substr(kStandard.size())[0]) - std::size_t{'0'};
     if (number < kStreams.size()) return fmt::format("the lock of {}", kStreams[number]);
   }
+  if (wait.use == model::FutexUse::kGil) return "Python's GIL";
   if (!wait.object_name.empty()) return wait.object_name;
   if (wait.kind == WaitKind::kFutex) {
     const std::string at = fmt::format("the {} at {:#x}", own_word(wait), wait.object);
@@ -236,6 +238,14 @@ Holder holder(const Evidence& evidence, const Cycle& cycle, std::size_t index) {
   return holder;
 }
 
+void advise_on_gil(Finding& finding) {
+  finding.fixes.push_back(
+      {"Give the GIL back before waiting for a lock or for the end of a thread in C or C++: Py_BEGIN_ALLOW_THREADS, in "
+       "pybind11 py::gil_scoped_release, in Cython `with nogil`."});
+  finding.fixes.push_back(
+      {"Give every lock of C or C++ back before calling into Python (PyGILState_Ensure(), py::gil_scoped_acquire)."});
+}
+
 Culprit culprit_lock(const model::Wait& wait) {
   Culprit culprit;
   culprit.kind = CulpritKind::kLock;
@@ -247,9 +257,13 @@ Culprit culprit_lock(const model::Wait& wait) {
 }
 
 Culprit culprit_lock(const Evidence& evidence, const Cycle& cycle) {
-  std::size_t index = 0;
-  const auto is_end = [&](const std::string& via) { return via == "join" || via == "wait4"; };
-  while (index + 1 < cycle.size() && is_end(cycle[index].waker->via)) ++index;
+  // The program's own lock rather than the interpreter's, and a lock rather than an end.
+  const auto find_first = [&](std::set<std::string_view> others) {
+    const auto is_other = [&](const Link& link) { return others.contains(link.waker->via); };
+    return static_cast<std::size_t>(std::ranges::find_if_not(cycle, is_other) - cycle.begin());
+  };
+  std::size_t index = find_first({"join", "wait4", "GIL"});
+  if (index == cycle.size()) index = std::min(find_first({"join", "wait4"}), cycle.size() - 1);
   Culprit culprit = culprit_lock(*cycle[index].wait);
   culprit.holder = holder(evidence, cycle, index);
   culprit.stack = cycle.size() == 1 ? model::Stack{} : cycle[(index + 1) % cycle.size()].wait->stack;
@@ -275,7 +289,7 @@ void set_certainty(const Evidence& evidence, const Cycle& cycle, Finding& findin
   // to their caller.
   const auto is_lock = [](const Link& link) {
     const std::string& via = link.waker->via;
-    return via == "mutex" || via == "rwlock" || via == "join";
+    return via == "mutex" || via == "rwlock" || via == "join" || via == "GIL";
   };
   const bool has_open = std::ranges::any_of(
       cycle, [&](const Link& link) { return !is_lock(link) && has_way_out(evidence.process(link.process)); });
@@ -317,7 +331,12 @@ void tell(const Evidence& evidence, const Cycle& cycle, Finding& finding) {
                                                                    : sentence.front());
     add_sentence(finding, std::move(sentence));
   }
-  if (goes_on(evidence, cycle.front())) {
+  if (has_via(cycle, "GIL")) {
+    add_sentence(
+        finding,
+        "A thread that waits for the GIL wakes up every few milliseconds, sees that it is still taken, and waits "
+        "again. It never goes on, though it does not look asleep.");
+  } else if (goes_on(evidence, cycle.front())) {
     add_sentence(finding, "Other threads of the process go on: none of them holds what these wait for.");
   } else {
     add_sentence(finding, describe_liveness(evidence.process(cycle.front().process)));

@@ -43,7 +43,10 @@ void tell(const Evidence& evidence, const Cycle& cycle, Finding& finding);
 // Sets how certain it is that nothing ever ends the ring: a signal handler might.
 void set_certainty(const Evidence& evidence, const Cycle& cycle, Finding& finding);
 
-// The lock that the first link waits for, with its holder.
+// Advises how a thread of a ring gives back Python's GIL.
+void advise_on_gil(Finding& finding);
+
+// The lock that the first link waits for, or that the wait is for, with its holder.
 Culprit culprit_lock(const Evidence& evidence, const Cycle& cycle);
 Culprit culprit_lock(const model::Wait& wait);
 // The thread of the next link, which holds what the link at `index` waits for.

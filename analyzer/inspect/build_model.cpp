@@ -196,9 +196,13 @@ void Builder::add_threads(std::size_t subject) {
   for (model::Wait& wait : scene_.model.processes[subject].waits) {
     const ThreadFacts* const facts = scene_.find_facts(subject, wait.tid);
     if (facts != nullptr) wait.stack = facts->stack;
-    if (is_stuck_alone(subject, wait.tid)) wait.may_be_cancelled = may_be_cancelled(subject, wait.tid);
+    // pthread_join(), and pthread_cond_timedwait(), in which a thread waits for a GIL, let themselves be cancelled anywhere
+    // for as long as they sleep: that says nothing of the program.
+    const bool is_of_call = wait.use == model::FutexUse::kGil || wait.use == model::FutexUse::kJoin;
+    if (!is_of_call && is_stuck_alone(subject, wait.tid)) wait.may_be_cancelled = may_be_cancelled(subject, wait.tid);
     python_.splice_lines(subject, wait);
-    const bool is_word = wait.kind == model::WaitKind::kFutex && wait.use != model::FutexUse::kJoin;
+    const bool is_word = wait.kind == model::WaitKind::kFutex && wait.use != model::FutexUse::kJoin &&
+                         wait.use != model::FutexUse::kGil;
     if (has_stacks && facts != nullptr && facts->call.kind == CallKind::kBarrierWait && facts->call.object != 0) {
       scene_.name_data(subject, facts->call.object, wait.object_name, wait.object_module);
       continue;

@@ -399,7 +399,7 @@ class Look {
       const bool may_spin = call.is_in_fork || call.kind == CallKind::kSpinlock || call.kind == CallKind::kParallel ||
                             call.kind == CallKind::kLibcCall ||
                             (!call.stack.frames.empty() &&
-                             model::find_owner_of_library(call.stack.frames.front().module) == model::Owner::kOpenblas);
+                             model::spins_for_team(model::find_owner_of_library(call.stack.frames.front().module)));
       if (may_spin) spinners.push_back({thread.tid, call.kind == CallKind::kSpinlock ? call.object : 0});
     }
     return any_stays_in_place(subject.image, spinners);

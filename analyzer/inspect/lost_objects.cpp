@@ -302,7 +302,14 @@ void explain(Scene& scene, LostThreads& lost, std::size_t subject, const image::
   if (call.kind == CallKind::kParallel && thread.tid != scene.subjects[subject].image.pid) return;
   if (call.kind == CallKind::kParallel || !blas_runtime.empty()) {
     StuckCall region = call;
-    if (call.kind != CallKind::kParallel) region.library = blas_runtime;
+    if (call.kind != CallKind::kParallel) {
+      region.library = blas_runtime;
+      // It spins inside of the region: where the program entered that is what everybody sees.
+      const auto is_runtime = [](const model::Frame& frame) { return is_libgomp(frame.module); };
+      auto& frames = touch.stack.frames;
+      const auto entry = std::ranges::find_if(frames, is_runtime);
+      if (entry != frames.end()) frames.erase(frames.begin(), std::find_if_not(entry, frames.end(), is_runtime));
+    }
     touch.fork = loss_id;
     return touch_region(scene, std::move(touch), region, scene.model.forks[loss_id]);
   }

@@ -84,7 +84,11 @@ bool is_in_lost_pool(const StuckCall& call, const model::Fork& fork) {
 std::string find_runtime_of_blas(const Scene& scene, std::size_t child, const StuckCall& call,
                                  const model::Fork& fork) {
   if (scene.subjects[child].liveness != model::Liveness::kSpinning || call.stack.frames.empty()) return {};
-  if (model::find_owner_of_library(call.stack.frames.front().module) != model::Owner::kOpenblas) return {};
+  const model::Owner owner = model::find_owner_of_library(call.stack.frames.front().module);
+  if (!model::spins_for_team(owner)) return {};
+  const bool is_in_openmp = std::ranges::any_of(
+      call.stack.frames, [](const model::Frame& frame) { return is_libgomp(frame.module); });
+  if (owner == model::Owner::kBlis && !is_in_openmp) return {};  // its build on pthreads has no pool
   const auto pool = std::ranges::find(fork.thread_pools, model::Owner::kLibgomp, &model::ThreadPool::owner);
   return pool == fork.thread_pools.end() ? std::string() : pool->library;
 }

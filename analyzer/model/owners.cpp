@@ -56,6 +56,8 @@ const OwnerInfo& info_of(Owner owner) {
   return owner == Owner::kUnknown ? kNobody : kOwners[static_cast<std::size_t>(owner)];
 }
 
+bool spins_for_team(Owner owner) { return owner == Owner::kOpenblas || owner == Owner::kBlis; }
+
 std::string_view find_owning_library(const Thread& thread) {
   if (!is_general(thread.start_library)) return thread.start_library;
   for (const Frame& frame : thread.created_at.frames) {

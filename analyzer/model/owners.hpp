@@ -37,6 +37,8 @@ const OwnerInfo& info_of(Owner owner);    // also for kUnknown
 Owner find_owner(const Thread& thread);
 // By the library only.
 Owner find_owner_of_library(std::string_view path);
+// True for a BLAS whose OpenMP builds wait for the other threads of a parallel region in a loop of their own.
+bool spins_for_team(Owner owner);
 // The library that owns the thread: that of the start routine; if that is a general one, that of the maker.
 std::string_view find_owning_library(const Thread& thread);
 

@@ -34,14 +34,21 @@ enum class WaitKind {
 };
 
 // What a futex word is part of, judged by the bytes around it.
-enum class FutexUse { kUnknown, kMutex, kRwlockRead, kRwlockWrite, kJoin };
+enum class FutexUse {
+  kUnknown,
+  kMutex,
+  kRwlockRead,
+  kRwlockWrite,
+  kJoin,
+  kGil,  // the global lock of a Python interpreter
+};
 
 // A process or thread that could end a wait.
 struct Waker {
   std::int32_t pid = 0;
   std::int32_t tid = 0;  // 0: any thread of that process
   std::int32_t fd = -1;  // the descriptor by which it could
-  std::string via;       // "mutex", "join", "wait4", "pipe", "socket", "flock" ...
+  std::string via;       // "mutex", "join", "GIL", "wait4", "pipe", "socket", "flock" ...
 };
 
 // In these two cases a process may be able to end a wait although the thread does not wait for that process. As long as
@@ -98,7 +105,7 @@ struct Wait {
   bool is_shared = false;             // kFutex: the word is in a shared mapping, or the operation is not private
   char state = '?';                   // /proc/PID/stat field 3
   FutexUse use = FutexUse::kUnknown;  // kFutex
-  // of a mutex, or of a rwlock held for writing: its tid; for a join: the thread to be joined
+  // of a mutex, a GIL, or a rwlock held for writing: its tid; for a join: the thread to be joined
   std::int32_t owner = 0;
   std::uint32_t readers = 0;  // of a rwlock
   MutexType mutex_type = MutexType::kUnknown;

@@ -114,6 +114,7 @@ const char* name_of(model::FutexUse use) {
     case model::FutexUse::kRwlockRead: return "rwlock-read";
     case model::FutexUse::kRwlockWrite: return "rwlock-write";
     case model::FutexUse::kJoin: return "join";
+    case model::FutexUse::kGil: return "gil";
     case model::FutexUse::kUnknown: break;
   }
   return "unknown";

@@ -169,8 +169,10 @@ void RunHistory::add_look(const proc::ProcessKey& key, collect::LoggedProcess& r
     const auto seen = std::ranges::find_if(look->second.waits, is_it);
     if (seen == look->second.waits.end()) continue;  // it waits for something else now
     const bool is_stuck = wait.is_stuck;
+    const bool may_be_cancelled = wait.may_be_cancelled || seen->may_be_cancelled;
     wait = *seen;
     wait.is_stuck = is_stuck;
+    wait.may_be_cancelled = may_be_cancelled;
   }
 }
 

@@ -34,6 +34,7 @@ constexpr std::array kPackages = {
     Packaged{"libglib-2.0.so", "libglib2.0-0"},
     Packaged{"libstdc++.so", "libstdc++6"},
     Packaged{"libgcc_s.so", "libgcc-s1"},
+    Packaged{"libpython3.11.so", "libpython3.11"},
     Packaged{"python3", "python3"},
     Packaged{"torch", "python3-torch"},
 };

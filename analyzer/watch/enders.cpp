@@ -192,6 +192,7 @@ class Search {
     if (has_owner) {
       const char* const via = word.use == model::FutexUse::kMutex  ? "mutex"
                               : word.use == model::FutexUse::kJoin ? "join"
+                              : word.use == model::FutexUse::kGil  ? "GIL"
                                                                    : "rwlock";
       if (!word.owner_is_gone) plan.others.push_back(of_process(process_of(word.owner, waiter.pid), via, word.owner));
       if (word.use == model::FutexUse::kJoin) return;
@@ -386,7 +387,9 @@ class Search {
     }
     for (model::Ender& ender : plan.others) add(std::move(ender));
     if (wait.kind == model::WaitKind::kTraced) add(of_process(waiter.thread.status.tracer, "ptrace"));
-    if (const TimeLimit limit = find_time_limit(waiter.thread, wait.for_ms); limit.has_one)
+    // Who waits for a GIL waits anew when its time is over.
+    const bool ends_by_time = wait.use != model::FutexUse::kGil;
+    if (const TimeLimit limit = find_time_limit(waiter.thread, wait.for_ms); ends_by_time && limit.has_one)
       add(of_timer(limit.left_ms, "its time limit"));
     add_handlers(waiter, add);
   }

@@ -7,6 +7,7 @@
 #include "proc/futex_word.hpp"
 #include "proc/proc_fs.hpp"
 #include "proc/process_memory.hpp"
+#include "proc/python_gil.hpp"
 
 namespace forksight::watch {
 namespace {
@@ -54,6 +55,7 @@ void name_wakers(std::int32_t pid, const proc::WaitTarget& target, WaitFacts& fa
       if (!word.owner_is_gone) facts.wakers = {{pid, "rwlock", word.owner}};
       break;
     case model::FutexUse::kJoin: facts.wakers = {{pid, "join", word.owner}}; break;
+    case model::FutexUse::kGil: facts.wakers = {{pid, "GIL", word.owner}}; break;
     case model::FutexUse::kUnknown: break;
   }
   // Such a mutex stays locked once its owner has ended.
@@ -80,6 +82,7 @@ WaitFacts FutexLookup::look_up(const proc::ThreadSample& thread) {
   WaitFacts facts;
   const proc::WaitTarget target = proc::classify(thread);
   facts.kernel_function = proc::read_file(proc::proc_path(thread.tid, "wchan")).text;
+  if (target.kind == proc::WaitClass::kAwakable) look_up_gil(thread, facts);
   if (target.kind != proc::WaitClass::kPrivateFutex && target.kind != proc::WaitClass::kPlainFutex) return facts;
   const bool is_private = target.kind == proc::WaitClass::kPrivateFutex;
   facts.mapping = is_private ? WordMapping::kPrivate : kind_of_mapping(mappings(thread.tid), target.word);
@@ -106,6 +109,21 @@ WaitFacts FutexLookup::look_up(const proc::ThreadSample& thread) {
   }
   if (facts.mapping == WordMapping::kPrivate) name_wakers(pid_, target, facts);
   return facts;
+}
+
+void FutexLookup::look_up_gil(const proc::ThreadSample& thread, WaitFacts& facts) {
+  if (!proc::is_timed_private_wait(thread.call)) return;
+  const proc::ProcessMemory memory(thread.tid);
+  const auto read = [&](std::uint64_t at, std::size_t size) { return memory.read(at, size); };
+  const auto gil = proc::find_gil_wait(thread.call, libc(thread.tid).version, read);
+  if (!gil || !proc::is_data_of_python(mappings(thread.tid), gil->gil)) return;
+  const std::int32_t holder = numbers_.tid_of(gil->holder, thread.status.ns_depth);
+  if (holder == 0) return;
+  facts.mapping = WordMapping::kPrivate;
+  facts.word.use = model::FutexUse::kGil;
+  facts.word.owner = holder;
+  facts.word.lock = gil->gil;
+  name_wakers(pid_, {}, facts);
 }
 
 bool FutexLookup::may_have_moved(const proc::ThreadSample& thread) const {

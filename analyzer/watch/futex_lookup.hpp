@@ -23,7 +23,7 @@ void name_wakers(std::int32_t pid, const proc::WaitTarget& target, WaitFacts& fa
 class FutexLookup {
  public:
   explicit FutexLookup(std::int32_t pid) : pid_(pid), numbers_(pid) {}
-  // Fills in who could wake it only for words in private memory.
+  // Fills in who could wake it only for words in private memory, and for a GIL.
   WaitFacts look_up(const proc::ThreadSample& thread);
   // The word no longer has the value that the thread last saw there. Perhaps its wait was moved to another word
   // (FUTEX_CMP_REQUEUE), or the page was mapped anew: then another process may be able to end it. Only for waits
@@ -36,6 +36,8 @@ class FutexLookup {
   const std::vector<proc::Mapping>& mappings(std::int32_t tid);
   const abi::Libc& libc(std::int32_t tid);
 
+  // Sets nothing if the thread does not wait for the global lock of a Python interpreter.
+  void look_up_gil(const proc::ThreadSample& thread, WaitFacts& facts);
   void name_owner(const proc::ThreadSample& thread, WaitFacts& facts);
 
   std::int32_t pid_;

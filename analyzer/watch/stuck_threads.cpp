@@ -1,11 +1,15 @@
 #include "watch/stuck_threads.hpp"
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
 #include <utility>
 
 #include "proc/mappings.hpp"
 #include "proc/namespaces.hpp"
+#include "proc/proc_fs.hpp"
 #include "proc/process_traits.hpp"
+#include "proc/python_gil.hpp"
 #include "proc/thread_sample.hpp"
 #include "proc/wait_class.hpp"
 #include "watch/futex_lookup.hpp"
@@ -25,6 +29,40 @@ bool has_one_waker(const WaitFacts& facts) {
   if (!facts.wakers_known || (facts.mapping != WordMapping::kPrivate && !facts.word.owner_is_gone)) return false;
   if (facts.wakers.empty()) return facts.word.owner_is_gone;
   return facts.wakers.size() == 1 && facts.wakers.front().tid != 0;
+}
+
+bool is_wait_for_gil(const WaitFacts& facts) { return facts.word.use == model::FutexUse::kGil; }
+
+// True if the thread still waits for the same GIL, which the same thread has, and has checked it at least once since
+// `facts` were read. A thread that ends because the interpreter ends would have done so at that check. The thread that
+// checks holds the lock under which the GIL changes hands, so it cannot be the one that had the GIL before.
+bool waits_on_for_gil(std::int32_t pid, FutexLookup& lookup, std::int32_t tid, const WaitFacts& facts,
+                      proc::ThreadSample& now) {
+  constexpr std::chrono::seconds kLongest{2};       // on a busy machine it gets no turn sooner
+  constexpr std::chrono::milliseconds kBetween{5};  // as long as such a thread sleeps, unless the program says otherwise
+  const auto end = std::chrono::steady_clock::now() + kLongest;
+  bool refused = false;
+  const auto first = proc::sample_thread(pid, tid, refused);
+  while (first && std::chrono::steady_clock::now() < end) {
+    auto again = proc::sample_thread(pid, tid, refused);
+    if (!again || again->ended()) return false;
+    const bool has_looked = again->status.voluntary > first->status.voluntary;
+    const WaitFacts now_facts = has_looked ? lookup.look_up(*again) : WaitFacts{};
+    if (has_looked && is_wait_for_gil(now_facts)) {
+      now = std::move(*again);
+      return now_facts.word.lock == facts.word.lock && now_facts.word.owner == facts.word.owner;
+    }
+    std::this_thread::sleep_for(kBetween);
+  }
+  return false;
+}
+
+bool is_unchanged_now(std::int32_t pid, const proc::ThreadSample& before, proc::ThreadSample& now) {
+  bool refused = false;
+  auto again = proc::sample_thread(pid, before.tid, refused);
+  if (!again || !is_unchanged(before, *again)) return false;
+  now = std::move(*again);
+  return true;
 }
 
 // A mutex in shared memory that only its owner may unlock, and whose owner no longer exists. The owner's number means
@@ -67,15 +105,39 @@ StuckThreads find_stuck_threads(std::int32_t pid) {
     if (is_abandoned(lookup, round->threads[index], facts[index])) facts[index].wakers_known = true;
   }
   if (std::ranges::none_of(facts, has_one_waker) || !proc::runs_x86_64(pid)) return stuck;
-  const std::vector<bool> in_ring = find_rings(pid, round->threads, facts);
   for (std::size_t index = 0; index < round->threads.size(); ++index) {
-    if (!in_ring[index]) continue;
-    auto again = proc::sample_thread(pid, round->threads[index].tid, refused);
+    if (proc::is_timed_private_wait(round->threads[index].call)) facts[index] = lookup.look_up(round->threads[index]);
+  }
+  std::vector<bool> in_ring = find_rings(pid, round->threads, facts);
+  // The threads that wait for a GIL come first: the threads that they could have woken are examined after them.
+  std::vector<proc::ThreadSample> again(round->threads.size());
+  bool has_left = false;
+  for (std::size_t index = 0; index < round->threads.size(); ++index) {
+    if (!in_ring[index] || !is_wait_for_gil(facts[index])) continue;
+    if (waits_on_for_gil(pid, lookup, round->threads[index].tid, facts[index], again[index])) continue;
+    facts[index] = {};
+    has_left = true;
+  }
+  if (has_left) in_ring = find_rings(pid, round->threads, facts);
+  for (std::size_t index = 0; index < round->threads.size(); ++index) {
     // A thread that ran may have been part of the ring: then nothing is known about the others either.
-    if (!again || !is_unchanged(round->threads[index], *again)) return {};
-    stuck.threads.push_back(std::move(*again));
+    if (in_ring[index] && !is_wait_for_gil(facts[index]) &&
+        !is_unchanged_now(pid, round->threads[index], again[index]))
+      return {};
+  }
+  std::size_t living = 0;
+  for (std::size_t index = 0; index < round->threads.size(); ++index) {
+    if (!round->threads[index].ended()) ++living;
+    if (!in_ring[index]) continue;
+    stuck.threads.push_back(std::move(again[index]));
     stuck.facts.push_back(std::move(facts[index]));
   }
+  // None that was made before they were all stuck, either.
+  const auto now = proc::list_numbers(proc::proc_path(pid, "task")).numbers;
+  const auto is_known = [&](std::int32_t tid) {
+    return std::ranges::find(round->threads, tid, &proc::ThreadSample::tid) != round->threads.end();
+  };
+  stuck.are_all = stuck.threads.size() == living && std::ranges::all_of(now, is_known);
   return stuck;
 }
 

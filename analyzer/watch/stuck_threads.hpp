@@ -1,10 +1,16 @@
 // Threads that will never go on although their process does: rings of locks and joins, mutexes whose owner has ended
 // and that no other thread may unlock, and threads that queue behind these.
-//  The proof is that of a whole process (proof.hpp), for some of its threads. Only its owner can end the wait for a
+//
+// The proof is that of a whole process (proof.hpp), for some of its threads. Only its owner can end the wait for a
 //  mutex. Assume that the waits of the owners lead back to the first thread, and that none of these threads has run
 //  between its first and its second sample. Then all of them slept at the instant in between, when their locks were
 //  read, and nothing that other threads do ends that. A signal handler does not end it either: such a wait goes on
 //  after it.
+//
+// A thread that waits for Python's GIL runs every few milliseconds, checks the GIL, and waits again. It never gives up,
+// and only the thread that has the GIL gives it back. If that thread is part of the ring and has not run between its two
+// samples, it had the GIL for all that time. So a thread that was seen to wait for the GIL in between still waited at
+// the end, and has released nothing since: else one of the sleeping threads would have been woken.
 #pragma once
 
 #include <cstdint>
@@ -18,6 +24,7 @@ namespace forksight::watch {
 struct StuckThreads {
   std::vector<proc::ThreadSample> threads;
   std::vector<WaitFacts> facts;  // parallel
+  bool are_all = false;          // the process has no thread beside these
   bool empty() const { return threads.empty(); }
 };
 

@@ -411,6 +411,9 @@ void Supervisor::add_partly_stuck(Clock::time_point now, bool at_once) {
       for (std::size_t index = 0; index < stuck.threads.size(); ++index) {
         verdict.waits.push_back(describe_wait(stuck.threads[index], &stuck.facts[index]));
         verdict.waits.back().is_stuck = true;
+        // It is inside of pthread_cond_timedwait(), where a thread may be cancelled.
+        verdict.waits.back().may_be_cancelled =
+            stuck.facts[index].word.use == model::FutexUse::kGil && !stuck.are_all;
       }
     }
     next_search_ = now + std::max<Clock::duration>(kLongestRest, cost.so_far() * kSearchShare);

@@ -49,6 +49,7 @@ std::string describe_futex(std::int32_t pid, const proc::ThreadSample& thread, c
   const bool is_join = word.use == model::FutexUse::kJoin;
   if (word.use == model::FutexUse::kUnknown) return describe_queue_wait(pid, thread.tid, thread.call.args[0]);
   if (is_join) return fmt::format("the end of thread {}", word.owner);
+  if (word.use == model::FutexUse::kGil) return fmt::format("Python's GIL, which thread {} has", word.owner);
   const char* const kind = word.use == model::FutexUse::kMutex ? "mutex" : "rwlock";
   const std::string lock = fmt::format("the {} at {:#x}", kind, word.lock);
   if (word.owner_is_gone) return fmt::format("{}, whose owner {} is gone", lock, word.owner);

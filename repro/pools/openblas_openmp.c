@@ -12,11 +12,8 @@
 // EXPECT-CURED: --omp=rebuild stdout="child: right"
 // EXPECT-WHY: lost-openmp-pool likely hang culprit="libgomp pool of 2 threads" library=libgomp.so.1.0.0
 // EXPECT-CORE: lost-openmp-pool likely hang culprit="libgomp pool of 2 threads"
-#include <dirent.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "../baton.h"
+#include "asleep_team.h"
 #include "blas.h"
 
 enum { kSize = 256 };
@@ -26,31 +23,6 @@ __attribute__((noinline)) static int multiply(void) {
   blas_product(kSize, a, b, c);  // MARK: product
   return c[0] == kSize;
 }
-
-#ifndef REPAIRED
-// Until libgomp's worker sleeps, it has not come to where it waits for the next region, and the child would sleep, too,
-// instead of spinning.
-static int is_asleep(const char* tid) {
-  char path[64], text[256] = "";
-  snprintf(path, sizeof path, "/proc/self/task/%s/stat", tid);
-  FILE* const file = fopen(path, "r");
-  if (file == NULL) abort();
-  if (fgets(text, sizeof text, file) == NULL) abort();
-  fclose(file);
-  return strrchr(text, ')')[2] == 'S';
-}
-
-static void await_sleep_of_others(void) {
-  for (int awake = 1; awake > 0;) {
-    DIR* const tasks = opendir("/proc/self/task");
-    awake = 0;
-    for (struct dirent* entry = readdir(tasks); entry != NULL; entry = readdir(tasks)) {
-      if (atoi(entry->d_name) > 0 && atoi(entry->d_name) != getpid() && !is_asleep(entry->d_name)) ++awake;
-    }
-    closedir(tasks);
-  }
-}
-#endif
 
 int main(void) {
   for (int i = 0; i < kSize * kSize; ++i) a[i] = b[i] = 1.0;

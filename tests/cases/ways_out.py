@@ -17,7 +17,7 @@ HANG_AFTER = "0.2"
 IDLE_S = 3.0  # how long `run` watches each one after it is ready: fifteen times the time that it waits for a hang
 LIMIT_S = 60
 FOUND = 9
-AT_ONCE = 3
+AT_ONCE = 4
 KILLED = 128 + signal.SIGKILL
 
 ASYNCIO = """
@@ -81,8 +81,8 @@ os._exit(os.waitpid(child, 0)[1] >> 8)
 """
 
 # What was reported about these before they went on is withdrawn. It was never reported as proven.
-JUMPS = ["alarm_jumps", "timer_jumps", "childs_end_jumps", "ready_descriptor_jumps", "alarm_jumps_out_of_orphan"]
-TAKEN_BACK = {"slow_atfork", "lost_lock_alarm", "cancelled_anywhere", *JUMPS}
+JUMPS = ["alarm_jumps", "alarm_unlocks", "alarm_cancels", "timer_jumps", "childs_end_jumps", "ready_descriptor_jumps", "alarm_jumps_out_of_orphan"]
+TAKEN_BACK = {"slow_atfork", "busy_atfork", "lost_lock_alarm", "cancelled_anywhere", *JUMPS}
 
 EXECUTOR = """
 import concurrent.futures, multiprocessing, signal, threading
@@ -155,12 +155,17 @@ def programs(ways_out):
         ("descriptor_on_its_way", [ways_out, "descriptor_on_its_way"], None, "thread"),
         ("lock_on_its_way", [ways_out, "lock_on_its_way"], None, "in flock: "),
         ("memory_on_its_way", [ways_out, "memory_on_its_way"], None, "in a futex"),
+        ("memory_as_descriptor", [ways_out, "memory_as_descriptor"], None, "in a futex"),
+        ("held_by_filter", [ways_out, "held_by_filter"], None, None),
+        ("ring_writes", [ways_out, "ring_writes"], None, "in read: pipe:"),
+        ("own_locks", [ways_out, "own_locks"], None, None),
         ("requeued", [ways_out, "requeued"], None, "in a futex"),
         ("remapped", [ways_out, "remapped"], None, "in a futex"),
         ("bytes_not_yet_sent", [ways_out, "bytes_not_yet_sent"], None, "in read: socket:"),
         *[(name, [ways_out, name], None, None) for name in JUMPS],
         ("cancelled_anywhere", [ways_out, "cancelled_anywhere"], None, None),
         ("slow_atfork", [ways_out, "slow_atfork"], None, None),
+        ("busy_atfork", [ways_out, "busy_atfork"], None, None),
         ("asyncio", python(ASYNCIO), signal.SIGTERM, "a handler of SIG"),
         ("asyncio_interrupt", python(ASYNCIO_INTERRUPT), signal.SIGINT, "a handler of SIGINT"),
         ("event", python(EVENT), signal.SIGTERM, "a handler of SIGTERM"),

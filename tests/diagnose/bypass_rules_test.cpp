@@ -151,6 +151,28 @@ TEST(InheritedExitHandlers, AreCertainOfAChildThatIsProvenDead) {
   EXPECT_EQ(findings[0].outcome, Outcome::kHang);
 }
 
+// A thread that was not copied was registering one: libc's list of them is locked.
+TEST(InheritedExitHandlers, AreNotBlamedForTheLockOfTheirList) {
+  const auto culprit_of = [](std::initializer_list<const char*> lines) {
+    model::Model model = exited();
+    prove_dead(model);
+    model::Wait wait;
+    wait.tid = model.touches.front().tid;
+    wait.kind = model::WaitKind::kFutex;
+    wait.stack = make_stack(lines);
+    model.processes[1].waits = {wait};
+    const auto findings = diagnose(model);
+    EXPECT_EQ(findings.size(), 1U);
+    return findings.empty() ? std::string() : findings[0].culprit.name;
+  };
+  EXPECT_EQ(culprit_of({"futex_wait futex.h:146", "__lll_lock_wait_private lll.c:34", "__run_exit_handlers exit.c:46",
+                        "__GI_exit exit.c:143"}),
+            "libc's list of exit handlers");
+  EXPECT_EQ(
+      culprit_of({"__lll_lock_wait lll.c:49", "lock_mutex mutex.c:9", "stop app.c:7", "__run_exit_handlers exit.c:46"}),
+      "exit handlers of the parent");
+}
+
 TEST(ForkRules, AreSilentIfTheChildExeced) {
   for (const bool in_handler : {false, true}) {
     model::Model model = bypassed(true);

@@ -86,6 +86,43 @@ TEST(LockCycle, IsOnlyLikelyWhereAThreadMayBeCancelledAnywhere) {
   EXPECT_EQ(only_finding(model).harm, Certainty::kLikely);
 }
 
+// The mutex is the program's own to mend, wherever the ring begins.
+TEST(LockCycle, GoesThroughTheLockOfAnInterpreter) {
+  model::Model model =
+      model_of({dead_process(100, {futex(101, FutexUse::kGil, {100, 102, -1, "GIL"}), mutex(102, 101, "cache_lock")})});
+  model.processes[0].liveness = model::Liveness::kAwake;  // who waits for a GIL wakes up again and again
+  const Finding found = only_finding(model);
+  EXPECT_EQ(found.rule, "lock-cycle");
+  EXPECT_EQ(found.harm, Certainty::kProven);
+  EXPECT_EQ(found.culprit.name, "cache_lock (mutex)");
+  EXPECT_EQ(found.culprit.holder->tid, 101);
+  EXPECT_NE(found.summary.find("thread 101 \"app\" waits for Python's GIL"), std::string::npos) << found.summary;
+  EXPECT_NE(found.fixes.front().text.find("Py_BEGIN_ALLOW_THREADS"), std::string::npos);
+  model.processes[0].waits[0].may_be_cancelled = true;  // by a thread that goes on
+  EXPECT_EQ(only_finding(model).harm, Certainty::kLikely);
+}
+
+TEST(LockCycle, IsNoneWhereTheOneThatHasTheGilWaitsForNobody) {
+  model::Model model =
+      model_of({dead_process(100, {futex(101, FutexUse::kGil, {100, 102, -1, "GIL"}), mutex(102, 101)})});
+  model.processes[0].liveness = model::Liveness::kAwake;
+  model.processes[0].waits[1].wakers = {{100, 0, -1, "futex"}};
+  EXPECT_TRUE(diagnose(model).empty());
+}
+
+TEST(JoinCycle, OfAThreadThatNeedsTheGil) {
+  model::Model model = model_of({dead_process(
+      100, {futex(100, FutexUse::kJoin, {100, 101, -1, "join"}), futex(101, FutexUse::kGil, {100, 100, -1, "GIL"})})});
+  model.processes[0].liveness = model::Liveness::kAwake;
+  const Finding found = only_finding(model);
+  EXPECT_EQ(found.rule, "join-cycle");
+  EXPECT_EQ(found.harm, Certainty::kProven);
+  EXPECT_EQ(found.culprit.name, "Python's GIL");
+  EXPECT_NE(found.fixes.front().text.find("Py_BEGIN_ALLOW_THREADS"), std::string::npos);
+  model.processes[0].waits[1].may_be_cancelled = true;  // a thread goes on
+  EXPECT_EQ(only_finding(model).harm, Certainty::kLikely);
+}
+
 TEST(LockCycle, MayGoAcrossProcesses) {
   model::Model model = model_of({dead_process(100, {mutex(100, 0)}), dead_process(200, {mutex(200, 0)})});
   model.processes[0].waits[0].wakers = {{200, 200, -1, "mutex"}};
@@ -398,6 +435,30 @@ TEST(PipeDeadlock, IsOfAnEventLoopOnlyWhereTheLoopItselfPolls) {
   EXPECT_FALSE(is_told_of_an_event_loop(WaitKind::kPoll,
                                         {{"select", kSelectors}, {"fetch", "/app/fetch.py"}, {"_run_once", kLoop}}));
   EXPECT_FALSE(is_told_of_an_event_loop(WaitKind::kPoll, {{"fetch", "/app/fetch.py"}, {"_run_once", kLoop}}));
+}
+
+// A worker of an executor that was made before the fork would have set the future: nobody knows.
+TEST(PipeDeadlock, IsAGuessOfAnEventLoopInAChildThatLostThreads) {
+  model::Wait polls = wait(200, WaitKind::kPoll, {{200, 0, 5, "socket"}});
+  polls.stack = python_lines(
+      {{"select", "/usr/lib/python3.11/selectors.py"}, {"_run_once", "/usr/lib/python3.11/asyncio/base_events.py"}});
+  model::Model model = model_of({dead_process(100, {}), dead_process(200, {polls})});
+  model.processes[0].liveness = model::Liveness::kVictim;
+  EXPECT_EQ(only_finding(model).cause, Certainty::kProven);
+  model::Thread worker;
+  worker.process = 0;
+  worker.tid = 101;
+  model.threads = {worker, worker};
+  model.forks.emplace_back();
+  model.forks[0].process = 0;
+  model.forks[0].child = 1;
+  model.forks[0].lost_threads = {0};
+  model.forks[0].forking_thread = 1;
+  const Finding found = only_finding(model);
+  EXPECT_EQ(found.rule, "pipe-deadlock");
+  EXPECT_EQ(found.harm, Certainty::kProven);
+  EXPECT_EQ(found.cause, Certainty::kPossible);
+  EXPECT_NE(found.fixes.back().text.find("time limit"), std::string::npos);
 }
 
 // The parent waits for a result and polls its workers; the worker reads its next task.

@@ -1,9 +1,13 @@
-/* ways_out MODE: programs whose threads all sleep, and that something can still wake; and their twins, which nothing
- * can. Each writes one byte to standard output before it waits. The healthy ones end with 7 once they are woken. */
+/* ways_out MODE [SECONDS]: programs whose threads all sleep, and that something can still wake; and their twins, which
+ * nothing can. SECONDS is how long a slow handler takes. Each writes one byte to standard output before it waits. The
+ * healthy ones end with 7 once they are woken. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
 #include <linux/futex.h>
+#include <linux/io_uring.h>
+#include <linux/seccomp.h>
 #include <linux/sockios.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -11,6 +15,7 @@
 #include <semaphore.h>
 #include <setjmp.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +23,7 @@
 #include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
@@ -30,6 +36,7 @@ enum { kWell = 7, kBroken = 99 };
 enum { kSeen = 5 }; /* seconds after which a run has noticed that a process goes on */
 
 static int ends[2];
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static sem_t told;
 
 static void say_ready(void) {
@@ -238,6 +245,101 @@ static int memory_on_its_way(void) {
   return kWell;
 }
 
+/* Another process has the memory as a descriptor. It maps it later, and wakes who waits there. */
+static int memory_as_descriptor(void) {
+  const int fd = make_file();
+  if (ftruncate(fd, 4096) != 0) return kBroken;
+  const pid_t child = fork();
+  if (child == 0) {
+    sleep(4);
+    uint32_t* const word = map_word(fd);
+    *word = 1;
+    _exit(futex(word, FUTEX_WAKE, 1) == 1 ? 0 : kBroken);
+  }
+  uint32_t* const word = map_word(fd);
+  close(fd);
+  say_ready();
+  while (__atomic_load_n(word, __ATOMIC_SEQ_CST) == 0) futex(word, FUTEX_WAIT, 0);
+  int status;
+  return waitpid(child, &status, 0) == child && status == 0 ? kWell : kBroken;
+}
+
+/* The reads of this descriptor are held by a filter until another process answers them. Returns who answers. */
+static int hold_reads_of(int fd) {
+  struct sock_filter code[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_read, 0, 3),
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[0])),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)fd, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_USER_NOTIF),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  struct sock_fprog program = {sizeof code / sizeof *code, code};
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) _exit(kBroken);
+  return (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, &program);
+}
+
+/* It seems to read a pipe that nobody but itself could write to. */
+static int held_by_filter(void) {
+  int sockets[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM, 0, sockets) != 0) return kBroken;
+  const pid_t child = fork();
+  if (child == 0) {
+    make_pipe();
+    const int listener = hold_reads_of(ends[0]);
+    if (listener < 0 || !send_descriptor(sockets[1], listener)) _exit(kBroken);
+    close(listener);
+    close(sockets[0]);
+    close(sockets[1]);
+    _exit(read_pipe() == 1 ? 0 : kBroken);
+  }
+  const int listener = receive_descriptor(sockets[0]);
+  close(sockets[0]);
+  close(sockets[1]);
+  say_ready();
+  sleep(4);
+  struct seccomp_notif call;
+  memset(&call, 0, sizeof call);
+  if (ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &call) != 0) return kBroken;
+  struct seccomp_notif_resp answer = {.id = call.id, .val = 1};
+  if (ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &answer) != 0) return kBroken;
+  int status;
+  return waitpid(child, &status, 0) == child && status == 0 ? kWell : kBroken;
+}
+
+/* The kernel writes to the pipe after four seconds, for a process that only reads it. Where the kernel has no io_uring,
+ * or refuses it, a child does. */
+static int ring_writes(void) {
+  static struct __kernel_timespec after = {.tv_sec = 4};
+  static const char byte = 'x';
+  struct io_uring_params about;
+  memset(&about, 0, sizeof about);
+  make_pipe();
+  const int ring = (int)syscall(SYS_io_uring_setup, 4, &about);
+  if (ring < 0) {
+    const pid_t child = fork();
+    if (child == 0) _exit(sleep(4) == 0 && write(ends[1], &byte, 1) == 1 ? 0 : kBroken);
+    say_ready();
+    int status;
+    return read_pipe() == 1 && waitpid(child, &status, 0) == child && status == 0 ? kWell : kBroken;
+  }
+  const size_t size = about.sq_off.array + about.sq_entries * sizeof(uint32_t);
+  char* const queue = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, ring, IORING_OFF_SQ_RING);
+  struct io_uring_sqe* const entries =
+      mmap(NULL, about.sq_entries * sizeof *entries, PROT_READ | PROT_WRITE, MAP_SHARED, ring, IORING_OFF_SQES);
+  if (queue == MAP_FAILED || (void*)entries == MAP_FAILED) return kBroken;
+  entries[0] = (struct io_uring_sqe){
+      .opcode = IORING_OP_TIMEOUT, .flags = IOSQE_IO_HARDLINK, .addr = (uintptr_t)&after, .len = 1};
+  entries[1] = (struct io_uring_sqe){.opcode = IORING_OP_WRITE, .fd = ends[1], .addr = (uintptr_t)&byte, .len = 1};
+  uint32_t* const order = (void*)(queue + about.sq_off.array);
+  order[0] = 0;
+  order[1] = 1;
+  __atomic_store_n((uint32_t*)(void*)(queue + about.sq_off.tail), 2, __ATOMIC_RELEASE);
+  if (syscall(SYS_io_uring_enter, ring, 2, 0, 0, NULL, 0) != 2) return kBroken;
+  say_ready();
+  return read_pipe() == 1 ? kWell : kBroken;
+}
+
 enum { kRequeue = FUTEX_CMP_REQUEUE };
 static uint32_t* waited_for;
 static uint32_t* moved_to;
@@ -291,6 +393,41 @@ static int remapped(void) {
 static int own_shared_word(void) {
   say_ready();
   return (int)futex(map_word(-1), FUTEX_WAIT, 0);
+}
+
+/* Locks of the program's own, whose words happen to be those of a mutex that a thread holds. Their meaning is another
+ * one: the first thread wakes both. */
+static struct {
+  uint32_t state, count;
+  int32_t owner;
+  uint32_t users, kind, rest[5];
+} lookalikes[2];
+static pthread_barrier_t both_wait;
+
+static void* wait_for_other(void* is_first) {
+  const int own = is_first == NULL;
+  uint32_t* const word = &lookalikes[1 - own].state;
+  lookalikes[own].owner = (int32_t)syscall(SYS_gettid);
+  lookalikes[own].users = 1;
+  lookalikes[own].state = 2;
+  pthread_barrier_wait(&both_wait);
+  while (__atomic_load_n(word, __ATOMIC_SEQ_CST) == 2) futex(word, FUTEX_WAIT_PRIVATE, 2);
+  return NULL;
+}
+
+static int own_locks(void) {
+  pthread_t threads[2];
+  pthread_barrier_init(&both_wait, NULL, 2);
+  pthread_create(&threads[0], NULL, wait_for_other, &mutex);
+  pthread_create(&threads[1], NULL, wait_for_other, NULL);
+  say_ready();
+  sleep(6);
+  for (int i = 0; i < 2; ++i) {
+    __atomic_store_n(&lookalikes[i].state, 0, __ATOMIC_SEQ_CST);
+    futex(&lookalikes[i].state, FUTEX_WAKE_PRIVATE, 1);
+    pthread_join(threads[i == 0 ? 1 : 0], NULL);
+  }
+  return kWell;
 }
 
 /* Both ends of a connection over TCP. */
@@ -349,7 +486,6 @@ static int bytes_not_yet_sent(void) {
 
 /* Jumps out of a wait for a mutex, which goes on after a handler that returns. */
 static sigjmp_buf outside;
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 
 static void jump(int signal) {
   (void)signal;
@@ -368,6 +504,48 @@ static int alarm_jumps(void) {
   alarm(6);
   say_ready();
   return lock_twice();
+}
+
+static void unlock_mutex(int signal) {
+  (void)signal;
+  pthread_mutex_unlock(&mutex);
+}
+
+/* The handler runs in the thread that has the mutex, and gives it back. */
+static int alarm_unlocks(void) {
+  handle(SIGALRM, unlock_mutex);
+  alarm(6);
+  say_ready();
+  pthread_mutex_lock(&mutex);
+  pthread_mutex_lock(&mutex);
+  return kWell;
+}
+
+static void cancel_itself(int signal) {
+  (void)signal;
+  pthread_cancel(pthread_self());
+}
+
+static void* lock_twice_and_be_cancelled(void* unused) {
+  pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, NULL);
+  pthread_mutex_lock(&mutex);
+  pthread_mutex_lock(&mutex);
+  return unused;
+}
+
+/* The handler runs in the only thread that does not block the signal, and ends it. */
+static int alarm_cancels(void) {
+  pthread_t thread;
+  void* result = NULL;
+  sigset_t set;
+  handle(SIGALRM, cancel_itself);
+  pthread_create(&thread, NULL, lock_twice_and_be_cancelled, NULL);
+  sigemptyset(&set);
+  sigaddset(&set, SIGALRM);
+  pthread_sigmask(SIG_BLOCK, &set, NULL);
+  alarm(6);
+  say_ready();
+  return pthread_join(thread, &result) == 0 && result == PTHREAD_CANCELED ? kWell : kBroken;
 }
 
 static int timer_jumps(void) {
@@ -469,19 +647,31 @@ static int cancelled_anywhere(void) {
   return kWell;
 }
 
-static void slow_child_handler(void) { sleep(5); }
-
 /* --hang-after 0.2 calls a handler stalled after two seconds. */
-static int slow_atfork(void) {
+static unsigned seconds = 5;
+
+static void sleep_in_handler(void) { sleep(seconds); }
+
+static void compute_in_handler(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  const time_t end = now.tv_sec + (time_t)seconds;
+  while (now.tv_sec < end) clock_gettime(CLOCK_MONOTONIC, &now);
+}
+
+static int fork_slowly(void (*handler)(void)) {
   pthread_t thread;
   pthread_create(&thread, NULL, sleep_on, NULL);
-  pthread_atfork(NULL, NULL, slow_child_handler);
+  pthread_atfork(NULL, NULL, handler);
   say_ready();
   int status;
   const pid_t child = fork();
   if (child == 0) _exit(0);
   return waitpid(child, &status, 0) == child && status == 0 ? kWell : kBroken;
 }
+
+static int slow_atfork(void) { return fork_slowly(sleep_in_handler); }
+static int busy_atfork(void) { return fork_slowly(compute_in_handler); }
 
 /* The twins. */
 static int own_pipe(void) {
@@ -549,17 +739,24 @@ static const struct {
     {"descriptor_on_its_way", descriptor_on_its_way},
     {"lock_on_its_way", lock_on_its_way},
     {"memory_on_its_way", memory_on_its_way},
+    {"memory_as_descriptor", memory_as_descriptor},
+    {"held_by_filter", held_by_filter},
+    {"ring_writes", ring_writes},
+    {"own_locks", own_locks},
     {"bytes_not_yet_sent", bytes_not_yet_sent},
     {"requeued", requeued},
     {"remapped", remapped},
     {"own_shared_word", own_shared_word},
     {"alarm_jumps", alarm_jumps},
+    {"alarm_unlocks", alarm_unlocks},
+    {"alarm_cancels", alarm_cancels},
     {"timer_jumps", timer_jumps},
     {"childs_end_jumps", childs_end_jumps},
     {"ready_descriptor_jumps", ready_descriptor_jumps},
     {"alarm_jumps_out_of_orphan", alarm_jumps_out_of_orphan},
     {"cancelled_anywhere", cancelled_anywhere},
     {"slow_atfork", slow_atfork},
+    {"busy_atfork", busy_atfork},
     {"own_pipe", own_pipe},
     {"own_pipe_with_fault_handlers", own_pipe_with_fault_handlers},
     {"own_pipe_with_blocked_signal", own_pipe_with_blocked_signal},
@@ -569,6 +766,7 @@ static const struct {
 };
 
 int main(int argc, char** argv) {
+  if (argc > 2) seconds = (unsigned)atoi(argv[2]);
   for (size_t i = 0; argc > 1 && i < sizeof kModes / sizeof *kModes; ++i) {
     if (strcmp(argv[1], kModes[i].name) == 0) return kModes[i].run();
   }

@@ -235,6 +235,7 @@ class Sentences(unittest.TestCase):
         for operation in ("flock", "olock", "plock"):
             head = "Process 101 waits for a lock of /tmp/f (its descriptor 3), which process"
             self.holds(text.format(operation), "p", f"{head} 100 holds (descriptor 3 there).", f"{head} 102 holds (descriptor 3 there).")
+            self.assertEqual(self.answer(text.format(operation), "p", f"{head} 101 holds (descriptor 3 there)."), "false")  # it waits itself
 
     def test_what_is_at_the_place_of_another(self):
         text = "mutex m\nmutex n recursive at m\nsem s 0\n--\nmain drop m\nmain make n\nmain create t\nt lock n\nfree\nt swait s\nmain lock n\n"

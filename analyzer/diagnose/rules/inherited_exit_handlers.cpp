@@ -1,9 +1,11 @@
 // A forked child calls exit(). The exit handlers and static destructors that the parent registered run in the child,
 // where the threads that they stop, join or wait for do not exist. A child that gets through exit() is no finding; a
-// child that stands still or crashes in exit() is one.
+// child that stands still or crashes in exit() is one. A child that stands still before the first handler waits for the
+// lock of libc's list of handlers. A lost thread held that lock, because it was registering a handler.
 #include <fmt/core.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <csignal>
 #include <optional>
 
@@ -43,6 +45,64 @@ const model::Touch* find_wait(const Evidence& evidence, const model::Touch& exit
   return wait != nullptr && wait->tid == exit.tid && wait->time_ns > exit.time_ns ? wait : nullptr;
 }
 
+// exit() itself waits: it takes one lock, that of its list, and gives it back around each handler.
+bool waits_for_list(const model::Process& child, const model::Touch& exit) {
+  const auto wait = std::ranges::find(child.waits, exit.tid, &model::Wait::tid);
+  if (wait == child.waits.end() || wait->kind != model::WaitKind::kFutex) return false;
+  const auto is_of_lock = [](const model::Frame& frame) {
+    return frame.function == "futex_wait" || frame.function.find("lll_lock_wait") != std::string::npos;
+  };
+  const auto& frames = wait->stack.frames;
+  const auto caller = std::ranges::find_if_not(frames, is_of_lock);
+  return caller != frames.begin() && caller != frames.end() &&
+         caller->function.find("run_exit_handlers") != std::string::npos;
+}
+
+void tell_list(const Evidence& evidence, const model::Touch& touch, Finding& finding) {
+  const model::Fork& fork = evidence.fork(touch);
+  const std::string lost = words::count(fork.lost_threads.size() + fork.unknown_threads, "thread", "threads");
+  finding.culprit.kind = CulpritKind::kLock;
+  finding.culprit.name = "libc's list of exit handlers";
+  finding.summary = fmt::format(
+      "{} {} in exit(){}: libc's list of exit handlers is locked, as one of the {} that fork(){} left behind had it",
+      evidence.name(touch.process), hangs(evidence.process(touch.process)), words::at(" at ", touch.stack), lost,
+      words::at(" at ", fork.stack));
+  add_sentence(finding, fmt::format("Thread {} of {} called exit(){}, which waits for the lock of libc's list of exit "
+                                    "handlers. No handler has been called yet, or the one before has come back.",
+                                    touch.tid, evidence.name(touch.process), words::at(" at ", touch.stack)));
+  add_sentence(finding, describe_liveness(evidence.process(touch.process)));
+  add_sentence(finding,
+               "The lock is held while a handler is registered: by atexit(), and by the first use of a static or "
+               "thread_local variable that has a destructor. fork() copied it as it was.");
+  add_sentence(finding, "The lock names no owner, so the thread that held it is not known.");
+}
+
+void tell_handlers(const Evidence& evidence, const model::Touch& touch, const End& end, Finding& finding) {
+  const model::Process& child = evidence.process(touch.process);
+  const model::Fork& fork = evidence.fork(touch);
+  const model::Touch* const wait = find_wait(evidence, touch);
+  const std::size_t lost = fork.lost_threads.size() + fork.unknown_threads;
+  finding.culprit.kind = CulpritKind::kHandler;
+  finding.culprit.name = "exit handlers of the parent";
+  if (wait != nullptr) finding.stack = wait->stack;
+  const std::string handler = wait == nullptr ? std::string() : words::at(", in a handler at ", wait->stack);
+  finding.summary = fmt::format(
+      "{} {} in exit(){}{}: its parent's exit handlers run in it, without the {} that fork(){} left behind",
+      evidence.name(touch.process), end.outcome == Outcome::kError ? "crashed" : hangs(child),
+      words::at(" at ", touch.stack), handler, words::count(lost, "thread", "threads"), words::at(" at ", fork.stack));
+  add_sentence(finding, fmt::format("Thread {} of {} called exit(){} and is still inside of it.", touch.tid,
+                                    evidence.name(touch.process), words::at(" at ", touch.stack)));
+  if (wait != nullptr) {
+    add_sentence(finding, fmt::format("An exit handler or static destructor waits{}.", words::at(" at ", wait->stack)));
+  }
+  add_sentence(finding, describe_liveness(child));
+  add_sentence(finding,
+               fmt::format("exit() runs what {}, its parent, had registered with atexit() and all static "
+                           "destructors. Written for the parent, they stop or join threads that the child does not "
+                           "have.",
+                           words::parent(evidence.process(fork.process))));
+}
+
 }  // namespace
 
 void inherited_exit_handlers(const Evidence& evidence, std::vector<Finding>& findings) {
@@ -51,39 +111,23 @@ void inherited_exit_handlers(const Evidence& evidence, std::vector<Finding>& fin
     const auto end = find_end_of_exit(evidence, touch);
     if (!end) continue;
     const model::Process& child = evidence.process(touch.process);
-    const model::Fork& fork = evidence.fork(touch);
-    const model::Touch* const wait = find_wait(evidence, touch);
-    const std::size_t lost = fork.lost_threads.size() + fork.unknown_threads;
+    const bool is_list = end->outcome == Outcome::kHang && waits_for_list(child, touch);
     Finding finding = evidence.begin_finding("inherited-exit-handlers", touch);
     finding.harm = end->harm;
     finding.cause = Certainty::kLikely;
     finding.outcome = end->outcome;
-    finding.culprit.kind = CulpritKind::kHandler;
-    finding.culprit.name = "exit handlers of the parent";
-    if (wait != nullptr) finding.stack = wait->stack;
-    const std::string handler = wait == nullptr ? std::string() : words::at(", in a handler at ", wait->stack);
-    finding.summary = fmt::format(
-        "{} {} in exit(){}{}: its parent's exit handlers run in it, without the {} that fork(){} left behind",
-        evidence.name(touch.process), end->outcome == Outcome::kError ? "crashed" : hangs(child),
-        words::at(" at ", touch.stack), handler, words::count(lost, "thread", "threads"),
-        words::at(" at ", fork.stack));
-    add_sentence(finding, fmt::format("Thread {} of {} called exit(){} and is still inside of it.", touch.tid,
-                                      evidence.name(touch.process), words::at(" at ", touch.stack)));
-    if (wait != nullptr) {
-      add_sentence(finding,
-                   fmt::format("An exit handler or static destructor waits{}.", words::at(" at ", wait->stack)));
+    if (is_list) {
+      tell_list(evidence, touch, finding);
+    } else {
+      tell_handlers(evidence, touch, *end, finding);
     }
-    add_sentence(finding, describe_liveness(child));
-    add_sentence(finding,
-                 fmt::format("exit() runs what {}, its parent, had registered with atexit() and all static "
-                             "destructors. Written for the parent, they stop or join threads that the child does not "
-                             "have.",
-                             words::parent(evidence.process(fork.process))));
     add_sentence(finding, describe_end(child));
     finding.fixes.push_back({"End a forked child that does not exec by _exit(): it runs no handlers.", true});
     finding.fixes.push_back({"If the child's own output is buffered, call fflush(stdout) before _exit()."});
-    finding.fixes.push_back(
-        {"In the handler, do nothing in a process other than the one that registered it: keep getpid() and compare."});
+    if (!is_list)
+      finding.fixes.push_back(
+          {"In the handler, do nothing in a process other than the one that registered it: keep getpid() and "
+           "compare."});
     if (words::is_python(child)) finding.fixes.push_back({"In Python, end such a child by os._exit()."});
     findings.push_back(std::move(finding));
   }

@@ -14,9 +14,10 @@ void join_cycle(const Evidence& evidence, std::vector<Finding>& findings) {
   for (cycles::Cycle cycle : cycles::find_cycles(evidence.model())) {
     const bool has_child = cycles::has_via(cycle, "wait4");
     if (!has_child && !cycles::has_via(cycle, "join")) continue;
-    if (!cycles::is_made_of(cycle, {"join", "wait4", "mutex", "rwlock"})) continue;
+    if (!cycles::is_made_of(cycle, {"join", "wait4", "mutex", "rwlock", "GIL"})) continue;
     if (cycles::is_told_elsewhere(evidence, cycle, findings)) continue;
-    const bool has_lock = cycles::has_via(cycle, "mutex") || cycles::has_via(cycle, "rwlock");
+    const bool has_gil = cycles::has_via(cycle, "GIL");
+    const bool has_lock = cycles::has_via(cycle, "mutex") || cycles::has_via(cycle, "rwlock") || has_gil;
     // If a lock closes the ring, the thread that waits for an end is told first.
     const auto waits_for_end = [](const cycles::Link& link) {
       return link.waker->via == "join" || link.waker->via == "wait4";
@@ -41,6 +42,7 @@ void join_cycle(const Evidence& evidence, std::vector<Finding>& findings) {
     if (has_lock) {
       add_sentence(finding, has_child ? "Before that process can end, it needs a lock that is held until it has ended."
                                       : "Before that thread can end, it needs a lock that the joining thread holds.");
+      if (has_gil) cycles::advise_on_gil(finding);
       finding.fixes.push_back({has_child ? "Give the lock back before waiting for the child."
                                          : "Give the lock back before pthread_join() or std::thread::join()."});
       finding.fixes.push_back(

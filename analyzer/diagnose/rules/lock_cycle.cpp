@@ -24,7 +24,7 @@ bool has_shared_lock(const cycles::Cycle& cycle) {
 
 void lock_cycle(const Evidence& evidence, std::vector<Finding>& findings) {
   for (const cycles::Cycle& cycle : cycles::find_cycles(evidence.model())) {
-    if (cycle.size() < 2 || !cycles::is_made_of(cycle, {"mutex", "rwlock"})) continue;
+    if (cycle.size() < 2 || !cycles::is_made_of(cycle, {"mutex", "rwlock", "GIL"})) continue;
     if (cycles::is_told_elsewhere(evidence, cycle, findings)) continue;
     Finding finding = cycles::begin_finding("lock-cycle", evidence, cycle);
     const bool names_process = !cycles::is_of_one_process(cycle);
@@ -43,11 +43,15 @@ void lock_cycle(const Evidence& evidence, std::vector<Finding>& findings) {
     add_sentence(
         finding,
         "Each of them holds a lock that the one before it needs, and none of them can release its lock first.");
-    finding.fixes.push_back(
-        {"Take these locks in one and the same order everywhere, or all at once: std::scoped_lock(a, b)."});
-    finding.fixes.push_back(
-        {"Give the first lock back before the second one is taken; or try the second "
-         "(pthread_mutex_trylock()) and, if that fails, give the first one back."});
+    if (cycles::has_via(cycle, "GIL")) {
+      cycles::advise_on_gil(finding);
+    } else {
+      finding.fixes.push_back(
+          {"Take these locks in one and the same order everywhere, or all at once: std::scoped_lock(a, b)."});
+      finding.fixes.push_back(
+          {"Give the first lock back before the second one is taken; or try the second "
+           "(pthread_mutex_trylock()) and, if that fails, give the first one back."});
+    }
     if (has_shared_lock(cycle)) {
       finding.fixes.push_back(
           {"Locks in shared memory: make them robust, so that ending one process frees the others."});

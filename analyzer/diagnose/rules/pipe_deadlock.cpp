@@ -8,6 +8,7 @@
 #include <ranges>
 #include <set>
 
+#include "diagnose/pools.hpp"
 #include "diagnose/rules.hpp"
 #include "diagnose/wait_cycles.hpp"
 #include "diagnose/words.hpp"
@@ -39,11 +40,27 @@ bool is_in_selector_of_asyncio(const model::Wait& wait) {
   return caller != python.end() && caller->file.find("/asyncio/") != std::string::npos;
 }
 
-void add_fixes_of_one(const model::Wait& wait, Finding& finding) {
+// The fork that made the process, if it left threads behind; null: none did.
+const model::Fork* find_loss(const model::Model& model, model::ProcessId child) {
+  const auto fork = std::ranges::find_if(model.forks, [&](const model::Fork& one) {
+    return one.child == child && (!one.lost_threads.empty() || one.unknown_threads > 0);
+  });
+  return fork == model.forks.end() ? nullptr : &*fork;
+}
+
+void add_fixes_of_one(const Evidence& evidence, const model::Wait& wait, Finding& finding) {
   if (is_in_selector_of_asyncio(wait)) {
     add_sentence(finding,
                  "It is an event loop of asyncio, and it watches only descriptors of its own process: its tasks wait "
                  "for each other, or for a future that nobody is left to set.");
+    // One of the lost threads may have been the one to set it, as a worker of an executor that was made before the fork.
+    if (const model::Fork* const loss = find_loss(evidence.model(), finding.process)) {
+      finding.cause = Certainty::kPossible;
+      add_sentence(finding, pools::tell_loss(evidence, {loss, finding.process, nullptr}));
+      finding.fixes.push_back(
+          {"Make each executor that the coroutines use (loop.run_in_executor()) in the child; or start the child by spawn or "
+           "forkserver."});
+    }
     finding.fixes.push_back(
         {"Find the tasks: let a thread call task.print_stack() for each of asyncio.all_tasks(loop) when nothing "
          "moves."});
@@ -94,7 +111,7 @@ void pipe_deadlock(const Evidence& evidence, std::vector<Finding>& findings) {
                           : has_lock    ? "gets to it only after another wait, which waits for this process"
                                         : "waits for it in turn");
     finding.summary = fmt::format("{} {} {}{}, and {}", evidence.name(finding.process), hangs(process), what,
-                                  words::at(" at ", first.wait->stack), other);
+                                  polls ? std::string() : words::at(" at ", first.wait->stack), other);
     cycles::tell(evidence, cycle, finding);
     if (is_full) {
       add_sentence(finding,
@@ -106,7 +123,7 @@ void pipe_deadlock(const Evidence& evidence, std::vector<Finding>& findings) {
                : "Read while there is still something to write: poll() both directions, or a thread for each."});
       finding.fixes.push_back({"Set O_NONBLOCK on the descriptors, and give up writing for a while on EAGAIN."});
     } else if (cycle.size() == 1) {
-      add_fixes_of_one(*first.wait, finding);
+      add_fixes_of_one(evidence, *first.wait, finding);
     } else if (has_lock) {
       add_sentence(
           finding,

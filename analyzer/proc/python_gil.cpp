@@ -1,0 +1,100 @@
+#include "proc/python_gil.hpp"
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
+
+#include <array>
+#include <string_view>
+
+#include "forksight/abi/condition.hpp"
+#include "forksight/abi/mutex.hpp"
+#include "forksight/abi/thread.hpp"
+
+namespace forksight::proc {
+namespace {
+
+// struct _gil_runtime_state: the interval in microseconds, the thread state that had it last, whether it is taken, how
+// often it went to another thread; then the condition variable and its mutex.
+constexpr std::uint64_t kHolder = 8;
+constexpr std::uint64_t kIsTaken = 16;
+constexpr std::uint64_t kCondition = 32;
+constexpr std::uint64_t kMutex = kCondition + abi::kConditionBytes;
+constexpr std::uint64_t kLongestInterval = 1ULL << 40U;
+// Of a PyThreadState: its thread_id, which is pthread_self(), lies at 136 to 176 in the versions that are known.
+constexpr std::uint64_t kSearchedWords = 64;
+
+bool is_taken_gil(const ReadWord& read, const abi::ConditionLayout& layout, std::uint64_t gil) {
+  const auto interval = read(gil, 8);
+  const auto wrefs = read(gil + kCondition + layout.wrefs, 4);
+  const auto kind = read(gil + kMutex + offsetof(abi::Mutex, kind), 4);
+  if (!interval || *interval == 0 || *interval > kLongestInterval || read(gil + kIsTaken, 4) != 1) return false;
+  if (!wrefs || *wrefs >> 3U == 0 || (*wrefs & abi::Condition::kShared) != 0) return false;
+  return kind && (*kind & ~std::uint64_t{abi::Mutex::kElision}) == 0;
+}
+
+// The number of the thread whose struct pthread this is; 0: it is none, or the thread has ended.
+std::int32_t find_tid(const ReadWord& read, const abi::ThreadLayout& layout, std::uint64_t pointer) {
+  constexpr std::uint64_t kAlignment = 64;
+  if (pointer == 0 || pointer % kAlignment != 0) return 0;
+  if (read(pointer, 8) != pointer || read(pointer + abi::kSelfInThread, 8) != pointer) return 0;
+  const auto tid = static_cast<std::int32_t>(read(pointer + layout.tid, 4).value_or(0));
+  return tid > 0 ? tid : 0;
+}
+
+// The one thread that this PyThreadState names; 0: none, or several.
+std::int32_t find_thread_of_state(const ReadWord& read, const abi::ThreadLayout& layout, std::uint64_t state) {
+  std::int32_t found = 0;
+  for (std::uint64_t word = 0; word < kSearchedWords; ++word) {
+    const auto pointer = read(state + word * 8, 8);
+    if (!pointer) break;
+    const std::int32_t tid = find_tid(read, layout, *pointer);
+    if (tid == 0 || tid == found) continue;
+    if (found != 0) return 0;
+    found = tid;
+  }
+  return found;
+}
+
+}  // namespace
+
+bool is_timed_private_wait(const Syscall& call) {
+  const auto operation = static_cast<std::uint32_t>(call.args[1]);
+  const std::uint32_t command = operation & ~static_cast<std::uint32_t>(FUTEX_PRIVATE_FLAG | FUTEX_CLOCK_REALTIME);
+  return call.in_syscall && call.number == SYS_futex && call.args[3] != 0 && (operation & FUTEX_PRIVATE_FLAG) != 0 &&
+         (command == FUTEX_WAIT || command == FUTEX_WAIT_BITSET);
+}
+
+std::optional<GilWait> find_gil_wait(const Syscall& call, abi::Version libc, const ReadWord& read) {
+  const abi::ThreadLayout* const thread = abi::thread_layout(libc);
+  if (thread == nullptr || !is_timed_private_wait(call)) return std::nullopt;
+  const std::uint64_t word = call.args[0];
+  for (const abi::ConditionLayout* layout : {&abi::kConditionWithReferences, &abi::kConditionWithoutReferences}) {
+    for (const std::uint64_t group : {0U, 4U}) {
+      const std::uint64_t before = kCondition + layout->signals + group;
+      if (word < before || (word - before) % 8 != 0 || !is_taken_gil(read, *layout, word - before)) continue;
+      const std::uint64_t gil = word - before;
+      const auto state = read(gil + kHolder, 8);
+      if (!state || *state == 0 || *state % 8 != 0) continue;
+      if (const std::int32_t tid = find_thread_of_state(read, *thread, *state); tid != 0) return GilWait{gil, tid};
+    }
+  }
+  return std::nullopt;
+}
+
+bool is_data_of_python(const std::vector<Mapping>& mappings, std::uint64_t address) {
+  const auto is_interpreter = [](std::string_view path) {
+    const std::string_view name = path.substr(path.rfind('/') + 1);
+    return name.starts_with("python") || name.starts_with("libpython");
+  };
+  for (std::size_t i = 0; i < mappings.size(); ++i) {
+    const Mapping& mapping = mappings[i];
+    if (address < mapping.start || address >= mapping.end) continue;
+    // Of its zeroes the part beyond the file is an anonymous mapping.
+    const bool follows =
+        i > 0 && mapping.path.empty() && mappings[i - 1].end == mapping.start && is_interpreter(mappings[i - 1].path);
+    return mapping.writable && !mapping.shared && (follows || is_interpreter(mapping.path));
+  }
+  return false;
+}
+
+}  // namespace forksight::proc

@@ -1,0 +1,74 @@
+// Mechanism: a thread is at the first use of a static variable that has a destructor when main forks. The compiler has it
+//            register the destructor, and libc's list of exit handlers is locked while it grows. The child inherits that
+//            lock taken, and exit() waits for it.
+// To blame:  exit() in a forked child of a process with threads.
+// User sees: the child does not end, 0 % CPU; its stack is exit() and nothing in it.
+// Fix:       _exit() in a forked child that does not exec.
+// Repaired:  so.
+//
+// The worker is held where libc allocates the next part of its list: by a calloc() of the program's own.
+// EXPECT-BARE: hang
+// EXPECT: inherited-exit-handlers proven/likely hang culprit="libc's list of exit handlers" victims=1
+// EXPECT-STACK: stack main@child
+// EXPECT-STACK: fork main@fork
+#include <pthread.h>
+
+#include <utility>
+
+#include "../baton.h"
+
+extern "C" void* __libc_calloc(std::size_t count, std::size_t size);
+
+namespace {
+
+constexpr int kStatics = 64;  // more than the part of the list that libc begins with has room for
+baton is_inside;
+thread_local volatile bool is_worker;
+
+struct Table {
+  ~Table() { __asm__ volatile(""); }
+};
+
+template <int number>
+void use() {
+  static Table table;
+}
+
+template <int... numbers>
+void use_all(std::integer_sequence<int, numbers...>) {
+  (use<numbers>(), ...);
+}
+
+void* worker_main(void* unused) {
+  pthread_setname_np(pthread_self(), "worker");
+  is_worker = true;
+  use_all(std::make_integer_sequence<int, kStatics>());
+  return unused;
+}
+
+}  // namespace
+
+extern "C" void* calloc(std::size_t count, std::size_t size) {
+  if (is_worker) {
+    is_worker = false;
+    baton_pass(is_inside);
+    park();
+  }
+  return __libc_calloc(count, size);
+}
+
+int main() {
+  pthread_t worker;
+  is_inside = baton_make();
+  pthread_create(&worker, nullptr, worker_main, nullptr);
+  baton_wait(is_inside);
+  const pid_t child = fork();  // MARK: fork
+  if (child == 0) {
+#ifdef REPAIRED
+    _exit(0);
+#else
+    std::exit(0);  // MARK: child
+#endif
+  }
+  _exit(end_of(child));
+}

@@ -1,0 +1,35 @@
+"""java_test.py FORKSIGHT JAVA: a ring of two monitors of a real JVM. Its holder is known to the JVM alone: `why` says how many threads
+wait, and which command names the holder. Of threads in wait() it says nothing of the kind."""
+import sys
+import unittest
+from pathlib import Path
+
+from observed import Command, Program, processes
+
+JAVA, FORKSIGHT = sys.argv.pop(), Command(sys.argv.pop())
+SOURCE = Path(__file__).with_name("Monitors.java")
+
+
+class Monitors(unittest.TestCase):
+    def said_of(self, mode):
+        program = Program([JAVA, "-Xint", "-XX:+UseSerialGC", str(SOURCE), mode])
+        try:
+            done = FORKSIGHT.run(program.pid)
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            return program.pid, done.stdout + done.stderr
+        finally:
+            program.go_on()
+            program.close()
+
+    def test_a_ring(self):
+        pid, said = self.said_of("ring")
+        self.assertIn(f"process {pid}: 2 threads wait to enter `synchronized` code", " ".join(said.split()))
+        self.assertIn(f"`jstack {pid}`", said)
+
+    def test_threads_that_are_idle(self):
+        self.assertNotIn("synchronized", self.said_of("idle")[1])
+
+
+if __name__ == "__main__":
+    processes.become_reaper()
+    unittest.main(verbosity=0)
