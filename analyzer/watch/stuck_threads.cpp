@@ -132,7 +132,7 @@ StuckThreads find_stuck_threads(std::int32_t pid) {
     stuck.threads.push_back(std::move(again[index]));
     stuck.facts.push_back(std::move(facts[index]));
   }
-  // None that was made before they were all stuck, either.
+  // No other thread was made before all of these were stuck.
   const auto now = proc::list_numbers(proc::proc_path(pid, "task")).numbers;
   const auto is_known = [&](std::int32_t tid) {
     return std::ranges::find(round->threads, tid, &proc::ThreadSample::tid) != round->threads.end();
