@@ -47,7 +47,7 @@ def run_program(command, benchmark, min_time, environment):
 
 
 def by_benchmark(measures):
-    """Measures that are figures of the same run, together."""
+    """Groups measures whose figures come from the same run."""
     benchmarks = {}
     for measure in measures:
         benchmarks.setdefault((measure.program, measure.benchmark, measure.asks), []).append(measure)
@@ -83,7 +83,7 @@ def measure_programs(options, measures, results):
 
 
 def measure_others(options, measures, results):
-    """ThreadSanitizer, Helgrind and DRD: orders of magnitude need few rounds, each with a bare run of its own."""
+    """ThreadSanitizer, Helgrind and DRD: a few rounds suffice to show orders of magnitude. Each round has its own bare run."""
     environment = environment_of(None, "")
     for variant in options.others * min(3, options.rounds):
         for (program, benchmark, _), figures in by_benchmark(measures):
@@ -95,7 +95,7 @@ def measure_others(options, measures, results):
 
 
 def measure_commands(options, measures, results):
-    """One round of many turns, of which the least counts: a turn is off by a fifth, always upwards."""
+    """One round of many turns; the smallest counts, because a turn can be too long by a fifth, but never too short."""
     if not measures:
         return
     with tempfile.TemporaryDirectory() as scratch:

@@ -21,14 +21,14 @@ def _processor_ns():
 
 
 def _timed(command, folder, environment):
-    """Processor time of all its processes: seconds by the clock are those of everybody else on the machine, too."""
+    """Processor time of all its processes, because wall-clock time includes the work of other programs."""
     begin = _processor_ns()
     _run(command, folder, environment)
     return _processor_ns() - begin
 
 
 def _make(scratch, source):
-    """Some of the shim's sources, by make, two compilers at a time: the more rounds fit into the same minutes."""
+    """make compiles some of the shim's sources, two at a time. With few sources more rounds fit into the same minutes."""
     build = scratch / "make"
     plain = {key: value for key, value in os.environ.items() if not key.startswith("CMAKE_") and key != "LD_PRELOAD"}
     _run(["cmake", "-S", source, "-B", build, "-G", "Unix Makefiles", "-DCMAKE_BUILD_TYPE=Release",

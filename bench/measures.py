@@ -1,4 +1,4 @@
-"""What is measured, what it is called in the table, and how much of the bare time it may take at most."""
+"""The measures, their names in the table, and their limits as ratios to the bare time."""
 from collections import namedtuple
 
 # `figure` is the counter of the benchmark to read; `asks` are variables for the shim's environment.

@@ -39,7 +39,7 @@ def table(measures, results):
 
 
 def over(measures, results):
-    """What costs more than it may, to the two places that the table has."""
+    """The measures that exceed their limits, rounded to two places as in the table."""
     lines = []
     for measure in measures:
         if measure.at_most is not None and round(results.ratio(measure, "shim"), 2) > measure.at_most:

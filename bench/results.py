@@ -1,4 +1,4 @@
-"""What the rounds found, and the figures that are made of them."""
+"""The results of the rounds, and the figures that are made from them."""
 import statistics
 
 
@@ -15,12 +15,12 @@ class Results:
         return [times[variant] / times["bare"] for times in self.rounds[measure] if variant in times]
 
     def ratio(self, measure, variant):
-        """The median of the rounds' ratios: what slowed a whole round down slowed both of it down. None without rounds."""
+        """The median of the rounds' ratios, because a disturbance of a whole round affects both times. None without rounds."""
         ratios = self.ratios(measure, variant)
         return statistics.median_low(ratios) if ratios else None
 
     def times(self, measure, variant):
-        """Bare and `variant`, of the round that has the median ratio."""
+        """The times of bare and `variant` in the round with the median ratio."""
         rounds = [times for times in self.rounds[measure] if variant in times]
         ratios = self.ratios(measure, variant)
         middle = rounds[ratios.index(statistics.median_low(ratios))]

@@ -19,7 +19,7 @@ def children_of(pid):
 
 
 def wait_asleep(pids):
-    """Until every thread is in its wait: the byte that says so is written just before."""
+    """Waits until every thread is in its wait; the byte that announces this is written just before."""
     def is_asleep(path):
         return path.read_text().rpartition(")")[2].split()[0] == "S"
 
@@ -28,7 +28,7 @@ def wait_asleep(pids):
 
 
 def timed(commands, status):
-    """Seconds by the clock, and of the processor, of all of them; what the last one wrote."""
+    """Wall-clock and processor seconds of all of them, and the output of the last one."""
     before, begin = os.times(), time.perf_counter()
     for command in commands:
         done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False)

@@ -1,4 +1,4 @@
-"""What is in the packages runs where they say it does: checked before anything is packed."""
+"""Checks, before anything is packed, that the contents of the packages run on the systems that the packages name."""
 import re
 import subprocess
 
@@ -49,7 +49,7 @@ def check_debug(path, debug):
 
 
 def check(prefix, debug):
-    """What is wrong with an installation below `prefix`, whose debug information is below `debug`."""
+    """The errors of an installation below `prefix`, whose debug information is below `debug`."""
     command, shim, queue = prefix / "bin/forksight", prefix / "lib/libforksight.so", prefix / "lib/libforksight-ipc.so"
     problems = check_command(command)
     problems += find_late_imports(shim, "GLIBC", SHIM_LIBC)

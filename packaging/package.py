@@ -91,7 +91,7 @@ def fix_modes(folder):
 
 
 def copy_licenses(doc):
-    """The notices of what is linked into the command."""
+    """The license notices of the libraries that are linked into the command."""
     doc.mkdir(parents=True)
     for name in LINKED:
         shutil.copyfile(f"/usr/share/doc/{name}/copyright", doc / name)

@@ -11,7 +11,7 @@
 #include "record/module_records.hpp"
 #include "record/thread_events.hpp"
 #include "record/touch_events.hpp"
-#include "threads/abandoned.hpp"
+#include "threads/ended_holders.hpp"
 
 #include "guest/house_rules.hpp"
 

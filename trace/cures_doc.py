@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Holds the table of docs/cures.md together with the list of cures.
+"""Compares the table of docs/cures.md with the list of cures.
 
   cures_doc.py CURES_DEF          print the table
   cures_doc.py CURES_DEF PAGE     exit 1 unless PAGE has the table, and a section for each cure

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Holds the table of docs/trace.md together with the list of records.
+"""Compares the table of docs/trace.md with the list of records.
 
   records_doc.py RECORDS_DEF          print the table
   records_doc.py RECORDS_DEF PAGE     exit 1 unless PAGE has the table

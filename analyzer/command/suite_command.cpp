@@ -27,7 +27,7 @@ constexpr char kSuiteExamples[] = R"(Examples:
 )";
 
 constexpr char kSuiteFooter[] = R"(
-Exit status: 0 all as expected, 1 not, 2 invalid command line, 3 the suite could not be read.)";
+Exit status: 0 all cases as expected, 1 some are not, 2 invalid command line, 3 the suite could not be read.)";
 
 constexpr char kGroup[] = "Which cases";
 
@@ -37,24 +37,24 @@ void add_suite_choice(CLI::App& verb, SuiteChoice& choice) {
   verb.add_option("CASE", choice.filter.names, "Names, or globs such as 'orphaned_*'; else all")
       ->type_name("")
       ->group(kGroup);
-  verb.add_option("--slug", choice.filter.slugs, "Where this hazard is expected; may be given again")
+  verb.add_option("--slug", choice.filter.slugs, "Only cases that expect this hazard; may be given again")
       ->type_name("SLUG")
       ->allow_extra_args(false)
       ->group(kGroup);
-  verb.add_option("--library", choice.filter.folders, "Of this library or kind: openmp, locks, python ...")
+  verb.add_option("--library", choice.filter.folders, "Only cases of this library or kind: openmp, locks, python ...")
       ->type_name("NAME")
       ->allow_extra_args(false)
       ->group(kGroup);
-  verb.add_option("--outcome", choice.filter.outcomes, "Programs that end so by themselves: hang, spin, error, ok")
+  verb.add_option("--outcome", choice.filter.outcomes, "Only programs that end in this way by themselves: hang, spin, error, ok")
       ->type_name("END")
       ->check(CLI::IsMember({"hang", "spin", "error", "ok"}))
       ->allow_extra_args(false)
       ->group(kGroup);
-  verb.add_option("--label", choice.filter.labels, "With this label: stress, gpu")
+  verb.add_option("--label", choice.filter.labels, "Only cases with this label: stress, gpu")
       ->type_name("LABEL")
       ->allow_extra_args(false)
       ->group(kGroup);
-  verb.add_option("--cases", choice.folder, "The folder of another suite: where its cases.json is")
+  verb.add_option("--cases", choice.folder, "The folder of another suite, with its cases.json")
       ->type_name("DIR")
       ->group(kGroup);
 }

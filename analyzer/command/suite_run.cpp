@@ -32,7 +32,7 @@ constexpr char kSuiteRunFooter[] = R"(
 Each case is run bare, asked about while it hangs, run under observation, and run with each cure that it names; what is
 seen must be what its source says. What this machine lacks is skipped, with the reason, and is no pass.
 
-Exit status: 0 all as expected, 1 not, 2 invalid command line, 3 the suite could not be read.)";
+Exit status: 0 all cases as expected, 1 some are not, 2 invalid command line, 3 the suite could not be read.)";
 
 struct SuiteRunLine {
   SuiteChoice choice;

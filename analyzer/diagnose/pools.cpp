@@ -119,7 +119,7 @@ bool is_in_openmp(const model::Touch* wait) {
 
 }  // namespace
 
-std::vector<LostWait> find_lost_waits(const Evidence& evidence, const std::vector<Finding>& findings) {
+std::vector<UnexplainedWait> find_unexplained_waits(const Evidence& evidence, const std::vector<Finding>& findings) {
   const model::Model& model = evidence.model();
   std::unordered_set<model::ProcessId> explained;
   // Processes that earlier rules explain. Not each of these has an open touch: a signal call that was lost has
@@ -128,8 +128,8 @@ std::vector<LostWait> find_lost_waits(const Evidence& evidence, const std::vecto
     if (finding.outcome == Outcome::kHang || finding.outcome == Outcome::kMayHang)
       explained.insert(finding.processes.begin(), finding.processes.end());
   }
-  std::vector<LostWait> found;
-  const auto consider = [&](const LostWait& wait) {
+  std::vector<UnexplainedWait> found;
+  const auto consider = [&](const UnexplainedWait& wait) {
     if (evidence.has_open_hazard(wait.child) || evidence.process(wait.child).has_execed) return;
     const std::size_t lost = wait.fork->lost_threads.size() + wait.fork->unknown_threads;
     if (python::is_explained(evidence, *wait.fork) || evidence.ended_unseen(wait.child)) return;
@@ -168,7 +168,7 @@ void set_certainty(const model::Process& child, Finding& finding) {
   }
 }
 
-std::string forked_one(const Evidence& evidence, const LostWait& wait) {
+std::string forked_one(const Evidence& evidence, const UnexplainedWait& wait) {
   if (wait.fork->child == wait.child) return "It";
   if (!wait.fork->child) return "An ancestor of it";
   return fmt::format("Its ancestor, process {},", evidence.process(*wait.fork->child).pid);
@@ -176,7 +176,7 @@ std::string forked_one(const Evidence& evidence, const LostWait& wait) {
 
 std::size_t count_pools(const model::Fork& fork) { return count_conditions(fork, fork.lost_threads); }
 
-const model::ThreadPool* find_pool(const model::Model& model, const LostWait& wait) {
+const model::ThreadPool* find_pool(const model::Model& model, const UnexplainedWait& wait) {
   const model::ThreadPool* const called =
       wait.wait == nullptr ? nullptr : find_called_pool(*wait.fork, wait.wait->stack);
   return called != nullptr ? called : find_only_pool(model, *wait.fork);
@@ -225,7 +225,7 @@ std::string name_threads(const model::Model& model, const model::Fork& fork) {
   return names;
 }
 
-std::string tell_loss(const Evidence& evidence, const LostWait& wait) {
+std::string tell_loss(const Evidence& evidence, const UnexplainedWait& wait) {
   const model::Fork& fork = *wait.fork;
   const model::Process& parent = evidence.process(fork.process);
   const std::size_t lost = fork.lost_threads.size() + fork.unknown_threads;

@@ -11,25 +11,25 @@ namespace forksight::pools {
 
 // A child that sleeps for ever without a touch that explains it. It waits for something that should have come from a
 // thread that it does not have.
-struct LostWait {
+struct UnexplainedWait {
   const model::Fork* fork;  // the fork that left the threads behind
   model::ProcessId child;
   const model::Touch* wait;  // the futex wait that the child was seen to begin; null if there is none
 };
 // `findings`: the findings of the rules so far, which may explain a wait, too.
-std::vector<LostWait> find_lost_waits(const Evidence& evidence, const std::vector<Finding>& findings);
+std::vector<UnexplainedWait> find_unexplained_waits(const Evidence& evidence, const std::vector<Finding>& findings);
 // Sets how certain it is that such a wait lasts for ever, and the outcome.
 void set_certainty(const model::Process& child, Finding& finding);
 
 // The subject of the sentence "... was forked": "It", or the ancestor whose fork left the threads behind.
-std::string forked_one(const Evidence& evidence, const LostWait& wait);
+std::string forked_one(const Evidence& evidence, const UnexplainedWait& wait);
 
 // Counts pools by the condition variables that the lost threads wait for. Threads that wait for none are not counted.
 std::size_t count_pools(const model::Fork& fork);
 
 // The pool that such a child waits for: the pool of the library in which it waits, or the only lost pool. Null if there
 // are several, or threads that are not a pool.
-const model::ThreadPool* find_pool(const model::Model& model, const LostWait& wait);
+const model::ThreadPool* find_pool(const model::Model& model, const UnexplainedWait& wait);
 
 // The OpenMP runtimes of LLVM and Intel make their pools anew by a fork handler in the child. This one did not run, or
 // is off: the child's only thread sleeps in the runtime itself, for threads that the child does not have. Else null.
@@ -39,7 +39,7 @@ const model::ThreadPool* find_openmp_pool(const Evidence& evidence, const LostWa
 std::string pool_name(const model::ThreadPool& pool);
 // Names the first few lost threads, with number and owner, and what they waited for: "It was forked at app.c:12 from
 // process 4240, which had 2 more threads: thread 4241, thread 4242."
-std::string tell_loss(const Evidence& evidence, const LostWait& wait);
+std::string tell_loss(const Evidence& evidence, const UnexplainedWait& wait);
 std::string name_threads(const model::Model& model, const model::Fork& fork);
 
 // The BLAS library that owns the lock of a touch: the finding about the pool then tells of the touch. "" for all other

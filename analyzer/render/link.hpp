@@ -7,7 +7,7 @@
 namespace forksight::render {
 
 // "file://host/a/b%20c": every byte but letters, digits and "-._~/" is encoded, so that no path can end the escape
-// sequence that it stands in. "" if the path is not absolute.
+// sequence that contains it. "" if the path is not absolute.
 std::string file_uri(std::string_view host, std::string_view path);
 
 std::string link_start(std::string_view uri);

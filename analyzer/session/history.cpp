@@ -84,7 +84,7 @@ RunHistory::RunHistory(std::vector<std::string> command) {
 std::vector<proc::ProcessKey> RunHistory::note(const watch::Supervisor& supervisor,
                                                const std::map<proc::ProcessKey, watch::Verdict>& stuck,
                                                watch::Clock::time_point now) {
-  std::vector<proc::ProcessKey> going_on = take_back(supervisor, stuck, now);
+  std::vector<proc::ProcessKey> going_on = withdraw(supervisor, stuck, now);
   ended_.look();
   for (const auto& [key, verdict] : stuck) {
     const bool is_new = !kept_.contains(key) || kept_.at(key).liveness == model::Liveness::kAwake;
@@ -118,9 +118,9 @@ std::vector<proc::ProcessKey> RunHistory::note(const watch::Supervisor& supervis
 // got out of either is withdrawn at once. A proof may fail for a moment because somebody looks at the process; if it
 // fails for longer, the process goes on, whatever woke it. A process that is ending has not got out of anything. A
 // process that waited for a hung one may go on after the hung one was ended.
-std::vector<proc::ProcessKey> RunHistory::take_back(const watch::Supervisor& supervisor,
-                                                    const std::map<proc::ProcessKey, watch::Verdict>& stuck,
-                                                    watch::Clock::time_point now) {
+std::vector<proc::ProcessKey> RunHistory::withdraw(const watch::Supervisor& supervisor,
+                                                   const std::map<proc::ProcessKey, watch::Verdict>& stuck,
+                                                   watch::Clock::time_point now) {
   constexpr std::chrono::seconds kAwakeFor{1};
   constexpr std::chrono::seconds kUnprovenFor{15};
   std::vector<proc::ProcessKey> going_on;

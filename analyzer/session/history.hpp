@@ -39,9 +39,9 @@ class RunHistory {
 
  private:
   void add_look(const proc::ProcessKey& key, collect::LoggedProcess& row) const;
-  std::vector<proc::ProcessKey> take_back(const watch::Supervisor& supervisor,
-                                          const std::map<proc::ProcessKey, watch::Verdict>& stuck,
-                                          watch::Clock::time_point now);
+  std::vector<proc::ProcessKey> withdraw(const watch::Supervisor& supervisor,
+                                         const std::map<proc::ProcessKey, watch::Verdict>& stuck,
+                                         watch::Clock::time_point now);
 
   collect::RunLog base_;
   std::map<proc::ProcessKey, collect::LoggedProcess> kept_;

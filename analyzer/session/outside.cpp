@@ -128,11 +128,11 @@ void OutsideFindings::forget(const proc::ProcessKey& key) {
 }
 
 void OutsideFindings::add_to(model::Model& model, std::vector<Finding>& findings) const {
-  std::vector<const KeptFinding*> news;
+  std::vector<const KeptFinding*> unexplained;
   for (const KeptFinding& kept : kept_) {
-    if (!is_explained(kept.processes.front(), model, findings, rank_of(kept.finding))) news.push_back(&kept);
+    if (!is_explained(kept.processes.front(), model, findings, rank_of(kept.finding))) unexplained.push_back(&kept);
   }
-  for (const KeptFinding* const kept : news) {
+  for (const KeptFinding* const kept : unexplained) {
     if (!displace_guesses(*kept, model, findings)) continue;
     Finding finding = kept->finding;
     finding.processes.clear();

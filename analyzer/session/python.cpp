@@ -97,7 +97,7 @@ void request_python_stacks(const model::Model& quick, const std::map<proc::Proce
     const int signal = is_worth_asking(quick, verdict) ? find_signal(quick, key) : 0;
     if (signal == 0 || !would_answer(key.pid, signal)) continue;
     if (!send_request(key, signal)) continue;
-    supervisor.expect_stir(key);
+    supervisor.expect_own_wakeup(key);
     asked.emplace_back(key.pid, signal);
   }
   const auto deadline = std::chrono::steady_clock::now() + kPatience;

@@ -91,14 +91,14 @@ bool RunReport::say(const model::Model& model, const std::vector<Finding>& findi
     if (said_.insert(finding.fingerprint).second) fresh.push_back(finding);
   }
   std::vector<std::string> shown_sentences;
-  bool has_news = !fresh.empty();
+  bool has_new_findings = !fresh.empty();
   for (const std::string& sentence : unexplained) {
     // "process 123 (app) …": the duration of the hang changes, the process does not.
     const bool is_new = said_.insert(sentence.substr(0, sentence.find('('))).second;
-    has_news = has_news || is_new;
+    has_new_findings = has_new_findings || is_new;
     if (is_new || is_regular_) shown_sentences.push_back(sentence);
   }
-  if (!has_news) return false;
+  if (!has_new_findings) return false;
   if (options_.format == ReportFormat::kJson) {
     if (!is_on_standard_output()) write_document(model, findings);
     return true;
@@ -126,7 +126,7 @@ void RunReport::say_waits(const model::Model& model, const std::vector<model::Pr
   write_all(fd, waits_);
 }
 
-void RunReport::take_back(std::int32_t pid, const std::vector<std::string>& fingerprints) {
+void RunReport::withdraw(std::int32_t pid, const std::vector<std::string>& fingerprints) {
   for (const std::string& fingerprint : fingerprints) said_.erase(fingerprint);
   is_stale_ = true;
   // A document, and a file, are written anew at the end.
@@ -137,11 +137,11 @@ void RunReport::take_back(std::int32_t pid, const std::vector<std::string>& fing
 
 void RunReport::say_last(const model::Model& model, const std::vector<Finding>& findings,
                          const std::vector<std::string>& unexplained) {
-  const bool has_news = say(model, findings, unexplained);
+  const bool has_new_findings = say(model, findings, unexplained);
   if (options_.format == ReportFormat::kJson) {
     // A file gets the last state, and standard output its only document. Another stream gets a second document only if
     // it holds more than the first.
-    const bool is_missing = !has_news && (said_.empty() || is_stale_);
+    const bool is_missing = !has_new_findings && (said_.empty() || is_stale_);
     const bool is_worth_it = !options_.quiet || !findings.empty() || is_stale_;
     if (is_regular_ || is_on_standard_output() || (is_missing && is_worth_it)) write_document(model, findings);
   } else if (is_regular_) {

@@ -40,7 +40,7 @@ class RunReport {
   // How CMD ended, as of wait(2). It is reported at the end if a signal ended CMD; a document has it with the process.
   void note_end(int status);
   // Process `pid` goes on: withdraws these findings.
-  void take_back(std::int32_t pid, const std::vector<std::string>& fingerprints);
+  void withdraw(std::int32_t pid, const std::vector<std::string>& fingerprints);
 
   // Writes the last line, and what could not be seen. `folder` has the traces; "" if there are none.
   void say_summary(const model::Model& model, const std::vector<Finding>& findings, std::size_t unexplained,

@@ -30,7 +30,7 @@ void RunSaid::note(const Verdicts& verdicts, const model::Model& model, const st
   }
 }
 
-std::vector<std::string> RunSaid::take_back(const proc::ProcessKey& key) {
+std::vector<std::string> RunSaid::withdraw(const proc::ProcessKey& key) {
   std::vector<std::string> gone;
   for (auto entry = said_.begin(); entry != said_.end();) {
     const bool is_last = entry->second.stuck.erase(key) > 0 && entry->second.stuck.empty();
@@ -40,7 +40,7 @@ std::vector<std::string> RunSaid::take_back(const proc::ProcessKey& key) {
   return gone;
 }
 
-std::map<std::int32_t, std::vector<std::string>> RunSaid::take_back_unproven(const std::vector<Finding>& last) {
+std::map<std::int32_t, std::vector<std::string>> RunSaid::withdraw_unproven(const std::vector<Finding>& last) {
   std::map<std::int32_t, std::vector<std::string>> gone;  // by pid
   for (auto entry = said_.begin(); entry != said_.end();) {
     const bool is_found = std::ranges::find(last, entry->first, &Finding::fingerprint) != last.end();

@@ -19,9 +19,9 @@ class RunSaid {
  public:
   void note(const Verdicts& verdicts, const model::Model& model, const std::vector<Finding>& findings);
   // This process goes on. Returns the fingerprints of the findings for which no evidence is left.
-  std::vector<std::string> take_back(const proc::ProcessKey& key);
+  std::vector<std::string> withdraw(const proc::ProcessKey& key);
   // Withdraws findings that were not proven and are not found any more: their processes went on and then ended.
-  std::map<std::int32_t, std::vector<std::string>> take_back_unproven(const std::vector<Finding>& last);
+  std::map<std::int32_t, std::vector<std::string>> withdraw_unproven(const std::vector<Finding>& last);
   // Something at or above `least` was found and not withdrawn. `last` are the findings at the end. A process that hung
   // may have ended by then, so earlier findings are kept.
   bool has_at_least(Certainty least, const std::vector<Finding>& last) const;

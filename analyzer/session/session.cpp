@@ -37,7 +37,7 @@
 #include "session/run_folder.hpp"
 #include "session/said.hpp"
 #include "session/signals.hpp"
-#include "session/trace_news.hpp"
+#include "session/trace_growth.hpp"
 #include "session/worth.hpp"
 #include "watch/supervisor.hpp"
 
@@ -68,7 +68,7 @@ class Session {
         supervisor_(command, options.hang_after),
         history_(options.command),
         rights_(folder_.path()),
-        news_(folder_.path()),
+        trace_growth_(folder_.path()),
         command_pid_(command) {
     const auto member = supervisor_.tree().living().find(command);
     if (member != supervisor_.tree().living().end()) {
@@ -109,11 +109,11 @@ class Session {
     forget_freed();
     rest_.follow(supervisor_, now);
     for (const std::string& sentence : rights_.look(supervisor_)) history_.add_limit(sentence);
-    if (is_time_to_tell(now) && has_news(now)) {
+    if (is_time_to_tell(now) && has_new_findings(now)) {
       // Processes that wait for it are reported with it, however short their wait.
       supervisor_.poll_at_any_age(now);
       note(supervisor_.verdicts(), now);
-      if (has_news(now)) report_stuck(supervisor_.verdicts());
+      if (has_new_findings(now)) report_stuck(supervisor_.verdicts());
     }
     if (killing_) kill_tree();
     if (job_ != nullptr && now >= limit()) end_at_limit();
@@ -132,7 +132,7 @@ class Session {
     std::erase_if(reported_, [&](const auto& entry) { return !supervisor_.verdicts().contains(entry.first); });
   }
 
-  bool has_news(Clock::time_point now) const {
+  bool has_new_findings(Clock::time_point now) const {
     const Verdicts& verdicts = supervisor_.verdicts();
     return std::any_of(verdicts.begin(), verdicts.end(), [&](const auto& entry) {
       return now - entry.second.since >= options_.hang_after && !was_reported(entry.second);
@@ -147,15 +147,15 @@ class Session {
   }
 
   void note(const Verdicts& verdicts, Clock::time_point now) {
-    for (const proc::ProcessKey& key : history_.note(supervisor_, verdicts, now)) take_back(key);
+    for (const proc::ProcessKey& key : history_.note(supervisor_, verdicts, now)) withdraw(key);
   }
 
-  void take_back(const proc::ProcessKey& key) {
+  void withdraw(const proc::ProcessKey& key) {
     // The process goes on because forksight has ended what it waited for.
     if (!killed_.empty()) return;
     reported_.erase(key);
     outside_.forget(key);
-    if (const auto gone = said_.take_back(key); !gone.empty()) report_.take_back(key.pid, gone);
+    if (const auto gone = said_.withdraw(key); !gone.empty()) report_.withdraw(key.pid, gone);
   }
 
   void report_stuck(const Verdicts& verdicts) {
@@ -199,7 +199,7 @@ class Session {
   // Follows what the traces say about processes to look at: those that the walk did not meet, and threads that may be
   // spinning.
   void follow_traces() {
-    if (news_.arrived()) has_unread_traces_ = true;
+    if (trace_growth_.grew()) has_unread_traces_ = true;
     const auto start = Clock::now();
     if (!has_unread_traces_ || start < next_load_) return;
     has_unread_traces_ = false;
@@ -421,7 +421,7 @@ class Session {
       if (pid <= 0) return;
       if (pid != command_pid_) continue;
       status_ = status;
-      if (history_.note_end(command_, status, !killing_ && !was_told_to_end_ && WIFEXITED(status))) take_back(command_);
+      if (history_.note_end(command_, status, !killing_ && !was_told_to_end_ && WIFEXITED(status))) withdraw(command_);
     }
   }
 
@@ -508,7 +508,7 @@ class Session {
     Diagnosis diagnosis;
     auto nameless = load_nameless(folder_);
     const bool is_over = !history_.has_stuck() && supervisor_.tree().living().empty();
-    if (is_over && nameless && is_dull(*nameless)) folder_.remove_traces();
+    if (is_over && nameless && has_no_evidence(*nameless)) folder_.remove_traces();
     const bool has_evidence = folder_.has_traces() || history_.has_stuck();
     if (has_evidence) {
       write_log();
@@ -518,7 +518,7 @@ class Session {
     }
     if (status_ && !killing_) report_.note_end(*status_);
     if (killed_.empty()) {
-      for (const auto& [pid, gone] : said_.take_back_unproven(diagnosis.findings)) report_.take_back(pid, gone);
+      for (const auto& [pid, gone] : said_.withdraw_unproven(diagnosis.findings)) report_.withdraw(pid, gone);
     }
     fails_ = said_.has_at_least(options_.fail_on, diagnosis.findings);
     const bool has_document = job_ != nullptr && job_->has_document();
@@ -576,7 +576,7 @@ class Session {
   RunRights rights_;
   RunRest rest_;
   RunSaid said_;
-  TraceNews news_;
+  TraceGrowth trace_growth_;
   pid_t command_pid_;
   proc::ProcessKey command_;
   std::map<proc::ProcessKey, model::Liveness> reported_;

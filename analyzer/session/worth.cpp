@@ -34,7 +34,7 @@ bool merge_clean(model::Model& nameless, const collect::RunLog& log) {
   return !may_find_with_names(nameless);
 }
 
-bool is_dull(const model::Model& model) {
+bool has_no_evidence(const model::Model& model) {
   const bool has_touched =
       !model.touches.empty() || !model.handler_runs.empty() || !model.vfork_exits.empty() || !model.cuda_ipc.empty();
   const bool has_foresight = !model.lock_orders.empty() || !model.racy_touches.empty() || !model.lives.empty();

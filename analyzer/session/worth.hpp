@@ -22,6 +22,6 @@ bool merge_clean(model::Model& nameless, const collect::RunLog& log);
 
 // Nothing was found, and nobody will find anything later: no process had threads, pools or a device to lose, and
 // recorded file locks and unflushed output did no harm. So a program that only forks and execs leaves no folder behind.
-bool is_dull(const model::Model& model);
+bool has_no_evidence(const model::Model& model);
 
 }  // namespace forksight

@@ -33,7 +33,7 @@ constexpr std::chrono::seconds kLongestRest{2};  // between two rounds of sample
 constexpr int kProofShare = 100;
 
 // The same round, except for the number of times that its threads were scheduled.
-bool is_same_but_stirred(const proc::Round& before, const proc::Round& after) {
+bool is_same_but_scheduled(const proc::Round& before, const proc::Round& after) {
   return std::equal(before.threads.begin(), before.threads.end(), after.threads.begin(), after.threads.end(),
                     [](const proc::ThreadSample& one, const proc::ThreadSample& other) {
                       return one.tid == other.tid && one.ended() == other.ended() &&
@@ -108,8 +108,8 @@ void Supervisor::look_at(const Member& member, Clock::time_point now, bool at_on
     watched.next_look = now + std::min<Clock::duration>((now - watched.since) / 2, kLongestRest);
     return;
   }
-  const bool is_our_doing = watched.stirred && is_same_but_stirred(watched.last, *round);
-  watched.stirred = false;
+  const bool is_our_doing = watched.woken_by_us && is_same_but_scheduled(watched.last, *round);
+  watched.woken_by_us = false;
   watched.last = std::move(*round);
   if (!is_our_doing) watched.since = now;
   watched.next_look = now;
@@ -129,9 +129,9 @@ void Supervisor::forget_live_wakers() {
   }
 }
 
-void Supervisor::expect_stir(const proc::ProcessKey& key) {
+void Supervisor::expect_own_wakeup(const proc::ProcessKey& key) {
   const auto watched = watched_.find(key.pid);
-  if (watched != watched_.end() && watched->second.key == key) watched->second.stirred = true;
+  if (watched != watched_.end() && watched->second.key == key) watched->second.woken_by_us = true;
 }
 
 bool Supervisor::was_awake(const proc::ProcessKey& key) const {

@@ -75,7 +75,7 @@ class Supervisor {
   const std::map<std::int32_t, OwnSignal>& own_signals() const { return own_signals_; }
   // forksight has sent such a signal to this process. If its threads are found in the same calls afterwards, having
   // been scheduled once does not count as progress.
-  void expect_stir(const proc::ProcessKey& key);
+  void expect_own_wakeup(const proc::ProcessKey& key);
   // Threads that are inside of an atfork handler, or that wait for a timer that they do not have, and since when. Long
   // ones count as stalled.
   void set_stalled(const std::vector<StalledCall>& calls) { calls_ = calls; }
@@ -101,7 +101,7 @@ class Supervisor {
     proc::Round last;          // all threads blocked; empty: awake
     Clock::time_point since;   // `last` has not changed since
     Clock::time_point next_look;
-    bool stirred = false;                 // forksight made it run for a moment, since `last`
+    bool woken_by_us = false;             // forksight made it run for a moment, since `last`
     bool hopeless = false;                // no proof is possible while `last` stays the same
     Clock::duration rest_before_proof{};  // grows with each proof that failed
     Clock::time_point next_proof{};

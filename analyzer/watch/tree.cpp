@@ -75,10 +75,10 @@ void Tree::discover(const RestingSince& resting_since) {
   const auto start = std::chrono::steady_clock::now();
   if (start < next_walk_) return;
   std::string newest = read_newest_pid();
-  const bool is_news = newest.empty() || newest != last_loadavg_;
-  if (!is_news && start < last_walk_ + kLongestTrust) return;
+  const bool has_grown = newest.empty() || newest != last_loadavg_;
+  if (!has_grown && start < last_walk_ + kLongestTrust) return;
   last_loadavg_ = std::move(newest);
-  if (is_news) ++forks_;
+  if (has_grown) ++forks_;
   std::vector<std::int32_t> open;
   for (const auto& [pid, member] : living_) {
     if (!resting_since || resting_since(pid) >= last_walk_) open.push_back(pid);

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Kills a producer or a consumer of a queue that is in use, at a random instant, and sees whether the others get on.
+"""Kills a producer or a consumer of a queue that is in use, at a random instant, and checks whether the others go on.
 
 Two producers and two consumers of 64 B messages; the first of one kind gets SIGKILL within the first 20 ms. A trial
 hangs if not every other process has moved two messages within two seconds. iceoryx's daemon, which takes up to 1.5 s to

@@ -124,7 +124,7 @@ def comes_true(seconds, condition):
 
 
 def kill_one(options):
-    """What crowd.cpp does: one is killed, and do all the others move on?"""
+    """Does what crowd.cpp does: kills one process, and checks whether all others go on."""
     context = module_of(options.transport).get_context("fork")
     queue = context.SimpleQueue() if "Simple" in options.transport else context.Queue(options.depth)
     count = options.producers + options.consumers

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Measures the queue of ipc/ beside its peers: one program family, the same work, one run, and one table.
+"""Measures the queue of ipc/ and others: one program family, the same work, one run, and one table.
 
 Machines are shared and noisy, so only ratios within one run mean anything. In each round every measure is taken of
 every transport, one right after the other; figures are medians of the rounds, and the ratio to the bare ring, which is
@@ -52,7 +52,7 @@ class Bench:
         self.left_out = []
 
     def run(self, name, arguments, seconds=None, timeout=60):
-        """What the program says, or None with a word on why."""
+        """What the program prints; None, after a message, if it fails."""
         self.serial += 1
         of_peers = ["/usr/bin/python3", "-B", Path(__file__).with_name("peers.py")]
         command = of_peers if name in peers.NAMES else [self.options.program]
@@ -73,7 +73,7 @@ class Bench:
         return None
 
     def transports(self, with_iceoryx):
-        """Names, in the order of the table, of what can be measured here."""
+        """The names of what can be measured here, in the order of the table."""
         wanted = [FLOOR, OURS, "pipe", "AF_UNIX", "memfd by SCM_RIGHTS", "Boost message_queue", "Boost, with a pool",
                   "iceoryx, waitset", "iceoryx, polling", "ZeroMQ ipc"]
         found = [name for name in wanted if name in self.kinds and (with_iceoryx or not name.startswith("iceoryx"))]

@@ -9,7 +9,7 @@ POOLS = [(128, 4096), (65536 + 4096, 32), ((1 << 20) + 4096, 32), ((64 << 20) + 
 
 @contextlib.contextmanager
 def running(sizes=POOLS):
-    """Yields whether it runs: False where it is not installed."""
+    """Yields True while it runs; False if it is not installed."""
     if shutil.which("iox-roudi") is None:
         yield False
         return

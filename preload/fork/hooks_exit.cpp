@@ -7,7 +7,7 @@
 #include "guest/site.hpp"
 #include "loader/next.hpp"
 #include "record/writer.hpp"
-#include "threads/lost_waits.hpp"
+#include "threads/unending_waits.hpp"
 
 using namespace forksight;
 

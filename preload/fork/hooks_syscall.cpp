@@ -22,7 +22,7 @@
 #include "rights/rights.hpp"
 #include "threads/ended.hpp"
 #include "threads/fork_threads.hpp"
-#include "threads/lost_waits.hpp"
+#include "threads/unending_waits.hpp"
 
 #include "guest/house_rules.hpp"
 

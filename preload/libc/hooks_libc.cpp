@@ -6,8 +6,8 @@
 
 #include "guest/site.hpp"
 #include "libc/call_marks.hpp"
-#include "libc/draws.hpp"
 #include "libc/libc_calls.hpp"
+#include "libc/random_numbers.hpp"
 #include "record/slots.hpp"
 
 using namespace forksight;
@@ -56,7 +56,7 @@ __attribute__((always_inline)) inline auto note_random(Frame frame, Real real) {
   if constexpr (is_seed) note_seed(trace::Generator::kRandom);
   if constexpr (call == LibcCall::rand || call == LibcCall::random) {
     const auto value = real(frame);
-    note_draw(trace::Generator::kRandom, static_cast<std::uint64_t>(value), frame);
+    note_random_number(trace::Generator::kRandom, static_cast<std::uint64_t>(value), frame);
     return value;
   } else {
     return real(frame);

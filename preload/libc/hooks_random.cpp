@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "guest/site.hpp"
-#include "libc/draws.hpp"
+#include "libc/random_numbers.hpp"
 #include "loader/lazy_next.hpp"
 
 #include "guest/house_rules.hpp"
@@ -19,19 +19,19 @@ constexpr double kHighBits = 2147483648.0;  // 2^31: of 48 bits, as lrand48() gi
 
 FORKSIGHT_EXPORT(double, drand48, ) {
   const double value = FORKSIGHT_LAZY_NEXT(drand48)();
-  note_draw(Generator::kDrand48, static_cast<std::uint64_t>(value * kHighBits), FORKSIGHT_FRAME());
+  note_random_number(Generator::kDrand48, static_cast<std::uint64_t>(value * kHighBits), FORKSIGHT_FRAME());
   return value;
 }
 
 FORKSIGHT_EXPORT(long, lrand48, ) {
   const long value = FORKSIGHT_LAZY_NEXT(lrand48)();
-  note_draw(Generator::kDrand48, static_cast<std::uint64_t>(value), FORKSIGHT_FRAME());
+  note_random_number(Generator::kDrand48, static_cast<std::uint64_t>(value), FORKSIGHT_FRAME());
   return value;
 }
 
 FORKSIGHT_EXPORT(long, mrand48, ) {
   const long value = FORKSIGHT_LAZY_NEXT(mrand48)();
-  note_draw(Generator::kDrand48, static_cast<std::uint32_t>(value) >> 1U, FORKSIGHT_FRAME());
+  note_random_number(Generator::kDrand48, static_cast<std::uint32_t>(value) >> 1U, FORKSIGHT_FRAME());
   return value;
 }
 

@@ -12,9 +12,9 @@
 #include "locks/held.hpp"
 #include "record/thread_records.hpp"
 #include "record/writer.hpp"
-#include "threads/abandoned.hpp"
 #include "threads/ended.hpp"
-#include "threads/lost_waits.hpp"
+#include "threads/ended_holders.hpp"
+#include "threads/unending_waits.hpp"
 
 #include "guest/house_rules.hpp"
 
@@ -120,7 +120,7 @@ void at_fork::Threads::prepares(Fork& fork) {
   for (std::uint32_t i = 0; i < slot_count(); ++i) {
     Slot& slot = slot_at(i);
     if (is_other_thread(slot, self)) ensure_thread_record(slot);
-    look_for_abandoned(slot);
+    look_for_ended_holders(slot);
   }
   if (g_lost_threads_unrecorded != g_noted_threads) {
     g_noted_threads = g_lost_threads_unrecorded;

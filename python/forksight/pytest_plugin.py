@@ -58,7 +58,7 @@ def is_under_shim():
 
 
 def shim_environment(command, settings):
-    """What `forksight run` sets for its command, asked of itself; {} where it cannot run one."""
+    """The environment that `forksight run` sets for its command, as it prints it; {} if it cannot run one."""
     cure = "auto" if settings.mode == "auto" else "none"
     asked = subprocess.run([command, "run", "-q", "--cure", cure, "--out", settings.out, "--", "env", "-0"], stdin=subprocess.DEVNULL,
                            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False)
@@ -246,7 +246,7 @@ class Plugin:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_handlecrashitem(self, crashitem, report):
-        """A worker of xdist that its watcher had to end."""
+        """The report about a worker of xdist that its watcher had to end."""
         path = os.path.join(self.settings.out, file_name(crashitem))
         try:
             if os.stat(path).st_mtime >= self.began - 1:

@@ -79,7 +79,7 @@ def end(processes):
 
 
 def write_junit(path, results):
-    """A report in place of the one that pytest does not come to write."""
+    """A report in the place of the one that pytest can no longer write."""
     def count(kind):
         return str(sum(one["outcome"] == kind for one in results.values()))
     suite = xml.Element("testsuite", name="pytest", tests=str(len(results)), failures=count("failed"), errors="0", skipped=count("skipped"))

@@ -21,7 +21,7 @@ LIMIT_S = 60
 
 
 class Filter(Started):
-    """Reads its input for ever; a line of input makes it say another one, and the end of input ends it."""
+    """Reads its input for ever. A line of input makes it print a line, and the end of the input ends it."""
 
     def __init__(self, name, argv, question=b"idle\n", answer=b"idle\n", status=0):
         self.question, self.answer, self.status = question, answer, status
@@ -62,7 +62,7 @@ class Waiter(Started):
 
 
 class Daemon(Started):
-    """Ends with 7 when it is told to by a signal."""
+    """Exits with 7 when a signal tells it to."""
 
     def __init__(self, name, argv, end):
         self.end_signal = end

@@ -24,7 +24,7 @@ SETTLE_S = 4
 
 
 def at_once(_program):
-    """Time ends it."""
+    """A timeout ends the wait."""
 
 
 def by_byte(program):
@@ -112,7 +112,7 @@ def has_settled(program):
 
 
 def look_at(forksight, program):
-    """What is wrong with the report, line by line."""
+    """The errors in the report, one in each line."""
     wait_for(lambda: has_settled(program), SETTLE_S, None)  # a server may have timers that let it never quite rest
     lines = []
     for _ in range(LOOKS):

@@ -1,4 +1,4 @@
-"""Servers and interpreters that idle, each with a question that it is asked after it was looked at. packages.txt installs
+"""Idle servers and interpreters, each with a request that it must answer after forksight has examined it. packages.txt installs
 them all."""
 import os
 import pty

@@ -32,7 +32,7 @@ def parent_of(pid):
 
 
 class Started:
-    """A program with pipes to its input and from its output. What it says on standard error is not of interest."""
+    """A program with pipes to its input and from its output. Its standard error is ignored."""
 
     wrap = None  # maps a name and a command to the command that is started in its place
 
@@ -54,11 +54,11 @@ class Started:
         return sorted(mine)
 
     def go_on(self):
-        """Shows that it is as well as before; lines of what is wrong."""
+        """Checks that it still works as before; returns lines with errors."""
         return []
 
     def end(self):
-        """A server is asked first: it may have files, and shared memory, to take away."""
+        """Asks a server to end first, because it may have files and shared memory to remove."""
         tree = self.tree()
         if self.popen.poll() is None:
             self.popen.send_signal(signal.SIGTERM)

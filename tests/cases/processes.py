@@ -1,4 +1,4 @@
-"""A program under observation: how it goes, from outside, and its end. Only what was started here is signalled."""
+"""A program under observation, from outside: its state and its end. Only processes that were started here are signalled."""
 import ctypes
 import os
 import shutil
@@ -58,7 +58,7 @@ class Task:
 
 
 def is_in_vfork(pid, tid):
-    """State D, which is else no sleep to rely on: here it is one until the child execs or ends."""
+    """State D otherwise is not a sleep to rely on. Here it lasts until the child execs or ends."""
     return read_or_empty(f"/proc/{pid}/task/{tid}/syscall").startswith("58 ")
 
 
@@ -82,7 +82,7 @@ def look(pids):
 
 
 def stacks(pids):
-    """Where every thread is, for a person: by gdb if it is there, else what the kernel tells."""
+    """For people: where every thread is, from gdb if it is installed, else from the kernel."""
     text = []
     for pid in pids:
         text.append(f"--- process {pid}: {read_or_empty(f'/proc/{pid}/cmdline').replace(chr(0), ' ')}")
@@ -98,7 +98,7 @@ def stacks(pids):
 
 
 def is_being_killed(pid):
-    """SIGKILL has been sent and not been carried out yet: on a busy machine that takes until its next turn."""
+    """SIGKILL has been sent and has not taken effect yet. On a busy machine that takes until the process gets a processor."""
     for line in read_or_empty(Path(f"/proc/{pid}/status")).splitlines():
         name, _, value = line.partition(":")
         if name in ("SigPnd", "ShdPnd") and int(value, 16) >> (signal.SIGKILL - 1) & 1:
@@ -121,7 +121,7 @@ class Program:
         return read_or_empty(self.stderr_path)
 
     def status(self):
-        """As a shell has it; None while it runs."""
+        """The exit status as in a shell; None while it runs."""
         code = self.popen.poll()
         return 128 - code if code is not None and code < 0 else code
 
@@ -155,7 +155,7 @@ class Program:
         return self.status()
 
     def end(self):
-        """Kills and reaps whatever is left. True if something was."""
+        """Kills and reaps all that is left. True if a process was left."""
         left = False
         while True:
             alive = [pid for pid in descendants() if stat_fields(f"/proc/{pid}/stat")[:1] not in ([], ["Z"])]

@@ -145,7 +145,7 @@ def python(script):
 
 
 def programs(ways_out):
-    """Name, command, what ends it, and whether `why` is to name a handler."""
+    """Name, command, what ends the wait, and whether `why` must name a handler."""
     return [
         ("self_pipe", [ways_out, "self_pipe"], signal.SIGTERM, "a handler of SIGTERM"),
         ("sem_in_handler", [ways_out, "sem_in_handler"], signal.SIGTERM, "a handler of SIGTERM"),
@@ -191,7 +191,7 @@ TWINS = [
 
 
 def start(forksight, folder, name, command):
-    """The run, once its program is ready."""
+    """Returns the run when its program is ready."""
     where = Path(folder, name)
     where.mkdir()
     argv = [forksight, "run", "--hang-after", HANG_AFTER, "--on-hang", "kill", "--error-exitcode", str(FOUND), "--fail-on",

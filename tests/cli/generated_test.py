@@ -99,7 +99,7 @@ class Generated(unittest.TestCase):
                 self.assertEqual((done.returncode, done.stderr), (0, ""), shell)
 
     def complete(self, *words):
-        """What bash offers for the last of these words."""
+        """The words that bash offers for the last of these words."""
         script = ('. "$0"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMP_LINE="$*"; COMP_POINT=${#COMP_LINE}; _forksight; '
                   'printf "%s\\n" "${COMPREPLY[@]}"')
         done = subprocess.run(["bash", "--norc", "-c", script, str(self.folder / "forksight"), *words], capture_output=True, text=True,

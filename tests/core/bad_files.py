@@ -1,4 +1,4 @@
-"""What `forksight core` says to files that it cannot read: one line each, exit status 3, nothing on standard output."""
+"""What `forksight core` prints for files that it cannot read: one line each, exit status 3, nothing on standard output."""
 import gzip
 import os
 import shutil

@@ -19,7 +19,7 @@ def stack_of(finding, program):
 
 
 def story(report, program):
-    """What every source knows."""
+    """The facts that every source knows."""
     findings = report["findings"]
     assert len(findings) == 1, [finding["summary"] for finding in findings]
     finding = findings[0]

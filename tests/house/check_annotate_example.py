@@ -1,4 +1,4 @@
-"""The example of docs/annotate.md, and that of its hazard's page, compile without a warning."""
+"""The examples of docs/annotate.md and of its hazard page compile without a warning."""
 import re
 import subprocess
 import sys

@@ -53,7 +53,7 @@ def find_verbs(words, verbs):
 
 
 def check_call(call, verbs, cases):
-    """What is wrong with the words after `forksight`."""
+    """The error in the words after `forksight`."""
     paths, rest = find_verbs(END_OF_CALL.split(call, maxsplit=1)[0].split(), verbs)
     problems, is_value = [], False
     for word in rest:
@@ -107,7 +107,7 @@ def plugin_options(root):
 
 
 def check_options(text, options, name):
-    """Options that stand alone in `code`: of which verb they are, the text around them says."""
+    """Options without a verb in `code`: the text around them says to which verb they belong."""
     used = []
     for code in CODE.findall(text):
         if code.startswith("--") and not code.startswith("--preset"):
@@ -131,7 +131,7 @@ def check_cases(root):
 
 
 def check_heads(root):
-    """Each case says in its head who is to blame and what helps; expectations are lines of their own, or nobody reads them."""
+    """Each case names in its head the cause and the fix. Expectations must be separate lines, or the suite does not read them."""
     problems = []
     for path in tracked_files(root):
         name = path.relative_to(root)

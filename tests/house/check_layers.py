@@ -60,7 +60,7 @@ class Part:
         self.skipped = skipped
 
     def check_table(self):
-        """No folder may include one that stands above it."""
+        """No folder may include a higher one."""
         problems = []
         seen = set()
         for folder, below in self.allowed.items():

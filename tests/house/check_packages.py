@@ -30,7 +30,7 @@ def check_headings(root):
 
 
 def check_unpacked(root, packages):
-    """Those that are unpacked into build/packages, for they do not go together with installed ones."""
+    """Packages that are unpacked into build/packages, because they conflict with installed ones."""
     return [f"packages.txt: {name} is not in build/packages: ./bootstrap build puts it there" for name in packages
             if not Path(root, "build/packages", name).is_dir()]
 
@@ -40,7 +40,7 @@ def check_list(packages):
 
 
 def read_roles(root):
-    """Heading -> what stands below it."""
+    """Maps each heading to the lines below it."""
     roles, heading = {}, ""
     for line in [line for line in read_lines(root) if line]:
         if line.startswith("["):
@@ -51,7 +51,7 @@ def read_roles(root):
 
 
 def check_once(root):
-    """What two commands need may stand below both headings, and below each of them once."""
+    """A package that two commands need may be listed under both headings, once under each."""
     return [f"packages.txt: {name} is there twice" for names in read_roles(root).values() for name in sorted(set(names)) if names.count(name) > 1]
 
 

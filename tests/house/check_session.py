@@ -41,7 +41,7 @@ def words(text):
 
 
 def is_as_said(expected, printed):
-    """The parts between what is left out are there, in order."""
+    """The parts between the omissions occur in this order."""
     rest = words(printed)
     parts = [words(part) for part in re.split(rf"^\s*{re.escape(LEFT_OUT)}\s*$", expected, flags=re.MULTILINE)]
     if not rest.startswith(parts[0]) or (parts[-1] and not rest.endswith(parts[-1])):
@@ -77,7 +77,7 @@ class Terminal:
         return ran.stdout.strip("\n"), ran.returncode
 
     def prints(self, command, expected):
-        """Nothing if it prints that, else what it prints."""
+        """Returns nothing if it prints the expected text, else what it prints."""
         deadline = time.monotonic() + LIMIT_S
         while True:
             printed, _ = self.run(command)

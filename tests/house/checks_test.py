@@ -1,4 +1,4 @@
-"""The checks of the house, each on a house that breaks its rule."""
+"""Tests each check on a tree that breaks its rule."""
 import json
 import subprocess
 import tempfile

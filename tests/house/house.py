@@ -1,11 +1,11 @@
-"""What the checks of the house share: a list of problems, said at the end."""
+"""What the house checks share: a list of problems, printed at the end."""
 import subprocess
 import sys
 from pathlib import Path
 
 
 def tracked_files(root):
-    """All files that belong to the repository: git's list, or, in an unpacked archive, what is there."""
+    """All files that belong to the repository: git's list, or, in an unpacked archive, all files in it."""
     try:
         listed = subprocess.run(["git", "-C", str(root), "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
                                 capture_output=True, check=False)

@@ -1,4 +1,4 @@
-"""Real libraries at a fork: OpenBLAS ends its idle pool, libgomp loses its, LLVM's libomp makes its anew."""
+"""Real libraries at a fork: OpenBLAS ends its idle pool, libgomp loses its pool, and LLVM's libomp makes a new one."""
 import argparse
 import json
 import os

@@ -1,4 +1,4 @@
-"""Sessions of pytest under the plugin: which tests fail, with which explanation, and that nothing stays behind."""
+"""Sessions of pytest under the plugin: which tests fail, with which explanation, and that no process stays behind."""
 import argparse
 import os
 import re
@@ -46,7 +46,7 @@ class Session:
         shutil.rmtree(self.folder)
 
     def failure(self, name):
-        """What the document says of a test that failed; an `error` is one whose worker ended."""
+        """What the document says about a test that failed; an `error` is one whose worker ended."""
         found = [one for one in self.cases[name] if one.tag in ("failure", "error")]
         return f"{found[0].get('message')}\n{found[0].text}" if found else None
 
@@ -94,7 +94,7 @@ def check_xdist(line):
 
 
 def check_native(line):
-    """Alone the session ends, with a report and a document; of two workers only the one that hangs."""
+    """A session without workers ends, with a report and a document; of two workers only the hung one ends."""
     with Session(line, "native", "--forksight=observe") as session:
         assert session.status == -9, session.status
         assert "cannot be interrupted: the session is ended by SIGKILL" in session.log

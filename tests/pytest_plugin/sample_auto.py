@@ -1,4 +1,4 @@
-"""A test that sees whether the shim is loaded, and one that waits for all its children."""
+"""A test that checks whether the shim is loaded, and one that waits for all its children."""
 import os
 
 import pytest

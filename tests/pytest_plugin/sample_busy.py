@@ -1,4 +1,4 @@
-"""A test that computes in native code for longer than the limit: it is slow, and no hang. And one after it."""
+"""A test that computes in native code for longer than the limit: it is slow, but it does not hang. Another test follows."""
 import hashlib
 import time
 

@@ -1,4 +1,4 @@
-"""Plays the cases of Python with the interpreters of other systems, each in its own root, and looks at what is said of them.
+"""Plays the cases of Python with the interpreters of other systems, each in its own root, and checks what forksight reports about them.
 
   in_root.py COMMAND SHIM CASES      COMMAND, SHIM: what was built here; CASES: the folder repro/python
 
@@ -81,7 +81,7 @@ class Root:
         return [self.interpreter, "-B", f"/{FOLDER}/cases/{name}", variant]
 
     def why(self, name):
-        """What is said of the case. It is asked again until something is found, for the case needs time to come to it."""
+        """The findings about the case. `why` is asked again until it finds something, because the case needs time to hang."""
         case = subprocess.Popen(["chroot", self.root, *self.python(name)], start_new_session=True,
                                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:

@@ -1,4 +1,4 @@
-"""A thread holds a threading.RLock while the first thread forks: the lock stays taken in the child, and tells who had it."""
+"""A thread holds a threading.RLock while the first thread forks: the lock stays taken in the child, and names the thread that held it."""
 import os
 import sys
 import threading

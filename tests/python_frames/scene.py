@@ -1,4 +1,4 @@
-"""Threads that stay where they are, each in its own kind of code, and what Python itself says of them: one line of JSON.
+"""Threads that stay where they are, each in its own kind of code, and what Python itself reports about them: one line of JSON.
 
 Then the first thread waits for the end of its input: by os.read; "gil": with the GIL; "fork" and "c-fork": in a child;
 "busy": while another runs.

@@ -71,7 +71,7 @@ class Job(unittest.TestCase):
         return (self.folder / "out").read_text()
 
     def read_junit(self, name="junit.xml"):
-        """The element of the one case that says how it ended, None if it passed."""
+        """The element of the one test case that says how it ended; None if it passed."""
         checked = subprocess.run(["xmllint", "--noout", "--schema", XSD, str(self.folder / name)], capture_output=True,
                                  text=True, check=False, timeout=LIMIT_S)
         self.assertEqual(checked.returncode, 0, checked.stderr)

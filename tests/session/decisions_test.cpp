@@ -130,7 +130,7 @@ TEST_F(RunDecides, ToFailForWhatWasFoundAndIsGone) {
   stick(kChild, Liveness::kDead);
   said_.note(verdicts_, model_, {finding(Certainty::kProven, "a")});
   EXPECT_EQ(status_at_the_end({}), kFails);
-  EXPECT_TRUE(said_.take_back_unproven({}).empty()) << "what was proven stays";
+  EXPECT_TRUE(said_.withdraw_unproven({}).empty()) << "what was proven stays";
   EXPECT_EQ(status_at_the_end({}), kFails);
 }
 
@@ -140,19 +140,19 @@ TEST_F(RunDecides, ToTakeBackWhatGoesOn) {
   Finding both = finding(Certainty::kProven, "both", 0);
   both.processes = {0, 1};
   said_.note(verdicts_, model_, {both, finding(Certainty::kProven, "child")});
-  EXPECT_EQ(said_.take_back(kChild), std::vector<std::string>{"child"}) << "the parent still speaks for the other";
+  EXPECT_EQ(said_.withdraw(kChild), std::vector<std::string>{"child"}) << "the parent still speaks for the other";
   EXPECT_EQ(status_at_the_end({}), kFails);
-  EXPECT_EQ(said_.take_back(kParent), std::vector<std::string>{"both"});
+  EXPECT_EQ(said_.withdraw(kParent), std::vector<std::string>{"both"});
   EXPECT_EQ(status_at_the_end({}), 3) << "nothing is left of it, in the exit status either";
-  EXPECT_TRUE(said_.take_back(kParent).empty());
+  EXPECT_TRUE(said_.withdraw(kParent).empty());
 }
 
 TEST_F(RunDecides, ToTakeBackWhatWasNeverProvenAndIsNotFoundAnyMore) {
   stick(kChild, Liveness::kStalled);
   const std::vector<Finding> found{finding(Certainty::kLikely, "slow")};
   said_.note(verdicts_, model_, found);
-  EXPECT_TRUE(said_.take_back_unproven(found).empty()) << "it is found at the end, too";
-  const auto gone = said_.take_back_unproven({});
+  EXPECT_TRUE(said_.withdraw_unproven(found).empty()) << "it is found at the end, too";
+  const auto gone = said_.withdraw_unproven({});
   ASSERT_EQ(gone.size(), 1U);
   EXPECT_EQ(gone.at(kChild.pid), std::vector<std::string>{"slow"});
   EXPECT_EQ(status_at_the_end({}), 3);
@@ -162,7 +162,7 @@ TEST_F(RunDecides, ToTakeBackWhatWasNeverProvenAndIsNotFoundAnyMore) {
 TEST_F(RunDecides, ToTakeBackALikelyHangThatIsNotFoundAnyMore) {
   stick(kChild, Liveness::kDeadButForSignal);
   said_.note(verdicts_, model_, {finding(Certainty::kLikely, "interrupted")});
-  EXPECT_EQ(said_.take_back_unproven({}).size(), 1U);
+  EXPECT_EQ(said_.withdraw_unproven({}).size(), 1U);
   EXPECT_EQ(status_at_the_end({}), 3);
 }
 

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Threads that have ended are in no record of a fork as lost.
+"""No record of a fork counts threads that have ended as lost.
 
   check_ended.py ENDED_THREADS SHIM FORKSIGHT SCENE THREADS
 

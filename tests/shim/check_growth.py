@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""A trace of many forks stays small, is bounded whatever happens, and the report says what found no room.
+"""A trace of many forks stays small, is bounded whatever happens, and the report says what had no room.
 
   check_growth.py MANY_FORKS SHIM FORKSIGHT FORKS THREADS LOCKS [--bytes-per-fork N] [--room BYTES]
 
@@ -15,7 +15,7 @@ import tempfile
 
 
 def size_of_records(path):
-    """What is used of the file: where the chain of records ends."""
+    """The used size of the file: where the chain of records ends."""
     with open(path, "rb") as file:
         data = file.read()
     at = 4096

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""What a trace says of the locks that a thread holds: see held_list.c.
+"""What a trace says about the locks that a thread holds: see held_list.c.
 
   check_held.py HELD_LIST SHIM FORKSIGHT moves|handler|nested
 """
@@ -45,19 +45,19 @@ def check_moves(locks, records):
 
 
 def check_handler(locks, records):
-    """The lock that a handler took is what the handlers hold."""
+    """The trace names exactly the lock that a handler took as held by the handlers."""
     held = [record["fields"]["lock"] for record in records if record["record"] == "handler_held"]
     return [] if held == locks else [f"handlers hold {held}, expected {locks}"]
 
 
 def check_nested(_, records):
-    """Both forks are by fork(), each came back with its own child."""
+    """Both forks were made by fork(), and each returned its own child."""
     forks = {record["offset"]: record["fields"] for record in records if record["record"] == "fork"}
     returned = [record["fields"] for record in records if record["record"] == "forked"]
-    problems = [f"fork {offset} is not by the hook" for offset, fork in forks.items()
+    problems = [f"fork {offset} was not made through the hook" for offset, fork in forks.items()
                 if "kForkByWrapper" not in fork["flags"]]
     if len(forks) != 2 or {record["fork"] for record in returned} != set(forks):
-        problems.append(f"forks {sorted(forks)}, came back: {returned}")
+        problems.append(f"forks {sorted(forks)}, returned: {returned}")
     if len({record["child"] for record in returned}) != 2:
         problems.append(f"children {returned}")
     return problems

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""What the shim takes a thread: the same program bare and under it.
+"""The memory that the shim takes for each thread: compares the same program bare and under the shim.
 
   check_memory.py PROGRAM SHIM THREADS KIB_EACH
 

@@ -1,4 +1,4 @@
-// What the tables of --lock-order and --predict are given to keep.
+// Work for the tables of --lock-order and --predict.
 // foresight share|joined|joined_by_another|orders|holds|generations
 #include <pthread.h>
 #include <stdbool.h>
@@ -110,7 +110,7 @@ static void* hold_shortly(void* run_other) {
   return NULL;
 }
 
-// One thread lives at the fork. Another one has been joined, by the forking thread or by that one.
+// One thread lives at the fork. Another thread has been joined: by the forking thread, or by the first one.
 static void joined(bool by_another) {
   pthread_t lasting;
   if (pthread_create(&lasting, NULL, hold_shortly, by_another ? &lasting : NULL) != 0) abort();
@@ -121,7 +121,7 @@ static void joined(bool by_another) {
   pthread_join(lasting, NULL);
 }
 
-// Each forks the next one, and fills the tables anew.
+// Each generation forks the next one, and fills the tables anew.
 static void generations(int left) {
   run(take_under_another);
   if (left == 0) return;

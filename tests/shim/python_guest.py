@@ -1,4 +1,4 @@
-"""Runs under the shim with FORKSIGHT_PYTHON_SIGNAL=52: forks with threads, and looks whether anything is different.
+"""Runs under the shim with FORKSIGHT_PYTHON_SIGNAL=52: forks with threads, and checks whether anything is different.
 
   python_guest.py TRACE_FOLDER
 """

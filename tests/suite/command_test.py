@@ -150,7 +150,7 @@ class Suite(unittest.TestCase):
         self.assertIn("libomp.so.9", case["lines"][0])
 
     def stopped(self, number):
-        """Starts a run that hangs, ends it by a signal to it alone: what it left, its status and report."""
+        """Starts a run that hangs and ends it by a signal to it alone. Checks what it leaves, its status and its report."""
         pids = self.folder / "pids"
         os.mkfifo(self.folder / "started")
         self.add("hangs", f"# EXPECT-BARE: hang\n# EXPECT-NONE\nsetsid sleep 1000 & echo $! $$ > {pids}; echo > {self.folder}/started\n"

@@ -19,7 +19,7 @@ SAMPLE = [
 
 
 def ask(forksight, cases, folder):
-    """The fingerprints that `why` says of each case."""
+    """The fingerprints that `why` reports for each case."""
     argv = [forksight, "suite", "run", *SAMPLE, "--only", "why", "-q", "--keep", folder, "--cases", cases]
     done = subprocess.run(argv, capture_output=True, text=True, timeout=LIMIT_S, check=False)
     said = {}

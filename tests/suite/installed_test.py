@@ -23,7 +23,7 @@ def run(argv, **options):
 
 
 def find_build_paths(suite, build):
-    """Programs and libraries that name the build tree, but for their debug information."""
+    """Programs and libraries that name the build tree outside of their debug information."""
     found = []
     with tempfile.TemporaryDirectory(prefix="forksight-stripped-") as folder:
         for path in sorted(suite.rglob("*")):

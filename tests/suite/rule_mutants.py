@@ -17,13 +17,13 @@ LIMIT_S = 100
 
 
 def expected_of(case):
-    """What is found under observation; of a hang of which a run says nothing, what `forksight why` finds."""
+    """The findings under observation; for a hang that a run does not report, the findings of `forksight why`."""
     expected = case["expected"]
     return expected["why"] if expected["bare"] == "hang" and not expected["findings"] else expected["findings"]
 
 
 def cost(case):
-    """Hangs are waited for; an interpreter starts slowly; what is only told when asked for takes longer."""
+    """Time limits: a hang takes time, an interpreter starts slowly, and findings that only `why` reports take longer."""
     expected = case["expected"]
     return ({"ok": 0, "error": 0, "hang": 2, "spin": 3}[expected["bare"]] + (1 if case["command"][1:] else 0), len(expected_of(case)))
 

@@ -97,7 +97,7 @@ def twin_of(cases, name, variant):
 
 
 def problem_of(cases, rule, name, how):
-    """What is wrong with a row; "" if nothing is."""
+    """The error in a row; "" if there is none."""
     case = cases.get(name)
     if case is None:
         return f"there is no case {name}"

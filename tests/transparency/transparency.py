@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Runs the probes of a group bare and under a preload library, in every context, and compares what they say.
+"""Runs the probes of a group bare and under a preload library, in every context, and compares what they print.
 
   transparency.py run PROGRAM SOURCE LIBRARY [--context NAME] [--probe NAME] [--no-trace]
   transparency.py covers NM HOOKS_DEF... --programs SOURCE=PROGRAM...

@@ -87,7 +87,7 @@ class Plants:
         return subprocess.run(["ninja", "-C", self.build, "-t", "commands", "-s", target], capture_output=True, text=True, check=True).stdout
 
     def unit_of(self, source):
-        """What the compiler is given to compile this file, and the words of that command: the file itself, or a batch with others."""
+        """The source file that the compiler gets to compile this file (the file itself, or a batch with others), and the words of its command."""
         entries = json.loads((self.build / "compile_commands.json").read_text())
         for entry in entries:
             unit = Path(entry["file"])
@@ -129,12 +129,12 @@ class Plants:
 
 
 def without_times(text):
-    """Two commands that say the same do not say it at the same time."""
+    """Two commands that report the same hang report it at different times."""
     return re.sub(r"\bN(?:\.N)? (?:ms|s|min)\b", "N s", without_numbers(text))
 
 
 def false_claims(truth, result):
-    """What is claimed (rule, process, claim, certainty or sentence) -> the finding in words."""
+    """Maps each claim (rule, process, claim, certainty or sentence) to the finding in words."""
     _, judged = judge(truth, result, "why")
     claims = {(entry.rule, entry.process, entry.wrong, entry.hang if entry.wrong == "hang" else entry.cause): str(entry)
               for entry in judged if entry.worth == "wrong" and not is_tolerated(entry, "why")}
@@ -149,7 +149,7 @@ class Search:
         self.found = {}  # rule -> (seed, what was claimed)
 
     def claims(self, scenario, truth):
-        """What is claimed wrongly, by rule, by the commands whose fault is not found yet."""
+        """The false claims, by rule, of the commands whose fault is not found yet."""
         with Performance(scenario, truth, self.player) as performance:
             performance.settle()
             claims = {rule: false_claims(truth, ask_why(performance, binary)) for rule, binary in list(self.open.items())}

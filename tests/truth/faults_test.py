@@ -15,7 +15,7 @@ FLAGS = "c++ -O2 -g -g1 -Wall -o analyzer/diagnose/CMakeFiles/forksight_diagnose
 
 
 class Recorder(Plants):
-    """Compiles and links nothing, and keeps what it was to call."""
+    """Compiles and links nothing, and keeps the commands that it should call."""
 
     def __init__(self, build, folder):
         super().__init__(build, folder)

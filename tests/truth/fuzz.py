@@ -1,4 +1,4 @@
-"""Looks for verdicts that are not true: see README.md beside this file.
+"""Searches for false verdicts: see README.md in this folder.
 
   fuzz.py play FILE|SEED...      one scenario, with its truth and what each mode says of it
   fuzz.py seeds FIRST COUNT      many of them; a line for each verdict that is wrong, and the figures. With --results FILE
@@ -130,7 +130,7 @@ def expectations():
 
 
 def check_seed(seed, expected, scenario, arguments):
-    """What is worse than it was."""
+    """The verdicts that are worse than before."""
     truth = find_truth(scenario)
     results = play_all(scenario, truth, list(expected), arguments)
     if not truth.is_healthy() and any(step.operation in ("handle", "alarm") for step in scenario.steps):
@@ -195,7 +195,7 @@ def is_still_wrong(scenario, mode, what, sentence, arguments):
 
 
 def check_known(path, arguments):
-    """What is known to be wrong still is. If not, the file goes. A busy machine is asked up to four times."""
+    """Checks that what is known to be wrong still is; otherwise the file must be deleted. On a busy machine it tries up to four times."""
     text = path.read_text()
     line = next(line for line in text.splitlines() if line.startswith("# wrong:"))
     mode, what = (word.rstrip(",:") for word in line.split()[2:4])

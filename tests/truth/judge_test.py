@@ -1,4 +1,4 @@
-"""The judge and the shrinker, on findings that are made up: each false claim is seen, each true one let pass."""
+"""The judge and the shrinker, on made-up findings: each false claim is recognised, and each true one passes."""
 import io
 import sys
 import tempfile

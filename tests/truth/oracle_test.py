@@ -1,4 +1,4 @@
-"""The oracle against scenarios whose truth is known by thought: each line says who is blocked, and why."""
+"""Compares the oracle with scenarios whose truth was worked out by hand: each line says which thread is blocked, and why."""
 import sys
 import unittest
 from pathlib import Path

@@ -11,7 +11,7 @@ namespace forksight::rules {
 
 namespace {
 
-Finding describe(const Evidence& evidence, const pools::LostWait& wait, const model::ThreadPool& pool) {
+Finding describe(const Evidence& evidence, const pools::UnexplainedWait& wait, const model::ThreadPool& pool) {
   const model::Model& model = evidence.model();
   const model::Fork& fork = *wait.fork;
   const model::Process& child = evidence.process(wait.child);
@@ -56,7 +56,7 @@ Finding describe(const Evidence& evidence, const pools::LostWait& wait, const mo
 }  // namespace
 
 void lost_thread_pool(const Evidence& evidence, std::vector<Finding>& findings) {
-  for (const pools::LostWait& wait : pools::find_lost_waits(evidence, findings)) {
+  for (const pools::UnexplainedWait& wait : pools::find_unexplained_waits(evidence, findings)) {
     const model::ThreadPool* const pool = pools::find_pool(evidence.model(), wait);
     if (pool != nullptr) findings.push_back(describe(evidence, wait, *pool));
   }

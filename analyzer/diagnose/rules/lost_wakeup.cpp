@@ -34,7 +34,7 @@ void fill_culprit(const Evidence& evidence, const model::Fork& fork, Finding& fi
   finding.culprit.stack = first.created_at;
 }
 
-std::string summarise(const Evidence& evidence, const pools::LostWait& suspect, const Finding& finding) {
+std::string summarise(const Evidence& evidence, const pools::UnexplainedWait& suspect, const Finding& finding) {
   const model::Fork& fork = *suspect.fork;
   const std::size_t lost = fork.lost_threads.size() + fork.unknown_threads;
   const bool for_handler = finding.outcome == Outcome::kMayHang;
@@ -66,7 +66,7 @@ void tell_wait(const Evidence& evidence, const model::Touch& wait, Finding& find
                "signal had a handler: nothing could wake it.");
 }
 
-Finding describe(const Evidence& evidence, const pools::LostWait& suspect) {
+Finding describe(const Evidence& evidence, const pools::UnexplainedWait& suspect) {
   const model::Fork& fork = *suspect.fork;
   const model::Process& child = evidence.process(suspect.child);
   Finding finding = suspect.wait == nullptr ? evidence.begin_finding("lost-wakeup", fork)
@@ -122,7 +122,7 @@ Finding describe(const Evidence& evidence, const pools::LostWait& suspect) {
 }  // namespace
 
 void lost_wakeup(const Evidence& evidence, std::vector<Finding>& findings) {
-  for (const pools::LostWait& wait : pools::find_lost_waits(evidence, findings)) {
+  for (const pools::UnexplainedWait& wait : pools::find_unexplained_waits(evidence, findings)) {
     const bool has_name = pools::find_pool(evidence.model(), wait) != nullptr;  // lost-thread-pool
     if (!has_name) findings.push_back(describe(evidence, wait));
   }

@@ -49,7 +49,7 @@ def libraries_of(case):
 
 
 def find_case(forksight, cases, name):
-    """What the suite knows of it."""
+    """The expectations of the suite."""
     argv = [forksight, "suite", "list", "--cases", cases, "--format", "json", name]
     return json.loads(subprocess.run(argv, capture_output=True, text=True, timeout=LIMIT_S, check=True).stdout)["cases"][0]
 
@@ -97,7 +97,7 @@ def look(forksight, way, right, pid, case, folder):
 
 
 def look_at_core(forksight, folder):
-    """Of the process that hangs, with the numbers of out here."""
+    """A core of the process that hangs, made outside of the container, with the numbers there."""
     pid = max(processes.descendants())
     subprocess.run(["gcore", "-o", str(Path(folder, "core")), str(pid)], capture_output=True, timeout=LIMIT_S, check=True)
     argv = [forksight, "core", str(Path(folder, f"core.{pid}")), "--format", "json"]
@@ -105,7 +105,7 @@ def look_at_core(forksight, folder):
 
 
 def as_contained(findings):
-    """Which number the forking thread had in there is not known: whether it was the owner itself is not either."""
+    """It is not known which number the forking thread had inside of the container, so it may have been the owner itself."""
     return [{**one, "certainty": "proven/possible" if one["rule"].startswith("orphaned") else one["certainty"], "stacks": {},
              "fields": {key: value for key, value in one["fields"].items() if key != "start"}} for one in findings]
 

@@ -20,7 +20,7 @@ LINE = "lock_cycle.c"
 
 
 class Server:
-    """Has files by the path that they are asked for; notes what it was asked. While `gate` is not set nobody is answered."""
+    """Serves files by their paths and notes the requests. It answers no request while `gate` is not set."""
 
     def __init__(self):
         self.files, self.asked, self.gate, self.came = {}, [], threading.Event(), threading.Event()

@@ -1,4 +1,4 @@
-"""Whether and how namespaces can be made here."""
+"""Finds out whether and how namespaces can be made here."""
 import subprocess
 
 from observed import LIMIT_S
@@ -7,7 +7,7 @@ NAMESPACES = ["--pid", "--fork", "--mount"]
 
 
 def find_right():
-    """The options with which we may make namespaces; None, and the reason is printed."""
+    """The options with which namespaces can be made; None if they cannot, after the reason is printed."""
     reason = ""
     for more in ([], ["--user", "--map-root-user"]):
         try:

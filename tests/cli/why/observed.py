@@ -1,4 +1,4 @@
-"""What the tests of `forksight why` share: programs to look at, and the command itself. Only what was started here is
+"""What the tests of `forksight why` share: programs to examine, and the command itself. Only processes that were started here are
 signalled, by its pid."""
 import ctypes
 import json
@@ -55,7 +55,7 @@ class Program:
         self.popen.stdin.flush()
 
     def wait_quiet(self):
-        """Until each of its threads sleeps, and none has run for a while."""
+        """Waits until each of its threads sleeps, and none has run for a while."""
         deadline = time.monotonic() + LIMIT_S
         before, since = None, time.monotonic()
         while time.monotonic() < deadline:
@@ -111,7 +111,7 @@ def tree_of(pid):
 
 
 def reap_orphans():
-    """We are the subreaper: children of what was killed come here, and are zombies in a moment."""
+    """This process is the subreaper: children of killed processes become its children, and soon are zombies."""
     deadline = time.monotonic() + LIMIT_S
     while time.monotonic() < deadline:
         try:

@@ -1,6 +1,6 @@
-"""pid_namespace_test.py FORKSIGHT: numbers of another pid namespace, and a /proc of another one, are told for what they are.
+"""pid_namespace_test.py FORKSIGHT: `why` recognises a number, and a /proc, of another pid namespace.
 
-Exit status 77 where namespaces cannot be made: with the reason.
+The exit status is 77, with the reason, if no namespaces can be made.
 """
 import os
 import subprocess
@@ -15,14 +15,14 @@ RIGHT = find_right() if __name__ == "__main__" else []
 
 
 def free_number():
-    """A pid that nobody has here."""
+    """A pid that no process has here."""
     taken = {int(entry) for entry in os.listdir("/proc") if entry.isdigit()}
     most = int(processes.read_or_empty("/proc/sys/kernel/pid_max"))
     return next(number for number in range(min(most, 32000) - 1, 300, -1) if number not in taken)
 
 
 class Numbers(unittest.TestCase):
-    def test_one_of_a_container_is_told_by_ours(self):
+    def test_a_number_inside_of_a_container_is_translated(self):
         number = free_number()
         script = f'echo {number - 1} > /proc/sys/kernel/ns_last_pid && {{ sleep 1000 & }} && printf x && wait'
         with Program(["unshare", *RIGHT, *NAMESPACES, "--mount-proc", "sh", "-c", script]) as program:
@@ -39,7 +39,7 @@ class Numbers(unittest.TestCase):
         argv = ["unshare", *RIGHT, *NAMESPACES, *more, FORKSIGHT.path, *words]
         return subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=LIMIT_S, check=False)
 
-    def test_one_of_the_outside_is_unknown_inside(self):
+    def test_a_number_from_outside_is_unknown_inside(self):
         done = self.inside("why", str(os.getpid()), more=["--mount-proc"])
         self.assertEqual(done.returncode, 3, done.stderr)
         self.assertIn("there is none in this pid namespace (container)", done.stderr)

@@ -12,7 +12,7 @@ IPC_RMID = 0
 
 
 def joined(text):
-    """Without the line breaks of a long line."""
+    """The text without the line breaks inside of long lines."""
     return " ".join(text.split())
 
 

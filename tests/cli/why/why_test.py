@@ -81,7 +81,7 @@ class Refused(unittest.TestCase):
         self.expect(done, 3, "is forksight itself")
 
     def test_processes_of_another_user(self):
-        """Who runs the tests is root, who may look into everything, or else may not look into process 1."""
+        """The user of the tests is root, who may examine everything, or may not examine process 1."""
         if os.geteuid() != 0:
             self.expect(FORKSIGHT.run(1), 3, "process 1: ")
             return

@@ -68,7 +68,7 @@ def leave_signals_to_the_campaign():
 
 
 def stop_on_signal():
-    """SIGTERM ends a campaign as Ctrl-C does."""
+    """SIGTERM ends a campaign like Ctrl-C."""
     def interrupt(_number, _frame):
         raise KeyboardInterrupt
 

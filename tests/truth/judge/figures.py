@@ -86,6 +86,6 @@ class Figures:
                 *self.verdict_table(), "",
                 "### Claims", "", "Each finding claims that something hangs, and why. A `possible` claim is a candidate.", "", *self.claim_table(), "",
                 "### False claims by rule", "", *self.rule_table(), "",
-                "### Sentences", "", "Each sentence of \"Why\" names threads, locks, descriptors, and is held against the oracle; or it is plain,",
-                "and names none; or no form knows it.", "", *self.sentence_table(), "",
+                "### Sentences", "", "A sentence of \"Why\" that names threads, locks or descriptors is compared with the oracle. A plain sentence",
+                "names none. A sentence is unknown if no form matches it.", "", *self.sentence_table(), "",
                 "The false ones:", "", *self.texts_table("false", 30), "", "The unknown ones:", "", *self.texts_table("unknown", 30)]

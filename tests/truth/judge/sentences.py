@@ -1,4 +1,4 @@
-"""The sentences of a finding's "Why", each held against the oracle.
+"""The sentences of a finding's "Why", each compared with the oracle.
 
 A sentence is taken apart by the forms below: who waits for what, who holds it, which process has which descriptor, whom a fork
 left behind. What it says of these must be so at the end of the scenario. Sentences without names are known by their text. What
@@ -19,11 +19,11 @@ SIGNALS = {"usr1": "SIGUSR1", "usr2": "SIGUSR2", "term": "SIGTERM", "alrm": "SIG
 
 
 class Contradiction(Exception):
-    """What the sentence says is not so."""
+    """The sentence is false."""
 
 
 class NotKnown(Exception):
-    """It names what the scenario does not know."""
+    """The sentence names something that the scenario does not know."""
 
 
 def expect(condition, otherwise):
@@ -98,7 +98,7 @@ class Scene:
         return set(self.state.get(("took", "", name), self.state.get(("took", process, name), ())))
 
     def holds(self, process, name, thread):
-        """The thread has the lock; or it is the copy, made by a fork, of the one that has it."""
+        """The thread has the lock, or it is a copy, made by a fork, of the thread that has it."""
         owners = self.owners(process, name)
         return thread in owners or any(copy_of(self.state, process, owner) == ("copy", thread) for owner in owners)
 
@@ -119,7 +119,7 @@ class Scene:
         expect(name in (wait.name, self.condition_of(thread)), f"{thread} waits for {wait.kind} {wait.name}")
 
     def condition_of(self, thread):
-        """Who was signalled waits for the mutex, and is still inside of the wait for the condition."""
+        """A thread that was signalled waits for the mutex, and is still inside of the wait for the condition."""
         wait = self.truth.waits[thread]
         return self.scenario.steps[wait.step].arguments[0] if wait.operation == "cwait" and wait.step >= 0 else None
 
@@ -162,7 +162,7 @@ class Reading:
         self.waits(found, self.scene.object(found["o"]))
 
     def waits_in(self, found):
-        """The object has no name: that the thread waits there, and in which kind of call, is left."""
+        """The object has no name: what can be checked is that the thread waits, and in which kind of call."""
         thread = self.worker_or_thread(found)
         if thread is None:
             return
@@ -312,7 +312,7 @@ class Reading:
                f"{holder} does not hold {self.about}: {sorted(self.scene.owners(self.process, self.about))}")
 
     def original_owners(self):
-        """Those whose copies, in the processes between, are called the owners."""
+        """The threads whose copies, in the processes between, are named as the owners."""
         state = self.scene.state
         owners = self.scene.owners(self.process, self.about)
         return {now for owner in owners for elder in ancestry(state, self.process)[:-1] for kind, now in [copy_of(state, elder, owner)] if kind == "copy"}

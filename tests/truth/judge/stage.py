@@ -1,4 +1,4 @@
-"""Plays a scenario: alone, under `forksight run`, or looked at by `why` and `core`. Whatever was started is ended again."""
+"""Plays a scenario: alone, under `forksight run`, or looked at by `why` and `core`. All processes that were started are ended."""
 import contextlib
 import ctypes
 import json
@@ -46,7 +46,7 @@ def thread_names(scenario):
 
 
 def task_state(pid, tid, groups):
-    """Empty if it is gone: its number may be that of a stranger by now, who is in another process group."""
+    """Empty if it has ended: its number may belong to another process now, which is in another process group."""
     try:
         state, _, its_group = Path(f"/proc/{pid}/task/{tid}/stat").read_text().rpartition(")")[2].split()[:3]
     except (OSError, ValueError):
@@ -109,7 +109,7 @@ class Performance:
         return task_state(slot["pid"], slot["tid"], self.groups(self.slots()))
 
     def reap(self, pid, groups, deadline):
-        """A process that lost its parent is ours; before that its parent has it, and is ended first."""
+        """A process that lost its parent is our child; before that its parent has it, and is ended first."""
         while time.monotonic() < deadline:
             try:
                 if os.waitpid(pid, os.WNOHANG)[0] == pid:
@@ -201,7 +201,7 @@ def slowness(most):
 
 
 def await_report(path, hangs):
-    """What stands in the report when it does not grow any more."""
+    """The contents of the report when it does not grow any more."""
     window = HANG_AFTER_S + (FINDING_TAKES_S * slowness(4) if hangs else NOTHING_TAKES_S * slowness(2))
     begin = time.monotonic()
     found_at = None

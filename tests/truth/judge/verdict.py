@@ -1,4 +1,4 @@
-"""Compares what was said of a scenario with its truth. Each finding makes two claims: that it hangs, and why.
+"""Compares what forksight reported about a scenario with its truth. Each finding makes two claims: that it hangs, and why.
 And each sentence of its "Why" says something: sentences.py."""
 from dataclasses import dataclass, replace
 
@@ -65,7 +65,7 @@ ABOUT_SIGNALS = ("timer-lost", "signal-thread-lost")
 
 @dataclass(frozen=True)
 class Judged:
-    """One finding: what was said, how sure, and what it is worth."""
+    """One finding: what it reports, with which certainty, and whether it is right."""
     rule: str
     hang: str       # how sure it is that it hangs
     cause: str      # how sure it is why
@@ -181,7 +181,7 @@ def mentioned(finding, slots, truth):
 
 
 def is_in_one_memory(truth, wait):
-    """Whether the core of its process alone could tell why it hangs."""
+    """Whether the core of its process alone can show why it hangs."""
     ring = [truth.waits[peer].process for peer in wait.peers if peer in truth.waits]
     return wait.kind in IN_MEMORY and not wait.shared and all(process == wait.process for process in ring)
 
@@ -196,7 +196,7 @@ def could_go_on(wait):
 
 
 def is_open_to_anybody(wait):
-    """Anybody may open a FIFO by its name."""
+    """Any process may open a FIFO by its name."""
     return wait.kind == "fifo" and wait.operation == "open"
 
 
@@ -247,7 +247,7 @@ def may_be_ended(truth, wait, hidden):
 
 
 def is_plain(truth, wait):
-    """A mutex that does not look who unlocks it: some programs unlock it in another thread, as a semaphore."""
+    """A mutex that does not check which thread unlocks it: some programs unlock it in another thread, like a semaphore."""
     return wait.kind == "mutex" and not {"recursive", "errorcheck", "robust"} & set(truth.attributes.get(wait.name, ()))
 
 
@@ -256,7 +256,7 @@ def has_writer(state, wait):
 
 
 def is_of_orphan(truth, process):
-    """Its parent ended, so who is asked about `main` does not come by it."""
+    """Its parent has ended, so `why`, asked about `main`, does not find it."""
     parents = ancestry(truth.state, process)[:-1]
     return any(parent in truth.ended for parent in parents)
 

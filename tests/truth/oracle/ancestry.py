@@ -1,4 +1,4 @@
-"""Whose memory a process' memory is a copy of, and what became of the threads that were there."""
+"""Of which processes' memory a process's memory is a copy, and what became of their threads."""
 
 
 def ancestry(state, process):

@@ -38,7 +38,7 @@ def holders(state, wait, machine):
 
 
 def knows_its_owner(state, wait, attributes):
-    """Whether the lock takes the child's thread for a stranger. Readers of a rwlock have no names."""
+    """Whether the lock does not recognise the child's thread as its owner. A rwlock does not record its readers."""
     if wait.kind == "rwlock":
         return state["m", wait.process, wait.name][1] is not None
     return any(kind in attributes for kind in ("recursive", "errorcheck", "robust"))

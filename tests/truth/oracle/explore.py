@@ -9,7 +9,7 @@ ENOUGH = 3  # bytes or posts from outside, of one kind
 
 
 class TooMany(Exception):
-    """More states than we look at."""
+    """There are more states than the oracle examines."""
 
 
 def key_of(state):
@@ -71,7 +71,7 @@ def force(machine, state, index):
 
 
 def check_awoken(machine, state, index):
-    """Who was asleep and can go on, does so next: else the order would be luck."""
+    """A thread that was asleep and can go on does so next, because otherwise the order would be luck."""
     awoken = [thread for thread in machine.live_threads(state)
               if "@" not in thread and state["t", thread][2] is not None and machine.moves(state, thread)]
     if not awoken or index + 1 == machine.scenario.forced:
@@ -150,7 +150,7 @@ def projection(state):
 
 
 def end_paused(machine, state, process, thread):
-    """Who pauses without a handler waits for the signal that ends it."""
+    """A process that pauses without a handler waits for the signal that ends it."""
     machine.advance(state, thread)
     machine.end_process(state, process, 143)
 
@@ -188,7 +188,7 @@ def outside_events(machine, state):
 
 
 def limit(state):
-    """Signals may come without end; more than enough posts are no news."""
+    """Signals may come without end; posts beyond the needed number change nothing."""
     for key, value in list(state.items()):
         if key[0] in ("k", "m") and isinstance(value, int) and ENOUGH < value < 1000:
             state[key] = ENOUGH

@@ -2,4 +2,4 @@
 
 
 class Undefined(Exception):
-    """The behaviour is undefined, or hangs on luck that is not modelled."""
+    """The behaviour is undefined, or depends on luck that is not modelled."""

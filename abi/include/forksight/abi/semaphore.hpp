@@ -1,4 +1,4 @@
-// sem_t where there are 64-bit atomics: struct new_sem, sysdeps/nptl/internaltypes.h.
+// sem_t on machines with 64-bit atomics: struct new_sem, sysdeps/nptl/internaltypes.h.
 #pragma once
 
 #include "forksight/abi/glibc.hpp"

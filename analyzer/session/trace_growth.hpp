@@ -8,11 +8,11 @@
 
 namespace forksight {
 
-class TraceNews {
+class TraceGrowth {
  public:
-  explicit TraceNews(std::filesystem::path folder) : folder_(std::move(folder)) {}
+  explicit TraceGrowth(std::filesystem::path folder) : folder_(std::move(folder)) {}
   // True if a trace was added or grew since the previous call. Costs a listing, and one small read for each trace.
-  bool arrived();
+  bool grew();
 
  private:
   std::filesystem::path folder_;

@@ -22,7 +22,7 @@ inline DrawState& draw_state(trace::Generator generator) {
 void note_draw_slow(trace::Generator generator, std::uint64_t value, const Site& site);
 
 // `value`: 31 bits of the generator's state. A load and a branch, except for the first number of a process.
-inline void note_draw(trace::Generator generator, std::uint64_t value, Frame frame) {
+inline void note_random_number(trace::Generator generator, std::uint64_t value, Frame frame) {
   if (FORKSIGHT_LIKELY(draw_state(generator) == DrawState::kUsed)) return;
   note_draw_slow(generator, value, frame.site());
 }
@@ -33,7 +33,7 @@ inline void note_seed(trace::Generator generator) {
 }
 
 namespace at_fork {
-struct Draws {
+struct RandomNumbers {
   static void counts();
   static void starts_any(std::uint64_t record);
 };

@@ -1,4 +1,4 @@
-#include "session/trace_news.hpp"
+#include "session/trace_growth.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -10,10 +10,10 @@
 
 namespace forksight {
 
-bool TraceNews::arrived() {
+bool TraceGrowth::grew() {
   namespace fs = std::filesystem;
   constexpr off_t kTailOffset = offsetof(trace::TraceHeader, tail);
-  bool news = false;
+  bool has_grown = false;
   std::error_code error;
   for (fs::directory_iterator entry(folder_, error), end; !error && entry != end; entry.increment(error)) {
     if (entry->path().extension() != trace::kFileSuffix) continue;
@@ -24,10 +24,10 @@ bool TraceNews::arrived() {
     ::close(fd);
     if (got != static_cast<ssize_t>(sizeof tail)) continue;
     auto [known, is_new] = tails_.try_emplace(entry->path().filename().string(), 0);
-    if (is_new || known->second != tail) news = true;
+    if (is_new || known->second != tail) has_grown = true;
     known->second = tail;
   }
-  return news;
+  return has_grown;
 }
 
 }  // namespace forksight

@@ -1,4 +1,4 @@
-#include "libc/draws.hpp"
+#include "libc/random_numbers.hpp"
 
 #include "guest/kept_errno.hpp"
 #include "loader/modules.hpp"
@@ -45,11 +45,11 @@ __attribute__((noinline)) void note_draw_slow(trace::Generator generator, std::u
   append(trace::RecordType::kDraw, trace::DrawRecord{g_made_by, stack, value, generator, 0}, Importance::kFinding);
 }
 
-void at_fork::Draws::counts() {
+void at_fork::RandomNumbers::counts() {
   if (FORKSIGHT_UNLIKELY(any_is_used())) ++g_forks;
 }
 
-void at_fork::Draws::starts_any(std::uint64_t fork) {
+void at_fork::RandomNumbers::starts_any(std::uint64_t fork) {
   if (FORKSIGHT_LIKELY(!any_is_used())) return;
   g_made_by = fork;
   if (g_forks > kMaxForks) return;

@@ -1,4 +1,4 @@
-#include "threads/abandoned.hpp"
+#include "threads/ended_holders.hpp"
 
 #include "guest/sys.hpp"
 #include "locks/lock_memory.hpp"
@@ -31,7 +31,7 @@ bool is_owned(const HeldLock& entry, std::int32_t tid) {
 
 }  // namespace
 
-bool mark_if_abandoned(Slot& slot) {
+bool mark_if_ended_with_locks(Slot& slot) {
   bool owned = false;
   for (const HeldLock* entry = &slot.held[1]; entry < slot.top && !owned; ++entry)
     owned = is_owned(*entry, slot.lock_tid);
@@ -41,14 +41,14 @@ bool mark_if_abandoned(Slot& slot) {
   return true;
 }
 
-void look_for_abandoned(Slot& slot) {
+void look_for_ended_holders(Slot& slot) {
   SlotState ended = SlotState::kEnded;
   if (slot.state.load(std::memory_order_acquire) != ended || slot.epoch != epoch()) return;
   if (depth(slot) == 0 || (slot.flags & trace::kThreadEnded) != 0) return;
   if (sys::thread_exists(sys::getpid(), slot.tid)) return;
   // Another thread may be about to reuse the slot.
   if (!slot.state.compare_exchange_strong(ended, SlotState::kReserved, std::memory_order_acq_rel)) return;
-  mark_if_abandoned(slot);
+  mark_if_ended_with_locks(slot);
   slot.state.store(SlotState::kEnded, std::memory_order_release);
 }
 

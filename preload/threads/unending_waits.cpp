@@ -1,4 +1,4 @@
-#include "threads/lost_waits.hpp"
+#include "threads/unending_waits.hpp"
 
 #include <linux/futex.h>
 #include <string.h>
