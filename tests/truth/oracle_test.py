@@ -239,6 +239,13 @@ class Oracle(unittest.TestCase):
         text = "mutex m\n--\nmain atfork keep m\nmain create t\nt lock m\nmain ! fork p\nt unlock m\nmain done\nfree\np lock m\nmain wait p\n"
         self.assertTrue(truth_of(text).is_over())
 
+    def test_a_handler_that_is_registered_while_handlers_run(self):
+        text = "mutex m\nmutex n\n--\nmain create t\nmain create u\n{}main lock m\nt lock n\n{}free\nmain unlock m\nt unlock n\nu nap\n"
+        before = text.format("u atfork keep n\nu atfork keep m\n", "main ! fork p\n")
+        self.assertEqual(causes(before)["main"], "self-deadlock")
+        with self.assertRaises(Undefined):
+            truth_of(text.format("u atfork keep m\n", "main ! fork p\nu atfork keep n\n"))
+
     def test_programs_that_begin_anew(self):
         for way in ("vfork", "spawn"):
             text = f"mutex m\n--\nmain lock m\nmain fork p {way}\nfree\np lock m\nmain wait p\n"

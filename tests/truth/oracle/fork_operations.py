@@ -21,8 +21,16 @@ def atfork(machine, state, thread, step, _stage):
     process = state["t", thread][0]
     if machine.objects[name].shared:
         raise Undefined("a handler for what children share")
+    if any(is_in_prepare(state, other) for other in machine.live_threads(state, process)):
+        raise Undefined("a handler is registered while handlers run")
     state["atfork", process] = state.get(("atfork", process), ()) + ((kind, name),)
     return on_through(machine, state, thread)
+
+
+def is_in_prepare(state, thread):
+    """The thread is in fork(), in a prepare handler. That fork calls the handlers that were registered before it."""
+    stage = state["t", thread][2]
+    return isinstance(stage, tuple) and stage[0] == "prepare"
 
 
 def handlers_of(state, thread, step):
