@@ -182,7 +182,7 @@ const model::ThreadPool* find_pool(const model::Model& model, const UnexplainedW
   return called != nullptr ? called : find_only_pool(model, *wait.fork);
 }
 
-const model::ThreadPool* find_openmp_pool(const Evidence& evidence, const LostWait& wait) {
+const model::ThreadPool* find_openmp_pool(const Evidence& evidence, const UnexplainedWait& wait) {
   const std::vector<model::Wait>& waits = evidence.process(wait.child).waits;
   if (waits.size() > 1) return nullptr;  // some of its threads may be workers
   const model::Stack* const stack = wait.wait != nullptr ? &wait.wait->stack : waits.empty() ? nullptr : &waits[0].stack;

@@ -33,7 +33,7 @@ const model::ThreadPool* find_pool(const model::Model& model, const UnexplainedW
 
 // The OpenMP runtimes of LLVM and Intel make their pools anew by a fork handler in the child. This one did not run, or
 // is off: the child's only thread sleeps in the runtime itself, for threads that the child does not have. Else null.
-const model::ThreadPool* find_openmp_pool(const Evidence& evidence, const LostWait& wait);
+const model::ThreadPool* find_openmp_pool(const Evidence& evidence, const UnexplainedWait& wait);
 
 // "FFTW pool of 3 threads", "pool of 2 std::threads"
 std::string pool_name(const model::ThreadPool& pool);

@@ -124,7 +124,7 @@ void add_fixes(const model::Process& process, const model::Touch& touch, const m
 }
 
 // Of a runtime whose handler was to make the pool anew.
-Finding describe_unmade(const Evidence& evidence, const pools::LostWait& wait, const model::ThreadPool& pool) {
+Finding describe_unmade(const Evidence& evidence, const pools::UnexplainedWait& wait, const model::ThreadPool& pool) {
   const model::Fork& fork = *wait.fork;
   const model::Process& child = evidence.process(wait.child);
   const std::string_view library = words::base_name(pool.library);
@@ -189,7 +189,7 @@ void lost_openmp_pool(const Evidence& evidence, std::vector<Finding>& findings) 
     add_fixes(evidence.process(touch.process), touch, *pool, finding);
     findings.push_back(std::move(finding));
   }
-  for (const pools::LostWait& wait : pools::find_lost_waits(evidence, findings)) {
+  for (const pools::UnexplainedWait& wait : pools::find_unexplained_waits(evidence, findings)) {
     const model::ThreadPool* const pool = pools::find_openmp_pool(evidence, wait);
     if (pool != nullptr) findings.push_back(describe_unmade(evidence, wait, *pool));
   }
