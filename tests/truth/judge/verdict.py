@@ -59,7 +59,7 @@ WEAKER = {
     "self-deadlock": lambda wait: wait.cause == "upgrade",
     "lock-cycle": lambda wait: wait.cause == "ring",
 }
-# Statements about a wait that is meant: a child that pauses for the alarm of its parent.
+# Claims about an intended wait: a child pauses until its parent's alarm arrives.
 ABOUT_SIGNALS = ("timer-lost", "signal-thread-lost")
 
 
