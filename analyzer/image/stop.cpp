@@ -156,7 +156,7 @@ struct Progress {
   int refused = 0;  // errno of the first
 };
 
-// Until all are done, or one is late: then this thread has to end, for the kernel to let go of that.
+// Returns when all are done, or one is late. In the second case this thread must end, so that the kernel releases it.
 void read_some(Image& image, std::span<const std::int32_t> tids, Progress& progress) {
   while (progress.next < tids.size()) {
     const std::int32_t tid = tids[progress.next++];

@@ -1,5 +1,5 @@
 // The one order of the forced steps, in memory that all processes of a scenario share and that the judge reads.
-// It is kept by system calls of its own: no library sees them, so nothing of it may look like a part of the scenario.
+// It is kept by system calls of its own: no library sees them, so no part of it looks like a part of the scenario.
 #pragma once
 
 #include <atomic>
