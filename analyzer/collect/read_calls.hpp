@@ -15,7 +15,7 @@ class CallReader {
   void read_in_flight(const TraceRecord& record);
   void read_stream(const TraceRecord& record);
   void read_quiesced(const TraceRecord& record);
-  // What a kLibcCall became an index of.
+  // The call with this index in `libc_calls_`: a kLibcCall record became that index.
   const model::LibcCall& call(std::size_t index) const { return libc_calls_[index]; }
 
  private:

@@ -16,7 +16,7 @@ class CudaReader {
   void read_cuda_ipc(const TraceRecord& record);
   void read_mpi(const TraceRecord& record);
   void read_cuda_function(const TraceRecord& record);
-  // What a kCudaFunction became an index of.
+  // The name with this index in `cuda_functions_`: a kCudaFunction record became that index.
   const std::string& function(std::size_t index) const { return cuda_functions_[index]; }
 
  private:

@@ -99,7 +99,7 @@ void ForkReader::read_vfork_call(const TraceRecord& record) {
       process, fixed.stack, [id](model::Model & m) -> auto& { return m.vfork_exits[id].stack; });
 }
 
-// Of a child whose fork was recorded, the last of that pid; of others nobody asks.
+// Only for a child whose fork was recorded, and for the last child with that pid: no rule asks about others.
 void ForkReader::read_child_end(const TraceRecord& record) {
   const auto fixed = record.fixed<trace::ChildEndRecord>();
   const auto child = trace_.find_process(fixed.child);

@@ -84,7 +84,7 @@ void HandlerReader::attach_run(const TraceRecord& record, model::ProcessId proce
   const auto fixed = record.fixed<trace::HandlerRunRecord>();
   const auto fork = trace_.find(fixed.fork, RecordType::kFork);
   if (fork) {
-    // Of a fork whose child has written nothing else.
+    // The record is from the child of that fork. The child may have written nothing else.
     if (record.pid != model_.processes[model_.forks[fork->index].process].pid)
       process = trace_.child_of(fork->index, record.pid, record.time_ns);
     attach_times(record, fork->index, process);

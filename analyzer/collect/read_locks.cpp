@@ -71,7 +71,7 @@ void LockReader::read_touch(const TraceRecord& record) {
     if (!pool) return;
     touch.pool = pool->index;
   } else if (fixed.kind == trace::TouchKind::kExit) {
-    // It is about no object: the fork is all that there is to say.
+    // An exit touches no object. The fork alone identifies it.
   } else if (fixed.kind == trace::TouchKind::kTimerWait) {
     touch.object = fixed.object;
   } else if (fixed.kind == trace::TouchKind::kLibcCall) {
@@ -93,7 +93,7 @@ void LockReader::read_touch(const TraceRecord& record) {
       ++free_locks_touched_;
       return;
     }
-    // The fork that lost the lock is the one to blame, wherever the touch was made.
+    // The cause is the fork that lost the lock, whichever process made the touch.
     touch.fork = held->fork;
     touch.held = held->index;
   }
@@ -104,7 +104,7 @@ void LockReader::read_touch(const TraceRecord& record) {
   trace_.become(record, id);
 }
 
-// No lock, no pool: what is known is the word.
+// The trace names no lock and no pool here. Only the address of the futex word is known.
 void LockReader::read_futex_wait(const TraceRecord& record, const trace::TouchRecord& fixed, model::Touch touch) {
   const std::size_t id = model_.touches.size();
   const model::ProcessId process = touch.process;

@@ -29,7 +29,7 @@ Json stack_to_json(const model::Stack& stack) {
   return frames;
 }
 
-// As of a wait, what an ender is not about is left out.
+// Fields that do not apply to this kind of ender are left out, as they are for a wait.
 Json ender_to_json(const model::Ender& ender) {
   Json json{{"kind", name_of(kEnderKindNames, ender.kind)}};
   if (ender.kind != model::EnderKind::kProcess) {
@@ -48,7 +48,7 @@ Json ender_to_json(const model::Ender& ender) {
   return json;
 }
 
-// What a wait is not about is left out: there is a row a thread.
+// Fields that do not apply to this wait are left out, because there is a row for each thread.
 Json wait_to_json(const model::Wait& wait) {
   Json json{{"tid", wait.tid},
             {"name", wait.name},

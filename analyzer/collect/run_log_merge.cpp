@@ -49,7 +49,7 @@ void end_calls(model::Model& model, model::ProcessId id, const LoggedProcess& lo
   }
 }
 
-// What its threads did in an image that exec has replaced is over.
+// The process has called exec: everything that its threads did in the old program is over.
 void end_image(model::Model& model, model::ProcessId id) {
   std::erase_if(model.handler_runs, [&](const model::HandlerRun& run) { return run.process == id; });
   for (model::Touch& touch : model.touches) touch.returned = touch.returned || touch.process == id;

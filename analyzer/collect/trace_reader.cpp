@@ -104,11 +104,11 @@ void TraceReader::read_record(const TraceRecord& record) {
     case RecordType::kTimer: return read_timer(trace_, record);
     case RecordType::kFileLock: return read_file_lock(trace_, record);
     case RecordType::kChildEnd: return forks_.read_child_end(record);
-    // What comes to its place supersedes it.
+    // A later module at the same addresses supersedes it.
     case RecordType::kModuleGone:
-    // The writers' own.
+    // Only the writers of the trace use these.
     case RecordType::kRecent:
-    // For whoever reads the dump: no rule asks for it.
+    // These are for people who read a dump of the trace. No rule uses them.
     case RecordType::kBlockedSignals: return;
   }
 }

@@ -79,18 +79,18 @@ inline constexpr std::uint64_t kNsPerMs = 1'000'000;
 // "1 thread", "3 threads"
 std::string count(std::uint64_t number, std::string_view one, std::string_view many);
 
-// Of Python's standard library, and not of a package that was installed.
+// The frame belongs to Python's standard library, and not to an installed package.
 bool is_python_library(const model::Frame& frame);
-// Somewhere on it the kernel called a signal handler.
+// The kernel called a signal handler somewhere on this stack.
 bool is_in_signal_handler(const model::Stack& stack);
 
 bool is_python(const model::Process& process);
 // "a handler of SIGTERM", or "a signal handler" where none is named.
 std::string ways_out(const model::Process& process);
-// The wait is that of a lock object of CPython.
+// The stack waits for a lock object of CPython.
 bool is_python_lock(const model::Stack& stack);
-// The same of a wait for a semaphore: the interpreter has none but those of its locks. Where its functions have no
-// names, it is enough that it called sem_wait() itself.
+// The same for a wait on a semaphore: the interpreter uses semaphores only inside its locks. If the interpreter's
+// functions have no names, it is enough that the interpreter called sem_wait() itself.
 bool is_python_semaphore(const model::Stack& stack);
 
 }  // namespace forksight::words

@@ -28,7 +28,7 @@ struct ElfHead {
   bool is_same_file(const ElfHead& other) const;
 };
 
-// Of the file whose first byte is mapped at `start`. nullopt: no x86-64 ELF file.
+// Reads the head of the file whose first byte is mapped at `start`. nullopt: it is no x86-64 ELF file.
 std::optional<ElfHead> read_mapped_head(const Memory& memory, std::uint64_t start);
 std::optional<ElfHead> read_file_head(const std::string& path);
 

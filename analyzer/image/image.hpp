@@ -38,10 +38,10 @@ inline std::int32_t own_number(const Thread& thread) { return thread.own_tid != 
 struct Image {
   std::int32_t pid = 0;
   std::int32_t ppid = 0;
-  // Of a core: the process `ppid` leads its process group. Then it is an ancestor, and not who takes care of orphans.
+  // For a core: the process `ppid` leads its process group. So it is an ancestor, and did not adopt an orphan.
   bool is_parent_of_group = false;
-  // Of a live process: `ppid` is another program, or runs at other addresses. It took care of the orphan, or called
-  // exec since it forked.
+  // For a live process: `ppid` is another program, or runs at other addresses. It adopted the orphan, or it has
+  // called exec since it forked.
   bool has_other_parent = false;
   std::uint64_t start_ticks = 0;  // 0: unknown
   std::string exe;

@@ -1,4 +1,4 @@
-// Who stops: a thread of its own, for the kernel lets go of all that a tracing thread has when that ends, whatever
+// A thread of its own stops the process: when a tracing thread ends, the kernel releases all its tracees, whatever
 // happened before. A thread under PTRACE_SEIZE sees no signal; but it leaves its system call, and comes back to it by
 // the kernel's own restart, which some calls do not have: signal(7), "Interruption of system calls and library
 // functions by stop signals".
@@ -156,7 +156,7 @@ struct Progress {
   int refused = 0;  // errno of the first
 };
 
-// Until all are done, or one is late: then this thread has to end, for the kernel to let go of that.
+// Returns when all are done, or one is late. In the second case this thread must end, so that the kernel releases it.
 void read_some(Image& image, std::span<const std::int32_t> tids, Progress& progress) {
   while (progress.next < tids.size()) {
     const std::int32_t tid = tids[progress.next++];
@@ -178,8 +178,8 @@ void read_some(Image& image, std::span<const std::int32_t> tids, Progress& progr
 bool may_be_stopped(const proc::Syscall& call) {
   switch (call.number) {
     case SYS_futex: return is_restarted_futex(call.args[1]);
-    // What is blocked half done would come back with a short count, and many programs never expect that of a pipe.
-    // POSIX: so much is written at once or not at all.
+    // A write that is interrupted half done returns a short count, and many programs never expect that from a pipe.
+    // POSIX: up to PIPE_BUF bytes are written at once or not at all.
     case SYS_write:
     case SYS_sendto: return call.args[2] <= PIPE_BUF;
     case kSysFutexWaitv:

@@ -19,7 +19,7 @@ bool may_be_stopped(const proc::Syscall& call);
 bool may_be_stopped(const Thread& thread);
 
 // Fills in `registers` and `fs_base` of these threads of `image`, a live one; of those that were running also `stack`,
-// which is of the same moment. A thread that was found elsewhere than `call` says loses it, or gets what it is in.
+// which is of the same moment. If a thread is in another call than `call` says, `call` is removed or corrected.
 // Stops nothing that may not be stopped. What does not stop within 200 ms is left alone. Limits say what was refused.
 void stop_and_read_registers(Image& image, std::span<const std::int32_t> tids);
 

@@ -161,7 +161,7 @@ class Look {
 
   bool is_ancestor(std::int32_t pid) const { return std::ranges::find(ancestors_, pid) != ancestors_.end(); }
 
-  // Of any generation: a grandchild may wait for something that threads of its grandparent have.
+  // Descendants of every generation count: a grandchild may wait for something that its grandparent's threads hold.
   bool has_stuck_child(std::int32_t pid) const {
     const auto& living = supervisor_.tree().living();
     return std::ranges::any_of(living, [&](const auto& entry) {

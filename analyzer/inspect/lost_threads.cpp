@@ -6,7 +6,7 @@
 
 namespace forksight::inspect {
 
-// From what the child's memory has of it.
+// Makes the thread from the remains that the child's memory holds of it.
 model::ThreadId LostThreads::add(const model::Fork& fork, const LostThread& from) {
   const std::size_t child = *fork.child;
   const image::Image& image = scene_.subjects[child].image;

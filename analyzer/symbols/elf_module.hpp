@@ -28,7 +28,7 @@ class ElfModule {
   const std::string& path() const { return path_; }
   Dwfl_Module* dwfl() const { return module_; }
 
-  // Of .eh_frame_hdr; 0 if there is none.
+  // The address of .eh_frame_hdr; 0 if the file has none.
   std::uint64_t unwind_table_address() const { return unwind_table_address_; }
   bool is_executable(std::uint64_t address) const;
   // The file's bytes from `address` to the end of its segment; empty if no segment of the file has it.

@@ -68,8 +68,8 @@ class Resync {
   std::size_t budget_ = kMaxFunctionsVisited;
 };
 
-// What rbp can have been after the return to `word`, whose slot on the stack is known: what the frame of the function
-// has room for, what a callee with a frame pointer saved right below, or nothing that matters.
+// The possible values of rbp after the return to `word`, whose slot on the stack is known: a value that the frame of
+// the function has room for, a value that a callee with a frame pointer saved right below, or none that matters.
 std::vector<std::optional<std::uint64_t>> Resync::frame_pointers(std::uint64_t slot, std::uint64_t word) const {
   std::vector<std::optional<std::uint64_t>> candidates;
   const auto function = function_of(space_, {word, slot + 8, false, false, false});

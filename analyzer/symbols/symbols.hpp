@@ -58,9 +58,9 @@ class Symbolizer {
 
   // All frames, innermost first, inlined ones expanded. Frames of the shim itself are left out.
   model::Stack unwind(const StackSample& sample);
-  // The same of a thread that stands still, in a live process or a core: its pc is exact, and any register may be
-  // known. Frames behind one whose caller only a register that is not known could tell are found by the code, and
-  // approximate.
+  // The same for a stopped thread, in a live process or a core: its pc is exact, and any register may be known. If
+  // the caller of a frame depends on a register whose value is not known, the frames behind it are searched by their
+  // code. They are approximate.
   model::Stack unwind_thread(const Registers& registers, const StackBytes& stack);
   // The object that holds `address`, if it is in a module's symbol table (exported or not).
   bool find_data(std::uint64_t address, DataSymbol& out);

@@ -95,7 +95,7 @@ std::optional<Member> member_at(Dwarf_Die& structure, std::uint64_t offset) {
   return best;
 }
 
-// Of an array with one dimension.
+// The size of one element. nullopt if the array has more than one dimension.
 std::optional<std::uint64_t> element_size(Dwarf_Die& array, Dwarf_Die& element) {
   Dwarf_Die child;
   Dwarf_Die next;

@@ -14,7 +14,7 @@
 // a thread that one of them made before it was looked at would still be in the middle one, or have ended without
 // waking anybody (the second round shows that it had not).
 //
-// What else could end such a wait, and what is asked for:
+// What else could end such a wait, and what the proof requires:
 //  - time: the timeout pointer must be NULL.
 //  - another address space: the PRIVATE flag, or a word in a private writable mapping, where the kernel looks the
 //    futex up by address space too. Of a word in a shared mapping all who have it mapped count as wakers, unless its

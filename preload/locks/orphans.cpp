@@ -317,7 +317,7 @@ void touch_refused_unlock(const volatile void* lock, int result, const Site& sit
 void forget_acquired(const volatile void* lock, LockKind kind, const Site& site) {
   if (kind == LockKind::kRwlockRead) return;  // lost readers stay lost when another thread reads
   const Orphan* const given = find_given(lock);
-  // Except for a lock that the child's own handler made anew, and that is taken for the first time.
+  // A lock that the child's own handler initialised again, and that is taken for the first time, is the exception.
   const bool is_relock = given != nullptr && lock_kind(given->tagged) == LockKind::kMutex &&
                          decode_lock<MutexMemory>(const_cast<const void*>(lock)).count > 1;
   if (is_relock) end_touch({append_touch(*given, trace::TouchKind::kLock, TouchAction::kGiven, 0, site)}, 0);

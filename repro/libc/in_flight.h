@@ -17,11 +17,11 @@ extern void* __libc_realloc(void* block, size_t bytes);
 static struct baton hold_is_on;  // passed by the thread once it is kept
 static struct baton hold_ends;   // and waited for
 
-// Of this thread: how many calls until it is kept in one; 0: it is not.
+// For this thread: after how many calls a call keeps the thread inside; 0: no call does.
 static _Thread_local int hold_in_malloc, hold_in_realloc;
-// Of this thread: malloc() counts, and answers, for blocks of this size only; 0: for any.
+// For this thread: malloc() counts and replaces only blocks of this size; 0: blocks of any size.
 static _Thread_local size_t hold_bytes;
-// Of this thread: what malloc() returns instead, once.
+// For this thread: the block that malloc() returns instead, once.
 static _Thread_local void* hold_block;
 
 static void hold(void) {

@@ -33,9 +33,9 @@
 
 #include "slow.h"
 
-// Of glibc: which databases to ask, for this process.
+// A function of glibc: it sets which databases this process asks.
 extern int __nss_configure_lookup(const char* database, const char* services);
-// Of libnss_fsslow.so.2 (slow_database.c), which the case is linked with.
+// Defined in libnss_fsslow.so.2 (slow_database.c), which the case is linked with.
 extern struct baton fsslow_was_asked, fsslow_may_answer;
 
 #if defined GROUP

@@ -31,7 +31,7 @@ int main(void) {
 #elif defined(BEFORE)
     _exit(use_mpi());
 #else
-    // Of no use any more, but nobody's connection is shared.
+    // MPI is of no use to the child any more, but the child shares nobody's connection.
     _exit(MPI_Send("", 1, &world, 0, 0, &world));
 #endif
   }

@@ -66,7 +66,7 @@ int MPI_Barrier(void* communicator) {
   return 0;
 }
 
-// Of a library that notices the fork.
+// Behaves as a library that notices the fork.
 int MPI_Comm_dup(void* communicator, void** copy) {
   *copy = communicator;
   return getpid() == owner ? 0 : MPI_ERR_OTHER;

@@ -178,7 +178,7 @@ def compare_unit(tools, unit, kept, scratch):
 
 
 def compare(tools, units, kept, jobs, say):
-    """Runs what is missing, so many units at a time."""
+    """Runs the missing units, `jobs` at a time."""
     done = 0
     with tempfile.TemporaryDirectory(prefix="compat-", dir=kept.path.parent) as scratch:
         os.chmod(scratch, 0o755)  # servers give up root's rights, and write traces there

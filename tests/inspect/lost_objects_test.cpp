@@ -227,7 +227,7 @@ TEST(LostObject, AFunctionOfLibcIsNotWithWhomWaitsForTheSameLock) {
   EXPECT_EQ(diagnose(model).at(0).harm, Certainty::kProven);
   EXPECT_NE(diagnose(model).at(0).summary.find("of its parent is inside of localtime_r"), std::string::npos);
 
-  // Two that may be it.
+  // There are two candidates.
   scene.parent.add_thread(kHolder + 2, {"read", "mktime", "made_fill_cache", "made_worker"});
   model = scene.model();
   EXPECT_EQ(model.threads[model.forks.at(0).calls.at(0).thread].tid, 0);

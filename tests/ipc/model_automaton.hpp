@@ -22,7 +22,7 @@ class automaton {
   struct local {
     suspended at;
     int word = -1;  // that it touches next; -1: it is over
-    // Of one who recovers: the guards that it has seen name the dead one, and that it has not looked at again since.
+    // For a process that recovers: the guards that named the dead process, and that it has not looked at again since.
     std::uint8_t window = 0;
     bool recovers = false;
     local_id before = 0;  // the one that it was first met after, ...

@@ -19,9 +19,9 @@ from pathlib import Path
 SKIPPED = 77
 FOLDER = "opt/forksight-test"
 DEADLINE = 30  # seconds for a hang to be seen
-# Of libc itself the root has its own.
+# The root has its own files of libc.
 OF_THE_ROOT = ("libc.so", "libm.so", "ld-linux", "linux-vdso")
-# What hangs, and the rule.
+# The programs that hang, and the rule that explains each hang.
 HANGS = {
     "lock.py": "python-lock-orphaned",
     "queue_mutex.py": "python-lock-orphaned",

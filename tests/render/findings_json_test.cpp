@@ -113,7 +113,7 @@ TEST(FindingsJson, EachWordComesBack) {
       [](auto& finding) -> auto& { return finding.outcome; }, Outcome::kCured);
 }
 
-// Of all rules' findings, as a report has them.
+// Reads the findings of all rules back from a report.
 TEST(FindingsJson, AreReadOutOfAnyReport) {
   std::size_t read = 0;
   for (test::Sample& sample : test::all_samples()) {

@@ -17,7 +17,7 @@ using namespace test;
 // Reads from a pipe whose other end its child has, which waits for a signal.
 constexpr char kMode[] = "pipe-healthy";
 
-// forksight looks every quarter of a second: after so many looks it knows that the program rests.
+// forksight looks every quarter of a second: after this number of looks it knows that the program rests.
 void wait_until_rest_is_known(const FixtureProcess& process) {
   constexpr std::uint64_t kLooks = 16;
   const auto looks = [&] {

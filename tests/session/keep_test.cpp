@@ -166,7 +166,7 @@ TEST_F(Keep, LinksAreNotFollowed) {
   EXPECT_EQ(remove(kOne), std::vector<std::string>());
   EXPECT_TRUE(fs::is_symlink(root_ / moved) && fs::exists(folder_ / moved / "1-1.fstrace"));
   EXPECT_TRUE(fs::is_symlink(root_ / with_link / "1-1.fstrace") && fs::exists(folder_ / "precious.fstrace"));
-  // Nor is a root that is one.
+  // A root that is a symbolic link is not followed either.
   make_run(7);
   fs::create_directory_symlink(root_, folder_ / "link");
   EXPECT_EQ(remove_old_runs(folder_ / "link", folder_ / "link" / "none", {kOne, false}), std::vector<std::string>());

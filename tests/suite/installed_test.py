@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 
 LIMIT_S = 200
-# Of each folder at least one, and each that has a library of its own.
+# At least one case of each folder, and each case that has a library of its own.
 CASES = ("prepare_locks", "handler_order", "library_being_loaded", "exec_with_locks_held", "cuda_by_symbol", "cuda_by_dlsym",
          "cuda_hidden_init", "cuda_hidden_init.repaired", "lock_cycle", "python.queue_lock_abandoned", "pipe_held_open",
          "slow_user_database", "output_twice", "orphaned_mutex.O0", "mpi_after_fork.refused", "two_libgomps.repaired",

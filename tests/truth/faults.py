@@ -73,7 +73,7 @@ FAULTS = (
 
 
 def included(file):
-    """The line of a batch by which the build takes this file into it."""
+    """The line of a batch that includes this file."""
     return f'#include "{file}"\n'
 
 
@@ -108,7 +108,7 @@ class Plants:
         compiled, binary = self.folder / f"{fault.rule}.o", self.folder / fault.rule
         unit, words = self.unit_of(source)
         if unit != source:
-            # The whole batch: the library's object has all of these files, and is not asked for then.
+            # The whole batch is compiled. The linker then has all its functions already, and takes no object from the library.
             batch = self.folder / f"{fault.rule}.batch.cpp"
             batch.write_text(unit.read_text().replace(included(source), included(changed)))
             changed = batch

@@ -1,4 +1,4 @@
-"""Where a fault is planted: into the file, however the build compiles it."""
+"""A fault is planted into its file, whether the build compiles the file alone or in a batch."""
 import json
 import sys
 import tempfile
@@ -15,7 +15,7 @@ FLAGS = "c++ -O2 -g -g1 -Wall -o analyzer/diagnose/CMakeFiles/forksight_diagnose
 
 
 class Recorder(Plants):
-    """Compiles and links nothing, and keeps the commands that it should call."""
+    """Compiles and links nothing. It only keeps the commands that it would call."""
 
     def __init__(self, build, folder):
         super().__init__(build, folder)

@@ -42,15 +42,15 @@ def load(name):
 
 
 def compare(result, bare, truth, mode):
-    """(verdict, judged findings, what else there is to say)"""
+    """(verdict, judged findings, a note)"""
     if (sorted(result["output"].split("\n")), result["status"]) != (sorted(bare["output"].split("\n")), bare["status"]):
         return "harmed", [], f"bare: {bare['output']!r} {bare['status']}, {mode}: {result['output']!r} {result['status']}"
     return (*judge(truth, result, mode), "")
 
 
 def play_all(scenario, truth, modes, tools):
-    """mode -> (verdict, judged findings, note). The bare play comes first: what it does not do, no tool is asked about.
-    `why` and `core` look at that play when it has come to stand; `run` has one of its own."""
+    """mode -> (verdict, judged findings, note). The bare play comes first: if it does not do what it should, no tool is asked.
+    `why` and `core` examine that play when nothing moves in it any more; `run` plays the scenario again."""
     try:
         bare, looked = play_bare(scenario, truth, tools, modes)
     except Disagrees as disagreement:
@@ -150,8 +150,8 @@ def conclude(problems):
 
 
 def check(arguments):
-    """Those that are worse are played once more, each alone: a busy machine is slow, and a descriptor that another play has on its
-    way may be one of any pipe, for all that can be seen from outside."""
+    """Plays the worse ones once more, each alone: a busy machine is slow, and a descriptor that another play is just sending may
+    belong to any pipe, as far as can be seen from outside."""
     known = expectations()
     with ThreadPoolExecutor(arguments.jobs) as pool:
         worse = [one for one, found in zip(known, pool.map(lambda one: check_seed(*one, arguments), known)) if found]
@@ -161,7 +161,7 @@ def check(arguments):
 
 
 def record(arguments):
-    """The first seeds of which nothing is wrong today, so many. As text: another generator makes others of their numbers."""
+    """The first `count` seeds whose verdicts are all right today. They are kept as text: a changed generator makes other scenarios of these numbers."""
     found = {}
 
     def one(seed, scenario, truth):
@@ -179,12 +179,12 @@ def known_files():
 
 
 def says_falsely(entry, sentence):
-    """A false sentence of the finding begins so."""
+    """Whether a false sentence of the finding begins with this text."""
     return any(text.startswith(sentence) for answer, text, _ in entry.sentences if answer == "false")
 
 
 def is_still_wrong(scenario, mode, what, sentence, arguments):
-    """(whether it is, what was said instead)"""
+    """(whether it still is wrong, what was said instead)"""
     results = play_all(scenario, find_truth(scenario), [mode], arguments)
     if "bare" in results:
         return False, f"the program disagrees with the oracle: {results['bare'][2]}"
@@ -220,7 +220,7 @@ def begin_of(text):
 
 
 def wrong_entry(judged, arguments):
-    """(the first wrong finding, what is wrong of it: the claim and its certainty, or how the false sentence begins)"""
+    """(the first wrong finding, what is wrong in it: the claim and its certainty, or the start of the false sentence)"""
     for entry in judged:
         if arguments.rule and entry.rule != arguments.rule:
             continue
@@ -233,7 +233,7 @@ def wrong_entry(judged, arguments):
 
 
 def reduce(arguments):
-    """The smallest scenario of which the same rule is said wrongly in this mode, as a file for known_wrong/."""
+    """The smallest scenario for which this mode still reports the same rule wrongly, as a file for known_wrong/."""
     scenario, truth = load(arguments.scenario)
 
     def wrong_in(candidate, its_truth):

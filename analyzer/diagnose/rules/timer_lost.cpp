@@ -55,7 +55,7 @@ Finding describe(const Evidence& evidence, const model::Touch& touch, const mode
                "This child had no timer for the signal when it began to wait, so only another process could send it.");
   add_sentence(finding, describe_end(child));
   finding.fixes.push_back(
-      {"Arm the timer in the child, too, after fork(); one of timer_create() must be made anew.", true});
+      {"Arm the timer in the child, too, after fork(). A timer of timer_create() must be created again there.", true});
   finding.fixes.push_back(
       {"Wait with a deadline (sigtimedwait()), or use timerfd_create(): its descriptor is inherited, and shared."});
   return finding;

@@ -30,7 +30,7 @@ using namespace ipc_cuda::detail;
 
 constexpr int kDevices = 2;
 
-// Of everything; not of a forked child, which is refused before.
+// Guards all state of this driver. A forked child never takes it: the driver refuses the child before that.
 extern std::mutex& g_lock;
 extern std::atomic<pid_t> g_initialised_in;
 

@@ -15,7 +15,7 @@ static sigset_t set_of(int number) {
   return set;
 }
 
-/* To this thread alone, and blocked: it is there when it is asked for. */
+/* The signal goes to this thread alone, which blocks it. So it is pending when the thread waits for it. */
 static sigset_t block(int number) {
   const sigset_t set = set_of(number);
   sigset_t before;

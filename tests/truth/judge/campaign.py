@@ -76,7 +76,7 @@ def stop_on_signal():
 
 
 def stream(seeds, jobs, play, make=generate, is_enough=lambda: False):
-    """play(seed, *make(seed)) of each, so many at once, begun in their order. What has begun is finished when it is interrupted."""
+    """Calls play(seed, *make(seed)) for each seed, `jobs` at once, started in order. If interrupted, it finishes what has started."""
     room = threading.BoundedSemaphore(jobs)
 
     def one(seed, made):

@@ -9,7 +9,7 @@ from ancestry import ancestry, copy_of
 from causes import file_holders
 from condition_operations import lost_waiters
 
-# Source lines and functions: they are of the player, and the same in each scenario.
+# Source lines and functions of the player. They are the same in each scenario.
 PLACE = re.compile(r",? (?:which took it )?(?:at|in) (?:[\w./-]+\+0x[0-9a-f]+|[\w./+-]+:\d+)(?: \((?:[^()]|\([^()]*\))*\))?"
                    r"|,? (?:started|created) (?:with|at) (?:[\w:]|\(anonymous namespace\))+(?:\.\w+:\d+)?")
 NAMED = re.compile(r"truth::\(anonymous namespace\)::g_private(?:\+0x([0-9a-f]+))?$")
@@ -442,7 +442,7 @@ class Reading:
 
     def nobody_can(self, found):
         self.asleep(found)
-        # An alarm() without a handler, which nobody can see from outside, ends a process. That may be the one that is waited for.
+        # An alarm() without a handler ends a process, perhaps the awaited one. Nobody can see that alarm from outside.
         unseen = {"alarm"} if found["u"] else set()
         hopeful = [wait.thread for wait in self.scene.truth.waits.values() if wait.process == self.process and set(wait.open_by) - unseen]
         expect(not hopeful, f"of {hopeful} something may still end the wait")
@@ -525,7 +525,7 @@ FORMS = [(re.compile(pattern + r"\.?$"), check) for pattern, check in (
      Reading.a_handler_may_run),
     (SLEPT + r": no task can wake it, only (?P<l>.+) could", Reading.only_a_handler_can),
 )]
-# These name nobody; that they fit the cause is what the verdict says.
+# These sentences name no thread and no process. The verdict itself says whether they fit the cause.
 PLAIN = tuple(re.compile(text) for text in (
     r"fork\(\)(?: at \S+)? copied the lock in its locked state", r"The holder is known from the lock's own memory", r"A semaphore has no owner",
     r"The lock does not record which thread that was", r"The lost (?:writer|reader) ", r"What they wait for records no owner", r"The thread that should have woken it",

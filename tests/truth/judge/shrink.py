@@ -53,7 +53,7 @@ def size(scenario):
 
 
 def shrink(scenario, is_still_wrong, budget=150):
-    """The smallest scenario found with at most so many plays. is_still_wrong(scenario, truth) plays one."""
+    """The smallest scenario found with at most `budget` plays. is_still_wrong(scenario, truth) plays one."""
     tried = set()
     while True:
         for candidate in smaller(scenario):

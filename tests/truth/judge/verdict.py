@@ -59,7 +59,7 @@ WEAKER = {
     "self-deadlock": lambda wait: wait.cause == "upgrade",
     "lock-cycle": lambda wait: wait.cause == "ring",
 }
-# Statements about a wait that is meant: a child that pauses for the alarm of its parent.
+# Claims about an intended wait: a child pauses until its parent's alarm arrives.
 ABOUT_SIGNALS = ("timer-lost", "signal-thread-lost")
 
 
@@ -174,7 +174,7 @@ def with_sentences(judged, finding, truth, result):
 
 
 def mentioned(finding, slots, truth):
-    """Processes that a finding is about, be it as one of several or as a victim."""
+    """The processes that a finding is about, including one of several and victims."""
     processes, _ = names_of(slots, truth)
     pids = [finding["process"]["pid"], *(entry["pid"] for entry in finding.get("processes", []) + finding.get("victims", []))]
     return {processes[pid] for pid in pids if pid in processes}
@@ -191,7 +191,7 @@ OF_ONE_OWNER = ("mutex", "thread", "child", "pool")  # what is waited for names 
 
 
 def could_go_on(wait):
-    """From outside: it is not stuck itself, or it waits for something that is told of elsewhere."""
+    """As seen from outside: it is not stuck itself, or it waits for something that another finding reports."""
     return bool(wait.open_by) or wait.cause == "victim"
 
 
@@ -209,7 +209,7 @@ def is_end_in_a_queue(truth, wait):
 
 
 def may_end_it(truth, wait, process):
-    """Whether a thread, or a handler, of this process could end the wait, for all that can be seen from outside."""
+    """Whether a thread, or a handler, of this process could end the wait, as far as can be seen from outside."""
     state = truth.state
     if wait.kind == "file":
         return process in file_holders(state, wait)

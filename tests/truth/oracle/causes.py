@@ -45,7 +45,7 @@ def knows_its_owner(state, wait, attributes):
 
 
 def cause_by_holder(machine, state, wait):
-    """The cause, and the live threads that are waited for."""
+    """The cause of the wait, and the live threads that it waits for."""
     shared = machine.objects[wait.name].shared
     attributes = machine.objects[wait.name].attributes
     live, lost = [], []
@@ -77,14 +77,14 @@ def cause_by_holder(machine, state, wait):
 
 
 def remaining(machine, state, thread):
-    """The steps that a live thread has still before it, the one in which it waits not counted."""
+    """The remaining steps of a live thread, without the step in which it waits."""
     begun = 0 if machine.is_in_handler(state, thread) else 1
     indices = machine.lists.get(machine.ghost_of(thread), [])[state["t", thread][1] + begun:]
     return [machine.scenario.steps[index] for index in indices]
 
 
 def could_end(machine, state, wait):
-    """The live threads whose further steps, or whose end, would bring what the wait is for."""
+    """The live threads that would end the wait by their remaining steps or by their end."""
     if wait.kind == "thread":
         return (wait.name,)
     if wait.kind == "child":
@@ -107,7 +107,7 @@ def could_end(machine, state, wait):
 
 
 def file_holders(state, wait):
-    """The processes that have the lock for which the wait is: one for a lock of a process, all that share an open file."""
+    """The processes that hold the awaited lock: one process for a process' lock, all that share the open file for its lock."""
     held = state.get(("fcntl" if wait.operation in OF_FCNTL else "flock", wait.name))
     if wait.operation in OF_FCNTL:
         kind, held = held
@@ -117,12 +117,12 @@ def file_holders(state, wait):
 
 
 def lost_of(state, process):
-    """The threads that the forks left behind which made this process, and those before it."""
+    """The threads that were lost at the fork of this process and at the forks of its ancestors."""
     return tuple(name for _, _, lost, _ in state.get(("way", process), ()) for name, _, _ in lost)
 
 
 def lost_wakers(wait, ghosts, state):
-    """The lost threads of the wait's process, if in the world of ghosts the wait comes to an end."""
+    """The lost threads of the wait's process, if the wait ends in the world of ghosts."""
     lost = lost_of(state, wait.process)
     if not lost:
         return ()
@@ -134,7 +134,7 @@ def lost_wakers(wait, ghosts, state):
 
 
 def takers_lost(state, wait):
-    """The lost threads that had taken the semaphore at the fork, as a lock."""
+    """The lost threads that held the semaphore as a lock at the fork."""
     took = state.get(("took", wait.process, wait.name), ()) if wait.kind == "sem" else ()
     return tuple(name for name in lost_of(state, wait.process) if name in took)
 
@@ -150,7 +150,7 @@ def reachable(graph, start):
 
 
 def cause_of_call(state, wait):
-    """The cause of a wait inside of a library that knows threads which a fork left behind."""
+    """The cause of a wait inside a library whose data still lists threads that a fork lost."""
     if wait.kind == "pool":
         return "lost-pool", lost_of(state, wait.process)
     if wait.kind == "cond" and wait.operation in ("signal", "broadcast", "destroy"):

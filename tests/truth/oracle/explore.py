@@ -1,4 +1,4 @@
-"""All that a scenario may come to: the forced steps, then every order of the free ones, then what may still come from outside."""
+"""All states that a scenario can reach: by the forced steps, then by every order of the free steps, then by events from outside."""
 from machine import Machine
 from scenario import STDIN
 from undefined import Undefined
@@ -17,7 +17,7 @@ def key_of(state):
 
 
 def finish(machine, state, thread, step):
-    """A forced step happens now, and there is one way only."""
+    """Takes the forced step. It must have exactly one result."""
     following = machine.moves(state, thread)
     if len(following) != 1:
         raise Undefined(f"{step}: {len(following)} ways on")
@@ -71,7 +71,7 @@ def force(machine, state, index):
 
 
 def check_awoken(machine, state, index):
-    """A thread that was asleep and can go on does so next, because otherwise the order would be luck."""
+    """A thread that was asleep and can go on moves next; otherwise the order would be luck."""
     awoken = [thread for thread in machine.live_threads(state)
               if "@" not in thread and state["t", thread][2] is not None and machine.moves(state, thread)]
     if not awoken or index + 1 == machine.scenario.forced:
@@ -88,12 +88,12 @@ def after_forced(machine):
     return state
 
 
-# What a thread does to others' view of it by its end: these steps see it.
+# The result of these steps depends on whether another thread has ended.
 SEE_ENDS = {"fork", "init", "destroy", "drop", "make", "exec", "signal", "broadcast", "close", "open"}
 
 
 def is_quiet(machine, state, thread):
-    """Its next move is its end, which no other move hinders or is hindered by: the order of these moves makes no difference."""
+    """The thread's next move is its end, and no other move affects that end or is affected by it: their order makes no difference."""
     process, _, stage, _ = state["t", thread]
     first = state["p", process][4]
     if stage is not None or machine.step_of(state, thread) is not None or first == thread or state["p", process][3]:
@@ -104,7 +104,7 @@ def is_quiet(machine, state, thread):
 
 
 def next_states(machine, state):
-    """What may follow. Of moves whose order makes no difference one comes first."""
+    """The states that may follow. Of moves whose order makes no difference, only one order is tried."""
     for thread in machine.live_threads(state):
         if is_quiet(machine, state, thread):
             following = machine.moves(state, thread)
@@ -134,7 +134,7 @@ def terminals(machine, start, is_enough=lambda ends: False):
 
 
 def check_one_end(ends):
-    """The orders of the free steps have to end alike: that they do not is known from the first that differs."""
+    """All orders of the free steps must end alike. The first order that ends differently settles the question."""
     if len(ends) > 1 and projection(ends[0]) != projection(ends[-1]):
         raise Undefined("it ends in several ways")
     return False
@@ -161,7 +161,7 @@ def expire(state, name):
 
 
 def outside_events(machine, state):
-    """(name of the event, what follows): all that may still come to a state in which nothing moves."""
+    """(name of the event, the states that follow): all events that may still happen in a state in which nothing moves."""
     events = []
     for process in machine.processes(state):
         signals = {key[2] for key in state if key[0] == "h" and key[1] == process}
@@ -195,13 +195,13 @@ def limit(state):
 
 
 def has_gone_on(machine, state, thread, place):
-    """Past its step, or, at the end of its list, ended."""
+    """Whether the thread is past its step, or, if it was at the end of its list, has ended."""
     _, _, _, status = state["t", thread]
     return machine.place_of(state, thread) > place or status != "live" and machine.step_of(state, thread) is None
 
 
 def freed_by(machine, end, event_names):
-    """The threads that some sequence of these events, and of moves, brings past the step in which they are now."""
+    """The threads that some sequence of these events and of moves brings past their present step."""
     waiting = {thread: machine.place_of(end, thread) for thread in machine.live_threads(end)}
     freed, seen, frontier = set(), {key_of(end)}, [end]
     while frontier and len(freed) < len(waiting):

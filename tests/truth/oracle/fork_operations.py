@@ -38,7 +38,7 @@ def handlers_of(state, thread, step):
 
 
 def prepare(machine, state, thread, step, at):
-    """The next prepare handler; they go backwards. None: all are through."""
+    """The next prepare handler; they run in reverse order. None: all have returned."""
     names = [name for kind, name in reversed(handlers_of(state, thread, step)) if kind != "child"]
     if at == len(names):
         return None
@@ -112,7 +112,7 @@ def unlock_in_handler(machine, state, thread, name):
 
 
 def run_all_child_handlers(machine, state, child):
-    """Nobody else is in the child: its handlers run until one waits."""
+    """The child has no other thread: its handlers run until one waits."""
     while machine.is_in_handler(state, child):
         following = run_child_handlers(machine, dict(state), child)
         if not following:
@@ -165,7 +165,7 @@ def copy_memory(machine, state, forker, child, others):
 
 
 def raise_ghosts(machine, state, child, forker, others):
-    """A copy of each thread that the fork loses, ghosts of earlier forks included, and it owns what the lost one owned."""
+    """Makes a ghost: a copy of each thread that the fork loses, also of ghosts from earlier forks. The copy owns what the lost thread owned."""
     new_name = {name: f"{machine.ghost_of(name)}@{child}" for name in others}
     for name, ghost in new_name.items():
         state["t", ghost] = (child, *state["t", name][1:])
@@ -188,7 +188,7 @@ def rename(value, new_name):
 
 
 def become_anew(machine, state, process):
-    """A program that has just begun: nothing of the memory before is left, nor are files that it had open for locks."""
+    """A program that has just started. Nothing is left of the old memory and of the files that were open for locks."""
     machine.drop_file(state, process)
     machine.drop_process_locks(state, process)
     for key in [key for key in state if key[0] in ("m", "h", "took", "stuck") and key[1] == process]:

@@ -1,7 +1,7 @@
 """Scenarios by seed: a random walk through the machine, then random free steps; the oracle says which of them have a truth.
 
 Each seed draws its own weights, many of them zero: so each kind of step meets each other one often, and alone.
-Seeds that 3 divides give healthy scenarios, all others give such that hang."""
+Seeds that 3 divides give healthy scenarios. All other seeds give scenarios that hang."""
 import random
 from dataclasses import dataclass
 
@@ -19,7 +19,7 @@ PATIENCE = 200  # attempts after which a seed that finds not what it looks for l
 MUTEX_KINDS = ((), (), (), ("recursive",), ("errorcheck",), ("adaptive",), ("robust",))
 SIGNALS = ("usr1", "term", "alrm")
 
-# The weight of each step before a seed multiplies it.
+# The weight of each step. A seed multiplies these weights.
 WEIGHTS = {
     "lock": 6, "unlock": 4, "rdlock": 2, "wrlock": 2, "rwunlock": 2, "swait": 4, "post": 3, "cwait": 3, "signal": 2, "broadcast": 1,
     "arrive": 1, "fwait": 2, "fset": 1, "init": 0.3, "read": 3, "write": 2, "fill": 0.3, "close": 2, "flock": 1, "funlock": 1,
@@ -28,9 +28,9 @@ WEIGHTS = {
     "itimer": 0.3, "arm": 1, "open": 3, "plock": 1, "punlock": 0.5, "olock": 1, "ounlock": 0.5, "send": 2, "receive": 2,
     "obegin": 2, "oend": 1, "atfork": 1, "region": 0.7, "destroy": 1, "drop": 1, "make": 4,
 }
-# Ways to fork. A program that is begun anew is less odd than a copy.
+# Ways to fork; () is fork() itself. Ways that start a new program are rare, because a copy leads to more odd states.
 WAYS = ((),) * 12 + (("_Fork",),) * 3 + (("forkpty",), ("daemon",), ("vfork",), ("spawn",))
-REUSED = ("mutex", "rwlock", "sem", "cond", "barrier", "word", "guard", "future")  # of these one is made where another was
+REUSED = ("mutex", "rwlock", "sem", "cond", "barrier", "word", "guard", "future")  # kinds whose objects may be made where another object was
 TAKES = {
     "lock": ("mutex",), "unlock": ("mutex",), "rdlock": ("rwlock",), "wrlock": ("rwlock",), "rwunlock": ("rwlock",), "swait": ("sem",),
     "post": ("sem",), "signal": ("cond",), "broadcast": ("cond",), "arrive": ("barrier",), "write": ("pipe", "socket", "eventfd", "fifo"),
@@ -42,7 +42,7 @@ TAKES = {
 HANDLERS = ("keep", "keep", "renew", "child")
 
 
-# What a cause, or an end that may still come, is made of: (kinds of objects, steps), each of which a walk that looks for it has.
+# What each cause, and each end that may still come, needs: (kinds of objects, steps). A walk that looks for it has them all.
 NEEDS = {
     "self-deadlock": ((), ("lock",)), "upgrade": (("rwlock",), ("rdlock", "wrlock")), "self-held": ((), ("lock", "fork")),
     "relock": ((), ("lock", "fork")), "orphan": ((), ("lock", "create", "fork")), "ended-holder": ((), ("lock", "create", "end")),
@@ -55,8 +55,8 @@ NEEDS = {
 }
 
 
-# Steps that many walks for a subject begin with; "T" is the next new thread, "P" the next new process, before them "main".
-# What is not possible with the objects of a walk is left out.
+# Steps that many walks for a subject begin with. "main" is the first thread, "T" the thread created last, "P" the process made last.
+# Steps that need objects which the walk does not have are left out.
 PRELUDES = {
     "lost-waiter": ("main create T", "T lock m0", "T cwait c0 m0", "main fork P", "P signal c0", "P create T", "T lock m0", "T cwait c0 m0"),
     "passing": ("main fork P", "main send x0 q0 w", "main close q0 w", "P close q0 w"),
@@ -93,7 +93,7 @@ class Walk:
         return [entry.name for entry in self.scenario.objects if entry.kind in kinds]
 
     def arguments(self, thread, operation):
-        """Random arguments of a step; None if it has no object to be about."""
+        """Random arguments for a step; None if there is no object that the step can use."""
         rng, process = self.rng, self.state["t", thread][0]
         if operation in TAKES:
             names = self.names(*TAKES[operation])
@@ -160,7 +160,7 @@ class Walk:
     # -- forced steps
 
     def try_step(self, step):
-        """Appends the step, and what it wakes, if there is one way to go on. False: it is not taken."""
+        """Appends the step and the steps of the threads that it wakes, if there is exactly one way to go on. False: not appended."""
         scenario, state = self.scenario, self.state
         for begins in (False, True):
             self.scenario = Scenario(scenario.objects, scenario.steps + [Step(step.thread, step.operation, step.arguments, begins)])
@@ -238,7 +238,7 @@ class Walk:
         return description, ("process", process), ("file", description)
 
     def wants_of(self, thread):
-        """Steps that would wait for something as it is now: a lock that is held, a semaphore at zero, bytes."""
+        """Steps that would wait in the present state: for a held lock, a semaphore at zero, bytes."""
         process = self.state["t", thread][0]
         wanted = [("flock", key[1]) for key, value in self.state.items() if key[0] == "flock" and value != self.state.get(("desc", process, key[1]))]
         wanted += [(self.rng.choice(("plock", "olock")), key[1]) for key, value in self.state.items()
@@ -319,7 +319,7 @@ class Walk:
 
 
 def random_objects(rng, needed=()):
-    """Objects of many kinds; those of the kinds that are needed for certain."""
+    """Objects of many random kinds, and always of the needed kinds."""
     shared = lambda: rng.random() < (0.6 if "shared" in needed else 0.15)  # noqa: E731
 
     def count(kind, *counts):

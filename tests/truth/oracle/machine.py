@@ -21,12 +21,12 @@ from operations import OPERATIONS
 from scenario import DESCRIPTORS
 from undefined import Undefined
 
-# A ghost stops at what would change other processes, or end its own: the world of ghosts is about one process' memory.
+# A ghost stops at a step that would change other processes or end its own process: a world of ghosts is one process' memory.
 NOT_FOR_GHOSTS = ("fork", "wait", "kill", "stop", "exec", "exit", "_exit")
 
 
 def fresh_value(entry):
-    """An object as it is when it was just made; nothing if it is not in memory."""
+    """The value of a new object; nothing if the object is not in memory."""
     return {"mutex": (None, 0, False), "rwlock": ((), None, ()), "sem": entry.number, "cond": ((), 0, ()), "barrier": ((), False),
             "word": entry.number, "guard": ("free", None), "once": ("free", None, 0), "future": 0}.get(entry.kind)
 
@@ -64,7 +64,7 @@ class Machine:
                     state["m", store, entry.name] = value
 
     def ghost_of(self, thread):
-        """The list that a thread plays: a ghost plays that of the thread which it is a copy of."""
+        """The list of steps that a thread plays. A ghost plays the list of the thread that it copies."""
         return thread.partition("@")[0]
 
     def step_of(self, state, thread):
@@ -73,7 +73,7 @@ class Machine:
         return self.scenario.steps[indices[count]] if count < len(indices) else None
 
     def rest_of(self, state, thread):
-        """The operations that a thread has before it."""
+        """The remaining operations of a thread."""
         indices = self.lists.get(self.ghost_of(thread), ())
         return {self.scenario.steps[index].operation for index in indices[state["t", thread][1]:]}
 
@@ -101,12 +101,12 @@ class Machine:
         return [process for process in self.processes(state) if (name, end) in state["fd", process]]
 
     def carriers(self, state, end):
-        """The processes that may receive this end, which is on its way to them."""
+        """The processes that may receive this end, which has been sent and not yet received."""
         return [process for key, value in state.items() if key[0] == "k" and isinstance(value, tuple) and end in value
                 for process in self.openers(state, key[1], "r")]
 
     def drop_unreachable(self, state):
-        """What is in a channel that nobody can receive from is closed by the kernel."""
+        """The kernel closes the descriptors in a channel that nobody can receive from."""
         for key, value in list(state.items()):
             if key[0] == "k" and isinstance(value, tuple) and value and not self.openers(state, key[1], "r"):
                 state[key] = ()
@@ -117,11 +117,11 @@ class Machine:
                    and state["t", key[1]][3] == "live")
 
     def is_in_handler(self, state, thread):
-        """It is the first thread of a child whose atfork handlers have not come back."""
+        """Whether it is the first thread of a child whose atfork handlers have not returned."""
         return isinstance(state["t", thread][2], tuple) and state["t", thread][2][0] == "handler"
 
     def place_of(self, state, thread):
-        """How far the thread is, as a number that grows."""
+        """The progress of the thread, as a number that grows."""
         return 2 * state["t", thread][1] + (0 if self.is_in_handler(state, thread) else 1)
 
     def opening(self, state, process, but=None):

@@ -58,7 +58,7 @@ def unlock(machine, state, thread, step, _stage):
 
 
 def is_own_copy(_machine, state, thread, key, owner):
-    """The thread held it when it forked itself: a mutex without a check may be given back."""
+    """The thread held the mutex when it called fork() itself: the child may unlock a mutex that does not check its owner."""
     process = state["t", thread][0]
     record = state.get(("fork", process))
     return key[1] != "" and record is not None and state["p", process][4] == thread and record[1] == owner
@@ -161,7 +161,7 @@ def fset(machine, state, thread, step, _stage):
 
 
 def gbegin(machine, state, thread, step, _stage):
-    """The guard of a static inside of a function: the first one initialises it, all others wait for that one."""
+    """The guard of a static variable in a function: the first thread initialises the variable, all others wait for that thread."""
     key = place(machine, state, thread, step)
     status, owner = state[key]
     if status == "busy" and (owner == thread or copy_of(state, state["t", thread][0], owner) == ("copy", thread)):
@@ -183,7 +183,7 @@ def gend(machine, state, thread, step, _stage):
 
 
 def obegin(machine, state, thread, step, _stage):
-    """pthread_once(): what is between is its routine. A child that fork() made begins anew what others were at in its parent."""
+    """pthread_once(): the steps in between are its routine. A forked child starts again each routine that other threads were running."""
     key = place(machine, state, thread, step)
     status, _, forks = state[key]
     mine = state.get(("forks", state["t", thread][0]), 0)
@@ -221,7 +221,7 @@ def region(machine, state, thread, _step, stage):
 
 
 def destroy(machine, state, thread, step, stage):
-    """The memory is given back. `drop` does so without a call that tells libc."""
+    """Frees the memory of the object. `drop` frees it without the call that destroys the object."""
     key = place(machine, state, thread, step)
     entry = machine.objects[key[2]]
     process = state["t", thread][0]
@@ -256,7 +256,7 @@ def is_live_in(state, process, thread):
 
 
 def make(machine, state, thread, step, _stage):
-    """An object at the place of one that was destroyed."""
+    """Makes an object at the address of a destroyed one."""
     entry, process = machine.objects[step.arguments[0]], state["t", thread][0]
     if not entry.at or entry.shared:
         raise Undefined("it has no place of another")
@@ -280,7 +280,7 @@ def fulfil(machine, state, thread, step, _stage):
 
 
 def init(machine, state, thread, step, _stage):
-    """Made anew, as a child handler of pthread_atfork() does. Nobody may use it at that moment."""
+    """Initialises the object again, as a child handler of pthread_atfork() does. Nobody may use it at that moment."""
     key = place(machine, state, thread, step)
     if key[1] == "" or len(machine.live_threads(state, key[1])) != 1:
         raise Undefined("a lock that others may use is made anew")

@@ -33,7 +33,7 @@ def write(machine, state, thread, step, _stage):
 
 
 def fill(machine, state, thread, step, stage):
-    """A write of more than a pipe holds, and than all readers of a scenario take."""
+    """Writes more bytes than a pipe holds and all readers of a scenario take."""
     if not machine.openers(state, step.arguments[0], "r") and not machine.carriers(state, (step.arguments[0], "r")):
         raise Undefined("write to a pipe without readers")
     if stage is not None:
@@ -43,7 +43,7 @@ def fill(machine, state, thread, step, stage):
 
 
 def open_end(machine, state, thread, step, stage):
-    """An end of a FIFO. It waits for somebody who opens the other end, and counts as open from its begin."""
+    """Opens an end of a FIFO. The step waits until somebody opens the other end; this end counts as open from the start of the step."""
     name, end = step.arguments
     process = state["t", thread][0]
     if stage == "go":
@@ -77,7 +77,7 @@ def close(machine, state, thread, step, _stage):
 
 
 def send(machine, state, thread, step, _stage):
-    """SCM_RIGHTS: an end of a pipe goes through a channel. Until it is received, it is open, and no process has it there."""
+    """SCM_RIGHTS: sends an end of a pipe through a channel. Until it is received, this copy is open, and no process has it."""
     channel, end, process = step.arguments[0], tuple(step.arguments[1:3]), state["t", thread][0]
     if machine.objects[end[0]].kind not in ("pipe", "socket") or not {(channel, "w"), end} <= state["fd", process]:
         raise Undefined("what is closed is sent, or by what is closed")
@@ -139,7 +139,7 @@ def fcntl_lock(machine, state, thread, step, _stage):
 
 
 def is_awaited_by(machine, state, held, process):
-    """Whether the kernel would find its way from this holder back to the process: all wait for locks of processes."""
+    """Whether the kernel finds a ring: from this holder back to the process, each process waits for a process' lock."""
     found, frontier = set(), [held]
     while frontier:
         owner = frontier.pop()

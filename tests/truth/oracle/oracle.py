@@ -71,7 +71,7 @@ def wait_of(machine, state, thread):
 
 
 def wait_in_handler(machine, state, thread):
-    """A fork() that has not returned: in the parent, or in the child, whose own steps have not begun."""
+    """A fork() that has not returned in the parent, or in the child; then the child's own steps have not started."""
     step = machine.step_of(state, thread)
     name = handler_mutex(state, thread, step)
     if machine.is_in_handler(state, thread):
@@ -81,8 +81,8 @@ def wait_in_handler(machine, state, thread):
 
 
 def judge(scenario, is_wanted=lambda truth: True):
-    """The truth of a scenario. Undefined if it has none that is the same in all orders. The causes are left out of a truth that
-    is not wanted: they cost most."""
+    """The truth of a scenario. Undefined if the order of the free steps changes the truth. The causes are
+    left out if the truth is not wanted, because they cost most."""
     from causes import find_causes  # causes.py uses the classes above
 
     machine = Machine(scenario)

@@ -1,5 +1,5 @@
 // The one order of the forced steps, in memory that all processes of a scenario share and that the judge reads.
-// It is kept by system calls of its own: no library sees them, so nothing of it may look like a part of the scenario.
+// It is kept by system calls of its own: no library sees them, so no part of it looks like a part of the scenario.
 #pragma once
 
 #include <atomic>
@@ -19,8 +19,8 @@ struct Slot {
   std::atomic<int32_t> step;
   std::atomic<int32_t> phase;
   std::atomic<int32_t> process;   // the slot of this process' first thread
-  std::atomic<int32_t> handled;   // of a first thread: how many signals its process has handled
-  std::atomic<int32_t> handlers;  // of a first thread: a bit for each signal with a handler
+  std::atomic<int32_t> handled;   // for a first thread: how many signals its process has handled
+  std::atomic<int32_t> handlers;  // for a first thread: a bit for each signal with a handler
   std::atomic<int32_t> result;    // of the last step: what libc answered
 };
 static_assert(sizeof(Slot) == 32);
@@ -40,10 +40,10 @@ long raw_call(long number, long a = 0, long b = 0, long c = 0, long d = 0, long 
 void publish_turn(Control& control, uint32_t turn);
 void await_turn(Control& control, uint32_t turn);
 
-// Until the thread sleeps in its step, or is through with it.
+// Waits until the thread sleeps in its step, or has finished it.
 void await_asleep(const Slot& slot, int32_t step);
 
-// Until the whole process has the state: 'T' stopped, 'Z' ended.
+// Waits until the whole process has the state: 'T' stopped, 'Z' ended.
 void await_process_state(int32_t pid, char state);
 
 void raw_nap_ms(long ms);

@@ -68,7 +68,7 @@ int close_step(const Step& step) {
   return answer(close(reading ? read_end(index_of(step)) : write_end(index_of(step))));
 }
 
-// Each process opens a file for itself when it first locks it; a child has its parent's until then.
+// Each process opens a file for itself when it first locks the file. Until then a child uses its parent's open file.
 int file_of(const Step& step) {
   Object& object = object_at(g_play->scenario, index_of(step));
   if (object.descriptor < 0) {
@@ -91,7 +91,7 @@ int fcntl_step(const Step& step, int command, short type) {
   return answer(returned);
 }
 
-// One byte, with the control message of one descriptor, or room for it.
+// One byte, with a control message that carries one descriptor, or has room for one.
 struct Passing {
   unsigned char byte = 0;
   iovec part{&byte, 1};
@@ -123,7 +123,7 @@ int send_step(const Step& step) {
   return answer(sendmsg(write_end(index_of(step)), &passing.message, 0));
 }
 
-// A descriptor gets the number that it had in its sender, which is the byte.
+// The byte is the descriptor's number in the sender. The descriptor gets the same number here.
 int receive_step(const Step& step) {
   Passing passing;
   const ssize_t length = recvmsg(read_end(index_of(step)), &passing.message, 0);

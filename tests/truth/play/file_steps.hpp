@@ -5,7 +5,7 @@
 
 namespace truth {
 
-// False: it is no step of this kind.
+// Returns false if the step is not of this kind.
 bool perform_file_step(const Step& step, int* result);
 
 }  // namespace truth

@@ -21,7 +21,7 @@ constexpr int kMaxHandlers = 4;
 const Step* g_handlers[kMaxHandlers];
 int g_handler_count = 0;
 
-// What the thread that forks makes: the slot of the child, the step, and the signals that its process handles.
+// The fork that this thread is making: the child's slot, the step, and the signals that its process handles.
 struct Making {
   int slot = -1;
   int step = -1;
@@ -76,7 +76,7 @@ int add_handlers(const Step& step) {
 
 std::string way_of(const Step& step) { return step.arguments.size() > 1 ? step.arguments[1] : "fork"; }
 
-// 0 in the child, as fork() does.
+// Returns 0 in the child, as fork() does.
 pid_t make_copy(const std::string& way) {
   int terminal = -1;
   if (way == "_Fork") return _Fork();
@@ -85,7 +85,7 @@ pid_t make_copy(const std::string& way) {
   return fork();
 }
 
-// This program, begun anew under a slot. The list holds what the words point to.
+// The command that starts this program again for a slot. The list holds the text that the words point to.
 struct Command {
   std::array<std::string, 3> numbers;
   std::array<char*, 7> words{};

@@ -5,11 +5,11 @@
 
 namespace truth {
 
-// False: it is no step of this kind. The child of `fork` comes back from it, too, as another thread: see Here. `exec`
-// does not return.
+// Returns false if the step is not of this kind. The child of `fork` returns from this function, too, as another
+// thread: see Here. `exec` does not return.
 bool perform_fork_step(int index, int* result);
 
-// The process that makes a daemon ends.
+// Whether the step makes a daemon. Then the process that made it ends.
 bool is_daemon(const Step& step);
 
 }  // namespace truth

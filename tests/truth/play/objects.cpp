@@ -73,7 +73,7 @@ bool has_descriptors(ObjectKind kind) {
          kind == ObjectKind::kTimerfd || kind == ObjectKind::kChannel;
 }
 
-// Only where it is needed: shared memory is something that a verdict may depend on.
+// Maps shared memory only if the scenario needs it, because a verdict may depend on shared memory.
 void map_shared(const Scenario& scenario) {
   if (std::none_of(scenario.objects.begin(), scenario.objects.end(),
                    [](const ObjectSpec& spec) { return spec.shared; }))

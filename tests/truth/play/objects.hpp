@@ -39,11 +39,11 @@ static_assert(sizeof(Object) == 64);
 
 void make_objects(const Scenario& scenario, Control& control, bool after_exec);
 void init_object(const ObjectSpec& spec, int index);
-// As a program does before it gives memory back; libc is not told of kinds that it does not wait for.
+// Does what a program does before it frees the memory. For kinds that libc never waits for, it calls nothing.
 void destroy_object(const ObjectSpec& spec, int index);
 Object& object_at(const Scenario& scenario, int index);
 
-// The file of an object that has one: a locked file, a FIFO.
+// The path of the file of an object that has one: a locked file, a FIFO.
 std::string path_of(const std::string& object);
 // Moves a descriptor to the number that the scenario has for it.
 void place(int fd, int number);

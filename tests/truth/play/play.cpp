@@ -1,5 +1,5 @@
 // truth_play SCENARIO CONTROL: plays a scenario. Its forced steps happen in the order in which they are written; then
-// all threads run free, and what blocks, blocks. CONTROL is a file that is made anew; the judge reads there how far
+// all threads run free, and what blocks, blocks. CONTROL is a file that the player creates; the judge reads there how far
 // each thread is. With SLOT PROCESS STEP it goes on after an exec.
 #include <fcntl.h>
 #include <sys/mman.h>

@@ -37,7 +37,7 @@ int signal_of(const std::string& name) {
   return numbers->at(name);
 }
 
-// What the process slot of this process is, for handlers: a thread's own number is not known to them.
+// The process slot of this process, for signal handlers: a handler does not know the number of its thread.
 int g_process_slot = 0;
 
 bool write_one(const ObjectSpec& spec, int index) {

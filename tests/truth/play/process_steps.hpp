@@ -6,7 +6,7 @@
 
 namespace truth {
 
-// False: it is no step of this kind. `exit`, `_exit` and `end` do not return.
+// Returns false if the step is not of this kind. `exit`, `_exit` and `end` do not return.
 bool perform_process_step(int index, int* result);
 
 void await_thread_end(const Slot& slot);

@@ -47,7 +47,7 @@ struct Scenario {
   std::vector<ObjectSpec> objects;
   std::vector<std::string> threads;  // "main" is the first
   std::vector<Step> steps;
-  int forced = 0;  // so many of the steps have a forced order
+  int forced = 0;  // the number of steps that have a forced order
 
   int thread_of(const std::string& name) const;
   int object_of(const std::string& name) const;

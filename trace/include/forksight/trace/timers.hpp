@@ -21,7 +21,7 @@ struct TimerRecord {
 };
 static_assert(sizeof(TimerRecord) == 32);
 
-// What the forking thread blocks, and so does the child. Written after its kFork, unless it is nothing.
+// The signals that the forking thread blocks; the child inherits them. Written after its kFork, if there are any.
 struct BlockedSignalsRecord {
   std::uint64_t fork;     // ref to kFork
   std::uint64_t signals;  // bit 0 is signal 1

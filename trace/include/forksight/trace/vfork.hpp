@@ -1,4 +1,4 @@
-// What children of vfork() did that they may not. Part of the trace format: see format.hpp.
+// Calls that a child of vfork() made and must not make. Part of the trace format: see format.hpp.
 #pragma once
 
 #include <cstdint>
