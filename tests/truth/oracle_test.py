@@ -251,6 +251,12 @@ class Oracle(unittest.TestCase):
             text = f"mutex m\n--\nmain lock m\nmain fork p {way}\nfree\np lock m\nmain wait p\n"
             self.assertTrue(truth_of(text).is_over())
 
+    def test_a_handler_of_a_program_without_the_shared_memory(self):
+        text = "sem s 0 shared\n--\nmain fork p{}\np handle usr1 post s\nfree\nmain swait s\np read stdin\n"
+        self.assertEqual(causes(text.format(""))["main"], "until signal")
+        with self.assertRaises(Undefined):
+            truth_of(text.format(" spawn"))
+
     def test_a_daemon(self):
         text = "mutex m\n--\nmain fork p\np create t\nt lock m\np fork d daemon\nfree\nd lock m\nmain wait p\nmain nap\n"
         self.assertEqual(causes(text), {"d": "orphan", "main": "until timer"})

@@ -90,7 +90,10 @@ class Machine:
         return [key[1] for key, value in state.items() if key[0] == "p" and value[1] == status]
 
     def store(self, state, thread, name):
-        process = state["t", thread][0]
+        return self.store_of(state, state["t", thread][0], name)
+
+    def store_of(self, state, process, name):
+        """Whose memory the object is in, for this process; "" for shared memory."""
         if not self.objects[name].shared:
             return process
         if ("noshared", process) in state:
@@ -205,13 +208,14 @@ class Machine:
             return
         action, name = handler
         if action == "post":
-            self.post(state, process if not self.objects[name].shared else "", name, None)
+            self.post(state, self.store_of(state, process, name), name, None)
         elif action == "write":
             self.put(state, process, name, 1)
         elif action == "set":
-            if ("m", process, name) not in state and not self.objects[name].shared:
+            store = self.store_of(state, process, name)
+            if ("m", store, name) not in state:
                 raise Undefined("what was destroyed is used")
-            state["m", process if not self.objects[name].shared else "", name] = 1
+            state["m", store, name] = 1
         for thread in self.live_threads(state, process):
             step, stage = self.step_of(state, thread), state["t", thread][2]
             if step and step.operation == "pause" and stage == "begun":  # a child in its handlers has another stage
