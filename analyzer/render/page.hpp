@@ -39,6 +39,8 @@ class Page {
   // Text from `indent` on, wrapped under itself.
   void paragraph(Style style, std::string_view text, std::size_t indent = 0);
   void blank() { out_ += '\n'; }
+  // A line that is never wrapped, and keeps its blanks: code.
+  void literal(std::string_view text, std::size_t indent);
   // "  Label       text", wrapped; further lines are indented under the text. `label` and `mark` are ours, and ASCII.
   void labelled(std::string_view label, std::string_view text);
   // "    mark text", wrapped under the text.
