@@ -99,6 +99,10 @@ def main():
     right = find_right()
     if right is None:
         return 77
+    # The files of another mount namespace and the sockets of another network are root's to see.
+    if right and way in ("rooted", "netted"):
+        print(f"skipped: {way}: from outside, only root can look into it")
+        return 77
     processes.become_reaper()
     with tempfile.TemporaryDirectory(prefix="forksight-why-") as folder:
         program = processes.Program(command(way, right, case["command"], folder), folder)
