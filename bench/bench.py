@@ -146,8 +146,24 @@ def parse():
     return options
 
 
+def name_for_preload(path, links):
+    """LD_PRELOAD ends a path at a blank and at a colon, and the loader replaces "$LIB": then through a link without these."""
+    if path is None or not set(path) & set(" :$"):
+        return path
+    link = Path(links, f"{len(os.listdir(links))}-{os.path.basename(path)}")
+    link.symlink_to(path)
+    return str(link)
+
+
 def main():
     options = parse()
+    with tempfile.TemporaryDirectory(prefix="forksight-bench-") as links:
+        options.shim, options.empty, options.portable = (name_for_preload(path, links)
+                                                         for path in (options.shim, options.empty, options.portable))
+        measure(options)
+
+
+def measure(options):
     groups = options.groups.split(",")
     results = Results()
     measures = selected(groups, options)

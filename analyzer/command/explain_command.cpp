@@ -1,18 +1,23 @@
 #include "command/explain_command.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <memory>
+#include <sstream>
 
 #include "command/exit_status.hpp"
 #include "command/formatter.hpp"
 #include "command/nearest.hpp"
 #include "command/output.hpp"
+#include "command/pager.hpp"
 #include "command/pages.hpp"
 #include "command/symptoms.hpp"
 #include "diagnose/rules.hpp"
+#include "render/markdown.hpp"
+#include "render/terminal.hpp"
 
 namespace forksight {
 namespace {
@@ -47,6 +52,8 @@ std::string list_all() {
          "you see.\n";
 }
 
+std::string lay_out(std::string_view page) { return render::render_markdown(page, render::options_for(STDOUT_FILENO)); }
+
 // The best page in full, the others by their titles.
 std::string tell(const Found& found) {
   constexpr std::size_t kMostInFull = 1;
@@ -54,7 +61,7 @@ std::string tell(const Found& found) {
   std::string text;
   for (std::size_t i = 0; i < found.symptoms.size(); ++i) {
     if (i == kMostInFull) text += "Also:\n\n";
-    text += i < kMostInFull ? fmt::format("{}\n\n{}\n\n", found.symptoms[i].title, found.symptoms[i].text)
+    text += i < kMostInFull ? fmt::format("{}\n", lay_out(fmt::format("## {}\n\n{}\n", found.symptoms[i].title, found.symptoms[i].text)))
                             : fmt::format("  {}\n", found.symptoms[i].title);
   }
   if (found.symptoms.size() > kMostInFull) text += "\n";
@@ -68,20 +75,32 @@ std::string tell(const Found& found) {
   return text;
 }
 
+// "a b" is looked for as it is; if no page has that, as two words.
+Found find_pages(const std::vector<std::string>& words) {
+  Found found = search_pages(words);
+  if (!found.symptoms.empty() || !found.hazards.empty()) return found;
+  std::vector<std::string> parts;
+  for (const std::string& word : words) {
+    std::istringstream stream(word);
+    for (std::string part; stream >> part;) parts.push_back(part);
+  }
+  return search_pages(parts);
+}
+
 ExitStatus search(const std::vector<std::string>& words) {
-  const Found found = search_pages(words);
+  const Found found = find_pages(words);
   if (found.symptoms.empty() && found.hazards.empty()) {
     say_error(fmt::format("{}: no page has all of these words; try fewer, or `forksight explain` for the list",
                           fmt::join(words, " ")));
     return ExitStatus::kUsage;
   }
-  return write_out(tell(found)) ? ExitStatus::kNothingFound : ExitStatus::kUnreadable;
+  return write_paged(tell(found)) ? ExitStatus::kNothingFound : ExitStatus::kUnreadable;
 }
 
 ExitStatus explain(const std::string& slug) {
-  if (slug.empty()) return write_out(list_all()) ? ExitStatus::kNothingFound : ExitStatus::kUnreadable;
+  if (slug.empty()) return write_paged(list_all()) ? ExitStatus::kNothingFound : ExitStatus::kUnreadable;
   for (const Page& page : hazard_pages()) {
-    if (slug == page.name) return write_out(page.text) ? ExitStatus::kNothingFound : ExitStatus::kUnreadable;
+    if (slug == page.name) return write_paged(lay_out(page.text)) ? ExitStatus::kNothingFound : ExitStatus::kUnreadable;
   }
   const std::vector<std::string> nearest = find_nearest_slugs(slug);
   say_error(nearest.empty() ? fmt::format("{}: no such hazard; `forksight explain` lists them", slug)

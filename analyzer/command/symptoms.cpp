@@ -17,27 +17,6 @@ std::string lower(std::string_view text) {
   return result;
 }
 
-// "[name](address)" becomes "name"; "**" is removed.
-std::string strip_markdown(std::string_view text) {
-  std::string result;
-  while (!text.empty()) {
-    if (text.starts_with("**")) {
-      text.remove_prefix(2);
-      continue;
-    }
-    const std::size_t middle = text.front() == '[' ? text.find("](") : std::string_view::npos;
-    const std::size_t end = middle == std::string_view::npos ? middle : text.find(')', middle);
-    if (end != std::string_view::npos && text.substr(0, middle).find('\n') == std::string_view::npos) {
-      result += text.substr(1, middle - 1);
-      text.remove_prefix(end + 1);
-      continue;
-    }
-    result += text.front();
-    text.remove_prefix(1);
-  }
-  return result;
-}
-
 // 0: a word is missing.
 std::size_t rank(std::string_view title, std::string_view text, const std::vector<std::string>& words) {
   std::size_t sum = 0;
@@ -70,7 +49,7 @@ std::vector<Symptom> read_symptoms(std::string_view page) {
     std::string_view body = page.substr(text, at == std::string_view::npos ? at : at - text);
     while (body.starts_with('\n')) body.remove_prefix(1);
     while (body.ends_with('\n')) body.remove_suffix(1);
-    symptoms.push_back({std::string(page.substr(title, text - title)), strip_markdown(body)});
+    symptoms.push_back({std::string(page.substr(title, text - title)), std::string(body)});
   }
   return symptoms;
 }

@@ -9,7 +9,7 @@ namespace forksight {
 
 struct Symptom {
   std::string title;  // what a user sees
-  std::string text;   // for a terminal: links are names, nothing is bold
+  std::string text;   // in Markdown, as on the page
 };
 
 // In the page's order: "## TITLE" begins a section.

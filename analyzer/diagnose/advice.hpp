@@ -1,13 +1,14 @@
-// Advice in the words of the framework whose worker hangs. One table serves all rules.
+// Advice in the words of the framework or language of the process that hangs. One table serves all rules.
 #pragma once
 
 #include "diagnose/finding.hpp"
 
 namespace forksight {
 
-// For a forked child that hangs on something that its fork broke, and whose stack or fork shows a framework of the
-// table. Puts two fixes in front of the others: which process to end now and what the framework then does, and how its
-// workers start without the broken state. Other findings stay as they are.
-void add_framework_advice(const model::Model& model, Finding& finding);
+// Puts two fixes in front of the others. The first says which process to end now, and what then happens to the other
+// processes and to the work. The second says how to avoid the hang, in the words of the first context of the table that a
+// stack shows. It is for a forked child that hangs on state that its fork broke, and for a child that writes to a full
+// pipe while its parent waits for its end.
+void add_advice(const model::Model& model, Finding& finding);
 
 }  // namespace forksight

@@ -95,6 +95,12 @@ void Page::paragraph(Style style, std::string_view text, std::size_t indent) {
   end_line();
 }
 
+void Page::literal(std::string_view text, std::size_t indent) {
+  pad(indent);
+  put(Style::kPlain, printable(text));
+  end_line();
+}
+
 void Page::labelled(std::string_view label, std::string_view text) {
   if (!label.empty()) {
     pad(2);

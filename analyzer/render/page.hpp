@@ -40,6 +40,8 @@ class Page {
   // Text that begins at column `indent`; further lines begin there, too.
   void paragraph(Style style, std::string_view text, std::size_t indent = 0);
   void blank() { out_ += '\n'; }
+  // A line of code: it is never wrapped, and keeps its blanks.
+  void literal(std::string_view text, std::size_t indent);
   // "  Label       text", wrapped; further lines are indented under the text. `label` and `mark` are texts of
   // forksight, in ASCII.
   void labelled(std::string_view label, std::string_view text);

@@ -42,12 +42,14 @@ def in_tiny_tmpfs(scene_arguments):
     """Again, inside of a mount namespace with 64 KiB of tmpfs."""
     script = 'mount -t tmpfs -o size=64k none "$1" && shift && exec "$@"'
     with tempfile.TemporaryDirectory() as folder:
-        probe = subprocess.run(["unshare", "--mount", "sh", "-c", script, "sh", folder, "true"], stderr=subprocess.PIPE, text=True)
-        if probe.returncode != 0:
-            print(f"skipped: no mount namespace here: {probe.stderr.strip()}")
-            return 77
-        command = ["unshare", "--mount", "sh", "-c", script, "sh", folder, sys.executable, __file__, f"tmpfs:{folder}", *scene_arguments]
-        return subprocess.run(command).returncode
+        # Root makes one by its own right, another user within a user namespace.
+        for right in ([], ["--user", "--map-root-user"]):
+            mounted = ["unshare", *right, "--mount", "sh", "-c", script, "sh", folder]
+            probe = subprocess.run([*mounted, "true"], stderr=subprocess.PIPE, text=True)
+            if probe.returncode == 0:
+                return subprocess.run([*mounted, sys.executable, __file__, f"tmpfs:{folder}", *scene_arguments]).returncode
+        print(f"skipped: no mount namespace here: {probe.stderr.strip()}")
+        return 77
 
 
 def main():
@@ -80,7 +82,7 @@ def main():
             print(f"the bare probe ended with {bare[0]}: {bare[2]}")
             return 1
         under = run(probe, library, out, preload, arguments, limit)
-        if scene == "plain" and not any(name.endswith(".fstrace") for name in os.listdir(folder)) and "forksight" in library:
+        if scene == "plain" and not any(name.endswith(".fstrace") for name in os.listdir(folder)) and "forksight" in os.path.basename(library):
             print("no trace was written: the probe did not run under the shim")
             return 1
         return compare(bare, under)

@@ -3,6 +3,7 @@ it ends, what it exits with."""
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -108,12 +109,12 @@ class Job(unittest.TestCase):
         self.assertIn("CERTAIN HANG: orphaned-mutex", failure.text)
 
     def test_the_status_of_a_command_that_noticed_is_its_own(self):
-        err = self.ci("--timeout", "5s", "--", "sh", "-c", f"{HAZARD} hang; exit 7", status=7)
+        err = self.ci("--timeout", "5s", "--", "sh", "-c", f"{shlex.quote(HAZARD)} hang; exit 7", status=7)
         self.assertIn("these processes can never go on; forksight ends them", err)
 
     def test_a_hang_that_follows_another_is_told_too(self):
         (self.folder / "deadlock.py").write_text(DEADLOCK)
-        script = f"{HAZARD} hang; exec {sys.executable} deadlock.py"
+        script = f"{shlex.quote(HAZARD)} hang; exec {shlex.quote(sys.executable)} deadlock.py"
         err = self.ci("--timeout", "8s", "--junit", "junit.xml", "--", "sh", "-c", script, status=124)
         self.assertLess(err.index("CERTAIN HANG: orphaned-mutex"), err.index("LIKELY HANG, cause unknown: deadlock"))
         self.assertNotIn("withdrawn", err)
@@ -124,7 +125,7 @@ class Job(unittest.TestCase):
 
     def test_a_command_that_leaves_a_hung_child_behind_did_not_succeed(self):
         for status, told in ((0, 124), (4, 4)):
-            err = self.ci("--timeout", "50s", "--", "sh", "-c", f"{HAZARD} orphan; exit {status}", status=told)
+            err = self.ci("--timeout", "50s", "--", "sh", "-c", f"{shlex.quote(HAZARD)} orphan; exit {status}", status=told)
             self.assertIn("CERTAIN HANG: orphaned-mutex", err)
             child = re.search(r"these processes can never go on; forksight ends them: (\d+) \(run_hazard\)\n", err)
             self.assertTrue(child, err)
@@ -196,7 +197,7 @@ class Job(unittest.TestCase):
 
     def test_an_orphan_that_hangs_is_explained(self):
         # The shell that started it has ended, and its environment is gone.
-        script = f"( env -i {FIXTURE} dead >/dev/null & ); sleep 600"
+        script = f"( env -i {shlex.quote(FIXTURE)} dead >/dev/null & ); sleep 600"
         err = self.ci("--timeout", "6s", "--no-preload", "--", "sh", "-c", script, status=124)
         self.assertIn("CERTAIN HANG, cause unknown: deadlock", err)
         dead = re.search(r"can never go on; forksight ends them: (\d+) \(run_fixture\)\n", err)

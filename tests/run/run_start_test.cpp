@@ -110,8 +110,8 @@ TEST_F(RunCommand, ForksightMayLieInAFolderThatLdPreloadCannotName) {
 }
 
 TEST_F(RunCommand, CmdStartsAsItWouldAlone) {
-  const Words alone{"sh", "-c", std::string(kFixture) + " describe-start"};
-  const Words watched{"sh", "-c", std::string(FORKSIGHT_COMMAND) + " run -q -- " + kFixture + " describe-start"};
+  const Words alone{"sh", "-c", "\"$0\" describe-start", kFixture};
+  const Words watched{"sh", "-c", "\"$1\" run -q -- \"$0\" describe-start", kFixture, FORKSIGHT_COMMAND};
   EXPECT_EQ(execute(watched).output, execute(alone).output);
   const Words ignoring{kFixture, "ignore-children", FORKSIGHT_COMMAND, "run", "-q",
                        "--",     kFixture,          "describe-start",  "3"};
@@ -121,8 +121,7 @@ TEST_F(RunCommand, CmdStartsAsItWouldAlone) {
 }
 
 TEST_F(RunCommand, StandardInputIsCmds) {
-  const Outcome outcome =
-      execute({"sh", "-c", std::string("printf 'a\\nb' | ") + FORKSIGHT_COMMAND + " run -q -- cat"});
+  const Outcome outcome = execute({"sh", "-c", "printf 'a\\nb' | \"$0\" run -q -- cat", FORKSIGHT_COMMAND});
   EXPECT_EQ(outcome.output, "a\nb");
 }
 

@@ -232,7 +232,8 @@ void add_fixes(Story story, const Sleepers& sleepers, Finding& finding) {
   if (has("cond")) {
     finding.fixes.push_back(
         {"Wait for a condition variable in a loop that checks the state itself, and set that state under the same "
-         "mutex: a signal that comes before the wait is lost."});
+         "mutex: a signal that comes before the wait is lost.",
+         true});
   }
   if (has("sem_wait") || has("semaphore")) {
     finding.fixes.push_back(
@@ -240,17 +241,20 @@ void add_fixes(Story story, const Sleepers& sleepers, Finding& finding) {
          "owner."});
   }
   if (story == Story::kTask) {
-    finding.fixes.push_back({"A task must not wait for a task of its own pool: run it itself, or hand its future on."});
+    finding.fixes.push_back(
+        {"A task must not wait for a task of its own pool: run it itself, or hand its future on.", true});
   }
   if (story == Story::kPromise) {
     finding.fixes.push_back(
         {"Set a value or an exception on each way out of the code that should set it: set_exception() in a catch, or a "
-         "std::packaged_task, which does so by itself."});
+         "std::packaged_task, which does so by itself.",
+         true});
   }
   if (story == Story::kBarrier) {
     finding.fixes.push_back(
         {"Make the barrier for as many threads as arrive at it: count the threads that were started, and let a thread "
-         "that gives up arrive all the same (std::barrier::arrive_and_drop())."});
+         "that gives up arrive all the same (std::barrier::arrive_and_drop()).",
+         true});
   }
   finding.fixes.push_back(
       {"Release what others need before waiting for them. Wait with a time limit, and treat its end as an error."});

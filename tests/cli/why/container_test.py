@@ -121,6 +121,10 @@ def main():
         if not can_map():
             return 77
         right = []
+    # The files of another mount namespace and the sockets of another network can be seen by root only.
+    if right and way in ("rooted", "netted"):
+        print(f"skipped: {way}: from outside, only root can look into it")
+        return 77
     processes.become_reaper()
     with tempfile.TemporaryDirectory(prefix="forksight-why-") as folder:
         program = processes.Program(command(way, right, case["command"], folder), folder)

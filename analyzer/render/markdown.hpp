@@ -1,0 +1,16 @@
+// A page of the documentation, laid out for a terminal.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "render/page.hpp"
+
+namespace forksight::render {
+
+// Reads what the pages use of Markdown: headings, paragraphs, lists, blocks of code, tables, bold words and links. Text is
+// wrapped, and code is not. A row of a table becomes an item: its first cell, then each further cell below the name of its column.
+// A link becomes its text.
+std::string render_markdown(std::string_view text, const Paper& paper);
+
+}  // namespace forksight::render

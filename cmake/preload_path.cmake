@@ -1,0 +1,29 @@
+# Tests put libraries of the build into LD_PRELOAD. It ends a path at a blank and at a colon, and the loader
+# replaces "$LIB" in it. If the build's folder has such a name, a link to that folder is made where paths have none of these, and
+# libraries are named through it. The link stays, as the build does.
+set(FORKSIGHT_PRELOAD_FOLDER ${PROJECT_BINARY_DIR})
+if(PROJECT_BINARY_DIR MATCHES "[ :$]")
+  string(MD5 name ${PROJECT_BINARY_DIR})
+  unset(FORKSIGHT_PRELOAD_FOLDER)
+  foreach(place "$ENV{XDG_CACHE_HOME}" "$ENV{HOME}/.cache" "$ENV{TMPDIR}" "/tmp")
+    if(place MATCHES "^/[^ :$]+$" AND NOT place STREQUAL "/.cache")
+      file(MAKE_DIRECTORY ${place}/forksight-builds)
+      file(CREATE_LINK ${PROJECT_BINARY_DIR} ${place}/forksight-builds/${name} RESULT failure SYMBOLIC)
+      if(NOT failure)
+        set(FORKSIGHT_PRELOAD_FOLDER ${place}/forksight-builds/${name})
+        break()
+      endif()
+    endif()
+  endforeach()
+  if(NOT FORKSIGHT_PRELOAD_FOLDER)
+    message(FATAL_ERROR "LD_PRELOAD cannot name a path with a blank, a colon or a dollar sign, as ${PROJECT_BINARY_DIR} has, and no link to it "
+      "can be made in the cache of this user nor in /tmp: build in another folder, or without tests (FORKSIGHT_BUILD_TESTS=OFF)")
+  endif()
+endif()
+
+# forksight_preload_path(VARIABLE TARGET): the path of that library, as LD_PRELOAD can name it.
+function(forksight_preload_path variable target)
+  set(${variable} "${FORKSIGHT_PRELOAD_FOLDER}/$<PATH:RELATIVE_PATH,$<TARGET_FILE:${target}>,${PROJECT_BINARY_DIR}>" PARENT_SCOPE)
+endfunction()
+
+forksight_preload_path(FORKSIGHT_SHIM forksight_preload)
