@@ -46,6 +46,7 @@ struct feeder_forks {
     for (feeder* const one : feeders) {
       one->state_->mutex.unlock();
       new (&one->state_->changed) std::condition_variable;
+      new (&one->state_->ended) std::condition_variable;
     }
     mutex.unlock();
   }
@@ -82,9 +83,10 @@ result<void> feeder::put(const void* data, std::size_t bytes) {
     why.text = "an earlier message could not be sent: " + why.text;
     return why;
   }
-  if (!thread_.joinable()) {
+  if (!state_->has_started) {
     try {
       thread_ = std::thread([this] { run(); });
+      state_->has_started = true;
     } catch (const std::system_error& why) {
       return failed_call(why.code().value(), "queue: its feeder thread");
     }
@@ -95,13 +97,17 @@ result<void> feeder::put(const void* data, std::size_t bytes) {
   return {};
 }
 
+// By any number of threads at once: one of them joins the thread, all of them wait until it has sent its list.
 void feeder::close() {
+  std::thread mine;
   {
-    const std::lock_guard<std::mutex> guard(state_->mutex);
+    std::unique_lock<std::mutex> lock(state_->mutex);
     state_->is_closing = true;
     state_->changed.notify_one();
+    state_->ended.wait(lock, [&] { return !state_->has_started || state_->has_ended; });
+    mine = std::move(thread_);
   }
-  if (thread_.joinable()) thread_.join();
+  if (mine.joinable()) mine.join();
 }
 
 void feeder::run() {
@@ -114,7 +120,11 @@ void feeder::run() {
     {
       std::unique_lock<std::mutex> lock(state_->mutex);
       state_->changed.wait(lock, [&] { return state_->is_closing || !state_->list.empty(); });
-      if (state_->list.empty()) return;
+      if (state_->list.empty()) {
+        state_->has_ended = true;
+        state_->ended.notify_all();
+        return;
+      }
       next = std::move(state_->list.front());
       state_->list.pop_front();
     }

@@ -36,10 +36,12 @@ class feeder {
   // On the heap, as are those of CPython's queue: a child of fork() must not destroy what its thread waits on.
   struct state {
     std::mutex mutex;
-    std::condition_variable changed;
+    std::condition_variable changed;  // for the feeder
+    std::condition_variable ended;    // for those that close it
     std::deque<std::vector<char>> list;
     std::optional<error> failed;
     bool is_closing = false;
+    bool has_started = false, has_ended = false;  // the thread
   };
   std::shared_ptr<core> core_;
   std::unique_ptr<state> state_;

@@ -319,6 +319,19 @@ TEST(Queue, ManyThreadsOfOneHandleWaitAtOnce) {
   EXPECT_EQ(received, 2000);
 }
 
+TEST(Queue, TwoThreadsMayCloseOneFeeder) {
+  options wanted = small();
+  wanted.f = feed::thread;
+  for (int i = 0; i < 50; ++i) {
+    queue q = make(wanted);
+    for (int k = 0; k < 4; ++k) ASSERT_TRUE(q.send_copy("x", 1));
+    std::thread other([&] { q.close_producer(); });
+    q.close_producer();
+    other.join();
+    EXPECT_EQ(q.inspect().queued, 4u);
+  }
+}
+
 TEST(Queue, AFullTableSaysSo) {
   options wanted = small();
   wanted.max_participants = 2;
