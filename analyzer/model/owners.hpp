@@ -7,12 +7,13 @@
 namespace forksight::model {
 
 struct Fork;
+struct Stack;
 struct Thread;
 struct ThreadPool;
 enum class PoolState;
 
 enum class Owner {
-#define FORKSIGHT_OWNER(id, key, name, libraries, starts, fate, measured, fix) id,
+#define FORKSIGHT_OWNER(id, key, name, libraries, starts, frames, fate, measured, fix) id,
 #include "model/owners.def"
   kUnknown,  // a thread of the program's own, or of a library that is not in the table
 };
@@ -25,6 +26,7 @@ struct OwnerInfo {
   const char* name;
   const char* libraries;
   const char* starts;
+  const char* frames;
   OwnerFate fate;
   const char* measured;
   const char* fix;
@@ -33,8 +35,9 @@ struct OwnerInfo {
 std::span<const OwnerInfo> all_owners();  // without kUnknown
 const OwnerInfo& info_of(Owner owner);    // of kUnknown, too
 
-// By start routine, its library, and the stack that made the thread.
+// By start routine, its library, the stack that made the thread, and what the thread is inside of.
 Owner find_owner(const Thread& thread);
+Owner find_owner(const Thread& thread, const Stack& runs);
 // By the library alone.
 Owner find_owner_of_library(std::string_view path);
 // The library whose thread it is: that of the start routine, or of the maker where that one is a general one.
