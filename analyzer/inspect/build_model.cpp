@@ -189,7 +189,7 @@ void Builder::add_threads(std::size_t subject) {
       facts.stack = scene_.stacks_of(subject).of(from);
     }
     python_.note(subject, from, facts.call);
-    thread.owner = model::find_owner(thread);
+    thread.owner = model::find_owner(thread, facts.stack);
     scene_.model.threads.push_back(std::move(thread));
     scene_.add_facts(subject, from.tid, std::move(facts));
   }

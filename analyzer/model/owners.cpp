@@ -2,6 +2,7 @@
 
 #include <fnmatch.h>
 
+#include <algorithm>
 #include <array>
 #include <string>
 
@@ -13,14 +14,15 @@ namespace forksight::model {
 namespace {
 
 constexpr std::array kOwners{
-#define FORKSIGHT_OWNER(id, key, name, libraries, starts, fate, measured, fix) \
-  OwnerInfo{Owner::id, key, name, libraries, starts, OwnerFate::fate, measured, fix},
+#define FORKSIGHT_OWNER(id, key, name, libraries, starts, frames, fate, measured, fix) \
+  OwnerInfo{Owner::id, key, name, libraries, starts, frames, OwnerFate::fate, measured, fix},
 #include "model/owners.def"
 };
 
 constexpr OwnerInfo kNobody{Owner::kUnknown,
                             "unknown",
                             "the program",
+                            "",
                             "",
                             "",
                             OwnerFate::kLost,
@@ -48,6 +50,13 @@ bool matches(std::string_view patterns, std::string_view text) {
 
 bool is_general(std::string_view path) { return matches(kGeneral, base_name(path)); }
 
+Owner find_owner_of_function(const std::string& function) {
+  for (const OwnerInfo& info : kOwners) {
+    if (matches(info.frames, function)) return info.owner;
+  }
+  return Owner::kUnknown;
+}
+
 }  // namespace
 
 std::span<const OwnerInfo> all_owners() { return kOwners; }
@@ -73,11 +82,29 @@ Owner find_owner_of_library(std::string_view path) {
   return Owner::kUnknown;
 }
 
-Owner find_owner(const Thread& thread) {
+Owner find_owner(const Thread& thread) { return find_owner(thread, {}); }
+
+Owner find_owner(const Thread& thread, const Stack& runs) {
   const std::string_view library = base_name(find_owning_library(thread));
   for (const OwnerInfo& info : kOwners) {
-    if (matches(info.libraries, library) || matches(info.starts, thread.start_routine)) return info.owner;
+    const bool is_it = matches(info.libraries, library) || matches(info.starts, thread.start_routine);
+    if (is_it && info.owner != Owner::kStdThread) return info.owner;
   }
+  // The stack of the creation is searched from the inside: the maker calls what makes threads. The stack of the thread is
+  // searched from the outside: the loop of a worker calls its work.
+  for (const Frame& frame : thread.created_at.frames) {
+    if (const Owner owner = find_owner_of_function(frame.function); owner != Owner::kUnknown) return owner;
+  }
+  for (auto frame = runs.frames.rbegin(); frame != runs.frames.rend(); ++frame) {
+    if (const Owner owner = find_owner_of_function(frame->function); owner != Owner::kUnknown) return owner;
+  }
+  if (is_general(thread.start_library) && thread.created_at.frames.empty()) {
+    const auto outer = std::find_if_not(runs.frames.rbegin(), runs.frames.rend(),
+                                        [](const Frame& frame) { return is_general(frame.module); });
+    const Owner owner = outer == runs.frames.rend() ? Owner::kUnknown : find_owner_of_library(outer->module);
+    if (owner != Owner::kUnknown) return owner;
+  }
+  if (matches(info_of(Owner::kStdThread).starts, thread.start_routine)) return Owner::kStdThread;
   // The stack of its creation has no line: then it belongs to the library with the general start routine.
   return find_owner_of_library(thread.start_library);
 }

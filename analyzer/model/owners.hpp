@@ -7,12 +7,13 @@
 namespace forksight::model {
 
 struct Fork;
+struct Stack;
 struct Thread;
 struct ThreadPool;
 enum class PoolState;
 
 enum class Owner {
-#define FORKSIGHT_OWNER(id, key, name, libraries, starts, fate, measured, fix) id,
+#define FORKSIGHT_OWNER(id, key, name, libraries, starts, frames, fate, measured, fix) id,
 #include "model/owners.def"
   kUnknown,  // a thread of the program itself, or of a library that is not in the table
 };
@@ -25,6 +26,7 @@ struct OwnerInfo {
   const char* name;
   const char* libraries;
   const char* starts;
+  const char* frames;
   OwnerFate fate;
   const char* measured;
   const char* fix;
@@ -33,8 +35,10 @@ struct OwnerInfo {
 std::span<const OwnerInfo> all_owners();  // without kUnknown
 const OwnerInfo& info_of(Owner owner);    // also for kUnknown
 
-// By start routine, its library, and the stack that made the thread.
+// By start routine, its library, the stack that made the thread, and what the thread is inside of.
 Owner find_owner(const Thread& thread);
+// The same, with the stack of the thread now.
+Owner find_owner(const Thread& thread, const Stack& runs);
 // By the library only.
 Owner find_owner_of_library(std::string_view path);
 // True for a BLAS whose OpenMP builds wait for the other threads of a parallel region in a loop of their own.

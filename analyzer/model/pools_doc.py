@@ -15,7 +15,8 @@ owner, add a line to that file.
 A thread belongs to the library that has its start routine. These are general libraries:
 {general}.
 If the start routine is in one of them, the thread belongs to the innermost other library on the stack that made the
-thread. The first line that matches counts. A thread that matches no line is `unknown`: it is the program's own.
+thread. A library that is compiled into the program is known by its functions: on the stack that made the thread, or on the
+thread's own. The first line that matches counts. A thread that matches no line is `unknown`: it is the program's own.
 
 In the JSON report, every fork (`forks[].thread_pools`) lists the pools that the process had. It gives their threads at
 two times: when `fork()` was entered, and when all prepare handlers had run. A pool has one of these states:
@@ -26,8 +27,8 @@ two times: when `fork()` was entered, and when all prepare handlers had run. A p
 | `rebuilds` | not in the child, and its library makes it anew there |
 | `lost` | not in the child, but the child's copy of the library's memory says that the pool is there |
 
-| owner | what it is | library | or start routine | what its library does about a fork | known from | what to do |
-|---|---|---|---|---|---|---|
+| owner | what it is | library | or start routine | or a function on its stack | what its library does about a fork | known from | what to do |
+|---|---|---|---|---|---|---|---|
 """
 
 FATES = {
@@ -62,8 +63,9 @@ def page(definition):
         text = file.read()
     general = " or ".join(patterns(arguments[0]) for arguments in entries(text, "FORKSIGHT_GENERAL"))
     rows = []
-    for _, key, name, libraries, starts, fate, measured, fix in entries(text, "FORKSIGHT_OWNER"):
-        rows.append(f"| `{key}` | {name} | {patterns(libraries)} | {patterns(starts)} | {FATES[fate]} | {measured} | {fix} |")
+    for _, key, name, libraries, starts, frames, fate, measured, fix in entries(text, "FORKSIGHT_OWNER"):
+        columns = (f"`{key}`", name, patterns(libraries), patterns(starts), patterns(frames), FATES[fate], measured, fix)
+        rows.append("| " + " | ".join(columns) + " |")
     return HEAD.format(general=general) + "\n".join(rows) + "\n"
 
 

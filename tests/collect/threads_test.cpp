@@ -46,6 +46,35 @@ TEST(Owners, OfGeneralStartRoutinesAreWhoMadeThem) {
   EXPECT_EQ(find_owning_library(thread), "/opt/app/app");
 }
 
+// What is compiled into the program has no library of its own.
+TEST(Owners, AreKnownByWhatMakesTheirThreads) {
+  model::Thread thread = thread_of("/opt/app/app", "std::sys::thread::unix::{impl#2}::new::thread_start");
+  thread.created_at = test::make_stack({"std::thread::Builder::spawn_unchecked app", "rayon_core::registry::Registry::new app",
+                                        "tokio::runtime::blocking::pool::Inner::run app", "main app"});
+  EXPECT_EQ(find_owner(thread), Owner::kRayon) << "the innermost one called what makes threads";
+  thread.created_at = test::make_stack({"std::thread::Builder::spawn_unchecked app", "app::start app"});
+  EXPECT_EQ(find_owner(thread), Owner::kUnknown);
+  thread = thread_of("/usr/lib/libstdc++.so.6", "execute_native_thread_routine");
+  thread.created_at = test::make_stack(
+      {"std::thread::thread libstdc++.so.6", "Eigen::StlThreadEnvironment::EnvThread::EnvThread app", "main app.c:3"});
+  EXPECT_EQ(find_owner(thread), Owner::kEigen);
+}
+
+TEST(Owners, AreKnownByWhatTheirThreadsAreInsideOf) {
+  const model::Thread rust = thread_of("/opt/app/app", "std::sys::thread::unix::{impl#2}::new::thread_start");
+  const model::Stack worker = test::make_stack({"app::work app", "rayon_core::registry::Registry::in_worker app",
+                                                "tokio::runtime::scheduler::multi_thread::worker::run app",
+                                                "std::sys::thread::unix::{impl#2}::new::thread_start app"});
+  EXPECT_EQ(find_owner(rust, worker), Owner::kTokio) << "a worker of tokio, which calls rayon";
+  const model::Stack user = test::make_stack({"tokio::runtime::runtime::Runtime::block_on app", "app::main_loop app"});
+  EXPECT_EQ(find_owner(rust, user), Owner::kUnknown) << "a thread of the program's own, which calls tokio";
+  const model::Thread cpp = thread_of("/usr/lib/libstdc++.so.6", "execute_native_thread_routine");
+  EXPECT_EQ(find_owner(cpp, test::make_stack({"work app", "arrow::Loop libarrow.so.1400", "execute_native_thread_routine libstdc++.so.6"})),
+            Owner::kArrow);
+  EXPECT_EQ(find_owner(cpp, test::make_stack({"arrow::Loop libarrow.so.1400", "work app", "execute_native_thread_routine libstdc++.so.6"})),
+            Owner::kStdThread) << "a thread of the program's own, which calls Arrow";
+}
+
 TEST(Owners, HaveKeysOfTheirOwn) {
   std::set<std::string> keys{model::info_of(Owner::kUnknown).key};
   for (const model::OwnerInfo& info : model::all_owners()) {
