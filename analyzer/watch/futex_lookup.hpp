@@ -28,6 +28,8 @@ class FutexLookup {
   // or the page was mapped anew: then somebody else can end it. Only of a wait without the PRIVATE flag: with it no
   // other process can.
   bool may_have_moved(const proc::ThreadSample& thread) const;
+  // A CPython interpreter is mapped: its program or its library. `tid`: any thread that lives.
+  bool has_python(std::int32_t tid);
   // Of a word in shared memory; nullopt: what it is shared by has no identity.
   std::optional<proc::SharedPlace> find_shared(const proc::ThreadSample& thread);
 

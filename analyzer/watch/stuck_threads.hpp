@@ -25,11 +25,16 @@ struct StuckThreads {
   std::vector<WaitFacts> facts;  // parallel
   bool are_all = false;          // the process has no thread beside these
   bool empty() const { return threads.empty(); }
+  bool has_gil() const;          // one of them waits for a GIL
 };
 
 // Pure. Which of all threads of a process, at one instant, are in such a ring or behind one. Parallel to `threads`.
 std::vector<bool> find_rings(std::int32_t pid, const std::vector<proc::ThreadSample>& threads,
                              const std::vector<WaitFacts>& facts);
+
+// Threads that were found to be stuck, some of them in a wait for a GIL, are so still. Those need not be seen in that wait,
+// in which they do not stay: as long as the others have not run, nobody has given the GIL back.
+bool are_still_stuck(std::int32_t pid, const StuckThreads& stuck);
 
 // Reads only. A process whose threads wait for nothing of that kind costs two small reads a thread.
 StuckThreads find_stuck_threads(std::int32_t pid);

@@ -20,6 +20,7 @@
 #include "watch/evidence.hpp"
 #include "watch/proof.hpp"
 #include "watch/spin.hpp"
+#include "watch/stuck_threads.hpp"
 #include "watch/thread_graph.hpp"
 #include "watch/tree.hpp"
 #include "watch/unheard_signals.hpp"
@@ -142,6 +143,7 @@ class Supervisor {
   std::vector<StalledCall> calls_;
   UnheardSignals unheard_;
   std::map<proc::ProcessKey, Verdict> partly_;  // as of the latest search for them
+  std::map<proc::ProcessKey, StuckThreads> gil_rings_;  // the threads of those of `partly_` that wait for a GIL
   Clock::time_point next_search_{};
   std::map<proc::ProcessKey, std::string> unreadable_;  // program
   std::map<std::int32_t, OwnSignal> own_signals_;       // by pid
