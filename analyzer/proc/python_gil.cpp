@@ -81,18 +81,19 @@ std::optional<GilWait> find_gil_wait(const Syscall& call, abi::Version libc, con
   return std::nullopt;
 }
 
+bool is_python_file(std::string_view path) {
+  const std::string_view name = path.substr(path.rfind('/') + 1);
+  return name.starts_with("python") || name.starts_with("libpython");
+}
+
 bool is_data_of_python(const std::vector<Mapping>& mappings, std::uint64_t address) {
-  const auto is_interpreter = [](std::string_view path) {
-    const std::string_view name = path.substr(path.rfind('/') + 1);
-    return name.starts_with("python") || name.starts_with("libpython");
-  };
   for (std::size_t i = 0; i < mappings.size(); ++i) {
     const Mapping& mapping = mappings[i];
     if (address < mapping.start || address >= mapping.end) continue;
     // Of its zeroes the part beyond the file is an anonymous mapping.
     const bool follows =
-        i > 0 && mapping.path.empty() && mappings[i - 1].end == mapping.start && is_interpreter(mappings[i - 1].path);
-    return mapping.writable && !mapping.shared && (follows || is_interpreter(mapping.path));
+        i > 0 && mapping.path.empty() && mappings[i - 1].end == mapping.start && is_python_file(mappings[i - 1].path);
+    return mapping.writable && !mapping.shared && (follows || is_python_file(mapping.path));
   }
   return false;
 }

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "forksight/abi/glibc.hpp"
@@ -27,6 +28,9 @@ bool is_timed_private_wait(const Syscall& call);
 // Pure. What a thread in this call waits for; nullopt: it does not wait for a GIL, nobody has that, or its layout is not
 // the one of CPython 3.9 to 3.15.
 std::optional<GilWait> find_gil_wait(const Syscall& call, abi::Version libc, const ReadWord& read);
+
+// By its name: a program python3, or libpython3.
+bool is_python_file(std::string_view path);
 
 // The variables of a CPython interpreter are there: of a program python3 or of libpython3.
 bool is_data_of_python(const std::vector<Mapping>& mappings, std::uint64_t address);

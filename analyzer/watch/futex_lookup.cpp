@@ -2,6 +2,7 @@
 
 #include <linux/futex.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "proc/futex_word.hpp"
@@ -109,6 +110,10 @@ WaitFacts FutexLookup::look_up(const proc::ThreadSample& thread) {
   }
   if (facts.mapping == WordMapping::kPrivate) name_wakers(pid_, target, facts);
   return facts;
+}
+
+bool FutexLookup::has_python(std::int32_t tid) {
+  return std::ranges::any_of(mappings(tid), [](const proc::Mapping& one) { return proc::is_python_file(one.path); });
 }
 
 void FutexLookup::look_up_gil(const proc::ThreadSample& thread, WaitFacts& facts) {

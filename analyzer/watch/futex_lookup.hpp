@@ -29,6 +29,8 @@ class FutexLookup {
   // (FUTEX_CMP_REQUEUE), or the page was mapped anew: then another process may be able to end it. Only for waits
   // without the PRIVATE flag; with the flag no other process can.
   bool may_have_moved(const proc::ThreadSample& thread) const;
+  // True if a CPython interpreter is mapped: its program or its library. `tid`: any living thread.
+  bool has_python(std::int32_t tid);
   // For a word in shared memory; nullopt: the shared object cannot be identified.
   std::optional<proc::SharedPlace> find_shared(const proc::ThreadSample& thread);
 

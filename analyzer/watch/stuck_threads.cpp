@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <set>
 #include <thread>
 #include <utility>
 
@@ -77,7 +78,44 @@ bool is_abandoned(FutexLookup& lookup, const proc::ThreadSample& thread, const W
   return mappers && proc::are_in_namespace_of(thread.tid, *mappers);
 }
 
+// A thread that has what another one waits for, and looks awake. Who waits for a GIL does so, too, each time that it wakes
+// up: so it is looked at again for a while.
+void await_wait_for_gil(std::int32_t pid, FutexLookup& lookup, proc::Round& round, std::vector<WaitFacts>& facts) {
+  constexpr int kLooks = 20;
+  constexpr std::chrono::milliseconds kBetween{5};
+  std::set<std::int32_t> owners;
+  for (const WaitFacts& one : facts) {
+    if (has_one_waker(one) && !one.wakers.empty()) owners.insert(one.wakers.front().tid);
+  }
+  for (std::size_t index = 0; index < round.threads.size(); ++index) {
+    proc::ThreadSample& thread = round.threads[index];
+    const bool is_awake = proc::classify(thread).kind == proc::WaitClass::kAwakable;
+    if (!is_awake || is_wait_for_gil(facts[index]) || !owners.contains(thread.tid)) continue;
+    for (int look = 0; look < kLooks && !is_wait_for_gil(facts[index]); ++look) {
+      std::this_thread::sleep_for(kBetween);
+      bool refused = false;
+      auto again = proc::sample_thread(pid, thread.tid, refused);
+      if (!again || again->ended()) break;
+      if (!proc::is_timed_private_wait(again->call)) continue;
+      facts[index] = lookup.look_up(*again);
+      thread = std::move(*again);
+    }
+  }
+}
+
 }  // namespace
+
+bool StuckThreads::has_gil() const { return std::ranges::any_of(facts, is_wait_for_gil); }
+
+bool are_still_stuck(std::int32_t pid, const StuckThreads& stuck) {
+  for (std::size_t index = 0; index < stuck.threads.size(); ++index) {
+    bool refused = false;
+    const auto now = proc::sample_thread(pid, stuck.threads[index].tid, refused);
+    if (!now || now->ended()) return false;
+    if (!is_wait_for_gil(stuck.facts[index]) && !is_unchanged(stuck.threads[index], *now)) return false;
+  }
+  return true;
+}
 
 std::vector<bool> find_rings(std::int32_t pid, const std::vector<proc::ThreadSample>& threads,
                              const std::vector<WaitFacts>& facts) {
@@ -95,7 +133,7 @@ std::vector<bool> find_rings(std::int32_t pid, const std::vector<proc::ThreadSam
 StuckThreads find_stuck_threads(std::int32_t pid) {
   StuckThreads stuck;
   bool refused = false;
-  const auto round = proc::sample_round(pid, refused);
+  auto round = proc::sample_round(pid, refused);
   if (!round) return stuck;
   FutexLookup lookup(pid);
   std::vector<WaitFacts> facts(round->threads.size());
@@ -108,6 +146,7 @@ StuckThreads find_stuck_threads(std::int32_t pid) {
   for (std::size_t index = 0; index < round->threads.size(); ++index) {
     if (proc::is_timed_private_wait(round->threads[index].call)) facts[index] = lookup.look_up(round->threads[index]);
   }
+  if (lookup.has_python(pid)) await_wait_for_gil(pid, lookup, *round, facts);
   std::vector<bool> in_ring = find_rings(pid, round->threads, facts);
   // The threads that wait for a GIL come first: the threads that they could have woken are examined after them.
   std::vector<proc::ThreadSample> again(round->threads.size());

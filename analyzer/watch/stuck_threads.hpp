@@ -26,11 +26,17 @@ struct StuckThreads {
   std::vector<WaitFacts> facts;  // parallel
   bool are_all = false;          // the process has no thread beside these
   bool empty() const { return threads.empty(); }
+  bool has_gil() const;          // one of them waits for a GIL
 };
 
 // Pure. Which threads of a process, at one instant, are in such a ring or behind one. Parallel to `threads`.
 std::vector<bool> find_rings(std::int32_t pid, const std::vector<proc::ThreadSample>& threads,
                              const std::vector<WaitFacts>& facts);
+
+// True if threads that were found stuck, of which some wait for a GIL, still are. A thread that waits for a GIL need not be
+// seen in that wait, because it leaves it for an instant every few milliseconds. As long as the others have not run, no
+// thread has given the GIL back.
+bool are_still_stuck(std::int32_t pid, const StuckThreads& stuck);
 
 // Reads only. Costs two small reads for each thread of a process without such waits.
 StuckThreads find_stuck_threads(std::int32_t pid);

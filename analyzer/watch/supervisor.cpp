@@ -398,9 +398,12 @@ void Supervisor::add_partly_stuck(Clock::time_point now, bool at_once) {
   if (at_once || now >= next_search_) {
     const Cost cost;
     const std::map<proc::ProcessKey, Verdict> before = std::exchange(partly_, {});
+    std::map<proc::ProcessKey, StuckThreads> rings = std::exchange(gil_rings_, {});
     for (const auto& [pid, member] : tree_.living()) {
       if (verdicts_.contains(member.key)) continue;
-      const StuckThreads stuck = find_stuck_threads(pid);
+      const auto ring = rings.find(member.key);
+      const bool is_known = ring != rings.end() && are_still_stuck(pid, ring->second);
+      StuckThreads stuck = is_known ? std::move(ring->second) : find_stuck_threads(pid);
       if (stuck.empty()) continue;
       Verdict& verdict = partly_[member.key];
       verdict.key = member.key;
@@ -415,6 +418,7 @@ void Supervisor::add_partly_stuck(Clock::time_point now, bool at_once) {
         verdict.waits.back().may_be_cancelled =
             stuck.facts[index].word.use == model::FutexUse::kGil && !stuck.are_all;
       }
+      if (stuck.has_gil()) gil_rings_.emplace(member.key, std::move(stuck));
     }
     next_search_ = now + std::max<Clock::duration>(kLongestRest, cost.so_far() * kSearchShare);
   }

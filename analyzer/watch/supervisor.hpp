@@ -20,6 +20,7 @@
 #include "watch/evidence.hpp"
 #include "watch/proof.hpp"
 #include "watch/spin.hpp"
+#include "watch/stuck_threads.hpp"
 #include "watch/thread_graph.hpp"
 #include "watch/tree.hpp"
 #include "watch/unheard_signals.hpp"
@@ -144,7 +145,8 @@ class Supervisor {
   SpinWatch spins_;
   std::vector<StalledCall> calls_;
   UnheardSignals unheard_;
-  std::map<proc::ProcessKey, Verdict> partly_;  // from the latest search
+  std::map<proc::ProcessKey, Verdict> partly_;          // from the latest search
+  std::map<proc::ProcessKey, StuckThreads> gil_rings_;  // from that search: the stuck threads, if one waits for a GIL
   Clock::time_point next_search_{};
   std::map<proc::ProcessKey, std::string> unreadable_;  // program
   std::map<std::int32_t, OwnSignal> own_signals_;       // by pid
