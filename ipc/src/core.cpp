@@ -149,37 +149,6 @@ void core::leave_wait(wait_kind kind) {
   }
 }
 
-bool core::has_had_its_turns(wait_kind kind) const {
-  const auto of = static_cast<std::size_t>(kind);
-  const std::uint32_t turns = kTurns << std::min(waited_in_vain_[of].load(std::memory_order_relaxed), 8U);
-  return turns_[of].load(std::memory_order_relaxed) >= turns && others_wait(memory_.view(), kind, who_.index());
-}
-
-void core::note_served(wait_kind kind) {
-  std::atomic<std::uint32_t>& turns = turns_[static_cast<std::size_t>(kind)];
-  const std::uint32_t before = turns.load(std::memory_order_relaxed);
-  const std::uint32_t now = others_wait(memory_.view(), kind, who_.index()) ? before + 1 : 0;
-  if (now != before) turns.store(now, std::memory_order_relaxed);
-}
-
-// However the call ends.
-class core::place_in_line {
- public:
-  place_in_line(core& of, wait_kind kind) : of_(of), kind_(kind) {
-    if (threads().fetch_add(1) == 0) get_in_line(of_.memory_.view(), kind_, of_.who_.index());
-  }
-  place_in_line(const place_in_line&) = delete;
-  place_in_line& operator=(const place_in_line&) = delete;
-  ~place_in_line() {
-    if (threads().fetch_sub(1) == 1) leave_line(of_.memory_.view(), kind_, of_.who_.index());
-  }
-
- private:
-  std::atomic<std::uint32_t>& threads() { return of_.in_line_[static_cast<std::size_t>(kind_)]; }
-  core& of_;
-  wait_kind kind_;
-};
-
 // A call that does not wait: it finds out what others find out in their sleep, once in 50 ms, and writes no diagnosis.
 template <class Try, class Check>
 result<step_result> core::give_up_at_once(wait_kind kind, std::uint64_t now_ns, Try attempt, Check check) {
@@ -194,36 +163,27 @@ template <class Try, class Check>
 result<step_result> core::repeat(wait_kind kind, deadline until, shared_word<std::uint64_t>& blocked_ns, Try attempt,
                                  Check check) {
   const std::uint64_t start = coarse_ns();
-  // Who does not wait, cannot wait for its turn.
-  bool waits_for_turn = !until.is_now() && has_had_its_turns(kind);
-  step_result outcome = waits_for_turn ? step_result::none : attempt(start);
-  if (outcome != step_result::none) {
-    note_served(kind);
-    return outcome;
-  }
+  step_result outcome = attempt(start);
+  if (outcome != step_result::none) return outcome;
   if (until.is_now()) return give_up_at_once(kind, start, attempt, check);
   const ring& view = memory_.view();
-  if (spin_us_ != 0 && !waits_for_turn) {
+  if (spin_us_ != 0) {
     std::uint64_t now = monotonic_ns();
     const std::uint64_t spin_end = now + std::uint64_t{spin_us_} * 1000;
     for (std::uint32_t round = 1;; ++round) {
       relax();
       outcome = attempt(now);
-      if (outcome != step_result::none) {
-        note_served(kind);
-        return outcome;
-      }
+      if (outcome != step_result::none) return outcome;
       if (round % 16 == 0 && (now = monotonic_ns()) > spin_end) break;
     }
   }
-  const place_in_line waits(*this, kind);
   std::uint64_t now = coarse_ns();
   for (;;) {
     std::uint64_t until_ns = slice_end_ns(view, who_.index(), now);
     if (!until.is_never()) {
       // What is dead is not waited for, however short the deadline.
       if (clock::now() >= until.at()) {
-        if ((who_.sweep() != 0 || waits_for_turn) && (outcome = attempt(coarse_ns())) != step_result::none) break;
+        if (who_.sweep() != 0 && (outcome = attempt(coarse_ns())) != step_result::none) break;
         if (auto good = check(); !good) return good.error();
         blocked_ns.count(coarse_ns() - start);
         return failure(errc::timeout, "%s after %.1f s: %s; %s", what_lacks(kind), seconds_since(start),
@@ -235,12 +195,7 @@ result<step_result> core::repeat(wait_kind kind, deadline until, shared_word<std
     }
     add_own(threads_waiting_[static_cast<std::size_t>(kind)], 1U);
     const std::uint32_t seen = begin_wait(view, kind, who_.index());
-    waits_for_turn = waits_for_turn && others_wait(view, kind, who_.index());
-    if (waits_for_turn) {
-      until_ns = std::min(until_ns, now + kTurnNs);
-    } else {
-      outcome = attempt(now);
-    }
+    outcome = attempt(now);
     if (outcome != step_result::none) {
       leave_wait(kind);
       break;
@@ -249,24 +204,16 @@ result<step_result> core::repeat(wait_kind kind, deadline until, shared_word<std
       leave_wait(kind);
       return good.error();
     }
-    const woken how = sleep(view, kind, who_.index(), seen, until_ns);
+    sleep(view, kind, who_.index(), seen, until_ns);
     leave_wait(kind);
     now = coarse_ns();
     // Whatever has ended the sleep: signals may end each one before its time.
     if (who_.look_if_due(now) != 0) now = coarse_ns();
-    if (waits_for_turn) {
-      std::atomic<std::uint32_t>& in_vain = waited_in_vain_[static_cast<std::size_t>(kind)];
-      in_vain.store(how == woken::yes ? 0 : in_vain.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-    }
-    waits_for_turn = false;
-    turns_[static_cast<std::size_t>(kind)].store(0, std::memory_order_relaxed);
     outcome = attempt(now);
     if (outcome != step_result::none) break;
-    wake_next(view, kind, who_.index());
     if (who_.is_evicted()) return evicted();
     if (auto usable = check_usable(); !usable) return usable.error();
   }
-  note_served(kind);
   if (now != start) blocked_ns.count(now - start);
   return outcome;
 }

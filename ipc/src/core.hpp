@@ -65,10 +65,6 @@ class core {
   template <class Try, class Check>
   result<step_result> give_up_at_once(wait_kind kind, std::uint64_t now_ns, Try attempt, Check check);
   void leave_wait(wait_kind kind);
-  // Of the turns of waiting.hpp.
-  bool has_had_its_turns(wait_kind kind) const;
-  void note_served(wait_kind kind);
-  class place_in_line;
 
   segment memory_;
   fork_mark mark_;
@@ -79,9 +75,6 @@ class core {
   std::uint32_t spin_us_ = 0;
   claim_hint claim_hint_;
   std::array<std::atomic<std::uint32_t>, kWaitKinds> threads_waiting_{};
-  std::array<std::atomic<std::uint32_t>, kWaitKinds> in_line_{};         // threads
-  std::array<std::atomic<std::uint32_t>, kWaitKinds> turns_{};           // had in a row while others waited
-  std::array<std::atomic<std::uint32_t>, kWaitKinds> waited_in_vain_{};  // for a turn, in a row
 };
 
 // "6 HELD by pid 812 (alive, state T, 41 s), 2 QUEUED, 0 LOANED".

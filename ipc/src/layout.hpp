@@ -147,9 +147,7 @@ struct header {
   geometry shape;
   alignas(kLine) shared_word<std::uint32_t> tail;  // a hint, perhaps late: every position below was claimed
   alignas(kLine) shared_word<std::uint32_t> head;  // a hint, perhaps late: every position below was consumed
-  // A bit for each participant. [kind]: it sleeps, and nobody has woken it yet. [kWaitKinds + kind]: it has found nothing,
-  // and has not been served since.
-  alignas(kLine) shared_word<std::uint64_t> waiting[2 * kWaitKinds][kMapWords];
+  alignas(kLine) shared_word<std::uint64_t> waiting[kWaitKinds][kMapWords];
   alignas(kLine) shared_word<std::uint32_t> status;  // kShutdown, ...
   shared_word<std::uint32_t> roles_seen;
   shared_word<std::uint64_t> last_producer;  // pid | kDied
@@ -157,7 +155,6 @@ struct header {
   shared_word<std::uint64_t> poisoned_by;    // pid
   alignas(kLine) shared_word<std::uint64_t> looked_ns;  // when somebody last looked who lives
   shared_word<std::uint32_t> look_from;                 // where the next look begins
-  shared_word<std::uint32_t> turn[kWaitKinds];          // which waiter is woken next, or the first one after it
   alignas(kLine) shared_word<std::uint64_t> dropped, redelivered, parked, recovered, lost;
   shared_word<std::uint64_t> blocked_send_ns, blocked_receive_ns, high_water;
 };

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cerrno>
 #include <climits>
 
 namespace forksight::ipc::detail {
@@ -26,69 +25,31 @@ bool wake(const ring& of, wait_kind kind, std::uint32_t index) {
 
 std::uint64_t bit_of(std::uint32_t index) { return std::uint64_t{1} << (index % 64); }
 
-// Takes waiters of one word of the map out of it and wakes them, until one of them slept, or `all`. True: one slept.
-bool wake_some(const ring& of, wait_kind kind, std::uint32_t w, std::uint64_t among, bool all) {
-  header& head = *of.head;
-  shared_word<std::uint64_t>& map = head.waiting[static_cast<std::size_t>(kind)][w];
-  std::uint64_t bits = map.load() & among;
-  while (bits != 0) {
-    const std::uint32_t index = w * 64 + static_cast<std::uint32_t>(std::countr_zero(bits));
-    bits &= bits - 1;
-    if (index >= of.participant_count) break;
-    // Another has taken it, and wakes.
-    if ((map.fetch_and(~bit_of(index)) & bit_of(index)) == 0) continue;
-    if (!all) head.turn[static_cast<std::size_t>(kind)].store_relaxed(index + 1);
-    if (wake(of, kind, index) && !all) return true;
-  }
-  return false;
-}
-
+// Takes waiters out of the map and wakes them, until one of them slept, or `all`.
 void wake_waiters(const ring& of, wait_kind kind, bool all) {
-  const std::uint32_t words = (of.participant_count + 63) / 64;
-  // Sequentially consistent, after a compare-exchange that is, too: either we see the bit, or its owner, who looks
-  // after it has set it, sees the change.
-  std::uint64_t any = 0;
-  for (std::uint32_t w = 0; w < words; ++w) any |= of.head->waiting[static_cast<std::size_t>(kind)][w].load();
-  if (any == 0) return;
-  const std::uint32_t first = of.head->turn[static_cast<std::size_t>(kind)].load_relaxed() % of.participant_count;
-  const std::uint64_t before = bit_of(first) - 1;  // in its word
-  if (wake_some(of, kind, first / 64, ~before, all)) return;
-  for (std::uint32_t w = 1; w < words; ++w) {
-    if (wake_some(of, kind, (first / 64 + w) % words, ~std::uint64_t{0}, all)) return;
+  auto& map = of.head->waiting[static_cast<std::size_t>(kind)];
+  for (std::uint32_t w = 0; w < (of.participant_count + 63) / 64; ++w) {
+    // Sequentially consistent, after a compare-exchange that is, too: either we see the bit, or its owner, who looks
+    // after it has set it, sees the change.
+    std::uint64_t bits = map[w].load();
+    while (bits != 0) {
+      const std::uint32_t index = w * 64 + static_cast<std::uint32_t>(std::countr_zero(bits));
+      bits &= bits - 1;
+      if (index >= of.participant_count) break;
+      // Another has taken it, and wakes.
+      if ((map[w].fetch_and(~bit_of(index)) & bit_of(index)) == 0) continue;
+      if (wake(of, kind, index) && !all) return;
+    }
   }
-  if (before != 0) (void)wake_some(of, kind, first / 64, before, all);
 }
-
-auto& line_of(const ring& of, wait_kind kind) { return of.head->waiting[kWaitKinds + static_cast<std::size_t>(kind)]; }
 
 }  // namespace
 
-void get_in_line(const ring& of, wait_kind kind, std::uint32_t index) {
-  (void)line_of(of, kind)[index / 64].fetch_or(bit_of(index));
-}
-
-void leave_line(const ring& of, wait_kind kind, std::uint32_t index) {
-  (void)line_of(of, kind)[index / 64].fetch_and(~bit_of(index));
-}
-
-bool others_wait(const ring& of, wait_kind kind, std::uint32_t index) {
-  const auto& map = line_of(of, kind);
-  for (std::uint32_t w = 0; w < (of.participant_count + 63) / 64; ++w) {
-    const std::uint64_t mine = index / 64 == w ? bit_of(index) : 0;
-    if ((map[w].load_relaxed() & ~mine) != 0) return true;
-  }
-  return false;
-}
-
-void wake_next(const ring& of, wait_kind kind, std::uint32_t index) {
-  of.head->turn[static_cast<std::size_t>(kind)].store_relaxed(index);
-}
-
 std::uint64_t slice_end_ns(const ring& of, std::uint32_t index, std::uint64_t now_ns) {
   std::uint64_t waiting = 0;
-  for (std::size_t kind = 0; kind < kWaitKinds; ++kind) {
+  for (const auto& map : of.head->waiting) {
     for (std::uint32_t w = 0; w < (of.participant_count + 63) / 64; ++w) {
-      waiting += static_cast<std::uint64_t>(std::popcount(of.head->waiting[kind][w].load_relaxed()));
+      waiting += static_cast<std::uint64_t>(std::popcount(map[w].load_relaxed()));
     }
   }
   const std::uint64_t slice = std::min(kMostSliceNs, kLookNs * std::max<std::uint64_t>(waiting, 1));
@@ -109,13 +70,11 @@ std::uint32_t begin_wait(const ring& of, wait_kind kind, std::uint32_t index) {
   return seen;
 }
 
-woken sleep(const ring& of, wait_kind kind, std::uint32_t index, std::uint32_t seen, std::uint64_t until_ns) {
+void sleep(const ring& of, wait_kind kind, std::uint32_t index, std::uint32_t seen, std::uint64_t until_ns) {
   // An instant rather than a span: the kernel need not read the clock, and the caller has a cheap one at hand.
   const timespec until{static_cast<time_t>(until_ns / 1'000'000'000), static_cast<long>(until_ns % 1'000'000'000)};
   shared_word<std::uint32_t>& word = of.participants[index].wake[static_cast<std::size_t>(kind)];
-  const long outcome =
-      syscall(SYS_futex, word.address(), FUTEX_WAIT_BITSET, seen, &until, nullptr, FUTEX_BITSET_MATCH_ANY);
-  return outcome != 0 && errno == ETIMEDOUT ? woken::slice_over : woken::yes;
+  syscall(SYS_futex, word.address(), FUTEX_WAIT_BITSET, seen, &until, nullptr, FUTEX_BITSET_MATCH_ANY);
 }
 
 void end_wait(const ring& of, wait_kind kind, std::uint32_t index) {

@@ -38,7 +38,7 @@ target_link_libraries(ipc_ring_tests PRIVATE ipc_invariants GTest::gtest_main fo
 gtest_discover_tests(ipc_ring_tests TEST_PREFIX ipc. PROPERTIES TIMEOUT 60 LABELS unit)
 
 # Who is alive and who is not.
-add_executable(ipc_liveness_tests cost_test.cpp fair_test.cpp life_test.cpp liveness_test.cpp)
+add_executable(ipc_liveness_tests cost_test.cpp life_test.cpp liveness_test.cpp)
 target_link_libraries(ipc_liveness_tests PRIVATE
   ipc_invariants GTest::gtest_main GTest::gmock forksight_warnings forksight_sanitize)
 gtest_discover_tests(ipc_liveness_tests TEST_PREFIX ipc. PROPERTIES TIMEOUT 60 LABELS unit)
