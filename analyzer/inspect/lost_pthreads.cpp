@@ -173,6 +173,7 @@ std::optional<std::uint64_t> count_forks(const image::Image& image, symbols::Sym
   constexpr std::size_t kMostCode = 1024;
   constexpr std::uint64_t kMostForks = std::uint64_t{1} << 32U;
   auto function = symbolizer.find_symbol("fork", "libc.so");
+  if (!function) function = symbolizer.find_symbol("fork", "libc-2");  // as the file was called up to glibc 2.33
   if (!function) function = symbolizer.find_symbol("fork", model::base_name(image.exe));
   if (!function) return std::nullopt;
   const std::vector<std::byte> code = image.memory->bytes(*function, kMostCode);

@@ -1,9 +1,17 @@
 #!/usr/bin/env bash
-# enter.sh [--network] ROOT FOLDER COMMAND...: runs a command in a root that was made by make_root.sh, as root. FOLDER is
-# /mnt there. All other changes are made in memory, and are lost at the end. Without --network there is none.
+# enter.sh [--network | --beside PID] ROOT FOLDER COMMAND...: runs a command in a root that was made by make_root.sh, as
+# root. FOLDER is /mnt there. All other changes are made in memory, and are lost at the end. Without --network there is
+# none.
 #
-# Mounts, processes and network are in namespaces of their own: they end with the command, whatever happens.
+# Mounts, processes and network are in namespaces of their own: they end with the command, whatever happens. With --beside
+# the processes are those of PID's namespace, as of a container for debugging, and the network is that of the caller.
 set -euo pipefail
+if [ "$1" = --beside ]; then
+  pid=$2
+  shift 2
+  mkdir -p "$1.mount"
+  exec nsenter --target "$pid" --pid unshare --mount --propagation private "$0" inside "$@"
+fi
 if [ "$1" != inside ]; then
   network=(--net)
   [ "$1" != --network ] || { network=(); shift; }

@@ -28,14 +28,10 @@ CASES = ("orphaned_mutex.O2", "orphaned_mutex.O0", "orphaned_mutex.repaired", "o
          "self_held_lock", "lock_cycle", "lock_cycle.repaired", "lost_openmp_pool", "lost_openmp_pool.repaired")
 COMPILES = re.compile(r"&& \S*/(?P<compiler>g\+\+|gcc)(-\d+)? (?P<flags>.*) -MD -MF \S+ -MT \S+ (?P<source>\S+) -o \S+ (?P<libraries>.*?)( && |$)")
 # What is red, and why. The text goes below the table.
-FUTEX_LOCKS = ("Since CPython 3.13 a thread that waits for a lock of Python waits for a semaphore of its own. `why` proves the hang and names the "
-               "Python line, but reports `orphaned-semaphore`, not `python-lock-orphaned`.")
 EXPLAINED = {
     ("bullseye", "suite"): "Seven of fifteen cases are red. They compare the report about the core of the child alone: before glibc 2.34 nothing in "
                            "the child's memory tells forksight which threads `fork()` left behind. `core --parent-core` names them. For the condition "
                            "variable, `why` reports `lost-wakeup`.",
-    ("trixie", "why python"): FUTEX_LOCKS,
-    ("sid", "why python"): FUTEX_LOCKS,
     ("sid", "suite"): "Seven of fifteen cases are red, those of Debian 11: forksight reads the threads that `fork()` left behind out of the child's "
                       "memory with glibc 2.34 to 2.42. With glibc 2.43, most reports about the core of the child alone name the right rule as a "
                       "possible cause; the libgomp pool is not found. `core --parent-core` names the holder of a mutex.",

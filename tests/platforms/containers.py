@@ -1,0 +1,141 @@
+"""containers.py --packages DIR --roots DIR: the command of the packages looks at a program that hangs in the root of another
+Debian release, in namespaces of its own: from outside, and from a container for debugging that shares its processes and
+has another libc. The roots and the programs are those of platforms.py, which makes them.
+
+The hung program runs as root in a root of its own (mount, pid and network namespaces), or as nobody by bubblewrap (a user
+namespace, too). 77 says what is missing."""
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+PROGRAM = "orphaned_mutex.O2"
+LIMIT_S = 60
+NOBODY = 65534
+# Where the program hangs, and from where it is looked at.
+PAIRS = (("bullseye", "trixie"), ("trixie", "bullseye"))
+
+
+def missing(arguments):
+    wanted = {"the rights of root": os.geteuid() == 0, "nsenter": shutil.which("nsenter"),
+              "the packages: ./bootstrap package makes them": list(arguments.packages.glob("*.tar.zst")),
+              "bubblewrap": shutil.which("bwrap")}
+    for release in {name for pair in PAIRS for name in pair}:
+        wanted[f"the root of {release}: the test package.platforms makes it"] = (arguments.roots / f"{release}.done").exists()
+    wanted["the programs: the test package.platforms makes them"] = (arguments.roots / "programs/done").exists()
+    return [what for what, there in wanted.items() if not there]
+
+
+def status_of(pid):
+    try:
+        return dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines() if ":" in line)
+    except OSError:
+        return {}
+
+
+def descendants(pid):
+    found, ahead = [], [pid]
+    while ahead:
+        at = ahead.pop()
+        try:
+            children = [int(word) for task in Path(f"/proc/{at}/task").iterdir() for word in (task / "children").read_text().split()]
+        except OSError:
+            continue
+        found += children
+        ahead += children
+    return found
+
+
+class Contained:
+    """The program, while it hangs: its number out here, and in there."""
+
+    def __init__(self, argv):
+        self.popen = subprocess.Popen([str(word) for word in argv], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                      start_new_session=True)
+
+    def __enter__(self):
+        last = time.monotonic() + LIMIT_S
+        while time.monotonic() < last:
+            for pid in descendants(self.popen.pid):
+                status = status_of(pid)
+                if status.get("Name", "").strip() == PROGRAM[:15] and Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
+                    numbers = status["NSpid"].split()
+                    if len(numbers) < 2:
+                        raise SystemExit(f"process {pid} is in no namespace of its own")
+                    return pid, int(numbers[-1])
+            time.sleep(0.1)
+        raise SystemExit(f"{PROGRAM} did not fork in {LIMIT_S} s (status {self.popen.poll()})")
+
+    def __exit__(self, *_):
+        # The first process of the namespace takes all others with it.
+        for pid in descendants(self.popen.pid):
+            if len(status_of(pid).get("NSpid", "").split()) > 1:
+                os.kill(pid, 9)
+        self.popen.wait(timeout=LIMIT_S)
+
+
+def problem_of(argv):
+    """Empty, or what is wrong with the report. The program is where it stays after a moment."""
+    last = time.monotonic() + LIMIT_S
+    while True:
+        done = subprocess.run([str(word) for word in argv], stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                              timeout=LIMIT_S, check=False)
+        try:
+            findings = json.loads(done.stdout)["findings"]
+        except ValueError:
+            return f"no report (status {done.returncode}): {done.stderr}"
+        told = [(one["rule"], one["hang"], one["culprit"]["name"]) for one in findings]
+        if told == [("orphaned-mutex", "proven", "queue_mutex")]:
+            # By the program's own debug information, in its own root.
+            return "" if "orphaned_mutex.cpp:" in findings[0]["summary"] else f"no line: {findings[0]['summary']}"
+        if time.monotonic() > last:
+            return f"found {told or 'nothing'}: {done.stderr}"
+        time.sleep(0.5)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--packages", type=Path, required=True)
+    parser.add_argument("--roots", type=Path, required=True)
+    arguments = parser.parse_args()
+    arguments.roots, arguments.packages = arguments.roots.resolve(), arguments.packages.resolve()
+    for what in missing(arguments):
+        print(f"skipped: this needs {what}")
+        return 77
+    failed = 0
+    with tempfile.TemporaryDirectory(prefix="forksight-containers-") as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        shutil.copytree(arguments.roots / "programs", folder / "suite")
+        (folder / "forksight").mkdir()
+        archive = next(path for path in arguments.packages.glob("*.tar.zst") if "-debug" not in path.name)
+        subprocess.run(["tar", "-C", folder / "forksight", "--strip-components=1", "--use-compress-program=zstd", "-xf", archive], check=True)
+        why = ["why", "--format", "json"]
+        for target, debugger in PAIRS:
+            entered = [HERE / "enter.sh", arguments.roots / target, folder, f"/mnt/suite/bin/{PROGRAM}"]
+            # As rootless containers have it: nobody's own user namespace, and all others.
+            rootless = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "bwrap", "--unshare-all", "--ro-bind",
+                        arguments.roots / target, "/", "--proc", "/proc", "--dev", "/dev", "--bind", folder, "/mnt",
+                        f"/mnt/suite/bin/{PROGRAM}"]
+            for how, argv in (("as root", entered), ("rootless", rootless)):
+                with Contained(argv) as (pid, own):
+                    looks = {
+                        "from outside": [folder / "forksight/bin/forksight", *why, pid],
+                        f"from {debugger} beside it": [HERE / "enter.sh", "--beside", pid, arguments.roots / debugger, folder,
+                                                       "/mnt/forksight/bin/forksight", *why, own],
+                    }
+                    for where, look in looks.items():
+                        problem = problem_of(look)
+                        failed += bool(problem)
+                        print(f"{target}, {how}, {where}: {problem or 'orphaned-mutex, proven, with its line'}", flush=True)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
