@@ -56,7 +56,7 @@ void add_core_command(CLI::App& app, int& status) {
   auto line = std::make_shared<CoreLine>();
   CLI::App* const verb = app.add_subcommand("core", kCoreDescription);
   verb->formatter(std::make_shared<ExampleFormatter>("forksight core [OPTIONS] CORE", kCoreExamples));
-  verb->footer(kCoreFooter);
+  verb->footer(std::string(kTestedHelp) + kCoreFooter);
   verb->add_option("CORE", line->core, "The core file")->required()->type_name("")->group("What to look at");
   verb->add_option("--exe", line->options.exe, "The program, if its file is not where it was")
       ->type_name("FILE")

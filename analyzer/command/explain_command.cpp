@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <sstream>
 
 #include "command/exit_status.hpp"
 #include "command/formatter.hpp"
@@ -71,8 +72,20 @@ std::string tell(const Found& found) {
   return text;
 }
 
+// "a b" is looked for as it is; if no page has that, as two words.
+Found find_pages(const std::vector<std::string>& words) {
+  Found found = search_pages(words);
+  if (!found.symptoms.empty() || !found.hazards.empty()) return found;
+  std::vector<std::string> parts;
+  for (const std::string& word : words) {
+    std::istringstream stream(word);
+    for (std::string part; stream >> part;) parts.push_back(part);
+  }
+  return search_pages(parts);
+}
+
 ExitStatus search(const std::vector<std::string>& words) {
-  const Found found = search_pages(words);
+  const Found found = find_pages(words);
   if (found.symptoms.empty() && found.hazards.empty()) {
     say_error(fmt::format("{}: no page has all of these words; try fewer, or `forksight explain` for the list",
                           fmt::join(words, " ")));

@@ -51,7 +51,7 @@ void add_report_command(CLI::App& app, int& status) {
   auto line = std::make_shared<ReportLine>();
   CLI::App* const verb = app.add_subcommand("report", "Read traces again, of one run or of many ranks");
   verb->formatter(std::make_shared<ExampleFormatter>("forksight report [OPTIONS] DIR...", kReportExamples));
-  verb->footer(kReportFooter);
+  verb->footer(std::string(kTestedHelp) + kReportFooter);
   verb->add_option("DIR", line->folders,
                    "Folders that `forksight run` wrote, searched recursively; or single *.fstrace files")
       ->required()

@@ -121,7 +121,7 @@ void add_options(CLI::App& run, RunLine& line) {
 void add_run_command(CLI::App& app, int argc, const char* const* argv, int& status) {
   CLI::App* run = app.add_subcommand("run", kRunDescription);
   run->formatter(std::make_shared<ExampleFormatter>("forksight run [OPTIONS] -- CMD [ARG...]", kRunExamples));
-  run->footer("\n" + describe_cures() + kRunFooter);
+  run->footer("\n" + describe_cures() + kTestedHelp + kRunFooter);
   const auto line = std::make_shared<RunLine>();
   run->add_option("CMD", line->ignored, "The command and its arguments, after \"--\"")->type_name(" ");
   add_options(*run, *line);

@@ -33,6 +33,12 @@ struct ReportContents {
 };
 ExitStatus show_report(model::Model& model, const ReportStyle& style, const ReportContents& contents = {});
 
+// For the end of --help of each verb that prints a report.
+inline constexpr char kTestedHelp[] = R"(
+In a report, [tested] marks advice that the hazard suite tries: it has a program with this hazard that hangs, and the same
+program ends well where the advice is followed.
+)";
+
 inline constexpr char kFullHelp[] = "Every frame of each stack; else those of libraries and runtimes are folded";
 // The options --format and --full of these verbs.
 void add_style_options(CLI::App& verb, ReportStyle& style);

@@ -145,7 +145,7 @@ void add_why_command(CLI::App& app, int& status) {
   auto line = std::make_shared<WhyLine>();
   CLI::App* const verb = app.add_subcommand("why", kWhyDescription);
   verb->formatter(std::make_shared<ExampleFormatter>("forksight why [OPTIONS] PID|NAME...", kWhyExamples));
-  verb->footer(kWhyFooter);
+  verb->footer(std::string(kTestedHelp) + kWhyFooter);
   verb
       ->add_option("PID", line->targets,
                    "The process that hangs, or the parent of those that do; or the id of a thread; or the name of a "

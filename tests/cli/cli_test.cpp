@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <utility>
 
 #include "cli/command_line.hpp"
 #include "forksight/version.hpp"
@@ -205,6 +206,11 @@ TEST_F(Cli, HelpBeginsWithExamples) {
   }
 }
 
+TEST_F(Cli, HelpSaysWhatTestedMeans) {
+  for (const char* const verb : {"run", "why", "core", "report"})
+    EXPECT_TRUE(has(run_forksight({verb, "--help"}).out, "[tested] marks advice that the hazard suite tries")) << verb;
+}
+
 TEST_F(Cli, HelpIsAVerb) {
   EXPECT_EQ(run_forksight({"help"}).out, run_forksight({"--help"}).out);
   const Finished why = run_forksight({"help", "why"});
@@ -251,8 +257,31 @@ TEST_F(Cli, ExplainFindsBySymptom) {
   const Finished cuda = run_forksight({"explain", "--search", "Cannot re-initialize CUDA in forked subprocess"});
   EXPECT_TRUE(cuda.out.starts_with("Cannot re-initialize CUDA in forked subprocess\n")) << cuda.out;
   EXPECT_TRUE(has(cuda.out, "\n  cuda-used-after-fork: ")) << cuda.out;
-  for (const char* words : {"pool.join", "DataLoader", "celery", "mclapply", "puma", "PHP-FPM", "FUTEX_WAIT", "acquire", "make never"}) {
-    EXPECT_TRUE(has(run_forksight({"explain", "--search", words}).out, "- Run: ")) << words;
+  // What users see, as they would type it, and the begin of the title of what they are to find.
+  constexpr std::pair<const char*, const char*> kSeen[] = {
+      {"pool.join() never returns", "pool.join()"},
+      {"DataLoader worker hangs", "DataLoader"},
+      {"gunicorn worker timeout", "gunicorn"},
+      {"celery", "uwsgi, celery"},
+      {"uwsgi", "uwsgi"},
+      {"puma", "uwsgi, celery, puma"},
+      {"R mclapply", "R: mclapply()"},
+      {"PHP-FPM", "PHP-FPM"},
+      {"CI job times out without output", "A CI job times out without output"},
+      {"make never ends", "make never ends"},
+      {"futex_wait in strace", "strace shows futex("},
+      {"python in acquire", "Python: every stack ends in acquire()"},
+      {"hangs at exit", "It hangs at exit"},
+      {"subprocess wait", "subprocess.wait()"},
+      {"asyncio", "asyncio: await"},
+      {"future.get", "C++: future.get()"},
+  };
+  for (const auto& [seen, title] : kSeen) {
+    const Finished answer = run_forksight({"explain", "--search", seen});
+    EXPECT_TRUE(answer.out.starts_with(title)) << seen << "\n" << answer.out;
+    EXPECT_TRUE(has(answer.out, "- Make sure: ")) << seen;
+    EXPECT_TRUE(has(answer.out, "- Run: ")) << seen;
+    EXPECT_TRUE(has(answer.out, "- Fix: ")) << seen;
   }
   expect_error(run_forksight({"explain", "--search", "gunicorn", "zebra"}), 2,
                "gunicorn zebra: no page has all of these words; try fewer, or `forksight explain` for the list");
