@@ -1,89 +1,244 @@
 #include "diagnose/advice.hpp"
 
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "diagnose/evidence.hpp"
+#include "diagnose/words.hpp"
 
 namespace forksight {
 namespace {
 
-struct Framework {
-  std::string_view mark;    // in the file of a Python frame
-  std::string_view then;    // what becomes of the others and of the work, once the worker is ended; "{}": its parent
-  std::string_view remedy;  // how workers start without what is broken
+// By what a stack shows that it is of this context.
+enum class Mark {
+  kPythonFile,  // this is in the file of a Python frame
+  kFunction,    // a native function begins with this
+  kModule,      // this is in the name of a native module's file
 };
 
-// The first that fits is taken: a framework stands before what it is built on.
-constexpr std::array kFrameworks{
-    Framework{
-        "/torch/utils/data/",
-        "the DataLoader in process {} then raises a RuntimeError, and the batches that are not delivered are lost.",
-        "Give the DataLoader multiprocessing_context=\"forkserver\" or \"spawn\": its workers begin without the "
-        "parent's threads and locks. The dataset must then be picklable. With num_workers=0 nothing is forked."},
-    Framework{"/concurrent/futures/process.py",
-              "the executor in process {} then raises BrokenProcessPool for all calls that have no result yet.",
-              "Make the executor with ProcessPoolExecutor(mp_context=multiprocessing.get_context(\"forkserver\")), or "
-              "\"spawn\": its workers begin without the parent's threads and locks."},
-    Framework{"/gunicorn/arbiter.py",
-              "gunicorn's master, process {}, then starts another worker. The requests that this one has are lost.",
-              "If gunicorn runs with --preload, run it without: each worker then loads the application after the fork. "
-              "With --preload, start threads and open connections in the server hook post_fork."},
-    Framework{
-        "/celery/concurrency/prefork.py",
+// The finding is about this. Each remedy is for one of them.
+enum class Trouble {
+  kCopiedState,  // a forked child hangs on what it has by its fork
+  kLostTask,     // the same, where a program without an interpreter waits for the threads that its fork did not copy
+  kFullPipe,     // a child writes to a pipe, and its parent waits for its end
+};
+
+// A case of the hazard suite that does what the remedy says, and ends well. Without the remedy the case has a finding of this rule.
+struct Test {
+  std::string_view rule;
+  std::string_view by;
+};
+
+struct Context {
+  Trouble trouble;
+  Mark mark;
+  std::string_view text;
+  std::string_view then;    // what becomes of the others and of the work, once the worker is ended; "{}": its parent
+  std::string_view remedy;  // how workers start without what is broken
+  std::array<Test, 2> tests = {};
+};
+
+// The first that fits is taken: a framework stands before what it is built on. The suite's test reads `tests`.
+constexpr std::array kContexts{
+    Context{Trouble::kCopiedState, Mark::kPythonFile, "/torch/utils/data/",
+            "the DataLoader in process {} then raises a RuntimeError, and the batches that are not delivered are lost.",
+            "Give the DataLoader multiprocessing_context=\"forkserver\" or \"spawn\": its workers begin without the "
+            "parent's threads and locks. The dataset must then be picklable. With num_workers=0 nothing is forked."},
+    Context{Trouble::kCopiedState, Mark::kPythonFile, "/concurrent/futures/process.py",
+            "the executor in process {} then raises BrokenProcessPool for all calls that have no result yet.",
+            "Make the executor with ProcessPoolExecutor(mp_context=multiprocessing.get_context(\"forkserver\")), or "
+            "\"spawn\": its workers begin without the parent's threads and locks.",
+            {Test{"python-lock-orphaned", "python.process_executor.repaired"}}},
+    Context{Trouble::kCopiedState, Mark::kPythonFile, "/gunicorn/arbiter.py",
+            "gunicorn's master, process {}, then starts another worker. The requests that this one has are lost.",
+            "If gunicorn runs with --preload, run it without: each worker then loads the application after the fork. "
+            "With --preload, start threads and open connections in the server hook post_fork."},
+    Context{Trouble::kCopiedState, Mark::kFunction, "uwsgi_",
+            "uWSGI's master, process {}, then starts another worker. The requests that this one has are lost.",
+            "Run uWSGI with lazy-apps = true (--lazy-apps): each worker then loads the application after the fork. Or "
+            "start threads and open connections in a function with the decorator @postfork of uwsgidecorators."},
+    Context{
+        Trouble::kCopiedState, Mark::kPythonFile, "/celery/concurrency/prefork.py",
         "Celery's pool in process {} then starts another worker. The task of this one fails with WorkerLostError, "
         "or is queued again if task_reject_on_worker_lost says so.",
         "Start threads and open connections in a handler of Celery's signal worker_process_init, which runs in "
         "the child. With `celery worker --pool=threads` nothing is forked."},
-    Framework{"/multiprocessing/pool.py",
-              "the Pool in process {0} then starts another worker, but the task of this one is lost. Who waits for its "
-              "result without a time limit waits for ever: end process {0}, too.",
-              "Make the pool with multiprocessing.get_context(\"forkserver\").Pool(), or \"spawn\": its workers begin "
-              "without the parent's threads and locks."},
-    Framework{"/multiprocessing/process.py",
-              "join() in process {} then returns, and exitcode is -9. The work of this child is lost.",
-              "Make the child with multiprocessing.get_context(\"forkserver\").Process(), or \"spawn\": it begins "
-              "without the parent's threads and locks."},
+    Context{Trouble::kCopiedState, Mark::kPythonFile, "/multiprocessing/pool.py",
+            "the Pool in process {0} then starts another worker, but the task of this one is lost. Who waits for its "
+            "result without a time limit waits for ever: end process {0}, too.",
+            "Make the pool with multiprocessing.get_context(\"forkserver\").Pool(), or \"spawn\": its workers begin "
+            "without the parent's threads and locks.",
+            {Test{"python-lock-orphaned", "python.pool_worker.forkserver"},
+             Test{"python-lock-orphaned", "python.pool_worker.spawn"}}},
+    Context{Trouble::kCopiedState, Mark::kPythonFile, "/multiprocessing/process.py",
+            "join() in process {} then returns, and exitcode is -9. The work of this child is lost.",
+            "Make the child with multiprocessing.get_context(\"forkserver\").Process(), or \"spawn\": it begins "
+            "without the parent's threads and locks.",
+            {Test{"python-lock-orphaned", "python.start_methods.forkserver"},
+             Test{"python-lock-orphaned", "python.start_methods.spawn"}}},
+    Context{Trouble::kCopiedState, Mark::kPythonFile, "/asyncio/base_events.py",
+            "who waits in process {} for the end of this child then goes on. The work of the child is lost.",
+            "Start the child by asyncio.create_subprocess_exec(): it is a new program, without the locks and threads of "
+            "this one.",
+            {Test{"python-lock-orphaned", "python.fork_in_loop.repaired"}}},
+    Context{Trouble::kCopiedState, Mark::kModule, "libR.so",
+            "parallel::mclapply() in process {} then returns with a warning, and without the values of this worker.",
+            "In R, use parallel::makeCluster() and parLapply() instead of mclapply(): the workers are new processes. Or let "
+            "libraries use one thread before the fork: RhpcBLASctl::blas_set_num_threads(1), "
+            "RhpcBLASctl::omp_set_num_threads(1), data.table::setDTthreads(1)."},
+    Context{Trouble::kCopiedState, Mark::kModule, "libruby",
+            "Process.wait in process {} then returns, or Puma's cluster mode starts another worker. The work of this "
+            "child is lost.",
+            "In Ruby, start a new program by Process.spawn instead of fork. In Puma, do without preload_app!, or make in "
+            "on_worker_boot what needs threads or connections."},
+    Context{Trouble::kLostTask, Mark::kFunction, "std::__atomic_futex_unsigned_base::",
+            "waitpid() in process {} then returns. The work of this child is lost.",
+            "In C++, make the pool, or call std::async, in the child: std::thread and std::async run only in the process "
+            "that starts them, and a future of the parent is never set in the child.",
+            {Test{"lost-thread-pool", "std_thread_pool.repaired"}, Test{"lost-wakeup", "lost_async.repaired"}}},
+    Context{Trouble::kFullPipe, Mark::kPythonFile, "/subprocess.py",
+            "Popen.wait() in process {} then returns -9. What the child has not written yet is lost.",
+            "Call communicate() in the place of Popen.wait(), or subprocess.run(capture_output=True): they read the "
+            "output until the child has ended.",
+            {Test{"pipe-deadlock", "python.subprocess_wait.repaired"}}},
 };
+
+bool is_of_lost_task(const model::Process& process, std::string_view rule) {
+  return (rule == "lost-thread-pool" || rule == "lost-wakeup") && !words::is_python(process);
+}
 
 // Rules of what a child that does not begin as a copy of its parent cannot meet.
 bool is_of_copied_state(std::string_view rule) {
-  static constexpr std::array<std::string_view, 7> kOthers{
+  static constexpr std::array<std::string_view, 8> kOthers{
       "interrupted-static-init", "libc-lock-in-flight", "loader-lock-orphaned", "lost-blas-pool",
-      "lost-openmp-pool",        "lost-thread-pool",    "python-lock-orphaned"};
+      "lost-openmp-pool",        "lost-thread-pool",    "lost-wakeup",          "python-lock-orphaned"};
   return rule.starts_with("orphaned-") || std::ranges::find(kOthers, rule) != kOthers.end();
 }
 
-bool shows(const model::Stack& stack, std::string_view mark) {
+bool shows(const model::Stack& stack, const Context& context) {
   return std::ranges::any_of(stack.frames, [&](const model::Frame& frame) {
-    return frame.python && frame.file.find(mark) != std::string::npos;
+    switch (context.mark) {
+      case Mark::kPythonFile: return frame.python && frame.file.find(context.text) != std::string::npos;
+      case Mark::kFunction: return !frame.python && frame.function.starts_with(context.text);
+      case Mark::kModule: return !frame.python && words::base_name(frame.module).find(context.text) != std::string::npos;
+    }
+    return false;
   });
+}
+
+// Where the finding's processes are, and where the fork was.
+std::vector<const model::Stack*> find_stacks(const model::Model& model, const Finding& finding, Trouble trouble) {
+  std::vector<const model::Stack*> stacks;
+  if (trouble != Trouble::kFullPipe) {
+    // The worker's own stack reaches into the parent's code that forked it; where it is cut, the fork tells.
+    stacks.push_back(&finding.stack);
+    stacks.push_back(&finding.fork->stack);
+  } else {
+    for (const model::ProcessId id : finding.processes) {
+      for (const model::Wait& wait : model.processes[id].waits) stacks.push_back(&wait.stack);
+    }
+  }
+  return stacks;
+}
+
+std::optional<Trouble> find_trouble(const model::Model& model, const Finding& finding) {
+  if (!is_hang(finding)) return std::nullopt;
+  const model::Process& process = model.processes[finding.process];
+  if (finding.fork && finding.fork->child == process.pid && is_of_copied_state(finding.rule)) return Trouble::kCopiedState;
+  const bool is_of_two = finding.processes.size() == 2;
+  if (finding.rule != "pipe-deadlock" || !is_of_two) return std::nullopt;
+  const model::Process& parent = model.processes[finding.processes[1]];
+  const bool waits_for_end = std::ranges::any_of(parent.waits, [&](const model::Wait& wait) {
+    return wait.kind == model::WaitKind::kWaitChild &&
+           std::ranges::any_of(wait.wakers, [&](const model::Waker& waker) { return waker.pid == process.pid; });
+  });
+  return process.ppid == parent.pid && waits_for_end ? std::optional(Trouble::kFullPipe) : std::nullopt;
+}
+
+bool is_tested(const Context& context, std::string_view rule) {
+  return std::ranges::any_of(context.tests, [&](const Test& test) { return test.rule == rule; });
+}
+
+const Context* find_context(const model::Model& model, const Finding& finding, Trouble trouble) {
+  const std::vector<const model::Stack*> stacks = find_stacks(model, finding, trouble);
+  const bool is_lost_task =
+      trouble == Trouble::kCopiedState && is_of_lost_task(model.processes[finding.process], finding.rule);
+  const auto context = std::ranges::find_if(kContexts, [&](const Context& each) {
+    const bool is_about_it = each.trouble == trouble || (is_lost_task && each.trouble == Trouble::kLostTask);
+    return is_about_it && std::ranges::any_of(stacks, [&](const model::Stack* stack) { return shows(*stack, each); });
+  });
+  return context == kContexts.end() ? nullptr : &*context;
+}
+
+// It is there, it will never go on, and whoever reads this can end it.
+bool can_be_ended(const model::Process& process) {
+  return is_proven_dead(process) && !has_ended(process) && !process.is_core && !process.killed_by_run;
+}
+
+// The process that started the one that hangs, if it lives and is its parent still: it does what the framework does then.
+const model::Process* find_starter(const model::Model& model, const Finding& finding, Trouble trouble) {
+  const model::Process& process = model.processes[finding.process];
+  const std::int32_t starter = trouble == Trouble::kFullPipe ? process.ppid : finding.fork->pid;
+  const auto parent = std::ranges::find(model.processes, starter, &model::Process::pid);
+  const bool is_there = starter == process.ppid && parent != model.processes.end() && !has_ended(*parent);
+  return is_there ? &*parent : nullptr;
+}
+
+// Each process hangs for itself, and ending it ends that hang: nothing for processes that wait for each other.
+std::string tell_whom_to_end(const model::Model& model, const Finding& finding) {
+  std::vector<std::int32_t> pids;
+  for (const model::ProcessId id : finding.processes) {
+    if (!can_be_ended(model.processes[id])) return {};
+    pids.push_back(model.processes[id].pid);
+  }
+  if (pids.size() == 1) return fmt::format("Now: end process {0} (kill -9 {0})", pids.front());
+  return fmt::format("Now: end processes {} (kill -9 {})", fmt::join(pids, ", "), fmt::join(pids, " "));
+}
+
+// Who only waits for the end of such a process goes on then.
+std::string tell_who_goes_on(const model::Model& model, const Finding& finding) {
+  for (const model::Process& process : model.processes) {
+    if (process.waits_for == finding.process && process.waits_via == "wait4" && !has_ended(process))
+      return fmt::format(" Process {} waits for its end, and then goes on.", process.pid);
+  }
+  return {};
+}
+
+void put_first(std::string text, bool is_tested, Finding& finding) {
+  finding.fixes.insert(finding.fixes.begin(), {std::move(text), is_tested});
 }
 
 }  // namespace
 
-void add_framework_advice(const model::Model& model, Finding& finding) {
+void add_advice(const model::Model& model, Finding& finding) {
+  const std::optional<Trouble> trouble = find_trouble(model, finding);
+  const Context* const context = trouble ? find_context(model, finding, *trouble) : nullptr;
+  if (context != nullptr) put_first(std::string(context->remedy), is_tested(*context, finding.rule), finding);
+
   const model::Process& process = model.processes[finding.process];
-  const bool is_forked = finding.fork && finding.fork->child == process.pid;
-  if (!is_hang(finding) || !is_forked || !is_of_copied_state(finding.rule)) return;
-  // The worker's own stack reaches into the parent's code that forked it; where it is cut, the fork tells.
-  const auto framework = std::ranges::find_if(kFrameworks, [&](const Framework& each) {
-    return shows(finding.stack, each.mark) || shows(finding.fork->stack, each.mark);
-  });
-  if (framework == kFrameworks.end()) return;
-  finding.fixes.insert(finding.fixes.begin(), {std::string(framework->remedy)});
-  const bool is_there = is_proven_dead(process) && !has_ended(process) && !process.is_core && !process.killed_by_run;
-  if (!is_there || finding.processes.size() != 1) return;
-  // What the framework then does, its own process does: that must live, and still be the parent.
-  const auto parent = std::ranges::find(model.processes, finding.fork->pid, &model::Process::pid);
-  if (finding.fork->pid != process.ppid || parent == model.processes.end() || has_ended(*parent)) return;
-  const std::string then = fmt::format(fmt::runtime(framework->then), finding.fork->pid);
-  finding.fixes.insert(finding.fixes.begin(),
-                       {fmt::format("Now: end process {0} (kill -9 {0}): {1}", process.pid, then)});
+  const bool is_one = finding.processes.size() == 1;
+  if (context != nullptr && (is_one || *trouble == Trouble::kFullPipe) && can_be_ended(process)) {
+    if (const model::Process* const starter = find_starter(model, finding, *trouble)) {
+      put_first(fmt::format("Now: end process {0} (kill -9 {0}): {1}", process.pid,
+                            fmt::format(fmt::runtime(context->then), starter->pid)),
+                false, finding);
+      return;
+    }
+  }
+  const bool hangs_by_itself = is_one || trouble == Trouble::kCopiedState;
+  const std::string whom = finding.outcome == Outcome::kHang && hangs_by_itself ? tell_whom_to_end(model, finding) : "";
+  if (whom.empty()) return;
+  put_first(is_one ? whom + ". Its work is lost." + tell_who_goes_on(model, finding) : whom + ". Their work is lost.", false,
+            finding);
 }
 
 }  // namespace forksight

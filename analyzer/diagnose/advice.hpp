@@ -1,13 +1,13 @@
-// What to do in the words of the framework whose worker hangs. One table, used for all rules at one place.
+// What to do in the words of the framework or language of the process that hangs. One table, used for all rules at one place.
 #pragma once
 
 #include "diagnose/finding.hpp"
 
 namespace forksight {
 
-// Of a forked child that hangs on what its fork broke, and whose stack or fork shows a framework of the table: which
-// process to end now, what the framework then does, and how its workers start without what is broken. Puts both in
-// front of the other fixes. Other findings stay as they are.
-void add_framework_advice(const model::Model& model, Finding& finding);
+// Puts two fixes in front of the others. The first says which process to end now, and what becomes of the others and of the work. The
+// second says how to avoid the hang, in the words of the first context of the table that a stack shows: for a forked child that
+// hangs on what it has by its fork, and for a child that writes to a full pipe while its parent waits for its end.
+void add_advice(const model::Model& model, Finding& finding);
 
 }  // namespace forksight

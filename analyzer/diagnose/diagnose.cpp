@@ -111,7 +111,7 @@ std::vector<Finding> diagnose(const model::Model& model) {
   attach_victims(model, findings);
   for (Finding& finding : findings) {
     std::stable_partition(finding.fixes.begin(), finding.fixes.end(), [](const Fix& fix) { return fix.verified; });
-    add_framework_advice(model, finding);
+    add_advice(model, finding);
   }
   std::ranges::stable_sort(findings, [](const Finding& one, const Finding& other) {
     return std::tuple(-static_cast<int>(one.harm), gravity(one.outcome), -static_cast<int>(one.cause)) <

@@ -11,11 +11,15 @@
 # EXPECT-STACK: fork <module>@pool
 # EXPECT-WHY: python-lock-orphaned proven/likely hang victims=1
 # EXPECT-CORE: python-lock-orphaned likely hang
+# EXPECT-BARE(spawn): ok
+# EXPECT-NONE(spawn)
+# EXPECT-BARE(forkserver): ok
+# EXPECT-NONE(forkserver)
 import multiprocessing
 import sys
 import threading
 
-from baton import Baton
+from baton import Baton, stop_helpers
 
 model_lock = threading.Lock()
 loader_is_inside = Baton()
@@ -36,10 +40,13 @@ def start_loader():
     loader_is_inside.take()
 
 
-if sys.argv[1] != "repaired":
-    start_loader()
-with multiprocessing.get_context("fork").Pool(1) as pool:  # MARK: pool
-    if sys.argv[1] == "repaired":
+if __name__ == "__main__":
+    method = sys.argv[1] if sys.argv[1] in ("spawn", "forkserver") else "fork"
+    if sys.argv[1] != "repaired":
         start_loader()
-    done = pool.map(work, [1])
-sys.exit(0 if done == [1] else 1)
+    with multiprocessing.get_context(method).Pool(1) as pool:  # MARK: pool
+        if sys.argv[1] == "repaired":
+            start_loader()
+        done = pool.map(work, [1])
+    stop_helpers()
+    sys.exit(0 if done == [1] else 1)

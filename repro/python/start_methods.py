@@ -23,9 +23,8 @@ import multiprocessing
 import subprocess
 import sys
 import threading
-from multiprocessing import forkserver, resource_tracker
 
-from baton import Baton
+from baton import Baton, stop_helpers
 
 lock = threading.Lock()
 
@@ -58,9 +57,7 @@ def main(variant):
         start_loader()
         worker.start()  # MARK: start
     worker.join()
-    # Both end by themselves, some time after us; the judge wants nobody left behind.
-    forkserver._forkserver._stop()
-    resource_tracker._resource_tracker._stop()
+    stop_helpers()
     return worker.exitcode
 
 

@@ -3,12 +3,14 @@
 # To blame:  whichever task awaits the other one second.
 # User sees: the script stops, 0 % CPU; epoll_wait in strace.
 # Fix:       one direction: a task hands its result on instead of awaiting who awaits it; or a time limit (asyncio.wait_for).
-# Repaired:  the second task awaits nobody.
+# Repaired:  the second task awaits nobody. Timed: it awaits with a time limit, and the script ends with an error of its own.
 #
 # EXPECT-BARE: hang
 # EXPECT: pipe-deadlock proven hang culprit="a descriptor" victims=0
 # EXPECT-WHY: pipe-deadlock proven hang culprit="a descriptor" victims=0
 # EXPECT-STACK: stack turn@wait <module>@start
+# EXPECT-BARE(timed): ok
+# EXPECT-NONE(timed)
 import asyncio
 import signal
 import sys
@@ -23,7 +25,12 @@ async def first():
 
 
 async def second():
-    if sys.argv[1] != "repaired":
+    if sys.argv[1] == "timed":
+        try:
+            await asyncio.wait_for(asyncio.shield(tasks[0]), 0.5)
+        except TimeoutError:
+            print("second: no answer", flush=True)
+    elif sys.argv[1] != "repaired":
         await tasks[0]
 
 

@@ -22,6 +22,15 @@ model::Stack stack_of(std::string_view file) {
   return stack;
 }
 
+model::Stack native_stack(std::string_view function, std::string_view module) {
+  model::Frame frame;
+  frame.function = function;
+  frame.module = module;
+  model::Stack stack;
+  stack.frames = {frame};
+  return stack;
+}
+
 Finding finding_of(std::string_view file) {
   Finding finding;
   finding.rule = "orphaned-mutex";
@@ -42,8 +51,15 @@ model::Model family() {
   return model;
 }
 
+Finding finding_of(const model::Stack& stack, std::string_view rule) {
+  Finding finding = finding_of("");
+  finding.stack = stack;
+  finding.rule = rule;
+  return finding;
+}
+
 std::vector<std::string> advise(Finding finding, const model::Model& model = family()) {
-  add_framework_advice(model, finding);
+  add_advice(model, finding);
   std::vector<std::string> texts;
   for (const Fix& fix : finding.fixes) texts.push_back(fix.text);
   return texts;
@@ -65,6 +81,7 @@ TEST(Advice, EachFrameworkSaysWhatItDoesOnceItsWorkerIsEnded) {
       {"/usr/lib/python3/dist-packages/celery/concurrency/prefork.py", "WorkerLostError", "worker_process_init"},
       {kPool, "end process 1000, too", ").Pool()"},
       {"/usr/lib/python3.11/multiprocessing/process.py", "join() in process 1000 then returns", ").Process()"},
+      {"/usr/lib/python3.11/asyncio/base_events.py", "who waits in process 1000", "create_subprocess_exec()"},
   };
   for (const Case& one : cases) {
     const auto texts = advise(finding_of(one.file));
@@ -74,6 +91,79 @@ TEST(Advice, EachFrameworkSaysWhatItDoesOnceItsWorkerIsEnded) {
     EXPECT_NE(texts[1].find(one.remedy), std::string::npos) << texts[1];
     EXPECT_EQ(texts[2], "Another.");
   }
+}
+
+TEST(Advice, ContextsThatNativeFramesShow) {
+  struct Case {
+    model::Stack stack;
+    const char* rule;
+    const char* then;
+    const char* remedy;
+  };
+  const Case cases[] = {
+      {native_stack("uwsgi_worker_run", "/usr/bin/uwsgi-core"), "orphaned-mutex", "uWSGI's master, process 1000", "lazy-apps"},
+      {native_stack("Rf_eval", "/usr/lib/R/lib/libR.so"), "lost-openmp-pool", "mclapply() in process 1000", "makeCluster()"},
+      {native_stack("rb_vm_exec", "/usr/lib/libruby-3.1.so.3.1.2"), "lost-blas-pool", "Process.wait in process 1000", "Process.spawn"},
+      {native_stack("std::__atomic_futex_unsigned_base::_M_futex_wait_until", "/usr/lib/libstdc++.so.6"), "lost-wakeup",
+       "waitpid() in process 1000", "std::async"},
+  };
+  for (const Case& one : cases) {
+    const auto texts = advise(finding_of(one.stack, one.rule));
+    ASSERT_EQ(texts.size(), 3U) << one.rule;
+    EXPECT_NE(texts[0].find(one.then), std::string::npos) << texts[0];
+    EXPECT_NE(texts[1].find(one.remedy), std::string::npos) << texts[1];
+  }
+}
+
+TEST(Advice, AFutureIsTheCauseOfWaitsForThreadsAlone) {
+  const model::Stack stack = native_stack("std::__atomic_futex_unsigned_base::_M_futex_wait_until", "/usr/lib/libstdc++.so.6");
+  EXPECT_EQ(advise(finding_of(stack, "orphaned-mutex")).size(), 2U);
+  model::Model model = family();
+  model.processes[0].exe = "/usr/bin/python3.11";
+  EXPECT_EQ(advise(finding_of(stack, "lost-wakeup"), model).size(), 2U) << "a program in Python has no std::async";
+}
+
+TEST(Advice, IsTestedForTheRuleOfItsCaseAlone) {
+  Finding finding = finding_of(kPool);
+  finding.rule = "python-lock-orphaned";
+  add_advice(family(), finding);
+  EXPECT_FALSE(finding.fixes[0].verified) << "to end a process is no fix";
+  EXPECT_TRUE(finding.fixes[1].verified);
+  finding = finding_of(kPool);
+  add_advice(family(), finding);
+  EXPECT_FALSE(finding.fixes[1].verified) << "no case tries this for " << finding.rule;
+}
+
+// A child that writes, and its parent, which waits for its end.
+model::Model full_pipe(std::string_view file) {
+  model::Model model = family();
+  model.processes[1].liveness = model::Liveness::kDead;
+  model::Wait wait;
+  wait.kind = model::WaitKind::kWaitChild;
+  wait.stack = stack_of(file);
+  model::Waker child;
+  child.pid = 2000;
+  wait.wakers = {child};
+  model.processes[1].waits = {wait};
+  return model;
+}
+
+TEST(Advice, AFullPipeOfSubprocess) {
+  Finding finding = finding_of("");
+  finding.rule = "pipe-deadlock";
+  finding.fork.reset();
+  finding.processes = {0, 1};
+  const auto texts = advise(finding, full_pipe("/usr/lib/python3.11/subprocess.py"));
+  ASSERT_EQ(texts.size(), 3U);
+  EXPECT_NE(texts[0].find("end process 2000 (kill -9 2000): Popen.wait() in process 1000"), std::string::npos) << texts[0];
+  EXPECT_NE(texts[1].find("communicate()"), std::string::npos) << texts[1];
+  EXPECT_EQ(advise(finding, full_pipe("/srv/jobs.py")).size(), 1U) << "it waits by itself";
+  model::Model model = full_pipe("/usr/lib/python3.11/subprocess.py");
+  model.processes[1].waits[0].kind = model::WaitKind::kPipeRead;
+  EXPECT_EQ(advise(finding, model).size(), 1U) << "both read and write";
+  model = full_pipe("/usr/lib/python3.11/subprocess.py");
+  model.processes[0].ppid = 1;
+  EXPECT_EQ(advise(finding, model).size(), 1U) << "not its child";
 }
 
 TEST(Advice, AFrameworkStandsBeforeWhatItIsBuiltOn) {
@@ -95,31 +185,63 @@ TEST(Advice, OnlyAProcessThatIsThereIsToBeEnded) {
 }
 
 TEST(Advice, WithoutTheParentNobodyStartsAnotherWorker) {
+  constexpr char kLost[] = "Now: end process 2000 (kill -9 2000). Its work is lost.";
   model::Model model = family();
   model.processes[0].ppid = 1;
-  EXPECT_EQ(advise(finding_of(kPool), model).size(), 2U) << "its parent has ended";
+  EXPECT_EQ(advise(finding_of(kPool), model)[0], kLost) << "its parent has ended";
   model = family();
   model.processes[1].exit_status = 0;
-  EXPECT_EQ(advise(finding_of(kPool), model).size(), 2U);
+  EXPECT_EQ(advise(finding_of(kPool), model)[0], kLost);
   model = family();
   model.processes.pop_back();
-  EXPECT_EQ(advise(finding_of(kPool), model).size(), 2U);
+  EXPECT_EQ(advise(finding_of(kPool), model)[0], kLost);
 }
 
-TEST(Advice, OtherFindingsStayAsTheyAre) {
-  EXPECT_EQ(advise(finding_of("/srv/u/pool.py")).size(), 1U);
+TEST(Advice, OtherHangsHaveNoWordsOfAFramework) {
+  const auto is_told_to_end = [](const Finding& finding) {
+    const auto texts = advise(finding);
+    return texts.size() == 2 && texts[0] == "Now: end process 2000 (kill -9 2000). Its work is lost." && texts[1] == "Another.";
+  };
+  EXPECT_TRUE(is_told_to_end(finding_of("/srv/u/pool.py")));
   Finding finding = finding_of(kPool);
   finding.rule = "pipe-deadlock";
-  EXPECT_EQ(advise(finding).size(), 1U);
+  EXPECT_TRUE(is_told_to_end(finding));
   finding = finding_of(kPool);
   finding.fork->child = 3000;  // not the one that hangs
-  EXPECT_EQ(advise(finding).size(), 1U);
+  EXPECT_TRUE(is_told_to_end(finding));
   finding = finding_of(kPool);
   finding.fork.reset();
-  EXPECT_EQ(advise(finding).size(), 1U);
+  EXPECT_TRUE(is_told_to_end(finding));
   finding = finding_of(kPool);
   finding.outcome = Outcome::kError;
-  EXPECT_EQ(advise(finding).size(), 1U);
+  EXPECT_EQ(advise(finding).size(), 1U) << "it does not hang";
+  finding = finding_of(kPool);
+  finding.outcome = Outcome::kMayHang;
+  finding.fork.reset();
+  EXPECT_EQ(advise(finding).size(), 1U) << "something may end it yet";
+}
+
+TEST(Advice, WhoWaitsForTheEndGoesOn) {
+  model::Model model = family();
+  model.processes[1].waits_for = model::ProcessId{0};
+  model.processes[1].waits_via = "wait4";
+  const std::string told = "Now: end process 2000 (kill -9 2000). Its work is lost. Process 1000 waits for its end, and then goes on.";
+  EXPECT_EQ(advise(finding_of("/srv/u/pool.py"), model)[0], told);
+  model.processes[1].waits_via = "pipe";
+  EXPECT_EQ(advise(finding_of("/srv/u/pool.py"), model)[0], "Now: end process 2000 (kill -9 2000). Its work is lost.");
+}
+
+TEST(Advice, ProcessesThatHangByThemselvesAreAllToBeEnded) {
+  model::Model model = family();
+  model.processes.push_back(model.processes[0]);
+  model.processes[2].pid = 2001;
+  Finding finding = finding_of(kPool);
+  finding.processes = {0, 2};
+  auto texts = advise(finding, model);
+  ASSERT_EQ(texts.size(), 3U);
+  EXPECT_EQ(texts[0], "Now: end processes 2000, 2001 (kill -9 2000 2001). Their work is lost.");
+  finding.rule = "deadlock";
+  EXPECT_EQ(advise(finding, model).size(), 1U) << "to end one of them may be enough";
 }
 
 }  // namespace

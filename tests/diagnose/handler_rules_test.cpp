@@ -216,7 +216,8 @@ TEST(AtforkChildStuck, NamesTheLostPoolThatTheHandlerWaitsFor) {
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].rule, "atfork-child-stuck");
   EXPECT_NE(findings[0].summary.find("waits for its libgomp pool"), std::string::npos) << findings[0].summary;
-  EXPECT_NE(findings[0].fixes.front().text.find("--omp=rebuild"), std::string::npos);
+  ASSERT_GE(findings[0].fixes.size(), 2U);
+  EXPECT_NE(findings[0].fixes[1].text.find("--omp=rebuild"), std::string::npos);
 }
 
 TEST(AtforkChildStuck, IsFoundWithoutATouch) {

@@ -59,8 +59,8 @@ TEST(LostThreadPool, NamesTheOnlyPool) {
       findings[0].summary,
       "child 2000 hangs waiting for its FFTW pool of 2 threads, made at app.c:7, which fork() at app.c:30 did not "
       "copy");
-  ASSERT_FALSE(findings[0].fixes.empty());
-  EXPECT_NE(findings[0].fixes[0].text.find("fftw_plan_with_nthreads"), std::string::npos);
+  ASSERT_GE(findings[0].fixes.size(), 2U);
+  EXPECT_NE(findings[0].fixes[1].text.find("fftw_plan_with_nthreads"), std::string::npos);
   for (const Fix& fix : findings[0].fixes) EXPECT_FALSE(fix.verified);
 }
 

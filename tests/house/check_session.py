@@ -37,6 +37,7 @@ def words(text):
     text = re.sub(r"\) on \S+?(?=[,.]?(?: |$))", ") on HOST", text)
     text = re.sub(r"\b\d+(\.\d+)? (ms|s)\b", "TIME", text)
     text = re.sub(r"\b\d+-\d+-\d+\b", "RUN", text)
+    text = re.sub(r"\bkill -9 \d+(?: \d+)*", "kill -9 NUMBER", text)
     return re.sub(rf"\b({OF_PIDS}:?) \d+(?:(?:, | and )\d+)*\b", r"\1 NUMBER", text)
 
 

@@ -4,6 +4,9 @@ A row is the begin of the fix's text; then, for each rule that says it, the case
 its twin; another variant of which nothing is found; options of `forksight run`; or "silent": the case itself is a program of
 which nothing is found. The case expects a finding of that rule. That it ends well so is what the test of the case shows. Red is
 a mark without a row, a row without a mark, and a row that the cases do not bear out.
+
+The table of contexts in advice.cpp names its cases itself: the case whose name is the same without its last part has a finding of
+the rule, and of the case that does what the remedy says nothing is found.
 """
 import json
 import re
@@ -70,6 +73,11 @@ TESTED = {
     "Use the pointer that the process has": (("cuda-ipc-same-process", "cuda_ipc_same_process", "repaired"),),
     "Keep a table of what is open, by handle": (("cuda-ipc-opened-twice", "cuda_ipc_opened_twice", "repaired"),),
     "Watch the importers (pidfd_open": (("cuda-ipc-limbo", "cuda_ipc_limbo", "repaired"),),
+    "Wait for a condition variable in a loop that asks for the state itself": (("deadlock", "missed_signal", "repaired"),),
+    "A task must not wait for a task of its own pool": (("deadlock", "task_in_own_pool", "repaired"),),
+    "Set a value or an exception on each way out of what is to set it": (("deadlock", "promise_never_set", "repaired"),),
+    "Make the barrier for as many as come to it": (("deadlock", "barrier_lacks_party", "repaired"),),
+    "Await with a time limit (asyncio.wait_for), as an error.": (("pipe-deadlock", "python.tasks_cycle", "timed"),),
     "Leave {} to the parent: let the child do what needs none": (("mpi-after-fork", "mpi_after_fork", "repaired"),),
 }
 FIX = re.compile(r"fixes\.push_back\(\s*\{(.*?)\}\);", re.DOTALL)
@@ -84,6 +92,19 @@ def marked_fixes(folder):
         for found in FIX.finditer(path.read_text()):
             if MARK.search(found[1]):
                 yield slug, "".join(TEXT.findall(found[1])).replace('\\"', '"')
+
+
+CONTEXT_TEST = re.compile(r'Test\{"([^"]*)",\s*"([^"]*)"\}')
+
+
+def problems_of_contexts(cases, text):
+    """Of the tests that the table of contexts names."""
+    tests = CONTEXT_TEST.findall(text)
+    problems = [] if len(tests) > 7 else [f"only {len(tests)} tests of contexts are read"]
+    for rule, by in tests:
+        problem = problem_of(cases, rule, *by.rsplit(".", 1)) if by in cases else f"there is no case {by}"
+        problems += [f"advice.cpp: {problem}"] if problem else []
+    return problems
 
 
 def is_silent(case):
@@ -138,6 +159,9 @@ def self_check(cases):
     for fixes in ([("", "Pray")], [], [("timer-lost", "Mend it.")]):
         if not problems_of_marks(fixes, rows):
             problems.append(f"the check does not refuse {fixes}")
+    for test in ('Test{"orphaned-mutex", "no_such_case.repaired"}', 'Test{"orphaned-rwlock", "orphaned_mutex.O2"}'):
+        if len(problems_of_contexts(cases, test * 10)) != 10:
+            problems.append(f"the check does not refuse {test}")
     return problems
 
 
@@ -150,6 +174,7 @@ def main():
     if len(fixes) < 40:
         sys.exit(f"only {len(fixes)} marks are read")
     problems = self_check(cases) + problems_of_marks(fixes, TESTED)
+    problems += problems_of_contexts(cases, Path(diagnose, "advice.cpp").read_text())
     for begin, rows in TESTED.items():
         problems += [f"{begin}: {problem}" for row in rows for problem in [problem_of(cases, *row)] if problem]
     print("\n".join(problems) or f"all {len(fixes)} marks name a case that tests the fix")

@@ -225,7 +225,8 @@ void add_fixes(Story story, const Sleepers& sleepers, Finding& finding) {
   if (has("cond")) {
     finding.fixes.push_back(
         {"Wait for a condition variable in a loop that asks for the state itself, which is set under the same mutex: a "
-         "signal that comes before the wait is not kept."});
+         "signal that comes before the wait is not kept.",
+         true});
   }
   if (has("sem_wait") || has("semaphore")) {
     finding.fixes.push_back(
@@ -233,17 +234,20 @@ void add_fixes(Story story, const Sleepers& sleepers, Finding& finding) {
          "owner."});
   }
   if (story == Story::kTask) {
-    finding.fixes.push_back({"A task must not wait for a task of its own pool: run it itself, or hand its future on."});
+    finding.fixes.push_back(
+        {"A task must not wait for a task of its own pool: run it itself, or hand its future on.", true});
   }
   if (story == Story::kPromise) {
     finding.fixes.push_back(
         {"Set a value or an exception on each way out of what is to set it: set_exception() in a catch, or a "
-         "std::packaged_task, which does so by itself."});
+         "std::packaged_task, which does so by itself.",
+         true});
   }
   if (story == Story::kBarrier) {
     finding.fixes.push_back(
         {"Make the barrier for as many as come to it: count the threads that were started, and let one that gives up "
-         "arrive all the same (std::barrier::arrive_and_drop())."});
+         "arrive all the same (std::barrier::arrive_and_drop()).",
+         true});
   }
   finding.fixes.push_back(
       {"Give back what others need before waiting for them; and wait with a time limit, as an error."});

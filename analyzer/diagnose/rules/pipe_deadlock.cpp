@@ -48,7 +48,7 @@ void add_fixes_of_one(const model::Wait& wait, Finding& finding) {
     finding.fixes.push_back(
         {"Find the tasks: a thread that calls task.print_stack() for each of asyncio.all_tasks(loop) when nothing "
          "moves."});
-    finding.fixes.push_back({"Await with a time limit (asyncio.wait_for), as an error."});
+    finding.fixes.push_back({"Await with a time limit (asyncio.wait_for), as an error.", true});
     return;
   }
   finding.fixes.push_back({"Let another thread or process write what this one waits for, or do not wait for it."});
@@ -91,7 +91,8 @@ void pipe_deadlock(const Evidence& evidence, std::vector<Finding>& findings) {
         cycle.size() == 1
             ? tell_own_end(*first.wait, process.pid)
             : fmt::format("process {} {}", first.waker->pid,
-                          waits_for_end ? (is_full ? "waits for its end instead of reading" : "waits for its end")
+                          waits_for_end ? fmt::format("waits for its end{}{}", words::at(" at ", second.wait->stack),
+                                                  is_full ? " instead of reading" : "")
                           : has_lock    ? "comes to it only after something else that waits for this"
                                         : "waits for it in turn");
     finding.summary = fmt::format("{} {} {}{}, and {}", evidence.name(finding.process), hangs(process), what,
