@@ -12,6 +12,7 @@ import check_layers
 import check_packages
 import check_scripts
 import check_session
+import check_release
 import check_sources
 import check_tests
 
@@ -216,6 +217,20 @@ class House(unittest.TestCase):
         self.assertProblem(problems, "repro/bad.c: unknown has no")
         self.assertProblem(problems, "repro/headless.c: its head has no line 'Fix:'")
         self.assertProblem(problems, "repro/headless.c: an expectation within a line")
+
+    def test_release(self):
+        self.write("CMakeLists.txt", "project(forksight VERSION 1.2.3 LANGUAGES C)\n")
+        self.write("CHANGELOG.md", "# Changelog\n\n## [Unreleased]\n\n## [1.2.3] - 2030-01-02\n\nNotes.\n\n### Added\n\n- a\n\n## [1.2.2] - 2029-01-02\n")
+        self.write("README.md", "forksight_1.2.3_amd64.deb forksight-1.2.3.tar.zst manylinux_2_28\n")
+        self.assertEqual(check_release.check(self.root), [])
+        self.write("README.md", "forksight_1.2.2_amd64.deb\n")
+        self.assertProblem(check_release.check(self.root), "README.md", "1.2.2", "1.2.3")
+        for text, *said in (("## [1.2.2] - 2030-01-02\n", "the last release", "1.2.3"), ("## [1.2.3]\n", "no version with a date"),
+                            ("## [1.2.3] - 2030-01-02\n## [Unreleased]\n", "does not come first"),
+                            ("## [1.2.3] - 2030-01-02\n### New\n", "New is no heading"), ("## [1.2.3] - 2030-01-02\n- a\n", "below no heading"),
+                            ("## [1.2.3] - 2030-01-02\n### Added\n- a\n### Added\n", "Added twice")):
+            self.write("CHANGELOG.md", text)
+            self.assertProblem(check_release.check(self.root), *said)
 
     def test_session(self):
         text = "```console\n$ echo child 1200 waits 1.5 s\nchild 700 waits\n  0.1 s\n$ true\n```\n"
