@@ -15,10 +15,10 @@ constexpr std::uint64_t kWord = kGil + 32 + 40;  // the first group of its condi
 constexpr std::int32_t kHolderTid = 77;
 constexpr abi::Version kLibc{2, 36};
 
-struct Interpreter {
+struct GilInterpreter {
   std::map<std::uint64_t, std::uint32_t> words;  // 4 bytes each
 
-  Interpreter() {
+  GilInterpreter() {
     set8(kGil, 5000);
     set8(kGil + 8, kState);
     set4(kGil + 16, 1);
@@ -57,7 +57,7 @@ Syscall waits_for(std::uint64_t word) {
 
 TEST(PythonGil, NamesTheThreadThatHasIt) {
   for (const std::uint64_t word : {kWord, kWord + 4}) {
-    const auto wait = Interpreter().find(waits_for(word));
+    const auto wait = GilInterpreter().find(waits_for(word));
     ASSERT_TRUE(wait.has_value());
     EXPECT_EQ(wait->gil, kGil);
     EXPECT_EQ(wait->holder, kHolderTid);
@@ -65,14 +65,14 @@ TEST(PythonGil, NamesTheThreadThatHasIt) {
 }
 
 TEST(PythonGil, OfTheLibcWhoseConditionsHaveNoReferences) {
-  Interpreter interpreter;
+  GilInterpreter interpreter;
   interpreter.set4(kGil + 32 + 28, 1U << 3U);
   interpreter.set4(kGil + 32 + 36, 0);
   EXPECT_TRUE(interpreter.find(waits_for(kGil + 32 + 32)).has_value());
 }
 
 TEST(PythonGil, AnotherWaitIsNone) {
-  const Interpreter interpreter;
+  const GilInterpreter interpreter;
   EXPECT_FALSE(interpreter.find(waits_for(kWord + 8)).has_value());
   Syscall call = waits_for(kWord);
   call.args[3] = 0;  // without a timeout: nobody waits so for a GIL
@@ -87,20 +87,20 @@ TEST(PythonGil, AnotherWaitIsNone) {
 }
 
 TEST(PythonGil, OneThatNobodyHasIsNone) {
-  Interpreter interpreter;
+  GilInterpreter interpreter;
   interpreter.set4(kGil + 16, 0);
   EXPECT_FALSE(interpreter.find(waits_for(kWord)).has_value());
 }
 
 TEST(PythonGil, AHolderThatHasEndedIsNotNamed) {
-  Interpreter interpreter;
+  GilInterpreter interpreter;
   interpreter.set4(kThread + 0x2d0, 0);
   EXPECT_FALSE(interpreter.find(waits_for(kWord)).has_value());
 }
 
 TEST(PythonGil, AStateThatNamesTwoThreadsIsNone) {
   constexpr std::uint64_t kOther = 0x40000;
-  Interpreter interpreter;
+  GilInterpreter interpreter;
   interpreter.set8(kState + 200, kOther);
   interpreter.set8(kOther, kOther);
   interpreter.set8(kOther + 16, kOther);
@@ -109,13 +109,13 @@ TEST(PythonGil, AStateThatNamesTwoThreadsIsNone) {
 }
 
 TEST(PythonGil, NoOtherConditionIsTakenForIt) {
-  Interpreter free_of_waiters;
+  GilInterpreter free_of_waiters;
   free_of_waiters.set4(kGil + 32 + 36, 2);
   EXPECT_FALSE(free_of_waiters.find(waits_for(kWord)).has_value());
-  Interpreter recursive;
+  GilInterpreter recursive;
   recursive.set4(kGil + 80 + 16, 1);
   EXPECT_FALSE(recursive.find(waits_for(kWord)).has_value());
-  Interpreter without_interval;
+  GilInterpreter without_interval;
   without_interval.set8(kGil, 0);
   EXPECT_FALSE(without_interval.find(waits_for(kWord)).has_value());
 }
