@@ -73,7 +73,7 @@ constexpr std::array kContexts{
         "Start threads and open connections in a handler of Celery's signal worker_process_init, which runs in "
         "the child. With `celery worker --pool=threads` nothing is forked."},
     Context{Trouble::kCopiedState, Mark::kPythonFile, "/multiprocessing/pool.py",
-            "the Pool in process {0} then starts another worker, but the task of this one is lost. Who waits for its "
+            "the Pool in process {0} then starts another worker, but the task of this one is lost. A caller that waits for its "
             "result without a time limit waits for ever: end process {0}, too.",
             "Make the pool with multiprocessing.get_context(\"forkserver\").Pool(), or \"spawn\": its workers begin "
             "without the parent's threads and locks.",

@@ -52,7 +52,9 @@ std::optional<std::string> find_loader(const File& file, const Elf64_Ehdr& heade
     if (segment.p_type != PT_INTERP) continue;
     std::array<char, 256> path{};
     const std::size_t got = file.read(path.data(), std::min(path.size() - 1, segment.p_filesz), segment.p_offset);
-    return std::string(path.data(), ::strnlen(path.data(), got));
+    const std::size_t length = ::strnlen(path.data(), got);
+    if (length == 0) return std::nullopt;
+    return std::string(path.data(), length);
   }
   return std::string();
 }

@@ -64,8 +64,8 @@ def main():
         struct.pack_into("<H", other, 18, EM_AARCH64)
         at("other").write_bytes(other)
         expect([at("other")], "aarch64")
-        expect([core, "--exe", "/bin/true"], "core of another program than /bin/true")
-        expect([core, "--exe", at("absent")], "no x86-64 program")
+        expect([core, "--exe", "/bin/true"], "is not a core of /bin/true")
+        expect([core, "--exe", at("absent")], "is not a readable x86-64 program")
         expect([core, "--parent-core", at("text")], "is not a core file")
 
         awake = subprocess.run([forksight, "core", str(core)], capture_output=True, text=True, timeout=40, check=False)

@@ -81,7 +81,7 @@ TEST(Advice, EachFrameworkSaysWhatItDoesOnceItsWorkerIsEnded) {
       {"/usr/lib/python3/dist-packages/celery/concurrency/prefork.py", "WorkerLostError", "worker_process_init"},
       {kPool, "end process 1000, too", ").Pool()"},
       {"/usr/lib/python3.11/multiprocessing/process.py", "join() in process 1000 then returns", ").Process()"},
-      {"/usr/lib/python3.11/asyncio/base_events.py", "who waits in process 1000", "create_subprocess_exec()"},
+      {"/usr/lib/python3.11/asyncio/base_events.py", "a task in process 1000 that waits", "create_subprocess_exec()"},
   };
   for (const Case& one : cases) {
     const auto texts = advise(finding_of(one.file));

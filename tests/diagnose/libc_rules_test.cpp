@@ -121,7 +121,7 @@ TEST(LibcLockInFlight, SaysThatTheForkWaitedInVain) {
   scene.touch({"localtime", kTimeZone});
   const auto findings = diagnose(dead(scene));
   ASSERT_EQ(findings.size(), 1U);
-  EXPECT_NE(chain_of(findings[0]).find("in vain"), std::string::npos) << chain_of(findings[0]);
+  EXPECT_NE(chain_of(findings[0]).find("was still inside of such a call"), std::string::npos) << chain_of(findings[0]);
   for (const Fix& fix : findings[0].fixes) EXPECT_FALSE(fix.verified) << fix.text;
 }
 

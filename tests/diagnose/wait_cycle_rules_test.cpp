@@ -458,7 +458,7 @@ TEST(PipeDeadlock, IsAGuessOfAnEventLoopInAChildThatLostThreads) {
   EXPECT_EQ(found.rule, "pipe-deadlock");
   EXPECT_EQ(found.harm, Certainty::kProven);
   EXPECT_EQ(found.cause, Certainty::kPossible);
-  EXPECT_NE(found.fixes.back().text.find("time limit"), std::string::npos);
+  EXPECT_TRUE(std::ranges::any_of(found.fixes, [](const Fix& fix) { return fix.text.starts_with("Make each executor"); }));
 }
 
 // The parent waits for a result and polls its workers; the worker reads its next task.

@@ -108,7 +108,7 @@ TEST(ForkTest, AnyProgramCanBeCheckedAsItIs) {
 TEST(ForkTest, SaysWhatIsWrongWithTheLine) {
   const Finished other = run_forksight({"suite", "check", "--", "true"});
   EXPECT_EQ(other.status, 3);
-  EXPECT_TRUE(has(other.err, "true: is no fork test")) << other.err;
+  EXPECT_TRUE(has(other.err, "true: is not a fork test")) << other.err;
   const Finished scene = run_forksight({"suite", "check", "--scene", "mian", "--", kFolder + "/openmp_use"});
   EXPECT_EQ(scene.status, 2);
   EXPECT_TRUE(has(scene.err, "mian: no such scene; ")) << scene.err;

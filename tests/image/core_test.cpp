@@ -182,7 +182,7 @@ TEST_F(Core, TakesTheProgramFromWhereItIsNow) {
 
   const std::string error = error_of(bytes, std::string(IMAGE_FIXTURES) + "/image_hang_O2");
   EXPECT_NE(error.find("is not a core of"), std::string::npos) << error;
-  EXPECT_NE(error_of(bytes, "/dev/null").find("no x86-64 program"), std::string::npos);
+  EXPECT_NE(error_of(bytes, "/dev/null").find("is not a readable x86-64 program"), std::string::npos);
 }
 
 TEST_F(Core, SaysWhatIsMissing) {

@@ -187,6 +187,9 @@ TEST_F(Keep, ARunThatGoesOnStays) {
   char* const words[] = {name, time, nullptr};
   pid_t child = -1;
   ASSERT_EQ(::posix_spawnp(&child, "sleep", nullptr, nullptr, words, environment), 0);
+  // posix_spawn() returns before the kernel shows the new environment.
+  const std::string shown = "/proc/" + std::to_string(child) + "/environ";
+  while (std::ifstream(shown).get() == std::ifstream::traits_type::eof()) std::this_thread::yield();
   EXPECT_EQ(remove(kOne), std::vector<std::string>());
   EXPECT_TRUE(is_there(locked) && is_there(named));
   ::kill(child, SIGKILL);

@@ -82,7 +82,7 @@ TEST_F(SuiteSelect, SaysWhatNothingHas) {
   EXPECT_THAT(names({.names = {"lock_a", "lock_z"}}), ElementsAre(HasSubstr("usage: lock_z: no such case")));
   EXPECT_THAT(names({.labels = {"gpu"}}), ElementsAre(HasSubstr("usage: gpu: no case has that label")));
   EXPECT_THAT(names({.folders = {"mpi"}}), ElementsAre(HasSubstr("usage: mpi: ")));
-  EXPECT_THAT(names({.slugs = {"victim"}}), ElementsAre(HasSubstr("usage: no case is all of")));
+  EXPECT_THAT(names({.slugs = {"victim"}}), ElementsAre(HasSubstr("usage: no case matches all of")));
 }
 
 TEST_F(SuiteSelect, SaysWhichSourceMakesNoSense) {

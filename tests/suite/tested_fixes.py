@@ -73,11 +73,11 @@ TESTED = {
     "Use the pointer that the process has": (("cuda-ipc-same-process", "cuda_ipc_same_process", "repaired"),),
     "Keep a table of what is open, by handle": (("cuda-ipc-opened-twice", "cuda_ipc_opened_twice", "repaired"),),
     "Watch the importers (pidfd_open": (("cuda-ipc-limbo", "cuda_ipc_limbo", "repaired"),),
-    "Wait for a condition variable in a loop that asks for the state itself": (("deadlock", "missed_signal", "repaired"),),
+    "Wait for a condition variable in a loop that checks the state itself": (("deadlock", "missed_signal", "repaired"),),
     "A task must not wait for a task of its own pool": (("deadlock", "task_in_own_pool", "repaired"),),
-    "Set a value or an exception on each way out of what is to set it": (("deadlock", "promise_never_set", "repaired"),),
-    "Make the barrier for as many as come to it": (("deadlock", "barrier_lacks_party", "repaired"),),
-    "Await with a time limit (asyncio.wait_for), as an error.": (("pipe-deadlock", "python.tasks_cycle", "timed"),),
+    "Set a value or an exception on each way out of the code that should set it": (("deadlock", "promise_never_set", "repaired"),),
+    "Make the barrier for as many threads as arrive at it": (("deadlock", "barrier_lacks_party", "repaired"),),
+    "Await with a time limit (asyncio.wait_for), and treat its end as an error.": (("pipe-deadlock", "python.tasks_cycle", "timed"),),
     "Leave {} to the parent: let the child do what needs none": (("mpi-after-fork", "mpi_after_fork", "repaired"),),
 }
 FIX = re.compile(r"fixes\.push_back\(\s*\{(.*?)\}\);", re.DOTALL)

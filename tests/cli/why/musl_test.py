@@ -31,7 +31,7 @@ def run(forksight, program):
         argv = [forksight, "run", "--on-hang", "kill", "--out", folder, "--", program]
         done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=LIMIT_S, check=False)
     problems = [] if done.returncode == 137 and "CERTAIN HANG" in done.stderr else [f"run: status {done.returncode}"]
-    said = [line for line in done.stderr.splitlines() if "musl" in line]
+    said = [line for line in done.stderr.splitlines() if " on musl" in line]
     wanted = f"forksight: not seen: {program} runs on musl: the shim needs glibc and was left out, so forks and locks were not seen"
     problems += [] if said == [wanted] else [f"run says {said}"]
     if "Error loading shared library" in done.stderr:
