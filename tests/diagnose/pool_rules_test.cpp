@@ -1,6 +1,8 @@
 // Children that wait for a pool which their fork left behind.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "diagnose/diagnose.hpp"
 #include "support/scenes.hpp"
 
