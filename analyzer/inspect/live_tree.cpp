@@ -99,10 +99,10 @@ class Look {
     for (const ProcessKey& other : find_orphans(pid_)) supervisor_.tree().adopt(other);
     supervisor_.set_own_signals(options_.own_signals);
     supervisor_.poll_at_any_age(Clock::now());
-    note_rest();
     look_for_spinning();
     choose();
     find_all_waits();
+    note_rest();
     open_images();
     link();
     add_absent_parents(result_.subjects);
@@ -114,8 +114,24 @@ class Look {
   // Must be called before anything is stopped, because a stop counts as running.
   void note_rest() {
     for (const auto& [key, verdict] : supervisor_.verdicts()) {
-      if (const auto rest = proc::resting_time(key.pid)) rest_[key.pid] = *rest;
+      auto rest = least_wait_of(key.pid);
+      if (!rest) rest = proc::resting_time(key.pid);
+      if (rest) rest_[key.pid] = *rest;
     }
+  }
+
+  // How long all threads of the process have rested. nullopt: this was not read for each of them.
+  std::optional<std::chrono::milliseconds> least_wait_of(std::int32_t pid) const {
+    const auto round = rounds_.find(pid);
+    const auto waits = waits_.find(pid);
+    if (round == rounds_.end() || waits == waits_.end() || waits->second.size() != round->second.threads.size())
+      return std::nullopt;
+    std::optional<std::uint64_t> least;
+    for (const model::Wait& wait : waits->second) {
+      if (!wait.for_ms) return std::nullopt;
+      least = std::min(least.value_or(*wait.for_ms), *wait.for_ms);
+    }
+    return least ? std::optional(std::chrono::milliseconds(*least)) : std::nullopt;
   }
 
   // A running thread may be at work. Whether it spins depends on the code that it runs, which the images show.
@@ -233,11 +249,12 @@ class Look {
     for (const std::int32_t pid : pids) {
       zombies_[pid] = watch::find_zombies(pid);
       bool refused = false;
-      const auto round = proc::sample_round(pid, refused);
+      auto round = proc::sample_round(pid, refused);
       if (!round) continue;
       for (std::size_t at = 0; at < round->threads.size() && at < kMostSeenThreads; ++at) {
         if (!round->threads[at].ended()) waiters.push_back({pid, round->threads[at], {}});
       }
+      rounds_.insert_or_assign(pid, std::move(*round));
     }
     watch::find_waits(waiters, supervisor_.tree());
     for (watch::Waiter& waiter : waiters) waits_[waiter.pid].push_back(std::move(waiter.wait));
@@ -376,9 +393,7 @@ class Look {
         subject.waits_via = verdict->second.via;
       }
       if (goes_on(member)) return;
-      bool refused = false;
-      if (const auto round = proc::sample_round(member.key.pid, refused))
-        subject.unheard_signals = watch::find_unheard(*round, ~std::uint64_t{0});
+      subject.unheard_signals = find_unheard(member.key.pid);
     } else if (spinning_.contains(member.key.pid) && is_in_hazard(subject)) {
       subject.liveness = model::Liveness::kSpinning;
     } else {
@@ -386,6 +401,14 @@ class Look {
     }
     const auto rest = rest_.find(member.key.pid);
     if (rest != rest_.end()) subject.stuck_for_ms = static_cast<std::uint64_t>(rest->second.count());
+  }
+
+  std::uint64_t find_unheard(std::int32_t pid) const {
+    constexpr std::uint64_t kAll = ~std::uint64_t{0};
+    if (const auto known = rounds_.find(pid); known != rounds_.end()) return watch::find_unheard(known->second, kAll);
+    bool refused = false;
+    const auto round = proc::sample_round(pid, refused);
+    return round ? watch::find_unheard(*round, kAll) : 0;
   }
 
   // The thread stays inside of a lock or of an OpenMP runtime.
@@ -435,6 +458,7 @@ class Look {
   std::int32_t pid_;
   const LiveTreeOptions& options_;
   watch::Supervisor supervisor_;
+  std::map<std::int32_t, proc::Round> rounds_;  // by pid, of each process whose waits are read
   std::map<std::int32_t, std::chrono::milliseconds> rest_;   // by pid
   std::map<std::int32_t, std::set<std::int32_t>> spinning_;  // tids by pid
   std::vector<std::int32_t> ancestors_;

@@ -144,10 +144,13 @@ FutexWord identify_word(const Syscall& call, abi::Version libc, const ReadWord& 
   if (command != FUTEX_WAIT && command != FUTEX_WAIT_BITSET) return {};
   if (is_in_syscall_function(call, read)) return {};
   FutexWord found;
-  const bool names_task = static_cast<std::int32_t>(expected) > 0 && lives_here(static_cast<std::int32_t>(expected));
   // pthread_join() never sets the PRIVATE flag, because the kernel itself wakes it.
+  const auto names_task = [&] {
+    const auto tid = static_cast<std::int32_t>(expected);
+    return tid > 0 && lives_here(tid);
+  };
   const abi::ThreadLayout* const thread = abi::thread_layout(libc);
-  if (!is_private && names_task && thread != nullptr && is_join(read, *thread, word, expected, found)) return found;
+  if (!is_private && names_task() && thread != nullptr && is_join(read, *thread, word, expected, found)) return found;
   if (is_private && thread != nullptr && abi::StreamLock::kVersions.have(libc) &&
       is_stream(read, *thread, word, expected, found)) {
     found.owner_is_gone = found.owner != 0 && !owner_lives(found.owner);

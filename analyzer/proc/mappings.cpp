@@ -30,9 +30,9 @@ void for_each_mapping(std::string_view text, const Visit& visit) {
 }
 
 // An executable at a fixed address is mapped where its own headers say.
-bool is_at_fixed_address(std::int32_t tid, std::uint64_t start) {
+bool is_at_fixed_address(const ProcessMemory& memory, std::uint64_t start) {
   Elf64_Ehdr header;
-  return ProcessMemory(tid).read(start, std::as_writable_bytes(std::span(&header, 1))) &&
+  return memory.read(start, std::as_writable_bytes(std::span(&header, 1))) &&
          std::memcmp(header.e_ident, ELFMAG, SELFMAG) == 0 && header.e_type == ET_EXEC;
 }
 
@@ -67,7 +67,7 @@ const Mapping* find_mapping(const std::vector<Mapping>& mappings, std::uint64_t 
   return address < mapping.end ? &mapping : nullptr;
 }
 
-WordModule find_module(std::int32_t tid, const std::vector<Mapping>& mappings, std::uint64_t address) {
+WordModule find_module(const ProcessMemory& memory, const std::vector<Mapping>& mappings, std::uint64_t address) {
   const Mapping* at = find_mapping(mappings, address);
   if (at == nullptr) return {};
   // The part of a module's data that does not come from the file (.bss) is an anonymous mapping right behind it.
@@ -76,7 +76,7 @@ WordModule find_module(std::int32_t tid, const std::vector<Mapping>& mappings, s
   if (at->inode == 0 || !at->path.starts_with('/') || at->path.ends_with(kDeleted) || at->shared) return {};
   for (const Mapping* first = at;; --first) {
     const bool is_head = first->path == at->path && first->offset == 0;
-    if (is_head) return {at->path, is_at_fixed_address(tid, first->start) ? 0 : first->start};
+    if (is_head) return {at->path, is_at_fixed_address(memory, first->start) ? 0 : first->start};
     if (first == mappings.data() || (first->path != at->path && !first->path.empty())) return {};
   }
 }

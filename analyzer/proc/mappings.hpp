@@ -9,6 +9,7 @@
 
 #include "forksight/abi/glibc.hpp"
 #include "proc/proc_text.hpp"
+#include "proc/process_memory.hpp"
 
 namespace forksight::proc {
 
@@ -17,13 +18,13 @@ std::vector<Mapping> read_mappings(std::int32_t tid);
 
 const Mapping* find_mapping(const std::vector<Mapping>& mappings, std::uint64_t address);
 
-// The ELF file of the variable at `address`, found from the mappings around it; path "" if there is none. `tid` must
-// have the address mapped.
+// The ELF file of the variable at `address`, found from the mappings around it; path "" if there is none. `memory` is
+// that of a process that has the address mapped.
 struct WordModule {
   std::string path;
   std::uint64_t bias = 0;
 };
-WordModule find_module(std::int32_t tid, const std::vector<Mapping>& mappings, std::uint64_t address);
+WordModule find_module(const ProcessMemory& memory, const std::vector<Mapping>& mappings, std::uint64_t address);
 
 // The libc of the process of `tid`: the one that it has mapped, or the one that its program was linked with.
 abi::Libc libc_of(std::int32_t tid, const std::vector<Mapping>& mappings);

@@ -21,7 +21,8 @@ ReadOutcome outcome_of(int error) {
 // Texts that are read at every poll come in one piece: a short read is their end, which saves a system call for each.
 // Texts of many records (maps, children) may come in short pieces.
 bool is_single_record(std::string_view path) {
-  return path.ends_with("/stat") || path.ends_with("/status") || path.ends_with("/syscall");
+  return path.ends_with("/stat") || path.ends_with("/status") || path.ends_with("/syscall") ||
+         path.ends_with("/sched") || path.ends_with("/wchan");
 }
 
 }  // namespace
@@ -131,7 +132,9 @@ std::string read_exe(std::int32_t pid) {
 
 std::vector<std::string> read_cmdline(std::int32_t pid) {
   constexpr std::size_t kMaxBytes = 16U << 10U;  // enough to know a program by
-  const ReadText text = read_file(proc_path(find_living_thread(pid), "cmdline"), kMaxBytes);
+  ReadText text = read_file(proc_path(pid, "cmdline"), kMaxBytes);
+  // A first thread that has ended no longer has the memory that the arguments are in.
+  if (text.text.empty()) text = read_file(proc_path(find_living_thread(pid), "cmdline"), kMaxBytes);
   std::vector<std::string> arguments;
   for (std::size_t start = 0; start < text.text.size();) {
     std::size_t end = text.text.find('\0', start);

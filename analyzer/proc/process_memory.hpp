@@ -16,6 +16,7 @@ class ProcessMemory {
   ProcessMemory(const ProcessMemory&) = delete;
   ProcessMemory& operator=(const ProcessMemory&) = delete;
 
+  bool is_open() const { return fd_ >= 0; }
   // A little-endian number of at most 8 bytes.
   std::optional<std::uint64_t> read(std::uint64_t address, std::size_t size) const;
   bool read(std::uint64_t address, std::span<std::byte> bytes) const;

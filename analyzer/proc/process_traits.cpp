@@ -6,9 +6,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <string>
+#include <utility>
 
 #include "proc/proc_fs.hpp"
 
@@ -24,10 +26,10 @@ bool runs_x86_64(std::int32_t tid) {
          header.e_ident[EI_CLASS] == ELFCLASS64 && header.e_machine == EM_X86_64;
 }
 
-bool has_io_uring(std::int32_t tid) {
+bool has_io_uring(std::int32_t tid, const std::vector<Mapping>& mappings) {
   // An io_uring may be mapped without a descriptor, or open without being mapped.
-  constexpr std::size_t kMaxMaps = 16U << 20U;
-  if (read_file(proc_path(tid, "maps"), kMaxMaps).text.find("[io_uring]") != std::string::npos) return true;
+  const auto is_ring = [](const Mapping& one) { return one.path.find("[io_uring]") != std::string::npos; };
+  if (std::ranges::any_of(mappings, is_ring)) return true;
   for (const std::int32_t fd : list_numbers(proc_path(tid, "fd")).numbers) {
     const auto link = read_link(proc_path(tid, "fd/" + std::to_string(fd)));
     if (link && link->find("[io_uring]") != std::string::npos) return true;
@@ -35,22 +37,41 @@ bool has_io_uring(std::int32_t tid) {
   return false;
 }
 
-bool has_libc(std::int32_t tid) {
-  constexpr std::size_t kMaxMaps = 16U << 20U;
-  const std::string maps = read_file(proc_path(tid, "maps"), kMaxMaps).text;
-  return maps.find("/libc.so.6") != std::string::npos || maps.find("/libc-2.") != std::string::npos;
+bool has_libc(const std::vector<Mapping>& mappings) {
+  return std::ranges::any_of(mappings, [](const Mapping& one) {
+    return one.path.find("/libc.so.6") != std::string::npos || one.path.find("/libc-2.") != std::string::npos;
+  });
 }
 
-Sharing find_sharing(std::int32_t pid, std::int32_t tid, std::vector<std::int32_t>& sharers) {
-  for (const std::int32_t other : list_numbers("/proc").numbers) {
+MemorySharers::MemorySharers() {
+  for (const std::int32_t pid : list_numbers("/proc").numbers) {
+    char name = 0;
+    // A kernel thread has no memory, and no program. Neither has a first thread that has ended.
+    const bool has_no_program = ::readlink(proc_path(pid, "exe").c_str(), &name, 1) < 0 && errno == ENOENT;
+    if (!has_no_program) all_.push_back(pid);
+  }
+}
+
+Sharing MemorySharers::find(std::int32_t pid, std::int32_t tid, std::vector<std::int32_t>& sharers) {
+  std::vector<std::int32_t> found;
+  for (const std::int32_t other : all_) {
     if (other == pid) continue;
+    // The other process was compared with this one's first thread, which has no memory any more if it has ended.
+    const auto known = tid == pid ? found_.find(other) : found_.end();
+    if (known != found_.end()) {
+      if (std::ranges::find(known->second, pid) != known->second.end()) found.push_back(other);
+      continue;
+    }
     const long order = ::syscall(SYS_kcmp, tid, other, KCMP_VM, 0, 0);
-    if (order == 0) sharers.push_back(other);
+    if (order == 0) found.push_back(other);
     // EPERM: a process of another user; memory is not shared across the change of rights that an exec would make.
     // ESRCH: it has ended, or is a kernel thread.
     if (order < 0 && errno != EPERM && errno != ESRCH && errno != EACCES) return Sharing::kUnknown;
   }
-  if (!sharers.empty()) return Sharing::kShared;
+  sharers.insert(sharers.end(), found.begin(), found.end());
+  const bool is_shared = !found.empty();
+  found_.insert_or_assign(pid, std::move(found));
+  if (is_shared) return Sharing::kShared;
   // If kcmp is forbidden altogether, it fails for every pair: try a pair that must succeed.
   const long self = ::syscall(SYS_kcmp, tid, tid, KCMP_VM, 0, 0);
   return self == 0 ? Sharing::kAlone : Sharing::kUnknown;

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
@@ -199,8 +200,7 @@ class Search {
     }
     if (facts.mapping != WordMapping::kShared) {
       // A lock has an owner. For other objects memory does not show which thread of the process could end the wait.
-      const bool is_alone = proc::list_numbers(proc::proc_path(waiter.pid, "task")).numbers.size() <= 1;
-      if (!has_owner && !is_alone) plan.others.push_back(of_process(waiter.pid, "futex"));
+      if (!has_owner && is_threaded(waiter.pid)) plan.others.push_back(of_process(waiter.pid, "futex"));
       return;
     }
     const auto place = futexes(waiter.pid).find_shared(waiter.thread);
@@ -419,7 +419,7 @@ class Search {
     if (state == 'T')
       waiter.wait.enders.push_back(of_words(model::EnderKind::kContinue, fmt::format("kill -CONT {}", waiter.pid)));
     const auto [frozen, is_new] = frozen_.try_emplace(waiter.pid);
-    if (is_new && is_frozen(waiter.pid)) frozen->second = how_to_thaw(waiter.pid);
+    if (is_new && freezers_.is_frozen(waiter.pid)) frozen->second = how_to_thaw(waiter.pid);
     if (!frozen->second) return;
     waiter.wait.call = "frozen";
     waiter.wait.enders.push_back(of_words(model::EnderKind::kContinue, *frozen->second));
@@ -450,7 +450,7 @@ class Search {
       const auto stat = proc::read_stat(ender.pid);
       look.command = read_command(ender.pid);
       look.state = stat ? stat->state : 'X';
-      look.is_frozen = is_frozen(ender.pid);
+      look.is_frozen = freezers_.is_frozen(ender.pid);
       const auto writes = parse_write_calls(proc::read_file(proc::proc_path(ender.pid, "io")).text);
       look.may_have_written = !writes || *writes != 0;
     }
@@ -459,19 +459,25 @@ class Search {
     ender.is_frozen = look.is_frozen;
     ender.may_have_written = look.may_have_written;
     if (ender.tid == 0) return;
-    const auto stat = proc::parse_stat(proc::read_file(proc::task_path(ender.pid, ender.tid, "stat")).text);
-    ender.state = stat ? stat->state : 'X';
+    const auto [thread, is_new_thread] = states_.try_emplace({ender.pid, ender.tid}, 'X');
+    if (is_new_thread) {
+      const auto stat = proc::parse_stat(proc::read_file(proc::task_path(ender.pid, ender.tid, "stat")).text);
+      if (stat) thread->second = stat->state;
+    }
+    ender.state = thread->second;
   }
 
   static std::int32_t process_of(std::int32_t tid, std::int32_t first) {
-    if (!proc::read_file(proc::task_path(first, tid, "stat")).text.empty()) return first;
+    if (::access(proc::task_path(first, tid, "stat").c_str(), F_OK) == 0) return first;
     const proc::ReadText status = proc::read_file(proc::proc_path(tid, "status"));
     const auto field = status ? proc::find_field(status.text, "Tgid") : std::nullopt;
     return static_cast<std::int32_t>(field ? proc::parse_decimal(*field).value_or(0) : 0);
   }
 
-  static bool is_threaded(std::int32_t pid) {
-    return proc::list_numbers(proc::proc_path(pid, "task")).numbers.size() > 1;
+  bool is_threaded(std::int32_t pid) {
+    const auto [known, is_new] = threaded_.try_emplace(pid);
+    if (is_new) known->second = proc::list_numbers(proc::proc_path(pid, "task")).numbers.size() > 1;
+    return known->second;
   }
 
   const proc::SharedMemory& shared() {
@@ -489,8 +495,11 @@ class Search {
   std::map<std::int32_t, FutexLookup> futexes_;
   std::map<std::int32_t, model::Ender> processes_;             // what all enders in one process have in common
   std::map<std::int32_t, std::optional<std::string>> frozen_;  // how to thaw each process
+  std::map<std::int32_t, bool> threaded_;                      // the process has more than one thread
+  std::map<std::pair<std::int32_t, std::int32_t>, char> states_;  // of threads that could end a wait: by pid and tid
   std::map<std::int32_t, bool> interrupts_;                    // Python's own handler of SIGINT, by process
   std::optional<proc::SharedMemory> shared_;
+  Freezers freezers_;
   WakerFinder wakers_;
 };
 

@@ -3,11 +3,12 @@
 #include <linux/futex.h>
 
 #include <algorithm>
+#include <array>
+#include <cstring>
 #include <utility>
 
 #include "proc/futex_word.hpp"
 #include "proc/proc_fs.hpp"
-#include "proc/process_memory.hpp"
 #include "proc/python_gil.hpp"
 
 namespace forksight::watch {
@@ -26,6 +27,39 @@ bool is_dead(std::int32_t tid) {
   const auto stat = proc::read_stat(tid);
   return stat && (stat->state == 'Z' || stat->state == 'X');
 }
+
+// Reads the words of one object in one piece, because a system call for each of its ten words takes too long in a
+// process of thousands of threads.
+class WordReader {
+ public:
+  explicit WordReader(const proc::ProcessMemory& memory) : memory_(memory) {}
+
+  std::optional<std::uint64_t> operator()(std::uint64_t address, std::size_t size) {
+    if (has(address, size)) return word_at(address, size);
+    // No page boundary lies inside of an aligned piece, so it can be read as a whole or not at all.
+    start_ = address / kPiece * kPiece;
+    is_read_ = memory_.read(start_, piece_);
+    return has(address, size) ? word_at(address, size) : memory_.read(address, size);
+  }
+
+ private:
+  static constexpr std::size_t kPiece = 256;
+
+  bool has(std::uint64_t address, std::size_t size) const {
+    return is_read_ && size <= kPiece && address >= start_ && address - start_ <= kPiece - size;
+  }
+  std::optional<std::uint64_t> word_at(std::uint64_t address, std::size_t size) const {
+    std::uint64_t value = 0;
+    if (size > sizeof value) return std::nullopt;
+    std::memcpy(&value, piece_.data() + (address - start_), size);
+    return value;
+  }
+
+  const proc::ProcessMemory& memory_;
+  std::array<std::byte, kPiece> piece_{};
+  std::uint64_t start_ = 0;
+  bool is_read_ = false;
+};
 
 std::optional<std::int32_t> read_futex_owner(const proc::ProcessMemory& memory, std::uint64_t word) {
   const auto value = memory.read(word, sizeof(std::uint32_t));
@@ -75,6 +109,11 @@ const abi::Libc& FutexLookup::libc(std::int32_t tid) {
   return *libc_;
 }
 
+const proc::ProcessMemory& FutexLookup::memory(std::int32_t tid) {
+  if (!memory_ || !memory_->is_open()) memory_.emplace(tid);
+  return *memory_;
+}
+
 std::optional<proc::SharedPlace> FutexLookup::find_shared(const proc::ThreadSample& thread) {
   return proc::find_shared_place(mappings(thread.tid), proc::classify(thread).word);
 }
@@ -87,8 +126,7 @@ WaitFacts FutexLookup::look_up(const proc::ThreadSample& thread) {
   if (target.kind != proc::WaitClass::kPrivateFutex && target.kind != proc::WaitClass::kPlainFutex) return facts;
   const bool is_private = target.kind == proc::WaitClass::kPrivateFutex;
   facts.mapping = is_private ? WordMapping::kPrivate : kind_of_mapping(mappings(thread.tid), target.word);
-  const proc::ProcessMemory memory(thread.tid);
-  if (target.priority_inherit) facts.pi_owner = read_futex_owner(memory, target.word);
+  if (target.priority_inherit) facts.pi_owner = read_futex_owner(memory(thread.tid), target.word);
   const std::uint32_t depth = thread.status.ns_depth;
   const auto lives_here = [&](std::int32_t own) {
     const std::int32_t tid = numbers_.tid_of(own, depth);
@@ -100,11 +138,12 @@ WaitFacts FutexLookup::look_up(const proc::ThreadSample& thread) {
   };
   const proc::HasTask owner_lives =
       facts.mapping == WordMapping::kShared ? proc::HasTask(lives) : proc::HasTask(lives_here);
-  const auto read = [&](std::uint64_t at, std::size_t size) { return memory.read(at, size); };
+  WordReader words(memory(thread.tid));
+  const auto read = [&](std::uint64_t at, std::size_t size) { return words(at, size); };
   facts.word = proc::identify_word(thread.call, libc(thread.tid).version, read, lives_here, owner_lives);
   if (depth > 1) name_owner(thread, facts);
   if (facts.word.use != model::FutexUse::kUnknown || target.priority_inherit) {
-    proc::WordModule module = proc::find_module(thread.tid, mappings(thread.tid), target.word);
+    proc::WordModule module = proc::find_module(memory(thread.tid), mappings(thread.tid), target.word);
     facts.word.module = std::move(module.path);
     facts.word.bias = module.bias;
   }
@@ -118,8 +157,8 @@ bool FutexLookup::has_python(std::int32_t tid) {
 
 void FutexLookup::look_up_gil(const proc::ThreadSample& thread, WaitFacts& facts) {
   if (!proc::is_timed_private_wait(thread.call)) return;
-  const proc::ProcessMemory memory(thread.tid);
-  const auto read = [&](std::uint64_t at, std::size_t size) { return memory.read(at, size); };
+  WordReader words(memory(thread.tid));
+  const auto read = [&](std::uint64_t at, std::size_t size) { return words(at, size); };
   const auto gil = proc::find_gil_wait(thread.call, libc(thread.tid).version, read);
   if (!gil || !proc::is_data_of_python(mappings(thread.tid), gil->gil)) return;
   const std::int32_t holder = numbers_.tid_of(gil->holder, thread.status.ns_depth);
@@ -131,10 +170,10 @@ void FutexLookup::look_up_gil(const proc::ThreadSample& thread, WaitFacts& facts
   name_wakers(pid_, {}, facts);
 }
 
-bool FutexLookup::may_have_moved(const proc::ThreadSample& thread) const {
+bool FutexLookup::may_have_moved(const proc::ThreadSample& thread) {
   const proc::WaitTarget target = proc::classify(thread);
   if (target.kind != proc::WaitClass::kPlainFutex || target.priority_inherit) return false;
-  const auto value = proc::ProcessMemory(thread.tid).read(target.word, sizeof(std::uint32_t));
+  const auto value = memory(thread.tid).read(target.word, sizeof(std::uint32_t));
   return value && static_cast<std::uint32_t>(*value) != static_cast<std::uint32_t>(thread.call.args[2]);
 }
 

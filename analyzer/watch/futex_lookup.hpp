@@ -8,6 +8,7 @@
 #include "forksight/abi/glibc.hpp"
 #include "proc/mappings.hpp"
 #include "proc/namespaces.hpp"
+#include "proc/process_memory.hpp"
 #include "proc/wait_class.hpp"
 #include "watch/evidence.hpp"
 
@@ -28,15 +29,17 @@ class FutexLookup {
   // The word no longer has the value that the thread last saw there. Perhaps its wait was moved to another word
   // (FUTEX_CMP_REQUEUE), or the page was mapped anew: then another process may be able to end it. Only for waits
   // without the PRIVATE flag; with the flag no other process can.
-  bool may_have_moved(const proc::ThreadSample& thread) const;
+  bool may_have_moved(const proc::ThreadSample& thread);
   // True if a CPython interpreter is mapped: its program or its library. `tid`: any living thread.
   bool has_python(std::int32_t tid);
   // For a word in shared memory; nullopt: the shared object cannot be identified.
   std::optional<proc::SharedPlace> find_shared(const proc::ThreadSample& thread);
+  // Those of the process. `tid`: any living thread.
+  const std::vector<proc::Mapping>& mappings(std::int32_t tid);
 
  private:
-  const std::vector<proc::Mapping>& mappings(std::int32_t tid);
   const abi::Libc& libc(std::int32_t tid);
+  const proc::ProcessMemory& memory(std::int32_t tid);
 
   // Sets nothing if the thread does not wait for the global lock of a Python interpreter.
   void look_up_gil(const proc::ThreadSample& thread, WaitFacts& facts);
@@ -46,6 +49,7 @@ class FutexLookup {
   proc::OwnNumbers numbers_;
   std::optional<std::vector<proc::Mapping>> mappings_;  // read once
   std::optional<abi::Libc> libc_;
+  std::optional<proc::ProcessMemory> memory_;  // opened once, by a living thread
 };
 
 }  // namespace forksight::watch

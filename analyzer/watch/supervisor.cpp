@@ -210,18 +210,19 @@ bool Supervisor::may_be_timed_out(std::int32_t pid, const std::vector<proc::Thre
   return may_hear_of_child || find_timed_signals(lives->tid, handlers) != 0;
 }
 
-ProcessEvidence Supervisor::gather(const Watched& watched) {
+ProcessEvidence Supervisor::gather(const Watched& watched, proc::MemorySharers& memories, Freezers& freezers) {
   const std::int32_t pid = watched.key.pid;
   ProcessEvidence evidence;
   evidence.key = watched.key;
   evidence.first = watched.last;
   evidence.own_signals = own_signals_of(pid);
+  FutexLookup futexes(pid);
   for (const proc::ThreadSample& thread : watched.last.threads) {
     if (thread.ended()) continue;
     evidence.is_x86_64 = proc::runs_x86_64(thread.tid);
-    evidence.has_io_uring = proc::has_io_uring(thread.tid);
-    evidence.sharing = proc::find_sharing(pid, thread.tid, evidence.sharers);
-    evidence.has_libc = proc::has_libc(thread.tid);
+    evidence.has_io_uring = proc::has_io_uring(thread.tid, futexes.mappings(thread.tid));
+    evidence.sharing = memories.find(pid, thread.tid, evidence.sharers);
+    evidence.has_libc = proc::has_libc(futexes.mappings(thread.tid));
     evidence.timed_signals = find_timed_signals(thread.tid, thread.status.caught & ~kReservedSignals);
     break;
   }
@@ -229,8 +230,7 @@ ProcessEvidence Supervisor::gather(const Watched& watched) {
   if (member != tree_.living().end() && is_python_program(member->second.exe)) {
     evidence.has_python_interrupt = proc::has_default_interrupt(watched.last.threads.back().tid).value_or(true);
   }
-  evidence.is_frozen = is_frozen(pid);
-  FutexLookup futexes(pid);
+  evidence.is_frozen = freezers.is_frozen(pid);
   for (const proc::ThreadSample& thread : watched.last.threads) {
     WaitFacts facts = futexes.look_up(thread);
     if (facts.mapping == WordMapping::kShared) {
@@ -254,9 +254,15 @@ ProcessEvidence Supervisor::gather(const Watched& watched) {
 void Supervisor::put_to_proof(const std::vector<std::int32_t>& suspects, Clock::time_point now, bool at_once) {
   const Cost cost;
   std::vector<ProcessEvidence> all;
+  // Listed once for all, after the first round of each. Only a running thread can make a process that shares its memory:
+  // either it is one of a suspect, which the second round will show, or the memory has another process already.
+  std::optional<proc::MemorySharers> memories;
+  Freezers freezers;
   for (const std::int32_t pid : suspects) {
     const Watched& watched = watched_.at(pid);
-    if (!watched.proof && (at_once || now >= watched.next_proof)) all.push_back(gather(watched));
+    if (watched.proof || (!at_once && now < watched.next_proof)) continue;
+    if (!memories) memories.emplace();
+    all.push_back(gather(watched, *memories, freezers));
   }
   if (all.empty()) return;
   const Clock::duration least_rest = cost.so_far() * kProofShare;

@@ -16,6 +16,7 @@
 
 #include "model/model.hpp"
 #include "proc/proc_fs.hpp"
+#include "proc/process_traits.hpp"
 #include "proc/thread_sample.hpp"
 #include "watch/evidence.hpp"
 #include "watch/proof.hpp"
@@ -25,6 +26,7 @@
 #include "watch/tree.hpp"
 #include "watch/unheard_signals.hpp"
 #include "watch/wakers.hpp"
+#include "watch/ways_out.hpp"
 
 namespace forksight::watch {
 
@@ -120,7 +122,7 @@ class Supervisor {
   std::vector<std::int32_t> find_suspects(const std::vector<std::int32_t>& candidates, Clock::time_point now,
                                           bool at_once);
   void put_to_proof(const std::vector<std::int32_t>& suspects, Clock::time_point now, bool at_once);
-  ProcessEvidence gather(const Watched& watched);
+  ProcessEvidence gather(const Watched& watched, proc::MemorySharers& memories, Freezers& freezers);
   static ProcessWaits waits_of(const Watched& watched);
   std::uint64_t own_signals_of(std::int32_t pid) const;
   // A child that is not among `stuck` may end and send the process a SIGCHLD.

@@ -94,9 +94,13 @@ bool is_frozen_text(std::string_view text) {
          ("\n" + std::string(text)).find("\nfrozen 1") != std::string::npos;
 }
 
-bool is_frozen(std::int32_t pid) {
-  return std::ranges::any_of(find_freezer_files(proc::read_file(proc::proc_path(pid, "cgroup")).text),
-                             [](const std::string& file) { return is_frozen_text(proc::read_file(file).text); });
+bool Freezers::is_frozen(std::int32_t pid) {
+  const auto says_so = [this](const std::string& file) {
+    const auto [known, is_new] = files_.try_emplace(file);
+    if (is_new) known->second = is_frozen_text(proc::read_file(file).text);
+    return known->second;
+  };
+  return std::ranges::any_of(find_freezer_files(proc::read_file(proc::proc_path(pid, "cgroup")).text), says_so);
 }
 
 std::string how_to_thaw(std::int32_t pid) {

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -38,8 +39,16 @@ std::string_view find_hold(std::string_view function);
 // The files to read for the freezer states of these control groups, from the text of /proc/PID/cgroup. Pure.
 std::vector<std::string> find_freezer_files(std::string_view cgroup);
 bool is_frozen_text(std::string_view text);
-// True if a control group of the process, of version 1 or 2, is frozen.
-bool is_frozen(std::int32_t pid);
+// The control groups that are frozen. Each group is looked at once, so an object must not outlive one look at the
+// processes.
+class Freezers {
+ public:
+  // True if a control group of the process, of version 1 or 2, is frozen.
+  bool is_frozen(std::int32_t pid);
+
+ private:
+  std::map<std::string, bool> files_;
+};
 // The shell command that lets a frozen process go on. It writes to the file of the control group that was told to
 // freeze, which may be one above the group of the process. "" if none is frozen.
 std::string how_to_thaw(std::int32_t pid);

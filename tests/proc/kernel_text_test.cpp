@@ -146,11 +146,12 @@ TEST(Mappings, NameTheModuleAndTheSharedFileOfAWord) {
         "7000-8000 rw-s 00002000 00:01 9 /dev/zero (deleted)"}) {
     mappings.push_back(parse_mapping(line).value());
   }
-  EXPECT_EQ(find_module(0, mappings, 0x2800).path, "/no/such/app");
-  EXPECT_EQ(find_module(0, mappings, 0x3800).path, "/no/such/app") << ".bss";
-  EXPECT_EQ(find_module(0, mappings, 0x3800).bias, 0x1000U);
-  EXPECT_EQ(find_module(0, mappings, 0x5800).path, "");
-  EXPECT_EQ(find_module(0, mappings, 0x4800).path, "");
+  const ProcessMemory none(0);  // no process has this number
+  EXPECT_EQ(find_module(none, mappings, 0x2800).path, "/no/such/app");
+  EXPECT_EQ(find_module(none, mappings, 0x3800).path, "/no/such/app") << ".bss";
+  EXPECT_EQ(find_module(none, mappings, 0x3800).bias, 0x1000U);
+  EXPECT_EQ(find_module(none, mappings, 0x5800).path, "");
+  EXPECT_EQ(find_module(none, mappings, 0x4800).path, "");
   const auto place = find_shared_place(mappings, 0x7010);
   ASSERT_TRUE(place);
   EXPECT_EQ(place->offset, 0x2010U);
