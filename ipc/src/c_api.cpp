@@ -23,6 +23,7 @@ namespace {
 static_assert(static_cast<int>(ipc::errc::timeout) + 1 == FORKSIGHT_QUEUE_TIMEOUT);
 static_assert(static_cast<int>(ipc::errc::corrupt) + 1 == FORKSIGHT_QUEUE_CORRUPT);
 static_assert(static_cast<int>(ipc::errc::system) + 1 == FORKSIGHT_QUEUE_SYSTEM);
+static_assert(static_cast<int>(ipc::errc::undelivered) + 1 == FORKSIGHT_QUEUE_UNDELIVERED);
 
 int tell(const ipc::error& why, forksight_queue_error* to) {
   const int code = static_cast<int>(why.code) + 1;
@@ -61,6 +62,20 @@ int guarded(forksight_queue_error* error, Body body) {
   } catch (const std::exception& thrown) {
     return tell({ipc::errc::system, 0, 0, thrown.what()}, error);
   }
+}
+
+int tell_delivery(const ipc::queue& of, const ipc::result<ipc::delivery>& outcome, forksight_queue_delivery* told,
+                  forksight_queue_error* error) {
+  if (told != nullptr) {
+    // After the call, so that what it says is in it.
+    const ipc::delivery now = of.delivered();
+    *told = {now.accepted, now.sent, now.lost, now.pending, 0, 0};
+    if (!now.lost_ranges.empty()) {
+      told->first_lost = now.lost_ranges.front().first;
+      told->first_lost_count = now.lost_ranges.front().count;
+    }
+  }
+  return outcome ? FORKSIGHT_QUEUE_OK : tell(outcome.error(), error);
 }
 
 bool is_role(int role) { return role >= FORKSIGHT_QUEUE_ANY && role <= FORKSIGHT_QUEUE_CONSUMER; }
@@ -163,7 +178,17 @@ uint32_t forksight_message_producer(const forksight_message* message) { return m
 uint32_t forksight_message_deliveries(const forksight_message* message) { return message->held.deliveries(); }
 void forksight_message_release(forksight_message* message) { delete message; }
 
-void forksight_queue_close_producer(forksight_queue* queue) { queue->held.close_producer(); }
+int forksight_queue_flush(forksight_queue* queue, int64_t timeout_ms, forksight_queue_delivery* told,
+                          forksight_queue_error* error) {
+  return guarded(error, [&] { return tell_delivery(queue->held, queue->held.flush(until(timeout_ms)), told, error); });
+}
+int forksight_queue_close_producer(forksight_queue* queue, int64_t timeout_ms, forksight_queue_delivery* told,
+                                   forksight_queue_error* error) {
+  return guarded(error, [&] {
+    return tell_delivery(queue->held, queue->held.close_producer(until(timeout_ms)), told, error);
+  });
+}
+void forksight_queue_cancel(const forksight_queue* queue) { queue->held.cancel(); }
 void forksight_queue_shutdown(forksight_queue* queue, int drain) { queue->held.shutdown(drain != 0); }
 size_t forksight_queue_recover(forksight_queue* queue) { return queue->held.recover(); }
 

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "cancellation.hpp"
 #include "failure.hpp"
 #include "process.hpp"
 
@@ -24,6 +25,8 @@ void relax() {
 }
 
 double seconds_since(std::uint64_t start_ns) { return static_cast<double>(coarse_ns() - start_ns) / 1e9; }
+
+error cancelled() { return failure(errc::cancelled, "queue: cancel() was called on this handle"); }
 
 const char* what_lacks(wait_kind kind) {
   switch (kind) {
@@ -122,6 +125,7 @@ result<void> core::check_usable() const {
 
 result<void> core::begin(std::uint32_t role) {
   if (auto usable = check_usable(); !usable) return usable;
+  if (is_cancelled()) return cancelled();
   const header& head = *memory_.view().head;
   if (role == kProducerRole) {
     if (as_ == role::consumer)
@@ -174,9 +178,10 @@ result<step_result> core::repeat(wait_kind kind, deadline until, shared_word<std
       relax();
       outcome = attempt(now);
       if (outcome != step_result::none) return outcome;
-      if (round % 16 == 0 && (now = monotonic_ns()) > spin_end) break;
+      if (round % 16 == 0 && ((now = monotonic_ns()) > spin_end || is_cancelled())) break;
     }
   }
+  uncancellable guard;
   std::uint64_t now = coarse_ns();
   for (;;) {
     std::uint64_t until_ns = slice_end_ns(view, who_.index(), now);
@@ -204,8 +209,14 @@ result<step_result> core::repeat(wait_kind kind, deadline until, shared_word<std
       leave_wait(kind);
       return good.error();
     }
+    // After the futex was read: cancel() changes it after it has said so here.
+    if (cancelled_.load()) {
+      leave_wait(kind);
+      return cancelled();
+    }
     sleep(view, kind, who_.index(), seen, until_ns);
     leave_wait(kind);
+    guard.let_cancel();
     now = coarse_ns();
     // Whatever has ended the sleep: signals may end each one before its time.
     if (who_.look_if_due(now) != 0) now = coarse_ns();
@@ -378,6 +389,12 @@ void core::shutdown(bool drain) {
   const ring& view = memory_.view();
   (void)view.head->status.fetch_or(drain ? kShutdown : kShutdown | kAborted);
   for (const wait_kind kind : {wait_kind::message, wait_kind::slot, wait_kind::buffer}) wake_all(view, kind);
+}
+
+void core::cancel() noexcept {
+  cancelled_ = true;
+  // In a forked child the place is the parent's.
+  if (is_ours()) wake_participant(memory_.view(), who_.index());
 }
 
 std::size_t core::recover() { return is_ours() ? who_.sweep() : 0; }

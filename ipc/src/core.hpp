@@ -39,6 +39,8 @@ class core {
 
   void close_producer();
   void shutdown(bool drain);
+  void cancel() noexcept;  // async-signal-safe
+  bool is_cancelled() const { return cancelled_.load(std::memory_order_relaxed); }
   std::size_t recover();
 
   const segment& memory() const { return memory_; }
@@ -71,6 +73,7 @@ class core {
   members who_;
   role as_ = role::any;
   std::atomic<bool> producer_closed_{false};
+  std::atomic<bool> cancelled_{false};
   std::atomic<bool> is_joined_{false};
   std::uint32_t spin_us_ = 0;
   claim_hint claim_hint_;

@@ -5,6 +5,8 @@
 
 #include <utility>
 
+#include "cancellation.hpp"
+
 namespace forksight::ipc::detail {
 
 class descriptor {
@@ -27,8 +29,9 @@ class descriptor {
   explicit operator bool() const { return fd_ >= 0; }
   int release() { return std::exchange(fd_, -1); }
   void reset() {
-    if (fd_ >= 0) close(fd_);
-    fd_ = -1;
+    if (fd_ < 0) return;
+    const uncancellable guard;  // close() is a cancellation point
+    close(std::exchange(fd_, -1));
   }
 
  private:

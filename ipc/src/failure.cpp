@@ -30,6 +30,8 @@ const char* name_of(errc code) {
     case errc::not_found: return "not_found";
     case errc::bad_option: return "bad_option";
     case errc::system: return "system";
+    case errc::cancelled: return "cancelled";
+    case errc::undelivered: return "undelivered";
   }
   return "unknown";
 }

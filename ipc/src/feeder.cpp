@@ -9,9 +9,16 @@
 #include <new>
 #include <system_error>
 
+#include "cancellation.hpp"
 #include "failure.hpp"
 
 namespace forksight::ipc::detail {
+namespace {
+
+// What was accepted is sent or lost in its order, so these two count all whose fate is known.
+std::uint64_t settled(const delivery& counts) { return counts.sent + counts.lost; }
+
+}  // namespace
 
 // The feeders that ask for their lock to be held across fork(). pthread_atfork() handlers cannot be taken back, so they
 // are registered once for all.
@@ -69,13 +76,17 @@ feeder::~feeder() {
     (void)state_.release();
     return;
   }
-  close();
+  {
+    const uncancellable guard;
+    (void)close(deadline::never());
+  }
   if (has_atfork_) feeder_forks::get().remove(this);
 }
 
 result<void> feeder::put(const void* data, std::size_t bytes) {
   const std::lock_guard<std::mutex> guard(state_->mutex);
   if (auto usable = core_->check_usable(); !usable) return usable;
+  if (core_->is_cancelled()) return failure(errc::cancelled, "queue: cancel() was called on this handle");
   if (state_->is_closing) return failure(errc::closed, "queue: close_producer() was called on this handle");
   if (state_->failed) {
     error why = std::move(*state_->failed);
@@ -93,21 +104,85 @@ result<void> feeder::put(const void* data, std::size_t bytes) {
   }
   const char* const from = static_cast<const char*>(data);
   state_->list.emplace_back(from, from + bytes);
+  ++state_->counts.accepted;
   state_->changed.notify_one();
   return {};
 }
 
-// By any number of threads at once: one of them joins the thread, all of them wait until it has sent its list.
-void feeder::close() {
-  std::thread mine;
-  {
-    std::unique_lock<std::mutex> lock(state_->mutex);
-    state_->is_closing = true;
-    state_->changed.notify_one();
-    state_->ended.wait(lock, [&] { return !state_->has_started || state_->has_ended; });
-    mine = std::move(thread_);
+// False: the deadline has passed.
+template <class Done>
+bool feeder::wait(std::unique_lock<std::mutex>& lock, deadline until, Done done) {
+  if (!until.is_never()) return state_->ended.wait_until(lock, until.at(), done);
+  state_->ended.wait(lock, done);
+  return true;
+}
+
+// With the lock.
+result<delivery> feeder::answer(bool is_done) const {
+  delivery counts = state_->counts;
+  counts.pending = counts.accepted - settled(counts);
+  if (!is_done) {
+    return failure(errc::timeout, "queue: %llu of %llu messages are still with the feeder thread, %llu were lost",
+                   static_cast<unsigned long long>(counts.pending), static_cast<unsigned long long>(counts.accepted),
+                   static_cast<unsigned long long>(counts.lost));
   }
+  if (counts.lost == 0) return counts;
+  const delivery::lost_range& first = counts.lost_ranges.front();
+  const bool is_one_range = first.count == counts.lost;
+  return failure(errc::undelivered,
+                 "queue: %llu of %llu messages did not get into the queue, %s %llu%s%s: %s",
+                 static_cast<unsigned long long>(counts.lost), static_cast<unsigned long long>(counts.accepted),
+                 counts.lost == 1 ? "number" : is_one_range ? "numbers" : "the first are numbers",
+                 static_cast<unsigned long long>(first.first), first.count == 1 ? "" : " to ",
+                 first.count == 1 ? "" : std::to_string(first.first + first.count - 1).c_str(), first.why.text.c_str());
+}
+
+result<delivery> feeder::flush(deadline until) {
+  if (auto usable = core_->check_usable(); !usable) return usable.error();
+  std::unique_lock<std::mutex> lock(state_->mutex);
+  const std::uint64_t to = state_->counts.accepted;
+  return answer(wait(lock, until, [&] { return settled(state_->counts) >= to; }));
+}
+
+delivery feeder::delivered() const {
+  if (!core_->is_ours()) return {};
+  const std::lock_guard<std::mutex> guard(state_->mutex);
+  delivery counts = state_->counts;
+  counts.pending = counts.accepted - settled(counts);
+  return counts;
+}
+
+// By any number of threads at once: one of them joins the thread, all of them wait until it has sent its list.
+result<delivery> feeder::close(deadline until) {
+  std::thread mine;
+  std::unique_lock<std::mutex> lock(state_->mutex);
+  // The thread is the parent's.
+  if (!core_->is_ours()) return core_->check_usable().error();
+  state_->is_closing = true;
+  state_->changed.notify_one();
+  const bool is_done = wait(lock, until, [&] { return !state_->has_started || state_->has_ended; });
+  auto told = answer(is_done);
+  if (!is_done) return told;
+  mine = std::move(thread_);
+  lock.unlock();
+  const uncancellable guard;  // its function has ended, so this is short
   if (mine.joinable()) mine.join();
+  return told;
+}
+
+// With the lock. Of the message whose turn it is.
+void feeder::count_lost(error why) {
+  delivery& counts = state_->counts;
+  const std::uint64_t number = settled(counts);
+  ++counts.lost;
+  if (!counts.lost_ranges.empty()) {
+    delivery::lost_range& last = counts.lost_ranges.back();
+    if (last.first + last.count == number && last.why.code == why.code) {
+      ++last.count;
+      return;
+    }
+  }
+  if (counts.lost_ranges.size() < delivery::kMostRanges) counts.lost_ranges.push_back({number, 1, std::move(why)});
 }
 
 void feeder::run() {
@@ -136,9 +211,14 @@ void feeder::run() {
       if (!next.empty()) std::memcpy(to->data(), next.data(), next.size());
       if (auto sent = core_->send(*to, next.size(), deadline::never()); !sent) why = sent.error();
     }
-    if (!why) continue;
     const std::lock_guard<std::mutex> guard(state_->mutex);
-    state_->failed = std::move(why);
+    if (why) {
+      state_->failed = why;
+      count_lost(*std::move(why));
+    } else {
+      ++state_->counts.sent;
+    }
+    state_->ended.notify_all();
   }
 }
 

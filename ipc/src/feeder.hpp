@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "core.hpp"
+#include "forksight/ipc/delivery.hpp"
 
 namespace forksight::ipc::detail {
 
@@ -26,20 +27,28 @@ class feeder {
 
   // Puts a copy on the list. An error of an earlier message, which is lost, is returned once.
   result<void> put(const void* data, std::size_t bytes);
-  // All that is on the list is sent, and then nothing more.
-  void close();
+  // All that was put before is sent or lost.
+  result<delivery> flush(deadline until);
+  // All that is on the list is sent or lost, and then nothing more.
+  result<delivery> close(deadline until);
+  delivery delivered() const;
 
  private:
   friend struct feeder_forks;
   void run();
+  void count_lost(error why);
+  result<delivery> answer(bool is_done) const;
+  template <class Done>
+  bool wait(std::unique_lock<std::mutex>& lock, deadline until, Done done);
 
   // On the heap, as are those of CPython's queue: a child of fork() must not destroy what its thread waits on.
   struct state {
     std::mutex mutex;
     std::condition_variable changed;  // for the feeder
-    std::condition_variable ended;    // for those that close it
+    std::condition_variable ended;    // for those that wait for the feeder
     std::deque<std::vector<char>> list;
     std::optional<error> failed;
+    delivery counts;  // without `pending`
     bool is_closing = false;
     bool has_started = false, has_ended = false;  // the thread
   };

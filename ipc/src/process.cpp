@@ -13,6 +13,8 @@
 #include <ctime>
 #include <string_view>
 
+#include "descriptor.hpp"
+
 namespace forksight::ipc::detail {
 namespace {
 
@@ -29,11 +31,10 @@ std::string after_name(std::uint32_t pid) {
   if (!is_own_proc()) return {};
   std::array<char, 64> path{};
   std::snprintf(path.data(), path.size(), "/proc/%u/stat", pid);
-  const int fd = open(path.data(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return {};
+  const descriptor file(open(path.data(), O_RDONLY | O_CLOEXEC));
+  if (!file) return {};
   std::array<char, 1024> text{};
-  const ssize_t got = read(fd, text.data(), text.size());
-  close(fd);
+  const ssize_t got = read(file.get(), text.data(), text.size());
   if (got <= 0) return {};
   const std::string_view all(text.data(), static_cast<std::size_t>(got));
   const std::size_t end = all.rfind(')');

@@ -139,9 +139,24 @@ result<void> queue::send_copy(const void* data, std::size_t bytes, deadline unti
   return core_->send(*got, bytes, until);
 }
 
-void queue::close_producer() {
-  if (feeder_) feeder_->close();
-  if (core_) core_->close_producer();
+result<delivery> queue::flush(deadline until) {
+  if (!core_) return not_open();
+  if (feeder_) return feeder_->flush(until);
+  if (auto usable = core_->check_usable(); !usable) return usable.error();
+  return delivery{};
+}
+result<delivery> queue::close_producer(deadline until) {
+  if (!core_) return not_open();
+  result<delivery> told = delivery{};
+  if (feeder_) told = feeder_->close(until);
+  // The feeder goes on.
+  if (!told && told.error().code == errc::timeout) return told;
+  core_->close_producer();
+  return told;
+}
+delivery queue::delivered() const { return feeder_ ? feeder_->delivered() : delivery{}; }
+void queue::cancel() const noexcept {
+  if (core_) core_->cancel();
 }
 void queue::shutdown(bool drain) {
   if (core_) core_->shutdown(drain);

@@ -63,6 +63,9 @@ std::uint64_t slice_end_ns(const ring& of, std::uint32_t index, std::uint64_t no
 
 void wake_one(const ring& of, wait_kind kind) { wake_waiters(of, kind, false); }
 void wake_all(const ring& of, wait_kind kind) { wake_waiters(of, kind, true); }
+void wake_participant(const ring& of, std::uint32_t index) {
+  for (const wait_kind kind : {wait_kind::message, wait_kind::slot, wait_kind::buffer}) (void)wake(of, kind, index);
+}
 
 std::uint32_t begin_wait(const ring& of, wait_kind kind, std::uint32_t index) {
   const std::uint32_t seen = of.participants[index].wake[static_cast<std::size_t>(kind)].load();

@@ -23,6 +23,8 @@ std::uint64_t slice_end_ns(const ring& of, std::uint32_t index, std::uint64_t no
 // After the change that the waiters wait for; pairs with begin_wait(). At most one participant goes on.
 void wake_one(const ring& of, wait_kind kind);
 void wake_all(const ring& of, wait_kind kind);
+// All threads of one participant, whatever they wait for. async-signal-safe
+void wake_participant(const ring& of, std::uint32_t index);
 
 // Says that `index` waits, before it looks once more; the value is for sleep().
 std::uint32_t begin_wait(const ring& of, wait_kind kind, std::uint32_t index);

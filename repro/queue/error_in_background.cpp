@@ -2,7 +2,7 @@
 //            other side; what was on the list is lost, and nobody is there to be told.
 // To blame:  a producer that takes the return of send_copy() for the message's arrival, and makes no call after it.
 // User sees: the next call of the producer says that an earlier message could not be sent, and why.
-// Fix:       feed::direct, whose send_copy() returns the error; or ask once more before the end.
+// Fix:       feed::direct, whose send_copy() returns the error; or ask before the end, by flush() or close_producer().
 // Repaired:  feed::direct: the call itself is refused.
 //
 // EXPECT-BARE: error

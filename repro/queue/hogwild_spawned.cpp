@@ -79,7 +79,7 @@ int main(int argc, char** argv) {
   for (int i = 0; i < kBatches; ++i) {
     if (!queue->send_copy(&rate, sizeof rate, ipc::deadline::after(20s))) return 4;
   }
-  queue->close_producer();
+  (void)queue->close_producer();
   int failed = 0;
   for (const pid_t trainer : trainers) failed |= end_of(trainer);
   return failed == 0 && loss(*model) < before / 100 ? 0 : 1;

@@ -35,7 +35,7 @@ int main() {
     }
     baton_pass(is_put);
 #ifdef REPAIRED
-    own->close_producer();
+    if (!own->close_producer()) _exit(1);
 #endif
     _exit(0);
   }

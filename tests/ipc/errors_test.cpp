@@ -377,7 +377,7 @@ TEST_F(Errors, AHandleThatMayNot) {
       said,
       "used_after_fork: queue: this handle is of the parent process: call reattach_after_fork() in the child, and "
       "use what it returns");
-  producer->close_producer();
+  EXPECT_TRUE(producer->close_producer());
   expect_error(producer->send_copy("x", 1), errc::closed, "queue: close_producer() was called on this handle");
   // As another does that takes us for dead: the place and what we held is given on.
   auto lent = q.acquire(deadline::now());

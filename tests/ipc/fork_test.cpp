@@ -191,7 +191,7 @@ void storm(bool atfork_handlers) {
   }
   is_over = true;
   for (std::thread& thread : threads) thread.join();
-  q.close_producer();
+  EXPECT_TRUE(q.close_producer());
   receiver.join();
   EXPECT_EQ(received, sent);
   EXPECT_EQ(from_children, kForks);

@@ -263,7 +263,7 @@ TEST(Feeder, SendsInTheBackgroundAndTheHandlesEndWaitsForIt) {
     const std::string text = std::to_string(i);
     ASSERT_TRUE(made->send_copy(text.data(), text.size()));
   }
-  made->close_producer();
+  EXPECT_TRUE(made->close_producer());
   EXPECT_EQ(consumer.wait(), 0);
 }
 

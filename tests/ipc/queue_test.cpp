@@ -146,7 +146,7 @@ TEST(Queue, TheLastProducersLeaveEndsTheQueueOnceItIsDrained) {
   auto consumer = queue::attach(q.fd(), role::consumer);
   ASSERT_TRUE(consumer) << consumer.error().text;
   ASSERT_TRUE(q.send_copy("x", 1));
-  q.close_producer();
+  EXPECT_TRUE(q.close_producer());
   EXPECT_TRUE(consumer->receive());
   const auto over = consumer->receive();
   ASSERT_FALSE(over);
@@ -314,7 +314,7 @@ TEST(Queue, ManyThreadsOfOneHandleWaitAtOnce) {
   auto producer = queue::attach(q.fd(), role::producer);
   ASSERT_TRUE(producer);
   for (int i = 0; i < 2000; ++i) ASSERT_TRUE(producer->send_copy(&i, sizeof i, deadline::after(10s)));
-  producer->close_producer();
+  EXPECT_TRUE(producer->close_producer());
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(received, 2000);
 }
@@ -325,8 +325,8 @@ TEST(Queue, TwoThreadsMayCloseOneFeeder) {
   for (int i = 0; i < 50; ++i) {
     queue q = make(wanted);
     for (int k = 0; k < 4; ++k) ASSERT_TRUE(q.send_copy("x", 1));
-    std::thread other([&] { q.close_producer(); });
-    q.close_producer();
+    std::thread other([&] { EXPECT_TRUE(q.close_producer()); });
+    EXPECT_TRUE(q.close_producer());
     other.join();
     EXPECT_EQ(q.inspect().queued, 4u);
   }

@@ -117,7 +117,7 @@ inline const std::vector<scenario> kScenarios = {
        join(of, q);
        send_nine(of, q);
      },
-     [](hands& of, const queue&) { of.handle.close_producer(); },
+     [](hands& of, const queue&) { (void)of.handle.close_producer(); },
      {{1, 9}},
      {{1, 9}},
      {{1, 9}},

@@ -30,7 +30,9 @@ enum forksight_queue_code {
   FORKSIGHT_QUEUE_UNTRUSTED,
   FORKSIGHT_QUEUE_NOT_FOUND,
   FORKSIGHT_QUEUE_BAD_OPTION,
-  FORKSIGHT_QUEUE_SYSTEM
+  FORKSIGHT_QUEUE_SYSTEM,
+  FORKSIGHT_QUEUE_CANCELLED,
+  FORKSIGHT_QUEUE_UNDELIVERED
 };
 
 struct forksight_queue_error {
@@ -99,7 +101,25 @@ uint32_t forksight_message_deliveries(const forksight_message* message);
 /* Its buffer goes back to the pool. NULL is allowed. */
 void forksight_message_release(forksight_message* message);
 
-void forksight_queue_close_producer(forksight_queue* queue);
+/* What became of the messages of a queue with `thread` that send_copy() of this handle has accepted. They have the
+ * numbers 0, 1, 2, ... See forksight/ipc/delivery.hpp. */
+struct forksight_queue_delivery {
+  uint64_t accepted;
+  uint64_t sent; /* taken into the queue */
+  uint64_t lost; /* did not get into the queue, and will not */
+  uint64_t pending;
+  uint64_t first_lost, first_lost_count; /* the first range of numbers that were lost, if lost is not 0 */
+};
+/* Both fill in `told`, if it is not NULL, whatever they return. UNDELIVERED: some messages were lost. After TIMEOUT the
+ * feeder goes on, and the call may be made again. */
+int forksight_queue_flush(forksight_queue* queue, int64_t timeout_ms, struct forksight_queue_delivery* told,
+                          struct forksight_queue_error* error);
+/* This handle sends no more. */
+int forksight_queue_close_producer(forksight_queue* queue, int64_t timeout_ms, struct forksight_queue_delivery* told,
+                                   struct forksight_queue_error* error);
+/* Each call that waits on this handle, in any thread, returns CANCELLED; so does every later one that would send or
+ * receive. Async-signal-safe, as long as no other thread closes the handle. */
+void forksight_queue_cancel(const forksight_queue* queue);
 void forksight_queue_shutdown(forksight_queue* queue, int drain);
 /* How many dead participants there were. */
 size_t forksight_queue_recover(forksight_queue* queue);

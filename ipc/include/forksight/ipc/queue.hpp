@@ -11,6 +11,7 @@
 #include <memory>
 #include <string>
 
+#include "forksight/ipc/delivery.hpp"
 #include "forksight/ipc/options.hpp"
 #include "forksight/ipc/result.hpp"
 #include "forksight/ipc/snapshot.hpp"
@@ -98,7 +99,7 @@ class queue {
   std::string name() const;
   std::size_t buffer_bytes() const;
 
-  // Errors of all that follow: used_after_fork, role, closed, evicted, corrupt.
+  // Errors of all that follow: used_after_fork, role, closed, evicted, corrupt, cancelled.
   // A free buffer; also timeout.
   result<loan> acquire(deadline until = deadline::never());
   // `bytes` of the loan, which is the queue's from then on; on timeout and no_consumer it stays the caller's.
@@ -106,12 +107,23 @@ class queue {
   // Also timeout, producer_died.
   result<message> receive(deadline until = deadline::never());
   // Errors of acquire() and send(), and too_large. feed::thread: puts a copy on a list without bound and returns at
-  // once; what goes wrong later is returned by the next call.
+  // once; what goes wrong later is returned by the next call, whose own message is then not accepted, and by flush()
+  // and close_producer().
   result<void> send_copy(const void* data, std::size_t bytes, deadline until = deadline::never());
 
+  // Waits until the feeder has sent, or lost, all that was accepted before (feed::direct: there is no such thing).
+  // undelivered: some of all that this handle has ever accepted was lost. Also timeout, used_after_fork.
+  result<delivery> flush(deadline until = deadline::never());
   // This handle sends no more; feed::thread: after what is on its list. When no producer is left, consumers get what is
-  // queued, then `closed`.
-  void close_producer();
+  // queued, then `closed`. Errors: as of flush(). After a timeout the feeder goes on, and the call may be made again. The
+  // end of a handle does the same without an answer, so this is the last call that can tell.
+  result<delivery> close_producer(deadline until = deadline::never());
+  // feed::thread: how far the feeder is now. In a forked child: nothing.
+  delivery delivered() const;
+  // Each call that waits on this handle, in any thread, returns `cancelled`; so does every later acquire(), send(),
+  // receive() and send_copy(). What the feeder has not sent is lost, as flush() and close_producer() say. Loans and messages
+  // go back, and the handle is closed, as ever. Async-signal-safe, as long as no other thread destroys or moves the handle.
+  void cancel() const noexcept;
   // Nobody sends any more. drain: what is queued is still received; else every receive() says `closed` at once.
   void shutdown(bool drain);
   // Looks for dead participants now, and gives to the others what they held. Returns how many there were. The blocking

@@ -1,0 +1,183 @@
+// A wait that is ended from outside: by cancel() of its handle, and by pthread_cancel() of its thread.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <pthread.h>
+
+#include <atomic>
+#include <csignal>
+#include <functional>
+#include <optional>
+#include <thread>
+
+#include "child.hpp"
+#include "forksight/ipc/queue.hpp"
+
+namespace forksight::ipc {
+namespace {
+
+using namespace std::chrono_literals;
+using test::baton;
+using test::child;
+
+options small() {
+  options wanted;
+  wanted.slots = 2;
+  wanted.buffers = 4;
+  wanted.buffer_bytes = 64;
+  return wanted;
+}
+
+queue make(const options& wanted) {
+  auto made = queue::create(wanted);
+  EXPECT_TRUE(made);
+  return std::move(made).value();
+}
+
+using waits = snapshot::participant;
+
+void wait_until(const queue& of, bool waits::*for_it) {
+  while (!(of.inspect().participants.at(0).*for_it)) std::this_thread::yield();
+}
+
+// `call` waits, is cancelled, and says so.
+void expect_cancelled(queue& q, bool waits::*for_it, const std::function<errc()>& call) {
+  std::optional<errc> said;
+  std::thread waiter([&] { said = call(); });
+  wait_until(q, for_it);
+  q.cancel();
+  waiter.join();
+  EXPECT_EQ(said, errc::cancelled);
+}
+
+TEST(Cancel, EndsAReceive) {
+  queue q = make(small());
+  expect_cancelled(q, &waits::waits_for_message, [&] { return q.receive().error().code; });
+  // From now on nobody waits on it, even for what is there.
+  EXPECT_EQ(q.receive().error().code, errc::cancelled);
+  EXPECT_EQ(q.acquire().error().code, errc::cancelled);
+}
+
+TEST(Cancel, EndsAnAcquire) {
+  queue q = make(small());
+  std::vector<loan> all;
+  for (int i = 0; i < 4; ++i) all.push_back(std::move(q.acquire()).value());
+  expect_cancelled(q, &waits::waits_for_buffer, [&] { return q.acquire().error().code; });
+  // What was had goes back.
+  auto other = queue::attach(q.fd());
+  all.clear();
+  EXPECT_TRUE(other->acquire(deadline::now()));
+}
+
+TEST(Cancel, EndsASendWhoseLoanStaysTheCallers) {
+  queue q = make(small());
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(q.send_copy("x", 1));
+  auto own = q.acquire();
+  ASSERT_TRUE(own);
+  expect_cancelled(q, &waits::waits_for_slot, [&] { return q.send(std::move(*own), 1).error().code; });
+  EXPECT_TRUE(*own);
+}
+
+TEST(Cancel, EndsAllThreadsOfOneHandleAndNoOther) {
+  queue q = make(small());
+  auto other = queue::attach(q.fd());
+  ASSERT_TRUE(other);
+  std::atomic<int> cancelled{0};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&] { cancelled += q.receive().error().code == errc::cancelled ? 1 : 0; });
+  }
+  wait_until(q, &waits::waits_for_message);
+  q.cancel();
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(cancelled, 4);
+  ASSERT_TRUE(other->send_copy("x", 1));
+  EXPECT_TRUE(other->receive(deadline::after(10s)));
+}
+
+const queue* g_to_cancel = nullptr;
+
+TEST(Cancel, MayBeCalledByASignalHandler) {
+  queue q = make(small());
+  g_to_cancel = &q;
+  struct sigaction by {}, before {};
+  by.sa_handler = [](int) { g_to_cancel->cancel(); };
+  by.sa_flags = SA_RESTART;
+  sigaction(SIGUSR1, &by, &before);
+  std::optional<errc> said;
+  std::thread waiter([&] { said = q.receive().error().code; });
+  wait_until(q, &waits::waits_for_message);
+  pthread_kill(waiter.native_handle(), SIGUSR1);
+  waiter.join();
+  sigaction(SIGUSR1, &before, nullptr);
+  EXPECT_EQ(said, errc::cancelled);
+}
+
+TEST(Cancel, EndsTheWaitForAFeederAndTheHandleCloses) {
+  options wanted = small();
+  wanted.f = feed::thread;
+  queue q = make(wanted);
+  for (int i = 0; i < 10; ++i) ASSERT_TRUE(q.send_copy(&i, sizeof i));
+  std::optional<errc> said;
+  std::thread waiter([&] { said = q.flush().error().code; });
+  while (q.delivered().sent != 2) std::this_thread::yield();
+  q.cancel();
+  waiter.join();
+  EXPECT_EQ(said, errc::undelivered);
+  const delivery all = q.delivered();
+  EXPECT_EQ(all.lost, 8u);
+  ASSERT_EQ(all.lost_ranges.size(), 1u);
+  EXPECT_EQ(all.lost_ranges[0].why.code, errc::cancelled);
+  EXPECT_EQ(q.close_producer().error().code, errc::undelivered);
+}
+
+TEST(Cancel, OfAHandleThatDoesNotWaitIsOfTheNextCall) {
+  queue q = make(small());
+  ASSERT_TRUE(q.send_copy("x", 1));
+  auto held = q.receive();
+  ASSERT_TRUE(held);
+  q.cancel();
+  EXPECT_EQ(q.send_copy("x", 1).error().code, errc::cancelled);
+  EXPECT_TRUE(held->release());
+  EXPECT_TRUE(q.close_producer());
+}
+
+// In receive() without end, of an empty queue, until it is cancelled.
+void* receive_for_ever(void* handle) {
+  (void)static_cast<queue*>(handle)->receive();
+  return nullptr;
+}
+
+TEST(PthreadCancel, EndsAWaitAndTheHandleStillNoticesDeaths) {
+  options wanted = small();
+  wanted.od = on_death::redeliver;
+  queue q = make(wanted);
+  for (int round = 0; round < 3; ++round) {
+    pthread_t waiter{};
+    ASSERT_EQ(pthread_create(&waiter, nullptr, receive_for_ever, &q), 0);
+    wait_until(q, &waits::waits_for_message);
+    ASSERT_EQ(pthread_cancel(waiter), 0);
+    void* how = nullptr;
+    ASSERT_EQ(pthread_join(waiter, &how), 0);
+    EXPECT_EQ(how, PTHREAD_CANCELED);
+    // It waits no more, by its own account.
+    EXPECT_FALSE(q.inspect().participants.at(0).waits_for_message);
+  }
+  ASSERT_TRUE(q.send_copy("x", 1));
+  const baton holds;
+  child other([&] {
+    auto own = q.reattach_after_fork();
+    const auto got = own->receive();
+    holds.pass();
+    pause();
+    return 0;
+  });
+  holds.take();
+  other.kill_and_wait();
+  // By the wait itself: nobody else looks who has died.
+  auto got = q.receive(deadline::after(10s));
+  ASSERT_TRUE(got) << got.error().text;
+  EXPECT_EQ(got->deliveries(), 2u);
+}
+
+}  // namespace
+}  // namespace forksight::ipc
