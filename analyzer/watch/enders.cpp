@@ -24,6 +24,7 @@
 #include "proc/poll_set.hpp"
 #include "proc/proc_fs.hpp"
 #include "proc/process_memory.hpp"
+#include "proc/process_traits.hpp"
 #include "proc/python_interrupt.hpp"
 #include "proc/socket_names.hpp"
 #include "proc/sockets.hpp"
@@ -371,7 +372,7 @@ class Search {
   void fill(Waiter& waiter, Plan& plan) {
     model::Wait& wait = waiter.wait;
     wait.are_enders_known = true;
-    wait.woken_by |= find_caught(waiter.thread.status);
+    wait.woken_by |= find_caught(waiter.thread.status, has_libc(waiter));
     if (waiter.thread.ended() || wait.kind == model::WaitKind::kRunning) return;
     add_hold(waiter);
     std::set<std::tuple<std::int32_t, std::int32_t, std::int32_t>> known;
@@ -434,7 +435,7 @@ class Search {
   template <class Add>
   void add_handlers(const Waiter& waiter, const Add& add) {
     if (goes_on_after_handlers(waiter.wait) || waiter.thread.status.state == 'D') return;
-    std::uint64_t caught = find_caught(waiter.thread.status);
+    std::uint64_t caught = find_caught(waiter.thread.status, has_libc(waiter));
     const std::uint64_t interrupt = 1ULL << (SIGINT - 1);
     if ((caught & interrupt) != 0 && is_python_program(proc::read_exe(waiter.pid)) &&
         interrupts_.try_emplace(waiter.pid, proc::has_default_interrupt(waiter.thread.tid).value_or(true))
@@ -474,6 +475,12 @@ class Search {
     return static_cast<std::int32_t>(field ? proc::parse_decimal(*field).value_or(0) : 0);
   }
 
+  bool has_libc(const Waiter& waiter) {
+    const auto [known, is_new] = have_libc_.try_emplace(waiter.pid);
+    if (is_new) known->second = proc::has_libc(futexes(waiter.pid).mappings(waiter.thread.tid));
+    return known->second;
+  }
+
   bool is_threaded(std::int32_t pid) {
     const auto [known, is_new] = threaded_.try_emplace(pid);
     if (is_new) known->second = proc::list_numbers(proc::proc_path(pid, "task")).numbers.size() > 1;
@@ -495,6 +502,7 @@ class Search {
   std::map<std::int32_t, FutexLookup> futexes_;
   std::map<std::int32_t, model::Ender> processes_;             // what all enders in one process have in common
   std::map<std::int32_t, std::optional<std::string>> frozen_;  // how to thaw each process
+  std::map<std::int32_t, bool> have_libc_;                     // glibc, which keeps two signals for itself
   std::map<std::int32_t, bool> threaded_;                      // the process has more than one thread
   std::map<std::pair<std::int32_t, std::int32_t>, char> states_;  // of threads that could end a wait: by pid and tid
   std::map<std::int32_t, bool> interrupts_;                    // Python's own handler of SIGINT, by process

@@ -223,7 +223,7 @@ ProcessEvidence Supervisor::gather(const Watched& watched, proc::MemorySharers& 
     evidence.has_io_uring = proc::has_io_uring(thread.tid, futexes.mappings(thread.tid));
     evidence.sharing = memories.find(pid, thread.tid, evidence.sharers);
     evidence.has_libc = proc::has_libc(futexes.mappings(thread.tid));
-    evidence.timed_signals = find_timed_signals(thread.tid, thread.status.caught & ~kReservedSignals);
+    evidence.timed_signals = find_timed_signals(thread.tid, thread.status.caught & ~(evidence.has_libc ? kReservedSignals : 0));
     break;
   }
   const auto member = tree_.living().find(pid);

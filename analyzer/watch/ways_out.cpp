@@ -36,8 +36,8 @@ std::string find_frozen_group(const std::string& root, std::string_view path, co
 
 }  // namespace
 
-std::uint64_t find_caught(const proc::Status& status) {
-  return status.caught & ~status.blocked & ~kFaults & ~kReservedSignals;
+std::uint64_t find_caught(const proc::Status& status, bool has_libc) {
+  return status.caught & ~status.blocked & ~kFaults & ~(has_libc ? kReservedSignals : 0);
 }
 
 Handlers find_handlers(const ProcessEvidence& evidence) {

@@ -1,4 +1,4 @@
-"""ways_out.py FORKSIGHT WAYS_OUT: programs whose processes all sleep until a handler, an alarm or time wakes them.
+"""ways_out.py FORKSIGHT WAYS_OUT NO_LIBC: programs whose processes all sleep until a handler, an alarm or time wakes them.
 `forksight run --on-hang kill` finds nothing in them and leaves them alone, `forksight why` finds nothing and says what they
 wait for and what could end that. Their twins, which nothing can wake, are told, and killed.
 """
@@ -144,10 +144,11 @@ def python(script):
     return [sys.executable, "-B", "-c", script]
 
 
-def programs(ways_out):
+def programs(ways_out, no_libc):
     """Name, command, what ends the wait, and whether `why` must name a handler."""
     return [
         ("self_pipe", [ways_out, "self_pipe"], signal.SIGTERM, "a handler of SIGTERM"),
+        ("signal_32_without_libc", [no_libc], 32, "\n                           a handler of signal 32"),
         ("sem_in_handler", [ways_out, "sem_in_handler"], signal.SIGTERM, "a handler of SIGTERM"),
         ("prefork", [ways_out, "prefork"], signal.SIGTERM, "a handler of SIGTERM"),
         ("alarm_in_read", [ways_out, "alarm_in_read"], None, "in read: pipe:"),
@@ -261,14 +262,15 @@ def be_told(forksight, folder, name, command, rule):
 
 
 def main():
-    forksight, ways_out = sys.argv[1:]
+    forksight, ways_out, no_libc = sys.argv[1:]
     become_reaper()
     jobs = []
     with tempfile.TemporaryDirectory(prefix="forksight-ways-out-") as folder, ThreadPoolExecutor(AT_ONCE) as pool:
-        for name, command, end, words in programs(ways_out):
+        for name, command, end, words in programs(ways_out, no_libc):
             jobs.append(pool.submit(be_left_alone, forksight, folder, name, command, end, words))
         for name, rule in TWINS:
             jobs.append(pool.submit(be_told, forksight, folder, name, [ways_out, name], rule))
+        jobs.append(pool.submit(be_told, forksight, folder, "without_libc", [no_libc, "without handler"], "pipe-held-open"))
         jobs.append(pool.submit(be_told, forksight, folder, "deadlock", python(DEADLOCK), "deadlock"))
         lines = [line for job in jobs for line in job.result()]
     print(f"{len(jobs)} programs")
