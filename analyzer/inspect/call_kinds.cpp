@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "model/base_name.hpp"
+#include "symbols/names.hpp"
 
 namespace forksight::inspect {
 namespace {
@@ -86,11 +87,7 @@ bool is_lock_of_openmp(std::string_view function) {
 
 bool is_libc(std::string_view module) {
   const std::string_view name = model::base_name(module);
-  for (const std::string_view prefix :
-       {"libc.so", "libc-2", "libpthread", "ld-linux", "ld-2", "[vdso]", "linux-vdso"}) {
-    if (name.starts_with(prefix)) return true;
-  }
-  return false;
+  return symbols::is_c_library(module) || name.starts_with("[vdso]") || name.starts_with("linux-vdso");
 }
 
 bool is_libgomp(std::string_view module) { return model::base_name(module).starts_with("libgomp"); }

@@ -458,7 +458,7 @@ class Look {
   std::int32_t pid_;
   const LiveTreeOptions& options_;
   watch::Supervisor supervisor_;
-  std::map<std::int32_t, proc::Round> rounds_;  // by pid, of each process whose waits are read
+  std::map<std::int32_t, proc::Round> rounds_;               // by pid, of each process whose waits are read
   std::map<std::int32_t, std::chrono::milliseconds> rest_;   // by pid
   std::map<std::int32_t, std::set<std::int32_t>> spinning_;  // tids by pid
   std::vector<std::int32_t> ancestors_;

@@ -144,12 +144,12 @@ FutexWord identify_word(const Syscall& call, abi::Version libc, const ReadWord& 
   if (command != FUTEX_WAIT && command != FUTEX_WAIT_BITSET) return {};
   if (is_in_syscall_function(call, read)) return {};
   FutexWord found;
-  // pthread_join() never sets the PRIVATE flag, because the kernel itself wakes it.
   const auto names_task = [&] {
     const auto tid = static_cast<std::int32_t>(expected);
     return tid > 0 && lives_here(tid);
   };
   const abi::ThreadLayout* const thread = abi::thread_layout(libc);
+  // pthread_join() never sets the PRIVATE flag, because the kernel itself wakes it.
   if (!is_private && names_task() && thread != nullptr && is_join(read, *thread, word, expected, found)) return found;
   if (is_private && thread != nullptr && abi::StreamLock::kVersions.have(libc) &&
       is_stream(read, *thread, word, expected, found)) {

@@ -46,7 +46,7 @@ bool has_libc(const std::vector<Mapping>& mappings) {
 MemorySharers::MemorySharers() {
   for (const std::int32_t pid : list_numbers("/proc").numbers) {
     char name = 0;
-    // A kernel thread has no memory, and no program. Neither has a first thread that has ended.
+    // Neither a kernel thread nor a first thread that has ended has memory or a program.
     const bool has_no_program = ::readlink(proc_path(pid, "exe").c_str(), &name, 1) < 0 && errno == ENOENT;
     if (!has_no_program) all_.push_back(pid);
   }
@@ -69,12 +69,12 @@ Sharing MemorySharers::find(std::int32_t pid, std::int32_t tid, std::vector<std:
     if (order < 0 && errno != EPERM && errno != ESRCH && errno != EACCES) return Sharing::kUnknown;
   }
   sharers.insert(sharers.end(), found.begin(), found.end());
-  const bool is_shared = !found.empty();
+  // If kcmp is forbidden altogether, or the thread has ended, it fails for every pair: try a pair that must succeed.
+  const bool is_known = !found.empty() || ::syscall(SYS_kcmp, tid, tid, KCMP_VM, 0, 0) == 0;
+  if (!is_known) return Sharing::kUnknown;
+  const Sharing answer = found.empty() ? Sharing::kAlone : Sharing::kShared;
   found_.insert_or_assign(pid, std::move(found));
-  if (is_shared) return Sharing::kShared;
-  // If kcmp is forbidden altogether, it fails for every pair: try a pair that must succeed.
-  const long self = ::syscall(SYS_kcmp, tid, tid, KCMP_VM, 0, 0);
-  return self == 0 ? Sharing::kAlone : Sharing::kUnknown;
+  return answer;
 }
 
 }  // namespace forksight::proc

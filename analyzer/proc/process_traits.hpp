@@ -32,7 +32,7 @@ class MemorySharers {
 
  private:
   std::vector<std::int32_t> all_;
-  std::map<std::int32_t, std::vector<std::int32_t>> found_;  // sharers by pid, of each process that was asked about
+  std::map<std::int32_t, std::vector<std::int32_t>> found_;  // sharers by pid, of each process whose answer is known
 };
 
 }  // namespace forksight::proc

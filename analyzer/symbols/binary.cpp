@@ -17,15 +17,6 @@ bool is_better_known(std::string_view symbol, std::string_view source_name) {
   return leading_underscores(symbol) < leading_underscores(source_name);
 }
 
-// Source lines of glibc explain nothing to its users, and symbols name its functions. Its debug information, which only
-// some machines have, is large and compressed: to unpack it takes longer than all else that is read from the file.
-bool is_of_glibc(std::string_view path) {
-  const std::string_view name = path.substr(path.rfind('/') + 1);
-  const auto begins = [&](std::string_view text) { return name.starts_with(text); };
-  return begins("libc.so.") || begins("libc-2.") || begins("ld-linux") || begins("ld-2.") || begins("libpthread.so.") ||
-         begins("libpthread-2.");
-}
-
 }  // namespace
 
 const SymbolTable& Binary::symbols() {
@@ -52,7 +43,10 @@ const std::vector<SourceFrame>& Binary::frames_at(std::uint64_t address) {
   const auto [entry, is_new] = frames_.try_emplace(address);
   if (!is_new) return entry->second;
   std::vector<SourceFrame> frames;
-  if (!is_of_glibc(elf_->path())) frames = sources().find(address);
+  // Source lines of the C library explain nothing to a user, and symbols name its functions. Its debug information,
+  // which only some machines have, is large and compressed: unpacking it takes longer than all else that is read from
+  // the file.
+  if (!is_c_library(elf_->path())) frames = sources().find(address);
   if (frames.empty()) frames.emplace_back();
   SourceFrame& outermost = frames.back();
   if (const Symbol* symbol = symbols().find_function(address); symbol != nullptr) {

@@ -2,10 +2,13 @@
 
 #include <cxxabi.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <memory>
 #include <utility>
+
+#include "model/base_name.hpp"
 
 namespace forksight::symbols {
 namespace {
@@ -199,6 +202,12 @@ std::string readable_name(const char* linkage_name) {
     name = name.substr(0, version);
   }
   return std::string(without_clone_suffix(name));
+}
+
+bool is_c_library(std::string_view path) {
+  const std::string_view name = model::base_name(path);
+  const std::array<std::string_view, 5> prefixes{"libc.so", "libc-2", "libpthread", "ld-linux", "ld-2"};
+  return std::ranges::any_of(prefixes, [&](std::string_view prefix) { return name.starts_with(prefix); });
 }
 
 }  // namespace forksight::symbols

@@ -500,12 +500,12 @@ class Search {
   std::set<std::string> wanted_;
   std::map<std::string, std::vector<proc::Holder>> holders_;
   std::map<std::int32_t, FutexLookup> futexes_;
-  std::map<std::int32_t, model::Ender> processes_;             // what all enders in one process have in common
-  std::map<std::int32_t, std::optional<std::string>> frozen_;  // how to thaw each process
-  std::map<std::int32_t, bool> have_libc_;                     // glibc, which keeps two signals for itself
-  std::map<std::int32_t, bool> threaded_;                      // the process has more than one thread
+  std::map<std::int32_t, model::Ender> processes_;                // what all enders in one process have in common
+  std::map<std::int32_t, std::optional<std::string>> frozen_;     // how to thaw each process
+  std::map<std::int32_t, bool> have_libc_;                        // glibc, which keeps two signals for itself
+  std::map<std::int32_t, bool> threaded_;                         // the process has more than one thread
   std::map<std::pair<std::int32_t, std::int32_t>, char> states_;  // of threads that could end a wait: by pid and tid
-  std::map<std::int32_t, bool> interrupts_;                    // Python's own handler of SIGINT, by process
+  std::map<std::int32_t, bool> interrupts_;                       // Python's own handler of SIGINT, by process
   std::optional<proc::SharedMemory> shared_;
   Freezers freezers_;
   WakerFinder wakers_;

@@ -223,7 +223,8 @@ ProcessEvidence Supervisor::gather(const Watched& watched, proc::MemorySharers& 
     evidence.has_io_uring = proc::has_io_uring(thread.tid, futexes.mappings(thread.tid));
     evidence.sharing = memories.find(pid, thread.tid, evidence.sharers);
     evidence.has_libc = proc::has_libc(futexes.mappings(thread.tid));
-    evidence.timed_signals = find_timed_signals(thread.tid, thread.status.caught & ~(evidence.has_libc ? kReservedSignals : 0));
+    const std::uint64_t reserved = evidence.has_libc ? kReservedSignals : 0;
+    evidence.timed_signals = find_timed_signals(thread.tid, thread.status.caught & ~reserved);
     break;
   }
   const auto member = tree_.living().find(pid);
@@ -254,8 +255,9 @@ ProcessEvidence Supervisor::gather(const Watched& watched, proc::MemorySharers& 
 void Supervisor::put_to_proof(const std::vector<std::int32_t>& suspects, Clock::time_point now, bool at_once) {
   const Cost cost;
   std::vector<ProcessEvidence> all;
-  // Listed once for all, after the first round of each. Only a running thread can make a process that shares its memory:
-  // either it is one of a suspect, which the second round will show, or the memory has another process already.
+  // All processes are listed once, after the first round of each suspect. A process that shares the memory of a suspect
+  // and is made later is made by a thread with that memory. If this is a thread of the suspect, the second round shows
+  // that it ran. Otherwise its process is a sharer already, and is in the list.
   std::optional<proc::MemorySharers> memories;
   Freezers freezers;
   for (const std::int32_t pid : suspects) {
@@ -421,8 +423,7 @@ void Supervisor::add_partly_stuck(Clock::time_point now, bool at_once) {
         verdict.waits.push_back(describe_wait(stuck.threads[index], &stuck.facts[index]));
         verdict.waits.back().is_stuck = true;
         // It is inside of pthread_cond_timedwait(), where a thread may be cancelled.
-        verdict.waits.back().may_be_cancelled =
-            stuck.facts[index].word.use == model::FutexUse::kGil && !stuck.are_all;
+        verdict.waits.back().may_be_cancelled = stuck.facts[index].word.use == model::FutexUse::kGil && !stuck.are_all;
       }
       if (stuck.has_gil()) gil_rings_.emplace(member.key, std::move(stuck));
     }

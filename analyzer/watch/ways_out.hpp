@@ -22,8 +22,8 @@ struct Handlers {
   bool for_ctrl_c = false;
 };
 
-// Signals with a handler that this thread would run. Leaves out signals that end no sleep: faults, and, in a process with
-// glibc (`has_libc`), 32 and 33, which glibc keeps for itself.
+// Signals with a handler that this thread would run. Leaves out signals that end no sleep: faults, and the two that
+// glibc keeps for itself, 32 and 33. `has_libc`: the process has glibc mapped.
 std::uint64_t find_caught(const proc::Status& status, bool has_libc);
 
 // Leaves out: signals that every living thread blocks; faults, which no sleeping thread raises (Rust and the JVM have

@@ -184,9 +184,8 @@ int forksight_queue_flush(forksight_queue* queue, int64_t timeout_ms, forksight_
 }
 int forksight_queue_close_producer(forksight_queue* queue, int64_t timeout_ms, forksight_queue_delivery* told,
                                    forksight_queue_error* error) {
-  return guarded(error, [&] {
-    return tell_delivery(queue->held, queue->held.close_producer(until(timeout_ms)), told, error);
-  });
+  return guarded(
+      error, [&] { return tell_delivery(queue->held, queue->held.close_producer(until(timeout_ms)), told, error); });
 }
 void forksight_queue_cancel(const forksight_queue* queue) { queue->held.cancel(); }
 void forksight_queue_shutdown(forksight_queue* queue, int drain) { queue->held.shutdown(drain != 0); }

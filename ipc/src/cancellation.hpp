@@ -1,6 +1,5 @@
-// pthread_cancel(). The only instants at which it ends a call of the queue are those that a wait chooses, between two
-// sleeps: there nothing is half done. Elsewhere, above all in destructors, in which unwinding would end the program, it
-// waits.
+// pthread_cancel() may end a call of the queue only between two sleeps of a wait, where nothing is half done. Elsewhere
+// the request stays pending, above all in destructors: unwinding out of one would end the program.
 #pragma once
 
 #include <pthread.h>

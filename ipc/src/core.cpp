@@ -209,7 +209,8 @@ result<step_result> core::repeat(wait_kind kind, deadline until, shared_word<std
       leave_wait(kind);
       return good.error();
     }
-    // After the futex was read: cancel() changes it after it has said so here.
+    // The futex was read before. cancel() sets this flag first and changes the futex afterwards, so this thread sees
+    // one of the two.
     if (cancelled_.load()) {
       leave_wait(kind);
       return cancelled();
@@ -393,7 +394,7 @@ void core::shutdown(bool drain) {
 
 void core::cancel() noexcept {
   cancelled_ = true;
-  // In a forked child the place is the parent's.
+  // In a forked child the participant's entry is the parent's.
   if (is_ours()) wake_participant(memory_.view(), who_.index());
 }
 

@@ -129,10 +129,11 @@ result<delivery> feeder::answer(bool is_done) const {
   if (counts.lost == 0) return counts;
   const delivery::lost_range& first = counts.lost_ranges.front();
   const bool is_one_range = first.count == counts.lost;
-  return failure(errc::undelivered,
-                 "queue: %llu of %llu messages did not get into the queue, %s %llu%s%s: %s",
+  return failure(errc::undelivered, "queue: %llu of %llu messages did not get into the queue, %s %llu%s%s: %s",
                  static_cast<unsigned long long>(counts.lost), static_cast<unsigned long long>(counts.accepted),
-                 counts.lost == 1 ? "number" : is_one_range ? "numbers" : "the first are numbers",
+                 counts.lost == 1 ? "number"
+                 : is_one_range   ? "numbers"
+                                  : "the first are numbers",
                  static_cast<unsigned long long>(first.first), first.count == 1 ? "" : " to ",
                  first.count == 1 ? "" : std::to_string(first.first + first.count - 1).c_str(), first.why.text.c_str());
 }
@@ -154,10 +155,10 @@ delivery feeder::delivered() const {
 
 // By any number of threads at once: one of them joins the thread, all of them wait until it has sent its list.
 result<delivery> feeder::close(deadline until) {
+  // In a forked child the thread is the parent's, and a lost thread may hold the lock.
+  if (!core_->is_ours()) return core_->check_usable().error();
   std::thread mine;
   std::unique_lock<std::mutex> lock(state_->mutex);
-  // The thread is the parent's.
-  if (!core_->is_ours()) return core_->check_usable().error();
   state_->is_closing = true;
   state_->changed.notify_one();
   const bool is_done = wait(lock, until, [&] { return !state_->has_started || state_->has_ended; });

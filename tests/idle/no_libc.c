@@ -1,7 +1,7 @@
-/* A program without any libc. It waits in read() for a byte that only its own handler can write. No libc keeps signal 32
- * for itself here, so the handler of signal 32 is one that the program may use.
+/* A program without any libc. It waits in read() for a byte that only its own handler of signal 32 can write. glibc
+ * would keep that signal for itself.
  *
- * Started without an argument it has the handler; with one, it has none, and nothing can end its wait. */
+ * Without an argument the program has the handler. With an argument it has none, and nothing can end its wait. */
 #include <stddef.h>
 
 enum { kRead = 0, kWrite = 1, kSigaction = 13, kSigreturn = 15, kPipe = 22, kExit = 231 }; /* x86-64 system calls */
@@ -43,6 +43,4 @@ __attribute__((used, noreturn)) static void run(const long* stack) {
   __builtin_unreachable();
 }
 
-__attribute__((naked, noreturn)) void _start(void) {
-  __asm__("mov %rsp, %rdi\n\tand $-16, %rsp\n\tcall run");
-}
+__attribute__((naked, noreturn)) void _start(void) { __asm__("mov %rsp, %rdi\n\tand $-16, %rsp\n\tcall run"); }

@@ -16,8 +16,6 @@ namespace forksight::ipc {
 namespace {
 
 using namespace std::chrono_literals;
-using test::baton;
-using test::child;
 
 options small() {
   options wanted;
@@ -52,7 +50,7 @@ void expect_cancelled(queue& q, bool waits::*for_it, const std::function<errc()>
 TEST(Cancel, EndsAReceive) {
   queue q = make(small());
   expect_cancelled(q, &waits::waits_for_message, [&] { return q.receive().error().code; });
-  // From now on nobody waits on it, even for what is there.
+  // Each later call is refused, even if it would not have to wait.
   EXPECT_EQ(q.receive().error().code, errc::cancelled);
   EXPECT_EQ(q.acquire().error().code, errc::cancelled);
 }
@@ -62,7 +60,7 @@ TEST(Cancel, EndsAnAcquire) {
   std::vector<loan> all;
   for (int i = 0; i < 4; ++i) all.push_back(std::move(q.acquire()).value());
   expect_cancelled(q, &waits::waits_for_buffer, [&] { return q.acquire().error().code; });
-  // What was had goes back.
+  // The buffers on loan can still be given back.
   auto other = queue::attach(q.fd());
   all.clear();
   EXPECT_TRUE(other->acquire(deadline::now()));
@@ -99,7 +97,8 @@ const queue* g_to_cancel = nullptr;
 TEST(Cancel, MayBeCalledByASignalHandler) {
   queue q = make(small());
   g_to_cancel = &q;
-  struct sigaction by {}, before {};
+  struct sigaction by {
+  }, before{};
   by.sa_handler = [](int) { g_to_cancel->cancel(); };
   by.sa_flags = SA_RESTART;
   sigaction(SIGUSR1, &by, &before);
@@ -159,21 +158,12 @@ TEST(PthreadCancel, EndsAWaitAndTheHandleStillNoticesDeaths) {
     void* how = nullptr;
     ASSERT_EQ(pthread_join(waiter, &how), 0);
     EXPECT_EQ(how, PTHREAD_CANCELED);
-    // It waits no more, by its own account.
+    // The queue no longer shows it as waiting.
     EXPECT_FALSE(q.inspect().participants.at(0).waits_for_message);
   }
   ASSERT_TRUE(q.send_copy("x", 1));
-  const baton holds;
-  child other([&] {
-    auto own = q.reattach_after_fork();
-    const auto got = own->receive();
-    holds.pass();
-    pause();
-    return 0;
-  });
-  holds.take();
-  other.kill_and_wait();
-  // By the wait itself: nobody else looks who has died.
+  test::die_with_a_message(q);
+  // This call itself must notice the death: no other process looks for deaths.
   auto got = q.receive(deadline::after(10s));
   ASSERT_TRUE(got) << got.error().text;
   EXPECT_EQ(got->deliveries(), 2u);

@@ -11,6 +11,8 @@
 #include <functional>
 #include <utility>
 
+#include "forksight/ipc/queue.hpp"
+
 namespace forksight::ipc::test {
 
 class child {
@@ -74,5 +76,19 @@ class baton {
  private:
   int ends_[2] = {-1, -1};
 };
+
+// A consumer receives a message of the queue and is killed with it.
+inline void die_with_a_message(const queue& of) {
+  const baton holds;
+  child consumer([&] {
+    auto own = of.reattach_after_fork();
+    const auto got = own->receive();
+    holds.pass();
+    pause();
+    return 0;
+  });
+  holds.take();
+  consumer.kill_and_wait();
+}
 
 }  // namespace forksight::ipc::test

@@ -40,7 +40,7 @@ TEST(Delivery, WhatAConsumerThatLeftDidNotLeaveRoomForIsTold) {
   queue q = make_fed(2);
   let_one_come_and_go(q);
   for (int i = 0; i < 100; ++i) {
-    // Once in a while the call tells of an earlier one, and is not accepted itself.
+    // A call that reports the loss of an earlier message does not accept its own.
     while (!q.send_copy(&i, sizeof i)) {
     }
   }
@@ -58,7 +58,7 @@ TEST(Delivery, WhatAConsumerThatLeftDidNotLeaveRoomForIsTold) {
   EXPECT_EQ(all.lost_ranges[0].first, 3u);
   EXPECT_EQ(all.lost_ranges[0].count, 98u);
   EXPECT_EQ(all.lost_ranges[0].why.code, errc::no_consumer);
-  // Said again to who asks again.
+  // Each later call says it again.
   EXPECT_EQ(q.close_producer().error().code, errc::undelivered);
 }
 
@@ -104,7 +104,8 @@ TEST(Delivery, EachRangeHasItsNumbersAndItsReason) {
   put(4);
   q.shutdown(true);
   put(5);
-  EXPECT_THAT(q.flush().error().text, HasSubstr("3 of 6 messages did not get into the queue, the first are numbers 2 to 3"));
+  EXPECT_THAT(q.flush().error().text,
+              HasSubstr("3 of 6 messages did not get into the queue, the first are numbers 2 to 3"));
   const delivery all = q.delivered();
   ASSERT_EQ(all.lost_ranges.size(), 2u);
   EXPECT_EQ(all.lost_ranges[0].first, 2u);

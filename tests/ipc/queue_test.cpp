@@ -231,16 +231,7 @@ TEST(Queue, WhatADeadConsumerHeldIsLostOrGivenToAnother) {
     queue q = make(wanted);
     ASSERT_TRUE(q.send_copy("first", 5));
     ASSERT_TRUE(q.send_copy("second", 6));
-    const baton holds;
-    child other([&] {
-      auto own = q.reattach_after_fork();
-      const auto got = own->receive();
-      holds.pass();
-      pause();
-      return 0;
-    });
-    holds.take();
-    other.kill_and_wait();
+    test::die_with_a_message(q);
     EXPECT_EQ(q.recover(), 1u);
     auto got = q.receive(deadline::after(10s));
     ASSERT_TRUE(got) << got.error().text;

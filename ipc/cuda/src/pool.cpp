@@ -276,7 +276,7 @@ result<void> pool::close() {
   if (!mark_.is_ours()) return used_after_fork();
   if (!memory_) return {};
   card_.is_closing().store(1, std::memory_order_seq_cst);  // pairs with import()
-  (void)queue_.close_producer();  // feed::direct
+  (void)queue_.close_producer();                           // feed::direct
   queue_.recover();
   const ipc::snapshot seen = queue_.inspect();
   const auto me = static_cast<std::uint32_t>(getpid());

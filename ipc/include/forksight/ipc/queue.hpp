@@ -111,18 +111,19 @@ class queue {
   // and close_producer().
   result<void> send_copy(const void* data, std::size_t bytes, deadline until = deadline::never());
 
-  // Waits until the feeder has sent, or lost, all that was accepted before (feed::direct: there is no such thing).
+  // Waits until the feeder has sent, or lost, all that was accepted before. feed::direct: returns at once.
   // undelivered: some of all that this handle has ever accepted was lost. Also timeout, used_after_fork.
   result<delivery> flush(deadline until = deadline::never());
   // This handle sends no more; feed::thread: after what is on its list. When no producer is left, consumers get what is
-  // queued, then `closed`. Errors: as of flush(). After a timeout the feeder goes on, and the call may be made again. The
-  // end of a handle does the same without an answer, so this is the last call that can tell.
+  // queued, then `closed`. Errors: as of flush(). After a timeout the feeder goes on, and the call may be made again.
+  // The end of a handle does the same without an answer, so this is the last call that can tell.
   result<delivery> close_producer(deadline until = deadline::never());
   // feed::thread: how far the feeder is now. In a forked child: nothing.
   delivery delivered() const;
   // Each call that waits on this handle, in any thread, returns `cancelled`; so does every later acquire(), send(),
-  // receive() and send_copy(). What the feeder has not sent is lost, as flush() and close_producer() say. Loans and messages
-  // go back, and the handle is closed, as ever. Async-signal-safe, as long as no other thread destroys or moves the handle.
+  // receive() and send_copy(). What the feeder has not sent is lost, as flush() and close_producer() say. Loans and
+  // messages go back, and the handle is closed, as ever. Async-signal-safe, as long as no other thread destroys or
+  // moves the handle.
   void cancel() const noexcept;
   // Nobody sends any more. drain: what is queued is still received; else every receive() says `closed` at once.
   void shutdown(bool drain);

@@ -29,9 +29,9 @@ enum class errc : std::uint8_t {
   untrusted,        // another user's, of the wrong mode, not sealed, ...
   not_found,        // no queue of that name or behind that descriptor
   bad_option,
-  system,  // whatever else the kernel refused: errno says
+  system,       // whatever else the kernel refused: errno says
   cancelled,    // cancel() was called on this handle
-  undelivered,  // feed::thread: messages that send_copy() had accepted did not get into the queue; delivered() says which
+  undelivered,  // feed::thread: accepted messages did not get into the queue; delivered() says which
 };
 
 // "timeout", "producer_died", ...: static.
