@@ -4,6 +4,7 @@
 #include <set>
 #include <utility>
 
+#include "forksight/abi/thread.hpp"
 #include "inspect/places.hpp"
 
 namespace forksight::inspect {
@@ -50,22 +51,46 @@ bool is_idle(const ThreadFacts& facts, const std::string& library) {
   return facts.call.word != 0 && std::ranges::all_of(frames, is_runtime);
 }
 
-// Each thread that starts regions has a pool of its own, and the idle workers of a pool sleep on one futex word. Empty:
-// the workers of the forking thread cannot be distinguished from those of others.
-std::vector<model::ThreadId> find_workers(const Scene& scene, const model::Fork& fork, const std::string& library) {
-  std::vector<model::ThreadId> living;
-  std::vector<model::ThreadId> ended;  // perhaps some ended before the fork: an ended pool leaves their memory behind
-  std::set<std::uint64_t> words;
+// gomp_team_start() passes each new worker a structure on the stack of the thread that makes it (libgomp/team.c,
+// gcc 4.2 and later). True: `thread` was given one that lies on the stack of the thread which is now the child's first.
+bool is_made_by_forking_thread(const Scene& scene, std::size_t child, const model::Thread& thread) {
+  const image::Image& image = scene.subjects[child].image;
+  const abi::ThreadLayout* const layout = abi::thread_layout(image.libc.version);
+  const auto first = std::ranges::find(image.threads, image.pid, &image::Thread::tid);
+  if (layout == nullptr || first == image.threads.end() || !first->registers || !(*first->registers)[symbols::kRsp])
+    return false;
+  const proc::Mapping* const stack = image.mapping_of(*(*first->registers)[symbols::kRsp]);
+  if (thread.pointer == 0 || stack == nullptr) return false;
+  const auto argument = image.memory->value<std::uint64_t>(thread.pointer + layout->argument);
+  return argument && *argument >= stack->start && *argument < stack->end;
+}
+
+// Each thread that starts regions has a pool of its own. Empty: the workers of the forking thread cannot be
+// distinguished from those of others.
+std::vector<model::ThreadId> find_workers(const Scene& scene, std::size_t child, const model::Fork& fork,
+                                          const std::string& library) {
+  std::vector<model::ThreadId> all;
+  std::vector<model::ThreadId> own;
   for (const model::ThreadId id : fork.lost_threads) {
     const model::Thread& thread = scene.model.threads[id];
     if (thread.start_library != library) continue;
-    const image::Image& parent = scene.subjects[fork.process].image;
+    all.push_back(id);
+    if (is_made_by_forking_thread(scene, child, thread)) own.push_back(id);
+  }
+  const bool are_makers_known = !own.empty();
+  std::vector<model::ThreadId> living;
+  std::vector<model::ThreadId> ended;  // perhaps some ended before the fork: an ended pool leaves their memory behind
+  std::set<std::uint64_t> words;
+  const image::Image& parent = scene.subjects[fork.process].image;
+  for (const model::ThreadId id : are_makers_known ? own : all) {
+    const model::Thread& thread = scene.model.threads[id];
     const bool lives = std::ranges::find(parent.threads, thread.tid, &image::Thread::tid) != parent.threads.end();
     (lives ? living : ended).push_back(id);
     const ThreadFacts& facts = scene.facts_of(fork.process, thread.tid);
     if (lives && is_idle(facts, library)) words.insert(facts.call.word);
   }
-  if (words.size() > 1) return {};
+  // The idle workers of one pool sleep on one futex word.
+  if (!are_makers_known && words.size() > 1) return {};
   return living.empty() ? ended : living;
 }
 
@@ -86,8 +111,8 @@ std::string find_runtime_of_blas(const Scene& scene, std::size_t child, const St
   if (scene.subjects[child].liveness != model::Liveness::kSpinning || call.stack.frames.empty()) return {};
   const model::Owner owner = model::find_owner_of_library(call.stack.frames.front().module);
   if (!model::spins_for_team(owner)) return {};
-  const bool is_in_openmp = std::ranges::any_of(
-      call.stack.frames, [](const model::Frame& frame) { return is_libgomp(frame.module); });
+  const bool is_in_openmp =
+      std::ranges::any_of(call.stack.frames, [](const model::Frame& frame) { return is_libgomp(frame.module); });
   if (owner == model::Owner::kBlis && !is_in_openmp) return {};  // its build on pthreads has no pool
   const auto pool = std::ranges::find(fork.thread_pools, model::Owner::kLibgomp, &model::ThreadPool::owner);
   return pool == fork.thread_pools.end() ? std::string() : pool->library;
@@ -98,7 +123,7 @@ void touch_region(Scene& scene, model::Touch touch, const StuckCall& call, model
   pool.kind = model::RuntimeKind::kLibgomp;
   pool.library = call.library;
   pool.in_region = is_in_region(scene, touch.process, fork);
-  pool.workers = find_workers(scene, fork, call.library);
+  pool.workers = find_workers(scene, touch.process, fork, call.library);
   pool.workers_lost = static_cast<std::uint32_t>(pool.workers.size());
   pool.workers_before = pool.workers_lost;
   pool.workers_total = pool.workers_lost;

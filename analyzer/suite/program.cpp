@@ -28,7 +28,10 @@ namespace fs = std::filesystem;
 constexpr auto kLookEvery = 20ms;
 constexpr auto kQuiet = 1s;  // if all threads sleep and none of them is scheduled for so long, the program hangs
 constexpr auto kIdle = 3s;   // if threads only wake up to sleep again, without CPU time, for so long, it hangs, too
-constexpr int kSpinS = 1;    // if one thread uses this much CPU time while all others are quiet, the program spins
+// A thread that is awake at so many looks in a row waits for a processor. On a busy machine one that only wakes up to
+// sleep again is awake at two or three.
+constexpr int kMostAwakeLooks = 5;
+constexpr int kSpinS = 1;  // if one thread uses this much CPU time while all others are quiet, the program spins
 constexpr int kSysVfork = 58;
 
 struct Task {
@@ -142,8 +145,8 @@ std::string Program::watch(Clock::duration limit) {
   const auto spin_ticks = static_cast<std::uint64_t>(kSpinS * ::sysconf(_SC_CLK_TCK));
   Tasks before;
   Tasks first;
-  Tasks idle;  // as all were when the last of them had used CPU time
-  bool slept = true;
+  Tasks idle;           // as all were when the last of them had used CPU time
+  int awake_looks = 0;  // in a row
   Clock::time_point since = Clock::now();
   Clock::time_point idle_since = since;
   while (Clock::now() < deadline && !is_stopped()) {
@@ -160,12 +163,11 @@ std::string Program::watch(Clock::duration limit) {
       first = tasks;
     }
     const bool sleeps = !tasks.empty() && asleep.size() == tasks.size();
-    // One that waits for a processor is not asleep at one look after another.
-    if ((!sleeps && !slept) || !is_idle(idle, tasks)) {
+    awake_looks = sleeps ? 0 : awake_looks + 1;
+    if (awake_looks >= kMostAwakeLooks || !is_idle(idle, tasks)) {
       idle = tasks;
       idle_since = Clock::now();
     }
-    slept = sleeps;
     if (sleeps && (Clock::now() - since >= kQuiet || Clock::now() - idle_since >= kIdle)) return "hang";
     for (const auto& [key, task] : tasks) {
       const auto start = first.find(key);

@@ -1,4 +1,4 @@
-"""idle_minutes.py FORKSIGHT WAYS_OUT [SECONDS]: real programs that idle, and daemons with signal handlers, for ten minutes.
+"""idle_minutes.py FORKSIGHT WAYS_OUT NO_LIBC [SECONDS]: real programs that idle, and daemons with signal handlers, for ten minutes.
 
 All of them run at once, each under `forksight run --on-hang kill`. `forksight why` is asked about each of them ten times.
 Neither finds anything in any of them, none is killed, and each does its work when it is asked to at the end.
@@ -99,8 +99,8 @@ def makefile(folder):
     return path
 
 
-def daemons(ways_out):
-    return [(name, argv, end) for name, argv, end, _ in programs(ways_out) if end is not None]
+def daemons(ways_out, no_libc):
+    return [(name, argv, end) for name, argv, end, _ in programs(ways_out, no_libc) if end is not None]
 
 
 def command_of(program):
@@ -124,8 +124,8 @@ def check_report(path):
 
 
 def main():
-    forksight, ways_out = sys.argv[1:3]
-    seconds = float(sys.argv[3]) if len(sys.argv) > 3 else SECONDS
+    forksight, ways_out, no_libc = sys.argv[1:4]
+    seconds = float(sys.argv[4]) if len(sys.argv) > 4 else SECONDS
     become_reaper()
     lines, started = [], []
     with tempfile.TemporaryDirectory(prefix="forksight-idle-") as folder:
@@ -143,7 +143,7 @@ def main():
             for make in real_programs():
                 started.append(make(folder))
             real = len(started)
-            for name, argv, end in daemons(ways_out):
+            for name, argv, end in daemons(ways_out, no_libc):
                 started.append(Daemon(f"daemon_{name}", argv, end))
             begin = time.monotonic()
             for look in range(LOOKS):

@@ -19,9 +19,24 @@ const model::Process* find_parent(const model::Model& model, const model::Proces
   return at == model.processes.end() ? nullptr : &*at;
 }
 
+// It waits for a child, for a thread's end, or in open() itself. So it does nothing before that wait ends.
+bool is_bound(const model::Wait& wait) {
+  return wait.kind == model::WaitKind::kWaitChild || wait.kind == model::WaitKind::kFifoOpen ||
+         (wait.kind == model::WaitKind::kFutex && wait.use == model::FutexUse::kJoin);
+}
+
+// Another thread of the program is not bound, so it may open the FIFO later.
+bool may_another_open(const model::Model& model, const model::Process& process) {
+  return std::ranges::any_of(model.processes, [&](const model::Process& other) {
+    if (other.exe != process.exe || has_ended(other) || other.is_some_ancestor) return false;
+    return other.waits.empty() || !std::ranges::all_of(other.waits, is_bound);
+  });
+}
+
 // A child of the process that ended before the open() returned; or a sibling, which is a copy of the same parent. Null:
-// there is no ended child that nobody has waited for.
+// there is no ended child that nobody has waited for, or somebody else may open the FIFO.
 const model::Zombie* find_lost_peer(const model::Model& model, const model::Process& process) {
+  if (may_another_open(model, process)) return nullptr;
   if (!process.zombies.empty()) return &process.zombies.front();
   const model::Process* const parent = find_parent(model, process);
   if (parent == nullptr || parent->exe != process.exe) return nullptr;
