@@ -42,7 +42,7 @@ std::string summarise(const Evidence& evidence, const model::Touch& touch, const
       lost.in_flight.call.function, words::at(" at ", lost.in_flight.called_at),
       is_inferred(evidence, touch, lost) ? "" : " at fork()", words::at(" at ", evidence.fork(touch).stack));
   if (end.outcome == Outcome::kCured) {
-    return fmt::format("{} may have hung in {}{}; the fork waited for it: {}", child, touch.call.function, place,
+    return fmt::format("{} might have hung in {}{}, but the fork waited: {}", child, touch.call.function, place,
                        inside);
   }
   if (end.outcome == Outcome::kMayHang) {

@@ -250,7 +250,7 @@ class Reader {
   }
   static const Read& list_of(const Read& json, const char* name) {
     if (!json.is_array() || json.size() > kMaxItems)
-      throw Malformed{fmt::format("\"{}\" is no list of bearable size", name)};
+      throw Malformed{fmt::format("\"{}\" is not a list, or is too long", name)};
     return json;
   }
 
@@ -269,7 +269,7 @@ class Reader {
       value = word<T>(json, name);
     } else if constexpr (std::same_as<T, std::string>) {
       if (!json.is_string() || json.get_ref<const std::string&>().size() > kMaxText)
-        throw Malformed{fmt::format("\"{}\" is no text of bearable size", name)};
+        throw Malformed{fmt::format("\"{}\" is not a text, or is too long", name)};
       value = json.get<std::string>();
     } else {
       Reader inner(json, ids_);
@@ -320,7 +320,7 @@ ToldFindings read_document(const Read& json, std::string_view schema) {
     Reader reader(item, ids);
     reader("outcome", finding.outcome);  // the outcome says what the member for `harm` is called
     visit_members(reader, finding);
-    if (finding.harm == Certainty::kUnknown) throw Malformed{"a finding of which nothing is claimed"};
+    if (finding.harm == Certainty::kUnknown) throw Malformed{"a finding that claims nothing"};
   }
   return told;
 }
@@ -348,14 +348,14 @@ std::string tell_findings(std::string_view schema, const ToldFindings& told) {
 }
 
 Result<ToldFindings> read_findings(std::string_view schema, std::string_view text) {
-  if (text.size() > kMaxBytes) return Error{"too big for findings"};
+  if (text.size() > kMaxBytes) return Error{"too big: findings take at most 64 MiB"};
   bool is_too_deep = false;
   const auto watch_depth = [&](int depth, Read::parse_event_t, Read&) {
     is_too_deep = is_too_deep || depth > kMaxDepth;
     return !is_too_deep;
   };
   const Read json = Read::parse(text, watch_depth, false);
-  if (is_too_deep || json.is_discarded()) return Error{"not valid JSON: cut, or no findings"};
+  if (is_too_deep || json.is_discarded()) return Error{"not valid JSON, perhaps cut; or nested too deeply"};
   try {
     return read_document(json, schema);
   } catch (const Malformed& malformed) {

@@ -108,7 +108,7 @@ class TextReport {
       if (finding.outcome != Outcome::kCured) continue;
       if (is_first) {
         page_.blank();
-        page_.paragraph(Style::kGood, "Cured by forksight; without it, each of these would have stopped the program:");
+        page_.paragraph(Style::kGood, "Cured by forksight; without it, each of these could have stopped the program:");
       }
       is_first = false;
       page_.blank();
@@ -162,7 +162,7 @@ class TextReport {
       return culprit.kind == CulpritKind::kHandler ? "what it waits for is now here:" : "it is now here:";
     if (culprit.kind == CulpritKind::kThread) return "the first of them was created here:";
     if (culprit.kind == CulpritKind::kHandler) return "what it waits for was taken or made here:";
-    if (culprit.kind == CulpritKind::kStream) return "the other one used it here:";
+    if (culprit.kind == CulpritKind::kStream) return "the other process used it here:";
     if (culprit.kind == CulpritKind::kProcess) return "removed here:";
     if (culprit.kind == CulpritKind::kMemory) return "exported, opened or freed here:";
     if (culprit.kind == CulpritKind::kFileLock) return "taken here:";

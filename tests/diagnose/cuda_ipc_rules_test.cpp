@@ -189,10 +189,9 @@ TEST(CudaIpcOpenedTwice, IsCertainIfTheFirstIsOpenStill) {
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].rule, "cuda-ipc-opened-twice");
   EXPECT_EQ(findings[0].harm, Certainty::kProven);
-  EXPECT_EQ(
-      findings[0].summary,
-      "process 3000 called cuIpcOpenMemHandle and got CUDA_ERROR_ALREADY_MAPPED (208): it has that memory open, by "
-      "the call before");
+  EXPECT_EQ(findings[0].summary,
+            "process 3000 called cuIpcOpenMemHandle and got CUDA_ERROR_ALREADY_MAPPED (208): it already has that "
+            "memory open, by an earlier call");
 }
 
 TEST(CudaIpcOpenedTwice, IsSilentOtherwise) {

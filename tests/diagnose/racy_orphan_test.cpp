@@ -59,7 +59,7 @@ TEST(RacyOrphan, IsPossibleWithTheOdds) {
   EXPECT_NEAR(findings[0].odds->low, 0.0092, 0.0001);
   EXPECT_NEAR(findings[0].odds->high, 0.069, 0.001);
   EXPECT_NE(findings[0].chain[1].find("\"worker\" and 1 thread more"), std::string::npos) << findings[0].chain[1];
-  EXPECT_NE(findings[0].chain[2].find("7 times and had it 3.1 % of the 2.0 s"), std::string::npos)
+  EXPECT_NE(findings[0].chain[2].find("7 times and held it 3.1 % of the 2.0 s"), std::string::npos)
       << findings[0].chain[2];
   ASSERT_TRUE(findings[0].culprit.holder);
   EXPECT_EQ(findings[0].culprit.holder->tid, test::kHolder);

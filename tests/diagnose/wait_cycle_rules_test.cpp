@@ -192,7 +192,7 @@ TEST(VforkMisuse, IsExitInTheChild) {
   EXPECT_EQ(
       found.summary,
       "process 200, a child of vfork(), called exit() at app.c:31: the exit handlers of its parent, process 100, ran "
-      "in that one's own memory");
+      "in the parent's own memory");
 }
 
 TEST(VforkMisuse, IsSilentOfAChildThatGoesOnOrIsAVictim) {
@@ -458,7 +458,8 @@ TEST(PipeDeadlock, IsAGuessOfAnEventLoopInAChildThatLostThreads) {
   EXPECT_EQ(found.rule, "pipe-deadlock");
   EXPECT_EQ(found.harm, Certainty::kProven);
   EXPECT_EQ(found.cause, Certainty::kPossible);
-  EXPECT_TRUE(std::ranges::any_of(found.fixes, [](const Fix& fix) { return fix.text.starts_with("Make each executor"); }));
+  EXPECT_TRUE(
+      std::ranges::any_of(found.fixes, [](const Fix& fix) { return fix.text.starts_with("Make each executor"); }));
 }
 
 // The parent waits for a result and polls its workers; the worker reads its next task.

@@ -317,17 +317,17 @@ class Sentences(unittest.TestCase):
     def test_which_handler_of_fork_waits(self):
         text = "mutex m\nmutex n\n--\nmain atfork keep n\nmain atfork keep m\nmain atfork child n\nmain lock m\nfree\nmain fork p\n"
         called = "Thread 100 of process 100 called fork() at fork_steps.cpp:9, which calls the handlers that pthread_atfork() registered before it returns."
-        number = "prepare handlers are called last registered first; this one is number {} of {}, registered by truth_play."
+        number = "prepare handlers are called last registered first; this handler is number {} of {}, registered by truth_play."
         self.holds(text, "main", (called, number.format(1, 2)), (called, number.format(2, 2)))
         self.assertEqual(self.answer(text, "main", called, number.format(1, 3)), "false")
-        self.assertEqual(self.answer(text, "main", called, "child handlers are called first registered first; this one is number 1 of 3."), "false")
+        self.assertEqual(self.answer(text, "main", called, "child handlers are called first registered first; this handler is number 1 of 3."), "false")
         self.assertEqual(self.answer(text, "main", called, "No child was made yet."), "true")
         locks = "The handler locks {} (fork_steps.cpp:8), which the forking thread itself took at steps.cpp:30."
         self.holds(text, "main", (called, locks.format(NAME)), (called, locks.format(NAME + "+0x40")))
         self.assertEqual(self.answer(RING, "main", called), "false")
         child = "mutex m\n--\nmain atfork child m\nmain create t\nt lock m\nfree\nmain fork p\nt nap\nmain wait p\n"
         called = "Thread 102 of child 102 called fork() at fork_steps.cpp:9, which calls the handlers that pthread_atfork() registered before it returns."
-        locks = "The handler locks " + NAME + " (fork_steps.cpp:8), which {} took at steps.cpp:30 and which nobody has in the child."
+        locks = "The handler locks " + NAME + " (fork_steps.cpp:8), which {} took at steps.cpp:30 and which no thread of the child holds."
         self.holds(child, "p", (called, locks.format('thread 101 "x"')), (called, locks.format("the forking thread itself")))
         self.assertEqual(self.answer(child, "p", called, "No child was made yet."), "false")
 
@@ -338,7 +338,7 @@ class Sentences(unittest.TestCase):
         self.assertEqual(self.answer(text, "main", waits.format(100, 103)), "false")
 
     def test_a_handler_that_may_jump(self):
-        sentence = "It is not proven that this never ends: a signal handler may run, because of a timer or of a child's end, and jump out of the wait."
+        sentence = "It is not proven that this never ends: a timer or the end of a child may run a signal handler, and the handler may jump out of the wait."
         self.assertEqual(self.answer(IDLE, "main", sentence), "true")
         self.assertEqual(self.answer(RING, "main", sentence), "false")
 

@@ -44,13 +44,14 @@ Finding describe(const Evidence& evidence, const model::Fork& fork) {
   finding.culprit.kind = CulpritKind::kLock;
   const std::size_t lost = fork.lost_threads.size() + fork.unknown_threads;
   std::string cause =
-      fmt::format("it was made by {}{}, which resets none of libc's locks, and {} of its parent left behind", how,
-                  where, words::count(lost, "thread was", "threads were"));
+      fmt::format("it was made by {}{}, which resets none of libc's locks and left behind {} of its parent", how, where,
+                  words::count(lost, "thread", "threads"));
   std::string lock = "a futex that no task can wake";
   if (stream != nullptr) {
     const model::Thread& holder = model.threads[stream->thread];
     lock = fmt::format("the lock of {}", stream_name(stream->number));
-    cause = fmt::format("{} held it when {}{} made the child, and resets no lock", words::thread(holder), how, where);
+    cause = fmt::format("{} held it when {}{} made the child, and that call resets no lock", words::thread(holder), how,
+                        where);
     finding.culprit.address = stream->lock;
     finding.culprit.library = "libc.so.6";
     finding.culprit.holder = evidence.holder(holder);
@@ -68,8 +69,8 @@ Finding describe(const Evidence& evidence, const model::Fork& fork) {
         "It is not known which lock that is: forksight saw no operation of the child on a lock that it knows.");
   }
   add_sentence(finding,
-               fmt::format("{} runs no atfork handler, and libc does not put its own locks in order in such a "
-                           "child: those of malloc, of streams, of the loader stay as other threads held them.",
+               fmt::format("{} runs no atfork handler, and libc does not put its own locks in order in such a child: "
+                           "the locks of malloc, of streams and of the loader stay as other threads held them.",
                            how));
   add_sentence(finding, describe_end(child));
   finding.fixes.push_back({"Use fork(), which resets these locks in the child.", true});

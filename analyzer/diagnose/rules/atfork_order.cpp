@@ -25,8 +25,8 @@ void atfork_order(const Evidence& evidence, std::vector<Finding>& findings) {
     const std::string taker = inversion->taken_by ? handlers::name(evidence.model(), *inversion->taken_by, run.phase)
                                                   : std::string("another prepare handler");
     finding.summary += fmt::format("; {} waits for {}, which {} has taken", other, lock, taker);
-    add_sentence(finding,
-                 fmt::format("Before it, {} took {}{}.", taker, lock, words::at(" at ", inversion->hold->taken_at)));
+    add_sentence(finding, fmt::format("Before this handler, {} took {}{}.", taker, lock,
+                                      words::at(" at ", inversion->hold->taken_at)));
     add_sentence(finding, fmt::format("That lock is what {} waits for{}: each of the two holds a lock that the other "
                                       "one needs. No child was made yet.",
                                       other, words::at(" at ", inversion->wait->stack)));

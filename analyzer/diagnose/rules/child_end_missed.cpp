@@ -51,9 +51,8 @@ Finding describe_missed(const Evidence& evidence, model::ProcessId id, const mod
       "also stand for several children.");
   add_sentence(finding, "It is a guess: the process may wait for another signal, and for its children later.");
   finding.fixes.push_back(
-      {"Block SIGCHLD before asking whether the child lives, and sleep with sigsuspend(), which unblocks it and sleeps "
-       "in "
-       "one step."});
+      {"Block SIGCHLD before asking whether the child lives, and sleep with sigsuspend(), which unblocks it and "
+       "sleeps in one step."});
   finding.fixes.push_back({"Wait for the child itself: waitpid(), or a pidfd in poll()."});
   finding.fixes.push_back({"After each SIGCHLD call waitpid(-1, ..., WNOHANG) until no ended child is left."});
   return finding;

@@ -72,21 +72,19 @@ Finding describe(const Evidence& evidence, const Share& share, const std::vector
     if (use->process == first.process || std::ranges::count(finding.processes, use->process) != 0) continue;
     if (use->fork) finding.processes.push_back(use->process);
   }
-  add_sentence(finding,
-               sent ? "Requests of several processes come mixed to the peer, which takes them for one; a farewell of "
-                      "one of them ends the session of all."
-                    : "Whoever reads first gets the answer, whoever had asked; the other one waits, or takes the "
-                      "next one for its own.");
+  add_sentence(finding, sent ? "The peer gets the requests of several processes mixed, and takes them for those of one "
+                               "client. If one process ends the session, the peer ends it for all of them."
+                             : "The process that reads first gets the answer, even if another one had asked. The other "
+                               "one waits, or takes the next answer for its own.");
   if (finding.harm == Certainty::kPossible) {
     add_sentence(finding,
-                 "No child came back to it: if each was done with it when the next one began, and ended nothing at the "
-                 "peer, that is right.");
+                 "No child used the connection again after another process had. If each process was done with it when "
+                 "the next one began, and none ended the session at the peer, nothing is wrong.");
   }
   finding.fixes.push_back({"Connect after fork(), each process for itself.", true});
   finding.fixes.push_back(
-      {"Drop the parent's connection before fork() (engine.dispose(), connections.close_all()), or in the child "
-       "without "
-       "a farewell to the peer: close the descriptor, do not call the library's own close."});
+      {"Drop the parent's connection before fork() (engine.dispose(), connections.close_all()), or in the child by "
+       "closing the descriptor. Do not call the library's own close in the child: it ends the session at the peer."});
   return finding;
 }
 

@@ -47,10 +47,12 @@ Finding describe_free(const Evidence& evidence, const Import& import) {
   finding.summary = fmt::format("{} freed device memory{} that {} had open{}: undefined in CUDA", exporter,
                                 words::at(" at ", freed.stack), importer, words::at(" since ", import.open->stack));
   tell_open(evidence, import, finding);
-  add_sentence(finding,
-               fmt::format("{} called cuMemFree{} before {} called cuIpcCloseMemHandle{}.", exporter,
-                           words::at(" at ", freed.stack), importer,
-                           import.close == nullptr ? ", which it never did" : words::at(" at ", import.close->stack)));
+  const std::string freed_at = words::at(" at ", freed.stack);
+  add_sentence(finding, import.close == nullptr
+                            ? fmt::format("{} called cuMemFree{}; {} never called cuIpcCloseMemHandle.", exporter,
+                                          freed_at, importer)
+                            : fmt::format("{} called cuMemFree{} before {} called cuIpcCloseMemHandle{}.", exporter,
+                                          freed_at, importer, words::at(" at ", import.close->stack)));
   if (freed.ended_ns == 0) add_sentence(finding, fmt::format("{} has not come back from it.", exporter));
   return finding;
 }
@@ -63,7 +65,7 @@ Finding describe_last_use(const Evidence& evidence, const Import& import, std::u
       fmt::format("{} used device memory of {}{} after that process had ended", evidence.name(import.open->process),
                   evidence.name(exporter), opened.empty() ? opened : opened + ",");
   tell_open(evidence, import, finding);
-  add_sentence(finding, fmt::format("{} ended without anybody having closed it; {} later {} copied from or to it.",
+  add_sentence(finding, fmt::format("{} ended while the memory was open; {} later {} copied from or to it.",
                                     evidence.name(exporter), milliseconds_between(end_ns, import.open->used_ns),
                                     evidence.name(import.open->process)));
   add_sentence(finding, describe_end(evidence.process(exporter)));

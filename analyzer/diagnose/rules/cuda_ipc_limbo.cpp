@@ -53,8 +53,8 @@ Finding describe(const Evidence& evidence, const Import& import, std::size_t giv
                "The driver removed the mapping of the dead process, but it tells nobody. A process that waits for a "
                "message of the dead one, or for a counter in shared memory, waits for ever.");
   finding.fixes.push_back(
-      {"Watch the importers (pidfd_open, or a pipe to each, which ends with it): memory that a dead importer had open "
-       "is closed.",
+      {"Watch the importers (pidfd_open, or a pipe to each of them): when an importer dies, treat the memory that it "
+       "had open as closed.",
        true});
   finding.fixes.push_back(
       {"forksight::ipc_cuda does this: when a reader dies, its buffers go to another reader, or become free."});

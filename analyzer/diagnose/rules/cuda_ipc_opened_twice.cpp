@@ -32,9 +32,9 @@ void cuda_ipc_opened_twice(const Evidence& evidence, std::vector<Finding>& findi
     finding.culprit.address = known->open->address;
     finding.culprit.stack = known->open->stack;
     const std::string opened = words::at(" at ", known->open->stack);
-    finding.summary = fmt::format("{} called cuIpcOpenMemHandle{} and got {}: it has that memory open, by the call{}",
-                                  evidence.name(call->process), words::at(" at ", call->stack),
-                                  cuda::answer(call->result), opened.empty() ? " before" : opened);
+    finding.summary =
+        fmt::format("{} called cuIpcOpenMemHandle{} and got {}: it already has that memory open, by an earlier call{}",
+                    evidence.name(call->process), words::at(" at ", call->stack), cuda::answer(call->result), opened);
     add_sentence(finding,
                  fmt::format("{} opened the handle{}, and had not closed it.", evidence.name(call->process), opened));
     add_sentence(finding,

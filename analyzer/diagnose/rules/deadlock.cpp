@@ -268,7 +268,7 @@ std::string summarise(const Evidence& evidence, const std::vector<model::Process
   const bool is_past = has_ended(process);
   if (bound.size() > 1) {
     const char* const hang = is_past ? "hung" : "hang";
-    return fmt::format("{} processes {} in shared memory: each of their {} threads waits for another, process {} in {}",
+    return fmt::format("{} processes {}: each of their {} threads waits for another in shared memory, process {} in {}",
                        bound.size(), is_beyond ? hang : "sleep until a signal", sleepers.size(),
                        evidence.process(first.process).pid, in);
   }

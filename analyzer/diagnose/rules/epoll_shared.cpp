@@ -46,7 +46,7 @@ Finding describe(const Evidence& evidence, const Share& share, const ShareUse& r
   finding.culprit.stack = removed.stack;
   if (const model::Frame* const frame = words::find_user_frame(removed.stack)) finding.culprit.library = frame->module;
   finding.summary = fmt::format(
-      "{} waits by epoll and gets no events of {}: {}, forked{}, removed it from the instance of both{}",
+      "{} waits by epoll and gets no events of {}: {}, forked{}, removed it from the epoll instance that they share{}",
       evidence.name(share.owner), target, child, words::at(" at ", fork.stack), words::at(" at ", removed.stack));
   add_sentence(finding, fmt::format("{} has had epoll descriptor {} since before the fork{}: a fork does not copy the "
                                     "epoll instance, so both processes use one instance with one list of descriptors.",
@@ -68,8 +68,8 @@ Finding describe(const Evidence& evidence, const Share& share, const ShareUse& r
        true});
   finding.fixes.push_back(
       {"With an event loop: its own call for forks (event_reinit(), ev_loop_fork(), uv_loop_fork()), before anything "
-       "is "
-       "taken out of the loop or closed in it. In Python do not close the inherited loop or selector in the child."});
+       "is taken out of the loop or closed in it. In Python do not close the inherited loop or selector in the "
+       "child."});
   finding.fixes.push_back({"Make the epoll instance after the fork."});
   return finding;
 }

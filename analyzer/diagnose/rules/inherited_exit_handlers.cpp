@@ -64,11 +64,12 @@ void tell_list(const Evidence& evidence, const model::Touch& touch, Finding& fin
   finding.culprit.kind = CulpritKind::kLock;
   finding.culprit.name = "libc's list of exit handlers";
   finding.summary = fmt::format(
-      "{} {} in exit(){}: libc's list of exit handlers is locked, as one of the {} that fork(){} left behind had it",
+      "{} {} in exit(){}: libc's list of exit handlers is locked, because one of the {} that fork(){} left behind held "
+      "it",
       evidence.name(touch.process), hangs(evidence.process(touch.process)), words::at(" at ", touch.stack), lost,
       words::at(" at ", fork.stack));
   add_sentence(finding, fmt::format("Thread {} of {} called exit(){}, which waits for the lock of libc's list of exit "
-                                    "handlers. No handler has been called yet, or the one before has come back.",
+                                    "handlers. No handler has been called yet, or the previous one has returned.",
                                     touch.tid, evidence.name(touch.process), words::at(" at ", touch.stack)));
   add_sentence(finding, describe_liveness(evidence.process(touch.process)));
   add_sentence(finding,
@@ -90,17 +91,18 @@ void tell_handlers(const Evidence& evidence, const model::Touch& touch, const En
       "{} {} in exit(){}{}: its parent's exit handlers run in it, without the {} that fork(){} left behind",
       evidence.name(touch.process), end.outcome == Outcome::kError ? "crashed" : hangs(child),
       words::at(" at ", touch.stack), handler, words::count(lost, "thread", "threads"), words::at(" at ", fork.stack));
-  add_sentence(finding, fmt::format("Thread {} of {} called exit(){} and is still inside of it.", touch.tid,
+  add_sentence(finding, fmt::format("Thread {} of {} called exit(){} and did not get to its end.", touch.tid,
                                     evidence.name(touch.process), words::at(" at ", touch.stack)));
   if (wait != nullptr) {
     add_sentence(finding, fmt::format("An exit handler or static destructor waits{}.", words::at(" at ", wait->stack)));
   }
   add_sentence(finding, describe_liveness(child));
-  add_sentence(finding,
-               fmt::format("exit() runs what {}, its parent, had registered with atexit() and all static "
-                           "destructors. Written for the parent, they stop or join threads that the child does not "
-                           "have.",
-                           words::parent(evidence.process(fork.process))));
+  add_sentence(
+      finding,
+      fmt::format(
+          "exit() runs what {}, its parent, had registered with atexit() and all static "
+          "destructors. They were written for the parent, and may stop or join threads that the child does not have.",
+          words::parent(evidence.process(fork.process))));
 }
 
 }  // namespace

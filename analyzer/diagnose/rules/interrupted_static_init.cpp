@@ -88,8 +88,9 @@ void interrupted_static_init(const Evidence& evidence, std::vector<Finding>& fin
     finding.culprit.name = words::lock(orphan->lock);
     finding.summary = summarise(evidence, touch, *orphan, *end);
     tell(evidence, touch, *orphan, *end, finding);
-    finding.fixes.push_back({fmt::format(
-        "Use {} once before fork(), or before the other threads start: then it is done.", words::lock(orphan->lock))});
+    finding.fixes.push_back(
+        {fmt::format("Use {} once before fork(), or before the other threads start: then it is initialised.",
+                     words::lock(orphan->lock))});
     finding.fixes.push_back({"Exec right after fork(), or use posix_spawn(): then no static of the parent matters."});
     finding.fixes.push_back({"Initialise it without a lock: `constinit`, or a global with a constant initialiser."});
     if (touch.action == model::TouchAction::kNone) {

@@ -105,8 +105,8 @@ Finding describe(const Evidence& evidence, const model::Touch& touch, const lock
        "handle is its parent's.",
        true});
   finding.fixes.push_back(
-      {"Or use feed::direct, which has neither a list nor a lock; and call reattach_after_fork() in "
-       "the child, whatever the queue is."});
+      {"Or use feed::direct, which has neither a list nor a lock; and call reattach_after_fork() in the child, "
+       "whatever kind of queue it is."});
   return finding;
 }
 

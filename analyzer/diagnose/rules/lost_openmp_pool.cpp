@@ -139,24 +139,26 @@ Finding describe_unmade(const Evidence& evidence, const pools::UnexplainedWait& 
   finding.culprit.stack = evidence.model().threads[pool.threads.front()].created_at;
   const std::string place = words::place(wait.wait != nullptr ? wait.wait->stack : finding.stack);
   const char* const but = finding.outcome == Outcome::kMayHang ? "; only a signal handler could wake it" : "";
-  finding.summary = fmt::format("{} {} in an OpenMP parallel region{}: its {} was lost in fork(){}, and {} did not notice{}",
-                                evidence.name(wait.child), hangs(child), place.empty() ? place : " (" + place + ")",
-                                pools::pool_name(pool), words::at(" at ", fork.stack), library, but);
+  finding.summary =
+      fmt::format("{} {} in an OpenMP parallel region{}: its {} was lost in fork(){}, and {} did not notice{}",
+                  evidence.name(wait.child), hangs(child), place.empty() ? place : " (" + place + ")",
+                  pools::pool_name(pool), words::at(" at ", fork.stack), library, but);
   add_sentence(finding, describe_liveness(child));
   add_sentence(finding, pools::tell_loss(evidence, wait));
   add_sentence(finding,
                fmt::format("The child's only thread sleeps in {} itself, which waits for these workers.", library));
-  add_sentence(finding,
-               fork.bypassed
-                   ? fmt::format("{} makes its pool anew by a fork handler in the child, and this fork called no "
-                                 "handlers.",
-                                 library)
-                   : fmt::format("{} makes its pool anew by a fork handler in the child. It has none if KMP_INIT_AT_FORK "
-                                 "was FALSE when it started, which importing scikit-learn sets; and _Fork() and clone() "
-                                 "call none.",
-                                 library));
+  add_sentence(
+      finding,
+      fork.bypassed
+          ? fmt::format("{} makes its pool anew by a fork handler in the child, and this fork called no "
+                        "handlers.",
+                        library)
+          : fmt::format(
+                "{} makes its pool anew by a fork handler in the child. It has no such handler if KMP_INIT_AT_FORK was "
+                "FALSE when it started; importing scikit-learn sets that. _Fork() and clone() call no handlers.",
+                library));
   if (fork.is_inferred) {
-    add_sentence(finding, "Had the fork been made inside of a parallel region, it would look the same from outside.");
+    add_sentence(finding, "A fork inside of a parallel region looks the same from outside.");
   }
   if (fork.bypassed) {
     finding.fixes.push_back({"Fork by fork(): _Fork() and clone() call no fork handlers."});

@@ -24,9 +24,8 @@ void mixed_openmp_runtimes(const Evidence& evidence, std::vector<Finding>& findi
     finding.outcome = Outcome::kHang;
     finding.culprit = openmp::describe_pool(evidence, *pool);
     finding.summary = fmt::format(
-        "{} {} in {}: it runs on {}, whose pool was lost in fork(){}; the process has {} besides, which would have "
-        "made "
-        "its own anew",
+        "{} {} in {}: it runs on {}, whose pool was lost in fork(){}; the process also has {}, which would have made "
+        "its pool anew",
         evidence.name(touch.process), hangs(evidence.process(touch.process)), openmp::region(touch), lost,
         words::at(" at ", evidence.fork(touch).stack), rebuilt);
     add_sentence(finding,
@@ -40,8 +39,9 @@ void mixed_openmp_runtimes(const Evidence& evidence, std::vector<Finding>& findi
                  "own regions may be safe while a library's are not.");
     add_sentence(finding, describe_end(evidence.process(touch.process)));
     finding.fixes.push_back(
-        {fmt::format("Bring everything to {}: it has libgomp's entry points, too, and serves code "
-                     "built by gcc (LD_PRELOAD={}, or link that and not libgomp).",
+        {fmt::format("Use {} for everything: it has libgomp's entry points, too, and serves code built "
+                     "by gcc "
+                     "(LD_PRELOAD={}, or link that and not libgomp).",
                      rebuilt, rebuilt)});
     finding.fixes.push_back(
         {"Or run it under `forksight run --omp=rebuild -- ...`: the child makes a fresh libgomp pool of full size."});

@@ -126,8 +126,8 @@ Finding describe(const Evidence& evidence, const Calls& touches, const Chosen& c
                                     mpi.was_lost ? "An ancestor of process " : "Process ", parent, library, at_fork,
                                     mpi.library.empty() ? "" : fmt::format(" ({})", words::base_name(mpi.library))));
   add_sentence(finding,
-               "Parent and child share its connections, memory that was registered with a network card is not where "
-               "the card expects it, and the child does not have the threads that moved messages on.");
+               "Parent and child share its connections, memory that was registered with a network card may not be "
+               "where the card expects it, and the child does not have the threads that moved messages on.");
   if (chosen.fate == Fate::kWorked) {
     add_sentence(finding,
                  "The call came back; what two processes send over one connection may be mixed up on the other side.");

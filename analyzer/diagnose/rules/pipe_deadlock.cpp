@@ -53,13 +53,14 @@ void add_fixes_of_one(const Evidence& evidence, const model::Wait& wait, Finding
     add_sentence(finding,
                  "It is an event loop of asyncio, and it watches only descriptors of its own process: its tasks wait "
                  "for each other, or for a future that nobody is left to set.");
-    // One of the lost threads may have been the one to set it, as a worker of an executor that was made before the fork.
+    // One of the lost threads may have been the one to set it, as a worker of an executor that was made before the
+    // fork.
     if (const model::Fork* const loss = find_loss(evidence.model(), finding.process)) {
       finding.cause = Certainty::kPossible;
       add_sentence(finding, pools::tell_loss(evidence, {loss, finding.process, nullptr}));
       finding.fixes.push_back(
-          {"Make each executor that the coroutines use (loop.run_in_executor()) in the child; or start the child by spawn or "
-           "forkserver."});
+          {"Make each executor that the coroutines use (loop.run_in_executor()) in the child; or start the child by "
+           "spawn or forkserver."});
     }
     finding.fixes.push_back(
         {"Find the tasks: let a thread call task.print_stack() for each of asyncio.all_tasks(loop) when nothing "
@@ -108,8 +109,8 @@ void pipe_deadlock(const Evidence& evidence, std::vector<Finding>& findings) {
             ? tell_own_end(*first.wait, process.pid)
             : fmt::format("process {} {}", first.waker->pid,
                           waits_for_end ? fmt::format("waits for its end{}{}", words::at(" at ", second.wait->stack),
-                                                  is_full ? " instead of reading" : "")
-                          : has_lock    ? "gets to it only after another wait, which waits for this process"
+                                                      is_full ? " instead of reading" : "")
+                          : has_lock    ? "gets to it only after another wait, which only this process could end"
                                         : "waits for it in turn");
     finding.summary = fmt::format("{} {} {}{}, and {}", evidence.name(finding.process), hangs(process), what,
                                   polls ? std::string() : words::at(" at ", first.wait->stack), other);
@@ -128,7 +129,7 @@ void pipe_deadlock(const Evidence& evidence, std::vector<Finding>& findings) {
     } else if (has_lock) {
       add_sentence(
           finding,
-          "Before that one can write, it needs something that one of the others keeps until the data has come.");
+          "The process that should write first needs something that one of the others keeps until the data has come.");
       finding.fixes.push_back({"Release the lock before waiting for the data of another one, or for its end."});
     } else {
       add_sentence(finding, "Each of them waits for the other to speak first.");

@@ -38,7 +38,7 @@ std::string reason(const odds::Odds& odds) {
                                        odds.taken == 0 ? "none" : std::to_string(odds.taken));
   if (odds.is_by_forks) {
     return fmt::format(
-        "{}, although those threads have it {} of the time: the moment at which the program forks depends on what they "
+        "{}, although those threads hold it {} of the time: the moment at which the program forks depends on what they "
         "do. Judged by these forks alone, {} hang.",
         seen, percent(odds.share), percents(odds.range));
   }
@@ -105,11 +105,12 @@ void racy_orphan(const Evidence& evidence, std::vector<Finding>& findings) {
                                                         words::count(touch.threads - 1, "thread more", "threads more"))
                                           : "",
                                       words::at(", at ", touch.held_at)));
-    add_sentence(finding,
-                 fmt::format("They took it {} and had it {} of the {} from that process' first second thread to this "
-                             "fork.",
-                             words::count(touch.times, "time", "times"), percent(touch.share),
-                             words::duration(touch.window_ns / words::kNsPerMs)));
+    add_sentence(
+        finding,
+        fmt::format(
+            "They took it {} and held it {} of the {} between the start of that process' second thread and this fork.",
+            words::count(touch.times, "time", "times"), percent(touch.share),
+            words::duration(touch.window_ns / words::kNsPerMs)));
     add_sentence(finding,
                  "A fork at such a moment copies the lock in its locked state, without the thread that would release "
                  "it: then this call never returns.");

@@ -42,7 +42,7 @@ Finding describe(const Evidence& evidence, const std::vector<const Draw*>& draws
                   draws.size(), evidence.process(first.process).ppid, words::at(" at ", first.stack), functions);
   add_sentence(finding,
                fmt::format("The first number that each of them drew is {}{}, from the state that it had from its "
-                           "parent; all that follow are the same, too.",
+                           "parent; the numbers that follow are the same, too, until one of them seeds the generator.",
                            first.value, is_random ? "" : " (of 2^31)"));
   add_sentence(finding, "None of them had seeded the generator by then.");
   add_sentence(finding,

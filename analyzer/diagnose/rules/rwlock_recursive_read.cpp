@@ -27,7 +27,7 @@ void rwlock_recursive_read(const Evidence& evidence, std::vector<Finding>& findi
     const std::string first = fmt::format("thread {}{}", reader->tid, words::quoted(reader->name));
     const std::string second = fmt::format("thread {}{}", writer.tid, words::quoted(writer.name));
     finding.summary = fmt::format(
-        "{} {} locking {} for reading{}: {} waits behind {}, which waits to write, and possibly reads already",
+        "{} {} locking {} for reading{}: {} possibly reads already, and waits behind {}, which waits to write",
         evidence.name(id), hangs(process), name, words::at(" at ", reader->stack), first, second);
     finding.culprit = cycles::culprit_lock(writer);
     add_sentence(finding, fmt::format("Thread {} waits to lock {} for reading{}.", reader->tid, name,

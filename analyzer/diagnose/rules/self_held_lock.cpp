@@ -88,8 +88,8 @@ void tell(const Evidence& evidence, const Touch& touch, const locks::Orphan& own
   add_sentence(finding, fork.child == touch.process
                             ? fmt::format("The forking thread, {} of {}, had taken it{} and held it across fork(){}.",
                                           words::thread(own.holder), parent, taken, forked)
-                            : fmt::format("In {}, {} had taken it{} and held it across fork(){}: this process is a "
-                                          "copy of a copy of that process.",
+                            : fmt::format("In {}, {} had taken it{} and held it across fork(){}: this process came "
+                                          "from that one by several forks.",
                                           parent, words::thread(own.holder), taken, forked));
   add_sentence(finding, fmt::format("{} {} records its owner by thread id, here {}. In the child that thread has "
                                     "another id, so the lock refuses its unlock.",

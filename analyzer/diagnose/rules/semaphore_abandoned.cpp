@@ -40,7 +40,7 @@ Finding describe_abandoned(const Evidence& evidence, model::ProcessId id, const 
                fmt::format("Thread {} of {} has waited{} in semop(){} until {} is at least {}.", wait.tid, name, since,
                            words::at(" at ", wait.stack), finding.culprit.name, -semaphore.operation));
   add_sentence(finding, fmt::format("Process {} changed it last, and does not exist any more. Since the semaphore is "
-                                    "0, that process took the last unit and did not give it back.",
+                                    "0, that process most likely took the last unit and did not give it back.",
                                     semaphore.last_pid));
   add_sentence(finding,
                "Such semaphores outlive the processes that use them: the kernel gives back only what was taken with "

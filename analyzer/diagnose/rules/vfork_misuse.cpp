@@ -181,8 +181,8 @@ Finding describe(const Evidence& evidence, const model::VforkExit& made) {
   finding.culprit.name = "child of vfork()";
   if (const model::Frame* const frame = words::find_user_frame(made.stack)) finding.culprit.library = frame->module;
   finding.summary = fmt::format(
-      "process {}, a child of vfork(), called exit(){}: the exit handlers of its parent, {}, ran "
-      "in that one's own memory",
+      "process {}, a child of vfork(), called exit(){}: the exit handlers of its parent, {}, ran in the parent's own "
+      "memory",
       made.child, where, parent);
   add_sentence(finding, fmt::format("Thread {} of {} called vfork(), and its child, process {}, called exit(){}.",
                                     made.tid, parent, made.child, where));

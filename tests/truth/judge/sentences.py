@@ -483,11 +483,11 @@ FORMS = [(re.compile(pattern + r"\.?$"), check) for pattern, check in (
     (r"No process has the other end open", Reading.nobody_has_the_other_end),
     (r"Process (?P<q>\d+) \([^)]*\) has ended, and nobody has waited for its end yet", Reading.is_zombie),
     (WHO + r" called fork\(\), which calls the handlers that pthread_atfork\(\) registered before it returns", Reading.forks),
-    (r"(?P<k>prepare|child) handlers are called (?P<o>last|first) registered first; this one is number (?P<i>\d+) of (?P<n>\d+)"
+    (r"(?P<k>prepare|child) handlers are called (?P<o>last|first) registered first; this handler is number (?P<i>\d+) of (?P<n>\d+)"
      r"(?:, registered by [\w.-]+)?", Reading.handler_number),
     (r"No child was made yet", Reading.is_in_prepare),
     (r"The handler locks " + OBJECT + r"(?: \([^)]*\))?(?:, which (?:(?P<own>the forking thread itself)|" + HOLDER + r") (?:took|holds|held)"
-     r"(?: and which nobody has in the child)?)?", Reading.handler_locks),
+     r"(?: and which no thread of the child holds)?)?", Reading.handler_locks),
     (WHO + r" waits in the wait for " + OBJECT + r"(?:, which " + HOLDER + r" holds)?", Reading.waits_for_held),
     (WHO + r" is,? in [\w ()]+; it sleeps until the word " + OBJECT + r" is no longer 0x[0-9a-f]+", Reading.waits_for_object),
     (WHO + r" waits (?:in pthread_join\(\) )?for the end of " + HOLDER, Reading.joins),
@@ -521,7 +521,7 @@ FORMS = [(re.compile(pattern + r"\.?$"), check) for pattern, check in (
     (r"An? (?P<k>[\w-]+)(?: mutex)? records its owner by thread id, here (?P<h>\d+). In the child .+", Reading.remembers),
     (r"It is no recursive mutex: .+", Reading.not_recursive),
     (SLEPT + r", and no task is left that could wake it: proven, it never goes on(?:, unless a signal ends (?P<u>[^.]+))?", Reading.nobody_can),
-    (r"It is not proven that this never ends: a signal handler may run, because of a timer or of a child's end, and jump out of the wait",
+    (r"It is not proven that this never ends: a timer or the end of a child may run a signal handler, and the handler may jump out of the wait",
      Reading.a_handler_may_run),
     (SLEPT + r": no task can wake it, only (?P<l>.+) could", Reading.only_a_handler_can),
 )]
@@ -540,8 +540,8 @@ PLAIN = tuple(re.compile(text) for text in (
     r"Its ancestor, process \d+, was forked", r"An ancestor of it was forked", r"The condition variables that these threads wait for show",
     r"The round still needs at least one more thread", r"libgomp has no atfork handler", r"fork\(\)(?: at \S+)? copied libgomp's note",
     r"fork\(\)(?: at \S+)? copied the count of waiters", r"A pthread_once_t records no owner", r"A child handler may only do what is async-signal-safe",
-    r"The kernel finds a ring of fcntl\(\) locks alone", r"Whoever is to write needs first", r"It is a guess: anybody may still open the FIFO",
-    r"The signal was given to one of these", r"A fork inside of a parallel region looks the same", r"Before a new group of waiters can be woken", r"pthread_cond_destroy\(\) waits until", r"At the fork another thread", r"fork\(\)(?: at \S+)? copied the count of arrivals", r"It is not known which lock that is",
+    r"The kernel finds a ring that consists of fcntl\(\) locks only", r"The process that should write first needs", r"It is a guess: anybody may still open the FIFO",
+    r"The signal went to one of these", r"A fork inside of a parallel region looks the same", r"Before a new group of waiters can be woken", r"pthread_cond_destroy\(\) waits until", r"At the fork another thread", r"fork\(\)(?: at \S+)? copied the count of arrivals", r"It is not known which lock that is",
 ))
 
 
