@@ -1,5 +1,5 @@
-// A lock in shared memory whose owner no longer exists: the owner was killed, or ended, between lock and unlock. All
-// who want the lock wait for ever. A robust mutex would have reported the dead owner to the first of them.
+// A lock in shared memory whose owner no longer exists: the owner was killed, or ended, between lock and unlock. Every
+// process that wants the lock waits for ever. A robust mutex would have reported the dead owner to the first of them.
 #include <fmt/core.h>
 
 #include <map>

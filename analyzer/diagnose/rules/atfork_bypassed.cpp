@@ -1,7 +1,7 @@
 // A child of _Fork(), of clone() or of the bare system call. No atfork handler ran, so the locks of malloc, of streams
 // and of the loader stay as they were at the fork. The child never touches these locks in a way that the shim sees. But
-// a child that is proven dead waits for something: if its futex is the lock of a stream that another thread held, the
-// cause is known.
+// a child that is proven dead waits in a futex. If that futex is the lock of a stream that another thread held at the
+// fork, the cause is known.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -39,7 +39,8 @@ Finding describe(const Evidence& evidence, const model::Fork& fork) {
   finding.harm = stream != nullptr ? Certainty::kProven : Certainty::kLikely;
   finding.cause = stream != nullptr ? Certainty::kProven : Certainty::kPossible;
   finding.outcome = Outcome::kHang;
-  // It is not known which futex it is. A handler may end the wait, and the program may be meant to sleep until then.
+  // It is not known what the futex belongs to. A signal handler may end the wait, and the program may be meant to sleep
+  // until then.
   if (stream == nullptr && has_way_out(child)) set_may_be_meant(finding);
   finding.culprit.kind = CulpritKind::kLock;
   const std::size_t lost = fork.lost_threads.size() + fork.unknown_threads;

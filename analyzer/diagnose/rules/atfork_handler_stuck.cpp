@@ -1,5 +1,5 @@
-// A prepare or parent handler that does not return, so that fork() never returns in the parent. Usually it locks or
-// joins something that another thread has, and that thread waits for the forking one.
+// A prepare or parent handler that does not return, so that fork() never returns in the parent. Usually the handler
+// locks a lock that another thread holds, or joins another thread, and that thread waits for the forking one.
 #include "diagnose/handlers.hpp"
 #include "diagnose/rules.hpp"
 

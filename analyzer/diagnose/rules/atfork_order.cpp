@@ -1,6 +1,6 @@
-// Prepare handlers of one fork take locks in another order than the program's threads do: the order in which the
-// handlers were registered closes the ring. The proof consists of the wait of the handler's thread, the wait of the
-// lock's holder, and what the shim recorded about locks that earlier handlers took.
+// The prepare handlers of one fork take locks in another order than the program's threads do. The order of the handlers
+// follows from the order of their registration, and closes a ring of waits. The proof consists of the wait of the
+// handler's thread, the wait of the lock's holder, and what the shim recorded about locks that earlier handlers took.
 #include <fmt/core.h>
 
 #include "diagnose/handlers.hpp"

@@ -1,7 +1,7 @@
 // Several processes of a fork send into one connection, or receive from it: bytes of one process get between those of
-// another, and answers go to the process that reads first. It is a likely fault if one process used the connection,
-// then another one, then the first one again. If no child came back to the connection, each process may have been done
-// with it in time. A process that only sends beside one that only receives is how some programs are made, and correct.
+// another, and answers go to the process that reads first. It is a likely fault if a child used the connection, then
+// another process, then the child again. If no child did so, each process may have been done with the connection before
+// the next one used it. Some correct programs have one process that only sends and another that only receives.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -27,8 +27,8 @@ std::vector<const ShareUse*> find_uses(const Share& share, ShareUseKind kind) {
   return uses;
 }
 
-// A child went on with the connection after another process had used it: two users live at once. The owner lives
-// anyway.
+// A child used the connection again after another process had used it: so two processes use it during the same time.
+// Uses by the owner do not show this, because the owner lives on in any case.
 bool is_used_in_turns(const Share& share, const std::vector<const ShareUse*>& uses) {
   for (std::size_t i = 0; i < uses.size(); ++i) {
     if (uses[i]->process == share.owner) continue;
@@ -97,7 +97,7 @@ void connection_shared(const Evidence& evidence, std::vector<Finding>& findings)
       const std::vector<const ShareUse*> uses = find_uses(share, kind);
       // The first process to use it after the owner must be a fork of the owner.
       if (uses.size() < 2 || !uses[0]->fork || uses[0]->process == uses[1]->process) continue;
-      // Processes that use a lock of theirs around it share the connection on purpose.
+      // Processes that hold a shared lock while they use the connection share it on purpose.
       if (std::ranges::any_of(uses, [](const ShareUse* use) { return use->under_lock; })) continue;
       findings.push_back(describe(evidence, share, uses));
       break;

@@ -76,7 +76,8 @@ void cuda_ipc_limbo(const Evidence& evidence, std::vector<Finding>& findings) {
     if (importer == exporter || gone_ns == 0 || sharing.ended_by_itself(importer)) continue;
     if (!sharing.is_whole(importer) || !sharing.is_whole(exporter)) continue;
     const std::size_t given_back = count_given_back(sharing, exporter);
-    // The exporter had the chance to free it: it ended by itself, or did something, after the death.
+    // The exporter had the chance to free the memory: it made a recorded call, or ended by itself, after the importer
+    // had opened the memory.
     if (given_back == 0 || !sharing.lived_after(exporter, import.open->ended_ns)) continue;
     // Another process may have the memory open.
     const bool is_shared = std::ranges::any_of(sharing.imports(), [&](const Import& other) {

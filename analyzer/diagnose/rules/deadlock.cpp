@@ -1,7 +1,7 @@
-// A process that hangs for ever by itself: each of its threads sleeps until another one does something, and none is
-// left to begin. This rule covers what no rule with a better name explains: semaphores, condition variables, futures
-// and locks of the program's own, whose memory does not say who should have ended the wait. The finding covers several
-// processes if they wait for each other in shared memory.
+// A process that hangs for ever by itself: each of its threads sleeps until another thread does something, and no
+// thread is left that could do it. This rule covers what no rule with a better name explains: semaphores, condition
+// variables, futures and locks of the program's own, whose memory does not say who should have ended the wait. The
+// finding covers several processes if they wait for each other in shared memory.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -28,7 +28,7 @@ struct Sleeper {
 };
 using Sleepers = std::vector<Sleeper>;
 
-// These waits have known owners: they are a symptom of another thread's wait, not the cause.
+// It is known which thread should end such a wait. That thread waits, too, so this wait is a symptom and not the cause.
 bool has_owner(const model::Wait& wait) { return wait.owner != 0 || wait.use == model::FutexUse::kJoin; }
 
 // The place of the wait must be known, too: otherwise there is nothing to tell. (`run` looks again in that case.)
@@ -62,7 +62,7 @@ Story find_story(const Sleepers& sleepers) {
   const auto has = [&](auto is_it) {
     return std::ranges::any_of(sleepers, [&](const Sleeper& sleeper) { return is_it(*sleeper.wait); });
   };
-  // A process that only waits for another one to end, or for its lock, adds nothing.
+  // A thread that waits for a known thread or process does not change the story.
   const auto all = [&](auto is_it) {
     return std::ranges::all_of(
         sleepers, [&](const Sleeper& sleeper) { return is_it(*sleeper.wait) || has_owner(*sleeper.wait); });
@@ -73,7 +73,8 @@ Story find_story(const Sleepers& sleepers) {
   return Story::kPlain;
 }
 
-// The fork of the process, or of one of its ancestors, took threads away. What it waits for may have been one of these.
+// The fork that made the process, or the fork that made one of its ancestors, lost threads. One of these threads may
+// have been the one that should end the wait.
 bool is_bereft(const model::Model& model, model::ProcessId id) {
   std::unordered_set<model::ProcessId> seen;
   while (seen.insert(id).second) {

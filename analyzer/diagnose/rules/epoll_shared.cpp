@@ -16,7 +16,8 @@ using model::Share;
 using model::ShareUse;
 using model::ShareUseKind;
 
-// The owner's wait that `removed` has harmed; null if the owner was seen in it only by the child.
+// The first wait that the owner began after `removed` and that lacks the file's events. Null if the owner recorded no
+// such wait.
 const ShareUse* find_missed(const Share& share, const ShareUse& removed) {
   const auto found = std::find_if(share.uses.begin(), share.uses.end(), [&](const ShareUse& use) {
     return &use > &removed && use.kind == ShareUseKind::kMissed && use.target == removed.target &&
@@ -37,7 +38,7 @@ Finding describe(const Evidence& evidence, const Share& share, const ShareUse& r
   finding.tid = missed != nullptr ? missed->tid : owner.pid;
   if (missed != nullptr) finding.stack = missed->stack;
   finding.fork = evidence.fork_site(fork);
-  // Also where the owner is proven dead: the event that it waits for may never have been one of this file.
+  // Not proven even if the owner is proven dead: it may wait for an event of another file.
   finding.harm = Certainty::kLikely;
   finding.cause = Certainty::kProven;
   finding.outcome = is_proven_dead(owner) ? Outcome::kHang : Outcome::kMayHang;

@@ -33,8 +33,9 @@ bool may_another_open(const model::Model& model, const model::Process& process) 
   });
 }
 
-// A child of the process that ended before the open() returned; or a sibling, which is a copy of the same parent. Null:
-// there is no ended child that nobody has waited for, or somebody else may open the FIFO.
+// A child of the process that has ended; or else a sibling that has ended, if the process and the sibling are forked
+// copies of one parent. Nobody has waited for that end yet. Null: there is no such child or
+// sibling, or somebody else may open the FIFO.
 const model::Zombie* find_lost_peer(const model::Model& model, const model::Process& process) {
   if (may_another_open(model, process)) return nullptr;
   if (!process.zombies.empty()) return &process.zombies.front();

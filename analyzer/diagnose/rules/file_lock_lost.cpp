@@ -1,6 +1,7 @@
 // A child unlocks bytes of a file that its parent had locked by fcntl() or lockf() before the fork and still has
-// locked. The child assumed that it had the lock, and it never did. An unlock alone does no harm: it is reported only
-// if the file was written to in between, as far as can be known by the child.
+// locked. The child acted as if it had the lock, but it never had it. An unlock alone does no harm. So the rule reports
+// it only if the file was written to between the fork and the unlock, and not if it is known that the child wrote
+// nothing, or that the parent wrote.
 #include <fmt/core.h>
 
 #include "diagnose/evidence.hpp"
@@ -14,7 +15,8 @@ namespace {
 
 using model::FileLockUse;
 
-// The lock of the parent excludes all processes that ask for a lock. So another writer is the child, which did not ask.
+// The parent's lock keeps out all processes that ask for a lock. So if the parent did not write, the writer is probably
+// the child, which did not ask.
 std::optional<Certainty> find_harm(const FileLockUse& use) {
   if (use.event != model::FileLockEvent::kForeignUnlock || !use.file_changed) return std::nullopt;
   if (!use.writer_known) return Certainty::kPossible;

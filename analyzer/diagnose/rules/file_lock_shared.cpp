@@ -36,8 +36,8 @@ Finding describe(const Evidence& evidence, const FileLockUse& released, const Fi
   const std::string other = who_has_it(missed);
   const std::string time = words::duration((missed.time_ns - released.time_ns) / words::kNsPerMs);
   Finding finding = file_locks::begin_finding(evidence, "file-lock-shared", released);
-  // Another process has a lock that excludes this one while its owner assumes that it has it: locks exist to prevent
-  // exactly this.
+  // Proven: another process has taken a lock that excludes this one, while the owner acted as if it still held this
+  // one. Locks exist to prevent exactly this.
   finding.harm = other.empty() ? Certainty::kPossible : Certainty::kProven;
   finding.cause = finding.harm;
   finding.processes.push_back(missed.process);

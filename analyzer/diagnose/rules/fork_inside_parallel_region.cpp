@@ -1,6 +1,6 @@
-// A fork between the beginning and the end of a parallel region. The child is the only thread of a team that counts
-// more. The end of this region, or the next region, waits for the others (libgomp) or crashes (LLVM's libomp). No cure
-// works: the state of the team is on the stacks of threads that do not exist.
+// A fork between the beginning and the end of a parallel region. The child has one thread of a team, and the team still
+// counts the others. At the end of this region, or in the next region, the child waits for the others (libgomp) or
+// crashes (LLVM's libomp). No cure works: the state of the team is on the stacks of threads that do not exist.
 #include <fmt/core.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -15,8 +15,8 @@ namespace forksight::rules {
 
 namespace {
 
-// The signals that libomp ends the process with, as a mask: it uses a team that it has freed, or notices that and
-// aborts.
+// The signal that ended the process, as a mask, if libomp can be the reason: libomp uses a team that it has freed
+// (SIGSEGV), or notices that and aborts (SIGABRT). Else 0.
 std::uint64_t crash(const model::Process& process) {
   if (!process.exit_status || !WIFSIGNALED(*process.exit_status)) return 0;
   const int signal = WTERMSIG(*process.exit_status);

@@ -29,7 +29,7 @@ bool is_crash(int signal) {
 // exit() never returns, so a missing return is no evidence.
 std::optional<End> find_end_of_exit(const Evidence& evidence, const model::Touch& touch) {
   const model::Process& child = evidence.process(touch.process);
-  // the process touched something else after it: that touch is the finding
+  // The process went on and touched something else. That touch is the finding.
   if (!evidence.find_hang(touch)) return std::nullopt;
   if (is_proven_dead(child)) return End{Certainty::kProven, Outcome::kHang};
   if (child.liveness == model::Liveness::kSpinning) return End{Certainty::kLikely, Outcome::kHang};
@@ -45,7 +45,8 @@ const model::Touch* find_wait(const Evidence& evidence, const model::Touch& exit
   return wait != nullptr && wait->tid == exit.tid && wait->time_ns > exit.time_ns ? wait : nullptr;
 }
 
-// exit() itself waits: it takes one lock, that of its list, and gives it back around each handler.
+// exit() itself waits, and not a handler. exit() takes one lock only, that of its list of handlers, and releases it
+// while a handler runs.
 bool waits_for_list(const model::Process& child, const model::Touch& exit) {
   const auto wait = std::ranges::find(child.waits, exit.tid, &model::Wait::tid);
   if (wait == child.waits.end() || wait->kind != model::WaitKind::kFutex) return false;

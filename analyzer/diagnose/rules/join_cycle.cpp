@@ -18,7 +18,7 @@ void join_cycle(const Evidence& evidence, std::vector<Finding>& findings) {
     if (cycles::is_told_elsewhere(evidence, cycle, findings)) continue;
     const bool has_gil = cycles::has_via(cycle, "GIL");
     const bool has_lock = cycles::has_via(cycle, "mutex") || cycles::has_via(cycle, "rwlock") || has_gil;
-    // If a lock closes the ring, the thread that waits for an end is told first.
+    // In a ring with a wait for a child, the first link is told as a wait for the end of a process or thread.
     const auto waits_for_end = [](const cycles::Link& link) {
       return link.waker->via == "join" || link.waker->via == "wait4";
     };

@@ -1,9 +1,8 @@
 // multiprocessing.Queue sends from a background thread of its own, which the first put() starts. In a child of a plain
 // os.fork() the queue still counts on a feeder that does not exist there: what the child puts stays in its buffer. It
-// is not known that the child put something before it fell asleep, so this is likely, not proven.
-//  A queue of forksight itself (ipc/, feed::thread) has such a thread, too. Its handle refuses to work in the child,
-//  but must first take the lock of its list. A thread of the parent may have held that lock at the fork, which the shim
-//  records.
+// is not known whether the child put something before it fell asleep, so this is likely, not proven. A queue of
+// forksight itself (ipc/, feed::thread) has such a thread, too. Its handle refuses to work in the child, but must first
+// take the lock of its list. A thread of the parent may have held that lock at the fork, which the shim records.
 #include <fmt/core.h>
 
 #include <map>
@@ -38,7 +37,7 @@ void add_waiting(const model::Model& model, model::ProcessId child, Finding& fin
   reached.erase(child);
   for (const model::ProcessId id : reached) {
     const model::Process& process = model.processes[id];
-    // Processes that are only victims are added to every finding elsewhere.
+    // attach_victims() adds the processes that are only victims, for every rule.
     if (is_proven_dead(process)) finding.victims.push_back({process.pid, process.waits_via});
   }
 }

@@ -123,7 +123,7 @@ void add_fixes(const model::Process& process, const model::Touch& touch, const m
   openmp::add_other_runtime(finding);
 }
 
-// Of a runtime whose handler was to make the pool anew.
+// For the runtimes of LLVM and Intel, whose child handler should have made the pool anew and did not.
 Finding describe_unmade(const Evidence& evidence, const pools::UnexplainedWait& wait, const model::ThreadPool& pool) {
   const model::Fork& fork = *wait.fork;
   const model::Process& child = evidence.process(wait.child);

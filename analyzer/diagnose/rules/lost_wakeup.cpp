@@ -1,7 +1,7 @@
-// A forked child lost threads, is proven to sleep for ever in a futex, and has no touch of a lock or pool that explains
-// it: what it waits for should have come from a thread that it does not have. If the program made the wait by
-// syscall(), the stack shows what it is: a future, the wait of an atomic, a latch. If the wait came from inside of
-// libc, that is not known.
+// A forked child lost threads, and is proven to sleep for ever in a futex. No recorded touch of a lock or pool explains
+// the wait, so one of the lost threads may be the one that should have ended it. If the program made the wait by
+// syscall(), a touch records it, and its stack shows what it is for: a future, a wait of an atomic, a latch. If the
+// call came from inside of libc, this is not known.
 #include <fmt/core.h>
 
 #include "diagnose/evidence.hpp"

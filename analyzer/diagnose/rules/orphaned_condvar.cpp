@@ -1,6 +1,6 @@
-// A condition variable on which other threads waited at the fork still counts them in the child. These never leave, so
-// calls that wait until they have left hang: destroy always, signal and broadcast if they need the group of the lost
-// waiters. A signal may also go to a lost waiter while a waiter of the child sleeps on.
+// A condition variable on which other threads waited at the fork still counts them in the child. The lost waiters never
+// leave, so a call hangs if it waits until they have left: destroy always, signal and broadcast if they need the group
+// of the lost waiters. A signal may also go to a lost waiter while a waiter of the child sleeps on.
 #include <fmt/core.h>
 
 #include <algorithm>

@@ -23,14 +23,16 @@ std::string nature_of(const model::Lock& lock, Outcome outcome) {
   return {};
 }
 
-// What a child handler may do: kinds that compare the owner cannot be unlocked under the child's new tid.
+// What a child handler may do with the mutex. A kind that compares the caller with the owner cannot be unlocked in the
+// child, because the child's thread has a new tid.
 const char* reset_of(const model::Lock& lock) {
   const bool checks_owner = lock.robust || lock.priority_inherit || lock.type == model::MutexType::kRecursive ||
                             lock.type == model::MutexType::kErrorcheck;
   return checks_owner ? "re-initialise it (this kind cannot be unlocked there)" : "unlock it";
 }
 
-// No fork is the cause: `orphan` is a lock whose holder, a thread of the waiting process, ended while it held it.
+// The cause is not a fork: the holder of the lock was a thread of the waiting process, and ended while it held the
+// lock.
 Finding tell_ended_holder(const Evidence& evidence, model::ProcessId id, const model::Wait& wait,
                           const locks::Orphan& orphan) {
   const model::Process& process = evidence.process(id);
@@ -89,7 +91,7 @@ bool is_locking(const model::Stack& stack) {
 }
 
 // The thread waits for a lock that names a former thread of this process. Thread ids grow, so an id below the pid of
-// this process may belong to a thread of its parent. Locks that a fork left behind are told with the fork.
+// this process may belong to a thread of its parent. Other rules report locks that a thread held at the fork.
 bool is_of_own_ended_thread(const Evidence& evidence, model::ProcessId id, const model::Wait& wait) {
   const bool is_lock = wait.use == model::FutexUse::kMutex || wait.use == model::FutexUse::kRwlockRead ||
                        wait.use == model::FutexUse::kRwlockWrite;
@@ -110,7 +112,7 @@ void find_in_waits(const Evidence& evidence, std::vector<Finding>& findings) {
   for (model::ProcessId id = 0; id < model.processes.size(); ++id) {
     const bool is_dead = is_proven_dead(model.processes[id]);
     for (const model::Wait& wait : model.processes[id].waits) {
-      // otherwise the other threads may unlock it
+      // While other threads go on, one of them may unlock the lock or cancel the waiting thread.
       if (!is_dead && (!wait.is_stuck || wait.may_be_cancelled)) continue;
       if (!is_of_own_ended_thread(evidence, id, wait) || !said.emplace(id, wait.object).second) continue;
       model::Lock lock;

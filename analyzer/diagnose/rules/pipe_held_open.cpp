@@ -14,7 +14,8 @@ namespace forksight::rules {
 
 namespace {
 
-// The reader that another process waits for, if there is a choice: that process waits because of the pipe.
+// The index of the reader that the finding is about: a reader whose process another process of the ring waits to see
+// end, or else the first reader.
 std::size_t find_reader(const cycles::Cycle& cycle) {
   for (std::size_t index = 0; index < cycle.size(); ++index) {
     const std::size_t before = (index + cycle.size() - 1) % cycle.size();

@@ -109,8 +109,8 @@ void add_fixes(const model::Touch& touch, const model::Lock& lock, Finding& find
   finding.fixes.push_back({"To fail at once instead of hanging: `forksight run --on-orphan=abort -- ...`."});
 }
 
-// The lock of a module is a pair of locks and a count, with an owner that only Python knows. It is not a touch of an
-// orphan, but the stacks of both sides show it.
+// The lock that guards the import of a module consists of two locks and a count, and only Python knows its owner. So no
+// recorded touch shows that a lost thread held it. The Python stacks of the child and of the lost thread show it.
 Finding describe_import(const Evidence& evidence, const model::Fork& fork, const python::Wait& wait) {
   const model::ProcessId child = *fork.child;
   Finding finding = evidence.begin_finding("python-lock-orphaned", fork);
@@ -150,7 +150,8 @@ void python_lock_orphaned(const Evidence& evidence, std::vector<Finding>& findin
     findings.push_back(describe_import(evidence, fork, *wait));
   }
   for (const model::Touch& touch : model.touches) {
-    // A lock that other lost threads held while they waited for the same module.
+    // Other lost threads held this lock while they waited for the same module. The finding about the module tells the
+    // cause.
     if (importing.contains(touch.process) && touch.tid == evidence.process(touch.process).pid && !touch.returned)
       continue;
     const auto orphan = locks::find_orphan(evidence, touch);

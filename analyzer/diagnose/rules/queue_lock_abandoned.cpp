@@ -22,8 +22,8 @@ bool is_semaphore(const model::Wait& wait) {
          wait.use == model::FutexUse::kUnknown && is_named;
 }
 
-// A thread of the process waits for this semaphore, or for the end of its children: then the others do not wait for
-// this process.
+// A thread of the process waits for this semaphore, or for the end of a child. Then it is not the process that should
+// post the semaphore.
 bool waits_for_it(const model::Process& process, const std::string& path) {
   return !process.waits.empty() && std::ranges::any_of(process.waits, [&](const model::Wait& wait) {
     return (is_semaphore(wait) && wait.path == path) || wait.kind == model::WaitKind::kWaitChild;
@@ -57,7 +57,7 @@ void queue_lock_abandoned(const Evidence& evidence, std::vector<Finding>& findin
   for (model::ProcessId id = 0; id < model.processes.size(); ++id) {
     const model::Process& process = model.processes[id];
     if (!is_proven_dead(process)) continue;  // another finding tells the cause of a victim's hang
-    // Idle workers wait for the one that is next to get a task.
+    // Idle workers of a pool wait for this semaphore while one of them waits for the next task.
     const auto is_idle = [&](const Finding& finding) {
       return finding.rule == "lost-task" && std::ranges::find(finding.processes, id) != finding.processes.end();
     };

@@ -19,7 +19,7 @@ std::string percent(double share) {
   return value >= 10 ? fmt::format("{:.0f} %", value) : fmt::format("{:.2g} %", value);
 }
 
-// Rounds the two ends away from each other, so that the range loses nothing.
+// Widens the range by 2 % at each end, to make up for the rounding.
 std::string percents(const Chance& range) {
   const std::string high = percent(std::min(1.0, range.high * 1.02));
   if (range.low == 0) return "at most " + high;
@@ -52,7 +52,7 @@ std::string reason(const odds::Odds& odds) {
                      percents(odds.range));
 }
 
-// A child of the same parent was seen to hang there, which says more.
+// Another finding reports that a child of the same parent did hang on this lock. That says more than a probability.
 bool is_told(const std::vector<Finding>& findings, const model::Process& parent, const model::Lock& lock) {
   return std::ranges::any_of(findings, [&](const Finding& finding) {
     return finding.culprit.kind == CulpritKind::kLock && finding.culprit.address == lock.address && finding.fork &&

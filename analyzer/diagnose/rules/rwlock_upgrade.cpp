@@ -1,6 +1,6 @@
 // A thread waits to write while a rwlock is held by readers that will never unlock it: usually by that thread itself. A
-// rwlock does not record who its readers are. The reader is certainly the writer itself only if the memory shows no
-// trace of another thread, living, ended or lost.
+// rwlock does not record who its readers are. It is certain that the reader is the waiting writer itself only if the
+// memory shows no trace of any other thread, living, ended or lost.
 #include <fmt/core.h>
 
 #include <algorithm>

@@ -32,8 +32,8 @@ bool waits_for_once(const model::Wait& wait) {
          std::any_of(frames.begin(), frames.begin() + static_cast<std::ptrdiff_t>(user), is_once);
 }
 
-// Another thread is inside of such a routine, too, or a fork that did not pass through fork() left one behind there.
-// Then the thread may wait for that routine.
+// Another thread is inside of such a routine, too; or a fork that ran no handlers, or that was not recorded, may have
+// left a thread behind inside of one. Then the thread may wait for that routine.
 bool may_be_of_another(const Evidence& evidence, model::ProcessId id, const model::Wait& wait) {
   const model::Model& model = evidence.model();
   const bool is_bypassed = std::ranges::any_of(

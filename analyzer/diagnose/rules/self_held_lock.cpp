@@ -1,7 +1,7 @@
 // The forking thread holds a lock across its own fork. Some kinds compare the caller with the owner: recursive,
 // error-checking, robust and priority-inheriting mutexes, and the writer of a rwlock. These record the tid of the
-// parent's thread, and the child's thread has another tid: its unlock is refused, and its next lock waits for itself.
-// Normal mutexes have no such problem and are never touched in this sense.
+// parent's thread, and the child's thread has another tid: its unlock is refused, and its next lock waits for itself. A
+// normal mutex compares nothing, so no touch of it is recorded here.
 #include <fmt/core.h>
 
 #include <map>
@@ -151,7 +151,7 @@ void add_fixes(const Touch& touch, const locks::Orphan& own, bool was_refused, F
 }  // namespace
 
 void self_held_lock(const Evidence& evidence, std::vector<Finding>& findings) {
-  // A refused unlock and its consequences have one cause: the later touch tells both.
+  // A refused unlock and a later hang on the same lock have one cause. One finding about the later touch tells both.
   std::map<LockKey, const Touch*> refused;
   std::map<LockKey, const Touch*> last;
   for (const Touch& touch : evidence.model().touches) {

@@ -18,7 +18,7 @@ bool takes(const model::LostWait& wait, std::uint64_t signals) {
   return wait.kind == model::AwaitedKind::kSignals && (wait.object & signals) != 0;
 }
 
-// If no other thread was lost, the child waits for something that the signal-taking thread should have done.
+// All lost threads took signals. Then the child waits for something that one of these threads should have done.
 bool lost_only_takers(const model::Fork& fork) {
   return fork.unknown_threads == 0 && std::ranges::all_of(fork.lost_threads, [&](model::ThreadId id) {
            return std::ranges::any_of(fork.lost_waits, [&](const model::LostWait& wait) {

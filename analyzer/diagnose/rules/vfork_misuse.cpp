@@ -1,7 +1,7 @@
 // A child of vfork() that can never go on. It runs in its parent's memory, and the thread that made it sleeps in
-// vfork() until the child execs or ends: what only that thread could provide never comes. The proof comes from outside,
-// as for every wait: the kernel wakes the parent as soon as the child execs, so if the parent sleeps there, the child
-// has not exec'd.
+// vfork() until the child execs or ends: so the child never gets anything that only that thread could give. The proof
+// comes from outside, as for every wait: the kernel wakes the parent as soon as the child execs, so if the parent
+// sleeps there, the child has not exec'd.
 #include <fmt/core.h>
 
 #include <algorithm>
