@@ -59,7 +59,8 @@ Sharing::Sharing(const Evidence& evidence) : evidence_(evidence) {
         }
         break;
       case CudaIpcKind::kContextGone:
-        // All of it counts as closed. For some of these imports that is wrong; then forksight says nothing about them.
+        // All open memory of the process counts as closed. Some of it may still be open; forksight then reports nothing
+        // about it.
         for (auto entry = opened.begin(); entry != opened.end();) {
           if (entry->first.first != call->process) {
             ++entry;

@@ -52,8 +52,9 @@ std::vector<Finding> merge_equal(std::vector<Finding> all) {
   return merged;
 }
 
-// Applies to every rule and every kind of wait. A handler may jump out of the wait for a lock, unlock the lock, or
-// cancel its thread. Here a timer may run a handler although nobody sends a signal.
+// Applies to every rule and every kind of wait. A signal handler may jump out of the wait for a lock, unlock the lock,
+// or cancel its thread. In these processes a timer, or the end of a child, may run a handler although nobody sends a
+// signal.
 void heed_timers(const model::Model& model, std::vector<Finding>& findings) {
   for (Finding& finding : findings) {
     const auto has_timer = [&](model::ProcessId id) { return model.processes[id].may_be_timed_out; };
@@ -120,9 +121,9 @@ std::vector<Finding> diagnose(const model::Model& model) {
   return findings;
 }
 
-// A rule that asks by name whose lock or pool it is has a twin rule that speaks where the name is not known. A rule
-// without such a twin, like the one for a child forked in a signal handler, speaks only about processes that stand
-// still.
+// Some rules need names to tell whose lock or pool it is. For most of them another rule reports the same process if the
+// names are not known. The others, like the rule for a child that was forked in a signal handler, report only processes
+// that stand still.
 bool may_find_with_names(const model::Model& nameless) {
   const bool has_stuck = std::ranges::any_of(nameless.processes, [](const model::Process& process) {
     if (!process.waits.empty()) return true;
@@ -145,7 +146,7 @@ std::vector<model::ProcessId> find_unexplained_processes(const model::Model& mod
   for (model::ProcessId id = 0; id < model.processes.size(); ++id) {
     const model::Process& process = model.processes[id];
     if (!is_proven_dead(process) || explained.contains(id) || victims.contains(process.pid)) continue;
-    // otherwise it may be a daemon that waits to be told something
+    // A process with a way out may be a daemon that waits for a signal.
     if (!has_way_out(process)) unexplained.push_back(id);
   }
   return unexplained;

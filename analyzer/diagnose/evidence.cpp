@@ -140,7 +140,8 @@ bool Evidence::is_guess(const model::Touch& touch) const {
   return fork(touch).is_inferred && process(touch.process).liveness == model::Liveness::kSpinning;
 }
 
-// For inferred holders: it is known that nobody is left to end the call, but not who was inside of it.
+// For an inferred fork: it is known that no thread is left to release what the child waits for, but not which thread
+// had it.
 bool Evidence::has_unknown_holder(const model::Touch& touch) const {
   if (!fork(touch).is_inferred) return false;
   const auto is_known = [&](model::ThreadId id) {
@@ -216,8 +217,8 @@ bool Evidence::has_other_readers(const model::Touch& touch) const {
   return seen != waits.end() && seen->object == model_.locks[of_touch.lock].address && seen->readers > lost;
 }
 
-// The first thread of a forked process is a copy of the thread that forked it. What this thread has taken it may have
-// taken before that fork. Forks of a process with one thread are not recorded.
+// The first thread of a forked process is a copy of the thread that forked it. This thread may have taken the lock
+// before that fork. Forks of a process with one thread are not recorded.
 bool Evidence::may_be_copied_holder(const model::Fork& at, const model::Held& held) const {
   const model::Process& forker = process(at.process);
   if (held.by_forking_thread || model_.threads[held.holder].tid != forker.pid || forker.has_execed) return false;
@@ -258,8 +259,9 @@ Certainty Evidence::find_cause(const model::Touch& touch) const {
   // A lock of Python is never a signal, but without the shim nobody knows who took it.
   const bool is_of_python = kind == model::LockKind::kSemaphore || kind == model::LockKind::kPython;
   const bool is_unnamed = fork(touch).is_inferred && is_of_python && model_.threads[held.holder].tid == 0;
-  // The semaphore was seen to be taken, and its taker was lost. It may be a signal all the same. By its number the
-  // owner is a thread of the parent, if the parent is the process that the core names.
+  // The semaphore was seen to be taken, and its taker was lost. The semaphore may serve as a signal all the same. The
+  // owner's thread id is that of a thread of the process that the core names as the parent. That process is the parent
+  // only if the real one had not ended.
   const bool is_supposed =
       fork(touch).is_parent_supposed && !held.by_forking_thread && model_.threads[held.holder].tid != 0;
   return is_likely || is_signal || is_unnamed || is_supposed ? Certainty::kLikely : Certainty::kProven;

@@ -31,8 +31,9 @@ class Evidence {
   // `run` watched this process, and the process ended before it was seen to hang. False without a run, and where the
   // kernel did not let forksight look at the process at all.
   bool ended_unseen(model::ProcessId id) const;
-  // The same for the call of this touch. False if the call alone is evidence enough: it has a deadline, it waits for a
-  // lost timer, or libc ends the process in it.
+  // The same for the process of this touch. False if the call is evidence enough by itself: it has a deadline, it waits
+  // for a lost timer, it is a libc call that takes a lock which a lost thread may have held, or libc ends the process
+  // in it.
   bool ended_unseen(const model::Touch& touch) const;
   // How certain it is that this touch is the cause. Who held the object may be a guess.
   Certainty find_cause(const model::Touch& touch) const;
@@ -43,8 +44,8 @@ class Evidence {
   const model::Touch* find_open_wait(model::ProcessId id) const;
   bool has_open_hazard(model::ProcessId id) const { return has_open_hazard_[id]; }
 
-  // The atfork handler that the touching thread was inside of when it blocked; the finding about the handler then tells
-  // of the touch. Null if the thread was inside of none, or if the touch ended.
+  // The atfork handler that the touching thread was inside of when it blocked. Then the finding about the handler
+  // reports the touch. Null if the thread was inside of no handler, or if the touch ended.
   const model::HandlerRun* find_handler(const model::Touch& touch) const;
   // The process is inside of a handler. The finding about the handler then tells of the hang.
   bool is_in_handler(model::ProcessId id) const { return is_in_handler_[id]; }

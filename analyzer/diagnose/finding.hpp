@@ -1,4 +1,4 @@
-// What a rule reports. Views print it and never add to it.
+// What a rule reports. The code that prints findings adds nothing to them.
 #pragma once
 
 #include <cstdint>
@@ -64,7 +64,7 @@ struct ForkSite {
   model::Stack stack;
 };
 
-// How often it is to be expected: a range of probabilities from 0 to 1.
+// How probable the outcome is at one fork: a range of probabilities, from 0 to 1.
 struct Chance {
   double low = 0;
   double high = 1;

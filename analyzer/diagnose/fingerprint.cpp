@@ -50,7 +50,8 @@ void add_stack(Fnv1a& hash, const model::Stack& stack) {
   hash.add("|");
 }
 
-// Not all kinds of evidence know which lock of libc it is, or whose code made a C++ thread.
+// Not every kind of evidence shows which lock of libc it is, or which code made a C++ thread. So these libraries are
+// left out.
 bool is_runtime(std::string_view library) {
   return library == "libc" || library.starts_with("libc-2") || library == "libstdc++";
 }

@@ -112,7 +112,8 @@ std::vector<model::HandlerId> find_earlier(const model::Model& model, const mode
   return earlier;
 }
 
-// Found by the function that took the lock; or by its library, if the library has only one such handler.
+// The earlier handler that took the lock: the one whose function is on the stack that took it; or the only one of the
+// library that took it.
 std::optional<model::HandlerId> find_taker(const model::Model& model, const model::HandlerRun& run,
                                            const model::HandlerHold& hold) {
   std::vector<model::HandlerId> of_library;
@@ -159,7 +160,8 @@ std::optional<End> find_end(const Evidence& evidence, const model::HandlerRun& r
   const model::Process& process = evidence.process(run.process);
   if (run.phase == model::HandlerPhase::kChild && process.has_execed) return std::nullopt;
   if (is_beyond_signals(process)) return End{Certainty::kProven, Outcome::kHang};
-  // The process was dead when it was last seen, and was ended from outside afterwards.
+  // `liveness` is the state in which the process was last seen. The process may have been ended from outside
+  // afterwards.
   switch (process.liveness) {
     case model::Liveness::kDeadButForSignal: return End{Certainty::kLikely, Outcome::kMayHang};
     case model::Liveness::kSpinning:

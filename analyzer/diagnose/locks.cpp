@@ -19,9 +19,9 @@ std::optional<Orphan> find_held(const model::Model& model, const model::Touch& t
   return Orphan{held, model.locks[held.lock], model.threads[held.holder], model.forks[touch.fork], nullptr};
 }
 
-// For a lock that the forking thread held across the fork of this touch. Returns the later fork, between that one and
-// the touching process, that lost the copy of the forking thread. In a forked process that copy is the first thread,
-// whose tid is the pid. Null: each of these forks was called by the copy itself.
+// For a lock that the forking thread held across the fork of this touch. The forked process has a copy of that thread:
+// its first thread, whose tid is the pid. Later forks may lie between that fork and the touching process. Returns the
+// first of these that another thread called, so that it lost the copy. Null: the copy itself called each of them.
 const model::Fork* find_fork_that_lost_it(const model::Model& model, const model::Touch& touch) {
   const model::Fork* lost_by = nullptr;
   model::ProcessId at = touch.process;
@@ -43,8 +43,7 @@ const model::Thread& find_first_thread(const model::Model& model, const model::F
   return own.holder;
 }
 
-// For a lock that some thread held at the fork: the orphan as the touching process sees it, if a later fork lost the
-// holder.
+// For a lock that some thread held at the fork: the orphan, if this fork or a later one lost the holder.
 std::optional<Orphan> find_lost(const model::Model& model, const model::Touch& touch) {
   auto found = find_held(model, touch);
   if (!found || !found->held.by_forking_thread) return found;

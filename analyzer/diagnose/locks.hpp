@@ -12,12 +12,14 @@ struct Orphan {
   const model::Lock& lock;
   const model::Thread& holder;
   const model::Fork& fork;  // the fork that lost the holder, or that the holder called
-  // The thread that took the lock, if that thread then forked and `holder` is its copy in the forked process.
+  // The thread that took the lock, if that thread then forked. Then `holder` is its copy in the forked process. Else
+  // null.
   const model::Thread* taker = nullptr;
 };
 
-// The lock of a touch, if a thread that the child does not have held it at the fork. nullopt where another rule tells
-// of it: with the atfork handler that the child is inside of, or with the BLAS library or the queue that owns the lock.
+// The lock of a touch, if a thread that the child does not have held it at the fork. nullopt where another rule reports
+// it: the rule for the atfork handler that the child is inside of, or the rule for the BLAS library or the queue that
+// owns the lock.
 std::optional<Orphan> find_orphan(const Evidence& evidence, const model::Touch& touch);
 // The condition variable or barrier of a touch, with the first of the threads that waited there at the fork.
 std::optional<Orphan> find_awaited(const Evidence& evidence, const model::Touch& touch);

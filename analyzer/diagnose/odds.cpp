@@ -11,8 +11,8 @@ namespace {
 using model::RacyTouch;
 using Touches = std::vector<const RacyTouch*>;
 
-// Nobody holds the lock any more, if this many forks came after the last hold, in a time in which this many holds would
-// have been expected.
+// If this many forks came after the last hold of the lock, in a time in which this many holds would have been expected,
+// nobody holds it any more when the process forks.
 constexpr std::size_t kEnoughForks = 8;
 constexpr double kEnoughHolds = 5;
 constexpr std::size_t kMostIndependent = 16;
@@ -41,14 +41,14 @@ Part end_of(const RacyTouch& touch, double from, std::size_t most) {
   return part;
 }
 
-// More than the last slice, because that one may be very short.
+// The last two slices and not only the last one, because that one may be very short.
 Part around_fork(const RacyTouch& touch, double from = 0) { return end_of(touch, from, 2); }
 
 double place_of(const RacyTouch& fork, const RacyTouch& in) {
   return in.window_ns > 0 ? static_cast<double>(fork.window_ns) / static_cast<double>(in.window_ns) : 0;
 }
 
-// The shares around each fork, without the first one, and after the last one.
+// The share around each fork except the first one. If there is none, the share around the last fork alone.
 std::vector<double> shares_at_forks(const Touches& touches) {
   std::vector<double> shares;
   for (const RacyTouch* touch : touches) {
@@ -73,7 +73,8 @@ double error_of_mean(const std::vector<double>& values, double mean) {
   return std::sqrt(variance / static_cast<double>(std::min(values.size(), kMostIndependent)));
 }
 
-// Multiplies the odds of a probability. A small probability is multiplied itself, and none becomes more than 1.
+// Multiplies the odds p / (1 - p) of a probability p, and returns the new probability. For a small p this is p times
+// `by`. The result is never above 1.
 double stretch(double chance, double by) { return chance * by / (1 - chance + chance * by); }
 
 // `touches` in the order of their forks.

@@ -1,4 +1,4 @@
-// How often a fork finds a lock taken that the child then needs.
+// How often a fork happens while another thread holds a lock that the child then needs.
 #pragma once
 
 #include <cstdint>

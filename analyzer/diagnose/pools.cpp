@@ -22,7 +22,8 @@ bool is_of_table(model::Owner owner) { return owner != model::Owner::kUnknown &&
 // Regions that wait for a lost libgomp pool are recorded as touches, and Python has rules of its own.
 bool is_told_elsewhere(model::Owner owner) { return owner == model::Owner::kLibgomp || owner == model::Owner::kPython; }
 
-// For threads that were not watched: all run the same function of the program.
+// All threads run the same function of the program. This replaces the place of their creation where that was not
+// recorded.
 bool have_one_body(const model::Model& model, const model::ThreadPool& pool) {
   const std::string& body = model.threads[pool.threads.front()].body;
   return !body.empty() &&
@@ -104,7 +105,7 @@ bool has_lost_idle_workers_only(const model::Model& model, const model::Fork& fo
          std::ranges::all_of(fork.lost_threads, is_worker);
 }
 
-// Of libc, or of the shim, which passes a call on to libc.
+// The frame is of libc, or of the shim, which passes a call on to libc.
 bool is_below_libraries(const model::Frame& frame) {
   const std::string_view name = words::base_name(frame.module);
   return name.starts_with("libc.so") || name.starts_with("libc-2") || name.starts_with("libpthread") ||
@@ -147,7 +148,7 @@ std::vector<UnexplainedWait> find_unexplained_waits(const Evidence& evidence, co
   for (const model::Fork& fork : model.forks) {
     if (fork.child) consider({&fork, *fork.child, evidence.find_open_wait(*fork.child)});
   }
-  // Grandchildren: their own fork left nobody behind, but a fork before it did.
+  // Grandchildren: the fork that made the process lost no thread, but an earlier fork did.
   for (model::ProcessId id = 0; id < model.processes.size(); ++id) {
     const model::Touch* const wait = evidence.find_open_wait(id);
     if (wait != nullptr) consider({&model.forks[wait->fork], id, wait});
@@ -185,9 +186,11 @@ const model::ThreadPool* find_pool(const model::Model& model, const UnexplainedW
 const model::ThreadPool* find_openmp_pool(const Evidence& evidence, const UnexplainedWait& wait) {
   const std::vector<model::Wait>& waits = evidence.process(wait.child).waits;
   if (waits.size() > 1) return nullptr;  // some of its threads may be workers
-  const model::Stack* const stack = wait.wait != nullptr ? &wait.wait->stack : waits.empty() ? nullptr : &waits[0].stack;
+  const model::Stack* const stack = wait.wait != nullptr ? &wait.wait->stack
+                                    : waits.empty()      ? nullptr
+                                                         : &waits[0].stack;
   if (stack == nullptr) return nullptr;
-  // What a region calls may sleep, too: then the innermost library is another one.
+  // A function that the region calls may sleep, too. Then the innermost library on the stack is another one.
   const auto caller = std::ranges::find_if_not(stack->frames, is_below_libraries);
   if (caller == stack->frames.end()) return nullptr;
   const model::Owner owner = model::find_owner_of_library(caller->module);

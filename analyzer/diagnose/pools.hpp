@@ -31,8 +31,9 @@ std::size_t count_pools(const model::Fork& fork);
 // are several, or threads that are not a pool.
 const model::ThreadPool* find_pool(const model::Model& model, const UnexplainedWait& wait);
 
-// The OpenMP runtimes of LLVM and Intel make their pools anew by a fork handler in the child. This one did not run, or
-// is off: the child's only thread sleeps in the runtime itself, for threads that the child does not have. Else null.
+// The lost pool of an OpenMP runtime of LLVM or Intel, if the child's only thread sleeps in the runtime itself: it
+// waits for threads that the child does not have. Such a runtime makes its pool anew by a fork handler in the child,
+// and that handler did not run or is switched off. Else null.
 const model::ThreadPool* find_openmp_pool(const Evidence& evidence, const UnexplainedWait& wait);
 
 // "FFTW pool of 3 threads", "pool of 2 std::threads"

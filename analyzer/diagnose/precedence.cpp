@@ -29,7 +29,7 @@ bool Precedence::may_meet(const Point& one, const Point& other) {
   const model::ThreadLife& other_life = model_.lives[other.life];
   if (one.life == other.life || life.process != other_life.process) return false;
   if (!life.is_followed || !other_life.is_followed) return false;
-  // The clock advances at every birth and join, so what comes before has the lower moment.
+  // The clock advances at every birth and join. So if one point comes before the other, it has the lower moment.
   const bool is_before_other = one.moment < other.moment ? is_before(one, other) : is_before(other, one);
   return !is_before_other && !has_given_up();
 }
@@ -40,7 +40,7 @@ bool Precedence::is_before(const Point& one, const Point& other) {
   return since != after.end() && other.moment >= since->second;
 }
 
-// So a thread is reached first at its earliest moment.
+// The search takes the lowest moment first, so it reaches each thread at that thread's earliest moment.
 const Precedence::Since& Precedence::follow(const Point& from) {
   if (kept_ > kMostKept) {
     known_.clear();

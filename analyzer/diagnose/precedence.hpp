@@ -26,11 +26,11 @@ class Precedence {
 
   // Two threads of one process about which enough is known, and neither point comes before the other.
   bool may_meet(const Point& one, const Point& other);
-  // There are too many threads: from here on may_meet() answers no if it would have to look anything up.
+  // There were too many threads to search: from now on may_meet() answers false.
   bool has_given_up() const { return work_left_ == 0; }
 
  private:
-  // For each thread that comes after some point: from which of its moments on.
+  // For one point: each thread with moments that come after it, and the first of these moments.
   using Since = std::unordered_map<model::LifeId, std::uint64_t>;
 
   bool is_before(const Point& one, const Point& other);

@@ -1,4 +1,4 @@
-// What rules share that guess for a user who asks: they name a suspect only where nothing better is known.
+// For rules that guess: they name a suspect, and only for a process that no better finding explains.
 #pragma once
 
 #include <algorithm>

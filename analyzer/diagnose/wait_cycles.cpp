@@ -31,8 +31,8 @@ struct Graph {
   std::vector<std::vector<Edge>> edges;
 };
 
-// False if no more is known about the wait than this: a thread of the process, or a process with the same memory or
-// timer, could end it.
+// False if it is only known that some thread of the process, or some process with the same memory or timer, could end
+// the wait.
 bool is_understood(const model::Waker& waker) {
   return waker.via != "futex" && waker.via != "shared memory" && waker.via != "timerfd" &&
          model::is_waited_for(waker.via);
@@ -69,8 +69,9 @@ Graph build(const model::Model& model) {
   return graph;
 }
 
-// The shortest way from a node back to it; empty if there is none. An edge that stands for all threads of a process
-// also leads to the thread itself: it does not count while there are other threads.
+// The shortest way from a node back to it; empty if there is none. `may_be_itself`: an edge from the thread to itself
+// counts as a ring. find_cycles() searches without such edges first, because an edge that stands for all threads of a
+// process also leads to the waiting thread itself.
 Cycle find_shortest(const Graph& graph, std::size_t start, bool may_be_itself) {
   struct Step {
     std::size_t from;
@@ -257,7 +258,7 @@ Culprit culprit_lock(const model::Wait& wait) {
 }
 
 Culprit culprit_lock(const Evidence& evidence, const Cycle& cycle) {
-  // The program's own lock rather than the interpreter's, and a lock rather than an end.
+  // A lock of the program is named rather than the GIL, and a lock rather than the end of a thread or process.
   const auto find_first = [&](std::set<std::string_view> others) {
     const auto is_other = [&](const Link& link) { return others.contains(link.waker->via); };
     return static_cast<std::size_t>(std::ranges::find_if_not(cycle, is_other) - cycle.begin());

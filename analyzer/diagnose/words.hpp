@@ -52,7 +52,7 @@ std::string long_place(const model::Stack& stack);
 
 // "child 4242", "child 4242 of rank 3"; "process 4242" if no fork of it is known.
 std::string process(const model::Process& process, bool is_forked);
-// "process 4242"; "its parent" if the parent has ended and its number is not known.
+// "process 4242"; "an ancestor" if it is not certain which process called the fork.
 std::string parent(const model::Process& process);
 // "thread 4240 \"worker\"".
 std::string thread(const model::Thread& thread);

@@ -1,4 +1,4 @@
-// What a fork copies, shares or leaves out without notice: timers, file locks.
+// Timers and file locks: a fork leaves them out, or shares them, and no call reports this.
 #pragma once
 
 #include <cstdint>

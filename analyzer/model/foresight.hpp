@@ -17,9 +17,9 @@ namespace forksight::model {
 struct ThreadLife {
   ProcessId process = 0;
   std::optional<LifeId> creator;
-  std::uint64_t born = 0;        // the creator's moment from its birth on
+  std::uint64_t born = 0;        // the creator's moment, after it made this thread
   std::optional<LifeId> joiner;  // none: not joined, or the joiner is not known
-  std::uint64_t joined = 0;      // the joiner's moment from the join on
+  std::uint64_t joined = 0;      // the joiner's moment, after it joined this thread
   bool is_followed = true;       // false: it may have been joined without a record
 };
 

@@ -78,7 +78,8 @@ struct Held {
   Stack acquired_at;  // may be empty, if the fork came between the lock and its record
   Stack holder_now;   // where the holder is, if it is known to hold it still
   bool by_forking_thread = false;
-  // by_forking_thread is not known: a thread of the process itself may hold it, or one that has ended
+  // It is not known whether the fork lost the holder: a thread of the process itself may hold the lock, or one that has
+  // ended may have left it locked.
   bool may_be_own = false;
   // barriers and condition variables: the number of threads that wait there; `holder` is one of them
   std::uint32_t waiters = 0;
@@ -269,7 +270,8 @@ struct Fork {
   bool is_parent_supposed = false;  // the parent according to a core, which is wrong if the real one had ended
 };
 
-// kFutexWait is no fault by itself: it shows what a child waits for that only a signal handler, or nothing, can end.
+// kFutexWait is no fault by itself. It shows what a child waits for, if only a signal handler or nothing at all can end
+// the wait.
 enum class TouchKind {
   kLock,
   kUnlockRefused,

@@ -46,10 +46,10 @@ bool spins_for_team(Owner owner);
 // The library that owns the thread: that of the start routine; if that is a general one, that of the maker.
 std::string_view find_owning_library(const Thread& thread);
 
-// What became of one pool of the fork. A trace has the threads that existed after all prepare handlers: if the handler
-// of a pool's library should have ended the pool and it is among these, the pool is lost. For an inferred fork, the
-// parent's present threads stand for those at the fork: such a library has started its pool again since, so these
-// threads do not show a loss.
+// What became of one pool of the fork. A trace lists the threads that existed after all prepare handlers. If a
+// library's prepare handler should have ended its pool, and the pool's threads are in that list, the pool is lost. An
+// inferred fork lists the parent's present threads instead. Such a library has started its pool again since the fork,
+// so these threads do not show that the pool was lost.
 PoolState find_pool_state(const ThreadPool& pool, const Fork& fork);
 
 }  // namespace forksight::model

@@ -1,4 +1,4 @@
-// Makes one stack out of a native one and a Python one.
+// Makes one stack out of a native stack and a Python stack.
 #pragma once
 
 #include "model/stack.hpp"

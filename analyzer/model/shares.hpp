@@ -1,4 +1,5 @@
-// What both sides of a fork use as if each had it alone. Part of the model: see model.hpp.
+// Open files that both sides of a fork use as if each side had them alone, and random numbers that both draw from one
+// state. Part of the model: see model.hpp.
 #pragma once
 
 #include <cstdint>

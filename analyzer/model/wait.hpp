@@ -51,9 +51,8 @@ struct Waker {
   std::string via;       // "mutex", "join", "GIL", "wait4", "pipe", "socket", "flock" ...
 };
 
-// In these two cases a process may be able to end a wait although the thread does not wait for that process. As long as
-// the process can run, the wait is not proven to last. The process is neither a cause of the wait nor a member of a
-// ring.
+// Two kinds of waker that could end a wait although the thread does not wait for them. As long as such a process can
+// run, the wait is not proven to last. Such a process is neither a cause of the wait nor a member of a ring.
 inline constexpr const char* kViaShutdown = "shutdown";     // it has the waiter's own end of the socket
 inline constexpr const char* kViaReceiving = "SCM_RIGHTS";  // it could take a descriptor out of a socket's queue
 

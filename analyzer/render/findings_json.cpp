@@ -16,7 +16,7 @@
 namespace forksight::render {
 namespace {
 
-// Keeps the order in which members are written, because readers go from the outside in.
+// Keeps the order in which members are written: people read the first members first.
 using Written = nlohmann::ordered_json;
 using Read = nlohmann::json;
 
@@ -195,7 +195,7 @@ class Writer {
   Written json_ = Written::object();
 };
 
-// At the first error it is discarded together with the whole text.
+// Thrown at the first error. Then none of the findings of the text are used.
 struct Malformed {
   std::string what;
 };

@@ -33,7 +33,7 @@ std::string render_step_summary(std::string_view headline, std::string_view text
 enum class JobState {
   kPassed,
   kFailed,
-  kError  // nobody knows
+  kError  // it is not known whether the job passed
 };
 
 struct JobCase {

@@ -11,7 +11,7 @@ namespace forksight::render {
 
 namespace {
 
-// Keeps the order in which members are written, because readers go from the outside in.
+// Keeps the order in which members are written: people read the first members first.
 using Json = nlohmann::ordered_json;
 
 template <class T, class ToJson>

@@ -100,8 +100,8 @@ std::vector<bool> choose(Frames frames) {
       ++seen;
     }
   }
-  // A line that folds a single frame is no shorter than the frame itself. For a single frame of a runtime, the
-  // runtime's name says enough.
+  // A line that folds a single frame is no shorter than the frame itself. A single frame of a runtime is folded all the
+  // same, because the runtime's name says enough.
   for (std::size_t i = 0; i < frames.size(); ++i) {
     const bool is_alone = (i == 0 || is_shown[i - 1]) && (i + 1 == frames.size() || is_shown[i + 1]);
     const bool is_telling = words::whose(frames[i]) == Whose::kLibrary && !frames[i].function.empty();
@@ -116,7 +116,7 @@ void add_stack(Page& page, const model::Stack& stack, const TextOptions& options
   if (!stack.known()) return;
   const Frames frames(stack.frames);
   const std::vector<bool> is_shown = options.full ? std::vector<bool>(frames.size(), true) : choose(frames);
-  // The frames that started the thread say nothing, unless there are no others.
+  // The frames that started the thread tell the user nothing. They are shown only if no frame is the user's.
   const std::size_t user_end = words::find_user_part(stack).second;
   const std::size_t end = user_end == 0 || options.full ? frames.size() : user_end;
   for (std::size_t i = 0; i < end;) {

@@ -61,8 +61,8 @@ class TextReport {
     const bool had_threads = only_threads || std::ranges::all_of(model_.forks, [](const model::Fork& fork) {
                                return fork.lost_threads.size() + fork.unknown_threads > 0;
                              });
-    // Without traces a fork of any kind may be inferred, also one that stands for a lock that an ended thread still
-    // held.
+    // Without traces a fork may be inferred that lost no thread: it only carries a lock that an ended thread still
+    // held. Such a fork is not counted.
     const auto count = static_cast<std::size_t>(std::ranges::count_if(model_.forks, [](const model::Fork& fork) {
       return !fork.is_inferred || fork.lost_threads.size() + fork.unknown_threads > 0;
     }));

@@ -1,5 +1,5 @@
-// One screen for each finding, for a person with a hung job: what hangs, on what, who holds it, why they cannot release
-// it, what to do.
+// One screen for each finding, for a person with a hung job: what hangs, what it waits for, who holds that, why the
+// holder cannot release it, and what to do.
 #pragma once
 
 #include <filesystem>
