@@ -42,22 +42,18 @@ struct Context {
   Trouble trouble;
   Mark mark;
   std::string_view text;
-  std::string_view
-      then;  // what happens to the other processes and to the work once the worker is ended; "{}": its parent
+  std::string_view then;    // what happens to the other processes and to the work once the worker is ended; "{}": its parent
   std::string_view remedy;  // how to start workers without the broken state
   std::array<Test, 2> tests = {};
 };
 
-// The first context that fits is taken. A framework stands before the one that it is built on. The suite's test reads
-// `tests`.
+// The first context that fits is taken. A framework stands before the one that it is built on. The suite's test reads `tests`.
 constexpr std::array kContexts{
     Context{Trouble::kCopiedState, Mark::kPythonFile, "/torch/utils/data/",
             "the DataLoader in process {} then raises a RuntimeError, and the batches that are not delivered are lost.",
             "Give the DataLoader multiprocessing_context=\"forkserver\" or \"spawn\": its workers begin without the "
             "parent's threads and locks. The dataset must then be picklable. With num_workers=0 nothing is forked."},
-    Context{Trouble::kCopiedState,
-            Mark::kPythonFile,
-            "/concurrent/futures/process.py",
+    Context{Trouble::kCopiedState, Mark::kPythonFile, "/concurrent/futures/process.py",
             "the executor in process {} then raises BrokenProcessPool for all calls that have no result yet.",
             "Make the executor with ProcessPoolExecutor(mp_context=multiprocessing.get_context(\"forkserver\")), or "
             "\"spawn\": its workers begin without the parent's threads and locks.",
@@ -70,60 +66,46 @@ constexpr std::array kContexts{
             "uWSGI's master, process {}, then starts another worker. The requests that this one has are lost.",
             "Run uWSGI with lazy-apps = true (--lazy-apps): each worker then loads the application after the fork. Or "
             "start threads and open connections in a function with the decorator @postfork of uwsgidecorators."},
-    Context{Trouble::kCopiedState, Mark::kPythonFile, "/celery/concurrency/prefork.py",
-            "Celery's pool in process {} then starts another worker. The task of this one fails with WorkerLostError, "
-            "or is queued again if task_reject_on_worker_lost says so.",
-            "Start threads and open connections in a handler of Celery's signal worker_process_init, which runs in "
-            "the child. With `celery worker --pool=threads` nothing is forked."},
-    Context{Trouble::kCopiedState,
-            Mark::kPythonFile,
-            "/multiprocessing/pool.py",
-            "the Pool in process {0} then starts another worker, but the task of this one is lost. A caller that waits "
-            "for its "
+    Context{
+        Trouble::kCopiedState, Mark::kPythonFile, "/celery/concurrency/prefork.py",
+        "Celery's pool in process {} then starts another worker. The task of this one fails with WorkerLostError, "
+        "or is queued again if task_reject_on_worker_lost says so.",
+        "Start threads and open connections in a handler of Celery's signal worker_process_init, which runs in "
+        "the child. With `celery worker --pool=threads` nothing is forked."},
+    Context{Trouble::kCopiedState, Mark::kPythonFile, "/multiprocessing/pool.py",
+            "the Pool in process {0} then starts another worker, but the task of this one is lost. A caller that waits for its "
             "result without a time limit waits for ever: end process {0}, too.",
             "Make the pool with multiprocessing.get_context(\"forkserver\").Pool(), or \"spawn\": its workers begin "
             "without the parent's threads and locks.",
             {Test{"python-lock-orphaned", "python.pool_worker.forkserver"},
              Test{"python-lock-orphaned", "python.pool_worker.spawn"}}},
-    Context{Trouble::kCopiedState,
-            Mark::kPythonFile,
-            "/multiprocessing/process.py",
+    Context{Trouble::kCopiedState, Mark::kPythonFile, "/multiprocessing/process.py",
             "join() in process {} then returns, and exitcode is -9. The work of this child is lost.",
             "Make the child with multiprocessing.get_context(\"forkserver\").Process(), or \"spawn\": it begins "
             "without the parent's threads and locks.",
             {Test{"python-lock-orphaned", "python.start_methods.forkserver"},
              Test{"python-lock-orphaned", "python.start_methods.spawn"}}},
-    Context{
-        Trouble::kCopiedState,
-        Mark::kPythonFile,
-        "/asyncio/base_events.py",
-        "a task in process {} that waits for the end of this child then goes on. The work of the child is lost.",
-        "Start the child by asyncio.create_subprocess_exec(): it is a new program, without the locks and threads of "
-        "this one.",
-        {Test{"python-lock-orphaned", "python.fork_in_loop.repaired"}}},
+    Context{Trouble::kCopiedState, Mark::kPythonFile, "/asyncio/base_events.py",
+            "a task in process {} that waits for the end of this child then goes on. The work of the child is lost.",
+            "Start the child by asyncio.create_subprocess_exec(): it is a new program, without the locks and threads of "
+            "this one.",
+            {Test{"python-lock-orphaned", "python.fork_in_loop.repaired"}}},
     Context{Trouble::kCopiedState, Mark::kModule, "libR.so",
             "parallel::mclapply() in process {} then returns with a warning, and without the values of this worker.",
-            "In R, use parallel::makeCluster() and parLapply() instead of mclapply(): the workers are new processes. "
-            "Or let "
+            "In R, use parallel::makeCluster() and parLapply() instead of mclapply(): the workers are new processes. Or let "
             "libraries use one thread before the fork: RhpcBLASctl::blas_set_num_threads(1), "
             "RhpcBLASctl::omp_set_num_threads(1), data.table::setDTthreads(1)."},
-    Context{
-        Trouble::kCopiedState, Mark::kModule, "libruby",
-        "Process.wait in process {} then returns, or Puma's cluster mode starts another worker. The work of this "
-        "child is lost.",
-        "In Ruby, start a new program by Process.spawn instead of fork. In Puma, do without preload_app!, or make in "
-        "on_worker_boot what needs threads or connections."},
-    Context{
-        Trouble::kLostTask,
-        Mark::kFunction,
-        "std::__atomic_futex_unsigned_base::",
-        "waitpid() in process {} then returns. The work of this child is lost.",
-        "In C++, make the pool, or call std::async, in the child: std::thread and std::async run only in the process "
-        "that starts them, and a future of the parent is never set in the child.",
-        {Test{"lost-thread-pool", "std_thread_pool.repaired"}, Test{"lost-wakeup", "lost_async.repaired"}}},
-    Context{Trouble::kFullPipe,
-            Mark::kPythonFile,
-            "/subprocess.py",
+    Context{Trouble::kCopiedState, Mark::kModule, "libruby",
+            "Process.wait in process {} then returns, or Puma's cluster mode starts another worker. The work of this "
+            "child is lost.",
+            "In Ruby, start a new program by Process.spawn instead of fork. In Puma, do without preload_app!, or make in "
+            "on_worker_boot what needs threads or connections."},
+    Context{Trouble::kLostTask, Mark::kFunction, "std::__atomic_futex_unsigned_base::",
+            "waitpid() in process {} then returns. The work of this child is lost.",
+            "In C++, make the pool, or call std::async, in the child: std::thread and std::async run only in the process "
+            "that starts them, and a future of the parent is never set in the child.",
+            {Test{"lost-thread-pool", "std_thread_pool.repaired"}, Test{"lost-wakeup", "lost_async.repaired"}}},
+    Context{Trouble::kFullPipe, Mark::kPythonFile, "/subprocess.py",
             "Popen.wait() in process {} then returns -9. What the child has not written yet is lost.",
             "Call communicate() instead of Popen.wait(), or subprocess.run(capture_output=True): they read the "
             "output until the child has ended.",
@@ -147,14 +129,13 @@ bool shows(const model::Stack& stack, const Context& context) {
     switch (context.mark) {
       case Mark::kPythonFile: return frame.python && frame.file.find(context.text) != std::string::npos;
       case Mark::kFunction: return !frame.python && frame.function.starts_with(context.text);
-      case Mark::kModule:
-        return !frame.python && words::base_name(frame.module).find(context.text) != std::string::npos;
+      case Mark::kModule: return !frame.python && words::base_name(frame.module).find(context.text) != std::string::npos;
     }
     return false;
   });
 }
 
-// Where the finding's processes are, and where the fork was.
+// The stacks that may show the context: those of the finding's processes, and that of the fork.
 std::vector<const model::Stack*> find_stacks(const model::Model& model, const Finding& finding, Trouble trouble) {
   std::vector<const model::Stack*> stacks;
   if (trouble != Trouble::kFullPipe) {
@@ -172,8 +153,7 @@ std::vector<const model::Stack*> find_stacks(const model::Model& model, const Fi
 std::optional<Trouble> find_trouble(const model::Model& model, const Finding& finding) {
   if (!is_hang(finding)) return std::nullopt;
   const model::Process& process = model.processes[finding.process];
-  if (finding.fork && finding.fork->child == process.pid && is_of_copied_state(finding.rule))
-    return Trouble::kCopiedState;
+  if (finding.fork && finding.fork->child == process.pid && is_of_copied_state(finding.rule)) return Trouble::kCopiedState;
   const bool is_of_two = finding.processes.size() == 2;
   if (finding.rule != "pipe-deadlock" || !is_of_two) return std::nullopt;
   const model::Process& parent = model.processes[finding.processes[1]];
@@ -204,8 +184,8 @@ bool can_be_ended(const model::Process& process) {
   return is_proven_dead(process) && !has_ended(process) && !process.is_core && !process.killed_by_run;
 }
 
-// The process that started the one that hangs, if it lives and is its parent still: it does what the framework does
-// then.
+// The process that started the one that hangs, if it lives and is still its parent. It acts for the framework when the
+// other one is ended.
 const model::Process* find_starter(const model::Model& model, const Finding& finding, Trouble trouble) {
   const model::Process& process = model.processes[finding.process];
   const std::int32_t starter = trouble == Trouble::kFullPipe ? process.ppid : finding.fork->pid;
@@ -259,8 +239,8 @@ void add_advice(const model::Model& model, Finding& finding) {
   const bool hangs_by_itself = is_one || trouble == Trouble::kCopiedState;
   const std::string whom = finding.outcome == Outcome::kHang && hangs_by_itself ? tell_whom_to_end(model, finding) : "";
   if (whom.empty()) return;
-  put_first(is_one ? whom + ". Its work is lost." + tell_who_goes_on(model, finding) : whom + ". Their work is lost.",
-            false, finding);
+  put_first(is_one ? whom + ". Its work is lost." + tell_who_goes_on(model, finding) : whom + ". Their work is lost.", false,
+            finding);
 }
 
 }  // namespace forksight
