@@ -97,10 +97,10 @@ std::string order_sentence(const model::Model& model, const model::HandlerRun& r
   if (run.place == 0) {
     return library.empty() ? std::string() : fmt::format("This handler belongs to {}.", words::base_name(library));
   }
-  return fmt::format("{} handlers are called {}; this handler is number {} of {}{}.", kPhaseNames[index_of(run.phase)],
-                     run.phase == model::HandlerPhase::kPrepare ? "last registered first" : "first registered first",
-                     run.place, run.of,
-                     library.empty() ? std::string() : fmt::format(", registered by {}", words::base_name(library)));
+  return fmt::format(
+      "The {} handlers are called {}; this handler is number {} of {}{}.", kPhaseNames[index_of(run.phase)],
+      run.phase == model::HandlerPhase::kPrepare ? "last registered first" : "first registered first", run.place,
+      run.of, library.empty() ? std::string() : fmt::format(", registered by {}", words::base_name(library)));
 }
 
 // The handlers that were called before this one: prepare handlers are called last registered first.

@@ -40,7 +40,7 @@ std::string summarise(const Evidence& evidence, const model::Touch& touch, const
   const std::string inside = fmt::format(
       "{} {} inside of {}{}{}{}", holder_of(lost), is_inferred(evidence, touch, lost) ? "of its parent is" : "was",
       lost.in_flight.call.function, words::at(" at ", lost.in_flight.called_at),
-      is_inferred(evidence, touch, lost) ? "" : " at fork()", words::at(" at ", evidence.fork(touch).stack));
+      is_inferred(evidence, touch, lost) ? "" : " during fork()", words::at(" at ", evidence.fork(touch).stack));
   if (end.outcome == Outcome::kCured) {
     return fmt::format("{} might have hung in {}{}, but the fork waited: {}", child, touch.call.function, place,
                        inside);
@@ -48,7 +48,7 @@ std::string summarise(const Evidence& evidence, const model::Touch& touch, const
   if (end.outcome == Outcome::kMayHang) {
     return fmt::format("{} has not come back from {}{}: {}", child, touch.call.function, place, inside);
   }
-  return fmt::format("{} {} in {}{}: {} with {} held", child, hangs(evidence.process(touch.process)),
+  return fmt::format("{} {} in {}{}: {}, with {} held", child, hangs(evidence.process(touch.process)),
                      touch.call.function, place, inside, what(lost.lock));
 }
 

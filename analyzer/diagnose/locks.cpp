@@ -249,11 +249,12 @@ void tell(const Evidence& evidence, const model::Touch& touch, const Orphan& orp
   }
   const model::Thread& taker = orphan.taker == nullptr ? orphan.holder : *orphan.taker;
   const model::ProcessId taken_in = orphan.taker == nullptr ? fork.process : taker.process;
-  add_sentence(finding,
-               fmt::format("At {} fork it was held by {}{} of {}{}{}.", orphan.taker == nullptr ? "the" : "an earlier",
-                           words::thread(taker), words::worker_of(taker), words::parent(evidence.process(taken_in)),
-                           taker.start_routine.empty() ? std::string() : ", started with " + taker.start_routine,
-                           words::at(", which took it at ", orphan.held.acquired_at)));
+  add_sentence(
+      finding,
+      fmt::format("At {} fork the lock was held by {}{} of {}{}{}.", orphan.taker == nullptr ? "the" : "an earlier",
+                  words::thread(taker), words::worker_of(taker), words::parent(evidence.process(taken_in)),
+                  taker.start_routine.empty() ? std::string() : ", started with " + taker.start_routine,
+                  words::at(", which took it at ", orphan.held.acquired_at)));
   if (orphan.taker != nullptr) {
     add_sentence(finding, fmt::format("That thread called fork(): {} of {} began as its copy.",
                                       words::thread(orphan.holder), words::parent(evidence.process(fork.process))));

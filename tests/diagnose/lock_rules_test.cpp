@@ -315,7 +315,7 @@ TEST(OrphanedMutex, NamesTheThreadOfTheAncestorThatTookIt) {
                                [&](const std::string& line) { return line.find(part) != std::string::npos; });
   };
   const std::int32_t taker = model.threads[model.forks[0].forking_thread].tid;
-  EXPECT_TRUE(has(fmt::format("At an earlier fork it was held by thread {}", taker)));
+  EXPECT_TRUE(has(fmt::format("At an earlier fork the lock was held by thread {}", taker)));
   EXPECT_TRUE(has("That thread called fork(): "));
   EXPECT_TRUE(has(fmt::format("of process {} began as its copy.", model.processes[second.process].pid)) ||
               has(fmt::format("of child {} began as its copy.", model.processes[second.process].pid)));

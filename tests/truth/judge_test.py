@@ -200,8 +200,8 @@ class Sentences(unittest.TestCase):
 
     def test_what_was_at_the_fork(self):
         first = f"Thread 102 of child 102 waits for {NAME}."
-        self.holds(ORPHAN, "p", (first, 'At the fork it was held by thread 101 "x" of process 100, which took it at steps.cpp:30.'),
-                   (first, 'At the fork it was held by thread 100 "x" of process 100.'))
+        self.holds(ORPHAN, "p", (first, 'At the fork the lock was held by thread 101 "x" of process 100, which took it at steps.cpp:30.'),
+                   (first, 'At the fork the lock was held by thread 100 "x" of process 100.'))
         self.holds(ORPHAN, "p", "It was forked from process 100, which had 1 more thread: thread 101.",
                    "It was forked from process 100, which had 2 more threads: thread 101, thread 100.")
 
@@ -317,10 +317,10 @@ class Sentences(unittest.TestCase):
     def test_which_handler_of_fork_waits(self):
         text = "mutex m\nmutex n\n--\nmain atfork keep n\nmain atfork keep m\nmain atfork child n\nmain lock m\nfree\nmain fork p\n"
         called = "Thread 100 of process 100 called fork() at fork_steps.cpp:9, which calls the handlers that pthread_atfork() registered before it returns."
-        number = "prepare handlers are called last registered first; this handler is number {} of {}, registered by truth_play."
+        number = "The prepare handlers are called last registered first; this handler is number {} of {}, registered by truth_play."
         self.holds(text, "main", (called, number.format(1, 2)), (called, number.format(2, 2)))
         self.assertEqual(self.answer(text, "main", called, number.format(1, 3)), "false")
-        self.assertEqual(self.answer(text, "main", called, "child handlers are called first registered first; this handler is number 1 of 3."), "false")
+        self.assertEqual(self.answer(text, "main", called, "The child handlers are called first registered first; this handler is number 1 of 3."), "false")
         self.assertEqual(self.answer(text, "main", called, "No child was made yet."), "true")
         locks = "The handler locks {} (fork_steps.cpp:8), which the forking thread itself took at steps.cpp:30."
         self.holds(text, "main", (called, locks.format(NAME)), (called, locks.format(NAME + "+0x40")))
@@ -344,7 +344,7 @@ class Sentences(unittest.TestCase):
 
     def test_whose_ancestor_held_it(self):
         first = f"Thread 102 of child 102 waits for {NAME}."
-        self.holds(ORPHAN, "p", (first, "At the fork it was held by thread 101 of an ancestor."), (first, "At the fork it was held by thread 100 of an ancestor."))
+        self.holds(ORPHAN, "p", (first, "At the fork the lock was held by thread 101 of an ancestor."), (first, "At the fork the lock was held by thread 100 of an ancestor."))
 
     def test_an_unknown_sentence_is_no_false_one(self):
         self.assertEqual(self.answer(ORPHAN, "p", "Thread 102 eats 5 sandwiches."), "unknown")
@@ -354,7 +354,7 @@ class Sentences(unittest.TestCase):
     def test_a_number_that_an_exec_handed_on(self):
         scene = Scene(ORPHAN)
         scene.slots["p"]["tid"] = 101  # as if t had had it before
-        sentences = (f"Thread 101 waits for {NAME}.", "At the fork it was held by thread 101 of its parent.")
+        sentences = (f"Thread 101 waits for {NAME}.", "At the fork the lock was held by thread 101 of its parent.")
         self.assertEqual([self.answer("", "p", *sentences[:count], scene=scene) for count in (1, 2)], ["true", "true"])
 
 

@@ -23,9 +23,9 @@ std::string summarise(const Evidence& evidence, const model::Touch& touch, const
                        locks::head(evidence, touch, orphan.lock, end, "waiting for"), words::thread(orphan.holder),
                        began.empty() ? began : " at " + began);
   }
-  return fmt::format("{}: {} {} initialising it and was left behind by fork(){}",
+  return fmt::format("{}: {} was initialising it{} and was left behind by fork(){}",
                      locks::head(evidence, touch, orphan.lock, end, "waiting for"), words::thread(orphan.holder),
-                     began.empty() ? "was" : fmt::format("was (at {})", began),
+                     began.empty() ? began : fmt::format(" ({})", began),
                      words::at(" at ", evidence.fork(touch).stack));
 }
 

@@ -56,8 +56,9 @@ void tell(const Evidence& evidence, const model::Touch& touch, const model::Pool
       finding,
       fmt::format("fork(){} copied libgomp's note of these workers, not the workers: the child began with one thread.",
                   words::at(" at ", fork.stack)));
-  add_sentence(finding,
-               "libgomp has no atfork handler, so it does not notice; this hangs each time, not now and then.");
+  add_sentence(
+      finding,
+      "libgomp has no atfork handler, so it does not notice the fork; this hangs each time, not now and then.");
   if (fork.is_inferred) {
     add_sentence(finding,
                  "A fork inside of a parallel region looks the same from outside. If that is what happened, no cure "

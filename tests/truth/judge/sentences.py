@@ -483,7 +483,7 @@ FORMS = [(re.compile(pattern + r"\.?$"), check) for pattern, check in (
     (r"No process has the other end open", Reading.nobody_has_the_other_end),
     (r"Process (?P<q>\d+) \([^)]*\) has ended, and nobody has waited for its end yet", Reading.is_zombie),
     (WHO + r" called fork\(\), which calls the handlers that pthread_atfork\(\) registered before it returns", Reading.forks),
-    (r"(?P<k>prepare|child) handlers are called (?P<o>last|first) registered first; this handler is number (?P<i>\d+) of (?P<n>\d+)"
+    (r"The (?P<k>prepare|child) handlers are called (?P<o>last|first) registered first; this handler is number (?P<i>\d+) of (?P<n>\d+)"
      r"(?:, registered by [\w.-]+)?", Reading.handler_number),
     (r"No child was made yet", Reading.is_in_prepare),
     (r"The handler locks " + OBJECT + r"(?: \([^)]*\))?(?:, which (?:(?P<own>the forking thread itself)|" + HOLDER + r") (?:took|holds|held)"
@@ -500,7 +500,7 @@ FORMS = [(re.compile(pattern + r"\.?$"), check) for pattern, check in (
      + r" has(?: open for reading)?(?: \(descriptor (?P<e>\d+) there\))?", Reading.uses_descriptor),
     (r"A reader gets end of file when the last writing end is closed\. These are open: (?P<l>.+)", Reading.writers),
     (WHO + r" waits for a lock of \S+(?: \(its descriptor \d+\))?, which " + OTHER + r" holds(?: \(descriptor \d+ there\))?", Reading.file_lock),
-    (r'At (?:the|an earlier) fork it was held by thread (?P<h>\d+)(?: "[^"]*")?(?: \([^)]*\))? of (?:process (?P<p>\d+)|its parent|an ancestor)',
+    (r'At (?:the|an earlier) fork the lock was held by thread (?P<h>\d+)(?: "[^"]*")?(?: \([^)]*\))? of (?:process (?P<p>\d+)|its parent|an ancestor)',
      Reading.held_at_fork),
     (WHO + r" entered a parallel region(?: (?:of|for) (?P<n>\d+) threads)? and has not come out: it waits for (?:its team|1 other thread)", Reading.in_region),
     (r"The others were to come from the libgomp pool of an ancestor's thread, which forked, (?:thread (?P<h>\d+)(?: \"[^\"]*\")?|another thread) of "
@@ -529,7 +529,7 @@ FORMS = [(re.compile(pattern + r"\.?$"), check) for pattern, check in (
 PLAIN = tuple(re.compile(text) for text in (
     r"fork\(\)(?: at \S+)? copied the lock in its locked state", r"The holder is known from the lock's own memory", r"A semaphore has no owner",
     r"The lock does not record which thread that was", r"The lost (?:writer|reader) ", r"What they wait for records no owner", r"The thread that should have woken it",
-    r"At the fork it was held by another thread", r"The child has none of these", r"That thread called fork\(\): ", r"It is not known which lock, condition or future this is", r"Each of them ",
+    r"At the fork the lock was held by another thread", r"The child has none of these", r"That thread called fork\(\): ", r"It is not known which lock, condition or future this is", r"Each of them ",
     r"None of (?:these|those|them) ", r"Other threads of the process go on", r"A rwlock does not record who its readers are", r"A rwlock counts its readers", r"A semaphore does not record who took it",
     r"The lock names thread \d+ as its owner, which this process does not have", r"fork\(\)(?: at \S+)? copied the lock as it was",
     r"It is not known who should have woken it", r"The mutex names the id that this thread had", r"The writer waits until \d+ locks? for reading (?:is|are) given back",
