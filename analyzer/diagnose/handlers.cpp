@@ -214,8 +214,8 @@ Finding describe(const char* slug, const Evidence& evidence, const model::Handle
   finding.summary =
       fmt::format("{} {} in fork(){}: {} {}", evidence.name(run.process), hangs(process), words::at(" at ", fork_stack),
                   handler_name(model, run, true), waits.empty() ? "does not return" : waits);
-  add_sentence(finding, fmt::format("Thread {} of {} called fork(){}, which calls the handlers that pthread_atfork() "
-                                    "registered before it returns.",
+  add_sentence(finding, fmt::format("Thread {} of {} called fork(){}, and fork() returns only after it has called the "
+                                    "handlers that pthread_atfork() registered.",
                                     run.tid, evidence.name(run.process), words::at(" at ", fork_stack)));
   add_sentence(finding, order_sentence(model, run));
   if (!waits.empty()) add_sentence(finding, fmt::format("The handler {}.", waits));

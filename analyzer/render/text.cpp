@@ -151,6 +151,7 @@ class TextReport {
     if (process.stuck_for_ms > 0) text += fmt::format(", stuck for {}", words::duration(process.stuck_for_ms));
     const char* const label = finding.outcome == Outcome::kError        ? "What fails"
                               : finding.outcome == Outcome::kCorruption ? "What is wrong"
+                              : finding.harm == Certainty::kPossible    ? "What may hang"
                                                                         : "What hangs";
     page_.labelled(label, text);
     stack(finding.stack);
@@ -313,7 +314,7 @@ std::vector<std::string> merge_limits(const std::vector<std::string>& limits) {
     } else if (what.starts_with("is ") || what.starts_with("cannot ")) {
       merged.push_back(fmt::format("Each of these {} files {}: {}", of.size(), what, join_files(of)));
     } else {
-      merged.push_back(fmt::format("Of each of these {} files: {}: {}", of.size(), what, join_files(of)));
+      merged.push_back(fmt::format("For each of these {} files: {}: {}", of.size(), what, join_files(of)));
     }
   }
   return merged;

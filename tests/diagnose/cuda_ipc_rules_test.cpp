@@ -220,7 +220,7 @@ TEST(CudaIpcLimbo, IsLikelyIfTheExporterGivesBackTheRest) {
   EXPECT_EQ(findings[0].rule, "cuda-ipc-limbo");
   EXPECT_EQ(findings[0].harm, Certainty::kLikely);
   EXPECT_EQ(findings[0].summary,
-            "device memory that process 1000 exported is never freed: process 3000 had it open, and died");
+            "device memory that process 1000 exported has not been freed: process 3000 had it open, and died");
   EXPECT_EQ(findings[0].culprit.holder->pid, kImporter);
 }
 

@@ -30,7 +30,7 @@ TEST(Limits, CountTheRestOfALongList) {
     limits.push_back("/lib/lib" + std::to_string(i) + ".so: the file is gone: its frames have no names");
   const std::vector<std::string> merged = merge_limits(limits);
   ASSERT_EQ(merged.size(), 1U);
-  EXPECT_TRUE(merged[0].starts_with("Of each of these 20 files: the file is gone")) << merged[0];
+  EXPECT_TRUE(merged[0].starts_with("For each of these 20 files: the file is gone")) << merged[0];
   EXPECT_TRUE(merged[0].ends_with("/lib/lib7.so and 12 more")) << merged[0];
 }
 

@@ -316,7 +316,7 @@ class Sentences(unittest.TestCase):
 
     def test_which_handler_of_fork_waits(self):
         text = "mutex m\nmutex n\n--\nmain atfork keep n\nmain atfork keep m\nmain atfork child n\nmain lock m\nfree\nmain fork p\n"
-        called = "Thread 100 of process 100 called fork() at fork_steps.cpp:9, which calls the handlers that pthread_atfork() registered before it returns."
+        called = "Thread 100 of process 100 called fork() at fork_steps.cpp:9, and fork() returns only after it has called the handlers that pthread_atfork() registered."
         number = "The prepare handlers are called last registered first; this handler is number {} of {}, registered by truth_play."
         self.holds(text, "main", (called, number.format(1, 2)), (called, number.format(2, 2)))
         self.assertEqual(self.answer(text, "main", called, number.format(1, 3)), "false")
@@ -326,7 +326,7 @@ class Sentences(unittest.TestCase):
         self.holds(text, "main", (called, locks.format(NAME)), (called, locks.format(NAME + "+0x40")))
         self.assertEqual(self.answer(RING, "main", called), "false")
         child = "mutex m\n--\nmain atfork child m\nmain create t\nt lock m\nfree\nmain fork p\nt nap\nmain wait p\n"
-        called = "Thread 102 of child 102 called fork() at fork_steps.cpp:9, which calls the handlers that pthread_atfork() registered before it returns."
+        called = "Thread 102 of child 102 called fork() at fork_steps.cpp:9, and fork() returns only after it has called the handlers that pthread_atfork() registered."
         locks = "The handler locks " + NAME + " (fork_steps.cpp:8), which {} took at steps.cpp:30 and which no thread of the child holds."
         self.holds(child, "p", (called, locks.format('thread 101 "x"')), (called, locks.format("the forking thread itself")))
         self.assertEqual(self.answer(child, "p", called, "No child was made yet."), "false")

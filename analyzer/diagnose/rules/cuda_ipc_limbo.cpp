@@ -43,7 +43,7 @@ Finding describe(const Evidence& evidence, const Import& import, std::size_t giv
   holder.pid = dead.pid;
   holder.tid = import.open->tid;
   finding.culprit.holder = std::move(holder);
-  finding.summary = fmt::format("device memory that {} exported{} is never freed: {} had it open, and died",
+  finding.summary = fmt::format("device memory that {} exported{} has not been freed: {} had it open, and died",
                                 evidence.name(exporter), exported, evidence.name(import.open->process));
   add_sentence(finding, fmt::format("{} opened it{}, and ended without cuIpcCloseMemHandle or exit().",
                                     evidence.name(import.open->process), words::at(" at ", import.open->stack)));

@@ -482,7 +482,7 @@ FORMS = [(re.compile(pattern + r"\.?$"), check) for pattern, check in (
     (WHO + r" has waited(?: for [\d.]+ \w+(?: \d+ \w+)?)? in open\(\): it returns once somebody opens the other end", Reading.opens),
     (r"No process has the other end open", Reading.nobody_has_the_other_end),
     (r"Process (?P<q>\d+) \([^)]*\) has ended, and nobody has waited for its end yet", Reading.is_zombie),
-    (WHO + r" called fork\(\), which calls the handlers that pthread_atfork\(\) registered before it returns", Reading.forks),
+    (WHO + r" called fork\(\), and fork\(\) returns only after it has called the handlers that pthread_atfork\(\) registered", Reading.forks),
     (r"The (?P<k>prepare|child) handlers are called (?P<o>last|first) registered first; this handler is number (?P<i>\d+) of (?P<n>\d+)"
      r"(?:, registered by [\w.-]+)?", Reading.handler_number),
     (r"No child was made yet", Reading.is_in_prepare),
