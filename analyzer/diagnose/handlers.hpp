@@ -1,4 +1,4 @@
-// What the two rules about atfork handlers share: a handler was called and has not returned.
+// What the rules about atfork handlers share: a handler was called and has not returned.
 #pragma once
 
 #include <optional>

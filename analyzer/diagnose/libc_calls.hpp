@@ -26,7 +26,7 @@ bool is_in_handler(const model::Model& model, const model::Touch& touch, const L
 std::string_view name(trace::LibcLock lock);  // "tzset_lock"
 std::string_view what(trace::LibcLock lock);  // "libc's lock of the time zone"
 
-// What became of the call; nullopt: it returned, or still may. A thread that was inside of a function did not
+// What became of the call; nullopt: it returned, or it may still return. A thread that was inside of a function did not
 // necessarily hold the lock: only a child that never moves again proves that it did.
 struct End {
   Certainty harm = Certainty::kProven;

@@ -1,4 +1,4 @@
-// What the two rules about libgomp's pools share.
+// What the rules about libgomp's pools share.
 #pragma once
 
 #include <string>
@@ -8,7 +8,8 @@
 
 namespace forksight::openmp {
 
-// The libgomp pool of a touch, if the child has lost it or was forked inside of a region of it; else null.
+// The libgomp pool of a touch, if the child has lost it, was forked inside of one of its regions, or passed only thanks
+// to a cure; else null.
 const model::Pool* find_lost_pool(const model::Model& model, const model::Touch& touch);
 
 // Another runtime of the same process, which makes its pool anew in the child; null if there is none.
@@ -33,7 +34,7 @@ std::string_view method_name(model::CureMethod method);
 
 // Adds ways to avoid the fork or the pool in this process.
 void add_general_fixes(Finding& finding, const model::Process& process);
-// For one that hangs on libgomp: the runtime that notices a fork.
+// Adds the advice to use the runtime that notices a fork. For a process that hangs in libgomp.
 void add_other_runtime(Finding& finding);
 
 }  // namespace forksight::openmp

@@ -9,8 +9,8 @@
 
 namespace forksight::pools {
 
-// A child that sleeps for ever without a touch that explains it. It waits for something that should have come from a
-// thread that it does not have.
+// A child that sleeps for ever, and no touch explains why. A thread that the child does not have should probably have
+// ended the wait.
 struct UnexplainedWait {
   const model::Fork* fork;  // the fork that left the threads behind
   model::ProcessId child;

@@ -1,5 +1,6 @@
-// What a proven dead child of Python waits for. Its stack and the stacks of its lost threads show it together, by pairs
-// of functions of CPython's own library: one of them always ends the wait of the other.
+// What a Python child that is proven dead waits for. Its stack and the stacks of its lost threads show this together,
+// by pairs of functions of CPython's library: a thread in the one function always ends the wait of a thread in the
+// other.
 #pragma once
 
 #include <optional>
@@ -20,8 +21,8 @@ struct Wait {
 std::optional<Wait> find_wait(const Evidence& evidence, const model::Fork& fork);
 // A rule of its own, other than lost-wakeup, explains the wait.
 bool is_explained(const Evidence& evidence, const model::Fork& fork);
-// Rewrites a lost-wakeup of a Python child in lines of Python, if there are any. Where the wait is known, the finding
-// becomes certain.
+// Rewrites the finding lost-wakeup of a Python child with Python's functions and lines, if these are known. If
+// find_wait() knows the wait, the hang becomes proven, or likely if a signal handler may end it.
 bool retell(const Evidence& evidence, const model::Fork& fork, Finding& finding);
 
 }  // namespace forksight::python

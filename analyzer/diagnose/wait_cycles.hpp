@@ -46,7 +46,8 @@ void set_certainty(const Evidence& evidence, const Cycle& cycle, Finding& findin
 // Advises how a thread of a ring gives back Python's GIL.
 void advise_on_gil(Finding& finding);
 
-// The lock that the first link waits for, or that the wait is for, with its holder.
+// The lock that a finding about the ring blames, with its holder: the first lock of the ring that is not Python's GIL,
+// or else the GIL. The second function names the lock that one wait is for, without a holder.
 Culprit culprit_lock(const Evidence& evidence, const Cycle& cycle);
 Culprit culprit_lock(const model::Wait& wait);
 // The thread of the next link, which holds what the link at `index` waits for.

@@ -17,8 +17,8 @@ enum class ShareKind { kEpoll, kConnection };
 enum class ShareUseKind {
   kRemoved,   // kEpoll: a descriptor that this process had not added
   kMissed,    // kEpoll: the owner waits, has the file open, and gets no events of it any more
-  kSent,      // kConnection: used by another process than before
-  kReceived,  // the same
+  kSent,      // kConnection: by another process than the one that used it last
+  kReceived,  // kConnection: as kSent
 };
 
 struct ShareUse {

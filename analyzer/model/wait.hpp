@@ -62,8 +62,8 @@ enum class EnderKind {
   kProcess,   // a process that has the other end, the lock or the memory, or that is awaited itself
   kTimer,     // time
   kSignal,    // a signal
-  kAnybody,   // somebody who is not known beforehand: who opens the FIFO, who types at the terminal
-  kContinue,  // the thread does not sleep but was stopped or frozen: who lets it go on
+  kAnybody,   // whoever does it, known or not: opens the FIFO, types at the terminal
+  kContinue,  // whoever lets the thread go on: it does not sleep but was stopped or frozen
 };
 
 // Who or what could end a wait, for people, and for rules that point at a suspect. It includes more than `wakers`, on

@@ -1,5 +1,5 @@
-// Lines of a text report: wrapped with a hanging indent, coloured if asked for. A name never brings a control character
-// into them.
+// Lines of a text report: wrapped with a hanging indent, coloured if asked for. Control characters in names are shown
+// as \xNN.
 #pragma once
 
 #include <cstddef>
@@ -30,7 +30,7 @@ struct Row {
   std::string_view path = {};   // an absolute path that exists; "": no link
 };
 
-// A word that is wider than the page is not cut, so that users can copy paths.
+// Lays out a report. A word that is wider than the page is not cut, so that users can copy paths.
 class Page {
  public:
   explicit Page(const Paper& paper);
