@@ -36,7 +36,7 @@ Page::Page(const Paper& paper)
     : colour_(paper.colour),
       link_host_(paper.colour ? paper.link_host : std::nullopt),
       is_narrow_(paper.columns.value_or(kColumns) < kNarrow),
-      has_headlines_(!paper.columns),
+      keeps_headlines_whole_(!paper.columns),
       columns_(paper.columns.value_or(kColumns)) {}
 
 void Page::put(Style style, std::string_view printable_text) {
@@ -81,7 +81,7 @@ void Page::flow(Style style, std::string_view text, std::size_t indent) {
 }
 
 void Page::headline(Style style, std::string_view text) {
-  if (has_headlines_) {
+  if (keeps_headlines_whole_) {
     put(style, printable(text));
   } else {
     flow(style, printable(text), 0);

@@ -67,7 +67,7 @@ class Page {
   bool colour_;
   std::optional<std::string> link_host_;
   bool is_narrow_;
-  bool has_headlines_;
+  bool keeps_headlines_whole_;
   std::size_t columns_;
   std::size_t column_ = 0;
   std::string out_;

@@ -157,7 +157,7 @@ class TextReport {
     stack(finding.stack);
   }
 
-  static const char* made(const Culprit& culprit) {
+  static const char* stack_label(const Culprit& culprit) {
     if (culprit.is_at_fork) return "at the fork it was here:";
     if (culprit.is_now)
       return culprit.kind == CulpritKind::kHandler ? "what it waits for is now here:" : "it is now here:";
@@ -195,7 +195,7 @@ class TextReport {
                                                        : fmt::format("; it {} here:", verb);
       page_.labelled(culprit.is_waited_for ? "Waited for by" : "Held by", held + where);
     } else if (culprit.stack.known()) {
-      page_.labelled("", made(culprit));
+      page_.labelled("", stack_label(culprit));
     }
     stack(culprit.stack);
   }

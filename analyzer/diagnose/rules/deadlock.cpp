@@ -75,7 +75,7 @@ Story find_story(const Sleepers& sleepers) {
 
 // The fork that made the process, or the fork that made one of its ancestors, lost threads. One of these threads may
 // have been the one that should end the wait.
-bool is_bereft(const model::Model& model, model::ProcessId id) {
+bool has_lost_threads(const model::Model& model, model::ProcessId id) {
   std::unordered_set<model::ProcessId> seen;
   while (seen.insert(id).second) {
     const auto fork = std::ranges::find_if(model.forks, [&](const model::Fork& one) { return one.child == id; });
@@ -310,7 +310,7 @@ Finding describe(const Evidence& evidence, const std::vector<model::ProcessId>& 
   tell_all(evidence, sleepers, names_process, finding);
   add_sentence(finding, describe_liveness(evidence.process(first->process)));
   if (sleepers.size() == 1) {
-    const bool has_lost = is_bereft(evidence.model(), first->process);
+    const bool has_lost = has_lost_threads(evidence.model(), first->process);
     add_sentence(
         finding,
         has_lost ? "It is not known who should have woken it: a thread that a fork left behind, a thread that has "

@@ -17,7 +17,7 @@ namespace {
 
 // The signal that ended the process, as a mask, if libomp can be the reason: libomp uses a team that it has freed
 // (SIGSEGV), or notices that and aborts (SIGABRT). Else 0.
-std::uint64_t crash(const model::Process& process) {
+std::uint64_t crash_signal(const model::Process& process) {
   if (!process.exit_status || !WIFSIGNALED(*process.exit_status)) return 0;
   const int signal = WTERMSIG(*process.exit_status);
   return signal == SIGSEGV || signal == SIGABRT ? std::uint64_t{1} << static_cast<unsigned>(signal - 1) : 0;
@@ -88,7 +88,7 @@ void find_ends(const Evidence& evidence, std::vector<Finding>& findings) {
     const model::Pool& pool = model.pools[*at];
     const bool is_libgomp = pool.kind == model::RuntimeKind::kLibgomp;
     const bool is_stuck = is_proven_dead(child) || child.liveness == model::Liveness::kSpinning;
-    if (is_libgomp ? !is_stuck : crash(child) == 0) continue;
+    if (is_libgomp ? !is_stuck : crash_signal(child) == 0) continue;
     Finding finding = evidence.begin_finding("fork-inside-parallel-region", fork);
     finding.harm = is_libgomp && is_proven_dead(child) ? Certainty::kProven : Certainty::kLikely;
     finding.cause = Certainty::kProven;
@@ -96,7 +96,7 @@ void find_ends(const Evidence& evidence, std::vector<Finding>& findings) {
     finding.culprit = openmp::describe_pool(evidence, pool);
     finding.summary =
         fmt::format("{} {}: {}", evidence.name(*fork.child),
-                    is_libgomp ? hangs(child) : "died of " + words::signals(crash(child)), forked_inside(fork));
+                    is_libgomp ? hangs(child) : "died of " + words::signals(crash_signal(child)), forked_inside(fork));
     tell(evidence, fork, pool, finding);
     findings.push_back(std::move(finding));
   }

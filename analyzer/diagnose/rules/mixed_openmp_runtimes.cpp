@@ -40,8 +40,7 @@ void mixed_openmp_runtimes(const Evidence& evidence, std::vector<Finding>& findi
     add_sentence(finding, describe_end(evidence.process(touch.process)));
     finding.fixes.push_back(
         {fmt::format("Use {} for everything: it has libgomp's entry points, too, and serves code built "
-                     "by gcc "
-                     "(LD_PRELOAD={}, or link that and not libgomp).",
+                     "by gcc (LD_PRELOAD={}, or link that and not libgomp).",
                      rebuilt, rebuilt)});
     finding.fixes.push_back(
         {"Or run it under `forksight run --omp=rebuild -- ...`: the child makes a fresh libgomp pool of full size."});
