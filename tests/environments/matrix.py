@@ -26,13 +26,16 @@ CONFINED = ("", "no-readv", "no-fallocate", "allow-list", "refuse-list", "vm-lim
 PAGE = """# Environments
 
 `tests/environments/matrix.py --page docs/environments.md` makes this page. It is the test `environments.matrix` of the
-label `stress`. There are {programs} small programs: threads with a fork among them, C++ statics, other programs started in four
-ways, OpenMP, and memory. Each cell says how many of them can run there bare, and end with the same exit status, output
-and sanitizer's report under the shim and by `forksight run`. "-": none can run there bare. The columns show what
-`environment_confine` takes away from the program; `environment_confine --list` lists this.
+label `stress`. There are {programs} small programs: threads with a fork among them, C++ statics, other programs started
+in four ways, OpenMP, and memory. Each row is a way to build these programs. Each column is an environment in which they
+run: `environment_confine` takes something away from the program, and `environment_confine --list` explains what.
+
+Each cell counts the programs that can run there without forksight. "-": none can. Each program runs in three ways:
+alone, with the shim preloaded, and by `forksight run`. The results are the same if the exit status, the output and the
+sanitizer's report are the same. If the results of a program differ, the cell says so in bold.
 
 {table}
-{sum} runs were compared with bare ones. {verdict}
+{sum} runs with forksight were compared with runs without it. {verdict}
 """
 
 
