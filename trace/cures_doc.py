@@ -16,7 +16,7 @@ def cures(definition):
 
 
 def table(rows):
-    lines = ["| cure | sound | in `auto` | what it mends |", "|---|---|---|---|"]
+    lines = ["| cure | sound | in `auto` | what it does |", "|---|---|---|---|"]
     for name, sound, value, _, words in rows:
         shown = name if value == "0" else f"{name}={value}"
         answer = "yes" if sound == "1" else "no"
