@@ -12,11 +12,12 @@ from suites import SUITES
 PASSED = ("0", "ok", "PASS")
 SKIPPED = ("skipped", "SKIP", "4", "5", "77")
 
-HEAD = """# Other people's tests
+HEAD = """# What forksight changes in other projects' tests
 
-Each test below was run bare, under the shim alone (`LD_PRELOAD`), by `forksight run`, and by
-`forksight run --cure=auto`. A test counts as unchanged if its result is one that it also has bare. The result of each
-test is compared, even if the test fails or skips bare.
+The tests of other projects show whether forksight changes the behaviour of programs. Each test was run in four ways:
+bare (without forksight), under the shim alone (`LD_PRELOAD`), by `forksight run`, and by `forksight run --cure=auto`.
+Some tests have different results from one bare run to the next. A test counts as unchanged if its result with forksight
+is one of its results without forksight. This comparison includes tests that fail or skip without forksight.
 
 `tests/compat/compat.py page` writes this page from the runs that these commands make:
 
@@ -25,8 +26,9 @@ test is compared, even if the test fails or skips bare.
     tests/compat/compat.py page --build build/release docs/compatibility.md
 
 All tests come from Debian packages and source packages, which the script installs or builds. Each run has namespaces of
-its own for processes, mounts, message queues and the network, an empty `/tmp`, and a time limit. Nothing survives a
-run. If a result differs, the test is run {tries} times more, bare and in the mode in which it differed.
+its own for processes, mounts, message queues and the network, an empty `/tmp`, and a time limit. No process or file of
+a run is left when the run has ended. If a result differs, the test is run {tries} times more, bare and in the mode in
+which it differed.
 """
 
 
@@ -83,7 +85,7 @@ def changes(judged):
     rows = [[name, one.unit, one.test, one.mode, " or ".join(one.bare), one.result, reason(name, one)]
             for name, suite in judged.items() for one in suite.changed()]
     text = "## Results that forksight changes\n\n"
-    return text + (table(["suite", "unit", "test", "mode", "bare", "there", "why"], rows) if rows else "None.\n")
+    return text + (table(["suite", "unit", "test", "mode", "bare", "in that mode", "why"], rows) if rows else "None.\n")
 
 
 def reason(name, change):
@@ -93,12 +95,12 @@ def reason(name, change):
 def chance(judged):
     rows = [[name, one.unit, one.test, one.mode, " or ".join(one.bare), ", ".join(one.runs)]
             for name, suite in judged.items() for one in suite.differences if one.happened_once()]
-    text = ("## Results that differed, and did not each time\n\n"
-            "These tests had one result in all bare runs. In the mode they gave that result and another one: a race or a time limit\n"
-            "of the test's own.\n\n")
+    text = ("## Results that differed in some runs only\n\n"
+            "Each of these tests had the same result in all bare runs. With forksight, in the mode of the table, it had that result\n"
+            "in some runs and another result in others. The cause is a race or a time limit in the test itself.\n\n")
     unstable = sum(len(suite.unstable) for suite in judged.values())
-    text += f"{unstable} other tests have more than one result bare. They are compared with each of these results.\n\n"
-    return text + (table(["suite", "unit", "test", "mode", "bare", "there, run by run"], rows) if rows else "None.\n")
+    text += f"{unstable} other tests have more than one result in bare runs. Their results with forksight are compared with each of these.\n\n"
+    return text + (table(["suite", "unit", "test", "mode", "bare", "in that mode, run by run"], rows) if rows else "None.\n")
 
 
 def findings(judged):
@@ -112,7 +114,7 @@ def findings(judged):
         shown = ", ".join(f"`{unit}`" for unit in units[:4]) + (f" and {len(units) - 4} more" if len(units) > 4 else "")
         rows.append([name, rule, f"{certainty}, {outcome}", shown, why or "**not explained**"])
     text = ("## Findings in these tests\n\n"
-            "This is what `run` and `run --cure=auto` report about these tests, and why it is true.\n\n")
+            "`forksight run`, with or without `--cure=auto`, reported these findings about the tests. The last column says why each is true.\n\n")
     return text + (table(["suite", "finding", "how", "units", "why it is true"], rows) if rows else "None.\n")
 
 

@@ -8,7 +8,7 @@ from . import marked
 ABOUT = "CPython's own tests"
 PACKAGES = ["python3", "libpython3.11-testsuite"]
 SOURCES = []
-LEFT_OUT = {"test_socket: VSOCK": "a virtual machine's socket has no other end here: the test waits for ever, bare, too",
+LEFT_OUT = {"test_socket: VSOCK": "a virtual machine's socket has no other end here, so the test waits for ever, without forksight, too",
             "tests of what regrtest calls resources": "they need the network, much memory or much time"}
 LONG_S = 400
 QUICK = """
