@@ -7,33 +7,35 @@
 import re
 import sys
 
-HEAD = """# Whose threads forksight knows
+HEAD = """# To which library a thread belongs
 
 `analyzer/model/pools_doc.py` makes this page from `analyzer/model/owners.def`, and a test compares the two. To add an
 owner, add a line to that file.
 
-A thread belongs to the library that has its start routine. These are general libraries:
-{general}.
-If the start routine is in one of them, the thread belongs to the innermost other library on the stack that made the
-thread. A library that is compiled into the program is known by its functions: on the stack that made the thread, or on the
-thread's own. The first line that matches counts. A thread that matches no line is `unknown`: it is the program's own.
+The table below lists libraries that make threads of their own. forksight uses it to name the owner of a thread pool.
+A thread belongs to the library that contains its start routine. Some libraries are general, so their start routines do
+not show the owner: {general}.
+If the start routine is in a general library, the thread belongs to the innermost other library on the stack of the
+`pthread_create` call. A library that is compiled into the program is recognised by its functions, on the stack of that
+call or on the thread's own stack. forksight takes the first line of the table that matches. If no line matches, the
+owner is `unknown`: the thread belongs to the program itself.
 
 In the JSON report, every fork (`forks[].thread_pools`) lists the pools that the process had. It gives their threads at
 two times: when `fork()` was entered, and when all prepare handlers had run. A pool has one of these states:
 
-| state | means |
+| state | meaning |
 |---|---|
-| `handled` | its library ended it before the fork, or nothing in the child needs it |
-| `rebuilds` | not in the child, and its library makes it anew there |
-| `lost` | not in the child, but the child's copy of the library's memory says that the pool is there |
+| `handled` | the library ended the pool before the fork, or nothing in the child needs the pool |
+| `rebuilds` | the pool is not in the child, and its library makes it anew there |
+| `lost` | the pool is not in the child, but the library's data in the child's memory says that it is |
 
-| owner | what it is | library | or start routine | or a function on its stack | what its library does about a fork | known from | what to do |
+| owner | what it is | recognised by library | or by start routine | or by a function on the stack | what the library does at a fork | tested with | what to do |
 |---|---|---|---|---|---|---|---|
 """
 
 FATES = {
-    "kLost": "nothing: lost",
-    "kHandles": "ends an idle pool, makes it anew on both sides",
+    "kLost": "nothing: the pool is lost",
+    "kHandles": "ends an idle pool before the fork, makes it anew in parent and child",
     "kRebuilds": "makes it anew in the child",
     "kUnneeded": "nothing in the child needs it",
 }
