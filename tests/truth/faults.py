@@ -47,28 +47,28 @@ def in_rule(rule, sound, faulty, what):
 
 
 FAULTS = (
-    in_rule("orphaned-mutex", "locks::find_orphan(evidence, touch)", "locks::find_own(evidence, touch)", "blames the lost threads for a lock that the child's own thread held"),
+    in_rule("orphaned-mutex", "locks::find_orphan(evidence, touch)", "locks::find_own(evidence, touch)", "blames a lost thread for a lock that the child's own thread held"),
     in_rule("orphaned-rwlock", "if (!by_reader && orphan->lock.kind != model::LockKind::kRwlockWrite) continue;", "",
-            "takes any lock for a rwlock"),
+            "accepts a lock of any kind as a rwlock"),
     in_rule("orphaned-semaphore", "finding.cause = evidence.find_cause(touch);", "finding.cause = Certainty::kProven;",
-            "takes for proven who took a semaphore"),
+            "calls the holder of a semaphore proven"),
     in_rule("lost-wakeup", "finding.cause = Certainty::kPossible;", "finding.cause = Certainty::kProven;",
-            "takes for proven that a lost thread was to wake the child"),
+            "calls it proven that a lost thread should have woken the child"),
     in_rule("self-held-lock", "locks::find_own(evidence, touch)", "locks::find_any_orphan(evidence, touch)",
-            "takes a lost thread's lock for the child's own"),
-    in_rule("self-deadlock", "cycle.size() != 1 || ", "", "does not look whether the owner is the thread that waits"),
-    in_rule("lock-cycle", "cycle.size() < 2 || ", "", "tells rings of one link"),
+            "treats a lock of a lost thread as a lock of the child's own thread"),
+    in_rule("self-deadlock", "cycle.size() != 1 || ", "", "does not check that the owner is the waiting thread"),
+    in_rule("lock-cycle", "cycle.size() < 2 || ", "", "reports a ring that has only one thread"),
     in_rule("rwlock-upgrade", "if (!process.is_lone) finding.cause = Certainty::kPossible;", "",
-            "takes for proven that the writer is the reader, though others may have been"),
-    in_rule("join-cycle", '    if (!has_child && !cycles::has_via(cycle, "join")) continue;\n', "", "tells rings without a join"),
-    in_rule("abandoned-shared-lock", " || !wait.owner_is_gone", "", "does not look whether the owner lives"),
+            "calls it proven that the waiting writer is the reader, although the reader may be another thread"),
+    in_rule("join-cycle", '    if (!has_child && !cycles::has_via(cycle, "join")) continue;\n', "", "reports rings without a join"),
+    in_rule("abandoned-shared-lock", " || !wait.owner_is_gone", "", "does not check whether the owner is alive"),
     in_rule("pipe-deadlock", '    if (std::ranges::none_of(std::array{"pipe", "socket", "eventfd"}, carries_bytes)) continue;\n', "",
-            "tells rings without a pipe"),
-    in_rule("pipe-held-open", "!cycles::is_held_open(cycle) || ", "", "tells rings in which nobody awaits the end of a pipe"),
+            "reports rings without a pipe"),
+    in_rule("pipe-held-open", "!cycles::is_held_open(cycle) || ", "", "reports rings in which no process waits for the end of a pipe"),
     Fault("flock-deadlock", "analyzer/diagnose/wait_cycles.cpp", "for a lock of {}, which {} holds{}.\", who, descriptor(wait), other, by);",
           "for a lock of {}, which {} holds{}.\", who, descriptor(wait), fmt::format(\"process {}\", evidence.process(link.process).pid), by);",
           "names another process as the holder of a file's lock"),
-    in_rule("deadlock", "set_may_be_meant(finding);", ";", "does not look for handlers that could end the wait"),
+    in_rule("deadlock", "set_may_be_meant(finding);", ";", "does not check for signal handlers that could end the wait"),
 )
 
 
@@ -176,14 +176,15 @@ class Search:
 
 
 def table(faults, found):
-    lines = ["| rule | the planted fault | scenarios |", "|---|---|---:|"]
+    lines = ["| rule | the planted fault | scenarios until it was seen |", "|---|---|---:|"]
     return lines + [f"| {fault.rule} | {fault.what} | {found[fault.rule][0] if fault.rule in found else 'not found'} |" for fault in faults]
 
 
 def part(faults, found):
     return ["## Planted faults", "",
-            "A fault is planted into a rule, and `why` is asked about seeds 1, 2, 3, ... until a claim is false that the sound `why`",
-            f"does not make. At most {MOST:,} scenarios are played. Written by", "",
+            "How many random scenarios reveal a faulty rule? A copy of forksight is built with one fault in one rule. Its `why` explains",
+            "the scenarios of the seeds 1, 2, 3, ..., until it makes a false claim that `why` without the fault does not make. At most",
+            f"{MOST:,} scenarios are played. This command wrote the table:", "",
             "    tests/truth/faults.py --build FOLDER --player BIN --page docs/truth.md", "", *table(faults, found)]
 
 

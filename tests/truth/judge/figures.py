@@ -81,11 +81,11 @@ class Figures:
 
     def part(self, command):
         disagreeing = sum(count for (mode, _, verdict), count in self.verdicts.items() if mode == "bare" and verdict == "disagrees")
-        return ["## Verdicts", "", "Written by", "", f"    {command}", "",
-                f"{self.scenarios:,} scenarios were played. Of these {disagreeing} were not judged, because the program did not do what the oracle says (a busy machine, mostly).", "",
+        return ["## Verdicts", "", "This command wrote the figures:", "", f"    {command}", "",
+                f"{self.scenarios:,} scenarios were played. Of these {disagreeing} were not judged, because the program did not do what the oracle says. The usual reason is a busy machine.", "",
                 *self.verdict_table(), "",
-                "### Claims", "", "Each finding claims that something hangs, and why. A `possible` claim is a candidate.", "", *self.claim_table(), "",
+                "### Claims", "", "Each finding makes two claims: that a process hangs, and why. A `possible` claim is only a candidate.", "", *self.claim_table(), "",
                 "### False claims by rule", "", *self.rule_table(), "",
                 "### Sentences", "", "A sentence of \"Why\" that names threads, locks or descriptors is compared with the oracle. A plain sentence",
                 "names none. A sentence is unknown if no form matches it.", "", *self.sentence_table(), "",
-                "The false ones:", "", *self.texts_table("false", 30), "", "The unknown ones:", "", *self.texts_table("unknown", 30)]
+                "False sentences:", "", *self.texts_table("false", 30), "", "The most frequent unknown sentences (numbers are replaced by N):", "", *self.texts_table("unknown", 30)]
