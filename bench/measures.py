@@ -33,13 +33,13 @@ _ORDER, _PREDICT = ("FORKSIGHT_LOCK_ORDER",), ("FORKSIGHT_PREDICT",)
 # Compared with the same measures without these options, in the same run: they must cost nothing
 # unless they are asked for.
 FORESIGHT = [
-    Measure("locks", "mutex/threads", "`pthread_mutex_t`, asked for nothing", 1.20),
+    Measure("locks", "mutex/threads", "`pthread_mutex_t`, with neither option", 1.20),
     Measure("locks", "mutex/threads", "`pthread_mutex_t`, with `--lock-order`", None, asks=_ORDER),
     Measure("locks", "mutex/threads", "`pthread_mutex_t`, with `--predict`", None, asks=_PREDICT),
-    Measure("locks", "nested_mutexes/threads", "a mutex under another one, asked for nothing", 1.20),
-    Measure("locks", "nested_mutexes/threads", "a mutex under another one, with `--lock-order`", None, asks=_ORDER),
-    Measure("locks", "nested_mutexes/threads", "a mutex under another one, with `--predict`", None, asks=_PREDICT),
-    Measure("locks", "nested_mutexes/threads", "a mutex under another one, with both", None, asks=_ORDER + _PREDICT),
+    Measure("locks", "nested_mutexes/threads", "a mutex while another one is held, with neither option", 1.20),
+    Measure("locks", "nested_mutexes/threads", "a mutex while another one is held, with `--lock-order`", None, asks=_ORDER),
+    Measure("locks", "nested_mutexes/threads", "a mutex while another one is held, with `--predict`", None, asks=_PREDICT),
+    Measure("locks", "nested_mutexes/threads", "a mutex while another one is held, with both options", None, asks=_ORDER + _PREDICT),
 ]
 THREADS = [
     Measure("threads", "mutex/contended", "`pthread_mutex_t`, contended by two threads", 1.05),
