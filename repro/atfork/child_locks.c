@@ -1,8 +1,8 @@
-// Mechanism: a library resets itself in a child handler, under its mutex, without having taken it in prepare. Another
-//            thread was inside at the fork: the handler waits for a thread that the child does not have.
-// To blame:  the library's handlers: what the child handler locks, prepare must have locked.
-// User sees: the child stops in fork(), 0 % CPU, before a line of its own has run.
-// Fix:       lock in prepare, or re-initialise in the child handler instead of locking.
+// Mechanism: a library's child handler locks the library's mutex. Its prepare handler did not lock it. Another thread
+//            held the mutex at the fork, and the child does not have that thread. So the child handler waits for ever.
+// To blame:  the library's handlers. What the child handler locks, the prepare handler must have locked before.
+// User sees: the child stops in fork(), at 0 % CPU, before any line of its own code has run.
+// Fix:       lock in the prepare handler, or re-initialise the mutex in the child handler before locking it.
 // Repaired:  the child handler re-initialises the mutex.
 //
 // EXPECT-BARE: hang

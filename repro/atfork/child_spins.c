@@ -1,9 +1,8 @@
-// Mechanism: a child handler waits, by looking again and again, for a thread to say that it has noticed the fork. That
-//            thread was not copied.
+// Mechanism: a child handler polls until another thread has noticed the fork. That thread was not copied.
 // To blame:  the library's child handler.
-// User sees: the child never comes out of fork(), at 100 % CPU.
-// Fix:       the handler must not wait for anybody: there is one thread in the child.
-// Repaired:  the child handler does what the thread would have done.
+// User sees: fork() never returns in the child, which uses 100 % CPU.
+// Fix:       the handler must not wait for another thread: the child has only one.
+// Repaired:  the child handler itself does what the other thread would have done.
 //
 // EXPECT-BARE: spin
 // EXPECT: atfork-child-stuck likely/proven hang culprit="child handler wait_for_worker (1st of 1)" library=child_spins victims=0

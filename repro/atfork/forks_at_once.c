@@ -1,10 +1,11 @@
-// Mechanism: a library ends its worker before a fork and starts another one after it, in handlers that are not made for
-//            two threads that fork at once. The first is about to join the worker when the second joins it, forks, and
-//            starts a new one: the first waits for the end of that.
-// To blame:  the library's handlers (OpenBLAS and numpy have had the like), and forks at the same time.
-// User sees: a server that forks from several threads stops now and then in fork(), 0 % CPU.
-// Fix:       a mutex that is held from the prepare handler to the parent handler; or one thread that forks for all.
-// Repaired:  that mutex.
+// Mechanism: a library's prepare handler ends its worker thread, and its parent handler starts another one. The
+//            handlers do not work if two threads fork at once. The first thread is about to join the worker. The second
+//            thread joins it first, forks, and starts a new worker. The first thread then joins the new worker, which
+//            does not end.
+// To blame:  the library's handlers, and two forks at the same time. OpenBLAS and numpy had similar faults.
+// User sees: a server that forks in several threads stops now and then in fork(), at 0 % CPU.
+// Fix:       hold a mutex from the prepare handler to the parent handler. Or let one thread do all forks.
+// Repaired:  the library holds such a mutex.
 //
 // EXPECT-BARE: hang
 // EXPECT: atfork-handler-stuck proven hang culprit="prepare handler end_worker (1st of 1)" holder=worker
@@ -41,11 +42,12 @@ static void start_worker(void) {
 #endif
 }
 
-// Until the second thread has forked, or sleeps on its way to the handler: somebody keeps it from running here, too.
+// Returns when the second thread has forked, or when a mutex keeps it from joining the worker: the library's own mutex
+// (REPAIRED), or that of --cure=serialise-forks.
 static void let_second_fork(void) {
   baton_pass(first_is_inside);
   while (!atomic_load(&second_has_forked)) {
-    // In this order: a thread that is inside sleeps in a futex, too.
+    // The system call is read before the flag: a thread that is inside the handler also sleeps in a futex.
     if (call_of(atomic_load(&second_tid)) == SYS_futex && !atomic_load(&second_is_inside)) return;
     sched_yield();
   }
@@ -80,7 +82,7 @@ static void* second_main(void* unused) {
   atomic_store(&second_tid, (int)syscall(SYS_gettid));
   baton_wait(first_is_inside);
   if (fork_once() != 0) abort();
-  while (atomic_load(&workers) < 2) sched_yield();  // until the new one runs, and has its name
+  while (atomic_load(&workers) < 2) sched_yield();  // until the new worker runs, and has its name
   atomic_store(&second_has_forked, 1);
   return unused;
 }

@@ -1,10 +1,10 @@
-// Mechanism: two libraries each guard their lock with a prepare handler. A worker takes the ledger's lock and then the
-//            journal's; fork() calls the handlers last registered first, and so takes the journal's and then the
-//            ledger's.
-// To blame:  the order in which the libraries were started: the handlers' order is the reverse of it.
-// User sees: now and then the parent stops in fork(), 0 % CPU; there is no child yet.
-// Fix:       register the handlers in the order in which the locks are taken last.
-// Repaired:  the journal is started first.
+// Mechanism: two libraries each guard their lock with a prepare handler. A worker locks the ledger's lock and then the
+//            journal's. fork() calls the handler that was registered last first. So it locks the journal's lock and
+//            then the ledger's.
+// To blame:  the order in which the libraries were started. The prepare handlers run in the reverse of that order.
+// User sees: now and then the parent stops in fork(), at 0 % CPU. There is no child yet.
+// Fix:       register the handlers so that the handler that is registered last belongs to the lock that is taken first.
+// Repaired:  the journal is started before the ledger.
 //
 // EXPECT-BARE: hang
 // EXPECT: atfork-order proven hang culprit="prepare handler ledger_prepare (3rd of 3)" library=libledger.so

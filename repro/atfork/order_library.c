@@ -1,4 +1,5 @@
-// A library with a lock and handlers that guard it, as POSIX advises. Built twice, by the names of NAME.
+// A library with a lock, and with handlers that guard the lock as POSIX advises. It is built twice: with NAME=ledger and
+// with NAME=journal.
 #include <pthread.h>
 
 #define PASTE_(one, other) one##other

@@ -1,7 +1,7 @@
-// Mechanism: a library ends its worker before a fork: its prepare handler asks it to stop and joins it. The worker is
-//            in the middle of a job that waits for the thread that forks.
-// To blame:  fork() while the library is at work for somebody: OpenBLAS's handler does the same.
-// User sees: the parent stops in fork(), 0 % CPU; there is no child yet.
+// Mechanism: a library's prepare handler joins the library's worker thread. The worker is in the middle of a job. That
+//            job waits for the thread that forks.
+// To blame:  fork() while the library works. OpenBLAS's handler joins its workers in the same way.
+// User sees: the parent stops in fork(), at 0 % CPU. There is no child yet.
 // Fix:       fork while the library is idle, or posix_spawn(), which calls no handlers.
 // Repaired:  the job is done before the fork.
 //

@@ -1,7 +1,8 @@
 // Mechanism: a library guards its mutex as POSIX advises: its prepare handler locks it. The program forks while it
-//            holds that mutex itself, in a callback of the library: the handler waits for the thread that it runs in.
+//            holds that mutex itself, as it would in a callback of the library. The handler waits for the thread in
+//            which it runs.
 // To blame:  fork() with the library's mutex held.
-// User sees: the parent stops in fork(), 0 % CPU; there is no child yet.
+// User sees: the parent stops in fork(), at 0 % CPU. There is no child yet.
 // Fix:       fork after the mutex is released, or posix_spawn(), which calls no handlers.
 // Repaired:  the mutex is released before the fork.
 //

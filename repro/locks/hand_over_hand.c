@@ -1,7 +1,9 @@
-// Mechanism: a thread walks a list hand over hand: each node's lock is taken before the one behind it is given back. It is
-//            at some node, after many, when main forks; the child walks the list, too.
-// To blame:  the fork, while a thread is on the list. That locks are not given back in the order of a stack is no fault.
-// User sees: the child stops at the node where the other thread was, 0 % CPU.
+// Mechanism: a thread walks a list hand over hand: it locks each node before it unlocks the node before that. After
+//            many walks the thread stops at a node, with the node's lock held, and main forks. The child walks the same
+//            list.
+// To blame:  the fork, while a thread is on the list. It is no fault that locks are released in another order than that
+//            of a stack.
+// User sees: the child stops at the node where the other thread was, at 0 % CPU.
 // Fix:       fork while nobody is on the list (a lock of the list, taken by an atfork handler), or exec in the child.
 // Repaired:  the thread has left the list before the fork.
 //
@@ -30,7 +32,7 @@ __attribute__((noinline)) static struct node* visit(struct node* from, struct no
   return to;
 }
 
-// Up to the last one, which it keeps.
+// Walks from the first node to `last`. The lock of `last` stays held.
 __attribute__((noinline)) static int walk(struct node* last, int stays) {
   struct node* at = NULL;
   for (struct node* next = nodes; at != last; ++next) at = visit(at, next);  // MARK: step

@@ -1,11 +1,14 @@
-// Mechanism: a thread ends with a mutex held. Nobody can ever unlock it: neither the child that main forks then, nor, in
-//            variant `parent`, main itself. How it ends is a variant, too: it returns, or it is cancelled in a condition
-//            wait, which locks the mutex again before it unwinds (`cancelled`), or it calls pthread_exit (`exits`). In
-//            variant `alone` nobody forks: main locks the mutex itself.
-// To blame:  the thread's way out. The fork is only where it comes to light.
+// Mechanism: a thread ends while it holds a mutex. No thread can unlock the mutex any more. The child that main forks
+//            then locks the mutex, and hangs.
+//            Without a variant the thread returns from its function.
+//            exits:     it calls pthread_exit().
+//            cancelled: it is cancelled in a condition wait, which locks the mutex again before the thread unwinds.
+//            parent:    main locks the mutex after the fork, not the child.
+//            alone:     main locks the mutex itself. There is no fork.
+// To blame:  the thread, which ends without unlocking. The fork only makes the fault visible.
 // User sees: a lock whose owner is not in the list of threads.
 // Fix:       unlock on every way out: pthread_cleanup_push, or a guard object.
-// Repaired:  so.
+// Repaired:  the thread unlocks the mutex in a cleanup handler.
 //
 // EXPECT-BARE: hang
 // EXPECT: orphaned-mutex proven hang lock=mutex holder=worker start=worker_main victims=1

@@ -1,8 +1,9 @@
-// Mechanism: a worker thread is in the middle of initialising a function's static variable while main forks. The guard
-//            variable says so in the child, too, where no thread is at it: whoever needs the static waits for ever.
-// To blame:  the fork, in a process with a thread that may use something for the first time.
-// User sees: the child stops in a function that only reads a table, 0 % CPU, "__cxa_guard_acquire" in its stack.
-// Fix:       use the static once before threads are started, or make it constinit, or exec in the child.
+// Mechanism: a worker thread initialises a function's static variable while main forks. The guard variable of the
+//            static says "under way" in the child, too, but no thread of the child does the initialisation. A thread of
+//            the child that needs the static waits for ever.
+// To blame:  the fork, in a process with another thread that may use something for the first time.
+// User sees: the child stops in a function that only reads a table, at 0 % CPU. Its stack has "__cxa_guard_acquire".
+// Fix:       use the static once before threads are started, or declare it constinit, or exec in the child.
 // Repaired:  the table has been used before the fork.
 //
 // EXPECT-BARE: hang

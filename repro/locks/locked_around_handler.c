@@ -1,10 +1,11 @@
-// Mechanism: a worker waits for list_mutex when a signal handler takes log_mutex and leaves it locked; then it gets
-//            list_mutex, too, and main forks. The child has both locked, but not the worker.
-// To blame:  the fork, in a process with a thread that holds locks (and the handler, which may not lock).
-// User sees: the child stops in its first line of log, at 0 % CPU; the parent waits for the child.
+// Mechanism: a worker waits for list_mutex. During that wait a signal handler locks log_mutex in the worker, and
+//            returns without unlocking it. Then the worker gets list_mutex, too, and main forks. In the child both
+//            mutexes are locked, and there is no worker.
+// To blame:  the fork, in a process with another thread that holds locks. Besides, a signal handler must not lock.
+// User sees: the child stops in its first line of log, at 0 % CPU. The parent waits for the child.
 // Fix:       fork before the worker starts, or exec in the child, or hold log_mutex across the fork (pthread_atfork).
-// Variant:   given-back: the handler leaves it unlocked, and the child uses the list.
-// Repaired:  the worker has given both back before the fork.
+// Variant:   given-back: the handler unlocks log_mutex. The child then hangs in list_mutex.
+// Repaired:  the worker has unlocked both mutexes before the fork.
 //
 // EXPECT-BARE: hang
 // EXPECT: orphaned-mutex proven hang lock=log_mutex holder=worker start=worker_main victims=1
@@ -40,7 +41,7 @@ static void on_signal(int number) {
 
 static void* worker_main(void* unused) {
   pthread_setname_np(pthread_self(), "worker");
-  // What the recorder keeps of earlier locks of this frame is one word off the truth below.
+  // These locks leave entries in the shim's list of held locks. They lie one word beside those of the locks below.
   pthread_mutex_t first = PTHREAD_MUTEX_INITIALIZER, second = PTHREAD_MUTEX_INITIALIZER;
   pthread_mutex_lock(&first);
   pthread_mutex_lock(&second);

@@ -1,11 +1,13 @@
-// Mechanism: a thread has arrived at a barrier for three. It waits for main and for a second thread, which is still busy
-//            when main forks. The child arrives as well, and nobody else ever does. Variant `destroy`: it destroys the
-//            barrier, which waits until the lost thread has left. Variant `passes`: the barrier is for two, so that the
-//            child passes with a thread that it does not have.
+// Mechanism: a thread has arrived at a barrier for three threads. It waits there for main and for a second thread,
+//            which is still busy when main forks. The child arrives at the barrier, too. No other thread of the child
+//            ever does.
+//            destroy: the child destroys the barrier. The call waits until the lost thread has left the barrier.
+//            passes:  the barrier is for two threads. The child passes it, because the lost thread counts as the other
+//              one.
 // To blame:  the fork, while a thread was at the barrier.
-// User sees: the child stops at a barrier that its parent passes; or it goes on too early.
-// Fix:       make the barrier anew in the child, for as many threads as it has.
-// Repaired:  so, for one.
+// User sees: the child stops at a barrier that its parent passes. Or the child goes on too early.
+// Fix:       initialise the barrier anew in the child, for as many threads as the child has.
+// Repaired:  the child initialises the barrier anew, for one thread.
 //
 // EXPECT-BARE: hang
 // EXPECT-BARE(passes): ok
@@ -42,7 +44,7 @@ static void* worker_main(void* unused) {
   return unused;
 }
 
-// It would arrive, too, once it has read.
+// This thread would arrive at the barrier after it has read a byte, but nobody writes one.
 static void* late_main(void* unused) {
   char byte;
   if (read(busy[0], &byte, 1) == 1) pthread_barrier_wait(&barrier);

@@ -1,10 +1,11 @@
-// Mechanism: a program becomes a daemon while it has one thread. Later its main thread holds a lock while a worker forks;
-//            the child waits for the lock. The daemon's main thread has another id than the one that began the program.
-// To blame:  the worker's fork, in a process with a thread that holds locks.
-// User sees: a daemon whose children stop at their first use of the queue; the same program hangs the same way in the
-//            foreground, where it is easier to see.
+// Mechanism: a program becomes a daemon while it has one thread. Later the daemon's main thread holds a lock while a
+//            worker thread forks. The child waits for that lock. The daemon's main thread has another id than the
+//            thread that began the program.
+// To blame:  the worker's fork, in a process with another thread that holds locks.
+// User sees: a daemon whose children stop at their first use of the queue. In the foreground the program hangs in the
+//            same way, and the hang is easier to see.
 // Fix:       hold the lock in the forking thread, by pthread_atfork(), or exec in the child.
-// Repaired:  the main thread gives the lock back before the worker forks.
+// Repaired:  the main thread unlocks the mutex before the worker forks.
 //
 // EXPECT-BARE: hang
 // EXPECT: orphaned-mutex proven hang lock=queue_mutex victims=2
@@ -57,7 +58,7 @@ int main(void) {
   pthread_mutex_lock(&queue_mutex);
   ++items;
   pthread_mutex_unlock(&queue_mutex);
-  // The daemon's end is waited for, as systemd would.
+  // The first process waits for the daemon's end, as systemd would.
   if (prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) return 1;
   const pid_t middle = fork();
   if (middle != 0) {

@@ -1,9 +1,10 @@
-// Mechanism: a pool's thread waits on a condition variable while main forks. In the child it is still counted as a
-//            waiter, and ~condition_variable waits until all waiters have left.
-// To blame:  the fork, after the pool was started; and that the child destroys what the parent made.
+// Mechanism: a pool's thread waits on a condition variable while main forks. In the child the condition variable still
+//            counts that thread as a waiter. ~condition_variable waits until all waiters have left.
+// To blame:  the fork, after the pool was started. Besides, the child destroys what the parent made.
 // User sees: the child stops in exit(), in a destructor, after its work is done.
-// Fix:       leave the child by _exit() or exec; or make the condition variable anew in a child handler.
-// Repaired:  a child handler makes it anew, in place and without destroying it first.
+// Fix:       leave the child by _exit() or exec. Or initialise the condition variable anew in a child handler.
+// Repaired:  a child handler constructs a new condition variable in the same memory, without destroying the old one
+//            first.
 //
 // EXPECT-BARE: hang
 // EXPECT: orphaned-condvar proven hang holder=pool start=pool_main victims=1
@@ -48,7 +49,7 @@ int main() {
   pthread_t thread;
   if (pthread_create(&thread, nullptr, pool_main, nullptr) != 0) return 1;
   baton_wait(pool_waits);
-  pool->mutex.lock();  // given back by the thread inside of its wait
+  pool->mutex.lock();  // the pool's thread releases it when it begins to wait
   pool->mutex.unlock();
   const pid_t child = fork();  // MARK: fork
   if (child == 0) {

@@ -1,9 +1,12 @@
-// Mechanism: a thread of a pool waits on a condition variable when main forks; in the child a new thread takes its place. The
-//            first broadcast wakes both, as the variable sees it. The next one waits until both have left: one is not there.
-// To blame:  the fork, after the pool was started; and that the child's handler starts a thread and makes nothing else anew.
-// User sees: the child does its first job and stops in the second, within pthread_cond_broadcast(), which never blocks.
-// Fix:       make the condition variable anew in the child handler, before the thread is started.
-// Repaired:  so.
+// Mechanism: a thread of a pool waits on a condition variable when main forks. In the child a new thread waits there,
+//            too. The condition variable counts two waiters. The first broadcast wakes both. The next broadcast waits
+//            until both have left, but the first waiter exists only in the parent.
+// To blame:  the fork, after the pool was started. Besides, the child handler starts a thread, but does not initialise
+//            the condition variable anew.
+// User sees: the child does its first job and stops in the second, inside pthread_cond_broadcast(), which seems unable
+//            to block.
+// Fix:       initialise the condition variable anew in the child handler, before that handler starts the thread.
+// Repaired:  the child handler does so.
 //
 // EXPECT-BARE: hang
 // EXPECT: orphaned-condvar proven hang lock=job_came holder=pool start=pool_main victims=1
@@ -43,7 +46,7 @@ static void start_thread(void) {
 
 __attribute__((noinline)) static void run_job(void) {
   baton_wait(waits);
-  pthread_mutex_lock(&mutex); /* given back inside of its wait */
+  pthread_mutex_lock(&mutex); /* the pool's thread releases it when it begins to wait */
   ++jobs;
   pthread_cond_broadcast(&job_came);  // MARK: broadcast
   pthread_mutex_unlock(&mutex);
@@ -56,7 +59,7 @@ int main(void) {
   pthread_atfork(NULL, NULL, start_thread);
   start_thread();
   baton_wait(waits);
-  wait_until_in(pool, SYS_futex); /* a waiter counts as one from here on */
+  wait_until_in(pool, SYS_futex); /* by then the condition variable counts the thread as a waiter */
   const pid_t child = fork();  // MARK: fork
   if (child == 0) {
     run_job();

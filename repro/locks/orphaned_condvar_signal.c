@@ -1,9 +1,11 @@
-// Mechanism: two threads of a pool wait on a condition variable, one of them twice: it has been woken once. In the child a
-//            new thread takes their place and waits; the first signal goes to one of those that were there before.
-// To blame:  the fork, after the pool was started; and that the child's handler starts threads and makes nothing else anew.
-// User sees: a wake-up that gets lost: the child has handed in its job, and its new thread sleeps on.
-// Fix:       make the condition variable anew in the child handler, before the threads are started.
-// Repaired:  so.
+// Mechanism: two threads of a pool wait on a condition variable. One of them has been woken once, and waits again. In
+//            the child a new thread waits there, too. The first signal in the child goes to one of the two waiters that
+//            exist only in the parent.
+// To blame:  the fork, after the pool was started. Besides, the child handler starts a thread, but does not initialise
+//            the condition variable anew.
+// User sees: a wake-up that is lost: the child has submitted its job, and its new thread goes on sleeping.
+// Fix:       initialise the condition variable anew in the child handler, before that handler starts the thread.
+// Repaired:  the child handler does so.
 //
 // EXPECT-BARE: hang
 // EXPECT: orphaned-condvar proven hang lock=job_came holder=pool start=pool_main victims=1
@@ -41,7 +43,7 @@ static void start_thread(void) {
   pthread_t thread;
   if (pthread_create(&thread, NULL, pool_main, NULL) != 0) abort();
   baton_wait(waits);
-  pthread_mutex_lock(&mutex); /* given back inside of its wait */
+  pthread_mutex_lock(&mutex); /* the new thread releases it when it begins to wait */
   pthread_mutex_unlock(&mutex);
 }
 
@@ -67,7 +69,7 @@ int main(void) {
   for (int i = 0; i < kThreads; ++i) start_thread();
   if (run_job() != 1) return 1;
   baton_wait(waits);
-  pthread_mutex_lock(&mutex); /* they give it back inside of their waits */
+  pthread_mutex_lock(&mutex); /* the threads release it when they begin to wait */
   pthread_mutex_unlock(&mutex);
   const pid_t child = fork();  // MARK: fork
   if (child == 0) {

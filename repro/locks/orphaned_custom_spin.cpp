@@ -1,6 +1,7 @@
-// Mechanism: a spin lock of one's own (a std::atomic_flag) is held by a worker thread while main forks; the child spins
-//            for it. It makes no call at all: nobody could see it but for its annotations.
-// To blame:  the fork, in a process with a thread that holds locks, of whatever make.
+// Mechanism: the program has a spin lock of its own (a std::atomic_flag). A worker thread holds it while main forks,
+//            and the child spins for it. The spinning child makes no call. Only the annotations of the lock make the
+//            wait visible.
+// To blame:  the fork, in a process with another thread that holds locks. It does not matter who implemented the lock.
 // User sees: the child takes 100 % CPU for ever.
 // Fix:       fork before the worker starts, or exec in the child, or clear the flag in a child handler.
 // Repaired:  the worker has released the lock before the fork.

@@ -1,13 +1,15 @@
-// Mechanism: a lock of one's own on a futex (Drepper's "mutex2") is held by a worker thread while main forks; the child
-//            waits for it. Only the lock's annotations tell that it is a lock, and who has it.
-// To blame:  the fork, in a process with a thread that holds locks, of whatever make.
-// User sees: the child stops in syscall(), 0 % CPU; nothing says what for.
+// Mechanism: the program has a lock of its own on a futex (Drepper's "mutex2"). A worker thread holds it while main
+//            forks, and the child waits for it. Only the annotations of the lock tell forksight that it is a lock, and
+//            which thread holds it.
+// To blame:  the fork, in a process with another thread that holds locks. It does not matter who implemented the lock.
+// User sees: the child stops in syscall(), at 0 % CPU. Nothing names the lock.
 // Fix:       fork before the worker starts, or exec in the child, or reset the lock in a child handler.
 // Repaired:  the worker has released the lock before the fork.
-// Variant plain: the same without annotations. That it hangs is proved as well, but not why.
-// Variant handler: a child handler resets the lock, and says so.
-// Variant around: the lock begins with a mutex, which is released inside of it: two locks with one address.
-// Variant timed: the child gives up after a moment, and says so.
+// Variant plain: the lock has no annotations. The hang is proved as well, but not its cause.
+// Variant handler: a child handler resets the lock, and annotates the reset.
+// Variant around: the struct of the lock begins with a mutex, which is released while the lock is held. So two locks
+//            have one address.
+// Variant timed: the child gives up after a millisecond, and annotates that.
 //
 // EXPECT-BARE: hang
 // EXPECT: orphaned-custom-lock proven hang culprit="cache_lock.state (futex lock)" start=worker_main victims=1

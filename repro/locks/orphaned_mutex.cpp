@@ -2,7 +2,7 @@
 // To blame:  the fork, in a process with a thread that holds locks. The line that hangs is innocent.
 // User sees: the child stops in its first use of the queue, at 0 % CPU; the parent waits for the child.
 // Fix:       fork before the worker starts, or exec in the child, or hold queue_mutex across the fork (pthread_atfork).
-// Repaired:  the worker has given the mutex back before the fork.
+// Repaired:  the worker has unlocked the mutex before the fork.
 //
 // EXPECT-BARE: hang
 // EXPECT: orphaned-mutex proven hang lock=queue_mutex holder=worker start=worker_main victims=1

@@ -1,10 +1,12 @@
-// Mechanism: another thread holds a mutex at the fork; the kind of mutex is a variant: error-checking, adaptive, robust
-//            (the child is not told EOWNERDEAD, for the owner lives on in the parent), and priority-inheriting, where
-//            the kernel does not know the owner in the child and libc aborts it. `c11` is an mtx_t.
+// Mechanism: another thread holds a mutex at the fork. Each variant has another kind of mutex.
+//            errorcheck, adaptive: the child hangs.
+//            robust: the child hangs without EOWNERDEAD, because the owner lives on in the parent.
+//            pi:     priority-inheriting. The kernel finds no owner in the child, and libc aborts the child.
+//            c11:    the mutex is an mtx_t.
 // To blame:  the fork, in a process with a thread that holds locks.
 // User sees: the child stops in a lock, or is aborted: "The futex facility returned an unexpected error code."
 // Fix:       exec in the child, fork before the thread starts, or re-initialise the mutex in a child handler.
-// Repaired:  the thread has left the mutex before the fork.
+// Repaired:  the thread has unlocked the mutex before the fork.
 //
 // EXPECT-BARE: hang
 // EXPECT-BARE(pi): error

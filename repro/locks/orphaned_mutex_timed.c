@@ -1,8 +1,9 @@
-// Mechanism: a worker thread holds table_mutex while main forks; the child asks for it with a deadline.
+// Mechanism: a worker thread holds table_mutex while main forks. The child locks it with a deadline.
 // To blame:  the fork, in a process with a thread that holds locks. The deadline only turns the hang into an error.
-// User sees: "the table is busy" from every child, for ever, although nobody works on the table.
+// User sees: every child says "the table is busy", although no thread works on the table.
 // Fix:       fork before the worker starts, or exec in the child, or hold table_mutex across the fork (pthread_atfork).
-// Repaired:  prepare takes the mutex from the worker, parent and child handlers give it back.
+// Repaired:  the prepare handler waits for the worker and locks the mutex. The parent handler and the child handler
+//            unlock it.
 //
 // EXPECT-BARE: error
 // EXPECT: orphaned-mutex proven error lock=table_mutex holder=writer start=writer_main victims=0

@@ -1,8 +1,8 @@
-// Mechanism: a worker thread is inside a std::recursive_mutex, twice, while main forks; the child cannot enter it.
+// Mechanism: a worker thread has locked a std::recursive_mutex twice while main forks. The child cannot lock it.
 // To blame:  the fork, in a process with a thread that holds locks. That the mutex is recursive does not help.
 // User sees: the child stops in log_line(), the function that every part of the program calls.
 // Fix:       fork before the worker starts, or exec in the child, or re-initialise the mutex in a child handler.
-// Repaired:  the worker has left the mutex before the fork.
+// Repaired:  the worker has unlocked the mutex before the fork.
 //
 // EXPECT-BARE: hang
 // EXPECT: orphaned-mutex proven hang lock=log_mutex holder=logger start=logger_main victims=1

@@ -1,8 +1,9 @@
-// Mechanism: a worker thread reads under config_lock while main forks; the child's writer waits for that reader.
-// To blame:  the fork, in a process with a thread that holds locks. glibc keeps no record of who reads.
-// User sees: children read the configuration well, and stop as soon as one wants to change it.
+// Mechanism: a worker thread holds config_lock for reading while main forks. The child locks it for writing, and waits
+//            for that reader.
+// To blame:  the fork, in a process with another thread that holds locks. glibc does not record which threads read.
+// User sees: children that read the configuration work. A child that wants to change it stops.
 // Fix:       fork before the worker starts, or exec in the child, or re-initialise the lock in a child handler.
-// Repaired:  the child only reads, which a lost reader does not keep out.
+// Repaired:  the child only reads. A lost reader does not block other readers.
 //
 // EXPECT-BARE: hang
 // EXPECT: orphaned-rwlock proven hang lock=config_lock holder=reader start=reader_main victims=1

@@ -1,8 +1,9 @@
-// Mechanism: a worker thread writes under config_lock while main forks; even readers of the child wait for it.
+// Mechanism: a worker thread holds config_lock for writing while main forks. In the child even readers wait for that
+//            writer.
 // To blame:  the fork, in a process with a thread that holds locks.
-// User sees: the child stops at its first look at the configuration.
+// User sees: the child stops where it first reads the configuration.
 // Fix:       fork before the worker starts, or exec in the child, or re-initialise the lock in a child handler.
-// Repaired:  a child handler re-initialises the lock, and what it guards.
+// Repaired:  a child handler re-initialises the lock and the data that the lock guards.
 //
 // EXPECT-BARE: hang
 // EXPECT: orphaned-rwlock proven hang lock=config_lock holder=writer start=writer_main victims=1

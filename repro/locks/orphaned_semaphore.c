@@ -1,6 +1,7 @@
-// Mechanism: a worker thread has taken a semaphore of one, used as a lock, while main forks: it stays at zero.
-// To blame:  the fork, in a process with a thread that holds locks. A semaphore has no owner that memory could show.
-// User sees: the child stops in sem_wait() with a count of 0; CPython's own locks look like this.
+// Mechanism: a semaphore with the initial value 1 is used as a lock. A worker thread has taken it while main forks. In
+//            the child its value stays 0.
+// To blame:  the fork, in a process with another thread that holds locks. The memory of a semaphore records no owner.
+// User sees: the child stops in sem_wait() with a count of 0. The locks of CPython up to 3.12 look the same.
 // Fix:       fork before the worker starts, or exec in the child, or re-initialise the semaphore in a child handler.
 // Repaired:  a child handler re-initialises the semaphore.
 //

@@ -1,10 +1,10 @@
-// Mechanism: a thread holds a plain mutex across its own fork; the child has the copy of the lock, does not unlock it, and
-//            locks it again. That a plain mutex may be unlocked in the child is of no use here. With -DHELPER the process
-//            has a second thread.
-// To blame:  the second lock, as without a fork.
-// User sees: the child stops in a lock that its own thread has.
-// Fix:       unlock in the child before it is locked again.
-// Repaired:  so.
+// Mechanism: a thread holds a normal mutex across its own fork. The child inherits the mutex in its locked state, does
+//            not unlock it, and locks it again. The child could unlock a normal mutex, but does not. With -DHELPER the
+//            process has a second thread.
+// To blame:  the second lock, as in a process that does not fork.
+// User sees: the child stops in a lock that its own thread holds.
+// Fix:       unlock the mutex in the child before locking it again.
+// Repaired:  the child unlocks it first.
 //
 // EXPECT-BARE: hang
 // EXPECT: self-deadlock proven hang lock=state_lock victims=1

@@ -1,10 +1,10 @@
-// Mechanism: the forking thread holds a lock that knows its owner by thread id, in each kind that there is, while
-//            another thread waits for it. The child's thread has another id: its unlock is refused (a rwlock is
-//            corrupted by it), and its next lock waits for itself.
+// Mechanism: the forking thread holds a lock that records its owner by thread id, while another thread waits for the
+//            lock. Each variant has another kind of lock. The child's thread has another id. So its unlock is refused
+//            (the unlock of a rwlock corrupts the rwlock), and its next lock waits for ever.
 // To blame:  a lock that checks its owner, held across a fork.
-// User sees: the child stops in a lock that it has given back, by all appearances.
-// Fix:       re-initialise the lock in the child, or a normal mutex.
-// Repaired:  the child makes the lock anew.
+// User sees: the child stops in a lock that it seems to have released.
+// Fix:       re-initialise the lock in the child, or use a normal mutex.
+// Repaired:  the child re-initialises the lock.
 //
 // EXPECT-BARE: hang
 // EXPECT: self-held-lock proven hang lock=state_lock victims=1
@@ -35,7 +35,7 @@ static void make(void) { pthread_rwlock_init(&state_lock, NULL); }
 #define take() pthread_rwlock_wrlock(&state_lock)
 #define attempt() pthread_rwlock_trywrlock(&state_lock)
 #define give() pthread_rwlock_unlock(&state_lock)
-// A reader that waits is counted.
+// The count of readers includes a reader that waits.
 static int is_awaited(void) { return __atomic_load_n(&state_lock.__data.__readers, __ATOMIC_SEQ_CST) >> 3 != 0; }
 #else
 static pthread_mutex_t state_lock;
@@ -43,7 +43,8 @@ static void make(void) { make_mutex_of_kind(&state_lock); }
 #define take() pthread_mutex_lock(&state_lock)
 #define attempt() pthread_mutex_trylock(&state_lock)
 #define give() pthread_mutex_unlock(&state_lock)
-// The word of those that keep the owner there has a bit for waiters, the others' is 2.
+// In a robust or priority-inheriting mutex the lock word holds the owner's id, and its highest bit means that a thread
+// waits. In other mutexes the value 2 means that.
 static int is_awaited(void) {
   const unsigned word = (unsigned)__atomic_load_n(&state_lock.__data.__lock, __ATOMIC_SEQ_CST);
   return word == 2 || (word & 0x80000000U) != 0;

@@ -1,9 +1,9 @@
-// Mechanism: the forking thread itself holds a recursive mutex. In the child it has another thread id, which the mutex
-//            does not take for its owner: the unlock is refused.
+// Mechanism: the forking thread itself holds a recursive mutex. In the child the thread has another id. The mutex
+//            records the id of the parent's thread, so the child's unlock is refused.
 // To blame:  a mutex that checks its owner, held across a fork.
 // User sees: an unlock that fails with EPERM in every child, and the mutex stays locked there.
-// Fix:       a normal mutex, or re-initialise the mutex in the child.
-// Repaired:  a normal mutex, which asks nobody.
+// Fix:       use a normal mutex, or re-initialise the mutex in the child.
+// Repaired:  the mutex is a normal one, whose unlock does not check the owner.
 //
 // EXPECT-BARE: error
 // EXPECT: self-held-lock proven error lock=state_mutex victims=0

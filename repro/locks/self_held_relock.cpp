@@ -1,9 +1,9 @@
-// Mechanism: atfork handlers hold a std::recursive_mutex across the fork. In the child the unlock is refused, which
-//            std::recursive_mutex hides; the next lock waits for an owner with the parent's thread id.
-// To blame:  handlers that unlock in the child a mutex that checks its owner.
-// User sees: the child hangs in a lock that its own handler has given back, by all appearances.
+// Mechanism: atfork handlers hold a std::recursive_mutex across the fork. In the child the unlock is refused, and
+//            std::recursive_mutex hides that error. The next lock waits for an owner that has the parent's thread id.
+// To blame:  a child handler that unlocks a mutex which checks its owner.
+// User sees: the child hangs in a lock that its own handler seems to have released.
 // Fix:       re-initialise the mutex in the child handler, or use a normal mutex.
-// Repaired:  the child handler makes the mutex anew.
+// Repaired:  the child handler re-initialises the mutex.
 //
 // EXPECT-BARE: hang
 // EXPECT: self-held-lock proven hang lock=cache_mutex victims=1

@@ -1,9 +1,10 @@
-// Mechanism: a supervisor forks a pool process, which forks a worker, which hangs on job_mutex: orphaned by a thread of
-//            the pool process. The pool process waits for the worker, the supervisor for the pool process.
-// To blame:  the fork in the pool process. Everybody above only waits.
-// User sees: a tree of three processes, all asleep; the supervisor, where one looks first, sits in waitpid().
-// Fix:       start the pool's threads after its workers are forked.
-// Repaired:  the pool's thread has given the mutex back before the fork.
+// Mechanism: a supervisor forks a pool process, which forks a worker. The worker hangs in job_mutex, which a thread of
+//            the pool process held at the fork. The pool process waits for the worker. The supervisor waits for the
+//            pool process.
+// To blame:  the fork in the pool process. The two other processes only wait.
+// User sees: a tree of three processes, all asleep. The supervisor, at which people look first, is in waitpid().
+// Fix:       start the pool's threads after the workers are forked.
+// Repaired:  the pool's thread has unlocked the mutex before the fork.
 //
 // EXPECT-BARE: hang
 // EXPECT: orphaned-mutex proven hang lock=job_mutex holder=feeder start=feeder_main victims=2
