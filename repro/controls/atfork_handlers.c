@@ -1,5 +1,5 @@
-// Mechanism: none. A worker is inside a normal mutex when main calls fork, and the library's handlers do what POSIX
-//            says: prepare waits for the mutex and takes it, parent and child give it back.
+// Mechanism: none. A worker holds a normal mutex when main calls fork(). The library's handlers do what POSIX advises:
+//            the prepare handler waits for the mutex and locks it, the parent handler and the child handler unlock it.
 // To blame:  nobody.
 // User sees: nothing, and must not see a warning.
 // Fix:       none needed.

@@ -1,6 +1,6 @@
-// Mechanism: none. Another thread holds a mutex, a rwlock, a semaphore and a spinlock while main forks, and the child
-//            execs: it takes none of them with it.
-// To blame:  nobody. This is what every shell-out of every threaded program looks like.
+// Mechanism: none. Another thread holds a mutex, a rwlock, a semaphore and a spinlock while main forks. The child
+//            execs: the new program has none of these locks.
+// To blame:  nobody. Every program with threads does the same when it starts a command.
 // User sees: nothing, and must not see a warning.
 // Fix:       none needed.
 //

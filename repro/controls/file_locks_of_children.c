@@ -1,6 +1,9 @@
-// Mechanism: none. Forks beside locks of files, all of them right, or without any harm: children that exec, close,
-//            release what nobody wrote under, work beside a parent that writes under its own lock, take over a lock
-//            whose parent has closed the file, take the lock themselves, and open the file anew.
+// Mechanism: none. Main forks while it holds a lock of a file. All of the children are correct, or do no harm:
+//            One execs, and one closes the file.
+//            One unlocks the file, but nobody wrote to it under the lock.
+//            One writes to another file, while its parent writes under its own lock.
+//            One takes over a lock whose file its parent has closed.
+//            One locks the file itself, and one opens the file anew.
 // To blame:  nobody.
 // User sees: nothing, and must not see a warning.
 // Fix:       none needed.

@@ -1,6 +1,7 @@
-// Mechanism: none. Workers that are forked by a server, which was itself forked before main had a second thread, while
-//            a thread of main holds a lock and another one waits for work: the server has neither. What main asks for
-//            goes through pipes. Beside that main starts programs by posix_spawn(), with all of its threads.
+// Mechanism: none. A server forks workers. The server itself was forked before main had a second thread. Later a thread
+//            of main holds a lock, and another one waits for work. The server has neither of these threads. Main sends
+//            its requests to the server by pipes. Besides, main starts programs by posix_spawn() while it has all of
+//            its threads.
 // To blame:  nobody.
 // User sees: nothing, and must not see a warning.
 // Fix:       none needed.
@@ -79,7 +80,7 @@ int main(void) {
   baton_wait(is_inside);
   if (pthread_create(&threads[1], NULL, wait_for_work, NULL) != 0) abort();
   baton_wait(is_inside);
-  // It waits once the lock is free.
+  // The second thread has begun to wait for work when this thread can lock the mutex.
   pthread_mutex_lock(&queue);
   pthread_mutex_unlock(&queue);
   int sum = 0;

@@ -1,6 +1,6 @@
-// Mechanism: none. Futex waits of a forked child that lost a thread, and that all come to an end: one has a deadline,
-//            one is on a word that it shares with its parent, one is ended by a thread of the child's own, one finds
-//            the value changed already.
+// Mechanism: none. A forked child lost a thread, and waits on futexes. All of these waits end: one has a deadline, one
+//            is on a word that the child shares with its parent, one is ended by a thread of the child, and one finds
+//            that the value has changed already.
 // To blame:  nobody.
 // User sees: nothing, and must not see a warning.
 // Fix:       none needed.

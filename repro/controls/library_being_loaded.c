@@ -1,8 +1,9 @@
-// Mechanism: a thread is inside of dlopen(): the library's constructor runs, under the loader's lock. The child loads a
-//            library itself, looks up a symbol and allocates. fork() resets that lock of the loader, and malloc's.
-// Right:     the child ends at once. The other lock of the loader, of dl_iterate_phdr(), is another matter
-//            (walk_of_objects).
-// Repaired:  the constructor is over before the fork.
+// Mechanism: none. A thread is inside of dlopen(): the library's constructor runs, under the loader's lock. The child
+//            loads a library itself, looks up a symbol and allocates memory. fork() resets that lock of the loader, and
+//            malloc's locks.
+// Right:     the child ends at once. The loader has another lock, that of dl_iterate_phdr(), which fork() does not
+//            reset: see walk_of_objects.
+// Repaired:  the constructor has returned before the fork.
 // To blame:  nobody.
 // User sees: nothing, and must not see a warning.
 // Fix:       none needed.
@@ -62,5 +63,5 @@ int main(int argc, char** argv) {
   const pid_t child = fork();
   if (child == 0) _exit(load_another());
   const int status = end_of(child);
-  _exit(status);  // exit() would wait for the constructor
+  _exit(status);  // exit() would wait until the constructor has returned
 }

@@ -1,5 +1,5 @@
-// Mechanism: none. The forking thread holds a normal mutex across the fork; parent and child each unlock their own
-//            copy, and lock it again. A normal mutex does not ask who unlocks it.
+// Mechanism: none. The forking thread holds a normal mutex across the fork. Parent and child each unlock their own
+//            copy, and lock it again. A normal mutex does not check which thread unlocks it.
 // To blame:  nobody.
 // User sees: nothing, and must not see a warning.
 // Fix:       none needed.

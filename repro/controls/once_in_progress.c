@@ -1,5 +1,5 @@
-// Mechanism: none. A thread is inside of pthread_once when main forks. libc keeps a generation of forks in the control
-//            word: the child finds that the initialisation it inherited was begun by a thread that it does not have,
+// Mechanism: none. A thread is inside of pthread_once() when main forks. libc stores a generation of forks in the
+//            control variable. From this number the child sees that a thread of its parent began the initialisation,
 //            and runs it again.
 // To blame:  nobody.
 // User sees: nothing, and must not see a warning.

@@ -1,7 +1,8 @@
-// Mechanism: none. A prefork server as it should be: workers share the listening socket, close the epoll instance of
-//            their parent, and make one of their own, which gets the same number; each takes its interests out again
-//            when it ends. main, with an event loop of its own, is the client too: it connects to the workers, and
-//            hands each connection on to a child that ends the session while main has closed its side.
+// Mechanism: none. A correct prefork server. The workers share the listening socket. Each worker closes the epoll
+//            instance of its parent, and makes one of its own, which gets the same number. When a worker ends, it
+//            removes its interests. Main has an event loop of its own, and is the client, too: it connects to the
+//            workers, and hands each connection on to a child. The child ends the session. Main closes its own
+//            descriptor of the connection.
 // To blame:  nobody.
 // User sees: nothing, and must not see a warning.
 // Fix:       none needed.
@@ -34,7 +35,7 @@ static void serve(int inherited, int listener) {
   if (epoll != inherited) abort();
   watch(epoll, listener);
   if (next_event(epoll) != listener) abort();
-  // Another worker may have been faster.
+  // If another worker has accepted the client first, this call waits for the next client.
   const int client = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
   if (client < 0) abort();
   watch(epoll, client);

@@ -1,8 +1,9 @@
-// Mechanism: none. A semaphore counts the items of a queue. The parent's consumer has taken all there were; the child
-//            starts a consumer of its own, and posts an item later. A thread that took the semaphore is lost, but it
-//            would never have posted it.
+// Mechanism: none. A semaphore counts the items of a queue. The parent's consumer has taken all of them. The child
+//            waits for an item, and another thread of the child posts one later. The consumer was lost at the fork, but
+//            it would never have posted the semaphore.
 // To blame:  nobody.
-// User sees: nothing, and must not see a warning; no cure may wake the consumer, or end the child, before the item comes.
+// User sees: nothing, and must not see a warning. No cure may wake the child's consumer, or end the child, before the
+//            item comes.
 // Fix:       none needed.
 //
 // EXPECT-BARE: ok
@@ -34,7 +35,7 @@ static void put_item(void) {
 
 static void* producer_of_child(void* consumer_comes) {
   baton_wait(*(struct baton*)consumer_comes);
-  while (items.__align == 0) sched_yield();  // glibc counts those who wait in the upper half
+  while (items.__align == 0) sched_yield();  // in the upper half glibc counts the threads that wait
   put_item();
   return NULL;
 }

@@ -1,5 +1,6 @@
-// Mechanism: none. Forks beside a thread that takes SIGTERM by sigwait(), all of them right: a child that unblocks the
-//            signal dies of it, one takes it later, one reads it from a signalfd, one execs, and one is never sent it.
+// Mechanism: none. Main forks while another thread takes SIGTERM by sigwait(). All of the children are correct: one
+//            unblocks the signal and dies of it, one takes it later, one reads it from a signalfd, one execs, and one
+//            gets no signal.
 // To blame:  nobody.
 // User sees: nothing, and must not see a warning.
 // Fix:       none needed.

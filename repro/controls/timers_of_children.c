@@ -1,6 +1,6 @@
-// Mechanism: none. Forks while a timer is armed, all of them right: a child that execs, ones that are sent the signal
-//            by their parent, wait with a deadline, wait for another signal as well, pause until they are ended, and
-//            one that has a timer of its own.
+// Mechanism: none. Main forks while a timer is armed. All of the children are correct: one execs, one gets the signal
+//            from its parent, one waits with a deadline, one waits for another signal as well, one pauses until it is
+//            killed, and one has a timer of its own.
 // To blame:  nobody.
 // User sees: nothing, and must not see a warning.
 // Fix:       none needed.

@@ -1,9 +1,9 @@
-// Mechanism: as cuda_by_symbol; the program opens the driver at run time and looks its functions up, as most do. The
-//            child starts from the beginning, with cuInit.
+// Mechanism: as in cuda_by_symbol, but the program opens the driver at run time and looks up its functions, as most
+//            programs do. The child begins with cuInit.
 // To blame:  cuInit before the fork.
-// User sees: error 3 from cuInit in a worker: "no CUDA here", on a machine that has it.
-// Fix:       first CUDA call in the children; or a child that execs (spawn, forkserver).
-// Repaired:  the parent forks first, the child initialises for itself.
+// User sees: cuInit returns error 3 in a worker ("not initialised"), although the machine has a GPU.
+// Fix:       make the first CUDA call in the children, or let the child exec (spawn, forkserver).
+// Repaired:  the parent forks first, and the child initialises CUDA itself.
 //
 // EXPECT-BARE: error
 // EXPECT: cuda-used-after-fork proven error library=libcuda.so.1

@@ -1,9 +1,9 @@
-// Mechanism: as cuda_by_symbol; all functions come out of the driver's own cuGetProcAddress, which is how the CUDA
-//            runtime (libcudart 11.3 and later) takes them.
+// Mechanism: as in cuda_by_symbol, but the program gets all functions from the driver's own cuGetProcAddress, as the
+//            CUDA runtime does (libcudart 11.3 and later).
 // To blame:  cuInit before the fork.
-// User sees: error 3 in a worker, from a library that was set up in the parent.
-// Fix:       first CUDA call in the children; or a child that execs (spawn, forkserver).
-// Repaired:  the parent forks first, the child initialises for itself.
+// User sees: error 3 in a worker, from a library that the parent has set up.
+// Fix:       make the first CUDA call in the children, or let the child exec (spawn, forkserver).
+// Repaired:  the parent forks first, and the child initialises CUDA itself.
 //
 // EXPECT-BARE: error
 // EXPECT: cuda-used-after-fork proven error library=libcuda.so.1

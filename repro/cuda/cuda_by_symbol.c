@@ -1,9 +1,9 @@
-// Mechanism: the parent initialises the CUDA driver, which it is linked with, and forks; in the child the driver
-//            refuses every call.
+// Mechanism: the program is linked with the CUDA driver. The parent initialises the driver and forks. In the child the
+//            driver refuses every call.
 // To blame:  cuInit before the fork.
-// User sees: CUDA_ERROR_NOT_INITIALIZED in a worker, although the parent just used the GPU.
-// Fix:       first CUDA call in the children; or a child that execs (spawn, forkserver).
-// Repaired:  the parent forks first, the child initialises for itself.
+// User sees: CUDA_ERROR_NOT_INITIALIZED in a worker, although the parent has just used the GPU.
+// Fix:       make the first CUDA call in the children, or let the child exec (spawn, forkserver).
+// Repaired:  the parent forks first, and the child initialises CUDA itself.
 //
 // EXPECT-BARE: error
 // EXPECT: cuda-used-after-fork proven error library=libcuda.so.1

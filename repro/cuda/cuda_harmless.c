@@ -1,8 +1,8 @@
-// Mechanism: none: what must stay silent around an initialised driver. By the argument that it was built with:
+// Mechanism: none. forksight must report nothing about these uses of the driver. The macro chooses one:
 //   UNUSED    the child does not use CUDA
 //   EXEC      the child execs a program that uses CUDA
-//   TEARDOWN  the child's exit handlers give contexts back: refused, and nobody minds
-//   LOADED    the parent has the driver loaded and asked for its version, but never initialised it; the child does
+//   TEARDOWN  the child's exit handler asks for the current context, to free memory: refused, without harm
+//   LOADED    the parent loads the driver and asks for its version, and only the child initialises it
 //   THREADS   as UNUSED, in a process with a second thread
 // To blame:  nobody.
 // User sees: nothing, and must not see a warning.

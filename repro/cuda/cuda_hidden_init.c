@@ -1,9 +1,9 @@
-// Mechanism: a library that the program uses for something else initialises the CUDA driver; the program forks, and its
-//            child is the first that wants to use the GPU.
-// To blame:  the library's cuInit. Nothing in the program's own source says CUDA before the fork.
-// User sees: "CUDA is not initialised" in a program that initialises it, in the right place.
-// Fix:       call the library in the children only; or a child that execs.
-// Repaired:  a version of the library that does not look for GPUs.
+// Mechanism: the program uses a library for another purpose, and the library initialises the CUDA driver. The program
+//            forks. Its child is the first process that wants to use the GPU.
+// To blame:  the library's cuInit. The program's own source does not use CUDA before the fork.
+// User sees: "CUDA is not initialised" in a program that initialises CUDA in the right place.
+// Fix:       call the library in the children only, or let the child exec.
+// Repaired:  the library is a version that does not look for GPUs.
 //
 // EXPECT-BARE: error
 // EXPECT: cuda-used-after-fork proven error library=libcuda.so.1

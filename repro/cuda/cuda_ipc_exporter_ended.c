@@ -1,8 +1,10 @@
-// Mechanism: a program opens device memory of another one, which ends; it goes on and uses the memory.
-// To blame:  an exporter that ends before its importers have closed what they have open: the memory is gone with it.
+// Mechanism: a program opens device memory of another program, the exporter. The exporter ends. The first program goes
+//            on, and uses the memory.
+// To blame:  an exporter that ends before its importers have closed the memory. The memory is freed when the exporter
+//            ends.
 // User sees: an illegal address, or wrong data, in the importer. The test driver ends the program.
 // Fix:       the exporter waits for its importers, or shares memory that the driver counts (cuMemCreate).
-// Repaired:  the exporter waits until the importer has closed.
+// Repaired:  the exporter waits until the importer has closed the memory.
 //
 // EXPECT-BARE: error
 // EXPECT: cuda-ipc-exporter-gone proven corruption culprit="device memory of another process"

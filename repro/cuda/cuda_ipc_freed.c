@@ -1,9 +1,10 @@
-// Mechanism: a program exports device memory, another one opens the handle; the first frees the memory while the other
-//            has it open.
-// To blame:  cuMemFree before every importer has called cuIpcCloseMemHandle: CUDA leaves undefined what comes of it.
-// User sees: wrong data, an illegal address in the importer, or nothing for long. The test driver ends the program.
-// Fix:       importers say when they have closed; the exporter frees then.
-// Repaired:  the exporter asks for it, and frees after the answer.
+// Mechanism: a program exports device memory, and another program opens the handle. The first program frees the memory
+//            while the other one has it open.
+// To blame:  cuMemFree before every importer has called cuIpcCloseMemHandle. CUDA does not define what happens then.
+// User sees: wrong data, an illegal address in the importer, or no effect for a long time. The test driver ends the
+//            program.
+// Fix:       importers report that they have closed the memory, and the exporter frees it after that.
+// Repaired:  the exporter asks the importer to close the memory, and frees it after the answer.
 //
 // EXPECT-BARE: error
 // EXPECT: cuda-ipc-exporter-gone proven corruption culprit="device memory of another process"

@@ -1,9 +1,9 @@
-// Mechanism: a program frees device memory when an importer says that it has closed it. One importer says so, one is
-//            killed with the memory open: it says nothing.
-// To blame:  an exporter that takes a message for the end of an import, and does not see the end of the importer.
-// User sees: the exporter's device memory fills up, a piece with each worker that dies. PyTorch calls it limbo.
-// Fix:       watch the importers too: the end of a socket, or a pidfd.
-// Repaired:  the end of the socket counts as a close.
+// Mechanism: a program frees device memory when the importer reports that it has closed the memory. One importer
+//            reports that. Another importer is killed while it has memory open, and reports nothing.
+// To blame:  an exporter that waits for a message of the importer, and does not notice that the importer has ended.
+// User sees: each worker that dies leaves device memory of the exporter allocated. PyTorch calls such memory limbo.
+// Fix:       watch the importers, too, by the end of a socket or by a pidfd.
+// Repaired:  the exporter treats the end of the socket like a report.
 //
 // EXPECT-BARE: error
 // EXPECT: cuda-ipc-limbo likely error culprit="device memory that a dead process had open"

@@ -1,9 +1,10 @@
-// Mechanism: a program opens a handle for each message that comes with it, though it has that memory open: from another
-//            context, which no driver allows, or from the same one, which drivers before CUDA 11 do not count.
-// To blame:  an importer that keeps no table of what it has open.
-// User sees: the second open answers 208 (already mapped) or 201 (invalid context).
-// Fix:       open once, count, close with the last user.
-// Repaired:  the first pointer is used again.
+// Mechanism: a program opens the handle that comes with each message, although it has that memory open already. In
+//            another context of the process every driver refuses that. In the same context drivers before CUDA 11
+//            refuse it, because they do not count. The test driver refuses both. This case stays in the same context.
+// To blame:  an importer that keeps no table of the memory that it has open.
+// User sees: the second open returns 208 (already mapped) or 201 (invalid context).
+// Fix:       open the handle once, count its users, and close it with the last one.
+// Repaired:  the program uses the first pointer again.
 //
 // EXPECT-BARE: error
 // EXPECT: cuda-ipc-opened-twice proven error culprit="device memory of another process"

@@ -1,8 +1,9 @@
-// Mechanism: a program opens a handle that it has made itself: an item of a queue that comes back to who sent it.
-// To blame:  the open. A handle is for other processes; this one has the pointer.
-// User sees: cuIpcOpenMemHandle answers 201 (invalid context), of which nothing in the program is wrong.
-// Fix:       compare the sender's pid with one's own, and use the pointer.
-// Repaired:  the pointer is used.
+// Mechanism: a program opens a handle that it has made itself. That happens if an item of a queue comes back to the
+//            process that sent it.
+// To blame:  the open. A handle is for other processes. This process has the pointer.
+// User sees: cuIpcOpenMemHandle returns 201 (invalid context), although the contexts of the program are valid.
+// Fix:       compare the sender's pid with the own pid. If they are equal, use the pointer.
+// Repaired:  the program uses the pointer.
 //
 // EXPECT-BARE: error
 // EXPECT: cuda-ipc-same-process proven error culprit="device memory of its own"

@@ -1,5 +1,5 @@
-// Two programs that share device memory: the case starts itself again, as an importer, before it initialises CUDA. They
-// talk over a socket, which each side has one end of; so either sees the end of the other.
+// Two programs that share device memory: the case starts itself again, as an importer, before it initialises CUDA. The
+// two talk over a pair of sockets. Each side has one end only, so each side notices when the other one ends.
 #pragma once
 
 #include <stdio.h>
@@ -12,7 +12,7 @@
 
 #include "driver.h"
 
-// As driver.h.
+// From the same source as driver.h.
 typedef struct {
   char reserved[64];
 } CUipcMemHandle;
@@ -28,7 +28,7 @@ struct peer {
   int socket;
 };
 
-// A driver that finds itself misused ends the process.
+// The test driver aborts a process that misuses it. That must leave no core file.
 static inline void no_core(void) {
   const struct rlimit none = {0, 0};
   setrlimit(RLIMIT_CORE, &none);
@@ -43,7 +43,7 @@ static inline void initialise(void) {
   }
 }
 
-// PROGRAM ROLE FD.
+// Starts this program again, with the arguments ROLE and FD (the end of the socket).
 static inline struct peer start(const char* role) {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) abort();
@@ -62,7 +62,7 @@ static inline struct peer start(const char* role) {
 static inline int say(int socket, const void* data, size_t bytes) {
   return send(socket, data, bytes, MSG_NOSIGNAL) == (ssize_t)bytes;
 }
-// 0: the other has gone.
+// Returns 0 if the other side has ended.
 static inline int hear(int socket, void* data, size_t bytes) {
   return recv(socket, data, bytes, MSG_WAITALL) == (ssize_t)bytes;
 }

@@ -1,4 +1,5 @@
-// A library that looks for GPUs behind its user's back, as many do when they are loaded. Part of cuda_hidden_init.
+// A library that looks for GPUs without being asked, as many libraries do when they are loaded. Part of
+// cuda_hidden_init.
 #include <dlfcn.h>
 
 #include "driver.h"

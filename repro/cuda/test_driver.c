@@ -1,6 +1,7 @@
-// A test driver: a libcuda.so.1 without a device. It has the entry points that the cases use, counts contexts and
-// memory, and refuses every call in a forked child of a process that had initialised it, with
-// CUDA_ERROR_NOT_INITIALIZED, as the real driver does. It computes nothing. cuDeviceGetName says what it is.
+// A test driver: a libcuda.so.1 without a device. It has the entry points that the cases use, and counts contexts and
+// memory. If a process has initialised it, forked children of that process get CUDA_ERROR_NOT_INITIALIZED, as from the
+// real driver. The only exceptions are calls that need no initialised driver, as cuDriverGetVersion. Its only kernel
+// adds numbers. cuDeviceGetName returns a name that says that this is the test driver.
 #include "driver.h"
 
 #include <pthread.h>
@@ -11,11 +12,11 @@
 enum { kVersion = 12020, kDevices = 2 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pid_t initialised_in;  // 0: nowhere
+static pid_t initialised_in;  // the process that called cuInit; 0: none
 static int retained[kDevices];
 static __thread CUcontext current;
 
-// What a context or an allocation points to.
+// A handle of a context or of an allocation points to this.
 struct CUctx_st {
   CUdevice device;
 };
@@ -169,8 +170,8 @@ CUresult cuMemcpyDtoH_v2(void* to, CUdeviceptr from, size_t bytes) {
   return CUDA_SUCCESS;
 }
 
-// The kernel of this driver: adds up the ten numbers that it was launched with, into parameters[0]. So a caller sees
-// that each of them arrived.
+// The only kernel of this driver: it adds up the ten numbers of its launch, and stores the sum in parameters[0]. So a
+// test sees that each number arrived.
 CUresult cuLaunchKernel(void* function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
                         unsigned block_y, unsigned block_z, unsigned shared_bytes, void* stream, void** parameters,
                         void** extra) {
@@ -195,7 +196,7 @@ CUresult cuGetErrorString(CUresult error, const char** text) {
   return *text != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-// By the name without its version, as the real one takes it.
+// Takes the name of a function without its version, as the real cuGetProcAddress does.
 static void* find_function(const char* symbol) {
   static const struct {
     const char* name;

@@ -1,5 +1,6 @@
-// The test driver's other entry points: all that the shim watches and test_driver.c does not have. They do nothing but
-// remember the words that they were called with, so that a test sees that each of them arrived.
+// The test driver's other entry points: those that the shim watches and that test_driver.c does not define. They only
+// store the words of their arguments, so that a test sees that each argument arrived, and return 0, or 3 (not
+// initialised).
 #include <stdint.h>
 
 typedef uint64_t Word;
@@ -17,7 +18,7 @@ Word test_driver_words[14];
 #define LIST_11 LIST_10, k
 #define LIST_14 LIST_11, l, m, n
 
-// Weak: those of test_driver.c are the ones.
+// Weak, so that the definitions in test_driver.c take precedence.
 #define FORKSIGHT_CUDA_HOOK(name, words)                                       \
   int name(WORDS_##words);                                                     \
   __attribute__((weak)) int name(WORDS_##words) {                              \

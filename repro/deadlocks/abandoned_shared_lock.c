@@ -1,8 +1,8 @@
-// Mechanism: a child takes a mutex in shared memory and ends with it held.
-// To blame:  the child's end between lock and unlock: a crash, a kill, an exit on an error path.
-// User sees: all others stop at that lock.
-// Fix:       a robust mutex, which tells the next one.
-// Repaired:  the mutex is robust; the parent gets EOWNERDEAD and goes on.
+// Mechanism: a child locks a mutex in shared memory and ends while it holds the mutex.
+// To blame:  the end of the child between lock and unlock. It may be a crash, a kill, or an exit on an error path.
+// User sees: all other processes stop in that lock.
+// Fix:       use a robust mutex: the next process that locks it is informed.
+// Repaired:  the mutex is robust. The parent gets EOWNERDEAD and goes on.
 //
 // EXPECT-BARE: hang
 // EXPECT: abandoned-shared-lock proven hang victims=0

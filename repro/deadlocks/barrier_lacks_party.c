@@ -1,8 +1,8 @@
-// Mechanism: a barrier is made for three threads; one of them finds nothing to do and ends without arriving.
-// To blame:  the count of the barrier, or the thread that leaves it out.
-// User sees: all threads that are left stop in pthread_barrier_wait().
-// Fix:       a barrier for as many as come to it; who gives up arrives all the same.
-// Repaired:  it arrives.
+// Mechanism: a barrier is made for three threads. One of them has no work, and ends without arriving at the barrier.
+// To blame:  the count of the barrier, or the thread that does not arrive.
+// User sees: all remaining threads stop in pthread_barrier_wait().
+// Fix:       make the barrier for as many threads as arrive at it. A thread that gives up must arrive all the same.
+// Repaired:  the thread without work arrives.
 //
 // EXPECT-BARE: hang
 // EXPECT: deadlock proven/unknown hang culprit="2 threads" victims=0

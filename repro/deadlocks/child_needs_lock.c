@@ -1,10 +1,11 @@
-// Mechanism: a process holds a mutex in shared memory while it waits for the end of its child, which needs that mutex.
-//            With -DPIPE a thread has a mutex of its own process while it waits for a child, and main needs that mutex
-//            before it writes what the child reads.
-// To blame:  the wait with the lock held.
-// User sees: parent and child stand still, the one in waitpid(), the other in a lock or in read().
-// Fix:       give the lock back before waiting.
-// Repaired:  it is given back.
+// Mechanism: a process holds a mutex in shared memory while it waits for the end of its child. The child needs that
+//            mutex.
+//            -DPIPE:    a thread holds a mutex of its own process while it waits for the end of a child. Main needs
+//                       that mutex before it writes what the child reads.
+// To blame:  the process that waits for its child while it holds the lock.
+// User sees: parent and child stop, the parent in waitpid(), the child in a lock or in read().
+// Fix:       release the lock before waiting for the child.
+// Repaired:  the lock is released first.
 //
 // EXPECT-BARE: hang
 // EXPECT: join-cycle proven hang victims=0

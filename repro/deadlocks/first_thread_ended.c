@@ -1,9 +1,9 @@
-// Mechanism: the first thread ends by pthread_exit() with a lock held. The kernel lists it until the process ends, so its
-//            number still exists. With -DRWLOCK it has a rwlock for writing.
-// To blame:  pthread_exit() with the lock held.
-// User sees: a thread waits for a lock whose owner is in the list of threads, as a zombie.
-// Fix:       unlock on every way out.
-// Repaired:  it is unlocked.
+// Mechanism: the first thread ends by pthread_exit() while it holds a lock. The kernel lists this thread until the
+//            process ends, so its thread id still exists. With -DRWLOCK the lock is a rwlock, held for writing.
+// To blame:  pthread_exit() while the lock is held.
+// User sees: a thread waits for a lock. The owner of the lock is in the list of threads, as a zombie.
+// Fix:       unlock the lock on every way out of a thread.
+// Repaired:  the lock is unlocked first.
 //
 // EXPECT-BARE: hang
 // EXPECT: orphaned-mutex proven hang lock=state_lock

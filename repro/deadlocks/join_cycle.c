@@ -1,9 +1,9 @@
-// Mechanism: main holds a lock while it joins a worker; the worker's last act is to take that lock. With -DRING three
-//            threads join each other, without a lock.
-// To blame:  the join with the lock held; the ring of joins.
+// Mechanism: main holds a lock while it joins a worker. Just before its end the worker takes that lock. With -DRING
+//            three threads join each other, without a lock.
+// To blame:  the join while the lock is held, or the ring of joins.
 // User sees: the program does its work and does not end.
-// Fix:       give the lock back before joining; join from one place.
-// Repaired:  it is given back.
+// Fix:       release the lock before joining. Do all joins in one thread.
+// Repaired:  main releases the lock first.
 //
 // EXPECT-BARE: hang
 // EXPECT: join-cycle proven hang lock=state_lock holder=join_cycle victims=0

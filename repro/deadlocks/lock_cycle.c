@@ -1,10 +1,10 @@
-// Mechanism: each of several threads holds one lock and waits for the next one's: a ring. With -DSHARED each is a
-//            process of its own, and the locks lie in memory that they share. With -DBESIDE the first thread goes on:
-//            it waits for signals.
-// To blame:  the orders in which the locks are taken: there is none that all of them keep.
-// User sees: a program that stops now and then, under load, with no CPU time used.
-// Fix:       one order for all locks.
-// Repaired:  the lock with the lower number first.
+// Mechanism: each of several threads holds one lock and waits for the lock of the next thread. They form a ring.
+//            -DSHARED:  the threads are processes, and the locks lie in memory that they share.
+//            -DBESIDE:  main is not in the ring. It goes on, and waits for signals.
+// To blame:  the orders in which the threads take the locks. There is no order that all threads keep.
+// User sees: a program that stops now and then, under load, and uses no CPU time.
+// Fix:       take the locks in one order everywhere.
+// Repaired:  each thread takes the lock with the lower number first.
 //
 // EXPECT-BARE: hang
 // EXPECT: lock-cycle proven hang lock=locks[1] holder=worker-1 victims=0
@@ -39,7 +39,7 @@ static void work(int own) {
   pthread_mutex_unlock(&lock_at[first]);
 }
 
-// All have their first lock before any asks for its second.
+// Lets the threads take their second lock after all of them have taken their first.
 static void let_go(void) {
 #ifndef REPAIRED
   for (int i = 0; i < COUNT; ++i) baton_wait(has_first);

@@ -1,9 +1,9 @@
-// Mechanism: a thread signals a condition variable before anybody waits for it: condition variables keep nothing. Main
-//            then waits without looking whether what it waits for has come already.
-// To blame:  the wait without a predicate.
-// User sees: now and then the program stops in pthread_cond_wait(); the thread that was to signal has ended.
-// Fix:       wait in a loop that asks for the state itself, which is set under the same mutex.
-// Repaired:  the wait asks first.
+// Mechanism: a thread signals a condition variable before any thread waits for it. A condition variable does not store
+//            signals. Then main waits, without checking whether the result is there already.
+// To blame:  the wait without a check of the state.
+// User sees: now and then the program stops in pthread_cond_wait(). The thread that should have signalled has ended.
+// Fix:       wait in a loop that checks the state, which is set under the same mutex.
+// Repaired:  main checks the state before it waits.
 //
 // EXPECT-BARE: hang
 // EXPECT: deadlock proven/unknown hang culprit="its only thread" victims=0

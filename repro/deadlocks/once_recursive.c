@@ -1,9 +1,10 @@
-// Mechanism: the routine of pthread_once() calls a function that calls pthread_once() with the same control. With
-//            -DOTHER another thread runs the routine, and waits for the mutex of the one that waits for the routine.
-// To blame:  the inner call: it waits for the end of the routine that it is part of.
+// Mechanism: the routine of pthread_once() calls a function that calls pthread_once() with the same control variable.
+//            -DOTHER:   another thread runs the routine, which waits for a mutex. Main holds that mutex and waits for
+//                       the routine.
+// To blame:  the inner call. It waits for the end of the routine that makes the call.
 // User sees: the first use of a library never returns.
-// Fix:       a function for the routine's own use, without pthread_once().
-// Repaired:  that.
+// Fix:       in the routine, call a function that does not call pthread_once().
+// Repaired:  the routine does so.
 //
 // EXPECT-BARE: hang
 // EXPECT: self-deadlock proven/likely hang victims=0

@@ -1,9 +1,9 @@
-// Mechanism: a worker is to set a promise, throws before it does, and catches what it threw. The promise lives on, unset,
-//            and main waits for its future.
-// To blame:  the worker's way out.
-// User sees: main stops in std::future::get(); the worker has ended long ago.
-// Fix:       set_exception() in the catch, or a std::packaged_task.
-// Repaired:  the exception is given to the promise.
+// Mechanism: a worker should set a promise. It throws before that, and catches the exception itself. The promise exists
+//            on, but is not set. Main waits for its future.
+// To blame:  the worker, which catches the exception and ends without setting the promise.
+// User sees: main stops in std::future::get(). The worker has ended long before.
+// Fix:       call set_exception() in the catch block, or use a std::packaged_task.
+// Repaired:  the worker gives the exception to the promise.
 //
 // EXPECT-BARE: hang
 // EXPECT: deadlock proven/unknown hang culprit="its only thread" victims=0

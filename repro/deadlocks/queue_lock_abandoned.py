@@ -1,9 +1,9 @@
-# Mechanism: a process takes a semaphore of multiprocessing and ends without posting it, as a worker does that is killed
-#            while it has a queue's lock.
-# To blame:  the end of that process. A semaphore does not know who took it.
-# User sees: everybody else waits for the queue, for ever.
-# Fix:       let workers end by themselves; ProcessPoolExecutor notices those that do not.
-# Repaired:  the lock is given back.
+# Mechanism: a process takes a semaphore of multiprocessing and ends without posting it. A worker does the same if it is
+#            killed while it holds the lock of a queue.
+# To blame:  the end of that process. A semaphore does not record which process took it.
+# User sees: all other processes wait for the queue for ever.
+# Fix:       let workers end by themselves. ProcessPoolExecutor notices a worker that ends otherwise.
+# Repaired:  the process releases the lock before it ends.
 #
 # EXPECT-BARE: hang
 # EXPECT: queue-lock-abandoned likely hang victims=0

@@ -1,8 +1,9 @@
-// Mechanism: a thread locks a rwlock for reading and ends without unlocking it. Readers have no name in a rwlock.
-// To blame:  the thread's way out.
-// User sees: whoever wants to write waits for ever; no thread that reads is there.
+// Mechanism: a thread locks a rwlock for reading and ends without unlocking it. A rwlock does not record which threads
+//            read.
+// To blame:  the thread, which ends without unlocking.
+// User sees: a thread that wants to write waits for ever. No thread that reads exists.
 // Fix:       unlock on every way out of a thread.
-// Repaired:  so.
+// Repaired:  the thread unlocks it.
 //
 // EXPECT-BARE: hang
 // EXPECT: rwlock-upgrade proven/possible hang lock=table_lock victims=0

@@ -1,8 +1,9 @@
-// Mechanism: a rwlock that prefers writers; a thread reads, a writer waits, and the thread locks for reading once more.
-// To blame:  the second lock for reading: it waits behind the writer, who waits for the first.
-// User sees: readers stop as soon as somebody wants to write.
+// Mechanism: a rwlock prefers writers. A thread holds it for reading, and a writer waits. The thread locks it for
+//            reading once more.
+// To blame:  the second lock for reading. It waits for the writer, and the writer waits for the first lock.
+// User sees: readers stop as soon as a thread wants to write.
 // Fix:       lock for reading once.
-// Repaired:  the lock prefers readers, which lets them read again.
+// Repaired:  the lock prefers readers, so the thread may lock it for reading again.
 //
 // EXPECT-BARE: hang
 // EXPECT: rwlock-recursive-read proven/possible hang lock=table_lock victims=0
@@ -26,7 +27,7 @@ static void* write_entry(void* unused) {
   return unused;
 }
 
-// As soon as a writer waits no reader gets in.
+// Returns when the writer waits: from then on the lock admits no reader.
 static void await_writer(void) {
 #ifndef REPAIRED
   while (pthread_rwlock_tryrdlock(&table_lock) == 0) {

@@ -1,8 +1,8 @@
-// Mechanism: a reader finds that it must write, and locks for writing what it holds for reading.
-// To blame:  the second lock: a writer waits until all readers have left, itself included.
+// Mechanism: a reader finds that it must write. It locks the rwlock for writing while it holds it for reading.
+// To blame:  the second lock. A writer waits until all readers have left, and this thread itself is a reader.
 // User sees: the program stops at the first write.
-// Fix:       unlock before locking for writing, and look again.
-// Repaired:  it does so.
+// Fix:       unlock before locking for writing, and then read the data again.
+// Repaired:  the reader does so.
 //
 // EXPECT-BARE: hang
 // EXPECT: rwlock-upgrade proven hang lock=table_lock victims=0

@@ -1,7 +1,7 @@
-// Mechanism: a function locks a mutex and calls another one that locks it, too.
-// To blame:  the inner call: it is meant for those who do not hold the lock.
+// Mechanism: a function locks a mutex and calls another function, which locks it, too.
+// To blame:  the inner call. The inner function is made for callers that do not hold the lock.
 // User sees: the thread stops in the inner function, at its first line.
-// Fix:       an inner function that expects the lock to be held.
+// Fix:       call an inner function that expects the lock to be held.
 // Repaired:  the mutex is recursive.
 //
 // EXPECT-BARE: hang

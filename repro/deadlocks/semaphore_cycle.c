@@ -1,8 +1,8 @@
-// Mechanism: two threads use two semaphores of one as locks, and take them in opposite orders; in the variant `shared` two
-//            processes do, of which one forked the other.
-// To blame:  whoever takes them in another order than the rest of the program.
-// User sees: all threads asleep, two of them in sem_wait(), main in pthread_join(); no owner in any of the semaphores.
-// Fix:       one order for all; or mutexes, which name their owner.
+// Mechanism: two threads use two semaphores with the initial value 1 as locks, and take them in opposite orders. In the
+//            variant `shared` two processes do so. One of them has forked the other one.
+// To blame:  the thread that takes the semaphores in another order than the rest of the program.
+// User sees: all threads are asleep, two of them in sem_wait(). The semaphores record no owner.
+// Fix:       take the semaphores in one order. Or use mutexes, which record their owner.
 // Repaired:  both take them in the same order.
 //
 // EXPECT-BARE: hang

@@ -1,9 +1,9 @@
-// Mechanism: main locks stdout by flockfile() and needs a mutex; a worker has that mutex and prints. A stream's lock names
-//            its owner by the address of a thread.
-// To blame:  the two orders of stream and mutex.
-// User sees: both threads stand still, the one in printf().
-// Fix:       the mutex before the stream, everywhere; or print when it has been given back.
-// Repaired:  main takes the mutex first.
+// Mechanism: main locks stdout by flockfile() and then needs a mutex. A worker holds that mutex and needs the lock of
+//            stdout, as printf() does. The lock of a stream records its owner by the address of a thread's descriptor.
+// To blame:  the two orders in which stream and mutex are locked.
+// User sees: both threads stop. In a usual program one of them is in printf().
+// Fix:       lock the mutex before the stream, everywhere. Or print after the mutex is unlocked.
+// Repaired:  main locks the mutex first.
 //
 // EXPECT-BARE: hang
 // EXPECT: lock-cycle proven hang victims=0

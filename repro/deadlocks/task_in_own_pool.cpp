@@ -1,9 +1,10 @@
-// Mechanism: a task of a pool with one thread gives that pool another task and waits for it: the only thread that
-//            could run it is the one that waits.
-// To blame:  the task, which waits for its own pool.
-// User sees: the job stops once all threads of the pool wait, main in future::get(), the pool in future::get().
-// Fix:       run what one waits for oneself, or return its future instead of waiting; a pool that steals work meanwhile.
-// Repaired:  the task calls the inner one itself.
+// Mechanism: a task of a pool with one thread submits another task to the same pool and waits for it. The only thread
+//            that could run the second task is the one that waits.
+// To blame:  the first task, which waits for its own pool.
+// User sees: the job stops when all threads of the pool wait. Main and the pool's threads are in future::get().
+// Fix:       run the second task in the first one, or return its future instead of waiting. Or use a pool whose threads
+//            run other tasks while they wait.
+// Repaired:  the first task calls the second one itself.
 //
 // EXPECT-BARE: hang
 // EXPECT: deadlock proven/unknown hang culprit="2 threads" victims=0

@@ -1,4 +1,4 @@
-// Until a child is asleep where it is wanted, as the kernel shows it.
+// Waits until a child sleeps in a given system call, as /proc/PID/syscall shows.
 #pragma once
 
 #include <fcntl.h>

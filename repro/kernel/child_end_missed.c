@@ -1,10 +1,10 @@
-// Mechanism: a process asks whether its child has ended, and then sleeps in pause() for the SIGCHLD of that end. The child
-//            ends in between: the signal comes before the sleep. With -DOTHER the child's end was told, and the process
-//            sleeps for another signal.
-// To blame:  the gap between the question and the sleep.
-// User sees: now and then the program stops, with a zombie for a child.
-// Fix:       block SIGCHLD before the question, sleep with sigsuspend().
-// Repaired:  that.
+// Mechanism: a process checks whether its child has ended, and then sleeps in pause() until SIGCHLD comes. The child
+//            ends between the check and pause(): the signal comes before the sleep.
+//            -DOTHER:   the process has waited for its child, and then sleeps until another signal comes.
+// To blame:  the gap between the check and the sleep.
+// User sees: now and then the program stops. Its child is a zombie.
+// Fix:       block SIGCHLD before the check, and sleep with sigsuspend().
+// Repaired:  the process does so.
 //
 // EXPECT-BARE: hang
 // EXPECT-NONE
@@ -23,7 +23,7 @@ static void note_end(int signal) {
 }
 
 #ifndef OTHER
-// Its end has happened, and its signal has come.
+// Returns when the child has ended, and SIGCHLD has come. The child stays a zombie.
 static void await_end(pid_t child) {
   siginfo_t about;
   if (waitid(P_PID, (id_t)child, &about, WEXITED | WNOWAIT) != 0) abort();

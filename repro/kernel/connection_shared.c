@@ -1,13 +1,17 @@
-// Mechanism: main connects to a server, asks it something, and forks. The child asks over the same connection, main
-//            goes on to do so, then the child again: the server sees one client, and who reads first gets the answer.
-//            -DFAREWELL: the child asks nothing, but closes "its" connection as the protocol has it: by a farewell,
-//            after which the server listens to main no more.
-// To blame:  the fork, with a connection open that both sides go on to use.
-// User sees: answers to somebody else's questions, protocol errors, "server closed the connection unexpectedly".
+// Mechanism: main connects to a server, asks it a question, and forks. The child asks over the same connection, then
+//            main, then the child again. To the server both are one client. Each answer goes to the process that reads
+//            first.
+//            -DFAREWELL: the child asks nothing, but ends the session by the message that the protocol has for that.
+//                        After it the server does not answer main any more.
+// To blame:  the fork with an open connection, which both sides go on to use.
+// User sees: answers to questions of another process, protocol errors, "server closed the connection unexpectedly".
 // Fix:       connect after the fork, each process for itself.
-// Repaired:  that. split:   main sends, the child receives: one program in two processes. closed:  the child closes its
-//            descriptor and says nothing. handed:  main leaves the connection to the child. locked:  both take turns,
-//            by a lock that they share.
+// Repaired:  each process has a connection of its own.
+//            These variants must be silent, too:
+//            split:   main sends and the child receives: two processes that act as one client.
+//            closed:  the child closes its descriptor and sends nothing.
+//            handed:  main leaves the connection to the child.
+//            locked:  both take turns, by a lock that they share.
 //
 // EXPECT-BARE: error
 // EXPECT: connection-shared likely corruption victims=0
@@ -36,8 +40,8 @@
 
 #include "../baton.h"
 
-// Two letters: who asks, and how often it has. The answer is the same to the connection as a whole: how often it was
-// asked, which is what a session is.
+// A question has two bytes: who asks, and the number of the question in the session, as the asking process counts it.
+// The answer has the same two bytes, but its number is the server's count of questions on the connection.
 struct question {
   char who;
   char number;
@@ -53,7 +57,7 @@ static void serve_one(int connection) {
   close(connection);
 }
 
-// Ends with the process that it was forked for.
+// Main kills the server at its end.
 static struct sockaddr_in start_server(pid_t* server) {
   struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
   socklen_t bytes = sizeof address;
@@ -62,7 +66,7 @@ static struct sockaddr_in start_server(pid_t* server) {
   if (getsockname(listener, (struct sockaddr*)&address, &bytes) != 0) abort();
   *server = fork();
   if (*server == 0) {
-    // The clients one by one: who is the next is known by then.
+    // The server serves one client until its session ends, then the next.
     for (;;) serve_one(accept(listener, NULL, NULL));
   }
   close(listener);
@@ -85,7 +89,7 @@ static int is_answered(int fd, struct question question) {
   return answer.who == question.who && answer.number == question.number;
 }
 
-// Is the session as this process knows it?
+// Asks a question. Returns 1 if the answer has the number that this process expects.
 static __attribute__((unused)) int ask(int fd, char who, char number) {
   const struct question question = {who, number};
   if (send(fd, &question, sizeof question, MSG_NOSIGNAL) != sizeof question) return 0;  // MARK: send
@@ -102,7 +106,7 @@ static int run_child(int fd, struct sockaddr_in address, struct baton go, struct
   (void)fd, (void)address, (void)go, (void)gone, (void)turn;
 #if defined(REPAIRED)
   close(fd);
-  // The server serves one after the other.
+  // The server serves one client at a time, so the child waits until main has closed its connection.
   baton_wait(go);
   fd = connect_to(address);
   return ask(fd, 'c', 1) && ask(fd, 'c', 2) ? 0 : 1;

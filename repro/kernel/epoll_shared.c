@@ -1,13 +1,15 @@
-// Mechanism: main watches the reading end of a pipe by epoll and forks. The child tidies up what it has inherited and
-//            removes the interest: the instance is one, for both sides, and main is not told of its pipe any more.
-//            -DWAITING: main sleeps in epoll_wait() already; another pipe wakes it.
-// To blame:  EPOLL_CTL_DEL in the child; most often by closing an event loop that was inherited.
-// User sees: an event loop that stops to notice one descriptor, or all of them, once a child was forked.
-// Fix:       the child closes the epoll descriptor, which leaves the instance alone, and makes its own.
-// Repaired:  that.
+// Mechanism: main watches the reading end of a pipe by epoll and forks. The child cleans up what it has inherited, and
+//            removes the interest. Both sides share one epoll instance, so main gets no more events for its pipe.
+//            -DWAITING: main sleeps in epoll_wait() already. Another pipe wakes it.
+// To blame:  EPOLL_CTL_DEL in the child. In most programs the child makes this call by closing an event loop that it
+//            inherited.
+// User sees: an event loop that stops to notice one descriptor, or all of them, after a child was forked.
+// Fix:       the child closes the epoll descriptor, which does not change the instance, and makes one of its own.
+// Repaired:  the child closes the epoll descriptor.
+//            These variants must be silent, too:
 //            own:     the child adds an interest of its own to the inherited instance, and removes it again.
-//            handed:  main has closed its end of what the child removes.
-//            again:   main adds the interest anew before it waits.
+//            handed:  main has closed the descriptor whose interest the child removes.
+//            again:   main adds the interest again before it waits.
 //
 // EXPECT-BARE: error
 // EXPECT: epoll-shared likely/proven may-hang culprit="the interest in a pipe" victims=0
@@ -50,7 +52,7 @@ static void tidy_up(int epoll, struct baton work) {
 }
 
 #ifdef WAITING
-// main sleeps nowhere else.
+// Returns when main sleeps. Main sleeps in epoll_wait() only.
 static void wait_until_asleep(pid_t parent) {
   char path[64];
   char text[512];

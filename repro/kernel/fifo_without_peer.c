@@ -1,9 +1,10 @@
-// Mechanism: a process opens a FIFO for reading; its child, which was to open it for writing, has ended before it did. With
-//            -DREMOVED the child lives on, but the name of the FIFO is removed before anybody could find it. With
-//            -DSERVICE nobody has ended: the process waits for its first client.
-// To blame:  the child that fails without a word; the removal of the name.
+// Mechanism: a process opens a FIFO for reading. Its child should open it for writing, but ends before that.
+//            -DREMOVED: the child lives on, but the name of the FIFO is removed before any process opens it for
+//                       writing.
+//            -DSERVICE: no process has ended. The process waits for its first client.
+// To blame:  the child, which fails without a message. Or the removal of the name.
 // User sees: the program stops in open().
-// Fix:       look whether the child lives; open with O_RDWR, which waits for nobody.
+// Fix:       check whether the child still lives. Or open the FIFO with O_RDWR, which does not wait.
 // Repaired:  the child opens its end.
 //
 // EXPECT-BARE: hang
@@ -23,7 +24,8 @@
 
 static char path[PATH_MAX];
 
-// Beside the file that standard output goes to, which is removed when the case is done: nobody removes it after a kill.
+// Puts the FIFO into the folder of the file that is standard output. That folder is removed after the case. After a
+// kill the case itself cannot remove the FIFO.
 static void name_fifo(void) {
   const ssize_t length = readlink("/proc/self/fd/1", path, sizeof path - 32);
   char* const slash = length > 0 ? memrchr(path, '/', (size_t)length) : NULL;

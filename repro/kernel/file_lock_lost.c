@@ -1,8 +1,8 @@
-// Mechanism: a lock of fcntl() is taken, then a worker is forked that writes under it. The lock belongs to the process
-//            that took it: the worker never had it, and its unlock is of nothing.
-//            -DLOCKF: the same by lockf().
+// Mechanism: main takes a lock of fcntl() and forks a worker, which writes under it. The lock belongs to the process
+//            that took it. So the worker does not have the lock, and its unlock has no effect.
+//            -DLOCKF:   the same by lockf().
 // To blame:  the fork: locks of fcntl() are not inherited.
-// User sees: a file that two workers have written to at once, now and then.
+// User sees: now and then a file that two workers have written to at once.
 // Fix:       take the lock in the child.
 // Repaired:  the child waits for the lock itself, until its parent has released it.
 //

@@ -1,11 +1,13 @@
-// Mechanism: a lock of flock() is taken, then a child is forked that runs the parent's cleanup: it releases the lock,
-//            which is of the open file that both have. Another process takes it while the parent believes to have it.
-//            -DOFD: the same by F_OFD_SETLK. -DALONE: nobody else comes. -DREADERS: both only read, and another reader
-//            is nobody whom the lock would have kept out.
-// To blame:  the child, which releases what it did not take.
-// User sees: two processes where a lock should let one alone.
-// Fix:       let the child close the descriptor instead.
-// Repaired:  the child does.
+// Mechanism: main takes a lock of flock() and forks a child. The child runs the parent's cleanup and releases the lock.
+//            The lock belongs to the open file, which parent and child share. Another process takes the lock while the
+//            parent still relies on it.
+//            -DOFD:     the same by F_OFD_SETLK.
+//            -DALONE:   no other process takes the lock.
+//            -DREADERS: all of them lock for reading. The lock would not have kept the other reader out.
+// To blame:  the child, which releases a lock that it did not take.
+// User sees: two processes work at the same time, although the lock should admit only one.
+// Fix:       let the child close the descriptor instead of releasing the lock.
+// Repaired:  the child only closes the descriptor.
 //
 // EXPECT-BARE: ok
 // EXPECT: file-lock-shared proven corruption culprit="lock of memfd:ledger (deleted)" victims=0

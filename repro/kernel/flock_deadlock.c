@@ -1,8 +1,10 @@
-// Mechanism: two processes lock two files in opposite orders. With -DCROSS one has a lock of fcntl() and waits for a
-//            message of the other, which waits for the lock; with -DSELF one process locks a file by two descriptors.
-// To blame:  the orders; the message that is waited for with the lock held; the second open().
+// Mechanism: two processes lock two files in opposite orders.
+//            -DCROSS:   one process holds a lock of fcntl() and waits for a message of the other one. The other one
+//                       waits for the lock.
+//            -DSELF:    one process locks a file by two descriptors.
+// To blame:  the two orders. Or the process that waits for a message while it holds the lock. Or the second open().
 // User sees: two instances of a tool that stop now and then.
-// Fix:       one order; give the lock back before waiting.
+// Fix:       lock the files in one order. Release the lock before waiting.
 // Repaired:  the child takes the files in the parent's order.
 //
 // EXPECT-BARE: hang

@@ -1,10 +1,11 @@
-// Mechanism: two processes write more to each other than fits into the pipes before either reads. With -DSOCKETS by a
-//            pair of sockets; with -DTCP each waits for a byte of the other, over a connection; with -DWAIT the parent
-//            waits for the end of a child that writes, instead of reading.
-// To blame:  writing all before reading anything.
-// User sees: it works with small data, and stops with more than 64 KiB.
-// Fix:       read while writing; read before waiting.
-// Repaired:  the parent reads first (-DTCP: speaks first).
+// Mechanism: two processes write more to each other than fits into the pipes before either of them reads.
+//            -DSOCKETS: the same over a pair of sockets.
+//            -DTCP:     each waits for a byte of the other one, over a connection.
+//            -DWAIT:    the parent waits for the end of a child that writes, instead of reading.
+// To blame:  the processes, which write everything before they read anything.
+// User sees: the program works with small data, and stops with more than 64 KiB.
+// Fix:       read while writing. Read before waiting for the child's end.
+// Repaired:  the parent reads first. With -DTCP it writes its byte first.
 //
 // EXPECT-BARE: hang
 // EXPECT: pipe-deadlock proven hang victims=0

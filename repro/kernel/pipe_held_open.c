@@ -1,12 +1,15 @@
-// Mechanism: a reader waits for the end of a pipe whose writing end is open in the process that waits for the reader.
-//            With -DSELF in the reader alone; with -DSIBLING in a process that was started later and inherited it; with
-//            -DSLEEPER in one that was started first, and sleeps for good or for long: nobody can tell, so it is a
-//            suspect. With -DWORKER that one is the writer, who has not begun; with -DIDLE_POOL the reader collects what
-//            workers send, one has ended, the other waits for a task that the reader does not send: another hang.
-// To blame:  the descriptors that were not closed after fork().
-// User sees: the reader has had all its input and does not end.
+// Mechanism: a reader waits for the end of a pipe. The writing end is open in the process that waits for the reader.
+//            -DSELF:    the reader alone has the writing end open.
+//            -DSIBLING: a process that was started later has inherited the writing end.
+//            -DSLEEPER: a process that was started first has it open. That process sleeps, and forksight cannot know
+//                       whether it will ever write. So it is a suspect.
+//            -DWORKER:  that process is the writer, and has not begun to write.
+//            -DIDLE_POOL: the reader collects what two workers send. One of them has ended. The other one waits for a
+//                         task, which the reader does not send. That is a pipe-deadlock.
+// To blame:  the processes that did not close their descriptors after fork().
+// User sees: the reader has read all its input and does not end.
 // Fix:       each process closes the ends that it does not use.
-// Repaired:  they are closed.
+// Repaired:  the writing end is closed before the wait.
 //
 // EXPECT-BARE: hang
 // EXPECT: pipe-held-open proven hang victims=0
@@ -27,7 +30,7 @@ static int drain(int fd) {
 }
 
 #if defined(SLEEPER) || defined(WORKER) || defined(IDLE_POOL)
-// Ends with its parent, however that ends.
+// Forks a child that is killed when its parent ends, for whatever reason.
 static pid_t fork_worker(void) {
   const pid_t child = fork();
   if (child == 0) prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -92,7 +95,7 @@ int main(void) {
   }
   const pid_t sibling = fork();
   if (sibling == 0) {
-    close(other.end[1]);  // and forgets input.end[1]
+    close(other.end[1]);  // input.end[1] stays open: the fault
     _exit(drain(other.end[0]));
   }
   close(input.end[1]);

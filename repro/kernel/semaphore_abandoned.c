@@ -1,9 +1,11 @@
-// Mechanism: a System V semaphore serves as a lock; a process takes it and is killed. The next one waits for it. With
-//            -DHELD the process that took it lives, and sleeps.
-// To blame:  the kill between taking and giving back, and that the kernel was not told to give it back (SEM_UNDO).
-// User sees: all who need the lock stop, and new ones do, too: such semaphores outlive processes.
-// Fix:       SEM_UNDO.
-// Repaired:  it is taken with SEM_UNDO.
+// Mechanism: a System V semaphore is used as a lock. A process takes it and is killed. The next process waits for it.
+//            -DHELD:    the process that took it lives, and sleeps.
+// To blame:  the kill between taking and releasing. Besides, the process did not use SEM_UNDO, which makes the kernel
+//            release the semaphore.
+// User sees: all processes that need the lock stop. Processes that are started later stop, too, because such semaphores
+//            outlive processes.
+// Fix:       use SEM_UNDO.
+// Repaired:  the process takes it with SEM_UNDO.
 //
 // EXPECT-BARE: hang
 // EXPECT-NONE
@@ -23,14 +25,14 @@ enum { kFlags = SEM_UNDO };
 #else
 enum { kFlags = 0 };
 #endif
-enum { kMode = 0621, kStaleS = 600 };  // a mode that nobody else gives to a set
+enum { kMode = 0621, kStaleS = 600 };  // the unusual mode tells the sets of this case from others
 
 union argument {
   int value;
   struct semid_ds* about;
 };
 
-// Sets of runs that were killed while they hung: nobody removes these.
+// Removes sets that earlier runs have left behind, because they were killed while they hung.
 static void remove_stale_sets(void) {
   struct semid_ds about;
   union argument into = {.about = &about};

@@ -1,4 +1,4 @@
-// What the cases of sigwait() share: a thread that takes SIGTERM, asleep there before the fork.
+// What the cases of sigwait() share: a thread that takes SIGTERM, and that sleeps in sigwait() before the fork.
 #pragma once
 
 #include <fcntl.h>
@@ -19,7 +19,7 @@ static sigset_t set_of(int signal) {
   return set;
 }
 
-// As the kernel shows it: "128 ..." is rt_sigtimedwait.
+// The thread sleeps in sigwait(): its /proc file `syscall` begins with 128, the number of rt_sigtimedwait.
 static int is_taking(void) {
   char path[64];
   char text[8] = "";

@@ -1,8 +1,9 @@
-// Mechanism: SIGTERM is blocked everywhere but for a thread that takes it by sigwait() and tells the others to end. The
-//            forked child has the mask, not the thread: SIGTERM stays pending, and its main loop is never told.
-//            -DAWAKE: the child waits for work instead, and whoever sent SIGTERM kills it in the end.
-// To blame:  the fork: neither the thread nor the mask was set up for the child.
-// User sees: workers that do not end by SIGTERM, a parent that waits for them, or kills them after its patience.
+// Mechanism: SIGTERM is blocked in all threads. One thread takes it by sigwait() and tells the others to end. The
+//            forked child has the signal mask, but not that thread. So SIGTERM stays pending in the child, and its main
+//            loop is not informed.
+//            -DAWAKE:   the child waits for work instead. The process that sent SIGTERM kills the child in the end.
+// To blame:  the fork. Neither the thread nor the mask was set up for the child.
+// User sees: workers that do not end by SIGTERM. Their parent waits for them, or kills them after some time.
 // Fix:       start the thread in the child, too, or unblock the signal there.
 // Repaired:  the child starts the thread.
 //
@@ -40,7 +41,7 @@ static void serve(void) {
 }
 
 #ifdef AWAKE
-// Until the child is at rest: of one that runs after it got the signal it is told later.
+// Waits until the child sleeps in read(). If a child runs after it got the signal, forksight reports it later.
 static void wait_until_reading(pid_t child) {
   char path[64];
   char text[8];
@@ -53,7 +54,7 @@ static void wait_until_reading(pid_t child) {
   } while (strncmp(text, "0 ", 2) != 0);  // read
 }
 
-// The end of the child, which it is given five seconds for; then SIGKILL.
+// Waits five seconds for the child's end, then sends SIGKILL.
 static int end_by_force(pid_t child) {
   const sigset_t ended = set_of(SIGCHLD);
   const struct timespec patience = {.tv_sec = 5};

@@ -1,9 +1,10 @@
-// Mechanism: a timer is armed, and its signal blocked to be taken by sigwait(). The forked child has the mask, not the
-//            timer: it waits for a signal that only the parent is sent.
-//            -DSUSPEND: the child waits by sigsuspend(). -DPOSIX: a timer of timer_create(). -DHANG: nobody ends the
-//            child.
-// To blame:  the fork: the child did not arm a timer of its own.
-// User sees: a worker that never does what it should do every second.
+// Mechanism: a timer is armed. Its signal is blocked, so that sigwait() can take it. The forked child has the signal
+//            mask, but not the timer. It waits for a signal that only the parent gets.
+//            -DSUSPEND: the child waits by sigsuspend().
+//            -DPOSIX:   the timer is one of timer_create().
+//            -DHANG:    no process ends the child.
+// To blame:  the fork. The child did not arm a timer of its own.
+// User sees: a worker that never does the work that it should do every second.
 // Fix:       arm the timer in the child, too.
 // Repaired:  the child does.
 //

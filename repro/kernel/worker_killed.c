@@ -1,10 +1,10 @@
-// Mechanism: a worker is killed in the middle of its task. Its parent waits for the answer by a pipe, whose writing end it
-//            has open itself, so the end of the worker is no end of file. With -DTWO another worker has it open, and waits
-//            for the next task.
-// To blame:  the parent, which waits for an answer and not for the end of the worker.
-// User sees: the parent stops in read(); one worker is a zombie.
-// Fix:       close the writing end in the parent; wait for the worker's end, too (poll() with a pidfd).
-// Repaired:  each answer has a pipe of its own, whose writing end the worker alone has.
+// Mechanism: a worker is killed in the middle of its task. Its parent waits for the answer at a pipe. The parent itself
+//            has the writing end open, so the worker's end is no end of file.
+//            -DTWO:     another worker has the writing end open, and waits for the next task.
+// To blame:  the parent, which waits for an answer but does not watch for the end of the worker.
+// User sees: the parent stops in read(). One worker is a zombie.
+// Fix:       close the writing end in the parent. Watch for the worker's end, too, by poll() with a pidfd.
+// Repaired:  the parent closes the writing end. Then only the worker has it open, and its end is an end of file.
 //
 // EXPECT-BARE: hang
 // EXPECT: pipe-held-open proven hang victims=0

@@ -41,7 +41,8 @@ static void on_signal(int number) {
 
 static void* worker_main(void* unused) {
   pthread_setname_np(pthread_self(), "worker");
-  // These locks leave entries in the shim's list of held locks. They lie one word beside those of the locks below.
+  // These locks leave entries in the shim's list of held locks. The entries have the frame of the lock of list_mutex
+  // below, so the shim must not take one of them for the entry of list_mutex.
   pthread_mutex_t first = PTHREAD_MUTEX_INITIALIZER, second = PTHREAD_MUTEX_INITIALIZER;
   pthread_mutex_lock(&first);
   pthread_mutex_lock(&second);
