@@ -1,5 +1,5 @@
-// What the cases share: handovers that force an interleaving. Pipes and raw futexes, never a lock: nothing here may be
-// part of the defect or be seen as one. No sleeps.
+// What the cases share: handovers that force an order of events. They use pipes and raw futexes, never a lock: nothing
+// here may be a part of the defect, or look like one to forksight. They do not wait for a fixed time.
 #pragma once
 
 #include <linux/futex.h>
@@ -28,13 +28,13 @@ static inline void baton_wait(struct baton b) {
   if (read(b.end[0], &byte, 1) != 1) abort();
 }
 
-// The calling thread does nothing more until its process ends. Only its own process could wake it, and does not.
+// The calling thread sleeps until its process ends. Only its own process could wake it, and it never does.
 static inline void park(void) {
   static int word;
   for (;;) syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, 0, NULL, NULL, 0);
 }
 
-// Waits for the child; its exit status, or 128 + the signal that ended it.
+// Waits for the child. Returns its exit status, or 128 + the number of the signal that ended it.
 static inline int end_of(pid_t child) {
   int status = 0;
   if (child < 0 || waitpid(child, &status, 0) != child) abort();

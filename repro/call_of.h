@@ -1,4 +1,5 @@
-// The number of the system call that a thread of this process sleeps in; -1: it runs, or there is none.
+// Returns the number of the system call in which a thread of this process sleeps. Returns -1 if it runs, or is in no
+// call.
 #pragma once
 
 #include <fcntl.h>

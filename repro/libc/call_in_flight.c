@@ -1,13 +1,14 @@
-// Mechanism: a thread is inside of a libc function that has a lock of its own, and the child calls the function, too:
-//            fork() does not reset the lock. One variant a function; in_flight.h says how the thread is kept inside.
-// To blame:  the fork, in a process with threads, and what the child does before exec: only async-signal-safe functions
-//            are allowed there, and none of these is.
-// User sees: a child that hangs now and then in a harmless function.
-// Fix:       call it before the fork; or exec.
-// Repaired:  the thread has come out of the function: of all of them, one after the other.
-//            -ends:   the call comes to its end as soon as main waits: for it (a fork that waits loses nothing), or
-//            else
-//                     for its child.
+// Mechanism: a thread is inside of a libc function that holds a lock of libc's own. The child calls the same function,
+//            and waits for the lock. fork() does not reset that lock. Each variant tries one function. in_flight.h
+//            describes how the thread is kept inside of it.
+// To blame:  the fork in a process with threads, and the child's call before exec. Only async-signal-safe functions are
+//            allowed there, and none of these functions is.
+// User sees: a child that hangs now and then in a function that seems harmless.
+// Fix:       call the function before the fork, or exec in the child.
+// Repaired:  the thread has returned from the function before the fork. The variant tries all functions, one after the
+//            other.
+//            -ends:   the call ends as soon as main waits. Under --cure=quiesce-libc main waits in fork(): then the
+//                     cure works. Without the cure main waits for its child.
 //
 // EXPECT-BARE: hang
 // EXPECT(setenv): libc-lock-in-flight proven hang lock=envlock holder=worker start=worker_main victims=1
@@ -40,8 +41,8 @@
 // EXPECT-WHY(syslog): libc-lock-in-flight proven/likely hang holder=worker start=worker_main victims=1
 // EXPECT-STACK(syslog): culprit call_syslog@syslog worker_main@call
 // EXPECT-STACK(syslog): stack touch_syslog@touch_syslog main@child
-// The child has a second thread by then, libc's own, which a signal from anywhere could wake: that it hangs cannot be
-// proved from outside. Its parent sees it asleep in the lock, and ends it.
+// In this variant the child has a second thread, which libc made for timers. A signal of any process could wake that
+// thread. So the hang cannot be proved from outside. The parent waits until the child sleeps in the lock, and kills it.
 //
 // EXPECT-BARE(timer_create): error
 // EXPECT(timer_create): libc-lock-in-flight possible/proven may-hang holder=worker start=worker_main victims=0
@@ -87,15 +88,15 @@
 #include "slow.h"
 
 struct function {
-  void (*prepare)(void);  // by main, before there is a thread
-  void (*call)(void);     // by the thread: it is kept inside
-  void (*touch)(void);    // by the child
-  void (*await)(void);    // by main, until the thread is inside; null: the thread says so
-  void (*release)(void);  // by main; null: the thread waits for hold_ends
-  void (*end)(pid_t);     // by main, to a child that hangs; null: it is left alone
+  void (*prepare)(void);  // main calls it before it makes the thread
+  void (*call)(void);     // the thread calls it, and is kept inside of it
+  void (*touch)(void);    // the child calls it
+  void (*await)(void);    // main waits in it until the thread is inside; null: main waits for hold_is_on
+  void (*release)(void);  // main calls it to let the thread go on; null: main passes hold_ends
+  void (*end)(pid_t);     // main calls it to kill a child that hangs; null: main only waits for the child
 };
 
-// It allocates under its lock.
+// setenv() allocates memory while it holds its lock.
 static void nothing(void) {}
 static void call_setenv(void) {
   hold_in_realloc = 1;
@@ -105,7 +106,7 @@ static void touch_setenv(void) {
   if (setenv("FSCASE", "child", 1) != 0) abort();  // MARK: touch_setenv
 }
 
-// The table of open semaphores grows under its lock.
+// sem_open() allocates memory for its table of open semaphores while it holds its lock.
 static char semaphore[64];
 static void name_semaphore(void) { snprintf(semaphore, sizeof semaphore, "/forksight-case-%d", (int)getpid()); }
 static void call_sem_open(void) {
@@ -119,8 +120,8 @@ static void touch_sem_open(void) {
   if (made == SEM_FAILED) abort();
 }
 
-// The list of streams of earlier calls is gone through under the lock: they are closed in the new process, and the
-// ninth action of posix_spawn makes its table grow.
+// popen() holds its lock while it walks the list of the streams of earlier calls. For each of them it adds an action to
+// posix_spawn that closes the stream in the new process. The ninth action makes the table of actions grow.
 static void fill_popen_list(void) {
   for (int i = 0; i < 8; ++i) {
     if (popen(":", "w") == NULL) abort();
@@ -136,7 +137,7 @@ static void touch_popen(void) {
   if (made == NULL) abort();
 }
 
-// Its state is on the page.
+// The state of random() is on the page.
 static void move_random_state(void) {
   if (initstate(1, hold_page, 128) == NULL) abort();
   arm_page();
@@ -149,7 +150,7 @@ static void touch_random(void) {
   number = random();  // MARK: touch_random
 }
 
-// What libc keeps of a request in the request itself begins on the page, and is written under the lock.
+// libc writes into its own part of a request while it holds its lock. That part begins on the page.
 static struct aiocb* request;
 static void split_request(void) {
   request = (struct aiocb*)(hold_page - offsetof(struct aiocb, aio_sigevent) - sizeof(struct sigevent));
@@ -166,7 +167,7 @@ static void touch_aio_read(void) {
   if (aio_read(&other) != 0) abort();  // MARK: touch_aio_read
 }
 
-// The message is on the page.
+// The message of syslog() is on the page.
 static void call_syslog(void) {
   syslog(LOG_DEBUG, "%s", hold_page);  // MARK: syslog
 }
@@ -174,7 +175,7 @@ static void touch_syslog(void) {
   syslog(LOG_DEBUG, "from the child");  // MARK: touch_syslog
 }
 
-// The timer's place in libc's list, the last of its members, is on the page.
+// libc's record of a timer ends with its links in libc's list of timers. The last link is on the page.
 enum { kTimerBytes = 88 };
 static void run(union sigval unused) { (void)unused; }
 static void make_timer(void) {
@@ -205,7 +206,7 @@ static void touch_timer_create(void) {
   make_timer();  // MARK: touch_timer_create
 }
 
-// resolv.conf is read under the lock.
+// getaddrinfo() reads resolv.conf while it holds its lock.
 static void load_databases(void) { getpwnam("root"); }
 static void call_getaddrinfo(void) {
   struct addrinfo* out = NULL;
@@ -218,7 +219,7 @@ static void touch_getaddrinfo(void) {
   if (getaddrinfo("localhost", NULL, NULL, &out) == 0) freeaddrinfo(out);  // MARK: touch_getaddrinfo
 }
 
-// It loads and names its parts under its lock.
+// setlocale() loads the categories of a locale, and allocates their names, while it holds its lock.
 static void call_setlocale(void) {
   hold_in_malloc = 1;
   if (setlocale(LC_ALL, "C.UTF-8") == NULL) abort();  // MARK: setlocale
@@ -227,7 +228,7 @@ static void touch_setlocale(void) {
   if (setlocale(LC_ALL, "C") == NULL) abort();  // MARK: touch_setlocale
 }
 
-// The time zone's file is a FIFO that main has open: whoever reads it waits.
+// The time zone's file is a FIFO that main has open: a thread that reads it waits.
 static char folder[32];
 static char file[256];
 static int end;
@@ -259,8 +260,8 @@ static void touch_strftime(void) {
   strftime(zone, sizeof zone, "%Z", &when);  // MARK: touch_strftime
 }
 
-// The module of a character set is a FIFO, and is opened under the lock. libc reads its list of modules once: this is
-// first.
+// The module of a character set is a FIFO. libc opens it while it holds its lock. libc reads the list of modules only
+// once. So this function must be the first of the repaired variant.
 static volatile int worker_tid;
 static void slow_module(void) {
   static char path[300];
@@ -339,7 +340,7 @@ static void* disk_main(void* function) {
   return NULL;
 }
 
-// Returns when a thread is inside of the function.
+// Makes a thread that calls the function, and returns when the thread is inside of it.
 static void start(const struct function* function) {
   pthread_t worker;
   make_page();

@@ -1,9 +1,10 @@
-// Mechanism: as tz_in_localtime: a thread is inside of localtime() at the fork, and the child calls localtime(). But here
-//            the call ends by itself a moment later: a fork that waits for it loses nothing.
-// To blame:  the fork, in a process with threads, and what the child does before exec.
-// User sees: a child that hangs now and then, the more often the slower the disk.
-// Fix:       take the time before the fork, or exec.
-// Repaired:  the parent forks after the thread has come out of localtime().
+// Mechanism: as in tz_in_localtime, a thread is inside of localtime() at the fork, and the child calls localtime(). But
+//            here the call in the parent ends by itself a moment later. So a fork that waits for the end of the call
+//            loses nothing.
+// To blame:  the fork in a process with threads, and the child's call before exec.
+// User sees: a child that hangs now and then. It hangs more often if the disk is slow.
+// Fix:       get the time before the fork, or exec in the child.
+// Repaired:  the parent forks after the thread has returned from localtime().
 //
 // EXPECT-BARE: hang
 // EXPECT: libc-lock-in-flight proven hang lock=tzset_lock holder=clock start=clock_main victims=1
@@ -29,7 +30,8 @@ static void* clock_main(void* unused) {
   return unused;
 }
 
-// The zone's file comes to its end as soon as main waits: for the call (under --cure=quiesce-libc), or else for its child.
+// Ends the zone's file as soon as main waits. Under --cure=quiesce-libc main waits for the call, otherwise for its
+// child.
 static void* disk_main(void* unused) {
   long call = 0;
   unsigned long second;
@@ -58,7 +60,7 @@ int main(void) {
   pthread_create(&disk, NULL, disk_main, NULL);
 #endif
   pthread_create(&clock, NULL, clock_main, NULL);
-  end = open(zone, O_WRONLY);  // the thread has opened the other end, and reads from it with the lock held
+  end = open(zone, O_WRONLY);  // the thread has opened the other end, and reads from it while it holds the lock
   unlink(zone);
   rmdir(folder);
 #ifdef REPAIRED

@@ -1,9 +1,9 @@
-// Mechanism: a thread is inside of gettext(), which holds libc's locks of message catalogues while it opens one; the child
-//            translates a message, too, and needs the same locks. fork() does not reset them.
-// To blame:  the fork, in a process with threads. Printing an error message translates it.
-// User sees: a child that hangs where it would have said what went wrong.
-// Fix:       exec; or let the child write fixed texts by write(2).
-// Repaired:  the catalogue has been looked for before the fork.
+// Mechanism: a thread is inside of gettext(), which holds libc's locks of message catalogues while it opens a
+//            catalogue. The child translates a message, too, and needs the same locks. fork() does not reset them.
+// To blame:  the fork in a process with threads. To print an error message also means to translate it.
+// User sees: a child that hangs where it should report an error.
+// Fix:       exec in the child. Or let the child write fixed texts by write(2).
+// Repaired:  libc has looked for the catalogue before the fork.
 //
 // EXPECT-BARE: hang
 // EXPECT: libc-lock-in-flight proven hang holder=talker start=talker_main victims=0
@@ -52,7 +52,7 @@ int main(void) {
   baton_wait(talker_goes_on);
   await_open(talker_tid, catalogue);
 #ifdef REPAIRED
-  close(open(catalogue, O_WRONLY));  // no catalogue: the text stays as it is
+  close(open(catalogue, O_WRONLY));  // the file is empty, so libc does not translate the text
   baton_wait(talker_goes_on);
 #endif
   unlink(catalogue);

@@ -1,12 +1,13 @@
-// Mechanism: a thread is at the first use of a static variable that has a destructor when main forks. The compiler has it
-//            register the destructor, and libc's list of exit handlers is locked while it grows. The child inherits that
-//            lock taken, and exit() waits for it.
+// Mechanism: a thread uses static variables with destructors for the first time when main forks. The compiler's code
+//            registers each destructor. libc locks its list of exit handlers while the list grows. The child inherits
+//            that lock in its taken state, and exit() waits for it.
 // To blame:  exit() in a forked child of a process with threads.
-// User sees: the child does not end, 0 % CPU; its stack is exit() and nothing in it.
+// User sees: the child does not end, at 0 % CPU. Its stack ends in exit(), without any handler.
 // Fix:       _exit() in a forked child that does not exec.
-// Repaired:  so.
+// Repaired:  the child calls _exit().
 //
-// The worker is held where libc allocates the next part of its list: by a calloc() of the program's own.
+// libc allocates the next part of its list by calloc(). The program defines calloc() itself, and keeps the worker in
+// there.
 // EXPECT-BARE: hang
 // EXPECT: inherited-exit-handlers proven/likely hang culprit="libc's list of exit handlers" victims=1
 // EXPECT-STACK: stack main@child
@@ -21,7 +22,7 @@ extern "C" void* __libc_calloc(std::size_t count, std::size_t size);
 
 namespace {
 
-constexpr int kStatics = 64;  // more than the part of the list that libc begins with has room for
+constexpr int kStatics = 64;  // more than fit into the first part of libc's list
 baton is_inside;
 thread_local volatile bool is_worker;
 

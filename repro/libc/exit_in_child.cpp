@@ -1,9 +1,9 @@
-// Mechanism: a worker's destructor asks it to stop and waits for its answer. It is a static object, so a forked child that
-//            calls exit() runs the destructor, too, where there is no worker to answer.
-// To blame:  exit() in the child. Its handlers were written for the process that made the threads.
-// User sees: a child that has done its work and does not end, and a parent that waits for it.
-// Fix:       _exit() in forked children.
-// Repaired:  _exit().
+// Mechanism: the destructor of a worker object asks a thread to stop, and waits for its answer. The object is static.
+//            So a forked child that calls exit() runs the destructor, too, but has no thread that could answer.
+// To blame:  exit() in the child. The exit handlers were written for the process that made the threads.
+// User sees: a child that has done its work and does not end. Its parent waits for it.
+// Fix:       call _exit() in forked children.
+// Repaired:  the child calls _exit().
 //
 // EXPECT-BARE: hang
 // EXPECT: inherited-exit-handlers proven/likely hang victims=1

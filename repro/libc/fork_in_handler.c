@@ -1,10 +1,10 @@
 // Mechanism: a signal comes while main is inside of localtime(), which holds libc's lock of the time zone. The handler
-//            forks, and the child calls localtime(): it waits for the lock that it itself holds, further down its
-//            stack.
+//            forks, and the child calls localtime(). The lock that it waits for is held by the interrupted call, which
+//            is further down the child's own stack.
 // To blame:  the fork in the signal handler.
-// User sees: a crash reporter, or a watchdog, whose child hangs.
+// User sees: a crash reporter or a watchdog whose child hangs.
 // Fix:       let the handler set a flag, and fork elsewhere.
-// Repaired:  the child says what it has to say by write(2).
+// Repaired:  the child does not call localtime(). It writes a fixed text by write(2).
 //
 // EXPECT-BARE: hang
 // EXPECT: fork-in-signal-handler proven hang lock=tzset_lock victims=1
@@ -45,8 +45,9 @@ static void on_signal(int number) {
 
 static void* sender_main(void* unused) {
   int left = 0;
-  end = open(zone, O_WRONLY);  // main has opened the other end, with the lock held
-  // Once it has read something it is past malloc(), whose lock fork() takes in this very thread.
+  end = open(zone, O_WRONLY);  // main has opened the other end, and holds the lock
+  // When main has read something, it has returned from malloc(). Inside of malloc() it could hold malloc's lock, and
+  // fork() in its signal handler would wait for that lock.
   if (write(end, "TZif", 4) != 4) abort();
   while (ioctl(end, FIONREAD, &left) == 0 && left > 0) sched_yield();
   unlink(zone);
@@ -67,7 +68,7 @@ int main(void) {
   snprintf(value, sizeof value, ":%s", zone);
   setenv("TZ", value, 1);
   sigaction(SIGUSR1, &action, NULL);
-  // The thread must not take the signal.
+  // The sender thread must not get the signal itself.
   sigemptyset(&signals);
   sigaddset(&signals, SIGUSR1);
   pthread_sigmask(SIG_BLOCK, &signals, NULL);

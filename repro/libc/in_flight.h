@@ -1,6 +1,7 @@
-// A thread that is surely inside of a libc function, with the function's lock held. Two ways to keep it there, both the
-// program's own: the function allocates under its lock, and malloc() and realloc() are defined here; or it comes by
-// memory that may not be touched yet, and the handler of SIGSEGV keeps the thread until the page may be.
+// Keeps a thread inside of a libc function while the function holds its lock. There are two ways. If the function
+// allocates memory while it holds its lock, malloc() and realloc(), which are defined here, keep the thread. If the
+// function accesses memory of the caller, that memory is on a page that may not be accessed yet. The handler of SIGSEGV
+// then keeps the thread, and makes the page accessible at the end.
 #pragma once
 
 #include <pthread.h>
@@ -14,14 +15,14 @@
 extern void* __libc_malloc(size_t bytes);
 extern void* __libc_realloc(void* block, size_t bytes);
 
-static struct baton hold_is_on;  // passed by the thread once it is kept
-static struct baton hold_ends;   // and waited for
+static struct baton hold_is_on;  // the thread passes it when it is inside
+static struct baton hold_ends;   // the thread waits for it inside
 
-// For this thread: after how many calls a call keeps the thread inside; 0: no call does.
+// For this thread: the number of the call that keeps the thread inside (1: the next call). 0: no call does.
 static _Thread_local int hold_in_malloc, hold_in_realloc;
 // For this thread: malloc() counts and replaces only blocks of this size; 0: blocks of any size.
 static _Thread_local size_t hold_bytes;
-// For this thread: the block that malloc() returns instead, once.
+// For this thread: the block that the next malloc() returns. Null: malloc() allocates as usual.
 static _Thread_local void* hold_block;
 
 static void hold(void) {
@@ -45,7 +46,7 @@ void* realloc(void* block, size_t bytes) {
 }
 
 enum { kPage = 4096 };
-static char* hold_page;  // behind another page, which may be used; null: none
+static char* hold_page;  // follows another page, which is always accessible; null: there is no page
 
 static void on_fault(int number, siginfo_t* info, void* unused) {
   (void)unused;
@@ -65,7 +66,7 @@ static void make_page(void) {
   hold_page = pages + kPage;
 }
 
-// From now on who comes by the page is kept.
+// From now on a thread that accesses the page is kept.
 static void arm_page(void) {
   if (mprotect(hold_page, kPage, PROT_NONE) != 0) abort();
 }

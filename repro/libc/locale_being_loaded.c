@@ -1,9 +1,9 @@
-// Mechanism: a thread is inside of newlocale(), which holds libc's lock of locales while it opens the locale's files; the
-//            child's setlocale() takes the same lock. fork() does not reset it.
-// To blame:  the fork, in a process with threads. Every runtime that converts numbers or sorts text makes locales.
+// Mechanism: a thread is inside of newlocale(), which holds libc's lock of locales while it opens the locale's files.
+//            The child's setlocale() takes the same lock. fork() does not reset it.
+// To blame:  the fork in a process with threads. Every runtime that converts numbers or sorts text makes locales.
 // User sees: a child that hangs in setlocale() or newlocale(), or in the first text that it prints by gettext().
-// Fix:       make locales before the fork, or exec.
-// Repaired:  the locale is there before the fork.
+// Fix:       make locales before the fork, or exec in the child.
+// Repaired:  newlocale() has returned before the fork.
 //
 // EXPECT-BARE: hang
 // EXPECT: libc-lock-in-flight proven hang lock=__libc_setlocale_lock holder=parser start=parser_main victims=0
@@ -51,7 +51,7 @@ int main(void) {
   baton_wait(parser_goes_on);
   await_open(parser_tid, numbers);
 #ifdef REPAIRED
-  close(open(numbers, O_WRONLY));  // no file of a locale: newlocale() fails, and is done
+  close(open(numbers, O_WRONLY));  // an empty file is no locale: newlocale() fails and returns
   baton_wait(parser_goes_on);
 #endif
   unlink(numbers);

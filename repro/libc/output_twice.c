@@ -1,25 +1,30 @@
-// Mechanism: main prints into a buffer and forks; fork() copies the buffer. The child ends by exit(), which flushes it,
-//            and main flushes its own when it closes the file: what was printed once is there twice.
-// To blame:  the fork, with bytes in the buffer; and exit() in the child. A terminal flushes each line, so that the
-//            program looks right there, and wrong with its output in a file or a pipe.
-// User sees: lines, mostly the first of a log, once more for each child.
+// Mechanism: main prints into a buffer and forks. fork() copies the buffer. The child ends by exit(), which flushes its
+//            copy. Main flushes its own copy when it closes the file. So the file has the printed line twice.
+// To blame:  the fork while the buffer has bytes, and exit() in the child. On a terminal the buffer is flushed after
+//            each line, so the program looks right there. If its output is a file or a pipe, the output is wrong.
+// User sees: lines that appear once more for each child, mostly the first lines of a log.
 // Fix:       fflush(NULL) before fork(), or _exit() in the child.
-// Repaired:  fflush(NULL) before the fork. left:    the child ends by _exit(): it writes nothing. purged:  the child
-//            throws its copy away. moved:   the child's copy goes to /dev/null, as in a daemon. execs:   the child
-//            execs. stale:   the child of another fork, whose parent has written the bytes before, by printing more.
+// Repaired:  main calls fflush(NULL) before the fork.
+//            These variants must be silent, too:
+//            left:    the child ends by _exit() and writes nothing.
+//            purged:  the child discards its copy.
+//            moved:   the child redirects the descriptor to /dev/null, as a daemon does.
+//            execs:   the child execs.
+//            stale:   the first child writes nothing. The parent then writes the bytes by printing more, and forks
+//                     another child.
 //
 // EXPECT-BARE: error
 // EXPECT: stdio-duplicated proven corruption victims=0
 // EXPECT-STACK: stack main@exit
 // EXPECT-STACK: fork main@fork
 //
-// The child flushes while it goes on, and ends by _exit(); another thread watches.
+// The child flushes its copy by fflush(), and ends by _exit(). The parent has a second thread.
 // EXPECT-BARE(threads): error
 // EXPECT(threads): stdio-duplicated proven corruption victims=0
 // EXPECT-STACK(threads): stack main@flush
 // EXPECT-STACK(threads): fork main@fork
 //
-// Three children, and a parent that throws its copy away.
+// Three children flush their copies. The parent discards its own.
 // EXPECT-BARE(children): error
 // EXPECT(children): stdio-duplicated proven corruption victims=0
 // EXPECT-STACK(children): fork main@fork
@@ -114,7 +119,7 @@ int main(void) {
   __fpurge(log);
 #endif
 #ifdef STALE
-  // To the end of a block: nothing stays in the buffer.
+  // Fills the buffer up to the end of a block, so that no byte stays in it.
   static char more[2 * BUFSIZ];
   struct stat written;
   if (fwrite(more, 1, sizeof more - strlen(kLine), log) == 0 || __fpending(log) != 0) abort();

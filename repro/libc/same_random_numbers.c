@@ -1,13 +1,14 @@
-// Mechanism: main seeds the generator, draws a number, and forks two children, which draw numbers: the state is copied,
-//            so both draw the same.
-//            -DDRAND48: drand48() and its kin instead, in children of a process with a thread.
-// To blame:  the fork, of a process with a seeded generator whose children do not seed it anew.
-// User sees: workers that try the same moves, take the same samples, choose the same names and ports.
-// Fix:       each child seeds the generator, by a seed of its own; or getrandom(), which has no state.
-// Repaired:  that.
-//            single:  one child alone draws.
-//            between: main draws in between, so that the children differ.
-//            execs:   the children exec a program that draws nothing of theirs.
+// Mechanism: main seeds the generator, draws a number, and forks two children, which draw numbers. fork() copies the
+//            state of the generator, so both children draw the same number.
+//            -DDRAND48: the same by drand48() and related functions, in children of a process with a second thread.
+// To blame:  the fork of a process with a seeded generator, whose children do not seed it anew.
+// User sees: workers that try the same moves, take the same samples, and choose the same names and ports.
+// Fix:       each child seeds the generator with a seed of its own. Or it uses getrandom(), which has no state.
+// Repaired:  each child seeds the generator.
+//            These variants must be silent, too:
+//            single:  only one child draws.
+//            between: main draws a number between the two forks, so the children draw different numbers.
+//            execs:   the children exec a program that draws no numbers.
 //
 // EXPECT-BARE: error
 // EXPECT: rng-state-duplicated possible/proven corruption culprit="the state of random() and rand()" victims=0

@@ -1,5 +1,5 @@
-// What the cases of libc's locks share: a call that is surely inside of libc. A file that is a FIFO makes open() wait
-// until somebody opens its other end, whoever asks for it, and with whatever lock held.
+// What the cases of libc's locks share: a way to keep a thread inside of libc. libc opens a file that is a FIFO. open()
+// waits until another thread opens the other end. libc holds its lock meanwhile.
 #pragma once
 
 #include <fcntl.h>
@@ -14,7 +14,7 @@
 
 #include "../baton.h"
 
-// Makes the FIFO `name` below `folder`, with the folders on the way.
+// Makes the FIFO `name` below `folder`, and the folders between them.
 static inline void make_fifo(const char* folder, const char* name, char path[256]) {
   snprintf(path, 256, "%s/%s", folder, name);
   for (char* at = path + strlen(folder); (at = strchr(at + 1, '/')) != NULL;) {
@@ -25,7 +25,8 @@ static inline void make_fifo(const char* folder, const char* name, char path[256
   if (mkfifo(path, 0600) != 0) abort();
 }
 
-// What the thread is blocked in; -1: it runs.
+// Returns the number of the system call in which the thread is blocked, and the call's second argument. Returns -1 if
+// it runs.
 static inline long call_of(int tid, unsigned long* second) {
   char name[64], text[256];
   snprintf(name, sizeof name, "/proc/self/task/%d/syscall", tid);
@@ -39,7 +40,7 @@ static inline long call_of(int tid, unsigned long* second) {
   return sscanf(text, "%ld %lx %lx", &number, &first, second) == 3 ? number : -1;
 }
 
-// Returns once the thread stands in open() of `path`. It looks, and never waits by time.
+// Returns when the thread is blocked in open() of `path`. It polls, without a time limit.
 static inline void await_open(int tid, const char* path) {
   unsigned long opened = 0;
   while (call_of(tid, &opened) != SYS_openat || strcmp((const char*)opened, path) != 0) sched_yield();

@@ -1,5 +1,5 @@
-// A database of users, groups and hosts for nsswitch that knows nobody and answers when it may: a directory service
-// that is slow.
+// A database of users, groups and hosts for nsswitch. It stands for a slow directory service: it answers only when the
+// case allows it, and its answer is always "not found".
 #include <errno.h>
 #include <grp.h>
 #include <netdb.h>

@@ -1,10 +1,12 @@
-// Mechanism: a thread is inside of getpwnam(), which holds a lock of its own while the databases of /etc/nsswitch.conf are
-//            asked (a directory service, say); the child's getpwnam() takes the same lock. fork() does not reset it.
-// To blame:  the fork, in a process with threads, and the look-up in the child: getpwnam_r() takes no such lock.
-// User sees: a server whose worker never drops its privileges, now and then, when the directory is slow.
-// Fix:       look users up before the fork, or with getpwnam_r().
-// Repaired:  the answer has come before the fork.
-//            group, host: getgrnam() and gethostbyname(), each with a lock of its own.
+// Mechanism: a thread is inside of getpwnam(), which holds a lock of its own while it asks the databases of
+//            /etc/nsswitch.conf, for example a directory service. The child's getpwnam() takes the same lock. fork()
+//            does not reset it.
+// To blame:  the fork in a process with threads, and the look-up in the child. getpwnam_r() takes no such lock.
+// User sees: now and then, when the directory service is slow, a worker of a server hangs before it drops its
+//            privileges.
+// Fix:       look up users before the fork, or by getpwnam_r().
+// Repaired:  the database has answered before the fork.
+//            group, host: the same with getgrnam() and gethostbyname(). Each has a lock of its own.
 //
 // EXPECT-BARE: hang
 // EXPECT: libc-lock-in-flight proven hang lock=getpwnam:lock holder=lookup start=lookup_main victims=1
@@ -33,7 +35,7 @@
 
 #include "slow.h"
 
-// A function of glibc: it sets which databases this process asks.
+// A function of glibc that sets which databases this process asks.
 extern int __nss_configure_lookup(const char* database, const char* services);
 // Defined in libnss_fsslow.so.2 (slow_database.c), which the case is linked with.
 extern struct baton fsslow_was_asked, fsslow_may_answer;
@@ -103,7 +105,7 @@ int main(void) {
 #ifdef REPAIRED
   baton_pass(fsslow_may_answer);
   baton_wait(lookup_is_done);
-  baton_pass(fsslow_may_answer);  // for the child's
+  baton_pass(fsslow_may_answer);  // for the child's question
 #endif
   const pid_t child = fork();
   if (child == 0) _exit(TOUCH());  // MARK: child

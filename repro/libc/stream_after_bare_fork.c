@@ -1,9 +1,11 @@
 // Mechanism: a thread holds the lock of stdout while main calls _Fork(), which runs no atfork handlers and resets no
-//            lock of libc; the child prints. After fork() it would print: fork() resets the locks of streams.
-// To blame:  _Fork(), in a process with threads, in a child that does more than exec.
+//            lock of libc. The child prints, and waits for the lock. After fork() it would print, because fork() resets
+//            the locks of streams.
+//            raw, raw_clone: main makes the system call itself, by syscall().
+// To blame:  _Fork() in a process with threads, and a child that does more than exec.
 // User sees: a child that hangs in printf().
-// Fix:       fork(), or nothing but async-signal-safe calls in the child.
-// Repaired:  fork(). raw, raw_clone: the system call itself, by syscall().
+// Fix:       use fork(). Or call only async-signal-safe functions in the child.
+// Repaired:  main calls fork().
 //
 // EXPECT-BARE: hang
 // EXPECT: atfork-bypassed proven hang holder=printer start=printer_main victims=1

@@ -1,10 +1,11 @@
-// Mechanism: a thread is inside of localtime(), which holds libc's lock of the time zone while it reads the zone's file;
-//            the child's localtime() takes the same lock. fork() does not reset it.
-// To blame:  the fork, in a process with threads, and what the child does before exec: only async-signal-safe functions
-//            are allowed there. The slow file (a FIFO here, a network file system elsewhere) only widens the window.
-// User sees: a child that writes a time stamp into a log, and never comes back.
-// Fix:       take the time before the fork, or exec.
-// Repaired:  the parent forks after the thread has come out of localtime().
+// Mechanism: a thread is inside of localtime(), which holds libc's lock of the time zone while it reads the zone's
+//            file. The child's localtime() takes the same lock. fork() does not reset it.
+// To blame:  the fork in a process with threads, and the child's call before exec. Only async-signal-safe functions are
+//            allowed there. The slow file (here a FIFO, elsewhere a file of a network file system) only makes the hang
+//            more likely.
+// User sees: a child that writes a time stamp into a log, and hangs in that.
+// Fix:       get the time before the fork, or exec in the child.
+// Repaired:  the parent forks after the thread has returned from localtime().
 //
 // EXPECT-BARE: hang
 // EXPECT: libc-lock-in-flight proven hang lock=tzset_lock holder=clock start=clock_main victims=1
@@ -53,7 +54,8 @@ int main(void) {
   clock_is_ready = baton_make();
   pthread_create(&thread, NULL, clock_main, NULL);
   baton_wait(clock_is_ready);
-  // Returns when the thread has opened the other end; it goes on to read(), with the lock held, until this one is closed.
+  // Returns when the thread has opened the other end. The thread then holds the lock, in read(), until this end is
+  // closed.
   const int end = open(zone, O_WRONLY);
   unlink(zone);
   rmdir(folder);

@@ -1,9 +1,9 @@
-// Mechanism: a thread is inside of a callback of dl_iterate_phdr(), which runs under the loader's lock of its list; the
-//            child walks the list, too. fork() resets the loader's other locks, not this one.
-// To blame:  the fork, in a process with threads. Profilers, crash handlers and garbage collectors walk that list.
-// User sees: a child that hangs in dl_iterate_phdr, or in dlopen, or where its profiler starts.
-// Fix:       copy in the callback, work after the walk; or exec in the child.
-// Repaired:  the walk is over before the fork.
+// Mechanism: a thread is inside of a callback of dl_iterate_phdr(), which runs while the loader's lock of its list is
+//            held. The child walks the list, too. fork() resets the loader's other locks, but not this one.
+// To blame:  the fork in a process with threads. Profilers, crash handlers and garbage collectors walk that list.
+// User sees: a child that hangs in dl_iterate_phdr() or in dlopen(), or where its profiler starts.
+// Fix:       copy in the callback, and do the work after the walk. Or exec in the child.
+// Repaired:  the walk has ended before the fork.
 //
 // EXPECT-BARE: hang
 // EXPECT: loader-lock-orphaned proven hang lock=_dl_load_write_lock holder=profiler start=profiler_main victims=1

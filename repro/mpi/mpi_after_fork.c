@@ -1,10 +1,12 @@
-// Mechanism: the parent initialises MPI, whose thread moves messages on, and forks; the child calls MPI, too, and waits
-//            for a thread that it does not have. With -DREFUSED the library notices the fork and refuses the call; with
-//            -DWORKS the call comes back, over a connection that two processes share now; with -DUCX it is UCX.
-// To blame:  MPI in a child of a process that had initialised it.
-// User sees: a rank that hangs in a collective, errors of the network, or wrong data elsewhere.
-// Fix:       MPI in the parent only; or fork before MPI_Init.
-// Repaired:  the child computes, the parent communicates.
+// Mechanism: the parent initialises MPI, whose thread processes messages, and forks. The child calls MPI, too, and
+//            waits for a thread that it does not have.
+//            -DREFUSED: the library notices the fork and refuses the call.
+//            -DWORKS:   the call returns, but it used a connection that two processes now share.
+//            -DUCX:     the child calls UCX instead of MPI.
+// To blame:  a call of MPI in a child of a process that has initialised MPI.
+// User sees: a rank that hangs in a collective call, network errors, or wrong data in other ranks.
+// Fix:       call MPI in the parent only, or fork before MPI_Init.
+// Repaired:  the child computes, and the parent communicates.
 //
 // EXPECT-BARE: hang
 // EXPECT: mpi-after-fork proven hang culprit=MPI library=libmpi.so.40 victims=1

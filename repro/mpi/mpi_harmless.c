@@ -1,5 +1,7 @@
-// Mechanism: none. MPI and forks, each in its place: with -DFINALISED the fork comes after MPI_Finalize; with -DBEFORE
-//            it comes before MPI_Init, and each process has an MPI of its own; with -DEXEC the child execs.
+// Mechanism: none. MPI and forks in a correct order.
+//            -DFINALISED: the fork comes after MPI_Finalize.
+//            -DBEFORE:  the fork comes before MPI_Init, and each process initialises MPI for itself.
+//            -DEXEC:    the child execs.
 // To blame:  nobody.
 // User sees: nothing, and must not see a warning.
 // Fix:       none needed.
@@ -31,7 +33,7 @@ int main(void) {
 #elif defined(BEFORE)
     _exit(use_mpi());
 #else
-    // MPI is of no use to the child any more, but the child shares nobody's connection.
+    // MPI was finalised before the fork. The call is wrong, but the child shares no connection with its parent.
     _exit(MPI_Send("", 1, &world, 0, 0, &world));
 #endif
   }

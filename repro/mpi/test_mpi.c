@@ -1,5 +1,5 @@
-// An MPI and a UCX of our own, for tests: as much as it takes to be one in one process. A thread moves messages on, as
-// those of real ones do; MPI_Barrier waits for it. It says who it is: MPI_Get_library_version.
+// A test library that stands for MPI and UCX in one process. As in a real library a thread processes messages, and
+// MPI_Barrier waits for that thread. MPI_Get_library_version says that this is the test library.
 #include "test_mpi.h"
 
 #include <linux/futex.h>
@@ -66,7 +66,7 @@ int MPI_Barrier(void* communicator) {
   return 0;
 }
 
-// Behaves as a library that notices the fork.
+// Returns an error in a forked child, as a library does that notices the fork.
 int MPI_Comm_dup(void* communicator, void** copy) {
   *copy = communicator;
   return getpid() == owner ? 0 : MPI_ERR_OTHER;

@@ -1,4 +1,4 @@
-// What the cases use of MPI, and of UCX. Handles are pointers, as Open MPI's are.
+// The functions of MPI and UCX that the cases use. Handles are pointers, as in Open MPI.
 #pragma once
 
 #define MPI_ERR_OTHER 16

@@ -1,5 +1,5 @@
-// The test library's other entry points: all that the shim watches and test_mpi.c does not have. They do nothing but
-// remember the words that they were called with, so that a test sees that each of them arrived.
+// The test library's other entry points: those that the shim watches and that test_mpi.c does not define. They only
+// store the words of their arguments, so that a test sees that each argument arrived.
 #include <stdint.h>
 
 typedef uint64_t Word;
@@ -16,7 +16,7 @@ Word test_mpi_words[12];
 #define LIST_8 LIST_7, h
 #define LIST_12 LIST_8, i, j, k, l
 
-// Weak: those of test_mpi.c are the ones.
+// Weak, so that the definitions in test_mpi.c take precedence.
 #define FORKSIGHT_MPI_HOOK(name, words)                                     \
   Word name(WORDS_##words);                                                 \
   __attribute__((weak)) Word name(WORDS_##words) {                          \

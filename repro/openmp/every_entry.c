@@ -1,6 +1,6 @@
-// Mechanism: as in lost_openmp_pool.c, through each entry of libgomp that starts a team: the combined loops and
-//            sections, reductions, the two-step calls of code that an old GCC compiled, and a league of teams on the
-//            host.
+// Mechanism: as in lost_openmp_pool.c. Each variant calls another entry of libgomp that starts a team: the combined
+//            loops and sections, reductions, the two-step calls that code of an old GCC makes, and a league of teams on
+//            the host.
 // To blame:  fork() after a parallel region of libgomp in the same thread.
 // User sees: the child stops at the end of its first parallel region, at 0 % CPU.
 // Fix:       omp_pause_resource_all(omp_pause_hard) before the fork, or fork first, or exec in the child.
@@ -19,7 +19,8 @@
 
 #include "../baton.h"
 
-// libgomp's interface to compiled code (libgomp/libgomp_g.h); the compiler at hand does not emit all of it.
+// libgomp's interface to compiled code (libgomp/libgomp_g.h). The installed compiler does not emit calls of all these
+// functions.
 bool GOMP_loop_static_next(long*, long*);
 bool GOMP_loop_dynamic_next(long*, long*);
 bool GOMP_loop_guided_next(long*, long*);
@@ -68,7 +69,7 @@ static void work(void* unused) {
 }
 #endif
 
-// The two-step calls take no flags.
+// The first functions of the two-step calls (GOMP_..._start) have no parameter for flags.
 #ifdef START
 #define FLAGS_TYPE
 #define FLAGS

@@ -1,9 +1,9 @@
-// Mechanism: the master of a team of two forks inside of a parallel region. The child is one thread of that team, and
-//            waits at the region's end for the other.
-// To blame:  fork() between the braces of a region: no runtime and no cure can help.
-// User sees: the child stops at the closing brace, at 0 % CPU.
+// Mechanism: the first thread of a team of two forks inside of a parallel region. The child is one thread of that team,
+//            and waits at the region's end for the other one.
+// To blame:  fork() inside of a region. No OpenMP runtime and no cure can help then.
+// User sees: the child stops at the closing brace of the region, at 0 % CPU.
 // Fix:       fork outside of the region, or leave the child by _exit() or exec before the region ends.
-// Repaired:  the child leaves by _exit() inside of the region.
+// Repaired:  the child calls _exit() inside of the region.
 //
 // EXPECT-BARE: hang
 // EXPECT: fork-inside-parallel-region proven hang victims=1
@@ -13,7 +13,7 @@
 // EXPECT-RUN: --omp=clamp outcome=hang status=137 says="inside of a region nothing can be cured"
 // EXPECT-RUN: --cure=auto outcome=hang status=137 says="inside of a region nothing can be cured"
 //
-// On LLVM's runtime the child dies of an assertion of that:
+// On LLVM's runtime an assertion of the runtime fails in the child, and the child dies:
 // EXPECT-BARE(libomp): error
 // EXPECT(libomp): fork-inside-parallel-region likely/proven error victims=0
 // EXPECT-BARE(libomp19): error
@@ -47,6 +47,6 @@ int main(void) {
   return end_of(child);
 }
 
-// The child of LLVM's runtime is dead, and has no core to ask:
+// On LLVM's runtime the child is dead, so no core of it can be made:
 // EXPECT-CORE(libomp): none
 // EXPECT-CORE(libomp19): none

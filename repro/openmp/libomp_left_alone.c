@@ -1,5 +1,5 @@
-// Mechanism: none. LLVM's runtime rebuilds its pool in the child by a handler of its own; a pool that was paused before
-//            the fork would abort the child. So no cure may touch it, whatever policy is asked for.
+// Mechanism: none. LLVM's runtime rebuilds its pool in the child by a fork handler of its own. If the pool was paused
+//            before the fork, the runtime aborts the child. So no cure may change it, whatever the policy is.
 // To blame:  nobody.
 // User sees: nothing, and must not see a warning.
 // Fix:       none needed.

@@ -1,11 +1,12 @@
-// Mechanism: what cures libgomp is poison for LLVM's runtime: paused before a fork, it finds its own settings undone when
-//            the child starts its first region, and aborts (LLVM 14).
-// To blame:  omp_pause_resource_all(omp_pause_hard) before a fork in a program that may run on LLVM's runtime.
+// Mechanism: the cure of libgomp (a pause before the fork) breaks LLVM's runtime. When the child starts its first
+//            region, the runtime finds its own settings reset, and aborts (LLVM 14).
+// To blame:  omp_pause_resource_all(omp_pause_hard) before a fork, in a program that may run on LLVM's runtime.
 // User sees: "OMP: Error #13: Assertion failure" and SIGABRT in the child.
-// Fix:       pause libgomp only: LLVM's runtime makes its pool anew in the child by itself.
-// Repaired:  nothing is paused.
+// Fix:       pause libgomp only. LLVM's runtime itself makes a new pool in the child.
+// Repaired:  the program pauses nothing.
 //
-// The runtime says itself that it aborts, and why it does nothing in memory or calls tells: no finding.
+// The runtime itself prints that it aborts. Neither the memory nor the recorded calls show the cause, so there is no
+// finding.
 // EXPECT-BARE: error
 // EXPECT-NONE
 #include <omp.h>

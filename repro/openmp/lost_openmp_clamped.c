@@ -1,9 +1,10 @@
-// Mechanism: the parent sets the number of threads to one before it forks, to be safe. A region of the child that asks for
-//            a number by itself gets that many of the pool that fork() did not copy, and waits for them.
-// To blame:  omp_set_num_threads(1) as a protection: a num_threads() clause outranks it.
-// User sees: most regions of the child work, one hangs, 0 % CPU.
+// Mechanism: the parent sets the number of threads to one before it forks, as a protection. A region of the child asks
+//            for four threads by a clause. libgomp takes them from the pool that fork() did not copy, and waits for
+//            them.
+// To blame:  omp_set_num_threads(1) as a protection. A num_threads() clause overrides it.
+// User sees: most regions of the child work. One hangs, at 0 % CPU.
 // Fix:       omp_pause_resource_all(omp_pause_hard) before the fork, or fork first, or exec in the child.
-// Repaired:  no region of the child asks for a number.
+// Repaired:  no region of the child has a num_threads() clause.
 //
 // EXPECT-BARE: hang
 // EXPECT: lost-openmp-pool proven hang culprit="libgomp pool of 4 threads" victims=1
@@ -13,7 +14,7 @@
 // EXPECT-CURED: --omp=rebuild stdout="child: 4 threads"
 // EXPECT-CURED: --omp=clamp stdout="child: 1 threads"
 //
-// LLVM's runtime makes its pool anew.
+// LLVM's runtime makes a new pool in the child:
 // EXPECT-BARE(libomp): ok
 // EXPECT-NONE(libomp)
 // EXPECT-BARE(libomp19): ok

@@ -1,8 +1,9 @@
-// Mechanism: as in lost_openmp_pool.c, with the default team: no clause asks for a number, each thread counts itself.
+// Mechanism: as in lost_openmp_pool.c, but with the default team: no clause sets a number of threads. Each thread of
+//            the team counts itself.
 // To blame:  fork() after a parallel region of libgomp in the same thread.
 // User sees: the child stops at the end of its first parallel region.
 // Fix:       omp_pause_resource_all(omp_pause_hard) before the fork, or fork first, or exec in the child.
-// Repaired:  the child asks for a team of one, which needs no pool.
+// Repaired:  the child asks for a team of one thread, which needs no pool.
 //
 // EXPECT-BARE: hang
 // EXPECT: lost-openmp-pool proven hang culprit="libgomp pool of 3 threads" victims=1

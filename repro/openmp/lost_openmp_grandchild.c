@@ -1,9 +1,9 @@
-// Mechanism: a process has a pool of libgomp and forks; its child has no region of its own, and forks in turn. The
-//            grandchild has the copy of a pool whose threads are its grandparent's.
-// To blame:  fork() after a parallel region, two generations up.
+// Mechanism: a process has a pool of libgomp and forks. Its child starts no region, and forks again. The grandchild has
+//            a copy of the pool, but the pool's threads exist only in the grandparent.
+// To blame:  fork() after a parallel region of the grandparent.
 // User sees: the grandchild stops in its first region.
 // Fix:       end the pool before the first fork: omp_pause_resource_all(omp_pause_hard).
-// Repaired:  so.
+// Repaired:  the pool is ended before the first fork.
 //
 // EXPECT-BARE: hang
 // EXPECT: lost-openmp-pool proven hang culprit="libgomp pool of 2 threads" victims=2

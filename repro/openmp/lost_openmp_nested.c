@@ -1,6 +1,6 @@
 // Mechanism: a region inside of a region: each thread of the outer team makes a team of its own. fork() copies
-//            libgomp's record of the forking thread's outer team, not its worker, and the child's outer region waits
-//            for it.
+//            libgomp's record of the forking thread's outer team, but not the team's worker. The child's outer region
+//            waits for that worker.
 // To blame:  fork() after a parallel region of libgomp in the same thread.
 // User sees: the child stops in its first region, at 0 % CPU.
 // Fix:       omp_pause_resource_all(omp_pause_hard) before the fork, or fork first.
@@ -24,7 +24,7 @@
 
 __attribute__((noinline)) static int count_threads(const char* who) {
   int threads = 0;
-  omp_set_max_active_levels(2);  // LLVM's runtime forgets it in the child
+  omp_set_max_active_levels(2);  // LLVM's runtime resets this setting in the child
 #pragma omp parallel num_threads(2)  // MARK: region
   {
 #pragma omp parallel num_threads(2)

@@ -1,7 +1,7 @@
-// Mechanism: a thread that is not the first one has a team and forks: what libgomp keeps of a pool belongs to the
-//            thread that forks, whichever that is.
+// Mechanism: a thread that is not the first one starts a region and forks. What libgomp stores about a pool belongs to
+//            the thread that made the pool, here the worker.
 // To blame:  fork() after a parallel region of libgomp in the same thread.
-// User sees: the child stops in its first region, at 0 % CPU; the first thread of the parent waits in pthread_join().
+// User sees: the child stops in its first region, at 0 % CPU. The first thread of the parent waits in pthread_join().
 // Fix:       fork in a thread that has no team of its own.
 // Repaired:  the first thread forks.
 //

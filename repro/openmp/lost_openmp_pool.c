@@ -1,6 +1,6 @@
-// Mechanism: a parallel region makes a team of two, fork() copies libgomp's record of it but not its worker, and the
-//            child's region waits for that worker.
-// To blame:  fork() after a parallel region of libgomp in the same thread; LLVM's libomp makes its pool anew in the child.
+// Mechanism: a parallel region makes a team of two threads. fork() copies libgomp's record of the team, but not its
+//            worker. The child's region waits for that worker.
+// To blame:  fork() after a parallel region of libgomp in the same thread. LLVM's libomp makes a new pool in the child.
 // User sees: the child stops at the end of its first parallel region, at 0 % CPU, with part of the work done.
 // Fix:       omp_pause_resource_all(omp_pause_hard) before the fork, or fork first, or exec in the child.
 // Repaired:  the pool is paused before the fork.
@@ -15,7 +15,7 @@
 // EXPECT-CURED: --omp=clamp stdout="parent: sum 500500 by 2 threads" stdout="child: sum 500500 by 1 threads"
 // EXPECT-CURED: stdout="parent: sum 500500 by 2 threads" stdout="child: sum 500500 by 2 threads"
 //
-// With OMP_WAIT_POLICY=active it spins. A spin is no proof of death, so nobody is said to be its victim:
+// With OMP_WAIT_POLICY=active the child spins. A spinning process is not proven dead, so the report lists no victims:
 // EXPECT-BARE(active): spin
 // EXPECT(active): lost-openmp-pool proven hang culprit="libgomp pool of 2 threads"
 // EXPECT-STACK(active): culprit sum_in_parallel@region main@parent
@@ -23,7 +23,7 @@
 // EXPECT-CURED(active): --omp=quiesce stdout="child: sum 500500 by 2 threads"
 // EXPECT-CURED(active): --omp=rebuild stdout="child: sum 500500 by 2 threads"
 //
-// The same program on LLVM's runtime, by its own compiler and through the entry points that it has for GCC's code:
+// The same program on LLVM's runtime: compiled by Clang, and compiled by GCC for the entry points of libgomp in libomp:
 // EXPECT-BARE(libomp): ok
 // EXPECT-NONE(libomp)
 // EXPECT-BARE(libomp19): ok
@@ -31,7 +31,8 @@
 // EXPECT-BARE(gcc-libomp): ok
 // EXPECT-NONE(gcc-libomp)
 //
-// It does so by a fork handler, which KMP_INIT_AT_FORK=FALSE turns off. Importing scikit-learn sets that.
+// LLVM's runtime makes the new pool by a fork handler. KMP_INIT_AT_FORK=FALSE turns that handler off. Importing
+// scikit-learn sets this variable.
 // EXPECT-BARE(libomp-unhandled): hang
 // EXPECT(libomp-unhandled): lost-openmp-pool proven/likely hang culprit="LLVM OpenMP pool of 1 thread" victims=1
 // EXPECT-WHY(libomp-unhandled): lost-openmp-pool proven/likely hang culprit="LLVM OpenMP pool of 1 thread" victims=1

@@ -1,9 +1,9 @@
-// Mechanism: tasks of a team of two; the child's team is one thread that waits for a worker which was not copied, at
-//            the barrier that its tasks are done at.
+// Mechanism: a team of two threads runs tasks. In the child the team has one thread. It waits at the barrier where the
+//            tasks must be complete, for a worker that was not copied.
 // To blame:  fork() after a parallel region of libgomp in the same thread.
 // User sees: the child stops with some of its tasks done, at 0 % CPU.
 // Fix:       omp_pause_resource_all(omp_pause_hard) before the fork, or fork first.
-// Repaired:  the child's team is of one thread, which needs nobody.
+// Repaired:  the child's team has one thread, which waits for no other.
 //
 // EXPECT-BARE: hang
 // EXPECT: lost-openmp-pool proven hang culprit="libgomp pool of 2 threads" victims=1

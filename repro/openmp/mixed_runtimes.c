@@ -1,8 +1,9 @@
-// Mechanism: one plugin was built by Clang and brings LLVM's libomp, another by GCC and brings libgomp. libomp makes
-//            its pool anew in a forked child, libgomp does not: the one plugin goes on, the other hangs.
-// To blame:  two OpenMP runtimes in one process, and fork() after a region of the one that does not notice.
+// Mechanism: one plugin was built by Clang and brings LLVM's libomp. Another plugin was built by GCC and brings
+//            libgomp. In a forked child libomp makes a new pool, and libgomp does not. So the first plugin works in the
+//            child, and the second one hangs.
+// To blame:  two OpenMP runtimes in one process, and fork() after a region of libgomp.
 // User sees: the child stops in a parallel region, although others ran in the same child.
-// Fix:       bring both plugins to libomp, which has libgomp's entry points, too; or forksight's --omp.
+// Fix:       run both plugins on libomp, which has libgomp's entry points, too. Or use forksight's --omp.
 // Repaired:  the child uses the plugin on libomp only.
 //
 // EXPECT-BARE: hang

@@ -1,7 +1,10 @@
-// Mechanism: none: uses of OpenMP on both sides of a fork that are well with every runtime. -DNEVER: the parent had no
-//            region; ONE: only teams of one; CHILD_THREAD: the child's region is in a new thread; UNUSED: the child has
-//            none and ends by exit(); SERIAL: the child's teams are of one; PAUSED: the parent ended its pool
-//            (libgomp).
+// Mechanism: none. These uses of OpenMP on both sides of a fork are correct with every runtime:
+//            -DNEVER:   the parent starts no region.
+//            -DONE:     all teams have one thread.
+//            -DCHILD_THREAD: a new thread of the child starts the region.
+//            -DUNUSED:  the child starts no region and ends by exit().
+//            -DSERIAL:  the child's teams have one thread.
+//            -DPAUSED:  the parent has ended its pool (libgomp only).
 // To blame:  nobody.
 // User sees: nothing, and must not see a warning.
 // Fix:       none needed.

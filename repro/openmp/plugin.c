@@ -1,4 +1,5 @@
-// A library as wheels ship it: its parallel loop runs on whatever libgomp it was linked with. Part of the plugin cases.
+// A library like those in Python's wheels: its parallel loop runs on the OpenMP runtime that the library was linked
+// with. Part of the plugin cases.
 #include <omp.h>
 
 int plugin_sum(int* threads);

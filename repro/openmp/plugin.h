@@ -1,5 +1,5 @@
-// Opens plugin.c's library as interpreters open their extensions: RTLD_LOCAL, so that no global look-up sees it or what
-// it brings along.
+// Opens the library of plugin.c with RTLD_LOCAL, as interpreters open their extensions. So a global look-up of symbols
+// sees neither the library nor the libraries that it needs.
 #pragma once
 
 #include <dlfcn.h>

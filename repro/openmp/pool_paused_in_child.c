@@ -1,9 +1,9 @@
-// Mechanism: a child handler of fork ends the OpenMP pool with omp_pause_resource_all(), so that the child may build a new
-//            one. libgomp waits there for the pool's threads to end, and the child has none of them.
-// To blame:  the handler: what works before the fork does not work after it.
-// User sees: fork() does not return in the child, 0 % CPU; the parent waits for it.
-// Fix:       pause in the prepare handler, on the parent's side of the fork.
-// Repaired:  that.
+// Mechanism: a child handler of fork() ends the OpenMP pool by omp_pause_resource_all(), so that the child can build a
+//            new one. libgomp waits in that call until the pool's threads have ended, and the child has none of them.
+// To blame:  the handler. The same call works before the fork, but not after it.
+// User sees: fork() does not return in the child, at 0 % CPU. The parent waits for the child.
+// Fix:       pause the pool in the prepare handler, which runs in the parent before the fork.
+// Repaired:  the prepare handler pauses the pool.
 //
 // EXPECT-BARE: hang
 // EXPECT: atfork-child-stuck proven hang culprit="child handler end_pool (1st of 1)" victims=1

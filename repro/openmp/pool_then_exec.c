@@ -1,4 +1,4 @@
-// Mechanism: none. The forking thread has a pool of libgomp and another thread holds a mutex, and the child execs a
+// Mechanism: none. The forking thread has a pool of libgomp, and another thread holds a mutex. The child execs a
 //            program that runs a parallel region of its own.
 // To blame:  nobody.
 // User sees: nothing, and must not see a warning.

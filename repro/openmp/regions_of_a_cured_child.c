@@ -1,5 +1,5 @@
-// Mechanism: as in lost_openmp_default_team.c; the child goes on to everything else that OpenMP has: nested regions,
-//            tasks, a region in a thread of its own, dynamic teams, a second fork.
+// Mechanism: as in lost_openmp_default_team.c. A cured child then uses the other parts of OpenMP: nested regions,
+//            tasks, a region in a thread of its own, dynamic teams, and a second fork.
 // To blame:  fork() after a parallel region of libgomp in the same thread.
 // User sees: the child stops at the end of its first parallel region.
 // Fix:       omp_pause_resource_all(omp_pause_hard) before the fork, or fork first, or exec in the child.

@@ -1,7 +1,8 @@
-// Mechanism: a plugin, opened with RTLD_LOCAL, brings a libgomp of its own under another file name and soname, as
-//            PyTorch's wheels do. Its pool is lost in the child as any other; no global look-up finds that runtime.
+// Mechanism: a plugin that is opened with RTLD_LOCAL brings a libgomp of its own, under another file name and soname,
+//            as PyTorch's wheels do. The child loses the pool of that libgomp like any other. A global look-up of
+//            symbols does not find that runtime.
 // To blame:  fork() after a parallel region of libgomp in the same thread.
-// User sees: the child stops in the plugin's first parallel region; `ldd` of the program shows no OpenMP at all.
+// User sees: the child stops in the plugin's first parallel region. `ldd` of the program shows no OpenMP.
 // Fix:       fork before the plugin's first region, or exec in the child.
 // Repaired:  the parent forks before it uses the plugin.
 //

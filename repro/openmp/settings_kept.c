@@ -1,5 +1,5 @@
-// Mechanism: as in lost_openmp_pool.c, in a thread that has changed what OpenMP lets it change, inside of a league of
-//            teams with a thread limit. A cure that forgets these settings would let the child compute something else.
+// Mechanism: as in lost_openmp_pool.c, in a thread that has changed OpenMP's settings, inside of a league of teams with
+//            a thread limit. If a cure lost these settings, the child could compute another result.
 // To blame:  fork() after a parallel region of libgomp in the same thread.
 // User sees: the child stops at the end of its first parallel region.
 // Fix:       omp_pause_resource_all(omp_pause_hard) before the fork, or fork first, or exec in the child.
@@ -37,7 +37,7 @@ static void show(const char* who) {
   fflush(stdout);
 }
 
-// A function of its own: the compiler refuses the call inside of the teams region that it can see.
+// This is a separate function because the compiler rejects the call directly inside of a teams region.
 __attribute__((noinline)) static void pause_pool(void) {
 #ifdef REPAIRED
   omp_pause_resource_all(omp_pause_hard);

@@ -1,8 +1,9 @@
-// Mechanism: none. libgomp is linked into the program, which exports its symbols. The thread-local variables of the two lie
-//            in one block, so a cure that puts libgomp's block back to its beginning would take the program's own with it.
-// To blame:  nobody, unless the child starts a region (variant "region"): then fork() after a parallel region.
-// User sees: nothing, and must not see a warning; the child's own thread-locals are what the parent set.
-// Fix:       none needed; for the variant, omp_pause_resource_all(omp_pause_hard) before the fork.
+// Mechanism: none. libgomp is linked into the program, which exports libgomp's symbols. The thread-local variables of
+//            both lie in one block. If a cure reset that block, it would also reset the program's own variables.
+// To blame:  nobody. Variant "region": the child starts a region, so fork() after a parallel region is to blame.
+// User sees: nothing, and must not see a warning. The child's own thread-local variables have the values that the
+//            parent set.
+// Fix:       none needed. Variant "region": omp_pause_resource_all(omp_pause_hard) before the fork.
 //
 // EXPECT-BARE: ok
 // EXPECT-NONE

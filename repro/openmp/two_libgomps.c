@@ -1,7 +1,7 @@
-// Mechanism: two plugins, opened with RTLD_LOCAL, bring a libgomp each; both runtimes have a pool of the forking thread.
-//            The program pauses the one it knows of, and the child uses the other.
-// To blame:  fork() after a parallel region of libgomp in the same thread: the renamed one, of the two.
-// User sees: the child stops in a parallel region, although the program paused OpenMP with care.
+// Mechanism: two plugins that are opened with RTLD_LOCAL bring one libgomp each. Both runtimes have a pool of the
+//            forking thread. The program pauses one of them, and the child uses the other one.
+// To blame:  fork() after a parallel region of libgomp in the same thread. Of the two runtimes it is the renamed one.
+// User sees: the child stops in a parallel region, although the program paused OpenMP before the fork.
 // Fix:       pause each runtime (each has an omp_pause_resource_all of its own), or fork before the first region.
 // Repaired:  the child uses the plugin whose runtime was paused.
 //

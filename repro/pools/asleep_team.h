@@ -1,5 +1,5 @@
-// Until libgomp's worker sleeps, it has not come to where it waits for the next region, and a child that is forked before
-// would sleep, too, instead of spinning.
+// Waits until all other threads sleep. When libgomp's worker sleeps, it waits for the next region. If main forked
+// before that, the child would sleep instead of spinning.
 #pragma once
 
 #include <dirent.h>

@@ -1,4 +1,5 @@
-// What the cases use of the BLAS; its own header comes with a package that chooses an implementation.
+// The functions of the BLAS that the cases use. They are declared here because the BLAS's own header comes with a
+// package that chooses an implementation.
 #pragma once
 
 enum { kRowMajor = 101, kNoTranspose = 111 };

@@ -1,11 +1,13 @@
-// Mechanism: this BLIS computes with OpenMP: a product before the fork leaves main a libgomp pool, which the child has
-//            lost. The child's product spins, inside of the region, for a partner that never comes.
-// To blame:  fork() after a parallel region of libgomp in the same thread; nothing in the program says OpenMP.
+// Mechanism: this BLIS computes with OpenMP. A product before the fork gives main a pool of libgomp, whose threads the
+//            child does not have. The child's product spins inside of a region, and waits for a thread that never
+//            comes.
+// To blame:  fork() after a parallel region of libgomp in the same thread. Nothing in the program's source shows that
+//            it uses OpenMP.
 // User sees: the child stops in a matrix product, at 100 % CPU.
-// Fix:       BLIS_NUM_THREADS=1 in the process that forks, the pthreads build of BLIS, or forksight's --omp.
-// Repaired:  main makes its first product after the fork.
+// Fix:       BLIS_NUM_THREADS=1 in the process that forks, or the pthreads build of BLIS, or forksight's --omp.
+// Repaired:  main computes its first product after the fork.
 //
-// The build on pthreads (variant "pthread") makes its threads for each product: it loses nothing.
+// The pthreads build (variant "pthread") makes new threads for each product. So a fork loses no pool.
 // EXPECT-BARE: spin
 // EXPECT: lost-openmp-pool proven hang culprit="libgomp pool of 2 threads" library=libgomp.so.1
 // EXPECT-STACK: stack multiply@product main@child

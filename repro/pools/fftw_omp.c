@@ -1,8 +1,8 @@
-// Mechanism: FFTW's OpenMP build runs a plan for two threads as a parallel region of libgomp. The child executes it
-//            again and waits for a worker that was not copied.
-// To blame:  the fork between two executions. Neither FFTW nor libgomp has an atfork handler.
-// User sees: the child stops in fftw_execute, 0 % CPU.
-// Fix:       plans for one thread in the child, or --omp=rebuild.
+// Mechanism: FFTW's OpenMP build runs a plan for two threads as a parallel region of libgomp. The child executes the
+//            plan again, and waits for a worker that was not copied.
+// To blame:  the fork between two executions of the plan. Neither FFTW nor libgomp has an atfork handler.
+// User sees: the child stops in fftw_execute, at 0 % CPU.
+// Fix:       make plans for one thread in the child, or use --omp=rebuild.
 // Repaired:  the child makes a plan of its own for one thread.
 //
 // EXPECT-BARE: hang

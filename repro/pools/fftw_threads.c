@@ -1,8 +1,8 @@
-// Mechanism: FFTW has a thread for its plans. The child executes a plan for two threads: half of it is handed to a
-//            thread that was not copied, and waited for.
-// To blame:  the fork between plan and use. FFTW has no atfork handler.
-// User sees: the child stops in fftw_execute, 0 % CPU.
-// Fix:       plans for one thread in the child, or made before any thread is.
+// Mechanism: FFTW has a worker thread for its plans. The child executes a plan for two threads. It hands half of the
+//            work to a thread that was not copied, and waits for it.
+// To blame:  the fork between two executions of the plan. FFTW has no atfork handler.
+// User sees: the child stops in fftw_execute, at 0 % CPU.
+// Fix:       make plans for one thread in the child. Or fork before FFTW starts a thread.
 // Repaired:  the child makes a plan of its own for one thread.
 //
 // EXPECT-BARE: hang

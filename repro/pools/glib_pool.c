@@ -1,6 +1,6 @@
-// Mechanism: a GThreadPool runs its jobs in threads of the parent. The child hands in a job, and waits for its answer.
-// To blame:  the fork, after the pool was made. GLib supports nothing but exec after a fork.
-// User sees: the child stops in g_async_queue_pop, 0 % CPU.
+// Mechanism: a GThreadPool runs its jobs in threads of the parent. The child submits a job and waits for its result.
+// To blame:  the fork after the pool was made. After a fork GLib supports only exec.
+// User sees: the child stops in g_async_queue_pop, at 0 % CPU.
 // Fix:       make the pool in the child, or exec there.
 // Repaired:  the child makes a pool of its own.
 //
@@ -36,7 +36,7 @@ int main(void) {
   const pid_t child = fork();        // MARK: fork
   if (child == 0) {
 #ifdef REPAIRED
-    // An exclusive pool shares nothing with the others, whose threads are gone.
+    // An exclusive pool does not share threads with other pools, whose threads the child does not have.
     answers = g_async_queue_new();
     pool = g_thread_pool_new(answer, NULL, 1, TRUE, NULL);
 #endif

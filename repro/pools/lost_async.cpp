@@ -1,8 +1,8 @@
-// Mechanism: a task of std::async is under way at the fork. The child has the future, and not the thread that computes the
-//            result.
-// To blame:  the fork, while the task is under way.
-// User sees: the child stops in std::future::get(), 0 % CPU.
-// Fix:       call std::async in the child; or fork before the task is started, or exec in the child.
+// Mechanism: a task of std::async is running at the fork. The child has the future, but not the thread that computes
+//            the result.
+// To blame:  the fork while the task is running.
+// User sees: the child stops in std::future::get(), at 0 % CPU.
+// Fix:       call std::async in the child. Or fork before the task is started, or exec in the child.
 // Repaired:  the child calls std::async itself.
 //
 // EXPECT-BARE: hang

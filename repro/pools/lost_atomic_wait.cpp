@@ -1,8 +1,9 @@
-// Mechanism: a worker thread of the parent is to change an atomic and to notify; the child waits for the change.
-// To blame:  the fork: it copied the atomic, not the thread that changes it.
-// User sees: the child stops in std::atomic::wait(), 0 % CPU.
-// Fix:       fork before the worker is started, or start one in the child, or exec there.
-// Repaired:  the worker has changed it before the fork.
+// Mechanism: a worker thread of the parent should change an atomic variable and notify its waiters. The child waits for
+//            the change.
+// To blame:  the fork. It copied the variable, but not the thread that changes it.
+// User sees: the child stops in std::atomic::wait(), at 0 % CPU.
+// Fix:       fork before the worker is started, or start a worker in the child, or exec in the child.
+// Repaired:  the worker has changed the variable before the fork.
 //
 // EXPECT-BARE: hang
 // EXPECT: lost-wakeup proven/possible hang culprit="1 lost thread" holder=notifier start=notifier_main victims=1

@@ -1,11 +1,14 @@
-// Mechanism: a thread is inside of a matrix product when main forks. OpenBLAS lets one product at a time use its pool, by a
-//            mutex of its own; the child inherits it locked, and its own product waits for a thread that it does not have.
-// To blame:  the fork in the middle of the other thread's product. OpenBLAS's atfork handlers care for an idle pool only.
-// User sees: the child stops in its first product, 0 % CPU.
-// Fix:       let computing and forking take turns, or use one BLAS thread, or exec in the child.
-// Repaired:  the worker is done with its product before main forks.
+// Mechanism: a thread is inside of a matrix product when main forks. OpenBLAS has a mutex that lets one product at a
+//            time use its pool. The child inherits the mutex in its locked state. Its own product waits for a thread
+//            that the child does not have.
+// To blame:  the fork during a product of another thread. OpenBLAS's atfork handlers take care of an idle pool only.
+// User sees: the child stops in its first product, at 0 % CPU.
+// Fix:       use a lock of your own so that no thread forks during a product. Or use one BLAS thread, or exec in the
+//            child.
+// Repaired:  the worker's product has ended before main forks.
 //
-// The worker is held where OpenBLAS allocates its work space, with the mutex locked: by a malloc of the program's own.
+// OpenBLAS allocates its work space while it holds the mutex. The program defines malloc() itself, and keeps the worker
+// in there.
 // EXPECT-BARE: hang
 // EXPECT: lost-blas-pool proven hang culprit="OpenBLAS pool" holder=worker library=libopenblas.so.0 victims=1
 // EXPECT-STACK: culprit multiply@product worker_main@work

@@ -1,9 +1,10 @@
-// Mechanism: a timer calls a function (SIGEV_THREAD): libc makes a thread for each call, and one more that waits for the
-//            timers. The child arms the timer and waits for the call; it has neither the timer nor that thread.
-// To blame:  the fork, after the timer was made. Of the three hundred threads that have made a call none is lost: they
-//            have ended.
-// User sees: the child stops in a condition variable, 0 % CPU.
-// Fix:       make the timer in the child, or anew in a pthread_atfork() child handler.
+// Mechanism: a timer calls a function (SIGEV_THREAD). libc makes a thread for each call, and one more thread that waits
+//            for the timers. The child arms the timer and waits for the call. It has neither the timer nor the waiting
+//            thread.
+// To blame:  the fork after the timer was made. Three hundred threads have made a call. None of them was lost at the
+//            fork, because all of them had ended.
+// User sees: the child stops in a condition variable, at 0 % CPU.
+// Fix:       make the timer in the child, or make it again in a pthread_atfork() child handler.
 // Repaired:  the child calls the function itself.
 //
 // EXPECT-BARE: hang
@@ -41,7 +42,7 @@ __attribute__((noinline)) static void call_once(void) {
   pthread_mutex_unlock(&mutex);
 }
 
-// Until all but this thread and the one of libc's that stays have ended.
+// Waits until only this thread and libc's thread for timers are left.
 static void wait_for_ends(void) {
   int threads = 0;
   while (threads != 2) {

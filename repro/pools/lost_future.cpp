@@ -1,8 +1,8 @@
-// Mechanism: a worker thread of the parent is to fulfil a promise; the child, which has the shared state but not the
-//            worker, waits for the future.
-// To blame:  the fork, while a task is under way. std::async and packaged_task are the same underneath.
-// User sees: the child stops in std::future::get(), 0 % CPU.
-// Fix:       fork before the task is started, or start it in the child, or exec there.
+// Mechanism: a worker thread of the parent should fulfil a promise. The child has the shared state of the promise, but
+//            not the worker, and waits for the future.
+// To blame:  the fork while the task is running. std::async and std::packaged_task work in the same way.
+// User sees: the child stops in std::future::get(), at 0 % CPU.
+// Fix:       fork before the task is started, or start it in the child, or exec in the child.
 // Repaired:  the promise has been fulfilled before the fork.
 //
 // EXPECT-BARE: hang

@@ -1,9 +1,9 @@
-// Mechanism: worker threads of the parent count a std::latch down; the child waits for the zero that they will not
-//            bring about there.
+// Mechanism: worker threads of the parent count down a std::latch. The child waits until the count is zero, but no
+//            thread of the child counts it down.
 // To blame:  the fork, between the start of the workers and their end.
-// User sees: the child stops in std::latch::wait(), 0 % CPU.
+// User sees: the child stops in std::latch::wait(), at 0 % CPU.
 // Fix:       fork before the workers are started, or wait before the fork, or exec in the child.
-// Repaired:  the workers have counted it down before the fork.
+// Repaired:  the workers have counted down the latch before the fork.
 //
 // EXPECT-BARE: hang
 // EXPECT: lost-wakeup proven/possible hang culprit="2 lost threads" holder=worker start=worker_main victims=1

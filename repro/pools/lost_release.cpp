@@ -1,9 +1,9 @@
-// Mechanism: a producer thread of the parent releases a std::counting_semaphore for each item; the child acquires, and
-//            nobody is there to release.
+// Mechanism: a producer thread of the parent releases a std::counting_semaphore for each item. The child acquires the
+//            semaphore, but has no thread that releases it.
 // To blame:  the fork, after the producer was started.
-// User sees: the child stops in std::counting_semaphore::acquire(), 0 % CPU.
-// Fix:       fork before the producer is started, or start one in the child, or exec there.
-// Repaired:  an item is there before the fork.
+// User sees: the child stops in std::counting_semaphore::acquire(), at 0 % CPU.
+// Fix:       fork before the producer is started, or start a producer in the child, or exec in the child.
+// Repaired:  the producer has released one item before the fork.
 //
 // EXPECT-BARE: hang
 // EXPECT: lost-wakeup proven/possible hang culprit="1 lost thread" holder=producer start=producer_main victims=1

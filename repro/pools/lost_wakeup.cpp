@@ -1,9 +1,9 @@
-// Mechanism: a pool of one's own has its thread in the parent only. The child hands in a job, as its code always does,
-//            and waits for an answer that nobody gives.
-// To blame:  the fork, after the pool was started. No lock is held by anybody: it is a thread that is missing.
-// User sees: the child stops in a condition variable, 0 % CPU.
-// Fix:       fork before the pool is started, or start it anew in the child (pthread_atfork), or exec in the child.
-// Repaired:  a child handler starts the pool anew.
+// Mechanism: the program has a pool of its own, whose thread exists only in the parent. The child submits a job as
+//            usual, and waits for an answer that never comes.
+// To blame:  the fork after the pool was started. No thread holds a lock. A thread is missing.
+// User sees: the child stops in a condition variable, at 0 % CPU.
+// Fix:       fork before the pool is started, or start it again in the child (pthread_atfork), or exec in the child.
+// Repaired:  a child handler starts the pool again.
 //
 // EXPECT-BARE: hang
 // EXPECT: lost-wakeup proven/possible hang culprit="1 lost thread" holder=pool start=pool_main victims=1

@@ -1,9 +1,9 @@
-// Mechanism: a program has two pools of std::threads; a forked child hands work to one of them. Both were lost, and which
-//            of them the child waits for no memory tells.
+// Mechanism: a program has two pools of std::threads. A forked child submits work to one of them. It lost the threads
+//            of both. The memory does not show for which of the two it waits.
 // To blame:  fork() in a process with pools.
 // User sees: the child stops in std::future::get().
-// Fix:       a pool that the child makes itself.
-// Repaired:  so.
+// Fix:       let the child make a pool of its own.
+// Repaired:  the child makes a pool of its own.
 //
 // EXPECT-BARE: hang
 // EXPECT: lost-wakeup proven/possible hang culprit="5 lost threads" victims=1
@@ -37,7 +37,7 @@ class Pool {
     return value;
   }
 
-  // Until each of them waits for work.
+  // Returns when all threads of the pool wait for work.
   void await_idle() {
     for (bool is_idle = false; !is_idle;) {
       const std::lock_guard lock(mutex_);

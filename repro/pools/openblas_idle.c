@@ -1,5 +1,5 @@
-// Mechanism: none. OpenBLAS has a pool of threads, idle at the fork: its prepare handler ends it, and either side makes
-//            a new one at the next call.
+// Mechanism: none. OpenBLAS has a pool of threads, which is idle at the fork. Its prepare handler ends the pool. Parent
+//            and child each make a new one at their next call.
 // To blame:  nobody.
 // User sees: nothing, and must not see a warning.
 // Fix:       none needed.

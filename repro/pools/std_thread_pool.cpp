@@ -1,8 +1,8 @@
-// Mechanism: a pool of one's own, of std::threads, lives in the parent only. The child hands in a job, as its code
-//            always does, and waits for a result that nobody sets.
-// To blame:  the fork, after the pool was started.
-// User sees: the child stops in std::future::get, 0 % CPU.
-// Fix:       fork before the pool is started, or start it anew in the child (pthread_atfork), or exec there.
+// Mechanism: the program has a pool of std::threads, which exists only in the parent. The child submits a job as usual,
+//            and waits for a result that no thread sets.
+// To blame:  the fork after the pool was started.
+// User sees: the child stops in std::future::get, at 0 % CPU.
+// Fix:       fork before the pool is started, or start it again in the child (pthread_atfork), or exec in the child.
 // Repaired:  the child makes a pool of its own.
 //
 // EXPECT-BARE: hang
@@ -28,7 +28,7 @@ class Pool {
  public:
   explicit Pool(int size) : started_(size) {
     for (int i = 0; i < size; ++i) threads_.emplace_back([this] { work(); });
-    started_.wait();  // a thread that has not begun is not known by its start routine
+    started_.wait();  // forksight knows the start routine of a thread only after the thread has begun to run
   }
   std::future<int> submit(int value) {
     std::packaged_task<int()> task([value] { return value; });

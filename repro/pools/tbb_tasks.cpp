@@ -1,7 +1,7 @@
-// Mechanism: TBB started a worker for a loop of the parent. In the child a loop runs on the one thread that is left; a
-//            task that is enqueued, to be run by a worker, is run by nobody.
-// To blame:  the fork, after TBB had started its workers.
-// User sees: the child stops where it waits for the task, 0 % CPU.
+// Mechanism: TBB started a worker for a loop of the parent. In the child a loop runs on the only thread that is left. A
+//            task that is enqueued for a worker is never run.
+// To blame:  the fork after TBB had started its workers.
+// User sees: the child stops where it waits for the task, at 0 % CPU.
 // Fix:       tbb::finalize() before fork(), or exec in the child.
 // Repaired:  the parent ends TBB's workers before it forks. The child starts its own.
 //
@@ -21,7 +21,7 @@
 
 namespace {
 
-// Ends when both have begun: so that TBB needs its worker for certain.
+// Returns when both iterations have begun. So TBB must start its worker.
 void meet() {
   std::atomic<int> begun{0};
   tbb::parallel_for(

@@ -1,10 +1,10 @@
-// Mechanism: a thread is to fulfil a promise, and does so in the parent, after the fork; by the time of the hang it has
-//            ended there. The child, which has the promise unset and not the thread, waits for ever. With -DLOCK it is a
-//            lock of the program's own, which that thread had at the fork.
-// To blame:  the fork, while a task was under way. That the thread is gone in the parent, too, changes nothing.
-// User sees: a child that waits, and a parent with one thread only.
-// Fix:       fork before the task is started, or when it is done.
-// Repaired:  the child is forked when it is done.
+// Mechanism: a thread should fulfil a promise. In the parent it does so after the fork, and has ended by the time of
+//            the hang. In the child the promise is not set, and the thread does not exist. The child waits for ever.
+//            With -DLOCK it waits instead for a lock of the program's own, which that thread held at the fork.
+// To blame:  the fork while a task was running. It makes no difference that the thread has ended in the parent, too.
+// User sees: a child that waits, and a parent that has one thread only.
+// Fix:       fork before the task is started, or after it has ended.
+// Repaired:  main forks after the task has ended.
 //
 // EXPECT-BARE: hang
 // EXPECT: lost-wakeup proven/possible hang culprit="1 lost thread" victims=1

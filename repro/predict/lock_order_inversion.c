@@ -1,24 +1,28 @@
-// Mechanism: one thread takes from_mu, then to_mu; another one to_mu, then from_mu. The second begins when the first is
-//            done, so that nothing hangs.
-// To blame:  the two orders. With both threads between their locks at the same moment each waits for the other for ever.
-// User sees: nothing, until it hangs one day.
-// Fix:       one order for both locks everywhere.
+// Mechanism: one thread takes from_mu and then to_mu. Another thread takes to_mu and then from_mu. The second thread
+//            begins when the first has released both locks, so nothing hangs.
+// To blame:  the two orders. If both threads are between their two locks at the same moment, each waits for the other
+//            one for ever.
+// User sees: nothing, until the program hangs one day.
+// Fix:       take both locks in one order everywhere.
 // Repaired:  both threads take from_mu first.
+//            In these variants the orders are reported, too:
 //            ring:    three threads and three locks.
-//            rwlock:  one of them is a rwlock, which a reader has and a writer wants.
-//            wait:    it is taken again after a wait for a condition.
-//            gate:    both do all of it under a third lock.
-//            spin:    the same, under a spinlock.
-//            readers: both only read what the rwlock protects.
-//            tried:   the second lock is tried.
+//            rwlock:  the first lock is a rwlock. One thread holds it for reading, and the other one wants it for
+//                     writing.
+//            wait:    the second thread holds both locks, and takes from_mu again at the end of a wait for a condition.
+//            These variants must be silent:
+//            gate:    both threads hold a third lock all the time.
+//            spin:    the same with a spinlock as the third lock.
+//            readers: the first lock is a rwlock, and both threads hold it for reading.
+//            tried:   the second lock is taken by trylock.
 //            timed:   the second lock is taken with a deadline.
 //            joined:  the first thread is joined before the second one is made.
-//            before:  main does it, before the second thread is made.
-//            one:     one thread does both.
-//            unlike:  two pairs that make no ring.
-//            remade:  a lock is destroyed and made anew in between.
-//            reused:  its memory is used for another one in between, as freed memory is.
-//            fork:    one order is the parent's, the other one its child's.
+//            before:  main takes the locks itself, before the second thread is made.
+//            one:     one thread takes the locks in both orders.
+//            unlike:  the second thread takes another lock than from_mu, so the two orders make no ring.
+//            remade:  from_mu is destroyed and initialised again in between.
+//            reused:  the memory of from_mu is used for another lock in between, as freed memory is.
+//            fork:    a forked child takes the locks in the other order.
 //
 // EXPECT-OPTIONS: --lock-order
 // EXPECT-BARE: ok
@@ -97,7 +101,7 @@ static struct baton first_done, second_done, all_done;
 #define LEAVE_GATE() ((void)0)
 #endif
 
-// What the second thread takes while it has one lock, and gives back.
+// Takes and releases the second thread's second lock.
 static void take_inner(void) {
   struct timespec past = {0, 0};
 #if defined RWLOCK
@@ -129,7 +133,7 @@ static void backwards(void) {
   pthread_mutex_unlock(&to_mu);
   pthread_mutex_unlock(&from_mu);
 #elif defined WAIT
-  // It has from_mu first, too, and gives it back for the time of the wait alone.
+  // This thread takes from_mu first, too. But the wait releases from_mu, and takes it again while to_mu is held.
   struct timespec past = {0, 0};
   pthread_mutex_lock(&from_mu);
   pthread_mutex_lock(&to_mu);
@@ -203,7 +207,7 @@ int main(void) {
   pthread_spin_init(&third_spin, PTHREAD_PROCESS_PRIVATE);
   second_done = baton_make();
   all_done = baton_make();
-  // There is a second thread, whatever the variant.
+  // In every variant the process has a second thread.
   pthread_create(&thread[2], NULL, idle, NULL);
 #if defined BEFORE
   pthread_mutex_lock(&from_mu);
@@ -240,7 +244,7 @@ int main(void) {
   pthread_create(&third, NULL, audit, NULL);
   baton_wait(second_done);
 #endif
-  // More than there are threads to wait for it.
+  // At least once for each thread that waits.
   for (int i = 0; i < 4; ++i) baton_pass(all_done);
 #if defined RING
   pthread_join(third, NULL);

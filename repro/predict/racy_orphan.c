@@ -1,18 +1,20 @@
-// Mechanism: a worker takes cache_mu now and then; main forks while it is free, and the child takes it.
-// To blame:  the fork: at another moment the worker has the lock, and the child waits for it for ever.
-// User sees: nothing, but that one child in so many hangs.
-// Fix:       handlers of pthread_atfork() that hold the lock across the fork, or an exec.
-// Repaired:  such handlers.
-//            rwlock:  a writer has it, and the child reads.
-//            readers: a reader has it, and the child reads.
-//            reset:   the child's handler makes the lock anew.
+// Mechanism: a worker takes cache_mu now and then. Main forks while the lock is free, and the child takes it.
+// To blame:  the fork. At another moment the worker holds the lock, and the child waits for it for ever.
+// User sees: nothing, except that a child hangs now and then.
+// Fix:       hold the lock across the fork by handlers of pthread_atfork(), or exec in the child.
+// Repaired:  such handlers hold the lock across the fork.
+//            In this variant the lock is reported, too:
+//            rwlock:  the worker takes a rwlock for writing, and the child takes it for reading.
+//            These variants must be silent:
+//            readers: both take the rwlock for reading.
+//            reset:   the child's handler initialises the lock anew.
 //            joined:  the worker is joined before the fork.
-//            gate:    the worker takes it under a lock that main has across the fork.
-//            spin:    the same, under a spinlock.
-//            tried:   the child tries the lock.
+//            gate:    the worker takes the lock only under another lock, which main holds across the fork.
+//            spin:    the same with a spinlock as the other lock.
+//            tried:   the child takes the lock by trylock.
 //            execs:   the child execs.
-//            forker:  main alone takes it.
-//            remade:  the child makes the lock anew before it takes it.
+//            forker:  only main takes the lock in the parent.
+//            remade:  the child initialises the lock anew before it takes it.
 //
 // EXPECT-OPTIONS: --predict
 // EXPECT-BARE: ok

@@ -1,6 +1,6 @@
-// Mechanism: none. A program that is right: two threads walk a list from its head, each node's lock taken before the
-//            one behind it is given back. Nodes are taken out, freed, and put in again elsewhere, so that in the order
-//            of addresses each lock comes before each other one sooner or later: it is another lock each time.
+// Mechanism: none. Two threads walk a list from its head. They lock each node before they unlock the node before that.
+//            They remove nodes, free them, and insert new nodes elsewhere, which get the same addresses. So by their
+//            addresses the locks are taken in every order sooner or later. But each of these locks is another lock.
 // To blame:  nobody.
 // User sees: nothing, and must not see a warning.
 // Fix:       none needed.
@@ -23,7 +23,7 @@ struct Node {
 
 Node g_head;
 
-// To the node at `place`, which is locked then; those before it are not.
+// Walks to the node at `place`. Its lock is held then; the locks of the nodes before it are not.
 Node* walk(unsigned place) {
   g_head.mutex.lock();
   Node* at = &g_head;

@@ -1,6 +1,6 @@
-// Mechanism: none. A program with threads, of which one holds a lock for good, starts others in all the ways that
-//            suspend it until they exec: vfork() and exec, posix_spawn(), system(), popen(). One of them is a vfork()
-//            whose exec fails.
+// Mechanism: none. A program with threads, one of which holds a lock for ever, starts other programs in all the ways
+//            that suspend the caller until the child execs: vfork() and exec, posix_spawn(), system(), popen(). In
+//            every second vfork() the exec fails.
 // To blame:  nobody.
 // User sees: nothing, and must not see a warning.
 // Fix:       none needed.

@@ -1,9 +1,10 @@
-// Mechanism: exec fails in a child of vfork(), and the child calls exit(). It runs in its parent's memory: the parent's
-//            exit handlers run, once and for all, while it goes on.
+// Mechanism: exec fails in a child of vfork(), and the child calls exit(). The child runs in its parent's memory. So
+//            the parent's exit handlers run, and do not run again at the parent's end. The parent goes on after that.
 // To blame:  exit() instead of _exit() after vfork().
-// User sees: a temporary file that is gone too early, output that comes twice or never, a crash at the parent's end.
-// Fix:       _exit(); or posix_spawn(), which returns the error.
-// Repaired:  _exit().
+// User sees: a temporary file that is removed too early, output that appears twice or never, or a crash at the parent's
+//            end.
+// Fix:       call _exit(). Or use posix_spawn(), which returns the error.
+// Repaired:  the child calls _exit().
 //
 // EXPECT-BARE: error
 // EXPECT: vfork-misuse proven corruption culprit="child of vfork()"

@@ -1,11 +1,12 @@
-// Mechanism: the program calls vfork() with the lock of its registry held. The child, which runs in the same memory,
-//            looks something up there first: it waits for the thread that sleeps in vfork() until the child execs. With
-//            -DPIPE it waits for a message that its parent is to send after vfork(); with -DEVENT for a wake-up by
-//            nobody.
+// Mechanism: the program calls vfork() while it holds the lock of its registry. The child runs in the same memory, and
+//            looks something up in the registry before it execs. It waits for a lock of the thread that sleeps in
+//            vfork() until the child execs.
+//            -DPIPE:    the child waits for a message that its parent should send after vfork().
+//            -DEVENT:   the child waits on a futex that no thread wakes.
 // To blame:  a child of vfork() that does more than exec or _exit().
-// User sees: parent and child stop, 0 % CPU; the parent is in state D and cannot be attached to.
-// Fix:       prepare everything before vfork(), or posix_spawn().
-// Repaired:  the look-up is made before vfork(), the child execs.
+// User sees: parent and child stop, at 0 % CPU. The parent is in state D, and a debugger cannot attach to it.
+// Fix:       prepare everything before vfork(), or use posix_spawn().
+// Repaired:  the program looks the entry up before vfork(), and the child only execs.
 //
 // EXPECT-BARE: hang
 // EXPECT: vfork-misuse proven hang lock=registry holder=parent victims=0
