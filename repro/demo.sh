@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# The classic hang, its diagnosis and its cures, on a real program: repro/demo.sh PREFIX [PROGRAM], from the root of the
-# repository. PREFIX is a build or an installation. PROGRAM is the compiled program, where there is no compiler.
-# Each step is the command that a user would type, then its real output, which is checked: the first that is not as
-# said ends the demo with status 1.
+# Shows the typical hang of a program that uses OpenMP, its diagnosis and its cures: repro/demo.sh PREFIX [PROGRAM]. Run it
+# from the root of the repository. PREFIX is a build or an installation. PROGRAM is the compiled program, for a machine
+# without a compiler. Each step shows the command that a user would type, then the command's real output. The demo checks
+# the output. The first step whose output or status is wrong ends the demo with status 1.
 set -euo pipefail
 run=$1/bin/forksight
 source=lost_openmp_pool.c
@@ -16,10 +16,11 @@ else
   gcc -O2 -g -fopenmp "repro/openmp/$source" -o "$program"
 fi
 
-# The line of the source that has a MARK.
+# Prints the number of the line of the source that has the MARK $1.
 line_of() { awk -v mark="MARK: $1" 'index($0, mark) { print FNR }' "repro/openmp/$source"; }
 
-# step TITLE STATUS COMMAND...: runs it; its status must be STATUS. A cure that does not cure ends after 20 s, with 124.
+# step TITLE STATUS COMMAND...: runs COMMAND, whose exit status must be STATUS. If a cure does not work, the command is ended
+# after 20 s, with status 124.
 step() {
   local title=$1 expected=$2 status=0
   shift 2
@@ -31,7 +32,7 @@ step() {
   fi
 }
 
-# The output of the last step has this text.
+# Checks that the output of the last step has each of these texts.
 has() {
   local text
   for text in "$@"; do
@@ -52,7 +53,7 @@ has_not() {
 step "1. The bare program: a parallel region, fork(), a parallel region in the child" 124 timeout 3 "$program"
 has "parent: sum 500500 by 2 threads"
 has_not "child:"
-printf '\nIt hung: after 3 seconds it was stopped.\n'
+printf '\nThe program hung: it was stopped after 3 seconds.\n'
 
 step "2. forksight names the hang" 137 "$run" run --omp=observe --on-hang kill -- "$program"
 has "CERTAIN HANG: lost-openmp-pool" "libgomp pool of 2 threads" "$source:$(line_of region)" "$source:$(line_of fork)" \
@@ -61,13 +62,13 @@ has "CERTAIN HANG: lost-openmp-pool" "libgomp pool of 2 threads" "$source:$(line
 step "3. Cure: one thread in the child, although num_threads(2) asks for two" 0 "$run" run --omp=clamp -- "$program"
 has "parent: sum 500500 by 2 threads" "child: sum 500500 by 1 threads" "CURED: lost-openmp-pool"
 
-step "4. Cure: give the pool back before the fork; two threads on both sides" 0 "$run" run --omp=quiesce -- "$program"
+step "4. Cure: end the pool before the fork; two threads in parent and child" 0 "$run" run --omp=quiesce -- "$program"
 has "parent: sum 500500 by 2 threads" "child: sum 500500 by 2 threads" "CURED: lost-openmp-pool"
 
-step "5. Cure: build the pool anew in the child; costs the parent nothing" 0 "$run" run --omp=rebuild -- "$program"
+step "5. Cure: build a new pool in the child; costs the parent nothing" 0 "$run" run --omp=rebuild -- "$program"
 has "parent: sum 500500 by 2 threads" "child: sum 500500 by 2 threads" "CURED: lost-openmp-pool"
 
-step "6. Cure: the default chooses by itself" 0 "$run" run -- "$program"
+step "6. Cure: the default, which chooses a cure" 0 "$run" run -- "$program"
 has "parent: sum 500500 by 2 threads" "child: sum 500500 by 2 threads" "CURED: lost-openmp-pool"
 
 printf '\ndemo: done: 1 hang, named with its lines, and 4 cures; each step was checked\n'

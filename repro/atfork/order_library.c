@@ -1,5 +1,5 @@
-// A library with a lock, and with handlers that guard the lock as POSIX advises. It is built twice: with NAME=ledger and
-// with NAME=journal.
+// A library with a lock, and with handlers that guard the lock as POSIX advises. It is built twice, with NAME=ledger
+// and with NAME=journal.
 #include <pthread.h>
 
 #define PASTE_(one, other) one##other

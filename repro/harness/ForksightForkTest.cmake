@@ -1,10 +1,10 @@
 # forksight_add_fork_test(TARGET [SCENES NAME ...] [KNOWN NAME ...] [TIMEOUT SECONDS] [OPTIONS ...])
 #   TARGET is an executable that <forksight/fork_test.h> made: a function that uses a library, and FORKSIGHT_FORK_TEST().
-#   Adds one test for each scene, TARGET.fork.SCENE: forksight plays it and says what it found. Labelled `fork`.
-#     SCENES   only these; by default all
-#     KNOWN    scenes that go wrong today: the test is red once one of them goes well, so that the list stays true
-#     TIMEOUT  of a scene, in seconds; 60 by default
-#     OPTIONS  of `forksight suite check`
+#   Adds one test for each scene, TARGET.fork.SCENE: forksight runs the scene and prints what it found. The label is `fork`.
+#     SCENES   the scenes to run; by default all
+#     KNOWN    scenes that fail today: the test of such a scene fails if the scene succeeds, so that the list stays true
+#     TIMEOUT  the time limit of a scene, in seconds; 60 by default
+#     OPTIONS  options of `forksight suite check`
 set(FORKSIGHT_FORK_TEST_SCENES main child-thread thread idle-thread busy-thread again grandchild exit exec)
 
 function(forksight_add_fork_test TARGET)

@@ -1,4 +1,4 @@
-"""What the cases share: handovers that force an interleaving. Pipes, never a lock: nothing here may be part of the defect."""
+"""What the cases share: handovers that force an order of events. They use pipes: a lock could be a part of the defect."""
 import os
 from multiprocessing import forkserver, resource_tracker
 
@@ -16,17 +16,18 @@ class Baton:
 
 
     def give_and_park(self):
-        """One line for the caller: a fork may find it on either side of the handover. It never comes back."""
+        """Gives the baton and never returns. Both happen on one line of the caller, so a fork finds the thread on it."""
         self.give()
         os.read(os.pipe()[0], 1)
 
 
 def end_of(child):
-    """Waits for the child; its exit status, or 128 + the signal that ended it."""
+    """Waits for the child. Returns its exit status, or 256 minus the number of the signal that ended it."""
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) % 256
 
 
 def stop_helpers():
-    """Those of multiprocessing's forkserver and spawn end by themselves, some time after us; the judge wants nobody left behind."""
+    """Ends the helper processes of forkserver and spawn. Without this call they end some time after the case. The judge of
+    the suite accepts no process that is left behind."""
     forkserver._forkserver._stop()
     resource_tracker._resource_tracker._stop()

@@ -1,8 +1,8 @@
-# Mechanism: a thread is inside of write() on a buffered file (a pipe that is full) while main forks. The file's own
-#            lock stays taken in the child.
+# Mechanism: a thread is inside of write() on a buffered file (a full pipe) while main forks. The lock of the file
+#            object stays taken in the child.
 # To blame:  os.fork() in a process with threads.
 # User sees: the child stops at its first write to the same file.
-# Fix:       spawn or forkserver, or a file of its own for the child.
+# Fix:       use spawn or forkserver, or give the child a file of its own.
 # Repaired:  the child opens a buffered file of its own.
 #
 # EXPECT-BARE: hang
@@ -29,7 +29,8 @@ def write_much():
 
 
 threading.Thread(target=write_much, daemon=True).start()
-# The first byte is there when write() is under way, with the lock; it does not come back before all of it is read.
+# When the first byte comes, the thread is inside of write() and holds the lock. write() does not return before all
+# bytes are read.
 os.read(reader, 1)
 child = os.fork()  # MARK: fork
 if child == 0:

@@ -1,9 +1,10 @@
-# Mechanism: a coroutine hands a blocking call to a ThreadPoolExecutor that was made, and used, before the fork. The executor
-#            believes in its worker and starts no other; the event loop sleeps in epoll_wait(), for a result that never comes.
+# Mechanism: a coroutine hands a blocking call to a ThreadPoolExecutor that was made and used before the fork. In the
+#            child the executor assumes that its worker runs, and starts no other. The event loop sleeps in
+#            epoll_wait(), for a result that never comes.
 # To blame:  os.fork() in a process with threads. The executor belongs to one process.
-# User sees: the child stops, 0 % CPU; epoll_wait in strace.
-# Fix:       an executor that the child makes itself; spawn or forkserver.
-# Repaired:  the child makes its own.
+# User sees: the child stops, at 0 % CPU. strace shows epoll_wait.
+# Fix:       let the child make an executor of its own. Or use spawn or forkserver.
+# Repaired:  the child makes an executor of its own.
 #
 # EXPECT-BARE: hang
 # EXPECT: pipe-deadlock proven/possible hang culprit="a descriptor" victims=1
@@ -16,11 +17,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 from baton import end_of
 
-# As a script in the background of a shell has it: else asyncio.run() has a handler that could end the wait.
+# SIGINT gets its default action. Python's own handler could end the wait.
 signal.signal(signal.SIGINT, signal.SIG_DFL)
 executor = ThreadPoolExecutor(max_workers=1)
 executor.submit(int).result()
-# The worker says that it is idle only after the result is out.
+# The worker reports that it is idle only after it has set the result.
 executor._idle_semaphore.acquire()
 executor._idle_semaphore.release()
 

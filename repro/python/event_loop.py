@@ -1,9 +1,11 @@
-# Mechanism: main has an event loop and forks. The child closes the loop, tidily: that takes the pipe by which the loop is
-#            woken, for signals and for results of threads, out of the epoll instance of both.
-# To blame:  loop.close() in the child; closing the descriptor would have been harmless.
-# User sees: a service that answers no more to signals, or sleeps on results that are there, once a child was forked.
-# Fix:       leave the inherited loop alone: asyncio.set_event_loop(None) or a new loop; or start workers by spawn.
-# Repaired:  a new loop in the child.
+# Mechanism: main has an event loop and forks. The child closes the loop as part of its cleanup. That removes a
+#            descriptor from the epoll instance, which both processes share: the pipe that wakes the loop for signals
+#            and for results of threads.
+# To blame:  loop.close() in the child. To close only the epoll descriptor would have been harmless.
+# User sees: after the fork a service does not react to signals any more, or goes on sleeping although results have
+#            come.
+# Fix:       leave the inherited loop alone, by asyncio.set_event_loop(None) or a new loop. Or start workers by spawn.
+# Repaired:  the child makes a new loop.
 #
 # EXPECT-BARE: error
 # EXPECT: epoll-shared likely/proven may-hang culprit="the interest in a socket" victims=0
@@ -23,7 +25,7 @@ loop.add_signal_handler(signal.SIGUSR1, called.append, 1)
 
 
 def turn():
-    """What is there by now, no wait."""
+    """Handles the events that have come, without waiting."""
     loop.call_soon(loop.stop)
     loop.run_forever()  # MARK: wait
 

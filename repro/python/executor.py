@@ -1,9 +1,9 @@
-# Mechanism: a ThreadPoolExecutor has an idle worker at the fork. In the child submit() believes in that worker and starts
-#            no other: the work is never done.
+# Mechanism: a ThreadPoolExecutor has an idle worker at the fork. In the child submit() assumes that this worker runs,
+#            and starts no other. So the work is never done.
 # To blame:  os.fork() in a process with threads. The executor belongs to one process.
 # User sees: the child stops in Future.result().
-# Fix:       an executor that the child makes itself; spawn or forkserver.
-# Repaired:  the child makes its own.
+# Fix:       let the child make an executor of its own. Or use spawn or forkserver.
+# Repaired:  the child makes an executor of its own.
 #
 # EXPECT-BARE: hang
 # EXPECT: lost-wakeup proven/likely hang start=_worker victims=1
@@ -18,7 +18,7 @@ from baton import end_of
 
 executor = ThreadPoolExecutor(max_workers=1)
 executor.submit(int).result()
-# The worker says that it is idle only after the result is out.
+# The worker reports that it is idle only after it has set the result.
 executor._idle_semaphore.acquire()
 executor._idle_semaphore.release()
 child = os.fork()  # MARK: fork

@@ -1,6 +1,7 @@
-# Mechanism: a multiprocessing.Queue sends from a thread of its own, the feeder, which put() starts once. A child made by
-#            os.fork() has the queue without its feeder: what it puts never leaves.
-# To blame:  os.fork(). What multiprocessing starts itself gets a fresh feeder.
+# Mechanism: a multiprocessing.Queue sends its items from a thread of its own, the feeder. The first put() starts the
+#            feeder. A child of os.fork() has the queue, but not the feeder. What the child puts into the queue is never
+#            sent.
+# To blame:  os.fork(). In a process that multiprocessing starts, the queue starts a new feeder.
 # User sees: the child waits for an answer to a question that was never sent.
 # Fix:       multiprocessing.Process instead of os.fork(), or queues that the child makes itself.
 # Repaired:  multiprocessing.Process.
@@ -34,7 +35,7 @@ def ask(number):
 
 server = context.Process(target=answer)
 server.start()
-if ask(1) != 2:  # from here on there is a feeder
+if ask(1) != 2:  # this call starts the feeder
     sys.exit(1)
 if sys.argv[1] == "repaired":
     asker = context.Process(target=ask, args=(2,))

@@ -1,9 +1,9 @@
-# Mechanism: a coroutine forks while a thread of asyncio.to_thread() holds a lock. The child needs the lock, and does not have
-#            the thread.
+# Mechanism: a coroutine forks while a thread of asyncio.to_thread() holds a lock. The child needs the lock, but does
+#            not have the thread.
 # To blame:  the fork in a process whose event loop has threads.
-# User sees: the child stops in acquire(), and the coroutine that awaits the child's end never goes on.
-# Fix:       asyncio.create_subprocess_exec(): the child is a new program, and has no lock of its parent.
-# Repaired:  the child is made by create_subprocess_exec().
+# User sees: the child stops in acquire(). The coroutine that awaits the child's end never goes on.
+# Fix:       use asyncio.create_subprocess_exec(). Then the child is a new program, which has no lock of its parent.
+# Repaired:  create_subprocess_exec() makes the child.
 #
 # EXPECT-BARE: hang
 # EXPECT: python-lock-orphaned proven hang start=load
@@ -20,7 +20,7 @@ import threading
 
 from baton import Baton
 
-# As a script in the background of a shell has it: else asyncio.run() has a handler that could end the wait.
+# SIGINT gets its default action. Otherwise asyncio.run() would install a handler, which could end the wait.
 signal.signal(signal.SIGINT, signal.SIG_DFL)
 lock = threading.Lock()
 loader_is_inside = Baton()

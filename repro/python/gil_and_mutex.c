@@ -1,12 +1,12 @@
-// Mechanism: main, which has Python's GIL, waits for a mutex of C. A worker has that mutex and calls into Python: it waits
-//            for the GIL. With -DJOIN main waits for the end of that worker instead.
-// To blame:  the wait with the GIL held.
-// User sees: the program stops. Its worker wakes up every 5 ms, so it does not look asleep.
-// Fix:       Py_BEGIN_ALLOW_THREADS around the wait; or give the mutex back before calling into Python.
-// Repaired:  main gives the GIL back while it waits.
+// Mechanism: main holds Python's GIL and waits for a mutex of C code. A worker holds that mutex and calls into Python,
+//            so it waits for the GIL. With -DJOIN main waits for the end of that worker instead.
+// To blame:  the wait while the GIL is held.
+// User sees: the program stops. Its worker wakes up every 5 ms, so the program does not look asleep.
+// Fix:       put Py_BEGIN_ALLOW_THREADS around the wait. Or release the mutex before calling into Python.
+// Repaired:  main releases the GIL while it waits.
 //
-// Variant "slow": the worker computes for three seconds with the mutex, and needs no GIL. Main and a caller of Python wait
-// for it, the one by the mutex and the other by the GIL, and go on then.
+// Variant "slow": the worker computes for three seconds. It holds the mutex, and does not need the GIL. Main waits for
+// the mutex, and a third thread waits for the GIL, which main holds. After three seconds all of them go on.
 // EXPECT-BARE: hang
 // EXPECT: lock-cycle proven hang lock=cache_lock victims=0
 // EXPECT-STACK: stack look_up@wait main@call
@@ -23,7 +23,7 @@
 #include "../call_of.h"
 #endif
 
-// What is used of libpython: a stable interface, so that its headers are not needed.
+// The functions of libpython that this case uses. They belong to its stable interface, so its headers are not needed.
 void Py_InitializeEx(int install_handlers);
 void* PyEval_SaveThread(void);
 void PyEval_RestoreThread(void* thread);

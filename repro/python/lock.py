@@ -1,7 +1,8 @@
 # Mechanism: a thread holds a threading.Lock while main forks: the lock stays taken in the child.
 # To blame:  os.fork() in a process with threads.
 # User sees: the child stops at its first `with lock`, the parent in waitpid().
-# Fix:       spawn or forkserver (start_methods.py), or a hook around the fork that waits for the holder.
+# Fix:       use spawn or forkserver (start_methods.py), or a handler of os.register_at_fork() that waits for the holder
+#            before the fork.
 # Repaired:  os.register_at_fork() takes the lock before the fork and releases it on both sides.
 #
 # EXPECT-BARE: hang
@@ -10,7 +11,7 @@
 # EXPECT-STACK: stack work@touch <module>@child
 # EXPECT-STACK: fork <module>@fork
 #
-# With a deadline it is an error, not a hang.
+# Variant "timed": the child acquires the lock with a deadline. It gets an error, and does not hang.
 # EXPECT-BARE(timed): error
 # EXPECT(timed): python-lock-orphaned proven error start=load victims=0
 # EXPECT-WHY: python-lock-orphaned proven/likely hang victims=1

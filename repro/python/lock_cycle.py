@@ -1,8 +1,8 @@
-# Mechanism: two threads take two locks in opposite orders. No fork is needed; a lock of Python has no owner that memory
-#            could show.
-# To blame:  whoever takes them in another order than the rest of the program.
-# User sees: the script stops, 0 % CPU.
-# Fix:       one order for all locks.
+# Mechanism: two threads take two locks in opposite orders. There is no fork. The memory of a Python lock records no
+#            owner.
+# To blame:  the thread that takes the locks in another order than the rest of the program.
+# User sees: the script stops, at 0 % CPU.
+# Fix:       take the locks in one order everywhere.
 # Repaired:  both take them in the same order.
 #
 # EXPECT-BARE: hang
@@ -10,7 +10,7 @@
 # EXPECT-WHY: deadlock proven/unknown hang culprit="2 threads" victims=0
 # EXPECT-STACK: stack move@second <module>@forward
 #
-# With Python's own handler of SIGINT, which might still end the wait:
+# Variant "interrupt": Python's own handler of SIGINT is set, and might still end the wait:
 # EXPECT(interrupt): deadlock likely/unknown hang culprit="2 threads" victims=0
 # EXPECT-WHY(interrupt): deadlock likely/unknown hang culprit="2 threads" victims=0
 # EXPECT-STACK(interrupt): stack move@second <module>@forward
@@ -18,7 +18,8 @@ import signal
 import sys
 import threading
 
-# As scripts with threads do, so that Ctrl-C ends them at once. The other one is what a script has that a terminal starts.
+# Scripts with threads set SIG_DFL so that Ctrl-C ends them at once. Variant "interrupt" has Python's own handler, which
+# is the default of a script.
 signal.signal(signal.SIGINT, signal.default_int_handler if sys.argv[1] == "interrupt" else signal.SIG_DFL)
 
 repaired = sys.argv[1] == "repaired"

@@ -1,8 +1,8 @@
-# Mechanism: a thread is importing a module while main forks: the module's lock stays taken in the child.
+# Mechanism: a thread is importing a module while main forks. The lock of the module stays taken in the child.
 # To blame:  os.fork() in a process with threads.
 # User sees: the child stops in an import statement.
-# Fix:       import everything before the first thread is started; spawn or forkserver.
-# Repaired:  the module is imported before.
+# Fix:       import everything before the first thread is started. Or use spawn or forkserver.
+# Repaired:  the import has ended before the fork.
 #
 # EXPECT-BARE: hang
 # EXPECT: python-lock-orphaned proven hang start=import_late victims=1

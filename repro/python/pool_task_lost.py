@@ -1,9 +1,9 @@
-# Mechanism: a worker of a multiprocessing.Pool ends in the middle of its task, as one does that the kernel kills for want of
-#            memory. The pool starts another worker and does not do the task again.
-# To blame:  the end of the worker; the pool does not notice that a task was in the middle.
-# User sees: apply() does not return, all workers are idle.
-# Fix:       concurrent.futures.ProcessPoolExecutor, which raises BrokenProcessPool.
-# Repaired:  so.
+# Mechanism: a worker of a multiprocessing.Pool ends in the middle of its task. That happens, for example, if the kernel
+#            kills it for want of memory. The pool starts another worker, but does not run the task again.
+# To blame:  the end of the worker. The pool does not notice that the worker had a task.
+# User sees: apply() does not return, and all workers are idle.
+# Fix:       use concurrent.futures.ProcessPoolExecutor, which raises BrokenProcessPool.
+# Repaired:  the program uses ProcessPoolExecutor.
 #
 # EXPECT-BARE: hang
 # EXPECT: lost-task likely hang victims=0

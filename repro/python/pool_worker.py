@@ -1,7 +1,7 @@
-# Mechanism: multiprocessing.Pool with the start method fork; a thread of the parent holds a lock that the workers need.
+# Mechanism: multiprocessing.Pool uses the start method fork. A thread of the parent holds a lock that the workers need.
 # To blame:  the start method. It is the default on Linux up to Python 3.13.
-# User sees: pool.map() never comes back.
-# Fix:       spawn or forkserver.
+# User sees: pool.map() never returns.
+# Fix:       use spawn or forkserver.
 # Repaired:  the pool is made before the thread takes the lock.
 #
 # EXPECT-BARE: hang

@@ -1,8 +1,9 @@
-# Mechanism: a ProcessPoolExecutor with the start method fork; a thread of the parent holds a lock that the workers need.
+# Mechanism: a ProcessPoolExecutor uses the start method fork. A thread of the parent holds a lock that the workers
+#            need.
 # To blame:  the start method. It is the default on Linux up to Python 3.13.
-# User sees: Future.result() never comes back.
+# User sees: Future.result() never returns.
 # Fix:       ProcessPoolExecutor(mp_context=multiprocessing.get_context("forkserver")), or "spawn".
-# Repaired:  forkserver.
+# Repaired:  the start method is forkserver.
 #
 # EXPECT-BARE: hang
 # EXPECT: python-lock-orphaned proven hang start=load victims=1

@@ -1,7 +1,7 @@
-# Mechanism: a thread is inside of queue.Queue.put(), with the queue's mutex, while main forks.
-# To blame:  os.fork() in a process with threads. The queue belongs to one process.
+# Mechanism: a thread is inside of queue.Queue.put(), and holds the queue's mutex, while main forks.
+# To blame:  os.fork() in a process with threads. A queue.Queue is for one process only.
 # User sees: the child stops in put().
-# Fix:       no fork, or a queue of its own for the child.
+# Fix:       do not fork, or let the child make a queue of its own.
 # Repaired:  the child makes a queue of its own.
 #
 # EXPECT-BARE: hang
@@ -22,7 +22,7 @@ producer_is_inside = Baton()
 
 
 class SlowQueue(queue.Queue):
-    """Stops where put() has the mutex: a thread may be there at any fork."""
+    """Stops where put() holds the mutex. With a plain queue.Queue a thread is there only by chance at a fork."""
 
     def _put(self, item):
         producer_is_inside.give_and_park()  # MARK: inside

@@ -1,9 +1,9 @@
-# Mechanism: a worker puts more into a multiprocessing.Queue than a pipe holds, and its process does not end before the
-#            queue's feeder thread has written all of it. The parent waits for the end of the worker before it reads.
+# Mechanism: a worker puts more into a multiprocessing.Queue than a pipe holds. Its process does not end before the
+#            queue's feeder thread has written all of that. The parent waits for the worker's end before it reads.
 # To blame:  join() before the queue is drained.
-# User sees: join() does not return; the worker seems to have done its work.
-# Fix:       read the queue first, then join(); or a Manager's queue.
-# Repaired:  it is read first.
+# User sees: join() does not return, although the worker seems to have done its work.
+# Fix:       read the queue first, then call join(). Or use the queue of a Manager.
+# Repaired:  the parent reads the queue first.
 #
 # EXPECT-BARE: hang
 # EXPECT: pipe-deadlock proven hang victims=0
@@ -11,7 +11,7 @@ import multiprocessing
 import signal
 import sys
 
-# As a script in the background of a shell has it: else Ctrl-C could end the wait.
+# SIGINT gets its default action. Python's own handler could end the wait.
 signal.signal(signal.SIGINT, signal.SIG_DFL)
 context = multiprocessing.get_context("fork")
 results = context.Queue()

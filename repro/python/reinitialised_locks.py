@@ -1,5 +1,5 @@
-# Mechanism: locks that CPython itself makes anew in the child: that of a logging handler in use by another thread, and an
-#            RLock that the forking thread holds across its fork.
+# Mechanism: none. CPython re-initialises these locks in the child: the lock of a logging handler that another thread
+#            uses, and an RLock that the forking thread holds across its fork.
 # To blame:  nobody.
 # User sees: nothing.
 # Fix:       none is needed.
@@ -17,7 +17,7 @@ logger_is_inside = Baton()
 
 
 class SlowOnce(logging.StreamHandler):
-    """Stops where emit() has the handler's lock."""
+    """Stops the first time that emit() runs, while the handler's lock is held."""
 
     first = True
 
@@ -39,4 +39,4 @@ with own:
 if child == 0:
     with own:
         os._exit(0)
-os._exit(end_of(child))  # not sys.exit(): the thread has the lock of the handler that would be closed
+os._exit(end_of(child))  # sys.exit() would close the logging handler, whose lock the thread holds

@@ -1,8 +1,9 @@
-# Mechanism: workers that are started by spawn or forkserver, a fork before the first thread, or another program, while
-#            a thread holds a lock: none of them inherits it.
-# To blame:  nobody.
-# User sees: nothing.
-# Fix:       none is needed.
+# Mechanism: a thread holds a lock while main starts a worker. Without a variant multiprocessing forks the worker, which
+#            inherits the lock in its taken state. In the variants the worker does not inherit it: it is started by
+#            spawn or forkserver, or forked before the first thread, or it is another program.
+# To blame:  the start method fork.
+# User sees: without a variant, the child stops at `with lock`. In the variants nothing, and no warning.
+# Fix:       use one of the variants.
 #
 # EXPECT-BARE: hang
 # EXPECT: python-lock-orphaned proven hang start=load victims=1

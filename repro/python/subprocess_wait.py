@@ -1,9 +1,9 @@
-# Mechanism: a program starts a child with its output in a pipe, and waits for the child's end. The child writes more than the
-#            pipe takes, and sleeps until somebody reads.
-# To blame:  Popen.wait() with stdout=PIPE: nobody reads meanwhile.
-# User sees: it works with little output, and stops with more than 64 KiB.
-# Fix:       communicate(), or subprocess.run(capture_output=True): they read until the child has ended.
-# Repaired:  communicate().
+# Mechanism: a program starts a child whose output goes into a pipe, and waits for the child's end. The child writes
+#            more than fits into the pipe, and sleeps until the parent reads.
+# To blame:  Popen.wait() with stdout=PIPE. Nothing reads the pipe meanwhile.
+# User sees: the program works if the output is short, and stops if it is longer than 64 KiB.
+# Fix:       use communicate(), or subprocess.run(capture_output=True). They read until the child has ended.
+# Repaired:  the program calls communicate().
 #
 # EXPECT-BARE: hang
 # EXPECT: pipe-deadlock proven hang victims=0
@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 
-# As a script in the background of a shell has it: else Ctrl-C could end the wait.
+# SIGINT gets its default action. Python's own handler could end the wait.
 signal.signal(signal.SIGINT, signal.SIG_DFL)
 child = subprocess.Popen(["head", "-c", "1000000", "/dev/zero"], stdout=subprocess.PIPE)
 if sys.argv[1] == "repaired":

@@ -1,9 +1,11 @@
-# Mechanism: two tasks of one event loop await each other. The loop sleeps in epoll_wait(), and watches nothing but the
-#            socket pair by which it wakes itself.
-# To blame:  whichever task awaits the other one second.
-# User sees: the script stops, 0 % CPU; epoll_wait in strace.
-# Fix:       one direction: a task hands its result on instead of awaiting who awaits it; or a time limit (asyncio.wait_for).
-# Repaired:  the second task awaits nobody. Timed: it awaits with a time limit, and the script ends with an error of its own.
+# Mechanism: two tasks of one event loop await each other. The loop sleeps in epoll_wait(), and watches only the socket
+#            pair by which the loop wakes itself.
+# To blame:  the task that awaits the other one second.
+# User sees: the script stops, at 0 % CPU. strace shows epoll_wait.
+# Fix:       await in one direction only: a task hands its result on, and does not await the task that awaits it. Or
+#            await with a time limit (asyncio.wait_for).
+# Repaired:  the second task awaits nothing.
+#            timed:   the second task awaits with a time limit. The script then prints "second: no answer" and ends.
 #
 # EXPECT-BARE: hang
 # EXPECT: pipe-deadlock proven hang culprit="a descriptor" victims=0
@@ -15,7 +17,7 @@ import asyncio
 import signal
 import sys
 
-# As a script in the background of a shell has it: else asyncio.run() has a handler that could end the wait.
+# SIGINT gets its default action. Python's own handler could end the wait.
 signal.signal(signal.SIGINT, signal.SIG_DFL)
 tasks = []
 

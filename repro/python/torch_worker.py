@@ -1,9 +1,10 @@
-# Mechanism: PyTorch runs its operations on libgomp's pool of the calling thread. fork() copies the record of that pool, not
-#            its threads, and the child's first operation that is worth two threads waits for them.
-# To blame:  fork() after an operation of PyTorch's in the same thread; multiprocessing does that with the start method fork.
+# Mechanism: PyTorch runs its operations on libgomp's pool of the calling thread. fork() copies the record of that pool,
+#            but not its threads. The child's first operation that uses two threads waits for them.
+# To blame:  fork() after an operation of PyTorch in the same thread. multiprocessing forks in this way with the start
+#            method fork.
 # User sees: a worker that never returns from its first operation, at 0 % CPU.
-# Fix:       torch.set_num_threads(1) in the worker, as DataLoader does; or spawn, or forkserver.
-# Repaired:  the worker sets one thread.
+# Fix:       call torch.set_num_threads(1) in the worker, as DataLoader does. Or use spawn or forkserver.
+# Repaired:  the worker calls torch.set_num_threads(1).
 #
 # EXPECT-BARE: hang
 # EXPECT: lost-openmp-pool proven hang culprit="libgomp pool of 2 threads" victims=1

@@ -1,9 +1,10 @@
-// Mechanism: a pool of two buffers goes back and forth: main fills one, a worker reads it and answers in another. The
-//            worker keeps both requests while it waits for a free buffer to answer in: there is none, and never will be.
-// To blame:  the worker, which asks for a buffer before it has given one back.
-// User sees: the worker's acquire() ends at its deadline, and says who holds all buffers: itself.
-// Fix:       answer in the buffer that the request came in (send the index), or release the request first, or more buffers.
-// Repaired:  the request is released before the answer is begun.
+// Mechanism: a queue has two buffers. Main fills them with requests. A worker should answer each request in another
+//            buffer. The worker keeps both requests while it waits for a free buffer, but no other process can release
+//            one.
+// To blame:  the worker, which asks for a buffer before it has released one.
+// User sees: the worker's acquire() ends at its deadline. Its error says that the worker itself holds both buffers.
+// Fix:       answer in the buffer of the request (send its index), or release the request first, or have more buffers.
+// Repaired:  the worker releases one request before it begins the answer.
 //
 // EXPECT-BARE: error
 // EXPECT-NONE

@@ -1,7 +1,7 @@
-// Mechanism: a consumer is killed while it has a message. With a lock in shared memory that would be the end of the queue;
-//            here the message goes to the next consumer, and the producer gets its buffer back.
-// To blame:  nobody: a control. What torch.multiprocessing and Boost.Interprocess hang in is no hang here.
-// User sees: nothing but a second delivery.
+// Mechanism: none. A consumer is killed while it has a message. A lock in shared memory would stay taken for ever. Here
+//            the message goes to the next consumer, which releases its buffer as usual.
+// To blame:  nobody. torch.multiprocessing and Boost.Interprocess hang in this situation.
+// User sees: the message is delivered a second time.
 // Fix:       none needed.
 //
 // EXPECT-BARE: ok

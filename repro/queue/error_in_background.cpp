@@ -1,9 +1,11 @@
-// Mechanism: send_copy() of a queue with a feeder thread returns before anything is sent. The queue is shut down by its
-//            other side; what was on the list is lost, and nobody is there to be told.
-// To blame:  a producer that takes the return of send_copy() for the message's arrival, and makes no call after it.
-// User sees: the next call of the producer says that an earlier message could not be sent, and why.
-// Fix:       feed::direct, whose send_copy() returns the error; or ask before the end, by flush() or close_producer().
-// Repaired:  feed::direct: the call itself is refused.
+// Mechanism: send_copy() of a queue with a feeder thread returns before the message is sent. The other side shuts the
+//            queue down. The messages on the feeder's list are lost, and no call is running that could return the
+//            error.
+// To blame:  a producer that takes the return of send_copy() for the arrival of the message, and makes no call after
+//            it.
+// User sees: the next call of the producer returns an error: an earlier message could not be sent, and why.
+// Fix:       use feed::direct, whose send_copy() returns the error. Or call flush() or close_producer() before the end.
+// Repaired:  the queue has feed::direct. send_copy() itself returns the error.
 //
 // EXPECT-BARE: error
 // EXPECT-NONE
@@ -30,7 +32,7 @@ int main() {
   return !sent && sent.error().code == ipc::errc::closed ? 0 : 1;
 #else
   if (!made->send_copy("lost", 4)) return 4;
-  // The feeder meets the end by itself; each further call may still be too early to hear of it.
+  // The feeder notices the shutdown in the background. A call that comes before that still succeeds.
   for (;;) {
     const auto next = made->send_copy("lost, too", 9);
     if (next) continue;

@@ -1,9 +1,10 @@
-// Mechanism: a queue with a feeder thread keeps what is to be sent on a private list. A thread is putting an item on
-//            it, and has its lock, when main forks: the child has neither that thread nor the feeder. It sends, too.
-// To blame:  the fork, while the list of a queue with a feeder thread is in use.
-// User sees: the child stops in send_copy(), at 0 % CPU; the parent waits for it.
-// Fix:       options::atfork_handlers, or feed::direct, which has no lock; the child attaches a handle of its own.
-// Repaired:  with atfork_handlers the fork waits for the list, and the child is told whose handle that is.
+// Mechanism: a queue with a feeder thread keeps the messages that are to be sent on a private list. A thread is putting
+//            a message on the list, and holds the list's lock, when main forks. The child has neither that thread nor
+//            the feeder. The child sends, too, and waits for that lock.
+// To blame:  the fork while the list of a queue with a feeder thread is in use.
+// User sees: the child stops in send_copy(), at 0 % CPU. The parent waits for the child.
+// Fix:       use options::atfork_handlers, or feed::direct, which has no lock. In the child attach a handle of its own.
+// Repaired:  with atfork_handlers the fork waits for the list. The child's call returns used_after_fork.
 //
 // EXPECT-BARE: hang
 // EXPECT: lost-feeder-thread proven hang holder=sender start=send_main victims=1
@@ -22,7 +23,7 @@ static ipc::queue* queue;
 static char* slow_page;
 static baton is_copying, may_copy;
 
-// send_copy() copies while it has the lock, and comes by here.
+// send_copy() copies the message while it holds the lock. The copy accesses slow_page, and the fault runs this handler.
 static void on_fault(int) {
   baton_pass(is_copying);
   baton_wait(may_copy);
@@ -52,12 +53,13 @@ int main() {
   auto made = ipc::queue::create(shape);
   if (!made) abort();
   queue = &made.value();
-  // The first one starts the feeder, which sends it and waits for more.
+  // The first message starts the feeder, which sends the message and waits for more.
   if (!queue->send_copy("first", 5)) abort();
   while (queue->inspect().queued != 1) {
   }
 #ifdef REPAIRED
-  // Registered after the queue's own, so it runs before it: the sender goes on once the fork has begun.
+  // This handler is registered after the queue's own, so it runs before that one. It lets the sender go on when the
+  // fork has begun.
   pthread_atfork([] { baton_pass(may_copy); }, nullptr, nullptr);
 #endif
   pthread_t sender;

@@ -1,9 +1,11 @@
-// Mechanism: two trainers change the same parameters in shared memory without a lock (Hogwild), which is correct. The parent
-//            has used OpenMP for a first evaluation, and starts them by fork(): their first parallel region waits for its pool.
-// To blame:  fork() after a parallel region of libgomp in the same thread; the shared parameters are innocent.
-// User sees: all trainers stop in their first step, at 0 % CPU; the parent waits for them.
-// Fix:       start the trainers before the first parallel region, or by exec, or pause OpenMP before the fork.
-// Repaired:  the evaluation comes after the trainers. With -DFORKSERVER they are forked by a server, which was forked before.
+// Mechanism: two trainers change the same parameters in shared memory without a lock (Hogwild), which is correct. The
+//            parent uses OpenMP for a first evaluation, and then forks the trainers. The first parallel region of each
+//            trainer waits for the pool that only the parent has.
+// To blame:  fork() after a parallel region of libgomp in the same thread. The shared parameters are not the cause.
+// User sees: all trainers stop in their first step, at 0 % CPU. The parent waits for them.
+// Fix:       start the trainers before the first parallel region, or by exec. Or pause OpenMP before the fork.
+// Repaired:  there is no evaluation before the trainers. With -DFORKSERVER a server forks the trainers. The server was
+//            forked before the evaluation.
 //
 // EXPECT-BARE: hang
 // EXPECT: lost-openmp-pool proven hang culprit="libgomp pool of 2 threads" merged=2
@@ -24,7 +26,8 @@ constexpr int kParameters = 64;
 constexpr int kSteps = 200;
 constexpr int kTrainers = 2;
 
-// Every trainer reads and writes all of them, at any time: single words, never torn, sometimes overwritten.
+// Every trainer reads and writes all parameters at any time. Each parameter is one atomic word. A trainer may overwrite
+// what the other one has written.
 struct Model {
   std::atomic<float> parameter[kParameters];
 };

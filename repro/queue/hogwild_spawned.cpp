@@ -1,6 +1,6 @@
-// Mechanism: as hogwild, and correct: the trainers are started by exec and map the parameters by their descriptor, the
-//            batches come through a queue. The parent has used OpenMP before it starts them.
-// To blame:  nobody: a control. An exec leaves nothing of the parent's pool, its locks or its handles behind.
+// Mechanism: none. As in hogwild, but the trainers are started by exec. They map the parameters by a descriptor, and
+//            get the batches through a queue. The parent has used OpenMP before it starts them.
+// To blame:  nobody. After an exec nothing of the parent's pool, locks or handles is left.
 // User sees: nothing.
 // Fix:       none needed.
 //

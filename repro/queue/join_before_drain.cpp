@@ -1,12 +1,14 @@
-// Mechanism: a worker puts more items into a queue with a feeder thread than the queue has room for, and ends: its
-//            handle waits until all is sent. The parent waits for the worker's end before it receives anything.
-// To blame:  the parent: it joins the worker before it has drained the queue. CPython's documentation warns of it.
-// User sees: a worker that is done and does not end; the queue says who waits for what, and who could receive.
+// Mechanism: a worker puts more items into a queue with a feeder thread than the queue has room for, and ends. The
+//            worker's handle waits until all items are sent. The parent waits for the worker's end before it receives
+//            anything.
+// To blame:  the parent, which joins the worker before it has drained the queue. CPython's documentation warns of this.
+// User sees: a worker that has done its work and does not end. inspect() shows that it waits for a buffer, and that the
+//            queue has no consumer.
 // Fix:       receive first, then wait for the worker.
-// Repaired:  that.
+// Repaired:  the parent receives first.
 //
-// The wait of this parent has an end, so that it can look at the queue: there is nothing that could not still be woken
-// here, another process may attach and receive at any time.
+// The parent waits two seconds, and then looks at the queue. forksight reports nothing, because the wait can still end:
+// another process may attach and receive at any time.
 //
 // EXPECT-BARE: error
 // EXPECT-NONE

@@ -1,9 +1,9 @@
-// Mechanism: a worker puts items into a queue with a feeder thread and ends by _exit(): what is on the
-//            feeder's list was never sent.
+// Mechanism: a worker puts items into a queue with a feeder thread and ends by _exit(). The items on the feeder's list
+//            are never sent.
 // To blame:  _exit() of a process whose queue has a feeder.
-// User sees: fewer messages than were put, and producer_died with the worker's pid.
-// Fix:       close_producer(), or the end of the handle, before _exit(): both wait until the list is sent.
-// Repaired:  that.
+// User sees: fewer messages than the worker put into the queue, and then producer_died with the worker's pid.
+// Fix:       call close_producer() or destroy the handle before _exit(). Both wait until the list is sent.
+// Repaired:  the worker calls close_producer().
 //
 // EXPECT-BARE: error
 // EXPECT-NONE
@@ -30,7 +30,7 @@ int main() {
     for (int i = 0; i < kItems; ++i) {
       if (!own || !own->send_copy(&i, sizeof i)) _exit(1);
     }
-    // The first ones are in the queue, whatever comes.
+    // The first items are sent before the worker ends.
     while (own->inspect().queued != kRoom) {
     }
     baton_pass(is_put);

@@ -1,9 +1,12 @@
-// Mechanism: a consumer takes all buffers of a queue and is stopped with them (a debugger, job control, a frozen group).
-//            It is not dead, so nothing is taken from it; the producer waits for a free buffer.
-// To blame:  who stopped it. A stopped process may go on at any time: to take its buffers would corrupt what it reads.
-// User sees: the producer's acquire() ends at its deadline, and says who holds what: its pid, alive, state T, how long.
-// Fix:       let it go on (SIGCONT), or end it: then its buffers are free within 50 ms.
-// Repaired:  it is ended; the same call gets a buffer.
+// Mechanism: a consumer takes all buffers of a queue and is then stopped (by a debugger, job control, or a frozen
+//            control group). It is not dead, so its buffers are not taken from it. The producer waits for a free
+//            buffer.
+// To blame:  the process that stopped the consumer. The consumer may go on at any time. If its buffers were given to
+//            others, it would read corrupted data.
+// User sees: the producer's acquire() ends at its deadline. Its error names the holder of the buffers: pid, alive,
+//            state T, and for how long.
+// Fix:       let the consumer go on (SIGCONT). Or end it: its buffers are then free within 50 ms.
+// Repaired:  the consumer is killed, and the same call gets a buffer.
 //
 // EXPECT-BARE: error
 // EXPECT-NONE

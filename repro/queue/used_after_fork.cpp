@@ -1,9 +1,9 @@
-// Mechanism: a child of fork() goes on with its parent's handle of a queue: its place among the
-//            participants, and what it holds, are the parent's.
+// Mechanism: a child of fork() uses its parent's handle of a queue. The handle's place among the participants, and the
+//            buffers that it holds, belong to the parent.
 // To blame:  the child, which attaches no handle of its own.
-// User sees: used_after_fork from each call, with what to do in its text; the parent's messages are untouched.
-// Fix:       reattach_after_fork() in the child.
-// Repaired:  the child does so.
+// User sees: each call returns used_after_fork, with a text that says what to do. The parent's messages do not change.
+// Fix:       call reattach_after_fork() in the child.
+// Repaired:  the child calls it.
 //
 // EXPECT-BARE: error
 // EXPECT-NONE
@@ -50,7 +50,7 @@ int main() {
   const pid_t child = fork();
   if (child == 0) _exit(use(*made, *loan, *held));
   const int status = end_of(child);
-  // All of it is the parent's still.
+  // The message and the loan still belong to the parent.
   if (!held->release() || !made->send(std::move(*loan), 1)) return 4;
   auto next = made->receive(ipc::deadline::after(20s));
   return next && next->size() == 3 ? status : 5;

@@ -1,1 +1,1 @@
-"""A module whose body takes as long as its importer likes."""
+"""A package whose module `plugin` calls a function of its importer while it is being imported."""

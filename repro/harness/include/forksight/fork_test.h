@@ -1,16 +1,17 @@
-/* Asserts that after a library was used, forked children can use it: write one function that uses it, and let this
- * header make the program.
+/* Tests that forked children can use a library that their parent has used before. Write one function that uses the
+ * library. This header makes the test program from it.
  *
  *   #include <forksight/fork_test.h>
- *   static int use(void) { return my_dot(x, y, 1000) == 1000.0 ? 0 : 1; }    0: it worked, as main() would say
+ *   static int use(void) { return my_dot(x, y, 1000) == 1000.0 ? 0 : 1; }    0: it worked; else: it failed
  *   FORKSIGHT_FORK_TEST(use)
  *
- *   $ forksight suite check -- ./my_fork_test     each scene below under forksight, with what it finds
+ *   $ forksight suite check -- ./my_fork_test     runs each scene below under forksight, and prints the findings
  *
- * In CMake, forksight_add_fork_test(my_fork_test) makes a test of each scene. The program needs nothing of forksight to
- * run: FORKSIGHT_FORK_TEST=SCENE ./my_fork_test ends with 0 if all children could use the library, 1 if one could not,
- * 3 if it failed before any fork; a child that hangs hangs it. The function is called many times, by one thread at a
- * time, and in children. C99 and C++, POSIX, GCC and Clang; link with -pthread.
+ * In CMake, forksight_add_fork_test(my_fork_test) makes a test of each scene. The program runs without forksight, too:
+ * FORKSIGHT_FORK_TEST=SCENE ./my_fork_test ends with status 0 if all children could use the library, with 1 if one could
+ * not, and with 3 if the parent failed. If a child hangs, the program hangs. The function is called many times, in the
+ * parent and in children, by one thread of a process at a time. This header is C99 and C++, for POSIX, GCC and Clang.
+ * Link with -pthread.
  */
 #ifndef FORKSIGHT_FORK_TEST_H
 #define FORKSIGHT_FORK_TEST_H
@@ -28,7 +29,7 @@
 #error "fork_test.h needs POSIX: compile with -std=gnu99 (or later), or with -D_POSIX_C_SOURCE=200809L"
 #endif
 
-/* name, the function that plays it, what it is. The library is used in the parent first, in all of them. */
+/* Each scene: name, function that runs it, description. In each scene the parent uses the library first. */
 #define FORKSIGHT_FORK_TEST_SCENES_(SCENE)                                                                            \
   SCENE("main", forksight_main_, "the thread that used it forks, the child uses it")                                  \
   SCENE("child-thread", forksight_child_thread_, "the same, and the child uses it in a thread of its own")            \
@@ -65,7 +66,7 @@ static void forksight_use_in_child_(void) {
   _exit(FORKSIGHT_CHILD_FAILED_);
 }
 
-/* Buffered output would come out twice. */
+/* Without fflush(), parent and child would both write the buffered output. */
 static pid_t forksight_fork_(void) {
   pid_t child;
   fflush(stdout);
@@ -130,7 +131,7 @@ static int forksight_thread_(void) {
   return outcome;
 }
 
-/* The thread tells by the first pipe that it has used the library, and ends when the second one is closed. */
+/* The thread writes to the first pipe when it has used the library. It ends when the second pipe is closed. */
 struct forksight_other_ {
   int told[2], end[2], is_busy;
 };
@@ -205,7 +206,7 @@ static int forksight_exec_(void) {
   return forksight_end_of_(child);
 }
 
-/* In the program that was executed. */
+/* Runs in the program that the child of the scene `exec` executes. */
 static int forksight_once_(void) {
   forksight_use_in_child_();
   return FORKSIGHT_WORKED_;
@@ -221,7 +222,7 @@ static const struct forksight_scene_ {
 #undef FORKSIGHT_SCENE_
 };
 
-/* What main() returns. FORKSIGHT_FORK_TEST=list prints the scenes, for programs. */
+/* Runs the test, and returns the exit status of main(). FORKSIGHT_FORK_TEST=list prints the scenes for programs. */
 static int forksight_fork_test_(int (*use)(void), const char* program) {
   const char* const wanted = getenv("FORKSIGHT_FORK_TEST");
   const size_t count = sizeof forksight_scenes_ / sizeof *forksight_scenes_;
