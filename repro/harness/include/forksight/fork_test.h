@@ -7,11 +7,11 @@
  *
  *   $ forksight suite check -- ./my_fork_test     runs each scene below under forksight, and prints the findings
  *
- * In CMake, forksight_add_fork_test(my_fork_test) makes a test of each scene. The program runs without forksight, too:
- * FORKSIGHT_FORK_TEST=SCENE ./my_fork_test ends with status 0 if all children could use the library, with 1 if one could
- * not, and with 3 if the parent failed. If a child hangs, the program hangs. The function is called many times, in the
- * parent and in children, by one thread of a process at a time. This header is C99 and C++, for POSIX, GCC and Clang.
- * Link with -pthread.
+ * In CMake, forksight_add_fork_test(my_fork_test) makes a test of each scene. The program runs without forksight,
+ * too: FORKSIGHT_FORK_TEST=SCENE ./my_fork_test ends with status 0 if all children could use the library, with 1 if
+ * one could not, and with 3 if the parent failed. If a child hangs, the program hangs. The function is called many
+ * times, in the parent and in children, by one thread of a process at a time. This header is C99 and C++, for POSIX,
+ * GCC and Clang. Link with -pthread.
  */
 #ifndef FORKSIGHT_FORK_TEST_H
 #define FORKSIGHT_FORK_TEST_H
