@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::uint64_t kPageBytes = 4096;
 
-// Memory that the loader made read-only after it had bound the object.
+// The slot is in memory that the loader made read-only after it had bound the object.
 bool is_read_only(const LoadedObject& object, std::uint64_t slot) {
   const auto start = object.start;
   const auto* const head = reinterpret_cast<const ElfW(Ehdr)*>(start);
@@ -66,8 +66,8 @@ std::uint64_t find_in_startup(const char* name) {
   return 0;
 }
 
-// A slot that its first call will bind leads into the object itself. `find` returns the function that it will be bound
-// to. If that is 0, the slot stays unchanged, and so does a null slot.
+// With lazy binding, a slot points into the object itself until the first call. For such a slot, `find` returns the
+// function that it will be bound to. If that is 0, the slot stays unchanged. A null slot stays unchanged, too.
 template <class Find>
 void watch_calls(const link_map* map, Find find) {
   const LoadedObject object = find_object(reinterpret_cast<std::uint64_t>(map->l_ld));
@@ -97,7 +97,8 @@ bool has_startup_provider() {
   return false;
 }
 
-// Objects that were examined. If there are too many, the oldest is examined again, which changes nothing.
+// Objects that were examined. If there are too many, the oldest entry is replaced. Its object may be examined again,
+// which changes nothing.
 struct Opened {
   std::atomic<const void*> handle;
   std::atomic<std::uint64_t> dynamic;
@@ -151,7 +152,7 @@ void watch_startup_calls() {
 void watch_opened_calls(void* handle, RealDlsym real_dlsym) {
   if (last_at_startup() == nullptr || is_known(handle)) return;
   const auto* const map = static_cast<const link_map*>(handle);
-  // dlsym itself would read from it, too.
+  // If the handle is invalid, this read may fault. dlsym itself would read from there, too.
   if (find_object(reinterpret_cast<std::uint64_t>(map->l_ld)).map != map) return;
   remember(map);
   if (is_at_startup(map)) return;

@@ -6,11 +6,12 @@
 
 namespace forksight {
 
-// Watches the objects of the start-up, when all of them are bound. Called by the constructor.
+// Watches the calls of the objects that were loaded at start-up. Called by the constructor, when all of these objects
+// are bound.
 void watch_startup_calls();
 
-// Watches the object that dlopen returned as `handle`, when its functions are looked up for the first time; its caller
-// keeps it open meanwhile. `real_dlsym` finds functions that are not bound yet.
+// Watches the calls of the object that dlopen returned as `handle`. Called when a function is looked up in it for the
+// first time; the caller keeps the object open meanwhile. `real_dlsym` finds functions that are not bound yet.
 using RealDlsym = void* (*)(void* handle, const char* name);
 void watch_opened_calls(void* handle, RealDlsym real_dlsym);
 

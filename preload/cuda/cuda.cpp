@@ -108,8 +108,9 @@ int ask(const ElfView& view, const char* name, int if_missing, Arguments... argu
   return function == 0 ? if_missing : reinterpret_cast<int (*)(Arguments...)>(function)(arguments...);
 }
 
-// Is the thread inside of the driver, in a callback or in a signal handler that interrupted a call? Then the shim must
-// not call the driver, because the thread may hold its locks. Any word that could be a return address counts.
+// True if the thread may be inside of the driver: in a callback, or in a signal handler that interrupted a call. Then
+// the shim must not call the driver, because the thread may hold the driver's locks. Any word on the stack that could
+// be a return address into the driver counts.
 bool may_be_inside_driver(const Slot& slot, const Site& site) {
   const StackBound bound = stack_bound(&slot, site.sp, slot.is_initial_stack ? 256U << 10U : 64U << 10U);
   if (bound.cut) return true;
@@ -177,7 +178,7 @@ std::uint64_t wrap_cuda(const char* name, std::uint64_t function, CudaWay way) {
 }
 
 void note_cuda_init(CudaWay way, const Site& site) {
-  // Only the first one counts. A child of an initialised parent never comes here.
+  // Only the first success counts. In a child of an initialised parent, cuInit never succeeds.
   std::uint32_t expected = 0;
   if (!g_init.stage.compare_exchange_strong(expected, 1, std::memory_order_acq_rel)) return;
   const Slot* const slot = own_slot();
@@ -218,8 +219,8 @@ void forget_cuda(const Module& module) {
   for (auto& row : g_cuda_reals) forget_closed(row, module.start, module.end);
 }
 
-// Asks the driver at a moment when the program could have called it, too. Later the thread would hold locks of other
-// libraries, and a thread that holds the driver's locks might wait for those.
+// Asks the driver at a moment when the program could have called it, too. Later, in the prepare handlers, the thread
+// holds locks of other libraries. A thread that holds the driver's locks might wait for these.
 void at_fork::Cuda::enters(const Fork& fork) {
   if (fork.kind != ForkKind::kWrapper) return;
   if (module_count() == 0) refresh_modules();

@@ -2,8 +2,8 @@
 // although its parent had initialised it (the driver refuses them all). The shim needs no CUDA header or library: it
 // finds the functions by name in whatever library exports them.
 //   A program reaches the driver by symbol, by dlsym, or by cuGetProcAddress. Each entry point has several wrappers,
-//   one for each function with its name: a library may stand between the program and the driver under the same names,
-//   and its own look-ups must not lead back to itself.
+//   one for each function with its name: a library between the program and the driver may export the same names, and
+//   the functions that this library looks up must not lead back to itself.
 #pragma once
 
 #include <atomic>

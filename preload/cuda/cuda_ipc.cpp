@@ -42,7 +42,7 @@ constinit Shared g_exported[kMaxShared] = {};
 constinit Shared g_open[kMaxShared] = {};
 constinit std::atomic<std::uint32_t> g_records{0};
 constinit std::uint64_t g_full_note = 0;
-// the process that the tables belong to; a child of fork() has a copy
+// The process that the tables belong to. A child of fork() has a copy of the tables.
 constinit std::atomic<std::int32_t> g_owner{0};
 
 std::uint64_t hash_of(const Handle& handle) {
@@ -112,7 +112,7 @@ void end_export(const CudaWords& call, std::uint64_t began_ns, const Site& site)
   Shared* known = find(g_exported, base);
   if (known != nullptr && known->handle == hash) return;
   if (known != nullptr) {
-    // The same address, but another allocation: the free of the first one was not seen.
+    // Another allocation at the same address: the shim did not see how the first one was freed.
     known->handle = hash;
   } else {
     known = add(g_exported, base, hash, 0);
@@ -161,7 +161,7 @@ void end_free(std::uint64_t address) {
 
 void end_context(CudaEntry entry, const CudaWords& call, std::uint64_t began_ns, const Site& site) {
   if (g_ipc_imports.load(std::memory_order_relaxed) == 0) return;
-  // Others have retained the context, too.
+  // Other callers have retained the context, so it still exists.
   if (entry == CudaEntry::cuDevicePrimaryCtxRelease_v2 && ask_cuda_active(call.words[0])) return;
   write({0, 0, 0, 0, began_ns, now_ns(), 0, CudaIpcKind::kContextGone, 0}, site);
   for (Shared& one : g_open) {
@@ -223,7 +223,7 @@ void note_ipc_use(std::uint32_t addresses, const CudaWords& call) {
 
 }  // namespace forksight
 
-// After the atexit handlers; not at _exit().
+// exit() calls this after the atexit handlers. _exit() does not call it.
 __attribute__((destructor)) static void forksight_ipc_destructor() {
   if (FORKSIGHT_UNLIKELY(forksight::g_owner.load(std::memory_order_relaxed) != 0)) {
     forksight::note_end(FORKSIGHT_FRAME().site());

@@ -12,8 +12,8 @@
 
 namespace forksight {
 
-// The number of allocations that are exported and not freed, and of open memory of other processes. Both stay 0 in most
-// processes.
+// The number of allocations that this process has exported and not freed, and the number of allocations of other
+// processes that it has open. Both stay 0 in most processes.
 extern std::atomic<std::uint32_t> g_ipc_exports;
 extern std::atomic<std::uint32_t> g_ipc_imports;
 
@@ -23,7 +23,8 @@ constexpr bool is_ipc_call(CudaEntry entry) {
 }
 // These two calls are noted only in a process that has exported something.
 constexpr bool is_ipc_free(CudaEntry entry) { return entry == CudaEntry::cuMemFree_v2; }
-// The end of a context closes what it had open. These calls are noted only in a process that has something open.
+// These calls may end a context, which closes the memory that it had open. They are noted only in a process that has
+// such memory open.
 constexpr bool is_ipc_context(CudaEntry entry) {
   return entry == CudaEntry::cuDevicePrimaryCtxRelease_v2 || entry == CudaEntry::cuDevicePrimaryCtxReset_v2 ||
          entry == CudaEntry::cuCtxDestroy_v2;

@@ -16,7 +16,7 @@ namespace {
 
 using Word = std::uint64_t;
 
-// The result of a call whose library was closed before: CUDA_ERROR_NO_DEVICE.
+// The result of a call if the library of the real function was closed before: CUDA_ERROR_NO_DEVICE.
 constexpr int kNoDevice = 100;
 
 // cuGetProcAddress(symbol, function, ...): the functions that it returns are watched, too.
@@ -35,8 +35,8 @@ constexpr bool is_shared_call(CudaEntry entry) {
   return is_ipc_call(entry) || is_ipc_free(entry) || is_ipc_context(entry) || ipc_addresses(entry) != 0;
 }
 
-// Calls about memory that may be shared with another process. A child of an initialised process may free what does not
-// belong to it, so its calls are not examined here.
+// Calls about memory that may be shared with another process. In a child of an initialised process, calls that free or
+// close memory are not recorded as touches: such a child may free what it inherited.
 template <class... Words>
 __attribute__((noinline, cold)) int call_shared(CudaEntry entry, std::uint64_t function, Frame frame, Words... words) {
   const Word list[] = {words...};

@@ -126,7 +126,7 @@ const char* find_mode(const char* text, FileLockKind kind) {
   return skip_word(text);
 }
 
-// This process has such a lock by way of this descriptor. `owner`: the process that must have taken it. For locks of
+// True if the open file at this descriptor has such a lock. `owner`: the process that must have taken it. For locks of
 // open file descriptions the kernel names no process.
 bool has_lock(int fd, FileLockKind kind, std::int32_t owner) {
   bool found = false;
@@ -183,7 +183,8 @@ bool read_writes(std::int32_t pid, std::uint64_t& out) {
   return found;
 }
 
-// Asks for a lock that a read lock would not prevent: so the answer is a write lock.
+// The pid of the process with a write lock in this range; 0: none. The kernel is asked whether it would grant a read
+// lock, and only a write lock prevents that.
 std::int32_t find_writer(int fd, const FileRange& range) {
   struct flock asked {};
   asked.l_type = F_RDLCK;
@@ -194,7 +195,8 @@ std::int32_t find_writer(int fd, const FileRange& range) {
   return asked.l_pid;
 }
 
-// The same for locks of open file descriptions; -1: another lock of this kind.
+// The pid of a process whose lock prevents a lock of an open file description; -1: a lock of this kind prevents it, for
+// which the kernel names no process; 0: none.
 std::int32_t find_ofd_writer(int fd, const FileRange& range, bool is_exclusive) {
   struct flock asked {};
   asked.l_type = is_exclusive ? F_WRLCK : F_RDLCK;
@@ -205,7 +207,7 @@ std::int32_t find_ofd_writer(int fd, const FileRange& range, bool is_exclusive) 
   return asked.l_pid == 0 ? -1 : asked.l_pid;
 }
 
-// Both have the same open file at this descriptor.
+// True if this process and `pid` have the same open file at this descriptor.
 bool is_shared_with(std::int32_t pid, int fd) {
   return sys::call(SYS_kcmp, pid, sys::getpid(), KCMP_FILE, fd, fd) == 0;
 }
@@ -266,7 +268,7 @@ Lock* find_room(FileLockKind kind, int fd, const FileRange& range, std::int32_t 
     Stage expected = Stage::kFree;
     if (lock.stage.compare_exchange_strong(expected, Stage::kWriting, std::memory_order_acq_rel)) return &lock;
   }
-  // Entries whose files were closed unnoticed are never dropped, so the oldest entry may be one.
+  // No hook sees close(), so entries of closed files stay. If the table is full, its entries are replaced in turn.
   Lock& victim = g_locks[g_next_victim.fetch_add(1, std::memory_order_relaxed) % kMaxLocks];
   Stage expected = Stage::kSet;
   if (!victim.stage.compare_exchange_strong(expected, Stage::kWriting, std::memory_order_acq_rel)) return nullptr;
@@ -276,7 +278,7 @@ Lock* find_room(FileLockKind kind, int fd, const FileRange& range, std::int32_t 
 
 }  // namespace
 
-// A process that forks for ever is recorded at its first forks only.
+// Only the first forks of a process are recorded, because a process may fork for ever.
 bool at_fork::FileLocks::tells() {
   if (FORKSIGHT_LIKELY(g_count.load(std::memory_order_relaxed) == 0)) return false;
   if (g_recorded_forks >= kMaxRecordedForks) return false;
@@ -302,7 +304,7 @@ void at_fork::FileLocks::records(const Fork& fork_now) {
       any = true;
       continue;
     }
-    // A lock that a child has released stays in the table, because its owner does not know.
+    // If a child has released the lock, the entry stays: the owner does not know that it has lost the lock.
     const bool may_be_lost = lock.kind != FileLockKind::kPosix && lock.fork != 0;
     if (!is_open || !may_be_lost || !is_same_file(now, lock.state)) drop(lock);
   }
@@ -323,7 +325,7 @@ void at_fork::FileLocks::starts_any(std::uint64_t fork) {
   g_is_recorded = false;
   for (Lock& lock : g_locks) {
     const Stage stage = lock.stage.load(std::memory_order_relaxed);
-    // The entry was half-written at the fork, or is of an earlier fork.
+    // Removes entries that were half-written at the fork, and entries of earlier forks.
     if (stage == Stage::kWriting) lock.stage.store(Stage::kFree, std::memory_order_relaxed);
     if (stage == Stage::kSet && lock.fork != fork) drop(lock);
   }
@@ -338,7 +340,8 @@ void note_file_lock(FileLockKind kind, int fd, const FileRange& range, bool is_e
   for (Lock& lock : g_locks) {
     const bool is_inherited = is_set(lock) && lock.kind == kind && lock.fd == fd && lock.owner != self;
     if (!is_inherited || !overlap(lock.range, range)) continue;
-    // Asking twice for a shared lock does not make another one. A lock of the process itself is one now.
+    // The process shares the lock with its parent already, and the call did not make another lock. Otherwise the lock
+    // is the process's own from now on, and the inherited entry is dropped.
     if (kind != FileLockKind::kPosix && has_lock(fd, kind, lock.owner) && is_shared_with(lock.owner, fd)) return;
     drop(lock);
   }

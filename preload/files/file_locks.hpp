@@ -1,7 +1,7 @@
-// File locks that a fork does not copy as programs may think. Locks of fcntl() and lockf() belong to the process and
-// stay with the parent; locks of flock() and of open file descriptions are shared, and either side releases them for
-// both. A small table without a lock of its own notes which process took which lock. At a fork, and when a lock is
-// released, the kernel is asked which of them are still held.
+// File locks at a fork. A forked child does not have the locks of fcntl() and lockf(): they belong to the parent alone.
+// It shares the locks of flock() and of open file descriptions: if one side releases such a lock, both have lost it.
+//   A small lock-free table notes which process took which lock. At a fork, and when a lock is released, the shim asks
+//   the kernel which of these locks are still held.
 #pragma once
 
 #include <cstdint>
@@ -18,10 +18,10 @@ struct FileRange {
   std::uint64_t bytes;  // 0: to the end
 };
 
-// All three preserve errno. The call at `site` took a lock:
+// The call at `site` took a lock. The functions of this file preserve errno.
 void note_file_lock(trace::FileLockKind kind, int fd, const FileRange& range, bool is_exclusive, const Site& site);
 
-// A lock was held by way of this descriptor at a fork, so a release must be examined.
+// True if a lock was held through this descriptor at a fork, so that a release must be examined.
 bool was_held_at_fork(int fd);
 // A lock that is about to be released, and what the kernel says about it before that.
 struct FileUnlock {

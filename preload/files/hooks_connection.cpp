@@ -1,6 +1,7 @@
-// Connections that a fork shared: the shim records it whenever another process sends or receives than the one before.
-// It knows stream sockets that were connected by connect(), and data that goes through send(), recv() and similar
-// functions. A process that did not fork with such a connection pays a load and a branch for each call.
+// Connections that a fork shared. The shim writes a record whenever the process that sends, or that receives, is not
+// the one that did so before. It knows stream sockets that were connected by connect(), and data that goes through
+// send(), recv() and similar functions. A process that did not fork with such a connection pays a load and a branch for
+// each call.
 #include <errno.h>
 #include <sys/socket.h>
 
@@ -22,7 +23,7 @@ using trace::ShareKind;
 using trace::ShareRecord;
 using trace::ShareUseKind;
 
-// changes of the using process, for one connection and direction: then it has been recorded often enough
+// For one connection and direction, this many changes of the using process are recorded.
 constexpr std::uint64_t kMaxChanges = 16;
 
 bool is_shared_lock(std::uint64_t tagged) {
@@ -36,7 +37,7 @@ bool is_shared_lock(std::uint64_t tagged) {
   }
 }
 
-// A lock that processes share may keep them from using it at the same time.
+// A lock that processes share may prevent that they use the connection at the same time.
 bool has_shared_lock() {
   const Slot* const slot = t_slot;
   if (slot == nullptr) return false;

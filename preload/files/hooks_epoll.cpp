@@ -1,6 +1,7 @@
 // Descriptors in an epoll instance that a fork shared: a child that removes one removes it for its parent, too. The
-// child records the removal. Whichever of the two sees it records that the parent goes on to wait, with the file still
-// open. A process that did not fork with an instance pays a load and a branch for each call.
+// child records the removal. If the parent waits after that, with the file still open, this is recorded by the parent,
+// or by the child if it sees that the parent is waiting. A process that did not fork with an epoll instance pays a load
+// and a branch for each call.
 #include <sys/epoll.h>
 
 #include "files/shares.hpp"
@@ -28,7 +29,7 @@ ShareUseRecord* find_use(std::uint64_t reference) {
 
 FileId file_of(const ShareUseRecord& use) { return {use.device, use.inode, use.mode}; }
 
-// If a process adds the descriptor again, both sides have it again.
+// If a process adds the descriptor again, it is in the instance for both sides again.
 __attribute__((noinline)) void note_addition(Share& share, int target) {
   ShareRecord* const record = shared_record(share);
   if (record == nullptr) return;
@@ -91,7 +92,7 @@ __attribute__((noinline)) int remove_interest(Share& share, int epoll, int targe
   return result;
 }
 
-// A child whose fork was not seen has the owner's tables, but is not the owner.
+// Only the owner looks. A child whose fork was not seen has the owner's tables, but is not the owner.
 __attribute__((noinline)) void look_for_removals(const Share& share, ShareRecord& record, const Site& site) {
   const KeptErrno kept;
   if (record.owner != sys::getpid()) return;

@@ -1,6 +1,6 @@
-// File locks: fcntl(), lockf(), flock(). A call that is about no lock is passed on after one comparison. The fourth
-// argument of fcntl() is passed on unchanged: where the command takes none, it is what the register contained (x86-64
-// psABI 3.5.7: variadic integer arguments use the same registers as others).
+// File locks: fcntl(), lockf(), flock(). Calls that do not concern locks are passed on after a few comparisons. The
+// third argument of fcntl() is passed on unchanged: if the command takes none, it is what the register contained
+// (x86-64 psABI 3.5.7: variadic integer arguments use the same registers as others).
 #include <fcntl.h>
 #include <string.h>
 #include <sys/file.h>

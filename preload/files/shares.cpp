@@ -26,7 +26,7 @@ constexpr std::uint32_t kMaxRecordedForks = 64;  // of a process that has no oth
 constexpr std::size_t kStackBytes = 4U << 10U;
 
 constinit Share g_shares[kMaxShares] = {};
-constinit std::uint32_t g_share_count = 0;  // entries that were ever in use: the hooks examine no more
+constinit std::uint32_t g_share_count = 0;  // entries that were ever in use: the hooks examine only these
 FORKSIGHT_WRITTEN_AT_FORK constinit bool g_is_recorded = false;
 FORKSIGHT_WRITTEN_AT_FORK constinit std::int32_t g_pid = 0;
 FORKSIGHT_WRITTEN_AT_FORK constinit std::uint64_t g_made_by = 0;
@@ -36,7 +36,7 @@ std::uint32_t& count_of(ShareKind kind) { return kind == ShareKind::kEpoll ? g_s
 
 int fd_of(const Share& share) { return __atomic_load_n(&share.fd_plus_one, __ATOMIC_ACQUIRE) - 1; }
 
-// As far as is known, it is not shared with any process any more.
+// Notes that the open file is not shared any more, as far as the shim knows.
 void unshare(Share& share) {
   if (__atomic_exchange_n(&share.record, 0, __ATOMIC_ACQ_REL) != 0) {
     __atomic_fetch_sub(&count_of(share.kind), 1, __ATOMIC_RELAXED);
@@ -96,7 +96,8 @@ __attribute__((noinline)) void record_share(Share& share, std::uint64_t fork) {
   __atomic_fetch_add(&count_of(share.kind), 1, __ATOMIC_RELAXED);
 }
 
-// A connection whose descriptor number belongs to another file now is not shared. epoll instances all look alike.
+// Drops a connection if its descriptor number belongs to another file now. This is not done for epoll instances,
+// because the kernel shows the same inode for all of them.
 void review(Share& share) {
   FileId file{};
   const trace::ShareRecord* const record = shared_record(share);
@@ -133,7 +134,7 @@ void note_share(int fd, ShareKind kind) {
   for (std::uint32_t i = 0; i < kMaxShares; ++i) {
     Share& share = g_shares[i];
     std::int32_t expected = 0;
-    // Reserved first, under a number that nobody looks up.
+    // The entry is reserved first, with a number that nobody looks up.
     if (!__atomic_compare_exchange_n(&share.fd_plus_one, &expected, -1, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
       continue;
     }

@@ -1,7 +1,8 @@
-// Open files that both sides of a fork still have, and for which that matters: epoll instances, from which a child
-// removes descriptors for its parent, too, and connections, in which requests and answers of two processes get mixed.
-//   Known are the descriptor numbers that this process got from epoll_create and connect. Before anything is recorded,
-//   the kernel is asked what such a number refers to now. Duplicates (dup, SCM_RIGHTS) are not followed.
+// Open files whose use by both sides of a fork is a hazard: epoll instances, from which a child removes descriptors for
+// its parent, too, and connections, in which requests and answers of two processes get mixed.
+//   The table contains descriptor numbers: of instances that this process got from epoll_create(), and of sockets that
+//   it connected by connect(). Before anything is recorded, the shim asks the kernel what such a number refers to now.
+//   Duplicates (dup, SCM_RIGHTS) are not followed.
 #pragma once
 
 #include <cstdint>
@@ -19,12 +20,12 @@ struct Share {
   trace::ShareKind kind;
   std::uint64_t record;  // ref to kShare; 0: there was no recorded fork
   bool is_inherited;
-  // kEpoll, inherited: descriptors that this process added; if they do not fit, it is not known which
+  // kEpoll, inherited: how many descriptors this process added. Above kMaxAdded, `added` does not have all of them.
   std::uint8_t added_count;
   std::int32_t added[kMaxAdded];  // their descriptors
 };
 
-// The number of those that a fork shared: 0 while the hooks have nothing to do.
+// How many epoll instances and connections a fork has shared. 0: the hooks have nothing to do.
 extern std::uint32_t g_shared_epolls;
 extern std::uint32_t g_shared_connections;
 
@@ -35,17 +36,17 @@ struct FileId {
 
   bool is_same(const FileId& other) const { return device == other.device && inode == other.inode; }
 };
-// False if it is not open, or cannot be examined.
+// False if the descriptor is not open, or cannot be examined.
 bool find_open_file(int fd, FileId& out);
 bool find_open_file_of(std::int32_t pid, int fd, FileId& out);
 
-// This process has made it. async-signal-safe.
+// This process has made the epoll instance, or connected the socket, with this descriptor. async-signal-safe.
 void note_share(int fd, trace::ShareKind kind);
 // Null: not known, or not shared.
 Share* find_shared(int fd, trace::ShareKind kind);
 // The record that all sharing processes write to; null if it no longer exists.
 trace::ShareRecord* shared_record(const Share& share);
-// The process that these tables belong to: a child whose fork was not seen has its parent's tables.
+// The process that these tables belong to. In a child whose fork was not seen, this is the parent.
 std::int32_t pid_of_shares();
 std::uint64_t append_share_use(const Share& share, trace::ShareUseRecord use, const Site& site);
 

@@ -141,7 +141,7 @@ void foresee_released(Slot* slot, const volatile void* lock) {
     if (is_followed(entry)) end_hold(*slot, entry);
     if (entry + 1 < slot->top) open_gate(*slot, entry);
   }
-  // Done here, because the stack is not deep yet.
+  // The modules are refreshed here, because the call stack is not deep yet.
   if (FORKSIGHT_UNLIKELY(g_modules_are_old.load(std::memory_order_relaxed))) {
     g_modules_are_old.store(false, std::memory_order_relaxed);
     refresh_modules();

@@ -1,5 +1,6 @@
-// What has not happened but may: FORKSIGHT_LOCK_ORDER (lock_order.hpp) and FORKSIGHT_PREDICT (hold_times.hpp). If
-// either is asked for, no thread uses the fast path. So where neither is asked for, no lock pays anything.
+// Predictions of hangs that have not happened: FORKSIGHT_LOCK_ORDER (lock_order.hpp) and FORKSIGHT_PREDICT
+// (hold_times.hpp). If either is set, every lock takes the slow path. If neither is set, the fast path has no extra
+// cost.
 //   Each entry of a thread's held array has a note, in a separate mapping, with the number of the lock.
 #pragma once
 
@@ -40,11 +41,12 @@ void note_early(Slot& slot);
 // The lock's memory says that it is still held. Another thread may have released it, so the memory may be gone. For
 // followed kinds.
 bool is_still_held(const Slot& slot, const HeldLock* entry);
-// What identifies an entry that keeps other threads out: the number of its lock. A lock without a number (robust,
-// shared between processes, a spinlock, a semaphore used as a lock, an annotated lock) is identified by its address; a
-// mistake there can only hide a finding. 0: not known.
+// Identifies the lock of an entry as a gate, which is a lock that keeps other threads out: by the number of the lock. A
+// lock without a number (robust, shared between processes, a spinlock, a semaphore used as a lock, an annotated lock)
+// is identified by its address. If that address is reused, the mistake can only hide a finding. 0: not known.
 std::uint64_t gate_number(const Slot* slot, const HeldLock* entry);
-// Lets the trace name the code at this address: its library may be new. Done at the next release.
+// Makes sure that the trace has a record of the library with the code at this address. The table of modules is updated
+// at the next release of a lock.
 void want_module_of(std::uint64_t pc);
 
 namespace at_fork {

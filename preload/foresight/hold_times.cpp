@@ -26,7 +26,7 @@ using trace::LockKind;
 
 constexpr std::size_t kHoldStackBytes = 2048;
 constexpr std::size_t kTouchStackBytes = 16U << 10U;
-constexpr std::uint32_t kLookedAt = 1U << 16U;  // numbers of locks, modulo this; one bit for each
+constexpr std::uint32_t kLookedAt = 1U << 16U;  // bits; a lock's bit is its number modulo this
 
 // When a lock was held, in slices of the window. The slices get longer with the window; their length is always a power
 // of two.
@@ -54,7 +54,7 @@ struct Timeline {
   }
 };
 
-// How one thread held one lock. Only that thread writes it. The child reads it, where it no longer changes.
+// How one thread held one lock. Only that thread writes it. A forked child reads its frozen copy.
 struct Hold {
   std::uint64_t lock;  // tagged
   std::uint64_t number;
@@ -138,8 +138,8 @@ bool is_protected(std::uint64_t number) {
   return false;
 }
 
-// The hold is another thread's, and neither a lock nor a join prevented that thread from holding it at the fork. A
-// thread that another one joins may be alive at the next fork.
+// True if the hold belongs to another thread, and neither a lock nor a join of the forking thread prevented that thread
+// from holding the lock at the fork. A join by a third thread does not prevent that.
 bool counts(const Hold& hold) {
   return hold.is_whole && hold.life != g_frozen.life && hold.ticks != 0 && !is_protected(hold.gate) &&
          !was_joined_by(hold.life_record, g_frozen.life_record);
@@ -201,7 +201,8 @@ void add_slices(const Timeline& when, std::uint32_t shift, std::uint64_t* slices
   for (std::uint32_t i = 0; i < trace::kTimeSlices; ++i) slices[i >> (shift - when.shift)] += when.held[i];
 }
 
-// The caller's slices, written directly into the record, because there is no room for them on the stack.
+// Adds up when the other threads held the lock. The sums are computed in the record itself, because there is no room
+// for them on the stack.
 __attribute__((noinline)) void write_slices(const HeldLock* entry, std::uint64_t number, const Hold* longest_read,
                                             trace::RacyTouchRecord& touch) {
   std::uint32_t shift = Timeline::kFirstShift;
@@ -213,7 +214,7 @@ __attribute__((noinline)) void write_slices(const HeldLock* entry, std::uint64_t
   });
 }
 
-// Each of these is out of line, so that one returns its stack space before the next goes deeper.
+// Not inlined: each of these functions must free its stack frame before the next one is called.
 __attribute__((noinline)) void write_touch(Slot& slot, const HeldLock* entry, std::uint64_t number, const Sum& sum) {
   const std::uint64_t stack = append_stack(entry->site, &slot, kTouchStackBytes, false, Importance::kFinding);
   Record record(trace::RecordType::kRacyTouch, sizeof(trace::RacyTouchRecord), Importance::kFinding);
@@ -279,7 +280,7 @@ void end_hold(const Slot& slot, const HeldLock* entry) {
   const std::uint64_t now = ticks();
   Hold& hold = g_holds->at[note.hold];
   const std::uint64_t begin = g_since.load(std::memory_order_relaxed);
-  // The counters of processors may differ by a few ticks.
+  // The time stamp counters of two processors may differ by a few ticks.
   if (now > note.since && note.since >= begin) {
     hold.ticks += now - note.since;
     hold.when.add(note.since - begin, now - begin);

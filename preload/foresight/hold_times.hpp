@@ -11,11 +11,11 @@ namespace forksight {
 std::size_t hold_times_bytes();
 void start_hold_times(void* memory);  // a mapping of this size, all zero
 
-// There are two threads from now on, so from now on a fork can lose a lock. True at the first call.
+// The process has two threads from now on, so a fork can lose a lock from now on. True at the first call.
 bool begin_window();
 void begin_hold(Slot& slot, const HeldLock* entry);
 void end_hold(const Slot& slot, const HeldLock* entry);
-// The lock of `entry` is released while locks above it are held: it is no longer a gate of theirs.
+// The lock of `entry` is released while locks that were taken later are held. It is no longer a gate for these locks.
 void open_gate(const Slot& slot, const HeldLock* entry);
 
 // Called in the child, when the fork is done; `self` still has its life in the parent.

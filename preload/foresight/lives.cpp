@@ -91,9 +91,10 @@ void note_begun(Slot& slot) {
   mark(slot.life_record, trace::kLifeBegun);
 }
 
-// Called by the creator of the thread, because it may join the thread before that has begun. If the thread has begun,
-// it has entered itself, and its pthread_t may belong to another thread now. So `was` is read first, and the entry is
-// changed only if no other thread changed it. The program may have freed `at`, too.
+// Called by the creator of the thread, which may join the thread before the thread has begun to run. If the thread has
+// begun, it has entered itself into the table, and its pthread_t may belong to another thread by now. So `was` is read
+// first, and the entry is changed only if no other thread has changed it. The program may have freed the memory at
+// `at`.
 void note_made(std::uint64_t life_record, const void* at) {
   std::uint64_t thread_pointer = 0;
   if (!foresees() || life_record == 0) return;
@@ -120,7 +121,7 @@ void note_joined(std::uint64_t thread_pointer, std::uint64_t life_record) {
   Slot* const joiner = own_slot();
   ThreadLifeRecord* const life = life_at(life_record);
   if (joiner == nullptr || life == nullptr) return;
-  // Another thread may have got the pthread_t already.
+  // A new thread may have the same pthread_t already. Then the entry stays.
   std::uint64_t was = life_record;
   std::atomic<std::uint64_t>* const place = place_of(thread_pointer);
   if (place != nullptr) place->compare_exchange_strong(was, 0, std::memory_order_acq_rel);

@@ -14,8 +14,8 @@ namespace forksight {
 std::size_t lives_bytes();
 void start_lives(void* memory);  // a mapping of lives_bytes(), all zero
 
-// The number of the thread's life, which is given now if it has none yet; and its record, 0 without a trace. The number
-// of a life is its thread's first moment: trace/foresight.hpp explains moments.
+// The number of the thread's life, and the record of that life (0 without a trace). A thread without a life gets one
+// now. The number of a life is its thread's first moment: trace/foresight.hpp explains moments.
 std::uint64_t life_of(Slot& slot);
 std::uint64_t ensure_life_record(Slot& slot);
 // For a thread that has a life.
@@ -29,7 +29,7 @@ void meet_foreign_thread();
 std::uint64_t find_life(std::uint64_t thread_pointer);
 void note_joined(std::uint64_t thread_pointer, std::uint64_t life_record);
 
-// According to the trace, which other processes may have changed.
+// The answer is read from the trace, which other processes may have changed.
 bool was_joined_by(std::uint64_t life_record, std::uint64_t joiner);
 
 // The forking thread begins a new life in the child.

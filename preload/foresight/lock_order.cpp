@@ -39,7 +39,7 @@ bool is_link(const Slot& slot, const HeldLock* entry) {
   return is_followed(entry) && note_of(&slot, entry).number != 0;
 }
 
-// Visits all locks that the thread holds, each once.
+// Visits all locks that the thread held before `taken`, each once.
 template <class Visit>
 void for_each_held(const Slot& slot, const HeldLock* taken, Visit visit) {
   for (const HeldLock* entry = &slot.held[1]; entry < taken; ++entry) {
@@ -56,14 +56,14 @@ void add_moment(LockOrderRecord& order, std::uint64_t moment) {
   __atomic_store_n(&order.used, at + 1, __ATOMIC_RELAXED);
 }
 
-// Writes the stack once for each acquisition, however many locks are taken under it. `gone_on`: the function that took
-// the lock may have returned.
+// Writes the stack once for each acquisition, however many locks are taken while this one is held. `gone_on`: the
+// function that took the lock may have returned.
 __attribute__((noinline, cold)) void ensure_stack(const Slot& slot, const HeldLock* entry, bool gone_on) {
   std::uint64_t& stack = note_of(&slot, entry).stack;
   if (stack == 0) stack = append_stack(entry->site, &slot, kOrderStackBytes, gone_on, Importance::kFact);
 }
 
-// A reader of this rwlock waits behind a waiting writer.
+// True for a rwlock whose readers wait behind a waiting writer.
 bool queues(const HeldLock* taken) {
   const LockKind kind = lock_kind(taken->lock);
   if (kind != LockKind::kRwlockRead && kind != LockKind::kRwlockWrite) return false;
@@ -71,8 +71,8 @@ bool queues(const HeldLock* taken) {
   return decode_lock<RwlockMemory>(lock).flags == RwlockMemory::kQueues;
 }
 
-// Out of line, because it is rare: so the frame of the look-up stays small. `held`: null for a writer that queues and
-// holds nothing.
+// Not inlined, because it is rarely called, and the frame of the look-up must stay small. `held` is null for a writer
+// that queues and holds no followed lock.
 __attribute__((noinline, cold)) std::uint64_t write_order(Slot& slot, const HeldLock* held, const HeldLock* taken,
                                                           std::uint32_t gates) {
   if (held != nullptr) want_module_of(held->site.pc);
@@ -114,7 +114,7 @@ void record_order(Slot& slot, const HeldLock* held, const HeldLock* taken, std::
   std::uint32_t at = g_orders->keys.find(key);
   if (at != kNoPlace) {
     const std::uint64_t reference = g_orders->records[at];
-    // This thread's own record.
+    // The record was written by this thread, so no other thread changes it.
     auto* const order = find_record<LockOrderRecord>(reference, trace::RecordType::kLockOrder);
     if (order == nullptr) return;
     __atomic_store_n(&order->times, order->times + 1, __ATOMIC_RELAXED);
@@ -130,7 +130,7 @@ void record_order(Slot& slot, const HeldLock* held, const HeldLock* taken, std::
   at = g_orders->keys.add(key);
   if (at == kNoPlace) return count_in_note(g_full_note, trace::NoteCode::kLockOrderFull);
   g_orders->records[at] = 0;
-  // Done here and not in what follows, so that the stack need not be as deep.
+  // The stacks are written here and not in write_order(), so that the call stack stays less deep.
   if (held != nullptr) ensure_stack(slot, held, true);
   ensure_stack(slot, taken, false);
   g_orders->records[at] = write_order(slot, held, taken, others);
