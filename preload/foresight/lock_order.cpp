@@ -114,7 +114,7 @@ void record_order(Slot& slot, const HeldLock* held, const HeldLock* taken, std::
   std::uint32_t at = g_orders->keys.find(key);
   if (at != kNoPlace) {
     const std::uint64_t reference = g_orders->records[at];
-    // The record was written by this thread, so no other thread changes it.
+    // The record was written by this thread, so no other thread updates it.
     auto* const order = find_record<LockOrderRecord>(reference, trace::RecordType::kLockOrder);
     if (order == nullptr) return;
     __atomic_store_n(&order->times, order->times + 1, __ATOMIC_RELAXED);

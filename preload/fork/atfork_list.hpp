@@ -1,6 +1,6 @@
-// The handlers that the program and its libraries registered through pthread_atfork, in the order of registration. Each
-// is registered as a trampoline of the shim, which knows its place in the list. So the trace shows which handler runs,
-// before it runs, and how long it took (atfork_run.cpp).
+// The handlers that the program and its libraries registered through pthread_atfork, in the order of registration.
+// Instead of each handler, a trampoline of the shim is registered with libc, which knows the handler's place in the
+// list. So the trace names a handler before it runs, and shows how long it took (atfork_run.cpp).
 #pragma once
 
 #include <cstdint>
@@ -11,16 +11,16 @@ inline constexpr std::uint32_t kMaxHandlers = 128;
 
 using AtforkHandler = void (*)();
 struct AtforkHandlers {
-  AtforkHandler prepare;  // null: none, also no trampoline
+  AtforkHandler prepare;  // null: there is none, and no trampoline for it
   AtforkHandler parent;
   AtforkHandler child;
 };
 
-// Enters the handlers and returns what to register for them: trampolines, or the handlers themselves if the list is
-// full. `library` is the handle under which libc forgets them at dlclose. Handlers that are registered again (by a
-// library that is opened again) get their old place.
+// Adds the handlers to the list and returns what to register with libc: trampolines, or the handlers themselves if the
+// list is full. `library` is the handle by which libc finds the handlers that it removes at dlclose. Handlers that are
+// registered again (by a library that is opened again) get their old place.
 AtforkHandlers wrap_handlers(const AtforkHandlers& handlers, const void* library);
-// The handlers of the trampolines at a place.
+// The handlers that the trampolines of this place call.
 AtforkHandlers handlers_at(std::uint32_t place);
 
 // The kHandlers record of the present list, written if the list has changed. 0 if the list is empty, or without a

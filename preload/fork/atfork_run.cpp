@@ -13,9 +13,9 @@
 
 #include "guest/house_rules.hpp"
 
-// One small function for each place and phase, so that libc has a separate address for each. Handlers have no
-// arguments, so the register of the first argument is free. There is no frame: the jump leaves the caller's frame
-// unchanged.
+// The trampolines: one small function for each place and phase, so that each has an address of its own. Handlers have
+// no arguments, so the register of the first argument is free for the number of the trampoline. A trampoline has no
+// stack frame: it jumps to the common function, and the caller's frame stays unchanged.
 asm(".pushsection .text\n"
     ".balign 16\n"
     "forksight_trampolines:\n"
@@ -47,7 +47,8 @@ constexpr std::uint32_t kPhases = 3;
 constexpr std::size_t kTrampolineBytes = 16;
 static_assert(kMaxHandlers * kPhases == 384);
 
-// The first forks of a trace are timed, and then one in this many, because a server may fork for ever.
+// The handlers of this many first forks of a trace are timed, and after that those of one fork in this many, because a
+// server may fork for ever.
 constexpr std::uint64_t kForksTimedEach = 16;
 
 HandlerRunRecord* find_run(std::uint64_t record) {
@@ -99,8 +100,9 @@ std::uint64_t start_run(Slot& self, HandlerPhase phase) {
   return reference;
 }
 
-// A prepare handler begins a new fork, unless this fork's run exists already. A run that is inside of a handler belongs
-// to an outer fork, which the fork of that handler must not disturb.
+// The record of the handlers of the current fork. A prepare handler begins a new fork, unless the record of this fork
+// exists already. If the known record has a running handler, it belongs to an outer fork, and that handler has forked:
+// the outer fork's record must stay unchanged.
 std::uint64_t run_for(Slot& self, HandlerPhase phase) {
   const auto* const run = find_run(self.handler_run);
   const bool is_current = run != nullptr && run->running == 0 && (phase != HandlerPhase::kPrepare || run->fork == 0);
@@ -162,11 +164,11 @@ AtforkHandler trampoline(std::uint32_t place, HandlerPhase phase) {
 
 void at_fork::Handlers::records(const Fork& fork) {
   auto* const run = find_run(fork.self.handler_run);
-  // The handler of an outer fork is forking itself.
+  // If a handler is running, the record belongs to an outer fork whose handler forks.
   if (run != nullptr && run->fork == 0 && run->running == 0) run->fork = fork.record;
 }
 
-// The forking thread's run belongs to the parent.
+// The records of the forking thread's handlers belong to the parent.
 void at_fork::Handlers::reads(const Fork& fork) {
   fork.self.handler_run = 0;
   fork.self.untimed_run = 0;

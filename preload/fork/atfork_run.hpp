@@ -1,5 +1,5 @@
-// Atfork handlers while they run. Only in processes with threads: elsewhere a trampoline is one load, one branch and a
-// jump.
+// Watches atfork handlers while they run, in processes that have or had a second thread. In other processes a
+// trampoline only calls its handler.
 #pragma once
 
 #include <cstdint>

@@ -12,7 +12,7 @@ namespace forksight {
 
 namespace {
 
-// Out of line, because its frame is large, and append_fork_record first calls functions that go deep.
+// Not inlined, because its frame is large: before this call, append_fork_record calls functions that need much stack.
 __attribute__((noinline)) std::uint64_t append_threads(const Fork& fork, std::uint64_t stack, std::uint64_t handlers) {
   const Slot* const self = &fork.self;
   const std::uint64_t ordinal = next_fork_ordinal();

@@ -1,5 +1,5 @@
-// Forks that run no atfork handlers, neither the shim's nor libc's. The hooks themselves record what the shim's
-// handlers would have recorded; nothing is cured. vfork, which copies nothing, is in hooks_vfork.cpp.
+// Forks that run no atfork handlers. The hooks themselves record what the shim's handlers would have recorded. Pools
+// and libc's locks are not cured at such a fork. vfork, which copies no memory, is in hooks_vfork.cpp.
 #include <errno.h>
 #include <sched.h>
 #include <unistd.h>
@@ -27,7 +27,8 @@ int run_clone_child(void* child) {
   return real->function(real->argument);
 }
 
-// The child gets a new address space and the thread's own TLS. In all other cases the shim has nothing to renew.
+// True if the child gets a copy of the memory, and the TLS of the calling thread in it. In all other cases the shim has
+// nothing to renew.
 bool is_fork(int flags) { return (flags & (CLONE_VM | CLONE_SETTLS)) == 0; }
 
 }  // namespace
@@ -48,7 +49,7 @@ FORKSIGHT_EXPORT(pid_t, _Fork, ) {
   return child;
 }
 
-// The last three arguments are optional, and unused unless `flags` says otherwise. They are passed on unchanged.
+// The last three arguments are optional: `flags` decides whether they are used. They are passed on unchanged.
 FORKSIGHT_EXPORT(int, clone, int (*function)(void*), void* stack, int flags, void* argument, void* parent_tid,
                  void* thread_pointer, void* child_tid) {
   using Clone = int (*)(int (*)(void*), void*, int, void*, void*, void*, void*);

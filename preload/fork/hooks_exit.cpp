@@ -1,6 +1,7 @@
-// exit() in a forked child that lost threads: the parent's exit handlers and static destructors run there, and may
-// join, wait for or destroy what the child does not have. The call is recorded before any of them runs. A child that
-// gets through exit() reports nothing. exit() in a child of vfork() runs them in the parent's own memory.
+// exit() in a forked child that lost threads. The exit handlers and static destructors of the parent run in the child,
+// and may join, wait for or destroy what the child does not have. The call is recorded before any of them runs. If the
+// child then ends, nothing is reported. In a child of vfork(), exit() runs these handlers in the parent's own memory,
+// which is recorded, too.
 #include <atomic>
 
 #include "fork/vfork_child.hpp"
@@ -13,7 +14,7 @@ using namespace forksight;
 
 namespace {
 
-// A small stack, because every child that ends by exit() pays for it.
+// Only a small part of the stack is copied, because every child that ends by exit() pays for the copy.
 constexpr std::size_t kStackBytes = 4U << 10U;
 
 constinit std::atomic<bool> g_is_recorded{false};

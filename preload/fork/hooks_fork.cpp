@@ -1,9 +1,10 @@
-// fork and the shim's own handlers. participants.def lists what is done at each step; this file decides when.
+// The hook of fork(), and the shim's own atfork handlers. participants.def lists what is done at each step of a fork.
+// This file calls the steps.
 //   The shim registers its handlers before all others (the hook of __register_atfork initialises the shim first). glibc
 //   runs prepare handlers last-in-first-out and child handlers first-in-first-out. So the shim's handlers run closest
 //   to the fork on both sides: prepare sees what the other libraries' handlers did to their pools and locks, and the
 //   child is watched before any of their handlers can touch what was lost.
-//   Processes that never had a second thread pass through with two loads and a branch.
+//   In a process that never had a second thread, fork() is passed through if no participant has anything to record.
 #include <pty.h>
 #include <unistd.h>
 
@@ -33,7 +34,7 @@ Fork fork_of(Slot& self, ForkKind kind, std::uint32_t flags) { return {self, kin
 // The fork that the calling thread is in, as noted by its hook or by the shim's prepare handler.
 Fork current_fork(Slot& self) { return fork_of(self, self.fork_kind, 0); }
 
-// Runtimes and drivers are asked here, in on_prepare and in leave_fork: this runs foreign code.
+// This step calls functions of OpenMP runtimes, MPI and the CUDA driver. So do on_prepare() and end_fork_call().
 void enter_fork(Slot& self, const Site& site) {
   const KeptErrno kept;
   try_filter(TryBy::kClone);
@@ -76,7 +77,7 @@ bool start_child() {
 void on_prepare() {
   count_fork();
   if (!tell_of_fork()) return;
-  if (t_slot == nullptr || t_slot->fork_site.pc == 0) notice_unseen_fork();  // otherwise its hook has done so
+  if (t_slot == nullptr || t_slot->fork_site.pc == 0) notice_unseen_fork();  // otherwise the hook of fork has done so
   Slot* const self = own_slot();
   if (self == nullptr) return;
   const KeptErrno kept;
@@ -91,7 +92,7 @@ void on_prepare() {
     take_step<kEnters>(fork);
   }
   prepare_and_record(fork);
-  self->fork_site = {};  // not after the fork: a write there would cost the parent a page
+  self->fork_site = {};  // cleared before the fork, because a write after it would make the kernel copy a page
 }
 
 void on_parent() {
@@ -142,8 +143,9 @@ void end_fork_call(const ForkCall& call, long child) {
   } else {
     append_forked(fork, child, kept.value());
   }
-  // This fork may be within the handlers of another fork, or in a signal handler: the outer fork goes on. In all other
-  // cases these values are already right, and a write after the fork would cost a page.
+  // If this fork was made in a handler of another fork, or in a signal handler during one, the state of the outer fork
+  // is restored. In all other cases these values are already right, and a write after the fork would make the kernel
+  // copy a page.
   if (self->fork_site.pc != call.outer_site.pc) self->fork_site = call.outer_site;
   if (call.outer_site.pc == 0 && !call.outer_is_told) return;
   self->fork_kind = call.outer_kind;
@@ -173,7 +175,7 @@ void parent_of_bypass(Slot* self, long child, int error) { append_forked(current
 
 using namespace forksight;
 
-// The parent and the child return as from the real fork; errno is the real function's.
+// Parent and child return the result of the real fork, with the errno of the real fork.
 FORKSIGHT_EXPORT(pid_t, fork, ) {
   const auto real_fork = FORKSIGHT_NEXT(fork);
   const ForkCall call = begin_fork_call(FORKSIGHT_FRAME().site());
@@ -182,7 +184,8 @@ FORKSIGHT_EXPORT(pid_t, fork, ) {
   return child;
 }
 
-// The parent ends inside of the real function. So this returns in the child, or after a failure on either side.
+// The parent ends inside of the real function. So this function returns only in the child, or in the parent if the fork
+// failed.
 FORKSIGHT_EXPORT(int, daemon, int stay, int keep_output) {
   const auto real = FORKSIGHT_LAZY_NEXT(daemon);
   const ForkCall call = begin_fork_call(FORKSIGHT_FRAME().site());
@@ -199,8 +202,8 @@ FORKSIGHT_EXPORT(int, forkpty, int* terminal, char* name, const termios* setting
   return child;
 }
 
-// The function that pthread_atfork calls. The shim's handlers are registered first; all others as trampolines
-// (atfork_list.hpp).
+// pthread_atfork calls this function. The shim's own handlers are registered first. All other handlers are registered
+// as trampolines (atfork_list.hpp).
 FORKSIGHT_EXPORT(int, __register_atfork, void (*prepare)(), void (*parent)(), void (*child)(), void* library) {
   initialise();
   using Register = int (*)(void (*)(), void (*)(), void (*)(), void*);

@@ -12,8 +12,8 @@ void on_prepare();
 void on_parent();
 void on_child();
 
-// What a hook does around a function that forks and runs the shim's handlers. This fork may be made in a handler of an
-// outer fork, or in a signal handler: the state of the outer fork is restored.
+// What a hook does around a function that forks and runs atfork handlers. The function may be called in a handler of
+// another fork, or in a signal handler during another fork: end_fork_call() restores the state of that outer fork.
 struct ForkCall {
   Slot* self = nullptr;  // null: nothing to record
   std::uint32_t epoch = 0;
@@ -26,7 +26,7 @@ struct ForkCall {
   bool outer_is_told = false;
 };
 ForkCall begin_fork_call(const Site& site);
-// In the parent and in the child. `child`: the return value of the function.
+// Called in the parent and in the child. `child`: the return value of the function.
 void end_fork_call(const ForkCall& call, long child);
 
 // The shim's part of a fork that runs no handlers (_Fork, clone): async-signal-safe and fork-child-safe.

@@ -1,10 +1,10 @@
 // syscall(): the way in which libstdc++ (futures, atomic waits, latches, semaphores, guards), Rust's standard library
 // and locks of programs themselves sleep in a futex.
-//   Only a futex wait, a plain fork and a new seccomp filter are handled here. Everything else is passed on by a jump,
-//   with all registers and the stack unchanged: a clone that shares its memory, or a vfork, must return to the caller's
-//   own frame, on whatever stack it named. A wait is an ordinary call with the arguments in the same places, and so is
-//   a fork, whose child returns in a copy of the stack. So for all other numbers the hook itself is five instructions,
-//   and none of it is C.
+//   Only a futex wait, a plain fork, the end of the calling thread and a new seccomp filter are handled here. All other
+//   calls are passed on by a jump, with all registers and the stack unchanged: a clone that shares its memory, or a
+//   vfork, must return to the caller's own frame, on the stack that the caller named. The calls that are handled can be
+//   made by an ordinary function: a forked child returns in a copy of the stack. For all other numbers the hook is a
+//   few comparisons and a jump, in assembly.
 #include <errno.h>
 #include <linux/futex.h>
 #include <linux/seccomp.h>
@@ -28,7 +28,7 @@
 
 namespace forksight {
 
-// Until the real function is known: a stub that finds it. The code below reads it and jumps to it.
+// The function that the assembly below jumps to: the real syscall(). Until that is known, a stub that finds it.
 using Entry = void (*)();
 extern "C" {
 [[gnu::visibility("hidden")]] void forksight_first_syscall();
@@ -49,7 +49,7 @@ extern "C" [[gnu::visibility("hidden"), gnu::used]] Entry forksight_find_syscall
   return forksight_next_syscall == forksight_first_syscall ? forksight_raw_syscall : forksight_next_syscall;
 }
 
-// FUTEX_WAIT and FUTEX_WAIT_BITSET, with any flags. Notes what the thread waits for while it waits.
+// FUTEX_WAIT and FUTEX_WAIT_BITSET, with any flags. During the wait, the slot shows what the thread waits for.
 extern "C" [[gnu::visibility("hidden"), gnu::used]] long forksight_futex_wait(long number,
                                                                               const volatile std::uint32_t* word,
                                                                               long operation, long value,
@@ -100,7 +100,7 @@ extern "C" [[gnu::visibility("hidden"), gnu::used]] long forksight_raw_fork(long
   return child;
 }
 
-// seccomp() has no function in libc. prctl() has one, but some programs call it in this way.
+// libc has no function for seccomp(). It has one for prctl(), but some programs call prctl() through syscall().
 extern "C" [[gnu::visibility("hidden"), gnu::used]] long forksight_change_filter(long number, long a, long b, long c,
                                                                                  long d, long e) {
   const auto real = reinterpret_cast<Syscall>(forksight_next_syscall);

@@ -1,7 +1,7 @@
-// vfork: no ordinary function can surround it, because its child returns on the stack that the parent needs afterwards.
-// As in glibc, the return address stays in a register meanwhile, of which parent and child each have their own. The
-// hook adds a mark in the thread's TLS while the child runs. If the child does what it is not allowed to do, the parent
-// records that, because file and stack belong to the parent.
+// vfork: no ordinary function can surround it, because the child returns on the stack that the parent needs afterwards.
+// As in glibc, the return address is kept in a register meanwhile, because parent and child each have their own
+// registers. While the child runs, the hook sets a mark in the thread's TLS. If the child calls exit(), which it must
+// not do, the parent records that, because the trace file and the stack belong to the parent.
 #include <string.h>
 
 #include <atomic>
@@ -40,7 +40,7 @@ enum Stage : std::uint32_t { kNone = 0, kBeingKept = 1, kKept = 2, kWritten = 3 
 }  // namespace
 
 extern "C" {
-// The hook looks at it after each vfork.
+// The stage of g_exit. The hook reads it after each vfork.
 [[gnu::visibility("hidden"), gnu::used]] constinit std::atomic<std::uint32_t> forksight_vfork_exit{kNone};
 [[gnu::visibility("hidden"), gnu::used]] void forksight_write_vfork_exit();
 }
@@ -86,7 +86,7 @@ asm(FORKSIGHT_SYMVER_vfork R"(
   .type vfork, @function
 vfork:
   .cfi_startproc
-  testl $2, %fs:0x48              # a shadow stack: that is glibc's to handle
+  testl $2, %fs:0x48              # with a shadow stack, glibc's vfork is called
   jne 4f
   cmpb $0, forksight_refuses_getpid(%rip)
   jne 4f

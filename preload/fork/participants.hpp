@@ -1,4 +1,4 @@
-// The steps of a fork. Each one calls all parts that take part in it (participants.def).
+// The steps of a fork. Each function calls all participants whose row in participants.def has the step.
 #pragma once
 
 #include "record/fork_in_progress.hpp"

@@ -4,7 +4,7 @@
 
 namespace forksight {
 
-// A child of vfork() calls exit(). Noted here, so that the parent can record it as soon as it goes on.
+// Called when a child of vfork() calls exit(). Keeps the facts, so that the parent can record them when it continues.
 void note_vfork_exit(const Site& site);
 
 }  // namespace forksight

@@ -1,4 +1,5 @@
-// The time, without libc's clock_gettime, because sanitizers and preloaded libraries that fake the time interpose that.
+// The time. The shim does not call clock_gettime by its name, because sanitizers and preloaded libraries that fake the
+// time interpose that function.
 #pragma once
 
 #include <time.h>
@@ -13,7 +14,7 @@ namespace forksight {
 using ReadClock = int (*)(clockid_t clock, timespec* now);
 extern ReadClock g_read_clock;
 // False in a process that may not read the time stamp counter (seccomp's strict mode, PR_SET_TSC): reading it, as the
-// vdso does, causes SIGSEGV. Then there is no time.
+// vdso does, causes SIGSEGV. Then now_ns() returns 0.
 extern bool g_may_read_clock;
 
 // async-signal-safe, fork-child-safe; errno is kept, because these clocks always exist.

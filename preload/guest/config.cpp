@@ -45,7 +45,7 @@ bool names_valgrind(const char* text) {
   return false;
 }
 
-// A value that is not in the table leaves the default: the command checks its options, and the shim never complains.
+// A text that is not in the table leaves `out` unchanged. The command checks its options; the shim prints no errors.
 template <class T, std::size_t N>
 void choose(const char* text, const char* const (&names)[N], T& out) {
   for (std::size_t i = 0; text != nullptr && i < N; ++i) {
@@ -106,7 +106,7 @@ void read_config(char** environment) {
   trace::read_cures(find_variable(environment, "FORKSIGHT_CURE"), g_config.cures);
   if (cures(trace::Cure::kOmp)) g_config.omp = trace::OmpPolicy::kAuto;
   if (cures(trace::Cure::kOrphans)) g_config.on_orphan = trace::OrphanPolicy::kRecover;
-  // The option takes precedence over the list.
+  // FORKSIGHT_OMP and FORKSIGHT_ON_ORPHAN take precedence over the list in FORKSIGHT_CURE.
   choose(find_variable(environment, "FORKSIGHT_OMP"), kOmp, g_config.omp);
   choose(find_variable(environment, "FORKSIGHT_ON_ORPHAN"), kOrphan, g_config.on_orphan);
   g_config.cures.put(trace::Cure::kOmp, g_config.omp != trace::OmpPolicy::kObserve);

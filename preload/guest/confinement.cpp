@@ -35,7 +35,8 @@ constexpr std::int16_t kTried[] = {
 #include "guest/shim_calls.def"
 };
 constexpr std::uint32_t kTriedCount = sizeof kTried / sizeof *kTried;
-constexpr std::uint32_t kMostDeaths = 16;  // of trying children: calls that are not tried by then are not made
+// Limits how many children a filter may kill while they try calls. Calls that were not tried by then count as refused.
+constexpr std::uint32_t kMostDeaths = 16;
 
 constinit CallSet g_refused = {};
 constinit std::int32_t g_pid = 0;
@@ -72,8 +73,8 @@ void try_calls(Tried& tried) {
   for (;;) sys::raw_call(SYS_exit_group, 0);
 }
 
-// The caller goes on when the child has ended. The child ends unseen: no signal is sent, and no wait of the program
-// finds it.
+// The caller continues when the child has ended. The program does not notice the child: its end sends no signal, and an
+// ordinary wait() does not return it.
 long make_child(TryBy by) {
   if (by == TryBy::kClone) return sys::raw_call(SYS_clone, CLONE_VFORK);
   clone_args arguments{};

@@ -1,11 +1,11 @@
 // Which system calls the shim may make. A seccomp filter may kill the process for a call that the program itself never
-// makes. So under a filter the shim makes only calls that it knows to be harmless. Any other call fails with EPERM
-// without being made, as under a filter that refuses it, and its caller records less.
+// makes. So under a filter the shim makes only calls that it knows to be harmless. Any other call is not made and fails
+// with EPERM, as if the filter had refused it. The code that wanted to make it then records less.
 //   How the shim knows:
 //   - A filter that the program installs by prctl() or syscall() is read before it is installed (seccomp_filter.hpp).
-//   - A filter that was there before the shim permits the dynamic loader's calls. Whether it kills for others is tried
-//   out in a short-lived child, when the program itself makes a process or a thread.
-//   - A filter that a program installs by an instruction of its own is not seen.
+//   - A filter that was there before the shim permits the dynamic loader's calls. Whether it kills for other calls is
+//   tried out in a short-lived child, when the program itself makes a process or a thread.
+//   - A filter that a program installs by its own `syscall` instruction is not seen.
 //   async-signal-safe, fork-child-safe.
 #pragma once
 
@@ -44,11 +44,11 @@ struct CallSet {
   }
 };
 
-// Called by the initialiser: is there a filter? Takes a few microseconds.
+// Finds out whether there is a filter. Called by the initialiser. Takes a few microseconds.
 void look_for_filter();
 
-// The program is about to make a process by clone(), or a thread by clone3(), so the shim may do the same. Tries out,
-// once, what a filter does that was there before the shim.
+// The program is about to make a process by clone(), or a thread by clone3(), so the shim may do the same. Tries out
+// once what the filter does that was there before the shim.
 enum class TryBy { kClone, kClone3 };
 void try_filter_slow(TryBy by);
 inline void try_filter(TryBy by) {
@@ -62,7 +62,8 @@ void confine(const CallSet& refused);
 // How many of the shim's calls must not be made.
 std::uint32_t count_refused();
 
-// Used where these calls must not be made: reads the id from the thread's own descriptor. Set by the initialiser.
+// Returns the id of the calling thread as libc knows it, without a system call. For use under a filter that forbids
+// gettid() and getpid(). Set by the initialiser.
 using ReadTid = std::int32_t (*)();
 extern ReadTid g_read_tid;
 // Called in a forked child, which has one thread.
@@ -71,5 +72,5 @@ std::int32_t pid_when_confined();
 
 }  // namespace forksight
 
-// True if a filter kills for getpid. The code of vfork() reads it.
+// 1 if a filter kills for getpid, or may do so. The code of vfork() reads it.
 extern "C" [[gnu::visibility("hidden")]] std::uint8_t forksight_refuses_getpid;

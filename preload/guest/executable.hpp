@@ -6,9 +6,9 @@
 
 namespace forksight {
 
-// Writes the path of the program, at most `room` bytes and no NUL; returns the length. After the end of the first
-// thread, /proc/self would name no file. If a filter refuses the real path: the path that was given to execve(), if it
-// is absolute. fork-child-safe.
+// Writes the path of the program, at most `room` bytes and no NUL; returns the length. It reads /proc/thread-self,
+// because /proc/self/exe names no file after the first thread has ended. If a filter forbids to read the link, the path
+// that was given to execve() is used, if it is absolute. fork-child-safe.
 inline std::size_t read_executable_path(char* to, std::size_t room) {
   const long got =
       sys::call(SYS_readlinkat, AT_FDCWD, sys::word("/proc/thread-self/exe"), sys::word(to), static_cast<long>(room));

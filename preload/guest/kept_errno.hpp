@@ -8,8 +8,8 @@
 namespace forksight {
 
 // The offset of errno from the thread pointer. It is the same in all threads, because libc has errno in its initial
-// block of thread-local storage. 0: not known yet. A child that called __errno_location() would be the first to need
-// that page of libc's text.
+// block of thread-local storage. 0: not known yet. With the offset, a forked child need not call __errno_location(),
+// which is on a page of libc that the child would have to map only for this call.
 inline constinit std::ptrdiff_t g_errno_offset = 0;
 inline void find_errno() {
   g_errno_offset = reinterpret_cast<char*>(&errno) - static_cast<char*>(__builtin_thread_pointer());

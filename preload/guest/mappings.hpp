@@ -2,10 +2,11 @@
 
 namespace forksight {
 
-// True if `address` is in a MAP_SHARED mapping. Reads /proc/self/maps, which takes tens of microseconds: for rare
-// decisions only. Also false if that cannot be read. fork-child-safe.
+// True if `address` is in a MAP_SHARED mapping; false if /proc/thread-self/maps cannot be read. Reading that file takes
+// tens of microseconds, so these functions are only for rare decisions. fork-child-safe.
 bool is_in_shared_mapping(const volatile void* address);
-// True if it is in a private mapping; false if that cannot be read. For writes that would harm another process.
+// True if `address` is in a private mapping; false if the file cannot be read. For use before a write that would harm
+// another process if the memory were shared.
 bool is_in_private_mapping(const volatile void* address);
 
 }  // namespace forksight

@@ -9,12 +9,12 @@
 
 namespace forksight {
 
-// Returns the number of bytes copied. If a filter refuses process_vm_readv, a pipe is used; if it refuses that, too,
-// nothing is read.
+// Returns the number of bytes copied. If process_vm_readv is refused, a pipe is used. If that is refused, too, nothing
+// is read.
 std::size_t read_memory(const void* from, void* to, std::size_t bytes);
 
-// The same for several pieces at once. Stops at the first piece that is not mapped; returns the bytes of those before
-// it, and perhaps a part of it.
+// The same for several pieces at once. Stops at the first piece that is not mapped. Returns the number of bytes copied,
+// which may include a part of that piece.
 std::size_t read_pieces(iovec* local, iovec* remote, std::uint32_t count);
 
 }  // namespace forksight

@@ -17,7 +17,8 @@ namespace {
 
 constexpr std::uint32_t kMostSteps = BPF_MAXINSNS;
 
-// The accumulator at a step of the program. Filters of libseccomp and hand-written ones decide by nothing else.
+// The accumulator before a step of the program. Filters of libseccomp, and hand-written filters, decide by the
+// accumulator alone, so the index register and the scratch memory are not followed.
 struct Accumulator {
   bool is_reached;
   bool is_known;
@@ -25,7 +26,7 @@ struct Accumulator {
 };
 
 constinit sock_filter g_steps[kMostSteps] = {};
-constinit Accumulator g_before[kMostSteps] = {};  // each step
+constinit Accumulator g_before[kMostSteps] = {};  // for each step
 constinit std::atomic<bool> g_in_use{false};
 
 // Jumps only go forward, so one pass in order sees each step after all steps that lead to it.
@@ -114,7 +115,7 @@ bool permits(std::uint32_t count, std::uint32_t number) {
       case BPF_MISC:
         if (BPF_MISCOP(step.code) == BPF_TXA) now.is_known = false;
         break;
-      default: break;  // to the index register, or to the scratch memory
+      default: break;  // a load into the index register, or a store into the scratch memory
     }
     reach(at + 1, count, now);
   }

@@ -14,16 +14,16 @@ struct Site {
   std::uint64_t fp;  // rbp of the caller
 };
 
-// The frame of a hook, one word. The rest is read from it when it is needed, and is not carried over the real call.
-// Saved rbp, return address and the caller's rsp are at fixed offsets (x86-64 psABI 3.2.2).
+// The address of a hook's stack frame. Only this word is kept during the real call. The site is read from the frame
+// when it is needed: the saved rbp, the return address and the caller's rsp are at fixed offsets (x86-64 psABI 3.2.2).
 struct Frame {
   const std::uint64_t* address;
 
   Site site() const { return {address[1], reinterpret_cast<std::uint64_t>(address + 2), address[0]}; }
 };
 
-// Use it after a call that was given the frame. If the compiler saw no later use of the frame, it would remove the
-// frame, jump to the function, and let that overwrite the words.
+// Use it after a call that was given the frame. Without a later use of the frame, the compiler could replace the call
+// by a jump, and the called function would overwrite the frame.
 inline void keep(Frame frame) { asm volatile("" ::"r"(frame.address) : "memory"); }
 
 }  // namespace forksight
@@ -51,6 +51,6 @@ inline void keep(Frame frame) { asm volatile("" ::"r"(frame.address) : "memory")
 #define FORKSIGHT_UNLIKELY(condition) __builtin_expect(!!(condition), 0)
 
 // For the few variables that are written at every fork. The kernel copies each page that is written after a fork, in
-// the parent and in the child. In .data all of these variables share one page; scattered over .bss they would need
-// several.
+// the parent and in the child. In .data all of these variables share one page. In .bss they would be scattered over
+// several pages.
 #define FORKSIGHT_WRITTEN_AT_FORK __attribute__((section(".data")))

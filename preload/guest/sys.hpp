@@ -38,7 +38,7 @@ long word(T* pointer) {
   return static_cast<long>(reinterpret_cast<std::uintptr_t>(pointer));
 }
 
-// These two are also known without the kernel, in case a filter refuses them.
+// If a filter forbids one of these two calls, the id is known without the kernel.
 inline std::int32_t getpid() {
   const long pid = call(SYS_getpid);
   return pid > 0 ? static_cast<std::int32_t>(pid) : pid_when_confined();
@@ -51,7 +51,8 @@ inline std::int32_t gettid() {
 inline std::int32_t getppid() { return static_cast<std::int32_t>(call(SYS_getppid)); }
 inline void yield() { call(SYS_sched_yield); }
 
-// True if `tid` is a thread of this process. Signal 0 is not sent: the kernel only looks up the thread.
+// True if `tid` is a thread of the process `pid`, or if the kernel does not say. Signal 0 is not sent: the kernel only
+// looks up the thread.
 inline bool thread_exists(std::int32_t pid, std::int32_t tid) {
   return call(SYS_tgkill, pid, tid, 0) != -3 /* ESRCH */;
 }

@@ -1,4 +1,4 @@
-// How many threads the kernel counts in this process; 4 us.
+// The number of threads of this process according to the kernel. The call takes 4 us.
 #pragma once
 
 #include <sys/stat.h>

@@ -1,5 +1,5 @@
-// Whether this code runs in a child of vfork(). Such a child runs in its parent's memory, on its thread's stack and
-// with its TLS. The hook of vfork sets a mark there while the child exists.
+// Whether the calling code runs in a child of vfork(). Such a child runs in its parent's memory, on the stack and with
+// the TLS of the calling thread. The hook of vfork sets a mark in the TLS while the child exists.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +9,10 @@
 
 namespace forksight {
 
-// The pid of the child that this thread is suspended for, set by the child itself; 0: none.
+// The pid of the vfork() child that this thread waits for. The child itself stores it. 0: none.
 extern thread_local constinit std::int32_t t_vfork_child asm("forksight_t_vfork_child");
 
-// A fork in such a child copies the mark, but is another process.
+// If a child of vfork() forks, its child has a copy of the mark, but another pid.
 inline bool is_vfork_child() { return FORKSIGHT_UNLIKELY(t_vfork_child != 0) && t_vfork_child == sys::getpid(); }
 
 }  // namespace forksight
