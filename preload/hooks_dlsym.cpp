@@ -1,7 +1,7 @@
 // dlsym: nearly every program gets the CUDA driver's functions from it.
 //   The real dlsym looks at its return address, because RTLD_NEXT and RTLD_DEFAULT depend on the caller's object. So
-//   the hook must not call it. The hook jumps: unless it knows the answer, it jumps to the real function with arguments
-//   and stack unchanged. Functions of MPI and UCX are returned unchanged.
+//   the hook must not call it on behalf of the caller. If the hook does not know the answer itself, it jumps to the
+//   real function with arguments and stack unchanged. Functions of MPI and UCX are returned unchanged.
 #include <dlfcn.h>
 
 #include <link.h>
@@ -22,7 +22,7 @@ extern "C" {
 // Null until the first call. The jump below reads it.
 [[gnu::visibility("hidden"), gnu::used]] constinit void* forksight_real_dlsym = nullptr;
 
-// Returned in rax and rdx. Unless it is final, the hook jumps to the real function.
+// Returned in rax and rdx. If `is_final` is 0, the hook jumps to the real function.
 struct DlsymAnswer {
   void* address;
   std::uint64_t is_final;
@@ -33,12 +33,14 @@ struct DlsymAnswer {
 
 namespace {
 
-// Before glibc 2.34 dlsym is in a library of its own, which may be opened and closed.
+// False while the real dlsym may be unloaded: before glibc 2.34 it is in a library of its own, which may be opened and
+// closed.
 constinit bool g_dlsym_stays = false;
 
-// The shim's exports with versions are invisible to dlsym. A caller that asks for the next definition, or for the
-// program's own one, gets the hook if its search would pass the shim and end at libc. So an interposer in the program,
-// for example a sanitizer, is watched all the same, and dlsym returns the address that the program's own reference has.
+// dlsym does not find the shim's exports that have versions. So a caller that asks for the next definition, or for the
+// one that the program sees, gets the hook from here, if its search would pass the shim and end at libc. Therefore an
+// interposer in the program, for example a sanitizer, calls the hooks, too. dlsym then returns the same address that
+// the program's own references have.
 std::uint64_t find_hook_for(void* handle, const char* name, std::uint64_t caller) {
   const std::uint64_t hook = find_hook(name);
   if (hook == 0 || last_at_startup() == nullptr) return 0;
@@ -57,7 +59,8 @@ std::uint64_t find_hook_for(void* handle, const char* name, std::uint64_t caller
 DlsymAnswer forksight_answer_dlsym(void* handle, const char* name, std::uint64_t caller) {
   if (!g_dlsym_stays) {
     initialise();
-    // The caller was linked with it. If the address changes, no caller of the old one is left.
+    // The caller is linked with dlsym, so it exists. If its address has changed, the library that had the old one was
+    // closed, and nothing calls the old address any more.
     forksight_real_dlsym = reinterpret_cast<void*>(find_next("dlsym", g_dlsym_stays));
     if (forksight_real_dlsym == nullptr) __builtin_trap();
   }
@@ -66,7 +69,7 @@ DlsymAnswer forksight_answer_dlsym(void* handle, const char* name, std::uint64_t
   if (is_handle) watch_opened_calls(handle, real);
   if (name == nullptr) return {nullptr, 0};
   if (name[0] == 'c' && name[1] == 'u' && is_cuda_name(name)) {
-    // A search of the global scope finds what a reference is bound to: the two are compared.
+    // A search of the global scope returns the function itself: programs compare it with what a reference is bound to.
     if (!is_handle) return {nullptr, 0};
     const auto found = reinterpret_cast<std::uint64_t>(real(handle, name));
     return {found == 0 ? nullptr : reinterpret_cast<void*>(wrap_cuda(name, found, trace::CudaWay::kDlsym)), 1};

@@ -1,6 +1,6 @@
-/* Annotations for locks that are not pthread's: spin locks, futex locks, reader-writer locks, whatever sleeps or spins
- * by itself. They tell forksight, where a program runs under it, who holds the lock; elsewhere each costs one load and
- * one branch that is never taken. Nothing is to be linked. C99 and C++, GCC and Clang.
+/* Annotations for locks that a program implements itself: spin locks, futex locks, reader-writer locks. If the program
+ * runs under forksight, they tell forksight who holds the lock. Otherwise each annotation costs one load and one branch
+ * that is never taken. The program needs no library of forksight. For C99 and C++, GCC and Clang.
  *
  *   void lock(struct my_lock* l) {
  *     if (!try_fast(l)) {
@@ -14,9 +14,9 @@
  *     ...
  *   }
  *
- * The address stands for the lock; the text is what reports call this kind of lock, and must be a constant or live as
- * long as the program. A lock is released by the thread that acquired it. All of them are async-signal-safe, keep
- * errno, and may be called in a forked child; none of them blocks.
+ * The address identifies the lock. The text is the name of this kind of lock in reports; it must be a constant or live
+ * as long as the program. A lock must be released by the thread that acquired it. All annotations are
+ * async-signal-safe, keep errno, and may be called in a forked child. None of them blocks.
  */
 #ifndef FORKSIGHT_ANNOTATE_H
 #define FORKSIGHT_ANNOTATE_H
@@ -24,7 +24,7 @@
 /* Flags of an acquisition. */
 #define FORKSIGHT_EXCLUSIVE 0U
 #define FORKSIGHT_SHARED 1U /* a reader: others may read at the same time */
-#define FORKSIGHT_TIMED 2U  /* of a wait: it gives up at some time (then FORKSIGHT_LOCK_GAVE_UP) */
+#define FORKSIGHT_TIMED 2U  /* the wait has a deadline; when it passes, call FORKSIGHT_LOCK_GAVE_UP */
 
 #ifdef __cplusplus
 extern "C" {
@@ -40,8 +40,9 @@ void forksight_lock_gave_up(const volatile void* lock) __attribute__((weak));
 }
 #endif
 
-/* The address of a weak function, 0 without the shim. Code for a fixed address (-no-pie) would fold it to 0 when it is
- * linked; a look into the global offset table stays open until the program is loaded. */
+/* The address of a weak function; 0 without the shim. In a program for a fixed address (-no-pie), the linker would
+ * replace the address by 0. So it is read from the global offset table, which the loader fills in when the program
+ * starts. */
 #if defined(__x86_64__) && defined(__ELF__)
 #define FORKSIGHT_FIND_(function, pointer) \
   __asm__(".weak " #function "\n\tmovq " #function "@GOTPCREL(%%rip), %0" : "=r"(pointer))
@@ -49,14 +50,14 @@ void forksight_lock_gave_up(const volatile void* lock) __attribute__((weak));
 #define FORKSIGHT_FIND_(function, pointer) ((pointer) = function)
 #endif
 
-#define FORKSIGHT_CALL_(function, arguments)                             \
-  do {                                                                   \
-    __typeof__(&function) forksight_function_;                           \
-    FORKSIGHT_FIND_(function, forksight_function_);                      \
-    if (__builtin_expect(!!forksight_function_, 0)) {                    \
-      forksight_function_ arguments;                                     \
-      __asm__ volatile(""); /* no tail call: the caller is to be seen */ \
-    }                                                                    \
+#define FORKSIGHT_CALL_(function, arguments)                            \
+  do {                                                                  \
+    __typeof__(&function) forksight_function_;                          \
+    FORKSIGHT_FIND_(function, forksight_function_);                     \
+    if (__builtin_expect(!!forksight_function_, 0)) {                   \
+      forksight_function_ arguments;                                    \
+      __asm__ volatile(""); /* no tail call: the caller must be seen */ \
+    }                                                                   \
   } while (0)
 
 /* With flags: FORKSIGHT_SHARED for readers, FORKSIGHT_TIMED for a wait with a deadline. */
@@ -66,7 +67,7 @@ void forksight_lock_gave_up(const volatile void* lock) __attribute__((weak));
 
 /* The thread found the lock taken and is about to wait for it. */
 #define FORKSIGHT_LOCK_WAITING(lock, name) FORKSIGHT_LOCK_WAITING_AS(lock, name, FORKSIGHT_EXCLUSIVE)
-/* The thread has the lock now, with or without a wait. Once for each release. */
+/* The thread has the lock now, with or without a wait. Call it once for each release. */
 #define FORKSIGHT_LOCK_ACQUIRED(lock, name) FORKSIGHT_LOCK_ACQUIRED_AS(lock, name, FORKSIGHT_EXCLUSIVE)
 /* The thread is about to release the lock. */
 #define FORKSIGHT_LOCK_RELEASED(lock) FORKSIGHT_CALL_(forksight_lock_released, ((lock)))
