@@ -1,5 +1,5 @@
-// Starts the shim: once, by the constructor or by the first hook, whichever comes first. Constructors of other
-// libraries run before the shim's, and may already lock, create threads, or register handlers.
+// Starts the shim once: in its constructor or in the first hook that is called, whichever comes first. Constructors of
+// other libraries run before the shim's, and may already lock, create threads, or register handlers.
 #include <unistd.h>
 
 #include <atomic>
@@ -29,20 +29,20 @@ namespace {
 enum class Stage : int { kCold, kStarting, kUp };
 constinit std::atomic<Stage> g_stage{Stage::kCold};
 
-// The start-up code of a sanitizer may call hooks before libc has set `environ`. Then the environment is where the
-// kernel put it, behind the arguments.
+// The start-up code of a sanitizer may call hooks before libc has set `environ`. Then the environment is read from
+// where the kernel put it, behind the arguments.
 char** find_environment() {
   if (environ != nullptr) return environ;
   const auto* const arguments = static_cast<const std::uint64_t*>(__libc_stack_end);
   return arguments == nullptr ? nullptr : reinterpret_cast<char**>(__libc_stack_end) + 1 + arguments[0] + 1;
 }
 
-// libc's own function, because a sanitizer's is not ready yet.
+// libc's own functions, because those of a sanitizer may not be ready yet.
 using MutexFunction = int (*)(pthread_mutex_t*);
 constinit MutexFunction g_lock = nullptr;
 constinit MutexFunction g_unlock = nullptr;
 
-// The calling thread's id as libc knows it, without a system call: what libc writes into a mutex that the thread takes.
+// The calling thread's id as libc knows it, without a system call: libc writes it into a mutex that the thread takes.
 std::int32_t read_own_tid() {
   pthread_mutex_t mutex = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
   if (g_lock == nullptr || g_lock(&mutex) != 0) return 0;
@@ -75,7 +75,7 @@ void start() {
 
 void initialise_slow() {
   Stage expected = Stage::kCold;
-  // A second caller at this time (a thread that a constructor made) goes on unrecorded.
+  // If another thread is starting the shim (a constructor may have made threads), the caller continues unrecorded.
   if (!g_stage.compare_exchange_strong(expected, Stage::kStarting, std::memory_order_acq_rel)) return;
   start();
   g_next.ready = true;

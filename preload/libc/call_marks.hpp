@@ -1,5 +1,5 @@
-// Marks of libc calls in a slot: a stack of the calls that a thread is inside of. The stores have the same order as for
-// held locks: depth, site, call. An entry whose call is 0 is a hole.
+// Marks of libc calls in a slot: a stack of the calls that a thread is inside of. The stores are made in the order
+// depth, site, call. An entry whose call is 0 is a hole.
 #pragma once
 
 #include "libc/libc_calls.hpp"
@@ -18,7 +18,7 @@ inline void drop_calls(Slot& slot, std::uint32_t from) {
 inline std::uint32_t push_call(Slot& slot, LibcCall call, Frame frame) {
   std::uint32_t depth = slot.call_depth;
   const auto sp = reinterpret_cast<std::uint64_t>(frame.address + 2);
-  // Calls that a longjmp has left: their callers' frames no longer exist above this one.
+  // Removes calls that a longjmp has left: the frames of their callers are below this frame, so they no longer exist.
   while (depth > 0 && depth <= kMaxCalls && slot.calls[depth - 1].call != 0 && slot.calls[depth - 1].site.sp <= sp) {
     slot.calls[--depth].call = 0;
   }
@@ -36,7 +36,7 @@ std::uint64_t locks_of(LibcCall call);
 // The kLibcCall record of this function, written now if needed.
 std::uint64_t ensure_call_record(LibcCall call);
 
-// A lock that a child may have lost at its fork.
+// A libc call that was in flight at a fork, whose locks the child may have lost.
 struct LostCall {
   std::uint64_t record;  // ref of the kInFlight; 0: free
   std::uint64_t fork;

@@ -1,5 +1,6 @@
-// Libc functions with locks that a forked child may inherit in their locked state. Each hook marks the call and removes
-// the mark. A process that never had a second thread pays a load and a branch.
+// Libc functions with locks that a forked child may inherit in their locked state. Each hook marks the call before it
+// calls the real function, and removes the mark afterwards. A process that never had a second thread pays a load and a
+// branch.
 #include <stdarg.h>
 #include <stddef.h>
 #include <unwind.h>
@@ -12,14 +13,15 @@
 
 using namespace forksight;
 
-// The unwinder calls it for each frame of a hook that an exception or a cancellation passes through (a callback of
-// dl_iterate_phdr throws; a cancellation point inside of libc): it removes the mark. There is no landing pad, so the
-// unwinding goes on. No C++ runtime is needed, because the frame names this routine (see FORKSIGHT_UNWOUND).
+// Removes the mark of a hook whose frame is unwound. The unwinder calls this function for each frame of a hook that an
+// exception or a cancellation passes through: a callback of dl_iterate_phdr may throw, and libc's functions contain
+// cancellation points. There is no landing pad, so the unwinding continues. No C++ runtime is needed, because the
+// unwind information of the hook names this routine directly (FORKSIGHT_UNWOUND).
 extern "C" [[gnu::visibility("hidden"), gnu::used]] _Unwind_Reason_Code forksight_unwind_call(
     int /*version*/, _Unwind_Action actions, _Unwind_Exception_Class /*of*/, _Unwind_Exception* /*exception*/,
     _Unwind_Context* /*context*/) {
   Slot* const slot = t_slot;
-  // If a hook's frame has no mark, its thread has none at all.
+  // A hook that made no mark ran before the process had a second thread. Then its thread has no marks at all.
   if ((actions & _UA_CLEANUP_PHASE) != 0 && slot != nullptr && slot->call_depth > 0) {
     drop_calls(*slot, slot->call_depth - 1);
   }
@@ -76,7 +78,7 @@ __attribute__((always_inline)) inline auto note_random(Frame frame, Real real) {
   }
 #include "forksight/trace/libc_calls.def"
 
-// A variadic function: it makes the list of arguments and calls libc's vsyslog.
+// syslog is variadic: the hook makes a va_list and calls libc's vsyslog.
 FORKSIGHT_EXPORT_VERSIONED(void, syslog, int priority, const char* format, ...) {
   FORKSIGHT_UNWOUND();
   const auto real = reinterpret_cast<void (*)(int, const char*, va_list)>(real_call(LibcCall::vsyslog));

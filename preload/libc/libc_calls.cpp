@@ -33,7 +33,8 @@ static_assert(sizeof kCalls / sizeof *kCalls == kCallCount);
 
 const CallEntry& entry_of(LibcCall call) { return kCalls[static_cast<std::uint32_t>(call)]; }
 
-// A call that returns without having needed the lock proves nothing, so later calls may touch again, this often.
+// How many touches are recorded for one lost call. A call may return without having needed the lock. This proves
+// nothing, so later calls are touches, too.
 constexpr std::uint32_t kMaxTouches = 16;
 constexpr std::uint32_t kMaxLost = 32;
 constexpr std::size_t kStackBytes = 16U << 10U;
@@ -90,7 +91,7 @@ std::uint64_t touch_call(LibcCall call, const Site& site) {
   return append(trace::RecordType::kTouch, touch, Importance::kFinding);
 }
 
-// A call that returned has had its locks, so no lost thread holds them.
+// A call has returned that always takes these locks, so no lost thread holds them.
 void disprove(std::uint64_t locks) {
   for (std::uint32_t i = 0; i < g_lost_count; ++i) {
     if (!g_lost[i].cured) g_lost[i].locks &= ~locks;
@@ -98,8 +99,8 @@ void disprove(std::uint64_t locks) {
   sum_up();
 }
 
-// The forking thread returns from a function in which it forked, and has released its locks. But the mutex of the
-// loader stays locked: it is recursive and knows its owner by thread id.
+// The forking thread returns from a libc function in which it forked, and the function has released its locks. But the
+// mutex of the loader stays locked: it is recursive, and records the thread id of its owner in the parent.
 void forget_own(std::uint32_t index) {
   for (std::uint32_t i = 0; i < g_lost_count; ++i) {
     if (g_lost[i].own_index == index + 1) g_lost[i].locks &= kLoader;
@@ -127,7 +128,7 @@ constinit void* g_real_calls[kCallCount] = {};
 void* resolve_call(LibcCall call) {
   bool stays = false;
   void* const function = reinterpret_cast<void*>(find_next(entry_of(call).name, stays));
-  // The loader would not have bound the caller to a function that does not exist.
+  // The function exists: otherwise the loader could not have bound its caller.
   if (function == nullptr) __builtin_trap();
   if (stays) __atomic_store_n(&g_real_calls[static_cast<std::uint32_t>(call)], function, __ATOMIC_RELAXED);
   return function;
@@ -164,7 +165,7 @@ CallMark enter_call(LibcCall call, Frame frame) {
   Slot* const slot = own_slot();
   if (slot == nullptr) return {nullptr, 0, call, 0};
   const std::uint32_t index = push_call(*slot, call, frame);
-  // A thread inside of another such call must go on, because the fork waits for it.
+  // A thread that is inside of another such call (index > 0) must not wait, because the fork waits for that call.
   if (FORKSIGHT_UNLIKELY(gate_is_closed()) && index == 0 && !slot->holds_gate) wait_at_gate(*slot, call, frame);
   CallMark mark{slot, index, call, 0};
   if (FORKSIGHT_UNLIKELY((g_lost_locks & entry_of(call).locks) != 0)) mark.touch = touch_call(call, frame.site());

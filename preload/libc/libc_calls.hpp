@@ -1,8 +1,8 @@
 // Libc functions that take locks which fork() does not reset. A thread inside of one is marked in its slot, so that a
 // forked child knows what other threads may have held. The mark contains the place of the call, as for locks.
-//   A mark is removed when the function returns, and when an exception or a cancellation passes through it (the
-//   personality routine of the hooks). After a longjmp it stays, as the lock in libc does, until the thread's next call
-//   from the same depth of its stack or less.
+//   A mark is removed when the function returns, and when an exception or a cancellation passes through it (by the
+//   personality routine of the hooks). After a longjmp the mark stays, and so does the lock in libc. The mark is
+//   removed at the thread's next such call from the same frame or a frame further out.
 #pragma once
 
 #include <cstdint>

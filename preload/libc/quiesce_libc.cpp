@@ -1,11 +1,10 @@
 // --cure=quiesce-libc: a fork waits, for a bounded time, until no other thread is inside of a libc function whose lock
 // the child would inherit in its locked state. Meanwhile a gate holds off new calls.
-//   It cannot deadlock, whatever waits for whom: the fork waits for a bounded time, and so do threads at the gate. A
-//   thread that is already inside of such a function passes the gate. A call that outlasted one fork is not waited for
-//   by the next.
-//   The order makes it sound: a thread marks its call and then looks at the gate; the fork closes the gate and then
+//   It cannot deadlock: the fork waits only for a bounded time, and so do threads at the gate. A thread that is already
+//   inside of such a function passes the gate. If a fork waited for a call in vain, later forks do not wait for it.
+//   No call is overlooked: a thread marks its call and then looks at the gate, while the fork closes the gate and then
 //   looks at the marks. Between the two steps of the fork, a membarrier makes every running thread execute a full
-//   fence, so the calls themselves need none.
+//   fence, so the hooks need no fence.
 #include <linux/futex.h>
 #include <linux/membarrier.h>
 #include <time.h>
@@ -72,7 +71,7 @@ bool is_still_inside(const Waited& waited) {
   return waited.slot->call_depth != 0 && waited.slot->call_serial == waited.serial;
 }
 
-// Its thread runs, so the stack counts only if the call was in flight before and after the copy.
+// The thread is running, so the copy of its stack is used only if the call was in flight before and after the copy.
 void note_waited(Slot& slot) {
   if (g_waited_count == kMaxWaited) return;
   const CallInFlight entry = slot.calls[0];
@@ -118,7 +117,7 @@ void start_quiescing() {
 bool gate_is_closed() { return g_gate.load(std::memory_order_relaxed) != 0; }
 
 void wait_at_gate(Slot& slot, LibcCall call, Frame frame) {
-  // Longer than the fork waits: a fork that gave up has finished by then.
+  // Twice as long as a fork waits. A fork that gave up has finished by then.
   const std::uint64_t deadline_ns = now_ns() + 2 * longest_wait_ns();
   for (;;) {
     const std::uint32_t closed = g_gate.load(std::memory_order_acquire);
@@ -131,7 +130,7 @@ void wait_at_gate(Slot& slot, LibcCall call, Frame frame) {
   }
 }
 
-// The last step: nothing of the shim comes between it and the fork.
+// The last step of the shim before the fork.
 void at_fork::LibcCalls::records(const Fork& fork) {
   Slot* const forking = &fork.self;
   if (!cures(trace::Cure::kQuiesceLibc)) return;
@@ -140,7 +139,7 @@ void at_fork::LibcCalls::records(const Fork& fork) {
     forking->holds_gate = true;
     g_gate.fetch_add(1, std::memory_order_seq_cst);
   }
-  // If the kernel refuses, a pause serves: a store does not stay in a store buffer for microseconds.
+  // If the kernel refuses the membarrier, a pause replaces it: no store stays in a store buffer for so long.
   if (!g_has_membarrier || sys::call(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) != 0) {
     pause_for(kFirstPauseNs);
   }

@@ -13,7 +13,7 @@ constinit DrawState g_draw_states[kGenerators] = {};
 
 namespace {
 
-constexpr std::uint32_t kMaxForks = 8;  // of one process: these children are enough
+constexpr std::uint32_t kMaxForks = 8;  // forks of a process whose children are watched: a few children are enough
 constexpr std::size_t kStackBytes = 4U << 10U;
 
 FORKSIGHT_WRITTEN_AT_FORK constinit std::uint32_t g_forks = 0;
@@ -25,7 +25,8 @@ bool any_is_used() {
   return any;
 }
 
-// A child of a process with one thread may have no trace yet, and no thread held the loader's lock at its fork.
+// Opens a trace in a child of a process with one thread, which may have none yet. Such a child may look at the loader's
+// list: no other thread can have left it half-changed at the fork.
 bool has_trace() {
   if (trace_is_open()) return true;
   if (g_had_threads.load(std::memory_order_relaxed) || !open_trace()) return false;

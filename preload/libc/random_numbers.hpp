@@ -21,13 +21,13 @@ inline DrawState& draw_state(trace::Generator generator) {
 
 void note_draw_slow(trace::Generator generator, std::uint64_t value, const Site& site);
 
-// `value`: 31 bits of the generator's state. A load and a branch, except for the first number of a process.
+// `value`: 31 bits of the generator's state. Costs a load and a branch, except for the first number of a process.
 inline void note_random_number(trace::Generator generator, std::uint64_t value, Frame frame) {
   if (FORKSIGHT_LIKELY(draw_state(generator) == DrawState::kUsed)) return;
   note_draw_slow(generator, value, frame.site());
 }
 
-// From here on the numbers do not depend on the inherited state.
+// The program seeds the generator: later numbers do not depend on the inherited state.
 inline void note_seed(trace::Generator generator) {
   if (FORKSIGHT_UNLIKELY(draw_state(generator) != DrawState::kUsed)) draw_state(generator) = DrawState::kUsed;
 }

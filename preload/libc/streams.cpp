@@ -32,7 +32,8 @@ Slot* find_lost(std::uint64_t thread_pointer) {
 
 }  // namespace
 
-// Records which of these streams another thread has locked. fork() itself resets the locks of streams.
+// Records which of the standard streams another thread had locked at a fork that runs no handlers. fork() itself resets
+// the locks of streams.
 void at_fork::Streams::starts(const Fork& fork_now) {
   const std::uint64_t fork = fork_now.record;
   if (fork == 0 || fork_now.kind != ForkKind::kBypassed) return;
@@ -40,7 +41,7 @@ void at_fork::Streams::starts(const Fork& fork_now) {
   for (std::int32_t number = 0; number < 3; ++number) {
     FILE file;
     StreamLock lock{};
-    // A program may have put a stream of its own there, or none.
+    // The program may have replaced the standard stream by another one, or by null.
     if (read_memory(streams[number], &file, sizeof file) != sizeof file) continue;
     const void* const address = file._lock;
     if (read_memory(address, &lock, sizeof lock) != sizeof lock || lock.lock == 0) continue;

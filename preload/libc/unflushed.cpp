@@ -49,11 +49,11 @@ struct Kept {
   std::uint32_t text_bytes;
 };
 
-// The process that the table belongs to. A child whose fork was not seen has the table, too, but nothing in it is true
-// there.
+// The process that the table belongs to. A child whose fork was not seen inherits the table, but its entries are not
+// valid there.
 FORKSIGHT_WRITTEN_AT_FORK constinit std::int32_t g_owner = 0;
 FORKSIGHT_WRITTEN_AT_FORK constinit std::int32_t g_made = 0;
-FORKSIGHT_WRITTEN_AT_FORK constinit std::uint64_t g_made_by = 0;  // the fork that made g_made
+FORKSIGHT_WRITTEN_AT_FORK constinit std::uint64_t g_made_by = 0;  // the fork that made the process g_made
 FORKSIGHT_WRITTEN_AT_FORK constinit bool g_is_recorded = false;
 FORKSIGHT_WRITTEN_AT_FORK constinit std::uint64_t g_recorded_fork = 0;
 FORKSIGHT_WRITTEN_AT_FORK constinit std::uint32_t g_recorded_forks = 0;
@@ -61,13 +61,13 @@ FORKSIGHT_WRITTEN_AT_FORK constinit std::atomic<bool> g_recording{false};
 constinit Kept g_unflushed[kMaxUnflushed] = {};
 
 std::uint64_t pending_bytes(const FILE& file) {
-  // A wide stream does not have the bytes yet.
+  // A wide stream converts its characters to bytes only when it is flushed.
   if (file._mode > 0 || file._fileno < 0 || (file._flags & kErrorSeen) != 0) return 0;
   return file._IO_write_ptr > file._IO_write_base ? static_cast<std::uint64_t>(file._IO_write_ptr - file._IO_write_base)
                                                   : 0;
 }
 
-// False for a descriptor that is closed, and for /dev/null, where nobody reads.
+// False for a descriptor that is closed, and for /dev/null, whose output nobody reads.
 __attribute__((noinline)) bool find_file(int fd, File& out) {
   struct stat status {};
   if (sys::call(SYS_fstat, fd, sys::word(&status)) != 0) return false;
@@ -81,7 +81,7 @@ bool is_same_file(int fd, const File& file) {
   return find_file(fd, now) && now.device == file.device && now.inode == file.inode;
 }
 
-// If other threads may close a stream at the same time, its memory may disappear: then the kernel makes the copy.
+// Another thread may close the stream at the same time, and its memory may disappear. So the kernel makes the copy.
 bool read_bytes(const void* from, void* to, std::size_t bytes) { return read_memory(from, to, bytes) == bytes; }
 
 bool read_stream(const FILE* stream, FILE& out) { return stream != nullptr && read_bytes(stream, &out, sizeof out); }
@@ -203,7 +203,8 @@ __attribute__((noinline)) const FILE* enter_stream(const FILE* stream, std::uint
 
 }  // namespace
 
-// A server that forks for ever is recorded at its first forks only.
+// Only the first forks of a process are recorded, because a server may fork for ever. This is called only in a process
+// with one thread, so no other thread changes the streams meanwhile.
 bool at_fork::Unflushed::tells() {
   if (g_recorded_forks >= kMaxRecordedForks) return false;
   const FILE* at = first_stream();
@@ -216,7 +217,7 @@ bool at_fork::Unflushed::tells() {
 
 void at_fork::Unflushed::records(const Fork& fork_now) {
   const std::uint64_t fork = fork_now.record;
-  // If two threads fork at the same time, one of them does without.
+  // If two threads fork at the same time, only one of them records the streams.
   if (fork == 0 || g_recording.exchange(true, std::memory_order_acquire)) return;
   review_entries();
   const FILE* at = first_stream();
@@ -239,7 +240,7 @@ void at_fork::Unflushed::continues(const Fork&) {
   }
 }
 
-// If a recorded fork has no such record, its child knows of no such bytes.
+// If this fork has no record of unwritten bytes, its child keeps no entries.
 void at_fork::Unflushed::starts(const Fork& fork_now) {
   const std::uint64_t fork = fork_now.record;
   g_made = sys::getpid();

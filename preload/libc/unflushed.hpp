@@ -1,10 +1,10 @@
 // Output that stdio streams have not written at a fork. Both sides then have the bytes, and each side that flushes them
 // writes them. The shim records the streams that had such bytes, and what became of these in the process and in its
 // children.
-//   It reads libc's list of streams, and the FILEs themselves. In a process with one thread they cannot change
-//   meanwhile. With more threads, prepare reads without a lock, by copies that cannot fault, and may get wrong values.
-//   In the child, fork() has left the list complete and no other thread runs: the child keeps what is true there, and
-//   only what a child has kept can lead to a finding. No lock of stdio is taken.
+//   The shim reads libc's list of streams, and the FILEs themselves, without a lock of stdio. In a process with one
+//   thread they cannot change meanwhile. In a process with more threads, the prepare step copies them through the
+//   kernel, which cannot fault, and may get wrong values. In the child, the list is complete and no other thread runs:
+//   the child keeps only entries that are right there, and only these can lead to a finding.
 #pragma once
 
 #include <cstdint>
@@ -20,14 +20,15 @@ namespace forksight {
 // The number of streams with unwritten bytes from a fork. 0: the hooks have nothing to do.
 extern std::uint32_t g_unflushed_count;
 
-// Which of these streams a call on `stream` (null: on all) concerns. Look before the call; note after it has succeeded.
+// The entries that a call on `stream` (null: on all streams) concerns. Call find_unflushed() before the real call, and
+// note_flushes() after it has succeeded.
 inline constexpr std::uint32_t kMaxUnflushed = 8;
 struct FlushMarks {
   std::uint64_t records[kMaxUnflushed];  // refs to kUnflushed, 0: none
 };
 FlushMarks find_unflushed(const _IO_FILE* stream);
 void note_flushes(const FlushMarks& marks, trace::FlushKind kind, const Site& site);
-// The bytes are dropped (__fpurge).
+// The program is about to discard the bytes (__fpurge).
 void note_purge(const _IO_FILE* stream, const Site& site);
 
 namespace at_fork {

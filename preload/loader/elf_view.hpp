@@ -1,5 +1,6 @@
-// Reads a loaded ELF object through its dynamic section: symbols, needed libraries, soname. It takes no loader lock and
-// allocates nothing: dlsym and dl_iterate_phdr take locks that another thread may hold for any time. x86-64 only.
+// Reads a loaded ELF object through its dynamic section: symbols, needed libraries, soname. It takes no lock of the
+// loader and allocates nothing. The shim does not use dlsym and dl_iterate_phdr for this, because they take locks that
+// another thread may hold for any time. x86-64 only.
 //   An object that another thread may unload meanwhile is read with Trust::kNone: every access is a bounded copy that
 //   fails if the memory no longer exists (read_memory). Objects that certainly stay loaded are read directly.
 #pragma once
@@ -35,7 +36,8 @@ class ElfView {
 
   // The address of an exported, defined function; 0 if there is none.
   std::uint64_t find_function(const char* name, Versions versions = Versions::kDefault) const;
-  // The same for a variable. A program has a copy of a library's variable: the first one in the global scope counts.
+  // The same for a variable. A program may have a copy of a library's variable. Then the first one in the global scope
+  // is the one that counts.
   std::uint64_t find_variable(const char* name) const;
   bool has_soname(const char* name) const;
   // Calls visit(start) for each symbol version that the object defines, until it returns false; `start` has the first
@@ -49,9 +51,9 @@ class ElfView {
       if (start.text[0] != '\0' && !visit(start)) return;
     }
   }
-  // The start of the object's TLS segment, relative to the thread pointer. False if its code does not show it (it uses
-  // the dynamic TLS models). The value comes from a relocation of the initial-exec model, which the loader has filled
-  // in: for an object opened by dlopen, glibc shows it without a lock nowhere else.
+  // The start of the object's TLS segment, relative to the thread pointer. The value comes from a relocation of the
+  // initial-exec TLS model, which the loader has filled in. False if there is none, because the object uses the dynamic
+  // TLS models. For an object opened by dlopen, this is the only place that shows the value without a lock.
   bool find_static_tls_offset(std::int64_t& offset) const;
   // Calls visit(name) for each DT_NEEDED, until it returns false.
   template <class Visit>

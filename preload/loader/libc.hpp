@@ -1,5 +1,5 @@
-// The version and properties of the running libc. Its own functions are asked, not those that another library puts
-// before them.
+// The version and properties of the running libc. They come from libc's own functions, not from functions that another
+// library interposes.
 #pragma once
 
 #include "forksight/abi/glibc.hpp"

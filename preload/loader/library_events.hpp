@@ -5,7 +5,8 @@
 
 namespace forksight {
 
-// `module` is now in the table, with its layout. Like all of these, called by the one thread that works on the table.
+// `module` is now in the table, with its layout. All events but the last are sent by the thread that works on the
+// table.
 void library_came(Module& module);
 // The module is about to leave the table.
 void library_gone(Module& module);
@@ -14,7 +15,7 @@ void library_gone(Module& module);
 void libraries_changed(bool some_are_gone);
 // The table is up to date.
 void libraries_settled();
-// libraries_settled() has work to do although no library was loaded or unloaded.
+// True if libraries_settled() has work to do although no library was loaded or unloaded.
 bool libraries_are_awaited();
 
 }  // namespace forksight

@@ -99,8 +99,9 @@ __attribute__((noinline)) Range read_range(std::uint64_t headers, std::uint32_t 
   return range;
 }
 
-// The header of a library is at its bias (it is linked at 0); its contents prove that. For the program, the kernel says
-// where the program headers are. All zero: this is not the case, or the object was unloaded.
+// The ELF header of a library is expected at its bias, because libraries are linked at address 0; the contents of the
+// header show whether that is right. For the program, the kernel says where the program headers are. All zero: the
+// header is not there, or the object was unloaded.
 LoadedObject read_object(const link_map* map, std::uint64_t bias, const ElfW(Dyn) * dynamic, bool stays) {
   constexpr std::uint64_t kPageBytes = 4096;
   if (dynamic == nullptr) return {};
@@ -122,8 +123,8 @@ LoadedObject object_with(const LoadedObject& object, std::uint64_t address) {
   return address >= object.start && address < object.end ? object : LoadedObject{};
 }
 
-// For an object that was opened later. Its list node may be invalid although its memory still exists: then its
-// neighbour does not lead to it any more.
+// For an object that was opened after the start. The memory of its list node may still exist although the node is not
+// in the list any more. Then its former neighbour does not point to it.
 __attribute__((noinline)) LoadedObject read_opened(const link_map* map, std::uint64_t address, const link_map*& next) {
   link_map node;
   link_map* back = nullptr;
@@ -144,7 +145,7 @@ __attribute__((noinline)) LoadedObject find_in_list(std::uint64_t address) {
     if (at == last) break;
   }
   const link_map* next = nullptr;
-  // Another thread may be changing the shim's own table, so the table only says where to look first.
+  // The shim's own table only says where to look first, because another thread may be changing it.
   if (const Module* const module = find_module(address)) {
     const LoadedObject object = read_opened(module->map, address, next);
     if (object.map != nullptr) return object;

@@ -27,8 +27,8 @@ constinit std::uint32_t g_count = 0;
 constinit const link_map* g_last_at_startup = nullptr;
 constinit std::atomic<std::int32_t> g_busy{0};  // tid of the thread that works on the table; 0: none
 
-// For an object of the start-up, which stays loaded: no system call is needed, so no filter can refuse one. Used by the
-// working thread only.
+// True while the working thread reads an object of the start-up, which stays loaded. It is read without a system call,
+// which a filter could refuse.
 constinit bool g_reads_permanent = false;
 
 bool copy(std::uint64_t from, void* to, std::size_t bytes) {
@@ -157,8 +157,8 @@ bool same(const Module& module, const link_map& node) {
          module.name == reinterpret_cast<std::uint64_t>(node.l_name);
 }
 
-// Counts the unchanged entries, from the first one that was not there at start-up; `at` moves along the list. One
-// system call reads eight nodes.
+// Returns the index of the first entry from `index` on that differs from the loader's list; `at` moves along the list.
+// One system call reads four nodes.
 std::uint32_t count_unchanged(std::uint32_t index, const link_map*& at) {
   constexpr std::uint32_t kBatch = 4;  // some 300 bytes of the stack
   while (index < g_count) {
@@ -207,7 +207,7 @@ const link_map* last_at_startup() { return g_last_at_startup; }
 
 void refresh_modules() {
   if (g_modules == nullptr) return;
-  // If nothing has changed, nothing is written. A half-done change by another thread looks like a change.
+  // If nothing has changed, nothing is written. If another thread is changing the table, this looks like a change.
   const link_map* at = nullptr;
   if (find_change(at) == g_count && at == nullptr && g_count != 0 && !libraries_are_awaited()) return;
   if (!take()) return;

@@ -1,7 +1,8 @@
 // The loaded objects, as far as the shim needs them: which are OpenMP runtimes, and which are not in the trace yet. The
-// loader's list is read without its lock: a thread may stay in a dl_iterate_phdr callback for ever, and since a plain
-// fork() would not wait for it, the shim must not either. Objects of the start-up are read directly. Objects that came
-// later are read by process_vm_readv, which does not fault if another thread unloads them meanwhile.
+// loader's list is read without its lock: a thread may stay in a dl_iterate_phdr callback for ever while it holds the
+// lock. A plain fork() does not wait for such a thread, so the shim must not wait either. Objects of the start-up are
+// read directly. Objects that came later are read by process_vm_readv, which does not fault if another thread unloads
+// them meanwhile.
 #pragma once
 
 #include <elf.h>
@@ -35,7 +36,8 @@ struct Module {
 
 // Notes which objects were there at start-up. Called by the initialiser.
 void start_modules();
-// The last of these in the loader's list. Before start_modules it is null, and all objects count as such.
+// The last object in the loader's list that was there at start-up. Null before start_modules(): then all objects count
+// as objects of the start-up.
 const link_map* last_at_startup();
 // Updates the table and, if a trace is open, appends records of loaded and unloaded objects. Bounded in time: if
 // another thread works on the table for long, the table stays unchanged.
@@ -44,8 +46,8 @@ std::uint32_t module_count();
 Module& module_at(std::uint32_t index);
 Module* find_module(std::uint64_t address);
 
-// In a forked child: a thread that worked on the table does not exist here. Its work is complete up to the count, and
-// the next refresh continues from there.
+// Called in a forked child. A thread of the parent that worked on the table at the fork does not exist here. The table
+// is complete up to its count, and the next refresh continues from there.
 void release_modules_in_child();
 
 }  // namespace forksight

@@ -60,8 +60,8 @@ bool is_part_of_libc(const ElfView& view) {
 // Which definition in this object a reference to one of the owner's versions is bound to.
 Versions versions_in(bool is_owner) { return is_owner ? Versions::kDefault : Versions::kNone; }
 
-// In a part of libc that was loaded after the start. Its list node, and what the node points to, may disappear
-// meanwhile.
+// Searches the parts of libc that were loaded after the start. Such a list node, and what the node points to, may
+// disappear meanwhile.
 __attribute__((noinline)) std::uint64_t find_opened(const char* name, Versions versions, bool& stays) {
   const link_map* at = last_at_startup() == nullptr ? nullptr : last_at_startup()->l_next;
   while (at != nullptr) {
@@ -223,7 +223,8 @@ bool resolve_next() {
   identify_libc({libc->l_addr, libc->l_ld, Trust::kStaysLoaded}, {threads->l_addr, threads->l_ld, Trust::kStaysLoaded});
   g_libc_single_threaded = find_single_threaded();
   if (g_next.pthread_spin_lock != nullptr) g_spin_is_glibcs = is_glibcs_spin_lock(g_next.pthread_spin_lock);
-  // If there is no thread library, which may be opened later: only functions that every libc.so.6 has.
+  // If the thread library is not loaded yet (it may be opened later), only functions that every libc.so.6 has are
+  // required.
   const bool has_threads = g_next.pthread_create != nullptr;
   bool complete = g_next.pthread_mutex_lock != nullptr && g_next.pthread_mutex_unlock != nullptr &&
                   g_next.pthread_cond_wait != nullptr && g_next.__register_atfork != nullptr &&
@@ -236,5 +237,5 @@ bool resolve_next() {
 
 }  // namespace forksight
 
-// Included after the list of hooks, because that names functions that must not be called.
+// Included after the list of hooks, because the list contains names that this header forbids.
 #include "guest/house_rules.hpp"

@@ -21,8 +21,8 @@ struct Next {
   bool ready;
 };
 
-// Marked as part of this library, which a declaration alone does not say: so its address needs no look-up.
-// fast_path.hpp uses this name.
+// Hidden, so that the compiler knows that it is part of this library, and its address needs no look-up. fast_path.hpp
+// uses the name in the asm label.
 extern Next g_next asm("forksight_g_next") __attribute__((visibility("hidden")));
 // A variable of libc (glibc 2.32 and later): 0 once libc has made a thread. Null: there is none.
 extern const char* g_libc_single_threaded __attribute__((visibility("hidden")));
@@ -39,8 +39,8 @@ inline std::uint64_t find_next(const char* name) {
   return find_next(name, stays);
 }
 
-// The same for a version of another library, up to that library, which is known by its soname. Objects that are loaded
-// later are not searched.
+// The same for a version of the library with the soname `owner`. The search ends at that library. Objects that are
+// loaded later are not searched.
 std::uint64_t find_next_of(const char* name, const char* owner);
 
 // libc's own definition, even if another library's comes first; 0 if it has none. After resolve_next().
@@ -49,14 +49,15 @@ std::uint64_t find_in_libc(const char* name);
 // The shim's own export of that name; 0 if it has none.
 std::uint64_t find_hook(const char* name);
 
-// True if a search for that name, without the shim, through the objects of the start-up from this one on, ends at
+// True if a search for `name` through the objects of the start-up, beginning with `from` and without the shim, ends at
 // libc's definition.
 bool leads_to_libc(const char* name, const link_map* from);
 
-// Another copy of the shim comes before this one, and does all the work.
+// True if another copy of the shim comes before this one. That copy does all the work.
 bool has_elder();
 
-// False if a required function is missing: then every hook of it traps, as the missing function would.
+// False if a required function is missing: then the shim stays off. The hook of a missing function traps if it is
+// called.
 bool resolve_next();
 
 // Starts the shim. Called by the constructor or by the first hook, whichever comes first; later calls cost one load.
@@ -68,11 +69,12 @@ inline void initialise() {
 // NAME's real function, with NAME's type.
 #define FORKSIGHT_NEXT(name) (reinterpret_cast<decltype(&::name)>(::forksight::next_of(::forksight::g_next.name)))
 
-// The same after initialise(), for functions that every libc.so.6 has, including those before glibc 2.34.
+// The same after initialise(), for functions that every libc.so.6 has, also before glibc 2.34.
 #define FORKSIGHT_RESOLVED(name) (reinterpret_cast<decltype(&::name)>(::forksight::g_next.name))
 
-// For a hook that runs before the shim is started, or, before glibc 2.34, for a thread library that was opened later.
-// The caller of the hook was linked with the real function; if there is none, this traps.
+// Finds a real function that is not known yet: the hook runs before the shim is started, or the function is in a thread
+// library that was opened later (before glibc 2.34). Traps if there is none, which cannot be: the caller of the hook
+// was linked with it.
 void* find_late(void*& function);
 
 inline void* next_of(void*& function) {
@@ -80,9 +82,9 @@ inline void* next_of(void*& function) {
   return __builtin_expect(known != nullptr, 1) ? known : find_late(function);
 }
 
-// libc's functions, which have no prototype in its headers (nptl/cleanup_compat.c). The pushed routine runs when
-// cancellation or pthread_exit unwinds the frame that contains the buffer, after the callee's own clean-up and before
-// the caller's.
+// Functions of libc that have no prototype in its headers (nptl/cleanup_compat.c). The pushed routine runs when
+// cancellation or pthread_exit unwinds the frame that contains the buffer: after the clean-up of the functions that
+// this frame called, and before the clean-up of its callers.
 struct Cleanup {
   void (*push)(_pthread_cleanup_buffer* buffer, void (*routine)(void*), void* argument);
   void (*pop)(_pthread_cleanup_buffer* buffer, int execute);

@@ -18,8 +18,8 @@ ElfView view_of(const Module& module) {
   return {module.bias, module.dynamic, module.is_permanent ? Trust::kStaysLoaded : Trust::kNone};
 }
 
-// A library without a soname is needed by its file name. Compared in pieces, because paths are long and stacks may be
-// small.
+// DT_NEEDED names a library without a soname by its file name. The path is compared in pieces, because paths are long
+// and stacks may be small.
 bool has_file_name(const Module& module, const char* name) {
   char piece[64];
   const char* rest = nullptr;  // the part of `name` that must follow; null: no match since the last slash
@@ -51,7 +51,7 @@ std::uint16_t index_of(const Module& module) { return static_cast<std::uint16_t>
 }  // namespace
 
 const Module* find_in_tree(const Module& root, Provides provides) {
-  // together with the called functions, this stays within 1 KiB of the caller's stack
+  // With this size, the frames of this function and of those that it calls need at most 1 KiB of the caller's stack.
   constexpr std::uint32_t kQueue = 48;
   std::uint16_t queue[kQueue] = {index_of(root)};
   std::uint32_t filled = 1;

@@ -1,5 +1,5 @@
-// Which object's definition a caller would have been bound to without the shim. It does what the loader's search does,
-// in the same order, without the loader's lock.
+// Finds the object whose definition a caller would have been bound to without the shim. The search has the same order
+// as the loader's, and does not take the loader's lock.
 #pragma once
 
 #include "loader/modules.hpp"
@@ -8,12 +8,12 @@ namespace forksight {
 
 using Provides = bool (*)(const Module& module);
 
-// The first of `root` and the libraries that it needs, breadth first, that provides it; null if none does. For a
-// library opened by dlopen, this is the local scope.
+// Searches `root` and the libraries that it needs, breadth first, and returns the first for which `provides` is true;
+// null if there is none. For a library opened by dlopen, this is its local scope.
 const Module* find_in_tree(const Module& root, Provides provides);
 
-// The same by the loader's own search, which takes its lock. For a caller that goes on into another library by that
-// name, if the list of modules cannot be read because a filter refuses the system call. 0 if there is none.
+// The address of the function `name` by the loader's own search from the object of `caller`; 0 if there is none. This
+// takes the loader's lock. It is used if the list of modules cannot be read, because a filter refuses the system call.
 std::uint64_t find_by_loader(std::uint64_t caller, const char* name);
 
 }  // namespace forksight

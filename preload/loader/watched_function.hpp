@@ -26,7 +26,7 @@ std::uint32_t claim_wrapper(WatchedFunction (&row)[kWrappers], std::uint64_t fun
   }
   for (std::uint32_t i = 0; i < kWrappers; ++i) {
     std::uint64_t known = row[i].address.load(std::memory_order_acquire);
-    // The library that had this wrapper was closed, and so were all callers that were bound to it.
+    // A wrapper is free if the library of its function was closed: then all callers that were bound to it were closed.
     const bool is_free = known == 0 || identify(find_object(known)) != row[i].object.load();
     if (!is_free || !row[i].address.compare_exchange_strong(known, function, std::memory_order_acq_rel)) continue;
     row[i].object.store(object);
@@ -35,7 +35,8 @@ std::uint32_t claim_wrapper(WatchedFunction (&row)[kWrappers], std::uint64_t fun
   return kWrappers;
 }
 
-// Forgets the functions of a library that was at these addresses, except for those that exist again.
+// Forgets the functions of a library that was closed and had these addresses. A function is kept if the same library is
+// loaded there again.
 template <std::uint32_t kWrappers>
 void forget_closed(WatchedFunction (&row)[kWrappers], std::uint64_t start, std::uint64_t end) {
   for (WatchedFunction& watched : row) {
