@@ -33,7 +33,7 @@ bool is_fork(int flags) { return (flags & (CLONE_VM | CLONE_SETTLS)) == 0; }
 
 }  // namespace
 
-// Async-signal-safe, as POSIX asks of it.
+// Async-signal-safe, as POSIX requires.
 FORKSIGHT_EXPORT(pid_t, _Fork, ) {
   const auto real = reinterpret_cast<pid_t (*)()>(next_of(g_next._Fork));
   if (!fork_is_watched()) return real();

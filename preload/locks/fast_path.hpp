@@ -10,8 +10,8 @@
 #include "loader/next.hpp"
 #include "record/slots.hpp"
 
-// Assembly outside of a function cannot use the language's constants. So numbers in it are compared with them here, and
-// values that depend on the list of hooks become assembler symbols, by a function that is never called.
+// Assembly outside of a function cannot use constants of C++. So the numbers in it are compared with these constants
+// here. Values that depend on the list of hooks become assembler symbols; a function that is never called defines them.
 static_assert(offsetof(forksight::Slot, top) == 0);
 static_assert(forksight::kHeldArrayBytes == 2048);
 static_assert(sizeof(forksight::HeldLock) == 32 && offsetof(forksight::HeldLock, lock) == 0);
@@ -45,9 +45,9 @@ __attribute__((used, noinline, cold)) static void forksight_assembler_constants(
   "  jne 4b\n"                  \
   "  ret\n"
 
-// At a thread's first lock, and in a child that watches orphans, `extern "C" int
-// forksight_slow_pthread_mutex_lock(pthread_mutex_t*, Frame)` is called, with a frame laid out as a compiler would. The
-// slot is looked up twice, because a signal handler may fork in between, and the child may have no fast path.
+// If t_fast is null (at a thread's first lock, in a child that watches orphans, in an atfork handler), this calls
+// `extern "C" int forksight_slow_pthread_mutex_lock(pthread_mutex_t*, Frame)`, with a frame as a compiler would lay it
+// out. t_fast is read twice, because a signal handler may fork in between, and the child may have no fast path.
 // EOWNERDEAD (130) counts as acquired, too.
 #define FORKSIGHT_MUTEX_LOCK_IN_ASSEMBLY                                  \
   asm(".pushsection .text.forksight_hooks,\"ax\",@progbits\n"             \

@@ -25,13 +25,14 @@ GuardRuntime look_up(const ElfView& view) {
           reinterpret_cast<void (*)(std::uint64_t*)>(view.find_function(kAbort))};
 }
 
-// The global scope of the start-up objects serves all callers. Filled in once, `g_startup_state` last.
+// The runtime in the global scope of the start-up objects. If there is one, all callers use it. Filled in once,
+// `g_startup_state` last.
 enum class State : std::uint8_t { kUnknown, kPresent, kAbsent };
 constinit GuardRuntime g_startup = {};
 constinit std::atomic<State> g_startup_state{State::kUnknown};
 
-// The callers' references are to libstdc++'s version. A library that defines the names without a version comes before
-// it, perhaps with only some of them.
+// The callers refer to the versions of libstdc++. Such a reference is also bound to a library that comes before
+// libstdc++ and defines the name without a version. That library may define only some of the names.
 GuardRuntime find_at_startup() {
   constexpr const char kOwner[] = "libstdc++.so.6";
   return {reinterpret_cast<int (*)(std::uint64_t*)>(find_next_of(kAcquire, kOwner)),
@@ -39,8 +40,8 @@ GuardRuntime find_at_startup() {
           reinterpret_cast<void (*)(std::uint64_t*)>(find_next_of(kAbort, kOwner))};
 }
 
-// For callers that came by dlopen into a process that started without a C++ runtime. Written once, the value before the
-// key.
+// For callers that were loaded by dlopen into a process that started without a C++ runtime. Each entry is written once,
+// the value before the key.
 struct CallerEntry {
   std::atomic<std::uint64_t> caller;  // identify(), 0: empty
   std::uint64_t provider;
@@ -68,7 +69,7 @@ ElfView view_of(const Module& module) {
   return {module.bias, module.dynamic, module.is_permanent ? Trust::kStaysLoaded : Trust::kNone};
 }
 
-// The shim itself exports the name, too.
+// The shim itself exports the name, too, but is no runtime.
 bool provides_guards(const Module& module) {
   return module.dynamic != nullptr && module.dynamic != _DYNAMIC && view_of(module).find_function(kAcquire) != 0;
 }
@@ -77,7 +78,7 @@ GuardRuntime find_for(std::uint64_t caller) {
   refresh_modules();
   const Module* const module = find_module(caller);
   const Module* provider = module != nullptr ? find_in_tree(*module, provides_guards) : nullptr;
-  // The provider was opened RTLD_GLOBAL by other code.
+  // If the caller's own libraries have no runtime, other code has opened one with RTLD_GLOBAL.
   for (std::uint32_t i = 0; i < module_count() && provider == nullptr; ++i) {
     if (module_at(i).end != 0 && provides_guards(module_at(i))) provider = &module_at(i);
   }

@@ -1,5 +1,5 @@
-// Records what a handler waits for, before it blocks. The thread is in the middle of a fork and about to sleep, so a
-// search through the slots costs nothing that matters.
+// Records what an atfork handler waits for, before it blocks. The thread is in the middle of a fork and about to sleep,
+// so the time for a search through all slots does not matter.
 #include "locks/handler_wait.hpp"
 
 #include "guest/sys.hpp"
@@ -34,8 +34,8 @@ std::int32_t owner_of(std::uint64_t object, LockKind kind) {
   return 0;
 }
 
-// In a living thread, entries may move down when it releases other locks. A copied entry counts if the lock was there
-// before and after the copy.
+// The entries of a living thread may move down when it releases other locks. So a copied entry counts only if the lock
+// was in it before and after the copy.
 bool find_entry(const Slot& slot, std::uint64_t object, Site& site) {
   const std::uint32_t entries = depth(slot);
   for (std::uint32_t i = 1; i <= entries && i <= kMaxHeldLocks; ++i) {
@@ -97,7 +97,7 @@ HandlerWait begin_handler_wait(HandlerWaitKind kind, std::uint64_t object, LockK
   if (kind == HandlerWaitKind::kJoin) holder.slot = find_slot_by_thread_pointer(object);
   if (kind == HandlerWaitKind::kLock) holder = find_holder(object, lock_kind);
   const std::uint64_t owner = holder.slot != nullptr ? ensure_thread_record(*holder.slot) : 0;
-  // The holder may be about to release the lock. Then its stack has changed, and the copy has meaningless bytes.
+  // The holder may have released the lock by now. Then its stack has changed, and the copy contains meaningless bytes.
   const std::uint64_t owner_stack =
       holder.has_site ? append_stack(holder.site, holder.slot, kStackBytes, holder.slot != self, Importance::kFinding)
                       : 0;
@@ -115,7 +115,7 @@ HandlerWait begin_handler_wait(HandlerWaitKind kind, std::uint64_t object, LockK
   wait->timed = timed ? 1U : 0U;
   wait->done = 0;
   const std::uint64_t reference = record.commit();
-  // The site is known from the beginning of fork() until the shim's own prepare handler, which runs last.
+  // fork_site is set from the beginning of fork() until the shim's own prepare handler, which runs last.
   if (kind == HandlerWaitKind::kLock && self->fork_site.pc != 0) record_holds(*self, reference);
   return {reference};
 }

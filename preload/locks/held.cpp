@@ -9,15 +9,15 @@ namespace forksight {
 
 namespace {
 
-// Per thread. A thread that never posts what it takes must not use up the room for locks.
+// The most entries for semaphores in the array of one thread. A thread that never posts the semaphores that it takes
+// must not use up the room for locks.
 constexpr std::uint32_t kMostSemaphores = 32;
 
-// Moves entries above a hole down, because a hole that stays takes room for ever: a thread that takes two locks and
-// releases the first one first would fill the array with holes. A fork, by another thread or in a signal handler, may
-// copy the array at any instant. In the copy each lock occurs once, with its own site, or twice, which is_moved()
-// detects.
+// Moves the entries above a hole down. Otherwise a thread that always takes two locks and releases the first one first
+// would fill the array with holes. A fork, by another thread or in a signal handler, may copy the array at any instant.
+// In that copy each lock occurs once, with its own site, or twice, and is_moved() recognises the second case.
 void close_holes(Slot* slot, HeldLock* hole) {
-  if (slot->is_closing_holes) return;  // called in a signal handler during this function: the hole stays
+  if (slot->is_closing_holes) return;  // a signal handler interrupted this function: the hole stays
   slot->is_closing_holes = true;
   compiler_fence();
   HeldLock* to = hole;
@@ -46,11 +46,11 @@ void close_holes(Slot* slot, HeldLock* hole) {
 }  // namespace
 
 void drop_held(Slot* slot, HeldLock* entry) {
-  // A signal handler that interrupted a move releases the very lock that is being moved.
+  // If a signal handler interrupted the move of this entry, the lock is removed from the new place, too.
   if (is_moved(*slot, entry)) slot->moving_to->lock = 0;
   entry->lock = 0;
   compiler_fence();
-  // A lock from before fork(), which a handler of that fork releases.
+  // An atfork handler releases a lock that the thread took before it called fork().
   const bool is_of_before = entry <= slot->held + slot->held_at_entry;
   if (is_of_before && !slot->is_closing_holes) --slot->held_at_entry;
   close_holes(slot, entry);

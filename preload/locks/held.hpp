@@ -1,9 +1,11 @@
-// The held array of the calling thread: push on acquisition, pop on release. This is the lock path; nothing here walks,
-// hashes, allocates or calls.
-//   `top` makes a complete entry visible, and nothing is cleared on release. A signal handler that locks before `top`
-//   is stored uses the same entry and releases it again. So the entry is checked after the store: `sp` was stored
-//   first, and no handler stores an equal value; hence if `sp` is unchanged, so is the rest. Compiler fences suffice:
-//   the only concurrent reader is a forked child, and the kernel made its copy after every store that it contains.
+// The held array of the calling thread: push on acquisition, pop on release. Every lock uses this code: the fast paths
+// do not walk a stack, compute a hash, allocate or call a function.
+//   The store to `top` makes a complete entry visible. A release does not clear the entry. A signal handler that locks
+//   before `top` is stored uses the same entry and releases it again. So the entry is checked after the store to `top`:
+//   `sp` was stored first, and a handler stores another value, because its frame is elsewhere. If `sp` is unchanged,
+//   the rest of the entry is unchanged, too. Compiler fences suffice for a forked child, because its copy of the array
+//   was made after every store that the copy contains. Other readers check what they read (handler_wait.cpp), or use
+//   only the locks of the entries (orphan_proof.cpp).
 #pragma once
 
 #include <atomic>
@@ -44,9 +46,9 @@ inline void push_held(Slot* slot, std::uint64_t tagged, Frame frame) {
   } while (FORKSIGHT_UNLIKELY(entry->site.sp != site.sp));
 }
 
-// The same in two steps, around the call that takes the lock. A lock costs its other users the time for which it is
-// held, so everything is written before the call if possible. A signal handler that locks in between uses the same
-// entry, as above; one that leaves a lock held has moved `top`.
+// The same in two steps, before and after the call that takes the lock. Other threads wait while the lock is held, so
+// everything is written before the call if possible. A signal handler that locks in between uses the same entry, as
+// above. If the handler leaves a lock held, it has moved `top`, and show_held() writes a new entry.
 inline HeldLock* fill_held(Slot* slot, std::uint64_t tagged, Frame frame) {
   HeldLock* const entry = slot->top;
   if (FORKSIGHT_UNLIKELY(is_end(entry))) return entry;
@@ -83,12 +85,12 @@ inline bool pop_held(Slot* slot, const volatile void* lock) {
 // Removes an entry anywhere in the array.
 void drop_held(Slot* slot, HeldLock* entry);
 
-// As pop_held(), for an entry anywhere in the array, of any kind; false if there is none (another thread locked it, or
-// the shim was not ready then).
+// As pop_held(), for an entry anywhere in the array, of any kind. False if there is none: another thread took the lock,
+// or the shim was not ready when the lock was taken.
 bool pop_held_slow(Slot* slot, std::uint64_t lock);
 
-// For semaphores, which one thread may take many times without posting: one entry, and none for a semaphore that is
-// known to be a signal.
+// For semaphores. A thread may take a semaphore many times without posting it: it gets one entry, or none if the
+// semaphore is known to be a signal.
 void push_held_once_slow(Slot* slot, std::uint64_t tagged, Frame frame);
 inline void push_held_once(Slot* slot, std::uint64_t tagged, Frame frame) {
   if (FORKSIGHT_LIKELY(slot->top == slot->held + 1)) {

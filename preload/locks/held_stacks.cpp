@@ -12,9 +12,11 @@ namespace {
 
 constexpr std::size_t kHeldStackBytes = 16U << 10U;
 
-// A stack is copied here before it is known whether it is new. These pages are copied only in a child that needs them.
+// A stack is copied here first, and compared with recorded stacks. The kernel copies these pages only for a child that
+// writes to them.
 alignas(4096) constinit std::byte g_bytes[kHeldStackBytes] = {};
-// Set if a signal handler forks while its process uses the buffer: that child writes the stack without comparing it.
+// True while the buffer is in use. If a signal handler forks meanwhile, its child finds this set, and records the stack
+// without comparing it.
 FORKSIGHT_WRITTEN_AT_FORK constinit bool g_in_use = false;
 
 std::atomic<std::uint64_t>& entry_of(trace::RecentRecord& recent, const Site& site) {

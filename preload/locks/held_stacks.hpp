@@ -1,5 +1,5 @@
-// The stack at which a lock that is held at a fork was taken, copied in the forked child. A lock that is held over many
-// forks has the same stack at each of them: it is written to a trace once, by the child that finds it first.
+// The stack at which a held lock was taken. The forked child copies it from its frozen memory. A lock that is held over
+// many forks has the same stack at each of them: only the child that finds it first writes it to the trace.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace forksight {
 
-// A reference to the stack at `site`, which belongs to `holder`. fork-child-safe; only for the shim's child handler,
-// when there is one thread.
+// Returns a reference to the stack at `site`, which belongs to `holder`. fork-child-safe. Only for the shim's part of a
+// fork in the child, where no other thread runs.
 std::uint64_t record_held_stack(const Site& site, const Slot& holder, bool is_forking_thread);
 
 }  // namespace forksight

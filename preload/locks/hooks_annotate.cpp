@@ -27,8 +27,8 @@ std::uint64_t tag_of(const volatile void* lock, bool shared) {
   return tag_lock(lock, kKind) | (shared ? kSharedHold : 0);
 }
 
-// Exact in the kind, because an annotated lock may be at the same address as a pthread lock. Removes the innermost
-// hold, reading or writing; false if the thread has none.
+// Removes the innermost hold of this annotated lock, shared or exclusive; false if the thread has none. The kind is
+// compared, too, because a lock of libc may be at the same address.
 bool pop(Slot* slot, const volatile void* lock) {
   const std::uint64_t tagged = tag_of(lock, false);
   HeldLock* entry = slot->top - 1;
@@ -84,7 +84,7 @@ FORKSIGHT_EXPORT_PLAIN(void, forksight_lock_released, const volatile void* lock)
   initialise();
   Slot* const slot = t_slot;
   if (slot != nullptr && pop(slot, lock)) return;
-  // A thread that releases a lock that it does not hold resets it: this is a child handler.
+  // A thread that releases a lock that it does not hold resets the lock, as child handlers do.
   if (FORKSIGHT_UNLIKELY(locks_are_watched())) forget_orphan(lock, kKind);
 }
 

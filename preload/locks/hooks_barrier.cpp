@@ -1,4 +1,5 @@
-// Barriers: a thread that has arrived and that a fork does not copy is still counted in the child.
+// Barriers. If a thread has arrived at a barrier and another one forks, the child does not have the waiting thread, but
+// its copy of the barrier still counts it.
 #include "guest/site.hpp"
 #include "loader/next.hpp"
 #include "locks/lost_waiters.hpp"

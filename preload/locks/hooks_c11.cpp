@@ -1,5 +1,5 @@
-// C11's mutexes, which are those of POSIX under another name. libc's functions for them call libc's internal functions,
-// so these calls do not pass through the other hooks.
+// The mutexes of C11, which are those of POSIX under another name. libc's functions for them call internal functions of
+// libc, so these calls do not pass through the hooks of the pthread functions.
 #include <threads.h>
 
 #include "guest/site.hpp"
@@ -13,7 +13,7 @@ namespace {
 
 constexpr auto kKind = trace::LockKind::kMutex;
 
-// Reached by a tail call: so its frame is the hook's own, as far as the caller of the hook can see.
+// The hook reaches this function by a tail call: so its frame has the return address of the hook's caller.
 __attribute__((noinline, cold)) int unlock_slow(mtx_t* mutex) {
   release_slow(mutex);
   const int result = FORKSIGHT_NEXT(mtx_unlock)(mutex);

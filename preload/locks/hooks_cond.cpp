@@ -1,5 +1,5 @@
-// Condition variables of POSIX and C11. A wait releases a mutex and acquires it again. In a forked child, waiters of
-// the parent may be in the way.
+// Condition variables of POSIX and C11. A wait releases a mutex and acquires it again. In a forked child, a condition
+// variable may still count waiters of the parent, and operations on it may wait for them.
 #include <threads.h>
 
 #include "guest/site.hpp"
@@ -29,7 +29,7 @@ __attribute__((always_inline)) inline int wait_on(void* condition, void* mutex, 
                    was_held ? static_cast<pthread_mutex_t*>(mutex) : nullptr, wait);
 }
 
-// Not inlined, and reached by a tail call: so its frame is the hook's own, as far as the caller of the hook can see.
+// Not inlined. The hook reaches this function by a tail call: so its frame has the return address of the hook's caller.
 template <class Condition>
 __attribute__((noinline, cold)) int operate_slow(Condition* condition, void*& next, SyncOperation operation) {
   initialise();
@@ -83,8 +83,8 @@ FORKSIGHT_CONDITION_HOOK(pthread_cond_signal, pthread_cond_t, kSignal)
 FORKSIGHT_CONDITION_HOOK(pthread_cond_broadcast, pthread_cond_t, kBroadcast)
 FORKSIGHT_CONDITION_HOOK(pthread_cond_destroy, pthread_cond_t, kDestroy)
 
-// For C11's functions the value is 0: they are never missing here, and programs that call them link against a libc that
-// has them.
+// The functions of C11 are not required in hooks.def, so their addresses may be null: older versions of libc lack them.
+// FORKSIGHT_NEXT handles this.
 #define FORKSIGHT_C11_CONDITION_HOOK(name, operation)                                                                 \
   FORKSIGHT_EXPORT(int, name, cnd_t* condition) {                                                                     \
     if (FORKSIGHT_UNLIKELY(g_sync_is_watched)) return operate_slow(condition, g_next.name, SyncOperation::operation); \

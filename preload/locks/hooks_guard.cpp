@@ -1,6 +1,6 @@
 // Static variables of functions: a thread is inside of the initialisation between __cxa_guard_acquire and
-// __cxa_guard_release. Compilers inline the test whether it is already done, so these functions run at the first use
-// only.
+// __cxa_guard_release. Compilers inline the test whether the variable is already initialised, so these functions are
+// called only at its first use.
 #include <errno.h>
 
 #include "guest/site.hpp"
@@ -27,7 +27,8 @@ void forget(std::uint64_t* guard) {
 
 }  // namespace
 
-// libstdc++ may throw from here (a recursive initialisation); then no entry is left behind.
+// libstdc++ may throw an exception in the real function (a recursive initialisation). Then no entry is left behind,
+// because the entry is made after the call.
 FORKSIGHT_EXPORT(int, __cxa_guard_acquire, std::uint64_t* guard) {
   initialise();
   const Frame frame = FORKSIGHT_FRAME();

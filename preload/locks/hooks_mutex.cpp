@@ -39,7 +39,8 @@ FORKSIGHT_EXPORT(int, pthread_mutex_trylock, pthread_mutex_t* mutex) {
   return attempt(mutex, kKind, [=] { return FORKSIGHT_NEXT(pthread_mutex_trylock)(mutex); });
 }
 
-// With a deadline: in a child with orphans it returns an error instead of hanging, and is recorded as such.
+// The call has a deadline: if the mutex is an orphan, it returns an error instead of hanging. The touch is recorded as
+// timed.
 FORKSIGHT_EXPORT(int, pthread_mutex_timedlock, pthread_mutex_t* mutex, const timespec* deadline) {
   return lock_mutex(mutex, true, [=] { return FORKSIGHT_NEXT(pthread_mutex_timedlock)(mutex, deadline); });
 }
@@ -64,7 +65,7 @@ FORKSIGHT_TAIL_CALLED int unlock_slow(pthread_mutex_t* mutex) {
 
 }  // namespace
 
-// Removes the entry before the mutex is free, so that no other thread's acquisition comes first.
+// The entry is removed before the mutex is free, so that no other thread acquires the mutex while this entry exists.
 FORKSIGHT_EXPORT(int, pthread_mutex_unlock, pthread_mutex_t* mutex) {
   return release_fast<true>(mutex) ? FORKSIGHT_RESOLVED(pthread_mutex_unlock)(mutex) : unlock_slow(mutex);
 }

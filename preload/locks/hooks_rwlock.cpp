@@ -1,4 +1,4 @@
-// Read-write locks. The lock's memory does not record which threads are its readers: only the held arrays do.
+// Read-write locks. The memory of the lock does not say which threads are its readers. Only the held arrays show this.
 #include "guest/site.hpp"
 #include "locks/lock_guard.hpp"
 

@@ -1,6 +1,6 @@
 // Spinlocks, and semaphores that are used as locks. A semaphore may be a signal instead: one thread waits, another
-// posts. So a thread keeps at most one entry for a semaphore, and none for a known signal (semaphore_use.hpp), and the
-// value in the frozen memory decides whether it was taken.
+// posts. So a thread has at most one entry for a semaphore, and none if the semaphore is known to be a signal
+// (semaphore_use.hpp). At a fork, the value in the frozen memory decides whether the semaphore was taken.
 #include "guest/site.hpp"
 #include "loader/lazy_next.hpp"
 #include "locks/lock_guard.hpp"
@@ -16,7 +16,7 @@ namespace {
 constexpr auto kSpin = trace::LockKind::kSpinlock;
 constexpr auto kSemaphore = trace::LockKind::kSemaphore;
 
-// Only a wait that may block is noted, not one that finds a value.
+// Notes a wait only if it may block. A wait that finds a value above 0 does not block.
 template <class Wait>
 int wait_noted(sem_t* semaphore, Frame frame, Wait wait) {
   Slot* const slot = t_slot;
@@ -42,7 +42,7 @@ FORKSIGHT_TAIL_CALLED int unlock_slow(pthread_spinlock_t* spin) {
 }
 
 FORKSIGHT_TAIL_CALLED int post_slow(sem_t* semaphore) {
-  // A thread with a full array may have taken it.
+  // If the array of the thread was full at some time, the thread may have taken the semaphore without an entry.
   if (!release_slow(semaphore) && (t_slot == nullptr || t_slot->overflow == 0)) note_semaphore_is_signal(semaphore);
   return FORKSIGHT_NEXT(sem_post)(semaphore);
 }
@@ -67,7 +67,7 @@ FORKSIGHT_EXPORT(int, pthread_spin_unlock, pthread_spinlock_t* spin) {
   return release_fast(spin) ? FORKSIGHT_NEXT(pthread_spin_unlock)(spin) : unlock_slow(spin);
 }
 
-// A call that finds a value cannot block: only the others note a wait.
+// A call that finds a value above 0 takes the fast path, because it does not block.
 FORKSIGHT_EXPORT(int, sem_wait, sem_t* semaphore) {
   if (FORKSIGHT_UNLIKELY(t_fast == nullptr || is_taken(kSemaphore, semaphore))) {
     const Frame frame = FORKSIGHT_FRAME();
@@ -92,7 +92,8 @@ FORKSIGHT_EXPORT(int, sem_trywait, sem_t* semaphore) {
   return attempt<Push::kOnce>(semaphore, kSemaphore, [=] { return FORKSIGHT_NEXT(sem_trywait)(semaphore); });
 }
 
-// A thread that was woken by a semaphore of its own, as CPython's conditions have, has taken it and never posts it.
+// Removes the entry of the semaphore. CPython's conditions have a semaphore for each waiting thread: the thread takes
+// it when it is woken, and never posts it.
 FORKSIGHT_EXPORT(int, sem_destroy, sem_t* semaphore) {
   release_slow(semaphore);
   note_semaphore_ends(semaphore);
@@ -105,7 +106,7 @@ FORKSIGHT_EXPORT(int, sem_init, sem_t* semaphore, int shared, unsigned value) {
   return result;
 }
 
-// Async-signal-safe, as POSIX asks of it.
+// Async-signal-safe, as POSIX requires.
 FORKSIGHT_EXPORT(int, sem_post, sem_t* semaphore) {
   return release_fast(semaphore) ? FORKSIGHT_NEXT(sem_post)(semaphore) : post_slow(semaphore);
 }

@@ -17,9 +17,9 @@ namespace {
 
 using trace::LockKind;
 
-// The robust mutexes of a thread, as the kernel follows them when the thread dies (linux/futex.h). glibc links the list
-// through the mutexes, from one `next` to the next one's, and keeps the way back in the word before it, in the head as
-// in each mutex (nptl/descr.h, pthreadP.h).
+// The head of the list of a thread's robust mutexes, which the kernel follows when the thread dies (linux/futex.h). In
+// glibc's list, each `next` points to the `next` of the following mutex. The word before each `next`, also before that
+// of the head, points back (nptl/descr.h, pthreadP.h).
 struct RobustList {
   std::uint64_t next;  // bit 0: the next mutex is priority-inheriting
   std::int64_t futex_offset;
@@ -27,8 +27,8 @@ struct RobustList {
 };
 constexpr std::uint64_t kPiBit = 1;
 
-// glibc empties the list in the child. Mutexes that the thread still holds must be entered again, or the kernel could
-// not mark them if the thread died while it holds them.
+// glibc empties the list in the child. Mutexes that the thread still holds must be entered again. Otherwise the kernel
+// does not mark them if the thread dies while it holds them.
 bool enter_robust_list(MutexMemory& mutex) {
   RobustList* head = nullptr;
   std::size_t bytes = 0;
@@ -46,15 +46,15 @@ bool enter_robust_list(MutexMemory& mutex) {
 bool give_mutex(MutexMemory& mutex, std::int32_t parent_tid, std::int32_t child_tid) {
   if (mutex.owner != parent_tid) return false;
   if (mutex.is_robust() && !enter_robust_list(mutex)) return false;
-  // These two also have the owner in the futex word, together with the kernel's bits for waiters; here there are no
-  // waiters.
+  // Robust and priority-inheriting mutexes also have the owner in the futex word, together with the kernel's bit for
+  // waiters. That bit is cleared, because the child has no waiters.
   if (mutex.has_tid_in_lock()) mutex.lock = static_cast<std::uint32_t>(child_tid);
   mutex.owner = child_tid;
   return true;
 }
 
-// The state that a writer leaves behind if nobody waits: readers and writers that waited at the fork are counted in the
-// lock.
+// Writes the state of a rwlock that a writer holds and nobody waits for. The readers and writers that waited at the
+// fork are counted in the lock, but the child does not have them.
 bool give_rwlock(RwlockMemory& rwlock, std::int32_t parent_tid, std::int32_t child_tid) {
   if (rwlock.cur_writer != parent_tid) return false;
   rwlock.readers = RwlockMemory::kWritePhase | RwlockMemory::kWriteLocked;
@@ -65,8 +65,8 @@ bool give_rwlock(RwlockMemory& rwlock, std::int32_t parent_tid, std::int32_t chi
   return true;
 }
 
-// The word that says that the lock is taken is written last: from then on a thread of the child may take it. A thread
-// that waited already, because the proof did not hold before, is woken to try again.
+// The word that says whether the lock is taken is written last: from then on a thread of the child may take the lock. A
+// thread of the child may be waiting already, because the orphan could not be proven before. It is woken to try again.
 void set_free(std::uint32_t& word, std::uint32_t value) {
   __atomic_store_n(&word, value, __ATOMIC_RELEASE);
   sys::call(SYS_futex, sys::word(&word), FUTEX_WAKE_PRIVATE, INT_MAX);
@@ -105,7 +105,7 @@ bool recover_lock(void* lock, LockKind kind) {
     case LockKind::kRwlockWrite: recover_rwlock(*static_cast<RwlockMemory*>(lock)); break;
     case LockKind::kSpinlock: __atomic_store_n(static_cast<std::int32_t*>(lock), 1, __ATOMIC_RELEASE); break;
     case LockKind::kSemaphore:
-      __atomic_store_n(static_cast<std::uint64_t*>(lock), 1, __ATOMIC_RELEASE);  // and no waiters
+      __atomic_store_n(static_cast<std::uint64_t*>(lock), 1, __ATOMIC_RELEASE);  // value 1, no waiters
       break;
     case LockKind::kGuard:  // the child initialises the static itself
       static_cast<std::uint32_t*>(lock)[1] = 0;

@@ -1,5 +1,5 @@
-// Events: locks were taken and released. Sent only if kForesight of g_slow_locks is set. observers.def lists the
-// receivers.
+// Events: locks were taken and released. They are sent only if kSlowForesight is set in g_slow_locks. observers.def
+// lists the receivers.
 #pragma once
 
 #include "record/slots.hpp"

@@ -27,8 +27,8 @@ inline void note_acquired(Slot* slot, const volatile void* lock, trace::LockKind
   }
 }
 
-// Tells the other threads of a child with orphans that this thread asks for the lock, until the lock is entered as
-// held. orphan_proof.cpp reads it.
+// In a child with orphans: shows the other threads that this thread asks for the lock, until the lock is in the held
+// array. orphan_proof.cpp reads this.
 class Taking {
  public:
   Taking(Slot* slot, const volatile void* object) : slot_(slot) {
@@ -48,8 +48,9 @@ class Taking {
 };
 
 // For the child of a fork that orphaned locks, and for a thread inside of an atfork handler: if the lock is taken,
-// records what is known about it before blocking. It reads the lock and does not try to take it: a trylock ignores
-// invalid deadlines, is no cancellation point, and leaves a robust mutex that cannot be recovered locked (glibc 2.36).
+// records what is known about it before blocking. The state of the lock is read; no trylock is used, because a trylock
+// ignores invalid deadlines, is not a cancellation point, and leaves a robust mutex locked that cannot be recovered
+// (glibc 2.36).
 template <class Lock>
 int acquire_watched(const volatile void* object, trace::LockKind kind, bool timed, Frame frame, Lock lock) {
   const bool taken = is_taken(kind, object);
@@ -80,7 +81,7 @@ __attribute__((noinline, cold)) int acquire_slow(const volatile void* object, tr
   return result;
 }
 
-// Acquires by `lock` and returns its result. On success the thread holds the lock, acquired at the hook's caller.
+// Calls `lock` and returns its result. On success the thread holds the lock, with the call of the hook as its site.
 // Always inlined, so that the frame used here is the hook's. pthread_mutex_lock also has an assembly version.
 template <Push push = Push::kEach, class Lock>
 __attribute__((always_inline)) inline int acquire(const volatile void* object, trace::LockKind kind, bool timed,
@@ -92,7 +93,7 @@ __attribute__((always_inline)) inline int acquire(const volatile void* object, t
     keep(frame);
     return result;
   }
-  // Afterwards the slot is t_slot: t_fast may be null by then, after a fork in a signal handler.
+  // After the call, t_slot is used: t_fast may be null by then, in the child of a fork that a signal handler made.
   if constexpr (push == Push::kEach) {
     HeldLock* const entry = fill_held(slot, tag_lock(object, kind), FORKSIGHT_FRAME());
     const int result = lock();
@@ -127,8 +128,8 @@ inline bool release_fast(const volatile void* lock) {
   return FORKSIGHT_LIKELY(slot != nullptr) && pop_held<is_mutex>(slot, lock);
 }
 
-// The slow part of a release. Its hook calls it last, which compiles to a jump: so its frame is the hook's own, as far
-// as the caller of the hook can see.
+// For the slow part of a release. The hook calls it last, which compiles to a jump: so its frame has the return address
+// of the hook's caller.
 #define FORKSIGHT_TAIL_CALLED __attribute__((noinline, cold))
 
 inline bool release_slow(const volatile void* lock) {

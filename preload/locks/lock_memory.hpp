@@ -31,7 +31,7 @@ constexpr std::size_t lock_bytes(trace::LockKind kind) {
     case trace::LockKind::kRwlockWrite: return sizeof(RwlockMemory);
     case trace::LockKind::kSpinlock: return sizeof(SpinlockMemory);
     case trace::LockKind::kGuard: return 8;
-    case trace::LockKind::kCustom: return 0;  // with a layout of its author's choice
+    case trace::LockKind::kCustom: return 0;  // only the program knows the layout
     case trace::LockKind::kSemaphore:
     case trace::LockKind::kBarrier: return abi::Barrier::kObjectBytes;
     case trace::LockKind::kCondition: return abi::kConditionBytes;
@@ -63,7 +63,7 @@ inline bool is_taken(trace::LockKind kind, const volatile void* lock) {
     case trace::LockKind::kSpinlock: return decode_lock<SpinlockMemory>(memory).is_held();
     case trace::LockKind::kSemaphore: return decode_lock<SemaphoreMemory>(memory).is_empty();
     case trace::LockKind::kGuard: return is_initialising(memory);
-    case trace::LockKind::kCustom: break;  // its annotations say so
+    case trace::LockKind::kCustom: break;  // the program reports its waits by annotations
     case trace::LockKind::kBarrier:
     case trace::LockKind::kCondition: break;  // nobody acquires these
   }

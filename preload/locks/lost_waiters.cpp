@@ -108,8 +108,8 @@ bool are_cured(LockKind kind) {
   return kind == LockKind::kCondition && (cures(trace::Cure::kCondvars) || cures(trace::Cure::kOrphans));
 }
 
-// The state of a condition variable consists of its clock, whether processes share it, and its waiters. There are none
-// here. The count is written last: a child that is forked in between finds it, and begins again.
+// Re-makes a condition variable without waiters, and keeps its clock and whether processes share it. The word with the
+// count of waiters is written last: a child that is forked meanwhile finds the old count, and begins again.
 void remake(const abi::ConditionLayout& layout, std::uint64_t object) {
   auto* const words = reinterpret_cast<volatile std::uint32_t*>(object);
   const std::size_t wrefs = layout.wrefs / sizeof *words;
@@ -120,7 +120,8 @@ void remake(const abi::ConditionLayout& layout, std::uint64_t object) {
   words[wrefs] = words[wrefs] & (abi::Condition::kShared | abi::Condition::kClock);
 }
 
-// The first touch. The program is about to use the object, so it is mapped, and is what the waiter took it for.
+// Called at the first touch. The program is about to use the object, so it is mapped, and is still a condition variable
+// or barrier.
 void examine(LostWait& wait) {
   const auto* memory = reinterpret_cast<const void*>(wait.object);
   memcpy(wait.memory, memory, lock_bytes(wait.kind));
@@ -144,8 +145,9 @@ LostWait* find_examined(const volatile void* object, LockKind kind) {
     examine(*wait);
     stage = wait->stage.load(std::memory_order_relaxed);
   }
-  // The other thread finishes in a moment, because it waits for nothing. A child that is forked meanwhile begins again.
-  // The bound is for a signal handler that came in between, where these functions are not allowed.
+  // The thread that examines the object finishes soon, because it waits for nothing. A child that is forked meanwhile
+  // begins again. The bound is needed if a signal handler has interrupted that thread and gets here itself, although
+  // these functions are not allowed in signal handlers.
   for (int i = 0; stage == Stage::kBusy && i < kMostYields; ++i) {
     sys::yield();
     stage = wait->stage.load(std::memory_order_acquire);
@@ -223,7 +225,7 @@ Touch touch_condition(const volatile void* object, SyncOperation operation, cons
   abi::Condition now = abi::load_condition(layout, const_cast<const void*>(object));
   abi::Condition then = abi::load_condition(layout, wait->memory);
   const std::uint64_t lost_position = then.position();
-  // The program has re-made it in place in the meantime.
+  // The counters are lower than before: the program has initialised the object again in place.
   if (!is_cured && (now.position() < lost_position || now.waiters() < wait->lost)) {
     wait->stage.store(Stage::kGone, std::memory_order_relaxed);
     return {0};
@@ -253,7 +255,7 @@ Touch touch_barrier(const volatile void* object, SyncOperation operation, const 
     wait->stage.store(Stage::kGone, std::memory_order_relaxed);
     return {0};
   }
-  // Once a round is complete with them, lost arrivals only prevent a destroy.
+  // When the round of the lost arrivals is complete, they only prevent a destroy.
   if (operation == SyncOperation::kWait && (now.round != then.round || then.pending() == 0)) return {0};
   const bool aborts = g_config.on_orphan == trace::OrphanPolicy::kAbort && operation == SyncOperation::kDestroy;
   const Touch touch =

@@ -16,7 +16,7 @@ namespace forksight {
 // True in a process that may have inherited such objects, and before the shim is started. The hooks look at it first.
 extern bool g_sync_is_watched;
 
-// The shim is started.
+// Called when the shim is started.
 void begin_watching_sync();
 
 // Called before `operation` is done on the object. If the operation may block because of lost waiters, records what is

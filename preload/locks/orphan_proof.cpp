@@ -26,8 +26,8 @@ bool holds(const Slot& slot, std::uint64_t address) {
   return false;
 }
 
-// No thread of this process holds the lock, or may hold it. `taking` is set before the lock is requested and cleared
-// after the entry exists, so it is read first.
+// True if no thread of this process holds the lock or is about to take it. A thread sets `taking` before it requests
+// the lock, and clears it after the entry exists. So `taking` is read before the entries.
 bool is_held_by_nobody_here(std::uint64_t address) {
   if (g_has_unknown_holders || g_lost_threads_unrecorded != 0) return false;
   for (std::uint32_t i = 0; i < slot_count(); ++i) {

@@ -2,19 +2,17 @@
 // process will ever release the lock, and each kind of lock needs its own proof of that. Without a proof the touch is
 // recorded, and the operation goes on as it would have.
 //
-//   mutex       Its memory names the thread that held it at the fork as its owner, no thread of the child has that id,
-//   and
-//               recursion and type are as they were at the fork: it was not initialised anew.
-//   rwlock,     The same for its writer.
-//    written
-//   rwlock,     It counts exactly as many readers as threads are known to be lost with it, and no thread of the child
-//    read       holds it.
-//   spinlock,   It is taken, no thread of the child holds it or is about to take it, and it is completely known what
-//   the
-//    guard      child's threads hold.
-//   semaphore   As a spinlock; its initial value was one, no thread posted it without having taken it, and the child
-//               has no other thread that could post it.
-//   annotated   What its annotations say.
+//   mutex: its memory names the thread that held it at the fork as its owner, no thread of the child has that id, and
+//     the recursion count and type are as they were at the fork, so it was not initialised again.
+//   rwlock, held by a writer: the same for its writer. rwlock, held by readers: it counts exactly as many readers as
+//   threads are known to be lost with it, and no thread of
+//     the child holds it.
+//   spinlock, guard of a static: it is taken, no thread of the child holds it or is about to take it, and the shim
+//   knows
+//     all locks that threads of the child hold.
+//   semaphore: as a spinlock. In addition, its initial value was one, no thread posted it without having taken it, and
+//     the child has no other thread that could post it.
+//   annotated lock: its annotations say that a lost thread holds it.
 //   The shim never acts on memory that other processes share, nor on barriers and condition variables
 //   (lost_waiters.hpp).
 #pragma once
@@ -41,10 +39,11 @@ struct LostLock {
   LockState state;             // at the fork
 };
 
-// Called in the child. Some holder is in no array, so locks that do not name their owner are never proven to be lost.
+// Called in the child if some held lock is in no array. From then on, a lock that does not name its owner is never
+// proven to be lost.
 void note_unknown_holders();
 
-// Reads /proc/self/maps if all other conditions hold. For a thread that is about to wait for the lock.
+// For a thread that is about to wait for the lock. If all other conditions hold, /proc/thread-self/maps is read.
 bool is_proven_lost(const LostLock& lost);
 
 }  // namespace forksight

@@ -1,5 +1,4 @@
-// All locks that a forked child has lost, without a limit on their number. Entries keep their addresses.
-// fork-child-safe.
+// The locks that a forked child has lost. Entries keep their addresses. fork-child-safe.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +14,7 @@ struct Orphan {
   std::int32_t holder_tid;
   LockState state;  // at the fork
   bool by_forking_thread;
-  bool by_owner;  // only known from the owner in its memory
+  bool by_owner;  // no array has the lock: only the owner in its memory shows who held it
   bool touched;
   bool given;  // given to the child (--cure=self-held): not an orphan, but its first use is recorded
 };

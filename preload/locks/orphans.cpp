@@ -121,7 +121,7 @@ bool collect_from(Slot& holder, std::uint64_t fork, std::int32_t tid_at_fork, bo
   for (const HeldLock* at = &holder.held[1]; at < holder.top && at < std::end(holder.held); ++at) {
     const HeldLock entry = *at;
     if (entry.lock == 0 || is_moved(holder, at)) continue;
-    // The entry belongs to a thread that had ended: no fork left it behind, and no thread could count on it to post.
+    // The thread had ended before the fork. No other thread could expect that it would post the semaphore.
     if (lock_kind(entry.lock) == LockKind::kSemaphore &&
         holder.state.load(std::memory_order_relaxed) == SlotState::kEnded)
       continue;
@@ -135,12 +135,13 @@ bool collect_from(Slot& holder, std::uint64_t fork, std::int32_t tid_at_fork, bo
     // After a fork by the bare system call, libc still uses the old id of the thread.
     const bool is_renamed = lock_tid() != tid_at_fork;
     if (is_forking && !(is_renamed && breaks_for_holder(lock_kind(entry.lock), memory))) continue;
-    // an orphan of an earlier fork: it was free since then
+    // If the lock was an orphan of an earlier fork, it has been free since then.
     if (is_forking) forget_orphan(lock, lock_kind(entry.lock));
     Orphan* const orphan = remember(entry.lock, held, fork, tid_at_fork, memory);
     if (orphan == nullptr) continue;
     orphan->by_forking_thread = is_forking;
-    // If a lock was taken several times, it no longer belongs to this tid after the first of its entries.
+    // If the lock was taken several times, it is given at its first entry. Then the owner is no longer this tid, and
+    // the later entries are not given.
     orphan->given = is_forking && cures(trace::Cure::kSelfHeld) &&
                     give_to_child(const_cast<void*>(lock), lock_kind(entry.lock), tid_at_fork, lock_tid());
     found = true;
@@ -160,7 +161,8 @@ bool is_still_lost(const Orphan& orphan) {
   return confirms(kind, memory, lock, orphan.holder_tid);
 }
 
-// No entry matched, because the fork came between the lock and its record. A mutex still names its owner.
+// Called if no entry matches: the fork may have come between the acquisition and its entry. A mutex still names its
+// owner.
 Orphan* adopt_by_owner(const volatile void* lock) {
   MutexMemory mutex{};
   if (!read_lock(lock, mutex)) return nullptr;
@@ -217,8 +219,8 @@ bool is_surely_lost(const Orphan& orphan) {
       {orphan.tagged, orphan.holder_tid, count_lost_readers(lock_address(orphan.tagged)), orphan.state});
 }
 
-// Only one thread at a time: a second thread finds the lock recovered, and its entry removed. The bound is for a signal
-// handler that came in between.
+// Only one thread at a time recovers locks. A second thread then finds the lock recovered, and its entry removed. The
+// wait is bounded, because a signal handler may have interrupted the recovering thread and get here itself.
 bool begin_recovery() {
   for (int i = 0; i < kMostYields; ++i) {
     if (!g_is_recovering.exchange(true, std::memory_order_acquire)) return true;
@@ -315,9 +317,10 @@ void touch_refused_unlock(const volatile void* lock, int result, const Site& sit
 }
 
 void forget_acquired(const volatile void* lock, LockKind kind, const Site& site) {
-  if (kind == LockKind::kRwlockRead) return;  // lost readers stay lost when another thread reads
+  if (kind == LockKind::kRwlockRead) return;  // lost readers stay lost if another thread reads
   const Orphan* const given = find_given(lock);
-  // A lock that the child's own handler initialised again, and that is taken for the first time, is the exception.
+  // A count above 1 shows that the thread locked a given mutex again. If a child handler initialised the mutex again
+  // and the thread takes it for the first time, nothing is recorded.
   const bool is_relock = given != nullptr && lock_kind(given->tagged) == LockKind::kMutex &&
                          decode_lock<MutexMemory>(const_cast<const void*>(lock)).count > 1;
   if (is_relock) end_touch({append_touch(*given, trace::TouchKind::kLock, TouchAction::kGiven, 0, site)}, 0);

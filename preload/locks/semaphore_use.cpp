@@ -39,7 +39,7 @@ void enter(std::uint64_t address) {
   bucket[address >> 5U & (kWays - 1)].store(address, std::memory_order_relaxed);
 }
 
-// Two threads may have entered it at the same time.
+// The address may be in several places, because two threads may have entered it at the same time.
 void remove(std::uint64_t address) {
   Entry* const bucket = bucket_of(address);
   for (std::uint32_t i = 0; i < kWays; ++i) {

@@ -1,8 +1,8 @@
-// Which semaphores are signals. A semaphore has no owner. As a lock it is taken and posted by the same thread; as a
+// Which semaphores are signals. A semaphore has no owner. As a lock it is taken and posted by the same thread. As a
 // signal, or as a counter of items or free places, it is posted by any thread. Only a lock can be orphaned, and only a
 // lock may be cured.
-//   This notes what rules out a lock: an initial value other than one, and a post by a thread that has not taken it.
-//   Both are off the fast path. A semaphore that looks like a lock when first seen needs no entry.
+//   The table contains semaphores that are no locks: their initial value was not one, or a thread that had not taken
+//   the semaphore posted it. Both are noticed off the fast path. All other semaphores count as locks and need no entry.
 #pragma once
 
 #include <semaphore.h>
@@ -11,7 +11,7 @@
 
 namespace forksight {
 
-// A semaphore begins here with `value`: what was known of this address concerned another one.
+// A semaphore was initialised at this address with `value`. What was known about the address concerned another one.
 void note_semaphore_begins(const sem_t* semaphore, unsigned value);
 void note_semaphore_ends(const sem_t* semaphore);
 // A thread that has not taken the semaphore posts it. async-signal-safe.

@@ -9,7 +9,7 @@
 
 namespace forksight {
 
-// The wait that a thread is in, on the thread's stack.
+// The wait that a thread is in. This object is on the thread's stack.
 struct NotedWait {
   Slot* slot;
   pthread_mutex_t* mutex;  // released during the wait; null: none that the thread is known to hold
@@ -21,7 +21,8 @@ struct NotedWait {
   _pthread_cleanup_buffer buffer;
 };
 
-// Whatever the result, and also after a cancellation, a mutex that was held before is held again.
+// Called after the wait. A mutex that was released for the wait is held again, whatever the result of the wait is, and
+// also after a cancellation.
 inline void leave_wait(NotedWait& wait) {
   wait.slot->wait_kind = trace::WaitKind::kNone;
   compiler_fence();
@@ -33,8 +34,8 @@ inline void leave_wait(NotedWait& wait) {
   }
   if (wait.mutex == nullptr) return;
   push_held(wait.slot, tag_lock(wait.mutex, trace::LockKind::kMutex), wait.frame);
-  // The thread waits for the mutex again here, under locks that it took after the mutex: that is an order of locks,
-  // too.
+  // At the end of the wait, the thread took the mutex again while it held locks that it had taken after the mutex. This
+  // is an order of locks, too.
   if (locks_are_observed()) lock_acquired(wait.slot, wait.mutex, trace::LockKind::kMutex, true);
 }
 inline void leave_cancelled_wait(void* wait) { leave_wait(*static_cast<NotedWait*>(wait)); }

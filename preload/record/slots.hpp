@@ -1,9 +1,11 @@
 // One slot for each thread: its identity and the locks that it holds. All slots are in private memory, so a forked
 // child has a frozen copy of every thread's slot at the instant of the fork. The first slots are part of the library.
-// More are mapped when threads come, because a program may have little address space, or lock all of its memory.
-//   Only its own thread writes the held array of a slot. Readers are the forked child, where nothing changes, and the
-//   forking thread, which only counts. In the child, slots of the parent's other threads are recognised by their epoch:
-//   they can be read until they are reused, and nothing needs to be cleared after a fork.
+// More are mapped only when there are more threads, because a program may have little address space, or lock all of its
+// memory.
+//   Only its own thread writes the held array of a slot. A forked child reads the frozen arrays of the parent's
+//   threads. Arrays of living threads are read by a forking thread, which counts the entries, and by two functions that
+//   expect changes (handler_wait.cpp, orphan_proof.cpp). In the child, slots of the parent's other threads are
+//   recognised by their epoch: they can be read until they are reused, and nothing needs to be cleared after a fork.
 #pragma once
 
 #include <atomic>
@@ -18,8 +20,8 @@ namespace forksight {
 inline constexpr std::uint32_t kSlotBytes = 8192;
 inline constexpr std::uint32_t kChunkSlots = 64;  // mapped at a time
 inline constexpr std::uint32_t kMaxSlots = 32768;
-// The first slots. For threads in these it is known what prepare handlers of others did to them, and in which order
-// they lock.
+// The number of the first slots. Only for threads in these slots, the shim knows whether they ended during the prepare
+// handlers, and in which order they take locks.
 inline constexpr std::uint32_t kFirstSlots = 4096;
 inline constexpr std::uint32_t kMaxHeldLocks = 63;
 inline constexpr std::uint32_t kCreationStackBytes = 4096;
@@ -29,7 +31,8 @@ struct HeldLock {
   Site site;
 };
 static_assert(sizeof(HeldLock) == 32);
-// The size of the array and one more entry. It is aligned so that the low bits of an entry's address show the end.
+// The size of the array, with the first entry, which is never used. The array is aligned to this size, so that the low
+// bits of an entry's address show the end of the array.
 inline constexpr std::uint32_t kHeldArrayBytes = (1 + kMaxHeldLocks) * sizeof(HeldLock);
 
 // An address with the lock's kind in its top byte, which user-space addresses leave free (they end below 2^47, or 2^56
@@ -39,8 +42,8 @@ inline constexpr std::uint64_t kSharedHold = std::uint64_t{1} << 63U;  // for an
 inline std::uint64_t tag_lock(const volatile void* lock, trace::LockKind kind) {
   return reinterpret_cast<std::uint64_t>(lock) | std::uint64_t{static_cast<std::uint32_t>(kind) - 1} << kKindShift;
 }
-// True if this is the tag of the libc object at `lock`, of any kind: there is only one at an address. An annotated lock
-// may be at the same address as a lock of libc.
+// True if `tagged` is for the libc object at `lock`, of any kind: there is only one such object at an address. False
+// for an annotated lock, which may be at the same address as a lock of libc.
 constexpr std::uint64_t kLibcKinds = std::uint64_t{7} << kKindShift;
 static_assert((static_cast<std::uint32_t>(trace::LockKind::kGuard) - 1) <= 7 &&
               static_cast<std::uint32_t>(trace::LockKind::kCustom) - 1 == 8);
@@ -54,8 +57,8 @@ constexpr trace::LockKind lock_kind(std::uint64_t tagged) {
 
 inline constexpr std::uint32_t kMaxRuntimes = 8;
 
-// One OpenMP runtime at the fork that a thread is in the middle of. Kept in the thread's slot, so that the child has
-// it.
+// What is known about one OpenMP runtime at the fork that a thread is in the middle of. It is kept in the thread's
+// slot, so that the child has it.
 struct RuntimeAtFork {
   std::uint64_t record;     // ref of the kRuntime record
   std::uint64_t tls_block;  // the thread's TLS block of the runtime, 0: none
@@ -80,9 +83,9 @@ struct CallInFlight {
 };
 
 enum class ForkKind : std::uint8_t {
-  kWrapper,   // fork(): its hook sees the beginning and the return
-  kInLibc,    // daemon, forkpty: libc forks inside of itself, and only atfork handlers are called
-  kBypassed,  // _Fork, clone, syscall: no atfork handler is called; the caller may be a signal handler
+  kWrapper,   // fork(), daemon(), forkpty(): a hook sees the beginning and the return
+  kInLibc,    // no hook sees the beginning, because libc calls its own fork(): only atfork handlers are called
+  kBypassed,  // _Fork(), clone(), syscall(): no atfork handler is called; the caller may be a signal handler
 };
 
 enum class SlotState : std::uint32_t { kFree = 0, kReserved = 1, kLive = 2, kEnded = 3 };
@@ -100,10 +103,10 @@ struct Slot {
   std::uint64_t taking;  // in a child with orphans: the lock that the thread is asking for; 0: none
   trace::WaitKind wait_kind;
   std::uint32_t flags;  // trace::ThreadFlag
-  // used entries of `calls`; if it is larger than the array, the innermost calls are not kept
+  // The number of calls that the thread is inside of. If `calls` has fewer entries, the innermost calls are not kept.
   std::uint32_t call_depth;
   std::uint32_t call_serial;     // number of the outermost call, which distinguishes it from the next
-  std::uint32_t call_outlasted;  // number of a call that a fork waited for in vain
+  std::uint32_t call_outlasted;  // the call_serial of a call that a fork waited for in vain
   bool is_closing_holes;         // in the middle of moving entries of `held`
   HeldLock* moving_from;         // the entry that is being moved; null: none; see is_moved()
   HeldLock* moving_to;
@@ -150,19 +153,20 @@ static_assert(sizeof(Slot) == kSlotBytes);
 // The number of locks that a thread holds, holes included.
 inline std::uint32_t depth(const Slot& slot) { return static_cast<std::uint32_t>(slot.top - &slot.held[1]); }
 
-// A fork came during the move of an entry: the entry exists at both places, and the new one counts.
+// True if a fork came while this entry was moved: the entry exists at both places, and the other one counts.
 inline bool is_moved(const Slot& slot, const HeldLock* entry) {
   return entry == slot.moving_from && slot.moving_to->lock == entry->lock;
 }
 
-// Null until the thread's first hook, and for ever if there is no table or no free slot.
+// The slot of the calling thread. Null until the thread's first hook, and for ever if no slot was free then.
 extern thread_local constinit Slot* t_slot;
-// What the lock path looks at. It equals t_slot, but is null in a forked child that inherited orphaned locks, where
-// every acquisition takes the slow path and looks before it blocks, and where orders or times of locks are asked for.
-// So one branch covers all rare cases.
+// The fast path of a lock uses this. It equals t_slot, or is null if every lock must take the slow path: in a forked
+// child that inherited orphaned locks, inside of an atfork handler, and if orders or times of locks are asked for. So
+// one branch covers all rare cases.
 extern thread_local constinit Slot* t_fast asm("forksight_t_fast");
-// True between the shim's prepare handler and the end of the fork that this thread is in. It is next to errno, which
-// libc also writes at each fork: a write to the slot after the fork would cost the parent a page.
+// True between the shim's prepare handler and the end of the fork that this thread is in. It is in TLS near errno,
+// which libc also writes at each fork. After a write to the slot, the kernel would have to copy another page for the
+// parent.
 extern thread_local constinit bool t_fork_is_told;
 // The reasons why every lock takes the slow path; 0: it does not.
 enum SlowLocks : std::uint32_t {
@@ -181,7 +185,7 @@ void begin_next_epoch();
 extern std::uint32_t g_lost_threads_unrecorded;
 extern std::atomic<bool> g_had_threads;
 
-// From here on threads get slots. Called by the initialiser.
+// From this call on, threads get slots. Called by the initialiser.
 void start_slots();
 // The slot of the calling thread, registered now if needed; null if that is impossible. Preserves errno.
 Slot* own_slot();
@@ -193,7 +197,7 @@ void end_slot(Slot* slot);
 
 std::uint32_t slot_count();  // slots that were ever used
 Slot& slot_at(std::uint32_t index);
-// The thread that locks know as `lock_tid`.
+// The slot of the thread whose id in locks is `lock_tid`; null: none.
 Slot* find_slot_by_lock_tid(std::int32_t lock_tid, bool of_this_process);
 Slot* find_slot_by_thread_pointer(std::uint64_t thread_pointer);
 
