@@ -16,8 +16,9 @@ struct Barrier {
   std::uint32_t out;  // arrivals that have left
 
   constexpr std::uint32_t pending() const { return in - round; }
-  // The number of threads that have arrived and not left. A thread that destroys the barrier sets `out` to the value
-  // that it would have if all threads of the counter's range had left, and waits for those that have not.
+  // The number of threads that have arrived and not left. pthread_barrier_destroy() adds to `out` the number of
+  // arrivals that are missing up to the end of the counter's range, as if these threads had arrived and left. Then it
+  // waits for the threads that are inside.
   constexpr std::uint32_t inside() const {
     constexpr std::uint32_t kThreshold = UINT32_MAX / 2;
     if (out <= in || count == 0) return in - out;

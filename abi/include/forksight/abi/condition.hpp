@@ -2,9 +2,9 @@
 // groups: G1, which gets the signals, and G2, which new waiters join.
 //   Up to glibc 2.40 each group counts the threads inside of it (__g_refs), and a signal that switches groups waits
 //   until the old G1 is empty. 2.41 has no such counts, the fields behind them moved by eight bytes, and __g1_start
-//   lost its lowest bit. The branches of 2.38, 2.39 and 2.40 have got that change since their release, and
-//   distributions have added it to older versions. So the version does not show which layout it is. pthread_cond_init()
-//   shows it by the place of a flag; so does the first word that pthread_cond_signal() reads.
+//   lost its lowest bit. The branches of 2.38, 2.39 and 2.40 got that change after their release, and distributions
+//   have added it to older versions. So the version does not show which layout a libc has. The layout shows in the
+//   place where pthread_cond_init() stores a flag, and in the first word that pthread_cond_signal() reads.
 #pragma once
 
 #include "forksight/abi/glibc.hpp"
@@ -39,7 +39,7 @@ constexpr ConditionKind kind_by_wrefs(std::size_t offset) {
   return offset == kConditionWithoutReferences.wrefs ? ConditionKind::kWithoutReferences : ConditionKind::kUnknown;
 }
 
-// The same for both layouts. All zero: no thread has waited for it yet.
+// A condition variable of either layout. All zero: no thread has waited for it yet.
 struct Condition {
   std::uint64_t wseq;           // number of waiters so far << 1 | index of G2
   std::uint64_t g1_start;       // position of G1's first waiter

@@ -1,7 +1,7 @@
 // Which glibc a process has, and which layouts are known for it. All layouts here are for x86-64.
-//   The shim reads these headers, so they need only fixed-width integers, and allocate nothing. Each layout names the
-//   versions for which it was compared with glibc's sources. Nothing is known about other versions, and callers must
-//   then report that, and must not guess.
+//   The shim includes these headers, so they need only fixed-width integers, and allocate nothing. Each layout names
+//   the versions for which it was compared with glibc's sources. Nothing is known about other versions. Then callers
+//   must report that the version is unknown, and must not guess.
 #pragma once
 
 #include <cstddef>
@@ -29,8 +29,8 @@ struct Versions {
   }
 };
 
-// "2.36", or "2.42.9000" for a version in development, in the form of gnu_get_libc_version(). Any other text is not
-// known. `text` may be null.
+// Parses "2.36", or "2.42.9000" for a version in development, as gnu_get_libc_version() returns it. Any other text
+// gives an unknown version. `text` may be null.
 constexpr Version parse_version(const char* text) {
   unsigned numbers[2] = {};
   for (unsigned& number : numbers) {
@@ -55,7 +55,7 @@ struct Libc {
   ConditionKind condition = ConditionKind::kUnknown;
 };
 
-// Copies a structure from memory that may be misaligned and may change meanwhile.
+// Copies a structure from memory that may be misaligned, and that other threads may change meanwhile.
 template <class T>
 inline T load(const void* memory) {
   T value;

@@ -39,11 +39,11 @@ struct Mutex {
   constexpr bool is_robust() const { return (kind & kRobust) != 0; }
   constexpr bool is_pi() const { return (kind & kPriorityInherit) != 0; }
   constexpr bool has_ceiling() const { return (kind & kPriorityProtect) != 0; }
-  // pthread_mutex_init() sets it for every robust mutex, so for these it means nothing.
+  // pthread_mutex_init() sets this bit for every robust mutex, so it means nothing for robust mutexes.
   constexpr bool is_shared() const { return (kind & kShared) != 0; }
   constexpr bool has_tid_in_lock() const { return is_robust() || is_pi(); }
-  // Unlocking it, or locking it again, compares the caller's tid with the owner's. Mutexes with priority protection do
-  // so depending on their type, like ordinary ones.
+  // True if an unlock, or another lock by the owner, compares the caller's tid with the owner's. For mutexes with
+  // priority protection this depends on their type, as for ordinary mutexes.
   constexpr bool checks_owner() const {
     return type() == Type::kRecursive || type() == Type::kErrorcheck || has_tid_in_lock();
   }

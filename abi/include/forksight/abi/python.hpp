@@ -133,7 +133,7 @@ static_assert(sizeof(PythonOffsets15) == 8 * 93);
 inline constexpr std::uint64_t kHighestPythonOffset = 1 << 20;  // PyInterpreterState of 3.13 has 0.3 MB
 inline constexpr std::uint64_t kPythonUtf8Fields = 16;          // what PyCompactUnicodeObject adds to PyASCIIObject
 
-// Each member lies within its structure. So a table that belongs to another version than it claims is rejected.
+// True if each member lies within its structure. This rejects a table whose version is not the one that it claims.
 template <class Offsets>
 constexpr bool is_consistent(const Offsets& offsets) {
   const auto fits = [](std::uint64_t size, auto... members) {
@@ -158,8 +158,8 @@ constexpr bool is_consistent(const Offsets& offsets) {
          fits(offsets.unicode.size, offsets.unicode.state, offsets.unicode.length, offsets.unicode.ascii_size);
 }
 
-// No table contains this: struct _PyUnicodeObject_state in unicodeobject.h has the width of a character from this bit
-// on, and "compact" and "ASCII" above it.
+// The lowest bit of the width of a character in struct _PyUnicodeObject_state (unicodeobject.h). "compact" and "ASCII"
+// are above the width. The interpreter's own table does not contain this.
 constexpr unsigned python_string_kind_shift(int minor, bool is_free_threaded) {
   return minor >= 14 && is_free_threaded ? 8 : 2;
 }

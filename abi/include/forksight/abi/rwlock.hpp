@@ -10,8 +10,8 @@ struct Rwlock {
 
   std::uint32_t readers;  // the number of readers, and the bits below
   std::uint32_t writers;
-  std::uint32_t wrphase_futex;  // readers sleep here, and the next writer
-  std::uint32_t writers_futex;  // further writers
+  std::uint32_t wrphase_futex;  // readers and the next writer sleep here
+  std::uint32_t writers_futex;  // further writers sleep here
   std::uint32_t pad[2];
   std::int32_t cur_writer;  // tid
   std::int32_t shared;
@@ -24,15 +24,15 @@ struct Rwlock {
   static constexpr std::uint32_t kWriteLocked = 2;  // a writer holds it, or is the next one
   static constexpr std::uint32_t kReadersWait = 4;  // readers sleep on `readers`, behind a waiting writer
   static constexpr unsigned kReaderShift = 3;
-  static constexpr std::uint32_t kFutexUsed = 2;  // of the futexes
+  static constexpr std::uint32_t kFutexUsed = 2;  // in the two futexes: threads may sleep there
   static constexpr std::uint32_t kMostFlags = 2;
-  // of the flags: a reader waits behind a waiting writer; kind 1 does not
+  // A value of `flags`: a reader waits behind a waiting writer. With kind 1 it does not.
   static constexpr std::uint32_t kQueues = 2;
 
   constexpr std::uint32_t reader_count() const { return readers >> kReaderShift; }
   constexpr bool is_write_phase() const { return (readers & kWritePhase) != 0; }
   constexpr bool is_write_locked() const { return (readers & kWriteLocked) != 0; }
-  // The phase alone means nothing, because the last writer leaves it behind.
+  // The write phase alone does not mean that the lock is taken, because the last writer does not clear it.
   constexpr bool is_taken() const { return reader_count() != 0 || is_write_locked(); }
 };
 static_assert(sizeof(Rwlock) == 56);

@@ -1,5 +1,5 @@
-// struct pthread, to which pthread_self() points: nptl/descr.h. It begins with a tcbhead_t of 704 bytes. Two of its
-// first three words are its own address.
+// struct pthread, to which pthread_self() points: nptl/descr.h. It begins with a tcbhead_t of 704 bytes. The first and
+// the third word of that are the address of the struct itself.
 #pragma once
 
 #include "forksight/abi/glibc.hpp"

@@ -9,7 +9,7 @@ namespace forksight::trace {
 enum class CudaWay : std::uint32_t { kUnknown = 0, kSymbol = 1, kDlsym = 2, kGetProcAddress = 3 };
 
 enum CudaFlag : std::uint32_t {
-  kCudaInitialised = 1U << 0U,  // cuInit has returned 0 in this process, or in the ancestor that kCudaLost means
+  kCudaInitialised = 1U << 0U,  // cuInit has returned 0 in this process, or (kCudaLost) in an ancestor
   // `devices` and `active_contexts` are the driver's own answers, at least as new as the latest context that the shim
   // saw being made.
   kCudaAsked = 1U << 1U,
@@ -21,9 +21,9 @@ struct CudaRecord {
   std::uint64_t fork;             // ref to kFork
   std::uint64_t module_bias;      // ModuleRecord::bias of the driver's library
   std::uint64_t init_stack;       // ref to kStack of the caller of the first cuInit that succeeded, 0: not seen
-  CudaWay init_way;               // how that caller reached it
-  std::int32_t init_tid;          // its thread, 0: not seen
-  char init_thread[16];           // and that thread's name
+  CudaWay init_way;               // how that caller obtained cuInit
+  std::int32_t init_tid;          // the caller's thread, 0: not seen
+  char init_thread[16];           // the name of that thread
   std::int32_t driver_version;    // as cuDriverGetVersion says: 12020 is 12.2; 0: not asked
   std::int32_t devices;           // result of cuDeviceGetCount; -1: not asked
   std::uint64_t active_contexts;  // bit N: the primary context of device N is active
@@ -40,13 +40,14 @@ struct CudaFunctionRecord {
 static_assert(sizeof(CudaFunctionRecord) == 64);
 
 enum class CudaIpcKind : std::uint32_t {
-  kExport = 1,  // cuIpcGetMemHandle returned 0; once a handle
+  kExport = 1,  // cuIpcGetMemHandle returned 0; one record for each handle
   kOpen = 2,    // cuIpcOpenMemHandle
   kClose = 3,   // cuIpcCloseMemHandle
   kFree = 4,    // cuMemFree of memory that a kExport is about
-  // the process, which has one of the above, ends by exit() or by returning from main: after its exit handlers
+  // A process that has one of the records above ends, by exit() or by returning from main. Written after its exit
+  // handlers.
   kEnd = 5,
-  // a context was destroyed together with its open memory, and it is not known which memory that was
+  // A context was destroyed, which closes the memory that was opened in it. It is not known which memory that was.
   kContextGone = 6,
 };
 

@@ -1,5 +1,5 @@
-// Which cures are on, as the command requests and the shim reads: "auto", "none", or names of cures.def, separated by
-// commas.
+// Which cures are on. The command requests them, and the shim reads the request: a list of "auto", "none" and names of
+// cures.def, separated by commas.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ enum class Cure : std::uint32_t {
 struct CureTerms {
   const char* name;
   bool is_sound;
-  std::uint32_t value;  // the value if the name stands alone; 0: the cure takes none
+  std::uint32_t value;  // the value if the name is given without =N; 0: the cure takes no value
   const char* unit;
   const char* words;
 };
@@ -47,8 +47,8 @@ struct CureMistake {
   std::size_t bytes = 0;
 };
 
-// Adds the cures that `text` names. `text` may be null. No allocation, no locale, because the shim reads its
-// environment with it.
+// Adds the cures that `text` names. `text` may be null. It allocates nothing and uses no locale, because the shim reads
+// its environment with it.
 constexpr CureMistake read_cures(const char* text, CureSet& out) {
   constexpr std::uint32_t kMostValue = 1'000'000;
   const auto is_word = [](const char* at, const char* end, const char* word) {

@@ -5,8 +5,7 @@
 
 namespace forksight::trace {
 
-// The writer has waited for a child that ended by a signal of a crash: SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS
-// or SIGABRT.
+// The writer has waited for a child that a crash ended, by SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS or SIGABRT.
 struct ChildEndRecord {
   std::int32_t child;   // pid
   std::int32_t status;  // as of wait(2)

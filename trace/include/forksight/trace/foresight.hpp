@@ -1,12 +1,12 @@
 // Records of what has not happened yet: in which order threads take locks (FORKSIGHT_LOCK_ORDER), and how long other
 // threads held a lock that a child needs (FORKSIGHT_PREDICT). Part of the trace format: see format.hpp.
-//   Locks have numbers, because an address does not distinguish a lock from the next one at the same place. A number is
+//   Locks have numbers, because an address does not distinguish a lock from a later one at the same place. A number is
 //   unique in a process and the processes that are forked from it.
 //   Threads have lives. A process has a clock that advances by one whenever a thread is made, joined, or seen for the
 //   first time. The moment of a thread is the time of that clock when the thread began, or last made or joined another
-//   one. So what a thread does at a moment below a child's birth comes before that child's start. What it does at the
-//   moment of a join, or later, comes after the end of the joined thread. Moments of two threads say nothing else about
-//   each other.
+//   thread. Suppose that thread A makes thread B: what A does at a moment before B's birth comes before the start of B.
+//   Suppose that A joins B: what A does at the moment of the join, or later, comes after the end of B. Apart from this,
+//   the moments of two threads say nothing about the order of what they do.
 #pragma once
 
 #include <cstddef>
@@ -22,8 +22,8 @@ enum LifeFlag : std::uint32_t {
 // A thread. Written by the thread that makes it.
 struct ThreadLifeRecord {
   std::uint64_t creator;  // ref to kThreadLife, 0: not known, or none
-  std::uint64_t born;     // the creator's moment from its birth on
-  std::uint64_t joined;   // changes in place: the joiner's moment from the join on; 0: not joined
+  std::uint64_t born;     // the moment of the birth, which is then the creator's moment, too
+  std::uint64_t joined;   // changes in place: the moment of the join, which is then the joiner's moment; 0: not joined
   std::uint64_t joiner;   // changes in place, before `joined`: ref to kThreadLife
   std::uint32_t flags;    // changes in place: LifeFlag
   std::uint32_t reserved;
@@ -55,7 +55,8 @@ struct LockOrderRecord {
   std::uint64_t held_stack;  // refs to kStack, 0: none
   std::uint64_t taken_stack;
   std::uint64_t times;
-  // the moments of these acquisitions; the last used entry is the latest one, whatever came before it
+  // The moments of these acquisitions. The last used entry is the latest moment. If there are more moments than
+  // entries, those before the latest are missing.
   std::uint64_t moments[kOrderMoments];
   std::uint32_t used;       // of `moments`
   std::uint32_t held_kind;  // LockKind
@@ -73,8 +74,8 @@ enum OrderFlag : std::uint32_t {
 inline constexpr std::uint32_t kTimeSlices = 16;
 
 // A forked process took a lock that was free at its fork, and that other threads of its parent had held at other times.
-// All ticks are of one clock, and only their ratios matter. Times are those of all other threads of the parent,
-// including threads that have ended since; `threads` lived at the fork.
+// All ticks are of one clock, and only their ratios matter. The times are sums over all other threads of the parent,
+// including threads that had ended before the fork. `threads` counts only threads that lived at the fork.
 struct RacyTouchRecord {
   std::uint64_t fork;          // ref to kFork
   std::uint64_t lock;          // address
@@ -82,10 +83,10 @@ struct RacyTouchRecord {
   std::uint64_t holder;        // ref to kThread: of the threads that lived at the fork, the one that held it longest
   std::uint64_t held_stack;    // ref to kStack where that thread took it
   std::uint64_t held_ticks;    // held by all threads but the forking one
-  std::uint64_t window_ticks;  // from the first second thread of the process to the fork
+  std::uint64_t window_ticks;  // from the time when the process made its second thread to the fork
   std::uint64_t window_ns;
   std::uint64_t times;    // how often they took it
-  std::uint32_t threads;  // that did
+  std::uint32_t threads;  // threads that took it and lived at the fork
   std::uint32_t kind;     // LockKind, as the child took it
   std::uint64_t slice_ticks;
   std::uint64_t slices[kTimeSlices];  // held_ticks by time: from the beginning of the window on

@@ -1,16 +1,16 @@
 // The trace file, version 1: what the shim writes and the analyzer reads.
 //
-// One file a process image. It is created by the first process that has something to say, and is inherited, as a
-// shared mapping, by every child that is forked from it (until exec): parent and children append to the same file.
+// There is one file for each process image. The first process that has something to record creates it. Every child that
+// is forked from this process inherits it as a shared mapping, until exec: parent and children append to the same file.
 // The bytes of a record are in the page cache as soon as they are stored, so they survive SIGKILL of all writers.
 //
 //   [ TraceHeader, 4096 bytes ][ record ][ record ] ... [ zeros up to `allocated` ]
 //
-// A record is a RecordHeader, a fixed payload, and for some types a variable tail. Records follow each other without
-// gaps, each a multiple of kRecordAlign bytes. Writers claim space without a lock: a compare-exchange of the first
-// word from 0 to {size, type, kWriting} IS the claim, so the chain can be walked whatever the writer does next, or
-// whenever it dies; one release store of {size, type, kCommitted} publishes the record. A record that stays in
-// kWriting is a hole of known size: its writer died, or has not finished.
+// A record consists of a RecordHeader, a fixed payload, and for some types a variable tail. Records follow each other
+// without gaps. The size of each is a multiple of kRecordAlign bytes. Writers claim space without a lock, by a
+// compare-exchange of the first word from 0 to {size, type, kWriting}. So the chain of records can be followed even if
+// the writer dies at any time after that. One release store of {size, type, kCommitted} publishes the record. A record
+// that stays in kWriting is a hole of known size: its writer died, or has not finished.
 //
 // References between records are file offsets of the RecordHeader (0: none). A reference only ever points backwards.
 // All integers are native-endian; the header says which. Only x86-64 Linux writes version 1.
@@ -83,12 +83,12 @@ static_assert(sizeof(ModuleGoneRecord) == 8);
 
 enum StackFlag : std::uint32_t {
   kStackCut = 1U << 0U,     // bytes were left out at the outer end: the bound was reached
-  kStackFrozen = 1U << 1U,  // copied in a forked child out of another thread's stack, after the first frame
-                            // had gone on: inner frames may have been overwritten
+  kStackFrozen = 1U << 1U,  // a copy of another thread's stack in a forked child: the thread had continued after the
+                            // call, so inner frames may have been overwritten
 };
 
-// A stack to be unwound later. The innermost frame is at `pc` (a return address: the call is just before it), and its
-// registers are rsp = `sp`, rbp = `fp`, as they are after that return. Tail: `bytes` of memory from `sp` upward.
+// A stack to be unwound later. The innermost frame is at `pc`, which is a return address: the call is just before it.
+// The registers of that frame after the return are rsp = `sp` and rbp = `fp`. Tail: `bytes` of memory from `sp` upward.
 struct StackRecord {
   std::uint64_t pc;
   std::uint64_t sp;
@@ -98,8 +98,8 @@ struct StackRecord {
 };
 static_assert(sizeof(StackRecord) == 32);
 
-// The first record of a file. Contains references to kStack records, only for writers, so that they do not write the
-// same stack again.
+// The first record of a file. It contains references to kStack records. Only writers use them, so that they do not
+// write the same stack again.
 inline constexpr std::uint32_t kRecentStacks = 256;
 struct RecentRecord {
   std::atomic<std::uint64_t> stacks[kRecentStacks];
@@ -109,7 +109,7 @@ static_assert(sizeof(RecentRecord) == 2048);
 enum ThreadFlag : std::uint32_t {
   kThreadMain = 1U << 0U,     // the initial thread of the process image, or the forking thread's continuation
   kThreadForeign = 1U << 1U,  // not created through pthread_create: no creator, no start routine
-  kThreadEnded = 1U << 2U,    // it ended before the fork, with locks in its array
+  kThreadEnded = 1U << 2U,    // it ended before the fork while it held locks
 };
 
 // A thread that the shim knows. Written when a fork first refers to it.
@@ -166,7 +166,7 @@ static_assert(sizeof(HandlerEntry) == 24);
 static_assert(sizeof(HandlersRecord) == 8);
 
 enum ForkFlag : std::uint32_t {
-  kForkByWrapper = 1U << 0U,   // fork() itself was called; else daemon, forkpty: seen by the handlers only
+  kForkByWrapper = 1U << 0U,   // a hook saw the beginning (fork(), daemon(), forkpty()), else only the atfork handlers
   kForkBypassed = 1U << 16U,   // _Fork() or clone(): no atfork handler runs, libc's own locks are not reset
   kForkByClone = 1U << 17U,    // ... clone()
   kForkBySyscall = 1U << 18U,  // ... syscall() with the number of fork or clone
@@ -200,8 +200,10 @@ struct ForkRecord {
   std::uint32_t flags;           // ForkFlag
   std::uint32_t thread_count;
   std::uint32_t runtime_count;
-  std::uint32_t tasks;  // entries of /proc/self/task, 0: not asked; more than thread_count+1: unknown threads
-  // time from the beginning of fork to here: the prepare handlers of other libraries, and the shim's
+  // Threads according to the kernel; 0: not asked. More than thread_count + 1: there are threads that the shim does not
+  // know.
+  std::uint32_t tasks;
+  // The time from the beginning of fork to this record: the prepare handlers of other libraries, and the shim's.
   std::uint64_t prepare_ns;
 };
 static_assert(sizeof(ForkRecord) == 56);
@@ -234,7 +236,7 @@ struct HeldRecord {
   std::uint64_t fork;    // ref to kFork
   std::uint64_t lock;    // address
   std::uint64_t thread;  // ref to kThread of the holder
-  // ref to kStack where it was acquired (or waited for); 0: the fork came between lock and record
+  // ref to kStack where it was acquired (or waited for); 0: the fork came between the acquisition and its entry
   std::uint64_t stack;
   LockKind kind;
   std::uint32_t memory_bytes;  // valid bytes of `memory`
@@ -284,11 +286,12 @@ struct TouchRecord {
   TouchKind kind;
   TouchAction action;     // what the policy did about it
   std::uint64_t held;     // ref to kHeld (kLock, kUnlockRefused), to kInFlight (kLibcCall), else 0
-  std::uint64_t runtime;  // ref to kRuntime (kParallel), to kCudaFunction (kCudaCall), else 0
-  std::uint64_t object;   // address of the lock or futex word, of the entry point of the runtime or the driver; ref to
-                          // kLibcCall
-  std::uint64_t stack;    // ref to kStack of the caller
-  std::uint32_t team;     // kParallel: threads that the region would get; kFutexWait: the value that the word has
+  std::uint64_t runtime;  // ref to kRuntime (kParallel), to kCudaFunction (kCudaCall, kMpiCall), else 0
+  // The address of the lock or futex word, or of the called function of a runtime or driver. kLibcCall: ref to
+  // kLibcCall. kTimerWait: a set of signals.
+  std::uint64_t object;
+  std::uint64_t stack;  // ref to kStack of the caller
+  std::uint32_t team;   // kParallel: threads that the region would get; kFutexWait: the value that the word has
   // kParallel: the value of num_threads; 0: no clause; kFutexWait: the operation and its flags
   std::uint32_t clause;
   std::uint32_t flags;      // TouchFlag

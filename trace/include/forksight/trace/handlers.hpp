@@ -7,8 +7,8 @@
 
 namespace forksight::trace {
 
-// Threads that lived at the beginning of fork() and had ended when all prepare handlers had run: a library that ends
-// its pool in its handler has taken care of it. Tail: `count` refs (u64) to kThread.
+// Threads that lived at the beginning of fork() and had ended when all prepare handlers had run. A library that ends
+// its pool in its handler has taken care of it, so these threads are not lost. Tail: `count` refs (u64) to kThread.
 struct GoneRecord {
   std::uint64_t fork;  // ref to kFork
   std::uint32_t count;
@@ -18,11 +18,11 @@ static_assert(sizeof(GoneRecord) == 16);
 
 enum class HandlerPhase : std::uint32_t { kPrepare = 1, kParent = 2, kChild = 3 };
 
-// The progress of the atfork handlers of one fork, in the process of `header.pid`; parent and child each have one.
-// Written before the first handler of the program or of its libraries is called, and CHANGED IN PLACE by the thread
-// that runs them: `running` is set before each handler and cleared after it. If it stays set, it names a handler that
-// has not returned. Tail: `count` HandlerTimes, in the order of kHandlers; the times of a handler that has not run are
-// 0.
+// The progress of the atfork handlers of one fork, in the process that wrote the record. Parent and child each have
+// one. Written before the first handler of the program or of its libraries is called, and CHANGED IN PLACE by the
+// thread that runs the handlers: `running` is set before each handler and cleared after it. If `running` stays set, it
+// names a handler that has not returned. Tail: `count` HandlerTimes, in the order of kHandlers. The times of a handler
+// that has not run are 0.
 struct HandlerTimes {
   std::uint64_t prepare_ns;
   std::uint64_t parent_ns;

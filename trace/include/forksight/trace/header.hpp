@@ -33,7 +33,7 @@ struct TraceHeader {
   std::uint32_t pointer_bytes;
   std::uint64_t capacity;                // bytes the file may grow to
   std::atomic<std::uint64_t> allocated;  // bytes that the file system has reserved; only grows
-  // a hint: the next record starts there or later; the chain itself decides
+  // A hint: the next record starts there or later. Writers follow the chain of records from there.
   std::atomic<std::uint64_t> tail;
   std::atomic<std::uint64_t> dropped_records;  // records that found no space
   std::atomic<std::uint64_t> dropped_bytes;

@@ -5,7 +5,7 @@
 
 namespace forksight::trace {
 
-// The numbers of libc_locks.def; as a set, bit 1 << number.
+// The numbers of the locks of libc_locks.def. A set of locks has the bit 1 << number for each lock.
 enum class LibcLock : std::uint32_t {
 #define FORKSIGHT_LIBC_LOCK(id, name, what) id,
 #include "forksight/trace/libc_locks.def"
@@ -23,11 +23,11 @@ struct LibcCallRecord {
 static_assert(sizeof(LibcCallRecord) == 40);
 
 enum InFlightFlag : std::uint32_t {
-  kInFlightEnded = 1U << 0U,  // the fork waited for it, and it ended (see kQuiesced): nothing of it is lost
+  kInFlightEnded = 1U << 0U,  // the fork waited for it, and it ended (see kQuiesced): its locks are not lost
 };
 
-// A thread was inside of a libc function at the instant of the fork, and may have held its locks. Written by the child
-// out of its frozen copy; for calls that the fork waited for, by the parent in prepare.
+// A thread was inside of a libc function at the instant of the fork, and may have held its locks. The child writes this
+// from its frozen copy. For calls that the fork waited for, the parent writes it in prepare.
 struct InFlightRecord {
   std::uint64_t fork;    // ref to kFork
   std::uint64_t thread;  // ref to kThread: may be the fork's forking_thread

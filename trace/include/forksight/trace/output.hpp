@@ -1,13 +1,13 @@
-// The part of the trace format about output that a stream of stdio had not written at a fork: both sides have the bytes
-// then, and each that flushes them writes them.
+// The part of the trace format about output that a stream of stdio had not written at a fork. Both sides then have the
+// bytes, and each side that flushes them writes them.
 #pragma once
 
 #include <cstdint>
 
 namespace forksight::trace {
 
-// Bytes that waited in a stream at a fork. Written in prepare, once: later forks that find the same bytes there, in this
-// process or in a child of it, add nothing.
+// Bytes that a stream had not written at a fork. Written in prepare, once: if later forks, of this process or of a
+// child of it, find the same bytes in the stream, they write no further record.
 struct UnflushedRecord {
   std::uint64_t fork;    // ref to kFork
   std::uint64_t stream;  // address of the FILE
@@ -23,8 +23,8 @@ static_assert(sizeof(UnflushedRecord) == 80);
 enum class FlushKind : std::uint32_t {
   kFlush = 1,   // fflush() returned 0
   kClose = 2,   // fclose() returned 0
-  kAtExit = 3,  // they were there still when the process ended by exit() or by the end of main: libc flushes them next
-  kGone = 4,    // they were there no more: the stream has written them in the course of things
+  kAtExit = 3,  // the process ends by exit() or by returning from main, and still has the bytes: libc flushes them next
+  kGone = 4,    // the bytes are no longer in the stream: it has written them, for example because its buffer was full
 };
 
 // The writer of this record has written the bytes, to the file that the stream had at the fork.

@@ -11,9 +11,9 @@ enum class PythonMoment : std::uint32_t {
   kRequest = 3,  // all threads, when `forksight run` asked for them
 };
 
-// What the interpreter's own traceback dumper says. Tail: `bytes` of text. The lines of a thread follow a line
-// "Thread 0xID (most recent call first):", "Current thread 0xID ..." or, for the writing thread, "Stack ...", where ID
-// is ThreadRecord::thread_pointer.
+// The output of the interpreter's own traceback dumper, or text of the shim in the same format. Tail: `bytes` of text.
+// The lines of a thread follow a line "Thread 0xID (most recent call first):", "Current thread 0xID ..." or, for the
+// writing thread, "Stack ...". ID is ThreadRecord::thread_pointer.
 struct PythonStacksRecord {
   std::uint64_t touch;   // ref to kTouch or kShareUse (PythonMoment::kTouch), else 0
   std::uint64_t writer;  // thread pointer of the thread that wrote it
@@ -31,7 +31,7 @@ struct PythonAtForkRecord {
 };
 static_assert(sizeof(PythonAtForkRecord) == 16);
 
-// From here on the writer answers this signal, sent with kPythonRequest as its value, by a record of kPythonStacks.
+// From now on, if the writer receives this signal with the value kPythonRequest, it writes a kPythonStacks record.
 struct PythonSignalRecord {
   std::uint32_t signal;
   std::uint32_t reserved;

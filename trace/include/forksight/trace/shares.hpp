@@ -1,5 +1,5 @@
-// The part of the trace format about what a fork leaves both sides with: one epoll instance, one connection, one state
-// of a generator of random numbers.
+// The part of the trace format about what both sides have after a fork: the same epoll instance, the same connection,
+// the same state of a generator of random numbers.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ enum class ShareKind : std::uint32_t { kEpoll = 1, kConnection = 2 };
 inline constexpr std::uint32_t kMaxRemoved = 4;
 
 // An open file that a process made and had at a fork: an epoll instance, or a stream socket that it had connected.
-// Written in prepare, at the first such fork. What is not constant is for writers alone, and is accessed atomically.
+// Written in prepare, at the first such fork. Fields that change are only for writers, which access them atomically.
 struct ShareRecord {
   std::uint64_t fork;  // ref to kFork
   ShareKind kind;
@@ -19,8 +19,8 @@ struct ShareRecord {
   std::int32_t owner;                  // pid
   std::uint32_t waiters;               // kEpoll: threads of the owner that are inside of a wait; changes
   std::uint64_t removed[kMaxRemoved];  // kEpoll: refs to kShareUse whose owner has not looked yet; change
-  // kConnection: who sent and who received last, a pid, and in the upper half how often that was another one than
-  // before; change. At first the owner.
+  // kConnection: users[0] is about sending, users[1] about receiving. The lower half is the pid of the process that did
+  // it last, at first the owner. The upper half counts how often this was another process than before. They change.
   std::uint64_t users[2];
   std::uint64_t device;
   std::uint64_t inode;
@@ -31,10 +31,10 @@ struct ShareRecord {
 static_assert(sizeof(ShareRecord) == 160);
 
 enum class ShareUseKind : std::uint32_t {
-  kRemoved = 1,   // kEpoll: not the owner, by EPOLL_CTL_DEL: an interest that it had not added itself
-  kMissed = 2,    // kEpoll: the owner begins a wait, has the file of such an interest open, and has not added it anew
-  kSent = 3,      // kConnection: somebody else than before
-  kReceived = 4,  // kConnection: somebody else than before
+  kRemoved = 1,   // kEpoll: a process that is not the owner removed a descriptor that it had not added itself
+  kMissed = 2,    // kEpoll: the owner begins a wait, still has the removed file open, and has not added it again
+  kSent = 3,      // kConnection: another process sends than before
+  kReceived = 4,  // kConnection: another process receives than before
 };
 
 enum ShareUseFlag : std::uint32_t {
@@ -49,8 +49,8 @@ struct ShareUseRecord {
   ShareUseKind kind;
   std::uint32_t flags;   // ShareUseFlag
   std::int32_t target;   // kRemoved, kMissed: the descriptor that is not watched any more
-  std::uint32_t mode;    // ... what it is, as st_mode
-  std::uint64_t device;  // ... and which
+  std::uint32_t mode;    // st_mode of its file
+  std::uint64_t device;  // the device and inode of its file
   std::uint64_t inode;
 };
 static_assert(sizeof(ShareUseRecord) == 56);
@@ -59,9 +59,9 @@ enum class Generator : std::uint32_t { kRandom = 1, kDrand48 = 2 };  // random()
 
 // The first number that a forked child draws, from the state that it has from its parent.
 struct DrawRecord {
-  std::uint64_t fork;   // as in ShareUseRecord; a fork that was not recorded leaves the first process of a trace, too
+  std::uint64_t fork;   // as in ShareUseRecord; also 0 if the fork was not recorded
   std::uint64_t stack;  // ref to kStack
-  std::uint64_t value;  // the generator's own number, all bits of it
+  std::uint64_t value;  // 31 bits of the generator's state, as random() or lrand48() would return them
   Generator generator;
   std::uint32_t reserved;
 };

@@ -7,7 +7,8 @@ namespace forksight::trace {
 
 enum class VforkCall : std::uint32_t { kExit = 1 };
 
-// A child of vfork() called a function in its parent's memory. Written by the parent, when it went on; the first only.
+// A child of vfork() called a function that it may not call. The parent writes this when it continues. Only the first
+// such call of a process is recorded.
 struct VforkCallRecord {
   std::uint64_t stack;  // ref to kStack of the caller, in the child
   std::int32_t child;   // pid
